@@ -1,0 +1,412 @@
+#include "base/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+
+#define READ_FIRST_BYTES ((size_t)16 * 1024)
+#define SELF_MAX_BYTES ((size_t)64 * 1024)
+#define MESON_INFO_MAX_BYTES ((size_t)1024 * 1024)
+
+/* A name that somebody typed wrong is bad input; a device that fails is not. */
+static enum prony_status read_status(int errnum)
+{
+	switch (errnum) {
+	case ENOENT:
+	case ENOTDIR:
+	case EISDIR:
+	case EACCES:
+	case EPERM:
+	case ELOOP:
+	case ENAMETOOLONG:
+		return PRONY_BAD_INPUT;
+	default:
+		return PRONY_IO;
+	}
+}
+
+/* Makes room for at least one byte and the terminator; the size is bounded by limit_bytes. */
+static bool grow(char **text, size_t *capacity, size_t length, size_t limit_bytes)
+{
+	if (length + 1 < *capacity)
+		return true;
+	size_t larger = *capacity > limit_bytes / 2 ? limit_bytes + 2 : *capacity * 2;
+	char *moved = realloc(*text, larger);
+	if (!moved)
+		return false;
+	*text = moved;
+	*capacity = larger;
+	return true;
+}
+
+/* Reads to the end from `fd`; /proc and pipes give no size beforehand, so none is trusted. */
+static enum prony_status read_all(int fd, const char *path, size_t expected, size_t limit_bytes,
+				  char **out, size_t *length, struct error *err)
+{
+	size_t capacity = (expected > READ_FIRST_BYTES ? expected : READ_FIRST_BYTES) + 2;
+	size_t used = 0;
+	char *text = malloc(capacity);
+
+	if (!text)
+		return error_set(err, PRONY_NOMEM, "%s: no memory for %zu bytes", path, capacity);
+	for (;;) {
+		if (!grow(&text, &capacity, used, limit_bytes)) {
+			free(text);
+			return error_set(err, PRONY_NOMEM, "%s: no memory to read it", path);
+		}
+		ssize_t got = read(fd, text + used, capacity - 1 - used);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			int errnum = errno;
+			free(text);
+			return error_errno(err, read_status(errnum), errnum, "cannot read %s",
+					   path);
+		}
+		if (got == 0)
+			break;
+		used += (size_t)got;
+		if (used > limit_bytes) {
+			free(text);
+			return error_set(err, PRONY_BAD_INPUT,
+					 "%s is larger than the limit of %zu bytes", path,
+					 limit_bytes);
+		}
+	}
+	text[used] = '\0';
+	*out = text;
+	*length = used;
+	return PRONY_OK;
+}
+
+enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
+			    struct error *err)
+{
+	struct stat info;
+	enum prony_status status;
+	size_t bounded = limit_bytes < SIZE_MAX / 4 ? limit_bytes : SIZE_MAX / 4;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &info) != 0) {
+		status = error_errno(err, read_status(errno), errno, "cannot open %s", path);
+	} else if (S_ISDIR(info.st_mode)) {
+		status = error_set(err, PRONY_BAD_INPUT, "%s is a directory, not a file", path);
+	} else if (S_ISREG(info.st_mode) && (uintmax_t)info.st_size > bounded) {
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s has %jd bytes, more than the limit of %zu bytes", path,
+				   (intmax_t)info.st_size, bounded);
+	} else {
+		size_t expected = S_ISREG(info.st_mode) ? (size_t)info.st_size : 0;
+		status = read_all(fd, path, expected, bounded, out, length, err);
+	}
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(fd, bytes, length);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return false;
+		bytes += written;
+		length -= (size_t)written;
+	}
+	return true;
+}
+
+/* The rename itself reaches the disk with the directory. Some file systems cannot: no error. */
+static void sync_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path))
+			     : strdup(".");
+
+	if (!parent)
+		return;
+	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		fsync(fd);
+		close(fd);
+	}
+	free(parent);
+}
+
+enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
+				    struct error *err)
+{
+	static atomic_uint serial;
+	char *temporary = memory_printf("%s.%ld.%u.tmp", path, (long)getpid(),
+					atomic_fetch_add(&serial, 1));
+	enum prony_status status = PRONY_OK;
+	bool written = false, renamed = false;
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (fd >= 0) {
+		written = write_all(fd, bytes, length) && fsync(fd) == 0;
+		int errnum = errno;
+		if (close(fd) != 0 && written) {
+			written = false;
+			errnum = errno;
+		}
+		errno = errnum;
+		renamed = written && rename(temporary, path) == 0;
+	}
+	if (!renamed) {
+		status = error_errno(err, PRONY_IO, errno, "cannot write %s", path);
+		if (fd >= 0)
+			unlink(temporary);
+	} else {
+		sync_parent(path);
+	}
+	free(temporary);
+	return status;
+}
+
+bool file_exists(const char *path)
+{
+	return path && access(path, F_OK) == 0;
+}
+
+bool file_is_directory(const char *path)
+{
+	struct stat info;
+
+	return path && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+enum prony_status directory_make(const char *path, struct error *err)
+{
+	if (*path == '\0')
+		return error_set(err, PRONY_BAD_INPUT, "cannot make a directory with an empty name");
+
+	char *partial = memory_strdup(path);
+	enum prony_status status = PRONY_OK;
+	for (char *c = partial + 1; status == PRONY_OK; c++) {
+		if (*c != '/' && *c != '\0')
+			continue;
+		char kept = *c;
+		*c = '\0';
+		/* Not only EEXIST: a read-only or forbidden parent may hold what we need. */
+		if (mkdir(partial, 0777) != 0) {
+			int errnum = errno;
+			if (!file_is_directory(partial))
+				status = error_errno(err, PRONY_IO, errnum,
+						     "cannot make the directory %s", partial);
+		}
+		*c = kept;
+		if (kept == '\0')
+			break;
+	}
+	free(partial);
+	return status;
+}
+
+/* Removes everything in the directory open at `fd`, which this closes. 0 or an errno value. */
+static int remove_contents(int fd)
+{
+	DIR *directory = fdopendir(fd);
+	int errnum = 0;
+
+	if (!directory) {
+		errnum = errno;
+		close(fd);
+		return errnum;
+	}
+	while (errnum == 0) {
+		errno = 0;
+		const struct dirent *entry = readdir(directory);
+		if (!entry) {
+			errnum = errno;
+			break;
+		}
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+			continue;
+		if (unlinkat(fd, name, 0) == 0 || errno == ENOENT)
+			continue;
+		if (errno != EISDIR && errno != EPERM) {
+			errnum = errno;
+			break;
+		}
+		int child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		errnum = child < 0 ? errno : remove_contents(child);
+		if (errnum == 0 && unlinkat(fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
+			errnum = errno;
+	}
+	closedir(directory);
+	return errnum;
+}
+
+enum prony_status directory_remove(const char *path, struct error *err)
+{
+	static const char *const refused[] = {"", "/", ".", ".."};
+	int errnum = 0;
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (strcmp(path, refused[i]) == 0)
+			return error_set(err, PRONY_BAD_INPUT, "will not remove '%s'", path);
+
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0) {
+		errnum = remove_contents(fd);
+		if (errnum == 0 && rmdir(path) != 0)
+			errnum = errno;
+	} else if (errno == ENOTDIR || errno == ELOOP) {
+		errnum = unlink(path) == 0 ? 0 : errno;
+	} else {
+		errnum = errno;
+	}
+	if (errnum != 0 && errnum != ENOENT)
+		return error_errno(err, PRONY_IO, errnum, "cannot remove %s", path);
+	return PRONY_OK;
+}
+
+enum prony_status directory_make_temporary(const char *prefix, char **out, struct error *err)
+{
+	const char *parent = getenv("TMPDIR");
+
+	if (!parent || !*parent)
+		parent = "/tmp";
+	char *path = memory_printf("%s/%sXXXXXX", parent, prefix);
+	if (!mkdtemp(path)) {
+		enum prony_status status = error_errno(
+			err, PRONY_IO, errno, "cannot make a temporary directory below %s", parent);
+		free(path);
+		return status;
+	}
+	*out = path;
+	return PRONY_OK;
+}
+
+char *path_join(const char *a, const char *b)
+{
+	size_t length = strlen(a);
+
+	if (length == 0)
+		return memory_strdup(b);
+	while (*b == '/')
+		b++;
+	return memory_printf("%s%s%s", a, a[length - 1] == '/' ? "" : "/", b);
+}
+
+char *path_data_home(void)
+{
+	/* XDG Base Directory Specification: a relative path there is to be ignored. */
+	const char *data = getenv("XDG_DATA_HOME");
+
+	if (data && data[0] == '/')
+		return path_join(data, "prony");
+
+	const char *home = getenv("HOME");
+	if (!home || !*home) {
+		const struct passwd *user = getpwuid(getuid());
+		home = user && user->pw_dir ? user->pw_dir : ".";
+	}
+	return path_join(home, ".local/share/prony");
+}
+
+char *path_self(void)
+{
+	size_t capacity = 256;
+
+	while (capacity <= SELF_MAX_BYTES) {
+		char *path = memory_alloc(capacity);
+		ssize_t length = readlink("/proc/self/exe", path, capacity);
+		if (length < 0) {
+			free(path);
+			break;
+		}
+		if ((size_t)length < capacity) {
+			path[length] = '\0';
+			return path;
+		}
+		free(path);
+		capacity *= 2;
+	}
+	return memory_strdup(program_invocation_name);
+}
+
+static bool holds_suites(const char *folder)
+{
+	char *suites = path_join(folder, "suites");
+	bool found = file_is_directory(suites);
+
+	free(suites);
+	return found;
+}
+
+/*
+ * The source folder of a Meson build tree, from Meson's own description of the tree
+ * (https://mesonbuild.com/IDE-integration.html), so that no path is compiled into the program.
+ */
+static char *source_of_build(const char *folder)
+{
+	char *info = path_join(folder, "meson-info/meson-info.json");
+	char *found = NULL;
+	json_t *document = NULL, *directories;
+	const char *source;
+
+	if (json_read_file(info, MESON_INFO_MAX_BYTES, &document, NULL) == PRONY_OK &&
+	    json_get_object(document, "directories", &directories, NULL) == PRONY_OK &&
+	    json_get_string(directories, "source", &source, NULL) == PRONY_OK &&
+	    holds_suites(source))
+		found = memory_strdup(source);
+	json_decref(document);
+	free(info);
+	return found;
+}
+
+/* What `folder`, one of those above the executable, says about the place of the shared files. */
+static char *share_below(const char *folder)
+{
+	char *found = path_join(folder, "share/prony");
+
+	if (holds_suites(found))
+		return found;
+	free(found);
+	found = source_of_build(folder);
+	if (found)
+		return found;
+	/* A build tree inside a source tree that was moved after it was configured. */
+	char *project = path_join(folder, "meson.build");
+	if (file_exists(project) && holds_suites(folder))
+		found = memory_strdup(folder);
+	free(project);
+	return found;
+}
+
+char *path_share(void)
+{
+	const char *named = getenv("PRONY_SHARE");
+
+	if (named && *named)
+		return memory_strdup(named);
+
+	/* PREFIX/bin/prony, BUILD/prony, BUILD/tests/test_name, SOURCE/BUILD/tests/test_name. */
+	char *folder = path_self();
+	char *found = NULL;
+	for (int level = 0; level < 3 && !found; level++) {
+		char *slash = strrchr(folder, '/');
+		if (!slash || slash == folder)
+			break;
+		*slash = '\0';
+		found = share_below(folder);
+	}
+	free(folder);
+	return found;
+}

@@ -1,0 +1,223 @@
+#include "base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+
+#define JSON_MAX_DEPTH 64
+
+struct place {
+	size_t line, column;
+};
+
+/*
+ * Where nesting first passes JSON_MAX_DEPTH. jansson's own limit (2048) is fixed when it is built,
+ * and what reads the result recurses too. Malformed text is left for jansson to describe.
+ */
+static bool too_deep(const char *text, size_t length, struct place *where)
+{
+	size_t depth = 0, line_start = 0;
+	bool in_string = false;
+
+	*where = (struct place){.line = 1};
+	for (size_t i = 0; i < length; i++) {
+		char c = text[i];
+
+		if (c == '\n') {
+			where->line++;
+			line_start = i + 1;
+		} else if (in_string && c == '\\') {
+			i++;
+		} else if (c == '"') {
+			in_string = !in_string;
+		} else if (!in_string && (c == '[' || c == '{') && ++depth > JSON_MAX_DEPTH) {
+			where->column = i - line_start + 1;
+			return true;
+		} else if (!in_string && (c == ']' || c == '}') && depth > 0) {
+			depth--;
+		}
+	}
+	return false;
+}
+
+enum prony_status json_parse(const char *text, size_t length, const char *where, json_t **out,
+			     struct error *err)
+{
+	struct place place;
+	json_error_t problem;
+
+	if (too_deep(text, length, &place))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: line %zu, column %zu: nested more than %d deep", where,
+				 place.line, place.column, JSON_MAX_DEPTH);
+
+	json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
+	if (!document) {
+		if (json_error_code(&problem) == json_error_out_of_memory)
+			return error_set(err, PRONY_NOMEM, "%s: no memory to parse it", where);
+		return error_set(err, PRONY_BAD_INPUT, "%s: line %d, column %d: %s", where,
+				 problem.line, problem.column, problem.text);
+	}
+	*out = document;
+	return PRONY_OK;
+}
+
+enum prony_status json_read_file(const char *path, size_t limit_bytes, json_t **out,
+				 struct error *err)
+{
+	char *text;
+	size_t length;
+	enum prony_status status = file_read(path, limit_bytes, &text, &length, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = json_parse(text, length, path, out, err);
+	free(text);
+	return status;
+}
+
+static const char *type_text(const json_t *value)
+{
+	switch (json_typeof(value)) {
+	case JSON_OBJECT:
+		return "an object";
+	case JSON_ARRAY:
+		return "an array";
+	case JSON_STRING:
+		return "a string";
+	case JSON_INTEGER:
+		return "an integer";
+	case JSON_REAL:
+		return "a number with a fraction";
+	case JSON_TRUE:
+	case JSON_FALSE:
+		return "true or false";
+	case JSON_NULL:
+		break;
+	}
+	return "null";
+}
+
+static enum prony_status wrong_type(const json_t *object, const char *key, const char *expected,
+				    struct error *err)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_object(object))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "expected an object with the key '%s', found %s", key,
+				 object ? type_text(object) : "nothing");
+	if (!value)
+		return error_set(err, PRONY_BAD_INPUT, "the key '%s' (%s) is missing", key,
+				 expected);
+	return error_set(err, PRONY_BAD_INPUT, "the key '%s' must be %s, not %s", key, expected,
+			 type_text(value));
+}
+
+enum prony_status json_get_string(const json_t *object, const char *key, const char **out,
+				  struct error *err)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_string(value))
+		return wrong_type(object, key, "a string", err);
+	/* C code would see the text end at a NUL and take the rest for absent. */
+	if (strlen(json_string_value(value)) != json_string_length(value))
+		return error_set(err, PRONY_BAD_INPUT, "the key '%s' holds a NUL character", key);
+	*out = json_string_value(value);
+	return PRONY_OK;
+}
+
+enum prony_status json_get_int(const json_t *object, const char *key, int64_t *out,
+			       struct error *err)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_integer(value))
+		return wrong_type(object, key, "an integer", err);
+	*out = (int64_t)json_integer_value(value);
+	return PRONY_OK;
+}
+
+enum prony_status json_get_real(const json_t *object, const char *key, double *out,
+				struct error *err)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_number(value))
+		return wrong_type(object, key, "a number", err);
+	*out = json_number_value(value);
+	return PRONY_OK;
+}
+
+enum prony_status json_get_bool(const json_t *object, const char *key, bool *out,
+				struct error *err)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_boolean(value))
+		return wrong_type(object, key, "true or false", err);
+	*out = json_is_true(value);
+	return PRONY_OK;
+}
+
+enum prony_status json_get_array(const json_t *object, const char *key, json_t **out,
+				 struct error *err)
+{
+	json_t *value = json_object_get(object, key);
+
+	if (!json_is_array(value))
+		return wrong_type(object, key, "an array", err);
+	*out = value;
+	return PRONY_OK;
+}
+
+enum prony_status json_get_object(const json_t *object, const char *key, json_t **out,
+				  struct error *err)
+{
+	json_t *value = json_object_get(object, key);
+
+	if (!json_is_object(value))
+		return wrong_type(object, key, "an object", err);
+	*out = value;
+	return PRONY_OK;
+}
+
+const char *json_string_or(const json_t *object, const char *key, const char *otherwise)
+{
+	const char *value = otherwise;
+
+	json_get_string(object, key, &value, NULL);
+	return value;
+}
+
+int64_t json_int_or(const json_t *object, const char *key, int64_t otherwise)
+{
+	int64_t value = otherwise;
+
+	json_get_int(object, key, &value, NULL);
+	return value;
+}
+
+double json_real_or(const json_t *object, const char *key, double otherwise)
+{
+	double value = otherwise;
+
+	json_get_real(object, key, &value, NULL);
+	return value;
+}
+
+bool json_bool_or(const json_t *object, const char *key, bool otherwise)
+{
+	bool value = otherwise;
+
+	json_get_bool(object, key, &value, NULL);
+	return value;
+}
+
+json_t *json_number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}

@@ -1,0 +1,50 @@
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+_Noreturn void memory_exhausted(const char *what)
+{
+	fprintf(stderr, "prony: %s exhausted\n", what);
+	/* Not exit(): handlers registered with atexit may need memory themselves. */
+	fflush(stderr);
+	_Exit(prony_status_exit(PRONY_NOMEM));
+}
+
+void *memory_alloc(size_t bytes)
+{
+	return memory_realloc(NULL, bytes);
+}
+
+void *memory_realloc(void *memory, size_t bytes)
+{
+	void *larger = realloc(memory, bytes > 0 ? bytes : 1);
+
+	if (!larger)
+		memory_exhausted("host memory");
+	return larger;
+}
+
+char *memory_strdup(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+
+	return memcpy(memory_alloc(bytes), text, bytes);
+}
+
+char *memory_printf(const char *format, ...)
+{
+	char *text = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	int length = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		memory_exhausted("host memory");
+	return text;
+}
