@@ -1,0 +1,20 @@
+/* Time: one monotonic clock for everything that is measured, one wall clock for labels. */
+#ifndef PRONY_BASE_CLOCK_H
+#define PRONY_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* CLOCK_MONOTONIC in nanoseconds. Comparable between processes of one machine since boot. */
+int64_t clock_monotonic_ns(void);
+
+/* CLOCK_REALTIME in nanoseconds since 1970; SOURCE_DATE_EPOCH (seconds) fixes it, for golden files. */
+int64_t clock_wall_ns(void);
+
+/* Writes "2026-11-21T03:34:05Z" (UTC) into out, which holds at least 21 bytes. */
+void clock_format_utc(int64_t wall_ns, char *out, size_t out_bytes);
+
+/* Sleeps until a CLOCK_MONOTONIC instant; returns early on a signal. */
+void clock_sleep_until_ns(int64_t deadline_ns);
+
+#endif

@@ -1,0 +1,47 @@
+/* Files and the folders where prony keeps things. */
+#ifndef PRONY_BASE_FILES_H
+#define PRONY_BASE_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Reads a whole file of at most limit_bytes; *out is terminated by a 0 that *length does not count;
+ * the caller frees *out. */
+enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
+                            struct error *err);
+
+/* Writes to a temporary neighbour, syncs, renames: the file is whole or not there. */
+enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
+                                    struct error *err);
+
+bool file_exists(const char *path);
+bool file_is_directory(const char *path);
+
+/* mkdir -p. */
+enum prony_status directory_make(const char *path, struct error *err);
+
+/* rm -rf, never following links; a path that is not there is fine. */
+enum prony_status directory_remove(const char *path, struct error *err);
+
+/* A new private directory below $TMPDIR or /tmp; caller frees *out. */
+enum prony_status directory_make_temporary(const char *prefix, char **out, struct error *err);
+
+/* "a/b"; caller frees. */
+char *path_join(const char *a, const char *b);
+
+/* $XDG_DATA_HOME/prony, or ~/.local/share/prony; caller frees. */
+char *path_data_home(void);
+
+/*
+ * The folder that holds what is installed beside the program (suites/, python/, locks/): from
+ * $PRONY_SHARE, else found from the executable's own place (build tree or PREFIX/share/prony);
+ * NULL when there is none. Caller frees.
+ */
+char *path_share(void);
+
+/* The path of the running executable (/proc/self/exe); caller frees. */
+char *path_self(void);
+
+#endif

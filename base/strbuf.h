@@ -1,0 +1,29 @@
+/* A growing string with a maximum. */
+#ifndef PRONY_BASE_STRBUF_H
+#define PRONY_BASE_STRBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct strbuf {
+	char *text; /* always terminated once something was added; NULL before */
+	size_t length, capacity, limit_bytes;
+	bool truncated; /* the limit was reached and text was lost */
+};
+
+/* limit_bytes 0: 64 MiB. */
+void strbuf_init(struct strbuf *buf, size_t limit_bytes);
+void strbuf_release(struct strbuf *buf);
+void strbuf_clear(struct strbuf *buf);
+void strbuf_add(struct strbuf *buf, const char *bytes, size_t length);
+void strbuf_puts(struct strbuf *buf, const char *text);
+void strbuf_putc(struct strbuf *buf, char c);
+void strbuf_printf(struct strbuf *buf, const char *format, ...) PRONY_PRINTF(2, 3);
+/* The text ("" when empty), borrowed until the next change. */
+const char *strbuf_text(const struct strbuf *buf);
+/* The caller takes the text and frees it; the buffer is empty again. Never NULL. */
+char *strbuf_take(struct strbuf *buf);
+
+#endif

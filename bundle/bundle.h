@@ -1,0 +1,46 @@
+/*
+ * The case bundle: a folder with everything that a worker needs to do its work.
+ *   case.json             schema, recipe, graph, file names, expected parameters and MACs
+ *   weights.safetensors   parameters and states by name, F32
+ *   input.safetensors     "x.0".."x.K-1" (F32, input shape) and "y.0".. (I64, N) for each batch
+ * Same weights, same batches, bit for bit, for every framework.
+ */
+#ifndef PRONY_BUNDLE_BUNDLE_H
+#define PRONY_BUNDLE_BUNDLE_H
+
+#include "bundle/safetensors.h"
+#include "networks/graph.h"
+#include "networks/recipe.h"
+
+#define BUNDLE_SCHEMA 1
+#define BUNDLE_CASE_FILE "case.json"
+#define BUNDLE_WEIGHTS_FILE "weights.safetensors"
+#define BUNDLE_INPUT_FILE "input.safetensors"
+/* Where a worker without shared memory puts step records and what it was asked to read. */
+#define BUNDLE_RECORDS_FILE "records.bin"
+#define BUNDLE_READ_FILE "read.safetensors"
+
+struct bundle {
+	struct arena arena;
+	struct recipe recipe;
+	struct graph graph;
+	struct tensor_set weights;
+	struct tensor_set inputs, labels; /* one tensor per batch, in order */
+	struct mapped_file weights_map, input_map;
+};
+
+/*
+ * Writes a bundle into an existing folder. `cell` (may be NULL; borrowed) is stored under "cell"
+ * for people who open the file; workers ignore it.
+ */
+enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
+                               const struct graph *graph, const struct tensor_set *weights,
+                               const struct tensor_set *inputs, const struct tensor_set *labels,
+                               json_t *cell, struct error *err);
+
+/* Reads and checks one: shapes of weights and batches agree with the graph. bundle_release it also
+ * after an error. */
+enum prony_status bundle_open(const char *folder, struct bundle *out, struct error *err);
+void bundle_release(struct bundle *bundle);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * The graph IR: a list of operators over values, shapes static, batch size fixed when it is built.
+ * It is the contract between prony and every framework.
+ */
+#ifndef PRONY_NETWORKS_GRAPH_H
+#define PRONY_NETWORKS_GRAPH_H
+
+#include "base/arena.h"
+#include "networks/operators.h"
+#include "networks/tensor.h"
+
+enum value_kind {
+	VALUE_INPUT,      /* the batch: N x C x H x W, or N x features */
+	VALUE_LABEL,      /* class of each sample, I64, shape N */
+	VALUE_PARAMETER,  /* trained */
+	VALUE_STATE,      /* not trained but kept: running mean and variance */
+	VALUE_ACTIVATION, /* computed by a forward node */
+	VALUE_GRADIENT    /* computed by a backward node */
+};
+
+enum weight_fill { FILL_ZERO, FILL_ONE, FILL_HE_NORMAL, FILL_HE_UNIFORM, FILL_IDENTITY };
+
+#define VALUE_NONE (-1)
+
+struct value {
+	const char *name; /* unique in the graph; parameters "conv1.weight" */
+	enum value_kind kind;
+	enum dtype dtype;
+	struct shape shape;
+	int producer;  /* node index, or -1 */
+	int gradient;  /* value that holds d loss / d this after graph_add_backward, or VALUE_NONE */
+	enum weight_fill fill; /* parameters and state */
+	int64_t fan_in;        /* for the He fills */
+};
+
+#define NODE_MAX_INPUTS 8
+#define NODE_MAX_OUTPUTS 4
+
+struct node {
+	enum op op;
+	const char *name; /* unique; "conv1" */
+	int inputs[NODE_MAX_INPUTS], outputs[NODE_MAX_OUTPUTS]; /* value indices; VALUE_NONE = left out */
+	int input_count, output_count;
+	struct attributes attributes;
+	int differentiates; /* gradient nodes: index of the forward node, else -1 */
+};
+
+struct graph {
+	struct arena arena; /* owns names, values, nodes */
+	const char *name;
+	struct value *values;
+	struct node *nodes; /* in an order in which they can run; forward nodes first */
+	int value_count, value_capacity, node_count, node_capacity;
+	int input, label, logits, loss; /* value indices; label and loss VALUE_NONE without a loss */
+	int forward_count; /* nodes up to and including the loss; what follows is backward */
+};
+
+void graph_init(struct graph *graph, const char *name);
+void graph_release(struct graph *graph);
+
+/* Index of the value of that name, or VALUE_NONE. Linear in the number of values. */
+int graph_find_value(const struct graph *graph, const char *name);
+
+/* Building blocks. They record the first error inside the builder and then do nothing, so that a
+ * network reads as a list of layers; graph_finish reports it. */
+struct builder {
+	struct graph *graph;
+	struct error error;
+};
+
+int build_input(struct builder *b, int64_t batch, int rank, const int64_t *dims_without_batch);
+int build_parameter(struct builder *b, const char *name, int rank, const int64_t *dims,
+                    enum weight_fill fill, int64_t fan_in);
+/* Appends a node, creates its outputs ("NAME" or "NAME.1"...), infers shapes; returns output 0. */
+int build_node(struct builder *b, enum op op, const char *name, const int *inputs, int input_count,
+               const struct attributes *attributes);
+/* Layers: parameters NAME.weight and NAME.bias are made with He-normal and zero fill. */
+int build_conv(struct builder *b, const char *name, int x, int64_t channels, int64_t kernel,
+               int64_t stride, int64_t pad);
+int build_max_pool(struct builder *b, const char *name, int x, int64_t kernel, int64_t stride);
+int build_relu(struct builder *b, const char *name, int x);
+int build_flatten(struct builder *b, const char *name, int x);
+int build_dropout(struct builder *b, const char *name, int x, double ratio);
+int build_linear(struct builder *b, const char *name, int x, int64_t features);
+/* Declares the logits and appends labels and SoftmaxCrossEntropyLoss. */
+enum prony_status build_finish(struct builder *b, int logits, struct error *err);
+
+/*
+ * Appends the backward pass: for each forward node in reverse, its operator's backward row. After
+ * it every parameter's `gradient` is set. Gradients of values with several users are summed by Add.
+ * No gradient of the network's input is computed. Defined in networks/backward.c.
+ */
+enum prony_status graph_add_backward(struct graph *graph, struct error *err);
+
+/* Checks every invariant (indices, order, names, shapes agree with infer); names the node. */
+enum prony_status graph_check(const struct graph *graph, struct error *err);
+
+int64_t graph_parameter_count(const struct graph *graph); /* elements of trained parameters */
+int64_t graph_macs(const struct graph *graph);            /* of the forward nodes, whole batch */
+int64_t graph_classes(const struct graph *graph);         /* last dimension of the logits */
+bool graph_has_dropout(const struct graph *graph);
+int64_t graph_batch(const struct graph *graph);
+
+/*
+ * Estimated bytes that running the graph takes in fp32: parameters, gradients and optimiser state
+ * of the stage, activations that live at once (all of them when training).
+ */
+int64_t graph_memory_estimate(const struct graph *graph, bool training);
+
+/* The parameters and states in graph order, filled from the seed (He et al. 2015, arXiv
+ * 1502.01852), F32, in `arena`. The stream depends on seed and name only, not on batch or order. */
+enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed,
+                                        struct arena *arena, struct tensor_set *out,
+                                        struct error *err);
+
+/* Indices of parameters (not state) in graph order; returns their number; out may be NULL. */
+int graph_parameters(const struct graph *graph, int *out, int capacity);
+
+/* SHA-256 over the canonical JSON of the forward graph. 65 bytes. */
+enum prony_status graph_digest(const struct graph *graph, char *hex, struct error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* The graph as JSON, as it stands in case.json; the schema is docs/schemas/case.schema.json. */
+#ifndef PRONY_NETWORKS_GRAPH_JSON_H
+#define PRONY_NETWORKS_GRAPH_JSON_H
+
+#include <jansson.h>
+
+#include "networks/graph.h"
+
+/*
+ * {"name", "schema": 1, "input": NAME, "label": NAME|null, "logits": NAME, "loss": NAME|null,
+ *  "values": [{"name", "kind", "dtype", "shape"}...],
+ *  "nodes": [{"name", "op", "inputs": [NAME|null...], "outputs": [...], "attributes": {...}}...]}
+ * Only forward nodes are written: frameworks that differentiate themselves need no more, and our
+ * own workers rebuild the backward pass. New reference.
+ */
+json_t *graph_to_json(const struct graph *graph);
+
+/* Initialises *out (graph_release it). Everything is checked: hostile files get a clear error. */
+enum prony_status graph_from_json(const json_t *json, struct graph *out, struct error *err);
+
+#endif

@@ -1,0 +1,20 @@
+/* The bounds of the parity gate: one table, each row with its reason. */
+#ifndef PRONY_PARITY_BOUNDS_H
+#define PRONY_PARITY_BOUNDS_H
+
+#include "base/words.h"
+#include "networks/graph.h"
+
+struct parity_bounds {
+	double logits; /* max |l - l_ref| / (rms(l_ref) + tiny) */
+	double loss;   /* |loss - loss_ref| / max(1, |loss_ref|) */
+	double gradient; /* ||g - g_ref|| / ||g_ref||, per tensor */
+	double change; /* ||dw - dw_ref|| / ||dw_ref||, per tensor, after three updates */
+	double timed_loss; /* first loss of the timed process against the reference, relative */
+};
+
+/* Bounds for a precision, from its unit roundoff and the graph's depth of accumulation. They must
+ * reject tf32 passed off as fp32 and learning rate x 1.01, and accept every correct framework. */
+struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision precision);
+
+#endif

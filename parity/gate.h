@@ -1,0 +1,74 @@
+/*
+ * The parity gate: proves that a framework did the same work before its time counts. Pure
+ * arithmetic on what a worker gave back; run/ drives the worker.
+ */
+#ifndef PRONY_PARITY_GATE_H
+#define PRONY_PARITY_GATE_H
+
+#include <jansson.h>
+
+#include "networks/graph.h"
+#include "networks/recipe.h"
+#include "networks/tensor.h"
+#include "parity/bounds.h"
+
+#define GATE_UPDATES 3
+#define GATE_BATCH_MIN 8
+
+/* What the gate runs, derived from the cell's recipe: dropout off, the network's gate learning rate,
+ * min(batch, 16) but at least 8 samples, GATE_UPDATES slots. */
+void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out);
+
+/* The expected results; all owned by the arena. */
+struct gate_reference {
+	struct arena arena;
+	int64_t parameters, macs;       /* macs of one forward batch of the gate */
+	struct tensor logits[GATE_UPDATES]; /* F64, evaluation mode for STAGE_FORWARD; else training
+	                                       mode, each before its update */
+	double loss[GATE_UPDATES];
+	struct tensor_set gradients;    /* F64, of the last batch; forward-backward only */
+	struct tensor_set change;       /* F64, w_after - w_before over all updates; train only */
+	struct tensor_set change_inside; /* the same with RMSprop's epsilon inside the root; else empty */
+	struct tensor_set weights;      /* F32, as given (borrowed) */
+};
+
+/* Computes it with the float64 interpreter. `graph` is forward only and built for the gate's batch. */
+enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
+                                      const struct recipe *gate, const struct tensor_set *weights,
+                                      const struct tensor_set *inputs,
+                                      const struct tensor_set *labels, struct error *err);
+void gate_reference_release(struct gate_reference *ref);
+
+/* What the worker gave back. Tensors F32 or F64; a missing one is a mismatch. */
+struct gate_observed {
+	int64_t parameters, macs; /* -1: the framework cannot say (recorded, not judged) */
+	const struct tensor *logits[GATE_UPDATES];
+	double loss[GATE_UPDATES]; /* NAN in STAGE_FORWARD: then computed from the logits */
+	const struct tensor_set *gradients; /* forward-backward */
+	const struct tensor_set *weights;   /* train: after the last update */
+};
+
+/*
+ * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *evidence (new reference,
+ * in both cases): every figure with its bound: {"passed", "checks": [{"what", "tensor"?, "value",
+ * "bound", "passed"}...], "parameters", "macs", "gate_batch", "worst": {...}}.
+ */
+enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
+                               const struct recipe *gate, const struct tensor_set *labels,
+                               const struct gate_observed *observed, json_t **evidence,
+                               struct error *err);
+
+/*
+ * The loss that the first step of a timed process must show, at its own batch: exact, or with
+ * dropout the mean and deviation over 32 masks. deviation is 0 without dropout.
+ */
+enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
+                                     const struct tensor_set *weights, const struct tensor *x,
+                                     const struct tensor *y, double *mean, double *deviation,
+                                     struct error *err);
+
+/* Judges a first loss against it (within bounds, or 5 deviations); PRONY_INVALID says by how much. */
+enum prony_status gate_check_loss(double loss, double mean, double deviation,
+                                  const struct parity_bounds *bounds, struct error *err);
+
+#endif

@@ -1,0 +1,57 @@
+/* Expands a spec into cells, asks the registry, and says why some cannot run. */
+#ifndef PRONY_PLAN_PLAN_H
+#define PRONY_PLAN_PLAN_H
+
+#include <jansson.h>
+
+#include "datasets/dataset.h"
+#include "frameworks/registry.h"
+#include "networks/recipe.h"
+#include "networks/zoo/zoo.h"
+#include "samples/cell.h"
+#include "spec/spec.h"
+
+struct plan_cell {
+	struct cell cell;
+	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES];
+	enum cell_status status; /* CELL_PENDING when it can be tried; else why not */
+	const char *reason;      /* set with every other status */
+	bool explicit_;          /* asked for by name: not ok means exit code 1 */
+	bool harness;            /* null or fake */
+	const struct network *network;
+	const struct dataset *dataset;
+	const char *data_folder; /* NULL for synthetic */
+	struct framework_place place;
+	struct recipe recipe;
+	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */
+	const char *const *worker_argv, *const *worker_environment; /* NULL unless pending */
+};
+
+struct plan {
+	struct arena arena;
+	struct plan_cell *cells;
+	size_t count;
+	const char **notes; /* for the user: "mnist is not here: mnist-sample is used" */
+	size_t note_count;
+};
+
+struct plan_settings {
+	const char *data_folder; /* --data */
+	const char *self;        /* our executable */
+	int cores;               /* allowed physical cores of this machine, for device "cpu" */
+};
+
+/*
+ * The product of the axes less the excludes, in a stable order (network, dataset, stage, batch,
+ * precision, device, framework), duplicates dropped. "all" = every located framework that is not
+ * harness-only, native first. PRONY_BAD_INPUT (with origin, nearest name and the list) for unknown
+ * words. The plan borrows the spec's strings: release it first.
+ */
+enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
+                              struct plan *out, struct error *err);
+void plan_release(struct plan *plan);
+
+/* What would run, for --dry-run: array of objects, new reference. */
+json_t *plan_to_json(const struct plan *plan);
+
+#endif

@@ -1,0 +1,36 @@
+/* Terminal tables: columns that align, colour only on a terminal, or the same rows as JSON. */
+#ifndef PRONY_REPORT_TABLE_H
+#define PRONY_REPORT_TABLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strbuf.h"
+
+enum table_align { TABLE_LEFT, TABLE_RIGHT };
+
+struct table_column {
+	const char *title; /* heading in the terminal */
+	const char *key;   /* member in JSON */
+	enum table_align align;
+};
+
+struct table;
+
+struct table *table_new(const struct table_column *columns, size_t count);
+void table_free(struct table *table);
+/* Starts a row. */
+void table_row(struct table *table);
+/* The next cell of the row: text for people and value for programs (takes the reference; NULL =
+ * text as a JSON string). Text is copied; UTF-8 is measured in characters. */
+void table_cell(struct table *table, const char *text, json_t *value);
+/* A dim continuation line under the row (a reason), not part of JSON rows. */
+void table_note(struct table *table, const char *text);
+
+void table_render_text(const struct table *table, bool colour, int width, struct strbuf *out);
+void table_render_markdown(const struct table *table, struct strbuf *out);
+/* Array of objects; new reference. */
+json_t *table_to_json(const struct table *table);
+
+#endif

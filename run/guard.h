@@ -1,0 +1,16 @@
+/*
+ * The guard: a small process above each worker that ends the whole tree below it when the parent dies.
+ */
+#ifndef PRONY_RUN_GUARD_H
+#define PRONY_RUN_GUARD_H
+
+/*
+ * `prony guard LIFE_FD REPORT_FD -- COMMAND...`: leads a session and process group, is the child
+ * subreaper (prctl), starts COMMAND with the remaining descriptors, and waits. When LIFE_FD reaches end of
+ * file (the parent closed it or died) or COMMAND ended, it kills every process below it, grandchildren
+ * that left the group included, until none is left; writes one JSON line with how the command ended and its
+ * resource use to REPORT_FD; exits. Returns the exit code of the guard itself.
+ */
+int guard_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * The orchestrator: schedules rounds, starts one worker process per replicate, drives it through the
+ * gate and the timed window, enforces limits. Knows no framework: a worker is an argv. Whether another
+ * process is wanted, and what becomes of a result, are callbacks.
+ */
+#ifndef PRONY_RUN_RUN_H
+#define PRONY_RUN_RUN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "plan/plan.h"
+#include "samples/record.h"
+
+/* The numbers of the protocol, handed in by the caller (stats/effort.h). */
+struct run_limits {
+	int64_t warm_up_cap_ns, window_ns, min_steps;
+	bool test_steadiness;
+	int64_t request_timeout_ns;  /* of one request beside its own expected time */
+	int64_t memory_limit_bytes;  /* resident memory of a worker's tree; 0 = none */
+};
+
+/* How far a cell has come; the caller fills it (resume) and the run keeps it. */
+struct run_cell_state {
+	bool gate_done;
+	enum cell_status status; /* PENDING while it can go on */
+	int tried;               /* replicates so far, stored ones included: the next one's number */
+};
+
+enum run_event_kind {
+	EVENT_GATE_START, EVENT_PROCESS_START, EVENT_STAGE /* text: "import", "build", "warm-up"... */,
+	EVENT_PROCESS_END, EVENT_CELL_END, EVENT_NOTE
+};
+
+struct run_event {
+	enum run_event_kind kind;
+	size_t cell; /* index in the plan */
+	int round, replicate;
+	const char *text;
+	const struct process_record *record; /* EVENT_PROCESS_END */
+};
+
+struct run_callbacks {
+	void *context;
+	/* Another process of this cell? Asked before each. Sets *flags to add to the cell. */
+	bool (*wants_more)(void *context, size_t cell, unsigned *flags);
+	/* A steadiness verdict on the warm-up blocks so far (stats/steady.h). */
+	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,
+	               size_t count, int64_t window_ns);
+	/* Sinks; an error ends the run (the store is gone). */
+	enum prony_status (*framework)(void *context, size_t cell, const json_t *details,
+	                               struct error *err);
+	enum prony_status (*gate)(void *context, size_t cell, enum cell_status verdict,
+	                          const json_t *evidence, const char *log, struct error *err);
+	enum prony_status (*process)(void *context, size_t cell, const struct process_record *record,
+	                             struct error *err);
+	enum prony_status (*cell_end)(void *context, size_t cell, enum cell_status status,
+	                              unsigned flags, const char *reason, struct error *err);
+	void (*event)(void *context, const struct run_event *event);
+};
+
+struct run_settings {
+	uint64_t seed;
+	struct run_limits limits;
+	const char *self;         /* our executable: the guard is `self guard` */
+	const char *keep_bundle;  /* folder that gets the bundles; NULL = temporary, removed */
+	const char *setup_command, *cleanup_command; /* shell text around each process; NULL = none */
+	const char *lock_path;    /* machine-wide lock; NULL = default ($PRONY_LOCK, /tmp) */
+	const volatile int *stop; /* set by a signal handler: finish cleanly, PRONY_INTERRUPTED */
+};
+
+/*
+ * Runs every pending cell of the plan: first its gate, then rounds in which each cell that wants more
+ * runs once, in seeded random order. A cell whose process fails ends with that status after a second
+ * failure in a row (crashes and time-outs may be accidents); a failed gate ends it at once. `states`
+ * has one element per cell of the plan.
+ */
+enum prony_status run_execute(const struct plan *plan, struct run_cell_state *states,
+                              const struct run_settings *settings,
+                              const struct run_callbacks *callbacks, struct error *err);
+
+#endif

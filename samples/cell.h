@@ -1,0 +1,87 @@
+/* A cell: one combination of the axes, what it is called and how it ended. */
+#ifndef PRONY_SAMPLES_CELL_H
+#define PRONY_SAMPLES_CELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/words.h"
+
+#define CELL_WORD_BYTES 64
+#define CELL_KEY_BYTES 512
+#define CELL_HASH_BYTES 17 /* 16 hexadecimal digits and the terminator */
+
+/* docs/semantics.md, "Statuses". */
+#define CELL_STATUSES(X)                                                                           \
+	X(PENDING, "pending") /* never shown for a finished run */                                 \
+	X(OK, "ok")                                                                                \
+	X(UNSUPPORTED, "unsupported")                                                              \
+	X(MISSING, "missing")                                                                      \
+	X(MISMATCH, "mismatch")                                                                    \
+	X(OUT_OF_MEMORY, "out-of-memory")                                                          \
+	X(TIMEOUT, "timeout")                                                                      \
+	X(CRASHED, "crashed")                                                                      \
+	X(INVALID, "invalid")
+
+enum cell_status {
+#define X(id, name) CELL_##id,
+	CELL_STATUSES(X)
+#undef X
+	CELL_STATUS_COUNT
+};
+
+/* Flags that an ok cell may carry. */
+#define CELL_FLAGS(X)                                                                              \
+	X(NOT_STEADY, "not-steady", 0)                                                             \
+	X(NOT_CONVERGED, "not-converged", 1)                                                       \
+	X(SCREENING, "screening", 2)                                                               \
+	X(FEW_STEPS, "few-steps", 3)                                                               \
+	X(DISCOVERED, "discovered", 4)
+
+enum cell_flag {
+#define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),
+	CELL_FLAGS(X)
+#undef X
+};
+
+struct cell {
+	/* framework: NAME[@ENV][:BACKEND][+OPTION...], canonical (options sorted) */
+	char framework[CELL_WORD_BYTES];
+	char name[CELL_WORD_BYTES], environment[CELL_WORD_BYTES], backend[CELL_WORD_BYTES];
+	char options[CELL_WORD_BYTES]; /* "nhwc,xla" */
+	char network[CELL_WORD_BYTES];
+	char dataset[CELL_WORD_BYTES];
+	char device[CELL_WORD_BYTES]; /* "cpu", "cpu:4", "cuda:0" */
+	enum precision precision;
+	int64_t batch;
+	enum stage stage;
+	enum input_mode input;
+	enum sync_mode sync;
+	enum optimiser optimiser; /* OPTIMISER_SGD and unused outside STAGE_TRAIN */
+	bool dropout;
+};
+
+const char *cell_status_name(enum cell_status status);
+bool cell_status_parse(const char *word, enum cell_status *out);
+/* "screening,discovered"; "" for none. */
+void cell_flags_text(unsigned flags, char *out, size_t out_bytes);
+unsigned cell_flags_parse(const char *text);
+
+/* The cell status that a function's outcome means: PRONY_PROTOCOL -> crashed (a worker that broke the
+ * protocol), PRONY_INTERNAL -> invalid, ... */
+enum cell_status cell_status_from(enum prony_status status);
+
+/* Splits and checks a framework spelling into name, environment, backend, options and writes the
+ * canonical spelling; PRONY_USAGE explains the grammar. Does not ask whether it exists. */
+enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, struct error *err);
+
+/* Checks a device spelling: cpu, cpu:N, cuda:N, cuda:N+M...; *threads = N of cpu:N, 0 for "cpu". */
+enum prony_status device_parse(const char *spelling, int *threads, struct error *err);
+
+/* Canonical key: "framework=native network=lenet dataset=... ... dropout=on", and its hash. */
+void cell_key(const struct cell *cell, char key[CELL_KEY_BYTES]);
+void cell_hash(const struct cell *cell, char hash[CELL_HASH_BYTES]);
+
+#endif

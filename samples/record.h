@@ -1,0 +1,90 @@
+/* What one worker process delivered: the independent replicate, and the table of its fields. */
+#ifndef PRONY_SAMPLES_RECORD_H
+#define PRONY_SAMPLES_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "samples/cell.h"
+#include "samples/protocol.h"
+
+#define RECORD_NONE INT64_MIN /* "not measured": null everywhere, never 0 */
+
+/*
+ * Member types: int64_t (RECORD_NONE = null), double (NaN = null), char[] ("" = null). Every row
+ * X(member, type, unit, doc) yields a SQL column, a CSV and JSON field and the row of
+ * docs/results.md. Order is output order. Append only.
+ */
+#define PROCESS_FIELDS(X)                                                                          \
+	X(replicate, INT, "", "number of the process within its cell, from 0")                     \
+	X(round, INT, "", "round of the schedule in which it ran, from 0")                         \
+	X(status, TEXT16, "", "how the process ended: ok or a cell status")                        \
+	X(started_wall_ns, INT, "ns", "wall clock at its start, since 1970")                       \
+	X(steps, INT, "", "steps in the measured window")                                          \
+	X(window_ns, INT, "ns", "length of the measured window")                                   \
+	X(step_mean_ns, REAL, "ns", "window_ns / steps")                                           \
+	X(step_median_ns, REAL, "ns", "median over blocks or steps of the window")                 \
+	X(step_min_ns, REAL, "ns", "smallest block or step mean")                                  \
+	X(step_max_ns, REAL, "ns", "largest block or step mean")                                   \
+	X(step_sd_ns, REAL, "ns", "standard deviation over blocks or steps")                       \
+	X(blocks, INT, "", "intervals between synchronisations in the window")                     \
+	X(block_steps, INT, "", "steps in each of them")                                           \
+	X(spawn_ns, INT, "ns", "from starting the process to its first reply less import_ns")      \
+	X(import_ns, INT, "ns", "loading the framework's library or package")                      \
+	X(open_ns, INT, "ns", "choosing device and threads")                                       \
+	X(build_ns, INT, "ns", "translating and compiling the network, loading weights")           \
+	X(feed_ns, INT, "ns", "making the batches resident")                                       \
+	X(first_step_ns, INT, "ns", "the first step, synchronised")                                \
+	X(to_first_step_ns, INT, "ns", "from starting the process to the end of its first step")   \
+	X(warm_up_ns, INT, "ns", "steps between the first one and the window")                     \
+	X(warm_up_steps, INT, "", "their number")                                                  \
+	X(total_ns, INT, "ns", "from starting the process to its end")                             \
+	X(loss_first, REAL, "", "loss of the first step, full batch, before its update")           \
+	X(loss_expected, REAL, "", "what the reference gives for it")                              \
+	X(loss_last, REAL, "", "loss of the last step of the window")                              \
+	X(rss_peak_bytes, INT, "bytes", "largest resident set of a process of the worker's tree")  \
+	X(cpu_user_ns, INT, "ns", "user time of the worker's tree, whole life")                    \
+	X(cpu_system_ns, INT, "ns", "system time of it")                                           \
+	X(window_cpu_cores, REAL, "cores", "CPU time of the worker / window_ns, in the window")    \
+	X(mxcsr, INT, "", "MXCSR of the stepping thread (bits 15 FTZ, 6 DAZ)")                     \
+	X(threads, INT, "", "compute threads that took effect")                                    \
+	X(precision, TEXT16, "", "precision that took effect")                                     \
+	X(flags, TEXT128, "", "flags of the process: not-steady, few-steps, discovered")           \
+	X(error, TEXT1024, "", "why it did not end ok")
+
+struct process_record {
+#define FIELD_INT(member) int64_t member;
+#define FIELD_REAL(member) double member;
+#define FIELD_TEXT16(member) char member[16];
+#define FIELD_TEXT128(member) char member[128];
+#define FIELD_TEXT1024(member) char member[1024];
+#define X(member, type, unit, doc) FIELD_##type(member)
+	PROCESS_FIELDS(X)
+#undef X
+	/* Owned: raw intervals of the window and the process' log (stdout and stderr together). */
+	struct step_record *intervals;
+	size_t interval_count;
+	char *log;
+};
+
+enum field_type { FIELD_TYPE_INT, FIELD_TYPE_REAL, FIELD_TYPE_TEXT };
+
+struct record_field {
+	const char *name, *unit, *doc;
+	enum field_type type;
+	size_t offset, bytes;
+};
+
+/* The rows of PROCESS_FIELDS. */
+extern const struct record_field process_fields[];
+extern const size_t process_field_count;
+
+/* All numbers null, all texts empty. */
+void process_record_init(struct process_record *record);
+void process_record_release(struct process_record *record);
+
+/* Fills steps, window_ns, mean, median, min, max, sd, blocks from the intervals. Each interval holds
+ * record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
+enum prony_status process_record_summarise(struct process_record *record, struct error *err);
+
+#endif

@@ -1,0 +1,102 @@
+/* What the user asked for, as one struct: command line over suite file over defaults. */
+#ifndef PRONY_SPEC_SPEC_H
+#define PRONY_SPEC_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/words.h"
+
+enum effort { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_RIGOROUS, EFFORT_COUNT };
+const char *effort_name(enum effort effort);
+bool effort_parse(const char *word, enum effort *out);
+
+/* One word of an axis and where it came from, for messages: "suite.yaml:7: frameworks". */
+struct spec_word {
+	const char *text, *origin;
+};
+
+struct spec_list {
+	struct spec_word *words;
+	size_t count;
+};
+
+/* The axes, in the order of product.md; each row X(member, key in a suite, option letter). */
+#define SPEC_AXES(X)                                                                               \
+	X(frameworks, "frameworks")                                                                \
+	X(networks, "networks")                                                                    \
+	X(datasets, "datasets")                                                                    \
+	X(devices, "devices")                                                                      \
+	X(precisions, "precisions")                                                                \
+	X(batches, "batches")                                                                      \
+	X(stages, "stages")                                                                        \
+	X(inputs, "inputs")                                                                        \
+	X(syncs, "syncs")                                                                          \
+	X(optimisers, "optimisers")
+
+/* `exclude` and `override` rows of a suite: cells whose axes match every given list. */
+struct spec_rule {
+#define X(member, key) struct spec_list member;
+	SPEC_AXES(X)
+#undef X
+	const char *origin;
+	/* Overrides; negative = not given. */
+	int64_t batch, steps, warm_up_steps;
+	double learning_rate;
+};
+
+struct spec {
+	struct arena arena;
+	const char *suite;   /* "quickstart"; "" when put together on the command line */
+	const char *summary;
+	struct spec_list frameworks, networks, datasets, devices, precisions, batches, stages, inputs,
+		syncs, optimisers;
+	struct spec_rule *excludes, *overrides;
+	size_t exclude_count, override_count;
+	enum effort effort;
+	int64_t steps;         /* fixed steps of the window; 0 = by time */
+	int64_t warm_up_steps; /* fixed warm-up; -1 = by steadiness */
+	int repeat;            /* fixed number of processes; 0 = by effort */
+	const char *statistic; /* "geometric" (t interval on log means), "mean" */
+	bool dropout;
+	double learning_rate, momentum, weight_decay;
+	uint64_t seed;
+	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite */
+};
+
+/* Empty lists, default effort, seed 1, dropout on, learning rate 0.01, momentum 0.9. */
+void spec_init(struct spec *spec);
+void spec_release(struct spec *spec);
+
+/* Puts defaults into axes that are still empty: all frameworks, lenet, the network's own data set (left
+ * empty for plan/), cpu, fp32, batch 64, train, resident, blocks, momentum. */
+void spec_complete(struct spec *spec);
+
+/*
+ * Reads a suite file into the spec. Every error names file, line, key and remedy; unknown keys suggest
+ * the nearest. Strings are copied into the arena.
+ */
+enum prony_status spec_read_file(struct spec *spec, const char *path, struct error *err);
+
+/* Finds a suite by name in SHARE/suites, or takes a path that ends in .yaml or holds a slash.
+ * *path: caller frees. PRONY_BAD_INPUT lists the built-in suites. */
+enum prony_status spec_find_suite(const char *name, char **path, struct error *err);
+
+/*
+ * Replaces an axis by words from the command line: each value is split at commas; batches (and no other
+ * axis) accept ranges "1..64*2" and "16..64+16". `origin` is the option as typed, "-b".
+ */
+enum prony_status spec_set_axis(struct spec *spec, const char *axis_key, const char *const *values,
+                                size_t count, const char *origin, struct error *err);
+
+/* Expands "16,32", "1..64*2", "16..64+16" into numbers as words; at most 4096. */
+enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const char *origin,
+                                      struct spec_list *out, struct error *err);
+
+/* Canonical text of everything that decides what runs: equal texts = the same run, for --resume. */
+char *spec_canonical(const struct spec *spec); /* caller frees */
+
+#endif

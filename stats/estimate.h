@@ -1,0 +1,40 @@
+/* Process results to an estimate with an interval: t on the logarithms of process means. */
+#ifndef PRONY_STATS_ESTIMATE_H
+#define PRONY_STATS_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Figures are in the unit of the samples (ns per step) unless they are ratios. */
+struct estimate {
+	size_t n;               /* processes */
+	double center;          /* geometric mean of process means; NaN when n = 0 */
+	double low, high;       /* 95 % t interval on logs; NaN when n < 2 */
+	double half_width;      /* exp(t s / sqrt n) - 1; NaN when n < 2 */
+	double mean, median, sd, mad, min, max; /* over process means; mad = 1.4826 x median |x - median| */
+	double cv_between;      /* sd of logs */
+	size_t needed;          /* processes for the target half width; 0 when unknown or reached */
+};
+
+/* means: n positive finite process means. target_half_width <= 0: needed stays 0. */
+void estimate_compute(const double *means, size_t n, double target_half_width,
+                      struct estimate *out);
+
+/* Quantile of Student's t with df degrees of freedom, p in (0, 1); absolute error below 1e-9
+ * (Hill 1970, CACM algorithm 396, refined by Newton steps on the incomplete beta function). */
+double student_t_quantile(double p, double df);
+/* Regularised incomplete beta function (continued fraction, DLMF 8.17.22). */
+double incomplete_beta(double a, double b, double x);
+
+/* Ratio a / b of two unpaired sets of process means with a 95 % Welch interval on logs. */
+struct ratio {
+	double center, low, high; /* NaN interval when either n < 2 */
+};
+void ratio_welch(const double *a, size_t na, const double *b, size_t nb, struct ratio *out);
+
+/* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7). */
+double median_of(const double *x, size_t n);
+double percentile_of(const double *x, size_t n, double p);
+double mad_of(const double *x, size_t n);
+
+#endif
