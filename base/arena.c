@@ -64,10 +64,10 @@ static void *try_alloc(struct arena *arena, size_t bytes)
 {
 	if (bytes > SIZE_MAX / 2)
 		return NULL;
-	size_t rounded = bytes > 0 ? (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN
-				   : ARENA_ALIGN;
-	if (arena->limit_bytes > 0 && (rounded > arena->limit_bytes ||
-				       arena->used_bytes > arena->limit_bytes - rounded))
+	size_t rounded =
+		bytes > 0 ? (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN : ARENA_ALIGN;
+	if (arena->limit_bytes > 0 &&
+	    (rounded > arena->limit_bytes || arena->used_bytes > arena->limit_bytes - rounded))
 		return NULL;
 
 	struct arena_block *block = arena->blocks;

@@ -45,8 +45,7 @@ void clock_format_utc(int64_t wall_ns, char *out, size_t out_bytes)
 	if (wall_ns % NS_PER_SECOND < 0)
 		seconds--;
 	time_t instant = (time_t)seconds;
-	if (!gmtime_r(&instant, &utc) ||
-	    strftime(out, out_bytes, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+	if (!gmtime_r(&instant, &utc) || strftime(out, out_bytes, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
 		out[0] = '\0';
 }
 

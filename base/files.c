@@ -133,8 +133,8 @@ static bool write_all(int fd, const char *bytes, size_t length)
 static void sync_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path))
-			     : strdup(".");
+	char *parent =
+		slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 
 	if (!parent)
 		return;
@@ -150,8 +150,8 @@ enum prony_status file_write_atomic(const char *path, const void *bytes, size_t 
 				    struct error *err)
 {
 	static atomic_uint serial;
-	char *temporary = memory_printf("%s.%ld.%u.tmp", path, (long)getpid(),
-					atomic_fetch_add(&serial, 1));
+	char *temporary =
+		memory_printf("%s.%ld.%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
 	enum prony_status status = PRONY_OK;
 	bool written = false, renamed = false;
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -192,7 +192,8 @@ bool file_is_directory(const char *path)
 enum prony_status directory_make(const char *path, struct error *err)
 {
 	if (*path == '\0')
-		return error_set(err, PRONY_BAD_INPUT, "cannot make a directory with an empty name");
+		return error_set(err, PRONY_BAD_INPUT,
+				 "cannot make a directory with an empty name");
 
 	char *partial = memory_strdup(path);
 	enum prony_status status = PRONY_OK;

@@ -152,8 +152,7 @@ enum prony_status json_get_real(const json_t *object, const char *key, double *o
 	return PRONY_OK;
 }
 
-enum prony_status json_get_bool(const json_t *object, const char *key, bool *out,
-				struct error *err)
+enum prony_status json_get_bool(const json_t *object, const char *key, bool *out, struct error *err)
 {
 	const json_t *value = json_object_get(object, key);
 

@@ -29,8 +29,9 @@ static void *find(void *handle, const struct loader_symbol *symbol)
 	return NULL;
 }
 
-enum prony_status loader_resolve(void *handle, const char *path, const struct loader_symbol *symbols,
-				 size_t count, struct error *err)
+enum prony_status loader_resolve(void *handle, const char *path,
+				 const struct loader_symbol *symbols, size_t count,
+				 struct error *err)
 {
 	/* Look first, store later: on failure no slot has changed. */
 	for (size_t i = 0; i < count; i++) {

@@ -28,7 +28,8 @@ void random_init(struct random *random, uint64_t seed)
 
 void random_init_named(struct random *random, uint64_t seed, const char *name)
 {
-	/* FNV-1a (RFC 9923); the seed is mixed first, so that nearby seeds do not cancel in the xor. */
+	/* FNV-1a (RFC 9923); the seed is mixed first, so that nearby seeds do not cancel in the
+	 * xor. */
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	for (const unsigned char *c = (const unsigned char *)name; *c; c++)
@@ -85,7 +86,8 @@ static double portable_log(double x)
 
 double random_normal(struct random *random)
 {
-	/* Marsaglia and Bray 1964. The second number of the pair is dropped: the state stays small. */
+	/* Marsaglia and Bray 1964. The second number of the pair is dropped: the state stays small.
+	 */
 	double x, y, square;
 
 	do {
