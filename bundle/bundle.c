@@ -1,0 +1,322 @@
+#include "bundle/bundle.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "networks/graph_json.h"
+
+#define CASE_MAX_BYTES ((size_t)64 * 1024 * 1024)
+#define NAME_BYTES 32
+
+/* A tensor under another name; the data stays where it is. */
+static struct tensor renamed(const struct tensor *tensor, const char *name)
+{
+	struct tensor copy = *tensor;
+
+	copy.name = name;
+	return copy;
+}
+
+static enum prony_status write_inputs(const char *folder, const struct tensor_set *inputs,
+				      const struct tensor_set *labels, struct error *err)
+{
+	struct arena arena;
+	struct tensor_set set = {0};
+	char *path = path_join(folder, BUNDLE_INPUT_FILE);
+	enum prony_status status;
+
+	arena_init(&arena, 0);
+	set.tensors = arena_array(&arena, inputs->count + labels->count + 1, sizeof(struct tensor));
+	for (size_t i = 0; i < inputs->count; i++)
+		set.tensors[set.count++] =
+			renamed(&inputs->tensors[i], arena_printf(&arena, "x.%zu", i));
+	for (size_t i = 0; i < labels->count; i++)
+		set.tensors[set.count++] =
+			renamed(&labels->tensors[i], arena_printf(&arena, "y.%zu", i));
+	status = safetensors_write_file(&set, path, err);
+	arena_release(&arena);
+	free(path);
+	return status;
+}
+
+static enum prony_status write_case(const char *folder, const struct recipe *recipe,
+				    const struct graph *graph, json_t *cell, struct error *err)
+{
+	char *path = path_join(folder, BUNDLE_CASE_FILE);
+	char *text = NULL;
+	enum prony_status status;
+	json_t *document = json_pack(
+		"{s:i, s:{s:s, s:s, s:s, s:s}, s:o, s:o, s:I, s:I}", "schema", BUNDLE_SCHEMA,
+		"files", "weights", BUNDLE_WEIGHTS_FILE, "input", BUNDLE_INPUT_FILE, "records",
+		BUNDLE_RECORDS_FILE, "read", BUNDLE_READ_FILE, "recipe", recipe_to_json(recipe),
+		"graph", graph_to_json(graph), "parameters",
+		(json_int_t)graph_parameter_count(graph), "macs", (json_int_t)graph_macs(graph));
+
+	if (document && cell)
+		json_object_set(document, "cell", cell);
+	if (document)
+		text = json_dumps(document, JSON_INDENT(1));
+	if (text)
+		status = file_write_atomic(path, text, strlen(text), err);
+	else
+		status = error_set(err, PRONY_INTERNAL,
+				   "%s: recipe or graph cannot be expressed as JSON (is every "
+				   "name UTF-8, every number finite?)",
+				   path);
+	json_decref(document);
+	free(text);
+	free(path);
+	return status;
+}
+
+enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
+			       const struct graph *graph, const struct tensor_set *weights,
+			       const struct tensor_set *inputs, const struct tensor_set *labels,
+			       json_t *cell, struct error *err)
+{
+	char *path = path_join(folder, BUNDLE_WEIGHTS_FILE);
+	enum prony_status status = safetensors_write_file(weights, path, err);
+
+	free(path);
+	if (status == PRONY_OK)
+		status = write_inputs(folder, inputs, labels, err);
+	/* Last: a folder with a case.json is a whole bundle. */
+	if (status == PRONY_OK)
+		status = write_case(folder, recipe, graph, cell, err);
+	return status;
+}
+
+static enum prony_status check_tensor(const struct tensor *tensor, enum dtype dtype,
+				      const struct shape *shape, struct error *err)
+{
+	char have[128], want[128];
+
+	if (tensor->dtype == dtype && shape_equal(&tensor->shape, shape))
+		return PRONY_OK;
+	shape_text(&tensor->shape, have, sizeof(have));
+	shape_text(shape, want, sizeof(want));
+	return error_set(err, PRONY_BAD_INPUT, "%.80s is %s of %s, the graph wants %s of %s",
+			 tensor->name, have, dtype_name(tensor->dtype), want, dtype_name(dtype));
+}
+
+/* Puts the weights into graph order, so that no reader depends on the order of the file. */
+static enum prony_status arrange_weights(struct bundle *bundle, const struct tensor_set *file,
+					 struct error *err)
+{
+	const struct graph *graph = &bundle->graph;
+	struct tensor_set set = {0};
+
+	set.tensors = arena_try_array(&bundle->arena, (size_t)graph->value_count + 1,
+				      sizeof(struct tensor), err);
+	if (!set.tensors)
+		return PRONY_NOMEM;
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+
+		if (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE)
+			continue;
+		const struct tensor *tensor = tensor_find(file, value->name);
+		if (!tensor)
+			return error_set(err, PRONY_BAD_INPUT, "%.80s of the graph is missing",
+					 value->name);
+		enum prony_status status = check_tensor(tensor, DTYPE_F32, &value->shape, err);
+		if (status != PRONY_OK)
+			return status;
+		set.tensors[set.count++] = *tensor;
+	}
+	if (set.count != file->count)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%zu tensors, but the graph has %zu parameters and states",
+				 file->count, set.count);
+	bundle->weights = set;
+	return PRONY_OK;
+}
+
+static enum prony_status check_labels(const struct tensor *labels, int64_t classes,
+				      struct error *err)
+{
+	const int64_t *label = labels->data;
+	int64_t count = shape_elements(&labels->shape);
+
+	for (int64_t i = 0; i < count; i++)
+		if (label[i] < 0 || label[i] >= classes)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "%.80s: label %" PRId64 " of sample %" PRId64
+					 " lies outside the %" PRId64 " classes",
+					 labels->name, label[i], i, classes);
+	return PRONY_OK;
+}
+
+/* Collects PREFIX.0, PREFIX.1 ... as long as there are any. */
+static enum prony_status collect_batches(struct bundle *bundle, const struct tensor_set *file,
+					 char prefix, int value, struct tensor_set *out,
+					 struct error *err)
+{
+	const struct value *wanted = &bundle->graph.values[value];
+	struct tensor_set set = {0};
+
+	set.tensors = arena_try_array(&bundle->arena, file->count + 1, sizeof(struct tensor), err);
+	if (!set.tensors)
+		return PRONY_NOMEM;
+	for (;;) {
+		char name[NAME_BYTES];
+		snprintf(name, sizeof(name), "%c.%zu", prefix, set.count);
+		const struct tensor *tensor = tensor_find(file, name);
+		if (!tensor)
+			break;
+		enum prony_status status = check_tensor(tensor, wanted->dtype, &wanted->shape, err);
+		if (status == PRONY_OK && wanted->kind == VALUE_LABEL)
+			status = check_labels(tensor, graph_classes(&bundle->graph), err);
+		if (status != PRONY_OK)
+			return status;
+		set.tensors[set.count++] = *tensor;
+	}
+	*out = set;
+	return PRONY_OK;
+}
+
+static enum prony_status arrange_inputs(struct bundle *bundle, const struct tensor_set *file,
+					struct error *err)
+{
+	const struct graph *graph = &bundle->graph;
+	struct tensor_set inputs = {0}, labels = {0};
+	enum prony_status status = collect_batches(bundle, file, 'x', graph->input, &inputs, err);
+
+	if (status == PRONY_OK && graph->label != VALUE_NONE)
+		status = collect_batches(bundle, file, 'y', graph->label, &labels, err);
+	if (status != PRONY_OK)
+		return status;
+	if (inputs.count == 0)
+		return error_set(err, PRONY_BAD_INPUT, "x.0 is missing: there is no batch");
+	if (graph->label != VALUE_NONE && labels.count != inputs.count)
+		return error_set(err, PRONY_BAD_INPUT, "%zu batches of input, %zu of labels",
+				 inputs.count, labels.count);
+	if (inputs.count + labels.count != file->count)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%zu tensors besides the %zu batches x.0, y.0 ...: remove them",
+				 file->count - inputs.count - labels.count, inputs.count);
+	if (bundle->recipe.input == INPUT_RESIDENT && inputs.count < (size_t)bundle->recipe.slots)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%zu batches, but \"slots\" of the recipe asks for %d",
+				 inputs.count, bundle->recipe.slots);
+	bundle->inputs = inputs;
+	bundle->labels = labels;
+	return PRONY_OK;
+}
+
+/* A bundle may come from a stranger: its files must lie inside the folder. */
+static enum prony_status file_path(const char *folder, const json_t *files, const char *key,
+				   char **out, struct error *err)
+{
+	const char *name;
+	enum prony_status status = json_get_string(files, key, &name, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "\"files\": \"%.80s\" must be a plain file name", name);
+	*out = path_join(folder, name);
+	return PRONY_OK;
+}
+
+static enum prony_status read_case(const json_t *document, struct bundle *bundle, struct error *err)
+{
+	json_t *recipe, *graph;
+	int64_t schema;
+	enum prony_status status = json_get_int(document, "schema", &schema, err);
+
+	if (status == PRONY_OK && schema != BUNDLE_SCHEMA)
+		status = error_set(err, PRONY_UNSUPPORTED,
+				   "\"schema\" is %" PRId64 ", this program reads %d", schema,
+				   BUNDLE_SCHEMA);
+	if (status == PRONY_OK)
+		status = json_get_object(document, "recipe", &recipe, err);
+	if (status == PRONY_OK)
+		status = recipe_from_json(recipe, &bundle->recipe, err);
+	if (status == PRONY_OK)
+		status = json_get_object(document, "graph", &graph, err);
+	if (status == PRONY_OK)
+		status = graph_from_json(graph, &bundle->graph, err);
+	if (status == PRONY_OK && bundle->recipe.batch != graph_batch(&bundle->graph))
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "\"batch\" of the recipe is %" PRId64
+				   ", the graph is built for %" PRId64,
+				   bundle->recipe.batch, graph_batch(&bundle->graph));
+	return status;
+}
+
+static enum prony_status read_tensor_files(const char *folder, const json_t *document,
+					   struct bundle *bundle, struct error *err)
+{
+	char *weights = NULL, *input = NULL;
+	struct tensor_set set;
+	json_t *files;
+	enum prony_status status = json_get_object(document, "files", &files, err);
+
+	if (status == PRONY_OK)
+		status = file_path(folder, files, "weights", &weights, err);
+	if (status == PRONY_OK)
+		status = file_path(folder, files, "input", &input, err);
+	if (status != PRONY_OK) {
+		error_prefix(err, "%s/%s", folder, BUNDLE_CASE_FILE);
+		goto out;
+	}
+	status = safetensors_map_file(weights, &bundle->arena, &bundle->weights_map, &set, err);
+	if (status != PRONY_OK)
+		goto out;
+	status = arrange_weights(bundle, &set, err);
+	if (status != PRONY_OK) {
+		error_prefix(err, "%s", weights);
+		goto out;
+	}
+	status = safetensors_map_file(input, &bundle->arena, &bundle->input_map, &set, err);
+	if (status != PRONY_OK)
+		goto out;
+	status = arrange_inputs(bundle, &set, err);
+	if (status != PRONY_OK)
+		error_prefix(err, "%s", input);
+out:
+	free(weights);
+	free(input);
+	return status;
+}
+
+enum prony_status bundle_open(const char *folder, struct bundle *out, struct error *err)
+{
+	char *path = path_join(folder, BUNDLE_CASE_FILE);
+	json_t *document = NULL;
+	enum prony_status status;
+
+	*out = (struct bundle){0};
+	arena_init(&out->arena, 0);
+	status = json_read_file(path, CASE_MAX_BYTES, &document, err);
+	if (status != PRONY_OK)
+		goto out;
+	status = read_case(document, out, err);
+	if (status != PRONY_OK) {
+		error_prefix(err, "%s", path);
+		goto out;
+	}
+	status = read_tensor_files(folder, document, out, err);
+out:
+	json_decref(document);
+	free(path);
+	return status;
+}
+
+void bundle_release(struct bundle *bundle)
+{
+	if (!bundle)
+		return;
+	safetensors_unmap(&bundle->weights_map);
+	safetensors_unmap(&bundle->input_map);
+	graph_release(&bundle->graph);
+	arena_release(&bundle->arena);
+	*bundle = (struct bundle){0};
+}
