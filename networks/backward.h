@@ -4,7 +4,8 @@
 
 #include "networks/graph.h"
 
-/* In value.gradient while the pass is built: a gradient is needed and nothing has computed it yet. */
+/* In value.gradient while the pass is built: a gradient is needed and nothing has computed it yet.
+ */
 #define GRADIENT_WANTED (-2)
 
 /* Whether something trained depends on the gradient of input i of a forward node. */
@@ -18,11 +19,12 @@ int backward_gradient(const struct graph *graph, const struct node *node);
  * `target_count` inputs of `forward` from `first_target` on, and contributes those that are wanted.
  */
 enum prony_status backward_node(struct graph *graph, const struct node *forward, enum op op,
-                                const int *inputs, int input_count, int first_target,
-                                int target_count, struct error *err);
+				const int *inputs, int input_count, int first_target,
+				int target_count, struct error *err);
 
-/* Adds value `gradient` to the gradient of `target`: the first is it, the next are summed by Add. */
+/* Adds value `gradient` to the gradient of `target`: the first is it, the next are summed by Add.
+ */
 enum prony_status backward_contribute(struct graph *graph, int target, int gradient,
-                                      struct error *err);
+				      struct error *err);
 
 #endif

@@ -12,17 +12,18 @@
 
 /* Appends; the name is copied, its uniqueness not checked. Returns the index. */
 int graph_add_value(struct graph *graph, const char *name, enum value_kind kind, enum dtype dtype,
-                    const struct shape *shape);
+		    const struct shape *shape);
 int graph_add_node(struct graph *graph, const struct node *node);
 
 int graph_find_node(const struct graph *graph, const char *name);
 
-/* PRONY_BAD_INPUT unless the name is 1 to 255 bytes without control characters. `what` is "value". */
+/* PRONY_BAD_INPUT unless the name is 1 to 255 bytes without control characters. `what` is "value".
+ */
 enum prony_status graph_check_name(const char *what, const char *name, struct error *err);
 
 /* PRONY_BAD_INPUT unless all dimensions are 1 to GRAPH_MAX_DIM and the bytes fit an int64. */
 enum prony_status graph_check_shape(const char *name, enum dtype dtype, const struct shape *shape,
-                                    struct error *err);
+				    struct error *err);
 
 /* Number and presence of inputs and outputs as the operator's row asks. */
 enum prony_status graph_check_arity(const struct node *node, struct error *err);

@@ -19,7 +19,7 @@ enum prony_status conv_backward(struct graph *graph, const struct node *node, st
 extern const struct attribute_row max_pool_attributes[];
 enum prony_status max_pool_infer(struct graph *graph, struct node *node, struct error *err);
 enum prony_status max_pool_backward(struct graph *graph, const struct node *node,
-                                    struct error *err);
+				    struct error *err);
 
 /* gemm.c */
 extern const struct attribute_row gemm_attributes[];
@@ -35,19 +35,17 @@ enum prony_status relu_backward(struct graph *graph, const struct node *node, st
 enum prony_status add_infer(struct graph *graph, struct node *node, struct error *err);
 enum prony_status add_backward(struct graph *graph, const struct node *node, struct error *err);
 enum prony_status dropout_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status dropout_backward(struct graph *graph, const struct node *node,
-                                   struct error *err);
+enum prony_status dropout_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* reshape.c */
 extern const struct attribute_row flatten_attributes[];
 enum prony_status flatten_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status flatten_backward(struct graph *graph, const struct node *node,
-                                   struct error *err);
+enum prony_status flatten_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* loss.c */
 enum prony_status cross_entropy_infer(struct graph *graph, struct node *node, struct error *err);
 enum prony_status cross_entropy_backward(struct graph *graph, const struct node *node,
-                                         struct error *err);
+					 struct error *err);
 
 /* infer.c: gradients have the shape of what they are the gradient of. */
 enum prony_status infer_grad_input(struct graph *graph, struct node *node, struct error *err);
@@ -64,12 +62,12 @@ const struct shape *node_input_shape(const struct graph *graph, const struct nod
 const struct shape *node_output_shape(const struct graph *graph, const struct node *node, int i);
 /* Input i has this rank and holds floating-point numbers. */
 enum prony_status node_need_rank(const struct graph *graph, const struct node *node, int i,
-                                 int rank, struct error *err);
+				 int rank, struct error *err);
 enum prony_status node_need_float(const struct graph *graph, const struct node *node, int i,
-                                  struct error *err);
+				  struct error *err);
 /* Checks the shape's bounds and sets output i; nothing happens when the node leaves it out. */
 enum prony_status node_set_output(struct graph *graph, const struct node *node, int i,
-                                  enum dtype dtype, const struct shape *shape, struct error *err);
+				  enum dtype dtype, const struct shape *shape, struct error *err);
 /* Output 0 is like input 0. */
 enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct error *err);
 
@@ -78,7 +76,7 @@ enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct
  * kernel_shape, strides, dilations, pads and ceil_mode say.
  */
 enum prony_status node_window(const struct graph *graph, const struct node *node, int x,
-                              int64_t out[2], struct error *err);
+			      int64_t out[2], struct error *err);
 
 /* a * b, at most INT64_MAX. Both are not negative. */
 int64_t saturating_multiply(int64_t a, int64_t b);
