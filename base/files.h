@@ -8,7 +8,8 @@
 #include "base/error.h"
 
 /* Reads a whole file of at most limit_bytes; *out is terminated by a 0 that *length does not count;
- * the caller frees *out. */
+ * the caller frees *out. PRONY_BAD_INPUT when it is not there, may not be read, is a directory or
+ * too large; PRONY_IO when reading fails. */
 enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
                             struct error *err);
 

@@ -30,7 +30,7 @@ struct option {
 	const char *metavar;
 	const char *help;           /* one sentence, no full stop */
 	const char *const *choices; /* OPTION_CHOICE: NULL-terminated */
-	long long min, max;         /* OPTION_INT */
+	long long min, max;         /* OPTION_INT; both 0: any */
 	bool hidden;
 };
 

@@ -1,0 +1,465 @@
+/* Files and folders, JSON access, shared libraries. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/loader.h"
+#include "base/memory.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Every test gets an empty folder of its own. */
+static int make_folder(void **state)
+{
+	char *folder;
+
+	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
+		return -1;
+	*state = folder;
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	enum prony_status status = directory_remove(*state, NULL);
+
+	free(*state);
+	return status == PRONY_OK ? 0 : -1;
+}
+
+static size_t count_entries(const char *folder)
+{
+	size_t count = 0;
+	DIR *directory = opendir(folder);
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count - 2; /* "." and ".." */
+}
+
+static void write_and_read(void **state)
+{
+	char *path = path_join(*state, "data.bin"), *text;
+	struct error err = ERROR_INIT;
+	size_t length;
+
+	assert_int_equal(file_write_atomic(path, "old", 3, &err), PRONY_OK);
+	assert_int_equal(file_write_atomic(path, "a\0new", 5, &err), PRONY_OK);
+	assert_int_equal(count_entries(*state), 1);
+	assert_int_equal(file_read(path, 5, &text, &length, &err), PRONY_OK);
+	assert_int_equal(length, 5);
+	assert_memory_equal(text, "a\0new", 6);
+	free(text);
+	text = NULL;
+	assert_int_equal(file_read(path, 4, &text, &length, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "limit of 4 bytes"));
+	assert_null(text);
+	assert_int_equal(file_write_atomic(path, "", 0, NULL), PRONY_OK);
+	assert_int_equal(file_read(path, 0, &text, &length, NULL), PRONY_OK);
+	assert_int_equal(length, 0);
+	assert_string_equal(text, "");
+	free(text);
+	free(path);
+}
+
+static void failed_write_leaves_the_old_file(void **state)
+{
+	struct error err = ERROR_INIT;
+	char *folder = path_join(*state, "taken");
+	char *nowhere = path_join(*state, "no/such/folder");
+
+	/* A rename over a folder fails after everything was written. */
+	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(folder, "x", 1, &err), PRONY_IO);
+	assert_non_null(strstr(err.text, "taken"));
+	assert_int_equal(count_entries(*state), 1);
+	assert_int_equal(file_write_atomic(nowhere, "x", 1, NULL), PRONY_IO);
+	free(folder);
+	free(nowhere);
+}
+
+static void unreadable_files(void **state)
+{
+	char *text, *path = path_join(*state, "absent.yaml");
+	size_t length;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(file_read(path, 10, &text, &length, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "absent.yaml: No such file"));
+	error_clear(&err);
+	assert_int_equal(file_read(*state, 10, &text, &length, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "is a directory"));
+	/* No size is known beforehand, and the limit holds all the same. */
+	assert_int_equal(file_read("/proc/self/status", 1 << 20, &text, &length, NULL), PRONY_OK);
+	assert_true(length > 100 && strlen(text) == length);
+	free(text);
+	assert_int_equal(file_read("/dev/zero", 100000, &text, &length, NULL), PRONY_BAD_INPUT);
+	assert_int_equal(file_read("/proc/self/status", 10, &text, &length, NULL), PRONY_BAD_INPUT);
+	free(path);
+}
+
+static void folders(void **state)
+{
+	char *deep = path_join(*state, "a/b//c/");
+	char *file = path_join(*state, "a/file");
+	char *below_file = path_join(*state, "a/file/x");
+	char *top = path_join(*state, "a");
+	struct error err = ERROR_INIT;
+
+	assert_false(file_is_directory(deep));
+	assert_int_equal(directory_make(deep, NULL), PRONY_OK);
+	assert_int_equal(directory_make(deep, NULL), PRONY_OK);
+	assert_true(file_is_directory(deep));
+	assert_int_equal(file_write_atomic(file, "", 0, NULL), PRONY_OK);
+	assert_true(file_exists(file) && !file_is_directory(file));
+	assert_int_equal(directory_make(below_file, &err), PRONY_IO);
+	assert_non_null(strstr(err.text, "a/file"));
+	assert_int_equal(directory_make("", NULL), PRONY_BAD_INPUT);
+	assert_int_equal(directory_make("/", NULL), PRONY_OK);
+	assert_int_equal(directory_remove(top, NULL), PRONY_OK);
+	assert_false(file_exists(top));
+	assert_int_equal(directory_remove(top, NULL), PRONY_OK);
+	free(deep);
+	free(file);
+	free(below_file);
+	free(top);
+}
+
+static void removing_follows_no_links(void **state)
+{
+	static const char *const refused[] = {"", "/", ".", ".."};
+	char *kept = path_join(*state, "kept"), *file = path_join(kept, "file");
+	char *victim = path_join(*state, "victim"), *link = path_join(victim, "link");
+	char *direct = path_join(*state, "direct");
+
+	assert_int_equal(directory_make(kept, NULL), PRONY_OK);
+	assert_int_equal(directory_make(victim, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(file, "x", 1, NULL), PRONY_OK);
+	assert_int_equal(symlink(kept, link), 0);
+	assert_int_equal(symlink(kept, direct), 0);
+	assert_int_equal(directory_remove(victim, NULL), PRONY_OK);
+	assert_int_equal(directory_remove(direct, NULL), PRONY_OK);
+	assert_false(file_exists(victim) || file_exists(direct));
+	assert_true(file_exists(file));
+	for (size_t i = 0; i < COUNT(refused); i++)
+		assert_int_equal(directory_remove(refused[i], NULL), PRONY_BAD_INPUT);
+	free(kept);
+	free(file);
+	free(victim);
+	free(link);
+	free(direct);
+}
+
+static void temporary_folder_is_private(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct stat info;
+	char *before = getenv("TMPDIR") ? memory_strdup(getenv("TMPDIR")) : NULL;
+	char *made = NULL;
+
+	setenv("TMPDIR", *state, 1);
+	assert_int_equal(directory_make_temporary("x-", &made, NULL), PRONY_OK);
+	assert_int_equal(strncmp(made, *state, strlen(*state)), 0);
+	assert_int_equal(stat(made, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0700);
+	free(made);
+	made = NULL;
+	setenv("TMPDIR", "/no/such/folder", 1);
+	assert_int_equal(directory_make_temporary("x-", &made, &err), PRONY_IO);
+	assert_non_null(strstr(err.text, "/no/such/folder"));
+	assert_null(made);
+	if (before)
+		setenv("TMPDIR", before, 1);
+	else
+		unsetenv("TMPDIR");
+	free(before);
+}
+
+static void joined_paths(void **state)
+{
+	static const struct {
+		const char *a, *b, *joined;
+	} rows[] = {
+		{"a", "b", "a/b"}, {"a/", "b", "a/b"},	 {"a", "/b", "a/b"},
+		{"", "b", "b"},	   {"/", "b/c", "/b/c"}, {"a/", "//b", "a/b"},
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char *joined = path_join(rows[i].a, rows[i].b);
+		assert_string_equal(joined, rows[i].joined);
+		free(joined);
+	}
+}
+
+static void assert_data_home(const char *expected)
+{
+	char *path = path_data_home();
+
+	assert_string_equal(path, expected);
+	free(path);
+}
+
+static void data_home(void **state)
+{
+	(void)state;
+	char *home = getenv("HOME") ? memory_strdup(getenv("HOME")) : NULL;
+
+	setenv("HOME", "/home/x", 1);
+	setenv("XDG_DATA_HOME", "/data", 1);
+	assert_data_home("/data/prony");
+	setenv("XDG_DATA_HOME", "relative", 1);
+	assert_data_home("/home/x/.local/share/prony");
+	unsetenv("XDG_DATA_HOME");
+	assert_data_home("/home/x/.local/share/prony");
+	if (home)
+		setenv("HOME", home, 1);
+	free(home);
+}
+
+static void own_places(void **state)
+{
+	(void)state;
+	char *self = path_self();
+	assert_true(self[0] == '/' && access(self, X_OK) == 0);
+	free(self);
+
+	setenv("PRONY_SHARE", "/some/where", 1);
+	char *share = path_share();
+	assert_string_equal(share, "/some/where");
+	free(share);
+	unsetenv("PRONY_SHARE");
+	/* Meson's test environment names the source tree, which the build tree must lead to. */
+	const char *source = getenv("PRONY_SOURCE");
+	if (!source)
+		return;
+	share = path_share();
+	assert_non_null(share);
+	assert_string_equal(share, source);
+	free(share);
+}
+
+static void json_errors_have_line_and_column(void **state)
+{
+	static const struct {
+		const char *text, *message;
+	} rows[] = {
+		{"{\"a\": 1,\n \"b\": }", "case.json: line 2, column 7: "},
+		{"", "case.json: line 1, column 0: "},
+		{"[1, 2", "case.json: line 1, column 5: "},
+		{"{\"a\": 1, \"a\": 2}", "duplicate object key"},
+		{"{} {}", "end of file expected"},
+		{"\"text\"", "'[' or '{' expected"},
+		{"{\"a\": NaN}", "case.json: line 1, column 9: "},
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct error err = ERROR_INIT;
+		json_t *document = NULL;
+		assert_int_equal(json_parse(rows[i].text, strlen(rows[i].text), "case.json",
+					    &document, &err),
+				 PRONY_BAD_INPUT);
+		if (!strstr(err.text, rows[i].message))
+			fail_msg("no '%s' in '%s'", rows[i].message, err.text);
+		assert_null(document);
+	}
+}
+
+static void json_depth_is_bounded(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	json_t *document = NULL;
+	char text[300];
+
+	for (size_t depth = 64; depth <= 65; depth++) {
+		text[0] = '\n';
+		memset(text + 1, '[', depth);
+		memset(text + 1 + depth, ']', depth);
+		enum prony_status status = json_parse(text, 1 + 2 * depth, "x", &document, &err);
+		assert_int_equal(status, depth == 64 ? PRONY_OK : PRONY_BAD_INPUT);
+	}
+	assert_string_equal(err.text, "x: line 2, column 65: nested more than 64 deep");
+	json_decref(document);
+
+	/* Brackets inside strings do not count. */
+	memset(text, '[', sizeof(text));
+	memcpy(text, "[\"\\\"", 4);
+	memcpy(text + 200, "\"]", 2);
+	assert_int_equal(json_parse(text, 202, "x", &document, NULL), PRONY_OK);
+	json_decref(document);
+}
+
+static const char members[] = "{\"s\": \"text\", \"i\": 7, \"r\": 0.5, \"b\": true, \"a\": [1], "
+			      "\"o\": {}, \"n\": null, \"z\": \"a\\u0001\"}";
+
+static void json_members(void **state)
+{
+	(void)state;
+	json_t *document, *inner;
+	const char *string;
+	int64_t integer;
+	double real;
+	bool boolean;
+
+	assert_int_equal(json_parse(members, strlen(members), "x", &document, NULL), PRONY_OK);
+	assert_int_equal(json_get_string(document, "s", &string, NULL), PRONY_OK);
+	assert_string_equal(string, "text");
+	assert_int_equal(json_get_int(document, "i", &integer, NULL), PRONY_OK);
+	assert_int_equal(integer, 7);
+	assert_int_equal(json_get_real(document, "r", &real, NULL), PRONY_OK);
+	assert_true(real == 0.5);
+	assert_int_equal(json_get_real(document, "i", &real, NULL), PRONY_OK);
+	assert_true(real == 7);
+	assert_int_equal(json_get_bool(document, "b", &boolean, NULL), PRONY_OK);
+	assert_true(boolean);
+	assert_int_equal(json_get_array(document, "a", &inner, NULL), PRONY_OK);
+	assert_int_equal(json_array_size(inner), 1);
+	assert_int_equal(json_get_object(document, "o", &inner, NULL), PRONY_OK);
+
+	assert_string_equal(json_string_or(document, "s", "d"), "text");
+	assert_string_equal(json_string_or(document, "n", "d"), "d");
+	assert_null(json_string_or(document, "absent", NULL));
+	assert_int_equal(json_int_or(document, "i", 1), 7);
+	assert_int_equal(json_int_or(document, "absent", 1), 1);
+	assert_true(json_real_or(document, "i", 1) == 7);
+	assert_true(json_real_or(document, "n", 1.5) == 1.5);
+	assert_true(json_bool_or(document, "b", false));
+	assert_true(json_bool_or(NULL, "b", true));
+	json_decref(document);
+}
+
+static void json_member_errors(void **state)
+{
+	(void)state;
+	json_t *document, *inner = NULL, *array = json_array();
+	const char *string = "kept";
+	int64_t integer = 5;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(json_parse(members, strlen(members), "x", &document, NULL), PRONY_OK);
+	assert_int_equal(json_get_string(document, "i", &string, &err), PRONY_BAD_INPUT);
+	assert_string_equal(err.text, "the key 'i' must be a string, not an integer");
+	assert_string_equal(string, "kept");
+	error_clear(&err);
+	assert_int_equal(json_get_int(document, "absent", &integer, &err), PRONY_BAD_INPUT);
+	assert_string_equal(err.text, "the key 'absent' (an integer) is missing");
+	error_clear(&err);
+	assert_int_equal(json_get_int(document, "r", &integer, &err), PRONY_BAD_INPUT);
+	assert_string_equal(err.text,
+			    "the key 'r' must be an integer, not a number with a fraction");
+	assert_int_equal(integer, 5);
+	error_clear(&err);
+	assert_int_equal(json_get_object(document, "n", &inner, &err), PRONY_BAD_INPUT);
+	assert_string_equal(err.text, "the key 'n' must be an object, not null");
+	assert_null(inner);
+	error_clear(&err);
+	assert_int_equal(json_get_string(array, "s", &string, &err), PRONY_BAD_INPUT);
+	assert_string_equal(err.text, "expected an object with the key 's', found an array");
+	assert_int_equal(json_get_string(NULL, "s", &string, NULL), PRONY_BAD_INPUT);
+	json_decref(array);
+	json_decref(document);
+}
+
+static void json_numbers(void **state)
+{
+	(void)state;
+	json_t *number = json_number(0.1);
+
+	assert_true(json_real_value(number) == 0.1);
+	json_decref(number);
+	number = json_number((double)NAN);
+	assert_true(json_is_null(number));
+	json_decref(number);
+	number = json_number(-(double)INFINITY);
+	assert_true(json_is_null(number));
+	json_decref(number);
+}
+
+static void json_files(void **state)
+{
+	char *path = path_join(*state, "case.json");
+	struct error err = ERROR_INIT;
+	json_t *document;
+
+	assert_int_equal(file_write_atomic(path, "{\"a\":\n1x}", 9, NULL), PRONY_OK);
+	assert_int_equal(json_read_file(path, 100, &document, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "case.json: line 2, column"));
+	assert_int_equal(file_write_atomic(path, "{\"a\": 1}", 8, NULL), PRONY_OK);
+	assert_int_equal(json_read_file(path, 7, &document, NULL), PRONY_BAD_INPUT);
+	assert_int_equal(json_read_file(path, 8, &document, NULL), PRONY_OK);
+	json_decref(document);
+	free(path);
+}
+
+static double (*cosine)(double);
+static double (*renamed)(double);
+static int (*absent)(void);
+
+static void libraries(void **state)
+{
+	(void)state;
+	void *handle = NULL;
+	struct error err = ERROR_INIT;
+	const struct loader_symbol found[] = {
+		LOADER_SYMBOL(cosine, "cos"),
+		{.slot = (void **)&renamed, .names = {"sine_of_old", "sin"}},
+		LOADER_OPTIONAL(absent, "no_such_function"),
+	};
+	const struct loader_symbol lacking[] = {
+		LOADER_SYMBOL(cosine, "sin"),
+		LOADER_SYMBOL(absent, "no_such_function"),
+	};
+
+	assert_int_equal(loader_open("/no/such/library.so", &handle, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "/no/such/library.so"));
+	assert_null(handle);
+	error_clear(&err);
+	assert_int_equal(loader_open("libm.so.6", &handle, &err), PRONY_OK);
+	assert_int_equal(loader_resolve(handle, "libm.so.6", found, COUNT(found), &err), PRONY_OK);
+	assert_true(cosine(0.0) == 1.0);
+	assert_true(renamed(0.0) == 0.0);
+	assert_true(absent == NULL);
+	assert_int_equal(loader_resolve(handle, "libm.so.6", lacking, COUNT(lacking), &err),
+			 PRONY_MISSING);
+	assert_non_null(strstr(err.text, "libm.so.6 lacks the function no_such_function"));
+	assert_true(cosine(0.0) == 1.0);
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_FOLDER(write_and_read),
+		IN_FOLDER(failed_write_leaves_the_old_file),
+		IN_FOLDER(unreadable_files),
+		IN_FOLDER(folders),
+		IN_FOLDER(removing_follows_no_links),
+		IN_FOLDER(temporary_folder_is_private),
+		cmocka_unit_test(joined_paths),
+		cmocka_unit_test(data_home),
+		cmocka_unit_test(own_places),
+		cmocka_unit_test(json_errors_have_line_and_column),
+		cmocka_unit_test(json_depth_is_bounded),
+		cmocka_unit_test(json_members),
+		cmocka_unit_test(json_member_errors),
+		cmocka_unit_test(json_numbers),
+		IN_FOLDER(json_files),
+		cmocka_unit_test(libraries),
+	};
+	return cmocka_run_group_tests_name("base_files", tests, NULL, NULL);
+}

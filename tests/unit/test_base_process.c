@@ -1,0 +1,397 @@
+/* Child processes: what they get, how they end, what is kept of their output. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/process.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define SECOND_NS INT64_C(1000000000)
+
+/* Runs a shell script to its end; the caller frees the output. */
+static char *shell(const char *script, size_t limit_bytes, struct process_end *end)
+{
+	const char *const argv[] = {"sh", "-c", script, NULL};
+	const struct process_spec spec = {.argv = argv};
+	struct error err = ERROR_INIT;
+	char *output = NULL;
+
+	if (process_run(&spec, 20 * SECOND_NS, limit_bytes, &output, end, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	return output;
+}
+
+static void no_child_is_left(void)
+{
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void ends_are_described(void **state)
+{
+	static const struct {
+		const char *script;
+		bool signalled;
+		int code;
+		const char *text;
+	} rows[] = {
+		{"exit 0", false, 0, "exit code 0"},
+		{"exit 3", false, 3, "exit code 3"},
+		{"kill -9 $$", true, 9, "killed by signal 9 (Killed)"},
+		{"kill -TERM $$", true, 15, "killed by signal 15 (Terminated)"},
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct process_end end;
+		char text[64];
+		free(shell(rows[i].script, 100, &end));
+		assert_int_equal(end.signalled, rows[i].signalled);
+		assert_int_equal(end.code, rows[i].code);
+		assert_true(end.max_rss_bytes > 100000);
+		process_end_text(&end, text, sizeof(text));
+		assert_string_equal(text, rows[i].text);
+	}
+	no_child_is_left();
+}
+
+static void times_are_measured(void **state)
+{
+	(void)state;
+	struct process_end end;
+
+	free(shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", 0, &end));
+	assert_true(end.user_ns > 1000000);
+	assert_true(end.system_ns >= 0);
+}
+
+static void output_keeps_the_tail(void **state)
+{
+	static const struct {
+		const char *script;
+		size_t limit_bytes;
+		const char *output;
+	} rows[] = {
+		{"echo out; echo err >&2; echo out", 100, "out\nerr\nout\n"},
+		{"seq 1 100000", 20, "99999\n100000\n"},
+		{"printf abcdef", 6, "abcdef"},
+		{"printf abcdef", 5, "bcdef"},
+		{"printf abcdef", 0, ""},
+		{"printf 'a\\0b'", 10, "a b"},
+		{"cat", 10, ""}, /* stdin is empty */
+		{"true", 10, ""},
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char *output = shell(rows[i].script, rows[i].limit_bytes, NULL);
+		size_t wanted = strlen(rows[i].output), length = strlen(output);
+		assert_true(length <= rows[i].limit_bytes && length >= wanted);
+		assert_string_equal(output + length - wanted, rows[i].output);
+		if (rows[i].limit_bytes != 20)
+			assert_int_equal(length, wanted);
+		free(output);
+	}
+}
+
+static void large_output_is_complete(void **state)
+{
+	(void)state;
+	struct process_end end;
+	char *output = shell("yes 0123456 | head -c 3000000", 4000000, &end);
+
+	assert_int_equal(strlen(output), 3000000);
+	assert_memory_equal(output + 2999992, "0123456\n", 8);
+	free(output);
+}
+
+static void failed_starts(void **state)
+{
+	(void)state;
+	char *folder, text[256];
+	struct error err = ERROR_INIT;
+	pid_t pid = -5;
+
+	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
+	char *plain = path_join(folder, "plain"), *script = path_join(folder, "script");
+	assert_int_equal(file_write_atomic(plain, "x", 1, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(script, "#!/no/such/shell\n", 17, NULL), PRONY_OK);
+	assert_int_equal(chmod(script, 0755), 0);
+	const struct {
+		const char *program, *directory;
+		enum prony_status status;
+		const char *text;
+	} rows[] = {
+		{"no-such-program-at-all", NULL, PRONY_MISSING, "no such program on PATH"},
+		{"/no/such/program", NULL, PRONY_MISSING, "/no/such/program: No such file"},
+		{plain, NULL, PRONY_IO, "Permission denied"},
+		{script, NULL, PRONY_MISSING, "interpreter"},
+		{"true", "/no/such/folder", PRONY_IO, "in the directory /no/such/folder"},
+		{"", NULL, PRONY_MISSING, "no such program"},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *const argv[] = {rows[i].program, NULL};
+		const struct process_spec spec = {.argv = argv, .directory = rows[i].directory};
+		error_clear(&err);
+		assert_int_equal(process_start(&spec, &pid, &err), rows[i].status);
+		if (!strstr(err.text, rows[i].text))
+			fail_msg("no '%s' in '%s'", rows[i].text, err.text);
+		assert_int_equal(pid, -5);
+		char *output = text;
+		assert_int_equal(process_run(&spec, -1, 10, &output, NULL, NULL), rows[i].status);
+		assert_ptr_equal(output, text);
+	}
+	no_child_is_left();
+	const char *const none[] = {NULL};
+	assert_int_equal(process_start(&(struct process_spec){.argv = none}, &pid, NULL),
+			 PRONY_INTERNAL);
+	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
+	free(plain);
+	free(script);
+	free(folder);
+}
+
+/* True when the process is gone or a zombie that nobody here can reap. */
+static bool is_dead(long pid)
+{
+	char path[64], *text, *after;
+	size_t length;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	if (file_read(path, 4096, &text, &length, NULL) != PRONY_OK)
+		return true;
+	after = strrchr(text, ')');
+	bool dead = after && (after[2] == 'Z' || after[2] == 'X');
+	free(text);
+	return dead;
+}
+
+static void timeout_kills_the_group(void **state)
+{
+	(void)state;
+	static const char *const argv[] = {"sh", "-c", "sleep 60 & echo first; echo $!; wait",
+					   NULL};
+	const struct process_spec spec = {.argv = argv};
+	struct error err = ERROR_INIT;
+	char *output = NULL;
+	int64_t before = clock_monotonic_ns();
+
+	assert_int_equal(process_run(&spec, SECOND_NS / 2, 100, &output, NULL, &err),
+			 PRONY_TIMEOUT);
+	assert_true(clock_monotonic_ns() - before < 10 * SECOND_NS);
+	assert_null(output);
+	no_child_is_left();
+	const char *last = strstr(err.text, "0.5 s and was killed; the last it printed: ");
+	assert_non_null(last);
+	long grandchild = strtol(strrchr(last, ' ') + 1, NULL, 10);
+	assert_true(grandchild > 1);
+	for (int i = 0; i < 500 && !is_dead(grandchild); i++)
+		clock_sleep_until_ns(clock_monotonic_ns() + 10000000);
+	assert_true(is_dead(grandchild));
+}
+
+static void endless_output_meets_the_deadline(void **state)
+{
+	(void)state;
+	static const char *const argv[] = {"yes", NULL};
+	const struct process_spec spec = {.argv = argv};
+	int64_t before = clock_monotonic_ns();
+
+	assert_int_equal(process_run(&spec, SECOND_NS / 4, 1000, NULL, NULL, NULL), PRONY_TIMEOUT);
+	assert_true(clock_monotonic_ns() - before < 5 * SECOND_NS);
+	no_child_is_left();
+}
+
+static void left_behind_daemons_do_not_block(void **state)
+{
+	(void)state;
+	int64_t before = clock_monotonic_ns();
+	char *output = shell("sleep 5 & echo ready", 100, NULL);
+
+	assert_string_equal(output, "ready\n");
+	assert_true(clock_monotonic_ns() - before < 4 * SECOND_NS);
+	free(output);
+}
+
+static void closed_output_is_not_the_end(void **state)
+{
+	(void)state;
+	struct process_end end;
+	char *output = shell("echo a; exec >&- 2>&-; sleep 0.2; exit 4", 100, &end);
+
+	assert_string_equal(output, "a\n");
+	assert_int_equal(end.code, 4);
+	free(output);
+}
+
+static void waiting_can_time_out(void **state)
+{
+	(void)state;
+	static const char *const argv[] = {"sleep", "60", NULL};
+	const struct process_spec spec = {.argv = argv, .new_group = true};
+	struct process_end end = {.code = 77};
+	struct error err = ERROR_INIT;
+	pid_t pid;
+
+	assert_int_equal(process_start(&spec, &pid, &err), PRONY_OK);
+	assert_int_equal(getpgid(pid), pid);
+	assert_int_equal(process_wait(pid, 0, &end, NULL), PRONY_TIMEOUT);
+	assert_int_equal(process_wait(pid, SECOND_NS / 20, &end, &err), PRONY_TIMEOUT);
+	assert_non_null(strstr(err.text, "0.05 s"));
+	assert_int_equal(end.code, 77);
+	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(kill(-pid, SIGKILL), 0);
+	assert_int_equal(process_wait(pid, 10 * SECOND_NS, &end, NULL), PRONY_OK);
+	assert_true(end.signalled && end.code == SIGKILL);
+	error_clear(&err);
+	assert_int_equal(process_wait(pid, -1, &end, &err), PRONY_INTERNAL);
+	no_child_is_left();
+}
+
+/* The rows exchange 5 and 6, so that each one's source is another's target, and share 5 with 9. */
+static void descriptors_are_passed(void **state)
+{
+	(void)state;
+	static const char *const argv[] = {"sh", "-c", "printf A >&5; printf B >&6; printf C >&9",
+					   NULL};
+	int pipes[2][2];
+	pid_t pid;
+	char letters[4] = "";
+	struct process_end end;
+
+	for (int i = 0; i < 2; i++) {
+		int ends[2];
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		pipes[i][0] = ends[0];
+		pipes[i][1] = fcntl(ends[1], F_DUPFD_CLOEXEC, 20);
+		close(ends[1]);
+	}
+	int saved[2] = {fcntl(5, F_DUPFD_CLOEXEC, 40), fcntl(6, F_DUPFD_CLOEXEC, 40)};
+	for (int i = 0; i < 2; i++)
+		if (pipes[i][0] == 5 || pipes[i][0] == 6)
+			pipes[i][0] = saved[pipes[i][0] - 5];
+	assert_int_equal(dup2(pipes[0][1], 5), 5);
+	assert_int_equal(dup2(pipes[1][1], 6), 6);
+	const struct process_fd fds[] = {
+		{.parent = 5, .child = 6}, {.parent = 6, .child = 5}, {.parent = 5, .child = 9}};
+	const struct process_spec spec = {.argv = argv, .fds = fds, .fd_count = COUNT(fds)};
+	assert_int_equal(process_start(&spec, &pid, NULL), PRONY_OK);
+	assert_int_equal(process_wait(pid, 10 * SECOND_NS, &end, NULL), PRONY_OK);
+	assert_int_equal(end.code, 0);
+	assert_int_equal(read(pipes[1][0], letters, 3), 1);
+	assert_string_equal(letters, "A");
+	assert_int_equal(read(pipes[0][0], letters, 3), 2);
+	assert_string_equal(letters, "BC");
+	for (int i = 0; i < 2; i++) {
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+		close(5 + i);
+		if (saved[i] >= 0)
+			close(saved[i]);
+	}
+}
+
+static void other_descriptors_are_closed(void **state)
+{
+	(void)state;
+	int leaking = open("/dev/null", O_RDONLY);
+	int high = fcntl(leaking, F_DUPFD, 700);
+
+	assert_true(leaking > 2 && high >= 700);
+	char *output = shell("for fd in /proc/$$/fd/*; do n=${fd##*/}; [ -e $fd ] && "
+			     "case $(readlink $fd) in /dev/null) echo $n;; esac; done",
+			     100, NULL);
+	assert_string_equal(output, "0\n");
+	free(output);
+	close(leaking);
+	close(high);
+}
+
+static void environment_and_directory(void **state)
+{
+	(void)state;
+	static const char *const argv[] = {
+		"sh", "-c", "echo $ADDED,${GONE-unset},$CHANGED,$TWICE,$KEPT; pwd", NULL};
+	static const char *const rows[] = {"ADDED=a=b", "GONE",	     "CHANGED=new",
+					   "TWICE=one", "TWICE=two", NULL};
+	const struct process_spec spec = {.argv = argv, .environment = rows, .directory = "/"};
+	char *output;
+
+	setenv("GONE", "here", 1);
+	setenv("CHANGED", "old", 1);
+	setenv("KEPT", "kept", 1);
+	assert_int_equal(process_run(&spec, 10 * SECOND_NS, 100, &output, NULL, NULL), PRONY_OK);
+	assert_string_equal(output, "a=b,unset,new,two,kept\n/\n");
+	assert_string_equal(getenv("CHANGED"), "old");
+	free(output);
+}
+
+static void children_start_with_clean_signals(void **state)
+{
+	(void)state;
+	sigset_t blocked, before;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	signal(SIGPIPE, SIG_IGN);
+	char *output = shell("grep -E 'Sig(Blk|Ign)' /proc/self/status", 200, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	sigset_t now;
+	sigprocmask(SIG_SETMASK, &before, &now);
+	assert_string_equal(output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+	assert_true(sigismember(&now, SIGTERM) && !sigismember(&now, SIGINT));
+	free(output);
+}
+
+static void programs_are_found_on_path(void **state)
+{
+	(void)state;
+	char *found = process_find("sh");
+
+	assert_non_null(found);
+	assert_true(found[0] == '/');
+	char *same = process_find(found);
+	assert_string_equal(same, found);
+	free(same);
+	free(found);
+	assert_null(process_find("no-such-program-at-all"));
+	assert_null(process_find("/etc/passwd"));
+	assert_null(process_find("/"));
+	assert_null(process_find(""));
+	assert_null(process_find(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ends_are_described),
+		cmocka_unit_test(times_are_measured),
+		cmocka_unit_test(output_keeps_the_tail),
+		cmocka_unit_test(large_output_is_complete),
+		cmocka_unit_test(failed_starts),
+		cmocka_unit_test(timeout_kills_the_group),
+		cmocka_unit_test(endless_output_meets_the_deadline),
+		cmocka_unit_test(left_behind_daemons_do_not_block),
+		cmocka_unit_test(closed_output_is_not_the_end),
+		cmocka_unit_test(waiting_can_time_out),
+		cmocka_unit_test(descriptors_are_passed),
+		cmocka_unit_test(other_descriptors_are_closed),
+		cmocka_unit_test(environment_and_directory),
+		cmocka_unit_test(children_start_with_clean_signals),
+		cmocka_unit_test(programs_are_found_on_path),
+	};
+	return cmocka_run_group_tests_name("base_process", tests, NULL, NULL);
+}
