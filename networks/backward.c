@@ -127,7 +127,7 @@ static enum prony_status append_all(struct graph *graph, struct error *err)
 	for (int i = graph->forward_count - 1; i >= 0; i--) {
 		/* A copy: appending moves the nodes. */
 		struct node node = graph->nodes[i];
-		const struct operator* row = operator_row(node.op);
+		const struct operator_row *row = operator_row(node.op);
 		enum prony_status status;
 
 		/* Nodes that the loss does not depend on have got no gradient. */

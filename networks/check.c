@@ -44,7 +44,7 @@ enum prony_status graph_check_shape(const char *name, enum dtype dtype, const st
 
 enum prony_status graph_check_arity(const struct node *node, struct error *err)
 {
-	const struct operator* row = operator_row(node->op);
+	const struct operator_row *row = operator_row(node->op);
 
 	if (node->input_count < row->min_inputs || node->input_count > row->max_inputs)
 		return node_error(node, err, "it has %d inputs, but takes %d to %d",
@@ -214,7 +214,7 @@ static enum prony_status check_node(const struct graph *graph, struct graph *scr
 				    struct error *err)
 {
 	const struct node *node = &graph->nodes[index];
-	const struct operator* row;
+	const struct operator_row *row;
 	enum prony_status status;
 
 	if ((unsigned)node->op >= OP_COUNT || node->input_count < 0 ||

@@ -18,7 +18,7 @@ int64_t graph_macs(const struct graph *graph)
 	int64_t macs = 0;
 
 	for (int i = 0; i < graph->forward_count; i++) {
-		const struct operator* row = operator_row(graph->nodes[i].op);
+		const struct operator_row *row = operator_row(graph->nodes[i].op);
 
 		if (row->macs != NULL)
 			macs = saturating_add(macs, row->macs(graph, &graph->nodes[i]));

@@ -63,7 +63,7 @@ static json_t *value_to_json(const struct value *value)
 
 static json_t *node_to_json(const struct graph *graph, const struct node *node)
 {
-	const struct operator* op = operator_row(node->op);
+	const struct operator_row *op = operator_row(node->op);
 	json_t *inputs = json_array(), *outputs = json_array(), *attributes = json_object();
 
 	for (int i = 0; i < node->input_count; i++)

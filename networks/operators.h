@@ -82,7 +82,7 @@ struct attribute_row {
 	double otherwise; /* the value that ONNX assumes when it is absent */
 };
 
-struct operator {
+struct operator_row {
 	const char *name;
 	int min_inputs, max_inputs, max_outputs;
 	const struct attribute_row *attributes;
@@ -103,7 +103,7 @@ struct operator {
 };
 
 /* The row of an operator. */
-const struct operator *operator_row(enum op op);
+const struct operator_row *operator_row(enum op op);
 /* OP_COUNT when there is none of that name. */
 enum op operator_from_name(const char *name);
 /* What ONNX assumes for every attribute of the operator. */

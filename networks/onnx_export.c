@@ -1,0 +1,287 @@
+#include "networks/onnx.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "networks/onnx.pb-c.h"
+
+#define ONNX_IR_VERSION 8
+#define ONNX_OPSET 17
+/* What protobuf can hold in one message. */
+#define ONNX_MAX_BYTES INT32_MAX
+
+/* The message tree lives in an arena and borrows names and weights; only the bytes outlive it. */
+struct exporter {
+	struct arena arena;
+	const struct graph *graph;
+	const struct tensor_set *weights;
+	struct error *err;
+	int *alias;   /* value -> value that stands for it: Dropout's output is its input */
+	bool *needed; /* values that the logits depend on */
+	Onnx__GraphProto *out;
+};
+
+/* protobuf-c's fields are not const, but packing does not change them. */
+static char *borrow(const char *text)
+{
+	return (char *)(uintptr_t)text;
+}
+
+/* Backwards from the logits; along the way, what is left out gets the value that replaces it. */
+static void find_needed(struct exporter *e)
+{
+	const struct graph *graph = e->graph;
+
+	e->alias = arena_array(&e->arena, (size_t)graph->value_count, sizeof(*e->alias));
+	e->needed = arena_array(&e->arena, (size_t)graph->value_count, sizeof(*e->needed));
+	for (int i = 0; i < graph->value_count; i++)
+		e->alias[i] = i;
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_DROPOUT)
+			e->alias[node->outputs[0]] = e->alias[node->inputs[0]];
+	}
+	e->needed[e->alias[graph->logits]] = true;
+	for (int i = graph->forward_count - 1; i >= 0; i--) {
+		const struct node *node = &graph->nodes[i];
+
+		if (!e->needed[node->outputs[0]])
+			continue;
+		for (int k = 0; k < node->input_count; k++) {
+			if (node->inputs[k] != VALUE_NONE)
+				e->needed[e->alias[node->inputs[k]]] = true;
+		}
+	}
+}
+
+static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attribute_row *row,
+					   const struct attributes *values)
+{
+	Onnx__AttributeProto *attribute = arena_alloc(&e->arena, sizeof(*attribute));
+	const void *member = (const char *)values + row->offset;
+
+	onnx__attribute_proto__init(attribute);
+	attribute->name = borrow(row->name);
+	attribute->has_type = true;
+	switch (row->kind) {
+	case ATTRIBUTE_INT:
+	case ATTRIBUTE_BOOL:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+		attribute->has_i = true;
+		attribute->i = row->kind == ATTRIBUTE_INT ? *(const int64_t *)member
+							  : *(const bool *)member;
+		break;
+	case ATTRIBUTE_REAL:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+		attribute->has_f = true;
+		attribute->f = (float)*(const double *)member;
+		break;
+	case ATTRIBUTE_INTS2:
+	case ATTRIBUTE_INTS4:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+		attribute->n_ints = row->kind == ATTRIBUTE_INTS2 ? 2 : 4;
+		attribute->ints = (int64_t *)(uintptr_t)member;
+		break;
+	}
+	return attribute;
+}
+
+static Onnx__NodeProto *new_node(struct exporter *e, const char *name, const char *op,
+				 int input_count, int output_count)
+{
+	Onnx__NodeProto *node = arena_alloc(&e->arena, sizeof(*node));
+
+	onnx__node_proto__init(node);
+	node->name = borrow(name);
+	node->op_type = borrow(op);
+	node->n_input = (size_t)input_count;
+	node->input = arena_array(&e->arena, node->n_input, sizeof(*node->input));
+	node->n_output = (size_t)output_count;
+	node->output = arena_array(&e->arena, node->n_output, sizeof(*node->output));
+	e->out->node[e->out->n_node++] = node;
+	return node;
+}
+
+/* The name of what stands for a value; ONNX writes "" for an input that is left out. */
+static char *name_of(const struct exporter *e, int value)
+{
+	return borrow(value == VALUE_NONE ? "" : e->graph->values[e->alias[value]].name);
+}
+
+static enum prony_status add_node(struct exporter *e, const struct node *node)
+{
+	const struct operator_row *op = operator_row(node->op);
+	Onnx__NodeProto *out;
+	size_t count = 0;
+
+	if (op->is_gradient || op->is_loss)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s': ONNX files hold no %s (node '%s')", e->graph->name,
+				 op->name, node->name);
+	out = new_node(e, node->name, op->name, node->input_count, node->output_count);
+	for (int i = 0; i < node->input_count; i++)
+		out->input[i] = name_of(e, node->inputs[i]);
+	for (int i = 0; i < node->output_count; i++)
+		out->output[i] = name_of(e, node->outputs[i]);
+	while (op->attributes[count].name != NULL)
+		count++;
+	out->attribute = arena_array(&e->arena, count, sizeof(*out->attribute));
+	for (size_t i = 0; i < count; i++)
+		out->attribute[i] = new_attribute(e, &op->attributes[i], &node->attributes);
+	out->n_attribute = count;
+	return PRONY_OK;
+}
+
+static enum prony_status add_nodes(struct exporter *e)
+{
+	const struct graph *graph = e->graph;
+
+	/* One more than there are nodes, for the Identity below. */
+	e->out->node =
+		arena_array(&e->arena, (size_t)graph->forward_count + 1, sizeof(*e->out->node));
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_DROPOUT || !e->needed[node->outputs[0]])
+			continue;
+		if (add_node(e, node) != PRONY_OK)
+			return e->err->code;
+	}
+	if (e->alias[graph->logits] != graph->logits) {
+		/* The output keeps its name also when dropout is the last layer. */
+		Onnx__NodeProto *identity =
+			new_node(e, graph->values[graph->logits].name, "Identity", 1, 1);
+
+		identity->input[0] = name_of(e, graph->logits);
+		identity->output[0] = borrow(graph->values[graph->logits].name);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status add_initializer(struct exporter *e, const struct value *value)
+{
+	const struct tensor *weight = tensor_find(e->weights, value->name);
+	Onnx__TensorProto *tensor = arena_alloc(&e->arena, sizeof(*tensor));
+
+	if (weight == NULL)
+		return error_set(e->err, PRONY_BAD_INPUT, "network '%s': no weights for '%s'",
+				 e->graph->name, value->name);
+	if (weight->dtype != DTYPE_F32 || !shape_equal(&weight->shape, &value->shape))
+		return error_set(e->err, PRONY_BAD_INPUT,
+				 "network '%s': the weights for '%s' have another type or shape",
+				 e->graph->name, value->name);
+	onnx__tensor_proto__init(tensor);
+	tensor->name = borrow(value->name);
+	tensor->has_data_type = true;
+	tensor->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+	tensor->n_dims = (size_t)value->shape.rank;
+	tensor->dims = (int64_t *)(uintptr_t)value->shape.dims;
+	tensor->has_raw_data = true;
+	tensor->raw_data.len = (size_t)tensor_bytes(weight);
+	tensor->raw_data.data = weight->data;
+	e->out->initializer[e->out->n_initializer++] = tensor;
+	return PRONY_OK;
+}
+
+static enum prony_status add_initializers(struct exporter *e)
+{
+	e->out->initializer =
+		arena_array(&e->arena, (size_t)e->graph->value_count, sizeof(*e->out->initializer));
+	for (int i = 0; i < e->graph->value_count; i++) {
+		const struct value *value = &e->graph->values[i];
+
+		if (!e->needed[i] || (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE))
+			continue;
+		if (add_initializer(e, value) != PRONY_OK)
+			return e->err->code;
+	}
+	return PRONY_OK;
+}
+
+/* A list of one: the graph's input or output. */
+static Onnx__ValueInfoProto **new_value_info(struct exporter *e, int index)
+{
+	const struct value *value = &e->graph->values[index];
+	size_t rank = (size_t)value->shape.rank;
+	Onnx__ValueInfoProto **list = arena_array(&e->arena, 1, sizeof(*list));
+	Onnx__ValueInfoProto *info = arena_alloc(&e->arena, sizeof(*info));
+	Onnx__TypeProto *type = arena_alloc(&e->arena, sizeof(*type));
+	Onnx__TypeProto__Tensor *tensor = arena_alloc(&e->arena, sizeof(*tensor));
+	Onnx__TensorShapeProto *shape = arena_alloc(&e->arena, sizeof(*shape));
+
+	onnx__tensor_shape_proto__init(shape);
+	shape->dim = arena_array(&e->arena, rank, sizeof(*shape->dim));
+	shape->n_dim = rank;
+	for (size_t i = 0; i < rank; i++) {
+		shape->dim[i] = arena_alloc(&e->arena, sizeof(**shape->dim));
+		onnx__tensor_shape_proto__dimension__init(shape->dim[i]);
+		shape->dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+		shape->dim[i]->dim_value = value->shape.dims[i];
+	}
+	onnx__type_proto__tensor__init(tensor);
+	tensor->has_elem_type = true;
+	tensor->elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+	tensor->shape = shape;
+	onnx__type_proto__init(type);
+	type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+	type->tensor_type = tensor;
+	onnx__value_info_proto__init(info);
+	info->name = borrow(value->name);
+	info->type = type;
+	list[0] = info;
+	return list;
+}
+
+static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
+{
+	Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
+	Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
+	Onnx__OperatorSetIdProto *opsets[] = {&opset};
+	size_t size;
+
+	opset.domain = borrow("");
+	opset.has_version = true;
+	opset.version = ONNX_OPSET;
+	model.has_ir_version = true;
+	model.ir_version = ONNX_IR_VERSION;
+	model.producer_name = borrow("prony");
+	model.producer_version = borrow(PRONY_VERSION);
+	model.graph = e->out;
+	model.n_opset_import = 1;
+	model.opset_import = opsets;
+	size = onnx__model_proto__get_packed_size(&model);
+	if (size > ONNX_MAX_BYTES)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s' takes %zu bytes, an ONNX file at most %d",
+				 e->graph->name, size, ONNX_MAX_BYTES);
+	*bytes = malloc(size);
+	if (*bytes == NULL)
+		return error_set(e->err, PRONY_NOMEM, "no memory for an ONNX file of %zu bytes",
+				 size);
+	*length = onnx__model_proto__pack(&model, *bytes);
+	return PRONY_OK;
+}
+
+enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
+			      void **bytes, size_t *length, struct error *err)
+{
+	struct error local = ERROR_INIT;
+	struct exporter e = {.graph = graph, .weights = weights, .err = &local};
+
+	arena_init(&e.arena, 0);
+	e.out = arena_alloc(&e.arena, sizeof(*e.out));
+	onnx__graph_proto__init(e.out);
+	e.out->name = borrow(graph->name);
+	find_needed(&e);
+	if (add_nodes(&e) != PRONY_OK || add_initializers(&e) != PRONY_OK)
+		goto out;
+	e.out->n_input = e.out->n_output = 1;
+	e.out->input = new_value_info(&e, graph->input);
+	e.out->output = new_value_info(&e, graph->logits);
+	pack(&e, bytes, length);
+out:
+	arena_release(&e.arena);
+	return local.code == PRONY_OK ? PRONY_OK : error_set(err, local.code, "%s", local.text);
+}
