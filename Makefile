@@ -1,0 +1,33 @@
+# A thin front: Meson builds (build/prony), the scripts in tools/ do the rest.
+
+all: build
+
+help:
+	@echo 'make build   install what is missing (dependencies.tsv), then build build/prony'
+	@echo 'make run     build, install three frameworks, run the suite quickstart on real MNIST'
+	@echo 'make test    build, install three frameworks, run every test'
+	@echo 'make clean   remove all build folders'
+
+build: setup build/build.ninja
+	ninja -C build
+
+setup:
+	@tools/setup
+
+# What tools/setup fetched decides what Meson finds, so a new stamp means a new look.
+build/deps/stamp: setup
+	@:
+build/build.ninja: build/deps/stamp
+	if [ -f $@ ]; then meson setup --reconfigure build; else meson setup build; fi
+	@touch $@
+
+run: build
+	@tools/quickstart
+
+test: build
+	@tools/run-tests
+
+clean:
+	rm -rf build build-asan build-clang
+
+.PHONY: all help build setup run test clean
