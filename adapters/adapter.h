@@ -106,6 +106,13 @@ struct adapter {
 
 	/* Called exactly once, even after a failed open. */
 	void (*close)(struct session *s);
+
+	/*
+	 * Optional; only the fake adapter has it, to test the parent: may falsify the reply to a verb
+	 * before it is sent, and the `count` step records (pairs of begin and end) of a run.
+	 */
+	void (*tamper)(struct session *s, const char *verb, json_t *reply, int64_t *instants,
+	               int64_t count);
 };
 
 /* NULL-terminated; adapters that were not built stay in it with absent_reason. */

@@ -1,0 +1,69 @@
+#include "adapters/adapter.h"
+
+#include <string.h>
+
+#include "adapters/fake.h"
+#include "adapters/null.h"
+
+const struct adapter *const adapter_registry[] = {
+	&adapter_null,
+	&adapter_fake,
+	NULL,
+};
+
+const struct adapter *adapter_find(const char *name)
+{
+	for (size_t i = 0; name && adapter_registry[i]; i++)
+		if (strcmp(adapter_registry[i]->name, name) == 0)
+			return adapter_registry[i];
+	return NULL;
+}
+
+enum prony_status adapter_check(const struct adapter *adapter, struct error *err)
+{
+	if (!adapter->name || !adapter->name[0] || !adapter->summary)
+		return error_set(err, PRONY_INTERNAL, "an adapter has no name or summary");
+	if (adapter->abi != ADAPTER_ABI)
+		return error_set(err, PRONY_INTERNAL,
+				 "adapter %s was made for interface %u, not %d", adapter->name,
+				 (unsigned)adapter->abi, ADAPTER_ABI);
+	if (adapter->absent_reason)
+		return PRONY_OK;
+	const struct {
+		const char *name;
+		bool present;
+	} members[] = {
+		{"probe", adapter->probe}, {"supports", adapter->supports},
+		{"open", adapter->open},   {"build", adapter->build},
+		{"feed", adapter->feed},   {"step", adapter->step},
+		{"sync", adapter->sync},   {"read", adapter->read},
+		{"close", adapter->close},
+	};
+
+	for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+		if (!members[i].present)
+			return error_set(err, PRONY_INTERNAL, "adapter %s has no %s", adapter->name,
+					 members[i].name);
+	return PRONY_OK;
+}
+
+static const char *const readout_words[READ_COUNT] = {
+	[READ_LOGITS] = "logits",	[READ_LOSS] = "loss",	[READ_WEIGHTS] = "weights",
+	[READ_GRADIENTS] = "gradients", [READ_STATE] = "state",
+};
+
+const char *readout_name(enum readout what)
+{
+	return (unsigned)what < READ_COUNT ? readout_words[what] : "?";
+}
+
+bool readout_parse(const char *word, enum readout *out)
+{
+	for (int what = 0; word && what < READ_COUNT; what++) {
+		if (strcmp(readout_words[what], word) == 0) {
+			*out = (enum readout)what;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,22 @@
+#include "samples/protocol.h"
+
+#include <string.h>
+
+static const char *const verb_names[VERB_COUNT] = {
+#define X(id, name) [VERB_##id] = name,
+	PROTOCOL_VERBS(X)
+#undef X
+};
+
+const char *protocol_verb_name(enum protocol_verb verb)
+{
+	return (unsigned)verb < VERB_COUNT ? verb_names[verb] : "?";
+}
+
+enum protocol_verb protocol_verb_parse(const char *name)
+{
+	for (int verb = 0; name && verb < VERB_COUNT; verb++)
+		if (strcmp(verb_names[verb], name) == 0)
+			return (enum protocol_verb)verb;
+	return VERB_COUNT;
+}

@@ -1,0 +1,591 @@
+#include "worker/verbs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "worker/loop.h"
+
+/* More resident batches than this is a damaged bundle, not a measurement. */
+#define SLOTS_MAX (1 << 20)
+
+typedef enum prony_status serve_function(struct worker *w, const json_t *request, json_t *reply,
+					 struct error *err);
+
+void worker_init(struct worker *w, const struct adapter *adapter, const char *library,
+		 const char *option)
+{
+	*w = (struct worker){
+		.adapter = adapter,
+		.session = {.library = library, .option = option ? option : ""},
+		.progress = PROGRESS_STARTED,
+	};
+	bulk_init(&w->bulk);
+}
+
+static void drop_bundle(struct worker *w)
+{
+	if (!w->folder)
+		return;
+	bundle_release(&w->bundle);
+	free(w->folder);
+	w->folder = NULL;
+}
+
+static void close_adapter(struct worker *w)
+{
+	if (!w->close_owed)
+		return;
+	w->close_owed = false;
+	w->adapter->close(&w->session);
+}
+
+void worker_release(struct worker *w)
+{
+	if (!w)
+		return;
+	close_adapter(w);
+	free(w->session.private_data);
+	w->session.private_data = NULL;
+	free(w->fed);
+	w->fed = NULL;
+	drop_bundle(w);
+	bulk_release(&w->bulk);
+}
+
+const char *worker_status_word(enum prony_status status)
+{
+	switch (status) {
+	case PRONY_UNSUPPORTED:
+		return "unsupported";
+	case PRONY_MISSING:
+		return "missing";
+	case PRONY_OUT_OF_MEMORY:
+	case PRONY_NOMEM:
+		return "out-of-memory";
+	case PRONY_BAD_INPUT:
+	case PRONY_PROTOCOL:
+	case PRONY_INVALID:
+		return "invalid";
+	default:
+		return "crashed";
+	}
+}
+
+/* An adapter that failed once is in an unknown state. */
+static enum prony_status adapter_result(struct worker *w, enum prony_status status,
+					const char *call, struct error *err)
+{
+	if (status == PRONY_OK)
+		return PRONY_OK;
+	w->progress = PROGRESS_FAILED;
+	/* An adapter that forgot its message still gets a useful one. */
+	return error_set(err, status, "%s of adapter %s failed: %s", call, w->adapter->name,
+			 prony_status_text(status));
+}
+
+static void add(json_t *object, const char *key, json_t *value)
+{
+	/* Only fails without memory or for text that is not UTF-8. */
+	if (json_object_set_new(object, key, value) != 0)
+		json_object_set_new(object, key, json_null());
+}
+
+static void add_duration(json_t *reply, const char *key, int64_t begin_ns)
+{
+	add(reply, key, json_integer(clock_monotonic_ns() - begin_ns));
+}
+
+static enum prony_status map_shared(struct worker *w, const json_t *request, bool *mapped,
+				    struct error *err)
+{
+	json_t *shared = json_object_get(request, "shared_memory");
+	int64_t fd, bytes;
+	enum prony_status status;
+
+	*mapped = false;
+	if (!shared || json_is_null(shared))
+		return PRONY_OK;
+	if (!json_is_object(shared))
+		return error_set(err, PRONY_PROTOCOL, "hello: shared_memory must be an object");
+	status = json_get_int(shared, "fd", &fd, err);
+	if (status == PRONY_OK)
+		status = json_get_int(shared, "bytes", &bytes, err);
+	if (status != PRONY_OK)
+		return status;
+	if (fd < 0 || fd > INT32_MAX)
+		return error_set(err, PRONY_PROTOCOL, "hello: no descriptor has number %" PRId64,
+				 fd);
+	return bulk_map(&w->bulk, (int)fd, bytes, mapped, err);
+}
+
+static json_t *words_of(unsigned set, int count, const char *(*name)(int))
+{
+	json_t *array = json_array();
+
+	for (int i = 0; i < count; i++)
+		if (set & 1u << i)
+			json_array_append_new(array, json_string(name(i)));
+	return array;
+}
+
+static const char *stage_word(int stage)
+{
+	return stage_name((enum stage)stage);
+}
+
+static const char *precision_word(int precision)
+{
+	return precision_name((enum precision)precision);
+}
+
+static void describe_probe(const struct worker *w, json_t *reply)
+{
+	const struct probe *probe = &w->probe;
+	json_t *libraries = json_object();
+
+	for (int i = 0; i < probe->library_count && i < ADAPTER_VERSIONS_MAX; i++)
+		add(libraries, probe->libraries[i].name, json_string(probe->libraries[i].version));
+	add(reply, "protocol", json_integer(PROTOCOL_VERSION));
+	add(reply, "name", json_string(w->adapter->name));
+	add(reply, "version", json_string(probe->version));
+	add(reply, "libraries", libraries);
+	add(reply, "devices", json_pack("[s]", "cpu"));
+	add(reply, "precisions", words_of(probe->precisions, PRECISION_COUNT, precision_word));
+	add(reply, "stages", words_of(probe->stages, STAGE_COUNT, stage_word));
+	if (probe->instruction_set[0])
+		add(reply, "instruction_set", json_string(probe->instruction_set));
+	add(reply, "rank", json_integer(0));
+	add(reply, "world_size", json_integer(1));
+}
+
+static enum prony_status serve_hello(struct worker *w, const json_t *request, json_t *reply,
+				     struct error *err)
+{
+	int64_t protocol;
+	bool mapped;
+	enum prony_status status = json_get_int(request, "protocol", &protocol, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (protocol != PROTOCOL_VERSION)
+		return error_set(err, PRONY_PROTOCOL,
+				 "hello: protocol %" PRId64 " is asked for, this worker speaks %d",
+				 protocol, PROTOCOL_VERSION);
+	status = map_shared(w, request, &mapped, err);
+	if (status != PRONY_OK)
+		return status;
+	if (w->adapter->private_size > 0) {
+		w->session.private_data = memory_alloc(w->adapter->private_size);
+		memset(w->session.private_data, 0, w->adapter->private_size);
+	}
+	int64_t begin_ns = clock_monotonic_ns();
+	w->close_owed = true;
+	status = w->adapter->probe(&w->session, &w->probe, err);
+	add_duration(reply, "import_ns", begin_ns);
+	if (status != PRONY_OK)
+		return adapter_result(w, status, "probe", err);
+	describe_probe(w, reply);
+	add(reply, "shared_memory", json_boolean(mapped));
+	w->progress = PROGRESS_GREETED;
+	return PRONY_OK;
+}
+
+/* Loads the bundle that the request names, unless it is the one that is loaded. */
+static enum prony_status load_bundle(struct worker *w, const json_t *request, struct error *err)
+{
+	const char *folder;
+	enum prony_status status = json_get_string(request, "bundle", &folder, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (w->folder && strcmp(w->folder, folder) == 0)
+		return PRONY_OK;
+	drop_bundle(w);
+	status = bundle_open(folder, &w->bundle, err);
+	if (status == PRONY_OK &&
+	    (w->bundle.recipe.slots < 1 || w->bundle.recipe.slots > SLOTS_MAX))
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s/%s: recipe: slots must be 1 to %d, not %d", folder,
+				   BUNDLE_CASE_FILE, SLOTS_MAX, w->bundle.recipe.slots);
+	if (status != PRONY_OK) {
+		bundle_release(&w->bundle);
+		return status;
+	}
+	w->folder = memory_strdup(folder);
+	return PRONY_OK;
+}
+
+/* Adds to `why` what the framework said at hello that it cannot do. */
+static enum prony_status check_probe(const struct worker *w, struct strbuf *why)
+{
+	const struct recipe *recipe = &w->bundle.recipe;
+
+	if (!(w->probe.stages & 1u << recipe->stage))
+		strbuf_printf(why, "no stage %s", stage_name(recipe->stage));
+	if (!(w->probe.precisions & 1u << recipe->precision))
+		strbuf_printf(why, "%sno precision %s", why->length ? "; " : "",
+			      precision_name(recipe->precision));
+	return why->length ? PRONY_UNSUPPORTED : PRONY_OK;
+}
+
+static enum prony_status serve_supports(struct worker *w, const json_t *request, json_t *reply,
+					struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct strbuf reasons;
+	enum prony_status status = load_bundle(w, request, err);
+
+	if (status != PRONY_OK)
+		return status;
+	strbuf_init(&reasons, ERROR_TEXT_BYTES);
+	check_probe(w, &reasons);
+	status = w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, &why);
+	if (status == PRONY_UNSUPPORTED)
+		strbuf_printf(&reasons, "%s%s", reasons.length ? "; " : "",
+			      why.text[0] ? why.text : "the adapter gave no reason");
+	if (status == PRONY_OK || status == PRONY_UNSUPPORTED) {
+		add(reply, "supported", json_boolean(reasons.length == 0));
+		if (reasons.length)
+			add(reply, "reason", json_string(strbuf_text(&reasons)));
+		status = PRONY_OK;
+	} else {
+		status = error_set(err, status, "%s", why.text);
+	}
+	strbuf_release(&reasons);
+	return status;
+}
+
+/* "NAME=value;NAME=value" as an object. */
+static json_t *settings_object(const char *text)
+{
+	json_t *object = json_object();
+
+	while (*text) {
+		size_t length = strcspn(text, ";");
+		size_t name = strcspn(text, "=;");
+		size_t value = name < length ? name + 1 : length;
+
+		if (name > 0) {
+			char *key = memory_printf("%.*s", (int)name, text);
+
+			add(object, key, json_stringn(text + value, length - value));
+			free(key);
+		}
+		text += length + (text[length] == ';');
+	}
+	return object;
+}
+
+static uint32_t current_mxcsr(void)
+{
+#if defined(__SSE__)
+	return _mm_getcsr();
+#else
+	return 0;
+#endif
+}
+
+static enum prony_status serve_open(struct worker *w, const json_t *request, json_t *reply,
+				    struct error *err)
+{
+	struct effective effective = {.threads = 0};
+	enum prony_status status = load_bundle(w, request, err);
+
+	if (status != PRONY_OK)
+		return status;
+	int64_t begin_ns = clock_monotonic_ns();
+	status = w->adapter->open(&w->session, &w->bundle.recipe, &effective, err);
+	add_duration(reply, "open_ns", begin_ns);
+	if (status != PRONY_OK)
+		return adapter_result(w, status, "open", err);
+	/* This thread steps, unless the adapter reported the register of another one. */
+	if (effective.mxcsr == 0)
+		effective.mxcsr = current_mxcsr();
+	add(reply, "device", json_string(effective.device));
+	add(reply, "threads", json_integer(effective.threads));
+	add(reply, "precision", json_string(precision_name(effective.precision)));
+	if (effective.mxcsr != 0)
+		add(reply, "mxcsr", json_integer(effective.mxcsr));
+	if (effective.settings[0])
+		add(reply, "settings", settings_object(effective.settings));
+	w->fed = memory_alloc((size_t)w->bundle.recipe.slots * sizeof *w->fed);
+	memset(w->fed, 0, (size_t)w->bundle.recipe.slots * sizeof *w->fed);
+	w->progress = PROGRESS_OPENED;
+	return PRONY_OK;
+}
+
+static json_t *count_or_null(int64_t count)
+{
+	return count < 0 ? json_null() : json_integer(count);
+}
+
+static enum prony_status serve_build(struct worker *w, const json_t *request, json_t *reply,
+				     struct error *err)
+{
+	struct built built = {.parameters = -1, .macs = -1};
+	int64_t begin_ns = clock_monotonic_ns();
+	enum prony_status status = w->adapter->build(
+		&w->session, &w->bundle.graph, &w->bundle.recipe, &w->bundle.weights, &built, err);
+
+	(void)request;
+	add_duration(reply, "build_ns", begin_ns);
+	if (status != PRONY_OK)
+		return adapter_result(w, status, "build", err);
+	add(reply, "parameters", count_or_null(built.parameters));
+	add(reply, "macs", count_or_null(built.macs));
+	if (built.notes[0])
+		add(reply, "notes", json_string(built.notes));
+	w->progress = PROGRESS_BUILT;
+	return PRONY_OK;
+}
+
+/* An integer member in [0, limit). */
+static enum prony_status get_index(const json_t *request, const char *key, int64_t limit,
+				   int64_t *out, struct error *err)
+{
+	int64_t value;
+	enum prony_status status = json_get_int(request, key, &value, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (value < 0 || value >= limit)
+		return error_set(err, PRONY_PROTOCOL, "%s %" PRId64 " is outside 0 to %" PRId64,
+				 key, value, limit - 1);
+	*out = value;
+	return PRONY_OK;
+}
+
+static enum prony_status serve_feed(struct worker *w, const json_t *request, json_t *reply,
+				    struct error *err)
+{
+	const struct bundle *bundle = &w->bundle;
+	const struct tensor *labels = NULL;
+	int64_t slot, batch;
+	enum prony_status status = get_index(request, "slot", bundle->recipe.slots, &slot, err);
+
+	if (status == PRONY_OK)
+		status = get_index(request, "batch", (int64_t)bundle->inputs.count, &batch, err);
+	if (status != PRONY_OK)
+		return status;
+	if ((size_t)batch < bundle->labels.count)
+		labels = &bundle->labels.tensors[batch];
+	int64_t begin_ns = clock_monotonic_ns();
+	status = w->adapter->feed(&w->session, (int)slot, &bundle->inputs.tensors[batch], labels,
+				  err);
+	add_duration(reply, "feed_ns", begin_ns);
+	if (status != PRONY_OK)
+		return adapter_result(w, status, "feed", err);
+	w->fed[slot] = true;
+	return PRONY_OK;
+}
+
+static enum prony_status parse_run(const struct worker *w, const json_t *request,
+				   struct loop_plan *plan, struct error *err)
+{
+	const char *sync_word;
+	enum sync_mode sync;
+	int64_t slot = 0;
+	enum prony_status status = json_get_int(request, "steps", &plan->steps, err);
+
+	if (status == PRONY_OK)
+		status = json_get_string(request, "sync", &sync_word, err);
+	if (status == PRONY_OK)
+		status = get_index(request, "slot", w->bundle.recipe.slots, &slot, err);
+	if (status != PRONY_OK)
+		return status;
+	if (plan->steps < 1)
+		return error_set(err, PRONY_PROTOCOL, "steps must be at least 1, not %" PRId64,
+				 plan->steps);
+	if (!sync_mode_parse(sync_word, &sync))
+		return error_set(err, PRONY_PROTOCOL,
+				 "sync must be end, step or blocks, not \"%.40s\"", sync_word);
+	plan->slot = (int)slot;
+	plan->slots = w->bundle.recipe.slots;
+	plan->every = sync == SYNC_STEP ? 1 : plan->steps;
+	if (sync != SYNC_BLOCKS)
+		return PRONY_OK;
+	status = json_get_int(request, "every", &plan->every, err);
+	if (status != PRONY_OK)
+		return status;
+	if (plan->every < 1)
+		return error_set(err, PRONY_PROTOCOL, "every must be at least 1, not %" PRId64,
+				 plan->every);
+	return PRONY_OK;
+}
+
+/* Every slot that the run will touch must hold a batch. */
+static enum prony_status check_fed(const struct worker *w, const struct loop_plan *plan,
+				   struct error *err)
+{
+	for (int64_t i = 0; i < plan->steps && i < plan->slots; i++) {
+		int slot = (int)((plan->slot + i) % plan->slots);
+
+		if (!w->fed[slot])
+			return error_set(err, PRONY_PROTOCOL, "slot %d was never fed", slot);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status serve_run(struct worker *w, const json_t *request, json_t *reply,
+				   struct error *err)
+{
+	struct loop_plan plan;
+	enum prony_status status = parse_run(w, request, &plan, err);
+
+	if (status == PRONY_OK)
+		status = check_fed(w, &plan, err);
+	if (status != PRONY_OK)
+		return status;
+	int64_t count = loop_records(&plan);
+	status = bulk_reserve(&w->bulk, count, err);
+	if (status != PRONY_OK)
+		return status;
+	status = loop_run(w->adapter, &w->session, &plan, w->bulk.records, err);
+	if (status != PRONY_OK)
+		return adapter_result(w, status, "step", err);
+	w->record_count = count;
+	w->progress = PROGRESS_RAN;
+	add(reply, "steps", json_integer(plan.steps));
+	add(reply, "records", json_integer(count));
+	add(reply, "begin_at_ns", json_integer(w->bulk.records[0].begin_ns));
+	add(reply, "end_at_ns", json_integer(w->bulk.records[count - 1].end_ns));
+	return PRONY_OK;
+}
+
+static enum prony_status check_read(const struct worker *w, enum readout what, struct error *err)
+{
+	const struct recipe *recipe = &w->bundle.recipe;
+	bool of_a_step = what == READ_LOGITS || what == READ_LOSS || what == READ_GRADIENTS;
+
+	if (of_a_step && w->progress != PROGRESS_RAN)
+		return error_set(err, PRONY_PROTOCOL, "%s is asked for before the first step",
+				 readout_name(what));
+	if ((what == READ_LOSS || what == READ_GRADIENTS) &&
+	    (recipe->stage == STAGE_FORWARD || w->bundle.graph.loss == VALUE_NONE))
+		return error_set(err, PRONY_PROTOCOL, "stage %s has no %s",
+				 stage_name(recipe->stage), readout_name(what));
+	return PRONY_OK;
+}
+
+static enum prony_status add_values(const struct graph *graph, enum value_kind kind,
+				    struct arena *arena, struct tensor_set *set, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	set->tensors = arena_array(arena, (size_t)graph->value_count, sizeof *set->tensors);
+	for (int i = 0; i < graph->value_count && status == PRONY_OK; i++) {
+		const struct value *value = &graph->values[i];
+
+		if (value->kind == kind)
+			status = tensor_new(arena, value->name, DTYPE_F32, &value->shape,
+					    &set->tensors[set->count++], err);
+	}
+	return status;
+}
+
+/* Zeroed tensors of the right names and shapes for the adapter to fill. */
+static enum prony_status prepare_read(const struct graph *graph, enum readout what,
+				      struct arena *arena, struct tensor_set *set,
+				      struct error *err)
+{
+	if (what == READ_WEIGHTS || what == READ_GRADIENTS)
+		return add_values(graph, VALUE_PARAMETER, arena, set, err);
+	if (what == READ_STATE)
+		return add_values(graph, VALUE_STATE, arena, set, err);
+	struct shape scalar = {.rank = 0};
+	const struct shape *shape =
+		what == READ_LOSS ? &scalar : &graph->values[graph->logits].shape;
+
+	set->tensors = arena_alloc(arena, sizeof *set->tensors);
+	set->count = 1;
+	return tensor_new(arena, readout_name(what), what == READ_LOSS ? DTYPE_F64 : DTYPE_F32,
+			  shape, set->tensors, err);
+}
+
+static enum prony_status serve_read(struct worker *w, const json_t *request, json_t *reply,
+				    struct error *err)
+{
+	const char *word;
+	enum readout what;
+	struct arena arena;
+	struct tensor_set set = {.count = 0};
+	size_t bytes;
+	enum prony_status status = json_get_string(request, "what", &word, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (!readout_parse(word, &what))
+		return error_set(err, PRONY_PROTOCOL, "nothing called \"%.40s\" can be read", word);
+	status = check_read(w, what, err);
+	if (status != PRONY_OK)
+		return status;
+	arena_init(&arena, 0);
+	status = prepare_read(&w->bundle.graph, what, &arena, &set, err);
+	if (status == PRONY_OK) {
+		status = w->adapter->sync(&w->session, err);
+		if (status == PRONY_OK)
+			status = w->adapter->read(&w->session, what, &set, err);
+		status = adapter_result(w, status, "read", err);
+	}
+	if (status == PRONY_OK)
+		status = bulk_store_tensors(&w->bulk, w->folder, &set, &bytes, err);
+	if (status == PRONY_OK)
+		add(reply, "bytes", json_integer((json_int_t)bytes));
+	arena_release(&arena);
+	return status;
+}
+
+/* The adapter is closed after the reply has left: see worker.c. */
+static enum prony_status serve_close(struct worker *w, const json_t *request, json_t *reply,
+				     struct error *err)
+{
+	(void)w, (void)request, (void)reply, (void)err;
+	return PRONY_OK;
+}
+
+/* From which progress to which a verb may come. */
+static const struct verb_row {
+	serve_function *serve;
+	enum progress first, last;
+} verb_rows[VERB_COUNT] = {
+	[VERB_HELLO] = {serve_hello, PROGRESS_STARTED, PROGRESS_STARTED},
+	[VERB_SUPPORTS] = {serve_supports, PROGRESS_GREETED, PROGRESS_GREETED},
+	[VERB_OPEN] = {serve_open, PROGRESS_GREETED, PROGRESS_GREETED},
+	[VERB_BUILD] = {serve_build, PROGRESS_OPENED, PROGRESS_OPENED},
+	[VERB_FEED] = {serve_feed, PROGRESS_BUILT, PROGRESS_RAN},
+	[VERB_RUN] = {serve_run, PROGRESS_BUILT, PROGRESS_RAN},
+	[VERB_READ] = {serve_read, PROGRESS_BUILT, PROGRESS_RAN},
+	[VERB_CLOSE] = {serve_close, PROGRESS_STARTED, PROGRESS_FAILED},
+};
+
+enum prony_status worker_serve_verb(struct worker *w, enum protocol_verb verb,
+				    const json_t *request, json_t *reply, struct error *err)
+{
+	static const char *const places[] = {
+		[PROGRESS_STARTED] = "before hello", [PROGRESS_GREETED] = "after hello",
+		[PROGRESS_OPENED] = "after open",    [PROGRESS_BUILT] = "after build",
+		[PROGRESS_RAN] = "after run",	     [PROGRESS_FAILED] = "after a failed request",
+	};
+	const struct verb_row *row = &verb_rows[verb];
+
+	w->record_count = 0;
+	if (w->progress < row->first || w->progress > row->last)
+		return error_set(err, PRONY_PROTOCOL, "%s cannot come %s", protocol_verb_name(verb),
+				 places[w->progress]);
+	enum prony_status status = row->serve(w, request, reply, err);
+
+	if (status == PRONY_OK && w->adapter && w->adapter->tamper)
+		w->adapter->tamper(&w->session, protocol_verb_name(verb), reply,
+				   (int64_t *)w->bulk.records, w->record_count);
+	if (status == PRONY_OK && w->record_count > 0)
+		status = bulk_store_records(&w->bulk, w->folder, w->record_count, err);
+	return status;
+}
