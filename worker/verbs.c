@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "worker/loop.h"
 
 /* More resident batches than this is a damaged bundle, not a measurement. */
@@ -224,7 +225,7 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 }
 
 /* Adds to `why` what the framework said at hello that it cannot do. */
-static enum prony_status check_probe(const struct worker *w, struct strbuf *why)
+static void check_probe(const struct worker *w, struct strbuf *why)
 {
 	const struct recipe *recipe = &w->bundle.recipe;
 
@@ -233,7 +234,6 @@ static enum prony_status check_probe(const struct worker *w, struct strbuf *why)
 	if (!(w->probe.precisions & 1u << recipe->precision))
 		strbuf_printf(why, "%sno precision %s", why->length ? "; " : "",
 			      precision_name(recipe->precision));
-	return why->length ? PRONY_UNSUPPORTED : PRONY_OK;
 }
 
 static enum prony_status serve_supports(struct worker *w, const json_t *request, json_t *reply,
@@ -368,7 +368,7 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 {
 	const struct bundle *bundle = &w->bundle;
 	const struct tensor *labels = NULL;
-	int64_t slot, batch;
+	int64_t slot = 0, batch = 0;
 	enum prony_status status = get_index(request, "slot", bundle->recipe.slots, &slot, err);
 
 	if (status == PRONY_OK)

@@ -154,7 +154,7 @@ static enum prony_status environment_fd(const char *name, int *out, struct error
 
 int worker_main(const struct worker_options *options, struct error *err)
 {
-	int request_fd, reply_fd;
+	int request_fd = -1, reply_fd = -1;
 	enum prony_status status = environment_fd(PROTOCOL_ENV_REQUEST, &request_fd, err);
 
 	if (status == PRONY_OK)
