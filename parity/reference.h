@@ -16,7 +16,8 @@ struct reference {
 	const struct graph *graph; /* borrowed; with the backward pass when gradients are wanted */
 	double **values;           /* one array per value; parameters and states included */
 	double **moments;          /* per value: optimiser state of parameters, NULL elsewhere */
-	int64_t step;              /* updates so far; seeds the dropout masks together with seed */
+	int64_t step;              /* steps so far; seeds the dropout masks together with seed */
+	bool has_labels;           /* the batch that was fed last had some */
 };
 
 /* Allocates and converts the weights (F32, by name) to float64. Call reference_release in any case. */

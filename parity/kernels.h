@@ -1,0 +1,79 @@
+/*
+ * Private to parity/: one function per operator of the reference interpreter, in float64. An
+ * operator is added by its function and one row in kernels.c.
+ */
+#ifndef PRONY_PARITY_KERNELS_H
+#define PRONY_PARITY_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "networks/graph.h"
+#include "parity/reference.h"
+
+/*
+ * Comparisons that are too close to call: a ReLU's input next to zero, two elements of a pooling
+ * window next to each other, and for RMSprop a gradient next to zero. There the derivative jumps,
+ * so that two correct programs with different summation orders can differ by a whole contribution.
+ * What such a jump can do is found by running the reference again with these comparisons turned.
+ * Exact ties do not count: they have one agreed answer, or (equal windows) none that matters.
+ */
+struct kinks {
+	double margin; /* too close: nearer than this times the root mean square of the tensor */
+	bool turn;     /* take the other side */
+	int64_t count; /* found so far */
+};
+
+/* One execution of one node. */
+struct kernel_call {
+	const struct graph *graph;
+	const struct node *node;
+	double *const *values; /* of the interpreter, by value index */
+	bool dropout;	       /* masks are drawn; else dropout is the identity */
+	uint64_t seed;
+	int64_t step;
+	struct kinks *kinks; /* NULL: not asked for */
+};
+
+/* The function of an operator; NULL when the interpreter lacks it. */
+void (*kernel_of(enum op op))(const struct kernel_call *call);
+
+void kernel_conv(const struct kernel_call *call);
+void kernel_conv_grad_input(const struct kernel_call *call);
+void kernel_conv_grad_weight(const struct kernel_call *call);
+void kernel_max_pool(const struct kernel_call *call);
+void kernel_max_pool_grad(const struct kernel_call *call);
+void kernel_gemm(const struct kernel_call *call);
+void kernel_gemm_grad_input(const struct kernel_call *call);
+void kernel_gemm_grad_weight(const struct kernel_call *call);
+void kernel_relu(const struct kernel_call *call);
+void kernel_relu_grad(const struct kernel_call *call);
+void kernel_copy(const struct kernel_call *call); /* Flatten and its gradient */
+void kernel_dropout(const struct kernel_call *call);
+void kernel_dropout_grad(const struct kernel_call *call);
+void kernel_add(const struct kernel_call *call);
+void kernel_cross_entropy(const struct kernel_call *call);
+void kernel_cross_entropy_grad(const struct kernel_call *call);
+
+/* What the kernels share: data, dimension and element count of input or output i. */
+double *kernel_input(const struct kernel_call *call, int i);  /* NULL when left out */
+double *kernel_output(const struct kernel_call *call, int i); /* NULL when left out */
+const struct shape *kernel_input_shape(const struct kernel_call *call, int i);
+const struct shape *kernel_output_shape(const struct kernel_call *call, int i);
+int64_t kernel_output_count(const struct kernel_call *call, int i);
+
+/* Root mean square; 0 for no elements. */
+double kernel_rms(const double *x, int64_t count);
+
+/* reference_step with an eye on kinks (may be NULL). */
+enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,
+				       bool epsilon_inside, struct kinks *kinks, struct error *err);
+
+/*
+ * Draws new masks and runs the forward nodes from the first dropout on: what stands before it does
+ * not depend on them. After a reference_step of this batch; counts as a step for the masks.
+ */
+enum prony_status reference_redraw(struct reference *ref, const struct recipe *recipe,
+				   struct error *err);
+
+#endif

@@ -1,0 +1,58 @@
+#include "parity/kernels.h"
+
+#include <math.h>
+
+/* log of the sum of exp(x), without overflow for large x. */
+static double log_sum_exp(const double *x, int64_t count)
+{
+	double largest = x[0], sum = 0;
+
+	for (int64_t i = 1; i < count; i++)
+		if (x[i] > largest)
+			largest = x[i];
+	for (int64_t i = 0; i < count; i++)
+		sum += exp(x[i] - largest);
+	return largest + log(sum);
+}
+
+void kernel_cross_entropy(const struct kernel_call *call)
+{
+	const struct shape *shape = kernel_input_shape(call, 0);
+	const double *logits = kernel_input(call, 0), *labels = kernel_input(call, 1);
+	double sum = 0;
+
+	for (int64_t n = 0; n < shape->dims[0]; n++) {
+		const double *row = logits + n * shape->dims[1];
+
+		sum += log_sum_exp(row, shape->dims[1]) - row[(int64_t)labels[n]];
+	}
+	*kernel_output(call, 0) = sum / (double)shape->dims[0];
+}
+
+void kernel_cross_entropy_grad(const struct kernel_call *call)
+{
+	const struct shape *shape = kernel_input_shape(call, 0);
+	const double *logits = kernel_input(call, 0), *labels = kernel_input(call, 1);
+	double *gradient = kernel_output(call, 0);
+	double batch = (double)shape->dims[0];
+
+	for (int64_t n = 0; n < shape->dims[0]; n++) {
+		const double *row = logits + n * shape->dims[1];
+		double *out = gradient + n * shape->dims[1];
+		double normaliser = log_sum_exp(row, shape->dims[1]);
+
+		for (int64_t c = 0; c < shape->dims[1]; c++)
+			out[c] = exp(row[c] - normaliser) / batch;
+		out[(int64_t)labels[n]] -= 1 / batch;
+	}
+}
+
+double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t batch,
+			       int64_t classes)
+{
+	double sum = 0;
+
+	for (int64_t n = 0; n < batch; n++)
+		sum += log_sum_exp(logits + n * classes, classes) - logits[n * classes + labels[n]];
+	return sum / (double)batch;
+}

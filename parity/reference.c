@@ -1,0 +1,299 @@
+#include "parity/reference.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "parity/kernels.h"
+
+/* Converts a tensor of real numbers to float64. */
+static enum prony_status to_double(const struct tensor *tensor, double *out, struct error *err)
+{
+	int64_t count = shape_elements(&tensor->shape);
+	const float *single = tensor->data;
+
+	switch (tensor->dtype) {
+	case DTYPE_F32:
+		for (int64_t i = 0; i < count; i++)
+			out[i] = (double)single[i];
+		return PRONY_OK;
+	case DTYPE_F64:
+		memcpy(out, tensor->data, (size_t)count * sizeof(*out));
+		return PRONY_OK;
+	default:
+		return error_set(err, PRONY_BAD_INPUT, "%.80s is %s, it must be F32", tensor->name,
+				 dtype_name(tensor->dtype));
+	}
+}
+
+static enum prony_status check_shape(const struct tensor *tensor, const struct value *value,
+				     struct error *err)
+{
+	char have[128], want[128];
+
+	if (shape_equal(&tensor->shape, &value->shape))
+		return PRONY_OK;
+	shape_text(&tensor->shape, have, sizeof(have));
+	shape_text(&value->shape, want, sizeof(want));
+	return error_set(err, PRONY_BAD_INPUT, "%.80s has the shape %s, the graph wants %s",
+			 value->name, have, want);
+}
+
+static enum prony_status load_weight(struct reference *ref, int index,
+				     const struct tensor_set *weights, struct error *err)
+{
+	const struct value *value = &ref->graph->values[index];
+	const struct tensor *tensor = tensor_find(weights, value->name);
+	enum prony_status status;
+
+	if (!tensor)
+		return error_set(err, PRONY_BAD_INPUT, "no weights for %.80s", value->name);
+	status = check_shape(tensor, value, err);
+	if (status == PRONY_OK)
+		status = to_double(tensor, ref->values[index], err);
+	return status;
+}
+
+static enum prony_status allocate(struct reference *ref, struct error *err)
+{
+	size_t count = (size_t)ref->graph->value_count;
+
+	ref->values = arena_try_array(&ref->arena, count + 1, sizeof(*ref->values), err);
+	ref->moments = arena_try_array(&ref->arena, count + 1, sizeof(*ref->moments), err);
+	if (!ref->values || !ref->moments)
+		return PRONY_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct value *value = &ref->graph->values[i];
+		int64_t elements = shape_elements(&value->shape);
+
+		if (elements < 0)
+			return error_set(err, PRONY_BAD_INPUT, "%.80s: the shape overflows",
+					 value->name);
+		size_t room = elements > 0 ? (size_t)elements : 1;
+		ref->values[i] = arena_try_array(&ref->arena, room, sizeof(double), err);
+		if (!ref->values[i])
+			return PRONY_NOMEM;
+		if (value->kind != VALUE_PARAMETER)
+			continue;
+		ref->moments[i] = arena_try_array(&ref->arena, room, sizeof(double), err);
+		if (!ref->moments[i])
+			return PRONY_NOMEM;
+	}
+	return PRONY_OK;
+}
+
+enum prony_status reference_init(struct reference *ref, const struct graph *graph,
+				 const struct tensor_set *weights, struct error *err)
+{
+	enum prony_status status;
+
+	*ref = (struct reference){.graph = graph};
+	arena_init(&ref->arena, 0);
+	for (int i = 0; i < graph->node_count; i++)
+		if (!kernel_of(graph->nodes[i].op))
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "the reference interpreter has no operator %s",
+					 operator_row(graph->nodes[i].op)->name);
+	status = allocate(ref, err);
+	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++)
+		if (graph->values[i].kind == VALUE_PARAMETER ||
+		    graph->values[i].kind == VALUE_STATE)
+			status = load_weight(ref, i, weights, err);
+	return status;
+}
+
+void reference_release(struct reference *ref)
+{
+	if (!ref)
+		return;
+	arena_release(&ref->arena);
+	*ref = (struct reference){0};
+}
+
+static enum prony_status feed_labels(struct reference *ref, const struct tensor *y,
+				     struct error *err)
+{
+	const struct graph *graph = ref->graph;
+	const struct value *value = &graph->values[graph->label];
+	const int64_t *labels = y->data;
+	int64_t classes = graph_classes(graph);
+	enum prony_status status = check_shape(y, value, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (y->dtype != DTYPE_I64)
+		return error_set(err, PRONY_BAD_INPUT, "%.80s is %s, it must be I64", value->name,
+				 dtype_name(y->dtype));
+	for (int64_t i = 0; i < value->shape.dims[0]; i++)
+		if (labels[i] < 0 || labels[i] >= classes)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "label %" PRId64 " of sample %" PRId64
+					 " lies outside the %" PRId64 " classes",
+					 labels[i], i, classes);
+	for (int64_t i = 0; i < value->shape.dims[0]; i++)
+		ref->values[graph->label][i] = (double)labels[i];
+	return PRONY_OK;
+}
+
+enum prony_status reference_feed(struct reference *ref, const struct tensor *x,
+				 const struct tensor *y, struct error *err)
+{
+	const struct graph *graph = ref->graph;
+	enum prony_status status = check_shape(x, &graph->values[graph->input], err);
+
+	ref->has_labels = false;
+	if (status == PRONY_OK)
+		status = to_double(x, ref->values[graph->input], err);
+	if (status == PRONY_OK && y && graph->label != VALUE_NONE) {
+		status = feed_labels(ref, y, err);
+		ref->has_labels = status == PRONY_OK;
+	}
+	return status;
+}
+
+static bool reads_label(const struct graph *graph, const struct node *node)
+{
+	for (int i = 0; i < node->input_count; i++)
+		if (node->inputs[i] != VALUE_NONE && node->inputs[i] == graph->label)
+			return true;
+	return false;
+}
+
+/* Runs nodes [first, end); without labels the loss is left out. */
+static void run_nodes(struct reference *ref, const struct recipe *recipe, bool training,
+		      struct kinks *kinks, int first, int end)
+{
+	struct kernel_call call = {.graph = ref->graph,
+				   .values = ref->values,
+				   .dropout = training && recipe->dropout,
+				   .seed = recipe->seed,
+				   .step = ref->step,
+				   .kinks = kinks};
+
+	for (int i = first; i < end; i++) {
+		call.node = &ref->graph->nodes[i];
+		if (ref->has_labels || !reads_label(ref->graph, call.node))
+			kernel_of(call.node->op)(&call);
+	}
+}
+
+/* RMSprop divides the gradient by its own size: next to zero only the sign is left of it. */
+static double turned(double gradient, double close, struct kinks *kinks)
+{
+	if (gradient == 0 || fabs(gradient) >= close)
+		return gradient;
+	kinks->count++;
+	return kinks->turn ? -gradient : gradient;
+}
+
+static void update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
+		   struct kinks *kinks, int index)
+{
+	int64_t count = shape_elements(&ref->graph->values[index].shape);
+	const double *gradient = ref->values[ref->graph->values[index].gradient];
+	double *w = ref->values[index], *moment = ref->moments[index];
+	double lr = recipe->learning_rate, eps = recipe->epsilon;
+	bool watch = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
+	double close = watch ? kinks->margin * kernel_rms(gradient, count) : 0;
+
+	for (int64_t i = 0; i < count; i++) {
+		double g = gradient[i] + recipe->weight_decay * w[i];
+
+		switch (recipe->optimiser) {
+		case OPTIMISER_SGD:
+			w[i] -= lr * g;
+			break;
+		case OPTIMISER_MOMENTUM:
+			moment[i] = recipe->momentum * moment[i] + g;
+			w[i] -= lr * moment[i];
+			break;
+		case OPTIMISER_RMSPROP:
+			if (watch)
+				g = turned(g, close, kinks);
+			moment[i] = recipe->rho * moment[i] + (1 - recipe->rho) * g * g;
+			w[i] -= lr * g /
+				(epsilon_inside ? sqrt(moment[i] + eps) : sqrt(moment[i]) + eps);
+			break;
+		case OPTIMISER_COUNT:
+			assert(false);
+		}
+	}
+}
+
+enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,
+				       bool epsilon_inside, struct kinks *kinks, struct error *err)
+{
+	const struct graph *graph = ref->graph;
+	bool training = recipe->stage == STAGE_FORWARD_BACKWARD || recipe->stage == STAGE_TRAIN;
+
+	if (!training && recipe->stage != STAGE_FORWARD)
+		return error_set(err, PRONY_UNSUPPORTED, "the reference has no stage %s",
+				 stage_name(recipe->stage));
+	if (training && (!ref->has_labels || graph->loss == VALUE_NONE))
+		return error_set(err, PRONY_BAD_INPUT, "network %.80s: training needs %s",
+				 graph->name, ref->has_labels ? "a loss" : "labels");
+	if (training && graph->node_count == graph->forward_count)
+		return error_set(err, PRONY_INTERNAL, "network %.80s has no backward pass",
+				 graph->name);
+	if ((unsigned)recipe->optimiser >= OPTIMISER_COUNT)
+		return error_set(err, PRONY_INTERNAL, "no optimiser of number %d",
+				 (int)recipe->optimiser);
+
+	run_nodes(ref, recipe, training, kinks, 0,
+		  training ? graph->node_count : graph->forward_count);
+	if (recipe->stage == STAGE_TRAIN)
+		for (int i = 0; i < graph->value_count; i++)
+			if (graph->values[i].kind == VALUE_PARAMETER &&
+			    graph->values[i].gradient >= 0)
+				update(ref, recipe, epsilon_inside, kinks, i);
+	ref->step++;
+	return PRONY_OK;
+}
+
+enum prony_status reference_step(struct reference *ref, const struct recipe *recipe,
+				 bool epsilon_inside, struct error *err)
+{
+	return reference_step_kinks(ref, recipe, epsilon_inside, NULL, err);
+}
+
+enum prony_status reference_redraw(struct reference *ref, const struct recipe *recipe,
+				   struct error *err)
+{
+	int first = 0;
+
+	if (!ref->has_labels)
+		return error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
+	while (first < ref->graph->forward_count && ref->graph->nodes[first].op != OP_DROPOUT)
+		first++;
+	run_nodes(ref, recipe, true, NULL, first, ref->graph->forward_count);
+	ref->step++;
+	return PRONY_OK;
+}
+
+const double *reference_value(const struct reference *ref, int value, int64_t *count)
+{
+	if (!ref->values || value < 0 || value >= ref->graph->value_count)
+		return NULL;
+	*count = shape_elements(&ref->graph->values[value].shape);
+	return ref->values[value];
+}
+
+double reference_loss(const struct reference *ref)
+{
+	if (ref->graph->loss == VALUE_NONE || !ref->has_labels || ref->step == 0)
+		return NAN;
+	return ref->values[ref->graph->loss][0];
+}
+
+int64_t reference_cost(const struct graph *graph, enum stage stage)
+{
+	bool training = stage == STAGE_FORWARD_BACKWARD || stage == STAGE_TRAIN;
+	/* Each of the two gradients costs what the product costs (the input's gradient less). */
+	int64_t factor = training ? 3 : 1, cost;
+
+	if (__builtin_mul_overflow(graph_macs(graph), factor, &cost))
+		return INT64_MAX;
+	return cost;
+}
