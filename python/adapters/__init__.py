@@ -1,0 +1,63 @@
+"""Adapters: one file per framework, found by its name (`worker.py --adapter NAME`).
+
+A file (one without an underscore in its name; those with one are parts) imports its framework at the
+top and defines a class `Adapter`, derived from the one here. The
+worker imports the file during hello, calls the methods below in the order in which they stand,
+and owns loop and clock: an adapter never reads time.
+"""
+
+
+class Adapter(object):
+    """The contract. `case` is a case.Case; tensors are safetensors_io.Tensor."""
+
+    def hello(self):
+        """dict of hello's reply: name, version, libraries, devices, precisions, stages and, where
+        it says so, instruction_set."""
+        raise NotImplementedError
+
+    def supports(self, case):
+        """List of str: everything in the case that cannot run; empty when all can. Pure."""
+        raise NotImplementedError
+
+    def open(self, case):
+        """Picks device and threads. dict of open's reply: device, threads, precision as they took
+        effect, settings."""
+        raise NotImplementedError
+
+    def build(self, case):
+        """Translates and compiles the graph for the stage and loads the weights. dict of build's
+        reply: parameters, macs, notes. Leaves weights, state and random numbers as loaded."""
+        raise NotImplementedError
+
+    def feed(self, slot, x, y):
+        """Makes a batch resident in `slot`: x Tensor F32, y Tensor I64 or None."""
+        raise NotImplementedError
+
+    def step(self, slot):
+        """Issues one step of the stage on a slot. build may replace it by a closure."""
+        raise NotImplementedError
+
+    def sync(self):
+        """Returns when all issued work is finished. open may replace it."""
+
+    def read(self, what):
+        """List of Tensor (F32) for `what`: logits, loss, weights, gradients or state."""
+        raise NotImplementedError
+
+    def status_of(self, error):
+        """Status of an exception that the framework raised (out-of-memory ...), or None."""
+        return None
+
+    def close(self):
+        """Ends what the framework left running."""
+
+
+def unsupported(case, **known):
+    """List of str, one for each word of the recipe that is not among the words `known` for its
+    key; `options` is checked word by word. For Adapter.supports."""
+    reasons = []
+    for key in sorted(known):
+        words = case.options if key == "options" else [case.recipe[key]]
+        reasons += ["%s %s" % (key.rstrip("s") if key == "options" else key, word or "(none)")
+                    for word in words if word not in known[key]]
+    return reasons

@@ -1,0 +1,45 @@
+"""null: a framework that does nothing, to measure and test the harness itself.
+
+It agrees to everything. Weights and states stay as they were loaded; all else reads as zero.
+"""
+import platform
+
+import adapters
+from safetensors_io import Tensor, elements
+
+
+def _zeros(name, shape):
+    return Tensor(name, "F32", shape, bytes(4 * elements(shape)))
+
+
+class Adapter(adapters.Adapter):
+    def hello(self):
+        return {"name": "null", "version": platform.python_version(), "libraries": {},
+                "devices": ["cpu"], "precisions": ["fp32", "tf32", "fp16", "bf16"],
+                "stages": ["forward", "forward-backward", "train", "load"]}
+
+    def supports(self, case):
+        return []
+
+    def open(self, case):
+        return {"device": case.recipe["device"], "threads": case.recipe["threads"],
+                "precision": case.recipe["precision"], "settings": {}}
+
+    def build(self, case):
+        self.case = case
+        return {"parameters": None, "macs": None}
+
+    def feed(self, slot, x, y):
+        pass
+
+    def step(self, slot):
+        pass
+
+    def read(self, what):
+        case = self.case
+        if what in ("weights", "state"):
+            names = case.parameters if what == "weights" else case.states
+            return [case.weight(name) for name in names]
+        if what == "gradients":
+            return [_zeros(name, case.shape(name)) for name in case.parameters]
+        return [_zeros(what, [] if what == "loss" else case.shape(case.graph["logits"]))]

@@ -1,0 +1,271 @@
+"""PyTorch, eager or compiled, as a careful user runs it: see docs/frameworks.md, "pytorch"."""
+import os
+import re
+import shutil
+
+import torch
+
+import adapters
+import adapters.pytorch_graph as pytorch_graph
+from errors import WorkerError
+from safetensors_io import Tensor, elements
+
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+# fp16 has five bits of exponent; gradients are scaled to stay within. The first steps of torch's
+# default (65536) overflow and are skipped, which the gate would take for a missing update.
+LOSS_SCALE = 1024.0
+OPTIONS = ("channels_last", "compile", "fused")
+SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_",
+                   "CUDNN_", "CUDA_", "CUBLAS_", "NVIDIA_TF32_OVERRIDE")
+LIBRARIES = (("mkl", r"Math Kernel Library Version (\S+)"), ("onednn", r"MKL-DNN v(\S+)"),
+             ("openmp", r"OpenMP (\d+)"), ("cuda", r"CUDA_VERSION=([\d.]+)"),
+             ("cudnn", r"CUDNN_VERSION=([\d.]+)"))
+
+
+def _cpu_precisions():
+    """What the CPU has instructions for; without them torch falls back to slow loops."""
+    found = ["fp32"]
+    for word, ask in (("bf16", "_is_mkldnn_bf16_supported"), ("fp16", "_is_mkldnn_fp16_supported")):
+        if getattr(torch.ops.mkldnn, ask, bool)():
+            found.append(word)
+    return found
+
+
+def _precisions(device):
+    return _cpu_precisions() if device == "cpu" else ["fp32", "tf32", "fp16", "bf16"]
+
+
+def _devices():
+    return ["cpu"] + ["cuda:%d" % i for i in range(torch.cuda.device_count())]
+
+
+class Adapter(adapters.Adapter):
+    def hello(self):
+        config = torch.__config__.show()
+        found = [(name, re.search(pattern, config)) for name, pattern in LIBRARIES]
+        devices = _devices()
+        precisions = {word for device in devices for word in _precisions(device)}
+        return {"name": "pytorch", "version": torch.__version__,
+                "libraries": {name: match.group(1).split("-")[0] for name, match in found if match},
+                "devices": devices, "precisions": sorted(precisions),
+                "stages": ["forward", "forward-backward", "train"],
+                "instruction_set": torch.backends.cpu.get_cpu_capability()}
+
+    def supports(self, case):
+        recipe = case.recipe
+        known = _devices()
+        reasons = adapters.unsupported(
+            case, device=known, input=["resident"], options=OPTIONS, backend=[""],
+            stage=["forward", "forward-backward", "train"],
+            optimiser=["sgd", "momentum", "rmsprop"])
+        if recipe["device"] in known and recipe["precision"] not in _precisions(recipe["device"]):
+            reasons.append("precision %s on this %s" % (recipe["precision"], recipe["device"]))
+        if "fused" in case.options and recipe["optimiser"] == "rmsprop":
+            reasons.append("option fused with rmsprop")
+        if "compile" in case.options and not any(
+                shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
+            reasons.append("option compile without a C++ compiler (install g++)")
+        return reasons + pytorch_graph.problems(case)
+
+    def open(self, case):
+        recipe = case.recipe
+        self.device = torch.device(recipe["device"])
+        self.cuda = self.device.type == "cuda"
+        torch.set_num_threads(recipe["threads"])
+        if torch.get_num_interop_threads() != 1:
+            torch.set_num_interop_threads(1)
+        torch.manual_seed(recipe["seed"])
+        tf32 = recipe["precision"] == "tf32"
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cudnn.allow_tf32 = tf32
+        if self.cuda:
+            torch.cuda.set_device(self.device)
+            torch.backends.cudnn.benchmark = True
+            self.sync = torch.cuda.synchronize
+        if case.stage == "forward":
+            torch.inference_mode().__enter__()  # for the whole process, as round a user's loop
+        self.low = DTYPES.get(recipe["precision"])
+        return {"device": str(self.device), "threads": torch.get_num_threads(),
+                "precision": self._precision(recipe["precision"]),
+                "settings": self._settings(case)}
+
+    def _precision(self, asked):
+        """The precision that takes effect, read back where torch can say."""
+        if self.low:
+            return asked
+        if self.cuda and (torch.backends.cuda.matmul.allow_tf32
+                          or torch.backends.cudnn.allow_tf32):
+            return "tf32"
+        return "fp32"
+
+    def _settings(self, case):
+        recipe = case.recipe
+        settings = {
+            "interop_threads": str(torch.get_num_interop_threads()),
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "memory_format": "channels_last" if "channels_last" in case.options else "contiguous",
+            "execution": "compile" if "compile" in case.options else "eager",
+            "onednn": str(torch.backends.mkldnn.is_available()),
+        }
+        if self.cuda:
+            settings["cudnn_benchmark"] = str(torch.backends.cudnn.benchmark)
+            settings["cudnn_tf32"] = str(torch.backends.cudnn.allow_tf32)
+        if self.low:
+            settings["low_precision"] = ("weights converted" if case.stage == "forward"
+                                         else "autocast, weights fp32")
+            if self.low == torch.float16 and case.stage != "forward":
+                settings["loss_scale"] = "dynamic from %g" % LOSS_SCALE
+        if case.stage == "train":
+            settings["optimiser"] = "fused" if "fused" in case.options else "default (foreach)"
+            if recipe["optimiser"] == "rmsprop":
+                settings["rmsprop_epsilon"] = "outside"
+        settings.update((name, os.environ[name]) for name in sorted(os.environ)
+                        if name.startswith(SPEED_VARIABLES))
+        return settings
+
+    def build(self, case):
+        self.case = case
+        self.forward_only = case.stage == "forward"
+        self.batches = [None] * case.slots
+        self.format = (torch.channels_last if "channels_last" in case.options
+                       else torch.contiguous_format)
+        self.weight_dtype = self.low if self.forward_only and self.low else torch.float32
+        self.parameters = {
+            name: torch.nn.Parameter(self._place(case.weight(name), self.weight_dtype),
+                                     requires_grad=not self.forward_only)
+            for name in case.parameters}
+        self.states = {name: self._place(case.weight(name), torch.float32) for name in case.states}
+        builder = pytorch_graph.Builder(case, self.parameters, self.states,
+                                        self.low if self.forward_only else None)
+        module = builder.module().train(not self.forward_only)
+        macs = pytorch_graph.count(module, builder)
+        notes = ["%d Relu in place" % builder.inplace] if builder.inplace else []
+        if "compile" in case.options:
+            notes.append("torch.compile fuses what it can")
+            module = torch.compile(module, dynamic=False)
+            self._compile_now(module)
+        self._make_step(module, case.stage == "train")
+        trained = self.parameters.values()
+        return {"parameters": sum(p.numel() for p in trained if p.requires_grad or self.forward_only),
+                "macs": macs, "notes": "; ".join(notes)}
+
+    def _place(self, source, dtype):
+        """A tensor of our own with the data of a Tensor, on the device and in the layout."""
+        kind = torch.long if source.dtype == "I64" else torch.float32
+        if elements(source.shape) == 0:
+            raise WorkerError("unsupported", "tensor %s has no elements" % source.name)
+        host = torch.frombuffer(source.data, dtype=kind).reshape(source.shape)
+        layout = self.format if len(source.shape) == 4 else torch.contiguous_format
+        return host.to(self.device, dtype, memory_format=layout, copy=True)
+
+    def _make_optimiser(self):
+        recipe = self.case.recipe
+        choice = {"fused": True} if "fused" in self.case.options else {}
+        trained = list(self.parameters.values())
+        if recipe["optimiser"] == "rmsprop":
+            return torch.optim.RMSprop(trained, recipe["learning_rate"], alpha=recipe["rho"],
+                                       eps=recipe["epsilon"], weight_decay=recipe["weight_decay"])
+        momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
+        return torch.optim.SGD(trained, recipe["learning_rate"], momentum=momentum,
+                               weight_decay=recipe["weight_decay"], **choice)
+
+    def _make_step(self, module, updates):
+        """Sets step, with or without the update, and results: what the last step left, [loss or
+        None, logits]."""
+        self.results = results = [None, None]
+        batches = self.batches
+        self.scaler = None
+        if self.forward_only:
+            def step(slot):
+                results[1] = module(batches[slot][0])
+            self.step = step
+            return
+        optimiser = self._make_optimiser()
+        clear = optimiser.zero_grad
+        update = optimiser.step if updates else None
+        if self.low is None:
+            def step(slot):
+                x, y = batches[slot]
+                clear(set_to_none=True)
+                loss, results[1] = module(x, y)
+                loss.backward()
+                if update:
+                    update()
+                results[0] = loss
+        else:
+            step = self._low_step(module, optimiser, update)
+        self.step = step
+
+    def _low_step(self, module, optimiser, update):
+        """The step with autocast, and with a scaled loss where gradients are fp16."""
+        results, batches, clear = self.results, self.batches, optimiser.zero_grad
+        kind, dtype = self.device.type, self.low
+        self.scaler = scaler = torch.amp.GradScaler(
+            kind, init_scale=LOSS_SCALE, enabled=dtype == torch.float16)
+
+        def step(slot):
+            x, y = batches[slot]
+            clear(set_to_none=True)
+            with torch.autocast(kind, dtype=dtype):
+                loss, results[1] = module(x, y)
+            scaler.scale(loss).backward()
+            if update:
+                scaler.step(optimiser)
+                scaler.update()
+            results[0] = loss
+        return step
+
+    def _compile_now(self, module):
+        """torch.compile works at the first call: makes that call here, on batch 0 and without an
+        update, and puts state and random numbers back."""
+        kept = {name: state.clone() for name, state in self.states.items()}
+        self._make_step(module, False)
+        self.feed(0, *self.case.batch(0))
+        self.step(0)
+        self.sync()
+        for name, state in kept.items():
+            self.states[name].copy_(state)
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        torch.manual_seed(self.case.recipe["seed"])
+
+    def feed(self, slot, x, y):
+        self.batches[slot] = (self._place(x, torch.float32),
+                              None if y is None else self._place(y, torch.long))
+
+    def read(self, what):
+        if what == "logits":
+            return [self._host("logits", self.results[1])]
+        if what == "loss":
+            if self.forward_only:
+                raise WorkerError("invalid", "the stage forward has no loss")
+            return [self._host("loss", self.results[0])]
+        if what == "gradients":
+            return [self._host(name, self._gradient(name)) for name in self.case.parameters]
+        values = self.parameters if what == "weights" else self.states
+        return [self._host(name, value) for name, value in values.items()]
+
+    def _gradient(self, name):
+        gradient = self.parameters[name].grad
+        if gradient is None:
+            raise WorkerError("invalid", "no gradient of %s" % name)
+        # GradScaler.step has divided by the scale already.
+        if self.scaler and self.scaler.is_enabled() and self.case.stage == "forward-backward":
+            return gradient / self.scaler.get_scale()
+        return gradient
+
+    @staticmethod
+    def _host(name, value):
+        """Tensor F32 with a copy of a torch tensor's data."""
+        data = bytearray(4 * value.numel())
+        torch.frombuffer(data, dtype=torch.float32).copy_(value.detach().reshape(-1))
+        return Tensor(name, "F32", list(value.shape), data)
+
+    def status_of(self, error):
+        # torch.OutOfMemoryError of the GPU is a RuntimeError; the CPU's has no type of its own.
+        if isinstance(error, RuntimeError) and any(
+                text in str(error) for text in ("out of memory", "can't allocate memory",
+                                                "not enough memory")):
+            return "out-of-memory"
+        return None

@@ -1,0 +1,110 @@
+"""safetensors images, read and written with the standard library alone.
+
+An image is 8 bytes of header length (little-endian), a JSON header, the data
+(https://huggingface.co/docs/safetensors). Frameworks get and give the data as buffers.
+"""
+import json
+import mmap
+import struct
+
+DTYPE_BYTES = {"F32": 4, "F64": 8, "BF16": 2, "F16": 2, "I32": 4, "I64": 8, "U8": 1}
+HEADER_BYTES_MAX = 16 << 20
+ALIGNMENT = 64
+
+
+class Tensor(object):
+    """A named array in host memory: dtype is a key of DTYPE_BYTES, shape a list of int, data a
+    bytes-like object, contiguous, row-major, little-endian."""
+
+    __slots__ = ("name", "dtype", "shape", "data")
+
+    def __init__(self, name, dtype, shape, data):
+        self.name = name
+        self.dtype = dtype
+        self.shape = list(shape)
+        self.data = data
+
+
+def elements(shape):
+    """Number of elements of a shape (list of int); 1 for a scalar."""
+    count = 1
+    for dimension in shape:
+        count *= dimension
+    return count
+
+
+def image(tensors):
+    """(header, bytes of the whole image) of a list of Tensor. The data follow the header (bytes),
+    which ends at a multiple of 64, in the list's order and without gaps."""
+    offset = 0
+    entries = {}
+    for tensor in tensors:
+        size = elements(tensor.shape) * DTYPE_BYTES[tensor.dtype]
+        if size != memoryview(tensor.data).nbytes:
+            raise ValueError("tensor %s: %d bytes of data, its shape needs %d"
+                             % (tensor.name, memoryview(tensor.data).nbytes, size))
+        entries[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape,
+                                "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    return struct.pack("<Q", len(text)) + text, 8 + len(text) + offset
+
+
+def write(tensors, room, offset=0):
+    """Writes a list of Tensor into `room` (a writable mmap or memoryview of bytes) from `offset`;
+    returns the image's size in bytes. The caller has checked that it fits (see image)."""
+    header, size = image(tensors)
+    room[offset:offset + len(header)] = header
+    offset += len(header)
+    for tensor in tensors:
+        data = memoryview(tensor.data).cast("B")
+        room[offset:offset + len(data)] = data
+        offset += len(data)
+    return size
+
+
+def write_file(tensors, path):
+    """Writes a list of Tensor to a file; returns its size in bytes."""
+    header, size = image(tensors)
+    with open(path, "wb") as out:
+        out.write(header)
+        for tensor in tensors:
+            out.write(tensor.data)
+    return size
+
+
+def _entry(name, entry, data, path):
+    begin, end = entry["data_offsets"]
+    shape = entry["shape"]
+    if entry["dtype"] not in DTYPE_BYTES:
+        raise ValueError("%s: tensor %s has the unknown dtype %s" % (path, name, entry["dtype"]))
+    if (any(type(dimension) is not int or dimension < 0 for dimension in shape)
+            or not 0 <= begin <= end <= len(data)
+            or end - begin != elements(shape) * DTYPE_BYTES[entry["dtype"]]):
+        raise ValueError("%s: tensor %s does not fit its shape or the file" % (path, name))
+    return Tensor(name, entry["dtype"], shape, data[begin:end])
+
+
+def read(room, path):
+    """{name: Tensor} in the header's order, from an image in a buffer; the data stay in it.
+    `path` is for messages. ValueError when the image is not sound."""
+    view = memoryview(room)
+    length = struct.unpack_from("<Q", view)[0] if len(view) >= 8 else len(view)
+    if length > HEADER_BYTES_MAX or 8 + length > len(view):
+        raise ValueError("%s: not a safetensors file (header of %d bytes)" % (path, length))
+    try:
+        header = json.loads(bytes(view[8:8 + length]).decode())
+        header.pop("__metadata__", None)
+        return {name: _entry(name, entry, view[8 + length:], path)
+                for name, entry in header.items()}
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise ValueError("%s: bad safetensors header: %r" % (path, error))
+
+
+def map_file(path):
+    """{name: Tensor} of a file, mapped privately: its pages are read when they are used."""
+    with open(path, "rb") as source:
+        if source.seek(0, 2) == 0:
+            raise ValueError("%s: empty file" % path)
+        return read(mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_COPY), path)

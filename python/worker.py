@@ -1,0 +1,314 @@
+"""The worker for frameworks with a Python interface: docs/worker-protocol.md, read from the side of
+the worker. `python3 worker.py --adapter NAME`; Python 3.6 to 3.13, standard library only.
+
+The loop that is timed is `timed_loop`; everything else answers requests.
+"""
+import array
+import gc
+import importlib
+import json
+import mmap
+import os
+import struct
+import sys
+import time
+
+import safetensors_io
+from case import Case
+from errors import WorkerError
+
+PROTOCOL = 1
+LINE_BYTES_MAX = 1 << 20
+ERROR_CHARACTERS_MAX = 2000
+SHARED_MAGIC = 0x79E0B001
+SHARED_HEADER = struct.Struct("<II7Q")
+READOUTS = ("logits", "loss", "weights", "gradients", "state")
+
+if hasattr(time, "monotonic_ns"):
+    now = time.monotonic_ns
+else:
+    def now():
+        """Python 3.6: a double holds nanoseconds exactly for the first 104 days of uptime."""
+        return int(time.clock_gettime(time.CLOCK_MONOTONIC) * 1e9)
+
+
+def timed_loop(step, sync, now, blocks, slot, following, records):
+    """Runs blocks of steps and notes when each began and ended.
+
+    blocks: list of int, steps in each block; following: list, the slot after each slot; records:
+    array of 2 x len(blocks) signed 64-bit instants to fill. Nothing else happens in here."""
+    place = 0
+    sync()
+    begin = now()
+    for block in blocks:
+        for _ in range(block):
+            step(slot)
+            slot = following[slot]
+        sync()
+        end = now()
+        records[place] = begin
+        records[place + 1] = end
+        place += 2
+        begin = end
+
+
+class SharedMemory(object):
+    """The regions of the memory that the parent offered: (offset, bytes) records and tensors."""
+
+    def __init__(self, fd, size):
+        os.set_inheritable(fd, False)
+        try:
+            self.room = mmap.mmap(fd, size)
+        except (OSError, ValueError) as error:
+            raise WorkerError("invalid", "shared memory of %d bytes: %s" % (size, error))
+        if size < SHARED_HEADER.size:
+            raise WorkerError("invalid", "shared memory of %d bytes has no header" % size)
+        header = SHARED_HEADER.unpack_from(self.room)
+        if header[:2] != (SHARED_MAGIC, PROTOCOL) or header[2] > size:
+            raise WorkerError("invalid", "shared memory: magic 0x%08X, version %d, %d of %d bytes"
+                              % (header[0], header[1], header[2], size))
+        self.records, self.tensors = header[3:5], header[5:7]
+        for offset, length in (self.records, self.tensors):
+            if offset + length > size:
+                raise WorkerError("invalid", "shared memory: a region ends outside")
+
+    def check(self, region, size, what):
+        """WorkerError when `size` bytes of `what` do not fit a region."""
+        if size > region[1]:
+            raise WorkerError("invalid", "%s need %d bytes, shared memory has %d"
+                              % (what, size, region[1]))
+
+
+def mxcsr():
+    """The SSE control word of this thread (flush to zero, denormals are zero), None elsewhere.
+    fegetenv(3) of glibc on x86-64 stores it at byte 28."""
+    if os.uname().machine != "x86_64":
+        return None
+    import ctypes
+    environment = (ctypes.c_uint32 * 8)()
+    ctypes.CDLL("libm.so.6").fegetenv(environment)
+    return environment[7]
+
+
+def freeze_garbage():
+    """Collects, and keeps what lives now out of later collections."""
+    gc.collect()
+    if hasattr(gc, "freeze"):
+        gc.freeze()
+
+
+class Worker(object):
+    """One method per verb: takes the request (dict), returns the members of the reply (dict)."""
+
+    VERBS = ("hello", "supports", "open", "build", "feed", "run", "read", "close")
+
+    def __init__(self, adapter_name):
+        self.adapter_name = adapter_name
+        self.adapter = self.shared = self.case = None
+        self.opened = self.built = self.stepped = False
+        self.fed = set()
+
+    def hello(self, request):
+        if request.get("protocol") != PROTOCOL:
+            raise WorkerError("invalid", "protocol %r, this worker speaks %d"
+                              % (request.get("protocol"), PROTOCOL))
+        offered = request.get("shared_memory")
+        if offered:
+            self.shared = SharedMemory(offered["fd"], offered["bytes"])
+        begin = now()
+        try:
+            module = importlib.import_module("adapters." + self.adapter_name)
+        except ImportError as error:
+            raise WorkerError("missing", "%s under Python %d.%d: %s"
+                              % ((self.adapter_name,) + sys.version_info[:2] + (error,)))
+        import_ns = now() - begin
+        self.adapter = module.Adapter()
+        reply = {"protocol": PROTOCOL, "shared_memory": self.shared is not None,
+                 "rank": 0, "world_size": 1, "import_ns": import_ns}
+        reply.update(self.adapter.hello())
+        return reply
+
+    def supports(self, request):
+        reasons = self.need("adapter", "hello").supports(Case(request["bundle"]))
+        if reasons:
+            return {"supported": False, "reason": "; ".join(reasons)[:ERROR_CHARACTERS_MAX]}
+        return {"supported": True}
+
+    def open(self, request):
+        begin = now()
+        adapter = self.need("adapter", "hello")
+        self.case = Case(request["bundle"])
+        reply = adapter.open(self.case)
+        reply["settings"].update(python="%d.%d.%d" % sys.version_info[:3],
+                                 python_gc="disabled in runs")
+        word = mxcsr()
+        if word is not None:
+            reply["mxcsr"] = word
+        self.opened = True
+        reply["open_ns"] = now() - begin
+        return reply
+
+    def build(self, request):
+        begin = now()
+        self.need("opened", "open")
+        reply = self.adapter.build(self.case)
+        reply["build_ns"] = now() - begin
+        self.built = True
+        freeze_garbage()
+        return reply
+
+    def feed(self, request):
+        begin = now()
+        self.need("built", "build")
+        slot = request["slot"]
+        if not 0 <= slot < self.case.slots:
+            raise WorkerError("invalid", "slot %d of %d" % (slot, self.case.slots))
+        self.adapter.feed(slot, *self.case.batch(request["batch"]))
+        self.fed.add(slot)
+        return {"feed_ns": now() - begin}
+
+    def run(self, request):
+        self.need("built", "build")
+        blocks = block_sizes(request)
+        slot, slots = request.get("slot", 0), self.case.slots
+        for used in range(slot, slot + min(request["steps"], slots)):
+            if used % slots not in self.fed:
+                raise WorkerError("invalid", "run uses slot %d before feed" % (used % slots))
+        records = array.array("q", bytes(16 * len(blocks)))
+        if self.shared:
+            self.shared.check(self.shared.records, 16 * len(blocks), "records")
+        following = [(i + 1) % slots for i in range(slots)]
+        gc.disable()
+        try:
+            timed_loop(self.adapter.step, self.adapter.sync, now, blocks, slot % slots, following,
+                       records)
+        finally:
+            gc.enable()
+        self.stepped = True
+        self.put_records(records)
+        return {"steps": request["steps"], "records": len(blocks),
+                "begin_at_ns": records[0], "end_at_ns": records[-1]}
+
+    def put_records(self, records):
+        if sys.byteorder == "big":
+            records = array.array("q", records)
+            records.byteswap()
+        if self.shared:
+            offset = self.shared.records[0]
+            self.shared.room[offset:offset + 8 * len(records)] = records.tobytes()
+        else:
+            with open(self.case.path("records"), "wb") as out:
+                records.tofile(out)
+
+    def read(self, request):
+        self.need("built", "build")
+        what = request["what"]
+        if what not in READOUTS:
+            raise WorkerError("invalid", "cannot read %r" % (what,))
+        if what not in ("weights", "state"):
+            self.need("stepped", "run")
+        tensors = self.adapter.read(what)
+        if not self.shared:
+            return {"bytes": safetensors_io.write_file(tensors, self.case.path("read"))}
+        self.shared.check(self.shared.tensors, safetensors_io.image(tensors)[1], what)
+        return {"bytes": safetensors_io.write(tensors, self.shared.room, self.shared.tensors[0])}
+
+    def close(self, request):
+        if self.adapter:
+            self.adapter.close()
+        return {}
+
+    def need(self, member, verb):
+        """The member that `verb` sets; WorkerError when that verb has not come yet."""
+        value = getattr(self, member)
+        if not value:
+            raise WorkerError("invalid", "a %s must come first" % verb)
+        return value
+
+    def status_of(self, error):
+        """The protocol's status for an exception."""
+        if isinstance(error, WorkerError):
+            return error.status
+        if isinstance(error, MemoryError):
+            return "out-of-memory"
+        return (self.adapter.status_of(error) if self.adapter else None) or "crashed"
+
+    def answer(self, request):
+        """The whole reply (dict) to a request (dict)."""
+        reply = {"id": request.get("id"), "ok": True}
+        try:
+            if request.get("verb") not in self.VERBS:
+                raise WorkerError("invalid", "unknown verb %r" % (request.get("verb"),))
+            reply.update(getattr(self, request["verb"])(request))
+        except Exception as error:
+            import traceback
+            traceback.print_exc()
+            lines = str(error).split("\n")
+            text = lines[0] if isinstance(error, WorkerError) else "%s: %s" % (
+                type(error).__name__, lines[0])
+            reply = {"id": request.get("id"), "ok": False, "status": self.status_of(error),
+                     "error": text[:ERROR_CHARACTERS_MAX]}
+        return reply
+
+
+def block_sizes(request):
+    """List of int: the steps of each block that a run's `sync` asks for."""
+    steps, sync = request["steps"], request["sync"]
+    if steps < 1:
+        raise WorkerError("invalid", "run of %d steps" % steps)
+    every = {"end": steps, "step": 1, "blocks": request.get("every")}.get(sync)
+    if not every or every < 1:
+        raise WorkerError("invalid", "sync %r, every %r" % (sync, request.get("every")))
+    rest = [steps % every] if steps % every else []
+    return [every] * (steps // every) + rest
+
+
+def serve(worker, requests, replies):
+    """Answers the requests of a binary stream one by one until close or its end."""
+    while True:
+        line = requests.readline(LINE_BYTES_MAX)
+        if not line:
+            return
+        try:
+            request = json.loads(line.decode())
+            if not isinstance(request, dict):
+                raise ValueError("not an object")
+        except ValueError as error:
+            request = {"verb": None}
+            sys.stderr.write("worker: bad request: %s\n" % error)
+        replies.write(json.dumps(worker.answer(request)).encode() + b"\n")
+        replies.flush()
+        if request.get("verb") == "close":
+            return
+
+
+def adapter_names():
+    """Sorted list of the adapters beside this file."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters")
+    return sorted(name[:-3] for name in os.listdir(folder)
+                  if name.endswith(".py") and name[0] != "_" and "_" not in name)
+
+
+def channel(variable, mode):
+    """The stream of the descriptor that an environment variable names; children do not get it."""
+    fd = int(os.environ[variable])
+    os.set_inheritable(fd, False)
+    return os.fdopen(fd, mode)
+
+
+def main(arguments):
+    if len(arguments) != 2 or arguments[0] != "--adapter" or arguments[1] not in adapter_names():
+        sys.stderr.write("usage: worker.py --adapter NAME, where NAME is one of: %s\n"
+                         % ", ".join(adapter_names()))
+        return 64
+    try:
+        requests, replies = channel("PRONY_REQUEST_FD", "rb"), channel("PRONY_REPLY_FD", "wb")
+    except (KeyError, ValueError, OSError) as error:
+        sys.stderr.write("worker.py is started by prony (docs/worker-protocol.md): %r\n" % error)
+        return 64
+    serve(Worker(arguments[1]), requests, replies)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

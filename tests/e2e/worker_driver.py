@@ -1,0 +1,329 @@
+"""Speaks the worker protocol from the parent's side, and makes bundles: a helper of the tests.
+
+Standard library only. Written from docs/worker-protocol.md, apart from the workers that it tests.
+"""
+import array
+import json
+import mmap
+import os
+import random
+import struct
+import subprocess
+import tempfile
+import time
+
+PAGE = 4096
+RECORDS_BYTES = 16 * 200000
+HEADER = struct.Struct("<II7Q")
+
+
+class Network(object):
+    """Lists a network layer by layer, as the builder in networks/graph.h does."""
+
+    def __init__(self, name, input_shape):
+        self.nodes, self.values = [], []
+        self.name = name
+        self.value("x", "input", input_shape)
+        self.last, self.shape = "x", list(input_shape)
+
+    def value(self, name, kind, shape, dtype="F32"):
+        self.values.append({"name": name, "kind": kind, "dtype": dtype, "shape": list(shape)})
+
+    def node(self, op, name, inputs, shape, **attributes):
+        outputs = [name, name + ".1"] if op == "Dropout" else [name]
+        self.nodes.append({"name": name, "op": op, "inputs": inputs, "outputs": outputs,
+                           "attributes": attributes})
+        for output in outputs:
+            self.value(output, "activation", shape)
+        self.last, self.shape = name, list(shape)
+
+    def conv(self, name, channels, kernel, pads=(0, 0, 0, 0), strides=(1, 1), group=1):
+        n, c, h, w = self.shape
+        self.value(name + ".weight", "parameter", [channels, c // group, kernel, kernel])
+        self.value(name + ".bias", "parameter", [channels])
+        out = [(size + pads[i] + pads[i + 2] - kernel) // strides[i] + 1
+               for i, size in enumerate((h, w))]
+        self.node("Conv", name, [self.last, name + ".weight", name + ".bias"], [n, channels] + out,
+                  kernel_shape=[kernel, kernel], strides=list(strides), pads=list(pads),
+                  dilations=[1, 1], group=group)
+
+    def pool(self, name, kernel, stride, pads=(0, 0, 0, 0)):
+        n, c, h, w = self.shape
+        out = [(size + pads[i] + pads[i + 2] - kernel) // stride + 1
+               for i, size in enumerate((h, w))]
+        self.node("MaxPool", name, [self.last], [n, c] + out, kernel_shape=[kernel, kernel],
+                  strides=[stride, stride], pads=list(pads), dilations=[1, 1], ceil_mode=0)
+
+    def relu(self, name):
+        self.node("Relu", name, [self.last], self.shape)
+
+    def dropout(self, name, ratio):
+        self.node("Dropout", name, [self.last], self.shape, ratio=ratio)
+
+    def add(self, name, other):
+        self.node("Add", name, [self.last, other], self.shape)
+
+    def flatten(self, name):
+        n = self.shape[0]
+        features = 1
+        for dimension in self.shape[1:]:
+            features *= dimension
+        self.node("Flatten", name, [self.last], [n, features], axis=1)
+
+    def linear(self, name, features, trans_b=1, alpha=1.0):
+        n, width = self.shape
+        shape = [features, width] if trans_b else [width, features]
+        self.value(name + ".weight", "parameter", shape)
+        self.value(name + ".bias", "parameter", [features])
+        self.node("Gemm", name, [self.last, name + ".weight", name + ".bias"], [n, features],
+                  alpha=alpha, beta=1.0, transA=0, transB=trans_b)
+
+    def graph(self):
+        logits = self.last
+        self.value("y", "label", [self.shape[0]], "I64")
+        self.node("SoftmaxCrossEntropyLoss", "loss", [logits, "y"], [], reduction="mean")
+        return {"name": self.name, "schema": 1, "input": "x", "label": "y", "logits": logits,
+                "loss": "loss", "values": self.values, "nodes": self.nodes}
+
+
+def lenet(batch):
+    net = Network("lenet", [batch, 1, 28, 28])
+    net.conv("conv1", 20, 5)
+    net.pool("pool1", 2, 2)
+    net.conv("conv2", 50, 5)
+    net.pool("pool2", 2, 2)
+    net.flatten("flat")
+    net.linear("ip1", 500)
+    net.relu("relu1")
+    net.linear("ip2", 10)
+    return net.graph()
+
+
+def mlp(batch, width=512):
+    net = Network("mlp", [batch, 784])
+    for i in (1, 2):
+        net.linear("fc%d" % i, width)
+        net.relu("relu%d" % i)
+        net.dropout("drop%d" % i, 0.2)
+    net.linear("fc3", 10)
+    return net.graph()
+
+
+def small(batch):
+    """Every operator, with the attributes that go wrong: groups, strides, padding that differs on
+    the sides, a residual sum, Gemm in another layout."""
+    net = Network("small", [batch, 2, 9, 8])
+    net.conv("c1", 4, 3, pads=(1, 0, 0, 1))
+    net.relu("r1")
+    net.conv("c2", 4, 3, pads=(1, 1, 1, 1), group=2)
+    net.add("sum", "r1")
+    net.relu("r2")
+    net.pool("p1", 2, 2)
+    net.conv("c3", 6, 2, strides=(2, 1))
+    net.pool("p2", 2, 1, pads=(0, 0, 1, 1))
+    net.flatten("flat")
+    net.dropout("d1", 0.5)
+    net.linear("f1", 7, trans_b=0, alpha=0.5)
+    net.relu("r3")
+    net.linear("f2", 5)
+    return net.graph()
+
+
+def count(shape):
+    product = 1
+    for dimension in shape:
+        product *= dimension
+    return product
+
+
+def safetensors(tensors):
+    """Bytes of an image of (name, dtype, shape, bytes)."""
+    entries, offset = {}, 0
+    for name, dtype, shape, data in tensors:
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(entries).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    return struct.pack("<Q", len(text)) + text + b"".join(t[3] for t in tensors)
+
+
+def parse_safetensors(image):
+    """{name: (shape, list of float)} of an image whose tensors are F32 or F64, in the order of
+    their data."""
+    length = struct.unpack_from("<Q", image)[0]
+    header = json.loads(bytes(image[8:8 + length]).decode())
+    out, data = {}, image[8 + length:]
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        values = array.array({"F32": "f", "F64": "d"}[entry["dtype"]], bytes(data[begin:end]))
+        out[name] = (entry["shape"], values.tolist())
+    return out
+
+
+RECIPE = {"framework": "test", "backend": "", "options": "", "device": "cpu", "threads": 1,
+          "stage": "train", "precision": "fp32", "batch": 4, "slots": 3, "input": "resident",
+          "optimiser": "momentum", "learning_rate": 0.01, "momentum": 0.9, "weight_decay": 0.0,
+          "rho": 0.9, "epsilon": 1e-7, "dropout": False, "seed": 7}
+
+
+class Bundle(object):
+    """A bundle in a folder, with weights and batches (lists of float) to compute with."""
+
+    def __init__(self, folder, graph, **recipe):
+        rng = random.Random(1)
+        self.folder, self.graph = folder, graph
+        shapes = {value["name"]: value["shape"] for value in graph["values"]}
+        self.recipe = dict(RECIPE, batch=shapes["x"][0], **recipe)
+        self.weights, self.batches = {}, []
+        for value in graph["values"]:
+            if value["kind"] == "parameter":
+                scale = (2.0 / max(1, count(value["shape"][1:]))) ** 0.5
+                self.weights[value["name"]] = self.f32(
+                    [rng.gauss(0, scale) for _ in range(count(value["shape"]))])
+        classes = shapes[graph["logits"]][-1]
+        for _ in range(self.recipe["slots"]):
+            x = self.f32([rng.random() for _ in range(count(shapes["x"]))])
+            self.batches.append((x, [rng.randrange(classes) for _ in range(shapes["x"][0])]))
+        self.shapes = shapes
+        self.write()
+
+    @staticmethod
+    def f32(values):
+        return array.array("f", values).tolist()
+
+    def write(self):
+        def put(name, data, mode="wb"):
+            with open(os.path.join(self.folder, name), mode) as out:
+                out.write(data)
+        f32 = lambda values: array.array("f", values).tobytes()
+        put("weights.safetensors", safetensors(
+            [(name, "F32", self.shapes[name], f32(data)) for name, data in self.weights.items()]))
+        put("input.safetensors", safetensors(
+            [("x.%d" % i, "F32", self.shapes["x"], f32(x)) for i, (x, _) in enumerate(self.batches)]
+            + [("y.%d" % i, "I64", [len(y)], array.array("q", y).tobytes())
+               for i, (_, y) in enumerate(self.batches)]))
+        put("case.json", json.dumps({
+            "schema": 1, "recipe": self.recipe, "graph": self.graph, "cell": None,
+            "files": {"weights": "weights.safetensors", "input": "input.safetensors"},
+            "parameters": sum(len(data) for data in self.weights.values()), "macs": 0}), "w")
+
+
+class Driver(object):
+    """A worker process. ask(verb, ...) returns its reply and checks what every reply must keep."""
+
+    def __init__(self, command, shared=True, tensors_bytes=4 << 20, stderr=None):
+        request_read, self.request_write = os.pipe()
+        self.reply_read, reply_write = os.pipe()
+        self.shared_fd = self.room = None
+        passed = [request_read, reply_write]
+        if shared:
+            passed.append(self._make_shared(tensors_bytes))
+        environment = dict(os.environ, PRONY_REQUEST_FD=str(request_read),
+                           PRONY_REPLY_FD=str(reply_write), PYTHONDONTWRITEBYTECODE="1")
+        self.started_ns = time.monotonic_ns()
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=passed,
+                                        env=environment, stderr=stderr)
+        os.close(request_read)
+        os.close(reply_write)
+        self.requests = os.fdopen(self.request_write, "wb")
+        self.replies = os.fdopen(self.reply_read, "rb")
+        self.id = 0
+
+    def _make_shared(self, tensors_bytes):
+        with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as out:
+            self.shared_fd = os.dup(out.fileno())
+        records = (RECORDS_BYTES + PAGE - 1) // PAGE * PAGE
+        self.total = PAGE + records + tensors_bytes
+        self.tensors = PAGE + records
+        os.ftruncate(self.shared_fd, self.total)
+        self.room = mmap.mmap(self.shared_fd, self.total)
+        HEADER.pack_into(self.room, 0, 0x79E0B001, 1, self.total, PAGE, records, self.tensors,
+                         tensors_bytes, 0, 0)
+        return self.shared_fd
+
+    def send(self, line):
+        """Raw bytes as a request; the parsed reply."""
+        self.requests.write(line + b"\n")
+        self.requests.flush()
+        reply = self.replies.readline()
+        if not reply.endswith(b"\n"):
+            raise EOFError("the worker ended: code %r" % self.process.wait())
+        return json.loads(reply.decode())
+
+    def ask(self, verb, **members):
+        self.id += 1
+        self.before_ns = time.monotonic_ns()
+        reply = self.send(json.dumps(dict(members, id=self.id, verb=verb)).encode())
+        self.after_ns = time.monotonic_ns()
+        assert reply["id"] == self.id, reply
+        for key, value in reply.items():
+            if key.endswith("_ns") and not key.endswith("_at_ns"):
+                assert 0 <= value <= self.after_ns - self.before_ns, (key, reply)
+        return reply
+
+    def must(self, verb, **members):
+        reply = self.ask(verb, **members)
+        assert reply["ok"] is True, reply
+        return reply
+
+    def hello(self):
+        members = {"protocol": 1}
+        if self.room:
+            members["shared_memory"] = {"fd": self.shared_fd, "bytes": self.total}
+        return self.must("hello", **members)
+
+    def prepare(self, bundle):
+        """hello to feed of every slot; (hello, open, build) replies."""
+        self.bundle = bundle
+        greeting = self.hello()
+        assert self.must("supports", bundle=bundle.folder)["supported"] is True
+        opened = self.must("open", bundle=bundle.folder)
+        built = self.must("build")
+        for slot in range(bundle.recipe["slots"]):
+            self.must("feed", slot=slot, batch=slot)
+        return greeting, opened, built
+
+    def run(self, steps, sync="end", slot=0, **members):
+        """List of (begin, end) of a run, checked against the reply and our own clock."""
+        reply = self.must("run", steps=steps, sync=sync, slot=slot, **members)
+        size = 16 * reply["records"]
+        if self.room:
+            data = self.room[PAGE:PAGE + size]
+        else:
+            with open(os.path.join(self.bundle.folder, "records.bin"), "rb") as source:
+                data = source.read()
+        assert len(data) == size and reply["steps"] == steps, reply
+        flat = array.array("q", data).tolist()
+        records = list(zip(flat[::2], flat[1::2]))
+        assert records[0][0] == reply["begin_at_ns"] and records[-1][1] == reply["end_at_ns"]
+        assert self.before_ns <= flat[0] and flat[-1] <= self.after_ns
+        assert all(a <= b for a, b in zip(flat, flat[1:])), "instants go backwards"
+        assert flat[2::2] == flat[1:-1:2], "a record begins where the last ended"
+        return records
+
+    def read(self, what):
+        """{name: (shape, list of float)}."""
+        size = self.must("read", what=what)["bytes"]
+        if self.room:
+            return parse_safetensors(self.room[self.tensors:self.tensors + size])
+        with open(os.path.join(self.bundle.folder, "read.safetensors"), "rb") as source:
+            image = source.read()
+        assert len(image) == size
+        return parse_safetensors(image)
+
+    def close(self):
+        """Asks it to close; its exit code."""
+        self.must("close")
+        return self.finish()
+
+    def finish(self):
+        self.requests.close()
+        try:
+            return self.process.wait(timeout=30)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.replies.close()
+            if self.shared_fd is not None:
+                os.close(self.shared_fd)
+                self.shared_fd = None

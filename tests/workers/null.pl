@@ -1,0 +1,60 @@
+#!/usr/bin/perl
+# A worker that does nothing, in Perl: docs/worker-protocol.md spoken by another language, with the
+# bundle's files in place of shared memory. Logits and gradients are zero, weights stay as loaded.
+use strict;
+use warnings;
+use JSON::PP;
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+
+open my $in, '<&=', $ENV{PRONY_REQUEST_FD} or die "no PRONY_REQUEST_FD: $!\n";
+open my $out, '>&=', $ENV{PRONY_REPLY_FD} or die "no PRONY_REPLY_FD: $!\n";
+my ($true, $false, $folder, $recipe, $graph, %value) = (JSON::PP::true, JSON::PP::false);
+
+sub now { return int(clock_gettime(CLOCK_MONOTONIC) * 1e9) }
+sub slurp { local $/; open my $f, '<:raw', "$folder/$_[0]" or die "$folder/$_[0]: $!\n"; return <$f> }
+sub spill { open my $f, '>:raw', "$folder/$_[0]" or die "$_[0]: $!\n"; print $f $_[1]; close $f or die "$!\n" }
+sub bytes { my $n = 4; $n *= $_ for @{$_[0]}; return $n }
+sub load { ($folder) = @_; ($recipe, $graph) = @{decode_json(slurp('case.json'))}{qw(recipe graph)} }
+sub weight { # the bytes of one tensor
+	my ($length, $image) = unpack 'Q< a*', slurp('weights.safetensors');
+	my ($begin, $end) = @{decode_json(substr $image, 0, $length)->{$_[0]}{data_offsets}};
+	return substr $image, $length + $begin, $end - $begin;
+}
+my %verb = (
+	hello => sub { return { protocol => 1, name => 'null', version => sprintf('%vd', $^V), libraries => {}, rank => 0,
+		world_size => 1, shared_memory => $false, import_ns => 0, devices => ['cpu'],
+		precisions => [qw(fp32 tf32 fp16 bf16)], stages => [qw(forward forward-backward train load)] } },
+	supports => sub { load($_[0]{bundle}); return { supported => $true } },
+	open => sub { load($_[0]{bundle}); %value = map { $_->{name} => $_ } @{$graph->{values}};
+		return { device => $recipe->{device}, threads => $recipe->{threads}, precision => $recipe->{precision}, open_ns => 0 } },
+	build => sub { return { parameters => undef, macs => undef, build_ns => 0 } },
+	feed => sub { return { feed_ns => 0 } },
+	run => sub { my ($steps, $mode) = @{$_[0]}{qw(steps sync)};
+		my $every = $mode eq 'end' ? $steps : $mode eq 'step' ? 1 : $_[0]{every};
+		my ($end, @records) = now();
+		for my $i (1 .. $steps) { # a step is nothing, and so is waiting for it
+			next if $i % $every && $i < $steps;
+			push @records, $end, now();
+			$end = $records[-1];
+		}
+		spill('records.bin', pack 'q<*', @records);
+		return { steps => $steps, records => @records / 2, begin_at_ns => $records[0], end_at_ns => $records[-1] } },
+	read => sub { my ($what, $data, %header) = ($_[0]{what}, '');
+		my $kind = { qw(weights parameter gradients parameter state state) }->{$what};
+		for my $name ($kind ? map { $_->{name} } grep { $_->{kind} eq $kind } @{$graph->{values}} : $what) {
+			my $shape = $what eq 'loss' ? [] : $value{$kind ? $name : $graph->{logits}}{shape};
+			my ($begin, $zeros) = (length $data, "\0" x bytes($shape));
+			$data .= $what eq 'weights' || $what eq 'state' ? weight($name) : $zeros;
+			$header{$name} = { dtype => 'F32', shape => $shape, data_offsets => [$begin, length $data] };
+		}
+		my $text = encode_json(\%header);
+		spill('read.safetensors', my $image = pack('Q<', length $text) . $text . $data);
+		return { bytes => length $image } },
+	close => sub { return {} });
+while (my $line = <$in>) {
+	my $request = eval { decode_json($line) } // {};
+	my $reply = eval { ($verb{$request->{verb} // ''} // die "unknown verb\n")->($request) };
+	$reply = $reply ? { %$reply, ok => $true } : { ok => $false, status => 'invalid', error => $@ =~ /(.*)/ };
+	syswrite $out, encode_json({ %$reply, id => $request->{id} }) . "\n";
+	last if ($request->{verb} // '') eq 'close';
+}
