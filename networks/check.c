@@ -235,17 +235,25 @@ static enum prony_status check_node(const struct graph *graph, struct graph *scr
 	return status;
 }
 
+/* The special values are values; what they must be is checked when all values are known to be sane.
+ */
+static enum prony_status check_ends_exist(const struct graph *graph, struct error *err)
+{
+	if (graph->input < 0 || graph->input >= graph->value_count || graph->logits < 0 ||
+	    graph->logits >= graph->value_count)
+		return error_set(err, PRONY_BAD_INPUT, "the graph lacks its input or its logits");
+	if (graph->label < VALUE_NONE || graph->label >= graph->value_count ||
+	    graph->loss < VALUE_NONE || graph->loss >= graph->value_count ||
+	    (graph->label == VALUE_NONE) != (graph->loss == VALUE_NONE))
+		return error_set(err, PRONY_BAD_INPUT, "label and loss go together");
+	return PRONY_OK;
+}
+
 static enum prony_status check_ends(const struct graph *graph, struct error *err)
 {
 	const struct shape *input, *logits;
 	int last = graph->forward_count - 1;
 
-	if (graph->input < 0 || graph->input >= graph->value_count || graph->logits < 0 ||
-	    graph->logits >= graph->value_count)
-		return error_set(err, PRONY_BAD_INPUT, "the graph lacks its input or its logits");
-	if (graph->label >= graph->value_count || graph->loss >= graph->value_count ||
-	    (graph->label == VALUE_NONE) != (graph->loss == VALUE_NONE))
-		return error_set(err, PRONY_BAD_INPUT, "label and loss go together");
 	input = &graph->values[graph->input].shape;
 	logits = &graph->values[graph->logits].shape;
 	if (graph->values[graph->logits].kind != VALUE_ACTIVATION ||
@@ -285,7 +293,9 @@ enum prony_status graph_check(const struct graph *graph, struct error *err)
 	if (graph->value_count > 0)
 		memcpy(scratch.values, graph->values,
 		       (size_t)graph->value_count * sizeof(*scratch.values));
-	status = check_names(graph, &arena, err);
+	status = check_ends_exist(graph, err);
+	if (status == PRONY_OK)
+		status = check_names(graph, &arena, err);
 	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++)
 		status = check_value(graph, i, err);
 	for (int i = 0; status == PRONY_OK && i < graph->node_count; i++)
