@@ -175,7 +175,7 @@ static enum prony_status fake_supports(const struct graph *graph, const struct r
 	enum prony_status status = fake_options_parse(recipe->options, &options, why);
 
 	if (status != PRONY_OK)
-		return PRONY_UNSUPPORTED;
+		return status;
 	if (options.unsupported)
 		return error_set(why, PRONY_UNSUPPORTED,
 				 "fake: supports nothing, as was asked for");

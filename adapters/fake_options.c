@@ -161,9 +161,9 @@ static enum prony_status unknown_option(const char *text, size_t length, struct 
 	const char *nearest = word_nearest(name, names, ROW_COUNT);
 
 	if (nearest)
-		return error_set(err, PRONY_USAGE, "fake has no option \"%s\"; did you mean %s?",
-				 name, nearest);
-	return error_set(err, PRONY_USAGE, "fake has no option \"%s\"", name);
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "fake has no option \"%s\"; did you mean %s?", name, nearest);
+	return error_set(err, PRONY_UNSUPPORTED, "fake has no option \"%s\"", name);
 }
 
 static int64_t *int_member(struct fake_options *options, const struct fake_option *row)
@@ -179,8 +179,9 @@ static enum prony_status parse_int(const struct fake_option *row, const char *va
 	errno = 0;
 	long long number = value ? strtoll(value, &end, 10) : -1;
 	if (!value || end == value || *end || errno || number < row->min || number > row->max)
-		return error_set(err, PRONY_USAGE, "fake: %s takes a number from %lld to %lld",
-				 row->name, (long long)row->min, (long long)row->max);
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "fake: %s takes a number from %lld to %lld", row->name,
+				 (long long)row->min, (long long)row->max);
 	*int_member(options, row) = number * row->unit;
 	return PRONY_OK;
 }
@@ -192,7 +193,7 @@ static enum prony_status parse_real(const struct fake_option *row, const char *v
 	double number = value ? strtod(value, &end) : NAN;
 
 	if (!value || end == value || *end || !isfinite(number))
-		return error_set(err, PRONY_USAGE, "fake: %s takes a number", row->name);
+		return error_set(err, PRONY_UNSUPPORTED, "fake: %s takes a number", row->name);
 	*(double *)((char *)options + row->offset) = number;
 	return PRONY_OK;
 }
@@ -206,7 +207,7 @@ static enum prony_status parse_choice(const struct fake_option *row, const char 
 		*int_member(options, row) = i + 1;
 		return PRONY_OK;
 	}
-	return error_set(err, PRONY_USAGE, "fake: %s takes %s", row->name, row->argument);
+	return error_set(err, PRONY_UNSUPPORTED, "fake: %s takes %s", row->name, row->argument);
 }
 
 /* One option, terminated, "NAME" or "NAME=VALUE". */
@@ -231,7 +232,7 @@ static enum prony_status parse_one(const char *text, struct fake_options *option
 	if (row->kind == KIND_CHOICE)
 		return parse_choice(row, value, options, err);
 	if (value && !is_place && row->max == 0)
-		return error_set(err, PRONY_USAGE, "fake: %s takes no value", row->name);
+		return error_set(err, PRONY_UNSUPPORTED, "fake: %s takes no value", row->name);
 	if (row->kind == KIND_FLAG) {
 		*int_member(options, row) = 1;
 		return PRONY_OK;
@@ -242,7 +243,7 @@ static enum prony_status parse_one(const char *text, struct fake_options *option
 	enum fake_place place = value ? fake_place_parse(value) : PLACE_COUNT;
 	if (place == PLACE_COUNT)
 		return error_set(
-			err, PRONY_USAGE,
+			err, PRONY_UNSUPPORTED,
 			"fake: %s-at takes hello, supports, open, build, feed, step, read or close",
 			row->name);
 	options->places[row->fault] |= PLACE(place);
@@ -259,7 +260,7 @@ enum prony_status fake_options_parse(const char *text, struct fake_options *opti
 		size_t length = strcspn(text, ",+");
 
 		if (length >= sizeof one)
-			return error_set(err, PRONY_USAGE,
+			return error_set(err, PRONY_UNSUPPORTED,
 					 "fake: \"%.20s...\" is too long an option", text);
 		memcpy(one, text, length);
 		enum prony_status status = length > 0 ? parse_one(one, &parsed, err) : PRONY_OK;

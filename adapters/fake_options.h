@@ -66,7 +66,7 @@ struct fake_options {
 
 /*
  * Adds the options of `text` (separated by "," or "+"; "" is fine) to *options, which is unchanged
- * after an error. PRONY_USAGE names the option, the nearest known one and what it takes.
+ * after an error. PRONY_UNSUPPORTED names the option, the nearest known one and what it takes.
  */
 enum prony_status fake_options_parse(const char *text, struct fake_options *options,
 				     struct error *err);
