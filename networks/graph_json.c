@@ -1,7 +1,5 @@
 #include "networks/graph_json.h"
 
-#include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,7 +15,11 @@
  */
 json_t *graph_to_json(const struct graph *graph);
 
-/* Initialises *out (graph_release it). Everything is checked: hostile files get a clear error. */
+/*
+ * Initialises *out (graph_release it); on error *out is untouched. Everything is checked: hostile
+ * files get a clear error. The fills are not in the file: graph_initial_weights refuses such a
+ * graph, whose weights come with it.
+ */
 enum prony_status graph_from_json(const json_t *json, struct graph *out, struct error *err);
 
 #endif

@@ -1,6 +1,5 @@
 #include "networks/onnx.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,8 @@ const struct attribute_row max_pool_attributes[] = {
 
 /*
  * Every window must hold an element of the input, or its maximum is that of nothing. Padding
- * smaller than the window, and taps no further apart than the input is large, ensure it.
+ * smaller than the kernel, as ONNX Runtime asks too, and taps no further apart than the input is
+ * large, ensure it.
  */
 static enum prony_status check_padding(const struct graph *graph, const struct node *node,
 				       struct error *err)
@@ -22,12 +23,10 @@ static enum prony_status check_padding(const struct graph *graph, const struct n
 	const struct attributes *a = &node->attributes;
 
 	for (int i = 0; i < 2; i++) {
-		int64_t window = (a->kernel[i] - 1) * a->dilations[i] + 1;
-
-		if (a->pads[i] >= window || a->pads[i + 2] >= window)
+		if (a->pads[i] >= a->kernel[i] || a->pads[i + 2] >= a->kernel[i])
 			return node_error(node, err,
-					  "padding must be smaller than the window (%lld)",
-					  (long long)window);
+					  "padding must be smaller than the kernel (%lld)",
+					  (long long)a->kernel[i]);
 		if (a->kernel[i] > 1 && a->dilations[i] > x->dims[2 + i])
 			return node_error(node, err,
 					  "dilation %lld is larger than the input (%lld)",

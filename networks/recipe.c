@@ -1,7 +1,6 @@
 #include "networks/recipe.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

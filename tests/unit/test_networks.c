@@ -6,8 +6,11 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "networks/graph.h"
 #include "networks/recipe.h"
@@ -216,7 +219,7 @@ static const struct window_case windows[] = {
 	 .x = {1, 2, 8, 8},
 	 .attributes =
 		 {.kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {2, 0, 0, 0}},
-	 .message = "padding must be smaller than the window"},
+	 .message = "padding must be smaller than the kernel"},
 	{.about = "taps on both sides of the input",
 	 .op = OP_MAX_POOL,
 	 .x = {1, 2, 1, 8},
@@ -389,6 +392,53 @@ static void the_zoo_has_its_published_figures(void **state)
 	assert_int_equal(zoo_find("mlp", NULL)->macs, 668672);
 	assert_int_equal(zoo_find("lenet", NULL)->parameters, 431080);
 	assert_int_equal(zoo_find("lenet", NULL)->macs, 2293000);
+}
+
+/* 431080 -> "431,080". */
+static void with_commas(int64_t number, char *out, size_t out_bytes)
+{
+	char digits[32];
+	size_t used = 0;
+	int length = snprintf(digits, sizeof(digits), "%lld", (long long)number);
+
+	for (int i = 0; i < length && used + 2 < out_bytes; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			out[used++] = ',';
+		out[used++] = digits[i];
+	}
+	out[used] = '\0';
+}
+
+static void the_documentation_has_the_figures(void **state)
+{
+	const char *source = getenv("PRONY_SOURCE");
+	struct error err = ERROR_INIT;
+	char *path, *text;
+	size_t length;
+
+	(void)state;
+	assert_non_null(source);
+	path = path_join(source, "docs/networks.md");
+	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		char parameters[40], macs[40], start[64], end[96];
+		const char *row, *line_end;
+
+		with_commas(zoo_networks[i]->parameters, parameters, sizeof(parameters));
+		with_commas(zoo_networks[i]->macs, macs, sizeof(macs));
+		snprintf(start, sizeof(start), "\n| `%s` |", zoo_networks[i]->name);
+		snprintf(end, sizeof(end), "| %s | %s |\n", parameters, macs);
+		row = strstr(text, start);
+		if (row == NULL)
+			fail_msg("docs/networks.md has no row for %s", zoo_networks[i]->name);
+		line_end = strstr(row, end);
+		if (line_end == NULL || memchr(row + 1, '\n', (size_t)(line_end - row - 1)) != NULL)
+			fail_msg("docs/networks.md: the row of %s lacks '%s'",
+				 zoo_networks[i]->name, end);
+	}
+	free(text);
+	free(path);
 }
 
 static void unknown_networks_get_a_suggestion(void **state)
@@ -578,7 +628,7 @@ static void recipes_survive_json(void **state)
 {
 	struct error err = ERROR_INIT;
 	struct recipe recipe, back;
-	json_t *json;
+	json_t *json, *again;
 
 	(void)state;
 	recipe_defaults(&recipe);
@@ -599,7 +649,13 @@ static void recipes_survive_json(void **state)
 	assert_non_null(json);
 	if (recipe_from_json(json, &back, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_memory_equal(&recipe, &back, sizeof(recipe));
+	again = recipe_to_json(&back);
+	assert_true(json_equal(json, again));
+	assert_string_equal(back.framework, recipe.framework);
+	assert_int_equal(back.stage, STAGE_FORWARD_BACKWARD);
+	assert_int_equal(back.batch, 128);
+	assert_true(back.seed == INT64_MAX && back.weight_decay == 5e-4 && !back.dropout);
+	json_decref(again);
 	json_decref(json);
 }
 
@@ -655,6 +711,7 @@ int main(void)
 		cmocka_unit_test(flatten_splits_at_its_axis),
 		cmocka_unit_test(the_builder_keeps_its_first_error),
 		cmocka_unit_test(the_zoo_has_its_published_figures),
+		cmocka_unit_test(the_documentation_has_the_figures),
 		cmocka_unit_test(unknown_networks_get_a_suggestion),
 		cmocka_unit_test(lenet_is_caffes),
 		cmocka_unit_test(weights_depend_on_seed_and_name_only),
