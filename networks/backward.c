@@ -42,7 +42,7 @@ static int new_gradient(struct graph *graph, int target)
 
 static enum prony_status append(struct graph *graph, struct node *node, struct error *err)
 {
-	enum prony_status status = graph_check_arity(node, err);
+	enum prony_status status = graph_check_row(node, err);
 
 	if (status == PRONY_OK)
 		status = operator_row(node->op)->infer(graph, node, err);

@@ -95,7 +95,7 @@ int build_node(struct builder *b, enum op op, const char *name, const int *input
 			  GRAPH_MAX_NODES);
 		return VALUE_NONE;
 	}
-	if (new_outputs(b, &node) != PRONY_OK || graph_check_arity(&node, &b->error) != PRONY_OK)
+	if (new_outputs(b, &node) != PRONY_OK || graph_check_row(&node, &b->error) != PRONY_OK)
 		return VALUE_NONE;
 	if (operator_row(op)->infer(b->graph, &node, &b->error) != PRONY_OK)
 		return VALUE_NONE;

@@ -1,5 +1,7 @@
 #include "networks/edit.h"
 
+#include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@
 enum prony_status graph_check_name(const char *what, const char *name, struct error *err)
 {
 	size_t length = strnlen(name, GRAPH_MAX_NAME_BYTES + 1);
+	json_t *text;
 
 	if (length == 0)
 		return error_set(err, PRONY_BAD_INPUT, "a %s has an empty name", what);
@@ -20,6 +23,11 @@ enum prony_status graph_check_name(const char *what, const char *name, struct er
 					 "%s '%s': control characters are not allowed in names",
 					 what, name);
 	}
+	/* Names end up in JSON; jansson takes UTF-8 only. */
+	text = json_string(name);
+	json_decref(text);
+	if (text == NULL)
+		return error_set(err, PRONY_BAD_INPUT, "%s '%s': names must be UTF-8", what, name);
 	return PRONY_OK;
 }
 
@@ -42,7 +50,7 @@ enum prony_status graph_check_shape(const char *name, enum dtype dtype, const st
 	return PRONY_OK;
 }
 
-enum prony_status graph_check_arity(const struct node *node, struct error *err)
+enum prony_status graph_check_row(const struct node *node, struct error *err)
 {
 	const struct operator_row *row = operator_row(node->op);
 
@@ -58,6 +66,13 @@ enum prony_status graph_check_arity(const struct node *node, struct error *err)
 	}
 	if (node->outputs[0] == VALUE_NONE)
 		return node_error(node, err, "output 0 is required");
+	for (const struct attribute_row *a = row->attributes; a->name != NULL; a++) {
+		const void *member = (const char *)&node->attributes + a->offset;
+
+		/* JSON has no infinity and no NaN. */
+		if (a->kind == ATTRIBUTE_REAL && !isfinite(*(const double *)member))
+			return node_error(node, err, "attribute '%s' must be finite", a->name);
+	}
 	return PRONY_OK;
 }
 
@@ -84,10 +99,16 @@ static enum prony_status check_names(const struct graph *graph, struct arena *sc
 	const char **names;
 	enum prony_status status;
 
+	status = graph_check_name("graph", graph->name, err);
+	if (status != PRONY_OK)
+		return status;
 	names = arena_array(scratch, (size_t)graph->value_count + 1, sizeof(*names));
 	for (int i = 0; i < graph->value_count; i++) {
 		names[i] = graph->values[i].name;
-		status = graph_check_name("value", names[i], err);
+		/* Names of gradients are ours, and longer than what they are derived from. */
+		status = graph->values[i].kind == VALUE_GRADIENT
+				 ? PRONY_OK
+				 : graph_check_name("value", names[i], err);
 		if (status != PRONY_OK)
 			return status;
 	}
@@ -97,7 +118,8 @@ static enum prony_status check_names(const struct graph *graph, struct arena *sc
 	names = arena_array(scratch, (size_t)graph->node_count + 1, sizeof(*names));
 	for (int i = 0; i < graph->node_count; i++) {
 		names[i] = graph->nodes[i].name;
-		status = graph_check_name("node", names[i], err);
+		status = i >= graph->forward_count ? PRONY_OK
+						   : graph_check_name("node", names[i], err);
 		if (status != PRONY_OK)
 			return status;
 	}
@@ -227,7 +249,7 @@ static enum prony_status check_node(const struct graph *graph, struct graph *scr
 	    (row->is_gradient && (index < graph->forward_count || node->differentiates < 0 ||
 				  node->differentiates >= graph->forward_count)))
 		return node_error(node, err, "gradient operators belong behind the forward nodes");
-	status = graph_check_arity(node, err);
+	status = graph_check_row(node, err);
 	if (status == PRONY_OK)
 		status = check_edges(graph, index, err);
 	if (status == PRONY_OK)

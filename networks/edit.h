@@ -17,7 +17,7 @@ int graph_add_node(struct graph *graph, const struct node *node);
 
 int graph_find_node(const struct graph *graph, const char *name);
 
-/* PRONY_BAD_INPUT unless the name is 1 to 255 bytes without control characters. `what` is "value".
+/* PRONY_BAD_INPUT unless the name is 1 to 255 bytes of UTF-8 without control characters. `what` is "value".
  */
 enum prony_status graph_check_name(const char *what, const char *name, struct error *err);
 
@@ -25,7 +25,7 @@ enum prony_status graph_check_name(const char *what, const char *name, struct er
 enum prony_status graph_check_shape(const char *name, enum dtype dtype, const struct shape *shape,
 				    struct error *err);
 
-/* Number and presence of inputs and outputs as the operator's row asks. */
-enum prony_status graph_check_arity(const struct node *node, struct error *err);
+/* Number and presence of inputs and outputs as the operator's row asks; numbers are finite. */
+enum prony_status graph_check_row(const struct node *node, struct error *err);
 
 #endif

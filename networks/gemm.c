@@ -1,7 +1,5 @@
 #include "networks/rows.h"
 
-#include <math.h>
-
 #include "networks/backward.h"
 
 const struct attribute_row gemm_attributes[] = {
@@ -26,8 +24,6 @@ enum prony_status gemm_infer(struct graph *graph, struct node *node, struct erro
 		status = node_need_rank(graph, node, 2, 1, err);
 	if (status != PRONY_OK)
 		return status;
-	if (!isfinite(attributes->alpha) || !isfinite(attributes->beta))
-		return node_error(node, err, "alpha and beta must be finite");
 	y.dims[0] = node_input_shape(graph, node, 0)->dims[attributes->trans_a ? 1 : 0];
 	inner_a = node_input_shape(graph, node, 0)->dims[attributes->trans_a ? 0 : 1];
 	inner_b = node_input_shape(graph, node, 1)->dims[attributes->trans_b ? 1 : 0];

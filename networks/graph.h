@@ -88,7 +88,9 @@ enum prony_status build_finish(struct builder *b, int logits, struct error *err)
 /*
  * Appends the backward pass: for each forward node in reverse, its operator's backward row. After
  * it every parameter's `gradient` is set. Gradients of values with several users are summed by Add.
- * No gradient of the network's input is computed. Defined in networks/backward.c.
+ * No gradient of the network's input is computed. Several values may share one gradient value (both
+ * terms of a forward Add): nothing may overwrite it in place while it has readers. Defined in
+ * networks/backward.c; on error the graph is as it was.
  */
 enum prony_status graph_add_backward(struct graph *graph, struct error *err);
 

@@ -395,7 +395,7 @@ static enum prony_status read_node(struct reader *r, const json_t *json, size_t 
 	    read_references(r, json, "outputs", node.name, NODE_MAX_OUTPUTS, node.outputs,
 			    &node.output_count) != PRONY_OK ||
 	    read_attributes(r, json, &node) != PRONY_OK ||
-	    graph_check_arity(&node, r->err) != PRONY_OK || check_order(r, &node) != PRONY_OK ||
+	    graph_check_row(&node, r->err) != PRONY_OK || check_order(r, &node) != PRONY_OK ||
 	    infer_and_compare(r, &node) != PRONY_OK)
 		return r->err->code;
 	graph_add_node(r->graph, &node);

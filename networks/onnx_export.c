@@ -27,6 +27,16 @@ static char *borrow(const char *text)
 	return (char *)(uintptr_t)text;
 }
 
+/* Whether the logits depend on an output from `first` on. */
+static bool is_needed(const struct exporter *e, const struct node *node, int first)
+{
+	for (int i = first; i < node->output_count; i++) {
+		if (node->outputs[i] != VALUE_NONE && e->needed[node->outputs[i]])
+			return true;
+	}
+	return false;
+}
+
 /* Backwards from the logits; along the way, what is left out gets the value that replaces it. */
 static void find_needed(struct exporter *e)
 {
@@ -46,7 +56,7 @@ static void find_needed(struct exporter *e)
 	for (int i = graph->forward_count - 1; i >= 0; i--) {
 		const struct node *node = &graph->nodes[i];
 
-		if (!e->needed[node->outputs[0]])
+		if (!is_needed(e, node, 0))
 			continue;
 		for (int k = 0; k < node->input_count; k++) {
 			if (node->inputs[k] != VALUE_NONE)
@@ -143,7 +153,12 @@ static enum prony_status add_nodes(struct exporter *e)
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		if (node->op == OP_DROPOUT || !e->needed[node->outputs[0]])
+		if (node->op == OP_DROPOUT && is_needed(e, node, 1))
+			return error_set(e->err, PRONY_UNSUPPORTED,
+					 "network '%s': the mask of dropout '%s' is used, which "
+					 "an ONNX file for evaluation leaves out",
+					 graph->name, node->name);
+		if (node->op == OP_DROPOUT || !is_needed(e, node, 0))
 			continue;
 		if (add_node(e, node) != PRONY_OK)
 			return e->err->code;

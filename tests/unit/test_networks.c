@@ -369,6 +369,30 @@ static void the_builder_keeps_its_first_error(void **state)
 	graph_release(NULL);
 }
 
+/* What JSON could not hold is refused before it gets there. */
+static void names_and_numbers_must_fit_json(void **state)
+{
+	static const char *const bad_names[] = {"", "a\nb", "\xff\xfe", "caf\xc3"};
+	struct attributes attributes;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad_names) + 1; i++) {
+		struct graph graph;
+		struct builder b = {.graph = &graph, .error = ERROR_INIT};
+		int x, y;
+
+		graph_init(&graph, "json");
+		operator_default_attributes(OP_GEMM, &attributes);
+		attributes.alpha = i == COUNT(bad_names) ? (double)INFINITY : 1;
+		x = build_input(&b, 3, 1, (const int64_t[]){3});
+		y = build_node(&b, OP_GEMM, i < COUNT(bad_names) ? bad_names[i] : "gemm",
+			       (const int[]){x, x}, 2, &attributes);
+		assert_int_equal(y, VALUE_NONE);
+		assert_int_equal(b.error.code, PRONY_BAD_INPUT);
+		graph_release(&graph);
+	}
+}
+
 static void the_zoo_has_its_published_figures(void **state)
 {
 	static const int64_t batches[] = {1, 64};
@@ -710,6 +734,7 @@ int main(void)
 		cmocka_unit_test(matrices_may_be_transposed),
 		cmocka_unit_test(flatten_splits_at_its_axis),
 		cmocka_unit_test(the_builder_keeps_its_first_error),
+		cmocka_unit_test(names_and_numbers_must_fit_json),
 		cmocka_unit_test(the_zoo_has_its_published_figures),
 		cmocka_unit_test(the_documentation_has_the_figures),
 		cmocka_unit_test(unknown_networks_get_a_suggestion),

@@ -207,6 +207,25 @@ static void names_like_ours_do_not_clash(void **state)
 	graph_release(&graph);
 }
 
+/* Derived names are longer than those of files may be. */
+static void long_names_can_be_differentiated(void **state)
+{
+	char name[249];
+	struct graph graph;
+	struct builder b = {.graph = &graph, .error = ERROR_INIT};
+	struct error err = ERROR_INIT;
+	int x;
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	graph_init(&graph, "long");
+	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	assert_int_equal(build_finish(&b, build_linear(&b, name, x, 4), &err), PRONY_OK);
+	check_backward(&graph);
+	graph_release(&graph);
+}
+
 static void what_cannot_be_trained_is_refused(void **state)
 {
 	struct graph graph;
@@ -289,6 +308,7 @@ int main(void)
 		cmocka_unit_test(a_shared_parameter_gets_the_sum),
 		cmocka_unit_test(untrained_beginnings_have_no_backward),
 		cmocka_unit_test(names_like_ours_do_not_clash),
+		cmocka_unit_test(long_names_can_be_differentiated),
 		cmocka_unit_test(what_cannot_be_trained_is_refused),
 		cmocka_unit_test(broken_graphs_are_found),
 	};

@@ -196,6 +196,34 @@ static void dropout_as_the_last_layer(void **state)
 	release(&e);
 }
 
+static void a_mask_in_use_is_unsupported(void **state)
+{
+	struct graph graph;
+	struct builder b = {.graph = &graph, .error = ERROR_INIT};
+	struct error err = ERROR_INIT;
+	struct tensor_set weights;
+	size_t length = 0;
+	struct arena arena;
+	void *bytes = NULL;
+	int x, mask;
+
+	(void)state;
+	arena_init(&arena, 0);
+	graph_init(&graph, "mask");
+	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_linear(&b, "fc", x, 4);
+	x = build_dropout(&b, "drop", x, 0.5);
+	mask = graph.nodes[graph.values[x].producer].outputs[1];
+	x = build_node(&b, OP_ADD, "sum", (const int[]){x, mask}, 2, NULL);
+	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
+	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
+	assert_int_equal(onnx_export(&graph, &weights, &bytes, &length, &err), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "'drop'"));
+	assert_null(bytes);
+	graph_release(&graph);
+	arena_release(&arena);
+}
+
 static void weights_must_fit(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -224,6 +252,7 @@ int main(void)
 		cmocka_unit_test(weights_are_written_bit_for_bit),
 		cmocka_unit_test(dropout_is_left_out),
 		cmocka_unit_test(dropout_as_the_last_layer),
+		cmocka_unit_test(a_mask_in_use_is_unsupported),
 		cmocka_unit_test(weights_must_fit),
 	};
 
