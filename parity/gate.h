@@ -6,6 +6,7 @@
 #define PRONY_PARITY_GATE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "networks/graph.h"
 #include "networks/recipe.h"
@@ -19,17 +20,37 @@
  * min(batch, 16) but at least 8 samples, GATE_UPDATES slots. */
 void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out);
 
-/* The expected results; all owned by the arena. */
-struct gate_reference {
-	struct arena arena;
-	int64_t parameters, macs;       /* macs of one forward batch of the gate */
+/*
+ * What a correct program gives. There may be several answers: RMSprop's epsilon has two places, and
+ * where a comparison of the reference is too close to call (a ReLU's input next to zero, two nearly
+ * equal elements of a pooling window), rounding decides what the derivative is.
+ */
+struct gate_expected {
 	struct tensor logits[GATE_UPDATES]; /* F64, evaluation mode for STAGE_FORWARD; else training
 	                                       mode, each before its update */
 	double loss[GATE_UPDATES];
-	struct tensor_set gradients;    /* F64, of the last batch; forward-backward only */
-	struct tensor_set change;       /* F64, w_after - w_before over all updates; train only */
-	struct tensor_set change_inside; /* the same with RMSprop's epsilon inside the root; else empty */
-	struct tensor_set weights;      /* F32, as given (borrowed) */
+	struct tensor_set gradients; /* F64, of the last batch; forward-backward only */
+	struct tensor_set change;    /* F64, w_after - w_before over all updates; train only */
+	bool epsilon_inside;         /* of the root, in RMSprop */
+	int64_t kinks;               /* comparisons too close to call */
+	int64_t turned;              /* of them, those decided otherwise than in float64 */
+	/*
+	 * Where such comparisons are too many to try each: how far all together move each figure. Of
+	 * logits the largest difference, of a tensor of gradients or change the norm. Else 0.
+	 */
+	double logits_slack[GATE_UPDATES], loss_slack[GATE_UPDATES];
+	double *tensor_slack;
+};
+
+#define GATE_MAX_ANSWERS 16
+
+/* The expected results; all owned by the arena. */
+struct gate_reference {
+	struct arena arena;
+	int64_t parameters, macs;   /* macs of one forward batch of the gate */
+	struct gate_expected expected[GATE_MAX_ANSWERS]; /* one of them must be met */
+	int expected_count;
+	struct tensor_set weights;  /* F32, as given (borrowed) */
 };
 
 /* Computes it with the float64 interpreter. `graph` is forward only and built for the gate's batch. */
@@ -50,8 +71,9 @@ struct gate_observed {
 
 /*
  * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *evidence (new reference,
- * in both cases): every figure with its bound: {"passed", "checks": [{"what", "tensor"?, "value",
- * "bound", "passed"}...], "parameters", "macs", "gate_batch", "worst": {...}}.
+ * in both cases): every figure with its bound: {"passed", "checks": [{"what", "step"?, "tensor"?,
+ * "value", "bound", "passed", "reason"?}...], "parameters", "macs", "gate_batch", "kinks",
+ * "turned", "rmsprop_epsilon"?, "worst": {...}}. A value of null could not be computed: see its reason.
  */
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
                                const struct recipe *gate, const struct tensor_set *labels,

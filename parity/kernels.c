@@ -67,3 +67,10 @@ double kernel_rms(const double *x, int64_t count)
 		sum += x[i] * x[i];
 	return count > 0 ? sqrt(sum / (double)count) : 0;
 }
+
+bool kernel_turns(struct kinks *kinks)
+{
+	int64_t number = kinks->count++;
+
+	return number < kinks->decided ? kinks->decisions[number] : kinks->turn_all;
+}

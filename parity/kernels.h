@@ -15,13 +15,15 @@
  * Comparisons that are too close to call: a ReLU's input next to zero, two elements of a pooling
  * window next to each other, and for RMSprop a gradient next to zero. There the derivative jumps,
  * so that two correct programs with different summation orders can differ by a whole contribution.
- * What such a jump can do is found by running the reference again with these comparisons turned.
- * Exact ties do not count: they have one agreed answer, or (equal windows) none that matters.
+ * The gate runs the reference again with such comparisons turned. Exact ties do not count: they
+ * have one agreed answer, or (equal windows) none that matters.
  */
 struct kinks {
-	double margin; /* too close: nearer than this times the root mean square of the tensor */
-	bool turn;     /* take the other side */
-	int64_t count; /* found so far */
+	enum precision precision; /* whose rounding decides what is too close */
+	const bool *decisions;	  /* of the first comparisons met: turn it? The others: turn_all */
+	int64_t decided;
+	bool turn_all, turn_updates;
+	int64_t count, update_count; /* met so far: in the graph, in updates */
 };
 
 /* One execution of one node. */
@@ -33,6 +35,7 @@ struct kernel_call {
 	uint64_t seed;
 	int64_t step;
 	struct kinks *kinks; /* NULL: not asked for */
+	double close;	     /* with kinks: what is too close, relative to the tensor's RMS */
 };
 
 /* The function of an operator; NULL when the interpreter lacks it. */
@@ -64,6 +67,24 @@ int64_t kernel_output_count(const struct kernel_call *call, int i);
 
 /* Root mean square; 0 for no elements. */
 double kernel_rms(const double *x, int64_t count);
+
+/* Counts a comparison that is too close to call, and says whether to turn it. */
+bool kernel_turns(struct kinks *kinks);
+
+/* Sums of products that have gone into a value, for what rounding may have done to it. */
+struct accumulation {
+	double depth;	 /* the lengths of the sums, added up */
+	double products; /* their number */
+};
+
+/* Adds what one product with so many multiplications and this result does. */
+void accumulation_add(struct accumulation *to, int64_t macs, const struct shape *result);
+
+/*
+ * u sqrt(depth), where u is half a unit in the last place of fp32, and what rounding the operands
+ * to `precision` adds; the deviation of a result from the exact one is about 0.41 of it (bounds.c).
+ */
+double accumulation_rounding(const struct accumulation *sum, enum precision precision);
 
 /* reference_step with an eye on kinks (may be NULL). */
 enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,

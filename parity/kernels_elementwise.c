@@ -20,13 +20,12 @@ void kernel_relu(const struct kernel_call *call)
 		y[i] = x[i] < 0 ? 0 : x[i];
 	if (!call->kinks)
 		return;
-	double close = call->kinks->margin * kernel_rms(x, count);
+	double close = call->close * kernel_rms(x, count);
 	for (int64_t i = 0; i < count; i++) {
 		if (x[i] == 0 || fabs(x[i]) >= close)
 			continue;
-		call->kinks->count++;
 		/* The gradient asks whether y is 0; the value itself is too small to matter. */
-		if (call->kinks->turn)
+		if (kernel_turns(call->kinks))
 			y[i] = x[i] > 0 ? 0 : DBL_MIN;
 	}
 }

@@ -87,8 +87,7 @@ static int64_t route(const struct pool_window *window, const double *plane, doub
 
 	if (!kinks || runner_up < 0 || !(plane[best] - plane[runner_up] < close))
 		return best;
-	kinks->count++;
-	return kinks->turn ? runner_up : best;
+	return kernel_turns(kinks) ? runner_up : best;
 }
 
 void kernel_max_pool_grad(const struct kernel_call *call)
@@ -96,7 +95,7 @@ void kernel_max_pool_grad(const struct kernel_call *call)
 	const struct shape *x = kernel_input_shape(call, 1), *y = kernel_input_shape(call, 0);
 	const double *dy = kernel_input(call, 0), *plane = kernel_input(call, 1);
 	double *dx = kernel_output(call, 0);
-	double close = call->kinks ? call->kinks->margin * kernel_rms(plane, shape_elements(x)) : 0;
+	double close = call->kinks ? call->close * kernel_rms(plane, shape_elements(x)) : 0;
 
 	memset(dx, 0, (size_t)shape_elements(x) * sizeof(*dx));
 	for (int64_t p = 0; p < y->dims[0] * y->dims[1]; p++) {

@@ -161,10 +161,26 @@ static bool reads_label(const struct graph *graph, const struct node *node)
 	return false;
 }
 
+/*
+ * Nearer than 3 deviations of what rounding does to values this deep in the graph. Nodes stand in
+ * the order in which they run, so that everything before a node is taken to lead to it.
+ */
+#define CLOSE (3 * 0.41)
+
+static void deepen(struct accumulation *sum, const struct graph *graph, const struct node *node)
+{
+	const struct operator_row *row = operator_row(node->op);
+
+	if (row->macs)
+		accumulation_add(sum, row->macs(graph, node),
+				 &graph->values[node->outputs[0]].shape);
+}
+
 /* Runs nodes [first, end); without labels the loss is left out. */
 static void run_nodes(struct reference *ref, const struct recipe *recipe, bool training,
 		      struct kinks *kinks, int first, int end)
 {
+	struct accumulation sum = {0};
 	struct kernel_call call = {.graph = ref->graph,
 				   .values = ref->values,
 				   .dropout = training && recipe->dropout,
@@ -174,6 +190,10 @@ static void run_nodes(struct reference *ref, const struct recipe *recipe, bool t
 
 	for (int i = first; i < end; i++) {
 		call.node = &ref->graph->nodes[i];
+		if (kinks) {
+			deepen(&sum, ref->graph, call.node);
+			call.close = CLOSE * accumulation_rounding(&sum, kinks->precision);
+		}
 		if (ref->has_labels || !reads_label(ref->graph, call.node))
 			kernel_of(call.node->op)(&call);
 	}
@@ -184,8 +204,21 @@ static double turned(double gradient, double close, struct kinks *kinks)
 {
 	if (gradient == 0 || fabs(gradient) >= close)
 		return gradient;
-	kinks->count++;
-	return kinks->turn ? -gradient : gradient;
+	kinks->update_count++;
+	return kinks->turn_updates ? -gradient : gradient;
+}
+
+/* What is too close to zero for the gradient of a parameter: see run_nodes. */
+static double close_gradient(const struct reference *ref, int parameter, const struct kinks *kinks)
+{
+	const struct graph *graph = ref->graph;
+	int gradient = graph->values[parameter].gradient;
+	struct accumulation sum = {0};
+
+	for (int i = 0; i <= graph->values[gradient].producer; i++)
+		deepen(&sum, graph, &graph->nodes[i]);
+	return CLOSE * accumulation_rounding(&sum, kinks->precision) *
+	       kernel_rms(ref->values[gradient], shape_elements(&graph->values[gradient].shape));
 }
 
 static void update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
@@ -196,7 +229,7 @@ static void update(struct reference *ref, const struct recipe *recipe, bool epsi
 	double *w = ref->values[index], *moment = ref->moments[index];
 	double lr = recipe->learning_rate, eps = recipe->epsilon;
 	bool watch = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
-	double close = watch ? kinks->margin * kernel_rms(gradient, count) : 0;
+	double close = watch ? close_gradient(ref, index, kinks) : 0;
 
 	for (int64_t i = 0; i < count; i++) {
 		double g = gradient[i] + recipe->weight_decay * w[i];

@@ -1,0 +1,356 @@
+#include "parity/gate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "networks/graph_json.h"
+#include "parity/kernels.h"
+
+#define GATE_BATCH_MAX 16
+#define DROPOUT_MASKS 32
+#define DROPOUT_DEVIATIONS 5.0
+
+/*
+ * So many comparisons that are too close to call are tried each way: 16 answers at most. RMSprop
+ * has two places for epsilon and needs a second run for each answer; it is content with fewer.
+ */
+#define KINKS_TRIED 4
+#define KINKS_TRIED_RMSPROP 2
+_Static_assert(1 << KINKS_TRIED <= GATE_MAX_ANSWERS && 2 << KINKS_TRIED_RMSPROP <= GATE_MAX_ANSWERS,
+	       "every answer has room");
+/* Some of the others may be turned while those whose effect cancels theirs are not. */
+#define KINK_SLACK 2.0
+
+void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out)
+{
+	*out = *cell;
+	out->dropout = false;
+	out->learning_rate = gate_learning_rate;
+	out->slots = GATE_UPDATES;
+	out->input = INPUT_RESIDENT;
+	if (out->batch > GATE_BATCH_MAX)
+		out->batch = GATE_BATCH_MAX;
+	if (out->batch < GATE_BATCH_MIN)
+		out->batch = GATE_BATCH_MIN;
+}
+
+/* A copy of the forward graph; with its own backward pass when that is asked for. */
+static enum prony_status copy_graph(const struct graph *graph, bool backward, struct graph *out,
+				    struct error *err)
+{
+	json_t *json = graph_to_json(graph);
+	enum prony_status status;
+
+	if (!json)
+		return error_set(err, PRONY_INTERNAL, "network %.80s cannot be copied",
+				 graph->name);
+	status = graph_from_json(json, out, err);
+	json_decref(json);
+	if (status == PRONY_OK && backward)
+		status = graph_add_backward(out, err);
+	return status;
+}
+
+/* The batches and how they are run: what every answer has in common. */
+struct gate_run {
+	const struct graph *graph; /* with backward pass */
+	const struct recipe *gate;
+	const struct tensor_set *weights, *inputs, *labels;
+	bool rmsprop, epsilon_inside;
+};
+
+/* Copies a value of the interpreter, less `before` (F32, may be NULL). */
+static enum prony_status keep_value(const struct reference *ref, int value, const char *name,
+				    const float *before, struct arena *arena, struct tensor *out,
+				    struct error *err)
+{
+	const struct shape *shape = &ref->graph->values[value].shape;
+	enum prony_status status = tensor_new(arena, name, DTYPE_F64, shape, out, err);
+	int64_t count;
+
+	if (status != PRONY_OK)
+		return status;
+	const double *from = reference_value(ref, value, &count);
+	double *to = out->data;
+	for (int64_t i = 0; i < count; i++)
+		to[i] = from[i] - (before ? (double)before[i] : 0);
+	return PRONY_OK;
+}
+
+/* Gradients (forward-backward) or changes (train) of all parameters. */
+static enum prony_status keep_parameters(const struct reference *ref, enum stage stage,
+					 const struct tensor_set *weights, struct arena *arena,
+					 struct gate_expected *out, struct error *err)
+{
+	const struct graph *graph = ref->graph;
+	struct tensor_set *set = stage == STAGE_TRAIN ? &out->change : &out->gradients;
+	enum prony_status status = PRONY_OK;
+
+	if (stage == STAGE_FORWARD)
+		return PRONY_OK;
+	set->tensors = arena_array(arena, (size_t)graph->value_count, sizeof(struct tensor));
+	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+		struct tensor *kept = &set->tensors[set->count];
+
+		if (value->kind != VALUE_PARAMETER)
+			continue;
+		set->count++;
+		if (stage == STAGE_TRAIN)
+			status = keep_value(ref, i, value->name,
+					    tensor_find(weights, value->name)->data, arena, kept,
+					    err);
+		else if (value->gradient >= 0)
+			status = keep_value(ref, value->gradient, value->name, NULL, arena, kept,
+					    err);
+		else /* nothing depends on it */
+			status =
+				tensor_new(arena, value->name, DTYPE_F64, &value->shape, kept, err);
+	}
+	out->tensor_slack = arena_array(arena, set->count, sizeof(double));
+	return status;
+}
+
+/* Runs the gate's steps once. */
+static enum prony_status run_gate(const struct gate_run *run, struct kinks *kinks,
+				  struct arena *arena, struct gate_expected *out, struct error *err)
+{
+	struct reference ref;
+	struct gate_expected expected = {.epsilon_inside = run->epsilon_inside};
+	enum prony_status status = reference_init(&ref, run->graph, run->weights, err);
+
+	for (size_t i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
+		status = reference_feed(&ref, &run->inputs->tensors[i],
+					i < run->labels->count ? &run->labels->tensors[i] : NULL,
+					err);
+		if (status == PRONY_OK)
+			status = reference_step_kinks(&ref, run->gate, run->epsilon_inside, kinks,
+						      err);
+		if (status == PRONY_OK)
+			status = keep_value(&ref, run->graph->logits, "logits", NULL, arena,
+					    &expected.logits[i], err);
+		if (status == PRONY_OK)
+			expected.loss[i] = reference_loss(&ref);
+	}
+	if (status == PRONY_OK)
+		status = keep_parameters(&ref, run->gate->stage, run->weights, arena, &expected,
+					 err);
+	if (status == PRONY_OK) {
+		expected.kinks = kinks->count + kinks->update_count;
+		*out = expected;
+	}
+	reference_release(&ref);
+	return status;
+}
+
+static double largest_difference(const struct tensor *a, const struct tensor *b)
+{
+	const double *x = a->data, *y = b->data;
+	double largest = 0;
+
+	for (int64_t i = 0; i < shape_elements(&a->shape); i++)
+		largest = fmax(largest, fabs(x[i] - y[i]));
+	return largest;
+}
+
+static double norm_of_difference(const struct tensor *a, const struct tensor *b)
+{
+	const double *x = a->data, *y = b->data;
+	double sum = 0;
+
+	for (int64_t i = 0; i < shape_elements(&a->shape); i++)
+		sum += (x[i] - y[i]) * (x[i] - y[i]);
+	return sqrt(sum);
+}
+
+static void set_slack(struct gate_expected *expected, const struct gate_expected *other)
+{
+	for (int i = 0; i < GATE_UPDATES; i++) {
+		expected->logits_slack[i] =
+			KINK_SLACK * largest_difference(&expected->logits[i], &other->logits[i]);
+		expected->loss_slack[i] = KINK_SLACK * fabs(expected->loss[i] - other->loss[i]);
+	}
+	for (size_t i = 0; i < expected->gradients.count; i++)
+		expected->tensor_slack[i] =
+			KINK_SLACK * norm_of_difference(&expected->gradients.tensors[i],
+							&other->gradients.tensors[i]);
+	for (size_t i = 0; i < expected->change.count; i++)
+		expected->tensor_slack[i] =
+			KINK_SLACK *
+			norm_of_difference(&expected->change.tensors[i], &other->change.tensors[i]);
+}
+
+/* How far the comparisons that are not decided one by one can move the figures of an answer. */
+static enum prony_status find_slack(const struct gate_run *run, struct kinks kinks,
+				    struct gate_expected *answer, struct error *err)
+{
+	struct gate_expected other;
+	struct arena scratch;
+	enum prony_status status;
+
+	arena_init(&scratch, 0);
+	status = run_gate(run, &kinks, &scratch, &other, err);
+	if (status == PRONY_OK)
+		set_slack(answer, &other);
+	arena_release(&scratch);
+	return status;
+}
+
+/*
+ * Moves to the next way to decide `met` comparisons, in the order of a depth-first walk: turning
+ * one changes what follows it. False when all are through.
+ */
+static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
+{
+	while (*decided < met)
+		decisions[(*decided)++] = false;
+	while (*decided > 0 && decisions[*decided - 1])
+		(*decided)--;
+	if (*decided == 0)
+		return false;
+	decisions[*decided - 1] = true;
+	return true;
+}
+
+/* All answers for one place of epsilon. */
+static enum prony_status find_answers(const struct gate_run *run, struct gate_reference *ref,
+				      struct error *err)
+{
+	bool decisions[KINKS_TRIED] = {false}, more = true;
+	int64_t decided = 0, tried = run->rmsprop ? KINKS_TRIED_RMSPROP : KINKS_TRIED;
+
+	while (more && ref->expected_count < GATE_MAX_ANSWERS) {
+		struct gate_expected *answer = &ref->expected[ref->expected_count];
+		struct kinks kinks = {.precision = run->gate->precision,
+				      .decisions = decisions,
+				      .decided = decided};
+		enum prony_status status = run_gate(run, &kinks, &ref->arena, answer, err);
+		bool many = kinks.count > tried;
+
+		for (int64_t i = 0; i < decided; i++)
+			answer->turned += decisions[i];
+		/* Evaluation has no derivatives: its comparisons have no effect. */
+		if (run->gate->stage != STAGE_FORWARD && (many || kinks.update_count > 0) &&
+		    status == PRONY_OK)
+			status = find_slack(run,
+					    (struct kinks){.precision = kinks.precision,
+							   .decisions = decisions,
+							   .decided = decided,
+							   .turn_all = many,
+							   .turn_updates = true},
+					    answer, err);
+		if (status != PRONY_OK)
+			return status;
+		ref->expected_count++;
+		more = run->gate->stage != STAGE_FORWARD &&
+		       next_decisions(decisions, &decided, many ? decided : kinks.count);
+	}
+	return PRONY_OK;
+}
+
+enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
+				      const struct recipe *gate, const struct tensor_set *weights,
+				      const struct tensor_set *inputs,
+				      const struct tensor_set *labels, struct error *err)
+{
+	struct graph copy = {0};
+	enum prony_status status;
+	bool rmsprop = gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
+
+	*out = (struct gate_reference){.parameters = graph_parameter_count(graph),
+				       .macs = graph_macs(graph),
+				       .weights = *weights};
+	arena_init(&out->arena, 0);
+	if (inputs->count < GATE_UPDATES)
+		return error_set(err, PRONY_INTERNAL, "the gate needs %d batches, not %zu",
+				 GATE_UPDATES, inputs->count);
+	if (gate->dropout)
+		return error_set(err, PRONY_INTERNAL, "the gate runs without dropout");
+	for (size_t i = 0; i < weights->count; i++)
+		if (weights->tensors[i].dtype != DTYPE_F32)
+			return error_set(err, PRONY_BAD_INPUT, "%.80s must be F32",
+					 weights->tensors[i].name);
+	status = copy_graph(graph, gate->stage != STAGE_FORWARD, &copy, err);
+	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {
+		struct gate_run run = {&copy, gate, weights, inputs, labels, rmsprop, i == 1};
+
+		status = find_answers(&run, out, err);
+	}
+	graph_release(&copy);
+	return status;
+}
+
+void gate_reference_release(struct gate_reference *ref)
+{
+	if (!ref)
+		return;
+	arena_release(&ref->arena);
+	*ref = (struct gate_reference){0};
+}
+
+/* Mean and standard deviation of the loss over masks; the reference has run once. */
+static enum prony_status loss_over_masks(struct reference *ref, const struct recipe *recipe,
+					 double *mean, double *deviation, struct error *err)
+{
+	double losses[DROPOUT_MASKS], sum = 0, squares = 0;
+
+	for (int i = 0; i < DROPOUT_MASKS; i++) {
+		enum prony_status status = reference_redraw(ref, recipe, err);
+
+		if (status != PRONY_OK)
+			return status;
+		losses[i] = reference_loss(ref);
+		sum += losses[i];
+	}
+	sum /= DROPOUT_MASKS;
+	for (int i = 0; i < DROPOUT_MASKS; i++)
+		squares += (losses[i] - sum) * (losses[i] - sum);
+	*mean = sum;
+	*deviation = sqrt(squares / (DROPOUT_MASKS - 1));
+	return PRONY_OK;
+}
+
+enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
+				     const struct tensor_set *weights, const struct tensor *x,
+				     const struct tensor *y, double *mean, double *deviation,
+				     struct error *err)
+{
+	struct reference ref;
+	/* The loss is that of the step before its update, so nothing but forward is run. */
+	struct recipe forward = *recipe;
+	bool masks = recipe->dropout && graph_has_dropout(graph) && recipe->stage != STAGE_FORWARD;
+	enum prony_status status;
+
+	forward.stage = STAGE_FORWARD;
+	status = reference_init(&ref, graph, weights, err);
+	if (status == PRONY_OK)
+		status = reference_feed(&ref, x, y, err);
+	if (status == PRONY_OK)
+		status = reference_step(&ref, &forward, false, err);
+	if (status == PRONY_OK && isnan(reference_loss(&ref)) && !ref.has_labels)
+		status = error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
+	if (status == PRONY_OK && masks) {
+		status = loss_over_masks(&ref, recipe, mean, deviation, err);
+	} else if (status == PRONY_OK) {
+		*mean = reference_loss(&ref);
+		*deviation = 0;
+	}
+	reference_release(&ref);
+	return status;
+}
+
+enum prony_status gate_check_loss(double loss, double mean, double deviation,
+				  const struct parity_bounds *bounds, struct error *err)
+{
+	double allowed = bounds->timed_loss * fmax(1, fabs(mean)) + DROPOUT_DEVIATIONS * deviation;
+
+	if (!isfinite(loss))
+		return error_set(err, PRONY_INVALID, "the first loss is %g", loss);
+	/* Not "larger than": a NaN of the reference must not pass. */
+	if (fabs(loss - mean) <= allowed)
+		return PRONY_OK;
+	return error_set(err, PRONY_INVALID,
+			 "the first loss is %.9g, the reference has %.9g: %.3g off, allowed %.3g",
+			 loss, mean, fabs(loss - mean), allowed);
+}

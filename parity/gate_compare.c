@@ -1,0 +1,326 @@
+#include "parity/gate.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/json.h"
+
+/* Every update rounds each weight once, however small its change: half a unit in the last place. */
+#define WEIGHT_ROUNDOFF 0x1p-24
+/*
+ * A tensor that changes less than this share of the network's mean is judged as if it changed so
+ * much: what is left of sums that cancel (a bias before a normalisation) is rounding, not signal.
+ */
+#define QUIET_SHARE 0.1
+
+/* One figure with its bound. A value that cannot be computed is NAN and has a reason. */
+struct check {
+	const char *what, *tensor;
+	int step; /* -1: of the whole */
+	double value, bound;
+	const char *reason;
+};
+
+/* The evidence while it is gathered. */
+struct verdict {
+	json_t *checks, *worst; /* worst is borrowed from checks */
+	double worst_ratio;
+	struct check worst_check;
+	bool passed;
+};
+
+static void add_check(struct verdict *verdict, struct check check)
+{
+	/* Not "value > bound": a NaN must fail. */
+	bool passed = check.value <= check.bound && !check.reason;
+	double ratio = INFINITY;
+	json_t *row = json_object();
+
+	json_object_set_new(row, "what", json_string(check.what));
+	if (check.step >= 0)
+		json_object_set_new(row, "step", json_integer(check.step));
+	if (check.tensor)
+		json_object_set_new(row, "tensor", json_string(check.tensor));
+	json_object_set_new(row, "value", json_number(check.value));
+	json_object_set_new(row, "bound", json_number(check.bound));
+	json_object_set_new(row, "passed", json_boolean(passed));
+	if (check.reason)
+		json_object_set_new(row, "reason", json_string(check.reason));
+	json_array_append_new(verdict->checks, row);
+
+	if (passed)
+		ratio = check.bound > 0 ? check.value / check.bound : 0;
+	else if (!check.reason && isfinite(check.value) && check.bound > 0)
+		ratio = check.value / check.bound;
+	verdict->passed = verdict->passed && passed;
+	if (!verdict->worst || ratio > verdict->worst_ratio) {
+		verdict->worst = row;
+		verdict->worst_ratio = ratio;
+		verdict->worst_check = check;
+	}
+}
+
+/* Both counts are exact or unknown. */
+static void check_count(struct verdict *verdict, const char *what, int64_t observed,
+			int64_t expected)
+{
+	struct check check = {.what = what, .step = -1};
+
+	if (observed < 0)
+		return;
+	check.value = fabs((double)observed - (double)expected);
+	add_check(verdict, check);
+}
+
+static double element(const struct tensor *tensor, int64_t i)
+{
+	return tensor->dtype == DTYPE_F64 ? ((const double *)tensor->data)[i]
+					  : (double)((const float *)tensor->data)[i];
+}
+
+/* Why a tensor cannot be compared; NULL when it can. */
+static const char *incomparable(const struct tensor *observed, const struct tensor *expected)
+{
+	if (!observed || !observed->data)
+		return "missing";
+	if (observed->dtype != DTYPE_F32 && observed->dtype != DTYPE_F64)
+		return "neither F32 nor F64";
+	if (!shape_equal(&observed->shape, &expected->shape))
+		return "wrong shape";
+	return NULL;
+}
+
+static double norm(const struct tensor *tensor)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < shape_elements(&tensor->shape); i++)
+		sum += element(tensor, i) * element(tensor, i);
+	return sqrt(sum);
+}
+
+static double root_mean_square(const struct tensor *tensor)
+{
+	int64_t count = shape_elements(&tensor->shape);
+
+	return count > 0 ? norm(tensor) / sqrt((double)count) : 0;
+}
+
+static void check_logits(struct verdict *verdict, int step, const struct tensor *observed,
+			 const struct gate_expected *expected, double bound)
+{
+	const struct tensor *wanted = &expected->logits[step];
+	struct check check = {.what = "logits", .step = step, .value = NAN, .bound = bound};
+	double scale = root_mean_square(wanted), largest = 0;
+
+	check.reason = incomparable(observed, wanted);
+	/* Logits that are all 0 have no scale of their own. */
+	if (scale <= 0)
+		scale = 1;
+	for (int64_t i = 0; !check.reason && i < shape_elements(&wanted->shape); i++) {
+		double difference = fabs(element(observed, i) - element(wanted, i));
+
+		/* fmax would drop a NaN. */
+		if (!(difference <= largest))
+			largest = difference;
+		if (isnan(largest))
+			break;
+	}
+	if (!check.reason)
+		check.value = largest / scale;
+	check.bound += expected->logits_slack[step] / scale;
+	add_check(verdict, check);
+}
+
+/* Forward only gives no loss: it is then that of the framework's own logits. */
+static double observed_loss(const struct gate_observed *observed, int step, enum stage stage,
+			    const struct gate_expected *expected, const struct tensor_set *labels)
+{
+	const struct tensor *logits = observed->logits[step];
+	double sum = 0;
+
+	if (stage != STAGE_FORWARD || !isnan(observed->loss[step]))
+		return observed->loss[step];
+	if (incomparable(logits, &expected->logits[step]) || (size_t)step >= labels->count)
+		return NAN;
+	const int64_t *label = labels->tensors[step].data;
+	int64_t batch = logits->shape.dims[0], classes = logits->shape.dims[1];
+	for (int64_t n = 0; n < batch; n++) {
+		double largest = -INFINITY, exponentials = 0;
+
+		for (int64_t c = 0; c < classes; c++)
+			largest = fmax(largest, element(logits, n * classes + c));
+		for (int64_t c = 0; c < classes; c++)
+			exponentials += exp(element(logits, n * classes + c) - largest);
+		sum += largest + log(exponentials) - element(logits, n * classes + label[n]);
+	}
+	return sum / (double)batch;
+}
+
+static void check_loss(struct verdict *verdict, int step, double loss,
+		       const struct gate_expected *expected, double bound)
+{
+	double wanted = expected->loss[step], scale = fmax(1, fabs(wanted));
+	struct check check = {.what = "loss", .step = step};
+
+	check.value = fabs(loss - wanted) / scale;
+	check.bound = bound + expected->loss_slack[step] / scale;
+	add_check(verdict, check);
+}
+
+/* Root mean square over all elements of all tensors. */
+static double set_rms(const struct tensor_set *set)
+{
+	double squares = 0, count = 0;
+
+	for (size_t i = 0; i < set->count; i++) {
+		squares += pow(norm(&set->tensors[i]), 2);
+		count += (double)shape_elements(&set->tensors[i].shape);
+	}
+	return count > 0 ? sqrt(squares / count) : 0;
+}
+
+/*
+ * ||d - d_ref|| against what is allowed: the bound relative to ||d_ref|| (or the quiet share), the
+ * rounding of the weights themselves, and the slack of comparisons too close to call. `before`
+ * is NULL for gradients, else the weights that a change is counted from.
+ */
+static struct check compare_tensor(const struct tensor *observed, const struct tensor *before,
+				   const struct tensor *wanted, double quiet, double bound,
+				   double slack)
+{
+	int64_t count = shape_elements(&wanted->shape);
+	double scale = fmax(norm(wanted), quiet * sqrt((double)count)), sum = 0;
+	struct check check = {.what = before ? "change" : "gradient",
+			      .tensor = wanted->name,
+			      .step = -1,
+			      .value = NAN,
+			      .reason = incomparable(observed, wanted)};
+
+	if (scale <= 0)
+		scale = 1;
+	if (before)
+		slack += GATE_UPDATES * WEIGHT_ROUNDOFF * norm(before);
+	check.bound = bound + slack / scale;
+	if (check.reason)
+		return check;
+	for (int64_t i = 0; i < count; i++) {
+		double got = element(observed, i) - (before ? element(before, i) : 0);
+		double difference = got - element(wanted, i);
+
+		sum += difference * difference;
+	}
+	check.value = sqrt(sum) / scale;
+	return check;
+}
+
+static void check_tensors(struct verdict *verdict, const struct gate_reference *ref,
+			  const struct gate_expected *expected, const struct parity_bounds *bounds,
+			  enum stage stage, const struct gate_observed *observed)
+{
+	bool training = stage == STAGE_TRAIN;
+	const struct tensor_set *wanted = training ? &expected->change : &expected->gradients;
+	const struct tensor_set *got = training ? observed->weights : observed->gradients;
+	double quiet = QUIET_SHARE * set_rms(wanted);
+
+	for (size_t i = 0; i < wanted->count; i++) {
+		const struct tensor *tensor = &wanted->tensors[i];
+
+		add_check(verdict,
+			  compare_tensor(got ? tensor_find(got, tensor->name) : NULL,
+					 training ? tensor_find(&ref->weights, tensor->name) : NULL,
+					 tensor, quiet,
+					 training ? bounds->change : bounds->gradient,
+					 expected->tensor_slack[i]));
+	}
+}
+
+static void judge(struct verdict *verdict, const struct gate_reference *ref,
+		  const struct gate_expected *expected, const struct graph *graph,
+		  const struct recipe *gate, const struct tensor_set *labels,
+		  const struct gate_observed *observed)
+{
+	struct parity_bounds bounds = parity_bounds_for(graph, gate->precision);
+
+	*verdict = (struct verdict){.checks = json_array(), .passed = true};
+	check_count(verdict, "parameters", observed->parameters, ref->parameters);
+	check_count(verdict, "macs", observed->macs, ref->macs);
+	for (int i = 0; i < GATE_UPDATES; i++) {
+		check_logits(verdict, i, observed->logits[i], expected, bounds.logits);
+		/* A network without a loss, or batches without labels, have none to compare. */
+		if (!isnan(expected->loss[i]))
+			check_loss(verdict, i,
+				   observed_loss(observed, i, gate->stage, expected, labels),
+				   expected, bounds.loss);
+	}
+	if (gate->stage != STAGE_FORWARD)
+		check_tensors(verdict, ref, expected, &bounds, gate->stage, observed);
+}
+
+static enum prony_status mismatch(const struct verdict *verdict, struct error *err)
+{
+	const struct check *check = &verdict->worst_check;
+	char place[32] = "";
+
+	if (check->step >= 0)
+		snprintf(place, sizeof(place), " of step %d", check->step + 1);
+	if (check->reason)
+		return error_set(err, PRONY_MISMATCH, "%s%s%s%.200s: %s", check->what, place,
+				 check->tensor ? " of " : "", check->tensor ? check->tensor : "",
+				 check->reason);
+	return error_set(err, PRONY_MISMATCH,
+			 "%s%s%s%.200s differs from the reference by %.3g, allowed %.3g",
+			 check->what, place, check->tensor ? " of " : "",
+			 check->tensor ? check->tensor : "", check->value, check->bound);
+}
+
+static json_t *make_evidence(const struct verdict *verdict, const struct gate_reference *ref,
+			     const struct graph *graph, const struct gate_observed *observed,
+			     const struct gate_expected *expected)
+{
+	json_t *evidence = json_object();
+
+	json_object_set_new(evidence, "passed", json_boolean(verdict->passed));
+	json_object_set(evidence, "checks", verdict->checks);
+	/* What the framework counts; null where it cannot say. */
+	json_object_set_new(evidence, "parameters",
+			    observed->parameters < 0 ? json_null()
+						     : json_integer(observed->parameters));
+	json_object_set_new(evidence, "macs",
+			    observed->macs < 0 ? json_null() : json_integer(observed->macs));
+	json_object_set_new(evidence, "gate_batch", json_integer(graph_batch(graph)));
+	json_object_set_new(evidence, "kinks", json_integer(expected->kinks));
+	json_object_set_new(evidence, "turned", json_integer(expected->turned));
+	/* Both places were tried: the last answer is one with epsilon inside. */
+	if (ref->expected[ref->expected_count - 1].epsilon_inside)
+		json_object_set_new(evidence, "rmsprop_epsilon",
+				    json_string(expected->epsilon_inside ? "inside" : "outside"));
+	json_object_set(evidence, "worst", verdict->worst);
+	return evidence;
+}
+
+enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
+			       const struct recipe *gate, const struct tensor_set *labels,
+			       const struct gate_observed *observed, json_t **evidence,
+			       struct error *err)
+{
+	struct verdict verdicts[GATE_MAX_ANSWERS];
+	int best = 0;
+
+	assert(ref->expected_count > 0);
+	enum prony_status status = PRONY_OK;
+
+	/* Of the answers that are correct, the one that fits best is the framework's own. */
+	for (int i = 0; i < ref->expected_count; i++) {
+		judge(&verdicts[i], ref, &ref->expected[i], graph, gate, labels, observed);
+		if (verdicts[i].worst_ratio < verdicts[best].worst_ratio)
+			best = i;
+	}
+	*evidence = make_evidence(&verdicts[best], ref, graph, observed, &ref->expected[best]);
+	if (!verdicts[best].passed)
+		status = mismatch(&verdicts[best], err);
+	for (int i = 0; i < ref->expected_count; i++)
+		json_decref(verdicts[i].checks);
+	return status;
+}
