@@ -1,0 +1,417 @@
+#include "adapters/native/lower.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum prony_status lower_plain(const struct lowering *l, int rank, const int64_t *dims,
+			      dnnl_memory_desc_t *out, struct error *err)
+{
+	dnnl_dims_t all = {0}, strides = {0}; /* the library's type: an array of its own length */
+	int64_t stride = 1;
+
+	for (int i = rank - 1; i >= 0; i--) {
+		all[i] = dims[i];
+		strides[i] = stride;
+		stride *= dims[i];
+	}
+	return onednn_check(
+		l->dnn->memory_desc_create_with_strides(out, rank, all, dnnl_f32, strides),
+		"memory descriptor", "row-major", err);
+}
+
+enum prony_status lower_any(const struct lowering *l, int rank, const int64_t *dims,
+			    dnnl_memory_desc_t *out, struct error *err)
+{
+	dnnl_dims_t all = {0};
+
+	memcpy(all, dims, (size_t)rank * sizeof(int64_t));
+	return onednn_check(l->dnn->memory_desc_create_with_tag(out, rank, all, dnnl_f32,
+								dnnl_format_tag_any),
+			    "memory descriptor", "any layout", err);
+}
+
+int lower_rank(const struct lowering *l, const_dnnl_memory_desc_t desc)
+{
+	int rank = 0;
+
+	l->dnn->memory_desc_query(desc, dnnl_query_ndims_s32, &rank);
+	return rank;
+}
+
+const int64_t *lower_dims(const struct lowering *l, const_dnnl_memory_desc_t desc)
+{
+	const dnnl_dims_t *dims = NULL;
+
+	l->dnn->memory_desc_query(desc, dnnl_query_dims, &dims);
+	return *dims;
+}
+
+static bool same_dims(const struct lowering *l, const_dnnl_memory_desc_t a,
+		      const_dnnl_memory_desc_t b)
+{
+	int rank = lower_rank(l, a);
+
+	return rank == lower_rank(l, b) &&
+	       memcmp(lower_dims(l, a), lower_dims(l, b), (size_t)rank * sizeof(int64_t)) == 0;
+}
+
+static enum prony_status reorder(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
+				 const char *name, int *out, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_primitive_attr_t attributes;
+	enum prony_status status = lower_attributes(l, false, &attributes, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = onednn_check(
+		dnn->reorder_primitive_desc_create(&pd, l->program->operands[operand].desc,
+						   dnn->engine, desc, dnn->engine, attributes),
+		"reorder", name, err);
+	dnn->primitive_attr_destroy(attributes);
+	if (status != PRONY_OK)
+		return status;
+	status = program_operand(l->program, desc, REGION_PLANNED, out, err);
+	if (status == PRONY_OK)
+		status = program_primitive(l->program, name, "reorder", pd,
+					   (const int[]){DNNL_ARG_FROM, DNNL_ARG_TO},
+					   (const int[]){operand, *out}, 2, err);
+	dnn->primitive_desc_destroy(pd);
+	return status;
+}
+
+/* Another shape: through row-major memory, where it is only another name for the same bytes. */
+static enum prony_status reshape(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
+				 const char *name, int *out, struct error *err)
+{
+	const_dnnl_memory_desc_t own = l->program->operands[operand].desc;
+	dnnl_memory_desc_t plain = NULL;
+	int row_major = operand;
+	enum prony_status status =
+		lower_plain(l, lower_rank(l, own), lower_dims(l, own), &plain, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (!l->dnn->memory_desc_equal(own, plain))
+		status = reorder(l, operand, plain, name, &row_major, err);
+	l->dnn->memory_desc_destroy(plain);
+	if (status != PRONY_OK)
+		return status;
+	status = lower_plain(l, lower_rank(l, desc), lower_dims(l, desc), &plain, err);
+	if (status != PRONY_OK)
+		return status;
+	status = program_alias(l->program, row_major, plain, out, err);
+	l->dnn->memory_desc_destroy(plain);
+	return status;
+}
+
+enum prony_status lower_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
+			   const char *name, int *out, struct error *err)
+{
+	if (!same_dims(l, l->program->operands[operand].desc, desc)) {
+		enum prony_status status = reshape(l, operand, desc, name, &operand, err);
+
+		if (status != PRONY_OK)
+			return status;
+	}
+	if (l->dnn->memory_desc_equal(l->program->operands[operand].desc, desc)) {
+		*out = operand;
+		return PRONY_OK;
+	}
+	return reorder(l, operand, desc, name, out, err);
+}
+
+bool lower_may_overwrite(const struct lowering *l, int value, int n)
+{
+	const struct value_state *state = &l->values[value];
+	int root = program_root(l->program, state->operand);
+
+	return l->values[state->class].last_use <= n &&
+	       l->program->operands[root].region == REGION_PLANNED;
+}
+
+enum prony_status lower_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
+				   struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	dnnl_primitive_attr_t attributes = NULL;
+	dnnl_post_ops_t chain = NULL;
+	dnnl_status_t status = dnn->primitive_attr_create(&attributes);
+
+	if (status == dnnl_success)
+		status = dnn->primitive_attr_set_scratchpad_mode(attributes,
+								 dnnl_scratchpad_mode_user);
+	if (status == dnnl_success)
+		status = dnn->primitive_attr_set_fpmath_mode(attributes, dnnl_fpmath_mode_strict);
+	if (status == dnnl_success && relu) {
+		status = dnn->post_ops_create(&chain);
+		if (status == dnnl_success)
+			status = dnn->post_ops_append_eltwise(chain, dnnl_eltwise_relu, 0, 0);
+		if (status == dnnl_success)
+			status = dnn->primitive_attr_set_post_ops(attributes, chain);
+		if (chain)
+			dnn->post_ops_destroy(chain);
+	}
+	if (status == dnnl_success) {
+		*out = attributes;
+		return PRONY_OK;
+	}
+	if (attributes)
+		dnn->primitive_attr_destroy(attributes);
+	return onednn_check(status, "attributes", "primitive", err);
+}
+
+static const char *implementation(const struct lowering *l, const_dnnl_primitive_desc_t pd)
+{
+	const char *name = NULL;
+
+	if (!pd || l->dnn->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name))
+		return "-";
+	return name;
+}
+
+int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade)
+{
+	const char *name = implementation(l, pd);
+
+	if (strstr(name, "brg"))
+		return 2;
+	if (strstr(name, "gemm"))
+		return strstr(name, "ref") ? 0 : gemm_grade;
+	return strstr(name, "ref") || strstr(name, "simple") ? 0 : 2;
+}
+
+int lower_fusable_relu(const struct lowering *l, int n)
+{
+	int y = l->graph->nodes[n].outputs[0];
+
+	if (l->values[y].uses != 1 || y == l->graph->logits)
+		return -1;
+	for (int i = n + 1; i < l->graph->forward_count; i++) {
+		const struct node *node = &l->graph->nodes[i];
+
+		if (node->inputs[0] == y && l->nodes[i].needed)
+			return node->op == OP_RELU ? i : -1;
+	}
+	return -1;
+}
+
+enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
+				  dnnl_memory_desc_t plain, struct error *err)
+{
+	struct parameter *parameter = &l->parameters[l->parameter_count++];
+
+	*parameter = (struct parameter){.value = value, .plain = plain};
+	return program_pair(l->program, desc, &parameter->operand, &parameter->gradient, err);
+}
+
+struct parameter *lower_find_parameter(const struct lowering *l, int value)
+{
+	for (int i = 0; i < l->parameter_count; i++) {
+		if (l->parameters[i].value == value)
+			return &l->parameters[i];
+	}
+	return NULL;
+}
+
+void lower_note(struct lowering *l, int n, bool relu)
+{
+	const struct node_state *state = &l->nodes[n];
+	size_t room = sizeof(l->notes) - l->notes_length;
+	int length;
+
+	if (l->training)
+		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s,%s,%s; ",
+				  l->graph->nodes[n].name, relu ? "+relu" : "",
+				  implementation(l, state->forward),
+				  implementation(l, state->backward_data),
+				  implementation(l, state->backward_weights));
+	else
+		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
+				  l->graph->nodes[n].name, relu ? "+relu" : "",
+				  implementation(l, state->forward));
+	if (length > 0 && (size_t)length < room)
+		l->notes_length += (size_t)length;
+	else
+		l->notes[l->notes_length] = '\0'; /* whole entries only */
+}
+
+/* Operators whose output is their input under another name. */
+static bool renames(const struct lowering *l, enum op op)
+{
+	bool dropout = l->training && l->recipe->dropout;
+
+	return op == OP_FLATTEN || op == OP_FLATTEN_GRAD ||
+	       ((op == OP_DROPOUT || op == OP_DROPOUT_GRAD) && !dropout);
+}
+
+/* Marks the nodes that the stage needs, and who reads what last. */
+static void analyse(struct lowering *l)
+{
+	const struct graph *graph = l->graph;
+	bool *wanted = arena_array(&l->program->arena, (size_t)graph->value_count + 1,
+				   sizeof(bool));
+
+	wanted[graph->logits] = true;
+	for (int i = 0; l->training && i < graph->value_count; i++) {
+		if (i == graph->loss)
+			wanted[i] = true;
+		if (graph->values[i].kind == VALUE_PARAMETER && graph->values[i].gradient >= 0)
+			wanted[graph->values[i].gradient] = true;
+	}
+	for (int i = 0; i < graph->value_count; i++)
+		l->values[i] = (struct value_state){OPERAND_NONE, i, -1, 0};
+	for (int n = graph->node_count - 1; n >= 0; n--) {
+		const struct node *node = &graph->nodes[n];
+
+		for (int k = 0; k < node->output_count; k++) {
+			if (node->outputs[k] != VALUE_NONE && wanted[node->outputs[k]])
+				l->nodes[n].needed = true;
+		}
+		for (int k = 0; l->nodes[n].needed && k < node->input_count; k++) {
+			if (node->inputs[k] != VALUE_NONE) {
+				wanted[node->inputs[k]] = true;
+				l->values[node->inputs[k]].uses++;
+			}
+		}
+		if (l->nodes[n].needed && node->differentiates >= 0 &&
+		    (node->op == OP_CONV_GRAD_INPUT || node->op == OP_GEMM_GRAD_INPUT))
+			l->nodes[node->differentiates].wants_dx = true;
+	}
+	for (int n = 0; n < graph->node_count; n++) {
+		const struct node *node = &graph->nodes[n];
+
+		if (l->nodes[n].needed && renames(l, node->op))
+			l->values[node->outputs[0]].class = l->values[node->inputs[0]].class;
+		for (int k = 0; l->nodes[n].needed && k < node->input_count; k++) {
+			if (node->inputs[k] != VALUE_NONE)
+				l->values[l->values[node->inputs[k]].class].last_use = n;
+		}
+	}
+	l->values[l->values[graph->logits].class].last_use = graph->node_count;
+}
+
+static enum prony_status lower_node(struct lowering *l, int n, struct error *err)
+{
+	enum op op = l->graph->nodes[n].op;
+
+	if (renames(l, op))
+		return lower_rename(l, n, err);
+	switch (op) {
+	case OP_CONV:
+		return lower_conv(l, n, err);
+	case OP_CONV_GRAD_INPUT:
+	case OP_GEMM_GRAD_INPUT:
+		return lower_weighted_grad_input(l, n, err);
+	case OP_CONV_GRAD_WEIGHT:
+	case OP_GEMM_GRAD_WEIGHT:
+		return lower_weighted_grad_weight(l, n, err);
+	case OP_GEMM:
+		return lower_gemm(l, n, err);
+	case OP_MAX_POOL:
+		return lower_max_pool(l, n, err);
+	case OP_MAX_POOL_GRAD:
+		return lower_max_pool_grad(l, n, err);
+	case OP_RELU:
+		return lower_relu(l, n, err);
+	case OP_RELU_GRAD:
+		return lower_relu_grad(l, n, err);
+	case OP_DROPOUT:
+		return lower_dropout(l, n, err);
+	case OP_DROPOUT_GRAD:
+		return lower_dropout_grad(l, n, err);
+	case OP_ADD:
+		return lower_add(l, n, err);
+	case OP_SOFTMAX_CROSS_ENTROPY:
+		return lower_cross_entropy(l, n, err);
+	case OP_SOFTMAX_CROSS_ENTROPY_GRAD:
+		return PRONY_OK; /* the loss has computed it */
+	default:
+		return error_set(err, PRONY_INTERNAL, "operator %s passed supports()",
+				 operator_row(op)->name);
+	}
+}
+
+static enum prony_status lower_input(struct lowering *l, struct error *err)
+{
+	const struct shape *shape = &l->graph->values[l->graph->input].shape;
+	dnnl_memory_desc_t plain = NULL;
+	enum prony_status status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = program_operand(l->program, plain, REGION_INPUT,
+				 &l->values[l->graph->input].operand, err);
+	l->dnn->memory_desc_destroy(plain);
+	return status;
+}
+
+static enum prony_status lower_logits(struct lowering *l, struct error *err)
+{
+	const struct value *value = &l->graph->values[l->graph->logits];
+	dnnl_memory_desc_t plain = NULL;
+	enum prony_status status =
+		lower_plain(l, value->shape.rank, value->shape.dims, &plain, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = lower_as(l, l->values[l->graph->logits].operand, plain, value->name, &l->logits,
+			  err);
+	l->dnn->memory_desc_destroy(plain);
+	if (status == PRONY_OK)
+		program_keep(l->program, l->logits);
+	return status;
+}
+
+enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn,
+			      struct program *program, const struct graph *graph,
+			      const struct recipe *recipe, struct error *err)
+{
+	struct arena *arena = &program->arena;
+	enum prony_status status;
+
+	*l = (struct lowering){.dnn = dnn, .program = program, .graph = graph, .recipe = recipe};
+	l->training = recipe->stage != STAGE_FORWARD;
+	l->values = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->values));
+	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
+	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));
+	l->logits = OPERAND_NONE;
+	analyse(l);
+	status = lower_input(l, err);
+	for (int n = 0; status == PRONY_OK && n < graph->node_count; n++) {
+		int first = program->command_count;
+
+		if (!l->nodes[n].needed || l->nodes[n].absorbed)
+			continue;
+		status = lower_node(l, n, err);
+		for (int i = first; i < program->command_count; i++)
+			program->commands[i].node = n;
+	}
+	if (status == PRONY_OK)
+		status = lower_logits(l, err);
+	if (status == PRONY_OK && recipe->stage == STAGE_TRAIN)
+		status = lower_update(l, err);
+	return status;
+}
+
+void lower_release(struct lowering *l)
+{
+	if (!l || !l->dnn || !l->nodes)
+		return;
+	for (int n = 0; n < l->graph->node_count; n++) {
+		dnnl_primitive_desc_t owned[] = {l->nodes[n].forward, l->nodes[n].backward_data,
+						 l->nodes[n].backward_weights};
+
+		for (int k = 0; k < 3; k++) {
+			if (owned[k])
+				l->dnn->primitive_desc_destroy(owned[k]);
+		}
+	}
+	for (int i = 0; i < l->parameter_count; i++) {
+		if (l->parameters[i].plain)
+			l->dnn->memory_desc_destroy(l->parameters[i].plain);
+	}
+	*l = (struct lowering){0};
+}

@@ -1,0 +1,122 @@
+/* Turns a graph into a program: picks layouts and implementations, fuses, orders the commands. */
+#ifndef PRONY_ADAPTERS_NATIVE_LOWER_H
+#define PRONY_ADAPTERS_NATIVE_LOWER_H
+
+#include "adapters/native/program.h"
+#include "networks/graph.h"
+#include "networks/recipe.h"
+
+/* A trained parameter: its place in the program and the layout that everybody else knows. */
+struct parameter {
+	int value; /* in the graph */
+	int operand, gradient;
+	dnnl_memory_desc_t plain; /* owned */
+};
+
+struct value_state {
+	int operand;  /* that holds it; OPERAND_NONE before */
+	int class;    /* values that share memory by meaning (Flatten): index of the first of them */
+	int last_use; /* of the class: the last node that may read it */
+	int uses;     /* needed nodes that read this value */
+};
+
+struct node_state {
+	bool needed;
+	bool absorbed;  /* computed by the command of the node before it */
+	bool wants_dx;  /* its input's gradient will be asked for */
+	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
+	int src, dst;   /* operands as the forward primitive has them */
+	int side;       /* workspace or mask */
+};
+
+struct lowering {
+	const struct onednn *dnn;
+	struct program *program;
+	const struct graph *graph;
+	const struct recipe *recipe;
+	bool training;
+	struct value_state *values;
+	struct node_state *nodes;
+	struct parameter *parameters; /* in graph order */
+	int parameter_count;
+	int logits; /* operand, row-major */
+	int64_t macs;
+	char notes[512];
+	size_t notes_length;
+};
+
+/* Names in `why` every operator, attribute and wish that cannot be lowered; else PRONY_OK. */
+enum prony_status lower_supports(const struct graph *graph, const struct recipe *recipe,
+				 struct error *why);
+
+/*
+ * Fills l->program with the recipe's step. `graph` has its backward pass where the stage trains.
+ * lower_release in any case; the program stays with its owner.
+ */
+enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn,
+			      struct program *program, const struct graph *graph,
+			      const struct recipe *recipe, struct error *err);
+void lower_release(struct lowering *l);
+
+/* What follows is shared by the lower_*.c files. */
+
+/* Row-major descriptor of a shape; the caller destroys it. */
+enum prony_status lower_plain(const struct lowering *l, int rank, const int64_t *dims,
+			      dnnl_memory_desc_t *out, struct error *err);
+enum prony_status lower_any(const struct lowering *l, int rank, const int64_t *dims,
+			    dnnl_memory_desc_t *out, struct error *err);
+int lower_rank(const struct lowering *l, const_dnnl_memory_desc_t desc);
+const int64_t *lower_dims(const struct lowering *l, const_dnnl_memory_desc_t desc);
+
+/*
+ * The operand with layout `desc` that has the contents of `operand`: itself, or the result of
+ * reorders that this appends. Number of elements must agree; dimensions need not.
+ */
+enum prony_status lower_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
+			   const char *name, int *out, struct error *err);
+
+/* Whether node n may overwrite the operand of `value`: nobody reads it later. */
+bool lower_may_overwrite(const struct lowering *l, int value, int n);
+
+/* Attributes of every primitive: strict fp32, our scratchpad; with a ReLU after it if asked. The
+ * caller destroys them. */
+enum prony_status lower_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
+				   struct error *err);
+
+/* How good an implementation is: 0 reference code, 1 general (im2col and gemm), 2 specialised. */
+int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade);
+
+/* Index of the Relu node that can be computed within node n, or -1. */
+int lower_fusable_relu(const struct lowering *l, int n);
+
+/* Declares parameter `value` with layout `desc` in memory and `plain` (taken) outside. */
+enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
+				  dnnl_memory_desc_t plain, struct error *err);
+struct parameter *lower_find_parameter(const struct lowering *l, int value);
+
+/* Notes what computes a node: its implementations, forward and backward. */
+void lower_note(struct lowering *l, int n, bool relu);
+
+/* One function per operator; n is the node. */
+enum prony_status lower_conv(struct lowering *l, int n, struct error *err);
+enum prony_status lower_gemm(struct lowering *l, int n, struct error *err);
+enum prony_status lower_max_pool(struct lowering *l, int n, struct error *err);
+enum prony_status lower_max_pool_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_relu(struct lowering *l, int n, struct error *err);
+enum prony_status lower_relu_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_dropout(struct lowering *l, int n, struct error *err);
+enum prony_status lower_dropout_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_add(struct lowering *l, int n, struct error *err);
+enum prony_status lower_rename(struct lowering *l, int n, struct error *err);
+enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *err);
+enum prony_status lower_update(struct lowering *l, struct error *err);
+
+/* What conv and linear layers share: the weight and data gradients of node n, whose forward node
+ * kept its primitive descriptors. */
+enum prony_status lower_weighted_grad_input(struct lowering *l, int n, struct error *err);
+enum prony_status lower_weighted_grad_weight(struct lowering *l, int n, struct error *err);
+/* Declares the parameters of node n and appends its forward primitive, from nodes[n]. */
+enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_desc_t plain,
+					 bool relu, struct error *err);
+
+#endif

@@ -1,0 +1,194 @@
+#include "adapters/native/lower.h"
+
+/* Below this many rows the library's general gemm, which reads weights as they are, beats its
+ * blocked kernels, which are made for reuse (batch 1, 800 x 500: 19+22+19 us against 19+39+54). */
+#define FEW_ROWS 16
+
+struct product {
+	int rank; /* of source and weights: 4 behind a convolution, so that Flatten costs nothing */
+	dnnl_dims_t w, y, bias;
+	bool has_bias, relu, wants_dx;
+};
+
+/* The weights [out, in] of the graph, or [in, out] without transB, as out x dims of the source. */
+static enum prony_status plain_weights(const struct lowering *l, const struct product *p,
+				       bool transposed, dnnl_memory_desc_t *out, struct error *err)
+{
+	dnnl_dims_t strides;
+	int64_t stride = transposed ? 1 : p->w[0];
+
+	for (int i = p->rank - 1; i > 0; i--) {
+		strides[i] = stride;
+		stride *= p->w[i];
+	}
+	strides[0] = transposed ? stride : 1;
+	return onednn_check(l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, dnnl_f32,
+								    strides),
+			    "memory descriptor", "weights", err);
+}
+
+/* Weights whose rows run through the source's elements in the order that they have in memory;
+ * PRONY_OK with *out NULL when the source is blocked. */
+static enum prony_status matching_weights(const struct lowering *l, const struct product *p,
+					  const_dnnl_memory_desc_t src, dnnl_memory_desc_t *out,
+					  struct error *err)
+{
+	const dnnl_dims_t *source = NULL;
+	dnnl_dims_t strides;
+	int64_t row = 1;
+	int blocks = 0;
+
+	*out = NULL;
+	if (l->dnn->memory_desc_query(src, dnnl_query_inner_nblks_s32, &blocks) || blocks > 0 ||
+	    l->dnn->memory_desc_query(src, dnnl_query_strides, &source))
+		return PRONY_OK;
+	for (int i = 1; i < p->rank; i++) {
+		strides[i] = (*source)[i];
+		row *= p->w[i];
+	}
+	strides[0] = row;
+	return onednn_check(l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, dnnl_f32,
+								    strides),
+			    "memory descriptor", "weights", err);
+}
+
+static dnnl_status_t create_forward(const struct lowering *l, const struct product *p,
+				    const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t weights,
+				    const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
+				    struct node_state *state)
+{
+	const struct onednn *dnn = l->dnn;
+	dnnl_primitive_attr_t fused = NULL;
+	dnnl_status_t status = dnnl_out_of_memory;
+
+	if (lower_attributes(l, p->relu, &fused, NULL) != PRONY_OK)
+		return status;
+	status = dnn->inner_product_forward_primitive_desc_create(
+		&state->forward, dnn->engine,
+		l->training ? dnnl_forward_training : dnnl_forward_inference, src, weights, bias,
+		dst, fused);
+	dnn->primitive_attr_destroy(fused);
+	return status;
+}
+
+/* One of the two gradients over given weights. */
+static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
+				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t weights,
+				     const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
+				     const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out)
+{
+	const struct onednn *dnn = l->dnn;
+	dnnl_primitive_attr_t attributes = NULL;
+	dnnl_status_t status = dnnl_out_of_memory;
+
+	if (lower_attributes(l, false, &attributes, NULL) != PRONY_OK)
+		return status;
+	if (of_weights)
+		status = dnn->inner_product_backward_weights_primitive_desc_create(
+			out, dnn->engine, src, weights, bias, dst, forward, attributes);
+	else
+		status = dnn->inner_product_backward_data_primitive_desc_create(
+			out, dnn->engine, src, weights, dst, forward, attributes);
+	dnn->primitive_attr_destroy(attributes);
+	return status;
+}
+
+/* A gradient in the forward's layout of the weights unless only the reference code has it. */
+static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
+				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t any,
+				     const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
+				     const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out)
+{
+	const struct onednn *dnn = l->dnn;
+	const_dnnl_memory_desc_t same =
+		dnn->primitive_desc_query_md(forward, dnnl_query_weights_md, 0);
+	dnnl_primitive_desc_t kept = NULL, free_choice = NULL;
+
+	if (create_backward(l, of_weights, src, same, bias, dst, forward, &kept) == dnnl_success &&
+	    lower_grade(l, kept, 2) > 0) {
+		*out = kept;
+		return dnnl_success;
+	}
+	if (create_backward(l, of_weights, src, any, bias, dst, forward, &free_choice) ==
+	    dnnl_success) {
+		if (kept)
+			dnn->primitive_desc_destroy(kept);
+		*out = free_choice;
+		return dnnl_success;
+	}
+	*out = kept;
+	return kept ? dnnl_success : dnnl_unimplemented;
+}
+
+static enum prony_status create_all(struct lowering *l, int n, const struct product *p,
+				    const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t any,
+				    const_dnnl_memory_desc_t first, const_dnnl_memory_desc_t bias,
+				    const_dnnl_memory_desc_t dst, struct error *err)
+{
+	struct node_state *state = &l->nodes[n];
+	dnnl_status_t status = create_forward(l, p, src, first, bias, dst, state);
+
+	if (status == dnnl_unimplemented && first != any)
+		status = create_forward(l, p, src, any, bias, dst, state);
+	if (status == dnnl_success && l->training)
+		status = choose_backward(l, true, src, any, bias, dst, state->forward,
+					 &state->backward_weights);
+	if (status == dnnl_success && l->training && p->wants_dx)
+		status = choose_backward(l, false, src, any, bias, dst, state->forward,
+					 &state->backward_data);
+	return onednn_check(status, "matrix product", l->graph->nodes[n].name, err);
+}
+
+static enum prony_status choose(struct lowering *l, int n, const struct product *p,
+				struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const_dnnl_memory_desc_t src =
+		l->program->operands[l->values[l->graph->nodes[n].inputs[0]].operand].desc;
+	dnnl_memory_desc_t any = NULL, matching = NULL, bias = NULL, dst = NULL;
+	enum prony_status status = lower_any(l, p->rank, p->w, &any, err);
+
+	if (status == PRONY_OK && p->y[0] < FEW_ROWS)
+		status = matching_weights(l, p, src, &matching, err);
+	if (status == PRONY_OK && p->has_bias)
+		status = lower_plain(l, 1, p->bias, &bias, err);
+	if (status == PRONY_OK)
+		status = lower_plain(l, 2, p->y, &dst, err);
+	if (status == PRONY_OK)
+		status = create_all(l, n, p, src, any, matching ? matching : any, bias, dst, err);
+	for (int i = 0; i < 4; i++) {
+		dnnl_memory_desc_t made[] = {any, matching, bias, dst};
+
+		if (made[i])
+			dnn->memory_desc_destroy(made[i]);
+	}
+	return status;
+}
+
+enum prony_status lower_gemm(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const_dnnl_memory_desc_t src = l->program->operands[l->values[node->inputs[0]].operand].desc;
+	const int64_t *x = lower_dims(l, src);
+	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
+	struct product p = {.rank = lower_rank(l, src), .wants_dx = l->nodes[n].wants_dx};
+	dnnl_memory_desc_t plain = NULL;
+	enum prony_status status;
+	int64_t macs;
+
+	p.relu = lower_fusable_relu(l, n) >= 0;
+	p.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
+	p.y[0] = y->dims[0];
+	p.y[1] = p.bias[0] = p.w[0] = y->dims[1];
+	macs = y->dims[0] * y->dims[1];
+	for (int i = 1; i < p.rank; i++) {
+		p.w[i] = x[i];
+		macs *= x[i];
+	}
+	l->macs += macs;
+	status = choose(l, n, &p, err);
+	if (status != PRONY_OK)
+		return status;
+	status = plain_weights(l, &p, node->attributes.trans_b, &plain, err);
+	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, p.relu, err) : status;
+}

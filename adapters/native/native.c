@@ -1,0 +1,341 @@
+#include "adapters/native/native.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "adapters/native/lower.h"
+
+/* A resident batch. */
+struct slot {
+	void *input;     /* borrowed */
+	int32_t *labels; /* batch elements, in the native's arena */
+	bool fed;
+};
+
+struct native {
+	struct onednn dnn;
+	struct program program;
+	struct lowering lowering;
+	const struct graph *graph; /* borrowed */
+	struct recipe recipe;
+	struct slot *slots;
+	bool stepped;
+};
+
+static enum prony_status native_probe(struct session *s, struct probe *found, struct error *err)
+{
+	struct native *native = s->private_data;
+	enum prony_status status = onednn_load(&native->dnn, s->library, err);
+
+	if (status != PRONY_OK)
+		return status;
+	*found = (struct probe){
+		.libraries = {{.name = "onednn"}},
+		.library_count = 1,
+		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.precisions = 1u << PRECISION_FP32,
+	};
+	onednn_version_text(&native->dnn, found->libraries[0].version,
+			    sizeof(found->libraries[0].version));
+	snprintf(found->version, sizeof(found->version), "%s", PRONY_VERSION);
+	snprintf(found->instruction_set, sizeof(found->instruction_set), "%s",
+		 onednn_isa_text(&native->dnn));
+	return PRONY_OK;
+}
+
+static enum prony_status native_open(struct session *s, const struct recipe *recipe,
+				     struct effective *effective, struct error *err)
+{
+	struct native *native = s->private_data;
+	enum prony_status status = onednn_start(&native->dnn, recipe->threads, err);
+	char version[32];
+
+	if (status != PRONY_OK)
+		return status;
+	program_init(&native->program, &native->dnn);
+	onednn_version_text(&native->dnn, version, sizeof(version));
+	*effective = (struct effective){
+		.device = "cpu",
+		.precision = PRECISION_FP32, /* every primitive is made with fpmath strict */
+		.threads = native->dnn.threads_max ? native->dnn.threads_max() : 1,
+	};
+#if defined(__x86_64__)
+	effective->mxcsr = _mm_getcsr();
+#endif
+	snprintf(effective->settings, sizeof(effective->settings),
+		 "onednn=%s;isa=%s;fpmath=strict;loops=%s;loop_threads=%d;"
+		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s",
+		 version, onednn_isa_text(&native->dnn), native->program.kernels->name,
+		 native->dnn.threads, getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "");
+	return PRONY_OK;
+}
+
+static enum prony_status load_weights(struct native *native, const struct tensor_set *weights,
+				      struct error *err)
+{
+	for (int i = 0; i < native->lowering.parameter_count; i++) {
+		const struct parameter *parameter = &native->lowering.parameters[i];
+		const struct value *value = &native->graph->values[parameter->value];
+		const struct tensor *given = tensor_find(weights, value->name);
+		enum prony_status status;
+
+		if (!given)
+			return error_set(err, PRONY_BAD_INPUT, "the weights lack '%s'",
+					 value->name);
+		if (given->dtype != DTYPE_F32 || !shape_equal(&given->shape, &value->shape))
+			return error_set(err, PRONY_BAD_INPUT,
+					 "'%s' has another type or shape than the network",
+					 value->name);
+		status = program_load(&native->program, parameter->operand, parameter->plain,
+				      given->data, err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return PRONY_OK;
+}
+
+/* Elements of our own parameter arrays, without their padding. */
+static int64_t count_parameters(const struct lowering *lowering)
+{
+	int64_t total = 0;
+
+	for (int i = 0; i < lowering->parameter_count; i++) {
+		const_dnnl_memory_desc_t desc =
+			lowering->program->operands[lowering->parameters[i].operand].desc;
+		int64_t elements = 1;
+
+		for (int k = 0; k < lower_rank(lowering, desc); k++)
+			elements *= lower_dims(lowering, desc)[k];
+		total += elements;
+	}
+	return total;
+}
+
+static enum prony_status make_slots(struct native *native, struct error *err)
+{
+	struct arena *arena = &native->program.arena;
+	size_t batch = (size_t)graph_batch(native->graph);
+
+	native->slots = arena_try_array(arena, (size_t)native->recipe.slots, sizeof(*native->slots),
+					err);
+	if (!native->slots)
+		return PRONY_NOMEM;
+	for (int i = 0; i < native->recipe.slots; i++) {
+		native->slots[i].labels = arena_try_array(arena, batch, sizeof(int32_t), err);
+		if (!native->slots[i].labels)
+			return PRONY_NOMEM;
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status native_build(struct session *s, struct graph *graph,
+				      const struct recipe *recipe,
+				      const struct tensor_set *weights, struct built *built,
+				      struct error *err)
+{
+	struct native *native = s->private_data;
+	bool state = recipe->stage == STAGE_TRAIN && recipe->optimiser != OPTIMISER_SGD;
+	enum prony_status status = PRONY_OK;
+
+	native->graph = graph;
+	native->recipe = *recipe;
+	native->program.seed = recipe->seed;
+	if (recipe->stage != STAGE_FORWARD)
+		status = graph_add_backward(graph, err);
+	if (status == PRONY_OK)
+		status = lower_graph(&native->lowering, &native->dnn, &native->program, graph,
+				     recipe, err);
+	if (status == PRONY_OK)
+		status = program_finish(&native->program, state, err);
+	if (status == PRONY_OK)
+		status = load_weights(native, weights, err);
+	if (status == PRONY_OK)
+		status = make_slots(native, err);
+	if (status != PRONY_OK)
+		return status;
+	*built = (struct built){.parameters = count_parameters(&native->lowering),
+				.macs = native->lowering.macs};
+	snprintf(built->notes, sizeof(built->notes), "%s", native->lowering.notes);
+	return PRONY_OK;
+}
+
+static enum prony_status convert_labels(const struct native *native, const struct tensor *labels,
+					int32_t *out, struct error *err)
+{
+	int64_t classes = graph_classes(native->graph), batch = graph_batch(native->graph);
+	const int64_t *from = labels->data;
+
+	if (labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
+		return error_set(err, PRONY_BAD_INPUT, "labels must be %lld I64",
+				 (long long)batch);
+	for (int64_t i = 0; i < batch; i++) {
+		if (from[i] < 0 || from[i] >= classes)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "label %lld of sample %lld is not 0 to %lld",
+					 (long long)from[i], (long long)i, (long long)classes - 1);
+		out[i] = (int32_t)from[i];
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status native_feed(struct session *s, int slot, const struct tensor *input,
+				     const struct tensor *labels, struct error *err)
+{
+	struct native *native = s->private_data;
+	enum prony_status status;
+
+	if (slot < 0 || slot >= native->recipe.slots)
+		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, native->recipe.slots);
+	if (input->dtype != DTYPE_F32 ||
+	    !shape_equal(&input->shape, &native->graph->values[native->graph->input].shape))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "the batch has another type or shape than the network's input");
+	if (labels) {
+		status = convert_labels(native, labels, native->slots[slot].labels, err);
+		if (status != PRONY_OK)
+			return status;
+	} else if (native->lowering.training) {
+		return error_set(err, PRONY_BAD_INPUT, "training needs labels");
+	}
+	native->slots[slot].input = input->data;
+	native->slots[slot].fed = true;
+	return PRONY_OK;
+}
+
+static enum prony_status native_step(struct session *s, int slot, struct error *err)
+{
+	struct native *native = s->private_data;
+	const struct slot *batch;
+	enum prony_status status;
+
+	if (slot < 0 || slot >= native->recipe.slots || !native->slots[slot].fed)
+		return error_set(err, PRONY_INTERNAL, "slot %d was never fed", slot);
+	batch = &native->slots[slot];
+	native->program.labels = batch->labels;
+	status = program_set_input(&native->program, batch->input, err);
+	if (status == PRONY_OK)
+		status = program_run(&native->program, err);
+	native->stepped = status == PRONY_OK;
+	return status;
+}
+
+static enum prony_status native_sync(struct session *s, struct error *err)
+{
+	struct native *native = s->private_data;
+
+	return onednn_check(native->dnn.stream_wait(native->dnn.stream), "wait", "stream", err);
+}
+
+static enum prony_status read_parameters(struct native *native, bool gradients,
+					 struct tensor_set *out, struct error *err)
+{
+	for (size_t i = 0; i < out->count; i++) {
+		struct tensor *tensor = &out->tensors[i];
+		const struct parameter *found = NULL;
+		enum prony_status status;
+
+		for (int k = 0; k < native->lowering.parameter_count; k++) {
+			const struct parameter *parameter = &native->lowering.parameters[k];
+
+			if (strcmp(native->graph->values[parameter->value].name, tensor->name) == 0)
+				found = parameter;
+		}
+		if (!found)
+			return error_set(err, PRONY_INTERNAL, "there is no parameter '%s'",
+					 tensor->name);
+		if (tensor->dtype != DTYPE_F32 ||
+		    !shape_equal(&tensor->shape, &native->graph->values[found->value].shape))
+			return error_set(err, PRONY_INTERNAL, "'%s' has another type or shape",
+					 tensor->name);
+		status = program_store(&native->program,
+				       gradients ? found->gradient : found->operand, found->plain,
+				       tensor->data, err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status read_logits(struct native *native, struct tensor_set *out,
+				     struct error *err)
+{
+	const struct operand *logits = &native->program.operands[native->lowering.logits];
+
+	if (out->count != 1 || out->tensors[0].dtype != DTYPE_F32 ||
+	    !shape_equal(&out->tensors[0].shape,
+			 &native->graph->values[native->graph->logits].shape))
+		return error_set(err, PRONY_INTERNAL, "logits are one F32 tensor of their shape");
+	memcpy(out->tensors[0].data, logits->data, logits->bytes);
+	return PRONY_OK;
+}
+
+static enum prony_status read_loss(const struct native *native, struct tensor_set *out,
+				   struct error *err)
+{
+	if (!native->lowering.training)
+		return error_set(err, PRONY_UNSUPPORTED, "forward computes no loss");
+	if (out->count == 1 && out->tensors[0].dtype == DTYPE_F64)
+		*(double *)out->tensors[0].data = native->program.loss;
+	else if (out->count == 1 && out->tensors[0].dtype == DTYPE_F32)
+		*(float *)out->tensors[0].data = (float)native->program.loss;
+	else
+		return error_set(err, PRONY_INTERNAL, "the loss is one F64 or F32");
+	return PRONY_OK;
+}
+
+static enum prony_status native_read(struct session *s, enum readout what, struct tensor_set *out,
+				     struct error *err)
+{
+	struct native *native = s->private_data;
+
+	if (what != READ_WEIGHTS && what != READ_STATE && !native->stepped)
+		return error_set(err, PRONY_INTERNAL, "nothing was computed yet");
+	switch (what) {
+	case READ_LOGITS:
+		return read_logits(native, out, err);
+	case READ_LOSS:
+		return read_loss(native, out, err);
+	case READ_WEIGHTS:
+		return read_parameters(native, false, out, err);
+	case READ_GRADIENTS:
+		if (!native->lowering.training)
+			return error_set(err, PRONY_UNSUPPORTED, "forward computes no gradients");
+		return read_parameters(native, true, out, err);
+	case READ_STATE:
+		if (out->count == 0)
+			return PRONY_OK;
+		return error_set(err, PRONY_INTERNAL, "there is no running statistic '%s'",
+				 out->tensors[0].name);
+	default:
+		return error_set(err, PRONY_INTERNAL, "cannot read %d", (int)what);
+	}
+}
+
+static void native_close(struct session *s)
+{
+	struct native *native = s->private_data;
+
+	lower_release(&native->lowering);
+	program_release(&native->program);
+	onednn_stop(&native->dnn);
+}
+
+const struct adapter adapter_native = {
+	.abi = ADAPTER_ABI,
+	.name = "native",
+	.summary = "our own executor over oneDNN 3: the floor under every other number",
+	.private_size = sizeof(struct native),
+	.probe = native_probe,
+	.supports = lower_supports,
+	.open = native_open,
+	.build = native_build,
+	.feed = native_feed,
+	.step = native_step,
+	.sync = native_sync,
+	.read = native_read,
+	.close = native_close,
+};

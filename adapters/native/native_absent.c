@@ -1,0 +1,10 @@
+#include "adapters/native/native.h"
+
+/* Compiled in place of native.c on a machine without oneDNN's headers. */
+const struct adapter adapter_native = {
+	.abi = ADAPTER_ABI,
+	.name = "native",
+	.summary = "our own executor over oneDNN 3: the floor under every other number",
+	.absent_reason = "prony was built without the headers of oneDNN 3; set -Donednn_include or "
+			 "run tools/setup, and build again",
+};

@@ -1,0 +1,164 @@
+#include "adapters/native/onednn.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/loader.h"
+
+/* Looks for the OpenMP run-time among the dependencies of libdnnl (dlsym searches those too). */
+static void find_team(struct onednn *dnn, const char *path)
+{
+	const struct loader_symbol symbols[] = {
+		LOADER_OPTIONAL(dnn->team_run, "GOMP_parallel"),
+		LOADER_OPTIONAL(dnn->team_member, "omp_get_thread_num"),
+		LOADER_OPTIONAL(dnn->team_size, "omp_get_num_threads"),
+		LOADER_OPTIONAL(dnn->threads_max, "omp_get_max_threads"),
+		LOADER_OPTIONAL(dnn->threads_set, "omp_set_num_threads"),
+	};
+
+	(void)loader_resolve(dnn->handle, path, symbols, sizeof(symbols) / sizeof(symbols[0]),
+			     NULL);
+	if (!dnn->team_member || !dnn->team_size)
+		dnn->team_run = NULL;
+}
+
+enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error *err)
+{
+	const struct loader_symbol symbols[] = {
+#define X(name) LOADER_SYMBOL(dnn->name, "dnnl_" #name),
+		ONEDNN_FUNCTIONS(X)
+#undef X
+	};
+	const dnnl_version_t *version;
+	enum prony_status status;
+
+	if (!path)
+		return error_set(err, PRONY_MISSING, "no path to libdnnl.so.3 was given");
+	status = loader_open(path, &dnn->handle, err);
+	if (status != PRONY_OK)
+		return status;
+	status = loader_resolve(dnn->handle, path, symbols, sizeof(symbols) / sizeof(symbols[0]),
+				err);
+	if (status != PRONY_OK)
+		return status;
+	version = dnn->version();
+	if (version->major != 3)
+		return error_set(err, PRONY_MISSING, "%s is oneDNN %d.%d.%d; version 3 is needed",
+				 path, version->major, version->minor, version->patch);
+	find_team(dnn, path);
+	return PRONY_OK;
+}
+
+enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err)
+{
+	enum prony_status status;
+
+	dnn->threads = 1;
+	if (dnn->threads_set) {
+		dnn->threads_set(threads);
+		if (dnn->team_run)
+			dnn->threads = threads;
+	}
+	status = onednn_check(dnn->engine_create(&dnn->engine, dnnl_cpu, 0), "engine", "cpu", err);
+	if (status != PRONY_OK)
+		return status;
+	return onednn_check(
+		dnn->stream_create(&dnn->stream, dnn->engine, dnnl_stream_default_flags), "stream",
+		"cpu", err);
+}
+
+void onednn_stop(struct onednn *dnn)
+{
+	if (dnn->stream)
+		dnn->stream_destroy(dnn->stream);
+	if (dnn->engine)
+		dnn->engine_destroy(dnn->engine);
+	dnn->stream = NULL;
+	dnn->engine = NULL;
+}
+
+void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes)
+{
+	const dnnl_version_t *version = dnn->version();
+
+	snprintf(out, out_bytes, "%d.%d.%d", version->major, version->minor, version->patch);
+}
+
+const char *onednn_isa_text(const struct onednn *dnn)
+{
+	static const struct {
+		unsigned isa;
+		const char *name;
+	} names[] = {
+		{dnnl_cpu_isa_sse41, "sse41"},
+		{dnnl_cpu_isa_avx, "avx"},
+		{dnnl_cpu_isa_avx2, "avx2"},
+		{dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+		{dnnl_cpu_isa_avx2_vnni_2, "avx2_vnni_2"},
+		{dnnl_cpu_isa_avx512_core, "avx512_core"},
+		{dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+		{dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+		{dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16"},
+		{dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+		{dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16"},
+	};
+	unsigned isa = (unsigned)dnn->get_effective_cpu_isa();
+	const char *best = "unknown";
+
+	/* Newer libraries know newer sets: name the widest that we know and that is contained. */
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if ((isa & names[i].isa) == names[i].isa)
+			best = names[i].name;
+	}
+	return best;
+}
+
+enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
+			       struct error *err)
+{
+	switch (status) {
+	case dnnl_success:
+		return PRONY_OK;
+	case dnnl_out_of_memory:
+		return error_set(err, PRONY_OUT_OF_MEMORY, "oneDNN: %s of '%s': out of memory",
+				 what, name);
+	case dnnl_unimplemented:
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "oneDNN has no implementation here for %s of '%s'", what, name);
+	default:
+		return error_set(err, PRONY_INTERNAL, "oneDNN: %s of '%s' failed with status %d",
+				 what, name, (int)status);
+	}
+}
+
+struct share {
+	const struct onednn *dnn;
+	size_t count;
+	void (*body)(void *data, size_t first, size_t end);
+	void *data;
+};
+
+/* Chunks of whole cache lines: no two threads write into one. */
+static void run_share(void *data)
+{
+	const struct share *share = data;
+	size_t members = (size_t)share->dnn->team_size(), member = (size_t)share->dnn->team_member();
+	size_t lines = (share->count + 63) / 64;
+	size_t first = lines * member / members * 64, end = lines * (member + 1) / members * 64;
+
+	if (end > share->count)
+		end = share->count;
+	if (first < end)
+		share->body(share->data, first, end);
+}
+
+void onednn_parallel(const struct onednn *dnn, size_t count, size_t worthwhile,
+		     void (*body)(void *data, size_t first, size_t end), void *data)
+{
+	struct share share = {.dnn = dnn, .count = count, .body = body, .data = data};
+
+	if (dnn->threads > 1 && count >= worthwhile)
+		dnn->team_run(run_share, &share, (unsigned)dnn->threads, 0);
+	else if (count > 0)
+		body(data, 0, count);
+}

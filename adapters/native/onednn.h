@@ -1,0 +1,98 @@
+/* oneDNN 3 through dlopen: its functions, its engine, and the thread pool that it runs on. */
+#ifndef PRONY_ADAPTERS_NATIVE_ONEDNN_H
+#define PRONY_ADAPTERS_NATIVE_ONEDNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Every function that we call, without its prefix; all are in 3.0 and later. */
+#define ONEDNN_FUNCTIONS(X)                                                                        \
+	X(version)                                                                                 \
+	X(get_effective_cpu_isa)                                                                   \
+	X(engine_create)                                                                           \
+	X(engine_destroy)                                                                          \
+	X(stream_create)                                                                           \
+	X(stream_wait)                                                                             \
+	X(stream_destroy)                                                                          \
+	X(memory_desc_create_with_tag)                                                             \
+	X(memory_desc_create_with_strides)                                                         \
+	X(memory_desc_clone)                                                                       \
+	X(memory_desc_destroy)                                                                     \
+	X(memory_desc_equal)                                                                       \
+	X(memory_desc_get_size)                                                                    \
+	X(memory_desc_query)                                                                       \
+	X(memory_create)                                                                           \
+	X(memory_destroy)                                                                          \
+	X(memory_set_data_handle)                                                                  \
+	X(post_ops_create)                                                                         \
+	X(post_ops_append_eltwise)                                                                 \
+	X(post_ops_destroy)                                                                        \
+	X(primitive_attr_create)                                                                   \
+	X(primitive_attr_set_scratchpad_mode)                                                      \
+	X(primitive_attr_set_fpmath_mode)                                                          \
+	X(primitive_attr_set_post_ops)                                                             \
+	X(primitive_attr_destroy)                                                                  \
+	X(primitive_desc_query)                                                                    \
+	X(primitive_desc_query_md)                                                                 \
+	X(primitive_desc_destroy)                                                                  \
+	X(primitive_create)                                                                        \
+	X(primitive_execute)                                                                       \
+	X(primitive_destroy)                                                                       \
+	X(reorder_primitive_desc_create)                                                           \
+	X(convolution_forward_primitive_desc_create)                                               \
+	X(convolution_backward_data_primitive_desc_create)                                         \
+	X(convolution_backward_weights_primitive_desc_create)                                      \
+	X(inner_product_forward_primitive_desc_create)                                             \
+	X(inner_product_backward_data_primitive_desc_create)                                       \
+	X(inner_product_backward_weights_primitive_desc_create)                                    \
+	X(pooling_forward_primitive_desc_create)                                                   \
+	X(pooling_backward_primitive_desc_create)
+
+struct onednn {
+	void *handle;
+#define X(name) __typeof__(dnnl_##name) *name;
+	ONEDNN_FUNCTIONS(X)
+#undef X
+	dnnl_engine_t engine;
+	dnnl_stream_t stream;
+
+	/* The OpenMP run-time that libdnnl was linked with; NULL when it has none. Our own loops run
+	 * on the same threads, so that no second pool competes for the cores. */
+	void (*team_run)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
+	int (*team_member)(void);
+	int (*team_size)(void);
+	int (*threads_max)(void);
+	void (*threads_set)(int threads);
+	int threads; /* that our own loops use; 1 without a run-time */
+};
+
+/* Loads the library; PRONY_MISSING when it is not there or not version 3. */
+enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error *err);
+
+/* Makes engine and stream and sets the number of threads. */
+enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
+
+/* Destroys engine and stream; the library stays loaded. */
+void onednn_stop(struct onednn *dnn);
+
+/* "3.2.0". */
+void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes);
+
+/* The widest instruction set that the library will use: "avx512_core_bf16". */
+const char *onednn_isa_text(const struct onednn *dnn);
+
+/* Turns a library status into ours; `what` says what was tried: "convolution 'conv1' forward". */
+enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
+			       struct error *err);
+
+/*
+ * Runs body(data, first, end) over [0, count), split among the threads in multiples of 64 elements
+ * when `count` is at least `worthwhile`, else in the caller alone: waking threads for a small loop
+ * costs more than the loop.
+ */
+void onednn_parallel(const struct onednn *dnn, size_t count, size_t worthwhile,
+		     void (*body)(void *data, size_t first, size_t end), void *data);
+
+#endif

@@ -1,0 +1,395 @@
+#include "adapters/native/program.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ALIGNMENT_BYTES 64
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+void program_init(struct program *program, const struct onednn *dnn)
+{
+	*program = (struct program){.dnn = dnn, .kernels = kernels_pick()};
+	arena_init(&program->arena, 0);
+}
+
+void program_release(struct program *program)
+{
+	if (!program || !program->dnn)
+		return;
+	for (int i = 0; i < program->command_count; i++) {
+		if (program->commands[i].primitive)
+			program->dnn->primitive_destroy(program->commands[i].primitive);
+	}
+	for (int i = 0; i < program->operand_count; i++) {
+		if (program->operands[i].memory)
+			program->dnn->memory_destroy(program->operands[i].memory);
+		if (program->operands[i].desc)
+			program->dnn->memory_desc_destroy(program->operands[i].desc);
+	}
+	free(program->planned);
+	free(program->parameters);
+	free(program->gradients);
+	free(program->state);
+	arena_release(&program->arena);
+	*program = (struct program){0};
+}
+
+/* Room for one more of `count` elements; old arrays stay in the arena, which costs at most twice. */
+static void *grow(struct arena *arena, void *old, int count, int *capacity, size_t element_bytes)
+{
+	void *grown;
+
+	if (count < *capacity)
+		return old;
+	*capacity = *capacity ? *capacity * 2 : 64;
+	grown = arena_array(arena, (size_t)*capacity, element_bytes);
+	if (count > 0)
+		memcpy(grown, old, (size_t)count * element_bytes);
+	return grown;
+}
+
+static int add_operand(struct program *program, const struct operand *operand)
+{
+	program->operands = grow(&program->arena, program->operands, program->operand_count,
+				 &program->operand_capacity, sizeof(struct operand));
+	program->operands[program->operand_count] = *operand;
+	return program->operand_count++;
+}
+
+enum prony_status program_operand(struct program *program, const_dnnl_memory_desc_t desc,
+				  enum region region, int *out, struct error *err)
+{
+	struct operand operand = {.region = region, .alias = -1, .first = -1, .last = -1};
+	dnnl_status_t status = program->dnn->memory_desc_clone(&operand.desc, desc);
+
+	if (status != dnnl_success)
+		return onednn_check(status, "memory descriptor", "operand", err);
+	operand.bytes = program->dnn->memory_desc_get_size(desc);
+	*out = add_operand(program, &operand);
+	return PRONY_OK;
+}
+
+int program_bytes(struct program *program, size_t bytes)
+{
+	struct operand operand = {.bytes = bytes, .alias = -1, .first = -1, .last = -1};
+
+	return add_operand(program, &operand);
+}
+
+enum prony_status program_alias(struct program *program, int of, const_dnnl_memory_desc_t desc,
+				int *out, struct error *err)
+{
+	enum prony_status status = program_operand(program, desc, REGION_ALIAS, out, err);
+
+	if (status != PRONY_OK)
+		return status;
+	assert(program->operands[*out].bytes <= program->operands[of].bytes);
+	program->operands[*out].alias = of;
+	return PRONY_OK;
+}
+
+enum prony_status program_pair(struct program *program, const_dnnl_memory_desc_t desc,
+			       int *parameter, int *gradient, struct error *err)
+{
+	enum prony_status status =
+		program_operand(program, desc, REGION_PARAMETER, parameter, err);
+	size_t bytes;
+
+	if (status == PRONY_OK)
+		status = program_operand(program, desc, REGION_GRADIENT, gradient, err);
+	if (status != PRONY_OK)
+		return status;
+	program->operands[*parameter].offset = program->parameter_bytes;
+	program->operands[*gradient].offset = program->parameter_bytes;
+	bytes = program->operands[*parameter].bytes;
+	program->parameter_bytes +=
+		(bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+	return PRONY_OK;
+}
+
+int program_root(const struct program *program, int operand)
+{
+	while (program->operands[operand].alias >= 0)
+		operand = program->operands[operand].alias;
+	return operand;
+}
+
+void program_keep(struct program *program, int operand)
+{
+	struct operand *root = &program->operands[program_root(program, operand)];
+
+	if (root->region == REGION_PLANNED)
+		root->region = REGION_KEPT;
+}
+
+struct command *program_command(struct program *program, const char *name, const char *what)
+{
+	struct command *command;
+
+	program->commands = grow(&program->arena, program->commands, program->command_count,
+				 &program->command_capacity, sizeof(struct command));
+	command = &program->commands[program->command_count++];
+	*command = (struct command){.node = -1};
+	snprintf(command->name, sizeof(command->name), "%.36s %.16s", name, what);
+	return command;
+}
+
+enum prony_status program_primitive(struct program *program, const char *name, const char *what,
+				    const_dnnl_primitive_desc_t pd, const int *args,
+				    const int *operands, int count, struct error *err)
+{
+	const struct onednn *dnn = program->dnn;
+	const_dnnl_memory_desc_t scratch =
+		dnn->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+	struct command *command = program_command(program, name, what);
+	enum prony_status status;
+	int operand;
+
+	status = onednn_check(dnn->primitive_create(&command->primitive, pd), what, name, err);
+	if (status != PRONY_OK)
+		return status;
+	for (int i = 0; i < count; i++) {
+		if (operands[i] == OPERAND_NONE)
+			continue;
+		assert(command->operand_count < COMMAND_MAX_OPERANDS);
+		command->args[command->operand_count].arg = args[i];
+		command->operands[command->operand_count++] = operands[i];
+	}
+	if (!scratch || dnn->memory_desc_get_size(scratch) == 0)
+		return PRONY_OK;
+	status = program_operand(program, scratch, REGION_PLANNED, &operand, err);
+	if (status != PRONY_OK)
+		return status;
+	assert(command->operand_count < COMMAND_MAX_OPERANDS);
+	command->args[command->operand_count].arg = DNNL_ARG_SCRATCHPAD;
+	command->operands[command->operand_count++] = operand;
+	return PRONY_OK;
+}
+
+/* The commands between which each memory is in use. What is written in one step and read in the
+ * next does not exist outside the parameters, so a range within one step says it all. */
+static void find_ranges(struct program *program)
+{
+	for (int i = 0; i < program->command_count; i++) {
+		const struct command *command = &program->commands[i];
+
+		for (int k = 0; k < command->operand_count; k++) {
+			struct operand *root =
+				&program->operands[program_root(program, command->operands[k])];
+
+			if (root->first < 0)
+				root->first = i;
+			root->last = i;
+			if (root->region == REGION_KEPT)
+				root->last = program->command_count;
+		}
+	}
+}
+
+static bool is_planned(const struct operand *operand)
+{
+	return (operand->region == REGION_PLANNED || operand->region == REGION_KEPT) &&
+	       operand->first >= 0;
+}
+
+static void plan(struct program *program)
+{
+	size_t count = (size_t)program->operand_count, used = 0;
+	struct buffer *buffers = arena_array(&program->arena, count + 1, sizeof(struct buffer));
+
+	find_ranges(program);
+	for (size_t i = 0; i < count; i++) {
+		const struct operand *operand = &program->operands[i];
+
+		if (!is_planned(operand))
+			continue;
+		buffers[used++] = (struct buffer){
+			.bytes = operand->bytes, .first = operand->first, .last = operand->last};
+		program->unshared_bytes += operand->bytes;
+	}
+	program->planned_bytes = memory_plan(buffers, used, &program->arena);
+	used = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (is_planned(&program->operands[i]))
+			program->operands[i].offset = buffers[used++].offset;
+	}
+}
+
+static enum prony_status allocate(unsigned char **out, size_t bytes, const char *what,
+				  struct error *err)
+{
+	/* Large regions start at a huge page: fewer TLB misses in every step. */
+	size_t alignment = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : ALIGNMENT_BYTES;
+	size_t rounded = (bytes / alignment + 1) * alignment;
+	unsigned char *memory = aligned_alloc(alignment, rounded);
+
+	if (!memory)
+		return error_set(err, PRONY_OUT_OF_MEMORY, "no memory for %zu bytes of %s", bytes,
+				 what);
+	if (alignment == HUGE_PAGE_BYTES)
+		(void)madvise(memory, rounded, MADV_HUGEPAGE); /* only a hint */
+	memset(memory, 0, rounded);
+	*out = memory;
+	return PRONY_OK;
+}
+
+static void *operand_address(const struct program *program, int index)
+{
+	const struct operand *operand = &program->operands[program_root(program, index)];
+
+	switch (operand->region) {
+	case REGION_PARAMETER:
+		return program->parameters + operand->offset;
+	case REGION_GRADIENT:
+		return program->gradients ? program->gradients + operand->offset : NULL;
+	case REGION_PLANNED:
+	case REGION_KEPT:
+		return program->planned + operand->offset;
+	default:
+		return NULL;
+	}
+}
+
+static enum prony_status make_memories(struct program *program, struct error *err)
+{
+	const struct onednn *dnn = program->dnn;
+
+	program->inputs =
+		arena_array(&program->arena, (size_t)program->operand_count + 1, sizeof(int));
+	for (int i = 0; i < program->operand_count; i++) {
+		struct operand *operand = &program->operands[i];
+		enum prony_status status;
+
+		operand->data = operand_address(program, i);
+		if (program->operands[program_root(program, i)].region == REGION_INPUT)
+			program->inputs[program->input_count++] = i;
+		if (!operand->desc)
+			continue;
+		status = onednn_check(dnn->memory_create(&operand->memory, operand->desc,
+							 dnn->engine, operand->data),
+				      "memory object", "operand", err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	for (int i = 0; i < program->command_count; i++) {
+		struct command *command = &program->commands[i];
+
+		for (int k = 0; k < command->operand_count; k++)
+			command->args[k].memory = program->operands[command->operands[k]].memory;
+	}
+	return PRONY_OK;
+}
+
+enum prony_status program_finish(struct program *program, bool state, struct error *err)
+{
+	enum prony_status status;
+
+	plan(program);
+	status = allocate(&program->planned, program->planned_bytes, "activations", err);
+	if (status == PRONY_OK)
+		status = allocate(&program->parameters, program->parameter_bytes, "parameters",
+				  err);
+	if (status == PRONY_OK)
+		status = allocate(&program->gradients, program->parameter_bytes, "gradients", err);
+	if (status == PRONY_OK && state)
+		status = allocate(&program->state, program->parameter_bytes, "optimiser state",
+				  err);
+	if (status == PRONY_OK)
+		status = make_memories(program, err);
+	return status;
+}
+
+enum prony_status program_set_input(struct program *program, void *data, struct error *err)
+{
+	for (int i = 0; i < program->input_count; i++) {
+		struct operand *operand = &program->operands[program->inputs[i]];
+
+		if (operand->data == data)
+			continue;
+		operand->data = data;
+		if (operand->memory &&
+		    program->dnn->memory_set_data_handle(operand->memory, data) != dnnl_success)
+			return error_set(err, PRONY_INTERNAL, "oneDNN refused the input batch");
+	}
+	return PRONY_OK;
+}
+
+enum prony_status program_run(struct program *program, struct error *err)
+{
+	const struct onednn *dnn = program->dnn;
+
+	for (int i = 0; i < program->command_count; i++) {
+		const struct command *command = &program->commands[i];
+		dnnl_status_t status;
+
+		if (!command->primitive) {
+			command->kernel(program, command);
+			continue;
+		}
+		status = dnn->primitive_execute(command->primitive, dnn->stream,
+						command->operand_count, command->args);
+		if (status != dnnl_success)
+			return onednn_check(status, "execution", command->name, err);
+	}
+	program->step++;
+	return PRONY_OK;
+}
+
+/* One reorder between two memories, made, run and destroyed: outside steps only. */
+static enum prony_status copy(const struct onednn *dnn, const_dnnl_memory_desc_t from_desc,
+			      void *from, const_dnnl_memory_desc_t to_desc, void *to,
+			      struct error *err)
+{
+	dnnl_memory_t source = NULL, target = NULL;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_primitive_t primitive = NULL;
+	dnnl_status_t status;
+
+	status = dnn->memory_create(&source, from_desc, dnn->engine, from);
+	if (status == dnnl_success)
+		status = dnn->memory_create(&target, to_desc, dnn->engine, to);
+	if (status == dnnl_success)
+		status = dnn->reorder_primitive_desc_create(&pd, from_desc, dnn->engine, to_desc,
+							    dnn->engine, NULL);
+	if (status == dnnl_success)
+		status = dnn->primitive_create(&primitive, pd);
+	if (status == dnnl_success)
+		status = dnn->primitive_execute(primitive, dnn->stream, 2,
+						(const dnnl_exec_arg_t[]){
+							{.arg = DNNL_ARG_FROM, .memory = source},
+							{.arg = DNNL_ARG_TO, .memory = target},
+						});
+	if (status == dnnl_success)
+		status = dnn->stream_wait(dnn->stream);
+	if (primitive)
+		dnn->primitive_destroy(primitive);
+	if (pd)
+		dnn->primitive_desc_destroy(pd);
+	if (target)
+		dnn->memory_destroy(target);
+	if (source)
+		dnn->memory_destroy(source);
+	return onednn_check(status, "copy", "operand", err);
+}
+
+enum prony_status program_load(struct program *program, int operand, const_dnnl_memory_desc_t desc,
+			       const void *from, struct error *err)
+{
+	union {
+		const void *in;
+		void *out;
+	} address = {.in = from}; /* the library reads it only, but takes it as void * */
+
+	return copy(program->dnn, desc, address.out, program->operands[operand].desc,
+		    program->operands[operand].data, err);
+}
+
+enum prony_status program_store(struct program *program, int operand, const_dnnl_memory_desc_t desc,
+				void *to, struct error *err)
+{
+	return copy(program->dnn, program->operands[operand].desc, program->operands[operand].data,
+		    desc, to, err);
+}

@@ -1,0 +1,289 @@
+/* The native executor against the float64 reference. Skipped where oneDNN is not installed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "adapters/native/native.h"
+#include "framework_exercise.h"
+
+static const char *library;
+static int allocations; /* made by our own code: the linker wraps what it calls */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+	allocations++;
+	return __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	allocations++;
+	return __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+	allocations++;
+	return __real_realloc(memory, bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+	allocations++;
+	return __real_aligned_alloc(alignment, bytes);
+}
+
+/* The batches at which layouts and loops change, on one thread and on two. */
+static void run_everywhere(const char *network, exercise_body *body)
+{
+	static const int64_t batches[] = {1, 2, 5, 64};
+
+	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++)
+		assert_true(exercise_run(&adapter_native, library, network, batches[i], body));
+}
+
+static enum prony_status forward_one_thread(struct exercise *e, struct error *err)
+{
+	e->recipe.threads = 1;
+	return exercise_forward(e, err);
+}
+
+static void forward_agrees(void **state)
+{
+	(void)state;
+	run_everywhere("lenet", exercise_forward);
+	run_everywhere("mlp", exercise_forward);
+	run_everywhere("lenet", forward_one_thread);
+}
+
+static enum prony_status gradients_one_thread(struct exercise *e, struct error *err)
+{
+	e->recipe.threads = 1;
+	return exercise_gradients(e, err);
+}
+
+static void gradients_agree(void **state)
+{
+	(void)state;
+	run_everywhere("lenet", exercise_gradients);
+	run_everywhere("mlp", exercise_gradients);
+	run_everywhere("lenet", gradients_one_thread);
+}
+
+static enum prony_status update_sgd(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_SGD;
+	e->recipe.weight_decay = 0.01;
+	return exercise_updates(e, false, err);
+}
+
+static enum prony_status update_momentum(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_MOMENTUM;
+	e->recipe.weight_decay = 0.001;
+	return exercise_updates(e, false, err);
+}
+
+static enum prony_status update_rmsprop(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_RMSPROP;
+	e->recipe.learning_rate = 0.001;
+	e->recipe.epsilon = 0.001; /* large enough to tell inside the root from outside */
+	return exercise_updates(e, false, err);
+}
+
+static enum prony_status update_rmsprop_inside(struct exercise *e, struct error *err)
+{
+	struct error mismatch = ERROR_INIT;
+
+	e->recipe.optimiser = OPTIMISER_RMSPROP;
+	e->recipe.learning_rate = 0.001;
+	e->recipe.epsilon = 0.001;
+	if (exercise_updates(e, true, &mismatch) != PRONY_MISMATCH)
+		return error_set(err, PRONY_INTERNAL, "another update rule went unnoticed");
+	return PRONY_OK;
+}
+
+static void updates_agree(void **state)
+{
+	(void)state;
+	run_everywhere("lenet", update_sgd);
+	run_everywhere("lenet", update_momentum);
+	run_everywhere("mlp", update_momentum);
+	run_everywhere("mlp", update_rmsprop);
+	assert_true(exercise_run(&adapter_native, library, "mlp", 8, update_rmsprop_inside));
+}
+
+static void a_wrong_weight_is_noticed(void **state)
+{
+	(void)state;
+	assert_true(
+		exercise_run(&adapter_native, library, "lenet", 8, exercise_wrong_weight));
+}
+
+static enum prony_status check_allocations(struct exercise *e, struct error *err)
+{
+	enum prony_status status;
+	int before;
+
+	e->recipe.stage = STAGE_TRAIN;
+	e->recipe.dropout = true;
+	status = exercise_open(e, err);
+	if (status == PRONY_OK && allocations == 0)
+		return error_set(err, PRONY_INTERNAL, "allocations are not counted");
+	before = allocations;
+	for (int i = 0; status == PRONY_OK && i < 20; i++)
+		status = exercise_step(e, i % EXERCISE_SLOTS, err);
+	if (status == PRONY_OK && allocations != before)
+		return error_set(err, PRONY_MISMATCH, "%d allocations in 20 steps",
+				 allocations - before);
+	return status;
+}
+
+static void steps_allocate_nothing(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_native, library, "lenet", 64, check_allocations));
+	assert_true(exercise_run(&adapter_native, library, "mlp", 64, check_allocations));
+}
+
+static enum prony_status check_reports(struct exercise *e, struct error *err)
+{
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	e->recipe.threads = 1;
+	status = exercise_open(e, err);
+	if (status != PRONY_OK)
+		return status;
+	if (e->probe.library_count != 1 || e->probe.libraries[0].version[0] != '3' ||
+	    e->probe.instruction_set[0] == '\0' || e->effective.threads != 1 ||
+	    e->effective.mxcsr == 0 || !strstr(e->effective.settings, "fpmath=strict") ||
+	    !strstr(e->built.notes, "conv1=") || !strstr(e->built.notes, "ip1+relu="))
+		return error_set(err, PRONY_MISMATCH, "%s; %s; %s", e->probe.libraries[0].version,
+				 e->effective.settings, e->built.notes);
+	if (e->built.parameters != graph_parameter_count(&e->graph) ||
+	    e->built.macs != graph_macs(&e->graph))
+		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
+				 (long long)e->built.parameters, (long long)e->built.macs);
+	((int64_t *)e->labels[0].data)[0] = 10;
+	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
+	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
+	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
+		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
+	return PRONY_OK;
+}
+
+static void reports_what_it_did(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_native, library, "lenet", 4, check_reports));
+}
+
+static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
+{
+	struct tensor_set set;
+	enum prony_status status = exercise_step(e, 0, err);
+
+	if (status == PRONY_OK)
+		status = exercise_read(e, READ_LOSS, &set, err);
+	if (status == PRONY_OK)
+		*loss = *(const double *)set.tensors[0].data;
+	return status;
+}
+
+/* Masks: other ones in each step, the same ones from the same seed, and right on average. */
+static enum prony_status check_dropout(struct exercise *e, struct error *err)
+{
+	double exact = 0, loss = 0, sum = 0, first = 0;
+	enum { STEPS = 64 };
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD_BACKWARD;
+	e->recipe.dropout = true;
+	status = exercise_open(e, err);
+	for (int i = 0; status == PRONY_OK && i < STEPS; i++) {
+		status = loss_after_step(e, &loss, err);
+		sum += loss;
+		if (i == 0)
+			first = loss;
+		else if (loss == first)
+			return error_set(err, PRONY_MISMATCH, "step %d has the first mask", i);
+	}
+	if (status != PRONY_OK)
+		return status;
+	exact = 2.303; /* of the untrained network: near log(10) */
+	if (!(sum / STEPS > 0.7 * exact && sum / STEPS < 2 * exact))
+		return error_set(err, PRONY_MISMATCH, "mean loss %g", sum / STEPS);
+	return PRONY_OK;
+}
+
+static void dropout_draws_new_masks(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_native, library, "mlp", 64, check_dropout));
+}
+
+static void refuses_what_it_cannot(void **state)
+{
+	struct graph graph;
+	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
+	struct error why = ERROR_INIT;
+	struct recipe recipe;
+	int x, y;
+
+	(void)state;
+	recipe_defaults(&recipe);
+	recipe.precision = PRECISION_BF16;
+	recipe.stage = STAGE_LOAD;
+	graph_init(&graph, "shared");
+	x = build_input(&builder, 2, 1, (const int64_t[]){4});
+	y = build_parameter(&builder, "shared.weight", 2, (const int64_t[]){4, 4}, FILL_HE_NORMAL,
+			    4);
+	for (int i = 0; i < 2; i++) {
+		const struct attributes attributes = {.alpha = 1, .beta = 1, .trans_b = true};
+
+		x = build_node(&builder, OP_GEMM, i ? "second" : "first", (const int[]){x, y}, 2,
+			       &attributes);
+	}
+	assert_int_equal(build_finish(&builder, x, NULL), PRONY_OK);
+	assert_int_equal(adapter_native.supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(why.text, "bf16"));
+	assert_non_null(strstr(why.text, "shared.weight"));
+	assert_non_null(strstr(why.text, "loader"));
+	graph_release(&graph);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(forward_agrees),
+		cmocka_unit_test(gradients_agree),
+		cmocka_unit_test(updates_agree),
+		cmocka_unit_test(a_wrong_weight_is_noticed),
+		cmocka_unit_test(steps_allocate_nothing),
+		cmocka_unit_test(reports_what_it_did),
+		cmocka_unit_test(dropout_draws_new_masks),
+		cmocka_unit_test(refuses_what_it_cannot),
+	};
+
+	library = exercise_library("PRONY_NATIVE_LIBRARY", "native/lib/libdnnl.so.3*");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
