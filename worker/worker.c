@@ -9,37 +9,42 @@
 #include "worker/channel.h"
 #include "worker/verbs.h"
 
-/* The id of replies to lines whose own id could not be read. */
-#define ID_UNKNOWN 0
-
-/* Puts the outcome into the reply: {"id", "ok": true, ...} or {"id", "ok": false, "status",
- * "error"}. */
-static json_t *finish_reply(json_t *reply, int64_t id, enum prony_status status,
+/*
+ * Puts the outcome into the reply: {"id", "ok": true, ...} or {"id", "ok": false, "status",
+ * "error"}. The id is that of the request (borrowed, may be NULL), or null where it has none.
+ */
+static json_t *finish_reply(json_t *reply, const json_t *request, enum prony_status status,
 			    const struct error *err)
 {
-	if (status == PRONY_OK) {
-		if (!json_object_get(reply, "id")) /* the fake adapter may have put another one */
-			json_object_set_new(reply, "id", json_integer(id));
-		json_object_set_new(reply, "ok", json_true());
-		return reply;
+	json_t *id = json_object_get(request, "id");
+
+	id = json_is_integer(id) ? json_incref(id) : json_null();
+	if (status != PRONY_OK) {
+		json_decref(reply);
+		return json_pack("{so sb ss ss}", "id", id, "ok", 0, "status",
+				 worker_status_word(status), "error",
+				 err->text[0] ? err->text : prony_status_text(status));
 	}
-	json_decref(reply);
-	return json_pack("{sI sb ss ss}", "id", (json_int_t)id, "ok", 0, "status",
-			 worker_status_word(status), "error",
-			 err->text[0] ? err->text : prony_status_text(status));
+	if (json_object_get(reply, "id")) /* the fake adapter has put another one */
+		json_decref(id);
+	else
+		json_object_set_new(reply, "id", id);
+	json_object_set_new(reply, "ok", json_true());
+	return reply;
 }
 
 static enum prony_status parse_request(const char *line, size_t length, json_t **request,
-				       int64_t *id, enum protocol_verb *verb, struct error *err)
+				       enum protocol_verb *verb, struct error *err)
 {
 	const char *name;
+	int64_t id;
 	enum prony_status status = json_parse(line, length, "request", request, err);
 
 	if (status != PRONY_OK)
 		return status;
 	if (!json_is_object(*request))
 		return error_set(err, PRONY_PROTOCOL, "a request must be a JSON object");
-	status = json_get_int(*request, "id", id, err);
+	status = json_get_int(*request, "id", &id, err);
 	if (status == PRONY_OK)
 		status = json_get_string(*request, "verb", &name, err);
 	if (status != PRONY_OK)
@@ -56,16 +61,15 @@ static enum prony_status serve_line(struct worker *worker, const struct error *r
 				    bool *closed, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	int64_t id = ID_UNKNOWN;
 	enum protocol_verb verb = VERB_COUNT;
 	json_t *request = NULL, *reply = json_object();
-	enum prony_status status = parse_request(line, length, &request, &id, &verb, &why);
+	enum prony_status status = parse_request(line, length, &request, &verb, &why);
 
 	if (status == PRONY_OK && refusal->code != PRONY_OK && verb != VERB_CLOSE)
 		status = error_set(&why, refusal->code, "%s", refusal->text);
 	else if (status == PRONY_OK)
 		status = worker_serve_verb(worker, verb, request, reply, &why);
-	reply = finish_reply(reply, id, status, &why);
+	reply = finish_reply(reply, request, status, &why);
 	*closed = status == PRONY_OK && verb == VERB_CLOSE;
 	status = channel_write(channel, reply, err);
 	json_decref(reply);
@@ -77,7 +81,7 @@ static enum prony_status serve_line(struct worker *worker, const struct error *r
 static enum prony_status refuse_line(struct channel *channel, const struct error *why,
 				     struct error *err)
 {
-	json_t *reply = finish_reply(json_object(), ID_UNKNOWN, why->code, why);
+	json_t *reply = finish_reply(json_object(), NULL, why->code, why);
 	enum prony_status status = channel_write(channel, reply, err);
 
 	json_decref(reply);
