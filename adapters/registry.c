@@ -3,11 +3,15 @@
 #include <string.h>
 
 #include "adapters/fake.h"
+#include "adapters/mxnet/mxnet.h"
 #include "adapters/null.h"
+#include "adapters/onnxruntime/onnxruntime.h"
 
 const struct adapter *const adapter_registry[] = {
 	&adapter_null,
 	&adapter_fake,
+	&adapter_mxnet,
+	&adapter_onnxruntime,
 	NULL,
 };
 

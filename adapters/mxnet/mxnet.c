@@ -1,0 +1,487 @@
+#include "adapters/mxnet/mxnet.h"
+
+#include <float.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#include "adapters/mxnet/mxnet_model.h"
+#include "adapters/reasons.h"
+
+struct mx_state {
+	struct mx_api api;
+	bool loaded;
+	struct mx_model model;
+	float *labels; /* of one batch, as MXNet takes them */
+	int last_slot; /* of the last step; -1 = none yet */
+};
+
+/*
+ * libgomp reads OMP_NUM_THREADS once, when it is loaded, and MXNet asks at the same moment whether
+ * it is set: if not, it takes half the cores on x86 for hyper-threads. The process is bound to the
+ * cores that the recipe wants before it gets here; open sets and checks the number once more.
+ */
+static void set_environment(void)
+{
+	cpu_set_t cores;
+	char text[16];
+
+	CPU_ZERO(&cores);
+	if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
+		snprintf(text, sizeof(text), "%d", CPU_COUNT(&cores));
+		setenv("OMP_NUM_THREADS", text, 0);
+	}
+	setenv("MXNET_SUBGRAPH_VERBOSE", "0", 0);
+}
+
+static void add_library(struct probe *found, const char *name, const char *version)
+{
+	int i = found->library_count++;
+
+	snprintf(found->libraries[i].name, sizeof(found->libraries[i].name), "%s", name);
+	snprintf(found->libraries[i].version, sizeof(found->libraries[i].version), "%s", version);
+}
+
+static enum prony_status describe(const struct mx_api *api, struct probe *found, struct error *err)
+{
+	const struct mx_feature *features = NULL;
+	size_t count = 0;
+	int version = 0;
+	enum prony_status status;
+
+	status = mx_check(api, api->MXGetVersion(&version), "version", err);
+	if (status == PRONY_OK)
+		status = mx_check(api, api->MXLibInfoFeatures(&features, &count), "features", err);
+	if (status != PRONY_OK)
+		return status;
+	if (version / 100 != 109) /* 10901 is 1.9.1 */
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "MXNet %d.%d.%d: the C interface used here is that of 1.9",
+				 version / 10000, version / 100 % 100, version % 100);
+	*found = (struct probe){
+		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.precisions = 1u << PRECISION_FP32,
+	};
+	snprintf(found->version, sizeof(found->version), "%d.%d.%d", version / 10000,
+		 version / 100 % 100, version % 100);
+	if (api->openblas_get_config)
+		add_library(found, "openblas", api->openblas_get_config());
+	for (size_t i = 0; i < count; i++) {
+		if (!features[i].enabled)
+			continue;
+		/* Hidden inside libmxnet.so: its version cannot be asked for. */
+		if (strcmp(features[i].name, "MKLDNN") == 0)
+			add_library(found, "mkldnn", "built in");
+		/* Listed from the oldest to the newest; MKL-DNN chooses its own. */
+		if (strncmp(features[i].name, "CPU_", 4) == 0)
+			snprintf(found->instruction_set, sizeof(found->instruction_set),
+				 "own kernels: %s", features[i].name);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status mxnet_probe(struct session *s, struct probe *found, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+	enum prony_status status;
+
+	if (!s->library)
+		return error_set(err, PRONY_MISSING,
+				 "no library named; set PRONY_MXNET_LIBRARY to the path of "
+				 "libmxnet.so or run `prony framework install mxnet`");
+	set_environment();
+	status = mx_api_load(&mx->api, s->library, err);
+	if (status != PRONY_OK)
+		return status;
+	mx->loaded = true;
+	mx->last_slot = -1;
+	return describe(&mx->api, found, err);
+}
+
+static enum prony_status mxnet_supports(const struct graph *graph, const struct recipe *recipe,
+					struct error *why)
+{
+	struct strbuf reasons;
+
+	strbuf_init(&reasons, 0);
+	if (recipe->stage == STAGE_LOAD || recipe->stage >= STAGE_COUNT)
+		reasons_add(&reasons, "stage %s", stage_name(recipe->stage));
+	if (recipe->optimiser >= OPTIMISER_COUNT)
+		reasons_add(&reasons, "unknown optimiser");
+	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
+		reasons_add(&reasons, "network %s has no loss", graph->name);
+	/* The fusion of operators is on by default; without it is a variant. */
+	reasons_add_recipe(&reasons, recipe, "nosubgraph");
+	mx_symbol_refusals(graph, &reasons);
+	return reasons_finish(&reasons, why);
+}
+
+/* Work for the engine's own thread, which is the one that computes. */
+struct engine_visit {
+	const struct mx_api *api;
+	int threads_wanted, threads_found;
+	uint32_t mxcsr;
+};
+
+static void visit_engine(void *run_context, void *argument)
+{
+	struct engine_visit *visit = argument;
+
+	(void)run_context;
+	visit->api->omp_set_num_threads(visit->threads_wanted);
+	visit->threads_found = visit->api->omp_get_max_threads();
+#if defined(__SSE__)
+	visit->mxcsr = _mm_getcsr();
+#endif
+}
+
+static const char *environment_or(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] != '\0' ? value : otherwise;
+}
+
+static void describe_settings(const struct recipe *recipe, struct effective *effective)
+{
+	static const char *const updates[OPTIMISER_COUNT] = {
+		[OPTIMISER_SGD] = "multi_sgd_update",
+		[OPTIMISER_MOMENTUM] = "multi_sgd_mom_update",
+		[OPTIMISER_RMSPROP] = "rmsprop_update,epsilon_inside_root",
+	};
+
+	snprintf(effective->settings, sizeof(effective->settings),
+		 "OMP_NUM_THREADS=%s;MXNET_ENGINE_TYPE=%s;MXNET_CPU_WORKER_NTHREADS=%s;"
+		 "MXNET_SUBGRAPH_BACKEND=%s;MXNET_EXEC_BULK_EXEC_TRAIN=%s;"
+		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s;aggregation=%d",
+		 environment_or("OMP_NUM_THREADS", "unset"),
+		 environment_or("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
+		 environment_or("MXNET_CPU_WORKER_NTHREADS", "1"),
+		 environment_or("MXNET_SUBGRAPH_BACKEND", "MKLDNN"),
+		 environment_or("MXNET_EXEC_BULK_EXEC_TRAIN", "1"),
+		 environment_or("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
+		 recipe->stage == STAGE_TRAIN ? updates[recipe->optimiser] : "none",
+		 recipe->optimiser == OPTIMISER_RMSPROP ? 1 : MX_UPDATE_GROUP);
+}
+
+static enum prony_status mxnet_open(struct session *s, const struct recipe *recipe,
+				    struct effective *effective, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+	const struct mx_api *api = &mx->api;
+	const struct mx_context cpu = {.device_type = MX_DEVICE_CPU};
+	struct engine_visit visit = {.api = api, .threads_wanted = recipe->threads};
+	enum prony_status status;
+
+	if (!mx->loaded)
+		return error_set(err, PRONY_INTERNAL, "open before probe");
+	if (strcmp(recipe->options, "nosubgraph") == 0)
+		setenv("MXNET_SUBGRAPH_BACKEND", "NONE", 1); /* read at each bind */
+	status = mx_check(api, api->MXSetNumOMPThreads(recipe->threads), "set threads", err);
+	if (status == PRONY_OK)
+		status = mx_check(api,
+				  api->MXEnginePushSync(visit_engine, &visit, NULL, &cpu, NULL, 0,
+							NULL, 0, NULL, 0, "prony"),
+				  "ask the engine's thread", err);
+	if (status == PRONY_OK)
+		status = mx_check(api, api->MXNDArrayWaitAll(), "wait for the engine", err);
+	if (status != PRONY_OK)
+		return status;
+	*effective = (struct effective){
+		.device = "cpu",
+		.precision = PRECISION_FP32,
+		.threads = visit.threads_found,
+		.mxcsr = visit.mxcsr,
+	};
+	describe_settings(recipe, effective);
+	return PRONY_OK;
+}
+
+static enum prony_status describe_built(const struct mx_model *model, struct built *built,
+					struct error *err)
+{
+	char fused[256];
+	enum prony_status status =
+		mx_fused_nodes(model->api, model->slots[0].executor, fused, sizeof(fused), err);
+
+	if (status != PRONY_OK)
+		return status;
+	built->parameters = 0;
+	for (int i = 0; i < model->parameter_count; i++)
+		built->parameters += mx_array_elements(model->api, model->parameters[i].weight);
+	snprintf(built->notes, sizeof(built->notes),
+		 "fused nodes: %s; one executor per slot over shared weights and memory", fused);
+	return PRONY_OK;
+}
+
+static enum prony_status mxnet_build(struct session *s, struct graph *graph,
+				     const struct recipe *recipe, const struct tensor_set *weights,
+				     struct built *built, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+	struct built done = {.macs = -1};
+	enum prony_status status = mxnet_supports(graph, recipe, err);
+
+	if (status != PRONY_OK)
+		return status;
+	mx->labels = calloc((size_t)graph_batch(graph), sizeof(mx->labels[0]));
+	if (!mx->labels)
+		return error_set(err, PRONY_NOMEM, "no memory for the labels");
+	status = mx_model_init(&mx->model, &mx->api, graph, recipe, weights, err);
+	if (status == PRONY_OK)
+		status = mx_symbol_measure(&mx->api, graph, mx->model.symbol, mx->model.loss,
+					   &done.macs, err);
+	if (status == PRONY_OK)
+		status = describe_built(&mx->model, &done, err);
+	if (status == PRONY_OK)
+		status = mx_check(&mx->api, mx->api.MXRandomSeed((int)(recipe->seed & 0x7fffffff)),
+				  "seed", err);
+	if (status == PRONY_OK)
+		*built = done;
+	return status;
+}
+
+static enum prony_status feed_labels(struct mx_state *mx, struct mx_slot *slot,
+				     const struct tensor *labels, struct error *err)
+{
+	const struct graph *graph = mx->model.graph;
+	int64_t batch = graph_batch(graph), classes = graph_classes(graph);
+
+	if (!labels || labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
+		return error_set(err, PRONY_BAD_INPUT, "labels are not %lld I64", (long long)batch);
+	for (int64_t i = 0; i < batch; i++) {
+		int64_t label = ((const int64_t *)labels->data)[i];
+
+		if (label < 0 || label >= classes)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "label %lld of sample %lld is not in 0..%lld",
+					 (long long)label, (long long)i, (long long)classes - 1);
+		mx->labels[i] = (float)label;
+	}
+	return mx_check(&mx->api,
+			mx->api.MXNDArraySyncCopyFromCPU(slot->label, mx->labels, (size_t)batch),
+			"copy the labels", err);
+}
+
+static enum prony_status mxnet_feed(struct session *s, int slot, const struct tensor *input,
+				    const struct tensor *labels, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+	const struct shape *want;
+	enum prony_status status;
+
+	if (slot < 0 || slot >= mx->model.slot_count)
+		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, mx->model.slot_count);
+	want = &mx->model.graph->values[mx->model.graph->input].shape;
+	if (input->dtype != DTYPE_F32 || !shape_equal(&input->shape, want)) {
+		char have_text[96], want_text[96];
+
+		shape_text(&input->shape, have_text, sizeof(have_text));
+		shape_text(want, want_text, sizeof(want_text));
+		return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
+				 dtype_name(input->dtype), have_text, want_text);
+	}
+	status = mx_check(&mx->api,
+			  mx->api.MXNDArraySyncCopyFromCPU(mx->model.slots[slot].input, input->data,
+							   (size_t)shape_elements(want)),
+			  "copy the batch", err);
+	if (status == PRONY_OK && mx->model.loss)
+		status = feed_labels(mx, &mx->model.slots[slot], labels, err);
+	return status;
+}
+
+static enum prony_status mxnet_step(struct session *s, int slot, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+	int is_train = mx->model.loss;
+
+	if (slot < 0 || slot >= mx->model.slot_count)
+		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, mx->model.slot_count);
+	struct mx_executor *executor = mx->model.slots[slot].executor;
+	int result = mx->api.MXExecutorForward(executor, is_train);
+	if (result == 0 && is_train)
+		result = mx->api.MXExecutorBackwardEx(executor, 0, NULL, is_train);
+	if (result != 0)
+		return mx_check(&mx->api, result, "step", err);
+	mx->last_slot = slot;
+	return mx->model.train ? mx_updates_run(&mx->model, err) : PRONY_OK;
+}
+
+static enum prony_status mxnet_sync(struct session *s, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+
+	return mx_check(&mx->api, mx->api.MXNDArrayWaitAll(), "wait", err);
+}
+
+static enum prony_status copy_out(const struct mx_api *api, struct mx_ndarray *array,
+				  const struct tensor *out, struct error *err)
+{
+	int64_t elements = shape_elements(&out->shape);
+
+	if (out->dtype != DTYPE_F32 || elements != mx_array_elements(api, array))
+		return error_set(err, PRONY_INTERNAL, "%s is not read as F32 of its own shape",
+				 out->name ? out->name : "tensor");
+	return mx_check(api, api->MXNDArraySyncCopyToCPU(array, out->data, (size_t)elements),
+			"read", err);
+}
+
+static const struct mx_parameter *find_parameter(const struct mx_model *model, const char *name)
+{
+	for (int i = 0; i < model->parameter_count; i++) {
+		if (strcmp(model->parameters[i].value->name, name) == 0)
+			return &model->parameters[i];
+	}
+	return NULL;
+}
+
+static enum prony_status read_parameters(const struct mx_model *model, bool gradients,
+					 const struct tensor_set *out, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	if (gradients && !model->loss)
+		return error_set(err, PRONY_UNSUPPORTED, "stage forward has no gradients");
+	for (size_t i = 0; status == PRONY_OK && i < out->count; i++) {
+		const struct tensor *tensor = &out->tensors[i];
+		const struct mx_parameter *parameter = find_parameter(model, tensor->name);
+
+		if (!parameter)
+			return error_set(err, PRONY_INTERNAL, "no parameter %s", tensor->name);
+		status = copy_out(model->api, gradients ? parameter->gradient : parameter->weight,
+				  tensor, err);
+	}
+	return status;
+}
+
+/* -log of the probability of the label. Where that is too small for a float, from the logits. */
+static double sample_loss(const float *probabilities, const float *logits, int64_t classes,
+			  int64_t label)
+{
+	double sum = 0, largest = (double)logits[0];
+
+	if (!(probabilities[label] < FLT_MIN))
+		return -log((double)probabilities[label]);
+	for (int64_t i = 1; i < classes; i++)
+		largest = fmax(largest, (double)logits[i]);
+	for (int64_t i = 0; i < classes; i++)
+		sum += exp((double)logits[i] - largest);
+	return log(sum) + largest - (double)logits[label];
+}
+
+static enum prony_status compute_loss(struct mx_state *mx, double *out, struct error *err)
+{
+	const struct mx_slot *slot = &mx->model.slots[mx->last_slot];
+	int64_t batch = graph_batch(mx->model.graph), classes = graph_classes(mx->model.graph);
+	size_t count = (size_t)(batch * classes);
+	float *heads = calloc(2 * count, sizeof(heads[0]));
+	double sum = 0;
+	enum prony_status status;
+
+	if (!heads)
+		return error_set(err, PRONY_NOMEM, "no memory for the probabilities");
+	status = mx_check(&mx->api,
+			  mx->api.MXNDArraySyncCopyToCPU(slot->probabilities, heads, count),
+			  "read the probabilities", err);
+	if (status == PRONY_OK)
+		status =
+			mx_check(&mx->api,
+				 mx->api.MXNDArraySyncCopyToCPU(slot->logits, heads + count, count),
+				 "read the logits", err);
+	if (status == PRONY_OK)
+		status = mx_check(
+			&mx->api,
+			mx->api.MXNDArraySyncCopyToCPU(slot->label, mx->labels, (size_t)batch),
+			"read the labels", err);
+	for (int64_t i = 0; status == PRONY_OK && i < batch; i++)
+		sum += sample_loss(heads + i * classes, heads + (int64_t)count + i * classes,
+				   classes, (int64_t)mx->labels[i]);
+	free(heads);
+	if (status == PRONY_OK)
+		*out = sum / (double)batch;
+	return status;
+}
+
+static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set *out,
+				   struct error *err)
+{
+	double loss = NAN;
+
+	if (!mx->model.loss)
+		return error_set(err, PRONY_UNSUPPORTED, "stage forward has no loss");
+	if (out->count != 1 || shape_elements(&out->tensors[0].shape) != 1 ||
+	    (out->tensors[0].dtype != DTYPE_F64 && out->tensors[0].dtype != DTYPE_F32))
+		return error_set(err, PRONY_INTERNAL,
+				 "the loss is read into one F64 or F32 scalar");
+	enum prony_status status = compute_loss(mx, &loss, err);
+	if (status != PRONY_OK)
+		return status;
+	if (out->tensors[0].dtype == DTYPE_F64)
+		*(double *)out->tensors[0].data = loss;
+	else
+		*(float *)out->tensors[0].data = (float)loss;
+	return PRONY_OK;
+}
+
+static enum prony_status mxnet_read(struct session *s, enum readout what, struct tensor_set *out,
+				    struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+
+	if ((what == READ_LOGITS || what == READ_LOSS || what == READ_GRADIENTS) &&
+	    mx->last_slot < 0)
+		return error_set(err, PRONY_INTERNAL, "read of %s before the first step",
+				 readout_name(what));
+	switch (what) {
+	case READ_LOGITS:
+		if (out->count != 1)
+			return error_set(err, PRONY_INTERNAL, "logits are read into one tensor");
+		return copy_out(&mx->api, mx->model.slots[mx->last_slot].logits, &out->tensors[0],
+				err);
+	case READ_LOSS:
+		return read_loss(mx, out, err);
+	case READ_WEIGHTS:
+	case READ_GRADIENTS:
+		return read_parameters(&mx->model, what == READ_GRADIENTS, out, err);
+	case READ_STATE: /* no operator that is translated keeps running statistics */
+		return out->count == 0 ? PRONY_OK
+				       : error_set(err, PRONY_INTERNAL, "no running statistics");
+	default:
+		return error_set(err, PRONY_INTERNAL, "unknown readout %d", (int)what);
+	}
+}
+
+static void mxnet_close(struct session *s)
+{
+	struct mx_state *mx = s->private_data;
+
+	if (!mx->loaded)
+		return;
+	/* A failure of the last steps was or will be reported by sync; here it changes nothing. */
+	mx->api.MXNDArrayWaitAll();
+	mx_model_release(&mx->model);
+	free(mx->labels);
+	mx->api.MXNotifyShutdown(); /* else its threads outlive what they work on at exit */
+	*mx = (struct mx_state){0};
+}
+
+const struct adapter adapter_mxnet = {
+	.abi = ADAPTER_ABI,
+	.name = "mxnet",
+	.summary = "Apache MXNet 1.9 through its C interface",
+	.private_size = sizeof(struct mx_state),
+	.probe = mxnet_probe,
+	.supports = mxnet_supports,
+	.open = mxnet_open,
+	.build = mxnet_build,
+	.feed = mxnet_feed,
+	.step = mxnet_step,
+	.sync = mxnet_sync,
+	.read = mxnet_read,
+	.close = mxnet_close,
+};

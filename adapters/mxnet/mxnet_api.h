@@ -1,0 +1,118 @@
+/*
+ * The functions of MXNet's C interface that we call (include/mxnet/c_api.h and include/nnvm/c_api.h
+ * of 1.9.1), with prototypes of our own: its headers need not be there when prony is built. Every
+ * function returns 0, or -1 with the text of MXGetLastError.
+ */
+#ifndef PRONY_ADAPTERS_MXNET_MXNET_API_H
+#define PRONY_ADAPTERS_MXNET_MXNET_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "networks/tensor.h"
+
+struct mx_ndarray;
+struct mx_symbol;
+struct mx_executor;
+struct mx_operator;
+
+struct mx_feature { /* LibFeature of libinfo.h */
+	const char *name;
+	bool enabled;
+};
+
+struct mx_context { /* what a ContextHandle points to (base.h, struct Context) */
+	int32_t device_type, device_id;
+};
+
+#define MX_DEVICE_CPU 1
+#define MX_TYPE_FLOAT32 0
+#define MX_GRADIENT_NONE 0u
+#define MX_GRADIENT_WRITE 1u /* OpReqType kWriteTo: fresh gradients, not accumulated */
+
+/* X(function, arguments); arrays that a call returns live until the next call of the thread. */
+#define MX_FUNCTIONS(X)                                                                            \
+	X(MXGetVersion, (int *out))                                                                \
+	X(MXLibInfoFeatures, (const struct mx_feature **out, size_t *count))                       \
+	X(MXRandomSeed, (int seed))                                                                \
+	X(MXSetNumOMPThreads, (int threads))                                                       \
+	X(MXNotifyShutdown, (void))                                                                \
+	X(MXEnginePushSync,                                                                        \
+	  (void (*function)(void *run_context, void *argument), void *argument,                    \
+	   void (*deleter)(void *argument), const struct mx_context *context, void *const_vars,    \
+	   int const_count, void *mutable_vars, int mutable_count, const void *property,           \
+	   int priority, const char *name))                                                        \
+	X(MXNDArrayCreateEx, (const uint32_t *shape, uint32_t rank, int device_type,               \
+			      int device_id, int delay_alloc, int type, struct mx_ndarray **out))  \
+	X(MXNDArrayFree, (struct mx_ndarray * array))                                              \
+	X(MXNDArrayGetShapeEx, (struct mx_ndarray * array, int *rank, const int **dims))           \
+	X(MXNDArraySyncCopyFromCPU,                                                                \
+	  (struct mx_ndarray * array, const void *data, size_t elements))                          \
+	X(MXNDArraySyncCopyToCPU, (struct mx_ndarray * array, void *data, size_t elements))        \
+	X(MXNDArrayWaitAll, (void))                                                                \
+	X(MXImperativeInvokeEx,                                                                    \
+	  (const struct mx_operator *op, int input_count, struct mx_ndarray **inputs,              \
+	   int *output_count, struct mx_ndarray ***outputs, int parameter_count,                   \
+	   const char **keys, const char **values, const int **output_storage))                    \
+	X(MXSymbolCreateVariable, (const char *name, struct mx_symbol **out))                      \
+	X(MXSymbolCreateAtomicSymbol,                                                              \
+	  (const struct mx_operator *op, uint32_t parameter_count, const char **keys,              \
+	   const char **values, struct mx_symbol **out))                                           \
+	X(MXSymbolCreateGroup,                                                                     \
+	  (uint32_t count, struct mx_symbol * *symbols, struct mx_symbol * *out))                  \
+	X(MXSymbolFree, (struct mx_symbol * symbol))                                               \
+	X(MXSymbolSaveToJSON, (struct mx_symbol * symbol, const char **out))                       \
+	X(MXSymbolListArguments, (struct mx_symbol * symbol, uint32_t * count, const char ***out)) \
+	X(MXSymbolListOutputs, (struct mx_symbol * symbol, uint32_t * count, const char ***out))   \
+	X(MXSymbolGetInternals, (struct mx_symbol * symbol, struct mx_symbol * *out))              \
+	X(MXSymbolInferShapeEx,                                                                    \
+	  (struct mx_symbol * symbol, uint32_t count, const char **keys, const uint32_t *starts,   \
+	   const int *dims, uint32_t *in_count, const int **in_ranks, const int ***in_dims,        \
+	   uint32_t *out_count, const int **out_ranks, const int ***out_dims, uint32_t *aux_count, \
+	   const int **aux_ranks, const int ***aux_dims, int *complete))                           \
+	X(MXExecutorBindEX,                                                                        \
+	  (struct mx_symbol * symbol, int device_type, int device_id, uint32_t map_count,          \
+	   const char **map_keys, const int *map_types, const int *map_ids, uint32_t count,        \
+	   struct mx_ndarray **arguments, struct mx_ndarray **gradients, uint32_t *requests,       \
+	   uint32_t aux_count, struct mx_ndarray **aux, struct mx_executor *shared,                \
+	   struct mx_executor **out))                                                              \
+	X(MXExecutorForward, (struct mx_executor * executor, int is_train))                        \
+	X(MXExecutorBackwardEx, (struct mx_executor * executor, uint32_t count,                    \
+				 struct mx_ndarray * *head_gradients, int is_train))               \
+	X(MXExecutorOutputs,                                                                       \
+	  (struct mx_executor * executor, uint32_t * count, struct mx_ndarray * **out))            \
+	X(MXExecutorGetOptimizedSymbol, (struct mx_executor * executor, struct mx_symbol * *out))  \
+	X(MXExecutorFree, (struct mx_executor * executor))                                         \
+	X(NNGetOpHandle, (const char *name, const struct mx_operator **out))                       \
+	X(NNSymbolCompose, (struct mx_symbol * symbol, const char *name, uint32_t count,           \
+			    const char **keys, struct mx_symbol **arguments))
+
+struct mx_api {
+#define X(function, arguments) int(*function) arguments;
+	MX_FUNCTIONS(X)
+#undef X
+	const char *(*MXGetLastError)(void);
+	/* Of libgomp and OpenBLAS, on which libmxnet.so depends. */
+	int (*omp_get_max_threads)(void);
+	void (*omp_set_num_threads)(int threads);
+	const char *(*openblas_get_config)(void); /* NULL with another BLAS */
+};
+
+/* PRONY_MISSING when the library cannot be loaded or lacks a function. */
+enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error *err);
+
+/* Turns a return code into a status; `what` says what was tried. */
+enum prony_status mx_check(const struct mx_api *api, int result, const char *what,
+			   struct error *err);
+
+/* An array of fp32 on the CPU with the shape of `shape`, filled from `data`, or with zeros (NULL).
+ * PRONY_UNSUPPORTED for shapes over the 2^31 - 1 elements that this build of MXNet indexes. */
+enum prony_status mx_array_new(const struct mx_api *api, const struct shape *shape,
+			       const float *data, struct mx_ndarray **out, struct error *err);
+
+/* Elements of an array, asked of MXNet; -1 when it does not say. */
+int64_t mx_array_elements(const struct mx_api *api, struct mx_ndarray *array);
+
+#endif

@@ -1,0 +1,237 @@
+#include "adapters/mxnet/mxnet_symbol.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+
+#define FUSED_MAX 16
+
+/* Every output and variable of a symbol with the shape that MXNet infers for it. */
+struct inferred {
+	struct mx_symbol *internals;
+	uint32_t count;
+	const char **names; /* "conv1_output", "conv1.weight" */
+	const int *ranks;   /* MXNet's memory, until the next inference */
+	const int **dims;
+};
+
+/* Index of the output called `name` followed by `suffix`; -1 when there is none. */
+static int find_output(const struct inferred *inferred, const char *name, const char *suffix)
+{
+	size_t length = strlen(name);
+
+	for (uint32_t i = 0; i < inferred->count; i++) {
+		if (strncmp(inferred->names[i], name, length) == 0 &&
+		    strcmp(inferred->names[i] + length, suffix) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static enum prony_status list_names(const struct mx_api *api, struct mx_symbol *symbol,
+				    struct arena *arena, struct inferred *out, struct error *err)
+{
+	const char **names = NULL;
+	enum prony_status status;
+
+	status = mx_check(api, api->MXSymbolGetInternals(symbol, &out->internals), "list nodes",
+			  err);
+	if (status == PRONY_OK)
+		status =
+			mx_check(api, api->MXSymbolListOutputs(out->internals, &out->count, &names),
+				 "list outputs", err);
+	if (status != PRONY_OK)
+		return status;
+	out->names = arena_array(arena, out->count, sizeof(out->names[0]));
+	for (uint32_t i = 0; i < out->count; i++)
+		out->names[i] = arena_strdup(arena, names[i]);
+	return PRONY_OK;
+}
+
+static uint32_t append_shape(const struct shape *shape, int *dims, uint32_t used)
+{
+	for (int i = 0; i < shape->rank; i++)
+		dims[used++] = (int)shape->dims[i];
+	return used;
+}
+
+static enum prony_status infer(const struct mx_api *api, const struct graph *graph, bool loss,
+			       struct inferred *out, struct error *err)
+{
+	const struct value *input = &graph->values[graph->input];
+	const char *keys[2] = {input->name, loss ? graph->values[graph->label].name : NULL};
+	int dims[2 * TENSOR_MAX_RANK];
+	uint32_t starts[3] = {0};
+	uint32_t in_count, out_count, aux_count;
+	const int *in_ranks, *aux_ranks, **in_dims, **aux_dims;
+	int complete = 0;
+	enum prony_status status;
+
+	starts[1] = append_shape(&input->shape, dims, 0);
+	if (loss)
+		starts[2] = append_shape(&graph->values[graph->label].shape, dims, starts[1]);
+	status = mx_check(api,
+			  api->MXSymbolInferShapeEx(out->internals, loss ? 2 : 1, keys, starts,
+						    dims, &in_count, &in_ranks, &in_dims,
+						    &out_count, &out->ranks, &out->dims, &aux_count,
+						    &aux_ranks, &aux_dims, &complete),
+			  "infer shapes", err);
+	if (status == PRONY_OK && (!complete || out_count != out->count))
+		status = error_set(err, PRONY_INVALID, "MXNet cannot infer all shapes of %s",
+				   graph->name);
+	return status;
+}
+
+/* Padding, ceil mode and strides mean the same in both only if the shapes come out the same. */
+static enum prony_status compare_shapes(const struct graph *graph, const struct inferred *inferred,
+					struct error *err)
+{
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+		const struct shape *want = &graph->values[node->outputs[0]].shape;
+		int found = find_output(inferred, node->name, "_output");
+		struct shape have = {0};
+		char have_text[96], want_text[96];
+
+		/* The loss and left-out dropout have no output of this name and shape. */
+		if (found < 0 || node->op == OP_SOFTMAX_CROSS_ENTROPY)
+			continue;
+		have.rank = inferred->ranks[found] <= TENSOR_MAX_RANK ? inferred->ranks[found] : 0;
+		for (int d = 0; d < have.rank; d++)
+			have.dims[d] = inferred->dims[found][d];
+		if (shape_equal(&have, want))
+			continue;
+		shape_text(&have, have_text, sizeof(have_text));
+		shape_text(want, want_text, sizeof(want_text));
+		return error_set(err, PRONY_MISMATCH, "MXNet gives %s the shape %s, not %s",
+				 node->name, have_text, want_text);
+	}
+	return PRONY_OK;
+}
+
+/* Each output element of a convolution or matrix product takes one row of the weight. */
+static int64_t node_macs(const json_t *nodes, const json_t *node, const struct inferred *inferred)
+{
+	const char *op = json_string_or(node, "op", "");
+	const json_t *inputs = json_object_get(node, "inputs");
+	const json_t *weight_entry = json_array_get(json_array_get(inputs, 1), 0);
+	int64_t macs = 1;
+
+	if (strcmp(op, "Convolution") != 0 && strcmp(op, "FullyConnected") != 0)
+		return 0;
+	const json_t *weight = json_array_get(nodes, (size_t)json_integer_value(weight_entry));
+	int y = find_output(inferred, json_string_or(node, "name", ""), "_output");
+	int w = find_output(inferred, json_string_or(weight, "name", ""), "");
+	if (y < 0 || w < 0)
+		return -1;
+	for (int d = 0; d < inferred->ranks[y]; d++)
+		macs *= inferred->dims[y][d];
+	for (int d = 1; d < inferred->ranks[w]; d++)
+		macs *= inferred->dims[w][d];
+	return macs;
+}
+
+static int64_t count_macs(const json_t *document, const struct inferred *inferred)
+{
+	const json_t *nodes = json_object_get(document, "nodes");
+	int64_t total = 0;
+
+	for (size_t i = 0; i < json_array_size(nodes); i++) {
+		int64_t macs = node_macs(nodes, json_array_get(nodes, i), inferred);
+
+		if (macs < 0)
+			return -1;
+		total += macs;
+	}
+	return total;
+}
+
+static enum prony_status symbol_json(const struct mx_api *api, struct mx_symbol *symbol,
+				     json_t **out, struct error *err)
+{
+	const char *text = NULL;
+	enum prony_status status =
+		mx_check(api, api->MXSymbolSaveToJSON(symbol, &text), "save the symbol", err);
+
+	if (status != PRONY_OK)
+		return status;
+	return json_parse(text, strlen(text), "MXNet's symbol", out, err);
+}
+
+enum prony_status mx_symbol_measure(const struct mx_api *api, const struct graph *graph,
+				    struct mx_symbol *symbol, bool loss, int64_t *macs,
+				    struct error *err)
+{
+	struct inferred inferred = {0};
+	struct arena arena;
+	json_t *document = NULL;
+	enum prony_status status;
+
+	arena_init(&arena, 0);
+	status = list_names(api, symbol, &arena, &inferred, err);
+	if (status == PRONY_OK)
+		status = symbol_json(api, symbol, &document, err);
+	if (status == PRONY_OK)
+		status = infer(api, graph, loss, &inferred, err);
+	if (status == PRONY_OK)
+		status = compare_shapes(graph, &inferred, err);
+	if (status == PRONY_OK)
+		*macs = count_macs(document, &inferred);
+	json_decref(document);
+	if (inferred.internals)
+		api->MXSymbolFree(inferred.internals);
+	arena_release(&arena);
+	return status;
+}
+
+/* Counts the operators whose names say that a subgraph became one node. */
+static void write_fused(const json_t *document, char *out, size_t out_bytes)
+{
+	const json_t *nodes = json_object_get(document, "nodes");
+	const char *names[FUSED_MAX];
+	int counts[FUSED_MAX] = {0}, kinds = 0;
+	size_t used = 0;
+
+	for (size_t i = 0; i < json_array_size(nodes); i++) {
+		const char *op = json_string_or(json_array_get(nodes, i), "op", "");
+		int kind = 0;
+
+		if (strncmp(op, "_sg_", 4) != 0)
+			continue;
+		while (kind < kinds && strcmp(names[kind], op) != 0)
+			kind++;
+		if (kind == FUSED_MAX)
+			continue;
+		if (kind == kinds)
+			names[kinds++] = op;
+		counts[kind]++;
+	}
+	snprintf(out, out_bytes, "none");
+	for (int kind = 0; kind < kinds && used < out_bytes; kind++) {
+		int length = snprintf(out + used, out_bytes - used, "%s%d %s", kind > 0 ? ", " : "",
+				      counts[kind], names[kind]);
+		used += length > 0 ? (size_t)length : 0;
+	}
+}
+
+enum prony_status mx_fused_nodes(const struct mx_api *api, struct mx_executor *executor, char *out,
+				 size_t out_bytes, struct error *err)
+{
+	struct mx_symbol *symbol = NULL;
+	json_t *document = NULL;
+	enum prony_status status;
+
+	status = mx_check(api, api->MXExecutorGetOptimizedSymbol(executor, &symbol),
+			  "ask for the optimised symbol", err);
+	if (status == PRONY_OK)
+		status = symbol_json(api, symbol, &document, err);
+	if (status == PRONY_OK)
+		write_fused(document, out, out_bytes);
+	json_decref(document);
+	if (symbol)
+		api->MXSymbolFree(symbol);
+	return status;
+}

@@ -1,0 +1,228 @@
+#include "adapters/mxnet/mxnet_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum prony_status make_parameter(struct mx_model *model, const struct recipe *recipe,
+					const struct tensor_set *weights,
+					struct mx_parameter *parameter, struct error *err)
+{
+	const struct value *value = parameter->value;
+	const struct tensor *tensor = tensor_find(weights, value->name);
+	bool state = model->train && recipe->optimiser != OPTIMISER_SGD;
+	enum prony_status status;
+
+	if (!tensor || tensor->dtype != DTYPE_F32 || !shape_equal(&tensor->shape, &value->shape))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "weights lack %s as F32 in the shape of the network", value->name);
+	status = mx_array_new(model->api, &value->shape, tensor->data, &parameter->weight, err);
+	if (status == PRONY_OK && model->loss)
+		status = mx_array_new(model->api, &value->shape, NULL, &parameter->gradient, err);
+	if (status == PRONY_OK && state)
+		status = mx_array_new(model->api, &value->shape, NULL, &parameter->state, err);
+	return status;
+}
+
+static enum prony_status make_parameters(struct mx_model *model, const struct recipe *recipe,
+					 const struct tensor_set *weights, struct error *err)
+{
+	int count = graph_parameters(model->graph, NULL, 0);
+	int *indices = calloc((size_t)count + 1, sizeof(indices[0]));
+	enum prony_status status = PRONY_OK;
+
+	model->parameters = calloc((size_t)count + 1, sizeof(model->parameters[0]));
+	if (!indices || !model->parameters) {
+		free(indices);
+		return error_set(err, PRONY_NOMEM, "no memory for %d parameters", count);
+	}
+	graph_parameters(model->graph, indices, count);
+	model->parameter_count = count;
+	for (int i = 0; i < count; i++)
+		model->parameters[i].value = &model->graph->values[indices[i]];
+	for (int i = 0; status == PRONY_OK && i < count; i++)
+		status = make_parameter(model, recipe, weights, &model->parameters[i], err);
+	free(indices);
+	return status;
+}
+
+/* What a bind call takes, in the order in which the symbol lists its arguments. */
+struct binding {
+	struct mx_ndarray **arguments, **gradients;
+	uint32_t *requests;
+	uint32_t count;
+};
+
+static enum prony_status fill_argument(const struct mx_model *model, const struct mx_slot *slot,
+				       const char *name, struct binding *binding, uint32_t index,
+				       struct error *err)
+{
+	const struct graph *graph = model->graph;
+
+	binding->requests[index] = MX_GRADIENT_NONE;
+	binding->gradients[index] = NULL;
+	if (strcmp(name, graph->values[graph->input].name) == 0) {
+		binding->arguments[index] = slot->input;
+		return PRONY_OK;
+	}
+	if (model->loss && strcmp(name, graph->values[graph->label].name) == 0) {
+		binding->arguments[index] = slot->label;
+		return PRONY_OK;
+	}
+	for (int i = 0; i < model->parameter_count; i++) {
+		const struct mx_parameter *parameter = &model->parameters[i];
+
+		if (strcmp(name, parameter->value->name) != 0)
+			continue;
+		binding->arguments[index] = parameter->weight;
+		binding->gradients[index] = parameter->gradient;
+		binding->requests[index] = model->loss ? MX_GRADIENT_WRITE : MX_GRADIENT_NONE;
+		return PRONY_OK;
+	}
+	return error_set(err, PRONY_INTERNAL, "symbol has an argument %s that the network has not",
+			 name);
+}
+
+static enum prony_status list_arguments(const struct mx_model *model, const struct mx_slot *slot,
+					struct binding *binding, struct error *err)
+{
+	const char **names = NULL;
+	enum prony_status status =
+		mx_check(model->api,
+			 model->api->MXSymbolListArguments(model->symbol, &binding->count, &names),
+			 "list arguments", err);
+
+	if (status != PRONY_OK)
+		return status;
+	binding->arguments = calloc(binding->count, sizeof(binding->arguments[0]));
+	binding->gradients = calloc(binding->count, sizeof(binding->gradients[0]));
+	binding->requests = calloc(binding->count, sizeof(binding->requests[0]));
+	if (!binding->arguments || !binding->gradients || !binding->requests)
+		return error_set(err, PRONY_NOMEM, "no memory for the arguments");
+	for (uint32_t i = 0; status == PRONY_OK && i < binding->count; i++)
+		status = fill_argument(model, slot, names[i], binding, i, err);
+	return status;
+}
+
+/* `shared` lends its memory pool: steps run one after the other, so that activations of one slot
+ * are all that is ever needed. */
+static enum prony_status bind(struct mx_model *model, struct mx_slot *slot,
+			      struct mx_executor *shared, struct error *err)
+{
+	struct binding binding = {0};
+	enum prony_status status = list_arguments(model, slot, &binding, err);
+
+	if (status == PRONY_OK)
+		status = mx_check(model->api,
+				  model->api->MXExecutorBindEX(
+					  model->symbol, MX_DEVICE_CPU, 0, 0, NULL, NULL, NULL,
+					  binding.count, binding.arguments, binding.gradients,
+					  binding.requests, 0, NULL, shared, &slot->executor),
+				  "bind", err);
+	free(binding.arguments);
+	free(binding.gradients);
+	free(binding.requests);
+	return status;
+}
+
+static enum prony_status get_heads(const struct mx_model *model, struct mx_slot *slot,
+				   struct error *err)
+{
+	struct mx_ndarray **outputs = NULL;
+	uint32_t count = 0, want = model->loss ? MX_HEAD_COUNT : 1;
+	enum prony_status status = mx_check(
+		model->api, model->api->MXExecutorOutputs(slot->executor, &count, &outputs),
+		"list heads", err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (count != want)
+		return error_set(err, PRONY_INTERNAL, "executor has %u heads, not %u", count, want);
+	slot->logits = outputs[model->loss ? MX_HEAD_LOGITS : 0];
+	slot->probabilities = model->loss ? outputs[MX_HEAD_PROBABILITIES] : NULL;
+	return PRONY_OK;
+}
+
+static enum prony_status make_slots(struct mx_model *model, int count, struct error *err)
+{
+	const struct graph *graph = model->graph;
+	enum prony_status status = PRONY_OK;
+
+	model->slots = calloc((size_t)count, sizeof(model->slots[0]));
+	if (!model->slots)
+		return error_set(err, PRONY_NOMEM, "no memory for %d slots", count);
+	model->slot_count = count;
+	for (int i = 0; status == PRONY_OK && i < count; i++) {
+		struct mx_slot *slot = &model->slots[i];
+
+		status = mx_array_new(model->api, &graph->values[graph->input].shape, NULL,
+				      &slot->input, err);
+		if (status == PRONY_OK && model->loss)
+			status = mx_array_new(model->api, &graph->values[graph->label].shape, NULL,
+					      &slot->label, err);
+		if (status == PRONY_OK)
+			status = bind(model, slot, i > 0 ? model->slots[0].executor : NULL, err);
+		if (status == PRONY_OK)
+			status = get_heads(model, slot, err);
+	}
+	return status;
+}
+
+enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api,
+				const struct graph *graph, const struct recipe *recipe,
+				const struct tensor_set *weights, struct error *err)
+{
+	enum prony_status status;
+
+	*model = (struct mx_model){
+		.api = api,
+		.graph = graph,
+		.loss = recipe->stage != STAGE_FORWARD,
+		.train = recipe->stage == STAGE_TRAIN,
+	};
+	/* Evaluation has no dropout, with or without the node. */
+	status = mx_symbol_new(api, graph, model->loss, model->loss && recipe->dropout,
+			       &model->symbol, err);
+	if (status == PRONY_OK)
+		status = make_parameters(model, recipe, weights, err);
+	if (status == PRONY_OK)
+		status = make_slots(model, recipe->slots, err);
+	if (status == PRONY_OK && model->train)
+		status = mx_updates_init(model, recipe, err);
+	return status;
+}
+
+static void free_array(const struct mx_api *api, struct mx_ndarray *array)
+{
+	if (array)
+		api->MXNDArrayFree(array);
+}
+
+void mx_model_release(struct mx_model *model)
+{
+	const struct mx_api *api = model ? model->api : NULL;
+
+	if (!api)
+		return;
+	/* Executors that borrow the first one's memory go before it. */
+	for (int i = model->slot_count - 1; i >= 0; i--) {
+		struct mx_slot *slot = &model->slots[i];
+
+		free_array(api, slot->logits);
+		free_array(api, slot->probabilities);
+		if (slot->executor)
+			api->MXExecutorFree(slot->executor);
+		free_array(api, slot->input);
+		free_array(api, slot->label);
+	}
+	for (int i = 0; i < model->parameter_count; i++) {
+		free_array(api, model->parameters[i].weight);
+		free_array(api, model->parameters[i].gradient);
+		free_array(api, model->parameters[i].state);
+	}
+	if (model->symbol)
+		api->MXSymbolFree(model->symbol);
+	free(model->slots);
+	free(model->parameters);
+	free(model->updates);
+	*model = (struct mx_model){0};
+}

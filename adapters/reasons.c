@@ -1,0 +1,44 @@
+#include "adapters/reasons.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void reasons_add(struct strbuf *reasons, const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (reasons->length > 0)
+		strbuf_puts(reasons, "; ");
+	strbuf_puts(reasons, text);
+}
+
+void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, const char *option)
+{
+	if (recipe->precision != PRECISION_FP32)
+		reasons_add(reasons, "precision %s: only fp32", precision_name(recipe->precision));
+	if (strcmp(recipe->device, "cpu") != 0 && strncmp(recipe->device, "cpu:", 4) != 0)
+		reasons_add(reasons, "device %s: only cpu", recipe->device);
+	if (recipe->input == INPUT_NATIVE)
+		reasons_add(reasons, "input native: no data loader of its own is driven");
+	if (recipe->options[0] != '\0' && (!option || strcmp(recipe->options, option) != 0))
+		reasons_add(reasons, "option %s: known is %s", recipe->options,
+			    option ? option : "none");
+	if (recipe->threads < 1 || recipe->slots < 1)
+		reasons_add(reasons, "%d threads and %d slots: at least one of each",
+			    recipe->threads, recipe->slots);
+}
+
+enum prony_status reasons_finish(struct strbuf *reasons, struct error *why)
+{
+	enum prony_status status = PRONY_OK;
+
+	if (reasons->length > 0)
+		status = error_set(why, PRONY_UNSUPPORTED, "%s", strbuf_text(reasons));
+	strbuf_release(reasons);
+	return status;
+}

@@ -1,0 +1,366 @@
+#include "framework_exercise.h"
+
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "networks/zoo/zoo.h"
+#include "parity/reference.h"
+
+#define SEED 7
+#define BOUND_LOGITS 1e-5
+#define BOUND_GRADIENTS 1e-4
+#define BOUND_CHANGE 1e-3
+#define BOUND_LOSS 1e-5
+
+const char *exercise_library(const char *variable, const char *pattern)
+{
+	static char found[4096];
+	const char *named = getenv(variable);
+	char *home = path_data_home();
+	char *text = memory_printf("%s/frameworks/%s", home, pattern);
+	glob_t matches = {0};
+
+	free(home);
+	if (named && named[0] != '\0') {
+		free(text);
+		return named;
+	}
+	if (glob(text, 0, NULL, &matches) == 0 && matches.gl_pathc > 0) {
+		snprintf(found, sizeof(found), "%s", matches.gl_pathv[matches.gl_pathc - 1]);
+		globfree(&matches);
+		free(text);
+		return found;
+	}
+	printf("1..0 # SKIP not installed: neither %s nor %s\n", variable, text);
+	free(text);
+	exit(77);
+}
+
+static void fill_batch(struct exercise *e, int slot)
+{
+	const struct value *input = &e->graph.values[e->graph.input];
+	const struct value *label = &e->graph.values[e->graph.label];
+	struct random random;
+
+	random_init(&random, SEED + (uint64_t)slot);
+	tensor_new(&e->arena, input->name, DTYPE_F32, &input->shape, &e->inputs[slot], NULL);
+	tensor_new(&e->arena, label->name, DTYPE_I64, &label->shape, &e->labels[slot], NULL);
+	for (int64_t i = 0; i < shape_elements(&input->shape); i++)
+		((float *)e->inputs[slot].data)[i] = (float)random_normal(&random);
+	for (int64_t i = 0; i < shape_elements(&label->shape); i++)
+		((int64_t *)e->labels[slot].data)[i] =
+			(int64_t)random_below(&random, (uint64_t)graph_classes(&e->graph));
+}
+
+static enum prony_status prepare(struct exercise *e, const char *network, int64_t batch,
+				 struct error *err)
+{
+	const struct network *row = zoo_find(network, NULL);
+	enum prony_status status;
+
+	arena_init(&e->arena, 0);
+	if (!row)
+		return error_set(err, PRONY_INTERNAL, "no network %s", network);
+	status = zoo_build(row, batch, &e->graph, err);
+	if (status == PRONY_OK)
+		status = zoo_build(row, batch, &e->reference_graph, err);
+	if (status == PRONY_OK)
+		status = graph_add_backward(&e->reference_graph, err);
+	if (status == PRONY_OK)
+		status = graph_initial_weights(&e->graph, SEED, &e->arena, &e->weights, err);
+	if (status != PRONY_OK)
+		return status;
+	for (int slot = 0; slot < EXERCISE_SLOTS; slot++)
+		fill_batch(e, slot);
+	recipe_defaults(&e->recipe);
+	e->recipe.batch = batch;
+	e->recipe.slots = EXERCISE_SLOTS;
+	e->recipe.dropout = false;
+	e->recipe.threads = 2;
+	e->session.library = e->library;
+	e->session.option = "";
+	e->session.private_data = arena_alloc(&e->arena, e->adapter->private_size);
+	return PRONY_OK;
+}
+
+static _Noreturn void child(const struct adapter *adapter, const char *library, const char *network,
+			    int64_t batch, exercise_body *body)
+{
+	static struct exercise e;
+	struct error err = ERROR_INIT;
+	enum prony_status status;
+
+	alarm(300);
+	e = (struct exercise){.adapter = adapter, .library = library};
+	status = prepare(&e, network, batch, &err);
+	if (status == PRONY_OK)
+		status = body(&e, &err);
+	adapter->close(&e.session);
+	graph_release(&e.graph);
+	graph_release(&e.reference_graph);
+	arena_release(&e.arena);
+	if (status != PRONY_OK)
+		fprintf(stderr, "# %s, %s: %s: %s\n", adapter->name, network,
+			prony_status_text(status), err.text);
+	exit(status == PRONY_OK ? 0 : 1);
+}
+
+bool exercise_run(const struct adapter *adapter, const char *library, const char *network,
+		  int64_t batch, exercise_body *body)
+{
+	int end = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		child(adapter, library, network, batch, body);
+	if (pid < 0 || waitpid(pid, &end, 0) != pid)
+		return false;
+	if (WIFSIGNALED(end))
+		fprintf(stderr, "# %s, %s: signal %d\n", adapter->name, network, WTERMSIG(end));
+	return WIFEXITED(end) && WEXITSTATUS(end) == 0;
+}
+
+enum prony_status exercise_open(struct exercise *e, struct error *err)
+{
+	const struct adapter *adapter = e->adapter;
+	enum prony_status status = adapter->probe(&e->session, &e->probe, err);
+
+	if (status == PRONY_OK)
+		status = adapter->supports(&e->graph, &e->recipe, err);
+	if (status == PRONY_OK)
+		status = adapter->open(&e->session, &e->recipe, &e->effective, err);
+	if (status == PRONY_OK)
+		status = adapter->build(&e->session, &e->graph, &e->recipe, &e->weights, &e->built,
+					err);
+	for (int slot = 0; status == PRONY_OK && slot < EXERCISE_SLOTS; slot++)
+		status = adapter->feed(&e->session, slot, &e->inputs[slot], &e->labels[slot], err);
+	return status;
+}
+
+enum prony_status exercise_step(struct exercise *e, int slot, struct error *err)
+{
+	enum prony_status status = e->adapter->step(&e->session, slot, err);
+
+	return status == PRONY_OK ? e->adapter->sync(&e->session, err) : status;
+}
+
+static void add_tensor(struct exercise *e, struct tensor_set *set, int value, enum dtype dtype)
+{
+	const struct value *row = &e->graph.values[value];
+
+	tensor_new(&e->arena, row->name, dtype, &row->shape, &set->tensors[set->count++], NULL);
+}
+
+enum prony_status exercise_read(struct exercise *e, enum readout what, struct tensor_set *out,
+				struct error *err)
+{
+	int indices[64];
+	int count = graph_parameters(&e->graph, indices, 64);
+	struct tensor_set set = {.tensors = arena_array(&e->arena, 64, sizeof(struct tensor))};
+
+	if (what == READ_LOGITS)
+		add_tensor(e, &set, e->graph.logits, DTYPE_F32);
+	else if (what == READ_LOSS)
+		add_tensor(e, &set, e->graph.loss, DTYPE_F64);
+	else
+		for (int i = 0; i < count; i++)
+			add_tensor(e, &set, indices[i], DTYPE_F32);
+	enum prony_status status = e->adapter->read(&e->session, what, &set, err);
+	*out = set;
+	return status;
+}
+
+enum prony_status exercise_compare(const char *name, const float *a, const double *b, int64_t count,
+				   double bound, struct error *err)
+{
+	double difference = 0, size = 0;
+
+	for (int64_t i = 0; i < count; i++) {
+		difference += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+		size += b[i] * b[i];
+	}
+	difference = sqrt(difference);
+	size = sqrt(size);
+	if (!(size > 0) || !(difference <= bound * size))
+		return error_set(err, PRONY_MISMATCH, "%s differs by %.3g of %.3g, bound %.3g",
+				 name, difference, size, bound);
+	return PRONY_OK;
+}
+
+/* One step of both on a batch. */
+static enum prony_status step_both(struct exercise *e, struct reference *ref, int slot,
+				   bool epsilon_inside, struct error *err)
+{
+	enum prony_status status = reference_feed(ref, &e->inputs[slot], &e->labels[slot], err);
+
+	if (status == PRONY_OK)
+		status = reference_step(ref, &e->recipe, epsilon_inside, err);
+	if (status == PRONY_OK)
+		status = exercise_step(e, slot, err);
+	return status;
+}
+
+static enum prony_status compare_logits(struct exercise *e, const struct reference *ref,
+					struct error *err)
+{
+	struct tensor_set logits;
+	int64_t count;
+	const double *want = reference_value(ref, e->reference_graph.logits, &count);
+	enum prony_status status = exercise_read(e, READ_LOGITS, &logits, err);
+
+	if (status != PRONY_OK)
+		return status;
+	return exercise_compare("logits", logits.tensors[0].data, want, count, BOUND_LOGITS, err);
+}
+
+static enum prony_status compare_loss(struct exercise *e, const struct reference *ref,
+				      struct error *err)
+{
+	struct tensor_set loss;
+	double want = reference_loss(ref);
+	enum prony_status status = exercise_read(e, READ_LOSS, &loss, err);
+
+	if (status != PRONY_OK)
+		return status;
+	double have = *(const double *)loss.tensors[0].data;
+	if (!(fabs(have - want) <= BOUND_LOSS * fabs(want)))
+		return error_set(err, PRONY_MISMATCH, "loss is %.9g, not %.9g", have, want);
+	return PRONY_OK;
+}
+
+enum prony_status exercise_forward(struct exercise *e, struct error *err)
+{
+	struct reference ref = {0};
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD;
+	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
+	if (status == PRONY_OK)
+		status = exercise_open(e, err);
+	for (int i = 0; status == PRONY_OK && i < EXERCISE_SLOTS + 1; i++) {
+		status = step_both(e, &ref, i % EXERCISE_SLOTS, false, err);
+		if (status == PRONY_OK)
+			status = compare_logits(e, &ref, err);
+	}
+	reference_release(&ref);
+	return status;
+}
+
+static enum prony_status compare_gradients(struct exercise *e, const struct reference *ref,
+					   struct error *err)
+{
+	struct tensor_set gradients;
+	int indices[64];
+	int count = graph_parameters(&e->reference_graph, indices, 64);
+	enum prony_status status = exercise_read(e, READ_GRADIENTS, &gradients, err);
+
+	for (int i = 0; status == PRONY_OK && i < count; i++) {
+		int64_t elements;
+		int value = e->reference_graph.values[indices[i]].gradient;
+		const double *want = reference_value(ref, value, &elements);
+
+		status = exercise_compare(gradients.tensors[i].name, gradients.tensors[i].data,
+					  want, elements, BOUND_GRADIENTS, err);
+	}
+	return status;
+}
+
+enum prony_status exercise_gradients(struct exercise *e, struct error *err)
+{
+	struct reference ref = {0};
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD_BACKWARD;
+	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
+	if (status == PRONY_OK)
+		status = exercise_open(e, err);
+	/* Back to the first batch at the end: gradients are fresh, not accumulated. */
+	for (int i = 0; status == PRONY_OK && i < EXERCISE_SLOTS + 1; i++) {
+		status = step_both(e, &ref, i % EXERCISE_SLOTS, false, err);
+		if (status == PRONY_OK)
+			status = compare_logits(e, &ref, err);
+		if (status == PRONY_OK)
+			status = compare_loss(e, &ref, err);
+		if (status == PRONY_OK)
+			status = compare_gradients(e, &ref, err);
+	}
+	reference_release(&ref);
+	return status;
+}
+
+/* Compares how far the weights moved: the weights themselves agree even if nothing was learnt. */
+static enum prony_status compare_changes(struct exercise *e, const struct reference *ref,
+					 struct error *err)
+{
+	struct tensor_set weights;
+	int indices[64];
+	int count = graph_parameters(&e->reference_graph, indices, 64);
+	enum prony_status status = exercise_read(e, READ_WEIGHTS, &weights, err);
+
+	for (int i = 0; status == PRONY_OK && i < count; i++) {
+		int64_t elements;
+		const double *want = reference_value(ref, indices[i], &elements);
+		const struct tensor *have = &weights.tensors[i];
+		const float *start = tensor_find(&e->weights, have->name)->data;
+		double *change = arena_array(&e->arena, (size_t)elements, sizeof(double));
+
+		for (int64_t j = 0; j < elements; j++) {
+			change[j] = want[j] - (double)start[j];
+			((float *)have->data)[j] -= start[j];
+		}
+		status = exercise_compare(have->name, have->data, change, elements, BOUND_CHANGE,
+					  err);
+	}
+	return status;
+}
+
+enum prony_status exercise_updates(struct exercise *e, bool epsilon_inside, struct error *err)
+{
+	struct reference ref = {0};
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
+	if (status == PRONY_OK)
+		status = exercise_open(e, err);
+	for (int i = 0; status == PRONY_OK && i < EXERCISE_SLOTS; i++) {
+		status = step_both(e, &ref, i, epsilon_inside, err);
+		if (status == PRONY_OK)
+			status = compare_loss(e, &ref, err);
+	}
+	if (status == PRONY_OK)
+		status = compare_changes(e, &ref, err);
+	reference_release(&ref);
+	return status;
+}
+
+enum prony_status exercise_wrong_weight(struct exercise *e, struct error *err)
+{
+	struct reference ref = {0};
+	const struct tensor *weight = &e->weights.tensors[0];
+	struct error mismatch = ERROR_INIT;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD;
+	status = exercise_open(e, err); /* took its copy of the weights */
+	for (int64_t i = 0; i < shape_elements(&weight->shape); i++)
+		((float *)weight->data)[i] *= 1.001f;
+	if (status == PRONY_OK)
+		status = reference_init(&ref, &e->reference_graph, &e->weights, err);
+	if (status == PRONY_OK)
+		status = step_both(e, &ref, 0, false, err);
+	if (status == PRONY_OK && compare_logits(e, &ref, &mismatch) != PRONY_MISMATCH)
+		status = error_set(err, PRONY_MISMATCH, "a wrong weight went unnoticed");
+	reference_release(&ref);
+	return status;
+}

@@ -1,0 +1,69 @@
+/*
+ * Runs an adapter through its table on a built-in network and compares it with the float64
+ * reference. Each exercise runs in a child process that ends with exit(): a session lives once per
+ * process, and a crash at exit is a failure.
+ */
+#ifndef PRONY_TESTS_UNIT_FRAMEWORK_EXERCISE_H
+#define PRONY_TESTS_UNIT_FRAMEWORK_EXERCISE_H
+
+#include "adapters/adapter.h"
+#include "networks/graph.h"
+#include "networks/recipe.h"
+
+#define EXERCISE_SLOTS 3
+
+/* What an exercise works with; all in `arena`. */
+struct exercise {
+	const struct adapter *adapter;
+	const char *library;
+	struct recipe recipe; /* changed before exercise_open */
+	struct arena arena;
+	struct graph graph, reference_graph; /* the second with the backward pass */
+	struct tensor_set weights;
+	struct tensor inputs[EXERCISE_SLOTS], labels[EXERCISE_SLOTS];
+	struct session session;
+	struct probe probe;
+	struct effective effective;
+	struct built built;
+};
+
+/* The body of a child process: PRONY_OK, or what went wrong. */
+typedef enum prony_status exercise_body(struct exercise *exercise, struct error *err);
+
+/*
+ * The library: from the environment variable, else the newest match of the pattern below
+ * $XDG_DATA_HOME/prony/frameworks. Prints the reason and ends with 77 when there is none.
+ */
+const char *exercise_library(const char *variable, const char *pattern);
+
+/* Makes a network, weights and batches, and runs `body` in a child; false when it failed, which it
+ * then said on stderr. */
+bool exercise_run(const struct adapter *adapter, const char *library, const char *network,
+		  int64_t batch, exercise_body *body);
+
+/* probe, open, build and feed of all slots. */
+enum prony_status exercise_open(struct exercise *exercise, struct error *err);
+
+/* Steps on a slot and waits. */
+enum prony_status exercise_step(struct exercise *exercise, int slot, struct error *err);
+
+/* Reads `what` in graph order into new tensors in the arena. */
+enum prony_status exercise_read(struct exercise *exercise, enum readout what,
+				struct tensor_set *out, struct error *err);
+
+/* PRONY_MISMATCH when ||a - b|| / ||b|| exceeds the bound. */
+enum prony_status exercise_compare(const char *name, const float *a, const double *b, int64_t count,
+				   double bound, struct error *err);
+
+/* Whole exercises, on the recipe as it stands: */
+enum prony_status exercise_forward(struct exercise *exercise, struct error *err);
+enum prony_status exercise_gradients(struct exercise *exercise, struct error *err);
+/* Three updates on three batches; the change of each weight and each loss. `epsilon_inside` as in
+ * parity/reference.h. */
+enum prony_status exercise_updates(struct exercise *exercise, bool epsilon_inside,
+				   struct error *err);
+
+/* The comparisons must be able to fail: one weight tensor off by a thousandth has to be noticed. */
+enum prony_status exercise_wrong_weight(struct exercise *exercise, struct error *err);
+
+#endif

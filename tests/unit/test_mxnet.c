@@ -1,0 +1,282 @@
+/* MXNet's adapter against the float64 reference. Skipped where it is not installed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/mxnet/mxnet.h"
+#include "framework_exercise.h"
+#include "networks/zoo/zoo.h"
+
+#define LEAK_STEPS 3000
+#define LEAK_PAGES 512 /* 2 MiB: below 700 bytes a step */
+
+static const char *library;
+
+static void test_forward(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, exercise_forward));
+	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 1, exercise_forward));
+	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, exercise_forward));
+}
+
+static enum prony_status without_subgraph(struct exercise *e, struct error *err)
+{
+	snprintf(e->recipe.options, sizeof(e->recipe.options), "nosubgraph");
+	enum prony_status status = exercise_forward(e, err);
+
+	if (status == PRONY_OK && (!strstr(e->effective.settings, "MXNET_SUBGRAPH_BACKEND=NONE") ||
+				   !strstr(e->built.notes, "fused nodes: none")))
+		status = error_set(err, PRONY_MISMATCH, "%s; %s", e->effective.settings,
+				   e->built.notes);
+	return status;
+}
+
+static void test_without_subgraph(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, without_subgraph));
+}
+
+static void test_gradients(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, exercise_gradients));
+	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, exercise_gradients));
+}
+
+static enum prony_status update_sgd(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_SGD;
+	e->recipe.weight_decay = 0.01;
+	return exercise_updates(e, false, err);
+}
+
+static enum prony_status update_momentum(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_MOMENTUM;
+	e->recipe.momentum = 0.9;
+	return exercise_updates(e, false, err);
+}
+
+static enum prony_status update_rmsprop(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_RMSPROP;
+	e->recipe.learning_rate = 0.001;
+	return exercise_updates(e, true, err);
+}
+
+/* A wrong rule has to be noticed: epsilon large enough to tell inside the root from outside. */
+static enum prony_status update_rmsprop_wrong(struct exercise *e, struct error *err)
+{
+	struct error mismatch = ERROR_INIT;
+
+	e->recipe.optimiser = OPTIMISER_RMSPROP;
+	e->recipe.learning_rate = 0.001;
+	e->recipe.epsilon = 0.001;
+	if (exercise_updates(e, false, &mismatch) != PRONY_MISMATCH)
+		return error_set(err, PRONY_INTERNAL, "another update rule went unnoticed");
+	return PRONY_OK;
+}
+
+static void test_updates(void **state)
+{
+	static exercise_body *const bodies[] = {update_sgd, update_momentum, update_rmsprop,
+						update_rmsprop_wrong};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, bodies[i]));
+		assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, bodies[i]));
+	}
+}
+
+static enum prony_status check_reports(struct exercise *e, struct error *err)
+{
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	e->recipe.threads = 1; /* other than the cores at hand: open has to set it */
+	status = exercise_open(e, err);
+	if (status != PRONY_OK)
+		return status;
+	if (e->probe.version[0] != '1' || e->effective.threads != 1 ||
+	    !strstr(e->effective.settings, "MXNET_SUBGRAPH_BACKEND=MKLDNN") ||
+	    !strstr(e->effective.settings, "multi_sgd_mom_update"))
+		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
+				 e->probe.version, e->effective.threads, e->effective.settings);
+	if (e->built.parameters != graph_parameter_count(&e->graph) ||
+	    e->built.macs != graph_macs(&e->graph))
+		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
+				 (long long)e->built.parameters, (long long)e->built.macs);
+	((int64_t *)e->labels[0].data)[0] = 10;
+	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
+	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
+	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
+		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
+	return PRONY_OK;
+}
+
+static void test_reports(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 4, check_reports));
+}
+
+static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
+{
+	struct tensor_set set;
+	enum prony_status status = exercise_step(e, 0, err);
+
+	if (status == PRONY_OK)
+		status = exercise_read(e, READ_LOSS, &set, err);
+	if (status == PRONY_OK)
+		*loss = *(const double *)set.tensors[0].data;
+	return status;
+}
+
+/* With dropout the same batch and weights give another loss each time, without always the same. */
+static enum prony_status check_dropout(struct exercise *e, bool dropout, struct error *err)
+{
+	double first = 0, second = 0;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD_BACKWARD;
+	e->recipe.dropout = dropout;
+	status = exercise_open(e, err);
+	if (status == PRONY_OK)
+		status = loss_after_step(e, &first, err);
+	if (status == PRONY_OK)
+		status = loss_after_step(e, &second, err);
+	if (status == PRONY_OK && (first != second) != dropout)
+		status = error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
+	return status;
+}
+
+static enum prony_status dropout_on(struct exercise *e, struct error *err)
+{
+	return check_dropout(e, true, err);
+}
+
+static enum prony_status dropout_off(struct exercise *e, struct error *err)
+{
+	return check_dropout(e, false, err);
+}
+
+static void test_dropout(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, dropout_on));
+	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, dropout_off));
+}
+
+/* Resident pages of this process. */
+static long resident_pages(void)
+{
+	long size = 0, resident = -1;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (file && fscanf(file, "%ld %ld", &size, &resident) != 2)
+		resident = -1;
+	if (file)
+		fclose(file);
+	return resident;
+}
+
+static enum prony_status check_leak(struct exercise *e, struct error *err)
+{
+	long before = 0, after;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	e->recipe.learning_rate = 1e-6;
+	status = exercise_open(e, err);
+	for (int i = 0; status == PRONY_OK && i < 2 * LEAK_STEPS; i++) {
+		status = exercise_step(e, i % EXERCISE_SLOTS, err);
+		if (i == LEAK_STEPS)
+			before = resident_pages();
+	}
+	after = resident_pages();
+	if (status == PRONY_OK && (before <= 0 || after - before > LEAK_PAGES))
+		status = error_set(err, PRONY_MISMATCH, "%d steps took %ld pages", LEAK_STEPS,
+				   after - before);
+	return status;
+}
+
+static void test_leak(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 1, check_leak));
+}
+
+static void test_wrong_weight(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 4, exercise_wrong_weight));
+}
+
+static void test_refusals(void **state)
+{
+	struct recipe recipe;
+	struct graph graph;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	recipe_defaults(&recipe);
+	recipe.precision = PRECISION_BF16;
+	snprintf(recipe.device, sizeof(recipe.device), "cuda:0");
+	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
+	for (int i = 0; i < graph.node_count; i++) {
+		if (graph.nodes[i].op == OP_MAX_POOL)
+			graph.nodes[i].attributes.pads[0] = 1;
+		if (graph.nodes[i].op == OP_GEMM)
+			graph.nodes[i].attributes.alpha = 2;
+	}
+	assert_int_equal(adapter_mxnet.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "bf16"));
+	assert_non_null(strstr(err.text, "cuda:0"));
+	assert_non_null(strstr(err.text, "pool1"));
+	assert_non_null(strstr(err.text, "pool2"));
+	assert_non_null(strstr(err.text, "ip2"));
+	graph_release(&graph);
+}
+
+static void test_missing(void **state)
+{
+	void *data = calloc(1, adapter_mxnet.private_size);
+	struct session session = {.library = "/nonexistent/libmxnet.so", .private_data = data};
+	struct probe probe;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(adapter_mxnet.probe(&session, &probe, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "/nonexistent/libmxnet.so"));
+	adapter_mxnet.close(&session);
+	free(data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_forward),
+		cmocka_unit_test(test_gradients),
+		cmocka_unit_test(test_without_subgraph),
+		cmocka_unit_test(test_updates),
+		cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_dropout),
+		cmocka_unit_test(test_leak),
+		cmocka_unit_test(test_wrong_weight),
+	};
+
+	library = exercise_library("PRONY_MXNET_LIBRARY", "mxnet/*mxnet/libmxnet.so");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* ONNX Runtime's adapter against the float64 reference. Skipped where it is not installed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/onnxruntime/onnxruntime.h"
+#include "framework_exercise.h"
+#include "networks/zoo/zoo.h"
+
+static const char *library;
+
+static void test_forward(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_onnxruntime, library, "lenet", 8, exercise_forward));
+	assert_true(exercise_run(&adapter_onnxruntime, library, "lenet", 1, exercise_forward));
+	assert_true(exercise_run(&adapter_onnxruntime, library, "mlp", 8, exercise_forward));
+}
+
+static enum prony_status check_reports(struct exercise *e, struct error *err)
+{
+	struct tensor_set loss;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD;
+	snprintf(e->recipe.options, sizeof(e->recipe.options), "nospin");
+	status = exercise_open(e, err);
+	if (status != PRONY_OK)
+		return status;
+	if (e->probe.version[0] < '1' || e->effective.threads != 2 ||
+	    e->probe.stages != 1u << STAGE_FORWARD ||
+	    !strstr(e->effective.settings, "allow_spinning=0"))
+		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
+				 e->probe.version, e->effective.threads, e->effective.settings);
+	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
+		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
+	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
+	if (exercise_read(e, READ_LOSS, &loss, NULL) != PRONY_UNSUPPORTED)
+		return error_set(err, PRONY_MISMATCH, "a loss was read");
+	return PRONY_OK;
+}
+
+static void test_reports(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_onnxruntime, library, "mlp", 4, check_reports));
+}
+
+static void test_wrong_weight(void **state)
+{
+	(void)state;
+	assert_true(exercise_run(&adapter_onnxruntime, library, "mlp", 4, exercise_wrong_weight));
+}
+
+static void test_refusals(void **state)
+{
+	struct recipe recipe;
+	struct graph graph;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	recipe_defaults(&recipe);
+	recipe.stage = STAGE_TRAIN;
+	recipe.precision = PRECISION_BF16;
+	snprintf(recipe.device, sizeof(recipe.device), "cuda:0");
+	assert_int_equal(zoo_build(zoo_find("mlp", NULL), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(adapter_onnxruntime.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "1.19.2"));
+	assert_non_null(strstr(err.text, "bf16"));
+	assert_non_null(strstr(err.text, "cuda:0"));
+	graph_release(&graph);
+}
+
+static void test_missing(void **state)
+{
+	void *data = calloc(1, adapter_onnxruntime.private_size);
+	struct session session = {.library = "/nonexistent/libonnxruntime.so",
+				  .private_data = data};
+	struct probe probe;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(adapter_onnxruntime.probe(&session, &probe, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "/nonexistent/libonnxruntime.so"));
+	adapter_onnxruntime.close(&session);
+	free(data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_forward),	     cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_wrong_weight),
+	};
+
+	library = exercise_library("PRONY_ONNXRUNTIME_LIBRARY",
+				   "onnxruntime/*onnxruntime/capi/libonnxruntime.so.*");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
