@@ -22,11 +22,19 @@ _Static_assert(1 << KINKS_TRIED <= GATE_MAX_ANSWERS && 2 << KINKS_TRIED_RMSPROP 
 /* Some of the others may be turned while those whose effect cancels theirs are not. */
 #define KINK_SLACK 2.0
 
+/*
+ * RMSprop moves every weight by about lr / sqrt(1 - rho), however small its gradient: at 0.01 three
+ * updates replace the weights, and the result is as chaotic as it is large.
+ */
+#define GATE_RMSPROP_RATE 0.001
+
 void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out)
 {
 	*out = *cell;
 	out->dropout = false;
 	out->learning_rate = gate_learning_rate;
+	if (out->optimiser == OPTIMISER_RMSPROP && out->learning_rate > GATE_RMSPROP_RATE)
+		out->learning_rate = GATE_RMSPROP_RATE;
 	out->slots = GATE_UPDATES;
 	out->input = INPUT_RESIDENT;
 	if (out->batch > GATE_BATCH_MAX)

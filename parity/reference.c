@@ -162,10 +162,20 @@ static bool reads_label(const struct graph *graph, const struct node *node)
 }
 
 /*
- * Nearer than 3 deviations of what rounding does to values this deep in the graph. Nodes stand in
- * the order in which they run, so that everything before a node is taken to lead to it.
+ * Nearer than 4 deviations of what rounding does to values this deep in the graph. Nodes stand in
+ * the order in which they run, so that everything before a node is taken to lead to it. RMSprop's
+ * update magnifies rounding where gradients are small, so that its later steps start further apart.
  */
-#define CLOSE (3 * 0.41)
+#define CLOSE (4 * 0.41)
+#define CLOSE_AFTER_RMSPROP (12 * 0.41)
+
+static double closeness(const struct reference *ref, const struct recipe *recipe)
+{
+	bool magnified = recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_RMSPROP &&
+			 ref->step > 0;
+
+	return magnified ? CLOSE_AFTER_RMSPROP : CLOSE;
+}
 
 static void deepen(struct accumulation *sum, const struct graph *graph, const struct node *node)
 {
@@ -192,7 +202,8 @@ static void run_nodes(struct reference *ref, const struct recipe *recipe, bool t
 		call.node = &ref->graph->nodes[i];
 		if (kinks) {
 			deepen(&sum, ref->graph, call.node);
-			call.close = CLOSE * accumulation_rounding(&sum, kinks->precision);
+			call.close = closeness(ref, recipe) *
+				     accumulation_rounding(&sum, kinks->precision);
 		}
 		if (ref->has_labels || !reads_label(ref->graph, call.node))
 			kernel_of(call.node->op)(&call);
@@ -209,7 +220,8 @@ static double turned(double gradient, double close, struct kinks *kinks)
 }
 
 /* What is too close to zero for the gradient of a parameter: see run_nodes. */
-static double close_gradient(const struct reference *ref, int parameter, const struct kinks *kinks)
+static double close_gradient(const struct reference *ref, const struct recipe *recipe,
+			     int parameter, const struct kinks *kinks)
 {
 	const struct graph *graph = ref->graph;
 	int gradient = graph->values[parameter].gradient;
@@ -217,7 +229,7 @@ static double close_gradient(const struct reference *ref, int parameter, const s
 
 	for (int i = 0; i <= graph->values[gradient].producer; i++)
 		deepen(&sum, graph, &graph->nodes[i]);
-	return CLOSE * accumulation_rounding(&sum, kinks->precision) *
+	return closeness(ref, recipe) * accumulation_rounding(&sum, kinks->precision) *
 	       kernel_rms(ref->values[gradient], shape_elements(&graph->values[gradient].shape));
 }
 
@@ -229,7 +241,7 @@ static void update(struct reference *ref, const struct recipe *recipe, bool epsi
 	double *w = ref->values[index], *moment = ref->moments[index];
 	double lr = recipe->learning_rate, eps = recipe->epsilon;
 	bool watch = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
-	double close = watch ? close_gradient(ref, index, kinks) : 0;
+	double close = watch ? close_gradient(ref, recipe, index, kinks) : 0;
 
 	for (int64_t i = 0; i < count; i++) {
 		double g = gradient[i] + recipe->weight_decay * w[i];
