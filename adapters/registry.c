@@ -4,14 +4,16 @@
 
 #include "adapters/fake.h"
 #include "adapters/mxnet/mxnet.h"
+#include "adapters/native/native.h"
 #include "adapters/null.h"
 #include "adapters/onnxruntime/onnxruntime.h"
 
 const struct adapter *const adapter_registry[] = {
-	&adapter_null,
-	&adapter_fake,
+	&adapter_native,
 	&adapter_mxnet,
 	&adapter_onnxruntime,
+	&adapter_null,
+	&adapter_fake, /* of the harness itself */
 	NULL,
 };
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "adapters/adapter.h"
 #include "base/json.h"
 #include "bundle/bundle.h"
 #include "worker_peer.h"
@@ -108,12 +109,50 @@ static void fake_learns(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
+static void registered_adapters_are_whole(void **state)
+{
+	(void)state;
+	for (size_t i = 0; adapter_registry[i]; i++) {
+		struct error err = ERROR_INIT;
+
+		if (adapter_check(adapter_registry[i], &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		/* The first of a name is found: no other may have it. */
+		assert_ptr_equal(adapter_find(adapter_registry[i]->name), adapter_registry[i]);
+	}
+	assert_null(adapter_find("abacus"));
+	assert_null(adapter_find(NULL));
+	for (int what = 0; what < READ_COUNT; what++) {
+		enum readout found;
+
+		assert_true(readout_parse(readout_name((enum readout)what), &found));
+		assert_int_equal(found, what);
+	}
+}
+
+static void half_made_adapters_are_refused(void **state)
+{
+	struct adapter half = *adapter_find("null");
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	half.sync = NULL;
+	assert_int_equal(adapter_check(&half, &err), PRONY_INTERNAL);
+	assert_non_null(strstr(err.text, "sync"));
+	half.absent_reason = "not built";
+	assert_int_equal(adapter_check(&half, NULL), PRONY_OK);
+	half.abi = ADAPTER_ABI + 1;
+	assert_int_equal(adapter_check(&half, NULL), PRONY_INTERNAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_yield_the_records_of_their_mode),
 		cmocka_unit_test(null_gives_the_weights_back),
 		cmocka_unit_test(fake_learns),
+		cmocka_unit_test(registered_adapters_are_whole),
+		cmocka_unit_test(half_made_adapters_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("worker", tests, peer_write_bundle, peer_remove_bundle);
