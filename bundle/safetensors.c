@@ -68,7 +68,8 @@ static char *header_text(const struct tensor_set *set, size_t *header_bytes, siz
 		int64_t bytes = tensor_bytes(tensor);
 
 		if (bytes < 0 || (uint64_t)bytes > (uint64_t)(INT64_MAX / 2) - offset ||
-		    json_object_get(header, tensor->name))
+		    json_object_get(header, tensor->name) ||
+		    strcmp(tensor->name, METADATA_KEY) == 0)
 			goto out;
 		size_t end = offset + (size_t)bytes;
 		if (json_object_set_new(header, tensor->name, header_row(tensor, offset, end)))

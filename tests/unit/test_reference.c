@@ -1,0 +1,561 @@
+/* The reference interpreter: known answers, and every gradient against finite differences. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "networks/zoo/zoo.h"
+#include "parity/kernels.h"
+#include "parity/reference.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define STEP 1e-5      /* of the central difference: its error is of the order of 1e-10 */
+#define TOLERANCE 1e-6 /* of a gradient, relative to the largest of its tensor */
+
+/* A network with weights, one batch, and the interpreter on it. */
+struct rig {
+	struct arena arena;
+	struct graph graph;
+	struct tensor_set weights;
+	struct tensor x, y;
+	struct recipe recipe;
+	struct reference ref;
+};
+
+static void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+static void fill_normal(struct random *random, struct tensor *tensor)
+{
+	float *data = tensor->data;
+
+	for (int64_t i = 0; i < shape_elements(&tensor->shape); i++)
+		data[i] = (float)random_normal(random);
+}
+
+/* Takes the graph, which has a loss. Weights of the zoo are its own, else normal. */
+static void rig_init(struct rig *rig, struct graph graph, bool own_weights, uint64_t seed)
+{
+	struct error err = ERROR_INIT;
+	struct random random;
+
+	*rig = (struct rig){.graph = graph};
+	arena_init(&rig->arena, 0);
+	random_init(&random, seed);
+	check(graph_add_backward(&rig->graph, &err), &err);
+	check(graph_initial_weights(&rig->graph, seed, &rig->arena, &rig->weights, &err), &err);
+	for (size_t i = 0; !own_weights && i < rig->weights.count; i++)
+		fill_normal(&random, &rig->weights.tensors[i]);
+	check(tensor_new(&rig->arena, "x", DTYPE_F32, &rig->graph.values[graph.input].shape,
+			 &rig->x, &err),
+	      &err);
+	check(tensor_new(&rig->arena, "y", DTYPE_I64, &rig->graph.values[graph.label].shape,
+			 &rig->y, &err),
+	      &err);
+	fill_normal(&random, &rig->x);
+	for (int64_t i = 0; i < rig->y.shape.dims[0]; i++)
+		((int64_t *)rig->y.data)[i] =
+			(int64_t)random_below(&random, (uint64_t)graph_classes(&rig->graph));
+	recipe_defaults(&rig->recipe);
+	rig->recipe.stage = STAGE_FORWARD_BACKWARD;
+	check(reference_init(&rig->ref, &rig->graph, &rig->weights, &err), &err);
+	check(reference_feed(&rig->ref, &rig->x, &rig->y, &err), &err);
+}
+
+static void rig_release(struct rig *rig)
+{
+	reference_release(&rig->ref);
+	graph_release(&rig->graph);
+	arena_release(&rig->arena);
+}
+
+/* Runs a step; always the first, so that dropout draws the same masks. */
+static double run(struct rig *rig)
+{
+	struct error err = ERROR_INIT;
+
+	rig->ref.step = 0;
+	check(reference_step(&rig->ref, &rig->recipe, false, &err), &err);
+	return reference_loss(&rig->ref);
+}
+
+/*
+ * The largest difference between a gradient and the finite difference, over `samples` entries of
+ * every parameter (0: all), relative to the largest entry of its tensor.
+ */
+static double gradient_error(struct rig *rig, int64_t samples)
+{
+	double worst = 0;
+
+	for (int p = 0; p < rig->graph.value_count; p++) {
+		if (rig->graph.values[p].kind != VALUE_PARAMETER)
+			continue;
+		int64_t count = shape_elements(&rig->graph.values[p].shape);
+		int64_t stride = samples > 0 && count > samples ? count / samples : 1;
+		const double *computed = rig->ref.values[rig->graph.values[p].gradient];
+		double *gradient = calloc((size_t)count, sizeof(*gradient));
+		double *w = rig->ref.values[p], largest = 1e-3;
+
+		run(rig);
+		memcpy(gradient, computed, (size_t)count * sizeof(*gradient));
+		for (int64_t i = 0; i < count; i++)
+			largest = fmax(largest, fabs(gradient[i]));
+		for (int64_t i = 0; i < count; i += stride) {
+			double before = w[i];
+
+			w[i] = before + STEP;
+			double above = run(rig);
+			w[i] = before - STEP;
+			double below = run(rig);
+			w[i] = before;
+			double difference = (above - below) / (2 * STEP) - gradient[i];
+			worst = fmax(worst, fabs(difference) / largest);
+		}
+		free(gradient);
+	}
+	return worst;
+}
+
+/* One operator between a parameter that is added to the input, and a linear layer. */
+struct operator_case {
+	const char *what;
+	enum op op;
+	int rank;
+	int64_t dims[3];    /* of the input without the batch */
+	int64_t weights[4]; /* shape of the second input; 0: none */
+	int weights_rank;
+	int64_t bias; /* elements of the third input; 0: none */
+	struct attributes attributes;
+};
+
+static const struct operator_case operator_cases[] = {
+	{"conv",
+	 OP_CONV,
+	 3,
+	 {2, 5, 6},
+	 {3, 2, 3, 2},
+	 4,
+	 3,
+	 {.kernel = {3, 2}, .strides = {1, 1}, .dilations = {1, 1}, .group = 1}},
+	{"conv with stride, dilation and lopsided padding",
+	 OP_CONV,
+	 3,
+	 {2, 7, 8},
+	 {3, 2, 3, 3},
+	 4,
+	 3,
+	 {.kernel = {3, 3},
+	  .strides = {2, 3},
+	  .dilations = {2, 1},
+	  .pads = {1, 0, 2, 3},
+	  .group = 1}},
+	{"conv in groups without bias",
+	 OP_CONV,
+	 3,
+	 {4, 4, 4},
+	 {6, 2, 2, 2},
+	 4,
+	 0,
+	 {.kernel = {2, 2},
+	  .strides = {1, 1},
+	  .dilations = {1, 1},
+	  .pads = {1, 1, 1, 1},
+	  .group = 2}},
+	{"depthwise conv",
+	 OP_CONV,
+	 3,
+	 {3, 4, 4},
+	 {3, 1, 3, 3},
+	 4,
+	 3,
+	 {.kernel = {3, 3},
+	  .strides = {1, 1},
+	  .dilations = {1, 1},
+	  .pads = {1, 1, 1, 1},
+	  .group = 3}},
+	{"max-pool",
+	 OP_MAX_POOL,
+	 3,
+	 {2, 4, 6},
+	 {0},
+	 0,
+	 0,
+	 {.kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}}},
+	{"overlapping max-pool with padding",
+	 OP_MAX_POOL,
+	 3,
+	 {2, 5, 6},
+	 {0},
+	 0,
+	 0,
+	 {.kernel = {3, 3}, .strides = {1, 2}, .dilations = {1, 1}, .pads = {1, 0, 2, 1}}},
+	{"max-pool with dilation, rounded up",
+	 OP_MAX_POOL,
+	 3,
+	 {1, 6, 8},
+	 {0},
+	 0,
+	 0,
+	 {.kernel = {2, 3}, .strides = {3, 2}, .dilations = {2, 2}, .ceil_mode = true}},
+	{"gemm", OP_GEMM, 1, {5}, {5, 4}, 2, 4, {.alpha = 1, .beta = 1}},
+	{"gemm, transposed weights",
+	 OP_GEMM,
+	 1,
+	 {5},
+	 {4, 5},
+	 2,
+	 4,
+	 {.alpha = 1, .beta = 1, .trans_b = true}},
+	{"gemm, everything scaled",
+	 OP_GEMM,
+	 1,
+	 {5},
+	 {4, 5},
+	 2,
+	 4,
+	 {.alpha = 0.7, .beta = -1.3, .trans_b = true}},
+	/* The product is square, so that the batch stays the batch: 3 samples, 3 features. */
+	{"gemm, both transposed",
+	 OP_GEMM,
+	 1,
+	 {3},
+	 {4, 3},
+	 2,
+	 0,
+	 {.alpha = 1.5, .beta = 1, .trans_a = true, .trans_b = true}},
+	{"relu", OP_RELU, 3, {2, 3, 3}, {0}, 0, 0, {.group = 0}},
+	{"flatten", OP_FLATTEN, 3, {2, 3, 2}, {0}, 0, 0, {.axis = 1}},
+	{"dropout", OP_DROPOUT, 1, {12}, {0}, 0, 0, {.ratio = 0.3}},
+};
+
+static void build_case(const struct operator_case *c, struct graph *graph)
+{
+	struct error err = ERROR_INIT;
+	struct builder b = {.graph = graph};
+	int64_t dims[4] = {3, c->dims[0], c->dims[1], c->dims[2]};
+	int inputs[3], count = 1;
+
+	graph_init(graph, c->what);
+	int x = build_input(&b, dims[0], c->rank, c->dims);
+	int p = build_parameter(&b, "p", c->rank + 1, dims, FILL_ZERO, 1);
+	inputs[0] = build_node(&b, OP_ADD, "sum", (int[]){x, p}, 2, &(struct attributes){0});
+	if (c->weights_rank > 0)
+		inputs[count++] =
+			build_parameter(&b, "w", c->weights_rank, c->weights, FILL_ZERO, 1);
+	if (c->bias > 0)
+		inputs[count++] = build_parameter(&b, "b", 1, &c->bias, FILL_ZERO, 1);
+	int h = build_node(&b, c->op, "tested", inputs, count, &c->attributes);
+	if (b.error.code == PRONY_OK && graph->values[h].shape.rank > 2)
+		h = build_flatten(&b, "flat", h);
+	int logits = build_linear(&b, "out", h, 4);
+	check(build_finish(&b, logits, &err), &err);
+}
+
+static void every_gradient_is_the_finite_difference(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(operator_cases); i++) {
+		struct graph graph;
+		struct rig rig;
+
+		build_case(&operator_cases[i], &graph);
+		rig_init(&rig, graph, false, 5 + i);
+		double error = gradient_error(&rig, 0);
+		if (!(error < TOLERANCE))
+			fail_msg("%s: off by %g", operator_cases[i].what, error);
+		rig_release(&rig);
+	}
+}
+
+/* A gradient node for each operator that has one, with an attribute that is slightly wrong. */
+static void a_wrong_gradient_is_found(void **state)
+{
+	static const struct {
+		size_t operator_case;
+		enum op op;
+	} wrong[] = {
+		{1, OP_CONV_GRAD_WEIGHT}, {1, OP_CONV_GRAD_INPUT}, {5, OP_MAX_POOL_GRAD},
+		{9, OP_GEMM_GRAD_WEIGHT}, {9, OP_GEMM_GRAD_INPUT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		struct graph graph;
+		struct rig rig;
+		int found = 0;
+
+		build_case(&operator_cases[wrong[i].operator_case], &graph);
+		rig_init(&rig, graph, false, 7);
+		assert_true(gradient_error(&rig, 0) < TOLERANCE);
+		for (int n = rig.graph.forward_count; n < rig.graph.node_count; n++) {
+			if (rig.graph.nodes[n].op != wrong[i].op)
+				continue;
+			rig.graph.nodes[n].attributes.alpha *= 1.00001;
+			rig.graph.nodes[n].attributes.pads[1]++;
+			found++;
+		}
+		assert_true(found > 0);
+		assert_true(gradient_error(&rig, 0) > TOLERANCE);
+		rig_release(&rig);
+	}
+}
+
+static void networks_are_differentiated_correctly(void **state)
+{
+	static const char *const names[] = {"lenet", "mlp"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct error err = ERROR_INIT;
+		struct graph graph;
+		struct rig rig;
+
+		check(zoo_build(zoo_find(names[i], NULL), 2, &graph, &err), &err);
+		rig_init(&rig, graph, true, 3);
+		double error = gradient_error(&rig, 9);
+		if (!(error < TOLERANCE))
+			fail_msg("%s: off by %g", names[i], error);
+		rig_release(&rig);
+	}
+}
+
+static void every_operator_has_a_kernel(void **state)
+{
+	(void)state;
+	for (int op = 0; op < OP_COUNT; op++)
+		if (!kernel_of((enum op)op))
+			fail_msg("%s", operator_row((enum op)op)->name);
+	assert_null(kernel_of(OP_COUNT));
+}
+
+/* A graph of a single operator, run forward on given numbers. */
+static void known_answers(void **state)
+{
+	/* 1 x 3 x 3, kernel 2 x 2, by hand */
+	static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 2, 3, 4};
+	static const double expected[] = {37.5, 47.5, 67.5, 77.5};
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	struct builder b = {.graph = &graph};
+	float bias = 0.5f;
+	struct tensor weights[] = {{"c.weight", DTYPE_F32, {4, {1, 1, 2, 2}}, (void *)(uintptr_t)w},
+				   {"c.bias", DTYPE_F32, {1, {1}}, &bias}};
+	struct tensor input = {"x", DTYPE_F32, {4, {1, 1, 3, 3}}, (void *)(uintptr_t)x};
+	int64_t label = 2, count;
+	struct tensor y = {"y", DTYPE_I64, {1, {1}}, &label};
+	struct recipe recipe;
+	struct reference ref;
+
+	(void)state;
+	graph_init(&graph, "conv");
+	int conv = build_conv(&b, "c", build_input(&b, 1, 3, (int64_t[]){1, 3, 3}), 1, 2, 1, 0);
+	check(build_finish(&b, build_flatten(&b, "f", conv), &err), &err);
+	recipe_defaults(&recipe);
+	recipe.stage = STAGE_FORWARD;
+	check(reference_init(&ref, &graph, &(struct tensor_set){weights, 2}, &err), &err);
+	check(reference_feed(&ref, &input, &y, &err), &err);
+	assert_true(isnan(reference_loss(&ref)));
+	check(reference_step(&ref, &recipe, false, &err), &err);
+	const double *out = reference_value(&ref, graph.logits, &count);
+	assert_int_equal(count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_true(fabs(out[i] - expected[i]) < 1e-12);
+	/* log(e^-40 + e^-30 + e^-10 + 1) + 10 */
+	double loss = log1p(exp(-40) + exp(-30) + exp(-10)) + 10;
+	assert_true(fabs(reference_loss(&ref) - loss) < 1e-12);
+	assert_true(fabs(reference_cross_entropy(out, &label, 1, 4) - loss) < 1e-12);
+	assert_null(reference_value(&ref, graph.value_count, &count));
+	assert_null(reference_value(&ref, -1, &count));
+	/* Without labels there is no loss. */
+	check(reference_feed(&ref, &input, NULL, &err), &err);
+	check(reference_step(&ref, &recipe, false, &err), &err);
+	assert_true(isnan(reference_loss(&ref)));
+	reference_release(&ref);
+	graph_release(&graph);
+}
+
+static void ties_go_to_the_first_maximum(void **state)
+{
+	static const float x[] = {1, 3, 3, 3};
+	struct graph graph;
+	struct rig rig;
+	int64_t count;
+
+	(void)state;
+	build_case(
+		&(struct operator_case){
+			.what = "pool",
+			.op = OP_MAX_POOL,
+			.rank = 3,
+			.dims = {1, 2, 2},
+			.attributes = {.kernel = {2, 2}, .strides = {1, 1}, .dilations = {1, 1}}},
+		&graph);
+	rig_init(&rig, graph, false, 1);
+	int p = graph_find_value(&rig.graph, "p");
+	memset(rig.ref.values[p], 0, 12 * sizeof(double));
+	for (int i = 0; i < 12; i++)
+		rig.ref.values[rig.graph.input][i] = (double)x[i % 4];
+	run(&rig);
+	const double *gradient = reference_value(&rig.ref, rig.graph.values[p].gradient, &count);
+	for (int i = 0; i < 12; i++)
+		assert_true((gradient[i] == 0) == (i % 4 != 1));
+	rig_release(&rig);
+}
+
+static void updates_follow_their_formulas(void **state)
+{
+	static const struct {
+		enum optimiser optimiser;
+		bool inside;
+	} cases[] = {{OPTIMISER_SGD, false},
+		     {OPTIMISER_MOMENTUM, false},
+		     {OPTIMISER_RMSPROP, false},
+		     {OPTIMISER_RMSPROP, true}};
+
+	(void)state;
+	for (size_t c = 0; c < COUNT(cases); c++) {
+		struct error err = ERROR_INIT;
+		struct graph graph;
+		struct rig rig;
+		double w, moment = 0;
+
+		build_case(&operator_cases[7], &graph);
+		rig_init(&rig, graph, false, 11);
+		rig.recipe = (struct recipe){.stage = STAGE_TRAIN,
+					     .optimiser = cases[c].optimiser,
+					     .learning_rate = 0.05,
+					     .momentum = 0.9,
+					     .weight_decay = 0.01,
+					     .rho = 0.9,
+					     .epsilon = 1e-3};
+		int index = graph_find_value(&rig.graph, "w");
+		w = rig.ref.values[index][3];
+		for (int step = 0; step < 3; step++) {
+			check(reference_step(&rig.ref, &rig.recipe, cases[c].inside, &err), &err);
+			double g = rig.ref.values[rig.graph.values[index].gradient][3] + 0.01 * w;
+
+			if (cases[c].optimiser == OPTIMISER_SGD) {
+				w -= 0.05 * g;
+			} else if (cases[c].optimiser == OPTIMISER_MOMENTUM) {
+				moment = 0.9 * moment + g;
+				w -= 0.05 * moment;
+			} else {
+				moment = 0.9 * moment + 0.1 * g * g;
+				w -= 0.05 * g /
+				     (cases[c].inside ? sqrt(moment + 1e-3) : sqrt(moment) + 1e-3);
+			}
+			assert_true(fabs(rig.ref.values[index][3] - w) < 1e-14);
+		}
+		rig_release(&rig);
+	}
+}
+
+static void dropout_masks_come_from_seed_step_and_node(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	struct rig rig;
+	double losses[3];
+	int64_t dropped = 0, count;
+
+	(void)state;
+	check(zoo_build(zoo_find("mlp", NULL), 8, &graph, &err), &err);
+	rig_init(&rig, graph, true, 3);
+	losses[0] = run(&rig);
+	assert_true(losses[0] == run(&rig));
+	int mask = rig.graph.nodes[2].outputs[1];
+	assert_int_equal(rig.graph.nodes[2].op, OP_DROPOUT);
+	const double *factors = reference_value(&rig.ref, mask, &count);
+	for (int64_t i = 0; i < count; i++) {
+		assert_true(factors[i] == 0 || fabs(factors[i] - 1.25) < 1e-12);
+		dropped += factors[i] == 0;
+	}
+	/* 4096 draws at 0.2: six deviations are 154. */
+	assert_true(llabs((long long)dropped - 819) < 154);
+	check(reference_step(&rig.ref, &rig.recipe, false, &err), &err);
+	losses[1] = reference_loss(&rig.ref);
+	assert_true(losses[1] != losses[0]);
+	/* Redrawing runs the same step, from the first dropout on. */
+	run(&rig);
+	check(reference_redraw(&rig.ref, &rig.recipe, &err), &err);
+	assert_true(reference_loss(&rig.ref) == losses[1]);
+	rig.recipe.seed++;
+	losses[2] = run(&rig);
+	assert_true(losses[2] != losses[0]);
+	rig.recipe.dropout = false;
+	double without = run(&rig);
+	rig.recipe.dropout = true;
+	rig.recipe.stage = STAGE_FORWARD;
+	assert_true(run(&rig) == without);
+	rig_release(&rig);
+}
+
+static void bad_input_is_refused(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph, forward;
+	struct reference ref;
+	struct rig rig;
+
+	(void)state;
+	check(zoo_build(zoo_find("mlp", NULL), 2, &graph, &err), &err);
+	check(zoo_build(zoo_find("mlp", NULL), 2, &forward, &err), &err);
+	rig_init(&rig, graph, true, 3);
+	((int64_t *)rig.y.data)[1] = 10;
+	assert_int_equal(reference_feed(&rig.ref, &rig.x, &rig.y, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "label 10 of sample 1"));
+	error_clear(&err);
+	assert_int_equal(reference_step(&rig.ref, &rig.recipe, false, &err), PRONY_BAD_INPUT);
+	error_clear(&err);
+	rig.x.shape.dims[0] = 3;
+	assert_int_equal(reference_feed(&rig.ref, &rig.x, NULL, &err), PRONY_BAD_INPUT);
+	error_clear(&err);
+	rig.recipe.stage = STAGE_LOAD;
+	assert_int_equal(reference_step(&rig.ref, &rig.recipe, false, &err), PRONY_UNSUPPORTED);
+	error_clear(&err);
+
+	/* Missing weights, and a graph without backward pass. */
+	struct tensor_set fewer = {rig.weights.tensors, rig.weights.count - 1};
+	assert_int_equal(reference_init(&ref, &forward, &fewer, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "fc3.bias"));
+	error_clear(&err);
+	reference_release(&ref);
+	check(reference_init(&ref, &forward, &rig.weights, &err), &err);
+	rig.x.shape.dims[0] = 2;
+	((int64_t *)rig.y.data)[1] = 1;
+	check(reference_feed(&ref, &rig.x, &rig.y, &err), &err);
+	rig.recipe.stage = STAGE_TRAIN;
+	assert_int_equal(reference_step(&ref, &rig.recipe, false, &err), PRONY_INTERNAL);
+	reference_release(&ref);
+	reference_release(NULL);
+	assert_int_equal(reference_cost(&forward, STAGE_FORWARD), 2 * 668672);
+	assert_int_equal(reference_cost(&forward, STAGE_TRAIN), 6 * 668672);
+	graph_release(&forward);
+	rig_release(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_operator_has_a_kernel),
+		cmocka_unit_test(known_answers),
+		cmocka_unit_test(ties_go_to_the_first_maximum),
+		cmocka_unit_test(every_gradient_is_the_finite_difference),
+		cmocka_unit_test(a_wrong_gradient_is_found),
+		cmocka_unit_test(networks_are_differentiated_correctly),
+		cmocka_unit_test(updates_follow_their_formulas),
+		cmocka_unit_test(dropout_masks_come_from_seed_step_and_node),
+		cmocka_unit_test(bad_input_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
