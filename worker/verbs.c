@@ -224,7 +224,8 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 	return PRONY_OK;
 }
 
-/* Adds to `why` what the framework said at hello that it cannot do. */
+/* Adds to `why` what the framework said at hello that it cannot do, should its adapter not object.
+ */
 static void check_probe(const struct worker *w, struct strbuf *why)
 {
 	const struct recipe *recipe = &w->bundle.recipe;
@@ -246,11 +247,11 @@ static enum prony_status serve_supports(struct worker *w, const json_t *request,
 	if (status != PRONY_OK)
 		return status;
 	strbuf_init(&reasons, ERROR_TEXT_BYTES);
-	check_probe(w, &reasons);
 	status = w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, &why);
 	if (status == PRONY_UNSUPPORTED)
-		strbuf_printf(&reasons, "%s%s", reasons.length ? "; " : "",
-			      why.text[0] ? why.text : "the adapter gave no reason");
+		strbuf_puts(&reasons, why.text[0] ? why.text : "the adapter gave no reason");
+	else
+		check_probe(w, &reasons);
 	if (status == PRONY_OK || status == PRONY_UNSUPPORTED) {
 		add(reply, "supported", json_boolean(reasons.length == 0));
 		if (reasons.length)
