@@ -9,6 +9,7 @@
  */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed" /* sanitizers keep loops from being vectorised */
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif

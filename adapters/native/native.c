@@ -67,10 +67,11 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 	effective->mxcsr = _mm_getcsr();
 #endif
 	snprintf(effective->settings, sizeof(effective->settings),
-		 "onednn=%s;isa=%s;fpmath=strict;loops=%s;loop_threads=%d;"
+		 "onednn=%s;isa=%s;fpmath=strict;loops=%s;loop_threads=%d;bound=%s;"
 		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s",
 		 version, onednn_isa_text(&native->dnn), native->program.kernels->name,
-		 native->dnn.threads, getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "");
+		 native->dnn.threads, native->dnn.bound ? "yes" : "no",
+		 getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "");
 	return PRONY_OK;
 }
 

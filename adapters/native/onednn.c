@@ -49,16 +49,43 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 	return PRONY_OK;
 }
 
+/* Runs in each thread of the team: the n-th takes the n-th allowed processor. */
+static void bind_member(void *data)
+{
+	struct onednn *dnn = data;
+	size_t member = (size_t)dnn->team_member(), seen = 0;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &dnn->allowed) && seen++ == member)
+			CPU_SET(cpu, &one);
+	}
+	/* A failure leaves the thread where it may already run. */
+	(void)sched_setaffinity(0, sizeof(one), &one);
+}
+
+static void start_threads(struct onednn *dnn, int threads)
+{
+	dnn->threads = 1;
+	if (!dnn->threads_set)
+		return;
+	dnn->threads_set(threads);
+	if (!dnn->team_run)
+		return;
+	dnn->threads = threads;
+	if (threads < 2 || sched_getaffinity(0, sizeof(dnn->allowed), &dnn->allowed) != 0 ||
+	    CPU_COUNT(&dnn->allowed) < threads)
+		return;
+	dnn->team_run(bind_member, dnn, (unsigned)threads, 0);
+	dnn->bound = true;
+}
+
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err)
 {
 	enum prony_status status;
 
-	dnn->threads = 1;
-	if (dnn->threads_set) {
-		dnn->threads_set(threads);
-		if (dnn->team_run)
-			dnn->threads = threads;
-	}
+	start_threads(dnn, threads);
 	status = onednn_check(dnn->engine_create(&dnn->engine, dnnl_cpu, 0), "engine", "cpu", err);
 	if (status != PRONY_OK)
 		return status;
@@ -73,8 +100,11 @@ void onednn_stop(struct onednn *dnn)
 		dnn->stream_destroy(dnn->stream);
 	if (dnn->engine)
 		dnn->engine_destroy(dnn->engine);
+	if (dnn->bound)
+		(void)sched_setaffinity(0, sizeof(dnn->allowed), &dnn->allowed);
 	dnn->stream = NULL;
 	dnn->engine = NULL;
+	dnn->bound = false;
 }
 
 void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes)

@@ -3,6 +3,8 @@
 #define PRONY_ADAPTERS_NATIVE_ONEDNN_H
 
 #include <oneapi/dnnl/dnnl.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -66,15 +68,21 @@ struct onednn {
 	int (*threads_max)(void);
 	void (*threads_set)(int threads);
 	int threads; /* that our own loops use; 1 without a run-time */
+	bool bound;  /* each thread to a processor of its own */
+	cpu_set_t allowed; /* of the calling thread before it was bound */
 };
 
 /* Loads the library; PRONY_MISSING when it is not there or not version 3. */
 enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error *err);
 
-/* Makes engine and stream and sets the number of threads. */
+/*
+ * Makes engine and stream, starts the threads and binds each of them, the caller included, to one of
+ * the processors that the process may use: two that wait for each other by spinning must never
+ * share one. Unbound where there are fewer processors than threads.
+ */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
 
-/* Destroys engine and stream; the library stays loaded. */
+/* Destroys engine and stream and unbinds the caller; the library and its threads stay. */
 void onednn_stop(struct onednn *dnn);
 
 /* "3.2.0". */

@@ -11,6 +11,7 @@
 
 #include "adapters/native/native.h"
 #include "framework_exercise.h"
+#include "networks/zoo/zoo.h"
 
 static const char *library;
 static int allocations; /* made by our own code: the linker wraps what it calls */
@@ -48,13 +49,25 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 	return __real_aligned_alloc(alignment, bytes);
 }
 
-/* The batches at which layouts and loops change, on one thread and on two. */
+static void run(const char *network, int64_t batch, exercise_body *body)
+{
+	assert_true(exercise_run(&adapter_native, library, zoo_find(network, NULL), batch, body));
+}
+
+/* The batches at which layouts and loops change. */
 static void run_everywhere(const char *network, exercise_body *body)
 {
 	static const int64_t batches[] = {1, 2, 5, 64};
 
 	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++)
-		assert_true(exercise_run(&adapter_native, library, network, batches[i], body));
+		run(network, batches[i], body);
+}
+
+/* What the built-in networks lack: see framework_exercise.h. */
+static void run_others(exercise_body *body)
+{
+	assert_true(exercise_run(&adapter_native, library, &exercise_network_odd, 4, body));
+	assert_true(exercise_run(&adapter_native, library, &exercise_network_wide, 4, body));
 }
 
 static enum prony_status forward_one_thread(struct exercise *e, struct error *err)
@@ -69,6 +82,7 @@ static void forward_agrees(void **state)
 	run_everywhere("lenet", exercise_forward);
 	run_everywhere("mlp", exercise_forward);
 	run_everywhere("lenet", forward_one_thread);
+	run_others(exercise_forward);
 }
 
 static enum prony_status gradients_one_thread(struct exercise *e, struct error *err)
@@ -83,6 +97,7 @@ static void gradients_agree(void **state)
 	run_everywhere("lenet", exercise_gradients);
 	run_everywhere("mlp", exercise_gradients);
 	run_everywhere("lenet", gradients_one_thread);
+	run_others(exercise_gradients);
 }
 
 static enum prony_status update_sgd(struct exercise *e, struct error *err)
@@ -126,14 +141,14 @@ static void updates_agree(void **state)
 	run_everywhere("lenet", update_momentum);
 	run_everywhere("mlp", update_momentum);
 	run_everywhere("mlp", update_rmsprop);
-	assert_true(exercise_run(&adapter_native, library, "mlp", 8, update_rmsprop_inside));
+	run_others(update_momentum);
+	run("mlp", 8, update_rmsprop_inside);
 }
 
 static void a_wrong_weight_is_noticed(void **state)
 {
 	(void)state;
-	assert_true(
-		exercise_run(&adapter_native, library, "lenet", 8, exercise_wrong_weight));
+	run("lenet", 8, exercise_wrong_weight);
 }
 
 static enum prony_status check_allocations(struct exercise *e, struct error *err)
@@ -158,8 +173,8 @@ static enum prony_status check_allocations(struct exercise *e, struct error *err
 static void steps_allocate_nothing(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_native, library, "lenet", 64, check_allocations));
-	assert_true(exercise_run(&adapter_native, library, "mlp", 64, check_allocations));
+	run("lenet", 64, check_allocations);
+	run("mlp", 64, check_allocations);
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -194,7 +209,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 static void reports_what_it_did(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_native, library, "lenet", 4, check_reports));
+	run("lenet", 4, check_reports);
 }
 
 static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
@@ -209,11 +224,11 @@ static enum prony_status loss_after_step(struct exercise *e, double *loss, struc
 	return status;
 }
 
-/* Masks: other ones in each step, the same ones from the same seed, and right on average. */
+/* Masks: other ones in each step, and right on average. */
 static enum prony_status check_dropout(struct exercise *e, struct error *err)
 {
-	double exact = 0, loss = 0, sum = 0, first = 0;
 	enum { STEPS = 64 };
+	double loss = 0, sum = 0, first = 0;
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD_BACKWARD;
@@ -229,8 +244,8 @@ static enum prony_status check_dropout(struct exercise *e, struct error *err)
 	}
 	if (status != PRONY_OK)
 		return status;
-	exact = 2.303; /* of the untrained network: near log(10) */
-	if (!(sum / STEPS > 0.7 * exact && sum / STEPS < 2 * exact))
+	/* Untrained: above log(10), and not by an order of magnitude. */
+	if (!(sum / STEPS > 2 && sum / STEPS < 5))
 		return error_set(err, PRONY_MISMATCH, "mean loss %g", sum / STEPS);
 	return PRONY_OK;
 }
@@ -238,7 +253,7 @@ static enum prony_status check_dropout(struct exercise *e, struct error *err)
 static void dropout_draws_new_masks(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_native, library, "mlp", 64, check_dropout));
+	run("mlp", 64, check_dropout);
 }
 
 static void refuses_what_it_cannot(void **state)
@@ -284,6 +299,6 @@ int main(void)
 		cmocka_unit_test(refuses_what_it_cannot),
 	};
 
-	library = exercise_library("PRONY_NATIVE_LIBRARY", "native/lib/libdnnl.so.3*");
+	library = exercise_library("PRONY_NATIVE_LIBRARY", "native/*/data/lib/libdnnl.so.3*");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

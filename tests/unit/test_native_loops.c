@@ -1,0 +1,220 @@
+/* The native executor's own loops and its memory plan; needs no library. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/native/loops.h"
+#include "adapters/native/program.h"
+#include "base/random.h"
+
+#define COUNT 1003 /* no multiple of any vector */
+
+static float w[COUNT], v[COUNT], g[COUNT], before[COUNT];
+
+static void fill(float *x, struct random *random)
+{
+	for (size_t i = 0; i < COUNT; i++)
+		x[i] = (float)random_normal(random);
+}
+
+static void assert_near(double have, double want)
+{
+	if (!(fabs(have - want) <= 2e-6 * (1 + fabs(want))))
+		fail_msg("%.9g, not %.9g", have, want);
+}
+
+static void updates_follow_their_formulas(void **state)
+{
+	const struct kernels *kernels = kernels_pick();
+	const struct update_rule rule = {0.1f, 0.9f, 0.01f, 0.8f, 1e-3f};
+	float old_v[COUNT];
+	struct random random;
+
+	(void)state;
+	random_init(&random, 1);
+	fill(before, &random), fill(g, &random), fill(v, &random);
+	for (size_t i = 0; i < COUNT; i++)
+		v[i] = fabsf(v[i]);
+	memcpy(old_v, v, sizeof(v));
+	memcpy(w, before, sizeof(w));
+	kernels->sgd(w, NULL, g, &rule, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_near((double)w[i], before[i] - 0.1 * (g[i] + 0.01 * before[i]));
+	memcpy(w, before, sizeof(w));
+	kernels->momentum(w, v, g, &rule, COUNT);
+	for (size_t i = 0; i < COUNT; i++) {
+		double moment = 0.9 * old_v[i] + g[i] + 0.01 * before[i];
+
+		assert_near((double)v[i], moment);
+		assert_near((double)w[i], before[i] - 0.1 * moment);
+	}
+	memcpy(w, before, sizeof(w));
+	memcpy(v, old_v, sizeof(v));
+	kernels->rmsprop(w, v, g, &rule, COUNT);
+	for (size_t i = 0; i < COUNT; i++) {
+		double gradient = g[i] + 0.01 * before[i];
+		double square = 0.8 * old_v[i] + 0.2 * gradient * gradient;
+
+		assert_near((double)v[i], square);
+		assert_near((double)w[i], before[i] - 0.1 * gradient / (sqrt(square) + 1e-3));
+	}
+}
+
+/* In place, as the executor calls them. */
+static void elementwise_loops_work_in_place(void **state)
+{
+	const struct kernels *kernels = kernels_pick();
+	struct random random;
+
+	(void)state;
+	random_init(&random, 2);
+	fill(before, &random), fill(g, &random);
+	memcpy(w, before, sizeof(w));
+	kernels->add(w, w, g, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_true(w[i] == before[i] + g[i]);
+	memcpy(w, before, sizeof(w));
+	kernels->relu(w, w, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_true(w[i] == (before[i] > 0 ? before[i] : 0));
+	memcpy(v, g, sizeof(v));
+	kernels->relu_grad(v, v, w, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_true(v[i] == (before[i] > 0 ? g[i] : 0));
+}
+
+static double exact_loss(const float *logits, size_t classes, size_t label)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < classes; i++)
+		sum += exp((double)logits[i] - (double)logits[label]);
+	return log(sum);
+}
+
+static void the_loss_is_accurate(void **state)
+{
+	enum { ROWS = 17, CLASSES = 59 };
+	const struct kernels *kernels = kernels_pick();
+	static float logits[ROWS * CLASSES], gradient[ROWS * CLASSES];
+	int32_t labels[ROWS];
+	double want = 0, have;
+	struct random random;
+
+	(void)state;
+	random_init(&random, 3);
+	for (size_t i = 0; i < ROWS * CLASSES; i++)
+		logits[i] = (float)(30 * random_normal(&random)); /* some exponents underflow */
+	for (size_t row = 0; row < ROWS; row++) {
+		labels[row] = (int32_t)random_below(&random, CLASSES);
+		want += exact_loss(logits + row * CLASSES, CLASSES, (size_t)labels[row]);
+	}
+	have = kernels->cross_entropy(gradient, logits, labels, 0.5f, ROWS, CLASSES);
+	assert_true(fabs(have - want) <= 1e-6 * want);
+	for (size_t row = 0; row < ROWS; row++) {
+		for (size_t i = 0; i < CLASSES; i++) {
+			double p = exp(-exact_loss(logits + row * CLASSES, CLASSES, i));
+
+			assert_near((double)gradient[row * CLASSES + i],
+				    0.5 * (p - ((size_t)labels[row] == i)));
+		}
+	}
+	logits[5] = NAN;
+	assert_true(isnan(kernels->cross_entropy(gradient, logits, labels, 1, ROWS, CLASSES)));
+}
+
+static size_t kept(const uint8_t *mask, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += mask[i];
+	return sum;
+}
+
+static void masks_depend_on_seed_step_and_node_only(void **state)
+{
+	enum { N = 100000 };
+	const struct kernels *kernels = kernels_pick();
+	static float x[N], y[N];
+	static uint8_t masks[2][N];
+	struct dropout_draw first = dropout_draw_make(1, 2, 3, 0.2);
+	const struct dropout_draw others[] = {dropout_draw_make(9, 2, 3, 0.2),
+					      dropout_draw_make(1, 9, 3, 0.2),
+					      dropout_draw_make(1, 2, 9, 0.2)};
+	size_t count;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++)
+		x[i] = 1;
+	kernels->dropout(y, masks[0], x, &first, 0, N);
+	count = kept(masks[0], N);
+	assert_in_range(count, N * 0.8 - 5 * 127, N * 0.8 + 5 * 127); /* deviation 126.5 */
+	for (size_t i = 0; i < N; i++)
+		assert_near((double)y[i], masks[0][i] ? 1.25 : 0);
+	/* Split over threads it is the same mask. */
+	kernels->dropout(y, masks[1], x, &first, 0, 777);
+	kernels->dropout(y + 777, masks[1] + 777, x + 777, &first, 777, N - 777);
+	assert_memory_equal(masks[0], masks[1], N);
+	for (size_t k = 0; k < 3; k++) {
+		size_t agree = 0;
+
+		kernels->dropout(y, masks[1], x, &others[k], 0, N);
+		for (size_t i = 0; i < N; i++)
+			agree += masks[0][i] == masks[1][i];
+		/* Independent masks agree in 0.8^2 + 0.2^2 of the elements. */
+		assert_in_range(agree, N * 0.68 - 5 * 148, N * 0.68 + 5 * 148);
+	}
+}
+
+static void plans_reuse_and_never_overlap(void **state)
+{
+	enum { N = 300 };
+	static struct buffer buffers[N];
+	struct buffer chain[] = {{1000, 0, 0, 1}, {1000, 0, 1, 2}, {1000, 0, 2, 3}, {1000, 0, 3, 4}};
+	struct random random;
+	struct arena arena;
+	size_t total, sum = 0;
+
+	(void)state;
+	arena_init(&arena, 0);
+	assert_int_equal(memory_plan(chain, 4, &arena), 2048);
+	random_init(&random, 5);
+	for (size_t i = 0; i < N; i++) {
+		buffers[i].bytes = 1 + (size_t)random_below(&random, 5000);
+		buffers[i].first = (int)random_below(&random, 100);
+		buffers[i].last = buffers[i].first + (int)random_below(&random, 20);
+		sum += buffers[i].bytes;
+	}
+	total = memory_plan(buffers, N, &arena);
+	assert_true(total < sum / 3);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(buffers[i].offset % 64, 0);
+		assert_true(buffers[i].offset + buffers[i].bytes <= total);
+		for (size_t k = 0; k < i; k++)
+			assert_true(buffers[i].last < buffers[k].first ||
+				    buffers[k].last < buffers[i].first ||
+				    buffers[i].offset + buffers[i].bytes <= buffers[k].offset ||
+				    buffers[k].offset + buffers[k].bytes <= buffers[i].offset);
+	}
+	arena_release(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(updates_follow_their_formulas),
+		cmocka_unit_test(elementwise_loops_work_in_place),
+		cmocka_unit_test(the_loss_is_accurate),
+		cmocka_unit_test(masks_depend_on_seed_step_and_node_only),
+		cmocka_unit_test(plans_reuse_and_never_overlap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
