@@ -1,0 +1,483 @@
+/* The case bundle and safetensors: what is written comes back; hostile files are refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "bundle/bundle.h"
+#include "networks/graph_json.h"
+#include "networks/zoo/zoo.h"
+#include "tests/fuzz/fuzz_safetensors.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+static void images_come_back(void **state)
+{
+	struct error err = ERROR_INIT;
+	float numbers[] = {1, -0.0f, 3e38f};
+	uint8_t byte = 7;
+	int64_t label = INT64_MIN;
+	struct tensor tensors[] = {
+		{"a \"quoted\" name", DTYPE_F32, {1, {3}}, numbers},
+		{"byte", DTYPE_U8, {0}, &byte},
+		{"misaligned", DTYPE_I64, {2, {1, 1}}, &label},
+		{"nothing", DTYPE_F64, {2, {0, 5}}, NULL},
+	};
+	struct tensor_set set = {tensors, COUNT(tensors)}, read;
+	size_t bytes = safetensors_image_bytes(&set);
+	unsigned char *image = malloc(bytes);
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 0);
+	check(safetensors_write_image(&set, image, bytes, &err), &err);
+	/* The data starts at a multiple of 64. */
+	assert_int_equal((8 + image[0] + 256 * image[1]) % 64, 0);
+	check(safetensors_read_image(image, bytes, "image", &arena, &read, &err), &err);
+	assert_int_equal(read.count, set.count);
+	for (size_t i = 0; i < set.count; i++) {
+		assert_string_equal(read.tensors[i].name, tensors[i].name);
+		assert_int_equal(read.tensors[i].dtype, tensors[i].dtype);
+		assert_true(shape_equal(&read.tensors[i].shape, &tensors[i].shape));
+		if (tensors[i].data)
+			assert_memory_equal(read.tensors[i].data, tensors[i].data,
+					    (size_t)tensor_bytes(&tensors[i]));
+	}
+	assert_int_equal((uintptr_t)read.tensors[2].data % 8, 0);
+	/* No copy where none is needed. */
+	assert_true((unsigned char *)read.tensors[0].data > image &&
+		    (unsigned char *)read.tensors[0].data < image + bytes);
+	assert_int_equal(safetensors_write_image(&set, image, bytes - 1, &err), PRONY_INTERNAL);
+	error_clear(&err);
+	tensors[1].name = "misaligned";
+	assert_int_equal(safetensors_image_bytes(&set), 0);
+	assert_int_equal(safetensors_write_image(&set, image, bytes, &err), PRONY_BAD_INPUT);
+	tensors[1].name = "byte";
+	tensors[3].shape = (struct shape){2, {INT64_MAX, 2}};
+	assert_int_equal(safetensors_image_bytes(&set), 0);
+	arena_release(&arena);
+	free(image);
+}
+
+/* A file of the format, from the text of its header and a number of zero bytes. */
+static enum prony_status read_text(const char *header, uint64_t header_bytes, size_t data_bytes,
+				   struct error *err)
+{
+	size_t length = 8 + strlen(header) + data_bytes;
+	unsigned char *image = calloc(length, 1);
+	struct tensor_set set;
+	struct arena arena;
+
+	arena_init(&arena, 0);
+	for (int i = 0; i < 8; i++)
+		image[i] = (unsigned char)(header_bytes >> (8 * i));
+	memcpy(image + 8, header, strlen(header));
+	enum prony_status status =
+		safetensors_read_image(image, length, "hostile", &arena, &set, err);
+	arena_release(&arena);
+	free(image);
+	return status;
+}
+
+static void hostile_images_are_refused(void **state)
+{
+	static const struct {
+		const char *header;
+		size_t data_bytes;
+		const char *message; /* a part of it */
+	} cases[] = {
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+		 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+		 12, "tensor b: data_offsets overlap"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+		 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
+		 12, "tensor b: data_offsets leave a hole"},
+		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+		 "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+		 2, "duplicate"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],"
+		 "\"data_offsets\":[0,4]}}",
+		 4, "do not make a tensor"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4611686018427387904,0],"
+		 "\"data_offsets\":[0,0]}}",
+		 0, "do not make a tensor"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],"
+		 "\"data_offsets\":[0,4]}}",
+		 4, "too big"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4,
+		 "two whole numbers"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1,-1],\"data_offsets\":[0,4]}}", 4,
+		 "shape[0]"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "outside"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 7, "outside"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 9,
+		 "the tensors end at 4"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 8,
+		 "two whole numbers"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "data_offsets"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4, "shape"},
+		{"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, "C64"},
+		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}",
+		 1, "9 dimensions"},
+		{"{\"a\":3}", 0, "must be an object"},
+		{"[]", 0, "must be an object"},
+		{"{\"a\":", 0, "hostile"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct error err = ERROR_INIT;
+
+		assert_int_equal(read_text(cases[i].header, strlen(cases[i].header),
+					   cases[i].data_bytes, &err),
+				 PRONY_BAD_INPUT);
+		if (!strstr(err.text, cases[i].message) || !strstr(err.text, "hostile"))
+			fail_msg("%s\nsays: %s", cases[i].header, err.text);
+	}
+	static const uint64_t lengths[] = {3,	      1000,	  UINT64_C(1) << 40,
+					   INT64_MAX, UINT64_MAX, UINT64_MAX - 7};
+	for (size_t i = 0; i < COUNT(lengths); i++) {
+		struct error err = ERROR_INIT;
+
+		assert_int_equal(read_text("{}", lengths[i], 0, &err), PRONY_BAD_INPUT);
+	}
+}
+
+/* Every prefix of a good file, and a file with any one byte changed, is read or refused. */
+static void damaged_images_never_crash(void **state)
+{
+	struct error err = ERROR_INIT;
+	float numbers[] = {1, 2, 3, 4};
+	struct tensor tensors[] = {{"a", DTYPE_F32, {2, {1, 2}}, numbers},
+				   {"b", DTYPE_F32, {1, {2}}, numbers + 2}};
+	struct tensor_set set = {tensors, 2};
+	size_t bytes = safetensors_image_bytes(&set);
+	unsigned char *image = malloc(bytes), *copy;
+
+	(void)state;
+	check(safetensors_write_image(&set, image, bytes, &err), &err);
+	for (size_t length = 0; length < bytes; length++) {
+		struct tensor_set read;
+		struct arena arena;
+
+		/* A block of exactly this size, so that a sanitizer sees a read behind it. */
+		copy = malloc(length > 0 ? length : 1);
+		memcpy(copy, image, length);
+		arena_init(&arena, 0);
+		assert_int_equal(safetensors_read_image(copy, length, "cut", &arena, &read, NULL),
+				 PRONY_BAD_INPUT);
+		arena_release(&arena);
+		free(copy);
+	}
+	for (size_t i = 0; i < bytes; i++) {
+		for (int bit = 0; bit < 8; bit++) {
+			image[i] ^= (unsigned char)(1 << bit);
+			assert_int_equal(LLVMFuzzerTestOneInput(image, bytes), 0);
+			image[i] ^= (unsigned char)(1 << bit);
+		}
+	}
+	free(image);
+}
+
+static void the_seed_corpus_runs(void **state)
+{
+	const char *source = getenv("PRONY_SOURCE");
+	struct dirent *entry;
+	int files = 0;
+
+	(void)state;
+	assert_non_null(source);
+	char *directory = path_join(source, "tests/fuzz/corpus/safetensors");
+	DIR *stream = opendir(directory);
+	assert_non_null(stream);
+	while ((entry = readdir(stream)) != NULL) {
+		struct error err = ERROR_INIT;
+		size_t length;
+		char *bytes;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		char *path = path_join(directory, entry->d_name);
+		check(file_read(path, 1 << 20, &bytes, &length, &err), &err);
+		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
+		free(bytes);
+		free(path);
+		files++;
+	}
+	closedir(stream);
+	free(directory);
+	assert_true(files >= 20);
+}
+
+/* A bundle of lenet with two batches in a folder of its own. */
+struct fixture {
+	struct arena arena;
+	struct graph graph;
+	struct recipe recipe;
+	struct tensor_set weights, inputs, labels;
+	char *folder;
+};
+
+static void make_batches(struct fixture *f, size_t count)
+{
+	struct error err = ERROR_INIT;
+	const struct value *x = &f->graph.values[f->graph.input];
+	const struct value *y = &f->graph.values[f->graph.label];
+
+	f->inputs.tensors = arena_array(&f->arena, count, sizeof(struct tensor));
+	f->labels.tensors = arena_array(&f->arena, count, sizeof(struct tensor));
+	f->inputs.count = f->labels.count = count;
+	for (size_t i = 0; i < count; i++) {
+		check(tensor_new(&f->arena, "picture", DTYPE_F32, &x->shape, &f->inputs.tensors[i],
+				 &err),
+		      &err);
+		check(tensor_new(&f->arena, "class", DTYPE_I64, &y->shape, &f->labels.tensors[i],
+				 &err),
+		      &err);
+		((float *)f->inputs.tensors[i].data)[5] = (float)i + 0.5f;
+		((int64_t *)f->labels.tensors[i].data)[1] = (int64_t)i + 3;
+	}
+}
+
+static int setup(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	arena_init(&f->arena, 0);
+	check(directory_make_temporary("prony-bundle-", &f->folder, &err), &err);
+	check(zoo_build(zoo_find("lenet", NULL), 4, &f->graph, &err), &err);
+	check(graph_initial_weights(&f->graph, 1, &f->arena, &f->weights, &err), &err);
+	make_batches(f, 2);
+	recipe_defaults(&f->recipe);
+	f->recipe.batch = 4;
+	f->recipe.slots = 2;
+	check(bundle_write(f->folder, &f->recipe, &f->graph, &f->weights, &f->inputs, &f->labels,
+			   NULL, &err),
+	      &err);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct fixture *f = *state;
+
+	check(directory_remove(f->folder, &err), &err);
+	graph_release(&f->graph);
+	arena_release(&f->arena);
+	free(f->folder);
+	free(f);
+	return 0;
+}
+
+static void bundles_come_back(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = ERROR_INIT;
+	char written[65], read[65];
+	struct bundle bundle;
+
+	check(bundle_open(f->folder, &bundle, &err), &err);
+	check(graph_digest(&f->graph, written, &err), &err);
+	check(graph_digest(&bundle.graph, read, &err), &err);
+	assert_string_equal(written, read);
+	assert_int_equal(bundle.recipe.batch, 4);
+	assert_int_equal(bundle.recipe.seed, f->recipe.seed);
+	assert_int_equal(bundle.weights.count, f->weights.count);
+	for (size_t i = 0; i < f->weights.count; i++) {
+		assert_string_equal(bundle.weights.tensors[i].name, f->weights.tensors[i].name);
+		assert_memory_equal(bundle.weights.tensors[i].data, f->weights.tensors[i].data,
+				    (size_t)tensor_bytes(&f->weights.tensors[i]));
+	}
+	assert_int_equal(bundle.inputs.count, 2);
+	assert_int_equal(bundle.labels.count, 2);
+	assert_true(((float *)bundle.inputs.tensors[1].data)[5] == 1.5f);
+	assert_int_equal(((int64_t *)bundle.labels.tensors[1].data)[1], 4);
+	/* Mapped privately: what a worker scribbles stays with it. */
+	((float *)bundle.weights.tensors[0].data)[0] = 99;
+	bundle_release(&bundle);
+	check(bundle_open(f->folder, &bundle, &err), &err);
+	assert_true(((float *)bundle.weights.tensors[0].data)[0] != 99);
+	bundle_release(&bundle);
+	bundle_release(&bundle);
+	bundle_release(NULL);
+}
+
+static json_t *read_case(const struct fixture *f)
+{
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, BUNDLE_CASE_FILE);
+	json_t *document = NULL;
+
+	check(json_read_file(path, 1 << 24, &document, &err), &err);
+	free(path);
+	return document;
+}
+
+static void write_case(const struct fixture *f, const json_t *document)
+{
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, BUNDLE_CASE_FILE), *text = json_dumps(document, 0);
+
+	check(file_write_atomic(path, text, strlen(text), &err), &err);
+	free(text);
+	free(path);
+}
+
+static void case_json_says_what_the_protocol_page_says(void **state)
+{
+	static const char *const members[] = {"schema",	    "files", "recipe", "graph",
+					      "parameters", "macs",  "cell"};
+	struct fixture *f = *state;
+	struct error err = ERROR_INIT;
+	json_t *cell = json_pack("{s:s}", "key", "pytorch/lenet");
+
+	check(bundle_write(f->folder, &f->recipe, &f->graph, &f->weights, &f->inputs, &f->labels,
+			   cell, &err),
+	      &err);
+	json_t *document = read_case(f);
+	for (size_t i = 0; i < COUNT(members); i++)
+		if (!json_object_get(document, members[i]))
+			fail_msg("no member %s", members[i]);
+	assert_int_equal(json_object_size(document), COUNT(members));
+	assert_int_equal(json_integer_value(json_object_get(document, "parameters")), 431080);
+	assert_int_equal(json_integer_value(json_object_get(document, "macs")), 4 * 2293000);
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(document, "files"), "weights")),
+		BUNDLE_WEIGHTS_FILE);
+	json_decref(document);
+	json_decref(cell);
+}
+
+/* Opens the folder; it must be refused with a message that holds `part`. */
+static void refuse(const struct fixture *f, const char *part)
+{
+	struct error err = ERROR_INIT;
+	struct bundle bundle;
+
+	if (bundle_open(f->folder, &bundle, &err) == PRONY_OK)
+		fail_msg("opened in spite of: %s", part);
+	if (!strstr(err.text, part) || !strstr(err.text, f->folder))
+		fail_msg("\"%s\" does not say \"%s\" and the file", err.text, part);
+	bundle_release(&bundle);
+}
+
+/* Writes the weights or batches of the fixture again, after the test has changed them. */
+static void rewrite(const struct fixture *f)
+{
+	struct error err = ERROR_INIT;
+
+	check(bundle_write(f->folder, &f->recipe, &f->graph, &f->weights, &f->inputs, &f->labels,
+			   NULL, &err),
+	      &err);
+}
+
+static void bundles_that_disagree_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	size_t last = f->weights.count - 1;
+
+	f->weights.count--;
+	rewrite(f);
+	refuse(f, "ip2.bias of the graph is missing");
+	f->weights.count++;
+	f->weights.tensors[last].shape.dims[0] = 9;
+	rewrite(f);
+	refuse(f, "ip2.bias is 9 of F32, the graph wants 10 of F32");
+	f->weights.tensors[last].shape.dims[0] = 10;
+	((int64_t *)f->labels.tensors[1].data)[2] = 10;
+	rewrite(f);
+	refuse(f, "y.1: label 10 of sample 2");
+	((int64_t *)f->labels.tensors[1].data)[2] = -1;
+	rewrite(f);
+	refuse(f, "y.1: label -1 of sample 2");
+	((int64_t *)f->labels.tensors[1].data)[2] = 0;
+	f->labels.count = 1;
+	rewrite(f);
+	refuse(f, "2 batches of input, 1 of labels");
+	f->inputs.count = 1;
+	rewrite(f);
+	refuse(f, "1 batches, but \"slots\" of the recipe asks for 2");
+	f->inputs.count = f->labels.count = 0;
+	rewrite(f);
+	refuse(f, "x.0 is missing");
+	f->inputs.count = f->labels.count = 2;
+	f->recipe.batch = 5;
+	rewrite(f);
+	refuse(f, "the graph is built for 4");
+}
+
+static void hostile_case_files_are_refused(void **state)
+{
+	static const struct {
+		const char *member, *key, *text, *message;
+	} cases[] = {
+		{"files", "weights", "\"../weights.safetensors\"", "plain file name"},
+		{"files", "weights", "\"/etc/passwd\"", "plain file name"},
+		{"files", "input", "\"\"", "plain file name"},
+		{"files", "input", "7", "input"},
+		{"files", "weights", "\"case.json\"", "case.json"},
+		{"graph", "logits", "\"nobody\"", "nobody"},
+		{"graph", "nodes", "{}", "nodes"},
+		{"recipe", "stage", "\"walk\"", "walk"},
+		{"recipe", "batch", "-1", "batch"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		json_t *document = read_case(f), *copy = json_deep_copy(document);
+		json_t *value = json_loads(cases[i].text, JSON_DECODE_ANY, NULL);
+
+		json_object_set_new(json_object_get(copy, cases[i].member), cases[i].key, value);
+		write_case(f, copy);
+		refuse(f, cases[i].message);
+		write_case(f, document);
+		json_decref(copy);
+		json_decref(document);
+	}
+	json_t *document = read_case(f);
+	json_object_set_new(document, "schema", json_integer(2));
+	write_case(f, document);
+	refuse(f, "\"schema\" is 2");
+	json_object_clear(document);
+	write_case(f, document);
+	refuse(f, "schema");
+	json_decref(document);
+	struct error err = ERROR_INIT;
+	struct bundle bundle;
+	assert_int_equal(bundle_open("/nonexistent", &bundle, &err), PRONY_BAD_INPUT);
+	bundle_release(&bundle);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(images_come_back),
+		cmocka_unit_test(hostile_images_are_refused),
+		cmocka_unit_test(damaged_images_never_crash),
+		cmocka_unit_test(the_seed_corpus_runs),
+		cmocka_unit_test_setup_teardown(bundles_come_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(case_json_says_what_the_protocol_page_says, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(bundles_that_disagree_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(hostile_case_files_are_refused, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
