@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -365,6 +366,88 @@ static void case_json_says_what_the_protocol_page_says(void **state)
 	json_decref(cell);
 }
 
+/* Whether the type of a value is the schema's, a word or a list of words. */
+static bool has_type(const json_t *type, const json_t *value)
+{
+	static const char *const words[] = {
+		[JSON_OBJECT] = "object",   [JSON_ARRAY] = "array", [JSON_STRING] = "string",
+		[JSON_INTEGER] = "integer", [JSON_REAL] = "number", [JSON_TRUE] = "boolean",
+		[JSON_FALSE] = "boolean",   [JSON_NULL] = "null",
+	};
+	const json_t *word;
+	size_t i;
+
+	if (json_is_string(type))
+		return strcmp(json_string_value(type), words[json_typeof(value)]) == 0 ||
+		       (strcmp(json_string_value(type), "number") == 0 && json_is_integer(value));
+	json_array_foreach(type, i, word) if (has_type(word, value)) return true;
+	return false;
+}
+
+/* Whether a value is among those of an enum. */
+static bool is_listed(const json_t *list, const json_t *value)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item) if (json_equal(item, value)) return true;
+	return false;
+}
+
+/*
+ * Fails unless the value follows the schema. Of JSON Schema as much as the case's own uses;
+ * stricter than it where a member has no description: the page would be incomplete.
+ */
+static void conform(const json_t *root, const json_t *schema, json_t *value, const char *where)
+{
+	const char *reference = json_string_value(json_object_get(schema, "$ref")), *key;
+	json_t *member, *list, *properties = json_object_get(schema, "properties");
+	size_t i;
+
+	if (reference) {
+		assert_memory_equal(reference, "#/$defs/", 8);
+		const json_t *definition =
+			json_object_get(json_object_get(root, "$defs"), reference + 8);
+		if (!definition)
+			fail_msg("no definition %s", reference);
+		conform(root, definition, value, where);
+	}
+	if ((list = json_object_get(schema, "type")) && !has_type(list, value))
+		fail_msg("%s has the wrong type", where);
+	if ((list = json_object_get(schema, "enum")) && !is_listed(list, value))
+		fail_msg("%s is not in the list", where);
+	if ((list = json_object_get(schema, "const")) && !json_equal(list, value))
+		fail_msg("%s is not the constant", where);
+	if ((list = json_object_get(schema, "minimum")) &&
+	    json_number_value(value) < json_number_value(list))
+		fail_msg("%s is too small", where);
+	json_array_foreach(json_object_get(schema, "required"), i,
+			   member) if (!json_object_get(value, json_string_value(member)))
+		fail_msg("%s lacks %s", where, json_string_value(member));
+	json_object_foreach(properties ? value : NULL, key, member)
+	{
+		if (!json_object_get(properties, key))
+			fail_msg("%s: the schema does not know %s", where, key);
+		conform(root, json_object_get(properties, key), member, key);
+	}
+	json_array_foreach(value, i, member) if (json_object_get(schema, "items"))
+		conform(root, json_object_get(schema, "items"), member, where);
+}
+
+static void case_json_follows_its_schema(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(getenv("PRONY_SOURCE"), "docs/schemas/case.schema.json");
+	json_t *schema, *document = read_case(f);
+
+	check(json_read_file(path, 1 << 20, &schema, &err), &err);
+	conform(schema, schema, document, "case.json");
+	json_decref(document);
+	json_decref(schema);
+	free(path);
+}
+
 /* Opens the folder; it must be refused with a message that holds `part`. */
 static void refuse(const struct fixture *f, const char *part)
 {
@@ -475,6 +558,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bundles_come_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(case_json_says_what_the_protocol_page_says, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(case_json_follows_its_schema, setup, teardown),
 		cmocka_unit_test_setup_teardown(bundles_that_disagree_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(hostile_case_files_are_refused, setup, teardown),
 	};
