@@ -9,7 +9,6 @@ import os
 import select
 import shlex
 import signal
-import statistics
 import sys
 import tempfile
 import time
@@ -183,8 +182,9 @@ class ClaimsTest(FakeTest):
                                  ("step-us=2000", 2000)):
             driver = self.prepared(option)[0]
             records = driver.run(40, "step")
-            median_us = statistics.median((end - begin) / 1e3 for begin, end in records)
-            self.assertTrue(least_us <= median_us < least_us * 1.1, (option, median_us))
+            # Other work on the machine can only lengthen a step.
+            shortest_us = min((end - begin) / 1e3 for begin, end in records)
+            self.assertTrue(least_us <= shortest_us < least_us * 1.1, (option, shortest_us))
 
     def test_answers(self):
         driver = self.fake("missing")
