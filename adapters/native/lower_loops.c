@@ -1,7 +1,11 @@
 #include "adapters/native/lower.h"
 
-/* Elements from which a loop is worth the 1 to 2 us that waking the other threads takes. */
-#define PARALLEL_ELEMENTS 32768
+/*
+ * Elements from which a loop is worth more than one thread: about 100 us of streaming through a
+ * cache. Below, moving the data to the other core's cache and back costs more (see threads_for in
+ * lower.c).
+ */
+#define PARALLEL_ELEMENTS (512 * 1024)
 
 /*
  * Element-wise operators work on memory in whatever layout it has: padding is zero and stays zero,

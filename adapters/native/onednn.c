@@ -94,6 +94,12 @@ enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *er
 		"cpu", err);
 }
 
+void onednn_use_threads(const struct onednn *dnn, int threads)
+{
+	if (dnn->threads_set)
+		dnn->threads_set(threads);
+}
+
 void onednn_stop(struct onednn *dnn)
 {
 	if (dnn->stream)

@@ -82,6 +82,9 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
  */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
 
+/* How many threads the library's primitives are made for, and run on, from here on. */
+void onednn_use_threads(const struct onednn *dnn, int threads);
+
 /* Destroys engine and stream and unbinds the caller; the library and its threads stay. */
 void onednn_stop(struct onednn *dnn);
 

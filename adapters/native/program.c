@@ -11,7 +11,8 @@
 
 void program_init(struct program *program, const struct onednn *dnn)
 {
-	*program = (struct program){.dnn = dnn, .kernels = kernels_pick()};
+	*program = (struct program){
+		.dnn = dnn, .kernels = kernels_pick(), .threads = dnn->threads};
 	arena_init(&program->arena, 0);
 }
 
@@ -125,6 +126,12 @@ void program_keep(struct program *program, int operand)
 		root->region = REGION_KEPT;
 }
 
+void program_use_threads(struct program *program, int threads)
+{
+	program->threads = threads;
+	onednn_use_threads(program->dnn, threads);
+}
+
 struct command *program_command(struct program *program, const char *name, const char *what)
 {
 	struct command *command;
@@ -132,7 +139,7 @@ struct command *program_command(struct program *program, const char *name, const
 	program->commands = grow(&program->arena, program->commands, program->command_count,
 				 &program->command_capacity, sizeof(struct command));
 	command = &program->commands[program->command_count++];
-	*command = (struct command){.node = -1};
+	*command = (struct command){.node = -1, .threads = program->threads};
 	snprintf(command->name, sizeof(command->name), "%.36s %.16s", name, what);
 	return command;
 }
@@ -320,6 +327,7 @@ enum prony_status program_set_input(struct program *program, void *data, struct 
 enum prony_status program_run(struct program *program, struct error *err)
 {
 	const struct onednn *dnn = program->dnn;
+	int threads = 0;
 
 	for (int i = 0; i < program->command_count; i++) {
 		const struct command *command = &program->commands[i];
@@ -328,6 +336,10 @@ enum prony_status program_run(struct program *program, struct error *err)
 		if (!command->primitive) {
 			command->kernel(program, command);
 			continue;
+		}
+		if (command->threads != threads) {
+			threads = command->threads;
+			onednn_use_threads(dnn, threads);
 		}
 		status = dnn->primitive_execute(command->primitive, dnn->stream,
 						command->operand_count, command->args);

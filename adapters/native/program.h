@@ -46,6 +46,7 @@ struct command {
 	size_t elements; /* of a kernel */
 	double ratio;    /* dropout */
 	int node;        /* that it computes, or -1 */
+	int threads;     /* that a primitive was made for and must run on */
 };
 
 struct program {
@@ -59,6 +60,7 @@ struct program {
 	int command_count, command_capacity;
 
 	int *inputs, input_count; /* operands that are the caller's batch */
+	int threads;              /* see program_use_threads */
 
 	unsigned char *planned, *parameters, *gradients, *state; /* state: of the optimiser */
 	size_t planned_bytes, parameter_bytes;
@@ -93,6 +95,9 @@ int program_root(const struct program *program, int operand);
 
 /* The operand stays readable after the step. */
 void program_keep(struct program *program, int operand);
+
+/* Primitives that are described and appended from here on run on so many threads. */
+void program_use_threads(struct program *program, int threads);
 
 /* Appends a command; `name` and `what` make its name. */
 struct command *program_command(struct program *program, const char *name, const char *what);
