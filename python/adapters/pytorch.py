@@ -117,7 +117,8 @@ class Adapter(adapters.Adapter):
             if self.low == torch.float16 and case.stage != "forward":
                 settings["loss_scale"] = "dynamic from %g" % LOSS_SCALE
         if case.stage == "train":
-            settings["optimiser"] = "fused" if "fused" in case.options else "default (foreach)"
+            settings["optimiser"] = ("fused" if "fused" in case.options
+                                     else "foreach" if self.cuda else "loop")
             if recipe["optimiser"] == "rmsprop":
                 settings["rmsprop_epsilon"] = "outside"
         settings.update((name, os.environ[name]) for name in sorted(os.environ)
@@ -139,7 +140,7 @@ class Adapter(adapters.Adapter):
         builder = pytorch_graph.Builder(case, self.parameters, self.states,
                                         self.low if self.forward_only else None)
         module = builder.module().train(not self.forward_only)
-        macs = pytorch_graph.count(module, builder)
+        macs = self._count(module, builder)
         notes = ["%d Relu in place" % builder.inplace] if builder.inplace else []
         if "compile" in case.options:
             notes.append("torch.compile fuses what it can")
@@ -149,6 +150,15 @@ class Adapter(adapters.Adapter):
         trained = self.parameters.values()
         return {"parameters": sum(p.numel() for p in trained if p.requires_grad or self.forward_only),
                 "macs": macs, "notes": "; ".join(notes)}
+
+    def _count(self, module, builder):
+        """The module's multiply-accumulates, without trying out algorithms for a batch of two."""
+        tries = torch.backends.cudnn.benchmark
+        torch.backends.cudnn.benchmark = False
+        macs = pytorch_graph.count(module, builder, self.device)
+        torch.backends.cudnn.benchmark = tries
+        torch.manual_seed(self.case.recipe["seed"])
+        return macs
 
     def _place(self, source, dtype):
         """A tensor of our own with the data of a Tensor, on the device and in the layout."""

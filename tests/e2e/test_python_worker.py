@@ -393,7 +393,8 @@ def main():
         return cost()
     program = unittest.main(exit=False)
     result = program.result
-    bad = len(result.failures) + len(result.errors)
+    bad = len({getattr(test, "test_case", test).id()
+               for test, _ in result.failures + result.errors})
     skipped = len(result.skipped)
     print("%d passed, %d failed, %d skipped" % (result.testsRun - bad - skipped, bad, skipped))
     return 0 if result.wasSuccessful() else 1

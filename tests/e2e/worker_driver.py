@@ -52,7 +52,7 @@ class Network(object):
         out = [(size + pads[i] + pads[i + 2] - kernel) // stride + 1
                for i, size in enumerate((h, w))]
         self.node("MaxPool", name, [self.last], [n, c] + out, kernel_shape=[kernel, kernel],
-                  strides=[stride, stride], pads=list(pads), dilations=[1, 1], ceil_mode=0)
+                  strides=[stride, stride], pads=list(pads), dilations=[1, 1], ceil_mode=False)
 
     def relu(self, name):
         self.node("Relu", name, [self.last], self.shape)
@@ -70,18 +70,18 @@ class Network(object):
             features *= dimension
         self.node("Flatten", name, [self.last], [n, features], axis=1)
 
-    def linear(self, name, features, trans_b=1, alpha=1.0):
+    def linear(self, name, features, trans_b=True, alpha=1.0):
         n, width = self.shape
         shape = [features, width] if trans_b else [width, features]
         self.value(name + ".weight", "parameter", shape)
         self.value(name + ".bias", "parameter", [features])
         self.node("Gemm", name, [self.last, name + ".weight", name + ".bias"], [n, features],
-                  alpha=alpha, beta=1.0, transA=0, transB=trans_b)
+                  alpha=alpha, beta=1.0, transA=False, transB=trans_b)
 
     def graph(self):
         logits = self.last
         self.value("y", "label", [self.shape[0]], "I64")
-        self.node("SoftmaxCrossEntropyLoss", "loss", [logits, "y"], [], reduction="mean")
+        self.node("SoftmaxCrossEntropyLoss", "loss", [logits, "y"], [])
         return {"name": self.name, "schema": 1, "input": "x", "label": "y", "logits": logits,
                 "loss": "loss", "values": self.values, "nodes": self.nodes}
 
@@ -111,19 +111,19 @@ def mlp(batch, width=512):
 
 def small(batch):
     """Every operator, with the attributes that go wrong: groups, strides, padding that differs on
-    the sides, a residual sum, Gemm in another layout."""
+    the sides, a sum with a value that a Relu reads too, Gemm in another layout."""
     net = Network("small", [batch, 2, 9, 8])
     net.conv("c1", 4, 3, pads=(1, 0, 0, 1))
     net.relu("r1")
     net.conv("c2", 4, 3, pads=(1, 1, 1, 1), group=2)
-    net.add("sum", "r1")
+    net.add("sum", "c1")
     net.relu("r2")
     net.pool("p1", 2, 2)
     net.conv("c3", 6, 2, strides=(2, 1))
     net.pool("p2", 2, 1, pads=(0, 0, 1, 1))
     net.flatten("flat")
     net.dropout("d1", 0.5)
-    net.linear("f1", 7, trans_b=0, alpha=0.5)
+    net.linear("f1", 7, trans_b=False, alpha=0.5)
     net.relu("r3")
     net.linear("f2", 5)
     return net.graph()
