@@ -16,7 +16,8 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 LOSS_SCALE = 1024.0
 OPTIONS = ("channels_last", "compile", "fused")
 SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_",
-                   "CUDNN_", "CUDA_", "CUBLAS_", "NVIDIA_TF32_OVERRIDE")
+                   "CUDNN_", "CUDA_LAUNCH", "CUDA_MODULE", "CUDA_DEVICE", "CUBLAS_",
+                   "NVIDIA_TF32_OVERRIDE")
 LIBRARIES = (("mkl", r"Math Kernel Library Version (\S+)"), ("onednn", r"MKL-DNN v(\S+)"),
              ("openmp", r"OpenMP (\d+)"), ("cuda", r"CUDA_VERSION=([\d.]+)"),
              ("cudnn", r"CUDNN_VERSION=([\d.]+)"))
@@ -84,7 +85,8 @@ class Adapter(adapters.Adapter):
             torch.backends.cudnn.benchmark = True
             self.sync = torch.cuda.synchronize
         if case.stage == "forward":
-            torch.inference_mode().__enter__()  # for the whole process, as round a user's loop
+            self.inference = torch.inference_mode()  # as round a user's loop; ends with the object
+            self.inference.__enter__()
         self.low = DTYPES.get(recipe["precision"])
         return {"device": str(self.device), "threads": torch.get_num_threads(),
                 "precision": self._precision(recipe["precision"]),
@@ -106,6 +108,7 @@ class Adapter(adapters.Adapter):
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "memory_format": "channels_last" if "channels_last" in case.options else "contiguous",
             "execution": "compile" if "compile" in case.options else "eager",
+            "inference_mode": str(torch.is_inference_mode_enabled()),
             "onednn": str(torch.backends.mkldnn.is_available()),
         }
         if self.cuda:
