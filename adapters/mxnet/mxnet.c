@@ -207,15 +207,16 @@ static enum prony_status describe_built(const struct mx_model *model, struct bui
 {
 	char fused[256];
 	enum prony_status status =
-		mx_fused_nodes(model->api, model->slots[0].executor, fused, sizeof(fused), err);
+		mx_fused_nodes(model->api, model->programs[0].executor, fused, sizeof(fused), err);
 
 	if (status != PRONY_OK)
 		return status;
 	built->parameters = 0;
 	for (int i = 0; i < model->parameter_count; i++)
 		built->parameters += mx_array_elements(model->api, model->parameters[i].weight);
-	snprintf(built->notes, sizeof(built->notes),
-		 "fused nodes: %s; one executor per slot over shared weights and memory", fused);
+	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s", fused,
+		 model->copies ? "one executor, a step copies its batch to it"
+			       : "one executor per slot over shared weights and memory");
 	return PRONY_OK;
 }
 
@@ -298,18 +299,11 @@ static enum prony_status mxnet_feed(struct session *s, int slot, const struct te
 static enum prony_status mxnet_step(struct session *s, int slot, struct error *err)
 {
 	struct mx_state *mx = s->private_data;
-	int is_train = mx->model.loss;
 
 	if (slot < 0 || slot >= mx->model.slot_count)
 		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, mx->model.slot_count);
-	struct mx_executor *executor = mx->model.slots[slot].executor;
-	int result = mx->api.MXExecutorForward(executor, is_train);
-	if (result == 0 && is_train)
-		result = mx->api.MXExecutorBackwardEx(executor, 0, NULL, is_train);
-	if (result != 0)
-		return mx_check(&mx->api, result, "step", err);
 	mx->last_slot = slot;
-	return mx->model.train ? mx_updates_run(&mx->model, err) : PRONY_OK;
+	return mx_model_step(&mx->model, slot, err);
 }
 
 static enum prony_status mxnet_sync(struct session *s, struct error *err)
@@ -376,7 +370,7 @@ static double sample_loss(const float *probabilities, const float *logits, int64
 
 static enum prony_status compute_loss(struct mx_state *mx, double *out, struct error *err)
 {
-	const struct mx_slot *slot = &mx->model.slots[mx->last_slot];
+	const struct mx_program *program = mx_model_program(&mx->model, mx->last_slot);
 	int64_t batch = graph_batch(mx->model.graph), classes = graph_classes(mx->model.graph);
 	size_t count = (size_t)(batch * classes);
 	float *heads = calloc(2 * count, sizeof(heads[0]));
@@ -386,17 +380,18 @@ static enum prony_status compute_loss(struct mx_state *mx, double *out, struct e
 	if (!heads)
 		return error_set(err, PRONY_NOMEM, "no memory for the probabilities");
 	status = mx_check(&mx->api,
-			  mx->api.MXNDArraySyncCopyToCPU(slot->probabilities, heads, count),
+			  mx->api.MXNDArraySyncCopyToCPU(program->probabilities, heads, count),
 			  "read the probabilities", err);
-	if (status == PRONY_OK)
-		status =
-			mx_check(&mx->api,
-				 mx->api.MXNDArraySyncCopyToCPU(slot->logits, heads + count, count),
-				 "read the logits", err);
 	if (status == PRONY_OK)
 		status = mx_check(
 			&mx->api,
-			mx->api.MXNDArraySyncCopyToCPU(slot->label, mx->labels, (size_t)batch),
+			mx->api.MXNDArraySyncCopyToCPU(program->logits, heads + count, count),
+			"read the logits", err);
+	if (status == PRONY_OK)
+		status = mx_check(
+			&mx->api,
+			mx->api.MXNDArraySyncCopyToCPU(mx->model.slots[mx->last_slot].label,
+						       mx->labels, (size_t)batch),
 			"read the labels", err);
 	for (int64_t i = 0; status == PRONY_OK && i < batch; i++)
 		sum += sample_loss(heads + i * classes, heads + (int64_t)count + i * classes,
@@ -441,8 +436,8 @@ static enum prony_status mxnet_read(struct session *s, enum readout what, struct
 	case READ_LOGITS:
 		if (out->count != 1)
 			return error_set(err, PRONY_INTERNAL, "logits are read into one tensor");
-		return copy_out(&mx->api, mx->model.slots[mx->last_slot].logits, &out->tensors[0],
-				err);
+		return copy_out(&mx->api, mx_model_program(&mx->model, mx->last_slot)->logits,
+				&out->tensors[0], err);
 	case READ_LOSS:
 		return read_loss(mx, out, err);
 	case READ_WEIGHTS:

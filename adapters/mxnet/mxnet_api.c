@@ -18,12 +18,19 @@ enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error
 		LOADER_SYMBOL(loaded.omp_set_num_threads, "omp_set_num_threads"),
 		LOADER_OPTIONAL(loaded.openblas_get_config, "openblas_get_config"),
 	};
+	const struct mx_operator **operators = NULL;
+	uint32_t count = 0;
 	void *library;
 	enum prony_status status = loader_open(path, &library, err);
 
 	if (status == PRONY_OK)
 		status = loader_resolve(library, path, symbols,
 					sizeof(symbols) / sizeof(symbols[0]), err);
+	if (status != PRONY_OK)
+		return status;
+	/* Only this makes operators of the old kind (Pad) known to the rest of the interface. */
+	status = mx_check(&loaded, loaded.MXSymbolListAtomicSymbolCreators(&count, &operators),
+			  "list operators", err);
 	if (status == PRONY_OK)
 		*api = loaded;
 	return status;

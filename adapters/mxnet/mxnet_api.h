@@ -56,6 +56,7 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 	  (const struct mx_operator *op, int input_count, struct mx_ndarray **inputs,              \
 	   int *output_count, struct mx_ndarray ***outputs, int parameter_count,                   \
 	   const char **keys, const char **values, const int **output_storage))                    \
+	X(MXSymbolListAtomicSymbolCreators, (uint32_t * count, const struct mx_operator ***out))   \
 	X(MXSymbolCreateVariable, (const char *name, struct mx_symbol **out))                      \
 	X(MXSymbolCreateAtomicSymbol,                                                              \
 	  (const struct mx_operator *op, uint32_t parameter_count, const char **keys,              \

@@ -52,7 +52,7 @@ struct binding {
 	uint32_t count;
 };
 
-static enum prony_status fill_argument(const struct mx_model *model, const struct mx_slot *slot,
+static enum prony_status fill_argument(const struct mx_model *model, const struct mx_slot *bound,
 				       const char *name, struct binding *binding, uint32_t index,
 				       struct error *err)
 {
@@ -61,11 +61,11 @@ static enum prony_status fill_argument(const struct mx_model *model, const struc
 	binding->requests[index] = MX_GRADIENT_NONE;
 	binding->gradients[index] = NULL;
 	if (strcmp(name, graph->values[graph->input].name) == 0) {
-		binding->arguments[index] = slot->input;
+		binding->arguments[index] = bound->input;
 		return PRONY_OK;
 	}
 	if (model->loss && strcmp(name, graph->values[graph->label].name) == 0) {
-		binding->arguments[index] = slot->label;
+		binding->arguments[index] = bound->label;
 		return PRONY_OK;
 	}
 	for (int i = 0; i < model->parameter_count; i++) {
@@ -82,7 +82,7 @@ static enum prony_status fill_argument(const struct mx_model *model, const struc
 			 name);
 }
 
-static enum prony_status list_arguments(const struct mx_model *model, const struct mx_slot *slot,
+static enum prony_status list_arguments(const struct mx_model *model, const struct mx_slot *bound,
 					struct binding *binding, struct error *err)
 {
 	const char **names = NULL;
@@ -99,24 +99,25 @@ static enum prony_status list_arguments(const struct mx_model *model, const stru
 	if (!binding->arguments || !binding->gradients || !binding->requests)
 		return error_set(err, PRONY_NOMEM, "no memory for the arguments");
 	for (uint32_t i = 0; status == PRONY_OK && i < binding->count; i++)
-		status = fill_argument(model, slot, names[i], binding, i, err);
+		status = fill_argument(model, bound, names[i], binding, i, err);
 	return status;
 }
 
-/* `shared` lends its memory pool: steps run one after the other, so that activations of one slot
- * are all that is ever needed. */
-static enum prony_status bind(struct mx_model *model, struct mx_slot *slot,
-			      struct mx_executor *shared, struct error *err)
+/* `shared` lends its memory pool: steps run one after the other, so that the activations of one
+ * program are all that is ever needed. */
+static enum prony_status bind(struct mx_model *model, const struct mx_slot *bound,
+			      struct mx_program *program, struct mx_executor *shared,
+			      struct error *err)
 {
 	struct binding binding = {0};
-	enum prony_status status = list_arguments(model, slot, &binding, err);
+	enum prony_status status = list_arguments(model, bound, &binding, err);
 
 	if (status == PRONY_OK)
 		status = mx_check(model->api,
 				  model->api->MXExecutorBindEX(
 					  model->symbol, MX_DEVICE_CPU, 0, 0, NULL, NULL, NULL,
 					  binding.count, binding.arguments, binding.gradients,
-					  binding.requests, 0, NULL, shared, &slot->executor),
+					  binding.requests, 0, NULL, shared, &program->executor),
 				  "bind", err);
 	free(binding.arguments);
 	free(binding.gradients);
@@ -124,34 +125,33 @@ static enum prony_status bind(struct mx_model *model, struct mx_slot *slot,
 	return status;
 }
 
-static enum prony_status get_heads(const struct mx_model *model, struct mx_slot *slot,
+static enum prony_status get_heads(const struct mx_model *model, struct mx_program *program,
 				   struct error *err)
 {
 	struct mx_ndarray **outputs = NULL;
 	uint32_t count = 0, want = model->loss ? MX_HEAD_COUNT : 1;
 	enum prony_status status = mx_check(
-		model->api, model->api->MXExecutorOutputs(slot->executor, &count, &outputs),
+		model->api, model->api->MXExecutorOutputs(program->executor, &count, &outputs),
 		"list heads", err);
 
 	if (status != PRONY_OK)
 		return status;
 	if (count != want)
 		return error_set(err, PRONY_INTERNAL, "executor has %u heads, not %u", count, want);
-	slot->logits = outputs[model->loss ? MX_HEAD_LOGITS : 0];
-	slot->probabilities = model->loss ? outputs[MX_HEAD_PROBABILITIES] : NULL;
+	program->logits = outputs[model->loss ? MX_HEAD_LOGITS : 0];
+	program->probabilities = model->loss ? outputs[MX_HEAD_PROBABILITIES] : NULL;
 	return PRONY_OK;
 }
 
-static enum prony_status make_slots(struct mx_model *model, int count, struct error *err)
+static enum prony_status make_slots(struct mx_model *model, struct error *err)
 {
 	const struct graph *graph = model->graph;
 	enum prony_status status = PRONY_OK;
 
-	model->slots = calloc((size_t)count, sizeof(model->slots[0]));
+	model->slots = calloc((size_t)model->slot_count, sizeof(model->slots[0]));
 	if (!model->slots)
-		return error_set(err, PRONY_NOMEM, "no memory for %d slots", count);
-	model->slot_count = count;
-	for (int i = 0; status == PRONY_OK && i < count; i++) {
+		return error_set(err, PRONY_NOMEM, "no memory for %d slots", model->slot_count);
+	for (int i = 0; status == PRONY_OK && i < model->slot_count; i++) {
 		struct mx_slot *slot = &model->slots[i];
 
 		status = mx_array_new(model->api, &graph->values[graph->input].shape, NULL,
@@ -159,10 +159,63 @@ static enum prony_status make_slots(struct mx_model *model, int count, struct er
 		if (status == PRONY_OK && model->loss)
 			status = mx_array_new(model->api, &graph->values[graph->label].shape, NULL,
 					      &slot->label, err);
+	}
+	return status;
+}
+
+/* The calls that bring a slot's batch to the one program. */
+static enum prony_status make_copies(struct mx_model *model, struct error *err)
+{
+	const struct value *input = &model->graph->values[model->graph->input];
+	const struct mx_operator *copy = NULL;
+	enum prony_status status;
+
+	status = mx_array_new(model->api, &input->shape, NULL, &model->bound_input, err);
+	if (status == PRONY_OK)
+		status = mx_check(model->api, model->api->NNGetOpHandle("_copyto", &copy),
+				  "_copyto", err);
+	if (status != PRONY_OK)
+		return status;
+	model->copies = calloc((size_t)model->slot_count, sizeof(model->copies[0]));
+	if (!model->copies)
+		return error_set(err, PRONY_NOMEM, "no memory for %d slots", model->slot_count);
+	for (int i = 0; i < model->slot_count; i++) {
+		struct mx_call *call = &model->copies[i];
+
+		call->operator= copy;
+		call->inputs[call->input_count++] = model->slots[i].input;
+		call->outputs[call->output_count++] = model->bound_input;
+	}
+	return PRONY_OK;
+}
+
+static bool wants_one_program(const struct mx_model *model)
+{
+	int64_t bytes = graph_parameter_count(model->graph) * (int64_t)sizeof(float);
+
+	return !model->loss && model->slot_count > 1 && bytes > MX_SHARED_WEIGHTS_BYTES;
+}
+
+static enum prony_status make_programs(struct mx_model *model, struct error *err)
+{
+	bool one = wants_one_program(model);
+	enum prony_status status = one ? make_copies(model, err) : PRONY_OK;
+
+	if (status != PRONY_OK)
+		return status;
+	model->program_count = one ? 1 : model->slot_count;
+	model->programs = calloc((size_t)model->program_count, sizeof(model->programs[0]));
+	if (!model->programs)
+		return error_set(err, PRONY_NOMEM, "no memory for the executors");
+	for (int i = 0; status == PRONY_OK && i < model->program_count; i++) {
+		struct mx_slot bound = model->slots[i];
+
+		if (one)
+			bound.input = model->bound_input;
+		status = bind(model, &bound, &model->programs[i],
+			      i > 0 ? model->programs[0].executor : NULL, err);
 		if (status == PRONY_OK)
-			status = bind(model, slot, i > 0 ? model->slots[0].executor : NULL, err);
-		if (status == PRONY_OK)
-			status = get_heads(model, slot, err);
+			status = get_heads(model, &model->programs[i], err);
 	}
 	return status;
 }
@@ -176,6 +229,7 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 	*model = (struct mx_model){
 		.api = api,
 		.graph = graph,
+		.slot_count = recipe->slots,
 		.loss = recipe->stage != STAGE_FORWARD,
 		.train = recipe->stage == STAGE_TRAIN,
 	};
@@ -185,9 +239,35 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 	if (status == PRONY_OK)
 		status = make_parameters(model, recipe, weights, err);
 	if (status == PRONY_OK)
-		status = make_slots(model, recipe->slots, err);
+		status = make_slots(model, err);
+	if (status == PRONY_OK)
+		status = make_programs(model, err);
 	if (status == PRONY_OK && model->train)
 		status = mx_updates_init(model, recipe, err);
+	return status;
+}
+
+struct mx_program *mx_model_program(const struct mx_model *model, int slot)
+{
+	return &model->programs[model->copies ? 0 : slot];
+}
+
+enum prony_status mx_model_step(struct mx_model *model, int slot, struct error *err)
+{
+	const struct mx_api *api = model->api;
+	struct mx_executor *executor = mx_model_program(model, slot)->executor;
+	int is_train = model->loss;
+	enum prony_status status = PRONY_OK;
+
+	if (model->copies)
+		status = mx_call_run(api, &model->copies[slot], err);
+	if (status == PRONY_OK)
+		status = mx_check(api, api->MXExecutorForward(executor, is_train), "forward", err);
+	if (status == PRONY_OK && is_train)
+		status = mx_check(api, api->MXExecutorBackwardEx(executor, 0, NULL, is_train),
+				  "backward", err);
+	if (status == PRONY_OK && model->train)
+		status = mx_updates_run(model, err);
 	return status;
 }
 
@@ -204,16 +284,17 @@ void mx_model_release(struct mx_model *model)
 	if (!api)
 		return;
 	/* Executors that borrow the first one's memory go before it. */
-	for (int i = model->slot_count - 1; i >= 0; i--) {
-		struct mx_slot *slot = &model->slots[i];
-
-		free_array(api, slot->logits);
-		free_array(api, slot->probabilities);
-		if (slot->executor)
-			api->MXExecutorFree(slot->executor);
-		free_array(api, slot->input);
-		free_array(api, slot->label);
+	for (int i = model->program_count - 1; model->programs && i >= 0; i--) {
+		free_array(api, model->programs[i].logits);
+		free_array(api, model->programs[i].probabilities);
+		if (model->programs[i].executor)
+			api->MXExecutorFree(model->programs[i].executor);
 	}
+	for (int i = 0; model->slots && i < model->slot_count; i++) {
+		free_array(api, model->slots[i].input);
+		free_array(api, model->slots[i].label);
+	}
+	free_array(api, model->bound_input);
 	for (int i = 0; i < model->parameter_count; i++) {
 		free_array(api, model->parameters[i].weight);
 		free_array(api, model->parameters[i].gradient);
@@ -222,6 +303,8 @@ void mx_model_release(struct mx_model *model)
 	if (model->symbol)
 		api->MXSymbolFree(model->symbol);
 	free(model->slots);
+	free(model->programs);
+	free(model->copies);
 	free(model->parameters);
 	free(model->updates);
 	*model = (struct mx_model){0};

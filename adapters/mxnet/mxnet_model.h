@@ -1,4 +1,4 @@
-/* A network in MXNet: its arrays, one executor per slot, the prepared update calls. */
+/* A network in MXNet: its arrays, its executors, the prepared calls of a step. */
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_MODEL_H
 #define PRONY_ADAPTERS_MXNET_MXNET_MODEL_H
 
@@ -11,19 +11,33 @@
 #define MX_UPDATE_ARRAYS 3 /* weight, gradient, optimiser state */
 #define MX_UPDATE_OPTIONS 6
 
+/*
+ * In evaluation each executor keeps reordered copies of the weights. Up to this size every slot has
+ * an executor of its own over the slot's batch, and a step copies nothing. Above it there is one
+ * executor and a step starts by copying the slot's batch to it, as MXNet's own Module does: the
+ * copy is then below a hundredth of the step (measured: docs/frameworks.md), where eight copies of
+ * the weights would not be what a user's process holds.
+ */
+#define MX_SHARED_WEIGHTS_BYTES (16 << 20)
+
 struct mx_parameter {
 	const struct value *value;		      /* of the graph, borrowed */
 	struct mx_ndarray *weight, *gradient, *state; /* gradient and state NULL where not wanted */
 };
 
+/* A resident batch. */
 struct mx_slot {
-	struct mx_ndarray *input, *label;
-	struct mx_executor *executor;
-	struct mx_ndarray *logits, *probabilities; /* heads of the executor */
+	struct mx_ndarray *input, *label; /* label NULL without a loss */
 };
 
-/* One call of an update operator, its arguments prepared so that a step allocates nothing here. */
-struct mx_update {
+/* A bound symbol and its heads. */
+struct mx_program {
+	struct mx_executor *executor;
+	struct mx_ndarray *logits, *probabilities; /* probabilities NULL without a loss */
+};
+
+/* One call of an operator, its arguments prepared so that a step allocates nothing here. */
+struct mx_call {
 	const struct mx_operator *operator;
 	int input_count, output_count, option_count;
 	struct mx_ndarray *inputs[MX_UPDATE_GROUP * MX_UPDATE_ARRAYS];
@@ -39,8 +53,11 @@ struct mx_model {
 	struct mx_parameter *parameters; /* in graph order */
 	int parameter_count;
 	struct mx_slot *slots;
-	int slot_count;
-	struct mx_update *updates;
+	struct mx_program *programs; /* one per slot, or one for all of them */
+	int slot_count, program_count;
+	struct mx_ndarray *bound_input; /* of the one program; else NULL */
+	struct mx_call *copies;		/* per slot, into bound_input; else NULL */
+	struct mx_call *updates;
 	int update_count;
 	bool loss, train;
 };
@@ -51,7 +68,16 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 				const struct tensor_set *weights, struct error *err);
 void mx_model_release(struct mx_model *model);
 
-/* Prepares the update calls of a model whose parameters exist. Defined in mxnet_update.c. */
+/* The program that runs a slot's batch. */
+struct mx_program *mx_model_program(const struct mx_model *model, int slot);
+
+/* Issues a step on a slot; returns before it is done. */
+enum prony_status mx_model_step(struct mx_model *model, int slot, struct error *err);
+
+/* Issues a prepared call. Defined in mxnet_update.c, like those below. */
+enum prony_status mx_call_run(const struct mx_api *api, struct mx_call *call, struct error *err);
+
+/* Prepares the update calls of a model whose parameters exist. */
 enum prony_status mx_updates_init(struct mx_model *model, const struct recipe *recipe,
 				  struct error *err);
 

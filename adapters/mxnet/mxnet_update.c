@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void option(struct mx_update *update, const char *key, const char *format, ...)
+static void option(struct mx_call *update, const char *key, const char *format, ...)
 	PRONY_PRINTF(3, 4);
-static void option(struct mx_update *update, const char *key, const char *format, ...)
+static void option(struct mx_call *update, const char *key, const char *format, ...)
 {
 	int i = update->option_count++;
 	va_list arguments;
@@ -21,7 +21,7 @@ static void option(struct mx_update *update, const char *key, const char *format
 }
 
 /* The same number for each weight of a group: "(0.01,0.01,)". */
-static void option_each(struct mx_update *update, const char *key, double number)
+static void option_each(struct mx_call *update, const char *key, double number)
 {
 	int i = update->option_count;
 	size_t used = 1;
@@ -33,7 +33,7 @@ static void option_each(struct mx_update *update, const char *key, double number
 	snprintf(update->text[i] + used, sizeof(update->text[i]) - used, ")");
 }
 
-static void add_arrays(struct mx_update *update, const struct mx_parameter *parameter)
+static void add_arrays(struct mx_call *update, const struct mx_parameter *parameter)
 {
 	update->inputs[update->input_count++] = parameter->weight;
 	update->inputs[update->input_count++] = parameter->gradient;
@@ -56,7 +56,7 @@ static const char *operator_of(enum optimiser optimiser)
 	}
 }
 
-static void set_options(struct mx_update *update, const struct recipe *recipe)
+static void set_options(struct mx_call *update, const struct recipe *recipe)
 {
 	if (recipe->optimiser == OPTIMISER_RMSPROP) {
 		option(update, "lr", "%.9g", recipe->learning_rate);
@@ -91,7 +91,7 @@ enum prony_status mx_updates_init(struct mx_model *model, const struct recipe *r
 	if (!model->updates)
 		return error_set(err, PRONY_NOMEM, "no memory for the update calls");
 	for (int first = 0; first < model->parameter_count; first += group) {
-		struct mx_update *update = &model->updates[model->update_count++];
+		struct mx_call *update = &model->updates[model->update_count++];
 
 		update->operator= operator;
 		for (int i = first; i < first + group && i < model->parameter_count; i++)
@@ -101,19 +101,23 @@ enum prony_status mx_updates_init(struct mx_model *model, const struct recipe *r
 	return PRONY_OK;
 }
 
+enum prony_status mx_call_run(const struct mx_api *api, struct mx_call *call, struct error *err)
+{
+	struct mx_ndarray **outputs = call->outputs;
+	int output_count = call->output_count;
+	const int *storage = NULL;
+	int result = api->MXImperativeInvokeEx(call->operator, call->input_count, call->inputs,
+					       &output_count, &outputs, call->option_count,
+					       call->keys, call->values, &storage);
+
+	return result == 0 ? PRONY_OK : mx_check(api, result, "call an operator", err);
+}
+
 enum prony_status mx_updates_run(struct mx_model *model, struct error *err)
 {
-	for (int i = 0; i < model->update_count; i++) {
-		struct mx_update *update = &model->updates[i];
-		struct mx_ndarray **outputs = update->outputs;
-		int output_count = update->output_count;
-		const int *storage = NULL;
-		int result = model->api->MXImperativeInvokeEx(
-			update->operator, update->input_count, update->inputs, &output_count,
-			&outputs, update->option_count, update->keys, update->values, &storage);
+	enum prony_status status = PRONY_OK;
 
-		if (result != 0)
-			return mx_check(model->api, result, "update the weights", err);
-	}
-	return PRONY_OK;
+	for (int i = 0; status == PRONY_OK && i < model->update_count; i++)
+		status = mx_call_run(model->api, &model->updates[i], err);
+	return status;
 }

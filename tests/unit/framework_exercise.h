@@ -9,6 +9,7 @@
 #include "adapters/adapter.h"
 #include "networks/graph.h"
 #include "networks/recipe.h"
+#include "networks/zoo/zoo.h"
 
 #define EXERCISE_SLOTS 3
 
@@ -36,9 +37,13 @@ typedef enum prony_status exercise_body(struct exercise *exercise, struct error 
  */
 const char *exercise_library(const char *variable, const char *pattern);
 
+/* Networks for what the built-in ones lack: uneven padding of a convolution, padding and ceil mode
+ * of a pool, Add, no bias; and over 16 MiB of weights. */
+extern const struct network exercise_network_odd, exercise_network_wide;
+
 /* Makes a network, weights and batches, and runs `body` in a child; false when it failed, which it
  * then said on stderr. */
-bool exercise_run(const struct adapter *adapter, const char *library, const char *network,
+bool exercise_run(const struct adapter *adapter, const char *library, const struct network *network,
 		  int64_t batch, exercise_body *body);
 
 /* probe, open, build and feed of all slots. */

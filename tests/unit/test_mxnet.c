@@ -10,19 +10,27 @@
 
 #include "adapters/mxnet/mxnet.h"
 #include "framework_exercise.h"
-#include "networks/zoo/zoo.h"
 
 #define LEAK_STEPS 3000
 #define LEAK_PAGES 512 /* 2 MiB: below 700 bytes a step */
 
 static const char *library;
 
+static bool run(const char *network, int64_t batch, exercise_body *body)
+{
+	return exercise_run(&adapter_mxnet, library, zoo_find(network, NULL), batch, body);
+}
+
 static void test_forward(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, exercise_forward));
-	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 1, exercise_forward));
-	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, exercise_forward));
+	assert_true(run("lenet", 8, exercise_forward));
+	assert_true(run("lenet", 1, exercise_forward));
+	assert_true(run("mlp", 8, exercise_forward));
+	assert_true(
+		exercise_run(&adapter_mxnet, library, &exercise_network_odd, 4, exercise_forward));
+	assert_true(
+		exercise_run(&adapter_mxnet, library, &exercise_network_wide, 4, exercise_forward));
 }
 
 static enum prony_status without_subgraph(struct exercise *e, struct error *err)
@@ -40,14 +48,18 @@ static enum prony_status without_subgraph(struct exercise *e, struct error *err)
 static void test_without_subgraph(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, without_subgraph));
+	assert_true(run("lenet", 8, without_subgraph));
 }
 
 static void test_gradients(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, exercise_gradients));
-	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, exercise_gradients));
+	assert_true(run("lenet", 8, exercise_gradients));
+	assert_true(run("mlp", 8, exercise_gradients));
+	assert_true(exercise_run(&adapter_mxnet, library, &exercise_network_odd, 4,
+				 exercise_gradients));
+	assert_true(exercise_run(&adapter_mxnet, library, &exercise_network_wide, 4,
+				 exercise_gradients));
 }
 
 static enum prony_status update_sgd(struct exercise *e, struct error *err)
@@ -91,8 +103,8 @@ static void test_updates(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-		assert_true(exercise_run(&adapter_mxnet, library, "lenet", 8, bodies[i]));
-		assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, bodies[i]));
+		assert_true(run("lenet", 8, bodies[i]));
+		assert_true(run("mlp", 8, bodies[i]));
 	}
 }
 
@@ -127,7 +139,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 static void test_reports(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_mxnet, library, "lenet", 4, check_reports));
+	assert_true(run("lenet", 4, check_reports));
 }
 
 static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
@@ -173,8 +185,8 @@ static enum prony_status dropout_off(struct exercise *e, struct error *err)
 static void test_dropout(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, dropout_on));
-	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 8, dropout_off));
+	assert_true(run("mlp", 8, dropout_on));
+	assert_true(run("mlp", 8, dropout_off));
 }
 
 /* Resident pages of this process. */
@@ -213,13 +225,13 @@ static enum prony_status check_leak(struct exercise *e, struct error *err)
 static void test_leak(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 1, check_leak));
+	assert_true(run("mlp", 1, check_leak));
 }
 
 static void test_wrong_weight(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_mxnet, library, "mlp", 4, exercise_wrong_weight));
+	assert_true(run("mlp", 4, exercise_wrong_weight));
 }
 
 static void test_refusals(void **state)

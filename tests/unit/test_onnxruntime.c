@@ -10,16 +10,24 @@
 
 #include "adapters/onnxruntime/onnxruntime.h"
 #include "framework_exercise.h"
-#include "networks/zoo/zoo.h"
 
 static const char *library;
+
+static bool run(const char *network, int64_t batch, exercise_body *body)
+{
+	return exercise_run(&adapter_onnxruntime, library, zoo_find(network, NULL), batch, body);
+}
 
 static void test_forward(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_onnxruntime, library, "lenet", 8, exercise_forward));
-	assert_true(exercise_run(&adapter_onnxruntime, library, "lenet", 1, exercise_forward));
-	assert_true(exercise_run(&adapter_onnxruntime, library, "mlp", 8, exercise_forward));
+	assert_true(run("lenet", 8, exercise_forward));
+	assert_true(run("lenet", 1, exercise_forward));
+	assert_true(run("mlp", 8, exercise_forward));
+	assert_true(exercise_run(&adapter_onnxruntime, library, &exercise_network_odd, 4,
+				 exercise_forward));
+	assert_true(exercise_run(&adapter_onnxruntime, library, &exercise_network_wide, 4,
+				 exercise_forward));
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -49,13 +57,13 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 static void test_reports(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_onnxruntime, library, "mlp", 4, check_reports));
+	assert_true(run("mlp", 4, check_reports));
 }
 
 static void test_wrong_weight(void **state)
 {
 	(void)state;
-	assert_true(exercise_run(&adapter_onnxruntime, library, "mlp", 4, exercise_wrong_weight));
+	assert_true(run("mlp", 4, exercise_wrong_weight));
 }
 
 static void test_refusals(void **state)
