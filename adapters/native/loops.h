@@ -13,7 +13,7 @@
 struct dropout_draw {
 	uint32_t key[2];
 	uint32_t threshold; /* an element is dropped when its hash is below */
-	float scale;        /* 1 / (1 - ratio) */
+	float scale;	    /* 1 / (1 - ratio) */
 };
 
 struct update_rule {
@@ -30,17 +30,20 @@ struct kernels {
 	/* Elements first..first+n-1 of the tensor; pointers are those of element `first`. */
 	void (*dropout)(float *y, uint8_t *mask, const float *x, const struct dropout_draw *draw,
 			size_t first, size_t n);
-	void (*dropout_grad)(float *dx, const float *dy, const uint8_t *mask, float scale, size_t n);
+	void (*dropout_grad)(float *dx, const float *dy, const uint8_t *mask, float scale,
+			     size_t n);
 	/* w -= lr * (g + decay * w) */
 	void (*sgd)(float *w, float *v, const float *g, const struct update_rule *rule, size_t n);
 	/* v = mu * v + (g + decay * w); w -= lr * v */
 	void (*momentum)(float *w, float *v, const float *g, const struct update_rule *rule,
 			 size_t n);
 	/* v = rho * v + (1 - rho) * g^2; w -= lr * g / (sqrt(v) + epsilon), g with decay * w added.
-	 * Hinton 2012, Coursera lecture 6e; epsilon outside the root as Keras and PyTorch have it. */
+	 * Hinton 2012, Coursera lecture 6e; epsilon outside the root as Keras and PyTorch have it.
+	 */
 	void (*rmsprop)(float *w, float *v, const float *g, const struct update_rule *rule,
 			size_t n);
-	/* Sum over the rows of -log softmax(logits)[label]; dlogits = (softmax - onehot) * scale. */
+	/* Sum over the rows of -log softmax(logits)[label]; dlogits = (softmax - onehot) * scale.
+	 */
 	double (*cross_entropy)(float *dlogits, const float *logits, const int32_t *labels,
 				float scale, size_t rows, size_t classes);
 };

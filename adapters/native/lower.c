@@ -26,9 +26,9 @@ enum prony_status lower_any(const struct lowering *l, int rank, const int64_t *d
 	dnnl_dims_t all = {0};
 
 	memcpy(all, dims, (size_t)rank * sizeof(int64_t));
-	return onednn_check(l->dnn->memory_desc_create_with_tag(out, rank, all, dnnl_f32,
-								dnnl_format_tag_any),
-			    "memory descriptor", "any layout", err);
+	return onednn_check(
+		l->dnn->memory_desc_create_with_tag(out, rank, all, dnnl_f32, dnnl_format_tag_any),
+		"memory descriptor", "any layout", err);
 }
 
 int lower_rank(const struct lowering *l, const_dnnl_memory_desc_t desc)
@@ -251,8 +251,8 @@ static bool renames(const struct lowering *l, enum op op)
 static void analyse(struct lowering *l)
 {
 	const struct graph *graph = l->graph;
-	bool *wanted = arena_array(&l->program->arena, (size_t)graph->value_count + 1,
-				   sizeof(bool));
+	bool *wanted =
+		arena_array(&l->program->arena, (size_t)graph->value_count + 1, sizeof(bool));
 
 	wanted[graph->logits] = true;
 	for (int i = 0; l->training && i < graph->value_count; i++) {
@@ -388,9 +388,9 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
 	return status;
 }
 
-enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn,
-			      struct program *program, const struct graph *graph,
-			      const struct recipe *recipe, struct error *err)
+enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, struct program *program,
+			      const struct graph *graph, const struct recipe *recipe,
+			      struct error *err)
 {
 	struct arena *arena = &program->arena;
 	enum prony_status status;

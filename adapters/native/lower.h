@@ -14,19 +14,19 @@ struct parameter {
 };
 
 struct value_state {
-	int operand;  /* that holds it; OPERAND_NONE before */
-	int class;    /* values that share memory by meaning (Flatten): index of the first of them */
+	int operand; /* that holds it; OPERAND_NONE before */
+	int class;   /* values that share memory by meaning (Flatten): index of the first of them */
 	int last_use; /* of the class: the last node that may read it */
 	int uses;     /* needed nodes that read this value */
 };
 
 struct node_state {
 	bool needed;
-	bool absorbed;  /* computed by the command of the node before it */
-	bool wants_dx;  /* its input's gradient will be asked for */
+	bool absorbed; /* computed by the command of the node before it */
+	bool wants_dx; /* its input's gradient will be asked for */
 	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
-	int src, dst;   /* operands as the forward primitive has them */
-	int side;       /* workspace or mask */
+	int src, dst; /* operands as the forward primitive has them */
+	int side;     /* workspace or mask */
 };
 
 struct lowering {
@@ -53,9 +53,9 @@ enum prony_status lower_supports(const struct graph *graph, const struct recipe 
  * Fills l->program with the recipe's step. `graph` has its backward pass where the stage trains.
  * lower_release in any case; the program stays with its owner.
  */
-enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn,
-			      struct program *program, const struct graph *graph,
-			      const struct recipe *recipe, struct error *err);
+enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, struct program *program,
+			      const struct graph *graph, const struct recipe *recipe,
+			      struct error *err);
 void lower_release(struct lowering *l);
 
 /* What follows is shared by the lower_*.c files. */

@@ -53,8 +53,8 @@ static struct geometry geometry_make(const struct lowering *l, int n)
 		g.before[i] = a->pads[i];
 		/* What the window reaches past the end; less than pads[i + 2] where strides do not
 		 * fill the last step. */
-		g.after[i] = (y->dims[2 + i] - 1) * a->strides[i] + window - x->dims[2 + i] -
-			     a->pads[i];
+		g.after[i] =
+			(y->dims[2 + i] - 1) * a->strides[i] + window - x->dims[2 + i] - a->pads[i];
 	}
 	g.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
 	g.bias[0] = w->dims[0];
@@ -68,8 +68,7 @@ static dnnl_status_t candidate_create(const struct lowering *l, const struct geo
 				      const_dnnl_memory_desc_t weights,
 				      const_dnnl_memory_desc_t bias,
 				      const_dnnl_primitive_attr_t fused,
-				      const_dnnl_primitive_attr_t attributes,
-				      struct candidate *out)
+				      const_dnnl_primitive_attr_t attributes, struct candidate *out)
 {
 	const struct onednn *dnn = l->dnn;
 	dnnl_status_t status = dnn->convolution_forward_primitive_desc_create(
@@ -224,8 +223,7 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	struct geometry g = geometry_make(l, n);
 	struct candidate best = {.grade = -1};
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status =
-		choose(l, &g, l->values[node->inputs[0]].operand, &best, err);
+	enum prony_status status = choose(l, &g, l->values[node->inputs[0]].operand, &best, err);
 
 	if (status == PRONY_OK && best.grade < 0 && g.relu) {
 		g.relu = false;

@@ -22,9 +22,9 @@ static enum prony_status plain_weights(const struct lowering *l, const struct pr
 		stride *= p->w[i];
 	}
 	strides[0] = transposed ? stride : 1;
-	return onednn_check(l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, dnnl_f32,
-								    strides),
-			    "memory descriptor", "weights", err);
+	return onednn_check(
+		l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, dnnl_f32, strides),
+		"memory descriptor", "weights", err);
 }
 
 /* Weights whose rows run through the source's elements in the order that they have in memory;
@@ -47,9 +47,9 @@ static enum prony_status matching_weights(const struct lowering *l, const struct
 		row *= p->w[i];
 	}
 	strides[0] = row;
-	return onednn_check(l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, dnnl_f32,
-								    strides),
-			    "memory descriptor", "weights", err);
+	return onednn_check(
+		l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, dnnl_f32, strides),
+		"memory descriptor", "weights", err);
 }
 
 static dnnl_status_t create_forward(const struct lowering *l, const struct product *p,
@@ -75,7 +75,8 @@ static dnnl_status_t create_forward(const struct lowering *l, const struct produ
 static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
 				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t weights,
 				     const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
-				     const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out)
+				     const_dnnl_primitive_desc_t forward,
+				     dnnl_primitive_desc_t *out)
 {
 	const struct onednn *dnn = l->dnn;
 	dnnl_primitive_attr_t attributes = NULL;
@@ -97,7 +98,8 @@ static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
 static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t any,
 				     const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
-				     const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out)
+				     const_dnnl_primitive_desc_t forward,
+				     dnnl_primitive_desc_t *out)
 {
 	const struct onednn *dnn = l->dnn;
 	const_dnnl_memory_desc_t same =
@@ -168,7 +170,8 @@ static enum prony_status choose(struct lowering *l, int n, const struct product 
 enum prony_status lower_gemm(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	const_dnnl_memory_desc_t src = l->program->operands[l->values[node->inputs[0]].operand].desc;
+	const_dnnl_memory_desc_t src =
+		l->program->operands[l->values[node->inputs[0]].operand].desc;
 	const int64_t *x = lower_dims(l, src);
 	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
 	struct product p = {.rank = lower_rank(l, src), .wants_dx = l->nodes[n].wants_dx};

@@ -61,8 +61,8 @@ static void share_dropout_grad(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->dropout_grad(loop->out + first, loop->a + first,
-					     loop->mask + first, loop->draw.scale, end - first);
+	loop->program->kernels->dropout_grad(loop->out + first, loop->a + first, loop->mask + first,
+					     loop->draw.scale, end - first);
 }
 
 static void share_update(void *data, size_t first, size_t end)

@@ -31,7 +31,8 @@ static enum prony_status create(struct lowering *l, int n, const struct window *
 	const struct onednn *dnn = l->dnn;
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	const_dnnl_memory_desc_t src = l->program->operands[l->values[node->inputs[0]].operand].desc;
+	const_dnnl_memory_desc_t src =
+		l->program->operands[l->values[node->inputs[0]].operand].desc;
 	dnnl_memory_desc_t any = NULL;
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_status_t created;
@@ -100,15 +101,14 @@ enum prony_status lower_max_pool_grad(struct lowering *l, int n, struct error *e
 	struct node_state *state = &l->nodes[node->differentiates];
 	const_dnnl_primitive_desc_t pd = state->backward_data;
 	int dy, dx;
-	enum prony_status status =
-		lower_as(l, l->values[node->inputs[0]].operand,
-			 dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0), node->name,
-			 &dy, err);
+	enum prony_status status = lower_as(
+		l, l->values[node->inputs[0]].operand,
+		dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0), node->name, &dy, err);
 
 	if (status == PRONY_OK)
-		status = program_operand(l->program,
-					 dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
-					 REGION_PLANNED, &dx, err);
+		status = program_operand(
+			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
+			REGION_PLANNED, &dx, err);
 	if (status == PRONY_OK)
 		status = program_primitive(
 			l->program, l->graph->nodes[node->differentiates].name, "gradient", pd,

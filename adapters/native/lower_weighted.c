@@ -14,10 +14,10 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 	/* The update walks weights and gradients together: weights live in the layout that their
 	 * gradient comes in, and the other layouts are made from it in each step. */
 	const_dnnl_memory_desc_t master =
-		state->backward_weights ? dnn->primitive_desc_query_md(
-						  state->backward_weights,
-						  dnnl_query_diff_weights_md, 0)
-					: wanted;
+		state->backward_weights
+			? dnn->primitive_desc_query_md(state->backward_weights,
+						       dnnl_query_diff_weights_md, 0)
+			: wanted;
 	enum prony_status status = lower_parameter(l, node->inputs[1], master, plain, err);
 	int weights, bias = OPERAND_NONE;
 
@@ -36,9 +36,10 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 		bias = lower_find_parameter(l, node->inputs[2])->operand;
 	}
 	if (status == PRONY_OK)
-		status = lower_as(l, l->values[node->inputs[0]].operand,
-				  dnn->primitive_desc_query_md(state->forward, dnnl_query_src_md, 0),
-				  node->name, &state->src, err);
+		status =
+			lower_as(l, l->values[node->inputs[0]].operand,
+				 dnn->primitive_desc_query_md(state->forward, dnnl_query_src_md, 0),
+				 node->name, &state->src, err);
 	if (status == PRONY_OK)
 		status = program_operand(
 			l->program,
@@ -73,11 +74,10 @@ enum prony_status lower_weighted_grad_weight(struct lowering *l, int n, struct e
 					       ? lower_find_parameter(l, forward->inputs[2])
 					       : NULL;
 	int dy;
-	enum prony_status status =
-		lower_as(l, l->values[node->inputs[1]].operand,
-			 l->dnn->primitive_desc_query_md(state->backward_weights,
-							 dnnl_query_diff_dst_md, 0),
-			 node->name, &dy, err);
+	enum prony_status status = lower_as(
+		l, l->values[node->inputs[1]].operand,
+		l->dnn->primitive_desc_query_md(state->backward_weights, dnnl_query_diff_dst_md, 0),
+		node->name, &dy, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -100,19 +100,18 @@ enum prony_status lower_weighted_grad_input(struct lowering *l, int n, struct er
 	struct node_state *state = &l->nodes[node->differentiates];
 	const_dnnl_primitive_desc_t pd = state->backward_data;
 	int dy, weights, dx;
-	enum prony_status status =
-		lower_as(l, l->values[node->inputs[0]].operand,
-			 dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0), node->name,
-			 &dy, err);
+	enum prony_status status = lower_as(
+		l, l->values[node->inputs[0]].operand,
+		dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0), node->name, &dy, err);
 
 	if (status == PRONY_OK)
 		status = lower_as(l, lower_find_parameter(l, forward->inputs[1])->operand,
 				  dnn->primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
 				  forward->name, &weights, err);
 	if (status == PRONY_OK)
-		status = program_operand(l->program,
-					 dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
-					 REGION_PLANNED, &dx, err);
+		status = program_operand(
+			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
+			REGION_PLANNED, &dx, err);
 	if (status == PRONY_OK)
 		status = program_primitive(
 			l->program, forward->name, "data gradient", pd,

@@ -11,7 +11,7 @@
 
 /* A resident batch. */
 struct slot {
-	void *input;     /* borrowed */
+	void *input;	 /* borrowed */
 	int32_t *labels; /* batch elements, in the native's arena */
 	bool fed;
 };
@@ -61,16 +61,17 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 	*effective = (struct effective){
 		.device = "cpu",
 		.precision = PRECISION_FP32, /* every primitive is made with fpmath strict */
-		.threads = native->dnn.threads_max ? native->dnn.threads_max() : 1,
+		.threads = onednn_threads(&native->dnn),
 	};
 #if defined(__x86_64__)
 	effective->mxcsr = _mm_getcsr();
 #endif
 	snprintf(effective->settings, sizeof(effective->settings),
-		 "onednn=%s;isa=%s;fpmath=strict;loops=%s;loop_threads=%d;bound=%s;"
+		 "onednn=%s;isa=%s;runtime=%s;fpmath=strict;loops=%s;loop_threads=%d;bound=%s;"
 		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s",
-		 version, onednn_isa_text(&native->dnn), native->program.kernels->name,
-		 native->dnn.threads, native->dnn.bound ? "yes" : "no",
+		 version, onednn_isa_text(&native->dnn), onednn_runtime_text(&native->dnn),
+		 native->program.kernels->name, native->dnn.threads,
+		 native->dnn.bound ? "yes" : "no",
 		 getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "");
 	return PRONY_OK;
 }
@@ -121,8 +122,8 @@ static enum prony_status make_slots(struct native *native, struct error *err)
 	struct arena *arena = &native->program.arena;
 	size_t batch = (size_t)graph_batch(native->graph);
 
-	native->slots = arena_try_array(arena, (size_t)native->recipe.slots, sizeof(*native->slots),
-					err);
+	native->slots =
+		arena_try_array(arena, (size_t)native->recipe.slots, sizeof(*native->slots), err);
 	if (!native->slots)
 		return PRONY_NOMEM;
 	for (int i = 0; i < native->recipe.slots; i++) {
@@ -134,9 +135,8 @@ static enum prony_status make_slots(struct native *native, struct error *err)
 }
 
 static enum prony_status native_build(struct session *s, struct graph *graph,
-				      const struct recipe *recipe,
-				      const struct tensor_set *weights, struct built *built,
-				      struct error *err)
+				      const struct recipe *recipe, const struct tensor_set *weights,
+				      struct built *built, struct error *err)
 {
 	struct native *native = s->private_data;
 	bool state = recipe->stage == STAGE_TRAIN && recipe->optimiser != OPTIMISER_SGD;
@@ -171,8 +171,7 @@ static enum prony_status convert_labels(const struct native *native, const struc
 	const int64_t *from = labels->data;
 
 	if (labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
-		return error_set(err, PRONY_BAD_INPUT, "labels must be %lld I64",
-				 (long long)batch);
+		return error_set(err, PRONY_BAD_INPUT, "labels must be %lld I64", (long long)batch);
 	for (int64_t i = 0; i < batch; i++) {
 		if (from[i] < 0 || from[i] >= classes)
 			return error_set(err, PRONY_BAD_INPUT,

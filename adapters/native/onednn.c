@@ -45,6 +45,14 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 	if (version->major != 3)
 		return error_set(err, PRONY_MISSING, "%s is oneDNN %d.%d.%d; version 3 is needed",
 				 path, version->major, version->minor, version->patch);
+	/* The others want a device or a pool from us that we do not have. */
+	if (version->cpu_runtime != DNNL_RUNTIME_OMP && version->cpu_runtime != DNNL_RUNTIME_TBB &&
+	    version->cpu_runtime != DNNL_RUNTIME_SEQ)
+		return error_set(
+			err, PRONY_MISSING,
+			"%s runs on SYCL or a foreign thread pool; name a libdnnl that was "
+			"built for OpenMP",
+			path);
 	find_team(dnn, path);
 	return PRONY_OK;
 }
@@ -120,6 +128,30 @@ void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "%d.%d.%d", version->major, version->minor, version->patch);
 }
 
+const char *onednn_runtime_text(const struct onednn *dnn)
+{
+	switch (dnn->version()->cpu_runtime) {
+	case DNNL_RUNTIME_OMP:
+		return "openmp";
+	case DNNL_RUNTIME_TBB:
+		return "tbb";
+	default:
+		return "sequential";
+	}
+}
+
+int onednn_threads(const struct onednn *dnn)
+{
+	cpu_set_t allowed;
+
+	if (dnn->version()->cpu_runtime == DNNL_RUNTIME_SEQ)
+		return 1;
+	if (dnn->threads_max && dnn->version()->cpu_runtime == DNNL_RUNTIME_OMP)
+		return dnn->threads_max();
+	/* TBB takes all that the process may use and cannot be told otherwise from C. */
+	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : -1;
+}
+
 const char *onednn_isa_text(const struct onednn *dnn)
 {
 	static const struct {
@@ -178,7 +210,8 @@ struct share {
 static void run_share(void *data)
 {
 	const struct share *share = data;
-	size_t members = (size_t)share->dnn->team_size(), member = (size_t)share->dnn->team_member();
+	size_t members = (size_t)share->dnn->team_size(),
+	       member = (size_t)share->dnn->team_member();
 	size_t lines = (share->count + 63) / 64;
 	size_t first = lines * member / members * 64, end = lines * (member + 1) / members * 64;
 

@@ -60,15 +60,15 @@ struct onednn {
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 
-	/* The OpenMP run-time that libdnnl was linked with; NULL when it has none. Our own loops run
-	 * on the same threads, so that no second pool competes for the cores. */
+	/* The OpenMP run-time that libdnnl was linked with; NULL when it has none. Our own loops
+	 * run on the same threads, so that no second pool competes for the cores. */
 	void (*team_run)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
 	int (*team_member)(void);
 	int (*team_size)(void);
 	int (*threads_max)(void);
 	void (*threads_set)(int threads);
-	int threads; /* that our own loops use; 1 without a run-time */
-	bool bound;  /* each thread to a processor of its own */
+	int threads;	   /* that our own loops use; 1 without a run-time */
+	bool bound;	   /* each thread to a processor of its own */
 	cpu_set_t allowed; /* of the calling thread before it was bound */
 };
 
@@ -76,8 +76,8 @@ struct onednn {
 enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error *err);
 
 /*
- * Makes engine and stream, starts the threads and binds each of them, the caller included, to one of
- * the processors that the process may use: two that wait for each other by spinning must never
+ * Makes engine and stream, starts the threads and binds each of them, the caller included, to one
+ * of the processors that the process may use: two that wait for each other by spinning must never
  * share one. Unbound where there are fewer processors than threads.
  */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
@@ -90,6 +90,12 @@ void onednn_stop(struct onednn *dnn);
 
 /* "3.2.0". */
 void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes);
+
+/* What the library's threads belong to: "openmp", "tbb", "sequential". */
+const char *onednn_runtime_text(const struct onednn *dnn);
+
+/* Threads that the library's primitives really use; -1 = cannot say. */
+int onednn_threads(const struct onednn *dnn);
 
 /* The widest instruction set that the library will use: "avx512_core_bf16". */
 const char *onednn_isa_text(const struct onednn *dnn);

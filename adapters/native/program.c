@@ -11,8 +11,7 @@
 
 void program_init(struct program *program, const struct onednn *dnn)
 {
-	*program = (struct program){
-		.dnn = dnn, .kernels = kernels_pick(), .threads = dnn->threads};
+	*program = (struct program){.dnn = dnn, .kernels = kernels_pick(), .threads = dnn->threads};
 	arena_init(&program->arena, 0);
 }
 
@@ -38,7 +37,8 @@ void program_release(struct program *program)
 	*program = (struct program){0};
 }
 
-/* Room for one more of `count` elements; old arrays stay in the arena, which costs at most twice. */
+/* Room for one more of `count` elements; old arrays stay in the arena, which costs at most twice.
+ */
 static void *grow(struct arena *arena, void *old, int count, int *capacity, size_t element_bytes)
 {
 	void *grown;
@@ -95,8 +95,7 @@ enum prony_status program_alias(struct program *program, int of, const_dnnl_memo
 enum prony_status program_pair(struct program *program, const_dnnl_memory_desc_t desc,
 			       int *parameter, int *gradient, struct error *err)
 {
-	enum prony_status status =
-		program_operand(program, desc, REGION_PARAMETER, parameter, err);
+	enum prony_status status = program_operand(program, desc, REGION_PARAMETER, parameter, err);
 	size_t bytes;
 
 	if (status == PRONY_OK)
@@ -297,13 +296,13 @@ enum prony_status program_finish(struct program *program, bool state, struct err
 	plan(program);
 	status = allocate(&program->planned, program->planned_bytes, "activations", err);
 	if (status == PRONY_OK)
-		status = allocate(&program->parameters, program->parameter_bytes, "parameters",
-				  err);
+		status =
+			allocate(&program->parameters, program->parameter_bytes, "parameters", err);
 	if (status == PRONY_OK)
 		status = allocate(&program->gradients, program->parameter_bytes, "gradients", err);
 	if (status == PRONY_OK && state)
-		status = allocate(&program->state, program->parameter_bytes, "optimiser state",
-				  err);
+		status =
+			allocate(&program->state, program->parameter_bytes, "optimiser state", err);
 	if (status == PRONY_OK)
 		status = make_memories(program, err);
 	return status;

@@ -14,20 +14,20 @@
 #include "base/error.h"
 
 enum region {
-	REGION_PLANNED,   /* shared: the place is reused once the contents are dead */
-	REGION_KEPT,      /* like REGION_PLANNED, but readable after the step */
+	REGION_PLANNED,	  /* shared: the place is reused once the contents are dead */
+	REGION_KEPT,	  /* like REGION_PLANNED, but readable after the step */
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
-	REGION_INPUT,     /* the caller's batch; the step says which */
-	REGION_ALIAS      /* the memory of operand `alias` under another descriptor */
+	REGION_INPUT, /* the caller's batch; the step says which */
+	REGION_ALIAS  /* the memory of operand `alias` under another descriptor */
 };
 
 struct operand {
 	dnnl_memory_desc_t desc; /* owned; NULL for plain bytes */
-	dnnl_memory_t memory;    /* made by program_finish; NULL for plain bytes */
+	dnnl_memory_t memory;	 /* made by program_finish; NULL for plain bytes */
 	size_t bytes, offset;
 	enum region region;
-	int alias;       /* operand, or -1 */
+	int alias;	 /* operand, or -1 */
 	int first, last; /* commands between which the contents must stay; -1 = unused */
 	void *data;
 };
@@ -38,15 +38,15 @@ struct operand {
 struct program;
 
 struct command {
-	char name[56];              /* "conv1 forward" */
+	char name[56];		    /* "conv1 forward" */
 	dnnl_primitive_t primitive; /* NULL: kernel */
 	void (*kernel)(struct program *program, const struct command *command);
 	int operands[COMMAND_MAX_OPERANDS], operand_count;
 	dnnl_exec_arg_t args[COMMAND_MAX_OPERANDS]; /* of a primitive, in the order of operands */
-	size_t elements; /* of a kernel */
-	double ratio;    /* dropout */
-	int node;        /* that it computes, or -1 */
-	int threads;     /* that a primitive was made for and must run on */
+	size_t elements;			    /* of a kernel */
+	double ratio;				    /* dropout */
+	int node;				    /* that it computes, or -1 */
+	int threads; /* that a primitive was made for and must run on */
 };
 
 struct program {
@@ -60,7 +60,7 @@ struct program {
 	int command_count, command_capacity;
 
 	int *inputs, input_count; /* operands that are the caller's batch */
-	int threads;              /* see program_use_threads */
+	int threads;		  /* see program_use_threads */
 
 	unsigned char *planned, *parameters, *gradients, *state; /* state: of the optimiser */
 	size_t planned_bytes, parameter_bytes;
@@ -72,7 +72,8 @@ struct program {
 	uint64_t step, seed;
 	size_t batch, classes;
 	struct update_rule rule;
-	void (*update)(float *w, float *v, const float *g, const struct update_rule *rule, size_t n);
+	void (*update)(float *w, float *v, const float *g, const struct update_rule *rule,
+		       size_t n);
 };
 
 void program_init(struct program *program, const struct onednn *dnn);

@@ -177,7 +177,8 @@ static void plans_reuse_and_never_overlap(void **state)
 {
 	enum { N = 300 };
 	static struct buffer buffers[N];
-	struct buffer chain[] = {{1000, 0, 0, 1}, {1000, 0, 1, 2}, {1000, 0, 2, 3}, {1000, 0, 3, 4}};
+	struct buffer chain[] = {
+		{1000, 0, 0, 1}, {1000, 0, 1, 2}, {1000, 0, 2, 3}, {1000, 0, 3, 4}};
 	struct random random;
 	struct arena arena;
 	size_t total, sum = 0;
