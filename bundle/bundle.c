@@ -1,13 +1,12 @@
 #include "bundle/bundle.h"
 
 #include <inttypes.h>
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "networks/graph_json.h"
 
 #define CASE_MAX_BYTES ((size_t)64 * 1024 * 1024)

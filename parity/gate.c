@@ -1,6 +1,5 @@
 #include "parity/gate.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 #include "parity/gate.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/json.h"
 

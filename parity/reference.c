@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "parity/kernels.h"
 
 /* Converts a tensor of real numbers to float64. */

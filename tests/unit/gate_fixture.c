@@ -1,0 +1,217 @@
+#include "gate_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "networks/zoo/zoo.h"
+#include "tests/unit/executor_f32.h"
+
+void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+static void draw_stroke(struct random *random, float *picture)
+{
+	double row = 5 + 18 * random_uniform(random), column = 5 + 18 * random_uniform(random);
+	double down = random_uniform(random) - 0.5, right = random_uniform(random) - 0.5;
+
+	for (int i = 0; i < 14; i++) {
+		int at = (int)(row + down * i) * 28 + (int)(column + right * i);
+
+		picture[at] = (float)((double)(1 + random_below(random, 255)) / 255.0);
+		if (at + 1 < 784)
+			picture[at + 1] = picture[at];
+	}
+}
+
+static void draw_batch(struct random *random, enum pictures pictures, struct tensor *x,
+		       struct tensor *y)
+{
+	for (int64_t n = 0; n < y->shape.dims[0]; n++) {
+		float *picture = (float *)x->data + n * 784;
+
+		for (int i = 0; i < 784 && pictures == NOISE; i++)
+			picture[i] = (float)random_uniform(random);
+		for (int i = 0; i < 3 && pictures == STROKES; i++)
+			draw_stroke(random, picture);
+		((int64_t *)y->data)[n] = (int64_t)random_below(random, 10);
+	}
+}
+
+void fixture_init(struct fixture *f, const char *name, enum stage stage, enum optimiser optimiser,
+		  enum pictures pictures, uint64_t seed)
+{
+	const struct network *network = zoo_find(name, NULL);
+	struct error err = ERROR_INIT;
+	struct recipe cell;
+	struct random random;
+
+	*f = (struct fixture){0};
+	arena_init(&f->arena, 0);
+	recipe_defaults(&cell);
+	cell.stage = stage;
+	cell.optimiser = optimiser;
+	cell.rho = 0.9;
+	cell.epsilon = 1e-7;
+	cell.batch = 64;
+	gate_recipe(&cell, network->gate_learning_rate, &f->recipe);
+	check(zoo_build(network, f->recipe.batch, &f->forward, &err), &err);
+	check(zoo_build(network, f->recipe.batch, &f->graph, &err), &err);
+	check(graph_add_backward(&f->graph, &err), &err);
+	check(graph_initial_weights(&f->forward, seed, &f->arena, &f->weights, &err), &err);
+	f->inputs.tensors = arena_array(&f->arena, GATE_UPDATES, sizeof(struct tensor));
+	f->labels.tensors = arena_array(&f->arena, GATE_UPDATES, sizeof(struct tensor));
+	f->inputs.count = f->labels.count = GATE_UPDATES;
+	random_init(&random, seed);
+	for (int i = 0; i < GATE_UPDATES; i++) {
+		struct tensor *x = &f->inputs.tensors[i], *y = &f->labels.tensors[i];
+
+		check(tensor_new(&f->arena, "x", DTYPE_F32,
+				 &f->forward.values[f->forward.input].shape, x, &err),
+		      &err);
+		check(tensor_new(&f->arena, "y", DTYPE_I64,
+				 &f->forward.values[f->forward.label].shape, y, &err),
+		      &err);
+		draw_batch(&random, pictures, x, y);
+	}
+	check(gate_reference_init(&f->reference, &f->forward, &f->recipe, &f->weights, &f->inputs,
+				  &f->labels, &err),
+	      &err);
+}
+
+void fixture_release(struct fixture *f)
+{
+	gate_reference_release(&f->reference);
+	graph_release(&f->forward);
+	graph_release(&f->graph);
+	arena_release(&f->arena);
+}
+
+static void swap_floats(float *a, float *b, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		float kept = a[i];
+
+		a[i] = b[i];
+		b[i] = kept;
+	}
+}
+
+/* Exchanges input channels 0 and 1 of the weights of a convolution or full layer. */
+static void swap_channels(struct executor_f32 *ex, const char *name)
+{
+	int index = graph_find_value(ex->graph, name);
+	const struct shape *shape = &ex->graph->values[index].shape;
+	int64_t per_output = shape_elements(shape) / shape->dims[0];
+	int64_t plane = per_output / shape->dims[1];
+
+	assert_true(shape->dims[1] > 1);
+	for (int64_t o = 0; o < shape->dims[0]; o++) {
+		float *first = ex->values[index] + o * per_output;
+
+		swap_floats(first, first + plane, plane);
+	}
+}
+
+static struct tensor_set read_parameters(struct fixture *f, const struct executor_f32 *ex,
+					 bool gradients)
+{
+	struct tensor_set set = {0};
+
+	set.tensors = arena_array(&f->arena, (size_t)f->graph.value_count, sizeof(struct tensor));
+	for (int i = 0; i < f->graph.value_count; i++) {
+		struct error err = ERROR_INIT;
+		const struct value *value = &f->graph.values[i];
+		struct tensor *copy = &set.tensors[set.count];
+
+		if (value->kind != VALUE_PARAMETER)
+			continue;
+		struct tensor view = executor_tensor(ex, gradients ? value->gradient : i);
+		check(tensor_new(&f->arena, value->name, DTYPE_F32, &value->shape, copy, &err),
+		      &err);
+		memcpy(copy->data, view.data, (size_t)tensor_bytes(copy));
+		set.count++;
+	}
+	return set;
+}
+
+void play(struct fixture *f, const struct framework *framework, struct outcome *out)
+{
+	struct error err = ERROR_INIT;
+	struct recipe recipe = f->recipe;
+	struct executor_f32 ex;
+
+	*out = (struct outcome){
+		.observed = {.parameters = graph_parameter_count(&f->forward), .macs = -1}};
+	executor_init(&ex, &f->graph, &f->weights);
+	ex.operand_bits = framework->operand_bits > 0 ? framework->operand_bits : 24;
+	ex.order_seed = framework->order_seed;
+	ex.chunk = framework->chunk;
+	ex.epsilon_inside = framework->epsilon_inside;
+	ex.frozen = framework->frozen;
+	if (framework->rate_factor > 0)
+		recipe.learning_rate *= framework->rate_factor;
+	if (framework->without_momentum)
+		recipe.momentum = 0;
+	if (framework->swapped)
+		swap_channels(&ex, framework->swapped);
+	for (int i = 0; i < GATE_UPDATES; i++) {
+		struct tensor x = f->inputs.tensors[i];
+		float *pictures = x.data;
+
+		for (int64_t n = 0; n < recipe.batch && framework->swapped_input; n++)
+			swap_floats(pictures + n * 784 + 12 * 28, pictures + n * 784 + 15 * 28, 28);
+		executor_step(&ex, &recipe, &x, &f->labels.tensors[i]);
+		for (int64_t n = 0; n < recipe.batch && framework->swapped_input; n++)
+			swap_floats(pictures + n * 784 + 12 * 28, pictures + n * 784 + 15 * 28, 28);
+		struct tensor view = executor_tensor(&ex, f->graph.logits);
+		check(tensor_new(&f->arena, "logits", DTYPE_F32, &view.shape, &out->logits[i],
+				 &err),
+		      &err);
+		memcpy(out->logits[i].data, view.data, (size_t)tensor_bytes(&view));
+		out->observed.logits[i] = &out->logits[i];
+		out->observed.loss[i] =
+			recipe.stage == STAGE_FORWARD ? NAN : (double)ex.values[f->graph.loss][0];
+	}
+	if (recipe.stage == STAGE_FORWARD_BACKWARD)
+		out->gradients = read_parameters(f, &ex, true);
+	if (recipe.stage == STAGE_TRAIN)
+		out->weights = read_parameters(f, &ex, false);
+	out->observed.gradients = &out->gradients;
+	out->observed.weights = &out->weights;
+	executor_release(&ex);
+}
+
+enum prony_status judge(struct fixture *f, const struct outcome *outcome, double *ratio,
+			struct error *err)
+{
+	json_t *evidence = NULL;
+	enum prony_status status = gate_compare(&f->reference, &f->forward, &f->recipe, &f->labels,
+						&outcome->observed, &evidence, err);
+	const json_t *worst = json_object_get(evidence, "worst");
+
+	assert_int_equal(status == PRONY_OK, json_is_true(json_object_get(evidence, "passed")));
+	if (ratio)
+		*ratio = json_number_value(json_object_get(worst, "value")) /
+			 json_number_value(json_object_get(worst, "bound"));
+	json_decref(evidence);
+	return status;
+}
+
+enum prony_status verdict(struct fixture *f, const struct framework *framework, double *ratio,
+			  struct error *err)
+{
+	struct outcome outcome;
+
+	play(f, framework, &outcome);
+	return judge(f, &outcome, ratio, err);
+}

@@ -1,0 +1,62 @@
+/* What the tests of the gate share: a gate on a small problem, and frameworks that go through it.
+ */
+#ifndef PRONY_TESTS_UNIT_GATE_FIXTURE_H
+#define PRONY_TESTS_UNIT_GATE_FIXTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "parity/gate.h"
+
+/* Fails the test with the error's text unless the status is PRONY_OK. */
+void check(enum prony_status status, const struct error *err);
+
+/* One gate: a network, its recipe, its batches, and what the reference expects. */
+struct fixture {
+	struct arena arena;
+	struct graph forward, graph; /* without and with backward pass */
+	struct recipe recipe;
+	struct tensor_set weights, inputs, labels;
+	struct gate_reference reference;
+};
+
+enum pictures { NOISE, STROKES }; /* synthetic input; images that are mostly exact zeros */
+
+/* lenet or mlp, initial weights and pictures from the seed. Fails the test on any error. */
+void fixture_init(struct fixture *f, const char *name, enum stage stage, enum optimiser optimiser,
+		  enum pictures pictures, uint64_t seed);
+void fixture_release(struct fixture *f);
+
+/* What is different about a framework; zero: nothing. */
+struct framework {
+	const char *what;
+	int operand_bits;
+	uint64_t order_seed;
+	int64_t chunk;
+	bool epsilon_inside;
+	const char *frozen;
+	double rate_factor; /* 0: 1 */
+	bool without_momentum;
+	const char *swapped; /* a parameter, two of whose input channels change places */
+	bool swapped_input;  /* two rows of every picture change places */
+};
+
+/* What a framework gave back, in the arena of the fixture. */
+struct outcome {
+	struct tensor logits[GATE_UPDATES];
+	struct tensor_set gradients, weights;
+	struct gate_observed observed;
+};
+
+/* Plays the framework through the gate, as a worker would answer. */
+void play(struct fixture *f, const struct framework *framework, struct outcome *out);
+
+/* The gate's verdict; *ratio (may be NULL) gets the worst value in units of its bound. */
+enum prony_status judge(struct fixture *f, const struct outcome *outcome, double *ratio,
+			struct error *err);
+
+/* Both. */
+enum prony_status verdict(struct fixture *f, const struct framework *framework, double *ratio,
+			  struct error *err);
+
+#endif

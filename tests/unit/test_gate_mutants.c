@@ -1,0 +1,127 @@
+/* The parity gate rejects every mutant of a framework that is otherwise right, and by far. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/gate_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The mutant is rejected, and not by a hair. */
+static void reject(struct fixture *f, const struct framework *mutant)
+{
+	struct error err = ERROR_INIT;
+	double ratio;
+
+	if (verdict(f, mutant, &ratio, &err) != PRONY_MISMATCH)
+		fail_msg("%s: %s of %s passes", f->forward.name, mutant->what,
+			 mutant->frozen ? mutant->frozen : "the whole");
+	if (!(ratio > 10))
+		fail_msg("%s: %s is only %.2g times over the bound", f->forward.name, mutant->what,
+			 ratio);
+}
+
+/* Freezes each parameter, and each layer ("conv1." names weight and bias). */
+static void reject_frozen(struct fixture *f)
+{
+	for (int i = 0; i < f->graph.value_count; i++) {
+		const struct value *value = &f->graph.values[i];
+		char layer[64];
+
+		if (value->kind != VALUE_PARAMETER)
+			continue;
+		reject(f, &(struct framework){.what = "no gradient", .frozen = value->name});
+		if (!strstr(value->name, ".weight"))
+			continue;
+		snprintf(layer, sizeof(layer), "%s", value->name);
+		*(strchr(layer, '.') + 1) = '\0';
+		reject(f, &(struct framework){.what = "frozen layer", .frozen = layer});
+	}
+}
+
+static void every_mutant_of_training_is_rejected(void **state)
+{
+	static const struct framework mutants[] = {
+		{.what = "no momentum", .without_momentum = true},
+		{.what = "learning rate x 1.01", .rate_factor = 1.01},
+		{.what = "learning rate x 0.99", .rate_factor = 0.99},
+		{.what = "tf32 for fp32", .operand_bits = 11},
+		{.what = "tf32, shuffled", .operand_bits = 11, .order_seed = 9},
+		{.what = "bf16 for fp32", .operand_bits = 8},
+		{.what = "swapped rows of the input", .swapped_input = true},
+	};
+	static const struct {
+		const char *network, *inner;
+		enum pictures pictures;
+	} cases[] = {{"lenet", "conv2.weight", STROKES},
+		     {"mlp", "fc2.weight", STROKES},
+		     {"mlp", "fc2.weight", NOISE}};
+
+	(void)state;
+	for (size_t c = 0; c < COUNT(cases); c++) {
+		struct fixture f;
+
+		fixture_init(&f, cases[c].network, STAGE_TRAIN, OPTIMISER_MOMENTUM,
+			     cases[c].pictures, 1);
+		for (size_t i = 0; i < COUNT(mutants); i++)
+			reject(&f, &mutants[i]);
+		reject(&f,
+		       &(struct framework){.what = "swapped channels", .swapped = cases[c].inner});
+		reject_frozen(&f);
+		fixture_release(&f);
+	}
+}
+
+static void mutants_of_rmsprop_are_rejected(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_RMSPROP, STROKES, 5);
+	for (int inside = 0; inside < 2; inside++) {
+		reject(&f, &(struct framework){.what = "learning rate x 1.01",
+					       .rate_factor = 1.01,
+					       .epsilon_inside = inside == 1});
+		reject(&f, &(struct framework){.what = "tf32 for fp32",
+					       .operand_bits = 11,
+					       .epsilon_inside = inside == 1});
+	}
+	reject_frozen(&f);
+	fixture_release(&f);
+}
+
+static void mutants_without_update_are_rejected(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct fixture f;
+
+		fixture_init(&f, i ? "mlp" : "lenet", STAGE_FORWARD_BACKWARD, OPTIMISER_MOMENTUM,
+			     STROKES, 6);
+		reject(&f, &(struct framework){.what = "tf32 for fp32", .operand_bits = 11});
+		reject_frozen(&f);
+		fixture_release(&f);
+		fixture_init(&f, i ? "mlp" : "lenet", STAGE_FORWARD, OPTIMISER_MOMENTUM, STROKES,
+			     6);
+		reject(&f, &(struct framework){.what = "tf32 for fp32", .operand_bits = 11});
+		reject(&f, &(struct framework){.what = "swapped input", .swapped_input = true});
+		fixture_release(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_mutant_of_training_is_rejected),
+		cmocka_unit_test(mutants_of_rmsprop_are_rejected),
+		cmocka_unit_test(mutants_without_update_are_rejected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
