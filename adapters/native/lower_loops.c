@@ -1,11 +1,7 @@
 #include "adapters/native/lower.h"
 
-/*
- * Elements from which a loop is worth more than one thread: about 100 us of streaming through a
- * cache. Below, moving the data to the other core's cache and back costs more (see threads_for in
- * lower.c).
- */
-#define PARALLEL_ELEMENTS (512 * 1024)
+/* Elements from which a loop is worth the 1 to 2 us that waking the other threads takes. */
+#define PARALLEL_ELEMENTS 32768
 
 /*
  * Element-wise operators work on memory in whatever layout it has: padding is zero and stays zero,
@@ -75,10 +71,16 @@ static void share_update(void *data, size_t first, size_t end)
 			end - first);
 }
 
+static int threads_for(const struct program *program, const struct command *command)
+{
+	return command->elements < PARALLEL_ELEMENTS ? 1 : program->threads;
+}
+
 static void run_loop(struct loop *loop, const struct command *command,
 		     void (*share)(void *data, size_t first, size_t end))
 {
-	onednn_parallel(loop->program->dnn, command->elements, PARALLEL_ELEMENTS, share, loop);
+	onednn_parallel(loop->program->dnn, threads_for(loop->program, command), command->elements,
+			share, loop);
 }
 
 static void run_add(struct program *program, const struct command *command)
@@ -144,7 +146,8 @@ static void run_cross_entropy(struct program *program, const struct command *com
 
 static void run_update(struct program *program, const struct command *command)
 {
-	onednn_parallel(program->dnn, command->elements, PARALLEL_ELEMENTS, share_update, program);
+	onednn_parallel(program->dnn, threads_for(program, command), command->elements,
+			share_update, program);
 }
 
 static struct command *loop_command(struct lowering *l, const char *name, const char *what,

@@ -221,13 +221,13 @@ static void run_share(void *data)
 		share->body(share->data, first, end);
 }
 
-void onednn_parallel(const struct onednn *dnn, size_t count, size_t worthwhile,
+void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data)
 {
 	struct share share = {.dnn = dnn, .count = count, .body = body, .data = data};
 
-	if (dnn->threads > 1 && count >= worthwhile)
-		dnn->team_run(run_share, &share, (unsigned)dnn->threads, 0);
+	if (threads > 1 && dnn->team_run)
+		dnn->team_run(run_share, &share, (unsigned)threads, 0);
 	else if (count > 0)
 		body(data, 0, count);
 }

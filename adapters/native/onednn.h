@@ -82,7 +82,8 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
  */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
 
-/* How many threads the library's primitives are made for, and run on, from here on. */
+/* How many threads the library's primitives are made for, and run on, from here on. They must run
+ * on as many as they were made for. */
 void onednn_use_threads(const struct onednn *dnn, int threads);
 
 /* Destroys engine and stream and unbinds the caller; the library and its threads stay. */
@@ -105,11 +106,10 @@ enum prony_status onednn_check(dnnl_status_t status, const char *what, const cha
 			       struct error *err);
 
 /*
- * Runs body(data, first, end) over [0, count), split among the threads in multiples of 64 elements
- * when `count` is at least `worthwhile`, else in the caller alone: waking threads for a small loop
- * costs more than the loop.
+ * Runs body(data, first, end) over [0, count), split among `threads` threads in multiples of 64
+ * elements.
  */
-void onednn_parallel(const struct onednn *dnn, size_t count, size_t worthwhile,
+void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data);
 
 #endif

@@ -138,7 +138,7 @@ struct command *program_command(struct program *program, const char *name, const
 	program->commands = grow(&program->arena, program->commands, program->command_count,
 				 &program->command_capacity, sizeof(struct command));
 	command = &program->commands[program->command_count++];
-	*command = (struct command){.node = -1, .threads = program->threads};
+	*command = (struct command){.node = -1};
 	snprintf(command->name, sizeof(command->name), "%.36s %.16s", name, what);
 	return command;
 }
@@ -326,7 +326,6 @@ enum prony_status program_set_input(struct program *program, void *data, struct 
 enum prony_status program_run(struct program *program, struct error *err)
 {
 	const struct onednn *dnn = program->dnn;
-	int threads = 0;
 
 	for (int i = 0; i < program->command_count; i++) {
 		const struct command *command = &program->commands[i];
@@ -335,10 +334,6 @@ enum prony_status program_run(struct program *program, struct error *err)
 		if (!command->primitive) {
 			command->kernel(program, command);
 			continue;
-		}
-		if (command->threads != threads) {
-			threads = command->threads;
-			onednn_use_threads(dnn, threads);
 		}
 		status = dnn->primitive_execute(command->primitive, dnn->stream,
 						command->operand_count, command->args);

@@ -46,7 +46,6 @@ struct command {
 	size_t elements;			    /* of a kernel */
 	double ratio;				    /* dropout */
 	int node;				    /* that it computes, or -1 */
-	int threads; /* that a primitive was made for and must run on */
 };
 
 struct program {
@@ -97,7 +96,7 @@ int program_root(const struct program *program, int operand);
 /* The operand stays readable after the step. */
 void program_keep(struct program *program, int operand);
 
-/* Primitives that are described and appended from here on run on so many threads. */
+/* Before the first primitive is described: how many threads the program runs on. */
 void program_use_threads(struct program *program, int threads);
 
 /* Appends a command; `name` and `what` make its name. */
