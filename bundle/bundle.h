@@ -34,9 +34,9 @@ struct bundle {
  * for people who open the file; workers ignore it.
  */
 enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
-                               const struct graph *graph, const struct tensor_set *weights,
-                               const struct tensor_set *inputs, const struct tensor_set *labels,
-                               json_t *cell, struct error *err);
+			       const struct graph *graph, const struct tensor_set *weights,
+			       const struct tensor_set *inputs, const struct tensor_set *labels,
+			       json_t *cell, struct error *err);
 
 /* Reads and checks one: shapes of weights and batches agree with the graph. bundle_release it also
  * after an error. */

@@ -14,11 +14,11 @@ size_t safetensors_image_bytes(const struct tensor_set *set);
 
 /* Writes the image into memory of at least safetensors_image_bytes(set). */
 enum prony_status safetensors_write_image(const struct tensor_set *set, void *image, size_t bytes,
-                                          struct error *err);
+					  struct error *err);
 
 /* Writes a file, atomically. */
 enum prony_status safetensors_write_file(const struct tensor_set *set, const char *path,
-                                         struct error *err);
+					 struct error *err);
 
 /*
  * Reads an image without copying: the tensors point into it (data of a misaligned tensor is copied
@@ -26,8 +26,8 @@ enum prony_status safetensors_write_file(const struct tensor_set *set, const cha
  * message. Order: by offset in the data.
  */
 enum prony_status safetensors_read_image(const void *image, size_t bytes, const char *where,
-                                         struct arena *arena, struct tensor_set *out,
-                                         struct error *err);
+					 struct arena *arena, struct tensor_set *out,
+					 struct error *err);
 
 struct mapped_file {
 	void *bytes;
@@ -36,8 +36,8 @@ struct mapped_file {
 
 /* Maps the file privately (copy on write) and reads it; unmap with safetensors_unmap. */
 enum prony_status safetensors_map_file(const char *path, struct arena *arena,
-                                       struct mapped_file *map, struct tensor_set *out,
-                                       struct error *err);
+				       struct mapped_file *map, struct tensor_set *out,
+				       struct error *err);
 void safetensors_unmap(struct mapped_file *map);
 
 #endif

@@ -6,10 +6,10 @@
 #include "networks/graph.h"
 
 struct parity_bounds {
-	double logits; /* max |l - l_ref| / (rms(l_ref) + tiny) */
-	double loss;   /* |loss - loss_ref| / max(1, |loss_ref|) */
-	double gradient; /* ||g - g_ref|| / ||g_ref||, per tensor */
-	double change; /* ||dw - dw_ref|| / ||dw_ref||, per tensor, after three updates */
+	double logits;	   /* max |l - l_ref| / (rms(l_ref) + tiny) */
+	double loss;	   /* |loss - loss_ref| / max(1, |loss_ref|) */
+	double gradient;   /* ||g - g_ref|| / ||g_ref||, per tensor */
+	double change;	   /* ||dw - dw_ref|| / ||dw_ref||, per tensor, after three updates */
 	double timed_loss; /* first loss of the timed process against the reference, relative */
 };
 

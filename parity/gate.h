@@ -16,8 +16,8 @@
 #define GATE_UPDATES 3
 #define GATE_BATCH_MIN 8
 
-/* What the gate runs, derived from the cell's recipe: dropout off, the network's gate learning rate,
- * min(batch, 16) but at least 8 samples, GATE_UPDATES slots. */
+/* What the gate runs, derived from the cell's recipe: dropout off, the network's gate learning
+ * rate, min(batch, 16) but at least 8 samples, GATE_UPDATES slots. */
 void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out);
 
 /*
@@ -27,16 +27,16 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
  */
 struct gate_expected {
 	struct tensor logits[GATE_UPDATES]; /* F64, evaluation mode for STAGE_FORWARD; else training
-	                                       mode, each before its update */
+					       mode, each before its update */
 	double loss[GATE_UPDATES];
 	struct tensor_set gradients; /* F64, of the last batch; forward-backward only */
 	struct tensor_set change;    /* F64, w_after - w_before over all updates; train only */
-	bool epsilon_inside;         /* of the root, in RMSprop */
-	int64_t kinks;               /* comparisons too close to call */
-	int64_t turned;              /* of them, those decided otherwise than in float64 */
+	bool epsilon_inside;	     /* of the root, in RMSprop */
+	int64_t kinks;		     /* comparisons too close to call */
+	int64_t turned;		     /* of them, those decided otherwise than in float64 */
 	/*
-	 * Where such comparisons are too many to try each: how far all together move each figure. Of
-	 * logits the largest difference, of a tensor of gradients or change the norm. Else 0.
+	 * Where such comparisons are too many to try each: how far all together move each figure.
+	 * Of logits the largest difference, of a tensor of gradients or change the norm. Else 0.
 	 */
 	double logits_slack[GATE_UPDATES], loss_slack[GATE_UPDATES];
 	double *tensor_slack;
@@ -47,17 +47,18 @@ struct gate_expected {
 /* The expected results; all owned by the arena. */
 struct gate_reference {
 	struct arena arena;
-	int64_t parameters, macs;   /* macs of one forward batch of the gate */
+	int64_t parameters, macs;			 /* macs of one forward batch of the gate */
 	struct gate_expected expected[GATE_MAX_ANSWERS]; /* one of them must be met */
 	int expected_count;
-	struct tensor_set weights;  /* F32, as given (borrowed) */
+	struct tensor_set weights; /* F32, as given (borrowed) */
 };
 
-/* Computes it with the float64 interpreter. `graph` is forward only and built for the gate's batch. */
+/* Computes it with the float64 interpreter. `graph` is forward only and built for the gate's batch.
+ */
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
-                                      const struct recipe *gate, const struct tensor_set *weights,
-                                      const struct tensor_set *inputs,
-                                      const struct tensor_set *labels, struct error *err);
+				      const struct recipe *gate, const struct tensor_set *weights,
+				      const struct tensor_set *inputs,
+				      const struct tensor_set *labels, struct error *err);
 void gate_reference_release(struct gate_reference *ref);
 
 /* What the worker gave back. Tensors F32 or F64; a missing one is a mismatch. */
@@ -73,24 +74,26 @@ struct gate_observed {
  * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *evidence (new reference,
  * in both cases): every figure with its bound: {"passed", "checks": [{"what", "step"?, "tensor"?,
  * "value", "bound", "passed", "reason"?}...], "parameters", "macs", "gate_batch", "kinks",
- * "turned", "rmsprop_epsilon"?, "worst": {...}}. A value of null could not be computed: see its reason.
+ * "turned", "rmsprop_epsilon"?, "worst": {...}}. A value of null could not be computed: see its
+ * reason.
  */
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
-                               const struct recipe *gate, const struct tensor_set *labels,
-                               const struct gate_observed *observed, json_t **evidence,
-                               struct error *err);
+			       const struct recipe *gate, const struct tensor_set *labels,
+			       const struct gate_observed *observed, json_t **evidence,
+			       struct error *err);
 
 /*
  * The loss that the first step of a timed process must show, at its own batch: exact, or with
  * dropout the mean and deviation over 32 masks. deviation is 0 without dropout.
  */
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
-                                     const struct tensor_set *weights, const struct tensor *x,
-                                     const struct tensor *y, double *mean, double *deviation,
-                                     struct error *err);
+				     const struct tensor_set *weights, const struct tensor *x,
+				     const struct tensor *y, double *mean, double *deviation,
+				     struct error *err);
 
-/* Judges a first loss against it (within bounds, or 5 deviations); PRONY_INVALID says by how much. */
+/* Judges a first loss against it (within bounds, or 5 deviations); PRONY_INVALID says by how much.
+ */
 enum prony_status gate_check_loss(double loss, double mean, double deviation,
-                                  const struct parity_bounds *bounds, struct error *err);
+				  const struct parity_bounds *bounds, struct error *err);
 
 #endif

@@ -14,20 +14,21 @@
 struct reference {
 	struct arena arena;
 	const struct graph *graph; /* borrowed; with the backward pass when gradients are wanted */
-	double **values;           /* one array per value; parameters and states included */
-	double **moments;          /* per value: optimiser state of parameters, NULL elsewhere */
-	int64_t step;              /* steps so far; seeds the dropout masks together with seed */
-	bool has_labels;           /* the batch that was fed last had some */
+	double **values;	   /* one array per value; parameters and states included */
+	double **moments;	   /* per value: optimiser state of parameters, NULL elsewhere */
+	int64_t step;		   /* steps so far; seeds the dropout masks together with seed */
+	bool has_labels;	   /* the batch that was fed last had some */
 };
 
-/* Allocates and converts the weights (F32, by name) to float64. Call reference_release in any case. */
+/* Allocates and converts the weights (F32, by name) to float64. Call reference_release in any case.
+ */
 enum prony_status reference_init(struct reference *ref, const struct graph *graph,
-                                 const struct tensor_set *weights, struct error *err);
+				 const struct tensor_set *weights, struct error *err);
 void reference_release(struct reference *ref);
 
 /* Loads a batch: x F32 in the input's shape; y I64 or NULL. Labels out of range are an error. */
 enum prony_status reference_feed(struct reference *ref, const struct tensor *x,
-                                 const struct tensor *y, struct error *err);
+				 const struct tensor *y, struct error *err);
 
 /*
  * Runs the forward nodes, and the backward nodes when `stage` asks for them, and for STAGE_TRAIN
@@ -41,7 +42,7 @@ enum prony_status reference_feed(struct reference *ref, const struct tensor *x,
  * from (recipe->seed, step, node).
  */
 enum prony_status reference_step(struct reference *ref, const struct recipe *recipe,
-                                 bool epsilon_inside, struct error *err);
+				 bool epsilon_inside, struct error *err);
 
 /* The array of a value, and its element count in *count; NULL for an unknown name. */
 const double *reference_value(const struct reference *ref, int value, int64_t *count);
@@ -52,7 +53,7 @@ double reference_loss(const struct reference *ref);
 /* Mean softmax cross-entropy of logits (batch x classes, row-major), as the gate computes it for
  * frameworks that give logits only. */
 double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t batch,
-                               int64_t classes);
+			       int64_t classes);
 
 /* Multiply-accumulates that one step of the reference costs, to bound the gate's time. */
 int64_t reference_cost(const struct graph *graph, enum stage stage);

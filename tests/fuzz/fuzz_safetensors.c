@@ -13,8 +13,7 @@ static void exercise(const struct tensor_set *set, struct arena *arena)
 	size_t bytes = safetensors_image_bytes(set);
 	void *image = malloc(bytes > 0 ? bytes : 1);
 
-	if (!image || bytes == 0 ||
-	    safetensors_write_image(set, image, bytes, &err) != PRONY_OK ||
+	if (!image || bytes == 0 || safetensors_write_image(set, image, bytes, &err) != PRONY_OK ||
 	    safetensors_read_image(image, bytes, "copy", arena, &again, &err) != PRONY_OK ||
 	    again.count != set->count)
 		abort();

@@ -17,21 +17,21 @@ struct executor_f32 {
 	const struct graph *graph; /* with backward pass; borrowed */
 	float **values, **moments; /* by value index; labels are kept as numbers */
 	/* How to compute; set after executor_init. */
-	int operand_bits;        /* significant bits of what is multiplied: 24, 11 (tf32), 8 (bf16) */
-	uint64_t order_seed;     /* 0: sums run in sequence; else in an order drawn from it */
-	int64_t chunk;           /* partial sums of so many products are summed; 0: one sum */
-	bool epsilon_inside;     /* RMSprop */
-	const char *frozen;      /* parameters whose names start with this get no gradient; or NULL */
+	int operand_bits;    /* significant bits of what is multiplied: 24, 11 (tf32), 8 (bf16) */
+	uint64_t order_seed; /* 0: sums run in sequence; else in an order drawn from it */
+	int64_t chunk;	     /* partial sums of so many products are summed; 0: one sum */
+	bool epsilon_inside; /* RMSprop */
+	const char *frozen;  /* parameters whose names start with this get no gradient; or NULL */
 };
 
 /* Dies through cmocka's fail() when the graph holds something that it cannot do. */
 void executor_init(struct executor_f32 *executor, const struct graph *graph,
-                   const struct tensor_set *weights);
+		   const struct tensor_set *weights);
 void executor_release(struct executor_f32 *executor);
 
 /* One step; labels may be NULL for STAGE_FORWARD. Dropout is the identity. */
 void executor_step(struct executor_f32 *executor, const struct recipe *recipe,
-                   const struct tensor *x, const struct tensor *y);
+		   const struct tensor *x, const struct tensor *y);
 
 /* A view of a value. */
 struct tensor executor_tensor(const struct executor_f32 *executor, int value);

@@ -94,60 +94,60 @@ static enum prony_status read_text(const char *header, uint64_t header_bytes, si
 	return status;
 }
 
+static const struct {
+	const char *header;
+	size_t data_bytes;
+	const char *message; /* a part of it */
+} hostile_images[] = {
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+	 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+	 12, "tensor b: data_offsets overlap"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+	 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
+	 12, "tensor b: data_offsets leave a hole"},
+	{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+	 "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+	 2, "duplicate"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],"
+	 "\"data_offsets\":[0,4]}}",
+	 4, "do not make a tensor"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4611686018427387904,0],"
+	 "\"data_offsets\":[0,0]}}",
+	 0, "do not make a tensor"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],"
+	 "\"data_offsets\":[0,4]}}",
+	 4, "too big"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4,
+	 "two whole numbers"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1,-1],\"data_offsets\":[0,4]}}", 4, "shape[0]"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "outside"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 7, "outside"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 9,
+	 "the tensors end at 4"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 8,
+	 "two whole numbers"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "data_offsets"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4, "shape"},
+	{"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, "C64"},
+	{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1,
+	 "9 dimensions"},
+	{"{\"a\":3}", 0, "must be an object"},
+	{"[]", 0, "must be an object"},
+	{"{\"a\":", 0, "hostile"},
+};
+
 static void hostile_images_are_refused(void **state)
 {
-	static const struct {
-		const char *header;
-		size_t data_bytes;
-		const char *message; /* a part of it */
-	} cases[] = {
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-		 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
-		 12, "tensor b: data_offsets overlap"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-		 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
-		 12, "tensor b: data_offsets leave a hole"},
-		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-		 "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-		 2, "duplicate"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],"
-		 "\"data_offsets\":[0,4]}}",
-		 4, "do not make a tensor"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4611686018427387904,0],"
-		 "\"data_offsets\":[0,0]}}",
-		 0, "do not make a tensor"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],"
-		 "\"data_offsets\":[0,4]}}",
-		 4, "too big"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4,
-		 "two whole numbers"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1,-1],\"data_offsets\":[0,4]}}", 4,
-		 "shape[0]"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "outside"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 7, "outside"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 9,
-		 "the tensors end at 4"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 8,
-		 "two whole numbers"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "data_offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4, "shape"},
-		{"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, "C64"},
-		{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}",
-		 1, "9 dimensions"},
-		{"{\"a\":3}", 0, "must be an object"},
-		{"[]", 0, "must be an object"},
-		{"{\"a\":", 0, "hostile"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(hostile_images); i++) {
 		struct error err = ERROR_INIT;
 
-		assert_int_equal(read_text(cases[i].header, strlen(cases[i].header),
-					   cases[i].data_bytes, &err),
+		assert_int_equal(read_text(hostile_images[i].header,
+					   strlen(hostile_images[i].header),
+					   hostile_images[i].data_bytes, &err),
 				 PRONY_BAD_INPUT);
-		if (!strstr(err.text, cases[i].message) || !strstr(err.text, "hostile"))
-			fail_msg("%s\nsays: %s", cases[i].header, err.text);
+		if (!strstr(err.text, hostile_images[i].message) || !strstr(err.text, "hostile"))
+			fail_msg("%s\nsays: %s", hostile_images[i].header, err.text);
 	}
 	static const uint64_t lengths[] = {3,	      1000,	  UINT64_C(1) << 40,
 					   INT64_MAX, UINT64_MAX, UINT64_MAX - 7};
