@@ -150,23 +150,23 @@ static const char *environment_or(const char *name, const char *otherwise)
 static void describe_settings(const struct recipe *recipe, struct effective *effective)
 {
 	static const char *const updates[OPTIMISER_COUNT] = {
-		[OPTIMISER_SGD] = "multi_sgd_update",
-		[OPTIMISER_MOMENTUM] = "multi_sgd_mom_update",
-		[OPTIMISER_RMSPROP] = "rmsprop_update,epsilon_inside_root",
+		[OPTIMISER_SGD] = "multi_sgd_update,aggregation=4",
+		[OPTIMISER_MOMENTUM] = "multi_sgd_mom_update,aggregation=4",
+		[OPTIMISER_RMSPROP] = "rmsprop_update,epsilon=inside_root",
 	};
+	_Static_assert(MX_UPDATE_GROUP == 4, "the settings name the group");
 
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "OMP_NUM_THREADS=%s;MXNET_ENGINE_TYPE=%s;MXNET_CPU_WORKER_NTHREADS=%s;"
 		 "MXNET_SUBGRAPH_BACKEND=%s;MXNET_EXEC_BULK_EXEC_TRAIN=%s;"
-		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s;aggregation=%d",
+		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s",
 		 environment_or("OMP_NUM_THREADS", "unset"),
 		 environment_or("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
 		 environment_or("MXNET_CPU_WORKER_NTHREADS", "1"),
 		 environment_or("MXNET_SUBGRAPH_BACKEND", "MKLDNN"),
 		 environment_or("MXNET_EXEC_BULK_EXEC_TRAIN", "1"),
 		 environment_or("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
-		 recipe->stage == STAGE_TRAIN ? updates[recipe->optimiser] : "none",
-		 recipe->optimiser == OPTIMISER_RMSPROP ? 1 : MX_UPDATE_GROUP);
+		 recipe->stage == STAGE_TRAIN ? updates[recipe->optimiser] : "none");
 }
 
 static enum prony_status mxnet_open(struct session *s, const struct recipe *recipe,

@@ -33,7 +33,7 @@ const char *exercise_library(const char *variable, const char *pattern)
 		free(text);
 		return named;
 	}
-	if (glob(text, 0, NULL, &matches) == 0 && matches.gl_pathc > 0) {
+	if (glob(text, GLOB_BRACE, NULL, &matches) == 0 && matches.gl_pathc > 0) {
 		snprintf(found, sizeof(found), "%s", matches.gl_pathv[matches.gl_pathc - 1]);
 		globfree(&matches);
 		free(text);

@@ -289,6 +289,6 @@ int main(void)
 		cmocka_unit_test(test_wrong_weight),
 	};
 
-	library = exercise_library("PRONY_MXNET_LIBRARY", "mxnet/*mxnet/libmxnet.so");
+	library = exercise_library("PRONY_MXNET_LIBRARY", "mxnet/{,*/}mxnet/libmxnet.so");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

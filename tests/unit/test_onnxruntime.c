@@ -109,6 +109,6 @@ int main(void)
 	};
 
 	library = exercise_library("PRONY_ONNXRUNTIME_LIBRARY",
-				   "onnxruntime/*onnxruntime/capi/libonnxruntime.so.*");
+				   "onnxruntime/{,*/}onnxruntime/capi/libonnxruntime.so.*");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
