@@ -29,6 +29,7 @@ struct framework {
 	unsigned stages, precisions; /* bit sets of what it can at best; a worker's word is final */
 	bool cuda;                   /* can use a GPU */
 	bool harness_only;           /* null and fake: never part of "all" */
+	bool computes_nothing;       /* null: exempt from the gate and from ranking */
 	bool essential;              /* `make run` fails when it cannot be installed */
 	const char *pythons;         /* Python: versions with a lock, "3.12,3.11" */
 };

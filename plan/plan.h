@@ -18,6 +18,7 @@ struct plan_cell {
 	const char *reason;      /* set with every other status */
 	bool explicit_;          /* asked for by name: not ok means exit code 1 */
 	bool harness;            /* null or fake */
+	bool ungated;            /* computes nothing (null): no gate, no loss check, never ranked */
 	const struct network *network;
 	const struct dataset *dataset;
 	const char *data_folder; /* NULL for synthetic */

@@ -5,7 +5,7 @@
 #define PRONY_RUN_GUARD_H
 
 /*
- * `prony guard LIFE_FD REPORT_FD -- COMMAND...`: leads a session and process group, is the child
+ * `prony guard LIFE_FD REPORT_FD CPUS -- COMMAND...`: leads a session and process group, is the child
  * subreaper (prctl), starts COMMAND with the remaining descriptors, and waits. When LIFE_FD reaches end of
  * file (the parent closed it or died) or COMMAND ended, it kills every process below it, grandchildren
  * that left the group included, until none is left; writes one JSON line with how the command ended and its

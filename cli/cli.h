@@ -1,0 +1,67 @@
+/* The commands of the program: one table, one file per command. The only place that prints or exits. */
+#ifndef PRONY_CLI_CLI_H
+#define PRONY_CLI_CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "report/table.h"
+
+struct cli_command {
+	struct command_syntax syntax;
+	/* argv[0] is the command's name. Returns the exit code. */
+	int (*run)(const struct cli_command *command, int argc, char **argv);
+	bool hidden; /* of use to the program itself only: worker, guard */
+};
+
+/* Ends with a row whose run is NULL. */
+extern const struct cli_command cli_commands[];
+
+/* Prints "prony: text" with the remedy that the text holds; returns the exit code of its status. */
+int cli_fail(const struct error *err);
+
+/*
+ * Parses a command's options; prints help or the error. Returns true when the command should go on;
+ * otherwise *exit_code is what to end with. `positional` has room for argc.
+ */
+bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
+               const char **positional, size_t *positional_count, int *exit_code);
+
+/* The row that every command with a table has: "--format table|json". */
+extern const char *const cli_table_formats[]; /* table, json, NULL */
+#define CLI_OPTION_FORMAT(type)                                                                    \
+	{.name = "format", .kind = OPTION_CHOICE, .offset = offsetof(type, format),                \
+	 .choices = cli_table_formats, .metavar = "FORMAT", .help = "how to print: table or json"}
+#define CLI_OPTION_STORE(type)                                                                     \
+	{.name = "store", .kind = OPTION_STRING, .offset = offsetof(type, store), .metavar = "FILE", \
+	 .help = "store of results (default: prony/prony.db in the data folder)"}
+
+/* Whether standard output is a terminal that takes colour (NO_COLOR respected), and its width. */
+bool cli_colour(void);
+int cli_width(void);
+
+/* Prints a table as text, or as a JSON array when format is "json". */
+void cli_print_table(const struct table *table, const char *format);
+/* Prints indented JSON with a newline. */
+void cli_print_json(const json_t *json);
+
+/* One runner per command file. */
+int command_run(const struct cli_command *command, int argc, char **argv);
+int command_list(const struct cli_command *command, int argc, char **argv);
+int command_show(const struct cli_command *command, int argc, char **argv);
+int command_report(const struct cli_command *command, int argc, char **argv);
+int command_export(const struct cli_command *command, int argc, char **argv);
+int command_log(const struct cli_command *command, int argc, char **argv);
+int command_import(const struct cli_command *command, int argc, char **argv);
+int command_framework(const struct cli_command *command, int argc, char **argv);
+int command_data(const struct cli_command *command, int argc, char **argv);
+int command_doctor(const struct cli_command *command, int argc, char **argv);
+int command_network(const struct cli_command *command, int argc, char **argv);
+int command_worker_check(const struct cli_command *command, int argc, char **argv);
+int command_worker(const struct cli_command *command, int argc, char **argv);
+int command_guard(const struct cli_command *command, int argc, char **argv);
+
+#endif
