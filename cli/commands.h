@@ -1,0 +1,9 @@
+/* Option tables of the commands, each defined beside its command. */
+#ifndef PRONY_CLI_COMMANDS_H
+#define PRONY_CLI_COMMANDS_H
+
+#include "base/options.h"
+
+extern const struct option worker_option_rows[];
+
+#endif

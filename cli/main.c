@@ -1,0 +1,51 @@
+/* prony: one row per command, in the order in which help shows them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+
+static void print_overview(FILE *out)
+{
+	fputs("prony: a dynamometer for deep-learning frameworks\n\n"
+	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n", out);
+	for (const struct cli_command *command = cli_commands; command->run; command++)
+		if (!command->hidden)
+			fprintf(out, "  %-14s %s\n", command->syntax.name, command->syntax.summary);
+	fputs("\n'prony COMMAND --help' explains a command; prony(1) explains everything.\n", out);
+}
+
+static int unknown_command(const char *word)
+{
+	const char *names[64];
+	size_t count = 0;
+	for (const struct cli_command *command = cli_commands; command->run && count < 64; command++)
+		if (!command->hidden)
+			names[count++] = command->syntax.name;
+	const char *nearest = word_nearest(word, names, count);
+	struct error err = ERROR_INIT;
+	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s; 'prony --help' lists them", word,
+	          nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+	return cli_fail(&err);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_overview(stderr);
+		return prony_status_exit(PRONY_USAGE);
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_overview(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("prony " PRONY_VERSION);
+		return 0;
+	}
+	for (const struct cli_command *command = cli_commands; command->run; command++)
+		if (!strcmp(argv[1], command->syntax.name))
+			return command->run(command, argc - 1, argv + 1);
+	return unknown_command(argv[1]);
+}
