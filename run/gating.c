@@ -1,0 +1,117 @@
+#include "run/gating.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies a set out of shared memory, where the next read would overwrite it. */
+static void keep_set(struct arena *arena, const struct tensor_set *set, struct tensor_set *out)
+{
+	out->count = set->count;
+	out->tensors = arena_array(arena, set->count, sizeof *out->tensors);
+	for (size_t i = 0; i < set->count; i++) {
+		int64_t bytes = tensor_bytes(&set->tensors[i]);
+		out->tensors[i] = set->tensors[i];
+		out->tensors[i].name = arena_strdup(arena, set->tensors[i].name);
+		out->tensors[i].data = arena_alloc(arena, bytes > 0 ? (size_t)bytes : 1);
+		if (bytes > 0)
+			memcpy(out->tensors[i].data, set->tensors[i].data, (size_t)bytes);
+	}
+}
+
+static enum prony_status read_kept(struct client *client, const char *what, struct arena *arena,
+                                   struct tensor_set *out, struct error *err)
+{
+	struct arena scratch;
+	struct tensor_set set;
+	arena_init(&scratch, 0);
+	enum prony_status status = client_read(client, what, &scratch, &set, err);
+	if (status == PRONY_OK)
+		keep_set(arena, &set, out);
+	arena_release(&scratch);
+	return status;
+}
+
+/* Everything that the gate looks at, step by step. */
+static enum prony_status observe(const struct drive *drive, struct client *client,
+                                 struct arena *arena, struct gate_observed *observed,
+                                 struct error *err)
+{
+	enum stage stage = drive->work->gate_recipe.stage;
+	enum prony_status status = PRONY_OK;
+	drive_event(drive, EVENT_STAGE, "parity", NULL);
+	for (int i = 0; i < GATE_UPDATES && status == PRONY_OK; i++) {
+		struct client_window window;
+		struct tensor_set *logits = arena_alloc(arena, sizeof *logits);
+		observed->loss[i] = NAN;
+		status = client_run(client, 1, SYNC_END, 1, i, 0, &window, err);
+		if (status == PRONY_OK)
+			status = read_kept(client, "logits", arena, logits, err);
+		if (status == PRONY_OK)
+			observed->logits[i] = tensor_find(logits, "logits");
+		if (status == PRONY_OK && stage != STAGE_FORWARD)
+			status = session_read_loss(client, &observed->loss[i], err);
+	}
+	struct tensor_set *last = arena_alloc(arena, sizeof *last);
+	if (status == PRONY_OK && stage == STAGE_FORWARD_BACKWARD) {
+		status = read_kept(client, "gradients", arena, last, err);
+		observed->gradients = last;
+	} else if (status == PRONY_OK && stage == STAGE_TRAIN) {
+		status = read_kept(client, "weights", arena, last, err);
+		observed->weights = last;
+	}
+	return status;
+}
+
+static enum prony_status gate_process(const struct drive *drive, struct client **client,
+                                      struct client_spec *spec, json_t **evidence,
+                                      struct error *why)
+{
+	struct session_facts facts = {0};
+	struct arena arena;
+	arena_init(&arena, 0);
+	enum prony_status status = session_start(drive, spec, drive->gate_folder, 16, client, why);
+	if (status == PRONY_OK)
+		status = session_prepare(drive, *client, &drive->work->gate_recipe, drive->gate_folder,
+		                         &facts, why);
+	struct gate_observed observed = {.parameters = facts.parameters, .macs = facts.macs};
+	if (status == PRONY_OK)
+		status = observe(drive, *client, &arena, &observed, why);
+	if (status == PRONY_OK)
+		status = gate_compare(&drive->work->gate, &drive->work->gate_graph,
+		                      &drive->work->gate_recipe, &drive->work->gate_labels, &observed,
+		                      evidence, why);
+	if (facts.details && *evidence)
+		json_object_set(*evidence, "framework", facts.details);
+	session_facts_release(&facts);
+	arena_release(&arena);
+	return status;
+}
+
+enum prony_status gating_run(const struct drive *drive, enum cell_status *verdict, char *reason,
+                             size_t reason_bytes, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct client *client = NULL;
+	struct client_spec spec;
+	struct client_end end = {0};
+	json_t *evidence = NULL;
+	drive_event(drive, EVENT_GATE_START, NULL, NULL);
+	enum prony_status status = gate_process(drive, &client, &spec, &evidence, &why);
+	client_end(client, &end);
+	if (status == PRONY_INTERRUPTED) {
+		free(end.log);
+		json_decref(evidence);
+		return error_set(err, PRONY_INTERRUPTED, "interrupted");
+	}
+	*verdict = status == PRONY_OK ? CELL_OK : cell_status_from(status);
+	snprintf(reason, reason_bytes, "%s", why.text);
+	if (!evidence)
+		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", why.text);
+	status = drive->callbacks->gate(drive->callbacks->context, drive->index, *verdict, evidence,
+	                                end.log ? end.log : "", err);
+	json_decref(evidence);
+	free(end.log);
+	return status;
+}

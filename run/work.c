@@ -1,0 +1,143 @@
+#include "run/work.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "bundle/bundle.h"
+
+/* The gate takes batches that no timed process takes: these many timed ones are skipped. */
+enum { GATE_SKIPS = 64 };
+
+void work_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
+{
+	struct cell anonymous = cell->cell;
+	snprintf(anonymous.framework, sizeof anonymous.framework, "-");
+	cell_key(&anonymous, key);
+}
+
+/* Wraps what a data set gave as tensors of the graph's input and label values. */
+static void wrap_batches(struct work *work, const struct graph *graph, int count, float *x,
+                         int64_t *y, struct tensor_set *inputs, struct tensor_set *labels)
+{
+	const struct value *input = &graph->values[graph->input];
+	const struct value *label = &graph->values[graph->label];
+	int64_t samples = shape_elements(&label->shape), elements = shape_elements(&input->shape);
+	*inputs = (struct tensor_set){
+		.tensors = arena_array(&work->arena, (size_t)count, sizeof(struct tensor)),
+		.count = (size_t)count};
+	*labels = *inputs;
+	labels->tensors = arena_array(&work->arena, (size_t)count, sizeof(struct tensor));
+	for (int i = 0; i < count; i++) {
+		inputs->tensors[i] = (struct tensor){.name = arena_printf(&work->arena, "x.%d", i),
+		                                     .dtype = DTYPE_F32, .shape = input->shape,
+		                                     .data = x + i * elements};
+		labels->tensors[i] = (struct tensor){.name = arena_printf(&work->arena, "y.%d", i),
+		                                     .dtype = DTYPE_I64, .shape = label->shape,
+		                                     .data = y + i * samples};
+	}
+}
+
+static enum prony_status make_batches(struct work *work, const struct plan_cell *cell,
+                                      const struct graph *graph, int count, int64_t first,
+                                      uint64_t seed, struct tensor_set *inputs,
+                                      struct tensor_set *labels, struct error *err)
+{
+	struct batch_request request = {
+		.batch = graph_batch(graph),
+		.count = count,
+		.rank = cell->network->input_rank,
+		.classes = cell->network->classes,
+		.training = cell->recipe.stage != STAGE_FORWARD,
+		.seed = seed,
+		.first = first,
+	};
+	memcpy(request.dims, cell->network->input_dims, sizeof request.dims);
+	float *x = NULL;
+	int64_t *y = NULL;
+	enum prony_status status =
+		dataset_batches(cell->dataset, cell->data_folder, &request, &work->arena, &x, &y, err);
+	if (status == PRONY_OK)
+		wrap_batches(work, graph, count, x, y, inputs, labels);
+	return status;
+}
+
+enum prony_status work_init(struct work *work, const struct plan_cell *cell, uint64_t seed,
+                            struct error *err)
+{
+	memset(work, 0, sizeof *work);
+	arena_init(&work->arena, 0);
+	work_key(cell, work->key);
+	enum prony_status status = zoo_build(cell->network, cell->recipe.batch, &work->graph, err);
+	if (status == PRONY_OK)
+		status = graph_initial_weights(&work->graph, seed, &work->arena, &work->weights, err);
+	if (status == PRONY_OK)
+		status = make_batches(work, cell, &work->graph, cell->recipe.slots, 0, seed,
+		                      &work->inputs, &work->labels, err);
+	return status;
+}
+
+void work_release(struct work *work)
+{
+	if (!work)
+		return;
+	gate_reference_release(&work->gate);
+	graph_release(&work->gate_graph);
+	graph_release(&work->graph);
+	arena_release(&work->arena);
+}
+
+enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell, uint64_t seed,
+                                 struct error *err)
+{
+	if (work->has_gate)
+		return PRONY_OK;
+	gate_recipe(&cell->recipe, cell->network->gate_learning_rate, &work->gate_recipe);
+	enum prony_status status =
+		zoo_build(cell->network, work->gate_recipe.batch, &work->gate_graph, err);
+	if (status == PRONY_OK)
+		status = make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots, GATE_SKIPS,
+		                      seed, &work->gate_inputs, &work->gate_labels, err);
+	if (status == PRONY_OK)
+		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
+		                             &work->weights, &work->gate_inputs, &work->gate_labels, err);
+	work->has_gate = status == PRONY_OK;
+	return status;
+}
+
+enum prony_status work_need_loss(struct work *work, const struct plan_cell *cell,
+                                 struct error *err)
+{
+	if (work->has_loss_expectation)
+		return PRONY_OK;
+	enum prony_status status = gate_expected_loss(
+		&work->graph, &cell->recipe, &work->weights, &work->inputs.tensors[0],
+		&work->labels.tensors[0], &work->loss_mean, &work->loss_deviation, err);
+	work->has_loss_expectation = status == PRONY_OK;
+	return status;
+}
+
+/* The gate's recipe is shared between frameworks: what is a framework's own comes from the cell. */
+static struct recipe own_gate_recipe(const struct work *work, const struct plan_cell *cell)
+{
+	struct recipe recipe = work->gate_recipe;
+	memcpy(recipe.framework, cell->recipe.framework, sizeof recipe.framework);
+	memcpy(recipe.options, cell->recipe.options, sizeof recipe.options);
+	memcpy(recipe.backend, cell->recipe.backend, sizeof recipe.backend);
+	return recipe;
+}
+
+enum prony_status work_write_bundle(const struct work *work, const struct plan_cell *cell, bool gate,
+                                    const char *folder, struct error *err)
+{
+	enum prony_status status = directory_make(folder, err);
+	if (status != PRONY_OK)
+		return status;
+	struct recipe recipe = gate ? own_gate_recipe(work, cell) : cell->recipe;
+	json_t *about = json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);
+	status = bundle_write(folder, &recipe, gate ? &work->gate_graph : &work->graph, &work->weights,
+	                      gate ? &work->gate_inputs : &work->inputs,
+	                      gate ? &work->gate_labels : &work->labels, about, err);
+	json_decref(about);
+	return status;
+}

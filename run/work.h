@@ -1,0 +1,46 @@
+/*
+ * The work of a cell: graph, weights, batches, bundles, and what the reference expects of them. Cells
+ * that differ only in their framework share one, so that it is computed once and is bit for bit the
+ * same for all.
+ */
+#ifndef PRONY_RUN_WORK_H
+#define PRONY_RUN_WORK_H
+
+#include "parity/gate.h"
+#include "plan/plan.h"
+
+struct work {
+	char key[CELL_KEY_BYTES]; /* the cell's key without its framework */
+	struct arena arena;
+	/* Full batch, for the timed process. */
+	struct graph graph;
+	struct tensor_set weights, inputs, labels;
+	bool has_loss_expectation;
+	double loss_mean, loss_deviation;
+	/* Gate batch. */
+	struct recipe gate_recipe;
+	struct graph gate_graph;
+	struct tensor_set gate_inputs, gate_labels;
+	struct gate_reference gate;
+	bool has_gate;
+};
+
+/* Builds graph, weights and the timed batches (not yet the expectations). */
+enum prony_status work_init(struct work *work, const struct plan_cell *cell, uint64_t seed,
+                            struct error *err);
+void work_release(struct work *work);
+
+/* The cell's key without its framework. */
+void work_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
+
+/* Computes what is not there yet; cheap when it is. */
+enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell, uint64_t seed,
+                                 struct error *err);
+enum prony_status work_need_loss(struct work *work, const struct plan_cell *cell,
+                                 struct error *err);
+
+/* Writes the bundle of the gate or of the timed process into a new folder. */
+enum prony_status work_write_bundle(const struct work *work, const struct plan_cell *cell, bool gate,
+                                    const char *folder, struct error *err);
+
+#endif
