@@ -1,0 +1,332 @@
+#include "run/timing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define RECORDS_MAX ((int64_t)1 << 20)
+#define BLOCKS_MAX 4096                   /* warm-up blocks that are kept for the steadiness test */
+#define BLOCK_NS INT64_C(250000000)       /* docs/measurement.md: shorter blocks drown in noise */
+#define CALIBRATION_NS INT64_C(20000000)  /* a step is known well enough after so long */
+#define CHUNK_NS INT64_C(1000000000)      /* steadiness is looked at once a second */
+#define WINDOW_MAX_NS INT64_C(120000000000)
+#define FEW_STEPS_COUNT 3
+
+/* State of one timed process. */
+struct timing {
+	const struct drive *drive;
+	struct client *client;
+	const struct recipe *recipe;
+	struct process_record *record;
+	int64_t steps_done; /* all so far: says which slot comes next */
+	double step_ns;     /* best knowledge of how long one takes */
+	unsigned *flags;
+};
+
+static int64_t at_least_one(double value)
+{
+	return value < 1 ? 1 : (int64_t)value;
+}
+
+static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mode sync,
+                                   int64_t every, struct client_window *window, struct error *err)
+{
+	double expected_ns = (double)steps * t->step_ns;
+	int64_t patience = t->drive->settings->limits.request_timeout_ns +
+	                   (int64_t)(4 * expected_ns);
+	enum prony_status status = client_run(t->client, steps, sync, every,
+	                                      t->steps_done % t->recipe->slots, patience, window, err);
+	if (status != PRONY_OK)
+		return status;
+	t->steps_done += steps;
+	int64_t passed = window->records[window->count - 1].end_ns - window->records[0].begin_ns;
+	t->step_ns = (double)passed / (double)steps;
+	return PRONY_OK;
+}
+
+/* The logits of the last step as float64, for the stage that has no loss. */
+static enum prony_status forward_loss(struct timing *t, int slot, double *loss, struct error *err)
+{
+	struct arena arena;
+	struct tensor_set set;
+	arena_init(&arena, 0);
+	enum prony_status status = client_read(t->client, "logits", &arena, &set, err);
+	const struct tensor *logits = status == PRONY_OK ? tensor_find(&set, "logits") : NULL;
+	const struct graph *graph = &t->drive->work->graph;
+	if (status == PRONY_OK &&
+	    (!logits || !shape_equal(&logits->shape, &graph->values[graph->logits].shape) ||
+	     logits->dtype != DTYPE_F32))
+		status = error_set(err, PRONY_PROTOCOL, "it read no F32 'logits' of the right shape");
+	if (status == PRONY_OK) {
+		int64_t batch = graph_batch(graph), classes = graph_classes(graph);
+		double *wide = arena_array(&arena, (size_t)(batch * classes), sizeof *wide);
+		for (int64_t i = 0; i < batch * classes; i++)
+			wide[i] = (double)((const float *)logits->data)[i];
+		*loss = reference_cross_entropy(wide, t->drive->work->labels.tensors[slot].data, batch,
+		                                classes);
+	}
+	arena_release(&arena);
+	return status;
+}
+
+/* Loss of the last step, outside the timed region. */
+static enum prony_status read_loss(struct timing *t, double *loss, struct error *err)
+{
+	if (t->recipe->stage == STAGE_FORWARD)
+		return forward_loss(t, (int)((t->steps_done - 1) % t->recipe->slots), loss, err);
+	return session_read_loss(t->client, loss, err);
+}
+
+static enum prony_status first_step(struct timing *t, struct error *err)
+{
+	struct client_window window;
+	drive_event(t->drive, EVENT_STAGE, "first step", NULL);
+	enum prony_status status = run_steps(t, 1, SYNC_END, 1, &window, err);
+	if (status != PRONY_OK)
+		return status;
+	t->record->first_step_ns = window.records[0].end_ns - window.records[0].begin_ns;
+	t->record->to_first_step_ns = window.records[0].end_ns - client_started_ns(t->client);
+	if (t->drive->cell->ungated)
+		return PRONY_OK;
+	const struct work *work = t->drive->work;
+	t->record->loss_expected = work->loss_mean;
+	status = read_loss(t, &t->record->loss_first, err);
+	if (status != PRONY_OK)
+		return status;
+	struct parity_bounds bounds = parity_bounds_for(&work->graph, t->recipe->precision);
+	return gate_check_loss(t->record->loss_first, work->loss_mean, work->loss_deviation, &bounds,
+	                       err);
+}
+
+/* Runs steps, doubling their number, until one request is long enough to know a step's time. */
+static enum prony_status calibrate(struct timing *t, struct error *err)
+{
+	struct client_window window;
+	enum prony_status status = PRONY_OK;
+	for (int64_t steps = 1; status == PRONY_OK;) {
+		status = run_steps(t, steps, SYNC_END, 1, &window, err);
+		if (status == PRONY_OK)
+			t->record->warm_up_steps += steps;
+		if (t->step_ns * (double)steps >= (double)CALIBRATION_NS)
+			break;
+		/* The last guess may be far off: at most ten times more (google/benchmark). */
+		double wanted = (double)CALIBRATION_NS / (t->step_ns > 1 ? t->step_ns : 1);
+		int64_t next = at_least_one(wanted * 1.5);
+		steps = next > 10 * steps ? 10 * steps : next > steps ? next : 2 * steps;
+	}
+	return status;
+}
+
+struct warm_up {
+	struct step_record *blocks;
+	int64_t *block_steps;
+	size_t count;
+};
+
+static void keep_blocks(struct warm_up *warm, const struct client_window *window, int64_t every)
+{
+	for (size_t i = 0; i < window->count && warm->count < BLOCKS_MAX; i++) {
+		warm->blocks[warm->count] = window->records[i];
+		warm->block_steps[warm->count++] = every;
+	}
+}
+
+/* Blocks until steady, or until the cap; steadiness is the caller's judgement. */
+static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, struct error *err)
+{
+	const struct run_limits *limits = &t->drive->settings->limits;
+	int64_t start = clock_monotonic_ns(), deadline = start + limits->warm_up_cap_ns;
+	bool steady = !limits->test_steadiness;
+	enum prony_status status = calibrate(t, err);
+	for (int64_t now; status == PRONY_OK && (now = clock_monotonic_ns()) < deadline;) {
+		int64_t left = deadline - now, chunk = left < CHUNK_NS ? left : CHUNK_NS;
+		int64_t every = at_least_one(ceil((double)BLOCK_NS / t->step_ns));
+		int64_t blocks = at_least_one((double)chunk / ((double)every * t->step_ns));
+		if (blocks > RECORDS_MAX)
+			blocks = RECORDS_MAX;
+		struct client_window window;
+		status = run_steps(t, every * blocks, SYNC_BLOCKS, every, &window, err);
+		if (status != PRONY_OK)
+			break;
+		t->record->warm_up_steps += every * blocks;
+		keep_blocks(warm, &window, every);
+		if (limits->test_steadiness && t->drive->callbacks->steady &&
+		    t->drive->callbacks->steady(t->drive->callbacks->context, warm->blocks,
+		                                warm->block_steps, warm->count, limits->window_ns)) {
+			steady = true;
+			break;
+		}
+	}
+	if (!steady)
+		*t->flags |= CELL_FLAG_NOT_STEADY;
+	return status;
+}
+
+static enum prony_status warm_up(struct timing *t, struct error *err)
+{
+	int64_t fixed = t->drive->cell->warm_up_steps, start = clock_monotonic_ns();
+	enum prony_status status = PRONY_OK;
+	drive_event(t->drive, EVENT_STAGE, "warm-up", NULL);
+	t->record->warm_up_steps = 0;
+	if (fixed > 0) {
+		struct client_window window;
+		status = run_steps(t, fixed, SYNC_END, 1, &window, err);
+		t->record->warm_up_steps = fixed;
+	} else if (fixed < 0) {
+		struct warm_up warm = {.blocks = calloc(BLOCKS_MAX, sizeof *warm.blocks),
+		                       .block_steps = calloc(BLOCKS_MAX, sizeof *warm.block_steps)};
+		status = warm.blocks && warm.block_steps
+		                 ? warm_by_blocks(t, &warm, err)
+		                 : error_set(err, PRONY_NOMEM, "no memory for warm-up blocks");
+		free(warm.blocks);
+		free(warm.block_steps);
+	}
+	t->record->warm_up_ns = clock_monotonic_ns() - start;
+	return status;
+}
+
+/* How many steps the window has, and how many between two synchronisations. */
+static void size_window(struct timing *t, int64_t *steps, int64_t *every)
+{
+	const struct run_limits *limits = &t->drive->settings->limits;
+	int64_t fixed = t->drive->cell->steps;
+	*steps = fixed;
+	if (fixed <= 0) {
+		*steps = at_least_one(ceil((double)limits->window_ns / t->step_ns));
+		if (*steps < limits->min_steps)
+			*steps = limits->min_steps;
+		if ((double)*steps * t->step_ns > (double)WINDOW_MAX_NS) {
+			*steps = at_least_one((double)WINDOW_MAX_NS / t->step_ns);
+			if (*steps < FEW_STEPS_COUNT)
+				*steps = FEW_STEPS_COUNT;
+			if (*steps < limits->min_steps)
+				*t->flags |= CELL_FLAG_FEW_STEPS;
+		}
+	}
+	switch (t->drive->cell->cell.sync) {
+	case SYNC_END:
+		*every = *steps;
+		break;
+	case SYNC_STEP:
+		*every = 1;
+		if (*steps > RECORDS_MAX)
+			*steps = RECORDS_MAX;
+		break;
+	default:
+		*every = at_least_one(ceil((double)BLOCK_NS / t->step_ns));
+		if (*every > *steps)
+			*every = *steps;
+		/* Whole blocks only, so that all of them weigh the same. */
+		if (fixed <= 0)
+			*steps = (*steps + *every - 1) / *every * *every;
+		break;
+	}
+}
+
+static enum prony_status measure_window(struct timing *t, struct error *err)
+{
+	int64_t steps, every;
+	struct client_window window;
+	struct process_record *record = t->record;
+	size_window(t, &steps, &every);
+	drive_event(t->drive, EVENT_STAGE, "measuring", NULL);
+	int64_t cpu_before = client_cpu_ns(t->client);
+	enum prony_status status = run_steps(t, steps, t->drive->cell->cell.sync, every, &window, err);
+	int64_t cpu_after = client_cpu_ns(t->client);
+	if (status != PRONY_OK)
+		return status;
+	record->intervals = malloc(window.count * sizeof *record->intervals);
+	if (!record->intervals)
+		return error_set(err, PRONY_NOMEM, "no memory for %zu step records", window.count);
+	memcpy(record->intervals, window.records, window.count * sizeof *record->intervals);
+	record->interval_count = window.count;
+	record->block_steps = every;
+	record->steps = steps;
+	status = process_record_summarise(record, err);
+	if (status == PRONY_OK && cpu_before >= 0 && cpu_after >= 0 && record->window_ns > 0)
+		record->window_cpu_cores = (double)(cpu_after - cpu_before) / (double)record->window_ns;
+	return status;
+}
+
+static enum prony_status last_loss(struct timing *t, struct error *err)
+{
+	if (t->drive->cell->ungated)
+		return PRONY_OK;
+	enum prony_status status = read_loss(t, &t->record->loss_last, err);
+	if (status == PRONY_OK && !isfinite(t->record->loss_last))
+		status = error_set(err, PRONY_INVALID, "the loss after the window is not finite");
+	return status;
+}
+
+static void keep_facts(struct process_record *record, const struct session_facts *facts)
+{
+	record->spawn_ns = facts->spawn_ns;
+	record->import_ns = facts->import_ns;
+	record->open_ns = facts->open_ns;
+	record->build_ns = facts->build_ns;
+	record->feed_ns = facts->feed_ns;
+	record->threads = facts->threads;
+	record->mxcsr = facts->mxcsr;
+	snprintf(record->precision, sizeof record->precision, "%s", facts->precision);
+}
+
+static enum prony_status timed_process(struct timing *t, struct client_spec *spec,
+                                       json_t **details, struct error *why)
+{
+	const struct drive *drive = t->drive;
+	struct session_facts facts = {0};
+	enum prony_status status =
+		session_start(drive, spec, drive->case_folder, (size_t)RECORDS_MAX, &t->client, why);
+	if (status == PRONY_OK)
+		status = session_prepare(drive, t->client, t->recipe, drive->case_folder, &facts, why);
+	if (facts.details) {
+		keep_facts(t->record, &facts);
+		*details = json_incref(facts.details);
+	}
+	session_facts_release(&facts);
+	if (status == PRONY_OK)
+		status = first_step(t, why);
+	if (status == PRONY_OK)
+		status = warm_up(t, why);
+	if (status == PRONY_OK)
+		status = measure_window(t, why);
+	if (status == PRONY_OK)
+		status = last_loss(t, why);
+	return status;
+}
+
+enum prony_status timing_run(const struct drive *drive, struct process_record *record,
+                             unsigned *flags, json_t **details, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct client_spec spec;
+	struct client_end end = {.rss_peak_bytes = -1, .user_ns = -1, .system_ns = -1};
+	struct timing t = {.drive = drive, .recipe = &drive->cell->recipe, .record = record,
+	                   .flags = flags};
+	record->replicate = drive->replicate;
+	record->round = drive->round;
+	record->started_wall_ns = clock_wall_ns();
+	int64_t start = clock_monotonic_ns();
+	drive_event(drive, EVENT_PROCESS_START, NULL, NULL);
+	enum prony_status status = timed_process(&t, &spec, details, &why);
+	client_end(t.client, &end);
+	record->total_ns = clock_monotonic_ns() - start;
+	if (status == PRONY_OK && !end.clean)
+		status = error_set(&why, PRONY_CRASHED, "it measured, but then did not end cleanly: %s",
+		                   end.how);
+	record->log = end.log;
+	record->rss_peak_bytes = end.rss_peak_bytes >= 0 ? end.rss_peak_bytes : RECORD_NONE;
+	record->cpu_user_ns = end.user_ns >= 0 ? end.user_ns : RECORD_NONE;
+	record->cpu_system_ns = end.system_ns >= 0 ? end.system_ns : RECORD_NONE;
+	if (status == PRONY_INTERRUPTED)
+		return error_set(err, PRONY_INTERRUPTED, "interrupted");
+	enum cell_status ended = status == PRONY_OK ? CELL_OK : cell_status_from(status);
+	snprintf(record->status, sizeof record->status, "%s", cell_status_name(ended));
+	snprintf(record->error, sizeof record->error, "%s", why.text);
+	cell_flags_text(*flags, record->flags, sizeof record->flags);
+	drive_event(drive, EVENT_PROCESS_END, NULL, record);
+	return PRONY_OK;
+}
