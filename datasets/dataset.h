@@ -48,7 +48,16 @@ enum prony_status dataset_locate(const struct dataset *dataset, const char *data
 enum prony_status dataset_verify(const struct dataset *dataset, const char *folder,
                                  struct error *err);
 
-/* Downloads (curl or wget), checks, renames into place below DATA/data/NAME. */
+/* The same for one file of the data set. */
+enum prony_status dataset_verify_file(const struct dataset *dataset,
+                                      const struct dataset_file *file, const char *folder,
+                                      struct error *err);
+
+/*
+ * Downloads (curl or wget), checks, renames into place in `folder` (NULL: DATA/data/NAME). Files that
+ * are whole stay. PRONY_MISSING without a downloader, PRONY_IO without network, PRONY_BAD_INPUT when
+ * what came is not the published file or there is nothing to fetch.
+ */
 enum prony_status dataset_fetch(const struct dataset *dataset, const char *folder,
                                 void (*line)(void *context, const char *text), void *context,
                                 struct error *err);

@@ -20,6 +20,10 @@ struct idx {
 enum prony_status idx_read(const char *path, size_t limit_bytes, struct idx *out, struct error *err);
 void idx_release(struct idx *idx);
 
+/* The same from memory, which is borrowed; `where` stands for the path in messages. */
+enum prony_status idx_parse(const void *bytes, size_t length, const char *where,
+                            size_t limit_bytes, struct idx *out, struct error *err);
+
 /* Writes one (tests, data make), gzip when the name ends in .gz. */
 enum prony_status idx_write(const char *path, const struct idx *idx, struct error *err);
 

@@ -1,0 +1,175 @@
+#include "datasets/dataset.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+#define DOWNLOAD_TIMEOUT_NS (INT64_C(1800) * 1000000000)
+
+enum { OUTPUT_LIMIT_BYTES = 4096 };
+
+/* The last line that the downloader printed: its reason. */
+static const char *last_line(char *output)
+{
+	size_t length = strlen(output);
+
+	while (length > 0 && (output[length - 1] == '\n' || output[length - 1] == '\r'))
+		output[--length] = '\0';
+	const char *newline = strrchr(output, '\n');
+	return newline ? newline + 1 : output;
+}
+
+static enum prony_status run_downloader(const char *const *argv, const struct dataset_file *file,
+					const char *folder, struct error *err)
+{
+	struct process_spec spec = {.argv = argv, .new_group = true};
+	struct process_end end;
+	char *output = NULL;
+	enum prony_status status =
+		process_run(&spec, DOWNLOAD_TIMEOUT_NS, OUTPUT_LIMIT_BYTES, &output, &end, err);
+
+	if (status == PRONY_OK && (end.signalled || end.code != 0)) {
+		char how[128];
+		const char *reason = output ? last_line(output) : "";
+
+		process_end_text(&end, how, sizeof(how));
+		status = error_set(
+			err, PRONY_IO,
+			"cannot download %s: %s (%s, %s); check the network, or copy the "
+			"file to %s by hand",
+			file->url, *reason ? reason : "no reason given", argv[0], how, folder);
+	}
+	free(output);
+	return status;
+}
+
+static enum prony_status download(const struct dataset_file *file, const char *folder,
+				  const char *part, struct error *err)
+{
+	char *curl = process_find("curl");
+	char *wget = curl ? NULL : process_find("wget");
+	char limit[32];
+	enum prony_status status;
+
+	snprintf(limit, sizeof(limit), "%lld", (long long)file->bytes);
+	if (curl) {
+		const char *argv[] = {"curl",
+				      "--fail",
+				      "--location",
+				      "--silent",
+				      "--show-error",
+				      "--proto",
+				      "=https",
+				      "--proto-redir",
+				      "=https",
+				      "--connect-timeout",
+				      "20",
+				      "--retry",
+				      "2",
+				      "--max-filesize",
+				      limit,
+				      "--output",
+				      part,
+				      "--",
+				      file->url,
+				      NULL};
+		status = run_downloader(argv, file, folder, err);
+	} else if (wget) {
+		const char *argv[] = {"wget", "-nv",	 "--tries=3", "--timeout=30", "-O", part,
+				      "--",   file->url, NULL};
+		status = run_downloader(argv, file, folder, err);
+	} else {
+		status = error_set(
+			err, PRONY_MISSING,
+			"neither curl nor wget is on PATH; install one, or copy %s to %s by "
+			"hand",
+			file->url, folder);
+	}
+	free(curl);
+	free(wget);
+	return status;
+}
+
+/* Checked under its temporary name: what has the right name is whole. */
+static enum prony_status fetch_file(const struct dataset *dataset, const struct dataset_file *file,
+				    const char *folder, struct error *err)
+{
+	char *part_name = memory_printf(".%s.%ld.part", file->name, (long)getpid());
+	char *part = path_join(folder, part_name);
+	char *path = path_join(folder, file->name);
+	struct dataset_file as_part = *file;
+	enum prony_status status;
+
+	as_part.name = part_name;
+	status = download(file, folder, part, err);
+	if (status == PRONY_OK) {
+		status = dataset_verify_file(dataset, &as_part, folder, err);
+		if (status != PRONY_OK)
+			error_prefix(err, "what %s gave is not the published file", file->url);
+	}
+	if (status == PRONY_OK && rename(part, path) != 0)
+		status = error_errno(err, PRONY_IO, errno, "%s: cannot rename into place", path);
+	if (status != PRONY_OK)
+		unlink(part);
+	free(path);
+	free(part);
+	free(part_name);
+	return status;
+}
+
+static enum prony_status fetch_all(const struct dataset *dataset, const char *folder,
+				   void (*line)(void *context, const char *text), void *context,
+				   struct error *err)
+{
+	for (const struct dataset_file *file = dataset->files; file->name; file++) {
+		struct error ignored = ERROR_INIT;
+		bool whole = dataset_verify_file(dataset, file, folder, &ignored) == PRONY_OK;
+		char *text =
+			memory_printf(whole ? "%s: already there" : "%s: downloading", file->name);
+
+		if (line)
+			line(context, text);
+		free(text);
+		if (whole)
+			continue;
+		enum prony_status status = fetch_file(dataset, file, folder, err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return PRONY_OK;
+}
+
+enum prony_status dataset_fetch(const struct dataset *dataset, const char *folder,
+				void (*line)(void *context, const char *text), void *context,
+				struct error *err)
+{
+	char *target;
+	enum prony_status status;
+
+	if (!dataset->files[0].name)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "data set %s is made while measuring; there is nothing to fetch",
+				 dataset->name);
+	if (!dataset->files[0].url)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "data set %s comes with the program; there is nothing to fetch",
+				 dataset->name);
+	if (folder) {
+		target = memory_strdup(folder);
+	} else {
+		char *home = path_data_home();
+		target = memory_printf("%s/data/%s", home, dataset->name);
+		free(home);
+	}
+	status = directory_make(target, err);
+	if (status == PRONY_OK)
+		status = fetch_all(dataset, target, line, context, err);
+	free(target);
+	return status;
+}
