@@ -18,6 +18,7 @@ struct run_limits {
 	bool test_steadiness;
 	int64_t request_timeout_ns;  /* of one request beside its own expected time */
 	int64_t memory_limit_bytes;  /* resident memory of a worker's tree; 0 = none */
+	int64_t start_delay_ns;      /* upper end of a random delay before each timed process */
 };
 
 /* How far a cell has come; the caller fills it (resume) and the run keeps it. */
@@ -25,11 +26,13 @@ struct run_cell_state {
 	bool gate_done;
 	enum cell_status status; /* PENDING while it can go on */
 	int tried;               /* replicates so far, stored ones included: the next one's number */
+	int succeeded;           /* of them, those that ended ok */
+	unsigned flags;          /* collected on the way */
 };
 
 enum run_event_kind {
 	EVENT_GATE_START, EVENT_PROCESS_START, EVENT_STAGE /* text: "import", "build", "warm-up"... */,
-	EVENT_PROCESS_END, EVENT_CELL_END, EVENT_NOTE
+	EVENT_PROCESS_END, EVENT_CELL_END, EVENT_WAITING /* text: the lock that another prony holds */
 };
 
 struct run_event {
@@ -63,6 +66,8 @@ struct run_settings {
 	uint64_t seed;
 	struct run_limits limits;
 	const char *self;         /* our executable: the guard is `self guard` */
+	const int *cpus;          /* first logical CPU of each physical core that may be used */
+	int cpu_count;
 	const char *keep_bundle;  /* folder that gets the bundles; NULL = temporary, removed */
 	const char *setup_command, *cleanup_command; /* shell text around each process; NULL = none */
 	const char *lock_path;    /* machine-wide lock; NULL = default ($PRONY_LOCK, /tmp) */

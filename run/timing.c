@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "parity/reference.h"
 
 #define RECORDS_MAX ((int64_t)1 << 20)
 #define BLOCKS_MAX 4096                   /* warm-up blocks that are kept for the steadiness test */

@@ -1,0 +1,331 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "run/gating.h"
+#include "run/lock.h"
+#include "run/run.h"
+#include "run/timing.h"
+
+#define HOOK_TIMEOUT_NS INT64_C(600000000000)
+#define FAILURES_MAX 2 /* in a row: a crash or a time-out may be an accident once */
+
+struct schedule {
+	const struct plan *plan;
+	struct run_cell_state *states;
+	const struct run_settings *settings;
+	const struct run_callbacks *callbacks;
+	struct work **works; /* distinct ones; each cell uses one */
+	size_t work_count;
+	struct work **work_of; /* per cell; NULL until needed */
+	int *failures;         /* in a row, per cell */
+	bool *bundled;         /* per cell: the timed bundle is written */
+	char *folder;          /* bundles live below it */
+	struct random random;
+	int lock_fd;
+};
+
+static void say_waiting(void *context, const char *path)
+{
+	struct schedule *s = context;
+	struct run_event event = {.kind = EVENT_WAITING, .text = path};
+	if (s->callbacks->event)
+		s->callbacks->event(s->callbacks->context, &event);
+}
+
+static enum prony_status schedule_init(struct schedule *s, struct error *err)
+{
+	size_t count = s->plan->count ? s->plan->count : 1;
+	s->works = calloc(count, sizeof *s->works);
+	s->work_of = calloc(count, sizeof *s->work_of);
+	s->failures = calloc(count, sizeof *s->failures);
+	s->bundled = calloc(count, sizeof *s->bundled);
+	if (!s->works || !s->work_of || !s->failures || !s->bundled)
+		return error_set(err, PRONY_NOMEM, "no memory for a schedule of %zu cells", count);
+	random_init_named(&s->random, s->settings->seed, "schedule");
+	if (s->settings->keep_bundle) {
+		enum prony_status status = directory_make(s->settings->keep_bundle, err);
+		if (status == PRONY_OK && !(s->folder = strdup(s->settings->keep_bundle)))
+			status = error_set(err, PRONY_NOMEM, "no memory for a path");
+		return status;
+	}
+	return directory_make_temporary("prony-", &s->folder, err);
+}
+
+static void schedule_release(struct schedule *s)
+{
+	for (size_t i = 0; i < s->work_count; i++) {
+		work_release(s->works[i]);
+		free(s->works[i]);
+	}
+	if (s->folder && !s->settings->keep_bundle)
+		directory_remove(s->folder, NULL);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	free(s->works);
+	free(s->work_of);
+	free(s->failures);
+	free(s->bundled);
+	free(s->folder);
+}
+
+/* The work of a cell, shared with cells that differ in their framework only. */
+static enum prony_status need_work(struct schedule *s, size_t cell, struct error *err)
+{
+	if (s->work_of[cell])
+		return PRONY_OK;
+	char key[CELL_KEY_BYTES];
+	work_key(&s->plan->cells[cell], key);
+	for (size_t i = 0; i < s->work_count; i++)
+		if (!strcmp(s->works[i]->key, key)) {
+			s->work_of[cell] = s->works[i];
+			return PRONY_OK;
+		}
+	struct work *work = calloc(1, sizeof *work);
+	if (!work)
+		return error_set(err, PRONY_NOMEM, "no memory for the work of a cell");
+	s->works[s->work_count++] = work;
+	enum prony_status status = work_init(work, &s->plan->cells[cell], s->settings->seed, err);
+	if (status == PRONY_OK)
+		s->work_of[cell] = work;
+	return status;
+}
+
+static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, int round,
+                                    struct drive *drive, char **folder, struct error *err)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	char *path = NULL;
+	if (asprintf(&path, "%s/%s-%s", s->folder, planned->hash, gate ? "gate" : "case") < 0)
+		return error_set(err, PRONY_NOMEM, "no memory for a path");
+	*folder = path;
+	*drive = (struct drive){.settings = s->settings, .callbacks = s->callbacks, .cell = planned,
+	                        .index = cell, .work = s->work_of[cell], .gate_folder = path,
+	                        .case_folder = path, .cpus = s->settings->cpus,
+	                        .cpu_count = planned->recipe.threads, .round = round,
+	                        .replicate = s->states[cell].tried};
+	if (drive->cpu_count > s->settings->cpu_count)
+		drive->cpu_count = s->settings->cpu_count;
+	if (!gate && s->bundled[cell])
+		return PRONY_OK;
+	enum prony_status status = work_write_bundle(s->work_of[cell], planned, gate, path, err);
+	if (status == PRONY_OK && !gate)
+		s->bundled[cell] = true;
+	return status;
+}
+
+static enum prony_status end_cell(struct schedule *s, size_t cell, enum cell_status status,
+                                  const char *reason, struct error *err)
+{
+	struct run_cell_state *state = &s->states[cell];
+	state->status = status;
+	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
+	                                                  state->flags, reason, err);
+	struct run_event event = {.kind = EVENT_CELL_END, .cell = cell, .text = reason};
+	if (s->callbacks->event)
+		s->callbacks->event(s->callbacks->context, &event);
+	return result;
+}
+
+/* A shell command around each process (--setup, --cleanup). */
+static enum prony_status run_hook(const char *command, const char *what, struct error *err)
+{
+	if (!command)
+		return PRONY_OK;
+	const char *argv[] = {"sh", "-c", command, NULL};
+	struct process_spec spec = {.argv = argv};
+	struct process_end end;
+	enum prony_status status = process_run(&spec, HOOK_TIMEOUT_NS, 65536, NULL, &end, err);
+	if (status == PRONY_OK && (end.signalled || end.code))
+		status = error_set(err, PRONY_USAGE, "the %s command failed with %s %d: %s", what,
+		                   end.signalled ? "signal" : "exit code", end.code, command);
+	return status;
+}
+
+static enum prony_status gate_cell(struct schedule *s, size_t cell, struct error *err)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	struct drive drive;
+	char *folder = NULL, reason[ERROR_TEXT_BYTES] = "";
+	enum cell_status verdict = CELL_PENDING;
+	enum prony_status status = need_work(s, cell, err);
+	if (status == PRONY_OK)
+		status = work_need_gate(s->work_of[cell], planned, s->settings->seed, err);
+	if (status == PRONY_OK)
+		status = make_drive(s, cell, true, 0, &drive, &folder, err);
+	if (status == PRONY_OK)
+		status = gating_run(&drive, &verdict, reason, sizeof reason, err);
+	if (status == PRONY_OK) {
+		s->states[cell].gate_done = true;
+		if (verdict != CELL_OK)
+			status = end_cell(s, cell, verdict, reason, err);
+	}
+	if (folder && !s->settings->keep_bundle)
+		directory_remove(folder, NULL);
+	free(folder);
+	return status;
+}
+
+/* Stores a replicate's outcome and draws the consequences for its cell. */
+static enum prony_status take_record(struct schedule *s, size_t cell,
+                                     const struct process_record *record, struct error *err)
+{
+	struct run_cell_state *state = &s->states[cell];
+	enum prony_status status =
+		s->callbacks->process(s->callbacks->context, cell, record, err);
+	if (status != PRONY_OK)
+		return status;
+	state->tried++;
+	enum cell_status ended = CELL_INVALID;
+	cell_status_parse(record->status, &ended);
+	if (ended == CELL_OK) {
+		state->succeeded++;
+		s->failures[cell] = 0;
+		return PRONY_OK;
+	}
+	bool accident = ended == CELL_CRASHED || ended == CELL_TIMEOUT;
+	if (!accident || ++s->failures[cell] >= FAILURES_MAX)
+		return end_cell(s, cell, ended, record->error, err);
+	return PRONY_OK;
+}
+
+static enum prony_status run_replicate(struct schedule *s, size_t cell, int round,
+                                       struct error *err)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	struct drive drive;
+	struct process_record record;
+	char *folder = NULL;
+	json_t *details = NULL;
+	process_record_init(&record);
+	enum prony_status status = need_work(s, cell, err);
+	if (status == PRONY_OK && !planned->ungated)
+		status = work_need_loss(s->work_of[cell], planned, err);
+	if (status == PRONY_OK)
+		status = make_drive(s, cell, false, round, &drive, &folder, err);
+	if (status == PRONY_OK)
+		status = run_hook(s->settings->setup_command, "--setup", err);
+	if (status == PRONY_OK && s->settings->limits.start_delay_ns > 0)
+		clock_sleep_until_ns(clock_monotonic_ns() +
+		                     (int64_t)random_below(&s->random,
+		                                           (uint64_t)s->settings->limits.start_delay_ns));
+	if (status == PRONY_OK)
+		status = timing_run(&drive, &record, &s->states[cell].flags, &details, err);
+	if (status == PRONY_OK && details && s->callbacks->framework)
+		status = s->callbacks->framework(s->callbacks->context, cell, details, err);
+	if (status == PRONY_OK)
+		status = take_record(s, cell, &record, err);
+	if (status == PRONY_OK)
+		status = run_hook(s->settings->cleanup_command, "--cleanup", err);
+	json_decref(details);
+	process_record_release(&record);
+	free(folder);
+	return status;
+}
+
+static bool stopped(const struct schedule *s)
+{
+	return s->settings->stop && *s->settings->stop;
+}
+
+/* Lists the cells that want another process; those that have enough end ok. */
+static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *count,
+                                struct error *err)
+{
+	*count = 0;
+	for (size_t cell = 0; cell < s->plan->count; cell++) {
+		struct run_cell_state *state = &s->states[cell];
+		if (state->status != CELL_PENDING)
+			continue;
+		if (s->callbacks->wants_more(s->callbacks->context, cell, &state->flags)) {
+			wanted[(*count)++] = cell;
+			continue;
+		}
+		enum prony_status status =
+			state->succeeded
+				? end_cell(s, cell, CELL_OK, "", err)
+				: end_cell(s, cell, CELL_INVALID, "no process of it ended ok", err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status run_rounds(struct schedule *s, struct error *err)
+{
+	size_t *wanted = calloc(s->plan->count ? s->plan->count : 1, sizeof *wanted), count;
+	enum prony_status status =
+		wanted ? PRONY_OK : error_set(err, PRONY_NOMEM, "no memory for a round");
+	for (int round = 0; status == PRONY_OK; round++) {
+		status = gather(s, wanted, &count, err);
+		if (status != PRONY_OK || !count)
+			break;
+		random_shuffle(&s->random, wanted, count);
+		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+			if (stopped(s))
+				status = error_set(err, PRONY_INTERRUPTED, "interrupted");
+			else
+				status = run_replicate(s, wanted[i], round, err);
+		}
+	}
+	free(wanted);
+	return status;
+}
+
+static enum prony_status run_gates(struct schedule *s, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
+		const struct run_cell_state *state = &s->states[cell];
+		if (state->status != CELL_PENDING || state->gate_done || s->plan->cells[cell].ungated)
+			continue;
+		status = stopped(s) ? error_set(err, PRONY_INTERRUPTED, "interrupted")
+		                    : gate_cell(s, cell, err);
+	}
+	return status;
+}
+
+static enum prony_status take_lock(struct schedule *s, struct error *err)
+{
+	char *path = s->settings->lock_path ? strdup(s->settings->lock_path) : lock_default_path();
+	if (!path)
+		return error_set(err, PRONY_NOMEM, "no memory for a path");
+	enum prony_status status =
+		lock_take(path, s->settings->stop, say_waiting, s, &s->lock_fd, err);
+	free(path);
+	return status;
+}
+
+static bool anything_pending(const struct schedule *s)
+{
+	for (size_t cell = 0; cell < s->plan->count; cell++)
+		if (s->states[cell].status == CELL_PENDING)
+			return true;
+	return false;
+}
+
+enum prony_status run_execute(const struct plan *plan, struct run_cell_state *states,
+                              const struct run_settings *settings,
+                              const struct run_callbacks *callbacks, struct error *err)
+{
+	struct schedule s = {.plan = plan, .states = states, .settings = settings,
+	                     .callbacks = callbacks, .lock_fd = -1};
+	if (!anything_pending(&s))
+		return PRONY_OK;
+	enum prony_status status = schedule_init(&s, err);
+	if (status == PRONY_OK)
+		status = take_lock(&s, err);
+	if (status == PRONY_OK)
+		status = run_gates(&s, err);
+	if (status == PRONY_OK)
+		status = run_rounds(&s, err);
+	schedule_release(&s);
+	return status;
+}
