@@ -1,0 +1,224 @@
+/* Where a framework is on this machine: named by the user, installed by us, or discovered. */
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/strbuf.h"
+#include "frameworks/internal.h"
+
+#define CANDIDATES_MAX 4
+
+/* A path that means the same when the worker is started in another folder. */
+static const char *absolute(const char *path, struct arena *arena)
+{
+	char *real = strchr(path, '/') ? realpath(path, NULL) : NULL;
+	const char *kept = real ? arena_strdup(arena, real) : path;
+
+	free(real);
+	return kept;
+}
+
+static void locate_named_library(const char *variable, const char *value, struct arena *arena,
+				 struct framework_place *place)
+{
+	if (!file_exists(value) || file_is_directory(value)) {
+		place->reason = arena_printf(arena,
+					     "%s names %s, which is not a file; correct or unset it",
+					     variable, value);
+		return;
+	}
+	place->origin = ORIGIN_NAMED;
+	place->library = absolute(value, arena);
+}
+
+/* The path of an interpreter is kept as it is: what a link in a virtual environment points to is
+ * the interpreter without that environment. */
+static void locate_named_python(const char *variable, const char *value, struct arena *arena,
+				struct framework_place *place)
+{
+	const struct framework *framework = place->framework;
+	struct python_answer answer;
+	char *program = process_find(value);
+
+	if (!program) {
+		place->reason = arena_printf(arena,
+					     "%s names %s, which is not a program; correct or unset it",
+					     variable, value);
+		return;
+	}
+	python_ask(program, framework, arena, &answer);
+	if (!answer.ran || !answer.found) {
+		place->reason = arena_printf(
+			arena, "%s names %s, which %s; correct or unset it", variable, value,
+			answer.ran ? arena_printf(arena, "has no module %s", framework->module)
+				   : "does not run as a Python interpreter");
+	} else {
+		place->origin = ORIGIN_NAMED;
+		place->interpreter = answer.executable;
+		place->version = answer.version;
+	}
+	free(program);
+}
+
+/* True when the user named one, right or wrong: a wrong one is not silently passed over. */
+static bool locate_named(const char *variable, struct arena *arena, struct framework_place *place)
+{
+	const char *value = getenv(variable);
+
+	if (!value || !*value)
+		return false;
+	if (place->framework->kind == FRAMEWORK_LIBRARY)
+		locate_named_library(variable, value, arena, place);
+	else
+		locate_named_python(variable, value, arena, place);
+	return true;
+}
+
+/* The folder may have been filled by hand: then the pattern tells what to load. */
+static const char *library_by_pattern(const char *folder, const struct framework *framework,
+				      struct arena *arena)
+{
+	const char *pattern = arena_printf(arena, "%s/%s", folder, framework->library_pattern);
+	const char *found = NULL;
+	glob_t matches = {0};
+
+	if (glob(pattern, 0, NULL, &matches) == 0 && matches.gl_pathc > 0)
+		found = arena_strdup(arena, matches.gl_pathv[matches.gl_pathc - 1]);
+	globfree(&matches);
+	return found;
+}
+
+static bool locate_installed(const char *folder, struct arena *arena, struct framework_place *place)
+{
+	const struct framework *framework = place->framework;
+	struct manifest manifest;
+	const char *entry = NULL;
+
+	if (!file_is_directory(folder))
+		return false;
+	if (manifest_read(folder, arena, &manifest)) {
+		entry = arena_printf(arena, "%s/%s", folder, manifest.entry);
+		if (!file_exists(entry)) {
+			place->reason = arena_printf(
+				arena, "%s was installed but is gone; install it again: "
+				       "prony framework install %s",
+				entry, framework_spelling(framework, place->environment, arena));
+			return false;
+		}
+	} else if (framework->kind == FRAMEWORK_LIBRARY) {
+		entry = library_by_pattern(folder, framework, arena);
+	}
+	if (!entry)
+		return false;
+	place->origin = ORIGIN_INSTALLED;
+	place->version = manifest.version;
+	place->folder = folder;
+	if (framework->kind == FRAMEWORK_LIBRARY)
+		place->library = entry;
+	else
+		place->interpreter = entry;
+	return true;
+}
+
+static void add_candidate(const char *path, const char **candidates, size_t *count,
+			  struct arena *arena)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (strcmp(candidates[i], path) == 0)
+			return;
+	if (*count < CANDIDATES_MAX)
+		candidates[(*count)++] = arena_strdup(arena, path);
+}
+
+/* The interpreters that a user means by "my Python", most specific first. */
+static size_t list_candidates(const char **candidates, struct arena *arena)
+{
+	static const char *const active[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+	static const char *const programs[] = {"python3", "python"};
+	size_t count = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *prefix = getenv(active[i]);
+		char *path = prefix && *prefix ? path_join(prefix, "bin/python") : NULL;
+		if (path && file_exists(path))
+			add_candidate(path, candidates, &count, arena);
+		free(path);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		char *path = process_find(programs[i]);
+		if (path)
+			add_candidate(path, candidates, &count, arena);
+		free(path);
+	}
+	return count;
+}
+
+/* True when found; otherwise *looked says where it was looked for. */
+static bool discover(struct arena *arena, struct framework_place *place, const char **looked)
+{
+	const char *candidates[CANDIDATES_MAX];
+	size_t count = list_candidates(candidates, arena);
+	struct strbuf text;
+	bool found = false;
+
+	strbuf_init(&text, 512);
+	for (size_t i = 0; i < count && !found; i++) {
+		struct python_answer answer;
+		python_ask(candidates[i], place->framework, arena, &answer);
+		found = answer.found;
+		if (found) {
+			place->origin = ORIGIN_DISCOVERED;
+			place->interpreter = answer.executable;
+			place->version = answer.version;
+		} else {
+			strbuf_printf(&text, "%s%s%s", i ? ", " : "", candidates[i],
+				      answer.ran ? "" : " (does not run)");
+		}
+	}
+	*looked = arena_strdup(arena, count ? strbuf_text(&text) : "no python3 on PATH");
+	strbuf_release(&text);
+	return found;
+}
+
+enum prony_status framework_locate(const struct framework *framework, const char *environment,
+				   struct arena *arena, struct framework_place *place,
+				   struct error *err)
+{
+	const char *looked = NULL;
+
+	if (environment && !framework_environment_valid(environment))
+		return error_set(err, PRONY_USAGE,
+				 "%s@%s: an environment's name has letters, digits, '.', '_', '-' "
+				 "and does not begin with '.'",
+				 framework->name, environment);
+	*place = (struct framework_place){.framework = framework,
+					  .environment = arena_strdup(arena, environment ? environment : ""),
+					  .version = "",
+					  .folder = ""};
+	if (framework->kind == FRAMEWORK_BUILTIN) {
+		place->origin = ORIGIN_BUILTIN;
+		place->version = PRONY_VERSION;
+		return PRONY_OK;
+	}
+
+	bool library = framework->kind == FRAMEWORK_LIBRARY;
+	const char *variable = framework_variable(framework->name, environment,
+						  library ? "LIBRARY" : "PYTHON", arena);
+	const char *folder = framework_folder(framework, environment, arena);
+	if (locate_named(variable, arena, place) || locate_installed(folder, arena, place))
+		return PRONY_OK;
+	/* NAME@ENV asks for one environment; any interpreter that happens to be there is not it. */
+	if (!library && !*place->environment && discover(arena, place, &looked)) {
+		place->reason = NULL;
+		return PRONY_OK;
+	}
+	if (!place->reason)
+		place->reason = arena_printf(
+			arena, "not in %s%s%s, and %s is not set; install it: prony framework install %s",
+			folder, looked ? ", no module in " : "", looked ? looked : "", variable,
+			framework_spelling(framework, environment, arena));
+	return PRONY_OK;
+}
