@@ -96,6 +96,11 @@ enum prony_status spec_set_axis(struct spec *spec, const char *axis_key, const c
 enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const char *origin,
                                       struct spec_list *out, struct error *err);
 
+/* Words of the command line have an option as their origin: what is wrong with them is PRONY_USAGE,
+ * with words of a suite PRONY_BAD_INPUT. */
+bool origin_is_option(const char *origin);
+enum prony_status origin_status(const char *origin);
+
 /* Canonical text of everything that decides what runs: equal texts = the same run, for --resume. */
 char *spec_canonical(const struct spec *spec); /* caller frees */
 

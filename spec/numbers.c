@@ -1,0 +1,102 @@
+#include "spec/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/axes.h"
+
+#define NUMBERS_MAX 4096
+#define NUMBER_LIMIT 16777216 /* keeps batch x elements of a sample far from overflow */
+
+#define REMEDY "write 64, a list 16,32, or a range 1..64*2 (doubling) or 16..64+16 (adding 16)"
+
+bool origin_is_option(const char *origin)
+{
+	return origin != NULL && origin[0] == '-';
+}
+
+enum prony_status origin_status(const char *origin)
+{
+	return origin_is_option(origin) ? PRONY_USAGE : PRONY_BAD_INPUT;
+}
+
+/* Digits only: strtoll alone would take signs and leading spaces. Moves *text past them. */
+static bool take_number(const char **text, int64_t *out)
+{
+	size_t digits = strspn(*text, "0123456789");
+
+	if (digits == 0 || digits > 9)
+		return false;
+	*out = strtoll(*text, NULL, 10);
+	*text += digits;
+	return *out >= 1 && *out <= NUMBER_LIMIT;
+}
+
+struct range {
+	int64_t first, last, change;
+	bool multiply;
+};
+
+/* A message for what is wrong; NULL when the text is a number, a list item or a range. */
+static const char *parse_range(const char *text, struct range *range)
+{
+	const char *at = text;
+
+	if (!take_number(&at, &range->first))
+		return "is not a whole number from 1 to 16777216";
+	range->last = range->first;
+	range->change = 1;
+	range->multiply = false;
+	if (*at == '\0')
+		return NULL;
+	if (strncmp(at, "..", 2) != 0)
+		return "is not a number";
+	at += 2;
+	if (!take_number(&at, &range->last))
+		return "has no end from 1 to 16777216";
+	if (*at != '*' && *at != '+')
+		return "has no step";
+	range->multiply = *at++ == '*';
+	if (!take_number(&at, &range->change) || *at != '\0')
+		return "has a step that is not a whole number";
+	if (range->multiply && range->change < 2)
+		return "never grows";
+	if (range->last < range->first)
+		return "ends before it starts";
+	return NULL;
+}
+
+enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const char *origin,
+				      struct spec_list *out, struct error *err)
+{
+	struct spec_list list = *out;
+
+	for (const char *item = text;;) {
+		size_t length = strcspn(item, ",");
+		char *part = arena_strndup(&spec->arena, item, length);
+		struct range range;
+		const char *wrong = parse_range(part, &range);
+
+		if (wrong != NULL)
+			return error_set(err, origin_status(origin), "%s: \"%.80s\" %s: " REMEDY,
+					 origin, part, wrong);
+		for (int64_t n = range.first; n <= range.last;
+		     n = range.multiply ? n * range.change : n + range.change) {
+			char word[24];
+
+			if (list.count >= NUMBERS_MAX)
+				return error_set(err, origin_status(origin),
+						 "%s: \"%.80s\" is more than %d numbers: take a "
+						 "larger step",
+						 origin, part, NUMBERS_MAX);
+			snprintf(word, sizeof(word), "%lld", (long long)n);
+			spec_list_add(spec, &list, word, origin);
+		}
+		if (item[length] == '\0')
+			break;
+		item += length + 1;
+	}
+	*out = list;
+	return PRONY_OK;
+}
