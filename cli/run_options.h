@@ -1,0 +1,25 @@
+/* Options of `prony run` and how they become a spec. */
+#ifndef PRONY_CLI_RUN_OPTIONS_H
+#define PRONY_CLI_RUN_OPTIONS_H
+
+#include "base/options.h"
+#include "spec/spec.h"
+
+struct run_options {
+	struct option_list frameworks, networks, datasets, devices, precisions, stages, batches, syncs,
+		inputs, optimisers;
+	long long steps, warm_up, repeat, seed, timeout, memory_limit;
+	bool quick, rigorous, dry_run, resume, show_command, no_dropout;
+	const char *store, *data, *keep_bundle, *setup, *cleanup, *format, *report;
+};
+
+extern const struct option run_option_rows[];
+
+/* Defaults: nothing given. */
+void run_options_init(struct run_options *options);
+
+/* Suites named on the command line, then the options over them, then defaults. */
+enum prony_status run_options_spec(const struct run_options *options, const char **suites,
+                                   size_t suite_count, struct spec *spec, struct error *err);
+
+#endif
