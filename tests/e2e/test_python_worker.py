@@ -22,6 +22,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import counted  # noqa: E402
 from float64_reference import Reference  # noqa: E402
 from worker_driver import Bundle, Driver, Network, lenet, mlp, small  # noqa: E402
 
@@ -242,7 +243,7 @@ def distance(found, expected):
     return apart / (math.sqrt(sum(b * b for b in expected)) or 1.0)
 
 
-@unittest.skipUnless(TORCH, "no Python with torch (PRONY_PYTORCH_PYTHON names one)")
+@unittest.skipUnless(TORCH, "no Python with torch: prony framework install pytorch, or PRONY_PYTORCH_PYTHON")
 class PytorchTest(WorkerTest):
     def pytorch(self, **how):
         return self.driver([TORCH, WORKER, "--adapter", "pytorch"], **how)
@@ -391,13 +392,7 @@ class PytorchTest(WorkerTest):
 def main():
     if "--cost" in sys.argv:
         return cost()
-    program = unittest.main(exit=False)
-    result = program.result
-    bad = len({getattr(test, "test_case", test).id()
-               for test, _ in result.failures + result.errors})
-    skipped = len(result.skipped)
-    print("%d passed, %d failed, %d skipped" % (result.testsRun - bad - skipped, bad, skipped))
-    return 0 if result.wasSuccessful() else 1
+    return counted.main()
 
 
 def cost():

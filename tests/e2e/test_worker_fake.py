@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import counted  # noqa: E402
 from c_worker import as_c_writes, end  # noqa: E402
 from float64_reference import Reference  # noqa: E402
 from worker_driver import Bundle, Driver, Network, mlp, small  # noqa: E402
@@ -354,4 +355,4 @@ class FaultTest(FakeTest):
 if __name__ == "__main__":
     if "PRONY_WORKER" not in os.environ:
         sys.exit("PRONY_WORKER names no C worker")
-    unittest.main()
+    sys.exit(counted.main())

@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import counted  # noqa: E402
 from c_worker import as_c_writes, end  # noqa: E402
 from worker_driver import Bundle, Driver, small  # noqa: E402
 
@@ -243,4 +244,4 @@ class DocumentTest(unittest.TestCase):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    unittest.main()
+    sys.exit(counted.main())
