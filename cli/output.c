@@ -61,3 +61,18 @@ void cli_print_json(const json_t *json)
 		puts(text);
 	free(text);
 }
+
+void cli_print_table(const struct table *table, const char *format)
+{
+	if (!strcmp(format, "json")) {
+		json_t *json = table_to_json(table);
+		cli_print_json(json);
+		json_decref(json);
+		return;
+	}
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	table_render_text(table, cli_colour(), cli_width(), &text);
+	fputs(strbuf_text(&text), stdout);
+	strbuf_release(&text);
+}

@@ -1,0 +1,275 @@
+#include "report/table.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/text.h"
+
+enum {
+	GAP = 2,	  /* spaces between columns */
+	NOTE_INDENT = 2,  /* of a continuation line */
+	WRAP_COLUMNS = 16 /* a column narrower than this is not made narrower still */
+};
+
+#define BOLD "\033[1m"
+#define DIM "\033[2m"
+#define PLAIN "\033[0m"
+
+struct entry {
+	char *text;
+	json_t *value;
+};
+
+struct row {
+	struct entry *entries; /* one per column */
+	size_t count;	       /* of them, filled */
+	char *note;	       /* NULL = none */
+};
+
+struct table {
+	const struct table_column *columns;
+	size_t column_count;
+	struct row *rows;
+	size_t row_count, row_capacity;
+};
+
+struct table *table_new(const struct table_column *columns, size_t count)
+{
+	struct table *table = memory_alloc(sizeof *table);
+	*table = (struct table){.columns = columns, .column_count = count};
+	return table;
+}
+
+void table_free(struct table *table)
+{
+	if (!table)
+		return;
+	for (size_t i = 0; i < table->row_count; i++) {
+		for (size_t k = 0; k < table->rows[i].count; k++) {
+			free(table->rows[i].entries[k].text);
+			json_decref(table->rows[i].entries[k].value);
+		}
+		free(table->rows[i].entries);
+		free(table->rows[i].note);
+	}
+	free(table->rows);
+	free(table);
+}
+
+void table_row(struct table *table)
+{
+	if (table->row_count == table->row_capacity) {
+		table->row_capacity = table->row_capacity ? 2 * table->row_capacity : 16;
+		table->rows =
+			memory_realloc(table->rows, table->row_capacity * sizeof *table->rows);
+	}
+	struct row *row = &table->rows[table->row_count++];
+	*row = (struct row){.entries = memory_alloc(table->column_count * sizeof *row->entries)};
+}
+
+void table_cell(struct table *table, const char *text, json_t *value)
+{
+	assert(table->row_count > 0);
+	struct row *row = &table->rows[table->row_count - 1];
+	assert(row->count < table->column_count);
+	char *clean = text_line(text);
+	row->entries[row->count++] =
+		(struct entry){.text = clean, .value = value ? value : text_json(clean)};
+}
+
+void table_note(struct table *table, const char *text)
+{
+	assert(table->row_count > 0);
+	struct row *row = &table->rows[table->row_count - 1];
+	free(row->note);
+	row->note = text_line(text);
+}
+
+static const char *entry_text(const struct row *row, size_t column)
+{
+	return column < row->count ? row->entries[column].text : "";
+}
+
+/* Natural widths; then the widest left-aligned columns give way until the whole fits. */
+static size_t *choose_widths(const struct table *table, int width)
+{
+	size_t *widths = memory_alloc(table->column_count * sizeof *widths);
+	size_t total = table->column_count ? GAP * (table->column_count - 1) : 0;
+	for (size_t k = 0; k < table->column_count; k++) {
+		widths[k] = text_columns(table->columns[k].title);
+		for (size_t i = 0; i < table->row_count; i++) {
+			size_t columns = text_columns(entry_text(&table->rows[i], k));
+			if (columns > widths[k])
+				widths[k] = columns;
+		}
+		total += widths[k];
+	}
+	while (width > 0 && total > (size_t)width) {
+		size_t widest = table->column_count;
+		for (size_t k = 0; k < table->column_count; k++)
+			if (table->columns[k].align == TABLE_LEFT && widths[k] > WRAP_COLUMNS &&
+			    (widest == table->column_count || widths[k] > widths[widest]))
+				widest = k;
+		if (widest == table->column_count)
+			break;
+		size_t excess = total - (size_t)width, spare = widths[widest] - WRAP_COLUMNS;
+		size_t less = excess < spare ? excess : spare;
+		widths[widest] -= less;
+		total -= less;
+	}
+	return widths;
+}
+
+/* Takes the next line of at most `columns` off *rest, broken where words end if they do. */
+static size_t take_line(const char **rest, size_t columns, const char **line)
+{
+	*line = *rest;
+	size_t bytes = text_fit(*rest, columns), end = bytes;
+	if ((*rest)[bytes]) {
+		size_t at = bytes;
+		while (at > 0 && (*rest)[at] != ' ')
+			at--;
+		if (at > 0)
+			bytes = end = at;
+	}
+	*rest += end;
+	while (**rest == ' ')
+		(*rest)++;
+	return bytes;
+}
+
+static void pad(struct strbuf *out, size_t columns)
+{
+	while (columns-- > 0)
+		strbuf_putc(out, ' ');
+}
+
+static void trim_line(struct strbuf *line)
+{
+	while (line->length > 0 && line->text[line->length - 1] == ' ')
+		line->text[--line->length] = '\0';
+}
+
+/* One row of the table, as many lines as its fullest cell needs. */
+static void render_row(const struct table *table, const size_t *widths, const char **rests,
+		       const char *before, const char *after, struct strbuf *out)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	for (bool more = true; more;) {
+		more = false;
+		strbuf_clear(&line);
+		for (size_t k = 0; k < table->column_count; k++) {
+			const char *start;
+			size_t bytes = take_line(&rests[k], widths[k], &start);
+			char *part = memory_alloc(bytes + 1);
+			memcpy(part, start, bytes);
+			part[bytes] = '\0';
+			size_t used = text_columns(part),
+			       room = widths[k] > used ? widths[k] - used : 0;
+			if (table->columns[k].align == TABLE_RIGHT)
+				pad(&line, room);
+			strbuf_puts(&line, part);
+			if (table->columns[k].align == TABLE_LEFT)
+				pad(&line, room);
+			if (k + 1 < table->column_count)
+				pad(&line, GAP);
+			free(part);
+			more = more || *rests[k];
+		}
+		trim_line(&line);
+		strbuf_printf(out, "%s%s%s\n", before, strbuf_text(&line), after);
+	}
+	strbuf_release(&line);
+}
+
+static void render_note(const char *note, bool colour, int width, struct strbuf *out)
+{
+	size_t columns =
+		width > NOTE_INDENT + WRAP_COLUMNS ? (size_t)width - NOTE_INDENT : SIZE_MAX;
+	while (*note) {
+		const char *line;
+		size_t bytes = take_line(&note, columns, &line);
+		pad(out, NOTE_INDENT);
+		strbuf_puts(out, colour ? DIM : "");
+		strbuf_add(out, line, bytes);
+		strbuf_puts(out, colour ? PLAIN "\n" : "\n");
+	}
+}
+
+void table_render_text(const struct table *table, bool colour, int width, struct strbuf *out)
+{
+	size_t *widths = choose_widths(table, width);
+	const char **rests = memory_alloc(table->column_count * sizeof *rests);
+	for (size_t k = 0; k < table->column_count; k++)
+		rests[k] = table->columns[k].title;
+	render_row(table, widths, rests, colour ? BOLD : "", colour ? PLAIN : "", out);
+	for (size_t i = 0; i < table->row_count; i++) {
+		for (size_t k = 0; k < table->column_count; k++)
+			rests[k] = entry_text(&table->rows[i], k);
+		render_row(table, widths, rests, "", "", out);
+		if (table->rows[i].note)
+			render_note(table->rows[i].note, colour, width, out);
+	}
+	free(rests);
+	free(widths);
+}
+
+/* The cell by which a reader knows the row: of the first column of words. */
+static const char *row_name(const struct table *table, const struct row *row)
+{
+	for (size_t k = 0; k < table->column_count; k++)
+		if (table->columns[k].align == TABLE_LEFT)
+			return entry_text(row, k);
+	return entry_text(row, 0);
+}
+
+void table_render_markdown(const struct table *table, struct strbuf *out)
+{
+	for (size_t k = 0; k < table->column_count; k++) {
+		strbuf_puts(out, "| ");
+		text_markdown(table->columns[k].title, out);
+		strbuf_putc(out, ' ');
+	}
+	strbuf_puts(out, "|\n");
+	for (size_t k = 0; k < table->column_count; k++)
+		strbuf_puts(out, table->columns[k].align == TABLE_RIGHT ? "| ---: " : "| --- ");
+	strbuf_puts(out, "|\n");
+	for (size_t i = 0; i < table->row_count; i++) {
+		for (size_t k = 0; k < table->column_count; k++) {
+			strbuf_puts(out, "| ");
+			text_markdown(entry_text(&table->rows[i], k), out);
+			strbuf_putc(out, ' ');
+		}
+		strbuf_puts(out, "|\n");
+	}
+	bool first = true;
+	for (size_t i = 0; i < table->row_count; i++) {
+		if (!table->rows[i].note)
+			continue;
+		strbuf_puts(out, first ? "\n- " : "- ");
+		first = false;
+		text_markdown(row_name(table, &table->rows[i]), out);
+		strbuf_puts(out, ": ");
+		text_markdown(table->rows[i].note, out);
+		strbuf_putc(out, '\n');
+	}
+}
+
+json_t *table_to_json(const struct table *table)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < table->row_count; i++) {
+		const struct row *row = &table->rows[i];
+		json_t *object = json_object();
+		for (size_t k = 0; k < table->column_count; k++)
+			json_object_set_new(object, table->columns[k].key,
+					    k < row->count ? json_incref(row->entries[k].value)
+							   : json_null());
+		json_array_append_new(array, object);
+	}
+	return array;
+}

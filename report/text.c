@@ -1,0 +1,220 @@
+#include "report/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLACEMENT 0xFFFD
+#define REPLACEMENT_UTF8 "\xEF\xBF\xBD"
+
+struct range {
+	uint32_t first, last;
+};
+
+/* Marks that combine with what stands before them, and characters that show nothing. */
+static const struct range zero_width[] = {
+	{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A},
+	{0x064B, 0x065F}, {0x0E34, 0x0E3A}, {0x0E47, 0x0E4E}, {0x1AB0, 0x1AFF},
+	{0x1DC0, 0x1DFF}, {0x200B, 0x200F}, {0x2060, 0x2064}, {0x20D0, 0x20FF},
+	{0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}, {0xE0100, 0xE01EF},
+};
+
+/* EastAsianWidth.txt, classes W and F, neighbouring ranges joined. */
+static const struct range double_width[] = {
+	{0x1100, 0x115F},   {0x231A, 0x231B},	{0x2329, 0x232A},   {0x23E9, 0x23EC},
+	{0x2614, 0x2615},   {0x2648, 0x2653},	{0x26CE, 0x26CE},   {0x2705, 0x2705},
+	{0x270A, 0x270B},   {0x2728, 0x2728},	{0x274C, 0x274C},   {0x2795, 0x2797},
+	{0x2E80, 0x303E},   {0x3041, 0x4DBF},	{0x4E00, 0xA4CF},   {0xA960, 0xA97F},
+	{0xAC00, 0xD7A3},   {0xF900, 0xFAFF},	{0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+	{0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
+	{0x1FA70, 0x1FAFF}, {0x20000, 0x2FFFD}, {0x30000, 0x3FFFD},
+};
+
+#define WITHIN(table, code) is_within((table), sizeof(table) / sizeof *(table), (code))
+
+static bool is_within(const struct range *table, size_t count, uint32_t code)
+{
+	for (size_t i = 0; i < count; i++)
+		if (code >= table[i].first && code <= table[i].last)
+			return true;
+	return false;
+}
+
+/*
+ * The character at the start of `text`, which is not empty, and its length in bytes. What is
+ * malformed (RFC 3629: stray and missing continuation bytes, overlong forms, surrogates) is one
+ * byte with the replacement's code and *valid false.
+ */
+static size_t decode(const char *text, uint32_t *code, bool *valid)
+{
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t length = bytes[0] < 0x80		    ? 1
+			: (bytes[0] & 0xE0) == 0xC0 ? 2
+			: (bytes[0] & 0xF0) == 0xE0 ? 3
+			: (bytes[0] & 0xF8) == 0xF0 ? 4
+						    : 0;
+	*valid = length > 0;
+	*code = length <= 1 ? bytes[0] : bytes[0] & (0x7Fu >> length);
+	for (size_t i = 1; i < length && *valid; i++) {
+		*valid = (bytes[i] & 0xC0) == 0x80;
+		*code = *code << 6 | (bytes[i] & 0x3Fu);
+	}
+	if (*valid && length > 1)
+		*valid = *code >= smallest[length] && *code <= 0x10FFFF &&
+			 (*code < 0xD800 || *code > 0xDFFF);
+	if (*valid)
+		return length;
+	*code = REPLACEMENT;
+	return 1;
+}
+
+/* What a terminal would obey instead of show. */
+static bool is_command(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}
+
+static char *clean(const char *text, bool keep_lines)
+{
+	struct strbuf out;
+	strbuf_init(&out, SIZE_MAX / 4);
+	while (text && *text) {
+		uint32_t code;
+		bool valid;
+		size_t length = decode(text, &code, &valid);
+		if (keep_lines && (code == '\n' || code == '\t'))
+			strbuf_putc(&out, *text);
+		else if (code == '\n' || code == '\r' || code == '\t')
+			strbuf_putc(&out, ' ');
+		else if (!valid || is_command(code))
+			strbuf_puts(&out, REPLACEMENT_UTF8);
+		else
+			strbuf_add(&out, text, length);
+		text += length;
+	}
+	return strbuf_take(&out);
+}
+
+char *text_line(const char *text)
+{
+	return clean(text, false);
+}
+
+char *text_block(const char *text)
+{
+	return clean(text, true);
+}
+
+static size_t columns_of(uint32_t code)
+{
+	if (WITHIN(zero_width, code))
+		return 0;
+	return WITHIN(double_width, code) ? 2 : 1;
+}
+
+size_t text_columns(const char *text)
+{
+	size_t columns = 0;
+	while (*text) {
+		uint32_t code;
+		bool valid;
+		text += decode(text, &code, &valid);
+		columns += columns_of(code);
+	}
+	return columns;
+}
+
+size_t text_fit(const char *text, size_t columns)
+{
+	size_t bytes = 0, used = 0;
+	while (text[bytes]) {
+		uint32_t code;
+		bool valid;
+		size_t length = decode(text + bytes, &code, &valid);
+		used += columns_of(code);
+		if (used > columns && bytes > 0)
+			break;
+		bytes += length;
+	}
+	return bytes;
+}
+
+json_t *text_json(const char *text)
+{
+	if (!text)
+		return json_null();
+	json_t *whole = json_string(text);
+	if (whole)
+		return whole;
+	struct strbuf out;
+	strbuf_init(&out, SIZE_MAX / 4);
+	while (*text) {
+		uint32_t code;
+		bool valid;
+		size_t length = decode(text, &code, &valid);
+		if (valid)
+			strbuf_add(&out, text, length);
+		else
+			strbuf_puts(&out, REPLACEMENT_UTF8);
+		text += length;
+	}
+	whole = json_string(strbuf_text(&out));
+	strbuf_release(&out);
+	return whole;
+}
+
+void text_html(const char *text, struct strbuf *out)
+{
+	for (; text && *text; text++) {
+		switch (*text) {
+		case '&':
+			strbuf_puts(out, "&amp;");
+			break;
+		case '<':
+			strbuf_puts(out, "&lt;");
+			break;
+		case '>':
+			strbuf_puts(out, "&gt;");
+			break;
+		case '"':
+			strbuf_puts(out, "&quot;");
+			break;
+		case '\'':
+			strbuf_puts(out, "&#39;");
+			break;
+		default:
+			strbuf_putc(out, *text);
+		}
+	}
+}
+
+void text_markdown(const char *text, struct strbuf *out)
+{
+	for (; text && *text; text++) {
+		if (*text == '<') {
+			strbuf_puts(out, "&lt;");
+			continue;
+		}
+		if (strchr("\\`*|[", *text))
+			strbuf_putc(out, '\\');
+		strbuf_putc(out, *text);
+	}
+}
+
+void text_csv(const char *text, struct strbuf *out)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		strbuf_puts(out, text);
+		return;
+	}
+	strbuf_putc(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			strbuf_putc(out, '"');
+		strbuf_putc(out, *text);
+	}
+	strbuf_putc(out, '"');
+}

@@ -1,0 +1,41 @@
+/* Text for output: what came from frameworks and files made harmless, and measured in columns. */
+#ifndef PRONY_REPORT_TEXT_H
+#define PRONY_REPORT_TEXT_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/strbuf.h"
+
+/*
+ * One line of valid UTF-8: bytes that are none, control characters and bidirectional overrides
+ * (which could forge a terminal's contents) become U+FFFD, white space becomes a space. NULL counts
+ * as "". The caller frees it.
+ */
+char *text_line(const char *text);
+
+/* The same for text of several lines, whose line feeds and tabs stay. */
+char *text_block(const char *text);
+
+/* Columns of a terminal that the text takes (after Unicode Standard Annex 11: wide East Asian
+ * characters and emoji take two, combining marks none). */
+size_t text_columns(const char *text);
+
+/* Bytes of the longest beginning that takes at most `columns`; at least one character of a text
+ * that is not empty, so that callers make progress. */
+size_t text_fit(const char *text, size_t columns);
+
+/* A JSON string with malformed bytes replaced; control characters stay, JSON escapes them. NULL
+ * gives null. New reference. */
+json_t *text_json(const char *text);
+
+/* Escapes for HTML text and double-quoted attributes. */
+void text_html(const char *text, struct strbuf *out);
+
+/* Escapes for a cell of a Markdown table. */
+void text_markdown(const char *text, struct strbuf *out);
+
+/* A field of CSV, quoted only where RFC 4180 asks for it. */
+void text_csv(const char *text, struct strbuf *out);
+
+#endif
