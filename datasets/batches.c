@@ -47,13 +47,13 @@ static bool shapes_fit(const struct dataset *dataset, const struct batch_request
 				   memcmp(have, want, sizeof(have[0]) * (size_t)want_count) == 0);
 }
 
-static enum prony_status check_fit(const struct dataset *dataset,
-				   const struct batch_request *request, struct error *err)
+enum prony_status dataset_check_fit(const struct dataset *dataset,
+				    const struct batch_request *request, struct error *err)
 {
 	struct strbuf have, want;
-	bool fits = shapes_fit(dataset, request);
 
-	if (fits && request->classes == dataset->classes)
+	if (dataset->rank == 0 ||
+	    (shapes_fit(dataset, request) && request->classes == dataset->classes))
 		return PRONY_OK;
 	strbuf_init(&have, 256);
 	strbuf_init(&want, 256);
@@ -256,8 +256,8 @@ enum prony_status dataset_batches(const struct dataset *dataset, const char *fol
 	bool synthetic = dataset->rank == 0;
 	enum prony_status status = measure_request(request, &extent, err);
 
-	if (status == PRONY_OK && !synthetic)
-		status = check_fit(dataset, request, err);
+	if (status == PRONY_OK)
+		status = dataset_check_fit(dataset, request, err);
 	if (status == PRONY_OK && !synthetic)
 		status = pair_read(dataset, folder, request->training, &pair, err);
 	if (status != PRONY_OK)

@@ -73,6 +73,11 @@ struct batch_request {
 	int64_t first;  /* skip so many batches: the gate takes others than the timed process */
 };
 
+/* Whether its samples are what the request's shape and classes ask for (its other members are not
+ * looked at); PRONY_BAD_INPUT says both. A synthetic one always fits. */
+enum prony_status dataset_check_fit(const struct dataset *dataset,
+                                    const struct batch_request *request, struct error *err);
+
 /*
  * Batches in one go: x gets count * batch * elements floats, y count * batch classes, both in the
  * arena. Training samples come in a seeded random order and wrap round; evaluation samples in file

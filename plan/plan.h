@@ -40,13 +40,17 @@ struct plan_settings {
 	const char *data_folder; /* --data */
 	const char *self;        /* our executable */
 	int cores;               /* allowed physical cores of this machine, for device "cpu" */
+	int64_t memory_bytes;    /* a cell may take; 0 = the machine's physical memory */
 };
 
 /*
  * The product of the axes less the excludes, in a stable order (network, dataset, stage, batch,
- * precision, device, framework), duplicates dropped. "all" = every located framework that is not
- * harness-only, native first. PRONY_BAD_INPUT (with origin, nearest name and the list) for unknown
- * words. The plan borrows the spec's strings: release it first.
+ * precision, device, input, sync, optimiser, framework), duplicates dropped. "all" = every framework
+ * that is not harness-only, native first; one that is not here has missing cells with its reason. A
+ * data set that a suite or a network names is replaced by its sample where only that is here.
+ * For words that are not known (with origin, nearest name and the list), too many cells and none:
+ * PRONY_BAD_INPUT when a suite said so, PRONY_USAGE when the command line did. The plan borrows the
+ * spec's strings: release it first.
  */
 enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
                               struct plan *out, struct error *err);

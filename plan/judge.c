@@ -1,0 +1,190 @@
+/* Whether a cell can be tried on this machine, decided before anything runs. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/strbuf.h"
+#include "plan/resolve.h"
+
+#define REASON_BYTES 900
+
+static void add_reason(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);
+
+static void add_reason(struct strbuf *reasons, const char *format, ...)
+{
+	char text[REASON_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	strbuf_printf(reasons, "%s%s", reasons->length > 0 ? "; " : "", text);
+}
+
+static const char *stage_word(size_t value)
+{
+	return stage_name((enum stage)value);
+}
+
+static const char *precision_word(size_t value)
+{
+	return precision_name((enum precision)value);
+}
+
+/* "stage train: onnxruntime has forward only". */
+static void judge_bit(struct strbuf *reasons, const char *axis, const char *(*word)(size_t),
+		      size_t count, size_t value, unsigned can, const char *framework)
+{
+	struct strbuf known;
+	size_t kinds = 0;
+
+	if (can & 1u << value)
+		return;
+	strbuf_init(&known, REASON_BYTES / 2);
+	for (size_t i = 0; i < count; i++)
+		if (can & 1u << i)
+			strbuf_printf(&known, "%s%s", kinds++ > 0 ? ", " : "", word(i));
+	add_reason(reasons, "%s %s: %s has %s%s", axis, word(value), framework,
+		   kinds ? strbuf_text(&known) : "none", kinds == 1 ? " only" : "");
+	strbuf_release(&known);
+}
+
+static void judge_device(const struct expansion *e, const struct plan_cell *cell,
+			 const struct framework *framework, struct strbuf *reasons)
+{
+	bool cpu = strncmp(cell->cell.device, "cpu", 3) == 0;
+
+	if (!cpu && !framework->cuda)
+		add_reason(reasons, "device %s: %s runs on the CPU only", cell->cell.device,
+			   framework->name);
+	if (!cpu && strchr(cell->cell.device, '+'))
+		add_reason(reasons, "device %s: a cell of this version has one GPU",
+			   cell->cell.device);
+	if (cpu && cell->recipe.threads > e->settings->cores)
+		add_reason(reasons, "device %s: this process may use %d physical cores",
+			   cell->cell.device, e->settings->cores);
+}
+
+/* Not in the plan's power to overcome: what the framework, its adapter and this program lack. */
+static void judge_support(const struct expansion *e, const struct plan_cell *cell,
+			  struct strbuf *reasons)
+{
+	const struct framework *framework = cell->place.framework;
+
+	judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage, framework->stages,
+		  framework->name);
+	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->cell.precision,
+		  framework->precisions, framework->name);
+	judge_device(e, cell, framework, reasons);
+	if (cell->cell.input != INPUT_RESIDENT)
+		add_reason(reasons, "input %s: this version feeds resident batches only",
+			   input_mode_name(cell->cell.input));
+}
+
+static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
+{
+	struct batch_request request = {
+		.rank = cell->network->input_rank,
+		.classes = cell->network->classes,
+	};
+	struct error why = ERROR_INIT;
+
+	memcpy(request.dims, cell->network->input_dims, sizeof(request.dims));
+	if (dataset_check_fit(cell->dataset, &request, &why) != PRONY_OK)
+		add_reason(reasons, "%s", why.text);
+}
+
+static int64_t physical_bytes(void)
+{
+	int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), bytes;
+
+	if (pages <= 0 || page <= 0 || __builtin_mul_overflow(pages, page, &bytes))
+		return INT64_MAX;
+	return bytes;
+}
+
+/* Bytes of the resident batches, counted here and in the worker; saturates. */
+static int64_t batches_bytes(const struct plan_cell *cell)
+{
+	int64_t bytes = 2 * PLAN_SLOTS * (int64_t)sizeof(float);
+
+	for (int i = 0; i < cell->network->input_rank; i++)
+		if (__builtin_mul_overflow(bytes, cell->network->input_dims[i], &bytes))
+			return INT64_MAX;
+	return __builtin_mul_overflow(bytes, cell->cell.batch, &bytes) ? INT64_MAX : bytes;
+}
+
+/*
+ * A cell that cannot fit would take the machine's memory and perhaps other programs with it. The
+ * estimate is of what every framework needs: it errs on the side of trying.
+ */
+static enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
+				     struct strbuf *reasons)
+{
+	int64_t have = e->settings->memory_bytes > 0 ? e->settings->memory_bytes : physical_bytes();
+	int64_t need = batches_bytes(cell), network = 0;
+	struct error why = ERROR_INIT;
+	struct graph graph;
+
+	if (!cell->ungated && need <= have) {
+		if (zoo_build(cell->network, cell->cell.batch, &graph, &why) != PRONY_OK) {
+			add_reason(reasons, "%s", why.text);
+			return CELL_UNSUPPORTED;
+		}
+		network = graph_memory_estimate(&graph, cell->cell.stage != STAGE_FORWARD);
+		graph_release(&graph);
+	}
+	if (__builtin_add_overflow(need, network, &need))
+		need = INT64_MAX;
+	if (need <= have)
+		return CELL_PENDING;
+	add_reason(reasons,
+		   "batch %" PRId64 " needs at least %.1f GiB, and there are %.1f GiB: take a smaller "
+		   "batch (-b)",
+		   cell->cell.batch, (double)need / 0x1p30, (double)have / 0x1p30);
+	return CELL_OUT_OF_MEMORY;
+}
+
+static enum cell_status judge(const struct expansion *e, const struct dataset_choice *dataset,
+			      const struct plan_cell *cell, struct strbuf *reasons)
+{
+	judge_support(e, cell, reasons);
+	judge_dataset(cell, reasons);
+	if (reasons->length > 0)
+		return CELL_UNSUPPORTED;
+	if (cell->place.origin == ORIGIN_NONE)
+		add_reason(reasons, "%s", cell->place.reason ? cell->place.reason : "not found");
+	if (dataset->reason)
+		add_reason(reasons, "%s", dataset->reason);
+	if (reasons->length > 0)
+		return CELL_MISSING;
+	return judge_memory(e, cell, reasons);
+}
+
+enum prony_status judge_cell(const struct expansion *e, const struct dataset_choice *dataset,
+			     struct plan_cell *cell, struct error *err)
+{
+	struct arena *arena = &e->plan->arena;
+	struct error why = ERROR_INIT;
+	struct strbuf reasons;
+
+	strbuf_init(&reasons, ERROR_TEXT_BYTES);
+	cell->status = judge(e, dataset, cell, &reasons);
+	if (cell->status != CELL_PENDING)
+		cell->reason = arena_strdup(arena, strbuf_text(&reasons));
+	strbuf_release(&reasons);
+	if (cell->status != CELL_PENDING)
+		return PRONY_OK;
+
+	enum prony_status status = framework_worker_command(
+		&cell->place, e->settings->self, cell->cell.options, cell->recipe.threads, arena,
+		&cell->worker_argv, &cell->worker_environment, &why);
+	if (status == PRONY_MISSING || status == PRONY_UNSUPPORTED) {
+		cell->status = cell_status_from(status);
+		cell->reason = arena_strdup(arena, why.text);
+		return PRONY_OK;
+	}
+	return status == PRONY_OK ? PRONY_OK : error_set(err, status, "%s", why.text);
+}

@@ -1,0 +1,64 @@
+#include "plan/plan.h"
+
+static json_t *words_to_json(const char *const *words)
+{
+	json_t *array = json_array();
+
+	for (; words && *words; words++)
+		json_array_append_new(array, json_string(*words));
+	return array;
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+	json_object_set_new(object, key, text ? json_string(text) : json_null());
+}
+
+static json_t *cell_to_json(const struct plan_cell *planned)
+{
+	const struct cell *cell = &planned->cell;
+	json_t *object = json_object();
+
+	set_text(object, "key", planned->key);
+	set_text(object, "hash", planned->hash);
+	set_text(object, "framework", cell->framework);
+	set_text(object, "network", cell->network);
+	set_text(object, "dataset", cell->dataset);
+	set_text(object, "device", cell->device);
+	set_text(object, "precision", precision_name(cell->precision));
+	json_object_set_new(object, "batch", json_integer(cell->batch));
+	set_text(object, "stage", stage_name(cell->stage));
+	set_text(object, "input", input_mode_name(cell->input));
+	set_text(object, "sync", sync_mode_name(cell->sync));
+	set_text(object, "optimiser", optimiser_name(cell->optimiser));
+	json_object_set_new(object, "dropout", json_boolean(cell->dropout));
+	set_text(object, "status", cell_status_name(planned->status));
+	set_text(object, "reason", planned->status == CELL_PENDING ? NULL : planned->reason);
+	json_object_set_new(object, "explicit", json_boolean(planned->explicit_));
+	set_text(object, "origin", framework_origin_name(planned->place.origin));
+	set_text(object, "version", planned->place.version);
+	json_object_set_new(object, "threads", json_integer(planned->recipe.threads));
+	json_object_set_new(object, "learning_rate", json_real(planned->recipe.learning_rate));
+	/* 0 steps and -1 warm-up steps stand for "by the protocol". */
+	json_object_set_new(object, "steps",
+			    planned->steps > 0 ? json_integer(planned->steps) : json_null());
+	json_object_set_new(object, "warm_up_steps",
+			    planned->warm_up_steps >= 0 ? json_integer(planned->warm_up_steps)
+							: json_null());
+	json_object_set_new(object, "command",
+			    planned->worker_argv ? words_to_json(planned->worker_argv) : json_null());
+	json_object_set_new(object, "environment",
+			    planned->worker_environment
+				    ? words_to_json(planned->worker_environment)
+				    : json_null());
+	return object;
+}
+
+json_t *plan_to_json(const struct plan *plan)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < plan->count; i++)
+		json_array_append_new(array, cell_to_json(&plan->cells[i]));
+	return array;
+}

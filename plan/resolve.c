@@ -1,0 +1,357 @@
+#include "plan/resolve.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+
+#define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
+
+/* "suite.yaml:3: networks: unknown network "lenett"; did you mean lenet? Known: mlp, lenet". */
+static enum prony_status unknown_word(const struct spec_word *word, const char *kind,
+				      const char *nearest, const char *known, struct error *err)
+{
+	return error_set(err, origin_status(word->origin), "%s: unknown %s \"%.80s\"%s%s%s Known: %s",
+			 word->origin, kind, word->text, nearest ? "; did you mean " : ";",
+			 nearest ? nearest : "", nearest ? "?" : "", known);
+}
+
+/* For axes whose words are an enumeration of base/words.h. */
+static enum prony_status unknown_of(const struct spec_word *word, const char *kind,
+				    const char *(*name)(size_t), size_t count, struct error *err)
+{
+	const char *names[16];
+	struct strbuf known;
+
+	strbuf_init(&known, WORDS_SHOWN_BYTES);
+	for (size_t i = 0; i < count; i++) {
+		names[i] = name(i);
+		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
+	}
+	enum prony_status status = unknown_word(word, kind, word_nearest(word->text, names, count),
+						strbuf_text(&known), err);
+	strbuf_release(&known);
+	return status;
+}
+
+/* X(axis, kind in messages, enum, parse, name, count) */
+#define ENUMERATED(X)                                                                              \
+	X(precisions, "precision", precision, precision_parse, precision_name, PRECISION_COUNT)    \
+	X(stages, "stage", stage, stage_parse, stage_name, STAGE_COUNT)                            \
+	X(inputs, "input", input_mode, input_mode_parse, input_mode_name, INPUT_COUNT)             \
+	X(syncs, "sync mode", sync_mode, sync_mode_parse, sync_mode_name, SYNC_COUNT)              \
+	X(optimisers, "optimiser", optimiser, optimiser_parse, optimiser_name, OPTIMISER_COUNT)
+
+#define X(axis, kind, enumeration, parse, name, count)                                             \
+	static const char *axis##_word(size_t value)                                               \
+	{                                                                                          \
+		return name((enum enumeration)value);                                              \
+	}                                                                                          \
+	static enum prony_status check_##axis(const struct spec_word *word, struct arena *arena,   \
+					      const char **canonical, struct error *err)           \
+	{                                                                                          \
+		enum enumeration value;                                                            \
+		(void)arena;                                                                       \
+		if (!parse(word->text, &value))                                                    \
+			return unknown_of(word, kind, axis##_word, count, err);                    \
+		*canonical = name(value);                                                          \
+		return PRONY_OK;                                                                   \
+	}
+ENUMERATED(X)
+#undef X
+
+static enum prony_status unknown_framework(const struct spec_word *word, const char *name,
+					   struct error *err)
+{
+	struct strbuf known;
+
+	strbuf_init(&known, WORDS_SHOWN_BYTES);
+	for (size_t i = 0; i < framework_count; i++)
+		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", framework_registry[i].name);
+	strbuf_puts(&known, ", and all");
+	enum prony_status status = unknown_word(word, "framework", framework_nearest(name),
+						strbuf_text(&known), err);
+	strbuf_release(&known);
+	return status;
+}
+
+static enum prony_status check_frameworks(const struct spec_word *word, struct arena *arena,
+					  const char **canonical, struct error *err)
+{
+	struct error wrong = ERROR_INIT;
+	struct cell cell = {0};
+
+	if (strcmp(word->text, "all") == 0) {
+		*canonical = word->text;
+		return PRONY_OK;
+	}
+	if (cell_parse_framework(word->text, &cell, &wrong) != PRONY_OK)
+		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
+				 wrong.text);
+	if (!framework_find(cell.name))
+		return unknown_framework(word, cell.name, err);
+	*canonical = arena_strdup(arena, cell.framework);
+	return PRONY_OK;
+}
+
+static enum prony_status check_networks(const struct spec_word *word, struct arena *arena,
+					const char **canonical, struct error *err)
+{
+	const char *nearest = NULL;
+	struct strbuf known;
+
+	(void)arena;
+	if (zoo_find(word->text, &nearest)) {
+		*canonical = word->text;
+		return PRONY_OK;
+	}
+	strbuf_init(&known, WORDS_SHOWN_BYTES);
+	for (size_t i = 0; i < zoo_network_count; i++)
+		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", zoo_networks[i]->name);
+	enum prony_status status =
+		unknown_word(word, "network", nearest, strbuf_text(&known), err);
+	strbuf_release(&known);
+	return status;
+}
+
+static enum prony_status check_datasets(const struct spec_word *word, struct arena *arena,
+					const char **canonical, struct error *err)
+{
+	struct strbuf known;
+
+	(void)arena;
+	if (dataset_find(word->text)) {
+		*canonical = word->text;
+		return PRONY_OK;
+	}
+	strbuf_init(&known, WORDS_SHOWN_BYTES);
+	for (size_t i = 0; i < dataset_count; i++)
+		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", dataset_table[i].name);
+	enum prony_status status = unknown_word(word, "data set", dataset_nearest(word->text),
+						strbuf_text(&known), err);
+	strbuf_release(&known);
+	return status;
+}
+
+static enum prony_status check_devices(const struct spec_word *word, struct arena *arena,
+				       const char **canonical, struct error *err)
+{
+	struct error wrong = ERROR_INIT;
+	int threads;
+
+	(void)arena;
+	if (device_parse(word->text, &threads, &wrong) != PRONY_OK)
+		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
+				 wrong.text);
+	if (strlen(word->text) >= CELL_WORD_BYTES)
+		return error_set(err, origin_status(word->origin),
+				 "%s: device \"%.40s...\" is longer than %d letters", word->origin,
+				 word->text, CELL_WORD_BYTES - 1);
+	*canonical = word->text;
+	return PRONY_OK;
+}
+
+/* Ranges are expanded by spec/; leading zeros would make two cells of one. */
+static enum prony_status check_batches(const struct spec_word *word, struct arena *arena,
+				       const char **canonical, struct error *err)
+{
+	char *end;
+	long long batch = strtoll(word->text, &end, 10);
+
+	if (word->text[0] < '0' || word->text[0] > '9' || *end != '\0' || batch < 1 ||
+	    batch > INT32_MAX)
+		return error_set(err, origin_status(word->origin),
+				 "%s: \"%.80s\" is not a batch size: write a whole number from 1, "
+				 "or a range 1..64*2 or 16..64+16",
+				 word->origin, word->text);
+	*canonical = arena_printf(arena, "%lld", batch);
+	return PRONY_OK;
+}
+
+/* A framework by name stands for all its variants in a rule, so only the main axis expands "all". */
+static enum prony_status canonical_list(const struct spec_list *list, bool expand_all,
+					enum prony_status (*check)(const struct spec_word *,
+								   struct arena *, const char **,
+								   struct error *),
+					struct arena *arena, struct spec_list *out,
+					struct error *err)
+{
+	size_t room = list->count + (expand_all ? framework_count * list->count : 0);
+	struct spec_word *words = arena_array(arena, room ? room : 1, sizeof(*words));
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const char *text = NULL;
+		enum prony_status status = check(&list->words[i], arena, &text, err);
+
+		if (status != PRONY_OK)
+			return status;
+		if (!expand_all || strcmp(text, "all") != 0) {
+			words[count++] = (struct spec_word){text, list->words[i].origin};
+			continue;
+		}
+		for (size_t f = 0; f < framework_count; f++)
+			if (!framework_registry[f].harness_only)
+				words[count++] = (struct spec_word){framework_registry[f].name,
+								    list->words[i].origin};
+	}
+	*out = (struct spec_list){.words = words, .count = count};
+	return PRONY_OK;
+}
+
+static enum prony_status canonical_rule(const struct spec_rule *rule, bool expand_all,
+					struct arena *arena, struct spec_rule *out,
+					struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	*out = *rule;
+#define X(member, key)                                                                             \
+	if (status == PRONY_OK)                                                                    \
+		status = canonical_list(&rule->member,                                             \
+					expand_all && strcmp(key, "frameworks") == 0,              \
+					check_##member, arena, &out->member, err);
+	SPEC_AXES(X)
+#undef X
+	return status;
+}
+
+static enum prony_status canonical_rules(const struct spec_rule *rules, size_t count,
+					 struct arena *arena, struct spec_rule **out,
+					 struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	*out = arena_array(arena, count ? count : 1, sizeof(**out));
+	for (size_t i = 0; i < count && status == PRONY_OK; i++)
+		status = canonical_rule(&rules[i], false, arena, &(*out)[i], err);
+	return status;
+}
+
+/* Locating may start interpreters: each framework and environment is asked for once. */
+static enum prony_status locate_frameworks(struct expansion *e, struct error *err)
+{
+	const struct spec_list *words = &e->axes.frameworks;
+	struct arena *arena = &e->plan->arena;
+
+	e->frameworks = arena_array(arena, words->count ? words->count : 1, sizeof(*e->frameworks));
+	for (size_t i = 0; i < words->count; i++) {
+		struct framework_choice *choice = &e->frameworks[i];
+		enum prony_status status =
+			cell_parse_framework(words->words[i].text, &choice->words, err);
+		size_t same = 0;
+
+		if (status != PRONY_OK)
+			return status;
+		choice->framework = framework_find(choice->words.name);
+		while (same < i && (e->frameworks[same].framework != choice->framework ||
+				    strcmp(e->frameworks[same].words.environment,
+					   choice->words.environment) != 0))
+			same++;
+		if (same < i)
+			choice->place = e->frameworks[same].place;
+		else
+			status = framework_locate(choice->framework, choice->words.environment, arena,
+						  &choice->place, err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return PRONY_OK;
+}
+
+enum prony_status expansion_resolve(struct expansion *e, struct error *err)
+{
+	const struct spec *spec = e->spec;
+	struct arena *arena = &e->plan->arena;
+	struct spec_rule axes = {0};
+	enum prony_status status;
+
+#define X(member, key) axes.member = spec->member;
+	SPEC_AXES(X)
+#undef X
+	status = canonical_rule(&axes, true, arena, &e->axes, err);
+	if (status == PRONY_OK)
+		status = canonical_rules(spec->excludes, spec->exclude_count, arena, &e->excludes,
+					 err);
+	if (status == PRONY_OK)
+		status = canonical_rules(spec->overrides, spec->override_count, arena,
+					 &e->overrides, err);
+	if (status == PRONY_OK)
+		status = locate_frameworks(e, err);
+	/* Twice each: named strictly and not. */
+	e->datasets = arena_array(arena, 2 * dataset_count, sizeof(*e->datasets));
+	return status;
+}
+
+void plan_note(struct plan *plan, const char *text)
+{
+	/* Doubles at powers of two; what is left behind stays in the arena. */
+	if ((plan->note_count & (plan->note_count - 1)) == 0) {
+		size_t capacity = plan->note_count == 0 ? 1 : plan->note_count * 2;
+		const char **notes = arena_array(&plan->arena, capacity, sizeof(*notes));
+
+		if (plan->note_count > 0)
+			memcpy(notes, plan->notes, plan->note_count * sizeof(*notes));
+		plan->notes = notes;
+	}
+	plan->notes[plan->note_count++] = arena_strdup(&plan->arena, text);
+}
+
+/* True when it is here; otherwise *reason says where it was looked for. */
+static enum prony_status look_for(const struct expansion *e, const struct dataset *dataset,
+				  struct dataset_choice *choice, struct error *err)
+{
+	struct arena *arena = &e->plan->arena;
+	struct error why = ERROR_INIT;
+	char *folder = NULL;
+	enum prony_status status =
+		dataset_locate(dataset, e->settings->data_folder, &folder, &why);
+
+	if (status == PRONY_MISSING) {
+		choice->reason = arena_strdup(arena, why.text);
+		return PRONY_OK;
+	}
+	if (status != PRONY_OK)
+		return error_set(err, status, "%s", why.text);
+	choice->used = dataset;
+	choice->folder = folder ? arena_strdup(arena, folder) : NULL;
+	choice->reason = NULL;
+	free(folder);
+	return PRONY_OK;
+}
+
+enum prony_status expansion_dataset(struct expansion *e, const struct dataset *asked, bool strict,
+				    const struct dataset_choice **out, struct error *err)
+{
+	struct arena *arena = &e->plan->arena;
+	struct dataset_choice found = {.asked = asked, .used = asked, .strict = strict};
+
+	for (size_t i = 0; i < e->dataset_count; i++) {
+		if (e->datasets[i].asked == asked && e->datasets[i].strict == strict) {
+			*out = &e->datasets[i];
+			return PRONY_OK;
+		}
+	}
+	enum prony_status status = look_for(e, asked, &found, err);
+	const struct dataset *sample =
+		found.reason && !strict && asked->sample ? dataset_find(asked->sample) : NULL;
+	if (status == PRONY_OK && sample) {
+		const char *reason = found.reason;
+
+		status = look_for(e, sample, &found, err);
+		if (status == PRONY_OK && !found.reason)
+			plan_note(e->plan,
+				  arena_printf(arena, "%s is not here: %s is used (prony data fetch %s "
+						      "gets the whole)",
+					       asked->name, sample->name, asked->name));
+		else
+			found.reason = reason;
+	}
+	if (status != PRONY_OK)
+		return status;
+	e->datasets[e->dataset_count] = found;
+	*out = &e->datasets[e->dataset_count++];
+	return PRONY_OK;
+}

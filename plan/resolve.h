@@ -1,0 +1,50 @@
+/* Private to plan/: words of a spec made sure of, and what they stand for on this machine. */
+#ifndef PRONY_PLAN_RESOLVE_H
+#define PRONY_PLAN_RESOLVE_H
+
+#include "plan/plan.h"
+
+#define PLAN_SLOTS 8 /* docs/semantics.md: the input rotates over at least 8 batches */
+
+struct framework_choice {
+	struct cell words; /* its framework, name, environment, backend and options */
+	const struct framework *framework;
+	struct framework_place place;
+};
+
+struct dataset_choice {
+	const struct dataset *asked, *used; /* used: what was asked for, or its sample */
+	bool strict;			    /* named on the command line: no sample instead */
+	const char *folder;		    /* NULL: synthetic, or not here */
+	const char *reason;		    /* set when it is not here */
+};
+
+/* One expansion. Strings and arrays are in the plan's arena. */
+struct expansion {
+	const struct spec *spec;
+	const struct plan_settings *settings;
+	struct plan *plan;
+	struct spec_rule axes;		     /* canonical words of each axis, "all" spelled out */
+	struct framework_choice *frameworks; /* one for each word of axes.frameworks */
+	struct dataset_choice *datasets;     /* those met so far */
+	size_t dataset_count;
+	struct spec_rule *excludes, *overrides; /* with canonical words */
+};
+
+/* Checks every word of the spec and locates its frameworks; messages name origin, list and nearest. */
+enum prony_status expansion_resolve(struct expansion *e, struct error *err);
+
+/* Where a data set is; adds a note when its sample takes its place. */
+enum prony_status expansion_dataset(struct expansion *e, const struct dataset *asked, bool strict,
+				    const struct dataset_choice **out, struct error *err);
+
+void plan_note(struct plan *plan, const char *text);
+
+/*
+ * Decides status and reason of a cell whose axes, network, dataset and place are set, and, where it
+ * can be tried, how its worker is started.
+ */
+enum prony_status judge_cell(const struct expansion *e, const struct dataset_choice *dataset,
+			     struct plan_cell *cell, struct error *err);
+
+#endif
