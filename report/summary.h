@@ -4,30 +4,62 @@
 
 #include <jansson.h>
 
+#include "base/arena.h"
 #include "base/strbuf.h"
+#include "report/table.h"
 #include "stats/estimate.h"
 #include "store/store.h"
 
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
-	struct estimate step;           /* ns per step over ok processes */
+	struct estimate step;           /* ns per step over ok processes of a cell whose gate passed */
 	double items_per_second;        /* batch / step center; NaN without an estimate */
 	double floor_ratio;             /* step / native's step of the same cell otherwise; NaN without */
 	double floor_low, floor_high;   /* Welch interval of it */
 	double to_first_step_ns;        /* median over processes; NaN without */
 	double rss_peak_bytes;          /* median over processes; NaN without */
-	double flops;                   /* 2 x MACs x (3 when training) / step; NaN without */
+	double flops;                   /* 2 x MACs x (3 when training) / step, a second; NaN without */
+	size_t comparison;              /* number of its comparison, from 0 */
+	int rank;                       /* 1 = fastest of its comparison; 0 = not ranked: the cell is not
+	                                   ok or its gate did not pass */
+	bool tied;                      /* others have this rank: their intervals cannot be told apart */
 };
 
 struct summary {
 	struct arena arena;
 	const struct stored_run *run;
-	struct summary_row *rows;
-	size_t count;
+	struct summary_row *rows; /* as rendered: comparison by comparison, each in order of rank */
+	size_t count, comparison_count;
 };
 
 void summary_init(struct summary *summary, const struct stored_run *run);
 void summary_release(struct summary *summary);
+
+/* What all rows of a comparison have in common: "lenet, mnist-sample, train with sgd, batch 64, cpu, fp32". */
+void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes);
+
+/* Do two cells belong to one comparison: all axes but the framework's? */
+bool summary_same_comparison(const struct cell *a, const struct cell *b);
+
+/* Version that the framework gave; "" when it never said. Borrowed. */
+const char *summary_version(const struct summary_row *row);
+
+/* "ok", "ok (not-steady)", "unsupported". Flags that the whole run carries (screening of a quick run) are
+ * left out. */
+void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
+                         size_t out_bytes);
+
+/* Why a row has no rank; "" when it has one. Borrowed. */
+const char *summary_reason(const struct summary_row *row);
+
+/* The parity line, without a line feed. */
+void summary_parity(const struct summary *summary, struct strbuf *out);
+
+/* One line that names the run: number, uid, suite, when, where, effort. */
+void summary_heading(const struct summary *summary, struct strbuf *out);
+
+/* Adds the table of one comparison. Columns beyond `columns` are left out; 0 = all. The caller frees. */
+struct table *summary_table(const struct summary *summary, size_t comparison, size_t columns);
 
 /* The table of `run` and `show`; rows of one comparison (network, dataset, stage, batch...) stand
  * together, ranked: ok cells by step time, then the others with their reason. Ends with the parity
@@ -36,8 +68,12 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 
 /* {"run": {...}, "cells": [...]}: documented in docs/results.md; new reference. */
 json_t *summary_to_json(const struct summary *summary);
+json_t *summary_run_to_json(const struct summary *summary);
+json_t *summary_cell_to_json(const struct summary_row *row);
+/* Every field of PROCESS_FIELDS. */
+json_t *summary_process_to_json(const struct process_record *record);
 
-/* "1.234 ms", "12.3 us" with a number of digits that fits the half width; never wider than 10. */
+/* "1.234 ms", "12.34 us"; never wider than 10. report/format.h has more. */
 void format_duration(double ns, char *out, size_t out_bytes);
 void format_bytes(double bytes, char *out, size_t out_bytes);
 void format_rate(double per_second, char *out, size_t out_bytes);

@@ -1,0 +1,24 @@
+/* Numbers for people. What is not known is "-", never 0. */
+#ifndef PRONY_REPORT_FORMAT_H
+#define PRONY_REPORT_FORMAT_H
+
+#include <stddef.h>
+
+#include "report/summary.h"
+
+#define FORMAT_BYTES 24 /* room for any of these texts */
+
+/* format_duration of report/summary.h with as many digits as a relative half width makes
+ * meaningful: its second digit is the last one shown. NaN = 3 digits. */
+void format_duration_within(double ns, double half_width, char *out, size_t out_bytes);
+
+/* "1.23x" */
+void format_ratio(double ratio, char *out, size_t out_bytes);
+
+/* A fraction as "1.2 %". */
+void format_percent(double fraction, char *out, size_t out_bytes);
+
+/* "12.3 GFLOP/s" */
+void format_flops(double per_second, char *out, size_t out_bytes);
+
+#endif

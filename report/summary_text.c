@@ -1,0 +1,203 @@
+/* A summary as text: headings, the table of each comparison, the parity line. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "report/format.h"
+#include "report/summary.h"
+
+#define DIM "\033[2m"
+#define BOLD "\033[1m"
+#define PLAIN "\033[0m"
+
+/* In order of weight: a narrow terminal shows the first ones. */
+static const struct table_column columns[] = {
+	{"#", "rank", TABLE_RIGHT},
+	{"framework", "framework", TABLE_LEFT},
+	{"step", "step_ns", TABLE_RIGHT},
+	{"+/-", "half_width", TABLE_RIGHT},
+	{"items", "items_per_second", TABLE_RIGHT},
+	{"vs native", "floor_ratio", TABLE_RIGHT},
+	{"status", "status", TABLE_LEFT},
+	{"first step", "to_first_step_ns", TABLE_RIGHT},
+	{"memory", "rss_peak_bytes", TABLE_RIGHT},
+	{"n", "processes", TABLE_RIGHT},
+};
+
+enum { COLUMN_COUNT = sizeof columns / sizeof *columns, NARROW_COLUMNS = 7, NARROW_WIDTH = 100 };
+
+void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
+{
+	bool updates = cell->stage == STAGE_TRAIN;
+	bool resident = cell->input == INPUT_RESIDENT, blocks = cell->sync == SYNC_BLOCKS;
+	snprintf(out, out_bytes, "%s, %s, %s%s%s, batch %lld, %s, %s%s%s%s%s%s", cell->network,
+		 cell->dataset, stage_name(cell->stage), updates ? " with " : "",
+		 updates ? optimiser_name(cell->optimiser) : "", (long long)cell->batch,
+		 cell->device, precision_name(cell->precision), cell->dropout ? "" : ", no dropout",
+		 resident ? "" : ", input ", resident ? "" : input_mode_name(cell->input),
+		 blocks ? "" : ", sync ", blocks ? "" : sync_mode_name(cell->sync));
+}
+
+void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
+			 size_t out_bytes)
+{
+	char flags[128];
+	unsigned shown = row->cell->flags;
+	if (!strcmp(summary->run->meta.effort, "quick"))
+		shown &= ~(unsigned)CELL_FLAG_SCREENING;
+	cell_flags_text(shown, flags, sizeof flags);
+	const char *name = cell_status_name(row->cell->status);
+	if (*flags)
+		snprintf(out, out_bytes, "%s (%s)", name, flags);
+	else
+		snprintf(out, out_bytes, "%s", name);
+}
+
+static void rank_text(const struct summary_row *row, char *out, size_t out_bytes)
+{
+	if (row->rank > 0)
+		snprintf(out, out_bytes, "%d%s", row->rank, row->tied ? "=" : "");
+	else
+		snprintf(out, out_bytes, "-");
+}
+
+static void add_row(const struct summary *summary, const struct summary_row *row, size_t limit,
+		    struct table *table)
+{
+	char texts[COLUMN_COUNT][192];
+	const struct estimate *step = &row->step;
+	rank_text(row, texts[0], sizeof texts[0]);
+	const char *version = summary_version(row);
+	snprintf(texts[1], sizeof texts[1], "%s%s%s", row->cell->cell.framework,
+		 *version ? " " : "", version);
+	format_duration_within(step->center, step->half_width, texts[2], sizeof texts[2]);
+	format_percent(step->half_width, texts[3], sizeof texts[3]);
+	format_rate(row->items_per_second, texts[4], sizeof texts[4]);
+	format_ratio(row->floor_ratio, texts[5], sizeof texts[5]);
+	summary_status_text(summary, row, texts[6], sizeof texts[6]);
+	format_duration_within(row->to_first_step_ns, NAN, texts[7], sizeof texts[7]);
+	format_bytes(row->rss_peak_bytes, texts[8], sizeof texts[8]);
+	snprintf(texts[9], sizeof texts[9], step->n > 0 ? "%zu" : "-", step->n);
+	json_t *values[COLUMN_COUNT] = {
+		row->rank > 0 ? json_integer(row->rank) : json_null(),
+		NULL,
+		json_number(step->center),
+		json_number(step->half_width),
+		json_number(row->items_per_second),
+		json_number(row->floor_ratio),
+		NULL,
+		json_number(row->to_first_step_ns),
+		json_number(row->rss_peak_bytes),
+		json_integer((json_int_t)step->n),
+	};
+	table_row(table);
+	for (size_t i = 0; i < limit; i++)
+		table_cell(table, texts[i], values[i]);
+	for (size_t i = limit; i < COLUMN_COUNT; i++)
+		json_decref(values[i]);
+	if (*summary_reason(row))
+		table_note(table, summary_reason(row));
+}
+
+struct table *summary_table(const struct summary *summary, size_t comparison, size_t limit)
+{
+	if (limit == 0 || limit > COLUMN_COUNT)
+		limit = COLUMN_COUNT;
+	struct table *table = table_new(columns, limit);
+	for (size_t i = 0; i < summary->count; i++)
+		if (summary->rows[i].comparison == comparison)
+			add_row(summary, &summary->rows[i], limit, table);
+	return table;
+}
+
+/* The figure of the gate that came nearest to its bound, in units of it; NaN when there is none. */
+static double worst_of(const json_t *evidence, const char **what)
+{
+	const json_t *worst = json_object_get(evidence, "worst");
+	double value = json_real_or(worst, "value", NAN), bound = json_real_or(worst, "bound", NAN);
+	*what = json_string_or(worst, "what", "?");
+	return bound > 0 ? value / bound : NAN;
+}
+
+void summary_parity(const struct summary *summary, struct strbuf *out)
+{
+	size_t judged = 0, passed = 0, absent = 0;
+	double worst = NAN;
+	const char *worst_what = "";
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		const char *what;
+		absent += !cell->evidence;
+		judged += !!cell->evidence;
+		if (!cell->evidence || cell->gate != CELL_OK)
+			continue;
+		passed++;
+		double ratio = worst_of(cell->evidence, &what);
+		if (isfinite(ratio) && !(ratio <= worst)) {
+			worst = ratio;
+			worst_what = what;
+		}
+	}
+	strbuf_printf(out, "parity: %zu of %zu cells did the same work", passed, judged);
+	if (isfinite(worst))
+		strbuf_printf(out, " (worst: %s at %.2g of its bound)", worst_what, worst);
+	if (passed < judged)
+		strbuf_printf(out, "; %zu did not and %s not ranked", judged - passed,
+			      judged - passed == 1 ? "is" : "are");
+	if (absent > 0)
+		strbuf_printf(out, "; %zu never came to the gate", absent);
+}
+
+void summary_heading(const struct summary *summary, struct strbuf *out)
+{
+	const struct run_meta *meta = &summary->run->meta;
+	char when[32];
+	clock_format_utc(meta->started_wall_ns, when, sizeof when);
+	strbuf_printf(out, "run %lld (%.8s)", (long long)meta->id, meta->uid);
+	if (*meta->suite)
+		strbuf_printf(out, ", %s", meta->suite);
+	strbuf_printf(out, ", %s, on %s, %s effort%s", when, meta->host, meta->effort,
+		      strcmp(meta->effort, "quick") ? "" : " (screening)");
+	if (meta->finished_wall_ns == RECORD_NONE)
+		strbuf_puts(out, ", unfinished");
+}
+
+static void add_line(const char *text, const char *style, bool colour, struct strbuf *out)
+{
+	strbuf_printf(out, "%s%s%s\n", colour ? style : "", text, colour ? PLAIN : "");
+}
+
+void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	summary_heading(summary, &line);
+	add_line(strbuf_text(&line), BOLD, colour, out);
+	bool narrow = width > 0 && width < NARROW_WIDTH;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		char title[CELL_KEY_BYTES];
+		if (i > 0 && row->comparison == row[-1].comparison)
+			continue;
+		summary_comparison_title(&row->cell->cell, title, sizeof title);
+		strbuf_putc(out, '\n');
+		add_line(title, BOLD, colour, out);
+		struct table *table = summary_table(summary, row->comparison,
+						    narrow ? NARROW_COLUMNS : COLUMN_COUNT);
+		table_render_text(table, colour, width, out);
+		table_free(table);
+	}
+	strbuf_clear(&line);
+	summary_parity(summary, &line);
+	strbuf_putc(out, '\n');
+	add_line(strbuf_text(&line), "", colour, out);
+	if (summary->count > 0)
+		add_line("+/-: half of the 95 % t interval over n processes; = : ranks that cannot "
+			 "be told "
+			 "apart",
+			 DIM, colour, out);
+	strbuf_release(&line);
+}
