@@ -2,6 +2,7 @@
 #ifndef PRONY_SAMPLES_RECORD_H
 #define PRONY_SAMPLES_RECORD_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -86,5 +87,9 @@ void process_record_release(struct process_record *record);
 /* Fills steps, window_ns, mean, median, min, max, sd, blocks from the intervals. Each interval holds
  * record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
 enum prony_status process_record_summarise(struct process_record *record, struct error *err);
+
+/* The rows of the table as one JSON object, in their order, null for what was not measured; intervals
+ * and log are left out. New reference. */
+json_t *process_record_to_json(const struct process_record *record);
 
 #endif

@@ -1,0 +1,171 @@
+#include "samples/record.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define TYPE_INT FIELD_TYPE_INT
+#define TYPE_REAL FIELD_TYPE_REAL
+#define TYPE_TEXT16 FIELD_TYPE_TEXT
+#define TYPE_TEXT128 FIELD_TYPE_TEXT
+#define TYPE_TEXT1024 FIELD_TYPE_TEXT
+
+const struct record_field process_fields[] = {
+#define X(member, kind, unit_text, doc_text)                                                       \
+	{.name = #member,                                                                          \
+	 .unit = unit_text,                                                                        \
+	 .doc = doc_text,                                                                          \
+	 .type = TYPE_##kind,                                                                      \
+	 .offset = offsetof(struct process_record, member),                                        \
+	 .bytes = sizeof(((struct process_record *)0)->member)},
+	PROCESS_FIELDS(X)
+#undef X
+};
+const size_t process_field_count = sizeof process_fields / sizeof process_fields[0];
+
+void process_record_init(struct process_record *record)
+{
+	*record = (struct process_record){.intervals = NULL};
+	for (size_t i = 0; i < process_field_count; i++) {
+		char *member = (char *)record + process_fields[i].offset;
+		if (process_fields[i].type == FIELD_TYPE_INT)
+			memcpy(member, &(int64_t){RECORD_NONE}, sizeof(int64_t));
+		else if (process_fields[i].type == FIELD_TYPE_REAL)
+			memcpy(member, &(double){NAN}, sizeof(double));
+	}
+}
+
+void process_record_release(struct process_record *record)
+{
+	if (!record)
+		return;
+	free(record->intervals);
+	free(record->log);
+	record->intervals = NULL;
+	record->interval_count = 0;
+	record->log = NULL;
+}
+
+static enum prony_status check_intervals(const struct process_record *record, struct error *err)
+{
+	const struct step_record *row = record->intervals;
+
+	if (record->interval_count == 0 || record->block_steps < 1)
+		return error_set(err, PRONY_INVALID, "the window has no steps");
+	for (size_t i = 0; i < record->interval_count; i++) {
+		if (row[i].begin_ns < 0 || row[i].end_ns < row[i].begin_ns)
+			return error_set(err, PRONY_INVALID,
+					 "interval %zu of the window ends before it begins", i);
+		if (i > 0 && row[i].begin_ns < row[i - 1].end_ns)
+			return error_set(err, PRONY_INVALID,
+					 "interval %zu of the window begins before the last ended",
+					 i);
+	}
+	if (row[record->interval_count - 1].end_ns == row[0].begin_ns)
+		return error_set(err, PRONY_INVALID, "the window has no length");
+	return PRONY_OK;
+}
+
+/* Steps of the whole window: the last block may hold fewer than the others. */
+static enum prony_status count_steps(const struct process_record *record, int64_t *out,
+				     struct error *err)
+{
+	int64_t blocks = (int64_t)record->interval_count, each = record->block_steps, most;
+
+	if (__builtin_mul_overflow(blocks, each, &most))
+		return error_set(err, PRONY_INVALID, "the window claims too many steps");
+	if (record->steps == RECORD_NONE) {
+		*out = most;
+		return PRONY_OK;
+	}
+	if (record->steps > most || record->steps <= most - each)
+		return error_set(err, PRONY_INVALID,
+				 "%lld steps do not fit %lld intervals of %lld steps",
+				 (long long)record->steps, (long long)blocks, (long long)each);
+	*out = record->steps;
+	return PRONY_OK;
+}
+
+static int compare_reals(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+enum prony_status process_record_summarise(struct process_record *record, struct error *err)
+{
+	int64_t steps = 0;
+	enum prony_status status = check_intervals(record, err);
+
+	if (status == PRONY_OK)
+		status = count_steps(record, &steps, err);
+	if (status != PRONY_OK)
+		return status;
+
+	size_t n = record->interval_count;
+	double *means = malloc(n * sizeof *means);
+	if (!means)
+		return error_set(err, PRONY_NOMEM, "no memory for %zu intervals", n);
+	double sum = 0, squares = 0;
+	for (size_t i = 0; i < n; i++) {
+		int64_t in_block = record->block_steps;
+		if (i + 1 == n)
+			in_block = steps - (int64_t)(n - 1) * record->block_steps;
+		means[i] = (double)(record->intervals[i].end_ns - record->intervals[i].begin_ns) /
+			   (double)in_block;
+		sum += means[i];
+	}
+	/* Two passes: the difference of two large sums would lose the small spread. */
+	for (size_t i = 0; i < n; i++)
+		squares += (means[i] - sum / (double)n) * (means[i] - sum / (double)n);
+	qsort(means, n, sizeof *means, compare_reals);
+
+	record->steps = steps;
+	record->blocks = (int64_t)n;
+	record->window_ns = record->intervals[n - 1].end_ns - record->intervals[0].begin_ns;
+	record->step_mean_ns = (double)record->window_ns / (double)steps;
+	record->step_median_ns =
+		n % 2 ? means[n / 2] : means[n / 2 - 1] + (means[n / 2] - means[n / 2 - 1]) / 2;
+	record->step_min_ns = means[0];
+	record->step_max_ns = means[n - 1];
+	record->step_sd_ns = n > 1 ? sqrt(squares / (double)(n - 1)) : NAN;
+	free(means);
+	return PRONY_OK;
+}
+
+static json_t *field_to_json(const struct record_field *field, const struct process_record *record)
+{
+	const char *member = (const char *)record + field->offset;
+	int64_t number;
+	double real;
+	json_t *text;
+
+	switch (field->type) {
+	case FIELD_TYPE_INT:
+		memcpy(&number, member, sizeof number);
+		return number == RECORD_NONE ? json_null() : json_integer(number);
+	case FIELD_TYPE_REAL:
+		memcpy(&real, member, sizeof real);
+		return json_number(real);
+	case FIELD_TYPE_TEXT:
+		/* NULL for malformed UTF-8, which JSON cannot hold. */
+		text = *member ? json_string(member) : NULL;
+		return text ? text : json_null();
+	}
+	assert(!"type of a field");
+	return json_null();
+}
+
+json_t *process_record_to_json(const struct process_record *record)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < process_field_count; i++)
+		json_object_set_new(object, process_fields[i].name,
+				    field_to_json(&process_fields[i], record));
+	return object;
+}
