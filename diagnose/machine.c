@@ -1,0 +1,397 @@
+#include "diagnose/machine.h"
+
+#include <gnu/libc-version.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/memory.h"
+#include "diagnose/environment.h"
+#include "diagnose/sources.h"
+#include "diagnose/topology.h"
+
+enum { ENTRIES_MAX = 128 };
+
+/* The record while it is made. */
+struct record {
+	const char *root;
+	json_t *must, *should, *informational, *absent; /* borrowed from `whole` */
+	json_t *whole;
+};
+
+/* Takes the value; NULL becomes null with its reason. */
+static void put(struct record *record, json_t *section, const char *key, json_t *value,
+		const char *reason)
+{
+	if (!value)
+		json_object_set_new(record->absent, key, json_string(reason));
+	json_object_set_new(section, key, value ? value : json_null());
+}
+
+/* Takes the text. A text that is no UTF-8 cannot stand in JSON. */
+static void put_text(struct record *record, json_t *section, const char *key, char *text,
+		     const char *reason)
+{
+	put(record, section, key, text ? json_string(text) : NULL,
+	    text ? "its text is not UTF-8" : reason);
+	free(text);
+}
+
+static void put_bytes(struct record *record, json_t *section, const char *key, int64_t bytes,
+		      const char *reason)
+{
+	put(record, section, key, bytes >= 0 ? json_integer(bytes) : NULL, reason);
+}
+
+/* A file whose whole text is the value; why it may be missing. */
+struct file_row {
+	const char *key, *path, *reason;
+	bool number;
+};
+
+static void put_files(struct record *record, json_t *section, const struct file_row *rows,
+		      size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct file_row *row = &rows[i];
+		struct error err = ERROR_INIT;
+		int64_t value;
+
+		if (row->number) {
+			bool known = source_int(record->root, row->path, &value);
+			put(record, section, row->key, known ? json_integer(value) : NULL,
+			    row->reason);
+			continue;
+		}
+		char *text = source_text(record->root, row->path, &err);
+		/* What is there but cannot be read says so itself. */
+		bool there = !text && source_exists(record->root, row->path);
+		put_text(record, section, row->key, text, there ? err.text : row->reason);
+	}
+}
+
+static json_t *instruction_set(const char *cpuinfo)
+{
+	char *flags = cpuinfo ? source_field(cpuinfo, "flags") : NULL;
+	json_t *list = NULL;
+	char *cursor, *word;
+
+	if (cpuinfo && !flags)
+		flags = source_field(cpuinfo, "Features");
+	if (!flags)
+		return NULL;
+	list = json_array();
+	cursor = flags;
+	while ((word = strsep(&cursor, " \t")))
+		if (instruction_flag_matters(word))
+			json_array_append_new(list, json_string(word));
+	free(flags);
+	return list;
+}
+
+/* Arm's /proc/cpuinfo has numbers in place of a name. */
+static char *model_of(const char *cpuinfo)
+{
+	char *model = cpuinfo ? source_field(cpuinfo, "model name") : NULL;
+
+	if (!model && cpuinfo) {
+		char *maker = source_field(cpuinfo, "CPU implementer");
+		char *part = source_field(cpuinfo, "CPU part");
+
+		if (maker && part)
+			model = memory_printf("implementer %s part %s", maker, part);
+		free(maker);
+		free(part);
+	}
+	return model;
+}
+
+static void put_processor(struct record *record)
+{
+	static const struct {
+		const char *key, *field;
+	} fields[] = {{"cpu_vendor", "vendor_id"},
+		      {"cpu_family", "cpu family"},
+		      {"cpu_model_number", "model"},
+		      {"cpu_stepping", "stepping"}};
+	const char *lacks = "/proc/cpuinfo does not say";
+	char *cpuinfo = source_text(record->root, "/proc/cpuinfo", NULL);
+	char *arch = source_text(record->root, "/proc/sys/kernel/arch", NULL);
+	struct utsname names;
+
+	if (!arch && uname(&names) == 0)
+		arch = memory_strdup(names.machine);
+	put_text(record, record->must, "architecture", arch, "uname failed");
+	put_text(record, record->must, "cpu_model", model_of(cpuinfo), lacks);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		put_text(record, record->must, fields[i].key,
+			 cpuinfo ? source_field(cpuinfo, fields[i].field) : NULL, lacks);
+	put(record, record->must, "instruction_set", instruction_set(cpuinfo), lacks);
+	put_text(record, record->should, "microcode",
+		 cpuinfo ? source_field(cpuinfo, "microcode") : NULL, lacks);
+	char *flags = cpuinfo ? source_field(cpuinfo, "flags") : NULL;
+	put(record, record->should, "virtual_machine",
+	    flags ? json_boolean(strstr(flags, "hypervisor") != NULL) : NULL, lacks);
+	free(flags);
+	free(cpuinfo);
+}
+
+static void put_topology(struct record *record)
+{
+	struct topology topology = {0};
+	bool known = topology_read(record->root, &topology, NULL, 0);
+	const struct {
+		const char *key;
+		int64_t value;
+	} counts[] = {
+		{"packages", topology.packages},
+		{"cores", topology.cores},
+		{"threads", topology.threads},
+		{"numa_nodes", topology.numa_nodes},
+		{"cores_usable", topology.usable_cores},
+		{"threads_usable", topology.usable_threads},
+		{"cache_l1d_bytes", topology.l1d_bytes},
+		{"cache_l2_bytes", topology.l2_bytes},
+		{"cache_l3_bytes", topology.l3_bytes},
+	};
+	double quota = source_cpu_quota(record->root);
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		put(record, record->must, counts[i].key,
+		    known && counts[i].value > 0 ? json_integer(counts[i].value) : NULL,
+		    known ? "the kernel does not say" : "hwloc cannot read the topology");
+	put(record, record->must, "cpus_allowed", known ? json_string(topology.allowed) : NULL,
+	    "hwloc cannot read the topology");
+	put(record, record->must, "cpu_quota", quota > 0 ? json_real(quota) : NULL,
+	    "no control group limits the processor time");
+}
+
+static void put_memory(struct record *record)
+{
+	const char *lacks = "/proc/meminfo does not say";
+	int64_t total = source_meminfo_bytes(record->root, "MemTotal");
+	int64_t limit = source_memory_limit(record->root);
+
+	/* Kernels reserve a little more or less: whole GiB tell machines apart, bytes do not. */
+	put(record, record->must, "memory_gib",
+	    total > 0 ? json_integer((json_int_t)llround((double)total / (1024.0 * 1024 * 1024)))
+		      : NULL,
+	    lacks);
+	put_bytes(record, record->must, "memory_limit_bytes", limit,
+		  "no control group limits the memory");
+	put_bytes(record, record->informational, "memory_total_bytes", total, lacks);
+	put_bytes(record, record->informational, "memory_available_bytes",
+		  source_meminfo_bytes(record->root, "MemAvailable"), lacks);
+	put_bytes(record, record->informational, "swap_total_bytes",
+		  source_meminfo_bytes(record->root, "SwapTotal"), lacks);
+	put_bytes(record, record->informational, "swap_free_bytes",
+		  source_meminfo_bytes(record->root, "SwapFree"), lacks);
+}
+
+/* GPUs by the files of NVIDIA's driver; what only its library knows, the sampler records. */
+static void put_gpus(struct record *record)
+{
+	static const char folder[] = "/proc/driver/nvidia/gpus";
+	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * ENTRIES_MAX);
+	size_t count = source_entries(record->root, folder, "", names, ENTRIES_MAX);
+	json_t *models = json_array();
+
+	for (size_t i = 0; i < count; i++) {
+		char *path = memory_printf("%s/%s/information", folder, names[i]);
+		char *text = source_text(record->root, path, NULL);
+		char *model = text ? source_field(text, "Model") : NULL;
+
+		json_array_append_new(models, json_string(model ? model : "unknown"));
+		free(model);
+		free(text);
+		free(path);
+	}
+	json_object_set_new(record->must, "gpus", models);
+	char *version = source_text(record->root, "/proc/driver/nvidia/version", NULL);
+	char *first = version ? source_field(version, "NVRM version") : NULL;
+	put_text(record, record->should, "nvidia_driver", first, "no NVIDIA driver is loaded");
+	free(version);
+	free(names);
+}
+
+static char *distribution(const char *root)
+{
+	char *text = source_text(root, "/etc/os-release", NULL);
+	char *name = text ? source_field(text, "PRETTY_NAME") : NULL;
+	size_t length = name ? strlen(name) : 0;
+
+	if (length >= 2 && name[0] == '"' && name[length - 1] == '"') {
+		memmove(name, name + 1, length - 2);
+		name[length - 2] = '\0';
+	}
+	free(text);
+	return name;
+}
+
+static void put_settings(struct record *record)
+{
+	static const char no_cpufreq[] =
+		"no frequency control here: a virtual machine, or no driver for it";
+	static const struct file_row rows[] = {
+		{"kernel", "/proc/sys/kernel/osrelease", "not in /proc", false},
+		{"governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", no_cpufreq,
+		 false},
+		{"frequency_driver", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver",
+		 no_cpufreq, false},
+		{"frequency_max_khz", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq",
+		 no_cpufreq, true},
+		{"boost", "/sys/devices/system/cpu/cpufreq/boost", "no such switch here", true},
+		{"intel_no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo",
+		 "no such switch here", true},
+		{"smt", "/sys/devices/system/cpu/smt/control", "the kernel does not say", false},
+		{"clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		 "not in /sys", false},
+		{"transparent_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled",
+		 "not in this kernel", false},
+		{"address_randomisation", "/proc/sys/kernel/randomize_va_space", "not in /proc",
+		 true},
+		{"swappiness", "/proc/sys/vm/swappiness", "not in /proc", true},
+	};
+	char *line = source_text(record->root, "/proc/cmdline", NULL);
+	const char *mitigations = line ? strstr(line, "mitigations=") : NULL;
+
+	put_files(record, record->should, rows, sizeof(rows) / sizeof(rows[0]));
+	put_text(record, record->should, "distribution", distribution(record->root),
+		 "no /etc/os-release");
+	json_object_set_new(record->should, "libc", json_string(gnu_get_libc_version()));
+	json_object_set_new(record->should, "mitigations",
+			    mitigations
+				    ? json_stringn(mitigations + 12, strcspn(mitigations + 12, " "))
+				    : json_string("default"));
+	json_object_set_new(record->should, "container",
+			    json_boolean(source_exists(record->root, "/.dockerenv") ||
+					 source_exists(record->root, "/run/.containerenv")));
+	json_object_set_new(record->should, "environment", environment_settings());
+	put_text(record, record->informational, "command_line", line, "not in /proc");
+}
+
+static json_t *load_averages(const char *root)
+{
+	char *text = source_text(root, "/proc/loadavg", NULL);
+	double one, five, fifteen;
+	json_t *list = NULL;
+
+	if (text && sscanf(text, "%lf %lf %lf", &one, &five, &fifteen) == 3) {
+		list = json_array();
+		json_array_append_new(list, json_real(one));
+		json_array_append_new(list, json_real(five));
+		json_array_append_new(list, json_real(fifteen));
+	}
+	free(text);
+	return list;
+}
+
+static void put_moment(struct record *record)
+{
+	static const struct file_row rows[] = {
+		{"host", "/proc/sys/kernel/hostname", "not in /proc", false},
+		{"pressure_cpu", "/proc/pressure/cpu", "this kernel does not count pressure",
+		 false},
+		{"pressure_memory", "/proc/pressure/memory", "this kernel does not count pressure",
+		 false},
+		{"perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid", "not in /proc",
+		 true},
+	};
+	struct cpu_ticks ticks;
+	bool known = source_cpu_ticks(record->root, &ticks) && ticks.total > 0;
+	char now[32];
+
+	clock_format_utc(clock_wall_ns(), now, sizeof(now));
+	json_object_set_new(record->informational, "recorded_at", json_string(now));
+	json_object_set_new(record->informational, "prony", json_string(PRONY_VERSION));
+	json_object_set_new(record->informational, "compiler", json_string(__VERSION__));
+	put_files(record, record->informational, rows, sizeof(rows) / sizeof(rows[0]));
+	put(record, record->informational, "load", load_averages(record->root),
+	    "not in /proc/loadavg");
+	put(record, record->informational, "steal_share",
+	    known ? json_real((double)ticks.steal / (double)ticks.total) : NULL,
+	    "not in /proc/stat");
+	json_object_set_new(record->informational, "environment", environment_paths());
+}
+
+static void put_sensors(struct record *record)
+{
+	struct sensor sensors[SENSOR_COUNT];
+	json_t *object = json_object();
+
+	source_sensors(record->root, sensors);
+	for (int i = 0; i < SENSOR_COUNT; i++) {
+		char *key = memory_printf("sensors.%s", sensors[i].name);
+
+		json_object_set_new(object, sensors[i].name,
+				    sensors[i].readable ? json_string(sensors[i].where)
+							: json_null());
+		if (!sensors[i].readable)
+			json_object_set_new(record->absent, key, json_string(sensors[i].reason));
+		free(key);
+	}
+	json_object_set_new(record->informational, "sensors", object);
+}
+
+/* A member of the record, borrowed. */
+static json_t *add_section(json_t *whole, const char *name)
+{
+	json_object_set_new(whole, name, json_object());
+	return json_object_get(whole, name);
+}
+
+json_t *machine_record(const char *root)
+{
+	struct record record = {.root = root ? root : "", .whole = json_object()};
+
+	record.must = add_section(record.whole, "must_match");
+	record.should = add_section(record.whole, "should_match");
+	record.informational = add_section(record.whole, "informational");
+	record.absent = add_section(record.whole, "absent");
+	put_processor(&record);
+	put_topology(&record);
+	put_memory(&record);
+	put_gpus(&record);
+	put_settings(&record);
+	put_moment(&record);
+	put_sensors(&record);
+	return record.whole;
+}
+
+void machine_hash(const json_t *record, char hash[17])
+{
+	json_t *part = json_object();
+	char hex[DIGEST_HEX_BYTES];
+
+	json_object_set(part, "must_match", json_object_get(record, "must_match"));
+	json_object_set(part, "should_match", json_object_get(record, "should_match"));
+	char *text = json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!text)
+		memory_exhausted("the machine's record");
+	digest_bytes(text, strlen(text), hex);
+	memcpy(hash, hex, 16);
+	hash[16] = '\0';
+	free(text);
+	json_decref(part);
+}
+
+int machine_cores(int *cpus, int capacity)
+{
+	struct topology topology;
+	double quota = source_cpu_quota("");
+	int cores = 1;
+
+	if (topology_read("", &topology, cpus, capacity)) {
+		cores = topology.usable_cores;
+	} else if (capacity > 0) {
+		cpus[0] = 0;
+	}
+	/* A part of a core would be throttled in every period. */
+	if (quota > 0 && quota < cores)
+		cores = (int)quota;
+	return cores > 0 ? cores : 1;
+}

@@ -1,0 +1,174 @@
+#include "diagnose/sources.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+
+/* /proc/cpuinfo of a machine with a thousand processors is about 2 MiB. */
+#define TEXT_LIMIT_BYTES ((size_t)16 * 1024 * 1024)
+
+static void trim(char *text)
+{
+	size_t start = strspn(text, " \t\r\n"), length = strlen(text);
+
+	while (length > start && isspace((unsigned char)text[length - 1]))
+		length--;
+	memmove(text, text + start, length - start);
+	text[length - start] = '\0';
+}
+
+char *source_text(const char *root, const char *path, struct error *err)
+{
+	char *full = memory_printf("%s%s", root, path);
+	char *text = NULL;
+	size_t length;
+
+	if (file_read(full, TEXT_LIMIT_BYTES, &text, &length, err) == PRONY_OK)
+		trim(text);
+	else
+		text = NULL;
+	free(full);
+	return text;
+}
+
+static bool may_access(const char *root, const char *path, int mode)
+{
+	char *full = memory_printf("%s%s", root, path);
+	bool may = access(full, mode) == 0;
+
+	free(full);
+	return may;
+}
+
+bool source_exists(const char *root, const char *path)
+{
+	return may_access(root, path, F_OK);
+}
+
+bool source_readable(const char *root, const char *path)
+{
+	return may_access(root, path, R_OK);
+}
+
+bool source_int(const char *root, const char *path, int64_t *out)
+{
+	char *text = source_text(root, path, NULL);
+	char *end;
+
+	if (!text)
+		return false;
+	errno = 0;
+	long long value = strtoll(text, &end, 10);
+	bool whole = end != text && *end == '\0' && errno == 0;
+	free(text);
+	if (whole)
+		*out = value;
+	return whole;
+}
+
+char *source_field(const char *text, const char *key)
+{
+	size_t key_length = strlen(key);
+
+	for (const char *line = text; line && *line;) {
+		const char *newline = strchr(line, '\n');
+		size_t length = newline ? (size_t)(newline - line) : strlen(line);
+
+		if (length > key_length && strncmp(line, key, key_length) == 0) {
+			size_t at = key_length + strspn(line + key_length, " \t");
+
+			if (at < length && (line[at] == ':' || line[at] == '=')) {
+				char *value = memory_printf("%.*s", (int)(length - at - 1),
+							    line + at + 1);
+				trim(value);
+				return value;
+			}
+		}
+		line = newline ? newline + 1 : NULL;
+	}
+	return NULL;
+}
+
+int64_t source_meminfo_bytes(const char *root, const char *key)
+{
+	char *text = source_text(root, "/proc/meminfo", NULL);
+	char *value = text ? source_field(text, key) : NULL;
+	int64_t bytes = -1;
+
+	if (value) {
+		char *end;
+		long long kib = strtoll(value, &end, 10);
+
+		if (end != value && kib >= 0 && kib < INT64_MAX / 1024 && strcmp(end, " kB") == 0)
+			bytes = kib * 1024;
+	}
+	free(value);
+	free(text);
+	return bytes;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	/* As people count: package 2 before package 10. */
+	return strverscmp(a, b);
+}
+
+size_t source_entries(const char *root, const char *folder, const char *prefix,
+		      char (*names)[SOURCE_NAME_BYTES], size_t capacity)
+{
+	char *full = memory_printf("%s%s", root, folder);
+	DIR *directory = opendir(full);
+	struct dirent *entry;
+	size_t count = 0;
+
+	free(full);
+	if (!directory)
+		return 0;
+	while (count < capacity && (entry = readdir(directory))) {
+		size_t length = strlen(entry->d_name);
+
+		if (entry->d_name[0] == '.' || length >= SOURCE_NAME_BYTES ||
+		    strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+			continue;
+		memcpy(names[count++], entry->d_name, length + 1);
+	}
+	closedir(directory);
+	qsort(names, count, sizeof(names[0]), compare_names);
+	return count;
+}
+
+bool source_cpu_ticks(const char *root, struct cpu_ticks *out)
+{
+	/* user nice system idle iowait irq softirq steal; guest time is part of user. */
+	enum { IDLE = 3, WAIT = 4, STEAL = 7, FIELDS = 8 };
+	char *text = source_text(root, "/proc/stat", NULL);
+	int64_t fields[FIELDS] = {0}, total = 0;
+	int count = 0;
+
+	if (text && strncmp(text, "cpu ", 4) == 0) {
+		char *at = text + 4;
+
+		for (; count < FIELDS; count++) {
+			char *end;
+			long long value = strtoll(at, &end, 10);
+
+			if (end == at || value < 0 || value > INT64_MAX / 16)
+				break;
+			fields[count] = value;
+			total += value;
+			at = end;
+		}
+	}
+	free(text);
+	if (count <= IDLE)
+		return false;
+	*out = (struct cpu_ticks){
+		.total = total, .idle = fields[IDLE] + fields[WAIT], .steal = fields[STEAL]};
+	return true;
+}

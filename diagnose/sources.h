@@ -1,0 +1,59 @@
+/* Reads what the kernel says under a root, so that a recorded machine can be read like this one. */
+#ifndef PRONY_DIAGNOSE_SOURCES_H
+#define PRONY_DIAGNOSE_SOURCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SOURCE_NAME_BYTES 64
+
+/* The file root + path without blanks at its ends; caller frees; NULL with the reason in err. */
+char *source_text(const char *root, const char *path, struct error *err);
+
+/* Whether root + path is there, of whatever kind. */
+bool source_exists(const char *root, const char *path);
+
+/* Whether this process may read root + path. */
+bool source_readable(const char *root, const char *path);
+
+/* A file that holds one whole number; false when it is not there or holds something else. */
+bool source_int(const char *root, const char *path, int64_t *out);
+
+/* The value of the first line "key : value" or "key=value" of a text; caller frees, NULL = none. */
+char *source_field(const char *text, const char *key);
+
+/* The value of a line "key:  123 kB" of /proc/meminfo in bytes; -1 when it is not there. */
+int64_t source_meminfo_bytes(const char *root, const char *key);
+
+/* Names in a folder that begin with `prefix`, sorted; how many were written. */
+size_t source_entries(const char *root, const char *folder, const char *prefix,
+		      char (*names)[SOURCE_NAME_BYTES], size_t capacity);
+
+/* Processors' worth of time that the control groups above this process grant, versions 1 and 2;
+ * 0 = unlimited or unknown. */
+double source_cpu_quota(const char *root);
+
+/* The least memory limit of the control groups above this process in bytes; -1 = none. */
+int64_t source_memory_limit(const char *root);
+
+/* Time of all processors since boot in ticks (proc(5), /proc/stat). */
+struct cpu_ticks {
+	int64_t total, idle, steal; /* idle includes waiting for disks */
+};
+bool source_cpu_ticks(const char *root, struct cpu_ticks *out);
+
+/* Where measurements of power and temperature come from. */
+struct sensor {
+	const char *name; /* "cpu-energy" */
+	bool present, readable;
+	char where[128];  /* its file; "" when absent */
+	char reason[160]; /* why it cannot be used; "" when it can */
+	char remedy[192];
+};
+enum { SENSOR_COUNT = 3 };
+void source_sensors(const char *root, struct sensor out[SENSOR_COUNT]);
+
+#endif
