@@ -96,7 +96,8 @@ static bool rule_matches(const struct expansion *e, const struct spec_rule *rule
 			 const struct point *point, const struct dataset_choice *dataset)
 {
 	const struct framework_choice *framework = &e->frameworks[point->framework];
-	bool all = !framework->framework->harness_only && list_matches(&rule->frameworks, "all", NULL);
+	bool all =
+		!framework->framework->harness_only && list_matches(&rule->frameworks, "all", NULL);
 
 	for (int axis = 0; axis < AXIS_COUNT; axis++) {
 		const char *word = point->words[axis], *other = NULL;
@@ -237,13 +238,14 @@ static enum prony_status own_dataset(struct expansion *e, const struct point *po
 				     const struct dataset_choice **out, struct error *err)
 {
 	const struct network *network = zoo_find(point->words[AXIS_NETWORK], NULL);
-	const char *name = *point->words[AXIS_DATASET] ? point->words[AXIS_DATASET]
-						       : network->dataset;
+	const char *name =
+		*point->words[AXIS_DATASET] ? point->words[AXIS_DATASET] : network->dataset;
 	const struct dataset *dataset = dataset_find(name);
 
 	if (!dataset)
-		return error_set(err, PRONY_INTERNAL, "network %s names data set %s, which is not known",
-				 network->name, name);
+		return error_set(err, PRONY_INTERNAL,
+				 "network %s names data set %s, which is not known", network->name,
+				 name);
 	return expansion_dataset(e, dataset, point->dataset_strict, out, err);
 }
 

@@ -141,7 +141,8 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 	if (need <= have)
 		return CELL_PENDING;
 	add_reason(reasons,
-		   "batch %" PRId64 " needs at least %.1f GiB, and there are %.1f GiB: take a smaller "
+		   "batch %" PRId64
+		   " needs at least %.1f GiB, and there are %.1f GiB: take a smaller "
 		   "batch (-b)",
 		   cell->cell.batch, (double)need / 0x1p30, (double)have / 0x1p30);
 	return CELL_OUT_OF_MEMORY;

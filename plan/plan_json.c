@@ -46,11 +46,11 @@ static json_t *cell_to_json(const struct plan_cell *planned)
 			    planned->warm_up_steps >= 0 ? json_integer(planned->warm_up_steps)
 							: json_null());
 	json_object_set_new(object, "command",
-			    planned->worker_argv ? words_to_json(planned->worker_argv) : json_null());
+			    planned->worker_argv ? words_to_json(planned->worker_argv)
+						 : json_null());
 	json_object_set_new(object, "environment",
-			    planned->worker_environment
-				    ? words_to_json(planned->worker_environment)
-				    : json_null());
+			    planned->worker_environment ? words_to_json(planned->worker_environment)
+							: json_null());
 	return object;
 }
 

@@ -13,9 +13,10 @@
 static enum prony_status unknown_word(const struct spec_word *word, const char *kind,
 				      const char *nearest, const char *known, struct error *err)
 {
-	return error_set(err, origin_status(word->origin), "%s: unknown %s \"%.80s\"%s%s%s Known: %s",
-			 word->origin, kind, word->text, nearest ? "; did you mean " : ";",
-			 nearest ? nearest : "", nearest ? "?" : "", known);
+	return error_set(err, origin_status(word->origin),
+			 "%s: unknown %s \"%.80s\"%s%s%s Known: %s", word->origin, kind, word->text,
+			 nearest ? "; did you mean " : ";", nearest ? nearest : "",
+			 nearest ? "?" : "", known);
 }
 
 /* For axes whose words are an enumeration of base/words.h. */
@@ -71,8 +72,8 @@ static enum prony_status unknown_framework(const struct spec_word *word, const c
 	for (size_t i = 0; i < framework_count; i++)
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", framework_registry[i].name);
 	strbuf_puts(&known, ", and all");
-	enum prony_status status = unknown_word(word, "framework", framework_nearest(name),
-						strbuf_text(&known), err);
+	enum prony_status status =
+		unknown_word(word, "framework", framework_nearest(name), strbuf_text(&known), err);
 	strbuf_release(&known);
 	return status;
 }
@@ -110,8 +111,7 @@ static enum prony_status check_networks(const struct spec_word *word, struct are
 	strbuf_init(&known, WORDS_SHOWN_BYTES);
 	for (size_t i = 0; i < zoo_network_count; i++)
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", zoo_networks[i]->name);
-	enum prony_status status =
-		unknown_word(word, "network", nearest, strbuf_text(&known), err);
+	enum prony_status status = unknown_word(word, "network", nearest, strbuf_text(&known), err);
 	strbuf_release(&known);
 	return status;
 }
@@ -170,13 +170,13 @@ static enum prony_status check_batches(const struct spec_word *word, struct aren
 	return PRONY_OK;
 }
 
-/* A framework by name stands for all its variants in a rule, so only the main axis expands "all". */
-static enum prony_status canonical_list(const struct spec_list *list, bool expand_all,
-					enum prony_status (*check)(const struct spec_word *,
-								   struct arena *, const char **,
-								   struct error *),
-					struct arena *arena, struct spec_list *out,
-					struct error *err)
+/* A framework by name stands for all its variants in a rule, so only the main axis expands "all".
+ */
+static enum prony_status
+canonical_list(const struct spec_list *list, bool expand_all,
+	       enum prony_status (*check)(const struct spec_word *, struct arena *, const char **,
+					  struct error *),
+	       struct arena *arena, struct spec_list *out, struct error *err)
 {
 	size_t room = list->count + (expand_all ? framework_count * list->count : 0);
 	struct spec_word *words = arena_array(arena, room ? room : 1, sizeof(*words));
@@ -253,8 +253,8 @@ static enum prony_status locate_frameworks(struct expansion *e, struct error *er
 		if (same < i)
 			choice->place = e->frameworks[same].place;
 		else
-			status = framework_locate(choice->framework, choice->words.environment, arena,
-						  &choice->place, err);
+			status = framework_locate(choice->framework, choice->words.environment,
+						  arena, &choice->place, err);
 		if (status != PRONY_OK)
 			return status;
 	}
@@ -306,8 +306,7 @@ static enum prony_status look_for(const struct expansion *e, const struct datase
 	struct arena *arena = &e->plan->arena;
 	struct error why = ERROR_INIT;
 	char *folder = NULL;
-	enum prony_status status =
-		dataset_locate(dataset, e->settings->data_folder, &folder, &why);
+	enum prony_status status = dataset_locate(dataset, e->settings->data_folder, &folder, &why);
 
 	if (status == PRONY_MISSING) {
 		choice->reason = arena_strdup(arena, why.text);
@@ -343,8 +342,9 @@ enum prony_status expansion_dataset(struct expansion *e, const struct dataset *a
 		status = look_for(e, sample, &found, err);
 		if (status == PRONY_OK && !found.reason)
 			plan_note(e->plan,
-				  arena_printf(arena, "%s is not here: %s is used (prony data fetch %s "
-						      "gets the whole)",
+				  arena_printf(arena,
+					       "%s is not here: %s is used (prony data fetch %s "
+					       "gets the whole)",
 					       asked->name, sample->name, asked->name));
 		else
 			found.reason = reason;

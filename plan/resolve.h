@@ -31,7 +31,8 @@ struct expansion {
 	struct spec_rule *excludes, *overrides; /* with canonical words */
 };
 
-/* Checks every word of the spec and locates its frameworks; messages name origin, list and nearest. */
+/* Checks every word of the spec and locates its frameworks; messages name origin, list and nearest.
+ */
 enum prony_status expansion_resolve(struct expansion *e, struct error *err);
 
 /* Where a data set is; adds a note when its sample takes its place. */

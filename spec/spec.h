@@ -81,6 +81,10 @@ void spec_complete(struct spec *spec);
  */
 enum prony_status spec_read_file(struct spec *spec, const char *path, struct error *err);
 
+/* The names of the built-in suites, sorted, in the arena. PRONY_BAD_INPUT when SHARE is not found. */
+enum prony_status spec_list_suites(struct arena *arena, const char *const **names, size_t *count,
+                                   struct error *err);
+
 /* Finds a suite by name in SHARE/suites, or takes a path that ends in .yaml or holds a slash.
  * *path: caller frees. PRONY_BAD_INPUT lists the built-in suites. */
 enum prony_status spec_find_suite(const char *name, char **path, struct error *err);

@@ -1,0 +1,216 @@
+/* Reading YAML without trusting it. The grammar of suites is in yaml_suite.c. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "spec/suite_file.h"
+
+#define KEYS_MAX 64
+
+static int line_of(const yaml_mark_t *mark)
+{
+	return (int)mark->line + 1;
+}
+
+/* libyaml gives no line where the bytes are no text, only an offset. */
+static int line_at(const char *text, size_t length, size_t offset)
+{
+	int line = 1;
+
+	for (size_t i = 0; i < length && i < offset; i++)
+		line += text[i] == '\n';
+	return line;
+}
+
+static enum prony_status syntax_error(const char *path, const yaml_parser_t *parser,
+				      const char *text, size_t length, struct error *err)
+{
+	const char *problem = parser->problem ? parser->problem : "not YAML";
+
+	if (parser->error == YAML_MEMORY_ERROR)
+		return error_set(err, PRONY_NOMEM, "%s: no memory to read it", path);
+	if (parser->error == YAML_READER_ERROR)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s:%d: %s; a suite is text in UTF-8 without control characters",
+				 path, line_at(text, length, parser->problem_offset), problem);
+	return error_set(err, PRONY_BAD_INPUT, "%s:%d: %s%s%s; see docs/suites.md for the grammar",
+			 path, line_of(&parser->problem_mark),
+			 parser->context ? parser->context : "", parser->context ? ": " : "",
+			 problem);
+}
+
+yaml_node_t *suite_node(struct suite_file *file, int index)
+{
+	return yaml_document_get_node(&file->document, index);
+}
+
+const char *suite_scalar(const yaml_node_t *node)
+{
+	return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
+}
+
+bool suite_is_null(const yaml_node_t *node)
+{
+	const char *text = suite_scalar(node);
+
+	return text && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	       (!*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
+}
+
+const char *suite_describe(struct suite_file *file, const yaml_node_t *node)
+{
+	const char *text = suite_scalar(node);
+
+	if (node->type == YAML_SEQUENCE_NODE)
+		return "a list";
+	if (!text)
+		return "a mapping";
+	if (suite_is_null(node))
+		return "nothing";
+	return arena_printf(&file->spec->arena, "\"%.60s\"%s", text,
+			    node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? "" : " in quotes");
+}
+
+enum prony_status suite_wrong(const struct suite_file *file, const yaml_node_t *node,
+			      struct error *err, const char *format, ...)
+{
+	char text[ERROR_TEXT_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return error_set(err, PRONY_BAD_INPUT, "%s:%d: %s", file->path, line_of(&node->start_mark),
+			 text);
+}
+
+/* The parser gives every node without a tag the default one of its kind. */
+static bool has_default_tag(const yaml_node_t *node)
+{
+	const char *tag = (const char *)node->tag;
+	const char *expected = node->type == YAML_SCALAR_NODE	  ? YAML_DEFAULT_SCALAR_TAG
+			       : node->type == YAML_SEQUENCE_NODE ? YAML_DEFAULT_SEQUENCE_TAG
+								  : YAML_DEFAULT_MAPPING_TAG;
+
+	return tag && strcmp(tag, expected) == 0;
+}
+
+/* Which of two equal keys counts is a matter of libraries' taste: neither does. */
+static enum prony_status check_keys(struct suite_file *file, const yaml_node_t *mapping,
+				    struct error *err)
+{
+	const yaml_node_pair_t *first = mapping->data.mapping.pairs.start;
+	const yaml_node_pair_t *end = mapping->data.mapping.pairs.top;
+
+	/* Comparing each with all others is quadratic. */
+	if (end - first > KEYS_MAX)
+		return suite_wrong(
+			file, mapping, err,
+			"%zu keys in one mapping; no mapping of a suite has more than %d",
+			(size_t)(end - first), KEYS_MAX);
+	for (const yaml_node_pair_t *pair = first; pair < end; pair++) {
+		const yaml_node_t *key = suite_node(file, pair->key);
+		const char *text = suite_scalar(key);
+
+		if (!text)
+			return suite_wrong(file, key, err, "a key is a word, and this is %s",
+					   suite_describe(file, key));
+		for (const yaml_node_pair_t *other = first; other < pair; other++) {
+			const yaml_node_t *before = suite_node(file, other->key);
+
+			if (strcmp(suite_scalar(before), text) == 0)
+				return suite_wrong(file, key, err,
+						   "%.60s: stands in line %d already; keep one of "
+						   "them",
+						   text, line_of(&before->start_mark));
+		}
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status check_root(struct suite_file *file, struct error *err)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(&file->document);
+
+	if (!root)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s:1: the file is empty; a suite has at least one axis, for "
+				 "example `networks: lenet`",
+				 file->path);
+	if (root->type != YAML_MAPPING_NODE)
+		return suite_wrong(file, root, err,
+				   "a suite is a mapping of keys to values, for example `networks: "
+				   "lenet`, and this is %s",
+				   suite_describe(file, root));
+	return PRONY_OK;
+}
+
+static enum prony_status check_nodes(struct suite_file *file, struct error *err)
+{
+	enum prony_status status = check_root(file, err);
+
+	/* All nodes in a row: nesting and aliases cost nothing here. */
+	for (int i = 1; status == PRONY_OK && suite_node(file, i); i++) {
+		const yaml_node_t *node = suite_node(file, i);
+
+		if (!has_default_tag(node))
+			status = suite_wrong(file, node, err,
+					     "the tag %.60s is not used in suites; remove it",
+					     node->tag ? (const char *)node->tag : "");
+		else if (node->type == YAML_MAPPING_NODE)
+			status = check_keys(file, node, err);
+	}
+	return status;
+}
+
+static enum prony_status parse(struct suite_file *file, yaml_parser_t *parser, const char *text,
+			       size_t length, struct error *err)
+{
+	yaml_document_t second;
+
+	yaml_parser_set_input_string(parser, (const unsigned char *)text, length);
+	yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
+	if (!yaml_parser_load(parser, &file->document))
+		return syntax_error(file->path, parser, text, length, err);
+
+	enum prony_status status = check_nodes(file, err);
+	if (status == PRONY_OK && !yaml_parser_load(parser, &second)) {
+		status = syntax_error(file->path, parser, text, length, err);
+	} else if (status == PRONY_OK) {
+		if (yaml_document_get_root_node(&second))
+			status = error_set(err, PRONY_BAD_INPUT,
+					   "%s:%d: a second document begins here; a suite file has "
+					   "one",
+					   file->path, line_of(&second.start_mark));
+		yaml_document_delete(&second);
+	}
+	if (status != PRONY_OK)
+		yaml_document_delete(&file->document);
+	return status;
+}
+
+enum prony_status suite_file_load(struct suite_file *file, struct error *err)
+{
+	yaml_parser_t parser;
+	char *text = NULL;
+	size_t length = 0;
+	enum prony_status status = file_read(file->path, SUITE_BYTES_MAX, &text, &length, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (yaml_parser_initialize(&parser)) {
+		status = parse(file, &parser, text, length, err);
+		yaml_parser_delete(&parser);
+	} else {
+		status = error_set(err, PRONY_NOMEM, "no memory to read %s", file->path);
+	}
+	free(text);
+	return status;
+}
+
+void suite_file_release(struct suite_file *file)
+{
+	yaml_document_delete(&file->document);
+}

@@ -1,0 +1,504 @@
+/* The grammar of suite files: docs/suites.md. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "spec/axes.h"
+#include "spec/suite_file.h"
+
+#define NUMBER_MAX 1e9
+#define KNOWN_BYTES 600 /* of the list of known keys in a message */
+
+enum value_kind {
+	VALUE_TEXT,
+	VALUE_BOOL,
+	VALUE_EFFORT,
+	VALUE_STATISTIC,
+	VALUE_INT,
+	VALUE_INT64,
+	VALUE_UINT64,
+	VALUE_REAL
+};
+
+/* A key with one value: where it goes, its bounds, what to write. */
+struct suite_key {
+	const char *name, *needs, *example;
+	enum value_kind kind;
+	size_t offset;
+	double min, max;
+};
+
+#define SPEC(member) offsetof(struct spec, member)
+#define RULE(member) offsetof(struct spec_rule, member)
+
+static const struct suite_key settings[] = {
+	{.name = "summary",
+	 .needs = "a line of text",
+	 .example = "what it is for",
+	 .kind = VALUE_TEXT,
+	 .offset = SPEC(summary)},
+	{.name = "effort",
+	 .needs = "quick, default or rigorous",
+	 .example = "quick",
+	 .kind = VALUE_EFFORT,
+	 .offset = SPEC(effort)},
+	{.name = "steps",
+	 .needs = "a whole number from 1 to 1000000000",
+	 .example = "100",
+	 .kind = VALUE_INT64,
+	 .offset = SPEC(steps),
+	 .min = 1,
+	 .max = NUMBER_MAX},
+	{.name = "warm-up-steps",
+	 .needs = "a whole number from 0 to 1000000000",
+	 .example = "20",
+	 .kind = VALUE_INT64,
+	 .offset = SPEC(warm_up_steps),
+	 .min = 0,
+	 .max = NUMBER_MAX},
+	{.name = "repeat",
+	 .needs = "a whole number from 1 to 10000",
+	 .example = "3",
+	 .kind = VALUE_INT,
+	 .offset = SPEC(repeat),
+	 .min = 1,
+	 .max = 10000},
+	{.name = "statistic",
+	 .needs = "geometric or mean",
+	 .example = "geometric",
+	 .kind = VALUE_STATISTIC,
+	 .offset = SPEC(statistic)},
+	{.name = "dropout",
+	 .needs = "true or false",
+	 .example = "false",
+	 .kind = VALUE_BOOL,
+	 .offset = SPEC(dropout)},
+	{.name = "learning-rate",
+	 .needs = "a number above 0, up to 1000",
+	 .example = "0.01",
+	 .kind = VALUE_REAL,
+	 .offset = SPEC(learning_rate),
+	 .min = 1e-12,
+	 .max = 1000},
+	{.name = "momentum",
+	 .needs = "a number from 0 to 1",
+	 .example = "0.9",
+	 .kind = VALUE_REAL,
+	 .offset = SPEC(momentum),
+	 .min = 0,
+	 .max = 1},
+	{.name = "weight-decay",
+	 .needs = "a number from 0 to 1",
+	 .example = "0.0005",
+	 .kind = VALUE_REAL,
+	 .offset = SPEC(weight_decay),
+	 .min = 0,
+	 .max = 1},
+	{.name = "seed",
+	 .needs = "a whole number from 0 to 2147483647",
+	 .example = "1",
+	 .kind = VALUE_UINT64,
+	 .offset = SPEC(seed),
+	 .min = 0,
+	 .max = INT32_MAX},
+};
+
+static const struct suite_key override_values[] = {
+	{.name = "batch",
+	 .needs = "a whole number from 1 to 16777216",
+	 .example = "16",
+	 .kind = VALUE_INT64,
+	 .offset = RULE(batch),
+	 .min = 1,
+	 .max = 16777216},
+	{.name = "steps",
+	 .needs = "a whole number from 1 to 1000000000",
+	 .example = "100",
+	 .kind = VALUE_INT64,
+	 .offset = RULE(steps),
+	 .min = 1,
+	 .max = NUMBER_MAX},
+	{.name = "warm-up-steps",
+	 .needs = "a whole number from 0 to 1000000000",
+	 .example = "20",
+	 .kind = VALUE_INT64,
+	 .offset = RULE(warm_up_steps),
+	 .min = 0,
+	 .max = NUMBER_MAX},
+	{.name = "learning-rate",
+	 .needs = "a number above 0, up to 1000",
+	 .example = "0.01",
+	 .kind = VALUE_REAL,
+	 .offset = RULE(learning_rate),
+	 .min = 1e-12,
+	 .max = 1000},
+};
+
+static const char *const statistics[] = {"geometric", "mean"};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The places where keys stand; each has its own known ones. */
+enum place { PLACE_SUITE, PLACE_EXCLUDE, PLACE_OVERRIDE };
+static const char *const place_keys[] = {
+	[PLACE_SUITE] = NULL, [PLACE_EXCLUDE] = "exclude", [PLACE_OVERRIDE] = "override"};
+
+#define AXIS_KEY(member, key) key,
+static const char *const axis_keys[] = {SPEC_AXES(AXIS_KEY)};
+#undef AXIS_KEY
+
+static size_t known_keys(enum place place, const char **names)
+{
+	const struct suite_key *rows = place == PLACE_SUITE ? settings : override_values;
+	size_t row_count = place == PLACE_SUITE	     ? COUNT(settings)
+			   : place == PLACE_OVERRIDE ? COUNT(override_values)
+						     : 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < COUNT(axis_keys); i++)
+		names[count++] = axis_keys[i];
+	for (size_t i = 0; i < row_count; i++)
+		names[count++] = rows[i].name;
+	if (place == PLACE_SUITE) {
+		names[count++] = place_keys[PLACE_EXCLUDE];
+		names[count++] = place_keys[PLACE_OVERRIDE];
+	}
+	return count;
+}
+
+static enum prony_status unknown_key(const struct suite_file *file, const yaml_node_t *key,
+				     enum place place, struct error *err)
+{
+	const char *names[COUNT(axis_keys) + COUNT(settings) + COUNT(override_values) + 2];
+	size_t count = known_keys(place, names);
+	const char *text = suite_scalar(key), *nearest = word_nearest(text, names, count);
+	struct strbuf known;
+
+	strbuf_init(&known, KNOWN_BYTES);
+	for (size_t i = 0; i < count; i++)
+		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
+	enum prony_status status = suite_wrong(
+		file, key, err, "unknown key \"%.60s\"%s%s%s%s%s Known: %s", text,
+		place_keys[place] ? " in " : "", place_keys[place] ? place_keys[place] : "",
+		nearest ? "; did you mean " : ";", nearest ? nearest : "", nearest ? "?" : "",
+		strbuf_text(&known));
+	strbuf_release(&known);
+	return status;
+}
+
+static const char *origin_of(struct suite_file *file, const yaml_node_t *node, const char *key)
+{
+	return arena_printf(&file->spec->arena, "%s:%zu: %s", file->path, node->start_mark.line + 1,
+			    key);
+}
+
+/* One scalar of an axis: words or ranges with commas between them. */
+static enum prony_status add_words(struct suite_file *file, const yaml_node_t *node,
+				   const char *key, struct spec_list *out, struct error *err)
+{
+	const char *text = suite_scalar(node), *origin;
+	size_t before = out->count;
+
+	if (!text || suite_is_null(node) || *text == '\0')
+		return suite_wrong(file, node, err, "%s: needs a word and has %s; write %s: [%s]",
+				   key, suite_describe(file, node), key,
+				   strcmp(key, "batches") == 0 ? "16, 32" : "one, another");
+	if (strlen(text) > SUITE_WORD_BYTES_MAX)
+		return suite_wrong(
+			file, node, err,
+			"%s: \"%.40s...\" is longer than %zu letters; write several words "
+			"as a list",
+			key, text, SUITE_WORD_BYTES_MAX);
+	origin = origin_of(file, node, key);
+	if (strcmp(key, "batches") == 0) {
+		enum prony_status status = spec_expand_numbers(file->spec, text, origin, out, err);
+		if (status != PRONY_OK)
+			return status;
+	} else {
+		for (;;) {
+			size_t length = strcspn(text, ",");
+			char *word = arena_strndup(&file->spec->arena, text, length);
+
+			if (length == 0)
+				return suite_wrong(file, node, err,
+						   "%s: \"%s\" has an empty word; write words with "
+						   "single commas between them",
+						   key, suite_scalar(node));
+			spec_list_add(file->spec, out, word, origin);
+			if (text[length] == '\0')
+				break;
+			text += length + 1;
+		}
+	}
+	file->words += out->count - before;
+	if (file->words > SUITE_WORDS_MAX)
+		return suite_wrong(file, node, err,
+				   "%s: the suite has more than %zu words; shorten it", key,
+				   SUITE_WORDS_MAX);
+	return PRONY_OK;
+}
+
+/* A word, or a list of words. */
+static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *value,
+				   const char *key, struct spec_list *out, struct error *err)
+{
+	struct spec_list list = {.count = 0};
+	enum prony_status status = PRONY_OK;
+
+	if (value->type == YAML_SCALAR_NODE) {
+		status = add_words(file, value, key, &list, err);
+	} else if (value->type == YAML_MAPPING_NODE) {
+		return suite_wrong(
+			file, value, err,
+			"%s: needs a word or a list of words and has a mapping; write %s: "
+			"[%s]",
+			key, key, strcmp(key, "batches") == 0 ? "16, 32" : "one, another");
+	} else {
+		const yaml_node_item_t *item = value->data.sequence.items.start;
+
+		if (item == value->data.sequence.items.top)
+			return suite_wrong(
+				file, value, err,
+				"%s: the list is empty; name something or remove the key", key);
+		for (; item < value->data.sequence.items.top && status == PRONY_OK; item++)
+			status = add_words(file, suite_node(file, *item), key, &list, err);
+	}
+	if (status == PRONY_OK)
+		*out = list;
+	return status;
+}
+
+/* Decimal notation only: strtod alone takes hexadecimal, "inf" and "nan". */
+static bool parse_number(const char *text, bool whole, double *out)
+{
+	char *end;
+
+	if (strspn(text, whole ? "0123456789" : "0123456789.eE+-") != strlen(text))
+		return false;
+	*out = strtod(text, &end);
+	return end != text && *end == '\0' && isfinite(*out);
+}
+
+static bool parse_bool(const char *text, bool *out)
+{
+	*out = strcmp(text, "true") == 0;
+	return *out || strcmp(text, "false") == 0;
+}
+
+/* Stores the value; false when it is not what the row needs. Quotes make a number a text. */
+static bool take_value(struct suite_file *file, const struct suite_key *row,
+		       const yaml_node_t *node, void *target)
+{
+	const char *text = suite_scalar(node);
+	bool whole =
+		row->kind == VALUE_INT || row->kind == VALUE_INT64 || row->kind == VALUE_UINT64;
+	void *member = (char *)target + row->offset;
+	double number = 0;
+
+	if (!text || suite_is_null(node))
+		return false;
+	if (whole || row->kind == VALUE_REAL) {
+		if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE ||
+		    !parse_number(text, whole, &number) || number < row->min || number > row->max)
+			return false;
+	}
+	switch (row->kind) {
+	case VALUE_TEXT:
+		*(const char **)member = arena_strdup(&file->spec->arena, text);
+		return true;
+	case VALUE_BOOL:
+		return parse_bool(text, member);
+	case VALUE_EFFORT:
+		return effort_parse(text, member);
+	case VALUE_STATISTIC:
+		for (size_t i = 0; i < COUNT(statistics); i++) {
+			if (strcmp(statistics[i], text) != 0)
+				continue;
+			*(const char **)member = statistics[i];
+			return true;
+		}
+		return false;
+	case VALUE_INT:
+		*(int *)member = (int)number;
+		return true;
+	case VALUE_INT64:
+		*(int64_t *)member = (int64_t)number;
+		return true;
+	case VALUE_UINT64:
+		*(uint64_t *)member = (uint64_t)number;
+		return true;
+	case VALUE_REAL:
+		*(double *)member = number;
+		return true;
+	}
+	return false;
+}
+
+static enum prony_status read_value(struct suite_file *file, const struct suite_key *row,
+				    const yaml_node_t *node, void *target, struct error *err)
+{
+	if (take_value(file, row, node, target))
+		return PRONY_OK;
+	return suite_wrong(file, node, err, "%s: needs %s and has %s; write %s: %s", row->name,
+			   row->needs, suite_describe(file, node), row->name, row->example);
+}
+
+static const struct suite_key *find_key(const struct suite_key *rows, size_t count,
+					const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static enum prony_status read_rule_key(struct suite_file *file, const yaml_node_t *key,
+				       const yaml_node_t *value, enum place place,
+				       struct spec_rule *rule, struct error *err)
+{
+	const char *name = suite_scalar(key);
+	struct spec_list *axis = spec_rule_axis(rule, name);
+	const struct suite_key *row =
+		place == PLACE_OVERRIDE ? find_key(override_values, COUNT(override_values), name)
+					: NULL;
+
+	if (axis)
+		return read_axis(file, value, name, axis, err);
+	if (row)
+		return read_value(file, row, value, rule, err);
+	return unknown_key(file, key, place, err);
+}
+
+/* A rule that says nothing would exclude everything, or change nothing. */
+static enum prony_status check_rule(const struct suite_file *file, const yaml_node_t *node,
+				    enum place place, const struct spec_rule *rule,
+				    struct error *err)
+{
+	size_t words = 0;
+
+#define X(member, key) words += rule->member.count;
+	SPEC_AXES(X)
+#undef X
+	if (words == 0)
+		return suite_wrong(
+			file, node, err,
+			"%s: names no axis; say which cells it means, for example networks: "
+			"lenet",
+			place_keys[place]);
+	if (place == PLACE_OVERRIDE && rule->batch < 0 && rule->steps < 0 &&
+	    rule->warm_up_steps < 0 && rule->learning_rate < 0)
+		return suite_wrong(file, node, err,
+				   "override: changes nothing; add batch, steps, warm-up-steps or "
+				   "learning-rate");
+	return PRONY_OK;
+}
+
+static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *node,
+				   enum place place, struct spec_rule *rule, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	if (node->type != YAML_MAPPING_NODE)
+		return suite_wrong(
+			file, node, err,
+			"%s: needs a mapping of axes and has %s; write - networks: lenet",
+			place_keys[place], suite_describe(file, node));
+	*rule = (struct spec_rule){
+		.origin = origin_of(file, node, place_keys[place]),
+		.batch = -1,
+		.steps = -1,
+		.warm_up_steps = -1,
+		.learning_rate = -1,
+	};
+	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+	     pair < node->data.mapping.pairs.top && status == PRONY_OK; pair++)
+		status = read_rule_key(file, suite_node(file, pair->key),
+				       suite_node(file, pair->value), place, rule, err);
+	return status == PRONY_OK ? check_rule(file, node, place, rule, err) : status;
+}
+
+static enum prony_status read_rules(struct suite_file *file, const yaml_node_t *value,
+				    enum place place, struct spec_rule **out, size_t *out_count,
+				    struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	struct spec_rule *rules;
+	size_t count;
+
+	if (value->type != YAML_SEQUENCE_NODE)
+		return suite_wrong(
+			file, value, err,
+			"%s: needs a list of mappings and has %s; begin each with a dash: "
+			"- networks: lenet",
+			place_keys[place], suite_describe(file, value));
+	count = (size_t)(value->data.sequence.items.top - value->data.sequence.items.start);
+	if (count > SUITE_RULES_MAX)
+		return suite_wrong(file, value, err, "%s: %zu rules; at most %zu",
+				   place_keys[place], count, SUITE_RULES_MAX);
+	rules = arena_array(&file->spec->arena, count ? count : 1, sizeof(*rules));
+	for (size_t i = 0; i < count && status == PRONY_OK; i++)
+		status = read_rule(file, suite_node(file, value->data.sequence.items.start[i]),
+				   place, &rules[i], err);
+	if (status != PRONY_OK)
+		return status;
+	*out = rules;
+	*out_count = count;
+	return PRONY_OK;
+}
+
+static enum prony_status read_key(struct suite_file *file, const yaml_node_t *key,
+				  const yaml_node_t *value, struct error *err)
+{
+	struct spec *spec = file->spec;
+	const char *name = suite_scalar(key);
+	struct spec_list *axis = spec_axis(spec, name);
+	const struct suite_key *row = find_key(settings, COUNT(settings), name);
+
+	if (axis)
+		return read_axis(file, value, name, axis, err);
+	if (row)
+		return read_value(file, row, value, spec, err);
+	if (strcmp(name, place_keys[PLACE_EXCLUDE]) == 0)
+		return read_rules(file, value, PLACE_EXCLUDE, &spec->excludes, &spec->exclude_count,
+				  err);
+	if (strcmp(name, place_keys[PLACE_OVERRIDE]) == 0)
+		return read_rules(file, value, PLACE_OVERRIDE, &spec->overrides,
+				  &spec->override_count, err);
+	return unknown_key(file, key, PLACE_SUITE, err);
+}
+
+/* A suite is called like its file. */
+static const char *suite_name(const char *path, struct arena *arena)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *dot = strrchr(base, '.');
+
+	return arena_strndup(arena, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+}
+
+enum prony_status spec_read_file(struct spec *spec, const char *path, struct error *err)
+{
+	struct spec draft = *spec;
+	struct suite_file file = {.path = path, .spec = &draft};
+	enum prony_status status = suite_file_load(&file, err);
+
+	if (status == PRONY_OK) {
+		const yaml_node_t *root = yaml_document_get_root_node(&file.document);
+
+		for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
+		     pair < root->data.mapping.pairs.top && status == PRONY_OK; pair++)
+			status = read_key(&file, suite_node(&file, pair->key),
+					  suite_node(&file, pair->value), err);
+		suite_file_release(&file);
+	}
+	if (status == PRONY_OK) {
+		draft.suite = suite_name(path, &draft.arena);
+		draft.frameworks_explicit = false;
+		*spec = draft;
+	} else {
+		/* What was read stays in the arena unused. */
+		spec->arena = draft.arena;
+	}
+	return status;
+}
