@@ -1,0 +1,98 @@
+"""build/prony in a test: a data home of its own, its store, and the processes that it started.
+
+$PRONY names the program.
+"""
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+
+PRONY = os.environ.get("PRONY", "build/prony")
+# Set in the environment of everything a test starts, so that what stays behind can be found.
+MARK = "PRONY_TEST_MARK"
+PATIENCE_S = 240
+
+
+def marked_processes(mark):
+    """pid -> command line of the living processes that carry the mark."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as stream:
+                if f"{MARK}={mark}".encode() not in stream.read().split(b"\0"):
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as stream:
+                words = stream.read().split(b"\0")
+            with open(f"/proc/{pid}/stat", "rb") as stream:
+                if stream.read().rpartition(b")")[2].split()[0] in (b"Z", b"X"):
+                    continue
+        except OSError:
+            continue
+        found[int(pid)] = b" ".join(words).decode(errors="replace").strip()
+    return found
+
+
+class ProgramTest(unittest.TestCase):
+    """A scratch folder and data home for each test; nothing of it may be running at its end."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="prony-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.mark = os.path.basename(self.folder)
+        self.store = os.path.join(self.folder, "store.db")
+        self.environment = {
+            **os.environ, MARK: self.mark, "XDG_DATA_HOME": self.folder,
+            "TMPDIR": self.folder, "PRONY_LOCK": os.path.join(self.folder, "lock"),
+        }
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        for pid in marked_processes(self.mark):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def prony(self, *words, expect=None, seconds=PATIENCE_S, **more):
+        done = subprocess.run([PRONY, *words], env={**self.environment, **more}, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds,
+                              errors="replace", check=False)
+        if expect is not None:
+            self.assertEqual(done.returncode, expect,
+                             f"{' '.join(words)}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def start(self, *words, log=None):
+        stream = open(log or os.devnull, "ab")
+        self.addCleanup(stream.close)
+        return subprocess.Popen([PRONY, *words], env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=stream, stderr=stream)
+
+    def assert_nothing_stays(self, seconds=5):
+        deadline = time.monotonic() + seconds
+        while True:
+            left = marked_processes(self.mark)
+            if not left:
+                return
+            if time.monotonic() > deadline:
+                self.fail(f"processes stayed behind: {left}")
+            time.sleep(0.02)
+
+    def rows(self, query, *values):
+        """Rows of the store; none while it does not exist or has no tables yet."""
+        try:
+            base = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True, timeout=10)
+        except sqlite3.OperationalError:
+            return []
+        try:
+            return base.execute(query, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error) or "unable to open" in str(error):
+                return []
+            raise
+        finally:
+            base.close()

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What a user can get wrong: one line each, with what, where and the remedy, and the exit code.
+
+$PRONY names the program, $PRONY_SOURCE the source tree.
+"""
+import gzip
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+USAGE, BAD_INPUT, STORAGE = 64, 65, 74
+
+
+class BadInputTest(ProgramTest):
+    def suite(self, text):
+        path = os.path.join(self.folder, "mine.yaml")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return path
+
+    def says(self, code, words, *command):
+        """One line on standard error that holds all the words; nothing on standard output."""
+        done = self.prony(*command, expect=code)
+        lines = done.stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertTrue(lines[0].startswith("prony: "), lines[0])
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertEqual(done.stdout, "")
+        return lines[0]
+
+    def test_wrong_key(self):
+        path = self.suite("networks: [lenet]\nframeworkz: [native]\n")
+        self.says(BAD_INPUT, ["mine.yaml:2", "frameworkz", "frameworks"], "run", path)
+
+    def test_wrong_type(self):
+        path = self.suite("networks: [lenet]\nrepeat: many\n")
+        self.says(BAD_INPUT, ["mine.yaml:2", "repeat", "many"], "run", path)
+
+    def test_mapping_for_list(self):
+        path = self.suite("networks:\n  lenet: yes\n")
+        self.says(BAD_INPUT, ["mine.yaml:2", "networks"], "run", path)
+
+    def test_unknown_network_in_a_suite(self):
+        path = self.suite("frameworks: [fake]\nnetworks: [lenett]\n")
+        self.says(BAD_INPUT, ["mine.yaml:2", "lenett", "lenet"], "run", path)
+
+    def test_unknown_network_on_the_command_line(self):
+        self.says(USAGE, ["-n", "lenett", "lenet"], "run", "-f", "fake", "-n", "lenett")
+
+    def test_unknown_framework(self):
+        self.says(USAGE, ["-f", "pytroch", "pytorch"], "run", "-f", "pytroch", "-n", "lenet")
+
+    def test_unknown_suite(self):
+        self.says(BAD_INPUT, ["quickstrat", "quickstart"], "run", "quickstrat")
+
+    def test_broken_yaml(self):
+        path = self.suite("networks: [lenet\nframeworks: native\n")
+        self.says(BAD_INPUT, ["mine.yaml:"], "run", path)
+
+    def test_unknown_option(self):
+        self.says(USAGE, ["--netwrk"], "run", "--netwrk", "lenet")
+
+    def test_unknown_command(self):
+        self.says(USAGE, ["rnu", "run"], "rnu")
+
+    def data_folder(self):
+        """A folder of data sets with a copy of the shipped sample."""
+        folder = os.path.join(self.folder, "data")
+        shutil.copytree(os.path.join(os.environ["PRONY_SOURCE"], "datasets", "mnist-sample"),
+                        os.path.join(folder, "mnist-sample"))
+        files = [os.path.join(folder, "mnist-sample", name)
+                 for name in sorted(os.listdir(os.path.join(folder, "mnist-sample")))]
+        return folder, [name for name in files if "images" in name][0]
+
+    def test_corrupt_gzip(self):
+        folder, images = self.data_folder()
+        with open(images, "r+b") as stream:
+            stream.seek(os.path.getsize(images) // 2)
+            stream.write(b"\xff" * 64)
+        self.says(BAD_INPUT, [os.path.basename(images)], "run", "-f", "fake", "-n", "lenet", "-d",
+                  "mnist-sample", "--data", folder, "--store", self.store)
+
+    def test_truncated_idx(self):
+        folder, images = self.data_folder()
+        with gzip.open(images) as stream:
+            data = stream.read()
+        with gzip.open(images, "wb", compresslevel=1) as stream:
+            stream.write(data[:len(data) // 2])
+        self.says(BAD_INPUT, [os.path.basename(images)], "run", "-f", "fake", "-n", "lenet", "-d",
+                  "mnist-sample", "--data", folder, "--store", self.store)
+
+    def test_unwritable_store(self):
+        path = os.path.join(self.folder, "absent", "folder", "x.db")
+        os.mkdir(os.path.join(self.folder, "absent"))
+        with open(os.path.join(self.folder, "absent", "folder"), "w", encoding="ascii"):
+            pass  # a file where a folder would have to be: not even root can write there
+        self.says(STORAGE, [path], "run", "-f", "fake", "-n", "mlp", "--store", path)
+
+    def test_store_that_is_no_database(self):
+        with open(self.store, "w", encoding="ascii") as stream:
+            stream.write("this is a text\n" * 100)
+        self.says(STORAGE, [self.store], "show", "--store", self.store)
+        with open(self.store, encoding="ascii") as stream:
+            self.assertTrue(stream.read().startswith("this is a text"), "it was overwritten")
+
+    def test_empty_store(self):
+        self.says(BAD_INPUT, ["prony run"], "show", "--store", self.store)
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""A framework that fails in every way it can: the right status each, the other cells unharmed.
+
+$PRONY names the program.
+"""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+# Enough for a result, short enough for many: three processes with a fixed number of steps.
+SHORT = ("-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "train", "--repeat", "3",
+         "--steps", "12", "--warm-up", "3", "--timeout", "3")
+# A process of a test's own size, so that exhausting it takes no second.
+LIMIT_MIB = "400"
+
+# Option of fake -> the status of its cell, and a word of its reason.
+FAULTS = {
+    "crash-at=build": ("crashed", "signal 11"),
+    "crash": ("crashed", "signal 11"),
+    "exit=3": ("crashed", "exit code 3"),
+    "hang": ("timeout", "3 s"),
+    "garbage-reply": ("crashed", "JSON"),
+    "long-line": ("crashed", "line"),
+    "half-reply": ("crashed", ""),
+    "wrong-id": ("crashed", "id"),
+    "oom": ("out-of-memory", ""),
+    "oom-reply": ("out-of-memory", "as was asked for"),
+    "fail": ("crashed", "as was asked for"),
+    "unsupported": ("unsupported", "as was asked for"),
+    "missing": ("missing", "as was asked for"),
+    "wrong-logits": ("mismatch", "logits"),
+    "wrong-precision": ("invalid", "bf16"),
+    "wrong-threads": ("invalid", "threads"),
+    "impossible-time": ("invalid", ""),
+    "impossible-time=before": ("invalid", ""),
+    "backwards-time": ("invalid", ""),
+    "nan-loss=last": ("invalid", "finite"),
+}
+
+
+class FaultsTest(ProgramTest):
+    def cells(self):
+        return {row[0]: row for row in
+                self.rows("select framework, status, reason, id from cell")}
+
+    def run_faulty(self, option, *more):
+        """One faulty cell between two good ones; returns the program's result and the cells."""
+        faulty = "fake+" + option
+        done = self.prony("run", "-f", f"null,{faulty},fake", *SHORT, "--store", self.store, *more)
+        cells = self.cells()
+        self.assertEqual(len(cells), 3, done.stderr)
+        for good in ("null", "fake"):
+            self.assertEqual(cells[good][1], "ok", f"{good}: {cells[good][2]}\n{done.stderr}")
+        self.assert_nothing_stays()
+        return done, next(row for name, row in cells.items() if name.startswith("fake+"))
+
+    def check(self, option):
+        more = ("--memory-limit", LIMIT_MIB) if option == "oom" else ()
+        done, cell = self.run_faulty(option, *more)
+        status, word = FAULTS[option]
+        self.assertEqual(cell[1], status, f"{cell[2]}\n{done.stderr}")
+        self.assertIn(word, cell[2])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        # It stands in the table with its status, never as a number.
+        line = next(line for line in done.stdout.splitlines() if "fake+" in line)
+        self.assertIn(status, line)
+
+    def test_nan_first_loss_is_seen_by_the_gate(self):
+        done, cell = self.run_faulty("nan-loss")
+        self.assertIn(cell[1], ("mismatch", "invalid"), cell[2])
+        self.assertEqual(done.returncode, 1)
+
+    def test_timed_process_is_checked_too(self):
+        """Right in the gate and wrong afterwards: the loss of the timed process finds it."""
+        done, cell = self.run_faulty("wrong-logits+timed-only")
+        self.assertIn(cell[1], ("mismatch", "invalid"), cell[2])
+        self.assertIn("loss", cell[2])
+        self.assertEqual(done.returncode, 1)
+
+    def test_garbage_on_stdout_leaves_the_cell_ok(self):
+        done, cell = self.run_faulty("garbage-stdout")
+        self.assertEqual((cell[1], done.returncode), ("ok", 0), cell[2])
+        log = self.prony("log", str(cell[3]), "--store", self.store, expect=0)
+        self.assertIn('"status": "crashed"', log.stdout)
+
+    def test_grandchild_ends_with_its_worker(self):
+        done, cell = self.run_faulty("grandchild")
+        self.assertEqual((cell[1], done.returncode), ("ok", 0), cell[2])
+
+
+def add_fault(option):
+    name = "test_" + option.replace("-", "_").replace("=", "_is_")
+    setattr(FaultsTest, name, lambda self: self.check(option))
+
+
+for fault in FAULTS:
+    add_fault(fault)
+
+if __name__ == "__main__":
+    sys.exit(counted.main())

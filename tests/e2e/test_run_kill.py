@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""kill -9 at random instants: nothing stored is lost or repeated, nothing stays behind, --resume
+completes. $PRONY names the program; $PRONY_KILLS the instants of each kind (10 unless given)."""
+import os
+import random
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import PATIENCE_S, ProgramTest, marked_processes  # noqa: E402
+
+KILLS = int(os.environ.get("PRONY_KILLS", "10"))
+REPEAT = 4
+FRAMEWORKS = "null,fake,fake+step-us=3000"
+CELLS = 6
+# Written in the output, so that a failure can be run again.
+SEED = int(os.environ.get("PRONY_KILL_SEED", "0")) or random.randrange(1 << 30)
+
+
+class KillTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(f"{SEED} {self.id()}")
+        self.starts = os.path.join(self.folder, "starts")
+        self.log = os.path.join(self.folder, "log")
+        self.words = ("run", "-f", FRAMEWORKS, "-n", "mlp", "-d", "mnist-sample", "-b", "4",
+                      "-s", "forward,train", "--repeat", str(REPEAT), "--steps", "10",
+                      "--warm-up", "2", "--timeout", "20", "--store", self.store,
+                      # Counts timed processes from outside: one line for each that was begun.
+                      "--setup", f"echo x >> {self.starts}")
+
+    def committed(self):
+        """(cell, replicate) -> (start, status) of each stored process."""
+        rows = self.rows("select cell, replicate, started_wall_ns, status from process")
+        keys = [row[:2] for row in rows]
+        self.assertEqual(len(keys), len(set(keys)), "a replicate is stored twice")
+        return {row[:2]: row[2:] for row in rows}
+
+    def started(self):
+        if not os.path.exists(self.starts):
+            return 0
+        with open(self.starts, encoding="ascii") as stream:
+            return len(stream.readlines())
+
+    def output(self):
+        with open(self.log, encoding="utf-8", errors="replace") as stream:
+            return f"seed {SEED}\n{stream.read()[-3000:]}"
+
+    def whole_run_s(self):
+        """How long an undisturbed run takes here, with what it leaves removed."""
+        begin = time.monotonic()
+        process = self.start(*self.words, log=self.log)
+        self.assertEqual(process.wait(PATIENCE_S), 0, self.output())
+        passed = time.monotonic() - begin
+        for name in (self.store, self.starts):
+            os.remove(name)
+        for name in (self.store + "-wal", self.store + "-shm"):
+            if os.path.exists(name):
+                os.remove(name)
+        return passed
+
+    def check_complete(self, before):
+        after = self.committed()
+        for key, row in before.items():
+            self.assertEqual(after.get(key), row, "a stored result was changed or lost")
+        self.assertEqual(self.rows("select count(*) from run"), [(1,)], "resume began another run")
+        self.assertEqual(self.rows("select count(*) from cell where status = 'ok'"), [(CELLS,)],
+                         self.output())
+        self.assertEqual(sum(row[1] == "ok" for row in after.values()), CELLS * REPEAT)
+        return after
+
+    def test_orchestrator(self):
+        whole = self.whole_run_s()
+        kills, before = 0, {}
+        while kills < KILLS:
+            process = self.start(*self.words, "--resume", log=self.log)
+            # The first third of a run suffices to get anywhere in it after a few rounds.
+            time.sleep(self.random.uniform(0, whole / 3))
+            if process.poll() is not None:
+                self.assertEqual(process.returncode, 0, self.output())
+                # Complete before all kills were done: from the start again.
+                self.check_complete(before)
+                os.remove(self.store)
+                before = {}
+                continue
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            self.assert_nothing_stays()
+            after = self.committed()
+            for key, row in before.items():
+                self.assertEqual(after.get(key), row, f"lost or changed; seed {SEED}")
+            before = after
+        finished_starts = self.started()
+        process = self.start(*self.words, "--resume", log=self.log)
+        self.assertEqual(process.wait(PATIENCE_S), 0, self.output())
+        after = self.check_complete(before)
+        self.assert_nothing_stays()
+        # What was missing ran, and nothing else.
+        self.assertEqual(self.started() - finished_starts, len(after) - len(before))
+
+    def test_each_kill_costs_one_replicate(self):
+        whole = self.whole_run_s()
+        kills, before = 0, {}
+        for _ in range(3):
+            process = self.start(*self.words, "--resume", log=self.log)
+            time.sleep(self.random.uniform(0.1, 0.3) * whole)
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+            process.wait()
+            self.assert_nothing_stays()
+        process = self.start(*self.words, "--resume", log=self.log)
+        self.assertEqual(process.wait(PATIENCE_S), 0, self.output())
+        after = self.check_complete(before)
+        self.assertLessEqual(self.started(), len(after) + kills, f"seed {SEED}")
+
+    def workers(self):
+        return [pid for pid, command in marked_processes(self.mark).items()
+                if " worker " in f" {command} " and " guard " not in f" {command} "]
+
+    def test_worker(self):
+        kills = 0
+        while kills < KILLS:
+            process = self.start(*self.words, log=self.log)
+            time.sleep(self.random.uniform(0, 1.0))
+            while process.poll() is None and kills < KILLS:
+                victims = self.workers()
+                if not victims:
+                    time.sleep(0.001)
+                    continue
+                try:
+                    os.kill(victims[0], signal.SIGKILL)
+                    kills += 1
+                except ProcessLookupError:
+                    pass
+                # Two failures in a row end a cell, so the next comes a few processes later.
+                time.sleep(self.random.uniform(0.3, 1.5))
+            status = process.wait(PATIENCE_S)
+            self.assertIn(status, (0, 1), self.output())
+            self.assert_nothing_stays()
+            self.committed()
+            left = self.rows("select status, reason from cell where status != 'ok'")
+            self.assertEqual(status, 1 if left else 0, f"{left} {self.output()}")
+            for ended, reason in left:
+                self.assertEqual(ended, "crashed", reason)
+                self.assertIn("signal 9", reason)
+            self.prony(*self.words, "--resume")
+            self.committed()
+            os.remove(self.store)
+
+    def test_interrupt_says_how_to_go_on(self):
+        whole = self.whole_run_s()
+        process = self.start(*self.words, log=self.log)
+        time.sleep(whole / 3)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 130, self.output())
+        self.assertIn("--resume", self.output())
+        self.assert_nothing_stays()
+        before = self.committed()
+        self.prony(*self.words, "--resume", expect=0)
+        self.check_complete(before)
+
+
+if __name__ == "__main__":
+    print(f"seed {SEED}", file=sys.stderr)
+    sys.exit(counted.main())
