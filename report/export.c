@@ -1,0 +1,411 @@
+#include "report/export.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "report/text.h"
+
+#define NS_PER_MS 1e6
+
+/* Every export ends here: text that did not fit is an error, never a shorter file. */
+static enum prony_status finish(const struct strbuf *out, struct error *err)
+{
+	if (!out->truncated)
+		return PRONY_OK;
+	return error_set(err, PRONY_IO,
+			 "the export is larger than %zu MiB; export fewer runs at once",
+			 out->limit_bytes >> 20);
+}
+
+/* The shortest decimal that reads back as the same number; nothing when it is not known. */
+static void add_real(double value, struct strbuf *out)
+{
+	char text[40];
+	if (!isfinite(value))
+		return;
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	strbuf_puts(out, text);
+}
+
+static void add_text(const char *text, struct strbuf *out)
+{
+	char *clean = text_line(text);
+	text_csv(clean, out);
+	free(clean);
+}
+
+/* A column that describes a cell. */
+struct cell_column {
+	const char *name;
+	void (*write)(const struct summary_row *row, struct strbuf *out);
+};
+
+#define TEXT_COLUMN(member)                                                                        \
+	static void write_##member(const struct summary_row *row, struct strbuf *out)              \
+	{                                                                                          \
+		add_text(row->cell->cell.member, out);                                             \
+	}
+TEXT_COLUMN(framework)
+TEXT_COLUMN(network)
+TEXT_COLUMN(dataset)
+TEXT_COLUMN(device)
+
+static void write_precision(const struct summary_row *row, struct strbuf *out)
+{
+	add_text(precision_name(row->cell->cell.precision), out);
+}
+
+static void write_batch(const struct summary_row *row, struct strbuf *out)
+{
+	strbuf_printf(out, "%lld", (long long)row->cell->cell.batch);
+}
+
+static void write_stage(const struct summary_row *row, struct strbuf *out)
+{
+	add_text(stage_name(row->cell->cell.stage), out);
+}
+
+static void write_input(const struct summary_row *row, struct strbuf *out)
+{
+	add_text(input_mode_name(row->cell->cell.input), out);
+}
+
+static void write_sync(const struct summary_row *row, struct strbuf *out)
+{
+	add_text(sync_mode_name(row->cell->cell.sync), out);
+}
+
+static void write_optimiser(const struct summary_row *row, struct strbuf *out)
+{
+	if (row->cell->cell.stage == STAGE_TRAIN)
+		add_text(optimiser_name(row->cell->cell.optimiser), out);
+}
+
+static void write_dropout(const struct summary_row *row, struct strbuf *out)
+{
+	strbuf_puts(out, row->cell->cell.dropout ? "on" : "off");
+}
+
+static void write_version(const struct summary_row *row, struct strbuf *out)
+{
+	add_text(summary_version(row), out);
+}
+
+static void write_status(const struct summary_row *row, struct strbuf *out)
+{
+	add_text(cell_status_name(row->cell->status), out);
+}
+
+static void write_flags(const struct summary_row *row, struct strbuf *out)
+{
+	char text[128];
+	cell_flags_text(row->cell->flags, text, sizeof text);
+	add_text(text, out);
+}
+
+static void write_reason(const struct summary_row *row, struct strbuf *out)
+{
+	add_text(summary_reason(row), out);
+}
+
+static const struct cell_column axes[] = {
+	{"network", write_network},	{"dataset", write_dataset}, {"device", write_device},
+	{"precision", write_precision}, {"batch", write_batch},	    {"stage", write_stage},
+	{"input", write_input},		{"sync", write_sync},	    {"optimiser", write_optimiser},
+	{"dropout", write_dropout},
+};
+
+static const struct cell_column outcome[] = {
+	{"version", write_version},
+	{"status", write_status},
+	{"flags", write_flags},
+	{"reason", write_reason},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void add_names(const struct cell_column *columns, size_t count, struct strbuf *out)
+{
+	for (size_t i = 0; i < count; i++)
+		strbuf_printf(out, ",%s", columns[i].name);
+}
+
+static void add_values(const struct cell_column *columns, size_t count,
+		       const struct summary_row *row, struct strbuf *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		strbuf_putc(out, ',');
+		columns[i].write(row, out);
+	}
+}
+
+static bool is_cell_column(const char *name)
+{
+	for (size_t i = 0; i < COUNT(axes); i++)
+		if (!strcmp(axes[i].name, name))
+			return true;
+	for (size_t i = 0; i < COUNT(outcome); i++)
+		if (!strcmp(outcome[i].name, name))
+			return true;
+	return false;
+}
+
+static void add_field(const struct process_record *record, const struct record_field *field,
+		      struct strbuf *out)
+{
+	const char *member = (const char *)record + field->offset;
+	int64_t integer;
+	double real;
+	switch (field->type) {
+	case FIELD_TYPE_INT:
+		memcpy(&integer, member, sizeof integer);
+		if (integer != RECORD_NONE)
+			strbuf_printf(out, "%lld", (long long)integer);
+		break;
+	case FIELD_TYPE_REAL:
+		memcpy(&real, member, sizeof real);
+		add_real(real, out);
+		break;
+	case FIELD_TYPE_TEXT:
+		add_text(member, out);
+		break;
+	}
+}
+
+static void add_long_row(const struct summary *summary, const struct summary_row *row,
+			 const struct process_record *record, struct strbuf *out)
+{
+	add_text(summary->run->meta.uid, out);
+	strbuf_putc(out, ',');
+	write_framework(row, out);
+	add_values(axes, COUNT(axes), row, out);
+	add_values(outcome, COUNT(outcome), row, out);
+	for (size_t i = 0; i < process_field_count; i++) {
+		strbuf_putc(out, ',');
+		if (record)
+			add_field(record, &process_fields[i], out);
+	}
+	strbuf_putc(out, '\n');
+}
+
+enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
+				  struct error *err)
+{
+	strbuf_puts(out, "run,framework");
+	add_names(axes, COUNT(axes), out);
+	add_names(outcome, COUNT(outcome), out);
+	/* A process has a status, flags and an effective precision of its own. */
+	for (size_t i = 0; i < process_field_count; i++)
+		strbuf_printf(out, ",%s%s",
+			      is_cell_column(process_fields[i].name) ? "process_" : "",
+			      process_fields[i].name);
+	strbuf_putc(out, '\n');
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		for (size_t p = 0; p < row->cell->process_count; p++)
+			add_long_row(summary, row, &row->cell->processes[p], out);
+		/* A cell that never ran is a result too. */
+		if (row->cell->process_count == 0)
+			add_long_row(summary, row, NULL, out);
+	}
+	return finish(out, err);
+}
+
+/* The frameworks of the run in the order in which they first appear; the caller frees the array. */
+static const char **frameworks_of(const struct summary *summary, size_t *count)
+{
+	const char **names = memory_alloc((summary->run->cell_count + 1) * sizeof *names);
+	*count = 0;
+	for (size_t i = 0; i < summary->run->cell_count; i++) {
+		const char *name = summary->run->cells[i].cell.framework;
+		size_t at = 0;
+		while (at < *count && strcmp(names[at], name))
+			at++;
+		if (at == *count)
+			names[(*count)++] = name;
+	}
+	return names;
+}
+
+enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *out,
+				  struct error *err)
+{
+	size_t count;
+	const char **frameworks = frameworks_of(summary, &count);
+	strbuf_puts(out, "run");
+	add_names(axes, COUNT(axes), out);
+	for (size_t k = 0; k < count; k++) {
+		strbuf_putc(out, ',');
+		add_text(frameworks[k], out);
+	}
+	strbuf_putc(out, '\n');
+	for (size_t i = 0, next; i < summary->count; i = next) {
+		for (next = i; next < summary->count; next++)
+			if (summary->rows[next].comparison != summary->rows[i].comparison)
+				break;
+		add_text(summary->run->meta.uid, out);
+		add_values(axes, COUNT(axes), &summary->rows[i], out);
+		for (size_t k = 0; k < count; k++) {
+			strbuf_putc(out, ',');
+			for (size_t j = i; j < next; j++)
+				if (summary->rows[j].rank > 0 &&
+				    !strcmp(summary->rows[j].cell->cell.framework, frameworks[k]))
+					add_real(summary->rows[j].step.center / NS_PER_MS, out);
+		}
+		strbuf_putc(out, '\n');
+	}
+	free(frameworks);
+	return finish(out, err);
+}
+
+/* The words of this layout for a stage; NULL = it has none. */
+static const char *bench_stage(enum stage stage)
+{
+	return stage == STAGE_FORWARD ? "eval" : stage == STAGE_TRAIN ? "train" : NULL;
+}
+
+enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *out,
+				struct error *err)
+{
+	char when[32];
+	clock_format_utc(summary->run->meta.started_wall_ns, when, sizeof when);
+	strbuf_puts(out, "Timestamp,Framework,Algorithm,BenchStage,Precision,Result\n");
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		const char *stage = bench_stage(row->cell->cell.stage);
+		if (!stage || row->rank == 0)
+			continue;
+		strbuf_printf(out, "%s,", when);
+		write_framework(row, out);
+		strbuf_putc(out, ',');
+		write_network(row, out);
+		strbuf_printf(out, ",%s,", stage);
+		write_precision(row, out);
+		strbuf_printf(out, ",%.6g\n", row->step.center / NS_PER_MS);
+	}
+	return finish(out, err);
+}
+
+static void add_json(json_t *json, size_t flags, struct strbuf *out)
+{
+	char *text = json_dumps(json, flags);
+	if (!text)
+		memory_exhausted("memory for an export");
+	strbuf_puts(out, text);
+	strbuf_putc(out, '\n');
+	free(text);
+	json_decref(json);
+}
+
+enum prony_status export_json(const struct summary *summary, struct strbuf *out, struct error *err)
+{
+	json_t *document = summary_to_json(summary), *cells = json_object_get(document, "cells");
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		json_t *processes = json_array();
+		for (size_t p = 0; p < cell->process_count; p++)
+			json_array_append_new(processes,
+					      summary_process_to_json(&cell->processes[p]));
+		json_object_set_new(json_array_get(cells, i), "processes", processes);
+	}
+	add_json(document, JSON_INDENT(2), out);
+	return finish(out, err);
+}
+
+/* {"type": ..., then the members of `body`}: types first, so that a reader of lines sees them. */
+static json_t *typed_line(const char *type, const char *run, json_t *body)
+{
+	json_t *line = json_object();
+	json_object_set_new(line, "type", json_string(type));
+	if (run)
+		json_object_set_new(line, "run", text_json(run));
+	json_object_update(line, body);
+	json_decref(body);
+	return line;
+}
+
+static json_t *process_line(const struct summary *summary, const struct stored_cell *cell,
+			    const struct process_record *record)
+{
+	json_t *line =
+		typed_line("process", summary->run->meta.uid, summary_process_to_json(record));
+	json_t *intervals = record->intervals ? json_array() : json_null();
+	for (size_t i = 0; i < record->interval_count && record->intervals; i++)
+		json_array_append_new(intervals,
+				      json_pack("[I, I]", (json_int_t)record->intervals[i].begin_ns,
+						(json_int_t)record->intervals[i].end_ns));
+	json_object_set_new(line, "cell", text_json(cell->hash));
+	json_object_set_new(line, "intervals", intervals);
+	json_object_set_new(line, "log", text_json(record->log));
+	return line;
+}
+
+enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out, struct error *err)
+{
+	const char *uid = summary->run->meta.uid;
+	add_json(typed_line("run", NULL, summary_run_to_json(summary)), JSON_COMPACT, out);
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		json_t *line = typed_line("cell", uid, summary_cell_to_json(&summary->rows[i]));
+		json_object_set_new(line, "gate_log", text_json(cell->gate_log));
+		add_json(line, JSON_COMPACT, out);
+		for (size_t p = 0; p < cell->process_count; p++)
+			add_json(process_line(summary, cell, &cell->processes[p]), JSON_COMPACT,
+				 out);
+	}
+	return finish(out, err);
+}
+
+static void add_environment(const char *text, struct strbuf *out)
+{
+	json_t *environment = text ? json_loads(text, 0, NULL) : NULL;
+	char *pretty = environment ? json_dumps(environment, JSON_INDENT(2)) : NULL;
+	if (pretty)
+		strbuf_printf(out, "\n## Environment\n\n```json\n%s\n```\n", pretty);
+	free(pretty);
+	json_decref(environment);
+}
+
+enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
+				  struct error *err)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	summary_heading(summary, &line);
+	strbuf_puts(out, "# prony ");
+	text_markdown(strbuf_text(&line), out);
+	strbuf_putc(out, '\n');
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		char title[CELL_KEY_BYTES];
+		if (i > 0 && row->comparison == row[-1].comparison)
+			continue;
+		summary_comparison_title(&row->cell->cell, title, sizeof title);
+		strbuf_puts(out, "\n## ");
+		text_markdown(title, out);
+		strbuf_puts(out, "\n\n");
+		struct table *table = summary_table(summary, row->comparison, 0);
+		table_render_markdown(table, out);
+		table_free(table);
+	}
+	strbuf_clear(&line);
+	summary_parity(summary, &line);
+	strbuf_putc(out, '\n');
+	text_markdown(strbuf_text(&line), out);
+	strbuf_puts(
+		out,
+		"\n\n+/-: half of the 95 % t interval over n processes; =: ranks that cannot be "
+		"told apart.\n");
+	add_environment(summary->run->meta.environment, out);
+	strbuf_release(&line);
+	return finish(out, err);
+}
