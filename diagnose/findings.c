@@ -1,0 +1,411 @@
+/* The doctor's checks: what on this machine will spoil a measurement, and the remedy. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "diagnose/machine.h"
+#include "diagnose/sources.h"
+#include "diagnose/topology.h"
+
+/* How long the processors are watched; a tick is 10 ms. */
+#define WATCH_NS (INT64_C(500) * 1000000)
+
+#define GIB (1024.0 * 1024.0 * 1024.0)
+#define FREQUENCY_FOLDER "/sys/devices/system/cpu/cpu0/cpufreq"
+
+enum { CPUS_MAX = 4096 };
+
+/* What every check may look at. */
+struct examination {
+	const char *root;
+	char *cpuinfo, *flags; /* owned; flags "" when unknown */
+	struct topology topology;
+	bool has_topology;
+	struct cpu_ticks before, after;
+	bool has_ticks;
+	struct sensor sensors[SENSOR_COUNT];
+};
+
+static void found(struct finding *finding, enum finding_level level, const char *remedy,
+		  const char *format, ...) PRONY_PRINTF(4, 5);
+
+static void found(struct finding *finding, enum finding_level level, const char *remedy,
+		  const char *format, ...)
+{
+	va_list arguments;
+
+	finding->level = level;
+	snprintf(finding->remedy, sizeof(finding->remedy), "%s", remedy);
+	va_start(arguments, format);
+	vsnprintf(finding->value, sizeof(finding->value), format, arguments);
+	va_end(arguments);
+}
+
+static bool is_virtual(const struct examination *seen)
+{
+	return strstr(seen->flags, "hypervisor") != NULL;
+}
+
+static bool has_flag(const struct examination *seen, const char *flag)
+{
+	size_t length = strlen(flag);
+
+	for (const char *at = seen->flags; (at = strstr(at, flag)); at += length)
+		if ((at == seen->flags || at[-1] == ' ') && (!at[length] || at[length] == ' '))
+			return true;
+	return false;
+}
+
+/* A processor with another governor than the rest is found too. */
+static void check_governor(const struct examination *seen, struct finding *finding)
+{
+	static const char folder[] = "/sys/devices/system/cpu/cpufreq";
+	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * CPUS_MAX);
+	size_t count = source_entries(seen->root, folder, "policy", names, CPUS_MAX), other = 0;
+	char *example = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		char *path = memory_printf("%s/%s/scaling_governor", folder, names[i]);
+		char *governor = source_text(seen->root, path, NULL);
+
+		free(path);
+		if (governor && strcmp(governor, "performance") != 0) {
+			other++;
+			free(example);
+			example = governor;
+		} else {
+			free(governor);
+		}
+	}
+	free(names);
+	if (count == 0)
+		found(finding, FINDING_NOTE,
+		      is_virtual(seen) ? "the host sets the frequency; look there" : "",
+		      "absent: no frequency control in /sys");
+	else if (other == 0)
+		found(finding, FINDING_OK, "", "performance");
+	else
+		found(finding, FINDING_WARNING, "as root: cpupower frequency-set -g performance",
+		      "%s (%zu of %zu policies)", example, other, count);
+	free(example);
+}
+
+static void check_boost(const struct examination *seen, struct finding *finding)
+{
+	static const char intel[] = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+	static const char other[] = "/sys/devices/system/cpu/cpufreq/boost";
+	int64_t value;
+
+	/* The one says 1 for off, the other for on. */
+	bool is_intel = source_int(seen->root, intel, &value);
+	if (!is_intel && !source_int(seen->root, other, &value)) {
+		found(finding, FINDING_NOTE, "", "absent: no switch for it in /sys");
+		return;
+	}
+	if (is_intel ? value != 0 : value == 0) {
+		found(finding, FINDING_OK, "", "off");
+		return;
+	}
+	found(finding, FINDING_NOTE, "", "on");
+	snprintf(finding->remedy, sizeof(finding->remedy),
+		 "the clock follows temperature and load; for steadier numbers, as root: echo %d > "
+		 "%s",
+		 is_intel ? 1 : 0, is_intel ? intel : other);
+}
+
+static void check_load(const struct examination *seen, struct finding *finding)
+{
+	char *text = source_text(seen->root, "/proc/loadavg", NULL);
+	double load = text ? strtod(text, NULL) : -1;
+	int64_t ticks = seen->after.total - seen->before.total;
+	int64_t idle = seen->after.idle - seen->before.idle;
+	int64_t stolen = seen->after.steal - seen->before.steal;
+	int threads = seen->has_topology ? seen->topology.threads : 1;
+	double busy = ticks > 0 ? 100.0 * (double)(ticks - idle - stolen) / (double)ticks : -1;
+
+	free(text);
+	if (load < 0) {
+		found(finding, FINDING_NOTE, "", "absent: /proc/loadavg cannot be read");
+		return;
+	}
+	/* Five per cent is the bound for foreign work in docs/measuring.md. A load that is left
+	 * from work that has ended is only told. */
+	bool high = load > 0.25 * threads;
+	enum finding_level level = busy > 5 || (busy < 0 && high) ? FINDING_WARNING
+				   : high			  ? FINDING_NOTE
+								  : FINDING_OK;
+	const char *remedy = level == FINDING_OK ? "" : "end other work, or wait until it is done";
+	if (busy < 0)
+		found(finding, level, remedy, "%.2f on %d processors", load, threads);
+	else
+		found(finding, level, remedy, "%.2f on %d processors, %.0f %% busy now", load,
+		      threads, busy);
+}
+
+static void check_steal(const struct examination *seen, struct finding *finding)
+{
+	int64_t ticks = seen->after.total - seen->before.total;
+	double since_boot, now = 0;
+
+	if (!seen->has_ticks || seen->after.total <= 0) {
+		found(finding, FINDING_NOTE, "", "absent: /proc/stat cannot be read");
+		return;
+	}
+	since_boot = 100.0 * (double)seen->after.steal / (double)seen->after.total;
+	if (ticks > 0)
+		now = 100.0 * (double)(seen->after.steal - seen->before.steal) / (double)ticks;
+	if (now > 1 || since_boot > 1)
+		found(finding, FINDING_WARNING,
+		      "the host gives this machine's time to others: use a host without "
+		      "overcommitment, or more processes for each cell (--rigorous)",
+		      "%.1f %% now, %.1f %% since boot", now, since_boot);
+	else
+		found(finding, FINDING_OK, "", "%.1f %% now, %.1f %% since boot", now, since_boot);
+}
+
+static void check_cores(const struct examination *seen, struct finding *finding)
+{
+	const struct topology *machine = &seen->topology;
+	double quota = source_cpu_quota(seen->root);
+
+	if (!seen->has_topology) {
+		found(finding, FINDING_WARNING, "name the number of threads: -D cpu:N",
+		      "the topology cannot be read");
+		return;
+	}
+	if (quota > 0 && quota < machine->usable_threads)
+		found(finding, FINDING_WARNING,
+		      "a control group throttles this process: give it whole cores "
+		      "(cpuset), not a quota",
+		      "%d of %d usable, quota of %.2f processors", machine->usable_cores,
+		      machine->cores, quota);
+	else if (machine->usable_cores < machine->cores)
+		found(finding, FINDING_NOTE,
+		      "only these are measured; start prony without taskset or cpuset for all",
+		      "%d of %d usable (processors %.40s)", machine->usable_cores, machine->cores,
+		      machine->allowed);
+	else
+		found(finding, FINDING_OK, "", "%d cores, %d threads, %d NUMA nodes",
+		      machine->cores, machine->threads, machine->numa_nodes);
+}
+
+static void check_memory(const struct examination *seen, struct finding *finding)
+{
+	int64_t total = source_meminfo_bytes(seen->root, "MemTotal");
+	int64_t available = source_meminfo_bytes(seen->root, "MemAvailable");
+	int64_t limit = source_memory_limit(seen->root);
+
+	if (total <= 0 || available < 0) {
+		found(finding, FINDING_NOTE, "", "absent: /proc/meminfo cannot be read");
+		return;
+	}
+	if (limit > 0 && limit < total) {
+		found(finding, limit < 4 * GIB ? FINDING_WARNING : FINDING_NOTE,
+		      "a control group ends processes above its limit: raise it, or measure "
+		      "smaller batches (-b)",
+		      "%.1f of %.1f GiB available, limited to %.1f GiB", (double)available / GIB,
+		      (double)total / GIB, (double)limit / GIB);
+		return;
+	}
+	bool little = available < 2 * GIB || (double)available < 0.25 * (double)total;
+	found(finding, little ? FINDING_WARNING : FINDING_OK,
+	      little ? "end other programs, or measure smaller batches (-b)" : "",
+	      "%.1f of %.1f GiB available", (double)available / GIB, (double)total / GIB);
+}
+
+static void check_swap(const struct examination *seen, struct finding *finding)
+{
+	int64_t total = source_meminfo_bytes(seen->root, "SwapTotal");
+	int64_t unused = source_meminfo_bytes(seen->root, "SwapFree");
+
+	if (total < 0 || unused < 0)
+		found(finding, FINDING_NOTE, "", "absent: /proc/meminfo does not say");
+	else if (total == 0)
+		found(finding, FINDING_OK, "", "none");
+	else if (total - unused > total / 20)
+		found(finding, FINDING_WARNING,
+		      "free memory, then as root: swapoff -a && swapon -a",
+		      "%.1f of %.1f GiB in use", (double)(total - unused) / GIB,
+		      (double)total / GIB);
+	else
+		found(finding, FINDING_OK, "", "%.1f GiB, hardly used", (double)total / GIB);
+}
+
+static void check_instruction_set(const struct examination *seen, struct finding *finding)
+{
+	static const struct {
+		const char *flag, *name;
+	} rows[] = {
+		{"avx", "AVX"},		 {"avx2", "AVX2"},	  {"fma", "FMA"},
+		{"avx512f", "AVX-512"},	 {"avx512_vnni", "VNNI"}, {"avx_vnni", "AVX-VNNI"},
+		{"avx512_bf16", "BF16"}, {"avx512_fp16", "FP16"}, {"amx_tile", "AMX"},
+		{"asimd", "NEON"},	 {"asimdhp", "FP16"},	  {"asimddp", "dot product"},
+		{"sve", "SVE"},		 {"sve2", "SVE2"},	  {"i8mm", "I8MM"},
+		{"bf16", "BF16"},
+	};
+	char text[128] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (has_flag(seen, rows[i].flag) && used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+						 used > 0 ? ", " : "", rows[i].name);
+	if (!*seen->flags)
+		found(finding, FINDING_NOTE, "", "absent: /proc/cpuinfo does not say");
+	else if (!has_flag(seen, "avx2") && !has_flag(seen, "asimd"))
+		found(finding, FINDING_WARNING,
+		      "most frameworks are built for AVX2: they may refuse to start; in a virtual "
+		      "machine let the host's processor through (host-passthrough)",
+		      "%s", used > 0 ? text : "no vector instructions of today");
+	else
+		found(finding, FINDING_OK, "", "%s", text);
+}
+
+static void check_virtual(const struct examination *seen, struct finding *finding)
+{
+	char *maker = source_text(seen->root, "/sys/class/dmi/id/sys_vendor", NULL);
+	char *product = source_text(seen->root, "/sys/class/dmi/id/product_name", NULL);
+
+	if (!*seen->flags || !seen->cpuinfo)
+		found(finding, FINDING_NOTE, "", "absent: /proc/cpuinfo does not say");
+	else if (!is_virtual(seen))
+		found(finding, FINDING_OK, "", "no");
+	else
+		found(finding, FINDING_NOTE,
+		      "neighbours, clocks and energy are not seen from here; compare with runs of "
+		      "the same kind of machine only",
+		      "yes%s%.40s%s%.40s", maker ? ": " : "", maker ? maker : "",
+		      product ? " " : "", product ? product : "");
+	free(product);
+	free(maker);
+}
+
+static void check_clock(const struct examination *seen, struct finding *finding)
+{
+	static const char path[] =
+		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
+	/* Read without a call of the kernel; all others cost about a microsecond. */
+	static const char *const fast[] = {"tsc", "kvm-clock", "arch_sys_counter",
+					   "hyperv_clocksource_tsc_page", "timebase"};
+	char *name = source_text(seen->root, path, NULL);
+	bool known = false;
+
+	for (size_t i = 0; name && i < sizeof(fast) / sizeof(fast[0]); i++)
+		known = known || strcmp(name, fast[i]) == 0;
+	if (!name)
+		found(finding, FINDING_NOTE, "", "absent: not in /sys");
+	else if (known)
+		found(finding, FINDING_OK, "", "%s", name);
+	else
+		found(finding, FINDING_WARNING,
+		      "reading this clock is slow: see why the kernel left tsc (dmesg), or start "
+		      "it "
+		      "with tsc=reliable where that is true",
+		      "%s", name);
+	free(name);
+}
+
+static void check_perf(const struct examination *seen, struct finding *finding)
+{
+	int64_t level;
+
+	if (!source_int(seen->root, "/proc/sys/kernel/perf_event_paranoid", &level))
+		found(finding, FINDING_NOTE, "", "absent: this kernel has no perf events");
+	else if (!source_exists(seen->root, "/sys/bus/event_source/devices/cpu") &&
+		 !source_exists(seen->root, "/sys/bus/event_source/devices/armv8_pmuv3_0"))
+		found(finding, FINDING_NOTE,
+		      is_virtual(seen) ? "let the host give the virtual machine its counters" : "",
+		      "no hardware counters (perf_event_paranoid %" PRId64 ")", level);
+	else if (level > 2)
+		found(finding, FINDING_NOTE, "as root: sysctl kernel.perf_event_paranoid=2",
+		      "for root only (perf_event_paranoid %" PRId64 ")", level);
+	else
+		found(finding, FINDING_OK, "", "perf_event_paranoid %" PRId64, level);
+}
+
+static void check_sensor(const struct sensor *sensor, struct finding *finding)
+{
+	if (sensor->readable)
+		found(finding, FINDING_OK, "", "%s", sensor->where);
+	else
+		found(finding, sensor->present ? FINDING_WARNING : FINDING_NOTE, sensor->remedy,
+		      "%s%.100s", sensor->present ? "" : "absent: ", sensor->reason);
+}
+
+static void check_energy(const struct examination *seen, struct finding *finding)
+{
+	check_sensor(&seen->sensors[0], finding);
+}
+
+static void check_temperature(const struct examination *seen, struct finding *finding)
+{
+	check_sensor(&seen->sensors[1], finding);
+}
+
+static void check_gpu(const struct examination *seen, struct finding *finding)
+{
+	check_sensor(&seen->sensors[2], finding);
+}
+
+static const struct {
+	const char *name;
+	void (*check)(const struct examination *seen, struct finding *finding);
+} checks[] = {
+	{"governor", check_governor},
+	{"boost", check_boost},
+	{"load", check_load},
+	{"steal", check_steal},
+	{"cores", check_cores},
+	{"memory", check_memory},
+	{"swap", check_swap},
+	{"instruction set", check_instruction_set},
+	{"virtual machine", check_virtual},
+	{"clock source", check_clock},
+	{"perf permissions", check_perf},
+	{"sensor cpu-energy", check_energy},
+	{"sensor cpu-temperature", check_temperature},
+	{"sensor gpu", check_gpu},
+};
+
+static void examine(const char *root, struct examination *seen)
+{
+	*seen = (struct examination){.root = root};
+	seen->has_ticks = source_cpu_ticks(root, &seen->before);
+	int64_t until = clock_monotonic_ns() + WATCH_NS;
+
+	seen->cpuinfo = source_text(root, "/proc/cpuinfo", NULL);
+	if (seen->cpuinfo)
+		seen->flags = source_field(seen->cpuinfo, "flags");
+	if (seen->cpuinfo && !seen->flags)
+		seen->flags = source_field(seen->cpuinfo, "Features");
+	if (!seen->flags)
+		seen->flags = memory_strdup("");
+	seen->has_topology = topology_read(root, &seen->topology, NULL, 0);
+	source_sensors(root, seen->sensors);
+	seen->after = seen->before;
+	/* A recorded machine stands still. */
+	if (seen->has_ticks && !*root) {
+		clock_sleep_until_ns(until);
+		seen->has_ticks = source_cpu_ticks(root, &seen->after);
+	}
+}
+
+size_t machine_findings(const char *root, struct finding *out, size_t capacity)
+{
+	struct examination seen;
+	size_t count = 0;
+
+	examine(root ? root : "", &seen);
+	for (; count < sizeof(checks) / sizeof(checks[0]) && count < capacity; count++) {
+		out[count] = (struct finding){.level = FINDING_NOTE};
+		snprintf(out[count].check, sizeof(out[count].check), "%s", checks[count].name);
+		checks[count].check(&seen, &out[count]);
+	}
+	free(seen.flags);
+	free(seen.cpuinfo);
+	return count;
+}
