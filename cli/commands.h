@@ -5,5 +5,10 @@
 #include "base/options.h"
 
 extern const struct option worker_option_rows[];
+extern const struct option show_option_rows[];
+extern const struct option report_option_rows[];
+extern const struct option export_option_rows[];
+extern const struct option import_option_rows[];
+extern const struct option log_option_rows[];
 
 #endif

@@ -1,0 +1,50 @@
+/* `prony import`: another machine's results into this store. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/results.h"
+
+struct import_options {
+	const char *store;
+};
+
+const struct option import_option_rows[] = {
+	CLI_OPTION_STORE(struct import_options),
+	{.name = NULL},
+};
+
+static enum prony_status import_all(const char *file, const char **others, size_t count,
+				    struct error *err)
+{
+	struct store *store = NULL;
+	enum prony_status status = store_open(file, false, &store, err);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		int imported = 0;
+		status = store_import(store, others[i], &imported, err);
+		if (status == PRONY_OK)
+			printf("%s: %d new run%s\n", others[i], imported, imported == 1 ? "" : "s");
+	}
+	store_close(store);
+	return status;
+}
+
+int command_import(const struct cli_command *command, int argc, char **argv)
+{
+	struct import_options options = {0};
+	struct error err = ERROR_INIT;
+	size_t count = 0;
+	int exit_code = 0;
+	const char **files = results_words(argc);
+	if (cli_parse(command, argc, argv, &options, files, &count, &exit_code)) {
+		if (count == 0)
+			error_set(&err, PRONY_USAGE,
+				  "which store? prony import FILE copies its runs into this one");
+		else
+			import_all(options.store, files, count, &err);
+		if (err.code)
+			exit_code = cli_fail(&err);
+	}
+	results_words_free(files);
+	return exit_code;
+}

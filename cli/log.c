@@ -1,0 +1,221 @@
+/* `prony log`: what the processes of a cell printed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/results.h"
+#include "report/text.h"
+
+#define LOG_BYTES_MAX ((size_t)1 << 30)
+
+struct log_options {
+	const char *store, *run, *format;
+	long long process;
+};
+
+const struct option log_option_rows[] = {
+	{.name = "run",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct log_options, run),
+	 .metavar = "RUN",
+	 .help = "run to look in (default: the newest)"},
+	{.name = "process",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct log_options, process),
+	 .min = 0,
+	 .max = 1000000,
+	 .metavar = "N",
+	 .help = "only the log of that process, from 0"},
+	CLI_OPTION_STORE(struct log_options),
+	CLI_OPTION_FORMAT(struct log_options),
+	{.name = NULL},
+};
+
+enum { HASH_WORD_MIN = 4 };
+
+/* Is `word` one of the words of the key, whole or after its "="? */
+static bool key_has(const char *key, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *at = key; *at; at += strspn(at, " ")) {
+		size_t end = strcspn(at, " ");
+		const char *value = memchr(at, '=', end);
+		value = value ? value + 1 : at;
+		if ((end == length && !strncmp(at, word, length)) ||
+		    ((size_t)(at + end - value) == length && !strncmp(value, word, length)))
+			return true;
+		at += end;
+	}
+	return false;
+}
+
+/* The beginning of the cell's hash, or a word or axis=word of its key. */
+static bool matches(const struct stored_cell *cell, const char *word)
+{
+	size_t length = strlen(word);
+	if (length >= HASH_WORD_MIN && !strncmp(cell->hash, word, length))
+		return true;
+	/* A whole key in one argument, as other commands print it. */
+	return key_has(cell->key, word) || (strchr(word, ' ') && strstr(cell->key, word));
+}
+
+static bool matches_all(const struct stored_cell *cell, const char **words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!matches(cell, words[i]))
+			return false;
+	return true;
+}
+
+static bool has_process(const struct stored_cell *cell, long long process)
+{
+	for (size_t p = 0; p < cell->process_count; p++)
+		if (process < 0 || cell->processes[p].replicate == process)
+			return true;
+	return process < 0;
+}
+
+static void add_log(const char *log, struct strbuf *out)
+{
+	if (!log || !*log) {
+		strbuf_puts(out, "(nothing)\n");
+		return;
+	}
+	/* Files get the bytes as they were; a terminal must not obey them. */
+	char *text = isatty(STDOUT_FILENO) ? text_block(log) : NULL;
+	const char *shown = text ? text : log;
+	strbuf_puts(out, shown);
+	if (shown[strlen(shown) - 1] != '\n')
+		strbuf_putc(out, '\n');
+	free(text);
+}
+
+static void add_cell_text(const struct stored_cell *cell, long long process, struct strbuf *out)
+{
+	strbuf_printf(out, "== %s %s: %s%s%s\n", cell->hash, cell->key,
+		      cell_status_name(cell->status), cell->reason && *cell->reason ? ": " : "",
+		      cell->reason ? cell->reason : "");
+	if (process < 0 && cell->evidence) {
+		strbuf_printf(out, "-- parity gate: %s\n", cell_status_name(cell->gate));
+		add_log(cell->gate_log, out);
+	}
+	for (size_t p = 0; p < cell->process_count; p++) {
+		const struct process_record *record = &cell->processes[p];
+		if (process >= 0 && record->replicate != process)
+			continue;
+		strbuf_printf(out, "-- process %lld, round %lld: %s%s%s\n",
+			      (long long)record->replicate, (long long)record->round,
+			      record->status, *record->error ? ": " : "", record->error);
+		add_log(record->log, out);
+	}
+}
+
+static json_t *cell_json(const struct stored_cell *cell, long long process)
+{
+	json_t *processes = json_array();
+	for (size_t p = 0; p < cell->process_count; p++) {
+		const struct process_record *record = &cell->processes[p];
+		if (process >= 0 && record->replicate != process)
+			continue;
+		json_t *row = json_object();
+		json_object_set_new(row, "replicate", json_integer(record->replicate));
+		json_object_set_new(row, "status", text_json(record->status));
+		json_object_set_new(row, "error",
+				    *record->error ? text_json(record->error) : json_null());
+		json_object_set_new(row, "log", text_json(record->log));
+		json_array_append_new(processes, row);
+	}
+	json_t *object = json_object();
+	json_object_set_new(object, "hash", text_json(cell->hash));
+	json_object_set_new(object, "key", text_json(cell->key));
+	json_object_set_new(object, "status", json_string(cell_status_name(cell->status)));
+	json_object_set_new(object, "reason", text_json(cell->reason));
+	json_object_set_new(object, "gate_log", text_json(cell->gate_log));
+	json_object_set_new(object, "processes", processes);
+	return object;
+}
+
+/* Which cells there are to ask for. */
+static void print_cells(const struct stored_run *run, const char *format)
+{
+	static const struct table_column columns[] = {
+		{"cell", "hash", TABLE_LEFT},
+		{"status", "status", TABLE_LEFT},
+		{"processes", "processes", TABLE_RIGHT},
+		{"key", "key", TABLE_LEFT},
+	};
+	struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+	for (size_t i = 0; i < run->cell_count; i++) {
+		const struct stored_cell *cell = &run->cells[i];
+		char count[24];
+		snprintf(count, sizeof count, "%zu", cell->process_count);
+		table_row(table);
+		table_cell(table, cell->hash, NULL);
+		table_cell(table, cell_status_name(cell->status), NULL);
+		table_cell(table, count, json_integer((json_int_t)cell->process_count));
+		table_cell(table, cell->key, NULL);
+	}
+	cli_print_table(table, format);
+	table_free(table);
+}
+
+static enum prony_status print_logs(const struct stored_run *run, const char **words, size_t count,
+				    const struct log_options *options, struct error *err)
+{
+	struct strbuf text;
+	json_t *array = json_array();
+	size_t found = 0;
+	strbuf_init(&text, LOG_BYTES_MAX);
+	for (size_t i = 0; i < run->cell_count; i++) {
+		const struct stored_cell *cell = &run->cells[i];
+		if (!matches_all(cell, words, count) || !has_process(cell, options->process))
+			continue;
+		found++;
+		add_cell_text(cell, options->process, &text);
+		json_array_append_new(array, cell_json(cell, options->process));
+	}
+	enum prony_status status = PRONY_OK;
+	if (found == 0)
+		status = error_set(
+			err, PRONY_BAD_INPUT,
+			"run %lld has no such cell%s%s; 'prony log --run %lld' lists its cells",
+			(long long)run->meta.id, count ? " as " : "", count ? words[0] : "",
+			(long long)run->meta.id);
+	else if (!strcmp(options->format, "json"))
+		cli_print_json(array);
+	else
+		status = results_write(&text, NULL, err);
+	json_decref(array);
+	strbuf_release(&text);
+	return status;
+}
+
+int command_log(const struct cli_command *command, int argc, char **argv)
+{
+	struct log_options options = {.format = "table", .process = -1, .run = ""};
+	struct error err = ERROR_INIT;
+	struct stored_run run;
+	size_t count = 0;
+	int exit_code = 0;
+	const char **words = results_words(argc);
+	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
+		enum prony_status status = results_load_run(
+			options.store, options.run,
+			count || options.process >= 0 ? RESULTS_LOGS : RESULTS_FIGURES, &run, &err);
+		if (status == PRONY_OK) {
+			if (count == 0 && options.process < 0)
+				print_cells(&run, options.format);
+			else
+				print_logs(&run, words, count, &options, &err);
+			stored_run_release(&run);
+		}
+		if (err.code)
+			exit_code = cli_fail(&err);
+	}
+	results_words_free(words);
+	return exit_code;
+}

@@ -1,0 +1,27 @@
+/* What the commands that read results share: opening the store, writing what they made. */
+#ifndef PRONY_CLI_RESULTS_H
+#define PRONY_CLI_RESULTS_H
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+
+/* How much of a run to load. */
+enum results_depth {
+	RESULTS_FIGURES,   /* cells and processes */
+	RESULTS_LOGS,	   /* and their logs */
+	RESULTS_EVERYTHING /* and their intervals */
+};
+
+/* Room for the positional words of a command line; results_words_free frees it. */
+const char **results_words(int argc);
+void results_words_free(const char **words);
+
+/* Opens the store (NULL: the default one) and loads a run as store_load_run does. */
+enum prony_status results_load_run(const char *store, const char *which, enum results_depth depth,
+				   struct stored_run *out, struct error *err);
+
+/* Writes text to a file, or to standard output for NULL and "-". */
+enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err);
+
+#endif

@@ -1,0 +1,59 @@
+/* `prony show`: the table of a stored run. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/results.h"
+#include "report/summary.h"
+
+struct show_options {
+	const char *store, *format;
+};
+
+const struct option show_option_rows[] = {
+	CLI_OPTION_STORE(struct show_options),
+	CLI_OPTION_FORMAT(struct show_options),
+	{.name = NULL},
+};
+
+static void print_summary(const struct stored_run *run, const char *format)
+{
+	struct summary summary;
+	summary_init(&summary, run);
+	if (!strcmp(format, "json")) {
+		json_t *json = summary_to_json(&summary);
+		cli_print_json(json);
+		json_decref(json);
+	} else {
+		struct strbuf text;
+		strbuf_init(&text, 0);
+		summary_render(&summary, cli_colour(), cli_width(), &text);
+		fputs(strbuf_text(&text), stdout);
+		strbuf_release(&text);
+	}
+	summary_release(&summary);
+}
+
+int command_show(const struct cli_command *command, int argc, char **argv)
+{
+	struct show_options options = {.format = "table"};
+	struct error err = ERROR_INIT;
+	struct stored_run run;
+	size_t count = 0;
+	int exit_code = 0;
+	const char **words = results_words(argc);
+	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
+		if (count > 1)
+			error_set(&err, PRONY_USAGE, "prony show takes one run, not %zu", count);
+		else if (results_load_run(options.store, count ? words[0] : "", RESULTS_FIGURES,
+					  &run, &err) == PRONY_OK) {
+			print_summary(&run, options.format);
+			stored_run_release(&run);
+		}
+		if (err.code)
+			exit_code = cli_fail(&err);
+	}
+	results_words_free(words);
+	return exit_code;
+}
