@@ -23,6 +23,7 @@ struct client_spec {
 	int64_t memory_limit_bytes;
 	int64_t timeout_ns;        /* of each request that has no longer one of its own */
 	const volatile int *stop;
+	bool no_shared_memory; /* offer none: files of the bundle serve */
 };
 
 struct client;
@@ -33,7 +34,8 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 
 /*
  * Sends a request (`members` may be NULL; its reference is taken) and waits for the reply. *reply is a
- * new reference. An ok:false reply becomes its status and text. PRONY_PROTOCOL: not JSON, wrong id,
+ * new reference. An ok:false reply becomes its status and text, also one whose id is null because the
+ * worker could not read the request. PRONY_PROTOCOL: not JSON, wrong id,
  * line too long; PRONY_CRASHED: it ended; PRONY_TIMEOUT; PRONY_OUT_OF_MEMORY: over the limit;
  * PRONY_INTERRUPTED. sent_ns / received_ns bracket it on our clock (may be NULL).
  */
@@ -58,11 +60,22 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 enum prony_status client_read(struct client *client, const char *what, struct arena *arena,
                               struct tensor_set *out, struct error *err);
 
+/*
+ * For worker-check: sends bytes as one line, whatever they are, and takes the reply to them, ok or not.
+ * Its id is client_next_id() as it was before, or null with ok:false.
+ */
+enum prony_status client_send_raw(struct client *client, const char *bytes, size_t length,
+                                  int64_t timeout_ns, json_t **reply, struct error *err);
+int64_t client_next_id(const struct client *client);
+
+/* For worker-check: ends the requests without a close; PRONY_TIMEOUT when the worker does not end. */
+enum prony_status client_hang_up(struct client *client, int64_t timeout_ns, struct error *err);
+
 struct client_end {
-	char log_truncated;
 	char *log;              /* stdout and stderr, at most 1 MiB (head and tail); caller frees */
 	int64_t rss_peak_bytes, user_ns, system_ns; /* of the worker's tree; -1 unknown */
 	char how[128];          /* "exit code 0", "killed by signal 11 (Segmentation fault)" */
+	int left_over;          /* processes below the worker that outlived it and had to be killed */
 	bool clean;             /* it replied to close and exited 0 */
 };
 

@@ -13,10 +13,14 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "samplers/procfs.h"
 
+#define HELPERS_NAP_NS 10000000
+#define KILL_NAP_NS 1000000
+enum { HELPERS_NAPS = 50 };
 enum { CHILDREN_MAX = 256, INHERITED_MAX = 64, EXIT_GUARD_USAGE = 64, EXIT_NO_WORKER = 127 };
 
 static void report(int fd, const char *line)
@@ -121,23 +125,43 @@ static bool wait_for_either(pid_t worker, int life_fd, int *status)
 	}
 }
 
-/*
- * Kills and reaps until no process is left below us. Orphans of killed processes become our children
- * (subreaper), so each round reaches one generation further down.
- */
-static void end_tree(pid_t worker, int *status)
+/* A moment for helpers of a worker that has ended, such as Python's resource tracker, to follow it. */
+static void wait_for_helpers(void)
 {
-	for (;;) {
+	const struct timespec nap = {.tv_nsec = HELPERS_NAP_NS};
+	for (int i = 0; i < HELPERS_NAPS; i++) {
+		pid_t pid;
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			continue;
+		if (pid < 0)
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
+/*
+ * Kills and reaps until no process is left below us; returns how many it had to kill besides the worker.
+ * Orphans of killed processes become our children (subreaper), so each round reaches one generation
+ * further down.
+ */
+static int end_tree(pid_t worker, int *status)
+{
+	for (int killed = 0;;) {
 		pid_t children[CHILDREN_MAX];
 		int count = procfs_children(getpid(), children, CHILDREN_MAX);
 		for (int i = 0; i < count; i++)
 			kill(children[i], SIGKILL);
 		int ended;
-		pid_t pid = waitpid(-1, &ended, 0);
-		if (pid == worker)
+		/* Not a wait without end: while processes come and go the list of children may lack one. */
+		pid_t pid = waitpid(-1, &ended, WNOHANG);
+		if (pid == 0)
+			nanosleep(&(struct timespec){.tv_nsec = KILL_NAP_NS}, NULL);
+		else if (pid == worker)
 			*status = ended;
+		else if (pid > 0 && WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL)
+			killed++;
 		if (pid < 0 && errno == ECHILD)
-			return;
+			return killed;
 	}
 }
 
@@ -154,7 +178,7 @@ static int64_t timeval_ns(struct timeval time)
 	return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
 }
 
-static void report_end(int report_fd, int status)
+static void report_end(int report_fd, int status, int left_over)
 {
 	struct rusage usage;
 	getrusage(RUSAGE_CHILDREN, &usage);
@@ -162,10 +186,10 @@ static void report_end(int report_fd, int status)
 	char line[256];
 	snprintf(line, sizeof line,
 	         "{\"signalled\": %s, \"code\": %d, \"max_rss_bytes\": %lld, \"user_ns\": %lld, "
-	         "\"system_ns\": %lld}\n",
+	         "\"system_ns\": %lld, \"left_over\": %d}\n",
 	         signalled ? "true" : "false", signalled ? WTERMSIG(status) : WEXITSTATUS(status),
 	         (long long)usage.ru_maxrss * 1024, (long long)timeval_ns(usage.ru_utime),
-	         (long long)timeval_ns(usage.ru_stime));
+	         (long long)timeval_ns(usage.ru_stime), left_over);
 	report(report_fd, line);
 }
 
@@ -188,8 +212,9 @@ int guard_main(int argc, char **argv)
 	if (worker < 0)
 		return EXIT_NO_WORKER;
 	close_channels(life_fd, report_fd);
-	wait_for_either(worker, life_fd, &status);
-	end_tree(worker, &status);
-	report_end(report_fd, status);
+	if (wait_for_either(worker, life_fd, &status))
+		wait_for_helpers();
+	int left_over = end_tree(worker, &status);
+	report_end(report_fd, status, left_over);
 	return 0;
 }

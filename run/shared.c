@@ -1,6 +1,7 @@
 #include "run/shared.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,16 +27,18 @@ enum prony_status shared_init(struct shared *shared, size_t records, size_t tens
 	header.total_bytes = header.ring_offset + header.ring_bytes;
 	shared->header = NULL;
 	shared->bytes = (size_t)header.total_bytes;
-	shared->fd = memfd_create("prony", MFD_CLOEXEC);
+	shared->fd = memfd_create("prony", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (shared->fd < 0 || ftruncate(shared->fd, (off_t)header.total_bytes))
 		return error_errno(err, PRONY_INTERNAL, errno, "cannot make %llu bytes of shared memory",
 		                   (unsigned long long)header.total_bytes);
+	/* A worker that shrank it would end us by SIGBUS; where seals are unknown we live with that. */
+	fcntl(shared->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	void *map = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
 	if (map == MAP_FAILED)
 		return error_errno(err, PRONY_INTERNAL, errno, "cannot map %zu bytes of shared memory",
 		                   shared->bytes);
 	shared->header = map;
-	*shared->header = header;
+	*shared->header = shared->layout = header;
 	return PRONY_OK;
 }
 
@@ -53,10 +56,10 @@ void shared_release(struct shared *shared)
 const struct step_record *shared_records(const struct shared *shared)
 {
 	return (const struct step_record *)(const void *)((const char *)shared->header +
-	                                                  shared->header->records_offset);
+	                                                  shared->layout.records_offset);
 }
 
 const void *shared_tensors(const struct shared *shared)
 {
-	return (const char *)shared->header + shared->header->tensors_offset;
+	return (const char *)shared->header + shared->layout.tensors_offset;
 }

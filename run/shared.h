@@ -11,6 +11,7 @@ struct shared {
 	int fd; /* memfd; -1 after release */
 	size_t bytes;
 	struct shared_header *header; /* start of the mapping */
+	struct shared_header layout;  /* ours: a worker can write to the mapped one */
 };
 
 /* Makes and maps it. Pages cost nothing until they are touched. */

@@ -1,0 +1,54 @@
+/* Private to the client: its state and the steps that its sources share. */
+#ifndef PRONY_RUN_CLIENT_INTERNAL_H
+#define PRONY_RUN_CLIENT_INTERNAL_H
+
+#include "base/strbuf.h"
+#include "run/client.h"
+#include "run/logbuf.h"
+#include "run/shared.h"
+
+/* Descriptor numbers in the worker (and the guard's own two). */
+enum { FD_LIFE = 3, FD_REPORT = 4, FD_REQUEST = 5, FD_REPLY = 6, FD_SHARED = 7 };
+
+struct client {
+	const struct client_spec *spec; /* borrowed until client_end */
+	pid_t guard, worker;
+	int request_fd, reply_fd, life_fd, report_fd, log_fd; /* ours; -1 when closed */
+	struct strbuf line, report;
+	struct logbuf log;
+	struct shared shared;
+	bool uses_shared, said_hello, closed;
+	bool broken; /* nothing more can be asked */
+	int64_t next_id, started_ns, oom_kills;
+	char *read_file; /* what the last read left in a file, for workers without shared memory */
+	struct step_record *records_file;
+	char how[128];
+	int64_t rss_peak_bytes, user_ns, system_ns;
+	int left_over;
+	bool ended, exited_zero;
+	int exec_errno;
+};
+
+static inline int64_t client_patience_ns(const struct client *client, int64_t timeout_ns)
+{
+	return timeout_ns > 0 ? timeout_ns : client->spec->timeout_ns;
+}
+
+void client_close_fd(int *fd);
+
+/* Waits at most until the deadline for anything from worker or guard, with `writing` also until it
+ * takes more of a request, and takes in logs and reports. */
+void client_wait(struct client *client, bool writing, int64_t deadline_ns);
+
+/* Takes in what the worker printed so far. */
+void client_drain_log(struct client *client);
+
+/* Sends bytes; a worker that does not read them is PRONY_TIMEOUT. `verb` is for messages. */
+enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
+                              size_t length, int64_t deadline_ns, struct error *err);
+
+/* Reads into client->line until a newline is there. After an error the worker is past asking. */
+enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
+                                    struct error *err);
+
+#endif
