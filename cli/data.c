@@ -1,0 +1,283 @@
+/* `prony data`: which data sets are here, whether they are whole, and getting them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "datasets/dataset.h"
+#include "datasets/idx.h"
+
+/* As for the files of a data set: what a published file decompresses to is far less. */
+#define FILE_LIMIT_BYTES ((size_t)256 * 1024 * 1024)
+
+enum { WORDS_MAX = 256 };
+
+struct data_options {
+	const char *data, *format;
+};
+
+const struct option data_option_rows[] = {
+	{.name = "data",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct data_options, data),
+	 .metavar = "DIR",
+	 .help = "folder of data sets"},
+	CLI_OPTION_FORMAT(struct data_options),
+	{.name = NULL},
+};
+
+/* What an action works on. */
+struct request {
+	const struct data_options *options;
+	const char **names;
+	size_t count;
+};
+
+static const struct dataset *find(const char *name, struct error *err)
+{
+	const struct dataset *dataset = dataset_find(name);
+
+	if (dataset)
+		return dataset;
+	const char *nearest = dataset_nearest(name);
+	error_set(err, PRONY_USAGE, "no data set is named '%s'%s%s%s; see prony data list", name,
+		  nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+	return NULL;
+}
+
+static void list_row(struct table *table, const struct dataset *dataset, const char *data)
+{
+	struct error err = ERROR_INIT;
+	char *folder = NULL;
+	char counts[64];
+	bool made = !dataset->files[0].name;
+	bool here = dataset_locate(dataset, data, &folder, &err) == PRONY_OK;
+
+	snprintf(counts, sizeof(counts), "%" PRId64 " + %" PRId64, dataset->train_count,
+		 dataset->evaluation_count);
+	table_row(table);
+	table_cell(table, dataset->name, NULL);
+	table_cell(table, here ? "ready" : "missing", NULL);
+	table_cell(table, dataset->format, NULL);
+	table_cell(table, made ? "any" : counts,
+		   made ? json_null()
+			: json_pack("{s:I, s:I}", "train", (json_int_t)dataset->train_count,
+				    "evaluation", (json_int_t)dataset->evaluation_count));
+	table_cell(table, folder ? folder : "", folder ? NULL : json_null());
+	table_cell(table, dataset->summary, NULL);
+	if (!here)
+		table_note(table, err.text);
+	free(folder);
+}
+
+static int list_all(const struct request *request)
+{
+	static const struct table_column columns[] = {
+		{"data set", "name", TABLE_LEFT}, {"state", "state", TABLE_LEFT},
+		{"format", "format", TABLE_LEFT}, {"samples", "samples", TABLE_RIGHT},
+		{"folder", "folder", TABLE_LEFT}, {"what it is", "summary", TABLE_LEFT},
+	};
+	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+
+	for (size_t i = 0; i < dataset_count; i++)
+		list_row(table, &dataset_table[i], request->options->data);
+	cli_print_table(table, request->options->format);
+	table_free(table);
+	return 0;
+}
+
+static const struct table_column verify_columns[] = {
+	{"file", "file", TABLE_LEFT},
+	{"state", "state", TABLE_LEFT},
+	{"bytes", "bytes", TABLE_RIGHT},
+};
+
+static void add_file(struct table *table, const char *path, const char *state, int64_t bytes)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRId64, bytes);
+	table_row(table);
+	table_cell(table, path, NULL);
+	table_cell(table, state, NULL);
+	table_cell(table, text, json_integer(bytes));
+}
+
+/* One message for each file that is broken; the exit code is that of the first. */
+static int verify_dataset(const struct dataset *dataset, const char *folder, struct table *table)
+{
+	int exit_code = 0;
+
+	for (const struct dataset_file *file = dataset->files; file->name; file++) {
+		struct error err = ERROR_INIT;
+		char *path = path_join(folder, file->name);
+		bool whole = dataset_verify_file(dataset, file, folder, &err) == PRONY_OK;
+
+		add_file(table, path, whole ? "whole" : "broken", file->bytes);
+		if (!whole) {
+			int code = cli_fail(&err);
+			exit_code = exit_code ? exit_code : code;
+		}
+		free(path);
+	}
+	return exit_code;
+}
+
+/* Any file of the format, by what it says of itself: nobody published a digest of it. */
+static int verify_idx(const char *path, struct table *table)
+{
+	struct error err = ERROR_INIT;
+	struct idx idx = {0};
+	int64_t bytes = 1;
+	bool whole = idx_read(path, FILE_LIMIT_BYTES, &idx, &err) == PRONY_OK;
+
+	for (int i = 0; i < idx.rank; i++)
+		bytes *= idx.dims[i];
+	add_file(table, path, whole ? "whole" : "broken", whole ? bytes : 0);
+	idx_release(&idx);
+	return whole ? 0 : cli_fail(&err);
+}
+
+static int verify_named(const char *name, const struct request *request, struct table *table)
+{
+	struct error err = ERROR_INIT;
+	char *folder = NULL;
+
+	if (!dataset_find(name) && (strchr(name, '/') || file_exists(name)))
+		return verify_idx(name, table);
+	const struct dataset *dataset = find(name, &err);
+	if (!dataset || dataset_locate(dataset, request->options->data, &folder, &err) != PRONY_OK)
+		return cli_fail(&err);
+	int exit_code = folder ? verify_dataset(dataset, folder, table) : 0;
+	free(folder);
+	return exit_code;
+}
+
+/* Without names: all that are here. */
+static int verify_found(const struct request *request, struct table *table)
+{
+	int exit_code = 0;
+
+	for (size_t i = 0; i < dataset_count; i++) {
+		const struct dataset *dataset = &dataset_table[i];
+		struct error ignored = ERROR_INIT;
+		char *folder = NULL;
+
+		if (dataset_locate(dataset, request->options->data, &folder, &ignored) ==
+			    PRONY_OK &&
+		    folder) {
+			int code = verify_dataset(dataset, folder, table);
+			exit_code = exit_code ? exit_code : code;
+		}
+		free(folder);
+	}
+	return exit_code;
+}
+
+static int verify(const struct request *request)
+{
+	struct table *table =
+		table_new(verify_columns, sizeof(verify_columns) / sizeof(verify_columns[0]));
+	int exit_code = 0;
+
+	if (request->count == 0)
+		exit_code = verify_found(request, table);
+	for (size_t i = 0; i < request->count; i++) {
+		int code = verify_named(request->names[i], request, table);
+		exit_code = exit_code ? exit_code : code;
+	}
+	cli_print_table(table, request->options->format);
+	table_free(table);
+	return exit_code;
+}
+
+static void say(void *context, const char *text)
+{
+	const char *name = context;
+
+	printf("%s: %s\n", name, text);
+	fflush(stdout);
+}
+
+static int fetch_one(const char *name, const char *data)
+{
+	struct error err = ERROR_INIT;
+	const struct dataset *dataset = find(name, &err);
+
+	if (!dataset)
+		return cli_fail(&err);
+	char *folder = data ? path_join(data, dataset->name) : NULL;
+	char *label = memory_strdup(dataset->name);
+	int exit_code = 0;
+	if (dataset_fetch(dataset, folder, say, label, &err) != PRONY_OK)
+		exit_code = cli_fail(&err);
+	free(label);
+	free(folder);
+	return exit_code;
+}
+
+static int fetch(const struct request *request)
+{
+	struct error err = ERROR_INIT;
+	int exit_code = 0;
+
+	if (request->count == 0) {
+		error_set(&err, PRONY_USAGE,
+			  "prony data fetch needs the name of a data set, such as mnist; see prony "
+			  "data list");
+		return cli_fail(&err);
+	}
+	for (size_t i = 0; i < request->count && exit_code == 0; i++)
+		exit_code = fetch_one(request->names[i], request->options->data);
+	return exit_code;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct request *request);
+	bool takes_names;
+} actions[] = {
+	{"list", list_all, false},
+	{"verify", verify, true},
+	{"fetch", fetch, true},
+};
+
+static int run_action(const char *name, const struct request *request)
+{
+	struct error err = ERROR_INIT;
+
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+		if (strcmp(name, actions[i].name) != 0)
+			continue;
+		if (request->count == 0 || actions[i].takes_names)
+			return actions[i].run(request);
+		error_set(&err, PRONY_USAGE, "prony data %s takes no names, but got '%s'", name,
+			  request->names[0]);
+		return cli_fail(&err);
+	}
+	error_set(&err, PRONY_USAGE,
+		  "prony data cannot '%s'; it knows list, verify [NAME...] and fetch NAME...",
+		  name);
+	return cli_fail(&err);
+}
+
+int command_data(const struct cli_command *command, int argc, char **argv)
+{
+	struct data_options options = {.format = "table"};
+	struct error err = ERROR_INIT;
+	const char *words[WORDS_MAX];
+	size_t count = 0;
+	int exit_code = 0;
+
+	if (argc > WORDS_MAX)
+		return cli_fail((error_set(&err, PRONY_USAGE, "too many words"), &err));
+	if (!cli_parse(command, argc, argv, &options, words, &count, &exit_code))
+		return exit_code;
+	struct request request = {
+		.options = &options, .names = words + 1, .count = count > 0 ? count - 1 : 0};
+	return run_action(count > 0 ? words[0] : "list", &request);
+}

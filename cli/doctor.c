@@ -1,0 +1,105 @@
+/* `prony doctor`: what on this machine will spoil a measurement, and the remedy. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "diagnose/machine.h"
+
+enum { FINDINGS_MAX = 64 };
+
+struct doctor_options {
+	const char *format;
+	bool record;
+};
+
+const struct option doctor_option_rows[] = {
+	{.name = "record",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct doctor_options, record),
+	 .help = "print what every result keeps of this machine, as JSON, and stop"},
+	CLI_OPTION_FORMAT(struct doctor_options),
+	{.name = NULL},
+};
+
+static const char *level_name(enum finding_level level)
+{
+	static const char *const names[] = {"ok", "note", "warning"};
+
+	return names[level];
+}
+
+static void print_json(const struct finding *findings, size_t count)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(array,
+				      json_pack("{s:s, s:s, s:s, s:s}", "check", findings[i].check,
+						"level", level_name(findings[i].level), "value",
+						findings[i].value, "remedy", findings[i].remedy));
+	cli_print_json(array);
+	json_decref(array);
+}
+
+static void print_text(const struct finding *findings, size_t count)
+{
+	static const struct table_column columns[] = {
+		{"check", "check", TABLE_LEFT},
+		{"", "level", TABLE_LEFT},
+		{"found", "value", TABLE_LEFT},
+	};
+	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+	size_t warnings = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		table_row(table);
+		table_cell(table, findings[i].check, NULL);
+		table_cell(table, level_name(findings[i].level), NULL);
+		table_cell(table, findings[i].value, NULL);
+		if (*findings[i].remedy)
+			table_note(table, findings[i].remedy);
+		warnings += findings[i].level == FINDING_WARNING;
+	}
+	cli_print_table(table, "table");
+	table_free(table);
+	if (warnings)
+		printf("\n%zu of %zu checks found what will spoil a measurement.\n", warnings,
+		       count);
+	else
+		printf("\nNothing found that will spoil a measurement.\n");
+}
+
+int command_doctor(const struct cli_command *command, int argc, char **argv)
+{
+	struct doctor_options options = {.format = "table"};
+	struct finding findings[FINDINGS_MAX];
+	struct error err = ERROR_INIT;
+	const char *positional[64];
+	size_t positional_count = 0;
+	int exit_code = 0;
+
+	if (argc > 64)
+		return cli_fail((error_set(&err, PRONY_USAGE, "too many words"), &err));
+	if (!cli_parse(command, argc, argv, &options, positional, &positional_count, &exit_code))
+		return exit_code;
+	if (positional_count > 0) {
+		error_set(&err, PRONY_USAGE,
+			  "prony doctor takes no words, but got '%s'; see prony doctor --help",
+			  positional[0]);
+		return cli_fail(&err);
+	}
+	if (options.record) {
+		json_t *record = machine_record("");
+
+		cli_print_json(record);
+		json_decref(record);
+		return 0;
+	}
+	size_t count = machine_findings("", findings, FINDINGS_MAX);
+	if (strcmp(options.format, "json") == 0)
+		print_json(findings, count);
+	else
+		print_text(findings, count);
+	return 0;
+}
