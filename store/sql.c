@@ -1,0 +1,180 @@
+#include "store/sql.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "samples/record.h"
+
+static const char *remedy_of(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+	case SQLITE_CANTOPEN:
+		return "it and its folder must be writable; --store FILE names another store";
+	case SQLITE_FULL:
+		return "free space on its disk, then go on with --resume; what was stored before "
+		       "is "
+		       "safe";
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return "another program holds it; wait for its end, or name another with --store "
+		       "FILE";
+	case SQLITE_NOTADB:
+		return "it is no SQLite file; --store FILE names another store";
+	case SQLITE_CORRUPT:
+		return "it is damaged; move it away and a new one is made, or try `sqlite3 FILE "
+		       ".recover`";
+	case SQLITE_IOERR:
+		return "its disk reports an error; --store FILE names another place";
+	default:
+		return "--store FILE names another store";
+	}
+}
+
+enum prony_status sql_fail(const struct store *store, struct error *err, const char *doing)
+{
+	int code = sqlite3_extended_errcode(store->db);
+
+	if ((code & 0xff) == SQLITE_NOMEM)
+		return error_set(err, PRONY_NOMEM, "%s: no memory to %s", store->path, doing);
+	return error_set(err, PRONY_STORE, "%s: cannot %s: %s (%s)", store->path, doing,
+			 sqlite3_errmsg(store->db), remedy_of(code));
+}
+
+enum prony_status sql_run(struct store *store, const char *sql, const char *doing,
+			  struct error *err)
+{
+	if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return sql_fail(store, err, doing);
+	return PRONY_OK;
+}
+
+static int bind_one(sqlite3_stmt *statement, int index, char type, va_list *arguments)
+{
+	if (type == 'n' || type == 'i') {
+		int64_t value = va_arg(*arguments, int64_t);
+		return type == 'i' && value == RECORD_NONE
+			       ? sqlite3_bind_null(statement, index)
+			       : sqlite3_bind_int64(statement, index, value);
+	}
+	assert(type == 't');
+	return sqlite3_bind_text(statement, index, va_arg(*arguments, const char *), -1,
+				 SQLITE_STATIC);
+}
+
+static enum prony_status prepare(struct store *store, const char *sql, const char *doing,
+				 sqlite3_stmt **out, struct error *err, const char *types,
+				 va_list *arguments)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+
+	for (int i = 0; code == SQLITE_OK && types[i]; i++)
+		code = bind_one(statement, i + 1, types[i], arguments);
+	if (code != SQLITE_OK) {
+		enum prony_status status = sql_fail(store, err, doing);
+		sqlite3_finalize(statement);
+		return status;
+	}
+	*out = statement;
+	return PRONY_OK;
+}
+
+enum prony_status sql_prepare(struct store *store, const char *sql, const char *doing,
+			      sqlite3_stmt **out, struct error *err, const char *types, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, types);
+	enum prony_status status = prepare(store, sql, doing, out, err, types, &arguments);
+	va_end(arguments);
+	return status;
+}
+
+enum prony_status sql_step(struct store *store, sqlite3_stmt *statement, const char *doing,
+			   bool *row, struct error *err)
+{
+	int code = sqlite3_step(statement);
+
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		return sql_fail(store, err, doing);
+	*row = code == SQLITE_ROW;
+	return PRONY_OK;
+}
+
+enum prony_status sql_change(struct store *store, const char *sql, const char *doing, int *changes,
+			     struct error *err, const char *types, ...)
+{
+	sqlite3_stmt *statement = NULL;
+	bool row = true;
+	va_list arguments;
+
+	va_start(arguments, types);
+	enum prony_status status = prepare(store, sql, doing, &statement, err, types, &arguments);
+	va_end(arguments);
+	while (status == PRONY_OK && row)
+		status = sql_step(store, statement, doing, &row, err);
+	if (status == PRONY_OK && changes)
+		*changes = sqlite3_changes(store->db);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+enum prony_status sql_int(struct store *store, const char *sql, const char *doing,
+			  int64_t otherwise, int64_t *out, struct error *err, const char *types,
+			  ...)
+{
+	sqlite3_stmt *statement = NULL;
+	bool row = false;
+	va_list arguments;
+
+	va_start(arguments, types);
+	enum prony_status status = prepare(store, sql, doing, &statement, err, types, &arguments);
+	va_end(arguments);
+	if (status == PRONY_OK)
+		status = sql_step(store, statement, doing, &row, err);
+	if (status == PRONY_OK)
+		*out = row && sqlite3_column_type(statement, 0) != SQLITE_NULL
+			       ? sqlite3_column_int64(statement, 0)
+			       : otherwise;
+	sqlite3_finalize(statement);
+	return status;
+}
+
+enum prony_status sql_begin(struct store *store, const char *doing, struct error *err)
+{
+	return sql_run(store, "BEGIN IMMEDIATE", doing, err);
+}
+
+enum prony_status sql_end(struct store *store, enum prony_status status, const char *doing,
+			  struct error *err)
+{
+	if (status == PRONY_OK)
+		status = sql_run(store, "COMMIT", doing, err);
+	/* A full disk may have rolled back already; a second time does no harm. */
+	if (status != PRONY_OK)
+		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return status;
+}
+
+const char *sql_text(sqlite3_stmt *statement, int column)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+
+	return text ? (const char *)text : "";
+}
+
+int64_t sql_integer(sqlite3_stmt *statement, int column)
+{
+	return sqlite3_column_type(statement, column) == SQLITE_NULL
+		       ? RECORD_NONE
+		       : sqlite3_column_int64(statement, column);
+}
+
+void sql_copy(sqlite3_stmt *statement, int column, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s", sql_text(statement, column));
+}
