@@ -12,5 +12,7 @@ extern const struct option import_option_rows[];
 extern const struct option log_option_rows[];
 extern const struct option data_option_rows[];
 extern const struct option doctor_option_rows[];
+extern const struct option list_option_rows[];
+extern const struct option framework_option_rows[];
 
 #endif

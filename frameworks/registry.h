@@ -80,17 +80,19 @@ enum prony_status framework_worker_command(const struct framework_place *place, 
                                            const char *const **argv,
                                            const char *const **environment, struct error *err);
 
-/* Reports progress of an installation, a line at a time. */
+/* Reports progress of an installation, a line at a time, and hears of the user's impatience. */
 struct install_sink {
 	void (*line)(void *context, const char *text);
 	void *context;
+	const volatile int *stop; /* set by a signal handler: clean up, PRONY_INTERRUPTED; may be NULL */
 };
 
 /*
  * Installs a framework from its lock file into DATA/frameworks/NAME (or NAME@ENV): downloads by hash,
  * unpacks or makes a virtual environment, tries it, and only then renames it into place. Idempotent
  * and quick when the same lock is already installed. PRONY_MISSING says which interpreter version is
- * needed, where it was looked for and what to do.
+ * needed, where it was looked for and what to do. One installation of a framework at a time: a second
+ * one waits. NAME@ENV needs a lock of that name; PRONY_MISSING says where it is looked for.
  */
 enum prony_status framework_install(const struct framework *framework, const char *environment,
                                     const struct install_sink *sink, struct error *err);

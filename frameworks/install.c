@@ -1,0 +1,413 @@
+/* Installs a framework into a folder of its own: whole and tried, or not at all. */
+#include "frameworks/install.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "frameworks/wheel.h"
+
+#define VENV_LIMIT_NS INT64_C(300000000000)
+#define LOCK_POLL_NS INT64_C(200000000)
+#define VENV_ENTRY "bin/python"
+
+void install_say(const struct install *install, const char *format, ...)
+{
+	char text[1024];
+	va_list arguments;
+
+	if (!install->sink || !install->sink->line)
+		return;
+	va_start(arguments, format);
+	int used = snprintf(text, sizeof(text), "%s: ", install->spelling);
+	vsnprintf(text + used, sizeof(text) - (size_t)used, format, arguments);
+	va_end(arguments);
+	install->sink->line(install->sink->context, text);
+}
+
+bool install_stopped(const struct install *install)
+{
+	return install->sink && install->sink->stop && *install->sink->stop;
+}
+
+/* "FOLDER/../.NAME.suffix": beside the folder, so on the same file system. */
+static const char *beside(const char *folder, const char *suffix, struct arena *arena)
+{
+	const char *slash = strrchr(folder, '/');
+
+	return arena_printf(arena, "%.*s/.%s.%s", (int)(slash - folder), folder, slash + 1, suffix);
+}
+
+const char *install_staging(const char *folder, struct arena *arena)
+{
+	return beside(folder, "part", arena);
+}
+
+enum prony_status install_lock(const char *folder, const struct install_sink *sink,
+			       const char *spelling, int *fd, struct error *err)
+{
+	struct arena arena;
+	bool told = false;
+	char line[256];
+
+	arena_init(&arena, 0);
+	const char *path = beside(folder, "lock", &arena);
+	const char *parent = arena_strndup(&arena, folder, (size_t)(strrchr(folder, '/') - folder));
+	enum prony_status status = directory_make(parent, err);
+	int lock = -1;
+	if (status != PRONY_OK)
+		goto out;
+	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (lock < 0) {
+		status = error_errno(err, PRONY_IO, errno, "cannot open %s", path);
+		goto out;
+	}
+	while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR) {
+			status = error_errno(err, PRONY_IO, errno, "cannot lock %s", path);
+			goto out;
+		}
+		if (sink && sink->stop && *sink->stop) {
+			status = error_set(err, PRONY_INTERRUPTED, "interrupted");
+			goto out;
+		}
+		snprintf(line, sizeof(line), "%s: waiting for another prony that installs it", spelling);
+		if (!told && sink && sink->line)
+			sink->line(sink->context, line);
+		told = true;
+		clock_sleep_until_ns(clock_monotonic_ns() + LOCK_POLL_NS);
+	}
+	*fd = lock;
+	lock = -1;
+out:
+	if (lock >= 0)
+		close(lock);
+	arena_release(&arena);
+	return status;
+}
+
+/* The rule of Debian's policy for the packages of libraries: libgomp.so.1 is in libgomp1. */
+static const char *debian_package(const char *soname, struct arena *arena)
+{
+	const char *version = strstr(soname, ".so.");
+
+	return version ? arena_printf(arena, "%.*s%s", (int)(version - soname), soname, version + 4)
+		       : soname;
+}
+
+static enum prony_status check_needs(struct install *install, struct error *err)
+{
+	for (size_t i = 0; i < install->lock.needs.count; i++) {
+		const char *soname = install->lock.needs.words[i];
+		void *handle = dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
+		if (!handle)
+			return error_set(err, PRONY_MISSING,
+					 "%s needs %s, which this system lacks; install it (Debian: apt "
+					 "install %s)",
+					 install->spelling, soname,
+					 debian_package(soname, &install->arena));
+		dlclose(handle);
+	}
+	return PRONY_OK;
+}
+
+/* The wheels, pip's own copies of them, and what becomes of them lie on the disk at the same time. */
+static enum prony_status check_disk(const struct install *install, struct error *err)
+{
+	int64_t wanted_mb = 2 * install->lock.download_mb + install->lock.disk_mb;
+	struct statvfs info;
+
+	if (statvfs(install->staging, &info) != 0)
+		return PRONY_OK;
+	int64_t free_mb = (int64_t)((double)info.f_bavail * (double)info.f_frsize / 1e6);
+	if (free_mb >= wanted_mb)
+		return PRONY_OK;
+	return error_set(err, PRONY_IO,
+			 "%s takes %" PRId64 " MB while it is installed and %" PRId64 " MB are free below "
+			 "%s; make room there, or set XDG_DATA_HOME to a folder on another disk",
+			 install->spelling, wanted_mb, free_mb, install->folder);
+}
+
+/* A folder that somebody filled by hand is theirs; an empty one is nobody's and goes away here. */
+static bool may_replace(const char *folder, struct arena *arena)
+{
+	return file_exists(arena_printf(arena, "%s/%s", folder, MANIFEST_NAME)) ||
+	       rmdir(folder) == 0 || !file_exists(folder);
+}
+
+static bool installed_already(const struct install *install, struct manifest *manifest)
+{
+	struct arena *arena = (struct arena *)&install->arena;
+
+	return manifest_read(install->folder, arena, manifest) &&
+	       strcmp(manifest->lock_sha256, install->lock.sha256) == 0 &&
+	       file_exists(arena_printf(arena, "%s/%s", install->folder, manifest->entry));
+}
+
+/* The first version with a lock whose interpreter is here. */
+static enum prony_status choose_python(struct install *install, struct error *err)
+{
+	struct arena *arena = &install->arena;
+	const char *versions = install->framework->pythons ? install->framework->pythons : "";
+	enum prony_status status = PRONY_OK;
+	size_t locks = 0;
+	struct strbuf looked;
+
+	strbuf_init(&looked, 0);
+	for (const char *at = versions; *at && status == PRONY_OK && !install->python;) {
+		size_t length = strcspn(at, ",");
+		const char *version = arena_strndup(arena, at, length);
+		const char *path = lock_find(install->framework, install->environment, version, arena);
+		at += length + (at[length] == ',');
+		if (!path)
+			continue;
+		locks++;
+		status = lock_read(path, arena, &install->lock, err);
+		if (status == PRONY_OK)
+			install->python = install_find_python(install, install->lock.python, &looked);
+	}
+	if (status == PRONY_OK && locks > 0 && !install->python)
+		status = error_set(err, PRONY_MISSING,
+				   "%s needs Python %s, not found here: %s; install one (with its venv "
+				   "module), or set PRONY_PYTHON_X_Y to it",
+				   install->spelling, versions, strbuf_text(&looked));
+	strbuf_release(&looked);
+	return status;
+}
+
+static enum prony_status choose_lock(struct install *install, struct error *err)
+{
+	struct arena *arena = &install->arena;
+	const char *path = lock_find(install->framework, install->environment, NULL, arena);
+	enum prony_status status = path ? lock_read(path, arena, &install->lock, err) : PRONY_OK;
+
+	if (!path)
+		status = choose_python(install, err);
+	else if (status == PRONY_OK && install->lock.kind == LOCK_VENV) {
+		struct strbuf looked;
+		strbuf_init(&looked, 0);
+		install->python = install_find_python(install, install->lock.python, &looked);
+		if (!install->python)
+			status = error_set(err, PRONY_MISSING, "%s needs Python %s, not found here: %s",
+					   install->spelling, install->lock.python, strbuf_text(&looked));
+		strbuf_release(&looked);
+	}
+	if (status != PRONY_OK)
+		return status;
+	if (!install->lock.path) {
+		char *home = path_data_home();
+		status = error_set(err, PRONY_MISSING,
+				   "there is no lock file %s.txt that says what to install; put one into "
+				   "%s/locks (frameworks/locks/README.md tells how), or point %s to an "
+				   "installation of yours",
+				   install->spelling, home,
+				   framework_variable(install->framework->name, install->environment,
+						      install->framework->kind == FRAMEWORK_PYTHON
+							      ? "PYTHON"
+							      : "LIBRARY",
+						      arena));
+		free(home);
+	} else if (strcmp(install->lock.framework, install->framework->name) != 0) {
+		status = error_set(err, PRONY_BAD_INPUT, "%s is a lock for %s, not for %s",
+				   install->lock.path, install->lock.framework,
+				   install->framework->name);
+	} else if ((install->lock.kind == LOCK_VENV) != (install->framework->kind == FRAMEWORK_PYTHON)) {
+		status = error_set(err, PRONY_BAD_INPUT, "%s: the key kind does not suit %s, which is a %s",
+				   install->lock.path, install->framework->name,
+				   install->framework->kind == FRAMEWORK_PYTHON ? "Python package"
+										: "library");
+	}
+	return status;
+}
+
+static enum prony_status unpack(struct install *install, struct error *err)
+{
+	const char *pattern = arena_printf(&install->arena, "%s/*.whl", install->wheels);
+	enum prony_status status = install_find_pip(install, err);
+	size_t extracted = 0;
+	glob_t wheels = {0};
+
+	if (status == PRONY_OK)
+		status = install_pip(install, "download", err);
+	if (status != PRONY_OK)
+		return status;
+	install_say(install, "unpacking");
+	if (glob(pattern, 0, NULL, &wheels) != 0)
+		status = error_set(err, PRONY_BAD_INPUT, "%s: pip downloaded no wheel for %s",
+				   install->spelling, install->lock.path);
+	for (size_t i = 0; status == PRONY_OK && i < wheels.gl_pathc; i++)
+		status = wheel_extract(wheels.gl_pathv[i], install->lock.keep.words,
+				       install->lock.keep.count, install->tree, &extracted, err);
+	globfree(&wheels);
+	const char *library = arena_printf(&install->arena, "%s/%s", install->tree, install->lock.library);
+	if (status == PRONY_OK && !file_exists(library))
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s: the library %s is not among the files that 'keep' takes out of the "
+				   "wheel",
+				   install->lock.path, install->lock.library);
+	return status;
+}
+
+static enum prony_status make_environment(struct install *install, struct error *err)
+{
+	const char *const argv[] = {install->python, "-m", "venv", install->tree, NULL};
+	struct error failure = ERROR_INIT;
+	struct strbuf output;
+
+	install_say(install, "making an environment with %s", install->python);
+	strbuf_init(&output, 0);
+	enum prony_status status = install_child(install, argv, VENV_LIMIT_NS, NULL, &output, &failure);
+	if (status != PRONY_OK)
+		error_set(err, status, "%s: '%s -m venv': %s: %s", install->spelling, install->python,
+			  failure.text, strbuf_text(&output));
+	strbuf_release(&output);
+	if (status != PRONY_OK)
+		return status;
+	install->python = arena_printf(&install->arena, "%s/" VENV_ENTRY, install->tree);
+	return install_pip(install, "install", err);
+}
+
+/* The new folder takes the old one's place at once; what was there ends up in staging. */
+static enum prony_status put_in_place(const struct install *install, struct error *err)
+{
+	/* Data before names: a folder that is there after a power failure has to be whole. */
+	int fd = open(install->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		syncfs(fd);
+		close(fd);
+	}
+	if (rename(install->tree, install->folder) == 0 ||
+	    renameat2(AT_FDCWD, install->tree, AT_FDCWD, install->folder, RENAME_EXCHANGE) == 0)
+		return PRONY_OK;
+	/* File systems that cannot exchange. */
+	const char *old = arena_printf((struct arena *)&install->arena, "%s/old", install->staging);
+	if ((rename(install->folder, old) != 0 && errno != ENOENT) ||
+	    rename(install->tree, install->folder) != 0)
+		return error_errno(err, PRONY_IO, errno, "cannot rename %s to %s", install->tree,
+				   install->folder);
+	return PRONY_OK;
+}
+
+static enum prony_status fill(struct install *install, struct error *err)
+{
+	const char *entry = install->lock.kind == LOCK_VENV ? VENV_ENTRY : install->lock.library;
+	const char *version = "";
+	int64_t start_ns = clock_monotonic_ns();
+
+	install_say(install, "installing %s (download %" PRId64 " MB, on disk %" PRId64 " MB)",
+		    install->lock.version, install->lock.download_mb, install->lock.disk_mb);
+	enum prony_status status = install->lock.kind == LOCK_VENV ? make_environment(install, err)
+								   : unpack(install, err);
+	if (status != PRONY_OK)
+		return status;
+	install_say(install, "loading it once in a worker");
+	status = install_try(install, entry, &version, err);
+	if (status != PRONY_OK) {
+		error_prefix(err, "%s was downloaded but does not work here, so it was not installed",
+			     install->spelling);
+		return status;
+	}
+	const struct manifest manifest = {.lock = install->lock.name,
+					  .lock_sha256 = install->lock.sha256,
+					  .version = *version ? version : install->lock.version,
+					  .entry = entry};
+	status = manifest_write(install->tree, install->framework->name, &manifest, err);
+	if (status == PRONY_OK)
+		status = put_in_place(install, err);
+	if (status == PRONY_OK)
+		install_say(install, "%s installed in %.1f s and loads: %s", manifest.version,
+			    (double)(clock_monotonic_ns() - start_ns) / 1e9, install->folder);
+	return status;
+}
+
+static enum prony_status install_locked(struct install *install, struct error *err)
+{
+	struct manifest manifest;
+	enum prony_status status = PRONY_OK;
+
+	/* Somebody else may have done it while we waited. */
+	if (installed_already(install, &manifest)) {
+		install_say(install, "%s is installed already: %s", manifest.version, install->folder);
+		return PRONY_OK;
+	}
+	if (!may_replace(install->folder, &install->arena))
+		return error_set(err, PRONY_MISSING,
+				 "%s: the folder %s is there and was not made by prony; move it away to "
+				 "have it installed",
+				 install->spelling, install->folder);
+	/* Staging that is there was left by one that was killed: the lock says that it is gone. */
+	const char *const folders[] = {install->staging, install->tree, install->wheels,
+				       install->temporary};
+	status = directory_remove(install->staging, err);
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && status == PRONY_OK; i++)
+		status = directory_make(folders[i], err);
+	if (status == PRONY_OK)
+		status = check_disk(install, err);
+	if (status == PRONY_OK)
+		status = fill(install, err);
+	directory_remove(install->staging, NULL);
+	return status;
+}
+
+static void install_init(struct install *install, const struct framework *framework,
+			 const char *environment, const struct install_sink *sink)
+{
+	struct arena *arena = &install->arena;
+
+	*install = (struct install){.framework = framework, .sink = sink, .lock_fd = -1};
+	arena_init(arena, 0);
+	install->environment = arena_strdup(arena, environment ? environment : "");
+	install->spelling = framework_spelling(framework, environment, arena);
+	install->folder = framework_folder(framework, environment, arena);
+	install->staging = install_staging(install->folder, arena);
+	install->tree = arena_printf(arena, "%s/tree", install->staging);
+	install->wheels = arena_printf(arena, "%s/wheels", install->staging);
+	install->temporary = arena_printf(arena, "%s/tmp", install->staging);
+}
+
+enum prony_status framework_install(const struct framework *framework, const char *environment,
+				    const struct install_sink *sink, struct error *err)
+{
+	struct install install;
+	struct manifest manifest;
+
+	if (environment && !framework_environment_valid(environment))
+		return error_set(err, PRONY_USAGE, "%s@%s: an environment's name holds letters, digits, "
+				 "'.', '_' and '-' and does not begin with '.'", framework->name,
+				 environment);
+	install_init(&install, framework, environment, sink);
+	enum prony_status status = PRONY_OK;
+	if (framework->kind == FRAMEWORK_BUILTIN) {
+		install_say(&install, "is part of prony: nothing to install");
+		goto out;
+	}
+	status = choose_lock(&install, err);
+	if (status != PRONY_OK)
+		goto out;
+	if (installed_already(&install, &manifest)) {
+		install_say(&install, "%s is installed already: %s", manifest.version, install.folder);
+		goto out;
+	}
+	status = check_needs(&install, err);
+	if (status == PRONY_OK)
+		status = install_lock(install.folder, sink, install.spelling, &install.lock_fd, err);
+	if (status == PRONY_OK)
+		status = install_locked(&install, err);
+out:
+	if (install.lock_fd >= 0)
+		close(install.lock_fd);
+	arena_release(&install.arena);
+	return status;
+}

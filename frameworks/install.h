@@ -1,0 +1,62 @@
+/* What the files of an installation share. */
+#ifndef PRONY_FRAMEWORKS_INSTALL_H
+#define PRONY_FRAMEWORKS_INSTALL_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/strbuf.h"
+#include "frameworks/internal.h"
+#include "frameworks/lock.h"
+
+/* One installation on its way. Strings in the arena. */
+struct install {
+	const struct framework *framework;
+	const char *environment; /* "" or ENV */
+	const char *spelling;	 /* "pytorch@1.13" */
+	const struct install_sink *sink;
+	struct arena arena;
+	struct lock lock;
+	const char *python; /* venv: the interpreter that makes it; unpack: one that has pip */
+	const char *folder; /* where it ends up */
+	/* Everything until then: tree/ is renamed to `folder`, wheels/ and tmp/ are thrown away. */
+	const char *staging, *tree, *wheels, *temporary;
+	int lock_fd; /* -1 when not taken */
+};
+
+/* One line of progress: "NAME: text". */
+void install_say(const struct install *install, const char *format, ...) PRONY_PRINTF(2, 3);
+bool install_stopped(const struct install *install);
+
+/*
+ * Runs a program below the installation's lock, stdin empty, and follows what it prints: `line` gets
+ * every line (may be NULL), *output the last 64 KiB (initialised by the caller). The program's whole
+ * process group ends when the user stops the installation or `limit_ns` is over. PRONY_BAD_INPUT when
+ * it does not exit with 0, with how it ended as the text.
+ */
+enum prony_status install_child(const struct install *install, const char *const *argv,
+				int64_t limit_ns,
+				void (*line)(const struct install *install, const char *text),
+				struct strbuf *output, struct error *err);
+
+/* An interpreter with pip, where needed in a throw-away environment of its own below staging. */
+enum prony_status install_find_pip(struct install *install, struct error *err);
+
+/* An interpreter of `version` that can make environments, or NULL; *looked says where it was looked. */
+const char *install_find_python(struct install *install, const char *version, struct strbuf *looked);
+
+/* pip download into install->wheels, or pip install into the environment install->python belongs to. */
+enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err);
+
+/* Starts a worker on what lies in `tree` and lets it load the framework. *version: in the arena. */
+enum prony_status install_try(struct install *install, const char *entry, const char **version,
+			      struct error *err);
+
+/* The lock of a framework's folder; ends when *fd and every copy of it in a child is closed. */
+enum prony_status install_lock(const char *folder, const struct install_sink *sink,
+			       const char *spelling, int *fd, struct error *err);
+
+/* Staging folder of an installation; below the same folder, so that it can be renamed. */
+const char *install_staging(const char *folder, struct arena *arena);
+
+#endif

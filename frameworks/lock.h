@@ -1,0 +1,43 @@
+/* Lock files: what to download, by hash, and what to do with it (frameworks/locks/README.md). */
+#ifndef PRONY_FRAMEWORKS_LOCK_H
+#define PRONY_FRAMEWORKS_LOCK_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "frameworks/registry.h"
+
+#define LOCK_WORDS_MAX 24
+
+enum lock_kind { LOCK_UNPACK, LOCK_VENV };
+
+struct lock_words {
+	const char *words[LOCK_WORDS_MAX];
+	size_t count;
+};
+
+/* Strings in the arena. */
+struct lock {
+	const char *path, *name; /* name: of the file */
+	char sha256[DIGEST_HEX_BYTES];
+	enum lock_kind kind;
+	const char *framework, *version;
+	const char *python;  /* "3.12"; "" for unpack */
+	const char *library; /* "" for venv */
+	int64_t download_mb, disk_mb;
+	struct lock_words pip_arguments, keep, needs;
+};
+
+/* Reads and checks one lock; PRONY_BAD_INPUT names file, line, key and remedy. */
+enum prony_status lock_read(const char *path, struct arena *arena, struct lock *out,
+			    struct error *err);
+
+/*
+ * The path of NAME[@ENV][-PYTHON].txt: DATA/locks, where a user may put one of his own, goes before the
+ * locks that came with prony. NULL when there is none; `python` may be NULL.
+ */
+const char *lock_find(const struct framework *framework, const char *environment,
+		      const char *python, struct arena *arena);
+
+#endif

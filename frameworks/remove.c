@@ -1,0 +1,53 @@
+/* Removes an environment that prony installed. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "frameworks/install.h"
+
+static enum prony_status remove_folder(const char *folder, const char *spelling, struct arena *arena,
+				       struct error *err)
+{
+	const char *manifest = arena_printf(arena, "%s/%s", folder, MANIFEST_NAME);
+	const char *away = install_staging(folder, arena);
+
+	if (!file_exists(folder))
+		return error_set(err, PRONY_MISSING, "%s is not installed: there is no %s", spelling,
+				 folder);
+	if (!file_exists(manifest))
+		return error_set(err, PRONY_MISSING,
+				 "%s: the folder %s was not made by prony; remove it yourself", spelling,
+				 folder);
+	/* Under another name first: half a framework must not be found by anybody. */
+	enum prony_status status = directory_remove(away, err);
+	if (status == PRONY_OK && rename(folder, away) != 0)
+		status = error_errno(err, PRONY_IO, errno, "cannot rename %s to %s", folder, away);
+	return status == PRONY_OK ? directory_remove(away, err) : status;
+}
+
+enum prony_status framework_remove(const struct framework *framework, const char *environment,
+				   struct error *err)
+{
+	struct arena arena;
+	int lock = -1;
+
+	if (environment && !framework_environment_valid(environment))
+		return error_set(err, PRONY_USAGE, "%s@%s is no name of an environment", framework->name,
+				 environment);
+	arena_init(&arena, 0);
+	const char *spelling = framework_spelling(framework, environment, &arena);
+	const char *folder = framework_folder(framework, environment, &arena);
+	enum prony_status status = PRONY_OK;
+	if (framework->kind == FRAMEWORK_BUILTIN)
+		status = error_set(err, PRONY_MISSING, "%s is part of prony and cannot be removed",
+				   framework->name);
+	else
+		status = install_lock(folder, NULL, spelling, &lock, err);
+	if (status == PRONY_OK)
+		status = remove_folder(folder, spelling, &arena, err);
+	if (lock >= 0)
+		close(lock);
+	arena_release(&arena);
+	return status;
+}
