@@ -62,6 +62,7 @@ int command_doctor(const struct cli_command *command, int argc, char **argv);
 int command_network(const struct cli_command *command, int argc, char **argv);
 int command_worker_check(const struct cli_command *command, int argc, char **argv);
 int command_worker(const struct cli_command *command, int argc, char **argv);
+int command_manual(const struct cli_command *command, int argc, char **argv);
 int command_guard(const struct cli_command *command, int argc, char **argv);
 
 #endif

@@ -1,0 +1,85 @@
+/* `prony manual`: prony(1) as roff, from the same tables as the parser and --help. */
+#include <stdio.h>
+
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "samples/cell.h"
+
+static const char head[] =
+	".TH PRONY 1 \"\" \"prony " PRONY_VERSION "\" \"User Commands\"\n"
+	".SH NAME\n"
+	"prony \\- a dynamometer for deep\\-learning frameworks\n"
+	".SH SYNOPSIS\n"
+	".B prony\n"
+	".I command\n"
+	"[options] [arguments]\n"
+	".SH DESCRIPTION\n"
+	"prony runs the same network, with the same weights and the same data, in every deep\\-learning\n"
+	"framework on a machine and reports what each delivers. It proves that all of them did the same\n"
+	"work before it ranks them (the parity gate), says how sure it is (an interval over\n"
+	"independent processes), and shows how much each costs over a floor: its own executor.\n"
+	".PP\n"
+	"What is measured is a cell: framework, network, dataset, device, precision, batch, stage,\n"
+	"input, sync mode, optimiser, dropout. A framework is written\n"
+	".IR NAME [@ ENV ][: BACKEND ][+ OPTION ...],\n"
+	"for example pytorch@2.15+channels_last. Lists take commas; batches take ranges as well:\n"
+	"1..64*2 doubles, 16..64+16 adds.\n"
+	".SH COMMANDS\n";
+
+static const char tail[] =
+	".SH EXIT STATUS\n"
+	".TP\n.B 0\nsuccess\n"
+	".TP\n.B 1\na cell that was asked for by name did not end ok (unsupported and missing do not count\n"
+	"under \\-f all or a suite)\n"
+	".TP\n.B 64\nwrong usage\n"
+	".TP\n.B 65\na suite, model or data file is wrong\n"
+	".TP\n.B 70\nan error of prony itself\n"
+	".TP\n.B 74\nthe store cannot be read or written\n"
+	".TP\n.B 130\ninterrupted; the same command with \\-\\-resume goes on\n"
+	".SH ENVIRONMENT\n"
+	".TP\n.B PRONY_DATA\nfolder of data sets\n"
+	".TP\n.B PRONY_LOCK\nfile of the machine\\-wide lock that is held while measuring\n"
+	".TP\n.B PRONY_PYTORCH_PYTHON\ninterpreter that the framework pytorch uses (the same with other\n"
+	"names in capitals)\n"
+	".TP\n.B PRONY_NATIVE_LIBRARY\nlibrary that the framework native loads (likewise)\n"
+	".TP\n.B XDG_DATA_HOME\nwhere store, data sets and installed frameworks are, in prony/ below it\n"
+	"(default: ~/.local/share)\n"
+	".TP\n.B NO_COLOR\nno colours in tables\n"
+	".SH FILES\n"
+	".TP\n.I $XDG_DATA_HOME/prony/prony.db\nthe store of results (SQLite)\n"
+	".TP\n.I $XDG_DATA_HOME/prony/frameworks/\ninstalled frameworks, each in an environment of its own\n"
+	".TP\n.I $XDG_DATA_HOME/prony/data/\ndata sets\n"
+	".SH EXAMPLES\n"
+	".TP\n.B prony run quickstart\nLeNet on real MNIST in every framework found, in a minute or two\n"
+	".TP\n.B prony run \\-f native,pytorch \\-n lenet \\-b 1..256*4 \\-s forward,train\n"
+	"how the overhead over the floor changes with the batch\n"
+	".TP\n.B prony report \\-o report.html\none page with charts of the newest run\n"
+	".TP\n.B prony export \\-\\-format csv \\-\\-layout ms\nTimestamp,Framework,Algorithm,BenchStage,"
+	"Precision,Result\n";
+
+int command_manual(const struct cli_command *command, int argc, char **argv)
+{
+	int exit_code = 0;
+	size_t count = 0;
+	const char *positional[1];
+	struct error err = ERROR_INIT;
+	if (argc > 2)
+		return cli_fail((error_set(&err, PRONY_USAGE, "prony manual takes no words"), &err));
+	if (!cli_parse(command, argc, argv, NULL, positional, &count, &exit_code))
+		return exit_code;
+	struct strbuf page;
+	strbuf_init(&page, 0);
+	strbuf_puts(&page, head);
+	for (const struct cli_command *row = cli_commands; row->run; row++)
+		if (!row->hidden)
+			options_manual(&row->syntax, &page);
+	strbuf_puts(&page, ".SH STATUSES\nHow a cell can end: ");
+	for (int status = CELL_OK; status < CELL_STATUS_COUNT; status++)
+		strbuf_printf(&page, "%s%s", status == CELL_OK ? "" : ", ",
+		              cell_status_name((enum cell_status)status));
+	strbuf_puts(&page, ".\n");
+	strbuf_puts(&page, tail);
+	fputs(strbuf_text(&page), stdout);
+	strbuf_release(&page);
+	return 0;
+}
