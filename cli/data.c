@@ -44,8 +44,9 @@ static const struct dataset *find(const char *name, struct error *err)
 	if (dataset)
 		return dataset;
 	const char *nearest = dataset_nearest(name);
-	error_set(err, PRONY_USAGE, "no data set is named '%s'%s%s%s; see prony data list", name,
-		  nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+	error_set(err, PRONY_USAGE, "no data set is named '%s'%s%s%s; 'prony data list' lists them",
+		  name, nearest ? ": did you mean '" : "", nearest ? nearest : "",
+		  nearest ? "'?" : "");
 	return NULL;
 }
 
@@ -152,7 +153,11 @@ static int verify_named(const char *name, const struct request *request, struct 
 	const struct dataset *dataset = find(name, &err);
 	if (!dataset || dataset_locate(dataset, request->options->data, &folder, &err) != PRONY_OK)
 		return cli_fail(&err);
-	int exit_code = folder ? verify_dataset(dataset, folder, table) : 0;
+	int exit_code = 0;
+	if (folder)
+		exit_code = verify_dataset(dataset, folder, table);
+	else
+		add_file(table, dataset->name, "made while measuring", 0);
 	free(folder);
 	return exit_code;
 }

@@ -46,7 +46,7 @@ static void print_text(const struct finding *findings, size_t count)
 {
 	static const struct table_column columns[] = {
 		{"check", "check", TABLE_LEFT},
-		{"", "level", TABLE_LEFT},
+		{"level", "level", TABLE_LEFT},
 		{"found", "value", TABLE_LEFT},
 	};
 	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));

@@ -189,7 +189,7 @@ static void check_cores(const struct examination *seen, struct finding *finding)
 		      "%d of %d usable (processors %.40s)", machine->usable_cores, machine->cores,
 		      machine->allowed);
 	else
-		found(finding, FINDING_OK, "", "%d cores, %d threads, %d NUMA nodes",
+		found(finding, FINDING_OK, "", "%d cores, %d threads, NUMA nodes: %d",
 		      machine->cores, machine->threads, machine->numa_nodes);
 }
 

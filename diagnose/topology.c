@@ -5,22 +5,37 @@
 
 #include "diagnose/sources.h"
 
-/* hwloc takes a root from the environment only. Tests use it, in one thread. */
+/* hwloc takes its root, and whether it prints, from the environment only; both are put back. Called
+ * before there are threads. */
+static bool discover(hwloc_topology_t topology, const char *root)
+{
+	bool silent = getenv("HWLOC_HIDE_ERRORS") == NULL;
+
+	/* hwloc's other source asks the processor itself, which is not the recorded one. */
+	if (*root && (setenv("HWLOC_FSROOT", root, 1) != 0 ||
+		      hwloc_topology_set_components(
+			      topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86") != 0))
+		return false;
+	if (silent)
+		setenv("HWLOC_HIDE_ERRORS", "2", 1);
+	/* The record describes the machine; what this process may use of it is told apart below. */
+	bool loaded =
+		hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) == 0 &&
+		hwloc_topology_load(topology) == 0;
+	if (silent)
+		unsetenv("HWLOC_HIDE_ERRORS");
+	if (*root)
+		unsetenv("HWLOC_FSROOT");
+	return loaded;
+}
+
 static bool load(const char *root, hwloc_topology_t *out)
 {
 	hwloc_topology_t topology;
 
 	if (hwloc_topology_init(&topology) != 0)
 		return false;
-	if (*root)
-		setenv("HWLOC_FSROOT", root, 1);
-	/* The record describes the machine; what this process may use of it is told apart below. */
-	bool loaded =
-		hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) == 0 &&
-		hwloc_topology_load(topology) == 0;
-	if (*root)
-		unsetenv("HWLOC_FSROOT");
-	if (!loaded) {
+	if (!discover(topology, root)) {
 		hwloc_topology_destroy(topology);
 		return false;
 	}
