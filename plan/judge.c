@@ -78,6 +78,10 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->cell.precision,
 		  framework->precisions, framework->name);
 	judge_device(e, cell, framework, reasons);
+	/* Those that have some bring a column of the registry with them. */
+	if (*cell->cell.backend)
+		add_reason(reasons, "backend %s: %s has no backends to choose from",
+			   cell->cell.backend, framework->name);
 	if (cell->cell.input != INPUT_RESIDENT)
 		add_reason(reasons, "input %s: this version feeds resident batches only",
 			   input_mode_name(cell->cell.input));

@@ -230,35 +230,42 @@ static enum prony_status canonical_rules(const struct spec_rule *rules, size_t c
 	return status;
 }
 
-/* Locating may start interpreters: each framework and environment is asked for once. */
-static enum prony_status locate_frameworks(struct expansion *e, struct error *err)
+static enum prony_status locate_framework(struct expansion *e, size_t number, struct error *err)
 {
-	const struct spec_list *words = &e->axes.frameworks;
-	struct arena *arena = &e->plan->arena;
+	const struct spec_word *word = &e->axes.frameworks.words[number];
+	struct framework_choice *choice = &e->frameworks[number];
+	struct error wrong = ERROR_INIT;
+	enum prony_status status = cell_parse_framework(word->text, &choice->words, &wrong);
+	size_t same = 0;
 
-	e->frameworks = arena_array(arena, words->count ? words->count : 1, sizeof(*e->frameworks));
-	for (size_t i = 0; i < words->count; i++) {
-		struct framework_choice *choice = &e->frameworks[i];
-		enum prony_status status =
-			cell_parse_framework(words->words[i].text, &choice->words, err);
-		size_t same = 0;
-
-		if (status != PRONY_OK)
-			return status;
+	if (status == PRONY_OK) {
 		choice->framework = framework_find(choice->words.name);
-		while (same < i && (e->frameworks[same].framework != choice->framework ||
-				    strcmp(e->frameworks[same].words.environment,
-					   choice->words.environment) != 0))
+		while (same < number && (e->frameworks[same].framework != choice->framework ||
+					 strcmp(e->frameworks[same].words.environment,
+						choice->words.environment) != 0))
 			same++;
-		if (same < i)
+		/* Locating may start interpreters: what was asked for before is not again. */
+		if (same < number)
 			choice->place = e->frameworks[same].place;
 		else
 			status = framework_locate(choice->framework, choice->words.environment,
-						  arena, &choice->place, err);
-		if (status != PRONY_OK)
-			return status;
+						  &e->plan->arena, &choice->place, &wrong);
 	}
-	return PRONY_OK;
+	if (status == PRONY_USAGE)
+		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
+				 wrong.text);
+	return status == PRONY_OK ? PRONY_OK : error_set(err, status, "%s", wrong.text);
+}
+
+static enum prony_status locate_frameworks(struct expansion *e, struct error *err)
+{
+	size_t count = e->axes.frameworks.count;
+	enum prony_status status = PRONY_OK;
+
+	e->frameworks = arena_array(&e->plan->arena, count ? count : 1, sizeof(*e->frameworks));
+	for (size_t i = 0; i < count && status == PRONY_OK; i++)
+		status = locate_framework(e, i, err);
+	return status;
 }
 
 enum prony_status expansion_resolve(struct expansion *e, struct error *err)

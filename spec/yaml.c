@@ -8,6 +8,7 @@
 #include "spec/suite_file.h"
 
 #define KEYS_MAX 64
+#define DEPTH_MAX 16
 
 static int line_of(const yaml_mark_t *mark)
 {
@@ -165,13 +166,56 @@ static enum prony_status check_nodes(struct suite_file *file, struct error *err)
 	return status;
 }
 
+static void begin(yaml_parser_t *parser, const char *text, size_t length)
+{
+	yaml_parser_set_input_string(parser, (const unsigned char *)text, length);
+	yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
+}
+
+/* libyaml's time grows with the square of the depth of brackets: deep files are not read to the
+ * end. */
+static enum prony_status check_depth(const char *path, const char *text, size_t length,
+				     struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	yaml_parser_t parser;
+	int depth = 0;
+	bool ended = false;
+
+	if (!yaml_parser_initialize(&parser))
+		return error_set(err, PRONY_NOMEM, "no memory to read %s", path);
+	begin(&parser, text, length);
+	while (status == PRONY_OK && !ended) {
+		yaml_event_t event;
+
+		if (!yaml_parser_parse(&parser, &event)) {
+			status = syntax_error(path, &parser, text, length, err);
+			break;
+		}
+		ended = event.type == YAML_STREAM_END_EVENT;
+		if (event.type == YAML_SEQUENCE_START_EVENT ||
+		    event.type == YAML_MAPPING_START_EVENT)
+			depth++;
+		if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
+			depth--;
+		if (depth > DEPTH_MAX)
+			status = error_set(
+				err, PRONY_BAD_INPUT,
+				"%s:%d: nested deeper than %d; a suite has lists of words "
+				"and lists of rules",
+				path, line_of(&event.start_mark), DEPTH_MAX);
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	return status;
+}
+
 static enum prony_status parse(struct suite_file *file, yaml_parser_t *parser, const char *text,
 			       size_t length, struct error *err)
 {
 	yaml_document_t second;
 
-	yaml_parser_set_input_string(parser, (const unsigned char *)text, length);
-	yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
+	begin(parser, text, length);
 	if (!yaml_parser_load(parser, &file->document))
 		return syntax_error(file->path, parser, text, length, err);
 
@@ -200,12 +244,16 @@ enum prony_status suite_file_load(struct suite_file *file, struct error *err)
 
 	if (status != PRONY_OK)
 		return status;
+	status = check_depth(file->path, text, length, err);
+	if (status != PRONY_OK)
+		goto out;
 	if (yaml_parser_initialize(&parser)) {
 		status = parse(file, &parser, text, length, err);
 		yaml_parser_delete(&parser);
 	} else {
 		status = error_set(err, PRONY_NOMEM, "no memory to read %s", file->path);
 	}
+out:
 	free(text);
 	return status;
 }

@@ -1,0 +1,58 @@
+#include "tests/fuzz/fuzz_suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "spec/spec.h"
+
+/* A refused file says one line with its name, and the spec is as it was. */
+static void check_refusal(const struct spec *spec, const char *path, enum prony_status status,
+			  const struct error *err)
+{
+	if (status != PRONY_BAD_INPUT || err->code != status || strchr(err->text, '\n') != NULL ||
+	    strstr(err->text, path) == NULL)
+		abort();
+	if (*spec->suite || spec->networks.count || spec->exclude_count || spec->override_count)
+		abort();
+}
+
+/* Every word can be printed and used, wherever it came from. */
+static void check_words(struct spec *spec)
+{
+	char *text = spec_canonical(spec);
+
+#define X(member, key)                                                                             \
+	for (size_t i = 0; i < spec->member.count; i++)                                            \
+		if (!*spec->member.words[i].text || !strstr(spec->member.words[i].origin, key))    \
+			abort();
+	SPEC_AXES(X)
+#undef X
+	spec_complete(spec);
+	if (!spec->frameworks.count || !spec->batches.count || spec->repeat < 0 || spec->steps < 0)
+		abort();
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	struct error err = ERROR_INIT;
+	struct spec spec;
+	char path[64];
+	int fd = memfd_create("suite", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, bytes, length) != (ssize_t)length)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	spec_init(&spec);
+	enum prony_status status = spec_read_file(&spec, path, &err);
+	if (status == PRONY_OK)
+		check_words(&spec);
+	else
+		check_refusal(&spec, path, status, &err);
+	spec_release(&spec);
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,519 @@
+/* Cells of a spec: which, in what order, and why some cannot run. No framework is needed for that.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "plan/plan.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static char *folder;
+
+/* A machine of its own: native and onnxruntime are "here", mxnet and pytorch are not. */
+static int make_machine(void **state)
+{
+	char *library, *unpack;
+
+	(void)state;
+	if (directory_make_temporary("test-plan-", &folder, NULL) != PRONY_OK)
+		return -1;
+	library = path_join(folder, "lib.so");
+	file_write_atomic(library, "x", 1, NULL);
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	setenv("XDG_DATA_HOME", folder, 1);
+	setenv("PATH", folder, 1);
+	setenv("PRONY_NATIVE_LIBRARY", library, 1);
+	setenv("PRONY_ONNXRUNTIME_LIBRARY", library, 1);
+	unpack = path_join(folder, "other/mnist-sample");
+	directory_make(unpack, NULL);
+	unsetenv("PRONY_MXNET_LIBRARY");
+	unsetenv("PRONY_PYTORCH_PYTHON");
+	unsetenv("VIRTUAL_ENV");
+	unsetenv("CONDA_PREFIX");
+	unsetenv("PRONY_DATA");
+	free(unpack);
+	free(library);
+	return 0;
+}
+
+static int remove_machine(void **state)
+{
+	(void)state;
+	directory_remove(folder, NULL);
+	free(folder);
+	return 0;
+}
+
+struct fixture {
+	struct spec spec;
+	struct plan plan;
+	struct plan_settings settings;
+	struct error err;
+	enum prony_status status;
+};
+
+static void fixture_init(struct fixture *f)
+{
+	*f = (struct fixture){.settings = {.self = "/usr/bin/prony", .cores = 2}};
+	spec_init(&f->spec);
+}
+
+static void fixture_release(struct fixture *f)
+{
+	if (f->status == PRONY_OK)
+		plan_release(&f->plan);
+	spec_release(&f->spec);
+}
+
+/* An axis as from the command line, "-f native,mxnet". */
+static void set(struct fixture *f, const char *axis, const char *values)
+{
+	if (spec_set_axis(&f->spec, axis, &values, 1, "-x", &f->err) != PRONY_OK)
+		fail_msg("%s", f->err.text);
+}
+
+/* The text as the file mine.yaml. */
+static void suite(struct fixture *f, const char *text)
+{
+	char *path = path_join(folder, "mine.yaml");
+
+	file_write_atomic(path, text, strlen(text), NULL);
+	if (spec_read_file(&f->spec, path, &f->err) != PRONY_OK)
+		fail_msg("%s", f->err.text);
+	free(path);
+}
+
+static void expand(struct fixture *f)
+{
+	spec_complete(&f->spec);
+	f->status = plan_expand(&f->spec, &f->settings, &f->plan, &f->err);
+}
+
+static void expand_ok(struct fixture *f)
+{
+	expand(f);
+	if (f->status != PRONY_OK)
+		fail_msg("%s", f->err.text);
+}
+
+static const struct plan_cell *find(const struct fixture *f, const char *framework,
+				    enum stage stage)
+{
+	for (size_t i = 0; i < f->plan.count; i++)
+		if (strcmp(f->plan.cells[i].cell.framework, framework) == 0 &&
+		    f->plan.cells[i].cell.stage == stage)
+			return &f->plan.cells[i];
+	fail_msg("no cell of %s %s", framework, stage_name(stage));
+	return NULL;
+}
+
+static void assert_says(const char *text, const char *words)
+{
+	if (!text || !strstr(text, words))
+		fail_msg("no \"%s\" in: %s", words, text ? text : "(nothing)");
+}
+
+static void quickstart_is_what_the_readme_promises(void **state)
+{
+	struct fixture f;
+	char *path = NULL;
+
+	(void)state;
+	fixture_init(&f);
+	assert_int_equal(spec_find_suite("quickstart", &path, &f.err), PRONY_OK);
+	assert_int_equal(spec_read_file(&f.spec, path, &f.err), PRONY_OK);
+	free(path);
+	expand_ok(&f);
+	for (size_t i = 0; i < f.plan.count; i++) {
+		const struct plan_cell *cell = &f.plan.cells[i];
+
+		assert_string_equal(cell->cell.network, "lenet");
+		assert_string_equal(cell->cell.dataset, "mnist-sample");
+		assert_int_equal(cell->cell.batch, 64);
+		assert_false(cell->explicit_);
+		assert_false(cell->harness);
+	}
+	assert_int_equal(find(&f, "native", STAGE_FORWARD)->status, CELL_PENDING);
+	assert_int_equal(find(&f, "native", STAGE_TRAIN)->status, CELL_PENDING);
+	assert_int_equal(find(&f, "onnxruntime", STAGE_FORWARD)->status, CELL_PENDING);
+	assert_int_equal(find(&f, "onnxruntime", STAGE_TRAIN)->status, CELL_UNSUPPORTED);
+	assert_int_equal(find(&f, "mxnet", STAGE_TRAIN)->status, CELL_MISSING);
+	assert_int_equal(find(&f, "pytorch", STAGE_TRAIN)->status, CELL_MISSING);
+	assert_int_equal(f.spec.effort, EFFORT_QUICK);
+	assert_ptr_equal(&f.plan.cells[0], find(&f, "native", STAGE_FORWARD));
+	fixture_release(&f);
+}
+
+static void order_is_stable(void **state)
+{
+	static const char *const expected[] = {
+		"fake lenet forward 8",	 "null lenet forward 8", "fake lenet forward 16",
+		"null lenet forward 16", "fake lenet train 8",	 "null lenet train 8",
+		"fake lenet train 16",	 "null lenet train 16",	 "fake mlp forward 8",
+	};
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "fake,null");
+	set(&f, "networks", "lenet,mlp");
+	set(&f, "stages", "forward,train");
+	set(&f, "batches", "8,16");
+	expand_ok(&f);
+	assert_int_equal(f.plan.count, 16);
+	for (size_t i = 0; i < COUNT(expected); i++) {
+		const struct cell *cell = &f.plan.cells[i].cell;
+		char text[256];
+
+		snprintf(text, sizeof(text), "%s %s %s %lld", cell->framework, cell->network,
+			 stage_name(cell->stage), (long long)cell->batch);
+		assert_string_equal(text, expected[i]);
+	}
+	fixture_release(&f);
+}
+
+static void duplicates_are_dropped(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "fake,fake+crash+after=1,fake+after=1+crash,fake");
+	set(&f, "stages", "forward,eval,infer");
+	set(&f, "batches", "8,1..8*2");
+	/* Without an update there is nothing to optimise: one cell, not three. */
+	set(&f, "optimisers", "sgd,momentum,rmsprop");
+	expand_ok(&f);
+	assert_int_equal(f.plan.count, 2 * 4);
+	assert_int_equal(f.plan.cells[0].cell.optimiser, OPTIMISER_SGD);
+	fixture_release(&f);
+}
+
+static void harness_cells_say_so(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "null,fake+crash-at=build");
+	expand_ok(&f);
+	const struct plan_cell *null = find(&f, "null", STAGE_TRAIN);
+	const struct plan_cell *fake = find(&f, "fake+crash-at=build", STAGE_TRAIN);
+	assert_true(null->harness && null->ungated && null->explicit_);
+	assert_true(fake->harness && !fake->ungated && fake->explicit_);
+	assert_int_equal(fake->status, CELL_PENDING);
+	assert_string_equal(fake->worker_argv[0], "/usr/bin/prony");
+	assert_string_equal(fake->worker_argv[1], "worker");
+	assert_string_equal(fake->worker_argv[5], "crash-at=build");
+	assert_null(fake->worker_argv[6]);
+	assert_string_equal(fake->recipe.options, "crash-at=build");
+	assert_string_equal(fake->recipe.framework, "fake+crash-at=build");
+	assert_string_equal(fake->worker_environment[0], "OMP_NUM_THREADS=2");
+	fixture_release(&f);
+}
+
+static void recipes_follow_the_spec(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	f.spec.learning_rate = 0.125;
+	f.spec.weight_decay = 0.5;
+	f.spec.dropout = false;
+	f.spec.seed = 77;
+	f.spec.steps = 5;
+	set(&f, "frameworks", "fake");
+	set(&f, "devices", "cpu:1");
+	set(&f, "optimisers", "rmsprop");
+	set(&f, "datasets", "synthetic");
+	expand_ok(&f);
+	const struct recipe *recipe = &f.plan.cells[0].recipe;
+	assert_true(recipe->learning_rate == 0.125 && recipe->weight_decay == 0.5);
+	assert_true(recipe->rho == 0.9 && recipe->epsilon == 1e-7);
+	assert_false(recipe->dropout);
+	assert_int_equal(recipe->seed, 77);
+	assert_int_equal(recipe->threads, 1);
+	assert_string_equal(recipe->device, "cpu");
+	assert_string_equal(f.plan.cells[0].cell.device, "cpu:1");
+	assert_int_equal(recipe->optimiser, OPTIMISER_RMSPROP);
+	assert_true(recipe->slots >= 8);
+	assert_int_equal(f.plan.cells[0].steps, 5);
+	assert_int_equal(f.plan.cells[0].warm_up_steps, -1);
+	assert_null(f.plan.cells[0].data_folder);
+	fixture_release(&f);
+}
+
+static void what_cannot_run_says_why(void **state)
+{
+	static const struct {
+		const char *axis, *values, *framework;
+		enum cell_status status;
+		const char *reason;
+	} rows[] = {
+		{"stages", "train", "onnxruntime", CELL_UNSUPPORTED,
+		 "stage train: onnxruntime has forward only"},
+		{"stages", "load", "native", CELL_UNSUPPORTED,
+		 "stage load: native has forward, forward-backward, train"},
+		{"precisions", "bf16", "native", CELL_UNSUPPORTED,
+		 "precision bf16: native has fp32 only"},
+		{"devices", "cuda:0", "native", CELL_UNSUPPORTED, "runs on the CPU only"},
+		{"devices", "cuda:0+1", "pytorch", CELL_UNSUPPORTED, "one GPU"},
+		{"devices", "cpu:3", "native", CELL_UNSUPPORTED, "may use 2 physical cores"},
+		{"inputs", "stream", "native", CELL_UNSUPPORTED, "input stream"},
+		{"inputs", "native", "native", CELL_UNSUPPORTED, "input native"},
+		{"networks", "lenet", "native:jax", CELL_UNSUPPORTED, "no backends"},
+		{"networks", "lenet", "mxnet", CELL_MISSING, "prony framework install mxnet"},
+		{"networks", "lenet", "native@other", CELL_MISSING, "PRONY_NATIVE_OTHER_LIBRARY"},
+		{"networks", "lenet", "pytorch", CELL_MISSING, "prony framework install pytorch"},
+		{"datasets", "mnist", "native", CELL_MISSING, "prony data fetch mnist"},
+		{"batches", "16777216", "native", CELL_OUT_OF_MEMORY, "smaller batch"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct fixture f;
+
+		fixture_init(&f);
+		f.settings.memory_bytes = INT64_C(8) << 30;
+		set(&f, "frameworks", rows[i].framework);
+		set(&f, rows[i].axis, rows[i].values);
+		expand_ok(&f);
+		assert_int_equal(f.plan.count, 1);
+		if (f.plan.cells[0].status != rows[i].status)
+			fail_msg("%s %s: %s (%s)", rows[i].framework, rows[i].values,
+				 cell_status_name(f.plan.cells[0].status),
+				 f.plan.cells[0].reason ? f.plan.cells[0].reason : "");
+		assert_says(f.plan.cells[0].reason, rows[i].reason);
+		assert_null(f.plan.cells[0].worker_argv);
+		fixture_release(&f);
+	}
+}
+
+static void all_reasons_come_at_once(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "onnxruntime");
+	set(&f, "precisions", "fp16");
+	expand_ok(&f);
+	assert_says(f.plan.cells[0].reason, "stage train: onnxruntime has forward only; precision");
+	fixture_release(&f);
+}
+
+/* The machine's own memory bounds what nobody bounded. */
+static void memory_is_bounded_by_the_machine(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "null");
+	set(&f, "batches", "1,16777216");
+	expand_ok(&f);
+	assert_int_equal(f.plan.cells[0].status, CELL_PENDING);
+	assert_int_equal(f.plan.cells[1].status, CELL_OUT_OF_MEMORY);
+	fixture_release(&f);
+}
+
+static void unknown_words_are_refused(void **state)
+{
+	static const struct {
+		const char *axis, *values, *words;
+	} rows[] = {
+		{"frameworks", "pytroch",
+		 "unknown framework \"pytroch\"; did you mean pytorch? Known: "
+		 "native, "},
+		{"frameworks", "all,zzzzzzzzzzz",
+		 "unknown framework \"zzzzzzzzzzz\"; Known: native"},
+		{"frameworks", "native@", "ENV"},
+		{"frameworks", "native@.x", "environment"},
+		{"frameworks", "Native", "lower case"},
+		{"networks", "lenett",
+		 "unknown network \"lenett\"; did you mean lenet? Known: mlp, lenet"},
+		{"datasets", "mnits", "unknown data set \"mnits\"; did you mean mnist?"},
+		{"devices", "gpu", "device 'gpu'"},
+		{"precisions", "fp23", "did you mean fp32? Known: fp32, tf32, fp16, bf16"},
+		{"stages", "trian", "did you mean train?"},
+		{"inputs", "resistent", "did you mean resident?"},
+		{"syncs", "block", "did you mean blocks?"},
+		{"optimisers", "adam", "unknown optimiser \"adam\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct fixture f;
+
+		fixture_init(&f);
+		set(&f, rows[i].axis, rows[i].values);
+		expand(&f);
+		assert_int_equal(f.status, PRONY_USAGE);
+		assert_memory_equal(f.err.text, "-x: ", 4);
+		assert_says(f.err.text, rows[i].words);
+		fixture_release(&f);
+	}
+}
+
+static void unknown_words_of_a_suite_have_a_line(void **state)
+{
+	static const struct {
+		const char *text, *words;
+	} rows[] = {
+		{"frameworks: fake\nnetworks: [lenett]\n",
+		 "mine.yaml:2: networks: unknown network \"lenett\"; did you mean lenet?"},
+		{"frameworks:\n- fake\n- pytroch\n", "mine.yaml:3: frameworks: unknown framework"},
+		{"devices: [cpu, gpu]\n", "mine.yaml:1: devices: device 'gpu'"},
+		{"exclude:\n- {networks: lenett}\n", "mine.yaml:2: networks: unknown network"},
+		{"override:\n- {stages: trian, steps: 3}\n", "mine.yaml:2: stages: unknown stage"},
+		{"exclude:\n- {frameworks: all}\n", "nothing is left"},
+		{"batches: 1..4000+1\nnetworks: [lenet, mlp]\nstages: [forward, train]\n"
+		 "precisions: [fp32, tf32]\n",
+		 "more than 16384 cells"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct fixture f;
+
+		fixture_init(&f);
+		suite(&f, rows[i].text);
+		expand(&f);
+		assert_int_equal(f.status, PRONY_BAD_INPUT);
+		assert_says(f.err.text, rows[i].words);
+		fixture_release(&f);
+	}
+}
+
+static void excludes_match_all_their_lists(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	suite(&f, "frameworks: [fake, fake+after=3, 'null']\n"
+		  "networks: [lenet, mlp]\n"
+		  "stages: [forward, train]\n"
+		  "batches: [8, 16]\n"
+		  "exclude:\n"
+		  "  - {frameworks: fake, networks: mlp}\n"
+		  "  - {frameworks: fake+after=3, stages: eval}\n"
+		  "  - {frameworks: 'null', batches: 1..8*2, datasets: mnist}\n");
+	expand_ok(&f);
+	/* Of 24: a name stands for its variants (fake and fake+after=3, mlp: 8), then fake+after=3
+	 * forward on lenet (2), then null at 8, whose mnist is the sample here (4). */
+	assert_int_equal(f.plan.count, 24 - 8 - 2 - 4);
+	for (size_t i = 0; i < f.plan.count; i++) {
+		const struct cell *cell = &f.plan.cells[i].cell;
+
+		assert_false(strcmp(cell->name, "fake") == 0 && strcmp(cell->network, "mlp") == 0);
+		assert_false(strcmp(cell->name, "null") == 0 && cell->batch == 8);
+	}
+	fixture_release(&f);
+}
+
+static void overrides_change_what_they_match(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	suite(&f, "frameworks: fake\n"
+		  "networks: [lenet, mlp]\n"
+		  "batches: [8, 32]\n"
+		  "steps: 100\n"
+		  "override:\n"
+		  "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 0}\n"
+		  "  - {networks: mlp, batches: 32, learning-rate: 0.5, steps: 9}\n");
+	expand_ok(&f);
+	/* Both batches of mlp became 16: one cell, that of the batch named first. */
+	assert_int_equal(f.plan.count, 3);
+	assert_int_equal(f.plan.cells[0].cell.batch, 8);
+	assert_int_equal(f.plan.cells[0].steps, 100);
+	assert_int_equal(f.plan.cells[0].warm_up_steps, -1);
+	const struct plan_cell *mlp = &f.plan.cells[2];
+	assert_string_equal(mlp->cell.network, "mlp");
+	assert_int_equal(mlp->cell.batch, 16);
+	assert_int_equal(mlp->recipe.batch, 16);
+	assert_int_equal(mlp->steps, 7);
+	assert_int_equal(mlp->warm_up_steps, 0);
+	assert_non_null(strstr(mlp->key, "batch=16"));
+	fixture_release(&f);
+}
+
+static void samples_stand_in_and_say_so(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	suite(&f, "frameworks: fake\nnetworks: [lenet, mlp]\ndatasets: mnist\n");
+	expand_ok(&f);
+	assert_int_equal(f.plan.count, 2);
+	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-sample");
+	assert_int_equal(f.plan.note_count, 1);
+	assert_says(f.plan.notes[0], "mnist is not here: mnist-sample is used");
+	fixture_release(&f);
+
+	fixture_init(&f);
+	set(&f, "frameworks", "fake");
+	expand_ok(&f);
+	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-sample");
+	assert_int_equal(f.plan.note_count, 1);
+	fixture_release(&f);
+}
+
+static void the_dry_run_has_every_field(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "native,onnxruntime");
+	expand_ok(&f);
+	json_t *json = plan_to_json(&f.plan), *cell = json_array_get(json, 1);
+	assert_int_equal(json_array_size(json), 2);
+	assert_string_equal(json_string_value(json_object_get(cell, "status")), "unsupported");
+	assert_true(json_is_string(json_object_get(cell, "reason")));
+	assert_true(json_is_null(json_object_get(cell, "command")));
+	cell = json_array_get(json, 0);
+	assert_string_equal(json_string_value(json_object_get(cell, "key")), f.plan.cells[0].key);
+	assert_string_equal(json_string_value(json_object_get(cell, "hash")), f.plan.cells[0].hash);
+	assert_string_equal(json_string_value(json_object_get(cell, "origin")), "named");
+	assert_int_equal(json_integer_value(json_object_get(cell, "threads")), 2);
+	assert_true(json_array_size(json_object_get(cell, "command")) >= 4);
+	assert_true(json_is_null(json_object_get(cell, "steps")));
+	json_decref(json);
+	fixture_release(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quickstart_is_what_the_readme_promises),
+		cmocka_unit_test(order_is_stable),
+		cmocka_unit_test(duplicates_are_dropped),
+		cmocka_unit_test(harness_cells_say_so),
+		cmocka_unit_test(recipes_follow_the_spec),
+		cmocka_unit_test(what_cannot_run_says_why),
+		cmocka_unit_test(all_reasons_come_at_once),
+		cmocka_unit_test(memory_is_bounded_by_the_machine),
+		cmocka_unit_test(unknown_words_are_refused),
+		cmocka_unit_test(unknown_words_of_a_suite_have_a_line),
+		cmocka_unit_test(excludes_match_all_their_lists),
+		cmocka_unit_test(overrides_change_what_they_match),
+		cmocka_unit_test(samples_stand_in_and_say_so),
+		cmocka_unit_test(the_dry_run_has_every_field),
+	};
+
+	return cmocka_run_group_tests_name("plan", tests, make_machine, remove_machine);
+}

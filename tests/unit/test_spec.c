@@ -1,0 +1,272 @@
+/* Axes from the command line, ranges, defaults, and the canonical text that --resume compares. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "spec/spec.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* "16,32,64" */
+static char *joined(const struct spec_list *list)
+{
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < list->count; i++)
+		strbuf_printf(&text, "%s%s", i > 0 ? "," : "", list->words[i].text);
+	return strbuf_take(&text);
+}
+
+static void assert_list(const struct spec_list *list, const char *expected)
+{
+	char *text = joined(list);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void numbers_expand(void **state)
+{
+	static const struct {
+		const char *text, *expected;
+	} rows[] = {
+		{"64", "64"},
+		{"16,32,64", "16,32,64"},
+		{"1..64*2", "1,2,4,8,16,32,64"},
+		{"16..64+16", "16,32,48,64"},
+		{"1..100*10", "1,10,100"},
+		{"3..20*3", "3,9"},
+		{"5..5+1", "5"},
+		{"16..70+16", "16,32,48,64"},
+		{"1,2..8*2,100", "1,2,4,8,100"},
+		{"16777216", "16777216"},
+		{"8388608..16777216*2", "8388608,16777216"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct error err = ERROR_INIT;
+		struct spec_list list = {0};
+		struct spec spec;
+
+		spec_init(&spec);
+		if (spec_expand_numbers(&spec, rows[i].text, "-b", &list, &err) != PRONY_OK)
+			fail_msg("%s: %s", rows[i].text, err.text);
+		assert_list(&list, rows[i].expected);
+		spec_release(&spec);
+	}
+}
+
+static void broken_numbers_are_refused(void **state)
+{
+	static const char *const rows[] = {
+		"",
+		"0",
+		"-1",
+		"1.5",
+		"x",
+		"16,",
+		",16",
+		"16,,3",
+		"1..",
+		"1..64",
+		"1..64*",
+		"1..64*1",
+		"1..64*0",
+		"1..64+0",
+		"64..1*2",
+		"1..64-2",
+		"1...64*2",
+		" 1",
+		"1 ",
+		"16777217",
+		"9999999999999",
+		"+4",
+		"0x10",
+		"1e3",
+		"1..64*2x",
+		"1..5000+1",
+		"1..2..3*2",
+		"1..16777216+1",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct error err = ERROR_INIT;
+		struct spec_list list = {0};
+		struct spec spec;
+
+		spec_init(&spec);
+		assert_int_equal(spec_expand_numbers(&spec, rows[i], "-b", &list, &err),
+				 PRONY_USAGE);
+		assert_memory_equal(err.text, "-b: ", 4);
+		assert_int_equal(list.count, 0);
+		spec_release(&spec);
+	}
+}
+
+static void suites_and_options_have_their_own_exit_codes(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct spec_list list = {0};
+	struct spec spec;
+
+	(void)state;
+	spec_init(&spec);
+	assert_int_equal(spec_expand_numbers(&spec, "many", "a.yaml:3: batches", &list, &err),
+			 PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "a.yaml:3: batches: \"many\""));
+	assert_int_equal(prony_status_exit(PRONY_BAD_INPUT), 65);
+	assert_int_equal(prony_status_exit(PRONY_USAGE), 64);
+	spec_release(&spec);
+}
+
+static void values_split_at_commas(void **state)
+{
+	static const char *const values[] = {"native,mxnet", "pytorch+compile"};
+	static const char *const batches[] = {"1..4*2", "64,128"};
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	spec_init(&spec);
+	assert_int_equal(spec_set_axis(&spec, "frameworks", values, 2, "-f", &err), PRONY_OK);
+	assert_int_equal(spec_set_axis(&spec, "batches", batches, 2, "-b", &err), PRONY_OK);
+	assert_list(&spec.frameworks, "native,mxnet,pytorch+compile");
+	assert_list(&spec.batches, "1,2,4,64,128");
+	assert_true(spec.frameworks_explicit);
+	assert_string_equal(spec.frameworks.words[2].origin, "-f");
+	spec_release(&spec);
+}
+
+static void all_is_not_asked_for_by_name(void **state)
+{
+	static const char *const values[] = {"all,fake"};
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	spec_init(&spec);
+	assert_int_equal(spec_set_axis(&spec, "frameworks", values, 1, "-f", &err), PRONY_OK);
+	assert_false(spec.frameworks_explicit);
+	spec_release(&spec);
+}
+
+static void broken_lists_leave_the_axis(void **state)
+{
+	static const char *const good[] = {"native"}, *const bad[] = {"mxnet,,pytorch"};
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	spec_init(&spec);
+	assert_int_equal(spec_set_axis(&spec, "frameworks", good, 1, "-f", &err), PRONY_OK);
+	assert_int_equal(spec_set_axis(&spec, "frameworks", bad, 1, "-f", &err), PRONY_USAGE);
+	assert_non_null(strstr(err.text, "empty word"));
+	assert_list(&spec.frameworks, "native");
+	spec_release(&spec);
+}
+
+static void defaults_fill_what_is_empty(void **state)
+{
+	static const char *const values[] = {"forward"};
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	spec_init(&spec);
+	assert_int_equal(spec_set_axis(&spec, "stages", values, 1, "-s", &err), PRONY_OK);
+	spec_complete(&spec);
+	assert_list(&spec.frameworks, "all");
+	assert_list(&spec.networks, "lenet");
+	assert_list(&spec.datasets, "");
+	assert_list(&spec.devices, "cpu");
+	assert_list(&spec.precisions, "fp32");
+	assert_list(&spec.batches, "64");
+	assert_list(&spec.stages, "forward");
+	assert_list(&spec.inputs, "resident");
+	assert_list(&spec.syncs, "blocks");
+	assert_list(&spec.optimisers, "momentum");
+	assert_false(spec.frameworks_explicit);
+	spec_release(&spec);
+}
+
+/* Each change of what runs changes the text; where a word came from does not. */
+static void canonical_text_tells_runs_apart(void **state)
+{
+	static const char *const two[] = {"native,mxnet"}, *const split[] = {"native", "mxnet"};
+	struct error err = ERROR_INIT;
+	struct spec a, b;
+	char *first, *second;
+
+	(void)state;
+	spec_init(&a);
+	spec_init(&b);
+	spec_set_axis(&a, "frameworks", two, 1, "-f", &err);
+	spec_set_axis(&b, "frameworks", split, 2, "--frameworks", &err);
+	first = spec_canonical(&a);
+	second = spec_canonical(&b);
+	assert_string_equal(first, second);
+	free(second);
+
+#define CHANGED(member, value)                                                                     \
+	do {                                                                                       \
+		struct spec changed = b;                                                           \
+		changed.member = (value);                                                          \
+		second = spec_canonical(&changed);                                                 \
+		assert_string_not_equal(first, second);                                            \
+		free(second);                                                                      \
+	} while (0)
+	CHANGED(effort, EFFORT_QUICK);
+	CHANGED(steps, 10);
+	CHANGED(warm_up_steps, 0);
+	CHANGED(repeat, 3);
+	CHANGED(statistic, "mean");
+	CHANGED(dropout, false);
+	CHANGED(learning_rate, 0.1);
+	CHANGED(momentum, 0.5);
+	CHANGED(weight_decay, 0.0005);
+	CHANGED(seed, 2);
+	CHANGED(suite, "other");
+#undef CHANGED
+	free(first);
+	spec_release(&a);
+	spec_release(&b);
+}
+
+static void effort_has_words(void **state)
+{
+	enum effort effort = EFFORT_DEFAULT;
+
+	(void)state;
+	assert_true(effort_parse("rigorous", &effort));
+	assert_int_equal(effort, EFFORT_RIGOROUS);
+	assert_false(effort_parse("hasty", &effort));
+	assert_false(effort_parse(NULL, &effort));
+	assert_int_equal(effort, EFFORT_RIGOROUS);
+	assert_string_equal(effort_name(EFFORT_QUICK), "quick");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_expand),
+		cmocka_unit_test(broken_numbers_are_refused),
+		cmocka_unit_test(suites_and_options_have_their_own_exit_codes),
+		cmocka_unit_test(values_split_at_commas),
+		cmocka_unit_test(all_is_not_asked_for_by_name),
+		cmocka_unit_test(broken_lists_leave_the_axis),
+		cmocka_unit_test(defaults_fill_what_is_empty),
+		cmocka_unit_test(canonical_text_tells_runs_apart),
+		cmocka_unit_test(effort_has_words),
+	};
+
+	return cmocka_run_group_tests_name("spec", tests, NULL, NULL);
+}

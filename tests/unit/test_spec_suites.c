@@ -1,0 +1,511 @@
+/* Suite files: what the grammar means, and broken or hostile files that must end in one clear
+ * message. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/strbuf.h"
+#include "spec/spec.h"
+#include "tests/fuzz/fuzz_suite.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static char *folder;
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return directory_make_temporary("test-spec-", &folder, NULL) == PRONY_OK ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	directory_remove(folder, NULL);
+	free(folder);
+	return 0;
+}
+
+/* Reads the text as the file "mine.yaml"; the spec is initialised. */
+static enum prony_status read_bytes(const char *text, size_t length, struct spec *spec,
+				    struct error *err)
+{
+	char *path = path_join(folder, "mine.yaml");
+
+	assert_int_equal(file_write_atomic(path, text, length, NULL), PRONY_OK);
+	spec_init(spec);
+	enum prony_status status = spec_read_file(spec, path, err);
+	free(path);
+	return status;
+}
+
+static enum prony_status read_text(const char *text, struct spec *spec, struct error *err)
+{
+	return read_bytes(text, strlen(text), spec, err);
+}
+
+static void assert_list(const struct spec_list *list, const char *expected)
+{
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < list->count; i++)
+		strbuf_printf(&text, "%s%s", i > 0 ? "," : "", list->words[i].text);
+	assert_string_equal(strbuf_text(&text), expected);
+	strbuf_release(&text);
+}
+
+static const char everything[] = "# a comment\n"
+				 "summary: what it is for\n"
+				 "frameworks: [native, 'keras3:jax+xla']\n"
+				 "networks:\n"
+				 "  - lenet\n"
+				 "  - mlp\n"
+				 "datasets: mnist,synthetic\n"
+				 "devices: [cpu, cpu:4, cuda:0+1]\n"
+				 "precisions: [fp32, bf16]\n"
+				 "batches: [1..4*2, 64]\n"
+				 "stages: [forward, train]\n"
+				 "inputs: resident\n"
+				 "syncs: [end, step, blocks]\n"
+				 "optimisers: sgd\n"
+				 "effort: rigorous\n"
+				 "steps: 20\n"
+				 "warm-up-steps: 0\n"
+				 "repeat: 3\n"
+				 "statistic: mean\n"
+				 "dropout: false\n"
+				 "learning-rate: 1e-3\n"
+				 "momentum: 0.5\n"
+				 "weight-decay: .0005\n"
+				 "seed: 7\n"
+				 "exclude:\n"
+				 "  - {networks: mlp, stages: train}\n"
+				 "  - frameworks: native\n"
+				 "    batches: 1..4*2\n"
+				 "override:\n"
+				 "  - networks: mlp\n"
+				 "    batch: 16\n"
+				 "    steps: 5\n"
+				 "    warm-up-steps: 1\n"
+				 "    learning-rate: 0.1\n";
+
+static void every_key_is_read(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	if (read_text(everything, &spec, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_string_equal(spec.suite, "mine");
+	assert_string_equal(spec.summary, "what it is for");
+	assert_list(&spec.frameworks, "native,keras3:jax+xla");
+	assert_list(&spec.networks, "lenet,mlp");
+	assert_list(&spec.datasets, "mnist,synthetic");
+	assert_list(&spec.devices, "cpu,cpu:4,cuda:0+1");
+	assert_list(&spec.precisions, "fp32,bf16");
+	assert_list(&spec.batches, "1,2,4,64");
+	assert_list(&spec.stages, "forward,train");
+	assert_list(&spec.inputs, "resident");
+	assert_list(&spec.syncs, "end,step,blocks");
+	assert_list(&spec.optimisers, "sgd");
+	assert_int_equal(spec.effort, EFFORT_RIGOROUS);
+	assert_int_equal(spec.steps, 20);
+	assert_int_equal(spec.warm_up_steps, 0);
+	assert_int_equal(spec.repeat, 3);
+	assert_string_equal(spec.statistic, "mean");
+	assert_false(spec.dropout);
+	assert_true(spec.learning_rate == 1e-3);
+	assert_true(spec.momentum == 0.5);
+	assert_true(spec.weight_decay == 0.0005);
+	assert_int_equal(spec.seed, 7);
+	assert_false(spec.frameworks_explicit);
+	spec_release(&spec);
+}
+
+static void rules_are_read(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
+	assert_int_equal(spec.exclude_count, 2);
+	assert_list(&spec.excludes[0].networks, "mlp");
+	assert_list(&spec.excludes[0].stages, "train");
+	assert_list(&spec.excludes[0].frameworks, "");
+	assert_list(&spec.excludes[1].batches, "1,2,4");
+	assert_non_null(strstr(spec.excludes[1].origin, "mine.yaml:27: exclude"));
+	assert_int_equal(spec.override_count, 1);
+	assert_int_equal(spec.overrides[0].batch, 16);
+	assert_int_equal(spec.overrides[0].steps, 5);
+	assert_int_equal(spec.overrides[0].warm_up_steps, 1);
+	assert_true(spec.overrides[0].learning_rate == 0.1);
+	spec_release(&spec);
+}
+
+/* A word says where it stands, because what is wrong with it may be known to others only. */
+static void words_know_their_line(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
+	assert_non_null(strstr(spec.networks.words[1].origin, "/mine.yaml:6: networks"));
+	assert_non_null(strstr(spec.frameworks.words[0].origin, "/mine.yaml:3: frameworks"));
+	spec_release(&spec);
+}
+
+static void anchors_may_be_used(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	assert_int_equal(read_text("networks: &nets [lenet, mlp]\n"
+				   "exclude:\n"
+				   "  - {networks: *nets, stages: forward}\n",
+				   &spec, &err),
+			 PRONY_OK);
+	assert_list(&spec.excludes[0].networks, "lenet,mlp");
+	spec_release(&spec);
+}
+
+struct broken {
+	const char *text;
+	int line;
+	const char *words[3]; /* that the message holds */
+};
+
+static const struct broken broken_files[] = {
+	{"", 1, {"empty", "networks: lenet"}},
+	{"# nothing\n", 1, {"empty"}},
+	{"---\n", 2, {"nothing"}},
+	{"- lenet\n", 1, {"a list", "mapping"}},
+	{"lenet\n", 1, {"\"lenet\"", "mapping"}},
+	{"networks: lenet\nframeworkz: native\n", 2, {"frameworkz", "did you mean frameworks?"}},
+	{"network: lenet\n", 1, {"network", "did you mean networks?"}},
+	{"networks: lenet\n\n\nsomething: 1\n", 4, {"something", "Known: frameworks, networks"}},
+	{"warm-up: 1\n", 1, {"warm-up-steps"}},
+	{"networks:\n", 1, {"networks", "nothing"}},
+	{"networks: ~\n", 1, {"networks", "nothing"}},
+	{"networks: []\n", 1, {"networks", "the list is empty"}},
+	{"networks: {lenet: 1}\n", 1, {"networks", "a mapping", "[one, another]"}},
+	{"networks: [[lenet]]\n", 1, {"networks", "a list"}},
+	{"networks:\n  - lenet\n  - {a: b}\n", 3, {"networks", "a mapping"}},
+	{"networks: [lenet, '']\n", 1, {"networks", "needs a word"}},
+	{"networks: lenet,,mlp\n", 1, {"networks", "empty word"}},
+	{"batches: many\n", 1, {"batches", "many", "16,32"}},
+	{"batches: [16, 1.5]\n", 1, {"batches", "1.5"}},
+	{"batches: 0\n", 1, {"batches", "\"0\""}},
+	{"batches: {a: 1}\n", 1, {"batches", "[16, 32]"}},
+	{"networks: lenet\nrepeat: many\n", 2, {"repeat", "\"many\"", "write repeat: 3"}},
+	{"repeat: '3'\n", 1, {"repeat", "\"3\" in quotes"}},
+	{"repeat: 0\n", 1, {"repeat", "from 1 to 10000"}},
+	{"repeat: 10001\n", 1, {"repeat", "from 1 to 10000"}},
+	{"repeat: -1\n", 1, {"repeat"}},
+	{"repeat: 1e3\n", 1, {"repeat"}},
+	{"repeat: 99999999999999999999999\n", 1, {"repeat"}},
+	{"repeat: [3]\n", 1, {"repeat", "a list"}},
+	{"repeat: {a: 1}\n", 1, {"repeat", "a mapping"}},
+	{"repeat:\n", 1, {"repeat", "nothing"}},
+	{"learning-rate: 0\n", 1, {"learning-rate", "above 0"}},
+	{"learning-rate: nan\n", 1, {"learning-rate"}},
+	{"learning-rate: inf\n", 1, {"learning-rate"}},
+	{"learning-rate: 0x1p3\n", 1, {"learning-rate"}},
+	{"learning-rate: 1e999\n", 1, {"learning-rate"}},
+	{"learning-rate: 1e\n", 1, {"learning-rate"}},
+	{"momentum: 1.5\n", 1, {"momentum", "from 0 to 1"}},
+	{"dropout: maybe\n", 1, {"dropout", "true or false"}},
+	{"dropout: yes\n", 1, {"dropout", "true or false"}},
+	{"effort: hasty\n", 1, {"effort", "quick, default or rigorous"}},
+	{"statistic: median\n", 1, {"statistic", "geometric or mean"}},
+	{"steps: 0\n", 1, {"steps", "from 1"}},
+	{"seed: -1\n", 1, {"seed"}},
+	{"summary: [a]\n", 1, {"summary", "a line of text"}},
+	{"exclude: {networks: lenet}\n", 1, {"exclude", "list of mappings"}},
+	{"exclude: lenet\n", 1, {"exclude", "\"lenet\""}},
+	{"exclude:\n  - lenet\n", 2, {"exclude", "mapping of axes"}},
+	{"exclude:\n  - {}\n", 2, {"exclude", "names no axis"}},
+	{"exclude:\n  - network: lenet\n", 2, {"in exclude", "did you mean networks?"}},
+	{"exclude:\n  - networks: lenet\n    batch: 3\n", 3, {"batch", "in exclude", "batches"}},
+	{"override:\n  - networks: lenet\n", 2, {"override", "changes nothing"}},
+	{"override:\n  - batch: 3\n", 2, {"override", "names no axis"}},
+	{"override:\n  - networks: lenet\n    repeat: 3\n", 3, {"repeat", "in override"}},
+	{"override:\n  - networks: lenet\n    batch: x\n", 3, {"batch", "\"x\""}},
+	{"networks: lenet\nstages: train\nnetworks: mlp\n", 3, {"networks", "line 1", "keep one"}},
+	{"exclude:\n  - networks: mlp\n    networks: mlp\n", 3, {"networks", "line 2"}},
+	{"[a]: b\n", 1, {"a key is a word", "a list"}},
+	{"networks: !lenet mlp\n", 1, {"tag", "!lenet"}},
+	{"networks: !!python/object:os.system [x]\n", 1, {"tag", "python"}},
+	{"networks: !!int 3\n", 1, {"tag"}},
+	{"networks: [lenet\nframeworks: native\n", 2, {"docs/suites.md"}},
+	{"networks: lenet\n\tstages: train\n", 2, {"docs/suites.md"}},
+	{"networks: \"lenet\n", 2, {"quoted scalar"}},
+	{"networks: *nothing\n", 1, {"undefined alias"}},
+	{"a: b: c\n", 1, {"not allowed"}},
+	{"networks: lenet\n---\nnetworks: mlp\n", 2, {"second document"}},
+	{"networks: lenet\n...\n%YAML 3.0\n---\n", 3, {"incompatible"}},
+	{"networks: \x01\n", 1, {"control characters"}},
+	{"stages: train\nnetworks: \xff\xfe\n", 2, {"UTF-8"}},
+	{"networks: &a [*a]\n", 1, {"networks", "a list"}},
+	{"exclude: &a [*a]\n", 1, {"exclude", "a list"}},
+	{"<<: {networks: lenet}\n", 1, {"<<"}},
+};
+
+static void assert_message(const struct broken *row, const struct error *err)
+{
+	char place[64];
+
+	snprintf(place, sizeof(place), "/mine.yaml:%d: ", row->line);
+	if (!strstr(err->text, place))
+		fail_msg("%s: no line %d in: %s", row->text, row->line, err->text);
+	for (size_t i = 0; i < COUNT(row->words) && row->words[i]; i++)
+		if (!strstr(err->text, row->words[i]))
+			fail_msg("%s: no \"%s\" in: %s", row->text, row->words[i], err->text);
+	if (strchr(err->text, '\n'))
+		fail_msg("%s: several lines", row->text);
+}
+
+static void broken_files_get_one_message(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(broken_files); i++) {
+		struct error err = ERROR_INIT;
+		struct spec spec;
+		enum prony_status status = read_text(broken_files[i].text, &spec, &err);
+
+		if (status != PRONY_BAD_INPUT)
+			fail_msg("%s: status %d: %s", broken_files[i].text, status, err.text);
+		assert_message(&broken_files[i], &err);
+		assert_list(&spec.networks, "");
+		assert_int_equal(spec.exclude_count, 0);
+		assert_string_equal(spec.suite, "");
+		spec_release(&spec);
+	}
+}
+
+/* A file too large, too deep or too wide ends in a message, soon. */
+static void hostile(const char *before, const char *repeated, size_t times, const char *after,
+		    const char *word)
+{
+	struct error err = ERROR_INIT;
+	struct strbuf text;
+	struct spec spec;
+	int64_t begin_ns = clock_monotonic_ns();
+
+	strbuf_init(&text, 0);
+	strbuf_puts(&text, before);
+	for (size_t i = 0; i < times; i++)
+		strbuf_printf(&text, repeated, (int)i);
+	strbuf_puts(&text, after);
+	enum prony_status status = read_bytes(text.text, text.length, &spec, &err);
+	if (status != PRONY_BAD_INPUT || !strstr(err.text, word))
+		fail_msg("%s: status %d: %s", repeated, status, err.text);
+	assert_non_null(strstr(err.text, "mine.yaml"));
+	/* Generous for a sanitizer on a slow machine: what is quadratic takes minutes. */
+	assert_true(clock_monotonic_ns() - begin_ns < INT64_C(5000000000));
+	spec_release(&spec);
+	strbuf_release(&text);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+
+static void hostile_files_are_bounded(void **state)
+{
+	(void)state;
+	hostile("", "# %d\n", 100000, "", "limit of 65536 bytes");
+	hostile("networks: ", "[", 60000, "", "nested deeper than 16");
+	hostile("networks: ", "{a: ", 15000, "", "nested deeper");
+	hostile("networks: ", "[a, ", 16000, "", "nested deeper");
+	hostile("", "[[a]: ", 10000, "", "nested deeper");
+	hostile("networks: ", "? ", 30000, "", "");
+	hostile("networks: ", "- ", 30000, "", "");
+	hostile("", "k%d: 1\n", 5000, "", "5000 keys");
+	hostile("exclude:\n", "- {networks: lenet}\n", 257, "", "257 rules");
+	hostile("networks: [", "&a%d x, ", 6000, "y]\nbatches: 0\n", "\"0\"");
+	hostile("networks: [", "*a%d, ", 6000, "y]\n", "undefined alias");
+	hostile("networks: ", "lenet", 100, "\n", "longer than 200 letters");
+	hostile("batches: [", "1..4000+1, ", 4, "1]\n", "more than 4096 numbers");
+}
+
+/* 256 rules of the same 1000 words: a few thousand bytes that mean a quarter of a million words. */
+static void aliases_cannot_multiply(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct strbuf text;
+	struct spec spec;
+
+	(void)state;
+	strbuf_init(&text, 0);
+	strbuf_puts(&text, "networks: &bomb [");
+	for (int i = 0; i < 1000; i++)
+		strbuf_puts(&text, "lenet, ");
+	strbuf_puts(&text, "mlp]\nexclude:\n");
+	for (int i = 0; i < 256; i++)
+		strbuf_puts(&text, "  - {networks: *bomb}\n");
+	assert_int_equal(read_bytes(text.text, text.length, &spec, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "more than 32768 words"));
+	spec_release(&spec);
+	strbuf_release(&text);
+}
+
+#pragma GCC diagnostic pop
+
+static void files_that_cannot_be_read_are_named(void **state)
+{
+	char *absent = path_join(folder, "absent.yaml");
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	spec_init(&spec);
+	assert_int_equal(spec_read_file(&spec, absent, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "absent.yaml"));
+	error_clear(&err);
+	assert_int_equal(spec_read_file(&spec, folder, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, folder));
+	spec_release(&spec);
+	free(absent);
+}
+
+/* The files that are installed are examples that people copy: they have to be right. */
+static void built_in_suites_are_right(void **state)
+{
+	const char *const *names = NULL;
+	size_t count = 0;
+	struct arena arena;
+	bool quickstart = false;
+
+	(void)state;
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	arena_init(&arena, 0);
+	assert_int_equal(spec_list_suites(&arena, &names, &count, NULL), PRONY_OK);
+	for (size_t i = 0; i < count; i++) {
+		struct error err = ERROR_INIT;
+		struct spec spec;
+		char *path = NULL;
+
+		assert_int_equal(spec_find_suite(names[i], &path, &err), PRONY_OK);
+		spec_init(&spec);
+		if (spec_read_file(&spec, path, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		assert_string_equal(spec.suite, names[i]);
+		assert_true(strlen(spec.summary) > 0);
+		quickstart |= strcmp(names[i], "quickstart") == 0;
+		spec_release(&spec);
+		free(path);
+	}
+	assert_true(quickstart);
+	arena_release(&arena);
+}
+
+static void suites_are_found_by_name_or_path(void **state)
+{
+	struct error err = ERROR_INIT;
+	char *path = NULL;
+
+	(void)state;
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	assert_int_equal(spec_find_suite("mine.yaml", &path, &err), PRONY_OK);
+	assert_string_equal(path, "mine.yaml");
+	free(path);
+	assert_int_equal(spec_find_suite("/somewhere/mine", &path, &err), PRONY_OK);
+	assert_string_equal(path, "/somewhere/mine");
+	free(path);
+	path = NULL;
+	assert_int_equal(spec_find_suite("quickstrat", &path, &err), PRONY_BAD_INPUT);
+	assert_null(path);
+	assert_non_null(strstr(err.text, "did you mean quickstart?"));
+	error_clear(&err);
+	assert_int_equal(spec_find_suite("..", &path, &err), PRONY_BAD_INPUT);
+	error_clear(&err);
+	assert_int_equal(spec_find_suite("", &path, &err), PRONY_BAD_INPUT);
+}
+
+/* What the fuzzer starts from, and what it found. */
+static void corpus_is_survived(void **state)
+{
+	char *corpus = path_join(getenv("PRONY_SOURCE"), "tests/fuzz/corpus/suite");
+	DIR *directory = opendir(corpus);
+	size_t count = 0;
+
+	(void)state;
+	assert_non_null(directory);
+	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+		char *path, *text = NULL;
+		size_t length = 0;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		path = path_join(corpus, entry->d_name);
+		assert_int_equal(file_read(path, 1 << 20, &text, &length, NULL), PRONY_OK);
+		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)text, length), 0);
+		free(text);
+		free(path);
+		count++;
+	}
+	closedir(directory);
+	free(corpus);
+	assert_true(count >= 8);
+}
+
+/* Each key that a message offers stands in the document, and so do the built-in suites. */
+static void document_has_every_key(void **state)
+{
+	char *path = path_join(getenv("PRONY_SOURCE"), "docs/suites.md"), *text = NULL;
+	struct error err = ERROR_INIT;
+	struct spec spec;
+	size_t length = 0, keys = 0;
+
+	(void)state;
+	assert_int_equal(file_read(path, 1 << 20, &text, &length, NULL), PRONY_OK);
+	assert_int_equal(read_text("zzzzzzzzzzzzz: 1\n", &spec, &err), PRONY_BAD_INPUT);
+	const char *known = strstr(err.text, "Known: ");
+	assert_non_null(known);
+	for (known += strlen("Known: "); *known; keys++) {
+		char key[64];
+		size_t size = strcspn(known, ",");
+
+		snprintf(key, sizeof(key), "`%.*s`", (int)size, known);
+		if (!strstr(text, key))
+			fail_msg("docs/suites.md does not tell of %s", key);
+		known += size + strspn(known + size, ", ");
+	}
+	assert_true(keys > 20);
+	spec_release(&spec);
+	free(text);
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_key_is_read),
+		cmocka_unit_test(rules_are_read),
+		cmocka_unit_test(words_know_their_line),
+		cmocka_unit_test(anchors_may_be_used),
+		cmocka_unit_test(broken_files_get_one_message),
+		cmocka_unit_test(hostile_files_are_bounded),
+		cmocka_unit_test(aliases_cannot_multiply),
+		cmocka_unit_test(files_that_cannot_be_read_are_named),
+		cmocka_unit_test(built_in_suites_are_right),
+		cmocka_unit_test(suites_are_found_by_name_or_path),
+		cmocka_unit_test(corpus_is_survived),
+		cmocka_unit_test(document_has_every_key),
+	};
+
+	return cmocka_run_group_tests_name("spec_suites", tests, make_folder, remove_folder);
+}
