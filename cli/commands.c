@@ -68,6 +68,20 @@ const struct cli_command cli_commands[] = {
 	                           "folder.",
 	            .options = framework_option_rows},
 	 .run = command_framework},
+	{.syntax = {.name = "network", .arguments = "NAME",
+	            .summary = "layers, shapes, parameters, MACs and memory of a network; its ONNX file",
+	            .options = network_option_rows},
+	 .run = command_network},
+	{.syntax = {.name = "worker-check", .arguments = "COMMAND [ARGUMENT...]",
+	            .summary = "does a worker keep the protocol, and does it compute right",
+	            .description = "Starts COMMAND as a worker several times and holds it to "
+	                           "docs/worker-protocol.md: every verb, with shared memory and without, "
+	                           "and requests that no good parent sends. Options of prony stand before "
+	                           "COMMAND. Ends with 0 when every check passed, else with 1.\n\n"
+	                           "  prony worker-check python3 python/worker.py --adapter null\n"
+	                           "  prony worker-check --level numeric ./my-worker",
+	            .options = worker_check_option_rows},
+	 .run = command_worker_check},
 	{.syntax = {.name = "worker", .summary = "the measuring process of a framework (internal)",
 	            .options = worker_option_rows},
 	 .run = command_worker, .hidden = true},

@@ -14,5 +14,7 @@ extern const struct option data_option_rows[];
 extern const struct option doctor_option_rows[];
 extern const struct option list_option_rows[];
 extern const struct option framework_option_rows[];
+extern const struct option network_option_rows[];
+extern const struct option worker_check_option_rows[];
 
 #endif

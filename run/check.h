@@ -3,12 +3,22 @@
 #define PRONY_RUN_CHECK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
 enum check_level {
 	CHECK_PROTOCOL, /* it answers every verb, records are sane, hostile requests do not upset it */
-	CHECK_NUMERIC   /* it passes the parity gate on mlp and lenet in every stage that it offers */
+	CHECK_NUMERIC   /* and it passes the parity gate on mlp and lenet in every stage that it offers */
+};
+
+struct check_spec {
+	const char *self;        /* our executable: the guard is `self guard` */
+	const char *const *argv; /* the worker's command line */
+	enum check_level level;
+	int64_t timeout_ns;         /* patience with one request */
+	int64_t memory_limit_bytes; /* resident memory of the worker's tree; 0 = none */
+	const volatile int *stop;   /* set by a signal handler; may be NULL */
 };
 
 struct check_sink {
@@ -17,8 +27,12 @@ struct check_sink {
 	void *context;
 };
 
-/* argv: the worker's command line. Returns PRONY_OK when everything passed, PRONY_MISMATCH when not. */
-enum prony_status worker_check(const char *self, const char *const *argv, enum check_level level,
-                               const struct check_sink *sink, struct error *err);
+/*
+ * Returns PRONY_OK when everything passed; PRONY_MISMATCH when not, with the number of failures in err.
+ * A worker that fails at ordinary work is not asked for more. Other errors are our own, or
+ * PRONY_INTERRUPTED. The caller ignores SIGPIPE.
+ */
+enum prony_status worker_check(const struct check_spec *spec, const struct check_sink *sink,
+                               struct error *err);
 
 #endif

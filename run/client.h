@@ -76,6 +76,7 @@ struct client_end {
 	int64_t rss_peak_bytes, user_ns, system_ns; /* of the worker's tree; -1 unknown */
 	char how[128];          /* "exit code 0", "killed by signal 11 (Segmentation fault)" */
 	int left_over;          /* processes below the worker that outlived it and had to be killed */
+	bool signalled;         /* a signal ended it */
 	bool clean;             /* it replied to close and exited 0 */
 };
 

@@ -82,6 +82,7 @@ void client_end(struct client *client, struct client_end *out)
 		                           .rss_peak_bytes = client->rss_peak_bytes,
 		                           .user_ns = client->user_ns, .system_ns = client->system_ns,
 		                           .left_over = client->left_over,
+		                           .signalled = client->ended && client->signalled,
 		                           .clean = client->closed && client->exited_zero};
 		snprintf(out->how, sizeof out->how, "%s",
 		         client->how[0] ? client->how : "it could not be started");

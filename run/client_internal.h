@@ -25,7 +25,7 @@ struct client {
 	char how[128];
 	int64_t rss_peak_bytes, user_ns, system_ns;
 	int left_over;
-	bool ended, exited_zero;
+	bool ended, signalled, exited_zero;
 	int exec_errno;
 };
 

@@ -55,6 +55,7 @@ static void take_report(struct client *client, const char *line, size_t length)
 		client->system_ns = json_int_or(json, "system_ns", -1);
 		client->left_over = (int)json_int_or(json, "left_over", 0);
 		client->ended = true;
+		client->signalled = end.signalled;
 		client->exited_zero = !end.signalled && end.code == 0;
 	}
 	json_decref(json);

@@ -1,0 +1,245 @@
+/* `prony network`: what a built-in network consists of and costs; its ONNX file. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "networks/onnx.h"
+#include "networks/zoo/zoo.h"
+
+struct network_options {
+	const char *format, *onnx;
+	long long batch, seed;
+};
+
+const struct option network_option_rows[] = {
+	{.name = "batch", .letter = 'b', .kind = OPTION_INT,
+	 .offset = offsetof(struct network_options, batch), .min = 1, .max = 1 << 20, .metavar = "N",
+	 .help = "samples in the batch that shapes, MACs and memory are for (default: 1)"},
+	{.name = "onnx", .kind = OPTION_STRING, .offset = offsetof(struct network_options, onnx),
+	 .metavar = "FILE", .help = "write the forward network with its weights as ONNX, opset 17"},
+	{.name = "seed", .kind = OPTION_INT, .offset = offsetof(struct network_options, seed), .min = 0,
+	 .max = INT32_MAX, .metavar = "N", .help = "seed of the weights in the ONNX file (default: 1)"},
+	CLI_OPTION_FORMAT(struct network_options),
+	{.name = NULL},
+};
+
+static int64_t node_macs(const struct graph *graph, const struct node *node)
+{
+	const struct operator_row *row = operator_row(node->op);
+	return row->macs ? row->macs(graph, node) : 0;
+}
+
+/* Elements of the trained parameters that the node reads. */
+static int64_t node_parameters(const struct graph *graph, const struct node *node)
+{
+	int64_t count = 0;
+	for (int i = 0; i < node->input_count; i++) {
+		int input = node->inputs[i];
+		if (input != VALUE_NONE && graph->values[input].kind == VALUE_PARAMETER)
+			count += shape_elements(&graph->values[input].shape);
+	}
+	return count;
+}
+
+static json_t *shape_json(const struct shape *shape)
+{
+	json_t *dims = json_array();
+	for (int i = 0; i < shape->rank; i++)
+		json_array_append_new(dims, json_integer(shape->dims[i]));
+	return dims;
+}
+
+/* "kernel_shape 5x5, strides 2x2": attributes that differ from what ONNX assumes. */
+static void attributes_text(const struct node *node, struct strbuf *out)
+{
+	struct attributes otherwise;
+	operator_default_attributes(node->op, &otherwise);
+	const char *base = (const char *)&node->attributes, *plain = (const char *)&otherwise;
+	for (const struct attribute_row *row = operator_row(node->op)->attributes; row && row->name;
+	     row++) {
+		const char *at = base + row->offset, *usual = plain + row->offset;
+		size_t bytes = row->kind == ATTRIBUTE_REAL    ? sizeof(double)
+		               : row->kind == ATTRIBUTE_BOOL  ? sizeof(bool)
+		               : row->kind == ATTRIBUTE_INTS4 ? 4 * sizeof(int64_t)
+		               : row->kind == ATTRIBUTE_INTS2 ? 2 * sizeof(int64_t)
+		                                              : sizeof(int64_t);
+		if (!memcmp(at, usual, bytes))
+			continue;
+		const int64_t *ints = (const int64_t *)(const void *)at;
+		strbuf_printf(out, "%s%s ", out->length ? ", " : "", row->name);
+		if (row->kind == ATTRIBUTE_REAL)
+			strbuf_printf(out, "%g", *(const double *)(const void *)at);
+		else if (row->kind == ATTRIBUTE_BOOL)
+			strbuf_puts(out, *(const bool *)(const void *)at ? "true" : "false");
+		else
+			for (size_t i = 0; i < bytes / sizeof *ints; i++)
+				strbuf_printf(out, "%s%" PRId64, i ? "x" : "", ints[i]);
+	}
+}
+
+static void add_row(struct table *table, const struct graph *graph, const struct node *node)
+{
+	const struct shape *shape = &graph->values[node->outputs[0]].shape;
+	int64_t parameters = node_parameters(graph, node), macs = node_macs(graph, node);
+	char text[128];
+	struct strbuf attributes;
+	strbuf_init(&attributes, 0);
+	attributes_text(node, &attributes);
+	table_row(table);
+	table_cell(table, node->name, NULL);
+	table_cell(table, operator_row(node->op)->name, NULL);
+	shape_text(shape, text, sizeof text);
+	table_cell(table, text, shape_json(shape));
+	snprintf(text, sizeof text, "%" PRId64, parameters);
+	table_cell(table, parameters ? text : "", json_integer(parameters));
+	snprintf(text, sizeof text, "%" PRId64, macs);
+	table_cell(table, macs ? text : "", json_integer(macs));
+	table_cell(table, strbuf_text(&attributes), NULL);
+	strbuf_release(&attributes);
+}
+
+static struct table *layers_table(const struct graph *graph)
+{
+	static const struct table_column columns[] = {
+		{.title = "layer", .key = "name"},
+		{.title = "operator", .key = "operator"},
+		{.title = "output", .key = "shape"},
+		{.title = "parameters", .key = "parameters", .align = TABLE_RIGHT},
+		{.title = "MACs", .key = "macs", .align = TABLE_RIGHT},
+		{.title = "attributes", .key = "attributes"},
+	};
+	struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+	for (int i = 0; i < graph->forward_count; i++)
+		add_row(table, graph, &graph->nodes[i]);
+	return table;
+}
+
+static void print_json(const struct network *network, const struct graph *graph,
+                       const struct table *table, const char *digest)
+{
+	json_t *json = json_pack(
+		"{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:s, s:o}", "name", network->name,
+		"summary", network->summary, "dataset", network->dataset, "batch",
+		(json_int_t)graph_batch(graph), "input", shape_json(&graph->values[graph->input].shape),
+		"classes", (json_int_t)graph_classes(graph), "parameters",
+		(json_int_t)graph_parameter_count(graph), "macs", (json_int_t)graph_macs(graph),
+		"memory_bytes", "forward", (json_int_t)graph_memory_estimate(graph, false), "train",
+		(json_int_t)graph_memory_estimate(graph, true), "graph_sha256", digest, "layers",
+		table_to_json(table));
+	cli_print_json(json);
+	json_decref(json);
+}
+
+static void print_text(const struct network *network, const struct graph *graph,
+                       const struct table *table, const char *digest)
+{
+	const double mib = 1024.0 * 1024.0;
+	char input[128];
+	struct strbuf text;
+	shape_text(&graph->values[graph->input].shape, input, sizeof input);
+	printf("%s: %s\n", network->name, network->summary);
+	printf("input %s (data set %s), %" PRId64 " classes\n\n", input, network->dataset,
+	       graph_classes(graph));
+	strbuf_init(&text, 0);
+	table_render_text(table, cli_colour(), cli_width(), &text);
+	fputs(strbuf_text(&text), stdout);
+	strbuf_release(&text);
+	printf("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
+	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n", graph_macs(graph),
+	       graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
+	printf("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",
+	       (double)graph_memory_estimate(graph, false) / mib,
+	       (double)graph_memory_estimate(graph, true) / mib);
+	printf("graph       SHA-256 %s\n", digest);
+}
+
+static enum prony_status export_onnx(const struct graph *graph, const struct network_options *o,
+                                     struct error *err)
+{
+	struct arena arena;
+	struct tensor_set weights;
+	void *bytes = NULL;
+	size_t length = 0;
+	arena_init(&arena, 0);
+	enum prony_status status =
+		graph_initial_weights(graph, (uint64_t)o->seed, &arena, &weights, err);
+	if (status == PRONY_OK)
+		status = onnx_export(graph, &weights, &bytes, &length, err);
+	if (status == PRONY_OK)
+		status = file_write_atomic(o->onnx, bytes, length, err);
+	if (status == PRONY_OK)
+		fprintf(stderr, "wrote %s, %zu bytes\n", o->onnx, length);
+	free(bytes);
+	arena_release(&arena);
+	return status;
+}
+
+static enum prony_status show_network(const struct network *network,
+                                      const struct network_options *o, struct error *err)
+{
+	struct graph graph;
+	char digest[65];
+	enum prony_status status = zoo_build(network, o->batch, &graph, err);
+	if (status != PRONY_OK)
+		return status;
+	status = graph_digest(&graph, digest, err);
+	if (status == PRONY_OK && o->onnx)
+		status = export_onnx(&graph, o, err);
+	if (status == PRONY_OK) {
+		struct table *table = layers_table(&graph);
+		if (!strcmp(o->format, "json"))
+			print_json(network, &graph, table, digest);
+		else
+			print_text(network, &graph, table, digest);
+		table_free(table);
+	}
+	graph_release(&graph);
+	return status;
+}
+
+static enum prony_status find_network(const char **words, size_t count, const struct network **out,
+                                      struct error *err)
+{
+	struct strbuf known;
+	const char *nearest = NULL;
+	*out = count == 1 ? zoo_find(words[0], &nearest) : NULL;
+	if (*out)
+		return PRONY_OK;
+	strbuf_init(&known, 0);
+	for (size_t i = 0; i < zoo_network_count; i++)
+		strbuf_printf(&known, "%s%s", i ? ", " : "", zoo_networks[i]->name);
+	if (count == 1)
+		error_set(err, PRONY_USAGE, "no network '%s'%s%s%s; there are %s", words[0],
+		          nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
+		          strbuf_text(&known));
+	else
+		error_set(err, PRONY_USAGE, "prony network takes one NAME; there are %s",
+		          strbuf_text(&known));
+	strbuf_release(&known);
+	return PRONY_USAGE;
+}
+
+int command_network(const struct cli_command *command, int argc, char **argv)
+{
+	struct network_options options = {.format = cli_table_formats[0], .batch = 1, .seed = 1};
+	const struct network *network = NULL;
+	struct error err = ERROR_INIT;
+	size_t count = 0;
+	int exit_code = 0;
+	const char **words = calloc((size_t)argc + 1, sizeof *words);
+	if (!words)
+		return cli_fail((error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
+	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
+		enum prony_status status = find_network(words, count, &network, &err);
+		if (status == PRONY_OK)
+			status = show_network(network, &options, &err);
+		exit_code = status == PRONY_OK ? 0 : cli_fail(&err);
+	}
+	free(words);
+	return exit_code;
+}

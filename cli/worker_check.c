@@ -1,0 +1,146 @@
+/* `prony worker-check`: does a worker keep the protocol, and does it compute what it says? */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "run/check.h"
+#include "samplers/procfs.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+struct worker_check_options {
+	const char *level, *format;
+	long long timeout, memory_limit;
+};
+
+static const char *const levels[] = {"protocol", "numeric", NULL};
+
+const struct option worker_check_option_rows[] = {
+	{.name = "level", .kind = OPTION_CHOICE, .offset = offsetof(struct worker_check_options, level),
+	 .choices = levels, .metavar = "LEVEL",
+	 .help = "how much to check; numeric adds the parity gate on mlp and lenet"},
+	{.name = "timeout", .kind = OPTION_INT, .offset = offsetof(struct worker_check_options, timeout),
+	 .min = 1, .max = 86400, .metavar = "SECONDS", .help = "patience with one request (default: 60)"},
+	{.name = "memory-limit", .kind = OPTION_INT,
+	 .offset = offsetof(struct worker_check_options, memory_limit), .min = 16, .max = 1 << 30,
+	 .metavar = "MIB",
+	 .help = "resident memory of the worker's processes (default: 90 % of what is available)"},
+	CLI_OPTION_FORMAT(struct worker_check_options),
+	{.name = NULL},
+};
+
+static volatile int stop_wanted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop_wanted = 1;
+}
+
+struct printer {
+	json_t *rows; /* NULL: text, line by line as it comes */
+	int passed;
+};
+
+static void print_result(void *context, const char *check, bool passed, const char *detail)
+{
+	struct printer *printer = context;
+	printer->passed += passed;
+	if (printer->rows) {
+		json_array_append_new(printer->rows, json_pack("{s:s, s:b, s:s}", "check", check, "passed",
+		                                               passed, "detail", detail));
+		return;
+	}
+	printf("%s  %s%s%s\n", passed ? "ok    " : "FAILED", check, *detail ? ": " : "", detail);
+	fflush(stdout); /* a worker may take its time over the next one */
+}
+
+/*
+ * What follows the first word that is no option of ours belongs to the worker, whatever it looks like:
+ * "--" is put before it. All our options but help take a value. NULL without memory; caller frees.
+ */
+static char **guard_command(int *argc, char **argv)
+{
+	static char dashes[] = "--";
+	char **out = calloc((size_t)*argc + 2, sizeof *out);
+	int at = 1, count = 0;
+	if (!out)
+		return NULL;
+	while (at < *argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
+		bool alone = strchr(argv[at], '=') || !strcmp(argv[at], "--help") || argv[at][1] != '-';
+		at += alone ? 1 : 2;
+	}
+	for (int i = 0; i < *argc; i++) {
+		if (i == at && strcmp(argv[i], "--") != 0)
+			out[count++] = dashes;
+		out[count++] = argv[i];
+	}
+	*argc = count;
+	return out;
+}
+
+static enum prony_status check_worker(const struct worker_check_options *options, const char *self,
+                                      const char *const *argv, struct printer *printer,
+                                      struct error *err)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	int64_t available = procfs_available_bytes();
+	const struct check_spec spec = {
+		.self = self,
+		.argv = argv,
+		.level = !strcmp(options->level, levels[0]) ? CHECK_PROTOCOL : CHECK_NUMERIC,
+		.timeout_ns = options->timeout * SECOND_NS,
+		.memory_limit_bytes = options->memory_limit ? (int64_t)options->memory_limit << 20
+		                      : available > 0 ? available / 10 * 9
+		                                      : 0,
+		.stop = &stop_wanted,
+	};
+	const struct check_sink sink = {.result = print_result, .context = printer};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return worker_check(&spec, &sink, err);
+}
+
+static int run_checks(const struct worker_check_options *options, const char *const *argv)
+{
+	bool as_json = !strcmp(options->format, "json");
+	struct printer printer = {.rows = as_json ? json_array() : NULL};
+	struct error err = ERROR_INIT;
+	char *self = path_self();
+	enum prony_status status = check_worker(options, self, argv, &printer, &err);
+	if (printer.rows)
+		cli_print_json(printer.rows);
+	else if (status == PRONY_OK)
+		printf("all %d checks passed\n", printer.passed);
+	json_decref(printer.rows);
+	free(self);
+	return status == PRONY_OK ? 0 : cli_fail(&err);
+}
+
+int command_worker_check(const struct cli_command *command, int argc, char **argv)
+{
+	struct worker_check_options options = {.level = levels[0], .format = cli_table_formats[0],
+	                                       .timeout = 60};
+	struct error err = ERROR_INIT;
+	int exit_code = 0;
+	size_t count = 0;
+	char **guarded = guard_command(&argc, argv);
+	/* One more than cli_parse fills: the worker's command line ends with NULL. */
+	const char **words = calloc((size_t)argc + 1, sizeof *words);
+	if (!guarded || !words)
+		exit_code = cli_fail((error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
+	else if (cli_parse(command, argc, guarded, &options, words, &count, &exit_code))
+		exit_code = count ? run_checks(&options, words)
+		                  : cli_fail((error_set(&err, PRONY_USAGE,
+		                                        "which worker? for example: prony worker-check "
+		                                        "perl tests/workers/null.pl"),
+		                              &err));
+	free(words);
+	free(guarded);
+	return exit_code;
+}
