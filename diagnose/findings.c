@@ -183,6 +183,10 @@ static void check_cores(const struct examination *seen, struct finding *finding)
 		      "(cpuset), not a quota",
 		      "%d of %d usable, quota of %.2f processors", machine->usable_cores,
 		      machine->cores, quota);
+	else if (machine->cores == 0)
+		found(finding, FINDING_NOTE,
+		      "where two threads share a core, name half of them: -D cpu:N",
+		      "%d threads; the kernel does not say which share a core", machine->threads);
 	else if (machine->usable_cores < machine->cores)
 		found(finding, FINDING_NOTE,
 		      "only these are measured; start prony without taskset or cpuset for all",

@@ -5,16 +5,22 @@
 
 #include "diagnose/sources.h"
 
+static bool leave_out(hwloc_topology_t topology, const char *component)
+{
+	return hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+					     component) == 0;
+}
+
 /* hwloc takes its root, and whether it prints, from the environment only; both are put back. Called
  * before there are threads. */
 static bool discover(hwloc_topology_t topology, const char *root)
 {
 	bool silent = getenv("HWLOC_HIDE_ERRORS") == NULL;
 
-	/* hwloc's other source asks the processor itself, which is not the recorded one. */
-	if (*root && (setenv("HWLOC_FSROOT", root, 1) != 0 ||
-		      hwloc_topology_set_components(
-			      topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86") != 0))
+	/* hwloc's other sources ask the processor and the C library, which are not the recorded
+	 * machine's. */
+	if (*root && (setenv("HWLOC_FSROOT", root, 1) != 0 || !leave_out(topology, "x86") ||
+		      !leave_out(topology, "no_os")))
 		return false;
 	if (silent)
 		setenv("HWLOC_HIDE_ERRORS", "2", 1);

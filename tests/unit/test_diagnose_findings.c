@@ -1,0 +1,228 @@
+/* The doctor's checks on recorded machines: each fault changes exactly its own check. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "diagnose/machine.h"
+#include "tests/unit/machine_fixture.h"
+
+enum { CAPACITY = 32, NOBODY = 65534 };
+
+static const struct finding *of(const struct finding *findings, size_t count, const char *check)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(findings[i].check, check) == 0)
+			return &findings[i];
+	fail_msg("no check '%s'", check);
+	return NULL;
+}
+
+static void good_server_has_nothing(void **state)
+{
+	struct finding findings[CAPACITY];
+
+	machine_good_server(*state);
+	size_t count = machine_findings(*state, findings, CAPACITY);
+	assert_int_equal(count, 14);
+	for (size_t i = 0; i < count; i++)
+		if (findings[i].level != FINDING_OK || *findings[i].remedy || !*findings[i].value)
+			fail_msg("%s: %d '%s' '%s'", findings[i].check, findings[i].level,
+				 findings[i].value, findings[i].remedy);
+	assert_string_equal(of(findings, count, "cores")->value,
+			    "4 cores, 8 threads, NUMA nodes: 1");
+	assert_string_equal(of(findings, count, "instruction set")->value,
+			    "AVX, AVX2, FMA, AVX-512");
+	assert_string_equal(of(findings, count, "memory")->value, "57.2 of 62.5 GiB available");
+}
+
+#define RAPL "/sys/class/powercap/intel-rapl:0"
+#define CPUFREQ "/sys/devices/system/cpu"
+
+/* What is changed on the good server, and what its check must then say. */
+static const struct fault {
+	const char *path, *text, *check;
+	enum finding_level level;
+	const char *value, *remedy; /* parts of the texts */
+} faults[] = {
+	{CPUFREQ "/cpufreq/policy1/scaling_governor", "powersave", "governor", FINDING_WARNING,
+	 "powersave (1 of 2 policies)", "cpupower frequency-set -g performance"},
+	{CPUFREQ "/intel_pstate/no_turbo", "0", "boost", FINDING_NOTE, "on",
+	 "echo 1 > " CPUFREQ "/intel_pstate/no_turbo"},
+	{"/proc/loadavg", "7.90 7.00 6.00 9/300 1", "load", FINDING_WARNING, "7.90 on 8",
+	 "end other work"},
+	{"/proc/stat", "cpu 1000 0 500 90000 400 0 50 8050 0 0", "steal", FINDING_WARNING,
+	 "8.1 % since boot", "host"},
+	{"/proc/self/status", "Cpus_allowed_list:\t0,4", "cores", FINDING_NOTE,
+	 "1 of 4 usable (processors 0,4)", "taskset"},
+	{"/sys/fs/cgroup/user.slice/cpu.max", "150000 100000", "cores", FINDING_WARNING,
+	 "quota of 1.50", "cpuset"},
+	{"/sys/fs/cgroup/user.slice/memory.max", "2147483648", "memory", FINDING_WARNING,
+	 "limited to 2.0 GiB", "raise it"},
+	{"/proc/meminfo",
+	 "MemTotal: 65536000 kB\nMemAvailable: 1000000 kB\nSwapTotal: 0 kB\n"
+	 "SwapFree: 0 kB",
+	 "memory", FINDING_WARNING, "1.0 of 62.5", "smaller batches"},
+	{"/proc/meminfo",
+	 "MemTotal: 65536000 kB\nMemAvailable: 60000000 kB\n"
+	 "SwapTotal: 8388608 kB\nSwapFree: 4194304 kB",
+	 "swap", FINDING_WARNING, "4.0 of 8.0 GiB in use", "swapoff"},
+	{"/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet", "clock source",
+	 FINDING_WARNING, "hpet", "tsc"},
+	{"/proc/sys/kernel/perf_event_paranoid", "4", "perf permissions", FINDING_NOTE,
+	 "perf_event_paranoid 4", "sysctl"},
+	{RAPL "/name", "dram", "sensor cpu-energy", FINDING_NOTE, "absent: no package zone",
+	 "intel_rapl_msr"},
+	{"/sys/class/hwmon/hwmon3/name", "nvme", "sensor cpu-temperature", FINDING_NOTE,
+	 "absent:", "coretemp"},
+};
+
+static void check_fault(const struct fault *fault)
+{
+	struct finding before[CAPACITY], after[CAPACITY];
+	void *root;
+
+	assert_int_equal(machine_setup(&root), 0);
+	machine_good_server(root);
+	size_t count = machine_findings(root, before, CAPACITY);
+	machine_file(root, fault->path, fault->text);
+	assert_int_equal(machine_findings(root, after, CAPACITY), count);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(after[i].check, fault->check) != 0) {
+			if (after[i].level != before[i].level)
+				fail_msg("%s changed '%s' too", fault->path, after[i].check);
+			continue;
+		}
+		if (after[i].level != fault->level || !strstr(after[i].value, fault->value) ||
+		    !strstr(after[i].remedy, fault->remedy))
+			fail_msg("%s: %s: level %d '%s' '%s'", fault->path, fault->check,
+				 after[i].level, after[i].value, after[i].remedy);
+	}
+	assert_int_equal(machine_teardown(&root), 0);
+}
+
+static void each_fault_is_found(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		check_fault(&faults[i]);
+}
+
+static void instruction_sets(void **state)
+{
+	static const struct {
+		const char *flags, *value;
+		enum finding_level level;
+	} rows[] = {
+		{"sse2", "no vector instructions of today", FINDING_WARNING},
+		{"sse2 avx", "AVX", FINDING_WARNING},
+		/* A flag within a longer one is not that flag. */
+		{"xavx2 avx2x avx", "AVX", FINDING_WARNING},
+		{"avx avx2", "AVX, AVX2", FINDING_OK},
+		{"avx avx2 avx512_bf16 amx_tile", "AVX, AVX2, BF16, AMX", FINDING_OK},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct finding findings[CAPACITY];
+
+		machine_processors(*state, 1, 1, 1, rows[i].flags);
+		size_t count = machine_findings(*state, findings, CAPACITY);
+		const struct finding *found = of(findings, count, "instruction set");
+		assert_string_equal(found->value, rows[i].value);
+		assert_int_equal(found->level, rows[i].level);
+	}
+}
+
+static void virtual_machine(void **state)
+{
+	struct finding findings[CAPACITY];
+
+	machine_processors(*state, 1, 2, 1, "avx avx2 hypervisor");
+	machine_file(*state, "/sys/class/dmi/id/sys_vendor", "QEMU");
+	machine_file(*state, "/sys/class/dmi/id/product_name", "Standard PC");
+	size_t count = machine_findings(*state, findings, CAPACITY);
+	assert_string_equal(of(findings, count, "virtual machine")->value, "yes: QEMU Standard PC");
+	assert_int_equal(of(findings, count, "virtual machine")->level, FINDING_NOTE);
+	assert_non_null(strstr(of(findings, count, "sensor cpu-energy")->value, "virtual machine"));
+	assert_non_null(strstr(of(findings, count, "governor")->remedy, "host"));
+}
+
+static void empty_machine(void **state)
+{
+	struct finding findings[CAPACITY];
+	size_t count = machine_findings(*state, findings, CAPACITY);
+
+	for (size_t i = 0; i < count; i++) {
+		bool knows = strcmp(findings[i].check, "cores") == 0;
+
+		assert_int_equal(findings[i].level, knows ? FINDING_WARNING : FINDING_NOTE);
+		assert_true(*findings[i].value != '\0');
+	}
+	assert_int_equal(machine_findings(*state, findings, 3), 3);
+	assert_int_equal(machine_findings(*state, findings, 0), 0);
+}
+
+static void only_root_may_read_energy(void **state)
+{
+	char *energy = memory_printf("%s" RAPL "/energy_uj", (char *)*state);
+
+	machine_good_server(*state);
+	assert_int_equal(chmod(*state, 0755), 0);
+	assert_int_equal(chmod(energy, 0400), 0);
+	free(energy);
+	/* Permissions do not hold for root. */
+	if (geteuid() != 0) {
+		skip();
+		return;
+	}
+	pid_t child = fork();
+	if (child == 0) {
+		struct finding findings[CAPACITY];
+
+		if (setuid(NOBODY) != 0)
+			_exit(2);
+		size_t count = machine_findings(*state, findings, CAPACITY);
+		const struct finding *found = of(findings, count, "sensor cpu-energy");
+		_exit(found->level == FINDING_WARNING && strstr(found->value, "only root") &&
+				      strstr(found->remedy, "chmod")
+			      ? 0
+			      : 1);
+	}
+	int end;
+	assert_int_equal(waitpid(child, &end, 0), child);
+	assert_true(WIFEXITED(end));
+	assert_int_equal(WEXITSTATUS(end), 0);
+}
+
+static void this_machine(void **state)
+{
+	struct finding findings[CAPACITY];
+	size_t count = machine_findings("", findings, CAPACITY);
+
+	(void)state;
+	assert_int_equal(count, 14);
+	for (size_t i = 0; i < count; i++)
+		assert_true(*findings[i].value != '\0');
+}
+
+#define ON_MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_MACHINE(good_server_has_nothing), cmocka_unit_test(each_fault_is_found),
+		ON_MACHINE(instruction_sets),	     ON_MACHINE(virtual_machine),
+		ON_MACHINE(empty_machine),	     ON_MACHINE(only_root_may_read_energy),
+		cmocka_unit_test(this_machine),
+	};
+	return cmocka_run_group_tests_name("diagnose_findings", tests, NULL, NULL);
+}
