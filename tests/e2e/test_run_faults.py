@@ -24,8 +24,8 @@ FAULTS = {
     "crash": ("crashed", "signal 11"),
     "exit=3": ("crashed", "exit code 3"),
     "hang": ("timeout", "3 s"),
-    "garbage-reply": ("crashed", "JSON"),
-    "long-line": ("crashed", "line"),
+    "garbage-reply": ("crashed", "reply"),
+    "long-line": ("crashed", "longer than 1 MiB"),
     "half-reply": ("crashed", ""),
     "wrong-id": ("crashed", "id"),
     "oom": ("out-of-memory", ""),
@@ -46,7 +46,7 @@ FAULTS = {
 class FaultsTest(ProgramTest):
     def cells(self):
         return {row[0]: row for row in
-                self.rows("select framework, status, reason, id from cell")}
+                self.rows("select framework, status, reason from cell")}
 
     def run_faulty(self, option, *more):
         """One faulty cell between two good ones; returns the program's result and the cells."""
@@ -78,7 +78,7 @@ class FaultsTest(ProgramTest):
 
     def test_timed_process_is_checked_too(self):
         """Right in the gate and wrong afterwards: the loss of the timed process finds it."""
-        done, cell = self.run_faulty("wrong-logits+timed-only")
+        done, cell = self.run_faulty("wrong-logits+timed-only", "-s", "forward")
         self.assertIn(cell[1], ("mismatch", "invalid"), cell[2])
         self.assertIn("loss", cell[2])
         self.assertEqual(done.returncode, 1)
@@ -86,7 +86,7 @@ class FaultsTest(ProgramTest):
     def test_garbage_on_stdout_leaves_the_cell_ok(self):
         done, cell = self.run_faulty("garbage-stdout")
         self.assertEqual((cell[1], done.returncode), ("ok", 0), cell[2])
-        log = self.prony("log", str(cell[3]), "--store", self.store, expect=0)
+        log = self.prony("log", cell[0], "--store", self.store, expect=0)
         self.assertIn('"status": "crashed"', log.stdout)
 
     def test_grandchild_ends_with_its_worker(self):
