@@ -45,14 +45,14 @@ static enum prony_status unknown_name(const char *name, struct error *err)
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
 						 used ? ", " : "", framework_registry[i].name);
 	return error_set(err, PRONY_USAGE, "no framework '%s'%s%s%s; there are: %s", name,
-			 nearest ? ": did you mean '" : "", nearest ? nearest : "",
-			 nearest ? "'?" : "", names);
+			 nearest ? " (did you mean '" : "", nearest ? nearest : "",
+			 nearest ? "'?)" : "", names);
 }
 
-enum prony_status framework_word(const char *word, char *name, size_t name_bytes,
-				 const struct framework **framework, const char **environment,
-				 struct error *err)
+enum prony_status framework_word(const char *word, const struct framework **framework,
+				 const char **environment, struct error *err)
 {
+	char name[64];
 	size_t length = strcspn(word, "@:+");
 
 	if (word[length] == ':' || word[length] == '+' || strpbrk(word + length, ":+"))
@@ -60,7 +60,7 @@ enum prony_status framework_word(const char *word, char *name, size_t name_bytes
 				 "'%s': what is installed is NAME or NAME@ENV; a backend or an option is "
 				 "chosen with prony run",
 				 word);
-	snprintf(name, name_bytes, "%.*s", (int)length, word);
+	snprintf(name, sizeof(name), "%.*s", (int)length, word);
 	*framework = framework_find(name);
 	*environment = word[length] == '@' ? word + length + 1 : "";
 	if (!*framework)
@@ -76,9 +76,7 @@ static enum prony_status act_on(const char *verb, const char *word, struct error
 	const struct install_sink sink = {.line = print_line, .stop = &stop};
 	const struct framework *framework = NULL;
 	const char *environment = "";
-	char name[64];
-	enum prony_status status =
-		framework_word(word, name, sizeof(name), &framework, &environment, err);
+	enum prony_status status = framework_word(word, &framework, &environment, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -136,8 +134,7 @@ static enum prony_status check_words(const char *const *words, size_t count, str
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		const struct framework *framework;
 		const char *environment;
-		char name[64];
-		status = framework_word(words[i], name, sizeof(name), &framework, &environment, err);
+		status = framework_word(words[i], &framework, &environment, err);
 	}
 	return status;
 }
@@ -158,8 +155,10 @@ int command_framework(const struct cli_command *command, int argc, char **argv)
 	bool list = strcmp(verb, "list") == 0;
 	if (!list && strcmp(verb, "install") != 0 && strcmp(verb, "remove") != 0)
 		return cli_fail((error_set(&err, PRONY_USAGE,
-					   "%s%s%sprony framework install NAME..., remove NAME... or list",
-					   *verb ? "no action '" : "", verb, *verb ? "'; it is " : ""),
+					   "%s%s%s; say prony framework install NAME..., remove "
+					   "NAME... or list",
+					   *verb ? "no action '" : "what to do is missing", verb,
+					   *verb ? "'" : ""),
 				 &err));
 	if (!list && count == 1)
 		return cli_fail((error_set(&err, PRONY_USAGE,

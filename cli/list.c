@@ -86,7 +86,8 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 		place = (struct framework_place){.framework = framework, .environment = environment,
 		                                 .version = "", .reason = err.text};
 	bool ready = place.origin != ORIGIN_NONE;
-	const char *where = place.library ? place.library : place.interpreter;
+	const char *path = place.library ? place.library : place.interpreter;
+	bool ours = place.origin == ORIGIN_INSTALLED;
 	json_t *row = json_object();
 	char *spelling = memory_printf("%s%s%s", framework->name, *place.environment ? "@" : "",
 	                               place.environment);
@@ -94,7 +95,9 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 	json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));
 	json_object_set_new(row, "origin", json_string(framework_origin_name(place.origin)));
 	json_object_set_new(row, "version", text_or_null(place.version));
-	json_object_set_new(row, "path", text_or_null(where));
+	/* People want the folder, programs what is started or loaded. */
+	json_object_set_new(row, "where", text_or_null(ours ? place.folder : path));
+	json_object_set_new(row, "path", text_or_null(path));
 	json_object_set_new(row, "reason", text_or_null(ready ? NULL : place.reason));
 	json_object_set_new(row, "summary", json_string(framework->summary));
 	json_object_set_new(row, "stages", words_of(framework->stages, STAGE_COUNT, stage_word));
@@ -150,6 +153,12 @@ static json_t *network_rows(const struct list_options *options)
 	return rows;
 }
 
+/* Synthetic data has no number of samples. */
+static json_t *count_or_null(int64_t count)
+{
+	return count > 0 ? json_integer(count) : json_null();
+}
+
 static json_t *dataset_rows(const struct list_options *options)
 {
 	json_t *rows = json_array();
@@ -163,8 +172,8 @@ static json_t *dataset_rows(const struct list_options *options)
 		json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));
 		json_object_set_new(row, "shape", dataset->rank ? shape(dataset->dims, dataset->rank)
 		                                                : json_null());
-		json_object_set_new(row, "train", json_integer(dataset->train_count));
-		json_object_set_new(row, "evaluation", json_integer(dataset->evaluation_count));
+		json_object_set_new(row, "train", count_or_null(dataset->train_count));
+		json_object_set_new(row, "evaluation", count_or_null(dataset->evaluation_count));
 		json_object_set_new(row, "format", json_string(dataset->format));
 		json_object_set_new(row, "path", text_or_null(folder));
 		json_object_set_new(row, "reason", text_or_null(ready ? NULL : err.text));
@@ -280,7 +289,7 @@ static const struct topic topics[] = {
 	{"frameworks", framework_rows,
 	 {{"FRAMEWORK", "framework", TABLE_LEFT}, {"STATE", "state", TABLE_LEFT},
 	  {"ORIGIN", "origin", TABLE_LEFT}, {"VERSION", "version", TABLE_LEFT},
-	  {"WHERE", "path", TABLE_LEFT}}},
+	  {"WHERE", "where", TABLE_LEFT}}},
 	{"networks", network_rows,
 	 {{"NETWORK", "network", TABLE_LEFT}, {"INPUT", "input", TABLE_RIGHT},
 	  {"CLASSES", "classes", TABLE_RIGHT}, {"PARAMETERS", "parameters", TABLE_RIGHT},
@@ -339,8 +348,7 @@ int listing_frameworks(const char *const *words, size_t count, const char *forma
 	for (size_t i = 0; i < count && !err.code; i++) {
 		const struct framework *framework;
 		const char *environment;
-		char name[64];
-		if (!framework_word(words[i], name, sizeof(name), &framework, &environment, &err))
+		if (!framework_word(words[i], &framework, &environment, &err))
 			json_array_append_new(rows, framework_row(framework, environment));
 	}
 	if (!err.code && !strcmp(format, "json"))
@@ -366,7 +374,7 @@ static const struct topic *find_topic(const char *word, struct error *err)
 	error_set(err, PRONY_USAGE,
 	          "nothing called '%s' can be listed%s%s%s; frameworks, networks, datasets, devices, suites "
 	          "and metrics can",
-	          word, nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+	          word, nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 	return NULL;
 }
 

@@ -8,12 +8,11 @@
 #include "frameworks/registry.h"
 
 /*
- * Takes "NAME[@ENV]" apart. `name` is room for the name; *environment points into `word`, "" without one.
+ * Takes "NAME[@ENV]" apart; *environment points into `word`, "" without one.
  * PRONY_USAGE names the known frameworks when this is none.
  */
-enum prony_status framework_word(const char *word, char *name, size_t name_bytes,
-				 const struct framework **framework, const char **environment,
-				 struct error *err);
+enum prony_status framework_word(const char *word, const struct framework **framework,
+				 const char **environment, struct error *err);
 
 /* Prints the frameworks named, all known ones when count is 0; returns the exit code. */
 int listing_frameworks(const char *const *words, size_t count, const char *format);

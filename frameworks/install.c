@@ -156,79 +156,128 @@ static bool installed_already(const struct install *install, struct manifest *ma
 	       file_exists(arena_printf(arena, "%s/%s", install->folder, manifest->entry));
 }
 
-/* The first version with a lock whose interpreter is here. */
-static enum prony_status choose_python(struct install *install, struct error *err)
+/*
+ * The lock of one Python version after the other, into install->lock, until `wanted` takes one; *locks
+ * counts those that there are.
+ */
+static enum prony_status each_version(struct install *install,
+				      bool (*wanted)(struct install *install, struct strbuf *looked),
+				      struct strbuf *looked, size_t *locks, struct error *err)
 {
 	struct arena *arena = &install->arena;
 	const char *versions = install->framework->pythons ? install->framework->pythons : "";
-	enum prony_status status = PRONY_OK;
-	size_t locks = 0;
-	struct strbuf looked;
 
-	strbuf_init(&looked, 0);
-	for (const char *at = versions; *at && status == PRONY_OK && !install->python;) {
+	*locks = 0;
+	for (const char *at = versions; *at;) {
 		size_t length = strcspn(at, ",");
 		const char *version = arena_strndup(arena, at, length);
 		const char *path = lock_find(install->framework, install->environment, version, arena);
 		at += length + (at[length] == ',');
 		if (!path)
 			continue;
-		locks++;
-		status = lock_read(path, arena, &install->lock, err);
-		if (status == PRONY_OK)
-			install->python = install_find_python(install, install->lock.python, &looked);
+		enum prony_status status = lock_read(path, arena, &install->lock, err);
+		if (status != PRONY_OK)
+			return status;
+		(*locks)++;
+		if (wanted(install, looked))
+			break;
 	}
-	if (status == PRONY_OK && locks > 0 && !install->python)
+	return PRONY_OK;
+}
+
+static bool is_installed(struct install *install, struct strbuf *looked)
+{
+	struct manifest manifest;
+
+	(void)looked;
+	return installed_already(install, &manifest);
+}
+
+static bool has_python(struct install *install, struct strbuf *looked)
+{
+	install->python = install_find_python(install, install->lock.python, looked);
+	return install->python != NULL;
+}
+
+/* What is installed already, else the first version whose interpreter is here. */
+static enum prony_status choose_python(struct install *install, struct error *err)
+{
+	size_t locks;
+	enum prony_status status = each_version(install, is_installed, NULL, &locks, err);
+	struct strbuf looked;
+
+	if (status != PRONY_OK || locks == 0 || is_installed(install, NULL))
+		return status;
+	strbuf_init(&looked, 0);
+	status = each_version(install, has_python, &looked, &locks, err);
+	if (status == PRONY_OK && !install->python)
 		status = error_set(err, PRONY_MISSING,
-				   "%s needs Python %s, not found here: %s; install one (with its venv "
-				   "module), or set PRONY_PYTHON_X_Y to it",
-				   install->spelling, versions, strbuf_text(&looked));
+				   "%s needs one of Python %s with its venv module, not found here: %s; "
+				   "install one, or name it in PRONY_PYTHON_X_Y (X.Y its version)",
+				   install->spelling, install->framework->pythons,
+				   strbuf_text(&looked));
 	strbuf_release(&looked);
 	return status;
+}
+
+static enum prony_status need_python(struct install *install, struct error *err)
+{
+	struct strbuf looked;
+	enum prony_status status = PRONY_OK;
+
+	strbuf_init(&looked, 0);
+	if (!has_python(install, &looked))
+		status = error_set(err, PRONY_MISSING,
+				   "%s needs Python %s with its venv module, not found here: %s",
+				   install->spelling, install->lock.python, strbuf_text(&looked));
+	strbuf_release(&looked);
+	return status;
+}
+
+static enum prony_status no_lock(struct install *install, struct error *err)
+{
+	const struct framework *framework = install->framework;
+	const char *suffix = framework->kind == FRAMEWORK_PYTHON ? "PYTHON" : "LIBRARY";
+	char *home = path_data_home();
+
+	error_set(err, PRONY_MISSING,
+		  "there is no lock file %s.txt that says what to install; put one into %s/locks "
+		  "(frameworks/locks/README.md tells how), or point %s to an installation of yours",
+		  install->spelling, home,
+		  framework_variable(framework->name, install->environment, suffix, &install->arena));
+	free(home);
+	return PRONY_MISSING;
+}
+
+/* A lock for another framework would put the wrong thing into this one's folder. */
+static enum prony_status check_lock(const struct install *install, struct error *err)
+{
+	const struct framework *framework = install->framework;
+	bool python = framework->kind == FRAMEWORK_PYTHON;
+
+	if (strcmp(install->lock.framework, framework->name) != 0)
+		return error_set(err, PRONY_BAD_INPUT, "%s: the key framework is %s, not %s",
+				 install->lock.path, install->lock.framework, framework->name);
+	if ((install->lock.kind == LOCK_VENV) != python)
+		return error_set(err, PRONY_BAD_INPUT, "%s: the key kind has to be %s for %s",
+				 install->lock.path, python ? "venv" : "unpack", framework->name);
+	return PRONY_OK;
 }
 
 static enum prony_status choose_lock(struct install *install, struct error *err)
 {
 	struct arena *arena = &install->arena;
 	const char *path = lock_find(install->framework, install->environment, NULL, arena);
-	enum prony_status status = path ? lock_read(path, arena, &install->lock, err) : PRONY_OK;
+	enum prony_status status =
+		path ? lock_read(path, arena, &install->lock, err) : choose_python(install, err);
 
-	if (!path)
-		status = choose_python(install, err);
-	else if (status == PRONY_OK && install->lock.kind == LOCK_VENV) {
-		struct strbuf looked;
-		strbuf_init(&looked, 0);
-		install->python = install_find_python(install, install->lock.python, &looked);
-		if (!install->python)
-			status = error_set(err, PRONY_MISSING, "%s needs Python %s, not found here: %s",
-					   install->spelling, install->lock.python, strbuf_text(&looked));
-		strbuf_release(&looked);
-	}
-	if (status != PRONY_OK)
-		return status;
-	if (!install->lock.path) {
-		char *home = path_data_home();
-		status = error_set(err, PRONY_MISSING,
-				   "there is no lock file %s.txt that says what to install; put one into "
-				   "%s/locks (frameworks/locks/README.md tells how), or point %s to an "
-				   "installation of yours",
-				   install->spelling, home,
-				   framework_variable(install->framework->name, install->environment,
-						      install->framework->kind == FRAMEWORK_PYTHON
-							      ? "PYTHON"
-							      : "LIBRARY",
-						      arena));
-		free(home);
-	} else if (strcmp(install->lock.framework, install->framework->name) != 0) {
-		status = error_set(err, PRONY_BAD_INPUT, "%s is a lock for %s, not for %s",
-				   install->lock.path, install->lock.framework,
-				   install->framework->name);
-	} else if ((install->lock.kind == LOCK_VENV) != (install->framework->kind == FRAMEWORK_PYTHON)) {
-		status = error_set(err, PRONY_BAD_INPUT, "%s: the key kind does not suit %s, which is a %s",
-				   install->lock.path, install->framework->name,
-				   install->framework->kind == FRAMEWORK_PYTHON ? "Python package"
-										: "library");
-	}
+	if (status == PRONY_OK && !install->lock.path)
+		status = no_lock(install, err);
+	if (status == PRONY_OK)
+		status = check_lock(install, err);
+	if (status == PRONY_OK && path && install->lock.kind == LOCK_VENV &&
+	    !is_installed(install, NULL))
+		status = need_python(install, err);
 	return status;
 }
 
@@ -303,7 +352,7 @@ static enum prony_status put_in_place(const struct install *install, struct erro
 static enum prony_status fill(struct install *install, struct error *err)
 {
 	const char *entry = install->lock.kind == LOCK_VENV ? VENV_ENTRY : install->lock.library;
-	const char *version = "";
+	const char *says = "";
 	int64_t start_ns = clock_monotonic_ns();
 
 	install_say(install, "installing %s (download %" PRId64 " MB, on disk %" PRId64 " MB)",
@@ -313,7 +362,7 @@ static enum prony_status fill(struct install *install, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	install_say(install, "loading it once in a worker");
-	status = install_try(install, entry, &version, err);
+	status = install_try(install, entry, &says, err);
 	if (status != PRONY_OK) {
 		error_prefix(err, "%s was downloaded but does not work here, so it was not installed",
 			     install->spelling);
@@ -321,14 +370,14 @@ static enum prony_status fill(struct install *install, struct error *err)
 	}
 	const struct manifest manifest = {.lock = install->lock.name,
 					  .lock_sha256 = install->lock.sha256,
-					  .version = *version ? version : install->lock.version,
+					  .version = install->lock.version,
 					  .entry = entry};
 	status = manifest_write(install->tree, install->framework->name, &manifest, err);
 	if (status == PRONY_OK)
 		status = put_in_place(install, err);
 	if (status == PRONY_OK)
-		install_say(install, "%s installed in %.1f s and loads: %s", manifest.version,
-			    (double)(clock_monotonic_ns() - start_ns) / 1e9, install->folder);
+		install_say(install, "installed in %.1f s; its worker says version %s; it is in %s",
+			    (double)(clock_monotonic_ns() - start_ns) / 1e9, says, install->folder);
 	return status;
 }
 

@@ -48,8 +48,9 @@ const char *install_find_python(struct install *install, const char *version, st
 /* pip download into install->wheels, or pip install into the environment install->python belongs to. */
 enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err);
 
-/* Starts a worker on what lies in `tree` and lets it load the framework. *version: in the arena. */
-enum prony_status install_try(struct install *install, const char *entry, const char **version,
+/* Starts a worker on what lies in `tree` and lets it load the framework. *says (in the arena): its
+ * version and those of its libraries. */
+enum prony_status install_try(struct install *install, const char *entry, const char **says,
 			      struct error *err);
 
 /* The lock of a framework's folder; ends when *fd and every copy of it in a child is closed. */

@@ -19,6 +19,7 @@
 #define REPLY_BYTES_MAX ((size_t)64 * 1024)
 #define LOG_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define POLL_MS 200
+#define SAYS_BYTES_MAX 400
 #define REQUEST_FD 3
 #define REPLY_FD 4
 
@@ -132,9 +133,32 @@ static const char *last_printed(const struct trial *trial, struct arena *arena)
 	return kept;
 }
 
+/* "0.1.0 (onednn 3.2.0)" */
+static const char *what_it_says(const json_t *reply, struct arena *arena)
+{
+	const char *name;
+	const json_t *libraries = json_object_get(reply, "libraries");
+	json_t *version;
+	struct strbuf text;
+
+	strbuf_init(&text, SAYS_BYTES_MAX);
+	strbuf_puts(&text, json_string_or(reply, "version", "of an unknown version"));
+	const char *before = " (", *after = "";
+	json_object_foreach((json_t *)libraries, name, version) {
+		if (!json_is_string(version))
+			continue;
+		strbuf_printf(&text, "%s%s %s", before, name, json_string_value(version));
+		before = ", ";
+		after = ")";
+	}
+	strbuf_puts(&text, after);
+	const char *kept = arena_strdup(arena, strbuf_text(&text));
+	strbuf_release(&text);
+	return kept;
+}
+
 static enum prony_status judge(struct install *install, const struct trial *trial, const char *text,
-			       const struct process_end *end, const char **version,
-			       struct error *err)
+			       const struct process_end *end, const char **says, struct error *err)
 {
 	json_t *reply = NULL;
 	enum prony_status status = PRONY_OK;
@@ -151,12 +175,12 @@ static enum prony_status judge(struct install *install, const struct trial *tria
 		status = error_set(err, PRONY_MISSING, "%s",
 				   json_string_or(reply, "error", "its worker gave no reason"));
 	else if (status == PRONY_OK)
-		*version = arena_strdup(&install->arena, json_string_or(reply, "version", ""));
+		*says = what_it_says(reply, &install->arena);
 	json_decref(reply);
 	return status;
 }
 
-enum prony_status install_try(struct install *install, const char *entry, const char **version,
+enum prony_status install_try(struct install *install, const char *entry, const char **says,
 			      struct error *err)
 {
 	const char *path = arena_printf(&install->arena, "%s/%s", install->tree, entry);
@@ -185,7 +209,7 @@ enum prony_status install_try(struct install *install, const char *entry, const 
 	}
 	kill(-trial.pid, SIGKILL);
 	if (status == PRONY_OK)
-		status = judge(install, &trial, text, &end, version, err);
+		status = judge(install, &trial, text, &end, says, err);
 out:
 	if (trial.reply_fd >= 0)
 		close(trial.reply_fd);
