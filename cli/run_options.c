@@ -95,9 +95,9 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 	if (options->rigorous)
 		spec->effort = EFFORT_RIGOROUS;
 	if (options->steps > 0)
-		spec->steps = options->steps;
+		spec_fix_steps(spec, options->steps);
 	if (options->warm_up >= 0)
-		spec->warm_up_steps = options->warm_up;
+		spec_fix_warm_up(spec, options->warm_up);
 	if (options->repeat > 0)
 		spec->repeat = (int)options->repeat;
 	if (options->seed >= 0)

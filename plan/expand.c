@@ -38,7 +38,7 @@ static const struct spec_list *axis_list(const struct spec_rule *axes, int axis)
 struct point {
 	const char *words[AXIS_COUNT];
 	size_t framework;
-	bool dataset_strict;
+	bool dataset_strict, batch_fixed; /* named on the command line, which has the last word */
 };
 
 /* An empty axis of data sets stands for the network's own one. */
@@ -67,6 +67,7 @@ static enum prony_status count_points(const struct expansion *e, size_t *out, st
 static void locate_point(const struct expansion *e, size_t number, struct point *point)
 {
 	point->dataset_strict = false;
+	point->batch_fixed = false;
 	for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
 		const struct spec_list *list = axis_list(&e->axes, axis);
 		size_t length = axis_length(e, axis), at = number % length;
@@ -77,6 +78,8 @@ static void locate_point(const struct expansion *e, size_t number, struct point 
 			point->framework = at;
 		if (axis == AXIS_DATASET && list->count)
 			point->dataset_strict = origin_is_option(list->words[at].origin);
+		if (axis == AXIS_BATCH)
+			point->batch_fixed = origin_is_option(list->words[at].origin);
 	}
 }
 
@@ -133,7 +136,7 @@ static void override(const struct expansion *e, const struct point *point,
 
 		if (!rule_matches(e, rule, point, dataset))
 			continue;
-		if (rule->batch > 0)
+		if (rule->batch > 0 && !point->batch_fixed)
 			cell->cell.batch = rule->batch;
 		if (rule->steps >= 0)
 			cell->steps = rule->steps;

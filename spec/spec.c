@@ -147,6 +147,20 @@ enum prony_status spec_set_axis(struct spec *spec, const char *axis_key, const c
 	return PRONY_OK;
 }
 
+void spec_fix_steps(struct spec *spec, int64_t steps)
+{
+	spec->steps = steps;
+	for (size_t i = 0; i < spec->override_count; i++)
+		spec->overrides[i].steps = -1;
+}
+
+void spec_fix_warm_up(struct spec *spec, int64_t steps)
+{
+	spec->warm_up_steps = steps;
+	for (size_t i = 0; i < spec->override_count; i++)
+		spec->overrides[i].warm_up_steps = -1;
+}
+
 static void canonical_list(struct strbuf *out, const char *key, const struct spec_list *list)
 {
 	if (list->count == 0)

@@ -100,6 +100,11 @@ enum prony_status spec_set_axis(struct spec *spec, const char *axis_key, const c
 enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const char *origin,
                                       struct spec_list *out, struct error *err);
 
+/* Steps of the window and of the warm-up as the command line has them: over the suite's own and over
+ * its overrides. */
+void spec_fix_steps(struct spec *spec, int64_t steps);
+void spec_fix_warm_up(struct spec *spec, int64_t steps);
+
 /* Words of the command line have an option as their origin: what is wrong with them is PRONY_USAGE,
  * with words of a suite PRONY_BAD_INPUT. */
 bool origin_is_option(const char *origin);

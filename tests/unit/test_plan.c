@@ -450,6 +450,30 @@ static void overrides_change_what_they_match(void **state)
 	fixture_release(&f);
 }
 
+static void the_command_line_has_the_last_word(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	suite(&f, "frameworks: fake\n"
+		  "networks: mlp\n"
+		  "batches: 8\n"
+		  "steps: 100\n"
+		  "override:\n"
+		  "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 1, learning-rate: 0.5}\n");
+	set(&f, "batches", "32");
+	spec_fix_steps(&f.spec, 9);
+	spec_fix_warm_up(&f.spec, 3);
+	expand_ok(&f);
+	assert_int_equal(f.plan.count, 1);
+	assert_int_equal(f.plan.cells[0].cell.batch, 32);
+	assert_int_equal(f.plan.cells[0].steps, 9);
+	assert_int_equal(f.plan.cells[0].warm_up_steps, 3);
+	assert_true(f.plan.cells[0].recipe.learning_rate == 0.5);
+	fixture_release(&f);
+}
+
 static void samples_stand_in_and_say_so(void **state)
 {
 	struct fixture f;
@@ -511,6 +535,7 @@ int main(void)
 		cmocka_unit_test(unknown_words_of_a_suite_have_a_line),
 		cmocka_unit_test(excludes_match_all_their_lists),
 		cmocka_unit_test(overrides_change_what_they_match),
+		cmocka_unit_test(the_command_line_has_the_last_word),
 		cmocka_unit_test(samples_stand_in_and_say_so),
 		cmocka_unit_test(the_dry_run_has_every_field),
 	};
