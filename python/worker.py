@@ -171,6 +171,8 @@ class Worker(object):
         self.need("built", "build")
         blocks = block_sizes(request)
         slot, slots = request.get("slot", 0), self.case.slots
+        if not 0 <= slot < slots:
+            raise WorkerError("invalid", "slot %d of %d" % (slot, slots))
         for used in range(slot, slot + min(request["steps"], slots)):
             if used % slots not in self.fed:
                 raise WorkerError("invalid", "run uses slot %d before feed" % (used % slots))
@@ -180,8 +182,7 @@ class Worker(object):
         following = [(i + 1) % slots for i in range(slots)]
         gc.disable()
         try:
-            timed_loop(self.adapter.step, self.adapter.sync, now, blocks, slot % slots, following,
-                       records)
+            timed_loop(self.adapter.step, self.adapter.sync, now, blocks, slot, following, records)
         finally:
             gc.enable()
         self.stepped = True
@@ -265,16 +266,31 @@ def block_sizes(request):
     return [every] * (steps // every) + rest
 
 
+def read_request(requests):
+    """The next request (dict) of a binary stream, None at its end; ValueError when it is none."""
+    line = requests.readline(LINE_BYTES_MAX)
+    if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
+        while line and not line.endswith(b"\n"):
+            line = requests.readline(LINE_BYTES_MAX)
+        raise ValueError("longer than %d bytes" % LINE_BYTES_MAX)
+    if not line:
+        return None
+    try:
+        request = json.loads(line.decode())
+    except RecursionError:
+        raise ValueError("nested too deep")
+    if not isinstance(request, dict):
+        raise ValueError("not an object")
+    return request
+
+
 def serve(worker, requests, replies):
     """Answers the requests of a binary stream one by one until close or its end."""
     while True:
-        line = requests.readline(LINE_BYTES_MAX)
-        if not line:
-            return
         try:
-            request = json.loads(line.decode())
-            if not isinstance(request, dict):
-                raise ValueError("not an object")
+            request = read_request(requests)
+            if request is None:
+                return
         except ValueError as error:
             request = {"verb": None}
             sys.stderr.write("worker: bad request: %s\n" % error)

@@ -118,7 +118,7 @@ static enum prony_status bad_feed(struct check_session *session, struct error *w
 		"\"verb\": \"feed\", \"slot\": -1, \"batch\": 0",
 		"\"verb\": \"feed\", \"slot\": 4, \"batch\": 0",
 		"\"verb\": \"feed\", \"slot\": 0, \"batch\": 4000000000",
-		"\"verb\": \"feed\", \"slot\": \"0\", \"batch\": 0",
+		"\"verb\": \"feed\", \"slot\": \"first\", \"batch\": 0",
 		"\"verb\": \"feed\"", NULL};
 	return refuse_all(session, rows, why);
 }

@@ -229,7 +229,7 @@ enum prony_status check_open(struct check_session *session, struct error *why)
 		status = error_set(why, PRONY_INVALID, "asked for precision %s, '%s' took effect",
 		                   precision_name(recipe->precision), precision);
 	if (status == PRONY_OK && threads != recipe->threads)
-		status = error_set(why, PRONY_INVALID, "asked for %d threads, %lld took effect",
+		status = error_set(why, PRONY_INVALID, "asked for %d thread, %lld took effect",
 		                   recipe->threads, (long long)threads);
 	if (status == PRONY_OK && settings && !json_is_object(settings))
 		status = error_set(why, PRONY_INVALID, "settings must be an object");
@@ -439,8 +439,7 @@ static enum prony_status close_worker(struct check_session *session, struct erro
 	check_session_end(session, &end);
 	if (!end.clean)
 		status = error_set(why, PRONY_INVALID,
-		                   "it must end with exit code 0 after its reply, in 10 s at most: %s",
-		                   end.how);
+		                   "it must end with exit code 0 after its reply: %s", end.how);
 	else if (end.left_over)
 		status = error_set(why, PRONY_INVALID, "%d process%s that it started outlived it",
 		                   end.left_over, end.left_over == 1 ? "" : "es");

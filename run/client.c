@@ -89,7 +89,9 @@ static enum prony_status exchange(struct client *client, const char *verb, char 
                                   struct error *err)
 {
 	line[length] = '\n'; /* in place of the terminator: one write, so that nothing comes between */
-	enum prony_status status = client_send(client, verb, line, length + 1, deadline_ns, err);
+	enum prony_status status = client_expect_silence(client, verb, err);
+	if (status == PRONY_OK)
+		status = client_send(client, verb, line, length + 1, deadline_ns, err);
 	if (status == PRONY_OK)
 		status = client_await_line(client, verb, deadline_ns, err);
 	return status == PRONY_OK ? take_reply(client, verb, id, reply, err) : status;

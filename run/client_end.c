@@ -39,6 +39,7 @@ static void reap(struct client *client)
 {
 	if (client->closed)
 		wait_for_end(client, CLOSE_WAIT_NS);
+	bool late = client->closed && alive(client);
 	client_close_fd(&client->life_fd);
 	int64_t deadline = clock_monotonic_ns() + REAP_WAIT_NS;
 	while (client->report_fd >= 0 && clock_monotonic_ns() < deadline)
@@ -49,6 +50,9 @@ static void reap(struct client *client)
 		process_wait(client->guard, -1, &end, NULL);
 	}
 	client_drain_log(client);
+	if (late)
+		snprintf(client->how, sizeof client->how, "it still ran %d s after its reply to close",
+		         (int)(CLOSE_WAIT_NS / 1000000000));
 }
 
 static void release(struct client *client)

@@ -43,6 +43,9 @@ void client_wait(struct client *client, bool writing, int64_t deadline_ns);
 /* Takes in what the worker printed so far. */
 void client_drain_log(struct client *client);
 
+/* Before a request: what has come already would be taken for the reply to it. */
+enum prony_status client_expect_silence(struct client *client, const char *verb, struct error *err);
+
 /* Sends bytes; a worker that does not read them is PRONY_TIMEOUT. `verb` is for messages. */
 enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
                               size_t length, int64_t deadline_ns, struct error *err);

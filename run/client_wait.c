@@ -187,6 +187,17 @@ enum prony_status client_send(struct client *client, const char *verb, const cha
 	return status;
 }
 
+enum prony_status client_expect_silence(struct client *client, const char *verb, struct error *err)
+{
+	char chunk[201];
+	ssize_t got = read(client->reply_fd, chunk, sizeof chunk - 1);
+	if (got <= 0)
+		return PRONY_OK; /* an end is met by the request itself, which says more */
+	chunk[got] = '\0';
+	client->broken = true;
+	return error_set(err, PRONY_PROTOCOL, "before %s it sent what nobody asked for: %s", verb, chunk);
+}
+
 static enum prony_status read_line(struct client *client, const char *verb, int64_t deadline_ns,
                                    struct error *err)
 {

@@ -20,6 +20,7 @@ sub weight { # the bytes of one tensor
 	my ($begin, $end) = @{decode_json(substr $image, 0, $length)->{$_[0]}{data_offsets}};
 	return substr $image, $length + $begin, $end - $begin;
 }
+sub within { my ($i, $end, $what) = @_; die "$what is outside 0 to @{[$end - 1]}\n" unless ($i // '') =~ /^\d+$/ && $i < $end }
 my %verb = (
 	hello => sub { return { protocol => 1, name => 'null', version => sprintf('%vd', $^V), libraries => {}, rank => 0,
 		world_size => 1, shared_memory => $false, import_ns => 0, devices => ['cpu'],
@@ -28,9 +29,11 @@ my %verb = (
 	open => sub { load($_[0]{bundle}); %value = map { $_->{name} => $_ } @{$graph->{values}};
 		return { device => $recipe->{device}, threads => $recipe->{threads}, precision => $recipe->{precision}, open_ns => 0 } },
 	build => sub { return { parameters => undef, macs => undef, build_ns => 0 } },
-	feed => sub { return { feed_ns => 0 } },
+	feed => sub { within(@{$_[0]}{$_}, $recipe->{slots}, $_) for qw(slot batch); return { feed_ns => 0 } },
 	run => sub { my ($steps, $mode) = @{$_[0]}{qw(steps sync)};
-		my $every = $mode eq 'end' ? $steps : $mode eq 'step' ? 1 : $_[0]{every};
+		my $every = { end => $steps, step => 1, blocks => $_[0]{every} }->{$mode};
+		within($_[0]{slot}, $recipe->{slots}, 'slot');
+		die "a run needs steps, sync and every\n" if grep { ($_ // 0) < 1 } $steps, $every;
 		my ($end, @records) = now();
 		for my $i (1 .. $steps) { # a step is nothing, and so is waiting for it
 			next if $i % $every && $i < $steps;
@@ -41,6 +44,7 @@ my %verb = (
 		return { steps => $steps, records => @records / 2, begin_at_ns => $records[0], end_at_ns => $records[-1] } },
 	read => sub { my ($what, $data, %header) = ($_[0]{what}, '');
 		my $kind = { qw(weights parameter gradients parameter state state) }->{$what};
+		die "nothing to read is called so\n" unless $graph && ($kind || $what =~ /^(logits|loss)$/);
 		for my $name ($kind ? map { $_->{name} } grep { $_->{kind} eq $kind } @{$graph->{values}} : $what) {
 			my $shape = $what eq 'loss' ? [] : $value{$kind ? $name : $graph->{logits}}{shape};
 			my ($begin, $zeros) = (length $data, "\0" x bytes($shape));
@@ -52,7 +56,7 @@ my %verb = (
 		return { bytes => length $image } },
 	close => sub { return {} });
 while (my $line = <$in>) {
-	my $request = eval { decode_json($line) } // {};
+	my $request = eval { my $json = decode_json($line); ref $json eq 'HASH' ? $json : undef } // {};
 	my $reply = eval { ($verb{$request->{verb} // ''} // die "unknown verb\n")->($request) };
 	$reply = $reply ? { %$reply, ok => $true } : { ok => $false, status => 'invalid', error => $@ =~ /(.*)/ };
 	syswrite $out, encode_json({ %$reply, id => $request->{id} }) . "\n";
