@@ -30,7 +30,8 @@ static json_t *cell_to_json(const struct plan_cell *planned)
 	set_text(object, "stage", stage_name(cell->stage));
 	set_text(object, "input", input_mode_name(cell->input));
 	set_text(object, "sync", sync_mode_name(cell->sync));
-	set_text(object, "optimiser", optimiser_name(cell->optimiser));
+	set_text(object, "optimiser",
+		 cell->stage == STAGE_TRAIN ? optimiser_name(cell->optimiser) : NULL);
 	json_object_set_new(object, "dropout", json_boolean(cell->dropout));
 	set_text(object, "status", cell_status_name(planned->status));
 	set_text(object, "reason", planned->status == CELL_PENDING ? NULL : planned->reason);

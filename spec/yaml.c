@@ -240,10 +240,13 @@ enum prony_status suite_file_load(struct suite_file *file, struct error *err)
 	yaml_parser_t parser;
 	char *text = NULL;
 	size_t length = 0;
-	enum prony_status status = file_read(file->path, SUITE_BYTES_MAX, &text, &length, err);
+	struct error why = ERROR_INIT;
+	enum prony_status status = file_read(file->path, SUITE_BYTES_MAX, &text, &length, &why);
 
 	if (status != PRONY_OK)
-		return status;
+		return error_set(err, status,
+				 "%s; give the path of a suite file, or a name from prony list suites",
+				 why.text);
 	status = check_depth(file->path, text, length, err);
 	if (status != PRONY_OK)
 		goto out;

@@ -516,6 +516,7 @@ static void the_dry_run_has_every_field(void **state)
 	assert_int_equal(json_integer_value(json_object_get(cell, "threads")), 2);
 	assert_true(json_array_size(json_object_get(cell, "command")) >= 4);
 	assert_true(json_is_null(json_object_get(cell, "steps")));
+	assert_string_equal(json_string_value(json_object_get(cell, "optimiser")), "momentum");
 	json_decref(json);
 	fixture_release(&f);
 }
