@@ -85,15 +85,15 @@ static enum prony_status connect_to(struct store *store, const char *query, int 
 static enum prony_status check_kind(struct store *store, int64_t *version, struct error *err)
 {
 	int64_t tables = 0, application = 0;
-	enum prony_status status = sql_int(store, "SELECT count(*) FROM sqlite_master", "read it",
-					   0, &tables, err, "");
+	enum prony_status status =
+		sql_int(store, "SELECT count(*) FROM sqlite_master", "use it", 0, &tables, err, "");
 
 	*version = 0;
 	if (status != PRONY_OK || tables == 0)
 		return status;
-	status = sql_int(store, "PRAGMA application_id", "read it", 0, &application, err, "");
+	status = sql_int(store, "PRAGMA application_id", "use it", 0, &application, err, "");
 	if (status == PRONY_OK)
-		status = sql_int(store, "PRAGMA user_version", "read it", 0, version, err, "");
+		status = sql_int(store, "PRAGMA user_version", "use it", 0, version, err, "");
 	if (status == PRONY_OK && application != APPLICATION_ID)
 		return error_set(err, PRONY_STORE,
 				 "%s: it is an SQLite file of another program; --store FILE names "
@@ -274,7 +274,7 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 	if (status == PRONY_OK)
 		status = check_kind(store, &version, &first);
 	if (status != PRONY_OK) {
-		int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
+		int code = store->db ? sqlite3_errcode(store->db) & 0xff : SQLITE_NOMEM;
 		bool unwritable = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
 		if (!unwritable || log_is_left(store->path))
 			return error_set(err, status, "%s", first.text);

@@ -1,0 +1,137 @@
+#include "tests/unit/store_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "store/sql.h"
+
+int store_folder_setup(void **state)
+{
+	struct store_folder *f = memory_alloc(sizeof *f);
+
+	*f = (struct store_folder){.folder = NULL};
+	if (directory_make_temporary("prony-test-", &f->folder, NULL) != PRONY_OK) {
+		free(f);
+		return -1;
+	}
+	char *path = path_join(f->folder, "store.db");
+	enum prony_status status = store_open(path, false, &f->store, NULL);
+	free(path);
+	*state = f;
+	return status == PRONY_OK ? 0 : -1;
+}
+
+int store_folder_teardown(void **state)
+{
+	struct store_folder *f = *state;
+
+	store_close(f->store);
+	enum prony_status status = directory_remove(f->folder, NULL);
+	free(f->folder);
+	free(f);
+	return status == PRONY_OK ? 0 : -1;
+}
+
+void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+void expect_error(enum prony_status got, enum prony_status status, struct error *err,
+		  const char *part)
+{
+	if (got != status || !strstr(err->text, part))
+		fail_msg("expected '%s' (%d), got %d: %s", part, status, got, err->text);
+	error_clear(err);
+}
+
+struct run_meta fixture_meta(int64_t started_wall_ns)
+{
+	return (struct run_meta){.suite = "quickstart",
+				 .version = "0.1.0",
+				 .effort = "quick",
+				 .seed = 1,
+				 .started_wall_ns = started_wall_ns,
+				 .finished_wall_ns = RECORD_NONE,
+				 .statistic = "geometric",
+				 .spec = "frameworks: native\nnetworks: 'lenet'\n",
+				 .command = "prony run quickstart",
+				 .environment = "{\"must_match\":{}}",
+				 .environment_hash = "0123456789abcdef",
+				 .host = "here"};
+}
+
+struct cell fixture_cell(const char *framework, int64_t batch)
+{
+	struct cell cell = {.network = "lenet",
+			    .dataset = "mnist-sample",
+			    .device = "cpu",
+			    .precision = PRECISION_FP32,
+			    .batch = batch,
+			    .stage = STAGE_TRAIN,
+			    .input = INPUT_RESIDENT,
+			    .sync = SYNC_BLOCKS,
+			    .optimiser = OPTIMISER_MOMENTUM,
+			    .dropout = true};
+	struct error err = ERROR_INIT;
+
+	check(cell_parse_framework(framework, &cell, &err), &err);
+	return cell;
+}
+
+int64_t fixture_cell_of(struct store *store, const char *framework, int64_t batch)
+{
+	struct run_meta meta = fixture_meta(1);
+	struct cell cell = fixture_cell(framework, batch);
+	struct cell_state at = {.id = -1};
+	struct error err = ERROR_INIT;
+
+	check(store_run_begin(store, &meta, &err), &err);
+	check(store_cell(store, meta.id, &cell, &at, &err), &err);
+	return at.id;
+}
+
+void fixture_record(struct process_record *record, int replicate)
+{
+	process_record_init(record);
+	for (size_t i = 0; i < process_field_count; i++) {
+		const struct record_field *field = &process_fields[i];
+		char *member = (char *)record + field->offset;
+		int64_t number = 1000 * replicate + (int64_t)i;
+		if (field->type == FIELD_TYPE_INT)
+			memcpy(member, &number, sizeof number);
+		else if (field->type == FIELD_TYPE_REAL)
+			memcpy(member, &(double){(double)number / 3}, sizeof(double));
+		else
+			snprintf(member, field->bytes, "%s %d", field->name, replicate);
+	}
+	record->replicate = replicate;
+	record->log = memory_printf("log of %d: it's \"quoted\"\n", replicate);
+	record->interval_count = 5;
+	record->intervals = memory_alloc(5 * sizeof *record->intervals);
+	for (int i = 0; i < 5; i++)
+		record->intervals[i] =
+			(struct step_record){.begin_ns = INT64_C(1) << (40 + i),
+					     .end_ns = (INT64_C(1) << (40 + i)) + replicate};
+}
+
+int64_t fixture_count(struct store *store, const char *table)
+{
+	struct error err = ERROR_INIT;
+	int64_t count = -1;
+	char *sql = memory_printf("SELECT count(*) FROM %s", table);
+
+	check(sql_int(store, sql, "count", -1, &count, &err, ""), &err);
+	free(sql);
+	return count;
+}

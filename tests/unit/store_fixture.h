@@ -1,0 +1,31 @@
+/* A store in a folder of its own, and results to put in. */
+#ifndef PRONY_TESTS_UNIT_STORE_FIXTURE_H
+#define PRONY_TESTS_UNIT_STORE_FIXTURE_H
+
+#include "store/store.h"
+
+struct store_folder {
+	char *folder;
+	struct store *store; /* FOLDER/store.db */
+};
+
+int store_folder_setup(void **state);
+int store_folder_teardown(void **state);
+#define store_test(function)                                                                       \
+	cmocka_unit_test_setup_teardown(function, store_folder_setup, store_folder_teardown)
+
+void check(enum prony_status status, const struct error *err);
+/* The status and a part of the message; clears the error. */
+void expect_error(enum prony_status got, enum prony_status status, struct error *err,
+		  const char *part);
+
+struct run_meta fixture_meta(int64_t started_wall_ns);
+struct cell fixture_cell(const char *framework, int64_t batch);
+/* Begins a run with one cell; the cell's id. */
+int64_t fixture_cell_of(struct store *store, const char *framework, int64_t batch);
+/* Every field is set, different for each replicate; to be released. */
+void fixture_record(struct process_record *record, int replicate);
+/* Rows of a table. */
+int64_t fixture_count(struct store *store, const char *table);
+
+#endif

@@ -1,0 +1,388 @@
+/* Cells and their spellings, the record of a process and its summary. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "samples/cell.h"
+#include "samples/record.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+static void statuses_and_flags_come_back(void **state)
+{
+	char text[128], small[16];
+
+	(void)state;
+	for (int i = 0; i < CELL_STATUS_COUNT; i++) {
+		enum cell_status status = CELL_STATUS_COUNT;
+		assert_true(cell_status_parse(cell_status_name((enum cell_status)i), &status));
+		assert_int_equal(status, i);
+	}
+	enum cell_status kept = CELL_OK;
+	assert_false(cell_status_parse("fine", &kept) || cell_status_parse(NULL, &kept));
+	assert_int_equal(kept, CELL_OK);
+	assert_string_equal(cell_status_name(CELL_STATUS_COUNT), "?");
+	for (unsigned flags = 0; flags < 32; flags++) {
+		cell_flags_text(flags, text, sizeof text);
+		assert_int_equal(cell_flags_parse(text), flags);
+	}
+	assert_string_equal(text, "not-steady,not-converged,screening,few-steps,discovered");
+	cell_flags_text(31, small, sizeof small); /* whole words only */
+	assert_string_equal(small, "not-steady");
+	assert_int_equal(cell_flags_parse("unknown,screening,,screenin"), CELL_FLAG_SCREENING);
+	assert_int_equal(cell_flags_parse(NULL), 0);
+}
+
+static void outcomes_become_statuses(void **state)
+{
+	(void)state;
+	assert_int_equal(cell_status_from(PRONY_OK), CELL_OK);
+	assert_int_equal(cell_status_from(PRONY_PROTOCOL), CELL_CRASHED);
+	assert_int_equal(cell_status_from(PRONY_CRASHED), CELL_CRASHED);
+	assert_int_equal(cell_status_from(PRONY_INTERNAL), CELL_INVALID);
+	assert_int_equal(cell_status_from(PRONY_NOMEM), CELL_OUT_OF_MEMORY);
+	assert_int_equal(cell_status_from(PRONY_INTERRUPTED), CELL_PENDING);
+	/* Nothing but "ok" is ok, and what every failure is called is stored. */
+	for (int i = PRONY_OK + 1; i <= PRONY_STATUS_COUNT; i++)
+		assert_int_not_equal(cell_status_from((enum prony_status)i), CELL_OK);
+}
+
+static void frameworks_are_canonical(void **state)
+{
+	static const struct {
+		const char *spelling, *canonical, *name, *environment, *backend, *options;
+	} rows[] = {
+		{"native", "native", "native", "", "", ""},
+		{"pytorch@1.13+channels_last", "pytorch@1.13+channels_last", "pytorch", "1.13", "",
+		 "channels_last"},
+		{"keras3:jax", "keras3:jax", "keras3", "", "jax", ""},
+		{"tensorflow+xla+nhwc+xla", "tensorflow+nhwc+xla", "tensorflow", "", "",
+		 "nhwc,xla"},
+		{"keras2@Old_1:cntk+b+a", "keras2@Old_1:cntk+a+b", "keras2", "Old_1", "cntk",
+		 "a,b"},
+		{"fake+crash-at=build+after=3", "fake+after=3+crash-at=build", "fake", "", "",
+		 "after=3,crash-at=build"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct error err = ERROR_INIT;
+		struct cell cell = {.network = "kept"};
+		check(cell_parse_framework(rows[i].spelling, &cell, &err), &err);
+		assert_string_equal(cell.framework, rows[i].canonical);
+		assert_string_equal(cell.name, rows[i].name);
+		assert_string_equal(cell.environment, rows[i].environment);
+		assert_string_equal(cell.backend, rows[i].backend);
+		assert_string_equal(cell.options, rows[i].options);
+		assert_string_equal(cell.network, "kept");
+		/* The canonical spelling is its own. */
+		struct cell again = {.network = "kept"};
+		check(cell_parse_framework(cell.framework, &again, &err), &err);
+		assert_memory_equal(&cell, &again, sizeof cell);
+	}
+}
+
+static void bad_frameworks_are_explained(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"@1",
+		"a@",
+		"a:",
+		"a+",
+		"a++b",
+		"A",
+		"a b",
+		"a@1@2",
+		"a:b:c",
+		"a+x:y",
+		"a:b@c",
+		"a\nb",
+		"-f",
+		"a+-x",
+		"a+=1",
+		"a/../b",
+		"a@../b",
+		"a+\xff",
+		"a;reboot",
+		"\xc3\xbc",
+		"a+x,y",
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct error err = ERROR_INIT;
+		struct cell cell = {.framework = "as it was"};
+		if (cell_parse_framework(bad[i], &cell, &err) != PRONY_USAGE)
+			fail_msg("'%s' was taken", bad[i]);
+		assert_non_null(strstr(err.text, "NAME[@ENV][:BACKEND][+OPTION...]"));
+		assert_string_equal(cell.framework, "as it was");
+	}
+	/* The longest, and the most options. */
+	struct error err = ERROR_INIT;
+	struct cell cell;
+	check(cell_parse_framework(
+		      "a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+q+r+s+t+u+v+w+x+y+z+1+2+3+4+5+6", &cell,
+		      &err),
+	      &err);
+	assert_int_equal(strlen(cell.framework), CELL_WORD_BYTES - 1);
+	assert_int_equal(strlen(cell.options), CELL_WORD_BYTES - 3);
+}
+
+static void devices(void **state)
+{
+	static const struct {
+		const char *spelling;
+		int threads;
+	} good[] = {{"cpu", 0}, {"cpu:4", 4}, {"cpu:256", 256}, {"cuda:0", 0}, {"cuda:0+1+12", 0}};
+	static const char *const bad[] = {
+		"",	   "CPU",      "cpu:",	    "cpu:0",   "cpu:04", "cpu:-1",
+		"cpu:4 ",  "cpu:1+2",  "cpu:70000", "cuda",    "cuda:",	 "cuda:x",
+		"cuda:0+", "cuda:0+0", "cuda:0,1",  "cuda:64", "gpu:0",	 "cpu:99999999999999999999",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++) {
+		struct error err = ERROR_INIT;
+		int threads = -1;
+		check(device_parse(good[i].spelling, &threads, &err), &err);
+		assert_int_equal(threads, good[i].threads);
+	}
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct error err = ERROR_INIT;
+		int threads = -1;
+		if (device_parse(bad[i], &threads, &err) != PRONY_USAGE)
+			fail_msg("'%s' was taken", bad[i]);
+		assert_int_equal(threads, -1);
+		assert_non_null(strstr(err.text, "cuda:0+1"));
+	}
+}
+
+/* Keys are stored: this one may never change. */
+static void keys_are_golden(void **state)
+{
+	struct cell cell = {.network = "lenet",
+			    .dataset = "mnist-sample",
+			    .device = "cpu",
+			    .batch = 64,
+			    .stage = STAGE_TRAIN,
+			    .sync = SYNC_BLOCKS,
+			    .optimiser = OPTIMISER_MOMENTUM,
+			    .dropout = true};
+	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES], other[CELL_HASH_BYTES];
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	check(cell_parse_framework("tensorflow+xla+nhwc", &cell, &err), &err);
+	cell_key(&cell, key);
+	assert_string_equal(key, "framework=tensorflow+nhwc+xla network=lenet dataset=mnist-sample "
+				 "device=cpu precision=fp32 batch=64 stage=train input=resident "
+				 "sync=blocks optimiser=momentum dropout=on");
+	cell_hash(&cell, hash);
+	assert_string_equal(hash, "eb5b2a5fea67e40e"); /* sha256sum of the key */
+	cell.batch = 65;
+	cell_hash(&cell, other);
+	assert_string_not_equal(hash, other);
+	/* Without an update there is no optimiser. */
+	cell.stage = STAGE_FORWARD;
+	cell_hash(&cell, hash);
+	cell.optimiser = OPTIMISER_SGD;
+	cell_hash(&cell, other);
+	assert_string_equal(hash, other);
+}
+
+/* The longest words there can be fit. */
+static void keys_fit(void **state)
+{
+	struct cell cell = {.batch = INT64_MIN,
+			    .precision = PRECISION_BF16,
+			    .stage = STAGE_FORWARD_BACKWARD,
+			    .dropout = true};
+	char key[CELL_KEY_BYTES];
+
+	(void)state;
+	memset(cell.framework, 'f', CELL_WORD_BYTES - 1);
+	memset(cell.network, 'n', CELL_WORD_BYTES - 1);
+	memset(cell.dataset, 'd', CELL_WORD_BYTES - 1);
+	memset(cell.device, 'D', CELL_WORD_BYTES - 1);
+	cell_key(&cell, key);
+	assert_non_null(strstr(key, " dropout=on"));
+}
+
+static struct process_record windowed(const int64_t (*rows)[2], size_t count, int64_t block_steps)
+{
+	struct process_record record;
+
+	process_record_init(&record);
+	record.intervals = memory_alloc(count * sizeof *record.intervals);
+	record.interval_count = count;
+	record.block_steps = block_steps;
+	for (size_t i = 0; i < count; i++)
+		record.intervals[i] =
+			(struct step_record){.begin_ns = rows[i][0], .end_ns = rows[i][1]};
+	return record;
+}
+
+static void a_window_is_summarised(void **state)
+{
+	static const int64_t rows[][2] = {{1000, 1100}, {1110, 1190}, {1190, 1310}, {1310, 1400}};
+	struct process_record record = windowed(rows, 4, 10);
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	check(process_record_summarise(&record, &err), &err);
+	assert_int_equal(record.steps, 40);
+	assert_int_equal(record.blocks, 4);
+	assert_int_equal(record.window_ns, 400);
+	assert_true(record.step_mean_ns == 10);
+	assert_true(record.step_median_ns == 9.5); /* 10, 8, 12, 9 */
+	assert_true(record.step_min_ns == 8);
+	assert_true(record.step_max_ns == 12);
+	assert_true(fabs(record.step_sd_ns - sqrt(8.75 / 3)) < 1e-12);
+	process_record_release(&record);
+}
+
+/* A fixed number of steps may leave a shorter last block. */
+static void a_short_last_block_counts_its_steps(void **state)
+{
+	static const int64_t rows[][2] = {{0, 100}, {100, 200}, {200, 230}};
+	struct process_record record = windowed(rows, 3, 10);
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	record.steps = 23;
+	check(process_record_summarise(&record, &err), &err);
+	assert_int_equal(record.steps, 23);
+	assert_true(record.step_mean_ns == 10 && record.step_min_ns == 10);
+	assert_true(record.step_max_ns == 10 && record.step_sd_ns == 0);
+	record.steps = 20;
+	assert_int_equal(process_record_summarise(&record, &err), PRONY_INVALID);
+	record.steps = 31;
+	assert_int_equal(process_record_summarise(&record, NULL), PRONY_INVALID);
+	process_record_release(&record);
+}
+
+static void one_interval_has_no_deviation(void **state)
+{
+	static const int64_t rows[][2] = {{5, 1005}};
+	struct process_record record = windowed(rows, 1, 100);
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(record.step_mean_ns == 10 && record.step_median_ns == 10);
+	assert_true(isnan(record.step_sd_ns));
+	process_record_release(&record);
+}
+
+static void impossible_windows_are_refused(void **state)
+{
+	static const int64_t rows[][2][2] = {
+		{{10, 20}, {19, 30}}, /* overlap */
+		{{10, 9}, {20, 30}},  /* backwards */
+		{{10, 20}, {20, 15}},
+		{{10, 10}, {10, 10}}, /* no length */
+		{{INT64_MIN, INT64_MAX}, {INT64_MAX, INT64_MAX}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct process_record record = windowed(rows[i], 2, 1);
+		struct error err = ERROR_INIT;
+		assert_int_equal(process_record_summarise(&record, &err), PRONY_INVALID);
+		assert_true(record.window_ns == RECORD_NONE && isnan(record.step_mean_ns));
+		record.block_steps = INT64_MAX;
+		assert_int_equal(process_record_summarise(&record, NULL), PRONY_INVALID);
+		record.block_steps = RECORD_NONE;
+		assert_int_equal(process_record_summarise(&record, NULL), PRONY_INVALID);
+		process_record_release(&record);
+	}
+	struct process_record empty;
+	process_record_init(&empty);
+	assert_int_equal(process_record_summarise(&empty, NULL), PRONY_INVALID);
+	process_record_release(&empty);
+	process_record_release(NULL);
+}
+
+static void json_has_every_field_in_order(void **state)
+{
+	struct process_record record;
+	const char *key;
+	json_t *value;
+	size_t i = 0;
+
+	(void)state;
+	process_record_init(&record);
+	json_t *object = process_record_to_json(&record);
+	assert_int_equal(json_object_size(object), process_field_count);
+	json_object_foreach(object, key, value)
+	{
+		assert_string_equal(key, process_fields[i++].name);
+		assert_true(json_is_null(value));
+	}
+	json_decref(object);
+	record.steps = 0; /* measured, and zero */
+	record.loss_last = INFINITY;
+	record.step_mean_ns = 0.1;
+	snprintf(record.error, sizeof record.error, "a \"reason\"");
+	snprintf(record.precision, sizeof record.precision, "\xff");
+	object = process_record_to_json(&record);
+	assert_int_equal(json_integer_value(json_object_get(object, "steps")), 0);
+	assert_true(json_is_integer(json_object_get(object, "steps")));
+	assert_true(json_is_null(json_object_get(object, "loss_last")));
+	assert_true(json_is_null(json_object_get(object, "precision")));
+	assert_true(json_real_value(json_object_get(object, "step_mean_ns")) == 0.1);
+	assert_string_equal(json_string_value(json_object_get(object, "error")), "a \"reason\"");
+	json_decref(object);
+}
+
+/* Names become SQL columns and CSV headings; every number says its unit. */
+static void fields_are_described(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < process_field_count; i++) {
+		const struct record_field *field = &process_fields[i];
+		size_t length = strlen(field->name);
+		assert_int_equal(strspn(field->name, "abcdefghijklmnopqrstuvwxyz_"), length);
+		assert_true(strlen(field->doc) > 5);
+		if (length > 3 && !strcmp(field->name + length - 3, "_ns"))
+			assert_string_equal(field->unit, "ns");
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(field->name, process_fields[k].name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(statuses_and_flags_come_back),
+		cmocka_unit_test(outcomes_become_statuses),
+		cmocka_unit_test(frameworks_are_canonical),
+		cmocka_unit_test(bad_frameworks_are_explained),
+		cmocka_unit_test(devices),
+		cmocka_unit_test(keys_are_golden),
+		cmocka_unit_test(keys_fit),
+		cmocka_unit_test(a_window_is_summarised),
+		cmocka_unit_test(a_short_last_block_counts_its_steps),
+		cmocka_unit_test(one_interval_has_no_deviation),
+		cmocka_unit_test(impossible_windows_are_refused),
+		cmocka_unit_test(json_has_every_field_in_order),
+		cmocka_unit_test(fields_are_described),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,545 @@
+/* The store: what goes in comes out; resuming, choosing a run; files that are no store. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "store/sql.h"
+#include "store/store.h"
+#include "tests/unit/store_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NOBODY 65534
+
+static void opens_and_closes(void **state)
+{
+	struct store_folder *f = *state;
+	char *deep = path_join(f->folder, "a/b/c.db");
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+
+	check(store_open(deep, false, &store, &err), &err);
+	assert_string_equal(store_path(store), deep);
+	store_close(store);
+	store_close(NULL);
+	/* The last one to close leaves nothing but the file. */
+	char *log = memory_printf("%s-wal", deep);
+	assert_false(file_exists(log));
+	free(log);
+	check(store_open(deep, false, &store, &err), &err);
+	store_close(store);
+	free(deep);
+}
+
+/* Names that mean something else to SQLite or in a URI are files here. */
+static void odd_names_are_files(void **state)
+{
+	static const char *const names[] = {":memory:", "100% ?mode=memory#x.db",
+					    "\xc3\xbc ber.db"};
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(chdir(f->folder), 0);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct store *store = NULL;
+		check(store_open(names[i], false, &store, &err), &err);
+		store_close(store);
+		assert_true(file_exists(names[i]));
+	}
+	assert_int_equal(chdir("/"), 0);
+}
+
+static void the_default_is_in_the_data_folder(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+	char *expected = path_join(f->folder, "prony/prony.db");
+
+	setenv("XDG_DATA_HOME", f->folder, 1);
+	check(store_open(NULL, false, &store, &err), &err);
+	assert_string_equal(store_path(store), expected);
+	store_close(store);
+	unsetenv("XDG_DATA_HOME");
+	free(expected);
+}
+
+static void same_text(const char *a, const char *b)
+{
+	assert_string_equal(a ? a : "", b ? b : "");
+}
+
+static void same_record(const struct process_record *a, const struct process_record *b)
+{
+	for (size_t i = 0; i < process_field_count; i++) {
+		const char *x = (const char *)a + process_fields[i].offset;
+		const char *y = (const char *)b + process_fields[i].offset;
+		double p, q;
+		switch (process_fields[i].type) {
+		case FIELD_TYPE_TEXT:
+			assert_string_equal(x, y);
+			break;
+		case FIELD_TYPE_REAL:
+			memcpy(&p, x, sizeof p);
+			memcpy(&q, y, sizeof q);
+			assert_true(p == q || (isnan(p) && isnan(q)));
+			break;
+		case FIELD_TYPE_INT:
+			assert_memory_equal(x, y, sizeof(int64_t));
+			break;
+		}
+	}
+	same_text(a->log, b->log);
+	assert_int_equal(a->interval_count, b->interval_count);
+	if (a->interval_count)
+		assert_memory_equal(a->intervals, b->intervals,
+				    a->interval_count * sizeof *a->intervals);
+}
+
+static void everything_comes_back(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct run_meta meta = fixture_meta(5);
+	struct cell cell = fixture_cell("pytorch@1.13+channels_last", 64);
+	struct cell_state at;
+	struct stored_run run;
+	struct process_record records[3];
+	json_t *details =
+		json_pack("{s:s, s:{s:f}}", "version", "1.13", "x", "pi", 3.14159265358979);
+	json_t *evidence = json_pack("{s:b, s:n}", "passed", 1, "worst");
+
+	meta.seed = INT64_MIN; /* the seed 2^63 of a user */
+	check(store_run_begin(f->store, &meta, &err), &err);
+	assert_int_equal(strlen(meta.uid), 32);
+	check(store_cell(f->store, meta.id, &cell, &at, &err), &err);
+	assert_int_equal(at.status, CELL_PENDING);
+	assert_false(at.gate_done);
+	check(store_cell_framework(f->store, at.id, details, &err), &err);
+	check(store_gate(f->store, at.id, CELL_OK, evidence, "gate's log\n", &err), &err);
+	for (int i = 0; i < 3; i++) {
+		fixture_record(&records[i], i);
+		check(store_process(f->store, at.id, &records[i], &err), &err);
+	}
+	check(store_cell_status(f->store, at.id, CELL_OK,
+				CELL_FLAG_SCREENING | CELL_FLAG_NOT_STEADY, "because", &err),
+	      &err);
+	check(store_run_finish(f->store, meta.id, 77, &err), &err);
+
+	check(store_load_run(f->store, "", true, true, &run, &err), &err);
+	assert_int_equal(run.meta.id, meta.id);
+	assert_string_equal(run.meta.uid, meta.uid);
+	assert_true(run.meta.seed == INT64_MIN);
+	assert_int_equal(run.meta.finished_wall_ns, 77);
+	assert_string_equal(run.meta.spec, meta.spec);
+	assert_string_equal(run.meta.command, meta.command);
+	assert_string_equal(run.meta.environment, meta.environment);
+	assert_string_equal(run.meta.host, meta.host);
+	assert_int_equal(run.cell_count, 1);
+	const struct stored_cell *back = &run.cells[0];
+	char key[CELL_KEY_BYTES];
+	cell_key(&back->cell, key);
+	assert_string_equal(key, back->key);
+	assert_string_equal(back->cell.options, "channels_last");
+	assert_string_equal(back->cell.environment, "1.13");
+	assert_int_equal(back->status, CELL_OK);
+	assert_int_equal(back->flags, CELL_FLAG_SCREENING | CELL_FLAG_NOT_STEADY);
+	assert_string_equal(back->reason, "because");
+	assert_string_equal(back->gate_log, "gate's log\n");
+	assert_int_equal(back->gate, CELL_OK);
+	assert_true(json_equal(back->framework, details));
+	assert_true(json_equal(back->evidence, evidence));
+	assert_int_equal(back->process_count, 3);
+	for (int i = 0; i < 3; i++)
+		same_record(&back->processes[i], &records[i]);
+	stored_run_release(&run);
+
+	check(store_load_run(f->store, "", false, false, &run, &err), &err);
+	assert_null(run.cells[0].processes[0].intervals);
+	assert_null(run.cells[0].processes[0].log);
+	assert_string_equal(run.cells[0].gate_log, "");
+	stored_run_release(&run);
+	stored_run_release(NULL);
+	for (int i = 0; i < 3; i++)
+		process_record_release(&records[i]);
+	json_decref(details);
+	json_decref(evidence);
+}
+
+static void what_is_not_measured_is_null(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct process_record record;
+	struct stored_run run;
+	int64_t id = fixture_cell_of(f->store, "native", 1), nulls = 0;
+
+	process_record_init(&record);
+	record.replicate = 0;
+	check(store_process(f->store, id, &record, &err), &err);
+	check(sql_int(f->store,
+		      "SELECT count(*) FROM process WHERE steps IS NULL AND loss_last IS NULL"
+		      " AND error IS NULL AND mxcsr IS NULL",
+		      "test", 0, &nulls, &err, ""),
+	      &err);
+	assert_int_equal(nulls, 1);
+	check(store_load_run(f->store, "", true, true, &run, &err), &err);
+	same_record(&run.cells[0].processes[0], &record);
+	assert_int_equal(run.cells[0].gate, CELL_PENDING);
+	assert_null(run.cells[0].framework);
+	assert_null(run.cells[0].evidence);
+	stored_run_release(&run);
+}
+
+static void a_run_is_resumed(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT, none = ERROR_INIT;
+	struct run_meta old = fixture_meta(1), new = fixture_meta(2), done = fixture_meta(3);
+	struct cell cell = fixture_cell("native", 64), other = fixture_cell("native", 65);
+	struct cell_state at, again;
+	struct process_record record;
+	int64_t found = -1;
+
+	assert_int_equal(store_run_unfinished(f->store, old.spec, "env", &found, &none),
+			 PRONY_MISSING);
+	assert_int_equal(found, -1);
+	check(store_run_begin(f->store, &new, &err), &err);
+	check(store_run_begin(f->store, &old, &err), &err);
+	check(store_run_begin(f->store, &done, &err), &err);
+	check(store_run_finish(f->store, done.id, 4, &err), &err);
+	check(store_run_unfinished(f->store, new.spec, new.environment_hash, &found, &err), &err);
+	assert_int_equal(found, new.id); /* the newest by time, not by id */
+	error_clear(&none);
+	assert_int_equal(store_run_unfinished(f->store, new.spec, "other", &found, &none),
+			 PRONY_MISSING);
+	error_clear(&none);
+	assert_int_equal(
+		store_run_unfinished(f->store, "other", new.environment_hash, &found, &none),
+		PRONY_MISSING);
+
+	check(store_cell(f->store, new.id, &cell, &at, &err), &err);
+	check(store_gate(f->store, at.id, CELL_MISMATCH, NULL, NULL, &err), &err);
+	fixture_record(&record, 0);
+	check(store_process(f->store, at.id, &record, &err), &err);
+	check(store_cell_status(f->store, at.id, CELL_MISMATCH, 0, "why", &err), &err);
+	check(store_cell(f->store, new.id, &cell, &again, &err), &err);
+	assert_int_equal(again.id, at.id);
+	assert_int_equal(again.processes_tried, 1);
+	assert_true(again.gate_done);
+	assert_int_equal(again.status, CELL_MISMATCH);
+	assert_string_equal(again.reason, "why");
+	check(store_cell(f->store, new.id, &other, &again, &err), &err);
+	assert_int_not_equal(again.id, at.id);
+	check(store_cell(f->store, old.id, &cell, &again, &err), &err);
+	assert_int_not_equal(again.id, at.id);
+	process_record_release(&record);
+}
+
+static void nothing_is_stored_twice(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct process_record record;
+	int64_t id = fixture_cell_of(f->store, "native", 1);
+
+	fixture_record(&record, 0);
+	check(store_process(f->store, id, &record, &err), &err);
+	expect_error(store_process(f->store, id, &record, &err), PRONY_STORE, &err,
+		     "replicate 0 of cell");
+	/* An unknown cell leaves no half of a result, and the store goes on. */
+	record.replicate = 1;
+	expect_error(store_process(f->store, id + 9, &record, &err), PRONY_STORE, &err,
+		     "cannot store a result");
+	check(store_process(f->store, id, &record, &err), &err);
+	assert_int_equal(fixture_count(f->store, "process"), 2);
+	assert_int_equal(fixture_count(f->store, "process_log"), 2);
+	assert_int_equal(fixture_count(f->store, "process_intervals"), 2);
+	expect_error(store_run_finish(f->store, 99, 1, &err), PRONY_INTERNAL, &err, "run 99");
+	process_record_release(&record);
+}
+
+static void runs_are_found_and_listed(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct stored_run run;
+	struct arena arena;
+	struct run_meta *list = NULL;
+	size_t count = 9;
+
+	expect_error(store_load_run(f->store, "", false, false, &run, &err), PRONY_BAD_INPUT, &err,
+		     "no run is stored yet");
+	arena_init(&arena, 0);
+	check(store_list_runs(f->store, &arena, &list, &count, &err), &err);
+	assert_int_equal(count, 0);
+	for (int64_t i = 1; i <= 20; i++) {
+		struct run_meta meta = fixture_meta(100 - i);
+		check(store_run_begin(f->store, &meta, &err), &err);
+		assert_int_equal(meta.id, i);
+	}
+	check(sql_run(f->store,
+		      "UPDATE run SET uid = 'abc1' WHERE id = 3; UPDATE run SET uid = 'abc2' WHERE"
+		      " id = 4; UPDATE run SET uid = '7fff' WHERE id = 5",
+		      "test", &err),
+	      &err);
+	static const struct {
+		const char *which;
+		int64_t id;
+	} rows[] = {{"", 1}, {"17", 17}, {"7", 7}, {"7f", 5}, {"abc1", 3}, {"abc2", 4}};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		check(store_load_run(f->store, rows[i].which, false, false, &run, &err), &err);
+		assert_int_equal(run.meta.id, rows[i].id);
+		stored_run_release(&run);
+	}
+	expect_error(store_load_run(f->store, "abc", false, false, &run, &err), PRONY_BAD_INPUT,
+		     &err, "several runs begin with 'abc'");
+	expect_error(store_load_run(f->store, "%", false, false, &run, &err), PRONY_BAD_INPUT, &err,
+		     "there is no run '%'");
+	expect_error(store_load_run(f->store, "4242424242", false, false, &run, &err),
+		     PRONY_BAD_INPUT, &err, "there is no run '4242424242'");
+	check(store_list_runs(f->store, &arena, &list, &count, &err), &err);
+	assert_int_equal(count, 20);
+	assert_int_equal(list[0].id, 1);
+	assert_int_equal(list[19].id, 20);
+	assert_null(list[0].spec);
+	assert_true(list[0].finished_wall_ns == RECORD_NONE);
+	arena_release(&arena);
+}
+
+/* Opens a file that is no store, both ways; the messages name file and remedy. */
+static void refused(const char *path, enum prony_status status, const char *part)
+{
+	for (int read_only = 0; read_only < 2; read_only++) {
+		struct error err = ERROR_INIT;
+		struct store *store = NULL;
+		enum prony_status got = store_open(path, read_only, &store, &err);
+		if (got != status || !strstr(err.text, part) || !strstr(err.text, path))
+			fail_msg("expected '%s' (%d), got %d: %s", part, status, got, err.text);
+		assert_null(store);
+	}
+}
+
+static void other_files_are_refused(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, "other.db");
+	struct store *store = NULL;
+	char text[4096];
+
+	memset(text, 'x', sizeof text);
+	check(file_write_atomic(path, text, sizeof text, &err), &err);
+	refused(path, PRONY_STORE, "no SQLite file");
+	refused(f->folder, PRONY_STORE, "it is a folder");
+	unlink(path);
+	check(store_open(path, false, &store, &err), &err);
+	check(sql_run(store, "PRAGMA user_version = 2", "test", &err), &err);
+	store_close(store);
+	refused(path, PRONY_STORE, "newer prony (schema 2, this one knows 1)");
+	check(file_write_atomic(path, "", 0, &err), &err);
+	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err,
+		     "nothing is stored");
+	check(store_open(path, false, &store, &err), &err); /* an empty file becomes a store */
+	check(sql_run(store, "PRAGMA application_id = 7", "test", &err), &err);
+	store_close(store);
+	refused(path, PRONY_STORE, "SQLite file of another program");
+	unlink(path);
+	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err, "no store yet");
+	assert_false(file_exists(path));
+	free(path);
+}
+
+/* Runs a function as a user who may not write; true when it could. */
+static bool as_nobody(void (*body)(const char *), const char *path)
+{
+	int status = -1;
+	pid_t child;
+
+	if (geteuid() != 0)
+		return false;
+	fflush(NULL);
+	child = fork();
+	if (child == 0) {
+		if (setgid(NOBODY) || setuid(NOBODY))
+			_exit(3);
+		body(path);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		fail_msg("the part without rights ended with %d", status);
+	return true;
+}
+
+/* Without cmocka's help, which cannot be used in a child. */
+static void demand(bool truth, const char *what)
+{
+	if (!truth) {
+		fprintf(stderr, "not true: %s\n", what);
+		_exit(1);
+	}
+}
+
+static void write_is_refused(const char *path)
+{
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+
+	demand(store_open(path, false, &store, &err) == PRONY_STORE, "refused to write");
+	fprintf(stderr, "# %s\n", err.text);
+	demand(strstr(err.text, path) && strstr(err.text, "--store FILE"), err.text);
+}
+
+static void read_works(const char *path)
+{
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+	struct stored_run run;
+
+	demand(store_open(path, true, &store, &err) == PRONY_OK, err.text);
+	demand(store_load_run(store, "", true, true, &run, &err) == PRONY_OK, err.text);
+	demand(run.cell_count == 1, "one cell");
+	stored_run_release(&run);
+	store_close(store);
+	write_is_refused(path);
+}
+
+static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
+{
+	struct store_folder *f = *state;
+	char *none = path_join(f->folder, "deep/none.db");
+
+	fixture_cell_of(f->store, "native", 1);
+	/* Folders on the way must be passable. */
+	assert_int_equal(chmod(f->folder, 0755), 0);
+	bool could = as_nobody(write_is_refused, none);
+	/* While its writer still has it open, with results in the log beside it. */
+	if (could)
+		as_nobody(read_works, store_path(f->store));
+	char *path = memory_strdup(store_path(f->store));
+	store_close(f->store);
+	f->store = NULL;
+	if (could)
+		as_nobody(read_works, path);
+	chmod(path, 0666); /* the file may be written, its folder not */
+	if (could)
+		as_nobody(read_works, path);
+	free(path);
+	free(none);
+	if (!could)
+		skip();
+}
+
+static void a_full_disk_is_said_and_loses_nothing(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct process_record record;
+	int64_t id = fixture_cell_of(f->store, "native", 1), stored = 0;
+	enum prony_status status = PRONY_OK;
+
+	check(sql_run(f->store, "PRAGMA max_page_count = 60", "test", &err), &err);
+	while (status == PRONY_OK && stored < 1000) {
+		fixture_record(&record, (int)stored);
+		status = store_process(f->store, id, &record, &err);
+		process_record_release(&record);
+		stored += status == PRONY_OK;
+	}
+	expect_error(status, PRONY_STORE, &err, "free space on its disk");
+	assert_true(stored > 0);
+	assert_int_equal(fixture_count(f->store, "process"), stored);
+	check(sql_run(f->store, "PRAGMA max_page_count = 100000", "test", &err), &err);
+	fixture_record(&record, (int)stored);
+	check(store_process(f->store, id, &record, &err), &err);
+	process_record_release(&record);
+}
+
+/* The table of fields only grows: a store made before lacks the last columns. */
+static void missing_columns_are_added(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct process_record record;
+	struct stored_run run;
+	struct store *reader = NULL;
+	int64_t id = fixture_cell_of(f->store, "native", 1);
+
+	fixture_record(&record, 0);
+	check(store_process(f->store, id, &record, &err), &err);
+	process_record_release(&record);
+	check(sql_run(f->store, "ALTER TABLE process DROP COLUMN mxcsr", "test", &err), &err);
+	check(store_open(store_path(f->store), true, &reader, &err), &err);
+	check(store_load_run(reader, "", false, false, &run, &err), &err);
+	assert_true(run.cells[0].processes[0].mxcsr == RECORD_NONE);
+	assert_true(run.cells[0].processes[0].steps != RECORD_NONE);
+	stored_run_release(&run);
+	store_close(reader);
+
+	char *path = memory_strdup(store_path(f->store));
+	store_close(f->store);
+	check(store_open(path, false, &f->store, &err), &err);
+	free(path);
+	fixture_record(&record, 1);
+	check(store_process(f->store, id, &record, &err), &err);
+	check(store_load_run(f->store, "", false, false, &run, &err), &err);
+	assert_true(run.cells[0].processes[0].mxcsr == RECORD_NONE);
+	assert_true(run.cells[0].processes[1].mxcsr == record.mxcsr);
+	stored_run_release(&run);
+	process_record_release(&record);
+}
+
+static void damage_is_said(void **state)
+{
+	static const char *const damages[] = {
+		"UPDATE cell SET stage = 'nonsense'",
+		"UPDATE cell SET stage = 'train', details = '{broken'",
+		"UPDATE cell SET details = NULL, status = 'odd'",
+		"UPDATE cell SET status = 'ok'; UPDATE process_intervals SET intervals = x'0102'",
+	};
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct process_record record;
+	struct stored_run run;
+	int64_t id = fixture_cell_of(f->store, "native", 1);
+
+	fixture_record(&record, 0);
+	check(store_process(f->store, id, &record, &err), &err);
+	process_record_release(&record);
+	for (size_t i = 0; i < COUNT(damages); i++) {
+		check(sql_run(f->store, damages[i], "test", &err), &err);
+		expect_error(store_load_run(f->store, "", true, true, &run, &err), PRONY_STORE,
+			     &err, store_path(f->store));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		store_test(opens_and_closes),
+		store_test(odd_names_are_files),
+		store_test(the_default_is_in_the_data_folder),
+		store_test(everything_comes_back),
+		store_test(what_is_not_measured_is_null),
+		store_test(a_run_is_resumed),
+		store_test(nothing_is_stored_twice),
+		store_test(runs_are_found_and_listed),
+		store_test(other_files_are_refused),
+		store_test(without_rights_it_reads_but_says_why_it_cannot_write),
+		store_test(a_full_disk_is_said_and_loses_nothing),
+		store_test(missing_columns_are_added),
+		store_test(damage_is_said),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

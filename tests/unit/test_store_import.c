@@ -1,0 +1,194 @@
+/* Stores of several machines merged into one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "store/sql.h"
+#include "store/store.h"
+#include "tests/unit/store_fixture.h"
+
+/* A store with runs of two cells each and two results in every cell. */
+static struct store *make_other(const char *path, int runs)
+{
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+
+	check(store_open(path, false, &store, &err), &err);
+	for (int r = 0; r < runs; r++) {
+		struct run_meta meta = fixture_meta(1000 - r);
+		check(store_run_begin(store, &meta, &err), &err);
+		for (int c = 0; c < 2; c++) {
+			struct cell cell = fixture_cell(c ? "mxnet" : "native", 8);
+			struct cell_state at = {.id = 0};
+			json_t *details = json_pack("{s:i}", "run", r);
+			check(store_cell(store, meta.id, &cell, &at, &err), &err);
+			check(store_cell_framework(store, at.id, details, &err), &err);
+			check(store_gate(store, at.id, CELL_OK, details, "log of the gate", &err),
+			      &err);
+			check(store_cell_status(store, at.id, CELL_OK, CELL_FLAG_SCREENING, "",
+						&err),
+			      &err);
+			json_decref(details);
+			for (int p = 0; p < 2; p++) {
+				struct process_record record;
+				fixture_record(&record, p);
+				record.steps = 100 * r + 10 * c + p;
+				check(store_process(store, at.id, &record, &err), &err);
+				process_record_release(&record);
+			}
+		}
+		check(store_run_finish(store, meta.id, 2000, &err), &err);
+	}
+	return store;
+}
+
+static void same_run(struct store *mine, struct store *other, const char *uid, int64_t number)
+{
+	struct error err = ERROR_INIT;
+	struct stored_run a, b;
+
+	check(store_load_run(mine, uid, true, true, &a, &err), &err);
+	check(store_load_run(other, uid, true, true, &b, &err), &err);
+	assert_int_equal(a.cell_count, 2);
+	assert_int_equal(b.cell_count, 2);
+	assert_string_equal(a.meta.spec, b.meta.spec);
+	assert_int_equal(a.meta.finished_wall_ns, b.meta.finished_wall_ns);
+	for (size_t c = 0; c < 2; c++) {
+		const struct stored_cell *x = &a.cells[c], *y = &b.cells[c];
+		assert_string_equal(x->key, y->key);
+		assert_string_equal(x->hash, y->hash);
+		assert_int_equal(x->status, CELL_OK);
+		assert_int_equal(x->flags, CELL_FLAG_SCREENING);
+		assert_true(json_equal(x->framework, y->framework));
+		assert_string_equal(x->gate_log, "log of the gate");
+		assert_int_equal(x->process_count, 2);
+		for (size_t p = 0; p < 2; p++) {
+			const struct process_record *r = &x->processes[p], *s = &y->processes[p];
+			assert_int_equal(r->steps, 100 * number + 10 * (int64_t)c + (int64_t)p);
+			assert_true(r->step_mean_ns == s->step_mean_ns);
+			assert_string_equal(r->log, s->log);
+			assert_int_equal(r->interval_count, 5);
+			assert_memory_equal(r->intervals, s->intervals, 5 * sizeof *r->intervals);
+		}
+	}
+	stored_run_release(&a);
+	stored_run_release(&b);
+}
+
+static void runs_are_copied_once(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, "o'ther ?.db");
+	struct store *other = make_other(path, 3);
+	struct arena arena;
+	struct run_meta *list = NULL;
+	size_t count = 0;
+	int imported = -1;
+
+	fixture_cell_of(f->store, "native", 1); /* ids differ between the stores */
+	/* Once while its writer still holds it, once after. */
+	check(store_import(f->store, path, &imported, &err), &err);
+	assert_int_equal(imported, 3);
+	arena_init(&arena, 0);
+	check(store_list_runs(other, &arena, &list, &count, &err), &err);
+	assert_int_equal(count, 3);
+	for (size_t i = 0; i < 3; i++)
+		same_run(f->store, other, list[i].uid, (int64_t)i);
+	arena_release(&arena);
+	store_close(other);
+	check(store_import(f->store, path, &imported, &err), &err);
+	assert_int_equal(imported, 0);
+	assert_int_equal(fixture_count(f->store, "run"), 4);
+	assert_int_equal(fixture_count(f->store, "process"), 12);
+	/* A store holds all of itself. */
+	check(store_import(f->store, store_path(f->store), &imported, &err), &err);
+	assert_int_equal(imported, 0);
+	free(path);
+}
+
+static void an_older_store_is_copied(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, "old.db");
+	struct store *other = make_other(path, 1);
+	struct stored_run run;
+	int imported = -1;
+
+	check(sql_run(other, "ALTER TABLE process DROP COLUMN threads", "test", &err), &err);
+	store_close(other);
+	check(store_import(f->store, path, &imported, &err), &err);
+	assert_int_equal(imported, 1);
+	check(store_load_run(f->store, "", true, true, &run, &err), &err);
+	assert_true(run.cells[1].processes[1].threads == RECORD_NONE);
+	assert_int_equal(run.cells[1].processes[1].steps, 11);
+	stored_run_release(&run);
+	free(path);
+}
+
+static void bad_stores_are_refused_whole(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, "bad.db");
+	int imported = 77;
+
+	expect_error(store_import(f->store, path, &imported, &err), PRONY_BAD_INPUT, &err, path);
+	check(file_write_atomic(path, "no database at all", 18, &err), &err);
+	expect_error(store_import(f->store, path, &imported, &err), PRONY_STORE, &err, path);
+	unlink(path);
+	struct store *other = make_other(path, 1);
+	check(sql_run(other, "PRAGMA user_version = 99", "test", &err), &err);
+	store_close(other);
+	expect_error(store_import(f->store, path, &imported, &err), PRONY_STORE, &err, "newer");
+	assert_int_equal(imported, 77);
+	assert_int_equal(fixture_count(f->store, "run"), 0);
+	/* The store goes on, and the next import finds nothing attached. */
+	fixture_cell_of(f->store, "native", 1);
+	free(path);
+}
+
+/* A run whose copy fails half-way is not there at all. */
+static void a_copy_is_all_or_nothing(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, "other.db");
+	struct store *other = make_other(path, 1);
+	int imported = 77;
+
+	store_close(other);
+	check(sql_run(f->store,
+		      "CREATE TRIGGER no_logs BEFORE INSERT ON process_log BEGIN"
+		      " SELECT RAISE(ABORT, 'the test says no'); END",
+		      "test", &err),
+	      &err);
+	expect_error(store_import(f->store, path, &imported, &err), PRONY_STORE, &err,
+		     "the test says no");
+	assert_int_equal(fixture_count(f->store, "run"), 0);
+	assert_int_equal(fixture_count(f->store, "cell"), 0);
+	assert_int_equal(fixture_count(f->store, "process"), 0);
+	check(sql_run(f->store, "DROP TRIGGER no_logs", "test", &err), &err);
+	check(store_import(f->store, path, &imported, &err), &err);
+	assert_int_equal(imported, 1);
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		store_test(runs_are_copied_once),
+		store_test(an_older_store_is_copied),
+		store_test(bad_stores_are_refused_whole),
+		store_test(a_copy_is_all_or_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
