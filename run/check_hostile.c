@@ -209,34 +209,39 @@ static enum prony_status damaged_bundle(struct check_session *session, struct er
 
 /* Some of these workers may refuse everything after their first refusal; so each group has its own. */
 static const struct check_step before_work[] = {
-	{"hello", check_hello},
-	{"not JSON", not_json},
-	{"not an object", not_an_object},
-	{"nested too deep", deep},
-	{"line over 1 MiB", too_long},
-	{"unknown verb", no_verb},
-	{"verbs too early", too_early},
-	{"close after refusals", close_after},
-	{NULL, NULL},
+	{"hello", check_hello, false},
+	{"not JSON", not_json, false},
+	{"not an object", not_an_object, false},
+	{"nested too deep", deep, false},
+	{"line over 1 MiB", too_long, false},
+	{"unknown verb", no_verb, false},
+	{"verbs too early", too_early, false},
+	{"close after refusals", close_after, false},
+	{NULL, NULL, false},
 };
 static const struct check_step at_work[] = {
-	{"hello", check_hello},   {"unknown members", unknown_members}, {"open", check_open},
-	{"build", check_build},   {"feed", check_feed},
-	{"bad feed", bad_feed},   {"bad run", bad_run},
-	{"bad read", bad_read},   {"close after refusals", close_after},
-	{NULL, NULL},
+	{"hello", check_hello, false},
+	{"unknown members", unknown_members, false},
+	{"open", check_open, false},
+	{"build", check_build, false},
+	{"feed", check_feed, false},
+	{"bad feed", bad_feed, false},
+	{"bad run", bad_run, false},
+	{"bad read", bad_read, false},
+	{"close after refusals", close_after, false},
+	{NULL, NULL, false},
 };
 static const struct check_step bad_bundles[] = {
-	{"hello", check_hello},
-	{"no bundle", no_bundle},
-	{"damaged bundle", damaged_bundle},
-	{"close after refusals", close_after},
-	{NULL, NULL},
+	{"hello", check_hello, false},
+	{"no bundle", no_bundle, false},
+	{"damaged bundle", damaged_bundle, false},
+	{"close after refusals", close_after, false},
+	{NULL, NULL, false},
 };
 static const struct check_step end_of_requests[] = {
-	{"hello", check_hello},
-	{"stops at the end of requests", hang_up},
-	{NULL, NULL},
+	{"hello", check_hello, false},
+	{"stops at the end of requests", hang_up, false},
+	{NULL, NULL, false},
 };
 
 enum prony_status check_hostile(struct checker *checker, struct error *err)

@@ -41,6 +41,7 @@ struct check_session {
 struct check_step {
 	const char *name;
 	enum prony_status (*run)(struct check_session *session, struct error *why);
+	bool training; /* left out where the stage is forward: a parent does not ask for it then */
 };
 
 /* A cell of a network for the worker under check; `stage` and precision as it offers them. */

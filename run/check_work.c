@@ -407,9 +407,6 @@ static enum prony_status read_logits(struct check_session *session, struct error
 static enum prony_status read_loss(struct check_session *session, struct error *why)
 {
 	const struct shape scalar = {.rank = 0};
-	/* Forward has no loss; what a worker says then is not asked. */
-	if (session->cell.recipe.stage == STAGE_FORWARD)
-		return PRONY_OK;
 	return read_one(session, "loss", &scalar, true, why);
 }
 
@@ -420,8 +417,6 @@ static enum prony_status read_weights(struct check_session *session, struct erro
 
 static enum prony_status read_gradients(struct check_session *session, struct error *why)
 {
-	if (session->cell.recipe.stage == STAGE_FORWARD)
-		return PRONY_OK;
 	return read_all(session, "gradients", VALUE_PARAMETER, why);
 }
 
@@ -451,15 +446,23 @@ enum prony_status check_work(struct checker *checker, const char *name, int slot
                              bool shared_memory, struct error *err)
 {
 	static const struct check_step steps[] = {
-		{"hello", check_hello},          {"supports", check_supports},
-		{"open", check_open},            {"build", check_build},
-		{"feed", check_feed},            {"run, first step", run_first},
-		{"read loss", read_loss},        {"read logits", read_logits},
-		{"run, sync end", run_end},      {"run, sync step", run_each},
-		{"run, sync blocks", run_blocks}, {"read loss again", read_loss},
-		{"read gradients", read_gradients}, {"read weights", read_weights},
-		{"read state", read_state},      {"close", close_worker},
-		{NULL, NULL},
+		{"hello", check_hello, false},
+		{"supports", check_supports, false},
+		{"open", check_open, false},
+		{"build", check_build, false},
+		{"feed", check_feed, false},
+		{"run, first step", run_first, false},
+		{"read loss", read_loss, true},
+		{"read logits", read_logits, false},
+		{"run, sync end", run_end, false},
+		{"run, sync step", run_each, false},
+		{"run, sync blocks", run_blocks, false},
+		{"read loss again", read_loss, true},
+		{"read gradients", read_gradients, true},
+		{"read weights", read_weights, true},
+		{"read state", read_state, true},
+		{"close", close_worker, false},
+		{NULL, NULL, false},
 	};
 	struct check_session session;
 	bool passed = false;
