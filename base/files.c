@@ -205,8 +205,9 @@ enum prony_status directory_make(const char *path, struct error *err)
 		/* Not only EEXIST: a read-only or forbidden parent may hold what we need. */
 		if (mkdir(partial, 0777) != 0) {
 			int errnum = errno;
+			/* "File exists" would not say that it is the wrong kind of file. */
 			if (!file_is_directory(partial))
-				status = error_errno(err, PRONY_IO, errnum,
+				status = error_errno(err, PRONY_IO, errnum == EEXIST ? ENOTDIR : errnum,
 						     "cannot make the directory %s", partial);
 		}
 		*c = kept;

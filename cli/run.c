@@ -436,8 +436,9 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
 {
 	char line[160];
-	snprintf(line, sizeof line, "%zu cells, %s effort, %d processes to run", job->plan.count,
-	         job->effort->name, job->progress.expected);
+	snprintf(line, sizeof line, "%zu cell%s, %s effort, %d process%s to run", job->plan.count,
+	         job->plan.count == 1 ? "" : "s", job->effort->name, job->progress.expected,
+	         job->progress.expected == 1 ? "" : "es");
 	progress_say(&job->progress, line);
 	size_t count = job->plan.count ? job->plan.count : 1;
 	job->books = calloc(count, sizeof *job->books);
