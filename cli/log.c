@@ -1,9 +1,11 @@
 /* `prony log`: what the processes of a cell printed. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -94,6 +96,31 @@ static void add_log(const char *log, struct strbuf *out)
 	free(text);
 }
 
+/* Every figure of the gate beside its bound. */
+static void add_evidence(const json_t *evidence, struct strbuf *out)
+{
+	const json_t *check, *checks = json_object_get(evidence, "checks");
+	size_t i;
+	json_array_foreach(checks, i, check)
+	{
+		int64_t step = json_int_or(check, "step", -1);
+		char *tensor = text_line(json_string_or(check, "tensor", ""));
+		strbuf_printf(out, "%-6s %s%s%s",
+			      json_bool_or(check, "passed", false) ? "passed" : "FAILED",
+			      json_string_or(check, "what", "?"), *tensor ? " of " : "", tensor);
+		if (step >= 0)
+			strbuf_printf(out, " of step %lld", (long long)step + 1);
+		strbuf_printf(out, ": off by %.3g, allowed %.3g", json_real_or(check, "value", NAN),
+			      json_real_or(check, "bound", NAN));
+		const char *reason = json_string_or(check, "reason", "");
+		strbuf_printf(out, "%s%s\n", *reason ? ", " : "", reason);
+		free(tensor);
+	}
+	const char *error = json_string_or(evidence, "error", "");
+	if (*error)
+		strbuf_printf(out, "FAILED %s\n", error);
+}
+
 static void add_cell_text(const struct stored_cell *cell, long long process, struct strbuf *out)
 {
 	strbuf_printf(out, "== %s %s: %s%s%s\n", cell->hash, cell->key,
@@ -101,6 +128,8 @@ static void add_cell_text(const struct stored_cell *cell, long long process, str
 		      cell->reason ? cell->reason : "");
 	if (process < 0 && cell->evidence) {
 		strbuf_printf(out, "-- parity gate: %s\n", cell_status_name(cell->gate));
+		add_evidence(cell->evidence, out);
+		strbuf_puts(out, "-- printed during the gate\n");
 		add_log(cell->gate_log, out);
 	}
 	for (size_t p = 0; p < cell->process_count; p++) {
@@ -134,6 +163,7 @@ static json_t *cell_json(const struct stored_cell *cell, long long process)
 	json_object_set_new(object, "key", text_json(cell->key));
 	json_object_set_new(object, "status", json_string(cell_status_name(cell->status)));
 	json_object_set_new(object, "reason", text_json(cell->reason));
+	json_object_set(object, "evidence", cell->evidence);
 	json_object_set_new(object, "gate_log", text_json(cell->gate_log));
 	json_object_set_new(object, "processes", processes);
 	return object;

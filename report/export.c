@@ -368,7 +368,9 @@ enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out
 static void add_environment(const char *text, struct strbuf *out)
 {
 	json_t *environment = text ? json_loads(text, 0, NULL) : NULL;
-	char *pretty = environment ? json_dumps(environment, JSON_INDENT(2)) : NULL;
+	char *pretty = environment
+			       ? json_dumps(environment, JSON_INDENT(2) | JSON_REAL_PRECISION(6))
+			       : NULL;
 	if (pretty)
 		strbuf_printf(out, "\n## Environment\n\n```json\n%s\n```\n", pretty);
 	free(pretty);

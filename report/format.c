@@ -27,6 +27,9 @@ static void format_scaled(double value, int digits, const struct unit *units, do
 		if (decimals > DECIMALS_MAX)
 			decimals = DECIMALS_MAX;
 		double shift = pow(10, decimals), rounded = round(size * shift) / shift;
+		/* Rounded up to one more digit: 9.9996 is "10.00". */
+		if (decimals > 0 && rounded >= pow(10, digits - decimals))
+			decimals--;
 		if (rounded >= limit && unit[1].name)
 			continue;
 		if (rounded >= 1e6)

@@ -49,11 +49,13 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 	if (!strcmp(summary->run->meta.effort, "quick"))
 		shown &= ~(unsigned)CELL_FLAG_SCREENING;
 	cell_flags_text(shown, flags, sizeof flags);
-	const char *name = cell_status_name(row->cell->status);
-	if (*flags)
-		snprintf(out, out_bytes, "%s (%s)", name, flags);
-	else
-		snprintf(out, out_bytes, "%s", name);
+	snprintf(out, out_bytes, "%s", cell_status_name(row->cell->status));
+	/* A space after each comma: a narrow column breaks lines there. */
+	for (char *rest = flags, *flag; *flags && (flag = strsep(&rest, ","));) {
+		size_t used = strlen(out);
+		snprintf(out + used, out_bytes - used, "%s%s%s", flag == flags ? " (" : ", ", flag,
+			 rest ? "" : ")");
+	}
 }
 
 static void rank_text(const struct summary_row *row, char *out, size_t out_bytes)
@@ -167,7 +169,7 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 
 static void add_line(const char *text, const char *style, bool colour, struct strbuf *out)
 {
-	strbuf_printf(out, "%s%s%s\n", colour ? style : "", text, colour ? PLAIN : "");
+	strbuf_printf(out, "%s%s%s\n", colour ? style : "", text, colour && *style ? PLAIN : "");
 }
 
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""show, report, export, log and import on a store of invented runs.
+
+$PRONY is the program, $REPORT_STORE fills a store with the runs of tests/unit/report_fixture.c.
+"""
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PRONY = os.environ.get("PRONY", "build/prony")
+REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "report")
+
+
+def golden(name):
+    with open(os.path.join(GOLDEN, name), encoding="utf-8", newline="") as stream:
+        return stream.read()
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="prony-results-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.store = os.path.join(self.folder, "store.db")
+        self.fill(self.store, 2)
+
+    def fill(self, store, runs):
+        subprocess.run([REPORT_STORE, store, str(runs)], check=True, timeout=60)
+
+    def prony(self, *words, code=0, store=None):
+        result = subprocess.run(
+            [PRONY, *words, "--store", store or self.store], capture_output=True, timeout=60,
+            env={**os.environ, "COLUMNS": "120", "TZ": "UTC"}, check=False)
+        self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
+        return result.stdout.decode("utf-8"), result.stderr.decode("utf-8")
+
+    def test_show(self):
+        text, _ = self.prony("show", "1")
+        # The stored run has another number and uid than the one in memory, and is the same otherwise.
+        self.assertEqual(text.splitlines()[1:], golden("show.txt").splitlines()[1:])
+        self.assertRegex(text.splitlines()[0], r"^run 1 \([0-9a-f]{8}\), quickstart, 2026-11-18T")
+        newest, _ = self.prony("show")
+        self.assertIn("run 2 (", newest)
+        document = json.loads(self.prony("show", "1", "--format", "json")[0])
+        wanted = json.loads(golden("run.json"))
+        self.assertEqual(len(document["cells"]), len(wanted["cells"]))
+        for cell, want in zip(document["cells"], wanted["cells"]):
+            del want["processes"]
+            self.assertEqual(cell, want)
+
+    def test_show_refuses(self):
+        _, message = self.prony("show", "99", code=65)
+        self.assertIn("99", message)
+        _, message = self.prony("show", "1", "2", code=64)
+        self.assertIn("one run", message)
+        self.prony("show", code=65, store=self.empty())
+
+    def empty(self):
+        store = os.path.join(self.folder, "empty.db")
+        self.fill(store, 0)
+        return store
+
+    def test_exports(self):
+        for words, name in ((("--layout", "ms"), "ms.csv"), ((), "long.csv"),
+                            (("--layout", "wide"), "wide.csv"), (("--format", "md"), "run.md")):
+            text, _ = self.prony("export", "1", *words)
+            ours, wanted = text.splitlines(), golden(name).splitlines()
+            if name in ("long.csv", "wide.csv"):
+                self.assertEqual([row[1:] for row in csv.reader(ours)],
+                                 [row[1:] for row in csv.reader(wanted)])
+            else:
+                start = 1 if name == "run.md" else 0
+                self.assertEqual(ours[start:], wanted[start:])
+
+    def test_ms_layout(self):
+        rows = list(csv.reader(io.StringIO(self.prony("export", "1", "--layout", "ms")[0])))
+        self.assertEqual(rows[0], ["Timestamp", "Framework", "Algorithm", "BenchStage", "Precision",
+                                   "Result"])
+        self.assertEqual({len(row) for row in rows}, {6})
+        self.assertEqual({row[3] for row in rows[1:]}, {"eval", "train"})
+        for row in rows[1:]:
+            self.assertGreater(float(row[5]), 0)
+        self.assertNotIn("fake", {row[1] for row in rows})
+
+    def test_jsonl_is_complete(self):
+        lines = [json.loads(line) for line in
+                 self.prony("export", "1", "--format", "jsonl")[0].splitlines()]
+        self.assertEqual([line["type"] for line in lines[:2]], ["run", "cell"])
+        processes = [line for line in lines if line["type"] == "process"]
+        self.assertEqual(len(processes), 33)
+        good = [line for line in processes if line["status"] == "ok"]
+        self.assertTrue(all(len(line["intervals"]) == 3 for line in good))
+        self.assertTrue(all(line["steps"] == 1000 for line in good))
+        crashed = [line for line in processes if line["status"] == "crashed"]
+        self.assertEqual([line["log"] for line in crashed], ["about to crash\n"] * 2)
+        self.assertIsNone(crashed[0]["step_mean_ns"])
+        self.assertIn("</script>", good[0]["log"])
+
+    def test_export_refuses(self):
+        _, message = self.prony("export", "--format", "json", "--layout", "wide", code=64)
+        self.assertIn("--layout", message)
+        _, message = self.prony("export", "--layout", "tall", code=64)
+        self.assertIn("wide", message)
+        _, message = self.prony("export", "-o", os.path.join(self.folder, "no", "where.csv"), code=74)
+        self.assertIn("where.csv", message)
+
+    def test_report(self):
+        page = os.path.join(self.folder, "page.html")
+        _, message = self.prony("report", "1", "2", "-o", page)
+        self.assertIn("page.html", message)
+        with open(page, encoding="utf-8") as stream:
+            text = stream.read()
+        self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
+        self.assertIn("pytorch", text)
+        self.assertIn("slow, run 1", text)
+        self.assertIn("fast, run 2", text)
+        self.assertEqual(self.prony("report", "-o", "-")[0][:15], "<!DOCTYPE html>")
+
+    def test_log(self):
+        text, _ = self.prony("log", "--run", "1", "mxnet", "train")
+        self.assertEqual(text.count("about to crash"), 2)
+        self.assertIn("-- parity gate: ok\n", text)
+        self.assertIn("-- printed during the gate\ngate ran\n", text)
+        fake, _ = self.prony("log", "--run", "1", "fake")
+        self.assertIn("FAILED change of fc2.bias: off by 0.5, allowed 5.1e-05\n", fake)
+        self.assertIn("-- process 2, round 2: crashed: killed by signal 11", text)
+        self.assertEqual(text.count("== "), 1)
+        one, _ = self.prony("log", "--run", "1", "framework=mxnet", "stage=train", "--process", "1")
+        self.assertEqual(one.count("about to crash"), 1)
+        cells = json.loads(self.prony("log", "--run", "1", "--format", "json")[0])
+        crashed = [cell for cell in cells if cell["status"] == "crashed"][0]
+        self.assertEqual(self.prony("log", "--run", "1", crashed["hash"][:8])[0], text)
+        self.assertEqual(self.prony("log", "--run", "1", crashed["key"])[0], text)
+        document = json.loads(self.prony("log", "--run", "1", crashed["hash"], "--format", "json")[0])
+        self.assertEqual(document[0]["processes"][1]["log"], "about to crash\n")
+        _, message = self.prony("log", "nothing-like-it", code=65)
+        self.assertIn("prony log --run 2", message)
+
+    def test_import(self):
+        other = os.path.join(self.folder, "other.db")
+        self.fill(other, 1)
+        self.assertIn("1 new run\n", self.prony("import", other)[0])
+        self.assertIn("0 new runs\n", self.prony("import", other)[0])
+        self.assertIn("run 3 (", self.prony("show", "3")[0])
+        _, message = self.prony("import", code=64)
+        self.assertIn("prony import FILE", message)
+        _, message = self.prony("import", os.path.join(self.folder, "absent.db"), code=74)
+        self.assertIn("absent.db", message)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,216 @@
+/*
+ * What a stored run looks like in every form, against the files of tests/golden/report/.
+ * PRONY_REFRESH_GOLDEN=1 writes them anew; read the difference before committing it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "report/export.h"
+#include "report_fixture.h"
+
+struct results {
+	struct stored_run run;
+	struct summary summary;
+};
+
+static int setup(void **state)
+{
+	struct results *results = calloc(1, sizeof *results);
+	if (!results)
+		return -1;
+	report_fixture_init(&results->run, 0);
+	summary_init(&results->summary, &results->run);
+	*state = results;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct results *results = *state;
+	summary_release(&results->summary);
+	stored_run_release(&results->run);
+	free(results);
+	return 0;
+}
+
+static void compare_with_golden(const struct strbuf *text, const char *name)
+{
+	char path[4096];
+	struct error err = ERROR_INIT;
+	snprintf(path, sizeof path, "%s/tests/golden/report/%s", getenv("PRONY_SOURCE"), name);
+	if (getenv("PRONY_REFRESH_GOLDEN"))
+		assert_int_equal(file_write_atomic(path, strbuf_text(text), text->length, &err),
+				 PRONY_OK);
+	char *golden = NULL;
+	size_t length = 0;
+	if (file_read(path, (size_t)1 << 20, &golden, &length, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_string_equal(strbuf_text(text), golden);
+	assert_int_equal(text->length, length);
+	free(golden);
+}
+
+static void check_render(const struct summary *summary, bool colour, int width, const char *name)
+{
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	summary_render(summary, colour, width, &text);
+	compare_with_golden(&text, name);
+	strbuf_release(&text);
+}
+
+static void test_terminal(void **state)
+{
+	const struct results *results = *state;
+	check_render(&results->summary, false, 120, "show.txt");
+	check_render(&results->summary, true, 80, "show-colour-80.txt");
+}
+
+static void test_exports(void **state)
+{
+	static const struct {
+		enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
+					   struct error *err);
+		const char *name;
+	} exports[] = {
+		{export_csv_long, "long.csv"}, {export_csv_wide, "wide.csv"},
+		{export_csv_ms, "ms.csv"},     {export_json, "run.json"},
+		{export_jsonl, "run.jsonl"},   {export_markdown, "run.md"},
+	};
+	const struct results *results = *state;
+	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++) {
+		struct strbuf text;
+		struct error err = ERROR_INIT;
+		strbuf_init(&text, 0);
+		assert_int_equal(exports[i].write(&results->summary, &text, &err), PRONY_OK);
+		compare_with_golden(&text, exports[i].name);
+		strbuf_release(&text);
+		/* Too little room is an error, not a shorter file. */
+		strbuf_init(&text, 100);
+		assert_int_equal(exports[i].write(&results->summary, &text, &err), PRONY_IO);
+		strbuf_release(&text);
+	}
+}
+
+static const struct summary_row *find(const struct summary *summary, const char *framework,
+				      enum stage stage)
+{
+	for (size_t i = 0; i < summary->count; i++)
+		if (!strcmp(summary->rows[i].cell->cell.framework, framework) &&
+		    summary->rows[i].cell->cell.stage == stage)
+			return &summary->rows[i];
+	fail_msg("no row for %s", framework);
+	return NULL;
+}
+
+static void test_ranks(void **state)
+{
+	const struct summary *summary = &((struct results *)*state)->summary;
+	assert_int_equal(summary->comparison_count, 2);
+	assert_int_equal(summary->count, 10);
+	/* 2.10 and 2.11 ms with a spread of one percent: one rank. */
+	const struct summary_row *native = find(summary, "native", STAGE_FORWARD);
+	const struct summary_row *mxnet = find(summary, "mxnet", STAGE_FORWARD);
+	assert_int_equal(native->rank, 1);
+	assert_int_equal(mxnet->rank, 1);
+	assert_true(native->tied && mxnet->tied);
+	const struct summary_row *third = find(summary, "onnxruntime", STAGE_FORWARD);
+	assert_int_equal(third->rank, 3);
+	assert_false(third->tied);
+	assert_true(fabs(third->floor_ratio - 2.4 / 2.1) < 1e-9);
+	assert_true(third->floor_low < third->floor_ratio &&
+		    third->floor_ratio < third->floor_high);
+	assert_true(fabs(native->floor_ratio - 1) < 1e-12);
+	/* The gate counted 36,708,000 MACs for 16 samples; a batch has 64. */
+	double step_s = native->step.center / 1e9;
+	assert_true(fabs(native->flops * step_s / (2 * 36708000.0 / 16 * 64) - 1) < 1e-9);
+	native = find(summary, "native", STAGE_TRAIN);
+	step_s = native->step.center / 1e9;
+	assert_true(fabs(native->flops * step_s / (6 * 36708000.0 / 16 * 64) - 1) < 1e-9);
+	assert_true(fabs(native->items_per_second * step_s / 64 - 1) < 1e-12);
+}
+
+static void test_no_rank_without_parity(void **state)
+{
+	struct results *results = *state;
+	const struct summary_row *fake = find(&results->summary, "fake", STAGE_TRAIN);
+	assert_int_equal(fake->rank, 0);
+	assert_true(isnan(fake->step.center) && isnan(fake->floor_ratio));
+	/* One good process does not make a crashed cell comparable. */
+	const struct summary_row *crashed = find(&results->summary, "mxnet", STAGE_TRAIN);
+	assert_int_equal(crashed->rank, 0);
+	assert_true(isnan(crashed->step.center));
+
+	/* "ok" without a passed gate must not be ranked, however the store came to say so. */
+	struct stored_cell *cell = &results->run.cells[1];
+	struct summary summary;
+	cell->gate = CELL_MISMATCH;
+	summary_init(&summary, &results->run);
+	const struct summary_row *native = find(&summary, "native", STAGE_TRAIN);
+	assert_int_equal(native->rank, 0);
+	assert_true(isnan(native->step.center));
+	assert_non_null(strstr(summary_reason(native), "parity"));
+	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor_ratio));
+	summary_release(&summary);
+	cell->gate = CELL_OK;
+}
+
+static void test_single_process(void **state)
+{
+	struct results *results = *state;
+	struct stored_cell *cell = &results->run.cells[1];
+	struct summary summary;
+	struct strbuf text;
+	size_t count = cell->process_count;
+	cell->process_count = 1;
+	summary_init(&summary, &results->run);
+	const struct summary_row *native = find(&summary, "native", STAGE_TRAIN);
+	assert_int_equal(native->rank, 1);
+	assert_true(isnan(native->step.half_width) && isnan(native->floor_low));
+	assert_false(native->tied);
+	strbuf_init(&text, 0);
+	summary_render(&summary, false, 120, &text);
+	assert_non_null(strstr(strbuf_text(&text), "6.20 ms      -"));
+	strbuf_release(&text);
+	summary_release(&summary);
+	cell->process_count = count;
+}
+
+static void test_empty_run(void **state)
+{
+	struct stored_run run = {.meta = {.effort = "quick", .finished_wall_ns = RECORD_NONE}};
+	struct summary summary;
+	struct strbuf text;
+	struct error err = ERROR_INIT;
+	(void)state;
+	summary_init(&summary, &run);
+	strbuf_init(&text, 0);
+	summary_render(&summary, false, 0, &text);
+	assert_non_null(strstr(strbuf_text(&text), "unfinished"));
+	assert_non_null(strstr(strbuf_text(&text), "parity: 0 of 0 cells"));
+	assert_int_equal(export_csv_wide(&summary, &text, &err), PRONY_OK);
+	assert_int_equal(export_jsonl(&summary, &text, &err), PRONY_OK);
+	strbuf_release(&text);
+	summary_release(&summary);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_exports),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_no_rank_without_parity),
+		cmocka_unit_test(test_single_process),
+		cmocka_unit_test(test_empty_run),
+	};
+	return cmocka_run_group_tests_name("report output", tests, setup, teardown);
+}

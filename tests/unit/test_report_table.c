@@ -1,0 +1,265 @@
+/* Text made harmless and measured, numbers for people, tables. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/format.h"
+#include "report/table.h"
+#include "report/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void test_line_is_harmless(void **state)
+{
+	static const struct {
+		const char *given, *wanted;
+	} rows[] = {
+		{NULL, ""},
+		{"plain", "plain"},
+		{"two\nlines\tand\r", "two lines and "},
+		{"\033[31mred", "\xEF\xBF\xBD[31mred"},
+		{"\xC2\x9B"
+		 "31m",
+		 "\xEF\xBF\xBD"
+		 "31m"},					  /* CSI as one character */
+		{"a\xE2\x80\xAEz", "a\xEF\xBF\xBDz"},		  /* right-to-left override */
+		{"\xC3\xA9\xE6\xBC\xA2", "\xC3\xA9\xE6\xBC\xA2"}, /* é, a Chinese character */
+		{"\xFF\xFE", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+		{"\xC0\xAF", "\xEF\xBF\xBD\xEF\xBF\xBD"},		  /* overlong / */
+		{"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"}, /* a surrogate */
+		{"\xE6\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"},		  /* cut short */
+		{"\xF5\x80\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char *line = text_line(rows[i].given);
+		assert_string_equal(line, rows[i].wanted);
+		free(line);
+	}
+	char *block = text_block("a\n\tb\033");
+	assert_string_equal(block, "a\n\tb\xEF\xBF\xBD");
+	free(block);
+}
+
+static void test_columns(void **state)
+{
+	(void)state;
+	assert_int_equal(text_columns(""), 0);
+	assert_int_equal(text_columns("abc"), 3);
+	assert_int_equal(text_columns("\xC3\xA9"), 1);
+	assert_int_equal(text_columns("e\xCC\x81"), 1);
+	assert_int_equal(text_columns("\xE6\xBC\xA2\xE5\xAD\x97"), 4);
+	assert_int_equal(text_columns("\xF0\x9F\x9A\x80"), 2);
+	assert_int_equal(text_fit("\xE6\xBC\xA2\xE5\xAD\x97", 3), 3);
+	assert_int_equal(text_fit("\xE6\xBC\xA2", 1), 3); /* progress */
+	assert_int_equal(text_fit("", 4), 0);
+}
+
+static void check_csv(const char *text, const char *wanted)
+{
+	struct strbuf out;
+	strbuf_init(&out, 0);
+	text_csv(text, &out);
+	assert_string_equal(strbuf_text(&out), wanted);
+	strbuf_release(&out);
+}
+
+static void test_escapes(void **state)
+{
+	struct strbuf out;
+	(void)state;
+	check_csv("", "");
+	check_csv("plain text", "plain text");
+	check_csv("a,b", "\"a,b\"");
+	check_csv("say \"x\"", "\"say \"\"x\"\"\"");
+	check_csv("two\nlines", "\"two\nlines\"");
+	strbuf_init(&out, 0);
+	text_html("<a href=\"x\">&'", &out);
+	assert_string_equal(strbuf_text(&out), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+	strbuf_clear(&out);
+	text_markdown("a|b <c> *d*", &out);
+	assert_string_equal(strbuf_text(&out), "a\\|b &lt;c> \\*d\\*");
+	strbuf_release(&out);
+	json_t *json = text_json("bad \xFF byte");
+	assert_string_equal(json_string_value(json), "bad \xEF\xBF\xBD byte");
+	json_decref(json);
+	json = text_json(NULL);
+	assert_true(json_is_null(json));
+	json_decref(json);
+}
+
+static void test_durations(void **state)
+{
+	static const struct {
+		double ns;
+		const char *wanted;
+	} rows[] = {
+		{0, "0 ns"},	       {0.25, "0.2500 ns"},	{1.5, "1.500 ns"},
+		{999.94, "999.9 ns"},  {999.96, "1.000 us"},	{12345, "12.35 us"},
+		{1234567, "1.235 ms"}, {999999.9e3, "1.000 s"}, {1.5e9, "1.500 s"},
+		{1.2e14, "120000 s"},  {3e17, "3e+08 s"},	{NAN, "-"},
+		{INFINITY, "-"},       {-1.5e6, "-1.500 ms"},
+	};
+	char text[FORMAT_BYTES];
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		format_duration(rows[i].ns, text, sizeof text);
+		assert_string_equal(text, rows[i].wanted);
+		assert_true(strlen(text) <= 10);
+	}
+	for (double ns = 1e-3; ns < 1e18; ns *= 1.37) {
+		format_duration(ns, text, sizeof text);
+		assert_true(strlen(text) <= 10);
+	}
+}
+
+static void test_digits_follow_interval(void **state)
+{
+	static const struct {
+		double half_width;
+		const char *wanted;
+	} rows[] = {
+		{NAN, "1.23 ms"},    {0.5, "1.2 ms"},	  {0.05, "1.23 ms"}, {0.008, "1.235 ms"},
+		{1e-4, "1.2346 ms"}, {1e-9, "1.2346 ms"}, {2, "1.23 ms"},
+	};
+	char text[FORMAT_BYTES];
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		format_duration_within(1234567, rows[i].half_width, text, sizeof text);
+		assert_string_equal(text, rows[i].wanted);
+	}
+}
+
+static void test_other_numbers(void **state)
+{
+	char text[FORMAT_BYTES];
+	(void)state;
+	format_bytes(1024, text, sizeof text);
+	assert_string_equal(text, "1.00 KiB");
+	format_bytes(512, text, sizeof text);
+	assert_string_equal(text, "512 B");
+	format_bytes(1.5 * 1073741824, text, sizeof text);
+	assert_string_equal(text, "1.50 GiB");
+	format_rate(5231.4, text, sizeof text);
+	assert_string_equal(text, "5231 /s");
+	format_rate(12.345, text, sizeof text);
+	assert_string_equal(text, "12.35 /s");
+	format_rate(3456789, text, sizeof text);
+	assert_string_equal(text, "3.457 M/s");
+	format_ratio(1, text, sizeof text);
+	assert_string_equal(text, "1.00x");
+	format_ratio(12.34, text, sizeof text);
+	assert_string_equal(text, "12.3x");
+	format_ratio(0.5, text, sizeof text);
+	assert_string_equal(text, "0.500x");
+	format_percent(0.0123, text, sizeof text);
+	assert_string_equal(text, "1.2 %");
+	format_percent(NAN, text, sizeof text);
+	assert_string_equal(text, "-");
+	format_flops(2.5e11, text, sizeof text);
+	assert_string_equal(text, "250 GFLOP/s");
+}
+
+static const struct table_column columns[] = {
+	{"name", "name", TABLE_LEFT},
+	{"count", "count", TABLE_RIGHT},
+	{"what", "what", TABLE_LEFT},
+};
+
+static struct table *small_table(void)
+{
+	struct table *table = table_new(columns, COUNT(columns));
+	table_row(table);
+	table_cell(table, "caf\xC3\xA9", NULL);
+	table_cell(table, "7", json_integer(7));
+	table_cell(table, "short", NULL);
+	table_note(table, "because | of this");
+	table_row(table);
+	table_cell(table, "\xE6\xBC\xA2\xE5\xAD\x97\033", NULL);
+	table_cell(table, "1,234", json_integer(1234));
+	table_cell(table, "words that go on and on until they have to be broken", NULL);
+	table_row(table);
+	table_cell(table, "lone", NULL);
+	return table;
+}
+
+static void check_text(bool colour, int width, const char *wanted)
+{
+	struct table *table = small_table();
+	struct strbuf out;
+	strbuf_init(&out, 0);
+	table_render_text(table, colour, width, &out);
+	assert_string_equal(strbuf_text(&out), wanted);
+	strbuf_release(&out);
+	table_free(table);
+}
+
+static void test_table_text(void **state)
+{
+	(void)state;
+	check_text(false, 0,
+		   "name   count  what\n"
+		   "caf\xC3\xA9       7  short\n"
+		   "  because | of this\n"
+		   "\xE6\xBC\xA2\xE5\xAD\x97\xEF\xBF\xBD  1,234  words that go on and on until "
+		   "they have "
+		   "to be broken\n"
+		   "lone\n");
+	check_text(true, 40,
+		   "\033[1mname   count  what\033[0m\n"
+		   "caf\xC3\xA9       7  short\n"
+		   "  \033[2mbecause | of this\033[0m\n"
+		   "\xE6\xBC\xA2\xE5\xAD\x97\xEF\xBF\xBD  1,234  words that go on and on\n"
+		   "              until they have to be\n"
+		   "              broken\n"
+		   "lone\n");
+}
+
+static void test_table_markdown_and_json(void **state)
+{
+	struct table *table = small_table();
+	struct strbuf out;
+	(void)state;
+	strbuf_init(&out, 0);
+	table_render_markdown(table, &out);
+	assert_string_equal(
+		strbuf_text(&out),
+		"| name | count | what |\n"
+		"| --- | ---: | --- |\n"
+		"| caf\xC3\xA9 | 7 | short |\n"
+		"| \xE6\xBC\xA2\xE5\xAD\x97\xEF\xBF\xBD | 1,234 | words that go on and on until "
+		"they have to be broken |\n"
+		"| lone |  |  |\n"
+		"\n"
+		"- caf\xC3\xA9: because \\| of this\n");
+	strbuf_release(&out);
+	json_t *json = table_to_json(table);
+	assert_int_equal(json_array_size(json), 3);
+	const json_t *second = json_array_get(json, 1);
+	assert_int_equal(json_integer_value(json_object_get(second, "count")), 1234);
+	assert_true(json_is_null(json_object_get(json_array_get(json, 2), "what")));
+	json_decref(json);
+	table_free(table);
+	table_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_line_is_harmless),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_escapes),
+		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_digits_follow_interval),
+		cmocka_unit_test(test_other_numbers),
+		cmocka_unit_test(test_table_text),
+		cmocka_unit_test(test_table_markdown_and_json),
+	};
+	return cmocka_run_group_tests_name("report table", tests, NULL, NULL);
+}
