@@ -1,0 +1,338 @@
+/* The table of data sets: where they are looked for, whether they are whole, getting them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "datasets/dataset.h"
+
+/* A folder for each test, which is the data home, so that nothing of the user's is seen. */
+static int make_folder(void **state)
+{
+	char *folder;
+
+	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
+		return -1;
+	setenv("XDG_DATA_HOME", folder, 1);
+	unsetenv("PRONY_DATA");
+	char *share = memory_printf("%s/share", folder);
+	setenv("PRONY_SHARE", share, 1);
+	free(share);
+	*state = folder;
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	enum prony_status status = directory_remove(*state, NULL);
+
+	free(*state);
+	return status == PRONY_OK ? 0 : -1;
+}
+
+static void put_file(const char *folder, const char *name, const char *text)
+{
+	char *path = path_join(folder, name);
+
+	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
+	free(path);
+}
+
+/* All files of a data set, by name only. */
+static void put_dataset(const char *folder, const struct dataset *dataset)
+{
+	for (const struct dataset_file *file = dataset->files; file->name; file++)
+		put_file(folder, file->name, "x");
+}
+
+static char *shipped_folder(void)
+{
+	const char *source = getenv("PRONY_SOURCE");
+
+	assert_non_null(source);
+	return memory_printf("%s/datasets/mnist-sample", source);
+}
+
+static void table_is_sound(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < dataset_count; i++) {
+		const struct dataset *row = &dataset_table[i];
+
+		assert_ptr_equal(dataset_find(row->name), row);
+		assert_true(row->deviation > 0);
+		if (row->sample)
+			assert_non_null(dataset_find(row->sample));
+		for (const struct dataset_file *file = row->files; file->name; file++) {
+			assert_true(file->bytes > 0);
+			assert_int_equal(strspn(file->sha256, "0123456789abcdef"), 64);
+			assert_true(!file->url || strncmp(file->url, "https://", 8) == 0);
+		}
+	}
+	assert_null(dataset_find("mnis"));
+	assert_string_equal(dataset_nearest("mnis"), "mnist");
+	assert_null(dataset_nearest("zzzzzzzzzzz"));
+}
+
+static void places_in_order(void **state)
+{
+	const struct dataset *mnist = dataset_find("mnist");
+	const char *root = *state;
+	const struct {
+		const char *place, *variable;
+	} places[] = {
+		/* From the last that is looked at to the first. */
+		{"share/datasets/mnist", NULL},
+		{"prony/data/mnist", NULL},
+		{"variable/mnist", "variable"},
+		{"option/mnist", "variable"},
+	};
+	struct error err = ERROR_INIT;
+	char *option = path_join(root, "option"), *folder = NULL;
+
+	assert_int_equal(dataset_locate(mnist, option, &folder, &err), PRONY_MISSING);
+	assert_null(folder);
+	assert_non_null(strstr(err.text, "option/mnist"));
+	assert_non_null(strstr(err.text, "prony/data/mnist"));
+	assert_non_null(strstr(err.text, "prony data fetch mnist"));
+	assert_non_null(strstr(err.text, "mnist-sample"));
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char *place = path_join(root, places[i].place);
+
+		if (places[i].variable) {
+			char *variable = path_join(root, places[i].variable);
+			setenv("PRONY_DATA", variable, 1);
+			free(variable);
+		}
+		put_dataset(place, mnist);
+		assert_int_equal(dataset_locate(mnist, option, &folder, NULL), PRONY_OK);
+		assert_string_equal(folder, place);
+		free(folder);
+		free(place);
+	}
+	/* A folder that lacks a file is passed over. */
+	char *file = memory_printf("%s/option/mnist/%s", root, mnist->files[3].name);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(dataset_locate(mnist, option, &folder, NULL), PRONY_OK);
+	assert_non_null(strstr(folder, "/variable/mnist"));
+	free(folder);
+	free(file);
+	free(option);
+}
+
+static void synthetic_has_no_folder(void **state)
+{
+	char *folder = (char *)"unset";
+
+	(void)state;
+	assert_int_equal(dataset_locate(dataset_find("synthetic"), NULL, &folder, NULL), PRONY_OK);
+	assert_null(folder);
+}
+
+static void shipped_sample_is_whole(void **state)
+{
+	char *folder = shipped_folder();
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	if (dataset_verify(dataset_find("mnist-sample"), folder, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	free(folder);
+}
+
+/* Copies the shipped labels and changes them. */
+static void broken_file_is_named(void **state)
+{
+	const struct dataset *sample = dataset_find("mnist-sample");
+	const struct dataset_file *labels = &sample->files[1];
+	char *shipped = shipped_folder(), *from = path_join(shipped, labels->name);
+	char *to = path_join(*state, labels->name), *bytes;
+	size_t length;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(file_read(from, 1 << 20, &bytes, &length, NULL), PRONY_OK);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_MISSING);
+	error_clear(&err);
+	assert_int_equal(file_write_atomic(to, bytes, length, NULL), PRONY_OK);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_OK);
+	assert_int_equal(file_write_atomic(to, bytes, length - 1, NULL), PRONY_OK);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, to));
+	assert_non_null(strstr(err.text, "4541 bytes instead of 4542"));
+	error_clear(&err);
+	bytes[2000] ^= 1;
+	assert_int_equal(file_write_atomic(to, bytes, length, NULL), PRONY_OK);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, to));
+	assert_non_null(strstr(err.text, "SHA-256"));
+	assert_non_null(strstr(err.text, "install the program again"));
+	free(bytes);
+	free(to);
+	free(from);
+	free(shipped);
+}
+
+struct said {
+	int lines;
+	char last[128];
+};
+
+static void listen(void *context, const char *text)
+{
+	struct said *said = context;
+
+	said->lines++;
+	snprintf(said->last, sizeof(said->last), "%s", text);
+}
+
+/* A program on PATH in curl's place; the word behind --output names the file. */
+static void fake_curl(const char *root, const char *body)
+{
+	char *folder = path_join(root, "bin"), *path = path_join(folder, "curl");
+	char *script = memory_printf("#!/bin/sh\nurl=; out=\nwhile [ $# -gt 0 ]; do\n"
+				     "case $1 in --output) out=$2; shift;; https:*) url=$1;; esac\n"
+				     "shift; done\n%s\n",
+				     body);
+
+	put_file(folder, "curl", script);
+	assert_int_equal(chmod(path, 0755), 0);
+	char *search = memory_printf("%s:/usr/bin:/bin", folder);
+	setenv("PATH", search, 1);
+	free(search);
+	free(script);
+	free(path);
+	free(folder);
+}
+
+static bool is_empty(const char *folder)
+{
+	const char *command = "test -z \"$(ls -A '%s')\"";
+	char *line = memory_printf(command, folder);
+	bool empty = system(line) == 0;
+
+	free(line);
+	return empty;
+}
+
+static void failed_downloads_leave_nothing(void **state)
+{
+	static const struct {
+		const char *body, *message;
+		enum prony_status status;
+	} rows[] = {
+		{"echo 'curl: (6) Could not resolve host' >&2; exit 6", "Could not resolve host",
+		 PRONY_IO},
+		{"echo part > \"$out\"; kill -9 $$", "killed by signal 9", PRONY_IO},
+		{"echo '<html>login</html>' > \"$out\"", "is not the published file",
+		 PRONY_BAD_INPUT},
+		{"exit 0", "is not the published file", PRONY_MISSING},
+	};
+	const struct dataset *mnist = dataset_find("mnist");
+	char *folder = path_join(*state, "target");
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct error err = ERROR_INIT;
+		struct said said = {0};
+
+		fake_curl(*state, rows[i].body);
+		enum prony_status status = dataset_fetch(mnist, folder, listen, &said, &err);
+		if (status != rows[i].status || !strstr(err.text, rows[i].message) ||
+		    !strstr(err.text, mnist->files[0].url))
+			fail_msg("row %zu: status %d, %s", i, status, err.text);
+		assert_string_equal(said.last, "train-images-idx3-ubyte.gz: downloading");
+		assert_true(is_empty(folder));
+	}
+	free(folder);
+}
+
+/* What is whole stays; only what is not is fetched, and it is kept under its name when it is whole.
+ */
+static void only_what_lacks_is_fetched(void **state)
+{
+	char *shipped = shipped_folder(), *folder = path_join(*state, "target");
+	char *body = memory_printf("cp '%s'/$(basename $url) \"$out\" && echo $url >> '%s/urls'",
+				   shipped, (char *)*state);
+	/* A data set whose files are all at hand. */
+	struct dataset small = *dataset_find("mnist");
+	struct error err = ERROR_INIT;
+	struct said said = {0};
+
+	small.files[0] = small.files[2];
+	small.files[1] = small.files[3];
+	small.files[2] = (struct dataset_file){0};
+	fake_curl(*state, body);
+	if (dataset_fetch(&small, folder, listen, &said, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(dataset_verify(&small, folder, &err), PRONY_OK);
+	put_file(folder, small.files[1].name, "broken");
+	assert_int_equal(dataset_fetch(&small, folder, NULL, NULL, &err), PRONY_OK);
+	assert_int_equal(dataset_verify(&small, folder, &err), PRONY_OK);
+	said.lines = 0;
+	assert_int_equal(dataset_fetch(&small, folder, listen, &said, &err), PRONY_OK);
+	assert_int_equal(said.lines, 2);
+	assert_string_equal(said.last, "t10k-labels-idx1-ubyte.gz: already there");
+	char *log = path_join(*state, "urls"), *urls;
+	size_t length, lines = 0;
+	assert_int_equal(file_read(log, 1 << 16, &urls, &length, NULL), PRONY_OK);
+	for (size_t i = 0; i < length; i++)
+		lines += urls[i] == '\n';
+	assert_int_equal(lines, 3);
+	free(urls);
+	free(log);
+	free(body);
+	free(folder);
+	free(shipped);
+}
+
+static void nothing_to_fetch(void **state)
+{
+	static const char *const names[] = {"synthetic", "mnist-sample"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct error err = ERROR_INIT;
+
+		assert_int_equal(dataset_fetch(dataset_find(names[i]), *state, NULL, NULL, &err),
+				 PRONY_BAD_INPUT);
+		assert_non_null(strstr(err.text, "nothing to fetch"));
+	}
+}
+
+static void no_downloader(void **state)
+{
+	struct error err = ERROR_INIT;
+
+	setenv("PATH", *state, 1);
+	assert_int_equal(dataset_fetch(dataset_find("mnist"), *state, NULL, NULL, &err),
+			 PRONY_MISSING);
+	assert_non_null(strstr(err.text, "neither curl nor wget"));
+	setenv("PATH", "/usr/bin:/bin", 1);
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(table_is_sound),
+		IN_FOLDER(places_in_order),
+		IN_FOLDER(synthetic_has_no_folder),
+		cmocka_unit_test(shipped_sample_is_whole),
+		IN_FOLDER(broken_file_is_named),
+		IN_FOLDER(failed_downloads_leave_nothing),
+		IN_FOLDER(only_what_lacks_is_fetched),
+		IN_FOLDER(nothing_to_fetch),
+		IN_FOLDER(no_downloader),
+	};
+	return cmocka_run_group_tests_name("datasets", tests, NULL, NULL);
+}
