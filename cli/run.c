@@ -272,10 +272,18 @@ static enum prony_status register_cells(struct job *job, struct error *err)
 	return status;
 }
 
+/* What a worker may take; 0 = not known. */
+static int64_t memory_limit_bytes(const struct run_options *options)
+{
+	int64_t available = procfs_available_bytes();
+	if (options->memory_limit)
+		return (int64_t)options->memory_limit << 20;
+	return available > 0 ? available / 10 * 9 : 0;
+}
+
 static void fill_settings(struct job *job, struct run_settings *settings)
 {
 	const struct run_options *o = job->options;
-	int64_t available = procfs_available_bytes();
 	*settings = (struct run_settings){
 		.seed = job->spec.seed,
 		.limits = {.warm_up_cap_ns = job->effort->warm_up_cap_ns,
@@ -283,9 +291,7 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 		           .min_steps = job->effort->min_steps,
 		           .test_steadiness = job->effort->test_steadiness,
 		           .request_timeout_ns = SECOND_NS * (o->timeout ? o->timeout : DEFAULT_TIMEOUT_S),
-		           .memory_limit_bytes = o->memory_limit ? (int64_t)o->memory_limit << 20
-		                                 : available > 0 ? available / 10 * 9
-		                                                 : 0,
+		           .memory_limit_bytes = memory_limit_bytes(o),
 		           .start_delay_ns = job->spec.effort == EFFORT_QUICK ? 0 : START_DELAY_NS},
 		.self = job->self,
 		.cpus = job->cpus,
@@ -421,7 +427,8 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	job->self = path_self();
 	job->cpu_count = machine_cores(job->cpus, CPUS_MAX);
 	struct plan_settings settings = {.data_folder = job->options->data, .self = job->self,
-	                                 .cores = job->cpu_count};
+	                                 .cores = job->cpu_count,
+	                                 .memory_bytes = memory_limit_bytes(job->options)};
 	status = plan_expand(&job->spec, &settings, &job->plan, err);
 	if (status != PRONY_OK)
 		return status;

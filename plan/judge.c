@@ -9,6 +9,7 @@
 #include "plan/resolve.h"
 
 #define REASON_BYTES 900
+#define MEMORY_BYTES 32
 
 static void add_reason(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);
 
@@ -120,6 +121,14 @@ static int64_t batches_bytes(const struct plan_cell *cell)
 	return __builtin_mul_overflow(bytes, cell->cell.batch, &bytes) ? INT64_MAX : bytes;
 }
 
+static void memory_text(int64_t bytes, char out[MEMORY_BYTES])
+{
+	if (bytes >= INT64_C(1) << 30)
+		snprintf(out, MEMORY_BYTES, "%.1f GiB", (double)bytes / 0x1p30);
+	else
+		snprintf(out, MEMORY_BYTES, "%.0f MiB", (double)bytes / 0x1p20);
+}
+
 /*
  * A cell that cannot fit would take the machine's memory and perhaps other programs with it. The
  * estimate is of what every framework needs: it errs on the side of trying.
@@ -129,6 +138,7 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 {
 	int64_t have = e->settings->memory_bytes > 0 ? e->settings->memory_bytes : physical_bytes();
 	int64_t need = batches_bytes(cell), network = 0;
+	char need_text[MEMORY_BYTES], have_text[MEMORY_BYTES];
 	struct error why = ERROR_INIT;
 	struct graph graph;
 
@@ -144,11 +154,12 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 		need = INT64_MAX;
 	if (need <= have)
 		return CELL_PENDING;
+	memory_text(need, need_text);
+	memory_text(have, have_text);
 	add_reason(reasons,
 		   "batch %" PRId64
-		   " needs at least %.1f GiB, and there are %.1f GiB: take a smaller "
-		   "batch (-b)",
-		   cell->cell.batch, (double)need / 0x1p30, (double)have / 0x1p30);
+		   " needs at least %s, and there are %s: take a smaller batch (-b)",
+		   cell->cell.batch, need_text, have_text);
 	return CELL_OUT_OF_MEMORY;
 }
 
