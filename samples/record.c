@@ -156,7 +156,7 @@ static json_t *field_to_json(const struct record_field *field, const struct proc
 		text = *member ? json_string(member) : NULL;
 		return text ? text : json_null();
 	}
-	assert(!"type of a field");
+	assert(false && "type of a field");
 	return json_null();
 }
 

@@ -107,6 +107,37 @@ static void same_record(const struct process_record *a, const struct process_rec
 				    a->interval_count * sizeof *a->intervals);
 }
 
+static void same_run(const struct stored_run *run, const struct run_meta *meta,
+		     const json_t *details, const json_t *evidence,
+		     const struct process_record *records)
+{
+	assert_int_equal(run->meta.id, meta->id);
+	assert_string_equal(run->meta.uid, meta->uid);
+	assert_true(run->meta.seed == INT64_MIN);
+	assert_int_equal(run->meta.finished_wall_ns, 77);
+	assert_string_equal(run->meta.spec, meta->spec);
+	assert_string_equal(run->meta.command, meta->command);
+	assert_string_equal(run->meta.environment, meta->environment);
+	assert_string_equal(run->meta.host, meta->host);
+	assert_int_equal(run->cell_count, 1);
+	const struct stored_cell *back = &run->cells[0];
+	char key[CELL_KEY_BYTES];
+	cell_key(&back->cell, key);
+	assert_string_equal(key, back->key);
+	assert_string_equal(back->cell.options, "channels_last");
+	assert_string_equal(back->cell.environment, "1.13");
+	assert_int_equal(back->status, CELL_OK);
+	assert_int_equal(back->flags, CELL_FLAG_SCREENING | CELL_FLAG_NOT_STEADY);
+	assert_string_equal(back->reason, "because");
+	assert_string_equal(back->gate_log, "gate's log\n");
+	assert_int_equal(back->gate, CELL_OK);
+	assert_true(json_equal(back->framework, details));
+	assert_true(json_equal(back->evidence, evidence));
+	assert_int_equal(back->process_count, 3);
+	for (int i = 0; i < 3; i++)
+		same_record(&back->processes[i], &records[i]);
+}
+
 static void everything_comes_back(void **state)
 {
 	struct store_folder *f = *state;
@@ -138,31 +169,7 @@ static void everything_comes_back(void **state)
 	check(store_run_finish(f->store, meta.id, 77, &err), &err);
 
 	check(store_load_run(f->store, "", true, true, &run, &err), &err);
-	assert_int_equal(run.meta.id, meta.id);
-	assert_string_equal(run.meta.uid, meta.uid);
-	assert_true(run.meta.seed == INT64_MIN);
-	assert_int_equal(run.meta.finished_wall_ns, 77);
-	assert_string_equal(run.meta.spec, meta.spec);
-	assert_string_equal(run.meta.command, meta.command);
-	assert_string_equal(run.meta.environment, meta.environment);
-	assert_string_equal(run.meta.host, meta.host);
-	assert_int_equal(run.cell_count, 1);
-	const struct stored_cell *back = &run.cells[0];
-	char key[CELL_KEY_BYTES];
-	cell_key(&back->cell, key);
-	assert_string_equal(key, back->key);
-	assert_string_equal(back->cell.options, "channels_last");
-	assert_string_equal(back->cell.environment, "1.13");
-	assert_int_equal(back->status, CELL_OK);
-	assert_int_equal(back->flags, CELL_FLAG_SCREENING | CELL_FLAG_NOT_STEADY);
-	assert_string_equal(back->reason, "because");
-	assert_string_equal(back->gate_log, "gate's log\n");
-	assert_int_equal(back->gate, CELL_OK);
-	assert_true(json_equal(back->framework, details));
-	assert_true(json_equal(back->evidence, evidence));
-	assert_int_equal(back->process_count, 3);
-	for (int i = 0; i < 3; i++)
-		same_record(&back->processes[i], &records[i]);
+	same_run(&run, &meta, details, evidence, records);
 	stored_run_release(&run);
 
 	check(store_load_run(f->store, "", false, false, &run, &err), &err);
