@@ -37,7 +37,7 @@ class Results(unittest.TestCase):
             [PRONY, *words, "--store", store or self.store], capture_output=True, timeout=60,
             env={**os.environ, "COLUMNS": "120", "TZ": "UTC"}, check=False)
         self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
-        return result.stdout.decode("utf-8"), result.stderr.decode("utf-8")
+        return result.stdout.decode("utf-8", "surrogateescape"), result.stderr.decode("utf-8")
 
     def test_show(self):
         text, _ = self.prony("show", "1")
@@ -149,7 +149,7 @@ class Results(unittest.TestCase):
         self.assertIn("run 3 (", self.prony("show", "3")[0])
         _, message = self.prony("import", code=64)
         self.assertIn("prony import FILE", message)
-        _, message = self.prony("import", os.path.join(self.folder, "absent.db"), code=74)
+        _, message = self.prony("import", os.path.join(self.folder, "absent.db"), code=65)
         self.assertIn("absent.db", message)
 
 
