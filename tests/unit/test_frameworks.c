@@ -1,0 +1,428 @@
+/* The registry, where frameworks are found, locks, and what is taken out of wheels. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "frameworks/internal.h"
+#include "frameworks/lock.h"
+#include "frameworks/wheel.h"
+#include "wheel_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* An empty folder, which is also the data home. */
+static int make_home(void **state)
+{
+	char *folder;
+
+	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
+		return -1;
+	*state = folder;
+	unsetenv("PRONY_MXNET_LIBRARY");
+	unsetenv("PRONY_PYTORCH_PYTHON");
+	unsetenv("VIRTUAL_ENV");
+	unsetenv("CONDA_PREFIX");
+	return setenv("XDG_DATA_HOME", folder, 1);
+}
+
+static int remove_home(void **state)
+{
+	enum prony_status status = directory_remove(*state, NULL);
+
+	free(*state);
+	return status == PRONY_OK ? 0 : -1;
+}
+
+static void put_file(const char *folder, const char *name, const char *text)
+{
+	char *path = path_join(folder, name);
+	char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
+
+	assert_int_equal(directory_make(parent, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
+	free(parent);
+	free(path);
+}
+
+static void assert_holds(const char *text, const char *part)
+{
+	if (!text || !strstr(text, part))
+		fail_msg("'%s' is not in: %s", part, text ? text : "(null)");
+}
+
+static void registry_is_consistent(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < framework_count; i++) {
+		const struct framework *framework = &framework_registry[i];
+		assert_ptr_equal(framework_find(framework->name), framework);
+		assert_true(framework->stages != 0 && framework->precisions != 0);
+		assert_non_null(framework->summary);
+		assert_non_null(framework->adapter);
+		if (framework->kind == FRAMEWORK_LIBRARY)
+			assert_non_null(framework->library_pattern);
+		if (framework->kind == FRAMEWORK_PYTHON)
+			assert_true(framework->module && framework->distribution && framework->pythons);
+		assert_int_equal(framework->kind == FRAMEWORK_BUILTIN, framework->harness_only);
+	}
+	assert_null(framework_find("nothing"));
+	assert_null(framework_find(NULL));
+	assert_string_equal(framework_nearest("mxnt"), "mxnet");
+	assert_null(framework_nearest("zzzzzzzzzz"));
+}
+
+static void environments_have_plain_names(void **state)
+{
+	static const char *const good[] = {"", "1.13", "a", "A-b_c.9"};
+	static const char *const bad[] = {".", "..", ".x", "a/b", "a b", "a@b", "\xc3\xa4",
+					  "0123456789012345678901234567890123456789012345678901234567890"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++)
+		assert_true(framework_environment_valid(good[i]));
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_false(framework_environment_valid(bad[i]));
+}
+
+static void locate(const char *name, const char *environment, struct arena *arena,
+		   struct framework_place *place)
+{
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(framework_locate(framework_find(name), environment, arena, place, &err),
+			 PRONY_OK);
+}
+
+static void missing_has_reason_and_remedy(void **state)
+{
+	struct framework_place place;
+	struct arena arena;
+
+	arena_init(&arena, 0);
+	locate("mxnet", NULL, &arena, &place);
+	assert_int_equal(place.origin, ORIGIN_NONE);
+	assert_holds(place.reason, *state);
+	assert_holds(place.reason, "prony framework install mxnet");
+	assert_holds(place.reason, "PRONY_MXNET_LIBRARY");
+	locate("mxnet", "old", &arena, &place);
+	assert_holds(place.reason, "PRONY_MXNET_OLD_LIBRARY");
+	assert_holds(place.reason, "install mxnet@old");
+
+	/* A wrong name is not silently passed over. */
+	setenv("PRONY_MXNET_LIBRARY", "/nowhere/libmxnet.so", 1);
+	locate("mxnet", NULL, &arena, &place);
+	assert_int_equal(place.origin, ORIGIN_NONE);
+	assert_holds(place.reason, "/nowhere/libmxnet.so");
+	unsetenv("PRONY_MXNET_LIBRARY");
+
+	struct error err = ERROR_INIT;
+	assert_int_equal(framework_locate(framework_find("mxnet"), "../x", &arena, &place, &err),
+			 PRONY_USAGE);
+	arena_release(&arena);
+}
+
+static void folder_filled_by_hand_counts(void **state)
+{
+	struct framework_place place;
+	struct error err = ERROR_INIT;
+	struct arena arena;
+
+	arena_init(&arena, 0);
+	put_file(*state, "prony/frameworks/mxnet/mxnet/libmxnet.so", "not loaded here");
+	locate("mxnet", NULL, &arena, &place);
+	assert_int_equal(place.origin, ORIGIN_INSTALLED);
+	assert_holds(place.library, "mxnet/libmxnet.so");
+	assert_string_equal(place.version, "");
+
+	/* What prony did not make, it does not remove. */
+	assert_int_equal(framework_remove(framework_find("mxnet"), NULL, &err), PRONY_MISSING);
+	assert_holds(err.text, "not made by prony");
+	assert_true(file_exists(place.library));
+	arena_release(&arena);
+}
+
+static void manifest_names_version_and_library(void **state)
+{
+	const struct manifest manifest = {
+		.lock = "mxnet.txt", .lock_sha256 = "00", .version = "9.9", .entry = "deep/lib.so"};
+	struct framework_place place;
+	struct error err = ERROR_INIT;
+	struct arena arena;
+	char *folder = path_join(*state, "prony/frameworks/mxnet@test");
+
+	arena_init(&arena, 0);
+	put_file(folder, "deep/lib.so", "not loaded here");
+	assert_int_equal(manifest_write(folder, "mxnet", &manifest, &err), PRONY_OK);
+	locate("mxnet", "test", &arena, &place);
+	assert_int_equal(place.origin, ORIGIN_INSTALLED);
+	assert_string_equal(place.version, "9.9");
+	assert_holds(place.library, "mxnet@test/deep/lib.so");
+
+	const char *const *argv, *const *rows;
+	assert_int_equal(framework_worker_command(&place, "/bin/prony", NULL, 2, &arena, &argv, &rows,
+						  &err), PRONY_OK);
+	assert_string_equal(argv[0], "/bin/prony");
+	assert_string_equal(argv[1], "worker");
+	assert_string_equal(rows[0], "OMP_NUM_THREADS=2");
+
+	assert_int_equal(unlink(place.library), 0);
+	locate("mxnet", "test", &arena, &place);
+	assert_int_equal(place.origin, ORIGIN_NONE);
+	assert_holds(place.reason, "is gone; install it again");
+
+	/* A damaged manifest is no installation, and what it belongs to can still be removed. */
+	put_file(folder, MANIFEST_NAME, "{\"entry\": ");
+	locate("mxnet", "test", &arena, &place);
+	assert_int_equal(place.origin, ORIGIN_NONE);
+	assert_int_equal(framework_remove(framework_find("mxnet"), "test", &err), PRONY_OK);
+	assert_false(file_exists(folder));
+	assert_int_equal(framework_remove(framework_find("mxnet"), "test", &err), PRONY_MISSING);
+	arena_release(&arena);
+	free(folder);
+}
+
+/* An interpreter named by the user that is none, has no torch, has torch. */
+static void named_interpreter(void **state)
+{
+	static const char script[] =
+		"#!/bin/sh\n"
+		"echo noise; echo 'prony-answer:{\"found\": %s, \"version\": \"7.7\", "
+		"\"executable\": \"/opt/python\", \"path\": []}'\n";
+	struct framework_place place;
+	struct arena arena;
+	char *program = path_join(*state, "python");
+
+	arena_init(&arena, 0);
+	setenv("PRONY_PYTORCH_PYTHON", program, 1);
+	locate("pytorch", NULL, &arena, &place);
+	assert_holds(place.reason, "is not a program");
+	for (int found = 0; found < 2; found++) {
+		char *text = arena_printf(&arena, "%.*s%s%s", (int)(strstr(script, "%s") - script),
+					  script, found ? "true" : "false", strstr(script, "%s") + 2);
+		put_file(*state, "python", text);
+		assert_int_equal(chmod(program, 0755), 0);
+		locate("pytorch", NULL, &arena, &place);
+		assert_int_equal(place.origin, found ? ORIGIN_NAMED : ORIGIN_NONE);
+		if (!found)
+			assert_holds(place.reason, "has no module torch");
+	}
+	assert_string_equal(place.interpreter, "/opt/python");
+	assert_string_equal(place.version, "7.7");
+	put_file(*state, "python", "#!/bin/sh\nexit 3\n");
+	assert_int_equal(chmod(program, 0755), 0);
+	locate("pytorch", NULL, &arena, &place);
+	assert_holds(place.reason, "does not run as a Python interpreter");
+	unsetenv("PRONY_PYTORCH_PYTHON");
+	arena_release(&arena);
+	free(program);
+}
+
+/* Every lock that is shipped is read, belongs to a framework, and is found by its name. */
+static void shipped_locks(void **state)
+{
+	char *pattern = path_join(getenv("PRONY_SOURCE"), "frameworks/locks/*.txt");
+	struct arena arena;
+	glob_t files;
+
+	(void)state;
+	arena_init(&arena, 0);
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+	assert_true(files.gl_pathc >= 5);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		struct error err = ERROR_INIT;
+		struct lock lock;
+		if (lock_read(files.gl_pathv[i], &arena, &lock, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		const struct framework *framework = framework_find(lock.framework);
+		assert_non_null(framework);
+		assert_int_equal(lock.kind == LOCK_VENV, framework->kind == FRAMEWORK_PYTHON);
+		assert_true(lock.download_mb > 0 && lock.disk_mb > 0);
+		const char *found =
+			lock_find(framework, "", lock.kind == LOCK_VENV ? lock.python : NULL, &arena);
+		assert_string_equal(found, files.gl_pathv[i]);
+		if (lock.kind == LOCK_VENV)
+			assert_holds(framework->pythons, lock.python);
+	}
+	unsetenv("PRONY_SHARE");
+	globfree(&files);
+	arena_release(&arena);
+	free(pattern);
+}
+
+static void bad_locks_are_named(void **state)
+{
+#define GOOD "# framework: mxnet\n# kind: unpack\n# version: 1\n# library: a.so\n# keep: *\n"
+	static const struct {
+		const char *text, *message;
+	} rows[] = {
+		{"", "framework is missing"},
+		{"mxnet==1 --hash=sha256:0\n# framework: mxnet\n", "framework is missing"},
+		{"# framework: mxnet\n# kind: magic\n", "lock.txt:2: kind is 'magic'"},
+		{"# framework: mxnet\n# version: 1\n# kind: venv\n", "python is missing"},
+		{"# framework: mxnet\n# version: 1\n# kind: unpack\n", "library is missing"},
+		{"# framework: mxnet\n# version: 1\n# kind: unpack\n# library: a\n", "keep is missing"},
+		{GOOD "# disk-mb: many\n", "lock.txt:6: disk-mb is 'many'"},
+		{GOOD "# download-mb: -1\n", "lock.txt:6: download-mb"},
+		{GOOD "# library: ../../a.so\n", "path inside the wheel"},
+		{GOOD "# library: /usr/lib/a.so\n", "path inside the wheel"},
+		{GOOD "# pip-arguments: 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5\n",
+		 "pip-arguments has more than"},
+	};
+	char *path = path_join(*state, "lock.txt");
+	struct arena arena;
+	struct lock lock;
+
+	arena_init(&arena, 0);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct error err = ERROR_INIT;
+		put_file(*state, "lock.txt", rows[i].text);
+		assert_int_equal(lock_read(path, &arena, &lock, &err), PRONY_BAD_INPUT);
+		assert_holds(err.text, rows[i].message);
+	}
+	put_file(*state, "lock.txt", GOOD "#\n# unknown: kept out\n# needs: libz.so.1\r\nx==1\n");
+	assert_int_equal(lock_read(path, &arena, &lock, NULL), PRONY_OK);
+	assert_string_equal(lock.needs.words[0], "libz.so.1");
+	arena_release(&arena);
+	free(path);
+}
+
+static enum prony_status extract(const char *home, const char *bytes, size_t length,
+				 size_t *extracted, struct error *err)
+{
+	static const char *const patterns[] = {"keep/*"};
+	char *wheel = path_join(home, "test.whl"), *folder = path_join(home, "out");
+
+	directory_remove(folder, NULL);
+	assert_int_equal(file_write_atomic(wheel, bytes, length, NULL), PRONY_OK);
+	enum prony_status status = wheel_extract(wheel, patterns, 1, folder, extracted, err);
+	free(folder);
+	free(wheel);
+	return status;
+}
+
+static void wheel_gives_what_is_wanted(void **state)
+{
+	const struct wheel_file files[] = {
+		{.name = "keep/stored.txt", .text = "as it is"},
+		{.name = "keep/a/b/deflated.txt", .text = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa", .deflate = true},
+		{.name = "keep/empty", .text = "", .deflate = true},
+		{.name = "keep/folder/", .text = ""},
+		{.name = "other.txt", .text = "stays in"},
+	};
+	struct error err = ERROR_INIT;
+	struct strbuf wheel;
+	size_t extracted = 0, length;
+	char *text;
+
+	strbuf_init(&wheel, 0);
+	wheel_make(files, COUNT(files), &wheel);
+	if (extract(*state, strbuf_text(&wheel), wheel.length, &extracted, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(extracted, 3);
+	char *path = path_join(*state, "out/keep/a/b/deflated.txt");
+	assert_int_equal(file_read(path, 1024, &text, &length, NULL), PRONY_OK);
+	assert_string_equal(text, files[1].text);
+	free(text);
+	free(path);
+	path = path_join(*state, "out/other.txt");
+	assert_false(file_exists(path));
+	free(path);
+
+	/* A comment may follow the directory. */
+	strbuf_puts(&wheel, "a comment at the end");
+	assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, &extracted, NULL), PRONY_OK);
+	strbuf_release(&wheel);
+}
+
+static void hostile_wheels_are_refused(void **state)
+{
+	static const struct {
+		struct wheel_file file;
+		const char *message;
+	} rows[] = {
+		{{.name = "keep/../../out.txt", .text = "x"}, "leads out of its folder"},
+		{{.name = "/keep/x", .text = "x"}, "leads out of its folder"},
+		{{.name = "keep\\..\\x", .text = "x"}, "leads out of its folder"},
+		{{.name = "keep//x", .text = "x"}, "leads out of its folder"},
+		{{.name = "..", .text = "x"}, "leads out of its folder"},
+		{{.name = "keep/x", .text = "abc", .crc = 1}, "CRC-32"},
+		{{.name = "keep/x", .text = "abc", .deflate = true, .bytes = 2}, "damaged"},
+		{{.name = "keep/x", .text = "abc", .deflate = true, .bytes = 4}, "damaged"},
+		{{.name = "keep/x", .text = "not deflated", .method = 8}, "damaged"},
+		{{.name = "keep/x", .text = "abc", .bytes = 1000000}, "outside"},
+		{{.name = "keep/x", .text = "abc", .packed_bytes = 1000000}, "outside"},
+		{{.name = "keep/x", .text = "abc", .offset = 0xfffffff0u}, "outside"},
+		{{.name = "keep/x", .text = "abc", .offset = 1}, "outside"},
+		{{.name = "keep/x", .text = "abc", .bytes = 0xffffffffu}, "4 GiB"},
+		{{.name = "keep/x", .text = "abc", .method = 12}, "neither stored nor deflated"},
+		{{.name = "keep/x", .text = "abc", .flags = 1}, "neither stored nor deflated"},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct error err = ERROR_INIT;
+		struct strbuf wheel;
+		strbuf_init(&wheel, 0);
+		wheel_make(&rows[i].file, 1, &wheel);
+		assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, NULL, &err),
+				 PRONY_BAD_INPUT);
+		assert_holds(err.text, rows[i].message);
+		assert_holds(err.text, "test.whl");
+		strbuf_release(&wheel);
+	}
+}
+
+/* Cut off anywhere, or with any byte changed: refused or the same bytes, never a crash. */
+static void damaged_wheels_do_no_harm(void **state)
+{
+	const struct wheel_file files[] = {{.name = "keep/a", .text = "first file"},
+					   {.name = "keep/b", .text = "second one", .deflate = true}};
+	struct strbuf wheel;
+
+	strbuf_init(&wheel, 0);
+	wheel_make(files, COUNT(files), &wheel);
+	size_t length = wheel.length;
+	char *bytes = strbuf_take(&wheel);
+	for (size_t cut = 0; cut < length; cut++)
+		assert_int_equal(extract(*state, bytes, cut, NULL, NULL), PRONY_BAD_INPUT);
+	for (size_t i = 0; i < length; i++) {
+		size_t extracted = 0;
+		bytes[i] = (char)(bytes[i] ^ 0x55);
+		enum prony_status status = extract(*state, bytes, length, &extracted, NULL);
+		assert_true(status == PRONY_BAD_INPUT || status == PRONY_IO ||
+			    (status == PRONY_OK && extracted <= COUNT(files)));
+		bytes[i] = (char)(bytes[i] ^ 0x55);
+	}
+	free(bytes);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, make_home, remove_home)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(registry_is_consistent),
+		TEST(environments_have_plain_names),
+		TEST(missing_has_reason_and_remedy),
+		TEST(folder_filled_by_hand_counts),
+		TEST(manifest_names_version_and_library),
+		TEST(named_interpreter),
+		TEST(shipped_locks),
+		TEST(bad_locks_are_named),
+		TEST(wheel_gives_what_is_wanted),
+		TEST(hostile_wheels_are_refused),
+		TEST(damaged_wheels_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,419 @@
+/*
+ * Installing, offline: pip takes a small wheel from a folder, and this program plays the worker that
+ * loads it, in the way that the file in the wheel says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "frameworks/internal.h"
+#include "frameworks/registry.h"
+#include "wheel_fixture.h"
+
+#define LIBRARY "mxnet/libmxnet.so"
+#define LINES_BYTES_MAX ((size_t)64 * 1024)
+
+struct fixture {
+	char *home, *wheels, *folder, *staging;
+	struct strbuf lines; /* of the sink */
+	volatile int stop;
+};
+
+/* `program worker --adapter mxnet --library FILE`: the first word of FILE says what to do. */
+static int play_worker(const char *library)
+{
+	static const char hello[] = "{\"id\":1,\"ok\":true,\"version\":\"9.9\",\"libraries\":"
+				    "{\"blas\":\"3\"}}\n{\"id\":2,\"ok\":true}\n";
+	static const char refusal[] = "{\"id\":1,\"ok\":false,\"status\":\"missing\","
+				      "\"error\":\"needs another processor\"}\n";
+	const char *reply_fd = getenv("PRONY_REPLY_FD"), *request_fd = getenv("PRONY_REQUEST_FD");
+	char text[256] = "", requests[256] = "";
+	FILE *file = fopen(library, "r");
+
+	if (!file || !reply_fd || !request_fd || !fgets(text, sizeof(text), file))
+		return 1;
+	fclose(file);
+	if (read((int)strtol(request_fd, NULL, 10), requests, sizeof(requests) - 1) <= 0 ||
+	    !strstr(requests, "\"hello\"") || !strstr(requests, "\"close\""))
+		return 1;
+	const char *answer = strncmp(text, "good", 4) == 0   ? hello
+			     : strncmp(text, "refuse", 6) == 0 ? refusal
+							       : "this is no JSON\n";
+	if (strncmp(text, "crash", 5) == 0) {
+		fprintf(stderr, "about to crash\nundefined symbol: frobnicate\n");
+		raise(SIGKILL);
+	}
+	return write((int)strtol(reply_fd, NULL, 10), answer, strlen(answer)) < 0;
+}
+
+static void take_line(void *context, const char *text)
+{
+	struct strbuf *lines = context;
+
+	strbuf_puts(lines, text);
+	strbuf_putc(lines, '\n');
+}
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = memory_alloc(sizeof(*fixture));
+
+	*fixture = (struct fixture){0};
+	strbuf_init(&fixture->lines, LINES_BYTES_MAX);
+	if (directory_make_temporary("prony-test-", &fixture->home, NULL) != PRONY_OK)
+		return -1;
+	fixture->wheels = path_join(fixture->home, "wheels");
+	fixture->folder = path_join(fixture->home, "prony/frameworks/mxnet");
+	fixture->staging = path_join(fixture->home, "prony/frameworks/.mxnet.part");
+	setenv("XDG_DATA_HOME", fixture->home, 1);
+	setenv("PIP_NO_INDEX", "1", 1);
+	setenv("PIP_CONFIG_FILE", "/dev/null", 1);
+	setenv("no_proxy", "127.0.0.1", 1);
+	setenv("PIP_FIND_LINKS", fixture->wheels, 1);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	enum prony_status status = directory_remove(fixture->home, NULL);
+
+	strbuf_release(&fixture->lines);
+	free(fixture->staging);
+	free(fixture->folder);
+	free(fixture->wheels);
+	free(fixture->home);
+	free(fixture);
+	return status == PRONY_OK ? 0 : -1;
+}
+
+static void put_file(const char *folder, const char *name, const char *text)
+{
+	char *path = path_join(folder, name);
+	char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
+
+	assert_int_equal(directory_make(parent, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
+	free(parent);
+	free(path);
+}
+
+static void write_lock(const struct fixture *fixture, const char *name, const char *version,
+		       const char *sha256, const char *more)
+{
+	char *text = memory_printf("# framework: mxnet\n# kind: unpack\n# version: %s\n# disk-mb: 1\n"
+				   "# pip-arguments: --no-deps --only-binary=:all:\n# keep: mxnet/*.so\n"
+				   "# library: " LIBRARY "\n%smxnet==%s \\\n    --hash=sha256:%s\n",
+				   version, more, version, sha256);
+
+	put_file(fixture->home, name, text);
+	free(text);
+}
+
+/* A wheel whose library says `behaviour`, and a lock of ours in DATA/locks, which goes first. */
+static void offer(const struct fixture *fixture, const char *version, const char *behaviour)
+{
+	char sha256[DIGEST_HEX_BYTES];
+
+	wheel_write(fixture->wheels, "mxnet", version, LIBRARY, behaviour, sha256);
+	write_lock(fixture, "prony/locks/mxnet.txt", version, sha256, "");
+}
+
+static enum prony_status install(struct fixture *fixture, struct error *err)
+{
+	const struct install_sink sink = {
+		.line = take_line, .context = &fixture->lines, .stop = &fixture->stop};
+
+	strbuf_clear(&fixture->lines);
+	return framework_install(framework_find("mxnet"), "", &sink, err);
+}
+
+static void assert_holds(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in: %s", part, text);
+}
+
+static void assert_installs(struct fixture *fixture, const char *line)
+{
+	struct error err = ERROR_INIT;
+
+	if (install(fixture, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_holds(strbuf_text(&fixture->lines), line);
+	assert_false(file_exists(fixture->staging));
+}
+
+/* Fails with the message, and what was there before is what is there after. */
+static void assert_refused(struct fixture *fixture, enum prony_status status, const char *message)
+{
+	struct error err = ERROR_INIT;
+	bool before = file_exists(fixture->folder);
+
+	assert_int_equal(install(fixture, &err), status);
+	assert_holds(err.text, message);
+	assert_int_equal(file_exists(fixture->folder), before);
+	assert_false(file_exists(fixture->staging));
+}
+
+static void installs_tries_and_keeps(void **state)
+{
+	struct fixture *fixture = *state;
+	struct framework_place place;
+	struct arena arena;
+
+	offer(fixture, "9.9", "good");
+	assert_installs(fixture, "version 9.9 (blas 3)");
+	arena_init(&arena, 0);
+	assert_int_equal(framework_locate(framework_find("mxnet"), "", &arena, &place, NULL), PRONY_OK);
+	assert_int_equal(place.origin, ORIGIN_INSTALLED);
+	assert_string_equal(place.version, "9.9");
+	assert_true(file_exists(place.library));
+
+	/* The second time nothing is run or fetched: it works without any program at all. */
+	char *path = memory_strdup(getenv("PATH"));
+	setenv("PATH", "/nowhere", 1);
+	assert_installs(fixture, "9.9 is installed already");
+	setenv("PATH", path, 1);
+	free(path);
+	arena_release(&arena);
+}
+
+static void another_lock_replaces(void **state)
+{
+	struct fixture *fixture = *state;
+	char *library = path_join(fixture->folder, LIBRARY), *text;
+	size_t length;
+
+	offer(fixture, "9.9", "good old");
+	assert_installs(fixture, "installed in");
+	offer(fixture, "9.10", "good new");
+	assert_installs(fixture, "installing 9.10");
+	assert_int_equal(file_read(library, 64, &text, &length, NULL), PRONY_OK);
+	assert_string_equal(text, "good new");
+	free(text);
+	/* One that does not work leaves the one that does. */
+	offer(fixture, "9.11", "refuse");
+	assert_refused(fixture, PRONY_MISSING, "needs another processor");
+	assert_int_equal(file_read(library, 64, &text, &length, NULL), PRONY_OK);
+	assert_string_equal(text, "good new");
+	free(text);
+	free(library);
+}
+
+static void what_does_not_load_is_not_installed(void **state)
+{
+	struct fixture *fixture = *state;
+
+	offer(fixture, "9.1", "refuse");
+	assert_refused(fixture, PRONY_MISSING, "does not work here, so it was not installed: needs");
+	offer(fixture, "9.2", "crash");
+	assert_refused(fixture, PRONY_CRASHED, "undefined symbol: frobnicate");
+	offer(fixture, "9.3", "babble");
+	assert_refused(fixture, PRONY_BAD_INPUT, "reply of the worker");
+}
+
+static void hash_is_checked(void **state)
+{
+	struct fixture *fixture = *state;
+	char sha256[DIGEST_HEX_BYTES];
+
+	offer(fixture, "9.9", "good");
+	/* The same name and version with other contents: somebody changed it on the way. */
+	wheel_write(fixture->wheels, "mxnet", "9.9", LIBRARY, "good but another", sha256);
+	assert_refused(fixture, PRONY_BAD_INPUT, "its SHA-256 differs");
+}
+
+static void nothing_to_download(void **state)
+{
+	struct fixture *fixture = *state;
+	char sha256[DIGEST_HEX_BYTES];
+
+	offer(fixture, "9.9", "good");
+	write_lock(fixture, "prony/locks/mxnet.txt", "9.8",
+		   "0000000000000000000000000000000000000000000000000000000000000000", "");
+	assert_refused(fixture, PRONY_IO, "pip could not get what");
+
+	/* A registry that nobody answers for: port 9 of this machine. */
+	unsetenv("PIP_NO_INDEX");
+	setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple", 1);
+	setenv("PIP_FIND_LINKS", "", 1);
+	assert_refused(fixture, PRONY_IO, "could not reach a package registry");
+	unsetenv("PIP_INDEX_URL");
+	setenv("PIP_NO_INDEX", "1", 1);
+	setenv("PIP_FIND_LINKS", fixture->wheels, 1);
+
+	wheel_write(fixture->wheels, "mxnet", "9.7", "mxnet/other.so", "good", sha256);
+	write_lock(fixture, "prony/locks/mxnet.txt", "9.7", sha256, "");
+	assert_refused(fixture, PRONY_BAD_INPUT, "is not among the files that 'keep' takes");
+}
+
+static void needs_are_checked_first(void **state)
+{
+	struct fixture *fixture = *state;
+
+	write_lock(fixture, "prony/locks/mxnet.txt", "9.9", "00", "# needs: libnothere.so.7\n");
+	assert_refused(fixture, PRONY_MISSING, "apt install libnothere7");
+	write_lock(fixture, "prony/locks/mxnet.txt", "9.9", "00", "# download-mb: 1000000\n");
+	assert_refused(fixture, PRONY_IO, "MB are free");
+}
+
+static void other_peoples_folders_stay(void **state)
+{
+	struct fixture *fixture = *state;
+
+	offer(fixture, "9.9", "good");
+	put_file(fixture->folder, "notes.txt", "mine");
+	assert_refused(fixture, PRONY_MISSING, "was not made by prony");
+	char *notes = path_join(fixture->folder, "notes.txt");
+	assert_int_equal(unlink(notes), 0);
+	free(notes);
+	/* An empty folder is nobody's; what a killed installation left goes away. */
+	put_file(fixture->staging, "tree/half", "of a library");
+	assert_installs(fixture, "installed in");
+}
+
+static void environments_need_a_lock_of_their_own(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct framework *mxnet = framework_find("mxnet");
+	char sha256[DIGEST_HEX_BYTES];
+	struct error err = ERROR_INIT;
+
+	offer(fixture, "9.9", "good");
+	assert_int_equal(framework_install(mxnet, "old", NULL, &err), PRONY_MISSING);
+	assert_holds(err.text, "no lock file mxnet@old.txt");
+	assert_holds(err.text, "PRONY_MXNET_OLD_LIBRARY");
+	wheel_write(fixture->wheels, "mxnet", "8.8", LIBRARY, "good", sha256);
+	write_lock(fixture, "prony/locks/mxnet@old.txt", "8.8", sha256, "");
+	assert_int_equal(framework_install(mxnet, "old", NULL, NULL), PRONY_OK);
+	char *folder = path_join(fixture->home, "prony/frameworks/mxnet@old");
+	assert_true(file_is_directory(folder));
+	assert_false(file_exists(fixture->folder));
+	assert_int_equal(framework_remove(mxnet, "old", NULL), PRONY_OK);
+	assert_false(file_exists(folder));
+	free(folder);
+
+	error_clear(&err);
+	assert_int_equal(framework_install(mxnet, "../x", NULL, &err), PRONY_USAGE);
+	error_clear(&err);
+	assert_int_equal(framework_remove(framework_find("null"), "", &err), PRONY_MISSING);
+	assert_int_equal(framework_install(framework_find("null"), "", NULL, NULL), PRONY_OK);
+}
+
+static void lock_for_something_else(void **state)
+{
+	struct fixture *fixture = *state;
+
+	put_file(fixture->home, "prony/locks/mxnet.txt",
+		 "# framework: native\n# kind: unpack\n# version: 1\n# library: a\n# keep: a\n");
+	assert_refused(fixture, PRONY_BAD_INPUT, "the key framework is native, not mxnet");
+	put_file(fixture->home, "prony/locks/mxnet.txt",
+		 "# framework: mxnet\n# kind: venv\n# version: 1\n# python: 3.11\n");
+	assert_refused(fixture, PRONY_BAD_INPUT, "the key kind has to be unpack");
+}
+
+/* A Python version that is nowhere: every place that was looked at is named. */
+static void missing_interpreter(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct framework *pytorch = framework_find("pytorch");
+	struct error err = ERROR_INIT;
+
+	put_file(fixture->home, "prony/locks/pytorch.txt",
+		 "# framework: pytorch\n# kind: venv\n# version: 1\n# python: 1.4\n");
+	assert_int_equal(framework_install(pytorch, "", NULL, &err), PRONY_MISSING);
+	assert_holds(err.text, "needs Python 1.4");
+	assert_holds(err.text, "PRONY_PYTHON_1_4 is not set, no python1.4 on PATH");
+	error_clear(&err);
+	setenv("PRONY_PYTHON_1_4", "/usr/bin/env", 1);
+	assert_int_equal(framework_install(pytorch, "", NULL, &err), PRONY_MISSING);
+	assert_holds(err.text, "/usr/bin/env (does not run)");
+	unsetenv("PRONY_PYTHON_1_4");
+}
+
+static void stop_cleans_up(void **state)
+{
+	struct fixture *fixture = *state;
+	struct error err = ERROR_INIT;
+
+	offer(fixture, "9.9", "good");
+	fixture->stop = 1;
+	assert_int_equal(install(fixture, &err), PRONY_INTERRUPTED);
+	assert_false(file_exists(fixture->folder));
+	assert_false(file_exists(fixture->staging));
+	fixture->stop = 0;
+	assert_installs(fixture, "installed in");
+}
+
+/* A second installation waits for the first one's lock, and finds the work done. */
+static void one_at_a_time(void **state)
+{
+	struct fixture *fixture = *state;
+	char *path = path_join(fixture->home, "prony/frameworks/.mxnet.lock");
+	char *frameworks = path_join(fixture->home, "prony/frameworks");
+
+	offer(fixture, "9.9", "good");
+	assert_int_equal(directory_make(frameworks, NULL), PRONY_OK);
+	int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(lock >= 0 && flock(lock, LOCK_EX) == 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(install(fixture, NULL) == PRONY_OK &&
+				      strstr(strbuf_text(&fixture->lines), "waiting for another prony")
+			      ? 0
+			      : 1);
+	/* Our copy of the lock's description went with the fork: unlock it, do not only close it. */
+	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
+	assert_false(file_exists(fixture->folder));
+	flock(lock, LOCK_UN);
+	close(lock);
+	int status = -1;
+	assert_true(waitpid(child, &status, 0) == child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_true(file_exists(fixture->folder));
+	free(frameworks);
+	free(path);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(installs_tries_and_keeps),
+		TEST(another_lock_replaces),
+		TEST(what_does_not_load_is_not_installed),
+		TEST(hash_is_checked),
+		TEST(nothing_to_download),
+		TEST(needs_are_checked_first),
+		TEST(other_peoples_folders_stay),
+		TEST(environments_need_a_lock_of_their_own),
+		TEST(lock_for_something_else),
+		TEST(missing_interpreter),
+		TEST(stop_cleans_up),
+		TEST(one_at_a_time),
+	};
+
+	if (argc == 6 && strcmp(argv[1], "worker") == 0)
+		return play_worker(argv[5]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
