@@ -17,8 +17,10 @@
 
 static void put(struct strbuf *out, uint32_t value, int bytes)
 {
-	for (int i = 0; i < bytes; i++)
-		strbuf_putc(out, (char)(value >> 8 * i & 0xff));
+	for (int i = 0; i < bytes; i++) {
+		strbuf_putc(out, (char)(value & 0xff));
+		value >>= 8;
+	}
 }
 
 static char *pack(const struct wheel_file *file, size_t *length)
