@@ -97,8 +97,15 @@ static const struct table_column verify_columns[] = {
 	{"bytes", "bytes", TABLE_RIGHT},
 };
 
-static void add_file(struct table *table, const char *path, const char *state, int64_t bytes)
+/* The table of what was looked at. */
+struct listing {
+	struct table *table;
+	size_t rows;
+};
+
+static void add_file(struct listing *listing, const char *path, const char *state, int64_t bytes)
 {
+	struct table *table = listing->table;
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRId64, bytes);
@@ -106,10 +113,12 @@ static void add_file(struct table *table, const char *path, const char *state, i
 	table_cell(table, path, NULL);
 	table_cell(table, state, NULL);
 	table_cell(table, text, json_integer(bytes));
+	listing->rows++;
 }
 
 /* One message for each file that is broken; the exit code is that of the first. */
-static int verify_dataset(const struct dataset *dataset, const char *folder, struct table *table)
+static int verify_dataset(const struct dataset *dataset, const char *folder,
+			  struct listing *listing)
 {
 	int exit_code = 0;
 
@@ -118,7 +127,7 @@ static int verify_dataset(const struct dataset *dataset, const char *folder, str
 		char *path = path_join(folder, file->name);
 		bool whole = dataset_verify_file(dataset, file, folder, &err) == PRONY_OK;
 
-		add_file(table, path, whole ? "whole" : "broken", file->bytes);
+		add_file(listing, path, whole ? "whole" : "broken", file->bytes);
 		if (!whole) {
 			int code = cli_fail(&err);
 			exit_code = exit_code ? exit_code : code;
@@ -129,7 +138,7 @@ static int verify_dataset(const struct dataset *dataset, const char *folder, str
 }
 
 /* Any file of the format, by what it says of itself: nobody published a digest of it. */
-static int verify_idx(const char *path, struct table *table)
+static int verify_idx(const char *path, struct listing *listing)
 {
 	struct error err = ERROR_INIT;
 	struct idx idx = {0};
@@ -138,32 +147,32 @@ static int verify_idx(const char *path, struct table *table)
 
 	for (int i = 0; i < idx.rank; i++)
 		bytes *= idx.dims[i];
-	add_file(table, path, whole ? "whole" : "broken", whole ? bytes : 0);
+	add_file(listing, path, whole ? "whole" : "broken", whole ? bytes : 0);
 	idx_release(&idx);
 	return whole ? 0 : cli_fail(&err);
 }
 
-static int verify_named(const char *name, const struct request *request, struct table *table)
+static int verify_named(const char *name, const struct request *request, struct listing *listing)
 {
 	struct error err = ERROR_INIT;
 	char *folder = NULL;
 
 	if (!dataset_find(name) && (strchr(name, '/') || file_exists(name)))
-		return verify_idx(name, table);
+		return verify_idx(name, listing);
 	const struct dataset *dataset = find(name, &err);
 	if (!dataset || dataset_locate(dataset, request->options->data, &folder, &err) != PRONY_OK)
 		return cli_fail(&err);
 	int exit_code = 0;
 	if (folder)
-		exit_code = verify_dataset(dataset, folder, table);
+		exit_code = verify_dataset(dataset, folder, listing);
 	else
-		add_file(table, dataset->name, "made while measuring", 0);
+		add_file(listing, dataset->name, "made while measuring", 0);
 	free(folder);
 	return exit_code;
 }
 
 /* Without names: all that are here. */
-static int verify_found(const struct request *request, struct table *table)
+static int verify_found(const struct request *request, struct listing *listing)
 {
 	int exit_code = 0;
 
@@ -175,7 +184,7 @@ static int verify_found(const struct request *request, struct table *table)
 		if (dataset_locate(dataset, request->options->data, &folder, &ignored) ==
 			    PRONY_OK &&
 		    folder) {
-			int code = verify_dataset(dataset, folder, table);
+			int code = verify_dataset(dataset, folder, listing);
 			exit_code = exit_code ? exit_code : code;
 		}
 		free(folder);
@@ -185,18 +194,28 @@ static int verify_found(const struct request *request, struct table *table)
 
 static int verify(const struct request *request)
 {
-	struct table *table =
-		table_new(verify_columns, sizeof(verify_columns) / sizeof(verify_columns[0]));
+	struct listing listing = {
+		.table = table_new(verify_columns,
+				   sizeof(verify_columns) / sizeof(verify_columns[0]))};
+	struct error err = ERROR_INIT;
 	int exit_code = 0;
 
-	if (request->count == 0)
-		exit_code = verify_found(request, table);
+	if (request->count == 0) {
+		exit_code = verify_found(request, &listing);
+		if (listing.rows == 0) {
+			error_set(&err, PRONY_MISSING,
+				  "no data set is here; see prony data list for where they are "
+				  "looked for");
+			exit_code = cli_fail(&err);
+		}
+	}
 	for (size_t i = 0; i < request->count; i++) {
-		int code = verify_named(request->names[i], request, table);
+		int code = verify_named(request->names[i], request, &listing);
 		exit_code = exit_code ? exit_code : code;
 	}
-	cli_print_table(table, request->options->format);
-	table_free(table);
+	if (listing.rows > 0)
+		cli_print_table(listing.table, request->options->format);
+	table_free(listing.table);
 	return exit_code;
 }
 

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""`prony data` and `prony doctor` as a user calls them.
+
+$PRONY names the program, $PRONY_SOURCE the source tree. Nothing is downloaded: a fake curl stands on
+PATH.
+"""
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+USAGE, BAD_INPUT, STORAGE, MISSING = 64, 65, 74, 1
+IMAGES, LABELS = "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"
+CHECKS = {"governor", "boost", "load", "steal", "cores", "memory", "swap", "instruction set",
+          "virtual machine", "clock source", "perf permissions", "sensor cpu-energy",
+          "sensor cpu-temperature", "sensor gpu"}
+
+
+def message(done):
+    """The one line that starts with the program's name."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("prony: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def digest(path):
+    with open(path, "rb") as stream:
+        return hashlib.sha256(stream.read()).hexdigest()
+
+
+class DataTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.environment.pop("PRONY_DATA", None)
+        self.shipped = os.path.join(os.environ["PRONY_SOURCE"], "datasets", "mnist-sample")
+        self.data = os.path.join(self.folder, "data")
+        self.copy = os.path.join(self.data, "mnist-sample")
+        shutil.copytree(self.shipped, self.copy)
+
+    def change(self, name, change):
+        """Rewrites a file of the copy; returns its path."""
+        path = os.path.join(self.copy, name)
+        with open(path, "rb") as stream:
+            before = stream.read()
+        with open(path, "wb") as stream:
+            stream.write(change(bytearray(before)))
+        return path
+
+    def json(self, *words, expect=0):
+        return json.loads(self.prony(*words, "--format", "json", expect=expect).stdout)
+
+    def test_list(self):
+        rows = {row["name"]: row for row in self.json("data", "list", "--data", self.data)}
+        self.assertEqual(set(rows), {"mnist", "mnist-sample", "synthetic"})
+        self.assertEqual(rows["mnist"]["state"], "missing")
+        self.assertIsNone(rows["mnist"]["folder"])
+        self.assertEqual(rows["mnist-sample"]["state"], "ready")
+        self.assertEqual(rows["mnist-sample"]["folder"], self.copy)
+        self.assertEqual(rows["mnist-sample"]["samples"], {"train": 8000, "evaluation": 2000})
+        text = self.prony("data", "list", expect=0).stdout
+        # A table breaks lines where the terminal ends.
+        self.assertIn("prony data fetch mnist", " ".join(text.split()))
+        self.assertEqual(self.prony("data", expect=0).stdout, text)
+
+    def test_verify_shipped(self):
+        for words in (["mnist-sample"], []):
+            rows = self.json("data", "verify", *words)
+            self.assertEqual([os.path.basename(row["file"]) for row in rows], [IMAGES, LABELS])
+            for row in rows:
+                self.assertEqual(row["state"], "whole")
+                self.assertEqual(row["bytes"], os.path.getsize(row["file"]))
+
+    def test_verify_broken(self):
+        changes = [
+            (IMAGES, lambda data: data[:-1], "1648876 bytes instead of 1648877"),
+            (LABELS, lambda data: data[:2000] + bytes([data[2000] ^ 1]) + data[2001:], "SHA-256"),
+            (LABELS, lambda data: b"", "has 0 bytes"),
+        ]
+        for name, change, part in changes:
+            shutil.rmtree(self.copy)
+            shutil.copytree(self.shipped, self.copy)
+            path = self.change(name, change)
+            done = self.prony("data", "verify", "mnist-sample", "--data", self.data,
+                              "--format", "json", expect=BAD_INPUT)
+            for word in (path, part, "install the program again"):
+                self.assertIn(word, message(done))
+            states = {os.path.basename(row["file"]): row["state"]
+                      for row in json.loads(done.stdout)}
+            self.assertEqual(states.pop(name), "broken")
+            self.assertEqual(list(states.values()), ["whole"])
+
+    def test_each_broken_file_is_named(self):
+        paths = [self.change(name, lambda data: data[:-1]) for name in (IMAGES, LABELS)]
+        done = self.prony("data", "verify", "mnist-sample", "--data", self.data,
+                          expect=BAD_INPUT)
+        lines = done.stderr.splitlines()
+        self.assertEqual(len(lines), 2)
+        for path, line in zip(paths, lines):
+            self.assertIn(path, line)
+
+    def test_verify_missing(self):
+        done = self.prony("data", "verify", "mnist", "--data", self.data, expect=MISSING)
+        for word in (os.path.join(self.data, "mnist"), "prony data fetch mnist", "mnist-sample"):
+            self.assertIn(word, message(done))
+
+    def test_nothing_is_here(self):
+        done = self.prony("data", "verify", expect=MISSING, PRONY_SHARE=self.folder)
+        self.assertIn("no data set is here", message(done))
+
+    def test_verify_file(self):
+        path = os.path.join(self.folder, "mine.gz")
+        whole = gzip.compress(b"\0\0\x08\x01" + (100).to_bytes(4, "big") + bytes(range(100)))
+        broken = bytearray(whole)
+        broken[-6] ^= 1
+        cases = [(whole, 0, ""), (whole[:-20], BAD_INPUT, "truncated"),
+                 (bytes(broken), BAD_INPUT, "corrupt compressed data"),
+                 (gzip.decompress(whole)[:50], BAD_INPUT, "truncated"),
+                 (b"text", BAD_INPUT, "no IDX file"), (b"", BAD_INPUT, "truncated")]
+        for data, code, part in cases:
+            with open(path, "wb") as stream:
+                stream.write(data)
+            done = self.prony("data", "verify", path, "--format", "json", expect=code)
+            self.assertEqual(json.loads(done.stdout),
+                             [{"file": path, "state": "broken" if code else "whole",
+                               "bytes": 0 if code else 100}])
+            if code:
+                for word in (path, part, "prony data fetch"):
+                    self.assertIn(word, message(done))
+        done = self.prony("data", "verify", "./nowhere", expect=BAD_INPUT)
+        self.assertIn("./nowhere", message(done))
+
+    def curl(self, body):
+        """A curl of ours; returns the PATH with it in front."""
+        folder = os.path.join(self.folder, "bin")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "curl")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write("#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in\n--output) out=$2; shift;;\n"
+                         f"https:*) url=$1;;\nesac; shift; done\n{body}\n")
+        os.chmod(path, 0o755)
+        return f"{folder}:{os.environ['PATH']}"
+
+    def test_fetch_without_network(self):
+        path = self.curl("echo 'curl: (6) Could not resolve host: example' >&2; exit 6")
+        done = self.prony("data", "fetch", "mnist", expect=STORAGE, PATH=path)
+        for word in ("train-images-idx3-ubyte.gz", "Could not resolve host", "check the network",
+                     os.path.join(self.folder, "prony", "data", "mnist"), "by hand"):
+            self.assertIn(word, message(done))
+        self.assertIn("mnist: train-images-idx3-ubyte.gz: downloading", done.stdout)
+
+    def test_fetch_of_something_else(self):
+        path = self.curl("echo '<html>please log in</html>' > \"$out\"")
+        done = self.prony("data", "fetch", "mnist", "--data", self.data, expect=BAD_INPUT,
+                          PATH=path)
+        for word in ("https://", "not the published file"):
+            self.assertIn(word, message(done))
+        self.assertEqual(os.listdir(os.path.join(self.data, "mnist")), [])
+
+    def test_fetch_keeps_what_is_whole(self):
+        """The evaluation files are those of the sample; only the training files are asked for."""
+        folder = os.path.join(self.data, "mnist")
+        shutil.copytree(self.shipped, folder)
+        path = self.curl(f"echo \"$url\" >> '{self.folder}/urls'; exit 22")
+        before = {name: digest(os.path.join(folder, name)) for name in (IMAGES, LABELS)}
+        self.prony("data", "fetch", "mnist", "--data", self.data, expect=STORAGE, PATH=path)
+        with open(os.path.join(self.folder, "urls"), encoding="utf-8") as stream:
+            self.assertIn("train-images", stream.read())
+        for name, whole in before.items():
+            self.assertEqual(digest(os.path.join(folder, name)), whole)
+
+    def test_wrong_words(self):
+        for words, part in ((["fetch"], "needs the name"), (["fetch", "minst"], "'mnist'"),
+                            (["verify", "minst"], "did you mean 'mnist'"),
+                            (["list", "mnist"], "takes no names"), (["burn"], "'burn'"),
+                            (["--colour"], "--colour")):
+            done = self.prony("data", *words, expect=USAGE)
+            self.assertIn(part, message(done))
+            self.assertEqual(done.stdout, "")
+        for name in ("synthetic", "mnist-sample"):
+            done = self.prony("data", "fetch", name, expect=BAD_INPUT)
+            self.assertIn("nothing to fetch", message(done))
+        self.prony("data", *(["verify"] * 300), expect=USAGE)
+
+
+class DoctorTest(ProgramTest):
+    def test_checks(self):
+        rows = json.loads(self.prony("doctor", "--format", "json", expect=0).stdout)
+        self.assertEqual({row["check"] for row in rows}, CHECKS)
+        for row in rows:
+            self.assertEqual(set(row), {"check", "level", "value", "remedy"})
+            self.assertIn(row["level"], ("ok", "note", "warning"))
+            self.assertTrue(row["value"])
+            if row["level"] == "warning":
+                self.assertTrue(row["remedy"], row)
+        done = self.prony("doctor", expect=0)
+        self.assertEqual(done.stderr, "")
+        for check in CHECKS:
+            self.assertIn(check, done.stdout)
+
+    def test_record(self):
+        variables = {"OMP_NUM_THREADS": "3", "TORCH_TOKEN": "hush", "DIARY": "hush"}
+        done = self.prony("doctor", "--record", expect=0, **variables)
+        record = json.loads(done.stdout)
+        self.assertEqual(set(record), {"must_match", "should_match", "informational", "absent"})
+        self.assertEqual(record["must_match"]["threads_usable"], len(os.sched_getaffinity(0)))
+        self.assertEqual(record["should_match"]["kernel"], os.uname().release)
+        self.assertEqual(record["should_match"]["environment"]["OMP_NUM_THREADS"], "3")
+        self.assertNotIn("hush", done.stdout)
+        nulls = [key for part in ("must_match", "should_match", "informational")
+                 for key, value in record[part].items() if value is None]
+        for key in nulls:
+            self.assertTrue(record["absent"][key], key)
+
+    def test_wrong_words(self):
+        for words, part in ((["me"], "'me'"), (["--format", "xml"], "json"), (["--reocrd"], "--record")):
+            self.assertIn(part, message(self.prony("doctor", *words, expect=USAGE)))
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
