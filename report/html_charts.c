@@ -1,14 +1,16 @@
 /* The charts, as Vega-Lite specifications: data and encodings only, nothing is drawn here. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "report/format.h"
 #include "report/html_page.h"
 #include "report/text.h"
 
-enum { ROW_PIXELS = 34, SUB_ROW_PIXELS = 22, AXIS_PIXELS = 0 };
+enum { ROW_PIXELS = 34, SUB_ROW_PIXELS = 22 };
 
 /* Told apart on light and dark ground alike. The floor is grey: it is no contender. */
 #define FLOOR_COLOUR "#8b919a"
@@ -75,6 +77,7 @@ static json_t *row_channel(void)
 static json_t *x_channel(const char *field, const char *title, double end)
 {
 	json_t *x = channel(field, "quantitative", title);
+	json_object_set_new(x, "axis", json_pack("{s:i, s:b}", "tickCount", 6, "labelOverlap", 1));
 	json_object_set_new(x, "scale", json_pack("{s:[i, f], s:b}", "domain", 0, end, "nice", 0));
 	return x;
 }
@@ -98,7 +101,7 @@ static json_t *layer(json_t *mark, json_t *encoding, const char *filter)
 
 static json_t *chart(json_t *values, json_t *layers, size_t rows, bool several)
 {
-	size_t pixels = rows * (several ? SUB_ROW_PIXELS : ROW_PIXELS) + AXIS_PIXELS;
+	size_t pixels = rows * (several ? SUB_ROW_PIXELS : ROW_PIXELS);
 	return json_pack("{s:s, s:i, s:{s:s, s:s}, s:{s:o}, s:o}", "width", "container", "height",
 			 (int)pixels, "autosize", "type", "fit-x", "contains", "padding", "data",
 			 "values", values, "layer", layers);
@@ -113,25 +116,54 @@ static void row_name(const struct html_page *page, size_t run, const char *frame
 		snprintf(out, out_bytes, "%s", framework);
 }
 
-/* Called for the rows of a comparison, frameworks in order, each framework's runs side by side. */
+/* Called for the rows of a comparison, the fastest framework first, each one's runs side by side.
+ */
 typedef void visit_row(const struct html_page *page, size_t run, size_t framework,
 		       const struct summary_row *row, void *context);
+
+/* Step time of a framework's fastest run; infinite when it has no rank in any. */
+static double best_step(const struct html_page *page, const struct cell *comparison,
+			size_t framework)
+{
+	double best = INFINITY;
+	for (size_t run = 0; run < page->count; run++) {
+		const struct summary_row *row =
+			html_find(page, run, comparison, page->frameworks[framework]);
+		if (row && row->rank > 0 && row->step.center < best)
+			best = row->step.center;
+	}
+	return best;
+}
+
+/* Frameworks by their best step, those without one at the end as they came; the caller frees. */
+static size_t *order_frameworks(const struct html_page *page, const struct cell *comparison)
+{
+	size_t *order = memory_alloc((page->framework_count + 1) * sizeof *order);
+	for (size_t i = 0; i < page->framework_count; i++) {
+		double best = best_step(page, comparison, i);
+		size_t at = i;
+		for (; at > 0 && best < best_step(page, comparison, order[at - 1]); at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+	return order;
+}
 
 static size_t visit_rows(const struct html_page *page, const struct cell *comparison,
 			 visit_row *visit, void *context)
 {
-	size_t rows = 0;
-	for (size_t k = 0; k < page->framework_count; k++) {
+	size_t *order = order_frameworks(page, comparison), rows = 0;
+	for (size_t i = 0; i < page->framework_count; i++) {
+		const char *name = page->frameworks[order[i]];
 		for (size_t run = 0; run < page->count; run++) {
-			const struct summary_row *row =
-				html_find(page, run, comparison, page->frameworks[k]);
+			const struct summary_row *row = html_find(page, run, comparison, name);
 			if (!row)
 				continue;
 			rows++;
-			if (visit)
-				visit(page, run, k, row, context);
+			visit(page, run, order[i], row, context);
 		}
 	}
+	free(order);
 	return rows;
 }
 
@@ -280,7 +312,7 @@ json_t *html_step_chart(const struct html_page *page, const struct cell *compari
 		visit_rows(page, comparison, add_step_row, &data);
 		snprintf(title, sizeof title, "%s per step (less is better)", data.unit.name);
 		/* Room for the labels on the right. */
-		json_t *layers = step_layers(&data, title, 1.35 * data.largest_ns / data.unit.ns);
+		json_t *layers = step_layers(&data, title, 1.6 * data.largest_ns / data.unit.ns);
 		spec = chart(json_incref(data.values), layers, rows, page->count > 1);
 	}
 	json_decref(data.values);
@@ -346,7 +378,7 @@ static json_t *phase_colour(void)
 			    json_pack("{s:o, s:o}", "domain", domain, "range", range));
 	json_object_set_new(colour, "legend",
 			    json_pack("{s:s, s:s, s:i, s:i}", "orient", "top", "direction",
-				      "horizontal", "columns", 6, "labelLimit", 200));
+				      "horizontal", "columns", 3, "labelLimit", 200));
 	return colour;
 }
 

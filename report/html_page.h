@@ -29,7 +29,8 @@ void html_page_release(struct html_page *page);
 const struct summary_row *html_find(const struct html_page *page, size_t run,
 				    const struct cell *comparison, const char *framework);
 
-/* Median of a field of process_fields over the ok processes of a cell; NaN when none has it. */
+/* Median of a field of process_fields over the ok processes of a cell; NaN when none has it or the
+ * cell's figures are not to be shown. */
 double html_median(const struct stored_cell *cell, const char *field);
 
 /* Vega-Lite specifications (https://vega.github.io/vega-lite/docs/spec.html) of a comparison with

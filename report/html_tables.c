@@ -49,12 +49,12 @@ static void overview_cell(const struct summary_row *row, struct strbuf *out)
 {
 	char step[FORMAT_BYTES], ratio[FORMAT_BYTES];
 	if (!row) {
-		strbuf_puts(out, "<td class=\"none\">not asked for</td>");
+		strbuf_puts(out, "<td class=\"figure none\">not asked for</td>");
 		return;
 	}
 	if (row->rank == 0) {
 		char *reason = text_line(summary_reason(row));
-		strbuf_puts(out, "<td class=\"bad\" title=\"");
+		strbuf_puts(out, "<td class=\"figure bad\" title=\"");
 		text_html(reason, out);
 		strbuf_printf(out, "\">%s</td>",
 			      row->cell->status == CELL_OK ? "not ranked"
@@ -89,7 +89,7 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 			text_html(title, out);
 			strbuf_puts(out, "</a></td>");
 			if (page->count > 1)
-				cell(NULL, page->labels[run], out);
+				cell("label", page->labels[run], out);
 			for (size_t k = 0; k < page->framework_count; k++)
 				overview_cell(html_find(page, run, page->comparisons[i],
 							page->frameworks[k]),
@@ -137,59 +137,63 @@ static void figure_cells(const struct summary_row *row, struct strbuf *out)
 	cell("figure", text, out);
 }
 
+/* A row, and below it across all columns the reason if it has no rank. */
 static void comparison_row(const struct html_page *page, size_t run, const struct summary_row *row,
-			   struct strbuf *out)
+			   size_t columns, struct strbuf *out)
 {
 	char rank[16] = "-", status[192];
+	char *reason = text_line(summary_reason(row));
 	if (row->rank > 0)
 		snprintf(rank, sizeof rank, "%d%s", row->rank, row->tied ? "=" : "");
 	summary_status_text(page->summaries[run], row, status, sizeof status);
-	strbuf_puts(out, row->rank == 1 ? "<tr class=\"best\">" : "<tr>");
+	strbuf_printf(out, "<tr class=\"%s\">",
+		      row->rank == 1 ? "best"
+		      : *reason	     ? "explained"
+				     : "");
 	cell("figure", rank, out);
 	cell("strong", row->cell->cell.framework, out);
 	cell(NULL, summary_version(row), out);
 	if (page->count > 1)
-		cell(NULL, page->labels[run], out);
+		cell("label", page->labels[run], out);
+	cell(row->rank > 0 ? "good" : "bad", status, out);
 	figure_cells(row, out);
-	strbuf_puts(out, row->rank > 0 ? "<td class=\"good\">" : "<td class=\"bad\">");
-	text_html(status, out);
-	char *reason = text_line(summary_reason(row));
+	strbuf_puts(out, "</tr>\n");
 	if (*reason) {
-		strbuf_puts(out, "<br><small>");
+		strbuf_printf(out, "<tr><td></td><td class=\"reason\" colspan=\"%zu\">",
+			      columns - 1);
 		text_html(reason, out);
-		strbuf_puts(out, "</small>");
+		strbuf_puts(out, "</td></tr>\n");
 	}
 	free(reason);
-	strbuf_puts(out, "</td></tr>\n");
 }
 
 void html_comparison_table(const struct html_page *page, const struct cell *comparison,
 			   struct strbuf *out)
 {
-	static const char *const before[] = {">rank", "framework", "version"};
-	static const char *const after[] = {
-		">step",       ">95 % interval", ">items",  ">vs native", ">arithmetic",
-		">cores busy", ">first step",	 ">memory", ">processes", "status"};
-	const char *titles[3 + 1 + sizeof after / sizeof *after];
+	static const char *const titles[] = {
+		">rank",  "framework",	    "version", "run",	     "status",
+		">step",  ">95 % interval", ">items",  ">vs native", ">arithmetic",
+		">cores", ">first step",    ">memory", ">n",
+	};
+	const char *shown[sizeof titles / sizeof *titles];
 	size_t count = 0;
-	for (size_t i = 0; i < 3; i++)
-		titles[count++] = before[i];
-	if (page->count > 1)
-		titles[count++] = "run";
-	for (size_t i = 0; i < sizeof after / sizeof *after; i++)
-		titles[count++] = after[i];
-	head(titles, count, out);
-	for (size_t run = 0; run < page->count; run++)
-		for (size_t i = 0; i < page->summaries[run]->count; i++)
-			if (summary_same_comparison(&page->summaries[run]->rows[i].cell->cell,
-						    comparison))
-				comparison_row(page, run, &page->summaries[run]->rows[i], out);
+	for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+		if (strcmp(titles[i], "run") || page->count > 1)
+			shown[count++] = titles[i];
+	head(shown, count, out);
+	for (size_t run = 0; run < page->count; run++) {
+		const struct summary *summary = page->summaries[run];
+		for (size_t i = 0; i < summary->count; i++)
+			if (summary_same_comparison(&summary->rows[i].cell->cell, comparison))
+				comparison_row(page, run, &summary->rows[i], count, out);
+	}
 	foot(out);
 }
 
 void html_ledger(const struct html_page *page, struct strbuf *out)
 {
-	static const char *const titles[] = {"framework", "work", "run", "status", "reason"};
+	static const char *const several[] = {"framework", "work", "run", "status", "reason"};
+	static const char *const one[] = {"framework", "work", "status", "reason"};
 	size_t found = 0;
 	for (size_t run = 0; run < page->count; run++) {
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
@@ -197,13 +201,16 @@ void html_ledger(const struct html_page *page, struct strbuf *out)
 			char title[CELL_KEY_BYTES];
 			if (row->rank > 0)
 				continue;
-			if (found++ == 0)
-				HEAD(titles, out);
+			if (found++ == 0 && page->count > 1)
+				HEAD(several, out);
+			else if (found == 1)
+				HEAD(one, out);
 			summary_comparison_title(&row->cell->cell, title, sizeof title);
 			strbuf_puts(out, "<tr>");
 			cell("strong", row->cell->cell.framework, out);
 			cell(NULL, title, out);
-			cell(NULL, page->labels[run], out);
+			if (page->count > 1)
+				cell("label", page->labels[run], out);
 			cell("bad", cell_status_name(row->cell->status), out);
 			cell(NULL, summary_reason(row), out);
 			strbuf_puts(out, "</tr>\n");
@@ -247,7 +254,7 @@ static void parity_row(const struct html_page *page, size_t run, const struct su
 	cell("strong", stored->cell.framework, out);
 	cell(NULL, title, out);
 	if (page->count > 1)
-		cell(NULL, page->labels[run], out);
+		cell("label", page->labels[run], out);
 	if (!stored->evidence)
 		cell("none", "never came to the gate", out);
 	else
@@ -353,7 +360,7 @@ static void framework_row(const struct html_page *page, size_t run,
 	strbuf_puts(out, "<tr>");
 	cell("strong", stored->cell.framework, out);
 	if (page->count > 1)
-		cell(NULL, page->labels[run], out);
+		cell("label", page->labels[run], out);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		json_cell(stored->framework, keys[i], out);
 	effective_cells(stored, out);

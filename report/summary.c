@@ -36,9 +36,7 @@ static bool is_ok(const struct process_record *record)
 	return same(record->status, cell_status_name(CELL_OK));
 }
 
-/* May its figures be shown: those of a cell that failed would invite comparison. An unfinished
- * cell's are shown, but not ranked. */
-static bool has_figures(const struct stored_cell *cell)
+bool summary_has_figures(const struct stored_cell *cell)
 {
 	return gate_passed(cell) && (cell->status == CELL_OK || cell->status == CELL_PENDING);
 }
@@ -47,7 +45,7 @@ static struct means gather_means(struct arena *arena, const struct stored_cell *
 {
 	struct means means = {.values =
 				      arena_array(arena, cell->process_count + 1, sizeof(double))};
-	for (size_t i = 0; has_figures(cell) && i < cell->process_count; i++) {
+	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
 		double mean = cell->processes[i].step_mean_ns;
 		if (is_ok(&cell->processes[i]) && isfinite(mean) && mean > 0)
 			means.values[means.count++] = mean;
@@ -69,7 +67,7 @@ static double median_field(struct arena *arena, const struct stored_cell *cell,
 {
 	double *values = arena_array(arena, cell->process_count + 1, sizeof *values);
 	size_t count = 0;
-	for (size_t i = 0; has_figures(cell) && i < cell->process_count; i++) {
+	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
 		int64_t value = field(&cell->processes[i]);
 		if (is_ok(&cell->processes[i]) && value != RECORD_NONE)
 			values[count++] = (double)value;

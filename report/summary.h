@@ -41,6 +41,10 @@ void summary_comparison_title(const struct cell *cell, char *out, size_t out_byt
 /* Do two cells belong to one comparison: all axes but the framework's? */
 bool summary_same_comparison(const struct cell *a, const struct cell *b);
 
+/* May figures of the cell be shown: its gate passed, and it is ok or unfinished. Those of a cell that failed
+ * would invite comparison. */
+bool summary_has_figures(const struct stored_cell *cell);
+
 /* Version that the framework gave; "" when it never said. Borrowed. */
 const char *summary_version(const struct summary_row *row);
 
