@@ -1,4 +1,4 @@
-/* The only SQLite code: runs, cells, processes, their environment. One transaction per process result. */
+/* The only SQLite code: runs, cells, processes, their environment (docs/results.md). */
 #ifndef PRONY_STORE_STORE_H
 #define PRONY_STORE_STORE_H
 
@@ -14,9 +14,10 @@
 struct store;
 
 /*
- * Opens (and makes, with its folder) a store. NULL path: DATA/prony.db. WAL, synchronous FULL, busy
- * timeout 10 s. PRONY_STORE names file and remedy for one that cannot be written, is no SQLite file, or
- * was written by a newer prony; an older schema is migrated in a transaction.
+ * Opens (and makes, with its folder) a store. NULL path: DATA/prony.db. WAL (a rollback journal on
+ * network file systems), synchronous FULL, busy timeout 10 s. PRONY_STORE names file and remedy for one
+ * that cannot be written, is no SQLite file, or was written by a newer prony; an older schema is
+ * migrated in a transaction. read_only needs no right to write; PRONY_BAD_INPUT when nothing is there.
  */
 enum prony_status store_open(const char *path, bool read_only, struct store **out, struct error *err);
 void store_close(struct store *store);
@@ -62,8 +63,8 @@ enum prony_status store_cell(struct store *store, int64_t run, const struct cell
 enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell_status status,
                                     unsigned flags, const char *reason, struct error *err);
 
-/* Where the framework came from and what it is, from its first hello. `details` JSON: version,
- * libraries, origin, settings, instruction_set, notes. */
+/* Where the framework came from and what it is, from its first hello: later ones change nothing.
+ * `details` JSON: version, libraries, origin, settings, instruction_set, notes. */
 enum prony_status store_cell_framework(struct store *store, int64_t cell, const json_t *details,
                                        struct error *err);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "samples/cell.h"
 #include "samples/record.h"
@@ -367,6 +368,40 @@ static void fields_are_described(void **state)
 	}
 }
 
+/* docs/results.md has the table of the fields, row for row. */
+static void fields_are_documented(void **state)
+{
+	static const char *const types[] = {[FIELD_TYPE_INT] = "INTEGER",
+					    [FIELD_TYPE_REAL] = "REAL",
+					    [FIELD_TYPE_TEXT] = "TEXT"};
+	const char *source = getenv("PRONY_SOURCE");
+	struct error err = ERROR_INIT;
+	char *text = NULL;
+	size_t length = 0;
+
+	(void)state;
+	if (!source)
+		skip();
+	char *path = path_join(source, "docs/results.md");
+	check(file_read(path, 1 << 20, &text, &length, &err), &err);
+	free(path);
+	const char *place = strstr(text, "| field | type | unit | what it is |\n");
+	assert_non_null(place);
+	place = strchr(strchr(place, '\n') + 1, '\n') + 1;
+	for (size_t i = 0; i < process_field_count; i++) {
+		const struct record_field *field = &process_fields[i];
+		char *row =
+			memory_printf("| `%s` | %s | %s | %s |\n", field->name, types[field->type],
+				      *field->unit ? field->unit : "-", field->doc);
+		if (strncmp(place, row, strlen(row)))
+			fail_msg("docs/results.md lacks, in its place, the row %s", row);
+		place += strlen(row);
+		free(row);
+	}
+	assert_int_equal(*place, '\n');
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +418,7 @@ int main(void)
 		cmocka_unit_test(impossible_windows_are_refused),
 		cmocka_unit_test(json_has_every_field_in_order),
 		cmocka_unit_test(fields_are_described),
+		cmocka_unit_test(fields_are_documented),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

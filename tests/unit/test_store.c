@@ -531,6 +531,45 @@ static void damage_is_said(void **state)
 	}
 }
 
+/* docs/results.md names every table and column. */
+static void the_schema_is_documented(void **state)
+{
+	struct store_folder *f = *state;
+	const char *source = getenv("PRONY_SOURCE");
+	struct error err = ERROR_INIT;
+	sqlite3_stmt *statement = NULL;
+	char *text = NULL;
+	size_t length = 0;
+	bool row = true;
+	int columns = 0;
+
+	if (!source)
+		skip();
+	char *path = path_join(source, "docs/results.md");
+	check(file_read(path, 1 << 20, &text, &length, &err), &err);
+	free(path);
+	check(sql_prepare(f->store,
+			  "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name)"
+			  " AS c WHERE t.type = 'table'",
+			  "test", &statement, &err, ""),
+	      &err);
+	for (;;) {
+		check(sql_step(f->store, statement, "test", &row, &err), &err);
+		if (!row)
+			break;
+		for (int i = 0; i < 2; i++) {
+			char *word = memory_printf("`%s`", sql_text(statement, i));
+			if (!strstr(text, word))
+				fail_msg("docs/results.md does not name %s", word);
+			free(word);
+		}
+		columns++;
+	}
+	assert_true(columns > 60);
+	sqlite3_finalize(statement);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -547,6 +586,7 @@ int main(void)
 		store_test(a_full_disk_is_said_and_loses_nothing),
 		store_test(missing_columns_are_added),
 		store_test(damage_is_said),
+		store_test(the_schema_is_documented),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
