@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "report/format.h"
 #include "report/summary.h"
 
 void progress_init(struct progress *progress, const struct plan *plan, int expected, int done)
@@ -53,13 +54,14 @@ static void eta_text(const struct progress *progress, char *out, size_t bytes)
 
 static void estimate_text(const struct estimate *estimate, char *out, size_t bytes)
 {
-	char step[32];
+	char step[32], half_width[32];
 	out[0] = '\0';
 	if (!estimate || !estimate->n)
 		return;
 	format_duration(estimate->center, step, sizeof step);
+	format_percent(estimate->half_width, half_width, sizeof half_width);
 	if (isfinite(estimate->half_width))
-		snprintf(out, bytes, "  %s +/- %.1f %%", step, 100 * estimate->half_width);
+		snprintf(out, bytes, "  %s +/- %s", step, half_width);
 	else
 		snprintf(out, bytes, "  %s", step);
 }
