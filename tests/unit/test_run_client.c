@@ -1,0 +1,416 @@
+/* The client against workers that keep the protocol, and that break it line by line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "client_fixture.h"
+
+/* In each script: take one request, send one line. */
+#define SHELL                                                                                      \
+	"take() { read -r line <&$PRONY_REQUEST_FD || exit 9; }\n"                                 \
+	"say() { printf '%s\\n' \"$1\" >&$PRONY_REPLY_FD; }\n"
+#define HELLO "take; say '{\"id\": 1, \"ok\": true}'\n"
+
+static void a_conversation(void **state)
+{
+	struct peer peer;
+	json_t *reply = NULL;
+	int64_t sent, received, before = clock_monotonic_ns();
+
+	(void)state;
+	peer_init_script(&peer, SHELL
+	                 "take; case $line in *'\"protocol\":1'*shared_memory*|*shared_memory*'\"protocol\":1'*)"
+	                 " say '{\"id\": 1, \"ok\": true, \"unknown\": [{}], \"shared_memory\": true}';; esac\n"
+	                 "take; case $line in *'\"bundle\":\"x\"'*)"
+	                 " say '{\"ok\": true, \"id\": 2, \"supported\": true}';; esac\n"
+	                 "take; say '{\"id\": 3, \"ok\": true}'; echo last words\n");
+	peer_start(&peer);
+	assert_int_equal(client_request(peer.client, VERB_HELLO, NULL, 0, &reply, &sent, &received,
+	                                &peer.err),
+	                 PRONY_OK);
+	assert_true(before <= sent && sent <= received && received <= clock_monotonic_ns());
+	assert_true(json_is_array(json_object_get(reply, "unknown")));
+	json_decref(reply);
+	assert_true(client_uses_shared_memory(peer.client));
+	assert_true(client_cpu_ns(peer.client) >= 0);
+	assert_int_equal(client_request(peer.client, VERB_SUPPORTS, json_pack("{s:s}", "bundle", "x"),
+	                                0, &reply, NULL, NULL, &peer.err),
+	                 PRONY_OK);
+	assert_true(json_bool_or(reply, "supported", false));
+	json_decref(reply);
+	struct client_end end;
+	client_end(peer.client, &end); /* asks it to close */
+	peer.client = NULL;
+	assert_true(end.clean);
+	assert_false(end.signalled);
+	assert_int_equal(end.left_over, 0);
+	assert_string_equal(end.how, "exit code 0");
+	assert_string_equal(end.log, "last words\n");
+	assert_true(end.rss_peak_bytes > 0 && end.user_ns >= 0 && end.system_ns >= 0);
+	free(end.log);
+	peer_end(&peer);
+}
+
+static void refusals_have_a_status_and_a_text(void **state)
+{
+	static const struct {
+		const char *word;
+		enum prony_status status;
+	} rows[] = {{"unsupported", PRONY_UNSUPPORTED}, {"missing", PRONY_MISSING},
+	            {"out-of-memory", PRONY_OUT_OF_MEMORY}, {"invalid", PRONY_INVALID},
+	            {"crashed", PRONY_CRASHED},         {"whatever", PRONY_CRASHED}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct peer peer;
+		char script[1024];
+
+		snprintf(script, sizeof script,
+		         "%stake; say '{\"id\": 2, \"ok\": false, \"status\": \"%s\", \"error\": "
+		         "\"no LSTM\"}'\n"
+		         "take; case $line in *close*) say '{\"id\": 3, \"ok\": true}';; esac\n",
+		         SHELL HELLO, rows[i].word);
+		peer_init_script(&peer, script);
+		peer_start(&peer);
+		peer_hello(&peer, PRONY_OK, NULL);
+		peer_ask(&peer, VERB_BUILD, rows[i].status, "no LSTM");
+		/* After a refusal, whatever its status, the parent sends close. */
+		assert_true(peer_end(&peer).clean);
+	}
+}
+
+static void a_null_id_is_a_refusal(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_init_script(&peer, SHELL HELLO
+	                 "take; say '{\"id\": null, \"ok\": false, \"status\": \"invalid\", \"error\": \"what?\"}'\n"
+	                 "take; say '{\"id\": 3, \"ok\": true}'\n"
+	                 "take; say '{\"id\": null, \"ok\": true}'\n");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	peer_ask(&peer, VERB_BUILD, PRONY_INVALID, "what?");
+	peer_ask(&peer, VERB_BUILD, PRONY_OK, NULL);
+	peer_ask(&peer, VERB_BUILD, PRONY_PROTOCOL, "id null instead of 4");
+	peer_end(&peer);
+}
+
+static void lines_that_are_no_replies(void **state)
+{
+	static const struct {
+		const char *line, *part;
+	} rows[] = {
+		{"{\"id\": 7, \"ok\": true}", "id 7 instead of 2"},
+		{"{\"ok\": true}", "id nowhere instead of 2"},
+		{"{\"id\": \"2\", \"ok\": true}", "id \"2\" instead of 2"},
+		{"{\"id\": 2.0, \"ok\": true}", "instead of 2"},
+		{"{\"id\": null, \"ok\": 1}", "id null"},
+		{"{\"id\": 2}", "no boolean 'ok'"},
+		{"{\"id\": 2, \"ok\": \"yes\"}", "no boolean 'ok'"},
+		{"[2]", "not a JSON object"},
+		{"true", "not a JSON object"},
+		{"", "not a JSON object"},
+		{"{\"id\": 2, \"ok\": true", "not a JSON object"},
+		{"{\"id\": 2, \"id\": 2, \"ok\": true}", "not a JSON object"},
+		{"\377\376 \033[2J", "not a JSON object"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct peer peer;
+		char script[1024];
+
+		snprintf(script, sizeof script, "%stake; say '%s'; sleep 100\n", SHELL HELLO,
+		         rows[i].line);
+		peer_init_script(&peer, script);
+		peer_start(&peer);
+		peer_hello(&peer, PRONY_OK, NULL);
+		int64_t start = clock_monotonic_ns();
+		peer_ask(&peer, VERB_BUILD, PRONY_PROTOCOL, rows[i].part);
+		/* Nothing more is said to it: it is ended at once. */
+		assert_true(peer_end(&peer).signalled);
+		assert_true(clock_monotonic_ns() - start < 5 * SECOND_NS);
+	}
+}
+
+static void one_reply_to_a_request(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_init_script(&peer, SHELL "take; printf '{\"id\": 1, \"ok\": true}\\n{\"id\": 2, \"ok\": true}\\n' "
+	                              ">&$PRONY_REPLY_FD; sleep 100");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_PROTOCOL, "more than one line");
+	peer_end(&peer);
+
+	peer_init_script(&peer, SHELL HELLO "sleep 0.05; say '{\"id\": 2, \"ok\": true}'; sleep 100");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	usleep(500000);
+	peer_ask(&peer, VERB_BUILD, PRONY_PROTOCOL, "what nobody asked for");
+	peer_end(&peer);
+
+	/* Longer than 1 MiB, with and without an end. */
+	peer_init_script(&peer, SHELL "take; head -c 3000000 /dev/zero | tr '\\0' x >&$PRONY_REPLY_FD; "
+	                              "say ''; sleep 100");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_PROTOCOL, "longer than 1 MiB");
+	peer_end(&peer);
+
+	/* As long as it may be: 1 MiB with its newline. */
+	peer_init_script(&peer, SHELL "take; { printf '{\"id\": 1, \"ok\": true, \"x\": \"'; "
+	                              "head -c 1048545 /dev/zero | tr '\\0' x; printf '\"}\\n'; } "
+	                              ">&$PRONY_REPLY_FD; sleep 100");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	client_hang_up(peer.client, 1, NULL);
+	peer_end(&peer);
+}
+
+static void replies_in_pieces(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_init_script(&peer, SHELL "take; for piece in '{\"id\"' ': 1, \"o' 'k\": tr' 'ue}'; do "
+	                              "printf %s \"$piece\" >&$PRONY_REPLY_FD; sleep 0.05; done; say ''\n"
+	                              "take; printf '{\"id\": 2, \"ok\"' >&$PRONY_REPLY_FD; exit 3");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	peer_ask(&peer, VERB_BUILD, PRONY_CRASHED, "in the middle of its reply to build: exit code 3");
+	assert_false(peer_end(&peer).clean);
+}
+
+static void ends_are_explained(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_init_script(&peer, SHELL "take; echo about to fall; echo 'assertion x failed' >&2; kill -ABRT $$");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_CRASHED, "signal 6");
+	assert_true(peer_end(&peer).signalled);
+
+	peer_init_script(&peer, SHELL "echo gone; exit 4");
+	peer_start(&peer);
+	usleep(300000); /* it is gone before anything is asked */
+	peer_hello(&peer, PRONY_CRASHED, "exit code 4; it last printed: gone");
+	assert_string_equal(peer_end(&peer).how, "exit code 4");
+
+	peer_init_script(&peer, "");
+	peer.argv[0] = "prony-no-such-worker";
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_MISSING, "cannot start 'prony-no-such-worker'");
+	struct client_end end = peer_end(&peer);
+	assert_false(end.clean);
+	assert_string_equal(end.how, "it could not be started");
+}
+
+static void close_must_be_followed_by_exit_0(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_init_script(&peer, SHELL HELLO "take; say '{\"id\": 2, \"ok\": true}'; exit 5");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	struct client_end end = peer_end(&peer);
+	assert_false(end.clean);
+	assert_string_equal(end.how, "exit code 5");
+}
+
+/* A process that a worker made; 0 while there is none. */
+static pid_t pid_in(const char *folder)
+{
+	char *path = path_join(folder, "pid"), *text = NULL;
+	size_t length = 0;
+	pid_t pid = 0;
+
+	for (int i = 0; i < 500 && pid == 0; i++) {
+		if (file_read(path, 64, &text, &length, NULL) == PRONY_OK)
+			pid = (pid_t)strtol(text, NULL, 10);
+		free(text);
+		text = NULL;
+		usleep(10000);
+	}
+	free(path);
+	return pid;
+}
+
+static void nothing_outlives_it(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_init_script(&peer, SHELL HELLO "(trap '' TERM HUP INT; setsid sleep 1000 & echo $! >$FOLDER/new; "
+	                                    "mv $FOLDER/new $FOLDER/pid)\n"
+	                                    "take; say '{\"id\": 2, \"ok\": true}'");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	pid_t pid = pid_in(peer.folder);
+	assert_true(pid > 0 && kill(pid, 0) == 0);
+	struct client_end end = peer_end(&peer);
+	assert_true(end.clean);
+	assert_int_equal(end.left_over, 1);
+	assert_true(kill(pid, 0) < 0 && errno == ESRCH);
+
+	/* A helper that follows its worker by itself in a moment is none that was left. */
+	peer_init_script(&peer, SHELL HELLO "(sleep 0.1 &)\ntake; say '{\"id\": 2, \"ok\": true}'");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	end = peer_end(&peer);
+	assert_true(end.clean);
+	assert_int_equal(end.left_over, 0);
+}
+
+static void patience_ends(void **state)
+{
+	struct peer peer;
+	int64_t start = clock_monotonic_ns();
+
+	(void)state;
+	peer_init_script(&peer, SHELL "take; sleep 1000");
+	peer.spec.timeout_ns = SECOND_NS / 2;
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_TIMEOUT, "no reply to hello in time");
+	peer_end(&peer);
+	assert_true(clock_monotonic_ns() - start < 5 * SECOND_NS);
+
+	/* It does not even read: the request must not keep the parent. */
+	start = clock_monotonic_ns();
+	peer_init_script(&peer, "sleep 1000");
+	peer.spec.timeout_ns = SECOND_NS / 2;
+	peer_start(&peer);
+	size_t length = 1 << 21;
+	char *line = malloc(length);
+	json_t *reply = NULL;
+	assert_non_null(line);
+	memset(line, 'x', length);
+	peer_error(&peer, client_send_raw(peer.client, line, length, 0, &reply, &peer.err),
+	           PRONY_TIMEOUT, "in time");
+	free(line);
+	peer_end(&peer);
+	assert_true(clock_monotonic_ns() - start < 5 * SECOND_NS);
+}
+
+static void an_interruption_is_heard(void **state)
+{
+	struct peer peer;
+	volatile int stop = 1;
+
+	(void)state;
+	peer_init_script(&peer, SHELL "take; sleep 1000");
+	peer.spec.stop = &stop;
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_INTERRUPTED, "interrupted");
+	peer_end(&peer);
+}
+
+static void memory_has_a_limit(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	/* tail keeps a line without end. */
+	peer_init_script(&peer, SHELL "take; head -c 400000000 /dev/zero | tail -n 1 >/dev/null; sleep 1000");
+	peer.spec.memory_limit_bytes = 64 << 20;
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OUT_OF_MEMORY, "grew over 64 MiB");
+	peer_end(&peer);
+}
+
+static void a_flood_on_standard_output_is_only_a_log(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_init_script(&peer, SHELL "take; echo first; yes '{\"id\": 1, \"ok\": false}' | head -c 5000000; "
+	                              "head -c 100 /dev/zero; echo last; say '{\"id\": 1, \"ok\": true}'\n"
+	                              "take; say '{\"id\": 2, \"ok\": true}'");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	struct client_end end;
+	client_end(peer.client, &end);
+	peer.client = NULL;
+	assert_true(end.clean);
+	assert_true(!strncmp(end.log, "first\n", 6));
+	assert_string_equal(end.log + strlen(end.log) - 5, "last\n");
+	assert_true(strlen(end.log) < (1 << 20) + 4096);
+	free(end.log);
+	peer_end(&peer);
+}
+
+static void raw_lines_and_hanging_up(void **state)
+{
+	struct peer peer;
+	json_t *reply = NULL;
+
+	(void)state;
+	peer_init_script(&peer, SHELL "take; say \"{\\\"id\\\": null, \\\"ok\\\": false, \\\"seen\\\": \\\"$line\\\"}\"\n"
+	                              "take; say '{\"id\": 2, \"ok\": true}'\n"
+	                              "take");
+	peer_start(&peer);
+	assert_int_equal(client_send_raw(peer.client, "not json", 8, 0, &reply, &peer.err), PRONY_OK);
+	assert_string_equal(json_string_or(reply, "seen", ""), "not json");
+	json_decref(reply);
+	assert_int_equal(client_next_id(peer.client), 2);
+	assert_int_equal(client_send_raw(peer.client, "", 0, 0, &reply, &peer.err), PRONY_OK);
+	assert_true(json_is_true(json_object_get(reply, "ok")));
+	json_decref(reply);
+	peer_error(&peer, client_hang_up(peer.client, 0, &peer.err), PRONY_OK, NULL);
+	struct client_end end = peer_end(&peer);
+	assert_string_equal(end.how, "exit code 9");
+	assert_false(end.clean || end.signalled);
+
+	peer_init_script(&peer, "sleep 1000");
+	peer_start(&peer);
+	peer_error(&peer, client_hang_up(peer.client, SECOND_NS / 2, &peer.err), PRONY_TIMEOUT,
+	           "goes on running");
+	assert_true(peer_end(&peer).signalled);
+}
+
+static void ending_nothing_is_fine(void **state)
+{
+	(void)state;
+	client_end(NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_conversation),
+		cmocka_unit_test(refusals_have_a_status_and_a_text),
+		cmocka_unit_test(a_null_id_is_a_refusal),
+		cmocka_unit_test(lines_that_are_no_replies),
+		cmocka_unit_test(one_reply_to_a_request),
+		cmocka_unit_test(replies_in_pieces),
+		cmocka_unit_test(ends_are_explained),
+		cmocka_unit_test(close_must_be_followed_by_exit_0),
+		cmocka_unit_test(nothing_outlives_it),
+		cmocka_unit_test(patience_ends),
+		cmocka_unit_test(an_interruption_is_heard),
+		cmocka_unit_test(memory_has_a_limit),
+		cmocka_unit_test(a_flood_on_standard_output_is_only_a_log),
+		cmocka_unit_test(raw_lines_and_hanging_up),
+		cmocka_unit_test(ending_nothing_is_fine),
+	};
+	int exit_code;
+
+	if (client_fixture_guard(argc, argv, &exit_code))
+		return exit_code;
+	return cmocka_run_group_tests_name("run_client", tests, NULL, NULL);
+}
