@@ -182,20 +182,34 @@ static _Noreturn void child_fail(const struct launch *launch, enum launch_stage 
 	_exit(127);
 }
 
+/*
+ * All to their defaults. The C library refuses to touch the two signals that its threads use, and a
+ * parent that had them ignored (a container's first process may) would hand that on: cancelling a
+ * thread or changing the user would hang in the child. The kernel takes them: all zeros are the
+ * default action on every architecture.
+ */
+static void reset_signals(void)
+{
+	static const unsigned long zeros[8];
+	struct sigaction normal = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	/* Dispositions first: unblocking could otherwise run one of the parent's handlers here. */
+	for (int number = 1; number < NSIG; number++)
+		if (sigaction(number, &normal, NULL) != 0)
+			syscall(SYS_rt_sigaction, number, zeros, NULL, (size_t)(NSIG / 8));
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* Between fork and exec only async-signal-safe calls are allowed (signal-safety(7)). */
 static _Noreturn void child_main(const struct launch *launch)
 {
 	const struct process_spec *spec = launch->spec;
-	struct sigaction normal = {.sa_handler = SIG_DFL};
-	sigset_t none;
 
 	if (spec->new_group)
 		setpgid(0, 0);
-	/* Dispositions first: unblocking could otherwise run one of the parent's handlers here. */
-	for (int number = 1; number < NSIG; number++)
-		sigaction(number, &normal, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	reset_signals();
 
 	/* Out of the way first: one row's source may be another row's target. */
 	for (size_t i = 0; i < spec->fd_count; i++) {
@@ -211,6 +225,20 @@ static _Noreturn void child_main(const struct launch *launch)
 		child_fail(launch, LAUNCH_DIRECTORY);
 	execve(launch->program, (char *const *)launch->argv, (char *const *)launch->environment);
 	child_fail(launch, LAUNCH_EXEC);
+}
+
+/* Who was started with SIGCHLD ignored never learns how a child ended: the kernel reaps it
+ * (wait(2)). */
+static void keep_ends_of_children(void)
+{
+	struct sigaction action;
+
+	if (sigaction(SIGCHLD, NULL, &action) != 0)
+		return;
+	if (action.sa_handler == SIG_IGN) {
+		action = (struct sigaction){.sa_handler = SIG_DFL};
+		sigaction(SIGCHLD, &action, NULL);
+	}
 }
 
 static pid_t fork_child(const struct launch *launch)
@@ -258,8 +286,9 @@ static enum prony_status launch_child(const struct launch *launch, int report, p
 {
 	struct launch_failure failure;
 	ssize_t got;
-	pid_t pid = fork_child(launch);
 
+	keep_ends_of_children();
+	pid_t pid = fork_child(launch);
 	if (pid < 0) {
 		int errnum = errno;
 		close(launch->report);

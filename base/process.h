@@ -25,7 +25,8 @@ struct process_spec {
 
 /*
  * fork and exec. A failed exec is an error here, not an exit code 127 (close-on-exec pipe, as libuv
- * does it): PRONY_MISSING when the program is not there, PRONY_IO otherwise.
+ * does it): PRONY_MISSING when the program is not there, PRONY_IO otherwise. The child has no signal
+ * blocked or ignored. Where SIGCHLD was ignored, it no longer is: ends could not be known.
  */
 enum prony_status process_start(const struct process_spec *spec, pid_t *pid, struct error *err);
 
