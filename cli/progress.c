@@ -69,7 +69,7 @@ static void estimate_text(const struct estimate *estimate, char *out, size_t byt
 static void show_live(struct progress *progress, const struct run_event *event,
                       const struct estimate *estimate)
 {
-	char title[200], figure[64], eta[64];
+	char title[200], figure[80], eta[64];
 	cell_title(&progress->plan->cells[event->cell], title, sizeof title);
 	estimate_text(estimate, figure, sizeof figure);
 	eta_text(progress, eta, sizeof eta);
@@ -88,7 +88,7 @@ static void show_live(struct progress *progress, const struct run_event *event,
 static void show_process_end(struct progress *progress, const struct run_event *event,
                              const struct estimate *estimate)
 {
-	char title[200], figure[64], line[700];
+	char title[200], figure[80], line[700];
 	cell_title(&progress->plan->cells[event->cell], title, sizeof title);
 	progress->done++;
 	if (progress->expected < progress->done)
