@@ -27,9 +27,9 @@ const struct option run_option_rows[] = {
 	ROW_LIST(precisions, "precisions", 'p', "precisions: fp32, tf32, fp16, bf16"),
 	ROW_LIST(stages, "stages", 's', "stages: forward, forward-backward, train"),
 	ROW_LIST(batches, "batches", 'b', "batch sizes; ranges 1..64*2 and 16..64+16"),
-	ROW_LIST(syncs, "syncs", 0, "when to wait for issued work: blocks, step, end"),
-	ROW_LIST(inputs, "inputs", 0, "how batches arrive: resident"),
-	ROW_LIST(optimisers, "optimisers", 0, "optimisers of train: sgd, momentum, rmsprop"),
+	ROW_LIST(syncs, "sync", 0, "when to wait for issued work: blocks, step, end"),
+	ROW_LIST(inputs, "input", 0, "how batches arrive: resident"),
+	ROW_LIST(optimisers, "optimiser", 0, "optimisers of train: sgd, momentum, rmsprop"),
 	ROW_FLAG(quick, "quick", "3 processes, 2 s each: screening"),
 	ROW_FLAG(rigorous, "rigorous", "10 to 40 processes, until the interval is 1 % wide"),
 	ROW_INT(steps, "steps", 1, 1000000000, "N", "fixed steps of the measured window"),
@@ -67,8 +67,8 @@ static enum prony_status set_axes(const struct run_options *o, struct spec *spec
 		{&o->frameworks, "frameworks", "-f"}, {&o->networks, "networks", "-n"},
 		{&o->datasets, "datasets", "-d"},     {&o->devices, "devices", "-D"},
 		{&o->precisions, "precisions", "-p"}, {&o->stages, "stages", "-s"},
-		{&o->batches, "batches", "-b"},       {&o->syncs, "syncs", "--syncs"},
-		{&o->inputs, "inputs", "--inputs"},   {&o->optimisers, "optimisers", "--optimisers"},
+		{&o->batches, "batches", "-b"},       {&o->syncs, "syncs", "--sync"},
+		{&o->inputs, "inputs", "--input"},   {&o->optimisers, "optimisers", "--optimiser"},
 	};
 	enum prony_status status = PRONY_OK;
 	for (size_t i = 0; i < sizeof axes / sizeof *axes && status == PRONY_OK; i++)
