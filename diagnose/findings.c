@@ -15,8 +15,6 @@
 #define WATCH_NS (INT64_C(500) * 1000000)
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
-#define FREQUENCY_FOLDER "/sys/devices/system/cpu/cpu0/cpufreq"
-
 enum { CPUS_MAX = 4096 };
 
 /* What every check may look at. */
@@ -208,14 +206,14 @@ static void check_memory(const struct examination *seen, struct finding *finding
 		return;
 	}
 	if (limit > 0 && limit < total) {
-		found(finding, limit < 4 * GIB ? FINDING_WARNING : FINDING_NOTE,
+		found(finding, (double)limit < 4 * GIB ? FINDING_WARNING : FINDING_NOTE,
 		      "a control group ends processes above its limit: raise it, or measure "
 		      "smaller batches (-b)",
 		      "%.1f of %.1f GiB available, limited to %.1f GiB", (double)available / GIB,
 		      (double)total / GIB, (double)limit / GIB);
 		return;
 	}
-	bool little = available < 2 * GIB || (double)available < 0.25 * (double)total;
+	bool little = (double)available < 2 * GIB || (double)available < 0.25 * (double)total;
 	found(finding, little ? FINDING_WARNING : FINDING_OK,
 	      little ? "end other programs, or measure smaller batches (-b)" : "",
 	      "%.1f of %.1f GiB available", (double)available / GIB, (double)total / GIB);
