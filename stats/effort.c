@@ -33,8 +33,8 @@ const struct effort_row effort_table[3] = {
 };
 
 /*
- * A process that failed by accident is made up for, but not without end: at most one failure for
- * each result that is wanted.
+ * A process that failed by accident is made up for, but not without end. As a cell ends at its
+ * second failure in a row, twice as many processes always hold the results that are wanted.
  */
 static bool may_try(int wanted, int tried)
 {

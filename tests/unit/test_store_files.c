@@ -1,0 +1,227 @@
+/* The store's file: odd names, files that are no store, rights that are not there, damage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "store/sql.h"
+#include "store/store.h"
+#include "tests/unit/store_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NOBODY 65534
+
+/* Names that mean something else to SQLite or in a URI are files here. */
+static void odd_names_are_files(void **state)
+{
+	static const char *const names[] = {":memory:", "100% ?mode=memory#x.db",
+					    "\xc3\xbc ber.db"};
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(chdir(f->folder), 0);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct store *store = NULL;
+		check(store_open(names[i], false, &store, &err), &err);
+		store_close(store);
+		assert_true(file_exists(names[i]));
+	}
+	assert_int_equal(chdir("/"), 0);
+}
+
+/* Opens a file that is no store, both ways; the messages name file and remedy. */
+static void refused(const char *path, enum prony_status status, const char *part)
+{
+	for (int read_only = 0; read_only < 2; read_only++) {
+		struct error err = ERROR_INIT;
+		struct store *store = NULL;
+		enum prony_status got = store_open(path, read_only, &store, &err);
+		if (got != status || !strstr(err.text, part) || !strstr(err.text, path))
+			fail_msg("expected '%s' (%d), got %d: %s", part, status, got, err.text);
+		assert_null(store);
+	}
+}
+
+static void other_files_are_refused(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, "other.db");
+	struct store *store = NULL;
+	char text[4096];
+
+	memset(text, 'x', sizeof text);
+	check(file_write_atomic(path, text, sizeof text, &err), &err);
+	refused(path, PRONY_STORE, "no SQLite file");
+	refused(f->folder, PRONY_STORE, "it is a folder");
+	unlink(path);
+	check(store_open(path, false, &store, &err), &err);
+	check(sql_run(store, "PRAGMA user_version = 2", "test", &err), &err);
+	store_close(store);
+	refused(path, PRONY_STORE, "newer prony (schema 2, this one knows 1)");
+	check(file_write_atomic(path, "", 0, &err), &err);
+	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err,
+		     "nothing is stored");
+	check(store_open(path, false, &store, &err), &err); /* an empty file becomes a store */
+	check(sql_run(store, "PRAGMA application_id = 7", "test", &err), &err);
+	store_close(store);
+	refused(path, PRONY_STORE, "SQLite file of another program");
+	unlink(path);
+	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err, "no store yet");
+	assert_false(file_exists(path));
+	free(path);
+}
+
+/* Runs a function as a user who may not write; true when it could. */
+static bool as_nobody(void (*body)(const char *), const char *path)
+{
+	int status = -1;
+	pid_t child;
+
+	if (geteuid() != 0)
+		return false;
+	fflush(NULL);
+	child = fork();
+	if (child == 0) {
+		if (setgid(NOBODY) || setuid(NOBODY))
+			_exit(3);
+		body(path);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		fail_msg("the part without rights ended with %d", status);
+	return true;
+}
+
+/* Without cmocka's help, which cannot be used in a child. */
+static void demand(bool truth, const char *what)
+{
+	if (!truth) {
+		fprintf(stderr, "not true: %s\n", what);
+		_exit(1);
+	}
+}
+
+static void write_is_refused(const char *path)
+{
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+
+	demand(store_open(path, false, &store, &err) == PRONY_STORE, "refused to write");
+	fprintf(stderr, "# %s\n", err.text);
+	demand(strstr(err.text, path) && strstr(err.text, "--store FILE"), err.text);
+}
+
+static void read_works(const char *path)
+{
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+	struct stored_run run;
+
+	demand(store_open(path, true, &store, &err) == PRONY_OK, err.text);
+	demand(store_load_run(store, "", true, true, &run, &err) == PRONY_OK, err.text);
+	demand(run.cell_count == 1, "one cell");
+	stored_run_release(&run);
+	store_close(store);
+	write_is_refused(path);
+}
+
+static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
+{
+	struct store_folder *f = *state;
+	char *none = path_join(f->folder, "deep/none.db");
+
+	fixture_cell_of(f->store, "native", 1);
+	/* Folders on the way must be passable. */
+	assert_int_equal(chmod(f->folder, 0755), 0);
+	bool could = as_nobody(write_is_refused, none);
+	/* While its writer still has it open, with results in the log beside it. */
+	if (could)
+		as_nobody(read_works, store_path(f->store));
+	char *path = memory_strdup(store_path(f->store));
+	store_close(f->store);
+	f->store = NULL;
+	if (could)
+		as_nobody(read_works, path);
+	chmod(path, 0666); /* the file may be written, its folder not */
+	if (could)
+		as_nobody(read_works, path);
+	free(path);
+	free(none);
+	if (!could)
+		skip();
+}
+
+/* Bytes turned at random anywhere in the file: it is read, or refused with a message. */
+static void damaged_files_do_no_harm(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct process_record record;
+	struct random random;
+	char *path = memory_strdup(store_path(f->store)), *bytes = NULL, *copy;
+	int64_t id = fixture_cell_of(f->store, "native", 1);
+	json_t *details = json_pack("{s:s}", "version", "1");
+	size_t length = 0;
+	int refused_count = 0;
+
+	for (int i = 0; i < 5; i++) {
+		fixture_record(&record, i);
+		check(store_process(f->store, id, &record, &err), &err);
+		process_record_release(&record);
+	}
+	check(store_gate(f->store, id, CELL_OK, details, "log", &err), &err);
+	json_decref(details);
+	store_close(f->store);
+	f->store = NULL;
+	check(file_read(path, 1 << 24, &bytes, &length, &err), &err);
+	copy = memory_alloc(length);
+	random_init(&random, 5);
+	for (int i = 0; i < 300; i++) {
+		struct store *store = NULL;
+		struct stored_run run;
+		memcpy(copy, bytes, length);
+		/* Every other one in the first page, where the header and the schema are. */
+		for (int k = 0; k < 1 + i % 20; k++)
+			copy[random_below(&random, i % 2 ? length : 4096)] =
+				(char)random_below(&random, 256);
+		check(file_write_atomic(path, copy, length, &err), &err);
+		enum prony_status status = store_open(path, i % 3 == 0, &store, &err);
+		if (status == PRONY_OK)
+			status = store_load_run(store, "", true, true, &run, &err);
+		if (status == PRONY_OK)
+			stored_run_release(&run);
+		else
+			assert_non_null(strstr(err.text, path));
+		refused_count += status != PRONY_OK;
+		error_clear(&err);
+		store_close(store);
+	}
+	assert_true(refused_count > 50);
+	free(copy);
+	free(bytes);
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		store_test(odd_names_are_files),
+		store_test(other_files_are_refused),
+		store_test(without_rights_it_reads_but_says_why_it_cannot_write),
+		store_test(damaged_files_do_no_harm),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
