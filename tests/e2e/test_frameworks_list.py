@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""`prony framework` and `prony list` as a user calls them, without a network.
+
+$PRONY names the program, $PRONY_SOURCE the source tree. tools/run-tests installs real frameworks;
+here a shell script stands for the Python that has pip.
+"""
+import json
+import os
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest, marked_processes  # noqa: E402
+
+USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
+INSTALLABLE = ["native", "onnxruntime", "mxnet", "pytorch"]
+NOBODY_ANSWERS = "http://127.0.0.1:9/simple"
+
+
+def message(done):
+    """The one line that starts with the program's name."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("prony: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+class FrameworkTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        for name in [name for name in self.environment
+                     if name.startswith("PIP_") or name.endswith(("_LIBRARY", "_PYTHON"))
+                     or name in ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH")]:
+            del self.environment[name]
+        self.environment.update(PIP_CONFIG_FILE=os.devnull, PIP_INDEX_URL=NOBODY_ANSWERS,
+                                no_proxy="127.0.0.1")
+        self.frameworks = os.path.join(self.folder, "prony", "frameworks")
+
+    def script(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write("#!/bin/sh\n" + text)
+        os.chmod(path, 0o755)
+        return path
+
+    def left_behind(self):
+        """What an installation may not leave: anything but its lock."""
+        if not os.path.isdir(self.frameworks):
+            return []
+        return [name for name in os.listdir(self.frameworks) if not name.endswith(".lock")]
+
+    def wait_for(self, condition, what, seconds=20):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{what} did not come")
+            time.sleep(0.02)
+
+
+class ListTest(FrameworkTest):
+    def rows_of(self, *words, **more):
+        return json.loads(self.prony(*words, "--format", "json", expect=0, **more).stdout)
+
+    def test_missing_ones_have_reason_and_remedy(self):
+        # A PATH without Python: there is none to be found, whatever this machine has.
+        rows = {row["framework"]: row for row in self.rows_of("framework", "list", PATH="/nowhere")}
+        self.assertEqual(list(rows), INSTALLABLE + ["null", "fake"])
+        for name in INSTALLABLE:
+            self.assertEqual(rows[name]["state"], "missing")
+            self.assertEqual(rows[name]["origin"], "none")
+            self.assertIsNone(rows[name]["version"])
+            self.assertIn(f"prony framework install {name}", rows[name]["reason"])
+            self.assertIn(self.folder, rows[name]["reason"])
+        self.assertEqual(rows["null"]["state"], "ready")
+        self.assertIsNone(rows["null"]["reason"])
+        self.assertEqual(rows["onnxruntime"]["stages"], ["forward"])
+
+    def test_text_shows_the_reasons(self):
+        text = self.prony("framework", "list", "mxnet", expect=0, COLUMNS="500").stdout
+        self.assertRegex(text, r"(?m)^mxnet +missing +none")
+        self.assertIn("install it: prony framework install mxnet", text)
+        self.assertNotIn("native", text)
+
+    def test_torch_of_a_python_on_the_path_is_found(self):
+        self.script("python3", "echo; echo 'prony-answer:{\"found\": true, \"version\": \"2.9\", "
+                               "\"executable\": \"/opt/python\", \"path\": []}'\n")
+        row, = self.rows_of("framework", "list", "pytorch", PATH=self.folder)
+        self.assertEqual((row["state"], row["origin"], row["version"], row["path"]),
+                         ("ready", "discovered", "2.9", "/opt/python"))
+
+    def test_named_environments_are_listed(self):
+        os.makedirs(os.path.join(self.frameworks, "mxnet@old", "mxnet"))
+        library = os.path.join(self.frameworks, "mxnet@old", "mxnet", "libmxnet.so")
+        with open(library, "w", encoding="utf-8"):
+            pass
+        rows = [row for row in self.rows_of("list", "frameworks") if "mxnet" in row["framework"]]
+        self.assertEqual([row["framework"] for row in rows], ["mxnet", "mxnet@old"])
+        self.assertEqual(rows[1]["path"], library)
+
+    def test_every_topic(self):
+        keys = {"frameworks": "framework", "networks": "network", "datasets": "dataset",
+                "devices": "device", "suites": "suite", "metrics": "metric"}
+        for topic, key in keys.items():
+            rows = self.rows_of("list", topic)
+            names = [row[key] for row in rows]
+            self.assertTrue(names, topic)
+            self.assertEqual(len(set(names)), len(names), topic)
+            text = self.prony("list", topic[:-1], expect=0, COLUMNS="300").stdout
+            for name in names:
+                self.assertRegex(text, rf"(?m)^{name} ")
+        self.assertEqual(list(self.rows_of("list")), list(keys)[:-1])
+        self.assertEqual(list(self.rows_of("list", "networks", "metrics")), ["networks", "metrics"])
+
+    def test_topics_say_what_is_so(self):
+        networks = {row["network"]: row for row in self.rows_of("list", "networks")}
+        self.assertEqual((networks["lenet"]["parameters"], networks["lenet"]["input"]),
+                         (431080, "1x28x28"))
+        datasets = {row["dataset"]: row for row in self.rows_of("list", "datasets")}
+        self.assertEqual(datasets["mnist-sample"]["state"], "ready")
+        self.assertIn("prony data fetch mnist", datasets["mnist"]["reason"])
+        self.assertIsNone(datasets["synthetic"]["train"])
+        suites = {row["suite"]: row for row in self.rows_of("list", "suites")}
+        self.assertEqual(suites["quickstart"]["state"], "ready")
+        self.assertGreaterEqual(self.rows_of("list", "devices")[0]["cores"], 1)
+
+    def test_a_broken_suite_is_named(self):
+        share = os.path.join(self.folder, "share")
+        os.makedirs(os.path.join(share, "suites"))
+        with open(os.path.join(share, "suites", "bad.yaml"), "w", encoding="utf-8") as stream:
+            stream.write("frmeworks: [native]\n")
+        row, = self.rows_of("list", "suites", PRONY_SHARE=share)
+        self.assertEqual(row["state"], "broken")
+        self.assertIn("bad.yaml:1", row["reason"])
+
+    def test_unknown_topic(self):
+        done = self.prony("list", "netwrks", expect=USAGE)
+        self.assertIn("did you mean 'networks'?", message(done))
+
+
+class InstallTest(FrameworkTest):
+    def test_wrong_words(self):
+        for words, part in (
+                (["install", "mxnt"], "did you mean 'mxnet'?"),
+                (["install", "nothing-like-it"], "there are: native, onnxruntime, mxnet, pytorch"),
+                (["install", "mxnet:backend"], "a backend or an option is chosen with prony run"),
+                (["install", "mxnet@"], "environment after @ is missing"),
+                (["install", "mxnet@../../x"], "an environment's name holds letters"),
+                (["install"], "takes the names of frameworks"),
+                (["remove"], "takes the names of frameworks"),
+                (["uninstall", "mxnet"], "no action 'uninstall'"),
+                ([], "what to do is missing")):
+            done = self.prony("framework", *words, expect=USAGE)
+            self.assertIn(part, message(done))
+        self.assertEqual(self.left_behind(), [])
+
+    def test_a_mistyped_name_is_said_before_anything_is_downloaded(self):
+        done = self.prony("framework", "install", "onnxruntime", "mxnt", expect=USAGE)
+        self.assertNotIn("installing", done.stderr)
+        self.assertFalse(os.path.exists(self.frameworks))
+
+    def test_no_network(self):
+        done = self.prony("framework", "install", "onnxruntime", "native", expect=STORAGE)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("prony: ")]
+        self.assertEqual(len(lines), 2, "the first failure does not keep the second away")
+        self.assertIn("could not reach a package registry", lines[0])
+        self.assertIn("PIP_FIND_LINKS", lines[0])
+        self.assertEqual(self.left_behind(), [])
+
+    def test_nothing_to_remove(self):
+        done = self.prony("framework", "remove", "mxnet", expect=MISSING)
+        self.assertIn("mxnet is not installed", message(done))
+        done = self.prony("framework", "remove", "null", expect=MISSING)
+        self.assertIn("is part of prony", message(done))
+        self.prony("framework", "install", "null", expect=0)
+
+    def slow_pip(self):
+        """A Python whose pip never ends and says so; only its process group can be ended."""
+        path = self.script("slow-python", '[ "$1" = -c ] && exit 0\n'
+                           f'echo $$ >{self.folder}/pip-pid\nsleep 1000 & wait\nsleep 1000\n')
+        self.environment["PRONY_PYTHON"] = path
+
+    def pip_started(self):
+        return os.path.exists(os.path.join(self.folder, "pip-pid"))
+
+    def test_interrupting_leaves_nothing(self):
+        self.slow_pip()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number):
+                process = self.start("framework", "install", "onnxruntime", "mxnet")
+                self.wait_for(self.pip_started, "pip")
+                process.send_signal(number)
+                self.assertEqual(process.wait(20), INTERRUPTED)
+                self.assertEqual(self.left_behind(), [])
+                self.assert_nothing_stays()
+                os.remove(os.path.join(self.folder, "pip-pid"))
+
+    def test_after_a_kill_nobody_works_in_the_same_folder(self):
+        self.slow_pip()
+        process = self.start("framework", "install", "onnxruntime")
+        self.wait_for(self.pip_started, "pip")
+        process.kill()
+        process.wait(20)
+        self.assertEqual(self.left_behind(), [".onnxruntime.part"])
+
+        # pip lives on and still writes there: the second one waits for it, not only for prony.
+        log = os.path.join(self.folder, "second.log")
+        second = self.start("framework", "install", "onnxruntime", log=log)
+
+        def waits():
+            with open(log, encoding="utf-8") as stream:
+                return "waiting for another prony" in stream.read()
+        self.wait_for(waits, "the message")
+        second.send_signal(signal.SIGINT)
+        self.assertEqual(second.wait(20), INTERRUPTED)
+        self.assertEqual(self.left_behind(), [".onnxruntime.part"])
+
+        for pid in marked_processes(self.mark):
+            os.kill(pid, signal.SIGKILL)
+        self.assert_nothing_stays()
+        self.script("slow-python", '[ "$1" = -c ] && exit 0\nexit 3\n')
+        done = self.prony("framework", "install", "onnxruntime", expect=STORAGE)
+        self.assertIn("pip could not get", message(done))
+        self.assertEqual(self.left_behind(), [], "what the killed one left goes away")
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
