@@ -1,5 +1,4 @@
 /* What the control groups above this process grant it (cgroups(7)). */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
