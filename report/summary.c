@@ -38,7 +38,8 @@ static bool is_ok(const struct process_record *record)
 
 bool summary_has_figures(const struct stored_cell *cell)
 {
-	return gate_passed(cell) && (cell->status == CELL_OK || cell->status == CELL_PENDING);
+	bool refused = cell->evidence && cell->gate != CELL_OK;
+	return !refused && (cell->status == CELL_OK || cell->status == CELL_PENDING);
 }
 
 static struct means gather_means(struct arena *arena, const struct stored_cell *cell)
@@ -245,8 +246,10 @@ const char *summary_reason(const struct summary_row *row)
 		return cell->reason;
 	if (cell->status == CELL_PENDING)
 		return "not finished: the same command with --resume goes on";
+	if (cell->status == CELL_OK && !cell->evidence)
+		return "not ranked: the parity gate did not run";
 	if (cell->status == CELL_OK && !gate_passed(cell))
-		return "not ranked: no passed parity gate is stored for it";
+		return "not ranked: it did not pass the parity gate";
 	if (cell->status == CELL_OK)
 		return "not ranked: no process delivered a step time";
 	return "no reason was stored";

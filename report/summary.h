@@ -12,7 +12,7 @@
 
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
-	struct estimate step;           /* ns per step over ok processes of a cell whose gate passed */
+	struct estimate step;           /* ns per step over ok processes; n = 0 without summary_has_figures */
 	double items_per_second;        /* batch / step center; NaN without an estimate */
 	double floor_ratio;             /* step / native's step of the same cell otherwise; NaN without */
 	double floor_low, floor_high;   /* Welch interval of it */
@@ -41,8 +41,8 @@ void summary_comparison_title(const struct cell *cell, char *out, size_t out_byt
 /* Do two cells belong to one comparison: all axes but the framework's? */
 bool summary_same_comparison(const struct cell *a, const struct cell *b);
 
-/* May figures of the cell be shown: its gate passed, and it is ok or unfinished. Those of a cell that failed
- * would invite comparison. */
+/* May figures of the cell be shown: it is ok or unfinished, and its gate did not fail (null has none). Those
+ * of a cell that failed would invite comparison. */
 bool summary_has_figures(const struct stored_cell *cell);
 
 /* Version that the framework gave; "" when it never said. Borrowed. */

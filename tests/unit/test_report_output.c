@@ -160,6 +160,20 @@ static void test_no_rank_without_parity(void **state)
 	assert_non_null(strstr(summary_reason(native), "parity"));
 	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor_ratio));
 	summary_release(&summary);
+
+	/* Where it did not run at all, figures are shown, but not ranked: the null adapter has
+	 * none. */
+	json_t *evidence = cell->evidence;
+	cell->evidence = NULL;
+	cell->gate = CELL_PENDING;
+	summary_init(&summary, &results->run);
+	native = find(&summary, "native", STAGE_TRAIN);
+	assert_int_equal(native->rank, 0);
+	assert_true(native->step.center > 0);
+	assert_string_equal(summary_reason(native), "not ranked: the parity gate did not run");
+	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor_ratio));
+	summary_release(&summary);
+	cell->evidence = evidence;
 	cell->gate = CELL_OK;
 }
 
