@@ -56,7 +56,7 @@ int cli_width(void)
 
 void cli_print_json(const json_t *json)
 {
-	char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 	if (text)
 		puts(text);
 	free(text);
