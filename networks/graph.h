@@ -18,7 +18,16 @@ enum value_kind {
 	VALUE_GRADIENT    /* computed by a backward node */
 };
 
-enum weight_fill { FILL_ZERO, FILL_ONE, FILL_HE_NORMAL, FILL_HE_UNIFORM, FILL_IDENTITY };
+enum weight_fill {
+	FILL_ZERO,
+	FILL_ONE,
+	FILL_HE_NORMAL,
+	FILL_HE_UNIFORM,
+	FILL_IDENTITY,
+	FILL_NORMAL,          /* deviation 1 */
+	FILL_RUNNING_MEAN,    /* normal, deviation 0.1 */
+	FILL_RUNNING_VARIANCE /* uniform, 0.8 to 1.25 */
+};
 
 #define VALUE_NONE (-1)
 
@@ -31,9 +40,10 @@ struct value {
 	int gradient;  /* value that holds d loss / d this after graph_add_backward, or VALUE_NONE */
 	enum weight_fill fill; /* parameters and state */
 	int64_t fan_in;        /* for the He fills */
+	double fill_scale;     /* the filled numbers are multiplied by it */
 };
 
-#define NODE_MAX_INPUTS 8
+#define NODE_MAX_INPUTS 64 /* of a Concat */
 #define NODE_MAX_OUTPUTS 4
 
 struct node {
@@ -74,16 +84,84 @@ int build_parameter(struct builder *b, const char *name, int rank, const int64_t
 /* Appends a node, creates its outputs ("NAME" or "NAME.1"...), infers shapes; returns output 0. */
 int build_node(struct builder *b, enum op op, const char *name, const int *inputs, int input_count,
                const struct attributes *attributes);
-/* Layers: parameters NAME.weight and NAME.bias are made with He-normal and zero fill. */
+/* Not trained: a constant, or a running statistic of batch normalisation. */
+int build_state(struct builder *b, const char *name, int rank, const int64_t *dims,
+                enum weight_fill fill);
+
+/* A window that slides over height and width. */
+struct window {
+	int64_t kernel[2];               /* height, width */
+	int64_t strides[2], dilations[2]; /* 0 stands for 1 */
+	int64_t pads[4];                 /* top, left, bottom, right */
+	bool ceil_mode;                  /* pooling only: rounds the output's size up */
+};
+
+/* The same on both axes. */
+struct window window_square(int64_t kernel, int64_t stride, int64_t pad);
+
+/*
+ * Layers, networks/layers.c. Parameters NAME.weight and NAME.bias are made with He-normal and zero
+ * fill. Each returns the layer's output.
+ */
 int build_conv(struct builder *b, const char *name, int x, int64_t channels, int64_t kernel,
                int64_t stride, int64_t pad);
+/* Any window; `group` divides both channels (group = input channels: depthwise). */
+int build_conv_window(struct builder *b, const char *name, int x, int64_t channels,
+                      const struct window *window, int64_t group, bool bias);
 int build_max_pool(struct builder *b, const char *name, int x, int64_t kernel, int64_t stride);
+int build_max_pool_window(struct builder *b, const char *name, int x, const struct window *window);
+int build_average_pool(struct builder *b, const char *name, int x, const struct window *window,
+                       bool count_include_pad);
+int build_global_average_pool(struct builder *b, const char *name, int x); /* N x C x 1 x 1 */
+/*
+ * Parameters NAME.scale (filled with ones) and NAME.bias (zeros), states NAME.mean and NAME.var.
+ * `momentum` is ONNX's: running = momentum * running + (1 - momentum) * batch; PyTorch's momentum is
+ * one minus it.
+ */
+int build_batch_norm(struct builder *b, const char *name, int x, double epsilon, double momentum);
+/* With `scale` for ones: small in the last layer of a residual branch, so that sums do not grow. */
+int build_batch_norm_scaled(struct builder *b, const char *name, int x, double epsilon,
+                            double momentum, double scale);
+/* x / (bias + alpha / size * sum of squares over `size` channels around)^beta, as in ONNX. */
+int build_lrn(struct builder *b, const char *name, int x, int64_t size, double alpha, double beta,
+              double bias);
 int build_relu(struct builder *b, const char *name, int x);
+int build_tanh(struct builder *b, const char *name, int x);
+int build_sigmoid(struct builder *b, const char *name, int x);
+int build_hard_sigmoid(struct builder *b, const char *name, int x, double alpha, double beta);
+int build_hard_swish(struct builder *b, const char *name, int x);
+int build_silu(struct builder *b, const char *name, int x); /* x * sigmoid(x): two nodes */
+int build_clip(struct builder *b, const char *name, int x, double min, double max);
+int build_softmax(struct builder *b, const char *name, int x, int64_t axis);
+int build_identity(struct builder *b, const char *name, int x);
+/* Elementwise, with ONNX's (NumPy's) broadcasting. */
+int build_add(struct builder *b, const char *name, int a, int c);
+int build_sub(struct builder *b, const char *name, int a, int c);
+int build_mul(struct builder *b, const char *name, int a, int c);
+int build_div(struct builder *b, const char *name, int a, int c);
+/* At most NODE_MAX_INPUTS values. Negative axes count from the end, here and below. */
+int build_concat(struct builder *b, const char *name, const int *values, int count, int64_t axis);
+/* Elements start, start + step... before end, on one axis; negative ends count from the end. */
+int build_slice(struct builder *b, const char *name, int x, int64_t axis, int64_t start,
+                int64_t end, int64_t step);
 int build_flatten(struct builder *b, const char *name, int x);
+/* 0 keeps a dimension, one -1 is computed. */
+int build_reshape(struct builder *b, const char *name, int x, int rank, const int64_t *dims);
+int build_transpose(struct builder *b, const char *name, int x, const int64_t *order);
+/* Constant padding: `pads` holds the begins of all axes of x, then the ends; none negative. */
+int build_pad(struct builder *b, const char *name, int x, const int64_t *pads, double value);
+int build_reduce_mean(struct builder *b, const char *name, int x, const int64_t *axes, int count,
+                      bool keep_dims);
 int build_dropout(struct builder *b, const char *name, int x, double ratio);
 int build_linear(struct builder *b, const char *name, int x, int64_t features);
+/* x (batch x time x features) -> the last state (batch x hidden). NAME.weight, .recurrent, .bias. */
+int build_lstm(struct builder *b, const char *name, int x, int64_t hidden);
+/* h = relu(W x + R h + b), R the identity at first, W normal of that deviation (Le 2015). */
+int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, double deviation);
 /* Declares the logits and appends labels and SoftmaxCrossEntropyLoss. */
 enum prony_status build_finish(struct builder *b, int logits, struct error *err);
+/* With half the sum of squares of the "logits" as the objective; labels are declared but unused. */
+enum prony_status build_finish_half_squares(struct builder *b, int logits, struct error *err);
 
 /*
  * Appends the backward pass: for each forward node in reverse, its operator's backward row. After
