@@ -10,12 +10,13 @@
 struct network {
 	const char *name;
 	const char *summary;      /* one line with the source of the definition */
-	const char *dataset;      /* the data set it takes by default: "mnist" */
+	const char *dataset;      /* the data set it takes by default: "mnist"; may have no reader yet */
 	int input_rank;           /* without the batch */
 	int64_t input_dims[4];
 	int64_t classes;
 	int64_t parameters, macs; /* published figures for batch 1; a test holds us to them */
 	double gate_learning_rate;
+	bool half_squares; /* objective half the sum of squares of the logits, not cross-entropy */
 	/* Appends layers up to the logits and returns them; errors stay in the builder. */
 	int (*layers)(struct builder *b, int input);
 };
