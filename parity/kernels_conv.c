@@ -1,161 +1,303 @@
-#include "parity/kernels.h"
+#include "parity/kernels_conv.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "parity/gemm_f64.h"
+
 /*
- * The forward convolution and both gradients visit the same products y[n,o,h,w] ~ k[o,c,r,s] *
- * x[n,c,h*stride+r*dilation-pad,...]; they differ in which of the three is summed up. One walk over
- * (n, o, c, r, s) therefore serves all, and each operator says what happens on a plane of one tap.
+ * Each convolution is a matrix product with one factor whose elements are gathered from windows of
+ * x or dy (im2col), a panel at a time:
+ *   y(o, nhw)   = k(o, crs) windows of x (crs, nhw)
+ *   dk(o, crs)  = dy(o, nhw) windows of x (nhw, crs)
+ *   dx(c, nhw)  = k(c, ors) windows of dy (ors, nhw)
+ * In the last, a window of dy holds the outputs that the input pixel went into. With strides these
+ * are other taps for each residue of the pixel's row and column: one product each, in which every
+ * tap counts, instead of one that multiplies mostly zeros or of scattered sums (col2im).
  */
-struct conv {
-	const struct attributes *attributes;
-	const struct shape *x, *k, *y;
+
+/* The taps of a window on one axis. */
+struct taps {
+	int64_t count;
+	int64_t *tap;	 /* index in the kernel */
+	int64_t *offset; /* from a position, times the step, to its element; may be negative */
 };
 
-/* What one element of the kernel sees: planes of x and y, and the outputs it takes part in. */
-struct tap {
-	double *x, *k, *y;	  /* x: plane; k: the element; y: plane */
-	int64_t first[2], end[2]; /* rows and columns of y whose input lies inside x */
-	int64_t origin[2];	  /* input row and column of output 0, may be negative */
-	int64_t stride[2];
-	int64_t x_width, y_width;
+/* Element (channel, tap, position) of all windows. */
+struct windows {
+	const double *data;		/* first sample, first channel of the group */
+	int64_t sample, height, width;	/* elements of a sample; size of a plane */
+	int64_t rows, columns, step[2]; /* positions of a sample */
+	struct taps taps[2];
 };
 
-static void add_scaled(double *restrict to, const double *restrict from, double factor,
-		       int64_t count)
+static struct taps taps_new(int64_t count)
 {
-	for (int64_t i = 0; i < count; i++)
-		to[i] += factor * from[i];
+	size_t bytes = (size_t)count * sizeof(int64_t);
+
+	return (struct taps){.tap = memory_alloc(bytes), .offset = memory_alloc(bytes)};
 }
 
-/* Four partial sums, so that the compiler may use vectors. */
-static double dot(const double *restrict a, const double *restrict b, int64_t count)
+static void taps_add(struct taps *taps, int64_t tap, int64_t offset)
 {
-	double sum[4] = {0};
-	int64_t i = 0;
-
-	for (; i + 4 <= count; i += 4)
-		for (int lane = 0; lane < 4; lane++)
-			sum[lane] += a[i + lane] * b[i + lane];
-	for (; i < count; i++)
-		sum[0] += a[i] * b[i];
-	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+	taps->tap[taps->count] = tap;
+	taps->offset[taps->count++] = offset;
 }
 
-static double *tap_x_row(const struct tap *t, int64_t h)
+static void windows_release(struct windows *windows)
 {
-	return t->x + (h * t->stride[0] + t->origin[0]) * t->x_width;
-}
-
-/* y += k * x */
-static void tap_forward(const struct tap *t)
-{
-	for (int64_t h = t->first[0]; h < t->end[0]; h++) {
-		const double *x = tap_x_row(t, h);
-		double *y = t->y + h * t->y_width;
-
-		if (t->stride[1] == 1) {
-			add_scaled(y + t->first[1], x + t->first[1] + t->origin[1], *t->k,
-				   t->end[1] - t->first[1]);
-			continue;
-		}
-		for (int64_t w = t->first[1]; w < t->end[1]; w++)
-			y[w] += *t->k * x[w * t->stride[1] + t->origin[1]];
+	for (int axis = 0; axis < 2; axis++) {
+		free(windows->taps[axis].tap);
+		free(windows->taps[axis].offset);
 	}
 }
 
-/* x += k * y, where x and y hold gradients */
-static void tap_grad_input(const struct tap *t)
-{
-	for (int64_t h = t->first[0]; h < t->end[0]; h++) {
-		double *x = tap_x_row(t, h);
-		const double *y = t->y + h * t->y_width;
+/* Positions that are neighbours in one line of the windows' positions. */
+struct run {
+	const double *sample;
+	int64_t row, column; /* of the first position's element at offset 0 */
+	int64_t start, length;
+};
 
-		if (t->stride[1] == 1) {
-			add_scaled(x + t->first[1] + t->origin[1], y + t->first[1], *t->k,
-				   t->end[1] - t->first[1]);
-			continue;
-		}
-		for (int64_t w = t->first[1]; w < t->end[1]; w++)
-			x[w * t->stride[1] + t->origin[1]] += *t->k * y[w];
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Cuts positions [position, position + count) into runs; there are at most count. */
+static int find_runs(const struct windows *w, int64_t position, int64_t count, struct run *runs)
+{
+	int found = 0;
+
+	for (int64_t start = 0; start < count; found++) {
+		int64_t line = (position + start) / w->columns;
+		int64_t column = (position + start) % w->columns;
+
+		runs[found] = (struct run){
+			.sample = w->data + line / w->rows * w->sample,
+			.row = line % w->rows * w->step[0],
+			.column = column * w->step[1],
+			.start = start,
+			.length = least(count - start, w->columns - column),
+		};
+		start += runs[found].length;
+	}
+	return found;
+}
+
+/* One tap of one channel. */
+struct tap_place {
+	int64_t plane, row, column; /* plane: elements from the sample's start */
+};
+
+static struct tap_place find_tap(const struct windows *w, int64_t index)
+{
+	int64_t columns = w->taps[1].count, taps = w->taps[0].count * columns;
+
+	return (struct tap_place){
+		.plane = index / taps * w->height * w->width,
+		.row = w->taps[0].offset[index % taps / columns],
+		.column = w->taps[1].offset[index % columns],
+	};
+}
+
+/* Writes the elements of a tap at a run's positions, `stride` apart; what lies outside is 0. */
+static inline void read_run(const struct windows *w, const struct run *run, struct tap_place tap,
+			    double *restrict to, int64_t stride)
+{
+	int64_t row = run->row + tap.row, column = run->column + tap.column, step = w->step[1];
+	int64_t first = 0, end = 0;
+
+	if (row >= 0 && row < w->height) {
+		first = column < 0 ? least((-column + step - 1) / step, run->length) : 0;
+		end = column < w->width ? (w->width - 1 - column) / step + 1 : 0;
+		end = end < first ? first : least(end, run->length);
+	}
+	const double *from = run->sample + tap.plane + row * w->width + column;
+	for (int64_t i = 0; i < first; i++)
+		to[i * stride] = 0;
+	if (step == 1)
+		for (int64_t i = first; i < end; i++)
+			to[i * stride] = from[i];
+	else
+		for (int64_t i = first; i < end; i++)
+			to[i * stride] = from[i * step];
+	for (int64_t i = end; i < run->length; i++)
+		to[i * stride] = 0;
+}
+
+/* Lanes are positions, depth is (channel, tap). */
+static void pack_positions(const struct gemm_f64_factor *factor, const struct gemm_f64_panel *panel)
+{
+	const struct windows *w = factor->of;
+	struct run runs[GEMM_F64_LANES];
+	int count = find_runs(w, panel->first_lane, panel->lanes, runs);
+	double *to = panel->to;
+
+	for (int64_t k = 0; k < panel->depth; k++, to += panel->width) {
+		struct tap_place tap = find_tap(w, panel->first + k);
+
+		for (int i = 0; i < count; i++)
+			read_run(w, &runs[i], tap, to + runs[i].start, 1);
+		for (int64_t i = panel->lanes; i < panel->width; i++)
+			to[i] = 0;
 	}
 }
 
-/* k += y . x, where k and y hold gradients */
-static void tap_grad_weight(const struct tap *t)
+/* Lanes are (channel, tap), depth is positions. */
+static void pack_taps(const struct gemm_f64_factor *factor, const struct gemm_f64_panel *panel)
 {
-	double sum = 0;
+	const struct windows *w = factor->of;
+	struct run runs[GEMM_F64_DEPTH];
+	struct tap_place taps[GEMM_F64_LANES];
+	int count = find_runs(w, panel->first, panel->depth, runs);
 
-	for (int64_t h = t->first[0]; h < t->end[0]; h++) {
-		const double *x = tap_x_row(t, h);
-		const double *y = t->y + h * t->y_width;
+	for (int64_t lane = 0; lane < panel->lanes; lane++)
+		taps[lane] = find_tap(w, panel->first_lane + lane);
+	for (int i = 0; i < count; i++) {
+		double *to = panel->to + runs[i].start * panel->width;
 
-		if (t->stride[1] == 1) {
-			sum += dot(y + t->first[1], x + t->first[1] + t->origin[1],
-				   t->end[1] - t->first[1]);
-			continue;
-		}
-		for (int64_t w = t->first[1]; w < t->end[1]; w++)
-			sum += y[w] * x[w * t->stride[1] + t->origin[1]];
+		for (int64_t lane = 0; lane < panel->lanes; lane++)
+			read_run(w, &runs[i], taps[lane], to + lane, panel->width);
 	}
-	*t->k += sum;
+	for (int64_t k = 0; k < panel->depth; k++)
+		for (int64_t lane = panel->lanes; lane < panel->width; lane++)
+			panel->to[k * panel->width + lane] = 0;
 }
 
-/* The outputs on one axis whose input for this position in the kernel is not padding. */
-static void tap_range(const struct conv *conv, int axis, int64_t position, struct tap *t)
+/* The kernels of one group as the factor of dx: lanes are c, depth is (o, taps of the windows). */
+struct kernels {
+	const double *data;
+	int64_t outer, plane, columns; /* elements of an output's kernel, of a plane, of its rows */
+	const struct taps *taps;       /* 2 */
+};
+
+static void pack_kernels(const struct gemm_f64_factor *factor, const struct gemm_f64_panel *panel)
 {
-	int64_t stride = conv->attributes->strides[axis];
-	int64_t size = conv->x->dims[2 + axis], outputs = conv->y->dims[2 + axis];
-	int64_t origin =
-		position * conv->attributes->dilations[axis] - conv->attributes->pads[axis];
+	const struct kernels *kernels = factor->of;
+	int64_t columns = kernels->taps[1].count, taps = kernels->taps[0].count * columns;
+	double *to = panel->to;
 
-	t->stride[axis] = stride;
-	t->origin[axis] = origin;
-	t->first[axis] = origin < 0 ? (-origin + stride - 1) / stride : 0;
-	t->end[axis] = origin < size ? (size - 1 - origin) / stride + 1 : 0;
-	if (t->end[axis] > outputs)
-		t->end[axis] = outputs;
-	if (t->first[axis] > t->end[axis])
-		t->first[axis] = t->end[axis];
-}
+	for (int64_t k = panel->first; k < panel->first + panel->depth; k++, to += panel->width) {
+		const double *from = kernels->data + k / taps * kernels->outer +
+				     kernels->taps[0].tap[k % taps / columns] * kernels->columns +
+				     kernels->taps[1].tap[k % columns] +
+				     panel->first_lane * kernels->plane;
 
-/* All taps between one plane of x and one of y, with the kernel plane k. */
-static void walk_planes(const struct conv *conv, double *x, double *k, double *y,
-			void (*visit)(const struct tap *))
-{
-	struct tap tap = {.x = x, .y = y, .x_width = conv->x->dims[3], .y_width = conv->y->dims[3]};
-
-	for (int64_t r = 0; r < conv->k->dims[2]; r++) {
-		tap_range(conv, 0, r, &tap);
-		for (int64_t s = 0; s < conv->k->dims[3]; s++) {
-			tap_range(conv, 1, s, &tap);
-			tap.k = k + r * conv->k->dims[3] + s;
-			visit(&tap);
-		}
+		for (int64_t lane = 0; lane < panel->width; lane++)
+			to[lane] = lane < panel->lanes ? from[lane * kernels->plane] : 0;
 	}
 }
 
-static void walk(const struct conv *conv, double *x, double *k, double *y,
-		 void (*visit)(const struct tap *))
+static int64_t plane_of(const struct shape *shape)
 {
-	int64_t outputs = conv->y->dims[1], depth = conv->k->dims[1];
-	int64_t outputs_per_group = outputs / conv->attributes->group;
-	int64_t x_plane = conv->x->dims[2] * conv->x->dims[3];
-	int64_t y_plane = conv->y->dims[2] * conv->y->dims[3];
-	int64_t k_plane = conv->k->dims[2] * conv->k->dims[3];
+	return shape->dims[2] * shape->dims[3];
+}
 
-	for (int64_t n = 0; n < conv->x->dims[0]; n++) {
-		for (int64_t o = 0; o < outputs; o++) {
-			int64_t first_channel = o / outputs_per_group * depth;
+/*
+ * Where each position takes one element, all that it has, a plane is one long line: panels are then
+ * copied in pieces as long as can be.
+ */
+static void flatten(struct windows *w)
+{
+	for (int axis = 0; axis < 2; axis++)
+		if (w->taps[axis].count != 1 || w->taps[axis].offset[0] != 0 || w->step[axis] != 1)
+			return;
+	if (w->rows != w->height || w->columns != w->width)
+		return;
+	w->columns = w->width = w->height * w->width;
+	w->rows = w->height = 1;
+}
 
-			for (int64_t c = 0; c < depth; c++)
-				walk_planes(conv,
-					    x + (n * conv->x->dims[1] + first_channel + c) *
-							    x_plane,
-					    k + (o * depth + c) * k_plane,
-					    y + (n * outputs + o) * y_plane, visit);
+/* The windows of x, whose positions are the elements of a plane of y. */
+static struct windows windows_of_input(const struct conv *conv, const double *x, int64_t group)
+{
+	const struct attributes *attributes = conv->attributes;
+	struct windows w = {
+		.data = x + group * conv->k->dims[1] * plane_of(conv->x),
+		.sample = conv->x->dims[1] * plane_of(conv->x),
+		.height = conv->x->dims[2],
+		.width = conv->x->dims[3],
+		.rows = conv->y->dims[2],
+		.columns = conv->y->dims[3],
+		.step = {attributes->strides[0], attributes->strides[1]},
+	};
+
+	for (int axis = 0; axis < 2; axis++) {
+		w.taps[axis] = taps_new(conv->k->dims[2 + axis]);
+		for (int64_t tap = 0; tap < conv->k->dims[2 + axis]; tap++)
+			taps_add(&w.taps[axis], tap,
+				 tap * attributes->dilations[axis] - attributes->pads[axis]);
+	}
+	flatten(&w);
+	return w;
+}
+
+/*
+ * The windows of dy, or of its part for a group, that the pixels of dx with these residues modulo
+ * the strides went into.
+ */
+static struct windows windows_of_output(const struct conv *conv, const double *dy, int64_t group,
+					const int64_t residue[2])
+{
+	const struct attributes *attributes = conv->attributes;
+	struct windows w = {
+		.data = dy + group * (conv->y->dims[1] / attributes->group) * plane_of(conv->y),
+		.sample = conv->y->dims[1] * plane_of(conv->y),
+		.height = conv->y->dims[2],
+		.width = conv->y->dims[3],
+		.step = {1, 1},
+	};
+	int64_t positions[2];
+
+	for (int axis = 0; axis < 2; axis++) {
+		int64_t stride = attributes->strides[axis], size = conv->x->dims[2 + axis];
+
+		positions[axis] =
+			residue[axis] < size ? (size - 1 - residue[axis]) / stride + 1 : 0;
+		w.taps[axis] = taps_new(conv->k->dims[2 + axis]);
+		for (int64_t tap = 0; tap < conv->k->dims[2 + axis]; tap++) {
+			int64_t at = residue[axis] + attributes->pads[axis] -
+				     tap * attributes->dilations[axis];
+
+			if (at % stride == 0)
+				taps_add(&w.taps[axis], tap, at / stride);
 		}
 	}
+	w.rows = positions[0];
+	w.columns = positions[1];
+	return w;
+}
+
+/* Groups of fewer channels than a tile of the product has rows are better done directly. */
+static bool is_direct(const struct conv *conv)
+{
+	return conv->attributes->group > 1 && conv->k->dims[1] < 4 &&
+	       conv->y->dims[1] / conv->attributes->group < 4;
+}
+
+static void group_forward(const struct conv *conv, const struct conv_data *data, int64_t group)
+{
+	int64_t outputs = conv->y->dims[1] / conv->attributes->group;
+	int64_t depth = conv->k->dims[1] * plane_of(conv->k), plane = plane_of(conv->y);
+	struct windows w = windows_of_input(conv, data->x, group);
+
+	gemm_f64(&(struct gemm_f64){
+		.rows = outputs,
+		.columns = conv->y->dims[0] * plane,
+		.depth = depth,
+		.alpha = 1,
+		.a = gemm_f64_matrix(data->k + group * outputs * depth, 1, depth),
+		.b = {.pack = pack_positions, .of = &w},
+		.target = {.data = data->y + group * outputs * plane,
+			   .row = plane,
+			   .lines = 1,
+			   .positions = plane,
+			   .sample = conv->y->dims[1] * plane,
+			   .step = 1},
+	});
+	windows_release(&w);
 }
 
 void kernel_conv(const struct kernel_call *call)
@@ -164,14 +306,57 @@ void kernel_conv(const struct kernel_call *call)
 			    .x = kernel_input_shape(call, 0),
 			    .k = kernel_input_shape(call, 1),
 			    .y = kernel_output_shape(call, 0)};
+	struct conv_data data = {kernel_input(call, 0), kernel_input(call, 1),
+				 kernel_output(call, 0)};
 	const double *bias = kernel_input(call, 2);
-	double *y = kernel_output(call, 0);
-	int64_t plane = conv.y->dims[2] * conv.y->dims[3];
+	int64_t plane = plane_of(conv.y);
 
 	for (int64_t i = 0; i < conv.y->dims[0] * conv.y->dims[1]; i++)
 		for (int64_t j = 0; j < plane; j++)
-			y[i * plane + j] = bias ? bias[i % conv.y->dims[1]] : 0;
-	walk(&conv, kernel_input(call, 0), kernel_input(call, 1), y, tap_forward);
+			data.y[i * plane + j] = bias ? bias[i % conv.y->dims[1]] : 0;
+	if (is_direct(&conv)) {
+		conv_direct(&conv, &data);
+		return;
+	}
+	for (int64_t group = 0; group < conv.attributes->group; group++)
+		group_forward(&conv, &data, group);
+}
+
+/* The pixels of dx with these residues, in one group. */
+static void group_grad_input(const struct conv *conv, const struct conv_data *data, int64_t group,
+			     const int64_t residue[2])
+{
+	const int64_t *strides = conv->attributes->strides;
+	int64_t outputs = conv->y->dims[1] / conv->attributes->group, channels = conv->k->dims[1];
+	int64_t plane = plane_of(conv->x), width = conv->x->dims[3];
+	struct windows w = windows_of_output(conv, data->y, group, residue);
+	int64_t lines = w.rows, positions = w.columns;
+	struct kernels kernels = {
+		.data = data->k + group * outputs * channels * plane_of(conv->k),
+		.outer = channels * plane_of(conv->k),
+		.plane = plane_of(conv->k),
+		.columns = conv->k->dims[3],
+		.taps = w.taps,
+	};
+
+	flatten(&w);
+	gemm_f64(&(struct gemm_f64){
+		.rows = channels,
+		.columns = conv->x->dims[0] * lines * positions,
+		.depth = outputs * w.taps[0].count * w.taps[1].count,
+		.alpha = 1,
+		.a = {.pack = pack_kernels, .of = &kernels},
+		.b = {.pack = pack_positions, .of = &w},
+		.target = {.data = data->x + group * channels * plane + residue[0] * width +
+				   residue[1],
+			   .row = plane,
+			   .lines = lines,
+			   .positions = positions,
+			   .sample = conv->x->dims[1] * plane,
+			   .line = strides[0] * width,
+			   .step = strides[1]},
+	});
+	windows_release(&w);
 }
 
 void kernel_conv_grad_input(const struct kernel_call *call)
@@ -180,10 +365,60 @@ void kernel_conv_grad_input(const struct kernel_call *call)
 			    .x = kernel_output_shape(call, 0),
 			    .k = kernel_input_shape(call, 1),
 			    .y = kernel_input_shape(call, 0)};
-	double *dx = kernel_output(call, 0);
+	struct conv_data data = {kernel_output(call, 0), kernel_input(call, 1),
+				 kernel_input(call, 0)};
+	int64_t residue[2];
 
-	memset(dx, 0, (size_t)kernel_output_count(call, 0) * sizeof(*dx));
-	walk(&conv, dx, kernel_input(call, 1), kernel_input(call, 0), tap_grad_input);
+	memset(data.x, 0, (size_t)kernel_output_count(call, 0) * sizeof(*data.x));
+	if (is_direct(&conv)) {
+		conv_direct_grad_input(&conv, &data);
+		return;
+	}
+	for (int64_t group = 0; group < conv.attributes->group; group++)
+		for (residue[0] = 0; residue[0] < conv.attributes->strides[0]; residue[0]++)
+			for (residue[1] = 0; residue[1] < conv.attributes->strides[1]; residue[1]++)
+				group_grad_input(&conv, &data, group, residue);
+}
+
+/* dy itself as a factor: windows of one element. */
+static struct windows windows_of_one(const struct conv *conv, const double *dy, int64_t group)
+{
+	struct windows w = {
+		.data = dy +
+			group * (conv->y->dims[1] / conv->attributes->group) * plane_of(conv->y),
+		.sample = conv->y->dims[1] * plane_of(conv->y),
+		.height = 1,
+		.width = plane_of(conv->y),
+		.rows = 1,
+		.columns = plane_of(conv->y),
+		.step = {1, 1},
+	};
+
+	for (int axis = 0; axis < 2; axis++) {
+		w.taps[axis] = taps_new(1);
+		taps_add(&w.taps[axis], 0, 0);
+	}
+	return w;
+}
+
+static void group_grad_weight(const struct conv *conv, const struct conv_data *data, int64_t group)
+{
+	int64_t outputs = conv->y->dims[1] / conv->attributes->group;
+	int64_t taps = conv->k->dims[1] * plane_of(conv->k);
+	struct windows w = windows_of_input(conv, data->x, group);
+	struct windows dy = windows_of_one(conv, data->y, group);
+
+	gemm_f64(&(struct gemm_f64){
+		.rows = outputs,
+		.columns = taps,
+		.depth = conv->y->dims[0] * plane_of(conv->y),
+		.alpha = 1,
+		.a = {.pack = pack_taps, .of = &dy},
+		.b = {.pack = pack_taps, .of = &w},
+		.target = gemm_f64_rows(data->k + group * outputs * taps, taps),
+	});
+	windows_release(&dy);
+	windows_release(&w);
 }
 
 void kernel_conv_grad_weight(const struct kernel_call *call)
@@ -192,16 +427,21 @@ void kernel_conv_grad_weight(const struct kernel_call *call)
 			    .x = kernel_input_shape(call, 0),
 			    .k = kernel_output_shape(call, 0),
 			    .y = kernel_input_shape(call, 1)};
-	double *dy = kernel_input(call, 1), *dw = kernel_output(call, 0);
+	struct conv_data data = {kernel_input(call, 0), kernel_output(call, 0),
+				 kernel_input(call, 1)};
 	double *db = kernel_output(call, 1);
-	int64_t outputs = conv.y->dims[1], plane = conv.y->dims[2] * conv.y->dims[3];
+	int64_t outputs = conv.y->dims[1], plane = plane_of(conv.y);
 
-	memset(dw, 0, (size_t)kernel_output_count(call, 0) * sizeof(*dw));
-	walk(&conv, kernel_input(call, 0), dw, dy, tap_grad_weight);
+	memset(data.k, 0, (size_t)kernel_output_count(call, 0) * sizeof(*data.k));
+	if (is_direct(&conv))
+		conv_direct_grad_weight(&conv, &data);
+	else
+		for (int64_t group = 0; group < conv.attributes->group; group++)
+			group_grad_weight(&conv, &data, group);
 	if (!db)
 		return;
 	memset(db, 0, (size_t)outputs * sizeof(*db));
 	for (int64_t i = 0; i < conv.y->dims[0] * outputs; i++)
 		for (int64_t j = 0; j < plane; j++)
-			db[i % outputs] += dy[i * plane + j];
+			db[i % outputs] += data.y[i * plane + j];
 }

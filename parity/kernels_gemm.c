@@ -1,9 +1,8 @@
 #include "parity/kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "parity/gemm_f64.h"
 
 /* A matrix as the product sees it: element (i, j) is data[i * row + j * column]. */
 struct matrix {
@@ -25,33 +24,18 @@ static struct matrix transpose(struct matrix m)
 	return (struct matrix){m.data, m.columns, m.rows, m.column, m.row};
 }
 
-static void add_scaled_row(double *restrict to, const double *restrict from, double factor,
-			   int64_t count)
-{
-	for (int64_t i = 0; i < count; i++)
-		to[i] += factor * from[i];
-}
-
-/*
- * to(i, j) += alpha * sum over k of a(i, k) b(k, j); `to` is row-major. b is copied when its rows
- * are not contiguous: the innermost loop then runs over neighbours.
- */
+/* to += alpha a b; `to` is row-major. */
 static void multiply_add(double *to, double alpha, struct matrix a, struct matrix b)
 {
-	double *copy = NULL;
-
-	if (b.column != 1) {
-		copy = memory_alloc((size_t)(b.rows * b.columns) * sizeof(*copy));
-		for (int64_t k = 0; k < b.rows; k++)
-			for (int64_t j = 0; j < b.columns; j++)
-				copy[k * b.columns + j] = b.data[k * b.row + j * b.column];
-		b = (struct matrix){copy, b.rows, b.columns, b.columns, 1};
-	}
-	for (int64_t i = 0; i < a.rows; i++)
-		for (int64_t k = 0; k < a.columns; k++)
-			add_scaled_row(to + i * b.columns, b.data + k * b.row,
-				       alpha * a.data[i * a.row + k * a.column], b.columns);
-	free(copy);
+	gemm_f64(&(struct gemm_f64){
+		.rows = a.rows,
+		.columns = b.columns,
+		.depth = a.columns,
+		.alpha = alpha,
+		.a = gemm_f64_matrix(a.data, a.column, a.row),
+		.b = gemm_f64_matrix(b.data, b.row, b.column),
+		.target = gemm_f64_rows(to, b.columns),
+	});
 }
 
 /* Writes transpose(product) when the operand was used transposed, else the product. */
@@ -110,5 +94,6 @@ void kernel_gemm_grad_weight(const struct kernel_call *call)
 		return;
 	memset(dc, 0, (size_t)dy.columns * sizeof(*dc));
 	for (int64_t i = 0; i < dy.rows; i++)
-		add_scaled_row(dc, dy.data + i * dy.row, attributes->beta, dy.columns);
+		for (int64_t j = 0; j < dy.columns; j++)
+			dc[j] += attributes->beta * dy.data[i * dy.row + j];
 }

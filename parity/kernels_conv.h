@@ -1,0 +1,29 @@
+/* Private to parity/: what the two ways to compute a convolution share. */
+#ifndef PRONY_PARITY_KERNELS_CONV_H
+#define PRONY_PARITY_KERNELS_CONV_H
+
+#include "parity/kernels.h"
+
+/*
+ * The forward convolution and both gradients visit the same products y[n,o,h,w] ~ k[o,c,r,s] *
+ * x[n,c,h*stride+r*dilation-pad,...]; they differ in which of the three is summed up, the others
+ * are read. Gradients have the shape of what they are the gradient of.
+ */
+struct conv {
+	const struct attributes *attributes;
+	const struct shape *x, *k, *y;
+};
+
+struct conv_data {
+	double *x, *k, *y;
+};
+
+/*
+ * Tap by tap, for depthwise convolutions and others whose groups are too small for a matrix
+ * product. They add to y, x and k respectively.
+ */
+void conv_direct(const struct conv *conv, const struct conv_data *data);
+void conv_direct_grad_input(const struct conv *conv, const struct conv_data *data);
+void conv_direct_grad_weight(const struct conv *conv, const struct conv_data *data);
+
+#endif
