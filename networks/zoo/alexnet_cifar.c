@@ -1,7 +1,8 @@
 #include "networks/zoo/blocks.h"
 #include "networks/zoo/networks.h"
 
-/* tf.nn.lrn(x, 4, bias=1, alpha=0.001/9, beta=0.75): a window of 9 whose alpha ONNX divides by 9. */
+/* tf.nn.lrn(x, 4, bias=1, alpha=0.001/9, beta=0.75): a window of 9 whose alpha ONNX divides by 9.
+ */
 static int lrn(struct builder *b, const char *name, int x)
 {
 	return build_lrn(b, name, x, 9, 0.001, 0.75, 1);

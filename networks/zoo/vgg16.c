@@ -2,8 +2,8 @@
 #include "networks/zoo/networks.h"
 
 /* Configuration D; 0 is a pool. */
-static const int64_t widths[] = {64,  64,  0,	128, 128, 0,   256, 256, 256,
-				 0,   512, 512, 512, 0,	  512, 512, 512, 0};
+static const int64_t widths[] = {64, 64,  0,   128, 128, 0,   256, 256, 256,
+				 0,  512, 512, 512, 0,	 512, 512, 512, 0};
 
 static int layers(struct builder *b, int input)
 {

@@ -2,8 +2,8 @@
 #include "networks/zoo/networks.h"
 
 /* Configuration D; 0 is a pool, the last of which leaves 1x1. */
-static const int64_t widths[] = {64,  64,  0,	128, 128, 0,   256, 256, 256,
-				 0,   512, 512, 512, 0,	  512, 512, 512, 0};
+static const int64_t widths[] = {64, 64,  0,   128, 128, 0,   256, 256, 256,
+				 0,  512, 512, 512, 0,	 512, 512, 512, 0};
 
 /* With a bias, though batch normalisation takes it away again: the published count has it. */
 static int conv_bn_relu(struct builder *b, const char *name, int x, int64_t channels)
