@@ -237,6 +237,21 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
 	return true;
 }
 
+/* The data set of a network that has no reader in this version; what is used instead is said once. */
+static const struct dataset *without_reader(struct expansion *e, const char *name)
+{
+	const char *note = arena_printf(&e->plan->arena,
+					"%s cannot be read yet: networks that take it get synthetic "
+					"data",
+					name);
+
+	for (size_t i = 0; i < e->plan->note_count; i++)
+		if (strcmp(e->plan->notes[i], note) == 0)
+			return dataset_find("synthetic");
+	plan_note(e->plan, note);
+	return dataset_find("synthetic");
+}
+
 static enum prony_status own_dataset(struct expansion *e, const struct point *point,
 				     const struct dataset_choice **out, struct error *err)
 {
@@ -246,9 +261,7 @@ static enum prony_status own_dataset(struct expansion *e, const struct point *po
 	const struct dataset *dataset = dataset_find(name);
 
 	if (!dataset)
-		return error_set(err, PRONY_INTERNAL,
-				 "network %s names data set %s, which is not known", network->name,
-				 name);
+		dataset = without_reader(e, name);
 	return expansion_dataset(e, dataset, point->dataset_strict, out, err);
 }
 
