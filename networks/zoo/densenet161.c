@@ -1,7 +1,7 @@
 #include "networks/zoo/blocks.h"
 #include "networks/zoo/networks.h"
 
-enum { GROWTH = 48, LAYERS_MAX = 36 };
+enum { GROWTH = 48 };
 
 /* Here normalisation and ReLU stand before the convolution. */
 static int bn_relu(struct builder *b, const char *name, int x)
@@ -17,29 +17,27 @@ static int bn_relu_conv(struct builder *b, const char *name, int x, int64_t chan
 	return build_conv_window(b, name, x, channels, &window, 1, false);
 }
 
-/* Every layer reads what all before it in the block have computed. */
+/* Every layer reads what all before it in the block have computed, and adds to it. */
 static int dense_block(struct builder *b, const char *name, int x, int layer_count)
 {
-	int features[LAYERS_MAX + 1] = {x};
+	const char *stem = layer_name(b, name, "layer");
 
 	for (int i = 0; i < layer_count; i++) {
-		const char *stem = layer_name(b, name, "layer");
 		const char *layer = layer_number(b, stem, i + 1);
+		int features[2] = {x};
 
-		/* A concatenation of one is left out. */
-		if (i > 0)
-			x = build_concat(b, layer_name(b, layer, "concat"), features, i + 1, 1);
 		x = bn_relu_conv(b, layer_name(b, layer, "conv1"), x, 4 * GROWTH,
 				 window_square(1, 1, 0));
-		features[i + 1] = bn_relu_conv(b, layer_name(b, layer, "conv2"), x, GROWTH,
-					       window_square(3, 1, 1));
+		features[1] = bn_relu_conv(b, layer_name(b, layer, "conv2"), x, GROWTH,
+					   window_square(3, 1, 1));
+		x = build_concat(b, layer_name(b, layer, "concat"), features, 2, 1);
 	}
-	return build_concat(b, layer_name(b, name, "concat"), features, layer_count + 1, 1);
+	return x;
 }
 
 static int layers(struct builder *b, int input)
 {
-	static const int layer_counts[4] = {6, 12, LAYERS_MAX, 24};
+	static const int layer_counts[4] = {6, 12, 36, 24};
 	struct window stem_pool = window_square(3, 2, 1), half = window_square(2, 2, 0);
 	int64_t channels = 2 * GROWTH;
 	int x = build_conv_bn_relu(b, "conv0", input, channels, window_square(7, 2, 3), 1e-5);
