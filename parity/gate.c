@@ -127,6 +127,7 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	struct gate_expected expected = {.epsilon_inside = run->epsilon_inside};
 	enum prony_status status = reference_init(&ref, run->graph, run->weights, err);
 
+	ref.frees = true;
 	for (size_t i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
 		status = reference_feed(&ref, &run->inputs->tensors[i],
 					i < run->labels->count ? &run->labels->tensors[i] : NULL,
@@ -331,6 +332,7 @@ enum prony_status gate_expected_loss(const struct graph *graph, const struct rec
 
 	forward.stage = STAGE_FORWARD;
 	status = reference_init(&ref, graph, weights, err);
+	ref.frees = true;
 	if (status == PRONY_OK)
 		status = reference_feed(&ref, x, y, err);
 	if (status == PRONY_OK)

@@ -1,6 +1,8 @@
 /*
- * The reference interpreter: runs a graph in float64 with naive loops whose correctness can be read
- * off, on one thread. Slow on purpose; nothing in it is shared with the native executor.
+ * The reference interpreter: runs a graph in float64. Its loops are naive, so that their
+ * correctness can be read off, except for convolutions and matrix products, which large networks
+ * need in blocks and on all cores (gemm_f64.h); a test holds those to naive loops. Nothing in it is
+ * shared with the native executor.
  */
 #ifndef PRONY_PARITY_REFERENCE_H
 #define PRONY_PARITY_REFERENCE_H
@@ -15,9 +17,16 @@ struct reference {
 	struct arena arena;
 	const struct graph *graph; /* borrowed; with the backward pass when gradients are wanted */
 	double **values;	   /* one array per value; parameters and states included */
+	int *last_use;		   /* per value: after this node nobody reads it; INT_MAX: kept */
 	double **moments;	   /* per value: optimiser state of parameters, NULL elsewhere */
 	int64_t step;		   /* steps so far; seeds the dropout masks together with seed */
 	bool has_labels;	   /* the batch that was fed last had some */
+	/*
+	 * Set it after reference_init to give back the memory of large activations and their
+	 * gradients once nobody reads them in a step: their arrays are NULL then. What is kept:
+	 * logits, loss, parameters, their gradients, states, and all below 1 MiB.
+	 */
+	bool frees;
 };
 
 /* Allocates and converts the weights (F32, by name) to float64. Call reference_release in any case.
@@ -44,7 +53,7 @@ enum prony_status reference_feed(struct reference *ref, const struct tensor *x,
 enum prony_status reference_step(struct reference *ref, const struct recipe *recipe,
 				 bool epsilon_inside, struct error *err);
 
-/* The array of a value, and its element count in *count; NULL for an unknown name. */
+/* The array of a value, and its element count in *count; NULL for an unknown or a freed one. */
 const double *reference_value(const struct reference *ref, int value, int64_t *count);
 
 /* Loss of the last forward run; NAN when the graph has none or stage was forward without labels. */
