@@ -63,12 +63,14 @@ static void attributes_text(const struct node *node, struct strbuf *out)
 	for (const struct attribute_row *row = operator_row(node->op)->attributes; row && row->name;
 	     row++) {
 		const char *at = base + row->offset, *usual = plain + row->offset;
+		const struct int_list *list = (const void *)at;
 		size_t bytes = row->kind == ATTRIBUTE_REAL    ? sizeof(double)
 		               : row->kind == ATTRIBUTE_BOOL  ? sizeof(bool)
 		               : row->kind == ATTRIBUTE_INTS4 ? 4 * sizeof(int64_t)
 		               : row->kind == ATTRIBUTE_INTS2 ? 2 * sizeof(int64_t)
+		               : row->kind == ATTRIBUTE_INTS  ? (size_t)list->count * sizeof(int64_t)
 		                                              : sizeof(int64_t);
-		if (!memcmp(at, usual, bytes))
+		if (row->kind == ATTRIBUTE_INTS ? list->count == 0 : !memcmp(at, usual, bytes))
 			continue;
 		const int64_t *ints = (const int64_t *)(const void *)at;
 		strbuf_printf(out, "%s%s ", out->length ? ", " : "", row->name);

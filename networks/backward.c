@@ -69,15 +69,54 @@ enum prony_status backward_node(struct graph *graph, const struct node *forward,
 	node.name = free_name(graph, base, graph_find_node);
 	for (int i = 0; i < input_count; i++)
 		node.inputs[i] = inputs[i];
-	for (int i = 0; i < target_count; i++)
-		node.outputs[i] = new_gradient(graph, forward->inputs[first_target + i]);
+	for (int i = 0; i < target_count; i++) {
+		bool left_out = operator_row(op)->leaves_out &&
+				!backward_wants(graph, forward, first_target + i);
+
+		node.outputs[i] = left_out ? VALUE_NONE
+					   : new_gradient(graph, forward->inputs[first_target + i]);
+	}
 	status = append(graph, &node, err);
 	for (int i = 0; status == PRONY_OK && i < target_count; i++) {
-		if (backward_wants(graph, forward, first_target + i))
+		if (node.outputs[i] != VALUE_NONE &&
+		    backward_wants(graph, forward, first_target + i))
 			status = backward_contribute(graph, forward->inputs[first_target + i],
 						     node.outputs[i], err);
 	}
 	return status;
+}
+
+enum prony_status backward_apply(struct graph *graph, const struct node *forward, int i, enum op op,
+				 const int *inputs, int input_count,
+				 const struct attributes *attributes, int *out, struct error *err)
+{
+	struct node node = {
+		.op = op, .input_count = input_count, .output_count = 1, .differentiates = -1};
+	enum prony_status status;
+
+	node.name = free_name(graph, arena_printf(&graph->arena, "%s.grad_input", forward->name),
+			      graph_find_node);
+	for (int k = 0; k < input_count; k++)
+		node.inputs[k] = inputs[k];
+	node.outputs[0] = new_gradient(graph, forward->inputs[i]);
+	if (attributes != NULL)
+		node.attributes = *attributes;
+	else
+		operator_default_attributes(op, &node.attributes);
+	status = append(graph, &node, err);
+	if (status == PRONY_OK)
+		*out = node.outputs[0];
+	return status;
+}
+
+enum prony_status backward_unary(struct graph *graph, const struct node *node, enum op op,
+				 int other, struct error *err)
+{
+	const int inputs[] = {backward_gradient(graph, node), other};
+
+	if (!backward_wants(graph, node, 0))
+		return PRONY_OK;
+	return backward_node(graph, node, op, inputs, other == VALUE_NONE ? 1 : 2, 0, 1, err);
 }
 
 enum prony_status backward_contribute(struct graph *graph, int target, int gradient,
@@ -114,7 +153,7 @@ static void mark_wanted(struct graph *graph)
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		/* Only output 0 is differentiable: the other is the mask of Dropout. */
+		/* Only output 0 is differentiable: others are Dropout's mask, statistics. */
 		for (int k = 0; k < node->input_count; k++) {
 			if (backward_wants(graph, node, k))
 				graph->values[node->outputs[0]].gradient = GRADIENT_WANTED;

@@ -22,6 +22,18 @@ enum prony_status backward_node(struct graph *graph, const struct node *forward,
 				const int *inputs, int input_count, int first_target,
 				int target_count, struct error *err);
 
+/*
+ * Appends a node with a forward operator, whose output becomes (a part of) the gradient of input i
+ * of `forward`. Writes the output to *out.
+ */
+enum prony_status backward_apply(struct graph *graph, const struct node *forward, int i, enum op op,
+				 const int *inputs, int input_count,
+				 const struct attributes *attributes, int *out, struct error *err);
+
+/* A gradient row that reads dy and one more value and gives dx, if input 0 wants it. */
+enum prony_status backward_unary(struct graph *graph, const struct node *node, enum op op,
+				 int other, struct error *err);
+
 /* Adds value `gradient` to the gradient of `target`: the first is it, the next are summed by Add.
  */
 enum prony_status backward_contribute(struct graph *graph, int target, int gradient,

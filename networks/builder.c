@@ -50,6 +50,17 @@ int build_parameter(struct builder *b, const char *name, int rank, const int64_t
 	return index;
 }
 
+int build_state(struct builder *b, const char *name, int rank, const int64_t *dims,
+		enum weight_fill fill)
+{
+	struct shape shape = shape_make(rank, dims);
+	int index = new_value(b, name, VALUE_STATE, DTYPE_F32, &shape);
+
+	if (index != VALUE_NONE)
+		b->graph->values[index].fill = fill;
+	return index;
+}
+
 /* Creates the outputs as scalars; infer gives them their shapes. */
 static enum prony_status new_outputs(struct builder *b, struct node *node)
 {
@@ -104,103 +115,9 @@ int build_node(struct builder *b, enum op op, const char *name, const int *input
 	return node.outputs[0];
 }
 
-/* "NAME.SUFFIX" with zeros or He-normal numbers in it. */
-static int layer_parameter(struct builder *b, const char *layer, const char *suffix,
-			   const struct shape *shape, enum weight_fill fill, int64_t fan_in)
-{
-	const char *name;
-
-	if (b->error.code != PRONY_OK)
-		return VALUE_NONE;
-	name = arena_printf(&b->graph->arena, "%s.%s", layer, suffix);
-	return build_parameter(b, name, shape->rank, shape->dims, fill, fan_in);
-}
-
-/* The shape of x when it has `rank` dimensions; false and an error that names the layer otherwise.
- */
-static bool layer_input(struct builder *b, const char *layer, int x, int rank, struct shape *shape)
-{
-	char text[128];
-
-	if (b->error.code != PRONY_OK)
-		return false;
-	*shape = b->graph->values[x].shape;
-	if (shape->rank == rank)
-		return true;
-	shape_text(shape, text, sizeof(text));
-	error_set(&b->error, PRONY_BAD_INPUT, "layer '%s' takes %d dimensions, its input is %s",
-		  layer, rank, text);
-	return false;
-}
-
-int build_conv(struct builder *b, const char *name, int x, int64_t channels, int64_t kernel,
-	       int64_t stride, int64_t pad)
-{
-	struct attributes attributes;
-	struct shape in, weight, bias = {.rank = 1, .dims = {channels}};
-	int w, c;
-
-	if (!layer_input(b, name, x, 4, &in))
-		return VALUE_NONE;
-	operator_default_attributes(OP_CONV, &attributes);
-	for (int i = 0; i < 2; i++) {
-		attributes.kernel[i] = kernel;
-		attributes.strides[i] = stride;
-		attributes.pads[i] = attributes.pads[i + 2] = pad;
-	}
-	weight = (struct shape){.rank = 4, .dims = {channels, in.dims[1], kernel, kernel}};
-	w = layer_parameter(b, name, "weight", &weight, FILL_HE_NORMAL,
-			    in.dims[1] * kernel * kernel);
-	c = layer_parameter(b, name, "bias", &bias, FILL_ZERO, 0);
-	return build_node(b, OP_CONV, name, (const int[]){x, w, c}, 3, &attributes);
-}
-
-int build_max_pool(struct builder *b, const char *name, int x, int64_t kernel, int64_t stride)
-{
-	struct attributes attributes;
-
-	operator_default_attributes(OP_MAX_POOL, &attributes);
-	for (int i = 0; i < 2; i++) {
-		attributes.kernel[i] = kernel;
-		attributes.strides[i] = stride;
-	}
-	return build_node(b, OP_MAX_POOL, name, &x, 1, &attributes);
-}
-
-int build_relu(struct builder *b, const char *name, int x)
-{
-	return build_node(b, OP_RELU, name, &x, 1, NULL);
-}
-
-int build_flatten(struct builder *b, const char *name, int x)
-{
-	return build_node(b, OP_FLATTEN, name, &x, 1, NULL);
-}
-
-int build_dropout(struct builder *b, const char *name, int x, double ratio)
-{
-	struct attributes attributes = {.ratio = ratio};
-
-	return build_node(b, OP_DROPOUT, name, &x, 1, &attributes);
-}
-
-int build_linear(struct builder *b, const char *name, int x, int64_t features)
-{
-	struct attributes attributes;
-	struct shape in, weight, bias = {.rank = 1, .dims = {features}};
-	int w, c;
-
-	if (!layer_input(b, name, x, 2, &in))
-		return VALUE_NONE;
-	operator_default_attributes(OP_GEMM, &attributes);
-	attributes.trans_b = true;
-	weight = (struct shape){.rank = 2, .dims = {features, in.dims[1]}};
-	w = layer_parameter(b, name, "weight", &weight, FILL_HE_NORMAL, in.dims[1]);
-	c = layer_parameter(b, name, "bias", &bias, FILL_ZERO, 0);
-	return build_node(b, OP_GEMM, name, (const int[]){x, w, c}, 3, &attributes);
-}
-
-enum prony_status build_finish(struct builder *b, int logits, struct error *err)
+/* Declares logits and labels, and appends the loss, which reads the first `inputs` of them. */
+static enum prony_status finish(struct builder *b, int logits, enum op loss, int inputs,
+				struct error *err)
 {
 	struct shape labels = {.rank = 1};
 
@@ -208,8 +125,8 @@ enum prony_status build_finish(struct builder *b, int logits, struct error *err)
 		b->graph->logits = logits;
 		labels.dims[0] = graph_batch(b->graph);
 		b->graph->label = new_value(b, "label", VALUE_LABEL, DTYPE_I64, &labels);
-		b->graph->loss = build_node(b, OP_SOFTMAX_CROSS_ENTROPY, "loss",
-					    (const int[]){logits, b->graph->label}, 2, NULL);
+		b->graph->loss = build_node(b, loss, "loss", (const int[]){logits, b->graph->label},
+					    inputs, NULL);
 	}
 	if (b->error.code == PRONY_OK)
 		graph_check(b->graph, &b->error);
@@ -217,4 +134,14 @@ enum prony_status build_finish(struct builder *b, int logits, struct error *err)
 		return error_set(err, b->error.code, "network '%s': %s", b->graph->name,
 				 b->error.text);
 	return PRONY_OK;
+}
+
+enum prony_status build_finish(struct builder *b, int logits, struct error *err)
+{
+	return finish(b, logits, OP_SOFTMAX_CROSS_ENTROPY, 2, err);
+}
+
+enum prony_status build_finish_half_squares(struct builder *b, int logits, struct error *err)
+{
+	return finish(b, logits, OP_HALF_SQUARES, 1, err);
 }

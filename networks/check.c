@@ -64,10 +64,16 @@ enum prony_status graph_check_row(const struct node *node, struct error *err)
 		if (node->inputs[i] == VALUE_NONE)
 			return node_error(node, err, "input %d is required", i);
 	}
-	if (node->outputs[0] == VALUE_NONE)
+	if (node->outputs[0] == VALUE_NONE && !row->leaves_out)
 		return node_error(node, err, "output 0 is required");
 	for (const struct attribute_row *a = row->attributes; a->name != NULL; a++) {
 		const void *member = (const char *)&node->attributes + a->offset;
+		const struct int_list *list = member;
+
+		if (a->kind == ATTRIBUTE_INTS &&
+		    (list->count < 0 || list->count > ATTRIBUTE_MAX_INTS))
+			return node_error(node, err, "attribute '%s' has %d numbers", a->name,
+					  list->count);
 
 		/* JSON has no infinity and no NaN. */
 		if (a->kind == ATTRIBUTE_REAL && !isfinite(*(const double *)member))

@@ -3,11 +3,11 @@
 #include "networks/backward.h"
 
 const struct attribute_row conv_attributes[] = {
-	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0},
-	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1},
-	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1},
-	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0},
-	{"group", ATTRIBUTE_INT, offsetof(struct attributes, group), 1},
+	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0},
+	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0},
+	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1, 0},
+	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0},
+	{"group", ATTRIBUTE_INT, offsetof(struct attributes, group), 1, 0},
 	{.name = NULL},
 };
 

@@ -1,63 +1,87 @@
 #include "networks/rows.h"
 
+#include <float.h>
+
 #include "networks/backward.h"
 
 const struct attribute_row dropout_attributes[] = {
-	{"ratio", ATTRIBUTE_REAL, offsetof(struct attributes, ratio), 0.5},
+	{"ratio", ATTRIBUTE_REAL, offsetof(struct attributes, ratio), 0.5, 0},
 	{.name = NULL},
 };
 
-enum prony_status relu_infer(struct graph *graph, struct node *node, struct error *err)
+const struct attribute_row hard_sigmoid_attributes[] = {
+	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 0.2, 0},
+	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 0.5, 0},
+	{.name = NULL},
+};
+
+const struct attribute_row clip_attributes[] = {
+	{"min", ATTRIBUTE_REAL, offsetof(struct attributes, min), -(double)FLT_MAX, 1},
+	{"max", ATTRIBUTE_REAL, offsetof(struct attributes, max), (double)FLT_MAX, 2},
+	{.name = NULL},
+};
+
+enum prony_status unary_infer(struct graph *graph, struct node *node, struct error *err)
 {
+	return node_copy_shape(graph, node, err);
+}
+
+enum prony_status clip_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	if (!(node->attributes.min <= node->attributes.max))
+		return node_error(node, err, "min is %g, max is %g", node->attributes.min,
+				  node->attributes.max);
 	return node_copy_shape(graph, node, err);
 }
 
 enum prony_status relu_backward(struct graph *graph, const struct node *node, struct error *err)
 {
-	int dy = backward_gradient(graph, node);
+	return backward_unary(graph, node, OP_RELU_GRAD, node->outputs[0], err);
+}
+
+enum prony_status tanh_backward(struct graph *graph, const struct node *node, struct error *err)
+{
+	return backward_unary(graph, node, OP_TANH_GRAD, node->outputs[0], err);
+}
+
+enum prony_status sigmoid_backward(struct graph *graph, const struct node *node, struct error *err)
+{
+	return backward_unary(graph, node, OP_SIGMOID_GRAD, node->outputs[0], err);
+}
+
+enum prony_status hard_sigmoid_backward(struct graph *graph, const struct node *node,
+					struct error *err)
+{
+	return backward_unary(graph, node, OP_HARD_SIGMOID_GRAD, node->inputs[0], err);
+}
+
+enum prony_status hard_swish_backward(struct graph *graph, const struct node *node,
+				      struct error *err)
+{
+	return backward_unary(graph, node, OP_HARD_SWISH_GRAD, node->inputs[0], err);
+}
+
+enum prony_status clip_backward(struct graph *graph, const struct node *node, struct error *err)
+{
+	return backward_unary(graph, node, OP_CLIP_GRAD, node->inputs[0], err);
+}
+
+enum prony_status neg_backward(struct graph *graph, const struct node *node, struct error *err)
+{
+	int dy = backward_gradient(graph, node), dx;
+	enum prony_status status;
 
 	if (!backward_wants(graph, node, 0))
 		return PRONY_OK;
-	return backward_node(graph, node, OP_RELU_GRAD, (const int[]){dy, node->outputs[0]}, 2, 0,
-			     1, err);
+	status = backward_apply(graph, node, 0, OP_NEG, &dy, 1, NULL, &dx, err);
+	return status == PRONY_OK ? backward_contribute(graph, node->inputs[0], dx, err) : status;
 }
 
-enum prony_status add_infer(struct graph *graph, struct node *node, struct error *err)
+enum prony_status identity_backward(struct graph *graph, const struct node *node, struct error *err)
 {
-	const struct shape *a = node_input_shape(graph, node, 0);
-	const struct shape *b = node_input_shape(graph, node, 1);
-	enum prony_status status = node_need_float(graph, node, 1, err);
-
-	if (status != PRONY_OK)
-		return status;
-	if (!shape_equal(a, b)) {
-		char a_text[128], b_text[128];
-
-		shape_text(a, a_text, sizeof(a_text));
-		shape_text(b, b_text, sizeof(b_text));
-		return node_error(node, err,
-				  "shapes %s and %s differ; broadcasting is not supported", a_text,
-				  b_text);
-	}
-	return node_copy_shape(graph, node, err);
-}
-
-/* The gradient of a sum is the gradient of each term: no node is needed. */
-enum prony_status add_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-	bool wanted[2] = {backward_wants(graph, node, 0), backward_wants(graph, node, 1)};
-
-	for (int i = 0; i < 2; i++) {
-		if (wanted[i]) {
-			enum prony_status status =
-				backward_contribute(graph, node->inputs[i], dy, err);
-
-			if (status != PRONY_OK)
-				return status;
-		}
-	}
-	return PRONY_OK;
+	if (!backward_wants(graph, node, 0))
+		return PRONY_OK;
+	return backward_contribute(graph, node->inputs[0], backward_gradient(graph, node), err);
 }
 
 enum prony_status dropout_infer(struct graph *graph, struct node *node, struct error *err)
@@ -76,12 +100,9 @@ enum prony_status dropout_infer(struct graph *graph, struct node *node, struct e
 
 enum prony_status dropout_backward(struct graph *graph, const struct node *node, struct error *err)
 {
-	int dy = backward_gradient(graph, node);
-
 	if (!backward_wants(graph, node, 0))
 		return PRONY_OK;
 	if (node->output_count < 2 || node->outputs[1] == VALUE_NONE)
 		return node_error(node, err, "it has no mask output, which training needs");
-	return backward_node(graph, node, OP_DROPOUT_GRAD, (const int[]){dy, node->outputs[1]}, 2,
-			     0, 1, err);
+	return backward_unary(graph, node, OP_DROPOUT_GRAD, node->outputs[1], err);
 }

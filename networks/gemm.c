@@ -3,10 +3,10 @@
 #include "networks/backward.h"
 
 const struct attribute_row gemm_attributes[] = {
-	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1},
-	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 1},
-	{"transA", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_a), 0},
-	{"transB", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_b), 0},
+	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1, 0},
+	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 1, 0},
+	{"transA", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_a), 0, 0},
+	{"transB", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_b), 0, 0},
 	{.name = NULL},
 };
 

@@ -56,6 +56,7 @@ int graph_add_value(struct graph *graph, const char *name, enum value_kind kind,
 		.shape = *shape,
 		.producer = -1,
 		.gradient = VALUE_NONE,
+		.fill_scale = 1,
 	};
 	return graph->value_count++;
 }
@@ -127,4 +128,21 @@ bool graph_has_dropout(const struct graph *graph)
 			return true;
 	}
 	return false;
+}
+
+int graph_state_statistic(const struct graph *graph, int state, double *momentum)
+{
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op != OP_BATCH_NORM)
+			continue;
+		for (int k = 0; k < 2; k++) {
+			if (node->inputs[3 + k] != state || node->output_count <= 1 + k)
+				continue;
+			*momentum = node->attributes.momentum;
+			return node->outputs[1 + k];
+		}
+	}
+	return VALUE_NONE;
 }

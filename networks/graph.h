@@ -179,6 +179,12 @@ int64_t graph_parameter_count(const struct graph *graph); /* elements of trained
 int64_t graph_macs(const struct graph *graph);            /* of the forward nodes, whole batch */
 int64_t graph_classes(const struct graph *graph);         /* last dimension of the logits */
 bool graph_has_dropout(const struct graph *graph);
+/*
+ * For a state that is a running statistic: the value that holds the batch's, with the momentum of
+ * its BatchNormalization in *momentum. When the forward pass of a training stage (forward-backward,
+ * train) is over, state = momentum * state + (1 - momentum) * statistic. VALUE_NONE for constants.
+ */
+int graph_state_statistic(const struct graph *graph, int state, double *momentum);
 int64_t graph_batch(const struct graph *graph);
 
 /*

@@ -16,15 +16,19 @@ static const char *const kind_words[] = {
 	[VALUE_STATE] = "state", [VALUE_ACTIVATION] = "activation",
 };
 
-static int elements_of(enum attribute_kind kind)
+static json_t *ints_to_json(const int64_t *ints, int count)
 {
-	return kind == ATTRIBUTE_INTS2 ? 2 : kind == ATTRIBUTE_INTS4 ? 4 : 1;
+	json_t *array = json_array();
+
+	for (int i = 0; i < count; i++)
+		json_array_append_new(array, json_integer(ints[i]));
+	return array;
 }
 
 static json_t *attribute_to_json(const struct attribute_row *row, const struct attributes *values)
 {
 	const void *member = (const char *)values + row->offset;
-	json_t *array;
+	const struct int_list *list = member;
 
 	switch (row->kind) {
 	case ATTRIBUTE_INT:
@@ -34,13 +38,13 @@ static json_t *attribute_to_json(const struct attribute_row *row, const struct a
 	case ATTRIBUTE_BOOL:
 		return json_boolean(*(const bool *)member);
 	case ATTRIBUTE_INTS2:
+		return ints_to_json(member, 2);
 	case ATTRIBUTE_INTS4:
-		break;
+		return ints_to_json(member, 4);
+	case ATTRIBUTE_INTS:
+		return ints_to_json(list->items, list->count);
 	}
-	array = json_array();
-	for (int i = 0; i < elements_of(row->kind); i++)
-		json_array_append_new(array, json_integer(((const int64_t *)member)[i]));
-	return array;
+	return NULL;
 }
 
 static json_t *value_name(const struct graph *graph, int index)
@@ -250,6 +254,7 @@ static bool read_attribute(const struct attribute_row *row, const json_t *json,
 			   struct attributes *out)
 {
 	void *member = (char *)out + row->offset;
+	struct int_list *list = member;
 
 	switch (row->kind) {
 	case ATTRIBUTE_INT:
@@ -268,8 +273,13 @@ static bool read_attribute(const struct attribute_row *row, const json_t *json,
 		*(bool *)member = json_is_true(json);
 		return true;
 	case ATTRIBUTE_INTS2:
+		return read_ints(json, 2, member);
 	case ATTRIBUTE_INTS4:
-		return read_ints(json, elements_of(row->kind), member);
+		return read_ints(json, 4, member);
+	case ATTRIBUTE_INTS:
+		list->count = (int)json_array_size(json);
+		return json_array_size(json) <= ATTRIBUTE_MAX_INTS &&
+		       read_ints(json, list->count, list->items);
 	}
 	return false;
 }
@@ -279,7 +289,7 @@ static enum prony_status read_attributes(struct reader *r, const json_t *json, s
 	static const char *const types[] = {
 		[ATTRIBUTE_INT] = "an integer",	     [ATTRIBUTE_INTS2] = "two integers",
 		[ATTRIBUTE_INTS4] = "four integers", [ATTRIBUTE_REAL] = "a number",
-		[ATTRIBUTE_BOOL] = "true or false",
+		[ATTRIBUTE_BOOL] = "true or false",  [ATTRIBUTE_INTS] = "at most 16 integers",
 	};
 	const json_t *attributes = json_object_get(json, "attributes");
 	const char *key;

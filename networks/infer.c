@@ -78,6 +78,17 @@ enum prony_status node_set_output(struct graph *graph, const struct node *node, 
 	return PRONY_OK;
 }
 
+enum prony_status node_normal_axis(const struct node *node, int rank, int64_t *axis,
+				   struct error *err)
+{
+	if (*axis < -rank || *axis >= rank)
+		return node_error(node, err, "axis is %lld, the input has %d dimensions",
+				  (long long)*axis, rank);
+	if (*axis < 0)
+		*axis += rank;
+	return PRONY_OK;
+}
+
 enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct error *err)
 {
 	struct shape shape = *node_input_shape(graph, node, 0);
@@ -151,6 +162,8 @@ static enum prony_status infer_gradient(struct graph *graph, const struct node *
 		enum prony_status status;
 		struct shape shape;
 
+		if (node->outputs[i] == VALUE_NONE)
+			continue;
 		if (!node_has_input(forward, first + i))
 			return node_error(node, err, "'%s' has no input %d to differentiate",
 					  forward->name, first + i);

@@ -26,3 +26,20 @@ enum prony_status cross_entropy_backward(struct graph *graph, const struct node 
 	return backward_node(graph, node, OP_SOFTMAX_CROSS_ENTROPY_GRAD, node->inputs, 2, 0, 1,
 			     err);
 }
+
+enum prony_status half_squares_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	struct shape scalar = {.rank = 0};
+	enum prony_status status = node_need_float(graph, node, 0, err);
+
+	return status == PRONY_OK ? node_set_output(graph, node, 0, DTYPE_F32, &scalar, err)
+				  : status;
+}
+
+enum prony_status half_squares_backward(struct graph *graph, const struct node *node,
+					struct error *err)
+{
+	if (!backward_wants(graph, node, 0))
+		return PRONY_OK;
+	return backward_node(graph, node, OP_HALF_SQUARES_GRAD, node->inputs, 1, 0, 1, err);
+}

@@ -37,6 +37,11 @@ static bool is_needed(const struct exporter *e, const struct node *node, int fir
 	return false;
 }
 
+static bool is_recurrent(const struct node *node)
+{
+	return node->op == OP_LSTM || node->op == OP_RNN;
+}
+
 /* Backwards from the logits; along the way, what is left out gets the value that replaces it. */
 static void find_needed(struct exporter *e)
 {
@@ -58,7 +63,8 @@ static void find_needed(struct exporter *e)
 
 		if (!is_needed(e, node, 0))
 			continue;
-		for (int k = 0; k < node->input_count; k++) {
+		/* Recurrent nodes write their weights themselves. */
+		for (int k = 0; k < (is_recurrent(node) ? 1 : node->input_count); k++) {
 			if (node->inputs[k] != VALUE_NONE)
 				e->needed[e->alias[node->inputs[k]]] = true;
 		}
@@ -70,6 +76,7 @@ static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attr
 {
 	Onnx__AttributeProto *attribute = arena_alloc(&e->arena, sizeof(*attribute));
 	const void *member = (const char *)values + row->offset;
+	const struct int_list *list = member;
 
 	onnx__attribute_proto__init(attribute);
 	attribute->name = borrow(row->name);
@@ -92,6 +99,11 @@ static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attr
 		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
 		attribute->n_ints = row->kind == ATTRIBUTE_INTS2 ? 2 : 4;
 		attribute->ints = (int64_t *)(uintptr_t)member;
+		break;
+	case ATTRIBUTE_INTS:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+		attribute->n_ints = (size_t)list->count;
+		attribute->ints = (int64_t *)(uintptr_t)list->items;
 		break;
 	}
 	return attribute;
@@ -119,9 +131,75 @@ static char *name_of(const struct exporter *e, int value)
 	return borrow(value == VALUE_NONE ? "" : e->graph->values[e->alias[value]].name);
 }
 
+/* An initializer of the graph; `data` is borrowed. */
+static void new_initializer(struct exporter *e, const char *name, int type,
+			    const struct shape *shape, const void *data, size_t bytes)
+{
+	Onnx__TensorProto *tensor = arena_alloc(&e->arena, sizeof(*tensor));
+
+	onnx__tensor_proto__init(tensor);
+	tensor->name = borrow(name);
+	tensor->has_data_type = true;
+	tensor->data_type = type;
+	tensor->n_dims = (size_t)shape->rank;
+	tensor->dims = arena_array(&e->arena, tensor->n_dims, sizeof(*tensor->dims));
+	if (shape->rank > 0)
+		memcpy(tensor->dims, shape->dims, tensor->n_dims * sizeof(*tensor->dims));
+	tensor->has_raw_data = true;
+	tensor->raw_data.len = bytes;
+	tensor->raw_data.data = (uint8_t *)(uintptr_t)data;
+	e->out->initializer[e->out->n_initializer++] = tensor;
+}
+
+/* "NODE.SUFFIX", with as many underscores as it takes to be no value's name. */
+static char *free_name(struct exporter *e, const char *node, const char *suffix)
+{
+	char *name = arena_printf(&e->arena, "%s.%s", node, suffix);
+
+	while (graph_find_value(e->graph, name) != VALUE_NONE)
+		name = arena_printf(&e->arena, "%s_", name);
+	return name;
+}
+
+/* An attribute of ours that is a constant input in ONNX: an initializer "NODE.ATTRIBUTE". */
+static char *constant_input(struct exporter *e, const struct node *node,
+			    const struct attribute_row *row)
+{
+	char *name = free_name(e, node->name, row->name);
+	const void *member = (const char *)&node->attributes + row->offset;
+	const struct int_list *list = member;
+	bool is_list = row->kind == ATTRIBUTE_INTS;
+	struct shape shape = {.rank = 1, .dims = {is_list ? list->count : 1}};
+	float *number;
+
+	if (row->kind != ATTRIBUTE_REAL) {
+		new_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape,
+				is_list ? list->items : member,
+				(size_t)shape.dims[0] * sizeof(int64_t));
+		return name;
+	}
+	number = arena_alloc(&e->arena, sizeof(*number));
+	*number = (float)*(const double *)member;
+	shape.rank = 0;
+	new_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, number,
+			sizeof(*number));
+	return name;
+}
+
+/* Outputs that only training reads (statistics of BatchNormalization) are left out at the end. */
+static int outputs_in_use(const struct exporter *e, const struct node *node)
+{
+	int count = node->output_count;
+
+	while (count > 1 && !is_needed(e, node, count - 1))
+		count--;
+	return count;
+}
+
 static enum prony_status add_node(struct exporter *e, const struct node *node)
 {
 	const struct operator_row *op = operator_row(node->op);
+	int input_count = node->input_count;
 	Onnx__NodeProto *out;
 	size_t count = 0;
 
@@ -129,17 +207,149 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 		return error_set(e->err, PRONY_UNSUPPORTED,
 				 "network '%s': ONNX files hold no %s (node '%s')", e->graph->name,
 				 op->name, node->name);
-	out = new_node(e, node->name, op->name, node->input_count, node->output_count);
+	if (node->op == OP_BATCH_NORM && outputs_in_use(e, node) > 1)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s': the statistics of '%s' are used, which an ONNX "
+				 "file for evaluation leaves out",
+				 e->graph->name, node->name);
+	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
+		if (row->input >= input_count)
+			input_count = row->input + 1;
+		count++;
+	}
+	out = new_node(e, node->name, op->name, input_count, outputs_in_use(e, node));
 	for (int i = 0; i < node->input_count; i++)
 		out->input[i] = name_of(e, node->inputs[i]);
-	for (int i = 0; i < node->output_count; i++)
+	for (size_t i = 0; i < out->n_output; i++)
 		out->output[i] = name_of(e, node->outputs[i]);
-	while (op->attributes[count].name != NULL)
-		count++;
 	out->attribute = arena_array(&e->arena, count, sizeof(*out->attribute));
-	for (size_t i = 0; i < count; i++)
-		out->attribute[i] = new_attribute(e, &op->attributes[i], &node->attributes);
-	out->n_attribute = count;
+	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
+		if (row->input > 0)
+			out->input[row->input] = constant_input(e, node, row);
+		else
+			out->attribute[out->n_attribute++] =
+				new_attribute(e, row, &node->attributes);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status find_weight(struct exporter *e, const struct value *value,
+				     const struct tensor **out)
+{
+	const struct tensor *weight = tensor_find(e->weights, value->name);
+
+	if (weight == NULL)
+		return error_set(e->err, PRONY_BAD_INPUT, "network '%s': no weights for '%s'",
+				 e->graph->name, value->name);
+	if (weight->dtype != DTYPE_F32 || !shape_equal(&weight->shape, &value->shape))
+		return error_set(e->err, PRONY_BAD_INPUT,
+				 "network '%s': the weights for '%s' have another type or shape",
+				 e->graph->name, value->name);
+	*out = weight;
+	return PRONY_OK;
+}
+
+/* Weights of input i with a leading 1 for the direction, padded with zeros to `elements`. */
+static enum prony_status recurrent_weight(struct exporter *e, const struct node *node, int i,
+					  const char *suffix, int64_t elements, char **name)
+{
+	const struct value *value = &e->graph->values[node->inputs[i]];
+	struct shape shape = {.rank = value->shape.rank + 1, .dims = {1}};
+	const struct tensor *weight;
+	float *data;
+
+	if (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s': the weights '%s' of '%s' are computed",
+				 e->graph->name, value->name, node->name);
+	if (find_weight(e, value, &weight) != PRONY_OK)
+		return e->err->code;
+	memcpy(&shape.dims[1], value->shape.dims,
+	       (size_t)value->shape.rank * sizeof(shape.dims[0]));
+	if (shape.rank == 2)
+		shape.dims[1] = elements;
+	data = arena_array(&e->arena, (size_t)elements, sizeof(*data));
+	memcpy(data, weight->data, (size_t)tensor_bytes(weight));
+	*name = free_name(e, node->name, suffix);
+	new_initializer(e, *name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, data,
+			(size_t)elements * sizeof(*data));
+	return PRONY_OK;
+}
+
+static Onnx__AttributeProto **attribute_list(struct exporter *e, Onnx__NodeProto *node,
+					     size_t count)
+{
+	node->attribute = arena_array(&e->arena, count, sizeof(*node->attribute));
+	node->n_attribute = count;
+	for (size_t i = 0; i < count; i++) {
+		node->attribute[i] = arena_alloc(&e->arena, sizeof(**node->attribute));
+		onnx__attribute_proto__init(node->attribute[i]);
+		node->attribute[i]->has_type = true;
+	}
+	return node->attribute;
+}
+
+/* The node itself: hidden_size, and for RNN its activation. */
+static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *node)
+{
+	Onnx__NodeProto *out = new_node(e, node->name, operator_row(node->op)->name, 4, 2);
+	Onnx__AttributeProto **attributes = attribute_list(e, out, node->op == OP_RNN ? 2 : 1);
+
+	attributes[0]->name = borrow("hidden_size");
+	attributes[0]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+	attributes[0]->has_i = true;
+	attributes[0]->i = e->graph->values[node->outputs[0]].shape.dims[1];
+	if (node->op == OP_RNN) {
+		attributes[1]->name = borrow("activations");
+		attributes[1]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
+		attributes[1]->strings = arena_array(&e->arena, 1, sizeof(ProtobufCBinaryData));
+		attributes[1]->strings[0].data = (uint8_t *)borrow("Relu");
+		attributes[1]->strings[0].len = strlen("Relu");
+		attributes[1]->n_strings = 1;
+	}
+	return out;
+}
+
+/*
+ * ONNX wants the time first, a dimension for the direction and two biases: Transpose, LSTM or RNN
+ * with its last state, Reshape.
+ */
+static enum prony_status add_recurrent(struct exporter *e, const struct node *node)
+{
+	static const char *const suffixes[] = {"W", "R", "B"};
+	static const int64_t order[] = {1, 0, 2};
+	const struct shape *h = &e->graph->values[node->outputs[0]].shape;
+	struct shape shape = {.rank = 1, .dims = {h->rank}};
+	char *time_first = free_name(e, node->name, "time_first");
+	char *state = free_name(e, node->name, "state");
+	char *wanted = free_name(e, node->name, "shape");
+	Onnx__NodeProto *transpose = new_node(e, time_first, "Transpose", 1, 1), *out, *reshape;
+	Onnx__AttributeProto *perm = attribute_list(e, transpose, 1)[0];
+
+	perm->name = borrow("perm");
+	perm->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+	perm->ints = (int64_t *)(uintptr_t)order;
+	perm->n_ints = 3;
+	transpose->input[0] = name_of(e, node->inputs[0]);
+	transpose->output[0] = time_first;
+	out = new_recurrent(e, node);
+	out->input[0] = time_first;
+	for (int i = 1; i < 4; i++) {
+		const struct shape *w = &e->graph->values[node->inputs[i]].shape;
+		int64_t elements = shape_elements(w) * (i == 3 ? 2 : 1);
+
+		if (recurrent_weight(e, node, i, suffixes[i - 1], elements, &out->input[i]) !=
+		    PRONY_OK)
+			return e->err->code;
+	}
+	out->output[0] = borrow("");
+	out->output[1] = state;
+	new_initializer(e, wanted, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape, h->dims,
+			2 * sizeof(int64_t));
+	reshape = new_node(e, wanted, "Reshape", 2, 1);
+	reshape->input[0] = state;
+	reshape->input[1] = wanted;
+	reshape->output[0] = name_of(e, node->outputs[0]);
 	return PRONY_OK;
 }
 
@@ -147,9 +357,12 @@ static enum prony_status add_nodes(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
 
-	/* One more than there are nodes, for the Identity below. */
+	/* A recurrent node becomes three, with four constants; one more for the Identity below. */
 	e->out->node =
-		arena_array(&e->arena, (size_t)graph->forward_count + 1, sizeof(*e->out->node));
+		arena_array(&e->arena, 3 * (size_t)graph->forward_count + 1, sizeof(*e->out->node));
+	e->out->initializer = arena_array(
+		&e->arena, (size_t)graph->value_count + 4 * (size_t)graph->forward_count,
+		sizeof(*e->out->initializer));
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
@@ -160,7 +373,7 @@ static enum prony_status add_nodes(struct exporter *e)
 					 graph->name, node->name);
 		if (node->op == OP_DROPOUT || !is_needed(e, node, 0))
 			continue;
-		if (add_node(e, node) != PRONY_OK)
+		if ((is_recurrent(node) ? add_recurrent(e, node) : add_node(e, node)) != PRONY_OK)
 			return e->err->code;
 	}
 	if (e->alias[graph->logits] != graph->logits) {
@@ -176,33 +389,17 @@ static enum prony_status add_nodes(struct exporter *e)
 
 static enum prony_status add_initializer(struct exporter *e, const struct value *value)
 {
-	const struct tensor *weight = tensor_find(e->weights, value->name);
-	Onnx__TensorProto *tensor = arena_alloc(&e->arena, sizeof(*tensor));
+	const struct tensor *weight = NULL;
+	enum prony_status status = find_weight(e, value, &weight);
 
-	if (weight == NULL)
-		return error_set(e->err, PRONY_BAD_INPUT, "network '%s': no weights for '%s'",
-				 e->graph->name, value->name);
-	if (weight->dtype != DTYPE_F32 || !shape_equal(&weight->shape, &value->shape))
-		return error_set(e->err, PRONY_BAD_INPUT,
-				 "network '%s': the weights for '%s' have another type or shape",
-				 e->graph->name, value->name);
-	onnx__tensor_proto__init(tensor);
-	tensor->name = borrow(value->name);
-	tensor->has_data_type = true;
-	tensor->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
-	tensor->n_dims = (size_t)value->shape.rank;
-	tensor->dims = (int64_t *)(uintptr_t)value->shape.dims;
-	tensor->has_raw_data = true;
-	tensor->raw_data.len = (size_t)tensor_bytes(weight);
-	tensor->raw_data.data = weight->data;
-	e->out->initializer[e->out->n_initializer++] = tensor;
-	return PRONY_OK;
+	if (status == PRONY_OK)
+		new_initializer(e, value->name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &value->shape,
+				weight->data, (size_t)tensor_bytes(weight));
+	return status;
 }
 
 static enum prony_status add_initializers(struct exporter *e)
 {
-	e->out->initializer =
-		arena_array(&e->arena, (size_t)e->graph->value_count, sizeof(*e->out->initializer));
 	for (int i = 0; i < e->graph->value_count; i++) {
 		const struct value *value = &e->graph->values[i];
 

@@ -3,11 +3,20 @@
 #include "networks/backward.h"
 
 const struct attribute_row max_pool_attributes[] = {
-	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0},
-	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1},
-	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1},
-	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0},
-	{"ceil_mode", ATTRIBUTE_BOOL, offsetof(struct attributes, ceil_mode), 0},
+	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0},
+	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0},
+	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1, 0},
+	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0},
+	{"ceil_mode", ATTRIBUTE_BOOL, offsetof(struct attributes, ceil_mode), 0, 0},
+	{.name = NULL},
+};
+
+const struct attribute_row average_pool_attributes[] = {
+	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0},
+	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0},
+	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0},
+	{"ceil_mode", ATTRIBUTE_BOOL, offsetof(struct attributes, ceil_mode), 0, 0},
+	{"count_include_pad", ATTRIBUTE_BOOL, offsetof(struct attributes, count_include_pad), 0, 0},
 	{.name = NULL},
 };
 
@@ -33,6 +42,37 @@ static enum prony_status check_padding(const struct graph *graph, const struct n
 					  (long long)a->dilations[i], (long long)x->dims[2 + i]);
 	}
 	return PRONY_OK;
+}
+
+enum prony_status average_pool_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	/* ONNX has no dilations here before opset 19. */
+	node->attributes.dilations[0] = node->attributes.dilations[1] = 1;
+	return max_pool_infer(graph, node, err);
+}
+
+enum prony_status average_pool_backward(struct graph *graph, const struct node *node,
+					struct error *err)
+{
+	return backward_unary(graph, node, OP_AVERAGE_POOL_GRAD, VALUE_NONE, err);
+}
+
+enum prony_status global_average_pool_infer(struct graph *graph, struct node *node,
+					    struct error *err)
+{
+	struct shape y = *node_input_shape(graph, node, 0);
+	enum prony_status status = node_need_rank(graph, node, 0, 4, err);
+
+	if (status != PRONY_OK)
+		return status;
+	y.dims[2] = y.dims[3] = 1;
+	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
+}
+
+enum prony_status global_average_pool_backward(struct graph *graph, const struct node *node,
+					       struct error *err)
+{
+	return backward_unary(graph, node, OP_GLOBAL_AVERAGE_POOL_GRAD, VALUE_NONE, err);
 }
 
 enum prony_status max_pool_infer(struct graph *graph, struct node *node, struct error *err)

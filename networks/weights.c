@@ -4,6 +4,31 @@
 
 #include "base/random.h"
 
+static double draw(struct random *random, const struct value *value, int64_t i)
+{
+	double fan_in = (double)value->fan_in;
+
+	switch (value->fill) {
+	case FILL_ZERO:
+		return 0;
+	case FILL_ONE:
+		return 1;
+	case FILL_HE_NORMAL:
+		return random_normal(random) * sqrt(2.0 / fan_in);
+	case FILL_HE_UNIFORM:
+		return (2.0 * random_uniform(random) - 1.0) * sqrt(6.0 / fan_in);
+	case FILL_IDENTITY:
+		return i % (value->shape.dims[1] + 1) == 0;
+	case FILL_NORMAL:
+		return random_normal(random);
+	case FILL_RUNNING_MEAN:
+		return 0.1 * random_normal(random);
+	case FILL_RUNNING_VARIANCE:
+		return 0.8 + 0.45 * random_uniform(random);
+	}
+	return 0;
+}
+
 static enum prony_status fill_tensor(const struct value *value, uint64_t seed, struct tensor *out,
 				     struct arena *arena, struct error *err)
 {
@@ -12,7 +37,6 @@ static enum prony_status fill_tensor(const struct value *value, uint64_t seed, s
 	bool he = value->fill == FILL_HE_NORMAL || value->fill == FILL_HE_UNIFORM;
 	float *data = out->data;
 	struct random random;
-	double fan_in = (double)value->fan_in;
 
 	if (he && value->fan_in < 1)
 		return error_set(err, PRONY_BAD_INPUT,
@@ -24,25 +48,8 @@ static enum prony_status fill_tensor(const struct value *value, uint64_t seed, s
 		return error_set(err, PRONY_BAD_INPUT, "parameter '%s' is not a square matrix",
 				 value->name);
 	random_init_named(&random, seed, stream);
-	for (int64_t i = 0; i < count; i++) {
-		switch (value->fill) {
-		case FILL_ZERO:
-			break;
-		case FILL_ONE:
-			data[i] = 1.0f;
-			break;
-		case FILL_HE_NORMAL:
-			data[i] = (float)(random_normal(&random) * sqrt(2.0 / fan_in));
-			break;
-		case FILL_HE_UNIFORM:
-			data[i] =
-				(float)((2.0 * random_uniform(&random) - 1.0) * sqrt(6.0 / fan_in));
-			break;
-		case FILL_IDENTITY:
-			data[i] = i % (value->shape.dims[1] + 1) == 0 ? 1.0f : 0.0f;
-			break;
-		}
-	}
+	for (int64_t i = 0; i < count; i++)
+		data[i] = (float)(draw(&random, value, i) * value->fill_scale);
 	return PRONY_OK;
 }
 

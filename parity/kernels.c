@@ -6,21 +6,63 @@
 static void (*const kernels[OP_COUNT])(const struct kernel_call *call) = {
 	[OP_CONV] = kernel_conv,
 	[OP_MAX_POOL] = kernel_max_pool,
+	[OP_AVERAGE_POOL] = kernel_average_pool,
+	[OP_GLOBAL_AVERAGE_POOL] = kernel_mean,
 	[OP_GEMM] = kernel_gemm,
 	[OP_RELU] = kernel_relu,
+	[OP_TANH] = kernel_tanh,
+	[OP_SIGMOID] = kernel_sigmoid,
+	[OP_HARD_SIGMOID] = kernel_hard_sigmoid,
+	[OP_HARD_SWISH] = kernel_hard_swish,
+	[OP_CLIP] = kernel_clip,
+	[OP_NEG] = kernel_neg,
+	[OP_SOFTMAX] = kernel_softmax,
+	[OP_BATCH_NORM] = kernel_batch_norm,
+	[OP_LRN] = kernel_lrn,
 	[OP_FLATTEN] = kernel_copy,
+	[OP_RESHAPE] = kernel_copy,
+	[OP_IDENTITY] = kernel_copy,
+	[OP_TRANSPOSE] = kernel_transpose,
+	[OP_CONCAT] = kernel_concat,
+	[OP_SLICE] = kernel_slice,
+	[OP_PAD] = kernel_pad,
+	[OP_REDUCE_MEAN] = kernel_mean,
 	[OP_DROPOUT] = kernel_dropout,
 	[OP_ADD] = kernel_add,
+	[OP_SUB] = kernel_sub,
+	[OP_MUL] = kernel_mul,
+	[OP_DIV] = kernel_div,
+	[OP_LSTM] = kernel_lstm,
+	[OP_RNN] = kernel_rnn,
 	[OP_SOFTMAX_CROSS_ENTROPY] = kernel_cross_entropy,
+	[OP_HALF_SQUARES] = kernel_half_squares,
 	[OP_CONV_GRAD_INPUT] = kernel_conv_grad_input,
 	[OP_CONV_GRAD_WEIGHT] = kernel_conv_grad_weight,
 	[OP_MAX_POOL_GRAD] = kernel_max_pool_grad,
+	[OP_AVERAGE_POOL_GRAD] = kernel_average_pool_grad,
+	[OP_GLOBAL_AVERAGE_POOL_GRAD] = kernel_mean_grad,
 	[OP_GEMM_GRAD_INPUT] = kernel_gemm_grad_input,
 	[OP_GEMM_GRAD_WEIGHT] = kernel_gemm_grad_weight,
 	[OP_RELU_GRAD] = kernel_relu_grad,
+	[OP_TANH_GRAD] = kernel_tanh_grad,
+	[OP_SIGMOID_GRAD] = kernel_sigmoid_grad,
+	[OP_HARD_SIGMOID_GRAD] = kernel_hard_sigmoid_grad,
+	[OP_HARD_SWISH_GRAD] = kernel_hard_swish_grad,
+	[OP_CLIP_GRAD] = kernel_clip_grad,
+	[OP_SOFTMAX_GRAD] = kernel_softmax_grad,
+	[OP_BATCH_NORM_GRAD] = kernel_batch_norm_grad,
+	[OP_LRN_GRAD] = kernel_lrn_grad,
 	[OP_FLATTEN_GRAD] = kernel_copy,
+	[OP_RESHAPE_GRAD] = kernel_copy,
+	[OP_SLICE_GRAD] = kernel_slice_grad,
+	[OP_PAD_GRAD] = kernel_pad_grad,
+	[OP_REDUCE_MEAN_GRAD] = kernel_mean_grad,
 	[OP_DROPOUT_GRAD] = kernel_dropout_grad,
+	[OP_BROADCAST_GRAD] = kernel_broadcast_grad,
+	[OP_LSTM_GRAD] = kernel_lstm_grad,
+	[OP_RNN_GRAD] = kernel_rnn_grad,
 	[OP_SOFTMAX_CROSS_ENTROPY_GRAD] = kernel_cross_entropy_grad,
+	[OP_HALF_SQUARES_GRAD] = kernel_copy,
 };
 
 void (*kernel_of(enum op op))(const struct kernel_call *call)
@@ -57,6 +99,49 @@ const struct shape *kernel_output_shape(const struct kernel_call *call, int i)
 int64_t kernel_output_count(const struct kernel_call *call, int i)
 {
 	return shape_elements(kernel_output_shape(call, i));
+}
+
+struct array_walk array_walk_start(const struct shape *shape)
+{
+	return (struct array_walk){.shape = *shape};
+}
+
+void array_walk_broadcast(struct array_walk *walk, int which, const struct shape *from)
+{
+	int lead = walk->shape.rank - from->rank;
+	int64_t step = 1;
+
+	for (int i = from->rank - 1; i >= 0; i--) {
+		walk->steps[which][lead + i] = from->dims[i] == 1 ? 0 : step;
+		step *= from->dims[i];
+	}
+}
+
+void array_walk_next(struct array_walk *walk)
+{
+	for (int i = walk->shape.rank - 1; i >= 0; i--) {
+		walk->index[i]++;
+		for (int k = 0; k < 2; k++)
+			walk->at[k] += walk->steps[k][i];
+		if (walk->index[i] < walk->shape.dims[i])
+			return;
+		walk->index[i] = 0;
+		for (int k = 0; k < 2; k++)
+			walk->at[k] -= walk->steps[k][i] * walk->shape.dims[i];
+	}
+}
+
+struct axis_split split_axis(const struct shape *shape, int64_t axis)
+{
+	struct axis_split split = {.outer = 1, .size = shape->dims[axis], .inner = 1};
+
+	for (int i = 0; i < shape->rank; i++) {
+		if (i < axis)
+			split.outer *= shape->dims[i];
+		else if (i > axis)
+			split.inner *= shape->dims[i];
+	}
+	return split;
 }
 
 double kernel_rms(const double *x, int64_t count)

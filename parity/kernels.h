@@ -31,6 +31,7 @@ struct kernel_call {
 	const struct graph *graph;
 	const struct node *node;
 	double *const *values; /* of the interpreter, by value index */
+	bool training;	       /* batch normalisation takes the batch's statistics */
 	bool dropout;	       /* masks are drawn; else dropout is the identity */
 	uint64_t seed;
 	int64_t step;
@@ -46,17 +47,53 @@ void kernel_conv_grad_input(const struct kernel_call *call);
 void kernel_conv_grad_weight(const struct kernel_call *call);
 void kernel_max_pool(const struct kernel_call *call);
 void kernel_max_pool_grad(const struct kernel_call *call);
+void kernel_average_pool(const struct kernel_call *call);
+void kernel_average_pool_grad(const struct kernel_call *call);
 void kernel_gemm(const struct kernel_call *call);
 void kernel_gemm_grad_input(const struct kernel_call *call);
 void kernel_gemm_grad_weight(const struct kernel_call *call);
 void kernel_relu(const struct kernel_call *call);
 void kernel_relu_grad(const struct kernel_call *call);
-void kernel_copy(const struct kernel_call *call); /* Flatten and its gradient */
+void kernel_tanh(const struct kernel_call *call);
+void kernel_tanh_grad(const struct kernel_call *call);
+void kernel_sigmoid(const struct kernel_call *call);
+void kernel_sigmoid_grad(const struct kernel_call *call);
+void kernel_hard_sigmoid(const struct kernel_call *call);
+void kernel_hard_sigmoid_grad(const struct kernel_call *call);
+void kernel_hard_swish(const struct kernel_call *call);
+void kernel_hard_swish_grad(const struct kernel_call *call);
+void kernel_clip(const struct kernel_call *call);
+void kernel_clip_grad(const struct kernel_call *call);
+void kernel_neg(const struct kernel_call *call);
+void kernel_softmax(const struct kernel_call *call);
+void kernel_softmax_grad(const struct kernel_call *call);
+void kernel_batch_norm(const struct kernel_call *call);
+void kernel_batch_norm_grad(const struct kernel_call *call);
+void kernel_lrn(const struct kernel_call *call);
+void kernel_lrn_grad(const struct kernel_call *call);
+void kernel_copy(const struct kernel_call *call); /* Flatten, Reshape, Identity, gradients */
+void kernel_transpose(const struct kernel_call *call);
+void kernel_concat(const struct kernel_call *call);
+void kernel_slice(const struct kernel_call *call);
+void kernel_slice_grad(const struct kernel_call *call);
+void kernel_pad(const struct kernel_call *call);
+void kernel_pad_grad(const struct kernel_call *call);
+void kernel_mean(const struct kernel_call *call); /* ReduceMean, GlobalAveragePool */
+void kernel_mean_grad(const struct kernel_call *call);
 void kernel_dropout(const struct kernel_call *call);
 void kernel_dropout_grad(const struct kernel_call *call);
 void kernel_add(const struct kernel_call *call);
+void kernel_sub(const struct kernel_call *call);
+void kernel_mul(const struct kernel_call *call);
+void kernel_div(const struct kernel_call *call);
+void kernel_broadcast_grad(const struct kernel_call *call);
+void kernel_lstm(const struct kernel_call *call);
+void kernel_lstm_grad(const struct kernel_call *call);
+void kernel_rnn(const struct kernel_call *call);
+void kernel_rnn_grad(const struct kernel_call *call);
 void kernel_cross_entropy(const struct kernel_call *call);
 void kernel_cross_entropy_grad(const struct kernel_call *call);
+void kernel_half_squares(const struct kernel_call *call);
 
 /* What the kernels share: data, dimension and element count of input or output i. */
 double *kernel_input(const struct kernel_call *call, int i);  /* NULL when left out */
@@ -64,6 +101,29 @@ double *kernel_output(const struct kernel_call *call, int i); /* NULL when left 
 const struct shape *kernel_input_shape(const struct kernel_call *call, int i);
 const struct shape *kernel_output_shape(const struct kernel_call *call, int i);
 int64_t kernel_output_count(const struct kernel_call *call, int i);
+
+/*
+ * Visits the elements of one array in row-major order and says where each stands in two others:
+ * what is broadcast or transposed has other steps, 0 where one element stands for many.
+ */
+struct array_walk {
+	struct shape shape;
+	int64_t steps[2][TENSOR_MAX_RANK];
+	int64_t index[TENSOR_MAX_RANK];
+	int64_t at[2];
+};
+
+struct array_walk array_walk_start(const struct shape *shape);
+/* Other array `which` (0 or 1) has the shape `from`, which is broadcast. */
+void array_walk_broadcast(struct array_walk *walk, int which, const struct shape *from);
+void array_walk_next(struct array_walk *walk);
+
+/* Elements before, on and behind an axis. */
+struct axis_split {
+	int64_t outer, size, inner;
+};
+
+struct axis_split split_axis(const struct shape *shape, int64_t axis);
 
 /* Root mean square; 0 for no elements. */
 double kernel_rms(const double *x, int64_t count);

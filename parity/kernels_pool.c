@@ -111,3 +111,60 @@ void kernel_max_pool_grad(const struct kernel_call *call)
 		dx += x->dims[2] * x->dims[3];
 	}
 }
+
+/* What the sum of a window is divided by. ceil_mode's windows may reach further than the padding:
+ * what lies there never counts. */
+static double window_divisor(const struct attributes *a, const struct pool_window *window)
+{
+	int64_t elements = 1;
+
+	for (int i = 0; i < 2; i++) {
+		int64_t first = window->origin[i], end = first + window->kernel[i];
+		int64_t low = a->count_include_pad ? -a->pads[i] : 0;
+		int64_t high = window->size[i] + (a->count_include_pad ? a->pads[i + 2] : 0);
+
+		elements *= (end < high ? end : high) - (first > low ? first : low);
+	}
+	return (double)elements;
+}
+
+/* Either way over all windows: y is their means, or x gets what is given in y back. */
+static void average(const struct attributes *a, const struct shape *x_shape,
+		    const struct shape *y_shape, double *x, double *y, bool backward)
+{
+	for (int64_t p = 0; p < y_shape->dims[0] * y_shape->dims[1]; p++) {
+		for (int64_t i = 0; i < y_shape->dims[2] * y_shape->dims[3]; i++, y++) {
+			struct pool_window window =
+				window_at(a, x_shape, i / y_shape->dims[3], i % y_shape->dims[3]);
+			double divisor = window_divisor(a, &window), sum = 0;
+
+			for (int64_t k = 0; k < window.kernel[0] * window.kernel[1]; k++) {
+				int64_t at = window_index(&window, k / window.kernel[1],
+							  k % window.kernel[1]);
+
+				if (at >= 0 && backward)
+					x[at] += *y / divisor;
+				else if (at >= 0)
+					sum += x[at];
+			}
+			if (!backward)
+				*y = sum / divisor;
+		}
+		x += x_shape->dims[2] * x_shape->dims[3];
+	}
+}
+
+void kernel_average_pool(const struct kernel_call *call)
+{
+	average(&call->node->attributes, kernel_input_shape(call, 0), kernel_output_shape(call, 0),
+		kernel_input(call, 0), kernel_output(call, 0), false);
+}
+
+void kernel_average_pool_grad(const struct kernel_call *call)
+{
+	double *dx = kernel_output(call, 0);
+
+	memset(dx, 0, (size_t)kernel_output_count(call, 0) * sizeof(*dx));
+	average(&call->node->attributes, kernel_output_shape(call, 0), kernel_input_shape(call, 0),
+		dx, kernel_input(call, 0), true);
+}

@@ -179,10 +179,14 @@ static double closeness(const struct reference *ref, const struct recipe *recipe
 static void deepen(struct accumulation *sum, const struct graph *graph, const struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
+	int output = 0;
 
-	if (row->macs)
+	/* The first output that is not left out. */
+	while (output + 1 < node->output_count && node->outputs[output] == VALUE_NONE)
+		output++;
+	if (row->macs && node->outputs[output] != VALUE_NONE)
 		accumulation_add(sum, row->macs(graph, node),
-				 &graph->values[node->outputs[0]].shape);
+				 &graph->values[node->outputs[output]].shape);
 }
 
 /* Runs nodes [first, end); without labels the loss is left out. */
@@ -192,6 +196,7 @@ static void run_nodes(struct reference *ref, const struct recipe *recipe, bool t
 	struct accumulation sum = {0};
 	struct kernel_call call = {.graph = ref->graph,
 				   .values = ref->values,
+				   .training = training,
 				   .dropout = training && recipe->dropout,
 				   .seed = recipe->seed,
 				   .step = ref->step,
@@ -266,6 +271,25 @@ static void update(struct reference *ref, const struct recipe *recipe, bool epsi
 	}
 }
 
+/* Running statistics follow the batch's; the variance is that of n, not n - 1, as in ONNX. */
+static void update_states(struct reference *ref)
+{
+	const struct graph *graph = ref->graph;
+
+	for (int i = 0; i < graph->value_count; i++) {
+		double momentum, *state = ref->values[i];
+		int statistic;
+
+		if (graph->values[i].kind != VALUE_STATE)
+			continue;
+		statistic = graph_state_statistic(graph, i, &momentum);
+		if (statistic == VALUE_NONE)
+			continue;
+		for (int64_t k = 0; k < shape_elements(&graph->values[i].shape); k++)
+			state[k] = momentum * state[k] + (1 - momentum) * ref->values[statistic][k];
+	}
+}
+
 enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,
 				       bool epsilon_inside, struct kinks *kinks, struct error *err)
 {
@@ -287,6 +311,8 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 
 	run_nodes(ref, recipe, training, kinks, 0,
 		  training ? graph->node_count : graph->forward_count);
+	if (training)
+		update_states(ref);
 	if (recipe->stage == STAGE_TRAIN)
 		for (int i = 0; i < graph->value_count; i++)
 			if (graph->values[i].kind == VALUE_PARAMETER &&
