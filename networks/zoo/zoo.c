@@ -5,7 +5,28 @@
 #include "base/words.h"
 #include "networks/zoo/networks.h"
 
-const struct network *const zoo_networks[] = {&zoo_mlp, &zoo_lenet};
+const struct network *const zoo_networks[] = {
+	&zoo_mlp,
+	&zoo_lenet,
+	&zoo_cnn,
+	&zoo_irnn,
+	&zoo_lstm,
+	&zoo_alexnet,
+	&zoo_alexnet_lrn,
+	&zoo_alexnet_tf,
+	&zoo_vgg16,
+	&zoo_googlenet,
+	&zoo_googlenet_lrn,
+	&zoo_inception3,
+	&zoo_resnet50,
+	&zoo_resnet152,
+	&zoo_densenet161,
+	&zoo_nasnet,
+	&zoo_alexnet_cifar,
+	&zoo_resnet50_cifar,
+	&zoo_googlenet_cifar,
+	&zoo_vgg16_cifar,
+};
 const size_t zoo_network_count = sizeof(zoo_networks) / sizeof(zoo_networks[0]);
 
 const struct network *zoo_find(const char *name, const char **nearest)
@@ -28,11 +49,15 @@ enum prony_status zoo_build(const struct network *network, int64_t batch, struct
 	struct graph graph;
 	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
 	enum prony_status status;
-	int input;
+	int input, output;
 
 	graph_init(&graph, network->name);
 	input = build_input(&builder, batch, network->input_rank, network->input_dims);
-	status = build_finish(&builder, network->layers(&builder, input), err);
+	output = network->layers(&builder, input);
+	if (network->half_squares)
+		status = build_finish_half_squares(&builder, output, err);
+	else
+		status = build_finish(&builder, output, err);
 	if (status != PRONY_OK) {
 		graph_release(&graph);
 		return status;

@@ -1,0 +1,320 @@
+/*
+ * The built-in networks: figures, what each is made of, and, on inputs small enough for the
+ * reference interpreter, that a step of each is sane. tests/oracles/ compares with other programs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "networks/graph_json.h"
+#include "networks/zoo/zoo.h"
+#include "parity/reference.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void build(const struct network *network, int64_t batch, struct graph *graph)
+{
+	struct error err = ERROR_INIT;
+
+	if (zoo_build(network, batch, graph, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+}
+
+static void build_named(const char *name, int64_t batch, struct graph *graph)
+{
+	const struct network *network = zoo_find(name, NULL);
+
+	if (network == NULL)
+		fail_msg("no network %s", name);
+	build(network, batch, graph);
+}
+
+/* What was published, once more and apart from the table in the program. */
+static const struct {
+	const char *name, *dataset;
+	int64_t parameters, macs;
+} published[] = {
+	{"mlp", "mnist", 669706, 668672},
+	{"lenet", "mnist", 431080, 2293000},
+	{"cnn", "cifar10", 1250858, 20741120},
+	{"irnn", "synthetic", 11210, 7919400},
+	{"lstm", "synthetic", 104508, 3857920},
+	{"alexnet", "imagenet", 61100840, 714188480},
+	{"alexnet-lrn", "imagenet", 60965224, 724406816},
+	{"alexnet-tf", "imagenet", 2469696, 658145280},
+	{"vgg16", "imagenet", 138357544, 15470264320},
+	{"googlenet", "imagenet", 6624904, 1498376192},
+	{"googlenet-lrn", "imagenet", 6998552, 1582671872},
+	{"inception3", "imagenet", 23834568, 5713216096},
+	{"resnet50", "imagenet", 25557032, 4089184256},
+	{"resnet152", "imagenet", 60192808, 11513626624},
+	{"densenet161", "imagenet", 28681000, 7727907072},
+	{"nasnet", "imagenet", 5289978, 563638816},
+	{"alexnet-cifar", "cifar10", 1756426, 32778112},
+	{"resnet50-cifar", "cifar10", 758554, 111592064},
+	{"googlenet-cifar", "cifar10", 6166250, 1521756160},
+	{"vgg16-cifar", "cifar10", 14990922, 313463808},
+};
+
+static void figures_are_the_published_ones(void **state)
+{
+	(void)state;
+	assert_int_equal(zoo_network_count, COUNT(published));
+	for (size_t i = 0; i < COUNT(published); i++) {
+		struct graph graph;
+
+		assert_string_equal(zoo_networks[i]->name, published[i].name);
+		assert_string_equal(zoo_networks[i]->dataset, published[i].dataset);
+		build(zoo_networks[i], 1, &graph);
+		assert_int_equal(graph_parameter_count(&graph), published[i].parameters);
+		assert_int_equal(graph_macs(&graph), published[i].macs);
+		assert_int_equal(graph_classes(&graph), zoo_networks[i]->classes);
+		graph_release(&graph);
+	}
+}
+
+static int count_op(const struct graph *graph, enum op op)
+{
+	int count = 0;
+
+	for (int i = 0; i < graph->forward_count; i++)
+		count += graph->nodes[i].op == op;
+	return count;
+}
+
+/* Equal figures do not exclude a missing normalisation or a pool in the wrong place. */
+static void networks_are_made_of_what_they_should(void **state)
+{
+	static const struct {
+		const char *name;
+		int conv, batch_norm, lrn, relu, max_pool, average_pool, add, concat, dropout;
+	} made[] = {
+		{"cnn", 4, 0, 0, 5, 2, 0, 0, 0, 3},
+		{"alexnet", 5, 0, 0, 7, 3, 0, 0, 0, 2},
+		{"alexnet-lrn", 5, 0, 2, 7, 3, 0, 0, 0, 2},
+		{"alexnet-tf", 5, 0, 2, 5, 3, 0, 0, 0, 0},
+		{"vgg16", 13, 0, 0, 15, 5, 0, 0, 0, 2},
+		{"googlenet", 57, 57, 0, 57, 13, 0, 0, 9, 1},
+		{"googlenet-lrn", 57, 0, 2, 57, 13, 0, 0, 9, 1},
+		{"inception3", 94, 94, 0, 94, 4, 9, 0, 15, 1},
+		{"resnet50", 53, 53, 0, 49, 1, 0, 16, 0, 0},
+		{"resnet152", 155, 155, 0, 151, 1, 0, 50, 0, 0},
+		{"densenet161", 160, 161, 0, 161, 1, 3, 0, 78, 0},
+		{"nasnet", 356, 192, 0, 192, 8, 52, 80, 20, 0},
+		{"alexnet-cifar", 2, 0, 2, 4, 2, 0, 0, 0, 0},
+		{"resnet50-cifar", 51, 51, 0, 49, 0, 0, 24, 0, 0},
+		{"googlenet-cifar", 64, 64, 0, 64, 11, 0, 0, 9, 0},
+		{"vgg16-cifar", 13, 13, 0, 14, 5, 0, 0, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(made); i++) {
+		struct graph graph;
+
+		build_named(made[i].name, 1, &graph);
+		assert_int_equal(count_op(&graph, OP_CONV), made[i].conv);
+		assert_int_equal(count_op(&graph, OP_BATCH_NORM), made[i].batch_norm);
+		assert_int_equal(count_op(&graph, OP_LRN), made[i].lrn);
+		assert_int_equal(count_op(&graph, OP_RELU), made[i].relu);
+		assert_int_equal(count_op(&graph, OP_MAX_POOL), made[i].max_pool);
+		assert_int_equal(count_op(&graph, OP_AVERAGE_POOL), made[i].average_pool);
+		assert_int_equal(count_op(&graph, OP_ADD), made[i].add);
+		assert_int_equal(count_op(&graph, OP_CONCAT), made[i].concat);
+		assert_int_equal(count_op(&graph, OP_DROPOUT), made[i].dropout);
+		graph_release(&graph);
+	}
+}
+
+static void sizes_within_are_the_published_ones(void **state)
+{
+	static const struct {
+		const char *network, *value;
+		struct shape shape;
+	} sizes[] = {
+		{"alexnet-tf", "conv1", {4, {2, 64, 56, 56}}},
+		{"alexnet-tf", "pool5", {4, {2, 256, 6, 6}}},
+		{"alexnet-lrn", "pool5", {4, {2, 256, 6, 6}}},
+		{"googlenet", "inception5b", {4, {2, 1024, 7, 7}}},
+		{"googlenet-lrn", "inception5b", {4, {2, 1024, 7, 7}}},
+		{"googlenet-cifar", "inception5b", {4, {2, 1024, 8, 8}}},
+		{"inception3", "mixed5d", {4, {2, 288, 35, 35}}},
+		{"inception3", "mixed6e", {4, {2, 768, 17, 17}}},
+		{"inception3", "mixed7c", {4, {2, 2048, 8, 8}}},
+		{"resnet50", "stage4.2.relu", {4, {2, 2048, 7, 7}}},
+		{"resnet50-cifar", "stage3.7.relu", {4, {2, 64, 8, 8}}},
+		{"densenet161", "norm5.relu", {4, {2, 2208, 7, 7}}},
+		{"nasnet", "stem.bn", {4, {2, 32, 111, 111}}},
+		{"nasnet", "stage3.3.concat", {4, {2, 1056, 7, 7}}},
+		{"alexnet-cifar", "pool2", {4, {2, 64, 8, 8}}},
+		{"vgg16-cifar", "pool5", {4, {2, 512, 1, 1}}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		struct graph graph;
+		int value;
+
+		build_named(sizes[i].network, 2, &graph);
+		value = graph_find_value(&graph, sizes[i].value);
+		if (value == VALUE_NONE)
+			fail_msg("%s has no %s", sizes[i].network, sizes[i].value);
+		if (!shape_equal(&graph.values[value].shape, &sizes[i].shape)) {
+			char text[128];
+
+			shape_text(&graph.values[value].shape, text, sizeof(text));
+			fail_msg("%s: %s is %s", sizes[i].network, sizes[i].value, text);
+		}
+		graph_release(&graph);
+	}
+}
+
+/* Every parameter has a gradient; what a worker reads is the same graph. */
+static void networks_differentiate_and_travel(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		char digest[65], again[65];
+		struct error err = ERROR_INIT;
+		struct graph graph, copy;
+		json_t *json;
+
+		build(zoo_networks[i], 2, &graph);
+		if (graph_digest(&graph, digest, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		json = graph_to_json(&graph);
+		if (graph_from_json(json, &copy, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		json_decref(json);
+		assert_int_equal(graph_digest(&copy, again, &err), PRONY_OK);
+		assert_string_equal(digest, again);
+		if (graph_add_backward(&copy, &err) != PRONY_OK ||
+		    graph_check(&copy, &err) != PRONY_OK)
+			fail_msg("%s: %s", zoo_networks[i]->name, err.text);
+		for (int v = 0; v < copy.value_count; v++)
+			assert_true(copy.values[v].kind != VALUE_PARAMETER ||
+				    copy.values[v].gradient != VALUE_NONE);
+		graph_release(&copy);
+		graph_release(&graph);
+	}
+}
+
+/* Inputs as small as each network can take and full layers allow, a batch that normalises well. */
+enum { STEP_BATCH = 8 };
+
+static const struct {
+	const char *name;
+	int64_t size;
+} steps[] = {
+	{"cnn", 0},	    {"lstm", 0},	  {"googlenet", 32},	 {"googlenet-lrn", 64},
+	{"inception3", 75}, {"resnet50", 32},	  {"resnet152", 32},	 {"densenet161", 32},
+	{"nasnet", 32},	    {"alexnet-cifar", 0}, {"resnet50-cifar", 0}, {"googlenet-cifar", 16},
+	{"vgg16-cifar", 0},
+};
+
+static void fill_batch(const struct graph *graph, int64_t classes, struct arena *arena,
+		       struct tensor *x, struct tensor *y)
+{
+	struct error err = ERROR_INIT;
+	struct random random;
+
+	random_init_named(&random, 3, "test/zoo");
+	tensor_new(arena, "input", DTYPE_F32, &graph->values[graph->input].shape, x, &err);
+	tensor_new(arena, "label", DTYPE_I64, &graph->values[graph->label].shape, y, &err);
+	for (int64_t i = 0; i < shape_elements(&x->shape); i++)
+		((float *)x->data)[i] = (float)random_normal(&random);
+	for (int64_t i = 0; i < graph_batch(graph); i++)
+		((int64_t *)y->data)[i] = (int64_t)(random_uniform(&random) * (double)classes);
+}
+
+/* Root mean square of an array; NAN and infinity show. */
+static double root_mean_square(const double *values, int64_t count)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < count; i++)
+		sum += values[i] * values[i];
+	return sqrt(sum / (double)count);
+}
+
+static void check_sane(const struct reference *ref, const char *name)
+{
+	const struct graph *graph = ref->graph;
+	int64_t count;
+	const double *logits = reference_value(ref, graph->logits, &count);
+	double size = root_mean_square(logits, count);
+
+	if (!(size > 1e-3 && size < 30))
+		fail_msg("%s: logits of %g", name, size);
+	for (int v = 0; v < graph->value_count; v++) {
+		const struct value *value = &graph->values[v];
+		const double *gradient;
+
+		if (value->kind != VALUE_PARAMETER || value->gradient == VALUE_NONE)
+			continue;
+		gradient = reference_value(ref, value->gradient, &count);
+		size = root_mean_square(gradient, count);
+		if (!(size >= 0 && size < 1e3))
+			fail_msg("%s: gradient of %s is %g", name, value->name, size);
+	}
+}
+
+/*
+ * With initial weights the logits of evaluation, where fixed statistics normalise nothing, and of
+ * training are neither lost nor overflowing: the gate compares them in float32.
+ */
+static void first_steps_are_sane(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		struct network network = *zoo_find(steps[i].name, NULL);
+		struct error err = ERROR_INIT;
+		struct tensor_set weights;
+		struct reference ref = {.values = NULL};
+		struct recipe recipe;
+		struct tensor x, y;
+		struct graph graph;
+		struct arena arena;
+
+		if (steps[i].size > 0)
+			network.input_dims[1] = network.input_dims[2] = steps[i].size;
+		arena_init(&arena, 0);
+		recipe_defaults(&recipe);
+		recipe.dropout = false;
+		build(&network, STEP_BATCH, &graph);
+		fill_batch(&graph, network.classes, &arena, &x, &y);
+		if (graph_add_backward(&graph, &err) != PRONY_OK ||
+		    graph_initial_weights(&graph, 1, &arena, &weights, &err) != PRONY_OK ||
+		    reference_init(&ref, &graph, &weights, &err) != PRONY_OK ||
+		    reference_feed(&ref, &x, &y, &err) != PRONY_OK)
+			fail_msg("%s: %s", network.name, err.text);
+		for (int k = 0; k < 2; k++) {
+			recipe.stage = k == 0 ? STAGE_FORWARD : STAGE_FORWARD_BACKWARD;
+			if (reference_step(&ref, &recipe, false, &err) != PRONY_OK)
+				fail_msg("%s: %s", network.name, err.text);
+			check_sane(&ref, network.name);
+		}
+		reference_release(&ref);
+		graph_release(&graph);
+		arena_release(&arena);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(figures_are_the_published_ones),
+		cmocka_unit_test(networks_are_made_of_what_they_should),
+		cmocka_unit_test(sizes_within_are_the_published_ones),
+		cmocka_unit_test(networks_differentiate_and_travel),
+		cmocka_unit_test(first_steps_are_sane),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
