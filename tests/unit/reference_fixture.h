@@ -1,0 +1,39 @@
+/* The reference interpreter on a small graph, and its gradients against finite differences. */
+#ifndef PRONY_TESTS_UNIT_REFERENCE_FIXTURE_H
+#define PRONY_TESTS_UNIT_REFERENCE_FIXTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "networks/graph.h"
+#include "parity/reference.h"
+
+#define TOLERANCE 1e-6 /* of a gradient, relative to the largest of its tensor */
+
+/* A network with weights, one batch, and the interpreter on it. */
+struct rig {
+	struct arena arena;
+	struct graph graph;
+	struct tensor_set weights;
+	struct tensor x, y;
+	struct recipe recipe;
+	struct reference ref;
+};
+
+/* Fails the test with the error's text. */
+void check(enum prony_status status, const struct error *err);
+
+/* Takes the graph, which has a loss. Parameters of the zoo are its own, else normal. */
+void rig_init(struct rig *rig, struct graph graph, bool own_weights, uint64_t seed);
+void rig_release(struct rig *rig);
+
+/* Runs a step; always the first, so that dropout draws the same masks. */
+double run(struct rig *rig);
+
+/*
+ * The largest difference between a gradient and the finite difference, over `samples` entries of
+ * every parameter (0: all), relative to the largest entry of its tensor.
+ */
+double gradient_error(struct rig *rig, int64_t samples);
+
+#endif
