@@ -1,4 +1,4 @@
-/* `prony network`: what a built-in network consists of and costs; its ONNX file. */
+/* `prony network`: what a network consists of and costs; its ONNX file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "networks/onnx.h"
-#include "networks/zoo/zoo.h"
+#include "networks/source.h"
 
 struct network_options {
 	const char *format, *onnx;
@@ -133,6 +133,13 @@ static void print_json(const struct network *network, const struct graph *graph,
 		"memory_bytes", "forward", (json_int_t)graph_memory_estimate(graph, false), "train",
 		(json_int_t)graph_memory_estimate(graph, true), "graph_sha256", digest, "layers",
 		table_to_json(table));
+	if (network->file) {
+		json_object_set_new(json, "file_parameters",
+		                    json_integer(network->file->notes.file_parameters));
+		json_object_set_new(json, "remark", network->file->remark
+		                                            ? json_string(network->file->remark)
+		                                            : json_null());
+	}
 	cli_print_json(json);
 	json_decref(json);
 }
@@ -152,16 +159,20 @@ static void print_text(const struct network *network, const struct graph *graph,
 	fputs(strbuf_text(&text), stdout);
 	strbuf_release(&text);
 	printf("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
+	if (network->file)
+		printf("in the file %" PRId64 "\n", network->file->notes.file_parameters);
 	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n", graph_macs(graph),
 	       graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
 	printf("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",
 	       (double)graph_memory_estimate(graph, false) / mib,
 	       (double)graph_memory_estimate(graph, true) / mib);
 	printf("graph       SHA-256 %s\n", digest);
+	if (network->file && network->file->remark)
+		printf("\n%s\n", network->file->remark);
 }
 
-static enum prony_status export_onnx(const struct graph *graph, const struct network_options *o,
-                                     struct error *err)
+static enum prony_status export_onnx(const struct network *network, const struct graph *graph,
+                                     const struct network_options *o, struct error *err)
 {
 	struct arena arena;
 	struct tensor_set weights;
@@ -169,7 +180,7 @@ static enum prony_status export_onnx(const struct graph *graph, const struct net
 	size_t length = 0;
 	arena_init(&arena, 0);
 	enum prony_status status =
-		graph_initial_weights(graph, (uint64_t)o->seed, &arena, &weights, err);
+		network_weights(network, graph, (uint64_t)o->seed, &arena, &weights, err);
 	if (status == PRONY_OK)
 		status = onnx_export(graph, &weights, &bytes, &length, err);
 	if (status == PRONY_OK)
@@ -186,12 +197,12 @@ static enum prony_status show_network(const struct network *network,
 {
 	struct graph graph;
 	char digest[65];
-	enum prony_status status = zoo_build(network, o->batch, &graph, err);
+	enum prony_status status = network_build(network, o->batch, &graph, err);
 	if (status != PRONY_OK)
 		return status;
 	status = graph_digest(&graph, digest, err);
 	if (status == PRONY_OK && o->onnx)
-		status = export_onnx(&graph, o, err);
+		status = export_onnx(network, &graph, o, err);
 	if (status == PRONY_OK) {
 		struct table *table = layers_table(&graph);
 		if (!strcmp(o->format, "json"))
@@ -204,11 +215,18 @@ static enum prony_status show_network(const struct network *network,
 	return status;
 }
 
+/* *file gets what is to be freed with network_file_free, if the word is a path. */
 static enum prony_status find_network(const char **words, size_t count, const struct network **out,
-                                      struct error *err)
+                                      struct network_file **file, struct error *err)
 {
 	struct strbuf known;
 	const char *nearest = NULL;
+	if (count == 1 && network_is_file(words[0])) {
+		enum prony_status status = network_file_open(words[0], file, err);
+		if (status == PRONY_OK)
+			*out = &(*file)->network;
+		return status;
+	}
 	*out = count == 1 ? zoo_find(words[0], &nearest) : NULL;
 	if (*out)
 		return PRONY_OK;
@@ -220,7 +238,7 @@ static enum prony_status find_network(const char **words, size_t count, const st
 		          nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
 		          strbuf_text(&known));
 	else
-		error_set(err, PRONY_USAGE, "prony network takes one NAME; there are %s",
+		error_set(err, PRONY_USAGE, "prony network takes one NAME or FILE.onnx; there are %s",
 		          strbuf_text(&known));
 	strbuf_release(&known);
 	return PRONY_USAGE;
@@ -230,6 +248,7 @@ int command_network(const struct cli_command *command, int argc, char **argv)
 {
 	struct network_options options = {.format = cli_table_formats[0], .batch = 1, .seed = 1};
 	const struct network *network = NULL;
+	struct network_file *file = NULL;
 	struct error err = ERROR_INIT;
 	size_t count = 0;
 	int exit_code = 0;
@@ -237,11 +256,12 @@ int command_network(const struct cli_command *command, int argc, char **argv)
 	if (!words)
 		return cli_fail((error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
 	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		enum prony_status status = find_network(words, count, &network, &err);
+		enum prony_status status = find_network(words, count, &network, &file, &err);
 		if (status == PRONY_OK)
 			status = show_network(network, &options, &err);
 		exit_code = status == PRONY_OK ? 0 : cli_fail(&err);
 	}
+	network_file_free(file);
 	free(words);
 	return exit_code;
 }

@@ -205,7 +205,7 @@ static void fill_cell(const struct expansion *e, const struct point *point,
 		.explicit_ = e->spec->frameworks_explicit,
 		.harness = framework->framework->harness_only,
 		.ungated = framework->framework->computes_nothing,
-		.network = zoo_find(point->words[AXIS_NETWORK], NULL),
+		.network = expansion_network(e, point->words[AXIS_NETWORK]),
 		.dataset = dataset->used,
 		.data_folder = dataset->folder,
 		.place = framework->place,
@@ -255,7 +255,7 @@ static const struct dataset *without_reader(struct expansion *e, const char *nam
 static enum prony_status own_dataset(struct expansion *e, const struct point *point,
 				     const struct dataset_choice **out, struct error *err)
 {
-	const struct network *network = zoo_find(point->words[AXIS_NETWORK], NULL);
+	const struct network *network = expansion_network(e, point->words[AXIS_NETWORK]);
 	const char *name =
 		*point->words[AXIS_DATASET] ? point->words[AXIS_DATASET] : network->dataset;
 	const struct dataset *dataset = dataset_find(name);
@@ -324,6 +324,8 @@ void plan_release(struct plan *plan)
 {
 	if (!plan)
 		return;
+	for (size_t i = 0; i < plan->file_count; i++)
+		network_file_free(plan->files[i]);
 	arena_release(&plan->arena);
 	*plan = (struct plan){0};
 }

@@ -143,7 +143,7 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 	struct graph graph;
 
 	if (!cell->ungated && need <= have) {
-		if (zoo_build(cell->network, cell->cell.batch, &graph, &why) != PRONY_OK) {
+		if (network_build(cell->network, cell->cell.batch, &graph, &why) != PRONY_OK) {
 			add_reason(reasons, "%s", why.text);
 			return CELL_UNSUPPORTED;
 		}
@@ -167,7 +167,10 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 			      const struct plan_cell *cell, struct strbuf *reasons)
 {
 	judge_support(e, cell, reasons);
-	judge_dataset(cell, reasons);
+	if (cell->network->file && cell->network->file->reason)
+		add_reason(reasons, "%s", cell->network->file->reason);
+	else
+		judge_dataset(cell, reasons);
 	if (reasons->length > 0)
 		return CELL_UNSUPPORTED;
 	if (cell->place.origin == ORIGIN_NONE)

@@ -7,7 +7,7 @@
 #include "datasets/dataset.h"
 #include "frameworks/registry.h"
 #include "networks/recipe.h"
-#include "networks/zoo/zoo.h"
+#include "networks/source.h"
 #include "samples/cell.h"
 #include "spec/spec.h"
 
@@ -34,6 +34,8 @@ struct plan {
 	size_t count;
 	const char **notes; /* for the user: "mnist is not here: mnist-sample is used" */
 	size_t note_count;
+	struct network_file **files; /* ONNX models that cells name; freed with the plan */
+	size_t file_count;
 };
 
 struct plan_settings {
@@ -48,6 +50,7 @@ struct plan_settings {
  * precision, device, input, sync, optimiser, framework), duplicates dropped. "all" = every framework
  * that is not harness-only, native first; one that is not here has missing cells with its reason. A
  * data set that a suite or a network names is replaced by its sample where only that is here.
+ * A network may be the path of an ONNX file; a file that is broken is PRONY_BAD_INPUT.
  * For words that are not known (with origin, nearest name and the list), too many cells and none:
  * PRONY_BAD_INPUT when a suite said so, PRONY_USAGE when the command line did. The plan borrows the
  * spec's strings: release it first.

@@ -50,11 +50,11 @@ static enum prony_status unknown_of(const struct spec_word *word, const char *ki
 	{                                                                                          \
 		return name((enum enumeration)value);                                              \
 	}                                                                                          \
-	static enum prony_status check_##axis(const struct spec_word *word, struct arena *arena,   \
+	static enum prony_status check_##axis(const struct spec_word *word, struct expansion *e,   \
 					      const char **canonical, struct error *err)           \
 	{                                                                                          \
 		enum enumeration value;                                                            \
-		(void)arena;                                                                       \
+		(void)e;                                                                           \
 		if (!parse(word->text, &value))                                                    \
 			return unknown_of(word, kind, axis##_word, count, err);                    \
 		*canonical = name(value);                                                          \
@@ -78,7 +78,7 @@ static enum prony_status unknown_framework(const struct spec_word *word, const c
 	return status;
 }
 
-static enum prony_status check_frameworks(const struct spec_word *word, struct arena *arena,
+static enum prony_status check_frameworks(const struct spec_word *word, struct expansion *e,
 					  const char **canonical, struct error *err)
 {
 	struct error wrong = ERROR_INIT;
@@ -93,17 +93,53 @@ static enum prony_status check_frameworks(const struct spec_word *word, struct a
 				 wrong.text);
 	if (!framework_find(cell.name))
 		return unknown_framework(word, cell.name, err);
-	*canonical = arena_strdup(arena, cell.framework);
+	*canonical = arena_strdup(&e->plan->arena, cell.framework);
 	return PRONY_OK;
 }
 
-static enum prony_status check_networks(const struct spec_word *word, struct arena *arena,
+const struct network *expansion_network(const struct expansion *e, const char *word)
+{
+	for (size_t i = 0; i < e->plan->file_count; i++) {
+		if (strcmp(e->plan->files[i]->name, word) == 0)
+			return &e->plan->files[i]->network;
+	}
+	return zoo_find(word, NULL);
+}
+
+/* Opens an ONNX file; the same content twice is one network. */
+static enum prony_status check_network_file(const struct spec_word *word, struct expansion *e,
+					    const char **canonical, struct error *err)
+{
+	struct plan *plan = e->plan;
+	struct error why = ERROR_INIT;
+	struct network_file *file, **files;
+	enum prony_status status = network_file_open(word->text, &file, &why);
+
+	if (status != PRONY_OK)
+		return error_set(err, status, "%s: %s", word->origin, why.text);
+	*canonical = arena_strdup(&plan->arena, file->name);
+	if (expansion_network(e, file->name)) {
+		network_file_free(file);
+		return PRONY_OK;
+	}
+	files = arena_array(&plan->arena, plan->file_count + 1, sizeof(*files));
+	if (plan->file_count > 0)
+		memcpy(files, plan->files, plan->file_count * sizeof(*files));
+	files[plan->file_count++] = file;
+	plan->files = files;
+	if (file->remark)
+		plan_note(plan, file->remark);
+	return PRONY_OK;
+}
+
+static enum prony_status check_networks(const struct spec_word *word, struct expansion *e,
 					const char **canonical, struct error *err)
 {
 	const char *nearest = NULL;
 	struct strbuf known;
 
-	(void)arena;
+	if (network_is_file(word->text))
+		return check_network_file(word, e, canonical, err);
 	if (zoo_find(word->text, &nearest)) {
 		*canonical = word->text;
 		return PRONY_OK;
@@ -111,17 +147,18 @@ static enum prony_status check_networks(const struct spec_word *word, struct are
 	strbuf_init(&known, WORDS_SHOWN_BYTES);
 	for (size_t i = 0; i < zoo_network_count; i++)
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", zoo_networks[i]->name);
+	strbuf_puts(&known, ", and ONNX files (FILE.onnx)");
 	enum prony_status status = unknown_word(word, "network", nearest, strbuf_text(&known), err);
 	strbuf_release(&known);
 	return status;
 }
 
-static enum prony_status check_datasets(const struct spec_word *word, struct arena *arena,
+static enum prony_status check_datasets(const struct spec_word *word, struct expansion *e,
 					const char **canonical, struct error *err)
 {
 	struct strbuf known;
 
-	(void)arena;
+	(void)e;
 	if (dataset_find(word->text)) {
 		*canonical = word->text;
 		return PRONY_OK;
@@ -135,13 +172,13 @@ static enum prony_status check_datasets(const struct spec_word *word, struct are
 	return status;
 }
 
-static enum prony_status check_devices(const struct spec_word *word, struct arena *arena,
+static enum prony_status check_devices(const struct spec_word *word, struct expansion *e,
 				       const char **canonical, struct error *err)
 {
 	struct error wrong = ERROR_INIT;
 	int threads;
 
-	(void)arena;
+	(void)e;
 	if (device_parse(word->text, &threads, &wrong) != PRONY_OK)
 		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
 				 wrong.text);
@@ -154,7 +191,7 @@ static enum prony_status check_devices(const struct spec_word *word, struct aren
 }
 
 /* Ranges are expanded by spec/; leading zeros would make two cells of one. */
-static enum prony_status check_batches(const struct spec_word *word, struct arena *arena,
+static enum prony_status check_batches(const struct spec_word *word, struct expansion *e,
 				       const char **canonical, struct error *err)
 {
 	char *end;
@@ -166,7 +203,7 @@ static enum prony_status check_batches(const struct spec_word *word, struct aren
 				 "%s: \"%.80s\" is not a batch size: write a whole number from 1, "
 				 "or a range 1..64*2 or 16..64+16",
 				 word->origin, word->text);
-	*canonical = arena_printf(arena, "%lld", batch);
+	*canonical = arena_printf(&e->plan->arena, "%lld", batch);
 	return PRONY_OK;
 }
 
@@ -174,17 +211,18 @@ static enum prony_status check_batches(const struct spec_word *word, struct aren
  */
 static enum prony_status
 canonical_list(const struct spec_list *list, bool expand_all,
-	       enum prony_status (*check)(const struct spec_word *, struct arena *, const char **,
+	       enum prony_status (*check)(const struct spec_word *, struct expansion *, const char **,
 					  struct error *),
-	       struct arena *arena, struct spec_list *out, struct error *err)
+	       struct expansion *e, struct spec_list *out, struct error *err)
 {
+	struct arena *arena = &e->plan->arena;
 	size_t room = list->count + (expand_all ? framework_count * list->count : 0);
 	struct spec_word *words = arena_array(arena, room ? room : 1, sizeof(*words));
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
 		const char *text = NULL;
-		enum prony_status status = check(&list->words[i], arena, &text, err);
+		enum prony_status status = check(&list->words[i], e, &text, err);
 
 		if (status != PRONY_OK)
 			return status;
@@ -202,7 +240,7 @@ canonical_list(const struct spec_list *list, bool expand_all,
 }
 
 static enum prony_status canonical_rule(const struct spec_rule *rule, bool expand_all,
-					struct arena *arena, struct spec_rule *out,
+					struct expansion *e, struct spec_rule *out,
 					struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -212,21 +250,21 @@ static enum prony_status canonical_rule(const struct spec_rule *rule, bool expan
 	if (status == PRONY_OK)                                                                    \
 		status = canonical_list(&rule->member,                                             \
 					expand_all && strcmp(key, "frameworks") == 0,              \
-					check_##member, arena, &out->member, err);
+					check_##member, e, &out->member, err);
 	SPEC_AXES(X)
 #undef X
 	return status;
 }
 
 static enum prony_status canonical_rules(const struct spec_rule *rules, size_t count,
-					 struct arena *arena, struct spec_rule **out,
+					 struct expansion *e, struct spec_rule **out,
 					 struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
-	*out = arena_array(arena, count ? count : 1, sizeof(**out));
+	*out = arena_array(&e->plan->arena, count ? count : 1, sizeof(**out));
 	for (size_t i = 0; i < count && status == PRONY_OK; i++)
-		status = canonical_rule(&rules[i], false, arena, &(*out)[i], err);
+		status = canonical_rule(&rules[i], false, e, &(*out)[i], err);
 	return status;
 }
 
@@ -278,13 +316,12 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 #define X(member, key) axes.member = spec->member;
 	SPEC_AXES(X)
 #undef X
-	status = canonical_rule(&axes, true, arena, &e->axes, err);
+	status = canonical_rule(&axes, true, e, &e->axes, err);
 	if (status == PRONY_OK)
-		status = canonical_rules(spec->excludes, spec->exclude_count, arena, &e->excludes,
+		status = canonical_rules(spec->excludes, spec->exclude_count, e, &e->excludes, err);
+	if (status == PRONY_OK)
+		status = canonical_rules(spec->overrides, spec->override_count, e, &e->overrides,
 					 err);
-	if (status == PRONY_OK)
-		status = canonical_rules(spec->overrides, spec->override_count, arena,
-					 &e->overrides, err);
 	if (status == PRONY_OK)
 		status = locate_frameworks(e, err);
 	/* Twice each: named strictly and not. */

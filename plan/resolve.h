@@ -39,6 +39,9 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err);
 enum prony_status expansion_dataset(struct expansion *e, const struct dataset *asked, bool strict,
 				    const struct dataset_choice **out, struct error *err);
 
+/* The network of a word that expansion_resolve made canonical; never NULL. */
+const struct network *expansion_network(const struct expansion *e, const char *word);
+
 void plan_note(struct plan *plan, const char *text);
 
 /*

@@ -7,6 +7,8 @@
 
 #include "networks/graph.h"
 
+struct network_file;
+
 struct network {
 	const char *name;
 	const char *summary;      /* one line with the source of the definition */
@@ -19,6 +21,7 @@ struct network {
 	bool half_squares; /* objective half the sum of squares of the logits, not cross-entropy */
 	/* Appends layers up to the logits and returns them; errors stay in the builder. */
 	int (*layers)(struct builder *b, int input);
+	const struct network_file *file; /* instead of layers: networks/source.h; NULL in the zoo */
 };
 
 extern const struct network *const zoo_networks[];
