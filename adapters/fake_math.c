@@ -20,6 +20,14 @@ enum prony_status fake_network_supports(const struct graph *graph, struct error 
 		named[op] = true;
 		strbuf_printf(&missing, "%s%s", missing.length ? ", " : "", operator_row(op)->name);
 	}
+	for (int i = 0; !missing.length && i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_ADD && !shape_equal(&graph->values[node->inputs[0]].shape,
+						       &graph->values[node->inputs[1]].shape))
+			status = error_set(why, PRONY_UNSUPPORTED, "Add '%s' broadcasts",
+					   node->name);
+	}
 	if (missing.length)
 		status = error_set(why, PRONY_UNSUPPORTED, "no operator %s", strbuf_text(&missing));
 	strbuf_release(&missing);

@@ -47,14 +47,19 @@ void kernel_cross_entropy_grad(const struct kernel_call *call)
 	}
 }
 
-void kernel_half_squares(const struct kernel_call *call)
+static double half_squares(const double *x, int64_t count)
 {
-	const double *x = kernel_input(call, 0);
 	double sum = 0;
 
-	for (int64_t i = 0; i < shape_elements(kernel_input_shape(call, 0)); i++)
+	for (int64_t i = 0; i < count; i++)
 		sum += x[i] * x[i];
-	*kernel_output(call, 0) = sum / 2;
+	return sum / 2;
+}
+
+void kernel_half_squares(const struct kernel_call *call)
+{
+	*kernel_output(call, 0) =
+		half_squares(kernel_input(call, 0), shape_elements(kernel_input_shape(call, 0)));
 }
 
 double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t batch,
@@ -65,4 +70,11 @@ double reference_cross_entropy(const double *logits, const int64_t *labels, int6
 	for (int64_t n = 0; n < batch; n++)
 		sum += log_sum_exp(logits + n * classes, classes) - logits[n * classes + labels[n]];
 	return sum / (double)batch;
+}
+
+double reference_objective(const struct graph *graph, const double *logits, const int64_t *labels)
+{
+	if (graph->nodes[graph->forward_count - 1].op == OP_HALF_SQUARES)
+		return half_squares(logits, shape_elements(&graph->values[graph->logits].shape));
+	return reference_cross_entropy(logits, labels, graph_batch(graph), graph_classes(graph));
 }

@@ -64,6 +64,9 @@ double reference_loss(const struct reference *ref);
 double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t batch,
 			       int64_t classes);
 
+/* The objective of a graph with a loss, of its logits (row-major); labels only where it reads them. */
+double reference_objective(const struct graph *graph, const double *logits, const int64_t *labels);
+
 /* Multiply-accumulates that one step of the reference costs, to bound the gate's time. */
 int64_t reference_cost(const struct graph *graph, enum stage stage);
 

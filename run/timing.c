@@ -62,12 +62,11 @@ static enum prony_status forward_loss(struct timing *t, int slot, double *loss, 
 	     logits->dtype != DTYPE_F32))
 		status = error_set(err, PRONY_PROTOCOL, "it read no F32 'logits' of the right shape");
 	if (status == PRONY_OK) {
-		int64_t batch = graph_batch(graph), classes = graph_classes(graph);
-		double *wide = arena_array(&arena, (size_t)(batch * classes), sizeof *wide);
-		for (int64_t i = 0; i < batch * classes; i++)
+		int64_t count = shape_elements(&logits->shape);
+		double *wide = arena_array(&arena, (size_t)count, sizeof *wide);
+		for (int64_t i = 0; i < count; i++)
 			wide[i] = (double)((const float *)logits->data)[i];
-		*loss = reference_cross_entropy(wide, t->drive->work->labels.tensors[slot].data, batch,
-		                                classes);
+		*loss = reference_objective(graph, wide, t->drive->work->labels.tensors[slot].data);
 	}
 	arena_release(&arena);
 	return status;

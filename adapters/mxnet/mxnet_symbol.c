@@ -375,6 +375,17 @@ static const struct row rows[OP_COUNT] = {
 	[OP_SOFTMAX_CROSS_ENTROPY] = {refuse_loss, emit_loss},
 };
 
+/* States would need arrays of their own, which are written once and never trained. */
+static void refuse_states(const struct graph *graph, const struct node *node,
+			  struct strbuf *reasons)
+{
+	for (int i = 0; i < node->input_count; i++) {
+		if (node->inputs[i] != VALUE_NONE &&
+		    graph->values[node->inputs[i]].kind == VALUE_STATE)
+			refuse(reasons, node, "takes a constant or a running statistic");
+	}
+}
+
 void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 {
 	for (int i = 0; i < graph->forward_count; i++) {
@@ -384,6 +395,8 @@ void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 			refuse(reasons, node, "no translation into MXNet's operators");
 		else if (rows[node->op].refuse)
 			rows[node->op].refuse(graph, node, reasons);
+		if (rows[node->op].emit)
+			refuse_states(graph, node, reasons);
 	}
 }
 

@@ -31,6 +31,16 @@ static void check_node(const struct graph *graph, const struct node *node, struc
 	if (node->op == OP_FLATTEN && a->axis != 1)
 		reasons_add(reasons, "Flatten '%s' keeps more than the batch dimension",
 			    node->name);
+	if (node->op == OP_ADD && !shape_equal(&graph->values[node->inputs[0]].shape,
+					       &graph->values[node->inputs[1]].shape))
+		reasons_add(reasons, "Add '%s' broadcasts", node->name);
+	for (int i = 0; i < node->input_count; i++) {
+		if (node->inputs[i] != VALUE_NONE &&
+		    graph->values[node->inputs[i]].kind == VALUE_STATE)
+			reasons_add(reasons, "%s '%s' takes the state '%s'",
+				    operator_row(node->op)->name, node->name,
+				    graph->values[node->inputs[i]].name);
+	}
 	if (node->op != OP_CONV && node->op != OP_GEMM)
 		return;
 	for (int i = 1; i < node->input_count; i++) {
