@@ -2,7 +2,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "parity/kernels.h"
@@ -55,14 +57,79 @@ static enum prony_status load_weight(struct reference *ref, int index,
 	return status;
 }
 
+/* Freeing smaller values saves nothing. */
+#define KEPT_BYTES (INT64_C(1) << 20)
+
+static int first_dropout(const struct graph *graph)
+{
+	int first = 0;
+
+	while (first < graph->forward_count && graph->nodes[first].op != OP_DROPOUT)
+		first++;
+	return first;
+}
+
+/* See `frees`; what reference_redraw starts from is kept, too. */
+static void find_last_uses(struct reference *ref)
+{
+	const struct graph *graph = ref->graph;
+	int first = first_dropout(graph), *last_use = ref->last_use;
+
+	for (int i = 0; i < graph->value_count; i++)
+		last_use[i] = graph->values[i].producer;
+	for (int i = 0; i < graph->node_count; i++)
+		for (int j = 0; j < graph->nodes[i].input_count; j++)
+			if (graph->nodes[i].inputs[j] != VALUE_NONE)
+				last_use[graph->nodes[i].inputs[j]] = i;
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+		bool before_dropout = value->producer < first && last_use[i] >= first &&
+				      first < graph->forward_count;
+
+		if (value->producer < 0 || before_dropout ||
+		    shape_elements(&value->shape) < KEPT_BYTES / (int64_t)sizeof(double))
+			last_use[i] = INT_MAX;
+	}
+	for (int i = 0; i < graph->value_count; i++)
+		if (graph->values[i].kind == VALUE_PARAMETER && graph->values[i].gradient >= 0)
+			last_use[graph->values[i].gradient] = INT_MAX;
+	for (int i = 0; i < graph->value_count; i++) {
+		double momentum;
+		int statistic = graph->values[i].kind == VALUE_STATE
+					? graph_state_statistic(graph, i, &momentum)
+					: VALUE_NONE;
+
+		if (statistic != VALUE_NONE)
+			last_use[statistic] = INT_MAX;
+	}
+	if (graph->logits >= 0)
+		last_use[graph->logits] = INT_MAX;
+	if (graph->loss >= 0)
+		last_use[graph->loss] = INT_MAX;
+}
+
+static enum prony_status allocate_value(struct reference *ref, int index, struct error *err)
+{
+	int64_t elements = shape_elements(&ref->graph->values[index].shape);
+
+	ref->values[index] = calloc(elements > 0 ? (size_t)elements : 1, sizeof(double));
+	if (!ref->values[index])
+		return error_set(err, PRONY_NOMEM,
+				 "no memory for %.80s: %" PRId64 " elements of the reference",
+				 ref->graph->values[index].name, elements);
+	return PRONY_OK;
+}
+
 static enum prony_status allocate(struct reference *ref, struct error *err)
 {
 	size_t count = (size_t)ref->graph->value_count;
 
 	ref->values = arena_try_array(&ref->arena, count + 1, sizeof(*ref->values), err);
+	ref->last_use = arena_try_array(&ref->arena, count + 1, sizeof(*ref->last_use), err);
 	ref->moments = arena_try_array(&ref->arena, count + 1, sizeof(*ref->moments), err);
-	if (!ref->values || !ref->moments)
+	if (!ref->values || !ref->last_use || !ref->moments)
 		return PRONY_NOMEM;
+	find_last_uses(ref);
 	for (size_t i = 0; i < count; i++) {
 		const struct value *value = &ref->graph->values[i];
 		int64_t elements = shape_elements(&value->shape);
@@ -71,8 +138,7 @@ static enum prony_status allocate(struct reference *ref, struct error *err)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s: the shape overflows",
 					 value->name);
 		size_t room = elements > 0 ? (size_t)elements : 1;
-		ref->values[i] = arena_try_array(&ref->arena, room, sizeof(double), err);
-		if (!ref->values[i])
+		if (allocate_value(ref, (int)i, err) != PRONY_OK)
 			return PRONY_NOMEM;
 		if (value->kind != VALUE_PARAMETER)
 			continue;
@@ -107,6 +173,8 @@ void reference_release(struct reference *ref)
 {
 	if (!ref)
 		return;
+	for (int i = 0; ref->values && i < ref->graph->value_count; i++)
+		free(ref->values[i]);
 	arena_release(&ref->arena);
 	*ref = (struct reference){0};
 }
@@ -189,10 +257,41 @@ static void deepen(struct accumulation *sum, const struct graph *graph, const st
 				 &graph->values[node->outputs[output]].shape);
 }
 
-/* Runs nodes [first, end); without labels the loss is left out. */
-static void run_nodes(struct reference *ref, const struct recipe *recipe, bool training,
-		      struct kinks *kinks, int first, int end)
+/* Room for what a node writes, where an earlier step freed it. */
+static enum prony_status need_outputs(struct reference *ref, const struct node *node,
+				      struct error *err)
 {
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; i < node->output_count && status == PRONY_OK; i++)
+		if (node->outputs[i] != VALUE_NONE && !ref->values[node->outputs[i]])
+			status = allocate_value(ref, node->outputs[i], err);
+	return status;
+}
+
+static void free_value(struct reference *ref, int value, int node)
+{
+	if (value == VALUE_NONE || ref->last_use[value] > node)
+		return;
+	free(ref->values[value]);
+	ref->values[value] = NULL;
+}
+
+static void free_used(struct reference *ref, int node)
+{
+	for (int i = 0; i < ref->graph->nodes[node].input_count; i++)
+		free_value(ref, ref->graph->nodes[node].inputs[i], node);
+	for (int i = 0; i < ref->graph->nodes[node].output_count; i++)
+		free_value(ref, ref->graph->nodes[node].outputs[i], node);
+}
+
+/* Runs nodes [first, end); without labels the loss is left out. */
+static enum prony_status run_nodes(struct reference *ref, const struct recipe *recipe,
+				   bool training, struct kinks *kinks, int first, int end,
+				   struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
 	struct accumulation sum = {0};
 	struct kernel_call call = {.graph = ref->graph,
 				   .values = ref->values,
@@ -202,16 +301,20 @@ static void run_nodes(struct reference *ref, const struct recipe *recipe, bool t
 				   .step = ref->step,
 				   .kinks = kinks};
 
-	for (int i = first; i < end; i++) {
+	for (int i = first; i < end && status == PRONY_OK; i++) {
 		call.node = &ref->graph->nodes[i];
 		if (kinks) {
 			deepen(&sum, ref->graph, call.node);
 			call.close = closeness(ref, recipe) *
 				     accumulation_rounding(&sum, kinks->precision);
 		}
-		if (ref->has_labels || !reads_label(ref->graph, call.node))
+		status = need_outputs(ref, call.node, err);
+		if (status == PRONY_OK && (ref->has_labels || !reads_label(ref->graph, call.node)))
 			kernel_of(call.node->op)(&call);
+		if (status == PRONY_OK && ref->frees)
+			free_used(ref, i);
 	}
+	return status;
 }
 
 /* RMSprop divides the gradient by its own size: next to zero only the sign is left of it. */
@@ -309,8 +412,11 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 		return error_set(err, PRONY_INTERNAL, "no optimiser of number %d",
 				 (int)recipe->optimiser);
 
-	run_nodes(ref, recipe, training, kinks, 0,
-		  training ? graph->node_count : graph->forward_count);
+	enum prony_status status =
+		run_nodes(ref, recipe, training, kinks, 0,
+			  training ? graph->node_count : graph->forward_count, err);
+	if (status != PRONY_OK)
+		return status;
 	if (training)
 		update_states(ref);
 	if (recipe->stage == STAGE_TRAIN)
@@ -331,15 +437,13 @@ enum prony_status reference_step(struct reference *ref, const struct recipe *rec
 enum prony_status reference_redraw(struct reference *ref, const struct recipe *recipe,
 				   struct error *err)
 {
-	int first = 0;
-
 	if (!ref->has_labels)
 		return error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
-	while (first < ref->graph->forward_count && ref->graph->nodes[first].op != OP_DROPOUT)
-		first++;
-	run_nodes(ref, recipe, true, NULL, first, ref->graph->forward_count);
-	ref->step++;
-	return PRONY_OK;
+	enum prony_status status = run_nodes(ref, recipe, true, NULL, first_dropout(ref->graph),
+					     ref->graph->forward_count, err);
+	if (status == PRONY_OK)
+		ref->step++;
+	return status;
 }
 
 const double *reference_value(const struct reference *ref, int value, int64_t *count)
