@@ -42,6 +42,44 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
 		out->batch = GATE_BATCH_MIN;
 }
 
+/*
+ * Multiplications of one gate, all its runs together. More than 8 samples are taken while that
+ * costs seconds, fewer than 8 only where 8 would take many minutes: one core does 10 to 25 G a
+ * second with AVX2 or AVX-512, 5 to 8 G without.
+ */
+#define GATE_MACS_CHEAP (INT64_C(1) << 37)
+#define GATE_MACS_MAX (INT64_C(1) << 43)
+/* Comparisons that are too close to call: a large network always has some, and is run twice. */
+#define GATE_RUNS 2
+
+/* float64 is twice the fp32 that is estimated; an answer is one more copy of the parameters. */
+static int64_t memory_of(const struct graph *graph, bool training)
+{
+	int64_t estimate = graph_memory_estimate(graph, training), bytes;
+	int64_t answers = GATE_RUNS * graph_parameter_count(graph) * (int64_t)sizeof(double);
+
+	if (__builtin_mul_overflow(estimate, 2, &bytes) ||
+	    __builtin_add_overflow(bytes, training ? answers : 0, &bytes))
+		return INT64_MAX;
+	return bytes;
+}
+
+bool gate_fits(const struct graph *graph, enum stage stage, int64_t room_bytes)
+{
+	int64_t runs = GATE_UPDATES * (stage == STAGE_FORWARD ? 1 : GATE_RUNS);
+	int64_t limit = graph_batch(graph) > GATE_BATCH_MIN ? GATE_MACS_CHEAP : GATE_MACS_MAX;
+
+	return reference_cost(graph, stage) <= limit / runs &&
+	       memory_of(graph, stage != STAGE_FORWARD) <= room_bytes;
+}
+
+int64_t gate_smaller_batch(int64_t batch)
+{
+	if (batch > GATE_BATCH_MIN)
+		return GATE_BATCH_MIN;
+	return batch / 2 >= GATE_BATCH_FORCED ? batch / 2 : 0;
+}
+
 /* A copy of the forward graph; with its own backward pass when that is asked for. */
 static enum prony_status copy_graph(const struct graph *graph, bool backward, struct graph *out,
 				    struct error *err)

@@ -15,10 +15,19 @@
 
 #define GATE_UPDATES 3
 #define GATE_BATCH_MIN 8
+#define GATE_BATCH_FORCED 2 /* where time or memory forbid GATE_BATCH_MIN */
 
 /* What the gate runs, derived from the cell's recipe: dropout off, the network's gate learning
  * rate, min(batch, 16) but at least 8 samples, GATE_UPDATES slots. */
 void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out);
+
+/*
+ * Whether the reference can gate `graph` (forward only, built for the batch in question) in the
+ * time that a gate may take and in `room_bytes`; docs/parity.md has the thresholds. Where it can
+ * not, the caller tries gate_smaller_batch, which is 0 when there is none.
+ */
+bool gate_fits(const struct graph *graph, enum stage stage, int64_t room_bytes);
+int64_t gate_smaller_batch(int64_t batch);
 
 /*
  * What a correct program gives. There may be several answers: RMSprop's epsilon has two places, and

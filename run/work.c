@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "bundle/bundle.h"
@@ -68,9 +69,11 @@ enum prony_status work_init(struct work *work, const struct plan_cell *cell, uin
 	memset(work, 0, sizeof *work);
 	arena_init(&work->arena, 0);
 	work_key(cell, work->key);
-	enum prony_status status = zoo_build(cell->network, cell->recipe.batch, &work->graph, err);
+	enum prony_status status =
+		network_build(cell->network, cell->recipe.batch, &work->graph, err);
 	if (status == PRONY_OK)
-		status = graph_initial_weights(&work->graph, seed, &work->arena, &work->weights, err);
+		status = network_weights(cell->network, &work->graph, seed, &work->arena,
+		                         &work->weights, err);
 	if (status == PRONY_OK)
 		status = make_batches(work, cell, &work->graph, cell->recipe.slots, 0, seed,
 		                      &work->inputs, &work->labels, err);
@@ -87,14 +90,35 @@ void work_release(struct work *work)
 	arena_release(&work->arena);
 }
 
+/* The reference shares the machine with what else the user runs; nothing is timed meanwhile. */
+static int64_t room_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	return pages > 0 && page > 0 ? (int64_t)pages * page / 2 : INT64_MAX;
+}
+
+/* With the largest batch whose reference fits; the smallest one is taken whether it fits or not. */
+static enum prony_status build_gate(struct work *work, const struct plan_cell *cell,
+                                    struct error *err)
+{
+	struct recipe *recipe = &work->gate_recipe;
+	enum prony_status status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
+	while (status == PRONY_OK && gate_smaller_batch(recipe->batch) > 0 &&
+	       !gate_fits(&work->gate_graph, recipe->stage, room_bytes())) {
+		recipe->batch = gate_smaller_batch(recipe->batch);
+		graph_release(&work->gate_graph);
+		status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
+	}
+	return status;
+}
+
 enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell, uint64_t seed,
                                  struct error *err)
 {
 	if (work->has_gate)
 		return PRONY_OK;
 	gate_recipe(&cell->recipe, cell->network->gate_learning_rate, &work->gate_recipe);
-	enum prony_status status =
-		zoo_build(cell->network, work->gate_recipe.batch, &work->gate_graph, err);
+	enum prony_status status = build_gate(work, cell, err);
 	if (status == PRONY_OK)
 		status = make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots, GATE_SKIPS,
 		                      seed, &work->gate_inputs, &work->gate_labels, err);

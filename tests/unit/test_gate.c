@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "networks/zoo/zoo.h"
 #include "tests/unit/gate_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -283,6 +284,35 @@ static void the_gates_recipe(void **state)
 	assert_true(gate.learning_rate == 0.01);
 }
 
+static void gate_graph(const char *name, int64_t batch, struct graph *graph)
+{
+	struct error err = ERROR_INIT;
+
+	check(zoo_build(zoo_find(name, NULL), batch, graph, &err), &err);
+}
+
+static void large_gates_take_fewer_samples(void **state)
+{
+	static const int64_t plenty = INT64_C(1) << 40;
+	struct graph graph;
+
+	(void)state;
+	gate_graph("lenet", 16, &graph);
+	assert_true(gate_fits(&graph, STAGE_TRAIN, plenty));
+	assert_false(gate_fits(&graph, STAGE_TRAIN, INT64_C(1) << 20));
+	graph_release(&graph);
+	/* 16 samples only while that takes seconds; 8 while it does not take many minutes. */
+	gate_graph("lenet", 8000, &graph);
+	assert_false(gate_fits(&graph, STAGE_TRAIN, plenty));
+	assert_true(gate_fits(&graph, STAGE_FORWARD, plenty));
+	graph_release(&graph);
+	assert_int_equal(gate_smaller_batch(16), 8);
+	assert_int_equal(gate_smaller_batch(9), 8);
+	assert_int_equal(gate_smaller_batch(8), 4);
+	assert_int_equal(gate_smaller_batch(4), 2);
+	assert_int_equal(gate_smaller_batch(2), 0);
+}
+
 static void the_first_loss_of_a_timed_process(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -324,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_gates_recipe),
+		cmocka_unit_test(large_gates_take_fewer_samples),
 		cmocka_unit_test(correct_training_passes_in_any_order),
 		cmocka_unit_test(both_places_of_rmsprops_epsilon_pass),
 		cmocka_unit_test(evaluation_and_gradients_pass_in_any_order),
