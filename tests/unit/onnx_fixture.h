@@ -1,0 +1,59 @@
+/* Small ONNX models, put together in memory as an exporter would write them. */
+#ifndef PRONY_TESTS_ONNX_FIXTURE_H
+#define PRONY_TESTS_ONNX_FIXTURE_H
+
+#include "networks/onnx.pb-c.h"
+#include "networks/onnx_import.h"
+
+#define FIXTURE_MAX 64
+
+struct onnx_fixture {
+	struct arena arena;
+	Onnx__ModelProto model;
+	Onnx__GraphProto graph;
+	Onnx__OperatorSetIdProto opset, *opsets[1];
+	Onnx__NodeProto *nodes[FIXTURE_MAX];
+	Onnx__TensorProto *initializers[FIXTURE_MAX];
+	Onnx__ValueInfoProto *inputs[4], *outputs[4];
+};
+
+/* Of a shape: 0 in the place of a dimension leaves it open. */
+#define DIMS(...)                                                                                  \
+	(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])               \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+
+void fixture_init(struct onnx_fixture *f, int64_t opset);
+void fixture_release(struct onnx_fixture *f);
+void fixture_input(struct onnx_fixture *f, const char *name, int rank, const int64_t *dims);
+void fixture_output(struct onnx_fixture *f, const char *name);
+/* An initializer of floats 0.01, 0.02, ... or of whole numbers. */
+Onnx__TensorProto *fixture_floats(struct onnx_fixture *f, const char *name, int rank,
+				  const int64_t *dims);
+Onnx__TensorProto *fixture_ints(struct onnx_fixture *f, const char *name, int count,
+				const int64_t *values);
+/* A scalar of that value. */
+void fixture_number(struct onnx_fixture *f, const char *name, float value);
+/* A node "n.OP.INDEX"; names of inputs and outputs have commas between them. */
+Onnx__NodeProto *fixture_node(struct onnx_fixture *f, const char *op, const char *inputs,
+			      const char *outputs);
+/* Attributes of the node that came last. */
+void fixture_int(struct onnx_fixture *f, const char *name, int64_t value);
+void fixture_real(struct onnx_fixture *f, const char *name, float value);
+void fixture_list(struct onnx_fixture *f, const char *name, int count, const int64_t *values);
+void fixture_text(struct onnx_fixture *f, const char *name, const char *value);
+
+/* The bytes of the model, in its arena. */
+const uint8_t *fixture_pack(struct onnx_fixture *f, size_t *length);
+enum prony_status fixture_parse(struct onnx_fixture *f, struct onnx_model **out, struct error *err);
+/* Parses and builds; the graph is released by the caller when PRONY_OK. */
+enum prony_status fixture_build(struct onnx_fixture *f, int64_t batch, struct graph *graph,
+				struct onnx_notes *notes, struct error *err);
+/*
+ * Logits of the interpreter for `batch` samples whose elements are sin(1), sin(2), ...; in the
+ * fixture's arena. Fails the test when the model is refused.
+ */
+const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count);
+
+#endif

@@ -1,0 +1,575 @@
+/* ONNX models become graphs: batches, shared weights, folding, operators, and what is refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "networks/onnx.h"
+#include "networks/zoo/zoo.h"
+#include "onnx_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void expect_refusal(struct onnx_fixture *f, int64_t batch, enum prony_status expected,
+			   const char *const *parts, size_t count)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	enum prony_status status = fixture_build(f, batch, &graph, NULL, &err);
+
+	if (status == PRONY_OK)
+		graph_release(&graph);
+	if (status != expected)
+		fail_msg("status %d instead of %d: %s", status, expected, err.text);
+	for (size_t i = 0; i < count; i++) {
+		if (strstr(err.text, parts[i]) == NULL)
+			fail_msg("\"%s\" does not say \"%s\"", err.text, parts[i]);
+	}
+}
+#define REFUSED(f, batch, status, ...)                                                             \
+	expect_refusal(f, batch, status, (const char *const[]){__VA_ARGS__},                       \
+		       COUNT(((const char *const[]){__VA_ARGS__})))
+
+/* x (2 x 4 x 6 x 6) -> conv -> channel shuffle with the batch in its constants -> mean -> gemm */
+static void shuffle_model(struct onnx_fixture *f, int64_t opset, int64_t batch, int64_t in_reshape)
+{
+	fixture_init(f, opset);
+	fixture_input(f, "x", DIMS(batch, 4, 6, 6));
+	fixture_floats(f, "w", DIMS(6, 4, 3, 3));
+	fixture_floats(f, "b", DIMS(6));
+	fixture_node(f, "Conv", "x,w,b", "c");
+	fixture_ints(f, "five", 5, (const int64_t[]){in_reshape, 2, 3, 4, 4});
+	fixture_ints(f, "four", 4, (const int64_t[]){in_reshape, -1, 4, 4});
+	fixture_node(f, "Reshape", "c,five", "r5");
+	fixture_node(f, "Transpose", "r5", "t");
+	fixture_list(f, "perm", DIMS(0, 2, 1, 3, 4));
+	fixture_node(f, "Reshape", "t,four", "r4");
+	if (opset >= 18) {
+		fixture_ints(f, "axes", 2, (const int64_t[]){2, -1});
+		fixture_node(f, "ReduceMean", "r4,axes", "m");
+	} else {
+		fixture_node(f, "ReduceMean", "r4", "m");
+		fixture_list(f, "axes", DIMS(-2, 3));
+	}
+	fixture_int(f, "keepdims", 0);
+	fixture_floats(f, "gw", DIMS(6, 5));
+	fixture_floats(f, "gb", DIMS(5));
+	fixture_node(f, "MatMul", "m,gw", "mm");
+	fixture_node(f, "Add", "gb,mm", "y");
+	fixture_output(f, "y");
+}
+
+static void a_fixed_batch_is_replaced(void **state)
+{
+	static const int64_t opsets[] = {13, 17, 18, 20};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(opsets); i++) {
+		struct onnx_fixture f;
+		int64_t few, many;
+		const double *two, *seven;
+
+		shuffle_model(&f, opsets[i], 2, 2);
+		two = fixture_logits(&f, 2, &few);
+		seven = fixture_logits(&f, 7, &many);
+		assert_int_equal(few, 2 * 5);
+		assert_int_equal(many, 7 * 5);
+		for (int64_t k = 0; k < few; k++)
+			assert_float_equal(two[k], seven[k], 1e-12);
+		fixture_release(&f);
+	}
+}
+
+static void an_open_batch_takes_any(void **state)
+{
+	struct onnx_fixture f;
+	int64_t count;
+
+	(void)state;
+	shuffle_model(&f, 17, 0, 0); /* 0 in a Reshape copies the dimension */
+	fixture_logits(&f, 3, &count);
+	assert_int_equal(count, 15);
+	fixture_release(&f);
+	/* The file leaves the batch open, but its constants do not. */
+	shuffle_model(&f, 17, 0, 2);
+	fixture_logits(&f, 2, &count);
+	assert_int_equal(count, 10);
+	REFUSED(&f, 3, PRONY_UNSUPPORTED, "n.Reshape.1", "3x6x4x4 cannot become 2x2x3x4x4");
+	fixture_release(&f);
+}
+
+static void a_batch_that_cannot_be_replaced_names_its_node(void **state)
+{
+	struct onnx_fixture f;
+
+	(void)state;
+	/* All of the batch, by its number. */
+	fixture_init(&f, 17);
+	fixture_input(&f, "x", DIMS(4, 6));
+	fixture_ints(&f, "zero", 1, (const int64_t[]){0});
+	fixture_ints(&f, "four", 1, (const int64_t[]){4});
+	fixture_node(&f, "Slice", "x,zero,four,zero", "s");
+	fixture_floats(&f, "w", DIMS(6, 2));
+	fixture_node(&f, "Gemm", "s,w", "y");
+	fixture_output(&f, "y");
+	REFUSED(&f, 8, PRONY_UNSUPPORTED, "n.Slice.0", "fixes batch 4", "does not follow batch 8");
+	fixture_release(&f);
+}
+
+/* An initializer with three users, one of them behind an Identity. */
+static void shared_model(struct onnx_fixture *f)
+{
+	fixture_init(f, 17);
+	fixture_input(f, "x", DIMS(0, 5));
+	fixture_floats(f, "w", DIMS(5, 5));
+	fixture_floats(f, "b", DIMS(5));
+	fixture_node(f, "Identity", "w", "same");
+	fixture_node(f, "Gemm", "x,w,b", "h1");
+	fixture_node(f, "Relu", "h1", "r1");
+	fixture_node(f, "Gemm", "r1,same,b", "h2");
+	fixture_node(f, "Gemm", "h2,w", "y");
+	fixture_output(f, "y");
+}
+
+static void each_use_of_an_initializer_is_a_parameter(void **state)
+{
+	struct onnx_fixture f;
+	struct onnx_notes notes;
+	struct graph graph;
+	struct error err = ERROR_INIT;
+	int64_t count;
+
+	(void)state;
+	shared_model(&f);
+	if (fixture_build(&f, 2, &graph, &notes, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(graph_parameter_count(&graph), 3 * 25 + 2 * 5);
+	assert_int_equal(notes.file_parameters, 25 + 5);
+	assert_int_equal(notes.shared_initializers, 2);
+	assert_true(graph_find_value(&graph, "w") >= 0);
+	assert_true(graph_find_value(&graph, "w.2") >= 0);
+	assert_true(graph_find_value(&graph, "w.3") >= 0);
+	if (graph_add_backward(&graph, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	graph_release(&graph);
+	fixture_logits(&f, 2, &count);
+	assert_int_equal(count, 10);
+	fixture_release(&f);
+}
+
+/* The chain that exporters write for x.view(x.shape[0], -1), and much of what may be folded. */
+static void shapes_are_folded(void **state)
+{
+	struct onnx_fixture f;
+	int64_t count;
+
+	(void)state;
+	fixture_init(&f, 15);
+	fixture_input(&f, "x", DIMS(0, 2, 3, 4));
+	fixture_ints(&f, "zero", 1, (const int64_t[]){0});
+	fixture_ints(&f, "one", 1, (const int64_t[]){1});
+	fixture_ints(&f, "four", 1, (const int64_t[]){4});
+	fixture_node(&f, "Shape", "x", "shape");
+	fixture_node(&f, "Gather", "shape,zero", "n");
+	fixture_node(&f, "Slice", "shape,one,four,zero", "rest");
+	fixture_node(&f, "ReduceProd", "rest", "features");
+	fixture_node(&f, "Cast", "features", "cast");
+	fixture_int(&f, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+	fixture_node(&f, "Cast", "cast", "whole");
+	fixture_int(&f, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
+	fixture_node(&f, "ConstantOfShape", "one", "filled");
+	fixture_node(&f, "Cast", "filled", "nothing");
+	fixture_int(&f, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
+	fixture_node(&f, "Add", "whole,nothing", "sum");
+	fixture_node(&f, "Concat", "n,sum", "target");
+	fixture_int(&f, "axis", 0);
+	fixture_node(&f, "Shape", "x", "tail");
+	fixture_int(&f, "start", -2);
+	fixture_node(&f, "Equal", "tail,tail", "same");
+	fixture_node(&f, "Where", "same,target,tail", "chosen");
+	fixture_node(&f, "Reshape", "x,chosen", "flat");
+	fixture_floats(&f, "w", DIMS(24, 3));
+	fixture_node(&f, "MatMul", "flat,w", "y");
+	fixture_output(&f, "y");
+	fixture_logits(&f, 5, &count);
+	assert_int_equal(count, 15);
+	fixture_release(&f);
+}
+
+static void batch_normalisation_trains(void **state)
+{
+	struct onnx_fixture f;
+	struct error err = ERROR_INIT;
+	struct graph graph;
+
+	(void)state;
+	fixture_init(&f, 17);
+	fixture_input(&f, "x", DIMS(0, 3, 4, 4));
+	for (int i = 0; i < 4; i++)
+		fixture_floats(&f, (const char *[]){"scale", "bias", "mean", "var"}[i], DIMS(3));
+	fixture_node(&f, "BatchNormalization", "x,scale,bias,mean,var", "bn,m,v");
+	fixture_int(&f, "training_mode", 1);
+	fixture_real(&f, "momentum", 0.75f);
+	fixture_node(&f, "GlobalMaxPool", "bn", "p");
+	fixture_node(&f, "Flatten", "p", "y");
+	fixture_output(&f, "y");
+	if (fixture_build(&f, 2, &graph, NULL, &err) != PRONY_OK ||
+	    graph_add_backward(&graph, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(graph_parameter_count(&graph), 6);
+	assert_int_equal(graph.values[graph_find_value(&graph, "mean")].kind, VALUE_STATE);
+	assert_int_equal(graph.nodes[0].op, OP_BATCH_NORM);
+	assert_float_equal(graph.nodes[0].attributes.momentum, 0.75, 1e-9);
+	graph_release(&graph);
+	fixture_node(&f, "Add", "m,v", "z");
+	f.outputs[0]->name = arena_strdup(&f.arena, "z");
+	REFUSED(&f, 2, PRONY_UNSUPPORTED, "n.BatchNormalization.0", "statistic");
+	fixture_release(&f);
+}
+
+/* One operator on 1 x 2 x 2 x 3 with a Reshape behind; expected numbers by hand from sin(1)... */
+struct small {
+	const char *op, *inputs;
+	void (*prepare)(struct onnx_fixture *f);
+	int64_t opset;
+	int count;
+	double (*expected)(int i);
+};
+
+static double x_at(int i)
+{
+	return (double)(float)sin((double)i + 1);
+}
+
+static double hard_swish(int i)
+{
+	double x = x_at(i), gate = x / 6 + 0.5;
+
+	return x * (gate < 0 ? 0 : gate > 1 ? 1 : gate);
+}
+
+static double hard_sigmoid(int i)
+{
+	double y = 0.25 * x_at(i) + 0.125;
+
+	return y < 0 ? 0 : y > 1 ? 1 : y;
+}
+
+static void prepare_hard_sigmoid(struct onnx_fixture *f)
+{
+	fixture_real(f, "alpha", 0.25f);
+	fixture_real(f, "beta", 0.125f);
+}
+
+static double clipped(int i)
+{
+	double x = x_at(i);
+
+	return x < -0.5 ? -0.5 : x > 0.75 ? 0.75 : x;
+}
+
+static void prepare_clip(struct onnx_fixture *f)
+{
+	fixture_number(f, "low", -0.5f);
+	fixture_number(f, "high", 0.75f);
+}
+
+static double minus_three(int i)
+{
+	return x_at(i) - 3;
+}
+
+static double three_minus(int i)
+{
+	return 3 - x_at(i);
+}
+
+static void prepare_three(struct onnx_fixture *f)
+{
+	fixture_number(f, "three", 3);
+}
+
+static double squared(int i)
+{
+	return x_at(i) * x_at(i);
+}
+
+static void prepare_two(struct onnx_fixture *f)
+{
+	fixture_number(f, "two", 2);
+}
+
+static double second_channel(int i)
+{
+	return x_at(6 + i);
+}
+
+static void prepare_gather(struct onnx_fixture *f)
+{
+	fixture_ints(f, "minus", 1, (const int64_t[]){-1});
+	fixture_int(f, "axis", 1);
+}
+
+/* 0 0 x x x 0 along the width. */
+static double padded(int i)
+{
+	int place = i % 6;
+
+	return place < 2 || place == 5 ? 0.5 : x_at(i / 6 * 3 + place - 2);
+}
+
+static void prepare_pad(struct onnx_fixture *f)
+{
+	fixture_ints(f, "pads", 2, (const int64_t[]){2, 1});
+	fixture_ints(f, "axes", 1, (const int64_t[]){-1});
+	fixture_number(f, "half", 0.5f);
+}
+
+/* SAME_LOWER, window 2: the odd padding comes first and does not count. */
+static double pooled(int i)
+{
+	int row = i / 3 % 2, column = i % 3, base = i / 6 * 6, count = 0;
+	double sum = 0;
+
+	for (int r = row - 1; r <= row; r++) {
+		for (int c = column - 1; c <= column; c++) {
+			if (r < 0 || c < 0)
+				continue;
+			sum += x_at(base + r * 3 + c);
+			count++;
+		}
+	}
+	return sum / count;
+}
+
+static void prepare_pool(struct onnx_fixture *f)
+{
+	fixture_list(f, "kernel_shape", DIMS(2, 2));
+	fixture_text(f, "auto_pad", "SAME_LOWER");
+}
+
+static double row_mean(int i)
+{
+	return (x_at(3 * i) + x_at(3 * i + 1) + x_at(3 * i + 2)) / 3;
+}
+
+static void prepare_mean(struct onnx_fixture *f)
+{
+	fixture_list(f, "axes", DIMS(-1));
+}
+
+static double summed(int i)
+{
+	return x_at(i) + 3 + x_at(i);
+}
+
+static const struct small smalls[] = {
+	{"HardSwish", "x", NULL, 14, 12, hard_swish},
+	{"HardSigmoid", "x", prepare_hard_sigmoid, 13, 12, hard_sigmoid},
+	{"Clip", "x,low,high", prepare_clip, 13, 12, clipped},
+	{"Sub", "x,three", prepare_three, 13, 12, minus_three},
+	{"Sub", "three,x", prepare_three, 13, 12, three_minus},
+	{"Sum", "x,three,x", prepare_three, 13, 12, summed},
+	{"Pow", "x,two", prepare_two, 13, 12, squared},
+	{"Gather", "x,minus", prepare_gather, 13, 6, second_channel},
+	{"Pad", "x,pads,half,axes", prepare_pad, 18, 24, padded},
+	{"AveragePool", "x", prepare_pool, 13, 12, pooled},
+	{"ReduceMean", "x", prepare_mean, 13, 4, row_mean},
+	{"Dropout", "x", NULL, 13, 12, x_at},
+	{"CastLike", "x,three", prepare_three, 15, 12, x_at},
+};
+
+static void operators_are_translated(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(smalls); i++) {
+		const struct small *small = &smalls[i];
+		struct onnx_fixture f;
+		const double *logits;
+		int64_t count;
+
+		fixture_init(&f, small->opset);
+		fixture_input(&f, "x", DIMS(1, 2, 2, 3));
+		fixture_node(&f, small->op, small->inputs, "z");
+		if (small->prepare)
+			small->prepare(&f);
+		fixture_node(&f, "Flatten", "z", "y");
+		fixture_output(&f, "y");
+		logits = fixture_logits(&f, 1, &count);
+		assert_int_equal(count, small->count);
+		for (int k = 0; k < count; k++) {
+			if (fabs(logits[k] - small->expected(k)) > 1e-6)
+				fail_msg("%s: element %d is %g, not %g", small->op, k, logits[k],
+					 small->expected(k));
+		}
+		fixture_release(&f);
+	}
+}
+
+/* Split by sizes, evenly, and with num_outputs of opset 18; outputs that nobody uses. */
+static void splits_become_slices(void **state)
+{
+	(void)state;
+	for (int form = 0; form < 3; form++) {
+		struct onnx_fixture f;
+		struct error err = ERROR_INIT;
+		struct graph graph;
+		const double *logits;
+		int64_t count;
+
+		fixture_init(&f, form == 2 ? 18 : 13);
+		fixture_input(&f, "x", DIMS(1, 6));
+		if (form == 0)
+			fixture_ints(&f, "sizes", 3, (const int64_t[]){2, 2, 2});
+		fixture_node(&f, "Split", form == 0 ? "x,sizes" : "x", "a,b,c");
+		fixture_int(&f, "axis", -1);
+		fixture_node(&f, "Concat", "c,a", "y");
+		fixture_int(&f, "axis", 1);
+		fixture_output(&f, "y");
+		logits = fixture_logits(&f, 1, &count);
+		assert_int_equal(count, 4);
+		for (int i = 0; i < 4; i++)
+			assert_float_equal(logits[i], x_at((i + 4) % 6), 1e-12);
+		assert_int_equal(fixture_build(&f, 1, &graph, NULL, &err), PRONY_OK);
+		assert_int_equal(graph.forward_count, 4); /* two slices, Concat, loss */
+		graph_release(&graph);
+		fixture_release(&f);
+	}
+}
+
+static void the_last_softmax_is_part_of_the_loss(void **state)
+{
+	static const char *const ops[] = {"Softmax", "LogSoftmax"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(ops); i++) {
+		struct onnx_fixture f;
+		struct error err = ERROR_INIT;
+		struct onnx_notes notes;
+		struct graph graph;
+
+		fixture_init(&f, 13);
+		fixture_input(&f, "x", DIMS(1, 6));
+		fixture_floats(&f, "w", DIMS(6, 3));
+		fixture_node(&f, "MatMul", "x,w", "h");
+		fixture_node(&f, ops[i], "h", "y");
+		fixture_output(&f, "y");
+		assert_int_equal(fixture_build(&f, 1, &graph, &notes, &err), PRONY_OK);
+		assert_true(notes.softmax_left_out);
+		assert_int_equal(graph.forward_count, 2);
+		graph_release(&graph);
+		fixture_release(&f);
+	}
+}
+
+static void all_that_is_unsupported_is_named_at_once(void **state)
+{
+	struct onnx_fixture f;
+
+	(void)state;
+	fixture_init(&f, 20);
+	fixture_input(&f, "x", DIMS(1, 4, 8));
+	fixture_node(&f, "Gelu", "x", "a");
+	fixture_node(&f, "Relu", "a", "b");
+	fixture_node(&f, "Gelu", "b", "c");
+	fixture_floats(&f, "w", DIMS(4, 4, 3));
+	fixture_node(&f, "Conv", "x,w", "d");
+	fixture_node(&f, "FancyOperator", "c", "e")->domain = arena_strdup(&f.arena, "com.example");
+	fixture_node(&f, "Concat", "e,d,b", "y");
+	fixture_output(&f, "y");
+	REFUSED(&f, 1, PRONY_UNSUPPORTED,
+		"model.onnx: no translation for Gelu ('n.Gelu.0', "
+		"'n.Gelu.2'); com.example.FancyOperator ('n.FancyOperator.4')",
+		"node 'n.Conv.3' (Conv): input 0 has 3 dimensions; only 4 are supported");
+	fixture_release(&f);
+}
+
+static void outputs_that_are_no_logits_are_refused(void **state)
+{
+	struct onnx_fixture f;
+
+	(void)state;
+	fixture_init(&f, 17);
+	fixture_input(&f, "x", DIMS(1, 4, 8, 8));
+	fixture_node(&f, "Relu", "x", "y");
+	fixture_output(&f, "y");
+	REFUSED(&f, 2, PRONY_UNSUPPORTED, "output 'y'", "1x4x8x8", "batch x classes");
+	fixture_release(&f);
+	fixture_init(&f, 17);
+	fixture_input(&f, "x", DIMS(1, 4));
+	fixture_output(&f, "x");
+	REFUSED(&f, 2, PRONY_UNSUPPORTED, "is not computed");
+	fixture_release(&f);
+}
+
+/* What onnx_export writes comes back as the network that it was. */
+static void the_zoo_comes_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		const struct network *network = zoo_networks[i];
+		struct error err = ERROR_INIT;
+		struct graph graph, back;
+		struct onnx_model *model = NULL;
+		struct arena arena;
+		struct tensor_set weights, read;
+		void *bytes = NULL;
+		size_t length = 0;
+
+		if (network->half_squares || network->parameters > 10000000)
+			continue; /* another loss; too large for a quick test */
+		arena_init(&arena, 0);
+		assert_int_equal(zoo_build(network, 2, &graph, &err), PRONY_OK);
+		assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err),
+				 PRONY_OK);
+		if (onnx_export(&graph, &weights, &bytes, &length, &err) != PRONY_OK ||
+		    onnx_model_parse(bytes, length, network->name, NULL, &model, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		if (onnx_model_build(model, 3, &back, NULL, &err) == PRONY_UNSUPPORTED) {
+			/* Recurrent layers only go out. */
+			assert_true(strstr(err.text, "LSTM") || strstr(err.text, "RNN"));
+		} else {
+			if (err.code != PRONY_OK ||
+			    onnx_model_weights(model, &back, &arena, &read, &err) != PRONY_OK)
+				fail_msg("%s", err.text);
+			assert_int_equal(graph_parameter_count(&back), network->parameters);
+			assert_int_equal(graph_macs(&back), 3 * network->macs);
+			assert_int_equal(read.count, weights.count);
+			for (size_t k = 0; k < read.count; k++)
+				assert_memory_equal(
+					read.tensors[k].data,
+					tensor_find(&weights, read.tensors[k].name)->data,
+					(size_t)tensor_bytes(&read.tensors[k]));
+			graph_release(&back);
+		}
+		onnx_model_free(model);
+		graph_release(&graph);
+		arena_release(&arena);
+		free(bytes);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fixed_batch_is_replaced),
+		cmocka_unit_test(an_open_batch_takes_any),
+		cmocka_unit_test(a_batch_that_cannot_be_replaced_names_its_node),
+		cmocka_unit_test(each_use_of_an_initializer_is_a_parameter),
+		cmocka_unit_test(shapes_are_folded),
+		cmocka_unit_test(batch_normalisation_trains),
+		cmocka_unit_test(operators_are_translated),
+		cmocka_unit_test(splits_become_slices),
+		cmocka_unit_test(the_last_softmax_is_part_of_the_loss),
+		cmocka_unit_test(all_that_is_unsupported_is_named_at_once),
+		cmocka_unit_test(outputs_that_are_no_logits_are_refused),
+		cmocka_unit_test(the_zoo_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
