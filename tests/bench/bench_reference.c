@@ -3,6 +3,7 @@
  * backward, and from that the parity gate of the large networks. `bench_reference NETWORK [BATCH]`
  * measures one gate of a network of the zoo instead.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,32 @@ static void fill_batches(const struct graph *graph, struct arena *arena, struct 
 	}
 }
 
+static double norm(const struct tensor *tensor)
+{
+	const double *x = tensor->data;
+	double sum = 0;
+
+	for (int64_t i = 0; i < shape_elements(&tensor->shape); i++)
+		sum += x[i] * x[i];
+	return sqrt(sum);
+}
+
+/* How much the comparisons that are too close to call widen the bounds. */
+static void print_slack(const struct gate_expected *answer)
+{
+	double largest = 0, sum = 0;
+
+	for (size_t i = 0; i < answer->change.count; i++) {
+		double slack = answer->tensor_slack[i] / norm(&answer->change.tensors[i]);
+
+		largest = slack > largest ? slack : largest;
+		sum += slack;
+	}
+	printf("  slack of a change: mean %.2g, largest %.2g; of logits %.2g %.2g %.2g\n",
+	       sum / (double)answer->change.count, largest, answer->logits_slack[0],
+	       answer->logits_slack[1], answer->logits_slack[2]);
+}
+
 static void bench_gate(const char *name, int64_t batch)
 {
 	const struct network *network = zoo_find(name, NULL);
@@ -239,16 +266,19 @@ static void bench_gate(const char *name, int64_t batch)
 	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 	fill_batches(&graph, &arena, &inputs, &labels);
 	int64_t begin_ns = clock_monotonic_ns();
+	double begin_cpu = cpu_seconds();
 	check(gate_reference_init(&reference, &graph, &gate, &weights, &inputs, &labels, &err),
 	      &err);
-	double spent = seconds_since(begin_ns);
+	double spent = seconds_since(begin_ns), cpu = cpu_seconds() - begin_cpu;
 	getrusage(RUSAGE_SELF, &usage);
-	printf("%s, gate of batch %d: %.1f s, %.2f GiB, %d answers, %lld comparisons too close, "
+	printf("%s, gate of batch %d: %.1f s, %.1f s of a core, %.2f GiB, %d answers, %lld "
+	       "comparisons too close, "
 	       "loss %.6f %.6f %.6f\n",
-	       name, (int)gate.batch, spent, (double)usage.ru_maxrss / 0x1p20,
+	       name, (int)gate.batch, spent, cpu, (double)usage.ru_maxrss / 0x1p20,
 	       reference.expected_count, (long long)reference.expected[0].kinks,
 	       reference.expected[0].loss[0], reference.expected[0].loss[1],
 	       reference.expected[0].loss[2]);
+	print_slack(&reference.expected[0]);
 	gate_reference_release(&reference);
 	graph_release(&graph);
 	arena_release(&arena);
