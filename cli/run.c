@@ -290,6 +290,7 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 		           .window_ns = job->effort->window_ns,
 		           .min_steps = job->effort->min_steps,
 		           .test_steadiness = job->effort->test_steadiness,
+		           .processes_min = job->spec.repeat > 0 ? job->spec.repeat : OK_PROCESSES_MIN,
 		           .request_timeout_ns = SECOND_NS * (o->timeout ? o->timeout : DEFAULT_TIMEOUT_S),
 		           .memory_limit_bytes = memory_limit_bytes(o),
 		           .start_delay_ns = job->spec.effort == EFFORT_QUICK ? 0 : START_DELAY_NS},

@@ -235,7 +235,19 @@ static bool stopped(const struct schedule *s)
 	return s->settings->stop && *s->settings->stop;
 }
 
-/* Lists the cells that want another process; those that have enough end ok. */
+/* A cell that wants no further process ends: ok if enough of them were. */
+static enum prony_status end_sated(struct schedule *s, size_t cell, struct error *err)
+{
+	int succeeded = s->states[cell].succeeded, wanted = s->settings->limits.processes_min;
+	char reason[96];
+	if (succeeded > 0 && succeeded >= wanted)
+		return end_cell(s, cell, CELL_OK, "", err);
+	snprintf(reason, sizeof reason, "%d of %d processes ended ok, %d are needed", succeeded,
+	         s->states[cell].tried, wanted);
+	return end_cell(s, cell, CELL_INVALID, reason, err);
+}
+
+/* Lists the cells that want another process; the others end. */
 static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *count,
                                 struct error *err)
 {
@@ -248,10 +260,7 @@ static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *coun
 			wanted[(*count)++] = cell;
 			continue;
 		}
-		enum prony_status status =
-			state->succeeded
-				? end_cell(s, cell, CELL_OK, "", err)
-				: end_cell(s, cell, CELL_INVALID, "no process of it ended ok", err);
+		enum prony_status status = end_sated(s, cell, err);
 		if (status != PRONY_OK)
 			return status;
 	}
