@@ -1,5 +1,4 @@
-/* Takes files out of a wheel: a ZIP archive
- * (https://packaging.python.org/specifications/binary-distribution-format). */
+/* Takes files out of a wheel, which is a ZIP archive (PEP 427). */
 #ifndef PRONY_FRAMEWORKS_WHEEL_H
 #define PRONY_FRAMEWORKS_WHEEL_H
 
