@@ -89,7 +89,7 @@ static enum prony_status exchange(struct client *client, const char *verb, char 
                                   struct error *err)
 {
 	line[length] = '\n'; /* in place of the terminator: one write, so that nothing comes between */
-	enum prony_status status = client_expect_silence(client, verb, err);
+	enum prony_status status = client_may_ask(client, verb, err);
 	if (status == PRONY_OK)
 		status = client_send(client, verb, line, length + 1, deadline_ns, err);
 	if (status == PRONY_OK)

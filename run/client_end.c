@@ -74,6 +74,7 @@ void client_end(struct client *client, struct client_end *out)
 {
 	if (!client)
 		return;
+	client->ending = true;
 	if (client->guard > 0) {
 		if (client->said_hello && !client->broken && !client->closed)
 			client_request(client, VERB_CLOSE, NULL, CLOSE_WAIT_NS, NULL, NULL, NULL, NULL);

@@ -114,7 +114,7 @@ static bool over_memory(const struct client *client)
 static enum prony_status check_limits(struct client *client, const char *verb, int64_t deadline_ns,
                                       struct error *err)
 {
-	if (client->spec->stop && *client->spec->stop)
+	if (client_interrupted(client))
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (over_memory(client))
 		return error_set(err, PRONY_OUT_OF_MEMORY,
@@ -187,9 +187,11 @@ enum prony_status client_send(struct client *client, const char *verb, const cha
 	return status;
 }
 
-enum prony_status client_expect_silence(struct client *client, const char *verb, struct error *err)
+enum prony_status client_may_ask(struct client *client, const char *verb, struct error *err)
 {
 	char chunk[201];
+	if (client_interrupted(client))
+		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	ssize_t got = read(client->reply_fd, chunk, sizeof chunk - 1);
 	if (got <= 0)
 		return PRONY_OK; /* an end is met by the request itself, which says more */

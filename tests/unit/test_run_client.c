@@ -318,6 +318,16 @@ static void an_interruption_is_heard(void **state)
 	peer_start(&peer);
 	peer_hello(&peer, PRONY_INTERRUPTED, "interrupted");
 	peer_end(&peer);
+
+	/* What has measured is not broken off: it may still close. */
+	stop = 0;
+	peer_init_script(&peer, SHELL HELLO "take; sleep 0.5; say '{\"id\": 3, \"ok\": true}'");
+	peer.spec.stop = &stop;
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	stop = 1;
+	peer_ask(&peer, VERB_BUILD, PRONY_INTERRUPTED, "interrupted");
+	assert_true(peer_end(&peer).clean);
 }
 
 static void memory_has_a_limit(void **state)
