@@ -139,13 +139,15 @@ static double best_step(const struct html_page *page, const struct cell *compari
 static size_t *order_frameworks(const struct html_page *page, const struct cell *comparison)
 {
 	size_t *order = memory_alloc((page->framework_count + 1) * sizeof *order);
+	double *best = memory_alloc((page->framework_count + 1) * sizeof *best);
 	for (size_t i = 0; i < page->framework_count; i++) {
-		double best = best_step(page, comparison, i);
+		best[i] = best_step(page, comparison, i);
 		size_t at = i;
-		for (; at > 0 && best < best_step(page, comparison, order[at - 1]); at--)
+		for (; at > 0 && best[i] < best[order[at - 1]]; at--)
 			order[at] = order[at - 1];
 		order[at] = i;
 	}
+	free(best);
 	return order;
 }
 
@@ -410,7 +412,8 @@ json_t *html_startup_chart(const struct html_page *page, const struct cell *comp
 		data.unit = choose_unit(data.largest_ns);
 		double end = 1.15 * data.largest_ns / data.unit.ns;
 		visit_rows(page, comparison, add_startup_row, &data);
-		snprintf(title, sizeof title, "time until the first step is done (%s)", data.unit.name);
+		snprintf(title, sizeof title, "time until the first step is done (%s)",
+			 data.unit.name);
 		json_t *layers = json_array(), *x = x_channel("time", title, end);
 		json_object_set_new(x, "stack", json_string("zero"));
 		json_array_append_new(
