@@ -177,7 +177,8 @@ bool client_uses_shared_memory(const struct client *client)
 	return client->uses_shared;
 }
 
-int64_t client_cpu_ns(const struct client *client)
+int64_t client_cpu_ns(struct client *client)
 {
+	client_drain_report(client); /* which process it is, the guard says there */
 	return client->worker > 0 ? procfs_cpu_ns(client->worker) : -1;
 }

@@ -87,6 +87,6 @@ void client_end(struct client *client, struct client_end *out);
 int64_t client_started_ns(const struct client *client);
 bool client_uses_shared_memory(const struct client *client);
 /* CPU time of the worker process so far (user + system), from /proc; -1 unknown. */
-int64_t client_cpu_ns(const struct client *client);
+int64_t client_cpu_ns(struct client *client);
 
 #endif

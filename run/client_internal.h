@@ -46,8 +46,9 @@ void client_close_fd(int *fd);
  * takes more of a request, and takes in logs and reports. */
 void client_wait(struct client *client, bool writing, int64_t deadline_ns);
 
-/* Takes in what the worker printed so far. */
+/* Takes in what the worker printed, or the guard reported, so far. */
 void client_drain_log(struct client *client);
+void client_drain_report(struct client *client);
 
 /* Before a request: nobody interrupted, and nothing has come that would be taken for the reply. */
 enum prony_status client_may_ask(struct client *client, const char *verb, struct error *err);

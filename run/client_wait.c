@@ -61,7 +61,7 @@ static void take_report(struct client *client, const char *line, size_t length)
 	json_decref(json);
 }
 
-static void drain_report(struct client *client)
+void client_drain_report(struct client *client)
 {
 	char chunk[1024];
 	while (client->report_fd >= 0) {
@@ -100,7 +100,7 @@ void client_wait(struct client *client, bool writing, int64_t deadline_ns)
 	if (fds[1].revents)
 		client_drain_log(client);
 	if (fds[2].revents)
-		drain_report(client);
+		client_drain_report(client);
 }
 
 /* Whether the worker's tree grew over its limit. */

@@ -67,7 +67,8 @@ class CheckTest(ProgramTest):
         return done
 
     def fake(self, option, *words, expect):
-        return self.check("--timeout", "10", "--memory-limit", "300", *words, PRONY, "worker",
+        patience = "2" if option.startswith("hang") else "60"
+        return self.check("--timeout", patience, "--memory-limit", "300", *words, PRONY, "worker",
                           "--adapter", "fake", "--option", option, expect=expect)
 
     def failures(self, done):
