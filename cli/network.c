@@ -17,13 +17,26 @@ struct network_options {
 };
 
 const struct option network_option_rows[] = {
-	{.name = "batch", .letter = 'b', .kind = OPTION_INT,
-	 .offset = offsetof(struct network_options, batch), .min = 1, .max = 1 << 20, .metavar = "N",
+	{.name = "batch",
+	 .letter = 'b',
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct network_options, batch),
+	 .min = 1,
+	 .max = 1 << 20,
+	 .metavar = "N",
 	 .help = "samples in the batch that shapes, MACs and memory are for (default: 1)"},
-	{.name = "onnx", .kind = OPTION_STRING, .offset = offsetof(struct network_options, onnx),
-	 .metavar = "FILE", .help = "write the forward network with its weights as ONNX, opset 17"},
-	{.name = "seed", .kind = OPTION_INT, .offset = offsetof(struct network_options, seed), .min = 0,
-	 .max = INT32_MAX, .metavar = "N", .help = "seed of the weights in the ONNX file (default: 1)"},
+	{.name = "onnx",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct network_options, onnx),
+	 .metavar = "FILE",
+	 .help = "write the forward network with its weights as ONNX, opset 17"},
+	{.name = "seed",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct network_options, seed),
+	 .min = 0,
+	 .max = INT32_MAX,
+	 .metavar = "N",
+	 .help = "seed of the weights in the ONNX file (default: 1)"},
 	CLI_OPTION_FORMAT(struct network_options),
 	{.name = NULL},
 };
@@ -64,10 +77,10 @@ static void attributes_text(const struct node *node, struct strbuf *out)
 	     row++) {
 		const char *at = base + row->offset, *usual = plain + row->offset;
 		size_t bytes = row->kind == ATTRIBUTE_REAL    ? sizeof(double)
-		               : row->kind == ATTRIBUTE_BOOL  ? sizeof(bool)
-		               : row->kind == ATTRIBUTE_INTS4 ? 4 * sizeof(int64_t)
-		               : row->kind == ATTRIBUTE_INTS2 ? 2 * sizeof(int64_t)
-		                                              : sizeof(int64_t);
+			       : row->kind == ATTRIBUTE_BOOL  ? sizeof(bool)
+			       : row->kind == ATTRIBUTE_INTS4 ? 4 * sizeof(int64_t)
+			       : row->kind == ATTRIBUTE_INTS2 ? 2 * sizeof(int64_t)
+							      : sizeof(int64_t);
 		if (!memcmp(at, usual, bytes))
 			continue;
 		const int64_t *ints = (const int64_t *)(const void *)at;
@@ -120,23 +133,24 @@ static struct table *layers_table(const struct graph *graph)
 }
 
 static void print_json(const struct network *network, const struct graph *graph,
-                       const struct table *table, const char *digest)
+		       const struct table *table, const char *digest)
 {
-	json_t *json = json_pack(
-		"{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:s, s:o}", "name", network->name,
-		"summary", network->summary, "dataset", network->dataset, "batch",
-		(json_int_t)graph_batch(graph), "input", shape_json(&graph->values[graph->input].shape),
-		"classes", (json_int_t)graph_classes(graph), "parameters",
-		(json_int_t)graph_parameter_count(graph), "macs", (json_int_t)graph_macs(graph),
-		"memory_bytes", "forward", (json_int_t)graph_memory_estimate(graph, false), "train",
-		(json_int_t)graph_memory_estimate(graph, true), "graph_sha256", digest, "layers",
-		table_to_json(table));
+	json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:s, s:o}",
+				 "name", network->name, "summary", network->summary, "dataset",
+				 network->dataset, "batch", (json_int_t)graph_batch(graph), "input",
+				 shape_json(&graph->values[graph->input].shape), "classes",
+				 (json_int_t)graph_classes(graph), "parameters",
+				 (json_int_t)graph_parameter_count(graph), "macs",
+				 (json_int_t)graph_macs(graph), "memory_bytes", "forward",
+				 (json_int_t)graph_memory_estimate(graph, false), "train",
+				 (json_int_t)graph_memory_estimate(graph, true), "graph_sha256",
+				 digest, "layers", table_to_json(table));
 	cli_print_json(json);
 	json_decref(json);
 }
 
 static void print_text(const struct network *network, const struct graph *graph,
-                       const struct table *table, const char *digest)
+		       const struct table *table, const char *digest)
 {
 	const double mib = 1024.0 * 1024.0;
 	char input[128];
@@ -150,8 +164,8 @@ static void print_text(const struct network *network, const struct graph *graph,
 	fputs(strbuf_text(&text), stdout);
 	strbuf_release(&text);
 	printf("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
-	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n", graph_macs(graph),
-	       graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
+	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n",
+	       graph_macs(graph), graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
 	printf("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",
 	       (double)graph_memory_estimate(graph, false) / mib,
 	       (double)graph_memory_estimate(graph, true) / mib);
@@ -159,7 +173,7 @@ static void print_text(const struct network *network, const struct graph *graph,
 }
 
 static enum prony_status export_onnx(const struct graph *graph, const struct network_options *o,
-                                     struct error *err)
+				     struct error *err)
 {
 	struct arena arena;
 	struct tensor_set weights;
@@ -180,7 +194,7 @@ static enum prony_status export_onnx(const struct graph *graph, const struct net
 }
 
 static enum prony_status show_network(const struct network *network,
-                                      const struct network_options *o, struct error *err)
+				      const struct network_options *o, struct error *err)
 {
 	struct graph graph;
 	char digest[65];
@@ -203,7 +217,7 @@ static enum prony_status show_network(const struct network *network,
 }
 
 static enum prony_status find_network(const char **words, size_t count, const struct network **out,
-                                      struct error *err)
+				      struct error *err)
 {
 	struct strbuf known;
 	const char *nearest = NULL;
@@ -215,11 +229,11 @@ static enum prony_status find_network(const char **words, size_t count, const st
 		strbuf_printf(&known, "%s%s", i ? ", " : "", zoo_networks[i]->name);
 	if (count == 1)
 		error_set(err, PRONY_USAGE, "no network '%s'%s%s%s; there are %s", words[0],
-		          nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
-		          strbuf_text(&known));
+			  nearest ? ": did you mean '" : "", nearest ? nearest : "",
+			  nearest ? "'?" : "", strbuf_text(&known));
 	else
 		error_set(err, PRONY_USAGE, "prony network takes one NAME; there are %s",
-		          strbuf_text(&known));
+			  strbuf_text(&known));
 	strbuf_release(&known);
 	return PRONY_USAGE;
 }
@@ -233,7 +247,8 @@ int command_network(const struct cli_command *command, int argc, char **argv)
 	int exit_code = 0;
 	const char **words = calloc((size_t)argc + 1, sizeof *words);
 	if (!words)
-		return cli_fail((error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
+		return cli_fail(
+			(error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
 	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
 		enum prony_status status = find_network(words, count, &network, &err);
 		if (status == PRONY_OK)

@@ -55,10 +55,10 @@ enum prony_status client_may_ask(struct client *client, const char *verb, struct
 
 /* Sends bytes; a worker that does not read them is PRONY_TIMEOUT. `verb` is for messages. */
 enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
-                              size_t length, int64_t deadline_ns, struct error *err);
+			      size_t length, int64_t deadline_ns, struct error *err);
 
 /* Reads into client->line until a newline is there. After an error the worker is past asking. */
 enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
-                                    struct error *err);
+				    struct error *err);
 
 #endif

@@ -21,7 +21,7 @@ static int64_t patience_ns = 60 * SECOND_NS;
 struct outcome {
 	int passed, failed;
 	char check[128], detail[1024]; /* of the last failure */
-	volatile int *stop;            /* set after the first result */
+	volatile int *stop;	       /* set after the first result */
 };
 
 static void note(void *context, const char *check, bool passed, const char *detail)
@@ -42,12 +42,15 @@ static void note(void *context, const char *check, bool passed, const char *deta
 }
 
 static enum prony_status check(const char *const *argv, enum check_level level,
-                               const volatile int *stop, struct outcome *outcome, struct error *err)
+			       const volatile int *stop, struct outcome *outcome, struct error *err)
 {
 	char *self = path_self();
-	const struct check_spec spec = {.self = self, .argv = argv, .level = level,
-	                                .timeout_ns = patience_ns,
-	                                .memory_limit_bytes = INT64_C(1) << 29, .stop = stop};
+	const struct check_spec spec = {.self = self,
+					.argv = argv,
+					.level = level,
+					.timeout_ns = patience_ns,
+					.memory_limit_bytes = INT64_C(1) << 29,
+					.stop = stop};
 	const struct check_sink sink = {.result = note, .context = outcome};
 	enum prony_status status = worker_check(&spec, &sink, err);
 
@@ -56,7 +59,7 @@ static enum prony_status check(const char *const *argv, enum check_level level,
 }
 
 static enum prony_status check_adapter(const char *adapter, const char *option,
-                                       enum check_level level, struct outcome *outcome)
+				       enum check_level level, struct outcome *outcome)
 {
 	char *self = path_self();
 	const char *argv[] = {self, "worker", adapter, option, NULL};
@@ -88,8 +91,9 @@ static void what_takes_long_or_prints_much_is_not_wrong(void **state)
 	struct outcome outcome = {0};
 
 	(void)state;
-	assert_int_equal(check_adapter("fake", "garbage-stdout+delay-ms=1", CHECK_PROTOCOL, &outcome),
-	                 PRONY_OK);
+	assert_int_equal(
+		check_adapter("fake", "garbage-stdout+delay-ms=1", CHECK_PROTOCOL, &outcome),
+		PRONY_OK);
 }
 
 static void each_fault_is_named(void **state)
@@ -123,12 +127,12 @@ static void each_fault_is_named(void **state)
 
 		patience_ns = strstr(rows[i].option, "hang") ? SECOND_NS : 60 * SECOND_NS;
 		assert_int_equal(check_adapter("fake", rows[i].option, CHECK_NUMERIC, &outcome),
-		                 PRONY_MISMATCH);
+				 PRONY_MISMATCH);
 		patience_ns = 60 * SECOND_NS;
 		if (outcome.failed != 1 || strcmp(outcome.check, rows[i].check) != 0 ||
 		    !strstr(outcome.detail, rows[i].part))
 			fail_msg("%s: %d failures, last %s: %s", rows[i].option, outcome.failed,
-			         outcome.check, outcome.detail);
+				 outcome.check, outcome.detail);
 	}
 }
 
@@ -142,7 +146,7 @@ static void wrong_numbers_fail_the_gate_only(void **state)
 	for (size_t i = 0; i < sizeof mutants / sizeof *mutants; i++) {
 		outcome = (struct outcome){0};
 		assert_int_equal(check_adapter("fake", mutants[i], CHECK_NUMERIC, &outcome),
-		                 PRONY_MISMATCH);
+				 PRONY_MISMATCH);
 		assert_int_equal(outcome.failed, failures[i]);
 		assert_true(outcome.passed > 50);
 		assert_true(!strncmp(outcome.check, "parity: lenet", 13));
@@ -156,19 +160,20 @@ static void wrong_numbers_fail_the_gate_only(void **state)
 static void strangers_are_rejected_at_once(void **state)
 {
 	static const char *const rows[][4] = {{"true", NULL},
-	                                      {"cat", NULL},
-	                                      {"sh", "-c", "yes >&$PRONY_REPLY_FD", NULL},
-	                                      {"prony-no-such-program", NULL}};
+					      {"cat", NULL},
+					      {"sh", "-c", "yes >&$PRONY_REPLY_FD", NULL},
+					      {"prony-no-such-program", NULL}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct outcome outcome = {0};
 		struct error err = ERROR_INIT;
 
-		assert_int_equal(check(rows[i], CHECK_PROTOCOL, NULL, &outcome, &err), PRONY_MISMATCH);
+		assert_int_equal(check(rows[i], CHECK_PROTOCOL, NULL, &outcome, &err),
+				 PRONY_MISMATCH);
 		assert_string_equal(outcome.check, "shared memory: hello");
-		assert_string_equal(err.text,
-		                    "1 of 1 checks failed; those that come after them were not run");
+		assert_string_equal(
+			err.text, "1 of 1 checks failed; those that come after them were not run");
 	}
 }
 
