@@ -90,11 +90,13 @@ static char *write_request(struct client *client, enum protocol_verb verb, json_
 }
 
 static enum prony_status exchange(struct client *client, const char *verb, char *line,
-				  size_t length, int64_t id, int64_t deadline_ns, json_t **reply,
+				  size_t length, int64_t id, int64_t timeout_ns, json_t **reply,
 				  struct error *err)
 {
-	line[length] =
-		'\n'; /* in place of the terminator: one write, so that nothing comes between */
+	client->patience_ns = client_patience_ns(client, timeout_ns);
+	int64_t deadline_ns = clock_monotonic_ns() + client->patience_ns;
+	/* In place of the terminator: one write, so that nothing comes between. */
+	line[length] = '\n';
 	enum prony_status status = client_may_ask(client, verb, err);
 	if (status == PRONY_OK)
 		status = client_send(client, verb, line, length + 1, deadline_ns, err);
@@ -128,9 +130,9 @@ enum prony_status client_request(struct client *client, enum protocol_verb verb,
 	char *line = write_request(client, verb, members);
 	if (!line)
 		return error_set(err, PRONY_INTERNAL, "cannot write the request %s", name);
-	int64_t sent = clock_monotonic_ns(), patience = client_patience_ns(client, timeout_ns);
+	int64_t sent = clock_monotonic_ns();
 	enum prony_status status = exchange(client, name, line, strlen(line), client->next_id,
-					    sent + patience, &answer, err);
+					    timeout_ns, &answer, err);
 	int64_t received = clock_monotonic_ns();
 	free(line);
 	client->next_id++;
@@ -161,9 +163,8 @@ enum prony_status client_send_raw(struct client *client, const char *bytes, size
 		return error_set(err, PRONY_NOMEM, "no memory for a line of %zu bytes", length);
 	if (length)
 		memcpy(line, bytes, length);
-	enum prony_status status =
-		exchange(client, "a raw line", line, length, client->next_id,
-			 clock_monotonic_ns() + client_patience_ns(client, timeout_ns), reply, err);
+	enum prony_status status = exchange(client, "a raw line", line, length, client->next_id,
+					    timeout_ns, reply, err);
 	client->next_id++;
 	free(line);
 	return status;

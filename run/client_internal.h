@@ -21,6 +21,7 @@ struct client {
 	bool broken; /* nothing more can be asked */
 	bool ending; /* an interruption no longer matters: it gets a moment to close */
 	int64_t next_id, started_ns, oom_kills;
+	int64_t patience_ns; /* with the request that is under way */
 	char *read_file; /* what the last read left in a file, for workers without shared memory */
 	struct step_record *records_file;
 	char how[128];

@@ -122,7 +122,8 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 			"the worker's processes grew over %lld MiB of resident memory during %s",
 			(long long)(client->spec->memory_limit_bytes >> 20), verb);
 	if (clock_monotonic_ns() >= deadline_ns)
-		return error_set(err, PRONY_TIMEOUT, "no reply to %s in time", verb);
+		return error_set(err, PRONY_TIMEOUT, "no reply to %s within %.3g s", verb,
+				 (double)client->patience_ns * 1e-9);
 	return PRONY_OK;
 }
 

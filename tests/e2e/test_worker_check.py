@@ -29,7 +29,7 @@ PROTOCOL_FAULTS = {
     "crash": ("run, first step", "killed by signal 11"),
     "exit=3": ("run, first step", "exit code 3"),
     "exit-at=close,exit=3": ("close", "exit code 3"),
-    "hang": ("run, first step", "no reply to run in time"),
+    "hang": ("run, first step", "no reply to run within 2 s"),
     "grandchild": ("close", "1 process that it started outlived it"),
     "oom=64": ("build", "killed by signal 9"),
     "oom": ("build", "grew over 300 MiB"),

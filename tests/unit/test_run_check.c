@@ -102,7 +102,7 @@ static void each_fault_is_named(void **state)
 		const char *option, *check, *part;
 	} rows[] = {
 		{"missing", "shared memory: hello", "not installed"},
-		{"hang-at=hello+hang", "shared memory: hello", "no reply to hello in time"},
+		{"hang-at=hello+hang", "shared memory: hello", "no reply to hello within 1 s"},
 		{"unsupported", "shared memory: supports", "supports nothing"},
 		{"wrong-threads", "shared memory: open", "asked for 1 thread, 2 took effect"},
 		{"wrong-precision", "shared memory: open", "'bf16' took effect"},

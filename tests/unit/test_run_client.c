@@ -303,7 +303,7 @@ static void patience_ends(void **state)
 	peer_init_script(&peer, SHELL "take; sleep 1000");
 	peer.spec.timeout_ns = SECOND_NS / 2;
 	peer_start(&peer);
-	peer_hello(&peer, PRONY_TIMEOUT, "no reply to hello in time");
+	peer_hello(&peer, PRONY_TIMEOUT, "no reply to hello within 0.5 s");
 	peer_end(&peer);
 	assert_true(clock_monotonic_ns() - start < 5 * SECOND_NS);
 
@@ -318,7 +318,7 @@ static void patience_ends(void **state)
 	assert_non_null(line);
 	memset(line, 'x', length);
 	peer_error(&peer, client_send_raw(peer.client, line, length, 0, &reply, &peer.err),
-		   PRONY_TIMEOUT, "in time");
+		   PRONY_TIMEOUT, "within 0.5 s");
 	free(line);
 	peer_end(&peer);
 	assert_true(clock_monotonic_ns() - start < 5 * SECOND_NS);
