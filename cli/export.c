@@ -21,14 +21,14 @@ const struct option export_option_rows[] = {
 	 .offset = offsetof(struct export_options, format),
 	 .choices = formats,
 	 .metavar = "FORMAT",
-	 .help = "csv (default), json, jsonl (complete: with intervals and logs) or md"},
+	 .help = "default csv; jsonl is complete, with intervals and logs"},
 	{.name = "layout",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct export_options, layout),
 	 .choices = layouts,
 	 .metavar = "LAYOUT",
-	 .help = "of csv: long (a row per process, default), wide (a column per framework) or ms "
-		 "(Timestamp,Framework,Algorithm,BenchStage,Precision,Result)"},
+	 .help = "of csv: a row per process (default), a column per framework, or a row per ok "
+		 "cell in ms"},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_STRING,

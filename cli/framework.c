@@ -56,18 +56,19 @@ enum prony_status framework_word(const char *word, const struct framework **fram
 	size_t length = strcspn(word, "@:+");
 
 	if (word[length] == ':' || word[length] == '+' || strpbrk(word + length, ":+"))
-		return error_set(err, PRONY_USAGE,
-				 "'%s': what is installed is NAME or NAME@ENV; a backend or an option is "
-				 "chosen with prony run",
-				 word);
+		return error_set(
+			err, PRONY_USAGE,
+			"'%s': what is installed is NAME or NAME@ENV; a backend or an option is "
+			"chosen with prony run",
+			word);
 	snprintf(name, sizeof(name), "%.*s", (int)length, word);
 	*framework = framework_find(name);
 	*environment = word[length] == '@' ? word + length + 1 : "";
 	if (!*framework)
 		return unknown_name(name, err);
 	if (word[length] == '@' && !**environment)
-		return error_set(err, PRONY_USAGE, "'%s': the name of the environment after @ is missing",
-				 word);
+		return error_set(err, PRONY_USAGE,
+				 "'%s': the name of the environment after @ is missing", word);
 	return PRONY_OK;
 }
 
@@ -88,16 +89,24 @@ static enum prony_status act_on(const char *verb, const char *word, struct error
 	return status;
 }
 
-/* Goes on after a failure: one framework that cannot be had must not keep the rest away. */
-static int act_on_all(const char *verb, const char *const *words, size_t count)
+/* An installation cleans up when it is interrupted. */
+static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
-	int exit_code = 0;
 
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+}
+
+/* Goes on after a failure: one framework that cannot be had must not keep the rest away. */
+static int act_on_all(const char *verb, const char *const *words, size_t count)
+{
+	int exit_code = 0;
+
+	if (strcmp(verb, "install") == 0)
+		catch_signals();
 	for (size_t i = 0; i < count && !stop; i++) {
 		struct error err = ERROR_INIT;
 		if (act_on(verb, words[i], &err) != PRONY_OK) {
@@ -161,11 +170,12 @@ int command_framework(const struct cli_command *command, int argc, char **argv)
 					   *verb ? "'" : ""),
 				 &err));
 	if (!list && count == 1)
-		return cli_fail((error_set(&err, PRONY_USAGE,
-					   "prony framework %s takes the names of frameworks, or all; "
-					   "'prony framework list' shows them",
-					   verb),
-				 &err));
+		return cli_fail(
+			(error_set(&err, PRONY_USAGE,
+				   "prony framework %s takes the names of frameworks, or all; "
+				   "'prony framework list' shows them",
+				   verb),
+			 &err));
 	size_t word_count = expand_all(positional + 1, count - 1, words);
 	if (check_words(words, word_count, &err) != PRONY_OK)
 		return cli_fail(&err);

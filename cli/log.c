@@ -96,6 +96,14 @@ static void add_log(const char *log, struct strbuf *out)
 	free(text);
 }
 
+/* ": why", harmless, or nothing. Only the logs themselves are given as they came. */
+static void add_reason(const char *reason, struct strbuf *out)
+{
+	char *clean = text_line(reason);
+	strbuf_printf(out, "%s%s\n", *clean ? ": " : "", clean);
+	free(clean);
+}
+
 /* Every figure of the gate beside its bound. */
 static void add_evidence(const json_t *evidence, struct strbuf *out)
 {
@@ -104,28 +112,29 @@ static void add_evidence(const json_t *evidence, struct strbuf *out)
 	json_array_foreach(checks, i, check)
 	{
 		int64_t step = json_int_or(check, "step", -1);
+		char *what = text_line(json_string_or(check, "what", "?"));
 		char *tensor = text_line(json_string_or(check, "tensor", ""));
 		strbuf_printf(out, "%-6s %s%s%s",
-			      json_bool_or(check, "passed", false) ? "passed" : "FAILED",
-			      json_string_or(check, "what", "?"), *tensor ? " of " : "", tensor);
+			      json_bool_or(check, "passed", false) ? "passed" : "FAILED", what,
+			      *tensor ? " of " : "", tensor);
 		if (step >= 0)
 			strbuf_printf(out, " of step %lld", (long long)step + 1);
 		strbuf_printf(out, ": off by %.3g, allowed %.3g", json_real_or(check, "value", NAN),
 			      json_real_or(check, "bound", NAN));
-		const char *reason = json_string_or(check, "reason", "");
-		strbuf_printf(out, "%s%s\n", *reason ? ", " : "", reason);
+		add_reason(json_string_or(check, "reason", ""), out);
+		free(what);
 		free(tensor);
 	}
-	const char *error = json_string_or(evidence, "error", "");
-	if (*error)
-		strbuf_printf(out, "FAILED %s\n", error);
+	if (*json_string_or(evidence, "error", "")) {
+		strbuf_puts(out, "FAILED");
+		add_reason(json_string_or(evidence, "error", ""), out);
+	}
 }
 
 static void add_cell_text(const struct stored_cell *cell, long long process, struct strbuf *out)
 {
-	strbuf_printf(out, "== %s %s: %s%s%s\n", cell->hash, cell->key,
-		      cell_status_name(cell->status), cell->reason && *cell->reason ? ": " : "",
-		      cell->reason ? cell->reason : "");
+	strbuf_printf(out, "== %s %s: %s", cell->hash, cell->key, cell_status_name(cell->status));
+	add_reason(cell->reason, out);
 	if (process < 0 && cell->evidence) {
 		strbuf_printf(out, "-- parity gate: %s\n", cell_status_name(cell->gate));
 		add_evidence(cell->evidence, out);
@@ -136,9 +145,9 @@ static void add_cell_text(const struct stored_cell *cell, long long process, str
 		const struct process_record *record = &cell->processes[p];
 		if (process >= 0 && record->replicate != process)
 			continue;
-		strbuf_printf(out, "-- process %lld, round %lld: %s%s%s\n",
-			      (long long)record->replicate, (long long)record->round,
-			      record->status, *record->error ? ": " : "", record->error);
+		strbuf_printf(out, "-- process %lld, round %lld: %s", (long long)record->replicate,
+			      (long long)record->round, record->status);
+		add_reason(record->error, out);
 		add_log(record->log, out);
 	}
 }

@@ -20,13 +20,24 @@ struct worker_check_options {
 static const char *const levels[] = {"protocol", "numeric", NULL};
 
 const struct option worker_check_option_rows[] = {
-	{.name = "level", .kind = OPTION_CHOICE, .offset = offsetof(struct worker_check_options, level),
-	 .choices = levels, .metavar = "LEVEL",
+	{.name = "level",
+	 .kind = OPTION_CHOICE,
+	 .offset = offsetof(struct worker_check_options, level),
+	 .choices = levels,
+	 .metavar = "LEVEL",
 	 .help = "how much to check; numeric adds the parity gate on mlp and lenet"},
-	{.name = "timeout", .kind = OPTION_INT, .offset = offsetof(struct worker_check_options, timeout),
-	 .min = 1, .max = 86400, .metavar = "SECONDS", .help = "patience with one request (default: 60)"},
-	{.name = "memory-limit", .kind = OPTION_INT,
-	 .offset = offsetof(struct worker_check_options, memory_limit), .min = 16, .max = 1 << 30,
+	{.name = "timeout",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct worker_check_options, timeout),
+	 .min = 1,
+	 .max = 86400,
+	 .metavar = "SECONDS",
+	 .help = "patience with one request (default: 60)"},
+	{.name = "memory-limit",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct worker_check_options, memory_limit),
+	 .min = 16,
+	 .max = 1 << 30,
 	 .metavar = "MIB",
 	 .help = "resident memory of the worker's processes (default: 90 % of what is available)"},
 	CLI_OPTION_FORMAT(struct worker_check_options),
@@ -51,8 +62,8 @@ static void print_result(void *context, const char *check, bool passed, const ch
 	struct printer *printer = context;
 	printer->passed += passed;
 	if (printer->rows) {
-		json_array_append_new(printer->rows, json_pack("{s:s, s:b, s:s}", "check", check, "passed",
-		                                               passed, "detail", detail));
+		json_array_append_new(printer->rows, json_pack("{s:s, s:b, s:s}", "check", check,
+							       "passed", passed, "detail", detail));
 		return;
 	}
 	printf("%s  %s%s%s\n", passed ? "ok    " : "FAILED", check, *detail ? ": " : "", detail);
@@ -60,7 +71,8 @@ static void print_result(void *context, const char *check, bool passed, const ch
 }
 
 /*
- * What follows the first word that is no option of ours belongs to the worker, whatever it looks like:
+ * What follows the first word that is no option of ours belongs to the worker, whatever it looks
+ * like:
  * "--" is put before it. All our options but help take a value. NULL without memory; caller frees.
  */
 static char **guard_command(int *argc, char **argv)
@@ -71,7 +83,8 @@ static char **guard_command(int *argc, char **argv)
 	if (!out)
 		return NULL;
 	while (at < *argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
-		bool alone = strchr(argv[at], '=') || !strcmp(argv[at], "--help") || argv[at][1] != '-';
+		bool alone =
+			strchr(argv[at], '=') || !strcmp(argv[at], "--help") || argv[at][1] != '-';
 		at += alone ? 1 : 2;
 	}
 	for (int i = 0; i < *argc; i++) {
@@ -84,8 +97,8 @@ static char **guard_command(int *argc, char **argv)
 }
 
 static enum prony_status check_worker(const struct worker_check_options *options, const char *self,
-                                      const char *const *argv, struct printer *printer,
-                                      struct error *err)
+				      const char *const *argv, struct printer *printer,
+				      struct error *err)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 	int64_t available = procfs_available_bytes();
@@ -95,8 +108,8 @@ static enum prony_status check_worker(const struct worker_check_options *options
 		.level = !strcmp(options->level, levels[0]) ? CHECK_PROTOCOL : CHECK_NUMERIC,
 		.timeout_ns = options->timeout * SECOND_NS,
 		.memory_limit_bytes = options->memory_limit ? (int64_t)options->memory_limit << 20
-		                      : available > 0 ? available / 10 * 9
-		                                      : 0,
+				      : available > 0	    ? available / 10 * 9
+							    : 0,
 		.stop = &stop_wanted,
 	};
 	const struct check_sink sink = {.result = print_result, .context = printer};
@@ -124,8 +137,8 @@ static int run_checks(const struct worker_check_options *options, const char *co
 
 int command_worker_check(const struct cli_command *command, int argc, char **argv)
 {
-	struct worker_check_options options = {.level = levels[0], .format = cli_table_formats[0],
-	                                       .timeout = 60};
+	struct worker_check_options options = {
+		.level = levels[0], .format = cli_table_formats[0], .timeout = 60};
 	struct error err = ERROR_INIT;
 	int exit_code = 0;
 	size_t count = 0;
@@ -133,13 +146,15 @@ int command_worker_check(const struct cli_command *command, int argc, char **arg
 	/* One more than cli_parse fills: the worker's command line ends with NULL. */
 	const char **words = calloc((size_t)argc + 1, sizeof *words);
 	if (!guarded || !words)
-		exit_code = cli_fail((error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
+		exit_code = cli_fail(
+			(error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
 	else if (cli_parse(command, argc, guarded, &options, words, &count, &exit_code))
-		exit_code = count ? run_checks(&options, words)
-		                  : cli_fail((error_set(&err, PRONY_USAGE,
-		                                        "which worker? for example: prony worker-check "
-		                                        "perl tests/workers/null.pl"),
-		                              &err));
+		exit_code =
+			count ? run_checks(&options, words)
+			      : cli_fail((error_set(&err, PRONY_USAGE,
+						    "which worker? for example: prony worker-check "
+						    "perl tests/workers/null.pl"),
+					  &err));
 	free(words);
 	free(guarded);
 	return exit_code;

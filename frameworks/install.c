@@ -83,7 +83,8 @@ enum prony_status install_lock(const char *folder, const struct install_sink *si
 			status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 			goto out;
 		}
-		snprintf(line, sizeof(line), "%s: waiting for another prony that installs it", spelling);
+		snprintf(line, sizeof(line), "%s: waiting for another prony that installs it",
+			 spelling);
 		if (!told && sink && sink->line)
 			sink->line(sink->context, line);
 		told = true;
@@ -113,17 +114,17 @@ static enum prony_status check_needs(struct install *install, struct error *err)
 		const char *soname = install->lock.needs.words[i];
 		void *handle = dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
 		if (!handle)
-			return error_set(err, PRONY_MISSING,
-					 "%s needs %s, which this system lacks; install it (Debian: apt "
-					 "install %s)",
-					 install->spelling, soname,
-					 debian_package(soname, &install->arena));
+			return error_set(
+				err, PRONY_MISSING,
+				"%s needs %s, which this system lacks; install it (Debian: apt "
+				"install %s)",
+				install->spelling, soname, debian_package(soname, &install->arena));
 		dlclose(handle);
 	}
 	return PRONY_OK;
 }
 
-/* The wheels, pip's own copies of them, and what becomes of them lie on the disk at the same time. */
+/* Wheels, pip's own copies of them, and what becomes of them lie on the disk at the same time. */
 static enum prony_status check_disk(const struct install *install, struct error *err)
 {
 	int64_t wanted_mb = 2 * install->lock.download_mb + install->lock.disk_mb;
@@ -135,7 +136,8 @@ static enum prony_status check_disk(const struct install *install, struct error 
 	if (free_mb >= wanted_mb)
 		return PRONY_OK;
 	return error_set(err, PRONY_IO,
-			 "%s takes %" PRId64 " MB while it is installed and %" PRId64 " MB are free below "
+			 "%s takes %" PRId64 " MB while it is installed and %" PRId64
+			 " MB are free below "
 			 "%s; make room there, or set XDG_DATA_HOME to a folder on another disk",
 			 install->spelling, wanted_mb, free_mb, install->folder);
 }
@@ -157,11 +159,12 @@ static bool installed_already(const struct install *install, struct manifest *ma
 }
 
 /*
- * The lock of one Python version after the other, into install->lock, until `wanted` takes one; *locks
- * counts those that there are.
+ * The lock of one Python version after the other, into install->lock, until `wanted` takes one;
+ * *locks counts those that there are.
  */
 static enum prony_status each_version(struct install *install,
-				      bool (*wanted)(struct install *install, struct strbuf *looked),
+				      bool (*wanted)(struct install *install,
+						     struct strbuf *looked),
 				      struct strbuf *looked, size_t *locks, struct error *err)
 {
 	struct arena *arena = &install->arena;
@@ -171,7 +174,8 @@ static enum prony_status each_version(struct install *install,
 	for (const char *at = versions; *at;) {
 		size_t length = strcspn(at, ",");
 		const char *version = arena_strndup(arena, at, length);
-		const char *path = lock_find(install->framework, install->environment, version, arena);
+		const char *path =
+			lock_find(install->framework, install->environment, version, arena);
 		at += length + (at[length] == ',');
 		if (!path)
 			continue;
@@ -211,11 +215,11 @@ static enum prony_status choose_python(struct install *install, struct error *er
 	strbuf_init(&looked, 0);
 	status = each_version(install, has_python, &looked, &locks, err);
 	if (status == PRONY_OK && !install->python)
-		status = error_set(err, PRONY_MISSING,
-				   "%s needs one of Python %s with its venv module, not found here: %s; "
-				   "install one, or name it in PRONY_PYTHON_X_Y (X.Y its version)",
-				   install->spelling, install->framework->pythons,
-				   strbuf_text(&looked));
+		status = error_set(
+			err, PRONY_MISSING,
+			"%s needs one of Python %s with its venv module, not found here: %s; "
+			"install one, or name it in PRONY_PYTHON_X_Y (X.Y its version)",
+			install->spelling, install->framework->pythons, strbuf_text(&looked));
 	strbuf_release(&looked);
 	return status;
 }
@@ -240,11 +244,12 @@ static enum prony_status no_lock(struct install *install, struct error *err)
 	const char *suffix = framework->kind == FRAMEWORK_PYTHON ? "PYTHON" : "LIBRARY";
 	char *home = path_data_home();
 
-	error_set(err, PRONY_MISSING,
-		  "there is no lock file %s.txt that says what to install; put one into %s/locks "
-		  "(frameworks/locks/README.md tells how), or point %s to an installation of yours",
-		  install->spelling, home,
-		  framework_variable(framework->name, install->environment, suffix, &install->arena));
+	error_set(
+		err, PRONY_MISSING,
+		"there is no lock file %s.txt that says what to install; put one into %s/locks "
+		"(frameworks/locks/README.md tells how), or point %s to an installation of yours",
+		install->spelling, home,
+		framework_variable(framework->name, install->environment, suffix, &install->arena));
 	free(home);
 	return PRONY_MISSING;
 }
@@ -300,12 +305,14 @@ static enum prony_status unpack(struct install *install, struct error *err)
 		status = wheel_extract(wheels.gl_pathv[i], install->lock.keep.words,
 				       install->lock.keep.count, install->tree, &extracted, err);
 	globfree(&wheels);
-	const char *library = arena_printf(&install->arena, "%s/%s", install->tree, install->lock.library);
+	const char *library =
+		arena_printf(&install->arena, "%s/%s", install->tree, install->lock.library);
 	if (status == PRONY_OK && !file_exists(library))
-		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s: the library %s is not among the files that 'keep' takes out of the "
-				   "wheel",
-				   install->lock.path, install->lock.library);
+		status = error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: the library %s is not among the files that 'keep' takes out of the "
+			"wheel",
+			install->lock.path, install->lock.library);
 	return status;
 }
 
@@ -317,10 +324,11 @@ static enum prony_status make_environment(struct install *install, struct error 
 
 	install_say(install, "making an environment with %s", install->python);
 	strbuf_init(&output, 0);
-	enum prony_status status = install_child(install, argv, VENV_LIMIT_NS, NULL, &output, &failure);
+	enum prony_status status =
+		install_child(install, argv, VENV_LIMIT_NS, NULL, &output, &failure);
 	if (status != PRONY_OK)
-		error_set(err, status, "%s: '%s -m venv': %s: %s", install->spelling, install->python,
-			  failure.text, strbuf_text(&output));
+		error_set(err, status, "%s: '%s -m venv': %s: %s", install->spelling,
+			  install->python, failure.text, strbuf_text(&output));
 	strbuf_release(&output);
 	if (status != PRONY_OK)
 		return status;
@@ -364,7 +372,8 @@ static enum prony_status fill(struct install *install, struct error *err)
 	install_say(install, "loading it once in a worker");
 	status = install_try(install, entry, &says, err);
 	if (status != PRONY_OK) {
-		error_prefix(err, "%s was downloaded but does not work here, so it was not installed",
+		error_prefix(err,
+			     "%s was downloaded but does not work here, so it was not installed",
 			     install->spelling);
 		return status;
 	}
@@ -388,14 +397,16 @@ static enum prony_status install_locked(struct install *install, struct error *e
 
 	/* Somebody else may have done it while we waited. */
 	if (installed_already(install, &manifest)) {
-		install_say(install, "%s is installed already: %s", manifest.version, install->folder);
+		install_say(install, "%s is installed already: %s", manifest.version,
+			    install->folder);
 		return PRONY_OK;
 	}
 	if (!may_replace(install->folder, &install->arena))
-		return error_set(err, PRONY_MISSING,
-				 "%s: the folder %s is there and was not made by prony; move it away to "
-				 "have it installed",
-				 install->spelling, install->folder);
+		return error_set(
+			err, PRONY_MISSING,
+			"%s: the folder %s is there and was not made by prony; move it away to "
+			"have it installed",
+			install->spelling, install->folder);
 	/* Staging that is there was left by one that was killed: the lock says that it is gone. */
 	const char *const folders[] = {install->staging, install->tree, install->wheels,
 				       install->temporary};
@@ -426,6 +437,20 @@ static void install_init(struct install *install, const struct framework *framew
 	install->temporary = arena_printf(arena, "%s/tmp", install->staging);
 }
 
+/* Otherwise somebody wonders why what was installed is not what runs. */
+static void mention_named(struct install *install)
+{
+	const struct framework *framework = install->framework;
+	const char *suffix = framework->kind == FRAMEWORK_PYTHON ? "PYTHON" : "LIBRARY";
+	const char *variable =
+		framework_variable(framework->name, install->environment, suffix, &install->arena);
+	const char *value = getenv(variable);
+
+	if (value && *value)
+		install_say(install, "%s=%s is set and goes before what is installed", variable,
+			    value);
+}
+
 enum prony_status framework_install(const struct framework *framework, const char *environment,
 				    const struct install_sink *sink, struct error *err)
 {
@@ -433,9 +458,10 @@ enum prony_status framework_install(const struct framework *framework, const cha
 	struct manifest manifest;
 
 	if (environment && !framework_environment_valid(environment))
-		return error_set(err, PRONY_USAGE, "%s@%s: an environment's name holds letters, digits, "
-				 "'.', '_' and '-' and does not begin with '.'", framework->name,
-				 environment);
+		return error_set(err, PRONY_USAGE,
+				 "%s@%s: an environment's name holds letters, digits, "
+				 "'.', '_' and '-' and does not begin with '.'",
+				 framework->name, environment);
 	install_init(&install, framework, environment, sink);
 	enum prony_status status = PRONY_OK;
 	if (framework->kind == FRAMEWORK_BUILTIN) {
@@ -446,15 +472,19 @@ enum prony_status framework_install(const struct framework *framework, const cha
 	if (status != PRONY_OK)
 		goto out;
 	if (installed_already(&install, &manifest)) {
-		install_say(&install, "%s is installed already: %s", manifest.version, install.folder);
+		install_say(&install, "%s is installed already: %s", manifest.version,
+			    install.folder);
 		goto out;
 	}
 	status = check_needs(&install, err);
 	if (status == PRONY_OK)
-		status = install_lock(install.folder, sink, install.spelling, &install.lock_fd, err);
+		status =
+			install_lock(install.folder, sink, install.spelling, &install.lock_fd, err);
 	if (status == PRONY_OK)
 		status = install_locked(&install, err);
 out:
+	if (status == PRONY_OK)
+		mention_named(&install);
 	if (install.lock_fd >= 0)
 		close(install.lock_fd);
 	arena_release(&install.arena);

@@ -29,10 +29,10 @@ void install_say(const struct install *install, const char *format, ...) PRONY_P
 bool install_stopped(const struct install *install);
 
 /*
- * Runs a program below the installation's lock, stdin empty, and follows what it prints: `line` gets
- * every line (may be NULL), *output the last 64 KiB (initialised by the caller). The program's whole
- * process group ends when the user stops the installation or `limit_ns` is over. PRONY_BAD_INPUT when
- * it does not exit with 0, with how it ended as the text.
+ * Runs a program below the installation's lock, stdin empty, and follows what it prints: `line`
+ * gets every line (may be NULL), *output the last 64 KiB (initialised by the caller). The program's
+ * whole process group ends when the user stops the installation or `limit_ns` is over.
+ * PRONY_BAD_INPUT when it does not exit with 0, with how it ended as the text.
  */
 enum prony_status install_child(const struct install *install, const char *const *argv,
 				int64_t limit_ns,
@@ -42,10 +42,13 @@ enum prony_status install_child(const struct install *install, const char *const
 /* An interpreter with pip, where needed in a throw-away environment of its own below staging. */
 enum prony_status install_find_pip(struct install *install, struct error *err);
 
-/* An interpreter of `version` that can make environments, or NULL; *looked says where it was looked. */
-const char *install_find_python(struct install *install, const char *version, struct strbuf *looked);
+/* An interpreter of `version` that can make environments, or NULL; *looked says where it was
+ * looked. */
+const char *install_find_python(struct install *install, const char *version,
+				struct strbuf *looked);
 
-/* pip download into install->wheels, or pip install into the environment install->python belongs to. */
+/* pip download into install->wheels, or pip install into the environment install->python belongs
+ * to. */
 enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err);
 
 /* Starts a worker on what lies in `tree` and lets it load the framework. *says (in the arena): its

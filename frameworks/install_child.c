@@ -95,12 +95,25 @@ static void end_group(pid_t pid, struct process_end *end)
 static enum prony_status start(const struct install *install, const char *const *argv, int *output,
 			       pid_t *pid, struct error *err)
 {
-	/* Whatever the user set for pip's daily use must not decide where this goes or what it means. */
+	/* Whatever the user set for pip's daily use must not decide where this goes or what it
+	 * means. */
 	const char *const environment[] = {
 		arena_printf((struct arena *)&install->arena, "TMPDIR=%s", install->temporary),
-		"PIP_REQUIRE_VIRTUALENV=false", "PIP_USER=false", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT",
-		"PIP_REQUIREMENT", "PIP_CONSTRAINT", "PIP_QUIET", "PIP_VERBOSE", "PIP_DRY_RUN",
-		"PYTHONHOME", "PYTHONPATH", "PYTHONUNBUFFERED=1", "LC_ALL=C.UTF-8", NULL};
+		"PIP_REQUIRE_VIRTUALENV=false",
+		"PIP_USER=false",
+		"PIP_TARGET",
+		"PIP_PREFIX",
+		"PIP_ROOT",
+		"PIP_REQUIREMENT",
+		"PIP_CONSTRAINT",
+		"PIP_QUIET",
+		"PIP_VERBOSE",
+		"PIP_DRY_RUN",
+		"PYTHONHOME",
+		"PYTHONPATH",
+		"PYTHONUNBUFFERED=1",
+		"LC_ALL=C.UTF-8",
+		NULL};
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int ends[2] = {-1, -1};
 	enum prony_status status;

@@ -23,7 +23,8 @@ static bool ask(const char *python, const char *question, char **answer)
 		.argv = argv, .environment = environment, .new_group = true};
 	struct process_end end;
 	char *output = NULL;
-	bool good = process_run(&spec, ASK_LIMIT_NS, ANSWER_BYTES_MAX, &output, &end, NULL) == PRONY_OK &&
+	bool good = process_run(&spec, ASK_LIMIT_NS, ANSWER_BYTES_MAX, &output, &end, NULL) ==
+			    PRONY_OK &&
 		    !end.signalled && end.code == 0;
 
 	if (good && answer)
@@ -39,11 +40,13 @@ static bool fits(const char *python, const char *version, const char **why)
 	char *answer = NULL;
 	bool runs = ask(python, "import sys; print('%d.%d' % sys.version_info[:2])", &answer);
 	size_t length = strlen(version);
-	bool right = runs && strncmp(answer, version, length) == 0 &&
-		     strcspn(answer, "\r\n") == length;
+	bool right =
+		runs && strncmp(answer, version, length) == 0 && strcspn(answer, "\r\n") == length;
 
 	free(answer);
-	*why = !runs ? "does not run" : !right ? "another version" : "has no module venv or ensurepip";
+	*why = !runs	? "does not run"
+	       : !right ? "another version"
+			: "has no module venv or ensurepip";
 	return right && ask(python, "import venv, ensurepip", NULL);
 }
 
@@ -84,8 +87,9 @@ static bool take_pyenv(struct install *install, const char *version, struct strb
 
 	if (!named && (!home || !*home))
 		return false;
-	const char *pattern = arena_printf(&install->arena, "%s%s/versions/%s.*/bin/python%s",
-					   named ? root : home, named ? "" : "/.pyenv", version, version);
+	const char *pattern =
+		arena_printf(&install->arena, "%s%s/versions/%s.*/bin/python%s",
+			     named ? root : home, named ? "" : "/.pyenv", version, version);
 	if (glob(pattern, 0, NULL, &matches) == 0)
 		for (size_t i = matches.gl_pathc; i-- > 0 && !good;)
 			good = take(install, matches.gl_pathv[i], version, looked, found);
@@ -152,10 +156,11 @@ enum prony_status install_find_pip(struct install *install, struct error *err)
 	}
 	if (maker)
 		return make_pip(install, maker, err);
-	return error_set(err, PRONY_MISSING,
-			 "%s is downloaded with pip, and neither %s nor /usr/bin/python3 has it; install "
-			 "it (Debian: apt install python3-venv), or set PRONY_PYTHON to a Python with pip",
-			 install->spelling, candidates[0]);
+	return error_set(
+		err, PRONY_MISSING,
+		"%s is downloaded with pip, and neither %s nor /usr/bin/python3 has it; install "
+		"it (Debian: apt install python3-venv), or set PRONY_PYTHON to a Python with pip",
+		install->spelling, candidates[0]);
 }
 
 /* What a person wants to see while three GB arrive. */
@@ -199,40 +204,57 @@ static enum prony_status explain(struct install *install, const char *output, st
 {
 	static const char *const changed[] = {"DO NOT MATCH THE HASHES", NULL};
 	static const char *const full[] = {"No space left on device", "Disk quota exceeded", NULL};
-	static const char *const unreachable[] = {
-		"Retrying (Retry(", "NewConnectionError", "Temporary failure in name resolution",
-		"Max retries exceeded", "ReadTimeoutError", "ConnectionResetError",
-		"Connection broken", "ProxyError", "SSLError", NULL};
+	static const char *const unreachable[] = {"Retrying (Retry(",
+						  "NewConnectionError",
+						  "Temporary failure in name resolution",
+						  "Max retries exceeded",
+						  "ReadTimeoutError",
+						  "ConnectionResetError",
+						  "Connection broken",
+						  "ProxyError",
+						  "SSLError",
+						  NULL};
 	const char *words = last_words(output, &install->arena);
 
 	if (holds_any(output, changed))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: what was downloaded is not the file that %s pins (its SHA-256 "
-				 "differs), so nothing was installed; try again, and if it stays so, what "
-				 "pip downloads from is damaged or was tampered with",
-				 install->spelling, install->lock.name);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: what was downloaded is not the file that %s pins (its SHA-256 "
+			"differs), so nothing was installed; try again, and if it stays so, what "
+			"pip downloads from is damaged or was tampered with",
+			install->spelling, install->lock.name);
 	if (holds_any(output, full))
-		return error_set(err, PRONY_IO, "%s: the disk with %s is full; make room there, or set "
-				 "XDG_DATA_HOME to a folder on another one", install->spelling,
-				 install->folder);
-	if (holds_any(output, unreachable))
 		return error_set(err, PRONY_IO,
-				 "%s: pip could not reach a package registry; connect this machine or "
-				 "set up pip's index or proxy ('pip config', PIP_INDEX_URL), or put the "
-				 "wheels that %s names into a folder and name it in PIP_FIND_LINKS; pip: %s",
-				 install->spelling, install->lock.path, words);
-	return error_set(err, PRONY_IO,
-			 "%s: pip could not get what %s names; check where pip looks ('pip config list') "
-			 "and try again; pip: %s",
-			 install->spelling, install->lock.path, words);
+				 "%s: the disk with %s is full; make room there, or set "
+				 "XDG_DATA_HOME to a folder on another one",
+				 install->spelling, install->folder);
+	if (holds_any(output, unreachable))
+		return error_set(
+			err, PRONY_IO,
+			"%s: pip could not reach a package registry; connect this machine or "
+			"set up pip's index or proxy ('pip config', PIP_INDEX_URL), or put the "
+			"wheels that %s names into a folder and name it in PIP_FIND_LINKS; pip: %s",
+			install->spelling, install->lock.path, words);
+	return error_set(
+		err, PRONY_IO,
+		"%s: pip could not get what %s names; check where pip looks ('pip config list') "
+		"and try again; pip: %s",
+		install->spelling, install->lock.path, words);
 }
 
 enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err)
 {
-	const char *argv[PIP_WORDS_MAX] = {install->python, "-m",	"pip",
-					   "--disable-pip-version-check", "--no-input", subcommand,
-					   "--require-hashes", "--retries",	"2",
-					   "--progress-bar",  "off"};
+	const char *argv[PIP_WORDS_MAX] = {install->python,
+					   "-m",
+					   "pip",
+					   "--disable-pip-version-check",
+					   "--no-input",
+					   subcommand,
+					   "--require-hashes",
+					   "--retries",
+					   "2",
+					   "--progress-bar",
+					   "off"};
 	size_t count = 11;
 	struct strbuf output;
 

@@ -39,8 +39,8 @@ static enum prony_status start_worker(struct install *install, const struct fram
 	const char *const *argv, *const *rows;
 	int request[2] = {-1, -1}, reply[2] = {-1, -1}, null_fd = -1, log_fd = -1;
 	char *self = path_self();
-	enum prony_status status = framework_worker_command(place, self, NULL, 1, &install->arena,
-							    &argv, &rows, err);
+	enum prony_status status =
+		framework_worker_command(place, self, NULL, 1, &install->arena, &argv, &rows, err);
 	if (status != PRONY_OK)
 		goto out;
 	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -59,10 +59,14 @@ static enum prony_status start_worker(struct install *install, const struct fram
 		count++;
 	const char **environment = arena_array(&install->arena, count + 3, sizeof(*environment));
 	memcpy(environment, rows, count * sizeof(*rows));
-	environment[count++] = arena_printf(&install->arena, PROTOCOL_ENV_REQUEST "=%d", REQUEST_FD);
+	environment[count++] =
+		arena_printf(&install->arena, PROTOCOL_ENV_REQUEST "=%d", REQUEST_FD);
 	environment[count++] = arena_printf(&install->arena, PROTOCOL_ENV_REPLY "=%d", REPLY_FD);
-	const struct process_fd fds[] = {{null_fd, 0}, {log_fd, 1}, {log_fd, 2},
-					 {request[0], REQUEST_FD}, {reply[1], REPLY_FD}};
+	const struct process_fd fds[] = {{null_fd, 0},
+					 {log_fd, 1},
+					 {log_fd, 2},
+					 {request[0], REQUEST_FD},
+					 {reply[1], REPLY_FD}};
 	const struct process_spec spec = {.argv = argv,
 					  .environment = environment,
 					  .fds = fds,
@@ -144,7 +148,8 @@ static const char *what_it_says(const json_t *reply, struct arena *arena)
 	strbuf_init(&text, SAYS_BYTES_MAX);
 	strbuf_puts(&text, json_string_or(reply, "version", "of an unknown version"));
 	const char *before = " (", *after = "";
-	json_object_foreach((json_t *)libraries, name, version) {
+	json_object_foreach((json_t *)libraries, name, version)
+	{
 		if (!json_is_string(version))
 			continue;
 		strbuf_printf(&text, "%s%s %s", before, name, json_string_value(version));
@@ -167,8 +172,8 @@ static enum prony_status judge(struct install *install, const struct trial *tria
 		char how[96];
 		const char *printed = last_printed(trial, &install->arena);
 		process_end_text(end, how, sizeof(how));
-		return error_set(err, PRONY_CRASHED, "its worker ended without an answer (%s)%s%s", how,
-				 *printed ? ": " : "", printed);
+		return error_set(err, PRONY_CRASHED, "its worker ended without an answer (%s)%s%s",
+				 how, *printed ? ": " : "", printed);
 	}
 	status = json_parse(text, strcspn(text, "\n"), "the reply of the worker", &reply, err);
 	if (status == PRONY_OK && !json_bool_or(reply, "ok", false))
@@ -202,7 +207,8 @@ enum prony_status install_try(struct install *install, const char *entry, const 
 		goto out;
 	text = arena_array(&install->arena, REPLY_BYTES_MAX, 1);
 	status = first_reply(install, trial.reply_fd, text, err);
-	/* It was asked to close as well; whatever remains of it must not outlive the installation. */
+	/* It was asked to close as well; whatever remains of it must not outlive the installation.
+	 */
 	if (status != PRONY_OK || process_wait(trial.pid, CLOSE_LIMIT_NS, &end, NULL) != PRONY_OK) {
 		kill(-trial.pid, SIGKILL);
 		process_wait(trial.pid, -1, &end, NULL);

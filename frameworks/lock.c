@@ -34,7 +34,8 @@ static enum prony_status add_words(const struct place *at, const char *key, cons
 	for (const char *word = value; *word && status == PRONY_OK;) {
 		size_t length = strcspn(word, " ");
 		if (length > 0)
-			status = add_word(at, key, arena_strndup(at->arena, word, length), list, err);
+			status = add_word(at, key, arena_strndup(at->arena, word, length), list,
+					  err);
 		word += length + (word[length] == ' ');
 	}
 	return status;
@@ -47,8 +48,9 @@ static enum prony_status set_megabytes(const struct place *at, const char *key, 
 	long number = strtol(value, &end, 10);
 
 	if (end == value || *end || number < 0 || number > MEGABYTES_MAX)
-		return error_set(err, PRONY_BAD_INPUT, "%s:%d: %s is '%s', which is no number of MB",
-				 at->path, at->line, key, value);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s:%d: %s is '%s', which is no number of MB", at->path, at->line,
+				 key, value);
 	*out = number;
 	return PRONY_OK;
 }
@@ -58,8 +60,8 @@ static enum prony_status set_kind(const struct place *at, const char *value, str
 {
 	if (strcmp(value, "unpack") != 0 && strcmp(value, "venv") != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s:%d: kind is '%s'; it can be unpack or venv", at->path, at->line,
-				 value);
+				 "%s:%d: kind is '%s'; it can be unpack or venv", at->path,
+				 at->line, value);
 	lock->kind = strcmp(value, "venv") == 0 ? LOCK_VENV : LOCK_UNPACK;
 	return PRONY_OK;
 }
@@ -107,7 +109,8 @@ static enum prony_status read_header(const char *text, const char *path, struct 
 		if (length > 0 && line[0] != '#')
 			break;
 		if (colon && length > 2) {
-			const char *key = arena_strndup(arena, line + 2, (size_t)(colon - line - 2));
+			const char *key =
+				arena_strndup(arena, line + 2, (size_t)(colon - line - 2));
 			const char *value = colon + 1 + strspn(colon + 1, " ");
 			size_t rest = value <= line + length ? (size_t)(line + length - value) : 0;
 			while (rest > 0 && (value[rest - 1] == ' ' || value[rest - 1] == '\r'))
@@ -121,21 +124,22 @@ static enum prony_status read_header(const char *text, const char *path, struct 
 
 static enum prony_status check(const struct lock *lock, struct error *err)
 {
-	const char *missing = !*lock->framework ? "framework"
-			      : !*lock->version ? "version"
-			      : lock->kind == LOCK_VENV && !*lock->python ? "python"
-			      : lock->kind == LOCK_UNPACK && !*lock->library ? "library"
+	const char *missing = !*lock->framework				       ? "framework"
+			      : !*lock->version				       ? "version"
+			      : lock->kind == LOCK_VENV && !*lock->python      ? "python"
+			      : lock->kind == LOCK_UNPACK && !*lock->library   ? "library"
 			      : lock->kind == LOCK_UNPACK && !lock->keep.count ? "keep"
 									       : NULL;
 	if (missing)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: the key %s is missing; add a line '# %s: ...' before the first "
-				 "requirement",
-				 lock->path, missing, missing);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: the key %s is missing; add a line '# %s: ...' before the first "
+			"requirement",
+			lock->path, missing, missing);
 	if (lock->library[0] == '/' || strstr(lock->library, ".."))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: library is '%s'; it has to be a path inside the wheel", lock->path,
-				 lock->library);
+				 "%s: library is '%s'; it has to be a path inside the wheel",
+				 lock->path, lock->library);
 	return PRONY_OK;
 }
 
@@ -168,9 +172,9 @@ enum prony_status lock_read(const char *path, struct arena *arena, struct lock *
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena)
 {
-	const char *file = arena_printf(arena, "%s%s%s.txt",
-					framework_spelling(framework, environment, arena),
-					python ? "-" : "", python ? python : "");
+	const char *file =
+		arena_printf(arena, "%s%s%s.txt", framework_spelling(framework, environment, arena),
+			     python ? "-" : "", python ? python : "");
 	char *home = path_data_home();
 	char *share = path_share();
 	/* Installed, the locks lie in SHARE/locks; in the source tree below frameworks/. */

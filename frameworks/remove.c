@@ -6,19 +6,19 @@
 #include "base/files.h"
 #include "frameworks/install.h"
 
-static enum prony_status remove_folder(const char *folder, const char *spelling, struct arena *arena,
-				       struct error *err)
+static enum prony_status remove_folder(const char *folder, const char *spelling,
+				       struct arena *arena, struct error *err)
 {
 	const char *manifest = arena_printf(arena, "%s/%s", folder, MANIFEST_NAME);
 	const char *away = install_staging(folder, arena);
 
 	if (!file_exists(folder))
-		return error_set(err, PRONY_MISSING, "%s is not installed: there is no %s", spelling,
-				 folder);
+		return error_set(err, PRONY_MISSING, "%s is not installed: there is no %s",
+				 spelling, folder);
 	if (!file_exists(manifest))
 		return error_set(err, PRONY_MISSING,
-				 "%s: the folder %s was not made by prony; remove it yourself", spelling,
-				 folder);
+				 "%s: the folder %s was not made by prony; remove it yourself",
+				 spelling, folder);
 	/* Under another name first: half a framework must not be found by anybody. */
 	enum prony_status status = directory_remove(away, err);
 	if (status == PRONY_OK && rename(folder, away) != 0)
@@ -33,8 +33,8 @@ enum prony_status framework_remove(const struct framework *framework, const char
 	int lock = -1;
 
 	if (environment && !framework_environment_valid(environment))
-		return error_set(err, PRONY_USAGE, "%s@%s is no name of an environment", framework->name,
-				 environment);
+		return error_set(err, PRONY_USAGE, "%s@%s is no name of an environment",
+				 framework->name, environment);
 	arena_init(&arena, 0);
 	const char *spelling = framework_spelling(framework, environment, &arena);
 	const char *folder = framework_folder(framework, environment, &arena);

@@ -16,7 +16,8 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-/* Signatures and sizes of the fixed parts: APPNOTE.TXT of PKWARE, sections 4.3.7, 4.3.12, 4.3.16. */
+/* Signatures and sizes of the fixed parts: APPNOTE.TXT of PKWARE, sections 4.3.7, 4.3.12, 4.3.16.
+ */
 #define LOCAL_SIGNATURE 0x04034b50u
 #define LOCAL_BYTES 30u
 #define CENTRAL_SIGNATURE 0x02014b50u
@@ -135,9 +136,10 @@ static enum prony_status next_entry(const struct archive *archive, size_t *at, s
 	memcpy(out->name, head + CENTRAL_BYTES, name_bytes);
 	out->name[name_bytes] = '\0';
 	if (!name_is_safe(out->name))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s holds the path %s, which leads out of its folder; it is refused",
-				 archive->path, out->name);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s holds the path %s, which leads out of its folder; it is refused",
+			archive->path, out->name);
 	*at += all;
 	return PRONY_OK;
 }
@@ -230,7 +232,8 @@ static enum prony_status extract_entry(const struct archive *archive, const stru
 	uint32_t crc = 0;
 
 	if (!data)
-		return error_set(err, PRONY_BAD_INPUT, "%s: %s: %s", archive->path, entry->name, why);
+		return error_set(err, PRONY_BAD_INPUT, "%s: %s: %s", archive->path, entry->name,
+				 why);
 	char *target = path_join(folder, entry->name);
 	char *parent = strndup(target, (size_t)(strrchr(target, '/') - target));
 	enum prony_status status = directory_make(parent ? parent : folder, err);
@@ -248,8 +251,8 @@ static enum prony_status extract_entry(const struct archive *archive, const stru
 		status = error_errno(err, PRONY_IO, errno, "cannot write %s", target);
 	else if (!good || crc != entry->crc)
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s: %s is damaged (its length or CRC-32 is wrong)", archive->path,
-				   entry->name);
+				   "%s: %s is damaged (its length or CRC-32 is wrong)",
+				   archive->path, entry->name);
 out:
 	if (fd >= 0 && close(fd) != 0 && status == PRONY_OK)
 		status = error_errno(err, PRONY_IO, errno, "cannot write %s", target);
@@ -288,7 +291,8 @@ static enum prony_status walk(const struct archive *archive, const char *const *
 		for (size_t i = 0; i < count; i++) {
 			struct entry entry;
 			enum prony_status status = next_entry(archive, &at, &entry, err);
-			if (status == PRONY_OK && pass && wanted(entry.name, patterns, pattern_count)) {
+			if (status == PRONY_OK && pass &&
+			    wanted(entry.name, patterns, pattern_count)) {
 				status = extract_entry(archive, &entry, folder, err);
 				(*extracted)++;
 			}

@@ -317,7 +317,8 @@ enum prony_status export_json(const struct summary *summary, struct strbuf *out,
 					      summary_process_to_json(&cell->processes[p]));
 		json_object_set_new(json_array_get(cells, i), "processes", processes);
 	}
-	add_json(document, JSON_INDENT(2), out);
+	/* As other commands print it; the complete export has every bit. */
+	add_json(document, JSON_INDENT(2) | JSON_REAL_PRECISION(15), out);
 	return finish(out, err);
 }
 

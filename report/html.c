@@ -169,21 +169,24 @@ static void add_chart(const char *caption, json_t *spec, struct strbuf *out)
 	json_decref(spec);
 }
 
-static void add_comparison_section(const struct html_page *page, size_t i, struct strbuf *out)
+static void add_comparison_section(const struct html_page *page, size_t i, bool charts,
+				   struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES];
 	const struct cell *comparison = page->comparisons[i];
 	summary_comparison_title(comparison, title, sizeof title);
 	strbuf_printf(out, "<section id=\"comparison-%zu\"><h2>", i + 1);
 	text_html(title, out);
-	strbuf_puts(out, "</h2>\n<div class=\"charts\">\n");
-	add_chart("Step time: bars are the geometric mean of process means, whiskers its 95 % "
-		  "interval, "
-		  "dots the processes, the dashed line native",
-		  html_step_chart(page, comparison), out);
-	add_chart("Start-up: median time of each phase until the first step is done",
-		  html_startup_chart(page, comparison), out);
-	strbuf_puts(out, "</div>\n");
+	strbuf_puts(out, "</h2>\n");
+	if (charts) {
+		strbuf_puts(out, "<div class=\"charts\">\n");
+		add_chart("Step time: bars are the geometric mean of process means, whiskers its "
+			  "95 % interval, dots the processes, the dashed line native",
+			  html_step_chart(page, comparison), out);
+		add_chart("Start-up: median time of each phase until the first step is done",
+			  html_startup_chart(page, comparison), out);
+		strbuf_puts(out, "</div>\n");
+	}
 	html_comparison_table(page, comparison, out);
 	strbuf_puts(out, "</section>\n");
 }
@@ -310,7 +313,7 @@ static void add_body(const struct html_page *page, bool charts, struct strbuf *o
 		"tables have every figure.</p></noscript>\n");
 	add_section("overview", "Overview", html_overview, page, out);
 	for (size_t i = 0; i < page->comparison_count; i++)
-		add_comparison_section(page, i, out);
+		add_comparison_section(page, i, charts, out);
 	add_section("ledger", "What did not run, and why", html_ledger, page, out);
 	add_section("parity", "Proof of the same work", html_parity, page, out);
 	add_section("frameworks", "Frameworks as they were", html_frameworks, page, out);

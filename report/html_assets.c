@@ -49,6 +49,7 @@ const char *const html_style[] = {
 	"td small { color: var(--dim); }",
 	"tr.explained td { border-bottom: 0; padding-bottom: 0; }",
 	"td.reason { color: var(--dim); padding-top: 0; overflow-wrap: anywhere; }",
+	"#frameworks td { overflow-wrap: anywhere; min-width: 5.5rem; }",
 	"table.facts { width: auto; } table.facts td { overflow-wrap: anywhere; }",
 	"table.facts td.name { white-space: nowrap; color: var(--dim); overflow-wrap: normal; }",
 	"tr.differs td { background: var(--warn); }",

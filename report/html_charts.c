@@ -139,13 +139,15 @@ static double best_step(const struct html_page *page, const struct cell *compari
 static size_t *order_frameworks(const struct html_page *page, const struct cell *comparison)
 {
 	size_t *order = memory_alloc((page->framework_count + 1) * sizeof *order);
+	double *best = memory_alloc((page->framework_count + 1) * sizeof *best);
 	for (size_t i = 0; i < page->framework_count; i++) {
-		double best = best_step(page, comparison, i);
+		best[i] = best_step(page, comparison, i);
 		size_t at = i;
-		for (; at > 0 && best < best_step(page, comparison, order[at - 1]); at--)
+		for (; at > 0 && best[i] < best[order[at - 1]]; at--)
 			order[at] = order[at - 1];
 		order[at] = i;
 	}
+	free(best);
 	return order;
 }
 
@@ -169,19 +171,33 @@ static size_t visit_rows(const struct html_page *page, const struct cell *compar
 
 struct step_data {
 	json_t *values, *points, *floors;
-	double largest_ns;
+	double slowest_ns; /* process */
+	double largest_ns; /* of what is drawn */
 	struct chart_unit unit;
 };
+
+/* An interval of three processes can be a hundred times as long as what it belongs to; the axis
+ * follows the processes, and gives intervals half as much again. */
+#define INTERVAL_ROOM 1.5
+
+static void find_slowest(const struct html_page *page, size_t run, size_t framework,
+			 const struct summary_row *row, void *context)
+{
+	struct step_data *data = context;
+	(void)page, (void)run, (void)framework;
+	if (row->rank > 0 && row->step.max > data->slowest_ns)
+		data->slowest_ns = row->step.max;
+}
 
 static void find_largest(const struct html_page *page, size_t run, size_t framework,
 			 const struct summary_row *row, void *context)
 {
 	struct step_data *data = context;
 	(void)page, (void)run, (void)framework;
-	if (row->rank > 0 && row->step.max > data->largest_ns)
-		data->largest_ns = row->step.max;
-	if (row->rank > 0 && row->step.high > data->largest_ns)
-		data->largest_ns = row->step.high;
+	double high = fmin(row->step.high, INTERVAL_ROOM * data->slowest_ns);
+	data->largest_ns = fmax(data->largest_ns, data->slowest_ns);
+	if (row->rank > 0 && isfinite(row->step.high) && high > data->largest_ns)
+		data->largest_ns = high;
 }
 
 static void add_process_points(const struct step_data *data, const struct summary_row *row,
@@ -215,16 +231,17 @@ static void add_step_row(const struct html_page *page, size_t run, size_t framew
 	format_ratio(row->floor_ratio, ratio, sizeof ratio);
 	snprintf(label, sizeof label, "%s%s%s", known ? step : cell_status_name(row->cell->status),
 		 interval ? " +/- " : "", interval ? half : "");
-	/* The label stands beyond whatever is drawn in its row. */
-	double end = !known					  ? 0
-		     : interval && row->step.high > row->step.max ? row->step.high
-								  : row->step.max;
+	/* The whisker ends with the axis; the label stands beyond whatever is drawn in its row. */
+	bool whole = row->step.high <= data->largest_ns;
+	double high = whole ? row->step.high : data->largest_ns;
+	double end = !known ? 0 : interval ? fmax(high, row->step.max) : row->step.max;
 	json_t *value = json_object();
 	json_object_set_new(value, "row", text_json(name));
 	json_object_set_new(value, "step",
 			    json_number(known ? row->step.center / data->unit.ns : NAN));
 	json_object_set_new(value, "low", json_number(row->step.low / data->unit.ns));
-	json_object_set_new(value, "high", json_number(row->step.high / data->unit.ns));
+	json_object_set_new(value, "high", json_number(interval ? high / data->unit.ns : NAN));
+	json_object_set_new(value, "cap", json_number(whole ? high / data->unit.ns : NAN));
 	json_object_set_new(value, "end", json_number(end / data->unit.ns));
 	json_object_set_new(value, "label", json_string(label));
 	json_object_set_new(value, "version", text_json(summary_version(row)));
@@ -289,8 +306,8 @@ static json_t *step_layers(const struct step_data *data, const char *title, doub
 			layers, layer(json_pack("{s:s, s:s, s:i, s:i}", "type", "tick", "style",
 						"interval", "size", 10, "thickness", 2),
 				      json_pack("{s:o, s:o}", "y", row_channel(), "x",
-						x_channel(i ? "high" : "low", title, end)),
-				      "isValid(datum.low)"));
+						x_channel(i ? "cap" : "low", title, end)),
+				      i ? "isValid(datum.cap)" : "isValid(datum.low)"));
 	json_array_append_new(
 		layers,
 		layer(json_pack("{s:s, s:s, s:i}", "type", "text", "align", "left", "dx", 8),
@@ -305,12 +322,13 @@ json_t *html_step_chart(const struct html_page *page, const struct cell *compari
 	struct step_data data = {
 		.values = json_array(), .points = json_array(), .floors = json_array()};
 	json_t *spec = NULL;
-	size_t rows = visit_rows(page, comparison, find_largest, &data);
+	size_t rows = visit_rows(page, comparison, find_slowest, &data);
+	visit_rows(page, comparison, find_largest, &data);
 	if (data.largest_ns > 0) {
 		char title[64];
 		data.unit = choose_unit(data.largest_ns);
 		visit_rows(page, comparison, add_step_row, &data);
-		snprintf(title, sizeof title, "%s per step (less is better)", data.unit.name);
+		snprintf(title, sizeof title, "time per step (%s), less is better", data.unit.name);
 		/* Room for the labels on the right. */
 		json_t *layers = step_layers(&data, title, 1.6 * data.largest_ns / data.unit.ns);
 		spec = chart(json_incref(data.values), layers, rows, page->count > 1);
@@ -394,7 +412,8 @@ json_t *html_startup_chart(const struct html_page *page, const struct cell *comp
 		data.unit = choose_unit(data.largest_ns);
 		double end = 1.15 * data.largest_ns / data.unit.ns;
 		visit_rows(page, comparison, add_startup_row, &data);
-		snprintf(title, sizeof title, "%s until the first step is done", data.unit.name);
+		snprintf(title, sizeof title, "time until the first step is done (%s)",
+			 data.unit.name);
 		json_t *layers = json_array(), *x = x_channel("time", title, end);
 		json_object_set_new(x, "stack", json_string("zero"));
 		json_array_append_new(

@@ -355,46 +355,59 @@ static void effective_cells(const struct stored_cell *stored, struct strbuf *out
 static void framework_row(const struct html_page *page, size_t run,
 			  const struct stored_cell *stored, struct strbuf *out)
 {
-	static const char *const keys[] = {"version",	      "origin",	  "libraries",
-					   "instruction_set", "settings", "notes"};
+	const json_t *details = stored->framework;
 	strbuf_puts(out, "<tr>");
 	cell("strong", stored->cell.framework, out);
 	if (page->count > 1)
 		cell("label", page->labels[run], out);
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		json_cell(stored->framework, keys[i], out);
+	json_cell(details, "version", out);
+	json_cell(details, "origin", out);
 	effective_cells(stored, out);
+	json_cell(details, "instruction_set", out);
+	json_cell(details, "libraries", out);
+	json_cell(details, "settings", out);
+	json_cell(details, "notes", out);
 	strbuf_puts(out, "</tr>\n");
+}
+
+/* The cell of a run that says most of a framework: one with processes, else any that it spoke in.
+ */
+static const struct stored_cell *find_speaker(const struct stored_run *run, const char *framework)
+{
+	const struct stored_cell *best = NULL;
+	for (size_t i = 0; i < run->cell_count; i++) {
+		const struct stored_cell *cell = &run->cells[i];
+		if (cell->framework && !strcmp(cell->cell.framework, framework) &&
+		    (!best || (!best->process_count && cell->process_count)))
+			best = cell;
+	}
+	return best;
 }
 
 void html_frameworks(const struct html_page *page, struct strbuf *out)
 {
-	static const char *const titles[] = {"framework", "run",	  "version",   "origin",
-					     "libraries", "instructions", "settings",  "notes",
-					     ">threads",  "precision",	  "subnormals"};
+	static const char *const titles[] = {
+		"framework",  "run",	      "version",   "origin",   ">threads", "precision",
+		"subnormals", "instructions", "libraries", "settings", "notes",
+	};
 	const char *shown[sizeof titles / sizeof *titles];
 	size_t count = 0;
 	for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-		if (i != 1 || page->count > 1)
+		if (strcmp(titles[i], "run") || page->count > 1)
 			shown[count++] = titles[i];
 	head(shown, count, out);
 	for (size_t run = 0; run < page->count; run++) {
 		for (size_t k = 0; k < page->framework_count; k++) {
-			const struct stored_run *stored = page->summaries[run]->run;
-			const struct stored_cell *best = NULL;
-			/* A cell with processes says most; the settings of one speak for its
-			 * framework. */
-			for (size_t i = 0; i < stored->cell_count; i++)
-				if (!strcmp(stored->cells[i].cell.framework, page->frameworks[k]) &&
-				    stored->cells[i].framework &&
-				    (!best ||
-				     (!best->process_count && stored->cells[i].process_count)))
-					best = &stored->cells[i];
-			if (best)
-				framework_row(page, run, best, out);
+			const struct stored_cell *speaker =
+				find_speaker(page->summaries[run]->run, page->frameworks[k]);
+			if (speaker)
+				framework_row(page, run, speaker, out);
 		}
 	}
 	foot(out);
+	strbuf_puts(out,
+		    "<p class=\"note\">Threads, precision and subnormals as they took effect, read "
+		    "in the first timed process.</p>\n");
 }
 
 /* One fact of the environment in every run, NULL where it has none. */
@@ -452,6 +465,9 @@ static void add_meta(struct facts *facts, size_t run, const struct summary *summ
 	static const char *const keys[] = {
 		"uid",	"suite",     "host",	"started", "finished",	      "effort",
 		"seed", "statistic", "version", "command", "environment_hash"};
+	/* What weighs most comes first. */
+	static const char *const sections[] = {"must_match", "should_match", "informational",
+					       "absent"};
 	json_t *meta = summary_run_to_json(summary);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		char name[64];
@@ -459,10 +475,14 @@ static void add_meta(struct facts *facts, size_t run, const struct summary *summ
 		flatten(facts, name, run, json_object_get(meta, keys[i]));
 	}
 	json_t *environment = json_object_get(meta, "environment");
-	if (json_is_object(environment))
-		flatten(facts, "", run, environment);
-	else
-		add_fact(facts, "environment", run, "no record was stored");
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+		const json_t *section = json_object_get(environment, sections[i]);
+		if (section)
+			flatten(facts, sections[i], run, section);
+		json_object_del(environment, sections[i]);
+	}
+	if (environment)
+		flatten(facts, "environment", run, environment);
 	json_decref(meta);
 }
 

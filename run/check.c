@@ -13,7 +13,7 @@ enum { CHECK_BATCH = 8 };
 #define CHECK_SEED 1
 
 void check_cell(const struct checker *checker, const struct network *network, enum stage stage,
-                struct plan_cell *out)
+		struct plan_cell *out)
 {
 	*out = (struct plan_cell){
 		.status = CELL_PENDING,
@@ -22,9 +22,14 @@ void check_cell(const struct checker *checker, const struct network *network, en
 		.worker_argv = checker->spec->argv,
 	};
 	struct cell *cell = &out->cell;
-	*cell = (struct cell){.framework = "worker", .name = "worker", .dataset = "synthetic",
-	                      .precision = checker->precision, .batch = CHECK_BATCH, .stage = stage,
-	                      .input = INPUT_RESIDENT, .sync = SYNC_END};
+	*cell = (struct cell){.framework = "worker",
+			      .name = "worker",
+			      .dataset = "synthetic",
+			      .precision = checker->precision,
+			      .batch = CHECK_BATCH,
+			      .stage = stage,
+			      .input = INPUT_RESIDENT,
+			      .sync = SYNC_END};
 	snprintf(cell->network, sizeof cell->network, "%s", network->name);
 	snprintf(cell->device, sizeof cell->device, "%s", checker->device);
 	struct recipe *recipe = &out->recipe;
@@ -50,8 +55,8 @@ enum stage check_stage(const struct checker *checker)
 }
 
 enum prony_status check_session_start(struct checker *checker, const char *name, int slots,
-                                      bool shared_memory, struct check_session *out,
-                                      struct error *err)
+				      bool shared_memory, struct check_session *out,
+				      struct error *err)
 {
 	const struct check_spec *spec = checker->spec;
 	*out = (struct check_session){.checker = checker, .name = name};
@@ -100,8 +105,8 @@ static bool is_our_own(enum prony_status status)
 }
 
 enum prony_status check_conclude(struct checker *checker, const char *session, const char *name,
-                                 enum prony_status status, const struct error *why,
-                                 struct error *err)
+				 enum prony_status status, const struct error *why,
+				 struct error *err)
 {
 	if (is_our_own(status))
 		return error_set(err, status, "%s", why->text);
@@ -110,12 +115,12 @@ enum prony_status check_conclude(struct checker *checker, const char *session, c
 	checker->checks++;
 	checker->failures += status != PRONY_OK;
 	checker->sink->result(checker->sink->context, check, status == PRONY_OK,
-	                      status == PRONY_OK ? "" : why->text);
+			      status == PRONY_OK ? "" : why->text);
 	return PRONY_OK;
 }
 
 enum prony_status check_steps(struct check_session *session, const struct check_step *steps,
-                              bool *passed, struct error *err)
+			      bool *passed, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 	*passed = true;
@@ -125,7 +130,8 @@ enum prony_status check_steps(struct check_session *session, const struct check_
 		struct error why = ERROR_INIT;
 		enum prony_status outcome = steps->run(session, &why);
 		*passed = outcome == PRONY_OK;
-		status = check_conclude(session->checker, session->name, steps->name, outcome, &why, err);
+		status = check_conclude(session->checker, session->name, steps->name, outcome, &why,
+					err);
 	}
 	return status;
 }
@@ -143,10 +149,10 @@ static enum prony_status check_all(struct checker *checker, struct error *err)
 }
 
 enum prony_status worker_check(const struct check_spec *spec, const struct check_sink *sink,
-                               struct error *err)
+			       struct error *err)
 {
-	struct checker checker = {.spec = spec, .sink = sink, .device = "cpu",
-	                          .precision = PRECISION_FP32};
+	struct checker checker = {
+		.spec = spec, .sink = sink, .device = "cpu", .precision = PRECISION_FP32};
 	enum prony_status status = directory_make_temporary("prony-check-", &checker.folder, err);
 	if (status == PRONY_OK)
 		status = check_all(&checker, err);
@@ -154,8 +160,9 @@ enum prony_status worker_check(const struct check_spec *spec, const struct check
 		directory_remove(checker.folder, NULL);
 	free(checker.folder);
 	if (status == PRONY_OK && checker.failures)
-		status = error_set(err, PRONY_MISMATCH, "%d of %d checks failed%s", checker.failures,
-		                   checker.checks,
-		                   checker.stopped ? "; those that come after them were not run" : "");
+		status = error_set(err, PRONY_MISMATCH, "%d of %d checks failed%s",
+				   checker.failures, checker.checks,
+				   checker.stopped ? "; those that come after them were not run"
+						   : "");
 	return status;
 }

@@ -1,4 +1,5 @@
-/* worker-check: what no good parent sends. Each is answered with a refusal, and close still works. */
+/* worker-check: what no good parent sends. Each is answered with a refusal, and close still works.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 static enum prony_status check_refusal(const json_t *reply, struct error *why)
 {
 	static const char *const known[] = {"unsupported", "missing", "out-of-memory", "crashed",
-	                                    "invalid"};
+					    "invalid"};
 	const char *status = json_string_or(reply, "status", NULL);
 	const char *text = json_string_or(reply, "error", "");
 	bool is_known = false;
@@ -23,14 +24,16 @@ static enum prony_status check_refusal(const json_t *reply, struct error *why)
 	for (size_t i = 0; status && i < sizeof known / sizeof *known; i++)
 		is_known = is_known || !strcmp(status, known[i]);
 	if (!is_known)
-		return error_set(why, PRONY_INVALID, "its refusal has the status '%s'", status ? status : "");
+		return error_set(why, PRONY_INVALID, "its refusal has the status '%s'",
+				 status ? status : "");
 	if (!*text || strchr(text, '\n'))
-		return error_set(why, PRONY_INVALID, "its refusal needs 'error', one line for a person");
+		return error_set(why, PRONY_INVALID,
+				 "its refusal needs 'error', one line for a person");
 	return PRONY_OK;
 }
 
 static enum prony_status refuse_raw(struct check_session *session, const char *bytes, size_t length,
-                                    struct error *why)
+				    struct error *why)
 {
 	json_t *reply = NULL;
 	enum prony_status status = client_send_raw(session->client, bytes, length, 0, &reply, why);
@@ -42,18 +45,19 @@ static enum prony_status refuse_raw(struct check_session *session, const char *b
 
 /* `members` follow "id": "\"verb\": \"run\", \"steps\": 0". */
 static enum prony_status refuse(struct check_session *session, const char *members,
-                                struct error *why)
+				struct error *why)
 {
 	char line[512];
-	int length = snprintf(line, sizeof line, "{\"id\": %lld%s%s}",
-	                      (long long)client_next_id(session->client), *members ? ", " : "", members);
+	int length =
+		snprintf(line, sizeof line, "{\"id\": %lld%s%s}",
+			 (long long)client_next_id(session->client), *members ? ", " : "", members);
 	enum prony_status status = refuse_raw(session, line, (size_t)length, why);
 	error_prefix(why, "%.200s", line);
 	return status;
 }
 
 static enum prony_status refuse_all(struct check_session *session, const char *const *rows,
-                                    struct error *why)
+				    struct error *why)
 {
 	enum prony_status status = PRONY_OK;
 	for (; *rows && status == PRONY_OK; rows++)
@@ -99,8 +103,8 @@ static enum prony_status too_long(struct check_session *session, struct error *w
 
 static enum prony_status no_verb(struct check_session *session, struct error *why)
 {
-	static const char *const rows[] = {"", "\"verb\": \"dance\"", "\"verb\": 7", "\"verb\": null",
-	                                   "\"verb\": \"\"", NULL};
+	static const char *const rows[] = {
+		"", "\"verb\": \"dance\"", "\"verb\": 7", "\"verb\": null", "\"verb\": \"\"", NULL};
 	return refuse_all(session, rows, why);
 }
 
@@ -114,12 +118,12 @@ static enum prony_status too_early(struct check_session *session, struct error *
 
 static enum prony_status bad_feed(struct check_session *session, struct error *why)
 {
-	static const char *const rows[] = {
-		"\"verb\": \"feed\", \"slot\": -1, \"batch\": 0",
-		"\"verb\": \"feed\", \"slot\": 4, \"batch\": 0",
-		"\"verb\": \"feed\", \"slot\": 0, \"batch\": 4000000000",
-		"\"verb\": \"feed\", \"slot\": \"first\", \"batch\": 0",
-		"\"verb\": \"feed\"", NULL};
+	static const char *const rows[] = {"\"verb\": \"feed\", \"slot\": -1, \"batch\": 0",
+					   "\"verb\": \"feed\", \"slot\": 4, \"batch\": 0",
+					   "\"verb\": \"feed\", \"slot\": 0, \"batch\": 4000000000",
+					   "\"verb\": \"feed\", \"slot\": \"first\", \"batch\": 0",
+					   "\"verb\": \"feed\"",
+					   NULL};
 	return refuse_all(session, rows, why);
 }
 
@@ -131,15 +135,16 @@ static enum prony_status bad_run(struct check_session *session, struct error *wh
 		"\"verb\": \"run\", \"steps\": 1, \"sync\": \"sometimes\", \"slot\": 0",
 		"\"verb\": \"run\", \"steps\": 1, \"sync\": \"blocks\", \"every\": 0, \"slot\": 0",
 		"\"verb\": \"run\", \"steps\": 1, \"sync\": \"end\", \"slot\": 4",
-		"\"verb\": \"run\"", NULL};
+		"\"verb\": \"run\"",
+		NULL};
 	return refuse_all(session, rows, why);
 }
 
 static enum prony_status bad_read(struct check_session *session, struct error *why)
 {
 	static const char *const rows[] = {"\"verb\": \"read\", \"what\": \"mind\"",
-	                                   "\"verb\": \"read\", \"what\": [\"loss\"]",
-	                                   "\"verb\": \"read\"", NULL};
+					   "\"verb\": \"read\", \"what\": [\"loss\"]",
+					   "\"verb\": \"read\"", NULL};
 	return refuse_all(session, rows, why);
 }
 
@@ -152,8 +157,8 @@ static enum prony_status close_after(struct check_session *session, struct error
 	struct client_end end;
 	check_session_end(session, &end);
 	if (!end.clean)
-		status = error_set(why, PRONY_INVALID, "it must end with exit code 0 after its reply: %s",
-		                   end.how);
+		status = error_set(why, PRONY_INVALID,
+				   "it must end with exit code 0 after its reply: %s", end.how);
 	free(end.log);
 	return status;
 }
@@ -173,7 +178,7 @@ static enum prony_status hang_up(struct check_session *session, struct error *wh
 static enum prony_status unknown_members(struct check_session *session, struct error *why)
 {
 	json_t *members = json_pack("{s:s, s:{s:[i]}, s:n}", "bundle", session->bundle, "x-later",
-	                            "list", 1, "x-null");
+				    "list", 1, "x-null");
 	json_t *reply = NULL;
 	enum prony_status status = check_ask(session, VERB_SUPPORTS, members, &reply, why);
 	if (status == PRONY_OK && !json_bool_or(reply, "supported", false))
@@ -198,7 +203,7 @@ static enum prony_status damaged_bundle(struct check_session *session, struct er
 	for (size_t i = 0; i < sizeof contents / sizeof *contents && status == PRONY_OK; i++) {
 		status = file_write_atomic(path, contents[i], strlen(contents[i]), why);
 		snprintf(members, sizeof members, "\"verb\": \"open\", \"bundle\": \"%.300s\"",
-		         session->bundle);
+			 session->bundle);
 		if (status == PRONY_OK)
 			status = refuse(session, members, why);
 		error_prefix(why, "%s holds '%s'", BUNDLE_CASE_FILE, contents[i]);
@@ -207,7 +212,8 @@ static enum prony_status damaged_bundle(struct check_session *session, struct er
 	return status;
 }
 
-/* Some of these workers may refuse everything after their first refusal; so each group has its own. */
+/* Some of these workers may refuse everything after their first refusal; so each group has its own.
+ */
 static const struct check_step before_work[] = {
 	{"hello", check_hello, false},
 	{"not JSON", not_json, false},
@@ -250,14 +256,15 @@ enum prony_status check_hostile(struct checker *checker, struct error *err)
 		const char *name;
 		const struct check_step *steps;
 	} groups[] = {{"hostile lines", before_work},
-	              {"hostile values", at_work},
-	              {"hostile bundles", bad_bundles},
-	              {"end", end_of_requests}};
+		      {"hostile values", at_work},
+		      {"hostile bundles", bad_bundles},
+		      {"end", end_of_requests}};
 	enum prony_status status = PRONY_OK;
 	for (size_t i = 0; i < sizeof groups / sizeof *groups && status == PRONY_OK; i++) {
 		struct check_session session;
 		bool passed;
-		status = check_session_start(checker, groups[i].name, CHECK_SLOTS, true, &session, err);
+		status = check_session_start(checker, groups[i].name, CHECK_SLOTS, true, &session,
+					     err);
 		if (status == PRONY_OK)
 			status = check_steps(&session, groups[i].steps, &passed, err);
 		check_session_release(&session);

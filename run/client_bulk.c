@@ -6,12 +6,13 @@
 #include "bundle/bundle.h"
 #include "run/client_internal.h"
 
-/* A reply may follow its window late by so much; a worker that claims far less time than passed lies. */
+/* A reply may follow its window late by so much; a worker that claims far less time than passed
+ * lies. */
 #define UNEXPLAINED_NS INT64_C(1000000000)
 
 /* Step records: in shared memory, or read from the bundle's file. */
 static enum prony_status fetch_records(struct client *client, int64_t count,
-                                       const struct step_record **out, struct error *err)
+				       const struct step_record **out, struct error *err)
 {
 	if (client->uses_shared) {
 		*out = shared_records(&client->shared);
@@ -24,8 +25,8 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 	if (status != PRONY_OK) {
 		status = PRONY_PROTOCOL;
 	} else if (length != wanted) {
-		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %zu", path, length,
-		                   wanted);
+		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %zu", path,
+				   length, wanted);
 		free(bytes);
 	} else {
 		free(client->records_file);
@@ -37,27 +38,30 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 }
 
 static enum prony_status check_records(const struct step_record *records, int64_t count,
-                                       int64_t sent_ns, int64_t received_ns, struct error *err)
+				       int64_t sent_ns, int64_t received_ns, struct error *err)
 {
 	int64_t last = sent_ns;
 	for (int64_t i = 0; i < count; i++) {
 		if (records[i].begin_ns < last)
 			return error_set(err, PRONY_INVALID, "record %lld begins %llu ns before %s",
-			                 (long long)i,
-			                 (unsigned long long)last - (unsigned long long)records[i].begin_ns,
-			                 i ? "the one before it ended" : "it was asked to run");
+					 (long long)i,
+					 (unsigned long long)last -
+						 (unsigned long long)records[i].begin_ns,
+					 i ? "the one before it ended" : "it was asked to run");
 		if (records[i].end_ns < records[i].begin_ns)
-			return error_set(err, PRONY_INVALID, "record %lld ends before it begins", (long long)i);
+			return error_set(err, PRONY_INVALID, "record %lld ends before it begins",
+					 (long long)i);
 		last = records[i].end_ns;
 	}
 	/* All are at least sent_ns, which is not negative: no difference overflows from here on. */
 	if (last > received_ns)
 		return error_set(err, PRONY_INVALID, "it claims %lld ns more time than passed",
-		                 (long long)(last - received_ns));
+				 (long long)(last - received_ns));
 	int64_t bracket = received_ns - sent_ns, claimed = last - records[0].begin_ns;
 	if (bracket - claimed > UNEXPLAINED_NS + bracket / 10)
-		return error_set(err, PRONY_INVALID, "it claims %.3f s for a request that took %.3f s",
-		                 (double)claimed * 1e-9, (double)bracket * 1e-9);
+		return error_set(err, PRONY_INVALID,
+				 "it claims %.3f s for a request that took %.3f s",
+				 (double)claimed * 1e-9, (double)bracket * 1e-9);
 	return PRONY_OK;
 }
 
@@ -70,57 +74,60 @@ static int64_t expected_records(int64_t steps, enum sync_mode sync, int64_t ever
 
 /* The records behind a reply to run, once every claim of the reply has been checked. */
 static enum prony_status take_window(struct client *client, const json_t *reply, int64_t steps,
-                                     int64_t wanted, int64_t sent_ns, int64_t received_ns,
-                                     const struct step_record **out, struct error *err)
+				     int64_t wanted, int64_t sent_ns, int64_t received_ns,
+				     const struct step_record **out, struct error *err)
 {
 	const struct step_record *records = NULL;
 	int64_t said_steps = json_int_or(reply, "steps", -1);
 	int64_t said_records = json_int_or(reply, "records", -1);
 	if (said_steps != steps || said_records != wanted)
 		return error_set(err, PRONY_INVALID,
-		                 "asked for %lld steps in %lld records, it claims %lld in %lld",
-		                 (long long)steps, (long long)wanted, (long long)said_steps,
-		                 (long long)said_records);
+				 "asked for %lld steps in %lld records, it claims %lld in %lld",
+				 (long long)steps, (long long)wanted, (long long)said_steps,
+				 (long long)said_records);
 	enum prony_status status = fetch_records(client, wanted, &records, err);
 	if (status == PRONY_OK)
 		status = check_records(records, wanted, sent_ns, received_ns, err);
-	if (status == PRONY_OK && (json_int_or(reply, "begin_at_ns", -1) != records[0].begin_ns ||
-	                           json_int_or(reply, "end_at_ns", -1) != records[wanted - 1].end_ns))
-		status = error_set(err, PRONY_INVALID, "reply and records disagree about begin or end");
+	if (status == PRONY_OK &&
+	    (json_int_or(reply, "begin_at_ns", -1) != records[0].begin_ns ||
+	     json_int_or(reply, "end_at_ns", -1) != records[wanted - 1].end_ns))
+		status = error_set(err, PRONY_INVALID,
+				   "reply and records disagree about begin or end");
 	*out = records;
 	return status;
 }
 
 enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
-                             int64_t every, int64_t slot, int64_t timeout_ns,
-                             struct client_window *out, struct error *err)
+			     int64_t every, int64_t slot, int64_t timeout_ns,
+			     struct client_window *out, struct error *err)
 {
 	int64_t wanted = expected_records(steps, sync, every), sent, received;
 	if ((size_t)wanted > client->spec->records_capacity)
 		return error_set(err, PRONY_INTERNAL, "%lld records do not fit", (long long)wanted);
 	json_t *members = json_pack("{s:I, s:s, s:I, s:I}", "steps", (json_int_t)steps, "sync",
-	                            sync_mode_name(sync), "every", (json_int_t)every, "slot",
-	                            (json_int_t)slot);
+				    sync_mode_name(sync), "every", (json_int_t)every, "slot",
+				    (json_int_t)slot);
 	json_t *reply = NULL;
 	const struct step_record *records = NULL;
-	enum prony_status status =
-		client_request(client, VERB_RUN, members, timeout_ns, &reply, &sent, &received, err);
+	enum prony_status status = client_request(client, VERB_RUN, members, timeout_ns, &reply,
+						  &sent, &received, err);
 	if (status == PRONY_OK)
 		status = take_window(client, reply, steps, wanted, sent, received, &records, err);
 	if (status == PRONY_OK)
-		*out = (struct client_window){.records = records, .count = (size_t)wanted, .steps = steps};
+		*out = (struct client_window){
+			.records = records, .count = (size_t)wanted, .steps = steps};
 	json_decref(reply);
 	return status;
 }
 
 /* The safetensors image that a read left: in shared memory, or in the bundle's file. */
 static enum prony_status fetch_image(struct client *client, int64_t bytes, const void **image,
-                                     struct error *err)
+				     struct error *err)
 {
 	if (client->uses_shared) {
 		if (bytes < 8 || (uint64_t)bytes > client->shared.layout.tensors_bytes)
 			return error_set(err, PRONY_PROTOCOL, "it claims to have read %lld bytes",
-			                 (long long)bytes);
+					 (long long)bytes);
 		*image = shared_tensors(&client->shared);
 		return PRONY_OK;
 	}
@@ -131,8 +138,8 @@ static enum prony_status fetch_image(struct client *client, int64_t bytes, const
 	if (status != PRONY_OK) {
 		status = PRONY_PROTOCOL;
 	} else if ((int64_t)length != bytes) {
-		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %lld", path, length,
-		                   (long long)bytes);
+		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %lld", path,
+				   length, (long long)bytes);
 		free(file);
 	} else {
 		free(client->read_file);
@@ -144,17 +151,18 @@ static enum prony_status fetch_image(struct client *client, int64_t bytes, const
 }
 
 enum prony_status client_read(struct client *client, const char *what, struct arena *arena,
-                              struct tensor_set *out, struct error *err)
+			      struct tensor_set *out, struct error *err)
 {
 	json_t *reply = NULL;
 	const void *image = NULL;
-	enum prony_status status = client_request(client, VERB_READ, json_pack("{s:s}", "what", what), 0,
-	                                          &reply, NULL, NULL, err);
+	enum prony_status status = client_request(
+		client, VERB_READ, json_pack("{s:s}", "what", what), 0, &reply, NULL, NULL, err);
 	if (status != PRONY_OK)
 		return status;
 	int64_t bytes = json_int_or(reply, "bytes", -1);
 	status = fetch_image(client, bytes, &image, err);
-	if (status == PRONY_OK && safetensors_read_image(image, (size_t)bytes, what, arena, out, err))
+	if (status == PRONY_OK &&
+	    safetensors_read_image(image, (size_t)bytes, what, arena, out, err))
 		status = PRONY_PROTOCOL;
 	json_decref(reply);
 	return status;

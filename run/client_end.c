@@ -25,13 +25,14 @@ static void wait_for_end(struct client *client, int64_t wait_ns)
 enum prony_status client_hang_up(struct client *client, int64_t timeout_ns, struct error *err)
 {
 	client_close_fd(&client->request_fd);
-	/* Nobody reads what it still says; an open channel at its end would keep poll from waiting. */
+	/* Nobody reads what it still says; an open channel at its end would keep poll from waiting.
+	 */
 	client_close_fd(&client->reply_fd);
 	client->broken = true;
 	wait_for_end(client, client_patience_ns(client, timeout_ns));
 	return alive(client) ? error_set(err, PRONY_TIMEOUT,
-	                                 "it goes on running after the end of its requests")
-	                     : PRONY_OK;
+					 "it goes on running after the end of its requests")
+			     : PRONY_OK;
 }
 
 /* Lets the guard finish (it ends the tree when the life pipe closes) and reaps it. */
@@ -51,14 +52,15 @@ static void reap(struct client *client)
 	}
 	client_drain_log(client);
 	if (late)
-		snprintf(client->how, sizeof client->how, "it still ran %d s after its reply to close",
-		         (int)(CLOSE_WAIT_NS / 1000000000));
+		snprintf(client->how, sizeof client->how,
+			 "it still ran %d s after its reply to close",
+			 (int)(CLOSE_WAIT_NS / 1000000000));
 }
 
 static void release(struct client *client)
 {
 	int *fds[] = {&client->request_fd, &client->reply_fd, &client->life_fd, &client->report_fd,
-	              &client->log_fd};
+		      &client->log_fd};
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
 		client_close_fd(fds[i]);
 	shared_release(&client->shared);
@@ -74,22 +76,25 @@ void client_end(struct client *client, struct client_end *out)
 {
 	if (!client)
 		return;
+	client->ending = true;
 	if (client->guard > 0) {
 		if (client->said_hello && !client->broken && !client->closed)
-			client_request(client, VERB_CLOSE, NULL, CLOSE_WAIT_NS, NULL, NULL, NULL, NULL);
+			client_request(client, VERB_CLOSE, NULL, CLOSE_WAIT_NS, NULL, NULL, NULL,
+				       NULL);
 		client_close_fd(&client->request_fd);
 		client_close_fd(&client->reply_fd);
 		reap(client);
 	}
 	if (out) {
 		*out = (struct client_end){.log = logbuf_text(&client->log),
-		                           .rss_peak_bytes = client->rss_peak_bytes,
-		                           .user_ns = client->user_ns, .system_ns = client->system_ns,
-		                           .left_over = client->left_over,
-		                           .signalled = client->ended && client->signalled,
-		                           .clean = client->closed && client->exited_zero};
+					   .rss_peak_bytes = client->rss_peak_bytes,
+					   .user_ns = client->user_ns,
+					   .system_ns = client->system_ns,
+					   .left_over = client->left_over,
+					   .signalled = client->ended && client->signalled,
+					   .clean = client->closed && client->exited_zero};
 		snprintf(out->how, sizeof out->how, "%s",
-		         client->how[0] ? client->how : "it could not be started");
+			 client->how[0] ? client->how : "it could not be started");
 	}
 	release(client);
 }

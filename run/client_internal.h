@@ -19,7 +19,9 @@ struct client {
 	struct shared shared;
 	bool uses_shared, said_hello, closed;
 	bool broken; /* nothing more can be asked */
+	bool ending; /* an interruption no longer matters: it gets a moment to close */
 	int64_t next_id, started_ns, oom_kills;
+	int64_t patience_ns; /* with the request that is under way */
 	char *read_file; /* what the last read left in a file, for workers without shared memory */
 	struct step_record *records_file;
 	char how[128];
@@ -34,24 +36,30 @@ static inline int64_t client_patience_ns(const struct client *client, int64_t ti
 	return timeout_ns > 0 ? timeout_ns : client->spec->timeout_ns;
 }
 
+static inline bool client_interrupted(const struct client *client)
+{
+	return !client->ending && client->spec->stop && *client->spec->stop;
+}
+
 void client_close_fd(int *fd);
 
 /* Waits at most until the deadline for anything from worker or guard, with `writing` also until it
  * takes more of a request, and takes in logs and reports. */
 void client_wait(struct client *client, bool writing, int64_t deadline_ns);
 
-/* Takes in what the worker printed so far. */
+/* Takes in what the worker printed, or the guard reported, so far. */
 void client_drain_log(struct client *client);
+void client_drain_report(struct client *client);
 
-/* Before a request: what has come already would be taken for the reply to it. */
-enum prony_status client_expect_silence(struct client *client, const char *verb, struct error *err);
+/* Before a request: nobody interrupted, and nothing has come that would be taken for the reply. */
+enum prony_status client_may_ask(struct client *client, const char *verb, struct error *err);
 
 /* Sends bytes; a worker that does not read them is PRONY_TIMEOUT. `verb` is for messages. */
 enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
-                              size_t length, int64_t deadline_ns, struct error *err);
+			      size_t length, int64_t deadline_ns, struct error *err);
 
 /* Reads into client->line until a newline is there. After an error the worker is past asking. */
 enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
-                                    struct error *err);
+				    struct error *err);
 
 #endif

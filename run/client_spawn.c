@@ -18,12 +18,14 @@ struct pipes {
 
 static enum prony_status make_pipes(struct pipes *pipes, struct error *err)
 {
-	int(*all[])[2] = {&pipes->life, &pipes->report, &pipes->request, &pipes->reply, &pipes->log};
+	int(*all[])[2] = {&pipes->life, &pipes->report, &pipes->request, &pipes->reply,
+			  &pipes->log};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		(*all[i])[0] = (*all[i])[1] = -1;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (pipe2(*all[i], O_CLOEXEC))
-			return error_errno(err, PRONY_INTERNAL, errno, "cannot make a pipe for a worker");
+			return error_errno(err, PRONY_INTERNAL, errno,
+					   "cannot make a pipe for a worker");
 	return PRONY_OK;
 }
 
@@ -41,12 +43,13 @@ static void cpu_list(const struct client_spec *spec, char *out, size_t bytes)
 	snprintf(out, bytes, "-");
 	size_t used = 0;
 	for (int i = 0; spec->cpus && i < spec->cpu_count && used + 12 < bytes; i++)
-		used += (size_t)snprintf(out + used, bytes - used, "%s%d", i ? "," : "", spec->cpus[i]);
+		used += (size_t)snprintf(out + used, bytes - used, "%s%d", i ? "," : "",
+					 spec->cpus[i]);
 }
 
 /* argv of the guard: self guard LIFE REPORT CPUS -- worker... */
 static enum prony_status guard_argv(const struct client_spec *spec, const char *cpus,
-                                    const char ***out, struct error *err)
+				    const char ***out, struct error *err)
 {
 	static const char life[] = "3", report[] = "4";
 	size_t count = 0;
@@ -98,9 +101,12 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 			{.parent = client->shared.fd, .child = FD_SHARED},
 		};
 		size_t count = sizeof fds / sizeof *fds;
-		struct process_spec process = {.argv = argv, .environment = environment, .fds = fds,
-		                               .fd_count = spec->no_shared_memory ? count - 1 : count,
-		                               .new_group = true};
+		struct process_spec process = {.argv = argv,
+					       .environment = environment,
+					       .fds = fds,
+					       .fd_count =
+						       spec->no_shared_memory ? count - 1 : count,
+					       .new_group = true};
 		client->started_ns = clock_monotonic_ns();
 		status = process_start(&process, &client->guard, err);
 	}
@@ -113,9 +119,9 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 static void keep_ends(struct client *client, struct pipes *pipes)
 {
 	int *ours[] = {&client->life_fd, &client->request_fd, &client->report_fd, &client->reply_fd,
-	               &client->log_fd};
+		       &client->log_fd};
 	int *ends[] = {&pipes->life[1], &pipes->request[1], &pipes->report[0], &pipes->reply[0],
-	               &pipes->log[0]};
+		       &pipes->log[0]};
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
 		*ours[i] = *ends[i];
 		*ends[i] = -1;
@@ -125,14 +131,15 @@ static void keep_ends(struct client *client, struct pipes *pipes)
 }
 
 enum prony_status client_start(const struct client_spec *spec, struct client **out,
-                               struct error *err)
+			       struct error *err)
 {
 	struct client *client = calloc(1, sizeof *client);
 	if (!client)
 		return error_set(err, PRONY_NOMEM, "no memory for a worker's state");
 	*out = client;
 	client->spec = spec;
-	client->request_fd = client->reply_fd = client->life_fd = client->report_fd = client->log_fd = -1;
+	client->request_fd = client->reply_fd = client->life_fd = client->report_fd =
+		client->log_fd = -1;
 	client->rss_peak_bytes = client->user_ns = client->system_ns = -1;
 	client->oom_kills = procfs_oom_kills();
 	client->next_id = 1;
@@ -142,7 +149,8 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 	struct pipes pipes;
 	enum prony_status status = make_pipes(&pipes, err);
 	if (status == PRONY_OK && !spec->no_shared_memory)
-		status = shared_init(&client->shared, spec->records_capacity, spec->tensors_bytes, err);
+		status = shared_init(&client->shared, spec->records_capacity, spec->tensors_bytes,
+				     err);
 	if (status == PRONY_OK)
 		status = spawn(client, &pipes, err);
 	if (status == PRONY_OK)

@@ -12,7 +12,7 @@
 #include "run/client_internal.h"
 #include "samplers/procfs.h"
 
-#define TICK_NS INT64_C(250000000)        /* how often limits are looked at while waiting */
+#define TICK_NS INT64_C(250000000)	 /* how often limits are looked at while waiting */
 #define LAST_WORD_NS INT64_C(5000000000) /* the guard's report follows the worker's end at once */
 
 void client_close_fd(int *fd)
@@ -48,7 +48,7 @@ static void take_report(struct client *client, const char *line, size_t length)
 	client->exec_errno = (int)json_int_or(json, "exec_errno", client->exec_errno);
 	if (json_object_get(json, "code")) {
 		struct process_end end = {.signalled = json_bool_or(json, "signalled", false),
-		                          .code = (int)json_int_or(json, "code", -1)};
+					  .code = (int)json_int_or(json, "code", -1)};
 		process_end_text(&end, client->how, sizeof client->how);
 		client->rss_peak_bytes = json_int_or(json, "max_rss_bytes", -1);
 		client->user_ns = json_int_or(json, "user_ns", -1);
@@ -61,7 +61,7 @@ static void take_report(struct client *client, const char *line, size_t length)
 	json_decref(json);
 }
 
-static void drain_report(struct client *client)
+void client_drain_report(struct client *client)
 {
 	char chunk[1024];
 	while (client->report_fd >= 0) {
@@ -91,16 +91,16 @@ void client_wait(struct client *client, bool writing, int64_t deadline_ns)
 	int64_t left = deadline_ns - clock_monotonic_ns();
 	int64_t wait = left < TICK_NS ? left : TICK_NS;
 	struct pollfd fds[] = {{.fd = client->reply_fd, .events = POLLIN},
-	                       {.fd = client->log_fd, .events = POLLIN},
-	                       {.fd = client->report_fd, .events = POLLIN},
-	                       {.fd = writing ? client->request_fd : -1, .events = POLLOUT}};
+			       {.fd = client->log_fd, .events = POLLIN},
+			       {.fd = client->report_fd, .events = POLLIN},
+			       {.fd = writing ? client->request_fd : -1, .events = POLLOUT}};
 	if (writing)
 		fds[0].fd = -1; /* a reply that comes too early would only keep us from waiting */
 	poll(fds, sizeof fds / sizeof *fds, wait > 0 ? (int)((wait + 999999) / 1000000) : 0);
 	if (fds[1].revents)
 		client_drain_log(client);
 	if (fds[2].revents)
-		drain_report(client);
+		client_drain_report(client);
 }
 
 /* Whether the worker's tree grew over its limit. */
@@ -112,16 +112,18 @@ static bool over_memory(const struct client *client)
 
 /* What ends a wait besides what is waited for. */
 static enum prony_status check_limits(struct client *client, const char *verb, int64_t deadline_ns,
-                                      struct error *err)
+				      struct error *err)
 {
-	if (client->spec->stop && *client->spec->stop)
+	if (client_interrupted(client))
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (over_memory(client))
-		return error_set(err, PRONY_OUT_OF_MEMORY,
-		                 "the worker's processes grew over %lld MiB of resident memory during %s",
-		                 (long long)(client->spec->memory_limit_bytes >> 20), verb);
+		return error_set(
+			err, PRONY_OUT_OF_MEMORY,
+			"the worker's processes grew over %lld MiB of resident memory during %s",
+			(long long)(client->spec->memory_limit_bytes >> 20), verb);
 	if (clock_monotonic_ns() >= deadline_ns)
-		return error_set(err, PRONY_TIMEOUT, "no reply to %s in time", verb);
+		return error_set(err, PRONY_TIMEOUT, "no reply to %s within %.3g s", verb,
+				 (double)client->patience_ns * 1e-9);
 	return PRONY_OK;
 }
 
@@ -152,20 +154,20 @@ static enum prony_status died(struct client *client, const char *verb, struct er
 	client_drain_log(client);
 	if (client->exec_errno)
 		return error_errno(err, PRONY_MISSING, client->exec_errno, "cannot start '%s'",
-		                   client->spec->argv[0]);
+				   client->spec->argv[0]);
 	char words[400];
 	last_words(client, words, sizeof words);
 	bool killed = client->ended && strstr(client->how, "signal 9");
 	if (killed && client->oom_kills >= 0 && procfs_oom_kills() > client->oom_kills)
 		return error_set(err, PRONY_OUT_OF_MEMORY,
-		                 "the kernel killed the worker for lack of memory during %s", verb);
+				 "the kernel killed the worker for lack of memory during %s", verb);
 	return error_set(err, PRONY_CRASHED, "the worker ended %s %s: %s%s",
-	                 client->line.length ? "in the middle of its reply to" : "during", verb,
-	                 client->ended ? client->how : "it closed its reply channel", words);
+			 client->line.length ? "in the middle of its reply to" : "during", verb,
+			 client->ended ? client->how : "it closed its reply channel", words);
 }
 
 enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
-                              size_t length, int64_t deadline_ns, struct error *err)
+			      size_t length, int64_t deadline_ns, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 	for (size_t sent = 0; sent < length && status == PRONY_OK;) {
@@ -179,7 +181,8 @@ enum prony_status client_send(struct client *client, const char *verb, const cha
 		} else if (written < 0 && (errno == EPIPE || errno == EBADF)) {
 			status = died(client, verb, err);
 		} else if (written < 0 && errno != EINTR) {
-			status = error_errno(err, PRONY_INTERNAL, errno, "cannot write to the worker");
+			status = error_errno(err, PRONY_INTERNAL, errno,
+					     "cannot write to the worker");
 		}
 	}
 	if (status != PRONY_OK)
@@ -187,26 +190,30 @@ enum prony_status client_send(struct client *client, const char *verb, const cha
 	return status;
 }
 
-enum prony_status client_expect_silence(struct client *client, const char *verb, struct error *err)
+enum prony_status client_may_ask(struct client *client, const char *verb, struct error *err)
 {
 	char chunk[201];
+	if (client_interrupted(client))
+		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	ssize_t got = read(client->reply_fd, chunk, sizeof chunk - 1);
 	if (got <= 0)
 		return PRONY_OK; /* an end is met by the request itself, which says more */
 	chunk[got] = '\0';
 	client->broken = true;
-	return error_set(err, PRONY_PROTOCOL, "before %s it sent what nobody asked for: %s", verb, chunk);
+	return error_set(err, PRONY_PROTOCOL, "before %s it sent what nobody asked for: %s", verb,
+			 chunk);
 }
 
 static enum prony_status read_line(struct client *client, const char *verb, int64_t deadline_ns,
-                                   struct error *err)
+				   struct error *err)
 {
 	for (;;) {
 		char chunk[65536];
 		ssize_t got = read(client->reply_fd, chunk, sizeof chunk);
 		if (got > 0) {
 			if (client->line.length + (size_t)got > PROTOCOL_LINE_BYTES_MAX)
-				return error_set(err, PRONY_PROTOCOL, "the reply to %s is longer than 1 MiB", verb);
+				return error_set(err, PRONY_PROTOCOL,
+						 "the reply to %s is longer than 1 MiB", verb);
 			strbuf_add(&client->line, chunk, (size_t)got);
 			if (memchr(chunk, '\n', (size_t)got))
 				return PRONY_OK;
@@ -215,7 +222,8 @@ static enum prony_status read_line(struct client *client, const char *verb, int6
 		if (got == 0)
 			return died(client, verb, err);
 		if (errno != EAGAIN && errno != EINTR)
-			return error_errno(err, PRONY_INTERNAL, errno, "cannot read from the worker");
+			return error_errno(err, PRONY_INTERNAL, errno,
+					   "cannot read from the worker");
 		enum prony_status status = check_limits(client, verb, deadline_ns, err);
 		if (status != PRONY_OK)
 			return status;
@@ -224,7 +232,7 @@ static enum prony_status read_line(struct client *client, const char *verb, int6
 }
 
 enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
-                                    struct error *err)
+				    struct error *err)
 {
 	strbuf_clear(&client->line);
 	enum prony_status status = read_line(client, verb, deadline_ns, err);

@@ -16,6 +16,7 @@
 struct run_limits {
 	int64_t warm_up_cap_ns, window_ns, min_steps;
 	bool test_steadiness;
+	int processes_min;           /* that must end ok before a cell is */
 	int64_t request_timeout_ns;  /* of one request beside its own expected time */
 	int64_t memory_limit_bytes;  /* resident memory of a worker's tree; 0 = none */
 	int64_t start_delay_ns;      /* upper end of a random delay before each timed process */

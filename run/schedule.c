@@ -25,9 +25,9 @@ struct schedule {
 	struct work **works; /* distinct ones; each cell uses one */
 	size_t work_count;
 	struct work **work_of; /* per cell; NULL until needed */
-	int *failures;         /* in a row, per cell */
-	bool *bundled;         /* per cell: the timed bundle is written */
-	char *folder;          /* bundles live below it */
+	int *failures;	       /* in a row, per cell */
+	bool *bundled;	       /* per cell: the timed bundle is written */
+	char *folder;	       /* bundles live below it */
 	struct random random;
 	int lock_fd;
 };
@@ -99,18 +99,24 @@ static enum prony_status need_work(struct schedule *s, size_t cell, struct error
 }
 
 static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, int round,
-                                    struct drive *drive, char **folder, struct error *err)
+				    struct drive *drive, char **folder, struct error *err)
 {
 	const struct plan_cell *planned = &s->plan->cells[cell];
 	char *path = NULL;
 	if (asprintf(&path, "%s/%s-%s", s->folder, planned->hash, gate ? "gate" : "case") < 0)
 		return error_set(err, PRONY_NOMEM, "no memory for a path");
 	*folder = path;
-	*drive = (struct drive){.settings = s->settings, .callbacks = s->callbacks, .cell = planned,
-	                        .index = cell, .work = s->work_of[cell], .gate_folder = path,
-	                        .case_folder = path, .cpus = s->settings->cpus,
-	                        .cpu_count = planned->recipe.threads, .round = round,
-	                        .replicate = s->states[cell].tried};
+	*drive = (struct drive){.settings = s->settings,
+				.callbacks = s->callbacks,
+				.cell = planned,
+				.index = cell,
+				.work = s->work_of[cell],
+				.gate_folder = path,
+				.case_folder = path,
+				.cpus = s->settings->cpus,
+				.cpu_count = planned->recipe.threads,
+				.round = round,
+				.replicate = s->states[cell].tried};
 	if (drive->cpu_count > s->settings->cpu_count)
 		drive->cpu_count = s->settings->cpu_count;
 	if (!gate && s->bundled[cell])
@@ -122,12 +128,12 @@ static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, 
 }
 
 static enum prony_status end_cell(struct schedule *s, size_t cell, enum cell_status status,
-                                  const char *reason, struct error *err)
+				  const char *reason, struct error *err)
 {
 	struct run_cell_state *state = &s->states[cell];
 	state->status = status;
 	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
-	                                                  state->flags, reason, err);
+							  state->flags, reason, err);
 	struct run_event event = {.kind = EVENT_CELL_END, .cell = cell, .text = reason};
 	if (s->callbacks->event)
 		s->callbacks->event(s->callbacks->context, &event);
@@ -145,7 +151,7 @@ static enum prony_status run_hook(const char *command, const char *what, struct 
 	enum prony_status status = process_run(&spec, HOOK_TIMEOUT_NS, 65536, NULL, &end, err);
 	if (status == PRONY_OK && (end.signalled || end.code))
 		status = error_set(err, PRONY_USAGE, "the %s command failed with %s %d: %s", what,
-		                   end.signalled ? "signal" : "exit code", end.code, command);
+				   end.signalled ? "signal" : "exit code", end.code, command);
 	return status;
 }
 
@@ -175,14 +181,20 @@ static enum prony_status gate_cell(struct schedule *s, size_t cell, struct error
 
 /* Stores a replicate's outcome and draws the consequences for its cell. */
 static enum prony_status take_record(struct schedule *s, size_t cell,
-                                     const struct process_record *record, struct error *err)
+				     const struct process_record *record, struct error *err)
 {
 	struct run_cell_state *state = &s->states[cell];
-	enum prony_status status =
-		s->callbacks->process(s->callbacks->context, cell, record, err);
+	enum prony_status status = s->callbacks->process(s->callbacks->context, cell, record, err);
 	if (status != PRONY_OK)
 		return status;
 	state->tried++;
+	struct run_event event = {.kind = EVENT_PROCESS_END,
+				  .cell = cell,
+				  .round = (int)record->round,
+				  .replicate = (int)record->replicate,
+				  .record = record};
+	if (s->callbacks->event)
+		s->callbacks->event(s->callbacks->context, &event);
 	enum cell_status ended = CELL_INVALID;
 	cell_status_parse(record->status, &ended);
 	if (ended == CELL_OK) {
@@ -197,7 +209,7 @@ static enum prony_status take_record(struct schedule *s, size_t cell,
 }
 
 static enum prony_status run_replicate(struct schedule *s, size_t cell, int round,
-                                       struct error *err)
+				       struct error *err)
 {
 	const struct plan_cell *planned = &s->plan->cells[cell];
 	struct drive drive;
@@ -213,9 +225,10 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	if (status == PRONY_OK)
 		status = run_hook(s->settings->setup_command, "--setup", err);
 	if (status == PRONY_OK && s->settings->limits.start_delay_ns > 0)
-		clock_sleep_until_ns(clock_monotonic_ns() +
-		                     (int64_t)random_below(&s->random,
-		                                           (uint64_t)s->settings->limits.start_delay_ns));
+		clock_sleep_until_ns(
+			clock_monotonic_ns() +
+			(int64_t)random_below(&s->random,
+					      (uint64_t)s->settings->limits.start_delay_ns));
 	if (status == PRONY_OK)
 		status = timing_run(&drive, &record, &s->states[cell].flags, &details, err);
 	if (status == PRONY_OK && details && s->callbacks->framework)
@@ -235,9 +248,21 @@ static bool stopped(const struct schedule *s)
 	return s->settings->stop && *s->settings->stop;
 }
 
-/* Lists the cells that want another process; those that have enough end ok. */
+/* A cell that wants no further process ends: ok if enough of them were. */
+static enum prony_status end_sated(struct schedule *s, size_t cell, struct error *err)
+{
+	int succeeded = s->states[cell].succeeded, wanted = s->settings->limits.processes_min;
+	char reason[96];
+	if (succeeded > 0 && succeeded >= wanted)
+		return end_cell(s, cell, CELL_OK, "", err);
+	snprintf(reason, sizeof reason, "%d of %d processes ended ok, %d are needed", succeeded,
+		 s->states[cell].tried, wanted);
+	return end_cell(s, cell, CELL_INVALID, reason, err);
+}
+
+/* Lists the cells that want another process; the others end. */
 static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *count,
-                                struct error *err)
+				struct error *err)
 {
 	*count = 0;
 	for (size_t cell = 0; cell < s->plan->count; cell++) {
@@ -248,10 +273,7 @@ static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *coun
 			wanted[(*count)++] = cell;
 			continue;
 		}
-		enum prony_status status =
-			state->succeeded
-				? end_cell(s, cell, CELL_OK, "", err)
-				: end_cell(s, cell, CELL_INVALID, "no process of it ended ok", err);
+		enum prony_status status = end_sated(s, cell, err);
 		if (status != PRONY_OK)
 			return status;
 	}
@@ -284,10 +306,11 @@ static enum prony_status run_gates(struct schedule *s, struct error *err)
 	enum prony_status status = PRONY_OK;
 	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
 		const struct run_cell_state *state = &s->states[cell];
-		if (state->status != CELL_PENDING || state->gate_done || s->plan->cells[cell].ungated)
+		if (state->status != CELL_PENDING || state->gate_done ||
+		    s->plan->cells[cell].ungated)
 			continue;
 		status = stopped(s) ? error_set(err, PRONY_INTERRUPTED, "interrupted")
-		                    : gate_cell(s, cell, err);
+				    : gate_cell(s, cell, err);
 	}
 	return status;
 }
@@ -312,11 +335,14 @@ static bool anything_pending(const struct schedule *s)
 }
 
 enum prony_status run_execute(const struct plan *plan, struct run_cell_state *states,
-                              const struct run_settings *settings,
-                              const struct run_callbacks *callbacks, struct error *err)
+			      const struct run_settings *settings,
+			      const struct run_callbacks *callbacks, struct error *err)
 {
-	struct schedule s = {.plan = plan, .states = states, .settings = settings,
-	                     .callbacks = callbacks, .lock_fd = -1};
+	struct schedule s = {.plan = plan,
+			     .states = states,
+			     .settings = settings,
+			     .callbacks = callbacks,
+			     .lock_fd = -1};
 	if (!anything_pending(&s))
 		return PRONY_OK;
 	enum prony_status status = schedule_init(&s, err);

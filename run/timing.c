@@ -327,6 +327,5 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	snprintf(record->status, sizeof record->status, "%s", cell_status_name(ended));
 	snprintf(record->error, sizeof record->error, "%s", why.text);
 	cell_flags_text(*flags, record->flags, sizeof record->flags);
-	drive_event(drive, EVENT_PROCESS_END, NULL, record);
 	return PRONY_OK;
 }

@@ -67,7 +67,7 @@ struct spec {
 	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite */
 };
 
-/* Empty lists, default effort, seed 1, dropout on, learning rate 0.01, momentum 0.9. */
+/* Empty lists, default effort, seed 1, dropout on, learning rate 0.001, momentum 0.9. */
 void spec_init(struct spec *spec);
 void spec_release(struct spec *spec);
 

@@ -81,16 +81,15 @@ void peer_error(struct peer *peer, enum prony_status is, enum prony_status wante
 {
 	if (is != wanted || (part && !strstr(peer->err.text, part)))
 		fail_msg("%s: '%s' instead of %s: '%s'", prony_status_text(is), peer->err.text,
-		         prony_status_text(wanted), part ? part : "");
+			 prony_status_text(wanted), part ? part : "");
 	error_clear(&peer->err);
 }
 
 void peer_ask(struct peer *peer, enum protocol_verb verb, enum prony_status status,
-              const char *part)
+	      const char *part)
 {
-	peer_error(peer,
-	           client_request(peer->client, verb, NULL, 0, NULL, NULL, NULL, &peer->err),
-	           status, part);
+	peer_error(peer, client_request(peer->client, verb, NULL, 0, NULL, NULL, NULL, &peer->err),
+		   status, part);
 }
 
 void peer_hello(struct peer *peer, enum prony_status status, const char *part)

@@ -1,6 +1,7 @@
 /*
- * A client and its worker in a test: the worker is a shell script, or the test program itself, which is
- * also its own guard. Every function fails the test that calls it when something is not as it must be.
+ * A client and its worker in a test: the worker is a shell script, or the test program itself,
+ * which is also its own guard. Every function fails the test that calls it when something is not as
+ * it must be.
  */
 #ifndef PRONY_TESTS_UNIT_CLIENT_FIXTURE_H
 #define PRONY_TESTS_UNIT_CLIENT_FIXTURE_H
@@ -21,7 +22,8 @@ struct peer {
 	struct error err;
 };
 
-/* The guard, when that is what the program was started for: true, and *exit_code is to be returned. */
+/* The guard, when that is what the program was started for: true, and *exit_code is to be returned.
+ */
 bool client_fixture_guard(int argc, char **argv, int *exit_code);
 
 /* Fills the spec; the caller may change it before peer_start. */
@@ -36,8 +38,9 @@ struct client_end peer_end(struct peer *peer);
 void peer_hello(struct peer *peer, enum prony_status status, const char *part);
 /* Any request without members. */
 void peer_ask(struct peer *peer, enum protocol_verb verb, enum prony_status status,
-              const char *part);
+	      const char *part);
 /* Fails unless peer->err is that; clears it. */
-void peer_error(struct peer *peer, enum prony_status is, enum prony_status wanted, const char *part);
+void peer_error(struct peer *peer, enum prony_status is, enum prony_status wanted,
+		const char *part);
 
 #endif

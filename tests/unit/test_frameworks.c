@@ -72,7 +72,8 @@ static void registry_is_consistent(void **state)
 		if (framework->kind == FRAMEWORK_LIBRARY)
 			assert_non_null(framework->library_pattern);
 		if (framework->kind == FRAMEWORK_PYTHON)
-			assert_true(framework->module && framework->distribution && framework->pythons);
+			assert_true(framework->module && framework->distribution &&
+				    framework->pythons);
 		assert_int_equal(framework->kind == FRAMEWORK_BUILTIN, framework->harness_only);
 	}
 	assert_null(framework_find("nothing"));
@@ -84,8 +85,11 @@ static void registry_is_consistent(void **state)
 static void environments_have_plain_names(void **state)
 {
 	static const char *const good[] = {"", "1.13", "a", "A-b_c.9"};
-	static const char *const bad[] = {".", "..", ".x", "a/b", "a b", "a@b", "\xc3\xa4",
-					  "0123456789012345678901234567890123456789012345678901234567890"};
+	static const char *const bad[] = {
+		".",	    "..",
+		".x",	    "a/b",
+		"a b",	    "a@b",
+		"\xc3\xa4", "0123456789012345678901234567890123456789012345678901234567890"};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
@@ -169,8 +173,9 @@ static void manifest_names_version_and_library(void **state)
 	assert_holds(place.library, "mxnet@test/deep/lib.so");
 
 	const char *const *argv, *const *rows;
-	assert_int_equal(framework_worker_command(&place, "/bin/prony", NULL, 2, &arena, &argv, &rows,
-						  &err), PRONY_OK);
+	assert_int_equal(
+		framework_worker_command(&place, "/bin/prony", NULL, 2, &arena, &argv, &rows, &err),
+		PRONY_OK);
 	assert_string_equal(argv[0], "/bin/prony");
 	assert_string_equal(argv[1], "worker");
 	assert_string_equal(rows[0], "OMP_NUM_THREADS=2");
@@ -207,8 +212,9 @@ static void named_interpreter(void **state)
 	locate("pytorch", NULL, &arena, &place);
 	assert_holds(place.reason, "is not a program");
 	for (int found = 0; found < 2; found++) {
-		char *text = arena_printf(&arena, "%.*s%s%s", (int)(strstr(script, "%s") - script),
-					  script, found ? "true" : "false", strstr(script, "%s") + 2);
+		char *text =
+			arena_printf(&arena, "%.*s%s%s", (int)(strstr(script, "%s") - script),
+				     script, found ? "true" : "false", strstr(script, "%s") + 2);
 		put_file(*state, "python", text);
 		assert_int_equal(chmod(program, 0755), 0);
 		locate("pytorch", NULL, &arena, &place);
@@ -248,8 +254,8 @@ static void shipped_locks(void **state)
 		assert_non_null(framework);
 		assert_int_equal(lock.kind == LOCK_VENV, framework->kind == FRAMEWORK_PYTHON);
 		assert_true(lock.download_mb > 0 && lock.disk_mb > 0);
-		const char *found =
-			lock_find(framework, "", lock.kind == LOCK_VENV ? lock.python : NULL, &arena);
+		const char *found = lock_find(framework, "",
+					      lock.kind == LOCK_VENV ? lock.python : NULL, &arena);
 		assert_string_equal(found, files.gl_pathv[i]);
 		if (lock.kind == LOCK_VENV)
 			assert_holds(framework->pythons, lock.python);
@@ -271,7 +277,8 @@ static void bad_locks_are_named(void **state)
 		{"# framework: mxnet\n# kind: magic\n", "lock.txt:2: kind is 'magic'"},
 		{"# framework: mxnet\n# version: 1\n# kind: venv\n", "python is missing"},
 		{"# framework: mxnet\n# version: 1\n# kind: unpack\n", "library is missing"},
-		{"# framework: mxnet\n# version: 1\n# kind: unpack\n# library: a\n", "keep is missing"},
+		{"# framework: mxnet\n# version: 1\n# kind: unpack\n# library: a\n",
+		 "keep is missing"},
 		{GOOD "# disk-mb: many\n", "lock.txt:6: disk-mb is 'many'"},
 		{GOOD "# download-mb: -1\n", "lock.txt:6: download-mb"},
 		{GOOD "# library: ../../a.so\n", "path inside the wheel"},
@@ -315,7 +322,9 @@ static void wheel_gives_what_is_wanted(void **state)
 {
 	const struct wheel_file files[] = {
 		{.name = "keep/stored.txt", .text = "as it is"},
-		{.name = "keep/a/b/deflated.txt", .text = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa", .deflate = true},
+		{.name = "keep/a/b/deflated.txt",
+		 .text = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		 .deflate = true},
 		{.name = "keep/empty", .text = "", .deflate = true},
 		{.name = "keep/folder/", .text = ""},
 		{.name = "other.txt", .text = "stays in"},
@@ -341,7 +350,8 @@ static void wheel_gives_what_is_wanted(void **state)
 
 	/* A comment may follow the directory. */
 	strbuf_puts(&wheel, "a comment at the end");
-	assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, &extracted, NULL), PRONY_OK);
+	assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, &extracted, NULL),
+			 PRONY_OK);
 	strbuf_release(&wheel);
 }
 
@@ -385,8 +395,9 @@ static void hostile_wheels_are_refused(void **state)
 /* Cut off anywhere, or with any byte changed: refused or the same bytes, never a crash. */
 static void damaged_wheels_do_no_harm(void **state)
 {
-	const struct wheel_file files[] = {{.name = "keep/a", .text = "first file"},
-					   {.name = "keep/b", .text = "second one", .deflate = true}};
+	const struct wheel_file files[] = {
+		{.name = "keep/a", .text = "first file"},
+		{.name = "keep/b", .text = "second one", .deflate = true}};
 	struct strbuf wheel;
 
 	strbuf_init(&wheel, 0);

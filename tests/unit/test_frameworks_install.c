@@ -1,6 +1,6 @@
 /*
- * Installing, offline: pip takes a small wheel from a folder, and this program plays the worker that
- * loads it, in the way that the file in the wheel says.
+ * Installing, offline: pip takes a small wheel from a folder, and this program plays the worker
+ * that loads it, in the way that the file in the wheel says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static int play_worker(const char *library)
 	if (read((int)strtol(request_fd, NULL, 10), requests, sizeof(requests) - 1) <= 0 ||
 	    !strstr(requests, "\"hello\"") || !strstr(requests, "\"close\""))
 		return 1;
-	const char *answer = strncmp(text, "good", 4) == 0   ? hello
+	const char *answer = strncmp(text, "good", 4) == 0     ? hello
 			     : strncmp(text, "refuse", 6) == 0 ? refusal
 							       : "this is no JSON\n";
 	if (strncmp(text, "crash", 5) == 0) {
@@ -118,10 +118,11 @@ static void put_file(const char *folder, const char *name, const char *text)
 static void write_lock(const struct fixture *fixture, const char *name, const char *version,
 		       const char *sha256, const char *more)
 {
-	char *text = memory_printf("# framework: mxnet\n# kind: unpack\n# version: %s\n# disk-mb: 1\n"
-				   "# pip-arguments: --no-deps --only-binary=:all:\n# keep: mxnet/*.so\n"
-				   "# library: " LIBRARY "\n%smxnet==%s \\\n    --hash=sha256:%s\n",
-				   version, more, version, sha256);
+	char *text =
+		memory_printf("# framework: mxnet\n# kind: unpack\n# version: %s\n# disk-mb: 1\n"
+			      "# pip-arguments: --no-deps --only-binary=:all:\n# keep: mxnet/*.so\n"
+			      "# library: " LIBRARY "\n%smxnet==%s \\\n    --hash=sha256:%s\n",
+			      version, more, version, sha256);
 
 	put_file(fixture->home, name, text);
 	free(text);
@@ -182,7 +183,8 @@ static void installs_tries_and_keeps(void **state)
 	offer(fixture, "9.9", "good");
 	assert_installs(fixture, "version 9.9 (blas 3)");
 	arena_init(&arena, 0);
-	assert_int_equal(framework_locate(framework_find("mxnet"), "", &arena, &place, NULL), PRONY_OK);
+	assert_int_equal(framework_locate(framework_find("mxnet"), "", &arena, &place, NULL),
+			 PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
 	assert_string_equal(place.version, "9.9");
 	assert_true(file_exists(place.library));
@@ -193,6 +195,11 @@ static void installs_tries_and_keeps(void **state)
 	assert_installs(fixture, "9.9 is installed already");
 	setenv("PATH", path, 1);
 	free(path);
+
+	/* What the user named is what will run: that is said. */
+	setenv("PRONY_MXNET_LIBRARY", "/opt/libmxnet.so", 1);
+	assert_installs(fixture, "PRONY_MXNET_LIBRARY=/opt/libmxnet.so is set and goes before");
+	unsetenv("PRONY_MXNET_LIBRARY");
 	arena_release(&arena);
 }
 
@@ -223,7 +230,8 @@ static void what_does_not_load_is_not_installed(void **state)
 	struct fixture *fixture = *state;
 
 	offer(fixture, "9.1", "refuse");
-	assert_refused(fixture, PRONY_MISSING, "does not work here, so it was not installed: needs");
+	assert_refused(fixture, PRONY_MISSING,
+		       "does not work here, so it was not installed: needs");
 	offer(fixture, "9.2", "crash");
 	assert_refused(fixture, PRONY_CRASHED, "undefined symbol: frobnicate");
 	offer(fixture, "9.3", "babble");
@@ -377,11 +385,12 @@ static void one_at_a_time(void **state)
 	pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0)
-		_exit(install(fixture, NULL) == PRONY_OK &&
-				      strstr(strbuf_text(&fixture->lines), "waiting for another prony")
+		_exit(install(fixture, NULL) == PRONY_OK && strstr(strbuf_text(&fixture->lines),
+								   "waiting for another prony")
 			      ? 0
 			      : 1);
-	/* Our copy of the lock's description went with the fork: unlock it, do not only close it. */
+	/* Our copy of the lock's description went with the fork: unlock it, do not only close it.
+	 */
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
 	assert_false(file_exists(fixture->folder));
 	flock(lock, LOCK_UN);

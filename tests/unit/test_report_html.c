@@ -78,6 +78,7 @@ static void test_without_bundle(void **state)
 	assert_non_null(strstr(page.text, "tools/setup"));
 	assert_non_null(strstr(page.text, "2.11 ms"));
 	assert_null(strstr(page.text, "vegaEmbed"));
+	assert_null(strstr(page.text, "<figure"));
 	strbuf_release(&page);
 }
 

@@ -41,10 +41,39 @@ static int teardown(void **state)
 	return 0;
 }
 
+static bool starts_number(char c)
+{
+	return (c >= '0' && c <= '9') || c == '-';
+}
+
+/* Equal but for the last digits of numbers: exp and log differ there between C libraries. Returns
+ * where they part, NULL when they do not. */
+static const char *first_difference(const char *ours, const char *golden)
+{
+	while (*ours || *golden) {
+		if (starts_number(*ours) && starts_number(*golden)) {
+			char *our_end, *golden_end;
+			double a = strtod(ours, &our_end), b = strtod(golden, &golden_end);
+			if (our_end != ours && fabs(a - b) <= 1e-12 * fabs(b)) {
+				ours = our_end;
+				golden = golden_end;
+				continue;
+			}
+		}
+		if (*ours != *golden)
+			return ours;
+		ours++;
+		golden++;
+	}
+	return NULL;
+}
+
 static void compare_with_golden(const struct strbuf *text, const char *name)
 {
 	char path[4096];
 	struct error err = ERROR_INIT;
+	if (!getenv("PRONY_SOURCE"))
+		fail_msg("PRONY_SOURCE has to name the source tree");
 	snprintf(path, sizeof path, "%s/tests/golden/report/%s", getenv("PRONY_SOURCE"), name);
 	if (getenv("PRONY_REFRESH_GOLDEN"))
 		assert_int_equal(file_write_atomic(path, strbuf_text(text), text->length, &err),
@@ -53,8 +82,9 @@ static void compare_with_golden(const struct strbuf *text, const char *name)
 	size_t length = 0;
 	if (file_read(path, (size_t)1 << 20, &golden, &length, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_string_equal(strbuf_text(text), golden);
-	assert_int_equal(text->length, length);
+	const char *difference = first_difference(strbuf_text(text), golden);
+	if (difference)
+		fail_msg("%s differs from here on: %.200s", path, difference);
 	free(golden);
 }
 

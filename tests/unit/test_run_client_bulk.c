@@ -1,6 +1,6 @@
 /*
- * What a worker claims about its steps and tensors, and what it does to the shared memory. The worker is
- * this program: "worker MODE" answers hello rightly and then lies as MODE says.
+ * What a worker claims about its steps and tensors, and what it does to the shared memory. The
+ * worker is this program: "worker MODE" answers hello rightly and then lies as MODE says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void say(struct liar *liar, json_t *reply, int64_t id)
 }
 
 static void put(struct liar *liar, const char *file, uint64_t offset, const void *bytes,
-                size_t length)
+		size_t length)
 {
 	if (liar->shared) {
 		memcpy(liar->shared + offset, bytes, length);
@@ -90,7 +90,7 @@ static void lie_about_steps(struct liar *liar, json_t *request, json_t *reply)
 	json_object_set_new(reply, "records", json_integer(is(liar, "one record") ? 1 : 3));
 	json_object_set_new(reply, "begin_at_ns", json_integer(r[0].begin_ns));
 	json_object_set_new(reply, "end_at_ns",
-	                    json_integer(is(liar, "disagree") ? r[2].end_ns - 1 : r[2].end_ns));
+			    json_integer(is(liar, "disagree") ? r[2].end_ns - 1 : r[2].end_ns));
 	if (is(liar, "no words"))
 		json_object_clear(reply);
 	if (is(liar, "short file"))
@@ -103,8 +103,10 @@ static void lie_about_steps(struct liar *liar, json_t *request, json_t *reply)
 static void lie_about_tensors(struct liar *liar, json_t *reply)
 {
 	static const float values[2] = {1, 2};
-	struct tensor tensor = {.name = "loss", .dtype = DTYPE_F32, .shape = {.rank = 1, .dims = {2}},
-	                        .data = (void *)(uintptr_t)values};
+	struct tensor tensor = {.name = "loss",
+				.dtype = DTYPE_F32,
+				.shape = {.rank = 1, .dims = {2}},
+				.data = (void *)(uintptr_t)values};
 	struct tensor_set set = {.tensors = &tensor, .count = 1};
 	char image[512] = {0};
 	size_t bytes = safetensors_image_bytes(&set);
@@ -115,9 +117,9 @@ static void lie_about_tensors(struct liar *liar, json_t *reply)
 		put(liar, BUNDLE_READ_FILE, liar->header.tensors_offset, image,
 		    is(liar, "short file") ? bytes - 1 : bytes);
 	int64_t claimed = is(liar, "huge image")  ? INT64_MAX
-	                  : is(liar, "no image")  ? 0
-	                  : is(liar, "cut image") ? (int64_t)bytes - 4
-	                                          : (int64_t)bytes;
+			  : is(liar, "no image")  ? 0
+			  : is(liar, "cut image") ? (int64_t)bytes - 4
+						  : (int64_t)bytes;
 	json_object_set_new(reply, "bytes", json_integer(claimed));
 	if (is(liar, "no words"))
 		json_object_clear(reply);
@@ -133,7 +135,8 @@ static void map_shared(struct liar *liar, json_t *reply)
 			json_object_set_new(reply, "shared_memory", json_true());
 		return;
 	}
-	liar->shared = mmap(NULL, (size_t)info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
+	liar->shared =
+		mmap(NULL, (size_t)info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
 	memcpy(&liar->header, liar->shared, sizeof liar->header);
 	json_object_set_new(reply, "shared_memory", json_true());
 	if (is(liar, "shrinks"))
@@ -143,8 +146,8 @@ static void map_shared(struct liar *liar, json_t *reply)
 static int lie(const char *mode)
 {
 	struct liar liar = {.mode = mode,
-	                    .in = fdopen((int)strtol(getenv("PRONY_REQUEST_FD"), NULL, 10), "r"),
-	                    .out = fdopen((int)strtol(getenv("PRONY_REPLY_FD"), NULL, 10), "w")};
+			    .in = fdopen((int)strtol(getenv("PRONY_REQUEST_FD"), NULL, 10), "r"),
+			    .out = fdopen((int)strtol(getenv("PRONY_REPLY_FD"), NULL, 10), "w")};
 	char *line = NULL;
 	size_t capacity = 0;
 	ssize_t length;
@@ -186,8 +189,8 @@ static void run(const char *mode, bool shared, enum prony_status status, const c
 	struct client_window window = {.count = 0};
 
 	start(&peer, mode, shared);
-	peer_error(&peer, client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err), status,
-	           part);
+	peer_error(&peer, client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
+		   status, part);
 	if (status == PRONY_OK) {
 		assert_int_equal(window.count, 3);
 		assert_int_equal(window.steps, 3);
@@ -247,7 +250,7 @@ static void more_records_than_room(void **state)
 	(void)state;
 	start(&peer, "", true);
 	peer_error(&peer, client_run(peer.client, 65, SYNC_STEP, 1, 0, 0, &window, &peer.err),
-	           PRONY_INTERNAL, "65 records do not fit");
+		   PRONY_INTERNAL, "65 records do not fit");
 	assert_true(peer_end(&peer).clean);
 }
 
@@ -278,7 +281,8 @@ static void tensors_are_read_and_checked(void **state)
 	read_loss("garbage image", false, PRONY_PROTOCOL, NULL);
 	read_loss("cut image", true, PRONY_PROTOCOL, NULL);
 	read_loss("cut image", false, PRONY_PROTOCOL, "instead of");
-	read_loss("huge image", true, PRONY_PROTOCOL, "it claims to have read 9223372036854775807 bytes");
+	read_loss("huge image", true, PRONY_PROTOCOL,
+		  "it claims to have read 9223372036854775807 bytes");
 	read_loss("huge image", false, PRONY_PROTOCOL, "instead of");
 	read_loss("no image", true, PRONY_PROTOCOL, "it claims to have read 0 bytes");
 	read_loss("no words", true, PRONY_PROTOCOL, "it claims to have read -1 bytes");
@@ -296,8 +300,8 @@ static void a_worker_cannot_hurt_through_shared_memory(void **state)
 	peer_init_self(&peer, "shrinks");
 	peer_start(&peer);
 	peer_error(&peer,
-	           client_request(peer.client, VERB_HELLO, NULL, 0, &reply, NULL, NULL, &peer.err),
-	           PRONY_OK, NULL);
+		   client_request(peer.client, VERB_HELLO, NULL, 0, &reply, NULL, NULL, &peer.err),
+		   PRONY_OK, NULL);
 	assert_false(json_bool_or(reply, "shrunk", true));
 	json_decref(reply);
 	assert_true(peer_end(&peer).clean);

@@ -51,8 +51,9 @@ static void put_common(struct strbuf *out, const struct wheel_file *file, size_t
 	put(out, file->flags, 2);
 	put(out, file->method ? file->method : file->deflate ? 8 : 0, 2);
 	put(out, 0, 4); /* time and date */
-	put(out, file->crc ? file->crc
-			   : (uint32_t)crc32(0, (const unsigned char *)file->text, bytes), 4);
+	put(out,
+	    file->crc ? file->crc : (uint32_t)crc32(0, (const unsigned char *)file->text, bytes),
+	    4);
 	put(out, file->packed_bytes ? file->packed_bytes : (uint32_t)packed, 4);
 	put(out, file->bytes ? file->bytes : bytes, 4);
 	put(out, (uint32_t)strlen(file->name), 2);
@@ -98,7 +99,8 @@ void wheel_make(const struct wheel_file *files, size_t count, struct strbuf *out
 void wheel_write(const char *folder, const char *name, const char *version, const char *path,
 		 const char *text, char sha256[65])
 {
-	char *metadata = memory_printf("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
+	char *metadata =
+		memory_printf("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
 	char *tags = memory_printf("Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\n"
 				   "Tag: py3-none-any\n");
 	char *names[] = {memory_printf("%s-%s.dist-info/METADATA", name, version),
@@ -115,7 +117,8 @@ void wheel_write(const char *folder, const char *name, const char *version, cons
 	wheel_make(files, 4, &wheel);
 	digest_bytes(strbuf_text(&wheel), wheel.length, sha256);
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
-	assert_int_equal(file_write_atomic(target, strbuf_text(&wheel), wheel.length, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(target, strbuf_text(&wheel), wheel.length, NULL),
+			 PRONY_OK);
 	strbuf_release(&wheel);
 	free(target);
 	for (int i = 0; i < 3; i++)

@@ -1,0 +1,221 @@
+#include "cli/run_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/strbuf.h"
+#include "diagnose/machine.h"
+#include "stats/steady.h"
+
+static enum prony_status add_mean(struct cell_book *book, double mean, struct error *err)
+{
+	if (book->mean_count == book->mean_capacity) {
+		size_t capacity = book->mean_capacity ? 2 * book->mean_capacity : 16;
+		double *means = realloc(book->means, capacity * sizeof *means);
+		if (!means)
+			return error_set(err, PRONY_NOMEM, "no memory for process means");
+		book->means = means;
+		book->mean_capacity = capacity;
+	}
+	book->means[book->mean_count++] = mean;
+	return PRONY_OK;
+}
+
+static bool wants_more(void *context, size_t cell, unsigned *flags)
+{
+	struct job *job = context;
+	struct cell_book *book = &job->books[cell];
+	bool not_converged = false;
+	bool more = effort_wants_more(job->effort, job->spec.repeat, book->means, book->mean_count,
+				      book->tried, &not_converged);
+	if (!more && not_converged)
+		*flags |= CELL_FLAG_NOT_CONVERGED;
+	return more;
+}
+
+static bool judge_steady(void *context, const struct step_record *blocks,
+			 const int64_t *block_steps, size_t count, int64_t window_ns)
+{
+	(void)context;
+	return steady_reached(blocks, block_steps, count, window_ns);
+}
+
+static enum prony_status sink_framework(void *context, size_t cell, const json_t *details,
+					struct error *err)
+{
+	struct job *job = context;
+	return store_cell_framework(job->store, job->books[cell].id, details, err);
+}
+
+static enum prony_status sink_gate(void *context, size_t cell, enum cell_status verdict,
+				   const json_t *evidence, const char *log, struct error *err)
+{
+	struct job *job = context;
+	enum prony_status status =
+		store_gate(job->store, job->books[cell].id, verdict, evidence, log, err);
+	const json_t *details = json_object_get(evidence, "framework");
+	if (status == PRONY_OK && details)
+		status = store_cell_framework(job->store, job->books[cell].id, details, err);
+	return status;
+}
+
+static enum prony_status sink_process(void *context, size_t cell,
+				      const struct process_record *record, struct error *err)
+{
+	struct job *job = context;
+	struct cell_book *book = &job->books[cell];
+	enum prony_status status = store_process(job->store, book->id, record, err);
+	if (status != PRONY_OK)
+		return status;
+	book->tried++;
+	if (!strcmp(record->status, "ok"))
+		status = add_mean(book, record->step_mean_ns, err);
+	return status;
+}
+
+/* Flags that follow from how the cell was run, not from what happened. */
+static unsigned standing_flags(const struct job *job, size_t cell)
+{
+	unsigned flags = 0;
+	if (job->spec.effort == EFFORT_QUICK)
+		flags |= CELL_FLAG_SCREENING;
+	if (job->plan.cells[cell].place.origin == ORIGIN_DISCOVERED)
+		flags |= CELL_FLAG_DISCOVERED;
+	return flags;
+}
+
+static enum prony_status sink_cell_end(void *context, size_t cell, enum cell_status status,
+				       unsigned flags, const char *reason, struct error *err)
+{
+	struct job *job = context;
+	job->books[cell].ended_here = true;
+	return store_cell_status(job->store, job->books[cell].id, status,
+				 flags | standing_flags(job, cell), reason, err);
+}
+
+static void on_event(void *context, const struct run_event *event)
+{
+	struct job *job = context;
+	const struct cell_book *book = &job->books[event->cell];
+	struct estimate so_far;
+	estimate_compute(book->means, book->mean_count, 0, &so_far);
+	progress_event(&job->progress, event, &so_far);
+}
+
+void job_callbacks(struct job *job, struct run_callbacks *out)
+{
+	*out = (struct run_callbacks){
+		.context = job,
+		.wants_more = wants_more,
+		.steady = judge_steady,
+		.framework = sink_framework,
+		.gate = sink_gate,
+		.process = sink_process,
+		.cell_end = sink_cell_end,
+		.event = on_event,
+	};
+}
+
+enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err)
+{
+	struct strbuf command;
+	strbuf_init(&command, 1 << 16);
+	strbuf_puts(&command, "prony");
+	for (int i = 0; i < argc; i++)
+		strbuf_printf(&command, " %s", argv[i]);
+	char *canonical = spec_canonical(&job->spec);
+	char *machine = json_dumps(job->machine, JSON_COMPACT | JSON_SORT_KEYS);
+	struct run_meta *meta = &job->meta;
+	snprintf(meta->suite, sizeof meta->suite, "%s", job->spec.suite ? job->spec.suite : "");
+	snprintf(meta->version, sizeof meta->version, "%s", PRONY_VERSION);
+	snprintf(meta->effort, sizeof meta->effort, "%s", effort_name(job->spec.effort));
+	snprintf(meta->statistic, sizeof meta->statistic, "%s", job->spec.statistic);
+	meta->seed = (int64_t)job->spec.seed;
+	meta->started_wall_ns = clock_wall_ns();
+	meta->finished_wall_ns = RECORD_NONE;
+	meta->spec = canonical;
+	meta->command = strbuf_text(&command);
+	meta->environment = machine;
+	machine_hash(job->machine, meta->environment_hash);
+	if (gethostname(meta->host, sizeof meta->host - 1))
+		snprintf(meta->host, sizeof meta->host, "unknown");
+	enum prony_status status = PRONY_MISSING;
+	if (job->options->resume) {
+		struct error none = ERROR_INIT;
+		status = store_run_unfinished(job->store, canonical, meta->environment_hash,
+					      &meta->id, &none);
+		if (status == PRONY_MISSING)
+			progress_say(&job->progress, "nothing to resume: a new run starts");
+		else if (status != PRONY_OK)
+			error_set(err, status, "%s", none.text);
+	}
+	if (status == PRONY_MISSING)
+		status = store_run_begin(job->store, meta, err);
+	meta->spec = meta->command = meta->environment = NULL;
+	free(canonical);
+	free(machine);
+	strbuf_release(&command);
+	return status;
+}
+
+/* Takes over what the store knows of a cell of a resumed run. */
+static enum prony_status take_over(struct job *job, const struct stored_run *stored, size_t cell,
+				   struct error *err)
+{
+	struct cell_book *book = &job->books[cell];
+	struct run_cell_state *state = &job->states[cell];
+	enum prony_status status = PRONY_OK;
+	for (size_t i = 0; i < stored->cell_count; i++) {
+		const struct stored_cell *old = &stored->cells[i];
+		if (old->id != book->id)
+			continue;
+		for (size_t p = 0; p < old->process_count && status == PRONY_OK; p++) {
+			book->tried++;
+			state->tried++;
+			unsigned flags = cell_flags_parse(old->processes[p].flags);
+			state->flags |= flags;
+			if (strcmp(old->processes[p].status, "ok"))
+				continue;
+			state->succeeded++;
+			status = add_mean(book, old->processes[p].step_mean_ns, err);
+		}
+	}
+	return status;
+}
+
+enum prony_status job_register_cells(struct job *job, struct error *err)
+{
+	struct stored_run stored;
+	char which[32];
+	bool loaded = false;
+	enum prony_status status = PRONY_OK;
+	if (job->options->resume) {
+		snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
+		status = store_load_run(job->store, which, false, false, &stored, err);
+		loaded = status == PRONY_OK;
+	}
+	for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++) {
+		const struct plan_cell *cell = &job->plan.cells[i];
+		struct cell_state state;
+		status = store_cell(job->store, job->meta.id, &cell->cell, &state, err);
+		if (status != PRONY_OK)
+			break;
+		job->books[i].id = state.id;
+		job->states[i] = (struct run_cell_state){
+			.gate_done = state.gate_done, .status = state.status, .flags = state.flags};
+		if (loaded)
+			status = take_over(job, &stored, i, err);
+		if (status == PRONY_OK && state.status == CELL_PENDING &&
+		    cell->status != CELL_PENDING) {
+			job->states[i].status = cell->status;
+			status = store_cell_status(job->store, state.id, cell->status, 0,
+						   cell->reason, err);
+		}
+	}
+	if (loaded)
+		stored_run_release(&stored);
+	return status;
+}

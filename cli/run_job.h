@@ -1,0 +1,55 @@
+/*
+ * What `prony run` knows of its cells: their place in the store, their process means so far; what
+ * run/ asks for on the way and where its results go.
+ */
+#ifndef PRONY_CLI_RUN_JOB_H
+#define PRONY_CLI_RUN_JOB_H
+
+#include "cli/progress.h"
+#include "cli/run_options.h"
+#include "plan/plan.h"
+#include "run/run.h"
+#include "stats/effort.h"
+#include "store/store.h"
+
+enum { JOB_CPUS_MAX = 1024 };
+
+/* One cell's side of the store, and its process means so far. */
+struct cell_book {
+	int64_t id;
+	double *means; /* of ok processes, in order */
+	size_t mean_count, mean_capacity;
+	int tried;
+	bool ended_here;
+	struct estimate estimate;
+};
+
+/* Everything of one `prony run`. */
+struct job {
+	const struct run_options *options;
+	struct spec spec;
+	struct plan plan;
+	struct store *store;
+	struct run_meta meta;
+	struct cell_book *books;
+	struct run_cell_state *states;
+	const struct effort_row *effort;
+	struct progress progress;
+	json_t *machine;
+	char *self;
+	int cpus[JOB_CPUS_MAX], cpu_count;
+	bool plan_ready;
+};
+
+/* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same
+ * kind. `argv` is kept with it as the command. */
+enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err);
+
+/* Finds or makes the plan's cells in the store and takes over what a resumed run has of them. Cells
+ * that cannot run get their status. */
+enum prony_status job_register_cells(struct job *job, struct error *err);
+
+/* Verdicts from stats/, sinks into the store, progress; valid as long as the job. */
+void job_callbacks(struct job *job, struct run_callbacks *out);
+
+#endif
