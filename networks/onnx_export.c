@@ -196,6 +196,40 @@ static int outputs_in_use(const struct exporter *e, const struct node *node)
 	return count;
 }
 
+/*
+ * Before opset 22 ONNX's ceil_mode also adds a window that lies in the padding behind the input,
+ * which ours and the frameworks' does not. Where that makes a difference, padding is written that
+ * reaches as far as the windows do; it must not count then.
+ */
+static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *node)
+{
+	const struct shape *x = &e->graph->values[node->inputs[0]].shape;
+	const struct shape *y = &e->graph->values[node->outputs[0]].shape;
+	struct attributes *a = &node->attributes;
+	int64_t over[2];
+	bool same = true;
+
+	for (int i = 0; i < 2; i++) {
+		int64_t reach = (y->dims[2 + i] - 1) * a->strides[i] +
+				(a->kernel[i] - 1) * a->dilations[i] + 1;
+
+		over[i] = reach - x->dims[2 + i] - a->pads[i] - a->pads[2 + i];
+		same = same && over[i] >= 0;
+	}
+	if (same)
+		return PRONY_OK;
+	a->ceil_mode = false;
+	for (int i = 0; i < 2; i++) {
+		if (over[i] > 0 && a->count_include_pad)
+			return error_set(e->err, PRONY_UNSUPPORTED,
+					 "network '%s': ceil_mode of '%s' has no equal in ONNX %d",
+					 e->graph->name, node->name, ONNX_OPSET);
+		if (over[i] > 0)
+			a->pads[2 + i] += over[i];
+	}
+	return PRONY_OK;
+}
+
 static enum prony_status add_node(struct exporter *e, const struct node *node)
 {
 	const struct operator_row *op = operator_row(node->op);
@@ -353,6 +387,22 @@ static enum prony_status add_recurrent(struct exporter *e, const struct node *no
 	return PRONY_OK;
 }
 
+static enum prony_status add_any_node(struct exporter *e, const struct node *node)
+{
+	struct node *copy;
+
+	if (is_recurrent(node))
+		return add_recurrent(e, node);
+	if (!node->attributes.ceil_mode)
+		return add_node(e, node);
+	/* Attributes are borrowed until the file is packed. */
+	copy = arena_alloc(&e->arena, sizeof(*copy));
+	*copy = *node;
+	if (write_out_ceil_mode(e, copy) != PRONY_OK)
+		return e->err->code;
+	return add_node(e, copy);
+}
+
 static enum prony_status add_nodes(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
@@ -373,7 +423,7 @@ static enum prony_status add_nodes(struct exporter *e)
 					 graph->name, node->name);
 		if (node->op == OP_DROPOUT || !is_needed(e, node, 0))
 			continue;
-		if ((is_recurrent(node) ? add_recurrent(e, node) : add_node(e, node)) != PRONY_OK)
+		if (add_any_node(e, node) != PRONY_OK)
 			return e->err->code;
 	}
 	if (e->alias[graph->logits] != graph->logits) {

@@ -106,6 +106,8 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 		if (operator_row(node->op)->is_gradient)
 			reasons_add(&reasons, "operator %s (%s) is not one of ONNX",
 				    operator_row(node->op)->name, node->name);
+		if (node->op == OP_LRN && node->attributes.size % 2 == 0)
+			reasons_add(&reasons, "LRN (%s) of an even size", node->name);
 	}
 	return reasons_finish(&reasons, why);
 }

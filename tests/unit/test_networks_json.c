@@ -107,6 +107,9 @@ static void replace(json_t *root, const char *path, const char *with)
 		json_object_del(parent, path);
 }
 
+#define NULLS_4 "null, null, null, null, "
+#define NULLS_16 NULLS_4 NULLS_4 NULLS_4 NULLS_4
+
 /*
  * Changes to lenet at batch 2. Values: 0 input, 1 conv1.weight, 2 conv1.bias, 3 conv1, 4 pool1, ...
  * Nodes: 0 conv1, 1 pool1, 2 conv2, 3 pool2, 4 flatten, 5 ip1, 6 relu1, 7 ip2, 8 loss.
@@ -185,7 +188,8 @@ static const struct {
 	{"nodes/0/inputs", "[]", "it has 0 inputs"},
 	{"nodes/1/inputs/-", "\"conv1\"", "it has 2 inputs, but takes 1 to 1"},
 	{"nodes/0/inputs", "[null, null, null, null, null, null, null, null, null]",
-	 "more than 8 inputs"},
+	 "it has 9 inputs, but takes 2 to 3"},
+	{"nodes/0/inputs", "[" NULLS_16 NULLS_16 NULLS_16 NULLS_16 "null]", "more than 64 inputs"},
 	{"nodes/0/outputs", "[]", "it has 0 outputs"},
 	{"nodes/0/outputs", "[null]", "output 0 is required"},
 	{"nodes/0/outputs", "[\"conv1\", \"pool1\"]", "it has 2 outputs"},
