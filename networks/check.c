@@ -307,6 +307,30 @@ static enum prony_status check_ends(const struct graph *graph, struct error *err
 	return PRONY_OK;
 }
 
+/* Training writes running statistics: nothing else may read them. */
+static enum prony_status check_states(const struct graph *graph, struct arena *scratch,
+				      struct error *err)
+{
+	int *uses = arena_array(scratch, (size_t)graph->value_count + 1, sizeof(*uses));
+
+	for (int i = 0; i < graph->forward_count; i++) {
+		for (int k = 0; k < graph->nodes[i].input_count; k++) {
+			if (graph->nodes[i].inputs[k] != VALUE_NONE)
+				uses[graph->nodes[i].inputs[k]]++;
+		}
+	}
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		for (int k = 3; node->op == OP_BATCH_NORM && k < 5; k++) {
+			if (uses[node->inputs[k]] > 1)
+				return node_error(node, err, "its statistic '%s' has other users",
+						  graph->values[node->inputs[k]].name);
+		}
+	}
+	return PRONY_OK;
+}
+
 enum prony_status graph_check(const struct graph *graph, struct error *err)
 {
 	struct graph scratch = *graph;
@@ -330,6 +354,8 @@ enum prony_status graph_check(const struct graph *graph, struct error *err)
 		status = check_node(graph, &scratch, i, err);
 	if (status == PRONY_OK)
 		status = check_ends(graph, err);
+	if (status == PRONY_OK)
+		status = check_states(graph, &arena, err);
 	arena_release(&arena);
 	return status;
 }

@@ -17,19 +17,26 @@ struct recurrent {
 	double *states; /* steps+1 x batch x hidden: h; 0 at first */
 	double *cells;	/* the same, for LSTM: c */
 	double *dw, *dr, *db, *dx;
+	struct kinks *kinks; /* backward: see kernels.h; NULL: not asked for */
+	double close;	     /* what is too close to zero, relative to the RMS of a step's sums */
 };
 
-/* sum over i of a[i] b[i] */
-static double dot(const double *a, const double *b, int64_t count)
+/* Four partial sums, so that the compiler may use vectors. */
+static double dot(const double *restrict a, const double *restrict b, int64_t count)
 {
-	double sum = 0;
+	double sum[4] = {0};
+	int64_t i = 0;
 
-	for (int64_t i = 0; i < count; i++)
-		sum += a[i] * b[i];
-	return sum;
+	for (; i + 4 <= count; i += 4)
+		for (int lane = 0; lane < 4; lane++)
+			sum[lane] += a[i + lane] * b[i + lane];
+	for (; i < count; i++)
+		sum[0] += a[i] * b[i];
+	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-static void add_scaled(double *to, const double *from, double factor, int64_t count)
+static void add_scaled(double *restrict to, const double *restrict from, double factor,
+		       int64_t count)
 {
 	for (int64_t i = 0; i < count; i++)
 		to[i] += factor * from[i];
@@ -125,10 +132,17 @@ static void lstm_cell_grad(double *a, const double *c_before, const double *c, c
 	}
 }
 
-static void relu_cell_grad(double *a, const double *h, const double *dh, int64_t hidden)
+/* As kernel_relu has it; `close` is 0 where nobody asks. */
+static void relu_cell_grad(double *a, const double *dh, int64_t hidden, double close,
+			   struct kinks *kinks)
 {
-	for (int64_t k = 0; k < hidden; k++)
-		a[k] = h[k] == 0 ? 0 : dh[k];
+	for (int64_t k = 0; k < hidden; k++) {
+		bool passes = a[k] > 0;
+
+		if (a[k] != 0 && fabs(a[k]) < close)
+			passes ^= kernel_turns(kinks);
+		a[k] = passes ? dh[k] : 0;
+	}
 }
 
 /* da is known: adds its share to all gradients, and makes dh of the step before. */
@@ -161,6 +175,11 @@ static void backward(struct recurrent *l, double *dh)
 
 	memset(dc, 0, (size_t)plane * sizeof(*dc));
 	for (int64_t t = l->steps - 1; t >= 0; t--) {
+		double close = 0;
+
+		if (l->kinks)
+			close = l->close *
+				kernel_rms(l->sums + t * l->batch * width, l->batch * width);
 		for (int64_t n = 0; n < l->batch; n++) {
 			int64_t row = n * l->hidden, at = t * plane + row;
 			double *a = l->sums + (t * l->batch + n) * width;
@@ -169,7 +188,7 @@ static void backward(struct recurrent *l, double *dh)
 				lstm_cell_grad(a, l->cells + at, l->cells + at + plane, dh + row,
 					       dc + row, l->hidden);
 			else
-				relu_cell_grad(a, l->states + at + plane, dh + row, l->hidden);
+				relu_cell_grad(a, dh + row, l->hidden, close, l->kinks);
 			spread(l, a, n, t, l->states + at, dh + row);
 		}
 	}
@@ -200,6 +219,8 @@ static void run_backward(const struct kernel_call *call, int64_t gates)
 	l.dw = kernel_output(call, 1);
 	l.dr = kernel_output(call, 2);
 	l.db = kernel_output(call, 3);
+	l.kinks = call->kinks;
+	l.close = call->close;
 	memcpy(dh, kernel_input(call, 0), bytes);
 	forward(&l);
 	backward(&l, dh);

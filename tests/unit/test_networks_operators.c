@@ -120,6 +120,27 @@ static void wrong_attributes_are_refused(void **state)
 	}
 }
 
+/* Two nodes that both move one running mean. */
+static void a_shared_statistic_is_refused(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	struct builder b = {.graph = &graph, .error = ERROR_INIT};
+	struct node *second;
+	int x;
+
+	(void)state;
+	graph_init(&graph, "shared");
+	x = build_input(&b, 2, 1, (const int64_t[]){4});
+	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
+	x = build_batch_norm(&b, "second", x, 1e-5, 0.9);
+	second = &graph.nodes[graph.node_count - 1];
+	second->inputs[3] = graph.nodes[graph.node_count - 2].inputs[3];
+	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "'first.mean' has other users"));
+	graph_release(&graph);
+}
+
 /* The model of a case; free it with onnx__model_proto__free_unpacked. */
 static Onnx__ModelProto *export(const char *what)
 {
@@ -234,6 +255,7 @@ int main(void)
 		cmocka_unit_test(cases_use_every_operator),
 		cmocka_unit_test(every_operator_survives_json),
 		cmocka_unit_test(wrong_attributes_are_refused),
+		cmocka_unit_test(a_shared_statistic_is_refused),
 		cmocka_unit_test(some_attributes_become_constants),
 		cmocka_unit_test(batch_norm_is_written_for_evaluation),
 		cmocka_unit_test(recurrent_layers_are_written_as_onnx_has_them),
