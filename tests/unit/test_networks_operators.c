@@ -5,9 +5,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "networks/graph_json.h"
 #include "networks/onnx.h"
 #include "networks/onnx.pb-c.h"
@@ -118,6 +120,31 @@ static void wrong_attributes_are_refused(void **state)
 		json_decref(json);
 		graph_release(&graph);
 	}
+}
+
+static void the_documentation_names_every_operator(void **state)
+{
+	struct error err = ERROR_INIT;
+	const char *source = getenv("PRONY_SOURCE");
+	char *path, *text;
+	size_t length;
+
+	(void)state;
+	assert_non_null(source);
+	path = path_join(source, "docs/networks.md");
+	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	for (int op = 0; op < OP_COUNT; op++) {
+		char quoted[64];
+
+		if (operator_row((enum op)op)->is_gradient)
+			continue;
+		snprintf(quoted, sizeof(quoted), "`%s`", operator_row((enum op)op)->name);
+		if (!strstr(text, quoted))
+			fail_msg("%s is not in %s", quoted, path);
+	}
+	free(text);
+	free(path);
 }
 
 /* Two nodes that both move one running mean. */
@@ -255,6 +282,7 @@ int main(void)
 		cmocka_unit_test(cases_use_every_operator),
 		cmocka_unit_test(every_operator_survives_json),
 		cmocka_unit_test(wrong_attributes_are_refused),
+		cmocka_unit_test(the_documentation_names_every_operator),
 		cmocka_unit_test(a_shared_statistic_is_refused),
 		cmocka_unit_test(some_attributes_become_constants),
 		cmocka_unit_test(batch_norm_is_written_for_evaluation),
