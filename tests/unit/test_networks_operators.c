@@ -176,8 +176,8 @@ static Onnx__ModelProto *export(const char *what)
 	Onnx__ModelProto *model;
 	struct arena arena;
 	struct graph graph;
-	size_t length;
-	void *bytes;
+	size_t length = 0;
+	void *bytes = NULL;
 
 	arena_init(&arena, 0);
 	build(what, &graph);
