@@ -488,8 +488,6 @@ static void take_initializers(struct importer *im)
 			.kind = SLOT_CONSTANT,
 			.constant = im->model->initializers[definition->index],
 		};
-		if (im->slots[i].constant.count < 0)
-			im->slots[i].kind = SLOT_LOST;
 	}
 }
 
@@ -537,8 +535,10 @@ static void run_pass(struct importer *im)
 				model->facts.sample.dims);
 
 	take_initializers(im);
+	if (input == VALUE_NONE)
+		return;
 	im->slots[model->input] = (struct slot){.kind = SLOT_VALUE, .value = input};
-	for (size_t i = 0; i < model->node_count && input != VALUE_NONE; i++) {
+	for (size_t i = 0; i < model->node_count; i++) {
 		if (model->nodes[i].needed && !im->done[i])
 			take_node(im, i);
 	}

@@ -32,6 +32,19 @@ static enum prony_status read_opset(struct onnx_model *model, struct error *err)
 	return PRONY_OK;
 }
 
+/* Weights beside the model are part of what it is: their digest is joined to the file's. */
+static void add_digest(struct onnx_facts *facts, const struct constant *numbers)
+{
+	char both[2 * sizeof(facts->digest)];
+	size_t size = numbers->is_float ? sizeof(float) : sizeof(int64_t);
+	const void *bytes =
+		numbers->is_float ? (const void *)numbers->floats : (const void *)numbers->ints;
+
+	memcpy(both, facts->digest, sizeof(facts->digest));
+	digest_bytes(bytes, (size_t)numbers->count * size, both + sizeof(facts->digest));
+	digest_bytes(both, sizeof(both), facts->digest);
+}
+
 static enum prony_status read_initializers(struct onnx_model *model, const char *folder,
 					   struct error *err)
 {
@@ -51,8 +64,16 @@ static enum prony_status read_initializers(struct onnx_model *model, const char 
 					  folder, &model->arena, out, err);
 		if (status != PRONY_OK)
 			return status;
+		if (out->count < 0)
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "tensor '%.200s' is of element type %d, which is no kind "
+					 "of number that is read",
+					 definition->name, out->type);
+		if (out->count > 0 && graph->initializer[definition->index]->data_location ==
+					      ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+			add_digest(&model->facts, out);
 		out->initializer = definition->index;
-		model->weight_bytes += 8 * (out->count > 0 ? out->count : 0);
+		model->weight_bytes += 8 * out->count;
 	}
 	return PRONY_OK;
 }

@@ -44,7 +44,7 @@ struct onnx_model {
 	int definition_count;
 	struct file_node *nodes;
 	size_t node_count;
-	struct constant *initializers; /* count -1: of a type that no node can use */
+	struct constant *initializers; /* those with users */
 	int input, output;	       /* definitions */
 	int64_t weight_bytes;
 };

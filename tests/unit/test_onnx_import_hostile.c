@@ -1,0 +1,483 @@
+/* Broken and hostile ONNX files: one clear error that names the file, and the node where there is
+ * one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "onnx_fixture.h"
+#include "tests/fuzz/fuzz_onnx.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Parsing or building ends with this status and a message that says all of it. */
+static void expect(struct onnx_fixture *f, enum prony_status expected, const char *const *parts,
+		   size_t count)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	enum prony_status status = fixture_build(f, 1, &graph, NULL, &err);
+
+	if (status == PRONY_OK)
+		graph_release(&graph);
+	if (status != expected)
+		fail_msg("status %d instead of %d: %s", status, expected, err.text);
+	assert_memory_equal(err.text, "model.onnx: ", 12);
+	for (size_t i = 0; i < count; i++) {
+		if (strstr(err.text, parts[i]) == NULL)
+			fail_msg("\"%s\" does not say \"%s\"", err.text, parts[i]);
+	}
+}
+#define EXPECT(f, status, ...)                                                                     \
+	expect(f, status, (const char *const[]){__VA_ARGS__},                                      \
+	       COUNT(((const char *const[]){__VA_ARGS__})))
+
+/* x (1 x 4) times w (4 x 3), then Relu. */
+static void small_model(struct onnx_fixture *f)
+{
+	fixture_init(f, 17);
+	fixture_input(f, "x", DIMS(1, 4));
+	fixture_floats(f, "w", DIMS(4, 3));
+	fixture_node(f, "MatMul", "x,w", "h");
+	fixture_node(f, "Relu", "h", "y");
+	fixture_output(f, "y");
+}
+
+static void files_that_are_cut_off_are_refused(void **state)
+{
+	struct onnx_fixture f;
+	const uint8_t *bytes;
+	size_t length;
+	int refused = 0;
+
+	(void)state;
+	small_model(&f);
+	bytes = fixture_pack(&f, &length);
+	for (size_t i = 0; i < length; i++) {
+		struct error err = ERROR_INIT;
+		struct onnx_model *model = NULL;
+		/* Of its own size, so that a sanitizer sees a read behind the end. */
+		uint8_t *part = malloc(i > 0 ? i : 1);
+
+		memcpy(part, bytes, i);
+		if (onnx_model_parse(part, i, "model.onnx", NULL, &model, &err) != PRONY_OK) {
+			refused++;
+			assert_memory_equal(err.text, "model.onnx: ", 12);
+		}
+		onnx_model_free(model);
+		free(part);
+	}
+	assert_int_equal(refused, length);
+	fixture_release(&f);
+}
+
+static void wiring_that_is_wrong_is_named(void **state)
+{
+	struct onnx_fixture f;
+
+	(void)state;
+	small_model(&f);
+	f.nodes[0]->input[0] = arena_strdup(&f.arena, "y");
+	EXPECT(&f, PRONY_BAD_INPUT, "node 'n.MatMul.0' (MatMul) uses 'y'", "'n.Relu.1'", "cycle");
+	f.nodes[0]->input[0] = arena_strdup(&f.arena, "h");
+	EXPECT(&f, PRONY_BAD_INPUT, "node 'n.MatMul.0' (MatMul) uses 'h'", "cycle");
+	f.nodes[0]->input[0] = arena_strdup(&f.arena, "ghost");
+	EXPECT(&f, PRONY_BAD_INPUT, "node 'n.MatMul.0' (MatMul) uses 'ghost', which nothing");
+	f.nodes[0]->input[0] = arena_strdup(&f.arena, "x");
+	f.nodes[0]->output[0] = arena_strdup(&f.arena, "w");
+	EXPECT(&f, PRONY_BAD_INPUT, "'w' is defined twice");
+	f.nodes[0]->output[0] = arena_strdup(&f.arena, "h");
+	f.outputs[0]->name = arena_strdup(&f.arena, "z");
+	EXPECT(&f, PRONY_BAD_INPUT, "nothing computes its output 'z'");
+	f.outputs[0]->name = arena_strdup(&f.arena, "w");
+	EXPECT(&f, PRONY_BAD_INPUT, "does not depend on an input");
+	f.graph.n_output = 0;
+	EXPECT(&f, PRONY_BAD_INPUT, "has no output");
+	fixture_release(&f);
+}
+
+/* Nodes of one name, and names that are no text, are not an error: the IR has its own. */
+static void odd_names_get_others(void **state)
+{
+	struct onnx_fixture f;
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	char *letters;
+
+	(void)state;
+	small_model(&f);
+	letters = arena_alloc(&f.arena, 1000);
+	memset(letters, 'n', 999);
+	fixture_node(&f, "Neg", "y", "z");
+	fixture_node(&f, "Neg", "z", "last");
+	f.nodes[0]->name = arena_strdup(&f.arena, "same");
+	f.nodes[1]->name = arena_strdup(&f.arena, "same");
+	f.nodes[2]->name = arena_strdup(&f.arena, "\xff\x01");
+	f.nodes[3]->name = letters;
+	f.initializers[0]->name = arena_strdup(&f.arena, "loss");
+	f.nodes[0]->input[1] = arena_strdup(&f.arena, "loss");
+	f.outputs[0]->name = arena_strdup(&f.arena, "last");
+	if (fixture_build(&f, 1, &graph, NULL, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_string_equal(graph.nodes[0].name, "same");
+	assert_string_equal(graph.nodes[1].name, "same.n1.0");
+	assert_string_equal(graph.nodes[2].name, "node.2");
+	assert_string_equal(graph.nodes[3].name, "node.3");
+	graph_release(&graph);
+	fixture_release(&f);
+}
+
+static void inputs_that_are_wrong_are_refused(void **state)
+{
+	static const struct {
+		int rank;
+		int64_t dims[6];
+		enum prony_status status;
+		const char *says;
+	} rows[] = {
+		{2, {1, -4}, PRONY_BAD_INPUT, "dimension 1 of its input 'x' is -4"},
+		{2, {INT64_MAX, 4}, PRONY_BAD_INPUT, "dimension 0 of its input 'x'"},
+		{2, {1, INT64_MAX}, PRONY_BAD_INPUT, "dimension 1 of its input 'x'"},
+		{5,
+		 {1, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX},
+		 PRONY_BAD_INPUT,
+		 "is too large"},
+		{4, {1, 3, 0, 4}, PRONY_UNSUPPORTED, "left open"},
+		{0, {0}, PRONY_UNSUPPORTED, "has 0 dimensions"},
+		{6, {1, 1, 1, 1, 1, 1}, PRONY_UNSUPPORTED, "has 6 dimensions"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct onnx_fixture f;
+
+		fixture_init(&f, 17);
+		fixture_input(&f, "x", rows[i].rank, rows[i].dims);
+		fixture_node(&f, "Flatten", "x", "y");
+		fixture_output(&f, "y");
+		EXPECT(&f, rows[i].status, rows[i].says);
+		fixture_release(&f);
+	}
+}
+
+static void other_opsets_and_several_inputs_are_unsupported(void **state)
+{
+	struct onnx_fixture f;
+
+	(void)state;
+	small_model(&f);
+	f.opset.version = 12;
+	EXPECT(&f, PRONY_UNSUPPORTED, "opset 12", "13 to 20");
+	f.opset.version = 21;
+	EXPECT(&f, PRONY_UNSUPPORTED, "opset 21", "13 to 20");
+	f.model.n_opset_import = 0;
+	EXPECT(&f, PRONY_UNSUPPORTED, "opset 0");
+	fixture_release(&f);
+	small_model(&f);
+	fixture_input(&f, "x2", DIMS(1, 3));
+	fixture_node(&f, "Add", "y,x2", "z");
+	f.outputs[0]->name = arena_strdup(&f.arena, "z");
+	EXPECT(&f, PRONY_UNSUPPORTED, "several inputs ('x', 'x2')");
+	fixture_release(&f);
+}
+
+static void tensors_that_lie_are_refused(void **state)
+{
+	struct onnx_fixture f;
+
+	(void)state;
+	small_model(&f);
+	f.initializers[0]->dims[0] = 5;
+	EXPECT(&f, PRONY_BAD_INPUT, "tensor 'w' has 12 numbers, its shape asks for 15");
+	f.initializers[0]->dims[0] = -4;
+	EXPECT(&f, PRONY_BAD_INPUT, "tensor 'w'", "negative");
+	f.initializers[0]->dims[0] = INT64_C(1) << 62;
+	EXPECT(&f, PRONY_BAD_INPUT, "tensor 'w'", "overflows");
+	f.initializers[0]->dims[0] = 4;
+	f.initializers[0]->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__STRING;
+	EXPECT(&f, PRONY_UNSUPPORTED, "'w'");
+	f.initializers[0]->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE;
+	EXPECT(&f, PRONY_BAD_INPUT, "tensor 'w' has 0 numbers");
+	f.initializers[0]->has_raw_data = true;
+	f.initializers[0]->raw_data.len = 7;
+	f.initializers[0]->raw_data.data = (uint8_t *)arena_alloc(&f.arena, 8);
+	EXPECT(&f, PRONY_BAD_INPUT, "tensor 'w' has 7 bytes, its shape asks for 96");
+	fixture_release(&f);
+}
+
+/* Constants that would take all memory, and arithmetic that overflows. */
+static void bombs_do_not_go_off(void **state)
+{
+	static const struct {
+		const char *op, *inputs, *says;
+	} rows[] = {
+		{"ConstantOfShape", "big", "n.ConstantOfShape.0"},
+		{"Range", "zero,most,one", "does not end"},
+		{"Add", "most,one", "overflows"},
+		{"Mul", "most,most", "overflows"},
+		{"Div", "one,zero", "divides by zero"},
+		{"Expand", "most,big", "n.Expand.0"},
+		{"Gather", "one,most", "is outside"},
+		{"Slice", "one,zero,one,most", "axis 9223372036854775807"},
+		{"Reshape", "one,most", "1 cannot become"},
+		{"Concat", "one,zero", "axis 7"},
+		{"Unsqueeze", "one,many", "n.Unsqueeze.0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct onnx_fixture f;
+
+		fixture_init(&f, 17);
+		fixture_input(&f, "x", DIMS(1, 4));
+		fixture_ints(&f, "zero", 1, (const int64_t[]){0});
+		fixture_ints(&f, "one", 1, (const int64_t[]){1});
+		fixture_ints(&f, "most", 1, (const int64_t[]){INT64_MAX});
+		fixture_ints(&f, "big", 3, (const int64_t[]){1 << 20, 1 << 20, 1 << 20});
+		fixture_ints(&f, "many", 9, (const int64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8});
+		fixture_node(&f, rows[i].op, rows[i].inputs, "c");
+		if (strcmp(rows[i].op, "Concat") == 0)
+			fixture_int(&f, "axis", 7);
+		fixture_node(&f, "Reshape", "x,c", "y");
+		fixture_output(&f, "y");
+		EXPECT(&f, PRONY_UNSUPPORTED, rows[i].says);
+		fixture_release(&f);
+	}
+}
+
+/* Attributes that would overflow in shape arithmetic. */
+static void windows_that_are_wrong_name_their_node(void **state)
+{
+	static const char *const names[] = {"strides", "dilations", "kernel_shape"};
+	static const int64_t bad[] = {0, -1, INT64_MAX, INT64_MIN};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names) * COUNT(bad) * 2; i++) {
+		struct onnx_fixture f;
+		int64_t value = bad[i / 2 % COUNT(bad)];
+
+		fixture_init(&f, 17);
+		fixture_input(&f, "x", DIMS(1, 2, 5, 5));
+		fixture_floats(&f, "w", DIMS(2, 2, 3, 3));
+		fixture_node(&f, "Conv", "x,w", "c");
+		fixture_list(&f, names[i / 2 / COUNT(bad)], DIMS(value, 1));
+		if (i % 2)
+			fixture_text(&f, "auto_pad", "SAME_UPPER");
+		fixture_node(&f, "Flatten", "c", "y");
+		fixture_output(&f, "y");
+		EXPECT(&f, PRONY_UNSUPPORTED, "node 'n.Conv.0' (Conv): ");
+		fixture_release(&f);
+	}
+}
+
+/* A model on disk whose weights are in a file of their own. */
+struct outside {
+	struct onnx_fixture f;
+	char *folder, *inner, *model, *weights, *secret;
+	Onnx__StringStringEntryProto entries[3], *list[3];
+};
+
+static void write_file(const char *path, const void *bytes, size_t length)
+{
+	struct error err = ERROR_INIT;
+
+	if (file_write_atomic(path, bytes, length, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+}
+
+static void outside_init(struct outside *o)
+{
+	static const char *const keys[] = {"location", "offset", "length"};
+	struct error err = ERROR_INIT;
+	Onnx__TensorProto *w;
+	float numbers[14];
+
+	for (int i = 0; i < 14; i++)
+		numbers[i] = (float)i;
+	small_model(&o->f);
+	assert_int_equal(directory_make_temporary("onnx", &o->folder, &err), PRONY_OK);
+	o->inner = path_join(o->folder, "models");
+	assert_int_equal(directory_make(o->inner, &err), PRONY_OK);
+	o->model = path_join(o->inner, "model.onnx");
+	o->weights = path_join(o->inner, "weights.bin");
+	o->secret = path_join(o->folder, "secret");
+	write_file(o->weights, numbers, sizeof(numbers));
+	write_file(o->secret, numbers, sizeof(numbers));
+	w = o->f.initializers[0];
+	w->n_float_data = 0;
+	w->has_data_location = true;
+	w->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+	w->n_external_data = 3;
+	w->external_data = o->list;
+	for (int i = 0; i < 3; i++) {
+		onnx__string_string_entry_proto__init(&o->entries[i]);
+		o->entries[i].key = arena_strdup(&o->f.arena, keys[i]);
+		o->list[i] = &o->entries[i];
+	}
+}
+
+static void outside_release(struct outside *o)
+{
+	struct error err = ERROR_INIT;
+
+	directory_remove(o->folder, &err);
+	free(o->folder);
+	free(o->inner);
+	free(o->model);
+	free(o->weights);
+	free(o->secret);
+	fixture_release(&o->f);
+}
+
+static enum prony_status outside_open(struct outside *o, const char *location, const char *offset,
+				      const char *length, struct onnx_model **model,
+				      struct error *err)
+{
+	const char *values[] = {location, offset, length};
+	const uint8_t *bytes;
+	size_t size;
+
+	for (int i = 0; i < 3; i++)
+		o->entries[i].value = arena_strdup(&o->f.arena, values[i]);
+	bytes = fixture_pack(&o->f, &size);
+	write_file(o->model, bytes, size);
+	*model = NULL;
+	return onnx_model_open(o->model, model, err);
+}
+
+static void external_data_is_read_beside_the_model(void **state)
+{
+	struct outside o;
+	struct error err = ERROR_INIT;
+	struct onnx_model *model;
+	struct tensor_set weights;
+	struct arena arena;
+	struct graph graph;
+	char digest[65];
+
+	(void)state;
+	outside_init(&o);
+	arena_init(&arena, 0);
+	if (outside_open(&o, "weights.bin", "8", "48", &model, &err) != PRONY_OK ||
+	    onnx_model_build(model, 1, &graph, NULL, &err) != PRONY_OK ||
+	    onnx_model_weights(model, &graph, &arena, &weights, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(weights.count, 1);
+	for (int i = 0; i < 12; i++)
+		assert_float_equal(((float *)weights.tensors[0].data)[i], i + 2, 0);
+	memcpy(digest, onnx_model_facts(model)->digest, sizeof(digest));
+	graph_release(&graph);
+	onnx_model_free(model);
+	/* Other weights make it another model, though the file is the same. */
+	write_file(o.weights, "0123456789012345678901234567890123456789012345678901234567890", 60);
+	assert_int_equal(outside_open(&o, "weights.bin", "8", "48", &model, &err), PRONY_OK);
+	assert_string_not_equal(digest, onnx_model_facts(model)->digest);
+	onnx_model_free(model);
+	arena_release(&arena);
+	outside_release(&o);
+}
+
+static void external_data_outside_the_folder_is_refused(void **state)
+{
+	struct outside o;
+	const char *rows[][4] = {
+		{"../secret", "0", "48", "outside the model's folder"},
+		{"/etc/passwd", "0", "48", "outside the model's folder"},
+		{"sub/../../secret", "0", "48", "outside the model's folder"},
+		{"link", "0", "48", "leads out of"},
+		{"links/secret", "0", "48", "leads out of"},
+		{".", "0", "48", "leads out of"},
+		{"pipe", "0", "48", "are not there"},
+		{"nothing", "0", "48", "No such file"},
+		{"", "0", "48", "no location"},
+		{"weights.bin", "9", "48", "48 bytes from byte 9"},
+		{"weights.bin", "0", "47", "48 bytes from byte 0"},
+		{"weights.bin", "-1", "48", "offset '-1'"},
+		{"weights.bin", "99999999999999999999", "48", "offset '9999"},
+		{"weights.bin", "9223372036854775807", "48", "are not there"},
+		{"weights.bin", "x", "48", "offset 'x'"},
+	};
+
+	(void)state;
+	outside_init(&o);
+	char *link = path_join(o.inner, "link"), *links = path_join(o.inner, "links");
+	char *pipe = path_join(o.inner, "pipe");
+
+	assert_int_equal(symlink("../secret", link), 0);
+	assert_int_equal(symlink("..", links), 0);
+	assert_int_equal(directory_make(pipe, NULL), PRONY_OK);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct error err = ERROR_INIT;
+		struct onnx_model *model;
+
+		if (outside_open(&o, rows[i][0], rows[i][1], rows[i][2], &model, &err) !=
+		    PRONY_BAD_INPUT)
+			fail_msg("'%s' is not refused: %s", rows[i][0], err.text);
+		if (strstr(err.text, rows[i][3]) == NULL || strstr(err.text, "'w'") == NULL ||
+		    strstr(err.text, "model.onnx: ") == NULL)
+			fail_msg("\"%s\" does not say \"%s\"", err.text, rows[i][3]);
+	}
+	free(link);
+	free(links);
+	free(pipe);
+	outside_release(&o);
+}
+
+static void the_seed_corpus_runs(void **state)
+{
+	const char *source = getenv("PRONY_SOURCE");
+	char *folder;
+	struct dirent *entry;
+	int files = 0;
+	DIR *stream;
+
+	(void)state;
+	assert_non_null(source);
+	folder = path_join(source, "tests/fuzz/corpus/onnx");
+	stream = opendir(folder);
+	assert_non_null(stream);
+	while ((entry = readdir(stream)) != NULL) {
+		struct error err = ERROR_INIT;
+		char *path, *bytes = NULL;
+		size_t length;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		path = path_join(folder, entry->d_name);
+		if (file_read(path, 1 << 20, &bytes, &length, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
+		free(bytes);
+		free(path);
+		files++;
+	}
+	closedir(stream);
+	free(folder);
+	assert_true(files >= 30);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_that_are_cut_off_are_refused),
+		cmocka_unit_test(wiring_that_is_wrong_is_named),
+		cmocka_unit_test(odd_names_get_others),
+		cmocka_unit_test(inputs_that_are_wrong_are_refused),
+		cmocka_unit_test(other_opsets_and_several_inputs_are_unsupported),
+		cmocka_unit_test(tensors_that_lie_are_refused),
+		cmocka_unit_test(bombs_do_not_go_off),
+		cmocka_unit_test(windows_that_are_wrong_name_their_node),
+		cmocka_unit_test(external_data_is_read_beside_the_model),
+		cmocka_unit_test(external_data_outside_the_folder_is_refused),
+		cmocka_unit_test(the_seed_corpus_runs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
