@@ -5,9 +5,10 @@
 
 Our float64 interpreter gets the state of torchvision's model in the order of its state_dict (names
 differ, shapes must not), with the statistics and factors of every batch normalisation perturbed, and
-a seeded batch. Compared with that model in float64 and in float32: logits in evaluation mode;
-logits, loss, gradients of all parameters and running statistics of a training step without dropout.
-Exit status 1 when a figure is out of bounds.
+a seeded batch. Compared with that model in float64: logits in evaluation mode; logits, loss,
+gradients of all parameters and running statistics of a training step without dropout. Exit status 1
+when a figure is out of bounds. A second row shows torchvision in float32, which is not judged: what
+lies next to zero falls on either side of a ReLU, and gradients jump.
 
 Needs torch and torchvision; docs/networks.md names the versions whose figures it shows.
 """
@@ -30,11 +31,7 @@ MODELS = {
     "densenet161": torchvision.models.densenet161,
 }
 OWN_SIZE = {"inception3": 299}
-# Two sums of the same numbers in another order; float32 through up to 161 layers.
-BOUNDS = {
-    "float64": {"evaluation": 1e-9, "logits": 1e-9, "loss": 1e-9, "gradient": 1e-7, "state": 1e-9},
-    "float32": {"evaluation": 1e-3, "logits": 1e-3, "loss": 1e-4, "gradient": 2e-2, "state": 1e-4},
-}
+BOUNDS = {"evaluation": 1e-12, "logits": 1e-11, "loss": 1e-11, "gradient": 1e-10, "state": 1e-11}
 
 
 def perturb(model):
@@ -118,7 +115,8 @@ def check(network, batch_size, size):
         model.load_state_dict(state)
         model.to(dtype).zero_grad()
         found = common.compare(ours, run_theirs(model, names, batch.to(dtype), labels))
-        good = common.report(network, size or own, precision, found, BOUNDS[precision]) and good
+        bounds = BOUNDS if dtype == torch.float64 else {}
+        good = common.report(network, size or own, precision, found, bounds) and good
     return good
 
 
