@@ -390,7 +390,8 @@ enum op operator_from_name(const char *name)
 static void set_default(const struct attribute_row *row, struct attributes *out)
 {
 	void *member = (char *)out + row->offset;
-	int64_t whole = (int64_t)row->otherwise;
+	/* What ONNX assumes of a real number may be too large for a whole one. */
+	int64_t whole = row->kind == ATTRIBUTE_REAL ? 0 : (int64_t)row->otherwise;
 
 	switch (row->kind) {
 	case ATTRIBUTE_INT:

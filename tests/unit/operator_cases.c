@@ -176,8 +176,9 @@ static int mul_broadcast(struct builder *b, int x)
 static int sub_broadcast(struct builder *b, int x)
 {
 	int w = build_parameter(b, "w", 2, (const int64_t[]){4, 1}, FILL_ZERO, 1);
+	int v = build_parameter(b, "v", 3, (const int64_t[]){2, 1, 3}, FILL_ZERO, 1);
 
-	return build_sub(b, "tested", build_sub(b, "left", w, x), w);
+	return build_sub(b, "tested", build_sub(b, "left", w, x), v);
 }
 
 static int add_broadcast(struct builder *b, int x)
