@@ -139,12 +139,15 @@ class Adapter(adapters.Adapter):
             name: torch.nn.Parameter(self._place(case.weight(name), self.weight_dtype),
                                      requires_grad=not self.forward_only)
             for name in case.parameters}
-        self.states = {name: self._place(case.weight(name), torch.float32) for name in case.states}
+        self.states = {name: self._place(case.weight(name), self.weight_dtype)
+                       for name in case.states}
         builder = pytorch_graph.Builder(case, self.parameters, self.states,
                                         self.low if self.forward_only else None)
         module = builder.module().train(not self.forward_only)
         macs = self._count(module, builder)
-        notes = ["%d Relu in place" % builder.inplace] if builder.inplace else []
+        notes = ["%d activations in place" % builder.inplace] if builder.inplace else []
+        if not self.forward_only and any(n["op"] == "BatchNormalization" for n in case.nodes):
+            notes.append("running variance divided by n - 1")
         if "compile" in case.options:
             notes.append("torch.compile fuses what it can")
             module = torch.compile(module, dynamic=False)

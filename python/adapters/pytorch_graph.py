@@ -1,104 +1,16 @@
 """The bundle's graph as a torch.fx.GraphModule: generated Python without interpretation, which
 releases each activation after its last use as hand-written code does.
 
-OPERATORS is the one table: an operator that is added is a row there.
+The rows, one for each operator, are in pytorch_operators.py.
 """
+import operator
+
 import torch
 import torch.fx
 import torch.nn.functional as F
 
+from adapters.pytorch_operators import OPERATORS, REFUSALS, Translation
 from errors import WorkerError
-
-
-class Translation(object):
-    """What a row of OPERATORS gets: call(function, *args, **kwargs) appends a call and returns its
-    fx node; inputs are fx nodes (None = left out); attributes is a dict; training says whether
-    dropout drops; inplace whether the first input may be overwritten."""
-
-    def __init__(self, call, inputs, attributes, training, inplace):
-        self.call = call
-        self.inputs = inputs
-        self.attributes = attributes
-        self.training = training
-        self.inplace = inplace
-
-    def input(self, index):
-        """fx node of an input, None when it is left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
-
-    def padding(self, value):
-        """[top, left] of the padding for the operator itself. Where begins and ends differ, the
-        first input is padded with `value` before and this is [0, 0]."""
-        top, left, bottom, right = self.attributes["pads"]
-        if (top, left) == (bottom, right):
-            return [top, left]
-        self.inputs[0] = self.call(F.pad, self.inputs[0], [left, right, top, bottom],
-                                   value=value)
-        return [0, 0]
-
-
-def _conv(t):
-    padding = t.padding(0.0)
-    a = t.attributes
-    return t.call(F.conv2d, t.input(0), t.input(1), t.input(2), a["strides"], padding,
-                  a["dilations"], a["group"])
-
-
-def _max_pool(t):
-    padding = t.padding(float("-inf"))
-    a = t.attributes
-    return t.call(F.max_pool2d, t.input(0), a["kernel_shape"], a["strides"], padding,
-                  a.get("dilations", [1, 1]), bool(a.get("ceil_mode", 0)))
-
-
-def _gemm(t):
-    a, b, c = t.input(0), t.input(1), t.input(2)
-    alpha, beta = t.attributes["alpha"], t.attributes["beta"]
-    if t.attributes["transA"]:
-        a = t.call(torch.t, a)
-    if alpha == 1 and (c is None or beta == 1) and t.attributes["transB"]:
-        return t.call(F.linear, a, b, c)
-    if t.attributes["transB"]:
-        b = t.call(torch.t, b)
-    if c is not None:
-        return t.call(torch.addmm, c, a, b, beta=beta, alpha=alpha)
-    product = t.call(torch.mm, a, b)
-    return product if alpha == 1 else t.call(torch.mul, product, alpha)
-
-
-def _relu(t):
-    return t.call(F.relu, t.input(0), inplace=t.inplace)
-
-
-def _flatten(t):
-    axis = t.attributes["axis"]
-    if axis == 1:
-        return t.call(torch.flatten, t.input(0), 1)
-    raise WorkerError("unsupported", "Flatten with axis %d" % axis)
-
-
-def _dropout(t):
-    return t.call(F.dropout, t.input(0), t.attributes["ratio"], True) if t.training else t.input(0)
-
-
-def _add(t):
-    return t.call(torch.add, t.input(0), t.input(1))
-
-
-def _loss(t):
-    return t.call(F.cross_entropy, t.input(0), t.input(1))
-
-
-OPERATORS = {
-    "Conv": _conv,
-    "MaxPool": _max_pool,
-    "Gemm": _gemm,
-    "Relu": _relu,
-    "Flatten": _flatten,
-    "Dropout": _dropout,
-    "Add": _add,
-    "SoftmaxCrossEntropyLoss": _loss,
-}
 
 # Multiply-accumulates, without bias, of one call: (result, arguments of the call) -> int.
 MACS = {
@@ -108,8 +20,9 @@ MACS = {
     torch.addmm: lambda out, args: out.numel() * args[1].shape[1],
 }
 
-# A Relu may overwrite the result of these: their gradients do not need it.
-OVERWRITABLE = ("Conv", "Gemm", "Add")
+# A Relu or Clip may overwrite the result of these: their gradients do not need it.
+OVERWRITABLE = ("Conv", "Gemm", "Add", "Sub", "BatchNormalization", "Concat")
+OVERWRITERS = ("Relu", "Clip")
 
 
 def problems(case):
@@ -120,11 +33,34 @@ def problems(case):
     for node in case.nodes:
         if used.intersection(node["outputs"][1:]):
             reasons.append("second output of %s %s" % (node["op"], node["name"]))
-        if node["op"] == "Flatten" and node["attributes"]["axis"] != 1:
-            reasons.append("Flatten %s with axis %d" % (node["name"], node["attributes"]["axis"]))
+        reason = REFUSALS[node["op"]](case, node) if node["op"] in REFUSALS else None
+        if reason:
+            reasons.append("%s %s: %s" % (node["op"], node["name"], reason))
     if case.stage != "forward" and not case.graph.get("loss"):
         reasons.append("stage %s of a graph without a loss" % case.stage)
     return reasons
+
+
+def _splits(case, nodes):
+    """{name of a Slice: (name of the first of its group, sizes, its index)} of the Slices that
+    together cut all of one value into pieces: one torch.split, whose gradient is one cat, where
+    each piece for itself would have a gradient of the whole value's size."""
+    groups, found = {}, {}
+    for node in nodes:
+        if node["op"] == "Slice" and node["attributes"]["step"] == 1:
+            groups.setdefault((node["inputs"][0], node["attributes"]["axis"]), []).append(node)
+    for (value, axis), group in groups.items():
+        cuts = sorted(set((node["attributes"]["start"], node["attributes"]["end"])
+                          for node in group))
+        edges = [0] + [end for _, end in cuts]
+        if (len(cuts) < 2 or [start for start, _ in cuts] != edges[:-1]
+                or edges[-1] != case.shape(value)[axis]):
+            continue
+        sizes = [end - start for start, end in cuts]
+        for node in group:
+            cut = (node["attributes"]["start"], node["attributes"]["end"])
+            found[node["name"]] = (group[0]["name"], sizes, cuts.index(cut))
+    return found
 
 
 class Builder(object):
@@ -158,12 +94,24 @@ class Builder(object):
         return self.fx.get_attr(self.places[name]) if name in self.places else self.made[name]
 
     def _overwritable(self, nodes, node, wanted):
-        """Whether a Relu may overwrite its input: nobody else reads it, and see OVERWRITABLE."""
+        """Whether a node may overwrite its input: nobody else reads it, and see OVERWRITABLE."""
         name = node["inputs"][0]
         readers = sum(other["inputs"].count(name) for other in nodes)
         producers = [other["op"] for other in nodes if name in other["outputs"]]
-        return (node["op"] == "Relu" and readers == 1 and name not in wanted
+        return (node["op"] in OVERWRITERS and readers == 1 and name not in wanted
                 and producers and producers[0] in OVERWRITABLE)
+
+    def _translate(self, node, inplace):
+        """fx node of the first output."""
+        if node["name"] in self.splits:
+            group, sizes, index = self.splits[node["name"]]
+            if group not in self.pieces:
+                self.pieces[group] = self._call(torch.split, self._value(node["inputs"][0]),
+                                                sizes, node["attributes"]["axis"])
+            return self._call(operator.getitem, self.pieces[group], index)
+        return OPERATORS[node["op"]](Translation(
+            self._call, [self._value(name) for name in node["inputs"]], node["attributes"],
+            self.case, node, self.dropout, inplace))
 
     def module(self):
         """The GraphModule: (x) -> logits for the stage forward, else (x, y) -> (loss, logits)."""
@@ -174,13 +122,12 @@ class Builder(object):
             torch.Tensor.to, x, self.dtype)
         if not self.forward_only:
             self.made[graph["label"]] = self.fx.placeholder("y")
-        nodes = self.case.nodes_for(wanted)
+        self.nodes = nodes = self.case.nodes_for(wanted)
+        self.splits, self.pieces = _splits(self.case, nodes), {}
         for node in nodes:
             inplace = bool(self._overwritable(nodes, node, wanted))
             self.inplace += inplace
-            result = OPERATORS[node["op"]](Translation(
-                self._call, [self._value(name) for name in node["inputs"]],
-                node["attributes"], self.dropout, inplace))
+            result = self._translate(node, inplace)
             self.made[node["outputs"][0]] = result
             self.shapes.setdefault(result, (node["name"], self.case.shape(node["outputs"][0])))
         results = [self.made[name] for name in wanted]
@@ -219,13 +166,33 @@ class Counter(torch.fx.Interpreter):
         return result
 
 
+def _batch_stays_first(case, nodes):
+    """Whether the nodes compute each sample by itself along the first dimension, so that they run
+    on another number of samples, too."""
+    batch = case.recipe["batch"]
+    for node in nodes:
+        shapes = [case.shape(name) for name in node["inputs"] + node["outputs"][:1]
+                  if name and case.values[name]["kind"] in ("activation", "input")]
+        moved = (node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
+                 or node["op"] in ("Concat", "Slice", "Softmax") and node["attributes"]["axis"] == 0)
+        # A weight as large as the batch, repeated over nothing.
+        fixed = node["op"] in ("Add", "Sub", "Mul", "Div") and any(
+            case.values[name]["kind"] in ("parameter", "state")
+            and len(case.shape(name)) == len(case.shape(node["outputs"][0]))
+            and case.shape(name)[0] != 1 for name in node["inputs"])
+        if moved or fixed or any(shape and shape[0] != batch for shape in shapes):
+            return False
+    return True
+
+
 def count(module, builder, device):
     """Multiply-accumulates (int) of a forward batch, counted on the calls that the module makes
-    for two samples of zeros: torch's tensors without data would cost an import of half a second,
-    a whole batch its time and memory. Draws random numbers where dropout is on."""
+    for two samples of zeros (all of them where a graph mixes samples): torch's tensors without
+    data would cost an import of half a second, a whole batch its time and memory. Draws random
+    numbers where dropout is on."""
     case = builder.case
     batch = case.recipe["batch"]
-    samples = min(batch, 2)
+    samples = min(batch, 2) if _batch_stays_first(case, builder.nodes) else batch
     inputs = [torch.zeros([samples] + case.shape(case.graph["input"])[1:], device=device)]
     if not builder.forward_only:
         inputs.append(torch.zeros(samples, dtype=torch.long, device=device))

@@ -5,18 +5,45 @@ Tensors are flat lists, row-major; shapes come from the graph."""
 import math
 
 
+def count(shape):
+    product = 1
+    for dimension in shape:
+        product *= dimension
+    return product
+
+
+def indices(shape):
+    """Every multi-index (list) of a shape, in row-major order."""
+    for i in range(count(shape)):
+        index = []
+        for size in reversed(shape):
+            index.insert(0, i % size)
+            i //= size
+        yield index
+
+
+def flat(index, shape):
+    place = 0
+    for i, size in zip(index, shape):
+        place = place * size + i
+    return place
+
+
 class Reference(object):
-    """bundle: worker_driver.Bundle. step(batch) leaves loss, logits and gradients."""
+    """bundle: worker_driver.Bundle. step(batch) leaves loss, logits, gradients and states. The
+    running variance is of the batch's divided by n - 1, as torch has it."""
 
     def __init__(self, bundle):
         self.graph, self.recipe, self.shapes = bundle.graph, bundle.recipe, bundle.shapes
         self.batches = bundle.batches
         self.weights = {name: list(data) for name, data in bundle.weights.items()}
+        self.states = {name: list(data) for name, data in bundle.states.items()}
+        self.training = self.recipe["stage"] != "forward"
         self.momenta = {name: [0.0] * len(data) for name, data in bundle.weights.items()}
 
     def step(self, batch):
         x, y = self.batches[batch]
-        values = dict(self.weights, x=x, y=y)
+        values = dict(self.weights, x=x, y=y, **self.states)
         tape = []
         for node in self.graph["nodes"]:
             forward = getattr(self, "_" + node["op"].lower())
@@ -25,6 +52,8 @@ class Reference(object):
             values[node["outputs"][0]] = result
             tape.append((node, backward))
         self.loss, self.logits = values[self.graph["loss"]], values[self.graph["logits"]]
+        if not self.training:
+            return
         gradients = {self.graph["loss"]: [1.0]}
         for node, backward in reversed(tape):
             for name, gradient in zip(node["inputs"], backward(gradients[node["outputs"][0]])):
@@ -68,7 +97,7 @@ class Reference(object):
                 yield i, j, spots
 
     def _conv(self, node, inputs):
-        x, w, b = inputs
+        x, w, b = inputs + [None] * (3 - len(inputs))
         n, channels, height, width = self.shapes[node["inputs"][0]]
         outs, per_group, kh, kw = self.shapes[node["inputs"][1]]
         _, _, rows, columns = self.shapes[node["outputs"][0]]
@@ -84,7 +113,7 @@ class Reference(object):
                             terms.append((out, ((o * per_group + c) * kh + p) * kw + q,
                                           ((s * channels + source) * height + r) * width + k))
         plane = rows * columns
-        y = [b[i // plane % outs] for i in range(n * outs * plane)]
+        y = [b[i // plane % outs] if b else 0.0 for i in range(n * outs * plane)]
         for out, weight, place in terms:
             y[out] += w[weight] * x[place]
 
@@ -95,7 +124,7 @@ class Reference(object):
                 dw[weight] += x[place] * dy[out]
             for i, value in enumerate(dy):
                 db[i // plane % outs] += value
-            return dx, dw, db
+            return (dx, dw, db)[:len(inputs)]
         return y, backward
 
     def _maxpool(self, node, inputs):
@@ -149,8 +178,226 @@ class Reference(object):
 
     _dropout = _flatten  # the reference is for `dropout` false: the identity
 
+    _identity = _reshape = _flatten
+
+    def _averagepool(self, node, inputs):
+        x = inputs[0]
+        n, channels, height, width = self.shapes[node["inputs"][0]]
+        a = node["attributes"]
+        pads, kernel, strides = a["pads"], a["kernel_shape"], a["strides"]
+        terms, size = [], count(self.shapes[node["outputs"][0]])
+        rows, columns = self.shapes[node["outputs"][0]][2:]
+        for i, j, spots in self._windows(node, kernel):
+            share = 1.0 / len(spots)
+            if a["count_include_pad"]:  # but not what ceil_mode adds behind the padding
+                tall = min(i * strides[0] - pads[0] + kernel[0], height + pads[2])
+                wide = min(j * strides[1] - pads[1] + kernel[1], width + pads[3])
+                share = 1.0 / ((tall - i * strides[0] + pads[0]) * (wide - j * strides[1] + pads[1]))
+            for plane in range(n * channels):
+                out = (plane * rows + i) * columns + j
+                terms += [(out, (plane * height + r) * width + c, share) for _, _, r, c in spots]
+        return self._linear(x, size, terms)
+
+    def _globalaveragepool(self, node, inputs):
+        x = inputs[0]
+        area = self.shapes[node["inputs"][0]][2] * self.shapes[node["inputs"][0]][3]
+        return self._linear(x, len(x) // area, [(i // area, i, 1.0 / area) for i in range(len(x))])
+
+    @staticmethod
+    def _linear(x, size, terms, fill=0.0):
+        """y[out] = fill + sum of share * x[place] over the terms (out, place, share)."""
+        y = [fill] * size
+        for out, place, share in terms:
+            y[out] += share * x[place]
+
+        def backward(dy):
+            dx = [0.0] * len(x)
+            for out, place, share in terms:
+                dx[place] += share * dy[out]
+            return (dx,)
+        return y, backward
+
+    def _arranged(self, node, inputs, source):
+        """y[index] = x[source(index)], a multi-index each; the source may be None: 0."""
+        shape, size = self.shapes[node["inputs"][0]], count(self.shapes[node["outputs"][0]])
+        terms = []
+        for out, index in enumerate(indices(self.shapes[node["outputs"][0]])):
+            place = source(index)
+            if place is not None and all(0 <= i < n for i, n in zip(place, shape)):
+                terms.append((out, flat(place, shape), 1.0))
+        return self._linear(inputs[0], size, terms)
+
+    def _transpose(self, node, inputs):
+        perm = node["attributes"]["perm"]
+        return self._arranged(node, inputs, lambda index: [
+            index[perm.index(axis)] for axis in range(len(perm))])
+
+    def _slice(self, node, inputs):
+        a = node["attributes"]
+        return self._arranged(node, inputs, lambda index: [
+            a["start"] + a["step"] * i if axis == a["axis"] else i for axis, i in enumerate(index)])
+
+    def _pad(self, node, inputs):
+        a = node["attributes"]
+        y, backward = self._arranged(node, inputs, lambda index: [
+            i - before for i, before in zip(index, a["pads"])])
+        inside, _ = self._arranged(node, [[1.0] * len(inputs[0])], lambda index: [
+            i - before for i, before in zip(index, a["pads"])])
+        return [v + (1.0 - hit) * a["value"] for v, hit in zip(y, inside)], backward
+
+    def _concat(self, node, inputs):
+        axis, terms, before = node["attributes"]["axis"], [], 0
+        shape = self.shapes[node["outputs"][0]]
+        spans, joined = [], []
+        for name, x in zip(node["inputs"], inputs):
+            for place, index in enumerate(indices(self.shapes[name])):
+                index[axis] += before
+                terms.append((flat(index, shape), len(joined) + place, 1.0))
+            spans.append((len(joined), len(joined) + len(x)))
+            joined = joined + x
+            before += self.shapes[name][axis]
+        y, backward = self._linear(joined, count(shape), terms)
+        return y, lambda dy: [backward(dy)[0][a:b] for a, b in spans]
+
+    def _reducemean(self, node, inputs):
+        shape, axes = self.shapes[node["inputs"][0]], node["attributes"]["axes"]
+        kept = [1 if axis in axes else n for axis, n in enumerate(shape)]
+        share = count(kept) / count(shape)
+        return self._linear(inputs[0], count(kept), [
+            (flat([0 if axis in axes else i for axis, i in enumerate(index)], kept), place, share)
+            for place, index in enumerate(indices(shape))])
+
+    def _batchnormalization(self, node, inputs):
+        x, scale, bias, mean, variance = inputs
+        a, shape = node["attributes"], self.shapes[node["inputs"][0]]
+        channels, inner = shape[1], count(shape[2:])
+        of = [i // inner % channels for i in range(len(x))]
+        n = len(x) // channels
+        if self.training:
+            keep = a["momentum"]
+            for which, name in enumerate(node["inputs"][3:]):
+                batch = [0.0] * channels
+                for c, v in zip(of, x):
+                    batch[c] += (v - mean[c]) ** 2 / n if which else v / n
+                old = self.states[name]
+                self.states[name] = [keep * o + (1 - keep) * b * (n / (n - 1.0) if which else 1)
+                                     for o, b in zip(old, batch)]
+                if which:
+                    variance = batch
+                else:
+                    mean = batch
+        inverse = [1 / math.sqrt(v + a["epsilon"]) for v in variance]
+        z = [(v - mean[c]) * inverse[c] for v, c in zip(x, of)]
+
+        def backward(dy):
+            dscale, dbias = [0.0] * channels, [0.0] * channels
+            for d, v, c in zip(dy, z, of):
+                dscale[c] += d * v
+                dbias[c] += d
+            dx = [scale[c] * inverse[c] * (d - dbias[c] / n - v * dscale[c] / n)
+                  for d, v, c in zip(dy, z, of)]
+            return dx, dscale, dbias, None, None
+        return [scale[c] * v + bias[c] for v, c in zip(z, of)], backward
+
+    def _lrn(self, node, inputs):
+        x, a = inputs[0], node["attributes"]
+        shape = self.shapes[node["inputs"][0]]
+        channels, inner = shape[1], count(shape[2:])
+        before, after = (a["size"] - 1) // 2, a["size"] // 2
+
+        def around(i):
+            c = i // inner % channels
+            return [i + inner * k for k in range(-before, after + 1) if 0 <= c + k < channels]
+        base = [a["bias"] + a["alpha"] / a["size"] * sum(x[k] ** 2 for k in around(i))
+                for i in range(len(x))]
+
+        def backward(dy):
+            dx = [d * b ** -a["beta"] for d, b in zip(dy, base)]
+            for i, d in enumerate(dy):
+                slope = d * x[i] * -a["beta"] * base[i] ** (-a["beta"] - 1)
+                for k in around(i):
+                    dx[k] += slope * 2 * a["alpha"] / a["size"] * x[k]
+            return (dx,)
+        return [v * b ** -a["beta"] for v, b in zip(x, base)], backward
+
+    def _softmax(self, node, inputs):
+        shape, axis = self.shapes[node["inputs"][0]], node["attributes"]["axis"]
+        rows = {}
+        for place, index in enumerate(indices(shape)):
+            rows.setdefault(tuple(index[:axis] + index[axis + 1:]), []).append(place)
+        y = [0.0] * len(inputs[0])
+        for places in rows.values():
+            total = sum(math.exp(inputs[0][k]) for k in places)
+            for k in places:
+                y[k] = math.exp(inputs[0][k]) / total
+
+        def backward(dy):
+            dx = [0.0] * len(y)
+            for places in rows.values():
+                mean = sum(dy[k] * y[k] for k in places)
+                for k in places:
+                    dx[k] = y[k] * (dy[k] - mean)
+            return (dx,)
+        return y, backward
+
+    def _binary(self, node, inputs, function, slopes):
+        shape = self.shapes[node["outputs"][0]]
+        places = []  # of each output element, in both inputs: those of length 1 are repeated
+        for index in indices(shape):
+            places.append([flat([i if n > 1 else 0 for i, n in zip(index, self.shapes[name])],
+                                self.shapes[name]) for name in node["inputs"]])
+        a, b = inputs
+
+        def backward(dy):
+            da, db = [0.0] * len(a), [0.0] * len(b)
+            for d, (i, j) in zip(dy, places):
+                da[i] += d * slopes(a[i], b[j])[0]
+                db[j] += d * slopes(a[i], b[j])[1]
+            return da, db
+        return [function(a[i], b[j]) for i, j in places], backward
+
     def _add(self, node, inputs):
-        return [a + b for a, b in zip(*inputs)], lambda dy: (dy, dy)
+        return self._binary(node, inputs, lambda a, b: a + b, lambda a, b: (1, 1))
+
+    def _sub(self, node, inputs):
+        return self._binary(node, inputs, lambda a, b: a - b, lambda a, b: (1, -1))
+
+    def _mul(self, node, inputs):
+        return self._binary(node, inputs, lambda a, b: a * b, lambda a, b: (b, a))
+
+    def _div(self, node, inputs):
+        return self._binary(node, inputs, lambda a, b: a / b, lambda a, b: (1 / b, -a / b ** 2))
+
+    def _elementwise(self, x, function, slope):
+        return [function(v) for v in x], lambda dy: ([d * slope(v) for d, v in zip(dy, x)],)
+
+    def _neg(self, node, inputs):
+        return self._elementwise(inputs[0], lambda v: -v, lambda v: -1)
+
+    def _tanh(self, node, inputs):
+        return self._elementwise(inputs[0], math.tanh, lambda v: 1 - math.tanh(v) ** 2)
+
+    def _sigmoid(self, node, inputs):
+        sigmoid = lambda v: 1 / (1 + math.exp(-v))
+        return self._elementwise(inputs[0], sigmoid, lambda v: sigmoid(v) * sigmoid(-v))
+
+    def _clip(self, node, inputs):
+        low, high = node["attributes"]["min"], node["attributes"]["max"]
+        return self._elementwise(inputs[0], lambda v: min(max(v, low), high),
+                                 lambda v: float(low < v < high))
+
+    def _hardsigmoid(self, node, inputs):
+        alpha, beta = node["attributes"]["alpha"], node["attributes"]["beta"]
+        return self._elementwise(inputs[0], lambda v: min(max(alpha * v + beta, 0.0), 1.0),
+                                 lambda v: alpha if 0 < alpha * v + beta < 1 else 0.0)
+
+    def _hardswish(self, node, inputs):
+        return self._elementwise(
+            inputs[0], lambda v: v * min(max(v / 6 + 0.5, 0.0), 1.0),
+            lambda v: 0.0 if v <= -3 else 1.0 if v >= 3 else v / 3 + 0.5)
+
+    def _halfsumofsquares(self, node, inputs):
+        return [sum(v * v for v in inputs[0]) / 2], lambda dy: ([dy[0] * v for v in inputs[0]],)
 
     def _softmaxcrossentropyloss(self, node, inputs):
         logits, labels = inputs

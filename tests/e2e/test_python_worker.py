@@ -24,7 +24,8 @@ sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
 from float64_reference import Reference  # noqa: E402
-from worker_driver import Bundle, Driver, Network, lenet, mlp, small  # noqa: E402
+from worker_driver import (  # noqa: E402
+    Bundle, Driver, Network, arranged, lenet, mlp, normalised, small)
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 WORKER = os.path.join(ROOT, "python", "worker.py")
@@ -254,9 +255,9 @@ class PytorchTest(WorkerTest):
             self.assertEqual(len(values), len(expected[name]), name)
             self.assertLess(distance(values, expected[name]), bound, "%s of %s" % (what, name))
 
-    def gate(self, bound=1e-5, change_bound=1e-4, **recipe):
+    def gate(self, bound=1e-5, change_bound=1e-4, graph=None, **recipe):
         """Three steps on three batches against the float64 reference, as the parity gate does."""
-        bundle = self.bundle(small(4), **recipe)
+        bundle = self.bundle(graph or small(4), **recipe)
         driver, reference = self.pytorch(), Reference(bundle)
         driver.prepare(bundle)
         train = bundle.recipe["stage"] == "train"
@@ -266,6 +267,7 @@ class PytorchTest(WorkerTest):
             self.near(driver.read("logits"), {"logits": reference.logits}, bound, "logits")
             self.near(driver.read("loss"), {"loss": reference.loss}, bound, "loss")
             self.near(driver.read("gradients"), reference.gradients, change_bound, "gradient")
+            self.near(driver.read("state"), reference.states, bound, "state")
         after = driver.read("weights")
         if train:
             change = {name: (shape, [a - b for a, b in zip(values, bundle.weights[name])])
@@ -296,6 +298,89 @@ class PytorchTest(WorkerTest):
         if not shutil.which("g++"):
             self.skipTest("no g++")
         self.gate(options="compile")
+
+    def test_operators(self):
+        """Every operator, in the three stages; statistics run in the training stages only."""
+        for graph in (normalised, arranged):
+            for options in ("", "channels_last"):
+                self.gate(graph=graph(4), options=options)
+                self.gate(graph=graph(4), options=options, stage="forward-backward")
+                self.forward(graph(4), options=options)
+
+    def test_operators_compiled(self):
+        if not shutil.which("g++"):
+            self.skipTest("no g++")
+        graph = normalised(4)
+        driver = self.pytorch()
+        driver.hello()
+        reply = driver.must("supports", bundle=self.bundle(graph, options="compile").folder)
+        self.assertIn("AveragePool a2: torch.compile", reply["reason"])
+        self.assertNotIn("a1", reply["reason"])
+        next(n for n in graph["nodes"] if n["name"] == "a2")["attributes"][
+            "count_include_pad"] = False
+        self.gate(graph=graph, options="compile")
+
+    def test_half_squares(self):
+        graph = small(4)
+        graph["nodes"][-1].update(op="HalfSumOfSquares", inputs=[graph["logits"]])
+        self.gate(graph=graph)
+
+    def test_wrong_epsilon(self):
+        """The comparison must be able to fail."""
+        for change in ({"epsilon": 0.011}, {"momentum": 0.81}):
+            graph = normalised(4)
+            bundle = self.bundle(graph)
+            reference, driver = Reference(bundle), self.pytorch()
+            next(n for n in graph["nodes"] if n["name"] == "b1")["attributes"].update(change)
+            bundle.write()
+            driver.prepare(bundle)
+            next(n for n in graph["nodes"] if n["name"] == "b1")["attributes"].update(
+                epsilon=0.01, momentum=0.8)
+            driver.run(1, slot=0)
+            reference.step(0)
+            apart = [distance(driver.read("logits")["logits"][1], reference.logits)]
+            apart += [distance(values, reference.states[name])
+                      for name, (_, values) in driver.read("state").items()]
+            self.assertGreater(max(apart), 1e-4)
+            driver.close()
+
+    def test_mixed_samples(self):
+        """A graph that joins samples is counted on the whole batch."""
+        net = Network("mixed", [4, 6])
+        net.linear("f1", 8)
+        net.unary("Transpose", "turn", [8, 4], perm=[1, 0])
+        net.unary("Softmax", "soft", axis=0)
+        net.unary("Transpose", "back", [4, 8], perm=[1, 0])
+        net.linear("f2", 3)
+        graph = net.graph()
+        self.gate(graph=graph)
+        driver = self.pytorch()
+        self.assertEqual(driver.prepare(self.bundle(graph))[2]["macs"], 4 * (48 + 24))
+
+    def test_refused_attributes(self):
+        graph = normalised(4)
+        for node in graph["nodes"]:
+            if node["op"] == "LRN":
+                node["attributes"]["size"] = 4
+            elif node["name"] == "a3":
+                node["attributes"]["count_include_pad"] = False
+        driver = self.pytorch()
+        driver.hello()
+        reply = driver.must("supports", bundle=self.bundle(graph).folder)
+        self.assertIs(reply["supported"], False)
+        for word in ("LRN n1: an even size", "AveragePool a3: padding"):
+            self.assertIn(word, reply["reason"])
+
+    def forward(self, graph, **recipe):
+        bundle = self.bundle(graph, stage="forward", **recipe)
+        driver, reference = self.pytorch(), Reference(bundle)
+        driver.prepare(bundle)
+        for batch in range(2):
+            driver.run(1, slot=batch)
+            reference.step(batch)
+            self.near(driver.read("logits"), {"logits": reference.logits}, 1e-5, "logits")
+        self.near(driver.read("state"), bundle.states, 1e-9, "state")
+        self.assertEqual(driver.close(), 0)
 
     def test_forward(self):
         bundle = self.bundle(small(4), stage="forward", dropout=True)

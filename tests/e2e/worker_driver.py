@@ -31,28 +31,57 @@ class Network(object):
 
     def node(self, op, name, inputs, shape, **attributes):
         outputs = [name, name + ".1"] if op == "Dropout" else [name]
+        if op == "BatchNormalization":
+            outputs += [name + ".1", name + ".2"]
         self.nodes.append({"name": name, "op": op, "inputs": inputs, "outputs": outputs,
                            "attributes": attributes})
-        for output in outputs:
-            self.value(output, "activation", shape)
+        for i, output in enumerate(outputs):
+            self.value(output, "activation", shape[1:2] if i and len(outputs) == 3 else shape)
         self.last, self.shape = name, list(shape)
 
-    def conv(self, name, channels, kernel, pads=(0, 0, 0, 0), strides=(1, 1), group=1):
+    def conv(self, name, channels, kernel, pads=(0, 0, 0, 0), strides=(1, 1), group=1, bias=True):
         n, c, h, w = self.shape
         self.value(name + ".weight", "parameter", [channels, c // group, kernel, kernel])
-        self.value(name + ".bias", "parameter", [channels])
+        inputs = [self.last, name + ".weight"] + ([name + ".bias"] if bias else [])
+        if bias:
+            self.value(name + ".bias", "parameter", [channels])
         out = [(size + pads[i] + pads[i + 2] - kernel) // strides[i] + 1
                for i, size in enumerate((h, w))]
-        self.node("Conv", name, [self.last, name + ".weight", name + ".bias"], [n, channels] + out,
+        self.node("Conv", name, inputs, [n, channels] + out,
                   kernel_shape=[kernel, kernel], strides=list(strides), pads=list(pads),
                   dilations=[1, 1], group=group)
 
-    def pool(self, name, kernel, stride, pads=(0, 0, 0, 0)):
+    def pool(self, name, kernel, stride, pads=(0, 0, 0, 0), ceil=False, op="MaxPool", **more):
         n, c, h, w = self.shape
-        out = [(size + pads[i] + pads[i + 2] - kernel) // stride + 1
-               for i, size in enumerate((h, w))]
-        self.node("MaxPool", name, [self.last], [n, c] + out, kernel_shape=[kernel, kernel],
-                  strides=[stride, stride], pads=list(pads), dilations=[1, 1], ceil_mode=False)
+        out = []
+        for i, size in enumerate((h, w)):
+            room = size + pads[i] + pads[i + 2] - kernel
+            steps = room // stride + 1
+            out.append(steps + int(ceil and room % stride != 0 and steps * stride < size + pads[i]))
+        if op == "MaxPool":
+            more["dilations"] = [1, 1]
+        self.node(op, name, [self.last], [n, c] + out, kernel_shape=[kernel, kernel],
+                  strides=[stride, stride], pads=list(pads), ceil_mode=ceil, **more)
+
+    def batch_norm(self, name, epsilon, momentum):
+        channels = self.shape[1]
+        for suffix, kind in (("scale", "parameter"), ("bias", "parameter"), ("mean", "state"),
+                             ("var", "state")):
+            self.value("%s.%s" % (name, suffix), kind, [channels])
+        self.node("BatchNormalization", name, [self.last] + [
+            "%s.%s" % (name, suffix) for suffix in ("scale", "bias", "mean", "var")],
+            self.shape, epsilon=epsilon, momentum=momentum)
+
+    def unary(self, op, name, becomes=None, **attributes):
+        self.nodes.append({"name": name, "op": op, "inputs": [self.last], "outputs": [name],
+                           "attributes": attributes})
+        self.last, self.shape = name, list(becomes or self.shape)
+        self.value(name, "activation", self.shape)
+
+    def slice(self, name, source, axis, start, end, step=1):
+        shape = next(v["shape"] for v in self.values if v["name"] == source)[:]
+        shape[axis] = (end - start - 1) // step + 1
+        self.node("Slice", name, [source], shape, axis=axis, start=start, end=end, step=step)
 
     def relu(self, name):
         self.node("Relu", name, [self.last], self.shape)
@@ -60,8 +89,8 @@ class Network(object):
     def dropout(self, name, ratio):
         self.node("Dropout", name, [self.last], self.shape, ratio=ratio)
 
-    def add(self, name, other):
-        self.node("Add", name, [self.last, other], self.shape)
+    def add(self, name, other, op="Add"):
+        self.node(op, name, [self.last, other], self.shape)
 
     def flatten(self, name):
         n = self.shape[0]
@@ -129,6 +158,62 @@ def small(batch):
     return net.graph()
 
 
+def normalised(batch):
+    """Batch and response normalisation, averages and concatenation, and what goes wrong in them:
+    momentum, epsilon, padding that counts or not, ceil_mode, an activation that overwrites."""
+    net = Network("normalised", [batch, 3, 7, 6])
+    net.conv("c1", 6, 3, pads=(1, 1, 1, 1), bias=False)  # its gradient would be rounding
+    net.batch_norm("b1", 0.01, 0.8)
+    net.relu("r1")
+    net.unary("LRN", "n1", alpha=0.5, beta=0.7, bias=1.5, size=3)
+    net.pool("a1", 3, 2, (1, 1, 1, 1), True, "AveragePool", count_include_pad=False)
+    net.last, net.shape = "n1", [batch, 6, 7, 6]
+    net.pool("a2", 3, 2, (1, 1, 1, 1), True, "AveragePool", count_include_pad=True)
+    net.last, net.shape = "n1", [batch, 6, 7, 6]
+    net.pool("m1", 3, 2, (0, 1, 2, 1), True)
+    rows, columns = net.shape[2:]
+    net.node("Concat", "cat", ["a1", "a2", "m1"], [batch, 18, rows, columns], axis=1)
+    net.unary("Clip", "clip", min=-0.1, max=0.6)
+    net.pool("a3", 3, 1, (0, 0, 2, 1), False, "AveragePool", count_include_pad=True)
+    net.conv("c2", 4, 1, bias=False)
+    net.batch_norm("b2", 1e-3, 0.9)
+    net.unary("Clip", "relu6", min=0.0, max=6.0)
+    net.unary("GlobalAveragePool", "mean", [batch, 4, 1, 1])
+    net.flatten("flat")
+    net.linear("f1", 5)
+    return net.graph()
+
+
+def arranged(batch):
+    """Gated activations, and a channel shuffle with its slices, reshapes and transposes."""
+    net = Network("arranged", [batch, 2, 6, 5])
+    net.conv("c1", 4, 3)
+    net.unary("Sigmoid", "gate")
+    net.add("silu", "c1", "Mul")
+    net.slice("left", "silu", 1, 0, 1)
+    net.slice("right", "silu", 1, 1, 4)
+    net.unary("HardSwish", "swish")
+    net.node("Concat", "cat", ["swish", "left"], [batch, 4, 4, 3], axis=1)
+    net.unary("Reshape", "groups", [batch, 2, 2, 4, 3], shape=[0, 2, 2, 4, 3])
+    net.unary("Transpose", "turn", [batch, 2, 2, 4, 3], perm=[0, 2, 1, 3, 4])
+    net.unary("Reshape", "shuffled", [batch, 4, 4, 3], shape=[batch, 4, 4, 3])
+    net.unary("Pad", "pad", [batch, 4, 5, 4], pads=[0, 0, 1, 0, 0, 0, 0, 1], value=0.25)
+    net.slice("every", "pad", 2, 1, 5, 2)
+    net.unary("ReduceMean", "squeeze", [batch, 4, 1, 1], axes=[2, 3], keepdims=True)
+    net.unary("HardSigmoid", "excite", alpha=0.25, beta=0.4)
+    net.last, net.shape = "every", [batch, 4, 2, 4]
+    net.add("scaled", "excite", "Div")
+    net.unary("Tanh", "tanh")
+    net.add("less", "every", "Sub")
+    net.unary("Neg", "neg")
+    net.unary("Softmax", "soft", axis=3)
+    net.unary("Identity", "same")
+    net.unary("Flatten", "flat", [batch, 32], axis=-3)
+    net.batch_norm("b1", 1e-5, 0.9)
+    net.linear("f1", 5)
+    return net.graph()
+
+
 def count(shape):
     product = 1
     for dimension in shape:
@@ -174,9 +259,16 @@ class Bundle(object):
         self.folder, self.graph = folder, graph
         shapes = {value["name"]: value["shape"] for value in graph["values"]}
         self.recipe = dict(RECIPE, batch=shapes["x"][0], **recipe)
-        self.weights, self.batches = {}, []
+        self.weights, self.states, self.batches = {}, {}, []
         for value in graph["values"]:
-            if value["kind"] == "parameter":
+            if value["kind"] == "state":
+                low, high = (0.8, 1.25) if value["name"].endswith(".var") else (-0.2, 0.2)
+                self.states[value["name"]] = self.f32(
+                    [rng.uniform(low, high) for _ in range(count(value["shape"]))])
+            if value["kind"] == "parameter" and value["name"].endswith(".scale"):
+                self.weights[value["name"]] = self.f32(
+                    [rng.uniform(0.5, 1.5) for _ in range(count(value["shape"]))])
+            elif value["kind"] == "parameter":
                 scale = (2.0 / max(1, count(value["shape"][1:]))) ** 0.5
                 self.weights[value["name"]] = self.f32(
                     [rng.gauss(0, scale) for _ in range(count(value["shape"]))])
@@ -197,7 +289,8 @@ class Bundle(object):
                 out.write(data)
         f32 = lambda values: array.array("f", values).tobytes()
         put("weights.safetensors", safetensors(
-            [(name, "F32", self.shapes[name], f32(data)) for name, data in self.weights.items()]))
+            [(name, "F32", self.shapes[name], f32(data))
+             for group in (self.weights, self.states) for name, data in group.items()]))
         put("input.safetensors", safetensors(
             [("x.%d" % i, "F32", self.shapes["x"], f32(x)) for i, (x, _) in enumerate(self.batches)]
             + [("y.%d" % i, "I64", [len(y)], array.array("q", y).tobytes())

@@ -1,0 +1,246 @@
+"""One row for each operator: the calls of torch that compute it, and what torch cannot do of it.
+
+OPERATORS is the one table: an operator that is added is a row there, and in REFUSALS where some of
+its attributes have no translation.
+"""
+import operator
+
+import torch
+import torch.nn.functional as F
+
+LARGEST = 3.4028234e38  # Clip's bounds where it has none
+
+
+class Translation(object):
+    """What a row of OPERATORS gets: call(function, *args, **kwargs) appends a call and returns its
+    fx node; inputs are fx nodes (None = left out); attributes is a dict; dropout says whether
+    dropout drops; inplace whether the first input may be overwritten."""
+
+    def __init__(self, call, inputs, attributes, case, node, dropout, inplace):
+        self.call = call
+        self.inputs = inputs
+        self.attributes = attributes
+        self.dropout = dropout
+        self.inplace = inplace
+        self.training = case.stage != "forward"
+        self.batch = case.recipe["batch"]
+        self.shape = case.shape(node["outputs"][0])
+        self.input_shape = case.shape(node["inputs"][0])
+
+    def input(self, index):
+        """fx node of an input, None when it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def pad(self, pads, value):
+        """Pads the first input at [top, left, bottom, right]."""
+        top, left, bottom, right = pads
+        self.inputs[0] = self.call(F.pad, self.inputs[0], [left, right, top, bottom], value=value)
+
+
+def _even(pads):
+    return pads[:2] == pads[2:]
+
+
+def _within_half(attributes):
+    """Whether a pool of torch takes the padding: the same on both sides, half a window at most."""
+    return _even(attributes["pads"]) and all(
+        2 * pad <= size for pad, size in zip(attributes["pads"], attributes["kernel_shape"]))
+
+
+def _conv(t):
+    a = t.attributes
+    padding = a["pads"][:2]
+    if not _even(a["pads"]):
+        t.pad(a["pads"], 0.0)
+        padding = [0, 0]
+    return t.call(F.conv2d, t.input(0), t.input(1), t.input(2), a["strides"], padding,
+                  a["dilations"], a["group"])
+
+
+def _max_pool(t):
+    a = t.attributes
+    dilations = a.get("dilations", [1, 1])
+    if _within_half(a):
+        return t.call(F.max_pool2d, t.input(0), a["kernel_shape"], a["strides"], a["pads"][:2],
+                      dilations, bool(a.get("ceil_mode", 0)))
+    behind = []  # as far as the last window reaches, which settles ceil_mode as well
+    for i in range(2):
+        reach = ((t.shape[2 + i] - 1) * a["strides"][i] + 1
+                 + (a["kernel_shape"][i] - 1) * dilations[i])
+        behind.append(max(0, reach - a["pads"][i] - t.input_shape[2 + i]))
+    t.pad(a["pads"][:2] + behind, float("-inf"))
+    return t.call(F.max_pool2d, t.input(0), a["kernel_shape"], a["strides"], 0, dilations)
+
+
+def _average_pool(t):
+    a = t.attributes
+    padding = a["pads"][:2]
+    if not _within_half(a):
+        t.pad(a["pads"], 0.0)
+        padding = [0, 0]
+    return t.call(F.avg_pool2d, t.input(0), a["kernel_shape"], a["strides"], padding,
+                  bool(a.get("ceil_mode", 0)), bool(a.get("count_include_pad", 0)))
+
+
+def _average_pool_problem(case, node):
+    a = node["attributes"]
+    ceil, counts = a.get("ceil_mode", 0), a.get("count_include_pad", 0)
+    if ceil and counts and "compile" in case.options and case.stage != "forward":
+        return "torch.compile gets its gradient wrong with both ceil_mode and padding that counts"
+    if _within_half(a):
+        return None
+    if not counts:
+        return "padding that is uneven or above half a window, and does not count"
+    if ceil:
+        return "padding that is uneven or above half a window, with ceil_mode"
+    return None
+
+
+def _gemm(t):
+    a, b, c = t.input(0), t.input(1), t.input(2)
+    alpha, beta = t.attributes["alpha"], t.attributes["beta"]
+    if t.attributes["transA"]:
+        a = t.call(torch.t, a)
+    if alpha == 1 and (c is None or beta == 1) and t.attributes["transB"]:
+        return t.call(F.linear, a, b, c)
+    if t.attributes["transB"]:
+        b = t.call(torch.t, b)
+    if c is not None:
+        return t.call(torch.addmm, c, a, b, beta=beta, alpha=alpha)
+    product = t.call(torch.mm, a, b)
+    return product if alpha == 1 else t.call(torch.mul, product, alpha)
+
+
+def _batch_norm(t):
+    a = t.attributes
+    return t.call(F.batch_norm, t.input(0), t.input(3), t.input(4), t.input(1), t.input(2),
+                  t.training, 1.0 - a["momentum"], a["epsilon"])
+
+
+def _batch_norm_problem(case, node):
+    shape = case.shape(node["inputs"][0])
+    spread = shape[0]
+    for size in shape[2:]:
+        spread *= size
+    if case.stage != "forward" and spread == 1:
+        return "torch wants more than one value per channel when training"
+    return None
+
+
+def _lrn(t):
+    a = t.attributes
+    return t.call(F.local_response_norm, t.input(0), a["size"], a["alpha"], a["beta"], a["bias"])
+
+
+def _lrn_problem(case, node):
+    if node["attributes"]["size"] % 2 == 0:
+        return "an even size, which torch centres on the other side"
+    if len(case.shape(node["inputs"][0])) < 3:
+        return "an input without height and width"
+    return None
+
+
+def _hard_sigmoid(t):
+    alpha, beta = t.attributes["alpha"], t.attributes["beta"]
+    if abs(alpha - 1 / 6.0) < 1e-7 and beta == 0.5:
+        return t.call(F.hardsigmoid, t.input(0))
+    line = t.call(torch.add, t.call(torch.mul, t.input(0), alpha), beta)
+    return t.call(F.hardtanh, line, 0.0, 1.0)
+
+
+def _clip(t):
+    low, high = t.attributes["min"], t.attributes["max"]
+    if low <= -LARGEST and high >= LARGEST:
+        return t.input(0)
+    if high >= LARGEST:
+        return (t.call(F.relu, t.input(0), inplace=t.inplace) if low == 0
+                else t.call(torch.clamp, t.input(0), min=low))
+    if low <= -LARGEST:
+        return t.call(torch.clamp, t.input(0), max=high)
+    if (low, high) == (0, 6):
+        return t.call(F.relu6, t.input(0), inplace=t.inplace)
+    return t.call(F.hardtanh, t.input(0), low, high, inplace=t.inplace)
+
+
+def _reshape(t):
+    # The batch is what remains, as in code that is written for any batch.
+    shape = [-1] + t.shape[1:] if t.shape[:1] == [t.batch] else t.shape
+    return t.call(torch.reshape, t.input(0), shape)
+
+
+def _flatten(t):
+    return t.call(torch.flatten, t.input(0), 1) if t.attributes["axis"] == 1 else _reshape(t)
+
+
+def _slice(t):
+    a = t.attributes
+    if a["step"] == 1:
+        return t.call(torch.narrow, t.input(0), a["axis"], a["start"], a["end"] - a["start"])
+    place = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
+    return t.call(operator.getitem, t.input(0), place)
+
+
+def _pad(t):
+    pads = t.attributes["pads"]
+    rank = len(pads) // 2
+    flat = []  # torch begins with the last dimension
+    for axis in range(rank - 1, -1, -1):
+        flat += [pads[axis], pads[axis + rank]]
+    while len(flat) > 2 and flat[-2:] == [0, 0]:
+        del flat[-2:]
+    return t.call(F.pad, t.input(0), flat, value=t.attributes["value"])
+
+
+def _dropout(t):
+    return t.call(F.dropout, t.input(0), t.attributes["ratio"], True) if t.dropout else t.input(0)
+
+
+def _half_squares(t):
+    return t.call(torch.mul, t.call(torch.sum, t.call(torch.square, t.input(0))), 0.5)
+
+
+def _plain(function, count=1):
+    """A row for an operator without attributes."""
+    return lambda t: t.call(function, *[t.input(i) for i in range(count)])
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": lambda t: t.call(F.adaptive_avg_pool2d, t.input(0), 1),
+    "Gemm": _gemm,
+    "Relu": lambda t: t.call(F.relu, t.input(0), inplace=t.inplace),
+    "Tanh": _plain(torch.tanh),
+    "Sigmoid": _plain(torch.sigmoid),
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _plain(F.hardswish),
+    "Clip": _clip,
+    "Neg": _plain(torch.neg),
+    "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": _flatten,
+    "Reshape": _reshape,
+    "Identity": lambda t: t.input(0),
+    "Transpose": lambda t: t.call(torch.permute, t.input(0), t.attributes["perm"]),
+    "Concat": lambda t: t.call(torch.cat, list(t.inputs), t.attributes["axis"]),
+    "Slice": _slice,
+    "Pad": _pad,
+    "ReduceMean": lambda t: t.call(torch.mean, t.input(0), t.attributes["axes"],
+                                   bool(t.attributes["keepdims"])),
+    "Dropout": _dropout,
+    "Add": _plain(torch.add, 2),
+    "Sub": _plain(torch.sub, 2),
+    "Mul": _plain(torch.mul, 2),
+    "Div": _plain(torch.div, 2),
+    "SoftmaxCrossEntropyLoss": lambda t: t.call(F.cross_entropy, t.input(0), t.input(1)),
+    "HalfSumOfSquares": _half_squares,
+}
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {
+    "AveragePool": _average_pool_problem,
+    "BatchNormalization": _batch_norm_problem,
+    "LRN": _lrn_problem,
+}
