@@ -307,7 +307,10 @@ static enum prony_status check_ends(const struct graph *graph, struct error *err
 	return PRONY_OK;
 }
 
-/* Training writes running statistics: nothing else may read them. */
+/*
+ * Training writes running statistics: nothing else may read them. The batch's are there for the
+ * backward pass, which does not lead through them.
+ */
 static enum prony_status check_states(const struct graph *graph, struct arena *scratch,
 				      struct error *err)
 {
@@ -326,6 +329,12 @@ static enum prony_status check_states(const struct graph *graph, struct arena *s
 			if (uses[node->inputs[k]] > 1)
 				return node_error(node, err, "its statistic '%s' has other users",
 						  graph->values[node->inputs[k]].name);
+		}
+		for (int k = 1; node->op == OP_BATCH_NORM && k < node->output_count; k++) {
+			if (node->outputs[k] != VALUE_NONE && uses[node->outputs[k]] > 0)
+				return node_error(node, err,
+						  "its output '%s' is used, which has no gradient",
+						  graph->values[node->outputs[k]].name);
 		}
 	}
 	return PRONY_OK;

@@ -148,7 +148,7 @@ static void the_documentation_names_every_operator(void **state)
 }
 
 /* Two nodes that both move one running mean. */
-static void a_shared_statistic_is_refused(void **state)
+static void statistics_have_no_other_users(void **state)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph;
@@ -165,6 +165,17 @@ static void a_shared_statistic_is_refused(void **state)
 	second->inputs[3] = graph.nodes[graph.node_count - 2].inputs[3];
 	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
 	assert_non_null(strstr(err.text, "'first.mean' has other users"));
+	graph_release(&graph);
+
+	/* The batch's mean, used as data. */
+	error_clear(&err);
+	b = (struct builder){.graph = &graph, .error = ERROR_INIT};
+	graph_init(&graph, "used");
+	x = build_input(&b, 2, 1, (const int64_t[]){4});
+	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
+	x = build_add(&b, "sum", x, graph_find_value(&graph, "first.1"));
+	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "'first.1' is used"));
 	graph_release(&graph);
 }
 
@@ -283,7 +294,7 @@ int main(void)
 		cmocka_unit_test(every_operator_survives_json),
 		cmocka_unit_test(wrong_attributes_are_refused),
 		cmocka_unit_test(the_documentation_names_every_operator),
-		cmocka_unit_test(a_shared_statistic_is_refused),
+		cmocka_unit_test(statistics_have_no_other_users),
 		cmocka_unit_test(some_attributes_become_constants),
 		cmocka_unit_test(batch_norm_is_written_for_evaluation),
 		cmocka_unit_test(recurrent_layers_are_written_as_onnx_has_them),
