@@ -496,6 +496,23 @@ static void samples_stand_in_and_say_so(void **state)
 	fixture_release(&f);
 }
 
+static void data_without_a_reader_is_synthetic_and_says_so(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "fake");
+	set(&f, "networks", "alexnet,resnet50,cnn");
+	expand_ok(&f);
+	for (size_t i = 0; i < f.plan.count; i++)
+		assert_string_equal(f.plan.cells[i].cell.dataset, "synthetic");
+	assert_int_equal(f.plan.note_count, 2);
+	assert_says(f.plan.notes[0], "imagenet cannot be read yet");
+	assert_says(f.plan.notes[1], "cifar10 cannot be read yet");
+	fixture_release(&f);
+}
+
 static void the_dry_run_has_every_field(void **state)
 {
 	struct fixture f;
@@ -538,6 +555,7 @@ int main(void)
 		cmocka_unit_test(overrides_change_what_they_match),
 		cmocka_unit_test(the_command_line_has_the_last_word),
 		cmocka_unit_test(samples_stand_in_and_say_so),
+		cmocka_unit_test(data_without_a_reader_is_synthetic_and_says_so),
 		cmocka_unit_test(the_dry_run_has_every_field),
 	};
 
