@@ -87,6 +87,30 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	return PRONY_OK;
 }
 
+/* What evaluation has no use for, or what ONNX Runtime's kernels refuse (core/providers/cpu/nn). */
+static void refuse_node(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+{
+	const struct operator_row *row = operator_row(node->op);
+
+	if (row->is_gradient)
+		reasons_add(reasons, "operator %s (%s) is not one of ONNX", row->name, node->name);
+	if (node->op == OP_LRN && node->attributes.size % 2 == 0)
+		reasons_add(reasons, "LRN %s: an even size", node->name);
+	if (node->op == OP_LRN && graph->values[node->inputs[0]].shape.rank != 4)
+		reasons_add(reasons, "LRN %s: an input without height and width", node->name);
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *reader = &graph->nodes[i];
+
+		for (int k = 0; k < reader->input_count; k++)
+			for (int j = 1; j < node->output_count; j++)
+				if (node->outputs[j] != VALUE_NONE &&
+				    reader->inputs[k] == node->outputs[j])
+					reasons_add(reasons,
+						    "output %d of %s %s, which evaluation leaves out",
+						    j, row->name, node->name);
+	}
+}
+
 static enum prony_status ort_supports(const struct graph *graph, const struct recipe *recipe,
 				      struct error *why)
 {
@@ -100,15 +124,8 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    stage_name(recipe->stage));
 	/* Where cores are shared, spinning changes the figure: without it is a variant. */
 	reasons_add_recipe(&reasons, recipe, "nospin");
-	for (int i = 0; i < graph->forward_count; i++) {
-		const struct node *node = &graph->nodes[i];
-
-		if (operator_row(node->op)->is_gradient)
-			reasons_add(&reasons, "operator %s (%s) is not one of ONNX",
-				    operator_row(node->op)->name, node->name);
-		if (node->op == OP_LRN && node->attributes.size % 2 == 0)
-			reasons_add(&reasons, "LRN (%s) of an even size", node->name);
-	}
+	for (int i = 0; i < graph->forward_count; i++)
+		refuse_node(graph, &graph->nodes[i], &reasons);
 	return reasons_finish(&reasons, why);
 }
 

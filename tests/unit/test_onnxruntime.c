@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "adapters/onnxruntime/onnxruntime.h"
+#include "exercise_networks.h"
 #include "framework_exercise.h"
 
 static const char *library;
@@ -28,6 +29,18 @@ static void test_forward(void **state)
 				 exercise_forward));
 	assert_true(exercise_run(&adapter_onnxruntime, library, &exercise_network_wide, 4,
 				 exercise_forward));
+}
+
+/* All of them, so that one failure does not hide the next. */
+static void test_operators(void **state)
+{
+	int failed = 0;
+
+	(void)state;
+	for (int i = 0; i < EXERCISE_OPERATORS; i++)
+		failed += !exercise_run(&adapter_onnxruntime, library, &exercise_operators[i], 4,
+					exercise_forward);
+	assert_int_equal(failed, 0);
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -85,6 +98,31 @@ static void test_refusals(void **state)
 	graph_release(&graph);
 }
 
+/* Two nodes that it cannot run: both are named. */
+static void test_refused_operators(void **state)
+{
+	struct recipe recipe;
+	struct graph graph;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	recipe_defaults(&recipe);
+	recipe.stage = STAGE_FORWARD;
+	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
+		if (strcmp(exercise_operators[i].name, "lrn") != 0)
+			continue;
+		assert_int_equal(zoo_build(&exercise_operators[i], 4, &graph, NULL), PRONY_OK);
+		assert_int_equal(adapter_onnxruntime.supports(&graph, &recipe, NULL), PRONY_OK);
+		for (int k = 0; k < graph.node_count; k++)
+			graph.nodes[k].attributes.size = 4;
+		assert_int_equal(adapter_onnxruntime.supports(&graph, &recipe, &err),
+				 PRONY_UNSUPPORTED);
+		graph_release(&graph);
+	}
+	assert_non_null(strstr(err.text, "LRN lrn1: an even size"));
+	assert_non_null(strstr(err.text, "lrn3"));
+}
+
 static void test_missing(void **state)
 {
 	void *data = calloc(1, adapter_onnxruntime.private_size);
@@ -103,9 +141,10 @@ static void test_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_forward),	     cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_wrong_weight),
+		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_refused_operators),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_forward),	     cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_reports),	     cmocka_unit_test(test_wrong_weight),
 	};
 
 	library = exercise_library("PRONY_ONNXRUNTIME_LIBRARY",
