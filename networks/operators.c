@@ -186,13 +186,13 @@ static const struct operator_row rows[OP_COUNT] = {
 	[OP_LSTM] = {
 		.name = name_LSTM,
 		.min_inputs = 4, .max_inputs = 4, .max_outputs = 1,
-		.attributes = no_attributes, .not_onnx = true,
+		.attributes = no_attributes,
 		.infer = lstm_infer, .macs = recurrent_macs, .backward = lstm_backward,
 	},
 	[OP_RNN] = {
 		.name = name_RNN,
 		.min_inputs = 4, .max_inputs = 4, .max_outputs = 1,
-		.attributes = no_attributes, .not_onnx = true,
+		.attributes = no_attributes,
 		.infer = rnn_infer, .macs = recurrent_macs, .backward = rnn_backward,
 	},
 	[OP_SOFTMAX_CROSS_ENTROPY] = {

@@ -19,10 +19,10 @@ struct node;
  * X(enumerator, name). Inputs and outputs, in order (layout NCHW, weights OIHW):
  *   Conv               x, w[, b] -> y
  *   MaxPool            x -> y
- *   AveragePool        x -> y                  padding counts only with count_include_pad, what
- *                                              ceil_mode adds behind it never
- *   GlobalAveragePool  x -> y                  N x C x 1 x 1
- *   Gemm               a, b[, c] -> y          alpha * A' * B' + beta * C, rank 2
+ *   AveragePool        x -> y         padding counts only with count_include_pad, what ceil_mode
+ *                                     adds behind it never
+ *   GlobalAveragePool  x -> y         N x C x 1 x 1
+ *   Gemm               a, b[, c] -> y        alpha * A' * B' + beta * C, rank 2
  *   Relu, Tanh, Sigmoid, HardSigmoid, HardSwish, Clip, Neg, Softmax, Identity   x -> y
  *   BatchNormalization x, scale, bias, running mean, running var -> y, mean, var
  *       In training stages mean and var (divided by n, not n - 1) are the batch's and normalise x,
@@ -30,32 +30,37 @@ struct node;
  *       momentum * running + (1 - momentum) * batch when the forward pass is over. In evaluation
  *       the running ones normalise x, and mean and var are copies of them. graph_state_statistic
  *       finds the output that a state follows.
- *   LRN                x -> y                  across channels
+ *   LRN                x -> y         across channels
  *   Flatten, Reshape, Transpose, Slice (one axis), Pad (constant), ReduceMean   x -> y
  *   Concat             x0, x1... -> y
- *   Dropout            x -> y, mask            training: y = x * mask; mask is 0 or 1/(1-ratio),
- * F32 Add, Sub, Mul, Div a, b -> y               with ONNX's broadcasting LSTM               x, w,
- * r, b -> h         x: N x T x I; w: 4H x I, r: 4H x H, b: 4H, gates in ONNX's order i, o, f, c;
- * sigmoid and tanh; initial state 0; h: N x H, the last state. ONNX's second bias is zero and stays
- * so. RNN                x, w, r, b -> h         h = relu(w x + r h + b), shapes as above without
- * gates SoftmaxCrossEntropyLoss  logits, labels -> loss    mean over the batch; loss is a scalar
- *   HalfSumOfSquares   x -> loss               sum of x^2 / 2 over the whole batch, no mean
+ *   Dropout            x -> y, mask   training: y = x * mask; mask is 0 or 1/(1-ratio), F32
+ *   Add, Sub, Mul, Div a, b -> y      with ONNX's broadcasting
+ *   LSTM               x, w, r, b -> h
+ *       x: N x T x I; w: 4H x I, r: 4H x H, b: 4H, gates in ONNX's order i, o, f, c; sigmoid and
+ *       tanh; initial state 0; h: N x H, the last state. ONNX's second bias is zero and stays so.
+ *   RNN                x, w, r, b -> h       h = relu(w x + r h + b), shapes without gates
+ *   SoftmaxCrossEntropyLoss  logits, labels -> loss    mean over the batch; loss is a scalar
+ *   HalfSumOfSquares   logits -> loss        sum of x^2 / 2 over the whole batch, no mean
  * Gradients (dy = gradient of the first output):
  *   ConvGradInput  dy, w -> dx             ConvGradWeight  x, dy -> dw[, db]
  *   MaxPoolGrad    dy, x, y -> dx          ties: the first maximum in row-major order
  *   GemmGradInput  dy, b -> da             GemmGradWeight  a, dy -> db[, dc]
  *   ReluGrad       dy, y -> dx             zero where y == 0
- *   TanhGrad, SigmoidGrad, SoftmaxGrad     dy, y -> dx
- *   HardSigmoidGrad, HardSwishGrad, ClipGrad  dy, x -> dx    zero at the ends of their ranges
+ *   TanhGrad, SigmoidGrad, SoftmaxGrad        dy, y -> dx
+ *   HardSigmoidGrad, HardSwishGrad, ClipGrad  dy, x -> dx    the outer piece's at the ends
  *   AveragePoolGrad, GlobalAveragePoolGrad, FlattenGrad, ReshapeGrad, SliceGrad, PadGrad,
- *   ReduceMeanGrad dy -> dx                shape of dx is the node's first output value's
- *   BatchNormalizationGrad  dy, x, scale, mean, var -> dx, dscale, dbias    of the batch's
- * statistics LRNGrad        dy, x, y -> dx DropoutGrad    dy, mask -> dx BroadcastGrad  dy -> dx
- * sums up what broadcasting input `axis` has repeated LSTMGrad, RNNGrad  dy, x, w, r, b -> dx, dw,
- * dr, db; they run the forward pass again SoftmaxCrossEntropyGrad  logits, labels -> dlogits
- * (softmax - onehot) / batch HalfSumOfSquaresGrad     x -> dx       a copy BatchNormalizationGrad,
- * LSTMGrad and RNNGrad leave out (VALUE_NONE) what nobody wants. The backward pass also uses
- * forward operators: Add for sums, Slice for Concat, Transpose, Mul, Div, Neg.
+ *   ReduceMeanGrad dy -> dx                dx has the shape of the forward node's input
+ *   BatchNormalizationGrad  dy, x, scale, mean, var -> dx, dscale, dbias
+ *                                          through the statistics of the batch
+ *   LRNGrad        dy, x, y -> dx
+ *   DropoutGrad    dy, mask -> dx
+ *   BroadcastGrad  dy -> dx                sums up what broadcasting input `axis` has repeated
+ *   LSTMGrad, RNNGrad  dy, x, w, r, b -> dx, dw, dr, db; they run the forward pass again
+ *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / batch
+ *   HalfSumOfSquaresGrad     x -> dx       a copy
+ * BatchNormalizationGrad, LSTMGrad and RNNGrad leave out (VALUE_NONE) what nobody wants. The
+ * backward pass also uses forward operators: Add for sums, Slice for Concat, Transpose, Mul, Div,
+ * Neg.
  */
 #define PRONY_OPERATORS(X)                                                                         \
 	X(CONV, "Conv")                                                                            \
@@ -179,12 +184,9 @@ struct operator_row {
 	const struct attribute_row *attributes;
 	bool is_gradient; /* does not appear in a forward graph */
 	bool is_loss;	  /* output 0 is the scalar objective; its backward row starts the pass */
-	bool leaves_out;  /* gradient rows: outputs that nobody wants are VALUE_NONE, even the first
-			   */
-	bool not_onnx;	  /* there is no such operator, or it differs: see onnx_export.c */
+	bool leaves_out;  /* gradient rows: any output that nobody wants is VALUE_NONE */
 
-	/* Sets shape and dtype of the outputs from those of the inputs; PRONY_BAD_INPUT names the
-	 * node. */
+	/* Sets shape and dtype of the outputs by the inputs; PRONY_BAD_INPUT names the node. */
 	enum prony_status (*infer)(struct graph *graph, struct node *node, struct error *err);
 
 	/* Multiply-accumulates of convolutions and matrix products, without bias; NULL = 0. */
@@ -192,8 +194,7 @@ struct operator_row {
 
 	/*
 	 * Appends the nodes that compute the gradients of the inputs that want one, given the
-	 * gradients of the outputs; see networks/backward.h. NULL: not differentiable (gradient
-	 * rows).
+	 * gradients of the outputs; see networks/backward.h. NULL: gradient rows.
 	 */
 	enum prony_status (*backward)(struct graph *graph, const struct node *node,
 				      struct error *err);
