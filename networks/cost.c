@@ -51,6 +51,22 @@ static int64_t node_bytes(const struct graph *graph, const struct node *node, bo
 	return bytes;
 }
 
+/* What training keeps of every step inside a recurrent node: its gates, and h or c and h. */
+static int64_t recurrent_bytes(const struct graph *graph, const struct node *node)
+{
+	const struct shape *x, *w, *h;
+	int64_t numbers;
+
+	if (node->op != OP_LSTM && node->op != OP_RNN)
+		return 0;
+	x = node_input_shape(graph, node, 0);
+	w = node_input_shape(graph, node, 1);
+	h = node_output_shape(graph, node, 0);
+	numbers = saturating_add(w->dims[0], (node->op == OP_LSTM ? 2 : 1) * h->dims[1]);
+	numbers = saturating_multiply(saturating_multiply(x->dims[0], x->dims[1]), numbers);
+	return saturating_multiply(numbers, (int64_t)dtype_bytes(DTYPE_F32));
+}
+
 /* All activations, and the gradients around the node where they are largest. */
 static int64_t training_activations(const struct graph *graph)
 {
@@ -60,6 +76,7 @@ static int64_t training_activations(const struct graph *graph)
 		int64_t around = node_bytes(graph, &graph->nodes[i], true);
 
 		kept = saturating_add(kept, node_bytes(graph, &graph->nodes[i], false));
+		kept = saturating_add(kept, recurrent_bytes(graph, &graph->nodes[i]));
 		if (around > peak)
 			peak = around;
 	}
