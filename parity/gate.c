@@ -283,7 +283,7 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 					    (struct kinks){.precision = kinks.precision,
 							   .decisions = decisions,
 							   .decided = decided,
-							   .turn_all = many,
+							   .others = many ? KINKS_TURN : KINKS_KEEP,
 							   .turn_updates = true},
 					    answer, err);
 		if (status != PRONY_OK)

@@ -2,6 +2,10 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "parity/parallel.h"
 
 static void (*const kernels[OP_COUNT])(const struct kernel_call *call) = {
 	[OP_CONV] = kernel_conv,
@@ -131,6 +135,16 @@ void array_walk_next(struct array_walk *walk)
 	}
 }
 
+void array_walk_seek(struct array_walk *walk, int64_t element)
+{
+	for (int i = walk->shape.rank - 1; i >= 0; i--) {
+		walk->index[i] = element % walk->shape.dims[i];
+		element /= walk->shape.dims[i];
+		for (int k = 0; k < 2; k++)
+			walk->at[k] += walk->steps[k][i] * walk->index[i];
+	}
+}
+
 struct axis_split split_axis(const struct shape *shape, int64_t axis)
 {
 	struct axis_split split = {.outer = 1, .size = shape->dims[axis], .inner = 1};
@@ -144,18 +158,100 @@ struct axis_split split_axis(const struct shape *shape, int64_t axis)
 	return split;
 }
 
-double kernel_rms(const double *x, int64_t count)
+/* An element costs what it takes to fetch and store it: several multiplications. */
+#define ELEMENT_OPERATIONS 8
+
+struct parts {
+	void (*work)(void *context, int64_t part);
+	void *context;
+};
+
+static void take_parts(void *context, struct parallel_items *items)
 {
+	const struct parts *parts = context;
+	int64_t part;
+
+	while ((part = parallel_next(items)) >= 0)
+		parts->work(parts->context, part);
+}
+
+void kernel_parts(int64_t parts, int64_t operations, void (*work)(void *context, int64_t part),
+		  void *context)
+{
+	struct parts all = {work, context};
+
+	parallel_run(parts, parallel_threads(operations * ELEMENT_OPERATIONS), take_parts, &all);
+}
+
+static int64_t part_count(int64_t count)
+{
+	return (count + KERNEL_PART - 1) / KERNEL_PART;
+}
+
+static int64_t part_end(int64_t part, int64_t count)
+{
+	return (part + 1) * KERNEL_PART < count ? (part + 1) * KERNEL_PART : count;
+}
+
+struct each {
+	const struct kernel_call *call;
+	int64_t count;
+	void (*work)(const struct kernel_call *call, int64_t first, int64_t end);
+};
+
+static void each_part(void *context, int64_t part)
+{
+	const struct each *each = context;
+
+	each->work(each->call, part * KERNEL_PART, part_end(part, each->count));
+}
+
+void kernel_each(const struct kernel_call *call, int64_t count,
+		 void (*work)(const struct kernel_call *call, int64_t first, int64_t end))
+{
+	struct each each = {call, count, work};
+
+	kernel_parts(part_count(count), count, each_part, &each);
+}
+
+struct squares {
+	const double *x;
+	int64_t count;
+	double *sums; /* by part: the sum of all is the same whoever took them */
+};
+
+static void square_part(void *context, int64_t part)
+{
+	const struct squares *squares = context;
 	double sum = 0;
 
-	for (int64_t i = 0; i < count; i++)
-		sum += x[i] * x[i];
+	for (int64_t i = part * KERNEL_PART; i < part_end(part, squares->count); i++)
+		sum += squares->x[i] * squares->x[i];
+	squares->sums[part] = sum;
+}
+
+double kernel_rms(const double *x, int64_t count)
+{
+	int64_t parts = part_count(count);
+	struct squares squares = {x, count, memory_alloc((size_t)parts * sizeof(double))};
+	double sum = 0;
+
+	kernel_parts(parts, count, square_part, &squares);
+	for (int64_t i = 0; i < parts; i++)
+		sum += squares.sums[i];
+	free(squares.sums);
 	return count > 0 ? sqrt(sum / (double)count) : 0;
 }
 
-bool kernel_turns(struct kinks *kinks)
+bool kernel_turns(struct kinks *kinks, double nearness)
 {
 	int64_t number = kinks->count++;
+	bool turn = kinks->others == KINKS_TURN;
 
-	return number < kinks->decided ? kinks->decisions[number] : kinks->turn_all;
+	if (number < kinks->decided)
+		turn = kinks->decisions[number];
+	else if (kinks->others == KINKS_DRAW)
+		turn = random_normal(&kinks->random) > KINK_DEVIATIONS * nearness;
+	kinks->turned += turn;
+	return turn;
 }

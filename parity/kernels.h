@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
 #include "networks/graph.h"
 #include "parity/reference.h"
 
@@ -18,12 +19,20 @@
  * The gate runs the reference again with such comparisons turned. Exact ties do not count: they
  * have one agreed answer, or (equal windows) none that matters.
  */
+enum kink_rule {
+	KINKS_KEEP, /* as float64 has it */
+	KINKS_TURN, /* all of them */
+	KINKS_DRAW  /* as often as rounding would: by a normal deviate of the expected deviation */
+};
+
 struct kinks {
 	enum precision precision; /* whose rounding decides what is too close */
-	const bool *decisions;	  /* of the first comparisons met: turn it? The others: turn_all */
+	const bool *decisions;	  /* of the first comparisons met: turn it? The others: `others` */
 	int64_t decided;
-	bool turn_all, turn_updates;
-	int64_t count, update_count; /* met so far: in the graph, in updates */
+	enum kink_rule others;
+	bool turn_updates;
+	struct random random;		     /* KINKS_DRAW: the caller seeds it */
+	int64_t count, update_count, turned; /* met so far in the graph, in updates; of the first */
 };
 
 /* One execution of one node. */
@@ -117,6 +126,8 @@ struct array_walk array_walk_start(const struct shape *shape);
 /* Other array `which` (0 or 1) has the shape `from`, which is broadcast. */
 void array_walk_broadcast(struct array_walk *walk, int which, const struct shape *from);
 void array_walk_next(struct array_walk *walk);
+/* Goes to an element of the row-major order; before the first array_walk_next. */
+void array_walk_seek(struct array_walk *walk, int64_t element);
 
 /* Elements before, on and behind an axis. */
 struct axis_split {
@@ -128,8 +139,28 @@ struct axis_split split_axis(const struct shape *shape, int64_t axis);
 /* Root mean square; 0 for no elements. */
 double kernel_rms(const double *x, int64_t count);
 
-/* Counts a comparison that is too close to call, and says whether to turn it. */
-bool kernel_turns(struct kinks *kinks);
+/*
+ * Counts a comparison that is too close to call, and says whether to turn it. `nearness` is how far
+ * apart the two sides are in units of what is too close: 0 to 1.
+ */
+bool kernel_turns(struct kinks *kinks, double nearness);
+
+/* `close` is so many deviations of what rounding is expected to do. */
+#define KINK_DEVIATIONS 4.0
+
+/*
+ * Calls work(context, part) for every part of [0, parts), shared out between all cores where
+ * `operations` of all together are worth it. No part may depend on another.
+ */
+void kernel_parts(int64_t parts, int64_t operations, void (*work)(void *context, int64_t part),
+		  void *context);
+
+/* Large arrays are taken in parts of so many elements, which do not depend on the cores. */
+#define KERNEL_PART (INT64_C(1) << 15)
+
+/* Calls work for [0, count) in parts of KERNEL_PART. */
+void kernel_each(const struct kernel_call *call, int64_t count,
+		 void (*work)(const struct kernel_call *call, int64_t first, int64_t end));
 
 /* Sums of products that have gone into a value, for what rounding may have done to it. */
 struct accumulation {

@@ -28,30 +28,36 @@ static void channel_moments(const double *x, const struct axis_split *s, int64_t
 	*variance = squares / count;
 }
 
+static void batch_norm_channel(void *context, int64_t c)
+{
+	const struct kernel_call *call = context;
+	struct axis_split s = split_axis(kernel_input_shape(call, 0), 1);
+	const double *x = kernel_input(call, 0);
+	double *y = kernel_output(call, 0), bias = kernel_input(call, 2)[c];
+	double mean = kernel_input(call, 3)[c], variance = kernel_input(call, 4)[c];
+
+	if (call->training)
+		channel_moments(x, &s, c, &mean, &variance);
+	double factor =
+		kernel_input(call, 1)[c] / sqrt(variance + call->node->attributes.epsilon);
+	for (int64_t n = 0; n < s.outer; n++) {
+		int64_t at = (n * s.size + c) * s.inner;
+
+		for (int64_t i = 0; i < s.inner; i++)
+			y[at + i] = (x[at + i] - mean) * factor + bias;
+	}
+	if (kernel_output(call, 1))
+		kernel_output(call, 1)[c] = mean;
+	if (kernel_output(call, 2))
+		kernel_output(call, 2)[c] = variance;
+}
+
 void kernel_batch_norm(const struct kernel_call *call)
 {
-	struct axis_split s = split_axis(kernel_input_shape(call, 0), 1);
-	const double *x = kernel_input(call, 0), *scale = kernel_input(call, 1);
-	const double *bias = kernel_input(call, 2);
-	double *y = kernel_output(call, 0);
+	const struct shape *x = kernel_input_shape(call, 0);
+	struct kernel_call shared = *call;
 
-	for (int64_t c = 0; c < s.size; c++) {
-		double mean = kernel_input(call, 3)[c], variance = kernel_input(call, 4)[c];
-
-		if (call->training)
-			channel_moments(x, &s, c, &mean, &variance);
-		double factor = scale[c] / sqrt(variance + call->node->attributes.epsilon);
-		for (int64_t n = 0; n < s.outer; n++) {
-			int64_t at = (n * s.size + c) * s.inner;
-
-			for (int64_t i = 0; i < s.inner; i++)
-				y[at + i] = (x[at + i] - mean) * factor + bias[c];
-		}
-		if (kernel_output(call, 1))
-			kernel_output(call, 1)[c] = mean;
-		if (kernel_output(call, 2))
-			kernel_output(call, 2)[c] = variance;
-	}
+	kernel_parts(x->dims[1], shape_elements(x), batch_norm_channel, &shared);
 }
 
 /*
@@ -59,39 +65,44 @@ void kernel_batch_norm(const struct kernel_call *call)
  * channel: dscale = sum dy z, dbias = sum dy, dx = scale / sqrt(var + eps) (dy - dbias / n - z
  * dscale / n), because mean and variance depend on x (Ioffe and Szegedy 2015, arXiv 1502.03167).
  */
-void kernel_batch_norm_grad(const struct kernel_call *call)
+static void batch_norm_grad_channel(void *context, int64_t c)
 {
+	const struct kernel_call *call = context;
 	struct axis_split s = split_axis(kernel_input_shape(call, 1), 1);
 	const double *dy = kernel_input(call, 0), *x = kernel_input(call, 1);
 	double *dx = kernel_output(call, 0), count = (double)(s.outer * s.inner);
+	double mean = kernel_input(call, 3)[c];
+	double inverse = 1 / sqrt(kernel_input(call, 4)[c] + call->node->attributes.epsilon);
+	double dscale = 0, dbias = 0;
 
-	for (int64_t c = 0; c < s.size; c++) {
-		double mean = kernel_input(call, 3)[c];
-		double inverse =
-			1 / sqrt(kernel_input(call, 4)[c] + call->node->attributes.epsilon);
-		double dscale = 0, dbias = 0;
+	for (int64_t n = 0; n < s.outer; n++) {
+		int64_t at = (n * s.size + c) * s.inner;
 
-		for (int64_t n = 0; n < s.outer; n++) {
-			int64_t at = (n * s.size + c) * s.inner;
-
-			for (int64_t i = at; i < at + s.inner; i++) {
-				dscale += dy[i] * (x[i] - mean) * inverse;
-				dbias += dy[i];
-			}
+		for (int64_t i = at; i < at + s.inner; i++) {
+			dscale += dy[i] * (x[i] - mean) * inverse;
+			dbias += dy[i];
 		}
-		double factor = kernel_input(call, 2)[c] * inverse;
-		for (int64_t n = 0; dx && n < s.outer; n++) {
-			int64_t at = (n * s.size + c) * s.inner;
-
-			for (int64_t i = at; i < at + s.inner; i++)
-				dx[i] = factor * (dy[i] - dbias / count -
-						  (x[i] - mean) * inverse * dscale / count);
-		}
-		if (kernel_output(call, 1))
-			kernel_output(call, 1)[c] = dscale;
-		if (kernel_output(call, 2))
-			kernel_output(call, 2)[c] = dbias;
 	}
+	double factor = kernel_input(call, 2)[c] * inverse;
+	for (int64_t n = 0; dx && n < s.outer; n++) {
+		int64_t at = (n * s.size + c) * s.inner;
+
+		for (int64_t i = at; i < at + s.inner; i++)
+			dx[i] = factor * (dy[i] - dbias / count -
+					  (x[i] - mean) * inverse * dscale / count);
+	}
+	if (kernel_output(call, 1))
+		kernel_output(call, 1)[c] = dscale;
+	if (kernel_output(call, 2))
+		kernel_output(call, 2)[c] = dbias;
+}
+
+void kernel_batch_norm_grad(const struct kernel_call *call)
+{
+	const struct shape *x = kernel_input_shape(call, 1);
+	struct kernel_call shared = *call;
+
+	kernel_parts(x->dims[1], shape_elements(x), batch_norm_grad_channel, &shared);
 }
 
 /* Channels around c: for an even size one more above it than below, as ONNX has it. */

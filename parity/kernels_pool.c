@@ -1,7 +1,10 @@
 #include "parity/kernels.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 /* One window of the pooling: its elements on a plane of the input, padding left out. */
 struct pool_window {
@@ -58,58 +61,106 @@ static int64_t window_maximum(const struct pool_window *window, const double *pl
 	return best;
 }
 
-void kernel_max_pool(const struct kernel_call *call)
+static int64_t plane_of(const struct shape *shape)
 {
+	return shape->dims[2] * shape->dims[3];
+}
+
+static int64_t planes_of(const struct shape *shape)
+{
+	return shape->dims[0] * shape->dims[1];
+}
+
+static struct pool_window window_number(const struct kernel_call *call, const struct shape *x,
+					const struct shape *y, int64_t i)
+{
+	return window_at(&call->node->attributes, x, i / y->dims[3], i % y->dims[3]);
+}
+
+static void max_pool_plane(void *context, int64_t p)
+{
+	const struct kernel_call *call = context;
 	const struct shape *x = kernel_input_shape(call, 0), *y = kernel_output_shape(call, 0);
-	const double *plane = kernel_input(call, 0);
-	double *out = kernel_output(call, 0);
+	const double *plane = kernel_input(call, 0) + p * plane_of(x);
+	double *out = kernel_output(call, 0) + p * plane_of(y);
 	int64_t runner_up;
 
-	for (int64_t p = 0; p < y->dims[0] * y->dims[1]; p++) {
-		for (int64_t h = 0; h < y->dims[2]; h++) {
-			for (int64_t w = 0; w < y->dims[3]; w++) {
-				struct pool_window window =
-					window_at(&call->node->attributes, x, h, w);
+	for (int64_t i = 0; i < plane_of(y); i++) {
+		struct pool_window window = window_number(call, x, y, i);
 
-				*out++ = plane[window_maximum(&window, plane, &runner_up)];
-			}
-		}
-		plane += x->dims[2] * x->dims[3];
+		out[i] = plane[window_maximum(&window, plane, &runner_up)];
 	}
 }
 
-/* Where the gradient of a window goes; notes and turns decisions that are too close to call. */
-static int64_t route(const struct pool_window *window, const double *plane, double close,
-		     struct kinks *kinks)
+void kernel_max_pool(const struct kernel_call *call)
+{
+	const struct shape *y = kernel_output_shape(call, 0);
+	struct kernel_call shared = *call;
+
+	kernel_parts(planes_of(y), shape_elements(y), max_pool_plane, &shared);
+}
+
+/*
+ * As in kernels_elementwise.c: all planes are done as if nothing were too close to call, and those
+ * where something is are done again by one thread, which decides in the order of the elements.
+ */
+struct pool_gradient {
+	const struct kernel_call *call;
+	double close;
+	bool deciding;
+	bool *noted; /* by plane */
+};
+
+/* Where the gradient of a window goes; notes, or decides, what is too close to call. */
+static int64_t route(const struct pool_gradient *g, const struct pool_window *window,
+		     const double *plane, int64_t p)
 {
 	int64_t runner_up;
 	int64_t best = window_maximum(window, plane, &runner_up);
 
-	if (!kinks || runner_up < 0 || !(plane[best] - plane[runner_up] < close))
+	if (!g->call->kinks || runner_up < 0)
 		return best;
-	return kernel_turns(kinks) ? runner_up : best;
+	double difference = plane[best] - plane[runner_up];
+	if (!(difference < g->close))
+		return best;
+	if (g->deciding)
+		return kernel_turns(g->call->kinks, difference / g->close) ? runner_up : best;
+	g->noted[p] = true;
+	return best;
+}
+
+static void max_pool_grad_plane(void *context, int64_t p)
+{
+	const struct pool_gradient *g = context;
+	const struct kernel_call *call = g->call;
+	const struct shape *x = kernel_input_shape(call, 1), *y = kernel_input_shape(call, 0);
+	const double *dy = kernel_input(call, 0) + p * plane_of(y);
+	const double *plane = kernel_input(call, 1) + p * plane_of(x);
+	double *dx = kernel_output(call, 0) + p * plane_of(x);
+
+	memset(dx, 0, (size_t)plane_of(x) * sizeof(*dx));
+	for (int64_t i = 0; i < plane_of(y); i++) {
+		struct pool_window window = window_number(call, x, y, i);
+
+		dx[route(g, &window, plane, p)] += dy[i];
+	}
 }
 
 void kernel_max_pool_grad(const struct kernel_call *call)
 {
-	const struct shape *x = kernel_input_shape(call, 1), *y = kernel_input_shape(call, 0);
-	const double *dy = kernel_input(call, 0), *plane = kernel_input(call, 1);
-	double *dx = kernel_output(call, 0);
-	double close = call->kinks ? call->close * kernel_rms(plane, shape_elements(x)) : 0;
+	const struct shape *x = kernel_input_shape(call, 1);
+	int64_t planes = planes_of(x);
+	struct pool_gradient g = {.call = call, .noted = memory_alloc((size_t)planes)};
 
-	memset(dx, 0, (size_t)shape_elements(x) * sizeof(*dx));
-	for (int64_t p = 0; p < y->dims[0] * y->dims[1]; p++) {
-		for (int64_t h = 0; h < y->dims[2]; h++) {
-			for (int64_t w = 0; w < y->dims[3]; w++) {
-				struct pool_window window =
-					window_at(&call->node->attributes, x, h, w);
-
-				dx[route(&window, plane, close, call->kinks)] += *dy++;
-			}
-		}
-		plane += x->dims[2] * x->dims[3];
-		dx += x->dims[2] * x->dims[3];
-	}
+	if (call->kinks)
+		g.close = call->close * kernel_rms(kernel_input(call, 1), shape_elements(x));
+	memset(g.noted, 0, (size_t)planes);
+	kernel_parts(planes, shape_elements(x), max_pool_grad_plane, &g);
+	g.deciding = true;
+	for (int64_t p = 0; p < planes; p++)
+		if (g.noted[p])
+			max_pool_grad_plane(&g, p);
+	free(g.noted);
 }
 
 /* What the sum of a window is divided by. ceil_mode's windows may reach further than the padding:
@@ -128,43 +179,60 @@ static double window_divisor(const struct attributes *a, const struct pool_windo
 	return (double)elements;
 }
 
-/* Either way over all windows: y is their means, or x gets what is given in y back. */
+/* Either way over the windows of a plane: y is their means, or x gets what is in y back. */
 static void average(const struct attributes *a, const struct shape *x_shape,
 		    const struct shape *y_shape, double *x, double *y, bool backward)
 {
-	for (int64_t p = 0; p < y_shape->dims[0] * y_shape->dims[1]; p++) {
-		for (int64_t i = 0; i < y_shape->dims[2] * y_shape->dims[3]; i++, y++) {
-			struct pool_window window =
-				window_at(a, x_shape, i / y_shape->dims[3], i % y_shape->dims[3]);
-			double divisor = window_divisor(a, &window), sum = 0;
+	for (int64_t i = 0; i < plane_of(y_shape); i++, y++) {
+		struct pool_window window =
+			window_at(a, x_shape, i / y_shape->dims[3], i % y_shape->dims[3]);
+		double divisor = window_divisor(a, &window), sum = 0;
 
-			for (int64_t k = 0; k < window.kernel[0] * window.kernel[1]; k++) {
-				int64_t at = window_index(&window, k / window.kernel[1],
-							  k % window.kernel[1]);
+		for (int64_t k = 0; k < window.kernel[0] * window.kernel[1]; k++) {
+			int64_t at = window_index(&window, k / window.kernel[1],
+						  k % window.kernel[1]);
 
-				if (at >= 0 && backward)
-					x[at] += *y / divisor;
-				else if (at >= 0)
-					sum += x[at];
-			}
-			if (!backward)
-				*y = sum / divisor;
+			if (at >= 0 && backward)
+				x[at] += *y / divisor;
+			else if (at >= 0)
+				sum += x[at];
 		}
-		x += x_shape->dims[2] * x_shape->dims[3];
+		if (!backward)
+			*y = sum / divisor;
 	}
+}
+
+static void average_plane(void *context, int64_t p)
+{
+	const struct kernel_call *call = context;
+	const struct shape *x = kernel_input_shape(call, 0), *y = kernel_output_shape(call, 0);
+
+	average(&call->node->attributes, x, y, kernel_input(call, 0) + p * plane_of(x),
+		kernel_output(call, 0) + p * plane_of(y), false);
 }
 
 void kernel_average_pool(const struct kernel_call *call)
 {
-	average(&call->node->attributes, kernel_input_shape(call, 0), kernel_output_shape(call, 0),
-		kernel_input(call, 0), kernel_output(call, 0), false);
+	const struct shape *x = kernel_input_shape(call, 0);
+	struct kernel_call shared = *call;
+
+	kernel_parts(planes_of(x), shape_elements(x), average_plane, &shared);
+}
+
+static void average_grad_plane(void *context, int64_t p)
+{
+	const struct kernel_call *call = context;
+	const struct shape *x = kernel_output_shape(call, 0), *y = kernel_input_shape(call, 0);
+	double *dx = kernel_output(call, 0) + p * plane_of(x);
+
+	memset(dx, 0, (size_t)plane_of(x) * sizeof(*dx));
+	average(&call->node->attributes, x, y, dx, kernel_input(call, 0) + p * plane_of(y), true);
 }
 
 void kernel_average_pool_grad(const struct kernel_call *call)
 {
-	double *dx = kernel_output(call, 0);
+	const struct shape *x = kernel_output_shape(call, 0);
+	struct kernel_call shared = *call;
 
-	memset(dx, 0, (size_t)kernel_output_count(call, 0) * sizeof(*dx));
-	average(&call->node->attributes, kernel_output_shape(call, 0), kernel_input_shape(call, 0),
-		dx, kernel_input(call, 0), true);
+	kernel_parts(planes_of(x), shape_elements(x), average_grad_plane, &shared);
 }

@@ -108,10 +108,42 @@ static void find_last_uses(struct reference *ref)
 		last_use[graph->loss] = INT_MAX;
 }
 
+static double *take_spare(struct reference *ref, int64_t elements)
+{
+	for (int i = 0; i < REFERENCE_SPARES; i++) {
+		double *array = ref->spares[i].array;
+
+		if (!array || ref->spares[i].elements != elements)
+			continue;
+		ref->spares[i].array = NULL;
+		return array;
+	}
+	return NULL;
+}
+
+static void keep_spare(struct reference *ref, double *array, int64_t elements)
+{
+	int i = 0;
+
+	while (i < REFERENCE_SPARES && ref->spares[i].array)
+		i++;
+	if (i == REFERENCE_SPARES) {
+		i = ref->next_spare;
+		ref->next_spare = (i + 1) % REFERENCE_SPARES;
+		free(ref->spares[i].array);
+	}
+	ref->spares[i].array = array;
+	ref->spares[i].elements = elements;
+}
+
+/* Every kernel writes all of its outputs: what stood in a spare array does not matter. */
 static enum prony_status allocate_value(struct reference *ref, int index, struct error *err)
 {
 	int64_t elements = shape_elements(&ref->graph->values[index].shape);
 
+	ref->values[index] = take_spare(ref, elements);
+	if (ref->values[index])
+		return PRONY_OK;
 	ref->values[index] = calloc(elements > 0 ? (size_t)elements : 1, sizeof(double));
 	if (!ref->values[index])
 		return error_set(err, PRONY_NOMEM,
@@ -138,7 +170,8 @@ static enum prony_status allocate(struct reference *ref, struct error *err)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s: the shape overflows",
 					 value->name);
 		size_t room = elements > 0 ? (size_t)elements : 1;
-		if (allocate_value(ref, (int)i, err) != PRONY_OK)
+		/* The others get theirs when a node first writes them. */
+		if (ref->last_use[i] == INT_MAX && allocate_value(ref, (int)i, err) != PRONY_OK)
 			return PRONY_NOMEM;
 		if (value->kind != VALUE_PARAMETER)
 			continue;
@@ -175,6 +208,8 @@ void reference_release(struct reference *ref)
 		return;
 	for (int i = 0; ref->values && i < ref->graph->value_count; i++)
 		free(ref->values[i]);
+	for (int i = 0; i < REFERENCE_SPARES; i++)
+		free(ref->spares[i].array);
 	arena_release(&ref->arena);
 	*ref = (struct reference){0};
 }
@@ -229,11 +264,11 @@ static bool reads_label(const struct graph *graph, const struct node *node)
 }
 
 /*
- * Nearer than 4 deviations of what rounding does to values this deep in the graph. Nodes stand in
+ * Nearer than 4 deviations (KINK_DEVIATIONS) of what rounding does to values this deep in the graph. Nodes stand in
  * the order in which they run, so that everything before a node is taken to lead to it. RMSprop's
  * update magnifies rounding where gradients are small, so that its later steps start further apart.
  */
-#define CLOSE (4 * 0.41)
+#define CLOSE (KINK_DEVIATIONS * 0.41)
 #define CLOSE_AFTER_RMSPROP (12 * 0.41)
 
 static double closeness(const struct reference *ref, const struct recipe *recipe)
@@ -273,7 +308,9 @@ static void free_value(struct reference *ref, int value, int node)
 {
 	if (value == VALUE_NONE || ref->last_use[value] > node)
 		return;
-	free(ref->values[value]);
+	if (ref->values[value])
+		keep_spare(ref, ref->values[value],
+			   shape_elements(&ref->graph->values[value].shape));
 	ref->values[value] = NULL;
 }
 
@@ -303,6 +340,8 @@ static enum prony_status run_nodes(struct reference *ref, const struct recipe *r
 
 	for (int i = first; i < end && status == PRONY_OK; i++) {
 		call.node = &ref->graph->nodes[i];
+		if (ref->stop && *ref->stop)
+			return error_set(err, PRONY_INTERRUPTED, "interrupted");
 		if (kinks) {
 			deepen(&sum, ref->graph, call.node);
 			call.close = closeness(ref, recipe) *
@@ -340,38 +379,75 @@ static double close_gradient(const struct reference *ref, const struct recipe *r
 	       kernel_rms(ref->values[gradient], shape_elements(&graph->values[gradient].shape));
 }
 
-static void update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
-		   struct kinks *kinks, int index)
-{
-	int64_t count = shape_elements(&ref->graph->values[index].shape);
-	const double *gradient = ref->values[ref->graph->values[index].gradient];
-	double *w = ref->values[index], *moment = ref->moments[index];
-	double lr = recipe->learning_rate, eps = recipe->epsilon;
-	bool watch = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
-	double close = watch ? close_gradient(ref, recipe, index, kinks) : 0;
+/* One parameter's update. */
+struct update {
+	const struct recipe *recipe;
+	bool epsilon_inside;
+	const double *gradient;
+	double *w, *moment, close;
+	int64_t count;
+	struct kinks *kinks; /* NULL: not asked for */
+};
 
-	for (int64_t i = 0; i < count; i++) {
-		double g = gradient[i] + recipe->weight_decay * w[i];
+static void update_rmsprop(const struct update *u, int64_t i, double g)
+{
+	const struct recipe *recipe = u->recipe;
+	double *moment = &u->moment[i];
+
+	if (u->kinks)
+		g = turned(g, u->close, u->kinks);
+	*moment = recipe->rho * *moment + (1 - recipe->rho) * g * g;
+	u->w[i] -= recipe->learning_rate * g /
+		   (u->epsilon_inside ? sqrt(*moment + recipe->epsilon)
+				      : sqrt(*moment) + recipe->epsilon);
+}
+
+static void update_part(void *context, int64_t part)
+{
+	const struct update *u = context;
+	const struct recipe *recipe = u->recipe;
+	int64_t first = part * KERNEL_PART, end = first + KERNEL_PART;
+
+	for (int64_t i = first; i < end && i < u->count; i++) {
+		double g = u->gradient[i] + recipe->weight_decay * u->w[i];
 
 		switch (recipe->optimiser) {
 		case OPTIMISER_SGD:
-			w[i] -= lr * g;
+			u->w[i] -= recipe->learning_rate * g;
 			break;
 		case OPTIMISER_MOMENTUM:
-			moment[i] = recipe->momentum * moment[i] + g;
-			w[i] -= lr * moment[i];
+			u->moment[i] = recipe->momentum * u->moment[i] + g;
+			u->w[i] -= recipe->learning_rate * u->moment[i];
 			break;
 		case OPTIMISER_RMSPROP:
-			if (watch)
-				g = turned(g, close, kinks);
-			moment[i] = recipe->rho * moment[i] + (1 - recipe->rho) * g * g;
-			w[i] -= lr * g /
-				(epsilon_inside ? sqrt(moment[i] + eps) : sqrt(moment[i]) + eps);
+			update_rmsprop(u, i, g);
 			break;
 		case OPTIMISER_COUNT:
 			assert(false);
 		}
 	}
+}
+
+static void update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
+		   struct kinks *kinks, int index)
+{
+	int64_t count = shape_elements(&ref->graph->values[index].shape);
+	bool watch = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
+	struct update u = {.recipe = recipe,
+			   .epsilon_inside = epsilon_inside,
+			   .gradient = ref->values[ref->graph->values[index].gradient],
+			   .w = ref->values[index],
+			   .moment = ref->moments[index],
+			   .close = watch ? close_gradient(ref, recipe, index, kinks) : 0,
+			   .count = count,
+			   .kinks = watch ? kinks : NULL};
+	int64_t parts = (count + KERNEL_PART - 1) / KERNEL_PART;
+
+	/* What is too close to call is counted by one thread. */
+	if (!watch)
+		kernel_parts(parts, count, update_part, &u);
+	for (int64_t part = 0; watch && part < parts; part++)
+		update_part(&u, part);
 }
 
 /* Running statistics follow the batch's; the variance is that of n, not n - 1, as in ONNX. */
@@ -432,6 +508,19 @@ enum prony_status reference_step(struct reference *ref, const struct recipe *rec
 				 bool epsilon_inside, struct error *err)
 {
 	return reference_step_kinks(ref, recipe, epsilon_inside, NULL, err);
+}
+
+enum prony_status reference_forward(struct reference *ref, const struct recipe *recipe,
+				    bool training, struct error *err)
+{
+	struct recipe plain = *recipe;
+	enum prony_status status;
+
+	plain.dropout = false;
+	status = run_nodes(ref, &plain, training, NULL, 0, ref->graph->forward_count, err);
+	if (status == PRONY_OK)
+		ref->step++;
+	return status;
 }
 
 enum prony_status reference_redraw(struct reference *ref, const struct recipe *recipe,

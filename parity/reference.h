@@ -13,6 +13,9 @@
 #include "networks/graph.h"
 #include "networks/recipe.h"
 
+/* Arrays that were given back and wait for a value of the same size: fresh pages cost more. */
+#define REFERENCE_SPARES 8
+
 struct reference {
 	struct arena arena;
 	const struct graph *graph; /* borrowed; with the backward pass when gradients are wanted */
@@ -27,6 +30,14 @@ struct reference {
 	 * logits, loss, parameters, their gradients, states, and all below 1 MiB.
 	 */
 	bool frees;
+	/* Set it after reference_init: while it is not 0, nothing more is computed and a step returns
+	 * PRONY_INTERRUPTED. May be NULL. */
+	const volatile int *stop;
+	struct {
+		double *array;
+		int64_t elements;
+	} spares[REFERENCE_SPARES];
+	int next_spare; /* the oldest, which goes first */
 };
 
 /* Allocates and converts the weights (F32, by name) to float64. Call reference_release in any case.
@@ -52,6 +63,13 @@ enum prony_status reference_feed(struct reference *ref, const struct tensor *x,
  */
 enum prony_status reference_step(struct reference *ref, const struct recipe *recipe,
 				 bool epsilon_inside, struct error *err);
+
+/*
+ * Runs the forward nodes only; `training` says whether normalisations take the batch's statistics.
+ * Running statistics and weights stay as they are. Labels are optional, dropout is the identity.
+ */
+enum prony_status reference_forward(struct reference *ref, const struct recipe *recipe,
+				    bool training, struct error *err);
 
 /* The array of a value, and its element count in *count; NULL for an unknown or a freed one. */
 const double *reference_value(const struct reference *ref, int value, int64_t *count);

@@ -99,6 +99,7 @@ struct call {
 	const struct executor_f32 *ex;
 	const struct node *node;
 	const struct attributes *a;
+	bool training;
 };
 
 static float *input(const struct call *c, int i)
@@ -271,20 +272,22 @@ static void matrix_grad_weight(const struct call *c)
 		db[i % dy[1]] += input(c, 1)[i];
 }
 
-/* Without padding, which the networks under test do not use; `to` is NULL in the forward pass. */
+/* `y` is NULL in the backward pass. */
 static void pool(const struct call *c, const float *x, const int64_t *xd, const int64_t *yd,
 		 float *y, const float *dy, float *dx)
 {
 	for (int64_t i = 0; i < yd[0] * yd[1] * yd[2] * yd[3]; i++) {
 		int64_t plane = i / (yd[2] * yd[3]) * xd[2] * xd[3], best = -1;
-		int64_t h = i / yd[3] % yd[2] * c->a->strides[0];
-		int64_t w = i % yd[3] * c->a->strides[1];
+		int64_t h = i / yd[3] % yd[2] * c->a->strides[0] - c->a->pads[0];
+		int64_t w = i % yd[3] * c->a->strides[1] - c->a->pads[1];
 
 		for (int64_t tap = 0; tap < c->a->kernel[0] * c->a->kernel[1]; tap++) {
 			int64_t row = h + tap / c->a->kernel[1], column = w + tap % c->a->kernel[1];
 			int64_t at = plane + row * xd[3] + column;
 
-			if (row < xd[2] && column < xd[3] && (best < 0 || x[at] > x[best]))
+			if (row < 0 || column < 0 || row >= xd[2] || column >= xd[3])
+				continue;
+			if (best < 0 || x[at] > x[best])
 				best = at;
 		}
 		if (y)
@@ -328,6 +331,129 @@ static void add(const struct call *c)
 		output(c, 0)[i] = input(c, 0)[i] + input(c, 1)[i];
 }
 
+/* Sum over channel `channel` of (x - shift) * y, a plane at a time; y NULL: of x - shift. */
+static float channel_sum(const int64_t *dims, int64_t channel, const float *x, float shift,
+			 const float *y)
+{
+	int64_t plane = dims[2] * dims[3];
+	float sum = 0;
+
+	for (int64_t n = 0; n < dims[0]; n++) {
+		int64_t at = (n * dims[1] + channel) * plane;
+		float partial = 0;
+
+		for (int64_t i = at; i < at + plane; i++)
+			partial += (x[i] - shift) * (y ? y[i] - shift : 1);
+		sum += partial;
+	}
+	return sum;
+}
+
+static float norm_epsilon(const struct call *c)
+{
+	return (float)(c->ex->norm_epsilon > 0 ? c->ex->norm_epsilon : c->a->epsilon);
+}
+
+static void batch_norm(const struct call *c)
+{
+	const int64_t *dims = input_dims(c, 0);
+	int64_t plane = dims[2] * dims[3];
+	float count = (float)(dims[0] * plane), *y = output(c, 0);
+	const float *x = input(c, 0);
+
+	for (int64_t k = 0; k < dims[1]; k++) {
+		float mean = input(c, 3)[k], variance = input(c, 4)[k];
+
+		if (c->training) {
+			mean = channel_sum(dims, k, x, 0, NULL) / count;
+			variance = channel_sum(dims, k, x, mean, x) / count;
+			output(c, 1)[k] = mean;
+			output(c, 2)[k] = variance;
+		}
+		float factor = input(c, 1)[k] / sqrtf(variance + norm_epsilon(c));
+		float shift = input(c, 2)[k] - mean * factor;
+		for (int64_t i = 0; i < dims[0] * plane; i++) {
+			int64_t at = (i / plane * dims[1] + k) * plane + i % plane;
+
+			y[at] = x[at] * factor + shift;
+		}
+	}
+}
+
+static void batch_norm_grad(const struct call *c)
+{
+	const int64_t *dims = input_dims(c, 1);
+	int64_t plane = dims[2] * dims[3];
+	float count = (float)(dims[0] * plane), *dx = output(c, 0);
+	const float *dy = input(c, 0), *x = input(c, 1);
+
+	for (int64_t k = 0; k < dims[1]; k++) {
+		float mean = input(c, 3)[k], inverse = 1 / sqrtf(input(c, 4)[k] + norm_epsilon(c));
+		float dbias = channel_sum(dims, k, dy, 0, NULL), products = 0;
+
+		for (int64_t n = 0; n < dims[0]; n++) {
+			int64_t at = (n * dims[1] + k) * plane;
+			float partial = 0;
+
+			for (int64_t i = at; i < at + plane; i++)
+				partial += dy[i] * (x[i] - mean);
+			products += partial;
+		}
+		float dscale = products * inverse, factor = input(c, 2)[k] * inverse;
+		for (int64_t i = 0; dx && i < dims[0] * plane; i++) {
+			int64_t at = (i / plane * dims[1] + k) * plane + i % plane;
+
+			dx[at] = factor * (dy[at] - dbias / count -
+					   (x[at] - mean) * inverse * (dscale / count));
+		}
+		if (output(c, 1))
+			output(c, 1)[k] = dscale;
+		if (output(c, 2))
+			output(c, 2)[k] = dbias;
+	}
+}
+
+static void global_average(const struct call *c)
+{
+	const int64_t *dims = input_dims(c, 0);
+	int64_t plane = dims[2] * dims[3];
+
+	for (int64_t p = 0; p < dims[0] * dims[1]; p++) {
+		float sum = 0;
+
+		for (int64_t i = 0; i < plane; i++)
+			sum += input(c, 0)[p * plane + i];
+		output(c, 0)[p] = sum / (float)plane;
+	}
+}
+
+static void global_average_grad(const struct call *c)
+{
+	const int64_t *dims = output_dims(c, 0);
+	int64_t plane = dims[2] * dims[3];
+
+	for (int64_t i = 0; i < dims[0] * dims[1] * plane; i++)
+		output(c, 0)[i] = input(c, 0)[i / plane] / (float)plane;
+}
+
+/* What the running statistics of a normalisation become. */
+static void follow(const struct executor_f32 *ex, const struct node *node)
+{
+	const struct shape *x = &ex->graph->values[node->inputs[0]].shape;
+	float momentum =
+		(float)(ex->norm_momentum > 0 ? ex->norm_momentum : node->attributes.momentum);
+	float count = (float)(shape_elements(x) / x->dims[1]);
+
+	for (int i = 0; i < 2; i++) {
+		float *running = ex->values[node->inputs[3 + i]];
+		float factor = i == 1 && ex->unbiased ? count / (count - 1) : 1;
+
+		for (int64_t k = 0; k < x->dims[1]; k++)
+			running[k] = momentum * running[k] +
+				     (1 - momentum) * factor * ex->values[node->outputs[1 + i]][k];
+	}
+}
+
 static void cross_entropy(const struct call *c)
 {
 	const int64_t *dims = input_dims(c, 0);
@@ -361,6 +487,11 @@ static void (*const kernels[OP_COUNT])(const struct call *c) = {
 	[OP_FLATTEN] = copy,
 	[OP_DROPOUT] = copy,
 	[OP_ADD] = add,
+	[OP_BATCH_NORM] = batch_norm,
+	[OP_BATCH_NORM_GRAD] = batch_norm_grad,
+	[OP_GLOBAL_AVERAGE_POOL] = global_average,
+	[OP_GLOBAL_AVERAGE_POOL_GRAD] = global_average_grad,
+	[OP_IDENTITY] = copy,
 	[OP_SOFTMAX_CROSS_ENTROPY] = cross_entropy,
 	[OP_CONV_GRAD_INPUT] = conv_grad_input,
 	[OP_CONV_GRAD_WEIGHT] = conv_grad_weight,
@@ -431,11 +562,14 @@ void executor_step(struct executor_f32 *ex, const struct recipe *recipe, const s
 	for (int64_t i = 0; y && i < y->shape.dims[0]; i++)
 		ex->values[graph->label][i] = (float)((const int64_t *)y->data)[i];
 	for (int i = 0; i < end; i++) {
-		struct call call = {ex, &graph->nodes[i], &graph->nodes[i].attributes};
+		struct call call = {ex, &graph->nodes[i], &graph->nodes[i].attributes, training};
 
 		assert_non_null(kernels[call.node->op]);
 		kernels[call.node->op](&call);
 	}
+	for (int i = 0; training && i < graph->forward_count; i++)
+		if (graph->nodes[i].op == OP_BATCH_NORM)
+			follow(ex, &graph->nodes[i]);
 	for (int i = 0; training && i < graph->value_count; i++) {
 		const struct value *value = &graph->values[i];
 

@@ -22,6 +22,8 @@ struct executor_f32 {
 	int64_t chunk;	     /* partial sums of so many products are summed; 0: one sum */
 	bool epsilon_inside; /* RMSprop */
 	const char *frozen;  /* parameters whose names start with this get no gradient; or NULL */
+	double norm_epsilon, norm_momentum; /* of batch normalisations; 0: the graph's */
+	bool unbiased;			    /* the running variance follows that of n - 1 */
 };
 
 /* Dies through cmocka's fail() when the graph holds something that it cannot do. */
