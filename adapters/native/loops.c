@@ -162,6 +162,23 @@ BODY double cross_entropy_body(float *dlogits, const float *logits, const int32_
 	return loss;
 }
 
+BODY double half_squares_body(const float *x, size_t n)
+{
+	enum { LANES = 16 };
+	double lanes[LANES] = {0}, sum = 0;
+	size_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		for (size_t k = 0; k < LANES; k++)
+			lanes[k] += (double)x[i + k] * (double)x[i + k];
+	}
+	for (; i < n; i++)
+		sum += (double)x[i] * (double)x[i];
+	for (size_t k = 0; k < LANES; k++)
+		sum += lanes[k];
+	return sum / 2;
+}
+
 /* One set of the kernels, compiled for one instruction set. */
 #define KERNEL_SET(set, attribute)                                                                 \
 	attribute static void add_##set(float *y, const float *a, const float *b, size_t n)        \
@@ -209,6 +226,10 @@ BODY double cross_entropy_body(float *dlogits, const float *logits, const int32_
 	{                                                                                          \
 		return cross_entropy_body(dlogits, logits, labels, scale, rows, classes);          \
 	}                                                                                          \
+	attribute static double half_squares_##set(const float *x, size_t n)                       \
+	{                                                                                          \
+		return half_squares_body(x, n);                                                    \
+	}                                                                                          \
 	static const struct kernels kernels_##set = {                                              \
 		.name = #set,                                                                      \
 		.add = add_##set,                                                                  \
@@ -220,6 +241,7 @@ BODY double cross_entropy_body(float *dlogits, const float *logits, const int32_
 		.momentum = momentum_##set,                                                        \
 		.rmsprop = rmsprop_##set,                                                          \
 		.cross_entropy = cross_entropy_##set,                                              \
+		.half_squares = half_squares_##set,                                                \
 	};
 
 #define NO_ATTRIBUTE

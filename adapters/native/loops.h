@@ -46,6 +46,8 @@ struct kernels {
 	 */
 	double (*cross_entropy)(float *dlogits, const float *logits, const int32_t *labels,
 				float scale, size_t rows, size_t classes);
+	/* Half the sum of squares. */
+	double (*half_squares)(const float *x, size_t n);
 };
 
 /* The set for this processor. */

@@ -8,8 +8,13 @@ enum prony_status lower_plain(const struct lowering *l, int rank, const int64_t 
 			      dnnl_memory_desc_t *out, struct error *err)
 {
 	dnnl_dims_t all = {0}, strides = {0}; /* the library's type: an array of its own length */
+	const int64_t one = 1;
 	int64_t stride = 1;
 
+	if (rank == 0) { /* the library has no scalars */
+		rank = 1;
+		dims = &one;
+	}
 	for (int i = rank - 1; i >= 0; i--) {
 		all[i] = dims[i];
 		strides[i] = stride;
@@ -102,7 +107,7 @@ static enum prony_status reshape(struct lowering *l, int operand, const_dnnl_mem
 	status = lower_plain(l, lower_rank(l, desc), lower_dims(l, desc), &plain, err);
 	if (status != PRONY_OK)
 		return status;
-	status = program_alias(l->program, row_major, plain, out, err);
+	status = program_alias(l->program, row_major, plain, 0, out, err);
 	l->dnn->memory_desc_destroy(plain);
 	return status;
 }
@@ -121,6 +126,106 @@ enum prony_status lower_as(struct lowering *l, int operand, const_dnnl_memory_de
 		return PRONY_OK;
 	}
 	return reorder(l, operand, desc, name, out, err);
+}
+
+enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err)
+{
+	const struct value *row = &l->graph->values[value];
+	dnnl_memory_desc_t plain = NULL;
+	enum prony_status status;
+
+	if (l->values[value].operand != OPERAND_NONE) {
+		*out = l->values[value].operand;
+		return PRONY_OK;
+	}
+	status = lower_plain(l, row->shape.rank, row->shape.dims, &plain, err);
+	if (status != PRONY_OK)
+		return status;
+	if (row->kind == VALUE_PARAMETER) {
+		status = lower_parameter(l, value, plain, plain, err);
+		*out = lower_find_parameter(l, value)->operand;
+	} else {
+		struct parameter *state = &l->states[l->state_count++];
+
+		*state = (struct parameter){
+			.value = value, .gradient = OPERAND_NONE, .plain = plain, .folded = -1};
+		status = program_operand(l->program, plain, REGION_LASTING, &state->operand, err);
+		*out = state->operand;
+	}
+	l->values[value].operand = *out;
+	return status;
+}
+
+enum prony_status lower_value(struct lowering *l, int value, const char *name, int *out,
+			      struct error *err)
+{
+	const struct shape *shape = &l->graph->values[value].shape;
+	int operand = l->values[value].operand;
+	dnnl_memory_desc_t plain = NULL;
+	enum prony_status status;
+
+	if (operand == OPERAND_NONE)
+		return lower_data_operand(l, value, out, err);
+	status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+	if (status != PRONY_OK)
+		return status;
+	if (same_dims(l, l->program->operands[operand].desc, plain))
+		*out = operand;
+	else
+		status = lower_as(l, operand, plain, name, out, err);
+	l->dnn->memory_desc_destroy(plain);
+	return status;
+}
+
+enum prony_status lower_unblocked(struct lowering *l, int operand, const char *name, int *out,
+				  struct error *err)
+{
+	const_dnnl_memory_desc_t desc = l->program->operands[operand].desc;
+	dnnl_memory_desc_t plain = NULL;
+	int blocks = 0;
+	enum prony_status status;
+
+	*out = operand;
+	l->dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &blocks);
+	if (blocks == 0)
+		return PRONY_OK;
+	status = lower_plain(l, lower_rank(l, desc), lower_dims(l, desc), &plain, err);
+	if (status != PRONY_OK)
+		return status;
+	status = lower_as(l, operand, plain, name, out, err);
+	l->dnn->memory_desc_destroy(plain);
+	return status;
+}
+
+enum prony_status lower_like(const struct lowering *l, const_dnnl_memory_desc_t desc, int rank,
+			     const int64_t *dims, dnnl_memory_desc_t *out, struct error *err)
+{
+	static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw16c, dnnl_nChw8c, dnnl_nChw4c};
+	const struct onednn *dnn = l->dnn;
+
+	for (size_t i = 0; rank == 4 && lower_rank(l, desc) == 4 && i < 4; i++) {
+		dnnl_memory_desc_t own = NULL;
+		dnnl_dims_t all;
+		int equal;
+
+		memcpy(all, lower_dims(l, desc), sizeof(int64_t) * 4);
+		if (dnn->memory_desc_create_with_tag(&own, 4, all, dnnl_f32, tags[i]))
+			continue;
+		equal = dnn->memory_desc_equal(own, desc);
+		dnn->memory_desc_destroy(own);
+		if (!equal)
+			continue;
+		memcpy(all, dims, sizeof(int64_t) * 4);
+		return onednn_check(
+			dnn->memory_desc_create_with_tag(out, 4, all, dnnl_f32, tags[i]),
+			"memory descriptor", "like another", err);
+	}
+	return lower_plain(l, rank, dims, out, err);
+}
+
+size_t lower_elements(const struct lowering *l, int operand)
+{
+	return l->program->operands[operand].bytes / sizeof(float);
 }
 
 bool lower_may_overwrite(const struct lowering *l, int value, int n)
@@ -203,7 +308,7 @@ enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memo
 {
 	struct parameter *parameter = &l->parameters[l->parameter_count++];
 
-	*parameter = (struct parameter){.value = value, .plain = plain};
+	*parameter = (struct parameter){.value = value, .plain = plain, .folded = -1};
 	return program_pair(l->program, desc, &parameter->operand, &parameter->gradient, err);
 }
 
@@ -238,13 +343,24 @@ void lower_note(struct lowering *l, int n, bool relu)
 		l->notes[l->notes_length] = '\0'; /* whole entries only */
 }
 
-/* Operators whose output is their input under another name. */
+/* Operators whose output may be their input under another name. */
 static bool renames(const struct lowering *l, enum op op)
 {
-	bool dropout = l->training && l->recipe->dropout;
-
-	return op == OP_FLATTEN || op == OP_FLATTEN_GRAD ||
-	       ((op == OP_DROPOUT || op == OP_DROPOUT_GRAD) && !dropout);
+	switch (op) {
+	case OP_FLATTEN:
+	case OP_FLATTEN_GRAD:
+	case OP_RESHAPE:
+	case OP_RESHAPE_GRAD:
+	case OP_TRANSPOSE:
+	case OP_IDENTITY:
+	case OP_HALF_SQUARES_GRAD:
+		return true;
+	case OP_DROPOUT:
+	case OP_DROPOUT_GRAD:
+		return !l->training || !l->recipe->dropout;
+	default:
+		return false;
+	}
 }
 
 /* Marks the nodes that the stage needs, and who reads what last. */
@@ -262,7 +378,7 @@ static void analyse(struct lowering *l)
 			wanted[graph->values[i].gradient] = true;
 	}
 	for (int i = 0; i < graph->value_count; i++)
-		l->values[i] = (struct value_state){OPERAND_NONE, i, -1, 0};
+		l->values[i] = (struct value_state){OPERAND_NONE, i, -1, 0, -1};
 	for (int n = graph->node_count - 1; n >= 0; n--) {
 		const struct node *node = &graph->nodes[n];
 
@@ -274,6 +390,8 @@ static void analyse(struct lowering *l)
 			if (node->inputs[k] != VALUE_NONE) {
 				wanted[node->inputs[k]] = true;
 				l->values[node->inputs[k]].uses++;
+				if (l->values[node->inputs[k]].reader < 0)
+					l->values[node->inputs[k]].reader = n;
 			}
 		}
 		if (l->nodes[n].needed && node->differentiates >= 0 &&
@@ -308,45 +426,95 @@ static int choose_threads(const struct lowering *l)
 	return forward_us < worthwhile_us ? 1 : l->dnn->threads;
 }
 
+/* Appends what computes a node. */
+typedef enum prony_status lower_function(struct lowering *l, int n, struct error *err);
+
+/* The loss has computed it already. */
+static enum prony_status lower_nothing(struct lowering *l, int n, struct error *err)
+{
+	(void)l;
+	(void)n;
+	(void)err;
+	return PRONY_OK;
+}
+
+static lower_function *const functions[OP_COUNT] = {
+	[OP_CONV] = lower_conv,
+	[OP_MAX_POOL] = lower_pool,
+	[OP_AVERAGE_POOL] = lower_pool,
+	[OP_GLOBAL_AVERAGE_POOL] = lower_pool,
+	[OP_GEMM] = lower_gemm,
+	[OP_RELU] = lower_relu,
+	[OP_TANH] = lower_eltwise,
+	[OP_SIGMOID] = lower_eltwise,
+	[OP_HARD_SIGMOID] = lower_eltwise,
+	[OP_HARD_SWISH] = lower_eltwise,
+	[OP_CLIP] = lower_eltwise,
+	[OP_NEG] = lower_eltwise,
+	[OP_SOFTMAX] = lower_softmax,
+	[OP_BATCH_NORM] = lower_batch_norm,
+	[OP_LRN] = lower_lrn,
+	[OP_FLATTEN] = lower_reshape,
+	[OP_RESHAPE] = lower_reshape,
+	[OP_IDENTITY] = lower_rename,
+	[OP_TRANSPOSE] = lower_transpose,
+	[OP_CONCAT] = lower_concat,
+	[OP_SLICE] = lower_take,
+	[OP_PAD] = lower_put,
+	[OP_REDUCE_MEAN] = lower_mean,
+	[OP_DROPOUT] = lower_dropout,
+	[OP_ADD] = lower_binary,
+	[OP_SUB] = lower_binary,
+	[OP_MUL] = lower_binary,
+	[OP_DIV] = lower_binary,
+	[OP_LSTM] = lower_recurrent,
+	[OP_RNN] = lower_recurrent,
+	[OP_SOFTMAX_CROSS_ENTROPY] = lower_cross_entropy,
+	[OP_HALF_SQUARES] = lower_half_squares,
+	[OP_CONV_GRAD_INPUT] = lower_weighted_grad_input,
+	[OP_CONV_GRAD_WEIGHT] = lower_weighted_grad_weight,
+	[OP_MAX_POOL_GRAD] = lower_pool_grad,
+	[OP_AVERAGE_POOL_GRAD] = lower_pool_grad,
+	[OP_GLOBAL_AVERAGE_POOL_GRAD] = lower_pool_grad,
+	[OP_GEMM_GRAD_INPUT] = lower_weighted_grad_input,
+	[OP_GEMM_GRAD_WEIGHT] = lower_weighted_grad_weight,
+	[OP_RELU_GRAD] = lower_relu_grad,
+	[OP_TANH_GRAD] = lower_eltwise_grad,
+	[OP_SIGMOID_GRAD] = lower_eltwise_grad,
+	[OP_HARD_SIGMOID_GRAD] = lower_eltwise_grad,
+	[OP_HARD_SWISH_GRAD] = lower_eltwise_grad,
+	[OP_CLIP_GRAD] = lower_eltwise_grad,
+	[OP_SOFTMAX_GRAD] = lower_softmax_grad,
+	[OP_BATCH_NORM_GRAD] = lower_batch_norm_grad,
+	[OP_LRN_GRAD] = lower_lrn_grad,
+	[OP_FLATTEN_GRAD] = lower_reshape,
+	[OP_RESHAPE_GRAD] = lower_reshape,
+	[OP_SLICE_GRAD] = lower_put,
+	[OP_PAD_GRAD] = lower_take,
+	[OP_REDUCE_MEAN_GRAD] = lower_mean_grad,
+	[OP_DROPOUT_GRAD] = lower_dropout_grad,
+	[OP_BROADCAST_GRAD] = lower_broadcast_grad,
+	[OP_LSTM_GRAD] = lower_recurrent_grad,
+	[OP_RNN_GRAD] = lower_recurrent_grad,
+	[OP_SOFTMAX_CROSS_ENTROPY_GRAD] = lower_nothing,
+	[OP_HALF_SQUARES_GRAD] = lower_rename,
+};
+
 static enum prony_status lower_node(struct lowering *l, int n, struct error *err)
 {
 	enum op op = l->graph->nodes[n].op;
 
-	if (renames(l, op))
+	if ((op == OP_DROPOUT || op == OP_DROPOUT_GRAD) && renames(l, op))
 		return lower_rename(l, n, err);
-	switch (op) {
-	case OP_CONV:
-		return lower_conv(l, n, err);
-	case OP_CONV_GRAD_INPUT:
-	case OP_GEMM_GRAD_INPUT:
-		return lower_weighted_grad_input(l, n, err);
-	case OP_CONV_GRAD_WEIGHT:
-	case OP_GEMM_GRAD_WEIGHT:
-		return lower_weighted_grad_weight(l, n, err);
-	case OP_GEMM:
-		return lower_gemm(l, n, err);
-	case OP_MAX_POOL:
-		return lower_max_pool(l, n, err);
-	case OP_MAX_POOL_GRAD:
-		return lower_max_pool_grad(l, n, err);
-	case OP_RELU:
-		return lower_relu(l, n, err);
-	case OP_RELU_GRAD:
-		return lower_relu_grad(l, n, err);
-	case OP_DROPOUT:
-		return lower_dropout(l, n, err);
-	case OP_DROPOUT_GRAD:
-		return lower_dropout_grad(l, n, err);
-	case OP_ADD:
-		return lower_add(l, n, err);
-	case OP_SOFTMAX_CROSS_ENTROPY:
-		return lower_cross_entropy(l, n, err);
-	case OP_SOFTMAX_CROSS_ENTROPY_GRAD:
-		return PRONY_OK; /* the loss has computed it */
-	default:
+	if (!functions[op])
 		return error_set(err, PRONY_INTERNAL, "operator %s passed supports()",
 				 operator_row(op)->name);
-	}
+	return functions[op](l, n, err);
+}
+
+bool lower_knows(enum op op)
+{
+	return functions[op] != NULL;
 }
 
 static enum prony_status lower_input(struct lowering *l, struct error *err)
@@ -380,6 +548,44 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
 	return status;
 }
 
+/* Gradients of parameters that are data, like those of Mul, are computed somewhere: they belong next
+ * to the parameter. */
+static enum prony_status lower_data_gradients(struct lowering *l, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; status == PRONY_OK && i < l->parameter_count; i++) {
+		const struct value *value = &l->graph->values[l->parameters[i].value];
+		int to = l->parameters[i].gradient, from = OPERAND_NONE;
+		dnnl_primitive_attr_t attributes = NULL;
+		dnnl_primitive_desc_t pd = NULL;
+
+		if (value->gradient >= 0)
+			from = l->values[value->gradient].operand;
+		if (from == OPERAND_NONE || from == to)
+			continue;
+		status = lower_as(l, from, l->program->operands[to].desc, value->name, &from, err);
+		if (status == PRONY_OK)
+			status = lower_attributes(l, false, &attributes, err);
+		if (status != PRONY_OK)
+			return status;
+		status = onednn_check(
+			dnn->reorder_primitive_desc_create(
+				&pd, l->program->operands[from].desc, dnn->engine,
+				l->program->operands[to].desc, dnn->engine, attributes),
+			"copy", value->name, err);
+		dnn->primitive_attr_destroy(attributes);
+		if (status != PRONY_OK)
+			return status;
+		status = program_primitive(l->program, value->name, "copy", pd,
+					   (const int[]){DNNL_ARG_FROM, DNNL_ARG_TO},
+					   (const int[]){from, to}, 2, err);
+		dnn->primitive_desc_destroy(pd);
+	}
+	return status;
+}
+
 enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, struct program *program,
 			      const struct graph *graph, const struct recipe *recipe,
 			      struct error *err)
@@ -392,7 +598,10 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 	l->values = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->values));
 	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
 	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));
+	l->states = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->states));
 	l->logits = OPERAND_NONE;
+	for (int n = 0; n < graph->node_count; n++)
+		l->nodes[n].relu_gradient = -1;
 	program_use_threads(program, choose_threads(l));
 	if (program->threads < dnn->threads)
 		l->notes_length = (size_t)snprintf(l->notes, sizeof(l->notes),
@@ -410,6 +619,8 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 	}
 	if (status == PRONY_OK)
 		status = lower_logits(l, err);
+	if (status == PRONY_OK && l->training)
+		status = lower_data_gradients(l, err);
 	if (status == PRONY_OK && recipe->stage == STAGE_TRAIN)
 		status = lower_update(l, err);
 	return status;
@@ -431,6 +642,10 @@ void lower_release(struct lowering *l)
 	for (int i = 0; i < l->parameter_count; i++) {
 		if (l->parameters[i].plain)
 			l->dnn->memory_desc_destroy(l->parameters[i].plain);
+	}
+	for (int i = 0; i < l->state_count; i++) {
+		if (l->states[i].plain)
+			l->dnn->memory_desc_destroy(l->states[i].plain);
 	}
 	*l = (struct lowering){0};
 }

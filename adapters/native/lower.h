@@ -6,11 +6,15 @@
 #include "networks/graph.h"
 #include "networks/recipe.h"
 
-/* A trained parameter: its place in the program and the layout that everybody else knows. */
+/* A trained parameter or a state: its place in the program and the layout that everybody else knows. */
 struct parameter {
 	int value; /* in the graph */
-	int operand, gradient;
+	int operand, gradient; /* gradient: OPERAND_NONE for a state */
 	dnnl_memory_desc_t plain; /* owned */
+	int gates; /* of a recurrent layer: rows come in as many blocks, in another order; or 0 */
+	int folded; /* node of the batch normalisation that is folded into it, or -1 */
+	bool keeps_original;   /* what is in memory cannot be read back as what was given */
+	const float *original; /* then: what was given, in the program's arena */
 };
 
 struct value_state {
@@ -18,6 +22,7 @@ struct value_state {
 	int class;   /* values that share memory by meaning (Flatten): index of the first of them */
 	int last_use; /* of the class: the last node that may read it */
 	int uses;     /* needed nodes that read this value */
+	int reader;   /* the last of them, or -1 */
 };
 
 struct node_state {
@@ -27,6 +32,9 @@ struct node_state {
 	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
 	int src, dst; /* operands as the forward primitive has them */
 	int side;     /* workspace or mask */
+	int parts[5]; /* of a recurrent layer: all states, the last, the last cell, the initial ones */
+	const void *detail; /* what the gradient's kernel needs, too */
+	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
 };
 
 struct lowering {
@@ -37,8 +45,8 @@ struct lowering {
 	bool training;
 	struct value_state *values;
 	struct node_state *nodes;
-	struct parameter *parameters; /* in graph order */
-	int parameter_count;
+	struct parameter *parameters, *states;
+	int parameter_count, state_count;
 	int logits; /* operand, row-major */
 	int64_t macs;
 	char notes[512];
@@ -75,6 +83,41 @@ const int64_t *lower_dims(const struct lowering *l, const_dnnl_memory_desc_t des
 enum prony_status lower_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
 			   const char *name, int *out, struct error *err);
 
+/* The operand of a value with the dimensions of the value's shape (a Flatten may have left it as it
+ * was), in an ordinary layout. */
+enum prony_status lower_value(struct lowering *l, int value, const char *name, int *out,
+			      struct error *err);
+
+/* What `operand` has, without blocks: itself, or row-major. */
+enum prony_status lower_unblocked(struct lowering *l, int operand, const char *name, int *out,
+				  struct error *err);
+
+/* A layout like that of `desc` for other dimensions: blocked in the same way, channels last, or
+ * row-major. The caller destroys it. */
+enum prony_status lower_like(const struct lowering *l, const_dnnl_memory_desc_t desc, int rank,
+			     const int64_t *dims, dnnl_memory_desc_t *out, struct error *err);
+
+/* Elements that a value's operand holds in memory, padding included. */
+size_t lower_elements(const struct lowering *l, int operand);
+
+/* Where a result of node n goes that is computed from `from` element by element, in its layout:
+ * `from` itself where nobody reads it later. `value` is what the node read as `from`. */
+enum prony_status lower_result(struct lowering *l, int n, int value, int from, int *out,
+			       struct error *err);
+
+/* Appends a command of ours; operands[0] says how many elements it has. */
+struct command *lower_command(struct lowering *l, const char *name, const char *what,
+			      void (*kernel)(struct program *, const struct command *),
+			      const int *operands, int count);
+/* The operand's memory, for such a command, and the threads for its elements. */
+void *lower_data(const struct program *program, const struct command *command, int i);
+int lower_threads(const struct program *program, size_t elements);
+
+/* Appends a copy between unblocked operands, as `walk` (copied) says. */
+struct strided_walk;
+void lower_copy(struct lowering *l, const char *name, int to, int from,
+		const struct strided_walk *walk);
+
 /* Whether node n may overwrite the operand of `value`: nobody reads it later. */
 bool lower_may_overwrite(const struct lowering *l, int value, int n);
 
@@ -93,21 +136,46 @@ int lower_fusable_relu(const struct lowering *l, int n);
 enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
 				  dnnl_memory_desc_t plain, struct error *err);
 struct parameter *lower_find_parameter(const struct lowering *l, int value);
+/* A parameter or a state that is data: one row-major operand. */
+enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);
 
 /* Notes what computes a node: its implementations, forward and backward. */
 void lower_note(struct lowering *l, int n, bool relu);
 
-/* One function per operator; n is the node. */
+/* Whether there is a function for the operator. */
+bool lower_knows(enum op op);
+
+/* One function per operator or family; n is the node. */
 enum prony_status lower_conv(struct lowering *l, int n, struct error *err);
 enum prony_status lower_gemm(struct lowering *l, int n, struct error *err);
-enum prony_status lower_max_pool(struct lowering *l, int n, struct error *err);
-enum prony_status lower_max_pool_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_pool(struct lowering *l, int n, struct error *err);
+enum prony_status lower_pool_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_batch_norm(struct lowering *l, int n, struct error *err);
+enum prony_status lower_batch_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_lrn(struct lowering *l, int n, struct error *err);
+enum prony_status lower_lrn_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err);
+enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_softmax(struct lowering *l, int n, struct error *err);
+enum prony_status lower_softmax_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_binary(struct lowering *l, int n, struct error *err);
+enum prony_status lower_mean(struct lowering *l, int n, struct error *err);
+enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_broadcast_grad(struct lowering *l, int n, struct error *err);
+enum prony_status lower_reshape(struct lowering *l, int n, struct error *err);
+enum prony_status lower_transpose(struct lowering *l, int n, struct error *err);
+enum prony_status lower_concat(struct lowering *l, int n, struct error *err);
+/* Slice and PadGrad take a part, Pad and SliceGrad put one. */
+enum prony_status lower_take(struct lowering *l, int n, struct error *err);
+enum prony_status lower_put(struct lowering *l, int n, struct error *err);
+enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err);
+enum prony_status lower_recurrent_grad(struct lowering *l, int n, struct error *err);
 enum prony_status lower_relu(struct lowering *l, int n, struct error *err);
 enum prony_status lower_relu_grad(struct lowering *l, int n, struct error *err);
 enum prony_status lower_dropout(struct lowering *l, int n, struct error *err);
 enum prony_status lower_dropout_grad(struct lowering *l, int n, struct error *err);
-enum prony_status lower_add(struct lowering *l, int n, struct error *err);
 enum prony_status lower_rename(struct lowering *l, int n, struct error *err);
+enum prony_status lower_half_squares(struct lowering *l, int n, struct error *err);
 enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *err);
 enum prony_status lower_update(struct lowering *l, struct error *err);
 

@@ -223,11 +223,13 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	struct geometry g = geometry_make(l, n);
 	struct candidate best = {.grade = -1};
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = choose(l, &g, l->values[node->inputs[0]].operand, &best, err);
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
 
+	if (status == PRONY_OK)
+		status = choose(l, &g, l->nodes[n].src, &best, err);
 	if (status == PRONY_OK && best.grade < 0 && g.relu) {
 		g.relu = false;
-		status = choose(l, &g, l->values[node->inputs[0]].operand, &best, err);
+		status = choose(l, &g, l->nodes[n].src, &best, err);
 	}
 	if (status != PRONY_OK) {
 		candidate_release(l, &best);

@@ -145,8 +145,7 @@ static enum prony_status choose(struct lowering *l, int n, const struct product 
 				struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
-	const_dnnl_memory_desc_t src =
-		l->program->operands[l->values[l->graph->nodes[n].inputs[0]].operand].desc;
+	const_dnnl_memory_desc_t src = l->program->operands[l->nodes[n].src].desc;
 	dnnl_memory_desc_t any = NULL, matching = NULL, bias = NULL, dst = NULL;
 	enum prony_status status = lower_any(l, p->rank, p->w, &any, err);
 
@@ -167,17 +166,34 @@ static enum prony_status choose(struct lowering *l, int n, const struct product 
 	return status;
 }
 
+/* The source as it is, up to the library's five dimensions: its rows are samples. */
+static enum prony_status find_source(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	int x = l->values[node->inputs[0]].operand;
+
+	if (x == OPERAND_NONE || lower_rank(l, l->program->operands[x].desc) > 5 ||
+	    lower_dims(l, l->program->operands[x].desc)[0] !=
+		    l->graph->values[node->inputs[0]].shape.dims[0])
+		return lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
+	l->nodes[n].src = x;
+	return PRONY_OK;
+}
+
 enum prony_status lower_gemm(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	const_dnnl_memory_desc_t src =
-		l->program->operands[l->values[node->inputs[0]].operand].desc;
-	const int64_t *x = lower_dims(l, src);
 	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
-	struct product p = {.rank = lower_rank(l, src), .wants_dx = l->nodes[n].wants_dx};
+	struct product p = {.wants_dx = l->nodes[n].wants_dx};
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status;
+	const int64_t *x;
+	enum prony_status status = find_source(l, n, err);
 	int64_t macs;
+
+	if (status != PRONY_OK)
+		return status;
+	p.rank = lower_rank(l, l->program->operands[l->nodes[n].src].desc);
+	x = lower_dims(l, l->program->operands[l->nodes[n].src].desc);
 
 	p.relu = lower_fusable_relu(l, n) >= 0;
 	p.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;

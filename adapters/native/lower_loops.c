@@ -8,7 +8,7 @@
  * because each of them maps zeros to zero.
  */
 
-static void *operand_data(const struct program *program, const struct command *command, int i)
+void *lower_data(const struct program *program, const struct command *command, int i)
 {
 	return program->operands[command->operands[i]].data;
 }
@@ -21,14 +21,6 @@ struct loop {
 	uint8_t *mask;
 	struct dropout_draw draw;
 };
-
-static void share_add(void *data, size_t first, size_t end)
-{
-	const struct loop *loop = data;
-
-	loop->program->kernels->add(loop->out + first, loop->a + first, loop->b + first,
-				    end - first);
-}
 
 static void share_relu(void *data, size_t first, size_t end)
 {
@@ -71,33 +63,23 @@ static void share_update(void *data, size_t first, size_t end)
 			end - first);
 }
 
-static int threads_for(const struct program *program, const struct command *command)
+int lower_threads(const struct program *program, size_t elements)
 {
-	return command->elements < PARALLEL_ELEMENTS ? 1 : program->threads;
+	return elements < PARALLEL_ELEMENTS ? 1 : program->threads;
 }
 
 static void run_loop(struct loop *loop, const struct command *command,
 		     void (*share)(void *data, size_t first, size_t end))
 {
-	onednn_parallel(loop->program->dnn, threads_for(loop->program, command), command->elements,
+	onednn_parallel(loop->program->dnn, lower_threads(loop->program, command->elements), command->elements,
 			share, loop);
-}
-
-static void run_add(struct program *program, const struct command *command)
-{
-	struct loop loop = {.program = program,
-			    .out = operand_data(program, command, 0),
-			    .a = operand_data(program, command, 1),
-			    .b = operand_data(program, command, 2)};
-
-	run_loop(&loop, command, share_add);
 }
 
 static void run_relu(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = operand_data(program, command, 0),
-			    .a = operand_data(program, command, 1)};
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1)};
 
 	run_loop(&loop, command, share_relu);
 }
@@ -105,9 +87,9 @@ static void run_relu(struct program *program, const struct command *command)
 static void run_relu_grad(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = operand_data(program, command, 0),
-			    .a = operand_data(program, command, 1),
-			    .b = operand_data(program, command, 2)};
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1),
+			    .b = lower_data(program, command, 2)};
 
 	run_loop(&loop, command, share_relu_grad);
 }
@@ -115,9 +97,9 @@ static void run_relu_grad(struct program *program, const struct command *command
 static void run_dropout(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = operand_data(program, command, 0),
-			    .a = operand_data(program, command, 1),
-			    .mask = operand_data(program, command, 2),
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1),
+			    .mask = lower_data(program, command, 2),
 			    .draw = dropout_draw_make(program->seed, program->step,
 						      (uint64_t)command->node, command->ratio)};
 
@@ -127,9 +109,9 @@ static void run_dropout(struct program *program, const struct command *command)
 static void run_dropout_grad(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = operand_data(program, command, 0),
-			    .a = operand_data(program, command, 1),
-			    .mask = operand_data(program, command, 2),
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1),
+			    .mask = lower_data(program, command, 2),
 			    .draw = {.scale = (float)(1 / (1 - command->ratio))}};
 
 	run_loop(&loop, command, share_dropout_grad);
@@ -138,7 +120,7 @@ static void run_dropout_grad(struct program *program, const struct command *comm
 static void run_cross_entropy(struct program *program, const struct command *command)
 {
 	double sum = program->kernels->cross_entropy(
-		operand_data(program, command, 1), operand_data(program, command, 0),
+		lower_data(program, command, 1), lower_data(program, command, 0),
 		program->labels, 1.0f / (float)program->batch, program->batch, program->classes);
 
 	program->loss = sum / (double)program->batch;
@@ -146,15 +128,15 @@ static void run_cross_entropy(struct program *program, const struct command *com
 
 static void run_update(struct program *program, const struct command *command)
 {
-	onednn_parallel(program->dnn, threads_for(program, command), command->elements,
+	onednn_parallel(program->dnn, lower_threads(program, command->elements), command->elements,
 			share_update, program);
 }
 
-static struct command *loop_command(struct lowering *l, const char *name, const char *what,
-				    void (*kernel)(struct program *, const struct command *),
-				    const int *operands, int count)
+struct command *lower_command(struct lowering *l, const char *name, const char *what,
+			      void (*kernel)(struct program *, const struct command *),
+			      const int *operands, int count)
 {
-	struct command *command = program_command(l->program, name, what);
+	struct command *command = program_command(l->program, name, what, count);
 
 	command->kernel = kernel;
 	command->operand_count = count;
@@ -164,12 +146,11 @@ static struct command *loop_command(struct lowering *l, const char *name, const 
 	return command;
 }
 
-/* The operand for a result that is computed from `from` element by element: `from` itself where
- * nobody reads it later. `value` is what node n read as `from`. */
-static enum prony_status result(struct lowering *l, int n, int value, int from, int *out,
-				struct error *err)
+enum prony_status lower_result(struct lowering *l, int n, int value, int from, int *out,
+			       struct error *err)
 {
-	bool own_copy = from != l->values[value].operand;
+	bool own_copy = program_root(l->program, from) !=
+			program_root(l->program, l->values[value].operand);
 
 	if (own_copy || lower_may_overwrite(l, value, n)) {
 		*out = from;
@@ -192,11 +173,11 @@ enum prony_status lower_relu(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int x = l->values[node->inputs[0]].operand, y;
-	enum prony_status status = result(l, n, node->inputs[0], x, &y, err);
+	enum prony_status status = lower_result(l, n, node->inputs[0], x, &y, err);
 
 	if (status != PRONY_OK)
 		return status;
-	loop_command(l, node->name, "forward", run_relu, (const int[]){y, x}, 2);
+	lower_command(l, node->name, "forward", run_relu, (const int[]){y, x}, 2);
 	l->values[node->outputs[0]].operand = l->nodes[n].dst = y;
 	return PRONY_OK;
 }
@@ -209,10 +190,10 @@ enum prony_status lower_relu_grad(struct lowering *l, int n, struct error *err)
 					    l->program->operands[y].desc, node->name, &dy, err);
 
 	if (status == PRONY_OK)
-		status = result(l, n, node->inputs[0], dy, &dx, err);
+		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status != PRONY_OK)
 		return status;
-	loop_command(l, node->name, "", run_relu_grad, (const int[]){dx, dy, y}, 3);
+	lower_command(l, node->name, "", run_relu_grad, (const int[]){dx, dy, y}, 3);
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }
@@ -223,13 +204,13 @@ enum prony_status lower_dropout(struct lowering *l, int n, struct error *err)
 	int x = l->values[node->inputs[0]].operand, y;
 	size_t elements = l->program->operands[x].bytes / sizeof(float);
 	struct command *command;
-	enum prony_status status = result(l, n, node->inputs[0], x, &y, err);
+	enum prony_status status = lower_result(l, n, node->inputs[0], x, &y, err);
 
 	if (status != PRONY_OK)
 		return status;
 	l->nodes[n].side = program_bytes(l->program, elements);
 	l->nodes[n].dst = y;
-	command = loop_command(l, node->name, "forward", run_dropout,
+	command = lower_command(l, node->name, "forward", run_dropout,
 			       (const int[]){y, x, l->nodes[n].side}, 3);
 	command->ratio = node->attributes.ratio;
 	l->values[node->outputs[0]].operand = y;
@@ -248,29 +229,13 @@ enum prony_status lower_dropout_grad(struct lowering *l, int n, struct error *er
 			 l->program->operands[forward->dst].desc, node->name, &dy, err);
 
 	if (status == PRONY_OK)
-		status = result(l, n, node->inputs[0], dy, &dx, err);
+		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status != PRONY_OK)
 		return status;
-	command = loop_command(l, node->name, "", run_dropout_grad,
+	command = lower_command(l, node->name, "", run_dropout_grad,
 			       (const int[]){dx, dy, forward->side}, 3);
 	command->ratio = node->attributes.ratio;
 	l->values[node->outputs[0]].operand = dx;
-	return PRONY_OK;
-}
-
-enum prony_status lower_add(struct lowering *l, int n, struct error *err)
-{
-	const struct node *node = &l->graph->nodes[n];
-	int a = l->values[node->inputs[0]].operand, b, y;
-	enum prony_status status = lower_as(l, l->values[node->inputs[1]].operand,
-					    l->program->operands[a].desc, node->name, &b, err);
-
-	if (status == PRONY_OK)
-		status = result(l, n, node->inputs[0], a, &y, err);
-	if (status != PRONY_OK)
-		return status;
-	loop_command(l, node->name, "", run_add, (const int[]){y, a, b}, 3);
-	l->values[node->outputs[0]].operand = y;
 	return PRONY_OK;
 }
 
@@ -302,7 +267,7 @@ enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *e
 	l->dnn->memory_desc_destroy(plain);
 	if (status != PRONY_OK)
 		return status;
-	loop_command(l, node->name, "", run_cross_entropy, (const int[]){logits, dlogits}, 2);
+	lower_command(l, node->name, "", run_cross_entropy, (const int[]){logits, dlogits}, 2);
 	l->program->batch = (size_t)shape->dims[0];
 	l->program->classes = (size_t)shape->dims[1];
 	if (gradient != VALUE_NONE)
@@ -310,10 +275,26 @@ enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *e
 	return PRONY_OK;
 }
 
+static void run_half_squares(struct program *program, const struct command *command)
+{
+	program->loss = program->kernels->half_squares(lower_data(program, command, 0),
+						       command->elements);
+}
+
+enum prony_status lower_half_squares(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	int x = l->values[node->inputs[0]].operand;
+
+	(void)err;
+	lower_command(l, node->name, "", run_half_squares, &x, 1);
+	return PRONY_OK;
+}
+
 enum prony_status lower_update(struct lowering *l, struct error *err)
 {
 	struct program *program = l->program;
-	struct command *command = program_command(program, "all parameters", "update");
+	struct command *command = program_command(program, "all parameters", "update", 0);
 
 	(void)err;
 	command->kernel = run_update;

@@ -1,15 +1,27 @@
 #include "adapters/native/lower.h"
 
-struct window {
+struct geometry {
+	dnnl_alg_kind_t algorithm;
 	dnnl_dims_t y, kernel, strides, dilations, before, after;
 };
 
-static struct window window_make(const struct lowering *l, const struct node *node)
+static struct geometry geometry_make(const struct lowering *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
 	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
 	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
-	struct window w = {.y = {y->dims[0], y->dims[1], y->dims[2], y->dims[3]}};
+	bool global = node->op == OP_GLOBAL_AVERAGE_POOL;
+	struct geometry w = {.y = {y->dims[0], y->dims[1], y->dims[2], y->dims[3]}};
+
+	w.algorithm = node->op == OP_MAX_POOL	? dnnl_pooling_max
+		      : a->count_include_pad	? dnnl_pooling_avg_include_padding
+						: dnnl_pooling_avg_exclude_padding;
+	for (int i = 0; global && i < 2; i++) {
+		w.kernel[i] = x->dims[2 + i];
+		w.strides[i] = 1;
+	}
+	if (global)
+		return w;
 
 	for (int i = 0; i < 2; i++) {
 		w.kernel[i] = a->kernel[i];
@@ -25,14 +37,13 @@ static struct window window_make(const struct lowering *l, const struct node *no
 }
 
 /* The forward primitive in the layout that the input has, and its backward over the same two. */
-static enum prony_status create(struct lowering *l, int n, const struct window *w,
+static enum prony_status create(struct lowering *l, int n, const struct geometry *w,
 				struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	const_dnnl_memory_desc_t src =
-		l->program->operands[l->values[node->inputs[0]].operand].desc;
+	const_dnnl_memory_desc_t src = l->program->operands[state->src].desc;
 	dnnl_memory_desc_t any = NULL;
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_status_t created;
@@ -45,11 +56,11 @@ static enum prony_status create(struct lowering *l, int n, const struct window *
 		goto out;
 	created = dnn->pooling_forward_primitive_desc_create(
 		&state->forward, dnn->engine,
-		l->training ? dnnl_forward_training : dnnl_forward_inference, dnnl_pooling_max, src,
+		l->training ? dnnl_forward_training : dnnl_forward_inference, w->algorithm, src,
 		any, w->strides, w->kernel, w->dilations, w->before, w->after, attributes);
 	if (created == dnnl_success && l->training)
 		created = dnn->pooling_backward_primitive_desc_create(
-			&state->backward_data, dnn->engine, dnnl_pooling_max, src,
+			&state->backward_data, dnn->engine, w->algorithm, src,
 			dnn->primitive_desc_query_md(state->forward, dnnl_query_dst_md, 0),
 			w->strides, w->kernel, w->dilations, w->before, w->after, state->forward,
 			attributes);
@@ -61,16 +72,17 @@ out:
 	return status;
 }
 
-enum prony_status lower_max_pool(struct lowering *l, int n, struct error *err)
+enum prony_status lower_pool(struct lowering *l, int n, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	struct window w = window_make(l, node);
-	enum prony_status status = create(l, n, &w, err);
+	struct geometry w = geometry_make(l, node);
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
-	state->src = l->values[node->inputs[0]].operand;
 	state->side = OPERAND_NONE;
+	if (status == PRONY_OK)
+		status = create(l, n, &w, err);
 	if (status == PRONY_OK)
 		status = program_operand(
 			l->program,
@@ -94,7 +106,7 @@ enum prony_status lower_max_pool(struct lowering *l, int n, struct error *err)
 	return status;
 }
 
-enum prony_status lower_max_pool_grad(struct lowering *l, int n, struct error *err)
+enum prony_status lower_pool_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	const struct node *node = &l->graph->nodes[n];

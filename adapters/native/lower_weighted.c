@@ -37,7 +37,7 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 	}
 	if (status == PRONY_OK)
 		status =
-			lower_as(l, l->values[node->inputs[0]].operand,
+			lower_as(l, state->src,
 				 dnn->primitive_desc_query_md(state->forward, dnnl_query_src_md, 0),
 				 node->name, &state->src, err);
 	if (status == PRONY_OK)

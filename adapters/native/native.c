@@ -76,11 +76,55 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 	return PRONY_OK;
 }
 
-static enum prony_status load_weights(struct native *native, const struct tensor_set *weights,
-				      struct error *err)
+/*
+ * Copies the rows of recurrent weights between ONNX's order of gates (i, o, f, c) and the library's (i,
+ * f, c, o); a layer with one gate has one order.
+ */
+static void reorder_gates(float *to, const float *from, size_t elements, int gates, bool to_library)
 {
-	for (int i = 0; i < native->lowering.parameter_count; i++) {
-		const struct parameter *parameter = &native->lowering.parameters[i];
+	static const size_t order[] = {0, 2, 3, 1}; /* the library's, as ONNX counts */
+	size_t block = elements / (size_t)gates;
+
+	for (size_t g = 0; g < (size_t)gates; g++) {
+		size_t other = gates == 4 ? order[g] : g;
+		size_t target = to_library ? g : other, origin = to_library ? other : g;
+
+		memcpy(to + target * block, from + origin * block, block * sizeof(float));
+	}
+}
+
+static enum prony_status load_one(struct native *native, struct parameter *parameter,
+				  const struct tensor *given, struct error *err)
+{
+	size_t elements = (size_t)shape_elements(&given->shape);
+	float *turned = NULL;
+	enum prony_status status;
+
+	if (parameter->keeps_original) {
+		float *copy = arena_try_array(&native->program.arena, elements, sizeof(float), err);
+
+		if (!copy)
+			return PRONY_NOMEM;
+		memcpy(copy, given->data, elements * sizeof(float));
+		parameter->original = copy;
+	}
+	if (parameter->gates > 1) {
+		turned = malloc(elements * sizeof(float));
+		if (!turned)
+			return error_set(err, PRONY_NOMEM, "no memory for weights");
+		reorder_gates(turned, given->data, elements, parameter->gates, true);
+	}
+	status = program_load(&native->program, parameter->operand, parameter->plain,
+			      turned ? turned : given->data, err);
+	free(turned);
+	return status;
+}
+
+static enum prony_status load_all(struct native *native, struct parameter *parameters,
+				  int count, const struct tensor_set *weights, struct error *err)
+{
+	for (int i = 0; i < count; i++) {
+		struct parameter *parameter = &parameters[i];
 		const struct value *value = &native->graph->values[parameter->value];
 		const struct tensor *given = tensor_find(weights, value->name);
 		enum prony_status status;
@@ -92,12 +136,23 @@ static enum prony_status load_weights(struct native *native, const struct tensor
 			return error_set(err, PRONY_BAD_INPUT,
 					 "'%s' has another type or shape than the network",
 					 value->name);
-		status = program_load(&native->program, parameter->operand, parameter->plain,
-				      given->data, err);
+		status = load_one(native, parameter, given, err);
 		if (status != PRONY_OK)
 			return status;
 	}
 	return PRONY_OK;
+}
+
+static enum prony_status load_weights(struct native *native, const struct tensor_set *weights,
+				      struct error *err)
+{
+	const struct lowering *lowering = &native->lowering;
+	enum prony_status status =
+		load_all(native, lowering->parameters, lowering->parameter_count, weights, err);
+
+	if (status != PRONY_OK)
+		return status;
+	return load_all(native, lowering->states, lowering->state_count, weights, err);
 }
 
 /* Elements of our own parameter arrays, without their padding. */
@@ -151,7 +206,7 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 		status = lower_graph(&native->lowering, &native->dnn, &native->program, graph,
 				     recipe, err);
 	if (status == PRONY_OK)
-		status = program_finish(&native->program, state, err);
+		status = program_finish(&native->program, native->lowering.training, state, err);
 	if (status == PRONY_OK)
 		status = load_weights(native, weights, err);
 	if (status == PRONY_OK)
@@ -230,34 +285,64 @@ static enum prony_status native_sync(struct session *s, struct error *err)
 	return onednn_check(native->dnn.stream_wait(native->dnn.stream), "wait", "stream", err);
 }
 
-static enum prony_status read_parameters(struct native *native, bool gradients,
-					 struct tensor_set *out, struct error *err)
+static enum prony_status store_one(struct native *native, const struct parameter *parameter,
+				   int operand, const struct tensor *out, struct error *err)
 {
-	for (size_t i = 0; i < out->count; i++) {
-		struct tensor *tensor = &out->tensors[i];
-		const struct parameter *found = NULL;
-		enum prony_status status;
+	size_t elements = (size_t)shape_elements(&out->shape);
+	float *turned;
+	enum prony_status status =
+		program_store(&native->program, operand, parameter->plain, out->data, err);
 
-		for (int k = 0; k < native->lowering.parameter_count; k++) {
-			const struct parameter *parameter = &native->lowering.parameters[k];
-
-			if (strcmp(native->graph->values[parameter->value].name, tensor->name) == 0)
-				found = parameter;
-		}
-		if (!found)
-			return error_set(err, PRONY_INTERNAL, "there is no parameter '%s'",
-					 tensor->name);
-		if (tensor->dtype != DTYPE_F32 ||
-		    !shape_equal(&tensor->shape, &native->graph->values[found->value].shape))
-			return error_set(err, PRONY_INTERNAL, "'%s' has another type or shape",
-					 tensor->name);
-		status = program_store(&native->program,
-				       gradients ? found->gradient : found->operand, found->plain,
-				       tensor->data, err);
-		if (status != PRONY_OK)
-			return status;
-	}
+	if (status != PRONY_OK || parameter->gates <= 1)
+		return status;
+	turned = malloc(elements * sizeof(float));
+	if (!turned)
+		return error_set(err, PRONY_NOMEM, "no memory for weights");
+	reorder_gates(turned, out->data, elements, parameter->gates, false);
+	memcpy(out->data, turned, elements * sizeof(float));
+	free(turned);
 	return PRONY_OK;
+}
+
+/* One tensor of `out` from the parameter or state of its name; `gradients`: their gradients. */
+static enum prony_status read_one(struct native *native, const struct parameter *parameters,
+				  int count, bool gradients, const struct tensor *out,
+				  struct error *err)
+{
+	const struct parameter *found = NULL;
+
+	for (int k = 0; k < count; k++) {
+		if (strcmp(native->graph->values[parameters[k].value].name, out->name) == 0)
+			found = &parameters[k];
+	}
+	if (!found)
+		return error_set(err, PRONY_INTERNAL, "there is no '%s'", out->name);
+	if (out->dtype != DTYPE_F32 ||
+	    !shape_equal(&out->shape, &native->graph->values[found->value].shape))
+		return error_set(err, PRONY_INTERNAL, "'%s' has another type or shape", out->name);
+	if (found->original) {
+		memcpy(out->data, found->original,
+		       (size_t)shape_elements(&out->shape) * sizeof(float));
+		return PRONY_OK;
+	}
+	return store_one(native, found, gradients ? found->gradient : found->operand, out, err);
+}
+
+static enum prony_status read_all(struct native *native, enum readout what, struct tensor_set *out,
+				  struct error *err)
+{
+	const struct lowering *lowering = &native->lowering;
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; status == PRONY_OK && i < out->count; i++) {
+		if (what == READ_STATE)
+			status = read_one(native, lowering->states, lowering->state_count, false,
+					  &out->tensors[i], err);
+		else
+			status = read_one(native, lowering->parameters, lowering->parameter_count,
+					  what == READ_GRADIENTS, &out->tensors[i], err);
+	}
+	return status;
 }
 
 static enum prony_status read_logits(struct native *native, struct tensor_set *out,
@@ -300,16 +385,13 @@ static enum prony_status native_read(struct session *s, enum readout what, struc
 	case READ_LOSS:
 		return read_loss(native, out, err);
 	case READ_WEIGHTS:
-		return read_parameters(native, false, out, err);
+		return read_all(native, what, out, err);
 	case READ_GRADIENTS:
 		if (!native->lowering.training)
 			return error_set(err, PRONY_UNSUPPORTED, "forward computes no gradients");
-		return read_parameters(native, true, out, err);
+		return read_all(native, what, out, err);
 	case READ_STATE:
-		if (out->count == 0)
-			return PRONY_OK;
-		return error_set(err, PRONY_INTERNAL, "there is no running statistic '%s'",
-				 out->tensors[0].name);
+		return read_all(native, what, out, err);
 	default:
 		return error_set(err, PRONY_INTERNAL, "cannot read %d", (int)what);
 	}

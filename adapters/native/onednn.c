@@ -201,19 +201,19 @@ enum prony_status onednn_check(dnnl_status_t status, const char *what, const cha
 
 struct share {
 	const struct onednn *dnn;
-	size_t count;
+	size_t count, grain;
 	void (*body)(void *data, size_t first, size_t end);
 	void *data;
 };
 
-/* Chunks of whole cache lines: no two threads write into one. */
 static void run_share(void *data)
 {
 	const struct share *share = data;
 	size_t members = (size_t)share->dnn->team_size(),
 	       member = (size_t)share->dnn->team_member();
-	size_t lines = (share->count + 63) / 64;
-	size_t first = lines * member / members * 64, end = lines * (member + 1) / members * 64;
+	size_t grains = (share->count + share->grain - 1) / share->grain;
+	size_t first = grains * member / members * share->grain;
+	size_t end = grains * (member + 1) / members * share->grain;
 
 	if (end > share->count)
 		end = share->count;
@@ -221,13 +221,28 @@ static void run_share(void *data)
 		share->body(share->data, first, end);
 }
 
+static void split(const struct onednn *dnn, int threads, struct share *share)
+{
+	if (threads > 1 && dnn->team_run)
+		dnn->team_run(run_share, share, (unsigned)threads, 0);
+	else if (share->count > 0)
+		share->body(share->data, 0, share->count);
+}
+
 void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data)
 {
-	struct share share = {.dnn = dnn, .count = count, .body = body, .data = data};
+	/* Chunks of whole cache lines: no two threads write into one. */
+	struct share share = {
+		.dnn = dnn, .count = count, .grain = 64, .body = body, .data = data};
 
-	if (threads > 1 && dnn->team_run)
-		dnn->team_run(run_share, &share, (unsigned)threads, 0);
-	else if (count > 0)
-		body(data, 0, count);
+	split(dnn, threads, &share);
+}
+
+void onednn_split(const struct onednn *dnn, int threads, size_t count,
+		  void (*body)(void *data, size_t first, size_t end), void *data)
+{
+	struct share share = {.dnn = dnn, .count = count, .grain = 1, .body = body, .data = data};
+
+	split(dnn, threads, &share);
 }

@@ -20,6 +20,8 @@
 	X(stream_destroy)                                                                          \
 	X(memory_desc_create_with_tag)                                                             \
 	X(memory_desc_create_with_strides)                                                         \
+	X(memory_desc_create_submemory)                                                            \
+	X(memory_desc_permute_axes)                                                                \
 	X(memory_desc_clone)                                                                       \
 	X(memory_desc_destroy)                                                                     \
 	X(memory_desc_equal)                                                                       \
@@ -30,6 +32,7 @@
 	X(memory_set_data_handle)                                                                  \
 	X(post_ops_create)                                                                         \
 	X(post_ops_append_eltwise)                                                                 \
+	X(post_ops_append_sum)                                                                     \
 	X(post_ops_destroy)                                                                        \
 	X(primitive_attr_create)                                                                   \
 	X(primitive_attr_set_scratchpad_mode)                                                      \
@@ -50,7 +53,19 @@
 	X(inner_product_backward_data_primitive_desc_create)                                       \
 	X(inner_product_backward_weights_primitive_desc_create)                                    \
 	X(pooling_forward_primitive_desc_create)                                                   \
-	X(pooling_backward_primitive_desc_create)
+	X(pooling_backward_primitive_desc_create)                                                  \
+	X(batch_normalization_forward_primitive_desc_create)                                       \
+	X(batch_normalization_backward_primitive_desc_create)                                      \
+	X(eltwise_forward_primitive_desc_create)                                                   \
+	X(eltwise_backward_primitive_desc_create)                                                  \
+	X(softmax_forward_primitive_desc_create)                                                   \
+	X(softmax_backward_primitive_desc_create)                                                  \
+	X(binary_primitive_desc_create)                                                            \
+	X(concat_primitive_desc_create)                                                            \
+	X(lstm_forward_primitive_desc_create)                                                      \
+	X(lstm_backward_primitive_desc_create)                                                     \
+	X(vanilla_rnn_forward_primitive_desc_create)                                               \
+	X(vanilla_rnn_backward_primitive_desc_create)
 
 struct onednn {
 	void *handle;
@@ -111,5 +126,9 @@ enum prony_status onednn_check(dnnl_status_t status, const char *what, const cha
  */
 void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data);
+
+/* The same for `count` pieces of work of any size, in equal parts. */
+void onednn_split(const struct onednn *dnn, int threads, size_t count,
+		  void (*body)(void *data, size_t first, size_t end), void *data);
 
 #endif

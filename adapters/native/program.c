@@ -32,6 +32,7 @@ void program_release(struct program *program)
 	free(program->planned);
 	free(program->parameters);
 	free(program->gradients);
+	free(program->lasting);
 	free(program->state);
 	arena_release(&program->arena);
 	*program = (struct program){0};
@@ -60,6 +61,11 @@ static int add_operand(struct program *program, const struct operand *operand)
 	return program->operand_count++;
 }
 
+static size_t round_up(size_t bytes)
+{
+	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+}
+
 enum prony_status program_operand(struct program *program, const_dnnl_memory_desc_t desc,
 				  enum region region, int *out, struct error *err)
 {
@@ -69,6 +75,10 @@ enum prony_status program_operand(struct program *program, const_dnnl_memory_des
 	if (status != dnnl_success)
 		return onednn_check(status, "memory descriptor", "operand", err);
 	operand.bytes = program->dnn->memory_desc_get_size(desc);
+	if (region == REGION_LASTING) {
+		operand.offset = program->lasting_bytes;
+		program->lasting_bytes += round_up(operand.bytes);
+	}
 	*out = add_operand(program, &operand);
 	return PRONY_OK;
 }
@@ -81,14 +91,14 @@ int program_bytes(struct program *program, size_t bytes)
 }
 
 enum prony_status program_alias(struct program *program, int of, const_dnnl_memory_desc_t desc,
-				int *out, struct error *err)
+				size_t shift, int *out, struct error *err)
 {
 	enum prony_status status = program_operand(program, desc, REGION_ALIAS, out, err);
 
 	if (status != PRONY_OK)
 		return status;
-	assert(program->operands[*out].bytes <= program->operands[of].bytes);
 	program->operands[*out].alias = of;
+	program->operands[*out].shift = shift;
 	return PRONY_OK;
 }
 
@@ -96,7 +106,6 @@ enum prony_status program_pair(struct program *program, const_dnnl_memory_desc_t
 			       int *parameter, int *gradient, struct error *err)
 {
 	enum prony_status status = program_operand(program, desc, REGION_PARAMETER, parameter, err);
-	size_t bytes;
 
 	if (status == PRONY_OK)
 		status = program_operand(program, desc, REGION_GRADIENT, gradient, err);
@@ -104,9 +113,7 @@ enum prony_status program_pair(struct program *program, const_dnnl_memory_desc_t
 		return status;
 	program->operands[*parameter].offset = program->parameter_bytes;
 	program->operands[*gradient].offset = program->parameter_bytes;
-	bytes = program->operands[*parameter].bytes;
-	program->parameter_bytes +=
-		(bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+	program->parameter_bytes += round_up(program->operands[*parameter].bytes);
 	return PRONY_OK;
 }
 
@@ -131,14 +138,18 @@ void program_use_threads(struct program *program, int threads)
 	onednn_use_threads(program->dnn, threads);
 }
 
-struct command *program_command(struct program *program, const char *name, const char *what)
+struct command *program_command(struct program *program, const char *name, const char *what,
+				int operand_capacity)
 {
+	size_t room = (size_t)operand_capacity + 1;
 	struct command *command;
 
 	program->commands = grow(&program->arena, program->commands, program->command_count,
 				 &program->command_capacity, sizeof(struct command));
 	command = &program->commands[program->command_count++];
 	*command = (struct command){.node = -1};
+	command->operands = arena_array(&program->arena, room, sizeof(*command->operands));
+	command->args = arena_array(&program->arena, room, sizeof(*command->args));
 	snprintf(command->name, sizeof(command->name), "%.36s %.16s", name, what);
 	return command;
 }
@@ -150,7 +161,7 @@ enum prony_status program_primitive(struct program *program, const char *name, c
 	const struct onednn *dnn = program->dnn;
 	const_dnnl_memory_desc_t scratch =
 		dnn->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-	struct command *command = program_command(program, name, what);
+	struct command *command = program_command(program, name, what, count + 1);
 	enum prony_status status;
 	int operand;
 
@@ -160,7 +171,6 @@ enum prony_status program_primitive(struct program *program, const char *name, c
 	for (int i = 0; i < count; i++) {
 		if (operands[i] == OPERAND_NONE)
 			continue;
-		assert(command->operand_count < COMMAND_MAX_OPERANDS);
 		command->args[command->operand_count].arg = args[i];
 		command->operands[command->operand_count++] = operands[i];
 	}
@@ -169,7 +179,6 @@ enum prony_status program_primitive(struct program *program, const char *name, c
 	status = program_operand(program, scratch, REGION_PLANNED, &operand, err);
 	if (status != PRONY_OK)
 		return status;
-	assert(command->operand_count < COMMAND_MAX_OPERANDS);
 	command->args[command->operand_count].arg = DNNL_ARG_SCRATCHPAD;
 	command->operands[command->operand_count++] = operand;
 	return PRONY_OK;
@@ -242,18 +251,30 @@ static enum prony_status allocate(unsigned char **out, size_t bytes, const char 
 	return PRONY_OK;
 }
 
+static size_t operand_shift(const struct program *program, int index)
+{
+	size_t shift = 0;
+
+	for (; program->operands[index].alias >= 0; index = program->operands[index].alias)
+		shift += program->operands[index].shift;
+	return shift;
+}
+
 static void *operand_address(const struct program *program, int index)
 {
 	const struct operand *operand = &program->operands[program_root(program, index)];
+	size_t offset = operand->offset + operand_shift(program, index);
 
 	switch (operand->region) {
 	case REGION_PARAMETER:
-		return program->parameters + operand->offset;
+		return program->parameters + offset;
 	case REGION_GRADIENT:
-		return program->gradients ? program->gradients + operand->offset : NULL;
+		return program->gradients ? program->gradients + offset : NULL;
 	case REGION_PLANNED:
 	case REGION_KEPT:
-		return program->planned + operand->offset;
+		return program->planned + offset;
+	case REGION_LASTING:
+		return program->lasting + offset;
 	default:
 		return NULL;
 	}
@@ -289,7 +310,8 @@ static enum prony_status make_memories(struct program *program, struct error *er
 	return PRONY_OK;
 }
 
-enum prony_status program_finish(struct program *program, bool state, struct error *err)
+enum prony_status program_finish(struct program *program, bool gradients, bool state,
+				 struct error *err)
 {
 	enum prony_status status;
 
@@ -299,6 +321,8 @@ enum prony_status program_finish(struct program *program, bool state, struct err
 		status =
 			allocate(&program->parameters, program->parameter_bytes, "parameters", err);
 	if (status == PRONY_OK)
+		status = allocate(&program->lasting, program->lasting_bytes, "statistics", err);
+	if (status == PRONY_OK && gradients)
 		status = allocate(&program->gradients, program->parameter_bytes, "gradients", err);
 	if (status == PRONY_OK && state)
 		status =
@@ -312,12 +336,14 @@ enum prony_status program_set_input(struct program *program, void *data, struct 
 {
 	for (int i = 0; i < program->input_count; i++) {
 		struct operand *operand = &program->operands[program->inputs[i]];
+		unsigned char *place =
+			(unsigned char *)data + operand_shift(program, program->inputs[i]);
 
-		if (operand->data == data)
+		if (operand->data == place)
 			continue;
-		operand->data = data;
+		operand->data = place;
 		if (operand->memory &&
-		    program->dnn->memory_set_data_handle(operand->memory, data) != dnnl_success)
+		    program->dnn->memory_set_data_handle(operand->memory, place) != dnnl_success)
 			return error_set(err, PRONY_INTERNAL, "oneDNN refused the input batch");
 	}
 	return PRONY_OK;

@@ -18,6 +18,7 @@ enum region {
 	REGION_KEPT,	  /* like REGION_PLANNED, but readable after the step */
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
+	REGION_LASTING, /* kept from step to step: running statistics, constants, folded weights */
 	REGION_INPUT, /* the caller's batch; the step says which */
 	REGION_ALIAS  /* the memory of operand `alias` under another descriptor */
 };
@@ -28,11 +29,11 @@ struct operand {
 	size_t bytes, offset;
 	enum region region;
 	int alias;	 /* operand, or -1 */
+	size_t shift;	 /* of an alias: bytes from the start of what it is a view of */
 	int first, last; /* commands between which the contents must stay; -1 = unused */
 	void *data;
 };
 
-#define COMMAND_MAX_OPERANDS 6
 #define OPERAND_NONE (-1)
 
 struct program;
@@ -41,11 +42,12 @@ struct command {
 	char name[56];		    /* "conv1 forward" */
 	dnnl_primitive_t primitive; /* NULL: kernel */
 	void (*kernel)(struct program *program, const struct command *command);
-	int operands[COMMAND_MAX_OPERANDS], operand_count;
-	dnnl_exec_arg_t args[COMMAND_MAX_OPERANDS]; /* of a primitive, in the order of operands */
-	size_t elements;			    /* of a kernel */
-	double ratio;				    /* dropout */
-	int node;				    /* that it computes, or -1 */
+	int *operands, operand_count; /* in the program's arena */
+	dnnl_exec_arg_t *args;	      /* of a primitive, in the order of operands */
+	size_t elements;	      /* of a kernel */
+	double ratio;		      /* dropout; momentum of a statistic */
+	const void *detail;	      /* what else a kernel needs, in the program's arena */
+	int node;		      /* that it computes, or -1 */
 };
 
 struct program {
@@ -61,8 +63,9 @@ struct program {
 	int *inputs, input_count; /* operands that are the caller's batch */
 	int threads;		  /* see program_use_threads */
 
-	unsigned char *planned, *parameters, *gradients, *state; /* state: of the optimiser */
-	size_t planned_bytes, parameter_bytes;
+	unsigned char *planned, *parameters, *gradients, *lasting;
+	unsigned char *state; /* of the optimiser */
+	size_t planned_bytes, parameter_bytes, lasting_bytes;
 	size_t unshared_bytes; /* what the planned region would take without reuse */
 
 	/* What changes from step to step. */
@@ -83,9 +86,9 @@ enum prony_status program_operand(struct program *program, const_dnnl_memory_des
 				  enum region region, int *out, struct error *err);
 /* An operand of plain bytes (masks, scratch). */
 int program_bytes(struct program *program, size_t bytes);
-/* Another view of operand `of`; desc must not describe more bytes. */
+/* Another view of operand `of`, from byte `shift` on; desc must not reach beyond its end. */
 enum prony_status program_alias(struct program *program, int of, const_dnnl_memory_desc_t desc,
-				int *out, struct error *err);
+				size_t shift, int *out, struct error *err);
 /* A parameter and its gradient, at the same offset of their regions. */
 enum prony_status program_pair(struct program *program, const_dnnl_memory_desc_t desc,
 			       int *parameter, int *gradient, struct error *err);
@@ -99,8 +102,9 @@ void program_keep(struct program *program, int operand);
 /* Before the first primitive is described: how many threads the program runs on. */
 void program_use_threads(struct program *program, int threads);
 
-/* Appends a command; `name` and `what` make its name. */
-struct command *program_command(struct program *program, const char *name, const char *what);
+/* Appends a command with room for the operands; `name` and `what` make its name. */
+struct command *program_command(struct program *program, const char *name, const char *what,
+				int operand_capacity);
 /*
  * Makes the primitive of `pd` and appends it. operands[i] is passed as args[i]; OPERAND_NONE ones
  * are left out. The scratchpad that the primitive wants is planned too.
@@ -109,8 +113,10 @@ enum prony_status program_primitive(struct program *program, const char *name, c
 				    const_dnnl_primitive_desc_t pd, const int *args,
 				    const int *operands, int count, struct error *err);
 
-/* Plans the memory, allocates it (zeroed) and makes the memory objects. */
-enum prony_status program_finish(struct program *program, bool state, struct error *err);
+/* Plans the memory, allocates it (zeroed) and makes the memory objects. `gradients` and `state` (of
+ * the optimiser): whether the stage has any. */
+enum prony_status program_finish(struct program *program, bool gradients, bool state,
+				 struct error *err);
 
 /* Points the input operands at a batch. */
 enum prony_status program_set_input(struct program *program, void *data, struct error *err);

@@ -19,6 +19,7 @@
 #define BOUND_GRADIENTS 1e-4
 #define BOUND_CHANGE 1e-3
 #define BOUND_LOSS 1e-5
+#define BOUND_STATE 1e-5
 
 const char *exercise_library(const char *variable, const char *pattern)
 {
@@ -214,11 +215,16 @@ static void add_tensor(struct exercise *e, struct tensor_set *set, int value, en
 enum prony_status exercise_read(struct exercise *e, enum readout what, struct tensor_set *out,
 				struct error *err)
 {
-	int indices[64];
-	int count = graph_parameters(&e->graph, indices, 64);
-	struct tensor_set set = {.tensors = arena_array(&e->arena, 64, sizeof(struct tensor))};
+	size_t room = (size_t)e->graph.value_count;
+	int *indices = arena_array(&e->arena, room, sizeof(int));
+	int count = graph_parameters(&e->graph, indices, (int)room);
+	struct tensor_set set = {.tensors = arena_array(&e->arena, room, sizeof(struct tensor))};
 
-	if (what == READ_LOGITS)
+	if (what == READ_STATE) {
+		for (int i = 0; i < e->graph.value_count; i++)
+			if (e->graph.values[i].kind == VALUE_STATE)
+				add_tensor(e, &set, i, DTYPE_F32);
+	} else if (what == READ_LOGITS)
 		add_tensor(e, &set, e->graph.logits, DTYPE_F32);
 	else if (what == READ_LOSS)
 		add_tensor(e, &set, e->graph.loss, DTYPE_F64);
@@ -310,8 +316,9 @@ static enum prony_status compare_gradients(struct exercise *e, const struct refe
 					   struct error *err)
 {
 	struct tensor_set gradients;
-	int indices[64];
-	int count = graph_parameters(&e->reference_graph, indices, 64);
+	int room = e->reference_graph.value_count;
+	int *indices = arena_array(&e->arena, (size_t)room, sizeof(int));
+	int count = graph_parameters(&e->reference_graph, indices, room);
 	enum prony_status status = exercise_read(e, READ_GRADIENTS, &gradients, err);
 
 	for (int i = 0; status == PRONY_OK && i < count; i++) {
@@ -353,8 +360,9 @@ static enum prony_status compare_changes(struct exercise *e, const struct refere
 					 struct error *err)
 {
 	struct tensor_set weights;
-	int indices[64];
-	int count = graph_parameters(&e->reference_graph, indices, 64);
+	int room = e->reference_graph.value_count;
+	int *indices = arena_array(&e->arena, (size_t)room, sizeof(int));
+	int count = graph_parameters(&e->reference_graph, indices, room);
 	enum prony_status status = exercise_read(e, READ_WEIGHTS, &weights, err);
 
 	for (int i = 0; status == PRONY_OK && i < count; i++) {
@@ -370,6 +378,24 @@ static enum prony_status compare_changes(struct exercise *e, const struct refere
 		}
 		status = exercise_compare(have->name, have->data, change, elements, BOUND_CHANGE,
 					  err);
+	}
+	return status;
+}
+
+/* Running statistics, where the adapter has any. */
+static enum prony_status compare_states(struct exercise *e, const struct reference *ref,
+					struct error *err)
+{
+	struct tensor_set states;
+	enum prony_status status = exercise_read(e, READ_STATE, &states, err);
+
+	for (size_t i = 0; status == PRONY_OK && i < states.count; i++) {
+		const struct tensor *have = &states.tensors[i];
+		int64_t elements;
+		const double *want = reference_value(
+			ref, graph_find_value(&e->reference_graph, have->name), &elements);
+
+		status = exercise_compare(have->name, have->data, want, elements, BOUND_STATE, err);
 	}
 	return status;
 }
@@ -390,6 +416,8 @@ enum prony_status exercise_updates(struct exercise *e, bool epsilon_inside, stru
 	}
 	if (status == PRONY_OK)
 		status = compare_changes(e, &ref, err);
+	if (status == PRONY_OK)
+		status = compare_states(e, &ref, err);
 	reference_release(&ref);
 	return status;
 }
