@@ -1,4 +1,6 @@
 /* prony: one row per command, in the order in which help shows them. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +32,27 @@ static int unknown_command(const char *word)
 	return cli_fail(&err);
 }
 
-int main(int argc, char **argv)
+/* A stream that the caller closed leaves its number to the next file: what we print would end in that. */
+static bool open_standard_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return true;
+}
+
+/* Output that did not arrive is a failure, but for a reader who has seen enough. */
+static int finish_output(int code)
+{
+	errno = 0;
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE || code)
+		return code;
+	struct error err = ERROR_INIT;
+	error_errno(&err, PRONY_IO, errno ? errno : EIO, "writing to standard output");
+	return cli_fail(&err);
+}
+
+static int dispatch(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_overview(stderr);
@@ -48,4 +70,11 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], command->syntax.name))
 			return command->run(command, argc - 1, argv + 1);
 	return unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	if (!open_standard_streams())
+		return prony_status_exit(PRONY_INTERNAL);
+	return finish_output(dispatch(argc, argv));
 }

@@ -406,8 +406,8 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 	text_markdown(strbuf_text(&line), out);
 	strbuf_puts(
 		out,
-		"\n\n+/-: half of the 95 % t interval over n processes; =: ranks that cannot be "
-		"told apart.\n");
+		"\n\n+/-: half of the 95 % t interval over n processes; = and ~: cannot be told apart "
+		"(ranks; from native).\n");
 	add_environment(summary->run->meta.environment, out);
 	strbuf_release(&line);
 	return finish(out, err);

@@ -26,6 +26,7 @@ static const struct {
 	{"spawn_ns", "start process", "#9aa3ad"}, {"import_ns", "load framework", "#4e79a7"},
 	{"open_ns", "open device", "#76b7b2"},	  {"build_ns", "build and compile", "#f28e2b"},
 	{"feed_ns", "feed batches", "#59a14f"},	  {"first_step_ns", "first step", "#e15759"},
+	{NULL, "requests between", "#d3cfe0"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -228,7 +229,7 @@ static void add_step_row(const struct html_page *page, size_t run, size_t framew
 	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
 	format_percent(row->step.half_width, half, sizeof half);
 	format_rate(row->items_per_second, rate, sizeof rate);
-	format_ratio(row->floor_ratio, ratio, sizeof ratio);
+	summary_floor_text(row, ratio, sizeof ratio);
 	snprintf(label, sizeof label, "%s%s%s", known ? step : cell_status_name(row->cell->status),
 		 interval ? " +/- " : "", interval ? half : "");
 	/* The whisker ends with the axis; the label stands beyond whatever is drawn in its row. */
@@ -345,6 +346,19 @@ struct startup_data {
 	struct chart_unit unit;
 };
 
+/* A phase's median; what no phase accounts for is the last one, so that the bar's end is the start-up. */
+static double phase_ns(const struct summary_row *row, size_t phase)
+{
+	if (phases[phase].field)
+		return html_median(row->cell, phases[phase].field);
+	double rest = html_median(row->cell, "to_first_step_ns");
+	for (size_t i = 0; i < COUNT(phases); i++) {
+		double known = phases[i].field ? html_median(row->cell, phases[i].field) : NAN;
+		rest -= isfinite(known) ? known : 0;
+	}
+	return rest > 0 ? rest : NAN;
+}
+
 static void find_longest_start(const struct html_page *page, size_t run, size_t framework,
 			       const struct summary_row *row, void *context)
 {
@@ -352,7 +366,7 @@ static void find_longest_start(const struct html_page *page, size_t run, size_t 
 	double sum = 0;
 	(void)page, (void)run, (void)framework;
 	for (size_t i = 0; i < COUNT(phases); i++) {
-		double phase = html_median(row->cell, phases[i].field);
+		double phase = phase_ns(row, i);
 		sum += isfinite(phase) ? phase : 0;
 	}
 	if (sum > data->largest_ns)
@@ -367,7 +381,7 @@ static void add_startup_row(const struct html_page *page, size_t run, size_t fra
 	double sum = 0;
 	row_name(page, run, page->frameworks[framework], name, sizeof name);
 	for (size_t i = 0; i < COUNT(phases); i++) {
-		double phase = html_median(row->cell, phases[i].field);
+		double phase = phase_ns(row, i);
 		if (!isfinite(phase))
 			continue;
 		sum += phase;

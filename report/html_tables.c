@@ -63,7 +63,7 @@ static void overview_cell(const struct summary_row *row, struct strbuf *out)
 		return;
 	}
 	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
-	format_ratio(row->floor_ratio, ratio, sizeof ratio);
+	summary_floor_text(row, ratio, sizeof ratio);
 	strbuf_printf(out, "<td class=\"figure%s\">%s", row->rank == 1 ? " best" : "", step);
 	if (isfinite(row->floor_ratio))
 		strbuf_printf(out, " <small>%s</small>", ratio);
@@ -122,7 +122,7 @@ static void figure_cells(const struct summary_row *row, struct strbuf *out)
 	interval_cell(&row->step, out);
 	format_rate(row->items_per_second, text, sizeof text);
 	cell("figure", text, out);
-	format_ratio(row->floor_ratio, text, sizeof text);
+	summary_floor_text(row, text, sizeof text);
 	cell("figure", text, out);
 	format_flops(row->flops, text, sizeof text);
 	cell("figure", text, out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "report/format.h"
 #include "stats/effort.h"
 
 /* The positive, finite step means of a cell's ok processes. */
@@ -235,6 +236,16 @@ void summary_release(struct summary *summary)
 const char *summary_version(const struct summary_row *row)
 {
 	return json_string_or(row->cell->framework, "version", "");
+}
+
+void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes)
+{
+	char ratio[FORMAT_BYTES];
+	format_ratio(row->floor_ratio, ratio, sizeof ratio);
+	bool alike = row->floor_low <= 1 && row->floor_high >= 1;
+	/* Native's own ratio is 1 by definition, not by measurement. */
+	bool itself = !strcmp(row->cell->cell.framework, "native");
+	snprintf(out, out_bytes, "%s%s", alike && !itself ? "~" : "", ratio);
 }
 
 const char *summary_reason(const struct summary_row *row)

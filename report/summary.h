@@ -53,6 +53,9 @@ const char *summary_version(const struct summary_row *row);
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
                          size_t out_bytes);
 
+/* Step over native's: "2.10x"; "~1.05x" where the interval of the ratio holds 1; "-" without one. */
+void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes);
+
 /* Why a row has no rank; "" when it has one. Borrowed. */
 const char *summary_reason(const struct summary_row *row);
 

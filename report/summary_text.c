@@ -78,7 +78,7 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 	format_duration_within(step->center, step->half_width, texts[2], sizeof texts[2]);
 	format_percent(step->half_width, texts[3], sizeof texts[3]);
 	format_rate(row->items_per_second, texts[4], sizeof texts[4]);
-	format_ratio(row->floor_ratio, texts[5], sizeof texts[5]);
+	summary_floor_text(row, texts[5], sizeof texts[5]);
 	summary_status_text(summary, row, texts[6], sizeof texts[6]);
 	format_duration_within(row->to_first_step_ns, NAN, texts[7], sizeof texts[7]);
 	format_bytes(row->rss_peak_bytes, texts[8], sizeof texts[8]);
@@ -197,9 +197,8 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 	strbuf_putc(out, '\n');
 	add_line(strbuf_text(&line), "", colour, out);
 	if (summary->count > 0)
-		add_line("+/-: half of the 95 % t interval over n processes; = : ranks that cannot "
-			 "be told "
-			 "apart",
+		add_line("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be told "
+			 "apart (ranks; from native)",
 			 DIM, colour, out);
 	strbuf_release(&line);
 }

@@ -69,7 +69,8 @@ const char *suite_describe(struct suite_file *file, const yaml_node_t *node)
 	if (!text)
 		return "a mapping";
 	if (suite_is_null(node))
-		return "nothing";
+		return strcmp(text, "null") ? "nothing"
+					    : "null, which is nothing in YAML unless in quotes";
 	return arena_printf(&file->spec->arena, "\"%.60s\"%s", text,
 			    node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? "" : " in quotes");
 }

@@ -6,13 +6,14 @@ $PRONY names the program, $PRONY_SOURCE the source tree.
 import gzip
 import os
 import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import PRONY, ProgramTest  # noqa: E402
 
 USAGE, BAD_INPUT, STORAGE = 64, 65, 74
 
@@ -44,6 +45,26 @@ class BadInputTest(ProgramTest):
     def test_wrong_type(self):
         path = self.suite("networks: [lenet]\nrepeat: many\n")
         self.says(BAD_INPUT, ["mine.yaml:2", "repeat", "many"], "run", path)
+
+    def test_null_without_quotes(self):
+        path = self.suite("frameworks: [null, fake]\n")
+        self.says(BAD_INPUT, ["mine.yaml:1", "frameworks", "in quotes"], "run", path)
+
+    def test_full_standard_output(self):
+        for command in (["list", "frameworks"], ["--help"], ["run", "--help"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([PRONY, *command], env=self.environment, stdout=full,
+                                      stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(done.returncode, STORAGE, done.stderr)
+            self.assertIn("standard output", done.stderr)
+
+    def test_closed_standard_streams(self):
+        """No file may take the number of a closed one: what is printed would end in it."""
+        done = subprocess.run(["/bin/sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', PRONY, "run", "-f",
+                               "null", "--steps", "3", "--warm-up", "0", "--repeat", "1"],
+                              env=self.environment, check=False)
+        self.assertEqual(done.returncode, 0)
+        self.prony("show", expect=0)
 
     def test_mapping_for_list(self):
         path = self.suite("networks:\n  lenet: yes\n")
