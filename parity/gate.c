@@ -363,18 +363,18 @@ enum prony_status gate_expected_loss(const struct graph *graph, const struct rec
 				     struct error *err)
 {
 	struct reference ref;
-	/* The loss is that of the step before its update, so nothing but forward is run. */
-	struct recipe forward = *recipe;
-	bool masks = recipe->dropout && graph_has_dropout(graph) && recipe->stage != STAGE_FORWARD;
+	/* The loss is that of the step before its update, so nothing but forward is run: as in
+	 * training, where batch normalisation takes the batch's own statistics. */
+	bool training = recipe->stage != STAGE_FORWARD;
+	bool masks = recipe->dropout && graph_has_dropout(graph) && training;
 	enum prony_status status;
 
-	forward.stage = STAGE_FORWARD;
 	status = reference_init(&ref, graph, weights, err);
 	ref.frees = true;
 	if (status == PRONY_OK)
 		status = reference_feed(&ref, x, y, err);
 	if (status == PRONY_OK)
-		status = reference_step(&ref, &forward, false, err);
+		status = reference_forward(&ref, recipe, training, err);
 	if (status == PRONY_OK && isnan(reference_loss(&ref)) && !ref.has_labels)
 		status = error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
 	if (status == PRONY_OK && masks) {
