@@ -15,7 +15,7 @@
 #define REASON_BYTES 320
 #define NAME_TRIES 16
 /* What computed constants may take beside what the file itself holds. */
-#define NUMBERS_MIN_BYTES ((size_t)256 << 20)
+#define NUMBERS_MIN_BYTES ((size_t)32 << 20)
 
 struct import_row {
 	const char *op;
