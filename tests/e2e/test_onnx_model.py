@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""`-n model.onnx`: a user's own model as a network, with the models that prony itself exports.
+
+$PRONY names the program.
+"""
+import json
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from prony_program import ProgramTest  # noqa: E402
+
+USAGE, BAD_INPUT = 64, 65
+
+
+class OnnxModelTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.model = os.path.join(self.folder, "my model.onnx")
+        self.prony("network", "lenet", "--onnx", self.model, "-b", "4", expect=0)
+
+    def network(self, *words):
+        return json.loads(self.prony("network", self.model, "--format", "json", *words,
+                                     expect=0).stdout)
+
+    def test_a_file_is_shown_like_a_network(self):
+        lenet = json.loads(self.prony("network", "lenet", "--format", "json", expect=0).stdout)
+        mine = self.network()
+        self.assertRegex(mine["name"], r"^my_model\.onnx@[0-9a-f]{8}$")
+        self.assertEqual(mine["file_parameters"], lenet["parameters"])
+        self.assertIsNone(mine["remark"])
+        for key in ("parameters", "macs", "classes", "input"):
+            self.assertEqual(mine[key], lenet[key])
+        # The file's batch is 4; any other can be asked for.
+        self.assertEqual(self.network("-b", "7")["input"], [7, 1, 28, 28])
+        self.assertEqual(self.network("-b", "7")["macs"], 7 * lenet["macs"])
+
+    def test_a_file_survives_being_exported_again(self):
+        source, written = self.model, []
+        for folder in ("first", "second"):
+            os.mkdir(os.path.join(self.folder, folder))
+            target = os.path.join(self.folder, folder, "my model.onnx")
+            self.prony("network", source, "--onnx", target, expect=0)
+            with open(target, "rb") as file:
+                written.append(file.read())
+            source = target
+        self.assertEqual(*written)
+
+    def test_a_file_runs(self):
+        done = self.prony("run", "-n", f"{self.model},mlp", "-f", "fake", "-s", "train", "-b", "2",
+                          "--dry-run", "--format", "json", expect=0)
+        names = {cell["network"] for cell in json.loads(done.stdout)}
+        self.assertEqual(len(names), 2)
+        self.assertTrue(any(name.startswith("my_model.onnx@") for name in names), names)
+
+    def test_other_weights_are_another_network(self):
+        other = os.path.join(self.folder, "other")
+        os.mkdir(other)
+        path = os.path.join(other, "my model.onnx")
+        self.prony("network", "lenet", "--onnx", path, "--seed", "2", expect=0)
+        name = json.loads(self.prony("network", path, "--format", "json", expect=0).stdout)["name"]
+        self.assertNotEqual(name, self.network()["name"])
+
+    def test_what_is_wrong_is_said_once(self):
+        broken = os.path.join(self.folder, "broken.onnx")
+        with open(self.model, "rb") as whole, open(broken, "wb") as part:
+            part.write(whole.read()[:5000])
+        for words in (("network", broken), ("run", "-n", broken, "-f", "fake")):
+            done = self.prony(*words, expect=BAD_INPUT)
+            self.assertIn("broken.onnx", done.stderr)
+            self.assertIn("cut off or damaged", done.stderr)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        for words in (("network", "./nothing.onnx"), ("run", "-n", "no/such", "-f", "fake")):
+            self.assertIn("No such file", self.prony(*words, expect=BAD_INPUT).stderr)
+        self.assertIn("FILE.onnx", self.prony("run", "-n", "lenett", "-f", "fake",
+                                              expect=USAGE).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
