@@ -98,11 +98,13 @@ import_function import_conv, import_pool, import_global_pool, import_gemm, impor
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
 	import_pad, import_reduce_mean, import_gather, import_cast, import_expand;
 
-/* onnx_import.c: what they share. */
+/* onnx_import_append.c: what they share. */
 
 /* Notes that this node cannot be translated, and why; its outputs are lost. */
 void import_refuse(struct importer *im, const struct file_node *node, const char *format, ...)
 	PRONY_PRINTF(3, 4);
+/* What input i has become; NULL when it is left out. */
+const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i);
 /* Whether input i is there. */
 bool import_has(const struct file_node *node, size_t i);
 /* Input i when it is a constant; NULL otherwise. */

@@ -39,7 +39,7 @@ def layer(op, inputs="x", opset=17, shape=(2, 4, 6, 6), constants=(), **attribut
                  [("x", list(shape))], list(constants), opset=opset)
 
 
-def whole():
+def layers():
     yield "conv", layer("Conv", "x,w,b", constants=[floats("w", 6, 2, 3, 3), floats("b", 6)],
                         group=2, strides=[2, 1], pads=[1, 0, 1, 2], dilations=[1, 2])
     yield "conv_same", layer("Conv", "x,w", constants=[floats("w", 2, 4, 3, 3)],
@@ -65,6 +65,9 @@ def whole():
                             ("ReduceMean", ["c"], ["y"], {"axes": [2, 3], "keepdims": 0})],
                            [("x", [2, 4, 3, 3])],
                            [ints("five", [2, 2, 2, 3, 3]), ints("four", [2, 4, 3, -1])])
+
+
+def chains():
     yield "view", model([("Shape", ["x"], ["s"]), ("Gather", ["s", "zero"], ["n"]),
                          ("Unsqueeze", ["n", "axis"], ["u"]),
                          ("Concat", ["u", "minus"], ["t"], {"axis": 0}),
@@ -145,7 +148,7 @@ def broken():
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
-    for name, proto in whole():
+    for name, proto in [*layers(), *chains()]:
         onnx.checker.check_model(proto)
         with open(os.path.join(folder, name), "wb") as file:
             file.write(proto.SerializeToString())

@@ -1,3 +1,5 @@
+#include "tests/unit/onnx_fixture.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +9,6 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "onnx_fixture.h"
 #include "parity/reference.h"
 
 void fixture_init(struct onnx_fixture *f, int64_t opset)

@@ -11,7 +11,7 @@
 
 #include "networks/onnx.h"
 #include "networks/zoo/zoo.h"
-#include "onnx_fixture.h"
+#include "tests/unit/onnx_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

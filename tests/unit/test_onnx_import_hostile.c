@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "onnx_fixture.h"
 #include "tests/fuzz/fuzz_onnx.h"
+#include "tests/unit/onnx_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
