@@ -321,21 +321,26 @@ struct parameter *lower_find_parameter(const struct lowering *l, int value)
 	return NULL;
 }
 
-void lower_note(struct lowering *l, int n, bool relu)
+void lower_note(struct lowering *l, int n, const struct chain *chain)
 {
 	const struct node_state *state = &l->nodes[n];
 	size_t room = sizeof(l->notes) - l->notes_length;
-	int length;
+	char fused[96] = "";
+	int length = 0;
 
+	for (int i = 0; i < chain->count && (size_t)length < sizeof(fused); i++) {
+		const char *name = operator_row(l->graph->nodes[chain->nodes[i]].op)->name;
+
+		length += snprintf(fused + length, sizeof(fused) - (size_t)length, "+%s", name);
+	}
 	if (l->training)
 		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s,%s,%s; ",
-				  l->graph->nodes[n].name, relu ? "+relu" : "",
-				  implementation(l, state->forward),
+				  l->graph->nodes[n].name, fused, implementation(l, state->forward),
 				  implementation(l, state->backward_data),
 				  implementation(l, state->backward_weights));
 	else
 		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
-				  l->graph->nodes[n].name, relu ? "+relu" : "",
+				  l->graph->nodes[n].name, fused,
 				  implementation(l, state->forward));
 	if (length > 0 && (size_t)length < room)
 		l->notes_length += (size_t)length;
@@ -599,6 +604,7 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
 	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));
 	l->states = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->states));
+	l->folds = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->folds));
 	l->logits = OPERAND_NONE;
 	for (int n = 0; n < graph->node_count; n++)
 		l->nodes[n].relu_gradient = -1;

@@ -37,6 +37,27 @@ struct node_state {
 	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
 };
 
+/* What is computed within another node's primitive, in that order: see lower_fuse.c. */
+#define CHAIN_MAX 8
+struct chain {
+	int nodes[CHAIN_MAX], count;
+	int batch_norm; /* of them, or -1 */
+	int sum;	/* operand that the result is added to, and where it goes; or OPERAND_NONE */
+	bool allow_fold, allow_sum;
+};
+
+/* A batch normalisation that is part of a convolution's weights and of its bias, an operand of its
+ * own. */
+struct fold {
+	int node, batch_norm, bias;
+};
+
+/* A function in the library's words. */
+struct lower_function_words {
+	dnnl_alg_kind_t algorithm;
+	float alpha, beta;
+};
+
 struct lowering {
 	const struct onednn *dnn;
 	struct program *program;
@@ -47,6 +68,8 @@ struct lowering {
 	struct node_state *nodes;
 	struct parameter *parameters, *states;
 	int parameter_count, state_count;
+	struct fold *folds;
+	int fold_count;
 	int logits; /* operand, row-major */
 	int64_t macs;
 	char notes[512];
@@ -132,6 +155,18 @@ int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int ge
 /* Index of the Relu node that can be computed within node n, or -1. */
 int lower_fusable_relu(const struct lowering *l, int n);
 
+/* The nodes that node n can compute on the way. */
+struct chain lower_chain(const struct lowering *l, int n, bool allow_fold, bool allow_sum);
+/* Attributes of a primitive that does; the caller destroys them. */
+enum prony_status lower_chain_attributes(const struct lowering *l, const struct chain *chain,
+					 dnnl_primitive_attr_t *out, struct error *err);
+/* `operand` holds what they compute. */
+void lower_chain_absorb(struct lowering *l, const struct chain *chain, int operand);
+enum prony_status lower_fold(struct lowering *l, int n, int batch_norm, int *bias,
+			     struct error *err);
+/* False for operators that are no functions of one element. */
+bool lower_words(const struct node *node, struct lower_function_words *out);
+
 /* Declares parameter `value` with layout `desc` in memory and `plain` (taken) outside. */
 enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
 				  dnnl_memory_desc_t plain, struct error *err);
@@ -140,7 +175,7 @@ struct parameter *lower_find_parameter(const struct lowering *l, int value);
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);
 
 /* Notes what computes a node: its implementations, forward and backward. */
-void lower_note(struct lowering *l, int n, bool relu);
+void lower_note(struct lowering *l, int n, const struct chain *chain);
 
 /* Whether there is a function for the operator. */
 bool lower_knows(enum op op);
@@ -185,6 +220,6 @@ enum prony_status lower_weighted_grad_input(struct lowering *l, int n, struct er
 enum prony_status lower_weighted_grad_weight(struct lowering *l, int n, struct error *err);
 /* Declares the parameters of node n and appends its forward primitive, from nodes[n]. */
 enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_desc_t plain,
-					 bool relu, struct error *err);
+					 const struct chain *chain, struct error *err);
 
 #endif

@@ -7,7 +7,9 @@
 struct geometry {
 	dnnl_dims_t x, w, y, bias, strides, dilations, before, after;
 	int w_rank;
-	bool has_bias, relu, wants_dx;
+	bool has_bias, wants_dx;
+	struct chain chain;
+	const_dnnl_memory_desc_t target; /* layout of what the result is added to, or NULL */
 };
 
 /* One way to compute a layer: forward and, when training, both gradients, over agreed layouts. */
@@ -28,7 +30,7 @@ static void candidate_release(const struct lowering *l, struct candidate *candid
 	*candidate = (struct candidate){.grade = -1};
 }
 
-static struct geometry geometry_make(const struct lowering *l, int n)
+static struct geometry geometry_make(const struct lowering *l, int n, bool allow_sum)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct attributes *a = &node->attributes;
@@ -56,9 +58,12 @@ static struct geometry geometry_make(const struct lowering *l, int n)
 		g.after[i] =
 			(y->dims[2 + i] - 1) * a->strides[i] + window - x->dims[2 + i] - a->pads[i];
 	}
-	g.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
+	g.chain = lower_chain(l, n, true, allow_sum);
+	if (g.chain.sum != OPERAND_NONE)
+		g.target = l->program->operands[g.chain.sum].desc;
+	g.has_bias = g.chain.batch_norm >= 0 ||
+		     (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
 	g.bias[0] = w->dims[0];
-	g.relu = lower_fusable_relu(l, n) >= 0;
 	return g;
 }
 
@@ -120,7 +125,7 @@ static enum prony_status candidate_try(const struct lowering *l, const struct ge
 	if (status == PRONY_OK && g->has_bias)
 		status = lower_plain(l, 1, g->bias, &bias, err);
 	if (status == PRONY_OK)
-		status = lower_attributes(l, g->relu, &fused, err);
+		status = lower_chain_attributes(l, &g->chain, &fused, err);
 	if (status == PRONY_OK)
 		status = lower_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)
@@ -189,7 +194,10 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	struct candidate other = {.grade = -1};
 	enum prony_status status = lower_any(l, 4, g->x, &any_x, err);
 
-	if (status == PRONY_OK)
+	if (status == PRONY_OK && g->target)
+		status = onednn_check(dnn->memory_desc_clone(&any_y, g->target),
+				      "memory descriptor", "sum", err);
+	else if (status == PRONY_OK)
 		status = lower_any(l, 4, g->y, &any_y, err);
 	if (status == PRONY_OK)
 		status = candidate_try(l, g, any_x, any_y, best, err);
@@ -200,7 +208,7 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 		status = candidate_try(l, g, present, any_y, &other, err);
 		prefer(l, best, &other, best->grade);
 	}
-	if (status == PRONY_OK && best->grade >= 0 && padded_work(l, best) > PADDED_WORK_MAX &&
+	if (status == PRONY_OK && !g->target && best->grade >= 0 && padded_work(l, best) > PADDED_WORK_MAX &&
 	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, dnnl_f32, dnnl_nhwc) ==
 		    dnnl_success &&
 	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, dnnl_f32, dnnl_nhwc) ==
@@ -220,15 +228,21 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	struct geometry g = geometry_make(l, n);
+	struct geometry g = geometry_make(l, n, true);
 	struct candidate best = {.grade = -1};
 	dnnl_memory_desc_t plain = NULL;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
 
 	if (status == PRONY_OK)
 		status = choose(l, &g, l->nodes[n].src, &best, err);
-	if (status == PRONY_OK && best.grade < 0 && g.relu) {
-		g.relu = false;
+	if (status == PRONY_OK && best.grade < 1 && g.target) {
+		candidate_release(l, &best);
+		g = geometry_make(l, n, false);
+		status = choose(l, &g, l->nodes[n].src, &best, err);
+	}
+	if (status == PRONY_OK && best.grade < 0 && g.chain.count > 0) {
+		g.chain = (struct chain){.batch_norm = -1, .sum = OPERAND_NONE};
+		g.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
 		status = choose(l, &g, l->nodes[n].src, &best, err);
 	}
 	if (status != PRONY_OK) {
@@ -245,5 +259,5 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	l->macs += g.y[0] * g.y[1] * g.y[2] * g.y[3] * g.w[g.w_rank - 1] * g.w[g.w_rank - 2] *
 		   g.w[g.w_rank - 3];
 	status = lower_plain(l, g.w_rank, g.w, &plain, err);
-	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, g.relu, err) : status;
+	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, &g.chain, err) : status;
 }

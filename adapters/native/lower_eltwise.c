@@ -37,6 +37,29 @@ static struct function function_of(const struct node *node)
 	}
 }
 
+bool lower_words(const struct node *node, struct lower_function_words *out)
+{
+	struct function f;
+
+	switch (node->op) {
+	case OP_RELU:
+		*out = (struct lower_function_words){.algorithm = dnnl_eltwise_relu};
+		return true;
+	case OP_TANH:
+	case OP_SIGMOID:
+	case OP_HARD_SIGMOID:
+	case OP_HARD_SWISH:
+	case OP_CLIP:
+	case OP_NEG:
+		f = function_of(node);
+		*out = (struct lower_function_words){
+			.algorithm = f.forward, .alpha = f.alpha, .beta = f.beta};
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* In training the forward primitive must be of the kind that the gradient wants as a hint. */
 static dnnl_status_t create_forward(const struct lowering *l, const struct function *f,
 				    const_dnnl_memory_desc_t x,

@@ -7,7 +7,8 @@
 struct product {
 	int rank; /* of source and weights: 4 behind a convolution, so that Flatten costs nothing */
 	dnnl_dims_t w, y, bias;
-	bool has_bias, relu, wants_dx;
+	bool has_bias, wants_dx;
+	struct chain chain;
 };
 
 /* The weights [out, in] of the graph, or [in, out] without transB, as out x dims of the source. */
@@ -61,7 +62,7 @@ static dnnl_status_t create_forward(const struct lowering *l, const struct produ
 	dnnl_primitive_attr_t fused = NULL;
 	dnnl_status_t status = dnnl_out_of_memory;
 
-	if (lower_attributes(l, p->relu, &fused, NULL) != PRONY_OK)
+	if (lower_chain_attributes(l, &p->chain, &fused, NULL) != PRONY_OK)
 		return status;
 	status = dnn->inner_product_forward_primitive_desc_create(
 		&state->forward, dnn->engine,
@@ -195,7 +196,7 @@ enum prony_status lower_gemm(struct lowering *l, int n, struct error *err)
 	p.rank = lower_rank(l, l->program->operands[l->nodes[n].src].desc);
 	x = lower_dims(l, l->program->operands[l->nodes[n].src].desc);
 
-	p.relu = lower_fusable_relu(l, n) >= 0;
+	p.chain = lower_chain(l, n, false, false);
 	p.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
 	p.y[0] = y->dims[0];
 	p.y[1] = p.bias[0] = p.w[0] = y->dims[1];
@@ -209,5 +210,5 @@ enum prony_status lower_gemm(struct lowering *l, int n, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	status = plain_weights(l, &p, node->attributes.trans_b, &plain, err);
-	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, p.relu, err) : status;
+	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, &p.chain, err) : status;
 }

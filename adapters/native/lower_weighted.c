@@ -4,7 +4,7 @@
  * the same arguments. */
 
 enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_desc_t plain,
-					 bool relu, struct error *err)
+					 const struct chain *chain, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	const struct node *node = &l->graph->nodes[n];
@@ -25,7 +25,14 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 		return status;
 	status = lower_as(l, lower_find_parameter(l, node->inputs[1])->operand, wanted, node->name,
 			  &weights, err);
-	if (status == PRONY_OK && node->input_count > 2 && node->inputs[2] != VALUE_NONE) {
+	if (chain->batch_norm >= 0) {
+		struct parameter *folded = lower_find_parameter(l, node->inputs[1]);
+
+		folded->folded = chain->batch_norm;
+		folded->keeps_original = true;
+		if (status == PRONY_OK)
+			status = lower_fold(l, n, chain->batch_norm, &bias, err);
+	} else if (status == PRONY_OK && node->input_count > 2 && node->inputs[2] != VALUE_NONE) {
 		const struct shape *shape = &l->graph->values[node->inputs[2]].shape;
 		dnnl_memory_desc_t row = NULL;
 
@@ -40,7 +47,8 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 			lower_as(l, state->src,
 				 dnn->primitive_desc_query_md(state->forward, dnnl_query_src_md, 0),
 				 node->name, &state->src, err);
-	if (status == PRONY_OK)
+	state->dst = chain->sum;
+	if (status == PRONY_OK && chain->sum == OPERAND_NONE)
 		status = program_operand(
 			l->program,
 			dnn->primitive_desc_query_md(state->forward, dnnl_query_dst_md, 0),
@@ -53,14 +61,8 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 	if (status != PRONY_OK)
 		return status;
 	l->values[node->outputs[0]].operand = state->dst;
-	if (relu) {
-		int fused = lower_fusable_relu(l, n);
-
-		l->values[l->graph->nodes[fused].outputs[0]].operand = state->dst;
-		l->nodes[fused].absorbed = true;
-		l->nodes[fused].dst = state->dst;
-	}
-	lower_note(l, n, relu);
+	lower_chain_absorb(l, chain, state->dst);
+	lower_note(l, n, chain);
 	return PRONY_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "adapters/native/native.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include "adapters/native/inspect.h"
 #include "adapters/native/lower.h"
 
 /* A resident batch. */
@@ -93,12 +95,73 @@ static void reorder_gates(float *to, const float *from, size_t elements, int gat
 	}
 }
 
+/* Multiplies the rows of folded weights by what the normalisation multiplies their channel by. */
+static enum prony_status fold_weights(const struct native *native, int batch_norm,
+				      const struct tensor_set *weights, const struct tensor *given,
+				      float *out, struct error *err)
+{
+	const struct node *norm = &native->graph->nodes[batch_norm];
+	size_t rows = (size_t)given->shape.dims[0];
+	size_t row = (size_t)shape_elements(&given->shape) / rows;
+	const struct tensor *scale =
+		tensor_find(weights, native->graph->values[norm->inputs[1]].name);
+	const struct tensor *var =
+		tensor_find(weights, native->graph->values[norm->inputs[4]].name);
+
+	if (!scale || !var)
+		return error_set(err, PRONY_BAD_INPUT, "the weights lack those of '%s'",
+				 norm->name);
+	for (size_t i = 0; i < rows; i++) {
+		double factor = (double)((const float *)scale->data)[i] /
+				sqrt((double)((const float *)var->data)[i] +
+				     norm->attributes.epsilon);
+
+		for (size_t k = 0; k < row; k++)
+			out[i * row + k] = (float)((double)((const float *)given->data)[i * row + k] *
+						   factor);
+	}
+	return PRONY_OK;
+}
+
+/* The bias of a convolution with a folded normalisation: (bias - mean) * factor + shift. */
+static enum prony_status load_fold(struct native *native, const struct fold *fold,
+				   const struct tensor_set *weights, struct error *err)
+{
+	const struct graph *graph = native->graph;
+	const struct node *norm = &graph->nodes[fold->batch_norm];
+	const struct node *node = &graph->nodes[fold->node];
+	bool has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
+	const struct tensor *own =
+		has_bias ? tensor_find(weights, graph->values[node->inputs[2]].name) : NULL;
+	const float *parts[4]; /* scale, shift, mean, variance */
+	float *out = native->program.operands[fold->bias].data;
+
+	for (int i = 0; i < 4; i++) {
+		const struct tensor *tensor =
+			tensor_find(weights, graph->values[norm->inputs[1 + i]].name);
+
+		if (!tensor)
+			return error_set(err, PRONY_BAD_INPUT, "the weights lack those of '%s'",
+					 norm->name);
+		parts[i] = tensor->data;
+	}
+	for (int64_t i = 0; i < graph->values[norm->inputs[1]].shape.dims[0]; i++) {
+		double factor =
+			(double)parts[0][i] / sqrt((double)parts[3][i] + norm->attributes.epsilon);
+		double bias = own ? (double)((const float *)own->data)[i] : 0;
+
+		out[i] = (float)((bias - (double)parts[2][i]) * factor + (double)parts[1][i]);
+	}
+	return PRONY_OK;
+}
+
 static enum prony_status load_one(struct native *native, struct parameter *parameter,
-				  const struct tensor *given, struct error *err)
+				  const struct tensor *given, const struct tensor_set *weights,
+				  struct error *err)
 {
 	size_t elements = (size_t)shape_elements(&given->shape);
 	float *turned = NULL;
-	enum prony_status status;
+	enum prony_status status = PRONY_OK;
 
 	if (parameter->keeps_original) {
 		float *copy = arena_try_array(&native->program.arena, elements, sizeof(float), err);
@@ -108,14 +171,18 @@ static enum prony_status load_one(struct native *native, struct parameter *param
 		memcpy(copy, given->data, elements * sizeof(float));
 		parameter->original = copy;
 	}
-	if (parameter->gates > 1) {
+	if (parameter->gates > 1 || parameter->folded >= 0) {
 		turned = malloc(elements * sizeof(float));
 		if (!turned)
 			return error_set(err, PRONY_NOMEM, "no memory for weights");
-		reorder_gates(turned, given->data, elements, parameter->gates, true);
 	}
-	status = program_load(&native->program, parameter->operand, parameter->plain,
-			      turned ? turned : given->data, err);
+	if (parameter->gates > 1)
+		reorder_gates(turned, given->data, elements, parameter->gates, true);
+	else if (parameter->folded >= 0)
+		status = fold_weights(native, parameter->folded, weights, given, turned, err);
+	if (status == PRONY_OK)
+		status = program_load(&native->program, parameter->operand, parameter->plain,
+				      turned ? turned : given->data, err);
 	free(turned);
 	return status;
 }
@@ -136,7 +203,7 @@ static enum prony_status load_all(struct native *native, struct parameter *param
 			return error_set(err, PRONY_BAD_INPUT,
 					 "'%s' has another type or shape than the network",
 					 value->name);
-		status = load_one(native, parameter, given, err);
+		status = load_one(native, parameter, given, weights, err);
 		if (status != PRONY_OK)
 			return status;
 	}
@@ -150,9 +217,11 @@ static enum prony_status load_weights(struct native *native, const struct tensor
 	enum prony_status status =
 		load_all(native, lowering->parameters, lowering->parameter_count, weights, err);
 
-	if (status != PRONY_OK)
-		return status;
-	return load_all(native, lowering->states, lowering->state_count, weights, err);
+	if (status == PRONY_OK)
+		status = load_all(native, lowering->states, lowering->state_count, weights, err);
+	for (int i = 0; status == PRONY_OK && i < lowering->fold_count; i++)
+		status = load_fold(native, &lowering->folds[i], weights, err);
+	return status;
 }
 
 /* Elements of our own parameter arrays, without their padding. */
@@ -404,6 +473,13 @@ static void native_close(struct session *s)
 	lower_release(&native->lowering);
 	program_release(&native->program);
 	onednn_stop(&native->dnn);
+}
+
+struct program *native_program(const struct session *session)
+{
+	struct native *native = session->private_data;
+
+	return &native->program;
 }
 
 const struct adapter adapter_native = {

@@ -349,25 +349,32 @@ enum prony_status program_set_input(struct program *program, void *data, struct 
 	return PRONY_OK;
 }
 
-enum prony_status program_run(struct program *program, struct error *err)
+enum prony_status program_run_one(struct program *program, int i, struct error *err)
 {
 	const struct onednn *dnn = program->dnn;
+	const struct command *command = &program->commands[i];
+	dnnl_status_t status;
 
-	for (int i = 0; i < program->command_count; i++) {
-		const struct command *command = &program->commands[i];
-		dnnl_status_t status;
-
-		if (!command->primitive) {
-			command->kernel(program, command);
-			continue;
-		}
-		status = dnn->primitive_execute(command->primitive, dnn->stream,
-						command->operand_count, command->args);
-		if (status != dnnl_success)
-			return onednn_check(status, "execution", command->name, err);
+	if (!command->primitive) {
+		command->kernel(program, command);
+		return PRONY_OK;
 	}
-	program->step++;
-	return PRONY_OK;
+	status = dnn->primitive_execute(command->primitive, dnn->stream, command->operand_count,
+					command->args);
+	return status == dnnl_success
+		       ? PRONY_OK
+		       : onednn_check(status, "execution", command->name, err);
+}
+
+enum prony_status program_run(struct program *program, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; status == PRONY_OK && i < program->command_count; i++)
+		status = program_run_one(program, i, err);
+	if (status == PRONY_OK)
+		program->step++;
+	return status;
 }
 
 /* One reorder between two memories, made, run and destroyed: outside steps only. */

@@ -124,6 +124,9 @@ enum prony_status program_set_input(struct program *program, void *data, struct 
 /* Executes all commands; returns when they are finished. */
 enum prony_status program_run(struct program *program, struct error *err);
 
+/* Executes command `i` alone, on what the last step has left. */
+enum prony_status program_run_one(struct program *program, int i, struct error *err);
+
 /* Copies between an operand and foreign memory of the layout `desc`; makes its own primitive. */
 enum prony_status program_load(struct program *program, int operand, const_dnnl_memory_desc_t desc,
 			       const void *from, struct error *err);

@@ -189,7 +189,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	if (e->probe.library_count != 1 || e->probe.libraries[0].version[0] != '3' ||
 	    e->probe.instruction_set[0] == '\0' || e->effective.threads != 1 ||
 	    e->effective.mxcsr == 0 || !strstr(e->effective.settings, "fpmath=strict") ||
-	    !strstr(e->built.notes, "conv1=") || !strstr(e->built.notes, "ip1+relu="))
+	    !strstr(e->built.notes, "conv1=") || !strstr(e->built.notes, "ip1+Relu="))
 		return error_set(err, PRONY_MISMATCH, "%s; %s; %s", e->probe.libraries[0].version,
 				 e->effective.settings, e->built.notes);
 	if (e->built.parameters != graph_parameter_count(&e->graph) ||
