@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "networks/graph_json.h"
+#include "parity/gate_internal.h"
 #include "parity/kernels.h"
 
 #define GATE_BATCH_MAX 16
-#define DROPOUT_MASKS 32
-#define DROPOUT_DEVIATIONS 5.0
 
 /*
  * So many comparisons that are too close to call are tried each way: 16 answers at most. RMSprop
@@ -18,9 +17,6 @@
 #define KINKS_TRIED_RMSPROP 2
 _Static_assert(1 << KINKS_TRIED <= GATE_MAX_ANSWERS && 2 << KINKS_TRIED_RMSPROP <= GATE_MAX_ANSWERS,
 	       "every answer has room");
-/* Some of the others may be turned while those whose effect cancels theirs are not. */
-#define KINK_SLACK 2.0
-
 /*
  * RMSprop moves every weight by about lr / sqrt(1 - rho), however small its gradient: at 0.01 three
  * updates replace the weights, and the result is as chaotic as it is large.
@@ -102,6 +98,7 @@ struct gate_run {
 	const struct graph *graph; /* with backward pass */
 	const struct recipe *gate;
 	const struct tensor_set *weights, *inputs, *labels;
+	const volatile int *stop; /* may be NULL */
 	bool rmsprop, epsilon_inside;
 };
 
@@ -154,6 +151,25 @@ static enum prony_status keep_parameters(const struct reference *ref, enum stage
 				tensor_new(arena, value->name, DTYPE_F64, &value->shape, kept, err);
 	}
 	out->tensor_slack = arena_array(arena, set->count, sizeof(double));
+	out->length_slack = arena_array(arena, set->count, sizeof(double));
+	return status;
+}
+
+/* The running statistics, of those states that are one. */
+static enum prony_status keep_state(const struct reference *ref, struct arena *arena,
+				    struct gate_expected *out, struct error *err)
+{
+	const struct graph *graph = ref->graph;
+	enum prony_status status = PRONY_OK;
+	double momentum;
+
+	out->state.tensors = arena_array(arena, (size_t)graph->value_count, sizeof(struct tensor));
+	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++)
+		if (graph->values[i].kind == VALUE_STATE &&
+		    graph_state_statistic(graph, i, &momentum) != VALUE_NONE)
+			status = keep_value(ref, i, graph->values[i].name, NULL, arena,
+					    &out->state.tensors[out->state.count++], err);
+	out->state_slack = arena_array(arena, out->state.count, sizeof(double));
 	return status;
 }
 
@@ -166,6 +182,7 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	enum prony_status status = reference_init(&ref, run->graph, run->weights, err);
 
 	ref.frees = true;
+	ref.stop = run->stop;
 	for (size_t i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
 		status = reference_feed(&ref, &run->inputs->tensors[i],
 					i < run->labels->count ? &run->labels->tensors[i] : NULL,
@@ -182,49 +199,14 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	if (status == PRONY_OK)
 		status = keep_parameters(&ref, run->gate->stage, run->weights, arena, &expected,
 					 err);
+	if (status == PRONY_OK && run->gate->stage == STAGE_TRAIN)
+		status = keep_state(&ref, arena, &expected, err);
 	if (status == PRONY_OK) {
 		expected.kinks = kinks->count + kinks->update_count;
 		*out = expected;
 	}
 	reference_release(&ref);
 	return status;
-}
-
-static double largest_difference(const struct tensor *a, const struct tensor *b)
-{
-	const double *x = a->data, *y = b->data;
-	double largest = 0;
-
-	for (int64_t i = 0; i < shape_elements(&a->shape); i++)
-		largest = fmax(largest, fabs(x[i] - y[i]));
-	return largest;
-}
-
-static double norm_of_difference(const struct tensor *a, const struct tensor *b)
-{
-	const double *x = a->data, *y = b->data;
-	double sum = 0;
-
-	for (int64_t i = 0; i < shape_elements(&a->shape); i++)
-		sum += (x[i] - y[i]) * (x[i] - y[i]);
-	return sqrt(sum);
-}
-
-static void set_slack(struct gate_expected *expected, const struct gate_expected *other)
-{
-	for (int i = 0; i < GATE_UPDATES; i++) {
-		expected->logits_slack[i] =
-			KINK_SLACK * largest_difference(&expected->logits[i], &other->logits[i]);
-		expected->loss_slack[i] = KINK_SLACK * fabs(expected->loss[i] - other->loss[i]);
-	}
-	for (size_t i = 0; i < expected->gradients.count; i++)
-		expected->tensor_slack[i] =
-			KINK_SLACK * norm_of_difference(&expected->gradients.tensors[i],
-							&other->gradients.tensors[i]);
-	for (size_t i = 0; i < expected->change.count; i++)
-		expected->tensor_slack[i] =
-			KINK_SLACK *
-			norm_of_difference(&expected->change.tensors[i], &other->change.tensors[i]);
 }
 
 /* How far the comparisons that are not decided one by one can move the figures of an answer. */
@@ -238,7 +220,7 @@ static enum prony_status find_slack(const struct gate_run *run, struct kinks kin
 	arena_init(&scratch, 0);
 	status = run_gate(run, &kinks, &scratch, &other, err);
 	if (status == PRONY_OK)
-		set_slack(answer, &other);
+		gate_set_slack(answer, &other);
 	arena_release(&scratch);
 	return status;
 }
@@ -283,7 +265,7 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 					    (struct kinks){.precision = kinks.precision,
 							   .decisions = decisions,
 							   .decided = decided,
-							   .others = many ? KINKS_TURN : KINKS_KEEP,
+							   .turn_all = many,
 							   .turn_updates = true},
 					    answer, err);
 		if (status != PRONY_OK)
@@ -298,7 +280,8 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
 				      const struct recipe *gate, const struct tensor_set *weights,
 				      const struct tensor_set *inputs,
-				      const struct tensor_set *labels, struct error *err)
+				      const struct tensor_set *labels, const volatile int *stop,
+				      struct error *err)
 {
 	struct graph copy = {0};
 	enum prony_status status;
@@ -319,7 +302,7 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 					 weights->tensors[i].name);
 	status = copy_graph(graph, gate->stage != STAGE_FORWARD, &copy, err);
 	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {
-		struct gate_run run = {&copy, gate, weights, inputs, labels, rmsprop, i == 1};
+		struct gate_run run = {&copy, gate, weights, inputs, labels, stop, rmsprop, i == 1};
 
 		status = find_answers(&run, out, err);
 	}
@@ -333,71 +316,4 @@ void gate_reference_release(struct gate_reference *ref)
 		return;
 	arena_release(&ref->arena);
 	*ref = (struct gate_reference){0};
-}
-
-/* Mean and standard deviation of the loss over masks; the reference has run once. */
-static enum prony_status loss_over_masks(struct reference *ref, const struct recipe *recipe,
-					 double *mean, double *deviation, struct error *err)
-{
-	double losses[DROPOUT_MASKS], sum = 0, squares = 0;
-
-	for (int i = 0; i < DROPOUT_MASKS; i++) {
-		enum prony_status status = reference_redraw(ref, recipe, err);
-
-		if (status != PRONY_OK)
-			return status;
-		losses[i] = reference_loss(ref);
-		sum += losses[i];
-	}
-	sum /= DROPOUT_MASKS;
-	for (int i = 0; i < DROPOUT_MASKS; i++)
-		squares += (losses[i] - sum) * (losses[i] - sum);
-	*mean = sum;
-	*deviation = sqrt(squares / (DROPOUT_MASKS - 1));
-	return PRONY_OK;
-}
-
-enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
-				     const struct tensor_set *weights, const struct tensor *x,
-				     const struct tensor *y, double *mean, double *deviation,
-				     struct error *err)
-{
-	struct reference ref;
-	/* The loss is that of the step before its update, so nothing but forward is run: as in
-	 * training, where batch normalisation takes the batch's own statistics. */
-	bool training = recipe->stage != STAGE_FORWARD;
-	bool masks = recipe->dropout && graph_has_dropout(graph) && training;
-	enum prony_status status;
-
-	status = reference_init(&ref, graph, weights, err);
-	ref.frees = true;
-	if (status == PRONY_OK)
-		status = reference_feed(&ref, x, y, err);
-	if (status == PRONY_OK)
-		status = reference_forward(&ref, recipe, training, err);
-	if (status == PRONY_OK && isnan(reference_loss(&ref)) && !ref.has_labels)
-		status = error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
-	if (status == PRONY_OK && masks) {
-		status = loss_over_masks(&ref, recipe, mean, deviation, err);
-	} else if (status == PRONY_OK) {
-		*mean = reference_loss(&ref);
-		*deviation = 0;
-	}
-	reference_release(&ref);
-	return status;
-}
-
-enum prony_status gate_check_loss(double loss, double mean, double deviation,
-				  const struct parity_bounds *bounds, struct error *err)
-{
-	double allowed = bounds->timed_loss * fmax(1, fabs(mean)) + DROPOUT_DEVIATIONS * deviation;
-
-	if (!isfinite(loss))
-		return error_set(err, PRONY_INVALID, "the first loss is %g", loss);
-	/* Not "larger than": a NaN of the reference must not pass. */
-	if (fabs(loss - mean) <= allowed)
-		return PRONY_OK;
-	return error_set(err, PRONY_INVALID,
-			 "the first loss is %.9g, the reference has %.9g: %.3g off, allowed %.3g",
-			 loss, mean, fabs(loss - mean), allowed);
 }

@@ -49,6 +49,14 @@ struct gate_expected {
 	 */
 	double logits_slack[GATE_UPDATES], loss_slack[GATE_UPDATES];
 	double *tensor_slack;
+	/*
+	 * They move a tensor mostly sideways. How far along itself, relative to its length: of each
+	 * tensor, and of all together as one vector.
+	 */
+	double *length_slack, whole_length_slack;
+	/* Running statistics after all updates, F64, with the variance of n; train only. */
+	struct tensor_set state;
+	double *state_slack; /* norms */
 };
 
 #define GATE_MAX_ANSWERS 16
@@ -62,12 +70,15 @@ struct gate_reference {
 	struct tensor_set weights; /* F32, as given (borrowed) */
 };
 
-/* Computes it with the float64 interpreter. `graph` is forward only and built for the gate's batch.
+/*
+ * Computes it with the float64 interpreter. `graph` is forward only and built for the gate's batch.
+ * PRONY_INTERRUPTED once *stop is not 0; `stop` may be NULL.
  */
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
 				      const struct recipe *gate, const struct tensor_set *weights,
 				      const struct tensor_set *inputs,
-				      const struct tensor_set *labels, struct error *err);
+				      const struct tensor_set *labels, const volatile int *stop,
+				      struct error *err);
 void gate_reference_release(struct gate_reference *ref);
 
 /* What the worker gave back. Tensors F32 or F64; a missing one is a mismatch. */
@@ -77,14 +88,17 @@ struct gate_observed {
 	double loss[GATE_UPDATES]; /* NAN in STAGE_FORWARD: then computed from the logits */
 	const struct tensor_set *gradients; /* forward-backward */
 	const struct tensor_set *weights;   /* train: after the last update */
+	/* Train: running statistics after the last update; NULL: the framework cannot say (recorded,
+	 * not judged). */
+	const struct tensor_set *state;
 };
 
 /*
  * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *evidence (new reference,
  * in both cases): every figure with its bound: {"passed", "checks": [{"what", "step"?, "tensor"?,
  * "value", "bound", "passed", "reason"?}...], "parameters", "macs", "gate_batch", "kinks",
- * "turned", "rmsprop_epsilon"?, "worst": {...}}. A value of null could not be computed: see its
- * reason.
+ * "turned", "rmsprop_epsilon"?, "running_variance"?, "worst": {...}}. A value of null could not be
+ * computed: see its reason.
  */
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
 			       const struct recipe *gate, const struct tensor_set *labels,
@@ -92,15 +106,24 @@ enum prony_status gate_compare(const struct gate_reference *ref, const struct gr
 			       struct error *err);
 
 /*
+ * Into how many equal parts a batch is to be cut so that the reference's forward pass needs at most
+ * `room_bytes`, as far as its samples do not depend on each other; 0: they do (normalisations by
+ * the batch's statistics), or not even one sample has room.
+ */
+int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t room_bytes);
+
+/*
  * The loss that the first step of a timed process must show, at its own batch: exact, or with
- * dropout the mean and deviation over 32 masks. deviation is 0 without dropout.
+ * dropout the mean and deviation over 32 masks. deviation is 0 without dropout. The batch of x may
+ * be a multiple of the graph's: its parts are then computed one after the other.
  */
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
 				     const struct tensor_set *weights, const struct tensor *x,
-				     const struct tensor *y, double *mean, double *deviation,
-				     struct error *err);
+				     const struct tensor *y, const volatile int *stop, double *mean,
+				     double *deviation, struct error *err);
 
 /* Judges a first loss against it (within bounds, or 5 deviations); PRONY_INVALID says by how much.
+ * Where the deviation is infinite nothing is known but that the loss must be a number.
  */
 enum prony_status gate_check_loss(double loss, double mean, double deviation,
 				  const struct parity_bounds *bounds, struct error *err);

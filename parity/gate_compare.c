@@ -1,4 +1,4 @@
-#include "parity/gate.h"
+#include "parity/gate_internal.h"
 
 #include <assert.h>
 #include <math.h>
@@ -6,8 +6,6 @@
 
 #include "base/json.h"
 
-/* Every update rounds each weight once, however small its change: half a unit in the last place. */
-#define WEIGHT_ROUNDOFF 0x1p-24
 /*
  * A tensor that changes less than this share of the network's mean is judged as if it changed so
  * much: what is left of sums that cancel (a bias before a normalisation) is rounding, not signal.
@@ -21,23 +19,7 @@
  */
 #define RMSPROP_FACTOR 10.0
 
-/* One figure with its bound. A value that cannot be computed is NAN and has a reason. */
-struct check {
-	const char *what, *tensor;
-	int step; /* -1: of the whole */
-	double value, bound;
-	const char *reason;
-};
-
-/* The evidence while it is gathered. */
-struct verdict {
-	json_t *checks, *worst; /* worst is borrowed from checks */
-	double worst_ratio;
-	struct check worst_check;
-	bool passed;
-};
-
-static void add_check(struct verdict *verdict, struct check check)
+void gate_add_check(struct verdict *verdict, struct check check)
 {
 	/* Not "value > bound": a NaN must fail. */
 	bool passed = check.value <= check.bound && !check.reason;
@@ -77,17 +59,17 @@ static void check_count(struct verdict *verdict, const char *what, int64_t obser
 	if (observed < 0)
 		return;
 	check.value = fabs((double)observed - (double)expected);
-	add_check(verdict, check);
+	gate_add_check(verdict, check);
 }
 
-static double element(const struct tensor *tensor, int64_t i)
+double gate_element(const struct tensor *tensor, int64_t i)
 {
 	return tensor->dtype == DTYPE_F64 ? ((const double *)tensor->data)[i]
 					  : (double)((const float *)tensor->data)[i];
 }
 
 /* Why a tensor cannot be compared; NULL when it can. */
-static const char *incomparable(const struct tensor *observed, const struct tensor *expected)
+const char *gate_incomparable(const struct tensor *observed, const struct tensor *expected)
 {
 	if (!observed || !observed->data)
 		return "missing";
@@ -98,12 +80,12 @@ static const char *incomparable(const struct tensor *observed, const struct tens
 	return NULL;
 }
 
-static double norm(const struct tensor *tensor)
+double gate_norm(const struct tensor *tensor)
 {
 	double sum = 0;
 
 	for (int64_t i = 0; i < shape_elements(&tensor->shape); i++)
-		sum += element(tensor, i) * element(tensor, i);
+		sum += gate_element(tensor, i) * gate_element(tensor, i);
 	return sqrt(sum);
 }
 
@@ -111,7 +93,7 @@ static double root_mean_square(const struct tensor *tensor)
 {
 	int64_t count = shape_elements(&tensor->shape);
 
-	return count > 0 ? norm(tensor) / sqrt((double)count) : 0;
+	return count > 0 ? gate_norm(tensor) / sqrt((double)count) : 0;
 }
 
 static void check_logits(struct verdict *verdict, int step, const struct tensor *observed,
@@ -121,12 +103,12 @@ static void check_logits(struct verdict *verdict, int step, const struct tensor 
 	struct check check = {.what = "logits", .step = step, .value = NAN, .bound = bound};
 	double scale = root_mean_square(wanted), largest = 0;
 
-	check.reason = incomparable(observed, wanted);
+	check.reason = gate_incomparable(observed, wanted);
 	/* Logits that are all 0 have no scale of their own. */
 	if (scale <= 0)
 		scale = 1;
 	for (int64_t i = 0; !check.reason && i < shape_elements(&wanted->shape); i++) {
-		double difference = fabs(element(observed, i) - element(wanted, i));
+		double difference = fabs(gate_element(observed, i) - gate_element(wanted, i));
 
 		/* fmax would drop a NaN. */
 		if (!(difference <= largest))
@@ -137,7 +119,7 @@ static void check_logits(struct verdict *verdict, int step, const struct tensor 
 	if (!check.reason)
 		check.value = largest / scale;
 	check.bound += expected->logits_slack[step] / scale;
-	add_check(verdict, check);
+	gate_add_check(verdict, check);
 }
 
 /* Forward only gives no loss: it is then that of the framework's own logits. */
@@ -149,7 +131,7 @@ static double observed_loss(const struct gate_observed *observed, int step, enum
 
 	if (stage != STAGE_FORWARD || !isnan(observed->loss[step]))
 		return observed->loss[step];
-	if (incomparable(logits, &expected->logits[step]) || (size_t)step >= labels->count)
+	if (gate_incomparable(logits, &expected->logits[step]) || (size_t)step >= labels->count)
 		return NAN;
 	const int64_t *label = labels->tensors[step].data;
 	int64_t batch = logits->shape.dims[0], classes = logits->shape.dims[1];
@@ -157,10 +139,10 @@ static double observed_loss(const struct gate_observed *observed, int step, enum
 		double largest = -INFINITY, exponentials = 0;
 
 		for (int64_t c = 0; c < classes; c++)
-			largest = fmax(largest, element(logits, n * classes + c));
+			largest = fmax(largest, gate_element(logits, n * classes + c));
 		for (int64_t c = 0; c < classes; c++)
-			exponentials += exp(element(logits, n * classes + c) - largest);
-		sum += largest + log(exponentials) - element(logits, n * classes + label[n]);
+			exponentials += exp(gate_element(logits, n * classes + c) - largest);
+		sum += largest + log(exponentials) - gate_element(logits, n * classes + label[n]);
 	}
 	return sum / (double)batch;
 }
@@ -173,7 +155,7 @@ static void check_loss(struct verdict *verdict, int step, double loss,
 
 	check.value = fabs(loss - wanted) / scale;
 	check.bound = bound + expected->loss_slack[step] / scale;
-	add_check(verdict, check);
+	gate_add_check(verdict, check);
 }
 
 /* Root mean square over all elements of all tensors. */
@@ -182,7 +164,7 @@ static double set_rms(const struct tensor_set *set)
 	double squares = 0, count = 0;
 
 	for (size_t i = 0; i < set->count; i++) {
-		squares += pow(norm(&set->tensors[i]), 2);
+		squares += pow(gate_norm(&set->tensors[i]), 2);
 		count += (double)shape_elements(&set->tensors[i].shape);
 	}
 	return count > 0 ? sqrt(squares / count) : 0;
@@ -198,23 +180,23 @@ static struct check compare_tensor(const struct tensor *observed, const struct t
 				   double slack)
 {
 	int64_t count = shape_elements(&wanted->shape);
-	double scale = fmax(norm(wanted), quiet * sqrt((double)count)), sum = 0;
+	double scale = fmax(gate_norm(wanted), quiet * sqrt((double)count)), sum = 0;
 	struct check check = {.what = before ? "change" : "gradient",
 			      .tensor = wanted->name,
 			      .step = -1,
 			      .value = NAN,
-			      .reason = incomparable(observed, wanted)};
+			      .reason = gate_incomparable(observed, wanted)};
 
 	if (scale <= 0)
 		scale = 1;
 	if (before)
-		slack += GATE_UPDATES * WEIGHT_ROUNDOFF * norm(before);
+		slack += GATE_UPDATES * STORED_ROUNDOFF * gate_norm(before);
 	check.bound = bound + slack / scale;
 	if (check.reason)
 		return check;
 	for (int64_t i = 0; i < count; i++) {
-		double got = element(observed, i) - (before ? element(before, i) : 0);
-		double difference = got - element(wanted, i);
+		double got = gate_element(observed, i) - (before ? gate_element(before, i) : 0);
+		double difference = got - gate_element(wanted, i);
 
 		sum += difference * difference;
 	}
@@ -222,25 +204,105 @@ static struct check compare_tensor(const struct tensor *observed, const struct t
 	return check;
 }
 
+/* What a framework's tensor has along the reference's, and what is known of it. */
+struct along {
+	double product, squares; /* <d - d_ref, d_ref>, ||d_ref||^2 */
+	double rounding;	 /* norm of what updates may have rounded */
+};
+
+static struct along compare_length(const struct tensor *observed, const struct tensor *before,
+				   const struct tensor *wanted)
+{
+	struct along along = {0};
+
+	for (int64_t i = 0; i < shape_elements(&wanted->shape); i++) {
+		double got = gate_element(observed, i) - (before ? gate_element(before, i) : 0);
+		double expected = gate_element(wanted, i);
+
+		along.product += (got - expected) * expected;
+		along.squares += expected * expected;
+	}
+	if (before)
+		along.rounding = GATE_UPDATES * STORED_ROUNDOFF * gate_norm(before);
+	return along;
+}
+
+/* What the comparison of a tensor, or of all, goes by. */
+struct tensors {
+	const struct gate_expected *expected;
+	const struct tensor_set *wanted, *got, *before; /* before: NULL for gradients */
+	double quiet, bound;
+};
+
+static struct check length_check(const struct tensors *t, const char *tensor, struct along along,
+				 double slack, double length)
+{
+	struct check check = {.what = t->before ? "change, length" : "gradient, length",
+			      .tensor = tensor,
+			      .step = -1};
+	double own = sqrt(along.squares);
+
+	check.value = fabs(along.product) / own / length;
+	check.bound = t->bound + slack * own / length + along.rounding / length;
+	return check;
+}
+
+/*
+ * Where comparisons are too close to call, distances have slack: a learning rate that is off hides
+ * in it. Turned comparisons move a tensor sideways, a wrong rate moves it along itself.
+ */
+static void check_lengths(struct verdict *verdict, const struct tensors *t)
+{
+	struct along whole = {0};
+	bool complete = true;
+
+	for (size_t i = 0; i < t->wanted->count; i++) {
+		const struct tensor *wanted = &t->wanted->tensors[i];
+		const struct tensor *got = t->got ? tensor_find(t->got, wanted->name) : NULL;
+		double count = (double)shape_elements(&wanted->shape);
+
+		if (gate_incomparable(got, wanted)) {
+			complete = false;
+			continue;
+		}
+		struct along along = compare_length(
+			got, t->before ? tensor_find(t->before, wanted->name) : NULL, wanted);
+		whole.product += along.product;
+		whole.squares += along.squares;
+		whole.rounding = hypot(whole.rounding, along.rounding);
+		if (t->expected->tensor_slack[i] > 0 && along.squares > 0)
+			gate_add_check(
+				verdict,
+				length_check(t, wanted->name, along, t->expected->length_slack[i],
+					     fmax(sqrt(along.squares), t->quiet * sqrt(count))));
+	}
+	if (complete && t->expected->whole_length_slack > 0)
+		gate_add_check(verdict,
+			       length_check(t, NULL, whole, t->expected->whole_length_slack,
+					    sqrt(whole.squares)));
+}
+
 static void check_tensors(struct verdict *verdict, const struct gate_reference *ref,
 			  const struct gate_expected *expected, const struct parity_bounds *bounds,
 			  enum stage stage, const struct gate_observed *observed)
 {
 	bool training = stage == STAGE_TRAIN;
-	const struct tensor_set *wanted = training ? &expected->change : &expected->gradients;
-	const struct tensor_set *got = training ? observed->weights : observed->gradients;
-	double quiet = QUIET_SHARE * set_rms(wanted);
+	struct tensors t = {.expected = expected,
+			    .wanted = training ? &expected->change : &expected->gradients,
+			    .got = training ? observed->weights : observed->gradients,
+			    .before = training ? &ref->weights : NULL,
+			    .bound = training ? bounds->change : bounds->gradient};
 
-	for (size_t i = 0; i < wanted->count; i++) {
-		const struct tensor *tensor = &wanted->tensors[i];
+	t.quiet = QUIET_SHARE * set_rms(t.wanted);
+	for (size_t i = 0; i < t.wanted->count; i++) {
+		const struct tensor *tensor = &t.wanted->tensors[i];
 
-		add_check(verdict,
-			  compare_tensor(got ? tensor_find(got, tensor->name) : NULL,
-					 training ? tensor_find(&ref->weights, tensor->name) : NULL,
-					 tensor, quiet,
-					 training ? bounds->change : bounds->gradient,
-					 expected->tensor_slack[i]));
+		gate_add_check(verdict,
+			       compare_tensor(t.got ? tensor_find(t.got, tensor->name) : NULL,
+					      t.before ? tensor_find(t.before, tensor->name) : NULL,
+					      tensor, t.quiet, t.bound, expected->tensor_slack[i]));
 	}
+	check_lengths(verdict, &t);
 }
 
 static void judge(struct verdict *verdict, const struct gate_reference *ref,
@@ -268,6 +330,9 @@ static void judge(struct verdict *verdict, const struct gate_reference *ref,
 	}
 	if (gate->stage != STAGE_FORWARD)
 		check_tensors(verdict, ref, expected, &bounds, gate->stage, observed);
+	if (gate->stage == STAGE_TRAIN)
+		gate_check_state(verdict, graph, expected, &ref->weights, observed->state,
+				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);
 }
 
 static enum prony_status mismatch(const struct verdict *verdict, struct error *err)
@@ -308,6 +373,9 @@ static json_t *make_evidence(const struct verdict *verdict, const struct gate_re
 	if (ref->expected[ref->expected_count - 1].epsilon_inside)
 		json_object_set_new(evidence, "rmsprop_epsilon",
 				    json_string(expected->epsilon_inside ? "inside" : "outside"));
+	if (verdict->running_variance)
+		json_object_set_new(evidence, "running_variance",
+				    json_string(verdict->running_variance));
 	json_object_set(evidence, "worst", verdict->worst);
 	return evidence;
 }

@@ -243,15 +243,9 @@ double kernel_rms(const double *x, int64_t count)
 	return count > 0 ? sqrt(sum / (double)count) : 0;
 }
 
-bool kernel_turns(struct kinks *kinks, double nearness)
+bool kernel_turns(struct kinks *kinks)
 {
 	int64_t number = kinks->count++;
-	bool turn = kinks->others == KINKS_TURN;
 
-	if (number < kinks->decided)
-		turn = kinks->decisions[number];
-	else if (kinks->others == KINKS_DRAW)
-		turn = random_normal(&kinks->random) > KINK_DEVIATIONS * nearness;
-	kinks->turned += turn;
-	return turn;
+	return number < kinks->decided ? kinks->decisions[number] : kinks->turn_all;
 }

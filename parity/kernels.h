@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/random.h"
 #include "networks/graph.h"
 #include "parity/reference.h"
 
@@ -19,20 +18,12 @@
  * The gate runs the reference again with such comparisons turned. Exact ties do not count: they
  * have one agreed answer, or (equal windows) none that matters.
  */
-enum kink_rule {
-	KINKS_KEEP, /* as float64 has it */
-	KINKS_TURN, /* all of them */
-	KINKS_DRAW  /* as often as rounding would: by a normal deviate of the expected deviation */
-};
-
 struct kinks {
 	enum precision precision; /* whose rounding decides what is too close */
-	const bool *decisions;	  /* of the first comparisons met: turn it? The others: `others` */
+	const bool *decisions;	  /* of the first comparisons met: turn it? The others: turn_all */
 	int64_t decided;
-	enum kink_rule others;
-	bool turn_updates;
-	struct random random;		     /* KINKS_DRAW: the caller seeds it */
-	int64_t count, update_count, turned; /* met so far in the graph, in updates; of the first */
+	bool turn_all, turn_updates;
+	int64_t count, update_count; /* met so far: in the graph, in updates */
 };
 
 /* One execution of one node. */
@@ -139,14 +130,8 @@ struct axis_split split_axis(const struct shape *shape, int64_t axis);
 /* Root mean square; 0 for no elements. */
 double kernel_rms(const double *x, int64_t count);
 
-/*
- * Counts a comparison that is too close to call, and says whether to turn it. `nearness` is how far
- * apart the two sides are in units of what is too close: 0 to 1.
- */
-bool kernel_turns(struct kinks *kinks, double nearness);
-
-/* `close` is so many deviations of what rounding is expected to do. */
-#define KINK_DEVIATIONS 4.0
+/* Counts a comparison that is too close to call, and says whether to turn it. */
+bool kernel_turns(struct kinks *kinks);
 
 /*
  * Calls work(context, part) for every part of [0, parts), shared out between all cores where

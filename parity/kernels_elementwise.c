@@ -71,7 +71,7 @@ static void relu_decide(struct watched *w, int64_t part)
 	for (int64_t i = part * KERNEL_PART; i < watched_end(w, part); i++) {
 		if (x[i] == 0 || fabs(x[i]) >= w->close)
 			continue;
-		if (kernel_turns(w->call->kinks, fabs(x[i]) / w->close))
+		if (kernel_turns(w->call->kinks))
 			y[i] = x[i] > 0 ? 0 : DBL_MIN;
 	}
 }
@@ -314,9 +314,9 @@ static void pieces_decide(struct watched *w, int64_t part)
 		bool below = x[i] <= p.low, above = x[i] >= p.high;
 
 		if (too_close(x[i], p.low, w->close))
-			below ^= kernel_turns(w->call->kinks, fabs(x[i] - p.low) / w->close);
+			below ^= kernel_turns(w->call->kinks);
 		if (too_close(x[i], p.high, w->close))
-			above ^= kernel_turns(w->call->kinks, fabs(x[i] - p.high) / w->close);
+			above ^= kernel_turns(w->call->kinks);
 		dx[i] = dy[i] * derivative(&p, x[i], below, above);
 	}
 }

@@ -38,8 +38,7 @@ static void batch_norm_channel(void *context, int64_t c)
 
 	if (call->training)
 		channel_moments(x, &s, c, &mean, &variance);
-	double factor =
-		kernel_input(call, 1)[c] / sqrt(variance + call->node->attributes.epsilon);
+	double factor = kernel_input(call, 1)[c] / sqrt(variance + call->node->attributes.epsilon);
 	for (int64_t n = 0; n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
 
@@ -88,8 +87,8 @@ static void batch_norm_grad_channel(void *context, int64_t c)
 		int64_t at = (n * s.size + c) * s.inner;
 
 		for (int64_t i = at; i < at + s.inner; i++)
-			dx[i] = factor * (dy[i] - dbias / count -
-					  (x[i] - mean) * inverse * dscale / count);
+			dx[i] = factor *
+				(dy[i] - dbias / count - (x[i] - mean) * inverse * dscale / count);
 	}
 	if (kernel_output(call, 1))
 		kernel_output(call, 1)[c] = dscale;

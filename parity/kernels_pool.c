@@ -124,7 +124,7 @@ static int64_t route(const struct pool_gradient *g, const struct pool_window *wi
 	if (!(difference < g->close))
 		return best;
 	if (g->deciding)
-		return kernel_turns(g->call->kinks, difference / g->close) ? runner_up : best;
+		return kernel_turns(g->call->kinks) ? runner_up : best;
 	g->noted[p] = true;
 	return best;
 }
@@ -189,8 +189,8 @@ static void average(const struct attributes *a, const struct shape *x_shape,
 		double divisor = window_divisor(a, &window), sum = 0;
 
 		for (int64_t k = 0; k < window.kernel[0] * window.kernel[1]; k++) {
-			int64_t at = window_index(&window, k / window.kernel[1],
-						  k % window.kernel[1]);
+			int64_t at =
+				window_index(&window, k / window.kernel[1], k % window.kernel[1]);
 
 			if (at >= 0 && backward)
 				x[at] += *y / divisor;

@@ -140,7 +140,7 @@ static void relu_cell_grad(double *a, const double *dh, int64_t hidden, double c
 		bool passes = a[k] > 0;
 
 		if (a[k] != 0 && fabs(a[k]) < close)
-			passes ^= kernel_turns(kinks, fabs(a[k]) / close);
+			passes ^= kernel_turns(kinks);
 		a[k] = passes ? dh[k] : 0;
 	}
 }

@@ -264,11 +264,11 @@ static bool reads_label(const struct graph *graph, const struct node *node)
 }
 
 /*
- * Nearer than 4 deviations (KINK_DEVIATIONS) of what rounding does to values this deep in the graph. Nodes stand in
+ * Nearer than 4 deviations of what rounding does to values this deep in the graph. Nodes stand in
  * the order in which they run, so that everything before a node is taken to lead to it. RMSprop's
  * update magnifies rounding where gradients are small, so that its later steps start further apart.
  */
-#define CLOSE (KINK_DEVIATIONS * 0.41)
+#define CLOSE (4 * 0.41)
 #define CLOSE_AFTER_RMSPROP (12 * 0.41)
 
 static double closeness(const struct reference *ref, const struct recipe *recipe)

@@ -57,7 +57,7 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	snprintf(name, sizeof name, "%s, %s", network->name, stage_name(stage));
 	enum prony_status status = work_init(&work, &cell, GATE_SEED, &why);
 	if (status == PRONY_OK)
-		status = work_need_gate(&work, &cell, GATE_SEED, &why);
+		status = work_need_gate(&work, &cell, GATE_SEED, checker->spec->stop, &why);
 	if (status == PRONY_OK)
 		status = drive_gate(checker, &cell, &work, &why);
 	work_release(&work);

@@ -33,6 +33,21 @@ static enum prony_status read_kept(struct client *client, const char *what, stru
 	return status;
 }
 
+/* Running statistics; those of a framework that has no way to tell stay NULL. */
+static enum prony_status read_state(struct client *client, struct arena *arena,
+                                    const struct tensor_set **out, struct error *err)
+{
+	struct tensor_set *state = arena_alloc(arena, sizeof *state);
+	enum prony_status status = read_kept(client, "state", arena, state, err);
+	if (status == PRONY_UNSUPPORTED) {
+		error_clear(err);
+		return PRONY_OK;
+	}
+	if (status == PRONY_OK)
+		*out = state;
+	return status;
+}
+
 /* Everything that the gate looks at, step by step. */
 static enum prony_status observe(const struct drive *drive, struct client *client,
                                  struct arena *arena, struct gate_observed *observed,
@@ -61,6 +76,8 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 		status = read_kept(client, "weights", arena, last, err);
 		observed->weights = last;
 	}
+	if (status == PRONY_OK && stage == STAGE_TRAIN && drive->work->gate.expected[0].state.count > 0)
+		status = read_state(client, arena, &observed->state, err);
 	return status;
 }
 

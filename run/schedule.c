@@ -163,7 +163,8 @@ static enum prony_status gate_cell(struct schedule *s, size_t cell, struct error
 	enum cell_status verdict = CELL_PENDING;
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK)
-		status = work_need_gate(s->work_of[cell], planned, s->settings->seed, err);
+		status = work_need_gate(s->work_of[cell], planned, s->settings->seed,
+		                        s->settings->stop, err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, true, 0, &drive, &folder, err);
 	if (status == PRONY_OK)
@@ -219,7 +220,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	process_record_init(&record);
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated)
-		status = work_need_loss(s->work_of[cell], planned, err);
+		status = work_need_loss(s->work_of[cell], planned, s->settings->stop, err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, false, round, &drive, &folder, err);
 	if (status == PRONY_OK)

@@ -1,5 +1,6 @@
 #include "run/work.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,7 +114,7 @@ static enum prony_status build_gate(struct work *work, const struct plan_cell *c
 }
 
 enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell, uint64_t seed,
-                                 struct error *err)
+                                 const volatile int *stop, struct error *err)
 {
 	if (work->has_gate)
 		return PRONY_OK;
@@ -124,19 +125,33 @@ enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell
 		                      seed, &work->gate_inputs, &work->gate_labels, err);
 	if (status == PRONY_OK)
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
-		                             &work->weights, &work->gate_inputs, &work->gate_labels, err);
+		                             &work->weights, &work->gate_inputs, &work->gate_labels, stop, err);
 	work->has_gate = status == PRONY_OK;
 	return status;
 }
 
 enum prony_status work_need_loss(struct work *work, const struct plan_cell *cell,
-                                 struct error *err)
+                                 const volatile int *stop, struct error *err)
 {
 	if (work->has_loss_expectation)
 		return PRONY_OK;
-	enum prony_status status = gate_expected_loss(
-		&work->graph, &cell->recipe, &work->weights, &work->inputs.tensors[0],
-		&work->labels.tensors[0], &work->loss_mean, &work->loss_deviation, err);
+	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, room_bytes());
+	struct graph part = {0};
+	enum prony_status status = PRONY_OK;
+	if (parts == 0) {
+		work->loss_mean = NAN;
+		work->loss_deviation = INFINITY;
+		work->has_loss_expectation = true;
+		return PRONY_OK;
+	}
+	if (parts > 1)
+		status = network_build(cell->network, graph_batch(&work->graph) / parts, &part, err);
+	if (status == PRONY_OK)
+		status = gate_expected_loss(parts > 1 ? &part : &work->graph, &cell->recipe,
+		                            &work->weights, &work->inputs.tensors[0],
+		                            &work->labels.tensors[0], stop, &work->loss_mean,
+		                            &work->loss_deviation, err);
+	graph_release(&part);
 	work->has_loss_expectation = status == PRONY_OK;
 	return status;
 }

@@ -33,11 +33,12 @@ void work_release(struct work *work);
 /* The cell's key without its framework. */
 void work_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 
-/* Computes what is not there yet; cheap when it is. */
+/* Computes what is not there yet; cheap when it is. PRONY_INTERRUPTED once *stop (may be NULL) is
+ * not 0. A loss that there is no memory for has the mean NAN and an infinite deviation. */
 enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell, uint64_t seed,
-                                 struct error *err);
+                                 const volatile int *stop, struct error *err);
 enum prony_status work_need_loss(struct work *work, const struct plan_cell *cell,
-                                 struct error *err);
+                                 const volatile int *stop, struct error *err);
 
 /* Writes the bundle of the gate or of the timed process into a new folder. */
 enum prony_status work_write_bundle(const struct work *work, const struct plan_cell *cell, bool gate,

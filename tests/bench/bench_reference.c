@@ -267,7 +267,7 @@ static void bench_gate(const char *name, int64_t batch)
 	fill_batches(&graph, &arena, &inputs, &labels);
 	int64_t begin_ns = clock_monotonic_ns();
 	double begin_cpu = cpu_seconds();
-	check(gate_reference_init(&reference, &graph, &gate, &weights, &inputs, &labels, &err),
+	check(gate_reference_init(&reference, &graph, &gate, &weights, &inputs, &labels, NULL, &err),
 	      &err);
 	double spent = seconds_since(begin_ns), cpu = cpu_seconds() - begin_cpu;
 	getrusage(RUSAGE_SELF, &usage);

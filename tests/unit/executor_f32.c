@@ -533,6 +533,11 @@ static void update(struct executor_f32 *ex, const struct recipe *recipe, int ind
 	float *w = ex->values[index], *moment = ex->moments[index];
 	float lr = (float)recipe->learning_rate, eps = (float)recipe->epsilon;
 	float rho = (float)recipe->rho, mu = (float)recipe->momentum;
+	bool spared = ex->rate_spares &&
+		      strncmp(value->name, ex->rate_spares, strlen(ex->rate_spares)) == 0;
+
+	if (ex->rate_factor > 0 && !spared)
+		lr = (float)(recipe->learning_rate * ex->rate_factor);
 
 	for (int64_t i = 0; i < shape_elements(&value->shape); i++) {
 		float g = ex->values[value->gradient][i] + (float)recipe->weight_decay * w[i];

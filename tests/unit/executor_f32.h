@@ -24,6 +24,8 @@ struct executor_f32 {
 	const char *frozen;  /* parameters whose names start with this get no gradient; or NULL */
 	double norm_epsilon, norm_momentum; /* of batch normalisations; 0: the graph's */
 	bool unbiased;			    /* the running variance follows that of n - 1 */
+	double rate_factor;		    /* of the learning rate; 0: 1 */
+	const char *rate_spares;	    /* parameters whose names start with this keep theirs */
 };
 
 /* Dies through cmocka's fail() when the graph holds something that it cannot do. */

@@ -37,9 +37,10 @@ static void draw_batch(struct random *random, enum pictures pictures, struct ten
 		       struct tensor *y)
 {
 	for (int64_t n = 0; n < y->shape.dims[0]; n++) {
-		float *picture = (float *)x->data + n * 784;
+		int64_t elements = shape_elements(&x->shape) / x->shape.dims[0];
+		float *picture = (float *)x->data + n * elements;
 
-		for (int i = 0; i < 784 && pictures == NOISE; i++)
+		for (int64_t i = 0; i < elements && pictures == NOISE; i++)
 			picture[i] = (float)random_uniform(random);
 		for (int i = 0; i < 3 && pictures == STROKES; i++)
 			draw_stroke(random, picture);
@@ -64,6 +65,9 @@ void fixture_init(struct fixture *f, const char *name, enum stage stage, enum op
 	cell.epsilon = 1e-7;
 	cell.batch = 64;
 	gate_recipe(&cell, network->gate_learning_rate, &f->recipe);
+	/* A test has less time than a gate. */
+	if (network->macs > INT64_C(1) << 26)
+		f->recipe.batch = 4;
 	check(zoo_build(network, f->recipe.batch, &f->forward, &err), &err);
 	check(zoo_build(network, f->recipe.batch, &f->graph, &err), &err);
 	check(graph_add_backward(&f->graph, &err), &err);
@@ -84,7 +88,7 @@ void fixture_init(struct fixture *f, const char *name, enum stage stage, enum op
 		draw_batch(&random, pictures, x, y);
 	}
 	check(gate_reference_init(&f->reference, &f->forward, &f->recipe, &f->weights, &f->inputs,
-				  &f->labels, &err),
+				  &f->labels, NULL, &err),
 	      &err);
 }
 
@@ -122,8 +126,8 @@ static void swap_channels(struct executor_f32 *ex, const char *name)
 	}
 }
 
-static struct tensor_set read_parameters(struct fixture *f, const struct executor_f32 *ex,
-					 bool gradients)
+static struct tensor_set read_values(struct fixture *f, const struct executor_f32 *ex,
+				     enum value_kind kind, bool gradients)
 {
 	struct tensor_set set = {0};
 
@@ -133,7 +137,7 @@ static struct tensor_set read_parameters(struct fixture *f, const struct executo
 		const struct value *value = &f->graph.values[i];
 		struct tensor *copy = &set.tensors[set.count];
 
-		if (value->kind != VALUE_PARAMETER)
+		if (value->kind != kind)
 			continue;
 		struct tensor view = executor_tensor(ex, gradients ? value->gradient : i);
 		check(tensor_new(&f->arena, value->name, DTYPE_F32, &value->shape, copy, &err),
@@ -158,8 +162,11 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 	ex.chunk = framework->chunk;
 	ex.epsilon_inside = framework->epsilon_inside;
 	ex.frozen = framework->frozen;
-	if (framework->rate_factor > 0)
-		recipe.learning_rate *= framework->rate_factor;
+	ex.rate_factor = framework->rate_factor;
+	ex.rate_spares = framework->rate_spares;
+	ex.norm_epsilon = framework->norm_epsilon;
+	ex.norm_momentum = framework->norm_momentum;
+	ex.unbiased = framework->unbiased;
 	if (framework->without_momentum)
 		recipe.momentum = 0;
 	if (framework->swapped)
@@ -183,20 +190,28 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 			recipe.stage == STAGE_FORWARD ? NAN : (double)ex.values[f->graph.loss][0];
 	}
 	if (recipe.stage == STAGE_FORWARD_BACKWARD)
-		out->gradients = read_parameters(f, &ex, true);
+		out->gradients = read_values(f, &ex, VALUE_PARAMETER, true);
 	if (recipe.stage == STAGE_TRAIN)
-		out->weights = read_parameters(f, &ex, false);
+		out->weights = read_values(f, &ex, VALUE_PARAMETER, false);
+	out->state = read_values(f, &ex, VALUE_STATE, false);
 	out->observed.gradients = &out->gradients;
 	out->observed.weights = &out->weights;
+	out->observed.state = framework->without_state ? NULL : &out->state;
 	executor_release(&ex);
+}
+
+enum prony_status judge_evidence(struct fixture *f, const struct outcome *outcome,
+				 json_t **evidence, struct error *err)
+{
+	return gate_compare(&f->reference, &f->forward, &f->recipe, &f->labels, &outcome->observed,
+			    evidence, err);
 }
 
 enum prony_status judge(struct fixture *f, const struct outcome *outcome, double *ratio,
 			struct error *err)
 {
 	json_t *evidence = NULL;
-	enum prony_status status = gate_compare(&f->reference, &f->forward, &f->recipe, &f->labels,
-						&outcome->observed, &evidence, err);
+	enum prony_status status = judge_evidence(f, outcome, &evidence, err);
 	const json_t *worst = json_object_get(evidence, "worst");
 
 	assert_int_equal(status == PRONY_OK, json_is_true(json_object_get(evidence, "passed")));

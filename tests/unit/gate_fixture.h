@@ -22,7 +22,8 @@ struct fixture {
 
 enum pictures { NOISE, STROKES }; /* synthetic input; images that are mostly exact zeros */
 
-/* lenet or mlp, initial weights and pictures from the seed. Fails the test on any error. */
+/* A network, its initial weights, and pictures from the seed. Fails the test on any error. Strokes
+ * are for pictures of 28 x 28. */
 void fixture_init(struct fixture *f, const char *name, enum stage stage, enum optimiser optimiser,
 		  enum pictures pictures, uint64_t seed);
 void fixture_release(struct fixture *f);
@@ -35,7 +36,11 @@ struct framework {
 	int64_t chunk;
 	bool epsilon_inside;
 	const char *frozen;
-	double rate_factor; /* 0: 1 */
+	double rate_factor;	 /* 0: 1 */
+	const char *rate_spares; /* parameters whose names start with this keep their rate */
+	double norm_epsilon, norm_momentum; /* of batch normalisations; 0: the graph's */
+	bool unbiased;			    /* running variance of n - 1 */
+	bool without_state;		    /* it cannot tell its running statistics */
 	bool without_momentum;
 	const char *swapped; /* a parameter, two of whose input channels change places */
 	bool swapped_input;  /* two rows of every picture change places */
@@ -44,7 +49,7 @@ struct framework {
 /* What a framework gave back, in the arena of the fixture. */
 struct outcome {
 	struct tensor logits[GATE_UPDATES];
-	struct tensor_set gradients, weights;
+	struct tensor_set gradients, weights, state;
 	struct gate_observed observed;
 };
 
@@ -54,6 +59,9 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 /* The gate's verdict; *ratio (may be NULL) gets the worst value in units of its bound. */
 enum prony_status judge(struct fixture *f, const struct outcome *outcome, double *ratio,
 			struct error *err);
+/* The same, with the evidence (new reference). */
+enum prony_status judge_evidence(struct fixture *f, const struct outcome *outcome,
+				 json_t **evidence, struct error *err);
 
 /* Both. */
 enum prony_status verdict(struct fixture *f, const struct framework *framework, double *ratio,

@@ -116,7 +116,7 @@ static void lower_precisions_have_their_own_bounds(void **state)
 		gate_reference_release(&f.reference);
 		f.recipe.precision = cases[i].precision;
 		check(gate_reference_init(&f.reference, &f.forward, &f.recipe, &f.weights,
-					  &f.inputs, &f.labels, &err),
+					  &f.inputs, &f.labels, NULL, &err),
 		      &err);
 		enum prony_status status =
 			verdict(&f, &(struct framework){.operand_bits = cases[i].bits}, NULL, &err);
@@ -149,7 +149,7 @@ static void a_comparison_too_close_to_call_passes_either_way(void **state)
 		sum += (double)w[i] * (double)x[i];
 	bias[0] = (float)-sum;
 	check(gate_reference_init(&f.reference, &f.forward, &f.recipe, &f.weights, &f.inputs,
-				  &f.labels, &err),
+				  &f.labels, NULL, &err),
 	      &err);
 	assert_true(f.reference.expected_count >= 2);
 	for (int side = 0; side < 2; side++) {
@@ -313,6 +313,32 @@ static void large_gates_take_fewer_samples(void **state)
 	assert_int_equal(gate_smaller_batch(2), 0);
 }
 
+static void a_loss_is_the_mean_of_its_parts(void **state)
+{
+	struct error err = ERROR_INIT;
+	double whole, parts, none;
+	struct fixture f;
+	struct graph part, large;
+
+	(void)state;
+	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
+	gate_graph("lenet", 4, &part);
+	const struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &whole, &none, &err),
+	      &err);
+	check(gate_expected_loss(&part, &f.recipe, &f.weights, x, y, NULL, &parts, &none, &err),
+	      &err);
+	assert_true(fabs(whole - parts) < 1e-12 && none == 0);
+	gate_graph("lenet", 4096, &large);
+	int64_t cut = gate_loss_parts(&large, STAGE_TRAIN, INT64_C(1) << 27);
+	assert_true(cut > 1 && 4096 % cut == 0);
+	assert_int_equal(gate_loss_parts(&large, STAGE_TRAIN, INT64_C(1) << 40), 1);
+	assert_int_equal(gate_loss_parts(&large, STAGE_TRAIN, 1000), 0);
+	graph_release(&large);
+	graph_release(&part);
+	fixture_release(&f);
+}
+
 static void the_first_loss_of_a_timed_process(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -324,11 +350,13 @@ static void the_first_loss_of_a_timed_process(void **state)
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	bounds = parity_bounds_for(&f.forward, PRECISION_FP32);
 	struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, &evaluated, &none, &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &evaluated, &none,
+				 &err),
 	      &err);
 	assert_true(evaluated == f.reference.expected[0].loss[0] && none == 0);
 	f.recipe.dropout = true;
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, &mean, &deviation, &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &mean, &deviation,
+				 &err),
 	      &err);
 	assert_true(deviation > 0 && deviation < 1 && fabs(mean - evaluated) < 5 * deviation + 0.2);
 
@@ -344,7 +372,7 @@ static void the_first_loss_of_a_timed_process(void **state)
 	assert_int_equal(gate_check_loss(INFINITY, mean, deviation, &bounds, NULL), PRONY_INVALID);
 	assert_int_equal(gate_check_loss(1, NAN, deviation, &bounds, NULL), PRONY_INVALID);
 	error_clear(&err);
-	assert_int_equal(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, NULL, &mean,
+	assert_int_equal(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, NULL, NULL, &mean,
 					    &deviation, &err),
 			 PRONY_BAD_INPUT);
 	fixture_release(&f);
@@ -362,6 +390,7 @@ int main(void)
 		cmocka_unit_test(a_comparison_too_close_to_call_passes_either_way),
 		cmocka_unit_test(what_is_missing_or_broken_is_a_mismatch),
 		cmocka_unit_test(evidence_names_every_figure),
+		cmocka_unit_test(a_loss_is_the_mean_of_its_parts),
 		cmocka_unit_test(the_first_loss_of_a_timed_process),
 	};
 

@@ -70,7 +70,7 @@ static void trial_init(struct trial *t, const char *name, const struct recipe *c
 	for (size_t i = 0; i < GATE_UPDATES; i++)
 		fill_batch(t, i);
 	if (gate_reference_init(&t->reference, &t->graph, &t->gate, &t->weights, &t->inputs,
-				&t->labels, &err) != PRONY_OK)
+				&t->labels, NULL, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 }
 

@@ -1,0 +1,43 @@
+/* Private to the gate: what its sources share. */
+#ifndef PRONY_PARITY_GATE_INTERNAL_H
+#define PRONY_PARITY_GATE_INTERNAL_H
+
+#include "parity/gate.h"
+
+/* Every operation on a stored number rounds it: half a unit in the last place of fp32 at most. */
+#define STORED_ROUNDOFF 0x1p-24
+
+/* One figure with its bound. A value that cannot be computed is NAN and has a reason. */
+struct check {
+	const char *what, *tensor;
+	int step; /* -1: of the whole */
+	double value, bound;
+	const char *reason;
+};
+
+/* The evidence while it is gathered. */
+struct verdict {
+	json_t *checks, *worst; /* worst is borrowed from checks */
+	double worst_ratio;
+	struct check worst_check;
+	bool passed;
+	const char *running_variance; /* "n", "n-1", "not read"; NULL: there is none */
+};
+
+void gate_add_check(struct verdict *verdict, struct check check);
+
+/* Element of an F32 or F64 tensor. */
+double gate_element(const struct tensor *tensor, int64_t i);
+double gate_norm(const struct tensor *tensor);
+/* Why a tensor cannot be compared; NULL when it can. */
+const char *gate_incomparable(const struct tensor *observed, const struct tensor *expected);
+
+/* Of the answer, how far `other`, with its comparisons turned, moves every figure. */
+void gate_set_slack(struct gate_expected *expected, const struct gate_expected *other);
+
+/* Running statistics, with the variance of n or n - 1; `before` are those at the start (F32). */
+void gate_check_state(struct verdict *verdict, const struct graph *graph,
+		      const struct gate_expected *expected, const struct tensor_set *before,
+		      const struct tensor_set *observed, double bound);
+
+#endif

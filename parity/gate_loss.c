@@ -1,0 +1,152 @@
+#include <math.h>
+
+#include "parity/gate.h"
+#include "parity/kernels.h"
+
+#define DROPOUT_MASKS 32
+#define DROPOUT_DEVIATIONS 5.0
+
+/* Whether what one sample gives depends on the others of its batch. */
+static bool mixes_samples(const struct node *node, enum stage stage)
+{
+	const struct attributes *a = &node->attributes;
+
+	switch (node->op) {
+	case OP_BATCH_NORM:
+		return stage != STAGE_FORWARD;
+	case OP_CONCAT:
+	case OP_SLICE:
+	case OP_SOFTMAX:
+		return a->axis == 0;
+	case OP_TRANSPOSE:
+		return a->ints.count > 0 && a->ints.items[0] != 0;
+	case OP_REDUCE_MEAN:
+		for (int i = 0; i < a->ints.count; i++)
+			if (a->ints.items[i] == 0)
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t room_bytes)
+{
+	int64_t batch = graph_batch(graph), bytes;
+	int64_t weights = graph_parameter_count(graph) * (int64_t)sizeof(double);
+
+	/* In float64 what is estimated for fp32; the interpreter has moments beside the weights. */
+	if (__builtin_mul_overflow(graph_memory_estimate(graph, false), 2, &bytes) ||
+	    bytes > INT64_MAX - weights)
+		return 0;
+	if (bytes + weights <= room_bytes)
+		return 1;
+	for (int i = 0; i < graph->forward_count; i++)
+		if (mixes_samples(&graph->nodes[i], stage))
+			return 0;
+	for (int64_t parts = 2; parts <= batch; parts++)
+		if (batch % parts == 0 && 2 * weights + (bytes - weights) / parts <= room_bytes)
+			return parts;
+	return 0;
+}
+
+/* Losses of a batch, mask for mask, while its parts are added up. */
+struct losses {
+	const struct recipe *recipe;
+	bool masks;
+	double sums[DROPOUT_MASKS]; /* without masks the first alone */
+};
+
+static struct tensor part_of(const struct tensor *whole, const struct shape *shape, int64_t part)
+{
+	struct tensor view = *whole;
+
+	view.shape = *shape;
+	view.data = (char *)whole->data + part * tensor_bytes(&view);
+	return view;
+}
+
+static enum prony_status add_part(struct reference *ref, const struct tensor *x,
+				  const struct tensor *y, struct losses *losses, struct error *err)
+{
+	enum prony_status status = reference_feed(ref, x, y, err);
+
+	if (status == PRONY_OK)
+		status = reference_forward(ref, losses->recipe,
+					   losses->recipe->stage != STAGE_FORWARD, err);
+	if (status == PRONY_OK && isnan(reference_loss(ref)) && !ref->has_labels)
+		return error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
+	if (status == PRONY_OK && !losses->masks)
+		losses->sums[0] += reference_loss(ref);
+	for (int i = 0; status == PRONY_OK && losses->masks && i < DROPOUT_MASKS; i++) {
+		status = reference_redraw(ref, losses->recipe, err);
+		if (status == PRONY_OK)
+			losses->sums[i] += reference_loss(ref);
+	}
+	return status;
+}
+
+/* The loss of a batch is the mean of its parts', or their sum where it is no mean itself. */
+static void conclude(const struct losses *losses, double divisor, double *mean, double *deviation)
+{
+	int count = losses->masks ? DROPOUT_MASKS : 1;
+	double sum = 0, squares = 0;
+
+	for (int i = 0; i < count; i++)
+		sum += losses->sums[i] / divisor;
+	*mean = sum / count;
+	for (int i = 0; i < count; i++)
+		squares += pow(losses->sums[i] / divisor - *mean, 2);
+	*deviation = count > 1 ? sqrt(squares / (count - 1)) : 0;
+}
+
+enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
+				     const struct tensor_set *weights, const struct tensor *x,
+				     const struct tensor *y, const volatile int *stop, double *mean,
+				     double *deviation, struct error *err)
+{
+	struct losses losses = {.recipe = recipe,
+				.masks = recipe->dropout && graph_has_dropout(graph) &&
+					 recipe->stage != STAGE_FORWARD};
+	struct reference ref;
+	enum prony_status status = reference_init(&ref, graph, weights, err);
+	int64_t parts = x->shape.dims[0] / graph_batch(graph);
+
+	ref.frees = true;
+	ref.stop = stop;
+	if (status == PRONY_OK && (parts < 1 || x->shape.dims[0] % graph_batch(graph) != 0))
+		status = error_set(err, PRONY_INTERNAL, "%lld samples are no whole batches",
+				   (long long)x->shape.dims[0]);
+	for (int64_t part = 0; status == PRONY_OK && part < parts; part++) {
+		struct tensor pictures = part_of(x, &graph->values[graph->input].shape, part);
+		struct tensor labels;
+
+		if (y)
+			labels = part_of(y, &graph->values[graph->label].shape, part);
+		status = add_part(&ref, &pictures, y ? &labels : NULL, &losses, err);
+	}
+	if (status == PRONY_OK) {
+		bool adds = graph->nodes[graph->forward_count - 1].op == OP_HALF_SQUARES;
+
+		conclude(&losses, adds ? 1 : (double)parts, mean, deviation);
+	}
+	reference_release(&ref);
+	return status;
+}
+
+enum prony_status gate_check_loss(double loss, double mean, double deviation,
+				  const struct parity_bounds *bounds, struct error *err)
+{
+	double allowed = bounds->timed_loss * fmax(1, fabs(mean)) + DROPOUT_DEVIATIONS * deviation;
+
+	if (!isfinite(loss))
+		return error_set(err, PRONY_INVALID, "the first loss is %g", loss);
+	if (isinf(deviation))
+		return PRONY_OK;
+	/* Not "larger than": a NaN of the reference must not pass. */
+	if (fabs(loss - mean) <= allowed)
+		return PRONY_OK;
+	return error_set(err, PRONY_INVALID,
+			 "the first loss is %.9g, the reference has %.9g: %.3g off, allowed %.3g",
+			 loss, mean, fabs(loss - mean), allowed);
+}
