@@ -68,6 +68,19 @@ static int pools(struct builder *b, int x)
 	return build_linear(b, "fc", x, 5);
 }
 
+static int max_pools(struct builder *b, int x)
+{
+	struct window same = window_square(3, 1, 1), half = window_square(3, 2, 0);
+
+	half.pads[2] = half.pads[3] = 1;
+	/* No function that saturates: equal elements of a window have no agreed gradient. */
+	x = build_max_pool_window(b, "same", conv(b, "conv1", x, 32, true), &same);
+	x = build_relu(b, "relu", conv(b, "conv2", x, 64, true));
+	x = build_max_pool_window(b, "overlap", x, &same);
+	x = conv(b, "conv3", x, 64, true);
+	return finish(b, build_max_pool_window(b, "half", x, &half));
+}
+
 static int lrn(struct builder *b, int x)
 {
 	x = build_lrn(b, "lrn1", conv(b, "conv1", x, 32, true), 5, 0.5, 0.75, 1);
@@ -228,6 +241,7 @@ static const struct network networks[] = {
 	{.name = "batch_norm", IMAGE, .layers = batch_norm},
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "pools", IMAGE, .layers = pools},
+	{.name = "max_pools", IMAGE, .layers = max_pools},
 	{.name = "lrn", IMAGE, .layers = lrn},
 	{.name = "functions", IMAGE, .layers = functions},
 	{.name = "joins", IMAGE, .layers = joins},
