@@ -14,13 +14,13 @@ const char *layer_number(struct builder *b, const char *stem, int number);
 
 /* Convolution without bias and batch normalisation: NAME, NAME.bn. */
 int build_conv_bn(struct builder *b, const char *name, int x, int64_t channels,
-                  struct window window, double epsilon);
+		  struct window window, double epsilon);
 /* The same with a ReLU behind it: NAME.relu. */
 int build_conv_bn_relu(struct builder *b, const char *name, int x, int64_t channels,
-                       struct window window, double epsilon);
+		       struct window window, double epsilon);
 /* Convolution with bias and ReLU: NAME, NAME.relu. */
 int build_conv_relu(struct builder *b, const char *name, int x, int64_t channels,
-                    struct window window);
+		    struct window window);
 int build_linear_relu(struct builder *b, const char *name, int x, int64_t features);
 /* Mean over height and width, flattened: NAME, NAME.flat. */
 int build_global_features(struct builder *b, const char *name, int x);
@@ -37,8 +37,9 @@ enum { INCEPTION_3B = 1, INCEPTION_4E = 6, INCEPTION_5B = 8, INCEPTION_COUNT };
 extern const struct inception_widths inception_widths[INCEPTION_COUNT];
 
 /*
- * A residual network for ImageNet (He et al. 2015, arXiv 1512.03385, table 1) of bottlenecks with the
- * stride in the 3x3 convolution, which is called v1.5; `blocks` counts those of the four stages.
+ * A residual network for ImageNet (He et al. 2015, arXiv 1512.03385, table 1) of bottlenecks with
+ * the stride in the 3x3 convolution, which is called v1.5; `blocks` counts those of the four
+ * stages.
  */
 int build_bottleneck_network(struct builder *b, int x, const int blocks[4]);
 
