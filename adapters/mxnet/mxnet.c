@@ -117,7 +117,7 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 		reasons_add(&reasons, "network %s has no loss", graph->name);
 	/* The fusion of operators is on by default; without it is a variant. */
 	reasons_add_recipe(&reasons, recipe, "nosubgraph");
-	mx_symbol_refusals(graph, &reasons);
+	mx_symbol_refusals(graph, recipe->stage != STAGE_FORWARD, &reasons);
 	return reasons_finish(&reasons, why);
 }
 
@@ -214,9 +214,10 @@ static enum prony_status describe_built(const struct mx_model *model, struct bui
 	built->parameters = 0;
 	for (int i = 0; i < model->parameter_count; i++)
 		built->parameters += mx_array_elements(model->api, model->parameters[i].weight);
-	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s", fused,
+	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s%s", fused,
 		 model->copies ? "one executor, a step copies its batch to it"
-			       : "one executor per slot over shared weights and memory");
+			       : "one executor per slot over shared weights and memory",
+		 model->loss && model->state_count > 0 ? "; running variance divided by n" : "");
 	return PRONY_OK;
 }
 
@@ -235,8 +236,7 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 		return error_set(err, PRONY_NOMEM, "no memory for the labels");
 	status = mx_model_init(&mx->model, &mx->api, graph, recipe, weights, err);
 	if (status == PRONY_OK)
-		status = mx_symbol_measure(&mx->api, graph, mx->model.symbol, mx->model.loss,
-					   &done.macs, err);
+		status = mx_symbol_measure(&mx->api, graph, mx->model.symbol, &done.macs, err);
 	if (status == PRONY_OK)
 		status = describe_built(&mx->model, &done, err);
 	if (status == PRONY_OK)
@@ -245,6 +245,12 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		*built = done;
 	return status;
+}
+
+/* Half the sum of squares has none. */
+static bool has_labels(const struct graph *graph)
+{
+	return graph->nodes[graph->values[graph->loss].producer].op == OP_SOFTMAX_CROSS_ENTROPY;
 }
 
 static enum prony_status feed_labels(struct mx_state *mx, struct mx_slot *slot,
@@ -291,7 +297,7 @@ static enum prony_status mxnet_feed(struct session *s, int slot, const struct te
 			  mx->api.MXNDArraySyncCopyFromCPU(mx->model.slots[slot].input, input->data,
 							   (size_t)shape_elements(want)),
 			  "copy the batch", err);
-	if (status == PRONY_OK && mx->model.loss)
+	if (status == PRONY_OK && mx->model.loss && has_labels(mx->model.graph))
 		status = feed_labels(mx, &mx->model.slots[slot], labels, err);
 	return status;
 }
@@ -353,6 +359,24 @@ static enum prony_status read_parameters(const struct mx_model *model, bool grad
 	return status;
 }
 
+static enum prony_status read_states(const struct mx_model *model, const struct tensor_set *out,
+				     struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; status == PRONY_OK && i < out->count; i++) {
+		int found = 0;
+
+		while (found < model->state_count &&
+		       strcmp(model->states[found].value->name, out->tensors[i].name) != 0)
+			found++;
+		if (found == model->state_count)
+			return error_set(err, PRONY_INTERNAL, "no state %s", out->tensors[i].name);
+		status = copy_out(model->api, model->states[found].array, &out->tensors[i], err);
+	}
+	return status;
+}
+
 /* -log of the probability of the label. Where that is too small for a float, from the logits. */
 static double sample_loss(const float *probabilities, const float *logits, int64_t classes,
 			  int64_t label)
@@ -379,9 +403,9 @@ static enum prony_status compute_loss(struct mx_state *mx, double *out, struct e
 
 	if (!heads)
 		return error_set(err, PRONY_NOMEM, "no memory for the probabilities");
-	status = mx_check(&mx->api,
-			  mx->api.MXNDArraySyncCopyToCPU(program->probabilities, heads, count),
-			  "read the probabilities", err);
+	status =
+		mx_check(&mx->api, mx->api.MXNDArraySyncCopyToCPU(program->objective, heads, count),
+			 "read the probabilities", err);
 	if (status == PRONY_OK)
 		status = mx_check(
 			&mx->api,
@@ -402,6 +426,28 @@ static enum prony_status compute_loss(struct mx_state *mx, double *out, struct e
 	return status;
 }
 
+/* In double, of the logits: half the sum of their squares. */
+static enum prony_status compute_squares(struct mx_state *mx, double *out, struct error *err)
+{
+	const struct mx_program *program = mx_model_program(&mx->model, mx->last_slot);
+	int64_t count = mx_array_elements(&mx->api, program->logits);
+	float *logits = count > 0 ? calloc((size_t)count, sizeof(logits[0])) : NULL;
+	double sum = 0;
+	enum prony_status status;
+
+	if (!logits)
+		return error_set(err, PRONY_NOMEM, "no memory for the logits");
+	status = mx_check(&mx->api,
+			  mx->api.MXNDArraySyncCopyToCPU(program->logits, logits, (size_t)count),
+			  "read the logits", err);
+	for (int64_t i = 0; i < count; i++)
+		sum += (double)logits[i] * (double)logits[i];
+	free(logits);
+	if (status == PRONY_OK)
+		*out = sum / 2;
+	return status;
+}
+
 static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set *out,
 				   struct error *err)
 {
@@ -413,7 +459,8 @@ static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set 
 	    (out->tensors[0].dtype != DTYPE_F64 && out->tensors[0].dtype != DTYPE_F32))
 		return error_set(err, PRONY_INTERNAL,
 				 "the loss is read into one F64 or F32 scalar");
-	enum prony_status status = compute_loss(mx, &loss, err);
+	enum prony_status status = has_labels(mx->model.graph) ? compute_loss(mx, &loss, err)
+							       : compute_squares(mx, &loss, err);
 	if (status != PRONY_OK)
 		return status;
 	if (out->tensors[0].dtype == DTYPE_F64)
@@ -443,9 +490,8 @@ static enum prony_status mxnet_read(struct session *s, enum readout what, struct
 	case READ_WEIGHTS:
 	case READ_GRADIENTS:
 		return read_parameters(&mx->model, what == READ_GRADIENTS, out, err);
-	case READ_STATE: /* no operator that is translated keeps running statistics */
-		return out->count == 0 ? PRONY_OK
-				       : error_set(err, PRONY_INTERNAL, "no running statistics");
+	case READ_STATE:
+		return read_states(&mx->model, out, err);
 	default:
 		return error_set(err, PRONY_INTERNAL, "unknown readout %d", (int)what);
 	}

@@ -56,13 +56,14 @@ enum prony_status mx_check(const struct mx_api *api, int result, const char *wha
 enum prony_status mx_array_new(const struct mx_api *api, const struct shape *shape,
 			       const float *data, struct mx_ndarray **out, struct error *err)
 {
-	uint32_t dims[TENSOR_MAX_RANK] = {0};
+	uint32_t dims[TENSOR_MAX_RANK] = {1}; /* a scalar has one dimension here */
+	uint32_t rank = shape->rank > 0 ? (uint32_t)shape->rank : 1;
 	int64_t elements = shape_elements(shape);
 	struct mx_ndarray *array = NULL;
 	float *zeros = NULL;
 	enum prony_status status;
 
-	if (shape->rank < 1 || elements < 1 || elements > INT_MAX)
+	if (elements < 1 || elements > INT_MAX)
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "an array of %lld elements: MXNet's limit is %d",
 				 (long long)elements, INT_MAX);
@@ -74,10 +75,10 @@ enum prony_status mx_array_new(const struct mx_api *api, const struct shape *sha
 			return error_set(err, PRONY_NOMEM, "no memory for %lld zeros",
 					 (long long)elements);
 	}
-	status = mx_check(api,
-			  api->MXNDArrayCreateEx(dims, (uint32_t)shape->rank, MX_DEVICE_CPU, 0, 0,
-						 MX_TYPE_FLOAT32, &array),
-			  "create an array", err);
+	status = mx_check(
+		api,
+		api->MXNDArrayCreateEx(dims, rank, MX_DEVICE_CPU, 0, 0, MX_TYPE_FLOAT32, &array),
+		"create an array", err);
 	if (status == PRONY_OK)
 		status = mx_check(
 			api,

@@ -66,6 +66,8 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 	X(MXSymbolFree, (struct mx_symbol * symbol))                                               \
 	X(MXSymbolSaveToJSON, (struct mx_symbol * symbol, const char **out))                       \
 	X(MXSymbolListArguments, (struct mx_symbol * symbol, uint32_t * count, const char ***out)) \
+	X(MXSymbolListAuxiliaryStates,                                                             \
+	  (struct mx_symbol * symbol, uint32_t * count, const char ***out))                        \
 	X(MXSymbolListOutputs, (struct mx_symbol * symbol, uint32_t * count, const char ***out))   \
 	X(MXSymbolGetInternals, (struct mx_symbol * symbol, struct mx_symbol * *out))              \
 	X(MXSymbolInferShapeEx,                                                                    \

@@ -51,34 +51,63 @@ static enum prony_status list_names(const struct mx_api *api, struct mx_symbol *
 	return PRONY_OK;
 }
 
-static uint32_t append_shape(const struct shape *shape, int *dims, uint32_t used)
+/* Names and shapes of all arguments, as MXNet takes them: dims of one after the other. */
+struct known {
+	uint32_t count;
+	const char **names;
+	uint32_t *starts;
+	int *dims;
+};
+
+static enum prony_status list_known(const struct mx_api *api, const struct graph *graph,
+				    struct mx_symbol *symbol, struct arena *arena,
+				    struct known *known, struct error *err)
 {
-	for (int i = 0; i < shape->rank; i++)
-		dims[used++] = (int)shape->dims[i];
-	return used;
+	const char **names = NULL;
+	uint32_t used = 0;
+	enum prony_status status =
+		mx_check(api, api->MXSymbolListArguments(symbol, &known->count, &names),
+			 "list arguments", err);
+
+	if (status != PRONY_OK)
+		return status;
+	known->names = arena_array(arena, known->count, sizeof(known->names[0]));
+	known->starts = arena_array(arena, (size_t)known->count + 1, sizeof(known->starts[0]));
+	known->dims =
+		arena_array(arena, (size_t)known->count * TENSOR_MAX_RANK, sizeof(known->dims[0]));
+	for (uint32_t i = 0; i < known->count; i++) {
+		int value = graph_find_value(graph, names[i]);
+
+		if (value == VALUE_NONE)
+			return error_set(err, PRONY_INTERNAL, "the network has no %s", names[i]);
+		const struct shape *shape = &graph->values[value].shape;
+		known->names[i] = graph->values[value].name;
+		for (int d = 0; d < shape->rank; d++)
+			known->dims[used++] = (int)shape->dims[d];
+		if (shape->rank == 0)
+			known->dims[used++] = 1; /* see mx_array_new */
+		known->starts[i + 1] = used;
+	}
+	return PRONY_OK;
 }
 
-static enum prony_status infer(const struct mx_api *api, const struct graph *graph, bool loss,
-			       struct inferred *out, struct error *err)
+static enum prony_status infer(const struct mx_api *api, const struct graph *graph,
+			       struct arena *arena, struct inferred *out, struct error *err)
 {
-	const struct value *input = &graph->values[graph->input];
-	const char *keys[2] = {input->name, loss ? graph->values[graph->label].name : NULL};
-	int dims[2 * TENSOR_MAX_RANK];
-	uint32_t starts[3] = {0};
+	struct known known = {0};
 	uint32_t in_count, out_count, aux_count;
 	const int *in_ranks, *aux_ranks, **in_dims, **aux_dims;
 	int complete = 0;
-	enum prony_status status;
+	enum prony_status status = list_known(api, graph, out->internals, arena, &known, err);
 
-	starts[1] = append_shape(&input->shape, dims, 0);
-	if (loss)
-		starts[2] = append_shape(&graph->values[graph->label].shape, dims, starts[1]);
-	status = mx_check(api,
-			  api->MXSymbolInferShapeEx(out->internals, loss ? 2 : 1, keys, starts,
-						    dims, &in_count, &in_ranks, &in_dims,
-						    &out_count, &out->ranks, &out->dims, &aux_count,
-						    &aux_ranks, &aux_dims, &complete),
-			  "infer shapes", err);
+	if (status == PRONY_OK)
+		status = mx_check(
+			api,
+			api->MXSymbolInferShapeEx(out->internals, known.count, known.names,
+						  known.starts, known.dims, &in_count, &in_ranks,
+						  &in_dims, &out_count, &out->ranks, &out->dims,
+						  &aux_count, &aux_ranks, &aux_dims, &complete),
+			"infer shapes", err);
 	if (status == PRONY_OK && (!complete || out_count != out->count))
 		status = error_set(err, PRONY_INVALID, "MXNet cannot infer all shapes of %s",
 				   graph->name);
@@ -97,7 +126,7 @@ static enum prony_status compare_shapes(const struct graph *graph, const struct 
 		char have_text[96], want_text[96];
 
 		/* The loss and left-out dropout have no output of this name and shape. */
-		if (found < 0 || node->op == OP_SOFTMAX_CROSS_ENTROPY)
+		if (found < 0 || operator_row(node->op)->is_loss)
 			continue;
 		have.rank = inferred->ranks[found] <= TENSOR_MAX_RANK ? inferred->ranks[found] : 0;
 		for (int d = 0; d < have.rank; d++)
@@ -162,8 +191,7 @@ static enum prony_status symbol_json(const struct mx_api *api, struct mx_symbol 
 }
 
 enum prony_status mx_symbol_measure(const struct mx_api *api, const struct graph *graph,
-				    struct mx_symbol *symbol, bool loss, int64_t *macs,
-				    struct error *err)
+				    struct mx_symbol *symbol, int64_t *macs, struct error *err)
 {
 	struct inferred inferred = {0};
 	struct arena arena;
@@ -175,7 +203,7 @@ enum prony_status mx_symbol_measure(const struct mx_api *api, const struct graph
 	if (status == PRONY_OK)
 		status = symbol_json(api, symbol, &document, err);
 	if (status == PRONY_OK)
-		status = infer(api, graph, loss, &inferred, err);
+		status = infer(api, graph, &arena, &inferred, err);
 	if (status == PRONY_OK)
 		status = compare_shapes(graph, &inferred, err);
 	if (status == PRONY_OK)

@@ -3,19 +3,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum prony_status find_weight(const struct tensor_set *weights, const struct value *value,
+				     const struct tensor **out, struct error *err)
+{
+	const struct tensor *tensor = tensor_find(weights, value->name);
+
+	if (!tensor || tensor->dtype != DTYPE_F32 || !shape_equal(&tensor->shape, &value->shape))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "weights lack %s as F32 in the shape of the network", value->name);
+	*out = tensor;
+	return PRONY_OK;
+}
+
+static enum prony_status make_states(struct mx_model *model, const struct tensor_set *weights,
+				     struct error *err)
+{
+	const struct graph *graph = model->graph;
+	enum prony_status status = PRONY_OK;
+
+	model->states = calloc((size_t)graph->value_count + 1, sizeof(model->states[0]));
+	if (!model->states)
+		return error_set(err, PRONY_NOMEM, "no memory for the running statistics");
+	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++) {
+		struct mx_constant *state = &model->states[model->state_count];
+		const struct tensor *tensor = NULL;
+
+		if (graph->values[i].kind != VALUE_STATE)
+			continue;
+		state->value = &graph->values[i];
+		model->state_count++;
+		status = find_weight(weights, state->value, &tensor, err);
+		if (status == PRONY_OK)
+			status = mx_array_new(model->api, &tensor->shape, tensor->data,
+					      &state->array, err);
+	}
+	return status;
+}
+
 static enum prony_status make_parameter(struct mx_model *model, const struct recipe *recipe,
 					const struct tensor_set *weights,
 					struct mx_parameter *parameter, struct error *err)
 {
 	const struct value *value = parameter->value;
-	const struct tensor *tensor = tensor_find(weights, value->name);
+	const struct tensor *tensor = NULL;
 	bool state = model->train && recipe->optimiser != OPTIMISER_SGD;
-	enum prony_status status;
+	enum prony_status status = find_weight(weights, value, &tensor, err);
 
-	if (!tensor || tensor->dtype != DTYPE_F32 || !shape_equal(&tensor->shape, &value->shape))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "weights lack %s as F32 in the shape of the network", value->name);
-	status = mx_array_new(model->api, &value->shape, tensor->data, &parameter->weight, err);
+	if (status == PRONY_OK)
+		status = mx_array_new(model->api, &value->shape, tensor->data, &parameter->weight,
+				      err);
 	if (status == PRONY_OK && model->loss)
 		status = mx_array_new(model->api, &value->shape, NULL, &parameter->gradient, err);
 	if (status == PRONY_OK && state)
@@ -47,10 +83,23 @@ static enum prony_status make_parameters(struct mx_model *model, const struct re
 
 /* What a bind call takes, in the order in which the symbol lists its arguments. */
 struct binding {
-	struct mx_ndarray **arguments, **gradients;
+	struct mx_ndarray **arguments, **gradients, **statistics;
 	uint32_t *requests;
-	uint32_t count;
+	uint32_t count, statistic_count;
 };
+
+static enum prony_status find_state(const struct mx_model *model, const char *name,
+				    struct mx_ndarray **out, struct error *err)
+{
+	for (int i = 0; i < model->state_count; i++) {
+		if (strcmp(name, model->states[i].value->name) == 0) {
+			*out = model->states[i].array;
+			return PRONY_OK;
+		}
+	}
+	return error_set(err, PRONY_INTERNAL, "symbol has an argument %s that the network has not",
+			 name);
+}
 
 static enum prony_status fill_argument(const struct mx_model *model, const struct mx_slot *bound,
 				       const char *name, struct binding *binding, uint32_t index,
@@ -78,8 +127,7 @@ static enum prony_status fill_argument(const struct mx_model *model, const struc
 		binding->requests[index] = model->loss ? MX_GRADIENT_WRITE : MX_GRADIENT_NONE;
 		return PRONY_OK;
 	}
-	return error_set(err, PRONY_INTERNAL, "symbol has an argument %s that the network has not",
-			 name);
+	return find_state(model, name, &binding->arguments[index], err);
 }
 
 static enum prony_status list_arguments(const struct mx_model *model, const struct mx_slot *bound,
@@ -103,6 +151,28 @@ static enum prony_status list_arguments(const struct mx_model *model, const stru
 	return status;
 }
 
+/* The running statistics. */
+static enum prony_status list_statistics(const struct mx_model *model, struct binding *binding,
+					 struct error *err)
+{
+	const char **names = NULL;
+	enum prony_status status =
+		mx_check(model->api,
+			 model->api->MXSymbolListAuxiliaryStates(model->symbol,
+								 &binding->statistic_count, &names),
+			 "list statistics", err);
+
+	if (status != PRONY_OK)
+		return status;
+	binding->statistics =
+		calloc((size_t)binding->statistic_count + 1, sizeof(binding->statistics[0]));
+	if (!binding->statistics)
+		return error_set(err, PRONY_NOMEM, "no memory for the statistics");
+	for (uint32_t i = 0; status == PRONY_OK && i < binding->statistic_count; i++)
+		status = find_state(model, names[i], &binding->statistics[i], err);
+	return status;
+}
+
 /* `shared` lends its memory pool: steps run one after the other, so that the activations of one
  * program are all that is ever needed. */
 static enum prony_status bind(struct mx_model *model, const struct mx_slot *bound,
@@ -113,15 +183,19 @@ static enum prony_status bind(struct mx_model *model, const struct mx_slot *boun
 	enum prony_status status = list_arguments(model, bound, &binding, err);
 
 	if (status == PRONY_OK)
+		status = list_statistics(model, &binding, err);
+	if (status == PRONY_OK)
 		status = mx_check(model->api,
 				  model->api->MXExecutorBindEX(
 					  model->symbol, MX_DEVICE_CPU, 0, 0, NULL, NULL, NULL,
 					  binding.count, binding.arguments, binding.gradients,
-					  binding.requests, 0, NULL, shared, &program->executor),
+					  binding.requests, binding.statistic_count,
+					  binding.statistics, shared, &program->executor),
 				  "bind", err);
 	free(binding.arguments);
 	free(binding.gradients);
 	free(binding.requests);
+	free(binding.statistics);
 	return status;
 }
 
@@ -139,7 +213,7 @@ static enum prony_status get_heads(const struct mx_model *model, struct mx_progr
 	if (count != want)
 		return error_set(err, PRONY_INTERNAL, "executor has %u heads, not %u", count, want);
 	program->logits = outputs[model->loss ? MX_HEAD_LOGITS : 0];
-	program->probabilities = model->loss ? outputs[MX_HEAD_PROBABILITIES] : NULL;
+	program->objective = model->loss ? outputs[MX_HEAD_OBJECTIVE] : NULL;
 	return PRONY_OK;
 }
 
@@ -239,6 +313,8 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 	if (status == PRONY_OK)
 		status = make_parameters(model, recipe, weights, err);
 	if (status == PRONY_OK)
+		status = make_states(model, weights, err);
+	if (status == PRONY_OK)
 		status = make_slots(model, err);
 	if (status == PRONY_OK)
 		status = make_programs(model, err);
@@ -286,7 +362,7 @@ void mx_model_release(struct mx_model *model)
 	/* Executors that borrow the first one's memory go before it. */
 	for (int i = model->program_count - 1; model->programs && i >= 0; i--) {
 		free_array(api, model->programs[i].logits);
-		free_array(api, model->programs[i].probabilities);
+		free_array(api, model->programs[i].objective);
 		if (model->programs[i].executor)
 			api->MXExecutorFree(model->programs[i].executor);
 	}
@@ -300,12 +376,15 @@ void mx_model_release(struct mx_model *model)
 		free_array(api, model->parameters[i].gradient);
 		free_array(api, model->parameters[i].state);
 	}
+	for (int i = 0; i < model->state_count; i++)
+		free_array(api, model->states[i].array);
 	if (model->symbol)
 		api->MXSymbolFree(model->symbol);
 	free(model->slots);
 	free(model->programs);
 	free(model->copies);
 	free(model->parameters);
+	free(model->states);
 	free(model->updates);
 	*model = (struct mx_model){0};
 }

@@ -25,6 +25,12 @@ struct mx_parameter {
 	struct mx_ndarray *weight, *gradient, *state; /* gradient and state NULL where not wanted */
 };
 
+/* A running statistic or a constant. */
+struct mx_constant {
+	const struct value *value; /* of the graph, borrowed */
+	struct mx_ndarray *array;
+};
+
 /* A resident batch. */
 struct mx_slot {
 	struct mx_ndarray *input, *label; /* label NULL without a loss */
@@ -33,7 +39,7 @@ struct mx_slot {
 /* A bound symbol and its heads. */
 struct mx_program {
 	struct mx_executor *executor;
-	struct mx_ndarray *logits, *probabilities; /* probabilities NULL without a loss */
+	struct mx_ndarray *logits, *objective; /* objective NULL without a loss */
 };
 
 /* One call of an operator, its arguments prepared so that a step allocates nothing here. */
@@ -52,6 +58,8 @@ struct mx_model {
 	struct mx_symbol *symbol;
 	struct mx_parameter *parameters; /* in graph order */
 	int parameter_count;
+	struct mx_constant *states; /* in graph order */
+	int state_count;
 	struct mx_slot *slots;
 	struct mx_program *programs; /* one per slot, or one for all of them */
 	int slot_count, program_count;

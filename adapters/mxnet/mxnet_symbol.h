@@ -6,30 +6,30 @@
 #include "base/strbuf.h"
 #include "networks/graph.h"
 
-/* Heads of a symbol with a loss; a symbol without has the logits as its only head. */
-enum mx_head { MX_HEAD_PROBABILITIES, MX_HEAD_LOGITS, MX_HEAD_COUNT };
+/* Heads of a symbol with a loss; a symbol without has the logits as its only head. The objective is
+ * SoftmaxOutput's probabilities, or the sum of squares. */
+enum mx_head { MX_HEAD_OBJECTIVE, MX_HEAD_LOGITS, MX_HEAD_COUNT };
 
 /* Appends to `reasons`, separated by "; ", everything in the forward graph that cannot be said in
  * MXNet's operators. */
-void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons);
+void mx_symbol_refusals(const struct graph *graph, bool training, struct strbuf *reasons);
 
 /*
  * Variables are named like the graph's values, nodes like its nodes. With `loss` the heads are
- * those of enum mx_head, and the backward pass needs no head gradients: SoftmaxOutput makes its own
- * ((softmax - onehot) / batch) and the logits stand behind a BlockGrad. Without `dropout` the
- * dropout nodes are left out. The caller frees *out with MXSymbolFree.
+ * those of enum mx_head, and the backward pass needs no head gradients: SoftmaxOutput and MakeLoss
+ * make their own ((softmax - onehot) / batch; x) and the logits stand behind a BlockGrad. Without
+ * `dropout` the dropout nodes are left out. The caller frees *out with MXSymbolFree.
  */
 enum prony_status mx_symbol_new(const struct mx_api *api, const struct graph *graph, bool loss,
 				bool dropout, struct mx_symbol **out, struct error *err);
 
 /*
- * Lets MXNet infer all shapes from the input's (and the label's), compares the outputs with the
+ * Lets MXNet infer all shapes from those of its arguments, compares the outputs with the
  * graph's (PRONY_MISMATCH), and counts multiply-accumulates of convolutions and matrix products on
  * MXNet's own nodes and shapes.
  */
 enum prony_status mx_symbol_measure(const struct mx_api *api, const struct graph *graph,
-				    struct mx_symbol *symbol, bool loss, int64_t *macs,
-				    struct error *err);
+				    struct mx_symbol *symbol, int64_t *macs, struct error *err);
 
 /* Writes "2 _sg_mkldnn_conv, 1 _sg_mkldnn_fully_connected", the fused nodes of a bound executor, or
  * "none". */

@@ -105,9 +105,10 @@ static void refuse_node(const struct graph *graph, const struct node *node, stru
 			for (int j = 1; j < node->output_count; j++)
 				if (node->outputs[j] != VALUE_NONE &&
 				    reader->inputs[k] == node->outputs[j])
-					reasons_add(reasons,
-						    "output %d of %s %s, which evaluation leaves out",
-						    j, row->name, node->name);
+					reasons_add(
+						reasons,
+						"output %d of %s %s, which evaluation leaves out",
+						j, row->name, node->name);
 	}
 }
 

@@ -36,7 +36,8 @@ static int batch_norm(struct builder *b, int x)
 static int flat_batch_norm(struct builder *b, int x)
 {
 	x = build_linear(b, "fc1", build_flatten(b, "flatten", conv(b, "conv", x, 20, true)), 40);
-	x = build_relu(b, "relu", build_batch_norm(b, "bn", x, 1e-3, 0.9));
+	/* Without it the gradients of the biases in front would be zero but for rounding. */
+	x = build_batch_norm(b, "bn", build_relu(b, "relu", x), 1e-3, 0.9);
 	return build_linear(b, "fc2", x, 5);
 }
 
@@ -90,8 +91,22 @@ static int max_pools(struct builder *b, int x)
 static int lrn(struct builder *b, int x)
 {
 	x = build_lrn(b, "lrn1", conv(b, "conv1", x, 32, true), 5, 0.5, 0.75, 1);
-	x = build_lrn(b, "lrn2", conv(b, "conv2", x, 20, true), 9, 0.3, 0.75, 2);
-	return finish(b, build_lrn(b, "lrn3", conv(b, "conv3", x, 8, true), 3, 0.5, 0.5, 1));
+	return finish(b, build_lrn(b, "lrn2", conv(b, "conv2", x, 20, true), 9, 0.3, 0.75, 2));
+}
+
+/* Layers that keep channels in blocks on both sides. */
+static int lrn_pool(struct builder *b, int x)
+{
+	struct window same = {.kernel = {3, 3}, .strides = {2, 2}, .pads = {0, 0, 1, 1}};
+
+	x = build_relu(b, "relu", conv(b, "conv", x, 64, true));
+	x = build_max_pool_window(b, "pool", build_lrn(b, "lrn", x, 5, 0.5, 0.75, 1), &same);
+	return build_linear(b, "fc", build_flatten(b, "flatten", x), 5);
+}
+
+static int lrn_root(struct builder *b, int x)
+{
+	return finish(b, build_lrn(b, "lrn", conv(b, "conv", x, 8, true), 3, 0.5, 0.5, 1));
 }
 
 static int functions(struct builder *b, int x)
@@ -127,15 +142,16 @@ static int joins(struct builder *b, int x)
 	x = build_add(b, "halves", halves[0], halves[1]);
 	halves[0] = build_slice(b, "odd_channels", x, 1, 3, 16, 2);
 	halves[1] = build_slice(b, "rest", x, -1, 5, 9, 1);
-	x = build_concat(b, "rows", (const int[]){build_slice(b, "r0", halves[0], 2, 0, 10, 3),
-						  build_slice(b, "r1", halves[0], 2, 1, 3, 1)},
+	x = build_concat(b, "rows",
+			 (const int[]){build_slice(b, "r0", halves[0], 2, 0, 10, 3),
+				       build_slice(b, "r1", halves[0], 2, 1, 3, 1)},
 			 2, -2);
-	x = build_concat(b, "columns",
-			 (const int[]){build_slice(b, "c0", x, 3, 0, 4, 1),
-				       build_slice(b, "c1", build_slice(b, "c2", halves[1], 1, 0, 7,
-									1),
-						   2, 4, 10, 1)},
-			 2, 3);
+	x = build_concat(
+		b, "columns",
+		(const int[]){build_slice(b, "c0", x, 3, 0, 4, 1),
+			      build_slice(b, "c1", build_slice(b, "c2", halves[1], 1, 0, 7, 1), 2,
+					  4, 10, 1)},
+		2, 3);
 	return finish(b, x);
 }
 
@@ -145,10 +161,15 @@ static int pads(struct builder *b, int x)
 		      (const int64_t[]){0, 0, 1, 0, 0, 0, 2, 3}, 0);
 	x = build_pad(b, "one", conv(b, "conv2", x, 32, true),
 		      (const int64_t[]){0, 0, 1, 1, 0, 0, 0, 0}, 1);
-	x = build_pad(b, "channels", conv(b, "conv3", x, 13, true),
-		      (const int64_t[]){0, 2, 0, 0, 0, 1, 0, 1}, 0.5);
 	x = build_pad(b, "odd", conv(b, "conv4", x, 9, true),
 		      (const int64_t[]){0, 0, 0, 2, 0, 0, 1, 0}, 0);
+	return finish(b, x);
+}
+
+static int channel_pads(struct builder *b, int x)
+{
+	x = build_pad(b, "channels", conv(b, "conv1", x, 13, true),
+		      (const int64_t[]){0, 2, 0, 0, 0, 1, 0, 1}, 0.5);
 	return finish(b, x);
 }
 
@@ -251,9 +272,12 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "overhang_leaves", IMAGE, .layers = overhang_leaves},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
 	{.name = "lrn", IMAGE, .layers = lrn},
+	{.name = "lrn_pool", IMAGE, .layers = lrn_pool},
+	{.name = "lrn_root", IMAGE, .layers = lrn_root},
 	{.name = "functions", IMAGE, .layers = functions},
 	{.name = "joins", IMAGE, .layers = joins},
 	{.name = "pads", IMAGE, .layers = pads},
+	{.name = "channel_pads", IMAGE, .layers = channel_pads},
 	{.name = "orders", IMAGE, .layers = orders},
 	{.name = "broadcasts", IMAGE, .layers = broadcasts},
 	{.name = "separable", IMAGE, .layers = separable},

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "adapters/mxnet/mxnet.h"
+#include "exercise_networks.h"
 #include "framework_exercise.h"
 
 #define LEAK_STEPS 3000
@@ -60,6 +61,60 @@ static void test_gradients(void **state)
 				 exercise_gradients));
 	assert_true(exercise_run(&adapter_mxnet, library, &exercise_network_wide, 4,
 				 exercise_gradients));
+}
+
+/* What MXNet's operators cannot say; a test below holds the reasons. */
+static bool is_refused(const struct network *network)
+{
+	static const char *const refused[] = {"lstm", "rnn", "channel_pads"};
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		if (strcmp(network->name, refused[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* All of them, so that one failure does not hide the next. */
+static void run_operators(exercise_body *body, bool training)
+{
+	const char *only = getenv("PRONY_TEST_ONLY");
+	int failed = 0;
+
+	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
+		const struct network *network = &exercise_operators[i];
+
+		if (training && strncmp(network->name, "lrn", 3) == 0)
+			continue;
+		if (!is_refused(network) && (!only || strcmp(only, network->name) == 0))
+			failed += !exercise_run(&adapter_mxnet, library, network, 4, body);
+	}
+	assert_int_equal(failed, 0);
+}
+
+static void test_operators_forward(void **state)
+{
+	(void)state;
+	run_operators(exercise_forward, false);
+}
+
+static void test_operators_gradients(void **state)
+{
+	(void)state;
+	run_operators(exercise_gradients, true);
+}
+
+static enum prony_status update_operators(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_SGD;
+	e->recipe.learning_rate = 0.01;
+	return exercise_updates(e, false, err);
+}
+
+static void test_operators_updates(void **state)
+{
+	(void)state;
+	run_operators(update_operators, true);
 }
 
 static enum prony_status update_sgd(struct exercise *e, struct error *err)
@@ -247,7 +302,7 @@ static void test_refusals(void **state)
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
 	for (int i = 0; i < graph.node_count; i++) {
 		if (graph.nodes[i].op == OP_MAX_POOL)
-			graph.nodes[i].attributes.pads[0] = 1;
+			graph.nodes[i].attributes.dilations[0] = 2;
 		if (graph.nodes[i].op == OP_GEMM)
 			graph.nodes[i].attributes.alpha = 2;
 	}
@@ -258,6 +313,38 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(err.text, "pool2"));
 	assert_non_null(strstr(err.text, "ip2"));
 	graph_release(&graph);
+}
+
+static const char *reason_of(const char *name, enum stage stage, struct error *err)
+{
+	struct recipe recipe;
+	struct graph graph;
+
+	*err = (struct error)ERROR_INIT;
+	recipe_defaults(&recipe);
+	recipe.stage = stage;
+	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
+		if (strcmp(exercise_operators[i].name, name) != 0)
+			continue;
+		assert_int_equal(zoo_build(&exercise_operators[i], 4, &graph, NULL), PRONY_OK);
+		enum prony_status status = adapter_mxnet.supports(&graph, &recipe, err);
+		graph_release(&graph);
+		return status == PRONY_OK ? "" : err->text;
+	}
+	return "";
+}
+
+static void test_refused_operators(void **state)
+{
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_non_null(strstr(reason_of("lstm", STAGE_TRAIN, &err), "LSTM lstm"));
+	assert_non_null(strstr(reason_of("rnn", STAGE_FORWARD, &err), "RNN rnn"));
+	assert_non_null(strstr(reason_of("channel_pads", STAGE_TRAIN, &err), "Pad channels"));
+	assert_non_null(strstr(reason_of("lrn", STAGE_TRAIN, &err), "LRN lrn1: MXNet 1.9"));
+	assert_non_null(strstr(reason_of("lrn", STAGE_TRAIN, &err), "LRN lrn2: MXNet 1.9"));
+	assert_string_equal(reason_of("lrn", STAGE_FORWARD, &err), "");
 }
 
 static void test_missing(void **state)
@@ -278,9 +365,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_refused_operators),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_forward),
 		cmocka_unit_test(test_gradients),
+		cmocka_unit_test(test_operators_forward),
+		cmocka_unit_test(test_operators_gradients),
+		cmocka_unit_test(test_operators_updates),
 		cmocka_unit_test(test_without_subgraph),
 		cmocka_unit_test(test_updates),
 		cmocka_unit_test(test_reports),

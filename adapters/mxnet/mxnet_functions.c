@@ -1,0 +1,281 @@
+/* Functions of each element, and other arrangements of the same elements, in MXNet's operators. */
+#include "adapters/mxnet/mxnet_translate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* An operator of one input with the given options. */
+static enum prony_status emit_unary(struct translation *t, const struct node *node,
+				    const char *operator, const struct mx_options * options,
+				    struct error *err)
+{
+	struct mx_inputs inputs = {0};
+	enum prony_status status = mx_get_data(t, node, &inputs, err);
+
+	return status == PRONY_OK ? mx_emit(t, node, operator, options, &inputs, err) : status;
+}
+
+static enum prony_status emit_activation(struct translation *t, const struct node *node,
+					 struct error *err)
+{
+	struct mx_options options = {0};
+
+	mx_option(&options, "act_type", "%s",
+		  node->op == OP_RELU	? "relu"
+		  : node->op == OP_TANH ? "tanh"
+					: "sigmoid");
+	return emit_unary(t, node, "Activation", &options, err);
+}
+
+static enum prony_status emit_hard_sigmoid(struct translation *t, const struct node *node,
+					   struct error *err)
+{
+	struct mx_options options = {0};
+
+	mx_option(&options, "alpha", "%.9g", node->attributes.alpha);
+	mx_option(&options, "beta", "%.9g", node->attributes.beta);
+	return emit_unary(t, node, "hard_sigmoid", &options, err);
+}
+
+/* x times a hard sigmoid, as ONNX defines it: MXNet has no operator for it. */
+static enum prony_status emit_hard_swish(struct translation *t, const struct node *node,
+					 struct error *err)
+{
+	const struct mx_options none = {0};
+	struct mx_options options = {0};
+	struct mx_inputs inputs = {0}, factors = {0};
+	struct mx_symbol *gate = NULL;
+	enum prony_status status = mx_get_data(t, node, &inputs, err);
+
+	if (status != PRONY_OK)
+		return status;
+	mx_option(&options, "alpha", "%.9g", 1.0 / 6);
+	mx_option(&options, "beta", "0.5");
+	status = mx_make_part(t, node, "gate", "hard_sigmoid", &options, &inputs, &gate, err);
+	if (status != PRONY_OK)
+		return status;
+	mx_input(&factors, "lhs", inputs.symbols[0]);
+	mx_input(&factors, "rhs", gate);
+	return mx_emit(t, node, "elemwise_mul", &none, &factors, err);
+}
+
+static enum prony_status emit_clip(struct translation *t, const struct node *node,
+				   struct error *err)
+{
+	struct mx_options options = {0};
+
+	mx_option(&options, "a_min", "%.9g", node->attributes.min);
+	mx_option(&options, "a_max", "%.9g", node->attributes.max);
+	return emit_unary(t, node, "clip", &options, err);
+}
+
+static enum prony_status emit_neg(struct translation *t, const struct node *node, struct error *err)
+{
+	const struct mx_options none = {0};
+
+	return emit_unary(t, node, "negative", &none, err);
+}
+
+static enum prony_status emit_softmax(struct translation *t, const struct node *node,
+				      struct error *err)
+{
+	struct mx_options options = {0};
+
+	mx_option(&options, "axis", "%lld", (long long)node->attributes.axis);
+	return emit_unary(t, node, "softmax", &options, err);
+}
+
+/* MXNet 1.9 knows no shape without dimensions: it stands for an unknown one. */
+static void refuse_scalar(const struct graph *graph, const struct node *node,
+			  struct strbuf *reasons)
+{
+	if (mx_shape(graph, node->outputs[0])->rank == 0)
+		mx_refuse(reasons, node, "makes a scalar, which MXNet 1.9 has not");
+}
+
+static enum prony_status emit_reshape(struct translation *t, const struct node *node,
+				      struct error *err)
+{
+	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
+	struct mx_options options = {0};
+
+	mx_option_list(&options, "shape", y->dims, y->rank);
+	return emit_unary(t, node, "Reshape", &options, err);
+}
+
+static enum prony_status emit_flatten(struct translation *t, const struct node *node,
+				      struct error *err)
+{
+	const struct mx_options none = {0};
+
+	if (node->attributes.axis != 1)
+		return emit_reshape(t, node, err);
+	return emit_unary(t, node, "Flatten", &none, err);
+}
+
+static enum prony_status emit_identity(struct translation *t, const struct node *node,
+				       struct error *err)
+{
+	struct mx_inputs inputs = {0};
+	enum prony_status status = mx_get_data(t, node, &inputs, err);
+
+	if (status == PRONY_OK)
+		t->values[node->outputs[0]] = inputs.symbols[0];
+	return status;
+}
+
+static enum prony_status emit_dropout(struct translation *t, const struct node *node,
+				      struct error *err)
+{
+	struct mx_options options = {0};
+
+	if (!t->dropout)
+		return emit_identity(t, node, err);
+	mx_option(&options, "p", "%.9g", node->attributes.ratio);
+	return emit_unary(t, node, "Dropout", &options, err);
+}
+
+static enum prony_status emit_transpose(struct translation *t, const struct node *node,
+					struct error *err)
+{
+	struct mx_options options = {0};
+
+	mx_option_list(&options, "axes", node->attributes.ints.items, node->attributes.ints.count);
+	return emit_unary(t, node, "transpose", &options, err);
+}
+
+static enum prony_status emit_concat(struct translation *t, const struct node *node,
+				     struct error *err)
+{
+	struct mx_options options = {0};
+	struct mx_inputs inputs = {0};
+	const char *keys[NODE_MAX_INPUTS];
+	char text[NODE_MAX_INPUTS][8];
+	enum prony_status status;
+
+	for (int i = 0; i < node->input_count; i++) {
+		snprintf(text[i], sizeof(text[i]), "arg%d", i);
+		keys[i] = text[i];
+	}
+	status = mx_get_inputs(t, node, keys, &inputs, err);
+	if (status != PRONY_OK)
+		return status;
+	mx_option(&options, "num_args", "%d", node->input_count);
+	mx_option(&options, "dim", "%lld", (long long)node->attributes.axis);
+	return mx_emit(t, node, "Concat", &options, &inputs, err);
+}
+
+/* Axes without a bound are left whole: "(None,2,)". */
+static void slice_bound(struct mx_options *options, const char *key, int64_t axis, int64_t bound)
+{
+	char text[MX_OPTION_BYTES] = "";
+	size_t used = 0;
+
+	for (int64_t i = 0; i < axis; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "None,");
+	snprintf(text + used, sizeof(text) - used, "%lld,", (long long)bound);
+	mx_option(options, key, "(%s)", text);
+}
+
+static enum prony_status emit_slice(struct translation *t, const struct node *node,
+				    struct error *err)
+{
+	const struct attributes *a = &node->attributes;
+	struct mx_options options = {0};
+
+	if (a->step == 1) {
+		mx_option(&options, "axis", "%lld", (long long)a->axis);
+		mx_option(&options, "begin", "%lld", (long long)a->start);
+		mx_option(&options, "end", "%lld", (long long)a->end);
+		return emit_unary(t, node, "slice_axis", &options, err);
+	}
+	slice_bound(&options, "begin", a->axis, a->start);
+	slice_bound(&options, "end", a->axis, a->end);
+	slice_bound(&options, "step", a->axis, a->step);
+	return emit_unary(t, node, "slice", &options, err);
+}
+
+static void refuse_pad(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+{
+	const struct int_list *pads = &node->attributes.ints;
+
+	(void)graph;
+	if (pads->count != 8 || pads->items[0] || pads->items[1] || pads->items[4] ||
+	    pads->items[5])
+		mx_refuse(reasons, node, "MXNet pads height and width of four dimensions only");
+}
+
+static enum prony_status emit_pad(struct translation *t, const struct node *node, struct error *err)
+{
+	struct mx_inputs inputs = {0};
+	enum prony_status status = mx_get_data(t, node, &inputs, err);
+
+	if (status == PRONY_OK)
+		status = mx_pad(t, node, node->attributes.ints.items, node->attributes.value,
+				&inputs, err);
+	if (status == PRONY_OK)
+		t->values[node->outputs[0]] = inputs.symbols[0];
+	return status;
+}
+
+static enum prony_status emit_reduce_mean(struct translation *t, const struct node *node,
+					  struct error *err)
+{
+	struct mx_options options = {0};
+
+	mx_option_list(&options, "axis", node->attributes.ints.items, node->attributes.ints.count);
+	mx_option(&options, "keepdims", "%s", node->attributes.keep_dims ? "True" : "False");
+	return emit_unary(t, node, "mean", &options, err);
+}
+
+static enum prony_status emit_binary(struct translation *t, const struct node *node,
+				     struct error *err)
+{
+	static const char *const keys[] = {"lhs", "rhs"};
+	const struct mx_options none = {0};
+	struct mx_inputs inputs = {0};
+	bool same = shape_equal(mx_shape(t->graph, node->inputs[0]),
+				mx_shape(t->graph, node->inputs[1])) != 0;
+	const char *operator= NULL;
+	enum prony_status status = mx_get_inputs(t, node, keys, &inputs, err);
+
+	if (status != PRONY_OK)
+		return status;
+	switch (node->op) {
+	case OP_ADD:
+		operator= same ? "elemwise_add" : "broadcast_add";
+		break;
+	case OP_SUB:
+		operator= same ? "elemwise_sub" : "broadcast_sub";
+		break;
+	case OP_MUL:
+		operator= same ? "elemwise_mul" : "broadcast_mul";
+		break;
+	default:
+		operator= same ? "elemwise_div" : "broadcast_div";
+		break;
+	}
+	return mx_emit(t, node, operator, & none, &inputs, err);
+}
+
+const struct mx_row mx_relu = {NULL, emit_activation};
+const struct mx_row mx_tanh = {NULL, emit_activation};
+const struct mx_row mx_sigmoid = {NULL, emit_activation};
+const struct mx_row mx_hard_sigmoid = {NULL, emit_hard_sigmoid};
+const struct mx_row mx_hard_swish = {NULL, emit_hard_swish};
+const struct mx_row mx_clip = {NULL, emit_clip};
+const struct mx_row mx_neg = {NULL, emit_neg};
+const struct mx_row mx_softmax = {NULL, emit_softmax};
+const struct mx_row mx_flatten = {NULL, emit_flatten};
+const struct mx_row mx_reshape = {refuse_scalar, emit_reshape};
+const struct mx_row mx_identity = {NULL, emit_identity};
+const struct mx_row mx_transpose = {NULL, emit_transpose};
+const struct mx_row mx_concat = {NULL, emit_concat};
+const struct mx_row mx_slice = {NULL, emit_slice};
+const struct mx_row mx_pad_row = {refuse_pad, emit_pad};
+const struct mx_row mx_reduce_mean = {refuse_scalar, emit_reduce_mean};
+const struct mx_row mx_dropout = {NULL, emit_dropout};
+const struct mx_row mx_add = {refuse_scalar, emit_binary};
+const struct mx_row mx_sub = {refuse_scalar, emit_binary};
+const struct mx_row mx_mul = {refuse_scalar, emit_binary};
+const struct mx_row mx_div = {refuse_scalar, emit_binary};
