@@ -106,6 +106,10 @@ const int64_t *lower_dims(const struct lowering *l, const_dnnl_memory_desc_t des
 enum prony_status lower_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
 			   const char *name, int *out, struct error *err);
 
+/* A copy of a view in the layout `desc` of the same dimensions. */
+enum prony_status lower_part(struct lowering *l, int view, const_dnnl_memory_desc_t desc,
+			     const char *name, int *out, struct error *err);
+
 /* The operand of a value with the dimensions of the value's shape (a Flatten may have left it as it
  * was), in an ordinary layout. */
 enum prony_status lower_value(struct lowering *l, int value, const char *name, int *out,

@@ -195,8 +195,8 @@ enum prony_status lower_take(struct lowering *l, int n, struct error *err)
 	}
 	/* Always a copy: a view has gaps, which most implementations cannot have. */
 	if (status == PRONY_OK)
-		status = lower_as(l, view, like, node->name, &l->values[node->outputs[0]].operand,
-				  err);
+		status = lower_part(l, view, like, node->name, &l->values[node->outputs[0]].operand,
+				    err);
 	l->dnn->memory_desc_destroy(like);
 	return status;
 }

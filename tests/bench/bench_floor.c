@@ -289,7 +289,7 @@ static void report(const struct task *task, struct bench *b)
 	struct timing *timings =
 		arena_array(&b->arena, (size_t)program->command_count + 1, sizeof(*timings));
 	double warm = 0, cold_sum = 0, loops = 0, peak = peak_flops(program->dnn), step;
-	int reorders = 0;
+	int reorders = 0, of_weights = 0;
 	long allocated = 0;
 
 	step = time_steps(b, &allocated);
@@ -303,14 +303,20 @@ static void report(const struct task *task, struct bench *b)
 		warm += timings[i].warm_ns;
 		cold_sum += timings[i].cold_ns;
 		loops += command->primitive ? 0 : timings[i].warm_ns;
-		reorders += strstr(command->name, " reorder") != NULL;
+		if (strstr(command->name, " reorder")) {
+			int from = program_root(program, command->operands[0]);
+			bool weights = program->operands[from].region == REGION_PARAMETER;
+
+			reorders += !weights;
+			of_weights += weights;
+		}
 	}
 	double again = time_steps(b, &allocated);
 
 	step = again < step ? again : step;
-	printf("%-14s %3lld %-7s %d  %10.3f  %6.3f %6.3f  %8.3f  %4d %6ld  %5.0f %5.2f  %5.0f\n",
+	printf("%-14s %3lld %-7s %d  %10.3f  %6.3f %6.3f  %8.3f  %4d %4d %6ld  %5.0f %5.2f  %5.0f\n",
 	       task->network, (long long)task->batch, task->stage, task->threads, step / 1e6,
-	       step / warm, step / cold_sum, loops / 1e6, reorders, allocated,
+	       step / warm, step / cold_sum, loops / 1e6, reorders, of_weights, allocated,
 	       2 * step_macs(&b->graph) / step, 2e9 * step_macs(&b->graph) / step / peak,
 	       (double)program->planned_bytes / 1e6);
 	if (getenv("PRONY_BENCH_COMMANDS")) {
@@ -365,7 +371,7 @@ int main(int argc, char **argv)
 	}
 	if (getenv("PRONY_BENCH_CPU_TIME"))
 		clock_used = CLOCK_PROCESS_CPUTIME_ID;
-	printf("network      batch stage threads  step ms  /warm  /cold  own ms  reorders allocs  "
+	printf("network      batch stage threads  step ms  /warm  /cold  own ms  reorders: activations, weights; allocs  "
 	       "GFLOP/s of-peak  MB\n");
 	fflush(stdout);
 	if (argc > 3) {
