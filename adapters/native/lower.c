@@ -115,9 +115,9 @@ void lower_note(struct lowering *l, int n, const struct chain *chain)
 				  implementation(l, state->backward_data),
 				  implementation(l, state->backward_weights));
 	else
-		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
-				  l->graph->nodes[n].name, fused,
-				  implementation(l, state->forward));
+		length =
+			snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
+				 l->graph->nodes[n].name, fused, implementation(l, state->forward));
 	if (length > 0 && (size_t)length < room)
 		l->notes_length += (size_t)length;
 	else
@@ -329,8 +329,8 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
 	return status;
 }
 
-/* Gradients of parameters that are data, like those of Mul, are computed somewhere: they belong next
- * to the parameter. */
+/* Gradients of parameters that are data, like those of Mul, are computed somewhere: they belong
+ * next to the parameter. */
 static enum prony_status lower_data_gradients(struct lowering *l, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
@@ -351,11 +351,11 @@ static enum prony_status lower_data_gradients(struct lowering *l, struct error *
 			status = lower_attributes(l, false, &attributes, err);
 		if (status != PRONY_OK)
 			return status;
-		status = onednn_check(
-			dnn->reorder_primitive_desc_create(
-				&pd, l->program->operands[from].desc, dnn->engine,
-				l->program->operands[to].desc, dnn->engine, attributes),
-			"copy", value->name, err);
+		status = onednn_check(dnn->reorder_primitive_desc_create(
+					      &pd, l->program->operands[from].desc, dnn->engine,
+					      l->program->operands[to].desc, dnn->engine,
+					      attributes),
+				      "copy", value->name, err);
 		dnn->primitive_attr_destroy(attributes);
 		if (status != PRONY_OK)
 			return status;

@@ -6,12 +6,13 @@
 #include "networks/graph.h"
 #include "networks/recipe.h"
 
-/* A trained parameter or a state: its place in the program and the layout that everybody else knows. */
+/* A trained parameter or a state: its place in the program and the layout that everybody else
+ * knows. */
 struct parameter {
-	int value; /* in the graph */
-	int operand, gradient; /* gradient: OPERAND_NONE for a state */
+	int value;		  /* in the graph */
+	int operand, gradient;	  /* gradient: OPERAND_NONE for a state */
 	dnnl_memory_desc_t plain; /* owned */
-	int gates; /* of a recurrent layer: rows come in as many blocks, in another order; or 0 */
+	int gates;  /* of a recurrent layer: rows come in as many blocks, in another order; or 0 */
 	int folded; /* node of the batch normalisation that is folded into it, or -1 */
 	bool keeps_original;   /* what is in memory cannot be read back as what was given */
 	const float *original; /* then: what was given, in the program's arena */
@@ -32,9 +33,10 @@ struct node_state {
 	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
 	int src, dst; /* operands as the forward primitive has them */
 	int side;     /* workspace or mask */
-	int parts[5]; /* of a recurrent layer: all states, the last, the last cell, the initial ones */
+	int parts[5]; /* of a recurrent layer: all states, the last, the last cell, the initial ones
+		       */
 	const void *detail; /* what the gradient's kernel needs, too */
-	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
+	int relu_gradient;  /* node that is computed within the gradient of this one, or -1 */
 };
 
 /* What is computed within another node's primitive, in that order: see lower_fuse.c. */
@@ -42,7 +44,7 @@ struct node_state {
 struct chain {
 	int nodes[CHAIN_MAX], count;
 	int batch_norm; /* of them, or -1 */
-	int sum;	/* operand that the result is added to, and where it goes; or OPERAND_NONE */
+	int sum; /* operand that the result is added to, and where it goes; or OPERAND_NONE */
 	bool allow_fold, allow_sum;
 };
 

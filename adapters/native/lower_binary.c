@@ -47,8 +47,8 @@ static void run_sum(struct program *program, const struct command *command)
 		     (size_t)strided_sum_rows(sum), share_sum, &share);
 }
 
-/* Strides of an unblocked operand along the dimensions of `shape`, aligned at their ends: 0 where it
- * is repeated. */
+/* Strides of an unblocked operand along the dimensions of `shape`, aligned at their ends: 0 where
+ * it is repeated. */
 static void broadcast_strides(const struct lowering *l, int operand, const struct shape *shape,
 			      int64_t *out)
 {
@@ -165,11 +165,10 @@ static enum prony_status library_binary(struct lowering *l, int n, int a, int b,
 
 	if (status != PRONY_OK)
 		return status;
-	status = onednn_check(
-		dnn->binary_primitive_desc_create(
-			&pd, dnn->engine, algorithms[strided_op_of(node->op)], desc,
-			l->program->operands[b].desc, desc, attributes),
-		"elementwise operator", node->name, err);
+	status = onednn_check(dnn->binary_primitive_desc_create(
+				      &pd, dnn->engine, algorithms[strided_op_of(node->op)], desc,
+				      l->program->operands[b].desc, desc, attributes),
+			      "elementwise operator", node->name, err);
 	dnn->primitive_attr_destroy(attributes);
 	if (status == PRONY_OK && lower_grade(l, pd, 1) == 0)
 		status = error_set(err, PRONY_UNSUPPORTED, "only reference code");
@@ -256,8 +255,8 @@ enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
 	return walk_binary(l, n, a, b, err);
 }
 
-/* Appends the sum of operand `x` (unblocked) over the dimensions that are `reduced`, times `factor`;
- * the result is row-major in `shape`. */
+/* Appends the sum of operand `x` (unblocked) over the dimensions that are `reduced`, times
+ * `factor`; the result is row-major in `shape`. */
 static enum prony_status append_sum(struct lowering *l, int n, int x, const bool *reduced,
 				    double factor, const struct shape *shape, struct error *err)
 {
@@ -336,8 +335,7 @@ enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct shape room;
-	const struct shape *x =
-		at_least_a_vector(&l->graph->values[node->outputs[0]].shape, &room);
+	const struct shape *x = at_least_a_vector(&l->graph->values[node->outputs[0]].shape, &room);
 	struct strided_walk *walk = arena_alloc(&l->program->arena, sizeof(*walk));
 	bool reduced[TENSOR_MAX_RANK];
 	int64_t count = reduced_axes(node, x, reduced);

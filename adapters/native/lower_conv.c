@@ -61,8 +61,8 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 	g.chain = lower_chain(l, n, true, allow_sum);
 	if (g.chain.sum != OPERAND_NONE)
 		g.target = l->program->operands[g.chain.sum].desc;
-	g.has_bias = g.chain.batch_norm >= 0 ||
-		     (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
+	g.has_bias =
+		g.chain.batch_norm >= 0 || (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
 	g.bias[0] = w->dims[0];
 	return g;
 }
@@ -208,7 +208,8 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 		status = candidate_try(l, g, present, any_y, &other, err);
 		prefer(l, best, &other, best->grade);
 	}
-	if (status == PRONY_OK && !g->target && best->grade >= 0 && padded_work(l, best) > PADDED_WORK_MAX &&
+	if (status == PRONY_OK && !g->target && best->grade >= 0 &&
+	    padded_work(l, best) > PADDED_WORK_MAX &&
 	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, dnnl_f32, dnnl_nhwc) ==
 		    dnnl_success &&
 	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, dnnl_f32, dnnl_nhwc) ==
@@ -231,7 +232,8 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	struct geometry g = geometry_make(l, n, true);
 	struct candidate best = {.grade = -1};
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
+	enum prony_status status =
+		lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
 
 	if (status == PRONY_OK)
 		status = choose(l, &g, l->nodes[n].src, &best, err);

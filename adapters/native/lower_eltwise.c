@@ -123,11 +123,11 @@ enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *er
 			      "gradient of an elementwise function", node->name, err);
 	dnn->primitive_attr_destroy(attributes);
 	if (status == PRONY_OK)
-		status = program_primitive(
-			l->program, node->name, "", state->backward_data,
-			(const int[]){f.over_output ? DNNL_ARG_DST : DNNL_ARG_SRC,
-				      DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
-			(const int[]){data, dy, dx}, 3, err);
+		status =
+			program_primitive(l->program, node->name, "", state->backward_data,
+					  (const int[]){f.over_output ? DNNL_ARG_DST : DNNL_ARG_SRC,
+							DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
+					  (const int[]){data, dy, dx}, 3, err);
 	if (status == PRONY_OK)
 		l->values[node->outputs[0]].operand = dx;
 	return status;
@@ -147,12 +147,12 @@ enum prony_status lower_softmax(struct lowering *l, int n, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	desc = l->program->operands[state->src].desc;
-	status = onednn_check(
-		dnn->softmax_forward_primitive_desc_create(
-			&state->forward, dnn->engine,
-			l->training ? dnnl_forward_training : dnnl_forward_inference,
-			dnnl_softmax_accurate, desc, desc, (int)node->attributes.axis, attributes),
-		"softmax", node->name, err);
+	status = onednn_check(dnn->softmax_forward_primitive_desc_create(
+				      &state->forward, dnn->engine,
+				      l->training ? dnnl_forward_training : dnnl_forward_inference,
+				      dnnl_softmax_accurate, desc, desc, (int)node->attributes.axis,
+				      attributes),
+			      "softmax", node->name, err);
 	if (status == PRONY_OK && l->training)
 		status = onednn_check(
 			dnn->softmax_backward_primitive_desc_create(

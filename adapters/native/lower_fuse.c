@@ -1,9 +1,9 @@
 #include "adapters/native/lower.h"
 
 /*
- * What a convolution or matrix product can compute on the way: in evaluation the batch normalisation
- * behind it (folded into its weights), functions, and a sum onto something that nobody reads
- * afterwards; in training a ReLU, whose gradient needs only the output.
+ * What a convolution or matrix product can compute on the way: in evaluation the batch
+ * normalisation behind it (folded into its weights), functions, and a sum onto something that
+ * nobody reads afterwards; in training a ReLU, whose gradient needs only the output.
  */
 
 /* Whether anyone but node `last` still reads the value's memory after node n. */

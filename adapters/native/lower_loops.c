@@ -71,8 +71,8 @@ int lower_threads(const struct program *program, size_t elements)
 static void run_loop(struct loop *loop, const struct command *command,
 		     void (*share)(void *data, size_t first, size_t end))
 {
-	onednn_parallel(loop->program->dnn, lower_threads(loop->program, command->elements), command->elements,
-			share, loop);
+	onednn_parallel(loop->program->dnn, lower_threads(loop->program, command->elements),
+			command->elements, share, loop);
 }
 
 static void run_relu(struct program *program, const struct command *command)
@@ -120,8 +120,8 @@ static void run_dropout_grad(struct program *program, const struct command *comm
 static void run_cross_entropy(struct program *program, const struct command *command)
 {
 	double sum = program->kernels->cross_entropy(
-		lower_data(program, command, 1), lower_data(program, command, 0),
-		program->labels, 1.0f / (float)program->batch, program->batch, program->classes);
+		lower_data(program, command, 1), lower_data(program, command, 0), program->labels,
+		1.0f / (float)program->batch, program->batch, program->classes);
 
 	program->loss = sum / (double)program->batch;
 }
@@ -211,7 +211,7 @@ enum prony_status lower_dropout(struct lowering *l, int n, struct error *err)
 	l->nodes[n].side = program_bytes(l->program, elements);
 	l->nodes[n].dst = y;
 	command = lower_command(l, node->name, "forward", run_dropout,
-			       (const int[]){y, x, l->nodes[n].side}, 3);
+				(const int[]){y, x, l->nodes[n].side}, 3);
 	command->ratio = node->attributes.ratio;
 	l->values[node->outputs[0]].operand = y;
 	return PRONY_OK;
@@ -233,7 +233,7 @@ enum prony_status lower_dropout_grad(struct lowering *l, int n, struct error *er
 	if (status != PRONY_OK)
 		return status;
 	command = lower_command(l, node->name, "", run_dropout_grad,
-			       (const int[]){dx, dy, forward->side}, 3);
+				(const int[]){dx, dy, forward->side}, 3);
 	command->ratio = node->attributes.ratio;
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
@@ -277,8 +277,8 @@ enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *e
 
 static void run_half_squares(struct program *program, const struct command *command)
 {
-	program->loss = program->kernels->half_squares(lower_data(program, command, 0),
-						       command->elements);
+	program->loss =
+		program->kernels->half_squares(lower_data(program, command, 0), command->elements);
 }
 
 enum prony_status lower_half_squares(struct lowering *l, int n, struct error *err)

@@ -3,10 +3,10 @@
 #include "adapters/native/lower.h"
 
 /*
- * Response normalisation across channels: y = x * s^-beta, s = bias + alpha / size * (sum of x^2 over a
- * window of channels). The library has fast code for one window size and one beta only. Ours takes a
- * position's channels, which lie together or in blocks, one after the other. Nothing is kept for the
- * gradient: s is cheaper to compute again than to read.
+ * Response normalisation across channels: y = x * s^-beta, s = bias + alpha / size * (sum of x^2
+ * over a window of channels). The library has fast code for one window size and one beta only. Ours
+ * takes a position's channels, which lie together or in blocks, one after the other. Nothing is
+ * kept for the gradient: s is cheaper to compute again than to read.
  */
 
 struct lrn {
@@ -29,8 +29,7 @@ static void gather(const struct lrn *lrn, float *to, const float *from)
 {
 	for (int64_t c = 0; c < lrn->channels; c += lrn->block) {
 		const float *block = from + c / lrn->block * lrn->block_stride;
-		int64_t count =
-			lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
+		int64_t count = lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
 
 		for (int64_t i = 0; i < count; i++)
 			to[c + i] = block[i];
@@ -41,8 +40,7 @@ static void scatter(const struct lrn *lrn, float *to, const float *from)
 {
 	for (int64_t c = 0; c < lrn->channels; c += lrn->block) {
 		float *block = to + c / lrn->block * lrn->block_stride;
-		int64_t count =
-			lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
+		int64_t count = lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
 
 		for (int64_t i = 0; i < count; i++)
 			block[i] = from[c + i];
@@ -118,7 +116,8 @@ static void share_forward(void *data, size_t first, size_t end)
 	}
 }
 
-/* dx_i = dy_i s_i^-beta - 2 beta alpha/size x_i sum over the j in whose window i is of dy_j y_j / s_j */
+/* dx_i = dy_i s_i^-beta - 2 beta alpha/size x_i sum over the j in whose window i is of dy_j y_j /
+ * s_j */
 static void share_backward(void *data, size_t first, size_t end)
 {
 	const struct share *share = data;
@@ -284,8 +283,7 @@ enum prony_status lower_lrn(struct lowering *l, int n, struct error *err)
 	command = lower_command(l, node->name, "forward", run_forward,
 				(const int[]){state->dst, state->side, state->src}, 3);
 	command->detail = state->detail = lrn;
-	command->elements =
-		(size_t)shape_elements(&l->graph->values[node->inputs[0]].shape);
+	command->elements = (size_t)shape_elements(&l->graph->values[node->inputs[0]].shape);
 	l->values[node->outputs[0]].operand = state->dst;
 	return PRONY_OK;
 }
@@ -308,8 +306,7 @@ enum prony_status lower_lrn_grad(struct lowering *l, int n, struct error *err)
 	command = lower_command(l, node->name, "", run_backward,
 				(const int[]){dx, state->side, state->src, dy}, 4);
 	command->detail = state->detail;
-	command->elements =
-		(size_t)shape_elements(&l->graph->values[node->outputs[0]].shape);
+	command->elements = (size_t)shape_elements(&l->graph->values[node->outputs[0]].shape);
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }

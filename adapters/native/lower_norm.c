@@ -27,8 +27,8 @@ static int gradient_node(const struct lowering *l, int n, enum op op)
 }
 
 /*
- * The Relu that can be computed within batch normalisation n, or -1. In training its gradient must be
- * computed within that of the normalisation, too, which is where nobody else wants to know it.
+ * The Relu that can be computed within batch normalisation n, or -1. In training its gradient must
+ * be computed within that of the normalisation, too, which is where nobody else wants to know it.
  */
 static int fusable_relu(const struct lowering *l, int n, int *relu_gradient)
 {
@@ -136,14 +136,14 @@ enum prony_status lower_batch_norm(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
 	if (status == PRONY_OK)
-		status = program_primitive(
-			l->program, node->name, "forward", state->forward,
-			(const int[]){DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE,
-				      DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_DST,
-				      DNNL_ARG_WORKSPACE},
-			(const int[]){state->src, moments[0], moments[1], scale, shift, state->dst,
-				      state->side},
-			7, err);
+		status = program_primitive(l->program, node->name, "forward", state->forward,
+					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_MEAN,
+							 DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
+							 DNNL_ARG_SHIFT, DNNL_ARG_DST,
+							 DNNL_ARG_WORKSPACE},
+					   (const int[]){state->src, moments[0], moments[1], scale,
+							 shift, state->dst, state->side},
+					   7, err);
 	if (status != PRONY_OK)
 		return status;
 	if (l->training)
@@ -172,9 +172,9 @@ static enum prony_status channel_gradient(struct lowering *l, const struct node 
 		*out = l->values[value].operand = found->gradient;
 		return PRONY_OK;
 	}
-	status = program_operand(l->program,
-				 l->program->operands[l->values[parameter].operand].desc,
-				 REGION_PLANNED, out, err);
+	status =
+		program_operand(l->program, l->program->operands[l->values[parameter].operand].desc,
+				REGION_PLANNED, out, err);
 	if (status == PRONY_OK && value != VALUE_NONE)
 		l->values[value].operand = *out;
 	return status;
@@ -203,8 +203,7 @@ enum prony_status lower_batch_norm_grad(struct lowering *l, int n, struct error 
 			l->program, forward->name, "gradient", state->backward_data,
 			(const int[]){DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE,
 				      DNNL_ARG_SCALE, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC,
-				      DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT,
-				      DNNL_ARG_WORKSPACE},
+				      DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT, DNNL_ARG_WORKSPACE},
 			(const int[]){state->src, l->values[forward->outputs[1]].operand,
 				      l->values[forward->outputs[2]].operand,
 				      l->values[forward->inputs[1]].operand, dy, dx, gradients[0],

@@ -13,9 +13,9 @@ static struct geometry geometry_make(const struct lowering *l, const struct node
 	bool global = node->op == OP_GLOBAL_AVERAGE_POOL;
 	struct geometry w = {.y = {y->dims[0], y->dims[1], y->dims[2], y->dims[3]}};
 
-	w.algorithm = node->op == OP_MAX_POOL	? dnnl_pooling_max
-		      : a->count_include_pad	? dnnl_pooling_avg_include_padding
-						: dnnl_pooling_avg_exclude_padding;
+	w.algorithm = node->op == OP_MAX_POOL ? dnnl_pooling_max
+		      : a->count_include_pad  ? dnnl_pooling_avg_include_padding
+					      : dnnl_pooling_avg_exclude_padding;
 	for (int i = 0; global && i < 2; i++) {
 		w.kernel[i] = x->dims[2 + i];
 		w.strides[i] = 1;

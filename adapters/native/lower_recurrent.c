@@ -84,8 +84,8 @@ static dnnl_status_t create_forward(const struct lowering *l, const struct shape
 			s->any[HIDDEN_LAYER], s->any[INNER], 0, 0, 0, attributes);
 	return dnn->lstm_forward_primitive_desc_create(
 		out, dnn->engine, kind, dnnl_unidirectional_left2right, s->any[LAYER],
-		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL, s->any[BIAS], s->any[HIDDEN_LAYER],
-		s->any[INNER], s->any[CELL], 0, attributes);
+		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL,
+		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], 0, attributes);
 }
 
 static dnnl_status_t create_backward(const struct lowering *l, const struct shapes *s,
@@ -100,14 +100,16 @@ static dnnl_status_t create_backward(const struct lowering *l, const struct shap
 			out, dnn->engine, dnnl_backward, dnnl_eltwise_relu,
 			dnnl_unidirectional_left2right, s->any[LAYER], s->any[INNER],
 			s->any[WEIGHT], s->any[REPEAT], s->any[BIAS], s->any[HIDDEN_LAYER],
-			s->any[INNER], s->any[LAYER], s->any[INNER], s->any[WEIGHT], s->any[REPEAT], s->any[BIAS],
-			s->any[HIDDEN_LAYER], s->any[INNER], 0, 0, 0, forward, attributes);
+			s->any[INNER], s->any[LAYER], s->any[INNER], s->any[WEIGHT], s->any[REPEAT],
+			s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], 0, 0, 0, forward,
+			attributes);
 	return dnn->lstm_backward_primitive_desc_create(
 		out, dnn->engine, dnnl_backward, dnnl_unidirectional_left2right, s->any[LAYER],
 		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL,
 		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], s->any[LAYER],
-		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL, s->any[BIAS], s->any[HIDDEN_LAYER],
-		s->any[INNER], s->any[CELL], 0, forward, attributes);
+		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL,
+		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], 0, forward,
+		attributes);
 }
 
 static enum prony_status describe(struct lowering *l, int n, const struct shapes *s,
@@ -138,7 +140,7 @@ static enum prony_status declare(struct lowering *l, int n, const struct shapes 
 	dnnl_dims_t strides = {0, 0, 1, s->hidden * inputs, inputs};
 	const_dnnl_memory_desc_t master =
 		l->training ? dnn->primitive_desc_query_md(state->backward_data,
-						       dnnl_query_diff_weights_md, i - 1)
+							   dnnl_query_diff_weights_md, i - 1)
 			    : dnn->primitive_desc_query_md(state->forward, dnnl_query_weights_md,
 							   i - 1);
 	dnnl_memory_desc_t plain = NULL;
@@ -181,8 +183,7 @@ static enum prony_status source(struct lowering *l, int n, struct error *err)
 
 	if (status != PRONY_OK)
 		return status;
-	status = onednn_check(dnn->memory_desc_permute_axes(&swapped,
-							    l->program->operands[x].desc,
+	status = onednn_check(dnn->memory_desc_permute_axes(&swapped, l->program->operands[x].desc,
 							    (const int[]){1, 0, 2}),
 			      "transposition", node->name, err);
 	if (status == PRONY_OK)
@@ -265,8 +266,8 @@ enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = lower_plain(l, 2, y->dims, &plain, err);
 	if (status == PRONY_OK)
-		status = lower_as(l, l->nodes[n].parts[1], plain, node->name, &l->nodes[n].dst,
-				  err);
+		status =
+			lower_as(l, l->nodes[n].parts[1], plain, node->name, &l->nodes[n].dst, err);
 	if (plain)
 		l->dnn->memory_desc_destroy(plain);
 	l->values[node->outputs[0]].operand = l->nodes[n].dst;
@@ -290,10 +291,10 @@ static enum prony_status publish_dx(struct lowering *l, int value, int dx, const
 	const struct shape *shape = &l->graph->values[value].shape;
 	dnnl_memory_desc_t swapped = NULL, plain = NULL;
 	int view;
-	enum prony_status status = onednn_check(
-		dnn->memory_desc_permute_axes(&swapped, l->program->operands[dx].desc,
-					      (const int[]){1, 0, 2}),
-		"transposition", name, err);
+	enum prony_status status =
+		onednn_check(dnn->memory_desc_permute_axes(&swapped, l->program->operands[dx].desc,
+							   (const int[]){1, 0, 2}),
+			     "transposition", name, err);
 
 	if (status == PRONY_OK)
 		status = program_alias(l->program, dx, swapped, 0, &view, err);
@@ -322,10 +323,10 @@ static enum prony_status backward_operands(struct lowering *l, const struct node
 	const struct node *forward = &l->graph->nodes[node->differentiates];
 	const_dnnl_primitive_desc_t pd = l->nodes[node->differentiates].backward_data;
 	bool lstm = forward->op == OP_LSTM;
-	enum prony_status status = lower_as(
-		l, l->values[node->inputs[0]].operand,
-		dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 1), node->name, &b->dlast,
-		err);
+	enum prony_status status =
+		lower_as(l, l->values[node->inputs[0]].operand,
+			 dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 1), node->name,
+			 &b->dlast, err);
 
 	for (int i = 0; status == PRONY_OK && i < 3; i++) {
 		b->dweights[i] = lower_find_parameter(l, forward->inputs[1 + i])->gradient;
@@ -334,30 +335,29 @@ static enum prony_status backward_operands(struct lowering *l, const struct node
 				    &b->weights[i], err);
 	}
 	if (status == PRONY_OK)
-		status = program_operand(l->program,
-					 dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
-					 REGION_PLANNED, &b->dx, err);
+		status = program_operand(
+			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
+			REGION_PLANNED, &b->dx, err);
 	if (status == PRONY_OK)
-		status = program_operand(l->program,
-					 dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0),
-					 REGION_PLANNED, &b->dlayer, err);
+		status = program_operand(
+			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0),
+			REGION_PLANNED, &b->dlayer, err);
 	b->dcell = b->dfirst[1] = OPERAND_NONE;
 	for (int i = 0; status == PRONY_OK && i < (lstm ? 2 : 1); i++)
 		status = program_operand(
-			l->program,
-			dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 1 + i),
+			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 1 + i),
 			REGION_PLANNED, &b->dfirst[i], err);
 	if (status == PRONY_OK && lstm)
-		status = program_operand(l->program,
-					 dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 2),
-					 REGION_PLANNED, &b->dcell, err);
+		status = program_operand(
+			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 2),
+			REGION_PLANNED, &b->dcell, err);
 	if (status != PRONY_OK)
 		return status;
 	/* Only the last state has a gradient, and the primitive adds to what the weights' have. */
-	lower_command(l, node->name, "clear", run_clear,
-		      (const int[]){b->dlayer, b->dweights[0], b->dweights[1], b->dweights[2],
-				    b->dcell},
-		      lstm ? 5 : 4);
+	lower_command(
+		l, node->name, "clear", run_clear,
+		(const int[]){b->dlayer, b->dweights[0], b->dweights[1], b->dweights[2], b->dcell},
+		lstm ? 5 : 4);
 	return PRONY_OK;
 }
 

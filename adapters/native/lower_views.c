@@ -33,8 +33,8 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	return status;
 }
 
-/* Dimension i of the output is dimension order[i] of the input: often only another name for a layout
- * (NHWC to NCHW). */
+/* Dimension i of the output is dimension order[i] of the input: often only another name for a
+ * layout (NHWC to NCHW). */
 enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
@@ -48,9 +48,9 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 	for (int i = 0; i < shape->rank; i++)
 		to[node->attributes.ints.items[i]] = i;
 	if (status == PRONY_OK)
-		status = onednn_check(dnn->memory_desc_permute_axes(
-					      &permuted, l->program->operands[x].desc, to),
-				      "transposition", node->name, err);
+		status = onednn_check(
+			dnn->memory_desc_permute_axes(&permuted, l->program->operands[x].desc, to),
+			"transposition", node->name, err);
 	if (status == PRONY_OK)
 		status = lower_like(l, permuted, shape->rank, shape->dims, &like, err);
 	if (status == PRONY_OK)
@@ -223,8 +223,9 @@ static enum prony_status make_whole(struct lowering *l, int n, int x, double val
 	dnnl_memory_desc_t like = NULL;
 	/* Padding of blocked channels must stay zero. */
 	bool follow = channels_whole(box, shape->dims) && value == 0 && box->step == 1;
-	enum prony_status status = follow ? lower_like(l, desc, shape->rank, shape->dims, &like, err)
-					  : lower_plain(l, shape->rank, shape->dims, &like, err);
+	enum prony_status status =
+		follow ? lower_like(l, desc, shape->rank, shape->dims, &like, err)
+		       : lower_plain(l, shape->rank, shape->dims, &like, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -247,11 +248,10 @@ static enum prony_status put_box(struct lowering *l, const char *name, int x, in
 		status = lower_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)
 		return status;
-	status = onednn_check(
-		dnn->reorder_primitive_desc_create(&pd, l->program->operands[x].desc, dnn->engine,
-						   l->program->operands[view].desc, dnn->engine,
-						   attributes),
-		"copy", name, err);
+	status = onednn_check(dnn->reorder_primitive_desc_create(
+				      &pd, l->program->operands[x].desc, dnn->engine,
+				      l->program->operands[view].desc, dnn->engine, attributes),
+			      "copy", name, err);
 	dnn->primitive_attr_destroy(attributes);
 	if (status == PRONY_OK)
 		status = program_primitive(l->program, name, "copy", pd,

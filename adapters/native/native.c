@@ -79,8 +79,8 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 }
 
 /*
- * Copies the rows of recurrent weights between ONNX's order of gates (i, o, f, c) and the library's (i,
- * f, c, o); a layer with one gate has one order.
+ * Copies the rows of recurrent weights between ONNX's order of gates (i, o, f, c) and the library's
+ * (i, f, c, o); a layer with one gate has one order.
  */
 static void reorder_gates(float *to, const float *from, size_t elements, int gates, bool to_library)
 {
@@ -112,13 +112,13 @@ static enum prony_status fold_weights(const struct native *native, int batch_nor
 		return error_set(err, PRONY_BAD_INPUT, "the weights lack those of '%s'",
 				 norm->name);
 	for (size_t i = 0; i < rows; i++) {
-		double factor = (double)((const float *)scale->data)[i] /
-				sqrt((double)((const float *)var->data)[i] +
-				     norm->attributes.epsilon);
+		double factor =
+			(double)((const float *)scale->data)[i] /
+			sqrt((double)((const float *)var->data)[i] + norm->attributes.epsilon);
 
 		for (size_t k = 0; k < row; k++)
-			out[i * row + k] = (float)((double)((const float *)given->data)[i * row + k] *
-						   factor);
+			out[i * row + k] =
+				(float)((double)((const float *)given->data)[i * row + k] * factor);
 	}
 	return PRONY_OK;
 }
@@ -187,8 +187,8 @@ static enum prony_status load_one(struct native *native, struct parameter *param
 	return status;
 }
 
-static enum prony_status load_all(struct native *native, struct parameter *parameters,
-				  int count, const struct tensor_set *weights, struct error *err)
+static enum prony_status load_all(struct native *native, struct parameter *parameters, int count,
+				  const struct tensor_set *weights, struct error *err)
 {
 	for (int i = 0; i < count; i++) {
 		struct parameter *parameter = &parameters[i];

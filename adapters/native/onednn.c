@@ -233,8 +233,7 @@ void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data)
 {
 	/* Chunks of whole cache lines: no two threads write into one. */
-	struct share share = {
-		.dnn = dnn, .count = count, .grain = 64, .body = body, .data = data};
+	struct share share = {.dnn = dnn, .count = count, .grain = 64, .body = body, .data = data};
 
 	split(dnn, threads, &share);
 }

@@ -361,9 +361,8 @@ enum prony_status program_run_one(struct program *program, int i, struct error *
 	}
 	status = dnn->primitive_execute(command->primitive, dnn->stream, command->operand_count,
 					command->args);
-	return status == dnnl_success
-		       ? PRONY_OK
-		       : onednn_check(status, "execution", command->name, err);
+	return status == dnnl_success ? PRONY_OK
+				      : onednn_check(status, "execution", command->name, err);
 }
 
 enum prony_status program_run(struct program *program, struct error *err)

@@ -19,8 +19,8 @@ enum region {
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
 	REGION_LASTING, /* kept from step to step: running statistics, constants, folded weights */
-	REGION_INPUT, /* the caller's batch; the step says which */
-	REGION_ALIAS  /* the memory of operand `alias` under another descriptor */
+	REGION_INPUT,	/* the caller's batch; the step says which */
+	REGION_ALIAS	/* the memory of operand `alias` under another descriptor */
 };
 
 struct operand {

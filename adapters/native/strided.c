@@ -103,9 +103,10 @@ static int64_t place(int64_t row, const int64_t *dims, const int64_t *strides, i
 	break
 
 /* One row, for strides that the compiler knows where the caller gives constants. */
-static inline __attribute__((always_inline)) void
-walk_row(enum strided_op op, float factor, int64_t n, float *out, int64_t so, const float *a,
-	 int64_t sa, const float *b, int64_t sb)
+static inline __attribute__((always_inline)) void walk_row(enum strided_op op, float factor,
+							   int64_t n, float *out, int64_t so,
+							   const float *a, int64_t sa,
+							   const float *b, int64_t sb)
 {
 	switch (op) {
 	case STRIDED_ADD:
@@ -179,8 +180,8 @@ void strided_sum_run(const struct strided_sum *sum, float *out, const float *a, 
 		if (outer < 0)
 			all = (double)from[0];
 		for (int64_t row = 0; outer >= 0 && row < rows; row++)
-			all += (double)row_sum(from + place(row, dims, strides, outer),
-					       dims[outer], strides[outer]);
+			all += (double)row_sum(from + place(row, dims, strides, outer), dims[outer],
+					       strides[outer]);
 		out[place(i, sum->dims, sum->out, sum->kept)] = (float)(all * (double)sum->factor);
 	}
 }

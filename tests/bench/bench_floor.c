@@ -1,11 +1,11 @@
 /*
- * How close the native executor is to what it stands on: a step against the sum of its commands, each
- * timed alone on the step's own data (warm) and with caches emptied before (cold); reorders and
- * allocations of a step; its FLOP/s against the best that the processor was seen to do in the same
- * process. Run by hand: bench_floor [NETWORK BATCH forward|train [THREADS]]. No bound is enforced: the
- * numbers are for docs/native.md and for who works on the executor. With PRONY_BENCH_CPU_TIME set the
- * clock is that of the process, which on one thread is less disturbed where others use the machine;
- * with PRONY_BENCH_COMMANDS the slowest commands are listed.
+ * How close the native executor is to what it stands on: a step against the sum of its commands,
+ * each timed alone on the step's own data (warm) and with caches emptied before (cold); reorders
+ * and allocations of a step; its FLOP/s against the best that the processor was seen to do in the
+ * same process. Run by hand: bench_floor [NETWORK BATCH forward|train [THREADS]]. No bound is
+ * enforced: the numbers are for docs/native.md and for who works on the executor. With
+ * PRONY_BENCH_CPU_TIME set the clock is that of the process, which on one thread is less disturbed
+ * where others use the machine; with PRONY_BENCH_COMMANDS the slowest commands are listed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -109,7 +109,8 @@ static void fail(const struct error *err)
 
 static unsigned char *cold;
 
-/* Pushes everything out of the caches of the calling thread's processor, and of those next to it. */
+/* Pushes everything out of the caches of the calling thread's processor, and of those next to it.
+ */
 static void empty_caches(void)
 {
 	for (size_t i = 0; i < COLD_BYTES; i += 64)
@@ -314,7 +315,8 @@ static void report(const struct task *task, struct bench *b)
 	double again = time_steps(b, &allocated);
 
 	step = again < step ? again : step;
-	printf("%-14s %3lld %-7s %d  %10.3f  %6.3f %6.3f  %8.3f  %4d %4d %6ld  %5.0f %5.2f  %5.0f\n",
+	printf("%-14s %3lld %-7s %d  %10.3f  %6.3f %6.3f  %8.3f  %4d %4d %6ld  %5.0f %5.2f  "
+	       "%5.0f\n",
 	       task->network, (long long)task->batch, task->stage, task->threads, step / 1e6,
 	       step / warm, step / cold_sum, loops / 1e6, reorders, of_weights, allocated,
 	       2 * step_macs(&b->graph) / step, 2e9 * step_macs(&b->graph) / step / peak,
@@ -353,12 +355,12 @@ static bool run(const struct task *task, const char *library)
 int main(int argc, char **argv)
 {
 	static const struct task tasks[] = {
-		{"lenet", "train", 64, 2},	{"lenet", "train", 1, 1},
-		{"lstm", "train", 32, 2},	{"resnet50", "forward", 8, 2},
-		{"resnet50", "train", 8, 2},	{"vgg16", "forward", 8, 2},
-		{"vgg16", "train", 8, 2},	{"alexnet", "forward", 8, 2},
-		{"alexnet", "train", 8, 2},	{"googlenet", "forward", 8, 2},
-		{"googlenet", "train", 8, 2},	{"inception3", "forward", 8, 2},
+		{"lenet", "train", 64, 2},     {"lenet", "train", 1, 1},
+		{"lstm", "train", 32, 2},      {"resnet50", "forward", 8, 2},
+		{"resnet50", "train", 8, 2},   {"vgg16", "forward", 8, 2},
+		{"vgg16", "train", 8, 2},      {"alexnet", "forward", 8, 2},
+		{"alexnet", "train", 8, 2},    {"googlenet", "forward", 8, 2},
+		{"googlenet", "train", 8, 2},  {"inception3", "forward", 8, 2},
 		{"inception3", "train", 8, 2},
 	};
 	const char *library = getenv("PRONY_NATIVE_LIBRARY");
@@ -371,7 +373,8 @@ int main(int argc, char **argv)
 	}
 	if (getenv("PRONY_BENCH_CPU_TIME"))
 		clock_used = CLOCK_PROCESS_CPUTIME_ID;
-	printf("network      batch stage threads  step ms  /warm  /cold  own ms  reorders: activations, weights; allocs  "
+	printf("network      batch stage threads  step ms  /warm  /cold  own ms  reorders: "
+	       "activations, weights; allocs  "
 	       "GFLOP/s of-peak  MB\n");
 	fflush(stdout);
 	if (argc > 3) {

@@ -1,6 +1,6 @@
 /*
- * The native executor operator by operator: small networks that hold each of them between layers with
- * blocked and with odd numbers of channels, forward, backward and updates, against the float64
+ * The native executor operator by operator: small networks that hold each of them between layers
+ * with blocked and with odd numbers of channels, forward, backward and updates, against the float64
  * reference. Skipped where oneDNN is not installed.
  */
 #include <setjmp.h>
@@ -121,15 +121,16 @@ static int joins(struct builder *b, int x)
 	x = build_add(b, "halves", halves[0], halves[1]);
 	halves[0] = build_slice(b, "odd_channels", x, 1, 3, 16, 2);
 	halves[1] = build_slice(b, "rest", x, -1, 5, 9, 1);
-	x = build_concat(b, "rows", (const int[]){build_slice(b, "r0", halves[0], 2, 0, 10, 3),
-						  build_slice(b, "r1", halves[0], 2, 1, 3, 1)},
+	x = build_concat(b, "rows",
+			 (const int[]){build_slice(b, "r0", halves[0], 2, 0, 10, 3),
+				       build_slice(b, "r1", halves[0], 2, 1, 3, 1)},
 			 2, -2);
-	x = build_concat(b, "columns",
-			 (const int[]){build_slice(b, "c0", x, 3, 0, 4, 1),
-				       build_slice(b, "c1", build_slice(b, "c2", halves[1], 1, 0, 7,
-									1),
-						   2, 4, 10, 1)},
-			 2, 3);
+	x = build_concat(
+		b, "columns",
+		(const int[]){build_slice(b, "c0", x, 3, 0, 4, 1),
+			      build_slice(b, "c1", build_slice(b, "c2", halves[1], 1, 0, 7, 1), 2,
+					  4, 10, 1)},
+		2, 3);
 	return finish(b, x);
 }
 
