@@ -112,7 +112,8 @@ static enum prony_status check_needs(struct install *install, struct error *err)
 {
 	for (size_t i = 0; i < install->lock.needs.count; i++) {
 		const char *soname = install->lock.needs.words[i];
-		void *handle = dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
+		/* Stays mapped: libgomp leaves memory behind when it is unloaded. */
+		void *handle = dlopen(soname, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
 		if (!handle)
 			return error_set(
 				err, PRONY_MISSING,

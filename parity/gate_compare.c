@@ -13,6 +13,13 @@
 #define QUIET_SHARE 0.1
 
 /*
+ * A change that is this small a share of the network's mean is zero but for rounding: a bias in
+ * front of a normalisation, which takes it away again. What a framework has there is the rounding
+ * of sums over a whole layer, so it is judged as if it changed as much as the mean.
+ */
+#define VANISHED_SHARE 1e-9
+
+/*
  * RMSprop divides each gradient by its own size, so that the rounding of those next to zero counts
  * as much as the largest: what follows an update is that much less sure. A learning rate that is
  * off by 1 % still stands out ten times.
@@ -170,6 +177,15 @@ static double set_rms(const struct tensor_set *set)
 	return count > 0 ? sqrt(squares / count) : 0;
 }
 
+/* What a tensor's difference is relative to. `quiet` is QUIET_SHARE of the network's mean. */
+static double tensor_scale(const struct tensor *wanted, double quiet)
+{
+	double norm = gate_norm(wanted), root = sqrt((double)shape_elements(&wanted->shape));
+	double mean = quiet / QUIET_SHARE * root;
+
+	return norm < VANISHED_SHARE * mean ? mean : fmax(norm, quiet * root);
+}
+
 /*
  * ||d - d_ref|| against what is allowed: the bound relative to ||d_ref|| (or the quiet share), the
  * rounding of the weights themselves, and the slack of comparisons too close to call. `before`
@@ -180,7 +196,7 @@ static struct check compare_tensor(const struct tensor *observed, const struct t
 				   double slack)
 {
 	int64_t count = shape_elements(&wanted->shape);
-	double scale = fmax(gate_norm(wanted), quiet * sqrt((double)count)), sum = 0;
+	double scale = tensor_scale(wanted, quiet), sum = 0;
 	struct check check = {.what = before ? "change" : "gradient",
 			      .tensor = wanted->name,
 			      .step = -1,
