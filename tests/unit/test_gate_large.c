@@ -64,7 +64,7 @@ static json_t *evidence_of(struct fixture *f, const struct framework *framework,
 	play(f, framework, &outcome);
 	enum prony_status status = judge_evidence(f, &outcome, &evidence, &err);
 	print_message(
-		"%s: worst in bounds: logits %.2g, change %.2g, length %.2g, statistics %.2g\n",
+		"# %s: worst in bounds: logits %.2g, change %.2g, length %.2g, statistics %.2g\n",
 		framework->what, worst_of(evidence, "logits"), worst_of(evidence, "change"),
 		worst_of(evidence, "change, length"), worst_of(evidence, "running statistic"));
 	if (status != expected)
