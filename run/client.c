@@ -37,13 +37,16 @@ static enum prony_status take_reply(struct client *client, const char *verb, int
 	struct error why = ERROR_INIT;
 	json_t *json = NULL;
 	client->broken = true; /* until it turns out to be a reply */
-	if (length + 1 != client->line.length)
-		return error_set(err, PRONY_PROTOCOL, "more than one line in reply to %s", verb);
 	if (json_parse(text, length, "reply", &json, &why) || !json_is_object(json)) {
 		json_decref(json);
 		return error_set(err, PRONY_PROTOCOL,
 				 "the reply to %s is not a JSON object: %.200s", verb,
 				 why.code ? why.text : text);
+	}
+	/* After the first line is judged: how much of what follows has arrived by now is chance. */
+	if (length + 1 != client->line.length) {
+		json_decref(json);
+		return error_set(err, PRONY_PROTOCOL, "more than one line in reply to %s", verb);
 	}
 	enum prony_status status = PRONY_OK;
 	const json_t *ok = json_object_get(json, "ok"), *stated = json_object_get(json, "id");
