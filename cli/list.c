@@ -238,36 +238,37 @@ static json_t *device_rows(const struct list_options *options)
 	return rows;
 }
 
-static json_t *suite_row(const char *path)
+static json_t *suite_row(const char *name)
 {
 	struct error err = ERROR_INIT;
-	const char *base = strrchr(path, '/') + 1;
+	char *path = NULL;
 	struct spec spec;
 	spec_init(&spec);
-	bool good = spec_read_file(&spec, path, &err) == PRONY_OK;
+	bool good = spec_find_suite(name, &path, &err) == PRONY_OK &&
+		    spec_read_file(&spec, path, &err) == PRONY_OK;
 	json_t *row = json_object();
-	json_object_set_new(row, "suite", json_stringn(base, strlen(base) - strlen(".yaml")));
+	json_object_set_new(row, "suite", json_string(name));
 	json_object_set_new(row, "state", json_string(good ? "ready" : "broken"));
 	json_object_set_new(row, "summary", text_or_null(good ? spec.summary : NULL));
-	json_object_set_new(row, "path", json_string(path));
+	json_object_set_new(row, "path", text_or_null(path));
 	json_object_set_new(row, "reason", text_or_null(err.text));
 	spec_release(&spec);
+	free(path);
 	return row;
 }
 
 static json_t *suite_rows(const struct list_options *options)
 {
 	json_t *rows = json_array();
-	char *share = path_share();
-	char *pattern = memory_printf("%s/suites/*.yaml", share ? share : "");
-	glob_t files = {0};
+	const char *const *names;
+	size_t count;
+	struct arena arena;
 	(void)options;
-	if (share && !glob(pattern, 0, NULL, &files))
-		for (size_t i = 0; i < files.gl_pathc; i++)
-			json_array_append_new(rows, suite_row(files.gl_pathv[i]));
-	globfree(&files);
-	free(pattern);
-	free(share);
+	arena_init(&arena, 0);
+	if (spec_list_suites(&arena, &names, &count, NULL) == PRONY_OK)
+		for (size_t i = 0; i < count; i++)
+			json_array_append_new(rows, suite_row(names[i]));
+	arena_release(&arena);
 	return rows;
 }
 

@@ -58,6 +58,9 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 			   .window_ns = job->effort->window_ns,
 			   .min_steps = job->effort->min_steps,
 			   .test_steadiness = job->effort->test_steadiness,
+			   .block_ns = BLOCK_MIN_NS,
+			   .window_max_ns = WINDOW_MAX_NS,
+			   .few_steps = FEW_STEPS,
 			   .processes_min =
 				   job->spec.repeat > 0 ? job->spec.repeat : OK_PROCESSES_MIN,
 			   .request_timeout_ns =

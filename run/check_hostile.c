@@ -148,21 +148,6 @@ static enum prony_status bad_read(struct check_session *session, struct error *w
 	return refuse_all(session, rows, why);
 }
 
-/* After all that: the parent sends close after a refusal, and it must be heard. */
-static enum prony_status close_after(struct check_session *session, struct error *why)
-{
-	enum prony_status status = check_ask(session, VERB_CLOSE, NULL, NULL, why);
-	if (status != PRONY_OK)
-		return status;
-	struct client_end end;
-	check_session_end(session, &end);
-	if (!end.clean)
-		status = error_set(why, PRONY_INVALID,
-				   "it must end with exit code 0 after its reply: %s", end.how);
-	free(end.log);
-	return status;
-}
-
 static enum prony_status hang_up(struct check_session *session, struct error *why)
 {
 	enum prony_status status = client_hang_up(session->client, 0, why);
@@ -222,7 +207,7 @@ static const struct check_step before_work[] = {
 	{"line over 1 MiB", too_long, false},
 	{"unknown verb", no_verb, false},
 	{"verbs too early", too_early, false},
-	{"close after refusals", close_after, false},
+	{"close after refusals", check_close, false},
 	{NULL, NULL, false},
 };
 static const struct check_step at_work[] = {
@@ -234,14 +219,14 @@ static const struct check_step at_work[] = {
 	{"bad feed", bad_feed, false},
 	{"bad run", bad_run, false},
 	{"bad read", bad_read, false},
-	{"close after refusals", close_after, false},
+	{"close after refusals", check_close, false},
 	{NULL, NULL, false},
 };
 static const struct check_step bad_bundles[] = {
 	{"hello", check_hello, false},
 	{"no bundle", no_bundle, false},
 	{"damaged bundle", damaged_bundle, false},
-	{"close after refusals", close_after, false},
+	{"close after refusals", check_close, false},
 	{NULL, NULL, false},
 };
 static const struct check_step end_of_requests[] = {

@@ -78,6 +78,10 @@ enum prony_status check_hello(struct check_session *session, struct error *why);
 enum prony_status check_supports(struct check_session *session, struct error *why);
 enum prony_status check_open(struct check_session *session, struct error *why);
 enum prony_status check_build(struct check_session *session, struct error *why);
+
+/* The last step: it replies to close, ends with exit code 0 and leaves nothing running. Also after
+ * requests that it had to refuse. */
+enum prony_status check_close(struct check_session *session, struct error *why);
 enum prony_status check_feed(struct check_session *session, struct error *why);
 
 /* Groups of checks, in the order in which they run. */

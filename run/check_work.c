@@ -441,7 +441,7 @@ static enum prony_status read_state(struct check_session *session, struct error 
 	return read_all(session, "state", VALUE_STATE, why);
 }
 
-static enum prony_status close_worker(struct check_session *session, struct error *why)
+enum prony_status check_close(struct check_session *session, struct error *why)
 {
 	enum prony_status status = check_ask(session, VERB_CLOSE, NULL, NULL, why);
 	if (status != PRONY_OK)
@@ -477,7 +477,7 @@ enum prony_status check_work(struct checker *checker, const char *name, int slot
 		{"read gradients", read_gradients, true},
 		{"read weights", read_weights, true},
 		{"read state", read_state, true},
-		{"close", close_worker, false},
+		{"close", check_close, false},
 		{NULL, NULL, false},
 	};
 	struct check_session session;

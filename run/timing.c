@@ -10,11 +10,8 @@
 
 #define RECORDS_MAX ((int64_t)1 << 20)
 #define BLOCKS_MAX 4096                   /* warm-up blocks that are kept for the steadiness test */
-#define BLOCK_NS INT64_C(250000000)       /* docs/measurement.md: shorter blocks drown in noise */
 #define CALIBRATION_NS INT64_C(20000000)  /* a step is known well enough after so long */
 #define CHUNK_NS INT64_C(1000000000)      /* steadiness is looked at once a second */
-#define WINDOW_MAX_NS INT64_C(120000000000)
-#define FEW_STEPS_COUNT 3
 
 /* State of one timed process. */
 struct timing {
@@ -143,7 +140,7 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 	enum prony_status status = calibrate(t, err);
 	for (int64_t now; status == PRONY_OK && (now = clock_monotonic_ns()) < deadline;) {
 		int64_t left = deadline - now, chunk = left < CHUNK_NS ? left : CHUNK_NS;
-		int64_t every = at_least_one(ceil((double)BLOCK_NS / t->step_ns));
+		int64_t every = at_least_one(ceil((double)limits->block_ns / t->step_ns));
 		int64_t blocks = at_least_one((double)chunk / ((double)every * t->step_ns));
 		if (blocks > RECORDS_MAX)
 			blocks = RECORDS_MAX;
@@ -198,10 +195,10 @@ static void size_window(struct timing *t, int64_t *steps, int64_t *every)
 		*steps = at_least_one(ceil((double)limits->window_ns / t->step_ns));
 		if (*steps < limits->min_steps)
 			*steps = limits->min_steps;
-		if ((double)*steps * t->step_ns > (double)WINDOW_MAX_NS) {
-			*steps = at_least_one((double)WINDOW_MAX_NS / t->step_ns);
-			if (*steps < FEW_STEPS_COUNT)
-				*steps = FEW_STEPS_COUNT;
+		if ((double)*steps * t->step_ns > (double)limits->window_max_ns) {
+			*steps = at_least_one((double)limits->window_max_ns / t->step_ns);
+			if (*steps < limits->few_steps)
+				*steps = limits->few_steps;
 			if (*steps < limits->min_steps)
 				*t->flags |= CELL_FLAG_FEW_STEPS;
 		}
@@ -216,7 +213,7 @@ static void size_window(struct timing *t, int64_t *steps, int64_t *every)
 			*steps = RECORDS_MAX;
 		break;
 	default:
-		*every = at_least_one(ceil((double)BLOCK_NS / t->step_ns));
+		*every = at_least_one(ceil((double)limits->block_ns / t->step_ns));
 		if (*every > *steps)
 			*every = *steps;
 		/* Whole blocks only, so that all of them weigh the same. */

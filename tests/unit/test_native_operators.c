@@ -13,59 +13,19 @@
 #include <cmocka.h>
 
 #include "adapters/native/native.h"
+#include "exercise_networks.h"
 #include "framework_exercise.h"
 
 static const char *library;
 
-static int conv(struct builder *b, const char *name, int x, int64_t channels, bool bias)
-{
-	struct window window = window_square(3, 1, 1);
-
-	return build_conv_window(b, name, x, channels, &window, 1, bias);
-}
-
-/* A layer with weights behind every operator: else nothing asks for its gradient's layout. */
-static int finish(struct builder *b, int x)
-{
-	x = build_relu(b, "relu.last", conv(b, "last", x, 16, true));
-	return build_linear(b, "fc", build_flatten(b, "flatten", x), 5);
-}
-
-static int batch_norm(struct builder *b, int x)
-{
-	int y;
-
-	x = build_batch_norm(b, "bn1", conv(b, "conv1", x, 32, false), 1e-3, 0.9);
-	y = x = build_relu(b, "relu1", x);
-	x = build_batch_norm(b, "bn2", conv(b, "conv2", x, 32, false), 1e-5, 0.7);
-	x = build_relu(b, "sum.relu", build_add(b, "sum", x, y));
-	x = build_batch_norm(b, "bn3", x, 1e-5, 0.9);
-	x = build_relu(b, "relu3", x);
-	return finish(b, build_batch_norm(b, "bn4", conv(b, "conv4", x, 7, false), 1e-5, 0.9));
-}
-
 static int flat_batch_norm(struct builder *b, int x)
 {
 	/* Not right before the normalisation, where a bias has no gradient. */
-	x = build_linear(b, "fc1", build_flatten(b, "flatten", conv(b, "conv", x, 20, true)), 40);
+	x = build_linear(b, "fc1",
+			 build_flatten(b, "flatten", exercise_conv(b, "conv", x, 20, true)), 40);
 	x = build_batch_norm(b, "bn", build_tanh(b, "tanh", x), 1e-3, 0.9);
 	x = build_relu(b, "relu", x);
 	return build_linear(b, "fc2", x, 5);
-}
-
-static int pools(struct builder *b, int x)
-{
-	struct window same = window_square(3, 1, 1), ceil = window_square(3, 2, 0);
-	struct window uneven = {.kernel = {2, 3}, .strides = {1, 2}, .pads = {1, 0, 0, 2}};
-
-	ceil.ceil_mode = true;
-	x = build_average_pool(b, "inside", conv(b, "conv1", x, 32, true), &same, false);
-	x = build_average_pool(b, "padded", conv(b, "conv2", x, 20, true), &same, true);
-	x = build_average_pool(b, "ceil", x, &ceil, false);
-	x = build_average_pool(b, "uneven", x, &uneven, true);
-	x = build_relu(b, "relu", conv(b, "conv3", x, 48, true));
-	x = build_flatten(b, "flatten", build_global_average_pool(b, "global", x));
-	return build_linear(b, "fc", x, 5);
 }
 
 static int max_pools(struct builder *b, int x)
@@ -74,134 +34,39 @@ static int max_pools(struct builder *b, int x)
 
 	half.pads[2] = half.pads[3] = 1;
 	/* No function that saturates: equal elements of a window have no agreed gradient. */
-	x = build_max_pool_window(b, "same", conv(b, "conv1", x, 32, true), &same);
-	x = build_relu(b, "relu", conv(b, "conv2", x, 64, true));
+	x = build_max_pool_window(b, "same", exercise_conv(b, "conv1", x, 32, true), &same);
+	x = build_relu(b, "relu", exercise_conv(b, "conv2", x, 64, true));
 	x = build_max_pool_window(b, "overlap", x, &same);
-	x = conv(b, "conv3", x, 64, true);
-	return finish(b, build_max_pool_window(b, "half", x, &half));
+	x = exercise_conv(b, "conv3", x, 64, true);
+	return exercise_finish(b, build_max_pool_window(b, "half", x, &half));
 }
 
 static int lrn(struct builder *b, int x)
 {
-	x = build_lrn(b, "lrn1", conv(b, "conv1", x, 32, true), 5, 0.5, 0.75, 1);
-	x = build_lrn(b, "lrn2", conv(b, "conv2", x, 20, true), 9, 0.3, 0.75, 2);
-	return finish(b, build_lrn(b, "lrn3", conv(b, "conv3", x, 8, true), 4, 0.5, 0.5, 1));
-}
-
-static int functions(struct builder *b, int x)
-{
-	x = build_tanh(b, "tanh", conv(b, "conv1", x, 20, true));
-	x = build_sigmoid(b, "sigmoid", conv(b, "conv2", x, 32, true));
-	x = build_hard_sigmoid(b, "hard_sigmoid", conv(b, "conv3", x, 20, true), 0.3, 0.4);
-	x = build_hard_swish(b, "hard_swish", conv(b, "conv4", x, 32, true));
-	x = build_clip(b, "clip", conv(b, "conv5", x, 20, true), -0.3, 0.6);
-	x = build_silu(b, "silu", conv(b, "conv6", x, 32, true));
-	x = build_clip(b, "relu6", conv(b, "conv7", x, 32, true), 0, 6);
-	x = build_identity(b, "identity", build_silu(b, "silu2", conv(b, "conv8", x, 9, true)));
-	return finish(b, x);
-}
-
-static int joins(struct builder *b, int x)
-{
-	int parts[4], halves[2];
-
-	x = build_relu(b, "relu", conv(b, "conv", x, 32, true));
-	parts[0] = build_relu(b, "a.relu", conv(b, "a", x, 16, true));
-	parts[1] = conv(b, "b", x, 32, true);
-	parts[2] = x;
-	x = build_concat(b, "aligned", parts, 3, 1);
-	parts[0] = conv(b, "c", x, 20, true);
-	parts[1] = build_relu(b, "d.relu", conv(b, "d", x, 7, true));
-	parts[2] = x;
-	parts[3] = parts[0];
-	x = build_concat(b, "odd", parts, 4, 1);
-	x = conv(b, "e", x, 48, true);
-	halves[0] = build_slice(b, "low", x, 1, 0, 16, 1);
-	halves[1] = conv(b, "f", build_slice(b, "high", x, 1, 16, 48, 1), 16, true);
-	x = build_add(b, "halves", halves[0], halves[1]);
-	halves[0] = build_slice(b, "odd_channels", x, 1, 3, 16, 2);
-	halves[1] = build_slice(b, "rest", x, -1, 5, 9, 1);
-	x = build_concat(b, "rows",
-			 (const int[]){build_slice(b, "r0", halves[0], 2, 0, 10, 3),
-				       build_slice(b, "r1", halves[0], 2, 1, 3, 1)},
-			 2, -2);
-	x = build_concat(
-		b, "columns",
-		(const int[]){build_slice(b, "c0", x, 3, 0, 4, 1),
-			      build_slice(b, "c1", build_slice(b, "c2", halves[1], 1, 0, 7, 1), 2,
-					  4, 10, 1)},
-		2, 3);
-	return finish(b, x);
+	x = build_lrn(b, "lrn1", exercise_conv(b, "conv1", x, 32, true), 5, 0.5, 0.75, 1);
+	x = build_lrn(b, "lrn2", exercise_conv(b, "conv2", x, 20, true), 9, 0.3, 0.75, 2);
+	return exercise_finish(
+		b, build_lrn(b, "lrn3", exercise_conv(b, "conv3", x, 8, true), 4, 0.5, 0.5, 1));
 }
 
 static int pads(struct builder *b, int x)
 {
-	x = build_pad(b, "zero", conv(b, "conv1", x, 32, true),
+	x = build_pad(b, "zero", exercise_conv(b, "conv1", x, 32, true),
 		      (const int64_t[]){0, 0, 1, 0, 0, 0, 2, 3}, 0);
-	x = build_pad(b, "one", conv(b, "conv2", x, 32, true),
+	x = build_pad(b, "one", exercise_conv(b, "conv2", x, 32, true),
 		      (const int64_t[]){0, 0, 1, 1, 0, 0, 0, 0}, 1);
-	x = build_pad(b, "channels", conv(b, "conv3", x, 13, true),
+	x = build_pad(b, "channels", exercise_conv(b, "conv3", x, 13, true),
 		      (const int64_t[]){0, 2, 0, 0, 0, 1, 0, 1}, 0.5);
-	x = build_pad(b, "odd", conv(b, "conv4", x, 9, true),
+	x = build_pad(b, "odd", exercise_conv(b, "conv4", x, 9, true),
 		      (const int64_t[]){0, 0, 0, 2, 0, 0, 1, 0}, 0);
-	return finish(b, x);
-}
-
-/* A channel shuffle, channels last and back, and a head that keeps more than a matrix. */
-static int orders(struct builder *b, int x)
-{
-	x = build_relu(b, "relu", conv(b, "conv1", x, 32, true));
-	x = build_reshape(b, "groups", x, 5, (const int64_t[]){0, 4, 8, 10, 11});
-	x = build_transpose(b, "swap", x, (const int64_t[]){0, 2, 1, 3, 4});
-	x = build_reshape(b, "channels", x, 4, (const int64_t[]){0, -1, 10, 11});
-	x = conv(b, "conv2", x, 32, true);
-	x = build_transpose(b, "last", x, (const int64_t[]){0, 2, 3, 1});
-	x = build_tanh(b, "tanh", x);
-	x = build_transpose(b, "first", x, (const int64_t[]){0, 3, 1, 2});
-	x = build_transpose(b, "sides", conv(b, "conv3", x, 20, true),
-			    (const int64_t[]){0, 1, 3, 2});
-	x = build_relu(b, "relu4", conv(b, "conv4", x, 16, true));
-	x = build_reshape(b, "tokens", x, 3, (const int64_t[]){0, 16, 110});
-	x = build_transpose(b, "turn", x, (const int64_t[]){0, 2, 1});
-	x = build_softmax(b, "softmax", x, 2);
-	x = build_reshape(b, "matrix", x, 2, (const int64_t[]){0, -1});
-	return build_linear(b, "fc", x, 5);
-}
-
-static int channel_parameter(struct builder *b, const char *name, int64_t channels)
-{
-	return build_parameter(b, name, 3, (const int64_t[]){channels, 1, 1}, FILL_NORMAL, 1);
-}
-
-/* Squeeze and excite, and every way to broadcast. */
-static int broadcasts(struct builder *b, int x)
-{
-	int gate, mean, one;
-
-	x = build_relu(b, "relu", conv(b, "conv1", x, 32, true));
-	gate = build_global_average_pool(b, "squeeze", x);
-	gate = build_sigmoid(b, "gate", conv(b, "excite", gate, 32, true));
-	x = build_mul(b, "scaled", x, gate);
-	x = build_mul(b, "gated", gate, conv(b, "conv2", x, 32, true));
-	mean = build_reduce_mean(b, "mean", x, (const int64_t[]){2, -1}, 2, true);
-	x = build_sub(b, "centred", x, mean);
-	x = build_sub(b, "turned", mean, conv(b, "conv3", x, 32, true));
-	one = build_state(b, "one", 0, NULL, FILL_ONE);
-	gate = build_add(b, "above", build_sigmoid(b, "s", conv(b, "conv4", x, 32, true)), one);
-	x = build_div(b, "ratio", x, gate);
-	x = build_div(b, "inverse", one, build_add(b, "a", build_sigmoid(b, "s2", x), one));
-	x = build_mul(b, "gain", x, channel_parameter(b, "gain.weight", 32));
-	x = build_add(b, "shift", channel_parameter(b, "shift.weight", 32), x);
-	x = build_mul(b, "square", x, x);
-	mean = build_reduce_mean(b, "rows", x, (const int64_t[]){1, 2}, 2, false);
-	return build_add(b, "out", finish(b, x), build_linear(b, "fc.rows", mean, 5));
+	return exercise_finish(b, x);
 }
 
 static int separable(struct builder *b, int x)
 {
 	struct window window = window_square(5, 2, 2), point = window_square(1, 1, 0);
 
-	x = build_batch_norm(b, "bn0", conv(b, "conv", x, 44, false), 1e-3, 0.9);
+	x = build_batch_norm(b, "bn0", exercise_conv(b, "conv", x, 44, false), 1e-3, 0.9);
 	for (int i = 0; i < 2; i++) {
 		char name[2][8];
 
@@ -213,49 +78,35 @@ static int separable(struct builder *b, int x)
 		x = build_batch_norm(b, i ? "bn2" : "bn1", x, 1e-3, 0.9);
 		window = window_square(3, 1, 1);
 	}
-	return finish(b, x);
-}
-
-static int lstm(struct builder *b, int x)
-{
-	return build_linear(b, "fc", build_lstm(b, "lstm", x, 24), 5);
-}
-
-static int rnn(struct builder *b, int x)
-{
-	return build_linear(b, "fc", build_irnn(b, "rnn", x, 20, 0.1), 5);
-}
-
-static int squares(struct builder *b, int x)
-{
-	struct window window = window_square(3, 2, 0);
-
-	x = build_relu(b, "relu", conv(b, "conv1", x, 20, true));
-	x = build_max_pool_window(b, "pool", build_relu(b, "relu2", conv(b, "conv2", x, 32, true)),
-				  &window);
-	return build_flatten(b, "flatten", x);
+	return exercise_finish(b, x);
 }
 
 #define IMAGE .input_rank = 3, .input_dims = {3, 10, 11}, .classes = 5
 
-static const struct network networks[] = {
-	{.name = "batch_norm", IMAGE, .layers = batch_norm},
+/* Where this executor needs other layers than the shared list has: no kinks in front of what is
+ * compared, blocked channels, an even window. */
+static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
-	{.name = "pools", IMAGE, .layers = pools},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
 	{.name = "lrn", IMAGE, .layers = lrn},
-	{.name = "functions", IMAGE, .layers = functions},
-	{.name = "joins", IMAGE, .layers = joins},
 	{.name = "pads", IMAGE, .layers = pads},
-	{.name = "orders", IMAGE, .layers = orders},
-	{.name = "broadcasts", IMAGE, .layers = broadcasts},
 	{.name = "separable", IMAGE, .layers = separable},
-	{.name = "lstm", .input_rank = 2, .input_dims = {9, 13}, .classes = 5, .layers = lstm},
-	{.name = "rnn", .input_rank = 2, .input_dims = {12, 3}, .classes = 5, .layers = rnn},
-	{.name = "squares", IMAGE, .half_squares = true, .layers = squares},
 };
 
-enum { NETWORKS = sizeof(networks) / sizeof(networks[0]) };
+/* Of the shared list. */
+static const char *const shared[] = {"batch_norm", "pools", "functions", "joins",  "orders",
+				     "broadcasts", "lstm",  "rnn",	 "squares"};
+
+enum { OWN = sizeof(own) / sizeof(own[0]), SHARED = sizeof(shared) / sizeof(shared[0]) };
+
+static const struct network *network_at(int i)
+{
+	for (int k = 0; i >= OWN && k < EXERCISE_OPERATORS; k++)
+		if (strcmp(exercise_operators[k].name, shared[i - OWN]) == 0)
+			return &exercise_operators[k];
+	assert_true(i < OWN);
+	return &own[i];
+}
 
 /* All of them, so that one failure does not hide the next. */
 static void run_all(exercise_body *body)
@@ -264,15 +115,17 @@ static void run_all(exercise_body *body)
 	const char *only = getenv("PRONY_TEST_ONLY");
 	int failed = 0;
 
-	for (int i = 0; i < NETWORKS; i++) {
+	for (int i = 0; i < OWN + SHARED; i++) {
+		const struct network *network = network_at(i);
+
 		for (int k = 0; k < 2; k++) {
 			/* One sample has no variance. */
-			if (batches[k] == 1 && strcmp(networks[i].name, "flat_batch_norm") == 0)
+			if (batches[k] == 1 && strcmp(network->name, "flat_batch_norm") == 0)
 				continue;
-			if (only && strcmp(only, networks[i].name) != 0)
+			if (only && strcmp(only, network->name) != 0)
 				continue;
-			failed += !exercise_run(&adapter_native, library, &networks[i], batches[k],
-						body);
+			failed +=
+				!exercise_run(&adapter_native, library, network, batches[k], body);
 		}
 	}
 	assert_int_equal(failed, 0);
