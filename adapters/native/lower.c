@@ -302,7 +302,7 @@ static enum prony_status lower_input(struct lowering *l, struct error *err)
 {
 	const struct shape *shape = &l->graph->values[l->graph->input].shape;
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+	enum prony_status status = lower_plain(l, dnnl_f32, shape->rank, shape->dims, &plain, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -317,7 +317,7 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
 	const struct value *value = &l->graph->values[l->graph->logits];
 	dnnl_memory_desc_t plain = NULL;
 	enum prony_status status =
-		lower_plain(l, value->shape.rank, value->shape.dims, &plain, err);
+		lower_plain(l, dnnl_f32, value->shape.rank, value->shape.dims, &plain, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -376,6 +376,7 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 
 	*l = (struct lowering){.dnn = dnn, .program = program, .graph = graph, .recipe = recipe};
 	l->training = recipe->stage != STAGE_FORWARD;
+	l->data = dnnl_f32;
 	l->values = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->values));
 	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
 	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));

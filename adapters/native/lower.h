@@ -66,6 +66,7 @@ struct lowering {
 	const struct graph *graph;
 	const struct recipe *recipe;
 	bool training;
+	dnnl_data_type_t data; /* of activations and their gradients; weights are always fp32 */
 	struct value_state *values;
 	struct node_state *nodes;
 	struct parameter *parameters, *states;
@@ -94,10 +95,12 @@ void lower_release(struct lowering *l);
 /* What follows is shared by the lower_*.c files. */
 
 /* Row-major descriptor of a shape; the caller destroys it. */
-enum prony_status lower_plain(const struct lowering *l, int rank, const int64_t *dims,
-			      dnnl_memory_desc_t *out, struct error *err);
-enum prony_status lower_any(const struct lowering *l, int rank, const int64_t *dims,
-			    dnnl_memory_desc_t *out, struct error *err);
+enum prony_status lower_plain(const struct lowering *l, dnnl_data_type_t type, int rank,
+			      const int64_t *dims, dnnl_memory_desc_t *out, struct error *err);
+enum prony_status lower_any(const struct lowering *l, dnnl_data_type_t type, int rank,
+			    const int64_t *dims, dnnl_memory_desc_t *out, struct error *err);
+/* The data type of an operand. */
+dnnl_data_type_t lower_type(const struct lowering *l, int operand);
 int lower_rank(const struct lowering *l, const_dnnl_memory_desc_t desc);
 const int64_t *lower_dims(const struct lowering *l, const_dnnl_memory_desc_t desc);
 

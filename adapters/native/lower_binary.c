@@ -93,7 +93,7 @@ static enum prony_status make_result(struct lowering *l, const struct shape *sha
 	if (is_whole(l, model, shape))
 		return program_operand(l->program, l->program->operands[model].desc, REGION_PLANNED,
 				       out, err);
-	status = lower_plain(l, shape->rank, shape->dims, &desc, err);
+	status = lower_plain(l, lower_type(l, model), shape->rank, shape->dims, &desc, err);
 	if (status == PRONY_OK)
 		status = program_operand(l->program, desc, REGION_PLANNED, out, err);
 	if (desc)
@@ -268,7 +268,7 @@ static enum prony_status append_sum(struct lowering *l, int n, int x, const bool
 	int64_t stride = 1;
 	struct command *command;
 	int y, rank = lower_rank(l, desc);
-	enum prony_status status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+	enum prony_status status = lower_plain(l, dnnl_f32, shape->rank, shape->dims, &plain, err);
 
 	if (status == PRONY_OK)
 		status = program_operand(l->program, plain, REGION_PLANNED, &y, err);

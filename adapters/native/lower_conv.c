@@ -119,11 +119,11 @@ static enum prony_status candidate_try(const struct lowering *l, const struct ge
 	dnnl_memory_desc_t weights = NULL, bias = NULL;
 	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
 	dnnl_status_t created;
-	enum prony_status status = lower_any(l, g->w_rank, g->w, &weights, err);
+	enum prony_status status = lower_any(l, l->data, g->w_rank, g->w, &weights, err);
 
 	*out = (struct candidate){.grade = -1};
 	if (status == PRONY_OK && g->has_bias)
-		status = lower_plain(l, 1, g->bias, &bias, err);
+		status = lower_plain(l, dnnl_f32, 1, g->bias, &bias, err);
 	if (status == PRONY_OK)
 		status = lower_chain_attributes(l, &g->chain, &fused, err);
 	if (status == PRONY_OK)
@@ -192,13 +192,13 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	const_dnnl_memory_desc_t present = l->program->operands[x].desc;
 	dnnl_memory_desc_t any_x = NULL, any_y = NULL, last_x = NULL, last_y = NULL;
 	struct candidate other = {.grade = -1};
-	enum prony_status status = lower_any(l, 4, g->x, &any_x, err);
+	enum prony_status status = lower_any(l, l->data, 4, g->x, &any_x, err);
 
 	if (status == PRONY_OK && g->target)
 		status = onednn_check(dnn->memory_desc_clone(&any_y, g->target),
 				      "memory descriptor", "sum", err);
 	else if (status == PRONY_OK)
-		status = lower_any(l, 4, g->y, &any_y, err);
+		status = lower_any(l, l->data, 4, g->y, &any_y, err);
 	if (status == PRONY_OK)
 		status = candidate_try(l, g, any_x, any_y, best, err);
 	if (status == PRONY_OK &&
@@ -210,9 +210,9 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	}
 	if (status == PRONY_OK && !g->target && best->grade >= 0 &&
 	    padded_work(l, best) > PADDED_WORK_MAX &&
-	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, dnnl_f32, dnnl_nhwc) ==
+	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, l->data, dnnl_nhwc) ==
 		    dnnl_success &&
-	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, dnnl_f32, dnnl_nhwc) ==
+	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, l->data, dnnl_nhwc) ==
 		    dnnl_success) {
 		status = candidate_try(l, g, last_x, last_y, &other, err);
 		prefer(l, best, &other, 2);
@@ -260,6 +260,6 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	l->nodes[n].backward_weights = best.backward_weights;
 	l->macs += g.y[0] * g.y[1] * g.y[2] * g.y[3] * g.w[g.w_rank - 1] * g.w[g.w_rank - 2] *
 		   g.w[g.w_rank - 3];
-	status = lower_plain(l, g.w_rank, g.w, &plain, err);
+	status = lower_plain(l, dnnl_f32, g.w_rank, g.w, &plain, err);
 	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, &g.chain, err) : status;
 }

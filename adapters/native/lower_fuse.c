@@ -101,7 +101,7 @@ static dnnl_status_t append(const struct lowering *l, const struct node *node,
 	if (node->op == OP_BATCH_NORM)
 		return dnnl_success; /* in the weights */
 	if (node->op == OP_ADD)
-		return l->dnn->post_ops_append_sum(chain, 1, 0, dnnl_f32);
+		return l->dnn->post_ops_append_sum(chain, 1, 0, l->data);
 	if (!lower_words(node, &words))
 		return dnnl_invalid_arguments;
 	return l->dnn->post_ops_append_eltwise(chain, words.algorithm, words.alpha, words.beta);
@@ -154,7 +154,7 @@ enum prony_status lower_fold(struct lowering *l, int n, int batch_norm, int *bia
 	struct fold *fold = &l->folds[l->fold_count++];
 	const int64_t *channels = l->graph->values[norm->inputs[1]].shape.dims;
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, 1, channels, &plain, err);
+	enum prony_status status = lower_plain(l, dnnl_f32, 1, channels, &plain, err);
 
 	*fold = (struct fold){.node = n, .batch_norm = batch_norm};
 	if (status == PRONY_OK)

@@ -49,7 +49,7 @@ static enum prony_status matching_weights(const struct lowering *l, const struct
 	}
 	strides[0] = row;
 	return onednn_check(
-		l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, dnnl_f32, strides),
+		l->dnn->memory_desc_create_with_strides(out, p->rank, p->w, l->data, strides),
 		"memory descriptor", "weights", err);
 }
 
@@ -148,14 +148,14 @@ static enum prony_status choose(struct lowering *l, int n, const struct product 
 	const struct onednn *dnn = l->dnn;
 	const_dnnl_memory_desc_t src = l->program->operands[l->nodes[n].src].desc;
 	dnnl_memory_desc_t any = NULL, matching = NULL, bias = NULL, dst = NULL;
-	enum prony_status status = lower_any(l, p->rank, p->w, &any, err);
+	enum prony_status status = lower_any(l, l->data, p->rank, p->w, &any, err);
 
 	if (status == PRONY_OK && p->y[0] < FEW_ROWS)
 		status = matching_weights(l, p, src, &matching, err);
 	if (status == PRONY_OK && p->has_bias)
-		status = lower_plain(l, 1, p->bias, &bias, err);
+		status = lower_plain(l, dnnl_f32, 1, p->bias, &bias, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, 2, p->y, &dst, err);
+		status = lower_plain(l, l->data, 2, p->y, &dst, err);
 	if (status == PRONY_OK)
 		status = create_all(l, n, p, src, any, matching ? matching : any, bias, dst, err);
 	for (int i = 0; i < 4; i++) {

@@ -142,7 +142,7 @@ struct command *lower_command(struct lowering *l, const char *name, const char *
 	command->operand_count = count;
 	for (int i = 0; i < count; i++)
 		command->operands[i] = operands[i];
-	command->elements = l->program->operands[operands[0]].bytes / sizeof(float);
+	command->elements = lower_elements(l, operands[0]);
 	return command;
 }
 
@@ -202,7 +202,7 @@ enum prony_status lower_dropout(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int x = l->values[node->inputs[0]].operand, y;
-	size_t elements = l->program->operands[x].bytes / sizeof(float);
+	size_t elements = lower_elements(l, x);
 	struct command *command;
 	enum prony_status status = lower_result(l, n, node->inputs[0], x, &y, err);
 
@@ -257,7 +257,7 @@ enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *e
 	const struct shape *shape = &l->graph->values[node->inputs[0]].shape;
 	int gradient = gradient_of_loss(l, n), logits, dlogits;
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, 2, shape->dims, &plain, err);
+	enum prony_status status = lower_plain(l, dnnl_f32, 2, shape->dims, &plain, err);
 
 	if (status != PRONY_OK)
 		return status;

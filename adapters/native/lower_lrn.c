@@ -221,9 +221,9 @@ static enum prony_status find_source(struct lowering *l, int n, struct lrn *lrn,
 		stride *= dims[i];
 	}
 	strides[0] = stride;
-	status = onednn_check(
-		l->dnn->memory_desc_create_with_strides(&last, rank, dims, dnnl_f32, strides),
-		"memory descriptor", node->name, err);
+	status = onednn_check(l->dnn->memory_desc_create_with_strides(&last, rank, dims,
+								      lower_type(l, *x), strides),
+			      "memory descriptor", node->name, err);
 	if (status != PRONY_OK)
 		return status;
 	status = lower_as(l, *x, last, node->name, x, err);
@@ -257,7 +257,7 @@ static enum prony_status make_scratch(struct lowering *l, const struct lrn *lrn,
 {
 	int64_t floats = lrn->room * ARRAYS * l->dnn->threads;
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, 1, &floats, &plain, err);
+	enum prony_status status = lower_plain(l, dnnl_f32, 1, &floats, &plain, err);
 
 	if (status != PRONY_OK)
 		return status;

@@ -4,8 +4,8 @@
 
 /* Layouts, and operands in the layout that somebody wants. */
 
-enum prony_status lower_plain(const struct lowering *l, int rank, const int64_t *dims,
-			      dnnl_memory_desc_t *out, struct error *err)
+enum prony_status lower_plain(const struct lowering *l, dnnl_data_type_t type, int rank,
+			      const int64_t *dims, dnnl_memory_desc_t *out, struct error *err)
 {
 	dnnl_dims_t all = {0}, strides = {0}; /* the library's type: an array of its own length */
 	const int64_t one = 1;
@@ -20,19 +20,18 @@ enum prony_status lower_plain(const struct lowering *l, int rank, const int64_t 
 		strides[i] = stride;
 		stride *= dims[i];
 	}
-	return onednn_check(
-		l->dnn->memory_desc_create_with_strides(out, rank, all, dnnl_f32, strides),
-		"memory descriptor", "row-major", err);
+	return onednn_check(l->dnn->memory_desc_create_with_strides(out, rank, all, type, strides),
+			    "memory descriptor", "row-major", err);
 }
 
-enum prony_status lower_any(const struct lowering *l, int rank, const int64_t *dims,
-			    dnnl_memory_desc_t *out, struct error *err)
+enum prony_status lower_any(const struct lowering *l, dnnl_data_type_t type, int rank,
+			    const int64_t *dims, dnnl_memory_desc_t *out, struct error *err)
 {
 	dnnl_dims_t all = {0};
 
 	memcpy(all, dims, (size_t)rank * sizeof(int64_t));
 	return onednn_check(
-		l->dnn->memory_desc_create_with_tag(out, rank, all, dnnl_f32, dnnl_format_tag_any),
+		l->dnn->memory_desc_create_with_tag(out, rank, all, type, dnnl_format_tag_any),
 		"memory descriptor", "any layout", err);
 }
 
@@ -50,6 +49,11 @@ const int64_t *lower_dims(const struct lowering *l, const_dnnl_memory_desc_t des
 
 	l->dnn->memory_desc_query(desc, dnnl_query_dims, &dims);
 	return *dims;
+}
+
+dnnl_data_type_t lower_type(const struct lowering *l, int operand)
+{
+	return onednn_type(l->dnn, l->program->operands[operand].desc);
 }
 
 static bool same_dims(const struct lowering *l, const_dnnl_memory_desc_t a,
@@ -106,8 +110,8 @@ static enum prony_status reshape(struct lowering *l, int operand, const_dnnl_mem
 	const_dnnl_memory_desc_t own = l->program->operands[operand].desc;
 	dnnl_memory_desc_t plain = NULL;
 	int row_major = operand;
-	enum prony_status status =
-		lower_plain(l, lower_rank(l, own), lower_dims(l, own), &plain, err);
+	enum prony_status status = lower_plain(l, lower_type(l, operand), lower_rank(l, own),
+					       lower_dims(l, own), &plain, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -116,7 +120,8 @@ static enum prony_status reshape(struct lowering *l, int operand, const_dnnl_mem
 	l->dnn->memory_desc_destroy(plain);
 	if (status != PRONY_OK)
 		return status;
-	status = lower_plain(l, lower_rank(l, desc), lower_dims(l, desc), &plain, err);
+	status = lower_plain(l, lower_type(l, operand), lower_rank(l, desc), lower_dims(l, desc),
+			     &plain, err);
 	if (status != PRONY_OK)
 		return status;
 	status = program_alias(l->program, row_major, plain, 0, out, err);
@@ -150,7 +155,7 @@ enum prony_status lower_data_operand(struct lowering *l, int value, int *out, st
 		*out = l->values[value].operand;
 		return PRONY_OK;
 	}
-	status = lower_plain(l, row->shape.rank, row->shape.dims, &plain, err);
+	status = lower_plain(l, dnnl_f32, row->shape.rank, row->shape.dims, &plain, err);
 	if (status != PRONY_OK)
 		return status;
 	if (row->kind == VALUE_PARAMETER) {
@@ -178,7 +183,7 @@ enum prony_status lower_value(struct lowering *l, int value, const char *name, i
 
 	if (operand == OPERAND_NONE)
 		return lower_data_operand(l, value, out, err);
-	status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+	status = lower_plain(l, lower_type(l, operand), shape->rank, shape->dims, &plain, err);
 	if (status != PRONY_OK)
 		return status;
 	if (same_dims(l, l->program->operands[operand].desc, plain))
@@ -201,7 +206,8 @@ enum prony_status lower_unblocked(struct lowering *l, int operand, const char *n
 	l->dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &blocks);
 	if (blocks == 0)
 		return PRONY_OK;
-	status = lower_plain(l, lower_rank(l, desc), lower_dims(l, desc), &plain, err);
+	status = lower_plain(l, lower_type(l, operand), lower_rank(l, desc), lower_dims(l, desc),
+			     &plain, err);
 	if (status != PRONY_OK)
 		return status;
 	status = lower_as(l, operand, plain, name, out, err);
@@ -214,6 +220,7 @@ enum prony_status lower_like(const struct lowering *l, const_dnnl_memory_desc_t 
 {
 	static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw16c, dnnl_nChw8c, dnnl_nChw4c};
 	const struct onednn *dnn = l->dnn;
+	dnnl_data_type_t type = onednn_type(dnn, desc);
 
 	for (size_t i = 0; rank == 4 && lower_rank(l, desc) == 4 && i < 4; i++) {
 		dnnl_memory_desc_t own = NULL;
@@ -221,21 +228,20 @@ enum prony_status lower_like(const struct lowering *l, const_dnnl_memory_desc_t 
 		int equal;
 
 		memcpy(all, lower_dims(l, desc), sizeof(int64_t) * 4);
-		if (dnn->memory_desc_create_with_tag(&own, 4, all, dnnl_f32, tags[i]))
+		if (dnn->memory_desc_create_with_tag(&own, 4, all, type, tags[i]))
 			continue;
 		equal = dnn->memory_desc_equal(own, desc);
 		dnn->memory_desc_destroy(own);
 		if (!equal)
 			continue;
 		memcpy(all, dims, sizeof(int64_t) * 4);
-		return onednn_check(
-			dnn->memory_desc_create_with_tag(out, 4, all, dnnl_f32, tags[i]),
-			"memory descriptor", "like another", err);
+		return onednn_check(dnn->memory_desc_create_with_tag(out, 4, all, type, tags[i]),
+				    "memory descriptor", "like another", err);
 	}
-	return lower_plain(l, rank, dims, out, err);
+	return lower_plain(l, type, rank, dims, out, err);
 }
 
 size_t lower_elements(const struct lowering *l, int operand)
 {
-	return l->program->operands[operand].bytes / sizeof(float);
+	return l->program->operands[operand].bytes / onednn_type_bytes(lower_type(l, operand));
 }

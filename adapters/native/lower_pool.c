@@ -47,7 +47,7 @@ static enum prony_status create(struct lowering *l, int n, const struct geometry
 	dnnl_memory_desc_t any = NULL;
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_status_t created;
-	enum prony_status status = lower_any(l, 4, w->y, &any, err);
+	enum prony_status status = lower_any(l, lower_type(l, state->src), 4, w->y, &any, err);
 
 	if (status != PRONY_OK)
 		return status;

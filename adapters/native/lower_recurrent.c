@@ -64,7 +64,7 @@ static enum prony_status shapes_make(const struct lowering *l, const struct node
 	};
 
 	for (int i = 0; status == PRONY_OK && i < TENSORS; i++)
-		status = lower_any(l, wanted[i].rank, wanted[i].dims, &s->any[i], err);
+		status = lower_any(l, dnnl_f32, wanted[i].rank, wanted[i].dims, &s->any[i], err);
 	if (status != PRONY_OK)
 		shapes_release(l, s);
 	return status;
@@ -148,8 +148,8 @@ static enum prony_status declare(struct lowering *l, int n, const struct shapes 
 
 	strides[0] = strides[1] = s->gates * s->hidden * inputs;
 	if (i == 3)
-		status = lower_plain(l, 4, (const int64_t[]){1, 1, s->gates, s->hidden}, &plain,
-				     err);
+		status = lower_plain(l, dnnl_f32, 4, (const int64_t[]){1, 1, s->gates, s->hidden},
+				     &plain, err);
 	else
 		status = onednn_check(
 			dnn->memory_desc_create_with_strides(&plain, 5, dims, dnnl_f32, strides),
@@ -264,7 +264,8 @@ enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = append_forward(l, n, &s, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, 2, y->dims, &plain, err);
+		status = lower_plain(l, lower_type(l, l->nodes[n].parts[1]), 2, y->dims, &plain,
+				     err);
 	if (status == PRONY_OK)
 		status =
 			lower_as(l, l->nodes[n].parts[1], plain, node->name, &l->nodes[n].dst, err);
@@ -299,7 +300,7 @@ static enum prony_status publish_dx(struct lowering *l, int value, int dx, const
 	if (status == PRONY_OK)
 		status = program_alias(l->program, dx, swapped, 0, &view, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+		status = lower_plain(l, lower_type(l, dx), shape->rank, shape->dims, &plain, err);
 	if (status == PRONY_OK)
 		status = lower_as(l, view, plain, name, &l->values[value].operand, err);
 	if (plain)

@@ -23,7 +23,7 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	}
 	status = lower_value(l, node->inputs[0], node->name, &x, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+		status = lower_plain(l, lower_type(l, x), shape->rank, shape->dims, &plain, err);
 	if (status != PRONY_OK)
 		return status;
 	status = lower_as(l, x, plain, node->name, &y, err);
@@ -159,7 +159,7 @@ static enum prony_status take_steps(struct lowering *l, int n, const struct box 
 	if (status == PRONY_OK)
 		status = lower_unblocked(l, x, node->name, &x, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, box->rank, box->dims, &plain, err);
+		status = lower_plain(l, lower_type(l, x), box->rank, box->dims, &plain, err);
 	if (status != PRONY_OK)
 		return status;
 	status = program_operand(l->program, plain, REGION_PLANNED, &y, err);
@@ -225,7 +225,7 @@ static enum prony_status make_whole(struct lowering *l, int n, int x, double val
 	bool follow = channels_whole(box, shape->dims) && value == 0 && box->step == 1;
 	enum prony_status status =
 		follow ? lower_like(l, desc, shape->rank, shape->dims, &like, err)
-		       : lower_plain(l, shape->rank, shape->dims, &like, err);
+		       : lower_plain(l, lower_type(l, x), shape->rank, shape->dims, &like, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -365,7 +365,8 @@ enum prony_status lower_concat(struct lowering *l, int n, struct error *err)
 	if (described != PRONY_OK) {
 		dnnl_memory_desc_t plain = NULL;
 
-		status = lower_plain(l, shape->rank, shape->dims, &plain, err);
+		status = lower_plain(l, lower_type(l, operands[0]), shape->rank, shape->dims,
+				     &plain, err);
 		if (status == PRONY_OK)
 			status = describe_concat(l, n, operands, plain, err);
 		if (plain)

@@ -36,7 +36,7 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 		const struct shape *shape = &l->graph->values[node->inputs[2]].shape;
 		dnnl_memory_desc_t row = NULL;
 
-		status = lower_plain(l, 1, shape->dims, &row, err);
+		status = lower_plain(l, dnnl_f32, 1, shape->dims, &row, err);
 		if (status != PRONY_OK)
 			return status;
 		status = lower_parameter(l, node->inputs[2], row, row, err);

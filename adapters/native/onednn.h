@@ -116,6 +116,10 @@ int onednn_threads(const struct onednn *dnn);
 /* The widest instruction set that the library will use: "avx512_core_bf16". */
 const char *onednn_isa_text(const struct onednn *dnn);
 
+/* The data type of a descriptor, and the bytes of one element. */
+dnnl_data_type_t onednn_type(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
+size_t onednn_type_bytes(dnnl_data_type_t type);
+
 /* Turns a library status into ours; `what` says what was tried: "convolution 'conv1' forward". */
 enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
 			       struct error *err);
