@@ -399,15 +399,20 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 		struct table *table = summary_table(summary, row->comparison, 0);
 		table_render_markdown(table, out);
 		table_free(table);
+		strbuf_clear(&line);
+		if (!summary_floor_broken(summary, row->comparison, &line))
+			continue;
+		strbuf_putc(out, '\n');
+		text_markdown(strbuf_text(&line), out);
+		strbuf_putc(out, '\n');
 	}
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
 	text_markdown(strbuf_text(&line), out);
-	strbuf_puts(
-		out,
-		"\n\n+/-: half of the 95 % t interval over n processes; = and ~: cannot be told apart "
-		"(ranks; from native).\n");
+	strbuf_puts(out, "\n\n+/-: half of the 95 % t interval over n processes; = and ~: cannot "
+			 "be told apart "
+			 "(ranks; from native).\n");
 	add_environment(summary->run->meta.environment, out);
 	strbuf_release(&line);
 	return finish(out, err);

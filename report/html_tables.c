@@ -167,6 +167,28 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	free(reason);
 }
 
+/* Under the table: who was faster than native, in which run. */
+static void broken_floors(const struct html_page *page, const struct cell *comparison,
+			  struct strbuf *out)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	for (size_t run = 0; run < page->count; run++) {
+		const struct summary_row *native = html_find(page, run, comparison, "native");
+		strbuf_clear(&line);
+		if (!native ||
+		    !summary_floor_broken(page->summaries[run], native->comparison, &line))
+			continue;
+		strbuf_puts(out, "<p class=\"warning\">");
+		if (page->count > 1)
+			text_html(page->labels[run], out);
+		strbuf_puts(out, page->count > 1 ? ": " : "");
+		text_html(strbuf_text(&line), out);
+		strbuf_puts(out, "</p>\n");
+	}
+	strbuf_release(&line);
+}
+
 void html_comparison_table(const struct html_page *page, const struct cell *comparison,
 			   struct strbuf *out)
 {
@@ -188,6 +210,7 @@ void html_comparison_table(const struct html_page *page, const struct cell *comp
 				comparison_row(page, run, &summary->rows[i], count, out);
 	}
 	foot(out);
+	broken_floors(page, comparison, out);
 }
 
 void html_ledger(const struct html_page *page, struct strbuf *out)

@@ -248,6 +248,30 @@ void summary_floor_text(const struct summary_row *row, char *out, size_t out_byt
 	snprintf(out, out_bytes, "%s%s", alike && !itself ? "~" : "", ratio);
 }
 
+bool summary_breaks_floor(const struct summary_row *row)
+{
+	return row->rank > 0 && row->floor_high < 1;
+}
+
+bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	bool broken = false;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
+		if (row->comparison != comparison || !summary_breaks_floor(row))
+			continue;
+		format_ratio(row->floor_ratio, ratio, sizeof ratio);
+		format_ratio(row->floor_low, low, sizeof low);
+		format_ratio(row->floor_high, high, sizeof high);
+		strbuf_printf(out, "%s%s (%s, 95 %% interval %s to %s)",
+			      broken ? ", " : "the floor is broken by ", row->cell->cell.framework,
+			      ratio, low, high);
+		broken = true;
+	}
+	return broken;
+}
+
 const char *summary_reason(const struct summary_row *row)
 {
 	const struct stored_cell *cell = row->cell;

@@ -56,6 +56,13 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 /* Step over native's: "2.10x"; "~1.05x" where the interval of the ratio holds 1; "-" without one. */
 void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes);
 
+/* Is the row's step shorter than native's, the whole interval of the ratio below 1? */
+bool summary_breaks_floor(const struct summary_row *row);
+
+/* Adds "the floor is broken by mxnet (0.87x, 95 % interval 0.85x to 0.89x)", without a line feed, where a
+ * row of the comparison does; else nothing, and false. */
+bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out);
+
 /* Why a row has no rank; "" when it has one. Borrowed. */
 const char *summary_reason(const struct summary_row *row);
 

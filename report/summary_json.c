@@ -133,6 +133,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(floor, "ratio", json_number(row->floor_ratio));
 	json_object_set_new(floor, "low", json_number(row->floor_low));
 	json_object_set_new(floor, "high", json_number(row->floor_high));
+	json_object_set_new(floor, "broken", json_boolean(summary_breaks_floor(row)));
 	json_object_set_new(object, "floor", floor);
 	json_object_set_new(object, "to_first_step_ns", json_number(row->to_first_step_ns));
 	json_object_set_new(object, "rss_peak_bytes", json_number(row->rss_peak_bytes));

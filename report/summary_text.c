@@ -191,13 +191,17 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 						    narrow ? NARROW_COLUMNS : COLUMN_COUNT);
 		table_render_text(table, colour, width, out);
 		table_free(table);
+		strbuf_clear(&line);
+		if (summary_floor_broken(summary, row->comparison, &line))
+			add_line(strbuf_text(&line), BOLD, colour, out);
 	}
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
 	add_line(strbuf_text(&line), "", colour, out);
 	if (summary->count > 0)
-		add_line("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be told "
+		add_line("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be "
+			 "told "
 			 "apart (ranks; from native)",
 			 DIM, colour, out);
 	strbuf_release(&line);

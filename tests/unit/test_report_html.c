@@ -17,7 +17,8 @@ static const char bundle[] = "window.vegaEmbed=function(){return '</SCRIPT><!-- 
 
 static char *folder;
 
-static void make_page(size_t runs, struct strbuf *page)
+/* `factor`: of mxnet's forward step in the last run. */
+static void make_page_with(size_t runs, double factor, struct strbuf *page)
 {
 	struct stored_run stored[2];
 	struct summary summaries[2];
@@ -25,6 +26,8 @@ static void make_page(size_t runs, struct strbuf *page)
 	struct error err = ERROR_INIT;
 	for (size_t i = 0; i < runs; i++) {
 		report_fixture_init(&stored[i], (int)i);
+		for (size_t k = 0; i == runs - 1 && k < stored[i].cells[5].process_count; k++)
+			stored[i].cells[5].processes[k].step_mean_ns *= factor;
 		summary_init(&summaries[i], &stored[i]);
 	}
 	strbuf_init(page, 0);
@@ -33,6 +36,11 @@ static void make_page(size_t runs, struct strbuf *page)
 		summary_release(&summaries[i]);
 		stored_run_release(&stored[i]);
 	}
+}
+
+static void make_page(size_t runs, struct strbuf *page)
+{
+	make_page_with(runs, 1, page);
 }
 
 static size_t count_of(const char *text, const char *what)
@@ -180,6 +188,23 @@ static void test_two_runs(void **state)
 	strbuf_release(&page);
 }
 
+static void test_broken_floor(void **state)
+{
+	struct strbuf page;
+	(void)state;
+	make_page(2, &page);
+	assert_null(strstr(page.text, "the floor is broken"));
+	strbuf_release(&page);
+	make_page_with(1, 0.8, &page);
+	assert_non_null(
+		strstr(page.text, "<p class=\"warning\">the floor is broken by mxnet (0.804x, "));
+	strbuf_release(&page);
+	make_page_with(2, 0.8, &page);
+	assert_int_equal(count_of(page.text, "the floor is broken"), 1);
+	assert_non_null(strstr(page.text, "run 13: the floor is broken by mxnet (0.804x, "));
+	strbuf_release(&page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +214,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_becomes_markup),
 		cmocka_unit_test(test_specifications_parse),
 		cmocka_unit_test(test_two_runs),
+		cmocka_unit_test(test_broken_floor),
 	};
 	return cmocka_run_group_tests_name("report html", tests, setup, teardown);
 }

@@ -228,6 +228,55 @@ static void test_single_process(void **state)
 	cell->process_count = count;
 }
 
+static void change_speed(struct stored_cell *cell, double factor)
+{
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].step_mean_ns *= factor;
+}
+
+/* A framework that is faster than native, beyond the interval of their ratio, is named. */
+static void test_broken_floor(void **state)
+{
+	struct results *results = *state;
+	struct stored_cell *mxnet = &results->run.cells[5];
+	struct summary summary;
+	struct strbuf text;
+	struct error err = ERROR_INIT;
+	strbuf_init(&text, 0);
+	/* As it is, mxnet cannot be told from native. */
+	assert_false(summary_floor_broken(&results->summary, 1, &text));
+	assert_int_equal(text.length, 0);
+	change_speed(mxnet, 0.8);
+	summary_init(&summary, &results->run);
+	assert_false(summary_floor_broken(&summary, 0, &text));
+	assert_true(summary_floor_broken(&summary, 1, &text));
+	assert_string_equal(strbuf_text(&text),
+			    "the floor is broken by mxnet (0.804x, 95 % interval 0.793x to 0.814x)");
+	assert_true(summary_breaks_floor(find(&summary, "mxnet", STAGE_FORWARD)));
+	assert_false(summary_breaks_floor(find(&summary, "native", STAGE_FORWARD)));
+	assert_false(summary_breaks_floor(find(&summary, "pytorch", STAGE_FORWARD)));
+	json_t *json = summary_cell_to_json(find(&summary, "mxnet", STAGE_FORWARD));
+	assert_true(json_is_true(json_object_get(json_object_get(json, "floor"), "broken")));
+	json_decref(json);
+	strbuf_clear(&text);
+	summary_render(&summary, false, 120, &text);
+	assert_non_null(strstr(strbuf_text(&text), "\nthe floor is broken by mxnet (0.804x, "));
+	strbuf_clear(&text);
+	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
+	assert_non_null(strstr(strbuf_text(&text), "\n\nthe floor is broken by mxnet (0.804x, "));
+	summary_release(&summary);
+	/* One process says nothing about how sure it is. */
+	size_t count = mxnet->process_count;
+	mxnet->process_count = 1;
+	summary_init(&summary, &results->run);
+	strbuf_clear(&text);
+	assert_false(summary_floor_broken(&summary, 1, &text));
+	summary_release(&summary);
+	mxnet->process_count = count;
+	change_speed(mxnet, 1 / 0.8);
+	strbuf_release(&text);
+}
+
 static void test_empty_run(void **state)
 {
 	struct stored_run run = {.meta = {.effort = "quick", .finished_wall_ns = RECORD_NONE}};
@@ -254,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_no_rank_without_parity),
 		cmocka_unit_test(test_single_process),
+		cmocka_unit_test(test_broken_floor),
 		cmocka_unit_test(test_empty_run),
 	};
 	return cmocka_run_group_tests_name("report output", tests, setup, teardown);
