@@ -1,0 +1,121 @@
+/* The parts of bench_floor. Everything here ends the program with a message when it fails: what is
+ * measured is then worth nothing. */
+#ifndef PRONY_TESTS_BENCH_FLOOR_H
+#define PRONY_TESTS_BENCH_FLOOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "adapters/native/inspect.h"
+#include "networks/source.h"
+
+/* One line of the table. */
+struct floor_task {
+	const char *network; /* of the zoo, or the path of an ONNX file */
+	const char *stage;   /* "forward" or "train" */
+	int64_t batch;
+	int threads;
+};
+
+/* A network, open in the executor of this process. */
+struct floor_session {
+	struct floor_task task;
+	struct arena arena;
+	struct network_file *file; /* NULL for a network of the zoo */
+	struct graph graph;
+	struct recipe recipe;
+	struct session session;
+	struct tensor_set weights;
+	struct tensor input, labels;
+	struct built built;
+	struct program *program;
+};
+
+void floor_open(struct floor_session *s, const struct floor_task *task, const char *library);
+void floor_close(struct floor_session *s);
+void floor_step(struct floor_session *s);
+
+/* Prints the message and ends the program. */
+_Noreturn void floor_fail(const struct error *err);
+
+/* The clock of every figure: wall time, or with floor_use_cpu_time the CPU time of the process. */
+void floor_use_cpu_time(void);
+bool floor_uses_cpu_time(void);
+int64_t floor_now_ns(void);
+
+/* Order statistics of repeated times, in ns. */
+struct floor_times {
+	double median_ns, min_ns, low_ns, high_ns; /* low, high: the quartiles */
+	int count;
+};
+
+/* Sorts `values`. */
+struct floor_times floor_times(double *values, int count);
+
+/* Steps by the adapter's own step and sync, after two that are not counted, for at most about
+ * `limit_ns`. *allocated: allocations of a step, the library's included; may be NULL. */
+struct floor_times floor_time_steps(struct floor_session *s, double limit_ns, long *allocated);
+
+/* What a command costs. */
+struct floor_command {
+	const char *name;
+	double warm_ns, cold_ns; /* alone: medians of repeats on the data that it has in a step, as
+				    they are and with caches emptied before each */
+	double in_step_ns;	 /* median within whole steps */
+	double warm_best_ns, in_step_best_ns; /* the shortest: what others' work disturbs least */
+	double flops;			      /* that it does; 0 for all but products */
+	double lost_ns; /* in a step, against what its flops would take at the peak */
+	bool primitive, reorder, of_weights, of_input;
+};
+
+/* All of the program's commands; in the session's arena. */
+struct floor_command *floor_time_commands(struct floor_session *s);
+
+/* The best that was seen of the processor, in FLOP/s, on `threads` threads of the executor. */
+struct floor_peak {
+	double fma;	     /* a loop of ours, out of registers */
+	const char *fma_set; /* its instructions: "avx512f", "avx2+fma", "portable" */
+	double sgemm;	     /* the library's own product; 0 where it has none */
+	int sgemm_size;	     /* rows of the square matrices that were fastest */
+};
+
+/* Raises what is in *peak: called before and after the steps, it holds the best of both. */
+void floor_measure_peak(const struct onednn *dnn, int threads, struct floor_peak *peak);
+double floor_best_peak(const struct floor_peak *peak);
+
+/* Allocations of the whole process so far. */
+long floor_allocations(void);
+
+/* What the library itself says it does in a step (its verbose lines); -1 where it says nothing. */
+struct floor_counts {
+	int creations, reorders, executions;
+};
+struct floor_counts floor_count_step(struct floor_session *s);
+
+/* All that is known of a task. */
+struct floor_result {
+	struct floor_task task;
+	int threads_used; /* the executor may take fewer than the task offers */
+	struct floor_times step;
+	double warm_sum_ns, cold_sum_ns, in_step_sum_ns, own_loops_ns;
+	double warm_best_sum_ns, in_step_best_sum_ns;
+	struct floor_peak peak;
+	int reorders_of_input, reorders_of_activations, reorders_of_weights;
+	struct floor_counts counts;
+	long allocations;
+	double flops; /* of a step */
+	double planned_bytes;
+	/* The same steps in processes one after the other; 0 where the task has one thread. */
+	double one_thread_ns, all_threads_ns;
+	const char *notes;
+	struct floor_command *commands; /* those that lose most come first */
+	int command_count;
+};
+
+void floor_print_head(FILE *out);
+void floor_print_table(const struct floor_result *result, int top, FILE *out);
+/* One line of JSON. */
+void floor_print_json(const struct floor_result *result, int top, FILE *out);
+
+#endif
