@@ -48,6 +48,14 @@ static int by_loss(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+static int by_lateness(const void *a, const void *b)
+{
+	const struct floor_command *x = a, *y = b;
+	double late_x = x->in_step_ns - x->warm_ns, late_y = y->in_step_ns - y->warm_ns;
+
+	return (late_x < late_y) - (late_x > late_y);
+}
+
 static void add_up(struct floor_result *r)
 {
 	double peak = floor_best_peak(&r->peak);
@@ -69,6 +77,8 @@ static void add_up(struct floor_result *r)
 			command->reorder && !command->of_input && !command->of_weights;
 	}
 	qsort(r->commands, (size_t)r->command_count, sizeof(*r->commands), by_loss);
+	memcpy(r->late, r->commands, (size_t)r->command_count * sizeof(*r->late));
+	qsort(r->late, (size_t)r->command_count, sizeof(*r->late), by_lateness);
 }
 
 static void measure(struct floor_session *s, const struct options *options, struct floor_result *r)
@@ -85,6 +95,7 @@ static void measure(struct floor_session *s, const struct options *options, stru
 	r->counts = floor_count_step(s);
 	r->commands = floor_time_commands(s);
 	r->command_count = program->command_count;
+	r->late = arena_array(&s->arena, (size_t)r->command_count + 1, sizeof(*r->late));
 	again = floor_time_steps(s, STEPS_NS, &r->allocations);
 	if (again.median_ns < r->step.median_ns)
 		r->step = again;

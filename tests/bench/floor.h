@@ -110,6 +110,7 @@ struct floor_result {
 	double one_thread_ns, all_threads_ns;
 	const char *notes;
 	struct floor_command *commands; /* those that lose most come first */
+	struct floor_command *late;	/* the same, most time beyond that alone first */
 	int command_count;
 };
 

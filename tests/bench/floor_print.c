@@ -50,6 +50,9 @@ void floor_print_table(const struct floor_result *r, int top, FILE *out)
 	fprintf(out, " %6.0f\n", r->planned_bytes / 1e6);
 	for (int i = 0; i < top && i < r->command_count; i++)
 		print_command(&r->commands[i], peak, out);
+	for (int i = 0; i < top && i < r->command_count; i++)
+		fprintf(out, "    late: %-52s %9.3f ms more in a step than alone\n",
+			r->late[i].name, (r->late[i].in_step_ns - r->late[i].warm_ns) / 1e6);
 	if (top > 0)
 		fprintf(out,
 			"    shortest times added up: %.3f ms in steps, %.3f ms alone\n    %s\n",
@@ -64,13 +67,14 @@ static json_t *times_to_json(const struct floor_times *times)
 			 times->count);
 }
 
-static json_t *commands_to_json(const struct floor_result *r, int top)
+static json_t *commands_to_json(const struct floor_result *r, const struct floor_command *commands,
+				int top)
 {
 	double peak = floor_best_peak(&r->peak);
 	json_t *array = json_array();
 
 	for (int i = 0; i < top && i < r->command_count; i++) {
-		const struct floor_command *command = &r->commands[i];
+		const struct floor_command *command = &commands[i];
 		double share = over(command->flops / command->in_step_ns * 1e9, peak);
 
 		json_array_append_new(
@@ -129,7 +133,8 @@ void floor_print_json(const struct floor_result *r, int top, FILE *out)
 			    r->all_threads_ns > 0 ? json_number(r->one_thread_ns) : json_null());
 	json_object_set_new(line, "all_threads_ns",
 			    r->all_threads_ns > 0 ? json_number(r->all_threads_ns) : json_null());
-	json_object_set_new(line, "commands", commands_to_json(r, top));
+	json_object_set_new(line, "commands", commands_to_json(r, r->commands, top));
+	json_object_set_new(line, "slower_in_step", commands_to_json(r, r->late, top));
 	json_object_set_new(line, "notes", json_string(r->notes));
 	json_dumpf(line, out, JSON_COMPACT);
 	fputc('\n', out);
