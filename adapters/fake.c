@@ -18,6 +18,7 @@
 #define FLOOD_BYTES ((size_t)256 << 10)
 #define LONG_LINE_BYTES ((size_t)2 << 20)
 #define OOM_BLOCK_MIB 16
+#define OOM_NAP_NS INT64_C(10000000)
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 
 struct batch {
@@ -97,7 +98,11 @@ static _Noreturn void crash(void)
 	abort();
 }
 
-/* Asks to be the kernel's first choice, so that nothing else on the machine suffers. */
+/*
+ * Asks to be the kernel's first choice, so that nothing else on the machine suffers; and grows by
+ * less than 2 GiB a second, so that a parent that looks now and then sees it before the machine is
+ * full.
+ */
 static _Noreturn void exhaust_memory(int64_t limit_mib)
 {
 	FILE *file = fopen("/proc/self/oom_score_adj", "w");
@@ -114,6 +119,7 @@ static _Noreturn void exhaust_memory(int64_t limit_mib)
 		memset(block, 0x5a, (size_t)OOM_BLOCK_MIB << 20);
 		/* The compiler must not see that nobody reads it. */
 		__asm__ volatile("" : : "r"(block) : "memory");
+		clock_sleep_until_ns(clock_monotonic_ns() + OOM_NAP_NS);
 	}
 	raise(SIGKILL);
 	abort();

@@ -97,6 +97,8 @@ static enum prony_status exchange(struct client *client, const char *verb, char 
 				  struct error *err)
 {
 	client->patience_ns = client_patience_ns(client, timeout_ns);
+	/* A death while sending must not be told by what is left of the reply before. */
+	strbuf_clear(&client->line);
 	int64_t deadline_ns = clock_monotonic_ns() + client->patience_ns;
 	/* In place of the terminator: one write, so that nothing comes between. */
 	line[length] = '\n';

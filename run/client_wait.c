@@ -234,7 +234,6 @@ static enum prony_status read_line(struct client *client, const char *verb, int6
 enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
 				    struct error *err)
 {
-	strbuf_clear(&client->line);
 	enum prony_status status = read_line(client, verb, deadline_ns, err);
 	if (status != PRONY_OK)
 		client->broken = true;

@@ -51,11 +51,14 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(self.end_all)
 
     def end_all(self):
-        for pid in marked_processes(self.mark):
+        """Kills what carries the mark now, and says what that was."""
+        found = marked_processes(self.mark)
+        for pid in found:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        return found
 
     def prony(self, *words, expect=None, seconds=PATIENCE_S, **more):
         done = subprocess.run([PRONY, *words], env={**self.environment, **more}, text=True,
@@ -72,7 +75,8 @@ class ProgramTest(unittest.TestCase):
         return subprocess.Popen([PRONY, *words], env=self.environment, stdin=subprocess.DEVNULL,
                                 stdout=stream, stderr=stream)
 
-    def assert_nothing_stays(self, seconds=5):
+    def assert_nothing_stays(self, seconds=60):
+        """Waits for the last to be reaped; what is not told to end lives longer than that."""
         deadline = time.monotonic() + seconds
         while True:
             left = marked_processes(self.mark)

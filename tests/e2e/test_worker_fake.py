@@ -6,6 +6,7 @@ $PRONY_WORKER is a C worker that takes --adapter and --option (prony worker, or 
 import json
 import math
 import os
+import re
 import select
 import shlex
 import signal
@@ -182,9 +183,11 @@ class ClaimsTest(FakeTest):
         for option, least_us in (("delay-us=2000", 2000), ("delay-ms=2", 2000),
                                  ("step-us=2000", 2000)):
             driver = self.prepared(option)[0]
-            records = driver.run(40, "step")
-            # Other work on the machine can only lengthen a step.
-            shortest_us = min((end - begin) / 1e3 for begin, end in records)
+            # Other work on the machine can only lengthen a step; at most so much of it is waited for.
+            deadline, shortest_us = time.monotonic() + PATIENCE_S, math.inf
+            while shortest_us >= least_us * 1.1 and time.monotonic() < deadline:
+                records = driver.run(40, "step")
+                shortest_us = min(shortest_us, *((end - begin) / 1e3 for begin, end in records))
             self.assertTrue(least_us <= shortest_us < least_us * 1.1, (option, shortest_us))
 
     def test_answers(self):
@@ -285,14 +288,26 @@ class FaultTest(FakeTest):
     def test_grandchild(self):
         driver, members = self.until("open", "grandchild+hang-at=open")
         self.silent(driver, "open", members)
-        left = [pid for pid in self.processes_of(driver) if pid != driver.process.pid]
+        deadline, left = time.monotonic() + PATIENCE_S, []
+        # The one in the middle ends at once; until then it is there, too.
+        while len(left) != 1 and time.monotonic() < deadline:
+            left = [pid for pid in self.processes_of(driver) if pid != driver.process.pid]
         self.assertEqual(len(left), 1)
+        while not self.ignores_signals(left[0]):
+            self.assertLess(time.monotonic(), deadline, "it does not ignore signals")
         self.addCleanup(os.kill, left[0], signal.SIGKILL)
         driver.process.kill()
         driver.finish()
         os.kill(left[0], signal.SIGTERM)
         time.sleep(BLINK_S)
         os.kill(left[0], 0)  # still there
+
+    @staticmethod
+    def ignores_signals(pid):
+        with open("/proc/%d/status" % pid) as source:
+            bits = int(re.search(r"^SigIgn:\s*(\w+)", source.read(), re.M).group(1), 16)
+        return all(bits >> (number - 1) & 1
+                   for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
 
     @staticmethod
     def processes_of(driver):

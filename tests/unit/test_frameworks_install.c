@@ -371,6 +371,22 @@ static void stop_cleans_up(void **state)
 	assert_installs(fixture, "installed in");
 }
 
+/* The child of one_at_a_time: tells through a pipe that it waits. */
+static void tell_that_it_waits(void *context, const char *text)
+{
+	const int *told = context;
+
+	if (strstr(text, "waiting for another prony") && write(*told, "w", 1) != 1)
+		_exit(2);
+}
+
+static _Noreturn void install_and_tell(int told)
+{
+	const struct install_sink sink = {.line = tell_that_it_waits, .context = &told};
+
+	_exit(framework_install(framework_find("mxnet"), "", &sink, NULL) == PRONY_OK ? 0 : 1);
+}
+
 /* A second installation waits for the first one's lock, and finds the work done. */
 static void one_at_a_time(void **state)
 {
@@ -382,17 +398,21 @@ static void one_at_a_time(void **state)
 	assert_int_equal(directory_make(frameworks, NULL), PRONY_OK);
 	int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(lock >= 0 && flock(lock, LOCK_EX) == 0);
+	int told[2];
+	char byte = 0;
+	assert_int_equal(pipe(told), 0);
 	pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0)
-		_exit(install(fixture, NULL) == PRONY_OK && strstr(strbuf_text(&fixture->lines),
-								   "waiting for another prony")
-			      ? 0
-			      : 1);
-	/* Our copy of the lock's description went with the fork: unlock it, do not only close it.
-	 */
+		install_and_tell(told[1]);
+	/* It waits, or has ended without: then nothing comes. */
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
 	assert_false(file_exists(fixture->folder));
+	/* Our copy of the lock's description went with the fork: unlock it, do not only close it.
+	 */
 	flock(lock, LOCK_UN);
 	close(lock);
 	int status = -1;

@@ -57,7 +57,12 @@ static void put(struct liar *liar, const char *file, uint64_t offset, const void
 		return;
 	}
 	char *path = path_join(getenv("FOLDER"), file);
-	file_write_atomic(path, bytes, length, NULL);
+	/* Not synced to the disk: a slow one would make the time of a true record unexplained. */
+	FILE *out = fopen(path, "wb");
+	if (out) {
+		fwrite(bytes, 1, length, out);
+		fclose(out);
+	}
 	free(path);
 }
 
@@ -220,7 +225,7 @@ static void impossible_steps_are_not(void **state)
 		{"overlap", "record 1 begins 10 ns before the one before it ended"},
 		{"far", "record 1 begins"},
 		{"farther", "more time than passed"},
-		{"lazy", "it claims 0.000 s for a request that took 1."},
+		{"lazy", "it claims 0.000 s for a request that took "},
 		{"fewer", "asked for 3 steps in 3 records, it claims 2 in 3"},
 		{"one record", "it claims 3 in 1"},
 		{"disagree", "disagree about begin or end"},

@@ -337,14 +337,20 @@ static void the_timed_region_calls_no_system(void **state)
 
 static void the_null_adapter_costs_little(void **state)
 {
+	enum { RUNS = 10 };
 	struct session session = {.option = ""};
 	struct loop_plan plan = {.steps = RECORDS_MAX - 1, .every = 1, .slots = 2};
 	struct error err = ERROR_INIT;
+	int64_t best_ns = INT64_MAX;
 
 	(void)state;
-	assert_int_equal(loop_run(&adapter_null, &session, &plan, records, &err), PRONY_OK);
-	int64_t spent_ns = records[RECORDS_MAX - 2].end_ns - records[0].begin_ns;
-	assert_true(spent_ns / plan.steps < NULL_STEP_NS_MAX);
+	/* What else runs on the machine can only lengthen a run. */
+	for (int i = 0; i < RUNS; i++) {
+		assert_int_equal(loop_run(&adapter_null, &session, &plan, records, &err), PRONY_OK);
+		int64_t spent_ns = records[RECORDS_MAX - 2].end_ns - records[0].begin_ns;
+		best_ns = spent_ns < best_ns ? spent_ns : best_ns;
+	}
+	assert_true(best_ns / plan.steps < NULL_STEP_NS_MAX);
 }
 
 int main(void)
