@@ -9,7 +9,7 @@ help:
 	@echo 'make clean   remove all build folders'
 
 build: setup build/build.ninja
-	ninja -C build
+	ninja -C build $$(test -t 1 || echo --quiet)
 
 setup:
 	@tools/setup
