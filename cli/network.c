@@ -121,17 +121,38 @@ static struct table *layers_table(const struct graph *graph)
 	return table;
 }
 
+/* Bytes in fp32: about how many, and how many at the least. */
+struct memory {
+	int64_t forward, train, forward_least;
+	int64_t train_least; /* with SGD and momentum; -1: the network cannot be trained */
+};
+
+/* Appends the backward pass to the graph. */
+static struct memory find_memory(struct graph *graph)
+{
+	struct error why = ERROR_INIT;
+	struct memory memory = {.forward = graph_memory_estimate(graph, false),
+	                        .train = graph_memory_estimate(graph, true),
+	                        .forward_least = graph_memory_least(graph, 0, sizeof(float)),
+	                        .train_least = -1};
+	if (graph_add_backward(graph, &why) == PRONY_OK)
+		memory.train_least = graph_memory_least(graph, 1, sizeof(float));
+	return memory;
+}
+
 static void print_json(const struct network *network, const struct graph *graph,
-                       const struct table *table, const char *digest)
+                       const struct memory *memory, const struct table *table, const char *digest)
 {
 	json_t *json = json_pack(
-		"{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:s, s:o}", "name", network->name,
+		"{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:o}, s:s, s:o}", "name", network->name,
 		"summary", network->summary, "dataset", network->dataset, "batch",
 		(json_int_t)graph_batch(graph), "input", shape_json(&graph->values[graph->input].shape),
 		"classes", (json_int_t)graph_classes(graph), "parameters",
 		(json_int_t)graph_parameter_count(graph), "macs", (json_int_t)graph_macs(graph),
-		"memory_bytes", "forward", (json_int_t)graph_memory_estimate(graph, false), "train",
-		(json_int_t)graph_memory_estimate(graph, true), "graph_sha256", digest, "layers",
+		"memory_bytes", "forward", (json_int_t)memory->forward, "train", (json_int_t)memory->train,
+		"forward_least", (json_int_t)memory->forward_least, "train_least",
+		memory->train_least < 0 ? json_null() : json_integer(memory->train_least), "graph_sha256",
+		digest, "layers",
 		table_to_json(table));
 	if (network->file) {
 		json_object_set_new(json, "file_parameters",
@@ -145,7 +166,7 @@ static void print_json(const struct network *network, const struct graph *graph,
 }
 
 static void print_text(const struct network *network, const struct graph *graph,
-                       const struct table *table, const char *digest)
+                       const struct memory *memory, const struct table *table, const char *digest)
 {
 	const double mib = 1024.0 * 1024.0;
 	char input[128];
@@ -164,8 +185,12 @@ static void print_text(const struct network *network, const struct graph *graph,
 	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n", graph_macs(graph),
 	       graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
 	printf("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",
-	       (double)graph_memory_estimate(graph, false) / mib,
-	       (double)graph_memory_estimate(graph, true) / mib);
+	       (double)memory->forward / mib, (double)memory->train / mib);
+	printf("at least    %.1f MiB forward", (double)memory->forward_least / mib);
+	if (memory->train_least < 0)
+		printf("; it cannot be trained\n");
+	else
+		printf(", %.1f MiB train\n", (double)memory->train_least / mib);
 	printf("graph       SHA-256 %s\n", digest);
 	if (network->file && network->file->remark)
 		printf("\n%s\n", network->file->remark);
@@ -205,10 +230,11 @@ static enum prony_status show_network(const struct network *network,
 		status = export_onnx(network, &graph, o, err);
 	if (status == PRONY_OK) {
 		struct table *table = layers_table(&graph);
+		struct memory memory = find_memory(&graph);
 		if (!strcmp(o->format, "json"))
-			print_json(network, &graph, table, digest);
+			print_json(network, &graph, &memory, table, digest);
 		else
-			print_text(network, &graph, table, digest);
+			print_text(network, &graph, &memory, table, digest);
 		table_free(table);
 	}
 	graph_release(&graph);

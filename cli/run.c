@@ -10,11 +10,11 @@
 #include "base/files.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
+#include "cli/room.h"
 #include "cli/run_job.h"
 #include "diagnose/machine.h"
 #include "report/html.h"
 #include "report/summary.h"
-#include "samplers/procfs.h"
 
 enum { DEFAULT_TIMEOUT_S = 300 };
 #define SECOND_NS INT64_C(1000000000)
@@ -40,15 +40,6 @@ static void on_signal(int number)
 	stop_wanted = 1;
 }
 
-/* What a worker may take; 0 = not known. */
-static int64_t memory_limit_bytes(const struct run_options *options)
-{
-	int64_t available = procfs_available_bytes();
-	if (options->memory_limit)
-		return (int64_t)options->memory_limit << 20;
-	return available > 0 ? available / 10 * 9 : 0;
-}
-
 static void fill_settings(struct job *job, struct run_settings *settings)
 {
 	const struct run_options *o = job->options;
@@ -65,8 +56,9 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 				   job->spec.repeat > 0 ? job->spec.repeat : OK_PROCESSES_MIN,
 			   .request_timeout_ns =
 				   SECOND_NS * (o->timeout ? o->timeout : DEFAULT_TIMEOUT_S),
-			   .memory_limit_bytes = memory_limit_bytes(o),
+			   .memory_limit_bytes = room_for_worker(o->memory_limit).bytes,
 			   .start_delay_ns = job->spec.effort == EFFORT_QUICK ? 0 : START_DELAY_NS},
+		.reference_bytes = room_for_reference(),
 		.self = job->self,
 		.cpus = job->cpus,
 		.cpu_count = job->cpu_count,
@@ -195,10 +187,12 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 		return status;
 	job->self = path_self();
 	job->cpu_count = machine_cores(job->cpus, JOB_CPUS_MAX);
+	struct room room = room_for_worker(job->options->memory_limit);
 	struct plan_settings settings = {.data_folder = job->options->data,
 					 .self = job->self,
 					 .cores = job->cpu_count,
-					 .memory_bytes = memory_limit_bytes(job->options)};
+					 .memory_bytes = room.bytes,
+					 .memory_of = room.of};
 	status = plan_expand(&job->spec, &settings, &job->plan, err);
 	if (status != PRONY_OK)
 		return status;

@@ -193,6 +193,15 @@ int64_t graph_batch(const struct graph *graph);
  */
 int64_t graph_memory_estimate(const struct graph *graph, bool training);
 
+/*
+ * Bytes that running the graph takes at the least, whoever does it, but for the batch itself. With
+ * its backward pass: parameters, gradients, `optimiser_copies` numbers beside each parameter, and
+ * the activations that the backward pass reads (implementations that compute some of them again
+ * take less; none of ours does). Without: parameters, and input and output of the layer where they
+ * are largest. Activations have `element_bytes` a number; what is trained has 4.
+ */
+int64_t graph_memory_least(const struct graph *graph, int optimiser_copies, int64_t element_bytes);
+
 /* The parameters and states in graph order, filled from the seed (He et al. 2015, arXiv
  * 1502.01852), F32, in `arena`. The stream depends on seed and name only, not on batch or order. */
 enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed,

@@ -110,10 +110,10 @@ static int64_t physical_bytes(void)
 	return bytes;
 }
 
-/* Bytes of the resident batches, counted here and in the worker; saturates. */
+/* Bytes of the batches that a worker holds; saturates. */
 static int64_t batches_bytes(const struct plan_cell *cell)
 {
-	int64_t bytes = 2 * PLAN_SLOTS * (int64_t)sizeof(float);
+	int64_t bytes = PLAN_SLOTS * (int64_t)sizeof(float);
 
 	for (int i = 0; i < cell->network->input_rank; i++)
 		if (__builtin_mul_overflow(bytes, cell->network->input_dims[i], &bytes))
@@ -129,6 +129,31 @@ static void memory_text(int64_t bytes, char out[MEMORY_BYTES])
 		snprintf(out, MEMORY_BYTES, "%.0f MiB", (double)bytes / 0x1p20);
 }
 
+/* Arrays of the size of the parameters that the update keeps beside them. */
+static int optimiser_copies(const struct plan_cell *cell)
+{
+	return cell->cell.stage == STAGE_TRAIN && cell->recipe.optimiser != OPTIMISER_SGD;
+}
+
+/* What the network takes at the least, in the cell's stage. */
+static enum prony_status network_bytes(const struct plan_cell *cell, int64_t *bytes,
+				       struct error *why)
+{
+	bool half =
+		cell->cell.precision == PRECISION_FP16 || cell->cell.precision == PRECISION_BF16;
+	struct graph graph;
+	enum prony_status status = network_build(cell->network, cell->cell.batch, &graph, why);
+
+	if (status != PRONY_OK)
+		return status;
+	if (cell->cell.stage != STAGE_FORWARD)
+		status = graph_add_backward(&graph, why);
+	if (status == PRONY_OK)
+		*bytes = graph_memory_least(&graph, optimiser_copies(cell), half ? 2 : 4);
+	graph_release(&graph);
+	return status;
+}
+
 /*
  * A cell that cannot fit would take the machine's memory and perhaps other programs with it. The
  * estimate is of what every framework needs: it errs on the side of trying.
@@ -138,17 +163,13 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 {
 	int64_t have = e->settings->memory_bytes > 0 ? e->settings->memory_bytes : physical_bytes();
 	int64_t need = batches_bytes(cell), network = 0;
+	const char *of = e->settings->memory_of;
 	char need_text[MEMORY_BYTES], have_text[MEMORY_BYTES];
 	struct error why = ERROR_INIT;
-	struct graph graph;
 
-	if (!cell->ungated && need <= have) {
-		if (network_build(cell->network, cell->cell.batch, &graph, &why) != PRONY_OK) {
-			add_reason(reasons, "%s", why.text);
-			return CELL_UNSUPPORTED;
-		}
-		network = graph_memory_estimate(&graph, cell->cell.stage != STAGE_FORWARD);
-		graph_release(&graph);
+	if (!cell->ungated && network_bytes(cell, &network, &why) != PRONY_OK && need <= have) {
+		add_reason(reasons, "%s", why.text);
+		return CELL_UNSUPPORTED;
 	}
 	if (__builtin_add_overflow(need, network, &need))
 		need = INT64_MAX;
@@ -158,8 +179,9 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 	memory_text(have, have_text);
 	add_reason(reasons,
 		   "batch %" PRId64
-		   " needs at least %s, and there are %s: take a smaller batch (-b)",
-		   cell->cell.batch, need_text, have_text);
+		   " needs at least %s, and there are %s%s%s%s: take a smaller batch (-b)",
+		   cell->cell.batch, need_text, have_text, of ? " (" : "", of ? of : "",
+		   of ? ")" : "");
 	return CELL_OUT_OF_MEMORY;
 }
 

@@ -43,6 +43,7 @@ struct plan_settings {
 	const char *self;        /* our executable */
 	int cores;               /* allowed physical cores of this machine, for device "cpu" */
 	int64_t memory_bytes;    /* a cell may take; 0 = the machine's physical memory */
+	const char *memory_of;   /* what that is, for messages; may be NULL */
 };
 
 /*

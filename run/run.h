@@ -69,6 +69,7 @@ struct run_callbacks {
 struct run_settings {
 	uint64_t seed;
 	struct run_limits limits;
+	int64_t reference_bytes;  /* the gate's reference may take; 0 = half of the machine's */
 	const char *self;         /* our executable: the guard is `self guard` */
 	const int *cpus;          /* first logical CPU of each physical core that may be used */
 	int cpu_count;

@@ -93,6 +93,8 @@ static enum prony_status need_work(struct schedule *s, size_t cell, struct error
 		return error_set(err, PRONY_NOMEM, "no memory for the work of a cell");
 	s->works[s->work_count++] = work;
 	enum prony_status status = work_init(work, &s->plan->cells[cell], s->settings->seed, err);
+	if (s->settings->reference_bytes > 0)
+		work->room_bytes = s->settings->reference_bytes;
 	if (status == PRONY_OK)
 		s->work_of[cell] = work;
 	return status;
@@ -302,6 +304,20 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 	return status;
 }
 
+/* Those of all networks together would not fit. */
+static void drop_gate_after(struct schedule *s, size_t done)
+{
+	char key[CELL_KEY_BYTES];
+	if (!s->work_of[done])
+		return;
+	for (size_t cell = done + 1; cell < s->plan->count; cell++) {
+		work_key(&s->plan->cells[cell], key);
+		if (s->states[cell].status == CELL_PENDING && !strcmp(s->work_of[done]->key, key))
+			return;
+	}
+	work_drop_gate(s->work_of[done]);
+}
+
 static enum prony_status run_gates(struct schedule *s, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -312,6 +328,7 @@ static enum prony_status run_gates(struct schedule *s, struct error *err)
 			continue;
 		status = stopped(s) ? error_set(err, PRONY_INTERRUPTED, "interrupted")
 				    : gate_cell(s, cell, err);
+		drop_gate_after(s, cell);
 	}
 	return status;
 }

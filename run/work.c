@@ -11,6 +11,13 @@
 /* The gate takes batches that no timed process takes: these many timed ones are skipped. */
 enum { GATE_SKIPS = 64 };
 
+/* The reference shares the machine with what else the user runs; nothing is timed meanwhile. */
+static int64_t half_of_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	return pages > 0 && page > 0 ? (int64_t)pages * page / 2 : INT64_MAX;
+}
+
 void work_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
 {
 	struct cell anonymous = cell->cell;
@@ -68,6 +75,7 @@ enum prony_status work_init(struct work *work, const struct plan_cell *cell, uin
                             struct error *err)
 {
 	memset(work, 0, sizeof *work);
+	work->room_bytes = half_of_memory();
 	arena_init(&work->arena, 0);
 	work_key(cell, work->key);
 	enum prony_status status =
@@ -81,21 +89,20 @@ enum prony_status work_init(struct work *work, const struct plan_cell *cell, uin
 	return status;
 }
 
+void work_drop_gate(struct work *work)
+{
+	gate_reference_release(&work->gate);
+	graph_release(&work->gate_graph);
+	work->has_gate = false;
+}
+
 void work_release(struct work *work)
 {
 	if (!work)
 		return;
-	gate_reference_release(&work->gate);
-	graph_release(&work->gate_graph);
+	work_drop_gate(work);
 	graph_release(&work->graph);
 	arena_release(&work->arena);
-}
-
-/* The reference shares the machine with what else the user runs; nothing is timed meanwhile. */
-static int64_t room_bytes(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-	return pages > 0 && page > 0 ? (int64_t)pages * page / 2 : INT64_MAX;
 }
 
 /* With the largest batch whose reference fits; the smallest one is taken whether it fits or not. */
@@ -105,7 +112,7 @@ static enum prony_status build_gate(struct work *work, const struct plan_cell *c
 	struct recipe *recipe = &work->gate_recipe;
 	enum prony_status status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
 	while (status == PRONY_OK && gate_smaller_batch(recipe->batch) > 0 &&
-	       !gate_fits(&work->gate_graph, recipe->stage, room_bytes())) {
+	       !gate_fits(&work->gate_graph, recipe->stage, work->room_bytes)) {
 		recipe->batch = gate_smaller_batch(recipe->batch);
 		graph_release(&work->gate_graph);
 		status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
@@ -135,7 +142,7 @@ enum prony_status work_need_loss(struct work *work, const struct plan_cell *cell
 {
 	if (work->has_loss_expectation)
 		return PRONY_OK;
-	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, room_bytes());
+	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, work->room_bytes);
 	struct graph part = {0};
 	enum prony_status status = PRONY_OK;
 	if (parts == 0) {

@@ -11,6 +11,7 @@
 
 struct work {
 	char key[CELL_KEY_BYTES]; /* the cell's key without its framework */
+	int64_t room_bytes;       /* that the reference may take; half of the machine's unless set */
 	struct arena arena;
 	/* Full batch, for the timed process. */
 	struct graph graph;
@@ -37,6 +38,8 @@ void work_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
  * not 0. A loss that there is no memory for has the mean NAN and an infinite deviation. */
 enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell, uint64_t seed,
                                  const volatile int *stop, struct error *err);
+/* Gives the memory of the gate's answers back; they are as large as the parameters. */
+void work_drop_gate(struct work *work);
 enum prony_status work_need_loss(struct work *work, const struct plan_cell *cell,
                                  const volatile int *stop, struct error *err);
 

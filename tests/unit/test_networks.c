@@ -648,6 +648,43 @@ static void memory_is_estimated(void **state)
 	graph_release(&graph);
 }
 
+static void memory_has_a_least(void **state)
+{
+	/* mlp, batch 2: its backward pass reads relu and dropout of both layers, and the logits. */
+	int64_t parameters = 669706 * 4, row = 2 * 512 * 4, logits = 2 * 10 * 4;
+	struct error err = ERROR_INIT;
+	struct graph graph;
+
+	(void)state;
+	build_zoo("mlp", 2, &graph);
+	/* The second layer reads and writes a row. */
+	assert_int_equal(graph_memory_least(&graph, 0, 4), parameters + 2 * row);
+	assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
+	assert_int_equal(graph_memory_least(&graph, 0, 4), 2 * parameters + 4 * row + logits);
+	assert_int_equal(graph_memory_least(&graph, 1, 2), 3 * parameters + (4 * row + logits) / 2);
+	graph_release(&graph);
+}
+
+/* Else a cell would be refused that the estimate lets through. */
+static void least_is_below_the_estimate(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		struct error err = ERROR_INIT;
+		struct graph graph;
+		int64_t train, forward;
+
+		build_zoo(zoo_networks[i]->name, 2, &graph);
+		forward = graph_memory_estimate(&graph, false);
+		train = graph_memory_estimate(&graph, true);
+		assert_true(graph_memory_least(&graph, 0, 4) <= forward);
+		assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
+		assert_true(graph_memory_least(&graph, 1, 4) <= train);
+		assert_true(graph_memory_least(&graph, 1, 4) > train / 3);
+		graph_release(&graph);
+	}
+}
+
 static void recipes_survive_json(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -744,6 +781,8 @@ int main(void)
 		cmocka_unit_test(other_fills),
 		cmocka_unit_test(digests_follow_the_meaning),
 		cmocka_unit_test(memory_is_estimated),
+		cmocka_unit_test(memory_has_a_least),
+		cmocka_unit_test(least_is_below_the_estimate),
 		cmocka_unit_test(recipes_survive_json),
 		cmocka_unit_test(bad_recipes_are_refused),
 	};

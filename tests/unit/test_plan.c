@@ -311,6 +311,41 @@ static void all_reasons_come_at_once(void **state)
 	fixture_release(&f);
 }
 
+/* The batches of 64 images are 294 MiB, what training VGG16 keeps of them 6.5 GiB. */
+static void memory_of_the_network_counts(void **state)
+{
+	static const struct {
+		const char *stage;
+		int64_t gib;
+		enum cell_status status;
+	} rows[] = {
+		{"forward", 2, CELL_OUT_OF_MEMORY},
+		{"forward", 4, CELL_PENDING},
+		{"train", 4, CELL_OUT_OF_MEMORY},
+		{"train", 16, CELL_PENDING},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct fixture f;
+
+		fixture_init(&f);
+		f.settings.memory_bytes = rows[i].gib << 30;
+		f.settings.memory_of = "of a test";
+		set(&f, "frameworks", "native");
+		set(&f, "networks", "vgg16");
+		set(&f, "stages", rows[i].stage);
+		set(&f, "batches", "64");
+		expand_ok(&f);
+		assert_int_equal(f.plan.cells[0].status, rows[i].status);
+		if (rows[i].status == CELL_OUT_OF_MEMORY) {
+			assert_says(f.plan.cells[0].reason, "batch 64 needs at least");
+			assert_says(f.plan.cells[0].reason, ".0 GiB (of a test): take a smaller");
+		}
+		fixture_release(&f);
+	}
+}
+
 /* The machine's own memory bounds what nobody bounded. */
 static void memory_is_bounded_by_the_machine(void **state)
 {
@@ -548,6 +583,7 @@ int main(void)
 		cmocka_unit_test(recipes_follow_the_spec),
 		cmocka_unit_test(what_cannot_run_says_why),
 		cmocka_unit_test(all_reasons_come_at_once),
+		cmocka_unit_test(memory_of_the_network_counts),
 		cmocka_unit_test(memory_is_bounded_by_the_machine),
 		cmocka_unit_test(unknown_words_are_refused),
 		cmocka_unit_test(unknown_words_of_a_suite_have_a_line),
