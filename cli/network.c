@@ -9,10 +9,11 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "networks/onnx.h"
+#include "networks/picture.h"
 #include "networks/source.h"
 
 struct network_options {
-	const char *format, *onnx;
+	const char *format, *onnx, *draw;
 	long long batch, seed;
 };
 
@@ -22,6 +23,8 @@ const struct option network_option_rows[] = {
 	 .help = "samples in the batch that shapes, MACs and memory are for (default: 1)"},
 	{.name = "onnx", .kind = OPTION_STRING, .offset = offsetof(struct network_options, onnx),
 	 .metavar = "FILE", .help = "write the forward network with its weights as ONNX, opset 17"},
+	{.name = "draw", .kind = OPTION_STRING, .offset = offsetof(struct network_options, draw),
+	 .metavar = "FILE", .help = "draw it: FILE ends in .svg, or in .dot for Graphviz"},
 	{.name = "seed", .kind = OPTION_INT, .offset = offsetof(struct network_options, seed), .min = 0,
 	 .max = INT32_MAX, .metavar = "N", .help = "seed of the weights in the ONNX file (default: 1)"},
 	CLI_OPTION_FORMAT(struct network_options),
@@ -217,17 +220,36 @@ static enum prony_status export_onnx(const struct network *network, const struct
 	return status;
 }
 
+static enum prony_status draw(const struct graph *graph, enum picture_format format,
+                              const struct network_options *o, struct error *err)
+{
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	enum prony_status status = picture_write(graph, format, &text, err);
+	if (status == PRONY_OK)
+		status = file_write_atomic(o->draw, strbuf_text(&text), text.length, err);
+	if (status == PRONY_OK)
+		fprintf(stderr, "wrote %s, %zu bytes\n", o->draw, text.length);
+	strbuf_release(&text);
+	return status;
+}
+
 static enum prony_status show_network(const struct network *network,
                                       const struct network_options *o, struct error *err)
 {
 	struct graph graph;
 	char digest[65];
-	enum prony_status status = network_build(network, o->batch, &graph, err);
+	enum picture_format format = PICTURE_SVG;
+	enum prony_status status = o->draw ? picture_format_of(o->draw, &format, err) : PRONY_OK;
+	if (status == PRONY_OK)
+		status = network_build(network, o->batch, &graph, err);
 	if (status != PRONY_OK)
 		return status;
 	status = graph_digest(&graph, digest, err);
 	if (status == PRONY_OK && o->onnx)
 		status = export_onnx(network, &graph, o, err);
+	if (status == PRONY_OK && o->draw)
+		status = draw(&graph, format, o, err);
 	if (status == PRONY_OK) {
 		struct table *table = layers_table(&graph);
 		struct memory memory = find_memory(&graph);

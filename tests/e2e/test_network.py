@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 """prony network: the published figures, shapes for any batch, ONNX files. $PRONY names the program."""
+import itertools
 import json
 import os
+import re
 import sys
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "network")
+SVG = "{http://www.w3.org/2000/svg}"
+NUMBER = re.compile(r"-?[0-9.]+")
 
 # Parameters and MACs of one sample (Caffe's LeNet; Keras' mnist_mlp).
 KNOWN = {"lenet": (431080, 2293000), "mlp": (669706, 668672)}
@@ -17,6 +24,10 @@ KNOWN = {"lenet": (431080, 2293000), "mlp": (669706, 668672)}
 class NetworkTest(ProgramTest):
     def described(self, *words):
         return json.loads(self.prony("network", *words, "--format", "json", expect=0).stdout)
+
+    def networks(self):
+        listed = json.loads(self.prony("list", "networks", "--format", "json", expect=0).stdout)
+        return [row["network"] for row in listed]
 
     def test_published_figures(self):
         for name, (parameters, macs) in KNOWN.items():
@@ -67,6 +78,70 @@ class NetworkTest(ProgramTest):
         self.assertEqual(self.onnx("lenet", "--seed", "1"), image, "same seed, same file")
         self.assertNotEqual(self.onnx("lenet", "--seed", "2"), image)
 
+    def drawn(self, end, *words):
+        path = os.path.join(self.folder, "x" + end)
+        self.assertIn("wrote " + path, self.prony("network", *words, "--draw", path, expect=0).stderr)
+        with open(path, encoding="utf-8") as stream:
+            return stream.read()
+
+    def test_pictures_of_lenet(self):
+        for end in (".svg", ".dot"):
+            golden = os.path.join(GOLDEN, "lenet" + end)
+            text = self.drawn(end, "lenet")
+            if "PRONY_REFRESH_GOLDEN" in os.environ:
+                with open(golden, "w", encoding="utf-8") as stream:
+                    stream.write(text)
+            with open(golden, encoding="utf-8") as stream:
+                self.assertEqual(text, stream.read(), golden)
+
+    def test_every_picture(self):
+        """Well-formed; boxes within the page and apart; no line crosses a box that it passes."""
+        for name in self.networks():
+            with self.subTest(name):
+                page = xml.etree.ElementTree.fromstring(self.drawn(".svg", name))
+                width, height = float(page.get("width")), float(page.get("height"))
+                boxes = [tuple(float(box.get(key)) for key in ("x", "y", "width", "height"))
+                         for box in page.iter(SVG + "rect")]
+                layers = self.described(name)["layers"]
+                self.assertGreater(len(boxes), len(layers) / 5)
+                self.assertLessEqual(len(boxes), len(layers) + 1)
+                for x, y, w, h in boxes:
+                    self.assertTrue(0 <= x and x + w <= width and 0 <= y and y + h <= height)
+                rows = {}
+                for box in boxes:
+                    rows.setdefault(box[1], []).append(box)
+                tops = sorted(rows)
+                for above, below in zip(tops, tops[1:]):
+                    self.assertLess(max(box[1] + box[3] for box in rows[above]), below)
+                for row in rows.values():
+                    row.sort()
+                    for left, right in zip(row, row[1:]):
+                        self.assertLess(left[0] + left[2], right[0])
+                for path in page.find(SVG + "g").iter(SVG + "path"):
+                    self.check_line(path.get("d"), rows)
+                texts = [text.text for text in page.iter(SVG + "text")]
+                self.assertLessEqual({layers[0]["name"], layers[-1]["name"]}, set(texts))
+                self.assertEqual(
+                    sum(int(count.replace(",", "")) for text in texts[1:]
+                        for count in re.findall(r", ([0-9,]+) parameters$", text)),
+                    sum(layer["parameters"] for layer in layers))
+
+    def check_line(self, line, rows):
+        """Verticals lead through rows between boxes; what is bent lies between two rows."""
+        x = y = None
+        for kind, text in re.findall(r"([MVC])([^MVC]*)", line):
+            numbers = [float(number) for number in NUMBER.findall(text)]
+            if kind == "V":
+                for left, top, width, height in itertools.chain(*rows.values()):
+                    passes = y < top + height - 0.2 and numbers[0] > top + 0.2
+                    self.assertFalse(passes and left <= x <= left + width, line)
+                y = numbers[0]
+                continue
+            for top, row in rows.items():
+                if kind == "C":
+                    self.assertTrue(numbers[-1] <= top + 0.2 or y >= top + row[0][3] - 0.2, line)
+            x, y = numbers[-2:]
+
     def test_refusals(self):
         there = os.path.join(self.folder, "no", "where", "x.onnx")
         for words, code, part in ((["lenett"], 64, "did you mean 'lenet'?; there are mlp, lenet"),
@@ -75,6 +150,9 @@ class NetworkTest(ProgramTest):
                                   (["mlp", "lenet"], 64, "takes one NAME"),
                                   (["mlp", "-b", "0"], 64, "out of range"),
                                   (["mlp", "--seed", "-1"], 64, "out of range"),
+                                  (["mlp", "--draw", "x.png"], 64, "end in .svg or .dot"),
+                                  (["mlp", "--draw", "svg"], 64, "'svg' does not"),
+                                  (["mlp", "--draw", there[:-4] + "svg"], 74, there[:-4] + "svg"),
                                   (["mlp", "--onnx", there], 74, there)):
             with self.subTest(words):
                 done = self.prony("network", *words, expect=code)

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "networks/graph.h"
+#include "networks/picture.h"
 #include "networks/recipe.h"
 #include "networks/tensor.h"
 #include "networks/zoo/zoo.h"
@@ -685,6 +686,35 @@ static void least_is_below_the_estimate(void **state)
 	}
 }
 
+/* Names come from files; a long one keeps its end. */
+static void pictures_quote_names(void **state)
+{
+	static const char name[] = "<a&\"b\">/to/be/longer/than/what/a/box/holds/ends\xC3\xA9here";
+	struct error err = ERROR_INIT;
+	struct strbuf text;
+	struct graph graph;
+	struct builder b = {.graph = &graph, .error = ERROR_INIT};
+	int x;
+
+	(void)state;
+	graph_init(&graph, "<a&\"b\">");
+	x = build_input(&b, 3, 1, (const int64_t[]){3});
+	x = build_linear(&b, name, x, 5);
+	x = build_dropout(&b, "\\\"", x, 0.5);
+	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
+	strbuf_init(&text, 0);
+	assert_int_equal(picture_write(&graph, PICTURE_SVG, &text, &err), PRONY_OK);
+	assert_non_null(strstr(strbuf_text(&text), "<title>&lt;a&amp;&quot;b&quot;&gt;, batch 3"));
+	assert_non_null(strstr(strbuf_text(&text), ">\xE2\x80\xA6/longer/than/what/a/box/holds/"
+						   "ends\xC3\xA9here<"));
+	assert_non_null(strstr(strbuf_text(&text), ">Gemm + Dropout<"));
+	strbuf_clear(&text);
+	assert_int_equal(picture_write(&graph, PICTURE_DOT, &text, &err), PRONY_OK);
+	assert_non_null(strstr(strbuf_text(&text), "digraph \"<a&\\\"b\\\">, batch 3"));
+	strbuf_release(&text);
+	graph_release(&graph);
+}
+
 static void recipes_survive_json(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -783,6 +813,7 @@ int main(void)
 		cmocka_unit_test(memory_is_estimated),
 		cmocka_unit_test(memory_has_a_least),
 		cmocka_unit_test(least_is_below_the_estimate),
+		cmocka_unit_test(pictures_quote_names),
 		cmocka_unit_test(recipes_survive_json),
 		cmocka_unit_test(bad_recipes_are_refused),
 	};
