@@ -53,6 +53,13 @@ static const char *implementation(const struct lowering *l, const_dnnl_primitive
 	return name;
 }
 
+/* What computes one pass of a layer. */
+static const char *pass(const struct lowering *l, const struct node_state *state,
+			const_dnnl_primitive_desc_t pd, bool used)
+{
+	return !pd && state->detail && used ? "own" : implementation(l, pd);
+}
+
 int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade)
 {
 	const char *name = implementation(l, pd);
@@ -117,7 +124,7 @@ void lower_note(struct lowering *l, int n, const struct chain *chain)
 	else
 		length =
 			snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
-				 l->graph->nodes[n].name, fused, implementation(l, state->forward));
+				 l->graph->nodes[n].name, fused, pass(l, state, state->forward, true));
 	if (length > 0 && (size_t)length < room)
 		l->notes_length += (size_t)length;
 	else
@@ -252,8 +259,8 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_RNN] = lower_recurrent,
 	[OP_SOFTMAX_CROSS_ENTROPY] = lower_cross_entropy,
 	[OP_HALF_SQUARES] = lower_half_squares,
-	[OP_CONV_GRAD_INPUT] = lower_weighted_grad_input,
-	[OP_CONV_GRAD_WEIGHT] = lower_weighted_grad_weight,
+	[OP_CONV_GRAD_INPUT] = lower_conv_grad_input,
+	[OP_CONV_GRAD_WEIGHT] = lower_conv_grad_weight,
 	[OP_MAX_POOL_GRAD] = lower_pool_grad,
 	[OP_AVERAGE_POOL_GRAD] = lower_pool_grad,
 	[OP_GLOBAL_AVERAGE_POOL_GRAD] = lower_pool_grad,

@@ -223,6 +223,12 @@ enum prony_status lower_half_squares(struct lowering *l, int n, struct error *er
 enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *err);
 enum prony_status lower_update(struct lowering *l, struct error *err);
 
+/* Convolutions in which each channel has a window of its own; and the gradients of all. */
+bool lower_is_depthwise(const struct lowering *l, int n);
+enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err);
+enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err);
+enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err);
+
 /* What conv and linear layers share: the weight and data gradients of node n, whose forward node
  * kept its primitive descriptors. */
 enum prony_status lower_weighted_grad_input(struct lowering *l, int n, struct error *err);
@@ -230,5 +236,9 @@ enum prony_status lower_weighted_grad_weight(struct lowering *l, int n, struct e
 /* Declares the parameters of node n and appends its forward primitive, from nodes[n]. */
 enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_desc_t plain,
 					 const struct chain *chain, struct error *err);
+/* Declares the bias of node n, after its weights: its own, or that of the batch normalisation in the
+ * chain; OPERAND_NONE where it has none. */
+enum prony_status lower_weighted_bias(struct lowering *l, int n, const struct chain *chain, int *out,
+				      struct error *err);
 
 #endif

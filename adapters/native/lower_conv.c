@@ -229,12 +229,15 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	struct geometry g = geometry_make(l, n, true);
+	struct geometry g;
 	struct candidate best = {.grade = -1};
 	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status =
-		lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
+	enum prony_status status;
 
+	if (lower_is_depthwise(l, n))
+		return lower_depthwise(l, n, err);
+	g = geometry_make(l, n, true);
+	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
 	if (status == PRONY_OK)
 		status = choose(l, &g, l->nodes[n].src, &best, err);
 	if (status == PRONY_OK && best.grade < 1 && g.target) {

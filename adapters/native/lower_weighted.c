@@ -3,6 +3,32 @@
 /* What convolution and matrix product share: both are weights, a bias and three primitives with
  * the same arguments. */
 
+enum prony_status lower_weighted_bias(struct lowering *l, int n, const struct chain *chain,
+				      int *out, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	dnnl_memory_desc_t row = NULL;
+	enum prony_status status;
+
+	if (chain->batch_norm >= 0) {
+		struct parameter *folded = lower_find_parameter(l, node->inputs[1]);
+
+		folded->folded = chain->batch_norm;
+		folded->keeps_original = true;
+		return lower_fold(l, n, chain->batch_norm, out, err);
+	}
+	*out = OPERAND_NONE;
+	if (node->input_count < 3 || node->inputs[2] == VALUE_NONE)
+		return PRONY_OK;
+	status = lower_plain(l, dnnl_f32, 1, l->graph->values[node->inputs[2]].shape.dims, &row,
+			     err);
+	if (status != PRONY_OK)
+		return status;
+	status = lower_parameter(l, node->inputs[2], row, row, err);
+	*out = lower_find_parameter(l, node->inputs[2])->operand;
+	return status;
+}
+
 enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_desc_t plain,
 					 const struct chain *chain, struct error *err)
 {
@@ -25,23 +51,8 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 		return status;
 	status = lower_as(l, lower_find_parameter(l, node->inputs[1])->operand, wanted, node->name,
 			  &weights, err);
-	if (chain->batch_norm >= 0) {
-		struct parameter *folded = lower_find_parameter(l, node->inputs[1]);
-
-		folded->folded = chain->batch_norm;
-		folded->keeps_original = true;
-		if (status == PRONY_OK)
-			status = lower_fold(l, n, chain->batch_norm, &bias, err);
-	} else if (status == PRONY_OK && node->input_count > 2 && node->inputs[2] != VALUE_NONE) {
-		const struct shape *shape = &l->graph->values[node->inputs[2]].shape;
-		dnnl_memory_desc_t row = NULL;
-
-		status = lower_plain(l, dnnl_f32, 1, shape->dims, &row, err);
-		if (status != PRONY_OK)
-			return status;
-		status = lower_parameter(l, node->inputs[2], row, row, err);
-		bias = lower_find_parameter(l, node->inputs[2])->operand;
-	}
+	if (status == PRONY_OK)
+		status = lower_weighted_bias(l, n, chain, &bias, err);
 	if (status == PRONY_OK)
 		status =
 			lower_as(l, state->src,

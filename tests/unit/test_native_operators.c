@@ -81,6 +81,35 @@ static int separable(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
+/* Of the depthwise layers under test. */
+static int64_t depthwise_side, depthwise_channels;
+
+/* Strides 1 and 2 with uneven padding, with and without a bias; dilation; a ReLU that the layer may
+ * compute on the way, a batch normalisation that it may contain. */
+static int depthwise(struct builder *b, int x)
+{
+	int64_t channels = depthwise_channels, side = depthwise_side, half = side / 2;
+	struct window same = {.kernel = {side, side}, .strides = {1, 1}};
+	struct window uneven = {.kernel = {side, side}, .strides = {2, 2}};
+	/* Windows that lie in the padding altogether: the library has nothing for them. */
+	struct window far = {.kernel = {side, side}, .pads = {side, half, half, side + 1}};
+	struct window wide = {.kernel = {3, 3}, .dilations = {2, 2}, .pads = {2, 1, 2, 3}};
+
+	for (int i = 0; i < 4; i++) {
+		same.pads[i] = half;
+		uneven.pads[i] = half + (i == 3) - (i == 0);
+	}
+	x = build_tanh(b, "tanh1", exercise_conv(b, "conv1", x, channels, true));
+	x = build_tanh(b, "tanh2",
+		       build_conv_window(b, "d1", x, channels, &uneven, channels, true));
+	x = build_relu(b, "relu3", build_conv_window(b, "d2", x, channels, &same, channels, true));
+	x = build_tanh(b, "tanh3", build_conv_window(b, "d3", x, channels, &wide, channels, false));
+	x = build_conv_window(b, "d4", x, channels, &far, channels, false);
+	x = build_relu(b, "relu4", build_batch_norm(b, "bn4", x, 1e-3, 0.9));
+	x = build_relu(b, "relu5", build_conv_window(b, "d5", x, channels, &far, channels, true));
+	return exercise_finish(b, x);
+}
+
 #define IMAGE .input_rank = 3, .input_dims = {3, 10, 11}, .classes = 5
 
 /* Where this executor needs other layers than the shared list has: no kinks in front of what is
@@ -92,6 +121,7 @@ static const struct network own[] = {
 	{.name = "pads", IMAGE, .layers = pads},
 	{.name = "separable", IMAGE, .layers = separable},
 };
+static const struct network depthwise_layers = {.name = "depthwise", IMAGE, .layers = depthwise};
 
 /* Of the shared list. */
 static const char *const shared[] = {"batch_norm", "pools", "functions", "joins",  "orders",
@@ -157,12 +187,36 @@ static void updates_and_statistics_agree(void **state)
 	run_all(updates);
 }
 
+static void depthwise_layers_agree(void **state)
+{
+	static const int64_t sides[] = {3, 5, 7}, channels[] = {8, 16, 24, 33};
+	static const int64_t batches[] = {1, 2, 5};
+	const char *only = getenv("PRONY_TEST_ONLY");
+	int failed = 0;
+
+	(void)state;
+	for (int i = 0; !only && i < 36; i++) {
+		int64_t batch = batches[i % 3];
+
+		depthwise_side = sides[i / 12];
+		depthwise_channels = channels[i / 3 % 4];
+		failed += !exercise_run(&adapter_native, library, &depthwise_layers, batch,
+					exercise_forward);
+		failed += !exercise_run(&adapter_native, library, &depthwise_layers, batch,
+					exercise_gradients);
+		failed +=
+			!exercise_run(&adapter_native, library, &depthwise_layers, batch, updates);
+	}
+	assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forward_agrees),
 		cmocka_unit_test(gradients_agree),
 		cmocka_unit_test(updates_and_statistics_agree),
+		cmocka_unit_test(depthwise_layers_agree),
 	};
 
 	library = exercise_library("PRONY_NATIVE_LIBRARY", "native/*/data/lib/libdnnl.so.3*");
