@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree
 
@@ -11,9 +12,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import PRONY, ProgramTest  # noqa: E402
 
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "network")
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+GOLDEN = os.path.join(TESTS, "golden", "network")
+TABLES = os.path.join(TESTS, "oracles", "tables.py")
+DOCS = os.path.join(TESTS, "..", "docs", "networks.md")
 SVG = "{http://www.w3.org/2000/svg}"
 NUMBER = re.compile(r"-?[0-9.]+")
 
@@ -141,6 +145,30 @@ class NetworkTest(ProgramTest):
                 if kind == "C":
                     self.assertTrue(numbers[-1] <= top + 0.2 or y >= top + row[0][3] - 0.2, line)
             x, y = numbers[-2:]
+
+    def tables(self, docs, code):
+        done = subprocess.run([sys.executable, TABLES, "--prony", PRONY, "--check", "--docs", docs],
+                              env=self.environment, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_the_documentation_has_the_figures(self):
+        """And the check finds a wrong digit, a row too few, a row too many."""
+        with open(DOCS, encoding="utf-8") as stream:
+            text = stream.read()
+        self.assertEqual(self.tables(DOCS, 0), "")
+        alexnet = next(line for line in text.split("\n") if line.startswith("| `alexnet` | one"))
+        googlenet = next(line for line in text.split("\n") if line.startswith("| `googlenet` | torch"))
+        changes = (("61,100,840", "61,100,841"), (alexnet + "\n", ""),
+                   (alexnet, alexnet + "\n| `other` | x | 1 | 2 | 3 |"),
+                   (googlenet, googlenet.replace("e-15", "e-16")))
+        for old, new in changes:
+            with self.subTest(new):
+                self.assertIn(old, text)
+                path = os.path.join(self.folder, "networks.md")
+                with open(path, "w", encoding="utf-8") as stream:
+                    stream.write(text.replace(old, new))
+                self.assertIn("networks.md", self.tables(path, 1))
 
     def test_refusals(self):
         there = os.path.join(self.folder, "no", "where", "x.onnx")

@@ -92,8 +92,18 @@ def compare(ours, theirs):
     return found
 
 
-def report(network, size, precision, found, bounds):
+def keep(network, against, precision, found):
+    """Appends the figures to the file that PRONY_ORACLE_FIGURES names; tables.py takes them up."""
+    if "PRONY_ORACLE_FIGURES" in os.environ:
+        row = {"network": network, "against": against, "precision": precision,
+               **{kind: float(f"{value:.1e}") for kind, (value, _) in found.items()}}
+        with open(os.environ["PRONY_ORACLE_FIGURES"], "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def report(network, size, against, precision, found, bounds):
     """Prints a row; True when every figure is within its bound. What has none is only shown."""
+    keep(network, against, precision, found)
     cells = [f"{network:15} {size:>4} {precision:8}"]
     good = True
     for kind in ("evaluation", "logits", "loss", "gradient", "state"):

@@ -223,7 +223,8 @@ def check(network, batch_size):
     for name, (path, transform) in places.items():
         kind, source = ("gradient", gradients) if wanted[name]["trained"] else ("state", states)
         theirs[f"{kind}/{name}"] = transform(source[path])
-    return common.report(network, x.shape[1], "float64", common.compare(ours, theirs), BOUNDS)
+    return common.report(network, x.shape[1], "Keras", "float64", common.compare(ours, theirs),
+                         BOUNDS)
 
 
 def main():

@@ -240,7 +240,7 @@ def check(network, batch_size):
     for name in quiet:
         if numpy.abs(ours.pop(name)).max() > 1e-12:
             raise SystemExit(f"{name} should be zero but for rounding")
-    return common.report(network, shape[1], precision, common.compare(ours, theirs),
+    return common.report(network, shape[1], "MXNet", precision, common.compare(ours, theirs),
                          BOUNDS[precision])
 
 

@@ -116,7 +116,7 @@ def check(network, batch_size, size):
         model.to(dtype).zero_grad()
         found = common.compare(ours, run_theirs(model, names, batch.to(dtype), labels))
         bounds = BOUNDS if dtype == torch.float64 else {}
-        good = common.report(network, size or own, precision, found, bounds) and good
+        good = common.report(network, size or own, "torchvision", precision, found, bounds) and good
     return good
 
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/json.h"
 #include "networks/graph.h"
 #include "networks/picture.h"
@@ -419,53 +418,6 @@ static void the_zoo_has_its_published_figures(void **state)
 	assert_int_equal(zoo_find("lenet", NULL)->macs, 2293000);
 }
 
-/* 431080 -> "431,080". */
-static void with_commas(int64_t number, char *out, size_t out_bytes)
-{
-	char digits[32];
-	size_t used = 0;
-	int length = snprintf(digits, sizeof(digits), "%lld", (long long)number);
-
-	for (int i = 0; i < length && used + 2 < out_bytes; i++) {
-		if (i > 0 && (length - i) % 3 == 0)
-			out[used++] = ',';
-		out[used++] = digits[i];
-	}
-	out[used] = '\0';
-}
-
-static void the_documentation_has_the_figures(void **state)
-{
-	const char *source = getenv("PRONY_SOURCE");
-	struct error err = ERROR_INIT;
-	char *path, *text;
-	size_t length;
-
-	(void)state;
-	assert_non_null(source);
-	path = path_join(source, "docs/networks.md");
-	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
-	for (size_t i = 0; i < zoo_network_count; i++) {
-		char parameters[40], macs[40], start[64], end[96];
-		const char *row, *line_end;
-
-		with_commas(zoo_networks[i]->parameters, parameters, sizeof(parameters));
-		with_commas(zoo_networks[i]->macs, macs, sizeof(macs));
-		snprintf(start, sizeof(start), "\n| `%s` |", zoo_networks[i]->name);
-		snprintf(end, sizeof(end), "| %s | %s |\n", parameters, macs);
-		row = strstr(text, start);
-		if (row == NULL)
-			fail_msg("docs/networks.md has no row for %s", zoo_networks[i]->name);
-		line_end = strstr(row, end);
-		if (line_end == NULL || memchr(row + 1, '\n', (size_t)(line_end - row - 1)) != NULL)
-			fail_msg("docs/networks.md: the row of %s lacks '%s'",
-				 zoo_networks[i]->name, end);
-	}
-	free(text);
-	free(path);
-}
-
 static void unknown_networks_get_a_suggestion(void **state)
 {
 	const char *nearest = NULL;
@@ -803,7 +755,6 @@ int main(void)
 		cmocka_unit_test(the_builder_keeps_its_first_error),
 		cmocka_unit_test(names_and_numbers_must_fit_json),
 		cmocka_unit_test(the_zoo_has_its_published_figures),
-		cmocka_unit_test(the_documentation_has_the_figures),
 		cmocka_unit_test(unknown_networks_get_a_suggestion),
 		cmocka_unit_test(lenet_is_caffes),
 		cmocka_unit_test(weights_depend_on_seed_and_name_only),
