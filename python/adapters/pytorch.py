@@ -7,6 +7,7 @@ import torch
 
 import adapters
 import adapters.pytorch_graph as pytorch_graph
+import adapters.pytorch_recurrent as recurrent
 from errors import WorkerError
 from safetensors_io import Tensor, elements
 
@@ -135,9 +136,9 @@ class Adapter(adapters.Adapter):
         self.format = (torch.channels_last if "channels_last" in case.options
                        else torch.contiguous_format)
         self.weight_dtype = self.low if self.forward_only and self.low else torch.float32
+        self.gated = recurrent.gated(case)
         self.parameters = {
-            name: torch.nn.Parameter(self._place(case.weight(name), self.weight_dtype),
-                                     requires_grad=not self.forward_only)
+            name: torch.nn.Parameter(self._weight(name), requires_grad=not self.forward_only)
             for name in case.parameters}
         self.states = {name: self._place(case.weight(name), self.weight_dtype)
                        for name in case.states}
@@ -174,6 +175,11 @@ class Adapter(adapters.Adapter):
         host = torch.frombuffer(source.data, dtype=kind).reshape(source.shape)
         layout = self.format if len(source.shape) == 4 else torch.contiguous_format
         return host.to(self.device, dtype, memory_format=layout, copy=True)
+
+    def _weight(self, name):
+        """A parameter's tensor of our own; the gates of an LSTM in torch's order."""
+        value = self._place(self.case.weight(name), self.weight_dtype)
+        return recurrent.to_torch(value) if name in self.gated else value
 
     def _make_optimiser(self):
         recipe = self.case.recipe
@@ -258,9 +264,16 @@ class Adapter(adapters.Adapter):
                 raise WorkerError("invalid", "the stage forward has no loss")
             return [self._host("loss", self.results[0])]
         if what == "gradients":
-            return [self._host(name, self._gradient(name)) for name in self.case.parameters]
-        values = self.parameters if what == "weights" else self.states
-        return [self._host(name, value) for name, value in values.items()]
+            return [self._host(name, self._bundled(name, self._gradient(name)))
+                    for name in self.case.parameters]
+        if what == "weights":
+            return [self._host(name, self._bundled(name, value.detach()))
+                    for name, value in self.parameters.items()]
+        return [self._host(name, value) for name, value in self.states.items()]
+
+    def _bundled(self, name, value):
+        """A parameter's tensor, or its gradient, with gates in the bundle's order."""
+        return recurrent.from_torch(value) if name in self.gated else value
 
     def _gradient(self, name):
         gradient = self.parameters[name].grad

@@ -9,6 +9,7 @@ import torch
 import torch.fx
 import torch.nn.functional as F
 
+import adapters.pytorch_recurrent as recurrent
 from adapters.pytorch_operators import OPERATORS, REFUSALS, Translation
 from errors import WorkerError
 
@@ -73,6 +74,7 @@ class Builder(object):
         self.dropout = case.recipe["dropout"] and not self.forward_only
         self.dtype = dtype
         self.root = torch.nn.Module()
+        self.parameters = parameters
         self.places = {}
         for name, parameter in parameters.items():
             self.places[name] = "p%d" % len(self.places)
@@ -87,6 +89,11 @@ class Builder(object):
 
     def _call(self, function, *args, **kwargs):
         return self.fx.call_function(function, args, kwargs)
+
+    def _module(self, module, *args):
+        name = "m%d" % len(list(self.root.children()))
+        self.root.add_module(name, module)
+        return self.fx.call_module(name, args)
 
     def _value(self, name):
         if not name:
@@ -110,7 +117,8 @@ class Builder(object):
                                                 sizes, node["attributes"]["axis"])
             return self._call(operator.getitem, self.pieces[group], index)
         return OPERATORS[node["op"]](Translation(
-            self._call, [self._value(name) for name in node["inputs"]], node["attributes"],
+            self._call, self._module, [self._value(name) for name in node["inputs"]],
+            [self.parameters.get(name) for name in node["inputs"]], node["attributes"],
             self.case, node, self.dropout, inplace))
 
     def module(self):
@@ -149,13 +157,18 @@ class Counter(torch.fx.Interpreter):
 
     def fetch_attr(self, target):
         value = getattr(self.module, target)
-        return value if isinstance(value, torch.nn.Parameter) else value.clone()
+        trained = isinstance(value, (torch.nn.Parameter, torch.nn.Module))
+        return value if trained else value.clone()
 
     def call_function(self, target, args, kwargs):
         result = torch.fx.Interpreter.call_function(self, target, args, kwargs)
         if target in MACS:
             self.macs += MACS[target](result, args)
         return result
+
+    def call_module(self, target, args, kwargs):
+        self.macs += recurrent.macs(getattr(self.module, target), args[0])
+        return torch.fx.Interpreter.call_module(self, target, args, kwargs)
 
     def run_node(self, n):
         result = torch.fx.Interpreter.run_node(self, n)

@@ -3,22 +3,28 @@
 OPERATORS is the one table: an operator that is added is a row there, and in REFUSALS where some of
 its attributes have no translation.
 """
+import functools
 import operator
 
 import torch
 import torch.nn.functional as F
+
+import adapters.pytorch_recurrent as recurrent
 
 LARGEST = 3.4028234e38  # Clip's bounds where it has none
 
 
 class Translation(object):
     """What a row of OPERATORS gets: call(function, *args, **kwargs) appends a call and returns its
-    fx node; inputs are fx nodes (None = left out); attributes is a dict; dropout says whether
-    dropout drops; inplace whether the first input may be overwritten."""
+    fx node, module(Module, *args) that of a layer; inputs are fx nodes (None = left out), weights
+    those of them that are torch.nn.Parameter; attributes is a dict; dropout says whether dropout
+    drops; inplace whether the first input may be overwritten."""
 
-    def __init__(self, call, inputs, attributes, case, node, dropout, inplace):
+    def __init__(self, call, module, inputs, weights, attributes, case, node, dropout, inplace):
         self.call = call
+        self.module = module
         self.inputs = inputs
+        self.weights = weights
         self.attributes = attributes
         self.dropout = dropout
         self.inplace = inplace
@@ -234,6 +240,8 @@ OPERATORS = {
     "Sub": _plain(torch.sub, 2),
     "Mul": _plain(torch.mul, 2),
     "Div": _plain(torch.div, 2),
+    "LSTM": lambda t: recurrent.layer(t, torch.nn.LSTM),
+    "RNN": lambda t: recurrent.layer(t, functools.partial(torch.nn.RNN, nonlinearity="relu")),
     "SoftmaxCrossEntropyLoss": lambda t: t.call(F.cross_entropy, t.input(0), t.input(1)),
     "HalfSumOfSquares": _half_squares,
 }
@@ -243,4 +251,6 @@ REFUSALS = {
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,
     "LRN": _lrn_problem,
+    "LSTM": recurrent.problem,
+    "RNN": recurrent.problem,
 }

@@ -320,6 +320,68 @@ class Reference(object):
             return (dx,)
         return [v * b ** -a["beta"] for v, b in zip(x, base)], backward
 
+    def _recurrent(self, node, inputs, cell):
+        """The last state of each sample. cell(a, c) has the weighted sums a of a step and the cells
+        c before it: (state, cells, slopes), where slopes(dstate, dcells) is (da, dcells before)."""
+        x, w, r, b = inputs
+        n, steps, width = self.shapes[node["inputs"][0]]
+        rows, hidden = self.shapes[node["inputs"][2]]
+        dot = lambda m, j, v: sum(m[j * len(v) + k] * u for k, u in enumerate(v))
+        tape, y = [], []
+        for s in range(n):
+            h, c = [0.0] * hidden, [0.0] * hidden
+            for t in range(s * steps, (s + 1) * steps):
+                before, features = h, x[t * width:(t + 1) * width]
+                h, c, slopes = cell([b[j] + dot(w, j, features) + dot(r, j, h)
+                                     for j in range(rows)], c)
+                tape.append((features, before, slopes))
+            y += h
+
+        def backward(dy):
+            dx, dw, dr, db = [[0.0] * len(v) for v in inputs]
+            for s in range(n):
+                dh, dc = dy[s * hidden:(s + 1) * hidden], [0.0] * hidden
+                for t in reversed(range(s * steps, (s + 1) * steps)):
+                    features, before, slopes = tape[t]
+                    da, dc = slopes(dh, dc)
+                    dh = [sum(da[j] * r[j * hidden + k] for j in range(rows))
+                          for k in range(hidden)]
+                    for j, d in enumerate(da):
+                        db[j] += d
+                        for k, v in enumerate(features):
+                            dx[t * width + k] += d * w[j * width + k]
+                            dw[j * width + k] += d * v
+                        for k, v in enumerate(before):
+                            dr[j * hidden + k] += d * v
+            return dx, dw, dr, db
+        return y, backward
+
+    def _lstm(self, node, inputs):
+        hidden = self.shapes[node["inputs"][2]][1]
+        sigmoid = lambda v: 1 / (1 + math.exp(-v))
+
+        def cell(a, before):
+            i, o, f = [[sigmoid(v) for v in a[k * hidden:(k + 1) * hidden]] for k in range(3)]
+            g = [math.tanh(v) for v in a[3 * hidden:]]
+            c = [f[k] * before[k] + i[k] * g[k] for k in range(hidden)]
+            bent = [math.tanh(v) for v in c]
+
+            def slopes(dh, dc):
+                dc = [dc[k] + dh[k] * o[k] * (1 - bent[k] ** 2) for k in range(hidden)]
+                da = [dc[k] * g[k] * i[k] * (1 - i[k]) for k in range(hidden)]
+                da += [dh[k] * bent[k] * o[k] * (1 - o[k]) for k in range(hidden)]
+                da += [dc[k] * before[k] * f[k] * (1 - f[k]) for k in range(hidden)]
+                da += [dc[k] * i[k] * (1 - g[k] ** 2) for k in range(hidden)]
+                return da, [dc[k] * f[k] for k in range(hidden)]
+            return [o[k] * bent[k] for k in range(hidden)], c, slopes
+        return self._recurrent(node, inputs, cell)
+
+    def _rnn(self, node, inputs):
+        def cell(a, before):
+            return [max(v, 0.0) for v in a], before, lambda dh, dc: (
+                [d if v > 0 else 0.0 for v, d in zip(a, dh)], dc)
+        return self._recurrent(node, inputs, cell)
+
     def _softmax(self, node, inputs):
         shape, axis = self.shapes[node["inputs"][0]], node["attributes"]["axis"]
         rows = {}

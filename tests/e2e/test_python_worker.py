@@ -25,7 +25,7 @@ sys.path.insert(0, HERE)
 import counted  # noqa: E402
 from float64_reference import Reference  # noqa: E402
 from worker_driver import (  # noqa: E402
-    Bundle, Driver, Network, arranged, lenet, mlp, normalised, small)
+    Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small)
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 WORKER = os.path.join(ROOT, "python", "worker.py")
@@ -301,7 +301,7 @@ class PytorchTest(WorkerTest):
 
     def test_operators(self):
         """Every operator, in the three stages; statistics run in the training stages only."""
-        for graph in (normalised, arranged):
+        for graph in (normalised, arranged, sequences):
             for options in ("", "channels_last"):
                 self.gate(graph=graph(4), options=options)
                 self.gate(graph=graph(4), options=options, stage="forward-backward")
@@ -319,6 +319,32 @@ class PytorchTest(WorkerTest):
         next(n for n in graph["nodes"] if n["name"] == "a2")["attributes"][
             "count_include_pad"] = False
         self.gate(graph=graph, options="compile")
+
+    def test_recurrent(self):
+        """Every update and option on LSTM and RNN: their parameters are kept in another order."""
+        self.gate(graph=sequences(4), weight_decay=0.01, options="fused")
+        self.gate(graph=sequences(4), optimiser="sgd", learning_rate=0.1)
+        self.gate(graph=sequences(4), optimiser="rmsprop", learning_rate=0.001)
+        if shutil.which("g++"):
+            self.gate(graph=sequences(4), options="compile")
+            self.forward(sequences(4), options="compile")
+        driver, bundle = self.pytorch(), self.bundle(sequences(4))
+        built = driver.prepare(bundle)[2]
+        self.assertEqual(built["parameters"], sum(map(len, bundle.weights.values())))
+        self.assertEqual(built["macs"], 4 * (6 * 4 * 8 + 4 * (20 * 11 + 3 * 9) + 8 * 5))
+
+    def test_recurrent_weights(self):
+        """Weights that a layer of torch cannot have."""
+        graph = sequences(4)
+        for node in graph["nodes"]:
+            if node["op"] == "LSTM":
+                node["inputs"][2] = node["inputs"][1]
+        next(v for v in graph["values"] if v["name"] == "rnn.bias")["kind"] = "state"
+        driver = self.pytorch()
+        driver.hello()
+        reply = driver.must("supports", bundle=self.bundle(graph).folder)
+        for word in ("LSTM lstm: weights that another", "RNN rnn: weights that are not"):
+            self.assertIn(word, reply["reason"])
 
     def test_half_squares(self):
         graph = small(4)

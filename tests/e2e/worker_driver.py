@@ -107,6 +107,16 @@ class Network(object):
         self.node("Gemm", name, [self.last, name + ".weight", name + ".bias"], [n, features],
                   alpha=alpha, beta=1.0, transA=False, transB=trans_b)
 
+    def recurrent(self, op, name, source, hidden):
+        """LSTM or RNN over batch x time x features, to the last state."""
+        n, _, width = next(v["shape"] for v in self.values if v["name"] == source)
+        rows = hidden * (4 if op == "LSTM" else 1)
+        for suffix, shape in (("weight", [rows, width]), ("recurrent", [rows, hidden]),
+                              ("bias", [rows])):
+            self.value("%s.%s" % (name, suffix), "parameter", shape)
+        self.node(op, name, [source] + [
+            "%s.%s" % (name, suffix) for suffix in ("weight", "recurrent", "bias")], [n, hidden])
+
     def graph(self):
         logits = self.last
         self.value("y", "label", [self.shape[0]], "I64")
@@ -210,6 +220,18 @@ def arranged(batch):
     net.unary("Identity", "same")
     net.unary("Flatten", "flat", [batch, 32], axis=-3)
     net.batch_norm("b1", 1e-5, 0.9)
+    net.linear("f1", 5)
+    return net.graph()
+
+
+def sequences(batch):
+    """Recurrent layers over what a convolution made, so that the gradient of their input counts."""
+    net = Network("sequences", [batch, 2, 4, 3])
+    net.conv("c1", 4, 2)
+    net.unary("Reshape", "rows", [batch, 4, 6], shape=[0, 4, 6])
+    net.recurrent("LSTM", "lstm", "rows", 5)
+    net.recurrent("RNN", "rnn", "rows", 3)
+    net.node("Concat", "cat", ["lstm", "rnn"], [batch, 8], axis=1)
     net.linear("f1", 5)
     return net.graph()
 
