@@ -214,10 +214,11 @@ static enum prony_status describe_built(const struct mx_model *model, struct bui
 	built->parameters = 0;
 	for (int i = 0; i < model->parameter_count; i++)
 		built->parameters += mx_array_elements(model->api, model->parameters[i].weight);
-	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s%s", fused,
+	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s%s%s", fused,
 		 model->copies ? "one executor, a step copies its batch to it"
 			       : "one executor per slot over shared weights and memory",
-		 model->loss && model->state_count > 0 ? "; running variance divided by n" : "");
+		 model->loss && model->state_count > 0 ? "; running variance divided by n" : "",
+		 model->recurrent_count > 0 ? "; second biases of recurrent layers stay zero" : "");
 	return PRONY_OK;
 }
 
@@ -355,6 +356,8 @@ static enum prony_status read_parameters(const struct mx_model *model, bool grad
 			return error_set(err, PRONY_INTERNAL, "no parameter %s", tensor->name);
 		status = copy_out(model->api, gradients ? parameter->gradient : parameter->weight,
 				  tensor, err);
+		if (status == PRONY_OK && parameter->layer && parameter->layer->node->op == OP_LSTM)
+			mx_gates_to_graph(tensor->data, shape_elements(&tensor->shape));
 	}
 	return status;
 }

@@ -47,6 +47,10 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 	X(MXNDArrayCreateEx, (const uint32_t *shape, uint32_t rank, int device_type,               \
 			      int device_id, int delay_alloc, int type, struct mx_ndarray **out))  \
 	X(MXNDArrayFree, (struct mx_ndarray * array))                                              \
+	X(MXNDArraySlice,                                                                          \
+	  (struct mx_ndarray * array, uint32_t begin, uint32_t end, struct mx_ndarray * *out))     \
+	X(MXNDArrayReshape,                                                                        \
+	  (struct mx_ndarray * array, int rank, int *dims, struct mx_ndarray **out))               \
 	X(MXNDArrayGetShapeEx, (struct mx_ndarray * array, int *rank, const int **dims))           \
 	X(MXNDArraySyncCopyFromCPU,                                                                \
 	  (struct mx_ndarray * array, const void *data, size_t elements))                          \
@@ -70,6 +74,7 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 	  (struct mx_symbol * symbol, uint32_t * count, const char ***out))                        \
 	X(MXSymbolListOutputs, (struct mx_symbol * symbol, uint32_t * count, const char ***out))   \
 	X(MXSymbolGetInternals, (struct mx_symbol * symbol, struct mx_symbol * *out))              \
+	X(MXSymbolGetOutput, (struct mx_symbol * symbol, uint32_t index, struct mx_symbol * *out)) \
 	X(MXSymbolInferShapeEx,                                                                    \
 	  (struct mx_symbol * symbol, uint32_t count, const char **keys, const uint32_t *starts,   \
 	   const int *dims, uint32_t *in_count, const int **in_ranks, const int ***in_dims,        \

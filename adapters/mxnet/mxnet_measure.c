@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -51,7 +52,8 @@ static enum prony_status list_names(const struct mx_api *api, struct mx_symbol *
 	return PRONY_OK;
 }
 
-/* Names and shapes of all arguments, as MXNet takes them: dims of one after the other. */
+/* Names and shapes of the arguments that are values of the network, as MXNet takes them: dims of
+ * one after the other. What recurrent layers take beside those it infers. */
 struct known {
 	uint32_t count;
 	const char **names;
@@ -64,29 +66,27 @@ static enum prony_status list_known(const struct mx_api *api, const struct graph
 				    struct known *known, struct error *err)
 {
 	const char **names = NULL;
-	uint32_t used = 0;
-	enum prony_status status =
-		mx_check(api, api->MXSymbolListArguments(symbol, &known->count, &names),
-			 "list arguments", err);
+	uint32_t count = 0, used = 0;
+	enum prony_status status = mx_check(api, api->MXSymbolListArguments(symbol, &count, &names),
+					    "list arguments", err);
 
 	if (status != PRONY_OK)
 		return status;
-	known->names = arena_array(arena, known->count, sizeof(known->names[0]));
-	known->starts = arena_array(arena, (size_t)known->count + 1, sizeof(known->starts[0]));
-	known->dims =
-		arena_array(arena, (size_t)known->count * TENSOR_MAX_RANK, sizeof(known->dims[0]));
-	for (uint32_t i = 0; i < known->count; i++) {
+	known->names = arena_array(arena, count, sizeof(known->names[0]));
+	known->starts = arena_array(arena, (size_t)count + 1, sizeof(known->starts[0]));
+	known->dims = arena_array(arena, (size_t)count * TENSOR_MAX_RANK, sizeof(known->dims[0]));
+	for (uint32_t i = 0; i < count; i++) {
 		int value = graph_find_value(graph, names[i]);
 
 		if (value == VALUE_NONE)
-			return error_set(err, PRONY_INTERNAL, "the network has no %s", names[i]);
+			continue;
 		const struct shape *shape = &graph->values[value].shape;
-		known->names[i] = graph->values[value].name;
+		known->names[known->count] = graph->values[value].name;
 		for (int d = 0; d < shape->rank; d++)
 			known->dims[used++] = (int)shape->dims[d];
 		if (shape->rank == 0)
 			known->dims[used++] = 1; /* see mx_array_new */
-		known->starts[i + 1] = used;
+		known->starts[++known->count] = used;
 	}
 	return PRONY_OK;
 }
@@ -141,26 +141,54 @@ static enum prony_status compare_shapes(const struct graph *graph, const struct 
 	return PRONY_OK;
 }
 
+/* Dimensions from `first` on of the output or variable `name` + `suffix` multiplied; -1 when there
+ * is none. */
+static int64_t inferred_elements(const struct inferred *inferred, const char *name,
+				 const char *suffix, int first)
+{
+	int found = find_output(inferred, name, suffix);
+	int64_t elements = 1;
+
+	if (found < 0)
+		return -1;
+	for (int d = first; d < inferred->ranks[found]; d++)
+		elements *= inferred->dims[found][d];
+	return elements;
+}
+
+/* Each time step of each sample takes all the weights of a recurrent layer but its two biases. */
+static int64_t layer_macs(const json_t *node, const char *weights, const struct inferred *inferred)
+{
+	const json_t *options = json_object_get(node, "attrs");
+	int64_t hidden = strtoll(json_string_or(options, "state_size", "0"), NULL, 10);
+	bool lstm = strcmp(json_string_or(options, "mode", ""), "lstm") == 0;
+	/* time x batch x hidden */
+	int64_t outputs =
+		inferred_elements(inferred, json_string_or(node, "name", ""), "_output", 0);
+	int64_t packed = inferred_elements(inferred, weights, "", 0);
+
+	if (outputs < 0 || packed < 0 || hidden < 1)
+		return -1;
+	return outputs / hidden * (packed - 2 * hidden * (lstm ? 4 : 1));
+}
+
 /* Each output element of a convolution or matrix product takes one row of the weight. */
 static int64_t node_macs(const json_t *nodes, const json_t *node, const struct inferred *inferred)
 {
 	const char *op = json_string_or(node, "op", "");
 	const json_t *inputs = json_object_get(node, "inputs");
 	const json_t *weight_entry = json_array_get(json_array_get(inputs, 1), 0);
-	int64_t macs = 1;
+	bool layer = strcmp(op, "RNN") == 0;
 
-	if (strcmp(op, "Convolution") != 0 && strcmp(op, "FullyConnected") != 0)
+	if (!layer && strcmp(op, "Convolution") != 0 && strcmp(op, "FullyConnected") != 0)
 		return 0;
 	const json_t *weight = json_array_get(nodes, (size_t)json_integer_value(weight_entry));
-	int y = find_output(inferred, json_string_or(node, "name", ""), "_output");
-	int w = find_output(inferred, json_string_or(weight, "name", ""), "");
-	if (y < 0 || w < 0)
-		return -1;
-	for (int d = 0; d < inferred->ranks[y]; d++)
-		macs *= inferred->dims[y][d];
-	for (int d = 1; d < inferred->ranks[w]; d++)
-		macs *= inferred->dims[w][d];
-	return macs;
+	const char *weights = json_string_or(weight, "name", "");
+	if (layer)
+		return layer_macs(node, weights, inferred);
+	int64_t y = inferred_elements(inferred, json_string_or(node, "name", ""), "_output", 0);
+	int64_t row = inferred_elements(inferred, weights, "", 1);
+	return y < 0 || row < 0 ? -1 : y * row;
 }
 
 static int64_t count_macs(const json_t *document, const struct inferred *inferred)

@@ -40,19 +40,83 @@ static enum prony_status make_states(struct mx_model *model, const struct tensor
 	return status;
 }
 
+static enum prony_status make_recurrents(struct mx_model *model, struct error *err)
+{
+	const struct graph *graph = model->graph;
+	enum prony_status status = PRONY_OK;
+
+	model->recurrents = calloc((size_t)graph->forward_count + 1, sizeof(model->recurrents[0]));
+	if (!model->recurrents)
+		return error_set(err, PRONY_NOMEM, "no memory for the recurrent layers");
+	for (int i = 0; status == PRONY_OK && i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_LSTM || node->op == OP_RNN)
+			status = mx_recurrent_init(&model->recurrents[model->recurrent_count++],
+						   model->api, graph, node, model->loss, err);
+	}
+	return status;
+}
+
+/* The recurrent layer that a parameter belongs to, and as which of its node's inputs. */
+static const struct mx_recurrent *find_layer(const struct mx_model *model,
+					     const struct value *value, int *input)
+{
+	for (int i = 0; i < model->recurrent_count; i++) {
+		const int *inputs = model->recurrents[i].node->inputs;
+
+		for (*input = 1; *input <= 3; ++*input)
+			if (&model->graph->values[inputs[*input]] == value)
+				return &model->recurrents[i];
+	}
+	return NULL;
+}
+
+/* Windows on the layer's vectors. */
+static enum prony_status make_windows(struct mx_model *model, const struct tensor *tensor,
+				      struct mx_parameter *parameter, int input, struct error *err)
+{
+	const struct mx_recurrent *layer = parameter->layer;
+	int64_t elements = shape_elements(&tensor->shape);
+	float *data = malloc((size_t)elements * sizeof(data[0]));
+	enum prony_status status;
+
+	if (!data)
+		return error_set(err, PRONY_NOMEM, "no memory for %s", tensor->name);
+	memcpy(data, tensor->data, (size_t)elements * sizeof(data[0]));
+	if (layer->node->op == OP_LSTM)
+		mx_gates_to_mxnet(data, elements);
+	status = mx_recurrent_window(model->api, model->graph, layer->node, input, layer->weights,
+				     &parameter->weight, err);
+	if (status == PRONY_OK)
+		status = mx_check(model->api,
+				  model->api->MXNDArraySyncCopyFromCPU(parameter->weight, data,
+								       (size_t)elements),
+				  tensor->name, err);
+	free(data);
+	if (status == PRONY_OK && model->loss)
+		status = mx_recurrent_window(model->api, model->graph, layer->node, input,
+					     layer->gradients, &parameter->gradient, err);
+	return status;
+}
+
 static enum prony_status make_parameter(struct mx_model *model, const struct recipe *recipe,
 					const struct tensor_set *weights,
 					struct mx_parameter *parameter, struct error *err)
 {
+	int input;
 	const struct value *value = parameter->value;
 	const struct tensor *tensor = NULL;
 	bool state = model->train && recipe->optimiser != OPTIMISER_SGD;
 	enum prony_status status = find_weight(weights, value, &tensor, err);
 
-	if (status == PRONY_OK)
+	parameter->layer = find_layer(model, value, &input);
+	if (status == PRONY_OK && parameter->layer)
+		status = make_windows(model, tensor, parameter, input, err);
+	else if (status == PRONY_OK)
 		status = mx_array_new(model->api, &value->shape, tensor->data, &parameter->weight,
 				      err);
-	if (status == PRONY_OK && model->loss)
+	if (status == PRONY_OK && model->loss && !parameter->layer)
 		status = mx_array_new(model->api, &value->shape, NULL, &parameter->gradient, err);
 	if (status == PRONY_OK && state)
 		status = mx_array_new(model->api, &value->shape, NULL, &parameter->state, err);
@@ -125,6 +189,14 @@ static enum prony_status fill_argument(const struct mx_model *model, const struc
 		binding->arguments[index] = parameter->weight;
 		binding->gradients[index] = parameter->gradient;
 		binding->requests[index] = model->loss ? MX_GRADIENT_WRITE : MX_GRADIENT_NONE;
+		return PRONY_OK;
+	}
+	for (int i = 0; i < model->recurrent_count; i++) {
+		if (!mx_recurrent_argument(&model->recurrents[i], name, &binding->arguments[index],
+					   &binding->gradients[index]))
+			continue;
+		if (binding->gradients[index])
+			binding->requests[index] = MX_GRADIENT_WRITE;
 		return PRONY_OK;
 	}
 	return find_state(model, name, &binding->arguments[index], err);
@@ -217,48 +289,59 @@ static enum prony_status get_heads(const struct mx_model *model, struct mx_progr
 	return PRONY_OK;
 }
 
-static enum prony_status make_slots(struct mx_model *model, struct error *err)
+static enum prony_status make_slot(const struct mx_model *model, struct mx_slot *slot,
+				   struct error *err)
 {
 	const struct graph *graph = model->graph;
+	enum prony_status status = mx_array_new(model->api, &graph->values[graph->input].shape,
+						NULL, &slot->input, err);
+
+	if (status == PRONY_OK && model->loss)
+		status = mx_array_new(model->api, &graph->values[graph->label].shape, NULL,
+				      &slot->label, err);
+	return status;
+}
+
+static enum prony_status make_slots(struct mx_model *model, struct error *err)
+{
 	enum prony_status status = PRONY_OK;
 
 	model->slots = calloc((size_t)model->slot_count, sizeof(model->slots[0]));
 	if (!model->slots)
 		return error_set(err, PRONY_NOMEM, "no memory for %d slots", model->slot_count);
-	for (int i = 0; status == PRONY_OK && i < model->slot_count; i++) {
-		struct mx_slot *slot = &model->slots[i];
-
-		status = mx_array_new(model->api, &graph->values[graph->input].shape, NULL,
-				      &slot->input, err);
-		if (status == PRONY_OK && model->loss)
-			status = mx_array_new(model->api, &graph->values[graph->label].shape, NULL,
-					      &slot->label, err);
-	}
+	for (int i = 0; status == PRONY_OK && i < model->slot_count; i++)
+		status = make_slot(model, &model->slots[i], err);
 	return status;
+}
+
+static void copy_call(struct mx_call *call, const struct mx_operator *copy, struct mx_ndarray *from,
+		      struct mx_ndarray *to)
+{
+	call->operator= copy;
+	call->inputs[call->input_count++] = from;
+	call->outputs[call->output_count++] = to;
 }
 
 /* The calls that bring a slot's batch to the one program. */
 static enum prony_status make_copies(struct mx_model *model, struct error *err)
 {
-	const struct value *input = &model->graph->values[model->graph->input];
 	const struct mx_operator *copy = NULL;
-	enum prony_status status;
+	enum prony_status status = make_slot(model, &model->bound, err);
 
-	status = mx_array_new(model->api, &input->shape, NULL, &model->bound_input, err);
 	if (status == PRONY_OK)
 		status = mx_check(model->api, model->api->NNGetOpHandle("_copyto", &copy),
 				  "_copyto", err);
 	if (status != PRONY_OK)
 		return status;
-	model->copies = calloc((size_t)model->slot_count, sizeof(model->copies[0]));
+	model->copies = calloc(2 * (size_t)model->slot_count, sizeof(model->copies[0]));
 	if (!model->copies)
 		return error_set(err, PRONY_NOMEM, "no memory for %d slots", model->slot_count);
 	for (int i = 0; i < model->slot_count; i++) {
-		struct mx_call *call = &model->copies[i];
+		const struct mx_slot *slot = &model->slots[i];
 
-		call->operator= copy;
-		call->inputs[call->input_count++] = model->slots[i].input;
-		call->outputs[call->output_count++] = model->bound_input;
+		copy_call(&model->copies[i], copy, slot->input, model->bound.input);
+		copy_call(&model->copies[model->slot_count + i], copy, slot->label,
+			  model->bound.label);
 	}
 	return PRONY_OK;
 }
@@ -267,7 +350,9 @@ static bool wants_one_program(const struct mx_model *model)
 {
 	int64_t bytes = graph_parameter_count(model->graph) * (int64_t)sizeof(float);
 
-	return !model->loss && model->slot_count > 1 && bytes > MX_SHARED_WEIGHTS_BYTES;
+	if (model->slot_count == 1)
+		return false;
+	return model->recurrent_count > 0 || (!model->loss && bytes > MX_SHARED_WEIGHTS_BYTES);
 }
 
 static enum prony_status make_programs(struct mx_model *model, struct error *err)
@@ -282,11 +367,7 @@ static enum prony_status make_programs(struct mx_model *model, struct error *err
 	if (!model->programs)
 		return error_set(err, PRONY_NOMEM, "no memory for the executors");
 	for (int i = 0; status == PRONY_OK && i < model->program_count; i++) {
-		struct mx_slot bound = model->slots[i];
-
-		if (one)
-			bound.input = model->bound_input;
-		status = bind(model, &bound, &model->programs[i],
+		status = bind(model, one ? &model->bound : &model->slots[i], &model->programs[i],
 			      i > 0 ? model->programs[0].executor : NULL, err);
 		if (status == PRONY_OK)
 			status = get_heads(model, &model->programs[i], err);
@@ -310,6 +391,8 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 	/* Evaluation has no dropout, with or without the node. */
 	status = mx_symbol_new(api, graph, model->loss, model->loss && recipe->dropout,
 			       &model->symbol, err);
+	if (status == PRONY_OK)
+		status = make_recurrents(model, err);
 	if (status == PRONY_OK)
 		status = make_parameters(model, recipe, weights, err);
 	if (status == PRONY_OK)
@@ -337,6 +420,8 @@ enum prony_status mx_model_step(struct mx_model *model, int slot, struct error *
 
 	if (model->copies)
 		status = mx_call_run(api, &model->copies[slot], err);
+	if (status == PRONY_OK && model->copies && model->loss)
+		status = mx_call_run(api, &model->copies[model->slot_count + slot], err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXExecutorForward(executor, is_train), "forward", err);
 	if (status == PRONY_OK && is_train)
@@ -370,12 +455,15 @@ void mx_model_release(struct mx_model *model)
 		free_array(api, model->slots[i].input);
 		free_array(api, model->slots[i].label);
 	}
-	free_array(api, model->bound_input);
+	free_array(api, model->bound.input);
+	free_array(api, model->bound.label);
 	for (int i = 0; i < model->parameter_count; i++) {
 		free_array(api, model->parameters[i].weight);
 		free_array(api, model->parameters[i].gradient);
 		free_array(api, model->parameters[i].state);
 	}
+	for (int i = 0; i < model->recurrent_count; i++)
+		mx_recurrent_release(&model->recurrents[i], api);
 	for (int i = 0; i < model->state_count; i++)
 		free_array(api, model->states[i].array);
 	if (model->symbol)
@@ -384,6 +472,7 @@ void mx_model_release(struct mx_model *model)
 	free(model->programs);
 	free(model->copies);
 	free(model->parameters);
+	free(model->recurrents);
 	free(model->states);
 	free(model->updates);
 	*model = (struct mx_model){0};

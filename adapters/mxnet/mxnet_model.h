@@ -2,6 +2,7 @@
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_MODEL_H
 #define PRONY_ADAPTERS_MXNET_MXNET_MODEL_H
 
+#include "adapters/mxnet/mxnet_recurrent.h"
 #include "adapters/mxnet/mxnet_symbol.h"
 #include "networks/recipe.h"
 
@@ -16,13 +17,15 @@
  * an executor of its own over the slot's batch, and a step copies nothing. Above it there is one
  * executor, and a step starts by copying the slot's batch to it, as MXNet's own Module does: eight
  * copies of the weights are not what a user's process holds, and networks of that size compute for
- * milliseconds on an image that is copied in some ten microseconds.
+ * milliseconds on an image that is copied in some ten microseconds. So it is with recurrent layers,
+ * whose operator keeps what it needs for its backward pass outside the memory that executors share.
  */
 #define MX_SHARED_WEIGHTS_BYTES (16 << 20)
 
 struct mx_parameter {
 	const struct value *value;		      /* of the graph, borrowed */
 	struct mx_ndarray *weight, *gradient, *state; /* gradient and state NULL where not wanted */
+	const struct mx_recurrent *layer; /* whose vectors weight and gradient lie in; else NULL */
 };
 
 /* A running statistic or a constant. */
@@ -58,13 +61,15 @@ struct mx_model {
 	struct mx_symbol *symbol;
 	struct mx_parameter *parameters; /* in graph order */
 	int parameter_count;
+	struct mx_recurrent *recurrents; /* in graph order */
+	int recurrent_count;
 	struct mx_constant *states; /* in graph order */
 	int state_count;
 	struct mx_slot *slots;
 	struct mx_program *programs; /* one per slot, or one for all of them */
 	int slot_count, program_count;
-	struct mx_ndarray *bound_input; /* of the one program; else NULL */
-	struct mx_call *copies;		/* per slot, into bound_input; else NULL */
+	struct mx_slot bound;	/* arrays of the one program; else NULL */
+	struct mx_call *copies; /* per slot, into `bound`, first inputs, then labels; else NULL */
 	struct mx_call *updates;
 	int update_count;
 	bool loss, train;

@@ -33,6 +33,8 @@ static const struct mx_row *const rows[OP_COUNT] = {
 	[OP_SUB] = &mx_sub,
 	[OP_MUL] = &mx_mul,
 	[OP_DIV] = &mx_div,
+	[OP_LSTM] = &mx_recurrent_row,
+	[OP_RNN] = &mx_recurrent_row,
 	[OP_SOFTMAX_CROSS_ENTROPY] = &mx_cross_entropy,
 	[OP_HALF_SQUARES] = &mx_half_squares,
 };

@@ -45,8 +45,9 @@ struct mx_row {
 				  struct error *err);
 };
 
-/* Symbols that the translation of one node creates at most, variables not counted. */
-#define MX_SYMBOLS_PER_NODE 3
+/* Symbols that the translation of one node creates at most, variables of the graph's values not
+ * counted. */
+#define MX_SYMBOLS_PER_NODE 7
 
 void mx_option(struct mx_options *options, const char *key, const char *format, ...)
 	PRONY_PRINTF(3, 4);
@@ -90,6 +91,8 @@ void mx_refuse(struct strbuf *reasons, const struct node *node, const char *what
 /* Layers with a window or weights, and losses: mxnet_layers.c. */
 extern const struct mx_row mx_conv, mx_max_pool, mx_average_pool, mx_global_average_pool, mx_gemm,
 	mx_batch_norm, mx_lrn, mx_cross_entropy, mx_half_squares;
+/* LSTM and RNN: mxnet_recurrent.c. */
+extern const struct mx_row mx_recurrent_row;
 /* Functions of each element, and other arrangements of them: mxnet_functions.c. */
 extern const struct mx_row mx_relu, mx_tanh, mx_sigmoid, mx_hard_sigmoid, mx_hard_swish, mx_clip,
 	mx_neg, mx_softmax, mx_flatten, mx_reshape, mx_identity, mx_transpose, mx_concat, mx_slice,

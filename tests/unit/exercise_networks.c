@@ -247,14 +247,40 @@ static int separable(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
+/* Biases are zero in other networks, in whatever order a framework has the gates. */
+static int with_bias(struct builder *b, const char *bias, int x)
+{
+	int value = graph_find_value(b->graph, bias);
+
+	if (value != VALUE_NONE) {
+		b->graph->values[value].fill = FILL_NORMAL;
+		b->graph->values[value].fill_scale = 0.3;
+	}
+	return x;
+}
+
 static int lstm(struct builder *b, int x)
 {
-	return build_linear(b, "fc", build_lstm(b, "lstm", x, 24), 5);
+	x = with_bias(b, "lstm.bias", build_lstm(b, "lstm", x, 24));
+	return build_linear(b, "fc", x, 5);
 }
 
 static int rnn(struct builder *b, int x)
 {
-	return build_linear(b, "fc", build_irnn(b, "rnn", x, 20, 0.1), 5);
+	x = with_bias(b, "rnn.bias", build_irnn(b, "rnn", x, 20, 0.1));
+	return build_linear(b, "fc", x, 5);
+}
+
+/* Two layers over what a convolution made: somebody wants the gradient of their input. */
+static int sequences(struct builder *b, int x)
+{
+	int last[2];
+
+	x = build_relu(b, "relu", exercise_conv(b, "conv", x, 8, true));
+	x = build_reshape(b, "rows", x, 3, (const int64_t[]){0, 8, 110});
+	last[0] = with_bias(b, "lstm.bias", build_lstm(b, "lstm", x, 12));
+	last[1] = with_bias(b, "rnn.bias", build_irnn(b, "rnn", x, 7, 0.1));
+	return build_linear(b, "fc", build_concat(b, "concat", last, 2, 1), 5);
 }
 
 static int squares(struct builder *b, int x)
@@ -288,5 +314,6 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "separable", IMAGE, .layers = separable},
 	{.name = "lstm", .input_rank = 2, .input_dims = {9, 13}, .classes = 5, .layers = lstm},
 	{.name = "rnn", .input_rank = 2, .input_dims = {12, 3}, .classes = 5, .layers = rnn},
+	{.name = "sequences", IMAGE, .layers = sequences},
 	{.name = "squares", IMAGE, .half_squares = true, .layers = squares},
 };

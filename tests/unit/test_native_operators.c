@@ -124,8 +124,8 @@ static const struct network own[] = {
 static const struct network depthwise_layers = {.name = "depthwise", IMAGE, .layers = depthwise};
 
 /* Of the shared list. */
-static const char *const shared[] = {"batch_norm", "pools", "functions", "joins",  "orders",
-				     "broadcasts", "lstm",  "rnn",	 "squares"};
+static const char *const shared[] = {"batch_norm", "pools", "functions", "joins",     "orders",
+				     "broadcasts", "lstm",  "rnn",	 "sequences", "squares"};
 
 enum { OWN = sizeof(own) / sizeof(own[0]), SHARED = sizeof(shared) / sizeof(shared[0]) };
 
