@@ -125,7 +125,8 @@ enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell
 {
 	if (work->has_gate)
 		return PRONY_OK;
-	gate_recipe(&cell->recipe, cell->network->gate_learning_rate, &work->gate_recipe);
+	gate_recipe(&cell->recipe, network_gate_rate(cell->network, cell->recipe.optimiser),
+	            &work->gate_recipe);
 	enum prony_status status = build_gate(work, cell, err);
 	if (status == PRONY_OK)
 		status = make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots, GATE_SKIPS,

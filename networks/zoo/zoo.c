@@ -43,6 +43,13 @@ const struct network *zoo_find(const char *name, const char **nearest)
 	return NULL;
 }
 
+double network_gate_rate(const struct network *network, enum optimiser optimiser)
+{
+	if (optimiser == OPTIMISER_RMSPROP && network->gate_rmsprop_rate > 0)
+		return network->gate_rmsprop_rate;
+	return network->gate_learning_rate;
+}
+
 enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
 			    struct error *err)
 {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "networks/graph.h"
+#include "networks/recipe.h"
 
 struct network_file;
 
@@ -18,6 +19,7 @@ struct network {
 	int64_t classes;
 	int64_t parameters, macs; /* published figures for batch 1; a test holds us to them */
 	double gate_learning_rate;
+	double gate_rmsprop_rate; /* 0: the one above */
 	bool half_squares; /* objective half the sum of squares of the logits, not cross-entropy */
 	/* Appends layers up to the logits and returns them; errors stay in the builder. */
 	int (*layers)(struct builder *b, int input);
@@ -29,6 +31,9 @@ extern const size_t zoo_network_count;
 
 /* NULL when unknown; *nearest (may be NULL) then gets a name to suggest, or NULL. */
 const struct network *zoo_find(const char *name, const char **nearest);
+
+/* The learning rate of the parity gate for an optimiser. */
+double network_gate_rate(const struct network *network, enum optimiser optimiser);
 
 /* Builds network for `batch` samples, with loss; forward only. Initialises *out. */
 enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,

@@ -261,7 +261,7 @@ static void bench_gate(const char *name, int64_t batch)
 	recipe_defaults(&cell);
 	cell.stage = STAGE_TRAIN;
 	cell.batch = batch;
-	gate_recipe(&cell, network->gate_learning_rate, &gate);
+	gate_recipe(&cell, network_gate_rate(network, cell.optimiser), &gate);
 	check(zoo_build(network, gate.batch, &graph, &err), &err);
 	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 	fill_batches(&graph, &arena, &inputs, &labels);

@@ -64,7 +64,7 @@ void fixture_init(struct fixture *f, const char *name, enum stage stage, enum op
 	cell.rho = 0.9;
 	cell.epsilon = 1e-7;
 	cell.batch = 64;
-	gate_recipe(&cell, network->gate_learning_rate, &f->recipe);
+	gate_recipe(&cell, network_gate_rate(network, optimiser), &f->recipe);
 	/* A test has less time than a gate. */
 	if (network->macs > INT64_C(1) << 26)
 		f->recipe.batch = 4;

@@ -61,7 +61,7 @@ static void trial_init(struct trial *t, const char *name, const struct recipe *c
 
 	memset(t, 0, sizeof *t);
 	arena_init(&t->arena, 0);
-	gate_recipe(cell, network->gate_learning_rate, &t->gate);
+	gate_recipe(cell, network_gate_rate(network, cell->optimiser), &t->gate);
 	if (zoo_build(network, t->gate.batch, &t->graph, &err) != PRONY_OK ||
 	    graph_initial_weights(&t->graph, SEED, &t->arena, &t->weights, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
