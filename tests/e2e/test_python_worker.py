@@ -327,7 +327,6 @@ class PytorchTest(WorkerTest):
         self.gate(graph=sequences(4), optimiser="rmsprop", learning_rate=0.001)
         if shutil.which("g++"):
             self.gate(graph=sequences(4), options="compile")
-            self.forward(sequences(4), options="compile")
         driver, bundle = self.pytorch(), self.bundle(sequences(4))
         built = driver.prepare(bundle)[2]
         self.assertEqual(built["parameters"], sum(map(len, bundle.weights.values())))
