@@ -76,9 +76,8 @@ int64_t gate_smaller_batch(int64_t batch)
 	return batch / 2 >= GATE_BATCH_FORCED ? batch / 2 : 0;
 }
 
-/* A copy of the forward graph; with its own backward pass when that is asked for. */
-static enum prony_status copy_graph(const struct graph *graph, bool backward, struct graph *out,
-				    struct error *err)
+enum prony_status gate_copy_graph(const struct graph *graph, bool backward, struct graph *out,
+				  struct error *err)
 {
 	json_t *json = graph_to_json(graph);
 	enum prony_status status;
@@ -93,6 +92,13 @@ static enum prony_status copy_graph(const struct graph *graph, bool backward, st
 	return status;
 }
 
+/*
+ * Where the batch's own statistics normalise it, rounding is amplified from layer to layer: by how
+ * much is measured (rounding_measure), and the run with everything turned is rounded by so many
+ * deviations. Twice what that moves is then 4 deviations, as far as comparisons count as close.
+ */
+#define ROUNDED_BY 2.0
+
 /* The batches and how they are run: what every answer has in common. */
 struct gate_run {
 	const struct graph *graph; /* with backward pass */
@@ -100,6 +106,7 @@ struct gate_run {
 	const struct tensor_set *weights, *inputs, *labels;
 	const volatile int *stop; /* may be NULL */
 	bool rmsprop, epsilon_inside;
+	const double *deviation; /* by value, of normalising networks; else NULL */
 };
 
 /* Copies a value of the interpreter, less `before` (F32, may be NULL). */
@@ -248,26 +255,38 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 	bool decisions[KINKS_TRIED] = {false}, more = true;
 	int64_t decided = 0, tried = run->rmsprop ? KINKS_TRIED_RMSPROP : KINKS_TRIED;
 
+	/* Figures have slack for their rounding anyway: nothing is tried one by one. */
+	if (run->deviation)
+		tried = 0;
+
 	while (more && ref->expected_count < GATE_MAX_ANSWERS) {
 		struct gate_expected *answer = &ref->expected[ref->expected_count];
+		struct kink_list met = {0};
 		struct kinks kinks = {.precision = run->gate->precision,
 				      .decisions = decisions,
-				      .decided = decided};
+				      .decided = decided,
+				      .deviation = run->deviation,
+				      .kept = run->deviation ? &met : NULL};
 		enum prony_status status = run_gate(run, &kinks, &ref->arena, answer, err);
 		bool many = kinks.count > tried;
 
 		for (int64_t i = 0; i < decided; i++)
 			answer->turned += decisions[i];
 		/* Evaluation has no derivatives: its comparisons have no effect. */
-		if (run->gate->stage != STAGE_FORWARD && (many || kinks.update_count > 0) &&
-		    status == PRONY_OK)
-			status = find_slack(run,
-					    (struct kinks){.precision = kinks.precision,
-							   .decisions = decisions,
-							   .decided = decided,
-							   .turn_all = many,
-							   .turn_updates = true},
-					    answer, err);
+		if (run->gate->stage != STAGE_FORWARD &&
+		    (many || kinks.update_count > 0 || run->deviation) && status == PRONY_OK)
+			status = find_slack(
+				run,
+				(struct kinks){.precision = kinks.precision,
+					       .decisions = decisions,
+					       .decided = decided,
+					       .turn_all = many,
+					       .turn_updates = true,
+					       .rounding = run->deviation ? ROUNDED_BY : 0,
+					       .deviation = run->deviation,
+					       .turned = run->deviation ? &met : NULL},
+				answer, err);
+		kink_list_release(&met);
 		if (status != PRONY_OK)
 			return status;
 		ref->expected_count++;
@@ -277,6 +296,25 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 	return PRONY_OK;
 }
 
+static bool normalises_by_batch(const struct graph *graph)
+{
+	for (int i = 0; i < graph->forward_count; i++)
+		if (graph->nodes[i].op == OP_BATCH_NORM)
+			return true;
+	return false;
+}
+
+/* The graph with a backward pass, which *out is for, begins with the same values. */
+static enum prony_status measure(const struct graph *graph, const struct recipe *gate,
+				 const struct tensor_set *weights, const struct tensor_set *inputs,
+				 const struct tensor_set *labels, const volatile int *stop,
+				 struct arena *arena, double **out, struct error *err)
+{
+	*out = arena_array(arena, (size_t)graph->value_count, sizeof(double));
+	return rounding_measure(graph, gate, weights, &inputs->tensors[0],
+				labels->count > 0 ? &labels->tensors[0] : NULL, stop, *out, err);
+}
+
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
 				      const struct recipe *gate, const struct tensor_set *weights,
 				      const struct tensor_set *inputs,
@@ -284,6 +322,7 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 				      struct error *err)
 {
 	struct graph copy = {0};
+	double *deviation = NULL;
 	enum prony_status status;
 	bool rmsprop = gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
 
@@ -300,9 +339,14 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 		if (weights->tensors[i].dtype != DTYPE_F32)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s must be F32",
 					 weights->tensors[i].name);
-	status = copy_graph(graph, gate->stage != STAGE_FORWARD, &copy, err);
+	status = gate_copy_graph(graph, gate->stage != STAGE_FORWARD, &copy, err);
+	if (status == PRONY_OK && gate->stage != STAGE_FORWARD &&
+	    gate->precision == PRECISION_FP32 && normalises_by_batch(graph))
+		status = measure(graph, gate, weights, inputs, labels, stop, &out->arena,
+				 &deviation, err);
 	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {
-		struct gate_run run = {&copy, gate, weights, inputs, labels, stop, rmsprop, i == 1};
+		struct gate_run run = {&copy, gate,    weights, inputs,	  labels,
+				       stop,  rmsprop, i == 1,	deviation};
 
 		status = find_answers(&run, out, err);
 	}

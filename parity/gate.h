@@ -30,6 +30,17 @@ bool gate_fits(const struct graph *graph, enum stage stage, int64_t room_bytes);
 int64_t gate_smaller_batch(int64_t batch);
 
 /*
+ * Lowers gate->learning_rate, for a network that nobody chose one for: by tens, until the first
+ * update lowers the loss of its own batch by what the gradient promises, within a half. Where
+ * updates overshoot, later batches show how the network amplifies rounding and nothing else. Does
+ * nothing unless the stage trains.
+ */
+enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
+				   const struct tensor_set *weights, const struct tensor *x,
+				   const struct tensor *y, const volatile int *stop,
+				   struct error *err);
+
+/*
  * What a correct program gives. There may be several answers: RMSprop's epsilon has two places, and
  * where a comparison of the reference is too close to call (a ReLU's input next to zero, two nearly
  * equal elements of a pooling window), rounding decides what the derivative is.
@@ -88,17 +99,17 @@ struct gate_observed {
 	double loss[GATE_UPDATES]; /* NAN in STAGE_FORWARD: then computed from the logits */
 	const struct tensor_set *gradients; /* forward-backward */
 	const struct tensor_set *weights;   /* train: after the last update */
-	/* Train: running statistics after the last update; NULL: the framework cannot say (recorded,
-	 * not judged). */
+	/* Train: running statistics after the last update; NULL: the framework cannot say
+	 * (recorded, not judged). */
 	const struct tensor_set *state;
 };
 
 /*
  * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *evidence (new reference,
  * in both cases): every figure with its bound: {"passed", "checks": [{"what", "step"?, "tensor"?,
- * "value", "bound", "passed", "reason"?}...], "parameters", "macs", "gate_batch", "kinks",
- * "turned", "rmsprop_epsilon"?, "running_variance"?, "worst": {...}}. A value of null could not be
- * computed: see its reason.
+ * "value", "bound", "passed", "reason"?}...], "parameters", "macs", "gate_batch", "learning_rate"?
+ * (train), "kinks", "turned", "rmsprop_epsilon"?, "running_variance"?, "worst": {...}}. A value of
+ * null could not be computed: see its reason.
  */
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
 			       const struct recipe *gate, const struct tensor_set *labels,

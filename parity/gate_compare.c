@@ -369,7 +369,8 @@ static enum prony_status mismatch(const struct verdict *verdict, struct error *e
 }
 
 static json_t *make_evidence(const struct verdict *verdict, const struct gate_reference *ref,
-			     const struct graph *graph, const struct gate_observed *observed,
+			     const struct graph *graph, const struct recipe *gate,
+			     const struct gate_observed *observed,
 			     const struct gate_expected *expected)
 {
 	json_t *evidence = json_object();
@@ -383,6 +384,8 @@ static json_t *make_evidence(const struct verdict *verdict, const struct gate_re
 	json_object_set_new(evidence, "macs",
 			    observed->macs < 0 ? json_null() : json_integer(observed->macs));
 	json_object_set_new(evidence, "gate_batch", json_integer(graph_batch(graph)));
+	if (gate->stage == STAGE_TRAIN)
+		json_object_set_new(evidence, "learning_rate", json_real(gate->learning_rate));
 	json_object_set_new(evidence, "kinks", json_integer(expected->kinks));
 	json_object_set_new(evidence, "turned", json_integer(expected->turned));
 	/* Both places were tried: the last answer is one with epsilon inside. */
@@ -413,7 +416,8 @@ enum prony_status gate_compare(const struct gate_reference *ref, const struct gr
 		if (verdicts[i].worst_ratio < verdicts[best].worst_ratio)
 			best = i;
 	}
-	*evidence = make_evidence(&verdicts[best], ref, graph, observed, &ref->expected[best]);
+	*evidence =
+		make_evidence(&verdicts[best], ref, graph, gate, observed, &ref->expected[best]);
 	if (!verdicts[best].passed)
 		status = mismatch(&verdicts[best], err);
 	for (int i = 0; i < ref->expected_count; i++)

@@ -32,8 +32,12 @@ double gate_norm(const struct tensor *tensor);
 /* Why a tensor cannot be compared; NULL when it can. */
 const char *gate_incomparable(const struct tensor *observed, const struct tensor *expected);
 
-/* Of the answer, how far `other`, with its comparisons turned, moves every figure. */
+/* Of the answer, how far `other`, rounded and with its comparisons turned, moves every figure. */
 void gate_set_slack(struct gate_expected *expected, const struct gate_expected *other);
+
+/* A copy of a forward graph; with its own backward pass when that is asked for. */
+enum prony_status gate_copy_graph(const struct graph *graph, bool backward, struct graph *out,
+				  struct error *err);
 
 /* Running statistics, with the variance of n or n - 1; `before` are those at the start (F32). */
 void gate_check_state(struct verdict *verdict, const struct graph *graph,

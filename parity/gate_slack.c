@@ -79,12 +79,28 @@ static void set_tensor_slack(struct gate_expected *expected, const struct tensor
 	expected->whole_length_slack = KINK_SLACK * whole / fmax(squares, DBL_MIN);
 }
 
+/*
+ * What logits that move so far usually do to the mean cross-entropy: its gradient by the logits of
+ * one sample is softmax - onehot, at most sqrt(2) long, and samples move it up and down.
+ */
+static double usual_loss(const struct tensor *from, const struct tensor *to)
+{
+	int64_t samples = from->shape.dims[0];
+	double rms = compare(from, to).distance / sqrt((double)shape_elements(&from->shape));
+
+	return sqrt(2) * rms / sqrt((double)samples);
+}
+
 void gate_set_slack(struct gate_expected *expected, const struct gate_expected *other)
 {
 	for (int i = 0; i < GATE_UPDATES; i++) {
-		expected->logits_slack[i] =
-			KINK_SLACK * largest_difference(&expected->logits[i], &other->logits[i]);
-		expected->loss_slack[i] = KINK_SLACK * fabs(expected->loss[i] - other->loss[i]);
+		const struct tensor *from = &expected->logits[i], *to = &other->logits[i];
+		/* Logits may move a long way while the loss happens to stay. */
+		double usual = KINK_COSINES * usual_loss(from, to);
+
+		expected->logits_slack[i] = KINK_SLACK * largest_difference(from, to);
+		expected->loss_slack[i] =
+			KINK_SLACK * fmax(fabs(expected->loss[i] - other->loss[i]), usual);
 	}
 	if (expected->gradients.count > 0)
 		set_tensor_slack(expected, &expected->gradients, &other->gradients);

@@ -11,6 +11,19 @@
 #include "networks/graph.h"
 #include "parity/reference.h"
 
+/* A comparison that was too close to call, and what the reference decided. */
+struct kink {
+	int64_t step, place; /* the comparison's number within the node */
+	int node;
+	int64_t decision;
+};
+
+/* In the order in which they were met. */
+struct kink_list {
+	struct kink *items;
+	int64_t count, capacity;
+};
+
 /*
  * Comparisons that are too close to call: a ReLU's input next to zero, two elements of a pooling
  * window next to each other, and for RMSprop a gradient next to zero. There the derivative jumps,
@@ -24,6 +37,19 @@ struct kinks {
 	int64_t decided;
 	bool turn_all, turn_updates;
 	int64_t count, update_count; /* met so far: in the graph, in updates */
+	/*
+	 * 0: every result is exact. Else so many deviations of what rounding does to a result in
+	 * float32 are added to it: see rounding_add.
+	 */
+	double rounding;
+	/* Where those that are met are kept; and those that are decided otherwise than there,
+	 * whatever rounding has done to them, instead of turn_all (but in recurrent layers). May be
+	 * NULL. */
+	struct kink_list *kept;
+	const struct kink_list *turned;
+	/* By value: what rounding was measured to do to it, relative to its RMS; NULL: not
+	 * measured, what is too close follows from the sums before alone. */
+	const double *deviation;
 };
 
 /* One execution of one node. */
@@ -132,6 +158,11 @@ double kernel_rms(const double *x, int64_t count);
 
 /* Counts a comparison that is too close to call, and says whether to turn it. */
 bool kernel_turns(struct kinks *kinks);
+/* The same where the list of kinks counts: what is decided, given what it would be. `place` is
+ * its number within the node; a node's are asked for in ascending order. */
+int64_t kernel_decides(const struct kernel_call *call, int64_t place, int64_t decision,
+		       int64_t other);
+void kink_list_release(struct kink_list *list);
 
 /*
  * Calls work(context, part) for every part of [0, parts), shared out between all cores where
@@ -161,6 +192,33 @@ void accumulation_add(struct accumulation *to, int64_t macs, const struct shape 
  * to `precision` adds; the deviation of a result from the exact one is about 0.41 of it (bounds.c).
  */
 double accumulation_rounding(const struct accumulation *sum, enum precision precision);
+
+/*
+ * What float32 arithmetic would add to the outputs of a node, as numbers drawn from its place: to
+ * a sum of K products what K roundings in sequence do, to other results one rounding.
+ * Normalisations by the batch do that themselves, to each of their sums over a channel.
+ */
+void rounding_add(const struct kernel_call *call);
+bool rounding_wanted(const struct kernel_call *call);
+/* Of one number; and of the sum of `terms` numbers, whose squares' sum has the root `norm`. */
+double rounding_of_value(const struct kernel_call *call, int output, int64_t i, double value);
+double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, int64_t terms,
+		       double sum, double norm);
+/* Of a number whose rounding has that deviation, in units of u (bounds.c). */
+double rounding_of(const struct kernel_call *call, int output, int64_t i, double deviation);
+
+/*
+ * Runs the forward pass of one batch twice, exact and rounded by one deviation, side by side, and
+ * sets `deviation` of each value that a node computes. PRONY_INTERRUPTED as in reference_step.
+ */
+enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
+				   const struct tensor_set *weights, const struct tensor *x,
+				   const struct tensor *y, const volatile int *stop,
+				   double *deviation, struct error *err);
+
+/* Runs nodes [first, end) alone; without labels the loss is left out. */
+enum prony_status reference_nodes(struct reference *ref, const struct recipe *recipe, bool training,
+				  struct kinks *kinks, int first, int end, struct error *err);
 
 /* reference_step with an eye on kinks (may be NULL). */
 enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,

@@ -71,8 +71,9 @@ static void relu_decide(struct watched *w, int64_t part)
 	for (int64_t i = part * KERNEL_PART; i < watched_end(w, part); i++) {
 		if (x[i] == 0 || fabs(x[i]) >= w->close)
 			continue;
-		if (kernel_turns(w->call->kinks))
-			y[i] = x[i] > 0 ? 0 : DBL_MIN;
+		bool positive = kernel_decides(w->call, i, x[i] > 0, x[i] <= 0);
+		if (positive != (x[i] > 0))
+			y[i] = positive ? DBL_MIN : 0;
 	}
 }
 
@@ -314,9 +315,9 @@ static void pieces_decide(struct watched *w, int64_t part)
 		bool below = x[i] <= p.low, above = x[i] >= p.high;
 
 		if (too_close(x[i], p.low, w->close))
-			below ^= kernel_turns(w->call->kinks);
+			below = kernel_decides(w->call, 2 * i, below, !below);
 		if (too_close(x[i], p.high, w->close))
-			above ^= kernel_turns(w->call->kinks);
+			above = kernel_decides(w->call, 2 * i + 1, above, !above);
 		dx[i] = dy[i] * derivative(&p, x[i], below, above);
 	}
 }

@@ -28,6 +28,16 @@ static void channel_moments(const double *x, const struct axis_split *s, int64_t
 	*variance = squares / count;
 }
 
+/* Both are sums over the channel: one of numbers around the mean, one of squares. */
+static void round_moments(const struct kernel_call *call, int64_t c, int64_t count, double *mean,
+			  double *variance)
+{
+	double n = (double)count, squares = n * (*variance + *mean * *mean);
+
+	*mean += rounding_of_sum(call, 1, c, count, n * *mean, sqrt(squares)) / n;
+	*variance += rounding_of_sum(call, 2, c, count, n * *variance, 0) / n;
+}
+
 static void batch_norm_channel(void *context, int64_t c)
 {
 	const struct kernel_call *call = context;
@@ -38,12 +48,20 @@ static void batch_norm_channel(void *context, int64_t c)
 
 	if (call->training)
 		channel_moments(x, &s, c, &mean, &variance);
+	if (call->training && rounding_wanted(call))
+		round_moments(call, c, s.outer * s.inner, &mean, &variance);
 	double factor = kernel_input(call, 1)[c] / sqrt(variance + call->node->attributes.epsilon);
+	if (rounding_wanted(call)) {
+		factor += rounding_of_value(call, 4, c, factor);
+		bias += rounding_of_value(call, 5, c, mean * factor);
+	}
 	for (int64_t n = 0; n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
 
 		for (int64_t i = 0; i < s.inner; i++)
 			y[at + i] = (x[at + i] - mean) * factor + bias;
+		for (int64_t i = at; rounding_wanted(call) && i < at + s.inner; i++)
+			y[i] += rounding_of_value(call, 0, i, x[i] * factor);
 	}
 	if (kernel_output(call, 1))
 		kernel_output(call, 1)[c] = mean;
@@ -72,23 +90,35 @@ static void batch_norm_grad_channel(void *context, int64_t c)
 	double *dx = kernel_output(call, 0), count = (double)(s.outer * s.inner);
 	double mean = kernel_input(call, 3)[c];
 	double inverse = 1 / sqrt(kernel_input(call, 4)[c] + call->node->attributes.epsilon);
-	double dscale = 0, dbias = 0;
+	double dscale = 0, dbias = 0, squares[2] = {0};
 
 	for (int64_t n = 0; n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
 
 		for (int64_t i = at; i < at + s.inner; i++) {
-			dscale += dy[i] * (x[i] - mean) * inverse;
+			double product = dy[i] * (x[i] - mean) * inverse;
+
+			dscale += product;
 			dbias += dy[i];
+			squares[0] += product * product;
+			squares[1] += dy[i] * dy[i];
 		}
 	}
 	double factor = kernel_input(call, 2)[c] * inverse;
+	if (rounding_wanted(call)) {
+		int64_t terms = s.outer * s.inner;
+
+		dscale += rounding_of_sum(call, 1, c, terms, dscale, sqrt(squares[0]));
+		dbias += rounding_of_sum(call, 2, c, terms, dbias, sqrt(squares[1]));
+	}
 	for (int64_t n = 0; dx && n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
 
 		for (int64_t i = at; i < at + s.inner; i++)
 			dx[i] = factor *
 				(dy[i] - dbias / count - (x[i] - mean) * inverse * dscale / count);
+		for (int64_t i = at; rounding_wanted(call) && i < at + s.inner; i++)
+			dx[i] += rounding_of_value(call, 0, i, factor * dy[i]);
 	}
 	if (kernel_output(call, 1))
 		kernel_output(call, 1)[c] = dscale;

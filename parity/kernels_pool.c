@@ -113,7 +113,7 @@ struct pool_gradient {
 
 /* Where the gradient of a window goes; notes, or decides, what is too close to call. */
 static int64_t route(const struct pool_gradient *g, const struct pool_window *window,
-		     const double *plane, int64_t p)
+		     const double *plane, int64_t p, int64_t place)
 {
 	int64_t runner_up;
 	int64_t best = window_maximum(window, plane, &runner_up);
@@ -124,7 +124,7 @@ static int64_t route(const struct pool_gradient *g, const struct pool_window *wi
 	if (!(difference < g->close))
 		return best;
 	if (g->deciding)
-		return kernel_turns(g->call->kinks) ? runner_up : best;
+		return kernel_decides(g->call, place, best, runner_up);
 	g->noted[p] = true;
 	return best;
 }
@@ -142,7 +142,7 @@ static void max_pool_grad_plane(void *context, int64_t p)
 	for (int64_t i = 0; i < plane_of(y); i++) {
 		struct pool_window window = window_number(call, x, y, i);
 
-		dx[route(g, &window, plane, p)] += dy[i];
+		dx[route(g, &window, plane, p, p * plane_of(y) + i)] += dy[i];
 	}
 }
 

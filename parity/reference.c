@@ -271,12 +271,32 @@ static bool reads_label(const struct graph *graph, const struct node *node)
 #define CLOSE (4 * 0.41)
 #define CLOSE_AFTER_RMSPROP (12 * 0.41)
 
+#define CLOSE_MEASURED 4 /* deviations, where they were measured */
+/* What was close may be further off in a run that is rounded itself. */
+#define CLOSE_ROUNDED 2
+
 static double closeness(const struct reference *ref, const struct recipe *recipe)
 {
 	bool magnified = recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_RMSPROP &&
 			 ref->step > 0;
 
 	return magnified ? CLOSE_AFTER_RMSPROP : CLOSE;
+}
+
+/* The same of what the comparison is about, where it was measured: a network may amplify rounding.
+ */
+static double measured_closeness(const struct node *node, const struct kinks *kinks)
+{
+	int compared = VALUE_NONE;
+
+	if (node->op == OP_RELU)
+		compared = node->inputs[0];
+	else if (node->op == OP_MAX_POOL_GRAD || node->op == OP_CLIP_GRAD ||
+		 node->op == OP_HARD_SIGMOID_GRAD || node->op == OP_HARD_SWISH_GRAD)
+		compared = node->inputs[1];
+	return kinks->deviation && compared != VALUE_NONE
+		       ? CLOSE_MEASURED * kinks->deviation[compared]
+		       : 0;
 }
 
 static void deepen(struct accumulation *sum, const struct graph *graph, const struct node *node)
@@ -322,10 +342,8 @@ static void free_used(struct reference *ref, int node)
 		free_value(ref, ref->graph->nodes[node].outputs[i], node);
 }
 
-/* Runs nodes [first, end); without labels the loss is left out. */
-static enum prony_status run_nodes(struct reference *ref, const struct recipe *recipe,
-				   bool training, struct kinks *kinks, int first, int end,
-				   struct error *err)
+enum prony_status reference_nodes(struct reference *ref, const struct recipe *recipe, bool training,
+				  struct kinks *kinks, int first, int end, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
@@ -346,10 +364,15 @@ static enum prony_status run_nodes(struct reference *ref, const struct recipe *r
 			deepen(&sum, ref->graph, call.node);
 			call.close = closeness(ref, recipe) *
 				     accumulation_rounding(&sum, kinks->precision);
+			call.close = fmax(call.close, measured_closeness(call.node, kinks));
+			if (kinks->turned)
+				call.close *= CLOSE_ROUNDED;
 		}
 		status = need_outputs(ref, call.node, err);
 		if (status == PRONY_OK && (ref->has_labels || !reads_label(ref->graph, call.node)))
 			kernel_of(call.node->op)(&call);
+		if (status == PRONY_OK && rounding_wanted(&call))
+			rounding_add(&call);
 		if (status == PRONY_OK && ref->frees)
 			free_used(ref, i);
 	}
@@ -365,7 +388,7 @@ static double turned(double gradient, double close, struct kinks *kinks)
 	return kinks->turn_updates ? -gradient : gradient;
 }
 
-/* What is too close to zero for the gradient of a parameter: see run_nodes. */
+/* What is too close to zero for the gradient of a parameter: see reference_nodes. */
 static double close_gradient(const struct reference *ref, const struct recipe *recipe,
 			     int parameter, const struct kinks *kinks)
 {
@@ -489,8 +512,8 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 				 (int)recipe->optimiser);
 
 	enum prony_status status =
-		run_nodes(ref, recipe, training, kinks, 0,
-			  training ? graph->node_count : graph->forward_count, err);
+		reference_nodes(ref, recipe, training, kinks, 0,
+				training ? graph->node_count : graph->forward_count, err);
 	if (status != PRONY_OK)
 		return status;
 	if (training)
@@ -517,7 +540,7 @@ enum prony_status reference_forward(struct reference *ref, const struct recipe *
 	enum prony_status status;
 
 	plain.dropout = false;
-	status = run_nodes(ref, &plain, training, NULL, 0, ref->graph->forward_count, err);
+	status = reference_nodes(ref, &plain, training, NULL, 0, ref->graph->forward_count, err);
 	if (status == PRONY_OK)
 		ref->step++;
 	return status;
@@ -528,8 +551,8 @@ enum prony_status reference_redraw(struct reference *ref, const struct recipe *r
 {
 	if (!ref->has_labels)
 		return error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
-	enum prony_status status = run_nodes(ref, recipe, true, NULL, first_dropout(ref->graph),
-					     ref->graph->forward_count, err);
+	enum prony_status status = reference_nodes(
+		ref, recipe, true, NULL, first_dropout(ref->graph), ref->graph->forward_count, err);
 	if (status == PRONY_OK)
 		ref->step++;
 	return status;

@@ -131,6 +131,11 @@ enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell
 	if (status == PRONY_OK)
 		status = make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots, GATE_SKIPS,
 		                      seed, &work->gate_inputs, &work->gate_labels, err);
+	/* The zoo's networks have a rate that was chosen for them. */
+	if (status == PRONY_OK && cell->network->file)
+		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
+		                          &work->gate_inputs.tensors[0], &work->gate_labels.tensors[0],
+		                          stop, err);
 	if (status == PRONY_OK)
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
 		                             &work->weights, &work->gate_inputs, &work->gate_labels, stop, err);

@@ -284,6 +284,42 @@ static void the_gates_recipe(void **state)
 	assert_true(gate.learning_rate == 0.01);
 }
 
+/* The rate that becomes of one. */
+static double settled(const struct fixture *f, double rate, enum stage stage)
+{
+	struct error err = ERROR_INIT;
+	struct recipe gate = f->recipe;
+
+	gate.learning_rate = rate;
+	gate.stage = stage;
+	check(gate_settle_rate(&gate, &f->forward, &f->weights, &f->inputs.tensors[0],
+			       &f->labels.tensors[0], NULL, &err),
+	      &err);
+	return gate.learning_rate;
+}
+
+static void a_rate_that_overshoots_is_lowered(void **state)
+{
+	struct error err = ERROR_INIT;
+	volatile int stop = 1;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, NOISE, 1);
+	double rate = settled(&f, 0.001, STAGE_TRAIN);
+	assert_true(rate == 0.001);
+	rate = settled(&f, 10, STAGE_TRAIN);
+	assert_true(rate < 1.5 && rate > 1e-4);
+	/* What was lowered stays, and ten times as much would have been too much. */
+	assert_true(settled(&f, rate, STAGE_TRAIN) == rate);
+	assert_true(settled(&f, 10 * rate, STAGE_TRAIN) < 5 * rate);
+	assert_true(settled(&f, 10, STAGE_FORWARD_BACKWARD) == 10);
+	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights, &f.inputs.tensors[0],
+					  &f.labels.tensors[0], &stop, &err),
+			 PRONY_INTERRUPTED);
+	fixture_release(&f);
+}
+
 static void gate_graph(const char *name, int64_t batch, struct graph *graph)
 {
 	struct error err = ERROR_INIT;
@@ -324,7 +360,8 @@ static void a_loss_is_the_mean_of_its_parts(void **state)
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	gate_graph("lenet", 4, &part);
 	const struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &whole, &none, &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &whole, &none,
+				 &err),
 	      &err);
 	check(gate_expected_loss(&part, &f.recipe, &f.weights, x, y, NULL, &parts, &none, &err),
 	      &err);
@@ -382,6 +419,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_gates_recipe),
+		cmocka_unit_test(a_rate_that_overshoots_is_lowered),
 		cmocka_unit_test(large_gates_take_fewer_samples),
 		cmocka_unit_test(correct_training_passes_in_any_order),
 		cmocka_unit_test(both_places_of_rmsprops_epsilon_pass),

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "parity/kernels.h"
+#include "tests/unit/executor_f32.h"
 #include "tests/unit/gate_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -158,6 +161,99 @@ static void mutants_are_rejected(void **state)
 	}
 }
 
+/* ||a - b|| / ||b|| of logits in float32 and in float64. */
+static double logits_distance(const struct tensor *a, const struct tensor *b)
+{
+	double differences = 0, squares = 0;
+
+	for (int64_t i = 0; i < shape_elements(&b->shape); i++) {
+		double wanted = ((const double *)b->data)[i];
+
+		differences += pow((double)((const float *)a->data)[i] - wanted, 2);
+		squares += wanted * wanted;
+	}
+	return sqrt(differences / squares);
+}
+
+/* What slack is given for is what float32 in sequence does, neither less nor many times as much. */
+static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = ERROR_INIT;
+	size_t values = (size_t)f->forward.value_count;
+	double *deviation = memory_alloc(values * sizeof(double));
+	double *again = memory_alloc(values * sizeof(double));
+	struct executor_f32 ex;
+
+	memset(deviation, 0, values * sizeof(double));
+	memset(again, 0, values * sizeof(double));
+	for (int i = 0; i < 2; i++)
+		check(rounding_measure(&f->forward, &f->recipe, &f->weights, &f->inputs.tensors[0],
+				       &f->labels.tensors[0], NULL, i ? again : deviation, &err),
+		      &err);
+	assert_memory_equal(deviation, again, values * sizeof(double));
+	executor_init(&ex, &f->graph, &f->weights);
+	executor_step(&ex, &f->recipe, &f->inputs.tensors[0], &f->labels.tensors[0]);
+	struct tensor logits = executor_tensor(&ex, f->graph.logits);
+	double seen = logits_distance(&logits, &f->reference.expected[0].logits[0]);
+	double taken = deviation[f->forward.logits];
+
+	print_message("# logits: %.2g, taken to be %.2g\n", seen, taken);
+	assert_true(seen < 1.5 * taken && taken < 10 * seen);
+	executor_release(&ex);
+	free(again);
+	free(deviation);
+}
+
+/* The first step with comparisons turned that an exact one found too close; how many ReLUs' were.
+ */
+static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
+			    const struct kink_list *met, int64_t *relus)
+{
+	struct error err = ERROR_INIT;
+	struct reference ref;
+	int64_t turned = 0;
+
+	check(reference_init(&ref, &f->graph, &f->weights, &err), &err);
+	check(reference_feed(&ref, &f->inputs.tensors[0], &f->labels.tensors[0], &err), &err);
+	check(reference_step_kinks(&ref, &f->recipe, false, kinks, &err), &err);
+	*relus = 0;
+	for (int64_t i = 0; i < met->count; i++) {
+		const struct kink *kink = &met->items[i];
+		const struct node *node = &f->graph.nodes[kink->node];
+
+		if (node->op != OP_RELU)
+			continue;
+		++*relus;
+		turned += (ref.values[node->outputs[0]][kink->place] != 0) != kink->decision;
+	}
+	reference_release(&ref);
+	return turned;
+}
+
+static void rounding_does_not_turn_back_what_was_turned(void **state)
+{
+	struct fixture *f = *state;
+	size_t values = (size_t)f->forward.value_count;
+	double *deviation = memory_alloc(values * sizeof(double));
+	struct kink_list met = {0};
+	int64_t relus;
+
+	/* So much that there are many. */
+	for (size_t i = 0; i < values; i++)
+		deviation[i] = 1e-5;
+	assert_int_equal(count_turned(f, &(struct kinks){.kept = &met, .deviation = deviation},
+				      &met, &relus),
+			 0);
+	assert_true(relus > 50);
+	int64_t turned = count_turned(
+		f, &(struct kinks){.turned = &met, .deviation = deviation, .rounding = 2}, &met,
+		&relus);
+	assert_int_equal(turned, relus);
+	kink_list_release(&met);
+	free(deviation);
+}
+
 /* Ctrl-C while the reference runs. */
 static void a_reference_can_be_stopped(void **state)
 {
@@ -199,6 +295,8 @@ int main(void)
 		cmocka_unit_test(statistics_that_are_not_read_are_not_judged),
 		cmocka_unit_test(a_wrong_rate_is_seen_in_the_lengths),
 		cmocka_unit_test(mutants_are_rejected),
+		cmocka_unit_test(rounding_is_as_large_as_it_is_taken_to_be),
+		cmocka_unit_test(rounding_does_not_turn_back_what_was_turned),
 		cmocka_unit_test(a_reference_can_be_stopped),
 		cmocka_unit_test(the_first_loss_follows_the_batchs_statistics),
 	};

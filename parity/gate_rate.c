@@ -1,0 +1,108 @@
+#include <math.h>
+
+#include "parity/gate.h"
+#include "parity/gate_internal.h"
+#include "parity/kernels.h"
+
+/* The loss must fall by what its gradient says times 1 -/+ this. */
+#define BENT 0.5
+#define RATE_STEP 10.0
+#define RATES 5 /* from 1e-3 on: down to 1e-7, where float32 weights hardly take a step any more   \
+		 */
+
+/* One step with the highest rate: first updates of every optimiser are in proportion to it. */
+struct first_update {
+	struct reference reference;
+	const struct tensor_set *weights; /* before it, F32 */
+	double **change;		  /* by value; NULL: no parameter */
+	double loss, promised;		  /* before it; what it should take away */
+};
+
+/* Keeps the change of each parameter. */
+static void keep_changes(struct first_update *first)
+{
+	const struct graph *graph = first->reference.graph;
+
+	first->change = arena_array(&first->reference.arena, (size_t)graph->value_count,
+				    sizeof(*first->change));
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+		int64_t count;
+
+		if (value->kind != VALUE_PARAMETER || value->gradient < 0)
+			continue;
+		const struct tensor *before = tensor_find(first->weights, value->name);
+		const double *after = reference_value(&first->reference, i, &count);
+		const double *gradient =
+			reference_value(&first->reference, value->gradient, &count);
+
+		first->change[i] =
+			arena_array(&first->reference.arena, (size_t)count, sizeof(double));
+		for (int64_t k = 0; k < count; k++) {
+			first->change[i][k] = after[k] - gate_element(before, k);
+			first->promised -= gradient[k] * first->change[i][k];
+		}
+	}
+}
+
+/* The loss of the same batch after a share of the change. */
+static enum prony_status loss_after(struct first_update *first, const struct recipe *recipe,
+				    double share, double *loss, struct error *err)
+{
+	const struct graph *graph = first->reference.graph;
+
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct tensor *before;
+
+		if (!first->change[i])
+			continue;
+		before = tensor_find(first->weights, graph->values[i].name);
+		for (int64_t k = 0; k < shape_elements(&graph->values[i].shape); k++)
+			first->reference.values[i][k] =
+				gate_element(before, k) + share * first->change[i][k];
+	}
+	enum prony_status status = reference_forward(&first->reference, recipe, true, err);
+	*loss = reference_loss(&first->reference);
+	return status;
+}
+
+enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
+				   const struct tensor_set *weights, const struct tensor *x,
+				   const struct tensor *y, const volatile int *stop,
+				   struct error *err)
+{
+	struct first_update first = {.weights = weights};
+	struct graph copy = {0};
+	double share = 1;
+	enum prony_status status;
+
+	if (gate->stage != STAGE_TRAIN)
+		return PRONY_OK;
+	status = gate_copy_graph(graph, true, &copy, err);
+	if (status == PRONY_OK)
+		status = reference_init(&first.reference, &copy, weights, err);
+	first.reference.frees = true;
+	first.reference.stop = stop;
+	if (status == PRONY_OK)
+		status = reference_feed(&first.reference, x, y, err);
+	if (status == PRONY_OK)
+		status = reference_step(&first.reference, gate, false, err);
+	if (status == PRONY_OK) {
+		first.loss = reference_loss(&first.reference);
+		keep_changes(&first);
+	}
+	for (int i = 0; i < RATES && status == PRONY_OK; i++, share /= RATE_STEP) {
+		double loss;
+
+		status = loss_after(&first, gate, share, &loss, err);
+		if (status == PRONY_OK && (fabs(first.loss - loss - share * first.promised) <=
+						   BENT * share * fabs(first.promised) ||
+					   i == RATES - 1)) {
+			gate->learning_rate *= share;
+			break;
+		}
+	}
+	reference_release(&first.reference);
+	graph_release(&copy);
+	return status;
+}

@@ -1,0 +1,226 @@
+#include <math.h>
+
+#include "parity/kernels.h"
+
+/*
+ * The deviation of one rounding relative to the number: it is even within half a unit in the last
+ * place, which is u to u / 2 of the number, 0.72 u on average; over sqrt(3). bounds.c has the same
+ * for sums.
+ */
+#define ROUNDING 0.41
+#define UNIT 0x1p-24 /* half a unit in the last place of fp32: u in bounds.c */
+/* And of a sum of so many equal numbers, in sequence: sqrt(sum of k^2) = n^1.5 / sqrt(3). */
+#define ROUNDING_ALIKE (1.0 / 3.0)
+
+/* The finaliser of splitmix64 (Vigna 2015). */
+static uint64_t scramble(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+/* A number of mean 0 and deviation 1, even between -/+ sqrt(3), that depends on its place alone. */
+static double draw(const struct kernel_call *call, int output, int64_t i)
+{
+	uint64_t node = (uint64_t)(call->node - call->graph->nodes);
+	uint64_t stream = scramble((uint64_t)call->step << 40 ^ node << 8 ^ (uint64_t)output);
+	uint64_t x = scramble(stream + ((uint64_t)i + 1) * 0x9e3779b97f4a7c15u);
+
+	return ((double)(x >> 11) * 0x1p-53 - 0.5) * sqrt(12);
+}
+
+bool rounding_wanted(const struct kernel_call *call)
+{
+	return call->kinks && call->kinks->rounding > 0;
+}
+
+double rounding_of(const struct kernel_call *call, int output, int64_t i, double deviation)
+{
+	return call->kinks->rounding * UNIT * deviation * draw(call, output, i);
+}
+
+double rounding_of_value(const struct kernel_call *call, int output, int64_t i, double value)
+{
+	return rounding_of(call, output, i, ROUNDING * fabs(value));
+}
+
+double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, int64_t terms,
+		       double sum, double norm)
+{
+	return rounding_of(call, output, i,
+			   sqrt((double)terms) *
+				   hypot(ROUNDING_ALIKE * fabs(sum), ROUNDING * norm));
+}
+
+/*
+ * How many terms are added up for an element of an output; 1 for what is computed of one element of
+ * each input, 0 for what is only moved or was rounded by its own kernel.
+ */
+static int64_t sum_length(const struct kernel_call *call, int output)
+{
+	const struct node *node = call->node;
+	const struct operator_row *row = operator_row(node->op);
+	int64_t elements = kernel_output_count(call, output);
+
+	switch (node->op) {
+	case OP_BATCH_NORM:
+	case OP_BATCH_NORM_GRAD:
+	case OP_MAX_POOL:
+	case OP_RELU:
+	case OP_RELU_GRAD:
+	case OP_CLIP:
+	case OP_CLIP_GRAD:
+	case OP_NEG:
+	case OP_FLATTEN:
+	case OP_RESHAPE:
+	case OP_IDENTITY:
+	case OP_TRANSPOSE:
+	case OP_CONCAT:
+	case OP_SLICE:
+	case OP_PAD:
+	case OP_DROPOUT: /* is off */
+	case OP_DROPOUT_GRAD:
+	case OP_FLATTEN_GRAD:
+	case OP_RESHAPE_GRAD:
+	case OP_SLICE_GRAD:
+	case OP_PAD_GRAD:
+	case OP_HALF_SQUARES_GRAD:
+		return 0;
+	case OP_AVERAGE_POOL:
+		return node->attributes.kernel[0] * node->attributes.kernel[1];
+	case OP_GLOBAL_AVERAGE_POOL:
+	case OP_REDUCE_MEAN:
+	case OP_BROADCAST_GRAD:
+		return shape_elements(kernel_input_shape(call, 0)) / elements;
+	case OP_CONV_GRAD_WEIGHT:
+	case OP_GEMM_GRAD_WEIGHT:
+		if (output == 1)
+			return shape_elements(kernel_input_shape(call, 1)) / elements;
+		break;
+	default:
+		break;
+	}
+	return row->macs ? (int64_t)((double)row->macs(call->graph, node) / (double)elements) : 1;
+}
+
+/* One output while it is rounded. */
+struct rounded {
+	const struct kernel_call *call;
+	int output;
+	struct axis_split s; /* by channels, whose elements are sums of like sizes */
+	double deviation;
+	double *y;
+};
+
+static void round_channel(void *context, int64_t c)
+{
+	const struct rounded *r = context;
+	double squares = 0;
+
+	for (int64_t n = 0; n < r->s.outer; n++) {
+		const double *y = r->y + (n * r->s.size + c) * r->s.inner;
+
+		for (int64_t i = 0; i < r->s.inner; i++)
+			squares += y[i] * y[i];
+	}
+	double rms = sqrt(squares / (double)(r->s.outer * r->s.inner));
+	for (int64_t n = 0; n < r->s.outer; n++) {
+		int64_t at = (n * r->s.size + c) * r->s.inner;
+
+		for (int64_t i = at; i < at + r->s.inner; i++)
+			r->y[i] += rounding_of(r->call, r->output, i, r->deviation * rms);
+	}
+}
+
+static void round_elements(const struct kernel_call *call, int64_t first, int64_t end)
+{
+	double *y = kernel_output(call, 0);
+
+	for (int64_t i = first; i < end; i++)
+		y[i] += rounding_of_value(call, 0, i, y[i]);
+}
+
+/* Channels of activations stand second, rows of weights first. */
+static int64_t channel_axis(const struct kernel_call *call, int output)
+{
+	int value = call->node->outputs[output];
+	const struct shape *shape = &call->graph->values[value].shape;
+	bool weights =
+		call->node->op == OP_CONV_GRAD_WEIGHT || call->node->op == OP_GEMM_GRAD_WEIGHT;
+
+	return shape->rank < 2 || weights ? 0 : 1;
+}
+
+void rounding_add(const struct kernel_call *call)
+{
+	for (int output = 0; output < call->node->output_count; output++) {
+		int64_t terms;
+
+		if (!kernel_output(call, output) || kernel_output_count(call, output) == 0)
+			continue;
+		terms = sum_length(call, output);
+		if (terms == 1 && output == 0) {
+			kernel_each(call, kernel_output_count(call, 0), round_elements);
+		} else if (terms > 1) {
+			const struct shape *shape = kernel_output_shape(call, output);
+			struct rounded r = {
+				.call = call, .output = output, .y = kernel_output(call, output)};
+			struct accumulation sum = {(double)terms - 1,
+						   operator_row(call->node->op)->macs ? 1 : 0};
+
+			r.s = shape->rank == 0 ? (struct axis_split){1, 1, 1}
+					       : split_axis(shape, channel_axis(call, output));
+			r.deviation = ROUNDING *
+				      accumulation_rounding(&sum, call->kinks->precision) / UNIT;
+			kernel_parts(r.s.size, shape_elements(shape), round_channel, &r);
+		}
+	}
+}
+
+/* ||a - b|| / ||b||; 0 where b is 0. */
+static double distance(const double *a, const double *b, int64_t count)
+{
+	double differences = 0, squares = 0;
+
+	for (int64_t i = 0; i < count; i++) {
+		differences += (a[i] - b[i]) * (a[i] - b[i]);
+		squares += b[i] * b[i];
+	}
+	return squares > 0 ? sqrt(differences / squares) : 0;
+}
+
+enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
+				   const struct tensor_set *weights, const struct tensor *x,
+				   const struct tensor *y, const volatile int *stop,
+				   double *deviation, struct error *err)
+{
+	struct kinks kinks[2] = {{.precision = recipe->precision},
+				 {.precision = recipe->precision, .rounding = 1}};
+	struct reference both[2] = {0}; /* exact, rounded */
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; i < 2 && status == PRONY_OK; i++) {
+		status = reference_init(&both[i], forward, weights, err);
+		both[i].frees = true;
+		both[i].stop = stop;
+		if (status == PRONY_OK)
+			status = reference_feed(&both[i], x, y, err);
+	}
+	for (int n = 0; n < forward->forward_count && status == PRONY_OK; n++) {
+		for (int i = 0; i < 2 && status == PRONY_OK; i++)
+			status = reference_nodes(&both[i], recipe, true, &kinks[i], n, n + 1, err);
+		for (int k = 0; k < forward->nodes[n].output_count && status == PRONY_OK; k++) {
+			int value = forward->nodes[n].outputs[k];
+
+			/* What nobody reads is freed already. */
+			if (value != VALUE_NONE && both[0].values[value])
+				deviation[value] =
+					distance(both[1].values[value], both[0].values[value],
+						 shape_elements(&forward->values[value].shape));
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		reference_release(&both[i]);
+	return status;
+}
