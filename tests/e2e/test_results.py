@@ -40,11 +40,11 @@ class Results(unittest.TestCase):
         self.fill(self.store, 2)
 
     def fill(self, store, runs):
-        subprocess.run([REPORT_STORE, store, str(runs)], check=True, timeout=60)
+        subprocess.run([REPORT_STORE, store, str(runs)], check=True, timeout=240)
 
     def prony(self, *words, code=0, store=None):
         result = subprocess.run(
-            [PRONY, *words, "--store", store or self.store], capture_output=True, timeout=60,
+            [PRONY, *words, "--store", store or self.store], capture_output=True, timeout=240,
             env={**os.environ, "COLUMNS": "120", "TZ": "UTC"}, check=False)
         self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
         return result.stdout.decode("utf-8", "surrogateescape"), result.stderr.decode("utf-8")

@@ -29,7 +29,7 @@ class KillTest(ProgramTest):
         self.log = os.path.join(self.folder, "log")
         self.words = ("run", "-f", FRAMEWORKS, "-n", "mlp", "-d", "mnist-sample", "-b", "4",
                       "-s", "forward,train", "--repeat", str(REPEAT), "--steps", "10",
-                      "--warm-up", "2", "--timeout", "20", "--store", self.store,
+                      "--warm-up", "2", "--timeout", "120", "--store", self.store,
                       # Counts timed processes from outside: one line for each that was begun.
                       "--setup", f"echo x >> {self.starts}")
 

@@ -26,7 +26,7 @@ from worker_driver import Bundle, Driver, Network, mlp, small  # noqa: E402
 
 # What float32 costs on these networks is below; what each mutant does is far above.
 RIGHT, CHANGE_RIGHT = 1e-5, 1e-4
-BLINK_S, PATIENCE_S = 0.4, 20
+BLINK_S, PATIENCE_S = 0.4, 120
 
 
 def distance(found, expected):

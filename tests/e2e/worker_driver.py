@@ -434,7 +434,7 @@ class Driver(object):
     def finish(self):
         self.requests.close()
         try:
-            return self.process.wait(timeout=30)
+            return self.process.wait(timeout=120)
         finally:
             self.process.kill()
             self.process.wait()

@@ -23,6 +23,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND_NS INT64_C(1000000000)
+#define PATIENCE_NS (120 * SECOND_NS) /* with what ends at once, unless it hangs */
 
 /* Runs a shell script to its end; the caller frees the output. */
 static char *shell(const char *script, size_t limit_bytes, struct process_end *end)
@@ -32,7 +33,7 @@ static char *shell(const char *script, size_t limit_bytes, struct process_end *e
 	struct error err = ERROR_INIT;
 	char *output = NULL;
 
-	if (process_run(&spec, 20 * SECOND_NS, limit_bytes, &output, end, &err) != PRONY_OK)
+	if (process_run(&spec, PATIENCE_NS, limit_bytes, &output, end, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	return output;
 }
@@ -234,13 +235,11 @@ static void endless_output_meets_the_deadline(void **state)
 static void left_behind_daemons_do_not_block(void **state)
 {
 	(void)state;
-	int64_t before = clock_monotonic_ns();
-	char *output = shell("sleep 60 & echo $!", 100, NULL);
+	char *output = shell("sleep 1000 & echo $!", 100, NULL);
 
 	/* It still runs, so that it was not waited for. */
 	long daemon = strtol(output, NULL, 10);
 	assert_true(daemon > 1 && !is_dead(daemon));
-	assert_true(clock_monotonic_ns() - before < 60 * SECOND_NS);
 	kill((pid_t)daemon, SIGKILL);
 	free(output);
 }
@@ -273,7 +272,7 @@ static void waiting_can_time_out(void **state)
 	assert_int_equal(end.code, 77);
 	assert_int_equal(kill(pid, 0), 0);
 	assert_int_equal(kill(-pid, SIGKILL), 0);
-	assert_int_equal(process_wait(pid, 10 * SECOND_NS, &end, NULL), PRONY_OK);
+	assert_int_equal(process_wait(pid, PATIENCE_NS, &end, NULL), PRONY_OK);
 	assert_true(end.signalled && end.code == SIGKILL);
 	error_clear(&err);
 	assert_int_equal(process_wait(pid, -1, &end, &err), PRONY_INTERNAL);
@@ -308,7 +307,7 @@ static void descriptors_are_passed(void **state)
 		{.parent = 5, .child = 6}, {.parent = 6, .child = 5}, {.parent = 5, .child = 9}};
 	const struct process_spec spec = {.argv = argv, .fds = fds, .fd_count = COUNT(fds)};
 	assert_int_equal(process_start(&spec, &pid, NULL), PRONY_OK);
-	assert_int_equal(process_wait(pid, 10 * SECOND_NS, &end, NULL), PRONY_OK);
+	assert_int_equal(process_wait(pid, PATIENCE_NS, &end, NULL), PRONY_OK);
 	assert_int_equal(end.code, 0);
 	assert_int_equal(read(pipes[1][0], letters, 3), 1);
 	assert_string_equal(letters, "A");
@@ -354,7 +353,7 @@ static void environment_and_directory(void **state)
 	setenv("GONE", "here", 1);
 	setenv("CHANGED", "old", 1);
 	setenv("KEPT", "kept", 1);
-	assert_int_equal(process_run(&spec, 10 * SECOND_NS, 100, &output, NULL, NULL), PRONY_OK);
+	assert_int_equal(process_run(&spec, PATIENCE_NS, 100, &output, NULL, NULL), PRONY_OK);
 	assert_string_equal(output, "a=b,unset,new,two,kept\n/\n");
 	assert_string_equal(getenv("CHANGED"), "old");
 	free(output);
@@ -400,7 +399,7 @@ static char *signals_of_child(void)
 	struct error err = ERROR_INIT;
 	char *output = NULL;
 
-	if (process_run(&spec, 20 * SECOND_NS, 4000, &output, NULL, &err) != PRONY_OK)
+	if (process_run(&spec, PATIENCE_NS, 4000, &output, NULL, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	return output;
 }
