@@ -6,6 +6,17 @@
 /* What moves data without computing: parts of arrays are views that the library reorders from or
  * into. */
 
+static bool has_dims(const struct lowering *l, const_dnnl_memory_desc_t desc,
+		     const struct shape *shape)
+{
+	const int64_t *dims = lower_dims(l, desc);
+	int rank = lower_rank(l, desc), same = 0;
+
+	while (same < rank && rank == shape->rank && dims[same] == shape->dims[same])
+		same++;
+	return rank > 0 && same == rank;
+}
+
 enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -15,9 +26,12 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	dnnl_memory_desc_t plain = NULL;
 	enum prony_status status;
 
-	/* A matrix is left as it is: most users, matrix products above all, need no other order. */
-	if (shape->rank == 2 && lower_rank(l, desc) >= 2 &&
-	    lower_dims(l, desc)[0] == shape->dims[0]) {
+	/* A matrix is left as it is: most users, matrix products above all, need no other order. So
+	 * is what was left as it was and gets its own dimensions back, as the gradient behind a
+	 * Flatten does: its blocks or its order of channels are nobody else's concern. */
+	if ((shape->rank == 2 && lower_rank(l, desc) >= 2 &&
+	     lower_dims(l, desc)[0] == shape->dims[0]) ||
+	    has_dims(l, desc, shape)) {
 		l->values[node->outputs[0]].operand = x;
 		return PRONY_OK;
 	}

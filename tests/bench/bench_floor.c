@@ -14,7 +14,6 @@
 
 #include "tests/bench/floor.h"
 
-#define STEPS_NS 3e9	  /* for the timed steps, before the commands and again after them */
 #define STEPS_ONLY_NS 2e9 /* where nothing but steps is timed */
 
 static const char usage_text[] =
@@ -84,22 +83,15 @@ static void add_up(struct floor_result *r)
 static void measure(struct floor_session *s, const struct options *options, struct floor_result *r)
 {
 	const struct program *program = s->program;
-	struct floor_times again;
 
 	r->task = s->task;
 	r->threads_used = program->threads;
 	r->notes = s->built.notes;
 	r->planned_bytes = (double)program->planned_bytes;
 	floor_measure_peak(program->dnn, program->threads, &r->peak);
-	r->step = floor_time_steps(s, STEPS_NS, &r->allocations);
 	r->counts = floor_count_step(s);
-	r->commands = floor_time_commands(s);
-	r->command_count = program->command_count;
+	floor_time(s, r);
 	r->late = arena_array(&s->arena, (size_t)r->command_count + 1, sizeof(*r->late));
-	again = floor_time_steps(s, STEPS_NS, &r->allocations);
-	if (again.median_ns < r->step.median_ns)
-		r->step = again;
-	floor_measure_peak(program->dnn, program->threads, &r->peak);
 	add_up(r);
 	if (options->json)
 		floor_print_json(r, options->top >= 0 ? options->top : 10, stdout);
@@ -114,7 +106,7 @@ static void steps_child(const struct floor_task *task, const struct options *opt
 	struct floor_times steps;
 
 	floor_open(&s, task, options->library);
-	steps = floor_time_steps(&s, STEPS_ONLY_NS, NULL);
+	steps = floor_time_steps(&s, STEPS_ONLY_NS);
 	floor_close(&s);
 	if (write(out, &steps, sizeof(steps)) != sizeof(steps))
 		exit(EXIT_FAILURE);

@@ -53,9 +53,8 @@ struct floor_times {
 /* Sorts `values`. */
 struct floor_times floor_times(double *values, int count);
 
-/* Steps by the adapter's own step and sync, after two that are not counted, for at most about
- * `limit_ns`. *allocated: allocations of a step, the library's included; may be NULL. */
-struct floor_times floor_time_steps(struct floor_session *s, double limit_ns, long *allocated);
+/* Steps by the adapter's own step and sync, after two that are not counted, for about limit_ns. */
+struct floor_times floor_time_steps(struct floor_session *s, double limit_ns);
 
 /* What a command costs. */
 struct floor_command {
@@ -69,18 +68,17 @@ struct floor_command {
 	bool primitive, reorder, of_weights, of_input;
 };
 
-/* All of the program's commands; in the session's arena. */
-struct floor_command *floor_time_commands(struct floor_session *s);
-
 /* The best that was seen of the processor, in FLOP/s, on `threads` threads of the executor. */
 struct floor_peak {
 	double fma;	     /* a loop of ours, out of registers */
+	double fma_worst;    /* the slowest that it was, tenths of a second at a time */
 	const char *fma_set; /* its instructions: "avx512f", "avx2+fma", "portable" */
 	double sgemm;	     /* the library's own product; 0 where it has none */
 	int sgemm_size;	     /* rows of the square matrices that were fastest */
 };
 
-/* Raises what is in *peak: called before and after the steps, it holds the best of both. */
+/* Raises what is in *peak: called now and then, it holds the best, and how slow the processor was
+ * at times. */
 void floor_measure_peak(const struct onednn *dnn, int threads, struct floor_peak *peak);
 double floor_best_peak(const struct floor_peak *peak);
 
@@ -113,6 +111,9 @@ struct floor_result {
 	struct floor_command *late;	/* the same, most time beyond that alone first */
 	int command_count;
 };
+
+/* Fills step, allocations, peak, commands (in the session's arena, in the program's order). */
+void floor_time(struct floor_session *s, struct floor_result *result);
 
 void floor_print_head(FILE *out);
 void floor_print_table(const struct floor_result *result, int top, FILE *out);

@@ -13,7 +13,7 @@ void floor_print_head(FILE *out)
 {
 	fprintf(out,
 		"network            b stage  thr    step ms   best  /warm  /cold  own ms  reorders "
-		"in,act,w lib  new alloc   GFLOP/s  fma sgemm share  1thr/all     MB\n");
+		"in,act,w lib  new alloc   GFLOP/s  fma worst sgemm share  1thr/all     MB\n");
 }
 
 static void print_command(const struct floor_command *command, double peak, FILE *out)
@@ -35,14 +35,14 @@ void floor_print_table(const struct floor_result *r, int top, FILE *out)
 
 	fprintf(out,
 		"%-16s %3lld %-7s %d %11.3f %6.2f %6.3f %6.3f %7.3f %9d %4d %3d %3d %4d %5ld %9.1f "
-		"%5.0f %5.0f %5.2f",
+		"%5.0f %5.0f %5.0f %5.2f",
 		r->task.network, (long long)r->task.batch, r->task.stage, r->threads_used,
 		r->step.median_ns / 1e6, over(r->step.min_ns, r->step.median_ns),
 		over(r->step.median_ns, r->warm_sum_ns), over(r->step.median_ns, r->cold_sum_ns),
 		r->own_loops_ns / 1e6, r->reorders_of_input, r->reorders_of_activations,
 		r->reorders_of_weights, r->counts.reorders, r->counts.creations, r->allocations,
-		r->flops / r->step.median_ns, r->peak.fma / 1e9, r->peak.sgemm / 1e9,
-		over(r->flops / r->step.median_ns * 1e9, peak));
+		r->flops / r->step.median_ns, r->peak.fma / 1e9, r->peak.fma_worst / 1e9,
+		r->peak.sgemm / 1e9, over(r->flops / r->step.median_ns * 1e9, peak));
 	if (r->all_threads_ns > 0)
 		fprintf(out, "  %8.2f", r->one_thread_ns / r->all_threads_ns);
 	else
@@ -78,12 +78,13 @@ static json_t *commands_to_json(const struct floor_result *r, const struct floor
 		double share = over(command->flops / command->in_step_ns * 1e9, peak);
 
 		json_array_append_new(
-			array,
-			json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:o}", "name", command->name,
-				  "in_step_ns", command->in_step_ns, "warm_ns", command->warm_ns,
-				  "cold_ns", command->cold_ns, "lost_ns", command->lost_ns, "flops",
-				  command->flops, "share_of_peak",
-				  command->flops > 0 ? json_number(share) : json_null()));
+			array, json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "name",
+					 command->name, "in_step_ns", command->in_step_ns,
+					 "warm_ns", command->warm_ns, "cold_ns", command->cold_ns,
+					 "in_step_best_ns", command->in_step_best_ns,
+					 "warm_best_ns", command->warm_best_ns, "lost_ns",
+					 command->lost_ns, "flops", command->flops, "share_of_peak",
+					 command->flops > 0 ? json_number(share) : json_null()));
 	}
 	return array;
 }
@@ -100,9 +101,9 @@ void floor_print_json(const struct floor_result *r, int top, FILE *out)
 				 "batch", (json_int_t)r->task.batch, "stage", r->task.stage,
 				 "threads", r->task.threads, "threads_used", r->threads_used,
 				 "clock", floor_uses_cpu_time() ? "cpu" : "wall");
-	json_t *peak =
-		json_pack("{s:f, s:s, s:f, s:i}", "fma", r->peak.fma, "fma_set", r->peak.fma_set,
-			  "sgemm", r->peak.sgemm, "sgemm_size", r->peak.sgemm_size);
+	json_t *peak = json_pack("{s:f, s:f, s:s, s:f, s:i}", "fma", r->peak.fma, "fma_worst",
+				 r->peak.fma_worst, "fma_set", r->peak.fma_set, "sgemm",
+				 r->peak.sgemm, "sgemm_size", r->peak.sgemm_size);
 	json_t *reorders =
 		json_pack("{s:i, s:i, s:i, s:o}", "input", r->reorders_of_input, "activations",
 			  r->reorders_of_activations, "weights", r->reorders_of_weights,

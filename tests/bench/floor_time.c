@@ -6,9 +6,15 @@
 #include "base/memory.h"
 #include "tests/bench/floor.h"
 
-enum { STEPS_MAX = 401, REPEATS_MAX = 41, REPEATS_MIN = 3 };
-#define WARM_NS 4000000	      /* for the repeats of one command, once there are enough */
-#define IN_STEP_NS 1500000000 /* for the steps that are looked into */
+/*
+ * Everything is timed in rounds: steps, then each command alone, then each within steps. Machines
+ * have slow phases of seconds (a neighbour on the other half of a core takes a third of its speed):
+ * with one phase after the other, one side of the ratio would have it and the other not.
+ */
+enum { ROUNDS = 3, STEPS_MAX = 135, REPEATS_MAX = 13, SERIES_MAX = ROUNDS * REPEATS_MAX };
+#define STEPS_NS 1.5e9 /* of a round */
+#define WARM_NS 1.5e6  /* for the repeats of one command in a round */
+#define IN_STEP_NS 5e8 /* for the steps of a round that are looked into */
 #define CACHE_BYTES_MIN ((size_t)32 << 20)
 
 static clockid_t clock_used = CLOCK_MONOTONIC;
@@ -48,24 +54,31 @@ struct floor_times floor_times(double *values, int count)
 				    .count = count};
 }
 
-struct floor_times floor_time_steps(struct floor_session *s, double limit_ns, long *allocated)
+/* Appends the times of at least one step, at most `room`, for about limit_ns. */
+static int time_steps(struct floor_session *s, double limit_ns, int room, double *values)
 {
-	double values[STEPS_MAX], spent_ns = 0;
+	double spent_ns = 0;
 	int count = 0;
-	long before;
 
-	for (int i = 0; i < 2; i++)
-		floor_step(s);
-	before = floor_allocations();
-	while (count < STEPS_MAX && (count < REPEATS_MIN || spent_ns < limit_ns)) {
+	while (count < room && (count == 0 || spent_ns < limit_ns)) {
 		int64_t begin_ns = floor_now_ns();
 
 		floor_step(s);
 		values[count] = (double)(floor_now_ns() - begin_ns);
 		spent_ns += values[count++];
 	}
-	if (allocated)
-		*allocated = (floor_allocations() - before + count - 1) / count;
+	return count;
+}
+
+struct floor_times floor_time_steps(struct floor_session *s, double limit_ns)
+{
+	double values[3 * STEPS_MAX];
+	int count = 0;
+
+	for (int i = 0; i < 2; i++)
+		floor_step(s);
+	while (count < 3)
+		count += time_steps(s, limit_ns / 3, 3 * STEPS_MAX - count, values + count);
 	return floor_times(values, count);
 }
 
@@ -103,25 +116,46 @@ static void run_command(struct floor_session *s, int i)
 		floor_fail(&err);
 }
 
-/* Median of repeats. With `eviction` the caches of all threads are emptied before each; that also
- * leaves the threads awake, as the command before this one does in a step. */
-static struct floor_times repeat(struct floor_session *s, int i, struct eviction *eviction)
+/* All times of one thing. */
+struct series {
+	double values[SERIES_MAX];
+	int count;
+};
+
+struct command_series {
+	struct series warm, cold, in_step;
+};
+
+static void series_add(struct series *series, double value)
 {
-	double values[REPEATS_MAX], spent_ns = 0;
-	int count = 0;
+	if (series->count < SERIES_MAX)
+		series->values[series->count++] = value;
+}
 
-	while (count < REPEATS_MIN || (!eviction && count < REPEATS_MAX && spent_ns < WARM_NS)) {
-		int64_t begin_ns;
+static double time_command(struct floor_session *s, int i)
+{
+	int64_t begin_ns = floor_now_ns();
 
-		if (eviction)
-			onednn_split(s->program->dnn, s->program->threads, eviction->bytes / 64,
-				     touch, eviction);
-		begin_ns = floor_now_ns();
-		run_command(s, i);
-		values[count] = (double)(floor_now_ns() - begin_ns);
-		spent_ns += values[count++];
+	run_command(s, i);
+	return (double)(floor_now_ns() - begin_ns);
+}
+
+/* Alone: warm as often as there is time for, cold once. The caches of all threads are emptied
+ * before that, which also leaves the threads awake, as the command before this one does in a step.
+ */
+static void repeat(struct floor_session *s, int i, struct eviction *eviction,
+		   struct command_series *series)
+{
+	double spent_ns = 0;
+
+	for (int k = 0; k < REPEATS_MAX && (k == 0 || spent_ns < WARM_NS); k++) {
+		double took_ns = time_command(s, i);
+
+		series_add(&series->warm, took_ns);
+		spent_ns += took_ns;
 	}
-	return floor_times(values, count);
+	onednn_split(s->program->dnn, s->program->threads, eviction->bytes / 64, touch, eviction);
+	series_add(&series->cold, time_command(s, i));
 }
 
 /* The contents of a command's operands, which repeats may change: sums are accumulated in place. */
@@ -154,59 +188,44 @@ static void exchange(struct program *program, int i, struct backup *backup, bool
 }
 
 /* Each command in its place within one step, so that it reads what it reads in any other. */
-static void time_alone(struct floor_session *s, struct floor_command *commands)
+static void time_alone(struct floor_session *s, struct eviction *eviction,
+		       struct command_series *series)
 {
 	struct program *program = s->program;
-	struct eviction eviction = eviction_make();
 	struct backup backup = {0};
 
 	for (int i = 0; i < program->command_count; i++) {
-		struct floor_times warm;
-
 		exchange(program, i, &backup, true);
 		run_command(s, i);
-		warm = repeat(s, i, NULL);
-		commands[i].warm_ns = warm.median_ns;
-		commands[i].warm_best_ns = warm.min_ns;
-		commands[i].cold_ns = repeat(s, i, &eviction).median_ns;
+		repeat(s, i, eviction, &series[i]);
 		exchange(program, i, &backup, false);
 		run_command(s, i);
 	}
 	program->step++;
 	free(backup.copy);
-	free(eviction.memory);
 }
 
 /* The same commands one after the other, with a look at the clock between them (25 ns each). */
-static void time_in_steps(struct floor_session *s, struct floor_command *commands)
+static void time_in_steps(struct floor_session *s, struct command_series *series)
 {
 	struct program *program = s->program;
-	int count = program->command_count, steps = 0;
-	double *all = memory_alloc((size_t)count * REPEATS_MAX * sizeof(*all)), spent_ns = 0;
+	double spent_ns = 0;
 
 	floor_step(s);
-	while (steps < REPEATS_MIN || (steps < REPEATS_MAX && spent_ns < IN_STEP_NS)) {
-		int64_t begin_ns = floor_now_ns();
+	for (int k = 0; k < REPEATS_MAX && (k == 0 || spent_ns < IN_STEP_NS); k++) {
+		int64_t first_ns = floor_now_ns(), begin_ns = first_ns;
 
-		for (int i = 0; i < count; i++) {
+		for (int i = 0; i < program->command_count; i++) {
 			int64_t end_ns;
 
 			run_command(s, i);
 			end_ns = floor_now_ns();
-			all[i * REPEATS_MAX + steps] = (double)(end_ns - begin_ns);
-			spent_ns += (double)(end_ns - begin_ns);
+			series_add(&series[i].in_step, (double)(end_ns - begin_ns));
 			begin_ns = end_ns;
 		}
 		program->step++;
-		steps++;
+		spent_ns += (double)(begin_ns - first_ns);
 	}
-	for (int i = 0; i < count; i++) {
-		struct floor_times times = floor_times(all + i * REPEATS_MAX, steps);
-
-		commands[i].in_step_ns = times.median_ns;
-		commands[i].in_step_best_ns = times.min_ns;
-	}
-	free(all);
 }
 
 static void classify(const struct floor_session *s, int i, struct floor_command *out)
@@ -245,15 +264,46 @@ static void share_flops(const struct floor_session *s, struct floor_command *com
 	}
 }
 
-struct floor_command *floor_time_commands(struct floor_session *s)
+static void summarise(struct command_series *series, struct floor_command *out)
 {
-	struct floor_command *commands =
-		arena_array(&s->arena, (size_t)s->program->command_count + 1, sizeof(*commands));
+	struct floor_times warm = floor_times(series->warm.values, series->warm.count);
+	struct floor_times in_step = floor_times(series->in_step.values, series->in_step.count);
 
-	for (int i = 0; i < s->program->command_count; i++)
-		classify(s, i, &commands[i]);
-	time_alone(s, commands);
-	time_in_steps(s, commands);
-	share_flops(s, commands);
-	return commands;
+	out->warm_ns = warm.median_ns;
+	out->warm_best_ns = warm.min_ns;
+	out->in_step_ns = in_step.median_ns;
+	out->in_step_best_ns = in_step.min_ns;
+	out->cold_ns = floor_times(series->cold.values, series->cold.count).median_ns;
+}
+
+void floor_time(struct floor_session *s, struct floor_result *r)
+{
+	size_t count = (size_t)s->program->command_count;
+	struct command_series *series = arena_array(&s->arena, count + 1, sizeof(*series));
+	struct eviction eviction = eviction_make();
+	double *steps = memory_alloc(sizeof(*steps) * ROUNDS * STEPS_MAX);
+	int taken = 0;
+
+	for (int i = 0; i < 2; i++)
+		floor_step(s);
+	for (int round = 0; round < ROUNDS; round++) {
+		long before = floor_allocations();
+
+		taken += time_steps(s, STEPS_NS, STEPS_MAX, steps + taken);
+		r->allocations += floor_allocations() - before;
+		time_alone(s, &eviction, series);
+		time_in_steps(s, series);
+		floor_measure_peak(s->program->dnn, s->program->threads, &r->peak);
+	}
+	r->allocations = (r->allocations + taken - 1) / taken;
+	r->step = floor_times(steps, taken);
+	r->command_count = (int)count;
+	r->commands = arena_array(&s->arena, count + 1, sizeof(*r->commands));
+	for (size_t i = 0; i < count; i++) {
+		classify(s, (int)i, &r->commands[i]);
+		summarise(&series[i], &r->commands[i]);
+	}
+	share_flops(s, r->commands);
+	free(steps);
+	free(eviction.memory);
 }
