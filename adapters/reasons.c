@@ -17,10 +17,26 @@ void reasons_add(struct strbuf *reasons, const char *format, ...)
 	strbuf_puts(reasons, text);
 }
 
-void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, const char *option)
+static void add_precision(struct strbuf *reasons, enum precision asked, unsigned precisions)
 {
-	if (recipe->precision != PRECISION_FP32)
-		reasons_add(reasons, "precision %s: only fp32", precision_name(recipe->precision));
+	char known[64] = "";
+	size_t length = 0;
+
+	if (precisions & 1u << asked)
+		return;
+	for (int i = 0; i < PRECISION_COUNT && length < sizeof(known); i++) {
+		if (precisions & 1u << i)
+			length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s",
+						   length > 0 ? ", " : "",
+						   precision_name((enum precision)i));
+	}
+	reasons_add(reasons, "precision %s: only %s", precision_name(asked), known);
+}
+
+void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions,
+			const char *option)
+{
+	add_precision(reasons, recipe->precision, precisions);
 	if (strcmp(recipe->device, "cpu") != 0 && strncmp(recipe->device, "cpu:", 4) != 0)
 		reasons_add(reasons, "device %s: only cpu", recipe->device);
 	if (recipe->input == INPUT_NATIVE)

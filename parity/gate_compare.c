@@ -3,8 +3,11 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
+#include "base/memory.h"
+#include "parity/reference.h"
 
 /*
  * A tensor that changes less than this share of the network's mean is judged as if it changed so
@@ -131,27 +134,22 @@ static void check_logits(struct verdict *verdict, int step, const struct tensor 
 
 /* Forward only gives no loss: it is then that of the framework's own logits. */
 static double observed_loss(const struct gate_observed *observed, int step, enum stage stage,
-			    const struct gate_expected *expected, const struct tensor_set *labels)
+			    const struct gate_expected *expected, const struct graph *graph,
+			    const struct tensor_set *labels)
 {
 	const struct tensor *logits = observed->logits[step];
-	double sum = 0;
+	double *wide, loss;
 
 	if (stage != STAGE_FORWARD || !isnan(observed->loss[step]))
 		return observed->loss[step];
 	if (gate_incomparable(logits, &expected->logits[step]) || (size_t)step >= labels->count)
 		return NAN;
-	const int64_t *label = labels->tensors[step].data;
-	int64_t batch = logits->shape.dims[0], classes = logits->shape.dims[1];
-	for (int64_t n = 0; n < batch; n++) {
-		double largest = -INFINITY, exponentials = 0;
-
-		for (int64_t c = 0; c < classes; c++)
-			largest = fmax(largest, gate_element(logits, n * classes + c));
-		for (int64_t c = 0; c < classes; c++)
-			exponentials += exp(gate_element(logits, n * classes + c) - largest);
-		sum += largest + log(exponentials) - gate_element(logits, n * classes + label[n]);
-	}
-	return sum / (double)batch;
+	wide = memory_alloc((size_t)shape_elements(&logits->shape) * sizeof(*wide));
+	for (int64_t i = 0; i < shape_elements(&logits->shape); i++)
+		wide[i] = gate_element(logits, i);
+	loss = reference_objective(graph, wide, labels->tensors[step].data);
+	free(wide);
+	return loss;
 }
 
 static void check_loss(struct verdict *verdict, int step, double loss,
@@ -341,7 +339,7 @@ static void judge(struct verdict *verdict, const struct gate_reference *ref,
 		/* A network without a loss, or batches without labels, have none to compare. */
 		if (!isnan(expected->loss[i]))
 			check_loss(verdict, i,
-				   observed_loss(observed, i, gate->stage, expected, labels),
+				   observed_loss(observed, i, gate->stage, expected, graph, labels),
 				   expected, factor * bounds.loss);
 	}
 	if (gate->stage != STAGE_FORWARD)

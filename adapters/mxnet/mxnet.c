@@ -116,7 +116,7 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
 		reasons_add(&reasons, "network %s has no loss", graph->name);
 	/* The fusion of operators is on by default; without it is a variant. */
-	reasons_add_recipe(&reasons, recipe, "nosubgraph");
+	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32, "nosubgraph");
 	mx_symbol_refusals(graph, recipe->stage != STAGE_FORWARD, &reasons);
 	return reasons_finish(&reasons, why);
 }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "adapters/native/bf16.h"
+
 /*
  * Outputs may equal inputs element by element, which `restrict` forbids and a run-time overlap test
  * would send to the scalar loop: tell the compilers that no iteration needs another.
@@ -35,6 +37,28 @@ BODY void relu_grad_body(float *dx, const float *dy, const float *y, size_t n)
 	INDEPENDENT
 	for (size_t i = 0; i < n; i++)
 		dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+BODY void add_bf16_body(uint16_t *y, const uint16_t *a, const uint16_t *b, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		y[i] = bf16_from_float(bf16_to_float(a[i]) + bf16_to_float(b[i]));
+}
+
+/* Order and sign are those of the bits as an integer: positive ones are positive. */
+BODY void relu_bf16_body(uint16_t *y, const uint16_t *x, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		y[i] = (int16_t)x[i] > 0 ? x[i] : 0;
+}
+
+BODY void relu_grad_bf16_body(uint16_t *dx, const uint16_t *dy, const uint16_t *y, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		dx[i] = (int16_t)y[i] > 0 ? dy[i] : 0;
 }
 
 /* A bijective mix of 32 bits with low bias (Ellis 2018, nullprogram.com/blog/2018/07/31),
@@ -71,6 +95,30 @@ BODY void dropout_grad_body(float *dx, const float *dy, const uint8_t *mask, flo
 	INDEPENDENT
 	for (size_t i = 0; i < n; i++)
 		dx[i] = dy[i] * (scale * (float)(int32_t)mask[i]);
+}
+
+BODY void dropout_bf16_body(uint16_t *y, uint8_t *mask, const uint16_t *x,
+			    const struct dropout_draw *draw, size_t first, size_t n)
+{
+	uint32_t key[2] = {draw->key[0], draw->key[1] ^ (uint32_t)((uint64_t)first >> 32)};
+	uint32_t base = (uint32_t)first, threshold = draw->threshold;
+	float scale = draw->scale;
+
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++) {
+		uint32_t keep = mix(base + (uint32_t)i, key) >= threshold;
+
+		mask[i] = (uint8_t)keep;
+		y[i] = bf16_from_float(bf16_to_float(x[i]) * (scale * (float)(int32_t)keep));
+	}
+}
+
+BODY void dropout_grad_bf16_body(uint16_t *dx, const uint16_t *dy, const uint8_t *mask, float scale,
+				 size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		dx[i] = bf16_from_float(bf16_to_float(dy[i]) * (scale * (float)(int32_t)mask[i]));
 }
 
 BODY void sgd_body(float *restrict w, float *v, const float *restrict g,
@@ -205,6 +253,31 @@ BODY double half_squares_body(const float *x, size_t n)
 	{                                                                                          \
 		dropout_grad_body(dx, dy, mask, scale, n);                                         \
 	}                                                                                          \
+	attribute static void add_bf16_##set(uint16_t *y, const uint16_t *a, const uint16_t *b,    \
+					     size_t n)                                             \
+	{                                                                                          \
+		add_bf16_body(y, a, b, n);                                                         \
+	}                                                                                          \
+	attribute static void relu_bf16_##set(uint16_t *y, const uint16_t *x, size_t n)            \
+	{                                                                                          \
+		relu_bf16_body(y, x, n);                                                           \
+	}                                                                                          \
+	attribute static void relu_grad_bf16_##set(uint16_t *dx, const uint16_t *dy,               \
+						   const uint16_t *y, size_t n)                    \
+	{                                                                                          \
+		relu_grad_bf16_body(dx, dy, y, n);                                                 \
+	}                                                                                          \
+	attribute static void dropout_bf16_##set(uint16_t *y, uint8_t *mask, const uint16_t *x,    \
+						 const struct dropout_draw *draw, size_t first,    \
+						 size_t n)                                         \
+	{                                                                                          \
+		dropout_bf16_body(y, mask, x, draw, first, n);                                     \
+	}                                                                                          \
+	attribute static void dropout_grad_bf16_##set(uint16_t *dx, const uint16_t *dy,            \
+						      const uint8_t *mask, float scale, size_t n)  \
+	{                                                                                          \
+		dropout_grad_bf16_body(dx, dy, mask, scale, n);                                    \
+	}                                                                                          \
 	attribute static void sgd_##set(float *w, float *v, const float *g,                        \
 					const struct update_rule *rule, size_t n)                  \
 	{                                                                                          \
@@ -233,10 +306,15 @@ BODY double half_squares_body(const float *x, size_t n)
 	static const struct kernels kernels_##set = {                                              \
 		.name = #set,                                                                      \
 		.add = add_##set,                                                                  \
+		.add_bf16 = add_bf16_##set,                                                        \
 		.relu = relu_##set,                                                                \
+		.relu_bf16 = relu_bf16_##set,                                                      \
 		.relu_grad = relu_grad_##set,                                                      \
+		.relu_grad_bf16 = relu_grad_bf16_##set,                                            \
 		.dropout = dropout_##set,                                                          \
+		.dropout_bf16 = dropout_bf16_##set,                                                \
 		.dropout_grad = dropout_grad_##set,                                                \
+		.dropout_grad_bf16 = dropout_grad_bf16_##set,                                      \
 		.sgd = sgd_##set,                                                                  \
 		.momentum = momentum_##set,                                                        \
 		.rmsprop = rmsprop_##set,                                                          \

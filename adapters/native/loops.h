@@ -32,6 +32,14 @@ struct kernels {
 			size_t first, size_t n);
 	void (*dropout_grad)(float *dx, const float *dy, const uint8_t *mask, float scale,
 			     size_t n);
+	/* The same on bf16, computed in fp32 and rounded. */
+	void (*add_bf16)(uint16_t *y, const uint16_t *a, const uint16_t *b, size_t n);
+	void (*relu_bf16)(uint16_t *y, const uint16_t *x, size_t n);
+	void (*relu_grad_bf16)(uint16_t *dx, const uint16_t *dy, const uint16_t *y, size_t n);
+	void (*dropout_bf16)(uint16_t *y, uint8_t *mask, const uint16_t *x,
+			     const struct dropout_draw *draw, size_t first, size_t n);
+	void (*dropout_grad_bf16)(uint16_t *dx, const uint16_t *dy, const uint8_t *mask,
+				  float scale, size_t n);
 	/* w -= lr * (g + decay * w) */
 	void (*sgd)(float *w, float *v, const float *g, const struct update_rule *rule, size_t n);
 	/* v = mu * v + (g + decay * w); w -= lr * v */

@@ -91,7 +91,11 @@ enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memo
 {
 	struct parameter *parameter = &l->parameters[l->parameter_count++];
 
-	*parameter = (struct parameter){.value = value, .plain = plain, .folded = -1};
+	*parameter = (struct parameter){.value = value,
+					.plain = plain,
+					.folded = -1,
+					.copies = {OPERAND_NONE, OPERAND_NONE},
+					.keeps_original = onednn_type(l->dnn, desc) != dnnl_f32};
 	return program_pair(l->program, desc, &parameter->operand, &parameter->gradient, err);
 }
 
@@ -102,6 +106,24 @@ struct parameter *lower_find_parameter(const struct lowering *l, int value)
 			return &l->parameters[i];
 	}
 	return NULL;
+}
+
+enum prony_status lower_weights(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
+				const char *name, int *out, struct error *err)
+{
+	struct parameter *parameter = lower_find_parameter(l, value);
+	int i = 0;
+	enum prony_status status;
+
+	for (; i < 2 && parameter->copies[i] != OPERAND_NONE; i++) {
+		*out = parameter->copies[i];
+		if (l->dnn->memory_desc_equal(l->program->operands[*out].desc, desc))
+			return PRONY_OK;
+	}
+	status = lower_as(l, parameter->operand, desc, name, out, err);
+	if (status == PRONY_OK && i < 2 && *out != parameter->operand)
+		parameter->copies[i] = *out;
+	return status;
 }
 
 void lower_note(struct lowering *l, int n, const struct chain *chain)
@@ -383,7 +405,7 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 
 	*l = (struct lowering){.dnn = dnn, .program = program, .graph = graph, .recipe = recipe};
 	l->training = recipe->stage != STAGE_FORWARD;
-	l->data = dnnl_f32;
+	l->data = recipe->precision == PRECISION_BF16 ? dnnl_bf16 : dnnl_f32;
 	l->values = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->values));
 	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
 	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));

@@ -14,6 +14,7 @@ struct parameter {
 	dnnl_memory_desc_t plain; /* owned */
 	int gates;  /* of a recurrent layer: rows come in as many blocks, in another order; or 0 */
 	int folded; /* node of the batch normalisation that is folded into it, or -1 */
+	int copies[2];	       /* operands with the same in other layouts, or OPERAND_NONE */
 	bool keeps_original;   /* what is in memory cannot be read back as what was given */
 	const float *original; /* then: what was given, in the program's arena */
 };
@@ -75,6 +76,7 @@ struct lowering {
 	int fold_count;
 	int logits; /* operand, row-major */
 	int64_t macs;
+	char types[256]; /* notes on data types */
 	char notes[512];
 	size_t notes_length;
 };
@@ -91,6 +93,15 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 			      const struct graph *graph, const struct recipe *recipe,
 			      struct error *err);
 void lower_release(struct lowering *l);
+
+/*
+ * Reads back from the primitives in what type each product (convolution, matrix product, recurrent
+ * layer) multiplies, forward and backward, for the notes. PRONY_UNSUPPORTED where bf16 was asked
+ * for and none does.
+ */
+enum prony_status lower_check_types(struct lowering *l, struct error *err);
+/* All notes, those on types first; whole entries only. */
+void lower_notes(const struct lowering *l, char *out, size_t out_bytes);
 
 /* What follows is shared by the lower_*.c files. */
 
@@ -119,6 +130,17 @@ enum prony_status lower_part(struct lowering *l, int view, const_dnnl_memory_des
  * was), in an ordinary layout. */
 enum prony_status lower_value(struct lowering *l, int value, const char *name, int *out,
 			      struct error *err);
+
+/* The same in the type of activations. */
+enum prony_status lower_activation(struct lowering *l, int value, const char *name, int *out,
+				   struct error *err);
+
+/* A layout in another type: the same, or row-major where that cannot be said. */
+enum prony_status lower_retype(const struct lowering *l, const_dnnl_memory_desc_t desc,
+			       dnnl_data_type_t type, dnnl_memory_desc_t *out, struct error *err);
+/* What `operand` has, in that type: itself, or converted. */
+enum prony_status lower_typed(struct lowering *l, int operand, dnnl_data_type_t type,
+			      const char *name, int *out, struct error *err);
 
 /* What `operand` has, without blocks: itself, or row-major. */
 enum prony_status lower_unblocked(struct lowering *l, int operand, const char *name, int *out,
@@ -180,6 +202,10 @@ bool lower_words(const struct node *node, struct lower_function_words *out);
 enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
 				  dnnl_memory_desc_t plain, struct error *err);
 struct parameter *lower_find_parameter(const struct lowering *l, int value);
+/* The operand with a parameter in the layout and type `desc`. Weights do not change within a step:
+ * who asks for the same copy gets the one that exists. Nobody may write into it. */
+enum prony_status lower_weights(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
+				const char *name, int *out, struct error *err);
 /* A parameter or a state that is data: one row-major operand. */
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);
 

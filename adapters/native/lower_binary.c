@@ -5,8 +5,8 @@
 
 struct share {
 	const void *work;
-	float *out;
-	const float *a, *b;
+	void *out;
+	const void *a, *b;
 };
 
 static void share_walk(void *data, size_t first, size_t end)
@@ -134,10 +134,14 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	if (status == PRONY_OK)
 		status = lower_unblocked(l, b, node->name, &b, err);
 	if (status == PRONY_OK)
+		status = lower_typed(l, b, lower_type(l, a), node->name, &b, err);
+	if (status == PRONY_OK)
 		status = make_result(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
 	if (status != PRONY_OK)
 		return status;
-	*walk = (struct strided_walk){.op = strided_op_of(node->op), .rank = shape->rank};
+	*walk = (struct strided_walk){.op = strided_op_of(node->op),
+				      .bf16 = lower_type(l, y) == dnnl_bf16,
+				      .rank = shape->rank};
 	for (int i = 0; i < shape->rank; i++)
 		walk->dims[i] = shape->dims[i];
 	broadcast_strides(l, y, shape, walk->out);
@@ -188,16 +192,25 @@ static enum prony_status library_binary(struct lowering *l, int n, int a, int b,
 
 struct terms {
 	const struct program *program;
-	float *out;
-	const float *a, *b;
+	void *out;
+	const void *a, *b;
 };
 
 static void share_add(void *data, size_t first, size_t end)
 {
 	const struct terms *terms = data;
 
-	terms->program->kernels->add(terms->out + first, terms->a + first, terms->b + first,
-				     end - first);
+	terms->program->kernels->add((float *)terms->out + first, (const float *)terms->a + first,
+				     (const float *)terms->b + first, end - first);
+}
+
+static void share_add_bf16(void *data, size_t first, size_t end)
+{
+	const struct terms *terms = data;
+
+	terms->program->kernels->add_bf16((uint16_t *)terms->out + first,
+					  (const uint16_t *)terms->a + first,
+					  (const uint16_t *)terms->b + first, end - first);
 }
 
 static void run_add(struct program *program, const struct command *command)
@@ -208,7 +221,7 @@ static void run_add(struct program *program, const struct command *command)
 			      .b = lower_data(program, command, 2)};
 
 	onednn_parallel(program->dnn, lower_threads(program, command->elements), command->elements,
-			share_add, &terms);
+			command->bf16 ? share_add_bf16 : share_add, &terms);
 }
 
 /* A sum of two equals, in whatever layout: padding is zero and stays so. */
@@ -255,7 +268,7 @@ enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
 	return walk_binary(l, n, a, b, err);
 }
 
-/* Appends the sum of operand `x` (unblocked) over the dimensions that are `reduced`, times
+/* Appends the fp32 sum of operand `x` (unblocked) over the dimensions that are `reduced`, times
  * `factor`; the result is row-major in `shape`. */
 static enum prony_status append_sum(struct lowering *l, int n, int x, const bool *reduced,
 				    double factor, const struct shape *shape, struct error *err)
@@ -277,7 +290,7 @@ static enum prony_status append_sum(struct lowering *l, int n, int x, const bool
 	if (status != PRONY_OK)
 		return status;
 	l->dnn->memory_desc_query(desc, dnnl_query_strides, &strides);
-	*sum = (struct strided_sum){.factor = (float)factor};
+	*sum = (struct strided_sum){.factor = (float)factor, .bf16 = lower_type(l, x) == dnnl_bf16};
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < rank; i++) {
 			if (reduced[i] != (pass == 1))
@@ -347,10 +360,14 @@ enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err)
 		status = lower_unblocked(l, dy, node->name, &dy, err);
 	if (status == PRONY_OK)
 		status = make_result(l, x, l->nodes[node->differentiates].src, &dx, err);
+	if (status == PRONY_OK)
+		status = lower_typed(l, dy, lower_type(l, dx), node->name, &dy, err);
 	if (status != PRONY_OK)
 		return status;
-	*walk = (struct strided_walk){
-		.op = STRIDED_SCALE, .factor = (float)(1.0 / (double)count), .rank = x->rank};
+	*walk = (struct strided_walk){.op = STRIDED_SCALE,
+				      .bf16 = lower_type(l, dx) == dnnl_bf16,
+				      .factor = (float)(1.0 / (double)count),
+				      .rank = x->rank};
 	l->dnn->memory_desc_query(l->program->operands[dy].desc, dnnl_query_strides, &strides);
 	for (int i = 0; i < x->rank; i++) {
 		walk->dims[i] = x->dims[i];

@@ -7,6 +7,7 @@
 struct geometry {
 	dnnl_dims_t x, w, y, bias, strides, dilations, before, after;
 	int w_rank;
+	dnnl_data_type_t type; /* of what is multiplied, and of the result */
 	bool has_bias, wants_dx;
 	struct chain chain;
 	const_dnnl_memory_desc_t target; /* layout of what the result is added to, or NULL */
@@ -37,7 +38,8 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
 	const struct shape *w = &l->graph->values[node->inputs[1]].shape;
 	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
-	struct geometry g = {.w_rank = a->group > 1 ? 5 : 4, .wants_dx = l->nodes[n].wants_dx};
+	struct geometry g = {
+		.w_rank = a->group > 1 ? 5 : 4, .type = l->data, .wants_dx = l->nodes[n].wants_dx};
 	int from = 0;
 
 	if (a->group > 1) /* groups x outputs of a group x inputs of a group x H x W */
@@ -71,6 +73,7 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 static dnnl_status_t candidate_create(const struct lowering *l, const struct geometry *g,
 				      const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
 				      const_dnnl_memory_desc_t weights,
+				      const_dnnl_memory_desc_t gradient,
 				      const_dnnl_memory_desc_t bias,
 				      const_dnnl_primitive_attr_t fused,
 				      const_dnnl_primitive_attr_t attributes, struct candidate *out)
@@ -87,7 +90,7 @@ static dnnl_status_t candidate_create(const struct lowering *l, const struct geo
 	src = dnn->primitive_desc_query_md(out->forward, dnnl_query_src_md, 0);
 	dst = dnn->primitive_desc_query_md(out->forward, dnnl_query_dst_md, 0);
 	status = dnn->convolution_backward_weights_primitive_desc_create(
-		&out->backward_weights, dnn->engine, dnnl_convolution_direct, src, weights, bias,
+		&out->backward_weights, dnn->engine, dnnl_convolution_direct, src, gradient, bias,
 		dst, g->strides, g->dilations, g->before, g->after, out->forward, attributes);
 	if (status != dnnl_success || !g->wants_dx)
 		return status;
@@ -116,12 +119,14 @@ static enum prony_status candidate_try(const struct lowering *l, const struct ge
 				       struct candidate *out, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
-	dnnl_memory_desc_t weights = NULL, bias = NULL;
+	dnnl_memory_desc_t weights = NULL, gradient = NULL, bias = NULL;
 	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
 	dnnl_status_t created;
-	enum prony_status status = lower_any(l, l->data, g->w_rank, g->w, &weights, err);
+	enum prony_status status = lower_any(l, g->type, g->w_rank, g->w, &weights, err);
 
 	*out = (struct candidate){.grade = -1};
+	if (status == PRONY_OK) /* sums, and the weights themselves, are fp32 in any case */
+		status = lower_any(l, dnnl_f32, g->w_rank, g->w, &gradient, err);
 	if (status == PRONY_OK && g->has_bias)
 		status = lower_plain(l, dnnl_f32, 1, g->bias, &bias, err);
 	if (status == PRONY_OK)
@@ -130,7 +135,7 @@ static enum prony_status candidate_try(const struct lowering *l, const struct ge
 		status = lower_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)
 		goto out;
-	created = candidate_create(l, g, src, dst, weights, bias, fused, attributes, out);
+	created = candidate_create(l, g, src, dst, weights, gradient, bias, fused, attributes, out);
 	if (created == dnnl_success)
 		candidate_grade(l, out);
 	else
@@ -144,6 +149,8 @@ out:
 		dnn->primitive_attr_destroy(fused);
 	if (bias)
 		dnn->memory_desc_destroy(bias);
+	if (gradient)
+		dnn->memory_desc_destroy(gradient);
 	if (weights)
 		dnn->memory_desc_destroy(weights);
 	return status;
@@ -192,16 +199,16 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	const_dnnl_memory_desc_t present = l->program->operands[x].desc;
 	dnnl_memory_desc_t any_x = NULL, any_y = NULL, last_x = NULL, last_y = NULL;
 	struct candidate other = {.grade = -1};
-	enum prony_status status = lower_any(l, l->data, 4, g->x, &any_x, err);
+	enum prony_status status = lower_any(l, g->type, 4, g->x, &any_x, err);
 
 	if (status == PRONY_OK && g->target)
 		status = onednn_check(dnn->memory_desc_clone(&any_y, g->target),
 				      "memory descriptor", "sum", err);
 	else if (status == PRONY_OK)
-		status = lower_any(l, l->data, 4, g->y, &any_y, err);
+		status = lower_any(l, g->type, 4, g->y, &any_y, err);
 	if (status == PRONY_OK)
 		status = candidate_try(l, g, any_x, any_y, best, err);
-	if (status == PRONY_OK &&
+	if (status == PRONY_OK && lower_type(l, x) == g->type &&
 	    (best->grade < 0 ||
 	     !dnn->memory_desc_equal(
 		     dnn->primitive_desc_query_md(best->forward, dnnl_query_src_md, 0), present))) {
@@ -210,9 +217,9 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	}
 	if (status == PRONY_OK && !g->target && best->grade >= 0 &&
 	    padded_work(l, best) > PADDED_WORK_MAX &&
-	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, l->data, dnnl_nhwc) ==
+	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, g->type, dnnl_nhwc) ==
 		    dnnl_success &&
-	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, l->data, dnnl_nhwc) ==
+	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, g->type, dnnl_nhwc) ==
 		    dnnl_success) {
 		status = candidate_try(l, g, last_x, last_y, &other, err);
 		prefer(l, best, &other, 2);
@@ -224,6 +231,49 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 			dnn->memory_desc_destroy(made[i]);
 	}
 	return status;
+}
+
+/* With everything behind that can be computed on the way, or with less. */
+static enum prony_status choose_chain(const struct lowering *l, int n, struct geometry *g,
+				      struct candidate *best, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	enum prony_status status = choose(l, g, l->nodes[n].src, best, err);
+
+	if (status == PRONY_OK && best->grade < 1 && g->target) {
+		candidate_release(l, best);
+		*g = geometry_make(l, n, false);
+		status = choose(l, g, l->nodes[n].src, best, err);
+	}
+	if (status == PRONY_OK && best->grade < 0 && g->chain.count > 0) {
+		g->chain = (struct chain){.batch_norm = -1, .sum = OPERAND_NONE};
+		g->has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
+		status = choose(l, g, l->nodes[n].src, best, err);
+	}
+	return status;
+}
+
+/* In fp32 where the library has only reference code, or none, for the type that is asked for. */
+static enum prony_status choose_type(const struct lowering *l, int n, struct geometry *g,
+				     struct candidate *best, struct error *err)
+{
+	enum prony_status status = choose_chain(l, n, g, best, err);
+	struct candidate other = {.grade = -1};
+	struct geometry strict;
+
+	if (status != PRONY_OK || l->data == dnnl_f32 || best->grade > 0)
+		return status;
+	strict = geometry_make(l, n, false);
+	strict.type = dnnl_f32;
+	status = choose_chain(l, n, &strict, &other, err);
+	if (status != PRONY_OK || other.grade <= best->grade) {
+		candidate_release(l, &other);
+		return status;
+	}
+	candidate_release(l, best);
+	*best = other;
+	*g = strict;
+	return PRONY_OK;
 }
 
 enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
@@ -239,17 +289,7 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	g = geometry_make(l, n, true);
 	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
 	if (status == PRONY_OK)
-		status = choose(l, &g, l->nodes[n].src, &best, err);
-	if (status == PRONY_OK && best.grade < 1 && g.target) {
-		candidate_release(l, &best);
-		g = geometry_make(l, n, false);
-		status = choose(l, &g, l->nodes[n].src, &best, err);
-	}
-	if (status == PRONY_OK && best.grade < 0 && g.chain.count > 0) {
-		g.chain = (struct chain){.batch_norm = -1, .sum = OPERAND_NONE};
-		g.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
-		status = choose(l, &g, l->nodes[n].src, &best, err);
-	}
+		status = choose_type(l, n, &g, &best, err);
 	if (status != PRONY_OK) {
 		candidate_release(l, &best);
 		return status;

@@ -142,6 +142,9 @@ enum prony_status lower_softmax(struct lowering *l, int n, struct error *err)
 	const_dnnl_memory_desc_t desc;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
+	/* Always in fp32, as everybody has it. */
+	if (status == PRONY_OK)
+		status = lower_typed(l, state->src, dnnl_f32, node->name, &state->src, err);
 	if (status == PRONY_OK)
 		status = lower_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)

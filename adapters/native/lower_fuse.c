@@ -37,7 +37,7 @@ static int find_target(const struct lowering *l, int n, const struct node *add, 
 	    l->program->operands[program_root(l->program, operand)].region != REGION_PLANNED ||
 	    l->program->operands[operand].region != REGION_PLANNED ||
 	    lower_rank(l, l->program->operands[operand].desc) != shape->rank ||
-	    read_between(l, other, n, last))
+	    lower_type(l, operand) != l->data || read_between(l, other, n, last))
 		return OPERAND_NONE;
 	/* What the node itself reads it must not write. */
 	for (int k = 0; k < l->graph->nodes[n].input_count; k++) {

@@ -7,6 +7,7 @@
 struct product {
 	int rank; /* of source and weights: 4 behind a convolution, so that Flatten costs nothing */
 	dnnl_dims_t w, y, bias;
+	dnnl_data_type_t result; /* fp32 for logits: nothing is gained by rounding them */
 	bool has_bias, wants_dx;
 	struct chain chain;
 };
@@ -95,6 +96,22 @@ static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
 	return status;
 }
 
+/* The layout of weights in that type, owned by the caller; NULL where the type changes and blocks,
+ * which depend on it, with it. */
+static dnnl_memory_desc_t same_weights(const struct lowering *l, const_dnnl_memory_desc_t weights,
+				       dnnl_data_type_t type)
+{
+	dnnl_memory_desc_t same = NULL;
+	int blocks = 0;
+
+	if (onednn_type(l->dnn, weights) == type)
+		return l->dnn->memory_desc_clone(&same, weights) == dnnl_success ? same : NULL;
+	l->dnn->memory_desc_query(weights, dnnl_query_inner_nblks_s32, &blocks);
+	if (blocks > 0 || lower_retype(l, weights, type, &same, NULL) != PRONY_OK)
+		return NULL;
+	return same;
+}
+
 /* A gradient in the forward's layout of the weights unless only the reference code has it. */
 static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t any,
@@ -103,12 +120,17 @@ static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 				     dnnl_primitive_desc_t *out)
 {
 	const struct onednn *dnn = l->dnn;
-	const_dnnl_memory_desc_t same =
-		dnn->primitive_desc_query_md(forward, dnnl_query_weights_md, 0);
+	dnnl_memory_desc_t same =
+		same_weights(l, dnn->primitive_desc_query_md(forward, dnnl_query_weights_md, 0),
+			     of_weights ? dnnl_f32 : l->data);
 	dnnl_primitive_desc_t kept = NULL, free_choice = NULL;
+	dnnl_status_t status = dnnl_unimplemented;
 
-	if (create_backward(l, of_weights, src, same, bias, dst, forward, &kept) == dnnl_success &&
-	    lower_grade(l, kept, 2) > 0) {
+	if (same) {
+		status = create_backward(l, of_weights, src, same, bias, dst, forward, &kept);
+		dnn->memory_desc_destroy(same);
+	}
+	if (status == dnnl_success && lower_grade(l, kept, 2) > 0) {
 		*out = kept;
 		return dnnl_success;
 	}
@@ -123,21 +145,28 @@ static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 	return kept ? dnnl_success : dnnl_unimplemented;
 }
 
+/* Layouts that the primitives of a product are made over. */
+struct layouts {
+	const_dnnl_memory_desc_t src;
+	dnnl_memory_desc_t any, matching; /* of weights; matching: NULL where the library chooses */
+	dnnl_memory_desc_t gradient;	  /* of their gradient, which is fp32 */
+	dnnl_memory_desc_t bias, dst, ddst;
+};
+
 static enum prony_status create_all(struct lowering *l, int n, const struct product *p,
-				    const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t any,
-				    const_dnnl_memory_desc_t first, const_dnnl_memory_desc_t bias,
-				    const_dnnl_memory_desc_t dst, struct error *err)
+				    const struct layouts *f, struct error *err)
 {
 	struct node_state *state = &l->nodes[n];
-	dnnl_status_t status = create_forward(l, p, src, first, bias, dst, state);
+	dnnl_status_t status = create_forward(l, p, f->src, f->matching ? f->matching : f->any,
+					      f->bias, f->dst, state);
 
-	if (status == dnnl_unimplemented && first != any)
-		status = create_forward(l, p, src, any, bias, dst, state);
+	if (status == dnnl_unimplemented && f->matching)
+		status = create_forward(l, p, f->src, f->any, f->bias, f->dst, state);
 	if (status == dnnl_success && l->training)
-		status = choose_backward(l, true, src, any, bias, dst, state->forward,
-					 &state->backward_weights);
+		status = choose_backward(l, true, f->src, f->gradient, f->bias, f->ddst,
+					 state->forward, &state->backward_weights);
 	if (status == dnnl_success && l->training && p->wants_dx)
-		status = choose_backward(l, false, src, any, bias, dst, state->forward,
+		status = choose_backward(l, false, f->src, f->any, f->bias, f->ddst, state->forward,
 					 &state->backward_data);
 	return onednn_check(status, "matrix product", l->graph->nodes[n].name, err);
 }
@@ -145,24 +174,26 @@ static enum prony_status create_all(struct lowering *l, int n, const struct prod
 static enum prony_status choose(struct lowering *l, int n, const struct product *p,
 				struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
-	const_dnnl_memory_desc_t src = l->program->operands[l->nodes[n].src].desc;
-	dnnl_memory_desc_t any = NULL, matching = NULL, bias = NULL, dst = NULL;
-	enum prony_status status = lower_any(l, l->data, p->rank, p->w, &any, err);
+	struct layouts f = {.src = l->program->operands[l->nodes[n].src].desc};
+	enum prony_status status = lower_any(l, l->data, p->rank, p->w, &f.any, err);
 
+	if (status == PRONY_OK)
+		status = lower_any(l, dnnl_f32, p->rank, p->w, &f.gradient, err);
 	if (status == PRONY_OK && p->y[0] < FEW_ROWS)
-		status = matching_weights(l, p, src, &matching, err);
+		status = matching_weights(l, p, f.src, &f.matching, err);
 	if (status == PRONY_OK && p->has_bias)
-		status = lower_plain(l, dnnl_f32, 1, p->bias, &bias, err);
+		status = lower_plain(l, dnnl_f32, 1, p->bias, &f.bias, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, l->data, 2, p->y, &dst, err);
+		status = lower_plain(l, p->result, 2, p->y, &f.dst, err);
 	if (status == PRONY_OK)
-		status = create_all(l, n, p, src, any, matching ? matching : any, bias, dst, err);
-	for (int i = 0; i < 4; i++) {
-		dnnl_memory_desc_t made[] = {any, matching, bias, dst};
+		status = lower_plain(l, l->data, 2, p->y, &f.ddst, err);
+	if (status == PRONY_OK)
+		status = create_all(l, n, p, &f, err);
+	for (int i = 0; i < 6; i++) {
+		dnnl_memory_desc_t made[] = {f.any, f.matching, f.gradient, f.bias, f.dst, f.ddst};
 
 		if (made[i])
-			dnn->memory_desc_destroy(made[i]);
+			l->dnn->memory_desc_destroy(made[i]);
 	}
 	return status;
 }
@@ -190,13 +221,19 @@ enum prony_status lower_gemm(struct lowering *l, int n, struct error *err)
 	const int64_t *x;
 	enum prony_status status = find_source(l, n, err);
 	int64_t macs;
+	int last;
 
+	if (status == PRONY_OK)
+		status =
+			lower_typed(l, l->nodes[n].src, l->data, node->name, &l->nodes[n].src, err);
 	if (status != PRONY_OK)
 		return status;
 	p.rank = lower_rank(l, l->program->operands[l->nodes[n].src].desc);
 	x = lower_dims(l, l->program->operands[l->nodes[n].src].desc);
 
 	p.chain = lower_chain(l, n, false, false);
+	last = p.chain.count > 0 ? p.chain.nodes[p.chain.count - 1] : n;
+	p.result = l->graph->nodes[last].outputs[0] == l->graph->logits ? dnnl_f32 : l->data;
 	p.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
 	p.y[0] = y->dims[0];
 	p.y[1] = p.bias[0] = p.w[0] = y->dims[1];

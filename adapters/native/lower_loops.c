@@ -13,44 +13,84 @@ void *lower_data(const struct program *program, const struct command *command, i
 	return program->operands[command->operands[i]].data;
 }
 
-/* Arguments of a loop, for the threads that share it. */
+/* Arguments of a loop, for the threads that share it. Arrays are fp32 or bf16. */
 struct loop {
 	const struct program *program;
-	float *out;
-	const float *a, *b;
+	void *out;
+	const void *a, *b;
 	uint8_t *mask;
 	struct dropout_draw draw;
 };
+
+/* Element `i` of an array of either type. */
+#define F32(array, i) ((float *)(array) + (i))
+#define F32_IN(array, i) ((const float *)(array) + (i))
+#define BF16(array, i) ((uint16_t *)(array) + (i))
+#define BF16_IN(array, i) ((const uint16_t *)(array) + (i))
 
 static void share_relu(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->relu(loop->out + first, loop->a + first, end - first);
+	loop->program->kernels->relu(F32(loop->out, first), F32_IN(loop->a, first), end - first);
+}
+
+static void share_relu_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->relu_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
+					  end - first);
 }
 
 static void share_relu_grad(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->relu_grad(loop->out + first, loop->a + first, loop->b + first,
-					  end - first);
+	loop->program->kernels->relu_grad(F32(loop->out, first), F32_IN(loop->a, first),
+					  F32_IN(loop->b, first), end - first);
+}
+
+static void share_relu_grad_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->relu_grad_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
+					       BF16_IN(loop->b, first), end - first);
 }
 
 static void share_dropout(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->dropout(loop->out + first, loop->mask + first, loop->a + first,
-					&loop->draw, first, end - first);
+	loop->program->kernels->dropout(F32(loop->out, first), loop->mask + first,
+					F32_IN(loop->a, first), &loop->draw, first, end - first);
+}
+
+static void share_dropout_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->dropout_bf16(BF16(loop->out, first), loop->mask + first,
+					     BF16_IN(loop->a, first), &loop->draw, first,
+					     end - first);
 }
 
 static void share_dropout_grad(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->dropout_grad(loop->out + first, loop->a + first, loop->mask + first,
-					     loop->draw.scale, end - first);
+	loop->program->kernels->dropout_grad(F32(loop->out, first), F32_IN(loop->a, first),
+					     loop->mask + first, loop->draw.scale, end - first);
+}
+
+static void share_dropout_grad_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->dropout_grad_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
+						  loop->mask + first, loop->draw.scale,
+						  end - first);
 }
 
 static void share_update(void *data, size_t first, size_t end)
@@ -81,7 +121,7 @@ static void run_relu(struct program *program, const struct command *command)
 			    .out = lower_data(program, command, 0),
 			    .a = lower_data(program, command, 1)};
 
-	run_loop(&loop, command, share_relu);
+	run_loop(&loop, command, command->bf16 ? share_relu_bf16 : share_relu);
 }
 
 static void run_relu_grad(struct program *program, const struct command *command)
@@ -91,7 +131,7 @@ static void run_relu_grad(struct program *program, const struct command *command
 			    .a = lower_data(program, command, 1),
 			    .b = lower_data(program, command, 2)};
 
-	run_loop(&loop, command, share_relu_grad);
+	run_loop(&loop, command, command->bf16 ? share_relu_grad_bf16 : share_relu_grad);
 }
 
 static void run_dropout(struct program *program, const struct command *command)
@@ -103,7 +143,7 @@ static void run_dropout(struct program *program, const struct command *command)
 			    .draw = dropout_draw_make(program->seed, program->step,
 						      (uint64_t)command->node, command->ratio)};
 
-	run_loop(&loop, command, share_dropout);
+	run_loop(&loop, command, command->bf16 ? share_dropout_bf16 : share_dropout);
 }
 
 static void run_dropout_grad(struct program *program, const struct command *command)
@@ -114,7 +154,7 @@ static void run_dropout_grad(struct program *program, const struct command *comm
 			    .mask = lower_data(program, command, 2),
 			    .draw = {.scale = (float)(1 / (1 - command->ratio))}};
 
-	run_loop(&loop, command, share_dropout_grad);
+	run_loop(&loop, command, command->bf16 ? share_dropout_grad_bf16 : share_dropout_grad);
 }
 
 static void run_cross_entropy(struct program *program, const struct command *command)
@@ -143,6 +183,7 @@ struct command *lower_command(struct lowering *l, const char *name, const char *
 	for (int i = 0; i < count; i++)
 		command->operands[i] = operands[i];
 	command->elements = lower_elements(l, operands[0]);
+	command->bf16 = lower_type(l, operands[0]) == dnnl_bf16;
 	return command;
 }
 
@@ -285,10 +326,11 @@ enum prony_status lower_half_squares(struct lowering *l, int n, struct error *er
 {
 	const struct node *node = &l->graph->nodes[n];
 	int x = l->values[node->inputs[0]].operand;
+	enum prony_status status = lower_typed(l, x, dnnl_f32, node->name, &x, err);
 
-	(void)err;
-	lower_command(l, node->name, "", run_half_squares, &x, 1);
-	return PRONY_OK;
+	if (status == PRONY_OK)
+		lower_command(l, node->name, "", run_half_squares, &x, 1);
+	return status;
 }
 
 enum prony_status lower_update(struct lowering *l, struct error *err)

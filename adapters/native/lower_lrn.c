@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "adapters/native/bf16.h"
 #include "adapters/native/lower.h"
 
 /*
@@ -15,35 +16,46 @@ struct lrn {
 	int64_t block_stride, position_stride, sample_stride;
 	int64_t before, after; /* channels of the window on either side */
 	float scale, bias, beta;
+	bool bf16;    /* what is read and written; computed in fp32 */
 	int64_t room; /* floats of an array of channels with zeros around */
 };
 
 struct share {
 	const struct lrn *lrn;
-	float *out, *scratch;
-	const float *x, *dy;
+	void *out;
+	float *scratch;
+	const void *x, *dy;
 	const struct program *program;
 };
 
-static void gather(const struct lrn *lrn, float *to, const float *from)
+/* The channels of the position that begins with element `at` of an array. */
+static void gather(const struct lrn *lrn, float *to, const void *from, int64_t at)
 {
 	for (int64_t c = 0; c < lrn->channels; c += lrn->block) {
-		const float *block = from + c / lrn->block * lrn->block_stride;
+		int64_t start = at + c / lrn->block * lrn->block_stride;
 		int64_t count = lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
 
-		for (int64_t i = 0; i < count; i++)
-			to[c + i] = block[i];
+		if (lrn->bf16)
+			for (int64_t i = 0; i < count; i++)
+				to[c + i] = bf16_to_float(((const uint16_t *)from)[start + i]);
+		else
+			for (int64_t i = 0; i < count; i++)
+				to[c + i] = ((const float *)from)[start + i];
 	}
 }
 
-static void scatter(const struct lrn *lrn, float *to, const float *from)
+static void scatter(const struct lrn *lrn, void *to, int64_t at, const float *from)
 {
 	for (int64_t c = 0; c < lrn->channels; c += lrn->block) {
-		float *block = to + c / lrn->block * lrn->block_stride;
+		int64_t start = at + c / lrn->block * lrn->block_stride;
 		int64_t count = lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
 
-		for (int64_t i = 0; i < count; i++)
-			block[i] = from[c + i];
+		if (lrn->bf16)
+			for (int64_t i = 0; i < count; i++)
+				((uint16_t *)to)[start + i] = bf16_from_float(from[c + i]);
+		else
+			for (int64_t i = 0; i < count; i++)
+				((float *)to)[start + i] = from[c + i];
 	}
 }
 
@@ -108,11 +120,11 @@ static void share_forward(void *data, size_t first, size_t end)
 	for (size_t i = first; i < end; i++) {
 		int64_t at = place(lrn, (int64_t)i);
 
-		gather(lrn, x, share->x + at);
+		gather(lrn, x, share->x, at);
 		factors(lrn, x, squares, s, power);
 		for (int64_t c = 0; c < lrn->channels; c++)
 			x[c] *= power[c];
-		scatter(lrn, share->out + at, x);
+		scatter(lrn, share->out, at, x);
 	}
 }
 
@@ -130,15 +142,15 @@ static void share_backward(void *data, size_t first, size_t end)
 	for (size_t i = first; i < end; i++) {
 		int64_t at = place(lrn, (int64_t)i);
 
-		gather(lrn, x, share->x + at);
-		gather(lrn, dy, share->dy + at);
+		gather(lrn, x, share->x, at);
+		gather(lrn, dy, share->dy, at);
 		factors(lrn, x, squares, s, power);
 		for (int64_t c = 0; c < lrn->channels; c++)
 			ratio[c] = dy[c] * x[c] * power[c] / s[c];
 		window_sum(lrn->channels, lrn->after, lrn->before, s, ratio);
 		for (int64_t c = 0; c < lrn->channels; c++)
 			dy[c] = dy[c] * power[c] - factor * x[c] * s[c];
-		scatter(lrn, share->out + at, dy);
+		scatter(lrn, share->out, at, dy);
 	}
 }
 
@@ -274,6 +286,7 @@ enum prony_status lower_lrn(struct lowering *l, int n, struct error *err)
 	struct command *command;
 	enum prony_status status = find_source(l, n, lrn, err);
 
+	lrn->bf16 = status == PRONY_OK && lower_type(l, state->src) == dnnl_bf16;
 	if (status == PRONY_OK)
 		status = make_scratch(l, lrn, &state->side, err);
 	if (status == PRONY_OK)

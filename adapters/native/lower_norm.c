@@ -121,7 +121,8 @@ enum prony_status lower_batch_norm(struct lowering *l, int n, struct error *err)
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	int relu_gradient, relu = fusable_relu(l, n, &relu_gradient), moments[2], scale, shift;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
+	enum prony_status status =
+		lower_activation(l, node->inputs[0], node->name, &state->src, err);
 
 	if (status == PRONY_OK)
 		status = describe(l, n, l->program->operands[state->src].desc, relu >= 0, err);

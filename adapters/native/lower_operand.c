@@ -145,6 +145,65 @@ enum prony_status lower_as(struct lowering *l, int operand, const_dnnl_memory_de
 	return reorder(l, operand, desc, name, out, err);
 }
 
+/* The tag that describes four dimensions in an ordinary way, or dnnl_format_tag_undef. */
+static dnnl_format_tag_t tag_of(const struct lowering *l, const_dnnl_memory_desc_t desc)
+{
+	static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw16c, dnnl_nChw8c, dnnl_nChw4c};
+	const struct onednn *dnn = l->dnn;
+
+	for (size_t i = 0; lower_rank(l, desc) == 4 && i < 4; i++) {
+		dnnl_memory_desc_t own = NULL;
+		dnnl_dims_t all;
+		int equal;
+
+		memcpy(all, lower_dims(l, desc), sizeof(int64_t) * 4);
+		if (dnn->memory_desc_create_with_tag(&own, 4, all, onednn_type(dnn, desc), tags[i]))
+			continue;
+		equal = dnn->memory_desc_equal(own, desc);
+		dnn->memory_desc_destroy(own);
+		if (equal)
+			return tags[i];
+	}
+	return dnnl_format_tag_undef;
+}
+
+enum prony_status lower_retype(const struct lowering *l, const_dnnl_memory_desc_t desc,
+			       dnnl_data_type_t type, dnnl_memory_desc_t *out, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	int rank = lower_rank(l, desc), blocks = 0;
+	const dnnl_dims_t *strides = NULL;
+	dnnl_format_tag_t tag = tag_of(l, desc);
+	dnnl_dims_t all = {0};
+
+	memcpy(all, lower_dims(l, desc), (size_t)rank * sizeof(int64_t));
+	if (tag != dnnl_format_tag_undef)
+		return onednn_check(dnn->memory_desc_create_with_tag(out, rank, all, type, tag),
+				    "memory descriptor", "in another type", err);
+	dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &blocks);
+	if (blocks > 0 || dnn->memory_desc_query(desc, dnnl_query_strides, &strides))
+		return lower_plain(l, type, rank, all, out, err);
+	return onednn_check(dnn->memory_desc_create_with_strides(out, rank, all, type, *strides),
+			    "memory descriptor", "in another type", err);
+}
+
+enum prony_status lower_typed(struct lowering *l, int operand, dnnl_data_type_t type,
+			      const char *name, int *out, struct error *err)
+{
+	dnnl_memory_desc_t desc = NULL;
+	enum prony_status status;
+
+	*out = operand;
+	if (lower_type(l, operand) == type)
+		return PRONY_OK;
+	status = lower_retype(l, l->program->operands[operand].desc, type, &desc, err);
+	if (status != PRONY_OK)
+		return status;
+	status = lower_as(l, operand, desc, name, out, err);
+	l->dnn->memory_desc_destroy(desc);
+	return status;
+}
+
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err)
 {
 	const struct value *row = &l->graph->values[value];
@@ -194,6 +253,14 @@ enum prony_status lower_value(struct lowering *l, int value, const char *name, i
 	return status;
 }
 
+enum prony_status lower_activation(struct lowering *l, int value, const char *name, int *out,
+				   struct error *err)
+{
+	enum prony_status status = lower_value(l, value, name, out, err);
+
+	return status == PRONY_OK ? lower_typed(l, *out, l->data, name, out, err) : status;
+}
+
 enum prony_status lower_unblocked(struct lowering *l, int operand, const char *name, int *out,
 				  struct error *err)
 {
@@ -218,24 +285,13 @@ enum prony_status lower_unblocked(struct lowering *l, int operand, const char *n
 enum prony_status lower_like(const struct lowering *l, const_dnnl_memory_desc_t desc, int rank,
 			     const int64_t *dims, dnnl_memory_desc_t *out, struct error *err)
 {
-	static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw16c, dnnl_nChw8c, dnnl_nChw4c};
-	const struct onednn *dnn = l->dnn;
-	dnnl_data_type_t type = onednn_type(dnn, desc);
+	dnnl_format_tag_t tag = rank == 4 ? tag_of(l, desc) : dnnl_format_tag_undef;
+	dnnl_data_type_t type = onednn_type(l->dnn, desc);
+	dnnl_dims_t all;
 
-	for (size_t i = 0; rank == 4 && lower_rank(l, desc) == 4 && i < 4; i++) {
-		dnnl_memory_desc_t own = NULL;
-		dnnl_dims_t all;
-		int equal;
-
-		memcpy(all, lower_dims(l, desc), sizeof(int64_t) * 4);
-		if (dnn->memory_desc_create_with_tag(&own, 4, all, type, tags[i]))
-			continue;
-		equal = dnn->memory_desc_equal(own, desc);
-		dnn->memory_desc_destroy(own);
-		if (!equal)
-			continue;
+	if (tag != dnnl_format_tag_undef) {
 		memcpy(all, dims, sizeof(int64_t) * 4);
-		return onednn_check(dnn->memory_desc_create_with_tag(out, 4, all, type, tags[i]),
+		return onednn_check(l->dnn->memory_desc_create_with_tag(out, 4, all, type, tag),
 				    "memory descriptor", "like another", err);
 	}
 	return lower_plain(l, type, rank, dims, out, err);

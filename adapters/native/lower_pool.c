@@ -78,7 +78,8 @@ enum prony_status lower_pool(struct lowering *l, int n, struct error *err)
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	struct geometry w = geometry_make(l, node);
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
+	enum prony_status status =
+		lower_activation(l, node->inputs[0], node->name, &state->src, err);
 
 	state->side = OPERAND_NONE;
 	if (status == PRONY_OK)

@@ -24,7 +24,8 @@ enum { FIRST = 3, PARTS = 5 };
 struct shapes {
 	bool lstm;
 	int64_t batch, steps, features, hidden, gates;
-	dnnl_memory_desc_t any[TENSORS]; /* owned */
+	/* Owned: what the layer reads and writes, and gradients, which are always fp32. */
+	dnnl_memory_desc_t any[TENSORS], gradient[TENSORS];
 };
 
 static void shapes_release(const struct lowering *l, struct shapes *s)
@@ -32,12 +33,15 @@ static void shapes_release(const struct lowering *l, struct shapes *s)
 	for (int i = 0; i < TENSORS; i++) {
 		if (s->any[i])
 			l->dnn->memory_desc_destroy(s->any[i]);
-		s->any[i] = NULL;
+		if (s->gradient[i])
+			l->dnn->memory_desc_destroy(s->gradient[i]);
+		s->any[i] = s->gradient[i] = NULL;
 	}
 }
 
+/* With what is multiplied in `type`. Cell states and biases are fp32. */
 static enum prony_status shapes_make(const struct lowering *l, const struct node *node,
-				     struct shapes *s, struct error *err)
+				     dnnl_data_type_t type, struct shapes *s, struct error *err)
 {
 	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
 	const struct shape *r = &l->graph->values[node->inputs[2]].shape;
@@ -63,8 +67,13 @@ static enum prony_status shapes_make(const struct lowering *l, const struct node
 		[HIDDEN_LAYER] = {3, {s->steps, s->batch, s->hidden}},
 	};
 
-	for (int i = 0; status == PRONY_OK && i < TENSORS; i++)
-		status = lower_any(l, dnnl_f32, wanted[i].rank, wanted[i].dims, &s->any[i], err);
+	for (int i = 0; status == PRONY_OK && i < TENSORS; i++) {
+		status = lower_any(l, i == CELL || i == BIAS ? dnnl_f32 : type, wanted[i].rank,
+				   wanted[i].dims, &s->any[i], err);
+		if (status == PRONY_OK)
+			status = lower_any(l, dnnl_f32, wanted[i].rank, wanted[i].dims,
+					   &s->gradient[i], err);
+	}
 	if (status != PRONY_OK)
 		shapes_release(l, s);
 	return status;
@@ -100,16 +109,16 @@ static dnnl_status_t create_backward(const struct lowering *l, const struct shap
 			out, dnn->engine, dnnl_backward, dnnl_eltwise_relu,
 			dnnl_unidirectional_left2right, s->any[LAYER], s->any[INNER],
 			s->any[WEIGHT], s->any[REPEAT], s->any[BIAS], s->any[HIDDEN_LAYER],
-			s->any[INNER], s->any[LAYER], s->any[INNER], s->any[WEIGHT], s->any[REPEAT],
-			s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], 0, 0, 0, forward,
-			attributes);
+			s->any[INNER], s->gradient[LAYER], s->gradient[INNER], s->gradient[WEIGHT],
+			s->gradient[REPEAT], s->gradient[BIAS], s->gradient[HIDDEN_LAYER],
+			s->gradient[INNER], 0, 0, 0, forward, attributes);
 	return dnn->lstm_backward_primitive_desc_create(
 		out, dnn->engine, dnnl_backward, dnnl_unidirectional_left2right, s->any[LAYER],
 		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL,
-		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], s->any[LAYER],
-		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL,
-		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], 0, forward,
-		attributes);
+		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], s->gradient[LAYER],
+		s->gradient[INNER], s->gradient[CELL], s->gradient[WEIGHT], s->gradient[REPEAT],
+		NULL, NULL, s->gradient[BIAS], s->gradient[HIDDEN_LAYER], s->gradient[INNER],
+		s->gradient[CELL], 0, forward, attributes);
 }
 
 static enum prony_status describe(struct lowering *l, int n, const struct shapes *s,
@@ -159,7 +168,7 @@ static enum prony_status declare(struct lowering *l, int n, const struct shapes 
 	status = lower_parameter(l, l->graph->nodes[n].inputs[i], master, plain, err);
 	l->parameters[l->parameter_count - 1].gates = (int)s->gates;
 	/* What the library packs for itself it does not unpack. */
-	l->parameters[l->parameter_count - 1].keeps_original = !l->training;
+	l->parameters[l->parameter_count - 1].keeps_original |= !l->training;
 	return status;
 }
 
@@ -167,8 +176,7 @@ static enum prony_status declare(struct lowering *l, int n, const struct shapes 
 static enum prony_status weights_as(struct lowering *l, const struct node *node, int i,
 				    const_dnnl_memory_desc_t desc, int *out, struct error *err)
 {
-	return lower_as(l, lower_find_parameter(l, node->inputs[i])->operand, desc, node->name, out,
-			err);
+	return lower_weights(l, node->inputs[i], desc, node->name, out, err);
 }
 
 /* The batch with time in front, as the primitive wants it. */
@@ -252,11 +260,20 @@ enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err)
 	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
 	dnnl_memory_desc_t plain = NULL;
 	struct shapes s;
-	enum prony_status status = shapes_make(l, node, &s, err);
+	enum prony_status status = shapes_make(l, node, l->data, &s, err);
 
 	if (status != PRONY_OK)
 		return status;
-	status = describe(l, n, &s, err);
+	status = describe(l, n, &s, l->data == dnnl_f32 ? err : NULL);
+	if (status == PRONY_UNSUPPORTED && l->data != dnnl_f32) {
+		shapes_release(l, &s);
+		if (l->nodes[n].forward) /* then it was the gradient that does not exist */
+			l->dnn->primitive_desc_destroy(l->nodes[n].forward);
+		l->nodes[n].forward = NULL;
+		status = shapes_make(l, node, dnnl_f32, &s, err);
+		if (status == PRONY_OK)
+			status = describe(l, n, &s, err);
+	}
 	for (int i = 1; status == PRONY_OK && i <= 3; i++)
 		status = declare(l, n, &s, i, err);
 	if (status == PRONY_OK)

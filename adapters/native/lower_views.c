@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "adapters/native/bf16.h"
 #include "adapters/native/lower.h"
 #include "adapters/native/strided.h"
 
@@ -134,7 +135,10 @@ static void copy_steps(struct lowering *l, const char *name, int to, int from,
 		       const struct box *box, bool taking)
 {
 	const struct box whole = {.step = 1, .rank = box->rank};
-	struct strided_walk walk = {.op = STRIDED_SCALE, .factor = 1, .rank = box->rank};
+	struct strided_walk walk = {.op = STRIDED_SCALE,
+				    .bf16 = lower_type(l, from) == dnnl_bf16,
+				    .factor = 1,
+				    .rank = box->rank};
 
 	for (int i = 0; i < box->rank; i++)
 		walk.dims[i] = box->dims[i];
@@ -217,14 +221,17 @@ enum prony_status lower_take(struct lowering *l, int n, struct error *err)
 
 static void run_fill(struct program *program, const struct command *command)
 {
-	float *out = lower_data(program, command, 0);
+	void *out = lower_data(program, command, 0);
+	uint16_t low = bf16_from_float((float)command->ratio);
 
-	if (command->ratio == 0) {
-		memset(out, 0, command->elements * sizeof(float));
-		return;
-	}
-	for (size_t i = 0; i < command->elements; i++)
-		out[i] = (float)command->ratio;
+	if (command->ratio == 0)
+		memset(out, 0, program->operands[command->operands[0]].bytes);
+	else if (command->bf16)
+		for (size_t i = 0; i < command->elements; i++)
+			((uint16_t *)out)[i] = low;
+	else
+		for (size_t i = 0; i < command->elements; i++)
+			((float *)out)[i] = (float)command->ratio;
 }
 
 /* The larger array's operand, whose layout follows the part's where that can be viewed. */
@@ -366,7 +373,7 @@ enum prony_status lower_concat(struct lowering *l, int n, struct error *err)
 	enum prony_status status = PRONY_OK, described;
 
 	for (int i = 0; status == PRONY_OK && i < node->input_count; i++)
-		status = lower_value(l, node->inputs[i], node->name, &operands[i], err);
+		status = lower_activation(l, node->inputs[i], node->name, &operands[i], err);
 	if (status == PRONY_OK)
 		status = lower_like(
 			l, l->program->operands[largest(l, operands, node->input_count)].desc,

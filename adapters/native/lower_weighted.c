@@ -49,8 +49,7 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 
 	if (status != PRONY_OK)
 		return status;
-	status = lower_as(l, lower_find_parameter(l, node->inputs[1])->operand, wanted, node->name,
-			  &weights, err);
+	status = lower_weights(l, node->inputs[1], wanted, node->name, &weights, err);
 	if (status == PRONY_OK)
 		status = lower_weighted_bias(l, n, chain, &bias, err);
 	if (status == PRONY_OK)
@@ -118,9 +117,9 @@ enum prony_status lower_weighted_grad_input(struct lowering *l, int n, struct er
 		dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0), node->name, &dy, err);
 
 	if (status == PRONY_OK)
-		status = lower_as(l, lower_find_parameter(l, forward->inputs[1])->operand,
-				  dnn->primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
-				  forward->name, &weights, err);
+		status = lower_weights(l, forward->inputs[1],
+				       dnn->primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
+				       forward->name, &weights, err);
 	if (status == PRONY_OK)
 		status = program_operand(
 			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),

@@ -41,6 +41,8 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
 		.precisions = 1u << PRECISION_FP32,
 	};
+	if (onednn_has_bf16(&native->dnn))
+		found->precisions |= 1u << PRECISION_BF16;
 	onednn_version_text(&native->dnn, found->libraries[0].version,
 			    sizeof(found->libraries[0].version));
 	snprintf(found->version, sizeof(found->version), "%s", PRONY_VERSION);
@@ -62,7 +64,9 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 	onednn_version_text(&native->dnn, version, sizeof(version));
 	*effective = (struct effective){
 		.device = "cpu",
-		.precision = PRECISION_FP32, /* every primitive is made with fpmath strict */
+		/* Every primitive is made with fpmath strict; what bf16 means for this network the
+		 * build looks up in its primitives. */
+		.precision = recipe->precision,
 		.threads = onednn_threads(&native->dnn),
 	};
 #if defined(__x86_64__)
@@ -70,11 +74,14 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 #endif
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "onednn=%s;isa=%s;runtime=%s;fpmath=strict;loops=%s;loop_threads=%d;bound=%s;"
-		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s",
+		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s%s",
 		 version, onednn_isa_text(&native->dnn), onednn_runtime_text(&native->dnn),
 		 native->program.kernels->name, native->dnn.threads,
 		 native->dnn.bound ? "yes" : "no",
-		 getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "");
+		 getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "",
+		 recipe->precision == PRECISION_BF16
+			 ? ";low_precision=activations and copies of weights"
+			 : "");
 	return PRONY_OK;
 }
 
@@ -275,6 +282,8 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 		status = lower_graph(&native->lowering, &native->dnn, &native->program, graph,
 				     recipe, err);
 	if (status == PRONY_OK)
+		status = lower_check_types(&native->lowering, err);
+	if (status == PRONY_OK)
 		status = program_finish(&native->program, native->lowering.training, state, err);
 	if (status == PRONY_OK)
 		status = load_weights(native, weights, err);
@@ -284,7 +293,7 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 		return status;
 	*built = (struct built){.parameters = count_parameters(&native->lowering),
 				.macs = native->lowering.macs};
-	snprintf(built->notes, sizeof(built->notes), "%s", native->lowering.notes);
+	lower_notes(&native->lowering, built->notes, sizeof(built->notes));
 	return PRONY_OK;
 }
 

@@ -181,6 +181,25 @@ const char *onednn_isa_text(const struct onednn *dnn)
 	return best;
 }
 
+bool onednn_processor_has_bf16(void)
+{
+#if defined(__x86_64__)
+	/* Every processor with AMX has it, too. */
+	__builtin_cpu_init();
+	return __builtin_cpu_supports("avx512bf16");
+#else
+	return false;
+#endif
+}
+
+bool onednn_has_bf16(const struct onednn *dnn)
+{
+	unsigned isa = (unsigned)dnn->get_effective_cpu_isa();
+
+	return onednn_processor_has_bf16() &&
+	       (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
 dnnl_data_type_t onednn_type(const struct onednn *dnn, const_dnnl_memory_desc_t desc)
 {
 	dnnl_data_type_t type = dnnl_data_type_undef;

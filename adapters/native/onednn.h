@@ -116,6 +116,11 @@ int onednn_threads(const struct onednn *dnn);
 /* The widest instruction set that the library will use: "avx512_core_bf16". */
 const char *onednn_isa_text(const struct onednn *dnn);
 
+/* Whether the processor multiplies bf16, and whether the library will. Without those instructions
+ * the library emulates them, more slowly than fp32. */
+bool onednn_processor_has_bf16(void);
+bool onednn_has_bf16(const struct onednn *dnn);
+
 /* The data type of a descriptor, and the bytes of one element. */
 dnnl_data_type_t onednn_type(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
 size_t onednn_type_bytes(dnnl_data_type_t type);

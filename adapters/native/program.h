@@ -45,6 +45,7 @@ struct command {
 	int *operands, operand_count; /* in the program's arena */
 	dnnl_exec_arg_t *args;	      /* of a primitive, in the order of operands */
 	size_t elements;	      /* of a kernel */
+	bool bf16;		      /* operand 0 of a kernel, and those of its kind */
 	double ratio;		      /* dropout; momentum of a statistic */
 	const void *detail;	      /* what else a kernel needs, in the program's arena */
 	int node;		      /* that it computes, or -1 */

@@ -1,6 +1,6 @@
 #include "adapters/native/strided.h"
 
-#include <stdbool.h>
+#include "adapters/native/bf16.h"
 
 /* Whether dimension i + 1 is run through in every array just as if it were part of dimension i. */
 static bool joins(const int64_t *const *strides, int count, const int64_t *dims, int i)
@@ -97,56 +97,93 @@ static int64_t place(int64_t row, const int64_t *dims, const int64_t *strides, i
 	return at;
 }
 
+#define INLINE static inline __attribute__((always_inline))
+
+/* Element i of an array of either type, which the compiler knows where the caller does. */
+INLINE float get(const void *array, int64_t i, bool bf16)
+{
+	return bf16 ? bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
+}
+
+INLINE void put(void *array, int64_t i, bool bf16, float x)
+{
+	if (bf16)
+		((uint16_t *)array)[i] = bf16_from_float(x);
+	else
+		((float *)array)[i] = x;
+}
+
+INLINE const void *at(const void *array, int64_t i, bool bf16)
+{
+	return bf16 ? (const void *)((const uint16_t *)array + i)
+		    : (const void *)((const float *)array + i);
+}
+
+INLINE void *at_out(void *array, int64_t i, bool bf16)
+{
+	return bf16 ? (void *)((uint16_t *)array + i) : (void *)((float *)array + i);
+}
+
 #define ROW(expression)                                                                            \
 	for (int64_t i = 0; i < n; i++)                                                            \
-		out[i * so] = (expression);                                                        \
+		put(out, i *so, bf16, (expression));                                               \
 	break
+#define A get(a, i *sa, bf16)
+#define B get(b, i *sb, bf16)
 
-/* One row, for strides that the compiler knows where the caller gives constants. */
-static inline __attribute__((always_inline)) void walk_row(enum strided_op op, float factor,
-							   int64_t n, float *out, int64_t so,
-							   const float *a, int64_t sa,
-							   const float *b, int64_t sb)
+/* One row, for types and strides that the compiler knows where the caller gives constants. */
+INLINE void walk_row(enum strided_op op, bool bf16, float factor, int64_t n, void *out, int64_t so,
+		     const void *a, int64_t sa, const void *b, int64_t sb)
 {
 	switch (op) {
 	case STRIDED_ADD:
-		ROW(a[i * sa] + b[i * sb]);
+		ROW(A + B);
 	case STRIDED_SUB:
-		ROW(a[i * sa] - b[i * sb]);
+		ROW(A - B);
 	case STRIDED_MUL:
-		ROW(a[i * sa] * b[i * sb]);
+		ROW(A * B);
 	case STRIDED_DIV:
-		ROW(a[i * sa] / b[i * sb]);
+		ROW(A / B);
 	case STRIDED_SCALE:
-		ROW(a[i * sa] * factor);
+		ROW(A * factor);
 	}
 }
 
-void strided_walk_run(const struct strided_walk *walk, float *out, const float *a, const float *b,
-		      int64_t first, int64_t end)
+INLINE void walk_rows(const struct strided_walk *walk, bool bf16, void *out, const void *a,
+		      const void *b, int64_t first, int64_t end)
 {
 	int inner = walk->rank - 1;
 	int64_t n = walk->dims[inner];
 	int64_t so = walk->out[inner], sa = walk->a[inner], sb = walk->b[inner];
 
 	for (int64_t row = first; row < end; row++) {
-		float *to = out + walk->out_start + place(row, walk->dims, walk->out, inner);
-		const float *x = a + walk->a_start + place(row, walk->dims, walk->a, inner);
-		const float *y = b ? b + place(row, walk->dims, walk->b, inner) : NULL;
+		void *to = at_out(out, walk->out_start + place(row, walk->dims, walk->out, inner),
+				  bf16);
+		const void *x = at(a, walk->a_start + place(row, walk->dims, walk->a, inner), bf16);
+		const void *y = b ? at(b, place(row, walk->dims, walk->b, inner), bf16) : NULL;
 
 		if (so == 1 && sa == 1 && sb == 1)
-			walk_row(walk->op, walk->factor, n, to, 1, x, 1, y, 1);
+			walk_row(walk->op, bf16, walk->factor, n, to, 1, x, 1, y, 1);
 		else if (so == 1 && sa == 1 && sb == 0)
-			walk_row(walk->op, walk->factor, n, to, 1, x, 1, y, 0);
+			walk_row(walk->op, bf16, walk->factor, n, to, 1, x, 1, y, 0);
 		else if (so == 1 && sa == 0 && sb == 1)
-			walk_row(walk->op, walk->factor, n, to, 1, x, 0, y, 1);
+			walk_row(walk->op, bf16, walk->factor, n, to, 1, x, 0, y, 1);
 		else
-			walk_row(walk->op, walk->factor, n, to, so, x, sa, y, sb);
+			walk_row(walk->op, bf16, walk->factor, n, to, so, x, sa, y, sb);
 	}
 }
 
+void strided_walk_run(const struct strided_walk *walk, void *out, const void *a, const void *b,
+		      int64_t first, int64_t end)
+{
+	if (walk->bf16)
+		walk_rows(walk, true, out, a, b, first, end);
+	else
+		walk_rows(walk, false, out, a, b, first, end);
+}
+
 /* Sums of 16 in parallel: vectorises, and rounds less than one long chain. */
-static float row_sum(const float *a, int64_t n, int64_t stride)
+INLINE float row_sum(const void *a, int64_t n, int64_t stride, bool bf16)
 {
 	enum { LANES = 16 };
 	float lanes[LANES] = {0};
@@ -156,32 +193,41 @@ static float row_sum(const float *a, int64_t n, int64_t stride)
 	if (stride == 1) {
 		for (; i + LANES <= n; i += LANES) {
 			for (int k = 0; k < LANES; k++)
-				lanes[k] += a[i + k];
+				lanes[k] += get(a, i + k, bf16);
 		}
 	}
 	for (; i < n; i++)
-		lanes[i % LANES] += a[i * stride];
+		lanes[i % LANES] += get(a, i * stride, bf16);
 	for (int k = 0; k < LANES; k++)
 		all += lanes[k];
 	return all;
 }
 
-void strided_sum_run(const struct strided_sum *sum, float *out, const float *a, int64_t first,
-		     int64_t end)
+INLINE void sum_rows(const struct strided_sum *sum, bool bf16, float *out, const void *a,
+		     int64_t first, int64_t end)
 {
 	int outer = sum->rank - sum->kept - 1; /* reduced dimensions around the innermost */
 	const int64_t *dims = sum->dims + sum->kept, *strides = sum->a + sum->kept;
 	int64_t rows = outer > 0 ? product(dims, 0, outer) : 1;
 
 	for (int64_t i = first; i < end; i++) {
-		const float *from = a + place(i, sum->dims, sum->a, sum->kept);
+		const void *from = at(a, place(i, sum->dims, sum->a, sum->kept), bf16);
 		double all = 0;
 
 		if (outer < 0)
-			all = (double)from[0];
+			all = (double)get(from, 0, bf16);
 		for (int64_t row = 0; outer >= 0 && row < rows; row++)
-			all += (double)row_sum(from + place(row, dims, strides, outer), dims[outer],
-					       strides[outer]);
+			all += (double)row_sum(at(from, place(row, dims, strides, outer), bf16),
+					       dims[outer], strides[outer], bf16);
 		out[place(i, sum->dims, sum->out, sum->kept)] = (float)(all * (double)sum->factor);
 	}
+}
+
+void strided_sum_run(const struct strided_sum *sum, float *out, const void *a, int64_t first,
+		     int64_t end)
+{
+	if (sum->bf16)
+		sum_rows(sum, true, out, a, first, end);
+	else
+		sum_rows(sum, false, out, a, first, end);
 }

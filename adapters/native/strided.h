@@ -5,6 +5,7 @@
 #ifndef PRONY_ADAPTERS_NATIVE_STRIDED_H
 #define PRONY_ADAPTERS_NATIVE_STRIDED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ enum strided_op { STRIDED_ADD, STRIDED_SUB, STRIDED_MUL, STRIDED_DIV, STRIDED_SC
 /* out[i] = a[i] op b[i], or factor * a[i] for STRIDED_SCALE. Strides count elements; 0 repeats. */
 struct strided_walk {
 	enum strided_op op;
+	bool bf16; /* all arrays; else fp32 */
 	float factor;
 	int rank; /* at least 1 */
 	int64_t dims[STRIDED_MAX_RANK];
@@ -27,6 +29,7 @@ struct strided_walk {
  * out, the others are summed up.
  */
 struct strided_sum {
+	bool bf16; /* a; out is fp32 in any case */
 	float factor;
 	int rank, kept;
 	int64_t dims[STRIDED_MAX_RANK];
@@ -42,9 +45,9 @@ int64_t strided_walk_rows(const struct strided_walk *walk);
 int64_t strided_sum_rows(const struct strided_sum *sum);
 
 /* Rows [first, end). `b` is not read for STRIDED_SCALE; `out` may be `a` where strides agree. */
-void strided_walk_run(const struct strided_walk *walk, float *out, const float *a, const float *b,
+void strided_walk_run(const struct strided_walk *walk, void *out, const void *a, const void *b,
 		      int64_t first, int64_t end);
-void strided_sum_run(const struct strided_sum *sum, float *out, const float *a, int64_t first,
+void strided_sum_run(const struct strided_sum *sum, float *out, const void *a, int64_t first,
 		     int64_t end);
 
 #endif

@@ -124,7 +124,7 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    "with 1.19.2; only forward is measured",
 			    stage_name(recipe->stage));
 	/* Where cores are shared, spinning changes the figure: without it is a variant. */
-	reasons_add_recipe(&reasons, recipe, "nospin");
+	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32, "nospin");
 	for (int i = 0; i < graph->forward_count; i++)
 		refuse_node(graph, &graph->nodes[i], &reasons);
 	return reasons_finish(&reasons, why);

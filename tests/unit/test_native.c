@@ -11,6 +11,7 @@
 
 #include "adapters/native/native.h"
 #include "framework_exercise.h"
+#include "framework_gate.h"
 #include "networks/zoo/zoo.h"
 
 static const char *library;
@@ -170,11 +171,19 @@ static enum prony_status check_allocations(struct exercise *e, struct error *err
 	return status;
 }
 
+static enum prony_status check_allocations_bf16(struct exercise *e, struct error *err)
+{
+	e->recipe.precision = PRECISION_BF16;
+	return check_allocations(e, err);
+}
+
 static void steps_allocate_nothing(void **state)
 {
 	(void)state;
 	run("lenet", 64, check_allocations);
 	run("mlp", 64, check_allocations);
+	if (exercise_has_precision(&adapter_native, library, PRECISION_BF16))
+		run("lenet", 64, check_allocations_bf16);
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -256,6 +265,103 @@ static void dropout_draws_new_masks(void **state)
 	run("mlp", 64, check_dropout);
 }
 
+static enum prony_status gate_bf16(struct exercise *e, const struct gate_mutant *mutant,
+				   struct error *err)
+{
+	enum prony_status status;
+
+	e->recipe.precision = PRECISION_BF16;
+	e->recipe.learning_rate = 0.01; /* the network's own in the gate */
+	status = exercise_gate(e, mutant, err);
+	if (status == PRONY_OK && (e->effective.precision != PRECISION_BF16 ||
+				   !strstr(e->built.notes, "bf16 in 4 of 4 products; ")))
+		return error_set(err, PRONY_MISMATCH, "%s", e->built.notes);
+	return status;
+}
+
+static enum prony_status train_bf16(struct exercise *e, struct error *err)
+{
+	e->recipe.stage = STAGE_TRAIN;
+	return gate_bf16(e, NULL, err);
+}
+
+static enum prony_status gradients_bf16(struct exercise *e, struct error *err)
+{
+	e->recipe.stage = STAGE_FORWARD_BACKWARD;
+	return gate_bf16(e, NULL, err);
+}
+
+static enum prony_status forward_bf16(struct exercise *e, struct error *err)
+{
+	e->recipe.stage = STAGE_FORWARD;
+	return gate_bf16(e, NULL, err);
+}
+
+static enum prony_status frozen_bf16(struct exercise *e, struct error *err)
+{
+	const struct gate_mutant mutant = {.what = "a frozen layer", .still = "conv2.weight"};
+
+	e->recipe.stage = STAGE_TRAIN;
+	return gate_bf16(e, &mutant, err);
+}
+
+static enum prony_status no_momentum_bf16(struct exercise *e, struct error *err)
+{
+	const struct gate_mutant mutant = {.what = "no momentum", .no_momentum = true};
+
+	e->recipe.stage = STAGE_TRAIN;
+	return gate_bf16(e, &mutant, err);
+}
+
+static enum prony_status rate_bf16(struct exercise *e, struct error *err)
+{
+	const struct gate_mutant mutant = {.what = "another learning rate", .rate = 1.1};
+
+	e->recipe.stage = STAGE_TRAIN;
+	return gate_bf16(e, &mutant, err);
+}
+
+static void passes_the_gate_in_bf16(void **state)
+{
+	static exercise_body *const bodies[] = {forward_bf16, gradients_bf16,	train_bf16,
+						frozen_bf16,  no_momentum_bf16, rate_bf16};
+
+	(void)state;
+	if (!exercise_has_precision(&adapter_native, library, PRECISION_BF16))
+		skip();
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+		run("lenet", 8, bodies[i]);
+}
+
+/* The weights that were given, not what is left of them in bf16. */
+static enum prony_status check_read_back(struct exercise *e, struct error *err)
+{
+	struct tensor_set read;
+	enum prony_status status;
+
+	e->recipe.precision = PRECISION_BF16;
+	e->recipe.stage = STAGE_FORWARD;
+	status = exercise_open(e, err);
+	if (status == PRONY_OK)
+		status = exercise_read(e, READ_WEIGHTS, &read, err);
+	for (size_t i = 0; status == PRONY_OK && i < read.count; i++) {
+		const struct tensor *given = tensor_find(&e->weights, read.tensors[i].name);
+
+		if (memcmp(given->data, read.tensors[i].data, (size_t)tensor_bytes(given)) != 0)
+			status = error_set(err, PRONY_MISMATCH, "'%s' is not what was given",
+					   given->name);
+	}
+	return status;
+}
+
+static void weights_are_read_back_in_fp32(void **state)
+{
+	(void)state;
+	if (!exercise_has_precision(&adapter_native, library, PRECISION_BF16))
+		skip();
+	run("lenet", 8, check_read_back);
+}
+
 static void refuses_what_it_cannot(void **state)
 {
 	struct graph graph;
@@ -266,7 +372,7 @@ static void refuses_what_it_cannot(void **state)
 
 	(void)state;
 	recipe_defaults(&recipe);
-	recipe.precision = PRECISION_BF16;
+	recipe.precision = PRECISION_TF32;
 	recipe.stage = STAGE_LOAD;
 	graph_init(&graph, "shared");
 	x = build_input(&builder, 2, 1, (const int64_t[]){4});
@@ -280,7 +386,7 @@ static void refuses_what_it_cannot(void **state)
 	}
 	assert_int_equal(build_finish(&builder, x, NULL), PRONY_OK);
 	assert_int_equal(adapter_native.supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(why.text, "bf16"));
+	assert_non_null(strstr(why.text, "tf32: only fp32, bf16"));
 	assert_non_null(strstr(why.text, "shared.weight"));
 	assert_non_null(strstr(why.text, "loader"));
 	graph_release(&graph);
@@ -296,6 +402,8 @@ int main(void)
 		cmocka_unit_test(steps_allocate_nothing),
 		cmocka_unit_test(reports_what_it_did),
 		cmocka_unit_test(dropout_draws_new_masks),
+		cmocka_unit_test(passes_the_gate_in_bf16),
+		cmocka_unit_test(weights_are_read_back_in_fp32),
 		cmocka_unit_test(refuses_what_it_cannot),
 	};
 

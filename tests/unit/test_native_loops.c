@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/native/bf16.h"
 #include "adapters/native/loops.h"
 #include "adapters/native/program.h"
+#include "adapters/native/strided.h"
 #include "base/random.h"
 
 #define COUNT 1003 /* no multiple of any vector */
@@ -87,6 +89,114 @@ static void elementwise_loops_work_in_place(void **state)
 	kernels->relu_grad(v, v, w, COUNT);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_true(v[i] == (before[i] > 0 ? g[i] : 0));
+}
+
+static void bf16_rounds_to_nearest_even(void **state)
+{
+	static const struct {
+		float from;
+		uint16_t to;
+	} cases[] = {
+		{1, 0x3f80},
+		{-2.5f, 0xc020},
+		{0x1.01p0f, 0x3f80},	   /* half way, down to even */
+		{0x1.03p0f, 0x3f82},	   /* half way, up to even */
+		{0x1.010002p0f, 0x3f81},   /* more than half */
+		{0x1.fffffep127f, 0x7f80}, /* beyond the largest */
+		{-0.0f, 0x8000},
+		{INFINITY, 0x7f80},
+		{0x1p-149f, 0},
+		{0x1.8p-133f, 0x0002},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(bf16_from_float(cases[i].from), cases[i].to);
+	assert_true(isnan(bf16_to_float(bf16_from_float(NAN))));
+	/* What is bf16 stays as it is. */
+	for (uint32_t i = 0; i < 0x7f80; i++)
+		assert_int_equal(bf16_from_float(bf16_to_float((uint16_t)i)), i);
+}
+
+/* Each is the fp32 loop on the same numbers, rounded. */
+static void bf16_loops_round_what_fp32_computes(void **state)
+{
+	static uint16_t a[COUNT], b[COUNT], out[COUNT];
+	static uint8_t mask[2][COUNT];
+	const struct kernels *kernels = kernels_pick();
+	const struct dropout_draw draw = dropout_draw_make(1, 2, 3, 0.3);
+	struct random random;
+
+	(void)state;
+	random_init(&random, 3);
+	fill(w, &random), fill(g, &random);
+	for (size_t i = 0; i < COUNT; i++) {
+		w[i] = bf16_to_float(a[i] = bf16_from_float(w[i]));
+		g[i] = bf16_to_float(b[i] = bf16_from_float(g[i]));
+	}
+	kernels->add_bf16(out, a, b, COUNT);
+	kernels->add(v, w, g, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(out[i], bf16_from_float(v[i]));
+	kernels->relu_bf16(out, a, COUNT);
+	kernels->relu(v, w, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(out[i], bf16_from_float(v[i]));
+	kernels->relu_grad_bf16(out, b, a, COUNT);
+	kernels->relu_grad(v, g, w, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(out[i], bf16_from_float(v[i]));
+	kernels->dropout_bf16(out, mask[0], a, &draw, 5, COUNT);
+	kernels->dropout(v, mask[1], w, &draw, 5, COUNT);
+	assert_memory_equal(mask[0], mask[1], COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(out[i], bf16_from_float(v[i]));
+	kernels->dropout_grad_bf16(out, b, mask[0], draw.scale, COUNT);
+	kernels->dropout_grad(v, g, mask[0], draw.scale, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(out[i], bf16_from_float(v[i]));
+}
+
+/* Rows of `a` against one repeated `b`, and sums of columns, in both types. */
+static void strided_loops_do_both_types(void **state)
+{
+	enum { ROWS = 17, COLUMNS = 59 };
+	static uint16_t a[ROWS * COLUMNS], b[COLUMNS], out[ROWS * COLUMNS];
+	struct strided_walk walk = {.rank = 2,
+				    .dims = {ROWS, COLUMNS},
+				    .out = {COLUMNS, 1},
+				    .a = {COLUMNS, 1},
+				    .b = {0, 1}};
+	struct strided_sum sum = {.factor = 0.5f,
+				  .rank = 2,
+				  .kept = 1,
+				  .dims = {COLUMNS, ROWS},
+				  .out = {1},
+				  .a = {1, COLUMNS}};
+	float sums[2][COLUMNS];
+	struct random random;
+
+	(void)state;
+	random_init(&random, 4);
+	fill(w, &random), fill(g, &random);
+	for (size_t i = 0; i < ROWS * COLUMNS; i++)
+		w[i] = bf16_to_float(a[i] = bf16_from_float(w[i]));
+	for (size_t i = 0; i < COLUMNS; i++)
+		g[i] = bf16_to_float(b[i] = bf16_from_float(g[i]));
+	for (int op = STRIDED_ADD; op <= STRIDED_DIV; op++) {
+		walk.op = (enum strided_op)op;
+		walk.bf16 = true;
+		strided_walk_run(&walk, out, a, b, 0, ROWS);
+		walk.bf16 = false;
+		strided_walk_run(&walk, v, w, g, 0, ROWS);
+		for (size_t i = 0; i < ROWS * COLUMNS; i++)
+			assert_int_equal(out[i], bf16_from_float(v[i]));
+	}
+	sum.bf16 = true;
+	strided_sum_run(&sum, sums[0], a, 0, COLUMNS);
+	sum.bf16 = false;
+	strided_sum_run(&sum, sums[1], w, 0, COLUMNS);
+	assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
 }
 
 static double exact_loss(const float *logits, size_t classes, size_t label)
@@ -212,6 +322,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(updates_follow_their_formulas),
 		cmocka_unit_test(elementwise_loops_work_in_place),
+		cmocka_unit_test(bf16_rounds_to_nearest_even),
+		cmocka_unit_test(bf16_loops_round_what_fp32_computes),
+		cmocka_unit_test(strided_loops_do_both_types),
 		cmocka_unit_test(the_loss_is_accurate),
 		cmocka_unit_test(masks_depend_on_seed_step_and_node_only),
 		cmocka_unit_test(plans_reuse_and_never_overlap),
