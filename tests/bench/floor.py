@@ -22,6 +22,9 @@ NETWORKS = ["lenet:64", "lstm:32", "alexnet:8", "googlenet:8", "resnet50:8", "in
 FRAMEWORKS = "native,mxnet,onnxruntime,pytorch"
 STEP_OVER_SUM_MAX = 1.05
 SHARE_MIN = {("resnet50", "train"): 0.60, ("vgg16", "train"): 0.75}
+# Bursts of other work lengthen steps, but not the median of what is shorter than the pause between them.
+STEP_OVER_IN_STEP = 0.95, 1.05
+CALM_MIN = 0.9
 STAGES = ["forward", "train"]
 
 
@@ -187,12 +190,25 @@ def bench_texts(seen):
             f"{seen['creations']}, {seen['allocations']}", f"{seen['share_of_peak']:.2f}", pair]
 
 
+def disturbed(seen):
+    """Why the figures of a bench are not to be trusted; empty when they are."""
+    low, high = STEP_OVER_IN_STEP
+    peak = seen["peak_flops_per_second"]
+    if not low <= seen["step_over_in_step"] <= high:
+        return f"a step takes {seen['step_over_in_step']:.2f} of what its commands take within steps"
+    if peak["fma_worst"] < CALM_MIN * peak["fma"]:
+        return f"the FMA loop fell to {peak['fma_worst'] / peak['fma']:.2f} of its best"
+    return ""
+
+
 def misses(entry):
     """What the bench should have reached and did not."""
     seen = entry.get("bench")
     if not seen:
         return
     name = f"{entry['network']} {entry['stage']}"
+    if disturbed(seen):
+        yield f"{name}: disturbed by other work, to be measured again: {disturbed(seen)}"
     if seen["step_over_warm"] > STEP_OVER_SUM_MAX:
         # Where the time goes that the commands do not take when they run alone.
         late = ", ".join(f"{command['name']} +{milliseconds(command['in_step_ns'] - command['warm_ns'])}"

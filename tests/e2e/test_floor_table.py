@@ -23,8 +23,9 @@ def command(name, in_step_ms, warm_ms, share):
             "cold_ns": warm_ms * 1e6, "lost_ns": 1e6, "flops": 1e9, "share_of_peak": share}
 
 
-BENCH = {"step": {"median_ns": 964e6}, "step_over_warm": 1.02, "share_of_peak": 0.71,
-         "peak_flops_per_second": {"fma": 236e9, "fma_set": "avx512f", "sgemm": 233e9},
+BENCH = {"step": {"median_ns": 964e6}, "step_over_warm": 1.02, "step_over_in_step": 1.0,
+         "share_of_peak": 0.71,
+         "peak_flops_per_second": {"fma": 236e9, "fma_worst": 233e9, "fma_set": "avx512f", "sgemm": 233e9},
          "reorders": {"input": 1, "activations": 0, "weights": 52, "seen_by_library": 53},
          "creations": 0, "allocations": 0, "one_thread_ns": 1900e6, "all_threads_ns": 1000e6,
          "commands": [command("conv1 weight gradient", 31, 30, 0.34)],
@@ -66,6 +67,15 @@ class FloorTable(unittest.TestCase):
                       "gradient +5\n", text)
         self.assertIn("- resnet50 train: share of the peak 0.59 < 0.6; conv1 weight gradient", text)
         self.assertIn("- resnet50 train: 3 allocations, 0 creations in a step", text)
+
+    def test_disturbed(self):
+        entry = copy.deepcopy(ENTRY)
+        entry["bench"]["step_over_in_step"] = 1.4
+        self.assertIn("- resnet50 train: disturbed by other work, to be measured again: a step takes 1.40",
+                      self.table(entry))
+        entry["bench"]["step_over_in_step"] = 1.0
+        entry["bench"]["peak_flops_per_second"]["fma_worst"] = 118e9
+        self.assertIn("the FMA loop fell to 0.50 of its best", self.table(entry))
 
     def test_nothing_to_stand_on(self):
         entry = copy.deepcopy(ENTRY)
