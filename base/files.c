@@ -96,19 +96,24 @@ enum prony_status file_read(const char *path, size_t limit_bytes, char **out, si
 	struct stat info;
 	enum prony_status status;
 	size_t bounded = limit_bytes < SIZE_MAX / 4 ? limit_bytes : SIZE_MAX / 4;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A pipe that nobody writes to would let us wait for ever. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &info) != 0) {
 		status = error_errno(err, read_status(errno), errno, "cannot open %s", path);
+	} else if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+		status = error_set(err, PRONY_BAD_INPUT, "%s is a %s, not a file", path,
+				   S_ISFIFO(info.st_mode)   ? "pipe"
+				   : S_ISSOCK(info.st_mode) ? "socket"
+							    : "device");
 	} else if (S_ISDIR(info.st_mode)) {
 		status = error_set(err, PRONY_BAD_INPUT, "%s is a directory, not a file", path);
-	} else if (S_ISREG(info.st_mode) && (uintmax_t)info.st_size > bounded) {
+	} else if ((uintmax_t)info.st_size > bounded) {
 		status = error_set(err, PRONY_BAD_INPUT,
 				   "%s has %jd bytes, more than the limit of %zu bytes", path,
 				   (intmax_t)info.st_size, bounded);
 	} else {
-		size_t expected = S_ISREG(info.st_mode) ? (size_t)info.st_size : 0;
-		status = read_all(fd, path, expected, bounded, out, length, err);
+		status = read_all(fd, path, (size_t)info.st_size, bounded, out, length, err);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -207,7 +212,8 @@ enum prony_status directory_make(const char *path, struct error *err)
 			int errnum = errno;
 			/* "File exists" would not say that it is the wrong kind of file. */
 			if (!file_is_directory(partial))
-				status = error_errno(err, PRONY_IO, errnum == EEXIST ? ENOTDIR : errnum,
+				status = error_errno(err, PRONY_IO,
+						     errnum == EEXIST ? ENOTDIR : errnum,
 						     "cannot make the directory %s", partial);
 		}
 		*c = kept;

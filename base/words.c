@@ -131,37 +131,53 @@ bool input_mode_parse(const char *word, enum input_mode *out)
 	return true;
 }
 
-/* Levenshtein distance, letters compared without case; both lengths <= NEAREST_MAX_LENGTH. */
+static bool same_letter(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/*
+ * Letters to add, leave out, change or exchange with the next one (Damerau's four kinds of error),
+ * without regard to case; both lengths <= NEAREST_MAX_LENGTH.
+ */
 static size_t edit_distance(const char *a, const char *b)
 {
-	size_t row[NEAREST_MAX_LENGTH + 1];
-	size_t columns = strlen(b);
+	size_t rows[3][NEAREST_MAX_LENGTH + 1];
+	size_t columns = strlen(b), i = 0;
 
 	for (size_t j = 0; j <= columns; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
+		rows[0][j] = j;
+	for (; a[i]; i++) {
+		const size_t *above = rows[i % 3], *before = rows[(i + 2) % 3];
+		size_t *row = rows[(i + 1) % 3];
+
 		row[0] = i + 1;
 		for (size_t j = 0; j < columns; j++) {
-			bool same = tolower((unsigned char)a[i]) == tolower((unsigned char)b[j]);
-			size_t best = diagonal + (same ? 0 : 1);
+			size_t best = above[j] + (same_letter(a[i], b[j]) ? 0 : 1);
 
 			if (row[j] + 1 < best)
 				best = row[j] + 1;
-			if (row[j + 1] + 1 < best)
-				best = row[j + 1] + 1;
-			diagonal = row[j + 1];
+			if (above[j + 1] + 1 < best)
+				best = above[j + 1] + 1;
+			if (i > 0 && j > 0 && same_letter(a[i], b[j - 1]) &&
+			    same_letter(a[i - 1], b[j]) && before[j - 1] + 1 < best)
+				best = before[j - 1] + 1;
 			row[j + 1] = best;
 		}
 	}
-	return row[columns];
+	return rows[i % 3][columns];
 }
 
 const char *word_nearest(const char *word, const char *const *words, size_t count)
 {
 	const char *nearest = NULL;
 	size_t length = word ? strlen(word) : 0;
-	size_t limit = length < NEAREST_MAX_DISTANCE + 1 ? length : NEAREST_MAX_DISTANCE + 1;
+	size_t limit = (length + 2) / 3 + 1; /* a third of the letters, and less than all */
+
+	if (limit > NEAREST_MAX_DISTANCE + 1)
+		limit = NEAREST_MAX_DISTANCE + 1;
+	if (limit > length)
+		limit = length;
 
 	if (length > NEAREST_MAX_LENGTH)
 		return NULL;

@@ -44,8 +44,8 @@ bool optimiser_parse(const char *word, enum optimiser *out);
 bool input_mode_parse(const char *word, enum input_mode *out);
 
 /*
- * The word of `words` nearest to `word` (edit distance at most 3 and less than the word's length),
- * for "did you mean"; NULL when none is near.
+ * The word of `words` nearest to `word` (edit distance at most 3, at most a third of the
+ * word's letters and less than all of them), for "did you mean"; NULL when none is near.
  */
 const char *word_nearest(const char *word, const char *const *words, size_t count);
 

@@ -8,7 +8,7 @@
 
 #define EXPORT_BYTES_MAX ((size_t)4 << 30)
 
-static const char *const formats[] = {"csv", "json", "jsonl", "md", NULL};
+static const char *const formats[] = {"csv", "json", "jsonl", "md", "ms", NULL};
 static const char *const layouts[] = {"long", "wide", "ms", NULL};
 
 struct export_options {
@@ -21,7 +21,7 @@ const struct option export_option_rows[] = {
 	 .offset = offsetof(struct export_options, format),
 	 .choices = formats,
 	 .metavar = "FORMAT",
-	 .help = "default csv; jsonl is complete, with intervals and logs"},
+	 .help = "default csv; jsonl is complete, with intervals and logs; ms is csv in layout ms"},
 	{.name = "layout",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct export_options, layout),
@@ -57,9 +57,15 @@ static const struct {
 static enum prony_status export_run(const struct export_options *options, const char *which,
 				    struct error *err)
 {
-	const char *layout = options->layout ? options->layout : "long";
+	bool ms = !strcmp(options->format, "ms"); /* a spelling of csv in that layout */
+	const char *format = ms ? "csv" : options->format;
+	const char *layout = options->layout ? options->layout : ms ? "ms" : "long";
 	size_t row = 0;
-	while (strcmp(writers[row].format, options->format) ||
+	if (ms && strcmp(layout, "ms"))
+		return error_set(err, PRONY_USAGE,
+				 "--format ms is --format csv --layout ms: leave --layout %s out",
+				 layout);
+	while (strcmp(writers[row].format, format) ||
 	       (writers[row].layout && strcmp(writers[row].layout, layout)))
 		row++;
 	if (options->layout && !writers[row].layout)

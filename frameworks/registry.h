@@ -23,6 +23,8 @@ struct framework {
 	const char *summary;
 	enum framework_kind kind;
 	const char *adapter;         /* name for `worker --adapter` */
+	const char *options;         /* "+" words with commas, "" none; NULL: its worker judges them */
+	const char *recomputes;      /* the option under which it does not keep all activations */
 	const char *module;          /* Python: what must be importable, "torch" */
 	const char *library_pattern; /* glob below the environment's folder */
 	const char *distribution;    /* the package's name in its dist-info, for the version */

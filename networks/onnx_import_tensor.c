@@ -144,35 +144,6 @@ static int64_t raw_int(const uint8_t *raw, int64_t i, int32_t type)
 #undef LOAD
 }
 
-/* Reads raw little-endian numbers; floats are borrowed where they can be. */
-static enum prony_status from_raw(const uint8_t *raw, struct arena *arena, struct constant *out,
-				  struct error *err)
-{
-	int64_t *ints;
-	float *floats;
-
-	if (out->type == TYPE_FLOAT && (uintptr_t)raw % _Alignof(float) == 0) {
-		out->floats = (const float *)(const void *)raw;
-		return PRONY_OK;
-	}
-	if (out->is_float) {
-		floats = arena_try_array(arena, (size_t)out->count + 1, sizeof(*floats), err);
-		if (floats == NULL)
-			return PRONY_NOMEM;
-		for (int64_t i = 0; i < out->count; i++)
-			floats[i] = raw_float(raw, i, out->type);
-		out->floats = floats;
-		return PRONY_OK;
-	}
-	ints = arena_try_array(arena, (size_t)out->count + 1, sizeof(*ints), err);
-	if (ints == NULL)
-		return PRONY_NOMEM;
-	for (int64_t i = 0; i < out->count; i++)
-		ints[i] = raw_int(raw, i, out->type);
-	out->ints = ints;
-	return PRONY_OK;
-}
-
 /* How many numbers the field has that ONNX keeps this type in; half floats are in int32_data. */
 static size_t field_count(const Onnx__TensorProto *tensor, int32_t type)
 {
@@ -199,38 +170,47 @@ static float field_float(const Onnx__TensorProto *tensor, int64_t i, int32_t typ
 				    : bfloat_value((uint16_t)tensor->int32_data[i]);
 }
 
-static enum prony_status from_fields(const Onnx__TensorProto *tensor, struct arena *arena,
-				     struct constant *out, struct error *err)
+static int64_t field_int(const Onnx__TensorProto *tensor, int64_t i, int32_t type)
 {
-	int64_t *ints;
-	float *floats;
+	return type == TYPE_UINT32 || type == TYPE_UINT64 ? (int64_t)tensor->uint64_data[i]
+							  : tensor->int32_data[i];
+}
 
-	if (out->type == TYPE_FLOAT) {
-		out->floats = tensor->float_data;
-		return PRONY_OK;
-	}
-	if (out->type == TYPE_INT64) {
+/* Borrows the numbers where they stand as we want them; true when that was so. */
+static bool borrow(const Onnx__TensorProto *tensor, const uint8_t *raw, struct constant *out)
+{
+	if (out->type == TYPE_FLOAT && (raw == NULL || (uintptr_t)raw % _Alignof(float) == 0))
+		out->floats = raw ? (const float *)(const void *)raw : tensor->float_data;
+	else if (out->type == TYPE_INT64 && raw == NULL)
 		out->ints = tensor->int64_data;
+	else
+		return false;
+	return true;
+}
+
+/* Reads raw little-endian numbers, or with raw NULL those in the tensor's own fields. */
+static enum prony_status take_numbers(const Onnx__TensorProto *tensor, const uint8_t *raw,
+				      struct arena *arena, struct constant *out, struct error *err)
+{
+	size_t room = (size_t)out->count + 1;
+
+	if (borrow(tensor, raw, out))
 		return PRONY_OK;
-	}
 	if (out->is_float) {
-		floats = arena_try_array(arena, (size_t)out->count + 1, sizeof(*floats), err);
-		if (floats == NULL)
-			return PRONY_NOMEM;
-		for (int64_t i = 0; i < out->count; i++)
-			floats[i] = field_float(tensor, i, out->type);
+		float *floats = arena_try_array(arena, room, sizeof(*floats), err);
+
+		for (int64_t i = 0; floats && i < out->count; i++)
+			floats[i] = raw ? raw_float(raw, i, out->type)
+					: field_float(tensor, i, out->type);
 		out->floats = floats;
-		return PRONY_OK;
+		return floats ? PRONY_OK : PRONY_NOMEM;
 	}
-	ints = arena_try_array(arena, (size_t)out->count + 1, sizeof(*ints), err);
-	if (ints == NULL)
-		return PRONY_NOMEM;
-	for (int64_t i = 0; i < out->count; i++)
-		ints[i] = out->type == TYPE_UINT32 || out->type == TYPE_UINT64
-				  ? (int64_t)tensor->uint64_data[i]
-				  : tensor->int32_data[i];
+	int64_t *ints = arena_try_array(arena, room, sizeof(*ints), err);
+
+	for (int64_t i = 0; ints && i < out->count; i++)
+		ints[i] = raw ? raw_int(raw, i, out->type) : field_int(tensor, i, out->type);
 	out->ints = ints;
-	return PRONY_OK;
+	return ints ? PRONY_OK : PRONY_NOMEM;
 }
 
 /* Where a tensor lies outside the model. */
@@ -410,8 +390,8 @@ enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *
 				   field_count(tensor, c.type), (long long)c.count);
 	}
 	if (status == PRONY_OK)
-		status = external || tensor->has_raw_data ? from_raw(raw, arena, &c, err)
-							  : from_fields(tensor, arena, &c, err);
+		status = take_numbers(tensor, external || tensor->has_raw_data ? raw : NULL, arena,
+				      &c, err);
 	if (status == PRONY_OK)
 		*out = c;
 	return status;

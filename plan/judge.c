@@ -52,6 +52,35 @@ static void judge_bit(struct strbuf *reasons, const char *axis, const char *(*wo
 	strbuf_release(&known);
 }
 
+/* Whether a list of words with commas between them has one of that length. */
+static bool has_word(const char *list, const char *word, size_t length)
+{
+	while (list && *list) {
+		size_t next = strcspn(list, ",");
+
+		if (next == length && strncmp(list, word, length) == 0)
+			return true;
+		list += next + (list[next] == ',');
+	}
+	return false;
+}
+
+/* A word that the framework's adapter would refuse when its process runs. */
+static void judge_options(const struct plan_cell *cell, struct strbuf *reasons)
+{
+	const struct framework *framework = cell->place.framework;
+	const char *known = framework->options;
+
+	for (const char *word = cell->cell.options; known && *word;) {
+		size_t length = strcspn(word, ",");
+
+		if (!has_word(known, word, length))
+			add_reason(reasons, "option %.*s: %s has %s", (int)length, word,
+				   framework->name, *known ? known : "none");
+		word += length + (word[length] == ',');
+	}
+}
+
 static void judge_device(const struct expansion *e, const struct plan_cell *cell,
 			 const struct framework *framework, struct strbuf *reasons)
 {
@@ -79,6 +108,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->cell.precision,
 		  framework->precisions, framework->name);
 	judge_device(e, cell, framework, reasons);
+	judge_options(cell, reasons);
 	/* Those that have some bring a column of the registry with them. */
 	if (*cell->cell.backend)
 		add_reason(reasons, "backend %s: %s has no backends to choose from",
@@ -135,6 +165,14 @@ static int optimiser_copies(const struct plan_cell *cell)
 	return cell->cell.stage == STAGE_TRAIN && cell->recipe.optimiser != OPTIMISER_SGD;
 }
 
+/* Then what the forward pass takes is all that is known. */
+static bool recomputes(const struct plan_cell *cell)
+{
+	const char *option = cell->place.framework->recomputes;
+
+	return option && has_word(cell->cell.options, option, strlen(option));
+}
+
 /* What the network takes at the least, in the cell's stage. */
 static enum prony_status network_bytes(const struct plan_cell *cell, int64_t *bytes,
 				       struct error *why)
@@ -146,7 +184,7 @@ static enum prony_status network_bytes(const struct plan_cell *cell, int64_t *by
 
 	if (status != PRONY_OK)
 		return status;
-	if (cell->cell.stage != STAGE_FORWARD)
+	if (cell->cell.stage != STAGE_FORWARD && !recomputes(cell))
 		status = graph_add_backward(&graph, why);
 	if (status == PRONY_OK)
 		*bytes = graph_memory_least(&graph, optimiser_copies(cell), half ? 2 : 4);

@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "run/gating.h"
+#include "run/leftover.h"
 #include "run/lock.h"
 #include "run/run.h"
 #include "run/timing.h"
@@ -29,7 +30,7 @@ struct schedule {
 	bool *bundled;	       /* per cell: the timed bundle is written */
 	char *folder;	       /* bundles live below it */
 	struct random random;
-	int lock_fd;
+	int lock_fd, folder_fd;
 };
 
 static void say_waiting(void *context, const char *path)
@@ -56,7 +57,8 @@ static enum prony_status schedule_init(struct schedule *s, struct error *err)
 			status = error_set(err, PRONY_NOMEM, "no memory for a path");
 		return status;
 	}
-	return directory_make_temporary("prony-", &s->folder, err);
+	leftover_sweep();
+	return leftover_claim(&s->folder, &s->folder_fd, err);
 }
 
 static void schedule_release(struct schedule *s)
@@ -67,6 +69,8 @@ static void schedule_release(struct schedule *s)
 	}
 	if (s->folder && !s->settings->keep_bundle)
 		directory_remove(s->folder, NULL);
+	if (s->folder_fd >= 0)
+		close(s->folder_fd);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->works);
@@ -360,7 +364,8 @@ enum prony_status run_execute(const struct plan *plan, struct run_cell_state *st
 			     .states = states,
 			     .settings = settings,
 			     .callbacks = callbacks,
-			     .lock_fd = -1};
+			     .lock_fd = -1,
+			     .folder_fd = -1};
 	if (!anything_pending(&s))
 		return PRONY_OK;
 	enum prony_status status = schedule_init(&s, err);

@@ -32,6 +32,25 @@ struct suite_key {
 #define SPEC(member) offsetof(struct spec, member)
 #define RULE(member) offsetof(struct spec_rule, member)
 
+/* Rows that a suite and an override both have; they differ in where the value goes. */
+#define STEPS_ROW(where)                                                                           \
+	{                                                                                          \
+		.name = "steps", .needs = "a whole number from 1 to 1000000000", .example = "100", \
+		.kind = VALUE_INT64, .offset = (where), .min = 1, .max = NUMBER_MAX                \
+	}
+#define WARM_UP_ROW(where)                                                                         \
+	{                                                                                          \
+		.name = "warm-up-steps", .needs = "a whole number from 0 to 1000000000",           \
+		.example = "20", .kind = VALUE_INT64, .offset = (where), .min = 0,                 \
+		.max = NUMBER_MAX                                                                  \
+	}
+#define LEARNING_RATE_ROW(where)                                                                   \
+	{                                                                                          \
+		.name = "learning-rate", .needs = "a number above 0, up to 1000",                  \
+		.example = "0.01", .kind = VALUE_REAL, .offset = (where), .min = 1e-12,            \
+		.max = 1000                                                                        \
+	}
+
 static const struct suite_key settings[] = {
 	{.name = "summary",
 	 .needs = "a line of text",
@@ -43,20 +62,8 @@ static const struct suite_key settings[] = {
 	 .example = "quick",
 	 .kind = VALUE_EFFORT,
 	 .offset = SPEC(effort)},
-	{.name = "steps",
-	 .needs = "a whole number from 1 to 1000000000",
-	 .example = "100",
-	 .kind = VALUE_INT64,
-	 .offset = SPEC(steps),
-	 .min = 1,
-	 .max = NUMBER_MAX},
-	{.name = "warm-up-steps",
-	 .needs = "a whole number from 0 to 1000000000",
-	 .example = "20",
-	 .kind = VALUE_INT64,
-	 .offset = SPEC(warm_up_steps),
-	 .min = 0,
-	 .max = NUMBER_MAX},
+	STEPS_ROW(SPEC(steps)),
+	WARM_UP_ROW(SPEC(warm_up_steps)),
 	{.name = "repeat",
 	 .needs = "a whole number from 1 to 10000",
 	 .example = "3",
@@ -74,13 +81,7 @@ static const struct suite_key settings[] = {
 	 .example = "false",
 	 .kind = VALUE_BOOL,
 	 .offset = SPEC(dropout)},
-	{.name = "learning-rate",
-	 .needs = "a number above 0, up to 1000",
-	 .example = "0.01",
-	 .kind = VALUE_REAL,
-	 .offset = SPEC(learning_rate),
-	 .min = 1e-12,
-	 .max = 1000},
+	LEARNING_RATE_ROW(SPEC(learning_rate)),
 	{.name = "momentum",
 	 .needs = "a number from 0 to 1",
 	 .example = "0.9",
@@ -112,27 +113,9 @@ static const struct suite_key override_values[] = {
 	 .offset = RULE(batch),
 	 .min = 1,
 	 .max = 16777216},
-	{.name = "steps",
-	 .needs = "a whole number from 1 to 1000000000",
-	 .example = "100",
-	 .kind = VALUE_INT64,
-	 .offset = RULE(steps),
-	 .min = 1,
-	 .max = NUMBER_MAX},
-	{.name = "warm-up-steps",
-	 .needs = "a whole number from 0 to 1000000000",
-	 .example = "20",
-	 .kind = VALUE_INT64,
-	 .offset = RULE(warm_up_steps),
-	 .min = 0,
-	 .max = NUMBER_MAX},
-	{.name = "learning-rate",
-	 .needs = "a number above 0, up to 1000",
-	 .example = "0.01",
-	 .kind = VALUE_REAL,
-	 .offset = RULE(learning_rate),
-	 .min = 1e-12,
-	 .max = 1000},
+	STEPS_ROW(RULE(steps)),
+	WARM_UP_ROW(RULE(warm_up_steps)),
+	LEARNING_RATE_ROW(RULE(learning_rate)),
 };
 
 static const char *const statistics[] = {"geometric", "mean"};

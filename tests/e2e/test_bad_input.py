@@ -66,6 +66,14 @@ class BadInputTest(ProgramTest):
         self.assertEqual(done.returncode, 0)
         self.prony("show", expect=0)
 
+    def test_pipe_or_device_for_a_file(self):
+        for name, commands in (("x.yaml", [["run"]]), ("x.onnx", [["network"], ["run", "-n"]])):
+            pipe = os.path.join(self.folder, name)
+            os.mkfifo(pipe)
+            for command in commands:
+                self.says(BAD_INPUT, [pipe, "is a pipe, not a file"], *command, pipe)
+        self.says(BAD_INPUT, ["/dev/zero is a device, not a file"], "run", "/dev/zero")
+
     def test_mapping_for_list(self):
         path = self.suite("networks:\n  lenet: yes\n")
         self.says(BAD_INPUT, ["mine.yaml:2", "networks"], "run", path)

@@ -79,7 +79,8 @@ class Results(unittest.TestCase):
         return store
 
     def test_exports(self):
-        for words, name in ((("--layout", "ms"), "ms.csv"), ((), "long.csv"),
+        for words, name in ((("--layout", "ms"), "ms.csv"), (("--format", "ms"), "ms.csv"),
+                            (("--format", "ms", "--layout", "ms"), "ms.csv"), ((), "long.csv"),
                             (("--layout", "wide"), "wide.csv"), (("--format", "md"), "run.md")):
             text, _ = self.prony("export", "1", *words)
             ours, wanted = text.splitlines(), golden(name).splitlines()
@@ -116,6 +117,8 @@ class Results(unittest.TestCase):
     def test_export_refuses(self):
         _, message = self.prony("export", "--format", "json", "--layout", "wide", code=64)
         self.assertIn("--layout", message)
+        _, message = self.prony("export", "--format", "ms", "--layout", "wide", code=64)
+        self.assertIn("leave --layout wide out", message)
         _, message = self.prony("export", "--layout", "tall", code=64)
         self.assertIn("wide", message)
         _, message = self.prony("export", "-o", os.path.join(self.folder, "no", "where.csv"), code=74)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """kill -9 at random instants: nothing stored is lost or repeated, nothing stays behind, --resume
 completes. $PRONY names the program; $PRONY_KILLS the instants of each kind (10 unless given)."""
+import fcntl
 import os
 import random
 import signal
@@ -72,6 +73,49 @@ class KillTest(ProgramTest):
                          self.output())
         self.assertEqual(sum(row[1] == "ok" for row in after.values()), CELLS * REPEAT)
         return after
+
+    def test_leftovers_are_tidied_up(self):
+        """Folders of runs that are no more go; one that is held, young or not a folder stays."""
+        folders = [os.path.join(self.folder, "prony-run-" + name)
+                   for name in ("killed", "held", "young")]
+        for folder in folders:
+            os.mkdir(folder)
+            with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as stream:
+                stream.write("{}")
+        killed, held, young = folders
+        link, other = (os.path.join(self.folder, name) for name in ("prony-run-link", "prony-other"))
+        os.symlink(young, link)
+        os.mkdir(other)
+        for folder in (killed, held, other):
+            os.utime(folder, (1, 1))
+        lock = os.open(held, os.O_RDONLY)
+        self.addCleanup(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        words = ("run", "-f", "null", "-n", "mlp", "-d", "synthetic", "--repeat", "1", "--steps", "5",
+                 "--store", self.store)
+        self.prony(*words, expect=0)
+        self.assertEqual(sorted(name for name in os.listdir(self.folder)
+                                if name.startswith("prony-")),
+                         ["prony-other", "prony-run-held", "prony-run-link", "prony-run-young"])
+        self.assertTrue(os.path.exists(os.path.join(young, "case.json")))
+
+    def test_a_killed_run_leaves_what_the_next_tidies_up(self):
+        process = self.start(*self.words, log=self.log)
+        deadline = time.monotonic() + PATIENCE_S
+
+        def runs():
+            return [name for name in os.listdir(self.folder) if name.startswith("prony-run-")]
+        while not self.started() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertEqual(len(runs()), 1)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.assert_nothing_stays()
+        left = runs()
+        self.assertEqual(len(left), 1)
+        os.utime(os.path.join(self.folder, left[0]), (1, 1))
+        self.prony(*self.words, "--resume", expect=0)
+        self.assertEqual(runs(), [])
 
     def test_orchestrator(self):
         whole = self.whole_run_s()

@@ -319,8 +319,10 @@ static void nearest_words(void **state)
 		{"x", NULL},
 		{"", NULL},
 		{"transformer", NULL},
-		{"mlpabc", "mlp"},
-		{"mlpabcd", NULL},
+		{"mpl", "mlp"},
+		{"lnet", "lenet"},
+		{"lneet", "lenet"},
+		{"mlpabc", NULL},
 		{"zz", NULL},
 		{NULL, NULL},
 	};
