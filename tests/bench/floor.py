@@ -171,7 +171,9 @@ def verdict(entry):
     if not others:
         return "nothing to compare"
     if not broken:
-        return "floor holds"
+        near = [f"{cell['framework']} ({cell['floor']['ratio']:.2f}x)" for cell in others
+                if cell["floor"]["low"] is None or cell["floor"]["low"] <= 1]
+        return "floor holds" + (f"; cannot be told from {', '.join(near)}" if near else "")
     names = ", ".join(f"{cell['framework']} ({cell['floor']['ratio']:.2f}x)" for cell in broken)
     layer = heaviest(entry)
     return f"**the floor is broken by {names}**" + (

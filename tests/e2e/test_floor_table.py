@@ -59,6 +59,12 @@ class FloorTable(unittest.TestCase):
         self.assertIn("| **the floor is broken by mxnet (0.93x)** (layer that loses most: conv1 weight "
                       "gradient: 31 ms, 0.34 of the peak) |", self.table(entry))
 
+    def test_cannot_be_told(self):
+        entry = copy.deepcopy(ENTRY)
+        entry["cells"].append(cell("mxnet", 960, 0.99))
+        entry["cells"][-1]["floor"].update(low=0.97, high=1.01)
+        self.assertIn("| floor holds; cannot be told from mxnet (0.99x) |", self.table(entry))
+
     def test_not_reached(self):
         entry = copy.deepcopy(ENTRY)
         entry["bench"].update(step_over_warm=1.06, share_of_peak=0.59, allocations=3)
