@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "adapters/native/depthwise_loops.h"
+
 /*
  * A unit is as many channels as a vector has lanes; at the end of channels last the last unit
  * reaches back over the one before. Everything is vectors of a unit: weights are packed so that a
@@ -16,167 +18,6 @@
  */
 
 #define TAPS_MAX (DEPTHWISE_SIDE_MAX * DEPTHWISE_SIDE_MAX)
-#define LANES_MAX 16
-
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-
-struct tap {
-	const float *in, *weight; /* where the first point finds it; a vector */
-};
-
-/* Points of an output row, `to_step` floats apart, whose inputs are `in_step` apart. */
-struct points {
-	float *to;
-	int64_t to_step, in_step, count;
-	const float *start; /* a vector */
-	const struct tap *taps;
-	int tap_count;
-	bool relu;
-};
-
-/* Products of a row of dy with rows of x, `x_row` apart, at taps `tap_step` apart. */
-struct products {
-	const float *dy, *x;
-	int64_t dy_step, x_step, x_row, tap_step, count;
-	float *sums;	  /* what the first tap adds to; those of a row follow */
-	int64_t sums_row; /* from one row's to the next's */
-};
-
-/* Widths of the part of a window that is summed at once, and rows of each. */
-enum { WIDTHS = 4, ROWS_MAX = 3 };
-static const int widths[WIDTHS] = {7, 5, 3, 1};
-static const int rows_of_width[WIDTHS] = {2, 2, 3, 1};
-
-struct depthwise_loops {
-	int lanes;
-	void (*points)(const struct points *p);
-	void (*products[WIDTHS][ROWS_MAX])(const struct products *p);
-	void (*total)(const float *dy, int64_t step, int64_t count, float *sum);
-};
-
-#define VECTOR(lanes)                                                                              \
-	typedef float vector __attribute__((vector_size((lanes)*4), aligned(4), may_alias))
-
-/* `n` points at once, from the j-th on. */
-#define POINTS(n)                                                                                  \
-	for (; j + (n) <= p->count; j += (n)) {                                                    \
-		vector sum[n];                                                                     \
-		UNROLL for (int i = 0; i < (n); i++) sum[i] = *(const vector *)p->start;           \
-		for (int t = 0; t < p->tap_count; t++) {                                           \
-			const float *in = p->taps[t].in + j * p->in_step;                          \
-			vector weight = *(const vector *)p->taps[t].weight;                        \
-                                                                                                   \
-			UNROLL for (int i = 0; i < (n); i++) sum[i] +=                             \
-				*(const vector *)(in + i * p->in_step) * weight;                   \
-		}                                                                                  \
-		if (p->relu)                                                                       \
-			UNROLL for (int i = 0; i < (n); i++) sum[i] =                              \
-				(vector)((bits)sum[i] & (sum[i] > 0));                             \
-		UNROLL for (int i = 0; i < (n); i++) * (vector *)(p->to + (j + i) * p->to_step) =  \
-			sum[i];                                                                    \
-	}
-
-#define PRODUCTS(set, target, lanes, rows, width)                                                  \
-	target static void products_##set##_##lanes##_##rows##x##width(const struct products *p)   \
-	{                                                                                          \
-		VECTOR(lanes);                                                                     \
-		vector sum[rows][width] = {0};                                                     \
-		int64_t tap = p->tap_step, row = p->x_row;                                         \
-                                                                                                   \
-		for (int64_t j = 0; j < p->count; j++) {                                           \
-			vector dy = *(const vector *)(p->dy + j * p->dy_step);                     \
-			const float *x = p->x + j * p->x_step;                                     \
-                                                                                                   \
-			UNROLL for (int r = 0; r < (rows); r++)                                    \
-				UNROLL for (int k = 0; k < (width); k++) sum[r][k] +=              \
-				*(const vector *)(x + r * row + k * tap) * dy;                     \
-		}                                                                                  \
-		UNROLL for (int r = 0; r < (rows); r++) UNROLL for (int k = 0; k < (width); k++) * \
-			(vector *)(p->sums + r * p->sums_row + k * (lanes)) += sum[r][k];          \
-	}
-
-#define LOOPS(set, target, lanes_)                                                                 \
-	target static void points_##set##_##lanes_(const struct points *p)                         \
-	{                                                                                          \
-		VECTOR(lanes_);                                                                    \
-		typedef int32_t bits __attribute__((vector_size((lanes_)*4)));                     \
-		int64_t j = 0;                                                                     \
-                                                                                                   \
-		POINTS(8)                                                                          \
-		POINTS(4)                                                                          \
-		POINTS(1)                                                                          \
-	}                                                                                          \
-	target static void total_##set##_##lanes_(const float *dy, int64_t step, int64_t count,    \
-						  float *sum)                                      \
-	{                                                                                          \
-		VECTOR(lanes_);                                                                    \
-		vector total = {0};                                                                \
-                                                                                                   \
-		for (int64_t j = 0; j < count; j++)                                                \
-			total += *(const vector *)(dy + j * step);                                 \
-		*(vector *)sum += total;                                                           \
-	}                                                                                          \
-	PRODUCTS(set, target, lanes_, 1, 7)                                                        \
-	PRODUCTS(set, target, lanes_, 2, 7)                                                        \
-	PRODUCTS(set, target, lanes_, 1, 5)                                                        \
-	PRODUCTS(set, target, lanes_, 2, 5)                                                        \
-	PRODUCTS(set, target, lanes_, 1, 3)                                                        \
-	PRODUCTS(set, target, lanes_, 2, 3)                                                        \
-	PRODUCTS(set, target, lanes_, 3, 3)                                                        \
-	PRODUCTS(set, target, lanes_, 1, 1)                                                        \
-	static const struct depthwise_loops loops_##set##_##lanes_ = {                             \
-		.lanes = lanes_,                                                                   \
-		.points = points_##set##_##lanes_,                                                 \
-		.total = total_##set##_##lanes_,                                                   \
-		.products = {{products_##set##_##lanes_##_1x7, products_##set##_##lanes_##_2x7},   \
-			     {products_##set##_##lanes_##_1x5, products_##set##_##lanes_##_2x5},   \
-			     {products_##set##_##lanes_##_1x3, products_##set##_##lanes_##_2x3,    \
-			      products_##set##_##lanes_##_3x3},                                    \
-			     {products_##set##_##lanes_##_1x1}},                                   \
-	};
-
-#define NO_TARGET
-LOOPS(baseline, NO_TARGET, 1)
-LOOPS(baseline, NO_TARGET, 4)
-#ifdef __x86_64__
-#define AVX2 __attribute__((target("avx2,fma")))
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,fma")))
-LOOPS(avx2, AVX2, 8)
-LOOPS(avx512, AVX512, 16)
-#endif
-
-enum depthwise_set depthwise_best(void)
-{
-#ifdef __x86_64__
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-	    __builtin_cpu_supports("avx512vl"))
-		return DEPTHWISE_AVX512;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return DEPTHWISE_AVX2;
-#endif
-	return DEPTHWISE_BASELINE;
-}
-
-/* The widest vectors that fit into a block: below eight channels those of every processor do. */
-const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum depthwise_set set)
-{
-	int64_t room = d->x.block < d->y.block ? d->x.block : d->y.block;
-
-#ifdef __x86_64__
-	if (set >= DEPTHWISE_AVX512 && room >= 16)
-		return &loops_avx512_16;
-	if (set >= DEPTHWISE_AVX2 && room >= 8)
-		return &loops_avx2_8;
-#else
-	(void)set;
-#endif
-	return room >= 4 ? &loops_baseline_4 : &loops_baseline_1;
-}
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -204,23 +45,25 @@ static int64_t channel_offset(const struct depthwise_layout *layout, int64_t cha
 	return channel / layout->block * layout->block_stride + channel % layout->block;
 }
 
-static int64_t weight_offset(const struct depthwise *d, int64_t channel, int64_t row,
-			     int64_t column)
+static int64_t weight_offset(const struct depthwise *d, int64_t channel)
 {
-	return channel / d->w.block * d->w.block_stride + channel % d->w.block + row * d->w.row +
-	       column * d->w.column;
+	return channel / d->w.block * d->w.block_stride + channel % d->w.block;
 }
 
 /* The weights of a unit, tap by tap; zeros where there is no channel. */
 static void pack(const struct depthwise *d, int lanes, int64_t channel, const float *w,
 		 float *packed)
 {
-	int64_t count = least(lanes, d->channels - channel);
+	int64_t count = least(lanes, d->channels - channel), at[DEPTHWISE_LANES_MAX];
 
+	for (int64_t i = 0; i < count; i++)
+		at[i] = weight_offset(d, channel + i);
 	for (int64_t row = 0; row < d->kernel[0]; row++) {
 		for (int64_t column = 0; column < d->kernel[1]; column++, packed += lanes) {
+			const float *tap = w + row * d->w.row + column * d->w.column;
+
 			for (int64_t i = 0; i < count; i++)
-				packed[i] = w[weight_offset(d, channel + i, row, column)];
+				packed[i] = tap[at[i]];
 			for (int64_t i = count > 0 ? count : 0; i < lanes; i++)
 				packed[i] = 0;
 		}
@@ -322,7 +165,7 @@ struct line {
 /* The taps that point j of the line has; all of the phase's columns with j < 0, as the first inner
  * point finds them. */
 static int find_taps(const struct correlation *c, const struct line *line,
-		     const struct phase *columns, int64_t j, struct tap *taps)
+		     const struct phase *columns, int64_t j, struct depthwise_tap *taps)
 {
 	int64_t at = j < 0 ? columns->inner : j;
 	int count = 0;
@@ -351,12 +194,12 @@ static int find_taps(const struct correlation *c, const struct line *line,
 static void compute_line(const struct correlation *c, const struct line *line,
 			 const struct phase *columns)
 {
-	struct tap taps[TAPS_MAX];
-	struct points points = {.to_step = columns->step * c->to->column,
-				.in_step = columns->in_step * c->from->column,
-				.start = line->start,
-				.taps = taps,
-				.relu = c->relu};
+	struct depthwise_tap taps[TAPS_MAX];
+	struct depthwise_points points = {.to_step = columns->step * c->to->column,
+					  .in_step = columns->in_step * c->from->column,
+					  .start = line->start,
+					  .taps = taps,
+					  .relu = c->relu};
 	float *out = line->out + columns->first * c->to->column;
 
 	for (int64_t j = 0; j < columns->count; j++) {
@@ -372,7 +215,8 @@ static void compute_line(const struct correlation *c, const struct line *line,
 
 static void correlate_unit(const struct correlation *c, int64_t channel, size_t first, size_t end)
 {
-	_Alignas(64) float weights[TAPS_MAX * LANES_MAX], start[LANES_MAX] = {0};
+	_Alignas(64) float weights[TAPS_MAX * DEPTHWISE_LANES_MAX],
+		start[DEPTHWISE_LANES_MAX] = {0};
 	struct line line = {.weights = weights, .start = start};
 
 	pack(c->d, c->loops->lanes, channel, c->w, weights);
@@ -472,25 +316,34 @@ struct piece {
 	int64_t inner, inner_end;
 };
 
+/* `count` taps of a phase from the k-th on. */
+static struct phase part_of(const struct phase *phase, int k, int count)
+{
+	struct phase part = *phase;
+
+	part.taps = count;
+	for (int i = 0; i < count; i++)
+		part.offset[i] = phase->offset[k + i];
+	find_inner(&part);
+	return part;
+}
+
 static int cut_window(const struct depthwise *d, const struct phase *columns, struct piece *pieces)
 {
 	int count = 0;
 
 	for (int first = 0, kind = 0; first < (int)d->kernel[1]; count++) {
-		struct phase part = *columns;
+		struct phase part;
 
-		while (widths[kind] > (int)d->kernel[1] - first)
+		while (depthwise_widths[kind] > (int)d->kernel[1] - first)
 			kind++;
-		part.taps = widths[kind];
-		memmove(part.offset, columns->offset + first,
-			(size_t)part.taps * sizeof(*part.offset));
-		find_inner(&part);
+		part = part_of(columns, first, depthwise_widths[kind]);
 		pieces[count] = (struct piece){.first = first,
-					       .width = widths[kind],
+					       .width = depthwise_widths[kind],
 					       .kind = kind,
 					       .inner = part.inner,
 					       .inner_end = part.inner_end};
-		first += widths[kind];
+		first += depthwise_widths[kind];
 	}
 	return count;
 }
@@ -499,8 +352,11 @@ struct weights_sum {
 	const struct depthwise *d;
 	const struct depthwise_loops *loops;
 	struct phase rows, columns;
+	int64_t tap_first[DEPTHWISE_SIDE_MAX],
+		tap_end[DEPTHWISE_SIDE_MAX]; /* points that have it */
 	struct piece pieces[DEPTHWISE_SIDE_MAX];
 	int piece_count;
+	bool bias;
 };
 
 /* Adds one tap's products of the points from..end-1. `x` is where point 0 finds the tap. */
@@ -508,36 +364,30 @@ static void add_border(const struct weights_sum *s, const float *dy, const float
 		       int64_t end, float *sums)
 {
 	const struct depthwise *d = s->d;
-	struct products p = {.dy = dy + from * d->y.column,
-			     .x = x + from * d->strides[1] * d->x.column,
-			     .dy_step = d->y.column,
-			     .x_step = d->strides[1] * d->x.column,
-			     .count = end - from,
-			     .sums = sums};
+	struct depthwise_products p = {.dy = dy + from * d->y.column,
+				       .x = x + from * d->strides[1] * d->x.column,
+				       .dy_step = d->y.column,
+				       .x_step = d->strides[1] * d->x.column,
+				       .count = end - from,
+				       .sums = sums};
 
 	if (from < end)
-		s->loops->products[WIDTHS - 1][0](&p);
+		s->loops->products[DEPTHWISE_WIDTHS - 1][0](&p);
 }
 
 /* A piece of one row of the window: the points that do not have all of its taps. */
 static void add_borders(const struct weights_sum *s, const struct piece *piece, const float *dy,
 			const float *x, float *sums)
 {
-	const struct phase *columns = &s->columns;
-
 	for (int k = piece->first; k < piece->first + piece->width; k++, sums += s->loops->lanes) {
-		struct phase tap = *columns;
-		int64_t offset = columns->offset[k] * s->d->x.column;
+		const float *in = x + s->columns.offset[k] * s->d->x.column;
 
-		tap.taps = 1;
-		tap.offset[0] = columns->offset[k];
-		find_inner(&tap);
 		if (piece->inner == piece->inner_end) {
-			add_border(s, dy, x + offset, tap.inner, tap.inner_end, sums);
+			add_border(s, dy, in, s->tap_first[k], s->tap_end[k], sums);
 			continue;
 		}
-		add_border(s, dy, x + offset, tap.inner, piece->inner, sums);
-		add_border(s, dy, x + offset, piece->inner_end, tap.inner_end, sums);
+		add_border(s, dy, in, s->tap_first[k], piece->inner, sums);
+		add_border(s, dy, in, piece->inner_end, s->tap_end[k], sums);
 	}
 }
 
@@ -547,19 +397,19 @@ static void add_piece(const struct weights_sum *s, const struct piece *piece, co
 {
 	const struct depthwise *d = s->d;
 	int64_t sums_row = d->kernel[1] * s->loops->lanes;
-	struct products p = {.dy = dy + piece->inner * d->y.column,
-			     .dy_step = d->y.column,
-			     .x_step = d->strides[1] * d->x.column,
-			     .x_row = d->dilations[0] * d->x.row,
-			     .tap_step = d->dilations[1] * d->x.column,
-			     .count = piece->inner_end - piece->inner,
-			     .sums_row = sums_row};
+	struct depthwise_products p = {.dy = dy + piece->inner * d->y.column,
+				       .dy_step = d->y.column,
+				       .x_step = d->strides[1] * d->x.column,
+				       .x_row = d->dilations[0] * d->x.row,
+				       .tap_step = d->dilations[1] * d->x.column,
+				       .count = piece->inner_end - piece->inner,
+				       .sums_row = sums_row};
 
 	for (int rows; row < end; row += rows) {
 		const float *in = x + (at * s->rows.in_step + s->rows.offset[row]) * d->x.row;
 		float *to = sums + row * sums_row + piece->first * s->loops->lanes;
 
-		rows = (int)least(rows_of_width[piece->kind], end - row);
+		rows = (int)least(depthwise_rows[piece->kind], end - row);
 		p.x = in + piece->inner * p.x_step + s->columns.offset[piece->first] * d->x.column;
 		p.sums = to;
 		if (p.count > 0)
@@ -589,19 +439,27 @@ static void sum_item(const struct weights_sum *s, int64_t channel, int64_t line,
 			last--;
 		for (int i = 0; i < s->piece_count; i++)
 			add_piece(s, &s->pieces[i], row, in, at, first, last, sums);
-		s->loops->total(row, d->y.column, d->out[1], total);
+		if (s->bias)
+			s->loops->total(row, d->y.column, d->out[1], total);
 	}
 }
 
 void depthwise_weights(const struct depthwise *d, const struct depthwise_loops *loops, size_t parts,
-		       float *partial, const float *x, const float *dy, size_t first, size_t end)
+		       float *partial, const float *x, const float *dy, bool bias, size_t first,
+		       size_t end)
 {
-	struct weights_sum s = {.d = d, .loops = loops};
+	struct weights_sum s = {.d = d, .loops = loops, .bias = bias};
 	int64_t lines = d->batch * d->out[0], count = (int64_t)parts;
 
 	forward_phase(d, 0, &s.rows);
 	forward_phase(d, 1, &s.columns);
 	s.piece_count = cut_window(d, &s.columns, s.pieces);
+	for (int k = 0; k < (int)d->kernel[1]; k++) {
+		struct phase tap = part_of(&s.columns, k, 1);
+
+		s.tap_first[k] = tap.inner;
+		s.tap_end[k] = tap.inner_end;
+	}
 	for (int64_t item = (int64_t)first; item < (int64_t)end; item++) {
 		int64_t part = item % count;
 
@@ -614,12 +472,16 @@ void depthwise_weights(const struct depthwise *d, const struct depthwise_loops *
 static void store(const struct depthwise *d, int lanes, int64_t channel, int64_t skip, float *dw,
 		  float *db, const float *sums)
 {
-	int64_t end = least(lanes, d->channels - channel);
+	int64_t end = least(lanes, d->channels - channel), at[DEPTHWISE_LANES_MAX];
 
+	for (int64_t i = skip; i < end; i++)
+		at[i] = weight_offset(d, channel + i);
 	for (int64_t row = 0; row < d->kernel[0]; row++) {
 		for (int64_t column = 0; column < d->kernel[1]; column++, sums += lanes) {
+			float *tap = dw + row * d->w.row + column * d->w.column;
+
 			for (int64_t i = skip; i < end; i++)
-				dw[weight_offset(d, channel + i, row, column)] = sums[i];
+				tap[at[i]] = sums[i];
 		}
 	}
 	for (int64_t i = skip; db && i < end; i++)
@@ -630,7 +492,7 @@ void depthwise_weights_sum(const struct depthwise *d, const struct depthwise_loo
 			   size_t parts, float *dw, float *db, const float *partial, size_t first,
 			   size_t end)
 {
-	float sums[(TAPS_MAX + 1) * LANES_MAX];
+	float sums[(TAPS_MAX + 1) * DEPTHWISE_LANES_MAX];
 	int64_t floats = item_floats(d, loops);
 
 	for (size_t unit = first; unit < end; unit++) {

@@ -65,8 +65,10 @@ size_t depthwise_parts(const struct depthwise *d, const struct depthwise_loops *
 size_t depthwise_partial_bytes(const struct depthwise *d, const struct depthwise_loops *loops,
 			       size_t parts);
 void depthwise_weights(const struct depthwise *d, const struct depthwise_loops *loops, size_t parts,
-		       float *partial, const float *x, const float *dy, size_t first, size_t end);
-/* db may be NULL. The padding of dw is left alone. */
+		       float *partial, const float *x, const float *dy, bool bias, size_t first,
+		       size_t end);
+/* db is NULL where the first pass was told that there is no bias. The padding of dw is left alone.
+ */
 void depthwise_weights_sum(const struct depthwise *d, const struct depthwise_loops *loops,
 			   size_t parts, float *dw, float *db, const float *partial, size_t first,
 			   size_t end);

@@ -50,7 +50,7 @@ static void share_weights(void *data, size_t first, size_t end)
 	const struct share *s = data;
 
 	depthwise_weights(&s->layer->d, s->layer->loops, s->layer->parts, s->partial, s->a, s->b,
-			  first, end);
+			  s->bias != NULL, first, end);
 }
 
 static void share_sum(void *data, size_t first, size_t end)

@@ -194,8 +194,8 @@ static void run(struct layer *layer, const struct depthwise_loops *loops, size_t
 		depthwise_data(d, loops, layer->dx, layer->dy, layer->w, counts[1] * i / 3,
 			       counts[1] * (i + 1) / 3);
 	for (size_t i = 0; i < 3; i++)
-		depthwise_weights(d, loops, parts, partial, layer->x, layer->dy, counts[2] * i / 3,
-				  counts[2] * (i + 1) / 3);
+		depthwise_weights(d, loops, parts, partial, layer->x, layer->dy, true,
+				  counts[2] * i / 3, counts[2] * (i + 1) / 3);
 	for (size_t i = 0; i < 3; i++)
 		depthwise_weights_sum(d, loops, parts, layer->dw, layer->db, partial,
 				      counts[3] * i / 3, counts[3] * (i + 1) / 3);
