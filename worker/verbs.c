@@ -233,8 +233,10 @@ static void check_probe(const struct worker *w, struct strbuf *why)
 	if (!(w->probe.stages & 1u << recipe->stage))
 		strbuf_printf(why, "no stage %s", stage_name(recipe->stage));
 	if (!(w->probe.precisions & 1u << recipe->precision))
-		strbuf_printf(why, "%sno precision %s", why->length ? "; " : "",
-			      precision_name(recipe->precision));
+		strbuf_printf(why, "%sno precision %s%s%s", why->length ? "; " : "",
+			      precision_name(recipe->precision),
+			      w->probe.instruction_set[0] ? " with the instruction set " : "",
+			      w->probe.instruction_set);
 }
 
 static enum prony_status serve_supports(struct worker *w, const json_t *request, json_t *reply,

@@ -25,7 +25,8 @@ static const char usage_text[] =
 	"  --cpu-time   time of the process instead of wall time; also PRONY_BENCH_CPU_TIME=1. "
 	"For\n"
 	"               machines that do other things; then one thread says most\n"
-	"  --steps      nothing but the steps: median and best\n";
+	"  --steps      nothing but the steps: median and best\n"
+	"  --bf16       mixed precision; the peak stays that of fp32\n";
 
 struct options {
 	bool json, steps_only;
@@ -180,14 +181,14 @@ static bool run(const struct floor_task *task, const struct options *options)
 static bool run_list(const struct options *options)
 {
 	static const struct floor_task tasks[] = {
-		{"lenet", "train", 64, 2},     {"lenet", "forward", 64, 2},
-		{"lenet", "train", 1, 1},      {"lstm", "train", 32, 2},
-		{"lstm", "forward", 32, 2},    {"resnet50", "forward", 8, 2},
-		{"resnet50", "train", 8, 2},   {"vgg16", "forward", 8, 2},
-		{"vgg16", "train", 8, 2},      {"alexnet", "forward", 8, 2},
-		{"alexnet", "train", 8, 2},    {"googlenet", "forward", 8, 2},
-		{"googlenet", "train", 8, 2},  {"inception3", "forward", 8, 2},
-		{"inception3", "train", 8, 2},
+		{"lenet", "train", 64, 2, false},     {"lenet", "forward", 64, 2, false},
+		{"lenet", "train", 1, 1, false},      {"lstm", "train", 32, 2, false},
+		{"lstm", "forward", 32, 2, false},    {"resnet50", "forward", 8, 2, false},
+		{"resnet50", "train", 8, 2, false},   {"vgg16", "forward", 8, 2, false},
+		{"vgg16", "train", 8, 2, false},      {"alexnet", "forward", 8, 2, false},
+		{"alexnet", "train", 8, 2, false},    {"googlenet", "forward", 8, 2, false},
+		{"googlenet", "train", 8, 2, false},  {"inception3", "forward", 8, 2, false},
+		{"inception3", "train", 8, 2, false},
 	};
 	bool good = true;
 
@@ -198,11 +199,11 @@ static bool run_list(const struct options *options)
 
 static void parse(int argc, char **argv, struct options *options, struct floor_task *task)
 {
-	static const struct option words[] = {{"json", no_argument, NULL, 'j'},
-					      {"top", required_argument, NULL, 't'},
-					      {"cpu-time", no_argument, NULL, 'c'},
-					      {"steps", no_argument, NULL, 's'},
-					      {0}};
+	static const struct option words[] = {
+		{"json", no_argument, NULL, 'j'},     {"top", required_argument, NULL, 't'},
+		{"cpu-time", no_argument, NULL, 'c'}, {"steps", no_argument, NULL, 's'},
+		{"bf16", no_argument, NULL, 'b'},     {0}};
+	bool bf16 = false;
 	int word, left;
 
 	while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
@@ -214,17 +215,19 @@ static void parse(int argc, char **argv, struct options *options, struct floor_t
 			floor_use_cpu_time();
 		else if (word == 's')
 			options->steps_only = true;
+		else if (word == 'b')
+			bf16 = true;
 		else
 			usage();
 	}
 	left = argc - optind;
 	argv += optind;
-	if (!options->library || (left != 0 && left != 3 && left != 4))
+	if (!options->library || (left != 0 && left != 3 && left != 4) || (left == 0 && bf16))
 		usage();
 	if (left == 0)
 		return;
 	*task = (struct floor_task){argv[0], argv[2], strtoll(argv[1], NULL, 10),
-				    left == 4 ? (int)strtol(argv[3], NULL, 10) : 2};
+				    left == 4 ? (int)strtol(argv[3], NULL, 10) : 2, bf16};
 	if (task->batch < 1 || task->threads < 1 ||
 	    (strcmp(task->stage, "forward") != 0 && strcmp(task->stage, "train") != 0))
 		usage();

@@ -16,6 +16,7 @@ struct floor_task {
 	const char *stage;   /* "forward" or "train" */
 	int64_t batch;
 	int threads;
+	bool bf16;
 };
 
 /* A network, open in the executor of this process. */

@@ -67,6 +67,7 @@ void floor_open(struct floor_session *s, const struct floor_task *task, const ch
 	arena_init(&s->arena, 0);
 	recipe_defaults(&s->recipe);
 	s->recipe.stage = strcmp(task->stage, "train") == 0 ? STAGE_TRAIN : STAGE_FORWARD;
+	s->recipe.precision = task->bf16 ? PRECISION_BF16 : PRECISION_FP32;
 	s->recipe.batch = task->batch;
 	s->recipe.slots = 1;
 	s->recipe.threads = task->threads;
