@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "adapters/native/lower.h"
 
 /* Channels padded to whole vectors may multiply the work of a small layer: more than this much
@@ -276,15 +278,34 @@ static enum prony_status choose_type(const struct lowering *l, int n, struct geo
 	return PRONY_OK;
 }
 
+/* Whether the library has code made for depthwise layers, for every pass; its other code treats
+ * each channel as a dense group, or is reference code. */
+static bool candidate_is_depthwise(const struct lowering *l, const struct candidate *candidate)
+{
+	dnnl_primitive_desc_t made[] = {candidate->forward, candidate->backward_data,
+					candidate->backward_weights};
+
+	for (int i = 0; i < 3; i++) {
+		const char *name = "";
+
+		if (made[i] &&
+		    (l->dnn->primitive_desc_query(made[i], dnnl_query_impl_info_str, 0, &name) ||
+		     !strstr(name, "dw")))
+			return false;
+	}
+	return candidate->grade >= 0;
+}
+
 enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct geometry g;
 	struct candidate best = {.grade = -1};
 	dnnl_memory_desc_t plain = NULL;
+	bool depthwise = lower_is_depthwise(l, n);
 	enum prony_status status;
 
-	if (lower_is_depthwise(l, n))
+	if (depthwise && l->data == dnnl_f32)
 		return lower_depthwise(l, n, err);
 	g = geometry_make(l, n, true);
 	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
@@ -293,6 +314,10 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	if (status != PRONY_OK) {
 		candidate_release(l, &best);
 		return status;
+	}
+	if (depthwise && !candidate_is_depthwise(l, &best)) {
+		candidate_release(l, &best);
+		return lower_depthwise(l, n, err);
 	}
 	if (best.grade < 0)
 		return error_set(err, PRONY_UNSUPPORTED,

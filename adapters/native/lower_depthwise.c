@@ -154,7 +154,7 @@ bool lower_is_depthwise(const struct lowering *l, int n)
 	const struct attributes *a = &node->attributes;
 	const int64_t *w = l->graph->values[node->inputs[1]].shape.dims;
 
-	return l->data == dnnl_f32 && a->group > 1 && w[0] == a->group && w[1] == 1 && fits(a);
+	return a->group > 1 && w[0] == a->group && w[1] == 1 && fits(a);
 }
 
 /* The layer's geometry, without layouts. */
@@ -380,6 +380,8 @@ enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err)
 		chain.batch_norm >= 0 || (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
+	if (status == PRONY_OK) /* the loops are fp32 */
+		status = lower_typed(l, state->src, dnnl_f32, node->name, &state->src, err);
 	if (status == PRONY_OK)
 		status = choose_layouts(l, layer, &state->src, &layouts, err);
 	if (status != PRONY_OK)

@@ -17,13 +17,19 @@ static bool is_product(enum op op)
 	return op == OP_CONV || op == OP_GEMM || op == OP_LSTM || op == OP_RNN;
 }
 
+/* A product in a loop of our own, which is fp32. */
+static bool own_product(const struct lowering *l, int n)
+{
+	return is_product(l->graph->nodes[n].op) && l->nodes[n].detail && !l->nodes[n].forward;
+}
+
 /* Whether everything that the product multiplies, forward and backward, is bf16. */
 static bool multiplies_bf16(const struct lowering *l, int n)
 {
 	const struct node_state *state = &l->nodes[n];
 	bool recurrent = l->graph->nodes[n].op == OP_LSTM || l->graph->nodes[n].op == OP_RNN;
 
-	if (!reads_bf16(l, state->forward, dnnl_query_src_md) ||
+	if (!state->forward || !reads_bf16(l, state->forward, dnnl_query_src_md) ||
 	    !reads_bf16(l, state->forward, dnnl_query_weights_md))
 		return false;
 	if (recurrent) /* its gradients are fp32 outside, by definition */
@@ -59,7 +65,7 @@ enum prony_status lower_check_types(struct lowering *l, struct error *err)
 	if (l->data != dnnl_bf16)
 		return PRONY_OK;
 	for (int n = 0; n < l->graph->forward_count; n++) {
-		if (!l->nodes[n].forward)
+		if (!l->nodes[n].forward && !own_product(l, n))
 			continue;
 		if (!is_product(l->graph->nodes[n].op)) {
 			others += !reads_bf16(l, l->nodes[n].forward, dnnl_query_src_md);
@@ -74,7 +80,7 @@ enum prony_status lower_check_types(struct lowering *l, struct error *err)
 		for (int n = 0; n < l->graph->forward_count; n++) {
 			const struct node *node = &l->graph->nodes[n];
 
-			if (l->nodes[n].forward &&
+			if ((l->nodes[n].forward || own_product(l, n)) &&
 			    (is_product(node->op)
 				     ? !multiplies_bf16(l, n)
 				     : !reads_bf16(l, l->nodes[n].forward, dnnl_query_src_md)))
