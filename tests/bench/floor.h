@@ -83,8 +83,12 @@ struct floor_peak {
 void floor_measure_peak(const struct onednn *dnn, int threads, struct floor_peak *peak);
 double floor_best_peak(const struct floor_peak *peak);
 
-/* Allocations of the whole process so far. */
-long floor_allocations(void);
+/* Allocations of the whole process so far: called for by prony, and by the library and what it is
+ * made of (its run-time library of C++ and OpenMP). */
+struct floor_allocations {
+	long own, library;
+};
+struct floor_allocations floor_allocations(void);
 
 /* What the library itself says it does in a step (its verbose lines); -1 where it says nothing. */
 struct floor_counts {
@@ -102,7 +106,7 @@ struct floor_result {
 	struct floor_peak peak;
 	int reorders_of_input, reorders_of_activations, reorders_of_weights;
 	struct floor_counts counts;
-	long allocations;
+	struct floor_allocations allocations; /* of a step, rounded up */
 	double flops; /* of a step */
 	double planned_bytes;
 	/* The same steps in processes one after the other; 0 where the task has one thread. */

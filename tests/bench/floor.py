@@ -189,7 +189,7 @@ def bench_texts(seen):
         pair = f"{seen['one_thread_ns'] / seen['all_threads_ns']:.2f}"
     return [milliseconds(seen["step"]["median_ns"]), f"{seen['step_over_warm']:.3f}",
             f"{reorders['input']}, {reorders['activations']}, {reorders['weights']}",
-            f"{seen['creations']}, {seen['allocations']}", f"{seen['share_of_peak']:.2f}", pair]
+            f"{seen['creations']}, {seen['allocations']} + {seen['library_allocations']}", f"{seen['share_of_peak']:.2f}", pair]
 
 
 def disturbed(seen):
@@ -250,7 +250,7 @@ def table(results):
                 frameworks.append(cell["framework"])
     frameworks = ["native"] + sorted(frameworks)
     titles = ["network", "batch, stage", "bench ms", "step / sum", "reorders: input, act., weights",
-              "creations, allocations", "share of peak", "threads vs 1"]
+              "creations, allocations: own + library", "share of peak", "threads vs 1"]
     titles += [f"{name} ms" for name in frameworks] + ["verdict"]
     lines = [" ".join(head_lines(entries)), "", "| " + " | ".join(titles) + " |",
              "| --- | --- |" + " ---: |" * (len(titles) - 3) + " --- |"]

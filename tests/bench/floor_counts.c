@@ -1,5 +1,7 @@
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -7,47 +9,62 @@
 
 #include "tests/bench/floor.h"
 
-/* Allocations of the whole process, the library's included: ours stand before glibc's. */
-static volatile long allocations;
+/*
+ * Allocations of the whole process: ours stand before glibc's, for every library, which is why they
+ * have to be visible. Who calls is known by where the call comes from.
+ */
+#define EXPORTED __attribute__((visibility("default")))
+extern const char __executable_start[], etext[];
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
+static atomic_long own_allocations, library_allocations;
 
-void *malloc(size_t bytes)
+static void count(const void *caller)
 {
-	allocations++;
+	uintptr_t at = (uintptr_t)caller;
+
+	if (at >= (uintptr_t)__executable_start && at < (uintptr_t)etext)
+		own_allocations++;
+	else
+		library_allocations++;
+}
+
+EXPORTED void *malloc(size_t bytes)
+{
+	count(__builtin_return_address(0));
 	return __libc_malloc(bytes);
 }
 
-void *calloc(size_t count, size_t bytes)
+EXPORTED void *calloc(size_t n, size_t bytes)
 {
-	allocations++;
-	return __libc_calloc(count, bytes);
+	count(__builtin_return_address(0));
+	return __libc_calloc(n, bytes);
 }
 
-void *realloc(void *memory, size_t bytes)
+EXPORTED void *realloc(void *memory, size_t bytes)
 {
-	allocations++;
+	count(__builtin_return_address(0));
 	return __libc_realloc(memory, bytes);
 }
 
-void *aligned_alloc(size_t alignment, size_t bytes)
+EXPORTED void *aligned_alloc(size_t alignment, size_t bytes)
 {
-	allocations++;
+	count(__builtin_return_address(0));
 	return __libc_memalign(alignment, bytes);
 }
 
-int posix_memalign(void **out, size_t alignment, size_t bytes)
+EXPORTED int posix_memalign(void **out, size_t alignment, size_t bytes)
 {
-	allocations++;
+	count(__builtin_return_address(0));
 	*out = __libc_memalign(alignment, bytes);
 	return *out ? 0 : ENOMEM;
 }
 
-long floor_allocations(void)
+struct floor_allocations floor_allocations(void)
 {
-	return allocations;
+	return (struct floor_allocations){.own = own_allocations, .library = library_allocations};
 }
 
 static int count_lines(FILE *log, struct floor_counts *counts)

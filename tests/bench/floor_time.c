@@ -287,15 +287,18 @@ void floor_time(struct floor_session *s, struct floor_result *r)
 	for (int i = 0; i < 2; i++)
 		floor_step(s);
 	for (int round = 0; round < ROUNDS; round++) {
-		long before = floor_allocations();
+		struct floor_allocations before = floor_allocations(), after;
 
 		taken += time_steps(s, STEPS_NS, STEPS_MAX, steps + taken);
-		r->allocations += floor_allocations() - before;
+		after = floor_allocations();
+		r->allocations.own += after.own - before.own;
+		r->allocations.library += after.library - before.library;
 		time_alone(s, &eviction, series);
 		time_in_steps(s, series);
 		floor_measure_peak(s->program->dnn, s->program->threads, &r->peak);
 	}
-	r->allocations = (r->allocations + taken - 1) / taken;
+	r->allocations.own = (r->allocations.own + taken - 1) / taken;
+	r->allocations.library = (r->allocations.library + taken - 1) / taken;
 	r->step = floor_times(steps, taken);
 	r->command_count = (int)count;
 	r->commands = arena_array(&s->arena, count + 1, sizeof(*r->commands));
