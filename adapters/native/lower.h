@@ -255,6 +255,10 @@ enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err);
 enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err);
 enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err);
 
+/* Matrix products of few rows with many weights, whose source is in nodes[n].src. */
+bool lower_is_skinny(const struct lowering *l, int n);
+enum prony_status lower_skinny(struct lowering *l, int n, struct error *err);
+
 /* What conv and linear layers share: the weight and data gradients of node n, whose forward node
  * kept its primitive descriptors. */
 enum prony_status lower_weighted_grad_input(struct lowering *l, int n, struct error *err);

@@ -228,6 +228,8 @@ enum prony_status lower_gemm(struct lowering *l, int n, struct error *err)
 			lower_typed(l, l->nodes[n].src, l->data, node->name, &l->nodes[n].src, err);
 	if (status != PRONY_OK)
 		return status;
+	if (lower_is_skinny(l, n))
+		return lower_skinny(l, n, err);
 	p.rank = lower_rank(l, l->program->operands[l->nodes[n].src].desc);
 	x = lower_dims(l, l->program->operands[l->nodes[n].src].desc);
 

@@ -82,6 +82,23 @@ static int separable(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
+/* Products with enough weights for the executor's own loop where the rows are few: behind blocked
+ * and odd channels and behind another product, with a function that it knows and one that it does
+ * not. */
+static int wide_products(struct builder *b, int x)
+{
+	x = build_flatten(b, "flatten1", exercise_conv(b, "conv1", x, 32, true));
+	x = build_relu(b, "relu1", build_linear(b, "fc1", x, 301));
+	x = build_tanh(b, "tanh1", build_linear(b, "fc2", x, 3520));
+	return build_linear(b, "fc3", x, 299);
+}
+
+static int odd_product(struct builder *b, int x)
+{
+	x = build_flatten(b, "flatten1", exercise_conv(b, "conv1", x, 7, true));
+	return build_linear(b, "fc1", x, 1365);
+}
+
 /* Of the depthwise layers under test. */
 static int64_t depthwise_side, depthwise_channels;
 
@@ -111,7 +128,8 @@ static int depthwise(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-#define IMAGE .input_rank = 3, .input_dims = {3, 10, 11}, .classes = 5
+#define IMAGE_OF(labels) .input_rank = 3, .input_dims = {3, 10, 11}, .classes = (labels)
+#define IMAGE IMAGE_OF(5)
 
 /* Where this executor needs other layers than the shared list has: no kinks in front of what is
  * compared, blocked channels, an even window. */
@@ -121,6 +139,8 @@ static const struct network own[] = {
 	{.name = "lrn", IMAGE, .layers = lrn},
 	{.name = "pads", IMAGE, .layers = pads},
 	{.name = "separable", IMAGE, .layers = separable},
+	{.name = "wide_products", IMAGE_OF(299), .layers = wide_products},
+	{.name = "odd_product", IMAGE_OF(1365), .layers = odd_product},
 };
 static const struct network depthwise_layers = {.name = "depthwise", IMAGE, .layers = depthwise};
 

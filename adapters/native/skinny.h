@@ -1,0 +1,57 @@
+/*
+ * The product of few rows with many weights: y = x * w + bias. Its time is that of reading the
+ * weights from memory, once, so they lie in the order in which they are read, each thread has one
+ * stretch of them, and what is needed next is asked for ahead. Needs no library and starts no
+ * threads: work is counted in items, and the caller shares the items among its threads.
+ */
+#ifndef PRONY_ADAPTERS_NATIVE_SKINNY_H
+#define PRONY_ADAPTERS_NATIVE_SKINNY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SKINNY_ROWS_MAX 12
+
+/* Instruction sets, narrowest first. */
+enum skinny_set {
+	SKINNY_BASELINE,
+	SKINNY_AVX2,
+	SKINNY_AVX512,
+};
+
+struct skinny_loops;
+
+enum skinny_set skinny_best(void);
+/* The processor must have the set. */
+const struct skinny_loops *skinny_pick(enum skinny_set set);
+/* Outputs that lie together in the weights: [ceil(outputs / block)][inner][block], the last block
+ * padded with anything finite. */
+int64_t skinny_block(const struct skinny_loops *loops);
+
+/*
+ * Where x[row][i] is, for i = (c * points + p): row * row_stride + c / block * block_stride +
+ * c % block * channel_stride + p * point_stride, in floats. A plain row is one channel.
+ */
+struct skinny_source {
+	int64_t row_stride, block, block_stride, channel_stride, point_stride, points;
+};
+
+struct skinny {
+	int64_t rows, inner, outputs; /* 1 <= rows <= SKINNY_ROWS_MAX; points divide inner */
+	struct skinny_source x;
+	bool relu;
+};
+
+/* Floats of the rows as skinny_product reads them. */
+size_t skinny_packed_floats(const struct skinny *s, const struct skinny_loops *loops);
+/* Packs elements first to end - 1 of inner / points channels. */
+void skinny_pack(const struct skinny *s, const struct skinny_loops *loops, float *packed,
+		 const float *x, size_t first, size_t end);
+
+/* Blocks first to end - 1 of ceil(outputs / block). y is row-major; bias may be NULL. */
+void skinny_product(const struct skinny *s, const struct skinny_loops *loops, float *y,
+		    const float *packed, const float *w, const float *bias, size_t first,
+		    size_t end);
+
+#endif
