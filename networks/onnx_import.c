@@ -96,7 +96,8 @@ static enum prony_status read_constant(struct importer *im, const struct file_no
 		c.ints = a->ints;
 		c.count = (int64_t)a->n_ints;
 	} else {
-		return error_set(err, PRONY_BAD_INPUT, "it has no value that is a number");
+		return error_set(err, PRONY_BAD_INPUT,
+				 "its value is neither numbers nor a dense tensor of them");
 	}
 	if (!c.is_float)
 		c.type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
@@ -204,23 +205,45 @@ static enum slot_kind inputs_kind(const struct importer *im, const struct file_n
 	return kind;
 }
 
+/* Of anything: all shapes are known. */
+static bool is_shape(const Onnx__NodeProto *proto)
+{
+	return !is_foreign(proto) &&
+	       (strcmp(proto->op_type, "Shape") == 0 || strcmp(proto->op_type, "Size") == 0);
+}
+
+/* Then its result can never be computed beforehand, whatever becomes of its inputs. */
+static bool depends_on_data(const struct importer *im, const struct file_node *node)
+{
+	if (is_shape(node->proto))
+		return false;
+	for (size_t i = 0; i < node->input_count; i++) {
+		const struct slot *slot = import_slot(im, node, i);
+
+		if (slot && (slot->kind == SLOT_VALUE || slot->from_data))
+			return true;
+	}
+	return false;
+}
+
 static void translate(struct importer *im, const struct file_node *node)
 {
 	const char *op = node->proto->op_type;
-	bool foreign = is_foreign(node->proto), shape = !strcmp(op, "Shape") || !strcmp(op, "Size");
+	bool foreign = is_foreign(node->proto), shape = is_shape(node->proto);
 	const struct import_row *row = foreign ? NULL : find_row(op);
 	bool folds = !foreign && onnx_can_fold(op);
 	enum slot_kind kind = inputs_kind(im, node);
 
 	if (!foreign && strcmp(op, "Constant") == 0)
 		take_constant(im, node);
-	else if (kind != SLOT_LOST && shape && !foreign)
+	else if (kind != SLOT_LOST && shape)
 		take_shape(im, node);
 	else if (kind == SLOT_CONSTANT && folds)
 		fold_node(im, node);
 	else if (kind != SLOT_LOST && row != NULL)
 		row->import(im, node);
-	else if (row == NULL && !(kind == SLOT_LOST && (folds || (shape && !foreign))))
+	else if (row == NULL &&
+		 (kind != SLOT_LOST || !(shape || (folds && !depends_on_data(im, node)))))
 		im->refusals[im->refusal_count++] = (struct refusal){.node = node};
 }
 
@@ -245,7 +268,7 @@ static void check_batch(struct importer *im, const struct file_node *node, size_
 		      "the file fixes batch %lld, and its result does not follow batch %lld: %s "
 		      "becomes %s",
 		      (long long)im->file_batch, (long long)im->batch, before_text, now_text);
-	slot->kind = SLOT_LOST;
+	*slot = (struct slot){.kind = SLOT_LOST, .from_data = true};
 }
 
 static void take_node(struct importer *im, size_t index)
@@ -259,8 +282,10 @@ static void take_node(struct importer *im, size_t index)
 		if (node->outputs[i] == NAME_OMITTED)
 			continue;
 		slot = &im->slots[node->outputs[i]];
-		if (slot->kind == SLOT_EMPTY)
+		if (slot->kind == SLOT_EMPTY) {
 			slot->kind = SLOT_LOST;
+			slot->from_data = depends_on_data(im, node);
+		}
 		if (slot->kind == SLOT_VALUE && im->file_shapes != NULL)
 			check_batch(im, node, i);
 	}
@@ -402,6 +427,15 @@ static enum prony_status report_refusals(const struct importer *im, struct error
 	return status;
 }
 
+static int64_t largest_dim(const struct shape *shape, int from)
+{
+	int64_t largest = 0;
+
+	for (int i = from; i < shape->rank; i++)
+		largest = shape->dims[i] > largest ? shape->dims[i] : largest;
+	return largest;
+}
+
 /* N x classes, or something that is so but for ones. */
 static enum prony_status find_logits(struct importer *im, int *logits, struct error *err)
 {
@@ -417,7 +451,7 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 				 model->path, definition->name);
 	shape = *import_shape(im, slot->value);
 	flat.dims[0] = im->batch;
-	flat.dims[1] = shape.rank > 1 ? shape.dims[1] : 0;
+	flat.dims[1] = largest_dim(&shape, 1);
 	if (shape.rank < 2 || shape.dims[0] != im->batch ||
 	    shape_elements(&flat) != shape_elements(&shape)) {
 		shape_text(&shape, text, sizeof(text));
@@ -449,6 +483,16 @@ static enum prony_status finish(struct importer *im, struct error *err)
 	return status;
 }
 
+static enum prony_status check_samples(const struct onnx_model *model, const struct graph *graph,
+				       struct error *err)
+{
+	struct error why = ERROR_INIT;
+
+	if (onnx_samples_apart(graph, &why) != PRONY_OK)
+		return error_set(err, PRONY_UNSUPPORTED, "%s: %s", model->path, why.text);
+	return PRONY_OK;
+}
+
 /* The shapes of everything with the file's own batch. */
 static enum prony_status find_file_shapes(const struct onnx_model *model, struct shape *shapes,
 					  struct error *err)
@@ -464,6 +508,8 @@ static enum prony_status find_file_shapes(const struct onnx_model *model, struct
 			shapes[i] = *import_shape(&im, im.slots[i].value);
 	}
 	status = finish(&im, err);
+	if (status == PRONY_OK)
+		status = check_samples(model, &graph, err);
 	importer_release(&im);
 	graph_release(&graph);
 	return status;
@@ -488,6 +534,8 @@ static enum prony_status build(const struct onnx_model *model, int64_t batch, st
 	im->file_batch = fixed;
 	run_pass(im);
 	status = finish(im, err);
+	if (status == PRONY_OK && shapes != NULL)
+		status = check_samples(model, graph, err);
 	if (status != PRONY_OK) {
 		importer_release(im);
 		graph_release(graph);

@@ -58,7 +58,8 @@ enum slot_kind { SLOT_EMPTY, SLOT_CONSTANT, SLOT_VALUE, SLOT_LOST };
 struct slot {
 	enum slot_kind kind;
 	struct constant constant;
-	int value; /* of the graph */
+	int value;	/* of the graph */
+	bool from_data; /* SLOT_LOST: it is certainly not constant */
 };
 
 /* One pass over the nodes. */
@@ -133,5 +134,12 @@ void import_set(struct importer *im, const struct file_node *node, size_t i, int
 /* Appends a Reshape or Flatten when the shape differs; returns the value. */
 int import_reshaped(struct importer *im, const struct file_node *node, int value,
 		    const struct shape *shape);
+
+/*
+ * onnx_import_samples.c: PRONY_UNSUPPORTED names the first forward node whose result for one sample
+ * depends on others; batch normalisation's own statistics are no such dependence. With a batch of 1
+ * there is nothing to see.
+ */
+enum prony_status onnx_samples_apart(const struct graph *graph, struct error *err);
 
 #endif

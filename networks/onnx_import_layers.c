@@ -170,6 +170,33 @@ static int append_gemm(struct importer *im, const struct file_node *node, int x,
 	return import_append(im, node, OP_GEMM, inputs, 3, attributes);
 }
 
+/*
+ * An operand that is constant becomes a value of the graph: trained when it is an initializer with
+ * dimensions (a bias, a scale), a fixed number otherwise (the 6 of a hard swish).
+ */
+static int operand(struct importer *im, const struct file_node *node, size_t i)
+{
+	const struct constant *constant = import_constant(im, node, i);
+	bool trained = constant && constant->initializer >= 0 && constant->shape.rank > 0;
+
+	if (constant == NULL) {
+		int value;
+
+		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
+	}
+	return import_parameter(im, node, constant, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
+				trained ? "operand" : "constant");
+}
+
+/* Adds input i to x. */
+static int append_add(struct importer *im, const struct file_node *node, int x, size_t i)
+{
+	int inputs[2] = {x, operand(im, node, i)};
+
+	return inputs[1] == VALUE_NONE ? VALUE_NONE
+				       : import_append(im, node, OP_ADD, inputs, 2, NULL);
+}
+
 void import_gemm(struct importer *im, const struct file_node *node)
 {
 	const struct constant *w, *bias = NULL;
@@ -188,19 +215,23 @@ void import_gemm(struct importer *im, const struct file_node *node)
 		import_refuse(im, node, "its weights have %d dimensions, not 2", w->shape.rank);
 		return;
 	}
-	if (bias != NULL && !is_row(bias, w->shape.dims[attributes.trans_b ? 0 : 1])) {
+	if (bias == NULL || is_row(bias, w->shape.dims[attributes.trans_b ? 0 : 1])) {
+		import_set(im, node, 0, append_gemm(im, node, x, w, bias, &attributes));
+	} else if (bias->is_float && bias->count == 1 && attributes.beta == 1) {
+		x = append_gemm(im, node, x, w, NULL, &attributes);
+		import_set(im, node, 0, x == VALUE_NONE ? x : append_add(im, node, x, 2));
+	} else {
 		import_refuse(im, node, "its bias is not one number for each column");
-		return;
 	}
-	import_set(im, node, 0, append_gemm(im, node, x, w, bias, &attributes));
 }
 
 /*
- * The Add behind a MatMul that adds a constant row to it, if the product has no other user: the
- * index of its node and the row.
+ * The Add behind a MatMul that adds a constant row to it, if the product, which has the shape
+ * `out`, has no other user: the index of its node and the row. Not one that gives the sum more
+ * dimensions.
  */
 static const struct constant *find_bias(const struct importer *im, const struct file_node *node,
-					int64_t features, size_t *add)
+					const struct shape *out, size_t *add)
 {
 	int product = node->outputs[0];
 	size_t index = (size_t)(node - im->model->nodes);
@@ -218,7 +249,9 @@ static const struct constant *find_bias(const struct importer *im, const struct 
 			continue;
 		row = import_constant(im, user, user->inputs[0] == product ? 1 : 0);
 		*add = i;
-		return row && is_row(row, features) ? row : NULL;
+		return row && row->shape.rank <= out->rank && is_row(row, out->dims[out->rank - 1])
+			       ? row
+			       : NULL;
 	}
 	return NULL;
 }
@@ -246,9 +279,9 @@ void import_matmul(struct importer *im, const struct file_node *node)
 	if (x == VALUE_NONE)
 		return;
 	operator_default_attributes(OP_GEMM, &attributes);
-	bias = find_bias(im, node, w->shape.dims[1], &add);
-	x = append_gemm(im, node, x, w, bias, &attributes);
 	shape.dims[shape.rank - 1] = w->shape.dims[1];
+	bias = find_bias(im, node, &shape, &add);
+	x = append_gemm(im, node, x, w, bias, &attributes);
 	if (x != VALUE_NONE)
 		x = import_reshaped(im, node, x, &shape);
 	import_set(im, node, 0, x);
@@ -303,24 +336,6 @@ void import_lrn(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, import_append(im, node, OP_LRN, &x, 1, &attributes));
 }
 
-/*
- * An operand that is constant becomes a value of the graph: trained when it is an initializer with
- * dimensions (a bias, a scale), a fixed number otherwise (the 6 of a hard swish).
- */
-static int operand(struct importer *im, const struct file_node *node, size_t i)
-{
-	const struct constant *constant = import_constant(im, node, i);
-	bool trained = constant && constant->initializer >= 0 && constant->shape.rank > 0;
-
-	if (constant == NULL) {
-		int value;
-
-		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
-	}
-	return import_parameter(im, node, constant, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
-				trained ? "operand" : "constant");
-}
-
 void import_elementwise(struct importer *im, const struct file_node *node)
 {
 	int inputs[2];
@@ -348,13 +363,8 @@ void import_sum(struct importer *im, const struct file_node *node)
 		return;
 	}
 	sum = operand(im, node, 0);
-	for (size_t i = 1; i < node->input_count && sum != VALUE_NONE; i++) {
-		int inputs[2] = {sum, operand(im, node, i)};
-
-		if (inputs[1] == VALUE_NONE)
-			return;
-		sum = import_append(im, node, OP_ADD, inputs, 2, NULL);
-	}
+	for (size_t i = 1; i < node->input_count && sum != VALUE_NONE; i++)
+		sum = append_add(im, node, sum, i);
 	import_set(im, node, 0, sum);
 }
 
@@ -385,11 +395,11 @@ static bool read_number(struct importer *im, const struct file_node *node, size_
 		return true;
 	if (!import_need_constant(im, node, i, &constant))
 		return false;
-	if (!constant->is_float || constant->count != 1 || isnan(constant->floats[0])) {
+	if (constant->count != 1 || (constant->is_float && isnan(constant->floats[0]))) {
 		import_refuse(im, node, "input %zu is not a number", i);
 		return false;
 	}
-	*out = (double)constant->floats[0];
+	*out = constant->is_float ? (double)constant->floats[0] : (double)constant->ints[0];
 	if (isinf(*out))
 		*out = *out > 0 ? (double)FLT_MAX : -(double)FLT_MAX;
 	return true;
@@ -422,16 +432,14 @@ void import_power(struct importer *im, const struct file_node *node)
 		import_refuse(im, node, "only squares are supported");
 }
 
-/* Whether a softmax is over the classes: the last axis, but for ones. */
+/* Whether a softmax is over the classes: the one axis behind the batch that is not of ones. */
 static bool is_over_classes(const struct shape *shape, int axis)
 {
-	if (axis != 1)
-		return false;
-	for (int i = 2; i < shape->rank; i++) {
-		if (shape->dims[i] != 1)
+	for (int i = 1; i < shape->rank; i++) {
+		if (i != axis && shape->dims[i] != 1)
 			return false;
 	}
-	return true;
+	return axis > 0;
 }
 
 void import_softmax(struct importer *im, const struct file_node *node)

@@ -163,23 +163,60 @@ static enum prony_status connect(struct onnx_model *model, size_t at, struct err
 	return PRONY_OK;
 }
 
-/* Backwards from the output; counts users of what is needed. */
+/* If, Loop and Scan; what their graphs use is not read. */
+static bool has_graph(const struct file_node *node)
+{
+	for (size_t i = 0; i < node->proto->n_attribute; i++) {
+		Onnx__AttributeProto__AttributeType type = node->proto->attribute[i]->type;
+
+		if (type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH ||
+		    type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPHS)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Backwards from the output; counts users of what is needed. A node with a graph of its own may use
+ * all that comes before it; it will be refused, and whatever else has to be said of the file with
+ * it.
+ */
 static void mark_needed(struct onnx_model *model)
 {
+	bool all = false;
+
 	model->definitions[model->output].users++;
 	for (size_t i = model->node_count; i-- > 0;) {
 		struct file_node *node = &model->nodes[i];
 
+		node->needed = all;
 		for (size_t k = 0; k < node->output_count; k++) {
 			if (node->outputs[k] != NAME_OMITTED &&
 			    model->definitions[node->outputs[k]].users > 0)
 				node->needed = true;
 		}
+		all = all || (node->needed && has_graph(node));
 		for (size_t k = 0; node->needed && k < node->input_count; k++) {
 			if (node->inputs[k] != NAME_OMITTED)
 				model->definitions[node->inputs[k]].users++;
 		}
 	}
+}
+
+/* What Identity nodes pass on as the output: a Softmax before them is the last node all the same.
+ */
+static int behind_identities(const struct onnx_model *model, int output)
+{
+	while (model->definitions[output].kind == DEFINED_BY_NODE) {
+		const struct file_node *node = &model->nodes[model->definitions[output].index];
+		const char *domain = node->proto->domain;
+
+		if (strcmp(node->proto->op_type, "Identity") != 0 || (domain && domain[0]) ||
+		    node->input_count != 1 || node->inputs[0] == NAME_OMITTED)
+			break;
+		output = node->inputs[0];
+	}
+	return output;
 }
 
 /* Exactly one input may matter. */
@@ -209,6 +246,10 @@ enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err
 	const char *name;
 	enum prony_status status = name_nodes(model, err);
 
+	if (model->graph->n_sparse_initializer > 0)
+		return error_set(
+			err, PRONY_UNSUPPORTED,
+			"it has sparse initializers, which are not read: store them dense");
 	if (status == PRONY_OK)
 		status = collect(model, err);
 	for (size_t i = 0; status == PRONY_OK && i < model->node_count; i++)
@@ -222,7 +263,7 @@ enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err
 	if (output == NULL)
 		return error_set(err, PRONY_BAD_INPUT, "nothing computes its output '%.200s'",
 				 name);
-	model->output = index_of(model, output);
+	model->output = behind_identities(model, index_of(model, output));
 	mark_needed(model);
 	return find_input(model, err);
 }

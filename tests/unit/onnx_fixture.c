@@ -283,3 +283,20 @@ const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *cou
 	onnx_model_free(model);
 	return copy;
 }
+
+void fixture_expect_refusal(struct onnx_fixture *f, int64_t batch, enum prony_status expected,
+			    const char *const *parts, size_t count)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	enum prony_status status = fixture_build(f, batch, &graph, NULL, &err);
+
+	if (status == PRONY_OK)
+		graph_release(&graph);
+	if (status != expected)
+		fail_msg("status %d instead of %d: %s", status, expected, err.text);
+	for (size_t i = 0; i < count; i++) {
+		if (strstr(err.text, parts[i]) == NULL)
+			fail_msg("\"%s\" does not say \"%s\"", err.text, parts[i]);
+	}
+}

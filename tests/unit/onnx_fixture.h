@@ -56,4 +56,11 @@ enum prony_status fixture_build(struct onnx_fixture *f, int64_t batch, struct gr
  */
 const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count);
 
+/* The model must be refused with this status, and the message hold all of the parts. */
+void fixture_expect_refusal(struct onnx_fixture *f, int64_t batch, enum prony_status expected,
+			    const char *const *parts, size_t count);
+#define REFUSED(f, batch, status, ...)                                                             \
+	fixture_expect_refusal(f, batch, status, (const char *const[]){__VA_ARGS__},               \
+			       sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
 #endif
