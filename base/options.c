@@ -81,6 +81,8 @@ static const char *metavar(const struct option *option)
 	switch (option->kind) {
 	case OPTION_INT:
 		return "N";
+	case OPTION_MIB:
+		return "MIB";
 	case OPTION_LIST:
 		return "LIST";
 	case OPTION_CHOICE:
@@ -94,7 +96,30 @@ static const char *metavar(const struct option *option)
 
 static bool has_range(const struct option *option)
 {
-	return option->kind == OPTION_INT && (option->min != 0 || option->max != 0);
+	return (option->kind == OPTION_INT || option->kind == OPTION_MIB) &&
+	       (option->min != 0 || option->max != 0);
+}
+
+/* MiB in the unit that a size ends in, none being MiB; 0: no unit that is known. */
+static long long unit_mib(const char *unit)
+{
+	if (!*unit || !strcmp(unit, "M") || !strcmp(unit, "MiB"))
+		return 1;
+	return !strcmp(unit, "G") || !strcmp(unit, "GiB") ? 1024 : 0;
+}
+
+static enum prony_status refuse_number(const struct command_syntax *syntax,
+				       const struct option *option, const char *value,
+				       struct error *err)
+{
+	if (option->kind == OPTION_MIB)
+		return error_set(err, PRONY_USAGE,
+				 "--%s: '%s' is not a size; write whole MiB as in 1536, or 512MiB, "
+				 "2GiB",
+				 option->name, value);
+	return error_set(err, PRONY_USAGE,
+			 "--%s: '%s' is not a whole number; see 'prony %s --help'", option->name,
+			 value, syntax->name);
 }
 
 static enum prony_status parse_int(const struct command_syntax *syntax, const struct option *option,
@@ -104,11 +129,10 @@ static enum prony_status parse_int(const struct command_syntax *syntax, const st
 
 	errno = 0;
 	long long number = strtoll(value, &end, 10);
-	if (end == value || *end != '\0')
-		return error_set(err, PRONY_USAGE,
-				 "--%s: '%s' is not a whole number; see 'prony %s --help'",
-				 option->name, value, syntax->name);
-	if (errno == ERANGE ||
+	long long unit = option->kind == OPTION_MIB ? unit_mib(end) : *end == '\0';
+	if (end == value || unit == 0)
+		return refuse_number(syntax, option, value, err);
+	if (errno == ERANGE || __builtin_mul_overflow(number, unit, &number) ||
 	    (has_range(option) && (number < option->min || number > option->max)))
 		return error_set(err, PRONY_USAGE, "--%s: %s is out of range; give %lld to %lld",
 				 option->name, value, has_range(option) ? option->min : LLONG_MIN,
@@ -174,6 +198,7 @@ static enum prony_status accept(struct parse *parse, const struct option *option
 	case OPTION_LIST:
 		return member ? add_to_list(option, value, member, err) : PRONY_OK;
 	case OPTION_INT:
+	case OPTION_MIB:
 		status = parse_int(parse->syntax, option, value, &number, err);
 		if (member && status == PRONY_OK)
 			*(long long *)member = number;

@@ -13,6 +13,7 @@ enum option_kind {
 	OPTION_STRING, /* const char *, borrowed from argv */
 	OPTION_LIST,   /* struct option_list: repeatable, each value split at commas later */
 	OPTION_INT,    /* long long within [min, max] */
+	OPTION_MIB,    /* long long in MiB within [min, max]: 1024, 512MiB, 2GiB */
 	OPTION_CHOICE, /* const char * among `choices` */
 };
 
@@ -30,7 +31,7 @@ struct option {
 	const char *metavar;
 	const char *help;           /* one sentence, no full stop */
 	const char *const *choices; /* OPTION_CHOICE: NULL-terminated */
-	long long min, max;         /* OPTION_INT; both 0: any */
+	long long min, max;         /* OPTION_INT, OPTION_MIB; both 0: any */
 	bool hidden;
 };
 

@@ -37,8 +37,10 @@ const struct option run_option_rows[] = {
 	ROW_INT(repeat, "repeat", 1, 10000, "N", "fixed number of processes"),
 	ROW_INT(seed, "seed", 0, INT32_MAX, "N", "seed of weights, batches and order"),
 	ROW_INT(timeout, "timeout", 1, 86400, "SECONDS", "patience with one request (default: 300)"),
-	ROW_INT(memory_limit, "memory-limit", 16, 1 << 30, "MIB",
-	        "resident memory of a worker's processes (default: 90 % of what is available)"),
+	{.name = "memory-limit", .kind = OPTION_MIB,
+	 .offset = offsetof(struct run_options, memory_limit), .min = 16, .max = 1 << 30,
+	 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: 90 % of what is "
+	         "available)"},
 	ROW_FLAG(no_dropout, "no-dropout", "dropout layers do nothing"),
 	ROW_FLAG(resume, "resume", "go on with the newest unfinished run of the same cells"),
 	ROW_FLAG(dry_run, "dry-run", "say what would run, and stop"),

@@ -34,12 +34,12 @@ const struct option worker_check_option_rows[] = {
 	 .metavar = "SECONDS",
 	 .help = "patience with one request (default: 60)"},
 	{.name = "memory-limit",
-	 .kind = OPTION_INT,
+	 .kind = OPTION_MIB,
 	 .offset = offsetof(struct worker_check_options, memory_limit),
 	 .min = 16,
 	 .max = 1 << 30,
-	 .metavar = "MIB",
-	 .help = "resident memory of the worker's processes (default: 90 % of what is available)"},
+	 .help = "resident memory of the worker's processes, as in 1536 or 2GiB (default: 90 % of "
+		 "what is available)"},
 	CLI_OPTION_FORMAT(struct worker_check_options),
 	{.name = NULL},
 };

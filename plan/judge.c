@@ -141,14 +141,14 @@ static int64_t physical_bytes(void)
 }
 
 /* Bytes of the batches that a worker holds; saturates. */
-static int64_t batches_bytes(const struct plan_cell *cell)
+static int64_t batches_bytes(const struct plan_cell *cell, int64_t batch)
 {
 	int64_t bytes = PLAN_SLOTS * (int64_t)sizeof(float);
 
 	for (int i = 0; i < cell->network->input_rank; i++)
 		if (__builtin_mul_overflow(bytes, cell->network->input_dims[i], &bytes))
 			return INT64_MAX;
-	return __builtin_mul_overflow(bytes, cell->cell.batch, &bytes) ? INT64_MAX : bytes;
+	return __builtin_mul_overflow(bytes, batch, &bytes) ? INT64_MAX : bytes;
 }
 
 static void memory_text(int64_t bytes, char out[MEMORY_BYTES])
@@ -174,13 +174,13 @@ static bool recomputes(const struct plan_cell *cell)
 }
 
 /* What the network takes at the least, in the cell's stage. */
-static enum prony_status network_bytes(const struct plan_cell *cell, int64_t *bytes,
+static enum prony_status network_bytes(const struct plan_cell *cell, int64_t batch, int64_t *bytes,
 				       struct error *why)
 {
 	bool half =
 		cell->cell.precision == PRECISION_FP16 || cell->cell.precision == PRECISION_BF16;
 	struct graph graph;
-	enum prony_status status = network_build(cell->network, cell->cell.batch, &graph, why);
+	enum prony_status status = network_build(cell->network, batch, &graph, why);
 
 	if (status != PRONY_OK)
 		return status;
@@ -192,6 +192,40 @@ static enum prony_status network_bytes(const struct plan_cell *cell, int64_t *by
 	return status;
 }
 
+/* The network and the batches. */
+static enum prony_status needed_bytes(const struct plan_cell *cell, int64_t batch, int64_t *bytes,
+				      struct error *why)
+{
+	int64_t network = 0;
+	enum prony_status status = PRONY_OK;
+
+	if (!cell->ungated)
+		status = network_bytes(cell, batch, &network, why);
+	if (__builtin_add_overflow(batches_bytes(cell, batch), network, bytes))
+		*bytes = INT64_MAX;
+	return status;
+}
+
+/* What would fit, for a cell that needs `need` and does not: all but the parameters grows with the
+ * batch. Nothing is said of a batch that a model has fixed. */
+static void add_remedy(const struct plan_cell *cell, int64_t need, int64_t have,
+		       struct strbuf *text)
+{
+	struct error why = ERROR_INIT;
+	char one_text[MEMORY_BYTES];
+	int64_t batch = cell->cell.batch, one = need;
+
+	if (batch > 1 && needed_bytes(cell, 1, &one, &why) != PRONY_OK)
+		return;
+	memory_text(one, one_text);
+	if (one > have && batch > 1)
+		strbuf_printf(text, ", and even batch 1 needs %s", one_text);
+	else if (one <= have && need > one)
+		strbuf_printf(text, ": take a smaller batch (-b), of %" PRId64 " at most",
+			      1 + (int64_t)((double)(have - one) / (double)(need - one) *
+					    (double)(batch - 1)));
+}
+
 /*
  * A cell that cannot fit would take the machine's memory and perhaps other programs with it. The
  * estimate is of what every framework needs: it errs on the side of trying.
@@ -200,26 +234,23 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 				     struct strbuf *reasons)
 {
 	int64_t have = e->settings->memory_bytes > 0 ? e->settings->memory_bytes : physical_bytes();
-	int64_t need = batches_bytes(cell), network = 0;
+	int64_t need = 0;
 	const char *of = e->settings->memory_of;
 	char need_text[MEMORY_BYTES], have_text[MEMORY_BYTES];
 	struct error why = ERROR_INIT;
 
-	if (!cell->ungated && network_bytes(cell, &network, &why) != PRONY_OK && need <= have) {
+	if (needed_bytes(cell, cell->cell.batch, &need, &why) != PRONY_OK && need <= have) {
 		add_reason(reasons, "%s", why.text);
 		return CELL_UNSUPPORTED;
 	}
-	if (__builtin_add_overflow(need, network, &need))
-		need = INT64_MAX;
 	if (need <= have)
 		return CELL_PENDING;
 	memory_text(need, need_text);
 	memory_text(have, have_text);
-	add_reason(reasons,
-		   "batch %" PRId64
-		   " needs at least %s, and there are %s%s%s%s: take a smaller batch (-b)",
+	add_reason(reasons, "batch %" PRId64 " needs at least %s, and there are %s%s%s%s",
 		   cell->cell.batch, need_text, have_text, of ? " (" : "", of ? of : "",
 		   of ? ")" : "");
+	add_remedy(cell, need, have, reasons);
 	return CELL_OUT_OF_MEMORY;
 }
 

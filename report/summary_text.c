@@ -126,14 +126,17 @@ static double worst_of(const json_t *evidence, const char **what)
 
 void summary_parity(const struct summary *summary, struct strbuf *out)
 {
-	size_t judged = 0, passed = 0, absent = 0;
+	size_t passed = 0, wrong = 0, absent = 0, ended = 0;
 	double worst = NAN;
 	const char *worst_what = "";
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		const char *what;
-		absent += !cell->evidence;
-		judged += !!cell->evidence;
+		/* A framework that refuses the network leaves nothing to judge. */
+		if (!cell->evidence || cell->gate == CELL_UNSUPPORTED)
+			absent++;
+		else if (cell->gate != CELL_OK)
+			(*(cell->gate == CELL_MISMATCH ? &wrong : &ended))++;
 		if (!cell->evidence || cell->gate != CELL_OK)
 			continue;
 		passed++;
@@ -143,12 +146,15 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 			worst_what = what;
 		}
 	}
-	strbuf_printf(out, "parity: %zu of %zu cells did the same work", passed, judged);
+	strbuf_printf(out, "parity: %zu of %zu cells did the same work", passed, passed + wrong);
 	if (isfinite(worst))
 		strbuf_printf(out, " (worst: %s at %.2g of its bound)", worst_what, worst);
-	if (passed < judged)
-		strbuf_printf(out, "; %zu did not and %s not ranked", judged - passed,
-			      judged - passed == 1 ? "is" : "are");
+	if (wrong > 0)
+		strbuf_printf(out, "; %zu did not and %s not ranked", wrong,
+			      wrong == 1 ? "is" : "are");
+	if (ended > 0)
+		strbuf_printf(out, "; %zu ended in the gate before anything could be compared",
+			      ended);
 	if (absent > 0)
 		strbuf_printf(out, "; %zu never came to the gate", absent);
 }

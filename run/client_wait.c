@@ -119,7 +119,8 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 	if (over_memory(client))
 		return error_set(
 			err, PRONY_OUT_OF_MEMORY,
-			"the worker's processes grew over %lld MiB of resident memory during %s",
+			"the worker's processes grew over %lld MiB of resident memory during %s "
+			"(--memory-limit sets another limit)",
 			(long long)(client->spec->memory_limit_bytes >> 20), verb);
 	if (clock_monotonic_ns() >= deadline_ns)
 		return error_set(err, PRONY_TIMEOUT, "no reply to %s within %.3g s", verb,

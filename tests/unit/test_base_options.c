@@ -17,7 +17,7 @@ struct values {
 	bool quiet, all;
 	const char *output;
 	struct option_list frameworks;
-	long long batch, seed;
+	long long batch, seed, memory;
 	const char *stage;
 };
 
@@ -56,6 +56,12 @@ static const struct option rows[] = {
 	 .kind = OPTION_INT,
 	 .help = "seed of everything random",
 	 .offset = offsetof(struct values, seed)},
+	{.name = "memory",
+	 .kind = OPTION_MIB,
+	 .min = 16,
+	 .max = 1 << 30,
+	 .hidden = true,
+	 .offset = offsetof(struct values, memory)},
 	{.name = "stage",
 	 .letter = 's',
 	 .kind = OPTION_CHOICE,
@@ -144,6 +150,12 @@ static void more_accepted_forms(void **state)
 	assert_string_equal(out.values.output, "--odd");
 	parse_line((char[]){"--debug-crash"}, &out);
 	assert_true(out.values.all);
+	parse_line((char[]){"--memory 1536"}, &out);
+	assert_int_equal(out.values.memory, 1536);
+	parse_line((char[]){"--memory=512MiB"}, &out);
+	assert_int_equal(out.values.memory, 512);
+	parse_line((char[]){"--memory 2G"}, &out);
+	assert_int_equal(out.values.memory, 2048);
 }
 
 static void help_is_noticed(void **state)
@@ -186,6 +198,11 @@ static void errors_name_option_and_remedy(void **state)
 		{"--batch 65537", {"out of range"}},
 		{"--batch 12x", {"--batch: '12x' is not a whole number"}},
 		{"--batch=", {"'' is not a whole number"}},
+		{"--batch 1GiB", {"'1GiB' is not a whole number"}},
+		{"--memory 1TiB", {"--memory: '1TiB' is not a size", "512MiB, 2GiB"}},
+		{"--memory GiB", {"'GiB' is not a size"}},
+		{"--memory 8MiB", {"--memory: 8MiB is out of range"}},
+		{"--memory 9007199254740993G", {"out of range"}},
 		{"--seed 99999999999999999999", {"out of range"}},
 		{"-s trian",
 		 {"--stage: 'trian' is not known", "did you mean 'train'?",

@@ -352,6 +352,49 @@ static void memory_of_the_network_counts(void **state)
 	}
 }
 
+static void fixture_of_vgg16(struct fixture *f, const char *batches, int64_t mib)
+{
+	fixture_init(f);
+	f->settings.memory_bytes = mib << 20;
+	set(f, "frameworks", "native");
+	set(f, "networks", "vgg16");
+	set(f, "stages", "train");
+	set(f, "batches", batches);
+	expand_ok(f);
+}
+
+/* The largest batch that a refusal names is not refused, the next one is. */
+static void refusal_names_the_batch_that_fits(void **state)
+{
+	struct fixture f;
+	char batches[64];
+
+	(void)state;
+	fixture_of_vgg16(&f, "512", 4096);
+	const char *said = strstr(f.plan.cells[0].reason, "take a smaller batch (-b), of ");
+	assert_non_null(said);
+	long largest = strtol(said + strlen("take a smaller batch (-b), of "), NULL, 10);
+	snprintf(batches, sizeof(batches), "%ld,%ld", largest, largest + 1);
+	fixture_release(&f);
+	fixture_of_vgg16(&f, batches, 4096);
+	assert_int_equal(f.plan.cells[0].status, CELL_PENDING);
+	assert_int_equal(f.plan.cells[1].status, CELL_OUT_OF_MEMORY);
+	fixture_release(&f);
+}
+
+/* Where the parameters are too many, a smaller batch is no help. */
+static void refusal_says_that_no_batch_fits(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_of_vgg16(&f, "1,8", 1024);
+	assert_says(f.plan.cells[0].reason, "batch 1 needs at least 1.6 GiB");
+	assert_null(strstr(f.plan.cells[0].reason, "smaller"));
+	assert_says(f.plan.cells[1].reason, "and even batch 1 needs 1.6 GiB");
+	fixture_release(&f);
+}
+
 /* The machine's own memory bounds what nobody bounded. */
 static void memory_is_bounded_by_the_machine(void **state)
 {
@@ -590,6 +633,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_run_says_why),
 		cmocka_unit_test(all_reasons_come_at_once),
 		cmocka_unit_test(memory_of_the_network_counts),
+		cmocka_unit_test(refusal_names_the_batch_that_fits),
+		cmocka_unit_test(refusal_says_that_no_batch_fits),
 		cmocka_unit_test(memory_is_bounded_by_the_machine),
 		cmocka_unit_test(unknown_words_are_refused),
 		cmocka_unit_test(unknown_words_of_a_suite_have_a_line),

@@ -277,6 +277,28 @@ static void test_broken_floor(void **state)
 	strbuf_release(&text);
 }
 
+/* Only what was compared can have done other work. */
+static void test_parity_counts(void **state)
+{
+	struct stored_run run;
+	struct summary summary;
+	struct strbuf text;
+	(void)state;
+	report_fixture_init(&run, 0);
+	run.cells[0].gate = CELL_OUT_OF_MEMORY;
+	run.cells[5].gate = CELL_UNSUPPORTED;
+	strbuf_init(&text, 0);
+	summary_init(&summary, &run);
+	summary_parity(&summary, &text);
+	assert_non_null(strstr(strbuf_text(&text), "parity: 5 of 6 cells did the same work (worst"));
+	assert_non_null(strstr(strbuf_text(&text),
+			       "; 1 did not and is not ranked; 1 ended in the gate before anything "
+			       "could be compared; 3 never came to the gate"));
+	summary_release(&summary);
+	strbuf_release(&text);
+	stored_run_release(&run);
+}
+
 static void test_empty_run(void **state)
 {
 	struct stored_run run = {.meta = {.effort = "quick", .finished_wall_ns = RECORD_NONE}};
@@ -304,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_no_rank_without_parity),
 		cmocka_unit_test(test_single_process),
 		cmocka_unit_test(test_broken_floor),
+		cmocka_unit_test(test_parity_counts),
 		cmocka_unit_test(test_empty_run),
 	};
 	return cmocka_run_group_tests_name("report output", tests, setup, teardown);
