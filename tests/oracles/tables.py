@@ -126,7 +126,8 @@ def reasons_table(names, cells):
                 stages, networks = found.setdefault((framework, sentence), ([], []))
                 stages.extend([] if stage in stages else [stage])
                 networks.extend({"all" if whole else f"`{name}`"} - set(networks))
-    return [f"| {framework} | {', '.join(stages)} | {sentence} | {', '.join(networks)} |"
+    return [f"| {framework} | {', '.join(stage for stage in STAGES if stage in stages)} | {sentence} "
+            f"| {', '.join(networks)} |"
             for (framework, sentence), (stages, networks) in sorted(found.items())]
 
 
