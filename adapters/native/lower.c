@@ -108,24 +108,6 @@ struct parameter *lower_find_parameter(const struct lowering *l, int value)
 	return NULL;
 }
 
-enum prony_status lower_weights(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
-				const char *name, int *out, struct error *err)
-{
-	struct parameter *parameter = lower_find_parameter(l, value);
-	int i = 0;
-	enum prony_status status;
-
-	for (; i < 2 && parameter->copies[i] != OPERAND_NONE; i++) {
-		*out = parameter->copies[i];
-		if (l->dnn->memory_desc_equal(l->program->operands[*out].desc, desc))
-			return PRONY_OK;
-	}
-	status = lower_as(l, parameter->operand, desc, name, out, err);
-	if (status == PRONY_OK && i < 2 && *out != parameter->operand)
-		parameter->copies[i] = *out;
-	return status;
-}
-
 void lower_note(struct lowering *l, int n, const struct chain *chain)
 {
 	const struct node_state *state = &l->nodes[n];
@@ -434,7 +416,7 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 	if (status == PRONY_OK && l->training)
 		status = lower_data_gradients(l, err);
 	if (status == PRONY_OK && recipe->stage == STAGE_TRAIN)
-		status = lower_update(l, err);
+		lower_update(l);
 	return status;
 }
 

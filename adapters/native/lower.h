@@ -202,10 +202,20 @@ bool lower_words(const struct node *node, struct lower_function_words *out);
 enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
 				  dnnl_memory_desc_t plain, struct error *err);
 struct parameter *lower_find_parameter(const struct lowering *l, int value);
-/* The operand with a parameter in the layout and type `desc`. Weights do not change within a step:
- * who asks for the same copy gets the one that exists. Nobody may write into it. */
+/*
+ * The operand with a parameter in the layout and type `desc`. Weights do not change before their
+ * last reader in a step: who asks for the same copy gets the one that exists. Nobody may write into
+ * it. It lasts from step to step where the update can write it, too, or where there is none; else
+ * the library makes it in each step.
+ */
 enum prony_status lower_weights(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
 				const char *name, int *out, struct error *err);
+/* Brings the lasting copies of a parameter up to date with what was written into it; between steps
+ * only. */
+enum prony_status lower_refresh_copies(const struct lowering *l, const struct parameter *parameter,
+				       struct error *err);
+/* Appends the updates of all parameters, after everything else, and moves them to their places. */
+void lower_update(struct lowering *l);
 /* A parameter or a state that is data: one row-major operand. */
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);
 
@@ -247,7 +257,6 @@ enum prony_status lower_dropout_grad(struct lowering *l, int n, struct error *er
 enum prony_status lower_rename(struct lowering *l, int n, struct error *err);
 enum prony_status lower_half_squares(struct lowering *l, int n, struct error *err);
 enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *err);
-enum prony_status lower_update(struct lowering *l, struct error *err);
 
 /* Convolutions in which each channel has a window of its own; and the gradients of all. */
 bool lower_is_depthwise(const struct lowering *l, int n);

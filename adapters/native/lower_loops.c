@@ -93,16 +93,6 @@ static void share_dropout_grad_bf16(void *data, size_t first, size_t end)
 						  end - first);
 }
 
-static void share_update(void *data, size_t first, size_t end)
-{
-	const struct program *program = data;
-	float *state = program->state ? (float *)(void *)program->state + first : NULL;
-
-	program->update((float *)(void *)program->parameters + first, state,
-			(const float *)(void *)program->gradients + first, &program->rule,
-			end - first);
-}
-
 int lower_threads(const struct program *program, size_t elements)
 {
 	return elements < PARALLEL_ELEMENTS ? 1 : program->threads;
@@ -164,12 +154,6 @@ static void run_cross_entropy(struct program *program, const struct command *com
 		1.0f / (float)program->batch, program->batch, program->classes);
 
 	program->loss = sum / (double)program->batch;
-}
-
-static void run_update(struct program *program, const struct command *command)
-{
-	onednn_parallel(program->dnn, lower_threads(program, command->elements), command->elements,
-			share_update, program);
 }
 
 struct command *lower_command(struct lowering *l, const char *name, const char *what,
@@ -331,32 +315,4 @@ enum prony_status lower_half_squares(struct lowering *l, int n, struct error *er
 	if (status == PRONY_OK)
 		lower_command(l, node->name, "", run_half_squares, &x, 1);
 	return status;
-}
-
-enum prony_status lower_update(struct lowering *l, struct error *err)
-{
-	struct program *program = l->program;
-	struct command *command = program_command(program, "all parameters", "update", 0);
-
-	(void)err;
-	command->kernel = run_update;
-	command->elements = program->parameter_bytes / sizeof(float);
-	program->rule = (struct update_rule){
-		.learning_rate = (float)l->recipe->learning_rate,
-		.momentum = (float)l->recipe->momentum,
-		.weight_decay = (float)l->recipe->weight_decay,
-		.rho = (float)l->recipe->rho,
-		.epsilon = (float)l->recipe->epsilon,
-	};
-	switch (l->recipe->optimiser) {
-	case OPTIMISER_MOMENTUM:
-		program->update = program->kernels->momentum;
-		break;
-	case OPTIMISER_RMSPROP:
-		program->update = program->kernels->rmsprop;
-		break;
-	default:
-		program->update = program->kernels->sgd;
-	}
-	return PRONY_OK;
 }

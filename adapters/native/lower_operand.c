@@ -223,8 +223,11 @@ enum prony_status lower_data_operand(struct lowering *l, int value, int *out, st
 	} else {
 		struct parameter *state = &l->states[l->state_count++];
 
-		*state = (struct parameter){
-			.value = value, .gradient = OPERAND_NONE, .plain = plain, .folded = -1};
+		*state = (struct parameter){.value = value,
+					    .gradient = OPERAND_NONE,
+					    .plain = plain,
+					    .folded = -1,
+					    .copies = {OPERAND_NONE, OPERAND_NONE}};
 		status = program_operand(l->program, plain, REGION_LASTING, &state->operand, err);
 		*out = state->operand;
 	}

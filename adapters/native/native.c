@@ -190,6 +190,8 @@ static enum prony_status load_one(struct native *native, struct parameter *param
 	if (status == PRONY_OK)
 		status = program_load(&native->program, parameter->operand, parameter->plain,
 				      turned ? turned : given->data, err);
+	if (status == PRONY_OK)
+		status = lower_refresh_copies(&native->lowering, parameter, err);
 	free(turned);
 	return status;
 }

@@ -11,7 +11,10 @@
 
 void program_init(struct program *program, const struct onednn *dnn)
 {
-	*program = (struct program){.dnn = dnn, .kernels = kernels_pick(), .threads = dnn->threads};
+	*program = (struct program){.dnn = dnn,
+				    .kernels = kernels_pick(),
+				    .copy_tile = tiles_pick(tiles_best()),
+				    .threads = dnn->threads};
 	arena_init(&program->arena, 0);
 }
 
@@ -321,7 +324,8 @@ enum prony_status program_finish(struct program *program, bool gradients, bool s
 		status =
 			allocate(&program->parameters, program->parameter_bytes, "parameters", err);
 	if (status == PRONY_OK)
-		status = allocate(&program->lasting, program->lasting_bytes, "statistics", err);
+		status = allocate(&program->lasting, program->lasting_bytes,
+				  "statistics and copies of weights", err);
 	if (status == PRONY_OK && gradients)
 		status = allocate(&program->gradients, program->parameter_bytes, "gradients", err);
 	if (status == PRONY_OK && state)

@@ -10,6 +10,7 @@
 
 #include "adapters/native/loops.h"
 #include "adapters/native/onednn.h"
+#include "adapters/native/tiles.h"
 #include "base/arena.h"
 #include "base/error.h"
 
@@ -18,7 +19,7 @@ enum region {
 	REGION_KEPT,	  /* like REGION_PLANNED, but readable after the step */
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
-	REGION_LASTING, /* kept from step to step: running statistics, constants, folded weights */
+	REGION_LASTING, /* kept from step to step: running statistics, constants, copies of weights */
 	REGION_INPUT,	/* the caller's batch; the step says which */
 	REGION_ALIAS	/* the memory of operand `alias` under another descriptor */
 };
@@ -54,6 +55,7 @@ struct command {
 struct program {
 	const struct onednn *dnn;
 	const struct kernels *kernels;
+	tile_copy *copy_tile;
 	struct arena arena; /* bookkeeping */
 
 	struct operand *operands;

@@ -9,7 +9,9 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "adapters/native/inspect.h"
 #include "adapters/native/native.h"
+#include "adapters/native/program.h"
 #include "framework_exercise.h"
 #include "framework_gate.h"
 #include "networks/zoo/zoo.h"
@@ -150,6 +152,38 @@ static void a_wrong_weight_is_noticed(void **state)
 {
 	(void)state;
 	run("lenet", 8, exercise_wrong_weight);
+}
+
+/* Weights are in every layout that a step wants before it begins. */
+static enum prony_status check_reorders(struct exercise *e, struct error *err)
+{
+	const struct program *program = native_program(&e->session);
+	int updates = 0;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	status = exercise_open(e, err);
+	for (int i = 0; status == PRONY_OK && i < program->command_count; i++) {
+		const struct command *command = &program->commands[i];
+
+		updates += strstr(command->name, " update") != NULL;
+		if (strstr(command->name, " reorder") &&
+		    program->operands[program_root(program, command->operands[0])].region ==
+			    REGION_PARAMETER)
+			return error_set(err, PRONY_MISMATCH, "'%s' in each step", command->name);
+	}
+	if (status == PRONY_OK && updates < 2)
+		return error_set(err, PRONY_MISMATCH, "%d updates", updates);
+	return status;
+}
+
+static void steps_reorder_no_weights(void **state)
+{
+	(void)state;
+	run("lenet", 64, check_reorders);
+	run("cnn", 8, check_reorders);
+	run("lstm", 4, check_reorders);
+	run("irnn", 2, check_reorders);
 }
 
 static enum prony_status check_allocations(struct exercise *e, struct error *err)
@@ -400,6 +434,7 @@ int main(void)
 		cmocka_unit_test(updates_agree),
 		cmocka_unit_test(a_wrong_weight_is_noticed),
 		cmocka_unit_test(steps_allocate_nothing),
+		cmocka_unit_test(steps_reorder_no_weights),
 		cmocka_unit_test(reports_what_it_did),
 		cmocka_unit_test(dropout_draws_new_masks),
 		cmocka_unit_test(passes_the_gate_in_bf16),

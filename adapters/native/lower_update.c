@@ -1,0 +1,351 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/native/lower.h"
+#include "adapters/native/tiles.h"
+
+/*
+ * Updates of parameters, and the copies of weights in the layouts that other primitives want: who
+ * updates them writes the copies too, while they are in the innermost cache. Each larger parameter
+ * is updated behind the last command that reads its old value or writes its gradient, the small
+ * ones together at the end of the step.
+ */
+
+/* Elements that are updated before the tiles within them are copied: with gradient, state and
+ * copies they stay in a cache of 32 KiB. */
+#define PIECE_ELEMENTS 1024
+
+/* From here on a parameter has a command of its own; below, that would cost more than it brings. */
+#define ALONE_BYTES ((size_t)32 << 10)
+
+#define COPIES (sizeof(((struct parameter *)NULL)->copies) / sizeof(int))
+
+/* A copy of a parameter; floats from the beginning of the regions. */
+struct update_copy {
+	size_t from, to;
+	struct tile_shape shape;
+};
+
+/* Elements [begin, end) of the region of parameters, and the tiles that lie in them. */
+struct update_piece {
+	size_t begin, end;
+	const struct tile *tiles;
+	size_t tile_count;
+};
+
+struct update_list {
+	struct update_piece *pieces;
+	size_t count, elements;
+	const struct update_copy *copies; /* of all parameters */
+};
+
+struct update_share {
+	const struct program *program;
+	const struct update_list *list;
+};
+
+static void share_update(void *data, size_t first, size_t end)
+{
+	const struct update_share *share = data;
+	const struct program *program = share->program;
+	float *w = (float *)(void *)program->parameters, *v = (float *)(void *)program->state;
+	float *copies = (float *)(void *)program->lasting;
+	const float *g = (const float *)(void *)program->gradients;
+
+	for (; first < end; first++) {
+		const struct update_piece *piece = &share->list->pieces[first];
+		size_t at = piece->begin;
+
+		program->update(w + at, v ? v + at : NULL, g + at, &program->rule, piece->end - at);
+		for (size_t i = 0; i < piece->tile_count; i++) {
+			const struct tile *tile = &piece->tiles[i];
+			const struct update_copy *copy = &share->list->copies[tile->copy];
+
+			program->copy_tile(copies + copy->to + tile->to,
+					   w + copy->from + tile->from, &copy->shape, tile->rows,
+					   tile->columns);
+		}
+	}
+}
+
+static void run_update(struct program *program, const struct command *command)
+{
+	struct update_share share = {.program = program, .list = command->detail};
+
+	onednn_split(program->dnn, lower_threads(program, command->elements), share.list->count,
+		     share_update, &share);
+}
+
+/* False where the layout is no blocks of fp32. */
+static bool describe(const struct lowering *l, const_dnnl_memory_desc_t desc, struct blocked *out)
+{
+	const struct onednn *dnn = l->dnn;
+	const dnnl_dims_t *padded = NULL, *strides = NULL, *sizes = NULL, *dims = NULL;
+
+	*out = (struct blocked){.rank = lower_rank(l, desc)};
+	if (onednn_type(dnn, desc) != dnnl_f32 ||
+	    dnn->memory_desc_query(desc, dnnl_query_strides, &strides) ||
+	    dnn->memory_desc_query(desc, dnnl_query_padded_dims, &padded) ||
+	    dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &out->blocks) ||
+	    dnn->memory_desc_query(desc, dnnl_query_inner_blks, &sizes) ||
+	    dnn->memory_desc_query(desc, dnnl_query_inner_idxs, &dims))
+		return false;
+	for (int d = 0; d < out->rank; d++) {
+		out->padded[d] = (*padded)[d];
+		out->strides[d] = (*strides)[d];
+	}
+	for (int i = 0; i < out->blocks; i++) {
+		out->block_size[i] = (*sizes)[i];
+		out->block_dim[i] = (int)(*dims)[i];
+	}
+	return true;
+}
+
+static bool make_tiling(const struct lowering *l, const_dnnl_memory_desc_t from,
+			const_dnnl_memory_desc_t to, struct tiling *out)
+{
+	struct blocked source, target;
+
+	return describe(l, from, &source) && describe(l, to, &target) &&
+	       tiling_make(out, &source, &target);
+}
+
+/* Whether weights can be kept in that layout from step to step: nobody changes them, or who does
+ * can write the copy. */
+static bool can_last(const struct lowering *l, const_dnnl_memory_desc_t own,
+		     const_dnnl_memory_desc_t desc)
+{
+	struct tiling tiling;
+
+	if (l->recipe->stage == STAGE_TRAIN)
+		return (size_t)l->parameter_count * COPIES < UINT16_MAX &&
+		       make_tiling(l, own, desc, &tiling);
+	return lower_rank(l, own) == lower_rank(l, desc) &&
+	       memcmp(lower_dims(l, own), lower_dims(l, desc),
+		      (size_t)lower_rank(l, own) * sizeof(int64_t)) == 0;
+}
+
+enum prony_status lower_weights(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
+				const char *name, int *out, struct error *err)
+{
+	struct parameter *parameter = lower_find_parameter(l, value);
+	const_dnnl_memory_desc_t own = l->program->operands[parameter->operand].desc;
+	size_t i = 0;
+	enum prony_status status;
+
+	for (; i < COPIES && parameter->copies[i] != OPERAND_NONE; i++) {
+		*out = parameter->copies[i];
+		if (l->dnn->memory_desc_equal(l->program->operands[*out].desc, desc))
+			return PRONY_OK;
+	}
+	if (i < COPIES && !l->dnn->memory_desc_equal(own, desc) && can_last(l, own, desc))
+		status = program_operand(l->program, desc, REGION_LASTING, out, err);
+	else
+		status = lower_as(l, parameter->operand, desc, name, out, err);
+	if (status == PRONY_OK && i < COPIES && *out != parameter->operand)
+		parameter->copies[i] = *out;
+	return status;
+}
+
+enum prony_status lower_refresh_copies(const struct lowering *l, const struct parameter *parameter,
+				       struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; status == PRONY_OK && i < COPIES; i++) {
+		int copy = parameter->copies[i];
+
+		if (copy != OPERAND_NONE && l->program->operands[copy].region == REGION_LASTING)
+			status = program_load(l->program, copy,
+					      l->program->operands[parameter->operand].desc,
+					      l->program->operands[parameter->operand].data, err);
+	}
+	return status;
+}
+
+/* The tiles of all lasting copies of a parameter, in order; adds the copies to `copies`. */
+static struct tile *list_tiles(const struct lowering *l, const struct parameter *parameter,
+			       struct update_copy *copies, size_t *copy_count, size_t *tile_count)
+{
+	const struct operand *own = &l->program->operands[parameter->operand];
+	struct tiling tilings[COPIES];
+	size_t first = *copy_count, used = 0;
+	struct tile *tiles;
+
+	*tile_count = 0;
+	for (size_t i = 0; i < COPIES && parameter->copies[i] != OPERAND_NONE; i++) {
+		const struct operand *to = &l->program->operands[parameter->copies[i]];
+		struct tiling *tiling = &tilings[*copy_count - first];
+
+		if (to->region != REGION_LASTING || !make_tiling(l, own->desc, to->desc, tiling))
+			continue;
+		copies[(*copy_count)++] = (struct update_copy){
+			own->offset / sizeof(float), to->offset / sizeof(float), tiling->shape};
+		*tile_count += tiling_count(tiling);
+	}
+	tiles = arena_array(&l->program->arena, *tile_count + 1, sizeof(*tiles));
+	for (size_t i = first; i < *copy_count; i++) {
+		tiling_list(&tilings[i - first], (uint16_t)i, tiles + used);
+		used += tiling_count(&tilings[i - first]);
+	}
+	tiles_sort(tiles, used);
+	return tiles;
+}
+
+/* Cuts a parameter into pieces such that no tile lies in two. */
+static void add_pieces(const struct lowering *l, const struct parameter *parameter,
+		       const struct tile *tiles, size_t tile_count, struct update_list *list)
+{
+	const struct operand *own = &l->program->operands[parameter->operand];
+	size_t begin = own->offset / sizeof(float), end = begin + own->bytes / sizeof(float);
+	size_t first = 0, reach = 0, at = begin;
+
+	for (size_t i = 0; i < tile_count; i++) {
+		size_t from = begin + tiles[i].from,
+		       last = begin + tile_end(&tiles[i], &list->copies[tiles[i].copy].shape);
+
+		if (from >= reach && from - at >= PIECE_ELEMENTS) {
+			list->pieces[list->count++] =
+				(struct update_piece){at, from, tiles + first, i - first};
+			at = from;
+			first = i;
+		}
+		reach = last > reach ? last : reach;
+	}
+	for (; tile_count == 0 && end - at > PIECE_ELEMENTS; at += PIECE_ELEMENTS)
+		list->pieces[list->count++] =
+			(struct update_piece){.begin = at, .end = at + PIECE_ELEMENTS};
+	list->pieces[list->count++] =
+		(struct update_piece){at, end, tiles + first, tile_count - first};
+	list->elements += end - begin;
+}
+
+static struct update_list *new_list(const struct lowering *l, size_t elements, size_t parameters,
+				    const struct update_copy *copies)
+{
+	struct update_list *list = arena_array(&l->program->arena, 1, sizeof(*list));
+	size_t room = elements / PIECE_ELEMENTS + parameters;
+
+	list->pieces = arena_array(&l->program->arena, room + 1, sizeof(*list->pieces));
+	list->copies = copies;
+	return list;
+}
+
+/* The last commands that use each operand's memory, or -1. */
+static const int *last_uses(struct program *program)
+{
+	int *last = arena_array(&program->arena, (size_t)program->operand_count + 1, sizeof(*last));
+
+	for (int i = 0; i < program->operand_count; i++)
+		last[i] = -1;
+	for (int i = 0; i < program->command_count; i++) {
+		const struct command *command = &program->commands[i];
+
+		for (int k = 0; k < command->operand_count; k++)
+			last[program_root(program, command->operands[k])] = i;
+	}
+	return last;
+}
+
+/* The last command before a parameter may change. */
+static int last_use(const struct parameter *parameter, const int *last)
+{
+	int latest = last[parameter->operand];
+
+	if (last[parameter->gradient] > latest)
+		latest = last[parameter->gradient];
+	for (size_t i = 0; i < COPIES && parameter->copies[i] != OPERAND_NONE; i++) {
+		if (last[parameter->copies[i]] > latest)
+			latest = last[parameter->copies[i]];
+	}
+	return latest;
+}
+
+static void append(struct lowering *l, const char *name, const struct update_list *list)
+{
+	struct command *command = program_command(l->program, name, "update", 0);
+
+	command->kernel = run_update;
+	command->elements = list->elements;
+	command->detail = list;
+}
+
+/* Moves the commands from `first` on to where they belong: command first + i behind after[i]. */
+static void move_back(struct program *program, int first, const int *after)
+{
+	int count = program->command_count, used = 0;
+	struct command *old = arena_array(&program->arena, (size_t)count + 1, sizeof(*old));
+	int *head = arena_array(&program->arena, (size_t)first + 1, sizeof(*head));
+	int *next = arena_array(&program->arena, (size_t)count + 1, sizeof(*next));
+
+	memcpy(old, program->commands, (size_t)count * sizeof(*old));
+	for (int k = count - 1; k >= first;
+	     k--) { /* 0: none, which no command from `first` on is */
+		next[k] = head[after[k - first]];
+		head[after[k - first]] = k;
+	}
+	for (int i = 0; i < first; i++) {
+		program->commands[used++] = old[i];
+		for (int k = head[i]; k > 0; k = next[k])
+			program->commands[used++] = old[k];
+	}
+}
+
+static void lower_rule(struct lowering *l)
+{
+	struct program *program = l->program;
+
+	program->rule = (struct update_rule){
+		.learning_rate = (float)l->recipe->learning_rate,
+		.momentum = (float)l->recipe->momentum,
+		.weight_decay = (float)l->recipe->weight_decay,
+		.rho = (float)l->recipe->rho,
+		.epsilon = (float)l->recipe->epsilon,
+	};
+	switch (l->recipe->optimiser) {
+	case OPTIMISER_MOMENTUM:
+		program->update = program->kernels->momentum;
+		break;
+	case OPTIMISER_RMSPROP:
+		program->update = program->kernels->rmsprop;
+		break;
+	default:
+		program->update = program->kernels->sgd;
+	}
+}
+
+void lower_update(struct lowering *l)
+{
+	struct program *program = l->program;
+	size_t parameters = (size_t)l->parameter_count, copy_count = 0;
+	struct update_copy *copies =
+		arena_array(&program->arena, parameters * COPIES + 1, sizeof(*copies));
+	struct update_list *small =
+		new_list(l, parameters * (ALONE_BYTES / sizeof(float)), parameters, copies);
+	const int *last = last_uses(program);
+	int *after = arena_array(&program->arena, parameters + 1, sizeof(*after));
+	int first = program->command_count;
+
+	lower_rule(l);
+	for (int i = 0; i < l->parameter_count; i++) {
+		const struct parameter *parameter = &l->parameters[i];
+		size_t bytes = program->operands[parameter->operand].bytes, tile_count;
+		const struct tile *tiles =
+			list_tiles(l, parameter, copies, &copy_count, &tile_count);
+		struct update_list *list = small;
+		int latest = last_use(parameter, last);
+
+		if (bytes >= ALONE_BYTES)
+			list = new_list(l, bytes / sizeof(float), 1, copies);
+		add_pieces(l, parameter, tiles, tile_count, list);
+		if (list == small)
+			continue;
+		after[program->command_count - first] = latest < 0 ? first - 1 : latest;
+		append(l, l->graph->values[parameter->value].name, list);
+	}
+	if (small->count > 0) {
+		after[program->command_count - first] = first - 1;
+		append(l, "small parameters", small);
+	}
+	move_back(program, first, after);
+}
