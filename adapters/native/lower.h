@@ -214,7 +214,7 @@ enum prony_status lower_weights(struct lowering *l, int value, const_dnnl_memory
  * only. */
 enum prony_status lower_refresh_copies(const struct lowering *l, const struct parameter *parameter,
 				       struct error *err);
-/* Appends the updates of all parameters, after everything else, and moves them to their places. */
+/* Appends the update of all parameters, and of their copies. */
 void lower_update(struct lowering *l);
 /* A parameter or a state that is data: one row-major operand. */
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);

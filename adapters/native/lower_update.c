@@ -1,22 +1,19 @@
-#include <stdio.h>
 #include <string.h>
 
 #include "adapters/native/lower.h"
 #include "adapters/native/tiles.h"
 
 /*
- * Updates of parameters, and the copies of weights in the layouts that other primitives want: who
- * updates them writes the copies too, while they are in the innermost cache. Each larger parameter
- * is updated behind the last command that reads its old value or writes its gradient, the small
- * ones together at the end of the step.
+ * The update of all parameters, and the copies of weights in the layouts that other primitives
+ * want: it writes them, too, while the new weights are in the innermost cache.
+ *
+ * It is one command at the end of the step: with each large parameter updated right behind the last
+ * command that reads its old value, steps were no faster (docs/native.md).
  */
 
 /* Elements that are updated before the tiles within them are copied: with gradient, state and
  * copies they stay in a cache of 32 KiB. */
 #define PIECE_ELEMENTS 1024
-
-/* From here on a parameter has a command of its own; below, that would cost more than it brings. */
-#define ALONE_BYTES ((size_t)32 << 10)
 
 #define COPIES (sizeof(((struct parameter *)NULL)->copies) / sizeof(int))
 
@@ -220,77 +217,6 @@ static void add_pieces(const struct lowering *l, const struct parameter *paramet
 	list->elements += end - begin;
 }
 
-static struct update_list *new_list(const struct lowering *l, size_t elements, size_t parameters,
-				    const struct update_copy *copies)
-{
-	struct update_list *list = arena_array(&l->program->arena, 1, sizeof(*list));
-	size_t room = elements / PIECE_ELEMENTS + parameters;
-
-	list->pieces = arena_array(&l->program->arena, room + 1, sizeof(*list->pieces));
-	list->copies = copies;
-	return list;
-}
-
-/* The last commands that use each operand's memory, or -1. */
-static const int *last_uses(struct program *program)
-{
-	int *last = arena_array(&program->arena, (size_t)program->operand_count + 1, sizeof(*last));
-
-	for (int i = 0; i < program->operand_count; i++)
-		last[i] = -1;
-	for (int i = 0; i < program->command_count; i++) {
-		const struct command *command = &program->commands[i];
-
-		for (int k = 0; k < command->operand_count; k++)
-			last[program_root(program, command->operands[k])] = i;
-	}
-	return last;
-}
-
-/* The last command before a parameter may change. */
-static int last_use(const struct parameter *parameter, const int *last)
-{
-	int latest = last[parameter->operand];
-
-	if (last[parameter->gradient] > latest)
-		latest = last[parameter->gradient];
-	for (size_t i = 0; i < COPIES && parameter->copies[i] != OPERAND_NONE; i++) {
-		if (last[parameter->copies[i]] > latest)
-			latest = last[parameter->copies[i]];
-	}
-	return latest;
-}
-
-static void append(struct lowering *l, const char *name, const struct update_list *list)
-{
-	struct command *command = program_command(l->program, name, "update", 0);
-
-	command->kernel = run_update;
-	command->elements = list->elements;
-	command->detail = list;
-}
-
-/* Moves the commands from `first` on to where they belong: command first + i behind after[i]. */
-static void move_back(struct program *program, int first, const int *after)
-{
-	int count = program->command_count, used = 0;
-	struct command *old = arena_array(&program->arena, (size_t)count + 1, sizeof(*old));
-	int *head = arena_array(&program->arena, (size_t)first + 1, sizeof(*head));
-	int *next = arena_array(&program->arena, (size_t)count + 1, sizeof(*next));
-
-	memcpy(old, program->commands, (size_t)count * sizeof(*old));
-	for (int k = count - 1; k >= first;
-	     k--) { /* 0: none, which no command from `first` on is */
-		next[k] = head[after[k - first]];
-		head[after[k - first]] = k;
-	}
-	for (int i = 0; i < first; i++) {
-		program->commands[used++] = old[i];
-		for (int k = head[i]; k > 0; k = next[k])
-			program->commands[used++] = old[k];
-	}
-}
-
 static void lower_rule(struct lowering *l)
 {
 	struct program *program = l->program;
@@ -320,32 +246,24 @@ void lower_update(struct lowering *l)
 	size_t parameters = (size_t)l->parameter_count, copy_count = 0;
 	struct update_copy *copies =
 		arena_array(&program->arena, parameters * COPIES + 1, sizeof(*copies));
-	struct update_list *small =
-		new_list(l, parameters * (ALONE_BYTES / sizeof(float)), parameters, copies);
-	const int *last = last_uses(program);
-	int *after = arena_array(&program->arena, parameters + 1, sizeof(*after));
-	int first = program->command_count;
+	struct update_list *list = arena_array(&program->arena, 1, sizeof(*list));
+	struct command *command = program_command(program, "all parameters", "update", 0);
 
 	lower_rule(l);
+	list->pieces = arena_array(&program->arena,
+				   program->parameter_bytes / sizeof(float) / PIECE_ELEMENTS +
+					   parameters + 1,
+				   sizeof(*list->pieces));
+	list->copies = copies;
 	for (int i = 0; i < l->parameter_count; i++) {
 		const struct parameter *parameter = &l->parameters[i];
-		size_t bytes = program->operands[parameter->operand].bytes, tile_count;
+		size_t tile_count;
 		const struct tile *tiles =
 			list_tiles(l, parameter, copies, &copy_count, &tile_count);
-		struct update_list *list = small;
-		int latest = last_use(parameter, last);
 
-		if (bytes >= ALONE_BYTES)
-			list = new_list(l, bytes / sizeof(float), 1, copies);
 		add_pieces(l, parameter, tiles, tile_count, list);
-		if (list == small)
-			continue;
-		after[program->command_count - first] = latest < 0 ? first - 1 : latest;
-		append(l, l->graph->values[parameter->value].name, list);
 	}
-	if (small->count > 0) {
-		after[program->command_count - first] = first - 1;
-		append(l, "small parameters", small);
-	}
-	move_back(program, first, after);
+	command->kernel = run_update;
+	command->elements = list->elements;
+	command->detail = list;
 }

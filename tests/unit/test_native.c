@@ -172,7 +172,7 @@ static enum prony_status check_reorders(struct exercise *e, struct error *err)
 			    REGION_PARAMETER)
 			return error_set(err, PRONY_MISMATCH, "'%s' in each step", command->name);
 	}
-	if (status == PRONY_OK && updates < 2)
+	if (status == PRONY_OK && updates != 1)
 		return error_set(err, PRONY_MISMATCH, "%d updates", updates);
 	return status;
 }
