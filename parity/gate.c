@@ -38,44 +38,6 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
 		out->batch = GATE_BATCH_MIN;
 }
 
-/*
- * Multiplications of one gate, all its runs together. More than 8 samples are taken while that
- * costs seconds, fewer than 8 only where 8 would take many minutes: one core does 10 to 25 G a
- * second with AVX2 or AVX-512, 5 to 8 G without.
- */
-#define GATE_MACS_CHEAP (INT64_C(1) << 37)
-#define GATE_MACS_MAX (INT64_C(1) << 43)
-/* Comparisons that are too close to call: a large network always has some, and is run twice. */
-#define GATE_RUNS 2
-
-/* float64 is twice the fp32 that is estimated; an answer is one more copy of the parameters. */
-static int64_t memory_of(const struct graph *graph, bool training)
-{
-	int64_t estimate = graph_memory_estimate(graph, training), bytes;
-	int64_t answers = GATE_RUNS * graph_parameter_count(graph) * (int64_t)sizeof(double);
-
-	if (__builtin_mul_overflow(estimate, 2, &bytes) ||
-	    __builtin_add_overflow(bytes, training ? answers : 0, &bytes))
-		return INT64_MAX;
-	return bytes;
-}
-
-bool gate_fits(const struct graph *graph, enum stage stage, int64_t room_bytes)
-{
-	int64_t runs = GATE_UPDATES * (stage == STAGE_FORWARD ? 1 : GATE_RUNS);
-	int64_t limit = graph_batch(graph) > GATE_BATCH_MIN ? GATE_MACS_CHEAP : GATE_MACS_MAX;
-
-	return reference_cost(graph, stage) <= limit / runs &&
-	       memory_of(graph, stage != STAGE_FORWARD) <= room_bytes;
-}
-
-int64_t gate_smaller_batch(int64_t batch)
-{
-	if (batch > GATE_BATCH_MIN)
-		return GATE_BATCH_MIN;
-	return batch / 2 >= GATE_BATCH_FORCED ? batch / 2 : 0;
-}
-
 enum prony_status gate_copy_graph(const struct graph *graph, bool backward, struct graph *out,
 				  struct error *err)
 {
@@ -216,18 +178,44 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	return status;
 }
 
-/* How far the comparisons that are not decided one by one can move the figures of an answer. */
+/* Room for the gradients of every update. */
+static float **new_log(const struct graph *graph, struct arena *arena)
+{
+	size_t values = (size_t)graph->value_count;
+	float **log = arena_array(arena, GATE_UPDATES * values, sizeof(*log));
+
+	for (size_t i = 0; i < GATE_UPDATES * values; i++) {
+		const struct value *value = &graph->values[i % values];
+
+		if (value->kind == VALUE_PARAMETER && value->gradient >= 0)
+			log[i] = arena_array(arena, (size_t)shape_elements(&value->shape),
+					     sizeof(**log));
+	}
+	return log;
+}
+
+/*
+ * How far the comparisons that are not decided one by one can move the figures of an answer, whose
+ * own gradients are `exact` (NULL: not RMSprop).
+ */
 static enum prony_status find_slack(const struct gate_run *run, struct kinks kinks,
-				    struct gate_expected *answer, struct error *err)
+				    float *const *exact, struct gate_expected *answer,
+				    struct error *err)
 {
 	struct gate_expected other;
 	struct arena scratch;
 	enum prony_status status;
 
 	arena_init(&scratch, 0);
+	kinks.gradients = exact ? new_log(run->graph, &scratch) : NULL;
 	status = run_gate(run, &kinks, &scratch, &other, err);
 	if (status == PRONY_OK)
 		gate_set_slack(answer, &other);
+	if (status == PRONY_OK && exact)
+		gate_widen_by_updates(answer, run->graph,
+				      &(struct gate_updates){run->gate, run->epsilon_inside,
+							     run->graph->value_count, exact,
+							     kinks.gradients});
 	arena_release(&scratch);
 	return status;
 }
@@ -248,6 +236,45 @@ static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
 	return true;
 }
 
+/* One answer, with slack for what is not tried one by one; *met counts what could be. */
+static enum prony_status find_answer(const struct gate_run *run, const bool *decisions,
+				     int64_t decided, int64_t tried, struct arena *arena,
+				     struct gate_expected *answer, int64_t *met, struct error *err)
+{
+	struct arena scratch;
+	struct kink_list list = {0};
+	struct kinks kinks = {.precision = run->gate->precision,
+			      .decisions = decisions,
+			      .decided = decided,
+			      .deviation = run->deviation,
+			      .kept = run->deviation ? &list : NULL};
+
+	arena_init(&scratch, 0);
+	kinks.gradients = run->rmsprop ? new_log(run->graph, &scratch) : NULL;
+	enum prony_status status = run_gate(run, &kinks, arena, answer, err);
+	bool many = kinks.count > tried;
+
+	for (int64_t i = 0; i < decided; i++)
+		answer->turned += decisions[i];
+	/* Evaluation has no derivatives: its comparisons have no effect. */
+	if (run->gate->stage != STAGE_FORWARD &&
+	    (many || kinks.update_count > 0 || run->deviation) && status == PRONY_OK)
+		status = find_slack(run,
+				    (struct kinks){.precision = kinks.precision,
+						   .decisions = decisions,
+						   .decided = decided,
+						   .turn_all = many,
+						   .turn_updates = true,
+						   .rounding = run->deviation ? ROUNDED_BY : 0,
+						   .deviation = run->deviation,
+						   .turned = run->deviation ? &list : NULL},
+				    kinks.gradients, answer, err);
+	*met = many ? decided : kinks.count;
+	kink_list_release(&list);
+	arena_release(&scratch);
+	return status;
+}
+
 /* All answers for one place of epsilon. */
 static enum prony_status find_answers(const struct gate_run *run, struct gate_reference *ref,
 				      struct error *err)
@@ -258,45 +285,22 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 	/* Figures have slack for their rounding anyway: nothing is tried one by one. */
 	if (run->deviation)
 		tried = 0;
-
 	while (more && ref->expected_count < GATE_MAX_ANSWERS) {
-		struct gate_expected *answer = &ref->expected[ref->expected_count];
-		struct kink_list met = {0};
-		struct kinks kinks = {.precision = run->gate->precision,
-				      .decisions = decisions,
-				      .decided = decided,
-				      .deviation = run->deviation,
-				      .kept = run->deviation ? &met : NULL};
-		enum prony_status status = run_gate(run, &kinks, &ref->arena, answer, err);
-		bool many = kinks.count > tried;
+		int64_t met = 0;
+		enum prony_status status =
+			find_answer(run, decisions, decided, tried, &ref->arena,
+				    &ref->expected[ref->expected_count], &met, err);
 
-		for (int64_t i = 0; i < decided; i++)
-			answer->turned += decisions[i];
-		/* Evaluation has no derivatives: its comparisons have no effect. */
-		if (run->gate->stage != STAGE_FORWARD &&
-		    (many || kinks.update_count > 0 || run->deviation) && status == PRONY_OK)
-			status = find_slack(
-				run,
-				(struct kinks){.precision = kinks.precision,
-					       .decisions = decisions,
-					       .decided = decided,
-					       .turn_all = many,
-					       .turn_updates = true,
-					       .rounding = run->deviation ? ROUNDED_BY : 0,
-					       .deviation = run->deviation,
-					       .turned = run->deviation ? &met : NULL},
-				answer, err);
-		kink_list_release(&met);
 		if (status != PRONY_OK)
 			return status;
 		ref->expected_count++;
 		more = run->gate->stage != STAGE_FORWARD &&
-		       next_decisions(decisions, &decided, many ? decided : kinks.count);
+		       next_decisions(decisions, &decided, met);
 	}
 	return PRONY_OK;
 }
 
-static bool normalises_by_batch(const struct graph *graph)
+bool gate_normalises_by_batch(const struct graph *graph)
 {
 	for (int i = 0; i < graph->forward_count; i++)
 		if (graph->nodes[i].op == OP_BATCH_NORM)
@@ -340,8 +344,7 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 			return error_set(err, PRONY_BAD_INPUT, "%.80s must be F32",
 					 weights->tensors[i].name);
 	status = gate_copy_graph(graph, gate->stage != STAGE_FORWARD, &copy, err);
-	if (status == PRONY_OK && gate->stage != STAGE_FORWARD &&
-	    gate->precision == PRECISION_FP32 && normalises_by_batch(graph))
+	if (status == PRONY_OK && gate_measures_rounding(gate, graph))
 		status = measure(graph, gate, weights, inputs, labels, stop, &out->arena,
 				 &deviation, err);
 	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {

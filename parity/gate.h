@@ -23,17 +23,27 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
 
 /*
  * Whether the reference can gate `graph` (forward only, built for the batch in question) in the
- * time that a gate may take and in `room_bytes`; docs/parity.md has the thresholds. Where it can
- * not, the caller tries gate_smaller_batch, which is 0 when there is none.
+ * time that a gate may take and in `room_bytes`; docs/parity.md has the thresholds. `chosen`: as in
+ * gate_rate_is_open. Where it can not, the caller tries gate_smaller_batch, which is 0 when there
+ * is none.
  */
-bool gate_fits(const struct graph *graph, enum stage stage, int64_t room_bytes);
+bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen,
+	       int64_t room_bytes);
+/* The memory that gate_settle_rate and gate_reference_init take at most, one after the other. */
+int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, bool chosen);
 int64_t gate_smaller_batch(int64_t batch);
 
 /*
- * Lowers gate->learning_rate, for a network that nobody chose one for: by tens, until the first
- * update lowers the loss of its own batch by what the gradient promises, within a half. Where
- * updates overshoot, later batches show how the network amplifies rounding and nothing else. Does
- * nothing unless the stage trains.
+ * Whether gate_settle_rate is to find the rate: `chosen` says that somebody chose one for the
+ * network, which counts but for RMSprop where the batch normalises.
+ */
+bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, bool chosen);
+
+/*
+ * Lowers gate->learning_rate: by tens, until the first update lowers the loss of its own batch by
+ * what the gradient promises, within a half (a twentieth: RMSprop where the batch normalises).
+ * Where updates overshoot, later batches show how the network amplifies rounding and nothing else.
+ * Does nothing unless the stage trains.
  */
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, const struct tensor *x,

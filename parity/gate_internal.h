@@ -35,6 +35,22 @@ const char *gate_incomparable(const struct tensor *observed, const struct tensor
 /* Of the answer, how far `other`, rounded and with its comparisons turned, moves every figure. */
 void gate_set_slack(struct gate_expected *expected, const struct gate_expected *other);
 
+/* The gradients that RMSprop's updates were made of, by step * values + value, in two runs. */
+struct gate_updates {
+	const struct recipe *recipe;
+	bool epsilon_inside;
+	int values; /* of the graph */
+	float *const *exact, *const *other;
+};
+
+/* After gate_set_slack: adds what the gradients' differences can do to each update. */
+void gate_widen_by_updates(struct gate_expected *expected, const struct graph *graph,
+			   const struct gate_updates *updates);
+
+bool gate_normalises_by_batch(const struct graph *graph);
+/* Whether what rounding does is measured (rounding_measure) rather than counted. */
+bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph);
+
 /* A copy of a forward graph; with its own backward pass when that is asked for. */
 enum prony_status gate_copy_graph(const struct graph *graph, bool backward, struct graph *out,
 				  struct error *err);

@@ -4,11 +4,14 @@
 #include "parity/gate_internal.h"
 #include "parity/kernels.h"
 
-/* The loss must fall by what its gradient says times 1 -/+ this. */
+/*
+ * The loss must fall by what its gradient says times 1 -/+ this. Where RMSprop turns the small
+ * difference of two updated networks into updates of full size, they must be less far apart.
+ */
 #define BENT 0.5
+#define BENT_RMSPROP 0.05
 #define RATE_STEP 10.0
-#define RATES 5 /* from 1e-3 on: down to 1e-7, where float32 weights hardly take a step any more   \
-		 */
+#define RATES 5 /* from 1e-3 to 1e-7, where float32 weights hardly take a step any more */
 
 /* One step with the highest rate: first updates of every optimiser are in proportion to it. */
 struct first_update {
@@ -66,6 +69,18 @@ static enum prony_status loss_after(struct first_update *first, const struct rec
 	return status;
 }
 
+static bool magnifies(const struct recipe *gate, const struct graph *graph)
+{
+	return gate->optimiser == OPTIMISER_RMSPROP && gate_normalises_by_batch(graph);
+}
+
+bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, bool chosen)
+{
+	if (gate->stage != STAGE_TRAIN)
+		return false;
+	return !chosen || magnifies(gate, graph);
+}
+
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, const struct tensor *x,
 				   const struct tensor *y, const volatile int *stop,
@@ -73,7 +88,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 {
 	struct first_update first = {.weights = weights};
 	struct graph copy = {0};
-	double share = 1;
+	double share = 1, bent = magnifies(gate, graph) ? BENT_RMSPROP : BENT;
 	enum prony_status status;
 
 	if (gate->stage != STAGE_TRAIN)
@@ -96,7 +111,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 
 		status = loss_after(&first, gate, share, &loss, err);
 		if (status == PRONY_OK && (fabs(first.loss - loss - share * first.promised) <=
-						   BENT * share * fabs(first.promised) ||
+						   bent * share * fabs(first.promised) ||
 					   i == RATES - 1)) {
 			gate->learning_rate *= share;
 			break;

@@ -50,6 +50,9 @@ struct kinks {
 	/* By value: what rounding was measured to do to it, relative to its RMS; NULL: not
 	 * measured, what is too close follows from the sums before alone. */
 	const double *deviation;
+	/* By step * values + value: where RMSprop's gradients of a parameter are kept, as the
+	 * network gave them, decay included. NULL: not asked for. */
+	float *const *gradients;
 };
 
 /* One execution of one node. */
@@ -219,6 +222,14 @@ enum prony_status rounding_measure(const struct graph *forward, const struct rec
 /* Runs nodes [first, end) alone; without labels the loss is left out. */
 enum prony_status reference_nodes(struct reference *ref, const struct recipe *recipe, bool training,
 				  struct kinks *kinks, int first, int end, struct error *err);
+
+/* What is too close to call, in units of accumulation_rounding; adds a node's products to it. */
+double reference_closeness(const struct reference *ref, const struct recipe *recipe);
+void reference_deepen(struct accumulation *sum, const struct graph *graph, const struct node *node);
+
+/* The update of one parameter. */
+void reference_update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
+		      struct kinks *kinks, int index);
 
 /* reference_step with an eye on kinks (may be NULL). */
 enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,

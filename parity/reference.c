@@ -275,7 +275,7 @@ static bool reads_label(const struct graph *graph, const struct node *node)
 /* What was close may be further off in a run that is rounded itself. */
 #define CLOSE_ROUNDED 2
 
-static double closeness(const struct reference *ref, const struct recipe *recipe)
+double reference_closeness(const struct reference *ref, const struct recipe *recipe)
 {
 	bool magnified = recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_RMSPROP &&
 			 ref->step > 0;
@@ -299,7 +299,7 @@ static double measured_closeness(const struct node *node, const struct kinks *ki
 		       : 0;
 }
 
-static void deepen(struct accumulation *sum, const struct graph *graph, const struct node *node)
+void reference_deepen(struct accumulation *sum, const struct graph *graph, const struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
 	int output = 0;
@@ -361,8 +361,8 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 		if (ref->stop && *ref->stop)
 			return error_set(err, PRONY_INTERRUPTED, "interrupted");
 		if (kinks) {
-			deepen(&sum, ref->graph, call.node);
-			call.close = closeness(ref, recipe) *
+			reference_deepen(&sum, ref->graph, call.node);
+			call.close = reference_closeness(ref, recipe) *
 				     accumulation_rounding(&sum, kinks->precision);
 			call.close = fmax(call.close, measured_closeness(call.node, kinks));
 			if (kinks->turned)
@@ -377,100 +377,6 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 			free_used(ref, i);
 	}
 	return status;
-}
-
-/* RMSprop divides the gradient by its own size: next to zero only the sign is left of it. */
-static double turned(double gradient, double close, struct kinks *kinks)
-{
-	if (gradient == 0 || fabs(gradient) >= close)
-		return gradient;
-	kinks->update_count++;
-	return kinks->turn_updates ? -gradient : gradient;
-}
-
-/* What is too close to zero for the gradient of a parameter: see reference_nodes. */
-static double close_gradient(const struct reference *ref, const struct recipe *recipe,
-			     int parameter, const struct kinks *kinks)
-{
-	const struct graph *graph = ref->graph;
-	int gradient = graph->values[parameter].gradient;
-	struct accumulation sum = {0};
-
-	for (int i = 0; i <= graph->values[gradient].producer; i++)
-		deepen(&sum, graph, &graph->nodes[i]);
-	return closeness(ref, recipe) * accumulation_rounding(&sum, kinks->precision) *
-	       kernel_rms(ref->values[gradient], shape_elements(&graph->values[gradient].shape));
-}
-
-/* One parameter's update. */
-struct update {
-	const struct recipe *recipe;
-	bool epsilon_inside;
-	const double *gradient;
-	double *w, *moment, close;
-	int64_t count;
-	struct kinks *kinks; /* NULL: not asked for */
-};
-
-static void update_rmsprop(const struct update *u, int64_t i, double g)
-{
-	const struct recipe *recipe = u->recipe;
-	double *moment = &u->moment[i];
-
-	if (u->kinks)
-		g = turned(g, u->close, u->kinks);
-	*moment = recipe->rho * *moment + (1 - recipe->rho) * g * g;
-	u->w[i] -= recipe->learning_rate * g /
-		   (u->epsilon_inside ? sqrt(*moment + recipe->epsilon)
-				      : sqrt(*moment) + recipe->epsilon);
-}
-
-static void update_part(void *context, int64_t part)
-{
-	const struct update *u = context;
-	const struct recipe *recipe = u->recipe;
-	int64_t first = part * KERNEL_PART, end = first + KERNEL_PART;
-
-	for (int64_t i = first; i < end && i < u->count; i++) {
-		double g = u->gradient[i] + recipe->weight_decay * u->w[i];
-
-		switch (recipe->optimiser) {
-		case OPTIMISER_SGD:
-			u->w[i] -= recipe->learning_rate * g;
-			break;
-		case OPTIMISER_MOMENTUM:
-			u->moment[i] = recipe->momentum * u->moment[i] + g;
-			u->w[i] -= recipe->learning_rate * u->moment[i];
-			break;
-		case OPTIMISER_RMSPROP:
-			update_rmsprop(u, i, g);
-			break;
-		case OPTIMISER_COUNT:
-			assert(false);
-		}
-	}
-}
-
-static void update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
-		   struct kinks *kinks, int index)
-{
-	int64_t count = shape_elements(&ref->graph->values[index].shape);
-	bool watch = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
-	struct update u = {.recipe = recipe,
-			   .epsilon_inside = epsilon_inside,
-			   .gradient = ref->values[ref->graph->values[index].gradient],
-			   .w = ref->values[index],
-			   .moment = ref->moments[index],
-			   .close = watch ? close_gradient(ref, recipe, index, kinks) : 0,
-			   .count = count,
-			   .kinks = watch ? kinks : NULL};
-	int64_t parts = (count + KERNEL_PART - 1) / KERNEL_PART;
-
-	/* What is too close to call is counted by one thread. */
-	if (!watch)
-		kernel_parts(parts, count, update_part, &u);
-	for (int64_t part = 0; watch && part < parts; part++)
-		update_part(&u, part);
 }
 
 /* Running statistics follow the batch's; the variance is that of n, not n - 1, as in ONNX. */
@@ -522,7 +428,7 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 		for (int i = 0; i < graph->value_count; i++)
 			if (graph->values[i].kind == VALUE_PARAMETER &&
 			    graph->values[i].gradient >= 0)
-				update(ref, recipe, epsilon_inside, kinks, i);
+				reference_update(ref, recipe, epsilon_inside, kinks, i);
 	ref->step++;
 	return PRONY_OK;
 }

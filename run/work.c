@@ -112,7 +112,7 @@ static enum prony_status build_gate(struct work *work, const struct plan_cell *c
 	struct recipe *recipe = &work->gate_recipe;
 	enum prony_status status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
 	while (status == PRONY_OK && gate_smaller_batch(recipe->batch) > 0 &&
-	       !gate_fits(&work->gate_graph, recipe->stage, work->room_bytes)) {
+	       !gate_fits(&work->gate_graph, recipe, !cell->network->file, work->room_bytes)) {
 		recipe->batch = gate_smaller_batch(recipe->batch);
 		graph_release(&work->gate_graph);
 		status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
@@ -132,7 +132,8 @@ enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell
 		status = make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots, GATE_SKIPS,
 		                      seed, &work->gate_inputs, &work->gate_labels, err);
 	/* The zoo's networks have a rate that was chosen for them. */
-	if (status == PRONY_OK && cell->network->file)
+	if (status == PRONY_OK &&
+	    gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
 		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
 		                          &work->gate_inputs.tensors[0], &work->gate_labels.tensors[0],
 		                          stop, err);

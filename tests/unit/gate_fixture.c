@@ -63,6 +63,7 @@ void fixture_init(struct fixture *f, const char *name, enum stage stage, enum op
 	cell.optimiser = optimiser;
 	cell.rho = 0.9;
 	cell.epsilon = 1e-7;
+	cell.weight_decay = 5e-4;
 	cell.batch = 64;
 	gate_recipe(&cell, network_gate_rate(network, optimiser), &f->recipe);
 	/* A test has less time than a gate. */
@@ -87,6 +88,10 @@ void fixture_init(struct fixture *f, const char *name, enum stage stage, enum op
 		      &err);
 		draw_batch(&random, pictures, x, y);
 	}
+	if (gate_rate_is_open(&f->recipe, &f->forward, true))
+		check(gate_settle_rate(&f->recipe, &f->forward, &f->weights, &f->inputs.tensors[0],
+				       &f->labels.tensors[0], NULL, &err),
+		      &err);
 	check(gate_reference_init(&f->reference, &f->forward, &f->recipe, &f->weights, &f->inputs,
 				  &f->labels, NULL, &err),
 	      &err);
@@ -169,6 +174,8 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 	ex.unbiased = framework->unbiased;
 	if (framework->without_momentum)
 		recipe.momentum = 0;
+	if (framework->without_decay)
+		recipe.weight_decay = 0;
 	if (framework->swapped)
 		swap_channels(&ex, framework->swapped);
 	for (int i = 0; i < GATE_UPDATES; i++) {

@@ -41,7 +41,7 @@ struct framework {
 	double norm_epsilon, norm_momentum; /* of batch normalisations; 0: the graph's */
 	bool unbiased;			    /* running variance of n - 1 */
 	bool without_state;		    /* it cannot tell its running statistics */
-	bool without_momentum;
+	bool without_momentum, without_decay;
 	const char *swapped; /* a parameter, two of whose input channels change places */
 	bool swapped_input;  /* two rows of every picture change places */
 };

@@ -30,6 +30,15 @@ static int set_up(void **state)
 	return 0;
 }
 
+static int set_up_rmsprop(void **state)
+{
+	static struct fixture f;
+
+	fixture_init(&f, "resnet50-cifar", STAGE_TRAIN, OPTIMISER_RMSPROP, NOISE, 1);
+	*state = &f;
+	return 0;
+}
+
 static int tear_down(void **state)
 {
 	fixture_release(*state);
@@ -142,6 +151,7 @@ static void mutants_are_rejected(void **state)
 	} mutants[] = {
 		{{.what = "learning rate x 1.01", .rate_factor = 1.01}, "change, length"},
 		{{.what = "no momentum", .without_momentum = true}, "change, length"},
+		{{.what = "no weight decay", .without_decay = true}, "change, length"},
 		{{.what = "a layer frozen", .frozen = "stage2.3.conv1"}, "change, length"},
 		{{.what = "no gradient of a bias", .frozen = "fc.bias"}, "change"},
 		{{.what = "epsilon of 1e-3 in normalisations", .norm_epsilon = 1e-3}, "logits"},
@@ -157,6 +167,51 @@ static void mutants_are_rejected(void **state)
 		if (!(worst_of(evidence, mutants[i].seen_in) > 5))
 			fail_msg("%s: only %.2g bounds in %s", mutants[i].framework.what,
 				 worst_of(evidence, mutants[i].seen_in), mutants[i].seen_in);
+		json_decref(evidence);
+	}
+}
+
+/*
+ * RMSprop gives full size to what rounding leaves of a small gradient: one weight of a factor with
+ * 16 may then hold all of its difference.
+ */
+static void rmsprop_passes_in_any_order(void **state)
+{
+	static const struct framework right[] = {
+		{.what = "rmsprop, in sequence"},
+		{.what = "rmsprop, shuffled, epsilon inside",
+		 .chunk = 64,
+		 .order_seed = 3,
+		 .epsilon_inside = true},
+	};
+	struct fixture *f = *state;
+
+	assert_true(f->recipe.learning_rate < 2e-5);
+	for (size_t i = 0; i < COUNT(right); i++) {
+		json_t *evidence = evidence_of(f, &right[i], PRONY_OK);
+
+		assert_true(worst_of(evidence, NULL) < 0.7);
+		json_decref(evidence);
+	}
+}
+
+static void mutants_of_rmsprop_are_rejected(void **state)
+{
+	static const struct framework mutants[] = {
+		{.what = "rmsprop, learning rate x 1.01", .rate_factor = 1.01},
+		{.what = "rmsprop, the same but for the last layer",
+		 .rate_factor = 1.01,
+		 .rate_spares = "fc."},
+		{.what = "rmsprop, no weight decay", .without_decay = true},
+		{.what = "rmsprop, a layer frozen", .frozen = "stage2.3.conv1"},
+		{.what = "rmsprop, tf32 for fp32", .operand_bits = 11},
+	};
+
+	for (size_t i = 0; i < COUNT(mutants); i++) {
+		json_t *evidence = evidence_of(*state, &mutants[i], PRONY_MISMATCH);
+
+		if (!(worst_of(evidence, NULL) > 3))
+			fail_msg("%s: only %.2g bounds", mutants[i].what, worst_of(evidence, NULL));
 		json_decref(evidence);
 	}
 }
@@ -301,5 +356,11 @@ int main(void)
 		cmocka_unit_test(the_first_loss_follows_the_batchs_statistics),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	const struct CMUnitTest rmsprop[] = {
+		cmocka_unit_test(rmsprop_passes_in_any_order),
+		cmocka_unit_test(mutants_of_rmsprop_are_rejected),
+	};
+	int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+
+	return failed + cmocka_run_group_tests(rmsprop, set_up_rmsprop, tear_down);
 }

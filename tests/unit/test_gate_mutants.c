@@ -51,6 +51,7 @@ static void every_mutant_of_training_is_rejected(void **state)
 		{.what = "no momentum", .without_momentum = true},
 		{.what = "learning rate x 1.01", .rate_factor = 1.01},
 		{.what = "learning rate x 0.99", .rate_factor = 0.99},
+		{.what = "no weight decay", .without_decay = true},
 		{.what = "tf32 for fp32", .operand_bits = 11},
 		{.what = "tf32, shuffled", .operand_bits = 11, .order_seed = 9},
 		{.what = "bf16 for fp32", .operand_bits = 8},
@@ -90,6 +91,9 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 					       .epsilon_inside = inside == 1});
 		reject(&f, &(struct framework){.what = "tf32 for fp32",
 					       .operand_bits = 11,
+					       .epsilon_inside = inside == 1});
+		reject(&f, &(struct framework){.what = "no weight decay",
+					       .without_decay = true,
 					       .epsilon_inside = inside == 1});
 	}
 	reject_frozen(&f);

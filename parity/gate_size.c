@@ -1,0 +1,103 @@
+#include "parity/gate_internal.h"
+#include "parity/kernels.h"
+
+/*
+ * Multiplications of one gate, all its runs together. More than 8 samples are taken while that
+ * costs seconds, fewer than 8 only where 8 would take many minutes: one core does 10 to 25 G a
+ * second with AVX2 or AVX-512, 5 to 8 G without.
+ */
+#define GATE_MACS_CHEAP (INT64_C(1) << 37)
+#define GATE_MACS_MAX (INT64_C(1) << 43)
+/* Comparisons that are too close to call: a large network always has some, and is run twice. */
+#define GATE_RUNS 2
+/* Forward passes besides: two that measure rounding; an update (as much as three) and five for the
+ * rate. */
+#define MEASURE_PASSES 2
+#define SETTLE_PASSES (3 + 5)
+
+static bool is_rmsprop(const struct recipe *gate)
+{
+	return gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
+}
+
+bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph)
+{
+	return gate->stage != STAGE_FORWARD && gate->precision == PRECISION_FP32 &&
+	       gate_normalises_by_batch(graph);
+}
+
+static int64_t times(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Multiplications of all that gate_settle_rate and gate_reference_init run. */
+static int64_t cost_of(const struct graph *graph, const struct recipe *gate, bool chosen)
+{
+	int64_t pass = reference_cost(graph, STAGE_FORWARD), runs = 1, passes = 0;
+
+	/* For each place of epsilon. */
+	if (gate->stage != STAGE_FORWARD)
+		runs = GATE_RUNS * (is_rmsprop(gate) ? 2 : 1);
+	if (gate_measures_rounding(gate, graph))
+		passes += MEASURE_PASSES;
+	if (gate_rate_is_open(gate, graph, chosen))
+		passes += SETTLE_PASSES;
+	return plus(times(GATE_UPDATES * runs, reference_cost(graph, gate->stage)),
+		    times(passes, pass));
+}
+
+/* float64 is twice the fp32 that is estimated. */
+static int64_t widened(int64_t bytes)
+{
+	return times(bytes, (int64_t)(sizeof(double) / sizeof(float)));
+}
+
+int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, bool chosen)
+{
+	bool training = gate->stage != STAGE_FORWARD;
+	int64_t parameters = times(graph_parameter_count(graph), (int64_t)sizeof(double));
+	int64_t pass = widened(graph_memory_estimate(graph, false));
+	int64_t step = widened(graph_memory_estimate(graph, training));
+	int64_t answers = 0, runs, measuring = 0, settling = 0;
+
+	/* An answer has the parameters once; one is there, another, for its slack, beside it. */
+	if (training)
+		answers = times(parameters, GATE_RUNS);
+	/* Two places of epsilon; and the gradients of all updates, of two runs, in float32. */
+	if (is_rmsprop(gate))
+		answers = times(parameters, GATE_RUNS + 1 + GATE_UPDATES);
+	/* The interpreter has a moment of each parameter in any case. */
+	runs = plus(plus(step, answers), training ? 0 : parameters);
+	if (gate_measures_rounding(gate, graph))
+		measuring = times(plus(pass, parameters), 2);
+	if (gate_rate_is_open(gate, graph, chosen))
+		settling = plus(step, parameters); /* what the first update changed */
+	runs = runs > measuring ? runs : measuring;
+	return runs > settling ? runs : settling;
+}
+
+bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen,
+	       int64_t room_bytes)
+{
+	int64_t limit = graph_batch(graph) > GATE_BATCH_MIN ? GATE_MACS_CHEAP : GATE_MACS_MAX;
+
+	return cost_of(graph, gate, chosen) <= limit &&
+	       gate_memory_bytes(graph, gate, chosen) <= room_bytes;
+}
+
+int64_t gate_smaller_batch(int64_t batch)
+{
+	if (batch > GATE_BATCH_MIN)
+		return GATE_BATCH_MIN;
+	return batch / 2 >= GATE_BATCH_FORCED ? batch / 2 : 0;
+}
