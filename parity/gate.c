@@ -236,38 +236,75 @@ static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
 	return true;
 }
 
+/*
+ * RMSprop's updates move the network much further from where exact ones do than rounding alone:
+ * what is too close to call after them follows from how far. Fills the list of those comparisons.
+ */
+static enum prony_status find_amplified(const struct gate_run *run, struct kinks kinks,
+					const struct gate_expected *answer,
+					double amplified[GATE_UPDATES], struct error *err)
+{
+	struct kinks rounded = {.precision = kinks.precision, .rounding = ROUNDED_BY};
+	struct gate_expected other;
+	struct arena scratch;
+	enum prony_status status;
+
+	arena_init(&scratch, 0);
+	status = run_gate(run, &rounded, &scratch, &other, err);
+	if (status == PRONY_OK) {
+		gate_amplification(answer, &other, amplified);
+		arena_release(&scratch);
+		arena_init(&scratch, 0);
+		kinks.amplified = amplified;
+		status = run_gate(run, &kinks, &scratch, &other, err);
+	}
+	arena_release(&scratch);
+	return status;
+}
+
 /* One answer, with slack for what is not tried one by one; *met counts what could be. */
 static enum prony_status find_answer(const struct gate_run *run, const bool *decisions,
 				     int64_t decided, int64_t tried, struct arena *arena,
 				     struct gate_expected *answer, int64_t *met, struct error *err)
 {
+	bool measured = run->deviation, amplifies = measured && run->rmsprop;
+	double amplified[GATE_UPDATES];
 	struct arena scratch;
 	struct kink_list list = {0};
 	struct kinks kinks = {.precision = run->gate->precision,
 			      .decisions = decisions,
 			      .decided = decided,
 			      .deviation = run->deviation,
-			      .kept = run->deviation ? &list : NULL};
+			      .kept = measured && !amplifies ? &list : NULL};
 
 	arena_init(&scratch, 0);
 	kinks.gradients = run->rmsprop ? new_log(run->graph, &scratch) : NULL;
 	enum prony_status status = run_gate(run, &kinks, arena, answer, err);
 	bool many = kinks.count > tried;
 
+	if (amplifies && status == PRONY_OK)
+		status = find_amplified(run,
+					(struct kinks){.precision = kinks.precision,
+						       .deviation = run->deviation,
+						       .kept = &list},
+					answer, amplified, err);
+	if (amplifies)
+		answer->kinks = list.count;
 	for (int64_t i = 0; i < decided; i++)
 		answer->turned += decisions[i];
 	/* Evaluation has no derivatives: its comparisons have no effect. */
-	if (run->gate->stage != STAGE_FORWARD &&
-	    (many || kinks.update_count > 0 || run->deviation) && status == PRONY_OK)
+	if (run->gate->stage != STAGE_FORWARD && (many || kinks.update_count > 0 || measured) &&
+	    status == PRONY_OK)
 		status = find_slack(run,
 				    (struct kinks){.precision = kinks.precision,
 						   .decisions = decisions,
 						   .decided = decided,
 						   .turn_all = many,
 						   .turn_updates = true,
-						   .rounding = run->deviation ? ROUNDED_BY : 0,
+						   .rounding = measured ? ROUNDED_BY : 0,
 						   .deviation = run->deviation,
-						   .turned = run->deviation ? &list : NULL},
+						   .amplified = amplifies ? amplified : NULL,
+						   .turned = measured ? &list : NULL},
 				    kinks.gradients, answer, err);
 	*met = many ? decided : kinks.count;
 	kink_list_release(&list);

@@ -41,7 +41,7 @@ bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, boo
 
 /*
  * Lowers gate->learning_rate: by tens, until the first update lowers the loss of its own batch by
- * what the gradient promises, within a half (a twentieth: RMSprop where the batch normalises).
+ * what the gradient promises, within a half (0.002: RMSprop where the batch normalises).
  * Where updates overshoot, later batches show how the network amplifies rounding and nothing else.
  * Does nothing unless the stage trains.
  */

@@ -35,6 +35,13 @@ const char *gate_incomparable(const struct tensor *observed, const struct tensor
 /* Of the answer, how far `other`, rounded and with its comparisons turned, moves every figure. */
 void gate_set_slack(struct gate_expected *expected, const struct gate_expected *other);
 
+/*
+ * How many times as far the logits of each step are moved as those of the first, by a run that is
+ * rounded; at least once.
+ */
+void gate_amplification(const struct gate_expected *expected, const struct gate_expected *other,
+			double amplified[GATE_UPDATES]);
+
 /* The gradients that RMSprop's updates were made of, by step * values + value, in two runs. */
 struct gate_updates {
 	const struct recipe *recipe;

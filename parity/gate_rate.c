@@ -9,7 +9,7 @@
  * difference of two updated networks into updates of full size, they must be less far apart.
  */
 #define BENT 0.5
-#define BENT_RMSPROP 0.05
+#define BENT_RMSPROP 0.002
 #define RATE_STEP 10.0
 #define RATES 5 /* from 1e-3 to 1e-7, where float32 weights hardly take a step any more */
 

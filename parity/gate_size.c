@@ -10,6 +10,7 @@
 #define GATE_MACS_MAX (INT64_C(1) << 43)
 /* Comparisons that are too close to call: a large network always has some, and is run twice. */
 #define GATE_RUNS 2
+#define AMPLIFIED_RUNS 4 /* where it is measured what RMSprop makes of rounding */
 /* Forward passes besides: two that measure rounding; an update (as much as three) and five for the
  * rate. */
 #define MEASURE_PASSES 2
@@ -45,9 +46,11 @@ static int64_t cost_of(const struct graph *graph, const struct recipe *gate, boo
 {
 	int64_t pass = reference_cost(graph, STAGE_FORWARD), runs = 1, passes = 0;
 
-	/* For each place of epsilon. */
 	if (gate->stage != STAGE_FORWARD)
-		runs = GATE_RUNS * (is_rmsprop(gate) ? 2 : 1);
+		runs = GATE_RUNS;
+	/* For each place of epsilon. */
+	if (is_rmsprop(gate))
+		runs = 2 * (gate_measures_rounding(gate, graph) ? AMPLIFIED_RUNS : GATE_RUNS);
 	if (gate_measures_rounding(gate, graph))
 		passes += MEASURE_PASSES;
 	if (gate_rate_is_open(gate, graph, chosen))
@@ -62,12 +65,45 @@ static int64_t widened(int64_t bytes)
 	return times(bytes, (int64_t)(sizeof(double) / sizeof(float)));
 }
 
+/*
+ * Arrays that the interpreter keeps although nobody needs them: some that wait for others, as large
+ * as they come, and all that are small, gradients like activations.
+ */
+static int64_t kept_bytes(const struct graph *graph)
+{
+	int64_t largest[REFERENCE_SPARES] = {0}, sum = 0;
+
+	for (int i = 0; i < graph->value_count; i++) {
+		int64_t left =
+			times(shape_elements(&graph->values[i].shape), (int64_t)sizeof(double));
+
+		if (graph->values[i].kind != VALUE_ACTIVATION)
+			continue;
+		if (left < REFERENCE_KEPT_BYTES) {
+			sum = plus(sum, left);
+			continue;
+		}
+		for (int k = 0; k < REFERENCE_SPARES; k++) {
+			int64_t kept = largest[k];
+
+			if (left <= kept)
+				continue;
+			largest[k] = left;
+			left = kept;
+		}
+	}
+	for (int k = 0; k < REFERENCE_SPARES; k++)
+		sum = plus(sum, largest[k]);
+	return sum;
+}
+
 int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, bool chosen)
 {
 	bool training = gate->stage != STAGE_FORWARD;
 	int64_t parameters = times(graph_parameter_count(graph), (int64_t)sizeof(double));
-	int64_t pass = widened(graph_memory_estimate(graph, false));
-	int64_t step = widened(graph_memory_estimate(graph, training));
+	int64_t kept = kept_bytes(graph);
+	int64_t pass = plus(widened(graph_memory_estimate(graph, false)), kept);
+	int64_t step = plus(widened(graph_memory_estimate(graph, training)), kept);
 	int64_t answers = 0, runs, measuring = 0, settling = 0;
 
 	/* An answer has the parameters once; one is there, another, for its slack, beside it. */

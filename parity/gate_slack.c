@@ -91,6 +91,21 @@ static double usual_loss(const struct tensor *from, const struct tensor *to)
 	return sqrt(2) * rms / sqrt((double)samples);
 }
 
+void gate_amplification(const struct gate_expected *expected, const struct gate_expected *other,
+			double amplified[GATE_UPDATES])
+{
+	double first = 0;
+
+	for (int i = 0; i < GATE_UPDATES; i++) {
+		struct moved moved = compare(&expected->logits[i], &other->logits[i]);
+		double relative = moved.distance / fmax(moved.length, DBL_MIN);
+
+		if (i == 0)
+			first = fmax(relative, DBL_MIN);
+		amplified[i] = fmax(relative / first, 1);
+	}
+}
+
 void gate_set_slack(struct gate_expected *expected, const struct gate_expected *other)
 {
 	for (int i = 0; i < GATE_UPDATES; i++) {

@@ -50,6 +50,8 @@ struct kinks {
 	/* By value: what rounding was measured to do to it, relative to its RMS; NULL: not
 	 * measured, what is too close follows from the sums before alone. */
 	const double *deviation;
+	/* By step: so many times as far apart as in the first; NULL: as far. */
+	const double *amplified;
 	/* By step * values + value: where RMSprop's gradients of a parameter are kept, as the
 	 * network gave them, decay included. NULL: not asked for. */
 	float *const *gradients;

@@ -57,9 +57,6 @@ static enum prony_status load_weight(struct reference *ref, int index,
 	return status;
 }
 
-/* Freeing smaller values saves nothing. */
-#define KEPT_BYTES (INT64_C(1) << 20)
-
 static int first_dropout(const struct graph *graph)
 {
 	int first = 0;
@@ -87,7 +84,7 @@ static void find_last_uses(struct reference *ref)
 				      first < graph->forward_count;
 
 		if (value->producer < 0 || before_dropout ||
-		    shape_elements(&value->shape) < KEPT_BYTES / (int64_t)sizeof(double))
+		    shape_elements(&value->shape) < REFERENCE_KEPT_BYTES / (int64_t)sizeof(double))
 			last_use[i] = INT_MAX;
 	}
 	for (int i = 0; i < graph->value_count; i++)
@@ -365,6 +362,8 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 			call.close = reference_closeness(ref, recipe) *
 				     accumulation_rounding(&sum, kinks->precision);
 			call.close = fmax(call.close, measured_closeness(call.node, kinks));
+			if (kinks->amplified)
+				call.close *= kinks->amplified[ref->step];
 			if (kinks->turned)
 				call.close *= CLOSE_ROUNDED;
 		}

@@ -15,6 +15,8 @@
 
 /* Arrays that were given back and wait for a value of the same size: fresh pages cost more. */
 #define REFERENCE_SPARES 8
+/* Freeing smaller values saves nothing. */
+#define REFERENCE_KEPT_BYTES (INT64_C(1) << 20)
 
 struct reference {
 	struct arena arena;

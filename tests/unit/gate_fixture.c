@@ -51,6 +51,13 @@ static void draw_batch(struct random *random, enum pictures pictures, struct ten
 void fixture_init(struct fixture *f, const char *name, enum stage stage, enum optimiser optimiser,
 		  enum pictures pictures, uint64_t seed)
 {
+	fixture_init_in(f, name, PRECISION_FP32, stage, optimiser, pictures, seed);
+}
+
+void fixture_init_in(struct fixture *f, const char *name, enum precision precision,
+		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
+		     uint64_t seed)
+{
 	const struct network *network = zoo_find(name, NULL);
 	struct error err = ERROR_INIT;
 	struct recipe cell;
@@ -59,6 +66,7 @@ void fixture_init(struct fixture *f, const char *name, enum stage stage, enum op
 	*f = (struct fixture){0};
 	arena_init(&f->arena, 0);
 	recipe_defaults(&cell);
+	cell.precision = precision;
 	cell.stage = stage;
 	cell.optimiser = optimiser;
 	cell.rho = 0.9;

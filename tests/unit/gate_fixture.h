@@ -26,6 +26,10 @@ enum pictures { NOISE, STROKES }; /* synthetic input; images that are mostly exa
  * are for pictures of 28 x 28. */
 void fixture_init(struct fixture *f, const char *name, enum stage stage, enum optimiser optimiser,
 		  enum pictures pictures, uint64_t seed);
+/* The same in another precision than fp32. */
+void fixture_init_in(struct fixture *f, const char *name, enum precision precision,
+		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
+		     uint64_t seed);
 void fixture_release(struct fixture *f);
 
 /* What is different about a framework; zero: nothing. */

@@ -186,7 +186,7 @@ static void rmsprop_passes_in_any_order(void **state)
 	};
 	struct fixture *f = *state;
 
-	assert_true(f->recipe.learning_rate < 2e-5);
+	assert_true(f->recipe.learning_rate < 2e-6);
 	for (size_t i = 0; i < COUNT(right); i++) {
 		json_t *evidence = evidence_of(f, &right[i], PRONY_OK);
 

@@ -119,12 +119,63 @@ static void mutants_without_update_are_rejected(void **state)
 	}
 }
 
+/*
+ * bf16 for what is multiplied is asked for: rates are told apart by 5 %, no sooner, and weight
+ * decay not at all (docs/parity.md).
+ */
+static void mutants_are_rejected_in_bf16(void **state)
+{
+	static const struct framework right[] = {
+		{.what = "bf16", .operand_bits = 8},
+		{.what = "bf16, shuffled", .operand_bits = 8, .order_seed = 3, .chunk = 64},
+		{.what = "fp32", .operand_bits = 24},
+	};
+	static const struct {
+		struct framework framework;
+		double factor; /* of the bound, at least */
+	} mutants[] = {
+		{{.what = "no momentum", .without_momentum = true}, 10},
+		{{.what = "learning rate x 1.1", .rate_factor = 1.1}, 3},
+		{{.what = "learning rate x 0.9", .rate_factor = 0.9}, 3},
+		{{.what = "swapped channels", .swapped = "conv2.weight"}, 10},
+		{{.what = "swapped rows of the input", .swapped_input = true}, 10},
+		{{.what = "no gradient", .frozen = "conv1.weight"}, 3},
+		{{.what = "no gradient", .frozen = "conv2.weight"}, 3},
+		{{.what = "no gradient", .frozen = "ip1.bias"}, 3},
+		{{.what = "no gradient", .frozen = "ip2.bias"}, 10},
+	};
+	struct fixture f;
+
+	(void)state;
+	fixture_init_in(&f, "lenet", PRECISION_BF16, STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
+	for (size_t i = 0; i < COUNT(right); i++) {
+		struct error err = ERROR_INIT;
+		double ratio;
+
+		check(verdict(&f, &right[i], &ratio, &err), &err);
+		assert_true(ratio < 0.5);
+	}
+	for (size_t i = 0; i < COUNT(mutants); i++) {
+		struct framework mutant = mutants[i].framework;
+		struct error err = ERROR_INIT;
+		double ratio;
+
+		mutant.operand_bits = 8;
+		if (verdict(&f, &mutant, &ratio, &err) != PRONY_MISMATCH)
+			fail_msg("%s passes", mutant.what);
+		if (!(ratio > mutants[i].factor))
+			fail_msg("%s: only %.2g bounds", mutant.what, ratio);
+	}
+	fixture_release(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_mutant_of_training_is_rejected),
 		cmocka_unit_test(mutants_of_rmsprop_are_rejected),
 		cmocka_unit_test(mutants_without_update_are_rejected),
+		cmocka_unit_test(mutants_are_rejected_in_bf16),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
