@@ -178,20 +178,27 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	return status;
 }
 
-/* Room for the gradients of every update. */
-static float **new_log(const struct graph *graph, struct arena *arena)
+/* Room for the gradients of every update; they are as large as the parameters. */
+static enum prony_status new_log(const struct graph *graph, struct arena *arena, float *const **out,
+				 struct error *err)
 {
 	size_t values = (size_t)graph->value_count;
-	float **log = arena_array(arena, GATE_UPDATES * values, sizeof(*log));
+	float **log = arena_try_array(arena, GATE_UPDATES * values, sizeof(*log), err);
 
-	for (size_t i = 0; i < GATE_UPDATES * values; i++) {
+	for (size_t i = 0; log && i < GATE_UPDATES * values; i++) {
 		const struct value *value = &graph->values[i % values];
 
-		if (value->kind == VALUE_PARAMETER && value->gradient >= 0)
-			log[i] = arena_array(arena, (size_t)shape_elements(&value->shape),
-					     sizeof(**log));
+		if (value->kind != VALUE_PARAMETER || value->gradient < 0)
+			continue;
+		log[i] = arena_try_array(arena, (size_t)shape_elements(&value->shape),
+					 sizeof(**log), err);
+		if (!log[i])
+			return PRONY_NOMEM;
 	}
-	return log;
+	if (!log)
+		return PRONY_NOMEM;
+	*out = log;
+	return PRONY_OK;
 }
 
 /*
@@ -204,11 +211,13 @@ static enum prony_status find_slack(const struct gate_run *run, struct kinks kin
 {
 	struct gate_expected other;
 	struct arena scratch;
-	enum prony_status status;
+	enum prony_status status = PRONY_OK;
 
 	arena_init(&scratch, 0);
-	kinks.gradients = exact ? new_log(run->graph, &scratch) : NULL;
-	status = run_gate(run, &kinks, &scratch, &other, err);
+	if (exact)
+		status = new_log(run->graph, &scratch, &kinks.gradients, err);
+	if (status == PRONY_OK)
+		status = run_gate(run, &kinks, &scratch, &other, err);
 	if (status == PRONY_OK)
 		gate_set_slack(answer, &other);
 	if (status == PRONY_OK && exact)
@@ -277,9 +286,13 @@ static enum prony_status find_answer(const struct gate_run *run, const bool *dec
 			      .deviation = run->deviation,
 			      .kept = measured && !amplifies ? &list : NULL};
 
+	enum prony_status status = PRONY_OK;
+
 	arena_init(&scratch, 0);
-	kinks.gradients = run->rmsprop ? new_log(run->graph, &scratch) : NULL;
-	enum prony_status status = run_gate(run, &kinks, arena, answer, err);
+	if (run->rmsprop)
+		status = new_log(run->graph, &scratch, &kinks.gradients, err);
+	if (status == PRONY_OK)
+		status = run_gate(run, &kinks, arena, answer, err);
 	bool many = kinks.count > tried;
 
 	if (amplifies && status == PRONY_OK)
@@ -290,7 +303,7 @@ static enum prony_status find_answer(const struct gate_run *run, const bool *dec
 					answer, amplified, err);
 	if (amplifies)
 		answer->kinks = list.count;
-	for (int64_t i = 0; i < decided; i++)
+	for (int64_t i = 0; i < decided && status == PRONY_OK; i++)
 		answer->turned += decisions[i];
 	/* Evaluation has no derivatives: its comparisons have no effect. */
 	if (run->gate->stage != STAGE_FORWARD && (many || kinks.update_count > 0 || measured) &&
