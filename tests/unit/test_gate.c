@@ -17,6 +17,18 @@
 #include "networks/zoo/zoo.h"
 #include "tests/unit/gate_fixture.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define INSTRUMENTED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
+	__has_feature(thread_sanitizer)
+#define INSTRUMENTED 1
+#endif
+#endif
+#ifndef INSTRUMENTED
+#define INSTRUMENTED 0
+#endif
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Ten orders of summation each, as different as ten libraries'. */
@@ -392,10 +404,10 @@ static int64_t taken_bytes(const char *network, enum optimiser optimiser, int64_
 		taken[1] = gate_memory_bytes(&f.forward, &f.recipe, true);
 		_exit(write(ends[1], taken, sizeof(taken)) == sizeof(taken) ? 0 : 1);
 	}
+	close(ends[1]); /* so that a child that fails ends what is read */
 	assert_int_equal(read(ends[0], taken, sizeof(taken)), sizeof(taken));
 	waitpid(child, &status, 0);
 	close(ends[0]);
-	close(ends[1]);
 	*estimate = taken[1];
 	return taken[0];
 }
@@ -405,6 +417,8 @@ static void memory_is_what_a_gate_is_said_to_take(void **state)
 	static const enum optimiser optimisers[] = {OPTIMISER_MOMENTUM, OPTIMISER_RMSPROP};
 
 	(void)state;
+	if (INSTRUMENTED) /* what is freed is kept a while */
+		skip();
 	for (size_t i = 0; i < COUNT(optimisers); i++) {
 		int64_t estimate, taken = taken_bytes("cnn", optimisers[i], &estimate);
 
