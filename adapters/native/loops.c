@@ -18,13 +18,6 @@
 
 #define BODY static inline __attribute__((always_inline))
 
-BODY void add_body(float *y, const float *a, const float *b, size_t n)
-{
-	INDEPENDENT
-	for (size_t i = 0; i < n; i++)
-		y[i] = a[i] + b[i];
-}
-
 BODY void relu_body(float *y, const float *x, size_t n)
 {
 	INDEPENDENT
@@ -37,13 +30,6 @@ BODY void relu_grad_body(float *dx, const float *dy, const float *y, size_t n)
 	INDEPENDENT
 	for (size_t i = 0; i < n; i++)
 		dx[i] = y[i] > 0 ? dy[i] : 0;
-}
-
-BODY void add_bf16_body(uint16_t *y, const uint16_t *a, const uint16_t *b, size_t n)
-{
-	INDEPENDENT
-	for (size_t i = 0; i < n; i++)
-		y[i] = bf16_from_float(bf16_to_float(a[i]) + bf16_to_float(b[i]));
 }
 
 /* Order and sign are those of the bits as an integer: positive ones are positive. */
@@ -229,10 +215,6 @@ BODY double half_squares_body(const float *x, size_t n)
 
 /* One set of the kernels, compiled for one instruction set. */
 #define KERNEL_SET(set, attribute)                                                                 \
-	attribute static void add_##set(float *y, const float *a, const float *b, size_t n)        \
-	{                                                                                          \
-		add_body(y, a, b, n);                                                              \
-	}                                                                                          \
 	attribute static void relu_##set(float *y, const float *x, size_t n)                       \
 	{                                                                                          \
 		relu_body(y, x, n);                                                                \
@@ -252,11 +234,6 @@ BODY double half_squares_body(const float *x, size_t n)
 						 float scale, size_t n)                            \
 	{                                                                                          \
 		dropout_grad_body(dx, dy, mask, scale, n);                                         \
-	}                                                                                          \
-	attribute static void add_bf16_##set(uint16_t *y, const uint16_t *a, const uint16_t *b,    \
-					     size_t n)                                             \
-	{                                                                                          \
-		add_bf16_body(y, a, b, n);                                                         \
 	}                                                                                          \
 	attribute static void relu_bf16_##set(uint16_t *y, const uint16_t *x, size_t n)            \
 	{                                                                                          \
@@ -305,8 +282,6 @@ BODY double half_squares_body(const float *x, size_t n)
 	}                                                                                          \
 	static const struct kernels kernels_##set = {                                              \
 		.name = #set,                                                                      \
-		.add = add_##set,                                                                  \
-		.add_bf16 = add_bf16_##set,                                                        \
 		.relu = relu_##set,                                                                \
 		.relu_bf16 = relu_bf16_##set,                                                      \
 		.relu_grad = relu_grad_##set,                                                      \

@@ -23,7 +23,6 @@ struct update_rule {
 /* Outputs may be one of the inputs (element by element); else arrays must not overlap. */
 struct kernels {
 	const char *name; /* "avx512", "avx2", "baseline" */
-	void (*add)(float *y, const float *a, const float *b, size_t n);
 	void (*relu)(float *y, const float *x, size_t n);
 	/* dx = y > 0 ? dy : 0 */
 	void (*relu_grad)(float *dx, const float *dy, const float *y, size_t n);
@@ -33,7 +32,6 @@ struct kernels {
 	void (*dropout_grad)(float *dx, const float *dy, const uint8_t *mask, float scale,
 			     size_t n);
 	/* The same on bf16, computed in fp32 and rounded. */
-	void (*add_bf16)(uint16_t *y, const uint16_t *a, const uint16_t *b, size_t n);
 	void (*relu_bf16)(uint16_t *y, const uint16_t *x, size_t n);
 	void (*relu_grad_bf16)(uint16_t *dx, const uint16_t *dy, const uint16_t *y, size_t n);
 	void (*dropout_bf16)(uint16_t *y, uint8_t *mask, const uint16_t *x,

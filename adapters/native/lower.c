@@ -405,7 +405,9 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 	for (int n = 0; status == PRONY_OK && n < graph->node_count; n++) {
 		int first = program->command_count;
 
-		if (!l->nodes[n].needed || l->nodes[n].absorbed)
+		if (n == graph->forward_count && l->training)
+			lower_defer_sums(l);
+		if (!l->nodes[n].needed || l->nodes[n].absorbed || l->nodes[n].deferred)
 			continue;
 		status = lower_node(l, n, err);
 		for (int i = first; i < program->command_count; i++)

@@ -30,6 +30,7 @@ struct value_state {
 struct node_state {
 	bool needed;
 	bool absorbed; /* computed by the command of the node before it */
+	bool deferred; /* computed by the commands of the nodes that read it: see lower_sum.c */
 	bool wants_dx; /* its input's gradient will be asked for */
 	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
 	int src, dst; /* operands as the forward primitive has them */
@@ -172,6 +173,10 @@ struct strided_walk;
 void lower_copy(struct lowering *l, const char *name, int to, int from,
 		const struct strided_walk *walk);
 
+/* Decides which sums of gradients are computed by their readers; when forward is lowered. */
+void lower_defer_sums(struct lowering *l);
+bool lower_is_deferred(const struct lowering *l, int value);
+
 /* Whether node n may overwrite the operand of `value`: nobody reads it later. */
 bool lower_may_overwrite(const struct lowering *l, int value, int n);
 
@@ -239,6 +244,8 @@ enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *er
 enum prony_status lower_softmax(struct lowering *l, int n, struct error *err);
 enum prony_status lower_softmax_grad(struct lowering *l, int n, struct error *err);
 enum prony_status lower_binary(struct lowering *l, int n, struct error *err);
+/* An Add of two of one shape, or the gradient of a ReLU or a Slice of what is deferred. */
+enum prony_status lower_sum(struct lowering *l, int n, struct error *err);
 enum prony_status lower_mean(struct lowering *l, int n, struct error *err);
 enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err);
 enum prony_status lower_broadcast_grad(struct lowering *l, int n, struct error *err);

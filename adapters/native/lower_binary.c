@@ -190,72 +190,22 @@ static enum prony_status library_binary(struct lowering *l, int n, int a, int b,
 	return status;
 }
 
-struct terms {
-	const struct program *program;
-	void *out;
-	const void *a, *b;
-};
-
-static void share_add(void *data, size_t first, size_t end)
-{
-	const struct terms *terms = data;
-
-	terms->program->kernels->add((float *)terms->out + first, (const float *)terms->a + first,
-				     (const float *)terms->b + first, end - first);
-}
-
-static void share_add_bf16(void *data, size_t first, size_t end)
-{
-	const struct terms *terms = data;
-
-	terms->program->kernels->add_bf16((uint16_t *)terms->out + first,
-					  (const uint16_t *)terms->a + first,
-					  (const uint16_t *)terms->b + first, end - first);
-}
-
-static void run_add(struct program *program, const struct command *command)
-{
-	struct terms terms = {.program = program,
-			      .out = lower_data(program, command, 0),
-			      .a = lower_data(program, command, 1),
-			      .b = lower_data(program, command, 2)};
-
-	onednn_parallel(program->dnn, lower_threads(program, command->elements), command->elements,
-			command->bf16 ? share_add_bf16 : share_add, &terms);
-}
-
-/* A sum of two equals, in whatever layout: padding is zero and stays so. */
-static enum prony_status lower_add(struct lowering *l, int n, int a, int b, struct error *err)
-{
-	const struct node *node = &l->graph->nodes[n];
-	int y;
-	enum prony_status status =
-		lower_as(l, b, l->program->operands[a].desc, node->name, &b, err);
-
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], a, &y, err);
-	if (status != PRONY_OK)
-		return status;
-	lower_command(l, node->name, "", run_add, (const int[]){y, a, b}, 3);
-	l->values[node->outputs[0]].operand = y;
-	return PRONY_OK;
-}
-
 enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *shapes[] = {&l->graph->values[node->inputs[0]].shape,
 					&l->graph->values[node->inputs[1]].shape};
 	int a, b;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &a, err);
+	enum prony_status status;
 
+	if (node->op == OP_ADD && shape_equal(shapes[0], shapes[1]))
+		return lower_sum(l, n, err);
+	status = lower_value(l, node->inputs[0], node->name, &a, err);
 	if (status == PRONY_OK)
 		status = lower_value(l, node->inputs[1], node->name, &b, err);
 	if (status != PRONY_OK)
 		return status;
 	if (shape_equal(shapes[0], shapes[1])) {
-		if (node->op == OP_ADD)
-			return lower_add(l, n, a, b, err);
 		status = lower_as(l, b, l->program->operands[a].desc, node->name, &b, err);
 		if (status != PRONY_OK)
 			return status;

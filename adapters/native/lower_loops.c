@@ -211,9 +211,12 @@ enum prony_status lower_relu_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int y = l->values[node->inputs[1]].operand, dy, dx;
-	enum prony_status status = lower_as(l, l->values[node->inputs[0]].operand,
-					    l->program->operands[y].desc, node->name, &dy, err);
+	enum prony_status status;
 
+	if (lower_is_deferred(l, node->inputs[0]))
+		return lower_sum(l, n, err);
+	status = lower_as(l, l->values[node->inputs[0]].operand, l->program->operands[y].desc,
+			  node->name, &dy, err);
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status != PRONY_OK)

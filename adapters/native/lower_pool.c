@@ -1,4 +1,5 @@
 #include "adapters/native/lower.h"
+#include "adapters/native/max_pool.h"
 
 struct geometry {
 	dnnl_alg_kind_t algorithm;
@@ -107,12 +108,117 @@ enum prony_status lower_pool(struct lowering *l, int n, struct error *err)
 	return status;
 }
 
+/* What the command of our own gradient needs, in the program's arena. */
+struct gradient {
+	struct max_pool pool;
+	max_pool_gradient *run;
+	size_t rows; /* of the input, in all planes */
+};
+
+struct share {
+	const struct gradient *gradient;
+	void *dx;
+	const void *dy, *chosen;
+};
+
+static void share_gradient(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	s->gradient->run(&s->gradient->pool, s->dx, s->dy, s->chosen, first, end);
+}
+
+/* Operands: dx, dy, workspace. */
+static void run_gradient(struct program *program, const struct command *command)
+{
+	struct share s = {.gradient = command->detail,
+			  .dx = lower_data(program, command, 0),
+			  .dy = lower_data(program, command, 1),
+			  .chosen = lower_data(program, command, 2)};
+
+	onednn_split(program->dnn, lower_threads(program, command->elements), s.gradient->rows,
+		     share_gradient, &s);
+}
+
+/* Numbers that lie together at each point of a layout: a block of channels, or all of them. 0 for
+ * layouts without gaps that have neither, and for others. */
+static int64_t point_channels(const struct lowering *l, const_dnnl_memory_desc_t desc)
+{
+	static const struct {
+		dnnl_format_tag_t tag;
+		int64_t channels;
+	} known[] = {{dnnl_nhwc, 0}, {dnnl_nChw16c, 16}, {dnnl_nChw8c, 8}};
+	const struct onednn *dnn = l->dnn;
+	dnnl_dims_t dims = {0};
+
+	if (lower_rank(l, desc) != 4)
+		return 0;
+	for (int i = 0; i < 4; i++)
+		dims[i] = lower_dims(l, desc)[i];
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		dnnl_memory_desc_t like = NULL;
+		bool equal;
+
+		if (dnn->memory_desc_create_with_tag(&like, 4, dims, onednn_type(dnn, desc),
+						     known[i].tag))
+			continue;
+		equal = dnn->memory_desc_equal(like, desc);
+		dnn->memory_desc_destroy(like);
+		if (equal)
+			return known[i].channels ? known[i].channels : dims[1];
+	}
+	return 0;
+}
+
+/* Our own gradient, or NULL where it does not know the layouts, the window or the workspace. */
+static struct gradient *make_gradient(struct lowering *l, const struct node *forward,
+				      const struct node_state *state)
+{
+	const struct attributes *a = &forward->attributes;
+	const_dnnl_memory_desc_t src = l->program->operands[state->src].desc;
+	const int64_t *x = lower_dims(l, src);
+	const int64_t *y = l->graph->values[forward->outputs[0]].shape.dims;
+	int64_t channels = point_channels(l, src);
+	struct max_pool_span *spans[2];
+	struct gradient *gradient;
+
+	if (forward->op != OP_MAX_POOL || state->side == OPERAND_NONE || channels == 0 ||
+	    a->dilations[0] != 1 || a->dilations[1] != 1 ||
+	    channels != point_channels(l, l->program->operands[state->dst].desc) ||
+	    lower_type(l, state->side) != dnnl_u8 ||
+	    channels != point_channels(l, l->program->operands[state->side].desc))
+		return NULL;
+	for (int i = 0; i < 2; i++) {
+		spans[i] = arena_array(&l->program->arena, (size_t)x[2 + i],
+				       sizeof(struct max_pool_span));
+		max_pool_spans(x[2 + i], y[2 + i], a->kernel[i], a->strides[i], a->pads[i],
+			       spans[i]);
+	}
+	gradient = arena_alloc(&l->program->arena, sizeof(*gradient));
+	*gradient = (struct gradient){
+		.pool = {.in = {x[2], x[3]},
+			 .out = {y[2], y[3]},
+			 .strides = {a->strides[0], a->strides[1]},
+			 .channels = channels,
+			 .kernel_width = a->kernel[1],
+			 .rows = spans[0],
+			 .columns = spans[1]},
+		.run = max_pool_pick(channels, lower_type(l, state->src) == dnnl_bf16,
+				     max_pool_best()),
+		.rows = lower_elements(l, state->src) / (size_t)(x[3] * channels),
+	};
+	max_pool_find_inner(&gradient->pool, a->pads[1]);
+	return gradient;
+}
+
 enum prony_status lower_pool_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	const struct node *node = &l->graph->nodes[n];
+	const struct node *forward = &l->graph->nodes[node->differentiates];
 	struct node_state *state = &l->nodes[node->differentiates];
 	const_dnnl_primitive_desc_t pd = state->backward_data;
+	const struct gradient *own = make_gradient(l, forward, state);
 	int dy, dx;
 	enum prony_status status = lower_as(
 		l, l->values[node->inputs[0]].operand,
@@ -122,9 +228,13 @@ enum prony_status lower_pool_grad(struct lowering *l, int n, struct error *err)
 		status = program_operand(
 			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
 			REGION_PLANNED, &dx, err);
-	if (status == PRONY_OK)
+	if (status == PRONY_OK && own)
+		lower_command(l, forward->name, "gradient", run_gradient,
+			      (const int[]){dx, dy, state->side}, 3)
+			->detail = own;
+	else if (status == PRONY_OK)
 		status = program_primitive(
-			l->program, l->graph->nodes[node->differentiates].name, "gradient", pd,
+			l->program, forward->name, "gradient", pd,
 			(const int[]){DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE},
 			(const int[]){dx, dy, state->side}, 3, err);
 	if (status == PRONY_OK)

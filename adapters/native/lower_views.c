@@ -198,6 +198,8 @@ enum prony_status lower_take(struct lowering *l, int n, struct error *err)
 	int x, view;
 	enum prony_status status;
 
+	if (lower_is_deferred(l, node->inputs[0]))
+		return lower_sum(l, n, err);
 	if (box.step > 1)
 		return take_steps(l, n, &box, err);
 	status = lower_value(l, node->inputs[0], node->name, &x, err);

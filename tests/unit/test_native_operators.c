@@ -99,6 +99,48 @@ static int odd_product(struct builder *b, int x)
 	return build_linear(b, "fc1", x, 1365);
 }
 
+/* Gradients of many terms, joined ones in parts, with and without a ReLU before and behind. */
+static int joined(struct builder *b, int x)
+{
+	enum { FAN = 6 };
+	struct window same = window_square(3, 1, 1);
+	int parts[FAN], y;
+
+	x = build_relu(b, "relu1", x);
+	for (int i = 0; i < FAN; i++) {
+		char name[2][8];
+
+		snprintf(name[0], sizeof(name[0]), "fan%d", i);
+		snprintf(name[1], sizeof(name[1]), "on%d", i);
+		parts[i] = exercise_conv(b, name[0], x, 16, true);
+		if (i % 2)
+			parts[i] = build_relu(b, name[1], parts[i]);
+	}
+	y = build_concat(b, "join1", parts, FAN, 1);
+	parts[0] = build_relu(b, "relu2", exercise_conv(b, "conv2", y, 16, true));
+	parts[1] = build_max_pool_window(b, "pool", y, &same);
+	parts[2] = exercise_conv(b, "conv3", y, 16, true);
+	parts[3] = x;
+	y = build_concat(b, "join2", parts, 4, 1);
+	x = build_add(b, "add", exercise_conv(b, "conv4", y, 32, true),
+		      exercise_conv(b, "conv5", y, 32, true));
+	return exercise_finish(b, build_relu(b, "relu3", x));
+}
+
+static int joined_blocks(struct builder *b, int x)
+{
+	return joined(b, exercise_conv(b, "conv1", x, 32, true));
+}
+
+/* Channels last: rows of each part between those of the others. */
+static int joined_channels_last(struct builder *b, int x)
+{
+	static const int64_t to[] = {0, 2, 3, 1}, back[] = {0, 3, 1, 2};
+
+	x = build_transpose(b, "to", exercise_conv(b, "conv1", x, 32, true), to);
+	return joined(b, build_transpose(b, "back", x, back));
+}
+
 /* Of the depthwise layers under test. */
 static int64_t depthwise_side, depthwise_channels;
 
@@ -141,6 +183,8 @@ static const struct network own[] = {
 	{.name = "separable", IMAGE, .layers = separable},
 	{.name = "wide_products", IMAGE_OF(299), .layers = wide_products},
 	{.name = "odd_product", IMAGE_OF(1365), .layers = odd_product},
+	{.name = "joined_blocks", IMAGE, .layers = joined_blocks},
+	{.name = "joined_channels_last", IMAGE, .layers = joined_channels_last},
 };
 static const struct network depthwise_layers = {.name = "depthwise", IMAGE, .layers = depthwise};
 
