@@ -308,6 +308,9 @@ int command_network(const struct cli_command *command, int argc, char **argv)
 		if (status == PRONY_OK)
 			status = show_network(network, &options, &err);
 		exit_code = status == PRONY_OK ? 0 : cli_fail(&err);
+		/* A cell would be `unsupported`; here the file is all that was asked about. */
+		if (status == PRONY_UNSUPPORTED)
+			exit_code = prony_status_exit(PRONY_BAD_INPUT);
 	}
 	network_file_free(file);
 	free(words);

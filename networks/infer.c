@@ -99,25 +99,28 @@ enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct
 	return node_set_output(graph, node, 0, DTYPE_F32, &shape, err);
 }
 
+static enum prony_status out_of_range(const struct node *node, const char *name, int64_t number,
+				      int least, struct error *err)
+{
+	return node_error(node, err, "%s has %lld; it must be %d to %d", name, (long long)number,
+			  least, GRAPH_MAX_DIM);
+}
+
 static enum prony_status check_window(const struct node *node, struct error *err)
 {
 	const struct attributes *a = &node->attributes;
 
 	for (int i = 0; i < 2; i++) {
 		if (a->kernel[i] < 1 || a->kernel[i] > GRAPH_MAX_DIM)
-			return node_error(node, err, "kernel_shape has %lld; it must be 1 or more",
-					  (long long)a->kernel[i]);
+			return out_of_range(node, "kernel_shape", a->kernel[i], 1, err);
 		if (a->strides[i] < 1 || a->strides[i] > GRAPH_MAX_DIM)
-			return node_error(node, err, "strides has %lld; it must be 1 or more",
-					  (long long)a->strides[i]);
+			return out_of_range(node, "strides", a->strides[i], 1, err);
 		if (a->dilations[i] < 1 || a->dilations[i] > GRAPH_MAX_DIM)
-			return node_error(node, err, "dilations has %lld; it must be 1 or more",
-					  (long long)a->dilations[i]);
+			return out_of_range(node, "dilations", a->dilations[i], 1, err);
 	}
 	for (int i = 0; i < 4; i++) {
 		if (a->pads[i] < 0 || a->pads[i] > GRAPH_MAX_DIM)
-			return node_error(node, err, "pads has %lld; it must be 0 or more",
-					  (long long)a->pads[i]);
+			return out_of_range(node, "pads", a->pads[i], 0, err);
 	}
 	return PRONY_OK;
 }

@@ -184,11 +184,6 @@ static void fold_node(struct importer *im, const struct file_node *node)
 		set_constant(im, node, i, &fold.outputs[i]);
 }
 
-static bool is_foreign(const Onnx__NodeProto *proto)
-{
-	return proto->domain && proto->domain[0] && strcmp(proto->domain, "ai.onnx") != 0;
-}
-
 /* LOST when an input is: whoever is to blame has been noted. */
 static enum slot_kind inputs_kind(const struct importer *im, const struct file_node *node)
 {
@@ -208,7 +203,7 @@ static enum slot_kind inputs_kind(const struct importer *im, const struct file_n
 /* Of anything: all shapes are known. */
 static bool is_shape(const Onnx__NodeProto *proto)
 {
-	return !is_foreign(proto) &&
+	return !onnx_is_foreign(proto) &&
 	       (strcmp(proto->op_type, "Shape") == 0 || strcmp(proto->op_type, "Size") == 0);
 }
 
@@ -229,7 +224,7 @@ static bool depends_on_data(const struct importer *im, const struct file_node *n
 static void translate(struct importer *im, const struct file_node *node)
 {
 	const char *op = node->proto->op_type;
-	bool foreign = is_foreign(node->proto), shape = is_shape(node->proto);
+	bool foreign = onnx_is_foreign(node->proto), shape = is_shape(node->proto);
 	const struct import_row *row = foreign ? NULL : find_row(op);
 	bool folds = !foreign && onnx_can_fold(op);
 	enum slot_kind kind = inputs_kind(im, node);
@@ -358,75 +353,6 @@ static void run_pass(struct importer *im)
 	}
 }
 
-/* Nodes of an operator that there is no translation for, once for each operator. */
-static void list_operator(const struct importer *im, int first, struct strbuf *text)
-{
-	const char *op = im->refusals[first].node->proto->op_type;
-	const char *domain = im->refusals[first].node->proto->domain;
-	int count = 0;
-
-	strbuf_printf(text, "%s%s%s%.60s (", text->length ? "; " : "",
-		      domain && domain[0] ? domain : "", domain && domain[0] ? "." : "", op);
-	for (int i = first; i < im->refusal_count; i++) {
-		const struct refusal *refusal = &im->refusals[i];
-
-		if (refusal->reason || strcmp(refusal->node->proto->op_type, op) != 0)
-			continue;
-		if (++count <= 3)
-			strbuf_printf(text, "%s'%.80s'", count > 1 ? ", " : "",
-				      refusal->node->name);
-	}
-	if (count > 3)
-		strbuf_printf(text, " and %d more", count - 3);
-	strbuf_putc(text, ')');
-}
-
-static bool is_first_of_operator(const struct importer *im, int index)
-{
-	const char *op = im->refusals[index].node->proto->op_type;
-
-	if (im->refusals[index].reason)
-		return false;
-	for (int i = 0; i < index; i++) {
-		if (!im->refusals[i].reason &&
-		    strcmp(im->refusals[i].node->proto->op_type, op) == 0)
-			return false;
-	}
-	return true;
-}
-
-static enum prony_status report_refusals(const struct importer *im, struct error *err)
-{
-	struct strbuf text;
-	int shown = 0;
-	enum prony_status status;
-
-	strbuf_init(&text, 0);
-	for (int i = 0; i < im->refusal_count && text.length < ERROR_TEXT_BYTES; i++) {
-		if (is_first_of_operator(im, i))
-			list_operator(im, i, &text);
-	}
-	if (text.length > 0) {
-		struct strbuf all;
-
-		strbuf_init(&all, 0);
-		strbuf_printf(&all, "no translation for %s", strbuf_text(&text));
-		strbuf_release(&text);
-		text = all;
-	}
-	for (int i = 0; i < im->refusal_count && text.length < ERROR_TEXT_BYTES; i++) {
-		const struct refusal *refusal = &im->refusals[i];
-
-		if (refusal->reason)
-			strbuf_printf(&text, "%snode '%.100s' (%.60s): %s",
-				      shown++ || text.length ? "; " : "", refusal->node->name,
-				      refusal->node->proto->op_type, refusal->reason);
-	}
-	status = error_set(err, PRONY_UNSUPPORTED, "%s: %s", im->model->path, strbuf_text(&text));
-	strbuf_release(&text);
-	return status;
-}
-
 static int64_t largest_dim(const struct shape *shape, int from)
 {
 	int64_t largest = 0;
@@ -474,10 +400,10 @@ static enum prony_status finish(struct importer *im, struct error *err)
 		return error_set(err, PRONY_BAD_INPUT, "%s: %s", im->model->path,
 				 im->builder.error.text);
 	if (im->refusal_count > 0)
-		return report_refusals(im, err);
+		return import_report(im, err);
 	status = find_logits(im, &logits, err);
 	if (status == PRONY_OK && im->refusal_count > 0)
-		return report_refusals(im, err);
+		return import_report(im, err);
 	if (status == PRONY_OK && build_finish(&im->builder, logits, &why) != PRONY_OK)
 		status = error_set(err, PRONY_UNSUPPORTED, "%s: %s", im->model->path, why.text);
 	return status;

@@ -1,26 +1,11 @@
-/* What translations of nodes share: their inputs, refusals, and what they append to the graph. */
+/* What translations of nodes share: their inputs, and what they append to the graph. */
 #include "networks/onnx_import_internal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "networks/edit.h"
 
-#define REASON_BYTES 320
 #define NAME_TRIES 16
-
-void import_refuse(struct importer *im, const struct file_node *node, const char *format, ...)
-{
-	char text[REASON_BYTES];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	im->refusals[im->refusal_count++] =
-		(struct refusal){.node = node, .reason = arena_strdup(&im->arena, text)};
-}
 
 const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i)
 {

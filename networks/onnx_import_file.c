@@ -11,17 +11,12 @@
 /* What protobuf can hold in one message. */
 #define MODEL_MAX_BYTES ((size_t)INT32_MAX)
 
-static bool is_onnx_domain(const char *domain)
-{
-	return domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
-}
-
 static enum prony_status read_opset(struct onnx_model *model, struct error *err)
 {
 	const Onnx__ModelProto *proto = model->proto;
 
 	for (size_t i = 0; i < proto->n_opset_import; i++) {
-		if (is_onnx_domain(proto->opset_import[i]->domain))
+		if (onnx_is_own_domain(proto->opset_import[i]->domain))
 			model->facts.opset = proto->opset_import[i]->version;
 	}
 	if (model->facts.opset < ONNX_MIN_OPSET || model->facts.opset > ONNX_MAX_OPSET)
@@ -95,9 +90,11 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 			dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
 
 		if (fixed && (dim->dim_value < 1 || dim->dim_value > GRAPH_MAX_DIM))
-			return error_set(err, PRONY_BAD_INPUT,
-					 "dimension %zu of its input '%.200s' is %lld", i, name,
-					 (long long)dim->dim_value);
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"dimension %zu of its input '%.200s' is %lld; it must be 1 "
+				"to %d",
+				i, name, (long long)dim->dim_value, GRAPH_MAX_DIM);
 		if (!fixed && i > 0)
 			return error_set(err, PRONY_UNSUPPORTED,
 					 "dimension %zu of its input '%.200s' is left open; only "

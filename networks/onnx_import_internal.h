@@ -51,6 +51,10 @@ struct onnx_model {
 
 /* onnx_import_names.c: who computes what; fills definitions and nodes. */
 enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err);
+/* Whether a domain is ONNX's own, which most files leave out. */
+bool onnx_is_own_domain(const char *domain);
+/* Whether the operator is not one of ONNX's own. */
+bool onnx_is_foreign(const Onnx__NodeProto *proto);
 
 /* What a definition has become. */
 enum slot_kind { SLOT_EMPTY, SLOT_CONSTANT, SLOT_VALUE, SLOT_LOST };
@@ -99,11 +103,16 @@ import_function import_conv, import_pool, import_global_pool, import_gemm, impor
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
 	import_pad, import_reduce_mean, import_gather, import_cast, import_expand;
 
-/* onnx_import_append.c: what they share. */
+/* onnx_import_refusals.c */
 
 /* Notes that this node cannot be translated, and why; its outputs are lost. */
 void import_refuse(struct importer *im, const struct file_node *node, const char *format, ...)
 	PRONY_PRINTF(3, 4);
+/* PRONY_UNSUPPORTED with all that was noted. */
+enum prony_status import_report(const struct importer *im, struct error *err);
+
+/* onnx_import_append.c: what they share. */
+
 /* What input i has become; NULL when it is left out. */
 const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i);
 /* Whether input i is there. */

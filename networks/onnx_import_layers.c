@@ -243,7 +243,7 @@ static const struct constant *find_bias(const struct importer *im, const struct 
 		const struct constant *row;
 
 		if (!user->needed || strcmp(user->proto->op_type, "Add") != 0 ||
-		    (user->proto->domain && user->proto->domain[0]) || user->input_count != 2 ||
+		    onnx_is_foreign(user->proto) || user->input_count != 2 ||
 		    user->output_count != 1 || user->outputs[0] == NAME_OMITTED ||
 		    (user->inputs[0] != product && user->inputs[1] != product))
 			continue;

@@ -4,6 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool onnx_is_own_domain(const char *domain)
+{
+	return domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+}
+
+bool onnx_is_foreign(const Onnx__NodeProto *proto)
+{
+	return !onnx_is_own_domain(proto->domain);
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct definition *)a)->name, ((const struct definition *)b)->name);
@@ -209,9 +219,8 @@ static int behind_identities(const struct onnx_model *model, int output)
 {
 	while (model->definitions[output].kind == DEFINED_BY_NODE) {
 		const struct file_node *node = &model->nodes[model->definitions[output].index];
-		const char *domain = node->proto->domain;
 
-		if (strcmp(node->proto->op_type, "Identity") != 0 || (domain && domain[0]) ||
+		if (strcmp(node->proto->op_type, "Identity") != 0 || onnx_is_foreign(node->proto) ||
 		    node->input_count != 1 || node->inputs[0] == NAME_OMITTED)
 			break;
 		output = node->inputs[0];

@@ -250,6 +250,17 @@ static enum prony_status read_outside(const Onnx__TensorProto *tensor, const cha
 	return PRONY_OK;
 }
 
+/* Whether a part of the path is "..". */
+static bool has_parent(const char *path)
+{
+	for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+		part += *part == '/';
+		if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0'))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The real path of a file below the model's folder. Absolute paths, parents and links that lead out
  * are refused: a model must not make us read other files of the user.
@@ -269,7 +280,7 @@ static enum prony_status find_outside(const struct outside *outside, const char 
 	if (length < 0 || (size_t)length >= sizeof(joined) || realpath(folder, root) == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "tensor '%s': the path of its external data is too long", name);
-	if (outside->location[0] == '/' || strstr(outside->location, "..") != NULL)
+	if (outside->location[0] == '/' || has_parent(outside->location))
 		return error_set(err, PRONY_BAD_INPUT,
 				 "tensor '%s': external data '%.200s' is outside the model's "
 				 "folder",

@@ -10,6 +10,8 @@
 #define LINE_HEIGHT 16.0
 #define PADDING 8.0
 #define NAME_LETTERS 40
+/* A line of operators that is this long takes no more: chains of activations may have no end. */
+#define OPERATORS_LETTERS 64
 
 /* While boxes are made. */
 struct maker {
@@ -19,6 +21,20 @@ struct maker {
 	int *box_of;	     /* each value's; -1: comes from no box */
 	int64_t *parameters; /* of each box */
 };
+
+static bool starts_letter(char c)
+{
+	return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+static int letters(const char *text)
+{
+	int count = 0;
+
+	for (; *text; text++)
+		count += starts_letter(*text);
+	return count;
+}
 
 static bool flows(const struct graph *graph, int value)
 {
@@ -59,7 +75,8 @@ static int box_before(const struct maker *m, const struct node *node)
 	if (box < 0 || m->users[value] != 1 || m->picture->boxes[box].tail < 0)
 		return -1;
 	tail = &m->graph->nodes[m->picture->boxes[box].tail];
-	if (tail->outputs[0] != value)
+	if (tail->outputs[0] != value ||
+	    letters(m->picture->boxes[box].lines[1]) > OPERATORS_LETTERS)
 		return -1;
 	/* A separable convolution is two. */
 	if (is_depthwise(m->graph, tail) && node->op == OP_CONV && node->attributes.group == 1 &&
@@ -115,20 +132,6 @@ const char *picture_number(struct arena *arena, int64_t number)
 		return arena_printf(arena, "%" PRId64, number);
 	return arena_printf(arena, "%s,%03d", picture_number(arena, number / 1000),
 			    (int)(number % 1000));
-}
-
-static bool starts_letter(char c)
-{
-	return ((unsigned char)c & 0xC0) != 0x80;
-}
-
-static int letters(const char *text)
-{
-	int count = 0;
-
-	for (; *text; text++)
-		count += starts_letter(*text);
-	return count;
 }
 
 /* The end of a long name tells more than its start. */

@@ -78,6 +78,15 @@ class OnnxModelTest(ProgramTest):
         self.assertIn("FILE.onnx", self.prony("run", "-n", "lenett", "-f", "fake",
                                               expect=USAGE).stderr)
 
+    def test_an_operator_without_translation(self):
+        other = os.path.join(self.folder, "other.onnx")
+        with open(self.model, "rb") as whole, open(other, "wb") as part:
+            part.write(whole.read().replace(b"Relu", b"Celu"))
+        done = self.prony("network", other, expect=BAD_INPUT)
+        self.assertRegex(done.stderr, "no translation for Celu \\('[^']+'")
+        done = self.prony("run", "-n", other, "-f", "fake", "-s", "forward", "--dry-run", expect=0)
+        self.assertIn("no translation for Celu", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()
