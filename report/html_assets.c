@@ -22,9 +22,10 @@ const char *const html_style[] = {
 	"  gap: 1rem; margin-bottom: 1rem; }",
 	"figure { margin: 0; padding: .8rem 1rem; background: var(--raised); border: 1px solid "
 	"var(--line);",
-	"  border-radius: 6px; min-width: 0; }",
+	"  border-radius: 6px; min-width: 0; overflow-x: auto; }",
 	"figcaption { color: var(--dim); font-size: .85rem; margin-bottom: .6rem; }",
-	".chart { width: 100%; min-height: 2rem; }",
+	/* Narrower than this, labels behind the bars have no room. */
+	".chart { width: 100%; min-width: 28rem; min-height: 2rem; }",
 	".chart.vega-embed { width: 100%; }",
 	".chart.vega-embed.has-actions { padding-right: 0; }",
 	".chart.vega-embed summary { top: -2.4rem; right: -.6rem; }",
@@ -84,8 +85,8 @@ const char *const html_script[] = {
 	"      legend: {labelColor: text, titleColor: dim, labelFontSize: 12, symbolType: "
 	"'square'},",
 	"      text: {color: text, fontSize: 12},",
-	"      style: {interval: {stroke: text, fill: text, strokeWidth: 1.5},",
-	"              process: {fill: text, filled: true, opacity: 0.45, strokeWidth: 0},",
+	"      style: {interval: {color: text, stroke: text, fill: text, strokeWidth: 1.5},",
+	"              process: {color: text, fill: text, filled: true, opacity: 0.45, strokeWidth: 0},",
 	"              floor: {color: text, stroke: text, opacity: 0.7, strokeDash: [5, 4], "
 	"strokeWidth: 1}}};",
 	"  }",

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "report/format.h"
 #include "report/summary.h"
+#include "report/text.h"
 
 #define DIM "\033[2m"
 #define BOLD "\033[1m"
@@ -173,17 +174,13 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 		strbuf_puts(out, ", unfinished");
 }
 
-static void add_line(const char *text, const char *style, bool colour, struct strbuf *out)
-{
-	strbuf_printf(out, "%s%s%s\n", colour ? style : "", text, colour && *style ? PLAIN : "");
-}
-
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)
 {
+	const char *bold = colour ? BOLD : "", *plain = colour ? PLAIN : "";
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);
-	add_line(strbuf_text(&line), BOLD, colour, out);
+	text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 	bool narrow = width > 0 && width < NARROW_WIDTH;
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
@@ -192,23 +189,22 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 			continue;
 		summary_comparison_title(&row->cell->cell, title, sizeof title);
 		strbuf_putc(out, '\n');
-		add_line(title, BOLD, colour, out);
+		text_wrap(title, 0, width, bold, plain, out);
 		struct table *table = summary_table(summary, row->comparison,
 						    narrow ? NARROW_COLUMNS : COLUMN_COUNT);
 		table_render_text(table, colour, width, out);
 		table_free(table);
 		strbuf_clear(&line);
 		if (summary_floor_broken(summary, row->comparison, &line))
-			add_line(strbuf_text(&line), BOLD, colour, out);
+			text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 	}
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
-	add_line(strbuf_text(&line), "", colour, out);
+	text_wrap(strbuf_text(&line), 0, width, "", "", out);
 	if (summary->count > 0)
-		add_line("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be "
-			 "told "
-			 "apart (ranks; from native)",
-			 DIM, colour, out);
+		text_wrap("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be "
+			  "told apart (ranks; from native)",
+			  0, width, colour ? DIM : "", plain, out);
 	strbuf_release(&line);
 }

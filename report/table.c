@@ -123,24 +123,6 @@ static size_t *choose_widths(const struct table *table, int width)
 	return widths;
 }
 
-/* Takes the next line of at most `columns` off *rest, broken where words end if they do. */
-static size_t take_line(const char **rest, size_t columns, const char **line)
-{
-	*line = *rest;
-	size_t bytes = text_fit(*rest, columns), end = bytes;
-	if ((*rest)[bytes]) {
-		size_t at = bytes;
-		while (at > 0 && (*rest)[at] != ' ')
-			at--;
-		if (at > 0)
-			bytes = end = at;
-	}
-	*rest += end;
-	while (**rest == ' ')
-		(*rest)++;
-	return bytes;
-}
-
 static void pad(struct strbuf *out, size_t columns)
 {
 	while (columns-- > 0)
@@ -164,7 +146,7 @@ static void render_row(const struct table *table, const size_t *widths, const ch
 		strbuf_clear(&line);
 		for (size_t k = 0; k < table->column_count; k++) {
 			const char *start;
-			size_t bytes = take_line(&rests[k], widths[k], &start);
+			size_t bytes = text_take_line(&rests[k], widths[k], &start);
 			char *part = memory_alloc(bytes + 1);
 			memcpy(part, start, bytes);
 			part[bytes] = '\0';
@@ -186,20 +168,6 @@ static void render_row(const struct table *table, const size_t *widths, const ch
 	strbuf_release(&line);
 }
 
-static void render_note(const char *note, bool colour, int width, struct strbuf *out)
-{
-	size_t columns =
-		width > NOTE_INDENT + WRAP_COLUMNS ? (size_t)width - NOTE_INDENT : SIZE_MAX;
-	while (*note) {
-		const char *line;
-		size_t bytes = take_line(&note, columns, &line);
-		pad(out, NOTE_INDENT);
-		strbuf_puts(out, colour ? DIM : "");
-		strbuf_add(out, line, bytes);
-		strbuf_puts(out, colour ? PLAIN "\n" : "\n");
-	}
-}
-
 void table_render_text(const struct table *table, bool colour, int width, struct strbuf *out)
 {
 	size_t *widths = choose_widths(table, width);
@@ -212,7 +180,8 @@ void table_render_text(const struct table *table, bool colour, int width, struct
 			rests[k] = entry_text(&table->rows[i], k);
 		render_row(table, widths, rests, "", "", out);
 		if (table->rows[i].note)
-			render_note(table->rows[i].note, colour, width, out);
+			text_wrap(table->rows[i].note, NOTE_INDENT, width, colour ? DIM : "",
+				  colour ? PLAIN : "", out);
 	}
 	free(rests);
 	free(widths);

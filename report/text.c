@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Lines narrower than this are not made. */
+#define LEAST_COLUMNS 16
 #define REPLACEMENT 0xFFFD
 #define REPLACEMENT_UTF8 "\xEF\xBF\xBD"
 
@@ -164,6 +166,38 @@ json_t *text_json(const char *text)
 	whole = json_string(strbuf_text(&out));
 	strbuf_release(&out);
 	return whole;
+}
+
+size_t text_take_line(const char **rest, size_t columns, const char **line)
+{
+	*line = *rest;
+	size_t bytes = text_fit(*rest, columns), end = bytes;
+	if ((*rest)[bytes]) {
+		size_t at = bytes;
+		while (at > 0 && (*rest)[at] != ' ')
+			at--;
+		if (at > 0)
+			bytes = end = at;
+	}
+	*rest += end;
+	while (**rest == ' ')
+		(*rest)++;
+	return bytes;
+}
+
+void text_wrap(const char *text, int indent, int width, const char *before, const char *after,
+	       struct strbuf *out)
+{
+	size_t columns = width > indent + LEAST_COLUMNS ? (size_t)(width - indent) : SIZE_MAX;
+
+	while (*text) {
+		const char *line;
+		size_t bytes = text_take_line(&text, columns, &line);
+
+		strbuf_printf(out, "%*s%s", indent, "", before);
+		strbuf_add(out, line, bytes);
+		strbuf_printf(out, "%s\n", after);
+	}
 }
 
 void text_html(const char *text, struct strbuf *out)

@@ -25,6 +25,15 @@ size_t text_columns(const char *text);
  * that is not empty, so that callers make progress. */
 size_t text_fit(const char *text, size_t columns);
 
+/* Takes the next line of at most `columns` off *rest, broken where words end if they do: returns
+ * its bytes from *line. */
+size_t text_take_line(const char **rest, size_t columns, const char **line);
+
+/* The text in lines of at most `width` columns, each behind `indent` spaces and between `before`
+ * and `after`; one line where the width is 0 or too small to be of use. */
+void text_wrap(const char *text, int indent, int width, const char *before, const char *after,
+	       struct strbuf *out);
+
 /* A JSON string with malformed bytes replaced; control characters stay, JSON escapes them. NULL
  * gives null. New reference. */
 json_t *text_json(const char *text);
