@@ -86,7 +86,8 @@ const char *const html_script[] = {
 	"'square'},",
 	"      text: {color: text, fontSize: 12},",
 	"      style: {interval: {color: text, stroke: text, fill: text, strokeWidth: 1.5},",
-	"              process: {color: text, fill: text, filled: true, opacity: 0.45, strokeWidth: 0},",
+	"              process: {color: text, fill: text, filled: true, opacity: 0.45, "
+	"strokeWidth: 0},",
 	"              floor: {color: text, stroke: text, opacity: 0.7, strokeDash: [5, 4], "
 	"strokeWidth: 1}}};",
 	"  }",
