@@ -35,13 +35,13 @@ int64_t gate_smaller_batch(int64_t batch);
 
 /*
  * Whether gate_settle_rate is to find the rate: `chosen` says that somebody chose one for the
- * network, which counts but for RMSprop where the batch normalises.
+ * network, which counts but for RMSprop.
  */
-bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, bool chosen);
+bool gate_rate_is_open(const struct recipe *gate, bool chosen);
 
 /*
  * Lowers gate->learning_rate: by tens, until the first update lowers the loss of its own batch by
- * what the gradient promises, within a half (0.002: RMSprop where the batch normalises).
+ * what the gradient promises, within a half (0.002: RMSprop).
  * Where updates overshoot, later batches show how the network amplifies rounding and nothing else.
  * Does nothing unless the stage trains.
  */

@@ -69,16 +69,11 @@ static enum prony_status loss_after(struct first_update *first, const struct rec
 	return status;
 }
 
-static bool magnifies(const struct recipe *gate, const struct graph *graph)
-{
-	return gate->optimiser == OPTIMISER_RMSPROP && gate_normalises_by_batch(graph);
-}
-
-bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, bool chosen)
+bool gate_rate_is_open(const struct recipe *gate, bool chosen)
 {
 	if (gate->stage != STAGE_TRAIN)
 		return false;
-	return !chosen || magnifies(gate, graph);
+	return !chosen || gate->optimiser == OPTIMISER_RMSPROP;
 }
 
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
@@ -88,7 +83,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 {
 	struct first_update first = {.weights = weights};
 	struct graph copy = {0};
-	double share = 1, bent = magnifies(gate, graph) ? BENT_RMSPROP : BENT;
+	double share = 1, bent = gate->optimiser == OPTIMISER_RMSPROP ? BENT_RMSPROP : BENT;
 	enum prony_status status;
 
 	if (gate->stage != STAGE_TRAIN)

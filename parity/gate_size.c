@@ -53,7 +53,7 @@ static int64_t cost_of(const struct graph *graph, const struct recipe *gate, boo
 		runs = 2 * (gate_measures_rounding(gate, graph) ? AMPLIFIED_RUNS : GATE_RUNS);
 	if (gate_measures_rounding(gate, graph))
 		passes += MEASURE_PASSES;
-	if (gate_rate_is_open(gate, graph, chosen))
+	if (gate_rate_is_open(gate, chosen))
 		passes += SETTLE_PASSES;
 	return plus(times(GATE_UPDATES * runs, reference_cost(graph, gate->stage)),
 		    times(passes, pass));
@@ -116,7 +116,7 @@ int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, 
 	runs = plus(plus(step, answers), training ? 0 : parameters);
 	if (gate_measures_rounding(gate, graph))
 		measuring = times(plus(pass, parameters), 2);
-	if (gate_rate_is_open(gate, graph, chosen))
+	if (gate_rate_is_open(gate, chosen))
 		settling = plus(step, parameters); /* what the first update changed */
 	runs = runs > measuring ? runs : measuring;
 	return runs > settling ? runs : settling;

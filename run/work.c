@@ -132,8 +132,7 @@ enum prony_status work_need_gate(struct work *work, const struct plan_cell *cell
 		status = make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots, GATE_SKIPS,
 		                      seed, &work->gate_inputs, &work->gate_labels, err);
 	/* The zoo's networks have a rate that was chosen for them. */
-	if (status == PRONY_OK &&
-	    gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
+	if (status == PRONY_OK && gate_rate_is_open(&work->gate_recipe, !cell->network->file))
 		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
 		                          &work->gate_inputs.tensors[0], &work->gate_labels.tensors[0],
 		                          stop, err);

@@ -96,7 +96,7 @@ void fixture_init_in(struct fixture *f, const char *name, enum precision precisi
 		      &err);
 		draw_batch(&random, pictures, x, y);
 	}
-	if (gate_rate_is_open(&f->recipe, &f->forward, true))
+	if (gate_rate_is_open(&f->recipe, true))
 		check(gate_settle_rate(&f->recipe, &f->forward, &f->weights, &f->inputs.tensors[0],
 				       &f->labels.tensors[0], NULL, &err),
 		      &err);
