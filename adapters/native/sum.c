@@ -12,97 +12,76 @@
 
 #define BODY static inline __attribute__((always_inline))
 
-/* Partial sums of more than two terms stay in the first cache. */
-#define CHUNK 1024
-
-BODY void finish_f32(float *out, const float *a, const float *b, enum sum_then then,
-		     const float *mask, size_t n)
+/* One loop reads all terms side by side: for a few pages of each in turn, the processor would have
+ * to find out anew what comes next. `count` and `then` are constants where this is called. */
+BODY void add_f32(float *out, const void *const *terms, int count, enum sum_then then,
+		  const float *mask, size_t n)
 {
-	if (then == SUM_ONLY) {
-		INDEPENDENT
-		for (size_t i = 0; i < n; i++)
-			out[i] = b ? a[i] + b[i] : a[i];
-	} else if (then == SUM_RELU) {
-		INDEPENDENT
-		for (size_t i = 0; i < n; i++) {
-			float x = b ? a[i] + b[i] : a[i];
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++) {
+		float x = ((const float *)terms[0])[i];
 
-			out[i] = x > 0 ? x : 0;
-		}
-	} else {
-		INDEPENDENT
-		for (size_t i = 0; i < n; i++)
-			out[i] = mask[i] > 0 ? b ? a[i] + b[i] : a[i] : 0;
-	}
-}
-
-/* The two cases of b apart: neither loop tests it. */
-BODY void last_f32(float *out, const float *a, const float *b, enum sum_then then,
-		   const float *mask, size_t n)
-{
-	if (b)
-		finish_f32(out, a, b, then, mask, n);
-	else
-		finish_f32(out, a, NULL, then, mask, n);
-}
-
-BODY void body_f32(void *out, const void *const *terms, int count, enum sum_then then,
-		   const void *mask, size_t n)
-{
-	float partial[CHUNK];
-
-	if (count <= 2) {
-		last_f32(out, terms[0], count == 2 ? terms[1] : NULL, then, mask, n);
-		return;
-	}
-	for (size_t at = 0; at < n; at += CHUNK) {
-		size_t length = n - at < CHUNK ? n - at : CHUNK;
-		const float *a = (const float *)terms[0] + at, *b = (const float *)terms[1] + at;
-
-		for (size_t i = 0; i < length; i++)
-			partial[i] = a[i] + b[i];
-		for (int k = 2; k + 1 < count; k++) {
-			const float *term = (const float *)terms[k] + at;
-
-			for (size_t i = 0; i < length; i++)
-				partial[i] += term[i];
-		}
-		last_f32((float *)out + at, partial, (const float *)terms[count - 1] + at, then,
-			 mask ? (const float *)mask + at : NULL, length);
-	}
-}
-
-BODY void body_bf16(void *out, const void *const *terms, int count, enum sum_then then,
-		    const void *mask, size_t n)
-{
-	float partial[CHUNK];
-
-	for (size_t at = 0; at < n; at += CHUNK) {
-		size_t length = n - at < CHUNK ? n - at : CHUNK;
-		const uint16_t *a = (const uint16_t *)terms[0] + at;
-		/* Order and sign are those of the bits as an integer. */
-		const int16_t *sign = mask ? (const int16_t *)mask + at : NULL;
-		uint16_t *to = (uint16_t *)out + at;
-
-		for (size_t i = 0; i < length; i++)
-			partial[i] = bf16_to_float(a[i]);
-		for (int k = 1; k < count; k++) {
-			const uint16_t *term = (const uint16_t *)terms[k] + at;
-
-			for (size_t i = 0; i < length; i++)
-				partial[i] += bf16_to_float(term[i]);
-		}
+		for (int k = 1; k < count; k++)
+			x += ((const float *)terms[k])[i];
 		if (then == SUM_RELU)
-			for (size_t i = 0; i < length; i++)
-				partial[i] = partial[i] > 0 ? partial[i] : 0;
+			x = x > 0 ? x : 0;
 		if (then == SUM_RELU_GRAD)
-			for (size_t i = 0; i < length; i++)
-				to[i] = sign[i] > 0 ? bf16_from_float(partial[i]) : 0;
-		else
-			for (size_t i = 0; i < length; i++)
-				to[i] = bf16_from_float(partial[i]);
+			x = mask[i] > 0 ? x : 0;
+		out[i] = x;
 	}
 }
+
+BODY void add_bf16(uint16_t *out, const void *const *terms, int count, enum sum_then then,
+		   const uint16_t *mask, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++) {
+		float x = bf16_to_float(((const uint16_t *)terms[0])[i]);
+
+		for (int k = 1; k < count; k++)
+			x += bf16_to_float(((const uint16_t *)terms[k])[i]);
+		if (then == SUM_RELU)
+			x = x > 0 ? x : 0;
+		if (then == SUM_RELU_GRAD)
+			x = bf16_to_float(mask[i]) > 0 ? x : 0;
+		out[i] = bf16_from_float(x);
+	}
+}
+
+#define COUNT(number, type)                                                                        \
+	case number:                                                                               \
+		if (then == SUM_ONLY)                                                              \
+			add_##type(out, copy, number, SUM_ONLY, NULL, n);                          \
+		else if (then == SUM_RELU)                                                         \
+			add_##type(out, copy, number, SUM_RELU, NULL, n);                          \
+		else                                                                               \
+			add_##type(out, copy, number, SUM_RELU_GRAD, mask, n);                     \
+		break;
+#define COUNTS(type)                                                                               \
+	COUNT(1, type)                                                                             \
+	COUNT(2, type)                                                                             \
+	COUNT(3, type)                                                                             \
+	COUNT(4, type)                                                                             \
+	COUNT(5, type)                                                                             \
+	COUNT(6, type)                                                                             \
+	COUNT(7, type)                                                                             \
+	COUNT(8, type)
+
+/* The addresses in variables of our own, which nothing written can change. */
+#define BODY_OF(type)                                                                              \
+	BODY void body_##type(void *out, const void *const *terms, int count, enum sum_then then,  \
+			      const void *mask, size_t n)                                          \
+	{                                                                                          \
+		const void *copy[SUM_TERMS_MAX] = {0};                                             \
+                                                                                                   \
+		for (int k = 0; k < count; k++)                                                    \
+			copy[k] = terms[k];                                                        \
+		switch (count) {                                                                   \
+			COUNTS(type)                                                               \
+		}                                                                                  \
+	}
+BODY_OF(f32)
+BODY_OF(bf16)
 
 #define SUM_SET(set, attribute)                                                                    \
 	attribute static void f32_##set(void *out, const void *const *terms, int count,            \
