@@ -170,7 +170,8 @@ static int64_t point_channels(const struct lowering *l, const_dnnl_memory_desc_t
 	return 0;
 }
 
-/* Our own gradient, or NULL where it does not know the layouts, the window or the workspace. */
+/* Our own gradient, or NULL where it does not know the layouts, the window or the workspace, or is
+ * not faster: in bf16 the library takes 0.65 to 0.85 of our time for 3x3 windows with stride 2. */
 static struct gradient *make_gradient(struct lowering *l, const struct node *forward,
 				      const struct node_state *state)
 {
@@ -184,6 +185,7 @@ static struct gradient *make_gradient(struct lowering *l, const struct node *for
 
 	if (forward->op != OP_MAX_POOL || state->side == OPERAND_NONE || channels == 0 ||
 	    a->dilations[0] != 1 || a->dilations[1] != 1 ||
+	    (l->data == dnnl_bf16 && (a->strides[0] > 1 || a->strides[1] > 1)) ||
 	    channels != point_channels(l, l->program->operands[state->dst].desc) ||
 	    lower_type(l, state->side) != dnnl_u8 ||
 	    channels != point_channels(l, l->program->operands[state->side].desc))
