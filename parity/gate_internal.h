@@ -54,6 +54,7 @@ struct gate_updates {
 void gate_widen_by_updates(struct gate_expected *expected, const struct graph *graph,
 			   const struct gate_updates *updates);
 
+bool gate_normalises_by_batch(const struct graph *graph);
 /* Whether what rounding does is measured (rounding_measure) rather than counted. */
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph);
 

@@ -21,18 +21,10 @@ static bool is_rmsprop(const struct recipe *gate)
 	return gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
 }
 
-static bool normalises_by_batch(const struct graph *graph)
-{
-	for (int i = 0; i < graph->forward_count; i++)
-		if (graph->nodes[i].op == OP_BATCH_NORM)
-			return true;
-	return false;
-}
-
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph)
 {
 	return gate->stage != STAGE_FORWARD && gate->precision == PRECISION_FP32 &&
-	       normalises_by_batch(graph);
+	       gate_normalises_by_batch(graph);
 }
 
 static int64_t times(int64_t a, int64_t b)
