@@ -41,9 +41,9 @@ bool gate_rate_is_open(const struct recipe *gate, bool chosen);
 
 /*
  * Lowers gate->learning_rate: by tens, until the first update lowers the loss of its own batch by
- * what the gradient promises, within a half (0.002: RMSprop).
- * Where updates overshoot, later batches show how the network amplifies rounding and nothing else.
- * Does nothing unless the stage trains.
+ * what the gradient promises, within a half (RMSprop: 0.05; 0.002 where the batch
+ * normalises). Where updates overshoot, later batches show how the network amplifies rounding and
+ * nothing else. Does nothing unless the stage trains.
  */
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, const struct tensor *x,

@@ -5,11 +5,13 @@
 #include "parity/kernels.h"
 
 /*
- * The loss must fall by what its gradient says times 1 -/+ this. Where RMSprop turns the small
- * difference of two updated networks into updates of full size, they must be less far apart.
+ * The loss must fall by what its gradient says times 1 -/+ this. RMSprop turns the small difference
+ * of two updated networks into updates of full size, so they must be less far apart, and where
+ * batch normalisation amplifies that difference, still less.
  */
 #define BENT 0.5
-#define BENT_RMSPROP 0.002
+#define BENT_RMSPROP 0.05
+#define BENT_RMSPROP_NORMALISED 0.002
 #define RATE_STEP 10.0
 #define RATES 5 /* from 1e-3 to 1e-7, where float32 weights hardly take a step any more */
 
@@ -69,6 +71,13 @@ static enum prony_status loss_after(struct first_update *first, const struct rec
 	return status;
 }
 
+static double bent_at_most(const struct recipe *gate, const struct graph *graph)
+{
+	if (gate->optimiser != OPTIMISER_RMSPROP)
+		return BENT;
+	return gate_normalises_by_batch(graph) ? BENT_RMSPROP_NORMALISED : BENT_RMSPROP;
+}
+
 bool gate_rate_is_open(const struct recipe *gate, bool chosen)
 {
 	if (gate->stage != STAGE_TRAIN)
@@ -83,7 +92,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 {
 	struct first_update first = {.weights = weights};
 	struct graph copy = {0};
-	double share = 1, bent = gate->optimiser == OPTIMISER_RMSPROP ? BENT_RMSPROP : BENT;
+	double share = 1, bent = bent_at_most(gate, graph);
 	enum prony_status status;
 
 	if (gate->stage != STAGE_TRAIN)
