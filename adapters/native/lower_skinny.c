@@ -9,7 +9,8 @@
  */
 
 /* Weights that are read from memory in each step, because the other layers have taken their place
- * in the caches. Out of the caches the library's code is up to a tenth faster. */
+ * in the caches. Where they stay there the library's code is faster: by a tenth with 8 rows, by up
+ * to a third with one (8 MB). */
 #define SKINNY_BYTES ((int64_t)4 << 20)
 
 /* For the choice of threads, which counts elements: see lower_depthwise.c. */
