@@ -417,8 +417,10 @@ static void memory_is_what_a_gate_is_said_to_take(void **state)
 	static const enum optimiser optimisers[] = {OPTIMISER_MOMENTUM, OPTIMISER_RMSPROP};
 
 	(void)state;
-	if (INSTRUMENTED) /* what is freed is kept a while */
+	if (INSTRUMENTED) {
+		print_message("# a sanitizer keeps what is freed a while\n");
 		skip();
+	}
 	for (size_t i = 0; i < COUNT(optimisers); i++) {
 		int64_t estimate, taken = taken_bytes("cnn", optimisers[i], &estimate);
 
