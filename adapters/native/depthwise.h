@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "adapters/native/instruction_set.h"
+
 #define DEPTHWISE_SIDE_MAX 11 /* of a window */
 
 /* Strides of a tensor in floats. Channels c and c + 1 lie together unless a block ends between
@@ -30,18 +32,10 @@ struct depthwise {
 	} w; /* weights and their gradient; `block` channels lie together */
 };
 
-/* Instruction sets, narrowest first. */
-enum depthwise_set {
-	DEPTHWISE_BASELINE,
-	DEPTHWISE_AVX2,
-	DEPTHWISE_AVX512,
-};
-
 struct depthwise_loops;
 
-enum depthwise_set depthwise_best(void);
 /* The loops for this layer. The processor must have the set. */
-const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum depthwise_set set);
+const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum instruction_set set);
 
 /*
  * Items first to end - 1 of batch x out[0] rows: y = x * w + bias, of which the negative becomes

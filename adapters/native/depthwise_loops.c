@@ -103,28 +103,15 @@ LOOPS(avx2, AVX2, 8)
 LOOPS(avx512, AVX512, 16)
 #endif
 
-enum depthwise_set depthwise_best(void)
-{
-#ifdef __x86_64__
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-	    __builtin_cpu_supports("avx512vl"))
-		return DEPTHWISE_AVX512;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return DEPTHWISE_AVX2;
-#endif
-	return DEPTHWISE_BASELINE;
-}
-
 /* The widest vectors that fit into a block: below eight channels those of every processor do. */
-const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum depthwise_set set)
+const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum instruction_set set)
 {
 	int64_t room = d->x.block < d->y.block ? d->x.block : d->y.block;
 
 #ifdef __x86_64__
-	if (set >= DEPTHWISE_AVX512 && room >= 16)
+	if (set >= INSTRUCTIONS_AVX512 && room >= 16)
 		return &loops_avx512_16;
-	if (set >= DEPTHWISE_AVX2 && room >= 8)
+	if (set >= INSTRUCTIONS_AVX2 && room >= 8)
 		return &loops_avx2_8;
 #else
 	(void)set;

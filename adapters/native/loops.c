@@ -4,19 +4,7 @@
 #include <string.h>
 
 #include "adapters/native/bf16.h"
-
-/*
- * Outputs may equal inputs element by element, which `restrict` forbids and a run-time overlap test
- * would send to the scalar loop: tell the compilers that no iteration needs another.
- */
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#pragma clang diagnostic ignored "-Wpass-failed" /* sanitizers keep loops from being vectorised */
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
-#define BODY static inline __attribute__((always_inline))
+#include "adapters/native/instruction_set.h"
 
 BODY void relu_body(float *y, const float *x, size_t n)
 {
@@ -300,24 +288,16 @@ BODY double half_squares_body(const float *x, size_t n)
 #define NO_ATTRIBUTE
 KERNEL_SET(baseline, NO_ATTRIBUTE)
 #if defined(__x86_64__)
-KERNEL_SET(avx2, __attribute__((target("avx2,fma"))))
-/* GCC would use half of the registers' width for fear of lower clocks; that is long past. */
-#if defined(__clang__)
-#define AVX512 "avx512f,avx512bw,avx512dq,avx512vl,fma"
-#else
-#define AVX512 "avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"
-#endif
-KERNEL_SET(avx512, __attribute__((target(AVX512))))
+KERNEL_SET(avx2, VECTORISED_AVX2)
+KERNEL_SET(avx512, VECTORISED_AVX512)
 #endif
 
 const struct kernels *kernels_pick(void)
 {
 #if defined(__x86_64__)
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+	if (instruction_set_best() == INSTRUCTIONS_AVX512)
 		return &kernels_avx512;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+	if (instruction_set_best() == INSTRUCTIONS_AVX2)
 		return &kernels_avx2;
 #endif
 	return &kernels_baseline;

@@ -183,7 +183,7 @@ static struct layer *make_layer(struct lowering *l, int n)
 /* Channels that lie together in the weights: as the library's code for this processor has them. */
 static int64_t weight_block(void)
 {
-	return depthwise_best() == DEPTHWISE_AVX512 ? 16 : 8;
+	return instruction_set_best() == INSTRUCTIONS_AVX512 ? 16 : 8;
 }
 
 /* Every layout of a layer, the weights' both in memory and outside. */
@@ -394,7 +394,7 @@ enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err)
 		goto out;
 	if (!state->forward)
 		shorten(l, &chain);
-	layer->loops = depthwise_pick(&layer->d, depthwise_best());
+	layer->loops = depthwise_pick(&layer->d, instruction_set_best());
 	layer->parts = depthwise_parts(&layer->d, layer->loops, l->program->threads);
 	l->macs += (int64_t)layer->work * MACS_OF_AN_ELEMENT;
 	state->detail = layer;

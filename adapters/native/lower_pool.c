@@ -206,7 +206,7 @@ static struct gradient *make_gradient(struct lowering *l, const struct node *for
 			 .rows = spans[0],
 			 .columns = spans[1]},
 		.run = max_pool_pick(channels, lower_type(l, state->src) == dnnl_bf16,
-				     max_pool_best()),
+				     instruction_set_best()),
 		.rows = lower_elements(l, state->src) / (size_t)(x[3] * channels),
 	};
 	max_pool_find_inner(&gradient->pool, a->pads[1]);

@@ -209,7 +209,7 @@ enum prony_status lower_skinny(struct lowering *l, int n, struct error *err)
 				      .inner = w[0] * w[1] / y[1],
 				      .outputs = y[1],
 				      .relu = chain.count > 0},
-				.loops = skinny_pick(skinny_best())};
+				.loops = skinny_pick(instruction_set_best())};
 	status = choose_source(l, n, layer, err);
 	if (status == PRONY_OK)
 		status = append(l, n, layer, &chain, err);

@@ -355,7 +355,7 @@ static void append(struct lowering *l, const struct node *node, const struct sum
 				  .count = sum->count,
 				  .bf16 = lower_type(l, y) == dnnl_bf16,
 				  .inner = lower_elements(l, y)};
-	rows->loop = sum_pick(rows->bf16, sum_best());
+	rows->loop = sum_pick(rows->bf16, instruction_set_best());
 	for (int i = 0; i < sum->count; i++)
 		operands[count++] = sum->operands[i];
 	if (mask != OPERAND_NONE)

@@ -232,25 +232,12 @@ BOTH(avx2, AVX2, 8)
 BOTH(avx512, AVX512, 16)
 #endif
 
-enum max_pool_set max_pool_best(void)
+max_pool_gradient *max_pool_pick(int64_t channels, bool bf16, enum instruction_set set)
 {
 #ifdef __x86_64__
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-		return MAX_POOL_AVX512;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return MAX_POOL_AVX2;
-#endif
-	return MAX_POOL_BASELINE;
-}
-
-max_pool_gradient *max_pool_pick(int64_t channels, bool bf16, enum max_pool_set set)
-{
-#ifdef __x86_64__
-	if (set >= MAX_POOL_AVX512 && channels >= 16)
+	if (set >= INSTRUCTIONS_AVX512 && channels >= 16)
 		return bf16 ? gradient_bf16_avx512_16 : gradient_f32_avx512_16;
-	if (set >= MAX_POOL_AVX2 && channels >= 8)
+	if (set >= INSTRUCTIONS_AVX2 && channels >= 8)
 		return bf16 ? gradient_bf16_avx2_8 : gradient_f32_avx2_8;
 #else
 	(void)set;

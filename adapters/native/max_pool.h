@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "adapters/native/instruction_set.h"
+
 /* The windows over a row or a column of the input: `count` from `first` on. The first of them has
  * it at `tap`, each further one a stride before. */
 struct max_pool_span {
@@ -33,10 +35,6 @@ void max_pool_spans(int64_t in, int64_t out, int64_t kernel, int64_t stride, int
  * from a point on, none of whose windows is missing; -1 and 0 where there are none. */
 void max_pool_find_inner(struct max_pool *p, int64_t before);
 
-enum max_pool_set { MAX_POOL_BASELINE, MAX_POOL_AVX2, MAX_POOL_AVX512 };
-
-/* What this processor has. */
-enum max_pool_set max_pool_best(void);
 
 /*
  * Rows [first, end) of dx, counted through all planes. `chosen` says for each output which tap of
@@ -47,6 +45,6 @@ typedef void max_pool_gradient(const struct max_pool *p, void *dx, const void *d
 			       const uint8_t *chosen, size_t first, size_t end);
 
 /* Never NULL: for few channels it is that of a lesser set. */
-max_pool_gradient *max_pool_pick(int64_t channels, bool bf16, enum max_pool_set set);
+max_pool_gradient *max_pool_pick(int64_t channels, bool bf16, enum instruction_set set);
 
 #endif

@@ -13,7 +13,7 @@ void program_init(struct program *program, const struct onednn *dnn)
 {
 	*program = (struct program){.dnn = dnn,
 				    .kernels = kernels_pick(),
-				    .copy_tile = tiles_pick(tiles_best()),
+				    .copy_tile = tiles_pick(instruction_set_best()),
 				    .threads = dnn->threads};
 	arena_init(&program->arena, 0);
 }

@@ -91,25 +91,12 @@ static const struct skinny_loops avx512 = {
 };
 #endif
 
-enum skinny_set skinny_best(void)
+const struct skinny_loops *skinny_pick(enum instruction_set set)
 {
 #ifdef __x86_64__
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-	    __builtin_cpu_supports("avx512vl"))
-		return SKINNY_AVX512;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return SKINNY_AVX2;
-#endif
-	return SKINNY_BASELINE;
-}
-
-const struct skinny_loops *skinny_pick(enum skinny_set set)
-{
-#ifdef __x86_64__
-	if (set == SKINNY_AVX512)
+	if (set == INSTRUCTIONS_AVX512)
 		return &avx512;
-	if (set == SKINNY_AVX2)
+	if (set == INSTRUCTIONS_AVX2)
 		return &avx2;
 #else
 	(void)set;

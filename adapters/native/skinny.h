@@ -11,20 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKINNY_ROWS_MAX 12
+#include "adapters/native/instruction_set.h"
 
-/* Instruction sets, narrowest first. */
-enum skinny_set {
-	SKINNY_BASELINE,
-	SKINNY_AVX2,
-	SKINNY_AVX512,
-};
+#define SKINNY_ROWS_MAX 12
 
 struct skinny_loops;
 
-enum skinny_set skinny_best(void);
 /* The processor must have the set. */
-const struct skinny_loops *skinny_pick(enum skinny_set set);
+const struct skinny_loops *skinny_pick(enum instruction_set set);
 /* Outputs that lie together in the weights: [ceil(outputs / block)][inner][block], the last block
  * padded with anything finite. */
 int64_t skinny_block(const struct skinny_loops *loops);

@@ -2,16 +2,6 @@
 
 #include "adapters/native/bf16.h"
 
-/* As in loops.c: the result may be one of the terms, number by number. */
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#pragma clang diagnostic ignored "-Wpass-failed" /* sanitizers keep loops from being vectorised */
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
-#define BODY static inline __attribute__((always_inline))
-
 /* One loop reads all terms side by side: for a few pages of each in turn, the processor would have
  * to find out anew what comes next. `count` and `then` are constants where this is called. */
 BODY void add_f32(float *out, const void *const *terms, int count, enum sum_then then,
@@ -98,34 +88,16 @@ BODY_OF(bf16)
 #define NO_ATTRIBUTE
 SUM_SET(baseline, NO_ATTRIBUTE)
 #if defined(__x86_64__)
-SUM_SET(avx2, __attribute__((target("avx2,fma"))))
-#if defined(__clang__)
-#define AVX512 "avx512f,avx512bw,avx512dq,avx512vl,fma"
-#else
-#define AVX512 "avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"
-#endif
-SUM_SET(avx512, __attribute__((target(AVX512))))
+SUM_SET(avx2, VECTORISED_AVX2)
+SUM_SET(avx512, VECTORISED_AVX512)
 #endif
 
-enum sum_set sum_best(void)
+sum_loop *sum_pick(bool bf16, enum instruction_set set)
 {
 #if defined(__x86_64__)
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-		return SUM_AVX512;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return SUM_AVX2;
-#endif
-	return SUM_BASELINE;
-}
-
-sum_loop *sum_pick(bool bf16, enum sum_set set)
-{
-#if defined(__x86_64__)
-	if (set >= SUM_AVX512)
+	if (set >= INSTRUCTIONS_AVX512)
 		return bf16 ? bf16_avx512 : f32_avx512;
-	if (set >= SUM_AVX2)
+	if (set >= INSTRUCTIONS_AVX2)
 		return bf16 ? bf16_avx2 : f32_avx2;
 #else
 	(void)set;

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "adapters/native/instruction_set.h"
+
 #define SUM_TERMS_MAX 8
 
 enum sum_then {
@@ -24,11 +26,7 @@ enum sum_then {
 typedef void sum_loop(void *out, const void *const *terms, int count, enum sum_then then,
 		      const void *mask, size_t n);
 
-enum sum_set { SUM_BASELINE, SUM_AVX2, SUM_AVX512 };
-
-/* What this processor has. */
-enum sum_set sum_best(void);
-sum_loop *sum_pick(bool bf16, enum sum_set set);
+sum_loop *sum_pick(bool bf16, enum instruction_set set);
 
 /*
  * Arrays of rows: a row of `inner` numbers that lie together, and the next one `strides[k]` numbers

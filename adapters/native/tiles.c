@@ -290,24 +290,12 @@ SQUARE(avx512, AVX512, 16)
 TILES(avx512, AVX512, 16)
 #endif
 
-enum tile_set tiles_best(void)
+tile_copy *tiles_pick(enum instruction_set set)
 {
 #ifdef __x86_64__
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f"))
-		return TILES_AVX512;
-	if (__builtin_cpu_supports("avx2"))
-		return TILES_AVX2;
-#endif
-	return TILES_BASELINE;
-}
-
-tile_copy *tiles_pick(enum tile_set set)
-{
-#ifdef __x86_64__
-	if (set == TILES_AVX512)
+	if (set == INSTRUCTIONS_AVX512)
 		return copy_avx512;
-	if (set == TILES_AVX2)
+	if (set == INSTRUCTIONS_AVX2)
 		return copy_avx2;
 #else
 	(void)set;

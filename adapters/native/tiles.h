@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "adapters/native/instruction_set.h"
+
 #define TILE_SIDE 16
 #define BLOCKED_MAX_RANK 12
 
@@ -65,9 +67,7 @@ size_t tile_end(const struct tile *tile, const struct tile_shape *shape);
 typedef void tile_copy(float *to, const float *from, const struct tile_shape *shape, int rows,
 		       int columns);
 
-enum tile_set { TILES_BASELINE, TILES_AVX2, TILES_AVX512 };
-enum tile_set tiles_best(void);
 /* The copy of a set that the processor must have. */
-tile_copy *tiles_pick(enum tile_set set);
+tile_copy *tiles_pick(enum instruction_set set);
 
 #endif

@@ -216,7 +216,7 @@ static void keep_padding(const struct layer *layer, const float *before, double 
 }
 
 static void check(const struct depthwise *shape, int64_t block, int64_t weight_block,
-		  enum depthwise_set set)
+		  enum instruction_set set)
 {
 	const struct depthwise_loops *loops;
 	struct expected e;
@@ -259,10 +259,10 @@ static void check_sets(const struct depthwise *shape)
 {
 	static const int64_t blocks[] = {0, 4, 8, 16};
 
-	for (int set = DEPTHWISE_BASELINE; set <= (int)depthwise_best(); set++)
+	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++)
 		for (size_t i = 0; i < 4; i++)
 			for (int64_t weight_block = 1; weight_block <= 16; weight_block *= 4)
-				check(shape, blocks[i], weight_block, (enum depthwise_set)set);
+				check(shape, blocks[i], weight_block, (enum instruction_set)set);
 }
 
 static void every_window_agrees(void **state)
@@ -329,7 +329,7 @@ static void relu_and_repetition(void **state)
 
 	(void)state;
 	layer_make(&layer, &shape, 0, 8);
-	loops = depthwise_pick(&layer.d, depthwise_best());
+	loops = depthwise_pick(&layer.d, instruction_set_best());
 	run(&layer, loops, 4);
 	first = memory_alloc(layer.w_floats * sizeof(float));
 	memcpy(first, layer.dw, layer.w_floats * sizeof(float));

@@ -117,7 +117,7 @@ static void run(const struct layer *layer, max_pool_gradient *gradient, void *dx
 	gradient(&layer->p, dx, dy, layer->chosen, half, rows);
 }
 
-static void check(struct layer *layer, enum max_pool_set set)
+static void check(struct layer *layer, enum instruction_set set)
 {
 	size_t n = layer->in_count;
 
@@ -158,8 +158,8 @@ static void gradient_goes_where_the_window_chose(void **state)
 
 			layer_make(&layer, sides[i % 3], &windows[k], channels[i / 3], &random);
 			reference(&layer, &windows[k]);
-			for (int set = MAX_POOL_BASELINE; set <= (int)max_pool_best(); set++)
-				check(&layer, (enum max_pool_set)set);
+			for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++)
+				check(&layer, (enum instruction_set)set);
 			layer_release(&layer);
 		}
 	}

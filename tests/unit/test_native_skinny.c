@@ -81,7 +81,7 @@ static void compare(const struct skinny *s, int64_t block, const float *y, const
 }
 
 /* In three shares, as by three threads, the second of which is empty. */
-static void check(struct skinny *s, enum skinny_set set, bool has_bias)
+static void check(struct skinny *s, enum instruction_set set, bool has_bias)
 {
 	const struct skinny_loops *loops = skinny_pick(set);
 	int64_t block = skinny_block(loops), blocks = (s->outputs + block - 1) / block;
@@ -120,7 +120,7 @@ static void test_layouts(void **unused)
 
 	(void)unused;
 	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
-		for (int set = SKINNY_BASELINE; set <= (int)skinny_best(); set++) {
+		for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 			for (int64_t rows = 1; rows <= SKINNY_ROWS_MAX; rows++) {
 				struct skinny s = {.rows = rows,
 						   .inner = forms[f].channels * forms[f].points,
@@ -128,7 +128,7 @@ static void test_layouts(void **unused)
 						   .relu = rows % 2 == 0,
 						   .x = lay_out(&forms[f])};
 
-				check(&s, (enum skinny_set)set, rows % 3 != 0);
+				check(&s, (enum instruction_set)set, rows % 3 != 0);
 			}
 		}
 	}
@@ -137,14 +137,14 @@ static void test_layouts(void **unused)
 static void test_outputs(void **unused)
 {
 	(void)unused;
-	for (int set = SKINNY_BASELINE; set <= (int)skinny_best(); set++) {
+	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		for (int64_t outputs = 1; outputs <= 97; outputs += 8) {
 			struct skinny s = {.rows = 3,
 					   .inner = 65,
 					   .outputs = outputs,
 					   .x = lay_out(&(struct form){65, 1, 0})};
 
-			check(&s, (enum skinny_set)set, true);
+			check(&s, (enum instruction_set)set, true);
 		}
 	}
 }

@@ -50,7 +50,7 @@ static void assert_same(float have, float want)
 		fail_msg("%.9g, not %.9g", (double)have, (double)want);
 }
 
-static void check(int count, enum sum_then then, enum sum_set set)
+static void check(int count, enum sum_then then, enum instruction_set set)
 {
 	const void *terms[SUM_TERMS_MAX], *low_terms[SUM_TERMS_MAX];
 
@@ -80,10 +80,10 @@ static void sums_are_those_of_one_after_the_other(void **state)
 	(void)state;
 	random_init(&random, 4);
 	fill(&random);
-	for (int set = SUM_BASELINE; set <= (int)sum_best(); set++) {
+	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		for (int count = 1; count <= SUM_TERMS_MAX; count++) {
 			for (int then = SUM_ONLY; then <= SUM_RELU_GRAD; then++)
-				check(count, (enum sum_then)then, (enum sum_set)set);
+				check(count, (enum sum_then)then, (enum instruction_set)set);
 		}
 	}
 }
@@ -93,7 +93,7 @@ static void rows_are_parts_of_arrays(void **state)
 {
 	enum { ROWS = 23, INNER = 16, WIDE = 48 };
 	const struct sum_rows rows = {
-		.loop = sum_pick(false, sum_best()),
+		.loop = sum_pick(false, instruction_set_best()),
 		.then = SUM_RELU_GRAD,
 		.count = 2,
 		.inner = INNER,

@@ -134,8 +134,8 @@ static void compare_sets(const struct tiling *t, const struct tile *tiles, size_
 	for (size_t k = 0; k < to_floats; k++)
 		wanted[k] = -7;
 	copy_slowly(t, wanted, from);
-	for (int set = 0; set <= (int)tiles_best(); set++) {
-		tile_copy *copy = tiles_pick((enum tile_set)set);
+	for (int set = 0; set <= (int)instruction_set_best(); set++) {
+		tile_copy *copy = tiles_pick((enum instruction_set)set);
 
 		for (size_t k = 0; k < to_floats; k++)
 			to[k] = -7; /* and stays so where nothing may be written */
