@@ -68,7 +68,7 @@ const struct cli_command cli_commands[] = {
 	                           "folder.",
 	            .options = framework_option_rows},
 	 .run = command_framework},
-	{.syntax = {.name = "network", .arguments = "NAME",
+	{.syntax = {.name = "network", .arguments = "NAME|FILE.onnx",
 	            .summary = "layers, shapes, parameters, MACs and memory of a network; its ONNX file",
 	            .options = network_option_rows},
 	 .run = command_network},
