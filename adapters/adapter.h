@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "networks/graph.h"
-#include "networks/recipe.h"
-#include "networks/tensor.h"
+#include "bundle/recipe.h"
+#include "graph/graph.h"
+#include "graph/tensor.h"
 
 #define ADAPTER_ABI 1
 #define ADAPTER_VERSIONS_MAX 8
@@ -28,28 +28,30 @@ struct probe {
 	char instruction_set[64];    /* that it says it uses; "" when it does not say */
 };
 
-/* What really took effect, read back from the framework where it can be; compared with the recipe. */
+/* What really took effect, read back from the framework where it can be; compared with the recipe.
+ */
 struct effective {
 	char device[64];
 	enum precision precision;
 	int threads;
-	uint32_t mxcsr;      /* of the thread that steps: FTZ and DAZ are the framework's own default */
-	char settings[512];  /* switches that change speed, "NAME=value;..." */
+	uint32_t mxcsr; /* of the thread that steps: FTZ and DAZ are the framework's own default */
+	char settings[512]; /* switches that change speed, "NAME=value;..." */
 };
 
 /* What the framework built. */
 struct built {
-	int64_t parameters; /* elements that it trains, counted on its own arrays; -1 = cannot say */
-	int64_t macs;       /* of one forward batch, counted on its own graph; -1 = cannot say */
+	int64_t parameters; /* elements that it trains, counted on its own arrays; -1 = cannot say
+			     */
+	int64_t macs;	    /* of one forward batch, counted on its own graph; -1 = cannot say */
 	char notes[512];    /* what it fused or folded, where that is known */
 };
 
 enum readout {
-	READ_LOGITS,    /* of the last step: batch x classes */
-	READ_LOSS,      /* of the last step: scalar, before its update */
-	READ_WEIGHTS,   /* parameters now, in graph order and our layouts (OIHW, [out, in]) */
+	READ_LOGITS,	/* of the last step: batch x classes */
+	READ_LOSS,	/* of the last step: scalar, before its update */
+	READ_WEIGHTS,	/* parameters now, in graph order and our layouts (OIHW, [out, in]) */
 	READ_GRADIENTS, /* of the last step, same order */
-	READ_STATE,     /* running statistics */
+	READ_STATE,	/* running statistics */
 	READ_COUNT
 };
 const char *readout_name(enum readout what);
@@ -70,49 +72,52 @@ struct adapter {
 	/* Loads the library and reports; called first and once. */
 	enum prony_status (*probe)(struct session *s, struct probe *found, struct error *err);
 
-	/* Pure and cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason (all operators at once). */
+	/* Pure and cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason (all operators at once).
+	 */
 	enum prony_status (*supports)(const struct graph *graph, const struct recipe *recipe,
-	                              struct error *why);
+				      struct error *why);
 
 	/* Picks device and threads. */
 	enum prony_status (*open)(struct session *s, const struct recipe *recipe,
-	                          struct effective *effective, struct error *err);
+				  struct effective *effective, struct error *err);
 
 	/*
-	 * Translates and compiles the graph for the recipe's stage and loads the weights (parameters
-	 * and states by name). The graph is forward only; an adapter that wants our backward pass
-	 * calls graph_add_backward itself (it owns a private copy: worker passes a mutable graph,
-	 * borrowed until close). Weights are borrowed during the call.
+	 * Translates and compiles the graph for the recipe's stage and loads the weights
+	 * (parameters and states by name). The graph is forward only; an adapter that wants our
+	 * backward pass calls graph_add_backward itself (it owns a private copy: worker passes a
+	 * mutable graph, borrowed until close). Weights are borrowed during the call.
 	 */
-	enum prony_status (*build)(struct session *s, struct graph *graph, const struct recipe *recipe,
-	                           const struct tensor_set *weights, struct built *built,
-	                           struct error *err);
+	enum prony_status (*build)(struct session *s, struct graph *graph,
+				   const struct recipe *recipe, const struct tensor_set *weights,
+				   struct built *built, struct error *err);
 
-	/* Makes a batch resident in slot 0..slots-1: input F32 in the input value's shape, labels I64
-	 * (NULL for forward without loss). Borrowed until close. Called before the timed region. */
+	/* Makes a batch resident in slot 0..slots-1: input F32 in the input value's shape, labels
+	 * I64 (NULL for forward without loss). Borrowed until close. Called before the timed
+	 * region. */
 	enum prony_status (*feed)(struct session *s, int slot, const struct tensor *input,
-	                          const struct tensor *labels, struct error *err);
+				  const struct tensor *labels, struct error *err);
 
-	/* Issues one step of the recipe's stage on a slot; may return before it is finished. In steady
-	 * state it allocates nothing and logs nothing. */
+	/* Issues one step of the recipe's stage on a slot; may return before it is finished. In
+	 * steady state it allocates nothing and logs nothing. */
 	enum prony_status (*step)(struct session *s, int slot, struct error *err);
 
 	/* Returns when all issued work is finished. */
 	enum prony_status (*sync)(struct session *s, struct error *err);
 
-	/* Fills tensors whose names, dtypes (F32; loss F64 or F32), shapes and data the caller set up. */
+	/* Fills tensors whose names, dtypes (F32; loss F64 or F32), shapes and data the caller set
+	 * up. */
 	enum prony_status (*read)(struct session *s, enum readout what, struct tensor_set *out,
-	                          struct error *err);
+				  struct error *err);
 
 	/* Called exactly once, even after a failed open. */
 	void (*close)(struct session *s);
 
 	/*
-	 * Optional; only the fake adapter has it, to test the parent: may falsify the reply to a verb
-	 * before it is sent, and the `count` step records (pairs of begin and end) of a run.
+	 * Optional; only the fake adapter has it, to test the parent: may falsify the reply to a
+	 * verb before it is sent, and the `count` step records (pairs of begin and end) of a run.
 	 */
 	void (*tamper)(struct session *s, const char *verb, json_t *reply, int64_t *instants,
-	               int64_t count);
+		       int64_t count);
 };
 
 /* NULL-terminated; adapters that were not built stay in it with absent_reason. */

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
-#include "networks/recipe.h"
+#include "bundle/recipe.h"
 
 /* Appends a reason, after "; " when it is not the first. */
 void reasons_add(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "adapters/fake.h"
+#include "adapters/fake/fake.h"
 #include "adapters/mxnet/mxnet.h"
 #include "adapters/native/native.h"
 #include "adapters/null.h"

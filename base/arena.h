@@ -2,8 +2,8 @@
 #ifndef PRONY_BASE_ARENA_H
 #define PRONY_BASE_ARENA_H
 
-#include <stddef.h>
 #include <stdarg.h>
+#include <stddef.h>
 
 #include "base/error.h"
 

@@ -8,7 +8,8 @@
 /* CLOCK_MONOTONIC in nanoseconds. Comparable between processes of one machine since boot. */
 int64_t clock_monotonic_ns(void);
 
-/* CLOCK_REALTIME in nanoseconds since 1970; SOURCE_DATE_EPOCH (seconds) fixes it, for golden files. */
+/* CLOCK_REALTIME in nanoseconds since 1970; SOURCE_DATE_EPOCH (seconds) fixes it, for golden files.
+ */
 int64_t clock_wall_ns(void);
 
 /* Writes "2026-11-21T03:34:05Z" (UTC) into out, which holds at least 21 bytes. */

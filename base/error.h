@@ -1,4 +1,5 @@
-/* An error: a status and a message good enough to print, in a fixed buffer. The first error wins. */
+/* An error: a status and a message good enough to print, in a fixed buffer. The first error wins.
+ */
 #ifndef PRONY_BASE_ERROR_H
 #define PRONY_BASE_ERROR_H
 
@@ -7,11 +8,14 @@
 #define ERROR_TEXT_BYTES 1024
 
 struct error {
-	enum prony_status code; /* PRONY_OK: no error yet */
+	enum prony_status code;	     /* PRONY_OK: no error yet */
 	char text[ERROR_TEXT_BYTES]; /* one line, no trailing full stop or newline */
 };
 
-#define ERROR_INIT {.code = PRONY_OK}
+#define ERROR_INIT                                                                                 \
+	{                                                                                          \
+		.code = PRONY_OK                                                                   \
+	}
 
 #if defined(__GNUC__)
 #define PRONY_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -32,7 +36,7 @@ void error_prefix(struct error *err, const char *format, ...) PRONY_PRINTF(2, 3)
 
 /* Like error_set, with the meaning of `errnum` (an errno value) appended. */
 enum prony_status error_errno(struct error *err, enum prony_status code, int errnum,
-                              const char *format, ...) PRONY_PRINTF(4, 5);
+			      const char *format, ...) PRONY_PRINTF(4, 5);
 
 /* Forgets the error, for a fallback that was foreseen. */
 void error_clear(struct error *err);

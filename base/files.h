@@ -11,11 +11,11 @@
  * the caller frees *out. PRONY_BAD_INPUT when it is not there, may not be read, is a directory or
  * too large; PRONY_IO when reading fails. */
 enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
-                            struct error *err);
+			    struct error *err);
 
 /* Writes to a temporary neighbour, syncs, renames: the file is whole or not there. */
 enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
-                                    struct error *err);
+				    struct error *err);
 
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);

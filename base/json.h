@@ -1,4 +1,5 @@
-/* Small helpers over jansson (https://jansson.readthedocs.io): checked access with good messages. */
+/* Small helpers over jansson (https://jansson.readthedocs.io): checked access with good messages.
+ */
 #ifndef PRONY_BASE_JSON_H
 #define PRONY_BASE_JSON_H
 
@@ -11,23 +12,23 @@
 /* Parses one document; the message names `where` (a file or "reply of worker"), line and column.
  * *out is a new reference. Duplicate keys and depth over 64 are refused. */
 enum prony_status json_parse(const char *text, size_t length, const char *where, json_t **out,
-                             struct error *err);
+			     struct error *err);
 enum prony_status json_read_file(const char *path, size_t limit_bytes, json_t **out,
-                                 struct error *err);
+				 struct error *err);
 
 /* Required members; PRONY_BAD_INPUT names the key and the expected type. Strings are borrowed. */
 enum prony_status json_get_string(const json_t *object, const char *key, const char **out,
-                                  struct error *err);
+				  struct error *err);
 enum prony_status json_get_int(const json_t *object, const char *key, int64_t *out,
-                               struct error *err);
+			       struct error *err);
 enum prony_status json_get_real(const json_t *object, const char *key, double *out,
-                                struct error *err); /* integers are accepted */
+				struct error *err); /* integers are accepted */
 enum prony_status json_get_bool(const json_t *object, const char *key, bool *out,
-                                struct error *err);
+				struct error *err);
 enum prony_status json_get_array(const json_t *object, const char *key, json_t **out,
-                                 struct error *err); /* borrowed */
+				 struct error *err); /* borrowed */
 enum prony_status json_get_object(const json_t *object, const char *key, json_t **out,
-                                  struct error *err); /* borrowed */
+				  struct error *err); /* borrowed */
 
 /* Optional members: the default when absent or null. */
 const char *json_string_or(const json_t *object, const char *key, const char *otherwise);

@@ -17,9 +17,14 @@ struct loader_symbol {
 	bool optional; /* the slot stays NULL when the library lacks it */
 };
 
-#define LOADER_SYMBOL(pointer, name) {.slot = (void **)&(pointer), .names = {(name)}}
+#define LOADER_SYMBOL(pointer, name)                                                               \
+	{                                                                                          \
+		.slot = (void **)&(pointer), .names = {(name) }                                    \
+	}
 #define LOADER_OPTIONAL(pointer, name)                                                             \
-	{.slot = (void **)&(pointer), .names = {(name)}, .optional = true}
+	{                                                                                          \
+		.slot = (void **)&(pointer), .names = {(name)}, .optional = true                   \
+	}
 
 /*
  * dlopen(path, RTLD_NOW | RTLD_LOCAL): frameworks must not see each other's symbols, and deep
@@ -27,7 +32,8 @@ struct loader_symbol {
  * PRONY_MISSING with the loader's own text when it cannot be opened or lacks a function.
  */
 enum prony_status loader_open(const char *path, void **handle, struct error *err);
-enum prony_status loader_resolve(void *handle, const char *path, const struct loader_symbol *symbols,
-                                 size_t count, struct error *err);
+enum prony_status loader_resolve(void *handle, const char *path,
+				 const struct loader_symbol *symbols, size_t count,
+				 struct error *err);
 
 #endif

@@ -25,21 +25,21 @@ struct option_list {
 
 struct option {
 	const char *name; /* long name without dashes; NULL ends a table */
-	char letter;      /* short name or 0 */
+	char letter;	  /* short name or 0 */
 	enum option_kind kind;
 	size_t offset; /* of the member in the caller's struct */
 	const char *metavar;
-	const char *help;           /* one sentence, no full stop */
+	const char *help;	    /* one sentence, no full stop */
 	const char *const *choices; /* OPTION_CHOICE: NULL-terminated */
-	long long min, max;         /* OPTION_INT, OPTION_MIB; both 0: any */
+	long long min, max;	    /* OPTION_INT, OPTION_MIB; both 0: any */
 	bool hidden;
 };
 
 struct command_syntax {
-	const char *name;      /* "run" */
-	const char *arguments; /* "[SUITE|FILE.yaml ...]" */
-	const char *summary;   /* one line for the list of commands */
-	const char *description;   /* paragraphs for help and the manual page; may be NULL */
+	const char *name;	 /* "run" */
+	const char *arguments;	 /* "[SUITE|FILE.yaml ...]" */
+	const char *summary;	 /* one line for the list of commands */
+	const char *description; /* paragraphs for help and the manual page; may be NULL */
 	const struct option *options;
 };
 
@@ -50,8 +50,8 @@ struct command_syntax {
  * the nearest known option, and the remedy. --help sets *help_wanted and returns PRONY_OK.
  */
 enum prony_status options_parse(const struct command_syntax *syntax, int argc, char **argv,
-                                void *target, const char **positional, size_t *positional_count,
-                                bool *help_wanted, struct error *err);
+				void *target, const char **positional, size_t *positional_count,
+				bool *help_wanted, struct error *err);
 
 /* The --help text of a command. */
 void options_help(const struct command_syntax *syntax, struct strbuf *out);

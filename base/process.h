@@ -15,18 +15,19 @@ struct process_fd {
 };
 
 struct process_spec {
-	const char *const *argv;        /* NULL-terminated; argv[0] searched on PATH */
-	const char *const *environment; /* "NAME=value" rows added to ours (or "NAME" to remove); may be NULL */
-	const char *directory;          /* working directory; NULL = ours */
-	const struct process_fd *fds;   /* all other descriptors above 2 are closed in the child */
+	const char *const *argv;	/* NULL-terminated; argv[0] searched on PATH */
+	const char *const *environment; /* "NAME=value" rows added to ours (or "NAME" to remove);
+					   may be NULL */
+	const char *directory;		/* working directory; NULL = ours */
+	const struct process_fd *fds;	/* all other descriptors above 2 are closed in the child */
 	size_t fd_count;
 	bool new_group; /* the child leads a process group of its own */
 };
 
 /*
  * fork and exec. A failed exec is an error here, not an exit code 127 (close-on-exec pipe, as libuv
- * does it): PRONY_MISSING when the program is not there, PRONY_IO otherwise. The child has no signal
- * blocked or ignored. Where SIGCHLD was ignored, it no longer is: ends could not be known.
+ * does it): PRONY_MISSING when the program is not there, PRONY_IO otherwise. The child has no
+ * signal blocked or ignored. Where SIGCHLD was ignored, it no longer is: ends could not be known.
  */
 enum prony_status process_start(const struct process_spec *spec, pid_t *pid, struct error *err);
 
@@ -34,12 +35,13 @@ enum prony_status process_start(const struct process_spec *spec, pid_t *pid, str
 struct process_end {
 	bool signalled;
 	int code; /* exit code, or the signal's number */
-	int64_t max_rss_bytes, user_ns, system_ns; /* from wait4, this process and its waited-for children */
+	int64_t max_rss_bytes, user_ns,
+		system_ns; /* from wait4, this process and its waited-for children */
 };
 
 /* Waits for the end; timeout_ns < 0 waits for ever. PRONY_TIMEOUT leaves the child running. */
 enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end *end,
-                               struct error *err);
+			       struct error *err);
 
 /*
  * Runs a program to its end with stdin from /dev/null and keeps what it printed (stdout and stderr
@@ -48,8 +50,8 @@ enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end
  * is not an error here: look at *end.
  */
 enum prony_status process_run(const struct process_spec *spec, int64_t timeout_ns,
-                              size_t limit_bytes, char **output, struct process_end *end,
-                              struct error *err);
+			      size_t limit_bytes, char **output, struct process_end *end,
+			      struct error *err);
 
 /* Finds a program on PATH; caller frees; NULL when there is none. */
 char *process_find(const char *program);

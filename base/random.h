@@ -16,8 +16,8 @@ void random_init(struct random *random, uint64_t seed);
 void random_init_named(struct random *random, uint64_t seed, const char *name);
 
 uint64_t random_next(struct random *random);
-double random_uniform(struct random *random);          /* [0, 1), 53 bits */
-double random_normal(struct random *random);           /* mean 0, deviation 1 (polar method) */
+double random_uniform(struct random *random); /* [0, 1), 53 bits */
+double random_normal(struct random *random);  /* mean 0, deviation 1 (polar method) */
 uint64_t random_below(struct random *random, uint64_t bound); /* [0, bound), unbiased; bound > 0 */
 
 /* Fisher-Yates over `count` indices. */

@@ -29,7 +29,7 @@ enum prony_status {
 #define X(code, text, exit_code) PRONY_##code,
 	PRONY_STATUSES(X)
 #undef X
-	PRONY_STATUS_COUNT
+		PRONY_STATUS_COUNT
 };
 
 /* Static English text of a status; never NULL, also for values outside the table. */

@@ -7,10 +7,10 @@
 
 /* A stage says what one step does (docs/semantics.md, "Words"). */
 enum stage {
-	STAGE_FORWARD,          /* evaluation mode to logits, no loss */
+	STAGE_FORWARD,		/* evaluation mode to logits, no loss */
 	STAGE_FORWARD_BACKWARD, /* training mode, loss, fresh gradients of all parameters */
-	STAGE_TRAIN,            /* forward-backward and the optimiser's update */
-	STAGE_LOAD,             /* produce batches and nothing else */
+	STAGE_TRAIN,		/* forward-backward and the optimiser's update */
+	STAGE_LOAD,		/* produce batches and nothing else */
 	STAGE_COUNT
 };
 

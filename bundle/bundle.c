@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "networks/graph_json.h"
+#include "graph/graph_json.h"
 
 #define CASE_MAX_BYTES ((size_t)64 * 1024 * 1024)
 #define NAME_BYTES 32

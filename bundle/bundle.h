@@ -8,9 +8,9 @@
 #ifndef PRONY_BUNDLE_BUNDLE_H
 #define PRONY_BUNDLE_BUNDLE_H
 
+#include "bundle/recipe.h"
 #include "bundle/safetensors.h"
-#include "networks/graph.h"
-#include "networks/recipe.h"
+#include "graph/graph.h"
 
 #define BUNDLE_SCHEMA 1
 #define BUNDLE_CASE_FILE "case.json"

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "networks/tensor.h"
+#include "graph/tensor.h"
 
 /* Bytes of the image of a set; 0 when its sizes overflow. Data starts at a multiple of 64. */
 size_t safetensors_image_bytes(const struct tensor_set *set);

@@ -1,4 +1,5 @@
-/* The commands of the program: one table, one file per command. The only place that prints or exits. */
+/* The commands of the program: one table, one file per command. The only place that prints or
+ * exits. */
 #ifndef PRONY_CLI_CLI_H
 #define PRONY_CLI_CLI_H
 
@@ -28,16 +29,22 @@ int cli_fail(const struct error *err);
  * otherwise *exit_code is what to end with. `positional` has room for argc.
  */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
-               const char **positional, size_t *positional_count, int *exit_code);
+	       const char **positional, size_t *positional_count, int *exit_code);
 
 /* The row that every command with a table has: "--format table|json". */
 extern const char *const cli_table_formats[]; /* table, json, NULL */
 #define CLI_OPTION_FORMAT(type)                                                                    \
-	{.name = "format", .kind = OPTION_CHOICE, .offset = offsetof(type, format),                \
-	 .choices = cli_table_formats, .metavar = "FORMAT", .help = "how to print: table or json"}
+	{                                                                                          \
+		.name = "format", .kind = OPTION_CHOICE, .offset = offsetof(type, format),         \
+		.choices = cli_table_formats, .metavar = "FORMAT",                                 \
+		.help = "how to print: table or json"                                              \
+	}
 #define CLI_OPTION_STORE(type)                                                                     \
-	{.name = "store", .kind = OPTION_STRING, .offset = offsetof(type, store), .metavar = "FILE", \
-	 .help = "store of results (default: prony/prony.db in the data folder)"}
+	{                                                                                          \
+		.name = "store", .kind = OPTION_STRING, .offset = offsetof(type, store),           \
+		.metavar = "FILE",                                                                 \
+		.help = "store of results (default: prony/prony.db in the data folder)"            \
+	}
 
 /* Whether standard output is a terminal that takes colour (NO_COLOR respected), and its width. */
 bool cli_colour(void);

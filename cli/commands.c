@@ -5,87 +5,109 @@
 #include "cli/run_options.h"
 
 const struct cli_command cli_commands[] = {
-	{.syntax = {.name = "run", .arguments = "[SUITE | FILE.yaml]",
-	            .summary = "measure: a suite, or the product of the axes given",
-	            .description = "Each cell first has to prove that it computes the same as the "
-	                           "reference; then processes of all cells run in rounds, in random "
-	                           "order, until each is known well enough. Options replace the axes of "
-	                           "a suite. Results are stored as they come: what was killed goes on "
-	                           "with --resume.\n\n"
-	                           "  prony run quickstart\n"
-	                           "  prony run -f native,pytorch -n lenet -b 1..256*4 -s forward,train",
-	            .options = run_option_rows},
+	{.syntax = {.name = "run",
+		    .arguments = "[SUITE | FILE.yaml]",
+		    .summary = "measure: a suite, or the product of the axes given",
+		    .description =
+			    "Each cell first has to prove that it computes the same as the "
+			    "reference; then processes of all cells run in rounds, in random "
+			    "order, until each is known well enough. Options replace the axes of "
+			    "a suite. Results are stored as they come: what was killed goes on "
+			    "with --resume.\n\n"
+			    "  prony run quickstart\n"
+			    "  prony run -f native,pytorch -n lenet -b 1..256*4 -s forward,train",
+		    .options = run_option_rows},
 	 .run = command_run},
-	{.syntax = {.name = "show", .arguments = "[RUN]",
-	            .summary = "a run as a table (the newest unless told)",
-	            .options = show_option_rows},
+	{.syntax = {.name = "show",
+		    .arguments = "[RUN]",
+		    .summary = "a run as a table (the newest unless told)",
+		    .options = show_option_rows},
 	 .run = command_show},
-	{.syntax = {.name = "report", .arguments = "[RUN...]",
-	            .summary = "one page with charts; several runs stand side by side",
-	            .options = report_option_rows},
+	{.syntax = {.name = "report",
+		    .arguments = "[RUN...]",
+		    .summary = "one page with charts; several runs stand side by side",
+		    .options = report_option_rows},
 	 .run = command_report},
-	{.syntax = {.name = "export", .arguments = "[RUN]",
-	            .summary = "results as CSV, JSON, JSON lines or Markdown",
-	            .options = export_option_rows},
+	{.syntax = {.name = "export",
+		    .arguments = "[RUN]",
+		    .summary = "results as CSV, JSON, JSON lines or Markdown",
+		    .options = export_option_rows},
 	 .run = command_export},
-	{.syntax = {.name = "log", .arguments = "[CELL...]",
-	            .summary = "what each process of a cell printed, and the gate's evidence",
-	            .options = log_option_rows},
+	{.syntax = {.name = "log",
+		    .arguments = "[CELL...]",
+		    .summary = "what each process of a cell printed, and the gate's evidence",
+		    .options = log_option_rows},
 	 .run = command_log},
-	{.syntax = {.name = "import", .arguments = "STORE...",
-	            .summary = "add the runs of another store that are not here yet",
-	            .options = import_option_rows},
+	{.syntax = {.name = "import",
+		    .arguments = "STORE...",
+		    .summary = "add the runs of another store that are not here yet",
+		    .options = import_option_rows},
 	 .run = command_import},
-	{.syntax = {.name = "data", .arguments = "[list | verify [NAME|FILE...] | fetch NAME...]",
-	            .summary = "data sets: what is here, whether it is whole, getting it",
-	            .description = "Data sets are looked for in --data DIR, $PRONY_DATA, the data folder "
-	                           "of the user, and beside the program. `verify` compares every file "
-	                           "with its published size and SHA-256; a FILE is read as IDX. `fetch` "
-	                           "downloads, checks, and keeps only what is whole.",
-	            .options = data_option_rows},
+	{.syntax = {.name = "data",
+		    .arguments = "[list | verify [NAME|FILE...] | fetch NAME...]",
+		    .summary = "data sets: what is here, whether it is whole, getting it",
+		    .description =
+			    "Data sets are looked for in --data DIR, $PRONY_DATA, the data folder "
+			    "of the user, and beside the program. `verify` compares every file "
+			    "with its published size and SHA-256; a FILE is read as IDX. `fetch` "
+			    "downloads, checks, and keeps only what is whole.",
+		    .options = data_option_rows},
 	 .run = command_data},
 	{.syntax = {.name = "doctor",
-	            .summary = "what on this machine will spoil a measurement, and the remedy",
-	            .description = "Only looks; what it advises is yours to do. Sensors that are absent "
-	                           "are named with the reason.",
-	            .options = doctor_option_rows},
+		    .summary = "what on this machine will spoil a measurement, and the remedy",
+		    .description =
+			    "Only looks; what it advises is yours to do. Sensors that are absent "
+			    "are named with the reason.",
+		    .options = doctor_option_rows},
 	 .run = command_doctor},
 	{.syntax = {.name = "manual", .summary = "prints prony(1) as roff (internal)"},
-	 .run = command_manual, .hidden = true},
-	{.syntax = {.name = "list", .arguments = "[frameworks|networks|datasets|devices|suites|metrics ...]",
-	            .summary = "what exists, what is installed, and why the rest is not",
-	            .description = "Without a word: everything but the metrics.",
-	            .options = list_option_rows},
+	 .run = command_manual,
+	 .hidden = true},
+	{.syntax = {.name = "list",
+		    .arguments = "[frameworks|networks|datasets|devices|suites|metrics ...]",
+		    .summary = "what exists, what is installed, and why the rest is not",
+		    .description = "Without a word: everything but the metrics.",
+		    .options = list_option_rows},
 	 .run = command_list},
-	{.syntax = {.name = "framework", .arguments = "install NAME... | remove NAME... | list [NAME...]",
-	            .summary = "frameworks in environments of their own",
-	            .description = "`install` downloads exactly the files that a lock pins by SHA-256, "
-	                           "with pip and its own configuration, loads the framework once, and "
-	                           "only then puts it into the data folder; what is installed already "
-	                           "is left alone. `all` stands for all that can be installed. `remove` "
-	                           "takes away what `install` made. NAME@ENV names one environment of "
-	                           "several; its lock is to be put into the folder locks of the data "
-	                           "folder.",
-	            .options = framework_option_rows},
+	{.syntax = {.name = "framework",
+		    .arguments = "install NAME... | remove NAME... | list [NAME...]",
+		    .summary = "frameworks in environments of their own",
+		    .description =
+			    "`install` downloads exactly the files that a lock pins by SHA-256, "
+			    "with pip and its own configuration, loads the framework once, and "
+			    "only then puts it into the data folder; what is installed already "
+			    "is left alone. `all` stands for all that can be installed. `remove` "
+			    "takes away what `install` made. NAME@ENV names one environment of "
+			    "several; its lock is to be put into the folder locks of the data "
+			    "folder.",
+		    .options = framework_option_rows},
 	 .run = command_framework},
-	{.syntax = {.name = "network", .arguments = "NAME|FILE.onnx",
-	            .summary = "layers, shapes, parameters, MACs and memory of a network; its ONNX file",
-	            .options = network_option_rows},
+	{.syntax =
+		 {.name = "network",
+		  .arguments = "NAME|FILE.onnx",
+		  .summary =
+			  "layers, shapes, parameters, MACs and memory of a network; its ONNX file",
+		  .options = network_option_rows},
 	 .run = command_network},
-	{.syntax = {.name = "worker-check", .arguments = "COMMAND [ARGUMENT...]",
-	            .summary = "does a worker keep the protocol, and does it compute right",
-	            .description = "Starts COMMAND as a worker several times and holds it to "
-	                           "docs/worker-protocol.md: every verb, with shared memory and without, "
-	                           "and requests that no good parent sends. Options of prony stand before "
-	                           "COMMAND. Ends with 0 when every check passed, else with 1.\n\n"
-	                           "  prony worker-check python3 python/worker.py --adapter null\n"
-	                           "  prony worker-check --level numeric ./my-worker",
-	            .options = worker_check_option_rows},
+	{.syntax = {.name = "worker-check",
+		    .arguments = "COMMAND [ARGUMENT...]",
+		    .summary = "does a worker keep the protocol, and does it compute right",
+		    .description =
+			    "Starts COMMAND as a worker several times and holds it to "
+			    "docs/worker-protocol.md: every verb, with shared memory and without, "
+			    "and requests that no good parent sends. Options of prony stand before "
+			    "COMMAND. Ends with 0 when every check passed, else with 1.\n\n"
+			    "  prony worker-check python3 python/worker.py --adapter null\n"
+			    "  prony worker-check --level numeric ./my-worker",
+		    .options = worker_check_option_rows},
 	 .run = command_worker_check},
-	{.syntax = {.name = "worker", .summary = "the measuring process of a framework (internal)",
-	            .options = worker_option_rows},
-	 .run = command_worker, .hidden = true},
+	{.syntax = {.name = "worker",
+		    .summary = "the measuring process of a framework (internal)",
+		    .options = worker_option_rows},
+	 .run = command_worker,
+	 .hidden = true},
 	{.syntax = {.name = "guard", .summary = "ends a worker's process tree (internal)"},
-	 .run = command_guard, .hidden = true},
+	 .run = command_guard,
+	 .hidden = true},
 	{.run = NULL},
 };

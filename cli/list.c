@@ -13,9 +13,9 @@
 #include "cli/listing.h"
 #include "datasets/dataset.h"
 #include "diagnose/machine.h"
-#include "networks/zoo/zoo.h"
 #include "samples/record.h"
 #include "spec/spec.h"
+#include "zoo/zoo.h"
 
 #define COLUMNS_MAX 8
 #define CORES_MAX 1024
@@ -25,8 +25,11 @@ struct list_options {
 };
 
 const struct option list_option_rows[] = {
-	{.name = "data", .kind = OPTION_STRING, .offset = offsetof(struct list_options, data),
-	 .metavar = "DIR", .help = "folder of data sets"},
+	{.name = "data",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct list_options, data),
+	 .metavar = "DIR",
+	 .help = "folder of data sets"},
 	CLI_OPTION_FORMAT(struct list_options),
 	{.name = NULL},
 };
@@ -83,14 +86,16 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 	struct error err = ERROR_INIT;
 	arena_init(&arena, 0);
 	if (framework_locate(framework, environment, &arena, &place, &err) != PRONY_OK)
-		place = (struct framework_place){.framework = framework, .environment = environment,
-		                                 .version = "", .reason = err.text};
+		place = (struct framework_place){.framework = framework,
+						 .environment = environment,
+						 .version = "",
+						 .reason = err.text};
 	bool ready = place.origin != ORIGIN_NONE;
 	const char *path = place.library ? place.library : place.interpreter;
 	bool ours = place.origin == ORIGIN_INSTALLED;
 	json_t *row = json_object();
 	char *spelling = memory_printf("%s%s%s", framework->name, *place.environment ? "@" : "",
-	                               place.environment);
+				       place.environment);
 	json_object_set_new(row, "framework", json_string(spelling));
 	json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));
 	json_object_set_new(row, "origin", json_string(framework_origin_name(place.origin)));
@@ -102,7 +107,7 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 	json_object_set_new(row, "summary", json_string(framework->summary));
 	json_object_set_new(row, "stages", words_of(framework->stages, STAGE_COUNT, stage_word));
 	json_object_set_new(row, "precisions",
-	                    words_of(framework->precisions, PRECISION_COUNT, precision_word));
+			    words_of(framework->precisions, PRECISION_COUNT, precision_word));
 	free(spelling);
 	arena_release(&arena);
 	return row;
@@ -116,8 +121,9 @@ static void add_environments(const struct framework *framework, json_t *rows)
 	glob_t matches = {0};
 	if (!glob(pattern, GLOB_ONLYDIR, NULL, &matches))
 		for (size_t i = 0; i < matches.gl_pathc; i++)
-			json_array_append_new(rows, framework_row(framework,
-			                                          strrchr(matches.gl_pathv[i], '@') + 1));
+			json_array_append_new(
+				rows,
+				framework_row(framework, strrchr(matches.gl_pathv[i], '@') + 1));
 	globfree(&matches);
 	free(pattern);
 	free(home);
@@ -170,8 +176,9 @@ static json_t *dataset_rows(const struct list_options *options)
 		json_t *row = json_object();
 		json_object_set_new(row, "dataset", json_string(dataset->name));
 		json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));
-		json_object_set_new(row, "shape", dataset->rank ? shape(dataset->dims, dataset->rank)
-		                                                : json_null());
+		json_object_set_new(row, "shape",
+				    dataset->rank ? shape(dataset->dims, dataset->rank)
+						  : json_null());
 		json_object_set_new(row, "train", count_or_null(dataset->train_count));
 		json_object_set_new(row, "evaluation", count_or_null(dataset->evaluation_count));
 		json_object_set_new(row, "format", json_string(dataset->format));
@@ -287,27 +294,45 @@ static json_t *metric_rows(const struct list_options *options)
 }
 
 static const struct topic topics[] = {
-	{"frameworks", framework_rows,
-	 {{"FRAMEWORK", "framework", TABLE_LEFT}, {"STATE", "state", TABLE_LEFT},
-	  {"ORIGIN", "origin", TABLE_LEFT}, {"VERSION", "version", TABLE_LEFT},
+	{"frameworks",
+	 framework_rows,
+	 {{"FRAMEWORK", "framework", TABLE_LEFT},
+	  {"STATE", "state", TABLE_LEFT},
+	  {"ORIGIN", "origin", TABLE_LEFT},
+	  {"VERSION", "version", TABLE_LEFT},
 	  {"WHERE", "where", TABLE_LEFT}}},
-	{"networks", network_rows,
-	 {{"NETWORK", "network", TABLE_LEFT}, {"INPUT", "input", TABLE_RIGHT},
-	  {"CLASSES", "classes", TABLE_RIGHT}, {"PARAMETERS", "parameters", TABLE_RIGHT},
-	  {"MACS", "macs", TABLE_RIGHT}, {"DATASET", "dataset", TABLE_LEFT},
+	{"networks",
+	 network_rows,
+	 {{"NETWORK", "network", TABLE_LEFT},
+	  {"INPUT", "input", TABLE_RIGHT},
+	  {"CLASSES", "classes", TABLE_RIGHT},
+	  {"PARAMETERS", "parameters", TABLE_RIGHT},
+	  {"MACS", "macs", TABLE_RIGHT},
+	  {"DATASET", "dataset", TABLE_LEFT},
 	  {"WHAT", "summary", TABLE_LEFT}}},
-	{"datasets", dataset_rows,
-	 {{"DATASET", "dataset", TABLE_LEFT}, {"STATE", "state", TABLE_LEFT},
-	  {"SHAPE", "shape", TABLE_RIGHT}, {"TRAIN", "train", TABLE_RIGHT},
-	  {"EVALUATION", "evaluation", TABLE_RIGHT}, {"WHAT", "summary", TABLE_LEFT}}},
-	{"devices", device_rows,
-	 {{"DEVICE", "device", TABLE_LEFT}, {"STATE", "state", TABLE_LEFT},
-	  {"CORES", "cores", TABLE_RIGHT}, {"MODEL", "model", TABLE_LEFT}}},
-	{"suites", suite_rows,
-	 {{"SUITE", "suite", TABLE_LEFT}, {"STATE", "state", TABLE_LEFT},
+	{"datasets",
+	 dataset_rows,
+	 {{"DATASET", "dataset", TABLE_LEFT},
+	  {"STATE", "state", TABLE_LEFT},
+	  {"SHAPE", "shape", TABLE_RIGHT},
+	  {"TRAIN", "train", TABLE_RIGHT},
+	  {"EVALUATION", "evaluation", TABLE_RIGHT},
 	  {"WHAT", "summary", TABLE_LEFT}}},
-	{"metrics", metric_rows,
-	 {{"METRIC", "metric", TABLE_LEFT}, {"UNIT", "unit", TABLE_LEFT},
+	{"devices",
+	 device_rows,
+	 {{"DEVICE", "device", TABLE_LEFT},
+	  {"STATE", "state", TABLE_LEFT},
+	  {"CORES", "cores", TABLE_RIGHT},
+	  {"MODEL", "model", TABLE_LEFT}}},
+	{"suites",
+	 suite_rows,
+	 {{"SUITE", "suite", TABLE_LEFT},
+	  {"STATE", "state", TABLE_LEFT},
+	  {"WHAT", "summary", TABLE_LEFT}}},
+	{"metrics",
+	 metric_rows,
+	 {{"METRIC", "metric", TABLE_LEFT},
+	  {"UNIT", "unit", TABLE_LEFT},
 	  {"WHAT", "summary", TABLE_LEFT}}},
 };
 
@@ -315,9 +340,10 @@ static const struct topic topics[] = {
 
 static void add_cell(struct table *table, json_t *value)
 {
-	char *text = json_is_integer(value)  ? memory_printf("%lld", (long long)json_integer_value(value))
-	             : json_is_string(value) ? memory_strdup(json_string_value(value))
-	                                     : memory_strdup("-");
+	char *text = json_is_integer(value)
+			     ? memory_printf("%lld", (long long)json_integer_value(value))
+		     : json_is_string(value) ? memory_strdup(json_string_value(value))
+					     : memory_strdup("-");
 	table_cell(table, text, value ? json_incref(value) : NULL);
 	free(text);
 }
@@ -329,7 +355,8 @@ static void print_rows(const struct topic *topic, const json_t *rows)
 	while (columns < COLUMNS_MAX && topic->columns[columns].title)
 		columns++;
 	struct table *table = table_new(topic->columns, columns);
-	json_array_foreach(rows, i, row) {
+	json_array_foreach(rows, i, row)
+	{
 		table_row(table);
 		for (size_t k = 0; k < columns; k++)
 			add_cell(table, json_object_get(row, topic->columns[k].key));
@@ -373,15 +400,17 @@ static const struct topic *find_topic(const char *word, struct error *err)
 	}
 	const char *nearest = word_nearest(word, names, TOPIC_COUNT);
 	error_set(err, PRONY_USAGE,
-	          "nothing called '%s' can be listed%s%s%s; frameworks, networks, datasets, devices, suites "
-	          "and metrics can",
-	          word, nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
+		  "nothing called '%s' can be listed%s%s%s; frameworks, networks, datasets, "
+		  "devices, suites "
+		  "and metrics can",
+		  word, nearest ? " (did you mean '" : "", nearest ? nearest : "",
+		  nearest ? "'?)" : "");
 	return NULL;
 }
 
 /* One topic is an array, several are an object of arrays. */
 static void print_topics(const struct topic *const *chosen, size_t count,
-                         const struct list_options *options)
+			 const struct list_options *options)
 {
 	bool json = !strcmp(options->format, "json");
 	json_t *all = json_object();

@@ -11,7 +11,8 @@
 static void print_overview(FILE *out)
 {
 	fputs("prony: a dynamometer for deep-learning frameworks\n\n"
-	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n", out);
+	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n",
+	      out);
 	for (const struct cli_command *command = cli_commands; command->run; command++)
 		if (!command->hidden)
 			fprintf(out, "  %-14s %s\n", command->syntax.name, command->syntax.summary);
@@ -22,17 +23,19 @@ static int unknown_command(const char *word)
 {
 	const char *names[64];
 	size_t count = 0;
-	for (const struct cli_command *command = cli_commands; command->run && count < 64; command++)
+	for (const struct cli_command *command = cli_commands; command->run && count < 64;
+	     command++)
 		if (!command->hidden)
 			names[count++] = command->syntax.name;
 	const char *nearest = word_nearest(word, names, count);
 	struct error err = ERROR_INIT;
 	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s; 'prony --help' lists them", word,
-	          nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+		  nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 	return cli_fail(&err);
 }
 
-/* A stream that the caller closed leaves its number to the next file: what we print would end in that. */
+/* A stream that the caller closed leaves its number to the next file: what we print would end in
+ * that. */
 static bool open_standard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++)

@@ -14,12 +14,15 @@ static const char head[] =
 	".I command\n"
 	"[options] [arguments]\n"
 	".SH DESCRIPTION\n"
-	"prony runs the same network, with the same weights and the same data, in every deep\\-learning\n"
-	"framework on a machine and reports what each delivers. It proves that all of them did the same\n"
+	"prony runs the same network, with the same weights and the same data, in every "
+	"deep\\-learning\n"
+	"framework on a machine and reports what each delivers. It proves that all of them did the "
+	"same\n"
 	"work before it ranks them (the parity gate), says how sure it is (an interval over\n"
 	"independent processes), and shows how much each costs over a floor: its own executor.\n"
 	".PP\n"
-	"What is measured is a cell: framework, network, dataset, device, precision, batch, stage,\n"
+	"What is measured is a cell: framework, network, dataset, device, precision, batch, "
+	"stage,\n"
 	"input, sync mode, optimiser, dropout. A framework is written\n"
 	".IR NAME [@ ENV ][: BACKEND ][+ OPTION ...],\n"
 	"for example pytorch@2.15+channels_last. Lists take commas; batches take ranges as well:\n"
@@ -29,7 +32,8 @@ static const char head[] =
 static const char tail[] =
 	".SH EXIT STATUS\n"
 	".TP\n.B 0\nsuccess\n"
-	".TP\n.B 1\na cell that was asked for by name did not end ok (unsupported and missing do not count\n"
+	".TP\n.B 1\na cell that was asked for by name did not end ok (unsupported and missing do "
+	"not count\n"
 	"under \\-f all or a suite)\n"
 	".TP\n.B 64\nwrong usage\n"
 	".TP\n.B 65\na suite, model or data file is wrong\n"
@@ -39,22 +43,27 @@ static const char tail[] =
 	".SH ENVIRONMENT\n"
 	".TP\n.B PRONY_DATA\nfolder of data sets\n"
 	".TP\n.B PRONY_LOCK\nfile of the machine\\-wide lock that is held while measuring\n"
-	".TP\n.B PRONY_PYTORCH_PYTHON\ninterpreter that the framework pytorch uses (the same with other\n"
+	".TP\n.B PRONY_PYTORCH_PYTHON\ninterpreter that the framework pytorch uses (the same with "
+	"other\n"
 	"names in capitals)\n"
 	".TP\n.B PRONY_NATIVE_LIBRARY\nlibrary that the framework native loads (likewise)\n"
-	".TP\n.B XDG_DATA_HOME\nwhere store, data sets and installed frameworks are, in prony/ below it\n"
+	".TP\n.B XDG_DATA_HOME\nwhere store, data sets and installed frameworks are, in prony/ "
+	"below it\n"
 	"(default: ~/.local/share)\n"
 	".TP\n.B NO_COLOR\nno colours in tables\n"
 	".SH FILES\n"
 	".TP\n.I $XDG_DATA_HOME/prony/prony.db\nthe store of results (SQLite)\n"
-	".TP\n.I $XDG_DATA_HOME/prony/frameworks/\ninstalled frameworks, each in an environment of its own\n"
+	".TP\n.I $XDG_DATA_HOME/prony/frameworks/\ninstalled frameworks, each in an environment of "
+	"its own\n"
 	".TP\n.I $XDG_DATA_HOME/prony/data/\ndata sets\n"
 	".SH EXAMPLES\n"
-	".TP\n.B prony run quickstart\nLeNet on real MNIST in every framework found, in a minute or two\n"
+	".TP\n.B prony run quickstart\nLeNet on real MNIST in every framework found, in a minute "
+	"or two\n"
 	".TP\n.B prony run \\-f native,pytorch \\-n lenet \\-b 1..256*4 \\-s forward,train\n"
 	"how the overhead over the floor changes with the batch\n"
 	".TP\n.B prony report \\-o report.html\none page with charts of the newest run\n"
-	".TP\n.B prony export \\-\\-format csv \\-\\-layout ms\nTimestamp,Framework,Algorithm,BenchStage,"
+	".TP\n.B prony export \\-\\-format csv \\-\\-layout "
+	"ms\nTimestamp,Framework,Algorithm,BenchStage,"
 	"Precision,Result\n";
 
 int command_manual(const struct cli_command *command, int argc, char **argv)
@@ -64,7 +73,8 @@ int command_manual(const struct cli_command *command, int argc, char **argv)
 	const char *positional[1];
 	struct error err = ERROR_INIT;
 	if (argc > 2)
-		return cli_fail((error_set(&err, PRONY_USAGE, "prony manual takes no words"), &err));
+		return cli_fail(
+			(error_set(&err, PRONY_USAGE, "prony manual takes no words"), &err));
 	if (!cli_parse(command, argc, argv, NULL, positional, &count, &exit_code))
 		return exit_code;
 	struct strbuf page;
@@ -76,7 +86,7 @@ int command_manual(const struct cli_command *command, int argc, char **argv)
 	strbuf_puts(&page, ".SH STATUSES\nHow a cell can end: ");
 	for (int status = CELL_OK; status < CELL_STATUS_COUNT; status++)
 		strbuf_printf(&page, "%s%s", status == CELL_OK ? "" : ", ",
-		              cell_status_name((enum cell_status)status));
+			      cell_status_name((enum cell_status)status));
 	strbuf_puts(&page, ".\n");
 	strbuf_puts(&page, tail);
 	fputs(strbuf_text(&page), stdout);

@@ -8,9 +8,9 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "networks/onnx.h"
-#include "networks/picture.h"
-#include "networks/source.h"
+#include "draw/picture.h"
+#include "onnx/onnx.h"
+#include "zoo/source.h"
 
 struct network_options {
 	const char *format, *onnx, *draw;
@@ -18,15 +18,31 @@ struct network_options {
 };
 
 const struct option network_option_rows[] = {
-	{.name = "batch", .letter = 'b', .kind = OPTION_INT,
-	 .offset = offsetof(struct network_options, batch), .min = 1, .max = 1 << 20, .metavar = "N",
+	{.name = "batch",
+	 .letter = 'b',
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct network_options, batch),
+	 .min = 1,
+	 .max = 1 << 20,
+	 .metavar = "N",
 	 .help = "samples in the batch that shapes, MACs and memory are for (default: 1)"},
-	{.name = "onnx", .kind = OPTION_STRING, .offset = offsetof(struct network_options, onnx),
-	 .metavar = "FILE", .help = "write the forward network with its weights as ONNX, opset 17"},
-	{.name = "draw", .kind = OPTION_STRING, .offset = offsetof(struct network_options, draw),
-	 .metavar = "FILE", .help = "draw it: FILE ends in .svg, or in .dot for Graphviz"},
-	{.name = "seed", .kind = OPTION_INT, .offset = offsetof(struct network_options, seed), .min = 0,
-	 .max = INT32_MAX, .metavar = "N", .help = "seed of the weights in the ONNX file (default: 1)"},
+	{.name = "onnx",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct network_options, onnx),
+	 .metavar = "FILE",
+	 .help = "write the forward network with its weights as ONNX, opset 17"},
+	{.name = "draw",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct network_options, draw),
+	 .metavar = "FILE",
+	 .help = "draw it: FILE ends in .svg, or in .dot for Graphviz"},
+	{.name = "seed",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct network_options, seed),
+	 .min = 0,
+	 .max = INT32_MAX,
+	 .metavar = "N",
+	 .help = "seed of the weights in the ONNX file (default: 1)"},
 	CLI_OPTION_FORMAT(struct network_options),
 	{.name = NULL},
 };
@@ -68,11 +84,11 @@ static void attributes_text(const struct node *node, struct strbuf *out)
 		const char *at = base + row->offset, *usual = plain + row->offset;
 		const struct int_list *list = (const void *)at;
 		size_t bytes = row->kind == ATTRIBUTE_REAL    ? sizeof(double)
-		               : row->kind == ATTRIBUTE_BOOL  ? sizeof(bool)
-		               : row->kind == ATTRIBUTE_INTS4 ? 4 * sizeof(int64_t)
-		               : row->kind == ATTRIBUTE_INTS2 ? 2 * sizeof(int64_t)
-		               : row->kind == ATTRIBUTE_INTS  ? (size_t)list->count * sizeof(int64_t)
-		                                              : sizeof(int64_t);
+			       : row->kind == ATTRIBUTE_BOOL  ? sizeof(bool)
+			       : row->kind == ATTRIBUTE_INTS4 ? 4 * sizeof(int64_t)
+			       : row->kind == ATTRIBUTE_INTS2 ? 2 * sizeof(int64_t)
+			       : row->kind == ATTRIBUTE_INTS ? (size_t)list->count * sizeof(int64_t)
+							     : sizeof(int64_t);
 		if (row->kind == ATTRIBUTE_INTS ? list->count == 0 : !memcmp(at, usual, bytes))
 			continue;
 		const int64_t *ints = (const int64_t *)(const void *)at;
@@ -135,41 +151,42 @@ static struct memory find_memory(struct graph *graph)
 {
 	struct error why = ERROR_INIT;
 	struct memory memory = {.forward = graph_memory_estimate(graph, false),
-	                        .train = graph_memory_estimate(graph, true),
-	                        .forward_least = graph_memory_least(graph, 0, sizeof(float)),
-	                        .train_least = -1};
+				.train = graph_memory_estimate(graph, true),
+				.forward_least = graph_memory_least(graph, 0, sizeof(float)),
+				.train_least = -1};
 	if (graph_add_backward(graph, &why) == PRONY_OK)
 		memory.train_least = graph_memory_least(graph, 1, sizeof(float));
 	return memory;
 }
 
 static void print_json(const struct network *network, const struct graph *graph,
-                       const struct memory *memory, const struct table *table, const char *digest)
+		       const struct memory *memory, const struct table *table, const char *digest)
 {
 	json_t *json = json_pack(
-		"{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:o}, s:s, s:o}", "name", network->name,
-		"summary", network->summary, "dataset", network->dataset, "batch",
-		(json_int_t)graph_batch(graph), "input", shape_json(&graph->values[graph->input].shape),
-		"classes", (json_int_t)graph_classes(graph), "parameters",
+		"{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:o}, s:s, s:o}",
+		"name", network->name, "summary", network->summary, "dataset", network->dataset,
+		"batch", (json_int_t)graph_batch(graph), "input",
+		shape_json(&graph->values[graph->input].shape), "classes",
+		(json_int_t)graph_classes(graph), "parameters",
 		(json_int_t)graph_parameter_count(graph), "macs", (json_int_t)graph_macs(graph),
-		"memory_bytes", "forward", (json_int_t)memory->forward, "train", (json_int_t)memory->train,
-		"forward_least", (json_int_t)memory->forward_least, "train_least",
-		memory->train_least < 0 ? json_null() : json_integer(memory->train_least), "graph_sha256",
-		digest, "layers",
-		table_to_json(table));
+		"memory_bytes", "forward", (json_int_t)memory->forward, "train",
+		(json_int_t)memory->train, "forward_least", (json_int_t)memory->forward_least,
+		"train_least",
+		memory->train_least < 0 ? json_null() : json_integer(memory->train_least),
+		"graph_sha256", digest, "layers", table_to_json(table));
 	if (network->file) {
 		json_object_set_new(json, "file_parameters",
-		                    json_integer(network->file->notes.file_parameters));
-		json_object_set_new(json, "remark", network->file->remark
-		                                            ? json_string(network->file->remark)
-		                                            : json_null());
+				    json_integer(network->file->notes.file_parameters));
+		json_object_set_new(json, "remark",
+				    network->file->remark ? json_string(network->file->remark)
+							  : json_null());
 	}
 	cli_print_json(json);
 	json_decref(json);
 }
 
 static void print_text(const struct network *network, const struct graph *graph,
-                       const struct memory *memory, const struct table *table, const char *digest)
+		       const struct memory *memory, const struct table *table, const char *digest)
 {
 	const double mib = 1024.0 * 1024.0;
 	char input[128];
@@ -185,8 +202,8 @@ static void print_text(const struct network *network, const struct graph *graph,
 	printf("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
 	if (network->file)
 		printf("in the file %" PRId64 "\n", network->file->notes.file_parameters);
-	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n", graph_macs(graph),
-	       graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
+	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n",
+	       graph_macs(graph), graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
 	printf("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",
 	       (double)memory->forward / mib, (double)memory->train / mib);
 	printf("at least    %.1f MiB forward", (double)memory->forward_least / mib);
@@ -200,7 +217,7 @@ static void print_text(const struct network *network, const struct graph *graph,
 }
 
 static enum prony_status export_onnx(const struct network *network, const struct graph *graph,
-                                     const struct network_options *o, struct error *err)
+				     const struct network_options *o, struct error *err)
 {
 	struct arena arena;
 	struct tensor_set weights;
@@ -221,7 +238,7 @@ static enum prony_status export_onnx(const struct network *network, const struct
 }
 
 static enum prony_status draw(const struct graph *graph, enum picture_format format,
-                              const struct network_options *o, struct error *err)
+			      const struct network_options *o, struct error *err)
 {
 	struct strbuf text;
 	strbuf_init(&text, 0);
@@ -235,7 +252,7 @@ static enum prony_status draw(const struct graph *graph, enum picture_format for
 }
 
 static enum prony_status show_network(const struct network *network,
-                                      const struct network_options *o, struct error *err)
+				      const struct network_options *o, struct error *err)
 {
 	struct graph graph;
 	char digest[65];
@@ -265,7 +282,7 @@ static enum prony_status show_network(const struct network *network,
 
 /* *file gets what is to be freed with network_file_free, if the word is a path. */
 static enum prony_status find_network(const char **words, size_t count, const struct network **out,
-                                      struct network_file **file, struct error *err)
+				      struct network_file **file, struct error *err)
 {
 	struct strbuf known;
 	const char *nearest = NULL;
@@ -283,11 +300,12 @@ static enum prony_status find_network(const char **words, size_t count, const st
 		strbuf_printf(&known, "%s%s", i ? ", " : "", zoo_networks[i]->name);
 	if (count == 1)
 		error_set(err, PRONY_USAGE, "no network '%s'%s%s%s; there are %s", words[0],
-		          nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
-		          strbuf_text(&known));
+			  nearest ? ": did you mean '" : "", nearest ? nearest : "",
+			  nearest ? "'?" : "", strbuf_text(&known));
 	else
-		error_set(err, PRONY_USAGE, "prony network takes one NAME or FILE.onnx; there are %s",
-		          strbuf_text(&known));
+		error_set(err, PRONY_USAGE,
+			  "prony network takes one NAME or FILE.onnx; there are %s",
+			  strbuf_text(&known));
 	strbuf_release(&known);
 	return PRONY_USAGE;
 }
@@ -302,7 +320,8 @@ int command_network(const struct cli_command *command, int argc, char **argv)
 	int exit_code = 0;
 	const char **words = calloc((size_t)argc + 1, sizeof *words);
 	if (!words)
-		return cli_fail((error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
+		return cli_fail(
+			(error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
 	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
 		enum prony_status status = find_network(words, count, &network, &file, &err);
 		if (status == PRONY_OK)

@@ -18,12 +18,12 @@ int cli_fail(const struct error *err)
 }
 
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
-               const char **positional, size_t *positional_count, int *exit_code)
+	       const char **positional, size_t *positional_count, int *exit_code)
 {
 	struct error err = ERROR_INIT;
 	bool help = false;
 	if (options_parse(&command->syntax, argc, argv, target, positional, positional_count, &help,
-	                  &err)) {
+			  &err)) {
 		*exit_code = cli_fail(&err);
 		return false;
 	}

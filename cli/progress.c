@@ -13,8 +13,11 @@
 void progress_init(struct progress *progress, const struct plan *plan, int expected, int done)
 {
 	const char *term = getenv("TERM");
-	*progress = (struct progress){.out = stderr, .plan = plan, .expected = expected, .done = done,
-	                              .started_ns = clock_monotonic_ns()};
+	*progress = (struct progress){.out = stderr,
+				      .plan = plan,
+				      .expected = expected,
+				      .done = done,
+				      .started_ns = clock_monotonic_ns()};
 	progress->live = isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
 }
 
@@ -37,8 +40,8 @@ void progress_say(struct progress *progress, const char *text)
 static void cell_title(const struct plan_cell *cell, char *out, size_t bytes)
 {
 	snprintf(out, bytes, "%s %s %s b%lld %s %s", cell->cell.framework, cell->cell.network,
-	         stage_name(cell->cell.stage), (long long)cell->cell.batch,
-	         precision_name(cell->cell.precision), cell->cell.device);
+		 stage_name(cell->cell.stage), (long long)cell->cell.batch,
+		 precision_name(cell->cell.precision), cell->cell.device);
 }
 
 /* Time left, from the processes done so far; "" while nothing is known. */
@@ -67,7 +70,7 @@ static void estimate_text(const struct estimate *estimate, char *out, size_t byt
 }
 
 static void show_live(struct progress *progress, const struct run_event *event,
-                      const struct estimate *estimate)
+		      const struct estimate *estimate)
 {
 	char title[200], figure[80], eta[64];
 	cell_title(&progress->plan->cells[event->cell], title, sizeof title);
@@ -75,8 +78,8 @@ static void show_live(struct progress *progress, const struct run_event *event,
 	eta_text(progress, eta, sizeof eta);
 	clear_line(progress);
 	snprintf(progress->line, sizeof progress->line, "[%d/%d] %.110s  round %d: %s%s%s",
-	         progress->done, progress->expected, title, event->round + 1,
-	         event->text ? event->text : "starting", figure, eta);
+		 progress->done, progress->expected, title, event->round + 1,
+		 event->text ? event->text : "starting", figure, eta);
 	/* A line that wraps could not be taken back. */
 	size_t width = (size_t)cli_width() - 1;
 	if (strlen(progress->line) > width)
@@ -86,7 +89,7 @@ static void show_live(struct progress *progress, const struct run_event *event,
 }
 
 static void show_process_end(struct progress *progress, const struct run_event *event,
-                             const struct estimate *estimate)
+			     const struct estimate *estimate)
 {
 	char title[200], figure[80], line[700];
 	cell_title(&progress->plan->cells[event->cell], title, sizeof title);
@@ -96,23 +99,24 @@ static void show_process_end(struct progress *progress, const struct run_event *
 	estimate_text(estimate, figure, sizeof figure);
 	const struct process_record *record = event->record;
 	if (strcmp(record->status, "ok")) {
-		snprintf(line, sizeof line, "[%d/%d] %s: %s: %.300s", progress->done, progress->expected,
-		         title, record->status, record->error);
+		snprintf(line, sizeof line, "[%d/%d] %s: %s: %.300s", progress->done,
+			 progress->expected, title, record->status, record->error);
 		progress_say(progress, line);
 	} else if (!progress->live) {
-		snprintf(line, sizeof line, "[%d/%d] %s  round %d%s", progress->done, progress->expected,
-		         title, event->round + 1, figure);
+		snprintf(line, sizeof line, "[%d/%d] %s  round %d%s", progress->done,
+			 progress->expected, title, event->round + 1, figure);
 		progress_say(progress, line);
 	}
 }
 
 void progress_event(struct progress *progress, const struct run_event *event,
-                    const struct estimate *estimate)
+		    const struct estimate *estimate)
 {
 	char title[200], line[700];
 	switch (event->kind) {
 	case EVENT_WAITING:
-		snprintf(line, sizeof line, "another prony is measuring (%s): waiting for it", event->text);
+		snprintf(line, sizeof line, "another prony is measuring (%s): waiting for it",
+			 event->text);
 		progress_say(progress, line);
 		return;
 	case EVENT_GATE_START:

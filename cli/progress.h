@@ -22,7 +22,7 @@ void progress_init(struct progress *progress, const struct plan *plan, int expec
 
 /* Shows an event; `estimate` of the cell so far (may be NULL). */
 void progress_event(struct progress *progress, const struct run_event *event,
-                    const struct estimate *estimate);
+		    const struct estimate *estimate);
 
 /* A line for the user between events. */
 void progress_say(struct progress *progress, const char *text);

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
-#include "cli/room.h"
+#include "cli/memory_limit.h"
 #include "cli/run_job.h"
 #include "diagnose/machine.h"
 #include "report/html.h"
@@ -24,8 +24,9 @@ enum { DEFAULT_TIMEOUT_S = 300 };
 static volatile int stop_wanted;
 
 /*
- * The reference may compute for long without asking whether it should stop: who insists ends us at once,
- * and the guards the workers. Within a second it is the same wish: timeout(1) sends each signal twice.
+ * The reference may compute for long without asking whether it should stop: who insists ends us at
+ * once, and the guards the workers. Within a second it is the same wish: timeout(1) sends each
+ * signal twice.
  */
 static void on_signal(int number)
 {
@@ -56,9 +57,9 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 				   job->spec.repeat > 0 ? job->spec.repeat : OK_PROCESSES_MIN,
 			   .request_timeout_ns =
 				   SECOND_NS * (o->timeout ? o->timeout : DEFAULT_TIMEOUT_S),
-			   .memory_limit_bytes = room_for_worker(o->memory_limit).bytes,
+			   .memory_limit_bytes = memory_limit_worker(o->memory_limit).bytes,
 			   .start_delay_ns = job->spec.effort == EFFORT_QUICK ? 0 : START_DELAY_NS},
-		.reference_bytes = room_for_reference(),
+		.reference_bytes = memory_limit_reference(),
 		.self = job->self,
 		.cpus = job->cpus,
 		.cpu_count = job->cpu_count,
@@ -187,7 +188,7 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 		return status;
 	job->self = path_self();
 	job->cpu_count = machine_cores(job->cpus, JOB_CPUS_MAX);
-	struct room room = room_for_worker(job->options->memory_limit);
+	struct memory_limit room = memory_limit_worker(job->options->memory_limit);
 	struct plan_settings settings = {.data_folder = job->options->data,
 					 .self = job->self,
 					 .cores = job->cpu_count,

@@ -7,20 +7,30 @@
 #include "cli/cli.h"
 
 #define ROW_LIST(member, flag, letter_, what)                                                      \
-	{.name = (flag), .letter = (letter_), .kind = OPTION_LIST,                                 \
-	 .offset = offsetof(struct run_options, member), .metavar = "LIST", .help = (what)}
+	{                                                                                          \
+		.name = (flag), .letter = (letter_), .kind = OPTION_LIST,                          \
+		.offset = offsetof(struct run_options, member), .metavar = "LIST", .help = (what)  \
+	}
 #define ROW_INT(member, flag, low, high, unit, what)                                               \
-	{.name = (flag), .kind = OPTION_INT, .offset = offsetof(struct run_options, member),       \
-	 .min = (low), .max = (high), .metavar = (unit), .help = (what)}
+	{                                                                                          \
+		.name = (flag), .kind = OPTION_INT,                                                \
+		.offset = offsetof(struct run_options, member), .min = (low), .max = (high),       \
+		.metavar = (unit), .help = (what)                                                  \
+	}
 #define ROW_FLAG(member, flag, what)                                                               \
-	{.name = (flag), .kind = OPTION_FLAG, .offset = offsetof(struct run_options, member),      \
-	 .help = (what)}
+	{                                                                                          \
+		.name = (flag), .kind = OPTION_FLAG,                                               \
+		.offset = offsetof(struct run_options, member), .help = (what)                     \
+	}
 #define ROW_TEXT(member, flag, unit, what)                                                         \
-	{.name = (flag), .kind = OPTION_STRING, .offset = offsetof(struct run_options, member),    \
-	 .metavar = (unit), .help = (what)}
+	{                                                                                          \
+		.name = (flag), .kind = OPTION_STRING,                                             \
+		.offset = offsetof(struct run_options, member), .metavar = (unit), .help = (what)  \
+	}
 
 const struct option run_option_rows[] = {
-	ROW_LIST(frameworks, "frameworks", 'f', "frameworks, NAME[@ENV][:BACKEND][+OPTION...], or all"),
+	ROW_LIST(frameworks, "frameworks", 'f',
+		 "frameworks, NAME[@ENV][:BACKEND][+OPTION...], or all"),
 	ROW_LIST(networks, "networks", 'n', "networks"),
 	ROW_LIST(datasets, "datasets", 'd', "data sets"),
 	ROW_LIST(devices, "devices", 'D', "devices: cpu, cpu:4, cuda:0"),
@@ -36,11 +46,16 @@ const struct option run_option_rows[] = {
 	ROW_INT(warm_up, "warm-up", 0, 1000000000, "N", "fixed steps of warm-up"),
 	ROW_INT(repeat, "repeat", 1, 10000, "N", "fixed number of processes"),
 	ROW_INT(seed, "seed", 0, INT32_MAX, "N", "seed of weights, batches and order"),
-	ROW_INT(timeout, "timeout", 1, 86400, "SECONDS", "patience with one request (default: 300)"),
-	{.name = "memory-limit", .kind = OPTION_MIB,
-	 .offset = offsetof(struct run_options, memory_limit), .min = 16, .max = 1 << 30,
-	 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: 90 % of what is "
-	         "available)"},
+	ROW_INT(timeout, "timeout", 1, 86400, "SECONDS",
+		"patience with one request (default: 300)"),
+	{.name = "memory-limit",
+	 .kind = OPTION_MIB,
+	 .offset = offsetof(struct run_options, memory_limit),
+	 .min = 16,
+	 .max = 1 << 30,
+	 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: 90 % of "
+		 "what is "
+		 "available)"},
 	ROW_FLAG(no_dropout, "no-dropout", "dropout layers do nothing"),
 	ROW_FLAG(resume, "resume", "go on with the newest unfinished run of the same cells"),
 	ROW_FLAG(dry_run, "dry-run", "say what would run, and stop"),
@@ -69,14 +84,14 @@ static enum prony_status set_axes(const struct run_options *o, struct spec *spec
 		{&o->frameworks, "frameworks", "-f"}, {&o->networks, "networks", "-n"},
 		{&o->datasets, "datasets", "-d"},     {&o->devices, "devices", "-D"},
 		{&o->precisions, "precisions", "-p"}, {&o->stages, "stages", "-s"},
-		{&o->batches, "batches", "-b"},       {&o->syncs, "syncs", "--sync"},
-		{&o->inputs, "inputs", "--input"},   {&o->optimisers, "optimisers", "--optimiser"},
+		{&o->batches, "batches", "-b"},	      {&o->syncs, "syncs", "--sync"},
+		{&o->inputs, "inputs", "--input"},    {&o->optimisers, "optimisers", "--optimiser"},
 	};
 	enum prony_status status = PRONY_OK;
 	for (size_t i = 0; i < sizeof axes / sizeof *axes && status == PRONY_OK; i++)
 		if (axes[i].list->count)
-			status = spec_set_axis(spec, axes[i].axis, axes[i].list->values, axes[i].list->count,
-			                       axes[i].origin, err);
+			status = spec_set_axis(spec, axes[i].axis, axes[i].list->values,
+					       axes[i].list->count, axes[i].origin, err);
 	if (o->frameworks.count)
 		spec->frameworks_explicit = true;
 	return status;
@@ -109,14 +124,15 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 }
 
 enum prony_status run_options_spec(const struct run_options *options, const char **suites,
-                                   size_t suite_count, struct spec *spec, struct error *err)
+				   size_t suite_count, struct spec *spec, struct error *err)
 {
 	if (options->quick && options->rigorous)
 		return error_set(err, PRONY_USAGE, "--quick and --rigorous exclude each other");
 	if (suite_count > 1)
-		return error_set(err, PRONY_USAGE,
-		                 "one suite a run: '%s' and '%s' were given; call prony run for each",
-		                 suites[0], suites[1]);
+		return error_set(
+			err, PRONY_USAGE,
+			"one suite a run: '%s' and '%s' were given; call prony run for each",
+			suites[0], suites[1]);
 	enum prony_status status = PRONY_OK;
 	for (size_t i = 0; i < suite_count && status == PRONY_OK; i++) {
 		char *path = NULL;

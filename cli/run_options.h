@@ -6,8 +6,8 @@
 #include "spec/spec.h"
 
 struct run_options {
-	struct option_list frameworks, networks, datasets, devices, precisions, stages, batches, syncs,
-		inputs, optimisers;
+	struct option_list frameworks, networks, datasets, devices, precisions, stages, batches,
+		syncs, inputs, optimisers;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
 	bool quick, rigorous, dry_run, resume, show_command, no_dropout;
 	const char *store, *data, *keep_bundle, *setup, *cleanup, *format, *report;
@@ -20,6 +20,6 @@ void run_options_init(struct run_options *options);
 
 /* Suites named on the command line, then the options over them, then defaults. */
 enum prony_status run_options_spec(const struct run_options *options, const char **suites,
-                                   size_t suite_count, struct spec *spec, struct error *err);
+				   size_t suite_count, struct spec *spec, struct error *err);
 
 #endif

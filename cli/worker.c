@@ -3,16 +3,25 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "run/guard.h"
+#include "client/guard.h"
 #include "worker/worker.h"
 
 const struct option worker_option_rows[] = {
-	{.name = "adapter", .kind = OPTION_STRING, .offset = offsetof(struct worker_options, adapter),
-	 .metavar = "NAME", .help = "adapter to run"},
-	{.name = "library", .kind = OPTION_STRING, .offset = offsetof(struct worker_options, library),
-	 .metavar = "FILE", .help = "shared library that it loads"},
-	{.name = "option", .kind = OPTION_STRING, .offset = offsetof(struct worker_options, option),
-	 .metavar = "TEXT", .help = "options of the adapters null and fake"},
+	{.name = "adapter",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct worker_options, adapter),
+	 .metavar = "NAME",
+	 .help = "adapter to run"},
+	{.name = "library",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct worker_options, library),
+	 .metavar = "FILE",
+	 .help = "shared library that it loads"},
+	{.name = "option",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct worker_options, option),
+	 .metavar = "TEXT",
+	 .help = "options of the adapters null and fake"},
 	{.name = NULL},
 };
 
@@ -27,7 +36,8 @@ int command_worker(const struct cli_command *command, int argc, char **argv)
 		exit_code = cli_fail((error_set(&err, PRONY_USAGE, "too many arguments"), &err));
 	else if (cli_parse(command, argc, argv, &options, positional, &count, &exit_code)) {
 		if (!options.adapter || count)
-			error_set(&err, PRONY_USAGE, "prony worker takes --adapter NAME and no other words");
+			error_set(&err, PRONY_USAGE,
+				  "prony worker takes --adapter NAME and no other words");
 		else
 			exit_code = worker_main(&options, &err);
 		if (err.code)

@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "run/check.h"
-#include "samplers/procfs.h"
+#include "conformance/check.h"
+#include "sensors/procfs.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -7,13 +7,15 @@
 #include "base/error.h"
 
 /*
- * Reads /proc, /sys, uname, hwloc into one JSON object: {"must_match": {...}, "should_match": {...},
- * "informational": {...}} (docs/results.md). `root` ("" in use) is put before every path, for tests on
- * recorded machines. Missing sources become null with a reason under "absent". New reference.
+ * Reads /proc, /sys, uname, hwloc into one JSON object: {"must_match": {...}, "should_match":
+ * {...}, "informational": {...}} (docs/results.md). `root` ("" in use) is put before every path,
+ * for tests on recorded machines. Missing sources become null with a reason under "absent". New
+ * reference.
  */
 json_t *machine_record(const char *root);
 
-/* 16 hexadecimal digits over must_match and should_match: which results may be resumed or compared. */
+/* 16 hexadecimal digits over must_match and should_match: which results may be resumed or compared.
+ */
 void machine_hash(const json_t *record, char hash[17]);
 
 /* Physical cores that this process may use (affinity and cgroup quota), at least 1; cpus gets the
@@ -24,13 +26,14 @@ enum finding_level { FINDING_OK, FINDING_NOTE, FINDING_WARNING };
 
 struct finding {
 	enum finding_level level;
-	char check[32];    /* "governor" */
-	char value[128];   /* what was found */
-	char remedy[256];  /* what to do; "" when nothing */
+	char check[32];	  /* "governor" */
+	char value[128];  /* what was found */
+	char remedy[256]; /* what to do; "" when nothing */
 };
 
-/* Runs the doctor's checks: governor, boost, load, steal, cores, memory, swap, instruction set, virtual
- * machine, sensors absent and why, clock source, perf permissions. Returns how many (<= capacity). */
+/* Runs the doctor's checks: governor, boost, load, steal, cores, memory, swap, instruction set,
+ * virtual machine, sensors absent and why, clock source, perf permissions. Returns how many (<=
+ * capacity). */
 size_t machine_findings(const char *root, struct finding *out, size_t capacity);
 
 #endif

@@ -26,17 +26,19 @@ static enum prony_status python_worker(struct arena *arena, const char **script,
 	enum prony_status status = PRONY_OK;
 
 	if (!share)
-		return error_set(err, PRONY_MISSING,
-				 "the folder with python/worker.py was not found beside the program; "
-				 "set PRONY_SHARE to it");
+		return error_set(
+			err, PRONY_MISSING,
+			"the folder with python/worker.py was not found beside the program; "
+			"set PRONY_SHARE to it");
 	const char *path = arena_printf(arena, "%s/python/worker.py", share);
 	if (file_exists(path))
 		*script = path;
 	else
-		status = error_set(err, PRONY_MISSING,
-				   "%s is not there; install the program again, or set PRONY_SHARE to "
-				   "the folder that holds python/",
-				   path);
+		status = error_set(
+			err, PRONY_MISSING,
+			"%s is not there; install the program again, or set PRONY_SHARE to "
+			"the folder that holds python/",
+			path);
 	free(share);
 	return status;
 }

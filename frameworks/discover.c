@@ -87,9 +87,9 @@ static bool still_true(const char *interpreter, const json_t *document)
 	    json_int_or(document, "interpreter_ns", -1) != modified_ns(interpreter) ||
 	    json_get_object(document, "folders", &folders, NULL) != PRONY_OK)
 		return false;
-	json_object_foreach(folders, folder, stamp)
-		if (!json_is_integer(stamp) || json_integer_value(stamp) != modified_ns(folder))
-			return false;
+	json_object_foreach(folders, folder, stamp) if (!json_is_integer(stamp) ||
+							json_integer_value(stamp) !=
+								modified_ns(folder)) return false;
 	return true;
 }
 
@@ -110,7 +110,8 @@ static void keep_answer(const char *cache, const char *interpreter, json_t *docu
 	json_t *folders = json_object(), *path = json_object_get(document, "path"), *folder;
 	size_t i;
 
-	json_array_foreach(path, i, folder) {
+	json_array_foreach(path, i, folder)
+	{
 		const char *name = json_string_value(folder);
 		if (name)
 			json_object_set_new(folders, name, json_integer(modified_ns(name)));
@@ -130,8 +131,8 @@ static void keep_answer(const char *cache, const char *interpreter, json_t *docu
 /* New reference; NULL when the program is no Python or does not answer in time. */
 static json_t *run_question(const char *interpreter, const struct framework *framework)
 {
-	const char *const argv[] = {interpreter,       "-c", question, framework->module,
-				    framework->distribution, NULL};
+	const char *const argv[] = {
+		interpreter, "-c", question, framework->module, framework->distribution, NULL};
 	const char *const environment[] = {"PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1", NULL};
 	const struct process_spec spec = {
 		.argv = argv, .environment = environment, .new_group = true};

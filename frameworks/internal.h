@@ -13,28 +13,28 @@
 
 /* "native" or "pytorch@1.13". */
 const char *framework_spelling(const struct framework *framework, const char *environment,
-                               struct arena *arena);
+			       struct arena *arena);
 /* DATA/frameworks/NAME[@ENV]. */
 const char *framework_folder(const struct framework *framework, const char *environment,
-                             struct arena *arena);
+			     struct arena *arena);
 /* "PRONY_PYTORCH_1_13_PYTHON": upper-case, everything else than letters and digits becomes _. */
 const char *framework_variable(const char *name, const char *environment, const char *suffix,
-                               struct arena *arena);
+			       struct arena *arena);
 /* Letters, digits, ".", "_" and "-", not starting with a dot: it becomes part of a path. */
 bool framework_environment_valid(const char *environment);
 
 /* What an installation says of itself. Strings in the arena, "" when absent. */
 struct manifest {
-	const char *lock;        /* file name of the lock */
+	const char *lock;	 /* file name of the lock */
 	const char *lock_sha256; /* of the lock's bytes */
-	const char *version;     /* of the framework */
-	const char *entry;       /* library or interpreter, below the folder */
+	const char *version;	 /* of the framework */
+	const char *entry;	 /* library or interpreter, below the folder */
 };
 
 /* False when there is none or it is damaged; then the folder counts as not installed. */
 bool manifest_read(const char *folder, struct arena *arena, struct manifest *out);
 enum prony_status manifest_write(const char *folder, const char *framework,
-                                 const struct manifest *manifest, struct error *err);
+				 const struct manifest *manifest, struct error *err);
 
 /* What an interpreter says about a module. Strings in the arena. */
 struct python_answer {
@@ -49,6 +49,6 @@ struct python_answer {
  * asked each time, because what they start depends on more than themselves.
  */
 void python_ask(const char *interpreter, const struct framework *framework, struct arena *arena,
-                struct python_answer *answer);
+		struct python_answer *answer);
 
 #endif

@@ -25,9 +25,9 @@ static void locate_named_library(const char *variable, const char *value, struct
 				 struct framework_place *place)
 {
 	if (!file_exists(value) || file_is_directory(value)) {
-		place->reason = arena_printf(arena,
-					     "%s names %s, which is not a file; correct or unset it",
-					     variable, value);
+		place->reason =
+			arena_printf(arena, "%s names %s, which is not a file; correct or unset it",
+				     variable, value);
 		return;
 	}
 	place->origin = ORIGIN_NAMED;
@@ -44,9 +44,9 @@ static void locate_named_python(const char *variable, const char *value, struct 
 	char *program = process_find(value);
 
 	if (!program) {
-		place->reason = arena_printf(arena,
-					     "%s names %s, which is not a program; correct or unset it",
-					     variable, value);
+		place->reason = arena_printf(
+			arena, "%s names %s, which is not a program; correct or unset it", variable,
+			value);
 		return;
 	}
 	python_ask(program, framework, arena, &answer);
@@ -103,8 +103,9 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 		entry = arena_printf(arena, "%s/%s", folder, manifest.entry);
 		if (!file_exists(entry)) {
 			place->reason = arena_printf(
-				arena, "%s was installed but is gone; install it again: "
-				       "prony framework install %s",
+				arena,
+				"%s was installed but is gone; install it again: "
+				"prony framework install %s",
 				entry, framework_spelling(framework, place->environment, arena));
 			return false;
 		}
@@ -194,10 +195,11 @@ enum prony_status framework_locate(const struct framework *framework, const char
 				 "%s@%s: an environment's name has letters, digits, '.', '_', '-' "
 				 "and does not begin with '.'",
 				 framework->name, environment);
-	*place = (struct framework_place){.framework = framework,
-					  .environment = arena_strdup(arena, environment ? environment : ""),
-					  .version = "",
-					  .folder = ""};
+	*place = (struct framework_place){
+		.framework = framework,
+		.environment = arena_strdup(arena, environment ? environment : ""),
+		.version = "",
+		.folder = ""};
 	if (framework->kind == FRAMEWORK_BUILTIN) {
 		place->origin = ORIGIN_BUILTIN;
 		place->version = PRONY_VERSION;
@@ -217,7 +219,8 @@ enum prony_status framework_locate(const struct framework *framework, const char
 	}
 	if (!place->reason)
 		place->reason = arena_printf(
-			arena, "not in %s%s%s, and %s is not set; install it: prony framework install %s",
+			arena,
+			"not in %s%s%s, and %s is not set; install it: prony framework install %s",
 			folder, looked ? ", no module in " : "", looked ? looked : "", variable,
 			framework_spelling(framework, environment, arena));
 	return PRONY_OK;

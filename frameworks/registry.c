@@ -96,10 +96,8 @@ const char *framework_nearest(const char *name)
 const char *framework_origin_name(enum framework_origin origin)
 {
 	static const char *const names[] = {
-		[ORIGIN_NONE] = "none",
-		[ORIGIN_NAMED] = "named",
-		[ORIGIN_INSTALLED] = "installed",
-		[ORIGIN_DISCOVERED] = "discovered",
+		[ORIGIN_NONE] = "none",		  [ORIGIN_NAMED] = "named",
+		[ORIGIN_INSTALLED] = "installed", [ORIGIN_DISCOVERED] = "discovered",
 		[ORIGIN_BUILTIN] = "builtin",
 	};
 

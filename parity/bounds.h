@@ -3,7 +3,7 @@
 #define PRONY_PARITY_BOUNDS_H
 
 #include "base/words.h"
-#include "networks/graph.h"
+#include "graph/graph.h"
 
 struct parity_bounds {
 	double logits;	   /* max |l - l_ref| / (rms(l_ref) + tiny) */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "networks/graph_json.h"
+#include "graph/graph_json.h"
 #include "parity/gate_internal.h"
 #include "parity/kernels.h"
 

@@ -8,9 +8,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "networks/graph.h"
-#include "networks/recipe.h"
-#include "networks/tensor.h"
+#include "bundle/recipe.h"
+#include "graph/graph.h"
+#include "graph/tensor.h"
 #include "parity/bounds.h"
 
 #define GATE_UPDATES 3
@@ -23,12 +23,12 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
 
 /*
  * Whether the reference can gate `graph` (forward only, built for the batch in question) in the
- * time that a gate may take and in `room_bytes`; docs/parity.md has the thresholds. `chosen`: as in
- * gate_rate_is_open. Where it can not, the caller tries gate_smaller_batch, which is 0 when there
- * is none.
+ * time that a gate may take and in `reference_bytes`; docs/parity.md has the thresholds. `chosen`:
+ * as in gate_rate_is_open. Where it can not, the caller tries gate_smaller_batch, which is 0 when
+ * there is none.
  */
 bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen,
-	       int64_t room_bytes);
+	       int64_t reference_bytes);
 /* The memory that gate_settle_rate and gate_reference_init take at most, one after the other. */
 int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, bool chosen);
 int64_t gate_smaller_batch(int64_t batch);
@@ -128,10 +128,10 @@ enum prony_status gate_compare(const struct gate_reference *ref, const struct gr
 
 /*
  * Into how many equal parts a batch is to be cut so that the reference's forward pass needs at most
- * `room_bytes`, as far as its samples do not depend on each other; 0: they do (normalisations by
- * the batch's statistics), or not even one sample has room.
+ * `reference_bytes`, as far as its samples do not depend on each other; 0: they do (normalisations
+ * by the batch's statistics), or not even one sample has room.
  */
-int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t room_bytes);
+int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t reference_bytes);
 
 /*
  * The loss that the first step of a timed process must show, at its own batch: exact, or with

@@ -30,7 +30,7 @@ static bool mixes_samples(const struct node *node, enum stage stage)
 	}
 }
 
-int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t room_bytes)
+int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t reference_bytes)
 {
 	int64_t batch = graph_batch(graph), bytes;
 	int64_t weights = graph_parameter_count(graph) * (int64_t)sizeof(double);
@@ -39,13 +39,14 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t roo
 	if (__builtin_mul_overflow(graph_memory_estimate(graph, false), 2, &bytes) ||
 	    bytes > INT64_MAX - weights)
 		return 0;
-	if (bytes + weights <= room_bytes)
+	if (bytes + weights <= reference_bytes)
 		return 1;
 	for (int i = 0; i < graph->forward_count; i++)
 		if (mixes_samples(&graph->nodes[i], stage))
 			return 0;
 	for (int64_t parts = 2; parts <= batch; parts++)
-		if (batch % parts == 0 && 2 * weights + (bytes - weights) / parts <= room_bytes)
+		if (batch % parts == 0 &&
+		    2 * weights + (bytes - weights) / parts <= reference_bytes)
 			return parts;
 	return 0;
 }

@@ -123,12 +123,12 @@ int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, 
 }
 
 bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen,
-	       int64_t room_bytes)
+	       int64_t reference_bytes)
 {
 	int64_t limit = graph_batch(graph) > GATE_BATCH_MIN ? GATE_MACS_CHEAP : GATE_MACS_MAX;
 
 	return cost_of(graph, gate, chosen) <= limit &&
-	       gate_memory_bytes(graph, gate, chosen) <= room_bytes;
+	       gate_memory_bytes(graph, gate, chosen) <= reference_bytes;
 }
 
 int64_t gate_smaller_batch(int64_t batch)

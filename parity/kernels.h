@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "networks/graph.h"
+#include "graph/graph.h"
 #include "parity/reference.h"
 
 /* A comparison that was too close to call, and what the reference decided. */

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "networks/graph.h"
-#include "networks/recipe.h"
+#include "bundle/recipe.h"
+#include "graph/graph.h"
 
 /* Arrays that were given back and wait for a value of the same size: fresh pages cost more. */
 #define REFERENCE_SPARES 8
@@ -32,8 +32,8 @@ struct reference {
 	 * logits, loss, parameters, their gradients, states, and all below 1 MiB.
 	 */
 	bool frees;
-	/* Set it after reference_init: while it is not 0, nothing more is computed and a step returns
-	 * PRONY_INTERRUPTED. May be NULL. */
+	/* Set it after reference_init: while it is not 0, nothing more is computed and a step
+	 * returns PRONY_INTERRUPTED. May be NULL. */
 	const volatile int *stop;
 	struct {
 		double *array;
@@ -84,7 +84,8 @@ double reference_loss(const struct reference *ref);
 double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t batch,
 			       int64_t classes);
 
-/* The objective of a graph with a loss, of its logits (row-major); labels only where it reads them. */
+/* The objective of a graph with a loss, of its logits (row-major); labels only where it reads them.
+ */
 double reference_objective(const struct graph *graph, const double *logits, const int64_t *labels);
 
 /* Multiply-accumulates that one step of the reference costs, to bound the gate's time. */

@@ -237,13 +237,15 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
 	return true;
 }
 
-/* The data set of a network that has no reader in this version; what is used instead is said once. */
+/* The data set of a network that has no reader in this version; what is used instead is said once.
+ */
 static const struct dataset *without_reader(struct expansion *e, const char *name)
 {
-	const char *note = arena_printf(&e->plan->arena,
-					"%s cannot be read yet: networks that take it get synthetic "
-					"data",
-					name);
+	const char *note =
+		arena_printf(&e->plan->arena,
+			     "%s cannot be read yet: networks that take it get synthetic "
+			     "data",
+			     name);
 
 	for (size_t i = 0; i < e->plan->note_count; i++)
 		if (strcmp(e->plan->notes[i], note) == 0)

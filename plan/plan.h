@@ -4,21 +4,21 @@
 
 #include <jansson.h>
 
+#include "bundle/recipe.h"
 #include "datasets/dataset.h"
 #include "frameworks/registry.h"
-#include "networks/recipe.h"
-#include "networks/source.h"
 #include "samples/cell.h"
 #include "spec/spec.h"
+#include "zoo/source.h"
 
 struct plan_cell {
 	struct cell cell;
 	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES];
 	enum cell_status status; /* CELL_PENDING when it can be tried; else why not */
-	const char *reason;      /* set with every other status */
-	bool explicit_;          /* asked for by name: not ok means exit code 1 */
-	bool harness;            /* null or fake */
-	bool ungated;            /* computes nothing (null): no gate, no loss check, never ranked */
+	const char *reason;	 /* set with every other status */
+	bool explicit_;		 /* asked for by name: not ok means exit code 1 */
+	bool harness;		 /* null or fake */
+	bool ungated;		 /* computes nothing (null): no gate, no loss check, never ranked */
 	const struct network *network;
 	const struct dataset *dataset;
 	const char *data_folder; /* NULL for synthetic */
@@ -40,24 +40,24 @@ struct plan {
 
 struct plan_settings {
 	const char *data_folder; /* --data */
-	const char *self;        /* our executable */
-	int cores;               /* allowed physical cores of this machine, for device "cpu" */
-	int64_t memory_bytes;    /* a cell may take; 0 = the machine's physical memory */
-	const char *memory_of;   /* what that is, for messages; may be NULL */
+	const char *self;	 /* our executable */
+	int cores;		 /* allowed physical cores of this machine, for device "cpu" */
+	int64_t memory_bytes;	 /* a cell may take; 0 = the machine's physical memory */
+	const char *memory_of;	 /* what that is, for messages; may be NULL */
 };
 
 /*
  * The product of the axes less the excludes, in a stable order (network, dataset, stage, batch,
- * precision, device, input, sync, optimiser, framework), duplicates dropped. "all" = every framework
- * that is not harness-only, native first; one that is not here has missing cells with its reason. A
- * data set that a suite or a network names is replaced by its sample where only that is here.
- * A network may be the path of an ONNX file; a file that is broken is PRONY_BAD_INPUT.
- * For words that are not known (with origin, nearest name and the list), too many cells and none:
+ * precision, device, input, sync, optimiser, framework), duplicates dropped. "all" = every
+ * framework that is not harness-only, native first; one that is not here has missing cells with its
+ * reason. A data set that a suite or a network names is replaced by its sample where only that is
+ * here. A network may be the path of an ONNX file; a file that is broken is PRONY_BAD_INPUT. For
+ * words that are not known (with origin, nearest name and the list), too many cells and none:
  * PRONY_BAD_INPUT when a suite said so, PRONY_USAGE when the command line did. The plan borrows the
  * spec's strings: release it first.
  */
 enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
-                              struct plan *out, struct error *err);
+			      struct plan *out, struct error *err);
 void plan_release(struct plan *plan);
 
 /* What would run, for --dry-run: array of objects, new reference. */

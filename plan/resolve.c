@@ -211,8 +211,8 @@ static enum prony_status check_batches(const struct spec_word *word, struct expa
  */
 static enum prony_status
 canonical_list(const struct spec_list *list, bool expand_all,
-	       enum prony_status (*check)(const struct spec_word *, struct expansion *, const char **,
-					  struct error *),
+	       enum prony_status (*check)(const struct spec_word *, struct expansion *,
+					  const char **, struct error *),
 	       struct expansion *e, struct spec_list *out, struct error *err)
 {
 	struct arena *arena = &e->plan->arena;

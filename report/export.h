@@ -9,16 +9,21 @@
  * csv long: a row per process, every field of PROCESS_FIELDS with the cell's axes in front.
  * csv wide: a row per comparison (network, dataset, stage, ...), a column per framework
  *           (step time in ms, geometric mean of process means).
- * csv ms:   Timestamp,Framework,Algorithm,BenchStage,Precision,Result; ok cells only; forward -> eval,
- *           train -> train, others left out; Result = ms per step, geometric mean.
- * jsonl:    the complete export: a line for the run, each cell, each process with intervals and log.
- * Fields are quoted only where needed (RFC 4180).
+ * csv ms:   Timestamp,Framework,Algorithm,BenchStage,Precision,Result; ok cells only; forward ->
+ * eval, train -> train, others left out; Result = ms per step, geometric mean. jsonl:    the
+ * complete export: a line for the run, each cell, each process with intervals and log. Fields are
+ * quoted only where needed (RFC 4180).
  */
-enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out, struct error *err);
-enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *out, struct error *err);
-enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *out, struct error *err);
+enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
+				  struct error *err);
+enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *out,
+				  struct error *err);
+enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *out,
+				struct error *err);
 enum prony_status export_json(const struct summary *summary, struct strbuf *out, struct error *err);
-enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out, struct error *err);
-enum prony_status export_markdown(const struct summary *summary, struct strbuf *out, struct error *err);
+enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out,
+			       struct error *err);
+enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
+				  struct error *err);
 
 #endif

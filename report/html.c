@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "report/html_page.h"
+#include "report/html_internal.h"
 #include "report/text.h"
 #include "stats/estimate.h"
 

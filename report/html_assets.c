@@ -1,5 +1,5 @@
 /* Looks and behaviour of the page. Colours are variables, so that one set serves light and dark. */
-#include "report/html_page.h"
+#include "report/html_internal.h"
 
 const char *const html_style[] = {
 	":root { color-scheme: light dark; --ground: #ffffff; --raised: #f5f6f8; --text: #1b1f24;",

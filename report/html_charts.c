@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "report/format.h"
-#include "report/html_page.h"
+#include "report/html_internal.h"
 #include "report/text.h"
 
 enum { ROW_PIXELS = 34, SUB_ROW_PIXELS = 22 };
@@ -346,7 +346,8 @@ struct startup_data {
 	struct chart_unit unit;
 };
 
-/* A phase's median; what no phase accounts for is the last one, so that the bar's end is the start-up. */
+/* A phase's median; what no phase accounts for is the last one, so that the bar's end is the
+ * start-up. */
 static double phase_ns(const struct summary_row *row, size_t phase)
 {
 	if (phases[phase].field)

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "report/format.h"
-#include "report/html_page.h"
+#include "report/html_internal.h"
 #include "report/text.h"
 
 /* MXCSR, Intel SDM volume 1, 10.2.3: flush to zero, denormals are zero. */

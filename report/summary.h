@@ -12,17 +12,17 @@
 
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
-	struct estimate step;           /* ns per step over ok processes; n = 0 without summary_has_figures */
-	double items_per_second;        /* batch / step center; NaN without an estimate */
-	double floor_ratio;             /* step / native's step of the same cell otherwise; NaN without */
-	double floor_low, floor_high;   /* Welch interval of it */
-	double to_first_step_ns;        /* median over processes; NaN without */
-	double rss_peak_bytes;          /* median over processes; NaN without */
-	double flops;                   /* 2 x MACs x (3 when training) / step, a second; NaN without */
-	size_t comparison;              /* number of its comparison, from 0 */
-	int rank;                       /* 1 = fastest of its comparison; 0 = not ranked: the cell is not
-	                                   ok or its gate did not pass */
-	bool tied;                      /* others have this rank: their intervals cannot be told apart */
+	struct estimate step; /* ns per step over ok processes; n = 0 without summary_has_figures */
+	double items_per_second; /* batch / step center; NaN without an estimate */
+	double floor_ratio;	 /* step / native's step of the same cell otherwise; NaN without */
+	double floor_low, floor_high; /* Welch interval of it */
+	double to_first_step_ns;      /* median over processes; NaN without */
+	double rss_peak_bytes;	      /* median over processes; NaN without */
+	double flops;	   /* 2 x MACs x (3 when training) / step, a second; NaN without */
+	size_t comparison; /* number of its comparison, from 0 */
+	int rank;	   /* 1 = fastest of its comparison; 0 = not ranked: the cell is not
+			      ok or its gate did not pass */
+	bool tied;	   /* others have this rank: their intervals cannot be told apart */
 };
 
 struct summary {
@@ -35,32 +35,34 @@ struct summary {
 void summary_init(struct summary *summary, const struct stored_run *run);
 void summary_release(struct summary *summary);
 
-/* What all rows of a comparison have in common: "lenet, mnist-sample, train with sgd, batch 64, cpu, fp32". */
+/* What all rows of a comparison have in common: "lenet, mnist-sample, train with sgd, batch 64,
+ * cpu, fp32". */
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes);
 
 /* Do two cells belong to one comparison: all axes but the framework's? */
 bool summary_same_comparison(const struct cell *a, const struct cell *b);
 
-/* May figures of the cell be shown: it is ok or unfinished, and its gate did not fail (null has none). Those
- * of a cell that failed would invite comparison. */
+/* May figures of the cell be shown: it is ok or unfinished, and its gate did not fail (null has
+ * none). Those of a cell that failed would invite comparison. */
 bool summary_has_figures(const struct stored_cell *cell);
 
 /* Version that the framework gave; "" when it never said. Borrowed. */
 const char *summary_version(const struct summary_row *row);
 
-/* "ok", "ok (not-steady)", "unsupported". Flags that the whole run carries (screening of a quick run) are
- * left out. */
+/* "ok", "ok (not-steady)", "unsupported". Flags that the whole run carries (screening of a quick
+ * run) are left out. */
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
-                         size_t out_bytes);
+			 size_t out_bytes);
 
-/* Step over native's: "2.10x"; "~1.05x" where the interval of the ratio holds 1; "-" without one. */
+/* Step over native's: "2.10x"; "~1.05x" where the interval of the ratio holds 1; "-" without one.
+ */
 void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes);
 
 /* Is the row's step shorter than native's, the whole interval of the ratio below 1? */
 bool summary_breaks_floor(const struct summary_row *row);
 
-/* Adds "the floor is broken by mxnet (0.87x, 95 % interval 0.85x to 0.89x)", without a line feed, where a
- * row of the comparison does; else nothing, and false. */
+/* Adds "the floor is broken by mxnet (0.87x, 95 % interval 0.85x to 0.89x)", without a line feed,
+ * where a row of the comparison does; else nothing, and false. */
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* Why a row has no rank; "" when it has one. Borrowed. */
@@ -72,7 +74,8 @@ void summary_parity(const struct summary *summary, struct strbuf *out);
 /* One line that names the run: number, uid, suite, when, where, effort. */
 void summary_heading(const struct summary *summary, struct strbuf *out);
 
-/* Adds the table of one comparison. Columns beyond `columns` are left out; 0 = all. The caller frees. */
+/* Adds the table of one comparison. Columns beyond `columns` are left out; 0 = all. The caller
+ * frees. */
 struct table *summary_table(const struct summary *summary, size_t comparison, size_t columns);
 
 /* The table of `run` and `show`; rows of one comparison (network, dataset, stage, batch...) stand

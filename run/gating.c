@@ -21,7 +21,7 @@ static void keep_set(struct arena *arena, const struct tensor_set *set, struct t
 }
 
 static enum prony_status read_kept(struct client *client, const char *what, struct arena *arena,
-                                   struct tensor_set *out, struct error *err)
+				   struct tensor_set *out, struct error *err)
 {
 	struct arena scratch;
 	struct tensor_set set;
@@ -35,7 +35,7 @@ static enum prony_status read_kept(struct client *client, const char *what, stru
 
 /* Running statistics; those of a framework that has no way to tell stay NULL. */
 static enum prony_status read_state(struct client *client, struct arena *arena,
-                                    const struct tensor_set **out, struct error *err)
+				    const struct tensor_set **out, struct error *err)
 {
 	struct tensor_set *state = arena_alloc(arena, sizeof *state);
 	enum prony_status status = read_kept(client, "state", arena, state, err);
@@ -50,8 +50,8 @@ static enum prony_status read_state(struct client *client, struct arena *arena,
 
 /* Everything that the gate looks at, step by step. */
 static enum prony_status observe(const struct drive *drive, struct client *client,
-                                 struct arena *arena, struct gate_observed *observed,
-                                 struct error *err)
+				 struct arena *arena, struct gate_observed *observed,
+				 struct error *err)
 {
 	enum stage stage = drive->work->gate_recipe.stage;
 	enum prony_status status = PRONY_OK;
@@ -76,29 +76,30 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 		status = read_kept(client, "weights", arena, last, err);
 		observed->weights = last;
 	}
-	if (status == PRONY_OK && stage == STAGE_TRAIN && drive->work->gate.expected[0].state.count > 0)
+	if (status == PRONY_OK && stage == STAGE_TRAIN &&
+	    drive->work->gate.expected[0].state.count > 0)
 		status = read_state(client, arena, &observed->state, err);
 	return status;
 }
 
 static enum prony_status gate_process(const struct drive *drive, struct client **client,
-                                      struct client_spec *spec, json_t **evidence,
-                                      struct error *why)
+				      struct client_spec *spec, json_t **evidence,
+				      struct error *why)
 {
 	struct session_facts facts = {0};
 	struct arena arena;
 	arena_init(&arena, 0);
 	enum prony_status status = session_start(drive, spec, drive->gate_folder, 16, client, why);
 	if (status == PRONY_OK)
-		status = session_prepare(drive, *client, &drive->work->gate_recipe, drive->gate_folder,
-		                         &facts, why);
+		status = session_prepare(drive, *client, &drive->work->gate_recipe,
+					 drive->gate_folder, &facts, why);
 	struct gate_observed observed = {.parameters = facts.parameters, .macs = facts.macs};
 	if (status == PRONY_OK)
 		status = observe(drive, *client, &arena, &observed, why);
 	if (status == PRONY_OK)
 		status = gate_compare(&drive->work->gate, &drive->work->gate_graph,
-		                      &drive->work->gate_recipe, &drive->work->gate_labels, &observed,
-		                      evidence, why);
+				      &drive->work->gate_recipe, &drive->work->gate_labels,
+				      &observed, evidence, why);
 	if (facts.details && *evidence)
 		json_object_set(*evidence, "framework", facts.details);
 	session_facts_release(&facts);
@@ -107,7 +108,7 @@ static enum prony_status gate_process(const struct drive *drive, struct client *
 }
 
 enum prony_status gating_run(const struct drive *drive, enum cell_status *verdict, char *reason,
-                             size_t reason_bytes, struct error *err)
+			     size_t reason_bytes, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct client *client = NULL;
@@ -127,7 +128,7 @@ enum prony_status gating_run(const struct drive *drive, enum cell_status *verdic
 	if (!evidence)
 		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", why.text);
 	status = drive->callbacks->gate(drive->callbacks->context, drive->index, *verdict, evidence,
-	                                end.log ? end.log : "", err);
+					end.log ? end.log : "", err);
 	json_decref(evidence);
 	free(end.log);
 	return status;

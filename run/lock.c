@@ -20,14 +20,14 @@ char *lock_default_path(void)
 }
 
 enum prony_status lock_take(const char *path, const volatile int *stop,
-                            void (*waiting)(void *context, const char *path), void *context, int *fd,
-                            struct error *err)
+			    void (*waiting)(void *context, const char *path), void *context,
+			    int *fd, struct error *err)
 {
 	/* Read-only is enough to lock, so that a file of another user serves as well. */
 	int lock = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (lock < 0)
 		return error_errno(err, PRONY_STORE, errno,
-		                   "cannot open the lock %s; PRONY_LOCK names another file", path);
+				   "cannot open the lock %s; PRONY_LOCK names another file", path);
 	fchmod(lock, 0666);
 	bool told = false;
 	while (flock(lock, LOCK_EX | LOCK_NB)) {

@@ -1,7 +1,7 @@
 /*
- * The orchestrator: schedules rounds, starts one worker process per replicate, drives it through the
- * gate and the timed window, enforces limits. Knows no framework: a worker is an argv. Whether another
- * process is wanted, and what becomes of a result, are callbacks.
+ * The orchestrator: schedules rounds, starts one worker process per replicate, drives it through
+ * the gate and the timed window, enforces limits. Knows no framework: a worker is an argv. Whether
+ * another process is wanted, and what becomes of a result, are callbacks.
  */
 #ifndef PRONY_RUN_RUN_H
 #define PRONY_RUN_RUN_H
@@ -16,27 +16,31 @@
 struct run_limits {
 	int64_t warm_up_cap_ns, window_ns, min_steps;
 	bool test_steadiness;
-	int64_t block_ns;            /* shortest block between two synchronisations */
-	int64_t window_max_ns;       /* a window is never longer, but for few_steps steps */
+	int64_t block_ns;      /* shortest block between two synchronisations */
+	int64_t window_max_ns; /* a window is never longer, but for few_steps steps */
 	int64_t few_steps;
-	int processes_min;           /* that must end ok before a cell is */
-	int64_t request_timeout_ns;  /* of one request beside its own expected time */
-	int64_t memory_limit_bytes;  /* resident memory of a worker's tree; 0 = none */
-	int64_t start_delay_ns;      /* upper end of a random delay before each timed process */
+	int processes_min;	    /* that must end ok before a cell is */
+	int64_t request_timeout_ns; /* of one request beside its own expected time */
+	int64_t memory_limit_bytes; /* resident memory of a worker's tree; 0 = none */
+	int64_t start_delay_ns;	    /* upper end of a random delay before each timed process */
 };
 
 /* How far a cell has come; the caller fills it (resume) and the run keeps it. */
 struct run_cell_state {
 	bool gate_done;
 	enum cell_status status; /* PENDING while it can go on */
-	int tried;               /* replicates so far, stored ones included: the next one's number */
-	int succeeded;           /* of them, those that ended ok */
-	unsigned flags;          /* collected on the way */
+	int tried;	/* replicates so far, stored ones included: the next one's number */
+	int succeeded;	/* of them, those that ended ok */
+	unsigned flags; /* collected on the way */
 };
 
 enum run_event_kind {
-	EVENT_GATE_START, EVENT_PROCESS_START, EVENT_STAGE /* text: "import", "build", "warm-up"... */,
-	EVENT_PROCESS_END, EVENT_CELL_END, EVENT_WAITING /* text: the lock that another prony holds */
+	EVENT_GATE_START,
+	EVENT_PROCESS_START,
+	EVENT_STAGE /* text: "import", "build", "warm-up"... */,
+	EVENT_PROCESS_END,
+	EVENT_CELL_END,
+	EVENT_WAITING /* text: the lock that another prony holds */
 };
 
 struct run_event {
@@ -53,40 +57,41 @@ struct run_callbacks {
 	bool (*wants_more)(void *context, size_t cell, unsigned *flags);
 	/* A steadiness verdict on the warm-up blocks so far (stats/steady.h). */
 	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,
-	               size_t count, int64_t window_ns);
+		       size_t count, int64_t window_ns);
 	/* Sinks; an error ends the run (the store is gone). */
 	enum prony_status (*framework)(void *context, size_t cell, const json_t *details,
-	                               struct error *err);
+				       struct error *err);
 	enum prony_status (*gate)(void *context, size_t cell, enum cell_status verdict,
-	                          const json_t *evidence, const char *log, struct error *err);
-	enum prony_status (*process)(void *context, size_t cell, const struct process_record *record,
-	                             struct error *err);
+				  const json_t *evidence, const char *log, struct error *err);
+	enum prony_status (*process)(void *context, size_t cell,
+				     const struct process_record *record, struct error *err);
 	enum prony_status (*cell_end)(void *context, size_t cell, enum cell_status status,
-	                              unsigned flags, const char *reason, struct error *err);
+				      unsigned flags, const char *reason, struct error *err);
 	void (*event)(void *context, const struct run_event *event);
 };
 
 struct run_settings {
 	uint64_t seed;
 	struct run_limits limits;
-	int64_t reference_bytes;  /* the gate's reference may take; 0 = half of the machine's */
-	const char *self;         /* our executable: the guard is `self guard` */
-	const int *cpus;          /* first logical CPU of each physical core that may be used */
+	int64_t reference_bytes; /* the gate's reference may take; 0 = half of the machine's */
+	const char *self;	 /* our executable: the guard is `self guard` */
+	const int *cpus;	 /* first logical CPU of each physical core that may be used */
 	int cpu_count;
-	const char *keep_bundle;  /* folder that gets the bundles; NULL = temporary, removed */
-	const char *setup_command, *cleanup_command; /* shell text around each process; NULL = none */
-	const char *lock_path;    /* machine-wide lock; NULL = default ($PRONY_LOCK, /tmp) */
+	const char *keep_bundle; /* folder that gets the bundles; NULL = temporary, removed */
+	const char *setup_command,
+		*cleanup_command; /* shell text around each process; NULL = none */
+	const char *lock_path;	  /* machine-wide lock; NULL = default ($PRONY_LOCK, /tmp) */
 	const volatile int *stop; /* set by a signal handler: finish cleanly, PRONY_INTERRUPTED */
 };
 
 /*
- * Runs every pending cell of the plan: first its gate, then rounds in which each cell that wants more
- * runs once, in seeded random order. A cell whose process fails ends with that status after a second
- * failure in a row (crashes and time-outs may be accidents); a failed gate ends it at once. `states`
- * has one element per cell of the plan.
+ * Runs every pending cell of the plan: first its gate, then rounds in which each cell that wants
+ * more runs once, in seeded random order. A cell whose process fails ends with that status after a
+ * second failure in a row (crashes and time-outs may be accidents); a failed gate ends it at once.
+ * `states` has one element per cell of the plan.
  */
 enum prony_status run_execute(const struct plan *plan, struct run_cell_state *states,
-                              const struct run_settings *settings,
-                              const struct run_callbacks *callbacks, struct error *err);
+			      const struct run_settings *settings,
+			      const struct run_callbacks *callbacks, struct error *err);
 
 #endif

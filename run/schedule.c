@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "client/leftover.h"
 #include "run/gating.h"
-#include "run/leftover.h"
 #include "run/lock.h"
 #include "run/run.h"
 #include "run/timing.h"
@@ -23,12 +23,12 @@ struct schedule {
 	struct run_cell_state *states;
 	const struct run_settings *settings;
 	const struct run_callbacks *callbacks;
-	struct work **works; /* distinct ones; each cell uses one */
+	struct workload **works; /* distinct ones; each cell uses one */
 	size_t work_count;
-	struct work **work_of; /* per cell; NULL until needed */
-	int *failures;	       /* in a row, per cell */
-	bool *bundled;	       /* per cell: the timed bundle is written */
-	char *folder;	       /* bundles live below it */
+	struct workload **work_of; /* per cell; NULL until needed */
+	int *failures;		   /* in a row, per cell */
+	bool *bundled;		   /* per cell: the timed bundle is written */
+	char *folder;		   /* bundles live below it */
 	struct random random;
 	int lock_fd, folder_fd;
 };
@@ -64,7 +64,7 @@ static enum prony_status schedule_init(struct schedule *s, struct error *err)
 static void schedule_release(struct schedule *s)
 {
 	for (size_t i = 0; i < s->work_count; i++) {
-		work_release(s->works[i]);
+		workload_release(s->works[i]);
 		free(s->works[i]);
 	}
 	if (s->folder && !s->settings->keep_bundle)
@@ -86,19 +86,20 @@ static enum prony_status need_work(struct schedule *s, size_t cell, struct error
 	if (s->work_of[cell])
 		return PRONY_OK;
 	char key[CELL_KEY_BYTES];
-	work_key(&s->plan->cells[cell], key);
+	workload_key(&s->plan->cells[cell], key);
 	for (size_t i = 0; i < s->work_count; i++)
 		if (!strcmp(s->works[i]->key, key)) {
 			s->work_of[cell] = s->works[i];
 			return PRONY_OK;
 		}
-	struct work *work = calloc(1, sizeof *work);
+	struct workload *work = calloc(1, sizeof *work);
 	if (!work)
 		return error_set(err, PRONY_NOMEM, "no memory for the work of a cell");
 	s->works[s->work_count++] = work;
-	enum prony_status status = work_init(work, &s->plan->cells[cell], s->settings->seed, err);
+	enum prony_status status =
+		workload_init(work, &s->plan->cells[cell], s->settings->seed, err);
 	if (s->settings->reference_bytes > 0)
-		work->room_bytes = s->settings->reference_bytes;
+		work->reference_bytes = s->settings->reference_bytes;
 	if (status == PRONY_OK)
 		s->work_of[cell] = work;
 	return status;
@@ -127,7 +128,8 @@ static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, 
 		drive->cpu_count = s->settings->cpu_count;
 	if (!gate && s->bundled[cell])
 		return PRONY_OK;
-	enum prony_status status = work_write_bundle(s->work_of[cell], planned, gate, path, err);
+	enum prony_status status =
+		workload_write_bundle(s->work_of[cell], planned, gate, path, err);
 	if (status == PRONY_OK && !gate)
 		s->bundled[cell] = true;
 	return status;
@@ -169,8 +171,8 @@ static enum prony_status gate_cell(struct schedule *s, size_t cell, struct error
 	enum cell_status verdict = CELL_PENDING;
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK)
-		status = work_need_gate(s->work_of[cell], planned, s->settings->seed,
-		                        s->settings->stop, err);
+		status = workload_need_gate(s->work_of[cell], planned, s->settings->seed,
+					    s->settings->stop, err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, true, 0, &drive, &folder, err);
 	if (status == PRONY_OK)
@@ -226,7 +228,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	process_record_init(&record);
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated)
-		status = work_need_loss(s->work_of[cell], planned, s->settings->stop, err);
+		status = workload_need_loss(s->work_of[cell], planned, s->settings->stop, err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, false, round, &drive, &folder, err);
 	if (status == PRONY_OK)
@@ -315,11 +317,11 @@ static void drop_gate_after(struct schedule *s, size_t done)
 	if (!s->work_of[done])
 		return;
 	for (size_t cell = done + 1; cell < s->plan->count; cell++) {
-		work_key(&s->plan->cells[cell], key);
+		workload_key(&s->plan->cells[cell], key);
 		if (s->states[cell].status == CELL_PENDING && !strcmp(s->work_of[done]->key, key))
 			return;
 	}
-	work_drop_gate(s->work_of[done]);
+	workload_drop_gate(s->work_of[done]);
 }
 
 static enum prony_status run_gates(struct schedule *s, struct error *err)

@@ -9,19 +9,24 @@
 #include "bundle/safetensors.h"
 
 void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text,
-                 const struct process_record *record)
+		 const struct process_record *record)
 {
-	struct run_event event = {.kind = kind, .cell = drive->index, .round = drive->round,
-	                          .replicate = drive->replicate, .text = text, .record = record};
+	struct run_event event = {.kind = kind,
+				  .cell = drive->index,
+				  .round = drive->round,
+				  .replicate = drive->replicate,
+				  .text = text,
+				  .record = record};
 	if (drive->callbacks->event)
 		drive->callbacks->event(drive->callbacks->context, &event);
 }
 
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
-                                const char *folder, size_t records, struct client **out,
-                                struct error *err)
+				const char *folder, size_t records, struct client **out,
+				struct error *err)
 {
-	/* The largest read is all weights, or the logits of one batch; each with names and padding. */
+	/* The largest read is all weights, or the logits of one batch; each with names and padding.
+	 */
 	size_t weights = safetensors_image_bytes(&drive->work->weights);
 	const struct value *logits = &drive->work->graph.values[drive->work->graph.logits];
 	size_t most = (size_t)shape_elements(&logits->shape) * sizeof(double);
@@ -58,10 +63,10 @@ static int64_t stated_ns(const json_t *reply, const char *key, int64_t passed_ns
 }
 
 static enum prony_status say_hello(const struct drive *drive, struct client *client,
-                                   struct session_facts *facts, struct error *err)
+				   struct session_facts *facts, struct error *err)
 {
-	static const char *const keys[] = {"name", "version", "libraries", "devices", "precisions",
-	                                   "stages", "instruction_set", NULL};
+	static const char *const keys[] = {"name",	 "version", "libraries",       "devices",
+					   "precisions", "stages",  "instruction_set", NULL};
 	json_t *reply = NULL;
 	int64_t sent, received;
 	drive_event(drive, EVENT_STAGE, "import", NULL);
@@ -71,7 +76,7 @@ static enum prony_status say_hello(const struct drive *drive, struct client *cli
 		return status;
 	if (json_int_or(reply, "protocol", -1) != PROTOCOL_VERSION)
 		status = error_set(err, PRONY_PROTOCOL, "the worker speaks protocol %lld, not %d",
-		                   (long long)json_int_or(reply, "protocol", -1), PROTOCOL_VERSION);
+				   (long long)json_int_or(reply, "protocol", -1), PROTOCOL_VERSION);
 	facts->import_ns = stated_ns(reply, "import_ns", received - client_started_ns(client));
 	facts->spawn_ns = received - client_started_ns(client) - facts->import_ns;
 	copy_members(facts->details, reply, keys);
@@ -82,21 +87,21 @@ static enum prony_status say_hello(const struct drive *drive, struct client *cli
 static enum prony_status ask_support(struct client *client, const char *folder, struct error *err)
 {
 	json_t *reply = NULL;
-	enum prony_status status = client_request(client, VERB_SUPPORTS,
-	                                          json_pack("{s:s}", "bundle", folder), 0, &reply, NULL,
-	                                          NULL, err);
+	enum prony_status status =
+		client_request(client, VERB_SUPPORTS, json_pack("{s:s}", "bundle", folder), 0,
+			       &reply, NULL, NULL, err);
 	if (status != PRONY_OK)
 		return status;
 	if (!json_bool_or(reply, "supported", false))
 		status = error_set(err, PRONY_UNSUPPORTED, "%s",
-		                   json_string_or(reply, "reason", "the worker gave no reason"));
+				   json_string_or(reply, "reason", "the worker gave no reason"));
 	json_decref(reply);
 	return status;
 }
 
 /* What took effect must be what was asked for, or the figure would stand in the wrong row. */
 static enum prony_status check_effective(const json_t *reply, const struct recipe *recipe,
-                                         struct session_facts *facts, struct error *err)
+					 struct session_facts *facts, struct error *err)
 {
 	const char *precision = json_string_or(reply, "precision", "");
 	const char *device = json_string_or(reply, "device", "");
@@ -105,27 +110,27 @@ static enum prony_status check_effective(const json_t *reply, const struct recip
 	snprintf(facts->precision, sizeof facts->precision, "%s", precision);
 	if (strcmp(precision, precision_name(recipe->precision)))
 		return error_set(err, PRONY_INVALID, "asked for precision %s, '%s' took effect",
-		                 precision_name(recipe->precision), precision);
+				 precision_name(recipe->precision), precision);
 	if (strcmp(device, recipe->device))
 		return error_set(err, PRONY_INVALID, "asked for device %s, '%s' took effect",
-		                 recipe->device, device);
+				 recipe->device, device);
 	if (facts->threads != recipe->threads)
 		return error_set(err, PRONY_INVALID, "asked for %d threads, %lld took effect",
-		                 recipe->threads, (long long)facts->threads);
+				 recipe->threads, (long long)facts->threads);
 	return PRONY_OK;
 }
 
 static enum prony_status open_worker(const struct drive *drive, struct client *client,
-                                     const struct recipe *recipe, const char *folder,
-                                     struct session_facts *facts, struct error *err)
+				     const struct recipe *recipe, const char *folder,
+				     struct session_facts *facts, struct error *err)
 {
 	static const char *const keys[] = {"settings", NULL};
 	json_t *reply = NULL;
 	int64_t sent, received;
 	drive_event(drive, EVENT_STAGE, "open", NULL);
 	enum prony_status status =
-		client_request(client, VERB_OPEN, json_pack("{s:s}", "bundle", folder), 0, &reply, &sent,
-		               &received, err);
+		client_request(client, VERB_OPEN, json_pack("{s:s}", "bundle", folder), 0, &reply,
+			       &sent, &received, err);
 	if (status != PRONY_OK)
 		return status;
 	facts->open_ns = stated_ns(reply, "open_ns", received - sent);
@@ -136,7 +141,7 @@ static enum prony_status open_worker(const struct drive *drive, struct client *c
 }
 
 static enum prony_status build_network(const struct drive *drive, struct client *client,
-                                       struct session_facts *facts, struct error *err)
+				       struct session_facts *facts, struct error *err)
 {
 	static const char *const keys[] = {"notes", NULL};
 	json_t *reply = NULL;
@@ -155,15 +160,15 @@ static enum prony_status build_network(const struct drive *drive, struct client 
 }
 
 static enum prony_status feed_slots(struct client *client, int slots, struct session_facts *facts,
-                                    struct error *err)
+				    struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 	for (int slot = 0; slot < slots && status == PRONY_OK; slot++) {
 		json_t *reply = NULL;
 		int64_t sent, received;
 		status = client_request(client, VERB_FEED,
-		                        json_pack("{s:i, s:i}", "slot", slot, "batch", slot), 0, &reply,
-		                        &sent, &received, err);
+					json_pack("{s:i, s:i}", "slot", slot, "batch", slot), 0,
+					&reply, &sent, &received, err);
 		if (status == PRONY_OK)
 			facts->feed_ns += stated_ns(reply, "feed_ns", received - sent);
 		json_decref(reply);
@@ -172,13 +177,16 @@ static enum prony_status feed_slots(struct client *client, int slots, struct ses
 }
 
 enum prony_status session_prepare(const struct drive *drive, struct client *client,
-                                  const struct recipe *recipe, const char *folder,
-                                  struct session_facts *facts, struct error *err)
+				  const struct recipe *recipe, const char *folder,
+				  struct session_facts *facts, struct error *err)
 {
-	*facts = (struct session_facts){.threads = RECORD_NONE, .mxcsr = RECORD_NONE,
-	                                .parameters = -1, .macs = -1, .details = json_object()};
+	*facts = (struct session_facts){.threads = RECORD_NONE,
+					.mxcsr = RECORD_NONE,
+					.parameters = -1,
+					.macs = -1,
+					.details = json_object()};
 	json_object_set_new(facts->details, "origin",
-	                    json_string(framework_origin_name(drive->cell->place.origin)));
+			    json_string(framework_origin_name(drive->cell->place.origin)));
 	enum prony_status status = say_hello(drive, client, facts, err);
 	if (status == PRONY_OK)
 		status = ask_support(client, folder, err);
@@ -210,7 +218,7 @@ enum prony_status session_read_loss(struct client *client, double *loss, struct 
 			status = error_set(err, PRONY_PROTOCOL, "it read no scalar 'loss'");
 		else
 			*loss = tensor->dtype == DTYPE_F64 ? *(const double *)tensor->data
-			                                   : (double)*(const float *)tensor->data;
+							   : (double)*(const float *)tensor->data;
 	}
 	arena_release(&arena);
 	return status;

@@ -2,9 +2,9 @@
 #ifndef PRONY_RUN_SESSION_H
 #define PRONY_RUN_SESSION_H
 
-#include "run/client.h"
+#include "client/client.h"
 #include "run/run.h"
-#include "run/work.h"
+#include "run/workload.h"
 
 /* Everything that driving one cell's processes needs. */
 struct drive {
@@ -12,7 +12,7 @@ struct drive {
 	const struct run_callbacks *callbacks;
 	const struct plan_cell *cell;
 	size_t index; /* of the cell in the plan */
-	struct work *work;
+	struct workload *work;
 	const char *gate_folder, *case_folder;
 	const int *cpus;
 	int cpu_count;
@@ -22,30 +22,31 @@ struct drive {
 /* What a worker said of itself on the way; tells and times. */
 struct session_facts {
 	int64_t spawn_ns, import_ns, open_ns, build_ns, feed_ns;
-	int64_t threads, mxcsr;        /* RECORD_NONE when not stated */
+	int64_t threads, mxcsr; /* RECORD_NONE when not stated */
 	char precision[16];
-	int64_t parameters, macs;      /* -1 when it cannot say */
-	json_t *details;               /* version, libraries, settings, notes...; owned */
+	int64_t parameters, macs; /* -1 when it cannot say */
+	json_t *details;	  /* version, libraries, settings, notes...; owned */
 };
 
 /*
- * hello, supports, open, build, feed of all slots. Fails with PRONY_INVALID when precision, threads or
- * device did not take effect as asked. Announces each stage as an event.
+ * hello, supports, open, build, feed of all slots. Fails with PRONY_INVALID when precision, threads
+ * or device did not take effect as asked. Announces each stage as an event.
  */
 enum prony_status session_prepare(const struct drive *drive, struct client *client,
-                                  const struct recipe *recipe, const char *folder,
-                                  struct session_facts *facts, struct error *err);
+				  const struct recipe *recipe, const char *folder,
+				  struct session_facts *facts, struct error *err);
 void session_facts_release(struct session_facts *facts);
 
 /* Starts guard and worker for a bundle; `records` is the capacity for step records. */
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
-                                const char *folder, size_t records, struct client **out,
-                                struct error *err);
+				const char *folder, size_t records, struct client **out,
+				struct error *err);
 
-/* Reads one scalar or tensor by name from what the worker gives; PRONY_PROTOCOL when it is not there. */
+/* Reads one scalar or tensor by name from what the worker gives; PRONY_PROTOCOL when it is not
+ * there. */
 enum prony_status session_read_loss(struct client *client, double *loss, struct error *err);
 
 void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text,
-                 const struct process_record *record);
+		 const struct process_record *record);
 
 #endif

@@ -9,9 +9,9 @@
 #include "parity/reference.h"
 
 #define RECORDS_MAX ((int64_t)1 << 20)
-#define BLOCKS_MAX 4096                   /* warm-up blocks that are kept for the steadiness test */
-#define CALIBRATION_NS INT64_C(20000000)  /* a step is known well enough after so long */
-#define CHUNK_NS INT64_C(1000000000)      /* steadiness is looked at once a second */
+#define BLOCKS_MAX 4096			 /* warm-up blocks that are kept for the steadiness test */
+#define CALIBRATION_NS INT64_C(20000000) /* a step is known well enough after so long */
+#define CHUNK_NS INT64_C(1000000000)	 /* steadiness is looked at once a second */
 
 /* State of one timed process. */
 struct timing {
@@ -20,7 +20,7 @@ struct timing {
 	const struct recipe *recipe;
 	struct process_record *record;
 	int64_t steps_done; /* all so far: says which slot comes next */
-	double step_ns;     /* best knowledge of how long one takes */
+	double step_ns;	    /* best knowledge of how long one takes */
 	unsigned *flags;
 };
 
@@ -30,13 +30,14 @@ static int64_t at_least_one(double value)
 }
 
 static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mode sync,
-                                   int64_t every, struct client_window *window, struct error *err)
+				   int64_t every, struct client_window *window, struct error *err)
 {
 	double expected_ns = (double)steps * t->step_ns;
-	int64_t patience = t->drive->settings->limits.request_timeout_ns +
-	                   (int64_t)(4 * expected_ns);
-	enum prony_status status = client_run(t->client, steps, sync, every,
-	                                      t->steps_done % t->recipe->slots, patience, window, err);
+	int64_t patience =
+		t->drive->settings->limits.request_timeout_ns + (int64_t)(4 * expected_ns);
+	enum prony_status status =
+		client_run(t->client, steps, sync, every, t->steps_done % t->recipe->slots,
+			   patience, window, err);
 	if (status != PRONY_OK)
 		return status;
 	t->steps_done += steps;
@@ -57,7 +58,8 @@ static enum prony_status forward_loss(struct timing *t, int slot, double *loss, 
 	if (status == PRONY_OK &&
 	    (!logits || !shape_equal(&logits->shape, &graph->values[graph->logits].shape) ||
 	     logits->dtype != DTYPE_F32))
-		status = error_set(err, PRONY_PROTOCOL, "it read no F32 'logits' of the right shape");
+		status = error_set(err, PRONY_PROTOCOL,
+				   "it read no F32 'logits' of the right shape");
 	if (status == PRONY_OK) {
 		int64_t count = shape_elements(&logits->shape);
 		double *wide = arena_array(&arena, (size_t)count, sizeof *wide);
@@ -88,14 +90,14 @@ static enum prony_status first_step(struct timing *t, struct error *err)
 	t->record->to_first_step_ns = window.records[0].end_ns - client_started_ns(t->client);
 	if (t->drive->cell->ungated)
 		return PRONY_OK;
-	const struct work *work = t->drive->work;
+	const struct workload *work = t->drive->work;
 	t->record->loss_expected = work->loss_mean;
 	status = read_loss(t, &t->record->loss_first, err);
 	if (status != PRONY_OK)
 		return status;
 	struct parity_bounds bounds = parity_bounds_for(&work->graph, t->recipe->precision);
-	return gate_check_loss(t->record->loss_first, work->loss_mean, work->loss_deviation, &bounds,
-	                       err);
+	return gate_check_loss(t->record->loss_first, work->loss_mean, work->loss_deviation,
+			       &bounds, err);
 }
 
 /* Runs steps, doubling their number, until one request is long enough to know a step's time. */
@@ -152,7 +154,8 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 		keep_blocks(warm, &window, every);
 		if (limits->test_steadiness && t->drive->callbacks->steady &&
 		    t->drive->callbacks->steady(t->drive->callbacks->context, warm->blocks,
-		                                warm->block_steps, warm->count, limits->window_ns)) {
+						warm->block_steps, warm->count,
+						limits->window_ns)) {
 			steady = true;
 			break;
 		}
@@ -174,10 +177,10 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 		t->record->warm_up_steps = fixed;
 	} else if (fixed < 0) {
 		struct warm_up warm = {.blocks = calloc(BLOCKS_MAX, sizeof *warm.blocks),
-		                       .block_steps = calloc(BLOCKS_MAX, sizeof *warm.block_steps)};
+				       .block_steps = calloc(BLOCKS_MAX, sizeof *warm.block_steps)};
 		status = warm.blocks && warm.block_steps
-		                 ? warm_by_blocks(t, &warm, err)
-		                 : error_set(err, PRONY_NOMEM, "no memory for warm-up blocks");
+				 ? warm_by_blocks(t, &warm, err)
+				 : error_set(err, PRONY_NOMEM, "no memory for warm-up blocks");
 		free(warm.blocks);
 		free(warm.block_steps);
 	}
@@ -231,7 +234,8 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	size_window(t, &steps, &every);
 	drive_event(t->drive, EVENT_STAGE, "measuring", NULL);
 	int64_t cpu_before = client_cpu_ns(t->client);
-	enum prony_status status = run_steps(t, steps, t->drive->cell->cell.sync, every, &window, err);
+	enum prony_status status =
+		run_steps(t, steps, t->drive->cell->cell.sync, every, &window, err);
 	int64_t cpu_after = client_cpu_ns(t->client);
 	if (status != PRONY_OK)
 		return status;
@@ -244,7 +248,8 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	record->steps = steps;
 	status = process_record_summarise(record, err);
 	if (status == PRONY_OK && cpu_before >= 0 && cpu_after >= 0 && record->window_ns > 0)
-		record->window_cpu_cores = (double)(cpu_after - cpu_before) / (double)record->window_ns;
+		record->window_cpu_cores =
+			(double)(cpu_after - cpu_before) / (double)record->window_ns;
 	return status;
 }
 
@@ -270,15 +275,16 @@ static void keep_facts(struct process_record *record, const struct session_facts
 	snprintf(record->precision, sizeof record->precision, "%s", facts->precision);
 }
 
-static enum prony_status timed_process(struct timing *t, struct client_spec *spec,
-                                       json_t **details, struct error *why)
+static enum prony_status timed_process(struct timing *t, struct client_spec *spec, json_t **details,
+				       struct error *why)
 {
 	const struct drive *drive = t->drive;
 	struct session_facts facts = {0};
-	enum prony_status status =
-		session_start(drive, spec, drive->case_folder, (size_t)RECORDS_MAX, &t->client, why);
+	enum prony_status status = session_start(drive, spec, drive->case_folder,
+						 (size_t)RECORDS_MAX, &t->client, why);
 	if (status == PRONY_OK)
-		status = session_prepare(drive, t->client, t->recipe, drive->case_folder, &facts, why);
+		status = session_prepare(drive, t->client, t->recipe, drive->case_folder, &facts,
+					 why);
 	if (facts.details) {
 		keep_facts(t->record, &facts);
 		*details = json_incref(facts.details);
@@ -296,13 +302,13 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 }
 
 enum prony_status timing_run(const struct drive *drive, struct process_record *record,
-                             unsigned *flags, json_t **details, struct error *err)
+			     unsigned *flags, json_t **details, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct client_spec spec;
 	struct client_end end = {.rss_peak_bytes = -1, .user_ns = -1, .system_ns = -1};
-	struct timing t = {.drive = drive, .recipe = &drive->cell->recipe, .record = record,
-	                   .flags = flags};
+	struct timing t = {
+		.drive = drive, .recipe = &drive->cell->recipe, .record = record, .flags = flags};
 	record->replicate = drive->replicate;
 	record->round = drive->round;
 	record->started_wall_ns = clock_wall_ns();
@@ -312,8 +318,8 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	client_end(t.client, &end);
 	record->total_ns = clock_monotonic_ns() - start;
 	if (status == PRONY_OK && !end.clean)
-		status = error_set(&why, PRONY_CRASHED, "it measured, but then did not end cleanly: %s",
-		                   end.how);
+		status = error_set(&why, PRONY_CRASHED,
+				   "it measured, but then did not end cleanly: %s", end.how);
 	record->log = end.log;
 	record->rss_peak_bytes = end.rss_peak_bytes >= 0 ? end.rss_peak_bytes : RECORD_NONE;
 	record->cpu_user_ns = end.user_ns >= 0 ? end.user_ns : RECORD_NONE;

@@ -29,7 +29,7 @@ enum cell_status {
 #define X(id, name) CELL_##id,
 	CELL_STATUSES(X)
 #undef X
-	CELL_STATUS_COUNT
+		CELL_STATUS_COUNT
 };
 
 /* Flags that an ok cell may carry. */
@@ -69,8 +69,8 @@ bool cell_status_parse(const char *word, enum cell_status *out);
 void cell_flags_text(unsigned flags, char *out, size_t out_bytes);
 unsigned cell_flags_parse(const char *text);
 
-/* The cell status that a function's outcome means: PRONY_PROTOCOL -> crashed (a worker that broke the
- * protocol), PRONY_INTERNAL -> invalid, ... */
+/* The cell status that a function's outcome means: PRONY_PROTOCOL -> crashed (a worker that broke
+ * the protocol), PRONY_INTERNAL -> invalid, ... */
 enum cell_status cell_status_from(enum prony_status status);
 
 /* Splits and checks a framework spelling into name, environment, backend, options and writes the

@@ -29,7 +29,7 @@ enum protocol_verb {
 #define X(id, name) VERB_##id,
 	PROTOCOL_VERBS(X)
 #undef X
-	VERB_COUNT
+		VERB_COUNT
 };
 const char *protocol_verb_name(enum protocol_verb verb);
 /* VERB_COUNT when unknown. */
@@ -49,9 +49,11 @@ struct step_record {
 struct shared_header {
 	uint32_t magic, version;
 	uint64_t total_bytes;
-	uint64_t records_offset, records_bytes; /* struct step_record[], the run verb fills from 0 */
-	uint64_t tensors_offset, tensors_bytes; /* a safetensors image, the read verb fills from 0 */
-	uint64_t ring_offset, ring_bytes;       /* streamed batches; 0 bytes with resident input */
+	uint64_t records_offset,
+		records_bytes; /* struct step_record[], the run verb fills from 0 */
+	uint64_t tensors_offset,
+		tensors_bytes;		  /* a safetensors image, the read verb fills from 0 */
+	uint64_t ring_offset, ring_bytes; /* streamed batches; 0 bytes with resident input */
 };
 
 #endif

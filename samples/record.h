@@ -84,12 +84,12 @@ extern const size_t process_field_count;
 void process_record_init(struct process_record *record);
 void process_record_release(struct process_record *record);
 
-/* Fills steps, window_ns, mean, median, min, max, sd, blocks from the intervals. Each interval holds
- * record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
+/* Fills steps, window_ns, mean, median, min, max, sd, blocks from the intervals. Each interval
+ * holds record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
 enum prony_status process_record_summarise(struct process_record *record, struct error *err);
 
-/* The rows of the table as one JSON object, in their order, null for what was not measured; intervals
- * and log are left out. New reference. */
+/* The rows of the table as one JSON object, in their order, null for what was not measured;
+ * intervals and log are left out. New reference. */
 json_t *process_record_to_json(const struct process_record *record);
 
 #endif

@@ -8,8 +8,8 @@
 struct spec_list *spec_axis(struct spec *spec, const char *key);
 struct spec_list *spec_rule_axis(struct spec_rule *rule, const char *key);
 
-/* Copies text into the spec's arena; origin is kept as it is. Older copies of *list stay as they were
- * in their first `count` words. */
+/* Copies text into the spec's arena; origin is kept as it is. Older copies of *list stay as they
+ * were in their first `count` words. */
 void spec_list_add(struct spec *spec, struct spec_list *list, const char *text, const char *origin);
 
 #endif

@@ -50,58 +50,60 @@ struct spec_rule {
 
 struct spec {
 	struct arena arena;
-	const char *suite;   /* "quickstart"; "" when put together on the command line */
+	const char *suite; /* "quickstart"; "" when put together on the command line */
 	const char *summary;
-	struct spec_list frameworks, networks, datasets, devices, precisions, batches, stages, inputs,
-		syncs, optimisers;
+	struct spec_list frameworks, networks, datasets, devices, precisions, batches, stages,
+		inputs, syncs, optimisers;
 	struct spec_rule *excludes, *overrides;
 	size_t exclude_count, override_count;
 	enum effort effort;
-	int64_t steps;         /* fixed steps of the window; 0 = by time */
+	int64_t steps;	       /* fixed steps of the window; 0 = by time */
 	int64_t warm_up_steps; /* fixed warm-up; -1 = by steadiness */
-	int repeat;            /* fixed number of processes; 0 = by effort */
+	int repeat;	       /* fixed number of processes; 0 = by effort */
 	const char *statistic; /* "geometric" (t interval on log means), "mean" */
 	bool dropout;
 	double learning_rate, momentum, weight_decay;
 	uint64_t seed;
-	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite */
+	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite
+				   */
 };
 
 /* Empty lists, default effort, seed 1, dropout on, learning rate 0.001, momentum 0.9. */
 void spec_init(struct spec *spec);
 void spec_release(struct spec *spec);
 
-/* Puts defaults into axes that are still empty: all frameworks, lenet, the network's own data set (left
- * empty for plan/), cpu, fp32, batch 64, train, resident, blocks, momentum. */
+/* Puts defaults into axes that are still empty: all frameworks, lenet, the network's own data set
+ * (left empty for plan/), cpu, fp32, batch 64, train, resident, blocks, momentum. */
 void spec_complete(struct spec *spec);
 
 /*
- * Reads a suite file into the spec. Every error names file, line, key and remedy; unknown keys suggest
- * the nearest. Strings are copied into the arena.
+ * Reads a suite file into the spec. Every error names file, line, key and remedy; unknown keys
+ * suggest the nearest. Strings are copied into the arena.
  */
 enum prony_status spec_read_file(struct spec *spec, const char *path, struct error *err);
 
-/* The names of the built-in suites, sorted, in the arena. PRONY_BAD_INPUT when SHARE is not found. */
+/* The names of the built-in suites, sorted, in the arena. PRONY_BAD_INPUT when SHARE is not found.
+ */
 enum prony_status spec_list_suites(struct arena *arena, const char *const **names, size_t *count,
-                                   struct error *err);
+				   struct error *err);
 
 /* Finds a suite by name in SHARE/suites, or takes a path that ends in .yaml or holds a slash.
  * *path: caller frees. PRONY_BAD_INPUT lists the built-in suites. */
 enum prony_status spec_find_suite(const char *name, char **path, struct error *err);
 
 /*
- * Replaces an axis by words from the command line: each value is split at commas; batches (and no other
- * axis) accept ranges "1..64*2" and "16..64+16". `origin` is the option as typed, "-b".
+ * Replaces an axis by words from the command line: each value is split at commas; batches (and no
+ * other axis) accept ranges "1..64*2" and "16..64+16". `origin` is the option as typed, "-b".
  */
 enum prony_status spec_set_axis(struct spec *spec, const char *axis_key, const char *const *values,
-                                size_t count, const char *origin, struct error *err);
+				size_t count, const char *origin, struct error *err);
 
 /* Expands "16,32", "1..64*2", "16..64+16" into numbers as words; at most 4096. */
 enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const char *origin,
-                                      struct spec_list *out, struct error *err);
+				      struct spec_list *out, struct error *err);
 
-/* Steps of the window and of the warm-up as the command line has them: over the suite's own and over
- * its overrides. */
+/* Steps of the window and of the warm-up as the command line has them: over the suite's own and
+ * over its overrides. */
 void spec_fix_steps(struct spec *spec, int64_t steps);
 void spec_fix_warm_up(struct spec *spec, int64_t steps);
 

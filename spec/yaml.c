@@ -245,9 +245,10 @@ enum prony_status suite_file_load(struct suite_file *file, struct error *err)
 	enum prony_status status = file_read(file->path, SUITE_BYTES_MAX, &text, &length, &why);
 
 	if (status != PRONY_OK)
-		return error_set(err, status,
-				 "%s; give the path of a suite file, or a name from prony list suites",
-				 why.text);
+		return error_set(
+			err, status,
+			"%s; give the path of a suite file, or a name from prony list suites",
+			why.text);
 	status = check_depth(file->path, text, length, err);
 	if (status != PRONY_OK)
 		goto out;

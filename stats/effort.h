@@ -20,14 +20,16 @@ struct effort_row {
 };
 extern const struct effort_row effort_table[3];
 
-#define BLOCK_MIN_NS INT64_C(250000000)       /* blocks shorter than this drown in clock and sync noise */
-#define WINDOW_MAX_NS INT64_C(120000000000)   /* a window never exceeds two minutes */
-#define FEW_STEPS 3                           /* steps of a cell whose step is longer than WINDOW_MAX/3 */
-#define OK_PROCESSES_MIN 3                    /* committed results that an ok cell needs */
+#define BLOCK_MIN_NS                                                                               \
+	INT64_C(250000000) /* blocks shorter than this drown in clock and sync noise               \
+			    */
+#define WINDOW_MAX_NS INT64_C(120000000000) /* a window never exceeds two minutes */
+#define FEW_STEPS 3	   /* steps of a cell whose step is longer than WINDOW_MAX/3 */
+#define OK_PROCESSES_MIN 3 /* committed results that an ok cell needs */
 
 /* Should another process of the cell run? `means` are the ok process means so far, `tried` all
  * processes started. *not_converged is set when it stops at the cap with the interval too wide. */
 bool effort_wants_more(const struct effort_row *effort, int fixed_repeat, const double *means,
-                       size_t n, int tried, bool *not_converged);
+		       size_t n, int tried, bool *not_converged);
 
 #endif

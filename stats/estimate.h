@@ -7,18 +7,19 @@
 
 /* Figures are in the unit of the samples (ns per step) unless they are ratios. */
 struct estimate {
-	size_t n;               /* processes */
-	double center;          /* geometric mean of process means; NaN when n = 0 */
-	double low, high;       /* 95 % t interval on logs; NaN when n < 2 */
-	double half_width;      /* exp(t s / sqrt n) - 1; NaN when n < 2 */
-	double mean, median, sd, mad, min, max; /* over process means; mad = 1.4826 x median |x - median| */
-	double cv_between;      /* sd of logs */
-	size_t needed;          /* processes for the target half width; 0 when unknown or reached */
+	size_t n;	   /* processes */
+	double center;	   /* geometric mean of process means; NaN when n = 0 */
+	double low, high;  /* 95 % t interval on logs; NaN when n < 2 */
+	double half_width; /* exp(t s / sqrt n) - 1; NaN when n < 2 */
+	double mean, median, sd, mad, min,
+		max;	   /* over process means; mad = 1.4826 x median |x - median| */
+	double cv_between; /* sd of logs */
+	size_t needed;	   /* processes for the target half width; 0 when unknown or reached */
 };
 
 /* means: n positive finite process means. target_half_width <= 0: needed stays 0. */
 void estimate_compute(const double *means, size_t n, double target_half_width,
-                      struct estimate *out);
+		      struct estimate *out);
 
 /* Quantile of Student's t with df degrees of freedom, p in (0, 1); absolute error below 1e-9
  * (Hill 1970, CACM algorithm 396, refined by Newton steps on the incomplete beta function). */
@@ -32,7 +33,8 @@ struct ratio {
 };
 void ratio_welch(const double *a, size_t na, const double *b, size_t nb, struct ratio *out);
 
-/* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7). */
+/* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7).
+ */
 double median_of(const double *x, size_t n);
 double percentile_of(const double *x, size_t n, double p);
 double mad_of(const double *x, size_t n);

@@ -15,25 +15,27 @@ struct store;
 
 /*
  * Opens (and makes, with its folder) a store. NULL path: DATA/prony.db. WAL (a rollback journal on
- * network file systems), synchronous FULL, busy timeout 10 s. PRONY_STORE names file and remedy for one
- * that cannot be written, is no SQLite file, or was written by a newer prony; an older schema is
- * migrated in a transaction. read_only needs no right to write; PRONY_BAD_INPUT when nothing is there.
+ * network file systems), synchronous FULL, busy timeout 10 s. PRONY_STORE names file and remedy for
+ * one that cannot be written, is no SQLite file, or was written by a newer prony; an older schema
+ * is migrated in a transaction. read_only needs no right to write; PRONY_BAD_INPUT when nothing is
+ * there.
  */
-enum prony_status store_open(const char *path, bool read_only, struct store **out, struct error *err);
+enum prony_status store_open(const char *path, bool read_only, struct store **out,
+			     struct error *err);
 void store_close(struct store *store);
 const char *store_path(const struct store *store);
 
 struct run_meta {
 	int64_t id;
-	char uid[33];           /* random; the same in every store it is imported into */
+	char uid[33]; /* random; the same in every store it is imported into */
 	char suite[64];
-	char version[32];       /* of prony */
+	char version[32]; /* of prony */
 	char effort[16];
 	int64_t seed;
 	int64_t started_wall_ns, finished_wall_ns; /* finished RECORD_NONE while unfinished */
 	char statistic[16];
-	const char *spec;        /* canonical text */
-	const char *command;     /* command line */
+	const char *spec;	 /* canonical text */
+	const char *command;	 /* command line */
 	const char *environment; /* JSON text of the machine record */
 	char environment_hash[17];
 	char host[64];
@@ -41,12 +43,14 @@ struct run_meta {
 
 /* Inserts a run and sets meta->id and uid. */
 enum prony_status store_run_begin(struct store *store, struct run_meta *meta, struct error *err);
-enum prony_status store_run_finish(struct store *store, int64_t run, int64_t wall_ns, struct error *err);
+enum prony_status store_run_finish(struct store *store, int64_t run, int64_t wall_ns,
+				   struct error *err);
 
-/* The newest unfinished run with this canonical spec and environment hash; PRONY_MISSING if none. */
+/* The newest unfinished run with this canonical spec and environment hash; PRONY_MISSING if none.
+ */
 enum prony_status store_run_unfinished(struct store *store, const char *spec,
-                                       const char *environment_hash, int64_t *run,
-                                       struct error *err);
+				       const char *environment_hash, int64_t *run,
+				       struct error *err);
 
 /* Adds a cell to a run, or finds it by hash. */
 struct cell_state {
@@ -54,28 +58,28 @@ struct cell_state {
 	enum cell_status status;
 	unsigned flags;
 	char reason[1024];
-	bool gate_done;     /* a verdict of the gate is stored, pass or not */
+	bool gate_done;	     /* a verdict of the gate is stored, pass or not */
 	int processes_tried; /* replicates stored, of any status */
 };
 enum prony_status store_cell(struct store *store, int64_t run, const struct cell *cell,
-                             struct cell_state *out, struct error *err);
+			     struct cell_state *out, struct error *err);
 
 enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell_status status,
-                                    unsigned flags, const char *reason, struct error *err);
+				    unsigned flags, const char *reason, struct error *err);
 
 /* Where the framework came from and what it is, from its first hello: later ones change nothing.
  * `details` JSON: version, libraries, origin, settings, instruction_set, notes. */
 enum prony_status store_cell_framework(struct store *store, int64_t cell, const json_t *details,
-                                       struct error *err);
+				       struct error *err);
 
 /* Stores the gate's verdict and its log; evidence is the JSON of gate_compare or of its failure. */
 enum prony_status store_gate(struct store *store, int64_t cell, enum cell_status verdict,
-                             const json_t *evidence, const char *log, struct error *err);
+			     const json_t *evidence, const char *log, struct error *err);
 
 /* One transaction: the record, its intervals, its log. A replicate that is already there is
  * PRONY_STORE: nothing is stored twice. */
-enum prony_status store_process(struct store *store, int64_t cell, const struct process_record *record,
-                                struct error *err);
+enum prony_status store_process(struct store *store, int64_t cell,
+				const struct process_record *record, struct error *err);
 
 struct stored_cell {
 	int64_t id;
@@ -99,18 +103,18 @@ struct stored_run {
 	size_t cell_count;
 };
 
-/* `which`: "" = newest, else a run's id or the beginning of its uid. PRONY_BAD_INPUT when there is none,
- * or several. Intervals and logs are loaded only when wanted. */
+/* `which`: "" = newest, else a run's id or the beginning of its uid. PRONY_BAD_INPUT when there is
+ * none, or several. Intervals and logs are loaded only when wanted. */
 enum prony_status store_load_run(struct store *store, const char *which, bool with_intervals,
-                                 bool with_logs, struct stored_run *out, struct error *err);
+				 bool with_logs, struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
 
 /* Newest first; metas in the arena (spec, command, environment are NULL). */
 enum prony_status store_list_runs(struct store *store, struct arena *arena, struct run_meta **out,
-                                  size_t *count, struct error *err);
+				  size_t *count, struct error *err);
 
 /* Copies every run of another store that is not here yet (by uid), one transaction a run. */
 enum prony_status store_import(struct store *store, const char *other_path, int *imported,
-                               struct error *err);
+			       struct error *err);
 
 #endif

@@ -28,7 +28,7 @@ void worker_init(struct worker *w, const struct adapter *adapter, const char *li
 		.session = {.library = library, .option = option ? option : ""},
 		.progress = PROGRESS_STARTED,
 	};
-	bulk_init(&w->bulk);
+	shared_memory_init(&w->bulk);
 }
 
 static void drop_bundle(struct worker *w)
@@ -58,7 +58,7 @@ void worker_release(struct worker *w)
 	free(w->fed);
 	w->fed = NULL;
 	drop_bundle(w);
-	bulk_release(&w->bulk);
+	shared_memory_release(&w->bulk);
 }
 
 const char *worker_status_word(enum prony_status status)
@@ -124,7 +124,7 @@ static enum prony_status map_shared(struct worker *w, const json_t *request, boo
 	if (fd < 0 || fd > INT32_MAX)
 		return error_set(err, PRONY_PROTOCOL, "hello: no descriptor has number %" PRId64,
 				 fd);
-	return bulk_map(&w->bulk, (int)fd, bytes, mapped, err);
+	return shared_memory_map(&w->bulk, (int)fd, bytes, mapped, err);
 }
 
 static json_t *words_of(unsigned set, int count, const char *(*name)(int))
@@ -448,7 +448,7 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 	if (status != PRONY_OK)
 		return status;
 	int64_t count = loop_records(&plan);
-	status = bulk_reserve(&w->bulk, count, err);
+	status = shared_memory_reserve(&w->bulk, count, err);
 	if (status != PRONY_OK)
 		return status;
 	status = loop_run(w->adapter, &w->session, &plan, w->bulk.records, err);
@@ -539,7 +539,7 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 		status = adapter_result(w, status, "read", err);
 	}
 	if (status == PRONY_OK)
-		status = bulk_store_tensors(&w->bulk, w->folder, &set, &bytes, err);
+		status = shared_memory_store_tensors(&w->bulk, w->folder, &set, &bytes, err);
 	if (status == PRONY_OK)
 		add(reply, "bytes", json_integer((json_int_t)bytes));
 	arena_release(&arena);
@@ -589,6 +589,6 @@ enum prony_status worker_serve_verb(struct worker *w, enum protocol_verb verb,
 		w->adapter->tamper(&w->session, protocol_verb_name(verb), reply,
 				   (int64_t *)w->bulk.records, w->record_count);
 	if (status == PRONY_OK && w->record_count > 0)
-		status = bulk_store_records(&w->bulk, w->folder, w->record_count, err);
+		status = shared_memory_store_records(&w->bulk, w->folder, w->record_count, err);
 	return status;
 }

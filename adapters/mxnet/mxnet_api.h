@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "networks/tensor.h"
+#include "graph/tensor.h"
 
 struct mx_ndarray;
 struct mx_symbol;

@@ -4,7 +4,7 @@
 
 #include "adapters/mxnet/mxnet_recurrent.h"
 #include "adapters/mxnet/mxnet_symbol.h"
-#include "networks/recipe.h"
+#include "bundle/recipe.h"
 
 /* Weights that one fused update call takes: the default of MXNet's own optimisers
  * (MXNET_OPTIMIZER_AGGREGATION_SIZE). */

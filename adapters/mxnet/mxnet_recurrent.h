@@ -9,7 +9,7 @@
 #define PRONY_ADAPTERS_MXNET_MXNET_RECURRENT_H
 
 #include "adapters/mxnet/mxnet_api.h"
-#include "networks/graph.h"
+#include "graph/graph.h"
 
 /* Suffixes of the arguments that a recurrent node's symbol has beside the graph's values. */
 #define MX_RECURRENT_WEIGHTS ":weights"

@@ -4,7 +4,7 @@
 
 #include "adapters/mxnet/mxnet_api.h"
 #include "base/strbuf.h"
-#include "networks/graph.h"
+#include "graph/graph.h"
 
 /* Heads of a symbol with a loss; a symbol without has the logits as its only head. The objective is
  * SoftmaxOutput's probabilities, or the sum of squares. */

@@ -6,7 +6,7 @@
 
 #include "adapters/mxnet/mxnet_api.h"
 #include "base/strbuf.h"
-#include "networks/graph.h"
+#include "graph/graph.h"
 
 #define MX_OPTION_MAX 10
 #define MX_OPTION_BYTES 128

@@ -9,7 +9,7 @@
 #endif
 
 #include "adapters/native/inspect.h"
-#include "adapters/native/lower.h"
+#include "adapters/native/lower/lower.h"
 
 /* A resident batch. */
 struct slot {

@@ -1,6 +1,6 @@
 /* The native executor: oneDNN 3 on the CPU, the floor under every other number. */
-#ifndef PRONY_ADAPTERS_NATIVE_H
-#define PRONY_ADAPTERS_NATIVE_H
+#ifndef PRONY_ADAPTERS_NATIVE_NATIVE_H
+#define PRONY_ADAPTERS_NATIVE_NATIVE_H
 
 #include "adapters/adapter.h"
 

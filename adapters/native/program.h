@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "adapters/native/loops.h"
+#include "adapters/native/kernels/loops.h"
+#include "adapters/native/kernels/weight_repack.h"
 #include "adapters/native/onednn.h"
-#include "adapters/native/tiles.h"
 #include "base/arena.h"
 #include "base/error.h"
 
@@ -19,7 +19,8 @@ enum region {
 	REGION_KEPT,	  /* like REGION_PLANNED, but readable after the step */
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
-	REGION_LASTING, /* kept from step to step: running statistics, constants, copies of weights */
+	REGION_LASTING, /* kept from step to step: running statistics, constants, copies of weights
+			 */
 	REGION_INPUT,	/* the caller's batch; the step says which */
 	REGION_ALIAS	/* the memory of operand `alias` under another descriptor */
 };

@@ -12,7 +12,7 @@
 #include "adapters/reasons.h"
 #include "base/loader.h"
 #include "base/strbuf.h"
-#include "networks/onnx.h"
+#include "onnx/onnx.h"
 
 struct ort_state {
 	const struct ort_api *api;

@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "networks/zoo/zoo.h"
 #include "parity/gate.h"
 #include "parity/gemm_f64.h"
 #include "parity/kernels.h"
 #include "parity/reference.h"
+#include "zoo/zoo.h"
 
 #define REPEATS 3
 
@@ -267,7 +267,8 @@ static void bench_gate(const char *name, int64_t batch)
 	fill_batches(&graph, &arena, &inputs, &labels);
 	int64_t begin_ns = clock_monotonic_ns();
 	double begin_cpu = cpu_seconds();
-	check(gate_reference_init(&reference, &graph, &gate, &weights, &inputs, &labels, NULL, &err),
+	check(gate_reference_init(&reference, &graph, &gate, &weights, &inputs, &labels, NULL,
+				  &err),
 	      &err);
 	double spent = seconds_since(begin_ns), cpu = cpu_seconds() - begin_cpu;
 	getrusage(RUSAGE_SELF, &usage);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "adapters/native/inspect.h"
-#include "networks/source.h"
+#include "zoo/source.h"
 
 /* One line of the table. */
 struct floor_task {
@@ -107,7 +107,7 @@ struct floor_result {
 	int reorders_of_input, reorders_of_activations, reorders_of_weights;
 	struct floor_counts counts;
 	struct floor_allocations allocations; /* of a step, rounded up */
-	double flops; /* of a step */
+	double flops;			      /* of a step */
 	double planned_bytes;
 	/* The same steps in processes one after the other; 0 where the task has one thread. */
 	double one_thread_ns, all_threads_ns;

@@ -13,7 +13,8 @@ void floor_print_head(FILE *out)
 {
 	fprintf(out, "network            b stage  thr    step ms   best  /in-step  /warm  /cold  "
 		     "own ms  reorders "
-		     "in,act,w lib  new alloc own,lib   GFLOP/s  fma worst sgemm share  1thr/all     MB\n");
+		     "in,act,w lib  new alloc own,lib   GFLOP/s  fma worst sgemm share  1thr/all   "
+		     "  MB\n");
 }
 
 static void print_command(const struct floor_command *command, double peak, FILE *out)
@@ -34,7 +35,8 @@ void floor_print_table(const struct floor_result *r, int top, FILE *out)
 	double peak = floor_best_peak(&r->peak);
 
 	fprintf(out,
-		"%-16s %3lld %-7s %d %11.3f %6.2f %9.3f %6.3f %6.3f %7.3f %9d %4d %3d %3d %4d %5ld %7ld "
+		"%-16s %3lld %-7s %d %11.3f %6.2f %9.3f %6.3f %6.3f %7.3f %9d %4d %3d %3d %4d %5ld "
+		"%7ld "
 		"%9.1f "
 		"%5.0f %5.0f %5.0f %5.2f",
 		r->task.network, (long long)r->task.batch, r->task.stage, r->threads_used,
@@ -42,8 +44,7 @@ void floor_print_table(const struct floor_result *r, int top, FILE *out)
 		over(r->step.median_ns, r->in_step_sum_ns), over(r->step.median_ns, r->warm_sum_ns),
 		over(r->step.median_ns, r->cold_sum_ns), r->own_loops_ns / 1e6,
 		r->reorders_of_input, r->reorders_of_activations, r->reorders_of_weights,
-		r->counts.reorders, r->counts.creations, r->allocations.own,
-		r->allocations.library,
+		r->counts.reorders, r->counts.creations, r->allocations.own, r->allocations.library,
 		r->flops / r->step.median_ns, r->peak.fma / 1e9, r->peak.fma_worst / 1e9,
 		r->peak.sgemm / 1e9, over(r->flops / r->step.median_ns * 1e9, peak));
 	if (r->all_threads_ns > 0)

@@ -18,7 +18,7 @@ HEADER = struct.Struct("<II7Q")
 
 
 class Network(object):
-    """Lists a network layer by layer, as the builder in networks/graph.h does."""
+    """Lists a network layer by layer, as the builder in graph/graph.h does."""
 
     def __init__(self, name, input_shape):
         self.nodes, self.values = [], []

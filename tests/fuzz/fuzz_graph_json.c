@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "networks/graph_json.h"
+#include "graph/graph_json.h"
 
 /* What was read must be written, read again and mean the same, and may be differentiated. */
 static void exercise(struct graph *graph)

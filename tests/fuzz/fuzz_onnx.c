@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "networks/graph_json.h"
-#include "networks/onnx_import.h"
+#include "graph/graph_json.h"
+#include "onnx/import.h"
 
 /* Weights are copied, and are as many as the file has bytes for, unless Expand made more. */
 #define WEIGHT_MAX_BYTES (INT64_C(16) << 20)

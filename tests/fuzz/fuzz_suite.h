@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Always 0; aborts when a suite that is refused has no proper message or leaves something behind. */
+/* Always 0; aborts when a suite that is refused has no proper message or leaves something behind.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 #endif

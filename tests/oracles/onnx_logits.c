@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "networks/onnx_import.h"
+#include "onnx/import.h"
 #include "parity/reference.h"
 
-struct work {
+struct workload {
 	struct onnx_model *model;
 	struct graph graph;
 	struct arena arena;
@@ -27,7 +27,7 @@ static int fail(const struct error *err)
 	return 1;
 }
 
-static enum prony_status prepare(struct work *work, const char *path, int64_t batch, bool train,
+static enum prony_status prepare(struct workload *work, const char *path, int64_t batch, bool train,
 				 struct error *err)
 {
 	struct onnx_notes notes;
@@ -50,7 +50,8 @@ static enum prony_status prepare(struct work *work, const char *path, int64_t ba
 	return status;
 }
 
-static enum prony_status run(struct work *work, const char *input, bool train, struct error *err)
+static enum prony_status run(struct workload *work, const char *input, bool train,
+			     struct error *err)
 {
 	struct value *value = &work->graph.values[work->graph.input];
 	struct tensor x = {.name = "x", .dtype = DTYPE_F32, .shape = value->shape};
@@ -75,7 +76,7 @@ static enum prony_status run(struct work *work, const char *input, bool train, s
 	return status;
 }
 
-static void write_value(const struct work *work, int value, FILE *file)
+static void write_value(const struct workload *work, int value, FILE *file)
 {
 	int64_t count = 0;
 	const double *data = reference_value(&work->reference, value, &count);
@@ -85,7 +86,7 @@ static void write_value(const struct work *work, int value, FILE *file)
 
 int main(int argc, char **argv)
 {
-	struct work work = {0};
+	struct workload work = {0};
 	struct error err = ERROR_INIT;
 	bool train = argc == 6 && strcmp(argv[5], "train") == 0;
 	FILE *file;

@@ -9,11 +9,11 @@
 
 #include "base/files.h"
 #include "base/random.h"
-#include "networks/onnx.h"
+#include "onnx/onnx.h"
 #include "parity/reference.h"
 #include "tests/unit/operator_cases.h"
 
-struct work {
+struct workload {
 	struct arena arena;
 	struct graph graph;
 	struct tensor_set weights;
@@ -29,7 +29,8 @@ static void fill(struct random *random, struct tensor *tensor)
 		data[i] = (float)random_normal(random);
 }
 
-static enum prony_status compute(struct work *w, const struct operator_case *c, struct error *err)
+static enum prony_status compute(struct workload *w, const struct operator_case *c,
+				 struct error *err)
 {
 	struct random random;
 	struct recipe recipe;
@@ -61,7 +62,7 @@ static enum prony_status compute(struct work *w, const struct operator_case *c, 
 	return status;
 }
 
-static enum prony_status write_case(struct work *w, const char *folder, size_t number,
+static enum prony_status write_case(struct workload *w, const char *folder, size_t number,
 				    struct error *err)
 {
 	const char *base = arena_printf(&w->arena, "%s/%zu", folder, number);
@@ -77,11 +78,11 @@ static enum prony_status write_case(struct work *w, const char *folder, size_t n
 	free(model);
 	if (status == PRONY_OK)
 		status = file_write_atomic(arena_printf(&w->arena, "%s.in", base), w->x.data,
-				    (size_t)tensor_bytes(&w->x), err);
+					   (size_t)tensor_bytes(&w->x), err);
 	out = reference_value(&w->reference, w->graph.logits, &count);
 	if (status == PRONY_OK)
 		status = file_write_atomic(arena_printf(&w->arena, "%s.out", base), out,
-				    (size_t)count * sizeof(*out), err);
+					   (size_t)count * sizeof(*out), err);
 	return status;
 }
 
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (size_t i = 0; status == PRONY_OK && i < operator_case_count; i++) {
-		struct work w = {.weights = {.count = 0}};
+		struct workload w = {.weights = {.count = 0}};
 		struct error err = ERROR_INIT;
 
 		arena_init(&w.arena, 0);

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "bundle/safetensors.h"
-#include "networks/zoo/zoo.h"
 #include "parity/reference.h"
+#include "zoo/zoo.h"
 
 struct oracle {
 	struct arena arena;

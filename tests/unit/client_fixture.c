@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "run/guard.h"
+#include "client/guard.h"
 
 bool client_fixture_guard(int argc, char **argv, int *exit_code)
 {

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "run/client.h"
+#include "client/client.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "networks/graph.h"
-#include "networks/recipe.h"
+#include "bundle/recipe.h"
+#include "graph/graph.h"
 
 struct executor_f32 {
 	struct arena arena;

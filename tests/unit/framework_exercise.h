@@ -7,9 +7,9 @@
 #define PRONY_TESTS_UNIT_FRAMEWORK_EXERCISE_H
 
 #include "adapters/adapter.h"
-#include "networks/graph.h"
-#include "networks/recipe.h"
-#include "networks/zoo/zoo.h"
+#include "bundle/recipe.h"
+#include "graph/graph.h"
+#include "zoo/zoo.h"
 
 #define EXERCISE_SLOTS 3
 

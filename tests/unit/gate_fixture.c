@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "networks/zoo/zoo.h"
 #include "tests/unit/executor_f32.h"
+#include "zoo/zoo.h"
 
 void check(enum prony_status status, const struct error *err)
 {

@@ -2,8 +2,8 @@
 #ifndef PRONY_TESTS_ONNX_FIXTURE_H
 #define PRONY_TESTS_ONNX_FIXTURE_H
 
-#include "networks/onnx.pb-c.h"
-#include "networks/onnx_import.h"
+#include "onnx/import.h"
+#include "onnx/onnx.pb-c.h"
 
 #define FIXTURE_MAX 64
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "networks/graph.h"
+#include "graph/graph.h"
 
 struct operator_case {
 	const char *what;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "networks/graph.h"
+#include "graph/graph.h"
 #include "parity/reference.h"
 
 #define TOLERANCE 1e-6 /* of a gradient, relative to the largest of its tensor */

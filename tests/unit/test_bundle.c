@@ -14,9 +14,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/bundle.h"
-#include "networks/graph_json.h"
-#include "networks/zoo/zoo.h"
+#include "graph/graph_json.h"
 #include "tests/fuzz/fuzz_safetensors.h"
+#include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

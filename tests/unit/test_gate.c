@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "networks/zoo/zoo.h"
 #include "tests/unit/gate_fixture.h"
+#include "zoo/zoo.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define INSTRUMENTED 1
@@ -343,11 +343,11 @@ static void gate_graph(const char *name, int64_t batch, struct graph *graph)
 }
 
 static bool fits(const struct graph *graph, enum stage stage, enum optimiser optimiser, bool chosen,
-		 int64_t room_bytes)
+		 int64_t reference_bytes)
 {
 	const struct recipe gate = {.stage = stage, .optimiser = optimiser};
 
-	return gate_fits(graph, &gate, chosen, room_bytes);
+	return gate_fits(graph, &gate, chosen, reference_bytes);
 }
 
 static void large_gates_take_fewer_samples(void **state)

@@ -14,7 +14,7 @@
 #include "adapters/native/program.h"
 #include "framework_exercise.h"
 #include "framework_gate.h"
-#include "networks/zoo/zoo.h"
+#include "zoo/zoo.h"
 
 static const char *library;
 static int allocations; /* made by our own code: the linker wraps what it calls */

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/native/bf16.h"
-#include "adapters/native/loops.h"
+#include "adapters/native/kernels/bf16.h"
+#include "adapters/native/kernels/broadcast_reduce.h"
+#include "adapters/native/kernels/loops.h"
 #include "adapters/native/program.h"
-#include "adapters/native/strided.h"
 #include "base/random.h"
 
 #define COUNT 1003 /* no multiple of any vector */
@@ -154,17 +154,17 @@ static void strided_loops_do_both_types(void **state)
 {
 	enum { ROWS = 17, COLUMNS = 59 };
 	static uint16_t a[ROWS * COLUMNS], b[COLUMNS], out[ROWS * COLUMNS];
-	struct strided_walk walk = {.rank = 2,
-				    .dims = {ROWS, COLUMNS},
-				    .out = {COLUMNS, 1},
-				    .a = {COLUMNS, 1},
-				    .b = {0, 1}};
-	struct strided_sum sum = {.factor = 0.5f,
-				  .rank = 2,
-				  .kept = 1,
-				  .dims = {COLUMNS, ROWS},
-				  .out = {1},
-				  .a = {1, COLUMNS}};
+	struct broadcast_walk walk = {.rank = 2,
+				      .dims = {ROWS, COLUMNS},
+				      .out = {COLUMNS, 1},
+				      .a = {COLUMNS, 1},
+				      .b = {0, 1}};
+	struct reduce_sum sum = {.factor = 0.5f,
+				 .rank = 2,
+				 .kept = 1,
+				 .dims = {COLUMNS, ROWS},
+				 .out = {1},
+				 .a = {1, COLUMNS}};
 	float sums[2][COLUMNS];
 	struct random random;
 
@@ -175,19 +175,19 @@ static void strided_loops_do_both_types(void **state)
 		w[i] = bf16_to_float(a[i] = bf16_from_float(w[i]));
 	for (size_t i = 0; i < COLUMNS; i++)
 		g[i] = bf16_to_float(b[i] = bf16_from_float(g[i]));
-	for (int op = STRIDED_ADD; op <= STRIDED_DIV; op++) {
-		walk.op = (enum strided_op)op;
+	for (int op = BROADCAST_ADD; op <= BROADCAST_DIV; op++) {
+		walk.op = (enum broadcast_op)op;
 		walk.bf16 = true;
-		strided_walk_run(&walk, out, a, b, 0, ROWS);
+		broadcast_walk_run(&walk, out, a, b, 0, ROWS);
 		walk.bf16 = false;
-		strided_walk_run(&walk, v, w, g, 0, ROWS);
+		broadcast_walk_run(&walk, v, w, g, 0, ROWS);
 		for (size_t i = 0; i < ROWS * COLUMNS; i++)
 			assert_int_equal(out[i], bf16_from_float(v[i]));
 	}
 	sum.bf16 = true;
-	strided_sum_run(&sum, sums[0], a, 0, COLUMNS);
+	reduce_sum_run(&sum, sums[0], a, 0, COLUMNS);
 	sum.bf16 = false;
-	strided_sum_run(&sum, sums[1], w, 0, COLUMNS);
+	reduce_sum_run(&sum, sums[1], w, 0, COLUMNS);
 	assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
 }
 

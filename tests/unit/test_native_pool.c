@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/native/bf16.h"
-#include "adapters/native/max_pool.h"
+#include "adapters/native/kernels/bf16.h"
+#include "adapters/native/kernels/max_pool.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -158,7 +158,8 @@ static void gradient_goes_where_the_window_chose(void **state)
 
 			layer_make(&layer, sides[i % 3], &windows[k], channels[i / 3], &random);
 			reference(&layer, &windows[k]);
-			for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++)
+			for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best();
+			     set++)
 				check(&layer, (enum instruction_set)set);
 			layer_release(&layer);
 		}

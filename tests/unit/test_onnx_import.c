@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "networks/onnx.h"
-#include "networks/zoo/zoo.h"
+#include "onnx/onnx.h"
 #include "tests/unit/onnx_fixture.h"
+#include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

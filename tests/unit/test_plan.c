@@ -540,12 +540,13 @@ static void the_command_line_has_the_last_word(void **state)
 
 	(void)state;
 	fixture_init(&f);
-	suite(&f, "frameworks: fake\n"
-		  "networks: mlp\n"
-		  "batches: 8\n"
-		  "steps: 100\n"
-		  "override:\n"
-		  "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 1, learning-rate: 0.5}\n");
+	suite(&f,
+	      "frameworks: fake\n"
+	      "networks: mlp\n"
+	      "batches: 8\n"
+	      "steps: 100\n"
+	      "override:\n"
+	      "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 1, learning-rate: 0.5}\n");
 	set(&f, "batches", "32");
 	spec_fix_steps(&f.spec, 9);
 	spec_fix_warm_up(&f.spec, 3);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "networks/zoo/zoo.h"
 #include "parity/kernels.h"
 #include "tests/unit/reference_fixture.h"
+#include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* One operator between a parameter that is added to the input, and a linear layer. */

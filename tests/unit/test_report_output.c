@@ -250,8 +250,9 @@ static void test_broken_floor(void **state)
 	summary_init(&summary, &results->run);
 	assert_false(summary_floor_broken(&summary, 0, &text));
 	assert_true(summary_floor_broken(&summary, 1, &text));
-	assert_string_equal(strbuf_text(&text),
-			    "the floor is broken by mxnet (0.804x, 95 % interval 0.793x to 0.814x)");
+	assert_string_equal(
+		strbuf_text(&text),
+		"the floor is broken by mxnet (0.804x, 95 % interval 0.793x to 0.814x)");
 	assert_true(summary_breaks_floor(find(&summary, "mxnet", STAGE_FORWARD)));
 	assert_false(summary_breaks_floor(find(&summary, "native", STAGE_FORWARD)));
 	assert_false(summary_breaks_floor(find(&summary, "pytorch", STAGE_FORWARD)));
@@ -290,7 +291,8 @@ static void test_parity_counts(void **state)
 	strbuf_init(&text, 0);
 	summary_init(&summary, &run);
 	summary_parity(&summary, &text);
-	assert_non_null(strstr(strbuf_text(&text), "parity: 5 of 6 cells did the same work (worst"));
+	assert_non_null(
+		strstr(strbuf_text(&text), "parity: 5 of 6 cells did the same work (worst"));
 	assert_non_null(strstr(strbuf_text(&text),
 			       "; 1 did not and is not ranked; 1 ended in the gate before anything "
 			       "could be compared; 3 never came to the gate"));

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/fake.h"
+#include "adapters/fake/fake.h"
 #include "base/random.h"
-#include "networks/zoo/zoo.h"
 #include "parity/gate.h"
+#include "zoo/zoo.h"
 
 #define SEED 5
 

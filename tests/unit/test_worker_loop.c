@@ -15,10 +15,10 @@
 
 #include <linux/ptrace.h>
 
-#include "adapters/fake.h"
+#include "adapters/fake/fake.h"
 #include "adapters/null.h"
-#include "networks/zoo/zoo.h"
 #include "worker/loop.h"
+#include "zoo/zoo.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_SANITIZER 1

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "networks/graph_json.h"
-#include "networks/zoo/zoo.h"
+#include "graph/graph_json.h"
 #include "parity/reference.h"
+#include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

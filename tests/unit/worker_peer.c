@@ -19,9 +19,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/bundle.h"
-#include "networks/zoo/zoo.h"
 #include "samples/protocol.h"
 #include "worker/worker.h"
+#include "zoo/zoo.h"
 
 #define BATCH 4
 /* Against a hang only: instrumented, on a machine under load, thirty steps of LeNet take half a

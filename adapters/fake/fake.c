@@ -1,0 +1,481 @@
+#include "adapters/fake/fake.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "adapters/fake/fake_math.h"
+#include "adapters/fake/fake_options.h"
+#include "base/clock.h"
+
+/* The gate runs three updates on three batches; timed processes rotate over more. */
+#define GATE_SLOTS_MAX 3
+#define FLOOD_BYTES ((size_t)256 << 10)
+#define LONG_LINE_BYTES ((size_t)2 << 20)
+#define OOM_BLOCK_MIB 16
+#define OOM_NAP_NS INT64_C(10000000)
+#define HOUR_NS (INT64_C(3600) * 1000000000)
+
+struct batch {
+	const float *input;
+	const int64_t *labels;
+};
+
+struct fake {
+	struct fake_options options;
+	struct fake_network network;
+	struct batch *slots; /* owned; recipe.slots of them */
+	int64_t steps;	     /* so far */
+	int slot_count;	     /* 0 before open */
+};
+
+/* supports has no session; options of the session are those of the process. */
+static struct fake_options process_options = FAKE_OPTIONS_INIT;
+
+/* Everything but a fault at hello can be confined to the gate or to timed processes. */
+static bool is_active(const struct fake *fake)
+{
+	bool gate = fake->slot_count <= GATE_SLOTS_MAX;
+
+	if (fake->slot_count == 0)
+		return true;
+	return !(fake->options.gate_only && !gate) && !(fake->options.timed_only && gate);
+}
+
+static void write_fully(int fd, const char *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(fd, bytes, length);
+
+		if (written <= 0)
+			return;
+		bytes += written;
+		length -= (size_t)written;
+	}
+}
+
+/* Binary data, and lines that a careless parent would take for replies. */
+static void flood(size_t bytes)
+{
+	static const char lines[] = "{\"id\": 1, \"ok\": true}\n"
+				    "{\"id\": 2, \"ok\": false, \"status\": \"crashed\"}\n"
+				    "\x1b[2J\x00\xff\xfe\r\n%s%n\t{{{\"\n";
+
+	for (size_t done = 0; done < bytes; done += sizeof lines) {
+		write_fully(STDOUT_FILENO, lines, sizeof lines - 1);
+		write_fully(STDERR_FILENO, lines, sizeof lines - 1);
+	}
+}
+
+/* The middle process ends at once, so that the grandchild loses its parent. */
+static void leave_grandchild(void)
+{
+	pid_t child = fork();
+
+	if (child != 0)
+		return;
+	if (setsid() < 0 || fork() != 0)
+		_exit(0);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	for (;;)
+		pause();
+}
+
+static _Noreturn void crash(void)
+{
+	struct rlimit no_core = {0, 0};
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(SIGSEGV, SIG_DFL);
+	raise(SIGSEGV);
+	abort();
+}
+
+/*
+ * Asks to be the kernel's first choice, so that nothing else on the machine suffers; and grows by
+ * less than 2 GiB a second, so that a parent that looks now and then sees it before the machine is
+ * full.
+ */
+static _Noreturn void exhaust_memory(int64_t limit_mib)
+{
+	FILE *file = fopen("/proc/self/oom_score_adj", "w");
+
+	if (file) {
+		fputs("1000", file);
+		fclose(file);
+	}
+	for (int64_t mib = 0; limit_mib == 0 || mib < limit_mib; mib += OOM_BLOCK_MIB) {
+		char *block = malloc((size_t)OOM_BLOCK_MIB << 20);
+
+		if (!block)
+			abort(); /* as C++ ends on std::bad_alloc */
+		memset(block, 0x5a, (size_t)OOM_BLOCK_MIB << 20);
+		/* The compiler must not see that nobody reads it. */
+		__asm__ volatile("" : : "r"(block) : "memory");
+		clock_sleep_until_ns(clock_monotonic_ns() + OOM_NAP_NS);
+	}
+	raise(SIGKILL);
+	abort();
+}
+
+/* What happens at a place before its work; returns what the adapter shall answer. */
+static enum prony_status strike(struct fake *fake, enum fake_place place, struct error *err)
+{
+	const struct fake_options *o = &fake->options;
+
+	if (o->faults == 0 || !is_active(fake) || (place == AT_STEP && fake->steps < o->after))
+		return PRONY_OK;
+	if (fake_options_strike(o, FAULT_GARBAGE_STDOUT, place))
+		flood(place == AT_STEP ? 1 : FLOOD_BYTES);
+	if (fake_options_strike(o, FAULT_GRANDCHILD, place))
+		leave_grandchild();
+	if (fake_options_strike(o, FAULT_CRASH, place))
+		crash();
+	if (fake_options_strike(o, FAULT_EXIT, place))
+		_exit((int)o->exit_code);
+	while (fake_options_strike(o, FAULT_HANG, place))
+		pause();
+	if (fake_options_strike(o, FAULT_OOM, place))
+		exhaust_memory(o->oom_mib);
+	if (fake_options_strike(o, FAULT_OOM_REPLY, place))
+		return error_set(err, PRONY_OUT_OF_MEMORY, "fake: out of memory, as was asked for");
+	if (fake_options_strike(o, FAULT_FAIL, place))
+		return error_set(err, PRONY_CRASHED, "fake: failed, as was asked for");
+	return PRONY_OK;
+}
+
+static enum prony_status fake_probe(struct session *s, struct probe *found, struct error *err)
+{
+	struct fake *fake = s->private_data;
+	enum prony_status status;
+
+	fake->options = (struct fake_options)FAKE_OPTIONS_INIT;
+	status = fake_options_parse(s->option, &fake->options, err);
+	if (status != PRONY_OK)
+		return status;
+	process_options = fake->options;
+	if (fake->options.missing)
+		return error_set(err, PRONY_MISSING, "fake: not installed, as was asked for");
+	status = strike(fake, AT_HELLO, err);
+	if (status != PRONY_OK)
+		return status;
+	*found = (struct probe){
+		.version = PRONY_VERSION,
+		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_TF32,
+	};
+	return PRONY_OK;
+}
+
+static enum prony_status fake_supports(const struct graph *graph, const struct recipe *recipe,
+				       struct error *why)
+{
+	struct fake_options options = process_options;
+	enum prony_status status = fake_options_parse(recipe->options, &options, why);
+
+	if (status != PRONY_OK)
+		return status;
+	if (options.unsupported)
+		return error_set(why, PRONY_UNSUPPORTED,
+				 "fake: supports nothing, as was asked for");
+	if (strncmp(recipe->device, "cpu", 3) != 0)
+		return error_set(why, PRONY_UNSUPPORTED, "no device %s", recipe->device);
+	return fake_network_supports(graph, why);
+}
+
+/* What it claims, not what it does: the arithmetic runs on one thread whatever is asked for. */
+static void claim(const struct fake *fake, const struct recipe *recipe, struct effective *effective)
+{
+	static const enum precision claims[] = {
+		[WRONG_PRECISION_BF16] = PRECISION_BF16,
+		[WRONG_PRECISION_FP16] = PRECISION_FP16,
+		[WRONG_PRECISION_TF32] = PRECISION_TF32,
+		[WRONG_PRECISION_FP32] = PRECISION_FP32,
+	};
+
+	*effective = (struct effective){
+		.precision = recipe->precision,
+		.threads = recipe->threads,
+		.settings = "rmsprop_epsilon=outside",
+	};
+	snprintf(effective->device, sizeof effective->device, "%s", recipe->device);
+	if (!is_active(fake))
+		return;
+	if (fake->options.wrong_threads)
+		effective->threads++;
+	if (fake->options.wrong_precision)
+		effective->precision = claims[fake->options.wrong_precision];
+}
+
+static enum prony_status fake_open(struct session *s, const struct recipe *recipe,
+				   struct effective *effective, struct error *err)
+{
+	struct fake *fake = s->private_data;
+	enum prony_status status = fake_options_parse(recipe->options, &fake->options, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (fake->options.missing)
+		return error_set(err, PRONY_MISSING, "fake: not installed, as was asked for");
+	fake->slots = calloc((size_t)recipe->slots, sizeof *fake->slots);
+	if (!fake->slots)
+		return error_set(err, PRONY_NOMEM, "no memory for %d slots", recipe->slots);
+	fake->slot_count = recipe->slots;
+	status = strike(fake, AT_OPEN, err);
+	if (status != PRONY_OK)
+		return status;
+	claim(fake, recipe, effective);
+	return PRONY_OK;
+}
+
+static enum prony_status fake_build(struct session *s, struct graph *graph,
+				    const struct recipe *recipe, const struct tensor_set *weights,
+				    struct built *built, struct error *err)
+{
+	struct fake *fake = s->private_data;
+	const struct fake_options *o = &fake->options;
+	struct fake_mutants mutants = {.lr_scale = 1, .tf32 = recipe->precision == PRECISION_TF32};
+	enum prony_status status = strike(fake, AT_BUILD, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (is_active(fake))
+		mutants = (struct fake_mutants){
+			.no_momentum = o->no_momentum,
+			.no_bias_gradient = o->no_bias_gradient,
+			.tf32 = o->tf32 || recipe->precision == PRECISION_TF32,
+			.frozen_layer = o->frozen_layer,
+			.swapped_channels = o->swapped_channels,
+			.lr_scale = o->lr_scale,
+		};
+	status = fake_network_init(&fake->network, graph, recipe, weights, &mutants, err);
+	if (status != PRONY_OK)
+		return status;
+	*built = (struct built){
+		.parameters = graph_parameter_count(graph),
+		.macs = graph_macs(graph),
+		.notes = "plain loops, nothing fused",
+	};
+	return PRONY_OK;
+}
+
+static enum prony_status check_labels(const struct graph *graph, const struct tensor *labels,
+				      struct error *err)
+{
+	const int64_t *classes = labels->data;
+	int64_t count = shape_elements(&labels->shape), limit = graph_classes(graph);
+
+	for (int64_t i = 0; i < count; i++)
+		if (classes[i] < 0 || classes[i] >= limit)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "label %" PRId64 " of %s is outside 0 to %" PRId64,
+					 classes[i], labels->name, limit - 1);
+	return PRONY_OK;
+}
+
+static enum prony_status fake_feed(struct session *s, int slot, const struct tensor *input,
+				   const struct tensor *labels, struct error *err)
+{
+	struct fake *fake = s->private_data;
+	const struct graph *graph = fake->network.graph;
+	enum prony_status status = strike(fake, AT_FEED, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (input->dtype != DTYPE_F32 ||
+	    !shape_equal(&input->shape, &graph->values[graph->input].shape))
+		return error_set(err, PRONY_BAD_INPUT, "%s is not F32 in the shape of the input",
+				 input->name);
+	if (!labels && fake->network.recipe.stage != STAGE_FORWARD)
+		return error_set(err, PRONY_BAD_INPUT, "%s has no labels", input->name);
+	if (labels &&
+	    (labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != graph_batch(graph)))
+		return error_set(err, PRONY_BAD_INPUT, "%s is not one I64 for each sample",
+				 labels->name);
+	if (labels)
+		status = check_labels(graph, labels, err);
+	if (status != PRONY_OK)
+		return status;
+	fake->slots[slot] = (struct batch){input->data, labels ? labels->data : NULL};
+	return PRONY_OK;
+}
+
+static void spin_until_ns(int64_t instant_ns)
+{
+	while (clock_monotonic_ns() < instant_ns)
+		continue;
+}
+
+/* Reads the clock, which adapters of frameworks never do: a known delay is what this one is for. */
+static enum prony_status fake_step(struct session *s, int slot, struct error *err)
+{
+	struct fake *fake = s->private_data;
+	const struct fake_options *o = &fake->options;
+	const struct batch *batch = &fake->slots[slot];
+	int64_t begin_ns = o->step_ns > 0 ? clock_monotonic_ns() : 0;
+	enum prony_status status = strike(fake, AT_STEP, err);
+
+	if (status != PRONY_OK)
+		return status;
+	fake_network_step(&fake->network, batch->input, batch->labels);
+	fake->steps++;
+	if (o->delay_ns > 0 && is_active(fake))
+		spin_until_ns(clock_monotonic_ns() + o->delay_ns);
+	if (o->step_ns > 0 && is_active(fake))
+		spin_until_ns(begin_ns + o->step_ns);
+	return PRONY_OK;
+}
+
+static enum prony_status fake_sync(struct session *s, struct error *err)
+{
+	(void)s, (void)err; /* a step has finished when it returns */
+	return PRONY_OK;
+}
+
+static double claimed_loss(const struct fake *fake)
+{
+	if (!is_active(fake))
+		return fake->network.loss;
+	if (fake->options.nan_loss == NAN_LOSS_FIRST ||
+	    (fake->options.nan_loss == NAN_LOSS_LAST && fake->steps > GATE_SLOTS_MAX))
+		return NAN;
+	return fake->network.loss;
+}
+
+static enum prony_status read_loss(const struct fake *fake, struct tensor *out, struct error *err)
+{
+	double loss = claimed_loss(fake);
+	float rounded = (float)loss;
+
+	if (out->dtype == DTYPE_F64)
+		memcpy(out->data, &loss, sizeof loss);
+	else if (out->dtype == DTYPE_F32)
+		memcpy(out->data, &rounded, sizeof rounded);
+	else
+		return error_set(err, PRONY_INTERNAL, "a loss is read as F64 or F32");
+	return PRONY_OK;
+}
+
+static enum prony_status read_logits(const struct fake *fake, struct tensor *out, struct error *err)
+{
+	const struct graph *graph = fake->network.graph;
+	const struct value *logits = &graph->values[graph->logits];
+
+	if (out->dtype != DTYPE_F32 || !shape_equal(&out->shape, &logits->shape))
+		return error_set(err, PRONY_INTERNAL, "logits are read as F32 in their own shape");
+	memcpy(out->data, fake->network.values[graph->logits], (size_t)tensor_bytes(out));
+	if (fake->options.wrong_logits && is_active(fake))
+		*(float *)out->data += 1;
+	return PRONY_OK;
+}
+
+static enum prony_status fake_read(struct session *s, enum readout what, struct tensor_set *out,
+				   struct error *err)
+{
+	struct fake *fake = s->private_data;
+	enum prony_status status = strike(fake, AT_READ, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (what == READ_LOSS)
+		return read_loss(fake, &out->tensors[0], err);
+	if (what == READ_LOGITS)
+		return read_logits(fake, &out->tensors[0], err);
+	return fake_network_read(&fake->network, what == READ_GRADIENTS, out, err);
+}
+
+static void fake_close(struct session *s)
+{
+	struct fake *fake = s->private_data;
+	struct error ignored = ERROR_INIT;
+
+	strike(fake, AT_CLOSE, &ignored); /* close cannot fail, but it can crash or hang */
+	fake_network_release(&fake->network);
+	free(fake->slots);
+	fake->slots = NULL;
+}
+
+/* Lies about the last records of a run and the instants in its reply. */
+static void falsify_times(const struct fake_options *o, json_t *reply, int64_t *instants,
+			  int64_t count)
+{
+	if (o->impossible_time == IMPOSSIBLE_TIME_LONG)
+		instants[2 * count - 1] += HOUR_NS;
+	if (o->impossible_time == IMPOSSIBLE_TIME_BEFORE)
+		instants[0] -= HOUR_NS;
+	for (int64_t i = 0; o->backwards_time && i < count; i++) {
+		int64_t begin_ns = instants[2 * i];
+
+		instants[2 * i] = instants[2 * i + 1];
+		instants[2 * i + 1] = begin_ns;
+	}
+	json_object_set_new(reply, "begin_at_ns", json_integer(instants[0]));
+	json_object_set_new(reply, "end_at_ns", json_integer(instants[2 * count - 1]));
+}
+
+/* Writes to the descriptor of the replies behind the worker's back, as a wild pointer might. */
+static void write_to_parent(const char *bytes, size_t length)
+{
+	const char *number = getenv("PRONY_REPLY_FD");
+
+	if (number)
+		write_fully((int)strtol(number, NULL, 10), bytes, length);
+}
+
+static void fake_tamper(struct session *s, const char *verb, json_t *reply, int64_t *instants,
+			int64_t count)
+{
+	static const char garbage[] = "\x00\xff\xfe not { json\n";
+	static const char half[] = "{\"id\": 1, \"ok\": tr";
+	struct fake *fake = s->private_data;
+	const struct fake_options *o = &fake->options;
+	enum fake_place place = fake_place_parse(verb);
+
+	if (!fake || place == PLACE_COUNT || !is_active(fake))
+		return;
+	if (count > 0 && (o->impossible_time || o->backwards_time))
+		falsify_times(o, reply, instants, count);
+	if (place == AT_STEP && fake->steps < o->after)
+		return;
+	if (fake_options_strike(o, FAULT_GARBAGE_REPLY, place))
+		write_to_parent(garbage, sizeof garbage - 1);
+	if (fake_options_strike(o, FAULT_LONG_LINE, place)) {
+		char *line = malloc(LONG_LINE_BYTES);
+
+		if (line) {
+			memset(line, 'x', LONG_LINE_BYTES);
+			write_to_parent(line, LONG_LINE_BYTES);
+		}
+		free(line);
+	}
+	if (fake_options_strike(o, FAULT_HALF_REPLY, place)) {
+		write_to_parent(half, sizeof half - 1);
+		_exit(0);
+	}
+	if (fake_options_strike(o, FAULT_WRONG_ID, place))
+		json_object_set_new(reply, "id", json_integer(INT32_MAX));
+}
+
+const struct adapter adapter_fake = {
+	.abi = ADAPTER_ABI,
+	.name = "fake",
+	.summary = "a correct executor that fails on demand: tests the harness",
+	.private_size = sizeof(struct fake),
+	.probe = fake_probe,
+	.supports = fake_supports,
+	.open = fake_open,
+	.build = fake_build,
+	.feed = fake_feed,
+	.step = fake_step,
+	.sync = fake_sync,
+	.read = fake_read,
+	.close = fake_close,
+	.tamper = fake_tamper,
+};

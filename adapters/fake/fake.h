@@ -1,0 +1,17 @@
+/*
+ * A correct executor that fails on demand: it tests the parent and the parity gate. Never a result.
+ * Options stand in the framework's spelling ("fake+crash-at=build") and in session->option, which
+ * also reaches what happens before the recipe is known (hello).
+ */
+#ifndef PRONY_ADAPTERS_FAKE_FAKE_H
+#define PRONY_ADAPTERS_FAKE_FAKE_H
+
+#include "adapters/adapter.h"
+#include "base/strbuf.h"
+
+extern const struct adapter adapter_fake;
+
+/* Its options, one a line: NAME[=VALUE]: what it does. */
+void fake_options_help(struct strbuf *out);
+
+#endif

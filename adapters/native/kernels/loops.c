@@ -1,0 +1,325 @@
+#include "adapters/native/kernels/loops.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "adapters/native/kernels/bf16.h"
+#include "adapters/native/kernels/instruction_set.h"
+
+BODY void relu_body(float *y, const float *x, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+BODY void relu_grad_body(float *dx, const float *dy, const float *y, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+/* Order and sign are those of the bits as an integer: positive ones are positive. */
+BODY void relu_bf16_body(uint16_t *y, const uint16_t *x, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		y[i] = (int16_t)x[i] > 0 ? x[i] : 0;
+}
+
+BODY void relu_grad_bf16_body(uint16_t *dx, const uint16_t *dy, const uint16_t *y, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		dx[i] = (int16_t)y[i] > 0 ? dy[i] : 0;
+}
+
+/* A bijective mix of 32 bits with low bias (Ellis 2018, nullprogram.com/blog/2018/07/31),
+ * with a second key word between its rounds so that streams are not shifts of one another. */
+BODY uint32_t mix(uint32_t index, const uint32_t *key)
+{
+	uint32_t h = index * 0x9e3779b9u ^ key[0];
+
+	h ^= h >> 16;
+	h *= 0x7feb352du;
+	h ^= (h >> 15) ^ key[1];
+	h *= 0x846ca68bu;
+	return h ^ h >> 16;
+}
+
+BODY void dropout_body(float *y, uint8_t *mask, const float *x, const struct dropout_draw *draw,
+		       size_t first, size_t n)
+{
+	uint32_t key[2] = {draw->key[0], draw->key[1] ^ (uint32_t)((uint64_t)first >> 32)};
+	uint32_t base = (uint32_t)first, threshold = draw->threshold;
+	float scale = draw->scale;
+
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++) {
+		uint32_t keep = mix(base + (uint32_t)i, key) >= threshold;
+
+		mask[i] = (uint8_t)keep;
+		y[i] = x[i] * (scale * (float)(int32_t)keep);
+	}
+}
+
+BODY void dropout_grad_body(float *dx, const float *dy, const uint8_t *mask, float scale, size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		dx[i] = dy[i] * (scale * (float)(int32_t)mask[i]);
+}
+
+BODY void dropout_bf16_body(uint16_t *y, uint8_t *mask, const uint16_t *x,
+			    const struct dropout_draw *draw, size_t first, size_t n)
+{
+	uint32_t key[2] = {draw->key[0], draw->key[1] ^ (uint32_t)((uint64_t)first >> 32)};
+	uint32_t base = (uint32_t)first, threshold = draw->threshold;
+	float scale = draw->scale;
+
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++) {
+		uint32_t keep = mix(base + (uint32_t)i, key) >= threshold;
+
+		mask[i] = (uint8_t)keep;
+		y[i] = bf16_from_float(bf16_to_float(x[i]) * (scale * (float)(int32_t)keep));
+	}
+}
+
+BODY void dropout_grad_bf16_body(uint16_t *dx, const uint16_t *dy, const uint8_t *mask, float scale,
+				 size_t n)
+{
+	INDEPENDENT
+	for (size_t i = 0; i < n; i++)
+		dx[i] = bf16_from_float(bf16_to_float(dy[i]) * (scale * (float)(int32_t)mask[i]));
+}
+
+BODY void sgd_body(float *restrict w, float *v, const float *restrict g,
+		   const struct update_rule *rule, size_t n)
+{
+	float rate = rule->learning_rate, decay = rule->weight_decay;
+
+	(void)v;
+	for (size_t i = 0; i < n; i++)
+		w[i] -= rate * (g[i] + decay * w[i]);
+}
+
+BODY void momentum_body(float *restrict w, float *restrict v, const float *restrict g,
+			const struct update_rule *rule, size_t n)
+{
+	float rate = rule->learning_rate, decay = rule->weight_decay, momentum = rule->momentum;
+
+	for (size_t i = 0; i < n; i++) {
+		v[i] = momentum * v[i] + (g[i] + decay * w[i]);
+		w[i] -= rate * v[i];
+	}
+}
+
+BODY void rmsprop_body(float *restrict w, float *restrict v, const float *restrict g,
+		       const struct update_rule *rule, size_t n)
+{
+	float rate = rule->learning_rate, decay = rule->weight_decay, epsilon = rule->epsilon;
+	float rho = rule->rho, rest = 1 - rule->rho;
+
+	for (size_t i = 0; i < n; i++) {
+		float gradient = g[i] + decay * w[i];
+
+		v[i] = rho * v[i] + rest * gradient * gradient;
+		w[i] -= rate * gradient / (sqrtf(v[i]) + epsilon);
+	}
+}
+
+/*
+ * exp for x <= 0 within 2 ulp (Cephes expf: 2^n times a polynomial in the remainder), in operations
+ * that vectorise; libm's is a call per element. NaN stays NaN.
+ */
+BODY float exp_negative(float x)
+{
+	const float to_integer = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+	float y = x < -87.0f ? -87.0f : x;
+	float shifted = y * 1.44269504088896341f + to_integer;
+	float n = shifted - to_integer;
+	float r = y - n * 0.693359375f + n * 2.12194440e-4f;
+	float p = 1.9875691500e-4f;
+	uint32_t bits;
+	float scale;
+
+	p = p * r + 1.3981999507e-3f;
+	p = p * r + 8.3334519073e-3f;
+	p = p * r + 4.1665795894e-2f;
+	p = p * r + 1.6666665459e-1f;
+	p = p * r + 5.0000001201e-1f;
+	p = p * r * r + r + 1.0f;
+	memcpy(&bits, &shifted, sizeof(bits));
+	bits = (bits + 127u) << 23; /* the low bits of `shifted` are n */
+	memcpy(&scale, &bits, sizeof(scale));
+	return p * scale;
+}
+
+BODY double cross_entropy_body(float *dlogits, const float *logits, const int32_t *labels,
+			       float scale, size_t rows, size_t classes)
+{
+	double loss = 0;
+
+	for (size_t row = 0; row < rows; row++) {
+		const float *restrict x = logits + row * classes;
+		float *restrict e = dlogits + row * classes;
+		size_t label = (size_t)labels[row];
+		float max = x[0], factor;
+		double sum = 0;
+
+		for (size_t i = 1; i < classes; i++)
+			max = x[i] > max ? x[i] : max;
+		for (size_t i = 0; i < classes; i++)
+			e[i] = exp_negative(x[i] - max);
+		for (size_t i = 0; i < classes; i++)
+			sum += (double)e[i];
+		loss += log(sum) - (double)(x[label] - max);
+		factor = (float)((double)scale / sum);
+		for (size_t i = 0; i < classes; i++)
+			e[i] *= factor;
+		e[label] -= scale;
+	}
+	return loss;
+}
+
+BODY double half_squares_body(const float *x, size_t n)
+{
+	enum { LANES = 16 };
+	double lanes[LANES] = {0}, sum = 0;
+	size_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		for (size_t k = 0; k < LANES; k++)
+			lanes[k] += (double)x[i + k] * (double)x[i + k];
+	}
+	for (; i < n; i++)
+		sum += (double)x[i] * (double)x[i];
+	for (size_t k = 0; k < LANES; k++)
+		sum += lanes[k];
+	return sum / 2;
+}
+
+/* One set of the kernels, compiled for one instruction set. */
+#define KERNEL_SET(set, attribute)                                                                 \
+	attribute static void relu_##set(float *y, const float *x, size_t n)                       \
+	{                                                                                          \
+		relu_body(y, x, n);                                                                \
+	}                                                                                          \
+	attribute static void relu_grad_##set(float *dx, const float *dy, const float *y,          \
+					      size_t n)                                            \
+	{                                                                                          \
+		relu_grad_body(dx, dy, y, n);                                                      \
+	}                                                                                          \
+	attribute static void dropout_##set(float *y, uint8_t *mask, const float *x,               \
+					    const struct dropout_draw *draw, size_t first,         \
+					    size_t n)                                              \
+	{                                                                                          \
+		dropout_body(y, mask, x, draw, first, n);                                          \
+	}                                                                                          \
+	attribute static void dropout_grad_##set(float *dx, const float *dy, const uint8_t *mask,  \
+						 float scale, size_t n)                            \
+	{                                                                                          \
+		dropout_grad_body(dx, dy, mask, scale, n);                                         \
+	}                                                                                          \
+	attribute static void relu_bf16_##set(uint16_t *y, const uint16_t *x, size_t n)            \
+	{                                                                                          \
+		relu_bf16_body(y, x, n);                                                           \
+	}                                                                                          \
+	attribute static void relu_grad_bf16_##set(uint16_t *dx, const uint16_t *dy,               \
+						   const uint16_t *y, size_t n)                    \
+	{                                                                                          \
+		relu_grad_bf16_body(dx, dy, y, n);                                                 \
+	}                                                                                          \
+	attribute static void dropout_bf16_##set(uint16_t *y, uint8_t *mask, const uint16_t *x,    \
+						 const struct dropout_draw *draw, size_t first,    \
+						 size_t n)                                         \
+	{                                                                                          \
+		dropout_bf16_body(y, mask, x, draw, first, n);                                     \
+	}                                                                                          \
+	attribute static void dropout_grad_bf16_##set(uint16_t *dx, const uint16_t *dy,            \
+						      const uint8_t *mask, float scale, size_t n)  \
+	{                                                                                          \
+		dropout_grad_bf16_body(dx, dy, mask, scale, n);                                    \
+	}                                                                                          \
+	attribute static void sgd_##set(float *w, float *v, const float *g,                        \
+					const struct update_rule *rule, size_t n)                  \
+	{                                                                                          \
+		sgd_body(w, v, g, rule, n);                                                        \
+	}                                                                                          \
+	attribute static void momentum_##set(float *w, float *v, const float *g,                   \
+					     const struct update_rule *rule, size_t n)             \
+	{                                                                                          \
+		momentum_body(w, v, g, rule, n);                                                   \
+	}                                                                                          \
+	attribute static void rmsprop_##set(float *w, float *v, const float *g,                    \
+					    const struct update_rule *rule, size_t n)              \
+	{                                                                                          \
+		rmsprop_body(w, v, g, rule, n);                                                    \
+	}                                                                                          \
+	attribute static double cross_entropy_##set(float *dlogits, const float *logits,           \
+						    const int32_t *labels, float scale,            \
+						    size_t rows, size_t classes)                   \
+	{                                                                                          \
+		return cross_entropy_body(dlogits, logits, labels, scale, rows, classes);          \
+	}                                                                                          \
+	attribute static double half_squares_##set(const float *x, size_t n)                       \
+	{                                                                                          \
+		return half_squares_body(x, n);                                                    \
+	}                                                                                          \
+	static const struct kernels kernels_##set = {                                              \
+		.name = #set,                                                                      \
+		.relu = relu_##set,                                                                \
+		.relu_bf16 = relu_bf16_##set,                                                      \
+		.relu_grad = relu_grad_##set,                                                      \
+		.relu_grad_bf16 = relu_grad_bf16_##set,                                            \
+		.dropout = dropout_##set,                                                          \
+		.dropout_bf16 = dropout_bf16_##set,                                                \
+		.dropout_grad = dropout_grad_##set,                                                \
+		.dropout_grad_bf16 = dropout_grad_bf16_##set,                                      \
+		.sgd = sgd_##set,                                                                  \
+		.momentum = momentum_##set,                                                        \
+		.rmsprop = rmsprop_##set,                                                          \
+		.cross_entropy = cross_entropy_##set,                                              \
+		.half_squares = half_squares_##set,                                                \
+	};
+
+#define NO_ATTRIBUTE
+KERNEL_SET(baseline, NO_ATTRIBUTE)
+#if defined(__x86_64__)
+KERNEL_SET(avx2, VECTORISED_AVX2)
+KERNEL_SET(avx512, VECTORISED_AVX512)
+#endif
+
+const struct kernels *kernels_pick(void)
+{
+#if defined(__x86_64__)
+	if (instruction_set_best() == INSTRUCTIONS_AVX512)
+		return &kernels_avx512;
+	if (instruction_set_best() == INSTRUCTIONS_AVX2)
+		return &kernels_avx2;
+#endif
+	return &kernels_baseline;
+}
+
+/* splitmix64 (Vigna 2015): the three numbers of a draw are mixed one after the other. */
+static uint64_t scramble(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+struct dropout_draw dropout_draw_make(uint64_t seed, uint64_t step, uint64_t node, double ratio)
+{
+	uint64_t key = scramble(scramble(scramble(seed) ^ step) ^ node);
+	double threshold = ratio * 4294967296.0;
+
+	return (struct dropout_draw){
+		.key = {(uint32_t)key, (uint32_t)(key >> 32)},
+		.threshold = threshold < 4294967295.0 ? (uint32_t)threshold : UINT32_MAX,
+		.scale = (float)(1 / (1 - ratio)),
+	};
+}

@@ -1,0 +1,351 @@
+#include "adapters/native/kernels/broadcast_reduce.h"
+#include "adapters/native/lower/lower.h"
+
+/* Operators with two operands, ONNX's broadcasting, and means. */
+
+struct share {
+	const void *work;
+	void *out;
+	const void *a, *b;
+};
+
+static void share_walk(void *data, size_t first, size_t end)
+{
+	const struct share *share = data;
+
+	broadcast_walk_run(share->work, share->out, share->a, share->b, (int64_t)first,
+			   (int64_t)end);
+}
+
+static void share_sum(void *data, size_t first, size_t end)
+{
+	const struct share *share = data;
+
+	reduce_sum_run(share->work, share->out, share->a, (int64_t)first, (int64_t)end);
+}
+
+static void run_walk(struct program *program, const struct command *command)
+{
+	const struct broadcast_walk *walk = command->detail;
+	struct share share = {.work = walk,
+			      .out = lower_data(program, command, 0),
+			      .a = lower_data(program, command, 1)};
+
+	if (walk->op != BROADCAST_SCALE)
+		share.b = lower_data(program, command, 2);
+	onednn_split(program->dnn, lower_threads(program, command->elements),
+		     (size_t)broadcast_walk_rows(walk), share_walk, &share);
+}
+
+static void run_sum(struct program *program, const struct command *command)
+{
+	const struct reduce_sum *sum = command->detail;
+	struct share share = {.work = sum,
+			      .out = lower_data(program, command, 0),
+			      .a = lower_data(program, command, 1)};
+
+	onednn_split(program->dnn, lower_threads(program, command->elements),
+		     (size_t)reduce_sum_rows(sum), share_sum, &share);
+}
+
+/* Strides of an unblocked operand along the dimensions of `shape`, aligned at their ends: 0 where
+ * it is repeated. */
+static void broadcast_strides(const struct lowering *l, int operand, const struct shape *shape,
+			      int64_t *out)
+{
+	const_dnnl_memory_desc_t desc = l->program->operands[operand].desc;
+	const dnnl_dims_t *strides = NULL;
+	int lead = shape->rank - lower_rank(l, desc);
+
+	l->dnn->memory_desc_query(desc, dnnl_query_strides, &strides);
+	for (int i = 0; i < shape->rank; i++) {
+		bool repeated = i < lead || lower_dims(l, desc)[i - lead] == 1;
+
+		out[i] = repeated ? 0 : (*strides)[i - lead];
+	}
+}
+
+static bool is_whole(const struct lowering *l, int operand, const struct shape *shape)
+{
+	const_dnnl_memory_desc_t desc = l->program->operands[operand].desc;
+
+	if (lower_rank(l, desc) != shape->rank)
+		return false;
+	for (int i = 0; i < shape->rank; i++) {
+		if (lower_dims(l, desc)[i] != shape->dims[i])
+			return false;
+	}
+	return true;
+}
+
+static const struct shape *at_least_a_vector(const struct shape *shape, struct shape *room)
+{
+	*room = (struct shape){.rank = 1, .dims = {1}};
+	return shape->rank == 0 ? room : shape;
+}
+
+/* A result of that shape in the layout of `model` if it has that shape, else row-major. */
+static enum prony_status make_result(struct lowering *l, const struct shape *shape, int model,
+				     int *out, struct error *err)
+{
+	dnnl_memory_desc_t desc = NULL;
+	enum prony_status status = PRONY_OK;
+
+	if (is_whole(l, model, shape))
+		return program_operand(l->program, l->program->operands[model].desc, REGION_PLANNED,
+				       out, err);
+	status = lower_plain(l, lower_type(l, model), shape->rank, shape->dims, &desc, err);
+	if (status == PRONY_OK)
+		status = program_operand(l->program, desc, REGION_PLANNED, out, err);
+	if (desc)
+		l->dnn->memory_desc_destroy(desc);
+	return status;
+}
+
+void lower_copy(struct lowering *l, const char *name, int to, int from,
+		const struct broadcast_walk *walk)
+{
+	struct broadcast_walk *kept = arena_alloc(&l->program->arena, sizeof(*kept));
+
+	*kept = *walk;
+	broadcast_walk_simplify(kept);
+	lower_command(l, name, "", run_walk, (const int[]){to, from}, 2)->detail = kept;
+}
+
+static enum broadcast_op broadcast_op_of(enum op op)
+{
+	return op == OP_ADD   ? BROADCAST_ADD
+	       : op == OP_SUB ? BROADCAST_SUB
+	       : op == OP_MUL ? BROADCAST_MUL
+			      : BROADCAST_DIV;
+}
+
+/* Any broadcasting, through our own loop. */
+static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct shape room;
+	const struct shape *shape =
+		at_least_a_vector(&l->graph->values[node->outputs[0]].shape, &room);
+	struct broadcast_walk *walk = arena_alloc(&l->program->arena, sizeof(*walk));
+	struct command *command;
+	int y;
+	enum prony_status status = lower_unblocked(l, a, node->name, &a, err);
+
+	if (status == PRONY_OK)
+		status = lower_unblocked(l, b, node->name, &b, err);
+	if (status == PRONY_OK)
+		status = lower_typed(l, b, lower_type(l, a), node->name, &b, err);
+	if (status == PRONY_OK)
+		status = make_result(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
+	if (status != PRONY_OK)
+		return status;
+	*walk = (struct broadcast_walk){.op = broadcast_op_of(node->op),
+					.bf16 = lower_type(l, y) == dnnl_bf16,
+					.rank = shape->rank};
+	for (int i = 0; i < shape->rank; i++)
+		walk->dims[i] = shape->dims[i];
+	broadcast_strides(l, y, shape, walk->out);
+	broadcast_strides(l, a, shape, walk->a);
+	broadcast_strides(l, b, shape, walk->b);
+	broadcast_walk_simplify(walk);
+	command = lower_command(l, node->name, "", run_walk, (const int[]){y, a, b}, 3);
+	command->detail = walk;
+	l->values[node->outputs[0]].operand = y;
+	return PRONY_OK;
+}
+
+/* The library's primitive: b may be repeated, a may not. */
+static enum prony_status library_binary(struct lowering *l, int n, int a, int b, struct error *err)
+{
+	static const dnnl_alg_kind_t algorithms[] = {dnnl_binary_add, dnnl_binary_sub,
+						     dnnl_binary_mul, dnnl_binary_div};
+	const struct onednn *dnn = l->dnn;
+	const struct node *node = &l->graph->nodes[n];
+	const_dnnl_memory_desc_t desc = l->program->operands[a].desc;
+	dnnl_primitive_attr_t attributes = NULL;
+	dnnl_primitive_desc_t pd = NULL;
+	int y;
+	enum prony_status status = lower_attributes(l, false, &attributes, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = onednn_check(dnn->binary_primitive_desc_create(
+				      &pd, dnn->engine, algorithms[broadcast_op_of(node->op)], desc,
+				      l->program->operands[b].desc, desc, attributes),
+			      "elementwise operator", node->name, err);
+	dnn->primitive_attr_destroy(attributes);
+	if (status == PRONY_OK && lower_grade(l, pd, 1) == 0)
+		status = error_set(err, PRONY_UNSUPPORTED, "only reference code");
+	if (status == PRONY_OK)
+		status = lower_result(l, n, node->inputs[0], a, &y, err);
+	if (status == PRONY_OK)
+		status = program_primitive(
+			l->program, node->name, "", pd,
+			(const int[]){DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_DST},
+			(const int[]){a, b, y}, 3, err);
+	if (pd)
+		dnn->primitive_desc_destroy(pd);
+	if (status == PRONY_OK)
+		l->values[node->outputs[0]].operand = y;
+	return status;
+}
+
+enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct shape *shapes[] = {&l->graph->values[node->inputs[0]].shape,
+					&l->graph->values[node->inputs[1]].shape};
+	int a, b;
+	enum prony_status status;
+
+	if (node->op == OP_ADD && shape_equal(shapes[0], shapes[1]))
+		return lower_sum(l, n, err);
+	status = lower_value(l, node->inputs[0], node->name, &a, err);
+	if (status == PRONY_OK)
+		status = lower_value(l, node->inputs[1], node->name, &b, err);
+	if (status != PRONY_OK)
+		return status;
+	if (shape_equal(shapes[0], shapes[1])) {
+		status = lower_as(l, b, l->program->operands[a].desc, node->name, &b, err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	if (lower_rank(l, l->program->operands[b].desc) ==
+		    lower_rank(l, l->program->operands[a].desc) &&
+	    is_whole(l, a, &l->graph->values[node->outputs[0]].shape) &&
+	    library_binary(l, n, a, b, NULL) == PRONY_OK)
+		return PRONY_OK;
+	return walk_binary(l, n, a, b, err);
+}
+
+/* Appends the fp32 sum of operand `x` (unblocked) over the dimensions that are `reduced`, times
+ * `factor`; the result is row-major in `shape`. */
+static enum prony_status append_sum(struct lowering *l, int n, int x, const bool *reduced,
+				    double factor, const struct shape *shape, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const_dnnl_memory_desc_t desc = l->program->operands[x].desc;
+	struct reduce_sum *sum = arena_alloc(&l->program->arena, sizeof(*sum));
+	const dnnl_dims_t *strides = NULL;
+	dnnl_memory_desc_t plain = NULL;
+	int64_t stride = 1;
+	struct command *command;
+	int y, rank = lower_rank(l, desc);
+	enum prony_status status = lower_plain(l, dnnl_f32, shape->rank, shape->dims, &plain, err);
+
+	if (status == PRONY_OK)
+		status = program_operand(l->program, plain, REGION_PLANNED, &y, err);
+	if (plain)
+		l->dnn->memory_desc_destroy(plain);
+	if (status != PRONY_OK)
+		return status;
+	l->dnn->memory_desc_query(desc, dnnl_query_strides, &strides);
+	*sum = (struct reduce_sum){.factor = (float)factor, .bf16 = lower_type(l, x) == dnnl_bf16};
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < rank; i++) {
+			if (reduced[i] != (pass == 1))
+				continue;
+			sum->dims[sum->rank] = lower_dims(l, desc)[i];
+			sum->a[sum->rank++] = (*strides)[i];
+		}
+		if (pass == 0)
+			sum->kept = sum->rank;
+	}
+	for (int i = sum->kept - 1; i >= 0; i--) {
+		sum->out[i] = stride;
+		stride *= sum->dims[i];
+	}
+	reduce_sum_simplify(sum);
+	command = lower_command(l, node->name, "", run_sum, (const int[]){y, x}, 2);
+	command->detail = sum;
+	command->elements = lower_elements(l, x);
+	l->values[node->outputs[0]].operand = y;
+	return PRONY_OK;
+}
+
+/* The axes of a ReduceMean; returns how many elements go into one. */
+static int64_t reduced_axes(const struct node *node, const struct shape *x, bool *out)
+{
+	int64_t count = 1;
+
+	for (int i = 0; i < x->rank; i++)
+		out[i] = false;
+	for (int i = 0; i < node->attributes.ints.count; i++) {
+		out[node->attributes.ints.items[i]] = true;
+		count *= x->dims[node->attributes.ints.items[i]];
+	}
+	return count;
+}
+
+enum prony_status lower_mean(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	bool reduced[TENSOR_MAX_RANK];
+	int64_t count = reduced_axes(node, &l->graph->values[node->inputs[0]].shape, reduced);
+	int x;
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &x, err);
+
+	if (status == PRONY_OK)
+		status = lower_unblocked(l, x, node->name, &x, err);
+	if (status != PRONY_OK)
+		return status;
+	l->nodes[n].src = x;
+	return append_sum(l, n, x, reduced, 1.0 / (double)count,
+			  &l->graph->values[node->outputs[0]].shape, err);
+}
+
+enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct shape room;
+	const struct shape *x = at_least_a_vector(&l->graph->values[node->outputs[0]].shape, &room);
+	struct broadcast_walk *walk = arena_alloc(&l->program->arena, sizeof(*walk));
+	bool reduced[TENSOR_MAX_RANK];
+	int64_t count = reduced_axes(node, x, reduced);
+	const dnnl_dims_t *strides = NULL;
+	int dy, dx, next = 0;
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
+
+	if (status == PRONY_OK)
+		status = lower_unblocked(l, dy, node->name, &dy, err);
+	if (status == PRONY_OK)
+		status = make_result(l, x, l->nodes[node->differentiates].src, &dx, err);
+	if (status == PRONY_OK)
+		status = lower_typed(l, dy, lower_type(l, dx), node->name, &dy, err);
+	if (status != PRONY_OK)
+		return status;
+	*walk = (struct broadcast_walk){.op = BROADCAST_SCALE,
+					.bf16 = lower_type(l, dx) == dnnl_bf16,
+					.factor = (float)(1.0 / (double)count),
+					.rank = x->rank};
+	l->dnn->memory_desc_query(l->program->operands[dy].desc, dnnl_query_strides, &strides);
+	for (int i = 0; i < x->rank; i++) {
+		walk->dims[i] = x->dims[i];
+		if (!reduced[i])
+			walk->a[i] = (*strides)[next];
+		if (!reduced[i] || node->attributes.keep_dims)
+			next++;
+	}
+	broadcast_strides(l, dx, x, walk->out);
+	broadcast_walk_simplify(walk);
+	lower_command(l, node->name, "", run_walk, (const int[]){dx, dy}, 2)->detail = walk;
+	l->values[node->outputs[0]].operand = dx;
+	return PRONY_OK;
+}
+
+enum prony_status lower_broadcast_grad(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct shape *from = &l->graph->values[node->inputs[0]].shape;
+	const struct shape *to = &l->graph->values[node->outputs[0]].shape;
+	bool reduced[TENSOR_MAX_RANK];
+	int lead = from->rank - to->rank, dy;
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
+
+	if (status == PRONY_OK)
+		status = lower_unblocked(l, dy, node->name, &dy, err);
+	for (int i = 0; i < from->rank; i++)
+		reduced[i] = i < lead || (to->dims[i - lead] == 1 && from->dims[i] != 1);
+	return status == PRONY_OK ? append_sum(l, n, dy, reduced, 1, to, err) : status;
+}

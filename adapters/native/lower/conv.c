@@ -1,0 +1,333 @@
+#include <string.h>
+
+#include "adapters/native/lower/lower.h"
+
+/* Channels padded to whole vectors may multiply the work of a small layer: more than this much
+ * extra, and the layout without padding is tried (LeNet's 20 -> 50 channels: 2.05). */
+#define PADDED_WORK_MAX 1.5
+
+struct geometry {
+	dnnl_dims_t x, w, y, bias, strides, dilations, before, after;
+	int w_rank;
+	dnnl_data_type_t type; /* of what is multiplied, and of the result */
+	bool has_bias, wants_dx;
+	struct chain chain;
+	const_dnnl_memory_desc_t target; /* layout of what the result is added to, or NULL */
+};
+
+/* One way to compute a layer: forward and, when training, both gradients, over agreed layouts. */
+struct candidate {
+	dnnl_primitive_desc_t forward, backward_data, backward_weights;
+	int grade; /* of the worst of the three; -1 = cannot */
+};
+
+static void candidate_release(const struct lowering *l, struct candidate *candidate)
+{
+	dnnl_primitive_desc_t owned[] = {candidate->forward, candidate->backward_data,
+					 candidate->backward_weights};
+
+	for (int i = 0; i < 3; i++) {
+		if (owned[i])
+			l->dnn->primitive_desc_destroy(owned[i]);
+	}
+	*candidate = (struct candidate){.grade = -1};
+}
+
+static struct geometry geometry_make(const struct lowering *l, int n, bool allow_sum)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct attributes *a = &node->attributes;
+	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
+	const struct shape *w = &l->graph->values[node->inputs[1]].shape;
+	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
+	struct geometry g = {
+		.w_rank = a->group > 1 ? 5 : 4, .type = l->data, .wants_dx = l->nodes[n].wants_dx};
+	int from = 0;
+
+	if (a->group > 1) /* groups x outputs of a group x inputs of a group x H x W */
+		g.w[from++] = a->group;
+	for (int i = 0; i < 4; i++) {
+		g.x[i] = x->dims[i];
+		g.y[i] = y->dims[i];
+		g.w[from + i] = i == 0 ? w->dims[0] / a->group : w->dims[i];
+	}
+	for (int i = 0; i < 2; i++) {
+		int64_t window = (a->kernel[i] - 1) * a->dilations[i] + 1;
+
+		g.strides[i] = a->strides[i];
+		g.dilations[i] = a->dilations[i] - 1;
+		g.before[i] = a->pads[i];
+		/* What the window reaches past the end; less than pads[i + 2] where strides do not
+		 * fill the last step. */
+		g.after[i] =
+			(y->dims[2 + i] - 1) * a->strides[i] + window - x->dims[2 + i] - a->pads[i];
+	}
+	g.chain = lower_chain(l, n, true, allow_sum);
+	if (g.chain.sum != OPERAND_NONE)
+		g.target = l->program->operands[g.chain.sum].desc;
+	g.has_bias =
+		g.chain.batch_norm >= 0 || (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
+	g.bias[0] = w->dims[0];
+	return g;
+}
+
+/* Creates the primitive descriptors over the given layouts of source and destination. */
+static dnnl_status_t candidate_create(const struct lowering *l, const struct geometry *g,
+				      const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
+				      const_dnnl_memory_desc_t weights,
+				      const_dnnl_memory_desc_t gradient,
+				      const_dnnl_memory_desc_t bias,
+				      const_dnnl_primitive_attr_t fused,
+				      const_dnnl_primitive_attr_t attributes, struct candidate *out)
+{
+	const struct onednn *dnn = l->dnn;
+	dnnl_status_t status = dnn->convolution_forward_primitive_desc_create(
+		&out->forward, dnn->engine,
+		l->training ? dnnl_forward_training : dnnl_forward_inference,
+		dnnl_convolution_direct, src, weights, bias, dst, g->strides, g->dilations,
+		g->before, g->after, fused);
+
+	if (status != dnnl_success || !l->training)
+		return status;
+	src = dnn->primitive_desc_query_md(out->forward, dnnl_query_src_md, 0);
+	dst = dnn->primitive_desc_query_md(out->forward, dnnl_query_dst_md, 0);
+	status = dnn->convolution_backward_weights_primitive_desc_create(
+		&out->backward_weights, dnn->engine, dnnl_convolution_direct, src, gradient, bias,
+		dst, g->strides, g->dilations, g->before, g->after, out->forward, attributes);
+	if (status != dnnl_success || !g->wants_dx)
+		return status;
+	return dnn->convolution_backward_data_primitive_desc_create(
+		&out->backward_data, dnn->engine, dnnl_convolution_direct, src, weights, dst,
+		g->strides, g->dilations, g->before, g->after, out->forward, attributes);
+}
+
+static void candidate_grade(const struct lowering *l, struct candidate *candidate)
+{
+	dnnl_primitive_desc_t made[] = {candidate->forward, candidate->backward_data,
+					candidate->backward_weights};
+
+	candidate->grade = 2;
+	for (int i = 0; i < 3; i++) {
+		int grade = made[i] ? lower_grade(l, made[i], 1) : 2;
+
+		if (grade < candidate->grade)
+			candidate->grade = grade;
+	}
+}
+
+/* A candidate over two layouts; what the library cannot do becomes grade -1, not an error. */
+static enum prony_status candidate_try(const struct lowering *l, const struct geometry *g,
+				       const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
+				       struct candidate *out, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	dnnl_memory_desc_t weights = NULL, gradient = NULL, bias = NULL;
+	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
+	dnnl_status_t created;
+	enum prony_status status = lower_any(l, g->type, g->w_rank, g->w, &weights, err);
+
+	*out = (struct candidate){.grade = -1};
+	if (status == PRONY_OK) /* sums, and the weights themselves, are fp32 in any case */
+		status = lower_any(l, dnnl_f32, g->w_rank, g->w, &gradient, err);
+	if (status == PRONY_OK && g->has_bias)
+		status = lower_plain(l, dnnl_f32, 1, g->bias, &bias, err);
+	if (status == PRONY_OK)
+		status = lower_chain_attributes(l, &g->chain, &fused, err);
+	if (status == PRONY_OK)
+		status = lower_attributes(l, false, &attributes, err);
+	if (status != PRONY_OK)
+		goto out;
+	created = candidate_create(l, g, src, dst, weights, gradient, bias, fused, attributes, out);
+	if (created == dnnl_success)
+		candidate_grade(l, out);
+	else
+		candidate_release(l, out);
+	if (created == dnnl_out_of_memory)
+		status = onednn_check(created, "primitive descriptor", "convolution", err);
+out:
+	if (attributes)
+		dnn->primitive_attr_destroy(attributes);
+	if (fused)
+		dnn->primitive_attr_destroy(fused);
+	if (bias)
+		dnn->memory_desc_destroy(bias);
+	if (gradient)
+		dnn->memory_desc_destroy(gradient);
+	if (weights)
+		dnn->memory_desc_destroy(weights);
+	return status;
+}
+
+/* Takes `other` in place of `best` when its grade is at least `enough`; releases the loser. */
+static void prefer(const struct lowering *l, struct candidate *best, struct candidate *other,
+		   int enough)
+{
+	if (other->grade >= 0 && other->grade >= enough) {
+		struct candidate loser = *best;
+
+		*best = *other;
+		*other = loser;
+	}
+	candidate_release(l, other);
+}
+
+/* Work on padded channels over work on real ones. */
+static double padded_work(const struct lowering *l, const struct candidate *candidate)
+{
+	const dnnl_query_t sides[] = {dnnl_query_src_md, dnnl_query_dst_md};
+	double work = 1;
+
+	for (int i = 0; i < 2; i++) {
+		const_dnnl_memory_desc_t desc =
+			l->dnn->primitive_desc_query_md(candidate->forward, sides[i], 0);
+		const dnnl_dims_t *padded = NULL;
+
+		if (l->dnn->memory_desc_query(desc, dnnl_query_padded_dims, &padded))
+			return 1;
+		work *= (double)(*padded)[1] / (double)lower_dims(l, desc)[1];
+	}
+	return work;
+}
+
+/*
+ * The library's own choice, except that
+ * - the layout that the input already has is kept where that costs no grade: no reorder;
+ * - channels last, which need no padding, replace blocked channels that are mostly padding.
+ */
+static enum prony_status choose(const struct lowering *l, const struct geometry *g, int x,
+				struct candidate *best, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const_dnnl_memory_desc_t present = l->program->operands[x].desc;
+	dnnl_memory_desc_t any_x = NULL, any_y = NULL, last_x = NULL, last_y = NULL;
+	struct candidate other = {.grade = -1};
+	enum prony_status status = lower_any(l, g->type, 4, g->x, &any_x, err);
+
+	if (status == PRONY_OK && g->target)
+		status = onednn_check(dnn->memory_desc_clone(&any_y, g->target),
+				      "memory descriptor", "sum", err);
+	else if (status == PRONY_OK)
+		status = lower_any(l, g->type, 4, g->y, &any_y, err);
+	if (status == PRONY_OK)
+		status = candidate_try(l, g, any_x, any_y, best, err);
+	if (status == PRONY_OK && lower_type(l, x) == g->type &&
+	    (best->grade < 0 ||
+	     !dnn->memory_desc_equal(
+		     dnn->primitive_desc_query_md(best->forward, dnnl_query_src_md, 0), present))) {
+		status = candidate_try(l, g, present, any_y, &other, err);
+		prefer(l, best, &other, best->grade);
+	}
+	if (status == PRONY_OK && !g->target && best->grade >= 0 &&
+	    padded_work(l, best) > PADDED_WORK_MAX &&
+	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, g->type, dnnl_nhwc) ==
+		    dnnl_success &&
+	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, g->type, dnnl_nhwc) ==
+		    dnnl_success) {
+		status = candidate_try(l, g, last_x, last_y, &other, err);
+		prefer(l, best, &other, 2);
+	}
+	for (int i = 0; i < 4; i++) {
+		dnnl_memory_desc_t made[] = {any_x, any_y, last_x, last_y};
+
+		if (made[i])
+			dnn->memory_desc_destroy(made[i]);
+	}
+	return status;
+}
+
+/* With everything behind that can be computed on the way, or with less. */
+static enum prony_status choose_chain(const struct lowering *l, int n, struct geometry *g,
+				      struct candidate *best, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	enum prony_status status = choose(l, g, l->nodes[n].src, best, err);
+
+	if (status == PRONY_OK && best->grade < 1 && g->target) {
+		candidate_release(l, best);
+		*g = geometry_make(l, n, false);
+		status = choose(l, g, l->nodes[n].src, best, err);
+	}
+	if (status == PRONY_OK && best->grade < 0 && g->chain.count > 0) {
+		g->chain = (struct chain){.batch_norm = -1, .sum = OPERAND_NONE};
+		g->has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;
+		status = choose(l, g, l->nodes[n].src, best, err);
+	}
+	return status;
+}
+
+/* In fp32 where the library has only reference code, or none, for the type that is asked for. */
+static enum prony_status choose_type(const struct lowering *l, int n, struct geometry *g,
+				     struct candidate *best, struct error *err)
+{
+	enum prony_status status = choose_chain(l, n, g, best, err);
+	struct candidate other = {.grade = -1};
+	struct geometry strict;
+
+	if (status != PRONY_OK || l->data == dnnl_f32 || best->grade > 0)
+		return status;
+	strict = geometry_make(l, n, false);
+	strict.type = dnnl_f32;
+	status = choose_chain(l, n, &strict, &other, err);
+	if (status != PRONY_OK || other.grade <= best->grade) {
+		candidate_release(l, &other);
+		return status;
+	}
+	candidate_release(l, best);
+	*best = other;
+	*g = strict;
+	return PRONY_OK;
+}
+
+/* Whether the library has code made for depthwise layers, for every pass; its other code treats
+ * each channel as a dense group, or is reference code. */
+static bool candidate_is_depthwise(const struct lowering *l, const struct candidate *candidate)
+{
+	dnnl_primitive_desc_t made[] = {candidate->forward, candidate->backward_data,
+					candidate->backward_weights};
+
+	for (int i = 0; i < 3; i++) {
+		const char *name = "";
+
+		if (made[i] &&
+		    (l->dnn->primitive_desc_query(made[i], dnnl_query_impl_info_str, 0, &name) ||
+		     !strstr(name, "dw")))
+			return false;
+	}
+	return candidate->grade >= 0;
+}
+
+enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct geometry g;
+	struct candidate best = {.grade = -1};
+	dnnl_memory_desc_t plain = NULL;
+	bool depthwise = lower_is_depthwise(l, n);
+	enum prony_status status;
+
+	if (depthwise && l->data == dnnl_f32)
+		return lower_depthwise(l, n, err);
+	g = geometry_make(l, n, true);
+	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
+	if (status == PRONY_OK)
+		status = choose_type(l, n, &g, &best, err);
+	if (status != PRONY_OK) {
+		candidate_release(l, &best);
+		return status;
+	}
+	if (depthwise && !candidate_is_depthwise(l, &best)) {
+		candidate_release(l, &best);
+		return lower_depthwise(l, n, err);
+	}
+	if (best.grade < 0)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "oneDNN has no implementation here for convolution '%s'",
+				 node->name);
+	l->nodes[n].forward = best.forward;
+	l->nodes[n].backward_data = best.backward_data;
+	l->nodes[n].backward_weights = best.backward_weights;
+	l->macs += g.y[0] * g.y[1] * g.y[2] * g.y[3] * g.w[g.w_rank - 1] * g.w[g.w_rank - 2] *
+		   g.w[g.w_rank - 3];
+	status = lower_plain(l, dnnl_f32, g.w_rank, g.w, &plain, err);
+	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, &g.chain, err) : status;
+}

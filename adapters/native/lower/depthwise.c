@@ -1,0 +1,470 @@
+#include <string.h>
+
+#include "adapters/native/kernels/depthwise.h"
+#include "adapters/native/lower/lower.h"
+
+/*
+ * Depthwise convolutions. Each pass is the library's where it has code that is made for them ("dw"
+ * in the implementation's name): nothing of ours is faster. What else it offers treats each channel
+ * as a dense group of sixteen, whose weights are 256 times as many, or is reference code, up to a
+ * thousand times slower (oneDNN 3.2: the gradient of the weights, of some windows with stride 2 and
+ * of 5x5 windows on small images): there our own loops stand in. All passes share one layout of the
+ * weights, so that none is converted, and the layout that the input has.
+ */
+
+/* For the choice of threads, which counts elements: so many multiplications are as much work as an
+ * element of a simple loop, which waits for memory. */
+#define MACS_OF_AN_ELEMENT 8
+
+/* What the commands of a layer need, in the program's arena. */
+struct layer {
+	struct depthwise d;
+	const struct depthwise_loops *loops;
+	size_t parts, work;
+	bool relu;
+};
+
+struct share {
+	const struct layer *layer;
+	float *out, *bias, *partial;
+	const float *a, *b; /* what the pass reads */
+};
+
+static void share_forward(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	depthwise_forward(&s->layer->d, s->layer->loops, s->out, s->a, s->b, s->bias,
+			  s->layer->relu, first, end);
+}
+
+static void share_data(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	depthwise_data(&s->layer->d, s->layer->loops, s->out, s->a, s->b, first, end);
+}
+
+static void share_weights(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	depthwise_weights(&s->layer->d, s->layer->loops, s->layer->parts, s->partial, s->a, s->b,
+			  s->bias != NULL, first, end);
+}
+
+static void share_sum(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	depthwise_weights_sum(&s->layer->d, s->layer->loops, s->layer->parts, s->out, s->bias,
+			      s->partial, first, end);
+}
+
+static float *optional(const struct program *program, const struct command *command, int i)
+{
+	return i < command->operand_count ? lower_data(program, command, i) : NULL;
+}
+
+/* Operands: y, x, w and perhaps the bias. */
+static void run_forward(struct program *program, const struct command *command)
+{
+	const struct layer *layer = command->detail;
+	struct share s = {.layer = layer,
+			  .out = lower_data(program, command, 0),
+			  .a = lower_data(program, command, 1),
+			  .b = lower_data(program, command, 2),
+			  .bias = optional(program, command, 3)};
+
+	onednn_split(program->dnn, lower_threads(program, command->elements),
+		     (size_t)(layer->d.batch * layer->d.out[0]), share_forward, &s);
+}
+
+/* Operands: dx, dy, w. */
+static void run_data(struct program *program, const struct command *command)
+{
+	const struct layer *layer = command->detail;
+	struct share s = {.layer = layer,
+			  .out = lower_data(program, command, 0),
+			  .a = lower_data(program, command, 1),
+			  .b = lower_data(program, command, 2)};
+
+	onednn_split(program->dnn, lower_threads(program, command->elements),
+		     (size_t)(layer->d.batch * layer->d.in[0]), share_data, &s);
+}
+
+/* Operands: dw, partial sums, x, dy and perhaps the bias's gradient. */
+static void run_weights(struct program *program, const struct command *command)
+{
+	const struct layer *layer = command->detail;
+	struct share s = {.layer = layer,
+			  .out = lower_data(program, command, 0),
+			  .partial = lower_data(program, command, 1),
+			  .a = lower_data(program, command, 2),
+			  .b = lower_data(program, command, 3),
+			  .bias = optional(program, command, 4)};
+	size_t units = depthwise_units(&layer->d, layer->loops);
+	size_t taps = (size_t)(layer->d.kernel[0] * layer->d.kernel[1]);
+
+	onednn_split(program->dnn, lower_threads(program, command->elements), units * layer->parts,
+		     share_weights, &s);
+	onednn_split(program->dnn,
+		     lower_threads(program, (size_t)layer->d.channels * taps * layer->parts), units,
+		     share_sum, &s);
+}
+
+/* False for layouts other than channels last and blocks of channels. */
+static bool describe(const struct lowering *l, const_dnnl_memory_desc_t desc,
+		     struct depthwise_layout *out, int64_t *present)
+{
+	const struct onednn *dnn = l->dnn;
+	const dnnl_dims_t *strides = NULL, *blocks = NULL, *which = NULL, *padded = NULL;
+	int count = 0;
+
+	if (lower_rank(l, desc) != 4)
+		return false;
+	dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &count);
+	dnn->memory_desc_query(desc, dnnl_query_strides, &strides);
+	dnn->memory_desc_query(desc, dnnl_query_inner_blks, &blocks);
+	dnn->memory_desc_query(desc, dnnl_query_inner_idxs, &which);
+	dnn->memory_desc_query(desc, dnnl_query_padded_dims, &padded);
+	if (count > 1 || (count == 1 && (*which)[0] != 1) || (count == 0 && (*strides)[1] != 1))
+		return false;
+	*present = (*padded)[1];
+	*out = (struct depthwise_layout){.sample = (*strides)[0],
+					 .row = (*strides)[2],
+					 .column = (*strides)[3],
+					 .block = count ? (*blocks)[0] : *present,
+					 .block_stride = count ? (*strides)[1] : 0};
+	return count == 0 || *present % out->block == 0;
+}
+
+static bool fits(const struct attributes *a)
+{
+	for (int i = 0; i < 2; i++) {
+		if (a->kernel[i] > DEPTHWISE_SIDE_MAX || a->strides[i] > DEPTHWISE_SIDE_MAX)
+			return false;
+	}
+	return true;
+}
+
+bool lower_is_depthwise(const struct lowering *l, int n)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct attributes *a = &node->attributes;
+	const int64_t *w = l->graph->values[node->inputs[1]].shape.dims;
+
+	return a->group > 1 && w[0] == a->group && w[1] == 1 && fits(a);
+}
+
+/* The layer's geometry, without layouts. */
+static struct layer *make_layer(struct lowering *l, int n)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct attributes *a = &node->attributes;
+	const int64_t *x = l->graph->values[node->inputs[0]].shape.dims;
+	const int64_t *y = l->graph->values[node->outputs[0]].shape.dims;
+	struct layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
+
+	*layer = (struct layer){.d = {.batch = x[0], .channels = x[1]}};
+	for (int i = 0; i < 2; i++) {
+		layer->d.in[i] = x[2 + i];
+		layer->d.out[i] = y[2 + i];
+		layer->d.kernel[i] = a->kernel[i];
+		layer->d.strides[i] = a->strides[i];
+		layer->d.dilations[i] = a->dilations[i];
+		layer->d.before[i] = a->pads[i];
+	}
+	layer->work = (size_t)(y[0] * y[1] * y[2] * y[3] * a->kernel[0] * a->kernel[1] /
+			       MACS_OF_AN_ELEMENT);
+	return layer;
+}
+
+/* Channels that lie together in the weights: as the library's code for this processor has them. */
+static int64_t weight_block(void)
+{
+	return instruction_set_best() == INSTRUCTIONS_AVX512 ? 16 : 8;
+}
+
+/* Every layout of a layer, the weights' both in memory and outside. */
+struct layouts {
+	dnnl_memory_desc_t x, y, w, plain_w, bias;
+};
+
+static void layouts_release(const struct lowering *l, struct layouts *layouts)
+{
+	dnnl_memory_desc_t owned[] = {layouts->x, layouts->y, layouts->w, layouts->plain_w,
+				      layouts->bias};
+
+	for (int i = 0; i < 5; i++) {
+		if (owned[i])
+			l->dnn->memory_desc_destroy(owned[i]);
+	}
+}
+
+/* What the input has where the loops know it, else blocks, or channels last where blocks would be
+ * mostly padding. */
+static enum prony_status choose_input(struct lowering *l, struct layer *layer, int *src,
+				      dnnl_memory_desc_t *out, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	struct depthwise *d = &layer->d;
+	const dnnl_dims_t dims = {d->batch, d->channels, d->in[0], d->in[1]};
+	int64_t block = weight_block();
+	bool last = d->channels * 3 < (d->channels + block - 1) / block * block * 2;
+	const_dnnl_memory_desc_t present = l->program->operands[*src].desc;
+	dnnl_format_tag_t tag = last ? dnnl_nhwc : block == 16 ? dnnl_nChw16c : dnnl_nChw8c;
+	enum prony_status status;
+
+	if (describe(l, present, &d->x, &d->present))
+		return onednn_check(dnn->memory_desc_clone(out, present), "memory descriptor",
+				    "depthwise", err);
+	status = onednn_check(dnn->memory_desc_create_with_tag(out, 4, dims, dnnl_f32, tag),
+			      "memory descriptor", "depthwise", err);
+	if (status == PRONY_OK)
+		status = lower_as(l, *src, *out, "depthwise", src, err);
+	if (status == PRONY_OK && !describe(l, *out, &d->x, &d->present))
+		return error_set(err, PRONY_INTERNAL, "a depthwise layer's own layout");
+	return status;
+}
+
+static enum prony_status choose_layouts(struct lowering *l, struct layer *layer, int *src,
+					struct layouts *out, struct error *err)
+{
+	struct depthwise *d = &layer->d;
+	const dnnl_dims_t w = {d->channels, 1, 1, d->kernel[0], d->kernel[1]};
+	const int64_t y[] = {d->batch, d->channels, d->out[0], d->out[1]};
+	int64_t block = weight_block(), present;
+	enum prony_status status = choose_input(l, layer, src, &out->x, err);
+
+	if (status == PRONY_OK)
+		status = lower_like(l, out->x, 4, y, &out->y, err);
+	if (status == PRONY_OK && !describe(l, out->y, &d->y, &present))
+		return error_set(err, PRONY_INTERNAL, "a depthwise layer's output layout");
+	if (status == PRONY_OK)
+		status = lower_plain(l, dnnl_f32, 5, w, &out->plain_w, err);
+	if (status == PRONY_OK)
+		status = lower_plain(l, dnnl_f32, 1, &d->channels, &out->bias, err);
+	if (status == PRONY_OK)
+		status = onednn_check(l->dnn->memory_desc_create_with_tag(
+					      &out->w, 5, w, dnnl_f32,
+					      block == 16 ? dnnl_Goihw16g : dnnl_Goihw8g),
+				      "memory descriptor", "depthwise weights", err);
+	d->w.block = block;
+	d->w.column = block;
+	d->w.row = d->kernel[1] * block;
+	d->w.block_stride = d->kernel[0] * d->w.row;
+	return status;
+}
+
+/* Destroys what is not made for depthwise convolutions. */
+static void keep_special(const struct lowering *l, dnnl_status_t created, dnnl_primitive_desc_t *pd)
+{
+	const char *name = "";
+
+	if (created == dnnl_success &&
+	    l->dnn->primitive_desc_query(*pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+	    strstr(name, "dw"))
+		return;
+	if (created == dnnl_success)
+		l->dnn->primitive_desc_destroy(*pd);
+	*pd = NULL;
+}
+
+/* The library's primitives, NULL where it has none that is good. */
+static enum prony_status find_primitives(struct lowering *l, int n, const struct layer *layer,
+					 const struct layouts *layouts, const struct chain *chain,
+					 bool has_bias, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const struct depthwise *d = &layer->d;
+	struct node_state *state = &l->nodes[n];
+	const_dnnl_memory_desc_t bias = has_bias ? layouts->bias : NULL;
+	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
+	dnnl_dims_t strides = {0}, dilations = {0}, before = {0}, after = {0};
+	enum prony_status status = lower_chain_attributes(l, chain, &fused, err);
+
+	for (int i = 0; i < 2; i++) {
+		strides[i] = d->strides[i];
+		dilations[i] = d->dilations[i] - 1;
+		before[i] = d->before[i];
+		after[i] = (d->out[i] - 1) * d->strides[i] + (d->kernel[i] - 1) * d->dilations[i] +
+			   1 - d->in[i] - d->before[i];
+	}
+	if (status == PRONY_OK)
+		status = lower_attributes(l, false, &attributes, err);
+	if (status == PRONY_OK)
+		keep_special(l,
+			     dnn->convolution_forward_primitive_desc_create(
+				     &state->forward, dnn->engine,
+				     l->training ? dnnl_forward_training : dnnl_forward_inference,
+				     dnnl_convolution_direct, layouts->x, layouts->w, bias,
+				     layouts->y, strides, dilations, before, after, fused),
+			     &state->forward);
+	if (status == PRONY_OK && l->training && state->wants_dx)
+		keep_special(l,
+			     dnn->convolution_backward_data_primitive_desc_create(
+				     &state->backward_data, dnn->engine, dnnl_convolution_direct,
+				     layouts->x, layouts->w, layouts->y, strides, dilations, before,
+				     after, state->forward, attributes),
+			     &state->backward_data);
+	if (status == PRONY_OK && l->training)
+		keep_special(l,
+			     dnn->convolution_backward_weights_primitive_desc_create(
+				     &state->backward_weights, dnn->engine, dnnl_convolution_direct,
+				     layouts->x, layouts->w, bias, layouts->y, strides, dilations,
+				     before, after, state->forward, attributes),
+			     &state->backward_weights);
+	if (attributes)
+		dnn->primitive_attr_destroy(attributes);
+	if (fused)
+		dnn->primitive_attr_destroy(fused);
+	return status;
+}
+
+/* Of what the layer could compute on the way, what our own loops can: a folded batch normalisation
+ * and a ReLU. */
+static void shorten(const struct lowering *l, struct chain *chain)
+{
+	int keep = chain->batch_norm >= 0;
+
+	if (keep < chain->count && l->graph->nodes[chain->nodes[keep]].op == OP_RELU)
+		keep++;
+	chain->count = keep;
+	chain->sum = OPERAND_NONE;
+}
+
+static enum prony_status forward(struct lowering *l, int n, struct layer *layer,
+				 struct layouts *layouts, const struct chain *chain,
+				 struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	dnnl_memory_desc_t plain_w = layouts->plain_w;
+	struct command *command;
+	enum prony_status status;
+	int weights, bias = OPERAND_NONE;
+
+	layouts->plain_w = NULL;
+	status = lower_parameter(l, node->inputs[1], layouts->w, plain_w, err);
+	if (status == PRONY_OK)
+		status = lower_weighted_bias(l, n, chain, &bias, err);
+	state->dst = chain->sum;
+	if (status == PRONY_OK && chain->sum == OPERAND_NONE)
+		status = program_operand(l->program, layouts->y, REGION_PLANNED, &state->dst, err);
+	if (status != PRONY_OK)
+		return status;
+	weights = lower_find_parameter(l, node->inputs[1])->operand;
+	if (state->forward)
+		return program_primitive(
+			l->program, node->name, "forward", state->forward,
+			(const int[]){DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
+			(const int[]){state->src, weights, bias, state->dst}, 4, err);
+	layer->relu = chain->count > (chain->batch_norm >= 0);
+	command = lower_command(l, node->name, "forward", run_forward,
+				(const int[]){state->dst, state->src, weights, bias},
+				bias == OPERAND_NONE ? 3 : 4);
+	command->elements = layer->work;
+	command->detail = layer;
+	return PRONY_OK;
+}
+
+enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	struct layer *layer = make_layer(l, n);
+	struct chain chain = lower_chain(l, n, true, true);
+	struct layouts layouts = {0};
+	bool has_bias =
+		chain.batch_norm >= 0 || (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
+
+	if (status == PRONY_OK) /* the loops are fp32 */
+		status = lower_typed(l, state->src, dnnl_f32, node->name, &state->src, err);
+	if (status == PRONY_OK)
+		status = choose_layouts(l, layer, &state->src, &layouts, err);
+	if (status != PRONY_OK)
+		goto out;
+	if (chain.sum != OPERAND_NONE &&
+	    !l->dnn->memory_desc_equal(l->program->operands[chain.sum].desc, layouts.y))
+		chain = lower_chain(l, n, true, false);
+	status = find_primitives(l, n, layer, &layouts, &chain, has_bias, err);
+	if (status != PRONY_OK)
+		goto out;
+	if (!state->forward)
+		shorten(l, &chain);
+	layer->loops = depthwise_pick(&layer->d, instruction_set_best());
+	layer->parts = depthwise_parts(&layer->d, layer->loops, l->program->threads);
+	l->macs += (int64_t)layer->work * MACS_OF_AN_ELEMENT;
+	state->detail = layer;
+	status = forward(l, n, layer, &layouts, &chain, err);
+	if (status != PRONY_OK)
+		goto out;
+	l->values[node->outputs[0]].operand = state->dst;
+	lower_chain_absorb(l, &chain, state->dst);
+	lower_note(l, n, &chain);
+out:
+	layouts_release(l, &layouts);
+	return status;
+}
+
+enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct node *forward = &l->graph->nodes[node->differentiates];
+	const struct node_state *state = &l->nodes[node->differentiates];
+	const struct layer *layer = state->detail;
+	bool has_bias = node->output_count > 1 && node->outputs[1] != VALUE_NONE;
+	struct command *command;
+	enum prony_status status;
+	int dy, partial;
+
+	if (!layer || state->backward_weights)
+		return lower_weighted_grad_weight(l, n, err);
+	status = lower_as(l, l->values[node->inputs[1]].operand,
+			  l->program->operands[state->dst].desc, node->name, &dy, err);
+	if (status != PRONY_OK)
+		return status;
+	/* The data gradient, which follows, takes the same layout: it must not convert again. */
+	l->values[node->inputs[1]].operand = dy;
+	partial = program_bytes(l->program,
+				depthwise_partial_bytes(&layer->d, layer->loops, layer->parts));
+	command = lower_command(
+		l, forward->name, "weight gradient", run_weights,
+		(const int[]){lower_find_parameter(l, forward->inputs[1])->gradient, partial,
+			      state->src, dy,
+			      has_bias ? lower_find_parameter(l, forward->inputs[2])->gradient : 0},
+		has_bias ? 5 : 4);
+	command->elements = layer->work;
+	command->detail = layer;
+	return PRONY_OK;
+}
+
+enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct node *forward = &l->graph->nodes[node->differentiates];
+	const struct node_state *state = &l->nodes[node->differentiates];
+	const struct layer *layer = state->detail;
+	struct command *command;
+	enum prony_status status;
+	int dy, dx;
+
+	if (!layer || state->backward_data)
+		return lower_weighted_grad_input(l, n, err);
+	status = lower_as(l, l->values[node->inputs[0]].operand,
+			  l->program->operands[state->dst].desc, node->name, &dy, err);
+	if (status == PRONY_OK)
+		status = program_operand(l->program, l->program->operands[state->src].desc,
+					 REGION_PLANNED, &dx, err);
+	if (status != PRONY_OK)
+		return status;
+	command = lower_command(
+		l, forward->name, "data gradient", run_data,
+		(const int[]){dx, dy, lower_find_parameter(l, forward->inputs[1])->operand}, 3);
+	command->elements = layer->work;
+	command->detail = layer;
+	l->values[node->outputs[0]].operand = dx;
+	return PRONY_OK;
+}

@@ -1,0 +1,321 @@
+#include "adapters/native/lower/lower.h"
+
+/* Elements from which a loop is worth the 1 to 2 us that waking the other threads takes. */
+#define PARALLEL_ELEMENTS 32768
+
+/*
+ * Element-wise operators work on memory in whatever layout it has: padding is zero and stays zero,
+ * because each of them maps zeros to zero.
+ */
+
+void *lower_data(const struct program *program, const struct command *command, int i)
+{
+	return program->operands[command->operands[i]].data;
+}
+
+/* Arguments of a loop, for the threads that share it. Arrays are fp32 or bf16. */
+struct loop {
+	const struct program *program;
+	void *out;
+	const void *a, *b;
+	uint8_t *mask;
+	struct dropout_draw draw;
+};
+
+/* Element `i` of an array of either type. */
+#define F32(array, i) ((float *)(array) + (i))
+#define F32_IN(array, i) ((const float *)(array) + (i))
+#define BF16(array, i) ((uint16_t *)(array) + (i))
+#define BF16_IN(array, i) ((const uint16_t *)(array) + (i))
+
+static void share_relu(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->relu(F32(loop->out, first), F32_IN(loop->a, first), end - first);
+}
+
+static void share_relu_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->relu_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
+					  end - first);
+}
+
+static void share_relu_grad(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->relu_grad(F32(loop->out, first), F32_IN(loop->a, first),
+					  F32_IN(loop->b, first), end - first);
+}
+
+static void share_relu_grad_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->relu_grad_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
+					       BF16_IN(loop->b, first), end - first);
+}
+
+static void share_dropout(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->dropout(F32(loop->out, first), loop->mask + first,
+					F32_IN(loop->a, first), &loop->draw, first, end - first);
+}
+
+static void share_dropout_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->dropout_bf16(BF16(loop->out, first), loop->mask + first,
+					     BF16_IN(loop->a, first), &loop->draw, first,
+					     end - first);
+}
+
+static void share_dropout_grad(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->dropout_grad(F32(loop->out, first), F32_IN(loop->a, first),
+					     loop->mask + first, loop->draw.scale, end - first);
+}
+
+static void share_dropout_grad_bf16(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+
+	loop->program->kernels->dropout_grad_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
+						  loop->mask + first, loop->draw.scale,
+						  end - first);
+}
+
+int lower_threads(const struct program *program, size_t elements)
+{
+	return elements < PARALLEL_ELEMENTS ? 1 : program->threads;
+}
+
+static void run_loop(struct loop *loop, const struct command *command,
+		     void (*share)(void *data, size_t first, size_t end))
+{
+	onednn_parallel(loop->program->dnn, lower_threads(loop->program, command->elements),
+			command->elements, share, loop);
+}
+
+static void run_relu(struct program *program, const struct command *command)
+{
+	struct loop loop = {.program = program,
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1)};
+
+	run_loop(&loop, command, command->bf16 ? share_relu_bf16 : share_relu);
+}
+
+static void run_relu_grad(struct program *program, const struct command *command)
+{
+	struct loop loop = {.program = program,
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1),
+			    .b = lower_data(program, command, 2)};
+
+	run_loop(&loop, command, command->bf16 ? share_relu_grad_bf16 : share_relu_grad);
+}
+
+static void run_dropout(struct program *program, const struct command *command)
+{
+	struct loop loop = {.program = program,
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1),
+			    .mask = lower_data(program, command, 2),
+			    .draw = dropout_draw_make(program->seed, program->step,
+						      (uint64_t)command->node, command->ratio)};
+
+	run_loop(&loop, command, command->bf16 ? share_dropout_bf16 : share_dropout);
+}
+
+static void run_dropout_grad(struct program *program, const struct command *command)
+{
+	struct loop loop = {.program = program,
+			    .out = lower_data(program, command, 0),
+			    .a = lower_data(program, command, 1),
+			    .mask = lower_data(program, command, 2),
+			    .draw = {.scale = (float)(1 / (1 - command->ratio))}};
+
+	run_loop(&loop, command, command->bf16 ? share_dropout_grad_bf16 : share_dropout_grad);
+}
+
+static void run_cross_entropy(struct program *program, const struct command *command)
+{
+	double sum = program->kernels->cross_entropy(
+		lower_data(program, command, 1), lower_data(program, command, 0), program->labels,
+		1.0f / (float)program->batch, program->batch, program->classes);
+
+	program->loss = sum / (double)program->batch;
+}
+
+struct command *lower_command(struct lowering *l, const char *name, const char *what,
+			      void (*kernel)(struct program *, const struct command *),
+			      const int *operands, int count)
+{
+	struct command *command = program_command(l->program, name, what, count);
+
+	command->kernel = kernel;
+	command->operand_count = count;
+	for (int i = 0; i < count; i++)
+		command->operands[i] = operands[i];
+	command->elements = lower_elements(l, operands[0]);
+	command->bf16 = lower_type(l, operands[0]) == dnnl_bf16;
+	return command;
+}
+
+enum prony_status lower_result(struct lowering *l, int n, int value, int from, int *out,
+			       struct error *err)
+{
+	bool own_copy = program_root(l->program, from) !=
+			program_root(l->program, l->values[value].operand);
+
+	if (own_copy || lower_may_overwrite(l, value, n)) {
+		*out = from;
+		return PRONY_OK;
+	}
+	return program_operand(l->program, l->program->operands[from].desc, REGION_PLANNED, out,
+			       err);
+}
+
+enum prony_status lower_rename(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+
+	(void)err;
+	l->values[node->outputs[0]].operand = l->values[node->inputs[0]].operand;
+	return PRONY_OK;
+}
+
+enum prony_status lower_relu(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	int x = l->values[node->inputs[0]].operand, y;
+	enum prony_status status = lower_result(l, n, node->inputs[0], x, &y, err);
+
+	if (status != PRONY_OK)
+		return status;
+	lower_command(l, node->name, "forward", run_relu, (const int[]){y, x}, 2);
+	l->values[node->outputs[0]].operand = l->nodes[n].dst = y;
+	return PRONY_OK;
+}
+
+enum prony_status lower_relu_grad(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	int y = l->values[node->inputs[1]].operand, dy, dx;
+	enum prony_status status;
+
+	if (lower_is_deferred(l, node->inputs[0]))
+		return lower_sum(l, n, err);
+	status = lower_as(l, l->values[node->inputs[0]].operand, l->program->operands[y].desc,
+			  node->name, &dy, err);
+	if (status == PRONY_OK)
+		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
+	if (status != PRONY_OK)
+		return status;
+	lower_command(l, node->name, "", run_relu_grad, (const int[]){dx, dy, y}, 3);
+	l->values[node->outputs[0]].operand = dx;
+	return PRONY_OK;
+}
+
+enum prony_status lower_dropout(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	int x = l->values[node->inputs[0]].operand, y;
+	size_t elements = lower_elements(l, x);
+	struct command *command;
+	enum prony_status status = lower_result(l, n, node->inputs[0], x, &y, err);
+
+	if (status != PRONY_OK)
+		return status;
+	l->nodes[n].side = program_bytes(l->program, elements);
+	l->nodes[n].dst = y;
+	command = lower_command(l, node->name, "forward", run_dropout,
+				(const int[]){y, x, l->nodes[n].side}, 3);
+	command->ratio = node->attributes.ratio;
+	l->values[node->outputs[0]].operand = y;
+	return PRONY_OK;
+}
+
+enum prony_status lower_dropout_grad(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct node_state *forward = &l->nodes[node->differentiates];
+	struct command *command;
+	int dy, dx;
+	/* The mask has the layout of the forward's output. */
+	enum prony_status status =
+		lower_as(l, l->values[node->inputs[0]].operand,
+			 l->program->operands[forward->dst].desc, node->name, &dy, err);
+
+	if (status == PRONY_OK)
+		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
+	if (status != PRONY_OK)
+		return status;
+	command = lower_command(l, node->name, "", run_dropout_grad,
+				(const int[]){dx, dy, forward->side}, 3);
+	command->ratio = node->attributes.ratio;
+	l->values[node->outputs[0]].operand = dx;
+	return PRONY_OK;
+}
+
+/* The value that holds d loss / d logits. */
+static int gradient_of_loss(const struct lowering *l, int n)
+{
+	for (int i = n + 1; i < l->graph->node_count; i++) {
+		if (l->graph->nodes[i].op == OP_SOFTMAX_CROSS_ENTROPY_GRAD &&
+		    l->graph->nodes[i].differentiates == n)
+			return l->graph->nodes[i].outputs[0];
+	}
+	return VALUE_NONE;
+}
+
+/* Loss and gradient in one pass over the logits. */
+enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct shape *shape = &l->graph->values[node->inputs[0]].shape;
+	int gradient = gradient_of_loss(l, n), logits, dlogits;
+	dnnl_memory_desc_t plain = NULL;
+	enum prony_status status = lower_plain(l, dnnl_f32, 2, shape->dims, &plain, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = lower_as(l, l->values[node->inputs[0]].operand, plain, node->name, &logits, err);
+	if (status == PRONY_OK)
+		status = program_operand(l->program, plain, REGION_PLANNED, &dlogits, err);
+	l->dnn->memory_desc_destroy(plain);
+	if (status != PRONY_OK)
+		return status;
+	lower_command(l, node->name, "", run_cross_entropy, (const int[]){logits, dlogits}, 2);
+	l->program->batch = (size_t)shape->dims[0];
+	l->program->classes = (size_t)shape->dims[1];
+	if (gradient != VALUE_NONE)
+		l->values[gradient].operand = dlogits;
+	return PRONY_OK;
+}
+
+static void run_half_squares(struct program *program, const struct command *command)
+{
+	program->loss =
+		program->kernels->half_squares(lower_data(program, command, 0), command->elements);
+}
+
+enum prony_status lower_half_squares(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	int x = l->values[node->inputs[0]].operand;
+	enum prony_status status = lower_typed(l, x, dnnl_f32, node->name, &x, err);
+
+	if (status == PRONY_OK)
+		lower_command(l, node->name, "", run_half_squares, &x, 1);
+	return status;
+}

@@ -1,0 +1,223 @@
+#include "adapters/native/kernels/few_rows_gemm.h"
+#include "adapters/native/lower/lower.h"
+
+/*
+ * Matrix products of few rows, in evaluation. They take the time in which their weights come from
+ * memory: 4.5 ms for the 151 MB of 9216 x 4096 on two threads, where a plain loop reads them. With
+ * 8 rows oneDNN 3.2 takes 12 ms in its general gemm and 6.0 to 6.5 ms in its blocked kernels, ours
+ * 5.2 ms; with 12 rows of 4096 x 4096 3.5, 4.6 and 2.0 ms; with 16 it is no faster.
+ */
+
+/* Weights that are read from memory in each step, because the other layers have taken their place
+ * in the caches. Where they stay there the library's code is faster: by a tenth with 8 rows, by up
+ * to a third with one (8 MB). */
+#define FEW_ROWS_BYTES ((int64_t)4 << 20)
+
+/* For the choice of threads, which counts elements: see lower_depthwise.c. */
+#define MACS_OF_AN_ELEMENT 8
+
+/* What the command needs, in the program's arena. */
+struct layer {
+	struct skinny s;
+	const struct few_rows_loops *loops;
+};
+
+struct share {
+	const struct layer *layer;
+	float *y, *packed;
+	const float *x, *w, *bias;
+};
+
+static void share_pack(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	few_rows_pack(&s->layer->s, s->layer->loops, s->packed, s->x, first, end);
+}
+
+static void share_product(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	few_rows_product(&s->layer->s, s->layer->loops, s->y, s->packed, s->w, s->bias, first, end);
+}
+
+/* Operands: y, packed rows, x, w and perhaps the bias. */
+static void run(struct program *program, const struct command *command)
+{
+	const struct layer *layer = command->detail;
+	struct share share = {.layer = layer,
+			      .y = lower_data(program, command, 0),
+			      .packed = lower_data(program, command, 1),
+			      .x = lower_data(program, command, 2),
+			      .w = lower_data(program, command, 3)};
+	int64_t block = few_rows_block(layer->loops);
+	int threads = lower_threads(program, command->elements);
+
+	if (command->operand_count > 4)
+		share.bias = lower_data(program, command, 4);
+	onednn_split(program->dnn, threads, (size_t)(layer->s.inner / layer->s.x.points),
+		     share_pack, &share);
+	onednn_split(program->dnn, threads, (size_t)((layer->s.outputs + block - 1) / block),
+		     share_product, &share);
+}
+
+/* Where the elements of a row are; false for layouts that the loop does not know. */
+static bool describe(const struct lowering *l, const_dnnl_memory_desc_t desc,
+		     struct few_rows_source *out)
+{
+	const struct onednn *dnn = l->dnn;
+	const int64_t *dims = lower_dims(l, desc);
+	const dnnl_dims_t *strides = NULL, *blocks = NULL, *which = NULL;
+	struct few_rows_source x = {.points = 1};
+	int rank = lower_rank(l, desc), count = 0;
+	dnnl_dim_t offset = 0;
+
+	dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &count);
+	dnn->memory_desc_query(desc, dnnl_query_inner_blks, &blocks);
+	dnn->memory_desc_query(desc, dnnl_query_inner_idxs, &which);
+	dnn->memory_desc_query(desc, dnnl_query_submemory_offset_s64, &offset);
+	if (rank < 2 || count > 1 || (count == 1 && (*which)[0] != 1) || offset != 0 ||
+	    dnn->memory_desc_query(desc, dnnl_query_strides, &strides))
+		return false;
+	for (int i = rank - 1; i >= 2; i--) {
+		if (dims[i] == 1)
+			continue;
+		if (x.points == 1)
+			x.point_stride = (*strides)[i];
+		else if ((*strides)[i] != x.point_stride * x.points)
+			return false;
+		x.points *= dims[i];
+	}
+	x.row_stride = (*strides)[0];
+	x.block = count ? (*blocks)[0] : dims[1];
+	x.block_stride = count ? (*strides)[1] : 0;
+	x.channel_stride = count ? 1 : (*strides)[1];
+	*out = x;
+	return true;
+}
+
+bool lower_is_few_rows(const struct lowering *l, int n)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const int64_t *w = l->graph->values[node->inputs[1]].shape.dims;
+
+	return !l->training && l->data == dnnl_f32 &&
+	       l->graph->values[node->outputs[0]].shape.dims[0] <= FEW_ROWS_ROWS_MAX &&
+	       w[0] * w[1] * (int64_t)sizeof(float) >= FEW_ROWS_BYTES;
+}
+
+/* The source in a layout that the loop knows. */
+static enum prony_status choose_source(struct lowering *l, int n, struct layer *layer,
+				       struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct shape *shape = &l->graph->values[node->inputs[0]].shape;
+	int *src = &l->nodes[n].src;
+	dnnl_memory_desc_t plain = NULL;
+	enum prony_status status;
+
+	if (describe(l, l->program->operands[*src].desc, &layer->s.x))
+		return PRONY_OK;
+	status = lower_plain(l, dnnl_f32, shape->rank, shape->dims, &plain, err);
+	if (status == PRONY_OK)
+		status = lower_as(l, *src, plain, node->name, src, err);
+	if (plain)
+		l->dnn->memory_desc_destroy(plain);
+	if (status == PRONY_OK && !describe(l, l->program->operands[*src].desc, &layer->s.x))
+		return error_set(err, PRONY_INTERNAL, "the rows of a skinny product");
+	return status;
+}
+
+/* Declares the weights: in memory as the loop reads them, outside as the graph has them. */
+static enum prony_status declare_weights(struct lowering *l, int n, const struct layer *layer,
+					 struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const struct node *node = &l->graph->nodes[n];
+	const dnnl_dims_t dims = {layer->s.outputs, layer->s.inner, 1, 1};
+	bool transposed = node->attributes.trans_b;
+	const dnnl_dims_t strides = {transposed ? layer->s.inner : 1,
+				     transposed ? 1 : layer->s.outputs, 1, 1};
+	int64_t block = few_rows_block(layer->loops);
+	dnnl_format_tag_t tag = block == 32   ? dnnl_Abcd32a
+				: block == 16 ? dnnl_Abcd16a
+					      : dnnl_Abcd8a;
+	dnnl_memory_desc_t desc = NULL, plain = NULL;
+	enum prony_status status =
+		onednn_check(dnn->memory_desc_create_with_tag(&desc, 4, dims, dnnl_f32, tag),
+			     "memory descriptor", "weights", err);
+
+	if (status == PRONY_OK)
+		status = onednn_check(
+			dnn->memory_desc_create_with_strides(&plain, 4, dims, dnnl_f32, strides),
+			"memory descriptor", "weights", err);
+	if (status == PRONY_OK)
+		status = lower_parameter(l, node->inputs[1], desc, plain, err);
+	if (desc)
+		dnn->memory_desc_destroy(desc);
+	return status;
+}
+
+static enum prony_status append(struct lowering *l, int n, const struct layer *layer,
+				const struct chain *chain, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	const int64_t y[] = {layer->s.rows, layer->s.outputs};
+	dnnl_memory_desc_t plain = NULL;
+	struct command *command;
+	enum prony_status status = declare_weights(l, n, layer, err);
+	int bias = OPERAND_NONE, packed;
+
+	if (status == PRONY_OK)
+		status = lower_weighted_bias(l, n, chain, &bias, err);
+	if (status == PRONY_OK)
+		status = lower_plain(l, dnnl_f32, 2, y, &plain, err);
+	if (status != PRONY_OK)
+		return status;
+	status = program_operand(l->program, plain, REGION_PLANNED, &state->dst, err);
+	l->dnn->memory_desc_destroy(plain);
+	if (status != PRONY_OK)
+		return status;
+	packed = program_bytes(l->program,
+			       few_rows_packed_floats(&layer->s, layer->loops) * sizeof(float));
+	command = lower_command(l, node->name, "forward", run,
+				(const int[]){state->dst, packed, state->src,
+					      lower_find_parameter(l, node->inputs[1])->operand,
+					      bias},
+				bias == OPERAND_NONE ? 4 : 5);
+	command->elements =
+		(size_t)(layer->s.rows * layer->s.inner * layer->s.outputs) / MACS_OF_AN_ELEMENT;
+	command->detail = layer;
+	state->detail = layer;
+	return PRONY_OK;
+}
+
+enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const int64_t *y = l->graph->values[node->outputs[0]].shape.dims;
+	const int64_t *w = l->graph->values[node->inputs[1]].shape.dims;
+	struct layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
+	struct chain chain = lower_chain(l, n, false, false);
+	enum prony_status status;
+
+	if (chain.count > 0) /* of what it could compute on the way, the loop knows one function */
+		chain.count = l->graph->nodes[chain.nodes[0]].op == OP_RELU;
+	*layer = (struct layer){.s = {.rows = y[0],
+				      .inner = w[0] * w[1] / y[1],
+				      .outputs = y[1],
+				      .relu = chain.count > 0},
+				.loops = few_rows_pick(instruction_set_best())};
+	status = choose_source(l, n, layer, err);
+	if (status == PRONY_OK)
+		status = append(l, n, layer, &chain, err);
+	if (status != PRONY_OK)
+		return status;
+	l->macs += layer->s.rows * layer->s.inner * layer->s.outputs;
+	l->values[node->outputs[0]].operand = l->nodes[n].dst;
+	lower_chain_absorb(l, &chain, l->nodes[n].dst);
+	lower_note(l, n, &chain);
+	return PRONY_OK;
+}

@@ -1,0 +1,245 @@
+#include "adapters/native/kernels/max_pool.h"
+#include "adapters/native/lower/lower.h"
+
+struct geometry {
+	dnnl_alg_kind_t algorithm;
+	dnnl_dims_t y, kernel, strides, dilations, before, after;
+};
+
+static struct geometry geometry_make(const struct lowering *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
+	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
+	bool global = node->op == OP_GLOBAL_AVERAGE_POOL;
+	struct geometry w = {.y = {y->dims[0], y->dims[1], y->dims[2], y->dims[3]}};
+
+	w.algorithm = node->op == OP_MAX_POOL ? dnnl_pooling_max
+		      : a->count_include_pad  ? dnnl_pooling_avg_include_padding
+					      : dnnl_pooling_avg_exclude_padding;
+	for (int i = 0; global && i < 2; i++) {
+		w.kernel[i] = x->dims[2 + i];
+		w.strides[i] = 1;
+	}
+	if (global)
+		return w;
+
+	for (int i = 0; i < 2; i++) {
+		w.kernel[i] = a->kernel[i];
+		w.strides[i] = a->strides[i];
+		w.dilations[i] = a->dilations[i] - 1;
+		w.before[i] = a->pads[i];
+		/* So that the output has our size: ceil_mode needs more than pads says, and a last
+		 * step that the window does not fill needs less. */
+		w.after[i] = (y->dims[2 + i] - 1) * a->strides[i] +
+			     (a->kernel[i] - 1) * a->dilations[i] + 1 - x->dims[2 + i] - a->pads[i];
+	}
+	return w;
+}
+
+/* The forward primitive in the layout that the input has, and its backward over the same two. */
+static enum prony_status create(struct lowering *l, int n, const struct geometry *w,
+				struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	const_dnnl_memory_desc_t src = l->program->operands[state->src].desc;
+	dnnl_memory_desc_t any = NULL;
+	dnnl_primitive_attr_t attributes = NULL;
+	dnnl_status_t created;
+	enum prony_status status = lower_any(l, lower_type(l, state->src), 4, w->y, &any, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = lower_attributes(l, false, &attributes, err);
+	if (status != PRONY_OK)
+		goto out;
+	created = dnn->pooling_forward_primitive_desc_create(
+		&state->forward, dnn->engine,
+		l->training ? dnnl_forward_training : dnnl_forward_inference, w->algorithm, src,
+		any, w->strides, w->kernel, w->dilations, w->before, w->after, attributes);
+	if (created == dnnl_success && l->training)
+		created = dnn->pooling_backward_primitive_desc_create(
+			&state->backward_data, dnn->engine, w->algorithm, src,
+			dnn->primitive_desc_query_md(state->forward, dnnl_query_dst_md, 0),
+			w->strides, w->kernel, w->dilations, w->before, w->after, state->forward,
+			attributes);
+	status = onednn_check(created, "pooling", node->name, err);
+out:
+	if (attributes)
+		dnn->primitive_attr_destroy(attributes);
+	dnn->memory_desc_destroy(any);
+	return status;
+}
+
+enum prony_status lower_pool(struct lowering *l, int n, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	struct geometry w = geometry_make(l, node);
+	enum prony_status status =
+		lower_activation(l, node->inputs[0], node->name, &state->src, err);
+
+	state->side = OPERAND_NONE;
+	if (status == PRONY_OK)
+		status = create(l, n, &w, err);
+	if (status == PRONY_OK)
+		status = program_operand(
+			l->program,
+			dnn->primitive_desc_query_md(state->forward, dnnl_query_dst_md, 0),
+			REGION_PLANNED, &state->dst, err);
+	if (status == PRONY_OK && l->training) {
+		const_dnnl_memory_desc_t workspace =
+			dnn->primitive_desc_query_md(state->forward, dnnl_query_workspace_md, 0);
+
+		if (workspace && dnn->memory_desc_get_size(workspace) > 0)
+			status = program_operand(l->program, workspace, REGION_PLANNED,
+						 &state->side, err);
+	}
+	if (status == PRONY_OK)
+		status = program_primitive(
+			l->program, node->name, "forward", state->forward,
+			(const int[]){DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE},
+			(const int[]){state->src, state->dst, state->side}, 3, err);
+	if (status == PRONY_OK)
+		l->values[node->outputs[0]].operand = state->dst;
+	return status;
+}
+
+/* What the command of our own gradient needs, in the program's arena. */
+struct gradient {
+	struct max_pool pool;
+	max_pool_gradient *run;
+	size_t rows; /* of the input, in all planes */
+};
+
+struct share {
+	const struct gradient *gradient;
+	void *dx;
+	const void *dy, *chosen;
+};
+
+static void share_gradient(void *data, size_t first, size_t end)
+{
+	const struct share *s = data;
+
+	s->gradient->run(&s->gradient->pool, s->dx, s->dy, s->chosen, first, end);
+}
+
+/* Operands: dx, dy, workspace. */
+static void run_gradient(struct program *program, const struct command *command)
+{
+	struct share s = {.gradient = command->detail,
+			  .dx = lower_data(program, command, 0),
+			  .dy = lower_data(program, command, 1),
+			  .chosen = lower_data(program, command, 2)};
+
+	onednn_split(program->dnn, lower_threads(program, command->elements), s.gradient->rows,
+		     share_gradient, &s);
+}
+
+/* Numbers that lie together at each point of a layout: a block of channels, or all of them. 0 for
+ * layouts without gaps that have neither, and for others. */
+static int64_t point_channels(const struct lowering *l, const_dnnl_memory_desc_t desc)
+{
+	static const struct {
+		dnnl_format_tag_t tag;
+		int64_t channels;
+	} known[] = {{dnnl_nhwc, 0}, {dnnl_nChw16c, 16}, {dnnl_nChw8c, 8}};
+	const struct onednn *dnn = l->dnn;
+	dnnl_dims_t dims = {0};
+
+	if (lower_rank(l, desc) != 4)
+		return 0;
+	for (int i = 0; i < 4; i++)
+		dims[i] = lower_dims(l, desc)[i];
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		dnnl_memory_desc_t like = NULL;
+		bool equal;
+
+		if (dnn->memory_desc_create_with_tag(&like, 4, dims, onednn_type(dnn, desc),
+						     known[i].tag))
+			continue;
+		equal = dnn->memory_desc_equal(like, desc);
+		dnn->memory_desc_destroy(like);
+		if (equal)
+			return known[i].channels ? known[i].channels : dims[1];
+	}
+	return 0;
+}
+
+/* Our own gradient, or NULL where it does not know the layouts, the window or the workspace, or is
+ * not faster: in bf16 the library takes 0.65 to 0.85 of our time for 3x3 windows with stride 2. */
+static struct gradient *make_gradient(struct lowering *l, const struct node *forward,
+				      const struct node_state *state)
+{
+	const struct attributes *a = &forward->attributes;
+	const_dnnl_memory_desc_t src = l->program->operands[state->src].desc;
+	const int64_t *x = lower_dims(l, src);
+	const int64_t *y = l->graph->values[forward->outputs[0]].shape.dims;
+	int64_t channels = point_channels(l, src);
+	struct max_pool_span *spans[2];
+	struct gradient *gradient;
+
+	if (forward->op != OP_MAX_POOL || state->side == OPERAND_NONE || channels == 0 ||
+	    a->dilations[0] != 1 || a->dilations[1] != 1 ||
+	    (l->data == dnnl_bf16 && (a->strides[0] > 1 || a->strides[1] > 1)) ||
+	    channels != point_channels(l, l->program->operands[state->dst].desc) ||
+	    lower_type(l, state->side) != dnnl_u8 ||
+	    channels != point_channels(l, l->program->operands[state->side].desc))
+		return NULL;
+	for (int i = 0; i < 2; i++) {
+		spans[i] = arena_array(&l->program->arena, (size_t)x[2 + i],
+				       sizeof(struct max_pool_span));
+		max_pool_spans(x[2 + i], y[2 + i], a->kernel[i], a->strides[i], a->pads[i],
+			       spans[i]);
+	}
+	gradient = arena_alloc(&l->program->arena, sizeof(*gradient));
+	*gradient = (struct gradient){
+		.pool = {.in = {x[2], x[3]},
+			 .out = {y[2], y[3]},
+			 .strides = {a->strides[0], a->strides[1]},
+			 .channels = channels,
+			 .kernel_width = a->kernel[1],
+			 .rows = spans[0],
+			 .columns = spans[1]},
+		.run = max_pool_pick(channels, lower_type(l, state->src) == dnnl_bf16,
+				     instruction_set_best()),
+		.rows = lower_elements(l, state->src) / (size_t)(x[3] * channels),
+	};
+	max_pool_find_inner(&gradient->pool, a->pads[1]);
+	return gradient;
+}
+
+enum prony_status lower_pool_grad(struct lowering *l, int n, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const struct node *node = &l->graph->nodes[n];
+	const struct node *forward = &l->graph->nodes[node->differentiates];
+	struct node_state *state = &l->nodes[node->differentiates];
+	const_dnnl_primitive_desc_t pd = state->backward_data;
+	const struct gradient *own = make_gradient(l, forward, state);
+	int dy, dx;
+	enum prony_status status = lower_as(
+		l, l->values[node->inputs[0]].operand,
+		dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0), node->name, &dy, err);
+
+	if (status == PRONY_OK)
+		status = program_operand(
+			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
+			REGION_PLANNED, &dx, err);
+	if (status == PRONY_OK && own)
+		lower_command(l, forward->name, "gradient", run_gradient,
+			      (const int[]){dx, dy, state->side}, 3)
+			->detail = own;
+	else if (status == PRONY_OK)
+		status = program_primitive(
+			l->program, forward->name, "gradient", pd,
+			(const int[]){DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE},
+			(const int[]){dx, dy, state->side}, 3, err);
+	if (status == PRONY_OK)
+		l->values[node->outputs[0]].operand = dx;
+	return status;
+}

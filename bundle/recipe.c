@@ -1,0 +1,171 @@
+#include "bundle/recipe.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define RECIPE_MAX_SLOTS 4096
+#define RECIPE_MAX_THREADS 65536
+
+void recipe_defaults(struct recipe *recipe)
+{
+	*recipe = (struct recipe){
+		.device = "cpu",
+		.threads = 1,
+		.stage = STAGE_TRAIN,
+		.precision = PRECISION_FP32,
+		.batch = 64,
+		.slots = 8,
+		.input = INPUT_RESIDENT,
+		.optimiser = OPTIMISER_MOMENTUM,
+		.learning_rate = 0.01,
+		.momentum = 0.9,
+		.rho = 0.9,
+		.epsilon = 1e-7,
+		.dropout = true,
+	};
+}
+
+/* One row yields both directions. */
+static const struct {
+	const char *key;
+	size_t offset;
+} texts[] = {
+	{"framework", offsetof(struct recipe, framework)},
+	{"options", offsetof(struct recipe, options)},
+	{"backend", offsetof(struct recipe, backend)},
+	{"device", offsetof(struct recipe, device)},
+};
+
+static const struct {
+	const char *key;
+	size_t offset;
+	double min; /* and finite */
+} reals[] = {
+	{"learning_rate", offsetof(struct recipe, learning_rate), 0},
+	{"momentum", offsetof(struct recipe, momentum), 0},
+	{"weight_decay", offsetof(struct recipe, weight_decay), 0},
+	{"rho", offsetof(struct recipe, rho), 0},
+	{"epsilon", offsetof(struct recipe, epsilon), 0},
+};
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+json_t *recipe_to_json(const struct recipe *recipe)
+{
+	json_t *json;
+
+	assert(recipe->seed <= INT64_MAX); /* JSON libraries read integers into 64 signed bits */
+	json = json_pack("{s:i, s:s, s:s, s:I, s:i, s:s, s:s, s:b, s:I}", "threads",
+			 recipe->threads, "stage", stage_name(recipe->stage), "precision",
+			 precision_name(recipe->precision), "batch", (json_int_t)recipe->batch,
+			 "slots", recipe->slots, "input", input_mode_name(recipe->input),
+			 "optimiser", optimiser_name(recipe->optimiser), "dropout",
+			 (int)recipe->dropout, "seed", (json_int_t)recipe->seed);
+	for (size_t i = 0; i < COUNT(texts); i++)
+		json_object_set_new(json, texts[i].key,
+				    json_string((const char *)recipe + texts[i].offset));
+	for (size_t i = 0; i < COUNT(reals); i++)
+		json_object_set_new(
+			json, reals[i].key,
+			json_number(*(const double *)((const char *)recipe + reals[i].offset)));
+	return json;
+}
+
+static enum prony_status read_text(const json_t *json, const char *key, char *out,
+				   struct error *err)
+{
+	const char *text;
+	enum prony_status status = json_get_string(json, key, &text, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (strlen(text) >= RECIPE_WORD_BYTES)
+		return error_set(err, PRONY_BAD_INPUT, "\"%s\" is longer than %d bytes", key,
+				 RECIPE_WORD_BYTES - 1);
+	snprintf(out, RECIPE_WORD_BYTES, "%s", text);
+	return PRONY_OK;
+}
+
+static enum prony_status read_int(const json_t *json, const char *key, int64_t min, int64_t max,
+				  int64_t *out, struct error *err)
+{
+	enum prony_status status = json_get_int(json, key, out, err);
+
+	if (status == PRONY_OK && (*out < min || *out > max))
+		return error_set(err, PRONY_BAD_INPUT, "\"%s\" is %lld, but must be %lld to %lld",
+				 key, (long long)*out, (long long)min, (long long)max);
+	return status;
+}
+
+static enum prony_status read_words(const json_t *json, struct recipe *recipe, struct error *err)
+{
+	const char *stage, *precision, *input, *optimiser;
+
+	if (json_get_string(json, "stage", &stage, err) != PRONY_OK ||
+	    json_get_string(json, "precision", &precision, err) != PRONY_OK ||
+	    json_get_string(json, "input", &input, err) != PRONY_OK ||
+	    json_get_string(json, "optimiser", &optimiser, err) != PRONY_OK)
+		return err->code;
+	if (!stage_parse(stage, &recipe->stage))
+		return error_set(err, PRONY_BAD_INPUT, "\"stage\" '%s' is not known", stage);
+	if (!precision_parse(precision, &recipe->precision))
+		return error_set(err, PRONY_BAD_INPUT, "\"precision\" '%s' is not known",
+				 precision);
+	if (!input_mode_parse(input, &recipe->input))
+		return error_set(err, PRONY_BAD_INPUT, "\"input\" '%s' is not known", input);
+	if (!optimiser_parse(optimiser, &recipe->optimiser))
+		return error_set(err, PRONY_BAD_INPUT, "\"optimiser\" '%s' is not known",
+				 optimiser);
+	return PRONY_OK;
+}
+
+static enum prony_status read_numbers(const json_t *json, struct recipe *recipe, struct error *err)
+{
+	int64_t threads, slots, seed;
+
+	if (read_int(json, "threads", 1, RECIPE_MAX_THREADS, &threads, err) != PRONY_OK ||
+	    read_int(json, "slots", 1, RECIPE_MAX_SLOTS, &slots, err) != PRONY_OK ||
+	    read_int(json, "batch", 1, INT32_MAX, &recipe->batch, err) != PRONY_OK ||
+	    read_int(json, "seed", 0, INT64_MAX, &seed, err) != PRONY_OK ||
+	    json_get_bool(json, "dropout", &recipe->dropout, err) != PRONY_OK)
+		return err->code;
+	recipe->threads = (int)threads;
+	recipe->slots = (int)slots;
+	recipe->seed = (uint64_t)seed;
+	for (size_t i = 0; i < COUNT(reals); i++) {
+		double *out = (double *)(void *)((char *)recipe + reals[i].offset);
+
+		if (json_get_real(json, reals[i].key, out, err) != PRONY_OK)
+			return err->code;
+		if (!isfinite(*out) || *out < reals[i].min)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "\"%s\" is %g, but must be at least %g", reals[i].key,
+					 *out, reals[i].min);
+	}
+	return PRONY_OK;
+}
+
+enum prony_status recipe_from_json(const json_t *json, struct recipe *out, struct error *err)
+{
+	struct error local = ERROR_INIT;
+	struct recipe recipe;
+
+	recipe_defaults(&recipe);
+	if (!json_is_object(json))
+		error_set(&local, PRONY_BAD_INPUT, "an object is expected");
+	for (size_t i = 0; i < COUNT(texts) && local.code == PRONY_OK; i++)
+		read_text(json, texts[i].key, (char *)&recipe + texts[i].offset, &local);
+	if (local.code == PRONY_OK)
+		read_words(json, &recipe, &local);
+	if (local.code == PRONY_OK)
+		read_numbers(json, &recipe, &local);
+	if (local.code != PRONY_OK)
+		return error_set(err, local.code, "recipe: %s", local.text);
+	*out = recipe;
+	return PRONY_OK;
+}

@@ -1,0 +1,38 @@
+/* What is done with a network in one process: the part of a cell that a worker has to know. */
+#ifndef PRONY_BUNDLE_RECIPE_H
+#define PRONY_BUNDLE_RECIPE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/words.h"
+
+#define RECIPE_WORD_BYTES 64
+
+struct recipe {
+	char framework[RECIPE_WORD_BYTES]; /* the whole spelling: "keras3:jax+xla" */
+	char options[RECIPE_WORD_BYTES];   /* "xla,nhwc"; "" = none */
+	char backend[RECIPE_WORD_BYTES];
+	char device[RECIPE_WORD_BYTES]; /* "cpu", "cuda:0" */
+	int threads;			/* compute threads; the process is bound to as many cores */
+	enum stage stage;
+	enum precision precision;
+	int64_t batch;
+	int slots; /* resident batches that the step rotates over; at least 1 */
+	enum input_mode input;
+	enum optimiser optimiser;
+	double learning_rate, momentum, weight_decay;
+	double rho, epsilon; /* RMSprop */
+	bool dropout;	     /* false: dropout nodes are the identity also in training */
+	uint64_t seed;	     /* of dropout masks */
+};
+
+/* SGD with momentum 0.9, fp32, 8 slots, learning rate 0.01, dropout on, one thread, cpu. */
+void recipe_defaults(struct recipe *recipe);
+
+json_t *recipe_to_json(const struct recipe *recipe); /* new reference */
+enum prony_status recipe_from_json(const json_t *json, struct recipe *out, struct error *err);
+
+#endif

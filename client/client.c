@@ -1,0 +1,197 @@
+#include "client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "client/client_internal.h"
+#include "sensors/procfs.h"
+
+/* An ok:false reply as status and text. */
+static enum prony_status refused(const json_t *reply, const char *verb, struct error *err)
+{
+	const char *word = json_string_or(reply, "status", "crashed");
+	const char *text = json_string_or(reply, "error", "it gave no reason");
+	static const struct {
+		const char *word;
+		enum prony_status status;
+	} known[] = {{"unsupported", PRONY_UNSUPPORTED},
+		     {"missing", PRONY_MISSING},
+		     {"out-of-memory", PRONY_OUT_OF_MEMORY},
+		     {"invalid", PRONY_INVALID}};
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(word, known[i].word))
+			return error_set(err, known[i].status, "%s", text);
+	return error_set(err, PRONY_CRASHED, "%s failed: %s", verb, text);
+}
+
+/* Parses client->line and checks that it can be the reply to a request with this id, or null where
+ * the worker could not read the id: then it must refuse. */
+static enum prony_status take_reply(struct client *client, const char *verb, int64_t id,
+				    json_t **reply, struct error *err)
+{
+	const char *text = strbuf_text(&client->line);
+	const char *newline = memchr(text, '\n', client->line.length);
+	size_t length = (size_t)(newline - text);
+	struct error why = ERROR_INIT;
+	json_t *json = NULL;
+	client->broken = true; /* until it turns out to be a reply */
+	if (json_parse(text, length, "reply", &json, &why) || !json_is_object(json)) {
+		json_decref(json);
+		return error_set(err, PRONY_PROTOCOL,
+				 "the reply to %s is not a JSON object: %.200s", verb,
+				 why.code ? why.text : text);
+	}
+	/* After the first line is judged: how much of what follows has arrived by now is chance. */
+	if (length + 1 != client->line.length) {
+		json_decref(json);
+		return error_set(err, PRONY_PROTOCOL, "more than one line in reply to %s", verb);
+	}
+	enum prony_status status = PRONY_OK;
+	const json_t *ok = json_object_get(json, "ok"), *stated = json_object_get(json, "id");
+	bool unread = json_is_null(stated) && json_is_false(ok);
+	if (!unread && (!json_is_integer(stated) || json_integer_value(stated) != id)) {
+		char *shown = stated ? json_dumps(stated, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+		status = error_set(err, PRONY_PROTOCOL,
+				   "the reply to %s has id %.40s instead of %lld", verb,
+				   shown ? shown : "nowhere", (long long)id);
+		free(shown);
+	} else if (!json_is_boolean(ok)) {
+		status =
+			error_set(err, PRONY_PROTOCOL, "the reply to %s has no boolean 'ok'", verb);
+	}
+	if (status != PRONY_OK) {
+		json_decref(json);
+		return status;
+	}
+	client->broken = false;
+	*reply = json;
+	return PRONY_OK;
+}
+
+static void add_hello_members(struct client *client, json_t *request)
+{
+	json_object_set_new(request, "protocol", json_integer(PROTOCOL_VERSION));
+	if (!client->spec->no_shared_memory)
+		json_object_set_new(request, "shared_memory",
+				    json_pack("{s:i, s:I}", "fd", FD_SHARED, "bytes",
+					      (json_int_t)client->shared.bytes));
+}
+
+/* The request as a line, without its newline; takes the members' reference. */
+static char *write_request(struct client *client, enum protocol_verb verb, json_t *members)
+{
+	json_t *request = members ? members : json_object();
+	json_object_set_new(request, "id", json_integer(client->next_id));
+	json_object_set_new(request, "verb", json_string(protocol_verb_name(verb)));
+	if (verb == VERB_HELLO)
+		add_hello_members(client, request);
+	char *text = json_dumps(request, JSON_COMPACT);
+	json_decref(request);
+	return text;
+}
+
+static enum prony_status exchange(struct client *client, const char *verb, char *line,
+				  size_t length, int64_t id, int64_t timeout_ns, json_t **reply,
+				  struct error *err)
+{
+	client->patience_ns = client_patience_ns(client, timeout_ns);
+	/* A death while sending must not be told by what is left of the reply before. */
+	strbuf_clear(&client->line);
+	int64_t deadline_ns = clock_monotonic_ns() + client->patience_ns;
+	/* In place of the terminator: one write, so that nothing comes between. */
+	line[length] = '\n';
+	enum prony_status status = client_may_ask(client, verb, err);
+	if (status == PRONY_OK)
+		status = client_send(client, verb, line, length + 1, deadline_ns, err);
+	if (status == PRONY_OK)
+		status = client_await_line(client, verb, deadline_ns, err);
+	return status == PRONY_OK ? take_reply(client, verb, id, reply, err) : status;
+}
+
+/* What the client remembers of an answer that was ok; it may promise what it cannot. */
+static enum prony_status note_answer(struct client *client, enum protocol_verb verb,
+				     const json_t *answer, struct error *err)
+{
+	if (verb == VERB_HELLO) {
+		client->said_hello = true;
+		client->uses_shared = json_bool_or(answer, "shared_memory", false);
+		if (client->uses_shared && client->spec->no_shared_memory)
+			return error_set(
+				err, PRONY_PROTOCOL,
+				"it claims to have mapped shared memory that was not offered");
+	}
+	client->closed = verb == VERB_CLOSE;
+	return PRONY_OK;
+}
+
+enum prony_status client_request(struct client *client, enum protocol_verb verb, json_t *members,
+				 int64_t timeout_ns, json_t **reply, int64_t *sent_ns,
+				 int64_t *received_ns, struct error *err)
+{
+	const char *name = protocol_verb_name(verb);
+	json_t *answer = NULL;
+	char *line = write_request(client, verb, members);
+	if (!line)
+		return error_set(err, PRONY_INTERNAL, "cannot write the request %s", name);
+	int64_t sent = clock_monotonic_ns();
+	enum prony_status status = exchange(client, name, line, strlen(line), client->next_id,
+					    timeout_ns, &answer, err);
+	int64_t received = clock_monotonic_ns();
+	free(line);
+	client->next_id++;
+	if (status == PRONY_OK && json_is_false(json_object_get(answer, "ok")))
+		status = refused(answer, name, err);
+	if (status == PRONY_OK)
+		status = note_answer(client, verb, answer, err);
+	if (status != PRONY_OK) {
+		json_decref(answer);
+		return status;
+	}
+	if (sent_ns)
+		*sent_ns = sent;
+	if (received_ns)
+		*received_ns = received;
+	if (reply)
+		*reply = answer;
+	else
+		json_decref(answer);
+	return PRONY_OK;
+}
+
+enum prony_status client_send_raw(struct client *client, const char *bytes, size_t length,
+				  int64_t timeout_ns, json_t **reply, struct error *err)
+{
+	char *line = malloc(length + 1);
+	if (!line)
+		return error_set(err, PRONY_NOMEM, "no memory for a line of %zu bytes", length);
+	if (length)
+		memcpy(line, bytes, length);
+	enum prony_status status = exchange(client, "a raw line", line, length, client->next_id,
+					    timeout_ns, reply, err);
+	client->next_id++;
+	free(line);
+	return status;
+}
+
+int64_t client_next_id(const struct client *client)
+{
+	return client->next_id;
+}
+
+int64_t client_started_ns(const struct client *client)
+{
+	return client->started_ns;
+}
+
+bool client_uses_shared_memory(const struct client *client)
+{
+	return client->uses_shared;
+}
+
+int64_t client_cpu_ns(struct client *client)
+{
+	client_drain_report(client); /* which process it is, the guard says there */
+	return client->worker > 0 ? procfs_cpu_ns(client->worker) : -1;
+}

@@ -1,0 +1,94 @@
+/* The parent's end of the worker protocol: start under a guard, ask, check every reply, end. */
+#ifndef PRONY_CLIENT_CLIENT_H
+#define PRONY_CLIENT_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "graph/tensor.h"
+#include "samples/protocol.h"
+
+struct client_spec {
+	const char *const *argv, *const *environment; /* of the worker */
+	const char *self;			      /* our executable, for the guard */
+	const char *bundle; /* the case bundle's folder; files fall back to it */
+	const int *cpus;    /* cores to bind the worker to; NULL = not bound */
+	int cpu_count;
+	size_t tensors_bytes;	 /* largest set that will be read, as a safetensors image */
+	size_t records_capacity; /* step records */
+	int64_t memory_limit_bytes;
+	int64_t timeout_ns; /* of each request that has no longer one of its own */
+	const volatile int *stop;
+	bool no_shared_memory; /* offer none: files of the bundle serve */
+};
+
+struct client;
+
+/* Starts guard and worker. client_end must be called on whatever *out then holds (may be NULL). */
+enum prony_status client_start(const struct client_spec *spec, struct client **out,
+			       struct error *err);
+
+/*
+ * Sends a request (`members` may be NULL; its reference is taken) and waits for the reply. *reply
+ * is a new reference. An ok:false reply becomes its status and text, also one whose id is null
+ * because the worker could not read the request. PRONY_PROTOCOL: not JSON, wrong id, line too long;
+ * PRONY_CRASHED: it ended; PRONY_TIMEOUT; PRONY_OUT_OF_MEMORY: over the limit; PRONY_INTERRUPTED.
+ * sent_ns / received_ns bracket it on our clock (may be NULL).
+ */
+enum prony_status client_request(struct client *client, enum protocol_verb verb, json_t *members,
+				 int64_t timeout_ns, json_t **reply, int64_t *sent_ns,
+				 int64_t *received_ns, struct error *err);
+
+/* What came of a run request; records are borrowed until the next one. */
+struct client_window {
+	const struct step_record *records;
+	size_t count;
+	int64_t steps;
+};
+
+/* The run verb, with every claim checked: count, order, and lying within the request's own bracket.
+ * PRONY_INVALID says which claim fails. */
+enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
+			     int64_t every, int64_t slot, int64_t timeout_ns,
+			     struct client_window *out, struct error *err);
+
+/* The read verb: the tensors point into shared memory or into the arena; valid until the next read.
+ */
+enum prony_status client_read(struct client *client, const char *what, struct arena *arena,
+			      struct tensor_set *out, struct error *err);
+
+/*
+ * For worker-check: sends bytes as one line, whatever they are, and takes the reply to them, ok or
+ * not. Its id is client_next_id() as it was before, or null with ok:false.
+ */
+enum prony_status client_send_raw(struct client *client, const char *bytes, size_t length,
+				  int64_t timeout_ns, json_t **reply, struct error *err);
+int64_t client_next_id(const struct client *client);
+
+/* For worker-check: ends the requests without a close; PRONY_TIMEOUT when the worker does not end.
+ */
+enum prony_status client_hang_up(struct client *client, int64_t timeout_ns, struct error *err);
+
+struct client_end {
+	char *log; /* stdout and stderr, at most 1 MiB (head and tail); caller frees */
+	int64_t rss_peak_bytes, user_ns, system_ns; /* of the worker's tree; -1 unknown */
+	char how[128];	/* "exit code 0", "killed by signal 11 (Segmentation fault)" */
+	int left_over;	/* processes below the worker that outlived it and had to be killed */
+	bool signalled; /* a signal ended it */
+	bool clean;	/* it replied to close and exited 0 */
+};
+
+/* Asks it to close when it still can, waits a moment, ends the whole tree, reaps. Never fails;
+ * frees the client. NULL is fine. */
+void client_end(struct client *client, struct client_end *out);
+
+int64_t client_started_ns(const struct client *client);
+bool client_uses_shared_memory(const struct client *client);
+/* CPU time of the worker process so far (user + system), from /proc; -1 unknown. */
+int64_t client_cpu_ns(struct client *client);
+
+#endif

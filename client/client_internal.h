@@ -1,0 +1,65 @@
+/* Private to the client: its state and the steps that its sources share. */
+#ifndef PRONY_CLIENT_CLIENT_INTERNAL_H
+#define PRONY_CLIENT_CLIENT_INTERNAL_H
+
+#include "base/strbuf.h"
+#include "client/client.h"
+#include "client/log_buffer.h"
+#include "client/shared_memory.h"
+
+/* Descriptor numbers in the worker (and the guard's own two). */
+enum { FD_LIFE = 3, FD_REPORT = 4, FD_REQUEST = 5, FD_REPLY = 6, FD_SHARED = 7 };
+
+struct client {
+	const struct client_spec *spec; /* borrowed until client_end */
+	pid_t guard, worker;
+	int request_fd, reply_fd, life_fd, report_fd, log_fd; /* ours; -1 when closed */
+	struct strbuf line, report;
+	struct log_buffer log;
+	struct shared shared;
+	bool uses_shared, said_hello, closed;
+	bool broken; /* nothing more can be asked */
+	bool ending; /* an interruption no longer matters: it gets a moment to close */
+	int64_t next_id, started_ns, oom_kills;
+	int64_t patience_ns; /* with the request that is under way */
+	char *read_file; /* what the last read left in a file, for workers without shared memory */
+	struct step_record *records_file;
+	char how[128];
+	int64_t rss_peak_bytes, user_ns, system_ns;
+	int left_over;
+	bool ended, signalled, exited_zero;
+	int exec_errno;
+};
+
+static inline int64_t client_patience_ns(const struct client *client, int64_t timeout_ns)
+{
+	return timeout_ns > 0 ? timeout_ns : client->spec->timeout_ns;
+}
+
+static inline bool client_interrupted(const struct client *client)
+{
+	return !client->ending && client->spec->stop && *client->spec->stop;
+}
+
+void client_close_fd(int *fd);
+
+/* Waits at most until the deadline for anything from worker or guard, with `writing` also until it
+ * takes more of a request, and takes in logs and reports. */
+void client_wait(struct client *client, bool writing, int64_t deadline_ns);
+
+/* Takes in what the worker printed, or the guard reported, so far. */
+void client_drain_log(struct client *client);
+void client_drain_report(struct client *client);
+
+/* Before a request: nobody interrupted, and nothing has come that would be taken for the reply. */
+enum prony_status client_may_ask(struct client *client, const char *verb, struct error *err);
+
+/* Sends bytes; a worker that does not read them is PRONY_TIMEOUT. `verb` is for messages. */
+enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
+			      size_t length, int64_t deadline_ns, struct error *err);
+
+/* Reads into client->line until a newline is there. After an error the worker is past asking. */
+enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
+				    struct error *err);
+
+#endif

@@ -1,0 +1,169 @@
+/* The verbs whose answer is more than a line: step records of run, tensors of read. */
+#include <stdlib.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "bundle/bundle.h"
+#include "client/client_internal.h"
+
+/* A reply may follow its window late by so much; a worker that claims far less time than passed
+ * lies. */
+#define UNEXPLAINED_NS INT64_C(1000000000)
+
+/* Step records: in shared memory, or read from the bundle's file. */
+static enum prony_status fetch_records(struct client *client, int64_t count,
+				       const struct step_record **out, struct error *err)
+{
+	if (client->uses_shared) {
+		*out = shared_records(&client->shared);
+		return PRONY_OK;
+	}
+	char *path = path_join(client->spec->bundle, BUNDLE_RECORDS_FILE), *bytes = NULL;
+	size_t length = 0, wanted = (size_t)count * sizeof **out;
+	/* One byte more, so that a file that is too long is told from one that is right. */
+	enum prony_status status = file_read(path, wanted + 1, &bytes, &length, err);
+	if (status != PRONY_OK) {
+		status = PRONY_PROTOCOL;
+	} else if (length != wanted) {
+		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %zu", path,
+				   length, wanted);
+		free(bytes);
+	} else {
+		free(client->records_file);
+		client->records_file = (struct step_record *)(void *)bytes;
+		*out = client->records_file;
+	}
+	free(path);
+	return status;
+}
+
+static enum prony_status check_records(const struct step_record *records, int64_t count,
+				       int64_t sent_ns, int64_t received_ns, struct error *err)
+{
+	int64_t last = sent_ns;
+	for (int64_t i = 0; i < count; i++) {
+		if (records[i].begin_ns < last)
+			return error_set(err, PRONY_INVALID, "record %lld begins %llu ns before %s",
+					 (long long)i,
+					 (unsigned long long)last -
+						 (unsigned long long)records[i].begin_ns,
+					 i ? "the one before it ended" : "it was asked to run");
+		if (records[i].end_ns < records[i].begin_ns)
+			return error_set(err, PRONY_INVALID, "record %lld ends before it begins",
+					 (long long)i);
+		last = records[i].end_ns;
+	}
+	/* All are at least sent_ns, which is not negative: no difference overflows from here on. */
+	if (last > received_ns)
+		return error_set(err, PRONY_INVALID, "it claims %lld ns more time than passed",
+				 (long long)(last - received_ns));
+	int64_t bracket = received_ns - sent_ns, claimed = last - records[0].begin_ns;
+	if (bracket - claimed > UNEXPLAINED_NS + bracket / 10)
+		return error_set(err, PRONY_INVALID,
+				 "it claims %.3f s for a request that took %.3f s",
+				 (double)claimed * 1e-9, (double)bracket * 1e-9);
+	return PRONY_OK;
+}
+
+static int64_t expected_records(int64_t steps, enum sync_mode sync, int64_t every)
+{
+	if (sync == SYNC_STEP)
+		return steps;
+	return sync == SYNC_END ? 1 : (steps + every - 1) / every;
+}
+
+/* The records behind a reply to run, once every claim of the reply has been checked. */
+static enum prony_status take_window(struct client *client, const json_t *reply, int64_t steps,
+				     int64_t wanted, int64_t sent_ns, int64_t received_ns,
+				     const struct step_record **out, struct error *err)
+{
+	const struct step_record *records = NULL;
+	int64_t said_steps = json_int_or(reply, "steps", -1);
+	int64_t said_records = json_int_or(reply, "records", -1);
+	if (said_steps != steps || said_records != wanted)
+		return error_set(err, PRONY_INVALID,
+				 "asked for %lld steps in %lld records, it claims %lld in %lld",
+				 (long long)steps, (long long)wanted, (long long)said_steps,
+				 (long long)said_records);
+	enum prony_status status = fetch_records(client, wanted, &records, err);
+	if (status == PRONY_OK)
+		status = check_records(records, wanted, sent_ns, received_ns, err);
+	if (status == PRONY_OK &&
+	    (json_int_or(reply, "begin_at_ns", -1) != records[0].begin_ns ||
+	     json_int_or(reply, "end_at_ns", -1) != records[wanted - 1].end_ns))
+		status = error_set(err, PRONY_INVALID,
+				   "reply and records disagree about begin or end");
+	*out = records;
+	return status;
+}
+
+enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
+			     int64_t every, int64_t slot, int64_t timeout_ns,
+			     struct client_window *out, struct error *err)
+{
+	int64_t wanted = expected_records(steps, sync, every), sent, received;
+	if ((size_t)wanted > client->spec->records_capacity)
+		return error_set(err, PRONY_INTERNAL, "%lld records do not fit", (long long)wanted);
+	json_t *members = json_pack("{s:I, s:s, s:I, s:I}", "steps", (json_int_t)steps, "sync",
+				    sync_mode_name(sync), "every", (json_int_t)every, "slot",
+				    (json_int_t)slot);
+	json_t *reply = NULL;
+	const struct step_record *records = NULL;
+	enum prony_status status = client_request(client, VERB_RUN, members, timeout_ns, &reply,
+						  &sent, &received, err);
+	if (status == PRONY_OK)
+		status = take_window(client, reply, steps, wanted, sent, received, &records, err);
+	if (status == PRONY_OK)
+		*out = (struct client_window){
+			.records = records, .count = (size_t)wanted, .steps = steps};
+	json_decref(reply);
+	return status;
+}
+
+/* The safetensors image that a read left: in shared memory, or in the bundle's file. */
+static enum prony_status fetch_image(struct client *client, int64_t bytes, const void **image,
+				     struct error *err)
+{
+	if (client->uses_shared) {
+		if (bytes < 8 || (uint64_t)bytes > client->shared.layout.tensors_bytes)
+			return error_set(err, PRONY_PROTOCOL, "it claims to have read %lld bytes",
+					 (long long)bytes);
+		*image = shared_tensors(&client->shared);
+		return PRONY_OK;
+	}
+	char *path = path_join(client->spec->bundle, BUNDLE_READ_FILE), *file = NULL;
+	size_t length = 0;
+	enum prony_status status =
+		file_read(path, client->spec->tensors_bytes + 4096, &file, &length, err);
+	if (status != PRONY_OK) {
+		status = PRONY_PROTOCOL;
+	} else if ((int64_t)length != bytes) {
+		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %lld", path,
+				   length, (long long)bytes);
+		free(file);
+	} else {
+		free(client->read_file);
+		client->read_file = file;
+		*image = file;
+	}
+	free(path);
+	return status;
+}
+
+enum prony_status client_read(struct client *client, const char *what, struct arena *arena,
+			      struct tensor_set *out, struct error *err)
+{
+	json_t *reply = NULL;
+	const void *image = NULL;
+	enum prony_status status = client_request(
+		client, VERB_READ, json_pack("{s:s}", "what", what), 0, &reply, NULL, NULL, err);
+	if (status != PRONY_OK)
+		return status;
+	int64_t bytes = json_int_or(reply, "bytes", -1);
+	status = fetch_image(client, bytes, &image, err);
+	if (status == PRONY_OK &&
+	    safetensors_read_image(image, (size_t)bytes, what, arena, out, err))
+		status = PRONY_PROTOCOL;
+	json_decref(reply);
+	return status;
+}

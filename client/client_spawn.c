@@ -1,0 +1,160 @@
+/* Starts a worker under its guard, with all its channels. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "client/client_internal.h"
+#include "sensors/procfs.h"
+
+/* All pipes of a worker; index 0 is read from, 1 written to. */
+struct pipes {
+	int life[2], report[2], request[2], reply[2], log[2];
+};
+
+static enum prony_status make_pipes(struct pipes *pipes, struct error *err)
+{
+	int(*all[])[2] = {&pipes->life, &pipes->report, &pipes->request, &pipes->reply,
+			  &pipes->log};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		(*all[i])[0] = (*all[i])[1] = -1;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (pipe2(*all[i], O_CLOEXEC))
+			return error_errno(err, PRONY_INTERNAL, errno,
+					   "cannot make a pipe for a worker");
+	return PRONY_OK;
+}
+
+static void close_pipes(struct pipes *pipes)
+{
+	int *all[] = {pipes->life, pipes->report, pipes->request, pipes->reply, pipes->log};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		client_close_fd(&all[i][0]);
+		client_close_fd(&all[i][1]);
+	}
+}
+
+static void cpu_list(const struct client_spec *spec, char *out, size_t bytes)
+{
+	snprintf(out, bytes, "-");
+	size_t used = 0;
+	for (int i = 0; spec->cpus && i < spec->cpu_count && used + 12 < bytes; i++)
+		used += (size_t)snprintf(out + used, bytes - used, "%s%d", i ? "," : "",
+					 spec->cpus[i]);
+}
+
+/* argv of the guard: self guard LIFE REPORT CPUS -- worker... */
+static enum prony_status guard_argv(const struct client_spec *spec, const char *cpus,
+				    const char ***out, struct error *err)
+{
+	static const char life[] = "3", report[] = "4";
+	size_t count = 0;
+	while (spec->argv[count])
+		count++;
+	const char **argv = calloc(count + 7, sizeof *argv);
+	if (!argv)
+		return error_set(err, PRONY_NOMEM, "no memory for a command line");
+	const char *head[] = {spec->self, "guard", life, report, cpus, "--"};
+	memcpy(argv, head, sizeof head);
+	memcpy(argv + 6, spec->argv, count * sizeof *argv);
+	*out = argv;
+	return PRONY_OK;
+}
+
+/* The worker's environment rows with the numbers of its channels added. */
+static const char **worker_environment(const struct client_spec *spec)
+{
+	size_t count = 0;
+	while (spec->environment && spec->environment[count])
+		count++;
+	const char **rows = calloc(count + 3, sizeof *rows);
+	if (!rows)
+		return NULL;
+	if (count)
+		memcpy(rows, spec->environment, count * sizeof *rows);
+	rows[count] = PROTOCOL_ENV_REQUEST "=5";
+	rows[count + 1] = PROTOCOL_ENV_REPLY "=6";
+	return rows;
+}
+
+static enum prony_status spawn(struct client *client, struct pipes *pipes, struct error *err)
+{
+	const struct client_spec *spec = client->spec;
+	char cpus[1024];
+	cpu_list(spec, cpus, sizeof cpus);
+	const char **argv = NULL, **environment = worker_environment(spec);
+	enum prony_status status = guard_argv(spec, cpus, &argv, err);
+	if (status == PRONY_OK && !environment)
+		status = error_set(err, PRONY_NOMEM, "no memory for an environment");
+	if (status == PRONY_OK) {
+		struct process_fd fds[] = {
+			{.parent = pipes->log[1], .child = 1},
+			{.parent = pipes->log[1], .child = 2},
+			{.parent = pipes->life[0], .child = FD_LIFE},
+			{.parent = pipes->report[1], .child = FD_REPORT},
+			{.parent = pipes->request[0], .child = FD_REQUEST},
+			{.parent = pipes->reply[1], .child = FD_REPLY},
+			{.parent = client->shared.fd, .child = FD_SHARED},
+		};
+		size_t count = sizeof fds / sizeof *fds;
+		struct process_spec process = {.argv = argv,
+					       .environment = environment,
+					       .fds = fds,
+					       .fd_count =
+						       spec->no_shared_memory ? count - 1 : count,
+					       .new_group = true};
+		client->started_ns = clock_monotonic_ns();
+		status = process_start(&process, &client->guard, err);
+	}
+	free(argv);
+	free(environment);
+	return status;
+}
+
+/* What the parent keeps; close_pipes then closes the rest. */
+static void keep_ends(struct client *client, struct pipes *pipes)
+{
+	int *ours[] = {&client->life_fd, &client->request_fd, &client->report_fd, &client->reply_fd,
+		       &client->log_fd};
+	int *ends[] = {&pipes->life[1], &pipes->request[1], &pipes->report[0], &pipes->reply[0],
+		       &pipes->log[0]};
+	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+		*ours[i] = *ends[i];
+		*ends[i] = -1;
+		/* Nothing that a worker does or leaves undone may keep us in a read or a write. */
+		fcntl(*ours[i], F_SETFL, O_NONBLOCK);
+	}
+}
+
+enum prony_status client_start(const struct client_spec *spec, struct client **out,
+			       struct error *err)
+{
+	struct client *client = calloc(1, sizeof *client);
+	if (!client)
+		return error_set(err, PRONY_NOMEM, "no memory for a worker's state");
+	*out = client;
+	client->spec = spec;
+	client->request_fd = client->reply_fd = client->life_fd = client->report_fd =
+		client->log_fd = -1;
+	client->rss_peak_bytes = client->user_ns = client->system_ns = -1;
+	client->oom_kills = procfs_oom_kills();
+	client->next_id = 1;
+	strbuf_init(&client->line, PROTOCOL_LINE_BYTES_MAX);
+	strbuf_init(&client->report, 4096);
+	log_buffer_init(&client->log);
+	struct pipes pipes;
+	enum prony_status status = make_pipes(&pipes, err);
+	if (status == PRONY_OK && !spec->no_shared_memory)
+		status = shared_init(&client->shared, spec->records_capacity, spec->tensors_bytes,
+				     err);
+	if (status == PRONY_OK)
+		status = spawn(client, &pipes, err);
+	if (status == PRONY_OK)
+		keep_ends(client, &pipes);
+	close_pipes(&pipes);
+	return status;
+}

@@ -1,0 +1,224 @@
+#include "client/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sensors/procfs.h"
+
+#define HELPERS_NAP_NS 10000000
+#define KILL_NAP_NS 1000000
+/* 2 s: what takes an interpreter 50 ms to end, on a machine with forty times the work it can do. */
+enum { HELPERS_NAPS = 200 };
+enum { CHILDREN_MAX = 256, INHERITED_MAX = 64, EXIT_GUARD_USAGE = 64, EXIT_NO_WORKER = 127 };
+
+static void report(int fd, const char *line)
+{
+	size_t length = strlen(line);
+	/* Nobody may be left to read it: the parent's death is the case this process exists for. */
+	while (length) {
+		ssize_t written = write(fd, line, length);
+		if (written <= 0)
+			return;
+		line += written;
+		length -= (size_t)written;
+	}
+}
+
+/* Binds this process, and what it starts, to the CPUs of a list "0,2,3"; "-" binds to none. */
+static bool bind_cpus(const char *list)
+{
+	if (!strcmp(list, "-"))
+		return true;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	for (const char *cursor = list;;) {
+		char *end;
+		unsigned long cpu = strtoul(cursor, &end, 10);
+		if (end == cursor || cpu >= CPU_SETSIZE)
+			return false;
+		CPU_SET(cpu, &set);
+		if (*end == '\0')
+			return sched_setaffinity(0, sizeof set, &set) == 0;
+		if (*end != ',')
+			return false;
+		cursor = end + 1;
+	}
+}
+
+/* In the child: become the worker, or tell through the pipe why not. */
+static void become_worker(char **command, int life_fd, int report_fd, int failure_fd, pid_t guard)
+{
+	/* Should even the guard be killed, the kernel ends the worker. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != guard)
+		_exit(EXIT_NO_WORKER);
+	close(life_fd);
+	close(report_fd);
+	signal(SIGPIPE, SIG_DFL);
+	execvp(command[0], command);
+	int failure = errno;
+	if (write(failure_fd, &failure, sizeof failure) < 0)
+		_exit(EXIT_NO_WORKER + 1);
+	_exit(EXIT_NO_WORKER);
+}
+
+/* Starts the worker; returns its pid, or -1 after reporting why it could not start. */
+static pid_t start_worker(char **command, int life_fd, int report_fd)
+{
+	int pipe_fds[2];
+	char line[128];
+	if (pipe2(pipe_fds, O_CLOEXEC)) {
+		snprintf(line, sizeof line, "{\"exec_errno\": %d}\n", errno);
+		report(report_fd, line);
+		return -1;
+	}
+	pid_t guard = getpid(), worker = fork();
+	if (worker == 0)
+		become_worker(command, life_fd, report_fd, pipe_fds[1], guard);
+	int failure = worker < 0 ? errno : 0;
+	close(pipe_fds[1]);
+	if (worker > 0 && read(pipe_fds[0], &failure, sizeof failure) != sizeof failure)
+		failure = 0; /* end of file: the exec worked and closed the pipe */
+	close(pipe_fds[0]);
+	if (!failure) {
+		snprintf(line, sizeof line, "{\"pid\": %d}\n", (int)worker);
+		report(report_fd, line);
+		return worker;
+	}
+	if (worker > 0)
+		waitpid(worker, NULL, 0);
+	snprintf(line, sizeof line, "{\"exec_errno\": %d}\n", failure);
+	report(report_fd, line);
+	return -1;
+}
+
+/* Waits until the worker has ended (true) or the parent is gone (false). */
+static bool wait_for_either(pid_t worker, int life_fd, int *status)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, worker, 0);
+	for (;;) {
+		struct pollfd fds[2] = {{.fd = life_fd, .events = POLLIN},
+					{.fd = pidfd, .events = POLLIN}};
+		/* Without pidfds (kernels before 5.3) look at the worker ten times a second. */
+		int ready = poll(fds, pidfd >= 0 ? 2 : 1, pidfd >= 0 ? -1 : 100);
+		if (ready < 0 && errno != EINTR)
+			return false;
+		if (waitpid(worker, status, WNOHANG) == worker) {
+			if (pidfd >= 0)
+				close(pidfd);
+			return true;
+		}
+		char byte;
+		if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) && read(life_fd, &byte, 1) <= 0)
+			return false;
+	}
+}
+
+/* A moment for helpers of a worker that has ended, such as Python's resource tracker, to follow it.
+ */
+static void wait_for_helpers(void)
+{
+	const struct timespec nap = {.tv_nsec = HELPERS_NAP_NS};
+	for (int i = 0; i < HELPERS_NAPS; i++) {
+		pid_t pid;
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			continue;
+		if (pid < 0)
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
+/*
+ * Kills and reaps until no process is left below us; returns how many it had to kill besides the
+ * worker. Orphans of killed processes become our children (subreaper), so each round reaches one
+ * generation further down.
+ */
+static int end_tree(pid_t worker, int *status)
+{
+	for (int killed = 0;;) {
+		pid_t children[CHILDREN_MAX];
+		int count = procfs_children(getpid(), children, CHILDREN_MAX);
+		for (int i = 0; i < count; i++)
+			kill(children[i], SIGKILL);
+		int ended;
+		/* Not a wait without end: while processes come and go the list of children may lack
+		 * one. */
+		pid_t pid = waitpid(-1, &ended, WNOHANG);
+		if (pid == 0)
+			nanosleep(&(struct timespec){.tv_nsec = KILL_NAP_NS}, NULL);
+		else if (pid == worker)
+			*status = ended;
+		else if (pid > 0 && WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL)
+			killed++;
+		if (pid < 0 && errno == ECHILD)
+			return killed;
+	}
+}
+
+/* The guard must not hold the worker's channels open: their end is how the parent sees it end. */
+static void close_channels(int life_fd, int report_fd)
+{
+	for (int fd = 3; fd < INHERITED_MAX; fd++)
+		if (fd != life_fd && fd != report_fd)
+			close(fd);
+}
+
+static int64_t timeval_ns(struct timeval time)
+{
+	return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
+}
+
+static void report_end(int report_fd, int status, int left_over)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_CHILDREN, &usage);
+	bool signalled = WIFSIGNALED(status);
+	char line[256];
+	snprintf(line, sizeof line,
+		 "{\"signalled\": %s, \"code\": %d, \"max_rss_bytes\": %lld, \"user_ns\": %lld, "
+		 "\"system_ns\": %lld, \"left_over\": %d}\n",
+		 signalled ? "true" : "false", signalled ? WTERMSIG(status) : WEXITSTATUS(status),
+		 (long long)usage.ru_maxrss * 1024, (long long)timeval_ns(usage.ru_utime),
+		 (long long)timeval_ns(usage.ru_stime), left_over);
+	report(report_fd, line);
+}
+
+int guard_main(int argc, char **argv)
+{
+	/* argv: guard LIFE_FD REPORT_FD CPUS -- COMMAND... */
+	if (argc < 6 || strcmp(argv[4], "--"))
+		return EXIT_GUARD_USAGE;
+	int life_fd = (int)strtol(argv[1], NULL, 10), report_fd = (int)strtol(argv[2], NULL, 10);
+	setsid();
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_NAME, "prony-guard");
+	if (!bind_cpus(argv[3])) {
+		report(report_fd, "{\"error\": \"cannot bind to the requested CPUs\"}\n");
+		return EXIT_GUARD_USAGE;
+	}
+	int status = 0;
+	pid_t worker = start_worker(argv + 5, life_fd, report_fd);
+	if (worker < 0)
+		return EXIT_NO_WORKER;
+	close_channels(life_fd, report_fd);
+	if (wait_for_either(worker, life_fd, &status))
+		wait_for_helpers();
+	int left_over = end_tree(worker, &status);
+	report_end(report_fd, status, left_over);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* The shared memory between parent and worker, as samples/protocol.h lays it out. */
+#ifndef PRONY_CLIENT_SHARED_MEMORY_H
+#define PRONY_CLIENT_SHARED_MEMORY_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "samples/protocol.h"
+
+struct shared {
+	int fd; /* memfd; -1 after release */
+	size_t bytes;
+	struct shared_header *header; /* start of the mapping */
+	struct shared_header layout;  /* ours: a worker can write to the mapped one */
+};
+
+/* Makes and maps it. Pages cost nothing until they are touched. */
+enum prony_status shared_init(struct shared *shared, size_t records, size_t tensors_bytes,
+			      struct error *err);
+void shared_release(struct shared *shared);
+
+const struct step_record *shared_records(const struct shared *shared);
+const void *shared_tensors(const struct shared *shared);
+
+#endif

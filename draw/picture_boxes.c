@@ -1,0 +1,266 @@
+/* What becomes one box, and what it says. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/picture_internal.h"
+
+/* Of the font that the SVG names, 12 pixels high: no letter of it is wider. */
+#define LETTER_WIDTH 7.3
+#define LINE_HEIGHT 16.0
+#define PADDING 8.0
+#define NAME_LETTERS 40
+/* A line of operators that is this long takes no more: chains of activations may have no end. */
+#define OPERATORS_LETTERS 64
+
+/* While boxes are made. */
+struct maker {
+	struct picture *picture;
+	const struct graph *graph;
+	int *users;	     /* of each value, among forward nodes */
+	int *box_of;	     /* each value's; -1: comes from no box */
+	int64_t *parameters; /* of each box */
+};
+
+static bool starts_letter(char c)
+{
+	return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+static int letters(const char *text)
+{
+	int count = 0;
+
+	for (; *text; text++)
+		count += starts_letter(*text);
+	return count;
+}
+
+static bool flows(const struct graph *graph, int value)
+{
+	return value != VALUE_NONE && (graph->values[value].kind == VALUE_ACTIVATION ||
+				       graph->values[value].kind == VALUE_INPUT);
+}
+
+static bool is_depthwise(const struct graph *graph, const struct node *node)
+{
+	return node->op == OP_CONV && node->attributes.group > 1 &&
+	       node->attributes.group == graph->values[node->inputs[0]].shape.dims[1];
+}
+
+static bool only_follows(enum op op)
+{
+	switch (op) {
+	case OP_RELU:
+	case OP_TANH:
+	case OP_SIGMOID:
+	case OP_HARD_SIGMOID:
+	case OP_HARD_SWISH:
+	case OP_CLIP:
+	case OP_BATCH_NORM:
+	case OP_DROPOUT:
+	case OP_IDENTITY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The box that a node is drawn into, or -1: a new one. */
+static int box_before(const struct maker *m, const struct node *node)
+{
+	int value = node->inputs[0], box = value == VALUE_NONE ? -1 : m->box_of[value];
+	const struct node *tail;
+
+	if (box < 0 || m->users[value] != 1 || m->picture->boxes[box].tail < 0)
+		return -1;
+	tail = &m->graph->nodes[m->picture->boxes[box].tail];
+	if (tail->outputs[0] != value ||
+	    letters(m->picture->boxes[box].lines[1]) > OPERATORS_LETTERS)
+		return -1;
+	/* A separable convolution is two. */
+	if (is_depthwise(m->graph, tail) && node->op == OP_CONV && node->attributes.group == 1 &&
+	    node->attributes.kernel[0] == 1 && node->attributes.kernel[1] == 1)
+		return box;
+	return only_follows(node->op) ? box : -1;
+}
+
+static enum picture_colour colour_of(const struct node *node, int joined)
+{
+	if (operator_row(node->op)->is_loss)
+		return COLOUR_LOSS;
+	if (operator_row(node->op)->macs)
+		return COLOUR_WEIGHTS;
+	if (joined > 1)
+		return COLOUR_JOIN;
+	switch (node->op) {
+	case OP_MAX_POOL:
+	case OP_AVERAGE_POOL:
+	case OP_GLOBAL_AVERAGE_POOL:
+	case OP_REDUCE_MEAN:
+		return COLOUR_POOL;
+	default:
+		return COLOUR_OTHER;
+	}
+}
+
+/* "Conv 7x7 /2", "MaxPool 3x3 /2", "BatchNorm". */
+static const char *operator_text(struct maker *m, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	const char *name = node->op == OP_BATCH_NORM ? "BatchNorm" : operator_row(node->op)->name;
+	char stride[48] = "", group[48] = "";
+
+	if (node->op != OP_CONV && node->op != OP_MAX_POOL && node->op != OP_AVERAGE_POOL)
+		return name;
+	if (a->strides[0] != a->strides[1])
+		snprintf(stride, sizeof(stride), " /%" PRId64 "x%" PRId64, a->strides[0],
+			 a->strides[1]);
+	else if (a->strides[0] != 1)
+		snprintf(stride, sizeof(stride), " /%" PRId64, a->strides[0]);
+	if (is_depthwise(m->graph, node))
+		snprintf(group, sizeof(group), " depthwise");
+	else if (node->op == OP_CONV && a->group > 1)
+		snprintf(group, sizeof(group), " in %" PRId64 " groups", a->group);
+	return arena_printf(&m->picture->arena, "%s %" PRId64 "x%" PRId64 "%s%s", name,
+			    a->kernel[0], a->kernel[1], stride, group);
+}
+
+const char *picture_number(struct arena *arena, int64_t number)
+{
+	if (number < 1000)
+		return arena_printf(arena, "%" PRId64, number);
+	return arena_printf(arena, "%s,%03d", picture_number(arena, number / 1000),
+			    (int)(number % 1000));
+}
+
+/* The end of a long name tells more than its start. */
+static const char *short_name(struct arena *arena, const char *name)
+{
+	int drop = letters(name) - NAME_LETTERS;
+
+	if (drop <= 0)
+		return name;
+	for (drop++; drop > 0 || !starts_letter(*name); name++)
+		drop -= starts_letter(*name);
+	return arena_printf(arena, "\xE2\x80\xA6%s", name);
+}
+
+static void say_shape(struct maker *m, struct picture_box *box, int value, int64_t parameters)
+{
+	char shape[128];
+	const struct shape *of = &m->graph->values[value].shape;
+
+	shape_text(of, shape, sizeof(shape));
+	box->lines[2] = of->rank == 0 ? "scalar" : arena_strdup(&m->picture->arena, shape);
+	if (parameters > 0)
+		box->lines[2] = arena_printf(&m->picture->arena, "%s, %s parameters", box->lines[2],
+					     picture_number(&m->picture->arena, parameters));
+}
+
+static void connect(struct maker *m, int from, int to)
+{
+	struct picture *picture = m->picture;
+
+	for (int i = picture->edge_count; i-- > 0 && picture->edges[i].to == to;)
+		if (picture->edges[i].from == from)
+			return;
+	picture->edges[picture->edge_count++] = (struct picture_edge){.from = from, .to = to};
+}
+
+static void add_node(struct maker *m, int index)
+{
+	struct picture *picture = m->picture;
+	const struct node *node = &m->graph->nodes[index];
+	int at = box_before(m, node), joined = 0;
+
+	if (at >= 0) {
+		struct picture_box *box = &picture->boxes[at];
+
+		box->lines[1] = arena_printf(&picture->arena, "%s + %s", box->lines[1],
+					     operator_text(m, node));
+		box->tail = index;
+	} else {
+		at = picture->box_count++;
+		for (int i = 0; i < node->input_count; i++) {
+			if (!flows(m->graph, node->inputs[i]) || m->box_of[node->inputs[i]] < 0)
+				continue;
+			connect(m, m->box_of[node->inputs[i]], at);
+			joined++;
+		}
+		picture->boxes[at] = (struct picture_box){
+			.lines = {short_name(&picture->arena, node->name), operator_text(m, node)},
+			.colour = colour_of(node, joined),
+			.tail = index};
+	}
+	for (int i = 0; i < node->input_count; i++)
+		if (node->inputs[i] != VALUE_NONE &&
+		    m->graph->values[node->inputs[i]].kind == VALUE_PARAMETER)
+			m->parameters[at] +=
+				shape_elements(&m->graph->values[node->inputs[i]].shape);
+	for (int i = 0; i < node->output_count; i++)
+		if (node->outputs[i] != VALUE_NONE)
+			m->box_of[node->outputs[i]] = at;
+	say_shape(m, &picture->boxes[at], node->outputs[0], m->parameters[at]);
+}
+
+/* Users of each value; returns how many edges there can be. */
+static int count_users(struct maker *m)
+{
+	int edges = 0;
+
+	for (int i = 0; i < m->graph->forward_count; i++) {
+		const struct node *node = &m->graph->nodes[i];
+
+		for (int k = 0; k < node->input_count; k++) {
+			if (!flows(m->graph, node->inputs[k]))
+				continue;
+			m->users[node->inputs[k]]++;
+			edges++;
+		}
+	}
+	return edges;
+}
+
+static void measure(struct picture_box *box)
+{
+	int most = 0;
+
+	for (int i = 0; i < BOX_LINES; i++) {
+		int count = letters(box->lines[i]);
+
+		if (count > most)
+			most = count;
+	}
+	box->width = most * LETTER_WIDTH + 2 * PADDING;
+	box->height = BOX_LINES * LINE_HEIGHT + PADDING;
+}
+
+void picture_boxes(struct picture *picture, const struct graph *graph)
+{
+	struct arena *arena = &picture->arena;
+	size_t values = (size_t)graph->value_count + 1, boxes = (size_t)graph->forward_count + 1;
+	struct maker maker = {.picture = picture,
+			      .graph = graph,
+			      .users = arena_array(arena, values, sizeof(int)),
+			      .box_of = arena_array(arena, values, sizeof(int)),
+			      .parameters = arena_array(arena, boxes, sizeof(int64_t))};
+
+	for (size_t i = 0; i < values; i++)
+		maker.box_of[i] = -1;
+	picture->boxes = arena_array(arena, boxes, sizeof(*picture->boxes));
+	picture->edges =
+		arena_array(arena, (size_t)count_users(&maker) + 1, sizeof(*picture->edges));
+	picture->boxes[0] =
+		(struct picture_box){.lines = {graph->values[graph->input].name, "input"},
+				     .colour = COLOUR_INPUT,
+				     .tail = -1};
+	picture->box_count = 1;
+	maker.box_of[graph->input] = 0;
+	say_shape(&maker, &picture->boxes[0], graph->input, 0);
+	for (int i = 0; i < graph->forward_count; i++)
+		add_node(&maker, i);
+	for (int i = 0; i < picture->box_count; i++)
+		measure(&picture->boxes[i]);
+	picture->title_width = letters(picture->title) * LETTER_WIDTH;
+}

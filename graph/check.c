@@ -1,0 +1,370 @@
+#include "graph/edit.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/operator_rows.h"
+
+enum prony_status graph_check_name(const char *what, const char *name, struct error *err)
+{
+	size_t length = strnlen(name, GRAPH_MAX_NAME_BYTES + 1);
+	json_t *text;
+
+	if (length == 0)
+		return error_set(err, PRONY_BAD_INPUT, "a %s has an empty name", what);
+	if (length > GRAPH_MAX_NAME_BYTES)
+		return error_set(err, PRONY_BAD_INPUT, "%s '%.40s...': a name has at most %d bytes",
+				 what, name, GRAPH_MAX_NAME_BYTES);
+	for (size_t i = 0; i < length; i++) {
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "%s '%s': control characters are not allowed in names",
+					 what, name);
+	}
+	/* Names end up in JSON; jansson takes UTF-8 only. */
+	text = json_string(name);
+	json_decref(text);
+	if (text == NULL)
+		return error_set(err, PRONY_BAD_INPUT, "%s '%s': names must be UTF-8", what, name);
+	return PRONY_OK;
+}
+
+enum prony_status graph_check_shape(const char *name, enum dtype dtype, const struct shape *shape,
+				    struct error *err)
+{
+	struct tensor tensor = {.dtype = dtype, .shape = *shape};
+	char text[128];
+
+	shape_text(shape, text, sizeof(text));
+	for (int i = 0; i < shape->rank; i++) {
+		if (shape->dims[i] < 1 || shape->dims[i] > GRAPH_MAX_DIM)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "value '%s': dimension %d of shape %s is not 1 to %d",
+					 name, i, text, GRAPH_MAX_DIM);
+	}
+	if (tensor_bytes(&tensor) < 0)
+		return error_set(err, PRONY_BAD_INPUT, "value '%s': shape %s is too large", name,
+				 text);
+	return PRONY_OK;
+}
+
+enum prony_status graph_check_row(const struct node *node, struct error *err)
+{
+	const struct operator_row *row = operator_row(node->op);
+
+	if (node->input_count < row->min_inputs || node->input_count > row->max_inputs)
+		return node_error(node, err, "it has %d inputs, but takes %d to %d",
+				  node->input_count, row->min_inputs, row->max_inputs);
+	if (node->output_count < 1 || node->output_count > row->max_outputs)
+		return node_error(node, err, "it has %d outputs, but gives 1 to %d",
+				  node->output_count, row->max_outputs);
+	for (int i = 0; i < row->min_inputs; i++) {
+		if (node->inputs[i] == VALUE_NONE)
+			return node_error(node, err, "input %d is required", i);
+	}
+	if (node->outputs[0] == VALUE_NONE && !row->leaves_out)
+		return node_error(node, err, "output 0 is required");
+	for (const struct attribute_row *a = row->attributes; a->name != NULL; a++) {
+		const void *member = (const char *)&node->attributes + a->offset;
+		const struct int_list *list = member;
+
+		if (a->kind == ATTRIBUTE_INTS &&
+		    (list->count < 0 || list->count > ATTRIBUTE_MAX_INTS))
+			return node_error(node, err, "attribute '%s' has %d numbers", a->name,
+					  list->count);
+
+		/* JSON has no infinity and no NaN. */
+		if (a->kind == ATTRIBUTE_REAL && !isfinite(*(const double *)member))
+			return node_error(node, err, "attribute '%s' must be finite", a->name);
+	}
+	return PRONY_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum prony_status check_unique(const char *what, const char **names, int count,
+				      struct error *err)
+{
+	qsort(names, (size_t)count, sizeof(*names), compare_names);
+	for (int i = 1; i < count; i++) {
+		if (strcmp(names[i - 1], names[i]) == 0)
+			return error_set(err, PRONY_BAD_INPUT, "two %ss are called '%s'", what,
+					 names[i]);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status check_names(const struct graph *graph, struct arena *scratch,
+				     struct error *err)
+{
+	const char **names;
+	enum prony_status status;
+
+	status = graph_check_name("graph", graph->name, err);
+	if (status != PRONY_OK)
+		return status;
+	names = arena_array(scratch, (size_t)graph->value_count + 1, sizeof(*names));
+	for (int i = 0; i < graph->value_count; i++) {
+		names[i] = graph->values[i].name;
+		/* Names of gradients are ours, and longer than what they are derived from. */
+		status = graph->values[i].kind == VALUE_GRADIENT
+				 ? PRONY_OK
+				 : graph_check_name("value", names[i], err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	status = check_unique("value", names, graph->value_count, err);
+	if (status != PRONY_OK)
+		return status;
+	names = arena_array(scratch, (size_t)graph->node_count + 1, sizeof(*names));
+	for (int i = 0; i < graph->node_count; i++) {
+		names[i] = graph->nodes[i].name;
+		status = i >= graph->forward_count ? PRONY_OK
+						   : graph_check_name("node", names[i], err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return check_unique("node", names, graph->node_count, err);
+}
+
+static bool is_computed(const struct value *value)
+{
+	return value->kind == VALUE_ACTIVATION || value->kind == VALUE_GRADIENT;
+}
+
+static bool has_output(const struct node *node, int value)
+{
+	for (int i = 0; i < node->output_count; i++) {
+		if (node->outputs[i] == value)
+			return true;
+	}
+	return false;
+}
+
+static enum prony_status check_value(const struct graph *graph, int index, struct error *err)
+{
+	const struct value *value = &graph->values[index];
+	bool produced = value->producer >= 0 && value->producer < graph->node_count &&
+			has_output(&graph->nodes[value->producer], index);
+
+	if ((unsigned)value->kind > VALUE_GRADIENT || (unsigned)value->dtype >= DTYPE_COUNT ||
+	    value->shape.rank < 0 || value->shape.rank > TENSOR_MAX_RANK)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "value '%s': kind, dtype or rank is not known", value->name);
+	if (is_computed(value) && !produced)
+		return error_set(err, PRONY_BAD_INPUT, "value '%s': no node computes it",
+				 value->name);
+	if (!is_computed(value) && value->producer != -1)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "value '%s' is given, but a node computes it", value->name);
+	if ((value->kind == VALUE_INPUT) != (index == graph->input) ||
+	    (value->kind == VALUE_LABEL) != (index == graph->label))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "value '%s': a graph has one input and at most one label",
+				 value->name);
+	if (value->kind != VALUE_LABEL && value->dtype != DTYPE_F32)
+		return error_set(err, PRONY_BAD_INPUT, "value '%s' is %s, but must be F32",
+				 value->name, dtype_name(value->dtype));
+	if (value->gradient != VALUE_NONE &&
+	    (value->gradient < 0 || value->gradient >= graph->value_count ||
+	     !shape_equal(&graph->values[value->gradient].shape, &value->shape)))
+		return error_set(err, PRONY_BAD_INPUT, "value '%s': its gradient does not fit it",
+				 value->name);
+	return graph_check_shape(value->name, value->dtype, &value->shape, err);
+}
+
+static enum prony_status check_edges(const struct graph *graph, int index, struct error *err)
+{
+	const struct node *node = &graph->nodes[index];
+
+	for (int i = 0; i < node->input_count; i++) {
+		int v = node->inputs[i];
+
+		if (v == VALUE_NONE)
+			continue;
+		if (v < 0 || v >= graph->value_count)
+			return node_error(node, err, "input %d is not a value", i);
+		if (graph->values[v].producer >= index)
+			return node_error(node, err, "it uses '%s' before it is computed",
+					  graph->values[v].name);
+	}
+	for (int i = 0; i < node->output_count; i++) {
+		int v = node->outputs[i];
+
+		if (v == VALUE_NONE)
+			continue;
+		if (v < 0 || v >= graph->value_count)
+			return node_error(node, err, "output %d is not a value", i);
+		if (graph->values[v].producer != index)
+			return node_error(node, err, "'%s' is computed twice",
+					  graph->values[v].name);
+	}
+	return PRONY_OK;
+}
+
+/* Infers into `scratch`, a copy, and compares with what the graph says. */
+static enum prony_status check_shapes(const struct graph *graph, struct graph *scratch, int index,
+				      struct error *err)
+{
+	struct node node = graph->nodes[index];
+	enum prony_status status = operator_row(node.op)->infer(scratch, &node, err);
+
+	if (status != PRONY_OK)
+		return status;
+	for (int i = 0; i < node.output_count; i++) {
+		const struct value *told, *inferred;
+
+		if (node.outputs[i] == VALUE_NONE)
+			continue;
+		told = &graph->values[node.outputs[i]];
+		inferred = &scratch->values[node.outputs[i]];
+		if (told->dtype != inferred->dtype ||
+		    !shape_equal(&told->shape, &inferred->shape)) {
+			char told_text[128], inferred_text[128];
+
+			shape_text(&told->shape, told_text, sizeof(told_text));
+			shape_text(&inferred->shape, inferred_text, sizeof(inferred_text));
+			return node_error(&node, err,
+					  "output '%s' is said to be %s %s, but is %s %s",
+					  told->name, dtype_name(told->dtype), told_text,
+					  dtype_name(inferred->dtype), inferred_text);
+		}
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status check_node(const struct graph *graph, struct graph *scratch, int index,
+				    struct error *err)
+{
+	const struct node *node = &graph->nodes[index];
+	const struct operator_row *row;
+	enum prony_status status;
+
+	if ((unsigned)node->op >= OP_COUNT || node->input_count < 0 ||
+	    node->input_count > NODE_MAX_INPUTS || node->output_count < 0 ||
+	    node->output_count > NODE_MAX_OUTPUTS)
+		return error_set(err, PRONY_BAD_INPUT, "node '%s': operator or arity is not known",
+				 node->name);
+	row = operator_row(node->op);
+	if (row->is_gradient != (node->differentiates != -1) ||
+	    (row->is_gradient && (index < graph->forward_count || node->differentiates < 0 ||
+				  node->differentiates >= graph->forward_count)))
+		return node_error(node, err, "gradient operators belong behind the forward nodes");
+	status = graph_check_row(node, err);
+	if (status == PRONY_OK)
+		status = check_edges(graph, index, err);
+	if (status == PRONY_OK)
+		status = check_shapes(graph, scratch, index, err);
+	return status;
+}
+
+/* The special values are values; what they must be is checked when all values are known to be sane.
+ */
+static enum prony_status check_ends_exist(const struct graph *graph, struct error *err)
+{
+	if (graph->input < 0 || graph->input >= graph->value_count || graph->logits < 0 ||
+	    graph->logits >= graph->value_count)
+		return error_set(err, PRONY_BAD_INPUT, "the graph lacks its input or its logits");
+	if (graph->label < VALUE_NONE || graph->label >= graph->value_count ||
+	    graph->loss < VALUE_NONE || graph->loss >= graph->value_count ||
+	    (graph->label == VALUE_NONE) != (graph->loss == VALUE_NONE))
+		return error_set(err, PRONY_BAD_INPUT, "label and loss go together");
+	return PRONY_OK;
+}
+
+static enum prony_status check_ends(const struct graph *graph, struct error *err)
+{
+	const struct shape *input, *logits;
+	int last = graph->forward_count - 1;
+
+	input = &graph->values[graph->input].shape;
+	logits = &graph->values[graph->logits].shape;
+	if (graph->values[graph->logits].kind != VALUE_ACTIVATION ||
+	    graph->values[graph->logits].producer >= graph->forward_count)
+		return error_set(err, PRONY_BAD_INPUT, "no forward node computes the logits '%s'",
+				 graph->values[graph->logits].name);
+	if (input->rank < 1 || logits->rank < 2 || input->dims[0] != logits->dims[0])
+		return error_set(err, PRONY_BAD_INPUT,
+				 "input and logits must share the batch as their first dimension");
+	for (int i = 0; i <= last; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (!operator_row(node->op)->is_loss)
+			continue;
+		if (i != last || node->outputs[0] != graph->loss ||
+		    node->inputs[0] != graph->logits)
+			return node_error(node, err, "the loss of the logits must come last");
+	}
+	if (graph->loss != VALUE_NONE &&
+	    (last < 0 || !has_output(&graph->nodes[last], graph->loss)))
+		return error_set(err, PRONY_BAD_INPUT, "the last node must compute the loss '%s'",
+				 graph->values[graph->loss].name);
+	return PRONY_OK;
+}
+
+/*
+ * Training writes running statistics: nothing else may read them. The batch's are there for the
+ * backward pass, which does not lead through them.
+ */
+static enum prony_status check_states(const struct graph *graph, struct arena *scratch,
+				      struct error *err)
+{
+	int *uses = arena_array(scratch, (size_t)graph->value_count + 1, sizeof(*uses));
+
+	for (int i = 0; i < graph->forward_count; i++) {
+		for (int k = 0; k < graph->nodes[i].input_count; k++) {
+			if (graph->nodes[i].inputs[k] != VALUE_NONE)
+				uses[graph->nodes[i].inputs[k]]++;
+		}
+	}
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		for (int k = 3; node->op == OP_BATCH_NORM && k < 5; k++) {
+			if (uses[node->inputs[k]] > 1)
+				return node_error(node, err, "its statistic '%s' has other users",
+						  graph->values[node->inputs[k]].name);
+		}
+		for (int k = 1; node->op == OP_BATCH_NORM && k < node->output_count; k++) {
+			if (node->outputs[k] != VALUE_NONE && uses[node->outputs[k]] > 0)
+				return node_error(node, err,
+						  "its output '%s' is used, which has no gradient",
+						  graph->values[node->outputs[k]].name);
+		}
+	}
+	return PRONY_OK;
+}
+
+enum prony_status graph_check(const struct graph *graph, struct error *err)
+{
+	struct graph scratch = *graph;
+	enum prony_status status;
+	struct arena arena;
+
+	if (graph->forward_count < 0 || graph->forward_count > graph->node_count)
+		return error_set(err, PRONY_BAD_INPUT, "the graph counts its nodes wrongly");
+	arena_init(&arena, 0);
+	scratch.values =
+		arena_array(&arena, (size_t)graph->value_count + 1, sizeof(*scratch.values));
+	if (graph->value_count > 0)
+		memcpy(scratch.values, graph->values,
+		       (size_t)graph->value_count * sizeof(*scratch.values));
+	status = check_ends_exist(graph, err);
+	if (status == PRONY_OK)
+		status = check_names(graph, &arena, err);
+	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++)
+		status = check_value(graph, i, err);
+	for (int i = 0; status == PRONY_OK && i < graph->node_count; i++)
+		status = check_node(graph, &scratch, i, err);
+	if (status == PRONY_OK)
+		status = check_ends(graph, err);
+	if (status == PRONY_OK)
+		status = check_states(graph, &arena, err);
+	arena_release(&arena);
+	return status;
+}

@@ -1,0 +1,148 @@
+#include "graph/graph.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "graph/edit.h"
+
+void graph_init(struct graph *graph, const char *name)
+{
+	*graph = (struct graph){
+		.input = VALUE_NONE,
+		.label = VALUE_NONE,
+		.logits = VALUE_NONE,
+		.loss = VALUE_NONE,
+	};
+	arena_init(&graph->arena, 0);
+	graph->name = arena_strdup(&graph->arena, name);
+}
+
+void graph_release(struct graph *graph)
+{
+	if (graph == NULL)
+		return;
+	arena_release(&graph->arena);
+	*graph = (struct graph){
+		.input = VALUE_NONE,
+		.label = VALUE_NONE,
+		.logits = VALUE_NONE,
+		.loss = VALUE_NONE,
+	};
+}
+
+/* The array that is outgrown stays in the arena: together they are at most as large as the last. */
+static void *grow(struct graph *graph, void *old, int count, int *capacity, size_t element_bytes)
+{
+	void *larger;
+
+	if (count < *capacity)
+		return old;
+	*capacity = *capacity == 0 ? 64 : *capacity * 2;
+	larger = arena_array(&graph->arena, (size_t)*capacity, element_bytes);
+	if (count > 0)
+		memcpy(larger, old, (size_t)count * element_bytes);
+	return larger;
+}
+
+int graph_add_value(struct graph *graph, const char *name, enum value_kind kind, enum dtype dtype,
+		    const struct shape *shape)
+{
+	graph->values = grow(graph, graph->values, graph->value_count, &graph->value_capacity,
+			     sizeof(*graph->values));
+	graph->values[graph->value_count] = (struct value){
+		.name = arena_strdup(&graph->arena, name),
+		.kind = kind,
+		.dtype = dtype,
+		.shape = *shape,
+		.producer = -1,
+		.gradient = VALUE_NONE,
+		.fill_scale = 1,
+	};
+	return graph->value_count++;
+}
+
+int graph_add_node(struct graph *graph, const struct node *node)
+{
+	graph->nodes = grow(graph, graph->nodes, graph->node_count, &graph->node_capacity,
+			    sizeof(*graph->nodes));
+	graph->nodes[graph->node_count] = *node;
+	graph->nodes[graph->node_count].name = arena_strdup(&graph->arena, node->name);
+	for (int i = 0; i < node->output_count; i++) {
+		if (node->outputs[i] != VALUE_NONE)
+			graph->values[node->outputs[i]].producer = graph->node_count;
+	}
+	return graph->node_count++;
+}
+
+int graph_find_value(const struct graph *graph, const char *name)
+{
+	for (int i = 0; i < graph->value_count; i++) {
+		if (strcmp(graph->values[i].name, name) == 0)
+			return i;
+	}
+	return VALUE_NONE;
+}
+
+int graph_find_node(const struct graph *graph, const char *name)
+{
+	for (int i = 0; i < graph->node_count; i++) {
+		if (strcmp(graph->nodes[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+int graph_parameters(const struct graph *graph, int *out, int capacity)
+{
+	int count = 0;
+
+	for (int i = 0; i < graph->value_count; i++) {
+		if (graph->values[i].kind != VALUE_PARAMETER)
+			continue;
+		if (out != NULL && count < capacity)
+			out[count] = i;
+		count++;
+	}
+	return count;
+}
+
+int64_t graph_classes(const struct graph *graph)
+{
+	const struct shape *shape;
+
+	assert(graph->logits != VALUE_NONE);
+	shape = &graph->values[graph->logits].shape;
+	return shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
+}
+
+int64_t graph_batch(const struct graph *graph)
+{
+	assert(graph->input != VALUE_NONE);
+	return graph->values[graph->input].shape.dims[0];
+}
+
+bool graph_has_dropout(const struct graph *graph)
+{
+	for (int i = 0; i < graph->forward_count; i++) {
+		if (graph->nodes[i].op == OP_DROPOUT)
+			return true;
+	}
+	return false;
+}
+
+int graph_state_statistic(const struct graph *graph, int state, double *momentum)
+{
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op != OP_BATCH_NORM)
+			continue;
+		for (int k = 0; k < 2; k++) {
+			if (node->inputs[3 + k] != state || node->output_count <= 1 + k)
+				continue;
+			*momentum = node->attributes.momentum;
+			return node->outputs[1 + k];
+		}
+	}
+	return VALUE_NONE;
+}

@@ -1,0 +1,203 @@
+#include "graph/operator_rows.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "graph/edit.h"
+
+enum prony_status node_error(const struct node *node, struct error *err, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return error_set(err, PRONY_BAD_INPUT, "node '%s' (%s): %s", node->name,
+			 operator_row(node->op)->name, text);
+}
+
+bool node_has_input(const struct node *node, int i)
+{
+	return i < node->input_count && node->inputs[i] != VALUE_NONE;
+}
+
+const struct shape *node_input_shape(const struct graph *graph, const struct node *node, int i)
+{
+	assert(node_has_input(node, i));
+	return &graph->values[node->inputs[i]].shape;
+}
+
+const struct shape *node_output_shape(const struct graph *graph, const struct node *node, int i)
+{
+	assert(i < node->output_count && node->outputs[i] != VALUE_NONE);
+	return &graph->values[node->outputs[i]].shape;
+}
+
+enum prony_status node_need_float(const struct graph *graph, const struct node *node, int i,
+				  struct error *err)
+{
+	enum dtype dtype = graph->values[node->inputs[i]].dtype;
+
+	if (dtype == DTYPE_F32)
+		return PRONY_OK;
+	return node_error(node, err, "input %d ('%s') is %s, but must be F32", i,
+			  graph->values[node->inputs[i]].name, dtype_name(dtype));
+}
+
+enum prony_status node_need_rank(const struct graph *graph, const struct node *node, int i,
+				 int rank, struct error *err)
+{
+	const struct value *value = &graph->values[node->inputs[i]];
+	char text[128];
+
+	if (value->shape.rank == rank)
+		return node_need_float(graph, node, i, err);
+	shape_text(&value->shape, text, sizeof(text));
+	return node_error(node, err, "input %d ('%s') has shape %s, but must have %d dimensions", i,
+			  value->name, text, rank);
+}
+
+enum prony_status node_set_output(struct graph *graph, const struct node *node, int i,
+				  enum dtype dtype, const struct shape *shape, struct error *err)
+{
+	enum prony_status status;
+	struct value *value;
+
+	if (i >= node->output_count || node->outputs[i] == VALUE_NONE)
+		return PRONY_OK;
+	value = &graph->values[node->outputs[i]];
+	status = graph_check_shape(value->name, dtype, shape, err);
+	if (status != PRONY_OK) {
+		error_prefix(err, "node '%s' (%s)", node->name, operator_row(node->op)->name);
+		return status;
+	}
+	value->dtype = dtype;
+	value->shape = *shape;
+	return PRONY_OK;
+}
+
+enum prony_status node_normal_axis(const struct node *node, int rank, int64_t *axis,
+				   struct error *err)
+{
+	if (*axis < -rank || *axis >= rank)
+		return node_error(node, err, "axis is %lld, the input has %d dimensions",
+				  (long long)*axis, rank);
+	if (*axis < 0)
+		*axis += rank;
+	return PRONY_OK;
+}
+
+enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct error *err)
+{
+	struct shape shape = *node_input_shape(graph, node, 0);
+	enum prony_status status = node_need_float(graph, node, 0, err);
+
+	if (status != PRONY_OK)
+		return status;
+	return node_set_output(graph, node, 0, DTYPE_F32, &shape, err);
+}
+
+static enum prony_status out_of_range(const struct node *node, const char *name, int64_t number,
+				      int least, struct error *err)
+{
+	return node_error(node, err, "%s has %lld; it must be %d to %d", name, (long long)number,
+			  least, GRAPH_MAX_DIM);
+}
+
+static enum prony_status check_window(const struct node *node, struct error *err)
+{
+	const struct attributes *a = &node->attributes;
+
+	for (int i = 0; i < 2; i++) {
+		if (a->kernel[i] < 1 || a->kernel[i] > GRAPH_MAX_DIM)
+			return out_of_range(node, "kernel_shape", a->kernel[i], 1, err);
+		if (a->strides[i] < 1 || a->strides[i] > GRAPH_MAX_DIM)
+			return out_of_range(node, "strides", a->strides[i], 1, err);
+		if (a->dilations[i] < 1 || a->dilations[i] > GRAPH_MAX_DIM)
+			return out_of_range(node, "dilations", a->dilations[i], 1, err);
+	}
+	for (int i = 0; i < 4; i++) {
+		if (a->pads[i] < 0 || a->pads[i] > GRAPH_MAX_DIM)
+			return out_of_range(node, "pads", a->pads[i], 0, err);
+	}
+	return PRONY_OK;
+}
+
+enum prony_status node_window(const struct graph *graph, const struct node *node, int x,
+			      int64_t out[2], struct error *err)
+{
+	const struct attributes *a = &node->attributes;
+	const struct shape *in = node_input_shape(graph, node, x);
+	enum prony_status status = check_window(node, err);
+
+	if (status != PRONY_OK)
+		return status;
+	for (int i = 0; i < 2; i++) {
+		int64_t size = in->dims[2 + i];
+		int64_t window = (a->kernel[i] - 1) * a->dilations[i] + 1;
+		int64_t room = size + a->pads[i] + a->pads[i + 2] - window;
+
+		if (room < 0)
+			return node_error(
+				node, err,
+				"the window of %lld does not fit %s %lld with its padding",
+				(long long)window, i == 0 ? "height" : "width", (long long)size);
+		out[i] = room / a->strides[i] + 1;
+		/*
+		 * Rounding up must not add a window that lies in the padding behind the input:
+		 * ONNX 1.17 (opset 22) says what frameworks did all along.
+		 */
+		if (a->ceil_mode && room % a->strides[i] != 0 &&
+		    out[i] * a->strides[i] < size + a->pads[i])
+			out[i]++;
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status infer_gradient(struct graph *graph, const struct node *node, int first,
+					struct error *err)
+{
+	const struct node *forward = &graph->nodes[node->differentiates];
+
+	for (int i = 0; i < node->output_count; i++) {
+		enum prony_status status;
+		struct shape shape;
+
+		if (node->outputs[i] == VALUE_NONE)
+			continue;
+		if (!node_has_input(forward, first + i))
+			return node_error(node, err, "'%s' has no input %d to differentiate",
+					  forward->name, first + i);
+		shape = *node_input_shape(graph, forward, first + i);
+		status = node_set_output(graph, node, i, DTYPE_F32, &shape, err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return PRONY_OK;
+}
+
+enum prony_status infer_grad_input(struct graph *graph, struct node *node, struct error *err)
+{
+	return infer_gradient(graph, node, 0, err);
+}
+
+enum prony_status infer_grad_weight(struct graph *graph, struct node *node, struct error *err)
+{
+	return infer_gradient(graph, node, 1, err);
+}
+
+int64_t saturating_multiply(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+int64_t saturating_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}

@@ -1,0 +1,210 @@
+/*
+ * The one operator table: ONNX semantics (opset 17, https://onnx.ai/onnx/operators/) for the
+ * forward operators; gradient operators are ours and are named after what they differentiate.
+ */
+#ifndef PRONY_GRAPH_OPERATORS_H
+#define PRONY_GRAPH_OPERATORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "graph/tensor.h"
+
+struct graph;
+struct node;
+
+/*
+ * X(enumerator, name). Inputs and outputs, in order (layout NCHW, weights OIHW):
+ *   Conv               x, w[, b] -> y
+ *   MaxPool            x -> y
+ *   AveragePool        x -> y         padding counts only with count_include_pad, what ceil_mode
+ *                                     adds behind it never
+ *   GlobalAveragePool  x -> y         N x C x 1 x 1
+ *   Gemm               a, b[, c] -> y        alpha * A' * B' + beta * C, rank 2
+ *   Relu, Tanh, Sigmoid, HardSigmoid, HardSwish, Clip, Neg, Softmax, Identity   x -> y
+ *   BatchNormalization x, scale, bias, running mean, running var -> y, mean, var
+ *       In training stages mean and var (divided by n, not n - 1) are the batch's and normalise x,
+ *       and each running statistic, a state of this node alone, becomes
+ *       momentum * running + (1 - momentum) * batch when the forward pass is over. In evaluation
+ *       the running ones normalise x, and mean and var are copies of them. graph_state_statistic
+ *       finds the output that a state follows.
+ *   LRN                x -> y         across channels
+ *   Flatten, Reshape, Transpose, Slice (one axis), Pad (constant), ReduceMean   x -> y
+ *   Concat             x0, x1... -> y
+ *   Dropout            x -> y, mask   training: y = x * mask; mask is 0 or 1/(1-ratio), F32
+ *   Add, Sub, Mul, Div a, b -> y      with ONNX's broadcasting
+ *   LSTM               x, w, r, b -> h
+ *       x: N x T x I; w: 4H x I, r: 4H x H, b: 4H, gates in ONNX's order i, o, f, c; sigmoid and
+ *       tanh; initial state 0; h: N x H, the last state. ONNX's second bias is zero and stays so.
+ *   RNN                x, w, r, b -> h       h = relu(w x + r h + b), shapes without gates
+ *   SoftmaxCrossEntropyLoss  logits, labels -> loss    mean over the batch; loss is a scalar
+ *   HalfSumOfSquares   logits -> loss        sum of x^2 / 2 over the whole batch, no mean
+ * Gradients (dy = gradient of the first output):
+ *   ConvGradInput  dy, w -> dx             ConvGradWeight  x, dy -> dw[, db]
+ *   MaxPoolGrad    dy, x, y -> dx          ties: the first maximum in row-major order
+ *   GemmGradInput  dy, b -> da             GemmGradWeight  a, dy -> db[, dc]
+ *   ReluGrad       dy, y -> dx             zero where y == 0
+ *   TanhGrad, SigmoidGrad, SoftmaxGrad        dy, y -> dx
+ *   HardSigmoidGrad, HardSwishGrad, ClipGrad  dy, x -> dx    the outer piece's at the ends
+ *   AveragePoolGrad, GlobalAveragePoolGrad, FlattenGrad, ReshapeGrad, SliceGrad, PadGrad,
+ *   ReduceMeanGrad dy -> dx                dx has the shape of the forward node's input
+ *   BatchNormalizationGrad  dy, x, scale, mean, var -> dx, dscale, dbias
+ *                                          through the statistics of the batch
+ *   LRNGrad        dy, x, y -> dx
+ *   DropoutGrad    dy, mask -> dx
+ *   BroadcastGrad  dy -> dx                sums up what broadcasting input `axis` has repeated
+ *   LSTMGrad, RNNGrad  dy, x, w, r, b -> dx, dw, dr, db; they run the forward pass again
+ *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / batch
+ *   HalfSumOfSquaresGrad     x -> dx       a copy
+ * BatchNormalizationGrad, LSTMGrad and RNNGrad leave out (VALUE_NONE) what nobody wants. The
+ * backward pass also uses forward operators: Add for sums, Slice for Concat, Transpose, Mul, Div,
+ * Neg.
+ */
+#define PRONY_OPERATORS(X)                                                                         \
+	X(CONV, "Conv")                                                                            \
+	X(MAX_POOL, "MaxPool")                                                                     \
+	X(AVERAGE_POOL, "AveragePool")                                                             \
+	X(GLOBAL_AVERAGE_POOL, "GlobalAveragePool")                                                \
+	X(GEMM, "Gemm")                                                                            \
+	X(RELU, "Relu")                                                                            \
+	X(TANH, "Tanh")                                                                            \
+	X(SIGMOID, "Sigmoid")                                                                      \
+	X(HARD_SIGMOID, "HardSigmoid")                                                             \
+	X(HARD_SWISH, "HardSwish")                                                                 \
+	X(CLIP, "Clip")                                                                            \
+	X(NEG, "Neg")                                                                              \
+	X(SOFTMAX, "Softmax")                                                                      \
+	X(BATCH_NORM, "BatchNormalization")                                                        \
+	X(LRN, "LRN")                                                                              \
+	X(FLATTEN, "Flatten")                                                                      \
+	X(RESHAPE, "Reshape")                                                                      \
+	X(IDENTITY, "Identity")                                                                    \
+	X(TRANSPOSE, "Transpose")                                                                  \
+	X(CONCAT, "Concat")                                                                        \
+	X(SLICE, "Slice")                                                                          \
+	X(PAD, "Pad")                                                                              \
+	X(REDUCE_MEAN, "ReduceMean")                                                               \
+	X(DROPOUT, "Dropout")                                                                      \
+	X(ADD, "Add")                                                                              \
+	X(SUB, "Sub")                                                                              \
+	X(MUL, "Mul")                                                                              \
+	X(DIV, "Div")                                                                              \
+	X(LSTM, "LSTM")                                                                            \
+	X(RNN, "RNN")                                                                              \
+	X(SOFTMAX_CROSS_ENTROPY, "SoftmaxCrossEntropyLoss")                                        \
+	X(HALF_SQUARES, "HalfSumOfSquares")                                                        \
+	X(CONV_GRAD_INPUT, "ConvGradInput")                                                        \
+	X(CONV_GRAD_WEIGHT, "ConvGradWeight")                                                      \
+	X(MAX_POOL_GRAD, "MaxPoolGrad")                                                            \
+	X(AVERAGE_POOL_GRAD, "AveragePoolGrad")                                                    \
+	X(GLOBAL_AVERAGE_POOL_GRAD, "GlobalAveragePoolGrad")                                       \
+	X(GEMM_GRAD_INPUT, "GemmGradInput")                                                        \
+	X(GEMM_GRAD_WEIGHT, "GemmGradWeight")                                                      \
+	X(RELU_GRAD, "ReluGrad")                                                                   \
+	X(TANH_GRAD, "TanhGrad")                                                                   \
+	X(SIGMOID_GRAD, "SigmoidGrad")                                                             \
+	X(HARD_SIGMOID_GRAD, "HardSigmoidGrad")                                                    \
+	X(HARD_SWISH_GRAD, "HardSwishGrad")                                                        \
+	X(CLIP_GRAD, "ClipGrad")                                                                   \
+	X(SOFTMAX_GRAD, "SoftmaxGrad")                                                             \
+	X(BATCH_NORM_GRAD, "BatchNormalizationGrad")                                               \
+	X(LRN_GRAD, "LRNGrad")                                                                     \
+	X(FLATTEN_GRAD, "FlattenGrad")                                                             \
+	X(RESHAPE_GRAD, "ReshapeGrad")                                                             \
+	X(SLICE_GRAD, "SliceGrad")                                                                 \
+	X(PAD_GRAD, "PadGrad")                                                                     \
+	X(REDUCE_MEAN_GRAD, "ReduceMeanGrad")                                                      \
+	X(DROPOUT_GRAD, "DropoutGrad")                                                             \
+	X(BROADCAST_GRAD, "BroadcastGrad")                                                         \
+	X(LSTM_GRAD, "LSTMGrad")                                                                   \
+	X(RNN_GRAD, "RNNGrad")                                                                     \
+	X(SOFTMAX_CROSS_ENTROPY_GRAD, "SoftmaxCrossEntropyGrad")                                   \
+	X(HALF_SQUARES_GRAD, "HalfSumOfSquaresGrad")
+
+enum op {
+#define X(id, name) OP_##id,
+	PRONY_OPERATORS(X)
+#undef X
+		OP_COUNT
+};
+
+#define ATTRIBUTE_MAX_INTS (2 * TENSOR_MAX_RANK)
+
+struct int_list {
+	int64_t items[ATTRIBUTE_MAX_INTS];
+	int count;
+};
+
+/*
+ * Attributes; which members an operator uses is said by its row. Two spatial dimensions. Shape
+ * inference writes an axis that counts from the end, or a slice's open end, as what it means.
+ */
+struct attributes {
+	int64_t kernel[2], strides[2], dilations[2];
+	int64_t pads[4]; /* top, left, bottom, right (ONNX order: begins, then ends) */
+	int64_t group;
+	bool ceil_mode, count_include_pad;
+	double alpha, beta;
+	bool trans_a, trans_b;
+	int64_t axis;
+	double ratio;
+	double epsilon, momentum; /* BatchNormalization */
+	double bias;		  /* LRN */
+	int64_t size;		  /* LRN */
+	double min, max;	  /* Clip */
+	double value;		  /* Pad */
+	int64_t start, end, step; /* Slice */
+	struct int_list ints; /* Reshape: shape; Transpose: order; Pad: pads; ReduceMean: axes */
+	bool keep_dims;	      /* ReduceMean */
+};
+
+enum attribute_kind {
+	ATTRIBUTE_INT,
+	ATTRIBUTE_INTS2,
+	ATTRIBUTE_INTS4,
+	ATTRIBUTE_INTS, /* a struct int_list */
+	ATTRIBUTE_REAL,
+	ATTRIBUTE_BOOL
+};
+
+/* One row yields JSON, ONNX and documentation of an attribute. */
+struct attribute_row {
+	const char *name; /* ONNX name; NULL ends the table */
+	enum attribute_kind kind;
+	size_t offset;	  /* in struct attributes */
+	double otherwise; /* the value that ONNX assumes when it is absent */
+	int input;	  /* in ONNX it is a constant, this input; 0 = an attribute there, too */
+};
+
+struct operator_row {
+	const char *name;
+	int min_inputs, max_inputs, max_outputs;
+	const struct attribute_row *attributes;
+	bool is_gradient; /* does not appear in a forward graph */
+	bool is_loss;	  /* output 0 is the scalar objective; its backward row starts the pass */
+	bool leaves_out;  /* gradient rows: any output that nobody wants is VALUE_NONE */
+
+	/* Sets shape and dtype of the outputs by the inputs; PRONY_BAD_INPUT names the node. */
+	enum prony_status (*infer)(struct graph *graph, struct node *node, struct error *err);
+
+	/* Multiply-accumulates of convolutions and matrix products, without bias; NULL = 0. */
+	int64_t (*macs)(const struct graph *graph, const struct node *node);
+
+	/*
+	 * Appends the nodes that compute the gradients of the inputs that want one, given the
+	 * gradients of the outputs; see networks/backward.h. NULL: gradient rows.
+	 */
+	enum prony_status (*backward)(struct graph *graph, const struct node *node,
+				      struct error *err);
+};
+
+/* The row of an operator. */
+const struct operator_row *operator_row(enum op op);
+/* OP_COUNT when there is none of that name. */
+enum op operator_from_name(const char *name);
+/* What ONNX assumes for every attribute of the operator. */
+void operator_default_attributes(enum op op, struct attributes *out);
+
+#endif

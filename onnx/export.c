@@ -1,0 +1,548 @@
+#include "onnx/onnx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/onnx.pb-c.h"
+
+#define ONNX_IR_VERSION 8
+#define ONNX_OPSET 17
+/* What protobuf can hold in one message. */
+#define ONNX_MAX_BYTES INT32_MAX
+
+/* The message tree lives in an arena and borrows names and weights; only the bytes outlive it. */
+struct exporter {
+	struct arena arena;
+	const struct graph *graph;
+	const struct tensor_set *weights;
+	struct error *err;
+	int *alias;   /* value -> value that stands for it: Dropout's output is its input */
+	bool *needed; /* values that the logits depend on */
+	Onnx__GraphProto *out;
+};
+
+/* protobuf-c's fields are not const, but packing does not change them. */
+static char *borrow(const char *text)
+{
+	return (char *)(uintptr_t)text;
+}
+
+/* Whether the logits depend on an output from `first` on. */
+static bool is_needed(const struct exporter *e, const struct node *node, int first)
+{
+	for (int i = first; i < node->output_count; i++) {
+		if (node->outputs[i] != VALUE_NONE && e->needed[node->outputs[i]])
+			return true;
+	}
+	return false;
+}
+
+static bool is_recurrent(const struct node *node)
+{
+	return node->op == OP_LSTM || node->op == OP_RNN;
+}
+
+/* Backwards from the logits; along the way, what is left out gets the value that replaces it. */
+static void find_needed(struct exporter *e)
+{
+	const struct graph *graph = e->graph;
+
+	e->alias = arena_array(&e->arena, (size_t)graph->value_count, sizeof(*e->alias));
+	e->needed = arena_array(&e->arena, (size_t)graph->value_count, sizeof(*e->needed));
+	for (int i = 0; i < graph->value_count; i++)
+		e->alias[i] = i;
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_DROPOUT)
+			e->alias[node->outputs[0]] = e->alias[node->inputs[0]];
+	}
+	e->needed[e->alias[graph->logits]] = true;
+	for (int i = graph->forward_count - 1; i >= 0; i--) {
+		const struct node *node = &graph->nodes[i];
+
+		if (!is_needed(e, node, 0))
+			continue;
+		/* Recurrent nodes write their weights themselves. */
+		for (int k = 0; k < (is_recurrent(node) ? 1 : node->input_count); k++) {
+			if (node->inputs[k] != VALUE_NONE)
+				e->needed[e->alias[node->inputs[k]]] = true;
+		}
+	}
+}
+
+static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attribute_row *row,
+					   const struct attributes *values)
+{
+	Onnx__AttributeProto *attribute = arena_alloc(&e->arena, sizeof(*attribute));
+	const void *member = (const char *)values + row->offset;
+	const struct int_list *list = member;
+
+	onnx__attribute_proto__init(attribute);
+	attribute->name = borrow(row->name);
+	attribute->has_type = true;
+	switch (row->kind) {
+	case ATTRIBUTE_INT:
+	case ATTRIBUTE_BOOL:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+		attribute->has_i = true;
+		attribute->i = row->kind == ATTRIBUTE_INT ? *(const int64_t *)member
+							  : *(const bool *)member;
+		break;
+	case ATTRIBUTE_REAL:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+		attribute->has_f = true;
+		attribute->f = (float)*(const double *)member;
+		break;
+	case ATTRIBUTE_INTS2:
+	case ATTRIBUTE_INTS4:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+		attribute->n_ints = row->kind == ATTRIBUTE_INTS2 ? 2 : 4;
+		attribute->ints = (int64_t *)(uintptr_t)member;
+		break;
+	case ATTRIBUTE_INTS:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+		attribute->n_ints = (size_t)list->count;
+		attribute->ints = (int64_t *)(uintptr_t)list->items;
+		break;
+	}
+	return attribute;
+}
+
+static Onnx__NodeProto *new_node(struct exporter *e, const char *name, const char *op,
+				 int input_count, int output_count)
+{
+	Onnx__NodeProto *node = arena_alloc(&e->arena, sizeof(*node));
+
+	onnx__node_proto__init(node);
+	node->name = borrow(name);
+	node->op_type = borrow(op);
+	node->n_input = (size_t)input_count;
+	node->input = arena_array(&e->arena, node->n_input, sizeof(*node->input));
+	node->n_output = (size_t)output_count;
+	node->output = arena_array(&e->arena, node->n_output, sizeof(*node->output));
+	e->out->node[e->out->n_node++] = node;
+	return node;
+}
+
+/* The name of what stands for a value; ONNX writes "" for an input that is left out. */
+static char *name_of(const struct exporter *e, int value)
+{
+	return borrow(value == VALUE_NONE ? "" : e->graph->values[e->alias[value]].name);
+}
+
+/* An initializer of the graph; `data` is borrowed. */
+static void new_initializer(struct exporter *e, const char *name, int type,
+			    const struct shape *shape, const void *data, size_t bytes)
+{
+	Onnx__TensorProto *tensor = arena_alloc(&e->arena, sizeof(*tensor));
+
+	onnx__tensor_proto__init(tensor);
+	tensor->name = borrow(name);
+	tensor->has_data_type = true;
+	tensor->data_type = type;
+	tensor->n_dims = (size_t)shape->rank;
+	tensor->dims = arena_array(&e->arena, tensor->n_dims, sizeof(*tensor->dims));
+	if (shape->rank > 0)
+		memcpy(tensor->dims, shape->dims, tensor->n_dims * sizeof(*tensor->dims));
+	tensor->has_raw_data = true;
+	tensor->raw_data.len = bytes;
+	tensor->raw_data.data = (uint8_t *)(uintptr_t)data;
+	e->out->initializer[e->out->n_initializer++] = tensor;
+}
+
+/* "NODE.SUFFIX", with as many underscores as it takes to be no value's name. */
+static char *free_name(struct exporter *e, const char *node, const char *suffix)
+{
+	char *name = arena_printf(&e->arena, "%s.%s", node, suffix);
+
+	while (graph_find_value(e->graph, name) != VALUE_NONE)
+		name = arena_printf(&e->arena, "%s_", name);
+	return name;
+}
+
+/* An attribute of ours that is a constant input in ONNX: an initializer "NODE.ATTRIBUTE". */
+static char *constant_input(struct exporter *e, const struct node *node,
+			    const struct attribute_row *row)
+{
+	char *name = free_name(e, node->name, row->name);
+	const void *member = (const char *)&node->attributes + row->offset;
+	const struct int_list *list = member;
+	bool is_list = row->kind == ATTRIBUTE_INTS;
+	struct shape shape = {.rank = 1, .dims = {is_list ? list->count : 1}};
+	float *number;
+
+	if (row->kind != ATTRIBUTE_REAL) {
+		new_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape,
+				is_list ? list->items : member,
+				(size_t)shape.dims[0] * sizeof(int64_t));
+		return name;
+	}
+	number = arena_alloc(&e->arena, sizeof(*number));
+	*number = (float)*(const double *)member;
+	shape.rank = 0;
+	new_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, number,
+			sizeof(*number));
+	return name;
+}
+
+/* Outputs that only training reads (statistics of BatchNormalization) are left out at the end. */
+static int outputs_in_use(const struct exporter *e, const struct node *node)
+{
+	int count = node->output_count;
+
+	while (count > 1 && !is_needed(e, node, count - 1))
+		count--;
+	return count;
+}
+
+/*
+ * Before opset 22 ONNX's ceil_mode also adds a window that lies in the padding behind the input,
+ * which ours and the frameworks' does not. Where that makes a difference, padding is written that
+ * reaches as far as the windows do; it must not count then.
+ */
+static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *node)
+{
+	const struct shape *x = &e->graph->values[node->inputs[0]].shape;
+	const struct shape *y = &e->graph->values[node->outputs[0]].shape;
+	struct attributes *a = &node->attributes;
+	int64_t over[2];
+	bool same = true;
+
+	for (int i = 0; i < 2; i++) {
+		int64_t reach = (y->dims[2 + i] - 1) * a->strides[i] +
+				(a->kernel[i] - 1) * a->dilations[i] + 1;
+
+		over[i] = reach - x->dims[2 + i] - a->pads[i] - a->pads[2 + i];
+		same = same && over[i] >= 0;
+	}
+	if (same)
+		return PRONY_OK;
+	a->ceil_mode = false;
+	for (int i = 0; i < 2; i++) {
+		if (over[i] > 0 && a->count_include_pad)
+			return error_set(e->err, PRONY_UNSUPPORTED,
+					 "network '%s': ceil_mode of '%s' has no equal in ONNX %d",
+					 e->graph->name, node->name, ONNX_OPSET);
+		if (over[i] > 0)
+			a->pads[2 + i] += over[i];
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status add_node(struct exporter *e, const struct node *node)
+{
+	const struct operator_row *op = operator_row(node->op);
+	int input_count = node->input_count;
+	Onnx__NodeProto *out;
+	size_t count = 0;
+
+	if (op->is_gradient || op->is_loss)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s': ONNX files hold no %s (node '%s')", e->graph->name,
+				 op->name, node->name);
+	if (node->op == OP_BATCH_NORM && outputs_in_use(e, node) > 1)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s': the statistics of '%s' are used, which an ONNX "
+				 "file for evaluation leaves out",
+				 e->graph->name, node->name);
+	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
+		if (row->input >= input_count)
+			input_count = row->input + 1;
+		count++;
+	}
+	out = new_node(e, node->name, op->name, input_count, outputs_in_use(e, node));
+	for (int i = 0; i < node->input_count; i++)
+		out->input[i] = name_of(e, node->inputs[i]);
+	for (size_t i = 0; i < out->n_output; i++)
+		out->output[i] = name_of(e, node->outputs[i]);
+	out->attribute = arena_array(&e->arena, count, sizeof(*out->attribute));
+	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
+		if (row->input > 0)
+			out->input[row->input] = constant_input(e, node, row);
+		else
+			out->attribute[out->n_attribute++] =
+				new_attribute(e, row, &node->attributes);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status find_weight(struct exporter *e, const struct value *value,
+				     const struct tensor **out)
+{
+	const struct tensor *weight = tensor_find(e->weights, value->name);
+
+	if (weight == NULL)
+		return error_set(e->err, PRONY_BAD_INPUT, "network '%s': no weights for '%s'",
+				 e->graph->name, value->name);
+	if (weight->dtype != DTYPE_F32 || !shape_equal(&weight->shape, &value->shape))
+		return error_set(e->err, PRONY_BAD_INPUT,
+				 "network '%s': the weights for '%s' have another type or shape",
+				 e->graph->name, value->name);
+	*out = weight;
+	return PRONY_OK;
+}
+
+/* Weights of input i with a leading 1 for the direction, padded with zeros to `elements`. */
+static enum prony_status recurrent_weight(struct exporter *e, const struct node *node, int i,
+					  const char *suffix, int64_t elements, char **name)
+{
+	const struct value *value = &e->graph->values[node->inputs[i]];
+	struct shape shape = {.rank = value->shape.rank + 1, .dims = {1}};
+	const struct tensor *weight;
+	float *data;
+
+	if (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s': the weights '%s' of '%s' are computed",
+				 e->graph->name, value->name, node->name);
+	if (find_weight(e, value, &weight) != PRONY_OK)
+		return e->err->code;
+	memcpy(&shape.dims[1], value->shape.dims,
+	       (size_t)value->shape.rank * sizeof(shape.dims[0]));
+	if (shape.rank == 2)
+		shape.dims[1] = elements;
+	data = arena_array(&e->arena, (size_t)elements, sizeof(*data));
+	memcpy(data, weight->data, (size_t)tensor_bytes(weight));
+	*name = free_name(e, node->name, suffix);
+	new_initializer(e, *name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, data,
+			(size_t)elements * sizeof(*data));
+	return PRONY_OK;
+}
+
+static Onnx__AttributeProto **attribute_list(struct exporter *e, Onnx__NodeProto *node,
+					     size_t count)
+{
+	node->attribute = arena_array(&e->arena, count, sizeof(*node->attribute));
+	node->n_attribute = count;
+	for (size_t i = 0; i < count; i++) {
+		node->attribute[i] = arena_alloc(&e->arena, sizeof(**node->attribute));
+		onnx__attribute_proto__init(node->attribute[i]);
+		node->attribute[i]->has_type = true;
+	}
+	return node->attribute;
+}
+
+/* The node itself: hidden_size, and for RNN its activation. */
+static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *node)
+{
+	Onnx__NodeProto *out = new_node(e, node->name, operator_row(node->op)->name, 4, 2);
+	Onnx__AttributeProto **attributes = attribute_list(e, out, node->op == OP_RNN ? 2 : 1);
+
+	attributes[0]->name = borrow("hidden_size");
+	attributes[0]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+	attributes[0]->has_i = true;
+	attributes[0]->i = e->graph->values[node->outputs[0]].shape.dims[1];
+	if (node->op == OP_RNN) {
+		attributes[1]->name = borrow("activations");
+		attributes[1]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
+		attributes[1]->strings = arena_array(&e->arena, 1, sizeof(ProtobufCBinaryData));
+		attributes[1]->strings[0].data = (uint8_t *)borrow("Relu");
+		attributes[1]->strings[0].len = strlen("Relu");
+		attributes[1]->n_strings = 1;
+	}
+	return out;
+}
+
+/*
+ * ONNX wants the time first, a dimension for the direction and two biases: Transpose, LSTM or RNN
+ * with its last state, Reshape.
+ */
+static enum prony_status add_recurrent(struct exporter *e, const struct node *node)
+{
+	static const char *const suffixes[] = {"W", "R", "B"};
+	static const int64_t order[] = {1, 0, 2};
+	const struct shape *h = &e->graph->values[node->outputs[0]].shape;
+	struct shape shape = {.rank = 1, .dims = {h->rank}};
+	char *time_first = free_name(e, node->name, "time_first");
+	char *state = free_name(e, node->name, "state");
+	char *wanted = free_name(e, node->name, "shape");
+	Onnx__NodeProto *transpose = new_node(e, time_first, "Transpose", 1, 1), *out, *reshape;
+	Onnx__AttributeProto *perm = attribute_list(e, transpose, 1)[0];
+
+	perm->name = borrow("perm");
+	perm->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+	perm->ints = (int64_t *)(uintptr_t)order;
+	perm->n_ints = 3;
+	transpose->input[0] = name_of(e, node->inputs[0]);
+	transpose->output[0] = time_first;
+	out = new_recurrent(e, node);
+	out->input[0] = time_first;
+	for (int i = 1; i < 4; i++) {
+		const struct shape *w = &e->graph->values[node->inputs[i]].shape;
+		int64_t elements = shape_elements(w) * (i == 3 ? 2 : 1);
+
+		if (recurrent_weight(e, node, i, suffixes[i - 1], elements, &out->input[i]) !=
+		    PRONY_OK)
+			return e->err->code;
+	}
+	out->output[0] = borrow("");
+	out->output[1] = state;
+	new_initializer(e, wanted, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape, h->dims,
+			2 * sizeof(int64_t));
+	reshape = new_node(e, wanted, "Reshape", 2, 1);
+	reshape->input[0] = state;
+	reshape->input[1] = wanted;
+	reshape->output[0] = name_of(e, node->outputs[0]);
+	return PRONY_OK;
+}
+
+static enum prony_status add_any_node(struct exporter *e, const struct node *node)
+{
+	struct node *copy;
+
+	if (is_recurrent(node))
+		return add_recurrent(e, node);
+	if (!node->attributes.ceil_mode)
+		return add_node(e, node);
+	/* Attributes are borrowed until the file is packed. */
+	copy = arena_alloc(&e->arena, sizeof(*copy));
+	*copy = *node;
+	if (write_out_ceil_mode(e, copy) != PRONY_OK)
+		return e->err->code;
+	return add_node(e, copy);
+}
+
+static enum prony_status add_nodes(struct exporter *e)
+{
+	const struct graph *graph = e->graph;
+
+	/* A recurrent node becomes three, with four constants; one more for the Identity below. */
+	e->out->node =
+		arena_array(&e->arena, 3 * (size_t)graph->forward_count + 1, sizeof(*e->out->node));
+	e->out->initializer = arena_array(
+		&e->arena, (size_t)graph->value_count + 4 * (size_t)graph->forward_count,
+		sizeof(*e->out->initializer));
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_DROPOUT && is_needed(e, node, 1))
+			return error_set(e->err, PRONY_UNSUPPORTED,
+					 "network '%s': the mask of dropout '%s' is used, which "
+					 "an ONNX file for evaluation leaves out",
+					 graph->name, node->name);
+		if (node->op == OP_DROPOUT || !is_needed(e, node, 0))
+			continue;
+		if (add_any_node(e, node) != PRONY_OK)
+			return e->err->code;
+	}
+	if (e->alias[graph->logits] != graph->logits) {
+		/* The output keeps its name also when dropout is the last layer. */
+		Onnx__NodeProto *identity =
+			new_node(e, graph->values[graph->logits].name, "Identity", 1, 1);
+
+		identity->input[0] = name_of(e, graph->logits);
+		identity->output[0] = borrow(graph->values[graph->logits].name);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status add_initializer(struct exporter *e, const struct value *value)
+{
+	const struct tensor *weight = NULL;
+	enum prony_status status = find_weight(e, value, &weight);
+
+	if (status == PRONY_OK)
+		new_initializer(e, value->name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &value->shape,
+				weight->data, (size_t)tensor_bytes(weight));
+	return status;
+}
+
+static enum prony_status add_initializers(struct exporter *e)
+{
+	for (int i = 0; i < e->graph->value_count; i++) {
+		const struct value *value = &e->graph->values[i];
+
+		if (!e->needed[i] || (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE))
+			continue;
+		if (add_initializer(e, value) != PRONY_OK)
+			return e->err->code;
+	}
+	return PRONY_OK;
+}
+
+/* A list of one: the graph's input or output. */
+static Onnx__ValueInfoProto **new_value_info(struct exporter *e, int index)
+{
+	const struct value *value = &e->graph->values[index];
+	size_t rank = (size_t)value->shape.rank;
+	Onnx__ValueInfoProto **list = arena_array(&e->arena, 1, sizeof(*list));
+	Onnx__ValueInfoProto *info = arena_alloc(&e->arena, sizeof(*info));
+	Onnx__TypeProto *type = arena_alloc(&e->arena, sizeof(*type));
+	Onnx__TypeProto__Tensor *tensor = arena_alloc(&e->arena, sizeof(*tensor));
+	Onnx__TensorShapeProto *shape = arena_alloc(&e->arena, sizeof(*shape));
+
+	onnx__tensor_shape_proto__init(shape);
+	shape->dim = arena_array(&e->arena, rank, sizeof(*shape->dim));
+	shape->n_dim = rank;
+	for (size_t i = 0; i < rank; i++) {
+		shape->dim[i] = arena_alloc(&e->arena, sizeof(**shape->dim));
+		onnx__tensor_shape_proto__dimension__init(shape->dim[i]);
+		shape->dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+		shape->dim[i]->dim_value = value->shape.dims[i];
+	}
+	onnx__type_proto__tensor__init(tensor);
+	tensor->has_elem_type = true;
+	tensor->elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+	tensor->shape = shape;
+	onnx__type_proto__init(type);
+	type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+	type->tensor_type = tensor;
+	onnx__value_info_proto__init(info);
+	info->name = borrow(value->name);
+	info->type = type;
+	list[0] = info;
+	return list;
+}
+
+static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
+{
+	Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
+	Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
+	Onnx__OperatorSetIdProto *opsets[] = {&opset};
+	size_t size;
+
+	opset.domain = borrow("");
+	opset.has_version = true;
+	opset.version = ONNX_OPSET;
+	model.has_ir_version = true;
+	model.ir_version = ONNX_IR_VERSION;
+	model.producer_name = borrow("prony");
+	model.producer_version = borrow(PRONY_VERSION);
+	model.graph = e->out;
+	model.n_opset_import = 1;
+	model.opset_import = opsets;
+	size = onnx__model_proto__get_packed_size(&model);
+	if (size > ONNX_MAX_BYTES)
+		return error_set(e->err, PRONY_UNSUPPORTED,
+				 "network '%s' takes %zu bytes, an ONNX file at most %d",
+				 e->graph->name, size, ONNX_MAX_BYTES);
+	*bytes = malloc(size);
+	if (*bytes == NULL)
+		return error_set(e->err, PRONY_NOMEM, "no memory for an ONNX file of %zu bytes",
+				 size);
+	*length = onnx__model_proto__pack(&model, *bytes);
+	return PRONY_OK;
+}
+
+enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
+			      void **bytes, size_t *length, struct error *err)
+{
+	struct error local = ERROR_INIT;
+	struct exporter e = {.graph = graph, .weights = weights, .err = &local};
+
+	arena_init(&e.arena, 0);
+	e.out = arena_alloc(&e.arena, sizeof(*e.out));
+	onnx__graph_proto__init(e.out);
+	e.out->name = borrow(graph->name);
+	find_needed(&e);
+	if (add_nodes(&e) != PRONY_OK || add_initializers(&e) != PRONY_OK)
+		goto out;
+	e.out->n_input = e.out->n_output = 1;
+	e.out->input = new_value_info(&e, graph->input);
+	e.out->output = new_value_info(&e, graph->logits);
+	pack(&e, bytes, length);
+out:
+	arena_release(&e.arena);
+	return local.code == PRONY_OK ? PRONY_OK : error_set(err, local.code, "%s", local.text);
+}

@@ -1,0 +1,203 @@
+/* What translations of nodes share: their inputs, and what they append to the graph. */
+#include "onnx/import_internal.h"
+
+#include <string.h>
+
+#include "graph/edit.h"
+
+#define NAME_TRIES 16
+
+const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i)
+{
+	return import_has(node, i) ? &im->slots[node->inputs[i]] : NULL;
+}
+
+bool import_has(const struct file_node *node, size_t i)
+{
+	return i < node->input_count && node->inputs[i] != NAME_OMITTED;
+}
+
+const struct constant *import_constant(const struct importer *im, const struct file_node *node,
+				       size_t i)
+{
+	const struct slot *slot = import_slot(im, node, i);
+
+	return slot && slot->kind == SLOT_CONSTANT ? &slot->constant : NULL;
+}
+
+int import_value(const struct importer *im, const struct file_node *node, size_t i)
+{
+	const struct slot *slot = import_slot(im, node, i);
+
+	return slot && slot->kind == SLOT_VALUE ? slot->value : VALUE_NONE;
+}
+
+const struct shape *import_shape(const struct importer *im, int value)
+{
+	return &im->builder.graph->values[value].shape;
+}
+
+bool import_need_value(struct importer *im, const struct file_node *node, size_t i, int rank,
+		       int *value)
+{
+	*value = import_value(im, node, i);
+	if (*value == VALUE_NONE) {
+		import_refuse(im, node, "input %zu must be computed from the data, but is %s", i,
+			      import_has(node, i) ? "constant" : "left out");
+		return false;
+	}
+	if (rank > 0 && import_shape(im, *value)->rank != rank) {
+		import_refuse(im, node, "input %zu has %d dimensions; only %d are supported", i,
+			      import_shape(im, *value)->rank, rank);
+		return false;
+	}
+	return true;
+}
+
+bool import_need_constant(struct importer *im, const struct file_node *node, size_t i,
+			  const struct constant **out)
+{
+	*out = import_constant(im, node, i);
+	if (*out == NULL)
+		import_refuse(im, node, "input %zu must be constant, but is %s", i,
+			      import_has(node, i) ? "computed from the data" : "left out");
+	return *out != NULL;
+}
+
+static bool name_is_taken(const struct graph *graph, const char *name)
+{
+	static const char *const reserved[] = {"input", "label", "loss"};
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+		if (strcmp(name, reserved[i]) == 0)
+			return true;
+	}
+	return graph_find_value(graph, name) != VALUE_NONE || graph_find_node(graph, name) >= 0;
+}
+
+/* Names of the file need not be unique, short or even text; those of the IR are. */
+static const char *free_name(struct importer *im, const struct file_node *node, const char *wanted,
+			     int suffix)
+{
+	const char *base = wanted, *name;
+	size_t index = (size_t)(node - im->model->nodes);
+
+	if (graph_check_name("value", wanted, NULL) != PRONY_OK ||
+	    strlen(wanted) > GRAPH_MAX_NAME_BYTES - 32)
+		base = arena_printf(&im->arena, "node.%zu", index);
+	name = suffix > 1 ? arena_printf(&im->arena, "%s.%d", base, suffix) : base;
+	for (int i = 0; i < NAME_TRIES; i++) {
+		if (!name_is_taken(im->builder.graph, name) &&
+		    !name_is_taken(im->builder.graph, arena_printf(&im->arena, "%s.1", name)) &&
+		    !name_is_taken(im->builder.graph, arena_printf(&im->arena, "%s.2", name)))
+			return name;
+		name = arena_printf(&im->arena, "%s.n%zu.%d", base, index, i);
+	}
+	import_refuse(im, node, "no free name is found for '%.60s'", base);
+	return NULL;
+}
+
+static void set_weight(struct importer *im, int value, const struct constant *numbers)
+{
+	if (value >= im->weight_capacity) {
+		int capacity = im->weight_capacity ? im->weight_capacity * 2 : 256;
+		struct constant *larger;
+
+		while (capacity <= value)
+			capacity *= 2;
+		larger = arena_array(&im->arena, (size_t)capacity, sizeof(*larger));
+		if (im->weight_capacity > 0)
+			memcpy(larger, im->weights, (size_t)im->weight_capacity * sizeof(*larger));
+		im->weights = larger;
+		im->weight_capacity = capacity;
+	}
+	im->weights[value] = *numbers;
+}
+
+/* Takes the builder's error as the node's refusal; values that it left behind go. */
+static void refuse_builder(struct importer *im, const struct file_node *node, int value_count)
+{
+	const char *text = im->builder.error.text, *colon = NULL;
+
+	/* "node 'x' (Conv): ..." names the node, as the refusal does. */
+	if (strncmp(text, "node '", 6) == 0)
+		colon = strstr(text, "): ");
+	import_refuse(im, node, "%s", colon ? colon + 3 : text);
+	error_clear(&im->builder.error);
+	im->builder.graph->value_count = value_count;
+}
+
+int import_parameter(struct importer *im, const struct file_node *node,
+		     const struct constant *numbers, const struct shape *shape,
+		     enum value_kind kind, const char *what)
+{
+	const Onnx__GraphProto *file = im->model->graph;
+	int before = im->builder.graph->value_count, initializer = numbers->initializer, value;
+	const char *name;
+
+	if (!numbers->is_float) {
+		import_refuse(im, node, "its %s is not floating-point", what);
+		return VALUE_NONE;
+	}
+	if (initializer >= 0)
+		name = free_name(im, node, file->initializer[initializer]->name,
+				 ++im->uses[initializer]);
+	else
+		name = free_name(im, node, arena_printf(&im->arena, "%s.%s", node->name, what), 1);
+	if (name == NULL)
+		return VALUE_NONE;
+	if (shape == NULL)
+		shape = &numbers->shape;
+	value = build_parameter(&im->builder, name, shape->rank, shape->dims, FILL_ZERO, 0);
+	if (value == VALUE_NONE) {
+		refuse_builder(im, node, before);
+		return VALUE_NONE;
+	}
+	im->builder.graph->values[value].kind = kind;
+	set_weight(im, value, numbers);
+	if (kind == VALUE_PARAMETER && initializer < 0)
+		im->notes.file_parameters += numbers->count;
+	if (kind == VALUE_PARAMETER && initializer >= 0 && im->uses[initializer] == 1)
+		im->notes.file_parameters += numbers->count;
+	if (kind == VALUE_PARAMETER && initializer >= 0 && im->uses[initializer] == 2)
+		im->notes.shared_initializers++;
+	return value;
+}
+
+int import_append(struct importer *im, const struct file_node *node, enum op op, const int *inputs,
+		  int input_count, const struct attributes *attributes)
+{
+	int before = im->builder.graph->value_count, value;
+	const char *name = free_name(im, node, node->name, 1);
+
+	if (name == NULL)
+		return VALUE_NONE;
+	value = build_node(&im->builder, op, name, inputs, input_count, attributes);
+	if (value == VALUE_NONE)
+		refuse_builder(im, node, before);
+	return value;
+}
+
+void import_set(struct importer *im, const struct file_node *node, size_t i, int value)
+{
+	if (value == VALUE_NONE || i >= node->output_count || node->outputs[i] == NAME_OMITTED)
+		return;
+	im->slots[node->outputs[i]] = (struct slot){.kind = SLOT_VALUE, .value = value};
+}
+
+int import_reshaped(struct importer *im, const struct file_node *node, int value,
+		    const struct shape *shape)
+{
+	struct shape in = *import_shape(im, value);
+	struct attributes attributes;
+
+	if (shape_equal(&in, shape))
+		return value;
+	if (shape->rank == 2 && in.rank > 2 && shape->dims[0] == in.dims[0])
+		return import_append(im, node, OP_FLATTEN, &value, 1, NULL);
+	operator_default_attributes(OP_RESHAPE, &attributes);
+	attributes.ints.count = shape->rank;
+	for (int i = 0; i < shape->rank; i++)
+		attributes.ints.items[i] = shape->dims[i];
+	return import_append(im, node, OP_RESHAPE, &value, 1, &attributes);
+}

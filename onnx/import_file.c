@@ -1,0 +1,208 @@
+/* Reading an ONNX file: bytes to messages, the facts that need no graph. */
+#include "onnx/import_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/files.h"
+#include "graph/edit.h"
+
+/* What protobuf can hold in one message. */
+#define MODEL_MAX_BYTES ((size_t)INT32_MAX)
+
+static enum prony_status read_opset(struct onnx_model *model, struct error *err)
+{
+	const Onnx__ModelProto *proto = model->proto;
+
+	for (size_t i = 0; i < proto->n_opset_import; i++) {
+		if (onnx_is_own_domain(proto->opset_import[i]->domain))
+			model->facts.opset = proto->opset_import[i]->version;
+	}
+	if (model->facts.opset < ONNX_MIN_OPSET || model->facts.opset > ONNX_MAX_OPSET)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "its operators are of opset %lld; %d to %d are read: export it "
+				 "again, or convert it with onnx.version_converter",
+				 (long long)model->facts.opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
+	return PRONY_OK;
+}
+
+/* Weights beside the model are part of what it is: their digest is joined to the file's. */
+static void add_digest(struct onnx_facts *facts, const struct constant *numbers)
+{
+	char both[2 * sizeof(facts->digest)];
+	size_t size = numbers->is_float ? sizeof(float) : sizeof(int64_t);
+	const void *bytes =
+		numbers->is_float ? (const void *)numbers->floats : (const void *)numbers->ints;
+
+	memcpy(both, facts->digest, sizeof(facts->digest));
+	digest_bytes(bytes, (size_t)numbers->count * size, both + sizeof(facts->digest));
+	digest_bytes(both, sizeof(both), facts->digest);
+}
+
+static enum prony_status read_initializers(struct onnx_model *model, const char *folder,
+					   struct error *err)
+{
+	const Onnx__GraphProto *graph = model->graph;
+
+	model->initializers =
+		arena_array(&model->arena, graph->n_initializer + 1, sizeof(*model->initializers));
+	for (int i = 0; i < model->definition_count; i++) {
+		const struct definition *definition = &model->definitions[i];
+		struct constant *out;
+		enum prony_status status;
+
+		if (definition->kind != DEFINED_BY_INITIALIZER || definition->users == 0)
+			continue;
+		out = &model->initializers[definition->index];
+		status = onnx_tensor_read(graph->initializer[definition->index], definition->name,
+					  folder, &model->arena, out, err);
+		if (status != PRONY_OK)
+			return status;
+		if (out->count < 0)
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "tensor '%.200s' is of element type %d, which is no kind "
+					 "of number that is read",
+					 definition->name, out->type);
+		if (out->count > 0 && graph->initializer[definition->index]->data_location ==
+					      ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+			add_digest(&model->facts, out);
+		out->initializer = definition->index;
+		model->weight_bytes += 8 * out->count;
+	}
+	return PRONY_OK;
+}
+
+/* The batch is the first dimension; all others must be fixed. */
+static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const char *name,
+				   struct onnx_facts *facts, struct error *err)
+{
+	/* struct network holds four dimensions of a sample. */
+	if (shape->n_dim < 1 || shape->n_dim > 5)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "its input '%.200s' has %zu dimensions; 1 to 5 are supported, the "
+				 "first of them the batch",
+				 name, shape->n_dim);
+	facts->sample.rank = (int)shape->n_dim - 1;
+	for (size_t i = 0; i < shape->n_dim; i++) {
+		const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
+		bool fixed =
+			dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+
+		if (fixed && (dim->dim_value < 1 || dim->dim_value > GRAPH_MAX_DIM))
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"dimension %zu of its input '%.200s' is %lld; it must be 1 "
+				"to %d",
+				i, name, (long long)dim->dim_value, GRAPH_MAX_DIM);
+		if (!fixed && i > 0)
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "dimension %zu of its input '%.200s' is left open; only "
+					 "the batch may be: export it with a fixed size",
+					 i, name);
+		if (i == 0)
+			facts->batch = fixed ? dim->dim_value : 0;
+		else
+			facts->sample.dims[i - 1] = dim->dim_value;
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status read_input(struct onnx_model *model, struct error *err)
+{
+	const struct definition *input = &model->definitions[model->input];
+	const Onnx__TypeProto *type = model->graph->input[input->index]->type;
+	const Onnx__TypeProto__Tensor *tensor;
+
+	if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+	    type->tensor_type->shape == NULL)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "its input '%.200s' is not a tensor with a shape", input->name);
+	tensor = type->tensor_type;
+	if (tensor->elem_type != ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "its input '%.200s' has element type %d; only float (1) is "
+				 "supported",
+				 input->name, tensor->elem_type);
+	return read_dims(tensor->shape, input->name, &model->facts, err);
+}
+
+static enum prony_status read_model(struct onnx_model *model, const void *bytes, size_t length,
+				    const char *folder, struct error *err)
+{
+	enum prony_status status;
+
+	model->proto = onnx__model_proto__unpack(NULL, length, bytes);
+	if (model->proto == NULL)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "it is not an ONNX model, or is cut off or damaged");
+	model->graph = model->proto->graph;
+	if (model->graph == NULL)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "it holds no graph: is it an ONNX model, and whole?");
+	status = read_opset(model, err);
+	if (status == PRONY_OK)
+		status = onnx_resolve_names(model, err);
+	if (status == PRONY_OK)
+		status = read_initializers(model, folder, err);
+	if (status == PRONY_OK)
+		status = read_input(model, err);
+	return status;
+}
+
+enum prony_status onnx_model_parse(const void *bytes, size_t length, const char *path,
+				   const char *folder, struct onnx_model **out, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct onnx_model *model = calloc(1, sizeof(*model));
+	enum prony_status status;
+
+	if (model == NULL)
+		return error_set(err, PRONY_NOMEM, "%s: no memory", path);
+	arena_init(&model->arena, 0);
+	model->path = arena_strdup(&model->arena, path);
+	digest_bytes(bytes, length, model->facts.digest);
+	status = length > MODEL_MAX_BYTES
+			 ? error_set(&why, PRONY_BAD_INPUT, "it is larger than 2 GiB")
+			 : read_model(model, bytes, length, folder, &why);
+	if (status != PRONY_OK) {
+		onnx_model_free(model);
+		return error_set(err, status, "%s: %s", path, why.text);
+	}
+	*out = model;
+	return PRONY_OK;
+}
+
+enum prony_status onnx_model_open(const char *path, struct onnx_model **out, struct error *err)
+{
+	const char *slash = strrchr(path, '/');
+	size_t length = 0;
+	char *bytes = NULL;
+	struct arena arena;
+	enum prony_status status = file_read(path, MODEL_MAX_BYTES, &bytes, &length, err);
+
+	if (status != PRONY_OK)
+		return status;
+	arena_init(&arena, 0);
+	status = onnx_model_parse(
+		bytes, length, path,
+		slash ? arena_strndup(&arena, path, (size_t)(slash - path) + 1) : ".", out, err);
+	arena_release(&arena);
+	free(bytes);
+	return status;
+}
+
+void onnx_model_free(struct onnx_model *model)
+{
+	if (model == NULL)
+		return;
+	if (model->proto != NULL)
+		onnx__model_proto__free_unpacked(model->proto, NULL);
+	arena_release(&model->arena);
+	free(model);
+}
+
+const struct onnx_facts *onnx_model_facts(const struct onnx_model *model)
+{
+	return &model->facts;
+}

@@ -1,0 +1,154 @@
+/* Private to networks/: an ONNX file that was read, and its way into the IR. */
+#ifndef PRONY_ONNX_IMPORT_INTERNAL_H
+#define PRONY_ONNX_IMPORT_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/strbuf.h"
+#include "onnx/fold.h"
+#include "onnx/import.h"
+
+#define ONNX_MIN_OPSET 13
+#define ONNX_MAX_OPSET 20
+/* Bounds on hostile files; real models have thousands. */
+#define ONNX_MAX_NODES 65536
+#define ONNX_MAX_NAMES (1 << 20)
+#define ONNX_MAX_ARITY 4096
+
+#define NAME_OMITTED (-1)
+
+enum definition_kind { DEFINED_BY_INITIALIZER, DEFINED_BY_INPUT, DEFINED_BY_NODE };
+
+/* What a name of the file stands for; a name's index in the model is its identity from then on. */
+struct definition {
+	const char *name;
+	enum definition_kind kind;
+	int index; /* of the input, initializer or node */
+	int users; /* inputs of needed nodes, and the model's output */
+};
+
+struct file_node {
+	const Onnx__NodeProto *proto;
+	const char *name;      /* its own, or made of its operator and place */
+	int *inputs, *outputs; /* definitions; NAME_OMITTED */
+	size_t input_count, output_count;
+	bool needed; /* the output depends on it */
+};
+
+struct onnx_model {
+	struct arena arena;
+	Onnx__ModelProto *proto;
+	const Onnx__GraphProto *graph;
+	const char *path;
+	struct onnx_facts facts;
+	struct definition *definitions;
+	int definition_count;
+	struct file_node *nodes;
+	size_t node_count;
+	struct constant *initializers; /* those with users */
+	int input, output;	       /* definitions */
+	int64_t weight_bytes;
+};
+
+/* onnx_import_names.c: who computes what; fills definitions and nodes. */
+enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err);
+/* Whether a domain is ONNX's own, which most files leave out. */
+bool onnx_is_own_domain(const char *domain);
+/* Whether the operator is not one of ONNX's own. */
+bool onnx_is_foreign(const Onnx__NodeProto *proto);
+
+/* What a definition has become. */
+enum slot_kind { SLOT_EMPTY, SLOT_CONSTANT, SLOT_VALUE, SLOT_LOST };
+
+struct slot {
+	enum slot_kind kind;
+	struct constant constant;
+	int value;	/* of the graph */
+	bool from_data; /* SLOT_LOST: it is certainly not constant */
+};
+
+/* One pass over the nodes. */
+struct importer {
+	const struct onnx_model *model;
+	struct builder builder;
+	struct arena arena;   /* bookkeeping of the pass */
+	struct arena numbers; /* constants that are computed; its limit bounds them */
+	struct slot *slots;   /* one for each definition */
+	bool *done;	      /* nodes that another one took in */
+	int64_t batch;
+	/* With a replaced batch: the file's own, and the shapes that definitions have with it. */
+	int64_t file_batch;
+	const struct shape *file_shapes;
+	struct refusal *refusals;
+	int refusal_count;
+	/* For each value of the graph that is a parameter or state: its numbers. */
+	struct constant *weights;
+	int weight_capacity;
+	int *uses; /* of each initializer as a parameter */
+	struct onnx_notes notes;
+};
+
+/* One node that cannot be translated. */
+struct refusal {
+	const struct file_node *node;
+	const char *reason; /* NULL: the operator as such */
+};
+
+/* Translates a node; its outputs that stay empty are lost. Refusals are collected, not returned. */
+typedef void import_function(struct importer *im, const struct file_node *node);
+
+/* onnx_import_layers.c, onnx_import_layout.c */
+import_function import_conv, import_pool, import_global_pool, import_gemm, import_matmul,
+	import_batch_norm, import_lrn, import_elementwise, import_sum, import_unary, import_clip,
+	import_softmax, import_dropout, import_identity, import_power;
+import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
+	import_pad, import_reduce_mean, import_gather, import_cast, import_expand;
+
+/* onnx_import_refusals.c */
+
+/* Notes that this node cannot be translated, and why; its outputs are lost. */
+void import_refuse(struct importer *im, const struct file_node *node, const char *format, ...)
+	PRONY_PRINTF(3, 4);
+/* PRONY_UNSUPPORTED with all that was noted. */
+enum prony_status import_report(const struct importer *im, struct error *err);
+
+/* onnx_import_append.c: what they share. */
+
+/* What input i has become; NULL when it is left out. */
+const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i);
+/* Whether input i is there. */
+bool import_has(const struct file_node *node, size_t i);
+/* Input i when it is a constant; NULL otherwise. */
+const struct constant *import_constant(const struct importer *im, const struct file_node *node,
+				       size_t i);
+/* Input i as a value of the graph; VALUE_NONE when it is left out or constant. */
+int import_value(const struct importer *im, const struct file_node *node, size_t i);
+const struct shape *import_shape(const struct importer *im, int value);
+/* Input i must be an activation of this rank (0: any); false after a refusal. */
+bool import_need_value(struct importer *im, const struct file_node *node, size_t i, int rank,
+		       int *value);
+/* Input i must be constant; false after a refusal. */
+bool import_need_constant(struct importer *im, const struct file_node *node, size_t i,
+			  const struct constant **out);
+
+/* A new parameter or state out of constant numbers, with `shape` if it is not NULL (as many
+ * elements); VALUE_NONE after a refusal. */
+int import_parameter(struct importer *im, const struct file_node *node,
+		     const struct constant *numbers, const struct shape *shape,
+		     enum value_kind kind, const char *what);
+/* Appends an operator of the IR; VALUE_NONE after a refusal. */
+int import_append(struct importer *im, const struct file_node *node, enum op op, const int *inputs,
+		  int input_count, const struct attributes *attributes);
+/* Output i of the node is this value. */
+void import_set(struct importer *im, const struct file_node *node, size_t i, int value);
+/* Appends a Reshape or Flatten when the shape differs; returns the value. */
+int import_reshaped(struct importer *im, const struct file_node *node, int value,
+		    const struct shape *shape);
+
+/*
+ * onnx_import_samples.c: PRONY_UNSUPPORTED names the first forward node whose result for one sample
+ * depends on others; batch normalisation's own statistics are no such dependence. With a batch of 1
+ * there is nothing to see.
+ */
+enum prony_status onnx_samples_apart(const struct graph *graph, struct error *err);
+
+#endif

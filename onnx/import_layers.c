@@ -1,0 +1,496 @@
+/* Layers with numbers of their own, and what acts on each element. */
+#include "onnx/import_internal.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "graph/edit.h"
+
+/* How far behind a MatMul its bias may be added and still be found. */
+#define BIAS_DISTANCE 8
+
+/* `count` whole numbers of an attribute; `out` keeps its values when it is absent. */
+static bool read_ints(struct importer *im, const struct file_node *node, const char *name,
+		      size_t count, int64_t *out)
+{
+	const Onnx__AttributeProto *attribute = onnx_attribute(node->proto, name);
+
+	if (attribute == NULL)
+		return true;
+	if (attribute->n_ints != count) {
+		import_refuse(im, node,
+			      "%s has %zu numbers; only two spatial dimensions are "
+			      "supported",
+			      name, attribute->n_ints);
+		return false;
+	}
+	memcpy(out, attribute->ints, count * sizeof(*out));
+	return true;
+}
+
+/* ONNX: SAME gives ceil(size / stride) windows; the odd one of the padding goes to the end or the
+ * beginning. */
+static void pad_same(struct attributes *a, const struct shape *x, bool odd_at_end)
+{
+	for (int i = 0; i < 2; i++) {
+		int64_t size = x->dims[2 + i], windows, total;
+
+		/* Inference refuses these; here they must only not overflow. */
+		if (a->strides[i] < 1 || a->kernel[i] < 1 || a->kernel[i] > GRAPH_MAX_DIM ||
+		    a->dilations[i] < 1 || a->dilations[i] > GRAPH_MAX_DIM)
+			continue;
+		windows = (size - 1) / a->strides[i];
+		total = windows * a->strides[i] + (a->kernel[i] - 1) * a->dilations[i] + 1 - size;
+		total = total > 0 ? total : 0;
+		a->pads[i] = odd_at_end ? total / 2 : total - total / 2;
+		a->pads[i + 2] = total - a->pads[i];
+	}
+}
+
+/* What convolutions and pools share; kernel_shape is set before. */
+static bool read_window(struct importer *im, const struct file_node *node, const struct shape *x,
+			struct attributes *a)
+{
+	char auto_pad[16];
+
+	onnx_text(node->proto, "auto_pad", "NOTSET", auto_pad, sizeof(auto_pad));
+	if (!read_ints(im, node, "strides", 2, a->strides) ||
+	    !read_ints(im, node, "dilations", 2, a->dilations) ||
+	    !read_ints(im, node, "pads", 4, a->pads))
+		return false;
+	if (strcmp(auto_pad, "NOTSET") == 0)
+		return true;
+	memset(a->pads, 0, sizeof(a->pads));
+	if (strcmp(auto_pad, "SAME_UPPER") == 0 || strcmp(auto_pad, "SAME_LOWER") == 0)
+		pad_same(a, x, strcmp(auto_pad, "SAME_UPPER") == 0);
+	else if (strcmp(auto_pad, "VALID") != 0)
+		import_refuse(im, node, "auto_pad '%s' is not known", auto_pad);
+	return strcmp(auto_pad, "VALID") == 0 || strncmp(auto_pad, "SAME", 4) == 0;
+}
+
+void import_conv(struct importer *im, const struct file_node *node)
+{
+	const struct constant *w, *b = NULL;
+	struct attributes attributes;
+	int inputs[3], count = 2;
+
+	operator_default_attributes(OP_CONV, &attributes);
+	if (!import_need_value(im, node, 0, 4, &inputs[0]) ||
+	    !import_need_constant(im, node, 1, &w) ||
+	    (import_has(node, 2) && !import_need_constant(im, node, 2, &b)))
+		return;
+	for (int i = 0; i < 2 && w->shape.rank == 4; i++)
+		attributes.kernel[i] = w->shape.dims[2 + i];
+	attributes.group = onnx_int(node->proto, "group", 1);
+	if (!read_ints(im, node, "kernel_shape", 2, attributes.kernel) ||
+	    !read_window(im, node, import_shape(im, inputs[0]), &attributes))
+		return;
+	inputs[1] = import_parameter(im, node, w, NULL, VALUE_PARAMETER, "weight");
+	if (inputs[1] == VALUE_NONE)
+		return;
+	if (b != NULL) {
+		inputs[2] = import_parameter(im, node, b, NULL, VALUE_PARAMETER, "bias");
+		count = 3;
+		if (inputs[2] == VALUE_NONE)
+			return;
+	}
+	import_set(im, node, 0, import_append(im, node, OP_CONV, inputs, count, &attributes));
+}
+
+static bool output_is_used(const struct importer *im, const struct file_node *node, size_t i)
+{
+	return i < node->output_count && node->outputs[i] != NAME_OMITTED &&
+	       im->model->definitions[node->outputs[i]].users > 0;
+}
+
+void import_pool(struct importer *im, const struct file_node *node)
+{
+	bool average = strcmp(node->proto->op_type, "AveragePool") == 0;
+	enum op op = average ? OP_AVERAGE_POOL : OP_MAX_POOL;
+	struct attributes attributes;
+	int x;
+
+	operator_default_attributes(op, &attributes);
+	attributes.dilations[0] = attributes.dilations[1] = 1;
+	attributes.ceil_mode = onnx_int(node->proto, "ceil_mode", 0) != 0;
+	attributes.count_include_pad = onnx_int(node->proto, "count_include_pad", 0) != 0;
+	if (!import_need_value(im, node, 0, 4, &x) ||
+	    !read_ints(im, node, "kernel_shape", 2, attributes.kernel) ||
+	    !read_window(im, node, import_shape(im, x), &attributes))
+		return;
+	if (average && (attributes.dilations[0] != 1 || attributes.dilations[1] != 1))
+		import_refuse(im, node, "average pooling with dilations is not supported");
+	else if (output_is_used(im, node, 1))
+		import_refuse(im, node, "its second output, the places of the maxima, is used");
+	else
+		import_set(im, node, 0, import_append(im, node, op, &x, 1, &attributes));
+}
+
+void import_global_pool(struct importer *im, const struct file_node *node)
+{
+	bool average = strcmp(node->proto->op_type, "GlobalAveragePool") == 0;
+	struct attributes attributes;
+	int x;
+
+	if (!import_need_value(im, node, 0, 4, &x))
+		return;
+	operator_default_attributes(average ? OP_GLOBAL_AVERAGE_POOL : OP_MAX_POOL, &attributes);
+	if (!average) {
+		attributes.kernel[0] = import_shape(im, x)->dims[2];
+		attributes.kernel[1] = import_shape(im, x)->dims[3];
+	}
+	import_set(im, node, 0,
+		   import_append(im, node, average ? OP_GLOBAL_AVERAGE_POOL : OP_MAX_POOL, &x, 1,
+				 &attributes));
+}
+
+/* A bias of one number for each of `features` columns, whatever ones are before it. */
+static bool is_row(const struct constant *c, int64_t features)
+{
+	return c->is_float && c->count == features && c->shape.rank > 0 &&
+	       c->shape.dims[c->shape.rank - 1] == features;
+}
+
+static int append_gemm(struct importer *im, const struct file_node *node, int x,
+		       const struct constant *w, const struct constant *bias,
+		       const struct attributes *attributes)
+{
+	int inputs[3] = {x, import_parameter(im, node, w, NULL, VALUE_PARAMETER, "weight")};
+	struct shape row = {.rank = 1};
+
+	if (inputs[1] == VALUE_NONE)
+		return VALUE_NONE;
+	if (bias == NULL)
+		return import_append(im, node, OP_GEMM, inputs, 2, attributes);
+	row.dims[0] = bias->count;
+	inputs[2] = import_parameter(im, node, bias, &row, VALUE_PARAMETER, "bias");
+	if (inputs[2] == VALUE_NONE)
+		return VALUE_NONE;
+	return import_append(im, node, OP_GEMM, inputs, 3, attributes);
+}
+
+/*
+ * An operand that is constant becomes a value of the graph: trained when it is an initializer with
+ * dimensions (a bias, a scale), a fixed number otherwise (the 6 of a hard swish).
+ */
+static int operand(struct importer *im, const struct file_node *node, size_t i)
+{
+	const struct constant *constant = import_constant(im, node, i);
+	bool trained = constant && constant->initializer >= 0 && constant->shape.rank > 0;
+
+	if (constant == NULL) {
+		int value;
+
+		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
+	}
+	return import_parameter(im, node, constant, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
+				trained ? "operand" : "constant");
+}
+
+/* Adds input i to x. */
+static int append_add(struct importer *im, const struct file_node *node, int x, size_t i)
+{
+	int inputs[2] = {x, operand(im, node, i)};
+
+	return inputs[1] == VALUE_NONE ? VALUE_NONE
+				       : import_append(im, node, OP_ADD, inputs, 2, NULL);
+}
+
+void import_gemm(struct importer *im, const struct file_node *node)
+{
+	const struct constant *w, *bias = NULL;
+	struct attributes attributes;
+	int x;
+
+	if (!import_need_value(im, node, 0, 2, &x) || !import_need_constant(im, node, 1, &w) ||
+	    (import_has(node, 2) && !import_need_constant(im, node, 2, &bias)))
+		return;
+	operator_default_attributes(OP_GEMM, &attributes);
+	attributes.alpha = onnx_real(node->proto, "alpha", 1);
+	attributes.beta = onnx_real(node->proto, "beta", 1);
+	attributes.trans_a = onnx_int(node->proto, "transA", 0) != 0;
+	attributes.trans_b = onnx_int(node->proto, "transB", 0) != 0;
+	if (w->shape.rank != 2) {
+		import_refuse(im, node, "its weights have %d dimensions, not 2", w->shape.rank);
+		return;
+	}
+	if (bias == NULL || is_row(bias, w->shape.dims[attributes.trans_b ? 0 : 1])) {
+		import_set(im, node, 0, append_gemm(im, node, x, w, bias, &attributes));
+	} else if (bias->is_float && bias->count == 1 && attributes.beta == 1) {
+		x = append_gemm(im, node, x, w, NULL, &attributes);
+		import_set(im, node, 0, x == VALUE_NONE ? x : append_add(im, node, x, 2));
+	} else {
+		import_refuse(im, node, "its bias is not one number for each column");
+	}
+}
+
+/*
+ * The Add behind a MatMul that adds a constant row to it, if the product, which has the shape
+ * `out`, has no other user: the index of its node and the row. Not one that gives the sum more
+ * dimensions.
+ */
+static const struct constant *find_bias(const struct importer *im, const struct file_node *node,
+					const struct shape *out, size_t *add)
+{
+	int product = node->outputs[0];
+	size_t index = (size_t)(node - im->model->nodes);
+
+	if (product == NAME_OMITTED || im->model->definitions[product].users != 1)
+		return NULL;
+	for (size_t i = index + 1; i < im->model->node_count && i <= index + BIAS_DISTANCE; i++) {
+		const struct file_node *user = &im->model->nodes[i];
+		const struct constant *row;
+
+		if (!user->needed || strcmp(user->proto->op_type, "Add") != 0 ||
+		    onnx_is_foreign(user->proto) || user->input_count != 2 ||
+		    user->output_count != 1 || user->outputs[0] == NAME_OMITTED ||
+		    (user->inputs[0] != product && user->inputs[1] != product))
+			continue;
+		row = import_constant(im, user, user->inputs[0] == product ? 1 : 0);
+		*add = i;
+		return row && row->shape.rank <= out->rank && is_row(row, out->dims[out->rank - 1])
+			       ? row
+			       : NULL;
+	}
+	return NULL;
+}
+
+/* Of x (any rank) with a constant matrix: a full layer over the last dimension. */
+void import_matmul(struct importer *im, const struct file_node *node)
+{
+	const struct constant *w, *bias;
+	struct attributes attributes;
+	struct shape shape, rows = {.rank = 2, .dims = {1, 1}};
+	size_t add = 0;
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &w))
+		return;
+	shape = *import_shape(im, x);
+	if (w->shape.rank != 2 || shape.rank < 2) {
+		import_refuse(im, node, "%d dimensions by %d are not supported", shape.rank,
+			      w->shape.rank);
+		return;
+	}
+	rows.dims[1] = shape.dims[shape.rank - 1];
+	rows.dims[0] = shape_elements(&shape) / rows.dims[1];
+	x = import_reshaped(im, node, x, &rows);
+	if (x == VALUE_NONE)
+		return;
+	operator_default_attributes(OP_GEMM, &attributes);
+	shape.dims[shape.rank - 1] = w->shape.dims[1];
+	bias = find_bias(im, node, &shape, &add);
+	x = append_gemm(im, node, x, w, bias, &attributes);
+	if (x != VALUE_NONE)
+		x = import_reshaped(im, node, x, &shape);
+	import_set(im, node, 0, x);
+	if (bias != NULL && x != VALUE_NONE) {
+		im->done[add] = true;
+		import_set(im, &im->model->nodes[add], 0, x);
+	}
+}
+
+void import_batch_norm(struct importer *im, const struct file_node *node)
+{
+	static const char *const what[] = {"input", "scale", "bias", "mean", "variance"};
+	struct attributes attributes;
+	int inputs[5];
+
+	if (!import_need_value(im, node, 0, 0, &inputs[0]))
+		return;
+	for (size_t i = 1; i < 5; i++) {
+		if (output_is_used(im, node, i)) {
+			import_refuse(im, node, "output %zu, a statistic, is used", i);
+			return;
+		}
+	}
+	for (size_t i = 1; i < 5; i++) {
+		const struct constant *numbers;
+
+		if (!import_need_constant(im, node, i, &numbers))
+			return;
+		inputs[i] = import_parameter(im, node, numbers, NULL,
+					     i < 3 ? VALUE_PARAMETER : VALUE_STATE, what[i]);
+		if (inputs[i] == VALUE_NONE)
+			return;
+	}
+	operator_default_attributes(OP_BATCH_NORM, &attributes);
+	attributes.epsilon = onnx_real(node->proto, "epsilon", 1e-5);
+	attributes.momentum = onnx_real(node->proto, "momentum", 0.9);
+	import_set(im, node, 0, import_append(im, node, OP_BATCH_NORM, inputs, 5, &attributes));
+}
+
+void import_lrn(struct importer *im, const struct file_node *node)
+{
+	struct attributes attributes;
+	int x;
+
+	if (!import_need_value(im, node, 0, 4, &x))
+		return;
+	operator_default_attributes(OP_LRN, &attributes);
+	attributes.alpha = onnx_real(node->proto, "alpha", 1e-4);
+	attributes.beta = onnx_real(node->proto, "beta", 0.75);
+	attributes.bias = onnx_real(node->proto, "bias", 1);
+	attributes.size = onnx_int(node->proto, "size", 0);
+	import_set(im, node, 0, import_append(im, node, OP_LRN, &x, 1, &attributes));
+}
+
+void import_elementwise(struct importer *im, const struct file_node *node)
+{
+	int inputs[2];
+
+	if (node->input_count != 2) {
+		import_refuse(im, node, "it has %zu inputs, not 2", node->input_count);
+		return;
+	}
+	for (size_t i = 0; i < 2; i++) {
+		inputs[i] = operand(im, node, i);
+		if (inputs[i] == VALUE_NONE)
+			return;
+	}
+	import_set(
+		im, node, 0,
+		import_append(im, node, operator_from_name(node->proto->op_type), inputs, 2, NULL));
+}
+
+void import_sum(struct importer *im, const struct file_node *node)
+{
+	int sum;
+
+	if (node->input_count < 1) {
+		import_refuse(im, node, "it has no inputs");
+		return;
+	}
+	sum = operand(im, node, 0);
+	for (size_t i = 1; i < node->input_count && sum != VALUE_NONE; i++)
+		sum = append_add(im, node, sum, i);
+	import_set(im, node, 0, sum);
+}
+
+void import_unary(struct importer *im, const struct file_node *node)
+{
+	enum op op = operator_from_name(node->proto->op_type);
+	struct attributes attributes;
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x))
+		return;
+	operator_default_attributes(op, &attributes);
+	if (op == OP_HARD_SIGMOID) {
+		attributes.alpha = onnx_real(node->proto, "alpha", 0.2);
+		attributes.beta = onnx_real(node->proto, "beta", 0.5);
+	}
+	import_set(im, node, 0, import_append(im, node, op, &x, 1, &attributes));
+}
+
+/* The one number of a constant input, or `otherwise`; infinities become the largest float. */
+static bool read_number(struct importer *im, const struct file_node *node, size_t i,
+			double otherwise, double *out)
+{
+	const struct constant *constant = NULL;
+
+	*out = otherwise;
+	if (!import_has(node, i))
+		return true;
+	if (!import_need_constant(im, node, i, &constant))
+		return false;
+	if (constant->count != 1 || (constant->is_float && isnan(constant->floats[0]))) {
+		import_refuse(im, node, "input %zu is not a number", i);
+		return false;
+	}
+	*out = constant->is_float ? (double)constant->floats[0] : (double)constant->ints[0];
+	if (isinf(*out))
+		*out = *out > 0 ? (double)FLT_MAX : -(double)FLT_MAX;
+	return true;
+}
+
+void import_clip(struct importer *im, const struct file_node *node)
+{
+	struct attributes attributes;
+	int x;
+
+	operator_default_attributes(OP_CLIP, &attributes);
+	if (import_need_value(im, node, 0, 0, &x) &&
+	    read_number(im, node, 1, -(double)FLT_MAX, &attributes.min) &&
+	    read_number(im, node, 2, (double)FLT_MAX, &attributes.max))
+		import_set(im, node, 0, import_append(im, node, OP_CLIP, &x, 1, &attributes));
+}
+
+/* x^2 is the one power that exporters write for networks that the IR has. */
+void import_power(struct importer *im, const struct file_node *node)
+{
+	double exponent;
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x) || !read_number(im, node, 1, NAN, &exponent))
+		return;
+	if (exponent == 2)
+		import_set(im, node, 0,
+			   import_append(im, node, OP_MUL, (const int[]){x, x}, 2, NULL));
+	else
+		import_refuse(im, node, "only squares are supported");
+}
+
+/* Whether a softmax is over the classes: the one axis behind the batch that is not of ones. */
+static bool is_over_classes(const struct shape *shape, int axis)
+{
+	for (int i = 1; i < shape->rank; i++) {
+		if (i != axis && shape->dims[i] != 1)
+			return false;
+	}
+	return axis > 0;
+}
+
+void import_softmax(struct importer *im, const struct file_node *node)
+{
+	bool logarithm = strcmp(node->proto->op_type, "LogSoftmax") == 0;
+	int64_t axis = onnx_int(node->proto, "axis", -1);
+	struct attributes attributes;
+	struct error why = ERROR_INIT;
+	int x, from_front;
+
+	if (!import_need_value(im, node, 0, 0, &x))
+		return;
+	if (onnx_axis(axis, import_shape(im, x)->rank, &from_front, &why) != PRONY_OK) {
+		import_refuse(im, node, "%s", why.text);
+		return;
+	}
+	if (node->outputs[0] == im->model->output &&
+	    im->model->definitions[node->outputs[0]].users == 1 &&
+	    is_over_classes(import_shape(im, x), from_front)) {
+		im->notes.softmax_left_out = true;
+		import_set(im, node, 0, x);
+		return;
+	}
+	if (logarithm) {
+		import_refuse(im, node, "a logarithm of a softmax is supported as the output only");
+		return;
+	}
+	operator_default_attributes(OP_SOFTMAX, &attributes);
+	attributes.axis = from_front;
+	import_set(im, node, 0, import_append(im, node, OP_SOFTMAX, &x, 1, &attributes));
+}
+
+void import_dropout(struct importer *im, const struct file_node *node)
+{
+	struct attributes attributes;
+	int x;
+
+	operator_default_attributes(OP_DROPOUT, &attributes);
+	if (!import_need_value(im, node, 0, 0, &x) ||
+	    !read_number(im, node, 1, 0.5, &attributes.ratio))
+		return;
+	if (output_is_used(im, node, 1))
+		import_refuse(im, node, "its second output, the mask, is used");
+	else
+		import_set(im, node, 0, import_append(im, node, OP_DROPOUT, &x, 1, &attributes));
+}
+
+void import_identity(struct importer *im, const struct file_node *node)
+{
+	int x;
+
+	if (import_need_value(im, node, 0, 0, &x))
+		import_set(im, node, 0, x);
+}

@@ -1,0 +1,398 @@
+/* What moves numbers without computing: reshapes, transposes, slices, and means over axes. */
+#include "onnx/import_internal.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "graph/operator_rows.h"
+
+static int64_t product(const struct shape *shape, int end)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < end; i++)
+		n *= shape->dims[i];
+	return n;
+}
+
+/*
+ * The file fixes its batch, and this Reshape's constant may carry it. With the file's own batch the
+ * input was `in` and the output `out`; now the input is `now`. The batch is one factor of one
+ * dimension, and a reshape moves no element: what lies before that dimension is as large before as
+ * behind, so the output's dimension is the one with an equal product before it. False when there is
+ * none.
+ */
+static bool follow_batch(const struct importer *im, const struct shape *in, const struct shape *out,
+			 const struct shape *now, struct shape *result)
+{
+	int axis = 0;
+
+	while (axis < in->rank && in->dims[axis] == now->dims[axis])
+		axis++;
+	*result = *out;
+	if (axis == in->rank)
+		return true;
+	for (int i = 0; i < out->rank; i++) {
+		if (product(out, i) != product(in, axis) || out->dims[i] % im->file_batch != 0)
+			continue;
+		result->dims[i] = saturating_multiply(out->dims[i] / im->file_batch, im->batch);
+		return shape_elements(result) == shape_elements(now);
+	}
+	return false;
+}
+
+void import_reshape(struct importer *im, const struct file_node *node)
+{
+	const struct constant *argument = NULL;
+	struct error why = ERROR_INIT;
+	struct shape shape;
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x))
+		return;
+	if (import_has(node, 1) && !import_need_constant(im, node, 1, &argument))
+		return;
+	if (im->file_shapes != NULL && strcmp(node->proto->op_type, "Reshape") == 0 &&
+	    node->output_count > 0 && node->outputs[0] != NAME_OMITTED &&
+	    follow_batch(im, &im->file_shapes[node->inputs[0]], &im->file_shapes[node->outputs[0]],
+			 import_shape(im, x), &shape)) {
+		import_set(im, node, 0, import_reshaped(im, node, x, &shape));
+		return;
+	}
+	if (onnx_reshaped(node->proto, import_shape(im, x), argument, &shape, &why) != PRONY_OK)
+		import_refuse(im, node, "%s", why.text);
+	else
+		import_set(im, node, 0, import_reshaped(im, node, x, &shape));
+}
+
+void import_transpose(struct importer *im, const struct file_node *node)
+{
+	const Onnx__AttributeProto *perm = onnx_attribute(node->proto, "perm");
+	struct attributes attributes;
+	bool moves = false;
+	int x, rank;
+
+	if (!import_need_value(im, node, 0, 0, &x))
+		return;
+	rank = import_shape(im, x)->rank;
+	if (perm != NULL && perm->n_ints != (size_t)rank) {
+		import_refuse(im, node, "perm has %zu axes, its input %d", perm->n_ints, rank);
+		return;
+	}
+	operator_default_attributes(OP_TRANSPOSE, &attributes);
+	attributes.ints.count = rank;
+	for (int i = 0; i < rank; i++) {
+		attributes.ints.items[i] = perm ? perm->ints[i] : rank - 1 - i;
+		moves = moves || attributes.ints.items[i] != i;
+	}
+	import_set(im, node, 0,
+		   moves ? import_append(im, node, OP_TRANSPOSE, &x, 1, &attributes) : x);
+}
+
+/* Of more inputs than a node of the IR has: a chain. */
+void import_concat(struct importer *im, const struct file_node *node)
+{
+	struct attributes attributes;
+	int inputs[NODE_MAX_INPUTS], count = 0;
+
+	operator_default_attributes(OP_CONCAT, &attributes);
+	attributes.axis = onnx_int(node->proto, "axis", 0);
+	for (size_t i = 0; i < node->input_count; i++) {
+		if (count == NODE_MAX_INPUTS) {
+			inputs[0] = import_append(im, node, OP_CONCAT, inputs, count, &attributes);
+			count = 1;
+			if (inputs[0] == VALUE_NONE)
+				return;
+		}
+		if (!import_need_value(im, node, i, 0, &inputs[count++]))
+			return;
+	}
+	if (count > 1)
+		inputs[0] = import_append(im, node, OP_CONCAT, inputs, count, &attributes);
+	import_set(im, node, 0, count > 0 ? inputs[0] : VALUE_NONE);
+	if (count == 0)
+		import_refuse(im, node, "it has no inputs");
+}
+
+/* What lies in the range of an axis; the value itself when that is all of it. */
+static int append_range(struct importer *im, const struct file_node *node, int x,
+			const struct onnx_range *range)
+{
+	struct attributes attributes;
+
+	if (range->start == 0 && range->step == 1 &&
+	    range->count == import_shape(im, x)->dims[range->axis])
+		return x;
+	if (range->count < 1 || range->step < 1) {
+		import_refuse(im, node,
+			      range->count < 1 ? "it takes nothing of axis %d"
+					       : "it goes backwards along axis %d",
+			      range->axis);
+		return VALUE_NONE;
+	}
+	operator_default_attributes(OP_SLICE, &attributes);
+	attributes.axis = range->axis;
+	attributes.start = range->start;
+	attributes.end = range->start + (range->count - 1) * range->step + 1;
+	attributes.step = range->step;
+	return import_append(im, node, OP_SLICE, &x, 1, &attributes);
+}
+
+void import_slice(struct importer *im, const struct file_node *node)
+{
+	const struct constant *arguments[5] = {NULL};
+	struct onnx_range ranges[TENSOR_MAX_RANK];
+	struct error why = ERROR_INIT;
+	int x, count = 0;
+
+	if (!import_need_value(im, node, 0, 0, &x))
+		return;
+	for (size_t i = 1; i < 5; i++) {
+		if (import_has(node, i) && !import_need_constant(im, node, i, &arguments[i]))
+			return;
+	}
+	if (onnx_slice_ranges(import_shape(im, x), arguments, 5, ranges, &count, &why) !=
+	    PRONY_OK) {
+		import_refuse(im, node, "%s", why.text);
+		return;
+	}
+	for (int i = 0; i < count && x != VALUE_NONE; i++)
+		x = append_range(im, node, x, &ranges[i]);
+	import_set(im, node, 0, x);
+}
+
+/* A slice for each output that is used. */
+void import_split(struct importer *im, const struct file_node *node)
+{
+	const struct constant *sizes = NULL;
+	struct onnx_range *ranges =
+		arena_array(&im->arena, node->output_count + 1, sizeof(*ranges));
+	struct error why = ERROR_INIT;
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x) ||
+	    (import_has(node, 1) && !import_need_constant(im, node, 1, &sizes)))
+		return;
+	if (onnx_split_ranges(node->proto, import_shape(im, x), sizes, ranges, node->output_count,
+			      &why) != PRONY_OK) {
+		import_refuse(im, node, "%s", why.text);
+		return;
+	}
+	for (size_t i = 0; i < node->output_count; i++) {
+		if (node->outputs[i] != NAME_OMITTED &&
+		    im->model->definitions[node->outputs[i]].users > 0)
+			import_set(im, node, i, append_range(im, node, x, &ranges[i]));
+	}
+}
+
+/* One element of an axis, whose dimension then goes. */
+void import_gather(struct importer *im, const struct file_node *node)
+{
+	const struct constant *index;
+	struct onnx_range range = {.step = 1, .count = 1};
+	struct error why = ERROR_INIT;
+	struct shape shape;
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &index))
+		return;
+	shape = *import_shape(im, x);
+	if (onnx_axis(onnx_int(node->proto, "axis", 0), shape.rank, &range.axis, &why) !=
+	    PRONY_OK) {
+		import_refuse(im, node, "%s", why.text);
+		return;
+	}
+	if (index->is_float || index->count != 1 || index->shape.rank > 1) {
+		import_refuse(im, node, "only one element is taken from what is computed");
+		return;
+	}
+	range.start = index->ints[0] < 0 ? index->ints[0] + shape.dims[range.axis] : index->ints[0];
+	if (range.start < 0 || range.start >= shape.dims[range.axis]) {
+		import_refuse(im, node, "index %lld is outside %lld elements",
+			      (long long)index->ints[0], (long long)shape.dims[range.axis]);
+		return;
+	}
+	x = append_range(im, node, x, &range);
+	if (index->shape.rank == 0) {
+		for (int i = range.axis; i + 1 < shape.rank; i++)
+			shape.dims[i] = shape.dims[i + 1];
+		shape.rank--;
+	} else {
+		shape.dims[range.axis] = 1;
+	}
+	if (x != VALUE_NONE)
+		x = import_reshaped(im, node, x, &shape);
+	import_set(im, node, 0, x);
+}
+
+/* Pads of all axes, begins and then ends; `axes` (opset 18) says which the constant is about. */
+static bool read_pads(struct importer *im, const struct file_node *node,
+		      const struct constant *pads, const struct constant *axes, int rank,
+		      struct int_list *out)
+{
+	int64_t count = axes ? axes->count : rank;
+	struct error why = ERROR_INIT;
+
+	memset(out, 0, sizeof(*out));
+	out->count = 2 * rank;
+	if (pads->is_float || pads->count != 2 * count || count > rank ||
+	    (axes && axes->is_float)) {
+		import_refuse(im, node, "its pads are not two for each axis");
+		return false;
+	}
+	for (int i = 0; i < (int)count; i++) {
+		int axis = i;
+
+		if (axes && onnx_axis(axes->ints[i], rank, &axis, &why) != PRONY_OK) {
+			import_refuse(im, node, "%s", why.text);
+			return false;
+		}
+		out->items[axis] = pads->ints[i];
+		out->items[rank + axis] = pads->ints[count + i];
+	}
+	return true;
+}
+
+void import_pad(struct importer *im, const struct file_node *node)
+{
+	const struct constant *pads, *value = NULL, *axes = NULL;
+	struct attributes attributes;
+	bool pads_any = false;
+	char mode[16];
+	int x;
+
+	operator_default_attributes(OP_PAD, &attributes);
+	onnx_text(node->proto, "mode", "constant", mode, sizeof(mode));
+	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &pads) ||
+	    (import_has(node, 2) && !import_need_constant(im, node, 2, &value)) ||
+	    (import_has(node, 3) && !import_need_constant(im, node, 3, &axes)))
+		return;
+	if (strcmp(mode, "constant") != 0 || (value && (!value->is_float || value->count != 1))) {
+		import_refuse(im, node, "mode '%s': only padding with one number is supported",
+			      mode);
+		return;
+	}
+	if (!read_pads(im, node, pads, axes, import_shape(im, x)->rank, &attributes.ints))
+		return;
+	if (value)
+		attributes.value = (double)value->floats[0];
+	for (int i = 0; i < attributes.ints.count; i++)
+		pads_any = pads_any || attributes.ints.items[i] != 0;
+	import_set(im, node, 0, pads_any ? import_append(im, node, OP_PAD, &x, 1, &attributes) : x);
+}
+
+/* The mean over height and width is what frameworks have a kernel for. */
+static bool is_spatial(const struct shape *shape, const struct int_list *axes)
+{
+	if (shape->rank != 4 || axes->count != 2)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		if (axes->items[i] != 2 && axes->items[i] != 3)
+			return false;
+	}
+	return axes->items[0] != axes->items[1];
+}
+
+/* Axes from an attribute, or from input 1 since opset 18; from the front. False after a refusal. */
+static bool read_axes(struct importer *im, const struct file_node *node, int rank,
+		      struct int_list *out)
+{
+	const Onnx__AttributeProto *attribute = onnx_attribute(node->proto, "axes");
+	const struct constant *constant = NULL;
+	const int64_t *list = attribute ? attribute->ints : NULL;
+	size_t count = attribute ? attribute->n_ints : 0;
+	struct error why = ERROR_INIT;
+
+	if (import_has(node, 1)) {
+		if (!import_need_constant(im, node, 1, &constant))
+			return false;
+		list = constant->ints;
+		count = (size_t)constant->count;
+	}
+	if ((constant && constant->is_float) || count > (size_t)rank) {
+		import_refuse(im, node, "its axes are not a list of at most %d", rank);
+		return false;
+	}
+	out->count = (int)count;
+	for (size_t i = 0; i < count; i++) {
+		int axis = 0;
+
+		if (onnx_axis(list[i], rank, &axis, &why) != PRONY_OK) {
+			import_refuse(im, node, "%s", why.text);
+			return false;
+		}
+		out->items[i] = axis;
+	}
+	return true;
+}
+
+void import_reduce_mean(struct importer *im, const struct file_node *node)
+{
+	struct attributes attributes;
+	struct shape shape;
+	int x;
+
+	operator_default_attributes(OP_REDUCE_MEAN, &attributes);
+	attributes.keep_dims = onnx_int(node->proto, "keepdims", 1) != 0;
+	if (!import_need_value(im, node, 0, 0, &x))
+		return;
+	shape = *import_shape(im, x);
+	if (!read_axes(im, node, shape.rank, &attributes.ints))
+		return;
+	if (attributes.ints.count == 0 && onnx_int(node->proto, "noop_with_empty_axes", 0)) {
+		import_set(im, node, 0, x);
+		return;
+	}
+	if (!is_spatial(&shape, &attributes.ints)) {
+		import_set(im, node, 0,
+			   import_append(im, node, OP_REDUCE_MEAN, &x, 1, &attributes));
+		return;
+	}
+	x = import_append(im, node, OP_GLOBAL_AVERAGE_POOL, &x, 1, NULL);
+	if (x != VALUE_NONE && !attributes.keep_dims) {
+		shape.rank = 2;
+		x = import_reshaped(im, node, x, &shape);
+	}
+	import_set(im, node, 0, x);
+}
+
+/* Activations are float: a cast to float is nothing. */
+void import_cast(struct importer *im, const struct file_node *node)
+{
+	int64_t to = onnx_int(node->proto, "to", 0);
+	const struct constant *like = import_constant(im, node, 1);
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x))
+		return;
+	if (strcmp(node->proto->op_type, "CastLike") == 0)
+		to = like ? like->type : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+	if (to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT)
+		import_set(im, node, 0, x);
+	else
+		import_refuse(im, node, "it casts to type %lld; only float (1) is supported",
+			      (long long)to);
+}
+
+void import_expand(struct importer *im, const struct file_node *node)
+{
+	const struct constant *target;
+	const struct shape *shape;
+	bool same = true;
+	int x;
+
+	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &target))
+		return;
+	shape = import_shape(im, x);
+	if (target->is_float || target->count > shape->rank)
+		same = false;
+	for (int64_t i = 0; same && i < target->count; i++) {
+		int64_t dim = target->ints[target->count - 1 - i];
+
+		same = dim == 1 || dim == shape->dims[shape->rank - 1 - i];
+	}
+	if (same)
+		import_set(im, node, 0, x);
+	else
+		import_refuse(im, node, "it repeats what is computed");
+}

@@ -1,0 +1,202 @@
+#include "run/workload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "bundle/bundle.h"
+
+/* The gate takes batches that no timed process takes: these many timed ones are skipped. */
+enum { GATE_SKIPS = 64 };
+
+/* The reference shares the machine with what else the user runs; nothing is timed meanwhile. */
+static int64_t half_of_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	return pages > 0 && page > 0 ? (int64_t)pages * page / 2 : INT64_MAX;
+}
+
+void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
+{
+	struct cell anonymous = cell->cell;
+	snprintf(anonymous.framework, sizeof anonymous.framework, "-");
+	cell_key(&anonymous, key);
+}
+
+/* Wraps what a data set gave as tensors of the graph's input and label values. */
+static void wrap_batches(struct workload *work, const struct graph *graph, int count, float *x,
+			 int64_t *y, struct tensor_set *inputs, struct tensor_set *labels)
+{
+	const struct value *input = &graph->values[graph->input];
+	const struct value *label = &graph->values[graph->label];
+	int64_t samples = shape_elements(&label->shape), elements = shape_elements(&input->shape);
+	*inputs = (struct tensor_set){
+		.tensors = arena_array(&work->arena, (size_t)count, sizeof(struct tensor)),
+		.count = (size_t)count};
+	*labels = *inputs;
+	labels->tensors = arena_array(&work->arena, (size_t)count, sizeof(struct tensor));
+	for (int i = 0; i < count; i++) {
+		inputs->tensors[i] = (struct tensor){.name = arena_printf(&work->arena, "x.%d", i),
+						     .dtype = DTYPE_F32,
+						     .shape = input->shape,
+						     .data = x + i * elements};
+		labels->tensors[i] = (struct tensor){.name = arena_printf(&work->arena, "y.%d", i),
+						     .dtype = DTYPE_I64,
+						     .shape = label->shape,
+						     .data = y + i * samples};
+	}
+}
+
+static enum prony_status make_batches(struct workload *work, const struct plan_cell *cell,
+				      const struct graph *graph, int count, int64_t first,
+				      uint64_t seed, struct tensor_set *inputs,
+				      struct tensor_set *labels, struct error *err)
+{
+	struct batch_request request = {
+		.batch = graph_batch(graph),
+		.count = count,
+		.rank = cell->network->input_rank,
+		.classes = cell->network->classes,
+		.training = cell->recipe.stage != STAGE_FORWARD,
+		.seed = seed,
+		.first = first,
+	};
+	memcpy(request.dims, cell->network->input_dims, sizeof request.dims);
+	float *x = NULL;
+	int64_t *y = NULL;
+	enum prony_status status = dataset_batches(cell->dataset, cell->data_folder, &request,
+						   &work->arena, &x, &y, err);
+	if (status == PRONY_OK)
+		wrap_batches(work, graph, count, x, y, inputs, labels);
+	return status;
+}
+
+enum prony_status workload_init(struct workload *work, const struct plan_cell *cell, uint64_t seed,
+				struct error *err)
+{
+	memset(work, 0, sizeof *work);
+	work->reference_bytes = half_of_memory();
+	arena_init(&work->arena, 0);
+	workload_key(cell, work->key);
+	enum prony_status status =
+		network_build(cell->network, cell->recipe.batch, &work->graph, err);
+	if (status == PRONY_OK)
+		status = network_weights(cell->network, &work->graph, seed, &work->arena,
+					 &work->weights, err);
+	if (status == PRONY_OK)
+		status = make_batches(work, cell, &work->graph, cell->recipe.slots, 0, seed,
+				      &work->inputs, &work->labels, err);
+	return status;
+}
+
+void workload_drop_gate(struct workload *work)
+{
+	gate_reference_release(&work->gate);
+	graph_release(&work->gate_graph);
+	work->has_gate = false;
+}
+
+void workload_release(struct workload *work)
+{
+	if (!work)
+		return;
+	workload_drop_gate(work);
+	graph_release(&work->graph);
+	arena_release(&work->arena);
+}
+
+/* With the largest batch whose reference fits; the smallest one is taken whether it fits or not. */
+static enum prony_status build_gate(struct workload *work, const struct plan_cell *cell,
+				    struct error *err)
+{
+	struct recipe *recipe = &work->gate_recipe;
+	enum prony_status status =
+		network_build(cell->network, recipe->batch, &work->gate_graph, err);
+	while (status == PRONY_OK && gate_smaller_batch(recipe->batch) > 0 &&
+	       !gate_fits(&work->gate_graph, recipe, !cell->network->file, work->reference_bytes)) {
+		recipe->batch = gate_smaller_batch(recipe->batch);
+		graph_release(&work->gate_graph);
+		status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
+	}
+	return status;
+}
+
+enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
+				     uint64_t seed, const volatile int *stop, struct error *err)
+{
+	if (work->has_gate)
+		return PRONY_OK;
+	gate_recipe(&cell->recipe, network_gate_rate(cell->network, cell->recipe.optimiser),
+		    &work->gate_recipe);
+	enum prony_status status = build_gate(work, cell, err);
+	if (status == PRONY_OK)
+		status =
+			make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots,
+				     GATE_SKIPS, seed, &work->gate_inputs, &work->gate_labels, err);
+	/* The zoo's networks have a rate that was chosen for them. */
+	if (status == PRONY_OK && gate_rate_is_open(&work->gate_recipe, !cell->network->file))
+		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
+					  &work->gate_inputs.tensors[0],
+					  &work->gate_labels.tensors[0], stop, err);
+	if (status == PRONY_OK)
+		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
+					     &work->weights, &work->gate_inputs, &work->gate_labels,
+					     stop, err);
+	work->has_gate = status == PRONY_OK;
+	return status;
+}
+
+enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
+				     const volatile int *stop, struct error *err)
+{
+	if (work->has_loss_expectation)
+		return PRONY_OK;
+	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, work->reference_bytes);
+	struct graph part = {0};
+	enum prony_status status = PRONY_OK;
+	if (parts == 0) {
+		work->loss_mean = NAN;
+		work->loss_deviation = INFINITY;
+		work->has_loss_expectation = true;
+		return PRONY_OK;
+	}
+	if (parts > 1)
+		status =
+			network_build(cell->network, graph_batch(&work->graph) / parts, &part, err);
+	if (status == PRONY_OK)
+		status = gate_expected_loss(parts > 1 ? &part : &work->graph, &cell->recipe,
+					    &work->weights, &work->inputs.tensors[0],
+					    &work->labels.tensors[0], stop, &work->loss_mean,
+					    &work->loss_deviation, err);
+	graph_release(&part);
+	work->has_loss_expectation = status == PRONY_OK;
+	return status;
+}
+
+/* The gate's recipe is shared between frameworks: what is a framework's own comes from the cell. */
+static struct recipe own_gate_recipe(const struct workload *work, const struct plan_cell *cell)
+{
+	struct recipe recipe = work->gate_recipe;
+	memcpy(recipe.framework, cell->recipe.framework, sizeof recipe.framework);
+	memcpy(recipe.options, cell->recipe.options, sizeof recipe.options);
+	memcpy(recipe.backend, cell->recipe.backend, sizeof recipe.backend);
+	return recipe;
+}
+
+enum prony_status workload_write_bundle(const struct workload *work, const struct plan_cell *cell,
+					bool gate, const char *folder, struct error *err)
+{
+	enum prony_status status = directory_make(folder, err);
+	if (status != PRONY_OK)
+		return status;
+	struct recipe recipe = gate ? own_gate_recipe(work, cell) : cell->recipe;
+	json_t *about =
+		json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);
+	status = bundle_write(folder, &recipe, gate ? &work->gate_graph : &work->graph,
+			      &work->weights, gate ? &work->gate_inputs : &work->inputs,
+			      gate ? &work->gate_labels : &work->labels, about, err);
+	json_decref(about);
+	return status;
+}

@@ -1,0 +1,50 @@
+/*
+ * The work of a cell: graph, weights, batches, bundles, and what the reference expects of them.
+ * Cells that differ only in their framework share one, so that it is computed once and is bit for
+ * bit the same for all.
+ */
+#ifndef PRONY_RUN_WORKLOAD_H
+#define PRONY_RUN_WORKLOAD_H
+
+#include "parity/gate.h"
+#include "plan/plan.h"
+
+struct workload {
+	char key[CELL_KEY_BYTES]; /* the cell's key without its framework */
+	int64_t reference_bytes; /* that the reference may take; half of the machine's unless set */
+	struct arena arena;
+	/* Full batch, for the timed process. */
+	struct graph graph;
+	struct tensor_set weights, inputs, labels;
+	bool has_loss_expectation;
+	double loss_mean, loss_deviation;
+	/* Gate batch. */
+	struct recipe gate_recipe;
+	struct graph gate_graph;
+	struct tensor_set gate_inputs, gate_labels;
+	struct gate_reference gate;
+	bool has_gate;
+};
+
+/* Builds graph, weights and the timed batches (not yet the expectations). */
+enum prony_status workload_init(struct workload *work, const struct plan_cell *cell, uint64_t seed,
+				struct error *err);
+void workload_release(struct workload *work);
+
+/* The cell's key without its framework. */
+void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
+
+/* Computes what is not there yet; cheap when it is. PRONY_INTERRUPTED once *stop (may be NULL) is
+ * not 0. A loss that there is no memory for has the mean NAN and an infinite deviation. */
+enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
+				     uint64_t seed, const volatile int *stop, struct error *err);
+/* Gives the memory of the gate's answers back; they are as large as the parameters. */
+void workload_drop_gate(struct workload *work);
+enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
+				     const volatile int *stop, struct error *err);
+
+/* Writes the bundle of the gate or of the timed process into a new folder. */
+enum prony_status workload_write_bundle(const struct workload *work, const struct plan_cell *cell,
+					bool gate, const char *folder, struct error *err);
+
+#endif

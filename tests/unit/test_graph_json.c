@@ -1,0 +1,355 @@
+/* The graph as JSON: round trips, and hostile files that must end in a clear error. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "graph/graph_json.h"
+#include "tests/fuzz/fuzz_graph_json.h"
+#include "zoo/zoo.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void build_zoo(const char *name, int64_t batch, struct graph *graph)
+{
+	struct error err = ERROR_INIT;
+
+	if (zoo_build(zoo_find(name, NULL), batch, graph, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+}
+
+static void graphs_survive_json(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		struct error err = ERROR_INIT;
+		struct graph graph, back;
+		char digest[65], again[65];
+		json_t *json;
+
+		build_zoo(zoo_networks[i]->name, 5, &graph);
+		json = graph_to_json(&graph);
+		if (graph_from_json(json, &back, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		graph_digest(&graph, digest, &err);
+		graph_digest(&back, again, &err);
+		assert_string_equal(digest, again);
+		assert_int_equal(back.value_count, graph.value_count);
+		assert_int_equal(graph_macs(&back), graph_macs(&graph));
+		assert_int_equal(back.input, graph.input);
+		assert_int_equal(back.label, graph.label);
+		assert_int_equal(back.logits, graph.logits);
+		assert_int_equal(back.loss, graph.loss);
+		assert_int_equal(graph_add_backward(&back, &err), PRONY_OK);
+		json_decref(json);
+		graph_release(&graph);
+		graph_release(&back);
+	}
+}
+
+/* The fills are not in the file: a graph that was read must not make up weights. */
+static void read_graphs_have_no_initial_weights(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct tensor_set weights;
+	struct graph graph, back;
+	struct arena arena;
+	json_t *json;
+
+	(void)state;
+	arena_init(&arena, 0);
+	build_zoo("lenet", 1, &graph);
+	json = graph_to_json(&graph);
+	assert_int_equal(graph_from_json(json, &back, &err), PRONY_OK);
+	assert_int_equal(graph_initial_weights(&back, 1, &arena, &weights, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "conv1.weight"));
+	json_decref(json);
+	graph_release(&graph);
+	graph_release(&back);
+	arena_release(&arena);
+}
+
+/* Finds "values/3/shape" and puts `with` in its place; NULL removes it, "[...]/-" appends. */
+static void replace(json_t *root, const char *path, const char *with)
+{
+	json_t *new_value = with != NULL ? json_loads(with, JSON_DECODE_ANY, NULL) : NULL;
+	json_t *parent = root;
+	char key[64];
+
+	assert_true(with == NULL || new_value != NULL);
+	while (strchr(path, '/') != NULL) {
+		size_t length = strcspn(path, "/");
+
+		snprintf(key, sizeof(key), "%.*s", (int)length, path);
+		parent = json_is_array(parent)
+				 ? json_array_get(parent, (size_t)strtoul(key, NULL, 10))
+				 : json_object_get(parent, key);
+		assert_non_null(parent);
+		path += length + 1;
+	}
+	if (json_is_array(parent) && strcmp(path, "-") == 0)
+		json_array_append_new(parent, new_value);
+	else if (json_is_array(parent) && with != NULL)
+		json_array_set_new(parent, (size_t)strtoul(path, NULL, 10), new_value);
+	else if (json_is_array(parent))
+		json_array_remove(parent, (size_t)strtoul(path, NULL, 10));
+	else if (with != NULL)
+		json_object_set_new(parent, path, new_value);
+	else
+		json_object_del(parent, path);
+}
+
+#define NULLS_4 "null, null, null, null, "
+#define NULLS_16 NULLS_4 NULLS_4 NULLS_4 NULLS_4
+
+/*
+ * Changes to lenet at batch 2. Values: 0 input, 1 conv1.weight, 2 conv1.bias, 3 conv1, 4 pool1, ...
+ * Nodes: 0 conv1, 1 pool1, 2 conv2, 3 pool2, 4 flatten, 5 ip1, 6 relu1, 7 ip2, 8 loss.
+ */
+static const struct {
+	const char *path, *with, *message;
+} hostile[] = {
+	{"schema", "2", "schema 2 is not known"},
+	{"schema", NULL, "schema"},
+	{"schema", "\"1\"", "schema"},
+	{"name", "\"\"", "empty name"},
+	{"name", NULL, "name"},
+	{"values", "{}", "values"},
+	{"nodes", "null", "nodes"},
+	{"nodes", "[]", "no node computes it"},
+	{"input", "null", "lacks its input"},
+	{"input", "\"label\"", "one input and at most one label"},
+	{"input", "3", "a value's name or null"},
+	{"input", "\"nobody\"", "no value is called 'nobody'"},
+	{"label", "null", "label and loss go together"},
+	{"label", "\"conv1\"", "at most one label"},
+	{"loss", "null", "label and loss go together"},
+	{"loss", "\"ip2\"", "loss"},
+	{"loss", "\"input\"", "loss"},
+	{"logits", "null", "logits"},
+	{"logits", "\"input\"", "logits"},
+	{"logits", "\"relu1\"", "the loss of the logits must come last"},
+	{"logits", "\"loss\"", "batch"},
+	/* values */
+	{"values/0", "7", "values[0]"},
+	{"values/0/name", "\"\"", "empty name"},
+	{"values/0/name", "\"a\\u0007b\"", "control characters"},
+	{"values/1/name", "\"input\"", "two values are called 'input'"},
+	{"values/1/name", "[1]", "name"},
+	{"values/1/kind", "\"gradient\"", "\"kind\" must be"},
+	{"values/1/kind", "\"input\"", "one input"},
+	{"values/1/kind", "\"activation\"", "before it is computed"},
+	{"values/3/kind", "\"parameter\"", "not an activation"},
+	{"values/1/dtype", "\"F31\"", "\"dtype\" is not known"},
+	{"values/1/dtype", "\"I64\"", "must be F32"},
+	{"values/0/dtype", "\"U8\"", "must be F32"},
+	{"values/0/shape", "\"2x1\"", "shape"},
+	{"values/0/shape", "[2, 1, 28, 28.0]", "must hold integers"},
+	{"values/0/shape", "[2, 1, 28, -28]", "dimension 3 of shape"},
+	{"values/0/shape", "[0, 1, 28, 28]", "dimension 0 of shape"},
+	{"values/0/shape", "[2, 1, 28, 4294967296]", "dimension 3 of shape"},
+	{"values/0/shape", "[2147483647, 2147483647, 2147483647, 28]", "too large"},
+	{"values/0/shape", "[1, 1, 1, 1, 1, 1, 1, 1, 1]", "more than 8 dimensions"},
+	{"values/0/shape", "[]", "must have 4 dimensions"},
+	{"values/0/shape", "[2, 1, 4, 28]", "does not fit height 4"},
+	{"values/0/shape", "[3, 1, 28, 28]", "is said to be 2x20x24x24, but is 3x20x24x24"},
+	{"values/1/shape", "[20, 1, 5, 4]", "kernel_shape has 5, the weights have 4"},
+	{"values/2/shape", "[19]", "bias has 19 elements"},
+	{"values/3/shape", "[2, 20, 24, 25]", "is said to be"},
+	{"values/3/shape", "[2, 20, 24]", "is said to be"},
+	{"values/-",
+	 "{\"name\": \"orphan\", \"kind\": \"activation\", \"dtype\": \"F32\", "
+	 "\"shape\": [1]}",
+	 "no node computes it"},
+	{"values/-",
+	 "{\"name\": \"second\", \"kind\": \"label\", \"dtype\": \"I64\", "
+	 "\"shape\": [2]}",
+	 "at most one label"},
+	/* nodes */
+	{"nodes/0", "\"conv1\"", "nodes[0]"},
+	{"nodes/0/op", "\"Convolution\"", "no forward operator 'Convolution'"},
+	{"nodes/0/op", "\"ConvGradInput\"", "no forward operator"},
+	{"nodes/0/op", "4", "op"},
+	{"nodes/1/name", "\"conv1\"", "two nodes are called 'conv1'"},
+	{"nodes/0/inputs/0", "\"nobody\"", "no value is called 'nobody'"},
+	{"nodes/0/inputs/0", "\"pool1\"", "a cycle, or nodes out of order"},
+	{"nodes/0/inputs/0", "\"conv1\"", "a cycle, or nodes out of order"},
+	{"nodes/0/inputs/0", "null", "input 0 is required"},
+	{"nodes/0/inputs/0", "0", "a value's name or null"},
+	{"nodes/0/inputs", "[\"input\"]", "it has 1 inputs, but takes 2 to 3"},
+	{"nodes/0/inputs", "[]", "it has 0 inputs"},
+	{"nodes/1/inputs/-", "\"conv1\"", "it has 2 inputs, but takes 1 to 1"},
+	{"nodes/0/inputs", "[null, null, null, null, null, null, null, null, null]",
+	 "it has 9 inputs, but takes 2 to 3"},
+	{"nodes/0/inputs", "[" NULLS_16 NULLS_16 NULLS_16 NULLS_16 "null]", "more than 64 inputs"},
+	{"nodes/0/outputs", "[]", "it has 0 outputs"},
+	{"nodes/0/outputs", "[null]", "output 0 is required"},
+	{"nodes/0/outputs", "[\"conv1\", \"pool1\"]", "it has 2 outputs"},
+	{"nodes/0/outputs", "[\"input\"]", "not an activation"},
+	{"nodes/1/outputs", "[\"conv1\"]", "computed twice"},
+	{"nodes/8", NULL, "no node computes it"},
+	{"nodes/8/inputs/1", "\"ip2\"", "must be I64"},
+	{"nodes/8/inputs", "[\"label\", \"label\"]", "must have 2 dimensions"},
+	/* attributes */
+	{"nodes/0/attributes", "[]", "\"attributes\" must be an object"},
+	{"nodes/0/attributes/auto_pad", "\"SAME_UPPER\"", "it has no attribute 'auto_pad'"},
+	{"nodes/0/attributes/strides", "1", "attribute 'strides' must be two integers"},
+	{"nodes/0/attributes/strides", "[1]", "attribute 'strides' must be two integers"},
+	{"nodes/0/attributes/strides", "[1, 1.5]", "attribute 'strides' must be two integers"},
+	{"nodes/0/attributes/strides", "[1, 0]", "strides has 0"},
+	{"nodes/0/attributes/strides", "[-9223372036854775808, 1]", "strides has"},
+	{"nodes/0/attributes/pads", "[0, 0]", "attribute 'pads' must be four integers"},
+	{"nodes/0/attributes/pads", "[9223372036854775807, 0, 0, 0]", "pads has"},
+	{"nodes/0/attributes/pads", "[0, 0, -1, 0]", "pads has -1"},
+	{"nodes/0/attributes/dilations", "[2147483647, 1]", "does not fit"},
+	{"nodes/0/attributes/group", "\"1\"", "attribute 'group' must be an integer"},
+	{"nodes/0/attributes/group", "0", "group 0 does not divide"},
+	{"nodes/1/attributes/ceil_mode", "0", "attribute 'ceil_mode' must be true or false"},
+	{"nodes/4/attributes/axis", "1e0", "attribute 'axis' must be an integer"},
+	{"nodes/4/attributes/axis", "-9223372036854775808", "axis is"},
+	{"nodes/5/attributes/alpha", "\"x\"", "attribute 'alpha' must be a number"},
+	{"nodes/5/attributes/transB", "false", "inner dimensions differ"},
+	{"nodes/6/attributes/alpha", "1", "it has no attribute 'alpha'"},
+};
+
+static void hostile_graphs_are_refused(void **state)
+{
+	struct graph lenet;
+
+	(void)state;
+	build_zoo("lenet", 2, &lenet);
+	for (size_t i = 0; i < COUNT(hostile); i++) {
+		struct graph untouched = {.node_count = 77};
+		struct error err = ERROR_INIT;
+		json_t *json = graph_to_json(&lenet);
+
+		replace(json, hostile[i].path, hostile[i].with);
+		if (graph_from_json(json, &untouched, &err) != PRONY_BAD_INPUT)
+			fail_msg("%s = %s is accepted", hostile[i].path,
+				 hostile[i].with != NULL ? hostile[i].with : "(removed)");
+		if (strstr(err.text, hostile[i].message) == NULL)
+			fail_msg("%s: '%s' lacks '%s'", hostile[i].path, err.text,
+				 hostile[i].message);
+		assert_int_equal(untouched.node_count, 77);
+		json_decref(json);
+	}
+	graph_release(&lenet);
+}
+
+static void other_roots_are_refused(void **state)
+{
+	static const char *const roots[] = {"null", "[]", "3", "\"graph\"", "{}"};
+	struct error err = ERROR_INIT;
+	struct graph graph;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(roots); i++) {
+		json_t *json = json_loads(roots[i], JSON_DECODE_ANY, NULL);
+
+		error_clear(&err);
+		assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
+		json_decref(json);
+	}
+	error_clear(&err);
+	assert_int_equal(graph_from_json(NULL, &graph, &err), PRONY_BAD_INPUT);
+}
+
+static void graphs_that_are_too_long_are_refused(void **state)
+{
+	struct error err = ERROR_INIT;
+	json_t *json, *values;
+	struct graph graph;
+
+	(void)state;
+	build_zoo("mlp", 1, &graph);
+	json = graph_to_json(&graph);
+	graph_release(&graph);
+	values = json_object_get(json, "values");
+	while (json_array_size(values) <= 32768)
+		json_array_append(values, json_array_get(values, 0));
+	assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "more than 32768 values"));
+	json_decref(json);
+}
+
+/* An inference-only graph, without loss, is fine, but cannot be differentiated. */
+static void a_graph_may_lack_a_loss(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct graph lenet, graph;
+	json_t *json;
+
+	(void)state;
+	build_zoo("lenet", 2, &lenet);
+	json = graph_to_json(&lenet);
+	replace(json, "label", "null");
+	replace(json, "loss", "null");
+	replace(json, "nodes/8", NULL);
+	replace(json, "values/18", NULL);
+	replace(json, "values/17", NULL);
+	if (graph_from_json(json, &graph, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(graph.loss, VALUE_NONE);
+	assert_int_equal(graph_classes(&graph), 10);
+	assert_int_equal(graph_add_backward(&graph, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "no loss"));
+	json_decref(json);
+	graph_release(&graph);
+	graph_release(&lenet);
+}
+
+static void the_seed_corpus_runs(void **state)
+{
+	const char *source = getenv("PRONY_SOURCE");
+	char *directory, *path;
+	struct dirent *entry;
+	int files = 0;
+	DIR *stream;
+
+	(void)state;
+	assert_non_null(source);
+	directory = path_join(source, "tests/fuzz/corpus/graph_json");
+	stream = opendir(directory);
+	assert_non_null(stream);
+	while ((entry = readdir(stream)) != NULL) {
+		struct error err = ERROR_INIT;
+		size_t length;
+		char *text;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		path = path_join(directory, entry->d_name);
+		if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)text, length), 0);
+		free(text);
+		free(path);
+		files++;
+	}
+	closedir(stream);
+	free(directory);
+	assert_true(files >= 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(graphs_survive_json),
+		cmocka_unit_test(read_graphs_have_no_initial_weights),
+		cmocka_unit_test(hostile_graphs_are_refused),
+		cmocka_unit_test(other_roots_are_refused),
+		cmocka_unit_test(graphs_that_are_too_long_are_refused),
+		cmocka_unit_test(a_graph_may_lack_a_loss),
+		cmocka_unit_test(the_seed_corpus_runs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,304 @@
+/* Every operator through JSON and into ONNX. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "graph/graph_json.h"
+#include "onnx/onnx.h"
+#include "onnx/onnx.pb-c.h"
+#include "tests/unit/operator_cases.h"
+
+static void build(const char *what, struct graph *graph)
+{
+	struct error err = ERROR_INIT;
+
+	if (operator_case_build(operator_case_find(what), false, graph, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+}
+
+static void cases_use_every_operator(void **state)
+{
+	/* Those of mlp and lenet have tests of their own. */
+	static const enum op elsewhere[] = {OP_MAX_POOL, OP_DROPOUT, OP_HALF_SQUARES};
+	bool used[OP_COUNT] = {false};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		used[elsewhere[i]] = true;
+	for (size_t i = 0; i < operator_case_count; i++) {
+		struct error err = ERROR_INIT;
+		struct graph graph;
+
+		build(operator_cases[i].what, &graph);
+		assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
+		assert_int_equal(graph_check(&graph, &err), PRONY_OK);
+		for (int n = 0; n < graph.node_count; n++)
+			used[graph.nodes[n].op] = true;
+		graph_release(&graph);
+	}
+	for (int op = 0; op < OP_MAX_POOL_GRAD; op++) {
+		if (!used[op])
+			fail_msg("no case has %s", operator_row((enum op)op)->name);
+	}
+}
+
+static void every_operator_survives_json(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < operator_case_count; i++) {
+		struct error err = ERROR_INIT;
+		struct graph graph, back;
+		char digest[65], again[65];
+		json_t *json;
+
+		build(operator_cases[i].what, &graph);
+		json = graph_to_json(&graph);
+		if (graph_from_json(json, &back, &err) != PRONY_OK)
+			fail_msg("%s: %s", operator_cases[i].what, err.text);
+		assert_int_equal(graph_digest(&graph, digest, &err), PRONY_OK);
+		assert_int_equal(graph_digest(&back, again, &err), PRONY_OK);
+		assert_string_equal(digest, again);
+		assert_int_equal(graph_add_backward(&back, &err), PRONY_OK);
+		json_decref(json);
+		graph_release(&graph);
+		graph_release(&back);
+	}
+}
+
+/* The graph of a case with one attribute of the node "tested" replaced. */
+static void wrong_attributes_are_refused(void **state)
+{
+	static const struct {
+		const char *what, *key, *with, *message;
+	} cases[] = {
+		{"Pad", "pads", "[0, 0, 0, 0]", "4 pads"},
+		{"Pad", "pads", "[0, 0, 0, 0, 0, 0, 0, -1]", "must be 0 or more"},
+		{"Pad", "pads", "[0, 0, 0, 0, 0, 0, 0, 3000000000]", "must be 0 or more"},
+		{"Pad", "pads", "[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]",
+		 "at most 16 integers"},
+		{"Pad", "pads", "3", "at most 16 integers"},
+		{"Pad", "value", "\"0\"", "must be a number"},
+		{"Slice", "step", "0", "only steps forward"},
+		{"Slice", "axis", "4", "axis is 4"},
+		{"Slice", "end", "-9223372036854775808", "nothing lies between"},
+		{"Concat of channels", "axis", "-5", "axis is -5"},
+		{"ReduceMean", "axes", "[1, -3]", "named twice"},
+		{"BatchNormalization", "epsilon", "0", "epsilon is 0"},
+		{"BatchNormalization", "momentum", "1.5", "momentum is 1.5"},
+		{"LRN", "size", "0", "size is 0"},
+		{"LRN", "bias", "0", "bias is 0"},
+		{"Clip", "min", "5", "min is 5"},
+		{"AveragePool", "pads", "[2, 0, 0, 0]", "smaller than the kernel"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error err = ERROR_INIT;
+		struct graph graph, back;
+		json_t *json, *node;
+		size_t n;
+
+		build(cases[i].what, &graph);
+		json = graph_to_json(&graph);
+		json_array_foreach(json_object_get(json, "nodes"), n, node)
+		{
+			if (strcmp(json_string_value(json_object_get(node, "name")), "tested") == 0)
+				json_object_set_new(
+					json_object_get(node, "attributes"), cases[i].key,
+					json_loads(cases[i].with, JSON_DECODE_ANY, NULL));
+		}
+		assert_int_equal(graph_from_json(json, &back, &err), PRONY_BAD_INPUT);
+		if (!strstr(err.text, cases[i].message))
+			fail_msg("%zu: %s", i, err.text);
+		json_decref(json);
+		graph_release(&graph);
+	}
+}
+
+static void the_documentation_names_every_operator(void **state)
+{
+	struct error err = ERROR_INIT;
+	const char *source = getenv("PRONY_SOURCE");
+	char *path, *text;
+	size_t length;
+
+	(void)state;
+	assert_non_null(source);
+	path = path_join(source, "docs/networks.md");
+	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	for (int op = 0; op < OP_COUNT; op++) {
+		char quoted[64];
+
+		if (operator_row((enum op)op)->is_gradient)
+			continue;
+		snprintf(quoted, sizeof(quoted), "`%s`", operator_row((enum op)op)->name);
+		if (!strstr(text, quoted))
+			fail_msg("%s is not in %s", quoted, path);
+	}
+	free(text);
+	free(path);
+}
+
+/* Two nodes that both move one running mean. */
+static void statistics_have_no_other_users(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	struct builder b = {.graph = &graph, .error = ERROR_INIT};
+	struct node *second;
+	int x;
+
+	(void)state;
+	graph_init(&graph, "shared");
+	x = build_input(&b, 2, 1, (const int64_t[]){4});
+	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
+	x = build_batch_norm(&b, "second", x, 1e-5, 0.9);
+	second = &graph.nodes[graph.node_count - 1];
+	second->inputs[3] = graph.nodes[graph.node_count - 2].inputs[3];
+	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "'first.mean' has other users"));
+	graph_release(&graph);
+
+	/* The batch's mean, used as data. */
+	error_clear(&err);
+	b = (struct builder){.graph = &graph, .error = ERROR_INIT};
+	graph_init(&graph, "used");
+	x = build_input(&b, 2, 1, (const int64_t[]){4});
+	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
+	x = build_add(&b, "sum", x, graph_find_value(&graph, "first.1"));
+	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "'first.1' is used"));
+	graph_release(&graph);
+}
+
+/* The model of a case; free it with onnx__model_proto__free_unpacked. */
+static Onnx__ModelProto *export(const char *what)
+{
+	struct error err = ERROR_INIT;
+	struct tensor_set weights;
+	Onnx__ModelProto *model;
+	struct arena arena;
+	struct graph graph;
+	size_t length = 0;
+	void *bytes = NULL;
+
+	arena_init(&arena, 0);
+	build(what, &graph);
+	if (graph_initial_weights(&graph, 1, &arena, &weights, &err) != PRONY_OK ||
+	    onnx_export(&graph, &weights, &bytes, &length, &err) != PRONY_OK)
+		fail_msg("%s: %s", what, err.text);
+	model = onnx__model_proto__unpack(NULL, length, bytes);
+	assert_non_null(model);
+	free(bytes);
+	graph_release(&graph);
+	arena_release(&arena);
+	return model;
+}
+
+static const Onnx__NodeProto *node_of(const Onnx__ModelProto *model, const char *name)
+{
+	for (size_t i = 0; i < model->graph->n_node; i++) {
+		if (strcmp(model->graph->node[i]->name, name) == 0)
+			return model->graph->node[i];
+	}
+	fail_msg("no node %s", name);
+	return NULL;
+}
+
+static const Onnx__TensorProto *initializer_of(const Onnx__ModelProto *model, const char *name)
+{
+	for (size_t i = 0; i < model->graph->n_initializer; i++) {
+		if (strcmp(model->graph->initializer[i]->name, name) == 0)
+			return model->graph->initializer[i];
+	}
+	fail_msg("no initializer %s", name);
+	return NULL;
+}
+
+/* In opset 17 they are inputs. */
+static void some_attributes_become_constants(void **state)
+{
+	static const char *const names[] = {"turned", "tested.start", "tested.end", "tested.axis",
+					    "tested.step"};
+	Onnx__ModelProto *model = export("Slice");
+	const Onnx__NodeProto *slice = node_of(model, "tested");
+	const Onnx__TensorProto *end = initializer_of(model, "tested.end");
+	int64_t value;
+
+	(void)state;
+	assert_int_equal(slice->n_input, 5);
+	assert_int_equal(slice->n_attribute, 0);
+	for (int i = 1; i < 5; i++)
+		assert_string_equal(slice->input[i], names[i]);
+	assert_int_equal(end->data_type, ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
+	assert_int_equal(end->n_dims, 1);
+	memcpy(&value, end->raw_data.data, sizeof(value));
+	assert_int_equal(value, 5); /* -1 of 6 */
+	onnx__model_proto__free_unpacked(model, NULL);
+
+	model = export("Clip");
+	assert_int_equal(initializer_of(model, "tested.max")->n_dims, 0);
+	assert_int_equal(initializer_of(model, "tested.max")->data_type,
+			 ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+	onnx__model_proto__free_unpacked(model, NULL);
+}
+
+static void batch_norm_is_written_for_evaluation(void **state)
+{
+	Onnx__ModelProto *model = export("BatchNormalization");
+	const Onnx__NodeProto *node = node_of(model, "tested");
+
+	(void)state;
+	assert_int_equal(node->n_input, 5);
+	assert_int_equal(node->n_output, 1);
+	initializer_of(model, "tested.mean");
+	onnx__model_proto__free_unpacked(model, NULL);
+}
+
+static void recurrent_layers_are_written_as_onnx_has_them(void **state)
+{
+	Onnx__ModelProto *model = export("LSTM");
+	const Onnx__NodeProto *node = node_of(model, "tested");
+	const Onnx__TensorProto *bias = initializer_of(model, "tested.B");
+
+	(void)state;
+	assert_string_equal(node_of(model, "tested.time_first")->op_type, "Transpose");
+	assert_string_equal(node->output[0], "");
+	assert_int_equal(initializer_of(model, "tested.W")->n_dims, 3);
+	assert_int_equal(bias->n_dims, 2);
+	assert_int_equal(bias->dims[1], 24);
+	assert_int_equal(bias->raw_data.len, 24 * sizeof(float));
+	onnx__model_proto__free_unpacked(model, NULL);
+
+	model = export("RNN");
+	node = node_of(model, "tested");
+	assert_int_equal(node->n_attribute, 2);
+	assert_string_equal(node->attribute[1]->name, "activations");
+	assert_int_equal(node->attribute[1]->n_strings, 1);
+	assert_memory_equal(node->attribute[1]->strings[0].data, "Relu", 4);
+	onnx__model_proto__free_unpacked(model, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cases_use_every_operator),
+		cmocka_unit_test(every_operator_survives_json),
+		cmocka_unit_test(wrong_attributes_are_refused),
+		cmocka_unit_test(the_documentation_names_every_operator),
+		cmocka_unit_test(statistics_have_no_other_users),
+		cmocka_unit_test(some_attributes_become_constants),
+		cmocka_unit_test(batch_norm_is_written_for_evaluation),
+		cmocka_unit_test(recurrent_layers_are_written_as_onnx_has_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

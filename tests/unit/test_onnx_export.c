@@ -1,0 +1,260 @@
+/* ONNX files are decoded again and compared with the graph that they came from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/onnx.h"
+#include "onnx/onnx.pb-c.h"
+#include "zoo/zoo.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct exported {
+	struct graph graph;
+	struct arena arena;
+	struct tensor_set weights;
+	Onnx__ModelProto *model;
+};
+
+/* Exports and decodes a graph that is ready, with weights of seed 1. */
+static void export_graph(struct exported *e)
+{
+	struct error err = ERROR_INIT;
+	size_t length = 0;
+	void *bytes = NULL;
+
+	arena_init(&e->arena, 0);
+	if (graph_initial_weights(&e->graph, 1, &e->arena, &e->weights, &err) != PRONY_OK ||
+	    onnx_export(&e->graph, &e->weights, &bytes, &length, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	e->model = onnx__model_proto__unpack(NULL, length, bytes);
+	assert_non_null(e->model);
+	free(bytes);
+}
+
+static void release(struct exported *e)
+{
+	onnx__model_proto__free_unpacked(e->model, NULL);
+	graph_release(&e->graph);
+	arena_release(&e->arena);
+}
+
+static void export_zoo(struct exported *e, const char *name, int64_t batch)
+{
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(zoo_build(zoo_find(name, NULL), batch, &e->graph, &err), PRONY_OK);
+	export_graph(e);
+}
+
+static void check_nodes(const Onnx__GraphProto *graph, const char *const *order, size_t count)
+{
+	assert_int_equal(graph->n_node, count);
+	for (size_t i = 0; i < count; i++)
+		assert_string_equal(graph->node[i]->op_type, order[i]);
+}
+
+static const Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *node, const char *name)
+{
+	for (size_t i = 0; i < node->n_attribute; i++) {
+		if (strcmp(node->attribute[i]->name, name) == 0)
+			return node->attribute[i];
+	}
+	fail_msg("%s has no attribute %s", node->name, name);
+	return NULL;
+}
+
+static void check_ints(const Onnx__NodeProto *node, const char *name, size_t count,
+		       const int64_t *expected)
+{
+	const Onnx__AttributeProto *attribute = find_attribute(node, name);
+
+	assert_int_equal(attribute->type, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+	assert_int_equal(attribute->n_ints, count);
+	assert_memory_equal(attribute->ints, expected, count * sizeof(*expected));
+}
+
+static void check_info(const Onnx__ValueInfoProto *info, const char *name, int rank,
+		       const int64_t *dims)
+{
+	const Onnx__TypeProto__Tensor *tensor;
+
+	assert_string_equal(info->name, name);
+	assert_int_equal(info->type->value_case, ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE);
+	tensor = info->type->tensor_type;
+	assert_int_equal(tensor->elem_type, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+	assert_int_equal(tensor->shape->n_dim, rank);
+	for (int i = 0; i < rank; i++)
+		assert_int_equal(tensor->shape->dim[i]->dim_value, dims[i]);
+}
+
+static void lenet_is_written_whole(void **state)
+{
+	static const char *const order[] = {"Conv",    "MaxPool", "Conv", "MaxPool",
+					    "Flatten", "Gemm",	  "Relu", "Gemm"};
+	struct exported e;
+	const Onnx__GraphProto *graph;
+	const Onnx__NodeProto *conv, *pool, *gemm;
+
+	(void)state;
+	export_zoo(&e, "lenet", 4);
+	graph = e.model->graph;
+	assert_int_equal(e.model->ir_version, 8);
+	assert_int_equal(e.model->n_opset_import, 1);
+	assert_string_equal(e.model->opset_import[0]->domain, "");
+	assert_int_equal(e.model->opset_import[0]->version, 17);
+	assert_string_equal(e.model->producer_name, "prony");
+	assert_string_equal(graph->name, "lenet");
+	check_nodes(graph, order, COUNT(order));
+	assert_int_equal(graph->n_input, 1);
+	check_info(graph->input[0], "input", 4, (const int64_t[]){4, 1, 28, 28});
+	assert_int_equal(graph->n_output, 1);
+	check_info(graph->output[0], "ip2", 2, (const int64_t[]){4, 10});
+
+	conv = graph->node[0];
+	assert_int_equal(conv->n_input, 3);
+	assert_string_equal(conv->input[0], "input");
+	assert_string_equal(conv->input[1], "conv1.weight");
+	assert_string_equal(conv->input[2], "conv1.bias");
+	assert_string_equal(conv->output[0], "conv1");
+	check_ints(conv, "kernel_shape", 2, (const int64_t[]){5, 5});
+	check_ints(conv, "strides", 2, (const int64_t[]){1, 1});
+	check_ints(conv, "dilations", 2, (const int64_t[]){1, 1});
+	check_ints(conv, "pads", 4, (const int64_t[]){0, 0, 0, 0});
+	assert_int_equal(find_attribute(conv, "group")->i, 1);
+	pool = graph->node[1];
+	check_ints(pool, "strides", 2, (const int64_t[]){2, 2});
+	assert_int_equal(find_attribute(pool, "ceil_mode")->i, 0);
+	gemm = graph->node[5];
+	assert_int_equal(find_attribute(gemm, "transB")->i, 1);
+	assert_int_equal(find_attribute(gemm, "transA")->i, 0);
+	assert_true(find_attribute(gemm, "alpha")->f == 1.0f);
+	release(&e);
+}
+
+static void weights_are_written_bit_for_bit(void **state)
+{
+	struct exported e;
+
+	(void)state;
+	export_zoo(&e, "lenet", 1);
+	assert_int_equal(e.model->graph->n_initializer, e.weights.count);
+	for (size_t i = 0; i < e.weights.count; i++) {
+		const Onnx__TensorProto *tensor = e.model->graph->initializer[i];
+		const struct tensor *weight = tensor_find(&e.weights, tensor->name);
+
+		assert_non_null(weight);
+		assert_int_equal(tensor->data_type, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+		assert_int_equal(tensor->n_dims, weight->shape.rank);
+		assert_memory_equal(tensor->dims, weight->shape.dims,
+				    tensor->n_dims * sizeof(int64_t));
+		assert_int_equal(tensor->raw_data.len, tensor_bytes(weight));
+		assert_memory_equal(tensor->raw_data.data, weight->data, tensor->raw_data.len);
+	}
+	release(&e);
+}
+
+static void dropout_is_left_out(void **state)
+{
+	static const char *const order[] = {"Gemm", "Relu", "Gemm", "Relu", "Gemm"};
+	struct exported e;
+
+	(void)state;
+	export_zoo(&e, "mlp", 2);
+	check_nodes(e.model->graph, order, COUNT(order));
+	assert_string_equal(e.model->graph->node[2]->input[0], "relu1");
+	assert_string_equal(e.model->graph->output[0]->name, "fc3");
+	release(&e);
+}
+
+/* The output keeps its name; layers that the logits do not need are left out. */
+static void dropout_as_the_last_layer(void **state)
+{
+	static const char *const order[] = {"Gemm", "Identity"};
+	struct exported e;
+	struct builder b = {.graph = &e.graph, .error = ERROR_INIT};
+	struct error err = ERROR_INIT;
+	int x, y;
+
+	(void)state;
+	graph_init(&e.graph, "last");
+	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	build_linear(&b, "unused", x, 3);
+	y = build_dropout(&b, "drop1", build_linear(&b, "fc", x, 3), 0.5);
+	assert_int_equal(build_finish(&b, build_dropout(&b, "drop2", y, 0.5), &err), PRONY_OK);
+	export_graph(&e);
+	check_nodes(e.model->graph, order, COUNT(order));
+	assert_string_equal(e.model->graph->node[1]->input[0], "fc");
+	assert_string_equal(e.model->graph->node[1]->output[0], "drop2");
+	assert_string_equal(e.model->graph->output[0]->name, "drop2");
+	assert_int_equal(e.model->graph->n_initializer, 2);
+	release(&e);
+}
+
+static void a_mask_in_use_is_unsupported(void **state)
+{
+	struct graph graph;
+	struct builder b = {.graph = &graph, .error = ERROR_INIT};
+	struct error err = ERROR_INIT;
+	struct tensor_set weights;
+	size_t length = 0;
+	struct arena arena;
+	void *bytes = NULL;
+	int x, mask;
+
+	(void)state;
+	arena_init(&arena, 0);
+	graph_init(&graph, "mask");
+	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_linear(&b, "fc", x, 4);
+	x = build_dropout(&b, "drop", x, 0.5);
+	mask = graph.nodes[graph.values[x].producer].outputs[1];
+	x = build_node(&b, OP_ADD, "sum", (const int[]){x, mask}, 2, NULL);
+	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
+	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
+	assert_int_equal(onnx_export(&graph, &weights, &bytes, &length, &err), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "'drop'"));
+	assert_null(bytes);
+	graph_release(&graph);
+	arena_release(&arena);
+}
+
+static void weights_must_fit(void **state)
+{
+	struct error err = ERROR_INIT;
+	void *bytes = NULL;
+	size_t length = 5;
+	struct exported e;
+
+	(void)state;
+	export_zoo(&e, "mlp", 2);
+	e.weights.tensors[2].shape.dims[0] = 511;
+	assert_int_equal(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "'fc2.weight'"));
+	error_clear(&err);
+	e.weights.count = 2;
+	assert_int_equal(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "no weights for 'fc2.weight'"));
+	assert_null(bytes);
+	assert_int_equal(length, 5);
+	release(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lenet_is_written_whole),
+		cmocka_unit_test(weights_are_written_bit_for_bit),
+		cmocka_unit_test(dropout_is_left_out),
+		cmocka_unit_test(dropout_as_the_last_layer),
+		cmocka_unit_test(a_mask_in_use_is_unsupported),
+		cmocka_unit_test(weights_must_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

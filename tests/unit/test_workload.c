@@ -1,0 +1,163 @@
+/* The work of a cell: what its gate is run with. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "onnx/onnx.h"
+#include "run/workload.h"
+#include "zoo/source.h"
+
+#define SEED 5
+
+static void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+/* LeNet as a file of the user's. */
+static struct network_file *lenet_file(void)
+{
+	char path[] = "/tmp/prony-work-XXXXXX.onnx";
+	struct error err = ERROR_INIT;
+	struct network_file *file = NULL;
+	struct graph graph;
+	struct tensor_set weights;
+	struct arena arena;
+	void *bytes = NULL;
+	size_t length = 0;
+
+	arena_init(&arena, 0);
+	check(zoo_build(zoo_find("lenet", NULL), 8, &graph, &err), &err);
+	check(graph_initial_weights(&graph, SEED, &arena, &weights, &err), &err);
+	check(onnx_export(&graph, &weights, &bytes, &length, &err), &err);
+	int descriptor = mkstemps(path, 5);
+	assert_true(descriptor >= 0);
+	assert_int_equal(write(descriptor, bytes, length), length);
+	close(descriptor);
+	check(network_file_open(path, &file, &err), &err);
+	unlink(path);
+	free(bytes);
+	graph_release(&graph);
+	arena_release(&arena);
+	return file;
+}
+
+/* A cell of that network; nothing else of it matters to its work. */
+static struct plan_cell cell_of(const struct network *network, enum stage stage,
+				enum optimiser optimiser)
+{
+	struct plan_cell cell = {.network = network, .dataset = dataset_find("synthetic")};
+
+	recipe_defaults(&cell.recipe);
+	cell.recipe.stage = stage;
+	cell.recipe.optimiser = optimiser;
+	cell.recipe.batch = 8;
+	assert_non_null(cell.dataset);
+	return cell;
+}
+
+static double default_rate(const struct plan_cell *cell)
+{
+	struct recipe gate;
+
+	gate_recipe(&cell->recipe, network_gate_rate(cell->network, cell->recipe.optimiser), &gate);
+	return gate.learning_rate;
+}
+
+/* The rate of the gate; `settled`, where not NULL: what gate_settle_rate makes of its batch. */
+static double rate_of_gate(const struct plan_cell *cell, double *settled)
+{
+	struct error err = ERROR_INIT;
+	struct workload work;
+
+	check(workload_init(&work, cell, SEED, &err), &err);
+	check(workload_need_gate(&work, cell, SEED, NULL, &err), &err);
+	if (settled) {
+		struct recipe recipe = work.gate_recipe;
+
+		recipe.learning_rate = default_rate(cell);
+		check(gate_settle_rate(&recipe, &work.gate_graph, &work.weights,
+				       &work.gate_inputs.tensors[0], &work.gate_labels.tensors[0],
+				       NULL, &err),
+		      &err);
+		*settled = recipe.learning_rate;
+	}
+	double rate = work.gate_recipe.learning_rate;
+	assert_true(work.gate.expected_count > 0);
+	workload_release(&work);
+	return rate;
+}
+
+static void a_users_own_model_gets_a_rate_that_it_stands(void **state)
+{
+	struct network_file *file = lenet_file();
+	struct plan_cell cell = cell_of(&file->network, STAGE_TRAIN, OPTIMISER_RMSPROP);
+	double settled, rate = rate_of_gate(&cell, &settled);
+
+	(void)state;
+	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
+	cell = cell_of(&file->network, STAGE_FORWARD_BACKWARD, OPTIMISER_RMSPROP);
+	assert_true(rate_of_gate(&cell, NULL) == default_rate(&cell));
+	network_file_free(file);
+}
+
+static void a_network_of_the_zoo_keeps_the_rate_that_was_chosen(void **state)
+{
+	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_MOMENTUM);
+
+	(void)state;
+	assert_true(rate_of_gate(&cell, NULL) == default_rate(&cell));
+}
+
+/* RMSprop makes steps of full size of small differences: its rate is settled, whoever chose it. */
+static void rmsprop_opens_the_rate_of_the_zoo(void **state)
+{
+	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP);
+	struct recipe gate = {.stage = STAGE_TRAIN, .optimiser = OPTIMISER_RMSPROP};
+	double settled, rate = rate_of_gate(&cell, &settled);
+
+	(void)state;
+	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
+	assert_true(gate_rate_is_open(&gate, true));
+	gate.optimiser = OPTIMISER_MOMENTUM;
+	assert_false(gate_rate_is_open(&gate, true));
+	assert_true(gate_rate_is_open(&gate, false));
+	gate.stage = STAGE_FORWARD;
+	assert_false(gate_rate_is_open(&gate, false));
+}
+
+static void settling_can_be_interrupted(void **state)
+{
+	struct network_file *file = lenet_file();
+	struct plan_cell cell = cell_of(&file->network, STAGE_TRAIN, OPTIMISER_MOMENTUM);
+	struct error err = ERROR_INIT;
+	volatile int stop = 1;
+	struct workload work;
+
+	(void)state;
+	check(workload_init(&work, &cell, SEED, &err), &err);
+	assert_int_equal(workload_need_gate(&work, &cell, SEED, &stop, &err), PRONY_INTERRUPTED);
+	assert_false(work.has_gate);
+	workload_release(&work);
+	network_file_free(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_users_own_model_gets_a_rate_that_it_stands),
+		cmocka_unit_test(a_network_of_the_zoo_keeps_the_rate_that_was_chosen),
+		cmocka_unit_test(rmsprop_opens_the_rate_of_the_zoo),
+		cmocka_unit_test(settling_can_be_interrupted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

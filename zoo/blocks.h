@@ -1,0 +1,46 @@
+/* Private to zoo/: what several networks are made of. */
+#ifndef PRONY_ZOO_BLOCKS_H
+#define PRONY_ZOO_BLOCKS_H
+
+#include "graph/graph.h"
+
+/* "BLOCK.LAYER", which lives as long as the graph. */
+const char *layer_name(struct builder *b, const char *block, const char *layer);
+/* "STEM" and a number: "conv3". */
+const char *layer_number(struct builder *b, const char *stem, int number);
+
+/* What PyTorch calls momentum 0.1, as ONNX counts it. */
+#define TORCH_BATCH_NORM_MOMENTUM 0.9
+
+/* Convolution without bias and batch normalisation: NAME, NAME.bn. */
+int build_conv_bn(struct builder *b, const char *name, int x, int64_t channels,
+		  struct window window, double epsilon);
+/* The same with a ReLU behind it: NAME.relu. */
+int build_conv_bn_relu(struct builder *b, const char *name, int x, int64_t channels,
+		       struct window window, double epsilon);
+/* Convolution with bias and ReLU: NAME, NAME.relu. */
+int build_conv_relu(struct builder *b, const char *name, int x, int64_t channels,
+		    struct window window);
+int build_linear_relu(struct builder *b, const char *name, int x, int64_t features);
+/* Mean over height and width, flattened: NAME, NAME.flat. */
+int build_global_features(struct builder *b, const char *name, int x);
+
+/* Channels of an inception module: its 1x1 branch, the 3x3 and the 5x5 branch with the 1x1
+ * reductions before them, and the projection behind its pool. */
+struct inception_widths {
+	const char *name;
+	int64_t one, three_reduce, three, five_reduce, five, pool;
+};
+
+/* The nine modules of GoogLeNet, 3a to 5b (Szegedy et al. 2014, arXiv 1409.4842, table 1). */
+enum { INCEPTION_3B = 1, INCEPTION_4E = 6, INCEPTION_5B = 8, INCEPTION_COUNT };
+extern const struct inception_widths inception_widths[INCEPTION_COUNT];
+
+/*
+ * A residual network for ImageNet (He et al. 2015, arXiv 1512.03385, table 1) of bottlenecks with
+ * the stride in the 3x3 convolution, which is called v1.5; `blocks` counts those of the four
+ * stages.
+ */
+int build_bottleneck_network(struct builder *b, int x, const int blocks[4]);
+
+#endif

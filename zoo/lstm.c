@@ -1,0 +1,22 @@
+#include "zoo/networks.h"
+
+static int layers(struct builder *b, int input)
+{
+	int x = build_lstm(b, "lstm", input, 128);
+
+	return build_linear(b, "fc", x, 60);
+}
+
+const struct network zoo_lstm = {
+	.name = "lstm",
+	.summary = "LSTM of 128 units over 40 characters of 60 (Keras examples, "
+		   "lstm_text_generation)",
+	.dataset = "synthetic",
+	.input_rank = 2,
+	.input_dims = {40, 60},
+	.classes = 60,
+	.parameters = 104508,
+	.macs = 3857920,
+	.gate_learning_rate = 0.001,
+	.layers = layers,
+};

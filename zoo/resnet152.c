@@ -1,0 +1,20 @@
+#include "zoo/blocks.h"
+#include "zoo/networks.h"
+
+static int layers(struct builder *b, int input)
+{
+	return build_bottleneck_network(b, input, (const int[]){3, 8, 36, 3});
+}
+
+const struct network zoo_resnet152 = {
+	.name = "resnet152",
+	.summary = "residual network v1.5 of 152 layers (He 2015; torchvision)",
+	.dataset = "imagenet",
+	.input_rank = 3,
+	.input_dims = {3, 224, 224},
+	.classes = 1000,
+	.parameters = 60192808,
+	.macs = 11513626624,
+	.gate_learning_rate = 0.001,
+	.layers = layers,
+};

@@ -1,0 +1,146 @@
+#include "zoo/source.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/memory.h"
+
+#define DIGITS_SHOWN 8
+
+bool network_is_file(const char *word)
+{
+	size_t length = strlen(word);
+
+	return strchr(word, '/') != NULL || (length > 5 && strcmp(word + length - 5, ".onnx") == 0);
+}
+
+/* Names stand in keys, which have blanks and equal signs between their words. */
+static void make_name(struct network_file *file, const char *path, const char *digest)
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(file->name, sizeof(file->name) - DIGITS_SHOWN - 1, "%s", slash ? slash + 1 : path);
+	for (char *c = file->name; *c; c++) {
+		if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-' && *c != '_')
+			*c = '_';
+	}
+	snprintf(file->name + strlen(file->name), DIGITS_SHOWN + 2, "@%.*s", DIGITS_SHOWN, digest);
+}
+
+/* What the file's author would not expect of our figures. */
+static char *make_remark(const struct network_file *file)
+{
+	const struct onnx_notes *notes = &file->notes;
+	char shared[200] = "", softmax[80] = "", outputs[80] = "";
+
+	if (notes->shared_initializers > 0)
+		snprintf(shared, sizeof(shared),
+			 "; %lld parameters, %lld in the file: %d of its tensors have several "
+			 "users, and each use is trained on its own",
+			 (long long)file->network.parameters, (long long)notes->file_parameters,
+			 notes->shared_initializers);
+	if (notes->softmax_left_out)
+		snprintf(softmax, sizeof(softmax), "; the softmax at the end is part of the loss");
+	if (notes->outputs_left_out > 0)
+		snprintf(outputs, sizeof(outputs), "; only the first of %d outputs is computed",
+			 notes->outputs_left_out + 1);
+	if (!*shared && !*softmax && !*outputs)
+		return NULL;
+	return memory_printf("%s%s%s%s", file->name, shared, softmax, outputs);
+}
+
+/* Input, classes and cost, from a graph of one sample; a refusal becomes the reason. */
+static enum prony_status describe(struct network_file *file, struct error *err)
+{
+	const struct onnx_facts *facts = onnx_model_facts(file->model);
+	struct network *network = &file->network;
+	int64_t batch = facts->batch > 0 ? facts->batch : 1;
+	struct error why = ERROR_INIT;
+	struct graph graph;
+	enum prony_status status;
+
+	network->input_rank = facts->sample.rank;
+	for (int i = 0; i < facts->sample.rank; i++)
+		network->input_dims[i] = facts->sample.dims[i];
+	status = onnx_model_build(file->model, batch, &graph, &file->notes, &why);
+	if (status == PRONY_UNSUPPORTED) {
+		file->reason = memory_strdup(why.text);
+		return PRONY_OK;
+	}
+	if (status != PRONY_OK)
+		return error_set(err, status, "%s", why.text);
+	network->classes = graph_classes(&graph);
+	network->parameters = graph_parameter_count(&graph);
+	network->macs = graph_macs(&graph) / batch;
+	file->remark = make_remark(file);
+	graph_release(&graph);
+	return PRONY_OK;
+}
+
+enum prony_status network_file_open(const char *path, struct network_file **out, struct error *err)
+{
+	struct network_file *file = memory_alloc(sizeof(*file));
+	struct error why = ERROR_INIT;
+	char digest[DIGEST_HEX_BYTES];
+	enum prony_status status;
+
+	memset(file, 0, sizeof(*file));
+	status = onnx_model_open(path, &file->model, &why);
+	if (status == PRONY_OK) {
+		make_name(file, path, onnx_model_facts(file->model)->digest);
+		status = describe(file, &why);
+	} else if (status == PRONY_UNSUPPORTED) {
+		file->reason = memory_strdup(why.text);
+		error_clear(&why);
+		status = digest_file(path, digest, &why);
+		if (status == PRONY_OK)
+			make_name(file, path, digest);
+	}
+	if (status != PRONY_OK) {
+		network_file_free(file);
+		return error_set(err, status, "%s", why.text);
+	}
+	snprintf(file->summary, sizeof(file->summary), "ONNX model %s",
+		 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+	file->network.name = file->name;
+	file->network.summary = file->summary;
+	file->network.dataset = "synthetic";
+	file->network.gate_learning_rate = 0.001;
+	file->network.file = file;
+	*out = file;
+	return PRONY_OK;
+}
+
+void network_file_free(struct network_file *file)
+{
+	if (file == NULL)
+		return;
+	onnx_model_free(file->model);
+	free(file->reason);
+	free(file->remark);
+	free(file);
+}
+
+enum prony_status network_build(const struct network *network, int64_t batch, struct graph *out,
+				struct error *err)
+{
+	const struct network_file *file = network->file;
+
+	if (file == NULL)
+		return zoo_build(network, batch, out, err);
+	if (file->reason != NULL)
+		return error_set(err, PRONY_UNSUPPORTED, "%s", file->reason);
+	return onnx_model_build(file->model, batch, out, NULL, err);
+}
+
+enum prony_status network_weights(const struct network *network, const struct graph *graph,
+				  uint64_t seed, struct arena *arena, struct tensor_set *out,
+				  struct error *err)
+{
+	if (network->file == NULL)
+		return graph_initial_weights(graph, seed, arena, out, err);
+	return onnx_model_weights(network->file->model, graph, arena, out, err);
+}

@@ -1,0 +1,74 @@
+#include "zoo/zoo.h"
+
+#include <string.h>
+
+#include "base/words.h"
+#include "zoo/networks.h"
+
+const struct network *const zoo_networks[] = {
+	&zoo_mlp,
+	&zoo_lenet,
+	&zoo_cnn,
+	&zoo_irnn,
+	&zoo_lstm,
+	&zoo_alexnet,
+	&zoo_alexnet_lrn,
+	&zoo_alexnet_tf,
+	&zoo_vgg16,
+	&zoo_googlenet,
+	&zoo_googlenet_lrn,
+	&zoo_inception3,
+	&zoo_resnet50,
+	&zoo_resnet152,
+	&zoo_densenet161,
+	&zoo_nasnet,
+	&zoo_alexnet_cifar,
+	&zoo_resnet50_cifar,
+	&zoo_googlenet_cifar,
+	&zoo_vgg16_cifar,
+};
+const size_t zoo_network_count = sizeof(zoo_networks) / sizeof(zoo_networks[0]);
+
+const struct network *zoo_find(const char *name, const char **nearest)
+{
+	const char *names[sizeof(zoo_networks) / sizeof(zoo_networks[0])];
+
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		if (strcmp(zoo_networks[i]->name, name) == 0)
+			return zoo_networks[i];
+		names[i] = zoo_networks[i]->name;
+	}
+	if (nearest != NULL)
+		*nearest = word_nearest(name, names, zoo_network_count);
+	return NULL;
+}
+
+double network_gate_rate(const struct network *network, enum optimiser optimiser)
+{
+	if (optimiser == OPTIMISER_RMSPROP && network->gate_rmsprop_rate > 0)
+		return network->gate_rmsprop_rate;
+	return network->gate_learning_rate;
+}
+
+enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
+			    struct error *err)
+{
+	struct graph graph;
+	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
+	enum prony_status status;
+	int input, output;
+
+	graph_init(&graph, network->name);
+	input = build_input(&builder, batch, network->input_rank, network->input_dims);
+	output = network->layers(&builder, input);
+	if (network->half_squares)
+		status = build_finish_half_squares(&builder, output, err);
+	else
+		status = build_finish(&builder, output, err);
+	if (status != PRONY_OK) {
+		graph_release(&graph);
+		return status;
+	}
+	*out = graph;
+	return PRONY_OK;
+}

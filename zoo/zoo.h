@@ -1,0 +1,42 @@
+/* The built-in networks, one file each; `prony list networks` prints this table. */
+#ifndef PRONY_ZOO_ZOO_H
+#define PRONY_ZOO_ZOO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/words.h"
+#include "graph/graph.h"
+
+struct network_file;
+
+struct network {
+	const char *name;
+	const char *summary; /* one line with the source of the definition */
+	const char *dataset; /* the data set it takes by default: "mnist"; may have no reader yet */
+	int input_rank;	     /* without the batch */
+	int64_t input_dims[4];
+	int64_t classes;
+	int64_t parameters, macs; /* published figures for batch 1; a test holds us to them */
+	double gate_learning_rate;
+	double gate_rmsprop_rate; /* 0: the one above */
+	bool half_squares; /* objective half the sum of squares of the logits, not cross-entropy */
+	/* Appends layers up to the logits and returns them; errors stay in the builder. */
+	int (*layers)(struct builder *b, int input);
+	const struct network_file *file; /* instead of layers: zoo/source.h; NULL in the zoo */
+};
+
+extern const struct network *const zoo_networks[];
+extern const size_t zoo_network_count;
+
+/* NULL when unknown; *nearest (may be NULL) then gets a name to suggest, or NULL. */
+const struct network *zoo_find(const char *name, const char **nearest);
+
+/* The learning rate of the parity gate for an optimiser. */
+double network_gate_rate(const struct network *network, enum optimiser optimiser);
+
+/* Builds network for `batch` samples, with loss; forward only. Initialises *out. */
+enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
+			    struct error *err);
+
+#endif
