@@ -3,12 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/strbuf.h"
 #include "spec/axes.h"
 #include "spec/suite_file.h"
 
 #define NUMBER_MAX 1e9
-#define KNOWN_BYTES 600 /* of the list of known keys in a message */
+
+static const struct yaml_kind suite_kind = {
+	.noun = "suite",
+	.example = "networks: lenet",
+	.page = "docs/suites.md",
+	.remedy = "give the path of a suite file, or a name from prony list suites",
+};
 
 enum value_kind {
 	VALUE_TEXT,
@@ -155,45 +160,29 @@ static enum prony_status unknown_key(const struct suite_file *file, const yaml_n
 {
 	const char *names[COUNT(axis_keys) + COUNT(settings) + COUNT(override_values) + 2];
 	size_t count = known_keys(place, names);
-	const char *text = suite_scalar(key), *nearest = word_nearest(text, names, count);
-	struct strbuf known;
 
-	strbuf_init(&known, KNOWN_BYTES);
-	for (size_t i = 0; i < count; i++)
-		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
-	enum prony_status status = suite_wrong(
-		file, key, err, "unknown key \"%.60s\"%s%s%s%s%s Known: %s", text,
-		place_keys[place] ? " in " : "", place_keys[place] ? place_keys[place] : "",
-		nearest ? "; did you mean " : ";", nearest ? nearest : "", nearest ? "?" : "",
-		strbuf_text(&known));
-	strbuf_release(&known);
-	return status;
-}
-
-static const char *origin_of(struct suite_file *file, const yaml_node_t *node, const char *key)
-{
-	return arena_printf(&file->spec->arena, "%s:%zu: %s", file->path, node->start_mark.line + 1,
-			    key);
+	return yaml_file_unknown_key(&file->yaml, key, place_keys[place], names, count, err);
 }
 
 /* One scalar of an axis: words or ranges with commas between them. */
 static enum prony_status add_words(struct suite_file *file, const yaml_node_t *node,
 				   const char *key, struct spec_list *out, struct error *err)
 {
-	const char *text = suite_scalar(node), *origin;
+	const char *text = yaml_text(node), *origin;
 	size_t before = out->count;
 
-	if (!text || suite_is_null(node) || *text == '\0')
-		return suite_wrong(file, node, err, "%s: needs a word and has %s; write %s: [%s]",
-				   key, suite_describe(file, node), key,
-				   strcmp(key, "batches") == 0 ? "16, 32" : "one, another");
+	if (!text || yaml_is_nothing(node) || *text == '\0')
+		return yaml_file_wrong(&file->yaml, node, err,
+				       "%s: needs a word and has %s; write %s: [%s]", key,
+				       yaml_file_describe(&file->yaml, node), key,
+				       strcmp(key, "batches") == 0 ? "16, 32" : "one, another");
 	if (strlen(text) > SUITE_WORD_BYTES_MAX)
-		return suite_wrong(
-			file, node, err,
+		return yaml_file_wrong(
+			&file->yaml, node, err,
 			"%s: \"%.40s...\" is longer than %zu letters; write several words "
 			"as a list",
 			key, text, SUITE_WORD_BYTES_MAX);
-	origin = origin_of(file, node, key);
+	origin = yaml_file_origin(&file->yaml, node, key);
 	if (strcmp(key, "batches") == 0) {
 		enum prony_status status = spec_expand_numbers(file->spec, text, origin, out, err);
 		if (status != PRONY_OK)
@@ -204,10 +193,11 @@ static enum prony_status add_words(struct suite_file *file, const yaml_node_t *n
 			char *word = arena_strndup(&file->spec->arena, text, length);
 
 			if (length == 0)
-				return suite_wrong(file, node, err,
-						   "%s: \"%s\" has an empty word; write words with "
-						   "single commas between them",
-						   key, suite_scalar(node));
+				return yaml_file_wrong(
+					&file->yaml, node, err,
+					"%s: \"%s\" has an empty word; write words with "
+					"single commas between them",
+					key, yaml_text(node));
 			spec_list_add(file->spec, out, word, origin);
 			if (text[length] == '\0')
 				break;
@@ -216,9 +206,9 @@ static enum prony_status add_words(struct suite_file *file, const yaml_node_t *n
 	}
 	file->words += out->count - before;
 	if (file->words > SUITE_WORDS_MAX)
-		return suite_wrong(file, node, err,
-				   "%s: the suite has more than %zu words; shorten it", key,
-				   SUITE_WORDS_MAX);
+		return yaml_file_wrong(&file->yaml, node, err,
+				       "%s: the suite has more than %zu words; shorten it", key,
+				       SUITE_WORDS_MAX);
 	return PRONY_OK;
 }
 
@@ -232,8 +222,8 @@ static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *v
 	if (value->type == YAML_SCALAR_NODE) {
 		status = add_words(file, value, key, &list, err);
 	} else if (value->type == YAML_MAPPING_NODE) {
-		return suite_wrong(
-			file, value, err,
+		return yaml_file_wrong(
+			&file->yaml, value, err,
 			"%s: needs a word or a list of words and has a mapping; write %s: "
 			"[%s]",
 			key, key, strcmp(key, "batches") == 0 ? "16, 32" : "one, another");
@@ -241,11 +231,12 @@ static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *v
 		const yaml_node_item_t *item = value->data.sequence.items.start;
 
 		if (item == value->data.sequence.items.top)
-			return suite_wrong(
-				file, value, err,
+			return yaml_file_wrong(
+				&file->yaml, value, err,
 				"%s: the list is empty; name something or remove the key", key);
 		for (; item < value->data.sequence.items.top && status == PRONY_OK; item++)
-			status = add_words(file, suite_node(file, *item), key, &list, err);
+			status = add_words(file, yaml_file_node(&file->yaml, *item), key, &list,
+					   err);
 	}
 	if (status == PRONY_OK)
 		*out = list;
@@ -273,13 +264,13 @@ static bool parse_bool(const char *text, bool *out)
 static bool take_value(struct suite_file *file, const struct suite_key *row,
 		       const yaml_node_t *node, void *target)
 {
-	const char *text = suite_scalar(node);
+	const char *text = yaml_text(node);
 	bool whole =
 		row->kind == VALUE_INT || row->kind == VALUE_INT64 || row->kind == VALUE_UINT64;
 	void *member = (char *)target + row->offset;
 	double number = 0;
 
-	if (!text || suite_is_null(node))
+	if (!text || yaml_is_nothing(node))
 		return false;
 	if (whole || row->kind == VALUE_REAL) {
 		if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE ||
@@ -323,8 +314,9 @@ static enum prony_status read_value(struct suite_file *file, const struct suite_
 {
 	if (take_value(file, row, node, target))
 		return PRONY_OK;
-	return suite_wrong(file, node, err, "%s: needs %s and has %s; write %s: %s", row->name,
-			   row->needs, suite_describe(file, node), row->name, row->example);
+	return yaml_file_wrong(&file->yaml, node, err, "%s: needs %s and has %s; write %s: %s",
+			       row->name, row->needs, yaml_file_describe(&file->yaml, node),
+			       row->name, row->example);
 }
 
 static const struct suite_key *find_key(const struct suite_key *rows, size_t count,
@@ -340,7 +332,7 @@ static enum prony_status read_rule_key(struct suite_file *file, const yaml_node_
 				       const yaml_node_t *value, enum place place,
 				       struct spec_rule *rule, struct error *err)
 {
-	const char *name = suite_scalar(key);
+	const char *name = yaml_text(key);
 	struct spec_list *axis = spec_rule_axis(rule, name);
 	const struct suite_key *row =
 		place == PLACE_OVERRIDE ? find_key(override_values, COUNT(override_values), name)
@@ -364,16 +356,17 @@ static enum prony_status check_rule(const struct suite_file *file, const yaml_no
 	SPEC_AXES(X)
 #undef X
 	if (words == 0)
-		return suite_wrong(
-			file, node, err,
+		return yaml_file_wrong(
+			&file->yaml, node, err,
 			"%s: names no axis; say which cells it means, for example networks: "
 			"lenet",
 			place_keys[place]);
 	if (place == PLACE_OVERRIDE && rule->batch < 0 && rule->steps < 0 &&
 	    rule->warm_up_steps < 0 && rule->learning_rate < 0)
-		return suite_wrong(file, node, err,
-				   "override: changes nothing; add batch, steps, warm-up-steps or "
-				   "learning-rate");
+		return yaml_file_wrong(
+			&file->yaml, node, err,
+			"override: changes nothing; add batch, steps, warm-up-steps or "
+			"learning-rate");
 	return PRONY_OK;
 }
 
@@ -383,12 +376,12 @@ static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *n
 	enum prony_status status = PRONY_OK;
 
 	if (node->type != YAML_MAPPING_NODE)
-		return suite_wrong(
-			file, node, err,
+		return yaml_file_wrong(
+			&file->yaml, node, err,
 			"%s: needs a mapping of axes and has %s; write - networks: lenet",
-			place_keys[place], suite_describe(file, node));
+			place_keys[place], yaml_file_describe(&file->yaml, node));
 	*rule = (struct spec_rule){
-		.origin = origin_of(file, node, place_keys[place]),
+		.origin = yaml_file_origin(&file->yaml, node, place_keys[place]),
 		.batch = -1,
 		.steps = -1,
 		.warm_up_steps = -1,
@@ -396,8 +389,8 @@ static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *n
 	};
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top && status == PRONY_OK; pair++)
-		status = read_rule_key(file, suite_node(file, pair->key),
-				       suite_node(file, pair->value), place, rule, err);
+		status = read_rule_key(file, yaml_file_node(&file->yaml, pair->key),
+				       yaml_file_node(&file->yaml, pair->value), place, rule, err);
 	return status == PRONY_OK ? check_rule(file, node, place, rule, err) : status;
 }
 
@@ -410,18 +403,19 @@ static enum prony_status read_rules(struct suite_file *file, const yaml_node_t *
 	size_t count;
 
 	if (value->type != YAML_SEQUENCE_NODE)
-		return suite_wrong(
-			file, value, err,
+		return yaml_file_wrong(
+			&file->yaml, value, err,
 			"%s: needs a list of mappings and has %s; begin each with a dash: "
 			"- networks: lenet",
-			place_keys[place], suite_describe(file, value));
+			place_keys[place], yaml_file_describe(&file->yaml, value));
 	count = (size_t)(value->data.sequence.items.top - value->data.sequence.items.start);
 	if (count > SUITE_RULES_MAX)
-		return suite_wrong(file, value, err, "%s: %zu rules; at most %zu",
-				   place_keys[place], count, SUITE_RULES_MAX);
+		return yaml_file_wrong(&file->yaml, value, err, "%s: %zu rules; at most %zu",
+				       place_keys[place], count, SUITE_RULES_MAX);
 	rules = arena_array(&file->spec->arena, count ? count : 1, sizeof(*rules));
 	for (size_t i = 0; i < count && status == PRONY_OK; i++)
-		status = read_rule(file, suite_node(file, value->data.sequence.items.start[i]),
+		status = read_rule(file,
+				   yaml_file_node(&file->yaml, value->data.sequence.items.start[i]),
 				   place, &rules[i], err);
 	if (status != PRONY_OK)
 		return status;
@@ -434,7 +428,7 @@ static enum prony_status read_key(struct suite_file *file, const yaml_node_t *ke
 				  const yaml_node_t *value, struct error *err)
 {
 	struct spec *spec = file->spec;
-	const char *name = suite_scalar(key);
+	const char *name = yaml_text(key);
 	struct spec_list *axis = spec_axis(spec, name);
 	const struct suite_key *row = find_key(settings, COUNT(settings), name);
 
@@ -463,17 +457,18 @@ static const char *suite_name(const char *path, struct arena *arena)
 enum prony_status spec_read_file(struct spec *spec, const char *path, struct error *err)
 {
 	struct spec draft = *spec;
-	struct suite_file file = {.path = path, .spec = &draft};
-	enum prony_status status = suite_file_load(&file, err);
+	struct suite_file file = {
+		.yaml = {.path = path, .kind = &suite_kind, .arena = &draft.arena}, .spec = &draft};
+	enum prony_status status = yaml_file_load(&file.yaml, err);
 
 	if (status == PRONY_OK) {
-		const yaml_node_t *root = yaml_document_get_root_node(&file.document);
+		const yaml_node_t *root = yaml_document_get_root_node(&file.yaml.document);
 
 		for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
 		     pair < root->data.mapping.pairs.top && status == PRONY_OK; pair++)
-			status = read_key(&file, suite_node(&file, pair->key),
-					  suite_node(&file, pair->value), err);
-		suite_file_release(&file);
+			status = read_key(&file, yaml_file_node(&file.yaml, pair->key),
+					  yaml_file_node(&file.yaml, pair->value), err);
+		yaml_file_release(&file.yaml);
 	}
 	if (status == PRONY_OK) {
 		draft.suite = suite_name(path, &draft.arena);
