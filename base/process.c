@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -299,7 +300,8 @@ static enum prony_status launch_child(const struct launch *launch, int report, p
 		got = read(report, &failure, sizeof(failure));
 	} while (got < 0 && errno == EINTR);
 	if (got == (ssize_t)sizeof(failure)) {
-		process_wait(pid, -1, NULL, NULL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
 		return launch_status(launch, &failure, err);
 	}
 	*out = pid;

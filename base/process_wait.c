@@ -1,4 +1,4 @@
-/* The second half of base/process.h: waiting for children and keeping what they print. */
+/* Waiting for children, with a time limit, and keeping what they print. */
 #include "base/process.h"
 
 #include <errno.h>

@@ -69,7 +69,9 @@ int command_doctor(const struct cli_command *command, int argc, char **argv);
 int command_network(const struct cli_command *command, int argc, char **argv);
 int command_worker_check(const struct cli_command *command, int argc, char **argv);
 int command_worker(const struct cli_command *command, int argc, char **argv);
-int command_manual(const struct cli_command *command, int argc, char **argv);
+/* `prony manual`, whose page is about `rows`. */
+int manual_print(const struct cli_command *command, const struct cli_command *rows, int argc,
+		 char **argv);
 int command_guard(const struct cli_command *command, int argc, char **argv);
 
 #endif

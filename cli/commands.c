@@ -4,6 +4,11 @@
 #include "cli/cli.h"
 #include "cli/run_options.h"
 
+static int command_manual(const struct cli_command *command, int argc, char **argv)
+{
+	return manual_print(command, cli_commands, argc, argv);
+}
+
 const struct cli_command cli_commands[] = {
 	{.syntax = {.name = "run",
 		    .arguments = "[SUITE | FILE.yaml]",

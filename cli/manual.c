@@ -66,7 +66,8 @@ static const char tail[] =
 	"ms\nTimestamp,Framework,Algorithm,BenchStage,"
 	"Precision,Result\n";
 
-int command_manual(const struct cli_command *command, int argc, char **argv)
+int manual_print(const struct cli_command *command, const struct cli_command *rows, int argc,
+		 char **argv)
 {
 	int exit_code = 0;
 	size_t count = 0;
@@ -80,7 +81,7 @@ int command_manual(const struct cli_command *command, int argc, char **argv)
 	struct strbuf page;
 	strbuf_init(&page, 0);
 	strbuf_puts(&page, head);
-	for (const struct cli_command *row = cli_commands; row->run; row++)
+	for (const struct cli_command *row = rows; row->run; row++)
 		if (!row->hidden)
 			options_manual(&row->syntax, &page);
 	strbuf_puts(&page, ".SH STATUSES\nHow a cell can end: ");

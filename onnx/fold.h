@@ -1,5 +1,5 @@
 /*
- * Private to networks/: constants of an ONNX file, and operators evaluated on them. Exporters write
+ * Private to onnx/: constants of an ONNX file, and operators evaluated on them. Exporters write
  * shapes as chains of Shape, Gather, Concat and the like; none of that is left when the graph is
  * built for one batch.
  */
@@ -45,7 +45,7 @@ bool onnx_can_fold(const char *op);
 /* PRONY_BAD_INPUT with the reason, without the node's name, when inputs or attributes are wrong. */
 enum prony_status onnx_fold(struct fold *fold);
 
-/* onnx_fold_layout.c: numbers are moved, not computed. */
+/* fold_layout.c: numbers are moved, not computed. */
 enum prony_status fold_gather(struct fold *fold);
 enum prony_status fold_concat(struct fold *fold);
 enum prony_status fold_slice(struct fold *fold);
@@ -56,7 +56,7 @@ enum prony_status fold_reshape(struct fold *fold);
 enum prony_status fold_range(struct fold *fold);
 enum prony_status fold_fill(struct fold *fold);
 
-/* onnx_fold.c: what the others share. */
+/* constant.c: what the others share. */
 
 /* An output of that type and shape with zeroed numbers in it, which the caller writes through *ints
  * or *floats. */
@@ -68,7 +68,7 @@ bool constant_is_float_type(int32_t type);
 /* Element i of constant `from` into element k of output `index` (same kind of numbers). */
 void fold_copy(const struct constant *from, int64_t i, const struct constant *to, int64_t k);
 
-/* onnx_import_shape.c: what an operator does to a shape, for constants and for activations. */
+/* import_shape.c: what an operator does to a shape, for constants and for activations. */
 
 /* An axis that may count from the end, as one from the front: 0 to rank - 1. */
 enum prony_status onnx_axis(int64_t axis, int rank, int *out, struct error *err);
@@ -94,7 +94,7 @@ enum prony_status onnx_split_ranges(const Onnx__NodeProto *node, const struct sh
 				    const struct constant *sizes, struct onnx_range *out,
 				    size_t output_count, struct error *err);
 
-/* onnx_import_tensor.c: the numbers of a tensor, in `arena` or borrowed from the message. `name` is
+/* import_tensor.c: the numbers of a tensor, in `arena` or borrowed from the message. `name` is
  * for messages. A type that has no numbers (strings) gives count -1. */
 enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *name,
 				   const char *folder, struct arena *arena, struct constant *out,

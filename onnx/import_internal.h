@@ -1,4 +1,4 @@
-/* Private to networks/: an ONNX file that was read, and its way into the IR. */
+/* Private to onnx/: an ONNX file that was read, and its way into the IR. */
 #ifndef PRONY_ONNX_IMPORT_INTERNAL_H
 #define PRONY_ONNX_IMPORT_INTERNAL_H
 
