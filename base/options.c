@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/nearest.h"
 
 #define HELP_WIDTH 80
 #define HELP_COLUMN 30

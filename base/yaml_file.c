@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
-#include "base/words.h"
 
 /* Bounds for hostile files. libyaml compares each anchor with all others, which is quadratic. */
 #define BYTES_MAX ((size_t)64 * 1024)

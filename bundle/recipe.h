@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/words.h"
+#include "cell/vocabulary.h"
 
 #define RECIPE_WORD_BYTES 64
 

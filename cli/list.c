@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "base/strbuf.h"
+#include "cell/cell.h"
 #include "cli/cli.h"
-#include "samples/cell.h"
 
 static const char head[] =
 	".TH PRONY 1 \"\" \"prony " PRONY_VERSION "\" \"User Commands\"\n"

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "base/words.h"
+#include "cell/vocabulary.h"
 #include "graph/tensor.h"
 #include "samples/protocol.h"
 

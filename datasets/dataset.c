@@ -8,8 +8,8 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
-#include "base/words.h"
 
 #define MNIST_URL "https://ossci-datasets.s3.amazonaws.com/mnist/"
 

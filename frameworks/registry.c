@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/nearest.h"
 #include "frameworks/internal.h"
 
 #define NEAREST_MAX 64

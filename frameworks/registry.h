@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/words.h"
+#include "cell/vocabulary.h"
 
 enum framework_kind {
 	FRAMEWORK_BUILTIN, /* an adapter of ours that needs no library: null, fake */

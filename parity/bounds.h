@@ -2,7 +2,7 @@
 #ifndef PRONY_PARITY_BOUNDS_H
 #define PRONY_PARITY_BOUNDS_H
 
-#include "base/words.h"
+#include "cell/vocabulary.h"
 #include "graph/graph.h"
 
 struct parity_bounds {

@@ -5,9 +5,9 @@
 #include <jansson.h>
 
 #include "bundle/recipe.h"
+#include "cell/cell.h"
 #include "datasets/dataset.h"
 #include "frameworks/registry.h"
-#include "samples/cell.h"
 #include "spec/spec.h"
 #include "zoo/source.h"
 

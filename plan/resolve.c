@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/strbuf.h"
 
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
@@ -19,7 +20,7 @@ static enum prony_status unknown_word(const struct spec_word *word, const char *
 			 nearest ? "?" : "", known);
 }
 
-/* For axes whose words are an enumeration of base/words.h. */
+/* For axes whose words are an enumeration of cell/vocabulary.h. */
 static enum prony_status unknown_of(const struct spec_word *word, const char *kind,
 				    const char *(*name)(size_t), size_t count, struct error *err)
 {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "samples/cell.h"
+#include "cell/cell.h"
 #include "samples/protocol.h"
 
 #define RECORD_NONE INT64_MIN /* "not measured": null everywhere, never 0 */

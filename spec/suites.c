@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 #include "spec/spec.h"
 

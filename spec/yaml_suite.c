@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "spec/axes.h"
 #include "spec/suite_file.h"
 

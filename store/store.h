@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "samples/cell.h"
+#include "cell/cell.h"
 #include "samples/record.h"
 
 #define STORE_SCHEMA 1

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/words.h"
+#include "base/nearest.h"
 #include "zoo/networks.h"
 
 const struct network *const zoo_networks[] = {

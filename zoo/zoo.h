@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/words.h"
+#include "cell/vocabulary.h"
 #include "graph/graph.h"
 
 struct network_file;

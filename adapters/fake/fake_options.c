@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/nearest.h"
 
 #define OPTION_BYTES 64
 #define NANOSECONDS_PER_US 1000

@@ -19,10 +19,10 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/strbuf.h"
-#include "base/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -259,52 +259,6 @@ static void strbuf_keeps_bytes(void **state)
 	strbuf_release(&buf);
 }
 
-static void words_round_trip(void **state)
-{
-	(void)state;
-	enum stage stage = STAGE_LOAD;
-	enum precision precision;
-	enum sync_mode sync;
-	enum optimiser optimiser;
-	enum input_mode input;
-
-	for (int i = 0; i < STAGE_COUNT; i++) {
-		assert_true(stage_parse(stage_name((enum stage)i), &stage));
-		assert_int_equal(stage, i);
-	}
-	for (int i = 0; i < PRECISION_COUNT; i++) {
-		assert_true(precision_parse(precision_name((enum precision)i), &precision));
-		assert_int_equal(precision, i);
-	}
-	for (int i = 0; i < SYNC_COUNT; i++) {
-		assert_true(sync_mode_parse(sync_mode_name((enum sync_mode)i), &sync));
-		assert_int_equal(sync, i);
-	}
-	for (int i = 0; i < OPTIMISER_COUNT; i++) {
-		assert_true(optimiser_parse(optimiser_name((enum optimiser)i), &optimiser));
-		assert_int_equal(optimiser, i);
-	}
-	for (int i = 0; i < INPUT_COUNT; i++) {
-		assert_true(input_mode_parse(input_mode_name((enum input_mode)i), &input));
-		assert_int_equal(input, i);
-	}
-	assert_true(stage_parse("eval", &stage));
-	assert_int_equal(stage, STAGE_FORWARD);
-	stage = STAGE_LOAD;
-	assert_true(stage_parse("infer", &stage));
-	assert_int_equal(stage, STAGE_FORWARD);
-	stage = STAGE_TRAIN;
-	assert_false(stage_parse("training", &stage));
-	assert_false(stage_parse("", &stage));
-	assert_false(stage_parse(NULL, &stage));
-	assert_int_equal(stage, STAGE_TRAIN);
-	assert_false(precision_parse("FP32", &precision));
-	assert_string_equal(stage_name(STAGE_FORWARD_BACKWARD), "forward-backward");
-	assert_string_equal(sync_mode_name(SYNC_BLOCKS), "blocks");
-	assert_string_equal(optimiser_name(OPTIMISER_RMSPROP), "rmsprop");
-	assert_string_equal(input_mode_name((enum input_mode)99), "?");
-}
-
 static void nearest_words(void **state)
 {
 	static const char *const words[] = {"resnet50", "resnet18", "lenet", "alexnet", "mlp"};
@@ -533,7 +487,6 @@ int main(void)
 		cmocka_unit_test(exhausted_bookkeeping_ends_with_70),
 		cmocka_unit_test(strbuf_grows_and_stops_at_its_limit),
 		cmocka_unit_test(strbuf_keeps_bytes),
-		cmocka_unit_test(words_round_trip),
 		cmocka_unit_test(nearest_words),
 		cmocka_unit_test(clocks),
 		cmocka_unit_test(random_matches_the_reference_code),

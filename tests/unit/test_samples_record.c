@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "samples/cell.h"
+#include "cell/cell.h"
 #include "samples/record.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

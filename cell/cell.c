@@ -1,4 +1,4 @@
-#include "samples/cell.h"
+#include "cell/cell.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,13 +1,13 @@
 /* A cell: one combination of the axes, what it is called and how it ended. */
-#ifndef PRONY_SAMPLES_CELL_H
-#define PRONY_SAMPLES_CELL_H
+#ifndef PRONY_CELL_CELL_H
+#define PRONY_CELL_CELL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/words.h"
+#include "cell/vocabulary.h"
 
 #define CELL_WORD_BYTES 64
 #define CELL_KEY_BYTES 512

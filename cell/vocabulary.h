@@ -1,0 +1,66 @@
+/* The words of the axes that have a fixed set of them (docs/semantics.md, "Words"). */
+#ifndef PRONY_CELL_VOCABULARY_H
+#define PRONY_CELL_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A stage says what one step does. */
+#define STAGES(X)                                                                                  \
+	X(STAGE_FORWARD, "forward") /* evaluation mode to logits, no loss */                       \
+	X(STAGE_FORWARD_BACKWARD,                                                                  \
+	  "forward-backward")	/* training mode, loss, fresh gradients of all parameters */       \
+	X(STAGE_TRAIN, "train") /* forward-backward and the optimiser's update */                  \
+	X(STAGE_LOAD, "load")	/* produce batches and nothing else */
+
+#define PRECISIONS(X)                                                                              \
+	X(PRECISION_FP32, "fp32")                                                                  \
+	X(PRECISION_TF32, "tf32") X(PRECISION_FP16, "fp16") X(PRECISION_BF16, "bf16")
+
+/* When the harness waits for issued work inside a window; modes are never compared. */
+#define SYNC_MODES(X)                                                                              \
+	X(SYNC_END, "end")	 /* once, at the end of the window: throughput */                  \
+	X(SYNC_STEP, "step")	 /* each step: latency */                                          \
+	X(SYNC_BLOCKS, "blocks") /* every K steps, blocks of at least 250 ms: the default */
+
+#define OPTIMISERS(X)                                                                              \
+	X(OPTIMISER_SGD, "sgd")                                                                    \
+	X(OPTIMISER_MOMENTUM, "momentum") X(OPTIMISER_RMSPROP, "rmsprop")
+
+/* How batches reach the step. */
+#define INPUT_MODES(X)                                                                             \
+	X(INPUT_RESIDENT, "resident") X(INPUT_STREAM, "stream") X(INPUT_NATIVE, "native")
+
+#define VOCABULARY_ID(id, word) id,
+enum stage { STAGES(VOCABULARY_ID) STAGE_COUNT };
+enum precision { PRECISIONS(VOCABULARY_ID) PRECISION_COUNT };
+enum sync_mode { SYNC_MODES(VOCABULARY_ID) SYNC_COUNT };
+enum optimiser { OPTIMISERS(VOCABULARY_ID) OPTIMISER_COUNT };
+enum input_mode { INPUT_MODES(VOCABULARY_ID) INPUT_COUNT };
+#undef VOCABULARY_ID
+
+struct vocabulary {
+	const char *const *words; /* by value */
+	int count;
+};
+
+/*
+ * For each enumeration its vocabulary; its canonical word, never NULL ("?" outside the table); and
+ * its value from a word or an alias (eval, infer: forward), where false leaves *out untouched.
+ */
+#define VOCABULARY(name)                                                                           \
+	extern const struct vocabulary name##_vocabulary;                                          \
+	const char *name##_name(enum name value);                                                  \
+	bool name##_parse(const char *word, enum name *out);
+VOCABULARY(stage)
+VOCABULARY(precision)
+VOCABULARY(sync_mode)
+VOCABULARY(optimiser)
+VOCABULARY(input_mode)
+#undef VOCABULARY
+
+/* The same without the type: -1 for a word that is not in it. */
+const char *vocabulary_word(const struct vocabulary *vocabulary, int value);
+int vocabulary_find(const struct vocabulary *vocabulary, const char *word);
+
+#endif
