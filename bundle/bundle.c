@@ -1,9 +1,12 @@
 #include "bundle/bundle.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -21,12 +24,34 @@ static struct tensor renamed(const struct tensor *tensor, const char *name)
 	return copy;
 }
 
+/* Writes the set as the bundle's file `name`, or as `shared` and links to that. */
+static enum prony_status put_set(const struct tensor_set *set, const char *folder, const char *name,
+				 const char *shared, struct error *err)
+{
+	char *path = path_join(folder, name);
+	enum prony_status status = PRONY_OK;
+
+	if (shared && !file_exists(shared)) {
+		status = safetensors_write_file(set, shared, err);
+		/* What one worker wrote into it, the next would read. */
+		if (status == PRONY_OK && chmod(shared, S_IRUSR | S_IRGRP | S_IROTH) != 0)
+			status = error_errno(err, PRONY_IO, errno, "%s: cannot be made read-only",
+					     shared);
+	}
+	if (status == PRONY_OK && shared)
+		unlink(path);
+	if (status == PRONY_OK && (!shared || link(shared, path) != 0))
+		status = safetensors_write_file(set, path, err);
+	free(path);
+	return status;
+}
+
 static enum prony_status write_inputs(const char *folder, const struct tensor_set *inputs,
-				      const struct tensor_set *labels, struct error *err)
+				      const struct tensor_set *labels, const char *shared,
+				      struct error *err)
 {
 	struct arena arena;
 	struct tensor_set set = {0};
-	char *path = path_join(folder, BUNDLE_INPUT_FILE);
 	enum prony_status status;
 
 	arena_init(&arena, 0);
@@ -37,9 +62,8 @@ static enum prony_status write_inputs(const char *folder, const struct tensor_se
 	for (size_t i = 0; i < labels->count; i++)
 		set.tensors[set.count++] =
 			renamed(&labels->tensors[i], arena_printf(&arena, "y.%zu", i));
-	status = safetensors_write_file(&set, path, err);
+	status = put_set(&set, folder, BUNDLE_INPUT_FILE, shared, err);
 	arena_release(&arena);
-	free(path);
 	return status;
 }
 
@@ -76,14 +100,13 @@ static enum prony_status write_case(const char *folder, const struct recipe *rec
 enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 			       const struct graph *graph, const struct tensor_set *weights,
 			       const struct tensor_set *inputs, const struct tensor_set *labels,
-			       json_t *cell, struct error *err)
+			       const struct bundle_shared *shared, json_t *cell, struct error *err)
 {
-	char *path = path_join(folder, BUNDLE_WEIGHTS_FILE);
-	enum prony_status status = safetensors_write_file(weights, path, err);
+	enum prony_status status =
+		put_set(weights, folder, BUNDLE_WEIGHTS_FILE, shared ? shared->weights : NULL, err);
 
-	free(path);
 	if (status == PRONY_OK)
-		status = write_inputs(folder, inputs, labels, err);
+		status = write_inputs(folder, inputs, labels, shared ? shared->input : NULL, err);
 	/* Last: a folder with a case.json is a whole bundle. */
 	if (status == PRONY_OK)
 		status = write_case(folder, recipe, graph, cell, err);

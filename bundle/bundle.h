@@ -29,14 +29,21 @@ struct bundle {
 	struct mapped_file weights_map, input_map;
 };
 
+/* Paths of tensor files that several bundles have in common. One that is not there yet is written,
+ * read-only; the bundle's own is a hard link to it (a copy where the file system has none). */
+struct bundle_shared {
+	const char *weights, *input;
+};
+
 /*
- * Writes a bundle into an existing folder. `cell` (may be NULL; borrowed) is stored under "cell"
- * for people who open the file; workers ignore it.
+ * Writes a bundle into an existing folder. `shared` may be NULL: then the tensor files are the
+ * bundle's own. `cell` (may be NULL; borrowed) is stored under "cell" for people who open the file;
+ * workers ignore it.
  */
 enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 			       const struct graph *graph, const struct tensor_set *weights,
 			       const struct tensor_set *inputs, const struct tensor_set *labels,
-			       json_t *cell, struct error *err);
+			       const struct bundle_shared *shared, json_t *cell, struct error *err);
 
 /* Reads and checks one: shapes of weights and batches agree with the graph. bundle_release it also
  * after an error. */

@@ -100,17 +100,60 @@ static enum prony_status need_work(struct schedule *s, size_t cell, struct error
 		workload_init(work, &s->plan->cells[cell], s->settings->seed, err);
 	if (s->settings->reference_bytes > 0)
 		work->reference_bytes = s->settings->reference_bytes;
+	char *files = NULL;
+	if (status == PRONY_OK && asprintf(&files, "%s/work-%zu", s->folder, s->work_count) < 0)
+		return error_set(err, PRONY_NOMEM, "no memory for a path");
+	if (status == PRONY_OK)
+		status = workload_share_files(work, files, err);
 	if (status == PRONY_OK)
 		s->work_of[cell] = work;
+	free(files);
 	return status;
+}
+
+/* Whether a cell that has not ended, other than this one, has the same work. */
+static bool work_is_wanted(const struct schedule *s, size_t but)
+{
+	char key[CELL_KEY_BYTES];
+	for (size_t cell = 0; cell < s->plan->count; cell++) {
+		if (cell == but || s->states[cell].status != CELL_PENDING)
+			continue;
+		workload_key(&s->plan->cells[cell], key);
+		if (!strcmp(s->work_of[but]->key, key))
+			return true;
+	}
+	return false;
+}
+
+static char *bundle_path(const struct schedule *s, size_t cell, bool gate)
+{
+	char *path = NULL;
+	if (asprintf(&path, "%s/%s-%s", s->folder, s->plan->cells[cell].hash,
+		     gate ? "gate" : "case") < 0)
+		return NULL;
+	return path;
+}
+
+/* A cell has ended: its bundle goes, and with the last cell of a work the files that they shared.
+ */
+static void drop_files(struct schedule *s, size_t cell)
+{
+	if (!s->work_of[cell])
+		return;
+	char *path = s->settings->keep_bundle ? NULL : bundle_path(s, cell, false);
+	if (path)
+		directory_remove(path, NULL);
+	free(path);
+	if (!work_is_wanted(s, cell))
+		workload_drop_files(s->work_of[cell]);
 }
 
 static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, int round,
 				    struct drive *drive, char **folder, struct error *err)
 {
 	const struct plan_cell *planned = &s->plan->cells[cell];
-	char *path = NULL;
-	if (asprintf(&path, "%s/%s-%s", s->folder, planned->hash, gate ? "gate" : "case") < 0)
+	char *path = bundle_path(s, cell, gate);
+	if (!path)
 		return error_set(err, PRONY_NOMEM, "no memory for a path");
 	*folder = path;
 	*drive = (struct drive){.settings = s->settings,
@@ -140,6 +183,7 @@ static enum prony_status end_cell(struct schedule *s, size_t cell, enum cell_sta
 {
 	struct run_cell_state *state = &s->states[cell];
 	state->status = status;
+	drop_files(s, cell);
 	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
 							  state->flags, reason, err);
 	struct run_event event = {.kind = EVENT_CELL_END, .cell = cell, .text = reason};

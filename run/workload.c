@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -98,10 +99,30 @@ void workload_drop_gate(struct workload *work)
 	work->has_gate = false;
 }
 
+enum prony_status workload_share_files(struct workload *work, const char *folder, struct error *err)
+{
+	/* A folder of bundles that is kept may hold what a killed run left. */
+	enum prony_status status = directory_remove(folder, err);
+	if (status == PRONY_OK)
+		status = directory_make(folder, err);
+	if (status == PRONY_OK && !(work->files = strdup(folder)))
+		status = error_set(err, PRONY_NOMEM, "no memory for a path");
+	return status;
+}
+
+void workload_drop_files(struct workload *work)
+{
+	if (work->files)
+		directory_remove(work->files, NULL);
+	free(work->files);
+	work->files = NULL;
+}
+
 void workload_release(struct workload *work)
 {
 	if (!work)
 		return;
+	workload_drop_files(work);
 	workload_drop_gate(work);
 	graph_release(&work->graph);
 	arena_release(&work->arena);
@@ -192,11 +213,18 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 	if (status != PRONY_OK)
 		return status;
 	struct recipe recipe = gate ? own_gate_recipe(work, cell) : cell->recipe;
+	char *weights = work->files ? path_join(work->files, BUNDLE_WEIGHTS_FILE) : NULL;
+	char *input = work->files ? path_join(work->files,
+					      gate ? "gate-" BUNDLE_INPUT_FILE : BUNDLE_INPUT_FILE)
+				  : NULL;
+	struct bundle_shared shared = {.weights = weights, .input = input};
 	json_t *about =
 		json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);
 	status = bundle_write(folder, &recipe, gate ? &work->gate_graph : &work->graph,
 			      &work->weights, gate ? &work->gate_inputs : &work->inputs,
-			      gate ? &work->gate_labels : &work->labels, about, err);
+			      gate ? &work->gate_labels : &work->labels, &shared, about, err);
 	json_decref(about);
+	free(weights);
+	free(input);
 	return status;
 }

@@ -24,12 +24,19 @@ struct workload {
 	struct tensor_set gate_inputs, gate_labels;
 	struct gate_reference gate;
 	bool has_gate;
+	char *files; /* folder of what its bundles share; NULL: each has files of its own */
 };
 
 /* Builds graph, weights and the timed batches (not yet the expectations). */
 enum prony_status workload_init(struct workload *work, const struct plan_cell *cell, uint64_t seed,
 				struct error *err);
 void workload_release(struct workload *work);
+
+/* From now on its bundles share one file of weights and one of batches, in `folder`, which is made
+ * anew. They go with workload_drop_files or the workload; a bundle that is kept stays whole. */
+enum prony_status workload_share_files(struct workload *work, const char *folder,
+				       struct error *err);
+void workload_drop_files(struct workload *work);
 
 /* The cell's key without its framework. */
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);

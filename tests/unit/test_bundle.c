@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -268,7 +269,7 @@ static int setup(void **state)
 	f->recipe.batch = 4;
 	f->recipe.slots = 2;
 	check(bundle_write(f->folder, &f->recipe, &f->graph, &f->weights, &f->inputs, &f->labels,
-			   NULL, &err),
+			   NULL, NULL, &err),
 	      &err);
 	*state = f;
 	return 0;
@@ -350,7 +351,7 @@ static void case_json_says_what_the_protocol_page_says(void **state)
 	json_t *cell = json_pack("{s:s}", "key", "pytorch/lenet");
 
 	check(bundle_write(f->folder, &f->recipe, &f->graph, &f->weights, &f->inputs, &f->labels,
-			   cell, &err),
+			   NULL, cell, &err),
 	      &err);
 	json_t *document = read_case(f);
 	for (size_t i = 0; i < COUNT(members); i++)
@@ -467,8 +468,47 @@ static void rewrite(const struct fixture *f)
 	struct error err = ERROR_INIT;
 
 	check(bundle_write(f->folder, &f->recipe, &f->graph, &f->weights, &f->inputs, &f->labels,
-			   NULL, &err),
+			   NULL, NULL, &err),
 	      &err);
+}
+
+static ino_t inode_of(const char *folder, const char *name)
+{
+	char *path = path_join(folder, name);
+	struct stat info;
+
+	assert_int_equal(stat(path, &info), 0);
+	free(path);
+	return info.st_ino;
+}
+
+static void bundles_share_their_files(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = ERROR_INIT;
+	char *files = path_join(f->folder, "files"), *other = path_join(f->folder, "other");
+	char *weights = path_join(files, "w"), *input = path_join(files, "i");
+	struct bundle_shared shared = {.weights = weights, .input = input};
+	const char *const folders[] = {f->folder, other};
+	struct bundle bundle;
+
+	check(directory_make(files, &err), &err);
+	check(directory_make(other, &err), &err);
+	for (size_t i = 0; i < COUNT(folders); i++) {
+		check(bundle_write(folders[i], &f->recipe, &f->graph, &f->weights, &f->inputs,
+				   &f->labels, &shared, NULL, &err),
+		      &err);
+		assert_int_equal(inode_of(folders[i], BUNDLE_WEIGHTS_FILE), inode_of(files, "w"));
+		assert_int_equal(inode_of(folders[i], BUNDLE_INPUT_FILE), inode_of(files, "i"));
+	}
+	/* What a bundle has stays when the files go. */
+	check(directory_remove(files, &err), &err);
+	check(bundle_open(other, &bundle, &err), &err);
+	bundle_release(&bundle);
+	free(input);
+	free(weights);
+	free(other);
+	free(files);
 }
 
 static void bundles_that_disagree_are_refused(void **state)
@@ -559,6 +599,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(case_json_says_what_the_protocol_page_says, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(case_json_follows_its_schema, setup, teardown),
+		cmocka_unit_test_setup_teardown(bundles_share_their_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(bundles_that_disagree_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(hostile_case_files_are_refused, setup, teardown),
 	};

@@ -291,7 +291,7 @@ int peer_write_bundle(void **state)
 		for (size_t k = 0; k < BATCH; k++)
 			y[k] = (int64_t)(k + i) % 10;
 	}
-	if (bundle_write(folder, &recipe, &graph, &weights, &sets[0], &sets[1], NULL, &err) !=
+	if (bundle_write(folder, &recipe, &graph, &weights, &sets[0], &sets[1], NULL, NULL, &err) !=
 	    PRONY_OK)
 		fail_msg("%s", err.text);
 	graph_release(&graph);
