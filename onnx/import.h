@@ -1,5 +1,5 @@
 /*
- * A user's own model out of an ONNX file (opset 13 to 20): its graph for any batch, its weights.
+ * A user's own model out of an ONNX file (opset 7 to 24): its graph for any batch, its weights.
  * The loss is attached to its output. Format: https://onnx.ai/onnx/repo-docs/IR.html; the
  * operators: https://onnx.ai/onnx/operators/
  */

@@ -142,6 +142,8 @@ static enum prony_status read_model(struct onnx_model *model, const void *bytes,
 				 "it holds no graph: is it an ONNX model, and whole?");
 	status = read_opset(model, err);
 	if (status == PRONY_OK)
+		status = onnx_upgrade(model, err);
+	if (status == PRONY_OK)
 		status = onnx_resolve_names(model, err);
 	if (status == PRONY_OK)
 		status = read_initializers(model, folder, err);

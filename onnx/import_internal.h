@@ -7,8 +7,8 @@
 #include "onnx/fold.h"
 #include "onnx/import.h"
 
-#define ONNX_MIN_OPSET 13
-#define ONNX_MAX_OPSET 20
+#define ONNX_MIN_OPSET 7
+#define ONNX_MAX_OPSET 24
 /* Bounds on hostile files; real models have thousands. */
 #define ONNX_MAX_NODES 65536
 #define ONNX_MAX_NAMES (1 << 20)
@@ -49,7 +49,10 @@ struct onnx_model {
 	int64_t weight_bytes;
 };
 
-/* onnx_import_names.c: who computes what; fills definitions and nodes. */
+/* upgrade.c: attributes that have become inputs since the file's opset are made inputs. */
+enum prony_status onnx_upgrade(struct onnx_model *model, struct error *err);
+
+/* import_names.c: who computes what; fills definitions and nodes. */
 enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err);
 /* Whether a domain is ONNX's own, which most files leave out. */
 bool onnx_is_own_domain(const char *domain);
@@ -96,14 +99,14 @@ struct refusal {
 /* Translates a node; its outputs that stay empty are lost. Refusals are collected, not returned. */
 typedef void import_function(struct importer *im, const struct file_node *node);
 
-/* onnx_import_layers.c, onnx_import_layout.c */
+/* import_layers.c, import_layout.c */
 import_function import_conv, import_pool, import_global_pool, import_gemm, import_matmul,
 	import_batch_norm, import_lrn, import_elementwise, import_sum, import_unary, import_clip,
 	import_softmax, import_dropout, import_identity, import_power;
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
 	import_pad, import_reduce_mean, import_gather, import_cast, import_expand;
 
-/* onnx_import_refusals.c */
+/* import_refusals.c */
 
 /* Notes that this node cannot be translated, and why; its outputs are lost. */
 void import_refuse(struct importer *im, const struct file_node *node, const char *format, ...)
@@ -111,7 +114,7 @@ void import_refuse(struct importer *im, const struct file_node *node, const char
 /* PRONY_UNSUPPORTED with all that was noted. */
 enum prony_status import_report(const struct importer *im, struct error *err);
 
-/* onnx_import_append.c: what they share. */
+/* import_append.c: what they share. */
 
 /* What input i has become; NULL when it is left out. */
 const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i);
@@ -145,7 +148,7 @@ int import_reshaped(struct importer *im, const struct file_node *node, int value
 		    const struct shape *shape);
 
 /*
- * onnx_import_samples.c: PRONY_UNSUPPORTED names the first forward node whose result for one sample
+ * import_samples.c: PRONY_UNSUPPORTED names the first forward node whose result for one sample
  * depends on others; batch normalisation's own statistics are no such dependence. With a batch of 1
  * there is nothing to see.
  */

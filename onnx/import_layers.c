@@ -299,6 +299,10 @@ void import_batch_norm(struct importer *im, const struct file_node *node)
 
 	if (!import_need_value(im, node, 0, 0, &inputs[0]))
 		return;
+	if (onnx_int(node->proto, "spatial", 1) != 1) { /* until opset 9 */
+		import_refuse(im, node, "statistics of each place (spatial = 0) are not supported");
+		return;
+	}
 	for (size_t i = 1; i < 5; i++) {
 		if (output_is_used(im, node, i)) {
 			import_refuse(im, node, "output %zu, a statistic, is used", i);
@@ -442,23 +446,40 @@ static bool is_over_classes(const struct shape *shape, int axis)
 	return axis > 0;
 }
 
+/*
+ * Until opset 13 a softmax is over all dimensions from its axis on, as of a matrix. True where that
+ * is more than the axis itself: then *matrix is the shape to compute it in.
+ */
+static bool is_softmax_of_matrix(const struct importer *im, const struct shape *shape, int axis,
+				 struct shape *matrix)
+{
+	*matrix = (struct shape){.rank = 2, .dims = {1, 1}};
+	for (int i = 0; i < shape->rank; i++)
+		matrix->dims[i >= axis] *= shape->dims[i];
+	return im->model->facts.opset < 13 && matrix->dims[1] != shape->dims[axis];
+}
+
 void import_softmax(struct importer *im, const struct file_node *node)
 {
 	bool logarithm = strcmp(node->proto->op_type, "LogSoftmax") == 0;
-	int64_t axis = onnx_int(node->proto, "axis", -1);
+	int64_t axis = onnx_int(node->proto, "axis", im->model->facts.opset < 13 ? 1 : -1);
 	struct attributes attributes;
 	struct error why = ERROR_INIT;
+	struct shape shape, matrix;
+	bool of_matrix;
 	int x, from_front;
 
 	if (!import_need_value(im, node, 0, 0, &x))
 		return;
-	if (onnx_axis(axis, import_shape(im, x)->rank, &from_front, &why) != PRONY_OK) {
+	shape = *import_shape(im, x);
+	if (onnx_axis(axis, shape.rank, &from_front, &why) != PRONY_OK) {
 		import_refuse(im, node, "%s", why.text);
 		return;
 	}
-	if (node->outputs[0] == im->model->output &&
+	of_matrix = is_softmax_of_matrix(im, &shape, from_front, &matrix);
+	if (!of_matrix && node->outputs[0] == im->model->output &&
 	    im->model->definitions[node->outputs[0]].users == 1 &&
-	    is_over_classes(import_shape(im, x), from_front)) {
+	    is_over_classes(&shape, from_front)) {
 		im->notes.softmax_left_out = true;
 		import_set(im, node, 0, x);
 		return;
@@ -468,8 +489,14 @@ void import_softmax(struct importer *im, const struct file_node *node)
 		return;
 	}
 	operator_default_attributes(OP_SOFTMAX, &attributes);
-	attributes.axis = from_front;
-	import_set(im, node, 0, import_append(im, node, OP_SOFTMAX, &x, 1, &attributes));
+	attributes.axis = of_matrix ? 1 : from_front;
+	if (of_matrix)
+		x = import_reshaped(im, node, x, &matrix);
+	if (x != VALUE_NONE)
+		x = import_append(im, node, OP_SOFTMAX, &x, 1, &attributes);
+	if (x != VALUE_NONE)
+		x = import_reshaped(im, node, x, &shape);
+	import_set(im, node, 0, x);
 }
 
 void import_dropout(struct importer *im, const struct file_node *node)

@@ -293,31 +293,28 @@ static bool is_spatial(const struct shape *shape, const struct int_list *axes)
 	return axes->items[0] != axes->items[1];
 }
 
-/* Axes from an attribute, or from input 1 since opset 18; from the front. False after a refusal. */
+/* The constant axes of input 1, from the front; none where it is left out. False after a refusal.
+ */
 static bool read_axes(struct importer *im, const struct file_node *node, int rank,
 		      struct int_list *out)
 {
-	const Onnx__AttributeProto *attribute = onnx_attribute(node->proto, "axes");
-	const struct constant *constant = NULL;
-	const int64_t *list = attribute ? attribute->ints : NULL;
-	size_t count = attribute ? attribute->n_ints : 0;
+	const struct constant *axes = NULL;
 	struct error why = ERROR_INIT;
 
-	if (import_has(node, 1)) {
-		if (!import_need_constant(im, node, 1, &constant))
-			return false;
-		list = constant->ints;
-		count = (size_t)constant->count;
-	}
-	if ((constant && constant->is_float) || count > (size_t)rank) {
+	out->count = 0;
+	if (!import_has(node, 1))
+		return true;
+	if (!import_need_constant(im, node, 1, &axes))
+		return false;
+	if (axes->is_float || axes->count > rank) {
 		import_refuse(im, node, "its axes are not a list of at most %d", rank);
 		return false;
 	}
-	out->count = (int)count;
-	for (size_t i = 0; i < count; i++) {
+	out->count = (int)axes->count;
+	for (int i = 0; i < out->count; i++) {
 		int axis = 0;
 
-		if (onnx_axis(list[i], rank, &axis, &why) != PRONY_OK) {
+		if (onnx_axis(axes->ints[i], rank, &axis, &why) != PRONY_OK) {
 			import_refuse(im, node, "%s", why.text);
 			return false;
 		}

@@ -14,22 +14,20 @@ enum prony_status onnx_axis(int64_t axis, int rank, int *out, struct error *err)
 	return PRONY_OK;
 }
 
-/* The whole numbers of a constant input, or of an attribute where opset 12 and before had it. */
-static enum prony_status read_list(const Onnx__NodeProto *node, const char *name,
-				   const struct constant *argument, const int64_t **out, int *count,
-				   struct error *err)
+/* The whole numbers of a constant input; none where it is left out. */
+static enum prony_status read_list(const char *name, const struct constant *argument,
+				   const int64_t **out, int *count, struct error *err)
 {
-	const Onnx__AttributeProto *attribute = onnx_attribute(node, name);
-	int64_t length;
-
-	if (argument != NULL && (argument->is_float || argument->shape.rank > 1))
+	*out = argument ? argument->ints : NULL;
+	*count = 0;
+	if (argument == NULL)
+		return PRONY_OK;
+	if (argument->is_float || argument->shape.rank > 1)
 		return error_set(err, PRONY_BAD_INPUT, "%s is not a list of whole numbers", name);
-	length = argument ? argument->count : attribute ? (int64_t)attribute->n_ints : 0;
-	if (length > TENSOR_MAX_RANK)
+	if (argument->count > TENSOR_MAX_RANK)
 		return error_set(err, PRONY_BAD_INPUT, "%s has %lld numbers, at most %d", name,
-				 (long long)length, TENSOR_MAX_RANK);
-	*out = argument ? argument->ints : attribute ? attribute->ints : NULL;
-	*count = (int)length;
+				 (long long)argument->count, TENSOR_MAX_RANK);
+	*count = (int)argument->count;
 	return PRONY_OK;
 }
 
@@ -160,8 +158,8 @@ enum prony_status onnx_reshaped(const Onnx__NodeProto *node, const struct shape 
 	if (strcmp(op, "Flatten") == 0) {
 		status = flattened(node, in, &shape, err);
 	} else {
-		status = read_list(node, strcmp(op, "Reshape") == 0 ? "shape" : "axes", argument,
-				   &list, &count, err);
+		status = read_list(strcmp(op, "Reshape") == 0 ? "shape" : "axes", argument, &list,
+				   &count, err);
 		if (status != PRONY_OK)
 			return status;
 		if (strcmp(op, "Reshape") == 0)

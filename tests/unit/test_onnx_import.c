@@ -353,7 +353,66 @@ static double summed(int i)
 	return x_at(i) + 3 + x_at(i);
 }
 
+/* What is an input today, as older files have it. */
+
+static void prepare_old_clip(struct onnx_fixture *f)
+{
+	fixture_real(f, "max", 0.75f);
+	fixture_real(f, "min", -0.5f);
+}
+
+static double capped(int i)
+{
+	return x_at(i) > 0.75 ? 0.75 : x_at(i);
+}
+
+static void prepare_old_cap(struct onnx_fixture *f)
+{
+	fixture_real(f, "max", 0.75f);
+}
+
+static void prepare_old_pad(struct onnx_fixture *f)
+{
+	fixture_list(f, "pads", DIMS(0, 0, 0, 2, 0, 0, 0, 1));
+	fixture_real(f, "value", 0.5f);
+}
+
+static void prepare_old_slice(struct onnx_fixture *f)
+{
+	fixture_list(f, "starts", DIMS(1));
+	fixture_list(f, "ends", DIMS(INT64_MAX));
+	fixture_list(f, "axes", DIMS(1));
+}
+
+static void prepare_old_dropout(struct onnx_fixture *f)
+{
+	fixture_real(f, "ratio", 0.25f);
+}
+
+static void prepare_old_unsqueeze(struct onnx_fixture *f)
+{
+	fixture_list(f, "axes", DIMS(0, 2));
+}
+
+/* Over all twelve, as a matrix of one row; today's form would be over two channels. */
+static double old_softmax(int i)
+{
+	double sum = 0;
+
+	for (int k = 0; k < 12; k++)
+		sum += exp(x_at(k));
+	return exp(x_at(i)) / sum;
+}
+
 static const struct small smalls[] = {
+	{"Clip", "x", prepare_old_clip, 10, 12, clipped},
+	{"Clip", "x", prepare_old_cap, 7, 12, capped},
+	{"Pad", "x", prepare_old_pad, 10, 24, padded},
+	{"Slice", "x", prepare_old_slice, 9, 6, second_channel},
+	{"Dropout", "x", prepare_old_dropout, 11, 12, x_at},
+	{"Unsqueeze", "x", prepare_old_unsqueeze, 12, 12, x_at},
+	{"Softmax", "x", NULL, 12, 12, old_softmax},
+	{"HardSwish", "x", NULL, 24, 12, hard_swish},
 	{"HardSwish", "x", NULL, 14, 12, hard_swish},
 	{"HardSigmoid", "x", prepare_hard_sigmoid, 13, 12, hard_sigmoid},
 	{"Clip", "x,low,high", prepare_clip, 13, 12, clipped},
