@@ -21,7 +21,8 @@ const struct option export_option_rows[] = {
 	 .offset = offsetof(struct export_options, format),
 	 .choices = formats,
 	 .metavar = "FORMAT",
-	 .help = "default csv; jsonl is complete, with intervals and logs; ms is csv in layout ms"},
+	 .help = "default csv; jsonl is complete, with intervals, logs and series; ms is csv in "
+		 "layout ms"},
 	{.name = "layout",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct export_options, layout),
@@ -49,7 +50,7 @@ static const struct {
 	{"csv", "long", export_csv_long, RESULTS_FIGURES},
 	{"csv", "wide", export_csv_wide, RESULTS_FIGURES},
 	{"csv", "ms", export_csv_ms, RESULTS_FIGURES},
-	{"json", NULL, export_json, RESULTS_FIGURES},
+	{"json", NULL, export_json, RESULTS_SERIES},
 	{"jsonl", NULL, export_jsonl, RESULTS_EVERYTHING},
 	{"md", NULL, export_markdown, RESULTS_FIGURES},
 };

@@ -1,4 +1,4 @@
-/* `prony log`: what the processes of a cell printed. */
+/* `prony log`: what the processes of a cell printed, and what the sensors saw of them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
+#include "report/series.h"
 #include "report/text.h"
 
 #define LOG_BYTES_MAX ((size_t)1 << 30)
@@ -149,6 +150,7 @@ static void add_cell_text(const struct stored_cell *cell, long long process, str
 			      (long long)record->round, record->status);
 		add_reason(record->error, out);
 		add_log(record->log, out);
+		series_text(record, out);
 	}
 }
 
@@ -165,6 +167,7 @@ static json_t *cell_json(const struct stored_cell *cell, long long process)
 		json_object_set_new(row, "error",
 				    *record->error ? text_json(record->error) : json_null());
 		json_object_set_new(row, "log", text_json(record->log));
+		json_object_set_new(row, "sensors", series_to_json(record, false));
 		json_array_append_new(processes, row);
 	}
 	json_t *object = json_object();

@@ -22,11 +22,14 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 				   enum results_depth depth, struct stored_run *out,
 				   struct error *err)
 {
+	static const unsigned parts[] = {[RESULTS_FIGURES] = 0,
+					 [RESULTS_SERIES] = STORE_SERIES,
+					 [RESULTS_LOGS] = STORE_SERIES | STORE_LOGS,
+					 [RESULTS_EVERYTHING] = STORE_ALL};
 	struct store *store = NULL;
 	enum prony_status status = store_open(store_file, true, &store, err);
 	if (status == PRONY_OK)
-		status = store_load_run(store, which, depth == RESULTS_EVERYTHING,
-					depth >= RESULTS_LOGS, out, err);
+		status = store_load_run(store, which, parts[depth], out, err);
 	store_close(store);
 	return status;
 }

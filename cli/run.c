@@ -107,7 +107,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	struct summary summary;
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
-	enum prony_status status = store_load_run(job->store, which, true, false, &stored, err);
+	enum prony_status status = store_load_run(job->store, which, STORE_INTERVALS, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);

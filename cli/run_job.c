@@ -194,7 +194,7 @@ enum prony_status job_register_cells(struct job *job, struct error *err)
 	enum prony_status status = PRONY_OK;
 	if (job->options->resume) {
 		snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
-		status = store_load_run(job->store, which, false, false, &stored, err);
+		status = store_load_run(job->store, which, 0, &stored, err);
 		loaded = status == PRONY_OK;
 	}
 	for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++) {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/series.h"
 #include "report/text.h"
 
 #define NS_PER_MS 1e6
@@ -312,9 +313,12 @@ enum prony_status export_json(const struct summary *summary, struct strbuf *out,
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		json_t *processes = json_array();
-		for (size_t p = 0; p < cell->process_count; p++)
-			json_array_append_new(processes,
-					      summary_process_to_json(&cell->processes[p]));
+		for (size_t p = 0; p < cell->process_count; p++) {
+			const struct process_record *record = &cell->processes[p];
+			json_t *process = summary_process_to_json(record);
+			json_object_set_new(process, "sensors", series_to_json(record, false));
+			json_array_append_new(processes, process);
+		}
 		json_object_set_new(json_array_get(cells, i), "processes", processes);
 	}
 	/* As other commands print it; the complete export has every bit. */
@@ -347,6 +351,7 @@ static json_t *process_line(const struct summary *summary, const struct stored_c
 	json_object_set_new(line, "cell", text_json(cell->hash));
 	json_object_set_new(line, "intervals", intervals);
 	json_object_set_new(line, "log", text_json(record->log));
+	json_object_set_new(line, "sensors", series_to_json(record, true));
 	return line;
 }
 

@@ -11,8 +11,8 @@
  *           (step time in ms, geometric mean of process means).
  * csv ms:   Timestamp,Framework,Algorithm,BenchStage,Precision,Result; ok cells only; forward ->
  * eval, train -> train, others left out; Result = ms per step, geometric mean. jsonl:    the
- * complete export: a line for the run, each cell, each process with intervals and log. Fields are
- * quoted only where needed (RFC 4180).
+ * complete export: a line for the run, each cell, each process with intervals, log and series.
+ * Fields are quoted only where needed (RFC 4180).
  */
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
 				  struct error *err);

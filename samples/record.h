@@ -8,6 +8,7 @@
 
 #include "cell/cell.h"
 #include "samples/protocol.h"
+#include "samples/series.h"
 
 #define RECORD_NONE INT64_MIN /* "not measured": null everywhere, never 0 */
 
@@ -51,7 +52,18 @@
 	X(threads, INT, "", "compute threads that took effect")                                    \
 	X(precision, TEXT16, "", "precision that took effect")                                     \
 	X(flags, TEXT128, "", "flags of the process: not-steady, few-steps, discovered")           \
-	X(error, TEXT1024, "", "why it did not end ok")
+	X(error, TEXT1024, "", "why it did not end ok")                                            \
+	X(window_begin_ns, INT, "ns", "begin of the measured window on the monotonic clock")       \
+	X(memory_mean_run, REAL, "bytes", "mean resident memory of the worker's tree, whole run")  \
+	X(memory_mean_window, REAL, "bytes", "the same over the window")                           \
+	X(memory_max_window, REAL, "bytes", "its largest sample in the window")                    \
+	X(cpu_cores, REAL, "cores", "busy processors of the whole machine, mean of the window")    \
+	X(steal_share, REAL, "", "share of the machine's time that its host took, in the window")  \
+	X(foreign_share, REAL, "", "share that other programs took, in the window")                \
+	X(load_average, REAL, "", "mean of the 1-minute load average over the window")             \
+	X(frequency_mean_hz, REAL, "Hz", "clock of the processors, mean over them and the window") \
+	X(frequency_min_hz, REAL, "Hz", "lowest sample of any processor in the window")            \
+	X(sampling_cpu_ns, INT, "ns", "CPU time that prony's sensors took while it ran")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;
@@ -62,10 +74,13 @@ struct process_record {
 #define X(member, type, unit, doc) FIELD_##type(member)
 	PROCESS_FIELDS(X)
 #undef X
-	/* Owned: raw intervals of the window and the process' log (stdout and stderr together). */
+	/* Owned: raw intervals of the window, the process' log (stdout and stderr together), and
+	 * what the sensors saw, absent ones included with their reasons. */
 	struct step_record *intervals;
 	size_t interval_count;
 	char *log;
+	struct series *series;
+	size_t series_count;
 };
 
 enum field_type { FIELD_TYPE_INT, FIELD_TYPE_REAL, FIELD_TYPE_TEXT };
@@ -89,7 +104,7 @@ void process_record_release(struct process_record *record);
 enum prony_status process_record_summarise(struct process_record *record, struct error *err);
 
 /* The rows of the table as one JSON object, in their order, null for what was not measured;
- * intervals and log are left out. New reference. */
+ * intervals, log and series are left out. New reference. */
 json_t *process_record_to_json(const struct process_record *record);
 
 #endif

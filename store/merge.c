@@ -37,16 +37,16 @@ static char *process_copy(const struct store *other)
 }
 
 /* A table beside process, joined to the copies by cell and replicate. */
-#define COPY_BESIDE(table, column)                                                                 \
-	"INSERT INTO main." table " (process, " column ") SELECT mine.id, t." column               \
+#define COPY_BESIDE(table, columns)                                                                \
+	"INSERT INTO main." table " (process, " columns ") SELECT mine.id, " columns               \
 	" FROM other." table " AS t JOIN other.process AS p ON p.id = t.process"                   \
 	" JOIN other.cell AS old ON p.cell = old.id"                                               \
 	" JOIN main.cell AS new ON new.run = ?2 AND new.hash = old.hash"                           \
 	" JOIN main.process AS mine ON mine.cell = new.id AND mine.replicate = p.replicate"        \
 	" WHERE old.run = ?1"
 
-static enum prony_status copy_run(struct store *store, const char *processes, int64_t old,
-				  struct error *err)
+static enum prony_status copy_run(struct store *store, const char *processes, bool has_series,
+				  int64_t old, struct error *err)
 {
 	enum prony_status status = sql_begin(store, doing, err);
 
@@ -70,6 +70,9 @@ static enum prony_status copy_run(struct store *store, const char *processes, in
 				    "nn", old, new);
 	if (status == PRONY_OK)
 		status = sql_change(store, COPY_BESIDE("process_intervals", "intervals"), doing,
+				    NULL, err, "nn", old, new);
+	if (status == PRONY_OK && has_series)
+		status = sql_change(store, COPY_BESIDE("process_series", SERIES_COLUMNS), doing,
 				    NULL, err, "nn", old, new);
 	return sql_end(store, status, doing, err);
 }
@@ -95,13 +98,14 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 	if (status != PRONY_OK)
 		return status;
 	char *uri = memory_strdup(other->uri), *processes = process_copy(other);
+	bool has_series = other->has_series;
 	store_close(other);
 	status = sql_change(store, "ATTACH ?1 AS other", "attach the other store", NULL, err, "t",
 			    uri);
 	if (status == PRONY_OK) {
 		status = next_run(store, &run, err);
 		while (status == PRONY_OK && run >= 0) {
-			status = copy_run(store, processes, run, err);
+			status = copy_run(store, processes, has_series, run, err);
 			count += status == PRONY_OK;
 			if (status == PRONY_OK)
 				status = next_run(store, &run, err);

@@ -15,7 +15,8 @@
 
 /*
  * Schema n is made by migrations[0..n-1]; a migration that was released never changes. The columns
- * of `process` come from PROCESS_FIELDS and are added when they are missing. Logs and intervals
+ * of `process` come from PROCESS_FIELDS and are added when they are missing, as is the table of the
+ * sensors' series: what is new in it makes no older store unreadable. Logs, intervals and series
  * have tables of their own: SQLite would have to walk through them to reach a column that was added
  * later.
  */
@@ -45,6 +46,12 @@ static const char *const migrations[STORE_SCHEMA] = {
 	" process INTEGER PRIMARY KEY REFERENCES process ON DELETE CASCADE,"
 	" intervals BLOB NOT NULL);",
 };
+
+static const char series_table[] =
+	"CREATE TABLE IF NOT EXISTS process_series ("
+	" process INTEGER NOT NULL REFERENCES process ON DELETE CASCADE, sensor TEXT NOT NULL,"
+	" kind TEXT NOT NULL, unit TEXT NOT NULL, rate_unit TEXT NOT NULL, absent TEXT NOT NULL,"
+	" channels TEXT NOT NULL, samples BLOB NOT NULL, UNIQUE (process, sensor))";
 
 /* "file:PATH?QUERY" with what means something in a URI escaped; caller frees. */
 static char *make_uri(const char *path, const char *query)
@@ -107,7 +114,18 @@ static enum prony_status check_kind(struct store *store, int64_t *version, struc
 	return status;
 }
 
-/* Which rows of PROCESS_FIELDS the table `process` has. */
+static enum prony_status find_series(struct store *store, struct error *err)
+{
+	int64_t tables = 0;
+	enum prony_status status =
+		sql_int(store, "SELECT count(*) FROM sqlite_master WHERE name = 'process_series'",
+			"read it", 0, &tables, err, "");
+
+	store->has_series = tables > 0;
+	return status;
+}
+
+/* Which rows of PROCESS_FIELDS the table `process` has, and whether there are series. */
 static enum prony_status find_columns(struct store *store, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
@@ -117,6 +135,8 @@ static enum prony_status find_columns(struct store *store, struct error *err)
 			    &statement, err, "");
 
 	memset(store->columns, 0, process_field_count);
+	if (status == PRONY_OK)
+		status = find_series(store, err);
 	while (status == PRONY_OK) {
 		status = sql_step(store, statement, "read it", &row, err);
 		if (status != PRONY_OK || !row)
@@ -161,6 +181,8 @@ static enum prony_status migrate(struct store *store, struct error *err)
 	status = check_kind(store, &version, err);
 	for (int64_t i = version; i < STORE_SCHEMA && status == PRONY_OK; i++)
 		status = sql_run(store, migrations[i], "make its tables", err);
+	if (status == PRONY_OK)
+		status = sql_run(store, series_table, "make its tables", err);
 	if (status == PRONY_OK)
 		status = add_columns(store, err);
 	if (status == PRONY_OK && version < STORE_SCHEMA) {

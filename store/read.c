@@ -235,16 +235,17 @@ static enum prony_status read_intervals(const struct store *store, sqlite3_stmt 
 	return PRONY_OK;
 }
 
-/* Caller frees. Columns: log, intervals (NULL when not wanted), the fields. */
-static char *process_query(const struct store *store, bool with_intervals, bool with_logs)
+/* Caller frees. Columns: log, intervals (NULL when not wanted), id, the fields. */
+static char *process_query(const struct store *store, unsigned parts)
 {
 	struct strbuf sql;
 
 	strbuf_init(&sql, 0);
 	strbuf_printf(
-		&sql, "SELECT %s, %s",
-		with_logs ? "(SELECT log FROM process_log WHERE process = process.id)" : "NULL",
-		with_intervals
+		&sql, "SELECT %s, %s, id",
+		parts & STORE_LOGS ? "(SELECT log FROM process_log WHERE process = process.id)"
+				   : "NULL",
+		parts & STORE_INTERVALS
 			? "(SELECT intervals FROM process_intervals WHERE process = process.id)"
 			: "NULL");
 	/* An older store that may not be written lacks the newest columns. */
@@ -254,8 +255,9 @@ static char *process_query(const struct store *store, bool with_intervals, bool 
 	return strbuf_take(&sql);
 }
 
-static enum prony_status load_processes(struct store *store, const char *query, struct arena *arena,
-					struct stored_cell *cell, struct error *err)
+static enum prony_status load_processes(struct store *store, const char *query, bool with_series,
+					struct arena *arena, struct stored_cell *cell,
+					struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
 	int64_t count = 0;
@@ -274,36 +276,40 @@ static enum prony_status load_processes(struct store *store, const char *query, 
 			break;
 		struct process_record *record = &cell->processes[cell->process_count++];
 		process_record_init(record);
-		read_fields(statement, 2, record);
+		read_fields(statement, 3, record);
 		if (sqlite3_column_type(statement, 0) != SQLITE_NULL &&
 		    !(record->log = strdup(sql_text(statement, 0))))
 			status = error_set(err, PRONY_NOMEM, "no memory for a log");
 		if (status == PRONY_OK)
 			status = read_intervals(store, statement, 1, record, err);
+		if (status == PRONY_OK && with_series && store->has_series)
+			status =
+				series_load(store, sqlite3_column_int64(statement, 2), record, err);
 	}
 	sqlite3_finalize(statement);
 	return status;
 }
 
-static enum prony_status load_all(struct store *store, const char *which, bool with_intervals,
-				  bool with_logs, struct stored_run *run, struct error *err)
+static enum prony_status load_all(struct store *store, const char *which, unsigned parts,
+				  struct stored_run *run, struct error *err)
 {
 	int64_t id = 0;
-	char *query = process_query(store, with_intervals, with_logs);
+	char *query = process_query(store, parts);
 	enum prony_status status = find_run(store, which, &id, err);
 
 	if (status == PRONY_OK)
 		status = load_meta(store, id, run, err);
 	if (status == PRONY_OK)
-		status = load_cells(store, with_logs, run, err);
+		status = load_cells(store, parts & STORE_LOGS, run, err);
 	for (size_t i = 0; i < run->cell_count && status == PRONY_OK; i++)
-		status = load_processes(store, query, &run->arena, &run->cells[i], err);
+		status = load_processes(store, query, parts & STORE_SERIES, &run->arena,
+					&run->cells[i], err);
 	free(query);
 	return status;
 }
 
-enum prony_status store_load_run(struct store *store, const char *which, bool with_intervals,
-				 bool with_logs, struct stored_run *out, struct error *err)
+enum prony_status store_load_run(struct store *store, const char *which, unsigned parts,
+				 struct stored_run *out, struct error *err)
 {
 	struct stored_run run = {.cells = NULL};
 	/* One snapshot: another prony may be writing this very run. */
@@ -312,7 +318,7 @@ enum prony_status store_load_run(struct store *store, const char *which, bool wi
 	if (status != PRONY_OK)
 		return status;
 	arena_init(&run.arena, 0);
-	status = load_all(store, which ? which : "", with_intervals, with_logs, &run, err);
+	status = load_all(store, which ? which : "", parts, &run, err);
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 	if (status != PRONY_OK)
 		stored_run_release(&run);

@@ -8,12 +8,14 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "samples/record.h"
 
 struct store {
 	sqlite3 *db;
 	char *path;		/* as the user knows it */
 	char *uri;		/* as SQLite was asked to open it */
 	unsigned char *columns; /* per row of PROCESS_FIELDS: the table `process` has it */
+	bool has_series;	/* the table `process_series` is there */
 };
 
 /* The error of the statement that just failed: what was being done, the file, the remedy. */
@@ -49,6 +51,13 @@ enum prony_status sql_begin(struct store *store, const char *doing, struct error
 /* Commits when `status` is PRONY_OK, else rolls back; returns the outcome of both. */
 enum prony_status sql_end(struct store *store, enum prony_status status, const char *doing,
 			  struct error *err);
+
+/* Columns of process_series besides `process`. */
+#define SERIES_COLUMNS "sensor, kind, unit, rate_unit, absent, channels, samples"
+enum prony_status series_insert(struct store *store, int64_t process,
+				const struct process_record *record, struct error *err);
+enum prony_status series_load(struct store *store, int64_t process, struct process_record *record,
+			      struct error *err);
 
 /* Columns of the current row. */
 const char *sql_text(sqlite3_stmt *statement, int column); /* "" for NULL */

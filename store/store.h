@@ -76,8 +76,8 @@ enum prony_status store_cell_framework(struct store *store, int64_t cell, const 
 enum prony_status store_gate(struct store *store, int64_t cell, enum cell_status verdict,
 			     const json_t *evidence, const char *log, struct error *err);
 
-/* One transaction: the record, its intervals, its log. A replicate that is already there is
- * PRONY_STORE: nothing is stored twice. */
+/* One transaction: the record, its intervals, its log, its series. A replicate that is already
+ * there is PRONY_STORE: nothing is stored twice. */
 enum prony_status store_process(struct store *store, int64_t cell,
 				const struct process_record *record, struct error *err);
 
@@ -103,10 +103,13 @@ struct stored_run {
 	size_t cell_count;
 };
 
+/* What is large and loaded only when wanted. */
+enum store_part { STORE_INTERVALS = 1, STORE_LOGS = 2, STORE_SERIES = 4, STORE_ALL = 7 };
+
 /* `which`: "" = newest, else a run's id or the beginning of its uid. PRONY_BAD_INPUT when there is
- * none, or several. Intervals and logs are loaded only when wanted. */
-enum prony_status store_load_run(struct store *store, const char *which, bool with_intervals,
-				 bool with_logs, struct stored_run *out, struct error *err);
+ * none, or several. `parts`: those of enum store_part, or 0. */
+enum prony_status store_load_run(struct store *store, const char *which, unsigned parts,
+				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
 
 /* Newest first; metas in the arena (spec, command, environment are NULL). */

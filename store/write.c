@@ -314,6 +314,8 @@ enum prony_status store_process(struct store *store, int64_t cell,
 	status = insert_process(store, cell, record, &id, err);
 	if (status == PRONY_OK && record->interval_count > 0)
 		status = insert_intervals(store, id, record, err);
+	if (status == PRONY_OK)
+		status = series_insert(store, id, record, err);
 	if (status == PRONY_OK && record->log && *record->log)
 		status = sql_change(store, "INSERT INTO process_log (process, log) VALUES (?1, ?2)",
 				    "store a log", NULL, err, "it", id, record->log);

@@ -1,6 +1,8 @@
 #include "report_fixture.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -21,6 +23,39 @@ static const char environments[2][400] = {
 
 /* Ratios of processes to their cell's step time: a spread of about one percent. */
 static const double wobble[PROCESSES] = {1.000, 1.008, 0.994, 1.011, 0.990};
+
+/* A sensor of two channels with a value that was not read, and one that is not there. */
+static void add_series(struct process_record *record)
+{
+	enum { SAMPLES = 4, CHANNELS = 2 };
+	const double load[SAMPLES][CHANNELS] = {{0, 1e9}, {0, 2e9}, {NAN, 3e9}, {15e8, 4e9}};
+	struct series *series = memory_alloc(2 * sizeof *series);
+	series[0] = (struct series){.sensor = "cpu",
+				    .kind = SERIES_COUNTER,
+				    .unit = "ns",
+				    .rate_unit = "cores",
+				    .channel_count = CHANNELS,
+				    .count = SAMPLES};
+	series[1] = (struct series){.sensor = "frequency",
+				    .kind = SERIES_GAUGE,
+				    .unit = "Hz",
+				    .absent = "no control: " FIXTURE_EVIL};
+	series[0].channels = memory_alloc(CHANNELS * sizeof *series->channels);
+	for (int i = 0; i < CHANNELS; i++)
+		snprintf(series[0].channels[i], sizeof series[0].channels[i], "cpu%d", i);
+	series[0].times_ns = memory_alloc(SAMPLES * sizeof *series->times_ns);
+	for (int i = 0; i < SAMPLES; i++)
+		series[0].times_ns[i] = INT64_C(1000000000) * i;
+	series[0].values = memory_alloc(sizeof load);
+	memcpy(series[0].values, load, sizeof load);
+	record->series = series;
+	record->series_count = 2;
+	record->window_begin_ns = INT64_C(1000000000);
+	record->cpu_cores = 1.75;
+	record->memory_mean_run = 50.5 * 1048576;
+	record->steal_share = 0;
+	record->sampling_cpu_ns = 2000000;
+}
 
 static void fill_process(struct process_record *record, int replicate, double step_ms, double speed,
 			 double start_ms)
@@ -64,6 +99,8 @@ static void fill_process(struct process_record *record, int replicate, double st
 	for (int i = 0; i < INTERVALS; i++)
 		record->intervals[i] =
 			(struct step_record){i * INT64_C(1000), i * INT64_C(1000) + 990};
+	if (replicate == 0)
+		add_series(record);
 	record->log = memory_strdup(replicate == 0 ? "loading\n" FIXTURE_EVIL "\n" : "");
 }
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,56 @@ void fixture_record(struct process_record *record, int replicate)
 		record->intervals[i] =
 			(struct step_record){.begin_ns = INT64_C(1) << (40 + i),
 					     .end_ns = (INT64_C(1) << (40 + i)) + replicate};
+	fixture_add_series(record, "cpu", 2, 3 + (size_t)replicate);
+	fixture_add_series(record, "frequency", 0, 0);
+}
+
+void fixture_add_series(struct process_record *record, const char *sensor, size_t channels,
+			size_t count)
+{
+	record->series =
+		memory_realloc(record->series, (record->series_count + 1) * sizeof(struct series));
+	struct series *series = &record->series[record->series_count++];
+	*series = (struct series){.kind = SERIES_COUNTER,
+				  .unit = "ns",
+				  .rate_unit = "cores",
+				  .channel_count = channels,
+				  .count = count};
+	snprintf(series->sensor, sizeof series->sensor, "%s", sensor);
+	if (count == 0)
+		snprintf(series->absent, sizeof series->absent, "there is no %s here", sensor);
+	series->channels = memory_alloc(channels * sizeof *series->channels);
+	for (size_t c = 0; c < channels; c++)
+		snprintf(series->channels[c], sizeof series->channels[c], "%s%zu", sensor, c);
+	series->times_ns = memory_alloc(count * sizeof *series->times_ns);
+	series->values = memory_alloc(count * channels * sizeof *series->values);
+	for (size_t i = 0; i < count; i++)
+		series->times_ns[i] = (INT64_C(1) << 50) + 250000000 * (int64_t)i;
+	/* One that was not read. */
+	for (size_t i = 0; i < count * channels; i++)
+		series->values[i] = i == 1 ? NAN : (double)i / 3;
+}
+
+void same_series(const struct process_record *a, const struct process_record *b)
+{
+	assert_int_equal(a->series_count, b->series_count);
+	for (size_t i = 0; i < a->series_count; i++) {
+		const struct series *x = &a->series[i], *y = &b->series[i];
+		assert_string_equal(x->sensor, y->sensor);
+		assert_int_equal(x->kind, y->kind);
+		assert_string_equal(x->unit, y->unit);
+		assert_string_equal(x->rate_unit, y->rate_unit);
+		assert_string_equal(x->absent, y->absent);
+		assert_int_equal(x->channel_count, y->channel_count);
+		assert_int_equal(x->count, y->count);
+		for (size_t c = 0; c < x->channel_count; c++)
+			assert_string_equal(x->channels[c], y->channels[c]);
+		if (!x->count)
+			continue;
+		assert_memory_equal(x->times_ns, y->times_ns, x->count * sizeof *x->times_ns);
+		assert_memory_equal(x->values, y->values,
+				    x->count * x->channel_count * sizeof *x->values);
+	}
 }
 
 int64_t fixture_count(struct store *store, const char *table)

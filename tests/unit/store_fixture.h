@@ -25,6 +25,11 @@ struct cell fixture_cell(const char *framework, int64_t batch);
 int64_t fixture_cell_of(struct store *store, const char *framework, int64_t batch);
 /* Every field is set, different for each replicate; to be released. */
 void fixture_record(struct process_record *record, int replicate);
+/* Adds a series to it; one without samples has a reason. */
+void fixture_add_series(struct process_record *record, const char *sensor, size_t channels,
+			size_t count);
+/* Fails where the series of two records differ. */
+void same_series(const struct process_record *a, const struct process_record *b);
 /* Rows of a table. */
 int64_t fixture_count(struct store *store, const char *table);
 

@@ -82,6 +82,7 @@ static void same_record(const struct process_record *a, const struct process_rec
 	if (a->interval_count)
 		assert_memory_equal(a->intervals, b->intervals,
 				    a->interval_count * sizeof *a->intervals);
+	same_series(a, b);
 }
 
 static void same_run(const struct stored_run *run, const struct run_meta *meta,
@@ -145,11 +146,11 @@ static void everything_comes_back(void **state)
 	      &err);
 	check(store_run_finish(f->store, meta.id, 77, &err), &err);
 
-	check(store_load_run(f->store, "", true, true, &run, &err), &err);
+	check(store_load_run(f->store, "", STORE_ALL, &run, &err), &err);
 	same_run(&run, &meta, details, evidence, records);
 	stored_run_release(&run);
 
-	check(store_load_run(f->store, "", false, false, &run, &err), &err);
+	check(store_load_run(f->store, "", 0, &run, &err), &err);
 	assert_null(run.cells[0].processes[0].intervals);
 	assert_null(run.cells[0].processes[0].log);
 	assert_string_equal(run.cells[0].gate_log, "");
@@ -178,7 +179,7 @@ static void what_is_not_measured_is_null(void **state)
 		      "test", 0, &nulls, &err, ""),
 	      &err);
 	assert_int_equal(nulls, 1);
-	check(store_load_run(f->store, "", true, true, &run, &err), &err);
+	check(store_load_run(f->store, "", STORE_ALL, &run, &err), &err);
 	same_record(&run.cells[0].processes[0], &record);
 	assert_int_equal(run.cells[0].gate, CELL_PENDING);
 	assert_null(run.cells[0].framework);
@@ -250,6 +251,7 @@ static void nothing_is_stored_twice(void **state)
 	assert_int_equal(fixture_count(f->store, "process"), 2);
 	assert_int_equal(fixture_count(f->store, "process_log"), 2);
 	assert_int_equal(fixture_count(f->store, "process_intervals"), 2);
+	assert_int_equal(fixture_count(f->store, "process_series"), 4);
 	expect_error(store_run_finish(f->store, 99, 1, &err), PRONY_INTERNAL, &err, "run 99");
 	process_record_release(&record);
 }
@@ -263,7 +265,7 @@ static void runs_are_found_and_listed(void **state)
 	struct run_meta *list = NULL;
 	size_t count = 9;
 
-	expect_error(store_load_run(f->store, "", false, false, &run, &err), PRONY_BAD_INPUT, &err,
+	expect_error(store_load_run(f->store, "", 0, &run, &err), PRONY_BAD_INPUT, &err,
 		     "no run is stored yet");
 	arena_init(&arena, 0);
 	check(store_list_runs(f->store, &arena, &list, &count, &err), &err);
@@ -286,16 +288,16 @@ static void runs_are_found_and_listed(void **state)
 		int64_t id;
 	} rows[] = {{"", 1}, {"17", 17}, {"7", 7}, {"7f", 5}, {"abc1", 3}, {"abc2", 4}};
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		check(store_load_run(f->store, rows[i].which, false, false, &run, &err), &err);
+		check(store_load_run(f->store, rows[i].which, 0, &run, &err), &err);
 		assert_int_equal(run.meta.id, rows[i].id);
 		stored_run_release(&run);
 	}
-	expect_error(store_load_run(f->store, "abc", false, false, &run, &err), PRONY_BAD_INPUT,
-		     &err, "several runs begin with 'abc'");
-	expect_error(store_load_run(f->store, "%", false, false, &run, &err), PRONY_BAD_INPUT, &err,
+	expect_error(store_load_run(f->store, "abc", 0, &run, &err), PRONY_BAD_INPUT, &err,
+		     "several runs begin with 'abc'");
+	expect_error(store_load_run(f->store, "%", 0, &run, &err), PRONY_BAD_INPUT, &err,
 		     "there is no run '%'");
-	expect_error(store_load_run(f->store, "4242424242", false, false, &run, &err),
-		     PRONY_BAD_INPUT, &err, "there is no run '4242424242'");
+	expect_error(store_load_run(f->store, "4242424242", 0, &run, &err), PRONY_BAD_INPUT, &err,
+		     "there is no run '4242424242'");
 	check(store_list_runs(f->store, &arena, &list, &count, &err), &err);
 	assert_int_equal(count, 20);
 	assert_int_equal(list[0].id, 1);
@@ -344,9 +346,12 @@ static void missing_columns_are_added(void **state)
 	process_record_release(&record);
 	if (sqlite3_libversion_number() < 3035000)
 		skip(); /* no DROP COLUMN */
-	check(sql_run(f->store, "ALTER TABLE process DROP COLUMN mxcsr", "test", &err), &err);
+	check(sql_run(f->store, "ALTER TABLE process DROP COLUMN mxcsr; DROP TABLE process_series",
+		      "test", &err),
+	      &err);
 	check(store_open(store_path(f->store), true, &reader, &err), &err);
-	check(store_load_run(reader, "", false, false, &run, &err), &err);
+	check(store_load_run(reader, "", STORE_ALL, &run, &err), &err);
+	assert_int_equal(run.cells[0].processes[0].series_count, 0);
 	assert_true(run.cells[0].processes[0].mxcsr == RECORD_NONE);
 	assert_true(run.cells[0].processes[0].steps != RECORD_NONE);
 	stored_run_release(&run);
@@ -358,9 +363,10 @@ static void missing_columns_are_added(void **state)
 	free(path);
 	fixture_record(&record, 1);
 	check(store_process(f->store, id, &record, &err), &err);
-	check(store_load_run(f->store, "", false, false, &run, &err), &err);
+	check(store_load_run(f->store, "", STORE_SERIES, &run, &err), &err);
 	assert_true(run.cells[0].processes[0].mxcsr == RECORD_NONE);
 	assert_true(run.cells[0].processes[1].mxcsr == record.mxcsr);
+	same_series(&run.cells[0].processes[1], &record);
 	stored_run_release(&run);
 	process_record_release(&record);
 }
@@ -372,6 +378,13 @@ static void damage_is_said(void **state)
 		"UPDATE cell SET stage = 'train', details = '{broken'",
 		"UPDATE cell SET details = NULL, status = 'odd'",
 		"UPDATE cell SET status = 'ok'; UPDATE process_intervals SET intervals = x'0102'",
+		"DELETE FROM process_intervals; UPDATE process_series SET samples = x'01'",
+		"UPDATE process_series SET samples = x'', kind = 'odd'",
+		"UPDATE process_series SET kind = 'gauge', channels = 'a  b'",
+		/* Times that fall. */
+		"UPDATE process_series SET channels = '', samples = zeroblob(8)",
+		"UPDATE process_series SET channels = 'a', samples ="
+		" x'01000000000000000000000000000000' || zeroblob(16)",
 	};
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -384,8 +397,8 @@ static void damage_is_said(void **state)
 	process_record_release(&record);
 	for (size_t i = 0; i < COUNT(damages); i++) {
 		check(sql_run(f->store, damages[i], "test", &err), &err);
-		expect_error(store_load_run(f->store, "", true, true, &run, &err), PRONY_STORE,
-			     &err, store_path(f->store));
+		expect_error(store_load_run(f->store, "", STORE_ALL, &run, &err), PRONY_STORE, &err,
+			     store_path(f->store));
 	}
 }
 

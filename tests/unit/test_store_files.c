@@ -131,7 +131,7 @@ static void read_works(const char *path)
 	struct stored_run run;
 
 	demand(store_open(path, true, &store, &err) == PRONY_OK, err.text);
-	demand(store_load_run(store, "", true, true, &run, &err) == PRONY_OK, err.text);
+	demand(store_load_run(store, "", STORE_ALL, &run, &err) == PRONY_OK, err.text);
 	demand(run.cell_count == 1, "one cell");
 	stored_run_release(&run);
 	store_close(store);
@@ -200,7 +200,7 @@ static void damaged_files_do_no_harm(void **state)
 		check(file_write_atomic(path, copy, length, &err), &err);
 		enum prony_status status = store_open(path, i % 3 == 0, &store, &err);
 		if (status == PRONY_OK)
-			status = store_load_run(store, "", true, true, &run, &err);
+			status = store_load_run(store, "", STORE_ALL, &run, &err);
 		if (status == PRONY_OK)
 			stored_run_release(&run);
 		else

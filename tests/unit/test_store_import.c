@@ -54,8 +54,8 @@ static void same_run(struct store *mine, struct store *other, const char *uid, i
 	struct error err = ERROR_INIT;
 	struct stored_run a, b;
 
-	check(store_load_run(mine, uid, true, true, &a, &err), &err);
-	check(store_load_run(other, uid, true, true, &b, &err), &err);
+	check(store_load_run(mine, uid, STORE_ALL, &a, &err), &err);
+	check(store_load_run(other, uid, STORE_ALL, &b, &err), &err);
 	assert_int_equal(a.cell_count, 2);
 	assert_int_equal(b.cell_count, 2);
 	assert_string_equal(a.meta.spec, b.meta.spec);
@@ -76,6 +76,8 @@ static void same_run(struct store *mine, struct store *other, const char *uid, i
 			assert_string_equal(r->log, s->log);
 			assert_int_equal(r->interval_count, 5);
 			assert_memory_equal(r->intervals, s->intervals, 5 * sizeof *r->intervals);
+			assert_int_equal(r->series_count, 2);
+			same_series(r, s);
 		}
 	}
 	stored_run_release(&a);
@@ -125,13 +127,16 @@ static void an_older_store_is_copied(void **state)
 
 	if (sqlite3_libversion_number() < 3035000)
 		skip(); /* no DROP COLUMN */
-	check(sql_run(other, "ALTER TABLE process DROP COLUMN threads", "test", &err), &err);
+	check(sql_run(other, "ALTER TABLE process DROP COLUMN threads; DROP TABLE process_series",
+		      "test", &err),
+	      &err);
 	store_close(other);
 	check(store_import(f->store, path, &imported, &err), &err);
 	assert_int_equal(imported, 1);
-	check(store_load_run(f->store, "", true, true, &run, &err), &err);
+	check(store_load_run(f->store, "", STORE_ALL, &run, &err), &err);
 	assert_true(run.cells[1].processes[1].threads == RECORD_NONE);
 	assert_int_equal(run.cells[1].processes[1].steps, 11);
+	assert_int_equal(run.cells[1].processes[1].series_count, 0);
 	stored_run_release(&run);
 	free(path);
 }

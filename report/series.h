@@ -1,0 +1,18 @@
+/* What the sensors saw of a process, as JSON and as text. */
+#ifndef PRONY_REPORT_SERIES_H
+#define PRONY_REPORT_SERIES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/strbuf.h"
+#include "samples/record.h"
+
+/* One object per sensor (docs/results.md), absent ones with their reason; new reference. */
+json_t *series_to_json(const struct process_record *record, bool with_samples);
+
+/* A line per channel: mean, smallest and largest of the window, mean of the run; a line per absent
+ * sensor. */
+void series_text(const struct process_record *record, struct strbuf *out);
+
+#endif
