@@ -233,23 +233,6 @@ static enum prony_status load_weights(struct native *native, const struct tensor
 	return status;
 }
 
-/* Elements of our own parameter arrays, without their padding. */
-static int64_t count_parameters(const struct lowering *lowering)
-{
-	int64_t total = 0;
-
-	for (int i = 0; i < lowering->parameter_count; i++) {
-		const_dnnl_memory_desc_t desc =
-			lowering->program->operands[lowering->parameters[i].operand].desc;
-		int64_t elements = 1;
-
-		for (int k = 0; k < lower_rank(lowering, desc); k++)
-			elements *= lower_dims(lowering, desc)[k];
-		total += elements;
-	}
-	return total;
-}
-
 static enum prony_status make_slots(struct native *native, struct error *err)
 {
 	struct arena *arena = &native->program.arena;
@@ -293,7 +276,7 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 		status = make_slots(native, err);
 	if (status != PRONY_OK)
 		return status;
-	*built = (struct built){.parameters = count_parameters(&native->lowering),
+	*built = (struct built){.parameters = lower_parameter_elements(&native->lowering),
 				.macs = native->lowering.macs};
 	lower_notes(&native->lowering, built->notes, sizeof(built->notes));
 	return PRONY_OK;

@@ -11,10 +11,7 @@
 
 void program_init(struct program *program, const struct onednn *dnn)
 {
-	*program = (struct program){.dnn = dnn,
-				    .kernels = kernels_pick(),
-				    .copy_tile = tiles_pick(instruction_set_best()),
-				    .threads = dnn->threads};
+	*program = (struct program){.dnn = dnn, .kernels = kernels_pick(), .threads = dnn->threads};
 	arena_init(&program->arena, 0);
 }
 

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "adapters/native/kernels/loops.h"
-#include "adapters/native/kernels/weight_repack.h"
 #include "adapters/native/onednn.h"
 #include "base/arena.h"
 #include "base/error.h"
@@ -56,7 +55,6 @@ struct command {
 struct program {
 	const struct onednn *dnn;
 	const struct kernels *kernels;
-	tile_copy *copy_tile;
 	struct arena arena; /* bookkeeping */
 
 	struct operand *operands;

@@ -50,6 +50,16 @@ static int lrn(struct builder *b, int x)
 		b, build_lrn(b, "lrn3", exercise_conv(b, "conv3", x, 8, true), 4, 0.5, 0.5, 1));
 }
 
+/* Behind a grouped convolution the normalisation reads a copy in another layout, and so does its
+ * gradient: what is computed in between must not go there. */
+static int lrn_of_a_copy(struct builder *b, int x)
+{
+	struct window same = window_square(3, 1, 1);
+
+	x = build_conv_window(b, "conv", x, 18, &same, 3, true);
+	return exercise_finish(b, build_lrn(b, "lrn", x, 5, 0.5, 0.75, 1));
+}
+
 static int pads(struct builder *b, int x)
 {
 	x = build_pad(b, "zero", exercise_conv(b, "conv1", x, 32, true),
@@ -179,6 +189,7 @@ static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
 	{.name = "lrn", IMAGE, .layers = lrn},
+	{.name = "lrn_of_a_copy", IMAGE, .layers = lrn_of_a_copy},
 	{.name = "pads", IMAGE, .layers = pads},
 	{.name = "separable", IMAGE, .layers = separable},
 	{.name = "wide_products", IMAGE_OF(299), .layers = wide_products},

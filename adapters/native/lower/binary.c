@@ -1,5 +1,5 @@
 #include "adapters/native/kernels/broadcast_reduce.h"
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /* Operators with two operands, ONNX's broadcasting, and means. */
 
@@ -155,18 +155,18 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	return PRONY_OK;
 }
 
-/* The library's primitive: b may be repeated, a may not. */
-static enum prony_status library_binary(struct lowering *l, int n, int a, int b, struct error *err)
+/* Describes the library's primitive, with a ReLU behind it if asked: b may be repeated, a may not.
+ * PRONY_UNSUPPORTED where there is only reference code. */
+static enum prony_status describe(const struct lowering *l, const struct node *node, int a, int b,
+				  bool relu, dnnl_primitive_desc_t *out, struct error *err)
 {
 	static const dnnl_alg_kind_t algorithms[] = {dnnl_binary_add, dnnl_binary_sub,
 						     dnnl_binary_mul, dnnl_binary_div};
 	const struct onednn *dnn = l->dnn;
-	const struct node *node = &l->graph->nodes[n];
 	const_dnnl_memory_desc_t desc = l->program->operands[a].desc;
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_primitive_desc_t pd = NULL;
-	int y;
-	enum prony_status status = lower_attributes(l, false, &attributes, err);
+	enum prony_status status = lower_attributes(l, relu, &attributes, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -175,46 +175,69 @@ static enum prony_status library_binary(struct lowering *l, int n, int a, int b,
 				      l->program->operands[b].desc, desc, attributes),
 			      "elementwise operator", node->name, err);
 	dnn->primitive_attr_destroy(attributes);
-	if (status == PRONY_OK && lower_grade(l, pd, 1) == 0)
-		status = error_set(err, PRONY_UNSUPPORTED, "only reference code");
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], a, &y, err);
+	if (status != PRONY_OK)
+		return status;
+	if (lower_grade(l, pd, 1) == 0) {
+		dnn->primitive_desc_destroy(pd);
+		return error_set(err, PRONY_UNSUPPORTED, "only reference code");
+	}
+	*out = pd;
+	return PRONY_OK;
+}
+
+/* The library's primitive over a and b; it writes over a, which the node read as `value`, where it
+ * may. */
+static enum prony_status library_binary(struct lowering *l, int n, int value, int a, int b,
+					struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	int relu = lower_fusable_relu(l, n), y;
+	dnnl_primitive_desc_t pd = NULL;
+	enum prony_status status = describe(l, node, a, b, relu >= 0, &pd, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = lower_result(l, n, value, a, &y, err);
 	if (status == PRONY_OK)
 		status = program_primitive(
 			l->program, node->name, "", pd,
 			(const int[]){DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_DST},
 			(const int[]){a, b, y}, 3, err);
-	if (pd)
-		dnn->primitive_desc_destroy(pd);
-	if (status == PRONY_OK)
-		l->values[node->outputs[0]].operand = y;
-	return status;
+	l->dnn->primitive_desc_destroy(pd);
+	if (status != PRONY_OK)
+		return status;
+	l->values[node->outputs[0]].operand = y;
+	if (relu >= 0)
+		lower_absorb(l, relu, y);
+	return PRONY_OK;
 }
 
 enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	const struct shape *shapes[] = {&l->graph->values[node->inputs[0]].shape,
-					&l->graph->values[node->inputs[1]].shape};
-	int a, b;
-	enum prony_status status;
+	int inputs[] = {node->inputs[0], node->inputs[1]}, a, b;
+	bool equal =
+		shape_equal(&l->graph->values[inputs[0]].shape, &l->graph->values[inputs[1]].shape);
+	enum prony_status status = lower_value(l, inputs[0], node->name, &a, err);
 
-	if (node->op == OP_ADD && shape_equal(shapes[0], shapes[1]))
-		return lower_sum(l, n, err);
-	status = lower_value(l, node->inputs[0], node->name, &a, err);
 	if (status == PRONY_OK)
-		status = lower_value(l, node->inputs[1], node->name, &b, err);
+		status = lower_value(l, inputs[1], node->name, &b, err);
+	if (status == PRONY_OK && equal)
+		status = lower_as(l, b, l->program->operands[a].desc, node->name, &b, err);
 	if (status != PRONY_OK)
 		return status;
-	if (shape_equal(shapes[0], shapes[1])) {
-		status = lower_as(l, b, l->program->operands[a].desc, node->name, &b, err);
-		if (status != PRONY_OK)
-			return status;
+	if (equal && node->op == OP_ADD && !lower_may_overwrite(l, n, inputs[0], a) &&
+	    lower_may_overwrite(l, n, inputs[1], b)) {
+		int kept = a;
+
+		a = b;
+		b = kept;
+		inputs[0] = node->inputs[1];
 	}
 	if (lower_rank(l, l->program->operands[b].desc) ==
 		    lower_rank(l, l->program->operands[a].desc) &&
 	    is_whole(l, a, &l->graph->values[node->outputs[0]].shape) &&
-	    library_binary(l, n, a, b, NULL) == PRONY_OK)
+	    library_binary(l, n, inputs[0], a, b, NULL) == PRONY_OK)
 		return PRONY_OK;
 	return walk_binary(l, n, a, b, err);
 }

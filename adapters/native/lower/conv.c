@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /* Channels padded to whole vectors may multiply the work of a small layer: more than this much
  * extra, and the layout without padding is tried (LeNet's 20 -> 50 channels: 2.05). */

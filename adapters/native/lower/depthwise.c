@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "adapters/native/kernels/depthwise.h"
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /*
  * Depthwise convolutions. Each pass is the library's where it has code that is made for them ("dw"
@@ -403,7 +403,7 @@ enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err)
 		goto out;
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, &chain, state->dst);
-	lower_note(l, n, &chain);
+	lower_note(l, n, chain.nodes, chain.count);
 out:
 	layouts_release(l, &layouts);
 	return status;

@@ -1,6 +1,6 @@
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
-/* An operator in the library's words. */
+/* An operator in the library's function. */
 struct function {
 	dnnl_alg_kind_t forward, backward; /* backward over the output where one of it exists */
 	bool over_output;		   /* what the gradient reads */
@@ -37,13 +37,13 @@ static struct function function_of(const struct node *node)
 	}
 }
 
-bool lower_words(const struct node *node, struct lower_function_words *out)
+bool lower_eltwise_function(const struct node *node, struct eltwise_function *out)
 {
 	struct function f;
 
 	switch (node->op) {
 	case OP_RELU:
-		*out = (struct lower_function_words){.algorithm = dnnl_eltwise_relu};
+		*out = (struct eltwise_function){.algorithm = dnnl_eltwise_relu};
 		return true;
 	case OP_TANH:
 	case OP_SIGMOID:
@@ -52,7 +52,7 @@ bool lower_words(const struct node *node, struct lower_function_words *out)
 	case OP_CLIP:
 	case OP_NEG:
 		f = function_of(node);
-		*out = (struct lower_function_words){
+		*out = (struct eltwise_function){
 			.algorithm = f.forward, .alpha = f.alpha, .beta = f.beta};
 		return true;
 	default:
@@ -176,68 +176,5 @@ enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *er
 					  (const int[]){f.over_output ? DNNL_ARG_DST : DNNL_ARG_SRC,
 							DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
 					  (const int[]){data, dy, dx}, 3, err);
-	return status;
-}
-
-enum prony_status lower_softmax(struct lowering *l, int n, struct error *err)
-{
-	const struct onednn *dnn = l->dnn;
-	const struct node *node = &l->graph->nodes[n];
-	struct node_state *state = &l->nodes[n];
-	dnnl_primitive_attr_t attributes = NULL;
-	const_dnnl_memory_desc_t desc;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
-
-	/* Always in fp32, as everybody has it. */
-	if (status == PRONY_OK)
-		status = lower_typed(l, state->src, dnnl_f32, node->name, &state->src, err);
-	if (status == PRONY_OK)
-		status = lower_attributes(l, false, &attributes, err);
-	if (status != PRONY_OK)
-		return status;
-	desc = l->program->operands[state->src].desc;
-	status = onednn_check(dnn->softmax_forward_primitive_desc_create(
-				      &state->forward, dnn->engine,
-				      l->training ? dnnl_forward_training : dnnl_forward_inference,
-				      dnnl_softmax_accurate, desc, desc, (int)node->attributes.axis,
-				      attributes),
-			      "softmax", node->name, err);
-	if (status == PRONY_OK && l->training)
-		status = onednn_check(
-			dnn->softmax_backward_primitive_desc_create(
-				&state->backward_data, dnn->engine, dnnl_softmax_accurate, desc,
-				desc, desc, (int)node->attributes.axis, state->forward, attributes),
-			"gradient of softmax", node->name, err);
-	dnn->primitive_attr_destroy(attributes);
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
-	if (status == PRONY_OK)
-		status = program_primitive(l->program, node->name, "forward", state->forward,
-					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST},
-					   (const int[]){state->src, state->dst}, 2, err);
-	if (status == PRONY_OK)
-		l->values[node->outputs[0]].operand = state->dst;
-	return status;
-}
-
-enum prony_status lower_softmax_grad(struct lowering *l, int n, struct error *err)
-{
-	const struct node *node = &l->graph->nodes[n];
-	const struct node_state *state = &l->nodes[node->differentiates];
-	int dy, dx;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
-
-	if (status == PRONY_OK)
-		status = lower_as(l, dy, l->program->operands[state->dst].desc, node->name, &dy,
-				  err);
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
-	if (status == PRONY_OK)
-		status = program_primitive(
-			l->program, node->name, "", state->backward_data,
-			(const int[]){DNNL_ARG_DST, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
-			(const int[]){state->dst, dy, dx}, 3, err);
-	if (status == PRONY_OK)
-		l->values[node->outputs[0]].operand = dx;
 	return status;
 }

@@ -1,5 +1,5 @@
 #include "adapters/native/kernels/few_rows_gemm.h"
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /*
  * Matrix products of few rows, in evaluation. They take the time in which their weights come from
@@ -218,6 +218,6 @@ enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err)
 	l->macs += layer->s.rows * layer->s.inner * layer->s.outputs;
 	l->values[node->outputs[0]].operand = l->nodes[n].dst;
 	lower_chain_absorb(l, &chain, l->nodes[n].dst);
-	lower_note(l, n, &chain);
+	lower_note(l, n, chain.nodes, chain.count);
 	return PRONY_OK;
 }

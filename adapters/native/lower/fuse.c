@@ -1,10 +1,25 @@
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /*
  * What a convolution or matrix product can compute on the way: in evaluation the batch
  * normalisation behind it (folded into its weights), functions, and a sum onto something that
  * nobody reads afterwards; in training a ReLU, whose gradient needs only the output.
  */
+
+int lower_fusable_relu(const struct lowering *l, int n)
+{
+	int y = l->graph->nodes[n].outputs[0];
+
+	if (l->values[y].uses != 1 || y == l->graph->logits)
+		return -1;
+	for (int i = n + 1; i < l->graph->forward_count; i++) {
+		const struct node *node = &l->graph->nodes[i];
+
+		if (node->inputs[0] == y && l->nodes[i].needed)
+			return node->op == OP_RELU ? i : -1;
+	}
+	return -1;
+}
 
 /* Whether anyone but node `last` still reads the value's memory after node n. */
 static bool read_between(const struct lowering *l, int value, int n, int last)
@@ -53,7 +68,7 @@ static int find_target(const struct lowering *l, int n, const struct node *add, 
 static bool extend(const struct lowering *l, int n, struct chain *chain, int r, int y)
 {
 	const struct node *node = &l->graph->nodes[r];
-	struct lower_function_words words;
+	struct eltwise_function function;
 
 	if (chain->count == CHAIN_MAX || r >= l->graph->forward_count)
 		return false;
@@ -67,7 +82,7 @@ static bool extend(const struct lowering *l, int n, struct chain *chain, int r, 
 		chain->batch_norm = r;
 		return true;
 	}
-	return lower_words(node, &words);
+	return lower_eltwise_function(node, &function);
 }
 
 struct chain lower_chain(const struct lowering *l, int n, bool allow_fold, bool allow_sum)
@@ -96,15 +111,16 @@ struct chain lower_chain(const struct lowering *l, int n, bool allow_fold, bool 
 static dnnl_status_t append(const struct lowering *l, const struct node *node,
 			    dnnl_post_ops_t chain)
 {
-	struct lower_function_words words;
+	struct eltwise_function function;
 
 	if (node->op == OP_BATCH_NORM)
 		return dnnl_success; /* in the weights */
 	if (node->op == OP_ADD)
 		return l->dnn->post_ops_append_sum(chain, 1, 0, l->data);
-	if (!lower_words(node, &words))
+	if (!lower_eltwise_function(node, &function))
 		return dnnl_invalid_arguments;
-	return l->dnn->post_ops_append_eltwise(chain, words.algorithm, words.alpha, words.beta);
+	return l->dnn->post_ops_append_eltwise(chain, function.algorithm, function.alpha,
+					       function.beta);
 }
 
 enum prony_status lower_chain_attributes(const struct lowering *l, const struct chain *chain,
@@ -135,15 +151,17 @@ enum prony_status lower_chain_attributes(const struct lowering *l, const struct 
 	return onednn_check(created, "attributes", "primitive", err);
 }
 
+void lower_absorb(struct lowering *l, int n, int operand)
+{
+	l->values[l->graph->nodes[n].outputs[0]].operand = operand;
+	l->nodes[n].absorbed = true;
+	l->nodes[n].dst = operand;
+}
+
 void lower_chain_absorb(struct lowering *l, const struct chain *chain, int operand)
 {
-	for (int i = 0; i < chain->count; i++) {
-		int node = chain->nodes[i];
-
-		l->values[l->graph->nodes[node].outputs[0]].operand = operand;
-		l->nodes[node].absorbed = true;
-		l->nodes[node].dst = operand;
-	}
+	for (int i = 0; i < chain->count; i++)
+		lower_absorb(l, chain->nodes[i], operand);
 }
 
 /* Declares what the folded batch normalisation has, and the bias that takes its shift. */

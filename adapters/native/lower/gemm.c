@@ -1,4 +1,4 @@
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /* Below this many rows the library's general gemm, which reads weights as they are, beats its
  * blocked kernels, which are made for reuse (batch 1, 800 x 500: 19+22+19 us against 19+39+54). */

@@ -1,139 +1,8 @@
 #include "adapters/native/lower/lower.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
-bool lower_may_overwrite(const struct lowering *l, int value, int n)
-{
-	const struct value_state *state = &l->values[value];
-	int root = program_root(l->program, state->operand);
-
-	return l->values[state->class].last_use <= n &&
-	       l->program->operands[root].region == REGION_PLANNED;
-}
-
-enum prony_status lower_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
-				   struct error *err)
-{
-	const struct onednn *dnn = l->dnn;
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_post_ops_t chain = NULL;
-	dnnl_status_t status = dnn->primitive_attr_create(&attributes);
-
-	if (status == dnnl_success)
-		status = dnn->primitive_attr_set_scratchpad_mode(attributes,
-								 dnnl_scratchpad_mode_user);
-	if (status == dnnl_success)
-		status = dnn->primitive_attr_set_fpmath_mode(attributes, dnnl_fpmath_mode_strict);
-	if (status == dnnl_success && relu) {
-		status = dnn->post_ops_create(&chain);
-		if (status == dnnl_success)
-			status = dnn->post_ops_append_eltwise(chain, dnnl_eltwise_relu, 0, 0);
-		if (status == dnnl_success)
-			status = dnn->primitive_attr_set_post_ops(attributes, chain);
-		if (chain)
-			dnn->post_ops_destroy(chain);
-	}
-	if (status == dnnl_success) {
-		*out = attributes;
-		return PRONY_OK;
-	}
-	if (attributes)
-		dnn->primitive_attr_destroy(attributes);
-	return onednn_check(status, "attributes", "primitive", err);
-}
-
-static const char *implementation(const struct lowering *l, const_dnnl_primitive_desc_t pd)
-{
-	const char *name = NULL;
-
-	if (!pd || l->dnn->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name))
-		return "-";
-	return name;
-}
-
-/* What computes one pass of a layer. */
-static const char *pass(const struct lowering *l, const struct node_state *state,
-			const_dnnl_primitive_desc_t pd, bool used)
-{
-	return !pd && state->detail && used ? "own" : implementation(l, pd);
-}
-
-int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade)
-{
-	const char *name = implementation(l, pd);
-
-	if (strstr(name, "brg"))
-		return 2;
-	if (strstr(name, "gemm"))
-		return strstr(name, "ref") ? 0 : gemm_grade;
-	return strstr(name, "ref") || strstr(name, "simple") ? 0 : 2;
-}
-
-int lower_fusable_relu(const struct lowering *l, int n)
-{
-	int y = l->graph->nodes[n].outputs[0];
-
-	if (l->values[y].uses != 1 || y == l->graph->logits)
-		return -1;
-	for (int i = n + 1; i < l->graph->forward_count; i++) {
-		const struct node *node = &l->graph->nodes[i];
-
-		if (node->inputs[0] == y && l->nodes[i].needed)
-			return node->op == OP_RELU ? i : -1;
-	}
-	return -1;
-}
-
-enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
-				  dnnl_memory_desc_t plain, struct error *err)
-{
-	struct parameter *parameter = &l->parameters[l->parameter_count++];
-
-	*parameter = (struct parameter){.value = value,
-					.plain = plain,
-					.folded = -1,
-					.copies = {OPERAND_NONE, OPERAND_NONE},
-					.keeps_original = onednn_type(l->dnn, desc) != dnnl_f32};
-	return program_pair(l->program, desc, &parameter->operand, &parameter->gradient, err);
-}
-
-struct parameter *lower_find_parameter(const struct lowering *l, int value)
-{
-	for (int i = 0; i < l->parameter_count; i++) {
-		if (l->parameters[i].value == value)
-			return &l->parameters[i];
-	}
-	return NULL;
-}
-
-void lower_note(struct lowering *l, int n, const struct chain *chain)
-{
-	const struct node_state *state = &l->nodes[n];
-	size_t room = sizeof(l->notes) - l->notes_length;
-	char fused[96] = "";
-	int length = 0;
-
-	for (int i = 0; i < chain->count && (size_t)length < sizeof(fused); i++) {
-		const char *name = operator_row(l->graph->nodes[chain->nodes[i]].op)->name;
-
-		length += snprintf(fused + length, sizeof(fused) - (size_t)length, "+%s", name);
-	}
-	if (l->training)
-		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s,%s,%s; ",
-				  l->graph->nodes[n].name, fused, implementation(l, state->forward),
-				  implementation(l, state->backward_data),
-				  implementation(l, state->backward_weights));
-	else
-		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
-				  l->graph->nodes[n].name, fused,
-				  pass(l, state, state->forward, true));
-	if (length > 0 && (size_t)length < room)
-		l->notes_length += (size_t)length;
-	else
-		l->notes[l->notes_length] = '\0'; /* whole entries only */
-}
+#include "adapters/native/lower/lower_internal.h"
 
 /* Operators whose output may be their input under another name. */
 static bool renames(const struct lowering *l, enum op op)
@@ -405,9 +274,7 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 	for (int n = 0; status == PRONY_OK && n < graph->node_count; n++) {
 		int first = program->command_count;
 
-		if (n == graph->forward_count && l->training)
-			lower_defer_sums(l);
-		if (!l->nodes[n].needed || l->nodes[n].absorbed || l->nodes[n].deferred)
+		if (!l->nodes[n].needed || l->nodes[n].absorbed)
 			continue;
 		status = lower_node(l, n, err);
 		for (int i = first; i < program->command_count; i++)

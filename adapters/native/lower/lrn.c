@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "adapters/native/kernels/bf16.h"
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /*
  * Response normalisation across channels: y = x * s^-beta, s = bias + alpha / size * (sum of x^2

@@ -1,4 +1,4 @@
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /* A state becomes momentum * state + (1 - momentum) * statistic of the batch. */
 static void run_follow(struct program *program, const struct command *command)
@@ -150,11 +150,8 @@ enum prony_status lower_batch_norm(struct lowering *l, int n, struct error *err)
 	if (l->training)
 		follow_statistics(l, node, moments);
 	l->values[node->outputs[0]].operand = state->dst;
-	if (relu >= 0) {
-		l->values[l->graph->nodes[relu].outputs[0]].operand = state->dst;
-		l->nodes[relu].absorbed = true;
-		l->nodes[relu].dst = state->dst;
-	}
+	if (relu >= 0)
+		lower_absorb(l, relu, state->dst);
 	state->relu_gradient = relu_gradient;
 	if (relu_gradient >= 0)
 		l->nodes[relu_gradient].absorbed = true;

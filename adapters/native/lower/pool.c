@@ -1,5 +1,5 @@
 #include "adapters/native/kernels/max_pool.h"
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 struct geometry {
 	dnnl_alg_kind_t algorithm;

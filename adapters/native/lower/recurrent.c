@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /*
  * LSTM and RNN as the library has them: time x batch x features, weights 1 x 1 x inputs x gates x

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "adapters/native/lower/lower_internal.h"
 #include "adapters/reasons.h"
 
 /* What the window of an average pool reaches beyond its padding would count as padding. */

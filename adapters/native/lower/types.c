@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /* What runs in which type, read back from the primitives that were made. */
 

@@ -2,7 +2,7 @@
 
 #include "adapters/native/kernels/bf16.h"
 #include "adapters/native/kernels/broadcast_reduce.h"
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /* What moves data without computing: parts of arrays are views that the library reorders from or
  * into. */
@@ -198,8 +198,6 @@ enum prony_status lower_take(struct lowering *l, int n, struct error *err)
 	int x, view;
 	enum prony_status status;
 
-	if (lower_is_deferred(l, node->inputs[0]))
-		return lower_sum(l, n, err);
 	if (box.step > 1)
 		return take_steps(l, n, &box, err);
 	status = lower_value(l, node->inputs[0], node->name, &x, err);

@@ -1,4 +1,4 @@
-#include "adapters/native/lower/lower.h"
+#include "adapters/native/lower/lower_internal.h"
 
 /* What convolution and matrix product share: both are weights, a bias and three primitives with
  * the same arguments. */
@@ -72,7 +72,7 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 		return status;
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, chain, state->dst);
-	lower_note(l, n, chain);
+	lower_note(l, n, chain->nodes, chain->count);
 	return PRONY_OK;
 }
 

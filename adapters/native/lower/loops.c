@@ -1,17 +1,9 @@
-#include "adapters/native/lower/lower.h"
-
-/* Elements from which a loop is worth the 1 to 2 us that waking the other threads takes. */
-#define PARALLEL_ELEMENTS 32768
+#include "adapters/native/lower/lower_internal.h"
 
 /*
  * Element-wise operators work on memory in whatever layout it has: padding is zero and stays zero,
  * because each of them maps zeros to zero.
  */
-
-void *lower_data(const struct program *program, const struct command *command, int i)
-{
-	return program->operands[command->operands[i]].data;
-}
 
 /* Arguments of a loop, for the threads that share it. Arrays are fp32 or bf16. */
 struct loop {
@@ -93,11 +85,6 @@ static void share_dropout_grad_bf16(void *data, size_t first, size_t end)
 						  end - first);
 }
 
-int lower_threads(const struct program *program, size_t elements)
-{
-	return elements < PARALLEL_ELEMENTS ? 1 : program->threads;
-}
-
 static void run_loop(struct loop *loop, const struct command *command,
 		     void (*share)(void *data, size_t first, size_t end))
 {
@@ -156,35 +143,6 @@ static void run_cross_entropy(struct program *program, const struct command *com
 	program->loss = sum / (double)program->batch;
 }
 
-struct command *lower_command(struct lowering *l, const char *name, const char *what,
-			      void (*kernel)(struct program *, const struct command *),
-			      const int *operands, int count)
-{
-	struct command *command = program_command(l->program, name, what, count);
-
-	command->kernel = kernel;
-	command->operand_count = count;
-	for (int i = 0; i < count; i++)
-		command->operands[i] = operands[i];
-	command->elements = lower_elements(l, operands[0]);
-	command->bf16 = lower_type(l, operands[0]) == dnnl_bf16;
-	return command;
-}
-
-enum prony_status lower_result(struct lowering *l, int n, int value, int from, int *out,
-			       struct error *err)
-{
-	bool own_copy = program_root(l->program, from) !=
-			program_root(l->program, l->values[value].operand);
-
-	if (own_copy || lower_may_overwrite(l, value, n)) {
-		*out = from;
-		return PRONY_OK;
-	}
-	return program_operand(l->program, l->program->operands[from].desc, REGION_PLANNED, out,
-			       err);
-}
-
 enum prony_status lower_rename(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -213,8 +171,6 @@ enum prony_status lower_relu_grad(struct lowering *l, int n, struct error *err)
 	int y = l->values[node->inputs[1]].operand, dy, dx;
 	enum prony_status status;
 
-	if (lower_is_deferred(l, node->inputs[0]))
-		return lower_sum(l, n, err);
 	status = lower_as(l, l->values[node->inputs[0]].operand, l->program->operands[y].desc,
 			  node->name, &dy, err);
 	if (status == PRONY_OK)

@@ -1,0 +1,64 @@
+#include "adapters/native/lower/lower_internal.h"
+
+enum prony_status lower_softmax(struct lowering *l, int n, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	dnnl_primitive_attr_t attributes = NULL;
+	const_dnnl_memory_desc_t desc;
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
+
+	/* Always in fp32, as everybody has it. */
+	if (status == PRONY_OK)
+		status = lower_typed(l, state->src, dnnl_f32, node->name, &state->src, err);
+	if (status == PRONY_OK)
+		status = lower_attributes(l, false, &attributes, err);
+	if (status != PRONY_OK)
+		return status;
+	desc = l->program->operands[state->src].desc;
+	status = onednn_check(dnn->softmax_forward_primitive_desc_create(
+				      &state->forward, dnn->engine,
+				      l->training ? dnnl_forward_training : dnnl_forward_inference,
+				      dnnl_softmax_accurate, desc, desc, (int)node->attributes.axis,
+				      attributes),
+			      "softmax", node->name, err);
+	if (status == PRONY_OK && l->training)
+		status = onednn_check(
+			dnn->softmax_backward_primitive_desc_create(
+				&state->backward_data, dnn->engine, dnnl_softmax_accurate, desc,
+				desc, desc, (int)node->attributes.axis, state->forward, attributes),
+			"gradient of softmax", node->name, err);
+	dnn->primitive_attr_destroy(attributes);
+	if (status == PRONY_OK)
+		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
+	if (status == PRONY_OK)
+		status = program_primitive(l->program, node->name, "forward", state->forward,
+					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST},
+					   (const int[]){state->src, state->dst}, 2, err);
+	if (status == PRONY_OK)
+		l->values[node->outputs[0]].operand = state->dst;
+	return status;
+}
+
+enum prony_status lower_softmax_grad(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct node_state *state = &l->nodes[node->differentiates];
+	int dy, dx;
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
+
+	if (status == PRONY_OK)
+		status = lower_as(l, dy, l->program->operands[state->dst].desc, node->name, &dy,
+				  err);
+	if (status == PRONY_OK)
+		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
+	if (status == PRONY_OK)
+		status = program_primitive(
+			l->program, node->name, "", state->backward_data,
+			(const int[]){DNNL_ARG_DST, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
+			(const int[]){state->dst, dy, dx}, 3, err);
+	if (status == PRONY_OK)
+		l->values[node->outputs[0]].operand = dx;
+	return status;
+}
