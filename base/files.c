@@ -310,20 +310,30 @@ char *path_join(const char *a, const char *b)
 	return memory_printf("%s%s%s", a, a[length - 1] == '/' ? "" : "/", b);
 }
 
-char *path_data_home(void)
+/* XDG Base Directory Specification: a relative path in the variable is to be ignored. */
+static char *xdg_home(const char *variable, const char *otherwise)
 {
-	/* XDG Base Directory Specification: a relative path there is to be ignored. */
-	const char *data = getenv("XDG_DATA_HOME");
+	const char *named = getenv(variable);
 
-	if (data && data[0] == '/')
-		return path_join(data, "prony");
+	if (named && named[0] == '/')
+		return path_join(named, "prony");
 
 	const char *home = getenv("HOME");
 	if (!home || !*home) {
 		const struct passwd *user = getpwuid(getuid());
 		home = user && user->pw_dir ? user->pw_dir : ".";
 	}
-	return path_join(home, ".local/share/prony");
+	return path_join(home, otherwise);
+}
+
+char *path_data_home(void)
+{
+	return xdg_home("XDG_DATA_HOME", ".local/share/prony");
+}
+
+char *path_config_home(void)
+{
+	return xdg_home("XDG_CONFIG_HOME", ".config/prony");
 }
 
 char *path_self(void)

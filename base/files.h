@@ -35,6 +35,9 @@ char *path_join(const char *a, const char *b);
 /* $XDG_DATA_HOME/prony, or ~/.local/share/prony; caller frees. */
 char *path_data_home(void);
 
+/* $XDG_CONFIG_HOME/prony, or ~/.config/prony; caller frees. */
+char *path_config_home(void);
+
 /*
  * The folder that holds what is installed beside the program (suites/, python/, locks/): from
  * $PRONY_SHARE, else found from the executable's own place (build tree or PREFIX/share/prony);

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/framework_word.h"
 #include "cli/listing.h"
 #include "frameworks/registry.h"
 
@@ -34,50 +35,13 @@ static void print_line(void *context, const char *text)
 	fprintf(stderr, "%s\n", text);
 }
 
-static enum prony_status unknown_name(const char *name, struct error *err)
-{
-	const char *nearest = framework_nearest(name);
-	char names[512] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; i < framework_count && used < sizeof(names); i++)
-		if (!framework_registry[i].harness_only)
-			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-						 used ? ", " : "", framework_registry[i].name);
-	return error_set(err, PRONY_USAGE, "no framework '%s'%s%s%s; there are: %s", name,
-			 nearest ? " (did you mean '" : "", nearest ? nearest : "",
-			 nearest ? "'?)" : "", names);
-}
-
-enum prony_status framework_word(const char *word, const struct framework **framework,
-				 const char **environment, struct error *err)
-{
-	char name[64];
-	size_t length = strcspn(word, "@:+");
-
-	if (word[length] == ':' || word[length] == '+' || strpbrk(word + length, ":+"))
-		return error_set(
-			err, PRONY_USAGE,
-			"'%s': what is installed is NAME or NAME@ENV; a backend or an option is "
-			"chosen with prony run",
-			word);
-	snprintf(name, sizeof(name), "%.*s", (int)length, word);
-	*framework = framework_find(name);
-	*environment = word[length] == '@' ? word + length + 1 : "";
-	if (!*framework)
-		return unknown_name(name, err);
-	if (word[length] == '@' && !**environment)
-		return error_set(err, PRONY_USAGE,
-				 "'%s': the name of the environment after @ is missing", word);
-	return PRONY_OK;
-}
-
-static enum prony_status act_on(const char *verb, const char *word, struct error *err)
+static enum prony_status act_on(struct registry *registry, const char *verb, const char *word,
+				struct error *err)
 {
 	const struct install_sink sink = {.line = print_line, .stop = &stop};
 	const struct framework *framework = NULL;
 	const char *environment = "";
-	enum prony_status status = framework_word(word, &framework, &environment, err);
+	enum prony_status status = framework_word(registry, word, &framework, &environment, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -98,10 +62,13 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	/* A worker that is tried may end while it is asked. */
+	signal(SIGPIPE, SIG_IGN);
 }
 
 /* Goes on after a failure: one framework that cannot be had must not keep the rest away. */
-static int act_on_all(const char *verb, const char *const *words, size_t count)
+static int act_on_all(struct registry *registry, const char *verb, const char *const *words,
+		      size_t count)
 {
 	int exit_code = 0;
 
@@ -109,7 +76,7 @@ static int act_on_all(const char *verb, const char *const *words, size_t count)
 		catch_signals();
 	for (size_t i = 0; i < count && !stop; i++) {
 		struct error err = ERROR_INIT;
-		if (act_on(verb, words[i], &err) != PRONY_OK) {
+		if (act_on(registry, verb, words[i], &err) != PRONY_OK) {
 			int code = cli_fail(&err);
 			exit_code = exit_code ? exit_code : code;
 		}
@@ -117,8 +84,14 @@ static int act_on_all(const char *verb, const char *const *words, size_t count)
 	return stop ? prony_status_exit(PRONY_INTERRUPTED) : exit_code;
 }
 
+static bool can_be_installed(const struct framework *row)
+{
+	return row->kind == FRAMEWORK_LIBRARY || row->kind == FRAMEWORK_PYTHON;
+}
+
 /* "all" stands for what can be installed. */
-static size_t expand_all(const char *const *words, size_t count, const char **out)
+static size_t expand_all(struct registry *registry, const char *const *words, size_t count,
+			 const char **out)
 {
 	size_t used = 0;
 
@@ -128,22 +101,24 @@ static size_t expand_all(const char *const *words, size_t count, const char **ou
 				out[used++] = words[i];
 			continue;
 		}
-		for (size_t k = 0; k < framework_count && used < NAMES_MAX; k++)
-			if (framework_registry[k].kind != FRAMEWORK_BUILTIN)
-				out[used++] = framework_registry[k].name;
+		for (size_t k = 0; k < registry->count && used < NAMES_MAX; k++)
+			if (can_be_installed(&registry->rows[k]))
+				out[used++] = framework_spelling(&registry->rows[k], NULL,
+								 &registry->arena);
 	}
 	return used;
 }
 
 /* A mistyped name is said before the first of the others is downloaded. */
-static enum prony_status check_words(const char *const *words, size_t count, struct error *err)
+static enum prony_status check_words(struct registry *registry, const char *const *words,
+				     size_t count, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		const struct framework *framework;
 		const char *environment;
-		status = framework_word(words[i], &framework, &environment, err);
+		status = framework_word(registry, words[i], &framework, &environment, err);
 	}
 	return status;
 }
@@ -176,10 +151,16 @@ int command_framework(const struct cli_command *command, int argc, char **argv)
 				   "'prony framework list' shows them",
 				   verb),
 			 &err));
-	size_t word_count = expand_all(positional + 1, count - 1, words);
-	if (check_words(words, word_count, &err) != PRONY_OK)
+	struct registry registry;
+	if (cli_registry(&registry, &err) != PRONY_OK)
 		return cli_fail(&err);
-	if (list)
-		return listing_frameworks(words, word_count, options.format);
-	return act_on_all(verb, words, word_count);
+	size_t word_count = expand_all(&registry, positional + 1, count - 1, words);
+	if (check_words(&registry, words, word_count, &err) != PRONY_OK)
+		exit_code = cli_fail(&err);
+	else if (list)
+		exit_code = listing_frameworks(&registry, words, word_count, options.format);
+	else
+		exit_code = act_on_all(&registry, verb, words, word_count);
+	registry_release(&registry);
+	return exit_code;
 }

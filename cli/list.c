@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/framework_word.h"
 #include "cli/listing.h"
 #include "datasets/dataset.h"
 #include "diagnose/machine.h"
@@ -18,7 +19,6 @@
 #include "spec/spec.h"
 #include "zoo/zoo.h"
 
-#define COLUMNS_MAX 8
 #define CORES_MAX 1024
 
 struct list_options {
@@ -38,8 +38,8 @@ const struct option list_option_rows[] = {
 /* What can be listed: rows as JSON objects, of which a terminal shows the columns. */
 struct topic {
 	const char *name;
-	json_t *(*rows)(const struct list_options *options);
-	struct table_column columns[COLUMNS_MAX]; /* ends with title NULL */
+	json_t *(*rows)(const struct list_options *options, struct error *err); /* NULL: err */
+	const struct table_column *columns; /* ends with title NULL */
 };
 
 /* "1x28x28" */
@@ -54,97 +54,23 @@ static json_t *shape(const int64_t *dims, int rank)
 	return string;
 }
 
-/* An array of the words whose bits are set. */
-static json_t *words_of(unsigned bits, int count, const char *(*word)(int))
+static json_t *framework_rows_wanted(const struct list_options *options, struct error *err)
 {
-	json_t *array = json_array();
-	for (int i = 0; i < count; i++)
-		if (bits & 1u << i)
-			json_array_append_new(array, json_string(word(i)));
-	return array;
-}
-
-static const char *stage_word(int stage)
-{
-	return stage_name((enum stage)stage);
-}
-
-static const char *precision_word(int precision)
-{
-	return precision_name((enum precision)precision);
-}
-
-/* Missing texts are null for programs. */
-static json_t *text_or_null(const char *text)
-{
-	return text && *text ? json_string(text) : json_null();
-}
-
-static json_t *framework_row(const struct framework *framework, const char *environment)
-{
-	struct arena arena;
-	struct framework_place place;
-	struct error err = ERROR_INIT;
-	arena_init(&arena, 0);
-	if (framework_locate(framework, environment, &arena, &place, &err) != PRONY_OK)
-		place = (struct framework_place){.framework = framework,
-						 .environment = environment,
-						 .version = "",
-						 .reason = err.text};
-	bool ready = place.origin != ORIGIN_NONE;
-	const char *path = place.library ? place.library : place.interpreter;
-	bool ours = place.origin == ORIGIN_INSTALLED;
-	json_t *row = json_object();
-	char *spelling = memory_printf("%s%s%s", framework->name, *place.environment ? "@" : "",
-				       place.environment);
-	json_object_set_new(row, "framework", json_string(spelling));
-	json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));
-	json_object_set_new(row, "origin", json_string(framework_origin_name(place.origin)));
-	json_object_set_new(row, "version", text_or_null(place.version));
-	/* People want the folder, programs what is started or loaded. */
-	json_object_set_new(row, "where", text_or_null(ours ? place.folder : path));
-	json_object_set_new(row, "path", text_or_null(path));
-	json_object_set_new(row, "reason", text_or_null(ready ? NULL : place.reason));
-	json_object_set_new(row, "summary", json_string(framework->summary));
-	json_object_set_new(row, "stages", words_of(framework->stages, STAGE_COUNT, stage_word));
-	json_object_set_new(row, "precisions",
-			    words_of(framework->precisions, PRECISION_COUNT, precision_word));
-	free(spelling);
-	arena_release(&arena);
-	return row;
-}
-
-/* Named environments that were installed: folders NAME@ENV. */
-static void add_environments(const struct framework *framework, json_t *rows)
-{
-	char *home = path_data_home();
-	char *pattern = memory_printf("%s/frameworks/%s@*", home, framework->name);
-	glob_t matches = {0};
-	if (!glob(pattern, GLOB_ONLYDIR, NULL, &matches))
-		for (size_t i = 0; i < matches.gl_pathc; i++)
-			json_array_append_new(
-				rows,
-				framework_row(framework, strrchr(matches.gl_pathv[i], '@') + 1));
-	globfree(&matches);
-	free(pattern);
-	free(home);
-}
-
-static json_t *framework_rows(const struct list_options *options)
-{
-	json_t *rows = json_array();
+	struct registry registry;
+	json_t *rows = NULL;
 	(void)options;
-	for (size_t i = 0; i < framework_count; i++) {
-		json_array_append_new(rows, framework_row(&framework_registry[i], ""));
-		add_environments(&framework_registry[i], rows);
-	}
+	if (cli_registry(&registry, err) != PRONY_OK)
+		return NULL;
+	rows = framework_rows(&registry);
+	registry_release(&registry);
 	return rows;
 }
 
-static json_t *network_rows(const struct list_options *options)
+static json_t *network_rows(const struct list_options *options, struct error *err)
 {
 	json_t *rows = json_array();
 	(void)options;
+	(void)err;
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		const struct network *network = zoo_networks[i];
 		json_t *row = json_object();
@@ -166,14 +92,15 @@ static json_t *count_or_null(int64_t count)
 	return count > 0 ? json_integer(count) : json_null();
 }
 
-static json_t *dataset_rows(const struct list_options *options)
+static json_t *dataset_rows(const struct list_options *options, struct error *err)
 {
+	(void)err;
 	json_t *rows = json_array();
 	for (size_t i = 0; i < dataset_count; i++) {
 		const struct dataset *dataset = &dataset_table[i];
-		struct error err = ERROR_INIT;
+		struct error why = ERROR_INIT;
 		char *folder = NULL;
-		bool ready = dataset_locate(dataset, options->data, &folder, &err) == PRONY_OK;
+		bool ready = dataset_locate(dataset, options->data, &folder, &why) == PRONY_OK;
 		json_t *row = json_object();
 		json_object_set_new(row, "dataset", json_string(dataset->name));
 		json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));
@@ -183,8 +110,8 @@ static json_t *dataset_rows(const struct list_options *options)
 		json_object_set_new(row, "train", count_or_null(dataset->train_count));
 		json_object_set_new(row, "evaluation", count_or_null(dataset->evaluation_count));
 		json_object_set_new(row, "format", json_string(dataset->format));
-		json_object_set_new(row, "path", text_or_null(folder));
-		json_object_set_new(row, "reason", text_or_null(ready ? NULL : err.text));
+		json_object_set_new(row, "path", listing_text(folder));
+		json_object_set_new(row, "reason", listing_text(ready ? NULL : why.text));
 		json_object_set_new(row, "summary", json_string(dataset->summary));
 		json_array_append_new(rows, row);
 		free(folder);
@@ -217,17 +144,18 @@ static json_t *cpu_row(void)
 	json_object_set_new(row, "device", json_string("cpu"));
 	json_object_set_new(row, "state", json_string("ready"));
 	json_object_set_new(row, "cores", json_integer(machine_cores(cpus, CORES_MAX)));
-	json_object_set_new(row, "model", text_or_null(model));
+	json_object_set_new(row, "model", listing_text(model));
 	free(model);
 	return row;
 }
 
 /* What NVIDIA's driver says; which frameworks can use a GPU is theirs to say. */
-static json_t *device_rows(const struct list_options *options)
+static json_t *device_rows(const struct list_options *options, struct error *err)
 {
 	json_t *rows = json_array();
 	glob_t cards = {0};
 	(void)options;
+	(void)err;
 	json_array_append_new(rows, cpu_row());
 	if (!glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &cards))
 		for (size_t i = 0; i < cards.gl_pathc; i++) {
@@ -237,7 +165,7 @@ static json_t *device_rows(const struct list_options *options)
 			json_object_set_new(row, "device", json_string(name));
 			json_object_set_new(row, "state", json_string("ready"));
 			json_object_set_new(row, "cores", json_null());
-			json_object_set_new(row, "model", text_or_null(model));
+			json_object_set_new(row, "model", listing_text(model));
 			json_array_append_new(rows, row);
 			free(name);
 			free(model);
@@ -257,21 +185,22 @@ static json_t *suite_row(const char *name)
 	json_t *row = json_object();
 	json_object_set_new(row, "suite", json_string(name));
 	json_object_set_new(row, "state", json_string(good ? "ready" : "broken"));
-	json_object_set_new(row, "summary", text_or_null(good ? spec.summary : NULL));
-	json_object_set_new(row, "path", text_or_null(path));
-	json_object_set_new(row, "reason", text_or_null(err.text));
+	json_object_set_new(row, "summary", listing_text(good ? spec.summary : NULL));
+	json_object_set_new(row, "path", listing_text(path));
+	json_object_set_new(row, "reason", listing_text(err.text));
 	spec_release(&spec);
 	free(path);
 	return row;
 }
 
-static json_t *suite_rows(const struct list_options *options)
+static json_t *suite_rows(const struct list_options *options, struct error *err)
 {
 	json_t *rows = json_array();
 	const char *const *names;
 	size_t count;
 	struct arena arena;
 	(void)options;
+	(void)err;
 	arena_init(&arena, 0);
 	if (spec_list_suites(&arena, &names, &count, NULL) == PRONY_OK)
 		for (size_t i = 0; i < count; i++)
@@ -280,14 +209,15 @@ static json_t *suite_rows(const struct list_options *options)
 	return rows;
 }
 
-static json_t *metric_rows(const struct list_options *options)
+static json_t *metric_rows(const struct list_options *options, struct error *err)
 {
 	json_t *rows = json_array();
 	(void)options;
+	(void)err;
 	for (size_t i = 0; i < process_field_count; i++) {
 		json_t *row = json_object();
 		json_object_set_new(row, "metric", json_string(process_fields[i].name));
-		json_object_set_new(row, "unit", text_or_null(process_fields[i].unit));
+		json_object_set_new(row, "unit", listing_text(process_fields[i].unit));
 		json_object_set_new(row, "summary", json_string(process_fields[i].doc));
 		json_array_append_new(rows, row);
 	}
@@ -295,98 +225,43 @@ static json_t *metric_rows(const struct list_options *options)
 }
 
 static const struct topic topics[] = {
-	{"frameworks",
-	 framework_rows,
-	 {{"FRAMEWORK", "framework", TABLE_LEFT},
-	  {"STATE", "state", TABLE_LEFT},
-	  {"ORIGIN", "origin", TABLE_LEFT},
-	  {"VERSION", "version", TABLE_LEFT},
-	  {"WHERE", "where", TABLE_LEFT}}},
-	{"networks",
-	 network_rows,
-	 {{"NETWORK", "network", TABLE_LEFT},
-	  {"INPUT", "input", TABLE_RIGHT},
-	  {"CLASSES", "classes", TABLE_RIGHT},
-	  {"PARAMETERS", "parameters", TABLE_RIGHT},
-	  {"MACS", "macs", TABLE_RIGHT},
-	  {"DATASET", "dataset", TABLE_LEFT},
-	  {"WHAT", "summary", TABLE_LEFT}}},
-	{"datasets",
-	 dataset_rows,
-	 {{"DATASET", "dataset", TABLE_LEFT},
-	  {"STATE", "state", TABLE_LEFT},
-	  {"SHAPE", "shape", TABLE_RIGHT},
-	  {"TRAIN", "train", TABLE_RIGHT},
-	  {"EVALUATION", "evaluation", TABLE_RIGHT},
-	  {"WHAT", "summary", TABLE_LEFT}}},
-	{"devices",
-	 device_rows,
-	 {{"DEVICE", "device", TABLE_LEFT},
-	  {"STATE", "state", TABLE_LEFT},
-	  {"CORES", "cores", TABLE_RIGHT},
-	  {"MODEL", "model", TABLE_LEFT}}},
-	{"suites",
-	 suite_rows,
-	 {{"SUITE", "suite", TABLE_LEFT},
-	  {"STATE", "state", TABLE_LEFT},
-	  {"WHAT", "summary", TABLE_LEFT}}},
-	{"metrics",
-	 metric_rows,
-	 {{"METRIC", "metric", TABLE_LEFT},
-	  {"UNIT", "unit", TABLE_LEFT},
-	  {"WHAT", "summary", TABLE_LEFT}}},
+	{"frameworks", framework_rows_wanted, framework_columns},
+	{"networks", network_rows,
+	 (const struct table_column[]){{"NETWORK", "network", TABLE_LEFT},
+				       {"INPUT", "input", TABLE_RIGHT},
+				       {"CLASSES", "classes", TABLE_RIGHT},
+				       {"PARAMETERS", "parameters", TABLE_RIGHT},
+				       {"MACS", "macs", TABLE_RIGHT},
+				       {"DATASET", "dataset", TABLE_LEFT},
+				       {"WHAT", "summary", TABLE_LEFT},
+				       {.title = NULL}}},
+	{"datasets", dataset_rows,
+	 (const struct table_column[]){{"DATASET", "dataset", TABLE_LEFT},
+				       {"STATE", "state", TABLE_LEFT},
+				       {"SHAPE", "shape", TABLE_RIGHT},
+				       {"TRAIN", "train", TABLE_RIGHT},
+				       {"EVALUATION", "evaluation", TABLE_RIGHT},
+				       {"WHAT", "summary", TABLE_LEFT},
+				       {.title = NULL}}},
+	{"devices", device_rows,
+	 (const struct table_column[]){{"DEVICE", "device", TABLE_LEFT},
+				       {"STATE", "state", TABLE_LEFT},
+				       {"CORES", "cores", TABLE_RIGHT},
+				       {"MODEL", "model", TABLE_LEFT},
+				       {.title = NULL}}},
+	{"suites", suite_rows,
+	 (const struct table_column[]){{"SUITE", "suite", TABLE_LEFT},
+				       {"STATE", "state", TABLE_LEFT},
+				       {"WHAT", "summary", TABLE_LEFT},
+				       {.title = NULL}}},
+	{"metrics", metric_rows,
+	 (const struct table_column[]){{"METRIC", "metric", TABLE_LEFT},
+				       {"UNIT", "unit", TABLE_LEFT},
+				       {"WHAT", "summary", TABLE_LEFT},
+				       {.title = NULL}}},
 };
 
 #define TOPIC_COUNT (sizeof(topics) / sizeof(topics[0]))
-
-static void add_cell(struct table *table, json_t *value)
-{
-	char *text = json_is_integer(value)
-			     ? memory_printf("%lld", (long long)json_integer_value(value))
-		     : json_is_string(value) ? memory_strdup(json_string_value(value))
-					     : memory_strdup("-");
-	table_cell(table, text, value ? json_incref(value) : NULL);
-	free(text);
-}
-
-static void print_rows(const struct topic *topic, const json_t *rows)
-{
-	size_t columns = 0, i;
-	json_t *row;
-	while (columns < COLUMNS_MAX && topic->columns[columns].title)
-		columns++;
-	struct table *table = table_new(topic->columns, columns);
-	json_array_foreach(rows, i, row)
-	{
-		table_row(table);
-		for (size_t k = 0; k < columns; k++)
-			add_cell(table, json_object_get(row, topic->columns[k].key));
-		const char *reason = json_string_value(json_object_get(row, "reason"));
-		if (reason)
-			table_note(table, reason);
-	}
-	cli_print_table(table, "table");
-	table_free(table);
-}
-
-int listing_frameworks(const char *const *words, size_t count, const char *format)
-{
-	const struct list_options options = {.format = format};
-	json_t *rows = count ? json_array() : framework_rows(&options);
-	struct error err = ERROR_INIT;
-	for (size_t i = 0; i < count && !err.code; i++) {
-		const struct framework *framework;
-		const char *environment;
-		if (!framework_word(words[i], &framework, &environment, &err))
-			json_array_append_new(rows, framework_row(framework, environment));
-	}
-	if (!err.code && !strcmp(format, "json"))
-		cli_print_json(rows);
-	else if (!err.code)
-		print_rows(&topics[0], rows);
-	json_decref(rows);
-	return err.code ? cli_fail(&err) : 0;
-}
 
 static const struct topic *find_topic(const char *word, struct error *err)
 {
@@ -410,25 +285,33 @@ static const struct topic *find_topic(const char *word, struct error *err)
 }
 
 /* One topic is an array, several are an object of arrays. */
-static void print_topics(const struct topic *const *chosen, size_t count,
-			 const struct list_options *options)
+static int print_topics(const struct topic *const *chosen, size_t count,
+			const struct list_options *options)
 {
 	bool json = !strcmp(options->format, "json");
+	struct error err = ERROR_INIT;
+	int exit_code = 0;
 	json_t *all = json_object();
 	for (size_t i = 0; i < count; i++) {
-		json_t *rows = chosen[i]->rows(options);
+		json_t *rows = chosen[i]->rows(options, &err);
+		if (!rows) {
+			/* What else was asked for is shown. */
+			exit_code = cli_fail(&err);
+			continue;
+		}
 		if (json && count == 1) {
 			cli_print_json(rows);
 		} else if (!json) {
 			if (count > 1)
 				printf("%s%s\n", i ? "\n" : "", chosen[i]->name);
-			print_rows(chosen[i], rows);
+			listing_print(chosen[i]->columns, rows);
 		}
 		json_object_set_new(all, chosen[i]->name, rows);
 	}
 	if (json && count != 1)
 		cli_print_json(all);
 	json_decref(all);
+	return exit_code;
 }
 
 int command_list(const struct cli_command *command, int argc, char **argv)
@@ -452,6 +335,5 @@ int command_list(const struct cli_command *command, int argc, char **argv)
 	/* Metrics are a page of their own: not unless asked for. */
 	for (size_t i = 0; !count && i + 1 < TOPIC_COUNT; i++)
 		chosen[used++] = &topics[i];
-	print_topics(chosen, used, &options);
-	return 0;
+	return print_topics(chosen, used, &options);
 }

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
+#include "cli/framework_word.h"
 #include "cli/memory_limit.h"
 #include "cli/run_job.h"
 #include "diagnose/machine.h"
@@ -189,7 +190,13 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	job->self = path_self();
 	job->cpu_count = machine_cores(job->cpus, JOB_CPUS_MAX);
 	struct memory_limit room = memory_limit_worker(job->options->memory_limit);
-	struct plan_settings settings = {.data_folder = job->options->data,
+	status = cli_registry(&job->registry, err);
+	for (size_t i = 0; status == PRONY_OK && i < job->options->workers.count; i++)
+		status = registry_add_worker(&job->registry, job->options->workers.values[i], err);
+	if (status != PRONY_OK)
+		return status;
+	struct plan_settings settings = {.registry = &job->registry,
+					 .data_folder = job->options->data,
 					 .self = job->self,
 					 .cores = job->cpu_count,
 					 .memory_bytes = room.bytes,
@@ -242,6 +249,7 @@ static void job_release(struct job *job)
 	store_close(job->store);
 	if (job->plan_ready)
 		plan_release(&job->plan);
+	registry_release(&job->registry);
 	spec_release(&job->spec);
 	free(job->self);
 }

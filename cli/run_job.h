@@ -28,6 +28,7 @@ struct cell_book {
 struct job {
 	const struct run_options *options;
 	struct spec spec;
+	struct registry registry;
 	struct plan plan;
 	struct store *store;
 	struct run_meta meta;

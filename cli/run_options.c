@@ -31,6 +31,11 @@
 const struct option run_option_rows[] = {
 	ROW_LIST(frameworks, "frameworks", 'f',
 		 "frameworks, NAME[@ENV][:BACKEND][+OPTION...], or all"),
+	{.name = "worker",
+	 .kind = OPTION_LIST,
+	 .offset = offsetof(struct run_options, workers),
+	 .metavar = "NAME=COMMAND",
+	 .help = "a worker of your own as framework NAME; words are split as a shell does"},
 	ROW_LIST(networks, "networks", 'n', "networks"),
 	ROW_LIST(datasets, "datasets", 'd', "data sets"),
 	ROW_LIST(devices, "devices", 'D', "devices: cpu, cpu:4, cuda:0"),

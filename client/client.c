@@ -160,6 +160,19 @@ enum prony_status client_request(struct client *client, enum protocol_verb verb,
 	return PRONY_OK;
 }
 
+enum prony_status client_check_name(const json_t *reply, const char *name, struct error *err)
+{
+	const char *said = json_string_or(reply, "name", "");
+
+	if (!strcmp(said, name))
+		return PRONY_OK;
+	return error_set(
+		err, PRONY_INVALID,
+		"the worker started for %s says in hello that it is \"%.60s\"; correct its "
+		"hello, or the name of its descriptor",
+		name, said);
+}
+
 enum prony_status client_send_raw(struct client *client, const char *bytes, size_t length,
 				  int64_t timeout_ns, json_t **reply, struct error *err)
 {

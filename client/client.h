@@ -43,6 +43,12 @@ enum prony_status client_request(struct client *client, enum protocol_verb verb,
 				 int64_t timeout_ns, json_t **reply, int64_t *sent_ns,
 				 int64_t *received_ns, struct error *err);
 
+/*
+ * PRONY_INVALID when the reply to hello (borrowed) names another framework than `name`, which is
+ * the one that its figures would stand under.
+ */
+enum prony_status client_check_name(const json_t *reply, const char *name, struct error *err);
+
 /* What came of a run request; records are borrowed until the next one. */
 struct client_window {
 	const struct step_record *records;

@@ -19,6 +19,7 @@ void check_cell(const struct checker *checker, const struct network *network, en
 		.status = CELL_PENDING,
 		.network = network,
 		.dataset = dataset_find("synthetic"),
+		.origin = "named",
 		.worker_argv = checker->spec->argv,
 	};
 	struct cell *cell = &out->cell;

@@ -1,24 +1,16 @@
 /* How the worker of a framework that was found is started. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
 #include "frameworks/internal.h"
 
 #define ARGUMENTS_MAX 9
-#define ROWS_MAX 8
 
 /* Libraries read these when they are loaded, before an adapter can say anything. */
-static const char *const *thread_rows(int threads, struct arena *arena)
-{
-	static const char *const names[] = {"OMP_NUM_THREADS", "MKL_NUM_THREADS",
-					    "OPENBLAS_NUM_THREADS"};
-	const char **rows = arena_array(arena, ROWS_MAX, sizeof(*rows));
-
-	if (threads > 0)
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-			rows[i] = arena_printf(arena, "%s=%d", names[i], threads);
-	return rows;
-}
+static const char *const thread_variables[] = {"OMP_NUM_THREADS", "MKL_NUM_THREADS",
+					       "OPENBLAS_NUM_THREADS"};
+#define THREAD_VARIABLES (sizeof(thread_variables) / sizeof(thread_variables[0]))
 
 static enum prony_status python_worker(struct arena *arena, const char **script, struct error *err)
 {
@@ -43,18 +35,77 @@ static enum prony_status python_worker(struct arena *arena, const char **script,
 	return status;
 }
 
-enum prony_status framework_worker_command(const struct framework_place *place, const char *self,
-					   const char *option, int threads, struct arena *arena,
-					   const char *const **argv,
-					   const char *const **environment, struct error *err)
+void placeholder_values(const struct framework_place *place, int threads, struct arena *arena,
+			const char *values[PLACEHOLDER_COUNT])
+{
+	const char *file = place->framework->file, *slash = strrchr(file, '/');
+	char *home = path_data_home();
+
+	values[PLACEHOLDER_HERE] = slash ? arena_strndup(arena, file, (size_t)(slash - file)) : ".";
+	values[PLACEHOLDER_FOLDER] = place->folder;
+	values[PLACEHOLDER_CACHE] = arena_printf(
+		arena, "%s/cache/%s", home,
+		framework_environment_name(place->framework, place->environment, arena));
+	values[PLACEHOLDER_THREADS] = arena_printf(arena, "%d", threads);
+	free(home);
+}
+
+static size_t add_variables(const struct word_list *variables,
+			    const char *const values[PLACEHOLDER_COUNT], struct arena *arena,
+			    const char **rows, size_t count)
+{
+	for (size_t i = 0; i < variables->count; i++)
+		rows[count++] = placeholders_replace(variables->words[i], values, arena);
+	return count;
+}
+
+/* Threads, then the framework's own variables, then those of the options: later rows win. */
+static const char *const *environment_rows(const struct framework_place *place, const char *options,
+					   int threads, const char *const values[PLACEHOLDER_COUNT],
+					   struct arena *arena)
+{
+	const struct framework *framework = place->framework;
+	size_t room = THREAD_VARIABLES + framework->variables.count + 1, count = 0;
+
+	for (size_t i = 0; i < framework->option_count; i++)
+		room += framework->options[i].variables.count;
+	const char **rows = arena_array(arena, room, sizeof(*rows));
+	for (size_t i = 0; threads > 0 && i < THREAD_VARIABLES; i++)
+		rows[count++] = arena_printf(arena, "%s=%d", thread_variables[i], threads);
+	count = add_variables(&framework->variables, values, arena, rows, count);
+	/* Each word of a cell's options stands there once. */
+	for (const char *name = options ? options : ""; *name;) {
+		size_t length = strcspn(name, ",");
+		const struct framework_option *option = framework_option(framework, name, length);
+
+		if (option)
+			count = add_variables(&option->variables, values, arena, rows, count);
+		name += length + (name[length] == ',');
+	}
+	return rows;
+}
+
+static const char *const *command_words(const struct framework_place *place,
+					const char *const values[PLACEHOLDER_COUNT],
+					struct arena *arena)
+{
+	const struct word_list *command = &place->framework->command;
+	const char **words = arena_array(arena, command->count + 1, sizeof(*words));
+
+	words[0] = place->program;
+	for (size_t i = 1; i < command->count; i++)
+		words[i] = placeholders_replace(command->words[i], values, arena);
+	return words;
+}
+
+static enum prony_status adapter_words(const struct framework_place *place, const char *self,
+				       const char *options, struct arena *arena,
+				       const char *const **argv, struct error *err)
 {
 	const struct framework *framework = place->framework;
 	const char **words = arena_array(arena, ARGUMENTS_MAX, sizeof(*words));
 	size_t count = 0;
 
-	if (place->origin == ORIGIN_NONE)
-		return error_set(err, PRONY_MISSING, "%s: %s", framework->name,
-				 place->reason ? place->reason : "not found");
 	if (framework->kind == FRAMEWORK_PYTHON) {
 		const char *script = NULL;
 		enum prony_status status = python_worker(arena, &script, err);
@@ -72,11 +123,31 @@ enum prony_status framework_worker_command(const struct framework_place *place, 
 		words[count++] = "--library";
 		words[count++] = place->library;
 	}
-	if (framework->kind == FRAMEWORK_BUILTIN && option && *option) {
+	if (framework->kind == FRAMEWORK_BUILTIN && options && *options) {
 		words[count++] = "--option";
-		words[count++] = option;
+		words[count++] = options;
 	}
 	*argv = words;
-	*environment = thread_rows(threads, arena);
 	return PRONY_OK;
+}
+
+enum prony_status framework_worker_command(const struct framework_place *place, const char *self,
+					   const char *options, int threads, struct arena *arena,
+					   const char *const **argv,
+					   const char *const **environment, struct error *err)
+{
+	const char *values[PLACEHOLDER_COUNT];
+	enum prony_status status = PRONY_OK;
+
+	if (place->origin == ORIGIN_NONE)
+		return error_set(err, PRONY_MISSING, "%s: %s", place->framework->name,
+				 place->reason ? place->reason : "not found");
+	placeholder_values(place, threads, arena, values);
+	if (place->framework->kind == FRAMEWORK_COMMAND)
+		*argv = command_words(place, values, arena);
+	else
+		status = adapter_words(place, self, options, arena, argv, err);
+	if (status == PRONY_OK)
+		*environment = environment_rows(place, options, threads, values, arena);
+	return status;
 }

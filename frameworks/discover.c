@@ -21,12 +21,12 @@
 static const char question[] =
 	"import sys, os, json\n"
 	"sys.path = [p for p in sys.path if p]\n"
-	"module, distribution = sys.argv[1:3]\n"
+	"modules, distribution = sys.argv[1:3]\n"
 	"found, version = False, ''\n"
 	"try:\n"
 	"    from importlib.util import find_spec\n"
-	"    spec = find_spec(module)\n"
-	"    found = spec is not None and spec.origin not in (None, 'namespace')\n"
+	"    specs = [find_spec(name) for name in modules.split(',')]\n"
+	"    found = all(s is not None and s.origin not in (None, 'namespace') for s in specs)\n"
 	"except (ImportError, ValueError):\n"
 	"    pass\n"
 	"if found:\n"
@@ -64,9 +64,9 @@ static bool is_script(const char *path)
 static const char *cache_path(const char *interpreter, const struct framework *framework,
 			      struct arena *arena)
 {
-	const char *key = arena_printf(arena, "%s\n%s\n%s\n%s", interpreter, framework->module,
-				       framework->distribution,
-				       getenv("PYTHONPATH") ? getenv("PYTHONPATH") : "");
+	const char *key = arena_printf(
+		arena, "%s\n%s\n%s\n%s", interpreter, words_joined(&framework->modules, arena),
+		framework->distribution, getenv("PYTHONPATH") ? getenv("PYTHONPATH") : "");
 	char hex[DIGEST_HEX_BYTES];
 	char *home = path_data_home();
 
@@ -129,10 +129,15 @@ static void keep_answer(const char *cache, const char *interpreter, json_t *docu
 }
 
 /* New reference; NULL when the program is no Python or does not answer in time. */
-static json_t *run_question(const char *interpreter, const struct framework *framework)
+static json_t *run_question(const char *interpreter, const struct framework *framework,
+			    struct arena *arena)
 {
-	const char *const argv[] = {
-		interpreter, "-c", question, framework->module, framework->distribution, NULL};
+	const char *const argv[] = {interpreter,
+				    "-c",
+				    question,
+				    words_joined(&framework->modules, arena),
+				    framework->distribution,
+				    NULL};
 	const char *const environment[] = {"PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1", NULL};
 	const struct process_spec spec = {
 		.argv = argv, .environment = environment, .new_group = true};
@@ -167,7 +172,7 @@ void python_ask(const char *interpreter, const struct framework *framework, stru
 		return;
 	}
 	json_decref(document);
-	document = run_question(interpreter, framework);
+	document = run_question(interpreter, framework, arena);
 	if (!document)
 		return;
 	take_answer(document, interpreter, arena, answer);

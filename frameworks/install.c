@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,25 +21,6 @@
 #define VENV_LIMIT_NS INT64_C(300000000000)
 #define LOCK_POLL_NS INT64_C(200000000)
 #define VENV_ENTRY "bin/python"
-
-void install_say(const struct install *install, const char *format, ...)
-{
-	char text[1024];
-	va_list arguments;
-
-	if (!install->sink || !install->sink->line)
-		return;
-	va_start(arguments, format);
-	int used = snprintf(text, sizeof(text), "%s: ", install->spelling);
-	vsnprintf(text + used, sizeof(text) - (size_t)used, format, arguments);
-	va_end(arguments);
-	install->sink->line(install->sink->context, text);
-}
-
-bool install_stopped(const struct install *install)
-{
-	return install->sink && install->sink->stop && *install->sink->stop;
-}
 
 /* "FOLDER/../.NAME.suffix": beside the folder, so on the same file system. */
 static const char *beside(const char *folder, const char *suffix, struct arena *arena)
@@ -168,26 +148,23 @@ static enum prony_status each_version(struct install *install,
 						     struct strbuf *looked),
 				      struct strbuf *looked, size_t *locks, struct error *err)
 {
-	struct arena *arena = &install->arena;
-	const char *versions = install->framework->pythons ? install->framework->pythons : "";
+	const struct word_list *versions = &install->framework->pythons;
+	enum prony_status status = PRONY_OK;
 
 	*locks = 0;
-	for (const char *at = versions; *at;) {
-		size_t length = strcspn(at, ",");
-		const char *version = arena_strndup(arena, at, length);
-		const char *path =
-			lock_find(install->framework, install->environment, version, arena);
-		at += length + (at[length] == ',');
+	for (size_t i = 0; i < versions->count; i++) {
+		const char *path = lock_find(install->framework, install->environment,
+					     versions->words[i], &install->arena);
 		if (!path)
 			continue;
-		enum prony_status status = lock_read(path, arena, &install->lock, err);
+		status = lock_read(path, &install->arena, &install->lock, err);
 		if (status != PRONY_OK)
 			return status;
 		(*locks)++;
 		if (wanted(install, looked))
 			break;
 	}
-	return PRONY_OK;
+	return status;
 }
 
 static bool is_installed(struct install *install, struct strbuf *looked)
@@ -220,7 +197,9 @@ static enum prony_status choose_python(struct install *install, struct error *er
 			err, PRONY_MISSING,
 			"%s needs one of Python %s with its venv module, not found here: %s; "
 			"install one, or name it in PRONY_PYTHON_X_Y (X.Y its version)",
-			install->spelling, install->framework->pythons, strbuf_text(&looked));
+			install->spelling,
+			words_joined(&install->framework->pythons, &install->arena),
+			strbuf_text(&looked));
 	strbuf_release(&looked);
 	return status;
 }
@@ -245,12 +224,11 @@ static enum prony_status no_lock(struct install *install, struct error *err)
 	const char *suffix = framework->kind == FRAMEWORK_PYTHON ? "PYTHON" : "LIBRARY";
 	char *home = path_data_home();
 
-	error_set(
-		err, PRONY_MISSING,
-		"there is no lock file %s.txt that says what to install; put one into %s/locks "
-		"(frameworks/locks/README.md tells how), or point %s to an installation of yours",
-		install->spelling, home,
-		framework_variable(framework->name, install->environment, suffix, &install->arena));
+	error_set(err, PRONY_MISSING,
+		  "there is no lock file %s.txt that says what to install; put one into %s/locks "
+		  "(frameworks/locks/README.md tells how), or point %s to an installation of yours",
+		  lock_stem(framework, install->environment, &install->arena), home,
+		  framework_variable(install->spelling, suffix, &install->arena));
 	free(home);
 	return PRONY_MISSING;
 }
@@ -370,6 +348,9 @@ static enum prony_status fill(struct install *install, struct error *err)
 								   : unpack(install, err);
 	if (status != PRONY_OK)
 		return status;
+	status = install_repair(install, err);
+	if (status != PRONY_OK)
+		return status;
 	install_say(install, "loading it once in a worker");
 	status = install_try(install, entry, &says, err);
 	if (status != PRONY_OK) {
@@ -443,8 +424,7 @@ static void mention_named(struct install *install)
 {
 	const struct framework *framework = install->framework;
 	const char *suffix = framework->kind == FRAMEWORK_PYTHON ? "PYTHON" : "LIBRARY";
-	const char *variable =
-		framework_variable(framework->name, install->environment, suffix, &install->arena);
+	const char *variable = framework_variable(install->spelling, suffix, &install->arena);
 	const char *value = getenv(variable);
 
 	if (value && *value)
@@ -467,6 +447,10 @@ enum prony_status framework_install(const struct framework *framework, const cha
 	enum prony_status status = PRONY_OK;
 	if (framework->kind == FRAMEWORK_BUILTIN) {
 		install_say(&install, "is part of prony: nothing to install");
+		goto out;
+	}
+	if (framework->kind == FRAMEWORK_COMMAND) {
+		install_say(&install, "is what %s starts: nothing to install", framework->file);
 		goto out;
 	}
 	status = choose_lock(&install, err);

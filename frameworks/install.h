@@ -51,6 +51,9 @@ const char *install_find_python(struct install *install, const char *version,
  * to. */
 enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err);
 
+/* Does what the descriptor says is to be repaired in `tree`, saying why. */
+enum prony_status install_repair(struct install *install, struct error *err);
+
 /* Starts a worker on what lies in `tree` and lets it load the framework. *says (in the arena): its
  * version and those of its libraries. */
 enum prony_status install_try(struct install *install, const char *entry, const char **says,

@@ -99,7 +99,7 @@ static bool take_pyenv(struct install *install, const char *version, struct strb
 
 const char *install_find_python(struct install *install, const char *version, struct strbuf *looked)
 {
-	const char *variable = framework_variable("python", NULL, version, &install->arena);
+	const char *variable = framework_variable("python", version, &install->arena);
 	const char *named = getenv(variable);
 	const char *found = NULL;
 

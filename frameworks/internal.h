@@ -6,20 +6,24 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "frameworks/descriptor.h"
 #include "frameworks/registry.h"
 
 #define MANIFEST_NAME "manifest.json"
 #define MANIFEST_BYTES_MAX ((size_t)64 * 1024)
 
-/* "native" or "pytorch@1.13". */
-const char *framework_spelling(const struct framework *framework, const char *environment,
-			       struct arena *arena);
-/* DATA/frameworks/NAME[@ENV]. */
+/* "native", "pytorch@1.13", "keras3=jax": the name of its folder and of its lock. */
+const char *framework_environment_name(const struct framework *framework, const char *environment,
+				       struct arena *arena);
+/* DATA/frameworks/NAME[@ENV][=BACKEND]. */
 const char *framework_folder(const struct framework *framework, const char *environment,
 			     struct arena *arena);
 /* "PRONY_PYTORCH_1_13_PYTHON": upper-case, everything else than letters and digits becomes _. */
-const char *framework_variable(const char *name, const char *environment, const char *suffix,
-			       struct arena *arena);
+const char *framework_variable(const char *spelling, const char *suffix, struct arena *arena);
+/* What the placeholders of commands and variables stand for. Strings in the arena. */
+void placeholder_values(const struct framework_place *place, int threads, struct arena *arena,
+			const char *values[PLACEHOLDER_COUNT]);
+
 /* Letters, digits, ".", "_" and "-", not starting with a dot: it becomes part of a path. */
 bool framework_environment_valid(const char *environment);
 
@@ -36,10 +40,13 @@ bool manifest_read(const char *folder, struct arena *arena, struct manifest *out
 enum prony_status manifest_write(const char *folder, const char *framework,
 				 const struct manifest *manifest, struct error *err);
 
-/* What an interpreter says about a module. Strings in the arena. */
+/* "3.12,3.11", in the arena. */
+const char *words_joined(const struct word_list *list, struct arena *arena);
+
+/* What an interpreter says about modules. Strings in the arena. */
 struct python_answer {
 	bool ran;   /* it is a working interpreter */
-	bool found; /* it can import the module */
+	bool found; /* it can import the modules */
 	const char *executable, *version;
 };
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/strbuf.h"
+#include "frameworks/descriptor.h"
 #include "frameworks/internal.h"
 
 #define CANDIDATES_MAX 4
@@ -53,7 +54,8 @@ static void locate_named_python(const char *variable, const char *value, struct 
 	if (!answer.ran || !answer.found) {
 		place->reason = arena_printf(
 			arena, "%s names %s, which %s; correct or unset it", variable, value,
-			answer.ran ? arena_printf(arena, "has no module %s", framework->module)
+			answer.ran ? arena_printf(arena, "has no module %s",
+						  words_joined(&framework->modules, arena))
 				   : "does not run as a Python interpreter");
 	} else {
 		place->origin = ORIGIN_NAMED;
@@ -184,6 +186,40 @@ static bool discover(struct arena *arena, struct framework_place *place, const c
 	return found;
 }
 
+static void locate_command(struct arena *arena, struct framework_place *place)
+{
+	const char *values[PLACEHOLDER_COUNT];
+
+	placeholder_values(place, 0, arena, values);
+	const char *program =
+		placeholders_replace(place->framework->command.words[0], values, arena);
+	char *found = process_find(program);
+
+	if (found) {
+		place->origin = ORIGIN_NAMED;
+		place->program = arena_strdup(arena, found);
+	} else {
+		place->reason = arena_printf(
+			arena, "%s starts %s, which is not a program here; correct its command",
+			place->framework->file, program);
+	}
+	free(found);
+}
+
+static void locate_without_environment(struct arena *arena, struct framework_place *place)
+{
+	if (*place->environment) {
+		place->reason =
+			arena_printf(arena, "%s has no environments to choose from; say %s alone",
+				     place->framework->name, place->framework->name);
+	} else if (place->framework->kind == FRAMEWORK_COMMAND) {
+		locate_command(arena, place);
+	} else {
+		place->origin = ORIGIN_BUILTIN;
+		place->version = PRONY_VERSION;
+	}
+}
+
 enum prony_status framework_locate(const struct framework *framework, const char *environment,
 				   struct arena *arena, struct framework_place *place,
 				   struct error *err)
@@ -200,15 +236,14 @@ enum prony_status framework_locate(const struct framework *framework, const char
 		.environment = arena_strdup(arena, environment ? environment : ""),
 		.version = "",
 		.folder = ""};
-	if (framework->kind == FRAMEWORK_BUILTIN) {
-		place->origin = ORIGIN_BUILTIN;
-		place->version = PRONY_VERSION;
+	if (framework->kind == FRAMEWORK_BUILTIN || framework->kind == FRAMEWORK_COMMAND) {
+		locate_without_environment(arena, place);
 		return PRONY_OK;
 	}
 
 	bool library = framework->kind == FRAMEWORK_LIBRARY;
-	const char *variable = framework_variable(framework->name, environment,
-						  library ? "LIBRARY" : "PYTHON", arena);
+	const char *spelling = framework_spelling(framework, environment, arena);
+	const char *variable = framework_variable(spelling, library ? "LIBRARY" : "PYTHON", arena);
 	const char *folder = framework_folder(framework, environment, arena);
 	if (locate_named(variable, arena, place) || locate_installed(folder, arena, place))
 		return PRONY_OK;
@@ -222,6 +257,6 @@ enum prony_status framework_locate(const struct framework *framework, const char
 			arena,
 			"not in %s%s%s, and %s is not set; install it: prony framework install %s",
 			folder, looked ? ", no module in " : "", looked ? looked : "", variable,
-			framework_spelling(framework, environment, arena));
+			spelling);
 	return PRONY_OK;
 }

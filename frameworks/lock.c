@@ -169,11 +169,20 @@ enum prony_status lock_read(const char *path, struct arena *arena, struct lock *
 	return status;
 }
 
+const char *lock_stem(const struct framework *framework, const char *environment,
+		      struct arena *arena)
+{
+	if (!framework->lock)
+		return framework_environment_name(framework, environment, arena);
+	return arena_printf(arena, "%s%s%s", framework->lock,
+			    environment && *environment ? "@" : "", environment ? environment : "");
+}
+
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena)
 {
 	const char *file =
-		arena_printf(arena, "%s%s%s.txt", framework_spelling(framework, environment, arena),
+		arena_printf(arena, "%s%s%s.txt", lock_stem(framework, environment, arena),
 			     python ? "-" : "", python ? python : "");
 	char *home = path_data_home();
 	char *share = path_share();

@@ -34,10 +34,14 @@ enum prony_status lock_read(const char *path, struct arena *arena, struct lock *
 			    struct error *err);
 
 /*
- * The path of NAME[@ENV][-PYTHON].txt: DATA/locks, where a user may put one of his own, goes before
- * the locks that came with prony. NULL when there is none; `python` may be NULL.
+ * The path of STEM[-PYTHON].txt: DATA/locks, where a user may put one of his own, goes before the
+ * locks that came with prony. NULL when there is none; `python` may be NULL.
  */
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena);
+
+/* NAME[@ENV][=BACKEND], or what the descriptor calls it, with @ENV. */
+const char *lock_stem(const struct framework *framework, const char *environment,
+		      struct arena *arena);
 
 #endif

@@ -1,97 +1,317 @@
 #include "frameworks/registry.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/nearest.h"
-#include "frameworks/internal.h"
+#include "base/strbuf.h"
+#include "cell/cell.h"
+#include "frameworks/descriptor.h"
 
-#define NEAREST_MAX 64
-#define ALL_TRAINING (1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN)
+#define FILES_MAX 256
+#define SUFFIX ".yaml"
+#define NEAREST_MAX 512
 
-const struct framework framework_registry[] = {
-	{.name = "native",
-	 .summary = "our own executor on oneDNN: the floor under every other number",
-	 .kind = FRAMEWORK_LIBRARY,
-	 .adapter = "native",
-	 .options = "",
-	 .library_pattern = "*/data/lib/libdnnl.so.3*",
-	 .distribution = "onednn-cpu-gomp",
-	 .stages = ALL_TRAINING,
-	 .precisions = 1u << PRECISION_FP32 | 1u << PRECISION_BF16,
-	 .essential = true},
-	{.name = "onnxruntime",
-	 .summary = "ONNX Runtime through its C interface, forward only",
-	 .kind = FRAMEWORK_LIBRARY,
-	 .adapter = "onnxruntime",
-	 .options = "nospin",
-	 .library_pattern = "onnxruntime/capi/libonnxruntime.so.*",
-	 .distribution = "onnxruntime",
-	 .stages = 1u << STAGE_FORWARD,
-	 .precisions = 1u << PRECISION_FP32,
-	 .essential = true},
-	{.name = "mxnet",
-	 .summary = "Apache MXNet 1.9 through its C interface, symbolic",
-	 .kind = FRAMEWORK_LIBRARY,
-	 .adapter = "mxnet",
-	 .options = "nosubgraph",
-	 .library_pattern = "mxnet/libmxnet.so",
-	 .distribution = "mxnet",
-	 .stages = ALL_TRAINING,
-	 .precisions = 1u << PRECISION_FP32,
-	 .essential = true},
-	{.name = "pytorch",
-	 .summary = "PyTorch through its Python interface, eager or compiled",
-	 .kind = FRAMEWORK_PYTHON,
-	 .adapter = "pytorch",
-	 .options = "channels_last,compile,fused",
-	 .recomputes = "compile",
-	 .module = "torch",
-	 .distribution = "torch",
-	 .stages = ALL_TRAINING,
-	 .precisions = (1u << PRECISION_COUNT) - 1,
-	 .cuda = true,
-	 .pythons = "3.12,3.11"},
-	{.name = "null",
-	 .summary = "computes nothing: what the harness itself costs",
-	 .kind = FRAMEWORK_BUILTIN,
-	 .adapter = "null",
-	 .stages = ALL_TRAINING,
-	 .precisions = (1u << PRECISION_COUNT) - 1,
-	 .harness_only = true,
-	 .computes_nothing = true},
-	{.name = "fake",
-	 .summary = "a small executor of our own that fails on request, to test the harness",
-	 .kind = FRAMEWORK_BUILTIN,
-	 .adapter = "fake",
-	 .stages = ALL_TRAINING,
-	 .precisions = 1u << PRECISION_FP32 | 1u << PRECISION_TF32,
-	 .harness_only = true},
-};
-
-const size_t framework_count = sizeof(framework_registry) / sizeof(framework_registry[0]);
-
-_Static_assert(sizeof(framework_registry) / sizeof(framework_registry[0]) <= NEAREST_MAX,
-	       "framework_nearest has room for every name");
-
-const struct framework *framework_find(const char *name)
+/* A file that somebody without root's rights wrote says what root would run. */
+static bool is_foreign(const char *path)
 {
-	for (size_t i = 0; name && i < framework_count; i++)
-		if (strcmp(framework_registry[i].name, name) == 0)
-			return &framework_registry[i];
+	struct stat info;
+
+	return geteuid() == 0 && stat(path, &info) == 0 && info.st_uid != 0;
+}
+
+static void note(struct registry *registry, const char *text)
+{
+	const char **notes =
+		arena_array(&registry->arena, registry->note_count + 1, sizeof(*notes));
+
+	if (registry->note_count)
+		memcpy(notes, registry->notes, registry->note_count * sizeof(*notes));
+	notes[registry->note_count++] = text;
+	registry->notes = notes;
+}
+
+static void add_rows(struct registry *registry, const struct framework *rows, size_t count)
+{
+	struct framework *all =
+		arena_array(&registry->arena, registry->count + count, sizeof(*all));
+
+	if (registry->count)
+		memcpy(all, registry->rows, registry->count * sizeof(*all));
+	memcpy(all + registry->count, rows, count * sizeof(*all));
+	registry->rows = all;
+	registry->count += count;
+}
+
+static enum prony_status add_file(struct registry *registry, const char *path, bool of_user,
+				  struct error *err)
+{
+	struct framework rows[DESCRIPTOR_BACKENDS_MAX];
+	size_t count = 0;
+
+	if (of_user && is_foreign(path)) {
+		note(registry,
+		     arena_printf(&registry->arena,
+				  "%s: ignored, because prony runs with root's rights and "
+				  "the file is somebody else's; chown root it, or run as "
+				  "its owner",
+				  path));
+		return PRONY_OK;
+	}
+	enum prony_status status =
+		descriptor_read(path, of_user, &registry->arena, rows, &count, err);
+	const struct framework *taken =
+		status == PRONY_OK ? framework_find(registry, rows[0].name, NULL) : NULL;
+	if (taken)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: the name %s is taken by %s; results are kept by name: rename "
+				 "yours",
+				 path, rows[0].name, taken->file);
+	if (status == PRONY_OK)
+		add_rows(registry, rows, count);
+	return status;
+}
+
+static int is_descriptor(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name), end = strlen(SUFFIX);
+
+	return entry->d_name[0] != '.' && length > end &&
+	       strcmp(entry->d_name + length - end, SUFFIX) == 0;
+}
+
+/* Its files by name; a folder that is not there has none. */
+static enum prony_status add_folder(struct registry *registry, const char *folder, bool of_user,
+				    struct error *err)
+{
+	struct dirent **entries = NULL;
+	int count = scandir(folder, &entries, is_descriptor, alphasort);
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; i < count; i++) {
+		if (i == FILES_MAX && status == PRONY_OK)
+			status = error_set(err, PRONY_BAD_INPUT, "%s has more than %d descriptors",
+					   folder, FILES_MAX);
+		if (status == PRONY_OK)
+			status = add_file(
+				registry,
+				arena_printf(&registry->arena, "%s/%s", folder, entries[i]->d_name),
+				of_user, err);
+		free(entries[i]);
+	}
+	free(entries);
+	return status;
+}
+
+/* Installed, the descriptors lie in SHARE; in the source tree below frameworks/. */
+static enum prony_status add_tree(struct registry *registry, struct error *err)
+{
+	static const char *const places[] = {"descriptors", "frameworks/descriptors"};
+	char *share = path_share();
+	const char *folder = NULL;
+
+	for (size_t i = 0; share && i < sizeof(places) / sizeof(places[0]); i++) {
+		const char *place = arena_printf(&registry->arena, "%s/%s", share, places[i]);
+
+		if (!folder && file_is_directory(place))
+			folder = place;
+	}
+	free(share);
+	if (!folder)
+		return error_set(err, PRONY_MISSING,
+				 "the folder with the descriptors of frameworks was not found "
+				 "beside the program; install it again, or set PRONY_SHARE to the "
+				 "folder that holds descriptors/");
+	return add_folder(registry, folder, false, err);
+}
+
+static int rank(const struct framework *row)
+{
+	return row->of_user ? 3 : row->harness_only ? 2 : row->floor ? 0 : 1;
+}
+
+/* Moves only what has to be moved: files come by name, backends in their file's order. */
+static void sort_rows(struct registry *registry)
+{
+	for (size_t i = 1; i < registry->count; i++) {
+		struct framework row = registry->rows[i];
+		size_t at = i;
+
+		for (; at > 0 && rank(&registry->rows[at - 1]) > rank(&row); at--)
+			registry->rows[at] = registry->rows[at - 1];
+		registry->rows[at] = row;
+	}
+}
+
+enum prony_status registry_load(struct registry *registry, struct error *err)
+{
+	*registry = (struct registry){.count = 0};
+	arena_init(&registry->arena, 0);
+	char *home = path_config_home();
+	const char *own = arena_printf(&registry->arena, "%s/frameworks", home);
+	enum prony_status status = add_tree(registry, err);
+
+	free(home);
+	if (status == PRONY_OK)
+		status = add_folder(registry, own, true, err);
+	if (status == PRONY_OK)
+		sort_rows(registry);
+	else
+		registry_release(registry);
+	return status;
+}
+
+void registry_release(struct registry *registry)
+{
+	arena_release(&registry->arena);
+	*registry = (struct registry){.count = 0};
+}
+
+/* The next word of a command line; NULL at its end, with *wrong set when a quote is left open. */
+static const char *next_word(const char **text, struct arena *arena, bool *wrong)
+{
+	const char *at = *text + strspn(*text, " \t\n");
+	struct strbuf word;
+	char quote = '\0';
+
+	if (!*at)
+		return NULL;
+	strbuf_init(&word, 0);
+	for (; *at && (quote || !strchr(" \t\n", *at)); at++) {
+		if (quote ? *at == quote : *at == '\'' || *at == '"')
+			quote = quote ? '\0' : *at;
+		else if (*at == '\\' && quote != '\'' && at[1])
+			strbuf_putc(&word, *++at);
+		else
+			strbuf_putc(&word, *at);
+	}
+	*wrong = quote != '\0';
+	*text = at;
+	const char *kept = arena_strdup(arena, strbuf_text(&word));
+	strbuf_release(&word);
+	return kept;
+}
+
+static enum prony_status split_words(const char *text, struct arena *arena, struct word_list *out,
+				     struct error *err)
+{
+	bool wrong = false;
+	const char *word;
+
+	out->words = arena_array(arena, strlen(text) + 1, sizeof(*out->words));
+	for (out->count = 0; (word = next_word(&text, arena, &wrong)) != NULL && !wrong;)
+		out->words[out->count++] = word;
+	if (wrong)
+		return error_set(err, PRONY_USAGE, "--worker: a quote is not closed in: %s", text);
+	return PRONY_OK;
+}
+
+enum prony_status registry_add_worker(struct registry *registry, const char *text,
+				      struct error *err)
+{
+	const char *equals = strchr(text, '=');
+	struct framework row = {.backend = "",
+				.summary = "a worker of the command line",
+				.file = "--worker",
+				.of_user = true,
+				.kind = FRAMEWORK_COMMAND,
+				.distribution = "",
+				.stages = (1u << STAGE_LOAD) - 1,
+				.precisions = (1u << PRECISION_COUNT) - 1,
+				.cuda = true,
+				.any_option = true};
+	struct cell cell = {0};
+
+	if (!equals || equals == text)
+		return error_set(err, PRONY_USAGE,
+				 "--worker: \"%.80s\" is not NAME=COMMAND; write, for example, "
+				 "--worker 'mine=python3 mine.py'",
+				 text);
+	row.name = arena_strndup(&registry->arena, text, (size_t)(equals - text));
+	if (cell_parse_framework(row.name, &cell, NULL) != PRONY_OK ||
+	    strcmp(cell.name, row.name) != 0)
+		return error_set(err, PRONY_USAGE,
+				 "--worker: \"%.60s\" is no name of a framework; use letters in "
+				 "lower case, digits, _ and -, at most %d",
+				 row.name, CELL_WORD_BYTES - 1);
+	const struct framework *taken = framework_find(registry, row.name, NULL);
+	if (taken)
+		return error_set(err, PRONY_USAGE,
+				 "--worker: the name %s is taken by %s; choose another", row.name,
+				 taken->file);
+	enum prony_status status = split_words(equals + 1, &registry->arena, &row.command, err);
+	if (status == PRONY_OK && row.command.count == 0)
+		status = error_set(err, PRONY_USAGE, "--worker: %s has no command after '='",
+				   row.name);
+	if (status == PRONY_OK)
+		add_rows(registry, &row, 1);
+	return status;
+}
+
+const struct framework *framework_find(const struct registry *registry, const char *name,
+				       const char *backend)
+{
+	for (size_t i = 0; name && i < registry->count; i++)
+		if (strcmp(registry->rows[i].name, name) == 0 &&
+		    (!backend || strcmp(registry->rows[i].backend, backend) == 0))
+			return &registry->rows[i];
 	return NULL;
 }
 
-const char *framework_nearest(const char *name)
+const char *framework_nearest(const struct registry *registry, const char *name)
 {
 	const char *names[NEAREST_MAX];
+	size_t count = 0;
 
-	for (size_t i = 0; i < framework_count; i++)
-		names[i] = framework_registry[i].name;
-	return word_nearest(name, names, framework_count);
+	for (size_t i = 0; i < registry->count && count < NEAREST_MAX; i++)
+		names[count++] = registry->rows[i].name;
+	return word_nearest(name, names, count);
+}
+
+const char *framework_spelling(const struct framework *framework, const char *environment,
+			       struct arena *arena)
+{
+	bool named = environment && *environment;
+
+	return arena_printf(arena, "%s%s%s%s%s", framework->name, named ? "@" : "",
+			    named ? environment : "", *framework->backend ? ":" : "",
+			    framework->backend);
+}
+
+const struct framework_option *framework_option(const struct framework *framework, const char *name,
+						size_t length)
+{
+	for (size_t i = 0; i < framework->option_count; i++)
+		if (strlen(framework->options[i].name) == length &&
+		    strncmp(framework->options[i].name, name, length) == 0)
+			return &framework->options[i];
+	return NULL;
+}
+
+const char *framework_option_words(const struct framework *framework, const char *options,
+				   struct arena *arena)
+{
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	for (const char *name = options; *name;) {
+		size_t length = strcspn(name, ",");
+		const struct framework_option *option = framework_option(framework, name, length);
+		/* One that it does not have stays, so that its worker is the one to refuse it. */
+		const char *word = option ? option->word : arena_strndup(arena, name, length);
+
+		if (*word)
+			strbuf_printf(&text, "%s%s", text.length ? "," : "", word);
+		name += length + (name[length] == ',');
+	}
+	const char *kept = arena_strdup(arena, strbuf_text(&text));
+	strbuf_release(&text);
+	return kept;
 }
 
 const char *framework_origin_name(enum framework_origin origin)
@@ -103,79 +323,4 @@ const char *framework_origin_name(enum framework_origin origin)
 	};
 
 	return (unsigned)origin < sizeof(names) / sizeof(names[0]) ? names[origin] : "?";
-}
-
-bool framework_environment_valid(const char *environment)
-{
-	if (environment[0] == '.' || strlen(environment) > 60)
-		return false;
-	for (const char *c = environment; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-			return false;
-	return true;
-}
-
-const char *framework_spelling(const struct framework *framework, const char *environment,
-			       struct arena *arena)
-{
-	if (!environment || !*environment)
-		return framework->name;
-	return arena_printf(arena, "%s@%s", framework->name, environment);
-}
-
-const char *framework_folder(const struct framework *framework, const char *environment,
-			     struct arena *arena)
-{
-	char *home = path_data_home();
-	const char *folder = arena_printf(arena, "%s/frameworks/%s", home,
-					  framework_spelling(framework, environment, arena));
-
-	free(home);
-	return folder;
-}
-
-const char *framework_variable(const char *name, const char *environment, const char *suffix,
-			       struct arena *arena)
-{
-	bool named = environment && *environment;
-	char *variable = arena_printf(arena, "PRONY_%s%s%s_%s", name, named ? "_" : "",
-				      named ? environment : "", suffix);
-
-	for (char *c = variable; *c; c++)
-		*c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
-	return variable;
-}
-
-bool manifest_read(const char *folder, struct arena *arena, struct manifest *out)
-{
-	const char *path = arena_printf(arena, "%s/%s", folder, MANIFEST_NAME);
-	json_t *document = NULL;
-
-	*out = (struct manifest){.lock = "", .lock_sha256 = "", .version = "", .entry = ""};
-	if (json_read_file(path, MANIFEST_BYTES_MAX, &document, NULL) != PRONY_OK)
-		return false;
-	out->lock = arena_strdup(arena, json_string_or(document, "lock", ""));
-	out->lock_sha256 = arena_strdup(arena, json_string_or(document, "lock_sha256", ""));
-	out->version = arena_strdup(arena, json_string_or(document, "version", ""));
-	out->entry = arena_strdup(arena, json_string_or(document, "entry", ""));
-	json_decref(document);
-	return out->entry[0] != '\0';
-}
-
-enum prony_status manifest_write(const char *folder, const char *framework,
-				 const struct manifest *manifest, struct error *err)
-{
-	char *path = path_join(folder, MANIFEST_NAME);
-	json_t *document = json_pack("{ss ss ss ss ss}", "framework", framework, "version",
-				     manifest->version, "lock", manifest->lock, "lock_sha256",
-				     manifest->lock_sha256, "entry", manifest->entry);
-	char *text = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
-	enum prony_status status =
-		text ? file_write_atomic(path, text, strlen(text), err)
-		     : error_set(err, PRONY_BAD_INPUT, "%s: the lock's text is not UTF-8", path);
-
-	free(text);
-	json_decref(document);
-	free(path);
-	return status;
 }

@@ -1,6 +1,7 @@
 /*
  * The registry: which frameworks exist, where each is found on this machine, how its worker is
- * started, how it is installed. Knows nothing of how a framework is driven.
+ * started, how it is installed. A framework is a descriptor file (docs/frameworks.md); nothing here
+ * knows how one is driven.
  */
 #ifndef PRONY_FRAMEWORKS_REGISTRY_H
 #define PRONY_FRAMEWORKS_REGISTRY_H
@@ -15,36 +16,104 @@
 enum framework_kind {
 	FRAMEWORK_BUILTIN, /* an adapter of ours that needs no library: null, fake */
 	FRAMEWORK_LIBRARY, /* an adapter of ours that loads a shared library */
-	FRAMEWORK_PYTHON   /* python/worker.py in an interpreter that can import a module */
+	FRAMEWORK_PYTHON,  /* python/worker.py in an interpreter that can import a module */
+	FRAMEWORK_COMMAND  /* a program that speaks the protocol by itself */
 };
 
+struct word_list {
+	const char **words;
+	size_t count;
+};
+
+/* A "+" word of a framework's spelling, and what it sets. */
+struct framework_option {
+	const char *name, *help;
+	const char *word;	    /* what the worker gets in the recipe's options; "" = nothing */
+	struct word_list variables; /* NAME=VALUE */
+	bool recomputes;	    /* then not all activations are kept */
+};
+
+enum repair_kind { REPAIR_SYMLINK, REPAIR_WRITE_FILE, REPAIR_STUB_LIBRARY };
+
+/* A step after an installation, below its folder. */
+struct framework_repair {
+	enum repair_kind kind;
+	const char *why;
+	const char *path;	  /* its folder may be a pattern that one folder matches */
+	const char *text;	  /* where the link leads to; what the file holds */
+	struct word_list symbols; /* of a stub library */
+};
+
+/* One framework, or one of its backends: a row of the registry. */
 struct framework {
-	const char *name; /* stored with results: never renamed */
+	const char *name;    /* stored with results: never renamed */
+	const char *backend; /* "" where it has none to choose from */
 	const char *summary;
+	const char *file; /* its descriptor, "--worker" for one of the command line */
+	bool of_user;	  /* not one of the tree's */
 	enum framework_kind kind;
-	const char *adapter;	/* name for `worker --adapter` */
-	const char *options;	/* "+" words with commas, "" none; NULL: its worker judges them */
-	const char *recomputes; /* the option under which it does not keep all activations */
-	const char *module;	/* Python: what must be importable, "torch" */
+	const char *adapter;	     /* for `worker --adapter`; Python: a name, or a path of ours */
+	struct word_list command;    /* FRAMEWORK_COMMAND */
+	struct word_list modules;    /* Python: what must be importable, "torch" */
+	struct word_list pythons;    /* Python: versions with a lock, "3.12", the best first */
 	const char *library_pattern; /* glob below the environment's folder */
 	const char *distribution;    /* the package's name in its dist-info, for the version */
+	const char *lock;	     /* stem of its lock files; NULL: the environment's own name */
+	bool shared_environment;     /* a backend that lives in NAME[@ENV] with others */
+	struct word_list variables;  /* NAME=VALUE for its workers, placeholders not replaced */
+	bool any_option;	     /* its worker judges options */
+	struct framework_option *options;
+	size_t option_count;
+	struct framework_repair *repairs;
+	size_t repair_count;
 	unsigned stages, precisions; /* bit sets of what it can at best; a worker's word is final */
 	bool cuda;		     /* can use a GPU */
 	bool harness_only;	     /* null and fake: never part of "all" */
 	bool computes_nothing;	     /* null: exempt from the gate and from ranking */
 	bool essential;		     /* `make run` fails when it cannot be installed */
-	const char *pythons;	     /* Python: versions with a lock, "3.12,3.11" */
+	bool floor;		     /* what the others are related to: listed first */
 };
 
-extern const struct framework framework_registry[];
-extern const size_t framework_count;
-const struct framework *framework_find(const char *name);
+struct registry {
+	struct arena arena;
+	struct framework *rows; /* the floor, others by name, harness-only ones, the user's */
+	size_t count;
+	const char **notes; /* for the user: files that were ignored, and why */
+	size_t note_count;
+};
+
+/*
+ * Reads the descriptors of the tree (SHARE/descriptors) and the user's
+ * ($XDG_CONFIG_HOME/prony/frameworks). PRONY_BAD_INPUT names file, line, key and remedy, also where
+ * a name is taken twice; PRONY_MISSING when the tree's are not there. With root's rights a file of
+ * somebody else is not read, and noted. After success registry_release.
+ */
+enum prony_status registry_load(struct registry *registry, struct error *err);
+void registry_release(struct registry *registry);
+
+/* Adds one for `prony run --worker NAME=COMMAND`: the command's words are split like a shell's,
+ * with quotes and backslashes; no shell runs. PRONY_USAGE. */
+enum prony_status registry_add_worker(struct registry *registry, const char *text,
+				      struct error *err);
+
+/* The row of a name and backend; with backend NULL the first of that name. NULL when unknown. */
+const struct framework *framework_find(const struct registry *registry, const char *name,
+				       const char *backend);
 /* For "did you mean"; NULL when none is near. */
-const char *framework_nearest(const char *name);
+const char *framework_nearest(const struct registry *registry, const char *name);
+/* "NAME[@ENV][:BACKEND]". */
+const char *framework_spelling(const struct framework *framework, const char *environment,
+			       struct arena *arena);
+/* The option of that name, NULL when it has none. */
+const struct framework_option *framework_option(const struct framework *framework, const char *name,
+						size_t length);
+/* What the worker gets of a cell's options ("a,b"); in the arena. */
+const char *framework_option_words(const struct framework *framework, const char *options,
+				   struct arena *arena);
 
 enum framework_origin {
 	ORIGIN_NONE,
-	ORIGIN_NAMED,	   /* by the user: PRONY_<NAME>_LIBRARY, PRONY_<NAME>_PYTHON */
+	ORIGIN_NAMED,	   /* by the user: PRONY_<NAME>_LIBRARY, PRONY_<NAME>_PYTHON, a command */
 	ORIGIN_INSTALLED,  /* `prony framework install` */
 	ORIGIN_DISCOVERED, /* an interpreter on PATH or in an active environment */
 	ORIGIN_BUILTIN
@@ -58,6 +127,7 @@ struct framework_place {
 	enum framework_origin origin;
 	const char *library;	 /* kind library */
 	const char *interpreter; /* kind Python */
+	const char *program;	 /* kind command: the first word, as it is started */
 	const char *version;	 /* from the package's metadata, without loading it; "" unknown */
 	const char *folder;	 /* the environment's folder; "" when not ours */
 	const char *reason;	 /* set when missing: what was looked for, where, and the remedy */
@@ -73,12 +143,17 @@ enum prony_status framework_locate(const struct framework *framework, const char
 				   struct arena *arena, struct framework_place *place,
 				   struct error *err);
 
+/* The names of the environments NAME@ENV that are installed; *names is in the arena. */
+size_t framework_environments(const struct framework *framework, struct arena *arena,
+			      const char *const **names);
+
 /*
  * argv and environment rows (both NULL-terminated, in the arena) that start the worker of a located
- * framework. `self` is our own executable, `option` goes to the adapters null and fake.
+ * framework. `self` is our own executable; `options` are the cell's, "a,b" (may be NULL): their
+ * variables are set, and the adapters null and fake get them as words.
  */
 enum prony_status framework_worker_command(const struct framework_place *place, const char *self,
-					   const char *option, int threads, struct arena *arena,
+					   const char *options, int threads, struct arena *arena,
 					   const char *const **argv,
 					   const char *const **environment, struct error *err);
 
@@ -91,9 +166,9 @@ struct install_sink {
 };
 
 /*
- * Installs a framework from its lock file into DATA/frameworks/NAME (or NAME@ENV): downloads by
- * hash, unpacks or makes a virtual environment, tries it, and only then renames it into place.
- * Idempotent and quick when the same lock is already installed. PRONY_MISSING says which
+ * Installs a framework from its lock file into DATA/frameworks/NAME[@ENV][=BACKEND]: downloads by
+ * hash, unpacks or makes a virtual environment, repairs it, tries it, and only then renames it into
+ * place. Idempotent and quick when the same lock is already installed. PRONY_MISSING says which
  * interpreter version is needed, where it was looked for and what to do. One installation of a
  * framework at a time: a second one waits. NAME@ENV needs a lock of that name; PRONY_MISSING says
  * where it is looked for.

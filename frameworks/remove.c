@@ -42,6 +42,10 @@ enum prony_status framework_remove(const struct framework *framework, const char
 	if (framework->kind == FRAMEWORK_BUILTIN)
 		status = error_set(err, PRONY_MISSING, "%s is part of prony and cannot be removed",
 				   framework->name);
+	else if (framework->kind == FRAMEWORK_COMMAND)
+		status =
+			error_set(err, PRONY_MISSING, "%s is what %s starts: nothing was installed",
+				  framework->name, framework->file);
 	else
 		status = install_lock(folder, NULL, spelling, &lock, err);
 	if (status == PRONY_OK)

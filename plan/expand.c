@@ -169,7 +169,8 @@ static void fill_words(const struct expansion *e, const struct point *point,
 }
 
 /* What the cell's words mean to a worker. */
-static void fill_recipe(const struct expansion *e, const struct cell *cell, struct recipe *recipe)
+static void fill_recipe(const struct expansion *e, const struct framework *framework,
+			const struct cell *cell, struct recipe *recipe)
 {
 	const struct spec *spec = e->spec;
 	bool cpu = strncmp(cell->device, "cpu", 3) == 0;
@@ -178,7 +179,8 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 	recipe_defaults(recipe);
 	device_parse(cell->device, &threads, NULL);
 	snprintf(recipe->framework, sizeof(recipe->framework), "%s", cell->framework);
-	snprintf(recipe->options, sizeof(recipe->options), "%s", cell->options);
+	snprintf(recipe->options, sizeof(recipe->options), "%s",
+		 framework_option_words(framework, cell->options, &e->plan->arena));
 	snprintf(recipe->backend, sizeof(recipe->backend), "%s", cell->backend);
 	/* How many cores is told by the threads. */
 	snprintf(recipe->device, sizeof(recipe->device), "%s", cpu ? "cpu" : cell->device);
@@ -209,11 +211,13 @@ static void fill_cell(const struct expansion *e, const struct point *point,
 		.dataset = dataset->used,
 		.data_folder = dataset->folder,
 		.place = framework->place,
+		.origin = framework_origin_name(framework->place.origin),
+		.worker_name = framework->framework->name,
 		.steps = e->spec->steps,
 		.warm_up_steps = e->spec->warm_up_steps,
 	};
 	fill_words(e, point, dataset, cell);
-	fill_recipe(e, &cell->cell, &cell->recipe);
+	fill_recipe(e, cell->place.framework, &cell->cell, &cell->recipe);
 	override(e, point, dataset, cell);
 	cell->recipe.batch = cell->cell.batch;
 	cell_key(&cell->cell, cell->key);

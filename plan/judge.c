@@ -69,16 +69,47 @@ static bool has_word(const char *list, const char *word, size_t length)
 static void judge_options(const struct plan_cell *cell, struct strbuf *reasons)
 {
 	const struct framework *framework = cell->place.framework;
-	const char *known = framework->options;
+	struct strbuf known;
 
-	for (const char *word = cell->cell.options; known && *word;) {
+	strbuf_init(&known, REASON_BYTES / 2);
+	for (size_t i = 0; i < framework->option_count; i++)
+		strbuf_printf(&known, "%s%s", i ? "," : "", framework->options[i].name);
+	for (const char *word = cell->cell.options; !framework->any_option && *word;) {
 		size_t length = strcspn(word, ",");
 
-		if (!has_word(known, word, length))
+		if (!framework_option(framework, word, length))
 			add_reason(reasons, "option %.*s: %s has %s", (int)length, word,
-				   framework->name, *known ? known : "none");
+				   framework->name, known.length ? strbuf_text(&known) : "none");
 		word += length + (word[length] == ',');
 	}
+	strbuf_release(&known);
+}
+
+/* Results of two backends must not stand in one row, so none is chosen for the user. */
+static void judge_backend(const struct expansion *e, const struct plan_cell *cell,
+			  struct strbuf *reasons)
+{
+	const struct framework *framework = cell->place.framework;
+	const struct registry *registry = e->settings->registry;
+	struct strbuf known;
+
+	if (strcmp(cell->cell.backend, framework->backend) == 0)
+		return;
+	strbuf_init(&known, REASON_BYTES / 2);
+	for (size_t i = 0; i < registry->count; i++)
+		if (strcmp(registry->rows[i].name, framework->name) == 0)
+			strbuf_printf(&known, "%s%s:%s", known.length ? ", " : "", framework->name,
+				      registry->rows[i].backend);
+	if (!*framework->backend)
+		add_reason(reasons, "backend %s: %s has no backends to choose from",
+			   cell->cell.backend, framework->name);
+	else if (*cell->cell.backend)
+		add_reason(reasons, "backend %s: there are %s", cell->cell.backend,
+			   strbuf_text(&known));
+	else
+		add_reason(reasons, "%s runs on a backend: name one of %s", framework->name,
+			   strbuf_text(&known));
+	strbuf_release(&known);
 }
 
 static void judge_device(const struct expansion *e, const struct plan_cell *cell,
@@ -109,10 +140,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 		  framework->precisions, framework->name);
 	judge_device(e, cell, framework, reasons);
 	judge_options(cell, reasons);
-	/* Those that have some bring a column of the registry with them. */
-	if (*cell->cell.backend)
-		add_reason(reasons, "backend %s: %s has no backends to choose from",
-			   cell->cell.backend, framework->name);
+	judge_backend(e, cell, reasons);
 	if (cell->cell.input != INPUT_RESIDENT)
 		add_reason(reasons, "input %s: this version feeds resident batches only",
 			   input_mode_name(cell->cell.input));
@@ -168,9 +196,14 @@ static int optimiser_copies(const struct plan_cell *cell)
 /* Then what the forward pass takes is all that is known. */
 static bool recomputes(const struct plan_cell *cell)
 {
-	const char *option = cell->place.framework->recomputes;
+	const struct framework *framework = cell->place.framework;
 
-	return option && has_word(cell->cell.options, option, strlen(option));
+	for (size_t i = 0; i < framework->option_count; i++)
+		if (framework->options[i].recomputes &&
+		    has_word(cell->cell.options, framework->options[i].name,
+			     strlen(framework->options[i].name)))
+			return true;
+	return false;
 }
 
 /* What the network takes at the least, in the cell's stage. */

@@ -25,6 +25,8 @@ struct plan_cell {
 	struct framework_place place;
 	struct recipe recipe;
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */
+	const char *origin;	      /* where its framework comes from: "installed" */
+	const char *worker_name;      /* that it has to say in hello; NULL: whatever it says */
 	const char *const *worker_argv, *const *worker_environment; /* NULL unless pending */
 };
 
@@ -39,11 +41,12 @@ struct plan {
 };
 
 struct plan_settings {
-	const char *data_folder; /* --data */
-	const char *self;	 /* our executable */
-	int cores;		 /* allowed physical cores of this machine, for device "cpu" */
-	int64_t memory_bytes;	 /* a cell may take; 0 = the machine's physical memory */
-	const char *memory_of;	 /* what that is, for messages; may be NULL */
+	const struct registry *registry; /* has to outlive the plan */
+	const char *data_folder;	 /* --data */
+	const char *self;		 /* our executable */
+	int cores;	       /* allowed physical cores of this machine, for device "cpu" */
+	int64_t memory_bytes;  /* a cell may take; 0 = the machine's physical memory */
+	const char *memory_of; /* what that is, for messages; may be NULL */
 };
 
 /*

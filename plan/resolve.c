@@ -64,17 +64,19 @@ static enum prony_status unknown_of(const struct spec_word *word, const char *ki
 ENUMERATED(X)
 #undef X
 
-static enum prony_status unknown_framework(const struct spec_word *word, const char *name,
+static enum prony_status unknown_framework(const struct spec_word *word,
+					   const struct registry *registry, const char *name,
 					   struct error *err)
 {
 	struct strbuf known;
 
 	strbuf_init(&known, WORDS_SHOWN_BYTES);
-	for (size_t i = 0; i < framework_count; i++)
-		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", framework_registry[i].name);
+	for (size_t i = 0; i < registry->count; i++)
+		if (i == 0 || strcmp(registry->rows[i].name, registry->rows[i - 1].name) != 0)
+			strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", registry->rows[i].name);
 	strbuf_puts(&known, ", and all");
-	enum prony_status status =
-		unknown_word(word, "framework", framework_nearest(name), strbuf_text(&known), err);
+	enum prony_status status = unknown_word(
+		word, "framework", framework_nearest(registry, name), strbuf_text(&known), err);
 	strbuf_release(&known);
 	return status;
 }
@@ -92,8 +94,8 @@ static enum prony_status check_frameworks(const struct spec_word *word, struct e
 	if (cell_parse_framework(word->text, &cell, &wrong) != PRONY_OK)
 		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
 				 wrong.text);
-	if (!framework_find(cell.name))
-		return unknown_framework(word, cell.name, err);
+	if (!framework_find(e->settings->registry, cell.name, NULL))
+		return unknown_framework(word, e->settings->registry, cell.name, err);
 	*canonical = arena_strdup(&e->plan->arena, cell.framework);
 	return PRONY_OK;
 }
@@ -217,7 +219,8 @@ canonical_list(const struct spec_list *list, bool expand_all,
 	       struct expansion *e, struct spec_list *out, struct error *err)
 {
 	struct arena *arena = &e->plan->arena;
-	size_t room = list->count + (expand_all ? framework_count * list->count : 0);
+	const struct registry *registry = e->settings->registry;
+	size_t room = list->count + (expand_all ? registry->count * list->count : 0);
 	struct spec_word *words = arena_array(arena, room ? room : 1, sizeof(*words));
 	size_t count = 0;
 
@@ -231,10 +234,11 @@ canonical_list(const struct spec_list *list, bool expand_all,
 			words[count++] = (struct spec_word){text, list->words[i].origin};
 			continue;
 		}
-		for (size_t f = 0; f < framework_count; f++)
-			if (!framework_registry[f].harness_only)
-				words[count++] = (struct spec_word){framework_registry[f].name,
-								    list->words[i].origin};
+		for (size_t f = 0; f < registry->count; f++)
+			if (!registry->rows[f].harness_only)
+				words[count++] = (struct spec_word){
+					framework_spelling(&registry->rows[f], NULL, arena),
+					list->words[i].origin};
 	}
 	*out = (struct spec_list){.words = words, .count = count};
 	return PRONY_OK;
@@ -278,7 +282,13 @@ static enum prony_status locate_framework(struct expansion *e, size_t number, st
 	size_t same = 0;
 
 	if (status == PRONY_OK) {
-		choice->framework = framework_find(choice->words.name);
+		const struct registry *registry = e->settings->registry;
+		const char *name = choice->words.name;
+
+		/* A backend that it does not have is judged with the rest of the cell. */
+		choice->framework = framework_find(registry, name, choice->words.backend);
+		if (!choice->framework)
+			choice->framework = framework_find(registry, name, NULL);
 		while (same < number && (e->frameworks[same].framework != choice->framework ||
 					 strcmp(e->frameworks[same].words.environment,
 						choice->words.environment) != 0))

@@ -52,6 +52,17 @@ def timed_loop(step, sync, now, blocks, slot, following, records):
         begin = end
 
 
+def load_adapter(name):
+    """The module of an adapter: a name of adapters/, or the path of a file. It imports its framework."""
+    if not name.endswith(".py"):
+        return importlib.import_module("adapters." + name)
+    from importlib import util
+    spec = util.spec_from_file_location(os.path.basename(name)[:-3] + "_adapter", name)
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class SharedMemory(object):
     """The regions of the memory that the parent offered: (offset, bytes) records and tensors."""
 
@@ -117,8 +128,8 @@ class Worker(object):
             self.shared = SharedMemory(offered["fd"], offered["bytes"])
         begin = now()
         try:
-            module = importlib.import_module("adapters." + self.adapter_name)
-        except ImportError as error:
+            module = load_adapter(self.adapter_name)
+        except (ImportError, OSError) as error:
             raise WorkerError("missing", "%s under Python %d.%d: %s"
                               % ((self.adapter_name,) + sys.version_info[:2] + (error,)))
         import_ns = now() - begin
@@ -315,8 +326,9 @@ def channel(variable, mode):
 
 
 def main(arguments):
-    if len(arguments) != 2 or arguments[0] != "--adapter" or arguments[1] not in adapter_names():
-        sys.stderr.write("usage: worker.py --adapter NAME, where NAME is one of: %s\n"
+    if len(arguments) != 2 or arguments[0] != "--adapter" or not (
+            arguments[1] in adapter_names() or arguments[1].endswith(".py")):
+        sys.stderr.write("usage: worker.py --adapter NAME, a file FILE.py or one of: %s\n"
                          % ", ".join(adapter_names()))
         return 64
     try:

@@ -77,6 +77,8 @@ static enum prony_status say_hello(const struct drive *drive, struct client *cli
 	if (json_int_or(reply, "protocol", -1) != PROTOCOL_VERSION)
 		status = error_set(err, PRONY_PROTOCOL, "the worker speaks protocol %lld, not %d",
 				   (long long)json_int_or(reply, "protocol", -1), PROTOCOL_VERSION);
+	if (status == PRONY_OK && drive->cell->worker_name)
+		status = client_check_name(reply, drive->cell->worker_name, err);
 	facts->import_ns = stated_ns(reply, "import_ns", received - client_started_ns(client));
 	facts->spawn_ns = received - client_started_ns(client) - facts->import_ns;
 	copy_members(facts->details, reply, keys);
@@ -185,8 +187,7 @@ enum prony_status session_prepare(const struct drive *drive, struct client *clie
 					.parameters = -1,
 					.macs = -1,
 					.details = json_object()};
-	json_object_set_new(facts->details, "origin",
-			    json_string(framework_origin_name(drive->cell->place.origin)));
+	json_object_set_new(facts->details, "origin", json_string(drive->cell->origin));
 	enum prony_status status = say_hello(drive, client, facts, err);
 	if (status == PRONY_OK)
 		status = ask_support(client, folder, err);

@@ -46,6 +46,7 @@ class ProgramTest(unittest.TestCase):
         self.store = os.path.join(self.folder, "store.db")
         self.environment = {
             **os.environ, MARK: self.mark, "XDG_DATA_HOME": self.folder,
+            "XDG_CONFIG_HOME": os.path.join(self.folder, "config"),
             "TMPDIR": self.folder, "PRONY_LOCK": os.path.join(self.folder, "lock"),
         }
         self.addCleanup(self.end_all)

@@ -17,7 +17,7 @@ import counted  # noqa: E402
 from prony_program import PATIENCE_S, ProgramTest  # noqa: E402
 
 USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
-INSTALLABLE = ["native", "onnxruntime", "mxnet", "pytorch"]
+INSTALLABLE = ["native", "mxnet", "onnxruntime", "pytorch"]
 NOBODY_ANSWERS = "http://127.0.0.1:9/simple"
 
 
@@ -66,9 +66,11 @@ class ListTest(FrameworkTest):
     def test_missing_ones_have_reason_and_remedy(self):
         # A PATH without Python: there is none to be found, whatever this machine has.
         rows = {row["framework"]: row for row in self.rows_of("framework", "list", PATH="/nowhere")}
-        self.assertEqual(list(rows), INSTALLABLE + ["null", "fake"])
+        self.assertEqual(list(rows), INSTALLABLE + ["fake", "null"])
         for name in INSTALLABLE:
             self.assertEqual(rows[name]["state"], "missing")
+            self.assertEqual(rows[name]["status"], "missing")
+            self.assertEqual((rows[name]["name"], rows[name]["backend"]), (name, None))
             self.assertEqual(rows[name]["origin"], "none")
             self.assertIsNone(rows[name]["version"])
             self.assertIn(f"prony framework install {name}", rows[name]["reason"])
@@ -143,8 +145,9 @@ class InstallTest(FrameworkTest):
     def test_wrong_words(self):
         for words, part in (
                 (["install", "mxnt"], "did you mean 'mxnet'?"),
-                (["install", "nothing-like-it"], "there are: native, onnxruntime, mxnet, pytorch"),
-                (["install", "mxnet:backend"], "a backend or an option is chosen with prony run"),
+                (["install", "nothing-like-it"], "there are: native, mxnet, onnxruntime, pytorch"),
+                (["install", "mxnet:backend"], "mxnet has no backends to choose from"),
+                (["install", "mxnet+nosubgraph"], "an option is chosen with prony run"),
                 (["install", "mxnet@"], "environment after @ is missing"),
                 (["install", "mxnet@../../x"], "an environment's name holds letters"),
                 (["install"], "takes the names of frameworks"),

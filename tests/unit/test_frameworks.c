@@ -20,6 +20,13 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+static struct registry registry;
+
+static const struct framework *find(const char *name)
+{
+	return framework_find(&registry, name, NULL);
+}
+
 /* An empty folder, which is also the data home. */
 static int make_home(void **state)
 {
@@ -63,23 +70,25 @@ static void assert_holds(const char *text, const char *part)
 static void registry_is_consistent(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < framework_count; i++) {
-		const struct framework *framework = &framework_registry[i];
-		assert_ptr_equal(framework_find(framework->name), framework);
+	for (size_t i = 0; i < registry.count; i++) {
+		const struct framework *framework = &registry.rows[i];
+		assert_ptr_equal(find(framework->name), framework);
 		assert_true(framework->stages != 0 && framework->precisions != 0);
 		assert_non_null(framework->summary);
 		assert_non_null(framework->adapter);
 		if (framework->kind == FRAMEWORK_LIBRARY)
 			assert_non_null(framework->library_pattern);
 		if (framework->kind == FRAMEWORK_PYTHON)
-			assert_true(framework->module && framework->distribution &&
-				    framework->pythons);
+			assert_true(framework->modules.count && *framework->distribution &&
+				    framework->pythons.count);
 		assert_int_equal(framework->kind == FRAMEWORK_BUILTIN, framework->harness_only);
 	}
-	assert_null(framework_find("nothing"));
-	assert_null(framework_find(NULL));
-	assert_string_equal(framework_nearest("mxnt"), "mxnet");
-	assert_null(framework_nearest("zzzzzzzzzz"));
+	assert_string_equal(registry.rows[0].name, "native");
+	assert_null(find("nothing"));
+	assert_null(find(NULL));
+	assert_null(framework_find(&registry, "native", "jax"));
+	assert_string_equal(framework_nearest(&registry, "mxnt"), "mxnet");
+	assert_null(framework_nearest(&registry, "zzzzzzzzzz"));
 }
 
 static void environments_have_plain_names(void **state)
@@ -103,8 +112,7 @@ static void locate(const char *name, const char *environment, struct arena *aren
 {
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(framework_locate(framework_find(name), environment, arena, place, &err),
-			 PRONY_OK);
+	assert_int_equal(framework_locate(find(name), environment, arena, place, &err), PRONY_OK);
 }
 
 static void missing_has_reason_and_remedy(void **state)
@@ -130,7 +138,7 @@ static void missing_has_reason_and_remedy(void **state)
 	unsetenv("PRONY_MXNET_LIBRARY");
 
 	struct error err = ERROR_INIT;
-	assert_int_equal(framework_locate(framework_find("mxnet"), "../x", &arena, &place, &err),
+	assert_int_equal(framework_locate(find("mxnet"), "../x", &arena, &place, &err),
 			 PRONY_USAGE);
 	arena_release(&arena);
 }
@@ -149,7 +157,7 @@ static void folder_filled_by_hand_counts(void **state)
 	assert_string_equal(place.version, "");
 
 	/* What prony did not make, it does not remove. */
-	assert_int_equal(framework_remove(framework_find("mxnet"), NULL, &err), PRONY_MISSING);
+	assert_int_equal(framework_remove(find("mxnet"), NULL, &err), PRONY_MISSING);
 	assert_holds(err.text, "not made by prony");
 	assert_true(file_exists(place.library));
 	arena_release(&arena);
@@ -189,9 +197,9 @@ static void manifest_names_version_and_library(void **state)
 	put_file(folder, MANIFEST_NAME, "{\"entry\": ");
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_int_equal(framework_remove(framework_find("mxnet"), "test", &err), PRONY_OK);
+	assert_int_equal(framework_remove(find("mxnet"), "test", &err), PRONY_OK);
 	assert_false(file_exists(folder));
-	assert_int_equal(framework_remove(framework_find("mxnet"), "test", &err), PRONY_MISSING);
+	assert_int_equal(framework_remove(find("mxnet"), "test", &err), PRONY_MISSING);
 	arena_release(&arena);
 	free(folder);
 }
@@ -250,7 +258,7 @@ static void shipped_locks(void **state)
 		struct lock lock;
 		if (lock_read(files.gl_pathv[i], &arena, &lock, &err) != PRONY_OK)
 			fail_msg("%s", err.text);
-		const struct framework *framework = framework_find(lock.framework);
+		const struct framework *framework = find(lock.framework);
 		assert_non_null(framework);
 		assert_int_equal(lock.kind == LOCK_VENV, framework->kind == FRAMEWORK_PYTHON);
 		assert_true(lock.download_mb > 0 && lock.disk_mb > 0);
@@ -258,7 +266,7 @@ static void shipped_locks(void **state)
 					      lock.kind == LOCK_VENV ? lock.python : NULL, &arena);
 		assert_string_equal(found, files.gl_pathv[i]);
 		if (lock.kind == LOCK_VENV)
-			assert_holds(framework->pythons, lock.python);
+			assert_holds(words_joined(&framework->pythons, &arena), lock.python);
 	}
 	unsetenv("PRONY_SHARE");
 	globfree(&files);
@@ -417,6 +425,22 @@ static void damaged_wheels_do_no_harm(void **state)
 	free(bytes);
 }
 
+static int load_registry(void **state)
+{
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	setenv("XDG_CONFIG_HOME", "/nowhere", 1);
+	return registry_load(&registry, &err) == PRONY_OK ? 0 : -1;
+}
+
+static int release_registry(void **state)
+{
+	(void)state;
+	registry_release(&registry);
+	return 0;
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_home, remove_home)
 
 int main(void)
@@ -435,5 +459,5 @@ int main(void)
 		TEST(damaged_wheels_do_no_harm),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, load_registry, release_registry);
 }

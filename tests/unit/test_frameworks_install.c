@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,13 +22,23 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "client/guard.h"
 #include "frameworks/internal.h"
 #include "frameworks/registry.h"
+#include "samples/protocol.h"
 #include "wheel_fixture.h"
 
 #define LIBRARY "mxnet/libmxnet.so"
 #define LINES_BYTES_MAX ((size_t)64 * 1024)
+
+static struct registry registry;
+
+static const struct framework *find(const char *name)
+{
+	return framework_find(&registry, name, NULL);
+}
 
 struct fixture {
 	char *home, *wheels, *folder, *staging;
@@ -35,31 +46,50 @@ struct fixture {
 	volatile int stop;
 };
 
+/* The reply to a request, by the first word of the library that it was to load. */
+static json_t *play_reply(const json_t *request, const char *library)
+{
+	bool imposter = strncmp(library, "imposter", 8) == 0;
+	json_t *id = json_object_get(request, "id");
+
+	if (strcmp(json_string_or(request, "verb", ""), "close") == 0)
+		return json_pack("{s:O, s:b}", "id", id, "ok", 1);
+	if (strncmp(library, "refuse", 6) == 0)
+		return json_pack("{s:O, s:b, s:s, s:s}", "id", id, "ok", 0, "status", "missing",
+				 "error", "needs another processor");
+	return json_pack("{s:O, s:b, s:i, s:s, s:s, s:{s:s}}", "id", id, "ok", 1, "protocol",
+			 PROTOCOL_VERSION, "name", imposter ? "native" : "mxnet", "version", "9.9",
+			 "libraries", "blas", "3");
+}
+
 /* `program worker --adapter mxnet --library FILE`: the first word of FILE says what to do. */
 static int play_worker(const char *library)
 {
-	static const char hello[] = "{\"id\":1,\"ok\":true,\"version\":\"9.9\",\"libraries\":"
-				    "{\"blas\":\"3\"}}\n{\"id\":2,\"ok\":true}\n";
-	static const char refusal[] = "{\"id\":1,\"ok\":false,\"status\":\"missing\","
-				      "\"error\":\"needs another processor\"}\n";
 	const char *reply_fd = getenv("PRONY_REPLY_FD"), *request_fd = getenv("PRONY_REQUEST_FD");
-	char text[256] = "", requests[256] = "";
+	char text[256] = "", line[1024];
 	FILE *file = fopen(library, "r");
 
 	if (!file || !reply_fd || !request_fd || !fgets(text, sizeof(text), file))
 		return 1;
 	fclose(file);
-	if (read((int)strtol(request_fd, NULL, 10), requests, sizeof(requests) - 1) <= 0 ||
-	    !strstr(requests, "\"hello\"") || !strstr(requests, "\"close\""))
-		return 1;
-	const char *answer = strncmp(text, "good", 4) == 0     ? hello
-			     : strncmp(text, "refuse", 6) == 0 ? refusal
-							       : "this is no JSON\n";
+	FILE *requests = fdopen((int)strtol(request_fd, NULL, 10), "r");
+	FILE *replies = fdopen((int)strtol(reply_fd, NULL, 10), "w");
 	if (strncmp(text, "crash", 5) == 0) {
 		fprintf(stderr, "about to crash\nundefined symbol: frobnicate\n");
 		raise(SIGKILL);
 	}
-	return write((int)strtol(reply_fd, NULL, 10), answer, strlen(answer)) < 0;
+	while (requests && replies && fgets(line, sizeof(line), requests)) {
+		json_t *request = json_loads(line, 0, NULL);
+		json_t *reply = play_reply(request, text);
+		char *words = json_dumps(reply, JSON_COMPACT);
+
+		fprintf(replies, "%s\n", strncmp(text, "babble", 6) ? words : "this is no JSON");
+		fflush(replies);
+		free(words);
+		json_decref(reply);
+		json_decref(request);
+	}
+	return 0;
 }
 
 static void take_line(void *context, const char *text)
@@ -143,7 +173,7 @@ static enum prony_status install(struct fixture *fixture, struct error *err)
 		.line = take_line, .context = &fixture->lines, .stop = &fixture->stop};
 
 	strbuf_clear(&fixture->lines);
-	return framework_install(framework_find("mxnet"), "", &sink, err);
+	return framework_install(find("mxnet"), "", &sink, err);
 }
 
 static void assert_holds(const char *text, const char *part)
@@ -183,8 +213,7 @@ static void installs_tries_and_keeps(void **state)
 	offer(fixture, "9.9", "good");
 	assert_installs(fixture, "version 9.9 (blas 3)");
 	arena_init(&arena, 0);
-	assert_int_equal(framework_locate(framework_find("mxnet"), "", &arena, &place, NULL),
-			 PRONY_OK);
+	assert_int_equal(framework_locate(find("mxnet"), "", &arena, &place, NULL), PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
 	assert_string_equal(place.version, "9.9");
 	assert_true(file_exists(place.library));
@@ -235,7 +264,61 @@ static void what_does_not_load_is_not_installed(void **state)
 	offer(fixture, "9.2", "crash");
 	assert_refused(fixture, PRONY_CRASHED, "undefined symbol: frobnicate");
 	offer(fixture, "9.3", "babble");
-	assert_refused(fixture, PRONY_BAD_INPUT, "reply of the worker");
+	assert_refused(fixture, PRONY_PROTOCOL, "the reply to hello is not a JSON object");
+	offer(fixture, "9.4", "imposter");
+	assert_refused(fixture, PRONY_INVALID,
+		       "started for mxnet says in hello that it is \"native\"");
+}
+
+/* The steps of a descriptor, each done and said, before the worker is tried. */
+static void repairs_are_done(void **state)
+{
+	static const char *symbols[] = {"MPI_Init"};
+	struct framework_repair steps[] = {
+		{.kind = REPAIR_SYMLINK,
+		 .why = "asks for it",
+		 .path = "mx*t/liba.so.1",
+		 .text = "libmxnet.so"},
+		{.kind = REPAIR_WRITE_FILE,
+		 .why = "reads it",
+		 .path = "etc/mx.cfg",
+		 .text = "quiet\n"},
+		{.kind = REPAIR_STUB_LIBRARY,
+		 .why = "never calls it",
+		 .path = "mxnet/libmpi.so.12",
+		 .symbols = {symbols, 1}},
+	};
+	struct fixture *fixture = *state;
+	const struct install_sink sink = {.line = take_line, .context = &fixture->lines};
+	struct framework mxnet = *find("mxnet");
+	struct error err = ERROR_INIT;
+	char target[64] = "", *path = path_join(fixture->folder, "mxnet/liba.so.1");
+
+	offer(fixture, "9.9", "good");
+	mxnet.repairs = steps;
+	mxnet.repair_count = sizeof(steps) / sizeof(steps[0]);
+	if (framework_install(&mxnet, "", &sink, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_holds(strbuf_text(&fixture->lines), "repairing mx*t/liba.so.1: asks for it");
+	assert_int_equal(readlink(path, target, sizeof(target) - 1), 11);
+	assert_string_equal(target, "libmxnet.so");
+	free(path);
+	path = path_join(fixture->folder, "etc/mx.cfg");
+	assert_true(file_exists(path));
+	free(path);
+	path = path_join(fixture->folder, "mxnet/libmpi.so.12");
+	void *stub = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	assert_non_null(stub);
+	assert_non_null(dlsym(stub, "MPI_Init"));
+	dlclose(stub);
+	free(path);
+
+	/* A pattern that means nothing is said, and what was there stays. */
+	steps[0].path = "no*ne/liba.so.1";
+	offer(fixture, "9.10", "good");
+	assert_int_equal(framework_install(&mxnet, "", &sink, &err), PRONY_BAD_INPUT);
+	assert_holds(err.text, "0 folders match no*ne/liba.so.1");
+	assert_false(file_exists(fixture->staging));
 }
 
 static void hash_is_checked(void **state)
@@ -301,7 +384,7 @@ static void other_peoples_folders_stay(void **state)
 static void environments_need_a_lock_of_their_own(void **state)
 {
 	struct fixture *fixture = *state;
-	const struct framework *mxnet = framework_find("mxnet");
+	const struct framework *mxnet = find("mxnet");
 	char sha256[DIGEST_HEX_BYTES];
 	struct error err = ERROR_INIT;
 
@@ -322,8 +405,8 @@ static void environments_need_a_lock_of_their_own(void **state)
 	error_clear(&err);
 	assert_int_equal(framework_install(mxnet, "../x", NULL, &err), PRONY_USAGE);
 	error_clear(&err);
-	assert_int_equal(framework_remove(framework_find("null"), "", &err), PRONY_MISSING);
-	assert_int_equal(framework_install(framework_find("null"), "", NULL, NULL), PRONY_OK);
+	assert_int_equal(framework_remove(find("null"), "", &err), PRONY_MISSING);
+	assert_int_equal(framework_install(find("null"), "", NULL, NULL), PRONY_OK);
 }
 
 static void lock_for_something_else(void **state)
@@ -342,7 +425,7 @@ static void lock_for_something_else(void **state)
 static void missing_interpreter(void **state)
 {
 	struct fixture *fixture = *state;
-	const struct framework *pytorch = framework_find("pytorch");
+	const struct framework *pytorch = find("pytorch");
 	struct error err = ERROR_INIT;
 
 	put_file(fixture->home, "prony/locks/pytorch.txt",
@@ -384,7 +467,7 @@ static _Noreturn void install_and_tell(int told)
 {
 	const struct install_sink sink = {.line = tell_that_it_waits, .context = &told};
 
-	_exit(framework_install(framework_find("mxnet"), "", &sink, NULL) == PRONY_OK ? 0 : 1);
+	_exit(framework_install(find("mxnet"), "", &sink, NULL) == PRONY_OK ? 0 : 1);
 }
 
 /* A second installation waits for the first one's lock, and finds the work done. */
@@ -431,6 +514,7 @@ int main(int argc, char **argv)
 		TEST(installs_tries_and_keeps),
 		TEST(another_lock_replaces),
 		TEST(what_does_not_load_is_not_installed),
+		TEST(repairs_are_done),
 		TEST(hash_is_checked),
 		TEST(nothing_to_download),
 		TEST(needs_are_checked_first),
@@ -442,7 +526,15 @@ int main(int argc, char **argv)
 		TEST(one_at_a_time),
 	};
 
+	if (argc >= 2 && strcmp(argv[1], "guard") == 0)
+		return guard_main(argc - 1, argv + 1);
 	if (argc == 6 && strcmp(argv[1], "worker") == 0)
 		return play_worker(argv[5]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	setenv("XDG_CONFIG_HOME", "/nowhere", 1);
+	if (registry_load(&registry, NULL) != PRONY_OK)
+		return 1;
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	registry_release(&registry);
+	return failed;
 }

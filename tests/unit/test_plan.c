@@ -18,6 +18,8 @@
 static char *folder;
 
 /* A machine of its own: native and onnxruntime are "here", mxnet and pytorch are not. */
+static struct registry registry;
+
 static int make_machine(void **state)
 {
 	char *library, *unpack;
@@ -29,6 +31,7 @@ static int make_machine(void **state)
 	file_write_atomic(library, "x", 1, NULL);
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	setenv("XDG_DATA_HOME", folder, 1);
+	setenv("XDG_CONFIG_HOME", folder, 1);
 	setenv("PATH", folder, 1);
 	setenv("PRONY_NATIVE_LIBRARY", library, 1);
 	setenv("PRONY_ONNXRUNTIME_LIBRARY", library, 1);
@@ -41,12 +44,13 @@ static int make_machine(void **state)
 	unsetenv("PRONY_DATA");
 	free(unpack);
 	free(library);
-	return 0;
+	return registry_load(&registry, NULL) == PRONY_OK ? 0 : -1;
 }
 
 static int remove_machine(void **state)
 {
 	(void)state;
+	registry_release(&registry);
 	directory_remove(folder, NULL);
 	free(folder);
 	return 0;
@@ -62,7 +66,8 @@ struct fixture {
 
 static void fixture_init(struct fixture *f)
 {
-	*f = (struct fixture){.settings = {.self = "/usr/bin/prony", .cores = 2}};
+	*f = (struct fixture){
+		.settings = {.registry = &registry, .self = "/usr/bin/prony", .cores = 2}};
 	spec_init(&f->spec);
 }
 

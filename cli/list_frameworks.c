@@ -1,0 +1,130 @@
+/* The list of frameworks: one row a backend, and one for each environment that was installed. */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/framework_word.h"
+#include "cli/listing.h"
+
+const struct table_column framework_columns[] = {
+	{"FRAMEWORK", "framework", TABLE_LEFT}, {"STATE", "state", TABLE_LEFT},
+	{"ORIGIN", "origin", TABLE_LEFT},	{"VERSION", "version", TABLE_LEFT},
+	{"WHERE", "where", TABLE_LEFT},		{.title = NULL},
+};
+
+/* An array of the words whose bits are set. */
+static json_t *words_of(unsigned bits, int count, const char *(*word)(int))
+{
+	json_t *array = json_array();
+	for (int i = 0; i < count; i++)
+		if (bits & 1u << i)
+			json_array_append_new(array, json_string(word(i)));
+	return array;
+}
+
+static const char *stage_word(int stage)
+{
+	return stage_name((enum stage)stage);
+}
+
+static const char *precision_word(int precision)
+{
+	return precision_name((enum precision)precision);
+}
+
+static json_t *options_of(const struct framework *framework)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < framework->option_count; i++)
+		json_array_append_new(array,
+				      json_pack("{s:s, s:s}", "option", framework->options[i].name,
+						"help", framework->options[i].help));
+	return array;
+}
+
+static json_t *devices_of(const struct framework *framework)
+{
+	return framework->cuda ? json_pack("[s, s]", "cpu", "cuda") : json_pack("[s]", "cpu");
+}
+
+static json_t *framework_row(const struct framework *framework, const char *environment)
+{
+	struct arena arena;
+	struct framework_place place;
+	struct error err = ERROR_INIT;
+	arena_init(&arena, 0);
+	if (framework_locate(framework, environment, &arena, &place, &err) != PRONY_OK)
+		place = (struct framework_place){.framework = framework,
+						 .environment = environment,
+						 .version = "",
+						 .reason = err.text};
+	bool ready = place.origin != ORIGIN_NONE;
+	const char *path = place.library       ? place.library
+			   : place.interpreter ? place.interpreter
+					       : place.program;
+	const char *status = ready ? "ready" : "missing";
+	bool ours = place.origin == ORIGIN_INSTALLED;
+	/* People want the folder, programs what is started or loaded. */
+	const struct {
+		const char *key;
+		json_t *value;
+	} members[] = {
+		{"framework", json_string(framework_spelling(framework, environment, &arena))},
+		{"name", json_string(framework->name)},
+		{"environment", listing_text(place.environment)},
+		{"backend", listing_text(framework->backend)},
+		{"status", json_string(status)},
+		{"state", json_string(status)},
+		{"origin", json_string(framework_origin_name(place.origin))},
+		{"version", listing_text(place.version)},
+		{"where", listing_text(ours ? place.folder : path)},
+		{"path", listing_text(path)},
+		{"reason", listing_text(ready ? NULL : place.reason)},
+		{"summary", json_string(framework->summary)},
+		{"descriptor", json_string(framework->file)},
+		{"stages", words_of(framework->stages, STAGE_COUNT, stage_word)},
+		{"precisions", words_of(framework->precisions, PRECISION_COUNT, precision_word)},
+		{"devices", devices_of(framework)},
+		{"options", options_of(framework)},
+	};
+	json_t *row = json_object();
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+		json_object_set_new(row, members[i].key, members[i].value);
+	arena_release(&arena);
+	return row;
+}
+
+json_t *framework_rows(struct registry *registry)
+{
+	json_t *rows = json_array();
+	for (size_t i = 0; i < registry->count; i++) {
+		const char *const *found;
+		size_t count = framework_environments(&registry->rows[i], &registry->arena, &found);
+		json_array_append_new(rows, framework_row(&registry->rows[i], ""));
+		for (size_t k = 0; k < count; k++)
+			json_array_append_new(rows, framework_row(&registry->rows[i], found[k]));
+	}
+	return rows;
+}
+
+int listing_frameworks(struct registry *registry, const char *const *words, size_t count,
+		       const char *format)
+{
+	json_t *rows = count ? json_array() : framework_rows(registry);
+	struct error err = ERROR_INIT;
+	for (size_t i = 0; i < count && !err.code; i++) {
+		const struct framework *framework;
+		const char *environment;
+		if (!framework_word(registry, words[i], &framework, &environment, &err))
+			json_array_append_new(rows, framework_row(framework, environment));
+	}
+	if (!err.code && !strcmp(format, "json"))
+		cli_print_json(rows);
+	else if (!err.code)
+		listing_print(framework_columns, rows);
+	json_decref(rows);
+	return err.code ? cli_fail(&err) : 0;
+}

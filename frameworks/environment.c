@@ -1,0 +1,116 @@
+/* The folders of environments: what they are called, and what an installation says of itself. */
+#include <ctype.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "frameworks/internal.h"
+
+bool framework_environment_valid(const char *environment)
+{
+	if (environment[0] == '.' || strlen(environment) > 60)
+		return false;
+	for (const char *c = environment; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+			return false;
+	return true;
+}
+
+const char *words_joined(const struct word_list *list, struct arena *arena)
+{
+	const char *text = "";
+
+	for (size_t i = 0; i < list->count; i++)
+		text = arena_printf(arena, "%s%s%s", text, i ? "," : "", list->words[i]);
+	return text;
+}
+
+/* Python refuses a virtual environment whose path has a colon. */
+const char *framework_environment_name(const struct framework *framework, const char *environment,
+				       struct arena *arena)
+{
+	bool named = environment && *environment;
+	bool own = *framework->backend && !framework->shared_environment;
+
+	return arena_printf(arena, "%s%s%s%s%s", framework->name, named ? "@" : "",
+			    named ? environment : "", own ? "=" : "",
+			    own ? framework->backend : "");
+}
+
+const char *framework_folder(const struct framework *framework, const char *environment,
+			     struct arena *arena)
+{
+	char *home = path_data_home();
+	const char *folder =
+		arena_printf(arena, "%s/frameworks/%s", home,
+			     framework_environment_name(framework, environment, arena));
+
+	free(home);
+	return folder;
+}
+
+size_t framework_environments(const struct framework *framework, struct arena *arena,
+			      const char *const **names)
+{
+	const char *pattern = framework_folder(framework, "*", arena);
+	bool own = *framework->backend && !framework->shared_environment;
+	size_t count = 0, after = own ? strlen(framework->backend) + 1 : 0;
+	glob_t matches = {0};
+
+	if (glob(pattern, GLOB_ONLYDIR, NULL, &matches) != 0)
+		return 0;
+	const char **found = arena_array(arena, matches.gl_pathc, sizeof(*found));
+	for (size_t i = 0; i < matches.gl_pathc; i++) {
+		const char *name = strrchr(matches.gl_pathv[i], '@') + 1;
+
+		found[count++] = arena_strndup(arena, name, strlen(name) - after);
+	}
+	globfree(&matches);
+	*names = found;
+	return count;
+}
+
+const char *framework_variable(const char *spelling, const char *suffix, struct arena *arena)
+{
+	char *variable = arena_printf(arena, "PRONY_%s_%s", spelling, suffix);
+
+	for (char *c = variable; *c; c++)
+		*c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+	return variable;
+}
+
+bool manifest_read(const char *folder, struct arena *arena, struct manifest *out)
+{
+	const char *path = arena_printf(arena, "%s/%s", folder, MANIFEST_NAME);
+	json_t *document = NULL;
+
+	*out = (struct manifest){.lock = "", .lock_sha256 = "", .version = "", .entry = ""};
+	if (json_read_file(path, MANIFEST_BYTES_MAX, &document, NULL) != PRONY_OK)
+		return false;
+	out->lock = arena_strdup(arena, json_string_or(document, "lock", ""));
+	out->lock_sha256 = arena_strdup(arena, json_string_or(document, "lock_sha256", ""));
+	out->version = arena_strdup(arena, json_string_or(document, "version", ""));
+	out->entry = arena_strdup(arena, json_string_or(document, "entry", ""));
+	json_decref(document);
+	return out->entry[0] != '\0';
+}
+
+enum prony_status manifest_write(const char *folder, const char *framework,
+				 const struct manifest *manifest, struct error *err)
+{
+	char *path = path_join(folder, MANIFEST_NAME);
+	json_t *document = json_pack("{ss ss ss ss ss}", "framework", framework, "version",
+				     manifest->version, "lock", manifest->lock, "lock_sha256",
+				     manifest->lock_sha256, "entry", manifest->entry);
+	char *text = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
+	enum prony_status status =
+		text ? file_write_atomic(path, text, strlen(text), err)
+		     : error_set(err, PRONY_BAD_INPUT, "%s: the lock's text is not UTF-8", path);
+
+	free(text);
+	json_decref(document);
+	free(path);
+	return status;
+}

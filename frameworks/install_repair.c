@@ -1,0 +1,99 @@
+/* Steps after an installation that a descriptor asks for, each with its reason. */
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "frameworks/install.h"
+
+#define COMPILE_LIMIT_NS INT64_C(60000000000)
+
+/* The step's path in `tree`; its folder may be a pattern, which has to mean one folder. */
+static enum prony_status repair_path(struct install *install, const struct framework_repair *repair,
+				     const char **out, struct error *err)
+{
+	struct arena *arena = &install->arena;
+	const char *path = arena_printf(arena, "%s/%s", install->tree, repair->path);
+	const char *slash = strrchr(path, '/');
+	const char *folder = arena_strndup(arena, path, (size_t)(slash - path));
+	enum prony_status status = PRONY_OK;
+	glob_t matches = {0};
+
+	if (strpbrk(repair->path, "*?[") == NULL) {
+		*out = path;
+		return directory_make(folder, err);
+	}
+	if (glob(folder, GLOB_ONLYDIR, NULL, &matches) != 0 || matches.gl_pathc != 1)
+		status =
+			error_set(err, PRONY_BAD_INPUT,
+				  "%s: repairs: %zu folders match %s in what was installed, and it "
+				  "has to be one; correct the path",
+				  install->framework->file, matches.gl_pathc, repair->path);
+	else
+		*out = arena_printf(arena, "%s%s", matches.gl_pathv[0], slash);
+	globfree(&matches);
+	return status;
+}
+
+/* Enough for a loader: functions that do nothing, in a library of the file's name. */
+static enum prony_status make_stub(struct install *install, const struct framework_repair *repair,
+				   const char *path, struct error *err)
+{
+	const char *source = arena_printf(&install->arena, "%s/stub.c", install->temporary);
+	const char *soname =
+		arena_printf(&install->arena, "-Wl,-soname,%s", strrchr(path, '/') + 1);
+	const char *const argv[] = {"cc",   "-shared", "-fPIC", "-w",	"-fno-builtin",
+				    soname, "-o",      path,	source, NULL};
+	struct error failure = ERROR_INIT;
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < repair->symbols.count; i++)
+		strbuf_printf(&text, "int %s(void) { return 0; }\n", repair->symbols.words[i]);
+	enum prony_status status = file_write_atomic(source, strbuf_text(&text), text.length, err);
+	strbuf_clear(&text);
+	if (status == PRONY_OK) {
+		status = install_child(install, argv, COMPILE_LIMIT_NS, NULL, &text, &failure);
+		if (status != PRONY_OK)
+			error_set(err, status,
+				  "%s: the stub %s needs a C compiler (cc): %s%s%.300s",
+				  install->spelling, repair->path, failure.text,
+				  text.length ? ": " : "", strbuf_text(&text));
+	}
+	strbuf_release(&text);
+	return status;
+}
+
+static enum prony_status repair_one(struct install *install, const struct framework_repair *repair,
+				    struct error *err)
+{
+	const char *path = NULL;
+	enum prony_status status = repair_path(install, repair, &path, err);
+
+	if (status != PRONY_OK)
+		return status;
+	install_say(install, "repairing %s: %s", repair->path, repair->why);
+	if (unlink(path) != 0 && errno != ENOENT)
+		return error_errno(err, PRONY_IO, errno, "cannot replace %s", path);
+	switch (repair->kind) {
+	case REPAIR_SYMLINK:
+		if (symlink(repair->text, path) != 0)
+			return error_errno(err, PRONY_IO, errno, "cannot make the link %s", path);
+		return PRONY_OK;
+	case REPAIR_WRITE_FILE:
+		return file_write_atomic(path, repair->text, strlen(repair->text), err);
+	case REPAIR_STUB_LIBRARY:
+		return make_stub(install, repair, path, err);
+	}
+	return PRONY_OK;
+}
+
+enum prony_status install_repair(struct install *install, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; i < install->framework->repair_count && status == PRONY_OK; i++)
+		status = repair_one(install, &install->framework->repairs[i], err);
+	return status;
+}
