@@ -5,7 +5,7 @@ all: build
 help:
 	@echo 'make build   install what is missing (dependencies.tsv), then build build/prony'
 	@echo 'make run     build, install three frameworks, run the suite quickstart on real MNIST'
-	@echo 'make test    build, install three frameworks, run every test'
+	@echo 'make test    build, install three frameworks, run the tests (CI=true: all)'
 	@echo 'make clean   remove all build folders'
 
 build: setup build/build.ninja
