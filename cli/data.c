@@ -9,10 +9,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "datasets/dataset.h"
-#include "datasets/idx.h"
-
-/* As for the files of a data set: what a published file decompresses to is far less. */
-#define FILE_LIMIT_BYTES ((size_t)256 * 1024 * 1024)
+#include "datasets/format.h"
 
 enum { WORDS_MAX = 256 };
 
@@ -63,7 +60,7 @@ static void list_row(struct table *table, const struct dataset *dataset, const c
 	table_row(table);
 	table_cell(table, dataset->name, NULL);
 	table_cell(table, here ? "ready" : "missing", NULL);
-	table_cell(table, dataset->format, NULL);
+	table_cell(table, dataset->format ? dataset->format : "synthetic", NULL);
 	table_cell(table, made ? "any" : counts,
 		   made ? json_null()
 			: json_pack("{s:I, s:I}", "train", (json_int_t)dataset->train_count,
@@ -137,19 +134,18 @@ static int verify_dataset(const struct dataset *dataset, const char *folder,
 	return exit_code;
 }
 
-/* Any file of the format, by what it says of itself: nobody published a digest of it. */
-static int verify_idx(const char *path, struct listing *listing)
+/* Any file of a format, by what it says of itself: nobody published a digest of it. */
+static int verify_path(const char *path, struct listing *listing)
 {
+	const struct data_format *format;
 	struct error err = ERROR_INIT;
-	struct idx idx = {0};
-	int64_t bytes = 1;
-	bool whole = idx_read(path, FILE_LIMIT_BYTES, &idx, &err) == PRONY_OK;
+	int64_t bytes = 0;
+	enum prony_status status = data_format_recognise(path, &format, &err);
 
-	for (int i = 0; i < idx.rank; i++)
-		bytes *= idx.dims[i];
-	add_file(listing, path, whole ? "whole" : "broken", whole ? bytes : 0);
-	idx_release(&idx);
-	return whole ? 0 : cli_fail(&err);
+	if (status == PRONY_OK)
+		status = format->verify(path, &bytes, &err);
+	add_file(listing, path, status == PRONY_OK ? "whole" : "broken", bytes);
+	return status == PRONY_OK ? 0 : cli_fail(&err);
 }
 
 static int verify_named(const char *name, const struct request *request, struct listing *listing)
@@ -158,7 +154,7 @@ static int verify_named(const char *name, const struct request *request, struct 
 	char *folder = NULL;
 
 	if (!dataset_find(name) && (strchr(name, '/') || file_exists(name)))
-		return verify_idx(name, listing);
+		return verify_path(name, listing);
 	const struct dataset *dataset = find(name, &err);
 	if (!dataset || dataset_locate(dataset, request->options->data, &folder, &err) != PRONY_OK)
 		return cli_fail(&err);

@@ -109,7 +109,8 @@ static json_t *dataset_rows(const struct list_options *options, struct error *er
 						  : json_null());
 		json_object_set_new(row, "train", count_or_null(dataset->train_count));
 		json_object_set_new(row, "evaluation", count_or_null(dataset->evaluation_count));
-		json_object_set_new(row, "format", json_string(dataset->format));
+		json_object_set_new(row, "format",
+				    json_string(dataset->format ? dataset->format : "synthetic"));
 		json_object_set_new(row, "path", listing_text(folder));
 		json_object_set_new(row, "reason", listing_text(ready ? NULL : why.text));
 		json_object_set_new(row, "summary", json_string(dataset->summary));

@@ -1,18 +1,14 @@
-#include "datasets/dataset.h"
-
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/strbuf.h"
-#include "datasets/idx.h"
-
-/* A published IDX file decompresses to less; a hostile one must not take the machine's memory. */
-#define FILE_LIMIT_BYTES ((size_t)256 * 1024 * 1024)
+#include "datasets/dataset.h"
+#include "datasets/samples.h"
 
 static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
 {
@@ -69,51 +65,58 @@ enum prony_status dataset_check_fit(const struct dataset *dataset,
 	return PRONY_BAD_INPUT;
 }
 
-/* Sizes of what is asked for, overflow checked. */
-struct extent {
-	size_t elements; /* of a sample */
-	size_t samples;
+struct batch_stream {
+	const struct dataset *dataset;
+	struct batch_request request;
+	size_t elements;	 /* of a sample */
+	int64_t at;		 /* number of the next batch */
+	struct samples *samples; /* NULL for synthetic */
+	size_t *order;		 /* of the samples in `epoch`; training only */
+	int64_t epoch;		 /* -1: none yet */
+	void *raw;		 /* a sample as the file has it */
+	float (*scaled)[256];	 /* by channel: what each byte becomes */
 };
 
-static enum prony_status measure_request(const struct batch_request *request, struct extent *extent,
+static enum prony_status measure_request(const struct batch_request *request, size_t *elements,
 					 struct error *err)
 {
-	int64_t elements = 1, samples;
+	int64_t product = 1, values;
 
-	if (request->batch < 1 || request->count < 1 || request->first < 0 ||
-	    request->classes < 1 || request->rank < 1 || request->rank > 4)
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"batches need a batch, a count, classes and 1 to 4 dimensions of at "
-			"least 1");
+	if (request->batch < 1 || request->first < 0 || request->classes < 1 || request->rank < 1 ||
+	    request->rank > 4)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "batches need a batch, classes and 1 to 4 dimensions of at "
+				 "least 1");
 	for (int i = 0; i < request->rank; i++)
 		if (request->dims[i] < 1 ||
-		    __builtin_mul_overflow(elements, request->dims[i], &elements))
+		    __builtin_mul_overflow(product, request->dims[i], &product))
 			return error_set(err, PRONY_BAD_INPUT,
 					 "dimension %d of a sample is %" PRId64 ": no such batch",
 					 i, request->dims[i]);
-	if (__builtin_mul_overflow(request->batch, (int64_t)request->count, &samples) ||
-	    samples > INT64_MAX / 8 / elements)
+	/* Room for a hundred years of batches beyond the first. */
+	if (__builtin_mul_overflow(product, request->batch, &values) ||
+	    values > INT64_MAX / (int64_t)sizeof(float) ||
+	    request->first > (INT64_MAX >> 1) / request->batch)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%d batches of %" PRId64 " samples are too many for this machine",
-				 request->count, request->batch);
-	*extent = (struct extent){.elements = (size_t)elements, .samples = (size_t)samples};
+				 "batches of %" PRId64 " samples from batch %" PRId64
+				 " on are too many for this machine",
+				 request->batch, request->first);
+	*elements = (size_t)product;
 	return PRONY_OK;
 }
 
 /* A stream for each batch, so that batch 7 is the same whether or not 0 to 6 were asked for. */
-static void fill_synthetic(const struct batch_request *request, const struct extent *extent,
-			   float *x, int64_t *y)
+static void fill_synthetic(struct batch_stream *stream, int count, float *x, int64_t *y)
 {
-	size_t values = extent->elements * (size_t)request->batch;
+	const struct batch_request *request = &stream->request;
+	size_t values = stream->elements * (size_t)request->batch;
 
-	for (int b = 0; b < request->count; b++) {
+	for (int b = 0; b < count; b++) {
 		struct random random;
 		char name[64];
 
-		snprintf(name, sizeof(name), "synthetic/%s/%" PRIu64,
-			 request->training ? "train" : "evaluation",
-			 (uint64_t)request->first + (uint64_t)b);
+		snprintf(name, sizeof(name), "synthetic/%s/%" PRId64,
+			 request->training ? "train" : "evaluation", stream->at + b);
 		random_init_named(&random, request->seed, name);
 		for (size_t i = 0; i < values; i++) {
 			float value = (float)random_normal(&random);
@@ -128,154 +131,167 @@ static void fill_synthetic(const struct batch_request *request, const struct ext
 	}
 }
 
-/* One pair of files: images and their labels. */
-struct pair {
-	struct idx images, labels;
-	int64_t offset, count; /* the samples of the pair that are of the kind asked for */
-};
-
-static void pair_release(struct pair *pair)
+static int channels_of(const struct dataset *dataset)
 {
-	idx_release(&pair->images);
-	idx_release(&pair->labels);
+	return dataset->rank == 3 ? (int)dataset->dims[0] : 1;
 }
 
-static enum prony_status check_labels(const struct dataset *dataset, const struct idx *labels,
-				      const char *path, struct error *err)
+static double scale(const struct dataset *dataset, int channel, double value)
 {
-	for (int64_t i = 0; i < labels->dims[0]; i++)
-		if (labels->data[i] >= dataset->classes)
-			return error_set(
-				err, PRONY_BAD_INPUT,
-				"%s: offset %" PRId64 ": label %d, but there are %" PRId64
-				" classes; replace the file by a fresh copy (prony data fetch)",
-				path, 8 + i, labels->data[i], dataset->classes);
+	return (value / dataset->scale - dataset->mean[channel]) / dataset->deviation[channel];
+}
+
+enum prony_status batch_stream_open(const struct dataset *dataset, const char *folder,
+				    const struct batch_request *request, struct batch_stream **out,
+				    struct error *err)
+{
+	struct batch_stream *stream = memory_alloc(sizeof(*stream));
+	int channels = channels_of(dataset);
+
+	assert(channels <= DATASET_CHANNELS_MAX);
+	*stream = (struct batch_stream){
+		.dataset = dataset, .request = *request, .at = request->first, .epoch = -1};
+	enum prony_status status = measure_request(request, &stream->elements, err);
+	if (status == PRONY_OK)
+		status = dataset_check_fit(dataset, request, err);
+	if (status == PRONY_OK && dataset->format)
+		status = samples_open(dataset, folder, request->training, &stream->samples, err);
+	if (status != PRONY_OK) {
+		batch_stream_close(stream);
+		return status;
+	}
+	if (stream->samples) {
+		stream->raw = memory_alloc(stream->elements *
+					   data_element_bytes(samples_element(stream->samples)));
+		stream->scaled = memory_alloc((size_t)channels * sizeof(*stream->scaled));
+		for (int i = 0; i < channels * 256; i++)
+			stream->scaled[i / 256][i % 256] =
+				(float)scale(dataset, i / 256, (double)(i % 256));
+	}
+	*out = stream;
 	return PRONY_OK;
 }
 
-static enum prony_status check_pair(const struct dataset *dataset, const struct pair *pair,
-				    int64_t samples, const char *images_path,
-				    const char *labels_path, struct error *err)
+void batch_stream_close(struct batch_stream *stream)
 {
-	const struct idx *images = &pair->images, *labels = &pair->labels;
-
-	if (images->rank != 3 || images->dims[1] != dataset->dims[1] ||
-	    images->dims[2] != dataset->dims[2] || images->dims[0] != samples) {
-		struct strbuf found;
-
-		strbuf_init(&found, 256);
-		shape_text(images->dims, images->rank, &found);
-		error_set(err, PRONY_BAD_INPUT,
-			  "%s: offset 4: the file holds %s, data set %s has %" PRId64 "x%" PRId64
-			  "x%" PRId64 "; replace the file by a fresh copy (prony data fetch)",
-			  images_path, strbuf_text(&found), dataset->name, samples,
-			  dataset->dims[1], dataset->dims[2]);
-		strbuf_release(&found);
-		return PRONY_BAD_INPUT;
-	}
-	if (labels->rank != 1 || labels->dims[0] != samples)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: offset 4: the file holds %d dimensions, the first %" PRId64
-				 ", instead of %" PRId64
-				 " labels; replace the file by a fresh copy (prony data fetch)",
-				 labels_path, labels->rank, labels->dims[0], samples);
-	return check_labels(dataset, labels, labels_path, err);
+	if (!stream)
+		return;
+	samples_close(stream->samples);
+	free(stream->order);
+	free(stream->raw);
+	free(stream->scaled);
+	free(stream);
 }
 
-/* The files come in pairs, images before labels: the training pair and the evaluation pair, or one
- * pair for both. */
-static enum prony_status pair_read(const struct dataset *dataset, const char *folder, bool training,
-				   struct pair *pair, struct error *err)
+/* The order of the first epoch is that of versions that knew only one. */
+static void make_order(struct batch_stream *stream, int64_t epoch)
 {
-	bool shared = !dataset->files[2].name;
-	const struct dataset_file *files = dataset->files + (shared || training ? 0 : 2);
-	int64_t train = dataset->train_count, evaluation = dataset->evaluation_count;
-	int64_t samples = shared ? train + evaluation : (training ? train : evaluation);
-	char *images_path = path_join(folder, files[0].name);
-	char *labels_path = path_join(folder, files[1].name);
+	size_t count = (size_t)samples_count(stream->samples);
+	struct random random;
+	char name[32] = "order";
 
-	*pair = (struct pair){
-		.offset = shared && !training ? train : 0,
-		.count = training ? train : evaluation,
-	};
-	enum prony_status status = idx_read(images_path, FILE_LIMIT_BYTES, &pair->images, err);
-	if (status == PRONY_OK)
-		status = idx_read(labels_path, FILE_LIMIT_BYTES, &pair->labels, err);
-	if (status == PRONY_OK)
-		status = check_pair(dataset, pair, samples, images_path, labels_path, err);
-	free(images_path);
-	free(labels_path);
+	if (!stream->order)
+		stream->order = memory_alloc(count * sizeof(*stream->order));
+	for (size_t i = 0; i < count; i++)
+		stream->order[i] = i;
+	if (epoch > 0)
+		snprintf(name, sizeof(name), "order/%" PRId64, epoch);
+	random_init_named(&random, stream->request.seed, name);
+	random_shuffle(&random, stream->order, count);
+	stream->epoch = epoch;
+}
+
+/* The sample that stands at `row` of batch `number`. */
+static int64_t sample_at(struct batch_stream *stream, int64_t number, int64_t row)
+{
+	int64_t count = samples_count(stream->samples), batch = stream->request.batch;
+	int64_t full = count / batch;
+
+	if (stream->request.training) {
+		int64_t position = number * batch + row;
+
+		if (position / count != stream->epoch)
+			make_order(stream, position / count);
+		return (int64_t)stream->order[position % count];
+	}
+	return full > 0 ? number % full * batch + row : (number * batch + row) % count;
+}
+
+struct pick {
+	int64_t sample;
+	size_t place; /* in the batches */
+};
+
+static int compare_picks(const void *left, const void *right)
+{
+	const struct pick *a = left, *b = right;
+
+	if (a->sample != b->sample)
+		return a->sample < b->sample ? -1 : 1;
+	return a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* The samples that the batches need, in the order of the files. */
+static struct pick *make_picks(struct batch_stream *stream, int count)
+{
+	int64_t batch = stream->request.batch;
+	size_t total = (size_t)count * (size_t)batch;
+	struct pick *picks = memory_alloc(total * sizeof(*picks));
+
+	for (size_t i = 0; i < total; i++)
+		picks[i] =
+			(struct pick){.sample = sample_at(stream, stream->at + (int64_t)i / batch,
+							  (int64_t)i % batch),
+				      .place = i};
+	qsort(picks, total, sizeof(*picks), compare_picks);
+	return picks;
+}
+
+/* Scales the raw sample, channel by channel. */
+static void convert(const struct batch_stream *stream, float *x)
+{
+	int channels = channels_of(stream->dataset);
+	size_t plane = stream->elements / (size_t)channels;
+	const uint8_t *bytes = stream->raw;
+	const float *floats = stream->raw;
+
+	for (int channel = 0; channel < channels; channel++)
+		for (size_t i = 0; i < plane; i++)
+			if (samples_element(stream->samples) == DATA_U8)
+				*x++ = stream->scaled[channel][*bytes++];
+			else
+				*x++ = (float)scale(stream->dataset, channel, (double)*floats++);
+}
+
+static enum prony_status fill_from_files(struct batch_stream *stream, int count, float *x,
+					 int64_t *y, struct error *err)
+{
+	struct pick *picks = make_picks(stream, count);
+	size_t total = (size_t)count * (size_t)stream->request.batch;
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; i < total && status == PRONY_OK; i++) {
+		size_t place = picks[i].place;
+
+		status =
+			samples_read(stream->samples, picks[i].sample, stream->raw, &y[place], err);
+		if (status == PRONY_OK)
+			convert(stream, x + place * stream->elements);
+	}
+	free(picks);
 	return status;
 }
 
-/* Sample numbers in the order in which batches take them. */
-static size_t *make_order(const struct pair *pair, const struct batch_request *request)
+enum prony_status batch_stream_next(struct batch_stream *stream, int count, float *x, int64_t *y,
+				    struct error *err)
 {
-	size_t count = (size_t)pair->count;
-	size_t *order = memory_alloc(count * sizeof(*order));
-	struct random random;
+	enum prony_status status = PRONY_OK;
 
-	for (size_t i = 0; i < count; i++)
-		order[i] = (size_t)pair->offset + i;
-	if (request->training) {
-		random_init_named(&random, request->seed, "order");
-		random_shuffle(&random, order, count);
-	}
-	return order;
-}
-
-static void fill_idx(const struct dataset *dataset, const struct pair *pair,
-		     const struct batch_request *request, const struct extent *extent, float *x,
-		     int64_t *y)
-{
-	float scaled[256];
-	size_t *order = make_order(pair, request);
-	size_t count = (size_t)pair->count;
-	/* The product may overflow, its remainder cannot. */
-	size_t at = (size_t)request->first % count * ((size_t)request->batch % count) % count;
-
-	for (int pixel = 0; pixel < 256; pixel++)
-		scaled[pixel] = (float)((pixel / 255.0 - dataset->mean) / dataset->deviation);
-	for (size_t sample = 0; sample < extent->samples; sample++) {
-		const uint8_t *pixels = pair->images.data + order[at] * extent->elements;
-
-		for (size_t i = 0; i < extent->elements; i++)
-			*x++ = scaled[pixels[i]];
-		*y++ = pair->labels.data[order[at]];
-		at = at + 1 < count ? at + 1 : 0;
-	}
-	free(order);
-}
-
-enum prony_status dataset_batches(const struct dataset *dataset, const char *folder,
-				  const struct batch_request *request, struct arena *arena,
-				  float **x, int64_t **y, struct error *err)
-{
-	struct pair pair = {0};
-	struct extent extent = {0};
-	bool synthetic = dataset->rank == 0;
-	enum prony_status status = measure_request(request, &extent, err);
-
-	if (status == PRONY_OK)
-		status = dataset_check_fit(dataset, request, err);
-	if (status == PRONY_OK && !synthetic)
-		status = pair_read(dataset, folder, request->training, &pair, err);
-	if (status != PRONY_OK)
-		goto out;
-	float *values =
-		arena_try_array(arena, extent.samples * extent.elements, sizeof(*values), err);
-	int64_t *classes = arena_try_array(arena, extent.samples, sizeof(*classes), err);
-	if (!values || !classes) {
-		status = PRONY_NOMEM;
-		goto out;
-	}
-	if (synthetic)
-		fill_synthetic(request, &extent, values, classes);
+	if (stream->samples)
+		status = fill_from_files(stream, count, x, y, err);
 	else
-		fill_idx(dataset, &pair, request, &extent, values, classes);
-	*x = values;
-	*y = classes;
-out:
-	pair_release(&pair);
+		fill_synthetic(stream, count, x, y);
+	if (status == PRONY_OK)
+		stream->at += count;
 	return status;
 }

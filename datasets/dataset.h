@@ -6,29 +6,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 
-#define DATASET_FILES_MAX 8
+enum { DATASET_FILES_MAX = 9, DATASET_CHANNELS_MAX = 4 };
+
+/* Which samples a file holds. */
+enum dataset_part {
+	PART_BOTH, /* those to train with, then those to evaluate with */
+	PART_TRAIN,
+	PART_EVALUATION,
+};
 
 struct dataset_file {
+	enum dataset_part part;
 	const char *name;   /* below the data set's folder */
-	const char *sha256; /* hexadecimal; NULL = generated, not checked */
+	const char *sha256; /* hexadecimal; NULL = the file is read through instead */
 	int64_t bytes;
 	const char *url; /* for `data fetch`; NULL = shipped or made */
 };
 
 struct dataset {
 	const char *name, *summary;
-	const char *format; /* "idx", "synthetic" */
+	const char *format; /* a row of data_formats; NULL = made while measuring */
 	int rank;	    /* of one sample; 0 = any (synthetic) */
 	int64_t dims[4];    /* C, H, W */
 	int64_t classes;
-	int64_t train_count, evaluation_count; /* samples; train come first in the files when one
-						  pair of files holds both */
-	double mean, deviation; /* x = (pixel / 255 - mean) / deviation, the same bytes for all */
-	const char *sample;	/* "mnist-sample": used where only that exists; NULL = none */
-	struct dataset_file files[DATASET_FILES_MAX]; /* ends with name NULL */
+	int64_t train_count, evaluation_count; /* samples */
+	/* x = (value / scale - mean) / deviation, by channel; the same bytes for all. */
+	double scale, mean[DATASET_CHANNELS_MAX], deviation[DATASET_CHANNELS_MAX];
+	const char *sample; /* "mnist-sample": used where only that exists; NULL = none */
+	/* Ends with name NULL. Those of a part stand together, in the order in which their samples
+	 * count; files that the format reads together (images, labels) follow each other. */
+	struct dataset_file files[DATASET_FILES_MAX];
 };
 
 extern const struct dataset dataset_table[];
@@ -39,13 +48,15 @@ const char *dataset_nearest(const char *name);
 /*
  * The folder that holds the data set's files, looked for in `data_option` (--data, may be NULL),
  * then $PRONY_DATA, then DATA/data, then what was installed with the program; each with /NAME
- * appended. *folder: caller frees, NULL for synthetic. PRONY_MISSING names all places and the
+ * appended. A sample may also lie under the name of the whole: then its files must have the
+ * sample's sizes. *folder: caller frees, NULL for synthetic. PRONY_MISSING names all places and the
  * remedy.
  */
 enum prony_status dataset_locate(const struct dataset *dataset, const char *data_option,
 				 char **folder, struct error *err);
 
-/* Checks sizes and SHA-256 of every file; the first broken one is named. */
+/* Checks sizes and SHA-256 of every file, or reads it through where no digest is known; the first
+ * broken one is named. */
 enum prony_status dataset_verify(const struct dataset *dataset, const char *folder,
 				 struct error *err);
 
@@ -65,7 +76,6 @@ enum prony_status dataset_fetch(const struct dataset *dataset, const char *folde
 
 struct batch_request {
 	int64_t batch; /* samples in a batch */
-	int count;     /* batches */
 	int rank;      /* of one sample as the network takes it; may flatten 1x28x28 to 784 */
 	int64_t dims[4];
 	int64_t classes;
@@ -80,13 +90,24 @@ enum prony_status dataset_check_fit(const struct dataset *dataset,
 				    const struct batch_request *request, struct error *err);
 
 /*
- * Batches in one go: x gets count * batch * elements floats, y count * batch classes, both in the
- * arena. Training samples come in a seeded random order and wrap round; evaluation samples in file
- * order, also wrapping. Synthetic: normal values, uniform classes. PRONY_BAD_INPUT when the data
- * set does not fit the network (says both shapes) or a file is broken (says file, offset, remedy).
+ * A stream of batches that never ends. Training samples come in a seeded random order, another one
+ * in each epoch, and a batch may reach into the next epoch. Evaluation samples come in file order;
+ * a last batch that would not be full is dropped, then the first comes again (a batch larger than
+ * the set repeats its samples). Synthetic: normal values, uniform classes. Batch n is the same
+ * whether or not those before it were taken.
  */
-enum prony_status dataset_batches(const struct dataset *dataset, const char *folder,
-				  const struct batch_request *request, struct arena *arena,
-				  float **x, int64_t **y, struct error *err);
+struct batch_stream;
+
+/* `dataset` and `folder` must live as long as the stream. PRONY_BAD_INPUT when the data set does
+ * not fit the network (says both shapes) or a file is broken (says file, offset, remedy). */
+enum prony_status batch_stream_open(const struct dataset *dataset, const char *folder,
+				    const struct batch_request *request, struct batch_stream **out,
+				    struct error *err);
+
+/* The next `count` batches: x gets count * batch * elements floats, y count * batch classes. All
+ * are read in one pass over the files, so that several at a time cost less than one by one. */
+enum prony_status batch_stream_next(struct batch_stream *stream, int count, float *x, int64_t *y,
+				    struct error *err);
+void batch_stream_close(struct batch_stream *stream);
 
 #endif

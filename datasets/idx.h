@@ -1,31 +1,31 @@
-/* IDX files, plain or gzip (http://yann.lecun.com/exdb/mnist): magic, dimensions, bytes. */
+/* IDX files, plain or gzip (http://yann.lecun.com/exdb/mnist): magic, dimensions, values. */
 #ifndef PRONY_DATASETS_IDX_H
 #define PRONY_DATASETS_IDX_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "datasets/byte_stream.h"
 
 #define IDX_MAX_RANK 4
 
+/* The element types that are read; the numbers are those of the format. */
+enum idx_type { IDX_U8 = 0x08, IDX_I32 = 0x0c, IDX_F32 = 0x0d };
+
 struct idx {
+	struct byte_stream *bytes;
+	enum idx_type type;
 	int rank;
 	int64_t dims[IDX_MAX_RANK];
-	uint8_t *data; /* owned; product of dims bytes */
+	int64_t row; /* values below one index of the first dimension */
 };
 
-/* Reads an IDX file of unsigned bytes. Truncated, oversized or corrupt files get a message with
- * file, offset and remedy. limit_bytes bounds the decompressed data. */
-enum prony_status idx_read(const char *path, size_t limit_bytes, struct idx *out,
-			   struct error *err);
-void idx_release(struct idx *idx);
+/* Reads the head and checks that the file is as long as it says. PRONY_BAD_INPUT with file, offset
+ * and remedy where it is broken. */
+enum prony_status idx_open(const char *path, struct idx *out, struct error *err);
+void idx_close(struct idx *idx);
 
-/* The same from memory, which is borrowed; `where` stands for the path in messages. */
-enum prony_status idx_parse(const void *bytes, size_t length, const char *where, size_t limit_bytes,
-			    struct idx *out, struct error *err);
+/* The values below index `at` of the first dimension, in this machine's byte order. */
+enum prony_status idx_read_row(const struct idx *idx, int64_t at, void *out, struct error *err);
 
-/* Writes one (tests, data make), gzip when the name ends in .gz. */
-enum prony_status idx_write(const char *path, const struct idx *idx, struct error *err);
+size_t idx_value_bytes(enum idx_type type);
+int64_t idx_offset(const struct idx *idx, int64_t at); /* of that row, in bytes */
 
 #endif

@@ -57,7 +57,6 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 {
 	struct batch_request request = {
 		.batch = graph_batch(graph),
-		.count = count,
 		.rank = cell->network->input_rank,
 		.classes = cell->network->classes,
 		.training = cell->recipe.stage != STAGE_FORWARD,
@@ -65,10 +64,19 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 		.first = first,
 	};
 	memcpy(request.dims, cell->network->input_dims, sizeof request.dims);
-	float *x = NULL;
-	int64_t *y = NULL;
-	enum prony_status status = dataset_batches(cell->dataset, cell->data_folder, &request,
-						   &work->arena, &x, &y, err);
+	const struct value *input = &graph->values[graph->input];
+	size_t samples = (size_t)count * (size_t)request.batch;
+	size_t elements = (size_t)(shape_elements(&input->shape) / request.batch);
+	float *x = arena_try_array(&work->arena, samples * elements, sizeof *x, err);
+	int64_t *y = arena_try_array(&work->arena, samples, sizeof *y, err);
+	if (!x || !y)
+		return PRONY_NOMEM;
+	struct batch_stream *stream = NULL;
+	enum prony_status status =
+		batch_stream_open(cell->dataset, cell->data_folder, &request, &stream, err);
+	if (status == PRONY_OK)
+		status = batch_stream_next(stream, count, x, y, err);
+	batch_stream_close(stream);
 	if (status == PRONY_OK)
 		wrap_batches(work, graph, count, x, y, inputs, labels);
 	return status;

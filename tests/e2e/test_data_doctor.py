@@ -123,14 +123,14 @@ class DataTest(ProgramTest):
         cases = [(whole, 0, ""), (whole[:-20], BAD_INPUT, "truncated"),
                  (bytes(broken), BAD_INPUT, "corrupt compressed data"),
                  (gzip.decompress(whole)[:50], BAD_INPUT, "truncated"),
-                 (b"text", BAD_INPUT, "no IDX file"), (b"", BAD_INPUT, "truncated")]
+                 (b"text", BAD_INPUT, "begins with 74 65 78 74; known are idx"), (b"", BAD_INPUT, "truncated")]
         for data, code, part in cases:
             with open(path, "wb") as stream:
                 stream.write(data)
             done = self.prony("data", "verify", path, "--format", "json", expect=code)
             self.assertEqual(json.loads(done.stdout),
                              [{"file": path, "state": "broken" if code else "whole",
-                               "bytes": 0 if code else 100}])
+                               "bytes": 0 if code else 108}])
             if code:
                 for word in (path, part, "prony data fetch"):
                     self.assertIn(word, message(done))

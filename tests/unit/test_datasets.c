@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/dataset.h"
+#include "datasets/format.h"
 
 /* A folder for each test, which is the data home, so that nothing of the user's is seen. */
 static int make_folder(void **state)
@@ -71,7 +72,9 @@ static void table_is_sound(void **state)
 		const struct dataset *row = &dataset_table[i];
 
 		assert_ptr_equal(dataset_find(row->name), row);
-		assert_true(row->deviation > 0);
+		for (int c = 0; row->format && c < (int)row->dims[0]; c++)
+			assert_true(row->scale > 0 && row->deviation[c] > 0);
+		assert_true(!row->format || data_format_find(row->format));
 		if (row->sample)
 			assert_non_null(dataset_find(row->sample));
 		for (const struct dataset_file *file = row->files; file->name; file++) {
@@ -129,6 +132,30 @@ static void places_in_order(void **state)
 	free(folder);
 	free(file);
 	free(option);
+}
+
+/* A folder of the whole's name may hold the sample; that it does is seen by the sizes. */
+static void a_sample_under_the_name_of_the_whole(void **state)
+{
+	const struct dataset *sample = dataset_find("mnist-sample");
+	char *place = path_join(*state, "option/mnist"), *option = path_join(*state, "option");
+	char *folder = NULL;
+
+	put_dataset(place, sample);
+	assert_int_equal(dataset_locate(sample, option, &folder, NULL), PRONY_MISSING);
+	for (const struct dataset_file *file = sample->files; file->name; file++) {
+		char *path = path_join(place, file->name);
+
+		assert_int_equal(truncate(path, file->bytes), 0);
+		free(path);
+	}
+	assert_int_equal(dataset_locate(sample, option, &folder, NULL), PRONY_OK);
+	assert_string_equal(folder, place);
+	assert_int_equal(dataset_locate(dataset_find("mnist"), option, &folder, NULL),
+			 PRONY_MISSING);
+	free(folder);
+	free(option);
+	free(place);
 }
 
 static void synthetic_has_no_folder(void **state)
@@ -326,6 +353,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_is_sound),
 		IN_FOLDER(places_in_order),
+		IN_FOLDER(a_sample_under_the_name_of_the_whole),
 		IN_FOLDER(synthetic_has_no_folder),
 		cmocka_unit_test(shipped_sample_is_whole),
 		IN_FOLDER(broken_file_is_named),

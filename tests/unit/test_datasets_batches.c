@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/dataset.h"
@@ -26,17 +27,31 @@ static const struct dataset toy = {
 	.classes = 3,
 	.train_count = TRAIN,
 	.evaluation_count = EVALUATION,
-	.mean = 0.25,
-	.deviation = 0.5,
+	.scale = 255,
+	.mean = {0.25},
+	.deviation = {0.5},
 	.files = {{.name = "images", .bytes = 1}, {.name = "labels", .bytes = 1}},
 };
+
+/* Writes an IDX file: its magic's type and dimensions, then `bytes` bytes as they are. */
+static void write_idx(const char *folder, const char *name, int type, int rank, const int *dims,
+		      const void *data, size_t bytes)
+{
+	uint8_t image[1024] = {0, 0, (uint8_t)type, (uint8_t)rank};
+	size_t head = 4 + 4 * (size_t)rank;
+	char *path = path_join(folder, name);
+
+	assert_true(head + bytes <= sizeof(image));
+	for (int i = 0; i < rank; i++)
+		image[7 + 4 * i] = (uint8_t)dims[i];
+	memcpy(image + head, data, bytes);
+	assert_int_equal(file_write_atomic(path, image, head + bytes, NULL), PRONY_OK);
+	free(path);
+}
 
 static void write_toy(const char *folder, int samples, int labels_count, int worst_label)
 {
 	uint8_t pixels[SAMPLES * PIXELS], labels[SAMPLES];
-	struct idx images_file = {.rank = 3, .dims = {samples, 2, 2}, .data = pixels};
-	struct idx labels_file = {.rank = 1, .dims = {labels_count}, .data = labels};
-	char *images_path = path_join(folder, "images"), *labels_path = path_join(folder, "labels");
 
 	for (int i = 0; i < SAMPLES; i++) {
 		labels[i] = (uint8_t)(i % 3);
@@ -45,10 +60,9 @@ static void write_toy(const char *folder, int samples, int labels_count, int wor
 	}
 	if (worst_label)
 		labels[SAMPLES - 1] = (uint8_t)worst_label;
-	assert_int_equal(idx_write(images_path, &images_file, NULL), PRONY_OK);
-	assert_int_equal(idx_write(labels_path, &labels_file, NULL), PRONY_OK);
-	free(images_path);
-	free(labels_path);
+	write_idx(folder, "images", IDX_U8, 3, (const int[]){samples, 2, 2}, pixels,
+		  (size_t)(samples * PIXELS));
+	write_idx(folder, "labels", IDX_U8, 1, &labels_count, labels, (size_t)labels_count);
 }
 
 struct fixture {
@@ -79,10 +93,10 @@ static int teardown(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
-static struct batch_request request_of(int64_t batch, int count, bool training)
+/* Toy samples to train with or to evaluate with. */
+static struct batch_request request_of(int64_t batch, bool training)
 {
 	return (struct batch_request){.batch = batch,
-				      .count = count,
 				      .rank = 3,
 				      .dims = {1, 2, 2},
 				      .classes = 3,
@@ -90,85 +104,180 @@ static struct batch_request request_of(int64_t batch, int count, bool training)
 				      .seed = 7};
 }
 
-static void take(struct fixture *f, const struct dataset *dataset,
-		 const struct batch_request *request, float **x, int64_t **y)
+static size_t elements_of(const struct batch_request *request)
 {
-	struct error err = ERROR_INIT;
+	size_t elements = 1;
 
-	if (dataset_batches(dataset, f->folder, request, &f->arena, x, y, &err) != PRONY_OK)
+	for (int i = 0; i < request->rank; i++)
+		elements *= (size_t)request->dims[i];
+	return elements;
+}
+
+/* So many batches from a stream of their own, `at_once` in a call. */
+static void take_by(struct fixture *f, const struct dataset *dataset,
+		    const struct batch_request *request, int count, int at_once, float **x,
+		    int64_t **y)
+{
+	size_t samples = (size_t)request->batch * (size_t)count, elements = elements_of(request);
+	struct error err = ERROR_INIT;
+	struct batch_stream *stream = NULL;
+
+	*x = arena_array(&f->arena, samples * elements, sizeof(**x));
+	*y = arena_array(&f->arena, samples, sizeof(**y));
+	if (batch_stream_open(dataset, f->folder, request, &stream, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
+	for (int at = 0; at < count; at += at_once) {
+		size_t before = (size_t)(at * request->batch);
+
+		if (batch_stream_next(stream, at_once, *x + before * elements, *y + before, &err) !=
+		    PRONY_OK)
+			fail_msg("%s", err.text);
+	}
+	batch_stream_close(stream);
+}
+
+static void take(struct fixture *f, const struct dataset *dataset,
+		 const struct batch_request *request, int count, float **x, int64_t **y)
+{
+	take_by(f, dataset, request, count, count, x, y);
 }
 
 /* The number of the sample that these pixels are. */
 static int sample_of(const float *x)
 {
-	return (int)lround((x[0] * toy.deviation + toy.mean) * 255);
+	return (int)lround((x[0] * toy.deviation[0] + toy.mean[0]) * 255);
 }
 
 static void evaluation_in_file_order(void **state)
 {
-	struct batch_request request = request_of(3, 2, false);
+	struct batch_request request = request_of(2, false);
 	float *x;
 	int64_t *y;
 
-	take(*state, &toy, &request, &x, &y);
+	take(*state, &toy, &request, 3, &x, &y);
 	for (int i = 0; i < 6; i++) {
 		int expected = TRAIN + i % EVALUATION;
 
 		assert_int_equal(sample_of(x + i * PIXELS), expected);
 		assert_int_equal(y[i], expected % 3);
 		for (int pixel = 1; pixel < PIXELS; pixel++) {
-			double value = ((255 - pixel) / 255.0 - toy.mean) / toy.deviation;
+			double value = ((255 - pixel) / 255.0 - toy.mean[0]) / toy.deviation[0];
 			assert_true(x[i * PIXELS + pixel] == (float)value);
 		}
 	}
 }
 
-static void training_is_shuffled_and_wraps(void **state)
+/* Four samples in batches of three: one batch, again and again. Of a batch of six they are all. */
+static void evaluation_drops_the_last_partial_batch(void **state)
 {
-	struct batch_request request = request_of(TRAIN, 2, true);
-	float *x, *other;
-	int64_t *y, *z;
+	static const struct {
+		int batch, count;
+		int expected[12];
+	} rows[] = {
+		{3, 2, {6, 7, 8, 6, 7, 8}},
+		{4, 2, {6, 7, 8, 9, 6, 7, 8, 9}},
+		{6, 2, {6, 7, 8, 9, 6, 7, 8, 9, 6, 7, 8, 9}},
+	};
+
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		struct batch_request request = request_of(rows[r].batch, false);
+		float *x;
+		int64_t *y;
+
+		take(*state, &toy, &request, rows[r].count, &x, &y);
+		for (int i = 0; i < rows[r].batch * rows[r].count; i++)
+			assert_int_equal(sample_of(x + i * PIXELS), rows[r].expected[i]);
+	}
+}
+
+/* Counts each sample of an epoch; how many stand elsewhere than in `other` (NULL: in the file). */
+static int check_epoch(const float *x, const int64_t *y, const float *other)
+{
 	int seen[SAMPLES] = {0}, moved = 0;
 
-	take(*state, &toy, &request, &x, &y);
 	for (int i = 0; i < TRAIN; i++) {
 		int sample = sample_of(x + i * PIXELS);
 
 		assert_in_range(sample, 0, TRAIN - 1);
 		seen[sample]++;
-		moved += sample != i;
+		moved += sample != (other ? sample_of(other + i * PIXELS) : i);
 		assert_int_equal(y[i], sample % 3);
-		/* The second round is as the first. */
-		assert_int_equal(sample_of(x + (TRAIN + i) * PIXELS), sample);
 	}
 	for (int i = 0; i < TRAIN; i++)
 		assert_int_equal(seen[i], 1);
-	assert_true(moved > 0);
-	take(*state, &toy, &request, &other, &z);
-	assert_memory_equal(x, other, sizeof(*x) * 2 * TRAIN * PIXELS);
-	request.seed = 8;
-	take(*state, &toy, &request, &other, &z);
-	assert_memory_not_equal(x, other, sizeof(*x) * 2 * TRAIN * PIXELS);
+	return moved;
 }
 
-/* Batch n is the same whether or not those before it were asked for. */
-static void skipped_batches(void **state)
+static void training_is_shuffled_anew_in_each_epoch(void **state)
 {
-	struct batch_request all = request_of(4, 5, true), later = request_of(4, 2, true);
-	float *x, *tail;
+	struct batch_request request = request_of(4, true);
+	const size_t bytes = sizeof(float) * 3 * TRAIN * PIXELS;
+	float *x, *other;
 	int64_t *y, *z;
 
-	take(*state, &toy, &all, &x, &y);
+	/* Nine batches of four are six epochs of six: a batch may reach into the next epoch. */
+	take(*state, &toy, &request, 9, &x, &y);
+	for (int epoch = 0; epoch < 6; epoch++) {
+		const float *at = x + epoch * TRAIN * PIXELS;
+		int moved = check_epoch(at, y + epoch * TRAIN, epoch > 0 ? x : NULL);
+
+		assert_true(moved > 0);
+	}
+	take(*state, &toy, &request, 9, &other, &z);
+	assert_memory_equal(x, other, bytes);
+	request.seed = 8;
+	take(*state, &toy, &request, 9, &other, &z);
+	assert_memory_not_equal(x, other, bytes);
+}
+
+/* Batch n is the same whether or not those before it were asked for, alone or with others. */
+static void skipped_batches(void **state)
+{
+	struct batch_request all = request_of(4, true), later = request_of(4, true);
+	float *x, *other;
+	int64_t *y, *z;
+
+	take(*state, &toy, &all, 6, &x, &y);
+	take_by(*state, &toy, &all, 6, 1, &other, &z);
+	assert_memory_equal(x, other, sizeof(*x) * 6 * 4 * PIXELS);
+	assert_memory_equal(y, z, sizeof(*y) * 6 * 4);
 	later.first = 3;
-	take(*state, &toy, &later, &tail, &z);
-	assert_memory_equal(x + 3 * 4 * PIXELS, tail, sizeof(*x) * 2 * 4 * PIXELS);
-	assert_memory_equal(y + 3 * 4, z, sizeof(*y) * 2 * 4);
-	/* The product of first and batch overflows; its remainder does not: 2^62 - 1 is 3 modulo 6.
-	 */
-	later.first = (INT64_C(1) << 62) - 1;
-	take(*state, &toy, &later, &tail, &z);
-	assert_memory_equal(x + 3 * 4 * PIXELS, tail, sizeof(*x) * 2 * 4 * PIXELS);
+	take(*state, &toy, &later, 3, &other, &z);
+	assert_memory_equal(x + 3 * 4 * PIXELS, other, sizeof(*x) * 3 * 4 * PIXELS);
+	assert_memory_equal(y + 3 * 4, z, sizeof(*y) * 3 * 4);
+}
+
+/* Two channels of floats, each with its own mean and deviation; classes beyond a byte. */
+static void channels_floats_and_many_classes(void **state)
+{
+	const struct dataset floats = {
+		.name = "floats",
+		.format = "idx",
+		.rank = 3,
+		.dims = {2, 1, 2},
+		.classes = 1000,
+		.train_count = 1,
+		.evaluation_count = 1,
+		.scale = 2,
+		.mean = {1, -1},
+		.deviation = {0.5, 4},
+		.files = {{.name = "f"}, {.name = "l"}},
+	};
+	/* Big-endian: samples 0 0 0 0 and 2 4 -2 6; labels 1 and 999. */
+	static const uint8_t values[32] = {[16] = 0x40, [17] = 0x00, [20] = 0x40, [21] = 0x80,
+					   [24] = 0xc0, [25] = 0x00, [28] = 0x40, [29] = 0xc0};
+	static const uint8_t labels[8] = {[3] = 1, [6] = 0x03, [7] = 0xe7};
+	static const float expected[] = {0, 2, 0, 1};
+	struct batch_request request = {.batch = 1, .rank = 3, .dims = {2, 1, 2}, .classes = 1000};
+	struct fixture *f = *state;
+	float *x;
+	int64_t *y;
+
+	write_idx(f->folder, "f", IDX_F32, 4, (const int[]){2, 2, 1, 2}, values, sizeof(values));
+	write_idx(f->folder, "l", IDX_I32, 1, (const int[]){2}, labels, sizeof(labels));
+	take(f, &floats, &request, 1, &x, &y);
+	assert_int_equal(y[0], 999);
+	assert_memory_equal(x, expected, sizeof(expected));
 }
 
 static void flat_shapes_fit(void **state)
@@ -177,15 +286,15 @@ static void flat_shapes_fit(void **state)
 		int rank;
 		int64_t dims[4];
 	} shapes[] = {{1, {4}}, {2, {2, 2}}, {2, {4, 1}}, {4, {1, 1, 2, 2}}, {3, {2, 1, 2}}};
-	struct batch_request request = request_of(2, 1, false);
+	struct batch_request request = request_of(2, false);
 	float *x, *y;
 	int64_t *labels;
 
-	take(*state, &toy, &request, &x, &labels);
+	take(*state, &toy, &request, 1, &x, &labels);
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		request.rank = shapes[i].rank;
 		memcpy(request.dims, shapes[i].dims, sizeof(request.dims));
-		take(*state, &toy, &request, &y, &labels);
+		take(*state, &toy, &request, 1, &y, &labels);
 		assert_memory_equal(x, y, sizeof(*x) * 2 * PIXELS);
 	}
 }
@@ -194,48 +303,55 @@ static void expect_refusal(struct fixture *f, const struct dataset *dataset,
 			   const struct batch_request *request, const char *part)
 {
 	struct error err = ERROR_INIT;
-	float *x = NULL;
-	int64_t *y = NULL;
-	enum prony_status status =
-		dataset_batches(dataset, f->folder, request, &f->arena, &x, &y, &err);
+	struct batch_stream *stream = NULL;
+	float x[64];
+	int64_t y[8];
+	enum prony_status status = batch_stream_open(dataset, f->folder, request, &stream, &err);
 
+	if (status == PRONY_OK)
+		status = batch_stream_next(stream, 1, x, y, &err);
 	if (status != PRONY_BAD_INPUT || !strstr(err.text, part))
 		fail_msg("status %d, '%s' instead of '%s'", status, err.text, part);
-	assert_null(x);
-	assert_null(y);
+	batch_stream_close(stream);
 }
 
 static void what_does_not_fit(void **state)
 {
-	struct batch_request request = request_of(2, 1, false);
+	struct batch_request request = request_of(2, false);
 
 	request.dims[0] = 3;
 	expect_refusal(*state, &toy, &request,
 		       "samples of 1x2x2 in 3 classes, the network takes 3x2x2");
-	request = request_of(2, 1, false);
+	request = request_of(2, false);
 	request.classes = 10;
 	expect_refusal(*state, &toy, &request, "in 10; choose a network or a data set that fits");
-	request = request_of(0, 1, false);
+	request = request_of(0, false);
 	expect_refusal(*state, &toy, &request, "at least 1");
-	request = request_of(1, 1, false);
+	request = request_of(1, false);
 	request.dims[1] = 0;
 	expect_refusal(*state, &toy, &request, "dimension 1 of a sample is 0");
-	request = request_of(INT64_MAX / 2, 4, false);
+	request = request_of(INT64_MAX / 2, false);
 	expect_refusal(*state, &toy, &request, "too many for this machine");
-	request = request_of(1, 1, false);
+	request = request_of(4, false);
+	request.first = INT64_MAX / 4;
+	expect_refusal(*state, &toy, &request, "too many for this machine");
+	request = request_of(1, false);
 	request.dims[0] = request.dims[1] = INT64_C(1) << 40;
 	expect_refusal(*state, &toy, &request, "no such batch");
 }
 
 static void broken_files(void **state)
 {
-	struct batch_request request = request_of(2, 1, false);
+	struct batch_request request = request_of(4, false);
 	struct fixture *f = *state;
 
 	write_toy(f->folder, SAMPLES - 1, SAMPLES, 0);
-	expect_refusal(f, &toy, &request, "images: offset 4: the file holds 9x2x2");
+	expect_refusal(f, &toy, &request, "labels: offset 4 says 10 labels, but ");
 	write_toy(f->folder, SAMPLES, SAMPLES - 1, 0);
-	expect_refusal(f, &toy, &request, "labels: offset 4");
+	expect_refusal(f, &toy, &request, "labels: offset 4 says 9 labels, but ");
+	write_toy(f->folder, SAMPLES - 1, SAMPLES - 1, 0);
+	expect_refusal(f, &toy, &request,
+		       "images: holds 9 samples of 2x2, where data set toy has 10 of 2x2");
 	write_toy(f->folder, SAMPLES, SAMPLES, 3);
 	expect_refusal(f, &toy, &request, "labels: offset 17: label 3, but there are 3 classes");
 }
@@ -243,7 +359,7 @@ static void broken_files(void **state)
 static void synthetic_values(void **state)
 {
 	const struct dataset *synthetic = dataset_find("synthetic");
-	struct batch_request request = request_of(64, 3, true), last;
+	struct batch_request request = request_of(64, true), last;
 	float *x, *again;
 	int64_t *y, *z;
 	double sum = 0, squares = 0;
@@ -252,7 +368,7 @@ static void synthetic_values(void **state)
 
 	request.dims[0] = 3;
 	request.dims[1] = request.dims[2] = 8;
-	take(*state, synthetic, &request, &x, &y);
+	take(*state, synthetic, &request, 3, &x, &y);
 	for (int i = 0; i < values; i++) {
 		assert_true(isfinite(x[i]) && x[i] != 0.0f);
 		sum += (double)x[i];
@@ -269,12 +385,11 @@ static void synthetic_values(void **state)
 		assert_in_range(classes[i], 32, 96);
 	last = request;
 	last.first = 2;
-	last.count = 1;
-	take(*state, synthetic, &last, &again, &z);
+	take(*state, synthetic, &last, 1, &again, &z);
 	assert_memory_equal(x + 2 * values / 3, again, sizeof(*x) * (size_t)values / 3);
 	assert_memory_equal(y + 2 * 64, z, sizeof(*y) * 64);
 	last.training = false;
-	take(*state, synthetic, &last, &again, &z);
+	take(*state, synthetic, &last, 1, &again, &z);
 	assert_memory_not_equal(x + 2 * values / 3, again, sizeof(*x) * (size_t)values / 3);
 }
 
@@ -283,22 +398,21 @@ static void shipped_sample(void **state)
 	struct fixture *f = *state;
 	const char *source = getenv("PRONY_SOURCE");
 	const struct dataset *sample = dataset_find("mnist-sample");
-	struct batch_request request = {
-		.batch = 4, .count = 1, .rank = 1, .dims = {784}, .classes = 10};
-	struct error err = ERROR_INIT;
+	struct batch_request request = {.batch = 4, .rank = 1, .dims = {784}, .classes = 10};
+	struct fixture shipped = {.arena = f->arena};
 	float *x;
 	int64_t *y;
 
 	assert_non_null(source);
-	char *folder = memory_printf("%s/datasets/mnist-sample", source);
-	if (dataset_batches(sample, folder, &request, &f->arena, &x, &y, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	shipped.folder = memory_printf("%s/datasets/mnist-sample", source);
+	take(&shipped, sample, &request, 1, &x, &y);
+	f->arena = shipped.arena;
+	free(shipped.folder);
 	/* Labels 8000 to 8003 of t10k-labels-idx1-ubyte, read by another program. */
 	const int64_t expected[] = {4, 9, 9, 7};
 	assert_memory_equal(y, expected, sizeof(expected));
 	/* A corner of a digit is black. */
-	assert_true(x[0] == (float)(-sample->mean / sample->deviation));
-	free(folder);
+	assert_true(x[0] == (float)(-sample->mean[0] / sample->deviation[0]));
 }
 
 #define WITH_TOY(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -306,10 +420,16 @@ static void shipped_sample(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_TOY(evaluation_in_file_order), WITH_TOY(training_is_shuffled_and_wraps),
-		WITH_TOY(skipped_batches),	    WITH_TOY(flat_shapes_fit),
-		WITH_TOY(what_does_not_fit),	    WITH_TOY(broken_files),
-		WITH_TOY(synthetic_values),	    WITH_TOY(shipped_sample),
+		WITH_TOY(evaluation_in_file_order),
+		WITH_TOY(evaluation_drops_the_last_partial_batch),
+		WITH_TOY(training_is_shuffled_anew_in_each_epoch),
+		WITH_TOY(skipped_batches),
+		WITH_TOY(channels_floats_and_many_classes),
+		WITH_TOY(flat_shapes_fit),
+		WITH_TOY(what_does_not_fit),
+		WITH_TOY(broken_files),
+		WITH_TOY(synthetic_values),
+		WITH_TOY(shipped_sample),
 	};
 	return cmocka_run_group_tests_name("datasets_batches", tests, NULL, NULL);
 }

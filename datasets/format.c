@@ -1,0 +1,83 @@
+#include "datasets/format.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "datasets/byte_stream.h"
+
+extern const struct data_format idx_format;
+
+const struct data_format *const data_formats[] = {
+	&idx_format,
+};
+
+const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);
+
+const struct data_format *data_format_find(const char *name)
+{
+	for (size_t i = 0; i < data_format_count; i++)
+		if (strcmp(data_formats[i]->name, name) == 0)
+			return data_formats[i];
+	return NULL;
+}
+
+size_t data_element_bytes(enum data_element element)
+{
+	return element == DATA_F32 ? sizeof(float) : 1;
+}
+
+static enum prony_status unknown_format(const char *path, const uint8_t *head, size_t length,
+					struct error *err)
+{
+	struct strbuf text;
+
+	strbuf_init(&text, 256);
+	strbuf_printf(&text, "it begins with");
+	for (size_t i = 0; i < length && i < 4; i++)
+		strbuf_printf(&text, " %02x", head[i]);
+	for (size_t i = 0; i < data_format_count; i++)
+		strbuf_printf(&text, "%s %s (%s)", i > 0 ? "," : "; known are",
+			      data_formats[i]->name, data_formats[i]->summary);
+	error_set(err, PRONY_BAD_INPUT, "%s: no data format knows this file: %s; " DATA_REMEDY,
+		  path, strbuf_text(&text));
+	strbuf_release(&text);
+	return PRONY_BAD_INPUT;
+}
+
+enum prony_status data_format_recognise(const char *path, const struct data_format **out,
+					struct error *err)
+{
+	struct byte_stream *stream = NULL;
+	uint8_t head[DATA_HEAD_BYTES];
+	size_t length = 0;
+	enum prony_status status = byte_stream_open(path, &stream, err);
+
+	if (status != PRONY_OK)
+		return status;
+	/* A byte at a time, because a file may be shorter; what is broken the format itself says.
+	 */
+	status = byte_stream_read(stream, 0, head, 1, "the first bytes", err);
+	while (status == PRONY_OK && ++length < sizeof(head))
+		if (byte_stream_read(stream, (int64_t)length, head + length, 1, "", NULL) !=
+		    PRONY_OK)
+			break;
+	byte_stream_close(stream);
+	if (status != PRONY_OK)
+		return status;
+	for (size_t i = 0; i < data_format_count; i++)
+		if (data_formats[i]->recognises(path, head, length)) {
+			*out = data_formats[i];
+			return PRONY_OK;
+		}
+	return unknown_format(path, head, length, err);
+}
+
+enum prony_status data_label_error(const char *path, int64_t offset, int64_t label, int64_t classes,
+				   struct error *err)
+{
+	return error_set(err, PRONY_BAD_INPUT,
+			 "%s: offset %" PRId64 ": label %" PRId64 ", but there are %" PRId64
+			 " classes; " DATA_REMEDY,
+			 path, offset, label, classes);
+}

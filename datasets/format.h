@@ -1,0 +1,67 @@
+/*
+ * Formats of data sets: one row each, its functions in a file of its own. What all of them share
+ * (which samples, in which order, scaled how) is not here: a format gives its samples as they are,
+ * one after the other.
+ */
+#ifndef PRONY_DATASETS_FORMAT_H
+#define PRONY_DATASETS_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { DATA_RANK_MAX = 4, DATA_HEAD_BYTES = 16 };
+
+enum data_element { DATA_U8, DATA_F32 };
+size_t data_element_bytes(enum data_element element);
+
+/* An open shard. A format's own source begins with this. */
+struct data_source {
+	int64_t count;	  /* of samples */
+	int64_t position; /* of the sample that `next` gives; the caller may change it, upwards is
+			     cheap in every format, downwards may begin the file again */
+	int rank;	  /* of a sample */
+	int64_t dims[DATA_RANK_MAX];
+	enum data_element element;
+};
+
+/* The smallest number of files that can be read without others: images and their labels. */
+struct data_shard {
+	const char *const *paths; /* as many as the format says */
+	int64_t classes;	  /* labels lie below */
+};
+
+struct data_format {
+	const char *name, *summary;
+	int shard_files;
+	/* Whether a file is of this format, by its name and its first bytes (decompressed). */
+	bool (*recognises)(const char *path, const uint8_t *head, size_t length);
+	/* Reads one file through, without those that go with it; *bytes: of its decompressed data.
+	 */
+	enum prony_status (*verify)(const char *path, int64_t *bytes, struct error *err);
+	/* PRONY_BAD_INPUT with file, byte offset and remedy where a file is broken or the files do
+	 * not go together. */
+	enum prony_status (*open)(const struct data_shard *shard, struct data_source **out,
+				  struct error *err);
+	/* Decodes the sample at `position` and goes to the next: its values into `values`, its
+	 * class, 0 to classes - 1, into *label. */
+	enum prony_status (*next)(struct data_source *source, void *values, int64_t *label,
+				  struct error *err);
+	void (*close)(struct data_source *source);
+};
+
+extern const struct data_format *const data_formats[];
+extern const size_t data_format_count;
+const struct data_format *data_format_find(const char *name);
+
+/* The format of a file, PRONY_BAD_INPUT when none knows it. */
+enum prony_status data_format_recognise(const char *path, const struct data_format **out,
+					struct error *err);
+
+/* The error of a label that is no class. */
+enum prony_status data_label_error(const char *path, int64_t offset, int64_t label, int64_t classes,
+				   struct error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* Where a data set's files are. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "datasets/dataset.h"
+
+/* All files are there; `sized`: as large as they should be. */
+static bool holds_all_files(const struct dataset *dataset, const char *folder, bool sized)
+{
+	bool all = true;
+
+	for (const struct dataset_file *file = dataset->files; file->name && all; file++) {
+		char *path = path_join(folder, file->name);
+		struct stat info;
+
+		all = stat(path, &info) == 0 && (!sized || info.st_size == file->bytes);
+		free(path);
+	}
+	return all;
+}
+
+/* The data set that this one is a sample of, or NULL. */
+static const struct dataset *whole_of(const struct dataset *dataset)
+{
+	for (size_t i = 0; i < dataset_count; i++)
+		if (dataset_table[i].sample && strcmp(dataset_table[i].sample, dataset->name) == 0)
+			return &dataset_table[i];
+	return NULL;
+}
+
+/* The data set's folder below `place`, caller frees; NULL when it is not there. */
+static char *find_below(const struct dataset *dataset, const char *place)
+{
+	const struct dataset *whole = whole_of(dataset);
+	char *folder = path_join(place, dataset->name);
+
+	if (holds_all_files(dataset, folder, false))
+		return folder;
+	free(folder);
+	folder = whole ? path_join(place, whole->name) : NULL;
+	if (folder && holds_all_files(dataset, folder, true))
+		return folder;
+	free(folder);
+	return NULL;
+}
+
+/* The folders that may hold data sets, in the order of search; caller frees each. */
+enum { PLACES_MAX = 4 };
+
+static size_t list_places(const char *data_option, char *places[PLACES_MAX])
+{
+	size_t count = 0;
+	const char *variable = getenv("PRONY_DATA");
+	char *home = path_data_home();
+	char *share = path_share();
+
+	if (data_option && *data_option)
+		places[count++] = memory_strdup(data_option);
+	if (variable && *variable)
+		places[count++] = memory_strdup(variable);
+	if (home)
+		places[count++] = path_join(home, "data");
+	if (share)
+		places[count++] = path_join(share, "datasets");
+	free(home);
+	free(share);
+	return count;
+}
+
+static enum prony_status not_found(const struct dataset *dataset, const struct strbuf *searched,
+				   struct error *err)
+{
+	const char *name = dataset->name;
+
+	if (!dataset->files[0].url)
+		return error_set(err, PRONY_MISSING,
+				 "data set %s comes with the program but is in none of %s; install "
+				 "the program again, or name its folder with PRONY_SHARE",
+				 name, strbuf_text(searched));
+	if (dataset->sample)
+		return error_set(
+			err, PRONY_MISSING,
+			"data set %s is in none of %s; get it with `prony data fetch %s`, name "
+			"the folder above it with --data, or use %s, which comes with the "
+			"program",
+			name, strbuf_text(searched), name, dataset->sample);
+	return error_set(
+		err, PRONY_MISSING,
+		"data set %s is in none of %s; get it with `prony data fetch %s` or name the "
+		"folder above it with --data",
+		name, strbuf_text(searched), name);
+}
+
+enum prony_status dataset_locate(const struct dataset *dataset, const char *data_option,
+				 char **folder, struct error *err)
+{
+	char *places[PLACES_MAX];
+	char *found = NULL;
+	struct strbuf searched;
+	enum prony_status status = PRONY_OK;
+
+	if (!dataset->files[0].name) {
+		*folder = NULL;
+		return PRONY_OK;
+	}
+	size_t count = list_places(data_option, places);
+	strbuf_init(&searched, ERROR_TEXT_BYTES / 2);
+	for (size_t i = 0; i < count && !found; i++) {
+		strbuf_printf(&searched, "%s%s/%s", i > 0 ? ", " : "", places[i], dataset->name);
+		found = find_below(dataset, places[i]);
+	}
+	if (found)
+		*folder = found;
+	else
+		status = not_found(dataset, &searched, err);
+	for (size_t i = 0; i < count; i++)
+		free(places[i]);
+	strbuf_release(&searched);
+	return status;
+}

@@ -1,0 +1,153 @@
+#include "datasets/samples.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "datasets/byte_stream.h"
+
+struct samples {
+	const struct dataset *dataset;
+	const struct data_format *format;
+	struct data_source *sources[DATASET_FILES_MAX]; /* one for each shard */
+	int source_count;
+	int64_t shard_samples; /* in each */
+	int64_t offset, count; /* those of the kind asked for, among all in the shards */
+};
+
+/* A shape less the ones: 1x28x28 and 28x28 are the same bytes. */
+static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
+{
+	const char *times = "";
+
+	for (int i = 0; i < rank; i++) {
+		if (dims[i] == 1)
+			continue;
+		strbuf_printf(out, "%s%" PRId64, times, dims[i]);
+		times = "x";
+	}
+}
+
+static enum prony_status check_source(const struct samples *samples,
+				      const struct data_source *source, const char *path,
+				      struct error *err)
+{
+	const struct dataset *dataset = samples->dataset;
+	enum prony_status status = PRONY_OK;
+	struct strbuf have, want;
+
+	strbuf_init(&have, 256);
+	strbuf_init(&want, 256);
+	shape_text(source->dims, source->rank, &have);
+	shape_text(dataset->dims, dataset->rank, &want);
+	if (source->count != samples->shard_samples ||
+	    strcmp(strbuf_text(&have), strbuf_text(&want)) != 0)
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s: holds %" PRId64 " samples of %s, where data set %s has "
+				   "%" PRId64 " of %s; " DATA_REMEDY,
+				   path, source->count, strbuf_text(&have), dataset->name,
+				   samples->shard_samples, strbuf_text(&want));
+	strbuf_release(&have);
+	strbuf_release(&want);
+	return status;
+}
+
+/* Opens the shard that begins with `file`. */
+static enum prony_status open_shard(struct samples *samples, const char *folder,
+				    const struct dataset_file *file, struct error *err)
+{
+	const struct data_format *format = samples->format;
+	char *paths[DATASET_FILES_MAX];
+	struct data_shard shard = {.paths = (const char *const *)paths,
+				   .classes = samples->dataset->classes};
+	struct data_source *source = NULL;
+
+	for (int i = 0; i < format->shard_files; i++)
+		paths[i] = path_join(folder, file[i].name);
+	enum prony_status status = format->open(&shard, &source, err);
+	if (status == PRONY_OK) {
+		samples->sources[samples->source_count++] = source;
+		status = check_source(samples, source, paths[0], err);
+	}
+	for (int i = 0; i < format->shard_files; i++)
+		free(paths[i]);
+	return status;
+}
+
+static bool is_asked_for(enum dataset_part part, bool training)
+{
+	return part == PART_BOTH || part == (training ? PART_TRAIN : PART_EVALUATION);
+}
+
+static enum prony_status open_shards(struct samples *samples, const char *folder, bool training,
+				     struct error *err)
+{
+	const struct dataset *dataset = samples->dataset;
+	int step = samples->format->shard_files, shards = 0;
+	int64_t total = training ? dataset->train_count : dataset->evaluation_count;
+	enum prony_status status = PRONY_OK;
+
+	samples->count = total;
+	if (dataset->files[0].part == PART_BOTH) {
+		samples->offset = training ? 0 : dataset->train_count;
+		total = dataset->train_count + dataset->evaluation_count;
+	}
+	for (const struct dataset_file *file = dataset->files; file->name; file += step)
+		shards += is_asked_for(file->part, training);
+	assert(shards > 0 && total % shards == 0);
+	samples->shard_samples = total / shards;
+	for (const struct dataset_file *file = dataset->files; status == PRONY_OK && file->name;
+	     file += step)
+		if (is_asked_for(file->part, training))
+			status = open_shard(samples, folder, file, err);
+	return status;
+}
+
+enum prony_status samples_open(const struct dataset *dataset, const char *folder, bool training,
+			       struct samples **out, struct error *err)
+{
+	struct samples *samples = memory_alloc(sizeof(*samples));
+
+	*samples =
+		(struct samples){.dataset = dataset, .format = data_format_find(dataset->format)};
+	assert(samples->format);
+	enum prony_status status = open_shards(samples, folder, training, err);
+	if (status == PRONY_OK)
+		*out = samples;
+	else
+		samples_close(samples);
+	return status;
+}
+
+void samples_close(struct samples *samples)
+{
+	if (!samples)
+		return;
+	for (int i = 0; i < samples->source_count; i++)
+		samples->format->close(samples->sources[i]);
+	free(samples);
+}
+
+int64_t samples_count(const struct samples *samples)
+{
+	return samples->count;
+}
+
+enum data_element samples_element(const struct samples *samples)
+{
+	return samples->sources[0]->element;
+}
+
+enum prony_status samples_read(struct samples *samples, int64_t at, void *values, int64_t *label,
+			       struct error *err)
+{
+	int64_t number = samples->offset + at;
+	struct data_source *source = samples->sources[number / samples->shard_samples];
+
+	source->position = number % samples->shard_samples;
+	return samples->format->next(source, values, label, err);
+}

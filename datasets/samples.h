@@ -1,0 +1,25 @@
+/* The samples of one kind (to train or to evaluate with) of a data set, whatever files they are in.
+ */
+#ifndef PRONY_DATASETS_SAMPLES_H
+#define PRONY_DATASETS_SAMPLES_H
+
+#include "datasets/dataset.h"
+#include "datasets/format.h"
+
+struct samples;
+
+/* Opens the files and checks that they hold what the row of the data set says; PRONY_BAD_INPUT with
+ * file, offset and remedy. `dataset` must live as long. */
+enum prony_status samples_open(const struct dataset *dataset, const char *folder, bool training,
+			       struct samples **out, struct error *err);
+void samples_close(struct samples *samples);
+
+int64_t samples_count(const struct samples *samples);
+enum data_element samples_element(const struct samples *samples);
+
+/* Reads sample `at`, 0 to count - 1; ascending numbers are cheap. `values` takes the elements of
+ * one sample. */
+enum prony_status samples_read(struct samples *samples, int64_t at, void *values, int64_t *label,
+			       struct error *err);
+
+#endif

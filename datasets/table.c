@@ -1,0 +1,91 @@
+/* The data sets, and how their samples are scaled. */
+#include <string.h>
+
+#include "base/nearest.h"
+#include "datasets/dataset.h"
+
+#define MNIST_URL "https://ossci-datasets.s3.amazonaws.com/mnist/"
+
+/* The four files as Yann LeCun published them in 1998 (http://yann.lecun.com/exdb/mnist). */
+#define T10K_IMAGES                                                                                \
+	.name = "t10k-images-idx3-ubyte.gz", .bytes = 1648877,                                     \
+	.sha256 = "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
+#define T10K_LABELS                                                                                \
+	.name = "t10k-labels-idx1-ubyte.gz", .bytes = 4542,                                        \
+	.sha256 = "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
+
+const struct dataset dataset_table[] = {
+	{
+		.name = "mnist",
+		.summary = "handwritten digits, 28 x 28 grey, 60,000 and 10,000 images",
+		.format = "idx",
+		.rank = 3,
+		.dims = {1, 28, 28},
+		.classes = 10,
+		.train_count = 60000,
+		.evaluation_count = 10000,
+		.scale = 255,
+		.mean = {0.1307},
+		.deviation = {0.3081},
+		.sample = "mnist-sample",
+		.files =
+			{
+				{.part = PART_TRAIN,
+				 .name = "train-images-idx3-ubyte.gz",
+				 .bytes = 9912422,
+				 .sha256 =
+					 "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f2"
+					 "03523609",
+				 .url = MNIST_URL "train-images-idx3-ubyte.gz"},
+				{.part = PART_TRAIN,
+				 .name = "train-labels-idx1-ubyte.gz",
+				 .bytes = 28881,
+				 .sha256 =
+					 "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e"
+					 "8010255c",
+				 .url = MNIST_URL "train-labels-idx1-ubyte.gz"},
+				{T10K_IMAGES, .part = PART_EVALUATION,
+				 .url = MNIST_URL "t10k-images-idx3-ubyte.gz"},
+				{T10K_LABELS, .part = PART_EVALUATION,
+				 .url = MNIST_URL "t10k-labels-idx1-ubyte.gz"},
+			},
+	},
+	{
+		.name = "mnist-sample",
+		.summary = "the 10,000 test images of MNIST, which come with the program: 8,000 to "
+			   "train, 2,000 to evaluate",
+		.format = "idx",
+		.rank = 3,
+		.dims = {1, 28, 28},
+		.classes = 10,
+		.train_count = 8000,
+		.evaluation_count = 2000,
+		.scale = 255,
+		.mean = {0.1307},
+		.deviation = {0.3081},
+		.files = {{T10K_IMAGES}, {T10K_LABELS}},
+	},
+	{
+		.name = "synthetic",
+		.summary = "normal values and uniform classes in whatever shape the network takes",
+	},
+};
+
+const size_t dataset_count = sizeof(dataset_table) / sizeof(dataset_table[0]);
+
+const struct dataset *dataset_find(const char *name)
+{
+	for (size_t i = 0; i < dataset_count; i++)
+		if (strcmp(dataset_table[i].name, name) == 0)
+			return &dataset_table[i];
+	return NULL;
+}
+
+const char *dataset_nearest(const char *name)
+{
+	const char *names[sizeof(dataset_table) / sizeof(dataset_table[0])];
+
+	for (size_t i = 0; i < dataset_count; i++)
+		names[i] = dataset_table[i].name;
+	return word_nearest(name, names, dataset_count);
+}
