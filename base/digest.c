@@ -2,13 +2,73 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sha256.h>
+#include <fts.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DIGEST_READ_BYTES 65536
 
 _Static_assert(DIGEST_HEX_BYTES == SHA256_DIGEST_STRING_LENGTH, "libmd writes as many");
+
+void digest_begin(struct digest *digest)
+{
+	SHA256Init(&digest->context);
+}
+
+void digest_add(struct digest *digest, const void *bytes, size_t length)
+{
+	uint64_t head = length;
+
+	SHA256Update(&digest->context, (const uint8_t *)&head, sizeof(head));
+	SHA256Update(&digest->context, bytes, length);
+}
+
+void digest_add_text(struct digest *digest, const char *text)
+{
+	digest_add(digest, text ? text : "", text ? strlen(text) + 1 : 0);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void add_file(struct digest *digest, const FTSENT *file)
+{
+	const struct stat *about = file->fts_statp;
+	int64_t facts[] = {file->fts_info, about->st_size, about->st_mtim.tv_sec,
+			   about->st_mtim.tv_nsec};
+
+	digest_add_text(digest, file->fts_path);
+	digest_add(digest, facts, sizeof(facts));
+}
+
+void digest_add_tree(struct digest *digest, const char *path)
+{
+	char *real = path ? realpath(path, NULL) : NULL;
+	char *roots[] = {real, NULL};
+	FTS *tree = real ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name) : NULL;
+
+	digest_add_text(digest, path);
+	digest_add_text(digest, real);
+	for (FTSENT *file; tree && (file = fts_read(tree));) {
+		if (file->fts_info == FTS_D && !strcmp(file->fts_name, "__pycache__"))
+			fts_set(tree, file, FTS_SKIP);
+		else if (file->fts_info != FTS_D && file->fts_info != FTS_DP)
+			add_file(digest, file);
+	}
+	if (tree)
+		fts_close(tree);
+	free(real);
+}
+
+void digest_end(struct digest *digest, char hex[DIGEST_HEX_BYTES])
+{
+	SHA256End(&digest->context, hex);
+}
 
 void digest_bytes(const void *bytes, size_t length, char hex[DIGEST_HEX_BYTES])
 {

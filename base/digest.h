@@ -2,11 +2,27 @@
 #ifndef PRONY_BASE_DIGEST_H
 #define PRONY_BASE_DIGEST_H
 
+#include <sha256.h>
 #include <stddef.h>
 
 #include "base/error.h"
 
 #define DIGEST_HEX_BYTES 65 /* 64 hexadecimal digits and the terminator */
+
+/* Of what comes in pieces. Pieces are told apart: "ab", "c" is not "a", "bc". */
+struct digest {
+	SHA256_CTX context;
+};
+
+void digest_begin(struct digest *digest);
+void digest_add(struct digest *digest, const void *bytes, size_t length);
+void digest_add_text(struct digest *digest, const char *text); /* NULL is not "" */
+/*
+ * A file as what it is without being read: real path, size and time of its last change. A folder:
+ * so for all files in it, but for Python's caches. What is not there differs from what is.
+ */
+void digest_add_tree(struct digest *digest, const char *path);
+void digest_end(struct digest *digest, char hex[DIGEST_HEX_BYTES]);
 
 void digest_bytes(const void *bytes, size_t length, char hex[DIGEST_HEX_BYTES]);
 enum prony_status digest_file(const char *path, char hex[DIGEST_HEX_BYTES], struct error *err);

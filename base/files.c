@@ -336,6 +336,11 @@ char *path_config_home(void)
 	return xdg_home("XDG_CONFIG_HOME", ".config/prony");
 }
 
+char *path_cache_home(void)
+{
+	return xdg_home("XDG_CACHE_HOME", ".cache/prony");
+}
+
 char *path_self(void)
 {
 	size_t capacity = 256;

@@ -38,6 +38,9 @@ char *path_data_home(void);
 /* $XDG_CONFIG_HOME/prony, or ~/.config/prony; caller frees. */
 char *path_config_home(void);
 
+/* $XDG_CACHE_HOME/prony, or ~/.cache/prony; caller frees. */
+char *path_cache_home(void);
+
 /*
  * The folder that holds what is installed beside the program (suites/, python/, locks/): from
  * $PRONY_SHARE, else found from the executable's own place (build tree or PREFIX/share/prony);

@@ -137,7 +137,14 @@ static void add_cell_text(const struct stored_cell *cell, long long process, str
 	strbuf_printf(out, "== %s %s: %s", cell->hash, cell->key, cell_status_name(cell->status));
 	add_reason(cell->reason, out);
 	if (process < 0 && cell->evidence) {
-		strbuf_printf(out, "-- parity gate: %s\n", cell_status_name(cell->gate));
+		const char *kept = json_string_or(cell->evidence, "cached", "");
+		strbuf_printf(out, "-- parity gate: %s", cell_status_name(cell->gate));
+		if (*kept) {
+			char *date = text_line(kept);
+			strbuf_printf(out, ", in an earlier run on %s", date);
+			free(date);
+		}
+		strbuf_puts(out, "\n");
 		add_evidence(cell->evidence, out);
 		strbuf_puts(out, "-- printed during the gate\n");
 		add_log(cell->gate_log, out);

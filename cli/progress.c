@@ -127,6 +127,14 @@ void progress_event(struct progress *progress, const struct run_event *event,
 			return;
 		}
 		break;
+	case EVENT_GATE_KEPT:
+		if (!progress->live) {
+			cell_title(&progress->plan->cells[event->cell], title, sizeof title);
+			snprintf(line, sizeof line, "parity: %s: passed on %s (--gate repeats it)",
+				 title, event->text);
+			progress_say(progress, line);
+		}
+		return;
 	case EVENT_PROCESS_END:
 		show_process_end(progress, event, estimate);
 		break;

@@ -64,6 +64,8 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 		.self = job->self,
 		.cpus = job->cpus,
 		.cpu_count = job->cpu_count,
+		.cache = true,
+		.repeat_gates = o->gate,
 		.keep_bundle = o->keep_bundle,
 		.setup_command = o->setup,
 		.cleanup_command = o->cleanup,

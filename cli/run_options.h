@@ -9,7 +9,7 @@ struct run_options {
 	struct option_list frameworks, workers, networks, datasets, devices, precisions, stages,
 		batches, syncs, inputs, optimisers;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
-	bool quick, rigorous, dry_run, resume, show_command, no_dropout;
+	bool quick, rigorous, dry_run, resume, show_command, no_dropout, gate;
 	const char *store, *data, *keep_bundle, *setup, *cleanup, *format, *report;
 };
 

@@ -37,7 +37,7 @@ static enum prony_status drive_gate(struct checker *checker, struct plan_cell *c
 	enum cell_status verdict = CELL_PENDING;
 	enum prony_status status = workload_write_bundle(work, cell, true, folder, why);
 	if (status == PRONY_OK)
-		status = gating_run(&drive, &verdict, reason, sizeof reason, why);
+		status = gating_run(&drive, NULL, &verdict, reason, sizeof reason, why);
 	if (status == PRONY_OK && verdict != CELL_OK)
 		status =
 			error_set(why, PRONY_MISMATCH, "%s: %s", cell_status_name(verdict), reason);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frameworks/identity.h"
 #include "plan/resolve.h"
 
 #define CELLS_MAX ((size_t)1 << 14) /* far beyond what anybody waits for */
@@ -324,6 +325,11 @@ enum prony_status plan_expand(const struct spec *spec, const struct plan_setting
 	}
 	*out = plan;
 	return PRONY_OK;
+}
+
+bool plan_cell_identity(const struct plan_cell *cell, struct digest *digest)
+{
+	return framework_identity(&cell->place, digest);
 }
 
 void plan_release(struct plan *plan)

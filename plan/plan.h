@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/digest.h"
 #include "bundle/recipe.h"
 #include "cell/cell.h"
 #include "datasets/dataset.h"
@@ -62,6 +63,12 @@ struct plan_settings {
 enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
 			      struct plan *out, struct error *err);
 void plan_release(struct plan *plan);
+
+/*
+ * Adds what decides, before it is started, what a cell's framework computes
+ * (frameworks/identity.h). False where its files are not ours to vouch for.
+ */
+bool plan_cell_identity(const struct plan_cell *cell, struct digest *digest);
 
 /* What would run, for --dry-run: array of objects, new reference. */
 json_t *plan_to_json(const struct plan *plan);

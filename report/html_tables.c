@@ -263,6 +263,20 @@ static void count_cell(const json_t *evidence, const char *key, struct strbuf *o
 	cell("figure", text, out);
 }
 
+/* With the date of a verdict that an earlier run reached. */
+static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
+{
+	const char *kept = json_string_or(stored->evidence, "cached", "");
+	char text[96];
+	if (stored->gate != CELL_OK)
+		snprintf(text, sizeof text, "%s", cell_status_name(stored->gate));
+	else if (*kept)
+		snprintf(text, sizeof text, "same work, found on %.32s", kept);
+	else
+		snprintf(text, sizeof text, "same work");
+	cell(stored->gate == CELL_OK ? "good" : "bad", text, out);
+}
+
 static void parity_row(const struct html_page *page, size_t run, const struct summary_row *row,
 		       struct strbuf *out)
 {
@@ -281,8 +295,7 @@ static void parity_row(const struct html_page *page, size_t run, const struct su
 	if (!stored->evidence)
 		cell("none", "never came to the gate", out);
 	else
-		cell(stored->gate == CELL_OK ? "good" : "bad",
-		     stored->gate == CELL_OK ? "same work" : cell_status_name(stored->gate), out);
+		verdict_cell(stored, out);
 	const char *failure = json_string_or(stored->evidence, "error", "");
 	cell(NULL, *failure ? failure : what, out);
 	snprintf(text, sizeof text, isfinite(value) ? "%.2g" : "-", value);

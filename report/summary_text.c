@@ -127,7 +127,7 @@ static double worst_of(const json_t *evidence, const char **what)
 
 void summary_parity(const struct summary *summary, struct strbuf *out)
 {
-	size_t passed = 0, wrong = 0, absent = 0, ended = 0;
+	size_t passed = 0, wrong = 0, absent = 0, ended = 0, kept = 0;
 	double worst = NAN;
 	const char *worst_what = "";
 	for (size_t i = 0; i < summary->count; i++) {
@@ -141,6 +141,7 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		if (!cell->evidence || cell->gate != CELL_OK)
 			continue;
 		passed++;
+		kept += *json_string_or(cell->evidence, "cached", "") != '\0';
 		double ratio = worst_of(cell->evidence, &what);
 		if (isfinite(ratio) && !(ratio <= worst)) {
 			worst = ratio;
@@ -150,6 +151,8 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 	strbuf_printf(out, "parity: %zu of %zu cells did the same work", passed, passed + wrong);
 	if (isfinite(worst))
 		strbuf_printf(out, " (worst: %s at %.2g of its bound)", worst_what, worst);
+	if (kept > 0)
+		strbuf_printf(out, "; %zu of them found in an earlier run", kept);
 	if (wrong > 0)
 		strbuf_printf(out, "; %zu did not and %s not ranked", wrong,
 			      wrong == 1 ? "is" : "are");

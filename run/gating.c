@@ -107,8 +107,9 @@ static enum prony_status gate_process(const struct drive *drive, struct client *
 	return status;
 }
 
-enum prony_status gating_run(const struct drive *drive, enum cell_status *verdict, char *reason,
-			     size_t reason_bytes, struct error *err)
+enum prony_status gating_run(const struct drive *drive, const struct gate_keeper *keeper,
+			     enum cell_status *verdict, char *reason, size_t reason_bytes,
+			     struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct client *client = NULL;
@@ -127,6 +128,8 @@ enum prony_status gating_run(const struct drive *drive, enum cell_status *verdic
 	snprintf(reason, reason_bytes, "%s", why.text);
 	if (!evidence)
 		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", why.text);
+	if (*verdict == CELL_OK && keeper)
+		gate_cache_write(keeper->cache, keeper->key, evidence, end.log ? end.log : "");
 	status = drive->callbacks->gate(drive->callbacks->context, drive->index, *verdict, evidence,
 					end.log ? end.log : "", err);
 	json_decref(evidence);

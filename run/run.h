@@ -29,6 +29,8 @@ struct run_limits {
 struct run_cell_state {
 	bool gate_done;
 	enum cell_status status; /* PENDING while it can go on */
+	bool gate_kept; /* by a verdict of an earlier run; a worker that says otherwise repeats it
+			 */
 	int tried;	/* replicates so far, stored ones included: the next one's number */
 	int succeeded;	/* of them, those that ended ok */
 	unsigned flags; /* collected on the way */
@@ -36,6 +38,7 @@ struct run_cell_state {
 
 enum run_event_kind {
 	EVENT_GATE_START,
+	EVENT_GATE_KEPT /* text: the date on which it passed */,
 	EVENT_PROCESS_START,
 	EVENT_STAGE /* text: "import", "build", "warm-up"... */,
 	EVENT_PROCESS_END,
@@ -77,6 +80,8 @@ struct run_settings {
 	const char *self;	 /* our executable: the guard is `self guard` */
 	const int *cpus;	 /* first logical CPU of each physical core that may be used */
 	int cpu_count;
+	bool cache;	   /* use and fill the caches of verdicts and of the reference's answers */
+	bool repeat_gates; /* do not use that of verdicts */
 	const char *keep_bundle; /* folder that gets the bundles; NULL = temporary, removed */
 	const char *setup_command,
 		*cleanup_command; /* shell text around each process; NULL = none */

@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "client/leftover.h"
+#include "run/gate_cache.h"
 #include "run/gating.h"
 #include "run/lock.h"
 #include "run/run.h"
@@ -29,6 +31,8 @@ struct schedule {
 	int *failures;		   /* in a row, per cell */
 	bool *bundled;		   /* per cell: the timed bundle is written */
 	char *folder;		   /* bundles live below it */
+	struct gate_cache gates;
+	struct cache answers;
 	struct random random;
 	int lock_fd, folder_fd;
 };
@@ -50,6 +54,10 @@ static enum prony_status schedule_init(struct schedule *s, struct error *err)
 	s->bundled = calloc(count, sizeof *s->bundled);
 	if (!s->works || !s->work_of || !s->failures || !s->bundled)
 		return error_set(err, PRONY_NOMEM, "no memory for a schedule of %zu cells", count);
+	if (s->settings->cache) {
+		gate_cache_open(&s->gates, s->settings->self);
+		cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &s->answers);
+	}
 	random_init_named(&s->random, s->settings->seed, "schedule");
 	if (s->settings->keep_bundle) {
 		enum prony_status status = directory_make(s->settings->keep_bundle, err);
@@ -67,6 +75,8 @@ static void schedule_release(struct schedule *s)
 		workload_release(s->works[i]);
 		free(s->works[i]);
 	}
+	gate_cache_close(&s->gates);
+	cache_close(&s->answers);
 	if (s->folder && !s->settings->keep_bundle)
 		directory_remove(s->folder, NULL);
 	if (s->folder_fd >= 0)
@@ -100,6 +110,7 @@ static enum prony_status need_work(struct schedule *s, size_t cell, struct error
 		workload_init(work, &s->plan->cells[cell], s->settings->seed, err);
 	if (s->settings->reference_bytes > 0)
 		work->reference_bytes = s->settings->reference_bytes;
+	work->answers = &s->answers;
 	char *files = NULL;
 	if (status == PRONY_OK && asprintf(&files, "%s/work-%zu", s->folder, s->work_count) < 0)
 		return error_set(err, PRONY_NOMEM, "no memory for a path");
@@ -207,22 +218,43 @@ static enum prony_status run_hook(const char *command, const char *what, struct 
 	return status;
 }
 
-static enum prony_status gate_cell(struct schedule *s, size_t cell, struct error *err)
+/* Takes the verdict of an earlier run over; *kept: there was one. */
+static enum prony_status take_kept(struct schedule *s, size_t cell, const char *key, bool *kept,
+				   struct error *err)
 {
-	const struct plan_cell *planned = &s->plan->cells[cell];
+	struct kept_gate gate;
+	/* Who wants bundles wants that of the gate, too. */
+	*kept = !s->settings->repeat_gates && !s->settings->keep_bundle &&
+		gate_cache_read(&s->gates, key, &gate);
+	if (!*kept)
+		return PRONY_OK;
+	struct run_event event = {.kind = EVENT_GATE_KEPT,
+				  .cell = cell,
+				  .text = json_string_or(gate.evidence, "cached", "")};
+	if (s->callbacks->event)
+		s->callbacks->event(s->callbacks->context, &event);
+	enum prony_status status = s->callbacks->gate(s->callbacks->context, cell, CELL_OK,
+						      gate.evidence, gate.log, err);
+	s->states[cell].gate_done = s->states[cell].gate_kept = status == PRONY_OK;
+	kept_gate_release(&gate);
+	return status;
+}
+
+static enum prony_status run_gate(struct schedule *s, size_t cell, const struct gate_keeper *keeper,
+				  struct error *err)
+{
 	struct drive drive;
 	char *folder = NULL, reason[ERROR_TEXT_BYTES] = "";
 	enum cell_status verdict = CELL_PENDING;
-	enum prony_status status = need_work(s, cell, err);
-	if (status == PRONY_OK)
-		status = workload_need_gate(s->work_of[cell], planned, s->settings->seed,
-					    s->settings->stop, err);
+	enum prony_status status = workload_need_gate(s->work_of[cell], &s->plan->cells[cell],
+						      s->settings->seed, s->settings->stop, err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, true, 0, &drive, &folder, err);
 	if (status == PRONY_OK)
-		status = gating_run(&drive, &verdict, reason, sizeof reason, err);
+		status = gating_run(&drive, keeper, &verdict, reason, sizeof reason, err);
 	if (status == PRONY_OK) {
 		s->states[cell].gate_done = true;
+		s->states[cell].gate_kept = false;
 		if (verdict != CELL_OK)
 			status = end_cell(s, cell, verdict, reason, err);
 	}
@@ -230,6 +262,53 @@ static enum prony_status gate_cell(struct schedule *s, size_t cell, struct error
 		directory_remove(folder, NULL);
 	free(folder);
 	return status;
+}
+
+/* `anew`: whatever was kept. */
+static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, struct error *err)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	char key[DIGEST_HEX_BYTES];
+	bool keepable = false, kept = false;
+	enum prony_status status = need_work(s, cell, err);
+	if (status == PRONY_OK)
+		status = workload_need_gate_case(s->work_of[cell], planned, s->settings->seed, err);
+	if (status == PRONY_OK)
+		keepable = gate_cache_key(&s->gates, planned, s->work_of[cell], key);
+	if (status == PRONY_OK && keepable && !anew)
+		status = take_kept(s, cell, key, &kept, err);
+	if (status == PRONY_OK && !kept) {
+		struct gate_keeper keeper = {.cache = &s->gates, .key = key};
+		status = run_gate(s, cell, keepable ? &keeper : NULL, err);
+	}
+	return status;
+}
+
+/*
+ * A kept verdict knows what the worker said of itself in the gate. One that now says otherwise, a
+ * library that nobody saw change, is gated again before its time counts.
+ */
+static enum prony_status doubt_kept(struct schedule *s, size_t cell, const json_t *details,
+				    bool *doubted, struct error *err)
+{
+	struct kept_gate gate;
+	char key[DIGEST_HEX_BYTES];
+	*doubted = false;
+	/* One that ended before it said anything proves nothing. */
+	if (!s->states[cell].gate_kept || !json_object_get(details, "name"))
+		return PRONY_OK;
+	enum prony_status status = workload_need_gate_case(s->work_of[cell], &s->plan->cells[cell],
+							   s->settings->seed, err);
+	if (status != PRONY_OK)
+		return status;
+	*doubted = !gate_cache_key(&s->gates, &s->plan->cells[cell], s->work_of[cell], key) ||
+		   !gate_cache_read(&s->gates, key, &gate);
+	if (!*doubted) {
+		*doubted = !gate_cache_agrees(gate.evidence, details);
+		kept_gate_release(&gate);
+	}
+	s->states[cell].gate_kept = false;
+	return *doubted ? gate_cell(s, cell, true, err) : PRONY_OK;
 }
 
 /* Stores a replicate's outcome and draws the consequences for its cell. */
@@ -269,6 +348,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	struct process_record record;
 	char *folder = NULL;
 	json_t *details = NULL;
+	bool doubted = false;
 	process_record_init(&record);
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated)
@@ -287,6 +367,8 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	if (status == PRONY_OK && details && s->callbacks->framework)
 		status = s->callbacks->framework(s->callbacks->context, cell, details, err);
 	if (status == PRONY_OK)
+		status = doubt_kept(s, cell, details, &doubted, err);
+	if (status == PRONY_OK && !doubted)
 		status = take_record(s, cell, &record, err);
 	if (status == PRONY_OK)
 		status = run_hook(s->settings->cleanup_command, "--cleanup", err);
@@ -377,7 +459,7 @@ static enum prony_status run_gates(struct schedule *s, struct error *err)
 		    s->plan->cells[cell].ungated)
 			continue;
 		status = stopped(s) ? error_set(err, PRONY_INTERRUPTED, "interrupted")
-				    : gate_cell(s, cell, err);
+				    : gate_cell(s, cell, false, err);
 		drop_gate_after(s, cell);
 	}
 	return status;

@@ -104,7 +104,7 @@ void workload_drop_gate(struct workload *work)
 {
 	gate_reference_release(&work->gate);
 	graph_release(&work->gate_graph);
-	work->has_gate = false;
+	work->has_gate = work->has_gate_case = false;
 }
 
 enum prony_status workload_share_files(struct workload *work, const char *folder, struct error *err)
@@ -152,10 +152,20 @@ static enum prony_status build_gate(struct workload *work, const struct plan_cel
 	return status;
 }
 
-enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
-				     uint64_t seed, const volatile int *stop, struct error *err)
+static struct answers_case gate_case(const struct workload *work, const struct plan_cell *cell)
 {
-	if (work->has_gate)
+	return (struct answers_case){.graph = &work->gate_graph,
+				     .recipe = &work->gate_recipe,
+				     .weights = &work->weights,
+				     .inputs = &work->gate_inputs,
+				     .labels = &work->gate_labels,
+				     .chosen = !cell->network->file};
+}
+
+enum prony_status workload_need_gate_case(struct workload *work, const struct plan_cell *cell,
+					  uint64_t seed, struct error *err)
+{
+	if (work->has_gate_case)
 		return PRONY_OK;
 	gate_recipe(&cell->recipe, network_gate_rate(cell->network, cell->recipe.optimiser),
 		    &work->gate_recipe);
@@ -164,8 +174,20 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 		status =
 			make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots,
 				     GATE_SKIPS, seed, &work->gate_inputs, &work->gate_labels, err);
+	if (status == PRONY_OK) {
+		struct answers_case of = gate_case(work, cell);
+		answers_key("gate", &of, work->gate_key);
+	}
+	work->has_gate_case = status == PRONY_OK;
+	return status;
+}
+
+static enum prony_status compute_gate(struct workload *work, const struct plan_cell *cell,
+				      const volatile int *stop, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
 	/* The zoo's networks have a rate that was chosen for them. */
-	if (status == PRONY_OK && gate_rate_is_open(&work->gate_recipe, !cell->network->file))
+	if (gate_rate_is_open(&work->gate_recipe, !cell->network->file))
 		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
 					  &work->gate_inputs.tensors[0],
 					  &work->gate_labels.tensors[0], stop, err);
@@ -173,24 +195,37 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
 					     &work->weights, &work->gate_inputs, &work->gate_labels,
 					     stop, err);
-	work->has_gate = status == PRONY_OK;
 	return status;
 }
 
-enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
-				     const volatile int *stop, struct error *err)
+enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
+				     uint64_t seed, const volatile int *stop, struct error *err)
 {
-	if (work->has_loss_expectation)
+	struct error why = ERROR_INIT;
+	if (work->has_gate)
 		return PRONY_OK;
-	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, work->reference_bytes);
+	enum prony_status status = workload_need_gate_case(work, cell, seed, err);
+	if (status != PRONY_OK)
+		return status;
+	struct answers_case of = gate_case(work, cell);
+	work->has_gate =
+		work->answers && answers_read(work->answers, work->gate_key, &of, &work->gate,
+					      &work->gate_recipe.learning_rate, &why) == PRONY_OK;
+	if (work->has_gate)
+		return PRONY_OK;
+	status = compute_gate(work, cell, stop, err);
+	work->has_gate = status == PRONY_OK;
+	if (work->has_gate && work->answers)
+		answers_write(work->answers, work->gate_key, &work->gate,
+			      work->gate_recipe.learning_rate, &why);
+	return status;
+}
+
+static enum prony_status compute_loss(struct workload *work, const struct plan_cell *cell,
+				      int64_t parts, const volatile int *stop, struct error *err)
+{
 	struct graph part = {0};
 	enum prony_status status = PRONY_OK;
-	if (parts == 0) {
-		work->loss_mean = NAN;
-		work->loss_deviation = INFINITY;
-		work->has_loss_expectation = true;
-		return PRONY_OK;
-	}
 	if (parts > 1)
 		status =
 			network_build(cell->network, graph_batch(&work->graph) / parts, &part, err);
@@ -200,7 +235,38 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 					    &work->labels.tensors[0], stop, &work->loss_mean,
 					    &work->loss_deviation, err);
 	graph_release(&part);
+	return status;
+}
+
+enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
+				     const volatile int *stop, struct error *err)
+{
+	if (work->has_loss_expectation)
+		return PRONY_OK;
+	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, work->reference_bytes);
+	if (parts == 0) {
+		work->loss_mean = NAN;
+		work->loss_deviation = INFINITY;
+		work->has_loss_expectation = true;
+		return PRONY_OK;
+	}
+	struct tensor_set inputs = {work->inputs.tensors, 1}, labels = {work->labels.tensors, 1};
+	struct answers_case of = {&work->graph, &cell->recipe, &work->weights,
+				  &inputs,	&labels,       true};
+	char key[DIGEST_HEX_BYTES];
+	struct error why = ERROR_INIT;
+	if (work->answers) {
+		answers_key("loss", &of, key);
+		work->has_loss_expectation =
+			answers_read_loss(work->answers, key, &work->loss_mean,
+					  &work->loss_deviation, &why) == PRONY_OK;
+	}
+	if (work->has_loss_expectation)
+		return PRONY_OK;
+	enum prony_status status = compute_loss(work, cell, parts, stop, err);
 	work->has_loss_expectation = status == PRONY_OK;
+	if (work->has_loss_expectation && work->answers)
+		answers_write_loss(work->answers, key, work->loss_mean, work->loss_deviation, &why);
 	return status;
 }
 

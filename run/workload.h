@@ -6,22 +6,26 @@
 #ifndef PRONY_RUN_WORKLOAD_H
 #define PRONY_RUN_WORKLOAD_H
 
-#include "parity/gate.h"
+#include "parity/answers.h"
 #include "plan/plan.h"
 
 struct workload {
 	char key[CELL_KEY_BYTES]; /* the cell's key without its framework */
 	int64_t reference_bytes; /* that the reference may take; half of the machine's unless set */
+	const struct cache *answers; /* of the reference, kept between runs; NULL unless set */
 	struct arena arena;
 	/* Full batch, for the timed process. */
 	struct graph graph;
 	struct tensor_set weights, inputs, labels;
 	bool has_loss_expectation;
 	double loss_mean, loss_deviation;
-	/* Gate batch. */
+	/* Gate batch: the case (until its rate is settled, the recipe's is the highest)... */
+	bool has_gate_case;
+	char gate_key[DIGEST_HEX_BYTES]; /* of everything that the reference's answers come from */
 	struct recipe gate_recipe;
 	struct graph gate_graph;
 	struct tensor_set gate_inputs, gate_labels;
+	/* ... and what the reference says. */
 	struct gate_reference gate;
 	bool has_gate;
 	char *files; /* folder of what its bundles share; NULL: each has files of its own */
@@ -41,6 +45,9 @@ void workload_drop_files(struct workload *work);
 /* The cell's key without its framework. */
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 
+/* What the gate runs, and its key; computes nothing of the network. */
+enum prony_status workload_need_gate_case(struct workload *work, const struct plan_cell *cell,
+					  uint64_t seed, struct error *err);
 /* Computes what is not there yet; cheap when it is. PRONY_INTERRUPTED once *stop (may be NULL) is
  * not 0. A loss that there is no memory for has the mean NAN and an infinite deviation. */
 enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,

@@ -47,6 +47,7 @@ class ProgramTest(unittest.TestCase):
         self.environment = {
             **os.environ, MARK: self.mark, "XDG_DATA_HOME": self.folder,
             "XDG_CONFIG_HOME": os.path.join(self.folder, "config"),
+            "XDG_CACHE_HOME": os.path.join(self.folder, "cache"),
             "TMPDIR": self.folder, "PRONY_LOCK": os.path.join(self.folder, "lock"),
         }
         self.addCleanup(self.end_all)

@@ -1,0 +1,155 @@
+#include "base/cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+
+#define HEAD_WORD "prony-cache 1"
+
+void cache_open(const char *name, int64_t limit_bytes, struct cache *out)
+{
+	char *home = path_cache_home();
+
+	*out = (struct cache){.folder = path_join(home, name), .limit_bytes = limit_bytes};
+	free(home);
+}
+
+void cache_close(struct cache *cache)
+{
+	free(cache->folder);
+	cache->folder = NULL;
+}
+
+/* What a whole entry begins with; 0 bytes fill it up. */
+static void make_head(const char *key, const char *payload, size_t length,
+		      char head[CACHE_HEAD_BYTES])
+{
+	char sum[DIGEST_HEX_BYTES];
+
+	digest_bytes(payload, length, sum);
+	char *text = memory_printf("%s %s %s\n", HEAD_WORD, key, sum);
+	memset(head, 0, CACHE_HEAD_BYTES);
+	memcpy(head, text, strlen(text));
+	free(text);
+}
+
+/* A file that another user put there proves nothing to us. */
+static bool is_ours(const char *path)
+{
+	struct stat about;
+
+	return lstat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid();
+}
+
+enum prony_status cache_read(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
+			     struct cache_entry *out, struct error *err)
+{
+	char *file = NULL, head[CACHE_HEAD_BYTES];
+	size_t length = 0;
+	struct error why = ERROR_INIT;
+
+	if (!cache->folder)
+		return error_set(err, PRONY_MISSING, "nothing is kept");
+	char *path = path_join(cache->folder, key);
+	bool whole =
+		is_ours(path) &&
+		file_read(path, (size_t)cache->limit_bytes, &file, &length, &why) == PRONY_OK &&
+		length >= CACHE_HEAD_BYTES;
+	if (whole) {
+		make_head(key, file + CACHE_HEAD_BYTES, length - CACHE_HEAD_BYTES, head);
+		whole = !memcmp(file, head, CACHE_HEAD_BYTES);
+		if (whole)
+			utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+		else
+			unlink(path);
+	}
+	free(path);
+	if (!whole) {
+		free(file);
+		return error_set(err, PRONY_MISSING, "no whole entry %.16s", key);
+	}
+	*out = (struct cache_entry){.file = file,
+				    .payload = file + CACHE_HEAD_BYTES,
+				    .length = length - CACHE_HEAD_BYTES};
+	return PRONY_OK;
+}
+
+struct found {
+	char *path;
+	int64_t bytes;
+	struct timespec used;
+};
+
+static int by_use(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct found *)a)->used;
+	const struct timespec *y = &((const struct found *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* Files of the folder, also those that an interrupted write left there. */
+static struct found *list(const char *folder, size_t *count)
+{
+	DIR *stream = opendir(folder);
+	struct found *found = NULL;
+	struct stat about;
+
+	*count = 0;
+	for (struct dirent *row; stream && (row = readdir(stream));) {
+		char *path = path_join(folder, row->d_name);
+
+		if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) {
+			free(path);
+			continue;
+		}
+		found = memory_realloc(found, (*count + 1) * sizeof(*found));
+		found[(*count)++] = (struct found){path, about.st_size, about.st_mtim};
+	}
+	if (stream)
+		closedir(stream);
+	return found;
+}
+
+static void keep_within(const struct cache *cache, int64_t limit_bytes)
+{
+	size_t count;
+	struct found *found = list(cache->folder, &count);
+	int64_t sum = 0;
+
+	if (count > 0)
+		qsort(found, count, sizeof(*found), by_use);
+	for (size_t i = 0; i < count; i++)
+		sum += found[i].bytes;
+	for (size_t i = 0; i < count; i++) {
+		if (sum > limit_bytes && unlink(found[i].path) == 0)
+			sum -= found[i].bytes;
+		free(found[i].path);
+	}
+	free(found);
+}
+
+enum prony_status cache_write(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
+			      char *file, size_t file_bytes, struct error *err)
+{
+	if (!cache->folder || (int64_t)file_bytes > cache->limit_bytes / 2)
+		return PRONY_OK;
+	enum prony_status status = directory_make(cache->folder, err);
+	if (status != PRONY_OK)
+		return status;
+	/* First, so that it also holds while the new one is written. */
+	keep_within(cache, cache->limit_bytes - (int64_t)file_bytes);
+	make_head(key, file + CACHE_HEAD_BYTES, file_bytes - CACHE_HEAD_BYTES, file);
+	char *path = path_join(cache->folder, key);
+	status = file_write_atomic(path, file, file_bytes, err);
+	free(path);
+	return status;
+}

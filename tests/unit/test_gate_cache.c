@@ -1,0 +1,588 @@
+/* What is kept of gates between runs: found only where nothing changed, computed otherwise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "run/gate_cache.h"
+#include "zoo/zoo.h"
+
+#define SEED 5
+
+static char *folder; /* of a test, XDG_CACHE_HOME too */
+static char key_of_one[DIGEST_HEX_BYTES], key_of_two[DIGEST_HEX_BYTES];
+
+static int enter(void **state)
+{
+	(void)state;
+	assert_int_equal(directory_make_temporary("prony-cache-", &folder, NULL), PRONY_OK);
+	setenv("XDG_CACHE_HOME", folder, 1);
+	digest_bytes("one", 3, key_of_one);
+	digest_bytes("two", 3, key_of_two);
+	return 0;
+}
+
+static int leave(void **state)
+{
+	(void)state;
+	directory_remove(folder, NULL);
+	free(folder);
+	return 0;
+}
+
+static void put(const struct cache *cache, const char *key, char fill, size_t length)
+{
+	char *file = malloc(CACHE_HEAD_BYTES + length);
+	struct error err = ERROR_INIT;
+
+	assert_non_null(file);
+	memset(file + CACHE_HEAD_BYTES, fill, length);
+	assert_int_equal(cache_write(cache, key, file, CACHE_HEAD_BYTES + length, &err), PRONY_OK);
+	free(file);
+}
+
+static bool has(const struct cache *cache, const char *key)
+{
+	struct cache_entry entry = {0};
+	enum prony_status status = cache_read(cache, key, &entry, NULL);
+
+	free(entry.file);
+	return status == PRONY_OK;
+}
+
+static char *file_of(const struct cache *cache, const char *key)
+{
+	return path_join(cache->folder, key);
+}
+
+/* Changes one byte of a file. */
+static void damage(const char *path, off_t place)
+{
+	int fd = open(path, O_RDWR);
+	char byte;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, place), 1);
+	byte = (char)(byte ^ 1);
+	assert_int_equal(pwrite(fd, &byte, 1, place), 1);
+	close(fd);
+}
+
+static void an_entry_is_found_under_its_key_alone(void **state)
+{
+	struct cache cache;
+	struct cache_entry entry;
+
+	(void)state;
+	cache_open("test", 1 << 20, &cache);
+	assert_false(has(&cache, key_of_one));
+	put(&cache, key_of_one, 'x', 100);
+	assert_int_equal(cache_read(&cache, key_of_one, &entry, NULL), PRONY_OK);
+	assert_int_equal(entry.length, 100);
+	assert_int_equal(entry.payload[99], 'x');
+	free(entry.file);
+	assert_false(has(&cache, key_of_two));
+	/* Under another name it is not what it says. */
+	char *one = file_of(&cache, key_of_one), *two = file_of(&cache, key_of_two);
+	assert_int_equal(rename(one, two), 0);
+	assert_false(has(&cache, key_of_two));
+	free(one);
+	free(two);
+	cache_close(&cache);
+	assert_false(has(&cache, key_of_one));
+}
+
+static void a_damaged_entry_is_none_and_goes(void **state)
+{
+	static const off_t places[] = {0, 20, 100, CACHE_HEAD_BYTES, CACHE_HEAD_BYTES + 99};
+	struct cache cache;
+
+	(void)state;
+	cache_open("test", 1 << 20, &cache);
+	char *path = file_of(&cache, key_of_one);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		put(&cache, key_of_one, 'x', 100);
+		damage(path, places[i]);
+		assert_false(has(&cache, key_of_one));
+		assert_false(file_exists(path));
+	}
+	put(&cache, key_of_one, 'x', 100);
+	assert_int_equal(truncate(path, CACHE_HEAD_BYTES + 50), 0);
+	assert_false(has(&cache, key_of_one));
+	put(&cache, key_of_one, 'x', 100);
+	assert_int_equal(truncate(path, 10), 0);
+	assert_false(has(&cache, key_of_one));
+	assert_int_equal(symlink("/dev/zero", path) == 0 || unlink(path) == 0, 1);
+	assert_false(has(&cache, key_of_one));
+	free(path);
+	cache_close(&cache);
+}
+
+static void what_was_not_used_for_longest_goes_first(void **state)
+{
+	struct cache cache;
+	char keys[4][DIGEST_HEX_BYTES];
+
+	(void)state;
+	cache_open("test", 4096, &cache);
+	for (int i = 0; i < 4; i++) {
+		struct timespec times[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
+
+		digest_bytes(&i, sizeof(i), keys[i]);
+		if (i == 3)
+			assert_true(has(&cache, keys[0])); /* used just now */
+		put(&cache, keys[i], 'x', 1000);
+		char *path = file_of(&cache, keys[i]);
+		if (i < 3)
+			assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+		free(path);
+	}
+	/* Three of 1,192 bytes fit into 4,096, four do not. */
+	assert_true(has(&cache, keys[0]));
+	assert_false(has(&cache, keys[1]));
+	assert_true(has(&cache, keys[2]));
+	assert_true(has(&cache, keys[3]));
+	/* More than half of the limit is not kept. */
+	put(&cache, key_of_one, 'x', 2000);
+	assert_false(has(&cache, key_of_one));
+	cache_close(&cache);
+}
+
+static void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+static struct framework fake = {
+	.name = "fake", .backend = "", .file = "", .kind = FRAMEWORK_BUILTIN};
+
+static struct plan_cell cell_of(const char *network, enum stage stage, enum optimiser optimiser)
+{
+	static const char *const argv[] = {"/nowhere/prony", "worker", NULL};
+	static const char *const environment[] = {"OMP_NUM_THREADS=1", NULL};
+	struct plan_cell cell = {.network = zoo_find(network, NULL),
+				 .dataset = dataset_find("synthetic"),
+				 .worker_argv = argv,
+				 .worker_environment = environment,
+				 .place = {.framework = &fake,
+					   .environment = "",
+					   .origin = ORIGIN_BUILTIN,
+					   .folder = ""}};
+
+	recipe_defaults(&cell.recipe);
+	snprintf(cell.cell.framework, sizeof(cell.cell.framework), "fake");
+	snprintf(cell.recipe.framework, sizeof(cell.recipe.framework), "fake");
+	cell.recipe.stage = stage;
+	cell.recipe.optimiser = optimiser;
+	cell.recipe.batch = 8;
+	return cell;
+}
+
+static void same_tensors(const struct tensor_set *a, const struct tensor_set *b)
+{
+	assert_int_equal(a->count, b->count);
+	for (size_t i = 0; i < a->count; i++) {
+		assert_string_equal(a->tensors[i].name, b->tensors[i].name);
+		assert_true(shape_equal(&a->tensors[i].shape, &b->tensors[i].shape));
+		assert_memory_equal(a->tensors[i].data, b->tensors[i].data,
+				    (size_t)tensor_bytes(&a->tensors[i]));
+	}
+}
+
+static void same_doubles(const double *a, const double *b, size_t count)
+{
+	if (count > 0)
+		assert_memory_equal(a, b, count * sizeof(*a));
+}
+
+static void same_answers(const struct gate_reference *a, const struct gate_reference *b)
+{
+	assert_int_equal(a->expected_count, b->expected_count);
+	assert_int_equal(a->parameters, b->parameters);
+	assert_int_equal(a->macs, b->macs);
+	for (int i = 0; i < a->expected_count; i++) {
+		const struct gate_expected *x = &a->expected[i], *y = &b->expected[i];
+		size_t count = x->gradients.count + x->change.count;
+		struct tensor_set p = {(struct tensor *)x->logits, GATE_UPDATES};
+		struct tensor_set q = {(struct tensor *)y->logits, GATE_UPDATES};
+
+		same_tensors(&p, &q);
+		same_doubles(x->loss, y->loss, GATE_UPDATES);
+		same_tensors(&x->gradients, &y->gradients);
+		same_tensors(&x->change, &y->change);
+		same_tensors(&x->state, &y->state);
+		assert_int_equal(x->epsilon_inside, y->epsilon_inside);
+		assert_int_equal(x->kinks, y->kinks);
+		assert_int_equal(x->turned, y->turned);
+		same_doubles(x->logits_slack, y->logits_slack, GATE_UPDATES);
+		same_doubles(x->loss_slack, y->loss_slack, GATE_UPDATES);
+		same_doubles(x->tensor_slack, y->tensor_slack, count);
+		same_doubles(x->length_slack, y->length_slack, count);
+		same_doubles(&x->whole_length_slack, &y->whole_length_slack, 1);
+		same_doubles(x->state_slack, y->state_slack, x->state.count);
+	}
+}
+
+/* The reference of a cell, and whether it stands in the cache afterwards. */
+static void answers_of(const struct plan_cell *cell, const struct cache *cache, uint64_t seed,
+		       struct workload *work)
+{
+	struct error err = ERROR_INIT;
+
+	check(workload_init(work, cell, seed, &err), &err);
+	work->answers = cache;
+	check(workload_need_gate(work, cell, seed, NULL, &err), &err);
+	assert_true(has(cache, work->gate_key));
+}
+
+static void kept_answers_are_those_computed(void **state)
+{
+	static const struct {
+		const char *network;
+		enum stage stage;
+		enum optimiser optimiser;
+	} cases[] = {{"mlp", STAGE_FORWARD, OPTIMISER_SGD},
+		     {"mlp", STAGE_FORWARD_BACKWARD, OPTIMISER_SGD},
+		     {"lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM},
+		     {"mlp", STAGE_TRAIN, OPTIMISER_RMSPROP}};
+	struct cache cache;
+
+	(void)state;
+	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct plan_cell cell =
+			cell_of(cases[i].network, cases[i].stage, cases[i].optimiser);
+		struct workload first, second, third;
+
+		answers_of(&cell, &cache, SEED, &first);
+		char *path = file_of(&cache, first.gate_key);
+		struct stat before, after;
+		assert_int_equal(stat(path, &before), 0);
+		answers_of(&cell, &cache, SEED, &second);
+		assert_int_equal(stat(path, &after), 0);
+		assert_int_equal(before.st_ino, after.st_ino); /* read, not written again */
+		same_answers(&first.gate, &second.gate);
+		assert_true(first.gate_recipe.learning_rate == second.gate_recipe.learning_rate);
+		/* A damaged file is computed again. */
+		damage(path, before.st_size / 2);
+		answers_of(&cell, &cache, SEED, &third);
+		same_answers(&first.gate, &third.gate);
+		free(path);
+		workload_release(&first);
+		workload_release(&second);
+		workload_release(&third);
+	}
+	cache_close(&cache);
+}
+
+static void other_work_has_other_answers(void **state)
+{
+	struct plan_cell cells[] = {cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
+				    cell_of("lenet", STAGE_FORWARD, OPTIMISER_SGD),
+				    cell_of("mlp", STAGE_FORWARD_BACKWARD, OPTIMISER_SGD),
+				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
+				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
+				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD)};
+	enum { CELLS = sizeof(cells) / sizeof(cells[0]) };
+	char keys[CELLS][DIGEST_HEX_BYTES];
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	cells[3].recipe.batch = 16;
+	cells[4].recipe.precision = PRECISION_BF16;
+	for (int i = 0; i < CELLS; i++) {
+		struct workload work;
+		uint64_t seed = i == 5 ? SEED + 1 : SEED;
+
+		check(workload_init(&work, &cells[i], seed, &err), &err);
+		check(workload_need_gate_case(&work, &cells[i], seed, &err), &err);
+		memcpy(keys[i], work.gate_key, sizeof(keys[i]));
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(keys[i], keys[k]);
+		/* One weight, one pixel, one label. */
+		struct answers_case of = {&work.gate_graph,  &work.gate_recipe, &work.weights,
+					  &work.gate_inputs, &work.gate_labels, true};
+		char *bytes[] = {of.weights->tensors[0].data, of.inputs->tensors[1].data,
+				 of.labels->tensors[2].data};
+		for (int k = 0; k < 3; k++) {
+			char changed[DIGEST_HEX_BYTES];
+
+			bytes[k][0] = (char)(bytes[k][0] ^ 1);
+			answers_key("gate", &of, changed);
+			assert_string_not_equal(changed, keys[i]);
+			bytes[k][0] = (char)(bytes[k][0] ^ 1);
+		}
+		/* The framework does not count. */
+		char again[DIGEST_HEX_BYTES];
+		struct recipe other = work.gate_recipe;
+		snprintf(other.framework, sizeof(other.framework), "other");
+		other.threads = 7;
+		of.recipe = &other;
+		answers_key("gate", &of, again);
+		assert_string_equal(again, keys[i]);
+		workload_release(&work);
+	}
+}
+
+static void a_kept_loss_is_the_one_computed(void **state)
+{
+	struct plan_cell cell = cell_of("mlp", STAGE_TRAIN, OPTIMISER_SGD);
+	struct error err = ERROR_INIT;
+	struct cache cache;
+	double means[2];
+
+	(void)state;
+	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
+	for (int i = 0; i < 2; i++) {
+		volatile int stop = i; /* whoever computed the second would be stopped */
+		struct workload work;
+
+		check(workload_init(&work, &cell, SEED, &err), &err);
+		work.answers = &cache;
+		check(workload_need_loss(&work, &cell, &stop, &err), &err);
+		means[i] = work.loss_mean;
+		workload_release(&work);
+	}
+	assert_true(means[0] == means[1] && means[0] > 0);
+	cache_close(&cache);
+}
+
+/* A cache of verdicts, a cell and its work. */
+struct gates {
+	struct gate_cache cache;
+	struct plan_cell cell;
+	struct workload work;
+};
+
+static void open_gates(struct gates *g)
+{
+	struct error err = ERROR_INIT;
+	char *self = path_self();
+
+	g->cell = cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD);
+	gate_cache_open(&g->cache, self);
+	free(self);
+	check(workload_init(&g->work, &g->cell, SEED, &err), &err);
+	check(workload_need_gate_case(&g->work, &g->cell, SEED, &err), &err);
+}
+
+static void close_gates(struct gates *g)
+{
+	gate_cache_close(&g->cache);
+	workload_release(&g->work);
+}
+
+/* What the framework is asked for by name is remembered; here it changes under its name. */
+static void key_of(struct gates *g, char key[DIGEST_HEX_BYTES])
+{
+	g->cache.framework[0] = '\0';
+	assert_true(gate_cache_key(&g->cache, &g->cell, &g->work, key));
+}
+
+static void write_file(const char *path, const char *text)
+{
+	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
+}
+
+static void every_part_of_the_key_counts(void **state)
+{
+	static const char *const other_argv[] = {"/nowhere/prony", "worker", "--more", NULL};
+	static const char *const other_rows[] = {"OMP_NUM_THREADS=2", NULL};
+	char keys[16][DIGEST_HEX_BYTES], again[DIGEST_HEX_BYTES];
+	int count = 0;
+	struct gates g;
+
+	(void)state;
+	open_gates(&g);
+	struct plan_cell plain = g.cell;
+	key_of(&g, keys[count++]);
+	key_of(&g, again);
+	assert_string_equal(again, keys[0]);
+	setenv("TERM", "something", 1); /* idle */
+	key_of(&g, again);
+	assert_string_equal(again, keys[0]);
+
+	g.cell.worker_argv = other_argv; /* worker */
+	key_of(&g, keys[count++]);
+	g.cell = plain;
+	g.cell.worker_environment = other_rows; /* variables: applied, inherited */
+	key_of(&g, keys[count++]);
+	g.cell = plain;
+	setenv("MKL_CBWR", "COMPATIBLE", 1);
+	key_of(&g, keys[count++]);
+	unsetenv("MKL_CBWR");
+	g.cell.recipe.threads = 2; /* cell */
+	key_of(&g, keys[count++]);
+	g.cell = plain;
+	snprintf(g.cell.recipe.options, sizeof(g.cell.recipe.options), "tf32");
+	key_of(&g, keys[count++]);
+	g.cell = plain;
+	struct framework other = fake; /* descriptor */
+	char *descriptor = path_join(folder, "fake.yaml");
+	write_file(descriptor, "variables: [A=1]");
+	other.file = descriptor;
+	g.cell.place.framework = &other;
+	key_of(&g, keys[count++]);
+	write_file(descriptor, "variables: [A=2]");
+	key_of(&g, keys[count++]);
+	free(descriptor);
+	g.cell = plain;
+	g.cache.program[0] ^= 1; /* program */
+	key_of(&g, keys[count++]);
+	g.cache.program[0] ^= 1;
+	g.cache.machine[0] ^= 1; /* machine */
+	key_of(&g, keys[count++]);
+	g.cache.machine[0] ^= 1;
+	g.work.gate_key[0] ^= 1; /* work */
+	key_of(&g, keys[count++]);
+	g.work.gate_key[0] ^= 1;
+	key_of(&g, again);
+	assert_string_equal(again, keys[0]);
+	for (int i = 0; i < count; i++)
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(keys[i], keys[k]);
+	close_gates(&g);
+}
+
+static void files_of_worker_and_framework_count(void **state)
+{
+	char keys[5][DIGEST_HEX_BYTES], again[DIGEST_HEX_BYTES];
+	struct gates g;
+
+	(void)state;
+	open_gates(&g);
+	char *worker = path_join(folder, "python/worker.py");
+	char *module = path_join(folder, "python/adapters/one.py");
+	char *library = path_join(folder, "framework/lib/one.so");
+	char *compiled = path_join(folder, "framework/__pycache__/one.pyc");
+	char *home = path_join(folder, "framework");
+	for (char *const *path = (char *[]){worker, module, library, compiled, NULL}; *path;
+	     path++) {
+		char *parent = strdup(*path);
+		*strrchr(parent, '/') = '\0';
+		assert_int_equal(directory_make(parent, NULL), PRONY_OK);
+		write_file(*path, "1");
+		free(parent);
+	}
+	g.cell.worker_argv = (const char *const[]){"/usr/bin/python3", worker, NULL};
+	g.cell.place.origin = ORIGIN_INSTALLED;
+	g.cell.place.folder = home;
+	key_of(&g, keys[0]);
+	write_file(compiled, "12"); /* Python writes these by itself */
+	key_of(&g, again);
+	assert_string_equal(again, keys[0]);
+	write_file(worker, "12");
+	key_of(&g, keys[1]);
+	write_file(module, "12");
+	key_of(&g, keys[2]);
+	write_file(library, "12");
+	key_of(&g, keys[3]);
+	unlink(library);
+	key_of(&g, keys[4]);
+	for (int i = 0; i < 5; i++)
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(keys[i], keys[k]);
+	free(worker);
+	free(module);
+	free(library);
+	free(compiled);
+	free(home);
+	close_gates(&g);
+}
+
+static void what_we_did_not_install_is_never_kept(void **state)
+{
+	static const enum framework_origin others[] = {ORIGIN_NONE, ORIGIN_NAMED,
+						       ORIGIN_DISCOVERED};
+	char key[DIGEST_HEX_BYTES];
+	struct gates g;
+
+	(void)state;
+	open_gates(&g);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		g.cell.place.origin = others[i];
+		g.cache.framework[0] = '\0';
+		assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
+	}
+	g.cell.place.origin = ORIGIN_BUILTIN;
+	g.cache.framework[0] = '\0';
+	assert_true(gate_cache_key(&g.cache, &g.cell, &g.work, key));
+	struct framework foreign[] = {fake, fake};
+	foreign[0].of_user = true;
+	foreign[1].kind = FRAMEWORK_COMMAND;
+	for (int i = 0; i < 2; i++) {
+		g.cell.place.framework = &foreign[i];
+		g.cache.framework[0] = '\0';
+		assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
+	}
+	g.cell.place.framework = &fake;
+	snprintf(g.cell.recipe.device, sizeof(g.cell.recipe.device), "cuda:0");
+	assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
+	close_gates(&g);
+	gate_cache_open(&g.cache, "/nowhere/prony");
+	assert_null(g.cache.cache.folder);
+	gate_cache_close(&g.cache);
+}
+
+static void only_a_pass_is_kept(void **state)
+{
+	json_t *failed = json_pack("{s:b}", "passed", 0);
+	json_t *passed = json_pack("{s:b, s:{s:s, s:s}}", "passed", 1, "framework", "name", "fake",
+				   "version", "1");
+	struct kept_gate kept;
+	struct gates g;
+
+	(void)state;
+	open_gates(&g);
+	assert_false(gate_cache_read(&g.cache, key_of_one, &kept));
+	gate_cache_write(&g.cache, key_of_one, failed, "log");
+	assert_false(gate_cache_read(&g.cache, key_of_one, &kept));
+	gate_cache_write(&g.cache, key_of_one, passed, "what it printed");
+	assert_true(gate_cache_read(&g.cache, key_of_one, &kept));
+	assert_string_equal(kept.log, "what it printed");
+	assert_int_equal(strlen(json_string_or(kept.evidence, "cached", "")),
+			 strlen("2026-11-22T05:00:00Z"));
+
+	json_t *says = json_pack("{s:s, s:s, s:s}", "name", "fake", "version", "1", "notes", "x");
+	assert_true(gate_cache_agrees(kept.evidence, says));
+	json_object_set_new(says, "version", json_string("2"));
+	assert_false(gate_cache_agrees(kept.evidence, says));
+	json_object_set_new(says, "version", json_string("1"));
+	json_object_set_new(says, "libraries", json_pack("{s:s}", "blas", "3"));
+	assert_false(gate_cache_agrees(kept.evidence, says));
+	kept_gate_release(&kept);
+	json_decref(says);
+	json_decref(failed);
+	json_decref(passed);
+	close_gates(&g);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+	const struct CMUnitTest tests[] = {
+		TEST(an_entry_is_found_under_its_key_alone),
+		TEST(a_damaged_entry_is_none_and_goes),
+		TEST(what_was_not_used_for_longest_goes_first),
+		TEST(kept_answers_are_those_computed),
+		TEST(other_work_has_other_answers),
+		TEST(a_kept_loss_is_the_one_computed),
+		TEST(every_part_of_the_key_counts),
+		TEST(files_of_worker_and_framework_count),
+		TEST(what_we_did_not_install_is_never_kept),
+		TEST(only_a_pass_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
