@@ -113,7 +113,7 @@ static void add_row(struct table *table, const struct graph *graph, const struct
 	attributes_text(node, &attributes);
 	table_row(table);
 	table_cell(table, node->name, NULL);
-	table_cell(table, operator_row(node->op)->name, NULL);
+	table_cell(table, operator_name(node->op), NULL);
 	shape_text(shape, text, sizeof text);
 	table_cell(table, text, shape_json(shape));
 	snprintf(text, sizeof text, "%" PRId64, parameters);

@@ -50,20 +50,7 @@ static bool is_depthwise(const struct graph *graph, const struct node *node)
 
 static bool only_follows(enum op op)
 {
-	switch (op) {
-	case OP_RELU:
-	case OP_TANH:
-	case OP_SIGMOID:
-	case OP_HARD_SIGMOID:
-	case OP_HARD_SWISH:
-	case OP_CLIP:
-	case OP_BATCH_NORM:
-	case OP_DROPOUT:
-	case OP_IDENTITY:
-		return true;
-	default:
-		return false;
-	}
+	return operator_row(op)->elementwise || op == OP_BATCH_NORM || op == OP_DROPOUT;
 }
 
 /* The box that a node is drawn into, or -1: a new one. */
@@ -108,7 +95,7 @@ static enum picture_colour colour_of(const struct node *node, int joined)
 static const char *operator_text(struct maker *m, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
-	const char *name = node->op == OP_BATCH_NORM ? "BatchNorm" : operator_row(node->op)->name;
+	const char *name = node->op == OP_BATCH_NORM ? "BatchNorm" : operator_name(node->op);
 	char stride[48] = "", group[48] = "";
 
 	if (node->op != OP_CONV && node->op != OP_MAX_POOL && node->op != OP_AVERAGE_POOL)

@@ -3,26 +3,26 @@
 #include "graph/backward.h"
 
 const struct attribute_row transpose_attributes[] = {
-	{"perm", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 0},
+	{"perm", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 0, NULL},
 	{.name = NULL},
 };
 
 const struct attribute_row concat_attributes[] = {
-	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 1, 0},
+	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 1, 0, NULL},
 	{.name = NULL},
 };
 
 const struct attribute_row slice_attributes[] = {
-	{"start", ATTRIBUTE_INT, offsetof(struct attributes, start), 0, 1},
-	{"end", ATTRIBUTE_INT, offsetof(struct attributes, end), INT32_MAX, 2},
-	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 0, 3},
-	{"step", ATTRIBUTE_INT, offsetof(struct attributes, step), 1, 4},
+	{"start", ATTRIBUTE_INT, offsetof(struct attributes, start), 0, 1, NULL},
+	{"end", ATTRIBUTE_INT, offsetof(struct attributes, end), INT32_MAX, 2, NULL},
+	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 0, 3, NULL},
+	{"step", ATTRIBUTE_INT, offsetof(struct attributes, step), 1, 4, NULL},
 	{.name = NULL},
 };
 
 const struct attribute_row pad_attributes[] = {
-	{"pads", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 1},
-	{"value", ATTRIBUTE_REAL, offsetof(struct attributes, value), 0, 2},
+	{"pads", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 1, NULL},
+	{"value", ATTRIBUTE_REAL, offsetof(struct attributes, value), 0, 2, NULL},
 	{.name = NULL},
 };
 

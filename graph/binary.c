@@ -3,9 +3,29 @@
 #include "graph/backward.h"
 
 const struct attribute_row broadcast_attributes[] = {
-	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 0, 0},
+	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 0, 0, NULL},
 	{.name = NULL},
 };
+
+double add(double a, double b)
+{
+	return a + b;
+}
+
+double subtract(double a, double b)
+{
+	return a - b;
+}
+
+double multiply(double a, double b)
+{
+	return a * b;
+}
+
+double divide(double a, double b)
+{
+	return a / b;
+}
 
 /* NumPy's rule: shapes are aligned at their ends; where one has 1 (or nothing), it is repeated. */
 static bool broadcast(const struct shape *a, const struct shape *b, struct shape *y)

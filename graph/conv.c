@@ -3,11 +3,11 @@
 #include "graph/backward.h"
 
 const struct attribute_row conv_attributes[] = {
-	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0},
-	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0},
-	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1, 0},
-	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0},
-	{"group", ATTRIBUTE_INT, offsetof(struct attributes, group), 1, 0},
+	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0, NULL},
+	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0, NULL},
+	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1, 0, NULL},
+	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0, NULL},
+	{"group", ATTRIBUTE_INT, offsetof(struct attributes, group), 1, 0, NULL},
 	{.name = NULL},
 };
 

@@ -1,32 +1,27 @@
+/*
+ * Functions of each element: everything that is known of one is its row at the end, with its
+ * attributes and its functions before it. Definitions are ONNX's.
+ */
 #include "graph/operator_rows.h"
 
 #include <float.h>
+#include <math.h>
 
 #include "graph/backward.h"
 
-const struct attribute_row dropout_attributes[] = {
-	{"ratio", ATTRIBUTE_REAL, offsetof(struct attributes, ratio), 0.5, 0},
+static const struct attribute_row hard_sigmoid_attributes[] = {
+	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 0.2, 0, NULL},
+	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 0.5, 0, NULL},
 	{.name = NULL},
 };
 
-const struct attribute_row hard_sigmoid_attributes[] = {
-	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 0.2, 0},
-	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 0.5, 0},
+static const struct attribute_row clip_attributes[] = {
+	{"min", ATTRIBUTE_REAL, offsetof(struct attributes, min), -(double)FLT_MAX, 1, NULL},
+	{"max", ATTRIBUTE_REAL, offsetof(struct attributes, max), (double)FLT_MAX, 2, NULL},
 	{.name = NULL},
 };
 
-const struct attribute_row clip_attributes[] = {
-	{"min", ATTRIBUTE_REAL, offsetof(struct attributes, min), -(double)FLT_MAX, 1},
-	{"max", ATTRIBUTE_REAL, offsetof(struct attributes, max), (double)FLT_MAX, 2},
-	{.name = NULL},
-};
-
-enum prony_status unary_infer(struct graph *graph, struct node *node, struct error *err)
-{
-	return node_copy_shape(graph, node, err);
-}
-
-enum prony_status clip_infer(struct graph *graph, struct node *node, struct error *err)
+static enum prony_status clip_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	if (!(node->attributes.min <= node->attributes.max))
 		return node_error(node, err, "min is %g, max is %g", node->attributes.min,
@@ -34,39 +29,15 @@ enum prony_status clip_infer(struct graph *graph, struct node *node, struct erro
 	return node_copy_shape(graph, node, err);
 }
 
-enum prony_status relu_backward(struct graph *graph, const struct node *node, struct error *err)
+/* Its gradient reads y, which says what the forward pass decided. */
+static enum prony_status relu_backward(struct graph *graph, const struct node *node,
+				       struct error *err)
 {
 	return backward_unary(graph, node, OP_RELU_GRAD, node->outputs[0], err);
 }
 
-enum prony_status tanh_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_TANH_GRAD, node->outputs[0], err);
-}
-
-enum prony_status sigmoid_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_SIGMOID_GRAD, node->outputs[0], err);
-}
-
-enum prony_status hard_sigmoid_backward(struct graph *graph, const struct node *node,
-					struct error *err)
-{
-	return backward_unary(graph, node, OP_HARD_SIGMOID_GRAD, node->inputs[0], err);
-}
-
-enum prony_status hard_swish_backward(struct graph *graph, const struct node *node,
+static enum prony_status neg_backward(struct graph *graph, const struct node *node,
 				      struct error *err)
-{
-	return backward_unary(graph, node, OP_HARD_SWISH_GRAD, node->inputs[0], err);
-}
-
-enum prony_status clip_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_CLIP_GRAD, node->inputs[0], err);
-}
-
-enum prony_status neg_backward(struct graph *graph, const struct node *node, struct error *err)
 {
 	int dy = backward_gradient(graph, node), dx;
 	enum prony_status status;
@@ -77,32 +48,226 @@ enum prony_status neg_backward(struct graph *graph, const struct node *node, str
 	return status == PRONY_OK ? backward_contribute(graph, node->inputs[0], dx, err) : status;
 }
 
-enum prony_status identity_backward(struct graph *graph, const struct node *node, struct error *err)
+static enum prony_status identity_backward(struct graph *graph, const struct node *node,
+					   struct error *err)
 {
 	if (!backward_wants(graph, node, 0))
 		return PRONY_OK;
 	return backward_contribute(graph, node->inputs[0], backward_gradient(graph, node), err);
 }
 
-enum prony_status dropout_infer(struct graph *graph, struct node *node, struct error *err)
+static enum prony_status slope_backward(struct graph *graph, const struct node *node,
+					struct error *err)
 {
-	struct shape shape = *node_input_shape(graph, node, 0);
-	enum prony_status status;
+	bool of_output = operator_row(node->op)->elementwise->slope_of_output;
 
-	if (!(node->attributes.ratio >= 0 && node->attributes.ratio < 1))
-		return node_error(node, err, "ratio is %g; it must be at least 0 and less than 1",
-				  node->attributes.ratio);
-	status = node_copy_shape(graph, node, err);
-	if (status != PRONY_OK)
-		return status;
-	return node_set_output(graph, node, 1, DTYPE_F32, &shape, err);
+	return backward_unary(graph, node, OP_ELEMENTWISE_GRAD,
+			      of_output ? node->outputs[0] : node->inputs[0], err);
 }
 
-enum prony_status dropout_backward(struct graph *graph, const struct node *node, struct error *err)
+/* Not fmin and fmax: a NaN must stay visible. */
+static double clamp(double x, double min, double max)
 {
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	if (node->output_count < 2 || node->outputs[1] == VALUE_NONE)
-		return node_error(node, err, "it has no mask output, which training needs");
-	return backward_unary(graph, node, OP_DROPOUT_GRAD, node->outputs[1], err);
+	return x < min ? min : x > max ? max : x;
+}
+
+static double identity(const struct attributes *a, double x)
+{
+	(void)a;
+	return x;
+}
+
+static double one(const struct attributes *a, double x)
+{
+	(void)a;
+	(void)x;
+	return 1;
+}
+
+static double relu(const struct attributes *a, double x)
+{
+	(void)a;
+	return x < 0 ? 0 : x;
+}
+
+static double relu_slope(const struct attributes *a, double y)
+{
+	(void)a;
+	return y != 0;
+}
+
+static double negative(const struct attributes *a, double x)
+{
+	(void)a;
+	return -x;
+}
+
+static double minus_one(const struct attributes *a, double x)
+{
+	(void)a;
+	(void)x;
+	return -1;
+}
+
+static double tangent(const struct attributes *a, double x)
+{
+	(void)a;
+	return tanh(x);
+}
+
+static double tangent_slope(const struct attributes *a, double y)
+{
+	(void)a;
+	return 1 - y * y;
+}
+
+static double sigmoid(const struct attributes *a, double x)
+{
+	(void)a;
+	return 1 / (1 + exp(-x));
+}
+
+static double sigmoid_slope(const struct attributes *a, double y)
+{
+	(void)a;
+	return y * (1 - y);
+}
+
+/* Of a function of three pieces the slope at an end is the outer piece's. */
+static double clip(const struct attributes *a, double x)
+{
+	return clamp(x, a->min, a->max);
+}
+
+static double clip_slope(const struct attributes *a, double x)
+{
+	return !(x <= a->min || x >= a->max);
+}
+
+static int clip_kinks(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS])
+{
+	at[0] = a->min;
+	at[1] = a->max;
+	return 2;
+}
+
+static double hard_sigmoid(const struct attributes *a, double x)
+{
+	return clamp(a->alpha * x + a->beta, 0, 1);
+}
+
+static int hard_sigmoid_kinks(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS])
+{
+	if (a->alpha == 0) /* constant */
+		return 0;
+	at[a->alpha < 0] = -a->beta / a->alpha;
+	at[a->alpha > 0] = (1 - a->beta) / a->alpha;
+	return 2;
+}
+
+static double hard_sigmoid_slope(const struct attributes *a, double x)
+{
+	double ends[ELEMENTWISE_MAX_KINKS];
+
+	return hard_sigmoid_kinks(a, ends) == 0 || x <= ends[0] || x >= ends[1] ? 0 : a->alpha;
+}
+
+static double hard_swish(const struct attributes *a, double x)
+{
+	(void)a;
+	return x * clamp(x / 6 + 0.5, 0, 1);
+}
+
+static double hard_swish_slope(const struct attributes *a, double x)
+{
+	(void)a;
+	return x <= -3 ? 0 : x >= 3 ? 1 : 0.5 + x / 3;
+}
+
+static int hard_swish_kinks(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS])
+{
+	(void)a;
+	at[0] = -3;
+	at[1] = 3;
+	return 2;
+}
+
+static int hard_swish_steps(const struct attributes *a,
+			    struct elementwise_step steps[ELEMENTWISE_MAX_STEPS])
+{
+	(void)a;
+	steps[0] =
+		(struct elementwise_step){.op = OP_HARD_SIGMOID, .constant = 1.0 / 6, .beta = 0.5};
+	steps[1] = (struct elementwise_step){.op = OP_MUL, .inputs = {0, 1}};
+	return 2;
+}
+
+#define FUNCTION .min_inputs = 1, .max_inputs = 1, .max_outputs = 1
+
+/* clang-format off */
+static const struct operator_row rows[OP_COUNT] = {
+	[OP_RELU] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = relu_backward,
+		.elementwise = &(const struct elementwise){
+			.value = relu, .slope = relu_slope, .slope_of_output = true, .exact = true,
+		},
+	},
+	[OP_TANH] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = tangent, .slope = tangent_slope, .slope_of_output = true,
+		},
+	},
+	[OP_SIGMOID] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = sigmoid, .slope = sigmoid_slope, .slope_of_output = true,
+		},
+	},
+	[OP_HARD_SIGMOID] = {
+		FUNCTION, .attributes = hard_sigmoid_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = hard_sigmoid, .slope = hard_sigmoid_slope,
+			.kinks = hard_sigmoid_kinks,
+		},
+	},
+	[OP_HARD_SWISH] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = hard_swish, .slope = hard_swish_slope,
+			.kinks = hard_swish_kinks, .decompose = hard_swish_steps,
+		},
+	},
+	[OP_CLIP] = {
+		FUNCTION, .attributes = clip_attributes,
+		.infer = clip_infer, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = clip, .slope = clip_slope, .kinks = clip_kinks, .exact = true,
+		},
+	},
+	[OP_NEG] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = neg_backward,
+		.elementwise = &(const struct elementwise){
+			.value = negative, .slope = minus_one, .exact = true,
+		},
+	},
+	[OP_IDENTITY] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = identity_backward,
+		.elementwise = &(const struct elementwise){
+			.value = identity, .slope = one, .exact = true,
+		},
+	},
+};
+/* clang-format on */
+
+const struct operator_row *elementwise_row(enum op op)
+{
+	return rows[op].elementwise ? &rows[op] : NULL;
 }

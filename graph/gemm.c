@@ -3,10 +3,10 @@
 #include "graph/backward.h"
 
 const struct attribute_row gemm_attributes[] = {
-	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1, 0},
-	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 1, 0},
-	{"transA", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_a), 0, 0},
-	{"transB", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_b), 0, 0},
+	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1, 0, NULL},
+	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 1, 0, NULL},
+	{"transA", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_a), 0, 0, NULL},
+	{"transB", ATTRIBUTE_BOOL, offsetof(struct attributes, trans_b), 0, 0, NULL},
 	{.name = NULL},
 };
 

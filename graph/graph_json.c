@@ -35,6 +35,8 @@ static json_t *attribute_to_json(const struct attribute_row *row, const struct a
 		return json_integer(*(const int64_t *)member);
 	case ATTRIBUTE_REAL:
 		return json_real(*(const double *)member);
+	case ATTRIBUTE_WORD:
+		return json_string(row->words[*(const int64_t *)member]);
 	case ATTRIBUTE_BOOL:
 		return json_boolean(*(const bool *)member);
 	case ATTRIBUTE_INTS2:
@@ -75,8 +77,9 @@ static json_t *node_to_json(const struct graph *graph, const struct node *node)
 	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++)
 		json_object_set_new(attributes, row->name,
 				    attribute_to_json(row, &node->attributes));
-	return json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", node->name, "op", op->name, "inputs",
-			 inputs, "outputs", outputs, "attributes", attributes);
+	return json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", node->name, "op",
+			 operator_name(node->op), "inputs", inputs, "outputs", outputs,
+			 "attributes", attributes);
 }
 
 json_t *graph_to_json(const struct graph *graph)
@@ -272,6 +275,14 @@ static bool read_attribute(const struct attribute_row *row, const json_t *json,
 			return false;
 		*(bool *)member = json_is_true(json);
 		return true;
+	case ATTRIBUTE_WORD:
+		for (int64_t i = 0; is_text(json) && row->words[i] != NULL; i++) {
+			if (strcmp(row->words[i], json_string_value(json)) != 0)
+				continue;
+			*(int64_t *)member = i;
+			return true;
+		}
+		return false;
 	case ATTRIBUTE_INTS2:
 		return read_ints(json, 2, member);
 	case ATTRIBUTE_INTS4:
@@ -287,9 +298,10 @@ static bool read_attribute(const struct attribute_row *row, const json_t *json,
 static enum prony_status read_attributes(struct reader *r, const json_t *json, struct node *node)
 {
 	static const char *const types[] = {
-		[ATTRIBUTE_INT] = "an integer",	     [ATTRIBUTE_INTS2] = "two integers",
-		[ATTRIBUTE_INTS4] = "four integers", [ATTRIBUTE_REAL] = "a number",
-		[ATTRIBUTE_BOOL] = "true or false",  [ATTRIBUTE_INTS] = "at most 16 integers",
+		[ATTRIBUTE_INT] = "an integer",		  [ATTRIBUTE_INTS2] = "two integers",
+		[ATTRIBUTE_INTS4] = "four integers",	  [ATTRIBUTE_REAL] = "a number",
+		[ATTRIBUTE_BOOL] = "true or false",	  [ATTRIBUTE_INTS] = "at most 16 integers",
+		[ATTRIBUTE_WORD] = "one of ONNX's words",
 	};
 	const json_t *attributes = json_object_get(json, "attributes");
 	const char *key;

@@ -3,16 +3,16 @@
 #include "graph/backward.h"
 
 const struct attribute_row batch_norm_attributes[] = {
-	{"epsilon", ATTRIBUTE_REAL, offsetof(struct attributes, epsilon), 1e-5, 0},
-	{"momentum", ATTRIBUTE_REAL, offsetof(struct attributes, momentum), 0.9, 0},
+	{"epsilon", ATTRIBUTE_REAL, offsetof(struct attributes, epsilon), 1e-5, 0, NULL},
+	{"momentum", ATTRIBUTE_REAL, offsetof(struct attributes, momentum), 0.9, 0, NULL},
 	{.name = NULL},
 };
 
 const struct attribute_row lrn_attributes[] = {
-	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1e-4, 0},
-	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 0.75, 0},
-	{"bias", ATTRIBUTE_REAL, offsetof(struct attributes, bias), 1, 0},
-	{"size", ATTRIBUTE_INT, offsetof(struct attributes, size), 0, 0},
+	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1e-4, 0, NULL},
+	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 0.75, 0, NULL},
+	{"bias", ATTRIBUTE_REAL, offsetof(struct attributes, bias), 1, 0, NULL},
+	{"size", ATTRIBUTE_INT, offsetof(struct attributes, size), 0, 0, NULL},
 	{.name = NULL},
 };
 

@@ -1,7 +1,7 @@
 /*
- * Private to networks/: the functions that rows of the operator table are made of, and what they
- * share. An operator is one row in operators.c, one X() in operators.h and its functions in the
- * file of its family.
+ * Private to graph/: the functions that rows of the operator table are made of, and what they
+ * share. An operator is one row in operators.c (of each element: elementwise.c), one X() in
+ * operators.h and its functions in the file of its family.
  */
 #ifndef PRONY_GRAPH_OPERATOR_ROWS_H
 #define PRONY_GRAPH_OPERATOR_ROWS_H
@@ -36,30 +36,22 @@ int64_t gemm_macs(const struct graph *graph, const struct node *node);
 int64_t gemm_grad_macs(const struct graph *graph, const struct node *node);
 enum prony_status gemm_backward(struct graph *graph, const struct node *node, struct error *err);
 
-/* elementwise.c */
+/* elementwise.c: NULL for what is no function of each element. */
+const struct operator_row *elementwise_row(enum op op);
+
+/* dropout.c */
 extern const struct attribute_row dropout_attributes[];
-extern const struct attribute_row hard_sigmoid_attributes[];
-extern const struct attribute_row clip_attributes[];
-enum prony_status unary_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status clip_infer(struct graph *graph, struct node *node, struct error *err);
 enum prony_status dropout_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status relu_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status tanh_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status sigmoid_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status hard_sigmoid_backward(struct graph *graph, const struct node *node,
-					struct error *err);
-enum prony_status hard_swish_backward(struct graph *graph, const struct node *node,
-				      struct error *err);
-enum prony_status clip_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status neg_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status identity_backward(struct graph *graph, const struct node *node,
-				    struct error *err);
 enum prony_status dropout_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* binary.c */
 extern const struct attribute_row broadcast_attributes[];
 enum prony_status binary_infer(struct graph *graph, struct node *node, struct error *err);
 enum prony_status infer_broadcast_grad(struct graph *graph, struct node *node, struct error *err);
+double add(double a, double b);
+double subtract(double a, double b);
+double multiply(double a, double b);
+double divide(double a, double b);
 enum prony_status add_backward(struct graph *graph, const struct node *node, struct error *err);
 enum prony_status sub_backward(struct graph *graph, const struct node *node, struct error *err);
 enum prony_status mul_backward(struct graph *graph, const struct node *node, struct error *err);
@@ -126,7 +118,9 @@ enum prony_status half_squares_backward(struct graph *graph, const struct node *
 enum prony_status infer_grad_input(struct graph *graph, struct node *node, struct error *err);
 enum prony_status infer_grad_weight(struct graph *graph, struct node *node, struct error *err);
 
-/* infer.c: what the families share. */
+/* node.c: what the families share. */
+
+extern const struct attribute_row no_attributes[];
 
 /* An error that names the node: "node 'conv1' (Conv): ...". Always PRONY_BAD_INPUT. */
 enum prony_status node_error(const struct node *node, struct error *err, const char *format, ...)
@@ -148,6 +142,8 @@ enum prony_status node_normal_axis(const struct node *node, int rank, int64_t *a
 				   struct error *err);
 /* Output 0 is like input 0. */
 enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct error *err);
+
+/* infer.c */
 
 /*
  * Output height and width of a window that slides over input x (N x C x H x W) as the node's

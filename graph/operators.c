@@ -1,370 +1,243 @@
 #include "graph/operators.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "graph/operator_rows.h"
-
-/* Each name is written once, in operators.h. */
-#define X(id, text) static const char name_##id[] = text;
-PRONY_OPERATORS(X)
-#undef X
-
-static const struct attribute_row no_attributes[] = {{.name = NULL}};
 
 /* A row reads better in few lines. */
 /* clang-format off */
 static const struct operator_row rows[OP_COUNT] = {
 	[OP_CONV] = {
-		.name = name_CONV,
 		.min_inputs = 2, .max_inputs = 3, .max_outputs = 1,
 		.attributes = conv_attributes,
 		.infer = conv_infer, .macs = conv_macs, .backward = conv_backward,
 	},
 	[OP_MAX_POOL] = {
-		.name = name_MAX_POOL,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = max_pool_attributes,
 		.infer = max_pool_infer, .backward = max_pool_backward,
 	},
 	[OP_AVERAGE_POOL] = {
-		.name = name_AVERAGE_POOL,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = average_pool_attributes,
 		.infer = average_pool_infer, .backward = average_pool_backward,
 	},
 	[OP_GLOBAL_AVERAGE_POOL] = {
-		.name = name_GLOBAL_AVERAGE_POOL,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = no_attributes,
 		.infer = global_average_pool_infer, .backward = global_average_pool_backward,
 	},
 	[OP_GEMM] = {
-		.name = name_GEMM,
 		.min_inputs = 2, .max_inputs = 3, .max_outputs = 1,
 		.attributes = gemm_attributes,
 		.infer = gemm_infer, .macs = gemm_macs, .backward = gemm_backward,
 	},
-	[OP_RELU] = {
-		.name = name_RELU,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = no_attributes,
-		.infer = unary_infer, .backward = relu_backward,
-	},
-	[OP_TANH] = {
-		.name = name_TANH,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = no_attributes,
-		.infer = unary_infer, .backward = tanh_backward,
-	},
-	[OP_SIGMOID] = {
-		.name = name_SIGMOID,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = no_attributes,
-		.infer = unary_infer, .backward = sigmoid_backward,
-	},
-	[OP_HARD_SIGMOID] = {
-		.name = name_HARD_SIGMOID,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = hard_sigmoid_attributes,
-		.infer = unary_infer, .backward = hard_sigmoid_backward,
-	},
-	[OP_HARD_SWISH] = {
-		.name = name_HARD_SWISH,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = no_attributes,
-		.infer = unary_infer, .backward = hard_swish_backward,
-	},
-	[OP_CLIP] = {
-		.name = name_CLIP,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = clip_attributes,
-		.infer = clip_infer, .backward = clip_backward,
-	},
-	[OP_NEG] = {
-		.name = name_NEG,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = no_attributes,
-		.infer = unary_infer, .backward = neg_backward,
-	},
 	[OP_SOFTMAX] = {
-		.name = name_SOFTMAX,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = softmax_attributes,
 		.infer = softmax_infer, .backward = softmax_backward,
 	},
 	[OP_BATCH_NORM] = {
-		.name = name_BATCH_NORM,
 		.min_inputs = 5, .max_inputs = 5, .max_outputs = 3,
 		.attributes = batch_norm_attributes,
 		.infer = batch_norm_infer, .backward = batch_norm_backward,
 	},
 	[OP_LRN] = {
-		.name = name_LRN,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = lrn_attributes,
 		.infer = lrn_infer, .backward = lrn_backward,
 	},
 	[OP_FLATTEN] = {
-		.name = name_FLATTEN,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = flatten_attributes,
 		.infer = flatten_infer, .backward = flatten_backward,
 	},
 	[OP_RESHAPE] = {
-		.name = name_RESHAPE,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = reshape_attributes,
 		.infer = reshape_infer, .backward = reshape_backward,
 	},
-	[OP_IDENTITY] = {
-		.name = name_IDENTITY,
-		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
-		.attributes = no_attributes,
-		.infer = unary_infer, .backward = identity_backward,
-	},
 	[OP_TRANSPOSE] = {
-		.name = name_TRANSPOSE,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = transpose_attributes,
 		.infer = transpose_infer, .backward = transpose_backward,
 	},
 	[OP_CONCAT] = {
-		.name = name_CONCAT,
 		.min_inputs = 1, .max_inputs = NODE_MAX_INPUTS, .max_outputs = 1,
 		.attributes = concat_attributes,
 		.infer = concat_infer, .backward = concat_backward,
 	},
 	[OP_SLICE] = {
-		.name = name_SLICE,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = slice_attributes,
 		.infer = slice_infer, .backward = slice_backward,
 	},
 	[OP_PAD] = {
-		.name = name_PAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = pad_attributes,
 		.infer = pad_infer, .backward = pad_backward,
 	},
 	[OP_REDUCE_MEAN] = {
-		.name = name_REDUCE_MEAN,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = reduce_mean_attributes,
 		.infer = reduce_mean_infer, .backward = reduce_mean_backward,
 	},
 	[OP_DROPOUT] = {
-		.name = name_DROPOUT,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 2,
 		.attributes = dropout_attributes,
 		.infer = dropout_infer, .backward = dropout_backward,
 	},
 	[OP_ADD] = {
-		.name = name_ADD,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes,
-		.infer = binary_infer, .backward = add_backward,
+		.infer = binary_infer, .backward = add_backward, .broadcast = add,
 	},
 	[OP_SUB] = {
-		.name = name_SUB,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes,
-		.infer = binary_infer, .backward = sub_backward,
+		.infer = binary_infer, .backward = sub_backward, .broadcast = subtract,
 	},
 	[OP_MUL] = {
-		.name = name_MUL,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes,
-		.infer = binary_infer, .backward = mul_backward,
+		.infer = binary_infer, .backward = mul_backward, .broadcast = multiply,
 	},
 	[OP_DIV] = {
-		.name = name_DIV,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes,
-		.infer = binary_infer, .backward = div_backward,
+		.infer = binary_infer, .backward = div_backward, .broadcast = divide,
 	},
 	[OP_LSTM] = {
-		.name = name_LSTM,
 		.min_inputs = 4, .max_inputs = 4, .max_outputs = 1,
 		.attributes = no_attributes,
 		.infer = lstm_infer, .macs = recurrent_macs, .backward = lstm_backward,
 	},
 	[OP_RNN] = {
-		.name = name_RNN,
 		.min_inputs = 4, .max_inputs = 4, .max_outputs = 1,
 		.attributes = no_attributes,
 		.infer = rnn_infer, .macs = recurrent_macs, .backward = rnn_backward,
 	},
 	[OP_SOFTMAX_CROSS_ENTROPY] = {
-		.name = name_SOFTMAX_CROSS_ENTROPY,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes, .is_loss = true,
 		.infer = cross_entropy_infer, .backward = cross_entropy_backward,
 	},
 	[OP_HALF_SQUARES] = {
-		.name = name_HALF_SQUARES,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = no_attributes, .is_loss = true,
 		.infer = half_squares_infer, .backward = half_squares_backward,
 	},
 	[OP_CONV_GRAD_INPUT] = {
-		.name = name_CONV_GRAD_INPUT,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = conv_attributes, .is_gradient = true,
 		.infer = infer_grad_input, .macs = conv_grad_macs,
 	},
 	[OP_CONV_GRAD_WEIGHT] = {
-		.name = name_CONV_GRAD_WEIGHT,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 2,
 		.attributes = conv_attributes, .is_gradient = true,
 		.infer = infer_grad_weight, .macs = conv_grad_macs,
 	},
 	[OP_MAX_POOL_GRAD] = {
-		.name = name_MAX_POOL_GRAD,
 		.min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
 		.attributes = max_pool_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_AVERAGE_POOL_GRAD] = {
-		.name = name_AVERAGE_POOL_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = average_pool_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_GLOBAL_AVERAGE_POOL_GRAD] = {
-		.name = name_GLOBAL_AVERAGE_POOL_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = no_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_GEMM_GRAD_INPUT] = {
-		.name = name_GEMM_GRAD_INPUT,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = gemm_attributes, .is_gradient = true,
 		.infer = infer_grad_input, .macs = gemm_grad_macs,
 	},
 	[OP_GEMM_GRAD_WEIGHT] = {
-		.name = name_GEMM_GRAD_WEIGHT,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 2,
 		.attributes = gemm_attributes, .is_gradient = true,
 		.infer = infer_grad_weight, .macs = gemm_grad_macs,
 	},
 	[OP_RELU_GRAD] = {
-		.name = name_RELU_GRAD,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
-	[OP_TANH_GRAD] = {
-		.name = name_TANH_GRAD,
+	[OP_ELEMENTWISE_GRAD] = {
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes, .is_gradient = true,
-		.infer = infer_grad_input,
-	},
-	[OP_SIGMOID_GRAD] = {
-		.name = name_SIGMOID_GRAD,
-		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-		.attributes = no_attributes, .is_gradient = true,
-		.infer = infer_grad_input,
-	},
-	[OP_HARD_SIGMOID_GRAD] = {
-		.name = name_HARD_SIGMOID_GRAD,
-		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-		.attributes = hard_sigmoid_attributes, .is_gradient = true,
-		.infer = infer_grad_input,
-	},
-	[OP_HARD_SWISH_GRAD] = {
-		.name = name_HARD_SWISH_GRAD,
-		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-		.attributes = no_attributes, .is_gradient = true,
-		.infer = infer_grad_input,
-	},
-	[OP_CLIP_GRAD] = {
-		.name = name_CLIP_GRAD,
-		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
-		.attributes = clip_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_SOFTMAX_GRAD] = {
-		.name = name_SOFTMAX_GRAD,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = softmax_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_BATCH_NORM_GRAD] = {
-		.name = name_BATCH_NORM_GRAD,
 		.min_inputs = 5, .max_inputs = 5, .max_outputs = 3,
 		.attributes = batch_norm_attributes, .is_gradient = true, .leaves_out = true,
 		.infer = infer_grad_input,
 	},
 	[OP_LRN_GRAD] = {
-		.name = name_LRN_GRAD,
 		.min_inputs = 3, .max_inputs = 3, .max_outputs = 1,
 		.attributes = lrn_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_FLATTEN_GRAD] = {
-		.name = name_FLATTEN_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = flatten_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_RESHAPE_GRAD] = {
-		.name = name_RESHAPE_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = reshape_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_SLICE_GRAD] = {
-		.name = name_SLICE_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = slice_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_PAD_GRAD] = {
-		.name = name_PAD_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = pad_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_REDUCE_MEAN_GRAD] = {
-		.name = name_REDUCE_MEAN_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = reduce_mean_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_DROPOUT_GRAD] = {
-		.name = name_DROPOUT_GRAD,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = dropout_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_BROADCAST_GRAD] = {
-		.name = name_BROADCAST_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = broadcast_attributes, .is_gradient = true,
 		.infer = infer_broadcast_grad,
 	},
 	[OP_LSTM_GRAD] = {
-		.name = name_LSTM_GRAD,
 		.min_inputs = 5, .max_inputs = 5, .max_outputs = 4,
 		.attributes = no_attributes, .is_gradient = true, .leaves_out = true,
 		.infer = infer_grad_input, .macs = recurrent_grad_macs,
 	},
 	[OP_RNN_GRAD] = {
-		.name = name_RNN_GRAD,
 		.min_inputs = 5, .max_inputs = 5, .max_outputs = 4,
 		.attributes = no_attributes, .is_gradient = true, .leaves_out = true,
 		.infer = infer_grad_input, .macs = recurrent_grad_macs,
 	},
 	[OP_SOFTMAX_CROSS_ENTROPY_GRAD] = {
-		.name = name_SOFTMAX_CROSS_ENTROPY_GRAD,
 		.min_inputs = 2, .max_inputs = 2, .max_outputs = 1,
 		.attributes = no_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
 	},
 	[OP_HALF_SQUARES_GRAD] = {
-		.name = name_HALF_SQUARES_GRAD,
 		.min_inputs = 1, .max_inputs = 1, .max_outputs = 1,
 		.attributes = no_attributes, .is_gradient = true,
 		.infer = infer_grad_input,
@@ -375,16 +248,7 @@ static const struct operator_row rows[OP_COUNT] = {
 const struct operator_row *operator_row(enum op op)
 {
 	assert((unsigned)op < OP_COUNT);
-	return &rows[op];
-}
-
-enum op operator_from_name(const char *name)
-{
-	for (int i = 0; i < OP_COUNT; i++) {
-		if (strcmp(name, rows[i].name) == 0)
-			return (enum op)i;
-	}
-	return OP_COUNT;
+	return elementwise_row(op) ? elementwise_row(op) : &rows[op];
 }
 
 static void set_default(const struct attribute_row *row, struct attributes *out)
@@ -395,6 +259,7 @@ static void set_default(const struct attribute_row *row, struct attributes *out)
 
 	switch (row->kind) {
 	case ATTRIBUTE_INT:
+	case ATTRIBUTE_WORD:
 		*(int64_t *)member = whole;
 		break;
 	case ATTRIBUTE_INTS2:

@@ -23,7 +23,8 @@ struct node;
  *                                     adds behind it never
  *   GlobalAveragePool  x -> y         N x C x 1 x 1
  *   Gemm               a, b[, c] -> y        alpha * A' * B' + beta * C, rank 2
- *   Relu, Tanh, Sigmoid, HardSigmoid, HardSwish, Clip, Neg, Softmax, Identity   x -> y
+ *   Softmax            x -> y
+ *   functions of each element (PRONY_ELEMENTWISE: Relu, Tanh...)    x -> y
  *   BatchNormalization x, scale, bias, running mean, running var -> y, mean, var
  *       In training stages mean and var (divided by n, not n - 1) are the batch's and normalise x,
  *       and each running statistic, a state of this node alone, becomes
@@ -46,8 +47,9 @@ struct node;
  *   MaxPoolGrad    dy, x, y -> dx          ties: the first maximum in row-major order
  *   GemmGradInput  dy, b -> da             GemmGradWeight  a, dy -> db[, dc]
  *   ReluGrad       dy, y -> dx             zero where y == 0
- *   TanhGrad, SigmoidGrad, SoftmaxGrad        dy, y -> dx
- *   HardSigmoidGrad, HardSwishGrad, ClipGrad  dy, x -> dx    the outer piece's at the ends
+ *   SoftmaxGrad    dy, y -> dx
+ *   ElementwiseGrad  dy, x -> dx           of every function of each element but Relu, Neg and
+ *                                          Identity; y for x where the slope is one of the result
  *   AveragePoolGrad, GlobalAveragePoolGrad, FlattenGrad, ReshapeGrad, SliceGrad, PadGrad,
  *   ReduceMeanGrad dy -> dx                dx has the shape of the forward node's input
  *   BatchNormalizationGrad  dy, x, scale, mean, var -> dx, dscale, dbias
@@ -62,12 +64,8 @@ struct node;
  * backward pass also uses forward operators: Add for sums, Slice for Concat, Transpose, Mul, Div,
  * Neg.
  */
-#define PRONY_OPERATORS(X)                                                                         \
-	X(CONV, "Conv")                                                                            \
-	X(MAX_POOL, "MaxPool")                                                                     \
-	X(AVERAGE_POOL, "AveragePool")                                                             \
-	X(GLOBAL_AVERAGE_POOL, "GlobalAveragePool")                                                \
-	X(GEMM, "Gemm")                                                                            \
+/* Functions of each element by itself; one of these lines, a row in elementwise.c. */
+#define PRONY_ELEMENTWISE(X)                                                                       \
 	X(RELU, "Relu")                                                                            \
 	X(TANH, "Tanh")                                                                            \
 	X(SIGMOID, "Sigmoid")                                                                      \
@@ -75,12 +73,20 @@ struct node;
 	X(HARD_SWISH, "HardSwish")                                                                 \
 	X(CLIP, "Clip")                                                                            \
 	X(NEG, "Neg")                                                                              \
+	X(IDENTITY, "Identity")
+
+#define PRONY_OPERATORS(X)                                                                         \
+	PRONY_ELEMENTWISE(X)                                                                       \
+	X(CONV, "Conv")                                                                            \
+	X(MAX_POOL, "MaxPool")                                                                     \
+	X(AVERAGE_POOL, "AveragePool")                                                             \
+	X(GLOBAL_AVERAGE_POOL, "GlobalAveragePool")                                                \
+	X(GEMM, "Gemm")                                                                            \
 	X(SOFTMAX, "Softmax")                                                                      \
 	X(BATCH_NORM, "BatchNormalization")                                                        \
 	X(LRN, "LRN")                                                                              \
 	X(FLATTEN, "Flatten")                                                                      \
 	X(RESHAPE, "Reshape")                                                                      \
-	X(IDENTITY, "Identity")                                                                    \
 	X(TRANSPOSE, "Transpose")                                                                  \
 	X(CONCAT, "Concat")                                                                        \
 	X(SLICE, "Slice")                                                                          \
@@ -103,11 +109,7 @@ struct node;
 	X(GEMM_GRAD_INPUT, "GemmGradInput")                                                        \
 	X(GEMM_GRAD_WEIGHT, "GemmGradWeight")                                                      \
 	X(RELU_GRAD, "ReluGrad")                                                                   \
-	X(TANH_GRAD, "TanhGrad")                                                                   \
-	X(SIGMOID_GRAD, "SigmoidGrad")                                                             \
-	X(HARD_SIGMOID_GRAD, "HardSigmoidGrad")                                                    \
-	X(HARD_SWISH_GRAD, "HardSwishGrad")                                                        \
-	X(CLIP_GRAD, "ClipGrad")                                                                   \
+	X(ELEMENTWISE_GRAD, "ElementwiseGrad")                                                     \
 	X(SOFTMAX_GRAD, "SoftmaxGrad")                                                             \
 	X(BATCH_NORM_GRAD, "BatchNormalizationGrad")                                               \
 	X(LRN_GRAD, "LRNGrad")                                                                     \
@@ -166,7 +168,8 @@ enum attribute_kind {
 	ATTRIBUTE_INTS4,
 	ATTRIBUTE_INTS, /* a struct int_list */
 	ATTRIBUTE_REAL,
-	ATTRIBUTE_BOOL
+	ATTRIBUTE_BOOL,
+	ATTRIBUTE_WORD /* one of `words`; an int64_t counts them from 0 */
 };
 
 /* One row yields JSON, ONNX and documentation of an attribute. */
@@ -176,15 +179,54 @@ struct attribute_row {
 	size_t offset;	  /* in struct attributes */
 	double otherwise; /* the value that ONNX assumes when it is absent */
 	int input;	  /* in ONNX it is a constant, this input; 0 = an attribute there, too */
+	const char *const *words; /* of ATTRIBUTE_WORD; NULL ends them */
+};
+
+/* A step of a decomposition: a function of one element or two of x (step 0) and earlier steps. */
+struct elementwise_step {
+	enum op op;
+	int inputs[2];	 /* the second ELEMENTWISE_CONSTANT: the number `constant` */
+	double constant; /* or the operator's alpha */
+	double beta;
+};
+
+#define ELEMENTWISE_CONSTANT (-1)
+#define ELEMENTWISE_MAX_STEPS 10
+#define ELEMENTWISE_MAX_KINKS 2
+
+/*
+ * An operator that makes each element of y from that of x, in float64: what everybody computes is
+ * held to it. The gradient is dx = slope * dy.
+ */
+struct elementwise {
+	double (*value)(const struct attributes *a, double x);
+	/* dy/dx at x; with slope_of_output at y = value(x), which is then all that the gradient
+	 * reads */
+	double (*slope)(const struct attributes *a, double x);
+	bool slope_of_output;
+	bool exact; /* value and slope times dy are not rounded: x, dy, or a number given */
+	/* Where the slope jumps, in ascending order; returns their number. NULL: nowhere. */
+	int (*kinks)(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS]);
+	/* The same in simpler operators, for whom lacks this one; returns the number of steps, the
+	 * last of which is y. NULL or 0: there is none. */
+	int (*decompose)(const struct attributes *a,
+			 struct elementwise_step steps[ELEMENTWISE_MAX_STEPS]);
+	/* Value or slope is not finite where x is not positive: whoever draws x keeps away from it.
+	 */
+	bool positive;
 };
 
 struct operator_row {
-	const char *name;
 	int min_inputs, max_inputs, max_outputs;
 	const struct attribute_row *attributes;
 	bool is_gradient; /* does not appear in a forward graph */
 	bool is_loss;	  /* output 0 is the scalar objective; its backward row starts the pass */
 	bool leaves_out;  /* gradient rows: any output that nobody wants is VALUE_NONE */
+
+	/* Functions of each element; NULL: something else. */
+	const struct elementwise *elementwise;
+	/* Functions of two elements, broadcast to each other; NULL: something else. */
+	double (*broadcast)(double a, double b);
 
 	/* Sets shape and dtype of the outputs by the inputs; PRONY_BAD_INPUT names the node. */
 	enum prony_status (*infer)(struct graph *graph, struct node *node, struct error *err);
@@ -194,12 +236,14 @@ struct operator_row {
 
 	/*
 	 * Appends the nodes that compute the gradients of the inputs that want one, given the
-	 * gradients of the outputs; see networks/backward.h. NULL: gradient rows.
+	 * gradients of the outputs; see graph/backward.h. NULL: gradient rows.
 	 */
 	enum prony_status (*backward)(struct graph *graph, const struct node *node,
 				      struct error *err);
 };
 
+/* ONNX's name, or ours of a gradient. */
+const char *operator_name(enum op op);
 /* The row of an operator. */
 const struct operator_row *operator_row(enum op op);
 /* OP_COUNT when there is none of that name. */

@@ -3,20 +3,21 @@
 #include "graph/backward.h"
 
 const struct attribute_row max_pool_attributes[] = {
-	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0},
-	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0},
-	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1, 0},
-	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0},
-	{"ceil_mode", ATTRIBUTE_BOOL, offsetof(struct attributes, ceil_mode), 0, 0},
+	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0, NULL},
+	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0, NULL},
+	{"dilations", ATTRIBUTE_INTS2, offsetof(struct attributes, dilations), 1, 0, NULL},
+	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0, NULL},
+	{"ceil_mode", ATTRIBUTE_BOOL, offsetof(struct attributes, ceil_mode), 0, 0, NULL},
 	{.name = NULL},
 };
 
 const struct attribute_row average_pool_attributes[] = {
-	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0},
-	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0},
-	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0},
-	{"ceil_mode", ATTRIBUTE_BOOL, offsetof(struct attributes, ceil_mode), 0, 0},
-	{"count_include_pad", ATTRIBUTE_BOOL, offsetof(struct attributes, count_include_pad), 0, 0},
+	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0, NULL},
+	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0, NULL},
+	{"pads", ATTRIBUTE_INTS4, offsetof(struct attributes, pads), 0, 0, NULL},
+	{"ceil_mode", ATTRIBUTE_BOOL, offsetof(struct attributes, ceil_mode), 0, 0, NULL},
+	{"count_include_pad", ATTRIBUTE_BOOL, offsetof(struct attributes, count_include_pad), 0, 0,
+	 NULL},
 	{.name = NULL},
 };
 

@@ -3,13 +3,13 @@
 #include "graph/backward.h"
 
 const struct attribute_row reduce_mean_attributes[] = {
-	{"axes", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 0},
-	{"keepdims", ATTRIBUTE_BOOL, offsetof(struct attributes, keep_dims), 1, 0},
+	{"axes", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 0, NULL},
+	{"keepdims", ATTRIBUTE_BOOL, offsetof(struct attributes, keep_dims), 1, 0, NULL},
 	{.name = NULL},
 };
 
 const struct attribute_row softmax_attributes[] = {
-	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), -1, 0},
+	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), -1, 0, NULL},
 	{.name = NULL},
 };
 

@@ -3,12 +3,12 @@
 #include "graph/backward.h"
 
 const struct attribute_row flatten_attributes[] = {
-	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 1, 0},
+	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 1, 0, NULL},
 	{.name = NULL},
 };
 
 const struct attribute_row reshape_attributes[] = {
-	{"shape", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 1},
+	{"shape", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 1, NULL},
 	{.name = NULL},
 };
 

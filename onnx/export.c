@@ -89,6 +89,12 @@ static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attr
 		attribute->i = row->kind == ATTRIBUTE_INT ? *(const int64_t *)member
 							  : *(const bool *)member;
 		break;
+	case ATTRIBUTE_WORD:
+		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+		attribute->has_s = true;
+		attribute->s.data = (uint8_t *)borrow(row->words[*(const int64_t *)member]);
+		attribute->s.len = strlen(row->words[*(const int64_t *)member]);
+		break;
 	case ATTRIBUTE_REAL:
 		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
 		attribute->has_f = true;
@@ -240,7 +246,7 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 	if (op->is_gradient || op->is_loss)
 		return error_set(e->err, PRONY_UNSUPPORTED,
 				 "network '%s': ONNX files hold no %s (node '%s')", e->graph->name,
-				 op->name, node->name);
+				 operator_name(node->op), node->name);
 	if (node->op == OP_BATCH_NORM && outputs_in_use(e, node) > 1)
 		return error_set(e->err, PRONY_UNSUPPORTED,
 				 "network '%s': the statistics of '%s' are used, which an ONNX "
@@ -251,7 +257,8 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 			input_count = row->input + 1;
 		count++;
 	}
-	out = new_node(e, node->name, op->name, input_count, outputs_in_use(e, node));
+	out = new_node(e, node->name, operator_name(node->op), input_count,
+		       outputs_in_use(e, node));
 	for (int i = 0; i < node->input_count; i++)
 		out->input[i] = name_of(e, node->inputs[i]);
 	for (size_t i = 0; i < out->n_output; i++)
@@ -326,7 +333,7 @@ static Onnx__AttributeProto **attribute_list(struct exporter *e, Onnx__NodeProto
 /* The node itself: hidden_size, and for RNN its activation. */
 static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *node)
 {
-	Onnx__NodeProto *out = new_node(e, node->name, operator_row(node->op)->name, 4, 2);
+	Onnx__NodeProto *out = new_node(e, node->name, operator_name(node->op), 4, 2);
 	Onnx__AttributeProto **attributes = attribute_list(e, out, node->op == OP_RNN ? 2 : 1);
 
 	attributes[0]->name = borrow("hidden_size");

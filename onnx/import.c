@@ -27,7 +27,6 @@ struct import_row {
 };
 
 static const struct import_row rows[] = {
-	{"Add", import_elementwise},
 	{"AveragePool", import_pool},
 	{"BatchNormalization", import_batch_norm},
 	{"Cast", import_cast},
@@ -35,7 +34,6 @@ static const struct import_row rows[] = {
 	{"Clip", import_clip},
 	{"Concat", import_concat},
 	{"Conv", import_conv},
-	{"Div", import_elementwise},
 	{"Dropout", import_dropout},
 	{"Expand", import_expand},
 	{"Flatten", import_reshape},
@@ -43,39 +41,40 @@ static const struct import_row rows[] = {
 	{"Gemm", import_gemm},
 	{"GlobalAveragePool", import_global_pool},
 	{"GlobalMaxPool", import_global_pool},
-	{"HardSigmoid", import_unary},
-	{"HardSwish", import_unary},
 	{"Identity", import_identity},
 	{"LRN", import_lrn},
 	{"LogSoftmax", import_softmax},
 	{"MatMul", import_matmul},
 	{"MaxPool", import_pool},
-	{"Mul", import_elementwise},
-	{"Neg", import_unary},
 	{"Pad", import_pad},
 	{"Pow", import_power},
 	{"ReduceMean", import_reduce_mean},
-	{"Relu", import_unary},
 	{"Reshape", import_reshape},
-	{"Sigmoid", import_unary},
 	{"Slice", import_slice},
 	{"Softmax", import_softmax},
 	{"Split", import_split},
 	{"Squeeze", import_reshape},
-	{"Sub", import_elementwise},
 	{"Sum", import_sum},
-	{"Tanh", import_unary},
 	{"Transpose", import_transpose},
 	{"Unsqueeze", import_reshape},
 };
 
+/* Functions of one element, or two that are broadcast, need no row here: the operator's own says
+ * so.
+ */
 static const struct import_row *find_row(const char *op)
 {
+	static const struct import_row unary = {NULL, import_unary};
+	static const struct import_row binary = {NULL, import_elementwise};
+	enum op known = operator_from_name(op);
+
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (strcmp(op, rows[i].op) == 0)
 			return &rows[i];
 	}
-	return NULL;
+	if (known != OP_COUNT && operator_row(known)->elementwise)
+		return &unary;
+	return known != OP_COUNT && operator_row(known)->broadcast ? &binary : NULL;
 }
 
 /* Constant: one of several attributes holds the numbers. */

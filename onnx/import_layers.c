@@ -372,6 +372,22 @@ void import_sum(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, sum);
 }
 
+static bool read_word(struct importer *im, const struct file_node *node,
+		      const struct attribute_row *row, int64_t *out)
+{
+	char text[32];
+
+	onnx_text(node->proto, row->name, row->words[*out], text, sizeof(text));
+	for (int64_t i = 0; row->words[i] != NULL; i++) {
+		if (strcmp(text, row->words[i]) != 0)
+			continue;
+		*out = i;
+		return true;
+	}
+	import_refuse(im, node, "%s is '%s'", row->name, text);
+	return false;
+}
+
 void import_unary(struct importer *im, const struct file_node *node)
 {
 	enum op op = operator_from_name(node->proto->op_type);
@@ -381,9 +397,14 @@ void import_unary(struct importer *im, const struct file_node *node)
 	if (!import_need_value(im, node, 0, 0, &x))
 		return;
 	operator_default_attributes(op, &attributes);
-	if (op == OP_HARD_SIGMOID) {
-		attributes.alpha = onnx_real(node->proto, "alpha", 0.2);
-		attributes.beta = onnx_real(node->proto, "beta", 0.5);
+	for (const struct attribute_row *row = operator_row(op)->attributes; row->name; row++) {
+		void *member = (char *)&attributes + row->offset;
+
+		/* The attributes of functions are numbers and words. */
+		if (row->kind == ATTRIBUTE_WORD && !read_word(im, node, row, member))
+			return;
+		if (row->kind == ATTRIBUTE_REAL)
+			*(double *)member = onnx_real(node->proto, row->name, row->otherwise);
 	}
 	import_set(im, node, 0, import_append(im, node, op, &x, 1, &attributes));
 }

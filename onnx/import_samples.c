@@ -201,24 +201,15 @@ static int64_t follow_layer(const struct samples *s, const struct node *node)
  */
 static int64_t follow(const struct samples *s, const struct node *node)
 {
+	if (operator_row(node->op)->elementwise)
+		return s->before[node->inputs[0]];
+	if (operator_row(node->op)->broadcast)
+		return follow_binary(s, node);
 	switch (node->op) {
-	case OP_RELU:
-	case OP_TANH:
-	case OP_SIGMOID:
-	case OP_HARD_SIGMOID:
-	case OP_HARD_SWISH:
-	case OP_CLIP:
-	case OP_NEG:
-	case OP_IDENTITY:
 	case OP_DROPOUT:
 	case OP_FLATTEN:
 	case OP_RESHAPE:
 		return s->before[node->inputs[0]];
-	case OP_ADD:
-	case OP_SUB:
-	case OP_MUL:
-	case OP_DIV:
-		return follow_binary(s, node);
 	case OP_CONCAT:
 		return follow_concat(s, node);
 	default:
@@ -242,7 +233,7 @@ static enum prony_status refuse(const struct node *node, struct error *err)
 		"node '%.100s' (%s): the file fixes its batch, and this node treats samples "
 		"together or one unlike the other: with another batch it would be another "
 		"network",
-		node->name, operator_row(node->op)->name);
+		node->name, operator_name(node->op));
 }
 
 enum prony_status onnx_samples_apart(const struct graph *graph, struct error *err)

@@ -14,12 +14,6 @@ static void (*const kernels[OP_COUNT])(const struct kernel_call *call) = {
 	[OP_GLOBAL_AVERAGE_POOL] = kernel_mean,
 	[OP_GEMM] = kernel_gemm,
 	[OP_RELU] = kernel_relu,
-	[OP_TANH] = kernel_tanh,
-	[OP_SIGMOID] = kernel_sigmoid,
-	[OP_HARD_SIGMOID] = kernel_hard_sigmoid,
-	[OP_HARD_SWISH] = kernel_hard_swish,
-	[OP_CLIP] = kernel_clip,
-	[OP_NEG] = kernel_neg,
 	[OP_SOFTMAX] = kernel_softmax,
 	[OP_BATCH_NORM] = kernel_batch_norm,
 	[OP_LRN] = kernel_lrn,
@@ -32,10 +26,6 @@ static void (*const kernels[OP_COUNT])(const struct kernel_call *call) = {
 	[OP_PAD] = kernel_pad,
 	[OP_REDUCE_MEAN] = kernel_mean,
 	[OP_DROPOUT] = kernel_dropout,
-	[OP_ADD] = kernel_add,
-	[OP_SUB] = kernel_sub,
-	[OP_MUL] = kernel_mul,
-	[OP_DIV] = kernel_div,
 	[OP_LSTM] = kernel_lstm,
 	[OP_RNN] = kernel_rnn,
 	[OP_SOFTMAX_CROSS_ENTROPY] = kernel_cross_entropy,
@@ -48,11 +38,7 @@ static void (*const kernels[OP_COUNT])(const struct kernel_call *call) = {
 	[OP_GEMM_GRAD_INPUT] = kernel_gemm_grad_input,
 	[OP_GEMM_GRAD_WEIGHT] = kernel_gemm_grad_weight,
 	[OP_RELU_GRAD] = kernel_relu_grad,
-	[OP_TANH_GRAD] = kernel_tanh_grad,
-	[OP_SIGMOID_GRAD] = kernel_sigmoid_grad,
-	[OP_HARD_SIGMOID_GRAD] = kernel_hard_sigmoid_grad,
-	[OP_HARD_SWISH_GRAD] = kernel_hard_swish_grad,
-	[OP_CLIP_GRAD] = kernel_clip_grad,
+	[OP_ELEMENTWISE_GRAD] = kernel_elementwise_grad,
 	[OP_SOFTMAX_GRAD] = kernel_softmax_grad,
 	[OP_BATCH_NORM_GRAD] = kernel_batch_norm_grad,
 	[OP_LRN_GRAD] = kernel_lrn_grad,
@@ -71,7 +57,11 @@ static void (*const kernels[OP_COUNT])(const struct kernel_call *call) = {
 
 void (*kernel_of(enum op op))(const struct kernel_call *call)
 {
-	return (unsigned)op < OP_COUNT ? kernels[op] : NULL;
+	if ((unsigned)op >= OP_COUNT || kernels[op])
+		return (unsigned)op < OP_COUNT ? kernels[op] : NULL;
+	return operator_row(op)->elementwise ? kernel_elementwise
+	       : operator_row(op)->broadcast ? kernel_broadcast
+					     : NULL;
 }
 
 double *kernel_input(const struct kernel_call *call, int i)

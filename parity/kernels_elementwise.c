@@ -1,6 +1,5 @@
 #include "parity/kernels.h"
 
-#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -143,217 +142,88 @@ void kernel_dropout_grad(const struct kernel_call *call)
 	kernel_each(call, kernel_output_count(call, 0), dropout_grad);
 }
 
-static void tanh_all(const struct kernel_call *call, int64_t first, int64_t end)
+static void elementwise(const struct kernel_call *call, int64_t first, int64_t end)
 {
-	const double *x = kernel_input(call, 0);
-	double *y = kernel_output(call, 0);
-
-	for (int64_t i = first; i < end; i++)
-		y[i] = tanh(x[i]);
-}
-
-void kernel_tanh(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), tanh_all);
-}
-
-static void tanh_grad(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *dy = kernel_input(call, 0), *y = kernel_input(call, 1);
-	double *dx = kernel_output(call, 0);
-
-	for (int64_t i = first; i < end; i++)
-		dx[i] = dy[i] * (1 - y[i] * y[i]);
-}
-
-void kernel_tanh_grad(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), tanh_grad);
-}
-
-static void sigmoid(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *x = kernel_input(call, 0);
-	double *y = kernel_output(call, 0);
-
-	for (int64_t i = first; i < end; i++)
-		y[i] = 1 / (1 + exp(-x[i]));
-}
-
-void kernel_sigmoid(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), sigmoid);
-}
-
-static void sigmoid_grad(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *dy = kernel_input(call, 0), *y = kernel_input(call, 1);
-	double *dx = kernel_output(call, 0);
-
-	for (int64_t i = first; i < end; i++)
-		dx[i] = dy[i] * y[i] * (1 - y[i]);
-}
-
-void kernel_sigmoid_grad(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), sigmoid_grad);
-}
-
-/* Not fmin and fmax: a NaN must stay visible. */
-static double clamp(double x, double min, double max)
-{
-	return x < min ? min : x > max ? max : x;
-}
-
-static void clip(const struct kernel_call *call, int64_t first, int64_t end)
-{
+	const struct elementwise *function = operator_row(call->node->op)->elementwise;
 	const struct attributes *a = &call->node->attributes;
 	const double *x = kernel_input(call, 0);
 	double *y = kernel_output(call, 0);
 
 	for (int64_t i = first; i < end; i++)
-		y[i] = clamp(x[i], a->min, a->max);
+		y[i] = function->value(a, x[i]);
 }
 
-void kernel_clip(const struct kernel_call *call)
+void kernel_elementwise(const struct kernel_call *call)
 {
-	kernel_each(call, kernel_output_count(call, 0), clip);
+	kernel_each(call, kernel_output_count(call, 0), elementwise);
 }
 
-static void hard_sigmoid(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const struct attributes *a = &call->node->attributes;
-	const double *x = kernel_input(call, 0);
-	double *y = kernel_output(call, 0);
-
-	for (int64_t i = first; i < end; i++)
-		y[i] = clamp(a->alpha * x[i] + a->beta, 0, 1);
-}
-
-void kernel_hard_sigmoid(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), hard_sigmoid);
-}
-
-static void hard_swish(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *x = kernel_input(call, 0);
-	double *y = kernel_output(call, 0);
-
-	for (int64_t i = first; i < end; i++)
-		y[i] = x[i] * clamp(x[i] / 6 + 0.5, 0, 1);
-}
-
-void kernel_hard_swish(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), hard_swish);
-}
-
-/* A function of three pieces: its derivative below `low`, above `high` and between them. */
-struct pieces {
-	double low, high;
-	double below, above;
-	double slope, rise; /* between: slope + rise * x */
+/* The function that a gradient belongs to, with the gradient's attributes. */
+struct slope {
+	double (*slope)(const struct attributes *a, double x);
+	const struct attributes *a;
+	double kinks[ELEMENTWISE_MAX_KINKS];
+	int kink_count;
 };
 
-/* The pieces of a gradient. */
-static struct pieces pieces_of(const struct node *node)
+static struct slope slope_of(const struct kernel_call *call)
 {
-	const struct attributes *a = &node->attributes;
+	const struct node *forward = &call->graph->nodes[call->node->differentiates];
+	const struct elementwise *function = operator_row(forward->op)->elementwise;
+	struct slope s = {.slope = function->slope, .a = &call->node->attributes};
 
-	switch (node->op) {
-	case OP_CLIP_GRAD:
-		return (struct pieces){.low = a->min, .high = a->max, .slope = 1};
-	case OP_HARD_SWISH_GRAD:
-		return (struct pieces){
-			.low = -3, .high = 3, .above = 1, .slope = 0.5, .rise = 1.0 / 3};
-	default:
-		break;
-	}
-	assert(node->op == OP_HARD_SIGMOID_GRAD);
-	double ends[2] = {-a->beta / a->alpha, (1 - a->beta) / a->alpha};
-	if (a->alpha == 0) /* constant */
-		return (struct pieces){.low = INFINITY, .high = INFINITY};
-	return (struct pieces){
-		.low = ends[a->alpha < 0], .high = ends[a->alpha > 0], .slope = a->alpha};
+	if (function->kinks)
+		s.kink_count = function->kinks(s.a, s.kinks);
+	return s;
 }
 
-static double derivative(const struct pieces *p, double x, bool below, bool above)
+/* Exactly at a kink there is one agreed answer. */
+static bool too_close(double x, double kink, double close)
 {
-	return below ? p->below : above ? p->above : p->slope + p->rise * x;
+	return x != kink && fabs(x - kink) < close;
 }
 
-/* Exactly at an end there is one agreed answer. */
-static bool too_close(double x, double end, double close)
-{
-	return x != end && fabs(x - end) < close;
-}
-
-static void pieces_part(void *context, int64_t part)
+static void slope_part(void *context, int64_t part)
 {
 	const struct watched *w = context;
-	const struct pieces p = pieces_of(w->call->node);
+	const struct slope s = slope_of(w->call);
 	const double *dy = kernel_input(w->call, 0), *x = kernel_input(w->call, 1);
 	double *dx = kernel_output(w->call, 0);
 	bool noted = false;
 
 	for (int64_t i = part * KERNEL_PART; i < watched_end(w, part); i++) {
-		dx[i] = dy[i] * derivative(&p, x[i], x[i] <= p.low, x[i] >= p.high);
-		noted |= too_close(x[i], p.low, w->close) || too_close(x[i], p.high, w->close);
+		dx[i] = dy[i] * s.slope(s.a, x[i]);
+		for (int k = 0; k < s.kink_count; k++)
+			noted |= too_close(x[i], s.kinks[k], w->close);
 	}
 	w->noted[part] = noted;
 }
 
-/* An end too close to x to call may count as the other side's. */
-static void pieces_decide(struct watched *w, int64_t part)
+/* Where x is too close to a kink to call, it may count as just beyond it. */
+static void slope_decide(struct watched *w, int64_t part)
 {
-	const struct pieces p = pieces_of(w->call->node);
+	const struct slope s = slope_of(w->call);
 	const double *dy = kernel_input(w->call, 0), *x = kernel_input(w->call, 1);
 	double *dx = kernel_output(w->call, 0);
 
 	for (int64_t i = part * KERNEL_PART; i < watched_end(w, part); i++) {
-		bool below = x[i] <= p.low, above = x[i] >= p.high;
+		double taken = x[i];
 
-		if (too_close(x[i], p.low, w->close))
-			below = kernel_decides(w->call, 2 * i, below, !below);
-		if (too_close(x[i], p.high, w->close))
-			above = kernel_decides(w->call, 2 * i + 1, above, !above);
-		dx[i] = dy[i] * derivative(&p, x[i], below, above);
+		for (int k = 0; k < s.kink_count; k++) {
+			bool above = x[i] > s.kinks[k];
+
+			if (too_close(x[i], s.kinks[k], w->close) &&
+			    kernel_decides(w->call, ELEMENTWISE_MAX_KINKS * i + k, above, !above) !=
+				    above)
+				taken = nextafter(s.kinks[k], above ? -INFINITY : INFINITY);
+		}
+		dx[i] = dy[i] * s.slope(s.a, taken);
 	}
 }
 
-static void pieces_grad(const struct kernel_call *call)
+void kernel_elementwise_grad(const struct kernel_call *call)
 {
-	watch(call, kernel_input(call, 1), pieces_part, pieces_decide);
-}
-
-void kernel_clip_grad(const struct kernel_call *call)
-{
-	pieces_grad(call);
-}
-
-void kernel_hard_sigmoid_grad(const struct kernel_call *call)
-{
-	pieces_grad(call);
-}
-
-void kernel_hard_swish_grad(const struct kernel_call *call)
-{
-	pieces_grad(call);
-}
-
-static void neg(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *x = kernel_input(call, 0);
-	double *y = kernel_output(call, 0);
-
-	for (int64_t i = first; i < end; i++)
-		y[i] = -x[i];
-}
-
-void kernel_neg(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), neg);
+	watch(call, kernel_input(call, 1), slope_part, slope_decide);
 }
 
 static struct array_walk binary_walk(const struct kernel_call *call, int64_t first)
@@ -371,84 +241,25 @@ static bool same_shapes(const struct kernel_call *call)
 	return shape_equal(kernel_input_shape(call, 0), kernel_input_shape(call, 1));
 }
 
-static void add(const struct kernel_call *call, int64_t first, int64_t end)
+static void broadcast(const struct kernel_call *call, int64_t first, int64_t end)
 {
+	double (*function)(double a, double b) = operator_row(call->node->op)->broadcast;
 	const double *a = kernel_input(call, 0), *b = kernel_input(call, 1);
 	double *y = kernel_output(call, 0);
 
 	if (same_shapes(call)) { /* most are, and walking costs more than this */
 		for (int64_t i = first; i < end; i++)
-			y[i] = a[i] + b[i];
+			y[i] = function(a[i], b[i]);
 		return;
 	}
 	struct array_walk walk = binary_walk(call, first);
 	for (int64_t i = first; i < end; i++, array_walk_next(&walk))
-		y[i] = a[walk.at[0]] + b[walk.at[1]];
+		y[i] = function(a[walk.at[0]], b[walk.at[1]]);
 }
 
-void kernel_add(const struct kernel_call *call)
+void kernel_broadcast(const struct kernel_call *call)
 {
-	kernel_each(call, kernel_output_count(call, 0), add);
-}
-
-static void subtract(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *a = kernel_input(call, 0), *b = kernel_input(call, 1);
-	double *y = kernel_output(call, 0);
-
-	if (same_shapes(call)) { /* most are, and walking costs more than this */
-		for (int64_t i = first; i < end; i++)
-			y[i] = a[i] - b[i];
-		return;
-	}
-	struct array_walk walk = binary_walk(call, first);
-	for (int64_t i = first; i < end; i++, array_walk_next(&walk))
-		y[i] = a[walk.at[0]] - b[walk.at[1]];
-}
-
-void kernel_sub(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), subtract);
-}
-
-static void multiply(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *a = kernel_input(call, 0), *b = kernel_input(call, 1);
-	double *y = kernel_output(call, 0);
-
-	if (same_shapes(call)) { /* most are, and walking costs more than this */
-		for (int64_t i = first; i < end; i++)
-			y[i] = a[i] * b[i];
-		return;
-	}
-	struct array_walk walk = binary_walk(call, first);
-	for (int64_t i = first; i < end; i++, array_walk_next(&walk))
-		y[i] = a[walk.at[0]] * b[walk.at[1]];
-}
-
-void kernel_mul(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), multiply);
-}
-
-static void divide(const struct kernel_call *call, int64_t first, int64_t end)
-{
-	const double *a = kernel_input(call, 0), *b = kernel_input(call, 1);
-	double *y = kernel_output(call, 0);
-
-	if (same_shapes(call)) { /* most are, and walking costs more than this */
-		for (int64_t i = first; i < end; i++)
-			y[i] = a[i] / b[i];
-		return;
-	}
-	struct array_walk walk = binary_walk(call, first);
-	for (int64_t i = first; i < end; i++, array_walk_next(&walk))
-		y[i] = a[walk.at[0]] / b[walk.at[1]];
-}
-
-void kernel_div(const struct kernel_call *call)
-{
-	kernel_each(call, kernel_output_count(call, 0), divide);
+	kernel_each(call, kernel_output_count(call, 0), broadcast);
 }
 
 void kernel_broadcast_grad(const struct kernel_call *call)

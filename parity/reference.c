@@ -190,7 +190,7 @@ enum prony_status reference_init(struct reference *ref, const struct graph *grap
 		if (!kernel_of(graph->nodes[i].op))
 			return error_set(err, PRONY_UNSUPPORTED,
 					 "the reference interpreter has no operator %s",
-					 operator_row(graph->nodes[i].op)->name);
+					 operator_name(graph->nodes[i].op));
 	status = allocate(ref, err);
 	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++)
 		if (graph->values[i].kind == VALUE_PARAMETER ||
@@ -288,8 +288,7 @@ static double measured_closeness(const struct node *node, const struct kinks *ki
 
 	if (node->op == OP_RELU)
 		compared = node->inputs[0];
-	else if (node->op == OP_MAX_POOL_GRAD || node->op == OP_CLIP_GRAD ||
-		 node->op == OP_HARD_SIGMOID_GRAD || node->op == OP_HARD_SWISH_GRAD)
+	else if (node->op == OP_MAX_POOL_GRAD || node->op == OP_ELEMENTWISE_GRAD)
 		compared = node->inputs[1];
 	return kinks->deviation && compared != VALUE_NONE
 		       ? CLOSE_MEASURED * kinks->deviation[compared]

@@ -62,19 +62,22 @@ static int64_t sum_length(const struct kernel_call *call, int output)
 	const struct node *node = call->node;
 	const struct operator_row *row = operator_row(node->op);
 	int64_t elements = kernel_output_count(call, output);
+	const struct elementwise *function;
 
+	/* A gradient is a function of the node that it belongs to. */
+	function = operator_row(node->op == OP_ELEMENTWISE_GRAD
+					? call->graph->nodes[node->differentiates].op
+					: node->op)
+			   ->elementwise;
+	if (function)
+		return !function->exact;
 	switch (node->op) {
 	case OP_BATCH_NORM:
 	case OP_BATCH_NORM_GRAD:
 	case OP_MAX_POOL:
-	case OP_RELU:
 	case OP_RELU_GRAD:
-	case OP_CLIP:
-	case OP_CLIP_GRAD:
-	case OP_NEG:
 	case OP_FLATTEN:
 	case OP_RESHAPE:
-	case OP_IDENTITY:
 	case OP_TRANSPOSE:
 	case OP_CONCAT:
 	case OP_SLICE:

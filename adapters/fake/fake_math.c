@@ -18,7 +18,7 @@ enum prony_status fake_network_supports(const struct graph *graph, struct error 
 		if (fake_operator_find(op) || named[op])
 			continue;
 		named[op] = true;
-		strbuf_printf(&missing, "%s%s", missing.length ? ", " : "", operator_row(op)->name);
+		strbuf_printf(&missing, "%s%s", missing.length ? ", " : "", operator_name(op));
 	}
 	for (int i = 0; !missing.length && i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
@@ -148,7 +148,7 @@ enum prony_status fake_network_init(struct fake_network *net, struct graph *grap
 	for (int i = 0; i < graph->node_count; i++)
 		if (!fake_operator_find(graph->nodes[i].op))
 			return error_set(err, PRONY_UNSUPPORTED, "no operator %s",
-					 operator_row(graph->nodes[i].op)->name);
+					 operator_name(graph->nodes[i].op));
 	find_first_layer(net);
 	net->values = arena_array(&net->arena, (size_t)graph->value_count, sizeof *net->values);
 	net->moments = arena_array(&net->arena, (size_t)graph->value_count, sizeof *net->moments);

@@ -400,6 +400,28 @@ static void op_relu_grad(struct fake_network *net, const struct node *node)
 		dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
+/* Whatever the operator's row has a function for. */
+static void op_elementwise(struct fake_network *net, const struct node *node)
+{
+	const struct elementwise *function = operator_row(node->op)->elementwise;
+	const float *x = net->values[node->inputs[0]];
+	float *y = net->values[node->outputs[0]];
+
+	for (int64_t i = 0, n = elements_of(net, node->outputs[0]); i < n; i++)
+		y[i] = (float)function->value(&node->attributes, (double)x[i]);
+}
+
+static void op_elementwise_grad(struct fake_network *net, const struct node *node)
+{
+	enum op forward = net->graph->nodes[node->differentiates].op;
+	const struct elementwise *function = operator_row(forward)->elementwise;
+	const float *dy = net->values[node->inputs[0]], *x = net->values[node->inputs[1]];
+	float *dx = net->values[node->outputs[0]];
+
+	for (int64_t i = 0, n = elements_of(net, node->outputs[0]); i < n; i++)
+		dx[i] = (float)((double)dy[i] * function->slope(&node->attributes, (double)x[i]));
+}
+
 static void op_copy(struct fake_network *net, const struct node *node)
 {
 	memcpy(net->values[node->outputs[0]], net->values[node->inputs[0]],
@@ -506,6 +528,7 @@ static fake_operator *const operators[OP_COUNT] = {
 	[OP_MAX_POOL_GRAD] = op_max_pool_grad,
 	[OP_RELU] = op_relu,
 	[OP_RELU_GRAD] = op_relu_grad,
+	[OP_ELEMENTWISE_GRAD] = op_elementwise_grad,
 	[OP_FLATTEN] = op_copy,
 	[OP_FLATTEN_GRAD] = op_copy,
 	[OP_ADD] = op_add,
@@ -517,5 +540,9 @@ static fake_operator *const operators[OP_COUNT] = {
 
 fake_operator *fake_operator_find(enum op op)
 {
-	return (unsigned)op < OP_COUNT ? operators[op] : NULL;
+	if ((unsigned)op >= OP_COUNT)
+		return NULL;
+	if (operators[op])
+		return operators[op];
+	return operator_row(op)->elementwise ? op_elementwise : NULL;
 }

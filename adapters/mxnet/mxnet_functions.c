@@ -15,65 +15,112 @@ static enum prony_status emit_unary(struct translation *t, const struct node *no
 	return status == PRONY_OK ? mx_emit(t, node, operator, options, &inputs, err) : status;
 }
 
-static enum prony_status emit_activation(struct translation *t, const struct node *node,
-					 struct error *err)
-{
-	struct mx_options options = {0};
+/* A function of each element in MXNet's words: up to two options, from numbers of the node. */
+struct function {
+	const char *operator;
+	const char *type; /* its act_type, or NULL */
+	const char *keys[2];
+	size_t numbers[2]; /* in struct attributes */
+};
 
-	mx_option(&options, "act_type", "%s",
-		  node->op == OP_RELU	? "relu"
-		  : node->op == OP_TANH ? "tanh"
-					: "sigmoid");
-	return emit_unary(t, node, "Activation", &options, err);
+#define NUMBER(member) offsetof(struct attributes, member)
+
+static const struct function functions[OP_COUNT] = {
+	[OP_RELU] = {.operator= "Activation", .type = "relu"},
+	[OP_TANH] = {.operator= "Activation", .type = "tanh"},
+	[OP_SIGMOID] = {.operator= "Activation", .type = "sigmoid"},
+	[OP_HARD_SIGMOID] = {.operator= "hard_sigmoid",
+			     .keys = {"alpha", "beta"},
+			     .numbers = {NUMBER(alpha), NUMBER(beta)}},
+	[OP_CLIP] = {.operator= "clip",
+		     .keys = {"a_min", "a_max"},
+		     .numbers = {NUMBER(min), NUMBER(max)}},
+	[OP_NEG] =
+		{
+			.operator= "negative" },
+	};
+
+/* The symbol of a function of `x`. */
+static enum prony_status make_function(struct translation *t, enum op op,
+				       const struct attributes *a, const char *name,
+				       struct mx_symbol *x, struct mx_symbol **out,
+				       struct error *err)
+{
+	const struct function *f = &functions[op];
+	struct mx_options options = {0};
+	struct mx_inputs inputs = {0};
+
+	if (f->type)
+		mx_option(&options, "act_type", "%s", f->type);
+	for (int i = 0; i < 2 && f->keys[i]; i++)
+		mx_option(&options, f->keys[i], "%.9g",
+			  *(const double *)((const char *)a + f->numbers[i]));
+	mx_input(&inputs, "data", x);
+	return mx_make(t, f->operator, name, &options, &inputs, out, err);
 }
 
-static enum prony_status emit_hard_sigmoid(struct translation *t, const struct node *node,
-					   struct error *err)
+/* A step of a decomposition on the symbols of the steps before it; symbols[0] is x. */
+static enum prony_status make_step(struct translation *t, const struct elementwise_step *step,
+				   const char *name, struct mx_symbol *const *symbols,
+				   struct mx_symbol **out, struct error *err)
 {
+	const struct attributes attributes = {.alpha = step->constant, .beta = step->beta};
 	struct mx_options options = {0};
+	struct mx_inputs inputs = {0};
 
-	mx_option(&options, "alpha", "%.9g", node->attributes.alpha);
-	mx_option(&options, "beta", "%.9g", node->attributes.beta);
-	return emit_unary(t, node, "hard_sigmoid", &options, err);
+	if (operator_row(step->op)->elementwise)
+		return make_function(t, step->op, &attributes, name, symbols[step->inputs[0]], out,
+				     err);
+	if (step->inputs[1] == ELEMENTWISE_CONSTANT) {
+		mx_option(&options, "scalar", "%.17g", step->constant);
+		mx_input(&inputs, "data", symbols[step->inputs[0]]);
+		return mx_make(t, step->op == OP_ADD ? "_plus_scalar" : "_mul_scalar", name,
+			       &options, &inputs, out, err);
+	}
+	mx_input(&inputs, "lhs", symbols[step->inputs[0]]);
+	mx_input(&inputs, "rhs", symbols[step->inputs[1]]);
+	return mx_make(t, step->op == OP_ADD ? "elemwise_add" : "elemwise_mul", name, &options,
+		       &inputs, out, err);
 }
 
-/* x times a hard sigmoid, as ONNX defines it: MXNet has no operator for it. */
-static enum prony_status emit_hard_swish(struct translation *t, const struct node *node,
-					 struct error *err)
+/* By MXNet's own operator, or what the row says it is made of. */
+static enum prony_status emit_function(struct translation *t, const struct node *node,
+				       struct error *err)
 {
-	const struct mx_options none = {0};
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0}, factors = {0};
-	struct mx_symbol *gate = NULL;
+	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
+	struct mx_symbol *symbols[ELEMENTWISE_MAX_STEPS + 1];
+	struct mx_inputs inputs = {0};
+	int count = 0;
 	enum prony_status status = mx_get_data(t, node, &inputs, err);
 
 	if (status != PRONY_OK)
 		return status;
-	mx_option(&options, "alpha", "%.9g", 1.0 / 6);
-	mx_option(&options, "beta", "0.5");
-	status = mx_make_part(t, node, "gate", "hard_sigmoid", &options, &inputs, &gate, err);
-	if (status != PRONY_OK)
-		return status;
-	mx_input(&factors, "lhs", inputs.symbols[0]);
-	mx_input(&factors, "rhs", gate);
-	return mx_emit(t, node, "elemwise_mul", &none, &factors, err);
+	symbols[0] = inputs.symbols[0];
+	if (functions[node->op].operator)
+		return make_function(t, node->op, &node->attributes, node->name, symbols[0],
+				     &t->values[node->outputs[0]], err);
+	count = operator_row(node->op)->elementwise->decompose(&node->attributes, steps);
+	for (int i = 0; status == PRONY_OK && i < count; i++) {
+		char name[MX_OPTION_BYTES * 3];
+
+		snprintf(name, sizeof(name), i + 1 < count ? "%s.%d" : "%s", node->name, i);
+		status = make_step(t, &steps[i], name, symbols, &symbols[i + 1], err);
+	}
+	if (status == PRONY_OK)
+		t->values[node->outputs[0]] = symbols[count];
+	return status;
 }
 
-static enum prony_status emit_clip(struct translation *t, const struct node *node,
-				   struct error *err)
+static void refuse_function(const struct graph *graph, const struct node *node,
+			    struct strbuf *reasons)
 {
-	struct mx_options options = {0};
+	const struct elementwise *row = operator_row(node->op)->elementwise;
+	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
 
-	mx_option(&options, "a_min", "%.9g", node->attributes.min);
-	mx_option(&options, "a_max", "%.9g", node->attributes.max);
-	return emit_unary(t, node, "clip", &options, err);
-}
-
-static enum prony_status emit_neg(struct translation *t, const struct node *node, struct error *err)
-{
-	const struct mx_options none = {0};
-
-	return emit_unary(t, node, "negative", &none, err);
+	(void)graph;
+	if (!functions[node->op].operator&& !(row->decompose &&
+					      row->decompose(&node->attributes, steps) > 0))
+		mx_refuse(reasons, node, "MXNet 1.9 has no such function");
 }
 
 static enum prony_status emit_softmax(struct translation *t, const struct node *node,
@@ -258,13 +305,7 @@ static enum prony_status emit_binary(struct translation *t, const struct node *n
 	return mx_emit(t, node, operator, & none, &inputs, err);
 }
 
-const struct mx_row mx_relu = {NULL, emit_activation};
-const struct mx_row mx_tanh = {NULL, emit_activation};
-const struct mx_row mx_sigmoid = {NULL, emit_activation};
-const struct mx_row mx_hard_sigmoid = {NULL, emit_hard_sigmoid};
-const struct mx_row mx_hard_swish = {NULL, emit_hard_swish};
-const struct mx_row mx_clip = {NULL, emit_clip};
-const struct mx_row mx_neg = {NULL, emit_neg};
+const struct mx_row mx_function = {refuse_function, emit_function};
 const struct mx_row mx_softmax = {NULL, emit_softmax};
 const struct mx_row mx_flatten = {NULL, emit_flatten};
 const struct mx_row mx_reshape = {refuse_scalar, emit_reshape};

@@ -10,13 +10,6 @@ static const struct mx_row *const rows[OP_COUNT] = {
 	[OP_AVERAGE_POOL] = &mx_average_pool,
 	[OP_GLOBAL_AVERAGE_POOL] = &mx_global_average_pool,
 	[OP_GEMM] = &mx_gemm,
-	[OP_RELU] = &mx_relu,
-	[OP_TANH] = &mx_tanh,
-	[OP_SIGMOID] = &mx_sigmoid,
-	[OP_HARD_SIGMOID] = &mx_hard_sigmoid,
-	[OP_HARD_SWISH] = &mx_hard_swish,
-	[OP_CLIP] = &mx_clip,
-	[OP_NEG] = &mx_neg,
 	[OP_SOFTMAX] = &mx_softmax,
 	[OP_BATCH_NORM] = &mx_batch_norm,
 	[OP_LRN] = &mx_lrn,
@@ -38,6 +31,11 @@ static const struct mx_row *const rows[OP_COUNT] = {
 	[OP_SOFTMAX_CROSS_ENTROPY] = &mx_cross_entropy,
 	[OP_HALF_SQUARES] = &mx_half_squares,
 };
+
+static const struct mx_row *row_of(enum op op)
+{
+	return rows[op] || !operator_row(op)->elementwise ? rows[op] : &mx_function;
+}
 
 /* Masks and statistics of a batch stay inside MXNet's operators. */
 static void refuse_outputs(const struct graph *graph, const struct node *node,
@@ -78,7 +76,7 @@ void mx_symbol_refusals(const struct graph *graph, bool training, struct strbuf 
 {
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
-		const struct mx_row *row = rows[node->op];
+		const struct mx_row *row = row_of(node->op);
 
 		if (!row)
 			mx_refuse(reasons, node, "no translation into MXNet's operators");
@@ -128,7 +126,7 @@ enum prony_status mx_symbol_new(const struct mx_api *api, const struct graph *gr
 		goto out;
 	}
 	for (int i = 0; status == PRONY_OK && i < graph->forward_count; i++)
-		status = rows[graph->nodes[i].op]->emit(&t, &graph->nodes[i], err);
+		status = row_of(graph->nodes[i].op)->emit(&t, &graph->nodes[i], err);
 	if (status == PRONY_OK && loss && !t.objective)
 		status = error_set(err, PRONY_BAD_INPUT, "network %s has no loss", graph->name);
 	if (status == PRONY_OK)

@@ -175,5 +175,5 @@ bool mx_has_bias(const struct node *node)
 void mx_refuse(struct strbuf *reasons, const struct node *node, const char *what)
 {
 	strbuf_printf(reasons, "%s%s %s: %s", reasons->length > 0 ? "; " : "",
-		      operator_row(node->op)->name, node->name, what);
+		      operator_name(node->op), node->name, what);
 }

@@ -47,7 +47,7 @@ struct mx_row {
 
 /* Symbols that the translation of one node creates at most, variables of the graph's values not
  * counted. */
-#define MX_SYMBOLS_PER_NODE 7
+#define MX_SYMBOLS_PER_NODE ELEMENTWISE_MAX_STEPS
 
 void mx_option(struct mx_options *options, const char *key, const char *format, ...)
 	PRONY_PRINTF(3, 4);
@@ -94,8 +94,8 @@ extern const struct mx_row mx_conv, mx_max_pool, mx_average_pool, mx_global_aver
 /* LSTM and RNN: mxnet_recurrent.c. */
 extern const struct mx_row mx_recurrent_row;
 /* Functions of each element, and other arrangements of them: mxnet_functions.c. */
-extern const struct mx_row mx_relu, mx_tanh, mx_sigmoid, mx_hard_sigmoid, mx_hard_swish, mx_clip,
-	mx_neg, mx_softmax, mx_flatten, mx_reshape, mx_identity, mx_transpose, mx_concat, mx_slice,
-	mx_pad_row, mx_reduce_mean, mx_dropout, mx_add, mx_sub, mx_mul, mx_div;
+extern const struct mx_row mx_function, mx_softmax, mx_flatten, mx_reshape, mx_identity,
+	mx_transpose, mx_concat, mx_slice, mx_pad_row, mx_reduce_mean, mx_dropout, mx_add, mx_sub,
+	mx_mul, mx_div;
 
 #endif

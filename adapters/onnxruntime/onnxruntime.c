@@ -90,10 +90,10 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 /* What evaluation has no use for, or what ONNX Runtime's kernels refuse (core/providers/cpu/nn). */
 static void refuse_node(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
-	const struct operator_row *row = operator_row(node->op);
+	const char *name = operator_name(node->op);
 
-	if (row->is_gradient)
-		reasons_add(reasons, "operator %s (%s) is not one of ONNX", row->name, node->name);
+	if (operator_row(node->op)->is_gradient)
+		reasons_add(reasons, "operator %s (%s) is not one of ONNX", name, node->name);
 	if (node->op == OP_LRN && node->attributes.size % 2 == 0)
 		reasons_add(reasons, "LRN %s: an even size", node->name);
 	if (node->op == OP_LRN && graph->values[node->inputs[0]].shape.rank != 4)
@@ -108,7 +108,7 @@ static void refuse_node(const struct graph *graph, const struct node *node, stru
 					reasons_add(
 						reasons,
 						"output %d of %s %s, which evaluation leaves out",
-						j, row->name, node->name);
+						j, name, node->name);
 	}
 }
 

@@ -94,18 +94,19 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: operators FOLDER\n");
 		return 2;
 	}
-	for (size_t i = 0; status == PRONY_OK && i < operator_case_count; i++) {
+	for (size_t i = 0; status == PRONY_OK && operator_case_at(i); i++) {
+		const struct operator_case *c = operator_case_at(i);
 		struct workload w = {.weights = {.count = 0}};
 		struct error err = ERROR_INIT;
 
 		arena_init(&w.arena, 0);
-		status = compute(&w, &operator_cases[i], &err);
+		status = compute(&w, c, &err);
 		if (status == PRONY_OK)
 			status = write_case(&w, argv[1], i, &err);
 		if (status == PRONY_OK)
-			printf("%zu %s\n", i, operator_cases[i].what);
+			printf("%zu %s\n", i, c->what);
 		else
-			fprintf(stderr, "operators: %s: %s\n", operator_cases[i].what, err.text);
+			fprintf(stderr, "operators: %s: %s\n", c->what, err.text);
 		reference_release(&w.reference);
 		graph_release(&w.graph);
 		arena_release(&w.arena);

@@ -126,6 +126,32 @@ static int functions(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
+/* Each of the operator table, between convolutions with full blocks of channels and with odd ones.
+ */
+static int every_function(struct builder *b, int x)
+{
+	int sum = VALUE_NONE;
+
+	for (int op = 0; op < OP_COUNT; op++) {
+		char conv[64], positive[64];
+		int y;
+
+		if (!operator_row((enum op)op)->elementwise)
+			continue;
+		snprintf(conv, sizeof(conv), "conv.%d", op);
+		snprintf(positive, sizeof(positive), "positive.%d", op);
+		y = exercise_conv(b, conv, x, op % 2 ? 16 : 9, true);
+		if (operator_row((enum op)op)->elementwise->positive)
+			y = build_sigmoid(b, positive, y);
+		y = build_node(b, (enum op)op, operator_name((enum op)op), &y, 1, NULL);
+		snprintf(conv, sizeof(conv), "out.%d", op);
+		snprintf(positive, sizeof(positive), "sum.%d", op);
+		y = exercise_conv(b, conv, y, 8, true);
+		sum = sum == VALUE_NONE ? y : build_add(b, positive, sum, y);
+	}
+	return exercise_finish(b, sum);
+}
+
 static int joins(struct builder *b, int x)
 {
 	int parts[4], halves[2];
@@ -306,6 +332,7 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "lrn_pool", IMAGE, .layers = lrn_pool},
 	{.name = "lrn_root", IMAGE, .layers = lrn_root},
 	{.name = "functions", IMAGE, .layers = functions},
+	{.name = "every_function", IMAGE, .layers = every_function},
 	{.name = "joins", IMAGE, .layers = joins},
 	{.name = "pads", IMAGE, .layers = pads},
 	{.name = "channel_pads", IMAGE, .layers = channel_pads},

@@ -1,6 +1,7 @@
 #include "tests/unit/operator_cases.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BATCH 3
@@ -61,16 +62,6 @@ static int lrn_wider_than_channels(struct builder *b, int x)
 	return build_lrn(b, "tested", x, 11, 1.5, 0.75, 1);
 }
 
-static int tanh_layer(struct builder *b, int x)
-{
-	return build_tanh(b, "tested", x);
-}
-
-static int sigmoid(struct builder *b, int x)
-{
-	return build_sigmoid(b, "tested", x);
-}
-
 static int hard_sigmoid(struct builder *b, int x)
 {
 	return build_hard_sigmoid(b, "tested", x, 0.4, 0.45);
@@ -79,14 +70,6 @@ static int hard_sigmoid(struct builder *b, int x)
 static int hard_sigmoid_falling(struct builder *b, int x)
 {
 	return build_hard_sigmoid(b, "tested", x, -0.4, 0.45);
-}
-
-static int hard_swish(struct builder *b, int x)
-{
-	/* Of numbers large enough to meet all three pieces. */
-	int three = build_add(b, "three", build_add(b, "two", x, x), x);
-
-	return build_hard_swish(b, "tested", three);
 }
 
 static int silu(struct builder *b, int x)
@@ -107,11 +90,6 @@ static int softmax(struct builder *b, int x)
 static int softmax_of_channels(struct builder *b, int x)
 {
 	return build_softmax(b, "tested", x, 1);
-}
-
-static int identity(struct builder *b, int x)
-{
-	return build_identity(b, "tested", x);
 }
 
 static int concat(struct builder *b, int x)
@@ -225,54 +203,84 @@ static int rectangular_conv(struct builder *b, int x)
 	return build_conv_window(b, "tested", x, 2, &high, 1, true);
 }
 
-const struct operator_case operator_cases[] = {
-	{"AveragePool", 3, {2, 4, 7}, average_pool},
-	{"AveragePool, padded", 3, {2, 4, 6}, average_pool_padded},
-	{"AveragePool, padding counts", 3, {2, 6, 6}, average_pool_counting_padding},
-	{"GlobalAveragePool", 3, {2, 3, 4}, global_average_pool},
-	{"BatchNormalization", 3, {2, 3, 2}, batch_norm},
-	{"BatchNormalization of features", 1, {4}, batch_norm},
-	{"BatchNormalization twice", 3, {3, 2, 2}, batch_norm_twice},
-	{"LRN", 3, {5, 2, 2}, lrn},
-	{"LRN, even size", 3, {6, 2, 2}, lrn_even},
-	{"LRN, wider than the channels", 3, {4, 2, 2}, lrn_wider_than_channels},
-	{"Tanh", 1, {6}, tanh_layer},
-	{"Sigmoid", 1, {6}, sigmoid},
-	{"HardSigmoid", 3, {2, 3, 3}, hard_sigmoid},
-	{"HardSigmoid, falling", 3, {2, 3, 3}, hard_sigmoid_falling},
-	{"HardSwish", 3, {2, 3, 3}, hard_swish},
-	{"SiLU", 1, {6}, silu},
-	{"Clip", 3, {2, 3, 3}, clip},
-	{"Softmax", 1, {6}, softmax},
-	{"Softmax of channels", 3, {4, 2, 3}, softmax_of_channels},
-	{"Identity", 1, {6}, identity},
-	{"Concat of channels", 3, {2, 3, 2}, concat},
-	{"Concat of rows", 3, {2, 3, 2}, concat_rows},
-	{"Slice", 3, {3, 2, 6}, slices},
-	{"Pad", 3, {2, 2, 3}, pad},
-	{"Reshape", 3, {4, 2, 3}, reshape},
-	{"Transpose", 3, {2, 3, 4}, transpose},
-	{"ReduceMean", 3, {2, 3, 4}, reduce_mean},
-	{"ReduceMean, dimensions kept", 3, {2, 3, 4}, reduce_mean_kept},
-	{"Mul, broadcast", 3, {3, 2, 2}, mul_broadcast},
-	{"Sub, broadcast", 3, {2, 4, 3}, sub_broadcast},
-	{"Add, broadcast", 3, {2, 4, 5}, add_broadcast},
-	{"Div, broadcast", 3, {2, 2, 5}, div_broadcast},
-	{"Div by what depends on the same", 1, {6}, div_by_itself},
-	{"LSTM", 2, {5, 4}, lstm},
-	{"RNN", 2, {5, 3}, irnn},
-	{"Conv, rectangular", 3, {4, 5, 6}, rectangular_conv},
+static const struct operator_case cases[] = {
+	{"AveragePool", 3, {2, 4, 7}, average_pool, OP_COUNT},
+	{"AveragePool, padded", 3, {2, 4, 6}, average_pool_padded, OP_COUNT},
+	{"AveragePool, padding counts", 3, {2, 6, 6}, average_pool_counting_padding, OP_COUNT},
+	{"GlobalAveragePool", 3, {2, 3, 4}, global_average_pool, OP_COUNT},
+	{"BatchNormalization", 3, {2, 3, 2}, batch_norm, OP_COUNT},
+	{"BatchNormalization of features", 1, {4}, batch_norm, OP_COUNT},
+	{"BatchNormalization twice", 3, {3, 2, 2}, batch_norm_twice, OP_COUNT},
+	{"LRN", 3, {5, 2, 2}, lrn, OP_COUNT},
+	{"LRN, even size", 3, {6, 2, 2}, lrn_even, OP_COUNT},
+	{"LRN, wider than the channels", 3, {4, 2, 2}, lrn_wider_than_channels, OP_COUNT},
+	{"HardSigmoid, rising", 3, {2, 3, 3}, hard_sigmoid, OP_COUNT},
+	{"HardSigmoid, falling", 3, {2, 3, 3}, hard_sigmoid_falling, OP_COUNT},
+	{"SiLU", 1, {6}, silu, OP_COUNT},
+	{"Clip, both ends", 3, {2, 3, 3}, clip, OP_COUNT},
+	{"Softmax", 1, {6}, softmax, OP_COUNT},
+	{"Softmax of channels", 3, {4, 2, 3}, softmax_of_channels, OP_COUNT},
+	{"Concat of channels", 3, {2, 3, 2}, concat, OP_COUNT},
+	{"Concat of rows", 3, {2, 3, 2}, concat_rows, OP_COUNT},
+	{"Slice", 3, {3, 2, 6}, slices, OP_COUNT},
+	{"Pad", 3, {2, 2, 3}, pad, OP_COUNT},
+	{"Reshape", 3, {4, 2, 3}, reshape, OP_COUNT},
+	{"Transpose", 3, {2, 3, 4}, transpose, OP_COUNT},
+	{"ReduceMean", 3, {2, 3, 4}, reduce_mean, OP_COUNT},
+	{"ReduceMean, dimensions kept", 3, {2, 3, 4}, reduce_mean_kept, OP_COUNT},
+	{"Mul, broadcast", 3, {3, 2, 2}, mul_broadcast, OP_COUNT},
+	{"Sub, broadcast", 3, {2, 4, 3}, sub_broadcast, OP_COUNT},
+	{"Add, broadcast", 3, {2, 4, 5}, add_broadcast, OP_COUNT},
+	{"Div, broadcast", 3, {2, 2, 5}, div_broadcast, OP_COUNT},
+	{"Div by what depends on the same", 1, {6}, div_by_itself, OP_COUNT},
+	{"LSTM", 2, {5, 4}, lstm, OP_COUNT},
+	{"RNN", 2, {5, 3}, irnn, OP_COUNT},
+	{"Conv, rectangular", 3, {4, 5, 6}, rectangular_conv, OP_COUNT},
 };
-const size_t operator_case_count = sizeof(operator_cases) / sizeof(operator_cases[0]);
+
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static struct operator_case functions[OP_COUNT];
+
+const struct operator_case *operator_case_at(size_t i)
+{
+	size_t place = CASES;
+
+	if (i < CASES)
+		return &cases[i];
+	for (int op = 0; op < OP_COUNT; op++) {
+		if (!operator_row((enum op)op)->elementwise || place++ < i)
+			continue;
+		functions[op] = (struct operator_case){
+			operator_name((enum op)op), 3, {2, 3, 3}, NULL, (enum op)op};
+		return &functions[op];
+	}
+	return NULL;
+}
 
 const struct operator_case *operator_case_find(const char *what)
 {
-	for (size_t i = 0; i < operator_case_count; i++) {
-		if (strcmp(operator_cases[i].what, what) == 0)
-			return &operator_cases[i];
+	const struct operator_case *c;
+
+	for (size_t i = 0; (c = operator_case_at(i)) != NULL; i++) {
+		if (strcmp(c->what, what) == 0)
+			return c;
 	}
 	assert(false);
 	return NULL;
+}
+
+int operator_case_function(struct builder *b, enum op op, const char *name, int x)
+{
+	char names[2][64];
+
+	snprintf(names[0], sizeof(names[0]), "%s.one", name);
+	snprintf(names[1], sizeof(names[1]), "%s.two", name);
+	if (operator_row(op)->elementwise->positive)
+		x = build_node(b, OP_SIGMOID, names[0], &x, 1, NULL);
+	else if (operator_row(op)->elementwise->kinks)
+		x = build_add(b, names[1], build_add(b, names[0], x, x), x);
+	return build_node(b, op, name, &x, 1, NULL);
 }
 
 enum prony_status operator_case_build(const struct operator_case *c, bool half_squares,
@@ -284,7 +292,9 @@ enum prony_status operator_case_build(const struct operator_case *c, bool half_s
 	graph_init(graph, c->what);
 	int x = build_input(&b, BATCH, c->rank, c->dims);
 	int p = build_parameter(&b, "p", c->rank + 1, dims, FILL_ZERO, 1);
-	int h = c->layers(&b, build_add(&b, "sum", x, p));
+	int h = build_add(&b, "sum", x, p);
+
+	h = c->layers ? c->layers(&b, h) : operator_case_function(&b, c->op, "tested", h);
 	if (b.error.code == PRONY_OK && graph->values[h].shape.rank != 2)
 		h = build_flatten(&b, "flat", h);
 	int logits = build_linear(&b, "out", h, 4);

@@ -11,12 +11,18 @@
 struct operator_case {
 	const char *what;
 	int rank;
-	int64_t dims[3]; /* of the input without the batch */
-	int (*layers)(struct builder *b, int x);
+	int64_t dims[3];			 /* of the input without the batch */
+	int (*layers)(struct builder *b, int x); /* NULL: the function `op` of each element */
+	enum op op;
 };
 
-extern const struct operator_case operator_cases[];
-extern const size_t operator_case_count;
+/* Case i; behind those that are listed, one for each function of the operator table. NULL: the end.
+ */
+const struct operator_case *operator_case_at(size_t i);
+
+/* Appends function `op` of x with its default attributes, of numbers that it takes and that meet
+ * all its pieces: the sigmoid of x, or three times x. */
+int operator_case_function(struct builder *b, enum op op, const char *name, int x);
 
 /* The case of that name, which must be there. */
 const struct operator_case *operator_case_find(const char *what);

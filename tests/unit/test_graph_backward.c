@@ -55,7 +55,7 @@ static void check_backward_order(const char *network, const char *const *order, 
 	for (size_t i = 0; i < count; i++) {
 		const struct node *node = &graph.nodes[graph.forward_count + (int)i];
 
-		assert_string_equal(operator_row(node->op)->name, order[i]);
+		assert_string_equal(operator_name(node->op), order[i]);
 	}
 	graph_release(&graph);
 }

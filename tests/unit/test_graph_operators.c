@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +33,12 @@ static void cases_use_every_operator(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
 		used[elsewhere[i]] = true;
-	for (size_t i = 0; i < operator_case_count; i++) {
+	for (size_t i = 0; operator_case_at(i); i++) {
+		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
 		struct graph graph;
 
-		build(operator_cases[i].what, &graph);
+		build(c->what, &graph);
 		assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
 		assert_int_equal(graph_check(&graph, &err), PRONY_OK);
 		for (int n = 0; n < graph.node_count; n++)
@@ -45,23 +47,103 @@ static void cases_use_every_operator(void **state)
 	}
 	for (int op = 0; op < OP_MAX_POOL_GRAD; op++) {
 		if (!used[op])
-			fail_msg("no case has %s", operator_row((enum op)op)->name);
+			fail_msg("no case has %s", operator_name((enum op)op));
 	}
+}
+
+/* Calls check for each function of the table at points between -4 and 4, and its kinks. */
+static void at_every_point(void (*check)(const char *name, const struct elementwise *row,
+					 const struct attributes *a, double x))
+{
+	for (int op = 0; op < OP_COUNT; op++) {
+		const struct elementwise *row = operator_row((enum op)op)->elementwise;
+		struct attributes a;
+
+		if (!row)
+			continue;
+		operator_default_attributes((enum op)op, &a);
+		for (double x = row->positive ? 0.0625 : -4; x <= 4; x += 0.0625)
+			check(operator_name((enum op)op), row, &a, x);
+	}
+}
+
+static bool near_kink(const struct elementwise *row, const struct attributes *a, double x)
+{
+	double kinks[ELEMENTWISE_MAX_KINKS];
+	int count = row->kinks ? row->kinks(a, kinks) : 0;
+
+	for (int i = 0; i < count; i++) {
+		if (fabs(x - kinks[i]) < 1e-3)
+			return true;
+	}
+	return false;
+}
+
+static void check_slope(const char *name, const struct elementwise *row, const struct attributes *a,
+			double x)
+{
+	double h = 1e-5, slope = row->slope(a, row->slope_of_output ? row->value(a, x) : x);
+	double difference = (row->value(a, x + h) - row->value(a, x - h)) / (2 * h);
+
+	/* Relu's one kink is decided in the forward pass. */
+	if (x == 0 && row->slope_of_output)
+		return;
+	if (!near_kink(row, a, x) && !(fabs(slope - difference) < 1e-6 * fmax(1, fabs(slope))))
+		fail_msg("%s at %g: slope %g, difference %g", name, x, slope, difference);
+}
+
+static void slopes_are_those_of_the_values(void **state)
+{
+	(void)state;
+	at_every_point(check_slope);
+}
+
+static double step_value(const struct elementwise_step *step, const double *before)
+{
+	const struct attributes a = {.alpha = step->constant, .beta = step->beta};
+	const struct operator_row *row = operator_row(step->op);
+	double x = before[step->inputs[0]];
+
+	if (row->elementwise)
+		return row->elementwise->value(&a, x);
+	return row->broadcast(x, step->inputs[1] == ELEMENTWISE_CONSTANT ? step->constant
+									 : before[step->inputs[1]]);
+}
+
+static void check_steps(const char *name, const struct elementwise *row, const struct attributes *a,
+			double x)
+{
+	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
+	double values[ELEMENTWISE_MAX_STEPS + 1] = {x};
+	int count = row->decompose ? row->decompose(a, steps) : 0;
+
+	for (int i = 0; i < count; i++)
+		values[i + 1] = step_value(&steps[i], values);
+	if (count > 0 && !(fabs(values[count] - row->value(a, x)) < 1e-14))
+		fail_msg("%s at %g: %.17g, of its steps %.17g", name, x, row->value(a, x),
+			 values[count]);
+}
+
+static void decompositions_compute_the_same(void **state)
+{
+	(void)state;
+	at_every_point(check_steps);
 }
 
 static void every_operator_survives_json(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < operator_case_count; i++) {
+	for (size_t i = 0; operator_case_at(i); i++) {
+		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
 		struct graph graph, back;
 		char digest[65], again[65];
 		json_t *json;
 
-		build(operator_cases[i].what, &graph);
+		build(c->what, &graph);
 		json = graph_to_json(&graph);
 		if (graph_from_json(json, &back, &err) != PRONY_OK)
-			fail_msg("%s: %s", operator_cases[i].what, err.text);
+			fail_msg("%s: %s", c->what, err.text);
 		assert_int_equal(graph_digest(&graph, digest, &err), PRONY_OK);
 		assert_int_equal(graph_digest(&back, again, &err), PRONY_OK);
 		assert_string_equal(digest, again);
@@ -94,7 +176,7 @@ static void wrong_attributes_are_refused(void **state)
 		{"BatchNormalization", "momentum", "1.5", "momentum is 1.5"},
 		{"LRN", "size", "0", "size is 0"},
 		{"LRN", "bias", "0", "bias is 0"},
-		{"Clip", "min", "5", "min is 5"},
+		{"Clip, both ends", "min", "5", "min is 5"},
 		{"AveragePool", "pads", "[2, 0, 0, 0]", "smaller than the kernel"},
 	};
 
@@ -139,7 +221,7 @@ static void the_documentation_names_every_operator(void **state)
 
 		if (operator_row((enum op)op)->is_gradient)
 			continue;
-		snprintf(quoted, sizeof(quoted), "`%s`", operator_row((enum op)op)->name);
+		snprintf(quoted, sizeof(quoted), "`%s`", operator_name((enum op)op));
 		if (!strstr(text, quoted))
 			fail_msg("%s is not in %s", quoted, path);
 	}
@@ -291,6 +373,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cases_use_every_operator),
+		cmocka_unit_test(slopes_are_those_of_the_values),
+		cmocka_unit_test(decompositions_compute_the_same),
 		cmocka_unit_test(every_operator_survives_json),
 		cmocka_unit_test(wrong_attributes_are_refused),
 		cmocka_unit_test(the_documentation_names_every_operator),

@@ -15,17 +15,18 @@
 static void every_gradient_is_the_finite_difference(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < operator_case_count; i++) {
+	for (size_t i = 0; operator_case_at(i); i++) {
+		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
 		struct graph graph;
 		struct rig rig;
 
-		check(operator_case_build(&operator_cases[i], i % 5 == 4, &graph, &err), &err);
+		check(operator_case_build(c, i % 5 == 4, &graph, &err), &err);
 		rig_init(&rig, graph, false, 17 + i);
 		check(graph_check(&rig.graph, &err), &err);
 		double error = gradient_error(&rig, 0);
 		if (!(error < TOLERANCE))
-			fail_msg("%s: off by %g", operator_cases[i].what, error);
+			fail_msg("%s: off by %g", c->what, error);
 		rig_release(&rig);
 	}
 }
@@ -45,10 +46,10 @@ static bool spoil(struct node *node)
 	case OP_LRN_GRAD:
 		a->beta += 1e-4;
 		return true;
-	case OP_HARD_SIGMOID_GRAD:
-		a->alpha += 1e-4;
-		return true;
-	case OP_CLIP_GRAD:
+	case OP_ELEMENTWISE_GRAD: /* where there are numbers to spoil */
+		if (a->alpha == 0 && !(a->max > a->min && a->max < 1))
+			return false;
+		a->alpha *= 1.01;
 		a->min -= 1;
 		return true;
 	case OP_SLICE_GRAD:
@@ -67,21 +68,22 @@ static void a_wrong_gradient_is_found(void **state)
 	int found = 0;
 
 	(void)state;
-	for (size_t i = 0; i < operator_case_count; i++) {
+	for (size_t i = 0; operator_case_at(i); i++) {
+		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
 		struct graph graph;
 		struct rig rig;
 		bool spoilt = false;
 
-		check(operator_case_build(&operator_cases[i], false, &graph, &err), &err);
+		check(operator_case_build(c, false, &graph, &err), &err);
 		rig_init(&rig, graph, false, 17 + i);
 		for (int n = rig.graph.forward_count; n < rig.graph.node_count; n++)
 			spoilt |= spoil(&rig.graph.nodes[n]);
 		/* Without padding it makes no difference whether padding counts. */
-		if (spoilt && strcmp(operator_cases[i].what, "AveragePool") != 0) {
+		if (spoilt && strcmp(c->what, "AveragePool") != 0) {
 			found++;
 			if (!(gradient_error(&rig, 0) > TOLERANCE))
-				fail_msg("%s: not found", operator_cases[i].what);
+				fail_msg("%s: not found", c->what);
 		}
 		rig_release(&rig);
 	}
@@ -238,7 +240,7 @@ static void running_statistics_follow_the_batch(void **state)
 /* Two steps of an LSTM with one unit, step by step. */
 static void an_lstm_follows_its_formulas(void **state)
 {
-	struct operator_case c = {"lstm", 2, {2, 1}, NULL};
+	struct operator_case c = {.what = "lstm", .dims = {2, 1}};
 	struct error err = ERROR_INIT;
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};

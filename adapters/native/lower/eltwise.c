@@ -1,81 +1,73 @@
 #include "adapters/native/lower/lower_internal.h"
 
-/* An operator in the library's function. */
+/* An operator in the library's words. */
 struct function {
-	dnnl_alg_kind_t forward, backward; /* backward over the output where one of it exists */
-	bool over_output;		   /* what the gradient reads */
-	float alpha, beta;
+	dnnl_alg_kind_t forward, backward; /* backward over y where the row's slope is of it */
+	double alpha, beta;		   /* numbers that the library calls so */
+	size_t alpha_from, beta_from;	   /* or where they are in struct attributes */
 };
 
-static struct function function_of(const struct node *node)
-{
-	const struct attributes *a = &node->attributes;
+#define NUMBER(member) offsetof(struct attributes, member)
 
-	switch (node->op) {
-	case OP_TANH:
-	case OP_TANH_GRAD:
-		return (struct function){dnnl_eltwise_tanh, dnnl_eltwise_tanh_use_dst_for_bwd, true,
-					 0, 0};
-	case OP_SIGMOID:
-	case OP_SIGMOID_GRAD:
-		return (struct function){dnnl_eltwise_logistic,
-					 dnnl_eltwise_logistic_use_dst_for_bwd, true, 0, 0};
-	case OP_HARD_SIGMOID:
-	case OP_HARD_SIGMOID_GRAD:
-		return (struct function){dnnl_eltwise_hardsigmoid, dnnl_eltwise_hardsigmoid, false,
-					 (float)a->alpha, (float)a->beta};
-	case OP_HARD_SWISH:
-	case OP_HARD_SWISH_GRAD:
-		return (struct function){dnnl_eltwise_hardswish, dnnl_eltwise_hardswish, false,
-					 1.0f / 6, 0.5f};
-	case OP_CLIP:
-	case OP_CLIP_GRAD: /* version 2 has no gradient at either end */
-		return (struct function){dnnl_eltwise_clip_v2, dnnl_eltwise_clip_v2, false,
-					 (float)a->min, (float)a->max};
-	default: /* OP_NEG, whose gradient is itself */
-		return (struct function){dnnl_eltwise_linear, dnnl_eltwise_linear, false, -1, 0};
-	}
+/* clang-format off */
+static const struct function functions[OP_COUNT] = {
+	[OP_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, 0, 0, 0, 0}, /* in chains only */
+	[OP_TANH] = {dnnl_eltwise_tanh, dnnl_eltwise_tanh_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_SIGMOID] = {dnnl_eltwise_logistic, dnnl_eltwise_logistic_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_HARD_SIGMOID] = {dnnl_eltwise_hardsigmoid, dnnl_eltwise_hardsigmoid, 0, 0,
+			     NUMBER(alpha), NUMBER(beta)},
+	[OP_HARD_SWISH] = {dnnl_eltwise_hardswish, dnnl_eltwise_hardswish, 1.0 / 6, 0.5, 0, 0},
+	/* Version 2 has no gradient at either end. */
+	[OP_CLIP] = {dnnl_eltwise_clip_v2, dnnl_eltwise_clip_v2, 0, 0, NUMBER(min), NUMBER(max)},
+	[OP_NEG] = {dnnl_eltwise_linear, dnnl_eltwise_linear, -1, 0, 0, 0},
+};
+/* clang-format on */
+
+static float number_of(const struct attributes *a, double number, size_t from)
+{
+	return (float)(from ? *(const double *)((const char *)a + from) : number);
+}
+
+/* `node` has the attributes; in training the gradient needs a forward pass of its kind. */
+static struct eltwise_function words_of(enum op op, const struct node *node, bool training)
+{
+	const struct function *f = &functions[op];
+
+	return (struct eltwise_function){
+		.algorithm = training ? f->backward : f->forward,
+		.alpha = number_of(&node->attributes, f->alpha, f->alpha_from),
+		.beta = number_of(&node->attributes, f->beta, f->beta_from)};
+}
+
+bool lower_has_function(enum op op)
+{
+	return functions[op].forward != 0;
 }
 
 bool lower_eltwise_function(const struct node *node, struct eltwise_function *out)
 {
-	struct function f;
-
-	switch (node->op) {
-	case OP_RELU:
-		*out = (struct eltwise_function){.algorithm = dnnl_eltwise_relu};
-		return true;
-	case OP_TANH:
-	case OP_SIGMOID:
-	case OP_HARD_SIGMOID:
-	case OP_HARD_SWISH:
-	case OP_CLIP:
-	case OP_NEG:
-		f = function_of(node);
-		*out = (struct eltwise_function){
-			.algorithm = f.forward, .alpha = f.alpha, .beta = f.beta};
-		return true;
-	default:
+	if (!lower_has_function(node->op))
 		return false;
-	}
+	*out = words_of(node->op, node, false);
+	return true;
 }
 
 /* In training the forward primitive must be of the kind that the gradient wants as a hint. */
-static dnnl_status_t create_forward(const struct lowering *l, const struct function *f,
+static dnnl_status_t create_forward(const struct lowering *l, const struct eltwise_function *f,
 				    const_dnnl_memory_desc_t x,
 				    const_dnnl_primitive_attr_t attributes,
 				    dnnl_primitive_desc_t *out)
 {
 	return l->dnn->eltwise_forward_primitive_desc_create(
 		out, l->dnn->engine, l->training ? dnnl_forward_training : dnnl_forward_inference,
-		l->training ? f->backward : f->forward, x, x, f->alpha, f->beta, attributes);
+		f->algorithm, x, x, f->alpha, f->beta, attributes);
 }
 
 enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	struct function f = function_of(node);
+	struct eltwise_function f = words_of(node->op, node, l->training);
 	dnnl_primitive_attr_t attributes = NULL;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
@@ -123,7 +115,8 @@ static enum prony_status as_array(struct lowering *l, int *operand, struct error
 }
 
 /* Creates the gradient's primitive with a forward one of the same layout as its hint. */
-static enum prony_status create_backward(struct lowering *l, int n, const struct function *f,
+static enum prony_status create_backward(struct lowering *l, int n,
+					 const struct eltwise_function *f,
 					 const_dnnl_memory_desc_t desc, dnnl_primitive_desc_t *out,
 					 struct error *err)
 {
@@ -137,9 +130,9 @@ static enum prony_status create_backward(struct lowering *l, int n, const struct
 		return status;
 	created = create_forward(l, f, desc, attributes, &hint);
 	if (created == dnnl_success)
-		created = dnn->eltwise_backward_primitive_desc_create(out, dnn->engine, f->backward,
-								      desc, desc, desc, f->alpha,
-								      f->beta, hint, attributes);
+		created = dnn->eltwise_backward_primitive_desc_create(
+			out, dnn->engine, f->algorithm, desc, desc, desc, f->alpha, f->beta, hint,
+			attributes);
 	if (hint)
 		dnn->primitive_desc_destroy(hint);
 	dnn->primitive_attr_destroy(attributes);
@@ -151,8 +144,10 @@ enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *er
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[node->differentiates];
-	struct function f = function_of(node);
-	int data = f.over_output ? state->dst : state->src, dy, dx;
+	enum op function = l->graph->nodes[node->differentiates].op;
+	struct eltwise_function f = words_of(function, node, true);
+	bool of_output = operator_row(function)->elementwise->slope_of_output;
+	int data = of_output ? state->dst : state->src, dy, dx;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
 
 	if (status == PRONY_OK)
@@ -171,10 +166,9 @@ enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *er
 		status = create_backward(l, n, &f, l->program->operands[data].desc,
 					 &state->backward_data, err);
 	if (status == PRONY_OK)
-		status =
-			program_primitive(l->program, node->name, "", state->backward_data,
-					  (const int[]){f.over_output ? DNNL_ARG_DST : DNNL_ARG_SRC,
-							DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
-					  (const int[]){data, dy, dx}, 3, err);
+		status = program_primitive(l->program, node->name, "", state->backward_data,
+					   (const int[]){of_output ? DNNL_ARG_DST : DNNL_ARG_SRC,
+							 DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
+					   (const int[]){data, dy, dx}, 3, err);
 	return status;
 }

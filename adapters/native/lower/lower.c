@@ -106,12 +106,6 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_GLOBAL_AVERAGE_POOL] = lower_pool,
 	[OP_GEMM] = lower_gemm,
 	[OP_RELU] = lower_relu,
-	[OP_TANH] = lower_eltwise,
-	[OP_SIGMOID] = lower_eltwise,
-	[OP_HARD_SIGMOID] = lower_eltwise,
-	[OP_HARD_SWISH] = lower_eltwise,
-	[OP_CLIP] = lower_eltwise,
-	[OP_NEG] = lower_eltwise,
 	[OP_SOFTMAX] = lower_softmax,
 	[OP_BATCH_NORM] = lower_batch_norm,
 	[OP_LRN] = lower_lrn,
@@ -140,11 +134,7 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_GEMM_GRAD_INPUT] = lower_weighted_grad_input,
 	[OP_GEMM_GRAD_WEIGHT] = lower_weighted_grad_weight,
 	[OP_RELU_GRAD] = lower_relu_grad,
-	[OP_TANH_GRAD] = lower_eltwise_grad,
-	[OP_SIGMOID_GRAD] = lower_eltwise_grad,
-	[OP_HARD_SIGMOID_GRAD] = lower_eltwise_grad,
-	[OP_HARD_SWISH_GRAD] = lower_eltwise_grad,
-	[OP_CLIP_GRAD] = lower_eltwise_grad,
+	[OP_ELEMENTWISE_GRAD] = lower_eltwise_grad,
 	[OP_SOFTMAX_GRAD] = lower_softmax_grad,
 	[OP_BATCH_NORM_GRAD] = lower_batch_norm_grad,
 	[OP_LRN_GRAD] = lower_lrn_grad,
@@ -161,21 +151,28 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_HALF_SQUARES_GRAD] = lower_rename,
 };
 
+static lower_function *function_of(enum op op)
+{
+	if (functions[op] == NULL && lower_has_function(op))
+		return lower_eltwise;
+	return functions[op];
+}
+
 static enum prony_status lower_node(struct lowering *l, int n, struct error *err)
 {
 	enum op op = l->graph->nodes[n].op;
 
 	if ((op == OP_DROPOUT || op == OP_DROPOUT_GRAD) && renames(l, op))
 		return lower_rename(l, n, err);
-	if (!functions[op])
+	if (!function_of(op))
 		return error_set(err, PRONY_INTERNAL, "operator %s passed supports()",
-				 operator_row(op)->name);
-	return functions[op](l, n, err);
+				 operator_name(op));
+	return function_of(op)(l, n, err);
 }
 
 bool lower_knows(enum op op)
 {
-	return functions[op] != NULL;
+	return function_of(op) != NULL;
 }
 
 static enum prony_status lower_input(struct lowering *l, struct error *err)

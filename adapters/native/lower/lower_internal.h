@@ -112,7 +112,9 @@ struct eltwise_function {
 	float alpha, beta;
 };
 
-/* False for operators that are no functions of one element. */
+/* Whether the operator is one. */
+bool lower_has_function(enum op op);
+/* Its name and numbers; false where there is none. */
 bool lower_eltwise_function(const struct node *node, struct eltwise_function *out);
 enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err);
 enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *err);

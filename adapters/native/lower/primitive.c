@@ -69,7 +69,7 @@ void lower_note(struct lowering *l, int n, const int *fused, int count)
 	int length = 0;
 
 	for (int i = 0; i < count && (size_t)length < sizeof(with); i++) {
-		const char *name = operator_row(l->graph->nodes[fused[i]].op)->name;
+		const char *name = operator_name(l->graph->nodes[fused[i]].op);
 
 		length += snprintf(with + length, sizeof(with) - (size_t)length, "+%s", name);
 	}

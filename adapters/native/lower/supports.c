@@ -73,13 +73,13 @@ static void check_weights(const struct graph *graph, struct strbuf *reasons)
 			if (weight && graph->values[value].kind != VALUE_PARAMETER)
 				reasons_add(reasons,
 					    "%s '%s' takes '%s', which is not trained, as weights",
-					    operator_row(node->op)->name, node->name,
+					    operator_name(node->op), node->name,
 					    graph->values[value].name);
 			if (node->op == OP_BATCH_NORM && i > 0 &&
 			    graph->values[value].kind != VALUE_PARAMETER &&
 			    graph->values[value].kind != VALUE_STATE)
 				reasons_add(reasons, "%s '%s' takes '%s', which is computed",
-					    operator_row(node->op)->name, node->name,
+					    operator_name(node->op), node->name,
 					    graph->values[value].name);
 			if (uses[value] == 2 && as_weights[value] > 0)
 				reasons_add(reasons, "parameter '%s' has several users",
@@ -107,7 +107,7 @@ enum prony_status lower_supports(const struct graph *graph, const struct recipe 
 			check_node(graph, &graph->nodes[n], &reasons);
 		else
 			reasons_add(&reasons, "operator %s ('%s')",
-				    operator_row(graph->nodes[n].op)->name, graph->nodes[n].name);
+				    operator_name(graph->nodes[n].op), graph->nodes[n].name);
 	}
 	check_weights(graph, &reasons);
 	return reasons_finish(&reasons, why);
