@@ -47,6 +47,30 @@ static const struct dataset *find(const char *name, struct error *err)
 	return NULL;
 }
 
+/* How many, and their names where the data set is here and has some. */
+static void classes_cell(struct table *table, const struct dataset *dataset, const char *folder,
+			 struct error *err)
+{
+	const char **names = NULL;
+	struct arena arena;
+	char count[32];
+
+	if (!dataset->format) {
+		table_cell(table, "any", json_null());
+		return;
+	}
+	arena_init(&arena, 0);
+	snprintf(count, sizeof(count), "%" PRId64, dataset->classes);
+	if (folder)
+		dataset_class_names(dataset, folder, &arena, &names, err);
+	json_t *list = names ? json_array() : json_null();
+	for (int64_t i = 0; names && i < dataset->classes; i++)
+		json_array_append_new(list, json_string(names[i]));
+	table_cell(table, count,
+		   json_pack("{s:I, s:o}", "count", (json_int_t)dataset->classes, "names", list));
+	arena_release(&arena);
+}
+
 static void list_row(struct table *table, const struct dataset *dataset, const char *data)
 {
 	struct error err = ERROR_INIT;
@@ -65,9 +89,10 @@ static void list_row(struct table *table, const struct dataset *dataset, const c
 		   made ? json_null()
 			: json_pack("{s:I, s:I}", "train", (json_int_t)dataset->train_count,
 				    "evaluation", (json_int_t)dataset->evaluation_count));
+	classes_cell(table, dataset, folder, &err);
 	table_cell(table, folder ? folder : "", folder ? NULL : json_null());
 	table_cell(table, dataset->summary, NULL);
-	if (!here)
+	if (err.code != PRONY_OK)
 		table_note(table, err.text);
 	free(folder);
 }
@@ -75,9 +100,10 @@ static void list_row(struct table *table, const struct dataset *dataset, const c
 static int list_all(const struct request *request)
 {
 	static const struct table_column columns[] = {
-		{"data set", "name", TABLE_LEFT}, {"state", "state", TABLE_LEFT},
-		{"format", "format", TABLE_LEFT}, {"samples", "samples", TABLE_RIGHT},
-		{"folder", "folder", TABLE_LEFT}, {"what it is", "summary", TABLE_LEFT},
+		{"data set", "name", TABLE_LEFT},      {"state", "state", TABLE_LEFT},
+		{"format", "format", TABLE_LEFT},      {"samples", "samples", TABLE_RIGHT},
+		{"classes", "classes", TABLE_RIGHT},   {"folder", "folder", TABLE_LEFT},
+		{"what it is", "summary", TABLE_LEFT},
 	};
 	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 
 enum { DATASET_FILES_MAX = 9, DATASET_CHANNELS_MAX = 4 };
@@ -15,14 +16,21 @@ enum dataset_part {
 	PART_BOTH, /* those to train with, then those to evaluate with */
 	PART_TRAIN,
 	PART_EVALUATION,
+	PART_NAMES, /* none: the names of the classes, one in a line */
 };
 
 struct dataset_file {
 	enum dataset_part part;
 	const char *name;   /* below the data set's folder */
 	const char *sha256; /* hexadecimal; NULL = the file is read through instead */
-	int64_t bytes;
-	const char *url; /* for `data fetch`; NULL = shipped or made */
+	int64_t bytes;	    /* 0 = not known */
+	const char *url;    /* for `data fetch`; NULL = in the archive, or nowhere */
+};
+
+/* Files that are published together, as one tar.gz with a folder in it. */
+struct dataset_archive {
+	struct dataset_file file; /* name NULL = none */
+	const char *folder;
 };
 
 struct dataset {
@@ -35,8 +43,11 @@ struct dataset {
 	/* x = (value / scale - mean) / deviation, by channel; the same bytes for all. */
 	double scale, mean[DATASET_CHANNELS_MAX], deviation[DATASET_CHANNELS_MAX];
 	const char *sample; /* "mnist-sample": used where only that exists; NULL = none */
+	bool shipped;	    /* comes with the program */
+	struct dataset_archive archive;
 	/* Ends with name NULL. Those of a part stand together, in the order in which their samples
-	 * count; files that the format reads together (images, labels) follow each other. */
+	 * count; files that the format reads together (images, labels) follow each other; names of
+	 * classes come last. */
 	struct dataset_file files[DATASET_FILES_MAX];
 };
 
@@ -64,6 +75,19 @@ enum prony_status dataset_verify(const struct dataset *dataset, const char *fold
 enum prony_status dataset_verify_file(const struct dataset *dataset,
 				      const struct dataset_file *file, const char *folder,
 				      struct error *err);
+
+/* Whether its files, or an archive of them, can be downloaded. */
+bool dataset_is_published(const struct dataset *dataset);
+
+/* The end of a message about files that are not there or not whole. */
+const char *dataset_remedy(const struct dataset *dataset);
+
+/*
+ * The names of the classes, as many as there are, in the arena; NULL where the data set has no file
+ * of them. PRONY_BAD_INPUT with file and line where the file is broken.
+ */
+enum prony_status dataset_class_names(const struct dataset *dataset, const char *folder,
+				      struct arena *arena, const char ***names, struct error *err);
 
 /*
  * Downloads (curl or wget), checks, renames into place in `folder` (NULL: DATA/data/NAME). Files

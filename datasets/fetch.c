@@ -123,22 +123,102 @@ static enum prony_status fetch_file(const struct dataset *dataset, const struct 
 	return status;
 }
 
+/* Takes the data set's files out of the archive into `folder`. */
+static enum prony_status unpack(const struct dataset *dataset, const char *archive,
+				const char *folder, struct error *err)
+{
+	const char *argv[DATASET_FILES_MAX + 8] = {
+		"tar", "-xzf", archive, "-C", folder, "--strip-components=1", "--no-same-owner"};
+	struct process_spec spec = {.argv = argv, .new_group = true};
+	struct process_end end;
+	char *output = NULL, *members[DATASET_FILES_MAX];
+	size_t words = 7, count = 0;
+
+	for (const struct dataset_file *file = dataset->files; file->name; file++) {
+		members[count] = memory_printf("%s/%s", dataset->archive.folder, file->name);
+		argv[words++] = members[count++];
+	}
+	enum prony_status status =
+		process_run(&spec, DOWNLOAD_TIMEOUT_NS, OUTPUT_LIMIT_BYTES, &output, &end, err);
+	if (status == PRONY_OK && (end.signalled || end.code != 0))
+		status = error_set(err, PRONY_IO, "tar cannot unpack %s: %s", archive,
+				   output && *last_line(output) ? last_line(output)
+								: "no reason given");
+	free(output);
+	while (count > 0)
+		free(members[--count]);
+	return status;
+}
+
+/* Moves each file that is whole to where it belongs. */
+static enum prony_status take_files(const struct dataset *dataset, const char *from, const char *to,
+				    struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (const struct dataset_file *file = dataset->files; status == PRONY_OK && file->name;
+	     file++) {
+		char *old = path_join(from, file->name), *new = path_join(to, file->name);
+
+		status = dataset_verify_file(dataset, file, from, err);
+		if (status == PRONY_OK && rename(old, new) != 0)
+			status = error_errno(err, PRONY_IO, errno, "%s: cannot rename into place",
+					     new);
+		free(old);
+		free(new);
+	}
+	return status;
+}
+
+static enum prony_status fetch_archive(const struct dataset *dataset, const char *folder,
+				       struct error *err)
+{
+	char *work = memory_printf("%s/.unpack.%ld", folder, (long)getpid());
+	char *archive = path_join(work, dataset->archive.file.name);
+	enum prony_status status = directory_make(work, err);
+
+	if (status == PRONY_OK)
+		status = fetch_file(dataset, &dataset->archive.file, work, err);
+	if (status == PRONY_OK)
+		status = unpack(dataset, archive, work, err);
+	if (status == PRONY_OK)
+		status = take_files(dataset, work, folder, err);
+	directory_remove(work, NULL);
+	free(archive);
+	free(work);
+	return status;
+}
+
+static void say(void (*line)(void *context, const char *text), void *context, const char *name,
+		const char *what)
+{
+	char *text = memory_printf("%s: %s", name, what);
+
+	if (line)
+		line(context, text);
+	free(text);
+}
+
 static enum prony_status fetch_all(const struct dataset *dataset, const char *folder,
 				   void (*line)(void *context, const char *text), void *context,
 				   struct error *err)
 {
+	const struct dataset_archive *archive = &dataset->archive;
+
 	for (const struct dataset_file *file = dataset->files; file->name; file++) {
 		struct error ignored = ERROR_INIT;
 		bool whole = dataset_verify_file(dataset, file, folder, &ignored) == PRONY_OK;
-		char *text =
-			memory_printf(whole ? "%s: already there" : "%s: downloading", file->name);
+		enum prony_status status = PRONY_OK;
 
-		if (line)
-			line(context, text);
-		free(text);
-		if (whole)
-			continue;
-		enum prony_status status = fetch_file(dataset, file, folder, err);
+		if (whole) {
+			say(line, context, file->name, "already there");
+		} else if (file->url) {
+			say(line, context, file->name, "downloading");
+			status = fetch_file(dataset, file, folder, err);
+		} else {
+			say(line, context, archive->file.name, "downloading");
+			return fetch_archive(dataset, folder, err);
+		}
 		if (status != PRONY_OK)
 			return status;
 	}
@@ -156,10 +236,11 @@ enum prony_status dataset_fetch(const struct dataset *dataset, const char *folde
 		return error_set(err, PRONY_BAD_INPUT,
 				 "data set %s is made while measuring; there is nothing to fetch",
 				 dataset->name);
-	if (!dataset->files[0].url)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "data set %s comes with the program; there is nothing to fetch",
-				 dataset->name);
+	if (!dataset_is_published(dataset))
+		return error_set(err, PRONY_BAD_INPUT, "data set %s %s; there is nothing to fetch",
+				 dataset->name,
+				 dataset->shipped ? "comes with the program"
+						  : "is published nowhere");
 	if (folder) {
 		target = memory_strdup(folder);
 	} else {

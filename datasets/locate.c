@@ -76,12 +76,19 @@ static enum prony_status not_found(const struct dataset *dataset, const struct s
 {
 	const char *name = dataset->name;
 
-	if (!dataset->files[0].url)
+	if (dataset->shipped)
 		return error_set(err, PRONY_MISSING,
 				 "data set %s comes with the program but is in none of %s; install "
 				 "the program again, or name its folder with PRONY_SHARE",
 				 name, strbuf_text(searched));
-	if (dataset->sample)
+	if (!dataset_is_published(dataset))
+		return error_set(err, PRONY_MISSING,
+				 "data set %s is in none of %s; copy its files there "
+				 "(docs/datasets.md says which), or name the folder above it with "
+				 "--data",
+				 name, strbuf_text(searched));
+	const struct dataset *sample = dataset->sample ? dataset_find(dataset->sample) : NULL;
+	if (sample && sample->shipped)
 		return error_set(
 			err, PRONY_MISSING,
 			"data set %s is in none of %s; get it with `prony data fetch %s`, name "

@@ -78,6 +78,12 @@ static enum prony_status open_shard(struct samples *samples, const char *folder,
 	return status;
 }
 
+/* Not the end of the files, nor the names of classes, which come last. */
+static bool holds_samples(const struct dataset_file *file)
+{
+	return file->name && file->part != PART_NAMES;
+}
+
 static bool is_asked_for(enum dataset_part part, bool training)
 {
 	return part == PART_BOTH || part == (training ? PART_TRAIN : PART_EVALUATION);
@@ -96,12 +102,12 @@ static enum prony_status open_shards(struct samples *samples, const char *folder
 		samples->offset = training ? 0 : dataset->train_count;
 		total = dataset->train_count + dataset->evaluation_count;
 	}
-	for (const struct dataset_file *file = dataset->files; file->name; file += step)
+	for (const struct dataset_file *file = dataset->files; holds_samples(file); file += step)
 		shards += is_asked_for(file->part, training);
 	assert(shards > 0 && total % shards == 0);
 	samples->shard_samples = total / shards;
-	for (const struct dataset_file *file = dataset->files; status == PRONY_OK && file->name;
-	     file += step)
+	for (const struct dataset_file *file = dataset->files;
+	     status == PRONY_OK && holds_samples(file); file += step)
 		if (is_asked_for(file->part, training))
 			status = open_shard(samples, folder, file, err);
 	return status;

@@ -63,6 +63,7 @@ const struct dataset dataset_table[] = {
 		.scale = 255,
 		.mean = {0.1307},
 		.deviation = {0.3081},
+		.shipped = true,
 		.files = {{T10K_IMAGES}, {T10K_LABELS}},
 	},
 	{
@@ -88,4 +89,17 @@ const char *dataset_nearest(const char *name)
 	for (size_t i = 0; i < dataset_count; i++)
 		names[i] = dataset_table[i].name;
 	return word_nearest(name, names, dataset_count);
+}
+
+bool dataset_is_published(const struct dataset *dataset)
+{
+	return dataset->files[0].url || dataset->archive.file.url;
+}
+
+const char *dataset_remedy(const struct dataset *dataset)
+{
+	if (dataset_is_published(dataset))
+		return "get it again with `prony data fetch`";
+	return dataset->shipped ? "install the program again"
+				: "copy it there again (docs/datasets.md says what it is)";
 }

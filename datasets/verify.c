@@ -1,31 +1,99 @@
 /* Whether a data set's files are whole. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/digest.h"
 #include "base/files.h"
+#include "datasets/byte_stream.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
+
+#define NAMES_LIMIT_BYTES ((size_t)4 << 20)
+
+/* One name in each line; empty lines at the end do not count. */
+static enum prony_status read_names(const struct dataset *dataset, const char *path,
+				    struct arena *arena, const char ***out, struct error *err)
+{
+	const char **names = arena_array(arena, (size_t)dataset->classes, sizeof(*names));
+	int64_t count = 0;
+	char *text, *rest, *line;
+	size_t length;
+	enum prony_status status = file_read(path, NAMES_LIMIT_BYTES, &text, &length, err);
+
+	if (status != PRONY_OK)
+		return status;
+	rest = text;
+	for (int64_t number = 1; status == PRONY_OK && (line = strsep(&rest, "\n")); number++) {
+		line[strcspn(line, "\r")] = '\0';
+		if (*line != '\0' && count == number - 1 && count < dataset->classes)
+			names[count++] = arena_strdup(arena, line);
+		else if (*line != '\0')
+			status = error_set(err, PRONY_BAD_INPUT,
+					   "%s: line %" PRId64 ": name %" PRId64 " of %" PRId64
+					   " classes stands here; " DATA_REMEDY,
+					   path, number, count + 1, dataset->classes);
+	}
+	if (status == PRONY_OK && (count < dataset->classes))
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s: line %" PRId64 ": name %" PRId64 " of %" PRId64
+				   " classes is missing; " DATA_REMEDY,
+				   path, count + 1, count + 1, dataset->classes);
+	free(text);
+	if (status == PRONY_OK)
+		*out = names;
+	return status;
+}
+
+enum prony_status dataset_class_names(const struct dataset *dataset, const char *folder,
+				      struct arena *arena, const char ***names, struct error *err)
+{
+	const struct dataset_file *file = dataset->files;
+
+	while (file->name && file->part != PART_NAMES)
+		file++;
+	if (!file->name) {
+		*names = NULL;
+		return PRONY_OK;
+	}
+	char *path = path_join(folder, file->name);
+	enum prony_status status = read_names(dataset, path, arena, names, err);
+	free(path);
+	return status;
+}
+
+static enum prony_status read_through(const struct dataset *dataset,
+				      const struct dataset_file *file, const char *path,
+				      struct error *err)
+{
+	const char **names;
+	struct arena arena;
+	int64_t bytes;
+
+	if (file->part != PART_NAMES)
+		return data_format_find(dataset->format)->verify(path, &bytes, err);
+	arena_init(&arena, 0);
+	enum prony_status status = read_names(dataset, path, &arena, &names, err);
+	arena_release(&arena);
+	return status;
+}
 
 static enum prony_status verify_file(const struct dataset *dataset, const struct dataset_file *file,
 				     const char *path, struct error *err)
 {
 	struct stat info;
 	char hex[DIGEST_HEX_BYTES];
-	const char *remedy = dataset->files[0].url ? "get it again with `prony data fetch`"
-						   : "install the program again";
+	const char *remedy = dataset_remedy(dataset);
 
 	if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
 		return error_set(err, PRONY_MISSING, "%s: not there; %s", path, remedy);
-	if ((int64_t)info.st_size != file->bytes)
+	if (file->bytes > 0 && (int64_t)info.st_size != file->bytes)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: has %lld bytes instead of %lld; remove it and %s", path,
 				 (long long)info.st_size, (long long)file->bytes, remedy);
-	if (!file->sha256) {
-		int64_t bytes;
-		return data_format_find(dataset->format)->verify(path, &bytes, err);
-	}
+	if (!file->sha256)
+		return read_through(dataset, file, path, err);
 	enum prony_status status = digest_file(path, hex, err);
 	if (status != PRONY_OK)
 		return status;

@@ -242,20 +242,18 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
 	return true;
 }
 
-/* The data set of a network that has no reader in this version; what is used instead is said once.
- */
-static const struct dataset *without_reader(struct expansion *e, const char *name)
+/* In place of a network's data set that nobody asked for by name; why is said once. */
+static const struct dataset *synthetic_instead(struct expansion *e, const char *name,
+					       const char *why)
 {
-	const char *note =
-		arena_printf(&e->plan->arena,
-			     "%s cannot be read yet: networks that take it get synthetic "
-			     "data",
-			     name);
+	const char *note = arena_printf(
+		&e->plan->arena, "%s %s: networks that take it get synthetic data", name, why);
+	bool said = false;
 
-	for (size_t i = 0; i < e->plan->note_count; i++)
-		if (strcmp(e->plan->notes[i], note) == 0)
-			return dataset_find("synthetic");
-	plan_note(e->plan, note);
+	for (size_t i = 0; i < e->plan->note_count && !said; i++)
+		said = strcmp(e->plan->notes[i], note) == 0;
+	if (!said)
+		plan_note(e->plan, note);
 	return dataset_find("synthetic");
 }
 
@@ -263,13 +261,18 @@ static enum prony_status own_dataset(struct expansion *e, const struct point *po
 				     const struct dataset_choice **out, struct error *err)
 {
 	const struct network *network = expansion_network(e, point->words[AXIS_NETWORK]);
-	const char *name =
-		*point->words[AXIS_DATASET] ? point->words[AXIS_DATASET] : network->dataset;
+	const char *named = point->words[AXIS_DATASET];
+	const char *name = *named ? named : network->dataset;
 	const struct dataset *dataset = dataset_find(name);
 
 	if (!dataset)
-		dataset = without_reader(e, name);
-	return expansion_dataset(e, dataset, point->dataset_strict, out, err);
+		dataset = synthetic_instead(e, name, "cannot be read yet");
+	enum prony_status status = expansion_dataset(e, dataset, point->dataset_strict, out, err);
+	if (status == PRONY_OK && !*named && (*out)->reason)
+		status = expansion_dataset(
+			e, synthetic_instead(e, name, "is not here (see prony data list)"), false,
+			out, err);
+	return status;
 }
 
 static enum prony_status expand_points(struct expansion *e, size_t total, struct error *err)

@@ -65,6 +65,8 @@ class DataTest(ProgramTest):
         self.assertEqual(rows["mnist-sample"]["state"], "ready")
         self.assertEqual(rows["mnist-sample"]["folder"], self.copy)
         self.assertEqual(rows["mnist-sample"]["samples"], {"train": 8000, "evaluation": 2000})
+        self.assertEqual(rows["mnist-sample"]["classes"], {"count": 10, "names": None})
+        self.assertIsNone(rows["synthetic"]["classes"])
         text = self.prony("data", "list", expect=0).stdout
         # A table breaks lines where the terminal ends.
         self.assertIn("prony data fetch mnist", " ".join(text.split()))

@@ -586,6 +586,36 @@ static void samples_stand_in_and_say_so(void **state)
 	fixture_release(&f);
 }
 
+/* A network's own data set; one that was asked for by name is missing then. */
+static void data_that_is_not_here_is_synthetic_and_says_so(void **state)
+{
+	static const char *const asked[] = {NULL, "mnist"};
+
+	(void)state;
+	setenv("PRONY_SHARE", folder, 1);
+	for (size_t i = 0; i < 2; i++) {
+		struct fixture f;
+
+		fixture_init(&f);
+		set(&f, "frameworks", "fake");
+		set(&f, "networks", "lenet,mlp");
+		if (asked[i])
+			set(&f, "datasets", asked[i]);
+		expand_ok(&f);
+		for (size_t c = 0; c < f.plan.count; c++) {
+			assert_string_equal(f.plan.cells[c].cell.dataset,
+					    asked[i] ? "mnist" : "synthetic");
+			assert_int_equal(f.plan.cells[c].status,
+					 asked[i] ? CELL_MISSING : CELL_PENDING);
+		}
+		assert_int_equal(f.plan.note_count, asked[i] ? 0 : 1);
+		if (!asked[i])
+			assert_says(f.plan.notes[0], "mnist is not here");
+		fixture_release(&f);
+	}
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+}
+
 static void data_without_a_reader_is_synthetic_and_says_so(void **state)
 {
 	struct fixture f;
@@ -648,6 +678,7 @@ int main(void)
 		cmocka_unit_test(overrides_change_what_they_match),
 		cmocka_unit_test(the_command_line_has_the_last_word),
 		cmocka_unit_test(samples_stand_in_and_say_so),
+		cmocka_unit_test(data_that_is_not_here_is_synthetic_and_says_so),
 		cmocka_unit_test(data_without_a_reader_is_synthetic_and_says_so),
 		cmocka_unit_test(the_dry_run_has_every_field),
 	};
