@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Frameworks of the user's own, by descriptor: a worker in a language of its own, and one in Python.
+Not a file of the tree is touched for either.
+
+$PRONY names the program, $PRONY_SOURCE the source tree.
+"""
+import json
+import os
+import shutil
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+SOURCE = os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
+WORKER = os.path.abspath(os.path.join(SOURCE, "tests", "workers", "mlp.py"))
+USAGE, DATA = 64, 65
+DESCRIPTOR = """name: mine
+summary: mlp in plain Python
+worker:
+  command: [python3, "{here}/mlp.py", mine]
+variables:
+  MINE_THREADS: "{threads}"
+"""
+PYTHON_DESCRIPTOR = """name: nothing
+summary: computes nothing, in Python
+worker:
+  python: nothing_adapter.py
+  module: json
+stages: [train]
+"""
+# It says its own name, and that it was told of the variable of its option.
+PYTHON_ADAPTER = """import os
+import adapters
+from adapters.null import Adapter as Null
+
+class Adapter(Null):
+    def hello(self, *rest):
+        return {**Null.hello(self, *rest), "name": "nothing", "version": os.environ["NOTHING"]}
+"""
+
+
+class OwnFrameworkTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.own = os.path.join(self.environment["XDG_CONFIG_HOME"], "prony", "frameworks")
+        os.makedirs(self.own)
+
+    def put(self, name, text):
+        with open(os.path.join(self.own, name), "w", encoding="utf-8") as stream:
+            stream.write(text)
+
+    def rows_of(self, *words, expect=0):
+        return {row["framework"]: row for row in json.loads(
+            self.prony(*words, "--format", "json", expect=expect).stdout)}
+
+    def cells(self, done):
+        """framework -> its cell, of a run with one cell each."""
+        return {cell["framework"]: cell for cell in json.loads(done.stdout)["cells"]}
+
+    def measure(self, *words, expect=0):
+        return self.prony("run", "-n", "mlp", "-b", "8", "--steps", "2", "--warm-up", "1",
+                          "--repeat", "3", "--store", self.store, "--format", "json", *words,
+                          expect=expect)
+
+
+class ForeignWorkerTest(OwnFrameworkTest):
+    def put_mine(self, name="mine", says="mine"):
+        shutil.copy(WORKER, os.path.join(self.own, "mlp.py"))
+        self.put(name + ".yaml", DESCRIPTOR.replace("name: mine", "name: " + name)
+                 .replace(", mine]", ", %s]" % says))
+
+    def test_it_is_listed_and_runs_beside_native_under_its_own_name(self):
+        self.put_mine()
+        row = self.rows_of("list", "frameworks")["mine"]
+        self.assertEqual((row["name"], row["backend"], row["status"], row["reason"], row["origin"]),
+                         ("mine", None, "ready", None, "named"))
+        self.assertEqual(row["descriptor"], os.path.join(self.own, "mine.yaml"))
+        reference = "native" if self.installed("native") else "fake"
+        for stage in ("forward", "train"):
+            rows = self.cells(self.measure("-f", reference + ",mine", "-s", stage))
+            self.assertEqual({name: row["status"] for name, row in rows.items()},
+                             {reference: "ok", "mine": "ok"})
+            self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
+        kinds = dict(self.rows("select framework, count(*) from cell group by framework"))
+        self.assertEqual(kinds, {reference: 2, "mine": 2})
+
+    def installed(self, name):
+        """Those of the machine's own data folder are lent to this test's."""
+        home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+        there = os.path.join(home, "prony", "frameworks", name)
+        if os.path.isdir(there):
+            os.makedirs(os.path.join(self.folder, "prony", "frameworks"), exist_ok=True)
+            os.symlink(there, os.path.join(self.folder, "prony", "frameworks", name))
+        return os.path.isdir(there)
+
+    def test_it_keeps_to_the_protocol(self):
+        self.prony("worker-check", "python3", WORKER, expect=0, seconds=900)
+
+    def test_what_it_refuses_is_unsupported_with_its_reason(self):
+        self.put_mine()
+        done = self.prony("run", "-n", "lenet", "-f", "mine", "-b", "8", "--steps", "2",
+                          "--repeat", "3", "--store", self.store, "--format", "json", expect=1)
+        row = self.cells(done)["mine"]
+        self.assertEqual(row["status"], "unsupported")
+        self.assertIn("only the network mlp", row["reason"])
+
+    def test_one_that_says_another_name_is_refused(self):
+        self.put_mine(says="pytorch")
+        row = self.cells(self.measure("-f", "mine", "-s", "forward", expect=1))["mine"]
+        self.assertEqual(row["status"], "invalid")
+        self.assertIn('started for mine says in hello that it is "pytorch"', row["reason"])
+
+    def test_a_name_of_the_tree_cannot_be_taken(self):
+        self.put_mine(name="pytorch", says="pytorch")
+        for words in (["list", "frameworks"], ["run", "-f", "native", "-n", "mlp", "--dry-run"]):
+            text = self.prony(*words, expect=DATA).stderr
+            self.assertIn(os.path.join(self.own, "pytorch.yaml"), text)
+            self.assertIn("descriptors/pytorch.yaml", text)
+
+    def test_a_quick_try_needs_no_file(self):
+        command = "mine='%s' \"%s\" mine" % (shutil.which("python3"), WORKER)
+        rows = self.cells(self.measure("--worker", command, "-f", "mine", "-s", "forward"))
+        self.assertEqual(rows["mine"]["status"], "ok")
+        for text, part in (("mine", "is not NAME=COMMAND"), ("native=true", "is taken by"),
+                           ("Mine=true", "is no name"), ("mine=", "has no command"),
+                           ("mine='true", "quote is not closed")):
+            done = self.prony("run", "--worker", text, "-f", "native", expect=USAGE)
+            self.assertIn(part, done.stderr)
+        done = self.prony("run", "--worker", "mine=/nowhere/at/all", "-f", "mine", "-n", "mlp",
+                          "--dry-run", expect=0)
+        self.assertIn("missing: --worker starts /nowhere/at/all", done.stdout)
+
+    def test_words_and_variables_are_replaced(self):
+        self.put_mine()
+        text = self.prony("run", "-n", "mlp", "-f", "mine", "-D", "cpu:1", "--dry-run",
+                          "--show-command", expect=0).stdout
+        self.assertIn(f"{self.own}/mlp.py mine", text)
+        self.assertIn("MINE_THREADS=1", text)
+
+
+class PythonFrameworkTest(OwnFrameworkTest):
+    def test_an_adapter_file_beside_its_descriptor(self):
+        self.put("nothing_adapter.py", PYTHON_ADAPTER)
+        self.put("nothing.yaml", PYTHON_DESCRIPTOR + "backends:\n"
+                 "  one: {variables: {NOTHING: first}}\n"
+                 "  two: {variables: {NOTHING: second}, environment: shared}\n")
+        rows = self.rows_of("list", "frameworks")
+        self.assertEqual([name for name in rows if rows[name]["name"] == "nothing"],
+                         ["nothing:one", "nothing:two"])
+        row = rows["nothing:two"]
+        self.assertEqual((row["backend"], row["status"], row["origin"]),
+                         ("two", "ready", "discovered"))
+        # What computes nothing is started, says its name, and does not pass the gate.
+        rows = self.cells(self.measure("-f", "nothing:one,nothing:two", expect=1))
+        self.assertEqual({name: row["status"] for name, row in rows.items()},
+                         {"nothing:one": "mismatch", "nothing:two": "mismatch"})
+        text = self.prony("run", "-n", "mlp", "-f", "nothing,nothing:three", "--dry-run",
+                          expect=0).stdout
+        self.assertIn("name one of nothing:one, nothing:two", text)
+        self.assertIn("backend three: there are nothing:one, nothing:two", text)
+
+    def test_a_missing_adapter_is_said(self):
+        self.put("nothing.yaml", PYTHON_DESCRIPTOR)
+        row = self.cells(self.measure("-f", "nothing", expect=1))["nothing"]
+        self.assertEqual(row["status"], "missing")
+        self.assertIn("nothing_adapter.py", row["reason"])
+
+
+class BrokenDescriptorTest(OwnFrameworkTest):
+    def test_file_line_key_and_remedy(self):
+        self.put("mine.yaml", "name: mine\nsumary: x\n")
+        text = self.prony("list", "frameworks", expect=DATA).stderr
+        self.assertIn(f'{self.own}/mine.yaml:2: unknown key "sumary"; did you mean summary?', text)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give a file away")
+    def test_with_roots_rights_a_file_of_somebody_else_is_ignored(self):
+        self.put("mine.yaml", DESCRIPTOR)
+        os.chown(os.path.join(self.own, "mine.yaml"), 12345, 12345)
+        done = self.prony("list", "frameworks", "--format", "json", expect=0)
+        self.assertNotIn("mine", [row["name"] for row in json.loads(done.stdout)])
+        self.assertIn("mine.yaml: ignored, because prony runs with root's rights", done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
