@@ -83,7 +83,7 @@ static enum prony_status execute(struct job *job, struct error *err)
 	signal(SIGPIPE, SIG_IGN);
 	fill_settings(job, &settings);
 	job_callbacks(job, &callbacks);
-	enum prony_status status = run_execute(&job->plan, job->states, &settings, &callbacks, err);
+	enum prony_status status = run_execute(&job->plan, job->cells, &settings, &callbacks, err);
 	progress_end(&job->progress);
 	if (status == PRONY_OK)
 		status = store_run_finish(job->store, job->meta.id, clock_wall_ns(), err);
@@ -139,7 +139,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
 static int outcome(const struct job *job)
 {
 	for (size_t i = 0; i < job->plan.count; i++) {
-		enum cell_status status = job->states[i].status;
+		enum cell_status status = job->cells[i].status;
 		bool lenient = status == CELL_UNSUPPORTED || status == CELL_MISSING;
 		if (status != CELL_OK && (job->plan.cells[i].explicit_ || !lenient))
 			return 1;
@@ -222,9 +222,8 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		 job->progress.expected == 1 ? "" : "es");
 	progress_say(&job->progress, line);
 	size_t count = job->plan.count ? job->plan.count : 1;
-	job->books = calloc(count, sizeof *job->books);
-	job->states = calloc(count, sizeof *job->states);
-	if (!job->books || !job->states)
+	job->cells = calloc(count, sizeof *job->cells);
+	if (!job->cells)
 		return error_set(err, PRONY_NOMEM, "no memory for %zu cells", count);
 	job->machine = machine_record("");
 	enum prony_status status = store_open(job->options->store, false, &job->store, err);
@@ -233,7 +232,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (status == PRONY_OK)
 		status = job_register_cells(job, err);
 	for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++)
-		job->progress.done += job->books[i].tried;
+		job->progress.done += job->cells[i].tried;
 	if (status == PRONY_OK)
 		status = execute(job, err);
 	if (status == PRONY_OK)
@@ -243,10 +242,9 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 
 static void job_release(struct job *job)
 {
-	for (size_t i = 0; job->books && i < job->plan.count; i++)
-		free(job->books[i].means);
-	free(job->books);
-	free(job->states);
+	for (size_t i = 0; job->cells && i < job->plan.count; i++)
+		run_cell_release(&job->cells[i]);
+	free(job->cells);
 	json_decref(job->machine);
 	store_close(job->store);
 	if (job->plan_ready)

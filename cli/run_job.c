@@ -10,27 +10,13 @@
 #include "diagnose/machine.h"
 #include "stats/steady.h"
 
-static enum prony_status add_mean(struct cell_book *book, double mean, struct error *err)
-{
-	if (book->mean_count == book->mean_capacity) {
-		size_t capacity = book->mean_capacity ? 2 * book->mean_capacity : 16;
-		double *means = realloc(book->means, capacity * sizeof *means);
-		if (!means)
-			return error_set(err, PRONY_NOMEM, "no memory for process means");
-		book->means = means;
-		book->mean_capacity = capacity;
-	}
-	book->means[book->mean_count++] = mean;
-	return PRONY_OK;
-}
-
 static bool wants_more(void *context, size_t cell, unsigned *flags)
 {
 	struct job *job = context;
-	struct cell_book *book = &job->books[cell];
+	const struct run_cell *at = &job->cells[cell];
 	bool not_converged = false;
-	bool more = effort_wants_more(job->effort, job->spec.repeat, book->means, book->mean_count,
-				      book->tried, &not_converged);
+	bool more = effort_wants_more(job->effort, job->spec.repeat, at->means, at->mean_count,
+				      at->tried, &not_converged);
 	if (!more && not_converged)
 		*flags |= CELL_FLAG_NOT_CONVERGED;
 	return more;
@@ -47,7 +33,7 @@ static enum prony_status sink_framework(void *context, size_t cell, const json_t
 					struct error *err)
 {
 	struct job *job = context;
-	return store_cell_framework(job->store, job->books[cell].id, details, err);
+	return store_cell_framework(job->store, job->cells[cell].id, details, err);
 }
 
 static enum prony_status sink_gate(void *context, size_t cell, enum cell_status verdict,
@@ -55,10 +41,10 @@ static enum prony_status sink_gate(void *context, size_t cell, enum cell_status 
 {
 	struct job *job = context;
 	enum prony_status status =
-		store_gate(job->store, job->books[cell].id, verdict, evidence, log, err);
+		store_gate(job->store, job->cells[cell].id, verdict, evidence, log, err);
 	const json_t *details = json_object_get(evidence, "framework");
 	if (status == PRONY_OK && details)
-		status = store_cell_framework(job->store, job->books[cell].id, details, err);
+		status = store_cell_framework(job->store, job->cells[cell].id, details, err);
 	return status;
 }
 
@@ -66,14 +52,7 @@ static enum prony_status sink_process(void *context, size_t cell,
 				      const struct process_record *record, struct error *err)
 {
 	struct job *job = context;
-	struct cell_book *book = &job->books[cell];
-	enum prony_status status = store_process(job->store, book->id, record, err);
-	if (status != PRONY_OK)
-		return status;
-	book->tried++;
-	if (!strcmp(record->status, "ok"))
-		status = add_mean(book, record->step_mean_ns, err);
-	return status;
+	return store_process(job->store, job->cells[cell].id, record, err);
 }
 
 /* Flags that follow from how the cell was run, not from what happened. */
@@ -91,17 +70,16 @@ static enum prony_status sink_cell_end(void *context, size_t cell, enum cell_sta
 				       unsigned flags, const char *reason, struct error *err)
 {
 	struct job *job = context;
-	job->books[cell].ended_here = true;
-	return store_cell_status(job->store, job->books[cell].id, status,
+	return store_cell_status(job->store, job->cells[cell].id, status,
 				 flags | standing_flags(job, cell), reason, err);
 }
 
 static void on_event(void *context, const struct run_event *event)
 {
 	struct job *job = context;
-	const struct cell_book *book = &job->books[event->cell];
+	const struct run_cell *cell = &job->cells[event->cell];
 	struct estimate so_far;
-	estimate_compute(book->means, book->mean_count, 0, &so_far);
+	estimate_compute(cell->means, cell->mean_count, 0, &so_far);
 	progress_event(&job->progress, event, &so_far);
 }
 
@@ -162,60 +140,46 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 }
 
 /* Takes over what the store knows of a cell of a resumed run. */
-static enum prony_status take_over(struct job *job, const struct stored_run *stored, size_t cell,
-				   struct error *err)
+static void take_over(const struct stored_run *stored, struct run_cell *cell)
 {
-	struct cell_book *book = &job->books[cell];
-	struct run_cell_state *state = &job->states[cell];
-	enum prony_status status = PRONY_OK;
 	for (size_t i = 0; i < stored->cell_count; i++) {
 		const struct stored_cell *old = &stored->cells[i];
-		if (old->id != book->id)
+		if (old->id != cell->id)
 			continue;
-		for (size_t p = 0; p < old->process_count && status == PRONY_OK; p++) {
-			book->tried++;
-			state->tried++;
-			unsigned flags = cell_flags_parse(old->processes[p].flags);
-			state->flags |= flags;
-			if (strcmp(old->processes[p].status, "ok"))
-				continue;
-			state->succeeded++;
-			status = add_mean(book, old->processes[p].step_mean_ns, err);
+		cell->status = old->status;
+		cell->flags = old->flags;
+		cell->gate_done = old->gate != CELL_PENDING;
+		cell->tried = (int)old->process_count;
+		for (size_t p = 0; p < old->process_count; p++) {
+			cell->flags |= cell_flags_parse(old->processes[p].flags);
+			if (!strcmp(old->processes[p].status, "ok"))
+				run_cell_add_mean(cell, old->processes[p].step_mean_ns);
 		}
 	}
-	return status;
 }
 
 enum prony_status job_register_cells(struct job *job, struct error *err)
 {
-	struct stored_run stored;
+	struct stored_run stored = {.cells = NULL};
 	char which[32];
-	bool loaded = false;
 	enum prony_status status = PRONY_OK;
 	if (job->options->resume) {
 		snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 		status = store_load_run(job->store, which, 0, &stored, err);
-		loaded = status == PRONY_OK;
 	}
 	for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++) {
-		const struct plan_cell *cell = &job->plan.cells[i];
-		struct cell_state state;
-		status = store_cell(job->store, job->meta.id, &cell->cell, &state, err);
+		const struct plan_cell *planned = &job->plan.cells[i];
+		struct run_cell *cell = &job->cells[i];
+		status = store_cell(job->store, job->meta.id, &planned->cell, &cell->id, err);
 		if (status != PRONY_OK)
 			break;
-		job->books[i].id = state.id;
-		job->states[i] = (struct run_cell_state){
-			.gate_done = state.gate_done, .status = state.status, .flags = state.flags};
-		if (loaded)
-			status = take_over(job, &stored, i, err);
-		if (status == PRONY_OK && state.status == CELL_PENDING &&
-		    cell->status != CELL_PENDING) {
-			job->states[i].status = cell->status;
-			status = store_cell_status(job->store, state.id, cell->status, 0,
-						   cell->reason, err);
-		}
+		take_over(&stored, cell);
+		if (cell->status != CELL_PENDING || planned->status == CELL_PENDING)
+			continue;
+		cell->status = planned->status;
+		status = store_cell_status(job->store, cell->id, cell->status, 0, planned->reason,
+					   err);
 	}
-	if (loaded)
-		stored_run_release(&stored);
+	stored_run_release(&stored);
 	return status;
 }

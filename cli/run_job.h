@@ -1,6 +1,5 @@
 /*
- * What `prony run` knows of its cells: their place in the store, their process means so far; what
- * run/ asks for on the way and where its results go.
+ * What `prony run` knows of its run: what run/ asks for on the way and where its results go.
  */
 #ifndef PRONY_CLI_RUN_JOB_H
 #define PRONY_CLI_RUN_JOB_H
@@ -14,16 +13,6 @@
 
 enum { JOB_CPUS_MAX = 1024 };
 
-/* One cell's side of the store, and its process means so far. */
-struct cell_book {
-	int64_t id;
-	double *means; /* of ok processes, in order */
-	size_t mean_count, mean_capacity;
-	int tried;
-	bool ended_here;
-	struct estimate estimate;
-};
-
 /* Everything of one `prony run`. */
 struct job {
 	const struct run_options *options;
@@ -32,8 +21,7 @@ struct job {
 	struct plan plan;
 	struct store *store;
 	struct run_meta meta;
-	struct cell_book *books;
-	struct run_cell_state *states;
+	struct run_cell *cells; /* one for each of the plan */
 	const struct effort_row *effort;
 	struct progress progress;
 	json_t *machine;

@@ -32,8 +32,7 @@ static enum prony_status drive_gate(struct checker *checker, struct plan_cell *c
 				    .callbacks = &callbacks,
 				    .cell = cell,
 				    .work = work,
-				    .gate_folder = folder,
-				    .case_folder = folder};
+				    .folder = folder};
 	enum cell_status verdict = CELL_PENDING;
 	enum prony_status status = workload_write_bundle(work, cell, true, folder, why);
 	if (status == PRONY_OK)

@@ -89,10 +89,10 @@ static enum prony_status gate_process(const struct drive *drive, struct client *
 	struct session_facts facts = {0};
 	struct arena arena;
 	arena_init(&arena, 0);
-	enum prony_status status = session_start(drive, spec, drive->gate_folder, 16, client, why);
+	enum prony_status status = session_start(drive, spec, drive->folder, 16, client, why);
 	if (status == PRONY_OK)
-		status = session_prepare(drive, *client, &drive->work->gate_recipe,
-					 drive->gate_folder, &facts, why);
+		status = session_prepare(drive, *client, &drive->work->gate_recipe, drive->folder,
+					 &facts, why);
 	struct gate_observed observed = {.parameters = facts.parameters, .macs = facts.macs};
 	if (status == PRONY_OK)
 		status = observe(drive, *client, &arena, &observed, why);

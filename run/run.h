@@ -25,16 +25,30 @@ struct run_limits {
 	int64_t start_delay_ns;	    /* upper end of a random delay before each timed process */
 };
 
-/* How far a cell has come; the caller fills it (resume) and the run keeps it. */
-struct run_cell_state {
-	bool gate_done;
+struct workload;
+
+/*
+ * How far a cell has come, and what was made for it: one for each cell of the plan. The caller
+ * fills the first part for a resumed run and releases it at the end.
+ */
+struct run_cell {
+	int64_t id;		 /* the caller's own: the cell's place in its store */
 	enum cell_status status; /* PENDING while it can go on */
+	unsigned flags;		 /* collected on the way */
+	bool gate_done;
 	bool gate_kept; /* by a verdict of an earlier run; a worker that says otherwise repeats it
 			 */
 	int tried;	/* replicates so far, stored ones included: the next one's number */
-	int succeeded;	/* of them, those that ended ok */
-	unsigned flags; /* collected on the way */
+	double *means;	/* step means in ns of those that ended ok, in order; owned */
+	size_t mean_count;
+
+	int failures;	       /* in a row */
+	bool bundled;	       /* the timed bundle is written */
+	struct workload *work; /* NULL until needed */
 };
+
+void run_cell_add_mean(struct run_cell *cell, double mean_ns);
+void run_cell_release(struct run_cell *cell);
 
 enum run_event_kind {
 	EVENT_GATE_START,
@@ -93,9 +107,9 @@ struct run_settings {
  * Runs every pending cell of the plan: first its gate, then rounds in which each cell that wants
  * more runs once, in seeded random order. A cell whose process fails ends with that status after a
  * second failure in a row (crashes and time-outs may be accidents); a failed gate ends it at once.
- * `states` has one element per cell of the plan.
+ * `cells` has one element per cell of the plan.
  */
-enum prony_status run_execute(const struct plan *plan, struct run_cell_state *states,
+enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			      const struct run_settings *settings,
 			      const struct run_callbacks *callbacks, struct error *err);
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "client/leftover.h"
@@ -22,20 +23,34 @@
 
 struct schedule {
 	const struct plan *plan;
-	struct run_cell_state *states;
+	struct run_cell *cells;
 	const struct run_settings *settings;
 	const struct run_callbacks *callbacks;
 	struct workload **works; /* distinct ones; each cell uses one */
 	size_t work_count;
-	struct workload **work_of; /* per cell; NULL until needed */
-	int *failures;		   /* in a row, per cell */
-	bool *bundled;		   /* per cell: the timed bundle is written */
-	char *folder;		   /* bundles live below it */
+	char *folder; /* bundles live below it */
 	struct gate_cache gates;
 	struct cache answers;
 	struct random random;
 	int lock_fd, folder_fd;
 };
+
+void run_cell_add_mean(struct run_cell *cell, double mean_ns)
+{
+	/* Doubles at powers of two. */
+	if ((cell->mean_count & (cell->mean_count - 1)) == 0)
+		cell->means =
+			memory_realloc(cell->means, (cell->mean_count ? 2 * cell->mean_count : 1) *
+							    sizeof *cell->means);
+	cell->means[cell->mean_count++] = mean_ns;
+}
+
+void run_cell_release(struct run_cell *cell)
+{
+	free(cell->means);
+	cell->means = NULL;
+	cell->mean_count = 0;
+}
 
 static void say_waiting(void *context, const char *path)
 {
@@ -49,10 +64,7 @@ static enum prony_status schedule_init(struct schedule *s, struct error *err)
 {
 	size_t count = s->plan->count ? s->plan->count : 1;
 	s->works = calloc(count, sizeof *s->works);
-	s->work_of = calloc(count, sizeof *s->work_of);
-	s->failures = calloc(count, sizeof *s->failures);
-	s->bundled = calloc(count, sizeof *s->bundled);
-	if (!s->works || !s->work_of || !s->failures || !s->bundled)
+	if (!s->works)
 		return error_set(err, PRONY_NOMEM, "no memory for a schedule of %zu cells", count);
 	if (s->settings->cache) {
 		gate_cache_open(&s->gates, s->settings->self);
@@ -84,22 +96,19 @@ static void schedule_release(struct schedule *s)
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->works);
-	free(s->work_of);
-	free(s->failures);
-	free(s->bundled);
 	free(s->folder);
 }
 
 /* The work of a cell, shared with cells that differ in their framework only. */
 static enum prony_status need_work(struct schedule *s, size_t cell, struct error *err)
 {
-	if (s->work_of[cell])
+	if (s->cells[cell].work)
 		return PRONY_OK;
 	char key[CELL_KEY_BYTES];
 	workload_key(&s->plan->cells[cell], key);
 	for (size_t i = 0; i < s->work_count; i++)
 		if (!strcmp(s->works[i]->key, key)) {
-			s->work_of[cell] = s->works[i];
+			s->cells[cell].work = s->works[i];
 			return PRONY_OK;
 		}
 	struct workload *work = calloc(1, sizeof *work);
@@ -117,7 +126,7 @@ static enum prony_status need_work(struct schedule *s, size_t cell, struct error
 	if (status == PRONY_OK)
 		status = workload_share_files(work, files, err);
 	if (status == PRONY_OK)
-		s->work_of[cell] = work;
+		s->cells[cell].work = work;
 	free(files);
 	return status;
 }
@@ -127,10 +136,10 @@ static bool work_is_wanted(const struct schedule *s, size_t but)
 {
 	char key[CELL_KEY_BYTES];
 	for (size_t cell = 0; cell < s->plan->count; cell++) {
-		if (cell == but || s->states[cell].status != CELL_PENDING)
+		if (cell == but || s->cells[cell].status != CELL_PENDING)
 			continue;
 		workload_key(&s->plan->cells[cell], key);
-		if (!strcmp(s->work_of[but]->key, key))
+		if (!strcmp(s->cells[but].work->key, key))
 			return true;
 	}
 	return false;
@@ -149,14 +158,14 @@ static char *bundle_path(const struct schedule *s, size_t cell, bool gate)
  */
 static void drop_files(struct schedule *s, size_t cell)
 {
-	if (!s->work_of[cell])
+	if (!s->cells[cell].work)
 		return;
 	char *path = s->settings->keep_bundle ? NULL : bundle_path(s, cell, false);
 	if (path)
 		directory_remove(path, NULL);
 	free(path);
 	if (!work_is_wanted(s, cell))
-		workload_drop_files(s->work_of[cell]);
+		workload_drop_files(s->cells[cell].work);
 }
 
 static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, int round,
@@ -171,28 +180,27 @@ static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, 
 				.callbacks = s->callbacks,
 				.cell = planned,
 				.index = cell,
-				.work = s->work_of[cell],
-				.gate_folder = path,
-				.case_folder = path,
+				.work = s->cells[cell].work,
+				.folder = path,
 				.cpus = s->settings->cpus,
 				.cpu_count = planned->recipe.threads,
 				.round = round,
-				.replicate = s->states[cell].tried};
+				.replicate = s->cells[cell].tried};
 	if (drive->cpu_count > s->settings->cpu_count)
 		drive->cpu_count = s->settings->cpu_count;
-	if (!gate && s->bundled[cell])
+	if (!gate && s->cells[cell].bundled)
 		return PRONY_OK;
 	enum prony_status status =
-		workload_write_bundle(s->work_of[cell], planned, gate, path, err);
+		workload_write_bundle(s->cells[cell].work, planned, gate, path, err);
 	if (status == PRONY_OK && !gate)
-		s->bundled[cell] = true;
+		s->cells[cell].bundled = true;
 	return status;
 }
 
 static enum prony_status end_cell(struct schedule *s, size_t cell, enum cell_status status,
 				  const char *reason, struct error *err)
 {
-	struct run_cell_state *state = &s->states[cell];
+	struct run_cell *state = &s->cells[cell];
 	state->status = status;
 	drop_files(s, cell);
 	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
@@ -235,7 +243,7 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 		s->callbacks->event(s->callbacks->context, &event);
 	enum prony_status status = s->callbacks->gate(s->callbacks->context, cell, CELL_OK,
 						      gate.evidence, gate.log, err);
-	s->states[cell].gate_done = s->states[cell].gate_kept = status == PRONY_OK;
+	s->cells[cell].gate_done = s->cells[cell].gate_kept = status == PRONY_OK;
 	kept_gate_release(&gate);
 	return status;
 }
@@ -246,15 +254,15 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const struct 
 	struct drive drive;
 	char *folder = NULL, reason[ERROR_TEXT_BYTES] = "";
 	enum cell_status verdict = CELL_PENDING;
-	enum prony_status status = workload_need_gate(s->work_of[cell], &s->plan->cells[cell],
+	enum prony_status status = workload_need_gate(s->cells[cell].work, &s->plan->cells[cell],
 						      s->settings->seed, s->settings->stop, err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, true, 0, &drive, &folder, err);
 	if (status == PRONY_OK)
 		status = gating_run(&drive, keeper, &verdict, reason, sizeof reason, err);
 	if (status == PRONY_OK) {
-		s->states[cell].gate_done = true;
-		s->states[cell].gate_kept = false;
+		s->cells[cell].gate_done = true;
+		s->cells[cell].gate_kept = false;
 		if (verdict != CELL_OK)
 			status = end_cell(s, cell, verdict, reason, err);
 	}
@@ -272,9 +280,10 @@ static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, s
 	bool keepable = false, kept = false;
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK)
-		status = workload_need_gate_case(s->work_of[cell], planned, s->settings->seed, err);
+		status = workload_need_gate_case(s->cells[cell].work, planned, s->settings->seed,
+						 err);
 	if (status == PRONY_OK)
-		keepable = gate_cache_key(&s->gates, planned, s->work_of[cell], key);
+		keepable = gate_cache_key(&s->gates, planned, s->cells[cell].work, key);
 	if (status == PRONY_OK && keepable && !anew)
 		status = take_kept(s, cell, key, &kept, err);
 	if (status == PRONY_OK && !kept) {
@@ -295,19 +304,19 @@ static enum prony_status doubt_kept(struct schedule *s, size_t cell, const json_
 	char key[DIGEST_HEX_BYTES];
 	*doubted = false;
 	/* One that ended before it said anything proves nothing. */
-	if (!s->states[cell].gate_kept || !json_object_get(details, "name"))
+	if (!s->cells[cell].gate_kept || !json_object_get(details, "name"))
 		return PRONY_OK;
-	enum prony_status status = workload_need_gate_case(s->work_of[cell], &s->plan->cells[cell],
-							   s->settings->seed, err);
+	enum prony_status status = workload_need_gate_case(
+		s->cells[cell].work, &s->plan->cells[cell], s->settings->seed, err);
 	if (status != PRONY_OK)
 		return status;
-	*doubted = !gate_cache_key(&s->gates, &s->plan->cells[cell], s->work_of[cell], key) ||
+	*doubted = !gate_cache_key(&s->gates, &s->plan->cells[cell], s->cells[cell].work, key) ||
 		   !gate_cache_read(&s->gates, key, &gate);
 	if (!*doubted) {
 		*doubted = !gate_cache_agrees(gate.evidence, details);
 		kept_gate_release(&gate);
 	}
-	s->states[cell].gate_kept = false;
+	s->cells[cell].gate_kept = false;
 	return *doubted ? gate_cell(s, cell, true, err) : PRONY_OK;
 }
 
@@ -315,11 +324,15 @@ static enum prony_status doubt_kept(struct schedule *s, size_t cell, const json_
 static enum prony_status take_record(struct schedule *s, size_t cell,
 				     const struct process_record *record, struct error *err)
 {
-	struct run_cell_state *state = &s->states[cell];
+	struct run_cell *state = &s->cells[cell];
+	enum cell_status ended = CELL_INVALID;
 	enum prony_status status = s->callbacks->process(s->callbacks->context, cell, record, err);
 	if (status != PRONY_OK)
 		return status;
+	cell_status_parse(record->status, &ended);
 	state->tried++;
+	if (ended == CELL_OK)
+		run_cell_add_mean(state, record->step_mean_ns);
 	struct run_event event = {.kind = EVENT_PROCESS_END,
 				  .cell = cell,
 				  .round = (int)record->round,
@@ -327,15 +340,12 @@ static enum prony_status take_record(struct schedule *s, size_t cell,
 				  .record = record};
 	if (s->callbacks->event)
 		s->callbacks->event(s->callbacks->context, &event);
-	enum cell_status ended = CELL_INVALID;
-	cell_status_parse(record->status, &ended);
 	if (ended == CELL_OK) {
-		state->succeeded++;
-		s->failures[cell] = 0;
+		state->failures = 0;
 		return PRONY_OK;
 	}
 	bool accident = ended == CELL_CRASHED || ended == CELL_TIMEOUT;
-	if (!accident || ++s->failures[cell] >= FAILURES_MAX)
+	if (!accident || ++state->failures >= FAILURES_MAX)
 		return end_cell(s, cell, ended, record->error, err);
 	return PRONY_OK;
 }
@@ -352,7 +362,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	process_record_init(&record);
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated)
-		status = workload_need_loss(s->work_of[cell], planned, s->settings->stop, err);
+		status = workload_need_loss(s->cells[cell].work, planned, s->settings->stop, err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, false, round, &drive, &folder, err);
 	if (status == PRONY_OK)
@@ -363,7 +373,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 			(int64_t)random_below(&s->random,
 					      (uint64_t)s->settings->limits.start_delay_ns));
 	if (status == PRONY_OK)
-		status = timing_run(&drive, &record, &s->states[cell].flags, &details, err);
+		status = timing_run(&drive, &record, &s->cells[cell].flags, &details, err);
 	if (status == PRONY_OK && details && s->callbacks->framework)
 		status = s->callbacks->framework(s->callbacks->context, cell, details, err);
 	if (status == PRONY_OK)
@@ -386,12 +396,13 @@ static bool stopped(const struct schedule *s)
 /* A cell that wants no further process ends: ok if enough of them were. */
 static enum prony_status end_sated(struct schedule *s, size_t cell, struct error *err)
 {
-	int succeeded = s->states[cell].succeeded, wanted = s->settings->limits.processes_min;
+	int succeeded = (int)s->cells[cell].mean_count;
+	int wanted = s->settings->limits.processes_min;
 	char reason[96];
 	if (succeeded > 0 && succeeded >= wanted)
 		return end_cell(s, cell, CELL_OK, "", err);
 	snprintf(reason, sizeof reason, "%d of %d processes ended ok, %d are needed", succeeded,
-		 s->states[cell].tried, wanted);
+		 s->cells[cell].tried, wanted);
 	return end_cell(s, cell, CELL_INVALID, reason, err);
 }
 
@@ -401,7 +412,7 @@ static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *coun
 {
 	*count = 0;
 	for (size_t cell = 0; cell < s->plan->count; cell++) {
-		struct run_cell_state *state = &s->states[cell];
+		struct run_cell *state = &s->cells[cell];
 		if (state->status != CELL_PENDING)
 			continue;
 		if (s->callbacks->wants_more(s->callbacks->context, cell, &state->flags)) {
@@ -440,21 +451,21 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 static void drop_gate_after(struct schedule *s, size_t done)
 {
 	char key[CELL_KEY_BYTES];
-	if (!s->work_of[done])
+	if (!s->cells[done].work)
 		return;
 	for (size_t cell = done + 1; cell < s->plan->count; cell++) {
 		workload_key(&s->plan->cells[cell], key);
-		if (s->states[cell].status == CELL_PENDING && !strcmp(s->work_of[done]->key, key))
+		if (s->cells[cell].status == CELL_PENDING && !strcmp(s->cells[done].work->key, key))
 			return;
 	}
-	workload_drop_gate(s->work_of[done]);
+	workload_drop_gate(s->cells[done].work);
 }
 
 static enum prony_status run_gates(struct schedule *s, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
-		const struct run_cell_state *state = &s->states[cell];
+		const struct run_cell *state = &s->cells[cell];
 		if (state->status != CELL_PENDING || state->gate_done ||
 		    s->plan->cells[cell].ungated)
 			continue;
@@ -479,17 +490,17 @@ static enum prony_status take_lock(struct schedule *s, struct error *err)
 static bool anything_pending(const struct schedule *s)
 {
 	for (size_t cell = 0; cell < s->plan->count; cell++)
-		if (s->states[cell].status == CELL_PENDING)
+		if (s->cells[cell].status == CELL_PENDING)
 			return true;
 	return false;
 }
 
-enum prony_status run_execute(const struct plan *plan, struct run_cell_state *states,
+enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			      const struct run_settings *settings,
 			      const struct run_callbacks *callbacks, struct error *err)
 {
 	struct schedule s = {.plan = plan,
-			     .states = states,
+			     .cells = cells,
 			     .settings = settings,
 			     .callbacks = callbacks,
 			     .lock_fd = -1,

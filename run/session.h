@@ -13,7 +13,7 @@ struct drive {
 	const struct plan_cell *cell;
 	size_t index; /* of the cell in the plan */
 	struct workload *work;
-	const char *gate_folder, *case_folder;
+	const char *folder; /* of its bundle */
 	const int *cpus;
 	int cpu_count;
 	int round, replicate;

@@ -280,11 +280,10 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 {
 	const struct drive *drive = t->drive;
 	struct session_facts facts = {0};
-	enum prony_status status = session_start(drive, spec, drive->case_folder,
-						 (size_t)RECORDS_MAX, &t->client, why);
+	enum prony_status status =
+		session_start(drive, spec, drive->folder, (size_t)RECORDS_MAX, &t->client, why);
 	if (status == PRONY_OK)
-		status = session_prepare(drive, t->client, t->recipe, drive->case_folder, &facts,
-					 why);
+		status = session_prepare(drive, t->client, t->recipe, drive->folder, &facts, why);
 	if (facts.details) {
 		keep_facts(t->record, &facts);
 		*details = json_incref(facts.details);

@@ -53,16 +53,8 @@ enum prony_status store_run_unfinished(struct store *store, const char *spec,
 				       struct error *err);
 
 /* Adds a cell to a run, or finds it by hash. */
-struct cell_state {
-	int64_t id;
-	enum cell_status status;
-	unsigned flags;
-	char reason[1024];
-	bool gate_done;	     /* a verdict of the gate is stored, pass or not */
-	int processes_tried; /* replicates stored, of any status */
-};
-enum prony_status store_cell(struct store *store, int64_t run, const struct cell *cell,
-			     struct cell_state *out, struct error *err);
+enum prony_status store_cell(struct store *store, int64_t run, const struct cell *cell, int64_t *id,
+			     struct error *err);
 
 enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell_status status,
 				    unsigned flags, const char *reason, struct error *err);

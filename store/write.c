@@ -109,46 +109,17 @@ static enum prony_status insert_cell(struct store *store, int64_t run, const str
 		optimiser_name(cell->optimiser), (int64_t)cell->dropout);
 }
 
-static enum prony_status read_state(struct store *store, int64_t run, const char *hash,
-				    struct cell_state *out, struct error *err)
-{
-	sqlite3_stmt *statement = NULL;
-	bool row = false;
-	enum prony_status status =
-		sql_prepare(store,
-			    "SELECT id, status, flags, reason, gate IS NOT NULL,"
-			    " (SELECT count(*) FROM process WHERE process.cell = cell.id)"
-			    " FROM cell WHERE run = ?1 AND hash = ?2",
-			    "read a cell", &statement, err, "it", run, hash);
-
-	if (status == PRONY_OK)
-		status = sql_step(store, statement, "read a cell", &row, err);
-	if (status == PRONY_OK && !row)
-		status = error_set(err, PRONY_INTERNAL, "a cell just stored is not there");
-	if (status == PRONY_OK) {
-		struct cell_state state = {.id = sqlite3_column_int64(statement, 0),
-					   .flags = cell_flags_parse(sql_text(statement, 2)),
-					   .gate_done = sqlite3_column_int(statement, 4) != 0,
-					   .processes_tried = sqlite3_column_int(statement, 5)};
-		sql_copy(statement, 3, state.reason, sizeof state.reason);
-		if (cell_status_parse(sql_text(statement, 1), &state.status))
-			*out = state;
-		else
-			status = error_set(err, PRONY_STORE, "%s: cell %lld has no known status",
-					   store->path, (long long)state.id);
-	}
-	sqlite3_finalize(statement);
-	return status;
-}
-
-enum prony_status store_cell(struct store *store, int64_t run, const struct cell *cell,
-			     struct cell_state *out, struct error *err)
+enum prony_status store_cell(struct store *store, int64_t run, const struct cell *cell, int64_t *id,
+			     struct error *err)
 {
 	char hash[CELL_HASH_BYTES];
 
 	cell_hash(cell, hash);
 	enum prony_status status = insert_cell(store, run, cell, hash, err);
-	return status == PRONY_OK ? read_state(store, run, hash, out, err) : status;
+	return status != PRONY_OK
+		       ? status
+		       : sql_int(store, "SELECT id FROM cell WHERE run = ?1 AND hash = ?2",
+				 "read a cell", -1, id, err, "nt", run, hash);
 }
 
 enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell_status status,

@@ -7,18 +7,16 @@
 static enum prony_status store_one_cell(struct store *store, int64_t run,
 					const struct stored_cell *cell, struct error *err)
 {
-	struct cell_state state;
-	enum prony_status status = store_cell(store, run, &cell->cell, &state, err);
+	int64_t id = 0;
+	enum prony_status status = store_cell(store, run, &cell->cell, &id, err);
 	if (status == PRONY_OK && cell->framework)
-		status = store_cell_framework(store, state.id, cell->framework, err);
+		status = store_cell_framework(store, id, cell->framework, err);
 	if (status == PRONY_OK && cell->evidence)
-		status = store_gate(store, state.id, cell->gate, cell->evidence, cell->gate_log,
-				    err);
+		status = store_gate(store, id, cell->gate, cell->evidence, cell->gate_log, err);
 	for (size_t p = 0; p < cell->process_count && status == PRONY_OK; p++)
-		status = store_process(store, state.id, &cell->processes[p], err);
+		status = store_process(store, id, &cell->processes[p], err);
 	if (status == PRONY_OK)
-		status = store_cell_status(store, state.id, cell->status, cell->flags, cell->reason,
-					   err);
+		status = store_cell_status(store, id, cell->status, cell->flags, cell->reason, err);
 	return status;
 }
 

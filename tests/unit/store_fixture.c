@@ -94,12 +94,12 @@ int64_t fixture_cell_of(struct store *store, const char *framework, int64_t batc
 {
 	struct run_meta meta = fixture_meta(1);
 	struct cell cell = fixture_cell(framework, batch);
-	struct cell_state at = {.id = -1};
+	int64_t id = -1;
 	struct error err = ERROR_INIT;
 
 	check(store_run_begin(store, &meta, &err), &err);
-	check(store_cell(store, meta.id, &cell, &at, &err), &err);
-	return at.id;
+	check(store_cell(store, meta.id, &cell, &id, &err), &err);
+	return id;
 }
 
 void fixture_record(struct process_record *record, int replicate)

@@ -26,21 +26,20 @@ static struct store *make_other(const char *path, int runs)
 		check(store_run_begin(store, &meta, &err), &err);
 		for (int c = 0; c < 2; c++) {
 			struct cell cell = fixture_cell(c ? "mxnet" : "native", 8);
-			struct cell_state at = {.id = 0};
+			int64_t id = 0;
 			json_t *details = json_pack("{s:i}", "run", r);
-			check(store_cell(store, meta.id, &cell, &at, &err), &err);
-			check(store_cell_framework(store, at.id, details, &err), &err);
-			check(store_gate(store, at.id, CELL_OK, details, "log of the gate", &err),
+			check(store_cell(store, meta.id, &cell, &id, &err), &err);
+			check(store_cell_framework(store, id, details, &err), &err);
+			check(store_gate(store, id, CELL_OK, details, "log of the gate", &err),
 			      &err);
-			check(store_cell_status(store, at.id, CELL_OK, CELL_FLAG_SCREENING, "",
-						&err),
+			check(store_cell_status(store, id, CELL_OK, CELL_FLAG_SCREENING, "", &err),
 			      &err);
 			json_decref(details);
 			for (int p = 0; p < 2; p++) {
 				struct process_record record;
 				fixture_record(&record, p);
 				record.steps = 100 * r + 10 * c + p;
-				check(store_process(store, at.id, &record, &err), &err);
+				check(store_process(store, id, &record, &err), &err);
 				process_record_release(&record);
 			}
 		}

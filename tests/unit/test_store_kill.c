@@ -132,17 +132,17 @@ static void writers_take_turns(void **state)
 		struct error err = ERROR_INIT;
 		struct run_meta meta = fixture_meta(w);
 		struct cell cell = {.network = "lenet"};
-		struct cell_state at = {.id = 0};
+		int64_t id = 0;
 		struct store *store = NULL;
 		enum prony_status status = store_open(path, false, &store, &err);
 		if (status == PRONY_OK)
 			status = store_run_begin(store, &meta, &err);
 		if (status == PRONY_OK)
-			status = store_cell(store, meta.id, &cell, &at, &err);
+			status = store_cell(store, meta.id, &cell, &id, &err);
 		for (int i = 0; i < EACH && status == PRONY_OK; i++) {
 			struct process_record record;
 			fixture_record(&record, i);
-			status = store_process(store, at.id, &record, &err);
+			status = store_process(store, id, &record, &err);
 			process_record_release(&record);
 		}
 		store_close(store);
