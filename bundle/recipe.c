@@ -46,11 +46,22 @@ static const struct {
 	size_t offset;
 	double min; /* and finite */
 } reals[] = {
-	{"learning_rate", offsetof(struct recipe, learning_rate), 0},
-	{"momentum", offsetof(struct recipe, momentum), 0},
-	{"weight_decay", offsetof(struct recipe, weight_decay), 0},
 	{"rho", offsetof(struct recipe, rho), 0},
 	{"epsilon", offsetof(struct recipe, epsilon), 0},
+};
+
+/* The rows of cell/axes.h that are told as they are. */
+static const struct {
+	enum axis_id axis;
+	size_t offset;
+} shared[] = {
+#define SAME(id, member) {AXIS_##id, offsetof(struct recipe, member)},
+#define OWN(id, member)
+#define X(id, member, type, enumeration, recipe, ...) recipe(id, member)
+	CELL_AXES(X)
+#undef X
+#undef SAME
+#undef OWN
 };
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
@@ -60,12 +71,12 @@ json_t *recipe_to_json(const struct recipe *recipe)
 	json_t *json;
 
 	assert(recipe->seed <= INT64_MAX); /* JSON libraries read integers into 64 signed bits */
-	json = json_pack("{s:i, s:s, s:s, s:I, s:i, s:s, s:s, s:b, s:I}", "threads",
-			 recipe->threads, "stage", stage_name(recipe->stage), "precision",
-			 precision_name(recipe->precision), "batch", (json_int_t)recipe->batch,
-			 "slots", recipe->slots, "input", input_mode_name(recipe->input),
-			 "optimiser", optimiser_name(recipe->optimiser), "dropout",
-			 (int)recipe->dropout, "seed", (json_int_t)recipe->seed);
+	json = json_pack("{s:i, s:i, s:I}", "threads", recipe->threads, "slots", recipe->slots,
+			 "seed", (json_int_t)recipe->seed);
+	for (size_t i = 0; i < COUNT(shared); i++)
+		json_object_set_new(json, axes[shared[i].axis].name,
+				    axis_to_json(&axes[shared[i].axis],
+						 (const char *)recipe + shared[i].offset));
 	for (size_t i = 0; i < COUNT(texts); i++)
 		json_object_set_new(json, texts[i].key,
 				    json_string((const char *)recipe + texts[i].offset));
@@ -102,26 +113,14 @@ static enum prony_status read_int(const json_t *json, const char *key, int64_t m
 	return status;
 }
 
-static enum prony_status read_words(const json_t *json, struct recipe *recipe, struct error *err)
+static enum prony_status read_shared(const json_t *json, struct recipe *recipe, struct error *err)
 {
-	const char *stage, *precision, *input, *optimiser;
+	enum prony_status status = PRONY_OK;
 
-	if (json_get_string(json, "stage", &stage, err) != PRONY_OK ||
-	    json_get_string(json, "precision", &precision, err) != PRONY_OK ||
-	    json_get_string(json, "input", &input, err) != PRONY_OK ||
-	    json_get_string(json, "optimiser", &optimiser, err) != PRONY_OK)
-		return err->code;
-	if (!stage_parse(stage, &recipe->stage))
-		return error_set(err, PRONY_BAD_INPUT, "\"stage\" '%s' is not known", stage);
-	if (!precision_parse(precision, &recipe->precision))
-		return error_set(err, PRONY_BAD_INPUT, "\"precision\" '%s' is not known",
-				 precision);
-	if (!input_mode_parse(input, &recipe->input))
-		return error_set(err, PRONY_BAD_INPUT, "\"input\" '%s' is not known", input);
-	if (!optimiser_parse(optimiser, &recipe->optimiser))
-		return error_set(err, PRONY_BAD_INPUT, "\"optimiser\" '%s' is not known",
-				 optimiser);
-	return PRONY_OK;
+	for (size_t i = 0; i < COUNT(shared) && status == PRONY_OK; i++)
+		status = axis_from_json(&axes[shared[i].axis], json,
+					(char *)recipe + shared[i].offset, err);
+	return status;
 }
 
 static enum prony_status read_numbers(const json_t *json, struct recipe *recipe, struct error *err)
@@ -130,9 +129,7 @@ static enum prony_status read_numbers(const json_t *json, struct recipe *recipe,
 
 	if (read_int(json, "threads", 1, RECIPE_MAX_THREADS, &threads, err) != PRONY_OK ||
 	    read_int(json, "slots", 1, RECIPE_MAX_SLOTS, &slots, err) != PRONY_OK ||
-	    read_int(json, "batch", 1, INT32_MAX, &recipe->batch, err) != PRONY_OK ||
-	    read_int(json, "seed", 0, INT64_MAX, &seed, err) != PRONY_OK ||
-	    json_get_bool(json, "dropout", &recipe->dropout, err) != PRONY_OK)
+	    read_int(json, "seed", 0, INT64_MAX, &seed, err) != PRONY_OK)
 		return err->code;
 	recipe->threads = (int)threads;
 	recipe->slots = (int)slots;
@@ -161,7 +158,7 @@ enum prony_status recipe_from_json(const json_t *json, struct recipe *out, struc
 	for (size_t i = 0; i < COUNT(texts) && local.code == PRONY_OK; i++)
 		read_text(json, texts[i].key, (char *)&recipe + texts[i].offset, &local);
 	if (local.code == PRONY_OK)
-		read_words(json, &recipe, &local);
+		read_shared(json, &recipe, &local);
 	if (local.code == PRONY_OK)
 		read_numbers(json, &recipe, &local);
 	if (local.code != PRONY_OK)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cell/vocabulary.h"
+#include "cell/axes.h"
 
 #define RECIPE_WORD_BYTES 64
 
@@ -17,15 +17,11 @@ struct recipe {
 	char backend[RECIPE_WORD_BYTES];
 	char device[RECIPE_WORD_BYTES]; /* "cpu", "cuda:0" */
 	int threads;			/* compute threads; the process is bound to as many cores */
-	enum stage stage;
-	enum precision precision;
-	int64_t batch;
 	int slots; /* resident batches that the step rotates over; at least 1 */
-	enum input_mode input;
-	enum optimiser optimiser;
-	double learning_rate, momentum, weight_decay;
+	/* What the cell carries (cell/axes.h); with dropout off its nodes are the identity also in
+	 * training. */
+	CELL_AXES(AXIS_RECIPE_MEMBER)
 	double rho, epsilon; /* RMSprop */
-	bool dropout;	     /* false: dropout nodes are the identity also in training */
 	uint64_t seed;	     /* of dropout masks */
 };
 

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cell/vocabulary.h"
+#include "cell/axes.h"
 
-#define CELL_WORD_BYTES 64
-#define CELL_KEY_BYTES 512
+/* Of the longest words there can be. */
+#define CELL_KEY_BYTES 640
 #define CELL_HASH_BYTES 17 /* 16 hexadecimal digits and the terminator */
 
 /* docs/semantics.md, "Statuses". */
@@ -47,21 +47,14 @@ enum cell_flag {
 };
 
 struct cell {
-	/* framework: NAME[@ENV][:BACKEND][+OPTION...], canonical (options sorted) */
-	char framework[CELL_WORD_BYTES];
+	/* The parts of framework, which is canonical (options sorted); options: "nhwc,xla" */
 	char name[CELL_WORD_BYTES], environment[CELL_WORD_BYTES], backend[CELL_WORD_BYTES];
-	char options[CELL_WORD_BYTES]; /* "nhwc,xla" */
-	char network[CELL_WORD_BYTES];
-	char dataset[CELL_WORD_BYTES];
-	char device[CELL_WORD_BYTES]; /* "cpu", "cpu:4", "cuda:0" */
-	enum precision precision;
-	int64_t batch;
-	enum stage stage;
-	enum input_mode input;
-	enum sync_mode sync;
-	enum optimiser optimiser; /* OPTIMISER_SGD and unused outside STAGE_TRAIN */
-	bool dropout;
+	char options[CELL_WORD_BYTES];
+	CELL_AXES(AXIS_MEMBER)
 };
+
+/* Every axis at its default; no framework, no data set. */
+void cell_defaults(struct cell *cell);
 
 const char *cell_status_name(enum cell_status status);
 bool cell_status_parse(const char *word, enum cell_status *out);
@@ -80,7 +73,8 @@ enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, 
 /* Checks a device spelling: cpu, cpu:N, cuda:N, cuda:N+M...; *threads = N of cpu:N, 0 for "cpu". */
 enum prony_status device_parse(const char *spelling, int *threads, struct error *err);
 
-/* Canonical key: "framework=native network=lenet dataset=... ... dropout=on", and its hash. */
+/* Canonical key, "framework=native network=lenet dataset=... ... dropout=on" and then what is not
+ * at its default of the rows that came later (cell/axes.h); and its hash. */
 void cell_key(const struct cell *cell, char key[CELL_KEY_BYTES]);
 void cell_hash(const struct cell *cell, char hash[CELL_HASH_BYTES]);
 

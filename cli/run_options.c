@@ -1,16 +1,20 @@
 #include "cli/run_options.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
-#define ROW_LIST(member, flag, letter_, what)                                                      \
-	{                                                                                          \
-		.name = (flag), .letter = (letter_), .kind = OPTION_LIST,                          \
-		.offset = offsetof(struct run_options, member), .metavar = "LIST", .help = (what)  \
-	}
+/* The option of an axis; X of cell/axes.h. */
+#define ROW_AXIS(id, member, type, enumeration, recipe, option, letter_, what, ...)                \
+	{.name = (option),                                                                         \
+	 .letter = (letter_),                                                                      \
+	 .kind = OPTION_LIST,                                                                      \
+	 .offset = offsetof(struct run_options, axes) + AXIS_##id * sizeof(struct option_list),    \
+	 .metavar = "LIST",                                                                        \
+	 .help = (what)},
 #define ROW_INT(member, flag, low, high, unit, what)                                               \
 	{                                                                                          \
 		.name = (flag), .kind = OPTION_INT,                                                \
@@ -29,22 +33,12 @@
 	}
 
 const struct option run_option_rows[] = {
-	ROW_LIST(frameworks, "frameworks", 'f',
-		 "frameworks, NAME[@ENV][:BACKEND][+OPTION...], or all"),
-	{.name = "worker",
-	 .kind = OPTION_LIST,
-	 .offset = offsetof(struct run_options, workers),
-	 .metavar = "NAME=COMMAND",
-	 .help = "a worker of your own as framework NAME; words are split as a shell does"},
-	ROW_LIST(networks, "networks", 'n', "networks"),
-	ROW_LIST(datasets, "datasets", 'd', "data sets"),
-	ROW_LIST(devices, "devices", 'D', "devices: cpu, cpu:4, cuda:0"),
-	ROW_LIST(precisions, "precisions", 'p', "precisions: fp32, tf32, fp16, bf16"),
-	ROW_LIST(stages, "stages", 's', "stages: forward, forward-backward, train"),
-	ROW_LIST(batches, "batches", 'b', "batch sizes; ranges 1..64*2 and 16..64+16"),
-	ROW_LIST(syncs, "sync", 0, "when to wait for issued work: blocks, step, end"),
-	ROW_LIST(inputs, "input", 0, "how batches arrive: resident"),
-	ROW_LIST(optimisers, "optimiser", 0, "optimisers of train: sgd, momentum, rmsprop"),
+	CELL_AXES(ROW_AXIS){
+		.name = "worker",
+		.kind = OPTION_LIST,
+		.offset = offsetof(struct run_options, workers),
+		.metavar = "NAME=COMMAND",
+		.help = "a worker of your own as framework NAME; words are split as a shell does"},
 	ROW_FLAG(quick, "quick", "3 processes, 2 s each: screening"),
 	ROW_FLAG(rigorous, "rigorous", "10 to 40 processes, until the interval is 1 % wide"),
 	ROW_INT(steps, "steps", 1, 1000000000, "N", "fixed steps of the measured window"),
@@ -61,7 +55,6 @@ const struct option run_option_rows[] = {
 	 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: 90 % of "
 		 "what is "
 		 "available)"},
-	ROW_FLAG(no_dropout, "no-dropout", "dropout layers do nothing"),
 	ROW_FLAG(resume, "resume", "go on with the newest unfinished run of the same cells"),
 	ROW_FLAG(dry_run, "dry-run", "say what would run, and stop"),
 	ROW_FLAG(show_command, "show-command", "with --dry-run: the command line of each worker"),
@@ -83,22 +76,19 @@ void run_options_init(struct run_options *options)
 
 static enum prony_status set_axes(const struct run_options *o, struct spec *spec, struct error *err)
 {
-	const struct {
-		const struct option_list *list;
-		const char *axis, *origin;
-	} axes[] = {
-		{&o->frameworks, "frameworks", "-f"}, {&o->networks, "networks", "-n"},
-		{&o->datasets, "datasets", "-d"},     {&o->devices, "devices", "-D"},
-		{&o->precisions, "precisions", "-p"}, {&o->stages, "stages", "-s"},
-		{&o->batches, "batches", "-b"},	      {&o->syncs, "syncs", "--sync"},
-		{&o->inputs, "inputs", "--input"},    {&o->optimisers, "optimisers", "--optimiser"},
-	};
 	enum prony_status status = PRONY_OK;
-	for (size_t i = 0; i < sizeof axes / sizeof *axes && status == PRONY_OK; i++)
-		if (axes[i].list->count)
-			status = spec_set_axis(spec, axes[i].axis, axes[i].list->values,
-					       axes[i].list->count, axes[i].origin, err);
-	if (o->frameworks.count)
+	for (int id = 0; id < AXIS_COUNT && status == PRONY_OK; id++) {
+		const struct axis *axis = &axes[id];
+		char origin[CELL_WORD_BYTES];
+		if (axis->letter)
+			snprintf(origin, sizeof origin, "-%c", axis->letter);
+		else
+			snprintf(origin, sizeof origin, "--%s", axis->option);
+		if (o->axes[id].count)
+			status = spec_set_axis(spec, (enum axis_id)id, o->axes[id].values,
+					       o->axes[id].count, origin, err);
+	}
+	if (o->axes[AXIS_FRAMEWORK].count)
 		spec->frameworks_explicit = true;
 	return status;
 }
@@ -106,8 +96,8 @@ static enum prony_status set_axes(const struct run_options *o, struct spec *spec
 /* "all" asks for whatever there is: what is missing then is no failure. */
 static void weigh_frameworks(struct spec *spec)
 {
-	for (size_t i = 0; i < spec->frameworks.count; i++)
-		if (!strcmp(spec->frameworks.words[i].text, "all"))
+	for (size_t i = 0; i < spec->axes[AXIS_FRAMEWORK].count; i++)
+		if (!strcmp(spec->axes[AXIS_FRAMEWORK].words[i].text, "all"))
 			spec->frameworks_explicit = false;
 }
 
@@ -125,8 +115,6 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 		spec->repeat = (int)options->repeat;
 	if (options->seed >= 0)
 		spec->seed = (uint64_t)options->seed;
-	if (options->no_dropout)
-		spec->dropout = false;
 }
 
 enum prony_status run_options_spec(const struct run_options *options, const char **suites,

@@ -6,10 +6,10 @@
 #include "spec/spec.h"
 
 struct run_options {
-	struct option_list frameworks, workers, networks, datasets, devices, precisions, stages,
-		batches, syncs, inputs, optimisers;
+	struct option_list axes[AXIS_COUNT];
+	struct option_list workers;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
-	bool quick, rigorous, dry_run, resume, show_command, no_dropout, gate;
+	bool quick, rigorous, dry_run, resume, show_command, gate;
 	const char *store, *data, *keep_bundle, *setup, *cleanup, *format, *report;
 };
 

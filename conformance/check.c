@@ -23,14 +23,14 @@ void check_cell(const struct checker *checker, const struct network *network, en
 		.worker_argv = checker->spec->argv,
 	};
 	struct cell *cell = &out->cell;
-	*cell = (struct cell){.framework = "worker",
-			      .name = "worker",
-			      .dataset = "synthetic",
-			      .precision = checker->precision,
-			      .batch = CHECK_BATCH,
-			      .stage = stage,
-			      .input = INPUT_RESIDENT,
-			      .sync = SYNC_END};
+	cell_defaults(cell);
+	cell_parse_framework("worker", cell, NULL);
+	cell->precision = checker->precision;
+	cell->batch = CHECK_BATCH;
+	cell->stage = stage;
+	cell->sync = SYNC_END;
+	cell->dropout = false;
+	snprintf(cell->dataset, sizeof cell->dataset, "synthetic");
 	snprintf(cell->network, sizeof cell->network, "%s", network->name);
 	snprintf(cell->device, sizeof cell->device, "%s", checker->device);
 	struct recipe *recipe = &out->recipe;

@@ -3,59 +3,24 @@
 #include <string.h>
 
 #include "frameworks/identity.h"
-#include "plan/resolve.h"
+#include "plan/resolve_internal.h"
 
 #define CELLS_MAX ((size_t)1 << 14) /* far beyond what anybody waits for */
 
-/* The stable order of plan.h, outermost first. */
-enum axis {
-	AXIS_NETWORK,
-	AXIS_DATASET,
-	AXIS_STAGE,
-	AXIS_BATCH,
-	AXIS_PRECISION,
-	AXIS_DEVICE,
-	AXIS_INPUT,
-	AXIS_SYNC,
-	AXIS_OPTIMISER,
-	AXIS_FRAMEWORK,
-	AXIS_COUNT
-};
-
-static const struct spec_list *axis_list(const struct spec_rule *axes, int axis)
-{
-	const struct spec_list *lists[AXIS_COUNT] = {
-		[AXIS_NETWORK] = &axes->networks,     [AXIS_DATASET] = &axes->datasets,
-		[AXIS_STAGE] = &axes->stages,	      [AXIS_BATCH] = &axes->batches,
-		[AXIS_PRECISION] = &axes->precisions, [AXIS_DEVICE] = &axes->devices,
-		[AXIS_INPUT] = &axes->inputs,	      [AXIS_SYNC] = &axes->syncs,
-		[AXIS_OPTIMISER] = &axes->optimisers, [AXIS_FRAMEWORK] = &axes->frameworks,
-	};
-
-	return lists[axis];
-}
-
-/* One combination: the word of each axis; "" for the network's own data set. */
-struct point {
-	const char *words[AXIS_COUNT];
-	size_t framework;
-	bool dataset_strict, batch_fixed; /* named on the command line, which has the last word */
-};
-
 /* An empty axis of data sets stands for the network's own one. */
-static size_t axis_length(const struct expansion *e, int axis)
+static size_t axis_length(const struct expansion *e, enum axis_id id)
 {
-	size_t count = axis_list(&e->axes, axis)->count;
+	size_t count = e->asked.axes[id].count;
 
-	return axis == AXIS_DATASET && count == 0 ? 1 : count;
+	return id == AXIS_DATASET && count == 0 ? 1 : count;
 }
 
 static enum prony_status count_points(const struct expansion *e, size_t *out, struct error *err)
 {
 	size_t total = 1;
 
-	for (int axis = 0; axis < AXIS_COUNT; axis++) {
-		total *= axis_length(e, axis);
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		total *= axis_length(e, (enum axis_id)id);
 		if (total > CELLS_MAX)
 			return error_set(err, *e->spec->suite ? PRONY_BAD_INPUT : PRONY_USAGE,
 					 "%s%sthe axes make more than %zu cells: shorten a list",
@@ -65,23 +30,24 @@ static enum prony_status count_points(const struct expansion *e, size_t *out, st
 	return PRONY_OK;
 }
 
-static void locate_point(const struct expansion *e, size_t number, struct point *point)
+/* One combination: a word of each axis; NULL for the network's own data set. */
+static void locate_point(const struct expansion *e, size_t number,
+			 const struct spec_word *point[AXIS_COUNT])
 {
-	point->dataset_strict = false;
-	point->batch_fixed = false;
-	for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
-		const struct spec_list *list = axis_list(&e->axes, axis);
-		size_t length = axis_length(e, axis), at = number % length;
+	for (int place = AXIS_COUNT - 1; place >= 0; place--) {
+		enum axis_id id = axis_in_order(place);
+		const struct spec_list *list = &e->asked.axes[id];
+		size_t length = axis_length(e, id);
 
+		point[id] = list->count ? &list->words[number % length] : NULL;
 		number /= length;
-		point->words[axis] = list->count ? list->words[at].text : "";
-		if (axis == AXIS_FRAMEWORK)
-			point->framework = at;
-		if (axis == AXIS_DATASET && list->count)
-			point->dataset_strict = origin_is_option(list->words[at].origin);
-		if (axis == AXIS_BATCH)
-			point->batch_fixed = origin_is_option(list->words[at].origin);
 	}
+}
+
+static const struct framework_choice *choice_of(const struct expansion *e,
+						const struct spec_word *const point[AXIS_COUNT])
+{
+	return &e->frameworks[point[AXIS_FRAMEWORK] - e->asked.axes[AXIS_FRAMEWORK].words];
 }
 
 /* An empty list matches everything; `other` is a second spelling that matches too, or NULL. */
@@ -97,29 +63,26 @@ static bool list_matches(const struct spec_list *list, const char *word, const c
 
 /* Rules see the axes as they were asked for, whatever another rule did to the cell. */
 static bool rule_matches(const struct expansion *e, const struct spec_rule *rule,
-			 const struct point *point, const struct dataset_choice *dataset)
+			 const struct spec_word *const point[AXIS_COUNT],
+			 const struct dataset_choice *dataset)
 {
-	const struct framework_choice *framework = &e->frameworks[point->framework];
-	bool all =
-		!framework->framework->harness_only && list_matches(&rule->frameworks, "all", NULL);
+	const struct framework_choice *framework = choice_of(e, point);
+	bool all = !framework->framework->harness_only &&
+		   list_matches(&rule->axes[AXIS_FRAMEWORK], "all", NULL);
 
-	for (int axis = 0; axis < AXIS_COUNT; axis++) {
-		const char *word = point->words[axis], *other = NULL;
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		const char *other = id == AXIS_FRAMEWORK ? framework->words.name
+				    : id == AXIS_DATASET ? dataset->used->name
+							 : NULL;
+		const char *word = id == AXIS_DATASET ? dataset->asked->name : point[id]->text;
 
-		if (axis == AXIS_FRAMEWORK)
-			other = framework->words.name;
-		if (axis == AXIS_DATASET) {
-			word = dataset->asked->name;
-			other = dataset->used->name;
-		}
-		if (!(axis == AXIS_FRAMEWORK && all) &&
-		    !list_matches(axis_list(rule, axis), word, other))
+		if (!(id == AXIS_FRAMEWORK && all) && !list_matches(&rule->axes[id], word, other))
 			return false;
 	}
 	return true;
 }
 
-static bool excluded(const struct expansion *e, const struct point *point,
+static bool excluded(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		     const struct dataset_choice *dataset)
 {
 	for (size_t i = 0; i < e->spec->exclude_count; i++)
@@ -128,8 +91,8 @@ static bool excluded(const struct expansion *e, const struct point *point,
 	return false;
 }
 
-/* Later rules win, member by member. */
-static void override(const struct expansion *e, const struct point *point,
+/* Later rules win, value by value; the command line has the last word. */
+static void override(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		     const struct dataset_choice *dataset, struct plan_cell *cell)
 {
 	for (size_t i = 0; i < e->spec->override_count; i++) {
@@ -137,43 +100,31 @@ static void override(const struct expansion *e, const struct point *point,
 
 		if (!rule_matches(e, rule, point, dataset))
 			continue;
-		if (rule->batch > 0 && !point->batch_fixed)
-			cell->cell.batch = rule->batch;
+		for (int id = 0; id < AXIS_COUNT; id++)
+			if (rule->values[id] && !origin_is_option(point[id]->origin))
+				axis_set(&axes[id], rule->values[id], &cell->cell);
 		if (rule->steps >= 0)
 			cell->steps = rule->steps;
 		if (rule->warm_up_steps >= 0)
 			cell->warm_up_steps = rule->warm_up_steps;
-		if (rule->learning_rate >= 0)
-			cell->recipe.learning_rate = rule->learning_rate;
 	}
 }
 
-static void fill_words(const struct expansion *e, const struct point *point,
-		       const struct dataset_choice *dataset, struct plan_cell *out)
+static void fill_words(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
+		       const struct dataset_choice *dataset, struct cell *cell)
 {
-	struct cell *cell = &out->cell;
-
-	*cell = e->frameworks[point->framework].words;
-	snprintf(cell->network, sizeof(cell->network), "%s", point->words[AXIS_NETWORK]);
+	*cell = choice_of(e, point)->words;
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (id != AXIS_FRAMEWORK && id != AXIS_NETWORK && id != AXIS_DATASET)
+			axis_set(&axes[id], point[id]->text, cell);
+	snprintf(cell->network, sizeof(cell->network), "%s", point[AXIS_NETWORK]->text);
 	snprintf(cell->dataset, sizeof(cell->dataset), "%s", dataset->used->name);
-	snprintf(cell->device, sizeof(cell->device), "%s", point->words[AXIS_DEVICE]);
-	precision_parse(point->words[AXIS_PRECISION], &cell->precision);
-	stage_parse(point->words[AXIS_STAGE], &cell->stage);
-	input_mode_parse(point->words[AXIS_INPUT], &cell->input);
-	sync_mode_parse(point->words[AXIS_SYNC], &cell->sync);
-	optimiser_parse(point->words[AXIS_OPTIMISER], &cell->optimiser);
-	/* Without an update it would only make two cells of one. */
-	if (cell->stage != STAGE_TRAIN)
-		cell->optimiser = OPTIMISER_SGD;
-	cell->batch = strtoll(point->words[AXIS_BATCH], NULL, 10);
-	cell->dropout = e->spec->dropout;
 }
 
 /* What the cell's words mean to a worker. */
 static void fill_recipe(const struct expansion *e, const struct framework *framework,
 			const struct cell *cell, struct recipe *recipe)
 {
-	const struct spec *spec = e->spec;
 	bool cpu = strncmp(cell->device, "cpu", 3) == 0;
 	int threads = 0;
 
@@ -186,29 +137,28 @@ static void fill_recipe(const struct expansion *e, const struct framework *frame
 	/* How many cores is told by the threads. */
 	snprintf(recipe->device, sizeof(recipe->device), "%s", cpu ? "cpu" : cell->device);
 	recipe->threads = threads > 0 ? threads : e->settings->cores;
-	recipe->stage = cell->stage;
-	recipe->precision = cell->precision;
 	recipe->slots = PLAN_SLOTS;
-	recipe->input = cell->input;
-	recipe->optimiser = cell->optimiser;
-	recipe->learning_rate = spec->learning_rate;
-	recipe->momentum = spec->momentum;
-	recipe->weight_decay = spec->weight_decay;
-	recipe->dropout = cell->dropout;
-	recipe->seed = spec->seed;
+	recipe->seed = e->spec->seed;
+#define SAME(member) recipe->member = cell->member;
+#define OWN(member)
+#define X(id, member, type, enumeration, recipe, ...) recipe(member)
+	CELL_AXES(X)
+#undef X
+#undef SAME
+#undef OWN
 }
 
-static void fill_cell(const struct expansion *e, const struct point *point,
+static void fill_cell(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		      const struct dataset_choice *dataset, struct plan_cell *cell)
 {
-	const struct framework_choice *framework = &e->frameworks[point->framework];
+	const struct framework_choice *framework = choice_of(e, point);
 
 	*cell = (struct plan_cell){
 		.status = CELL_PENDING,
 		.explicit_ = e->spec->frameworks_explicit,
 		.harness = framework->framework->harness_only,
 		.ungated = framework->framework->computes_nothing,
-		.network = expansion_network(e, point->words[AXIS_NETWORK]),
+		.network = expansion_network(e, point[AXIS_NETWORK]->text),
 		.dataset = dataset->used,
 		.data_folder = dataset->folder,
 		.place = framework->place,
@@ -217,10 +167,9 @@ static void fill_cell(const struct expansion *e, const struct point *point,
 		.steps = e->spec->steps,
 		.warm_up_steps = e->spec->warm_up_steps,
 	};
-	fill_words(e, point, dataset, cell);
-	fill_recipe(e, cell->place.framework, &cell->cell, &cell->recipe);
+	fill_words(e, point, dataset, &cell->cell);
 	override(e, point, dataset, cell);
-	cell->recipe.batch = cell->cell.batch;
+	fill_recipe(e, cell->place.framework, &cell->cell, &cell->recipe);
 	cell_key(&cell->cell, cell->key);
 	cell_hash(&cell->cell, cell->hash);
 }
@@ -257,18 +206,20 @@ static const struct dataset *synthetic_instead(struct expansion *e, const char *
 	return dataset_find("synthetic");
 }
 
-static enum prony_status own_dataset(struct expansion *e, const struct point *point,
+static enum prony_status own_dataset(struct expansion *e,
+				     const struct spec_word *const point[AXIS_COUNT],
 				     const struct dataset_choice **out, struct error *err)
 {
-	const struct network *network = expansion_network(e, point->words[AXIS_NETWORK]);
-	const char *named = point->words[AXIS_DATASET];
-	const char *name = *named ? named : network->dataset;
+	const struct network *network = expansion_network(e, point[AXIS_NETWORK]->text);
+	const struct spec_word *named = point[AXIS_DATASET];
+	const char *name = named ? named->text : network->dataset;
 	const struct dataset *dataset = dataset_find(name);
 
 	if (!dataset)
 		dataset = synthetic_instead(e, name, "cannot be read yet");
-	enum prony_status status = expansion_dataset(e, dataset, point->dataset_strict, out, err);
-	if (status == PRONY_OK && !*named && (*out)->reason)
+	enum prony_status status =
+		expansion_dataset(e, dataset, named && origin_is_option(named->origin), out, err);
+	if (status == PRONY_OK && !named && (*out)->reason)
 		status = expansion_dataset(
 			e, synthetic_instead(e, name, "is not here (see prony data list)"), false,
 			out, err);
@@ -289,13 +240,13 @@ static enum prony_status expand_points(struct expansion *e, size_t total, struct
 	for (size_t i = 0; i < total && status == PRONY_OK; i++) {
 		struct plan_cell *cell = &plan->cells[plan->count];
 		const struct dataset_choice *dataset = NULL;
-		struct point point;
+		const struct spec_word *point[AXIS_COUNT];
 
-		locate_point(e, i, &point);
-		status = own_dataset(e, &point, &dataset, err);
-		if (status != PRONY_OK || excluded(e, &point, dataset))
+		locate_point(e, i, point);
+		status = own_dataset(e, point, &dataset, err);
+		if (status != PRONY_OK || excluded(e, point, dataset))
 			continue;
-		fill_cell(e, &point, dataset, cell);
+		fill_cell(e, point, dataset, cell);
 		if (!seen_add(&seen, plan->cells, plan->count))
 			continue;
 		plan->count++;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "plan/resolve.h"
+#include "plan/resolve_internal.h"
 
 #define REASON_BYTES 900
 #define MEMORY_BYTES 32

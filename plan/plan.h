@@ -9,8 +9,9 @@
 #include "cell/cell.h"
 #include "datasets/dataset.h"
 #include "frameworks/registry.h"
-#include "spec/spec.h"
 #include "zoo/source.h"
+
+struct spec;
 
 struct plan_cell {
 	struct cell cell;
@@ -51,8 +52,8 @@ struct plan_settings {
 };
 
 /*
- * The product of the axes less the excludes, in a stable order (network, dataset, stage, batch,
- * precision, device, input, sync, optimiser, framework), duplicates dropped. "all" = every
+ * The product of the axes less the excludes, in a stable order (that of cell/axes.h, the framework
+ * innermost), duplicates dropped. "all" = every
  * framework that is not harness-only, native first; one that is not here has missing cells with its
  * reason. A data set that a suite or a network names is replaced by its sample where only that is
  * here. A network may be the path of an ONNX file; a file that is broken is PRONY_BAD_INPUT. For

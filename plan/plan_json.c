@@ -16,30 +16,17 @@ static void set_text(json_t *object, const char *key, const char *text)
 
 static json_t *cell_to_json(const struct plan_cell *planned)
 {
-	const struct cell *cell = &planned->cell;
 	json_t *object = json_object();
 
 	set_text(object, "key", planned->key);
 	set_text(object, "hash", planned->hash);
-	set_text(object, "framework", cell->framework);
-	set_text(object, "network", cell->network);
-	set_text(object, "dataset", cell->dataset);
-	set_text(object, "device", cell->device);
-	set_text(object, "precision", precision_name(cell->precision));
-	json_object_set_new(object, "batch", json_integer(cell->batch));
-	set_text(object, "stage", stage_name(cell->stage));
-	set_text(object, "input", input_mode_name(cell->input));
-	set_text(object, "sync", sync_mode_name(cell->sync));
-	set_text(object, "optimiser",
-		 cell->stage == STAGE_TRAIN ? optimiser_name(cell->optimiser) : NULL);
-	json_object_set_new(object, "dropout", json_boolean(cell->dropout));
+	cell_axes_to_json(&planned->cell, object);
 	set_text(object, "status", cell_status_name(planned->status));
 	set_text(object, "reason", planned->status == CELL_PENDING ? NULL : planned->reason);
 	json_object_set_new(object, "explicit", json_boolean(planned->explicit_));
 	set_text(object, "origin", framework_origin_name(planned->place.origin));
 	set_text(object, "version", planned->place.version);
 	json_object_set_new(object, "threads", json_integer(planned->recipe.threads));
-	json_object_set_new(object, "learning_rate", json_real(planned->recipe.learning_rate));
 	/* 0 steps and -1 warm-up steps stand for "by the protocol". */
 	json_object_set_new(object, "steps",
 			    planned->steps > 0 ? json_integer(planned->steps) : json_null());

@@ -1,11 +1,9 @@
-#include "plan/resolve.h"
+#include "plan/resolve_internal.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "base/strbuf.h"
 
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
@@ -20,49 +18,19 @@ static enum prony_status unknown_word(const struct spec_word *word, const char *
 			 nearest ? "?" : "", known);
 }
 
-/* For axes whose words are an enumeration of cell/vocabulary.h. */
-static enum prony_status unknown_of(const struct spec_word *word, const char *kind,
-				    const char *(*name)(size_t), size_t count, struct error *err)
+/* Words of a vocabulary; numbers and switches came canonical from spec/. */
+static enum prony_status check_word(enum axis_id axis, const struct spec_word *word,
+				    struct expansion *e, const char **canonical, struct error *err)
 {
-	const char *names[16];
-	struct strbuf known;
+	struct error wrong = ERROR_INIT;
+	char text[CELL_WORD_BYTES];
 
-	strbuf_init(&known, WORDS_SHOWN_BYTES);
-	for (size_t i = 0; i < count; i++) {
-		names[i] = name(i);
-		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
-	}
-	enum prony_status status = unknown_word(word, kind, word_nearest(word->text, names, count),
-						strbuf_text(&known), err);
-	strbuf_release(&known);
-	return status;
+	if (axis_canonical(&axes[axis], word->text, text, &wrong) != PRONY_OK)
+		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
+				 wrong.text);
+	*canonical = arena_strdup(&e->plan->arena, text);
+	return PRONY_OK;
 }
-
-/* X(axis, kind in messages, enum, parse, name, count) */
-#define ENUMERATED(X)                                                                              \
-	X(precisions, "precision", precision, precision_parse, precision_name, PRECISION_COUNT)    \
-	X(stages, "stage", stage, stage_parse, stage_name, STAGE_COUNT)                            \
-	X(inputs, "input", input_mode, input_mode_parse, input_mode_name, INPUT_COUNT)             \
-	X(syncs, "sync mode", sync_mode, sync_mode_parse, sync_mode_name, SYNC_COUNT)              \
-	X(optimisers, "optimiser", optimiser, optimiser_parse, optimiser_name, OPTIMISER_COUNT)
-
-#define X(axis, kind, enumeration, parse, name, count)                                             \
-	static const char *axis##_word(size_t value)                                               \
-	{                                                                                          \
-		return name((enum enumeration)value);                                              \
-	}                                                                                          \
-	static enum prony_status check_##axis(const struct spec_word *word, struct expansion *e,   \
-					      const char **canonical, struct error *err)           \
-	{                                                                                          \
-		enum enumeration value;                                                            \
-		(void)e;                                                                           \
-		if (!parse(word->text, &value))                                                    \
-			return unknown_of(word, kind, axis##_word, count, err);                    \
-		*canonical = name(value);                                                          \
-		return PRONY_OK;                                                                   \
-	}
-ENUMERATED(X)
-#undef X
 
 static enum prony_status unknown_framework(const struct spec_word *word,
 					   const struct registry *registry, const char *name,
@@ -81,8 +49,8 @@ static enum prony_status unknown_framework(const struct spec_word *word,
 	return status;
 }
 
-static enum prony_status check_frameworks(const struct spec_word *word, struct expansion *e,
-					  const char **canonical, struct error *err)
+static enum prony_status check_framework(const struct spec_word *word, struct expansion *e,
+					 const char **canonical, struct error *err)
 {
 	struct error wrong = ERROR_INIT;
 	struct cell cell = {0};
@@ -135,8 +103,8 @@ static enum prony_status check_network_file(const struct spec_word *word, struct
 	return PRONY_OK;
 }
 
-static enum prony_status check_networks(const struct spec_word *word, struct expansion *e,
-					const char **canonical, struct error *err)
+static enum prony_status check_network(const struct spec_word *word, struct expansion *e,
+				       const char **canonical, struct error *err)
 {
 	const char *nearest = NULL;
 	struct strbuf known;
@@ -156,8 +124,8 @@ static enum prony_status check_networks(const struct spec_word *word, struct exp
 	return status;
 }
 
-static enum prony_status check_datasets(const struct spec_word *word, struct expansion *e,
-					const char **canonical, struct error *err)
+static enum prony_status check_dataset(const struct spec_word *word, struct expansion *e,
+				       const char **canonical, struct error *err)
 {
 	struct strbuf known;
 
@@ -175,8 +143,8 @@ static enum prony_status check_datasets(const struct spec_word *word, struct exp
 	return status;
 }
 
-static enum prony_status check_devices(const struct spec_word *word, struct expansion *e,
-				       const char **canonical, struct error *err)
+static enum prony_status check_device(const struct spec_word *word, struct expansion *e,
+				      const char **canonical, struct error *err)
 {
 	struct error wrong = ERROR_INIT;
 	int threads;
@@ -193,30 +161,28 @@ static enum prony_status check_devices(const struct spec_word *word, struct expa
 	return PRONY_OK;
 }
 
-/* Ranges are expanded by spec/; leading zeros would make two cells of one. */
-static enum prony_status check_batches(const struct spec_word *word, struct expansion *e,
-				       const char **canonical, struct error *err)
+static enum prony_status check(enum axis_id axis, const struct spec_word *word, struct expansion *e,
+			       const char **canonical, struct error *err)
 {
-	char *end;
-	long long batch = strtoll(word->text, &end, 10);
-
-	if (word->text[0] < '0' || word->text[0] > '9' || *end != '\0' || batch < 1 ||
-	    batch > INT32_MAX)
-		return error_set(err, origin_status(word->origin),
-				 "%s: \"%.80s\" is not a batch size: write a whole number from 1, "
-				 "or a range 1..64*2 or 16..64+16",
-				 word->origin, word->text);
-	*canonical = arena_printf(&e->plan->arena, "%lld", batch);
-	return PRONY_OK;
+	switch (axis) {
+	case AXIS_FRAMEWORK:
+		return check_framework(word, e, canonical, err);
+	case AXIS_NETWORK:
+		return check_network(word, e, canonical, err);
+	case AXIS_DATASET:
+		return check_dataset(word, e, canonical, err);
+	case AXIS_DEVICE:
+		return check_device(word, e, canonical, err);
+	default:
+		return check_word(axis, word, e, canonical, err);
+	}
 }
 
 /* A framework by name stands for all its variants in a rule, so only the main axis expands "all".
  */
-static enum prony_status
-canonical_list(const struct spec_list *list, bool expand_all,
-	       enum prony_status (*check)(const struct spec_word *, struct expansion *,
-					  const char **, struct error *),
-	       struct expansion *e, struct spec_list *out, struct error *err)
+static enum prony_status canonical_list(const struct spec_list *list, enum axis_id axis,
+					bool expand_all, struct expansion *e, struct spec_list *out,
+					struct error *err)
 {
 	struct arena *arena = &e->plan->arena;
 	const struct registry *registry = e->settings->registry;
@@ -226,7 +192,7 @@ canonical_list(const struct spec_list *list, bool expand_all,
 
 	for (size_t i = 0; i < list->count; i++) {
 		const char *text = NULL;
-		enum prony_status status = check(&list->words[i], e, &text, err);
+		enum prony_status status = check(axis, &list->words[i], e, &text, err);
 
 		if (status != PRONY_OK)
 			return status;
@@ -251,13 +217,9 @@ static enum prony_status canonical_rule(const struct spec_rule *rule, bool expan
 	enum prony_status status = PRONY_OK;
 
 	*out = *rule;
-#define X(member, key)                                                                             \
-	if (status == PRONY_OK)                                                                    \
-		status = canonical_list(&rule->member,                                             \
-					expand_all && strcmp(key, "frameworks") == 0,              \
-					check_##member, e, &out->member, err);
-	SPEC_AXES(X)
-#undef X
+	for (int id = 0; id < AXIS_COUNT && status == PRONY_OK; id++)
+		status = canonical_list(&rule->axes[id], (enum axis_id)id,
+					expand_all && id == AXIS_FRAMEWORK, e, &out->axes[id], err);
 	return status;
 }
 
@@ -275,7 +237,7 @@ static enum prony_status canonical_rules(const struct spec_rule *rules, size_t c
 
 static enum prony_status locate_framework(struct expansion *e, size_t number, struct error *err)
 {
-	const struct spec_word *word = &e->axes.frameworks.words[number];
+	const struct spec_word *word = &e->asked.axes[AXIS_FRAMEWORK].words[number];
 	struct framework_choice *choice = &e->frameworks[number];
 	struct error wrong = ERROR_INIT;
 	enum prony_status status = cell_parse_framework(word->text, &choice->words, &wrong);
@@ -308,7 +270,7 @@ static enum prony_status locate_framework(struct expansion *e, size_t number, st
 
 static enum prony_status locate_frameworks(struct expansion *e, struct error *err)
 {
-	size_t count = e->axes.frameworks.count;
+	size_t count = e->asked.axes[AXIS_FRAMEWORK].count;
 	enum prony_status status = PRONY_OK;
 
 	e->frameworks = arena_array(&e->plan->arena, count ? count : 1, sizeof(*e->frameworks));
@@ -321,13 +283,11 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 {
 	const struct spec *spec = e->spec;
 	struct arena *arena = &e->plan->arena;
-	struct spec_rule axes = {0};
+	struct spec_rule asked = {0};
 	enum prony_status status;
 
-#define X(member, key) axes.member = spec->member;
-	SPEC_AXES(X)
-#undef X
-	status = canonical_rule(&axes, true, e, &e->axes, err);
+	memcpy(asked.axes, spec->axes, sizeof(asked.axes));
+	status = canonical_rule(&asked, true, e, &e->asked, err);
 	if (status == PRONY_OK)
 		status = canonical_rules(spec->excludes, spec->exclude_count, e, &e->excludes, err);
 	if (status == PRONY_OK)

@@ -44,57 +44,20 @@ static void add_text(const char *text, struct strbuf *out)
 	free(clean);
 }
 
-/* A column that describes a cell. */
+/* What a cell of CSV has for an axis: nothing where it means nothing. */
+static void add_axis(enum axis_id id, const struct cell *cell, struct strbuf *out)
+{
+	char text[CELL_WORD_BYTES] = "";
+	if (axis_applies(&axes[id], cell))
+		axis_text(&axes[id], axis_value(&axes[id], cell), text);
+	add_text(text, out);
+}
+
+/* A column that says how a cell ended. */
 struct cell_column {
 	const char *name;
 	void (*write)(const struct summary_row *row, struct strbuf *out);
 };
-
-#define TEXT_COLUMN(member)                                                                        \
-	static void write_##member(const struct summary_row *row, struct strbuf *out)              \
-	{                                                                                          \
-		add_text(row->cell->cell.member, out);                                             \
-	}
-TEXT_COLUMN(framework)
-TEXT_COLUMN(network)
-TEXT_COLUMN(dataset)
-TEXT_COLUMN(device)
-
-static void write_precision(const struct summary_row *row, struct strbuf *out)
-{
-	add_text(precision_name(row->cell->cell.precision), out);
-}
-
-static void write_batch(const struct summary_row *row, struct strbuf *out)
-{
-	strbuf_printf(out, "%lld", (long long)row->cell->cell.batch);
-}
-
-static void write_stage(const struct summary_row *row, struct strbuf *out)
-{
-	add_text(stage_name(row->cell->cell.stage), out);
-}
-
-static void write_input(const struct summary_row *row, struct strbuf *out)
-{
-	add_text(input_mode_name(row->cell->cell.input), out);
-}
-
-static void write_sync(const struct summary_row *row, struct strbuf *out)
-{
-	add_text(sync_mode_name(row->cell->cell.sync), out);
-}
-
-static void write_optimiser(const struct summary_row *row, struct strbuf *out)
-{
-	if (row->cell->cell.stage == STAGE_TRAIN)
-		add_text(optimiser_name(row->cell->cell.optimiser), out);
-}
-
-static void write_dropout(const struct summary_row *row, struct strbuf *out)
-{
-	strbuf_puts(out, row->cell->cell.dropout ? "on" : "off");
-}
 
 static void write_version(const struct summary_row *row, struct strbuf *out)
 {
@@ -118,13 +81,6 @@ static void write_reason(const struct summary_row *row, struct strbuf *out)
 	add_text(summary_reason(row), out);
 }
 
-static const struct cell_column axes[] = {
-	{"network", write_network},	{"dataset", write_dataset}, {"device", write_device},
-	{"precision", write_precision}, {"batch", write_batch},	    {"stage", write_stage},
-	{"input", write_input},		{"sync", write_sync},	    {"optimiser", write_optimiser},
-	{"dropout", write_dropout},
-};
-
 static const struct cell_column outcome[] = {
 	{"version", write_version},
 	{"status", write_status},
@@ -134,25 +90,27 @@ static const struct cell_column outcome[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void add_names(const struct cell_column *columns, size_t count, struct strbuf *out)
+static void add_axis_names(struct strbuf *out)
 {
-	for (size_t i = 0; i < count; i++)
-		strbuf_printf(out, ",%s", columns[i].name);
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (id != AXIS_FRAMEWORK)
+			strbuf_printf(out, ",%s", axes[id].name);
 }
 
-static void add_values(const struct cell_column *columns, size_t count,
-		       const struct summary_row *row, struct strbuf *out)
+static void add_axes(const struct cell *cell, struct strbuf *out)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		if (id == AXIS_FRAMEWORK)
+			continue;
 		strbuf_putc(out, ',');
-		columns[i].write(row, out);
+		add_axis((enum axis_id)id, cell, out);
 	}
 }
 
 static bool is_cell_column(const char *name)
 {
-	for (size_t i = 0; i < COUNT(axes); i++)
-		if (!strcmp(axes[i].name, name))
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (!strcmp(axes[id].name, name))
 			return true;
 	for (size_t i = 0; i < COUNT(outcome); i++)
 		if (!strcmp(outcome[i].name, name))
@@ -187,9 +145,12 @@ static void add_long_row(const struct summary *summary, const struct summary_row
 {
 	add_text(summary->run->meta.uid, out);
 	strbuf_putc(out, ',');
-	write_framework(row, out);
-	add_values(axes, COUNT(axes), row, out);
-	add_values(outcome, COUNT(outcome), row, out);
+	add_axis(AXIS_FRAMEWORK, &row->cell->cell, out);
+	add_axes(&row->cell->cell, out);
+	for (size_t i = 0; i < COUNT(outcome); i++) {
+		strbuf_putc(out, ',');
+		outcome[i].write(row, out);
+	}
 	for (size_t i = 0; i < process_field_count; i++) {
 		strbuf_putc(out, ',');
 		if (record)
@@ -202,8 +163,9 @@ enum prony_status export_csv_long(const struct summary *summary, struct strbuf *
 				  struct error *err)
 {
 	strbuf_puts(out, "run,framework");
-	add_names(axes, COUNT(axes), out);
-	add_names(outcome, COUNT(outcome), out);
+	add_axis_names(out);
+	for (size_t i = 0; i < COUNT(outcome); i++)
+		strbuf_printf(out, ",%s", outcome[i].name);
 	/* A process has a status, flags and an effective precision of its own. */
 	for (size_t i = 0; i < process_field_count; i++)
 		strbuf_printf(out, ",%s%s",
@@ -243,7 +205,7 @@ enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *
 	size_t count;
 	const char **frameworks = frameworks_of(summary, &count);
 	strbuf_puts(out, "run");
-	add_names(axes, COUNT(axes), out);
+	add_axis_names(out);
 	for (size_t k = 0; k < count; k++) {
 		strbuf_putc(out, ',');
 		add_text(frameworks[k], out);
@@ -254,7 +216,7 @@ enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *
 			if (summary->rows[next].comparison != summary->rows[i].comparison)
 				break;
 		add_text(summary->run->meta.uid, out);
-		add_values(axes, COUNT(axes), &summary->rows[i], out);
+		add_axes(&summary->rows[i].cell->cell, out);
 		for (size_t k = 0; k < count; k++) {
 			strbuf_putc(out, ',');
 			for (size_t j = i; j < next; j++)
@@ -286,11 +248,11 @@ enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *ou
 		if (!stage || row->rank == 0)
 			continue;
 		strbuf_printf(out, "%s,", when);
-		write_framework(row, out);
+		add_axis(AXIS_FRAMEWORK, &row->cell->cell, out);
 		strbuf_putc(out, ',');
-		write_network(row, out);
+		add_axis(AXIS_NETWORK, &row->cell->cell, out);
 		strbuf_printf(out, ",%s,", stage);
-		write_precision(row, out);
+		add_axis(AXIS_PRECISION, &row->cell->cell, out);
 		strbuf_printf(out, ",%.6g\n", row->step.center / NS_PER_MS);
 	}
 	return finish(out, err);

@@ -21,10 +21,10 @@ static bool same(const char *a, const char *b)
 
 bool summary_same_comparison(const struct cell *a, const struct cell *b)
 {
-	return same(a->network, b->network) && same(a->dataset, b->dataset) &&
-	       same(a->device, b->device) && a->precision == b->precision && a->batch == b->batch &&
-	       a->stage == b->stage && a->input == b->input && a->sync == b->sync &&
-	       a->optimiser == b->optimiser && a->dropout == b->dropout;
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (id != AXIS_FRAMEWORK && !axis_equal(&axes[id], a, b))
+			return false;
+	return true;
 }
 
 static bool gate_passed(const struct stored_cell *cell)

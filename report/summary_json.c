@@ -77,24 +77,6 @@ static json_t *estimate_to_json(const struct estimate *step)
 	return object;
 }
 
-static void add_axes(const struct cell *cell, json_t *object)
-{
-	json_object_set_new(object, "framework", text_json(cell->framework));
-	json_object_set_new(object, "network", text_json(cell->network));
-	json_object_set_new(object, "dataset", text_json(cell->dataset));
-	json_object_set_new(object, "device", text_json(cell->device));
-	json_object_set_new(object, "precision", json_string(precision_name(cell->precision)));
-	json_object_set_new(object, "batch", json_integer(cell->batch));
-	json_object_set_new(object, "stage", json_string(stage_name(cell->stage)));
-	json_object_set_new(object, "input", json_string(input_mode_name(cell->input)));
-	json_object_set_new(object, "sync", json_string(sync_mode_name(cell->sync)));
-	json_object_set_new(object, "optimiser",
-			    cell->stage == STAGE_TRAIN
-				    ? json_string(optimiser_name(cell->optimiser))
-				    : json_null());
-	json_object_set_new(object, "dropout", json_boolean(cell->dropout));
-}
-
 static json_t *flags_to_json(unsigned flags)
 {
 	json_t *array = json_array();
@@ -122,7 +104,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_t *object = json_object(), *floor = json_object();
 	json_object_set_new(object, "key", text_json(cell->key));
 	json_object_set_new(object, "hash", text_json(cell->hash));
-	add_axes(&cell->cell, object);
+	cell_axes_to_json(&cell->cell, object);
 	json_object_set_new(object, "status", json_string(cell_status_name(cell->status)));
 	json_object_set_new(object, "flags", flags_to_json(cell->flags));
 	json_object_set_new(object, "reason", text_or_null(summary_reason(row)));

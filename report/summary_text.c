@@ -32,14 +32,16 @@ enum { COLUMN_COUNT = sizeof columns / sizeof *columns, NARROW_COLUMNS = 7, NARR
 
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
 {
-	bool updates = cell->stage == STAGE_TRAIN;
-	bool resident = cell->input == INPUT_RESIDENT, blocks = cell->sync == SYNC_BLOCKS;
-	snprintf(out, out_bytes, "%s, %s, %s%s%s, batch %lld, %s, %s%s%s%s%s%s", cell->network,
-		 cell->dataset, stage_name(cell->stage), updates ? " with " : "",
-		 updates ? optimiser_name(cell->optimiser) : "", (long long)cell->batch,
-		 cell->device, precision_name(cell->precision), cell->dropout ? "" : ", no dropout",
-		 resident ? "" : ", input ", resident ? "" : input_mode_name(cell->input),
-		 blocks ? "" : ", sync ", blocks ? "" : sync_mode_name(cell->sync));
+	size_t used = 0;
+	for (int place = 0; place < AXIS_COUNT; place++) {
+		const struct axis *axis = &axes[axis_in_order(place)];
+		char text[CELL_WORD_BYTES];
+		if (!axis->title || !axis_applies(axis, cell) ||
+		    (axis->quiet && axis_is_default(axis, cell)) || used >= out_bytes)
+			continue;
+		axis_text(axis, axis_value(axis, cell), text);
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", axis->title, text);
+	}
 }
 
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,

@@ -1,15 +1,31 @@
+/* Words of the axes: lists, and numbers with their ranges. */
 #include "spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "spec/axes.h"
+#include "spec/spec_internal.h"
 
 #define NUMBERS_MAX 4096
 #define NUMBER_LIMIT 16777216 /* keeps batch x elements of a sample far from overflow */
 
 #define REMEDY "write 64, a list 16,32, or a range 1..64*2 (doubling) or 16..64+16 (adding 16)"
+
+void spec_list_add(struct spec *spec, struct spec_list *list, const char *text, const char *origin)
+{
+	/* Doubles at powers of two; what is left behind stays in the arena. */
+	if ((list->count & (list->count - 1)) == 0) {
+		size_t capacity = list->count == 0 ? 1 : list->count * 2;
+		struct spec_word *words = arena_array(&spec->arena, capacity, sizeof(*words));
+
+		if (list->count > 0)
+			memcpy(words, list->words, list->count * sizeof(*words));
+		list->words = words;
+	}
+	list->words[list->count++] =
+		(struct spec_word){.text = arena_strdup(&spec->arena, text), .origin = origin};
+}
 
 bool origin_is_option(const char *origin)
 {
@@ -99,4 +115,46 @@ enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const
 	}
 	*out = list;
 	return PRONY_OK;
+}
+
+/* A word of an axis that has numbers or switches; other words are made sure of by plan/. */
+static enum prony_status add_word(struct spec *spec, const struct axis *axis, const char *word,
+				  const char *origin, struct spec_list *list, struct error *err)
+{
+	char canonical[CELL_WORD_BYTES];
+	struct error wrong = ERROR_INIT;
+
+	if (axis->needs == NULL) {
+		spec_list_add(spec, list, word, origin);
+		return PRONY_OK;
+	}
+	if (axis_canonical(axis, word, canonical, &wrong) != PRONY_OK)
+		return error_set(err, origin_status(origin), "%s: %s", origin, wrong.text);
+	spec_list_add(spec, list, canonical, origin);
+	return PRONY_OK;
+}
+
+enum prony_status spec_list_add_words(struct spec *spec, enum axis_id axis, const char *text,
+				      const char *origin, struct spec_list *list, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	if (axes[axis].type == AXIS_INT)
+		return spec_expand_numbers(spec, text, origin, list, err);
+	for (const char *word = text; status == PRONY_OK;) {
+		size_t length = strcspn(word, ",");
+
+		if (length == 0)
+			return error_set(
+				err, origin_status(origin),
+				"%s: \"%.200s\" has an empty word: write words with single "
+				"commas between them",
+				origin, text);
+		status = add_word(spec, &axes[axis], arena_strndup(&spec->arena, word, length),
+				  origin, list, err);
+		if (word[length] == '\0')
+			break;
+		word += length + 1;
+	}
+	return status;
 }

@@ -3,12 +3,9 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "spec/axes.h"
+#include "spec/spec_internal.h"
 
 #define DEFAULT_SEED 1
-/* Small enough that no batch size of mlp and lenet diverges; with 0.01 lenet at batch 4 does. */
-#define DEFAULT_LEARNING_RATE 0.001
-#define DEFAULT_MOMENTUM 0.9
 
 static const char *const effort_words[EFFORT_COUNT] = {
 	[EFFORT_QUICK] = "quick",
@@ -40,9 +37,6 @@ void spec_init(struct spec *spec)
 		.effort = EFFORT_DEFAULT,
 		.warm_up_steps = -1,
 		.statistic = "geometric",
-		.dropout = true,
-		.learning_rate = DEFAULT_LEARNING_RATE,
-		.momentum = DEFAULT_MOMENTUM,
 		.seed = DEFAULT_SEED,
 	};
 	arena_init(&spec->arena, 0);
@@ -56,94 +50,29 @@ void spec_release(struct spec *spec)
 	*spec = (struct spec){.suite = ""};
 }
 
-struct spec_list *spec_axis(struct spec *spec, const char *key)
-{
-#define X(member, name)                                                                            \
-	if (strcmp(key, name) == 0)                                                                \
-		return &spec->member;
-	SPEC_AXES(X)
-#undef X
-	return NULL;
-}
-
-struct spec_list *spec_rule_axis(struct spec_rule *rule, const char *key)
-{
-#define X(member, name)                                                                            \
-	if (strcmp(key, name) == 0)                                                                \
-		return &rule->member;
-	SPEC_AXES(X)
-#undef X
-	return NULL;
-}
-
-void spec_list_add(struct spec *spec, struct spec_list *list, const char *text, const char *origin)
-{
-	/* Doubles at powers of two; what is left behind stays in the arena. */
-	if ((list->count & (list->count - 1)) == 0) {
-		size_t capacity = list->count == 0 ? 1 : list->count * 2;
-		struct spec_word *words = arena_array(&spec->arena, capacity, sizeof(*words));
-
-		if (list->count > 0)
-			memcpy(words, list->words, list->count * sizeof(*words));
-		list->words = words;
-	}
-	list->words[list->count++] =
-		(struct spec_word){.text = arena_strdup(&spec->arena, text), .origin = origin};
-}
-
 void spec_complete(struct spec *spec)
 {
-	static const struct {
-		const char *axis, *word;
-	} defaults[] = {
-		{"frameworks", "all"},	{"networks", "lenet"}, {"devices", "cpu"},
-		{"precisions", "fp32"}, {"batches", "64"},     {"stages", "train"},
-		{"inputs", "resident"}, {"syncs", "blocks"},   {"optimisers", "momentum"},
-	};
-
-	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-		struct spec_list *list = spec_axis(spec, defaults[i].axis);
-
-		if (list->count == 0)
-			spec_list_add(spec, list, defaults[i].word, "default");
-	}
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (spec->axes[id].count == 0 && *axes[id].initial)
+			spec_list_add(spec, &spec->axes[id], axes[id].initial, "default");
 }
 
-enum prony_status spec_set_axis(struct spec *spec, const char *axis_key, const char *const *values,
+enum prony_status spec_set_axis(struct spec *spec, enum axis_id axis, const char *const *values,
 				size_t count, const char *origin, struct error *err)
 {
-	struct spec_list *axis = spec_axis(spec, axis_key);
 	struct spec_list list = {.count = 0};
-	bool batches = strcmp(axis_key, "batches") == 0;
+	enum prony_status status = PRONY_OK;
 	bool all = false;
 
-	if (axis == NULL)
-		return error_set(err, PRONY_INTERNAL, "no axis is called %s", axis_key);
 	origin = arena_strdup(&spec->arena, origin);
-	for (size_t i = 0; i < count; i++) {
-		const char *word = values[i];
-
-		for (;;) {
-			size_t length = strcspn(word, ",");
-			char *text = arena_strndup(&spec->arena, word, length);
-
-			if (length == 0)
-				return error_set(err, PRONY_USAGE,
-						 "%s: \"%s\" has an empty word: write words "
-						 "with single commas between them",
-						 origin, values[i]);
-			if (!batches)
-				spec_list_add(spec, &list, text, origin);
-			else if (spec_expand_numbers(spec, text, origin, &list, err) != PRONY_OK)
-				return err != NULL ? err->code : PRONY_USAGE;
-			all |= strcmp(text, "all") == 0;
-			if (word[length] == '\0')
-				break;
-			word += length + 1;
-		}
-	}
-	*axis = list;
-	if (axis == &spec->frameworks)
+	for (size_t i = 0; i < count && status == PRONY_OK; i++)
+		status = spec_list_add_words(spec, axis, values[i], origin, &list, err);
+	if (status != PRONY_OK)
+		return status;
+	for (size_t i = 0; i < list.count; i++)
+		all |= strcmp(list.words[i].text, "all") == 0;
+	spec->axes[axis] = list;
+	if (axis == AXIS_FRAMEWORK)
 		spec->frameworks_explicit = list.count > 0 && !all;
 	return PRONY_OK;
 }
@@ -162,26 +91,55 @@ void spec_fix_warm_up(struct spec *spec, int64_t steps)
 		spec->overrides[i].warm_up_steps = -1;
 }
 
-static void canonical_list(struct strbuf *out, const char *key, const struct spec_list *list)
+/* Real numbers with all their digits, as in the specs of the first stores. */
+static void canonical_word(struct strbuf *out, enum axis_id id, const char *word)
 {
-	if (list->count == 0)
+	double number;
+
+	if (axes[id].type == AXIS_REAL && axis_parse(&axes[id], word, &number))
+		strbuf_printf(out, "%.17g", number);
+	else
+		strbuf_puts(out, word);
+}
+
+static void canonical_list(struct strbuf *out, enum axis_id id, const char *key,
+			   const struct spec_list *list)
+{
+	bool initial = list->count == 1 && strcmp(list->words[0].text, axes[id].initial) == 0;
+
+	if (list->count == 0 || (axes[id].texts == AXIS_LATER && initial))
 		return;
 	strbuf_puts(out, key);
 	strbuf_putc(out, '=');
-	for (size_t i = 0; i < list->count; i++)
-		strbuf_printf(out, "%s%s", i == 0 ? "" : ",", list->words[i].text);
+	for (size_t i = 0; i < list->count; i++) {
+		strbuf_puts(out, i == 0 ? "" : ",");
+		canonical_word(out, id, list->words[i].text);
+	}
 	strbuf_putc(out, '\n');
+}
+
+static void canonical_value(struct strbuf *out, const struct spec_rule *rule, enum axis_id id)
+{
+	strbuf_printf(out, "%s=", axes[id].singular);
+	canonical_word(out, id, rule->values[id] ? rule->values[id] : "-1");
 }
 
 static void canonical_rule(struct strbuf *out, const char *kind, const struct spec_rule *rule)
 {
 	strbuf_printf(out, "[%s]\n", kind);
-#define X(member, key) canonical_list(out, key, &rule->member);
-	SPEC_AXES(X)
-#undef X
-	strbuf_printf(out, "batch=%lld steps=%lld warm-up-steps=%lld learning-rate=%.17g\n",
-		      (long long)rule->batch, (long long)rule->steps,
-		      (long long)rule->warm_up_steps, rule->learning_rate);
+	for (int id = 0; id < AXIS_COUNT; id++)
+		canonical_list(out, (enum axis_id)id, axes[id].plural, &rule->axes[id]);
+	canonical_value(out, rule, AXIS_BATCH);
+	strbuf_printf(out, " steps=%lld warm-up-steps=%lld ", (long long)rule->steps,
+		      (long long)rule->warm_up_steps);
+	canonical_value(out, rule, AXIS_LEARNING_RATE);
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		if (!rule->values[id] || id == AXIS_BATCH || id == AXIS_LEARNING_RATE)
+			continue;
+		strbuf_putc(out, ' ');
+		canonical_value(out, rule, (enum axis_id)id);
+	}
+	strbuf_putc(out, '\n');
 }
 
 char *spec_canonical(const struct spec *spec)
@@ -190,17 +148,17 @@ char *spec_canonical(const struct spec *spec)
 
 	strbuf_init(&out, 0);
 	strbuf_printf(&out, "suite=%s\n", spec->suite);
-#define X(member, key) canonical_list(&out, key, &spec->member);
-	SPEC_AXES(X)
-#undef X
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (!axes[id].settable || id == AXIS_BATCH)
+			canonical_list(&out, (enum axis_id)id, axes[id].plural, &spec->axes[id]);
 	strbuf_printf(&out, "effort=%s\nsteps=%lld\nwarm-up-steps=%lld\nrepeat=%d\n",
 		      effort_name(spec->effort), (long long)spec->steps,
 		      (long long)spec->warm_up_steps, spec->repeat);
-	strbuf_printf(&out, "statistic=%s\ndropout=%s\nlearning-rate=%.17g\nmomentum=%.17g\n",
-		      spec->statistic, spec->dropout ? "on" : "off", spec->learning_rate,
-		      spec->momentum);
-	strbuf_printf(&out, "weight-decay=%.17g\nseed=%llu\n", spec->weight_decay,
-		      (unsigned long long)spec->seed);
+	strbuf_printf(&out, "statistic=%s\n", spec->statistic);
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (axes[id].settable && id != AXIS_BATCH)
+			canonical_list(&out, (enum axis_id)id, axes[id].singular, &spec->axes[id]);
+	strbuf_printf(&out, "seed=%llu\n", (unsigned long long)spec->seed);
 	for (size_t i = 0; i < spec->exclude_count; i++)
 		canonical_rule(&out, "exclude", &spec->excludes[i]);
 	for (size_t i = 0; i < spec->override_count; i++)

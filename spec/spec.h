@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "cell/vocabulary.h"
+#include "cell/axes.h"
 
 enum effort { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_RIGOROUS, EFFORT_COUNT };
 const char *effort_name(enum effort effort);
@@ -24,36 +24,20 @@ struct spec_list {
 	size_t count;
 };
 
-/* The axes, in the order of product.md; each row X(member, key in a suite, option letter). */
-#define SPEC_AXES(X)                                                                               \
-	X(frameworks, "frameworks")                                                                \
-	X(networks, "networks")                                                                    \
-	X(datasets, "datasets")                                                                    \
-	X(devices, "devices")                                                                      \
-	X(precisions, "precisions")                                                                \
-	X(batches, "batches")                                                                      \
-	X(stages, "stages")                                                                        \
-	X(inputs, "inputs")                                                                        \
-	X(syncs, "syncs")                                                                          \
-	X(optimisers, "optimisers")
-
 /* `exclude` and `override` rows of a suite: cells whose axes match every given list. */
 struct spec_rule {
-#define X(member, key) struct spec_list member;
-	SPEC_AXES(X)
-#undef X
+	struct spec_list axes[AXIS_COUNT];
 	const char *origin;
-	/* Overrides; negative = not given. */
-	int64_t batch, steps, warm_up_steps;
-	double learning_rate;
+	/* Overrides. */
+	const char *values[AXIS_COUNT]; /* NULL: not given */
+	int64_t steps, warm_up_steps;	/* negative: not given */
 };
 
 struct spec {
 	struct arena arena;
 	const char *suite; /* "quickstart"; "" when put together on the command line */
 	const char *summary;
-	struct spec_list frameworks, networks, datasets, devices, precisions, batches, stages,
-		inputs, syncs, optimisers;
+	struct spec_list axes[AXIS_COUNT];
 	struct spec_rule *excludes, *overrides;
 	size_t exclude_count, override_count;
 	enum effort effort;
@@ -61,19 +45,17 @@ struct spec {
 	int64_t warm_up_steps; /* fixed warm-up; -1 = by steadiness */
 	int repeat;	       /* fixed number of processes; 0 = by effort */
 	const char *statistic; /* "geometric" (t interval on log means), "mean" */
-	bool dropout;
-	double learning_rate, momentum, weight_decay;
 	uint64_t seed;
 	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite
 				   */
 };
 
-/* Empty lists, default effort, seed 1, dropout on, learning rate 0.001, momentum 0.9. */
+/* Empty lists, default effort, seed 1. */
 void spec_init(struct spec *spec);
 void spec_release(struct spec *spec);
 
-/* Puts defaults into axes that are still empty: all frameworks, lenet, the network's own data set
- * (left empty for plan/), cpu, fp32, batch 64, train, resident, blocks, momentum. */
+/* Puts the defaults of cell/axes.h into axes that are still empty; that of data sets stays empty,
+ * the network's own. */
 void spec_complete(struct spec *spec);
 
 /*
@@ -92,10 +74,10 @@ enum prony_status spec_list_suites(struct arena *arena, const char *const **name
 enum prony_status spec_find_suite(const char *name, char **path, struct error *err);
 
 /*
- * Replaces an axis by words from the command line: each value is split at commas; batches (and no
- * other axis) accept ranges "1..64*2" and "16..64+16". `origin` is the option as typed, "-b".
+ * Replaces an axis by words from the command line: each value is split at commas; batches also
+ * accept ranges "1..64*2" and "16..64+16". `origin` is the option as typed, "-b".
  */
-enum prony_status spec_set_axis(struct spec *spec, const char *axis_key, const char *const *values,
+enum prony_status spec_set_axis(struct spec *spec, enum axis_id axis, const char *const *values,
 				size_t count, const char *origin, struct error *err);
 
 /* Expands "16,32", "1..64*2", "16..64+16" into numbers as words; at most 4096. */

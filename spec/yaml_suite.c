@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "spec/axes.h"
-#include "spec/suite_file.h"
+#include "spec/spec_internal.h"
+#include "spec/suite_file_internal.h"
 
 #define NUMBER_MAX 1e9
 
@@ -16,16 +16,7 @@ static const struct yaml_kind suite_kind = {
 	.remedy = "give the path of a suite file, or a name from prony list suites",
 };
 
-enum value_kind {
-	VALUE_TEXT,
-	VALUE_BOOL,
-	VALUE_EFFORT,
-	VALUE_STATISTIC,
-	VALUE_INT,
-	VALUE_INT64,
-	VALUE_UINT64,
-	VALUE_REAL
-};
+enum value_kind { VALUE_TEXT, VALUE_EFFORT, VALUE_STATISTIC, VALUE_INT, VALUE_INT64, VALUE_UINT64 };
 
 /* A key with one value: where it goes, its bounds, what to write. */
 struct suite_key {
@@ -50,13 +41,6 @@ struct suite_key {
 		.example = "20", .kind = VALUE_INT64, .offset = (where), .min = 0,                 \
 		.max = NUMBER_MAX                                                                  \
 	}
-#define LEARNING_RATE_ROW(where)                                                                   \
-	{                                                                                          \
-		.name = "learning-rate", .needs = "a number above 0, up to 1000",                  \
-		.example = "0.01", .kind = VALUE_REAL, .offset = (where), .min = 1e-12,            \
-		.max = 1000                                                                        \
-	}
-
 static const struct suite_key settings[] = {
 	{.name = "summary",
 	 .needs = "a line of text",
@@ -82,26 +66,6 @@ static const struct suite_key settings[] = {
 	 .example = "geometric",
 	 .kind = VALUE_STATISTIC,
 	 .offset = SPEC(statistic)},
-	{.name = "dropout",
-	 .needs = "true or false",
-	 .example = "false",
-	 .kind = VALUE_BOOL,
-	 .offset = SPEC(dropout)},
-	LEARNING_RATE_ROW(SPEC(learning_rate)),
-	{.name = "momentum",
-	 .needs = "a number from 0 to 1",
-	 .example = "0.9",
-	 .kind = VALUE_REAL,
-	 .offset = SPEC(momentum),
-	 .min = 0,
-	 .max = 1},
-	{.name = "weight-decay",
-	 .needs = "a number from 0 to 1",
-	 .example = "0.0005",
-	 .kind = VALUE_REAL,
-	 .offset = SPEC(weight_decay),
-	 .min = 0,
-	 .max = 1},
 	{.name = "seed",
 	 .needs = "a whole number from 0 to 2147483647",
 	 .example = "1",
@@ -112,16 +76,8 @@ static const struct suite_key settings[] = {
 };
 
 static const struct suite_key override_values[] = {
-	{.name = "batch",
-	 .needs = "a whole number from 1 to 16777216",
-	 .example = "16",
-	 .kind = VALUE_INT64,
-	 .offset = RULE(batch),
-	 .min = 1,
-	 .max = 16777216},
 	STEPS_ROW(RULE(steps)),
 	WARM_UP_ROW(RULE(warm_up_steps)),
-	LEARNING_RATE_ROW(RULE(learning_rate)),
 };
 
 static const char *const statistics[] = {"geometric", "mean"};
@@ -133,9 +89,15 @@ enum place { PLACE_SUITE, PLACE_EXCLUDE, PLACE_OVERRIDE };
 static const char *const place_keys[] = {
 	[PLACE_SUITE] = NULL, [PLACE_EXCLUDE] = "exclude", [PLACE_OVERRIDE] = "override"};
 
-#define AXIS_KEY(member, key) key,
-static const char *const axis_keys[] = {SPEC_AXES(AXIS_KEY)};
-#undef AXIS_KEY
+/* The axis whose list a key gives, or, where `one`, a single value; AXIS_COUNT for other keys. */
+static enum axis_id find_axis(const char *key, bool one)
+{
+	int id = 0;
+
+	while (id < AXIS_COUNT && strcmp(one ? axes[id].singular : axes[id].plural, key) != 0)
+		id++;
+	return id == AXIS_COUNT || (one && !axes[id].settable) ? AXIS_COUNT : (enum axis_id)id;
+}
 
 static size_t known_keys(enum place place, const char **names)
 {
@@ -145,8 +107,11 @@ static size_t known_keys(enum place place, const char **names)
 						     : 0;
 	size_t count = 0;
 
-	for (size_t i = 0; i < COUNT(axis_keys); i++)
-		names[count++] = axis_keys[i];
+	for (int id = 0; id < AXIS_COUNT; id++)
+		names[count++] = axes[id].plural;
+	for (int id = 0; id < AXIS_COUNT && place != PLACE_EXCLUDE; id++)
+		if (axes[id].settable)
+			names[count++] = axes[id].singular;
 	for (size_t i = 0; i < row_count; i++)
 		names[count++] = rows[i].name;
 	if (place == PLACE_SUITE) {
@@ -159,75 +124,61 @@ static size_t known_keys(enum place place, const char **names)
 static enum prony_status unknown_key(const struct suite_file *file, const yaml_node_t *key,
 				     enum place place, struct error *err)
 {
-	const char *names[COUNT(axis_keys) + COUNT(settings) + COUNT(override_values) + 2];
+	const char *names[2 * AXIS_COUNT + COUNT(settings) + COUNT(override_values) + 2];
 	size_t count = known_keys(place, names);
 
 	return yaml_file_unknown_key(&file->yaml, key, place_keys[place], names, count, err);
 }
 
+static const char *example_of(enum axis_id axis)
+{
+	return axes[axis].type == AXIS_INT ? "16, 32" : "one, another";
+}
+
 /* One scalar of an axis: words or ranges with commas between them. */
 static enum prony_status add_words(struct suite_file *file, const yaml_node_t *node,
-				   const char *key, struct spec_list *out, struct error *err)
+				   enum axis_id axis, const char *key, struct spec_list *out,
+				   struct error *err)
 {
-	const char *text = yaml_text(node), *origin;
+	const char *text = yaml_text(node);
 	size_t before = out->count;
 
 	if (!text || yaml_is_nothing(node) || *text == '\0')
-		return yaml_file_wrong(&file->yaml, node, err,
-				       "%s: needs a word and has %s; write %s: [%s]", key,
-				       yaml_file_describe(&file->yaml, node), key,
-				       strcmp(key, "batches") == 0 ? "16, 32" : "one, another");
+		return yaml_file_wrong(
+			&file->yaml, node, err, "%s: needs a word and has %s; write %s: [%s]", key,
+			yaml_file_describe(&file->yaml, node), key, example_of(axis));
 	if (strlen(text) > SUITE_WORD_BYTES_MAX)
 		return yaml_file_wrong(
 			&file->yaml, node, err,
 			"%s: \"%.40s...\" is longer than %zu letters; write several words "
 			"as a list",
 			key, text, SUITE_WORD_BYTES_MAX);
-	origin = yaml_file_origin(&file->yaml, node, key);
-	if (strcmp(key, "batches") == 0) {
-		enum prony_status status = spec_expand_numbers(file->spec, text, origin, out, err);
-		if (status != PRONY_OK)
-			return status;
-	} else {
-		for (;;) {
-			size_t length = strcspn(text, ",");
-			char *word = arena_strndup(&file->spec->arena, text, length);
-
-			if (length == 0)
-				return yaml_file_wrong(
-					&file->yaml, node, err,
-					"%s: \"%s\" has an empty word; write words with "
-					"single commas between them",
-					key, yaml_text(node));
-			spec_list_add(file->spec, out, word, origin);
-			if (text[length] == '\0')
-				break;
-			text += length + 1;
-		}
-	}
+	enum prony_status status = spec_list_add_words(
+		file->spec, axis, text, yaml_file_origin(&file->yaml, node, key), out, err);
 	file->words += out->count - before;
-	if (file->words > SUITE_WORDS_MAX)
+	if (status == PRONY_OK && file->words > SUITE_WORDS_MAX)
 		return yaml_file_wrong(&file->yaml, node, err,
 				       "%s: the suite has more than %zu words; shorten it", key,
 				       SUITE_WORDS_MAX);
-	return PRONY_OK;
+	return status;
 }
 
 /* A word, or a list of words. */
 static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *value,
-				   const char *key, struct spec_list *out, struct error *err)
+				   enum axis_id axis, struct spec_list *out, struct error *err)
 {
+	const char *key = axes[axis].plural;
 	struct spec_list list = {.count = 0};
 	enum prony_status status = PRONY_OK;
 
 	if (value->type == YAML_SCALAR_NODE) {
-		status = add_words(file, value, key, &list, err);
+		status = add_words(file, value, axis, key, &list, err);
 	} else if (value->type == YAML_MAPPING_NODE) {
 		return yaml_file_wrong(
 			&file->yaml, value, err,
 			"%s: needs a word or a list of words and has a mapping; write %s: "
 			"[%s]",
-			key, key, strcmp(key, "batches") == 0 ? "16, 32" : "one, another");
+			key, key, example_of(axis));
 	} else {
 		const yaml_node_item_t *item = value->data.sequence.items.start;
 
@@ -236,29 +187,43 @@ static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *v
 				&file->yaml, value, err,
 				"%s: the list is empty; name something or remove the key", key);
 		for (; item < value->data.sequence.items.top && status == PRONY_OK; item++)
-			status = add_words(file, yaml_file_node(&file->yaml, *item), key, &list,
-					   err);
+			status = add_words(file, yaml_file_node(&file->yaml, *item), axis, key,
+					   &list, err);
 	}
 	if (status == PRONY_OK)
 		*out = list;
 	return status;
 }
 
-/* Decimal notation only: strtod alone takes hexadecimal, "inf" and "nan". */
-static bool parse_number(const char *text, bool whole, double *out)
+/* One value of an axis, which no comma or range may make several. */
+static enum prony_status read_one(struct suite_file *file, const yaml_node_t *node,
+				  enum axis_id axis, struct spec_list *out, struct error *err)
+{
+	const struct axis *row = &axes[axis];
+	const char *text = yaml_text(node);
+	char canonical[CELL_WORD_BYTES];
+	bool quoted = text && node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+
+	if (!text || yaml_is_nothing(node) || (quoted && row->type != AXIS_SWITCH) ||
+	    axis_canonical(row, text, canonical, NULL) != PRONY_OK)
+		return yaml_file_wrong(&file->yaml, node, err,
+				       "%s: needs %s and has %s; write %s: %s", row->singular,
+				       row->needs, yaml_file_describe(&file->yaml, node),
+				       row->singular, row->example);
+	*out = (struct spec_list){.count = 0};
+	spec_list_add(file->spec, out, canonical,
+		      yaml_file_origin(&file->yaml, node, row->singular));
+	return PRONY_OK;
+}
+
+static bool parse_number(const char *text, double *out)
 {
 	char *end;
 
-	if (strspn(text, whole ? "0123456789" : "0123456789.eE+-") != strlen(text))
+	if (strspn(text, "0123456789") != strlen(text))
 		return false;
 	*out = strtod(text, &end);
 	return end != text && *end == '\0' && isfinite(*out);
-}
-
-static bool parse_bool(const char *text, bool *out)
-{
-	*out = strcmp(text, "true") == 0;
-	return *out || strcmp(text, "false") == 0;
 }
 
 /* Stores the value; false when it is not what the row needs. Quotes make a number a text. */
@@ -273,17 +238,15 @@ static bool take_value(struct suite_file *file, const struct suite_key *row,
 
 	if (!text || yaml_is_nothing(node))
 		return false;
-	if (whole || row->kind == VALUE_REAL) {
+	if (whole) {
 		if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE ||
-		    !parse_number(text, whole, &number) || number < row->min || number > row->max)
+		    !parse_number(text, &number) || number < row->min || number > row->max)
 			return false;
 	}
 	switch (row->kind) {
 	case VALUE_TEXT:
 		*(const char **)member = arena_strdup(&file->spec->arena, text);
 		return true;
-	case VALUE_BOOL:
-		return parse_bool(text, member);
 	case VALUE_EFFORT:
 		return effort_parse(text, member);
 	case VALUE_STATISTIC:
@@ -302,9 +265,6 @@ static bool take_value(struct suite_file *file, const struct suite_key *row,
 		return true;
 	case VALUE_UINT64:
 		*(uint64_t *)member = (uint64_t)number;
-		return true;
-	case VALUE_REAL:
-		*(double *)member = number;
 		return true;
 	}
 	return false;
@@ -334,16 +294,22 @@ static enum prony_status read_rule_key(struct suite_file *file, const yaml_node_
 				       struct spec_rule *rule, struct error *err)
 {
 	const char *name = yaml_text(key);
-	struct spec_list *axis = spec_rule_axis(rule, name);
+	enum axis_id axis = find_axis(name, false), one = find_axis(name, true);
+	struct spec_list value_list;
 	const struct suite_key *row =
 		place == PLACE_OVERRIDE ? find_key(override_values, COUNT(override_values), name)
 					: NULL;
 
-	if (axis)
-		return read_axis(file, value, name, axis, err);
+	if (axis != AXIS_COUNT)
+		return read_axis(file, value, axis, &rule->axes[axis], err);
 	if (row)
 		return read_value(file, row, value, rule, err);
-	return unknown_key(file, key, place, err);
+	if (one == AXIS_COUNT || place != PLACE_OVERRIDE)
+		return unknown_key(file, key, place, err);
+	enum prony_status status = read_one(file, value, one, &value_list, err);
+	if (status == PRONY_OK)
+		rule->values[one] = value_list.words[0].text;
+	return status;
 }
 
 /* A rule that says nothing would exclude everything, or change nothing. */
@@ -351,23 +317,24 @@ static enum prony_status check_rule(const struct suite_file *file, const yaml_no
 				    enum place place, const struct spec_rule *rule,
 				    struct error *err)
 {
+	bool changes = rule->steps >= 0 || rule->warm_up_steps >= 0;
 	size_t words = 0;
 
-#define X(member, key) words += rule->member.count;
-	SPEC_AXES(X)
-#undef X
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		words += rule->axes[id].count;
+		changes |= rule->values[id] != NULL;
+	}
 	if (words == 0)
 		return yaml_file_wrong(
 			&file->yaml, node, err,
 			"%s: names no axis; say which cells it means, for example networks: "
 			"lenet",
 			place_keys[place]);
-	if (place == PLACE_OVERRIDE && rule->batch < 0 && rule->steps < 0 &&
-	    rule->warm_up_steps < 0 && rule->learning_rate < 0)
+	if (place == PLACE_OVERRIDE && !changes)
 		return yaml_file_wrong(
 			&file->yaml, node, err,
-			"override: changes nothing; add batch, steps, warm-up-steps or "
-			"learning-rate");
+			"override: changes nothing; add steps, warm-up-steps or a value of an "
+			"axis, for example batch: 16");
 	return PRONY_OK;
 }
 
@@ -383,10 +350,8 @@ static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *n
 			place_keys[place], yaml_file_describe(&file->yaml, node));
 	*rule = (struct spec_rule){
 		.origin = yaml_file_origin(&file->yaml, node, place_keys[place]),
-		.batch = -1,
 		.steps = -1,
 		.warm_up_steps = -1,
-		.learning_rate = -1,
 	};
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top && status == PRONY_OK; pair++)
@@ -430,11 +395,13 @@ static enum prony_status read_key(struct suite_file *file, const yaml_node_t *ke
 {
 	struct spec *spec = file->spec;
 	const char *name = yaml_text(key);
-	struct spec_list *axis = spec_axis(spec, name);
+	enum axis_id axis = find_axis(name, false), one = find_axis(name, true);
 	const struct suite_key *row = find_key(settings, COUNT(settings), name);
 
-	if (axis)
-		return read_axis(file, value, name, axis, err);
+	if (axis != AXIS_COUNT)
+		return read_axis(file, value, axis, &spec->axes[axis], err);
+	if (one != AXIS_COUNT)
+		return read_one(file, value, one, &spec->axes[one], err);
 	if (row)
 		return read_value(file, row, value, spec, err);
 	if (strcmp(name, place_keys[PLACE_EXCLUDE]) == 0)

@@ -3,18 +3,37 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 #include "store/store.h"
 
 #define RUN_COLUMNS                                                                                \
 	"uid, suite, version, effort, seed, started_wall_ns, finished_wall_ns, statistic, spec,"   \
 	" command, environment, environment_hash, host"
+/* Beside the axes. */
 #define CELL_COLUMNS                                                                               \
-	"hash, key, framework, name, environment, backend, options, network, dataset, device,"     \
-	" precision, batch, stage, input, sync, optimiser, dropout, status, flags, reason,"        \
-	" details, gate, evidence, gate_log"
+	"hash, key, name, environment, backend, options, status, flags, reason, details, gate,"    \
+	" evidence, gate_log"
 
 static const char doing[] = "import a run";
+
+/* Caller frees. */
+static char *cell_copy(const struct store *other)
+{
+	struct strbuf names, sql;
+
+	strbuf_init(&names, 0);
+	strbuf_puts(&names, CELL_COLUMNS);
+	for (int id = 0; id < AXIS_COUNT; id++)
+		if (other->axis_columns[id])
+			strbuf_printf(&names, ", %s", axes[id].name);
+	strbuf_init(&sql, 0);
+	strbuf_printf(&sql,
+		      "INSERT INTO main.cell (run, %s) SELECT ?2, %s FROM other.cell WHERE run = ?1"
+		      " ORDER BY id",
+		      strbuf_text(&names), strbuf_text(&names));
+	strbuf_release(&names);
+	return strbuf_take(&sql);
+}
 
 /* The processes of old cells become those of the new cells of the same hash; caller frees. */
 static char *process_copy(const struct store *other)
@@ -45,8 +64,8 @@ static char *process_copy(const struct store *other)
 	" JOIN main.process AS mine ON mine.cell = new.id AND mine.replicate = p.replicate"        \
 	" WHERE old.run = ?1"
 
-static enum prony_status copy_run(struct store *store, const char *processes, bool has_series,
-				  int64_t old, struct error *err)
+static enum prony_status copy_run(struct store *store, const char *cells, const char *processes,
+				  bool has_series, int64_t old, struct error *err)
 {
 	enum prony_status status = sql_begin(store, doing, err);
 
@@ -58,11 +77,7 @@ static enum prony_status copy_run(struct store *store, const char *processes, bo
 			    doing, NULL, err, "n", old);
 	int64_t new = sqlite3_last_insert_rowid(store->db);
 	if (status == PRONY_OK)
-		status = sql_change(store,
-				    "INSERT INTO main.cell (run, " CELL_COLUMNS
-				    ") SELECT ?2, " CELL_COLUMNS
-				    " FROM other.cell WHERE run = ?1 ORDER BY id",
-				    doing, NULL, err, "nn", old, new);
+		status = sql_change(store, cells, doing, NULL, err, "nn", old, new);
 	if (status == PRONY_OK)
 		status = sql_change(store, processes, doing, NULL, err, "nn", old, new);
 	if (status == PRONY_OK)
@@ -97,7 +112,8 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 
 	if (status != PRONY_OK)
 		return status;
-	char *uri = memory_strdup(other->uri), *processes = process_copy(other);
+	char *uri = memory_strdup(other->uri);
+	char *cells = cell_copy(other), *processes = process_copy(other);
 	bool has_series = other->has_series;
 	store_close(other);
 	status = sql_change(store, "ATTACH ?1 AS other", "attach the other store", NULL, err, "t",
@@ -105,7 +121,7 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 	if (status == PRONY_OK) {
 		status = next_run(store, &run, err);
 		while (status == PRONY_OK && run >= 0) {
-			status = copy_run(store, processes, has_series, run, err);
+			status = copy_run(store, cells, processes, has_series, run, err);
 			count += status == PRONY_OK;
 			if (status == PRONY_OK)
 				status = next_run(store, &run, err);
@@ -113,6 +129,7 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 		sqlite3_exec(store->db, "DETACH other", NULL, NULL, NULL);
 	}
 	free(uri);
+	free(cells);
 	free(processes);
 	if (status == PRONY_OK)
 		*imported = count;

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 #include "store/store.h"
 
 #define BUSY_TIMEOUT_MS 10000
@@ -15,10 +15,10 @@
 
 /*
  * Schema n is made by migrations[0..n-1]; a migration that was released never changes. The columns
- * of `process` come from PROCESS_FIELDS and are added when they are missing, as is the table of the
- * sensors' series: what is new in it makes no older store unreadable. Logs, intervals and series
- * have tables of their own: SQLite would have to walk through them to reach a column that was added
- * later.
+ * of `process` come from PROCESS_FIELDS, those of axes that came later from cell/axes.h; they are
+ * added when they are missing, as is the table of the sensors' series: what is new in them makes no
+ * older store unreadable. Logs, intervals and series have tables of their own: SQLite would have to
+ * walk through them to reach a column that was added later.
  */
 static const char *const migrations[STORE_SCHEMA] = {
 	"CREATE TABLE run ("
@@ -125,45 +125,64 @@ static enum prony_status find_series(struct store *store, struct error *err)
 	return status;
 }
 
-/* Which rows of PROCESS_FIELDS the table `process` has, and whether there are series. */
+/* A column that a table of ours gives: its name, its type, and whether the store has it. */
+struct column {
+	const char *table, *name, *type;
+	bool *present;
+};
+
+static const char *axis_column_type(enum axis_type type)
+{
+	return type == AXIS_INT || type == AXIS_SWITCH ? "INTEGER"
+	       : type == AXIS_REAL		       ? "REAL"
+						       : "TEXT";
+}
+
+static struct column column_at(struct store *store, size_t i)
+{
+	static const char *const types[] = {[FIELD_TYPE_INT] = "INTEGER",
+					    [FIELD_TYPE_REAL] = "REAL",
+					    [FIELD_TYPE_TEXT] = "TEXT"};
+
+	if (i < AXIS_COUNT)
+		return (struct column){"cell", axes[i].name, axis_column_type(axes[i].type),
+				       &store->axis_columns[i]};
+	i -= AXIS_COUNT;
+	return (struct column){"process", process_fields[i].name, types[process_fields[i].type],
+			       &store->columns[i]};
+}
+
+/* Which of them there are, and whether there are series. */
 static enum prony_status find_columns(struct store *store, struct error *err)
 {
-	sqlite3_stmt *statement = NULL;
-	bool row = true;
-	enum prony_status status =
-		sql_prepare(store, "SELECT name FROM pragma_table_info('process')", "read it",
-			    &statement, err, "");
+	enum prony_status status = find_series(store, err);
 
-	memset(store->columns, 0, process_field_count);
-	if (status == PRONY_OK)
-		status = find_series(store, err);
-	while (status == PRONY_OK) {
-		status = sql_step(store, statement, "read it", &row, err);
-		if (status != PRONY_OK || !row)
-			break;
-		for (size_t i = 0; i < process_field_count; i++)
-			if (!strcmp(sql_text(statement, 0), process_fields[i].name))
-				store->columns[i] = 1;
+	for (size_t i = 0; i < AXIS_COUNT + process_field_count && status == PRONY_OK; i++) {
+		struct column column = column_at(store, i);
+		int64_t count = 0;
+
+		status =
+			sql_int(store, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2",
+				"read it", 0, &count, err, "tt", column.table, column.name);
+		*column.present = count > 0;
 	}
-	sqlite3_finalize(statement);
 	return status;
 }
 
 static enum prony_status add_columns(struct store *store, struct error *err)
 {
-	static const char *const types[] = {[FIELD_TYPE_INT] = "INTEGER",
-					    [FIELD_TYPE_REAL] = "REAL",
-					    [FIELD_TYPE_TEXT] = "TEXT"};
 	enum prony_status status = find_columns(store, err);
 
-	for (size_t i = 0; i < process_field_count && status == PRONY_OK; i++) {
-		if (store->columns[i])
-			continue;
+	for (size_t i = 0; i < AXIS_COUNT + process_field_count && status == PRONY_OK; i++) {
+		struct column column = column_at(store, i);
 		char sql[160];
-		snprintf(sql, sizeof sql, "ALTER TABLE process ADD COLUMN %s %s",
-			 process_fields[i].name, types[process_fields[i].type]);
+
+		if (*column.present)
+			continue;
+		snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s %s", column.table,
+			 column.name, column.type);
 		status = sql_run(store, sql, "bring it up to date", err);
-		store->columns[i] = status == PRONY_OK;
+		*column.present = status == PRONY_OK;
 	}
 	return status;
 }
@@ -329,7 +348,7 @@ enum prony_status store_open(const char *path, bool read_only, struct store **ou
 	enum prony_status status;
 
 	*store = (struct store){.db = NULL};
-	store->columns = memory_alloc(process_field_count);
+	store->columns = memory_alloc(process_field_count * sizeof *store->columns);
 	if (path) {
 		store->path = memory_strdup(path);
 	} else {

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 #include "store/store.h"
 
 #define META_COLUMNS                                                                               \
@@ -104,29 +104,39 @@ static enum prony_status read_json(const struct store *store, sqlite3_stmt *stat
 			 why.text);
 }
 
-#define CELL_COLUMNS                                                                               \
-	"id, key, hash, status, flags, reason, framework, name, environment, backend, options,"    \
-	" network, dataset, device, batch, dropout, precision, stage, input, sync, optimiser,"     \
-	" gate, details, evidence"
+/* What a cell is and how it ended; the axes follow. */
+#define CELL_COLUMNS "id, key, hash, status, flags, reason, gate, details, evidence"
+enum { CELL_GATE = 6, CELL_DETAILS, CELL_EVIDENCE, CELL_GATE_LOG, CELL_FIRST_AXIS };
 
-/* The columns of CELL_COLUMNS that are the cell itself; false when a word is unknown. */
+/* False when a word is unknown. Columns that an older store lacks hold the default. */
 static bool read_axes(sqlite3_stmt *statement, struct cell *cell)
 {
-	sql_copy(statement, 6, cell->framework, sizeof cell->framework);
-	sql_copy(statement, 7, cell->name, sizeof cell->name);
-	sql_copy(statement, 8, cell->environment, sizeof cell->environment);
-	sql_copy(statement, 9, cell->backend, sizeof cell->backend);
-	sql_copy(statement, 10, cell->options, sizeof cell->options);
-	sql_copy(statement, 11, cell->network, sizeof cell->network);
-	sql_copy(statement, 12, cell->dataset, sizeof cell->dataset);
-	sql_copy(statement, 13, cell->device, sizeof cell->device);
-	cell->batch = sqlite3_column_int64(statement, 14);
-	cell->dropout = sqlite3_column_int(statement, 15) != 0;
-	return precision_parse(sql_text(statement, 16), &cell->precision) &&
-	       stage_parse(sql_text(statement, 17), &cell->stage) &&
-	       input_mode_parse(sql_text(statement, 18), &cell->input) &&
-	       sync_mode_parse(sql_text(statement, 19), &cell->sync) &&
-	       optimiser_parse(sql_text(statement, 20), &cell->optimiser);
+	bool known = true;
+
+	cell_defaults(cell);
+	for (int id = 0; id < AXIS_COUNT && known; id++) {
+		int column = CELL_FIRST_AXIS + id;
+		void *value = (char *)cell + axes[id].offset;
+
+		if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+			continue;
+		switch (axes[id].type) {
+		case AXIS_INT:
+			*(int64_t *)value = sqlite3_column_int64(statement, column);
+			break;
+		case AXIS_REAL:
+			*(double *)value = sqlite3_column_double(statement, column);
+			break;
+		case AXIS_SWITCH:
+			*(bool *)value = sqlite3_column_int(statement, column) != 0;
+			break;
+		case AXIS_FRAMEWORK_TYPE:
+		case AXIS_TEXT:
+		case AXIS_WORD:
+			known = axis_set(&axes[id], sql_text(statement, column), cell);
+		}
+	}
+	return known;
 }
 
 static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement, bool with_logs,
@@ -140,19 +150,32 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 	cell->gate = CELL_PENDING;
 	bool known = cell_status_parse(sql_text(statement, 3), &cell->status) &&
 		     read_axes(statement, &cell->cell);
-	if (known && sqlite3_column_type(statement, 21) != SQLITE_NULL)
-		known = cell_status_parse(sql_text(statement, 21), &cell->gate);
+	if (known && sqlite3_column_type(statement, CELL_GATE) != SQLITE_NULL)
+		known = cell_status_parse(sql_text(statement, CELL_GATE), &cell->gate);
 	if (!known)
 		return error_set(err, PRONY_STORE,
 				 "%s: cell %lld holds a word that this prony does not know",
 				 store->path, (long long)cell->id);
-	enum prony_status status = read_json(store, statement, 22, &cell->framework, err);
+	enum prony_status status = read_json(store, statement, CELL_DETAILS, &cell->framework, err);
 	if (status == PRONY_OK)
-		status = read_json(store, statement, 23, &cell->evidence, err);
+		status = read_json(store, statement, CELL_EVIDENCE, &cell->evidence, err);
 	cell->gate_log = "";
 	if (with_logs)
-		cell->gate_log = arena_strdup(arena, sql_text(statement, 24));
+		cell->gate_log = arena_strdup(arena, sql_text(statement, CELL_GATE_LOG));
 	return status;
+}
+
+/* Caller frees. */
+static char *cell_query(const struct store *store, bool with_logs)
+{
+	struct strbuf sql;
+
+	strbuf_init(&sql, 0);
+	strbuf_printf(&sql, "SELECT " CELL_COLUMNS ", %s", with_logs ? "gate_log" : "NULL");
+	for (int id = 0; id < AXIS_COUNT; id++)
+		strbuf_printf(&sql, ", %s", store->axis_columns[id] ? axes[id].name : "NULL");
+	strbuf_puts(&sql, " FROM cell WHERE run = ?1 ORDER BY id");
+	return strbuf_take(&sql);
 }
 
 static enum prony_status load_cells(struct store *store, bool with_logs, struct stored_run *run,
@@ -161,16 +184,14 @@ static enum prony_status load_cells(struct store *store, bool with_logs, struct 
 	sqlite3_stmt *statement = NULL;
 	int64_t count = 0;
 	bool row = false;
+	char *query = cell_query(store, with_logs);
 	enum prony_status status = sql_int(store, "SELECT count(*) FROM cell WHERE run = ?1",
 					   "read cells", 0, &count, err, "n", run->meta.id);
 
 	if (status == PRONY_OK)
-		status = sql_prepare(store,
-				     with_logs ? "SELECT " CELL_COLUMNS
-						 ", gate_log FROM cell WHERE run = ?1 ORDER BY id"
-					       : "SELECT " CELL_COLUMNS
-						 " FROM cell WHERE run = ?1 ORDER BY id",
-				     "read cells", &statement, err, "n", run->meta.id);
+		status =
+			sql_prepare(store, query, "read cells", &statement, err, "n", run->meta.id);
+	free(query);
 	if (status != PRONY_OK)
 		return status;
 	run->cells = arena_array(&run->arena, (size_t)count, sizeof *run->cells);

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 
 static const char doing_write[] = "store what sensors saw";
 static const char doing_read[] = "read what sensors saw";

@@ -1,4 +1,4 @@
-#include "store/sql.h"
+#include "store/sql_internal.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 #include "store/store.h"
 
 static const char *or_empty(const char *text)
@@ -90,23 +90,60 @@ enum prony_status store_run_unfinished(struct store *store, const char *spec,
 	return PRONY_OK;
 }
 
+static int bind_axis(sqlite3_stmt *statement, int index, const struct axis *axis,
+		     const struct cell *cell)
+{
+	const void *value = axis_value(axis, cell);
+	char text[CELL_WORD_BYTES];
+
+	switch (axis->type) {
+	case AXIS_INT:
+		return sqlite3_bind_int64(statement, index, *(const int64_t *)value);
+	case AXIS_REAL:
+		return sqlite3_bind_double(statement, index, *(const double *)value);
+	case AXIS_SWITCH:
+		return sqlite3_bind_int(statement, index, *(const bool *)value);
+	case AXIS_FRAMEWORK_TYPE:
+	case AXIS_TEXT:
+	case AXIS_WORD:
+		break;
+	}
+	axis_text(axis, value, text);
+	return sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
+}
+
+/* The axes follow the parameters of the others. */
+enum { CELL_FIXED = 7 };
+
 static enum prony_status insert_cell(struct store *store, int64_t run, const struct cell *cell,
 				     const char *hash, struct error *err)
 {
+	static const char doing[] = "store a cell";
 	char key[CELL_KEY_BYTES];
+	sqlite3_stmt *statement = NULL;
+	struct strbuf sql;
+	bool row = false;
 
 	cell_key(cell, key);
-	return sql_change(
-		store,
-		"INSERT INTO cell (run, hash, key, framework, name, environment, backend, options,"
-		" network, dataset, device, precision, batch, stage, input, sync, optimiser,"
-		" dropout) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-		" ?15, ?16, ?17, ?18) ON CONFLICT (run, hash) DO NOTHING",
-		"store a cell", NULL, err, "ntttttttttttnttttn", run, hash, key, cell->framework,
-		cell->name, cell->environment, cell->backend, cell->options, cell->network,
-		cell->dataset, cell->device, precision_name(cell->precision), cell->batch,
-		stage_name(cell->stage), input_mode_name(cell->input), sync_mode_name(cell->sync),
-		optimiser_name(cell->optimiser), (int64_t)cell->dropout);
+	strbuf_init(&sql, 0);
+	strbuf_puts(&sql, "INSERT INTO cell (run, hash, key, name, environment, backend, options");
+	for (int id = 0; id < AXIS_COUNT; id++)
+		strbuf_printf(&sql, ", %s", axes[id].name);
+	strbuf_puts(&sql, ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7");
+	for (int id = 0; id < AXIS_COUNT; id++)
+		strbuf_printf(&sql, ", ?%d", CELL_FIXED + 1 + id);
+	strbuf_puts(&sql, ") ON CONFLICT (run, hash) DO NOTHING");
+	enum prony_status status =
+		sql_prepare(store, strbuf_text(&sql), doing, &statement, err, "ntttttt", run, hash,
+			    key, cell->name, cell->environment, cell->backend, cell->options);
+	strbuf_release(&sql);
+	for (int id = 0; id < AXIS_COUNT && status == PRONY_OK; id++)
+		if (bind_axis(statement, CELL_FIXED + 1 + id, &axes[id], cell) != SQLITE_OK)
+			status = sql_fail(store, err, doing);
+	if (status == PRONY_OK)
+		status = sql_step(store, statement, doing, &row, err);
+	sqlite3_finalize(statement);
+	return status;
 }
 
 enum prony_status store_cell(struct store *store, int64_t run, const struct cell *cell, int64_t *id,

@@ -15,7 +15,8 @@ static void check_refusal(const struct spec *spec, const char *path, enum prony_
 	if (status != PRONY_BAD_INPUT || err->code != status || strchr(err->text, '\n') != NULL ||
 	    strstr(err->text, path) == NULL)
 		abort();
-	if (*spec->suite || spec->networks.count || spec->exclude_count || spec->override_count)
+	if (*spec->suite || spec->axes[AXIS_NETWORK].count || spec->exclude_count ||
+	    spec->override_count)
 		abort();
 }
 
@@ -24,14 +25,18 @@ static void check_words(struct spec *spec)
 {
 	char *text = spec_canonical(spec);
 
-#define X(member, key)                                                                             \
-	for (size_t i = 0; i < spec->member.count; i++)                                            \
-		if (!*spec->member.words[i].text || !strstr(spec->member.words[i].origin, key))    \
-			abort();
-	SPEC_AXES(X)
-#undef X
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		const struct spec_list *list = &spec->axes[id];
+
+		for (size_t i = 0; i < list->count; i++)
+			if (!*list->words[i].text ||
+			    (!strstr(list->words[i].origin, axes[id].plural) &&
+			     !strstr(list->words[i].origin, axes[id].singular)))
+				abort();
+	}
 	spec_complete(spec);
-	if (!spec->frameworks.count || !spec->batches.count || spec->repeat < 0 || spec->steps < 0)
+	if (!spec->axes[AXIS_FRAMEWORK].count || !spec->axes[AXIS_BATCH].count ||
+	    spec->repeat < 0 || spec->steps < 0)
 		abort();
 	free(text);
 }

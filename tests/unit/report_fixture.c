@@ -109,16 +109,9 @@ static struct stored_cell *add_cell(struct stored_run *run, const char *framewor
 	struct stored_cell *cell = &run->cells[run->cell_count++];
 	struct error err = ERROR_INIT;
 	cell->id = (int64_t)run->cell_count;
-	cell->cell = (struct cell){.network = "lenet",
-				   .dataset = "mnist-sample",
-				   .device = "cpu",
-				   .precision = PRECISION_FP32,
-				   .batch = 64,
-				   .stage = stage,
-				   .input = INPUT_RESIDENT,
-				   .sync = SYNC_BLOCKS,
-				   .optimiser = OPTIMISER_MOMENTUM,
-				   .dropout = true};
+	cell_defaults(&cell->cell);
+	snprintf(cell->cell.dataset, sizeof cell->cell.dataset, "mnist-sample");
+	cell->cell.stage = stage;
 	cell_parse_framework(framework, &cell->cell, &err);
 	cell_key(&cell->cell, cell->key);
 	cell_hash(&cell->cell, cell->hash);

@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 
 int store_folder_setup(void **state)
 {
@@ -74,18 +74,12 @@ struct run_meta fixture_meta(int64_t started_wall_ns)
 
 struct cell fixture_cell(const char *framework, int64_t batch)
 {
-	struct cell cell = {.network = "lenet",
-			    .dataset = "mnist-sample",
-			    .device = "cpu",
-			    .precision = PRECISION_FP32,
-			    .batch = batch,
-			    .stage = STAGE_TRAIN,
-			    .input = INPUT_RESIDENT,
-			    .sync = SYNC_BLOCKS,
-			    .optimiser = OPTIMISER_MOMENTUM,
-			    .dropout = true};
+	struct cell cell;
 	struct error err = ERROR_INIT;
 
+	cell_defaults(&cell);
+	snprintf(cell.dataset, sizeof cell.dataset, "mnist-sample");
+	cell.batch = batch;
 	check(cell_parse_framework(framework, &cell, &err), &err);
 	return cell;
 }

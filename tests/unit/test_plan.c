@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "plan/plan.h"
+#include "spec/spec.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -81,7 +82,12 @@ static void fixture_release(struct fixture *f)
 /* An axis as from the command line, "-f native,mxnet". */
 static void set(struct fixture *f, const char *axis, const char *values)
 {
-	if (spec_set_axis(&f->spec, axis, &values, 1, "-x", &f->err) != PRONY_OK)
+	int id = 0;
+
+	while (id < AXIS_COUNT && strcmp(axes[id].plural, axis) != 0)
+		id++;
+	assert_true(id < AXIS_COUNT);
+	if (spec_set_axis(&f->spec, (enum axis_id)id, &values, 1, "-x", &f->err) != PRONY_OK)
 		fail_msg("%s", f->err.text);
 }
 
@@ -231,9 +237,9 @@ static void recipes_follow_the_spec(void **state)
 
 	(void)state;
 	fixture_init(&f);
-	f.spec.learning_rate = 0.125;
-	f.spec.weight_decay = 0.5;
-	f.spec.dropout = false;
+	set(&f, "learning-rates", "0.125");
+	set(&f, "weight-decays", "0.5");
+	set(&f, "dropouts", "off");
 	f.spec.seed = 77;
 	f.spec.steps = 5;
 	set(&f, "frameworks", "fake");
@@ -524,8 +530,8 @@ static void overrides_change_what_they_match(void **state)
 		  "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 0}\n"
 		  "  - {networks: mlp, batches: 32, learning-rate: 0.5, steps: 9}\n");
 	expand_ok(&f);
-	/* Both batches of mlp became 16: one cell, that of the batch named first. */
-	assert_int_equal(f.plan.count, 3);
+	/* Both batches of mlp became 16, with two learning rates: two cells. */
+	assert_int_equal(f.plan.count, 4);
 	assert_int_equal(f.plan.cells[0].cell.batch, 8);
 	assert_int_equal(f.plan.cells[0].steps, 100);
 	assert_int_equal(f.plan.cells[0].warm_up_steps, -1);
@@ -536,6 +542,11 @@ static void overrides_change_what_they_match(void **state)
 	assert_int_equal(mlp->steps, 7);
 	assert_int_equal(mlp->warm_up_steps, 0);
 	assert_non_null(strstr(mlp->key, "batch=16"));
+	assert_null(strstr(mlp->key, "learning_rate"));
+	mlp = &f.plan.cells[3];
+	assert_non_null(strstr(mlp->key, "dropout=on learning_rate=0.5"));
+	assert_true(mlp->recipe.learning_rate == 0.5);
+	assert_int_equal(mlp->steps, 9);
 	fixture_release(&f);
 }
 

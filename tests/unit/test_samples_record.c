@@ -177,18 +177,13 @@ static void devices(void **state)
 /* Keys are stored: this one may never change. */
 static void keys_are_golden(void **state)
 {
-	struct cell cell = {.network = "lenet",
-			    .dataset = "mnist-sample",
-			    .device = "cpu",
-			    .batch = 64,
-			    .stage = STAGE_TRAIN,
-			    .sync = SYNC_BLOCKS,
-			    .optimiser = OPTIMISER_MOMENTUM,
-			    .dropout = true};
+	struct cell cell;
 	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES], other[CELL_HASH_BYTES];
 	struct error err = ERROR_INIT;
 
 	(void)state;
+	cell_defaults(&cell);
+	snprintf(cell.dataset, sizeof cell.dataset, "mnist-sample");
 	check(cell_parse_framework("tensorflow+xla+nhwc", &cell, &err), &err);
 	cell_key(&cell, key);
 	assert_string_equal(key, "framework=tensorflow+nhwc+xla network=lenet dataset=mnist-sample "
@@ -210,19 +205,24 @@ static void keys_are_golden(void **state)
 /* The longest words there can be fit. */
 static void keys_fit(void **state)
 {
-	struct cell cell = {.batch = INT64_MIN,
-			    .precision = PRECISION_BF16,
-			    .stage = STAGE_FORWARD_BACKWARD,
-			    .dropout = true};
+	struct cell cell;
 	char key[CELL_KEY_BYTES];
 
 	(void)state;
+	cell_defaults(&cell);
+	cell.batch = INT64_MIN;
+	cell.precision = PRECISION_BF16;
+	cell.stage = STAGE_FORWARD_BACKWARD;
 	memset(cell.framework, 'f', CELL_WORD_BYTES - 1);
 	memset(cell.network, 'n', CELL_WORD_BYTES - 1);
 	memset(cell.dataset, 'd', CELL_WORD_BYTES - 1);
 	memset(cell.device, 'D', CELL_WORD_BYTES - 1);
 	cell_key(&cell, key);
 	assert_non_null(strstr(key, " dropout=on"));
+	cell.stage = STAGE_TRAIN;
+	cell.learning_rate = cell.momentum = cell.weight_decay = -1.7976931348623157e+308;
+	cell_key(&cell, key);
+	assert_non_null(strstr(key, " weight_decay=-1.7976931348623157e+308"));
 }
 
 static struct process_record windowed(const int64_t (*rows)[2], size_t count, int64_t block_steps)

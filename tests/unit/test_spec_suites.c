@@ -109,25 +109,25 @@ static void every_key_is_read(void **state)
 		fail_msg("%s", err.text);
 	assert_string_equal(spec.suite, "mine");
 	assert_string_equal(spec.summary, "what it is for");
-	assert_list(&spec.frameworks, "native,keras3:jax+xla");
-	assert_list(&spec.networks, "lenet,mlp");
-	assert_list(&spec.datasets, "mnist,synthetic");
-	assert_list(&spec.devices, "cpu,cpu:4,cuda:0+1");
-	assert_list(&spec.precisions, "fp32,bf16");
-	assert_list(&spec.batches, "1,2,4,64");
-	assert_list(&spec.stages, "forward,train");
-	assert_list(&spec.inputs, "resident");
-	assert_list(&spec.syncs, "end,step,blocks");
-	assert_list(&spec.optimisers, "sgd");
+	assert_list(&spec.axes[AXIS_FRAMEWORK], "native,keras3:jax+xla");
+	assert_list(&spec.axes[AXIS_NETWORK], "lenet,mlp");
+	assert_list(&spec.axes[AXIS_DATASET], "mnist,synthetic");
+	assert_list(&spec.axes[AXIS_DEVICE], "cpu,cpu:4,cuda:0+1");
+	assert_list(&spec.axes[AXIS_PRECISION], "fp32,bf16");
+	assert_list(&spec.axes[AXIS_BATCH], "1,2,4,64");
+	assert_list(&spec.axes[AXIS_STAGE], "forward,train");
+	assert_list(&spec.axes[AXIS_INPUT], "resident");
+	assert_list(&spec.axes[AXIS_SYNC], "end,step,blocks");
+	assert_list(&spec.axes[AXIS_OPTIMISER], "sgd");
 	assert_int_equal(spec.effort, EFFORT_RIGOROUS);
 	assert_int_equal(spec.steps, 20);
 	assert_int_equal(spec.warm_up_steps, 0);
 	assert_int_equal(spec.repeat, 3);
 	assert_string_equal(spec.statistic, "mean");
-	assert_false(spec.dropout);
-	assert_true(spec.learning_rate == 1e-3);
-	assert_true(spec.momentum == 0.5);
-	assert_true(spec.weight_decay == 0.0005);
+	assert_list(&spec.axes[AXIS_DROPOUT], "off");
+	assert_list(&spec.axes[AXIS_LEARNING_RATE], "0.001");
+	assert_list(&spec.axes[AXIS_MOMENTUM], "0.5");
+	assert_list(&spec.axes[AXIS_WEIGHT_DECAY], "0.0005");
 	assert_int_equal(spec.seed, 7);
 	assert_false(spec.frameworks_explicit);
 	spec_release(&spec);
@@ -141,16 +141,16 @@ static void rules_are_read(void **state)
 	(void)state;
 	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
 	assert_int_equal(spec.exclude_count, 2);
-	assert_list(&spec.excludes[0].networks, "mlp");
-	assert_list(&spec.excludes[0].stages, "train");
-	assert_list(&spec.excludes[0].frameworks, "");
-	assert_list(&spec.excludes[1].batches, "1,2,4");
+	assert_list(&spec.excludes[0].axes[AXIS_NETWORK], "mlp");
+	assert_list(&spec.excludes[0].axes[AXIS_STAGE], "train");
+	assert_list(&spec.excludes[0].axes[AXIS_FRAMEWORK], "");
+	assert_list(&spec.excludes[1].axes[AXIS_BATCH], "1,2,4");
 	assert_non_null(strstr(spec.excludes[1].origin, "mine.yaml:27: exclude"));
 	assert_int_equal(spec.override_count, 1);
-	assert_int_equal(spec.overrides[0].batch, 16);
+	assert_string_equal(spec.overrides[0].values[AXIS_BATCH], "16");
 	assert_int_equal(spec.overrides[0].steps, 5);
 	assert_int_equal(spec.overrides[0].warm_up_steps, 1);
-	assert_true(spec.overrides[0].learning_rate == 0.1);
+	assert_string_equal(spec.overrides[0].values[AXIS_LEARNING_RATE], "0.1");
 	spec_release(&spec);
 }
 
@@ -162,8 +162,9 @@ static void words_know_their_line(void **state)
 
 	(void)state;
 	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
-	assert_non_null(strstr(spec.networks.words[1].origin, "/mine.yaml:6: networks"));
-	assert_non_null(strstr(spec.frameworks.words[0].origin, "/mine.yaml:3: frameworks"));
+	assert_non_null(strstr(spec.axes[AXIS_NETWORK].words[1].origin, "/mine.yaml:6: networks"));
+	assert_non_null(
+		strstr(spec.axes[AXIS_FRAMEWORK].words[0].origin, "/mine.yaml:3: frameworks"));
 	spec_release(&spec);
 }
 
@@ -178,7 +179,7 @@ static void anchors_may_be_used(void **state)
 				   "  - {networks: *nets, stages: forward}\n",
 				   &spec, &err),
 			 PRONY_OK);
-	assert_list(&spec.excludes[0].networks, "lenet,mlp");
+	assert_list(&spec.excludes[0].axes[AXIS_NETWORK], "lenet,mlp");
 	spec_release(&spec);
 }
 
@@ -229,6 +230,11 @@ static const struct broken broken_files[] = {
 	{"momentum: 1.5\n", 1, {"momentum", "from 0 to 1"}},
 	{"dropout: maybe\n", 1, {"dropout", "true or false"}},
 	{"dropout: yes\n", 1, {"dropout", "true or false"}},
+	{"dropouts: [on, maybe]\n", 1, {"dropouts", "true or false", "\"maybe\""}},
+	{"learning-rates: [0.1, 0]\n", 1, {"learning-rates", "above 0", "\"0\""}},
+	{"learning-rate: [0.1]\n", 1, {"learning-rate", "a list"}},
+	{"learning-rate: '0.1'\n", 1, {"learning-rate", "in quotes"}},
+	{"lerning-rate: 0.1\n", 1, {"lerning-rate", "did you mean learning-rate?"}},
 	{"effort: hasty\n", 1, {"effort", "quick, default or rigorous"}},
 	{"statistic: median\n", 1, {"statistic", "geometric or mean"}},
 	{"steps: 0\n", 1, {"steps", "from 1"}},
@@ -289,7 +295,7 @@ static void broken_files_get_one_message(void **state)
 		if (status != PRONY_BAD_INPUT)
 			fail_msg("%s: status %d: %s", broken_files[i].text, status, err.text);
 		assert_message(&broken_files[i], &err);
-		assert_list(&spec.networks, "");
+		assert_list(&spec.axes[AXIS_NETWORK], "");
 		assert_int_equal(spec.exclude_count, 0);
 		assert_string_equal(spec.suite, "");
 		spec_release(&spec);

@@ -11,7 +11,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
 

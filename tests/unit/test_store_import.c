@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "store/sql.h"
+#include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
 
@@ -131,7 +131,7 @@ static void writers_take_turns(void **state)
 			continue;
 		struct error err = ERROR_INIT;
 		struct run_meta meta = fixture_meta(w);
-		struct cell cell = {.network = "lenet"};
+		struct cell cell = fixture_cell("native", 1);
 		int64_t id = 0;
 		struct store *store = NULL;
 		enum prony_status status = store_open(path, false, &store, &err);

@@ -1,8 +1,9 @@
 /* Private to plan/: words of a spec made sure of, and what they stand for on this machine. */
-#ifndef PRONY_PLAN_RESOLVE_H
-#define PRONY_PLAN_RESOLVE_H
+#ifndef PRONY_PLAN_RESOLVE_INTERNAL_H
+#define PRONY_PLAN_RESOLVE_INTERNAL_H
 
 #include "plan/plan.h"
+#include "spec/spec.h"
 
 #define PLAN_SLOTS 8 /* docs/semantics.md: the input rotates over at least 8 batches */
 
@@ -24,8 +25,8 @@ struct expansion {
 	const struct spec *spec;
 	const struct plan_settings *settings;
 	struct plan *plan;
-	struct spec_rule axes;		     /* canonical words of each axis, "all" spelled out */
-	struct framework_choice *frameworks; /* one for each word of axes.frameworks */
+	struct spec_rule asked;		     /* canonical words of each axis, "all" spelled out */
+	struct framework_choice *frameworks; /* one for each word of its list */
 	struct dataset_choice *datasets;     /* those met so far */
 	size_t dataset_count;
 	struct spec_rule *excludes, *overrides; /* with canonical words */

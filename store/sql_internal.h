@@ -1,6 +1,6 @@
 /* Private to store/: an open database and short ways to run statements on it. */
-#ifndef PRONY_STORE_SQL_H
-#define PRONY_STORE_SQL_H
+#ifndef PRONY_STORE_SQL_INTERNAL_H
+#define PRONY_STORE_SQL_INTERNAL_H
 
 #include <jansson.h>
 #include <sqlite3.h>
@@ -8,14 +8,16 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "cell/axes.h"
 #include "samples/record.h"
 
 struct store {
 	sqlite3 *db;
-	char *path;		/* as the user knows it */
-	char *uri;		/* as SQLite was asked to open it */
-	unsigned char *columns; /* per row of PROCESS_FIELDS: the table `process` has it */
-	bool has_series;	/* the table `process_series` is there */
+	char *path;		       /* as the user knows it */
+	char *uri;		       /* as SQLite was asked to open it */
+	bool *columns;		       /* per row of PROCESS_FIELDS: the table `process` has it */
+	bool axis_columns[AXIS_COUNT]; /* likewise of the table `cell` */
+	bool has_series;	       /* the table `process_series` is there */
 };
 
 /* The error of the statement that just failed: what was being done, the file, the remedy. */

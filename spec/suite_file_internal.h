@@ -1,6 +1,6 @@
 /* Private to spec/: a suite file on its way into a spec. */
-#ifndef PRONY_SPEC_SUITE_FILE_H
-#define PRONY_SPEC_SUITE_FILE_H
+#ifndef PRONY_SPEC_SUITE_FILE_INTERNAL_H
+#define PRONY_SPEC_SUITE_FILE_INTERNAL_H
 
 #include "base/yaml_file.h"
 #include "spec/spec.h"

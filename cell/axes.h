@@ -1,0 +1,175 @@
+/*
+ * The axes of a cell and the settings that it carries, in one table. A row is all there is to say
+ * of one: its key in suites, its option, its word in the cell's key, its column in the store and in
+ * CSV, its member in JSON and in the recipe, its place in reports. Others read the table.
+ */
+#ifndef PRONY_CELL_AXES_H
+#define PRONY_CELL_AXES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cell/vocabulary.h"
+
+struct cell;
+
+#define CELL_WORD_BYTES 64
+
+/* What a value is. In C: char[CELL_WORD_BYTES], the enumeration of a vocabulary, int64_t, double,
+ * bool ("on" and "off"); a framework is a text with a grammar of its own. */
+enum axis_type { AXIS_FRAMEWORK_TYPE, AXIS_TEXT, AXIS_WORD, AXIS_INT, AXIS_REAL, AXIS_SWITCH };
+
+/*
+ * Keys and specs are stored, and found again by their text. What stands in those of the first
+ * stores stands there for ever; what came later is left out while it has its default, so that
+ * nothing that is stored gets another key. A default never changes.
+ */
+enum axis_texts { AXIS_LATER, AXIS_IN_SPEC, AXIS_IN_KEY_AND_SPEC };
+
+struct axis {
+	const char *name; /* the member: word of the key, column of the store and of CSV, JSON */
+	enum axis_type type;
+	const struct vocabulary *vocabulary; /* AXIS_WORD */
+	size_t offset;			     /* in struct cell */
+
+	const char *plural; /* key of a suite for a list of words; in a rule: the cells it means */
+	const char *singular;	     /* what messages call it */
+	bool settable;		     /* its singular is a key too: one value; an override sets it */
+	const char *option, *help;   /* of `prony run` */
+	char letter;		     /* of the option, or 0 */
+	const char *initial;	     /* when nothing is said; "" = the network's own */
+	const char *needs, *example; /* of a number, for messages */
+	double min, max;
+	enum axis_texts texts;
+	bool (*applies)(const struct cell *cell); /* NULL: means something in every cell */
+	int order; /* place in the nesting of a plan, outermost first, and in a report's title */
+	const char *title; /* what stands before it there; NULL: not in titles */
+	bool quiet;	   /* not in titles while it has its default */
+};
+
+bool axis_applies_when_training(const struct cell *cell);
+bool axis_applies_with_momentum(const struct cell *cell);
+
+/*
+ * X(id, member, type, enumeration, recipe, the other members of struct axis). Recipe: SAME, a
+ * worker is told it under the same name; OWN, it is told in a way of its own, or does not concern
+ * it. Order is that of keys, columns, options.
+ */
+#define CELL_AXES(X)                                                                               \
+	X(FRAMEWORK, framework, FRAMEWORK_TYPE, none, OWN, "frameworks", 'f',                      \
+	  "frameworks, NAME[@ENV][:BACKEND][+OPTION...], or all", .plural = "frameworks",          \
+	  .singular = "framework", .initial = "all", .texts = AXIS_IN_KEY_AND_SPEC, .order = 99)   \
+	X(NETWORK, network, TEXT, none, OWN, "networks", 'n', "networks", .plural = "networks",    \
+	  .singular = "network", .initial = "lenet", .texts = AXIS_IN_KEY_AND_SPEC, .order = 1,    \
+	  .title = "")                                                                             \
+	X(DATASET, dataset, TEXT, none, OWN, "datasets", 'd', "data sets", .plural = "datasets",   \
+	  .singular = "data set", .initial = "", .texts = AXIS_IN_KEY_AND_SPEC, .order = 2,        \
+	  .title = ", ")                                                                           \
+	X(DEVICE, device, TEXT, none, OWN, "devices", 'D', "devices: cpu, cpu:4, cuda:0",          \
+	  .plural = "devices", .singular = "device", .initial = "cpu",                             \
+	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 6, .title = ", ")                                \
+	X(PRECISION, precision, WORD, precision, SAME, "precisions", 'p',                          \
+	  "precisions: fp32, tf32, fp16, bf16", .plural = "precisions", .singular = "precision",   \
+	  .initial = "fp32", .texts = AXIS_IN_KEY_AND_SPEC, .order = 7, .title = ", ")             \
+	X(BATCH, batch, INT, none, SAME, "batches", 'b',                                           \
+	  "batch sizes; ranges 1..64*2 and 16..64+16", .plural = "batches", .singular = "batch",   \
+	  .settable = true, .initial = "64", .min = 1, .max = 16777216,                            \
+	  .needs = "a whole number from 1 to 16777216", .example = "16",                           \
+	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 5, .title = ", batch ")                          \
+	X(STAGE, stage, WORD, stage, SAME, "stages", 's',                                          \
+	  "stages: forward, forward-backward, train", .plural = "stages", .singular = "stage",     \
+	  .initial = "train", .texts = AXIS_IN_KEY_AND_SPEC, .order = 3, .title = ", ")            \
+	X(INPUT, input, WORD, input_mode, SAME, "input", 0, "how batches arrive: resident",        \
+	  .plural = "inputs", .singular = "input", .initial = "resident",                          \
+	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 9, .title = ", input ", .quiet = true)           \
+	X(SYNC, sync, WORD, sync_mode, OWN, "sync", 0,                                             \
+	  "when to wait for issued work: blocks, step, end", .plural = "syncs",                    \
+	  .singular = "sync mode", .initial = "blocks", .texts = AXIS_IN_KEY_AND_SPEC,             \
+	  .order = 10, .title = ", sync ", .quiet = true)                                          \
+	X(OPTIMISER, optimiser, WORD, optimiser, SAME, "optimiser", 0,                             \
+	  "optimisers of train: sgd, momentum, rmsprop", .plural = "optimisers",                   \
+	  .singular = "optimiser", .initial = "momentum", .texts = AXIS_IN_KEY_AND_SPEC,           \
+	  .applies = axis_applies_when_training, .order = 4, .title = " with ")                    \
+	X(DROPOUT, dropout, SWITCH, none, SAME, "dropout", 0,                                      \
+	  "whether dropout layers work: on, off", .plural = "dropouts", .singular = "dropout",     \
+	  .settable = true, .initial = "on", .needs = "true or false (on or off)",                 \
+	  .example = "false", .texts = AXIS_IN_KEY_AND_SPEC, .order = 8, .title = ", dropout ",    \
+	  .quiet = true)                                                                           \
+	X(LEARNING_RATE, learning_rate, REAL, none, SAME, "learning-rate", 0,                      \
+	  "learning rates of train", .plural = "learning-rates", .singular = "learning-rate",      \
+	  .settable = true, .initial = "0.001", .min = 1e-12, .max = 1000,                         \
+	  .needs = "a number above 0, up to 1000", .example = "0.01", .texts = AXIS_IN_SPEC,       \
+	  .applies = axis_applies_when_training, .order = 11, .title = ", learning rate ",         \
+	  .quiet = true)                                                                           \
+	X(MOMENTUM, momentum, REAL, none, SAME, "momentum", 0,                                     \
+	  "momenta of the optimiser momentum", .plural = "momenta", .singular = "momentum",        \
+	  .settable = true, .initial = "0.9", .max = 1, .needs = "a number from 0 to 1",           \
+	  .example = "0.9", .texts = AXIS_IN_SPEC, .applies = axis_applies_with_momentum,          \
+	  .order = 12, .title = ", momentum ", .quiet = true)                                      \
+	X(WEIGHT_DECAY, weight_decay, REAL, none, SAME, "weight-decay", 0,                         \
+	  "weight decays of train", .plural = "weight-decays", .singular = "weight-decay",         \
+	  .settable = true, .initial = "0", .max = 1, .needs = "a number from 0 to 1",             \
+	  .example = "0.0005", .texts = AXIS_IN_SPEC, .applies = axis_applies_when_training,       \
+	  .order = 13, .title = ", weight decay ", .quiet = true)
+
+enum axis_id {
+#define X(id, ...) AXIS_##id,
+	CELL_AXES(X)
+#undef X
+		AXIS_COUNT
+};
+
+/* The member of a row in a struct: of every row, or of those that a recipe shares. */
+#define AXIS_MEMBER(id, member, type, enumeration, ...) AXIS_MEMBER_##type(member, enumeration)
+#define AXIS_MEMBER_FRAMEWORK_TYPE(member, enumeration) char member[CELL_WORD_BYTES];
+#define AXIS_MEMBER_TEXT(member, enumeration) char member[CELL_WORD_BYTES];
+#define AXIS_MEMBER_WORD(member, enumeration) enum enumeration member;
+#define AXIS_MEMBER_INT(member, enumeration) int64_t member;
+#define AXIS_MEMBER_REAL(member, enumeration) double member;
+#define AXIS_MEMBER_SWITCH(member, enumeration) bool member;
+#define AXIS_RECIPE_MEMBER(id, member, type, enumeration, recipe, ...)                             \
+	AXIS_RECIPE_##recipe(AXIS_MEMBER_##type(member, enumeration))
+#define AXIS_RECIPE_SAME(text) text
+#define AXIS_RECIPE_OWN(text)
+
+extern const struct axis axes[AXIS_COUNT];
+
+/* The row that is the n-th of the order column. */
+enum axis_id axis_in_order(int n);
+
+/*
+ * A value by itself; `value` points to one of the axis' type. Parsing: false leaves it untouched;
+ * numbers are decimal and within their bounds, switches on, off, true, false. A real number is
+ * written with the fewest digits that read back as the same one.
+ */
+bool axis_parse(const struct axis *axis, const char *text, void *value);
+void axis_text(const struct axis *axis, const void *value, char out[CELL_WORD_BYTES]);
+json_t *axis_to_json(const struct axis *axis, const void *value); /* new reference */
+/* PRONY_BAD_INPUT names the member. Numbers are not held to the axis' bounds but to what a number
+ * of its type can mean: at least 1 where it is whole, else finite and at least 0. */
+enum prony_status axis_from_json(const struct axis *axis, const json_t *object, void *value,
+				 struct error *err);
+
+/* A word that was typed, made canonical (for the framework, a text: as it is). What is wrong says
+ * what the axis needs, or its words and the nearest of them; PRONY_USAGE. */
+enum prony_status axis_canonical(const struct axis *axis, const char *text,
+				 char out[CELL_WORD_BYTES], struct error *err);
+
+/* A value in its cell. */
+static inline const void *axis_value(const struct axis *axis, const struct cell *cell)
+{
+	return (const char *)cell + axis->offset;
+}
+/* The framework's parts follow from its text. */
+bool axis_set(const struct axis *axis, const char *text, struct cell *cell);
+bool axis_applies(const struct axis *axis, const struct cell *cell);
+bool axis_is_default(const struct axis *axis, const struct cell *cell);
+bool axis_equal(const struct axis *axis, const struct cell *a, const struct cell *b);
+
+/* Every row as a member of the object; null where it means nothing. */
+void cell_axes_to_json(const struct cell *cell, json_t *object);
+
+#endif
