@@ -24,9 +24,10 @@ int vocabulary_find(const struct vocabulary *vocabulary, const char *word)
 }
 
 #define WORD(id, word) [id] = (word),
-#define VOCABULARY(name, rows, count_)                                                             \
+#define X(name, rows, prefix)                                                                      \
 	static const char *const name##_words[] = {rows(WORD)};                                    \
-	const struct vocabulary name##_vocabulary = {.words = name##_words, .count = (count_)};    \
+	const struct vocabulary name##_vocabulary = {.words = name##_words,                        \
+						     .count = prefix##_COUNT};                     \
 	const char *name##_name(enum name value)                                                   \
 	{                                                                                          \
 		return vocabulary_word(&name##_vocabulary, (int)value);                            \
@@ -38,8 +39,5 @@ int vocabulary_find(const struct vocabulary *vocabulary, const char *word)
 			*out = (enum name)value;                                                   \
 		return value >= 0;                                                                 \
 	}
-VOCABULARY(stage, STAGES, STAGE_COUNT)
-VOCABULARY(precision, PRECISIONS, PRECISION_COUNT)
-VOCABULARY(sync_mode, SYNC_MODES, SYNC_COUNT)
-VOCABULARY(optimiser, OPTIMISERS, OPTIMISER_COUNT)
-VOCABULARY(input_mode, INPUT_MODES, INPUT_COUNT)
+VOCABULARIES(X)
+#undef X

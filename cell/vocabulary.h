@@ -31,12 +31,19 @@
 #define INPUT_MODES(X)                                                                             \
 	X(INPUT_RESIDENT, "resident") X(INPUT_STREAM, "stream") X(INPUT_NATIVE, "native")
 
+/* X(name, words, prefix of its values): an enumeration `enum name` with the constant PREFIX_COUNT.
+ */
+#define VOCABULARIES(X)                                                                            \
+	X(stage, STAGES, STAGE)                                                                    \
+	X(precision, PRECISIONS, PRECISION)                                                        \
+	X(sync_mode, SYNC_MODES, SYNC)                                                             \
+	X(optimiser, OPTIMISERS, OPTIMISER)                                                        \
+	X(input_mode, INPUT_MODES, INPUT)
+
 #define VOCABULARY_ID(id, word) id,
-enum stage { STAGES(VOCABULARY_ID) STAGE_COUNT };
-enum precision { PRECISIONS(VOCABULARY_ID) PRECISION_COUNT };
-enum sync_mode { SYNC_MODES(VOCABULARY_ID) SYNC_COUNT };
-enum optimiser { OPTIMISERS(VOCABULARY_ID) OPTIMISER_COUNT };
-enum input_mode { INPUT_MODES(VOCABULARY_ID) INPUT_COUNT };
+#define X(name, words, prefix) enum name { words(VOCABULARY_ID) prefix##_COUNT };
+VOCABULARIES(X)
+#undef X
 #undef VOCABULARY_ID
 
 struct vocabulary {
@@ -48,16 +55,12 @@ struct vocabulary {
  * For each enumeration its vocabulary; its canonical word, never NULL ("?" outside the table); and
  * its value from a word or an alias (eval, infer: forward), where false leaves *out untouched.
  */
-#define VOCABULARY(name)                                                                           \
+#define X(name, words, prefix)                                                                     \
 	extern const struct vocabulary name##_vocabulary;                                          \
 	const char *name##_name(enum name value);                                                  \
 	bool name##_parse(const char *word, enum name *out);
-VOCABULARY(stage)
-VOCABULARY(precision)
-VOCABULARY(sync_mode)
-VOCABULARY(optimiser)
-VOCABULARY(input_mode)
-#undef VOCABULARY
+VOCABULARIES(X)
+#undef X
 
 /* The same without the type: -1 for a word that is not in it. */
 const char *vocabulary_word(const struct vocabulary *vocabulary, int value);

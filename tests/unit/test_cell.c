@@ -11,8 +11,9 @@
 static void words_round_trip(void **state)
 {
 	static const struct vocabulary *const all[] = {
-		&stage_vocabulary,     &precision_vocabulary,  &sync_mode_vocabulary,
-		&optimiser_vocabulary, &input_mode_vocabulary,
+#define X(name, words, prefix) &name##_vocabulary,
+		VOCABULARIES(X)
+#undef X
 	};
 	(void)state;
 	for (size_t v = 0; v < sizeof all / sizeof *all; v++) {
