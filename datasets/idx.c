@@ -130,7 +130,9 @@ struct idx_source {
 static bool recognises(const char *path, const uint8_t *head, size_t length)
 {
 	(void)path;
-	return length >= 2 && head[0] == 0 && head[1] == 0;
+	/* Element types of the format are 0x08 to 0x0e; without them any file of zeros would do. */
+	return length >= 4 && head[0] == 0 && head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0e &&
+	       head[3] <= IDX_MAX_RANK;
 }
 
 static enum prony_status verify(const char *path, int64_t *bytes, struct error *err)
