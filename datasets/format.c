@@ -6,10 +6,11 @@
 #include "base/strbuf.h"
 #include "datasets/byte_stream.h"
 
-extern const struct data_format idx_format;
+extern const struct data_format cifar10_format, idx_format;
 
 const struct data_format *const data_formats[] = {
 	&idx_format,
+	&cifar10_format,
 };
 
 const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);

@@ -14,6 +14,17 @@
 	.name = "t10k-labels-idx1-ubyte.gz", .bytes = 4542,                                        \
 	.sha256 = "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
 
+/* Of the 50,000 training images, by channel. */
+#define CIFAR10_VALUES                                                                             \
+	.format = "cifar10", .rank = 3, .dims = {3, 32, 32}, .classes = 10, .scale = 255,          \
+	.mean = {0.4914, 0.4822, 0.4465}, .deviation = {0.2470, 0.2435, 0.2616}
+#define CIFAR10_BATCH(n)                                                                           \
+	{                                                                                          \
+		.part = PART_TRAIN, .name = "data_batch_" #n ".bin", .bytes = 30730000             \
+	}
+#define CIFAR10_TEST .part = PART_EVALUATION, .name = "test_batch.bin"
+#define CIFAR10_NAMES .part = PART_NAMES, .name = "batches.meta.txt"
+
 const struct dataset dataset_table[] = {
 	{
 		.name = "mnist",
@@ -65,6 +76,53 @@ const struct dataset dataset_table[] = {
 		.deviation = {0.3081},
 		.shipped = true,
 		.files = {{T10K_IMAGES}, {T10K_LABELS}},
+	},
+	{
+		.name = "cifar10",
+		.summary = "tiny photographs, 32 x 32 in colour, 50,000 and 10,000 images",
+		CIFAR10_VALUES,
+		.train_count = 50000,
+		.evaluation_count = 10000,
+		.sample = "cifar10-sample",
+		.archive = {.folder = "cifar-10-batches-bin",
+			    .file = {.name = "cifar-10-binary.tar.gz",
+				     .bytes = 170052171,
+				     .sha256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9dd"
+					       "da3db29a59bca1dd",
+				     .url = "https://www.cs.toronto.edu/~kriz/"
+					    "cifar-10-binary.tar.gz"}},
+		.files = {CIFAR10_BATCH(1),
+			  CIFAR10_BATCH(2),
+			  CIFAR10_BATCH(3),
+			  CIFAR10_BATCH(4),
+			  CIFAR10_BATCH(5),
+			  {CIFAR10_TEST, .bytes = 30730000},
+			  {CIFAR10_NAMES}},
+	},
+	{
+		.name = "cifar10-sample",
+		.summary = "12,000 images of CIFAR-10 made of a JPEG copy: 10,000 to train, 2,000 "
+			   "to evaluate",
+		CIFAR10_VALUES,
+		.train_count = 10000,
+		.evaluation_count = 2000,
+		.files =
+			{
+				{.part = PART_TRAIN,
+				 .name = "data_batch_1.bin",
+				 .bytes = 30730000,
+				 .sha256 =
+					 "67249abc2590c383c1d261ca30ac6adc30278a792797a7d469ae61ee"
+					 "ed24554a"},
+				{CIFAR10_TEST, .bytes = 6146000,
+				 .sha256 =
+					 "7b9f095bf2d1f4d60e162e225012232eecd6f3e6a512821795d5a007"
+					 "599e5225"},
+				{CIFAR10_NAMES, .bytes = 60,
+				 .sha256 =
+					 "2ce042b1e0b48db4bb214408e6414ba18b2731c24af244f2d6c112fd"
+					 "df31af00"},
+			},
 	},
 	{
 		.name = "synthetic",

@@ -59,7 +59,8 @@ class DataTest(ProgramTest):
 
     def test_list(self):
         rows = {row["name"]: row for row in self.json("data", "list", "--data", self.data)}
-        self.assertEqual(set(rows), {"mnist", "mnist-sample", "synthetic"})
+        self.assertEqual(set(rows), {"mnist", "mnist-sample", "cifar10", "cifar10-sample",
+                                     "synthetic"})
         self.assertEqual(rows["mnist"]["state"], "missing")
         self.assertIsNone(rows["mnist"]["folder"])
         self.assertEqual(rows["mnist-sample"]["state"], "ready")
@@ -111,6 +112,47 @@ class DataTest(ProgramTest):
     def test_verify_missing(self):
         done = self.prony("data", "verify", "mnist", "--data", self.data, expect=MISSING)
         for word in (os.path.join(self.data, "mnist"), "prony data fetch mnist", "mnist-sample"):
+            self.assertIn(word, message(done))
+
+    def cifar10(self):
+        """A sample of random pixels under the whole's name; returns its evaluation file."""
+        folder = os.path.join(self.data, "cifar10")
+        os.mkdir(folder)
+        pixels = os.urandom(3072 * 16)
+        images = [pixels[i * 3072:(i + 1) * 3072] for i in range(16)]
+        for name, count in (("data_batch_1.bin", 10000), ("test_batch.bin", 2000)):
+            with open(os.path.join(folder, name), "wb") as stream:
+                stream.writelines(bytes([i % 10]) + images[i % 16] for i in range(count))
+        with open(os.path.join(folder, "batches.meta.txt"), "w", encoding="ascii") as stream:
+            stream.write("".join(f"name{i}\n" for i in range(10)))
+        return os.path.join(folder, "test_batch.bin")
+
+    def test_cifar10(self):
+        path = self.cifar10()
+        rows = {row["name"]: row for row in self.json("data", "list", "--data", self.data)}
+        self.assertEqual(rows["cifar10"]["state"], "missing")
+        self.assertEqual(rows["cifar10-sample"]["classes"]["names"],
+                         [f"name{i}" for i in range(10)])
+        command = ("run", "-f", "fake", "-n", "cnn", "-b", "2", "-s", "forward", "--repeat", "3",
+                   "--steps", "5", "--warm-up", "1", "--data", self.data, "--store", self.store)
+        suite = os.path.join(self.folder, "mine.yaml")
+        with open(suite, "w", encoding="ascii") as stream:
+            stream.write("datasets: cifar10\n")
+        done = self.prony(*command, suite, expect=0)
+        self.assertIn("cifar10 is not here: cifar10-sample is used", done.stdout + done.stderr)
+        self.assertEqual(self.rows("select distinct dataset, status from cell"),
+                         [("cifar10-sample", "ok")])
+        with open(path, "r+b") as stream:
+            stream.seek(3073 * 3)
+            stream.write(b"\x0a")
+        for words in (["data", "verify", path], [*command, "-d", "cifar10-sample"]):
+            done = self.prony(*words, expect=BAD_INPUT)
+            for word in (path, "offset 9219", "label 10", "10 classes"):
+                self.assertIn(word, message(done))
+        with open(path, "r+b") as stream:
+            stream.truncate(3073 * 3 + 5)
+        done = self.prony("data", "verify", path, expect=BAD_INPUT)
+        for word in (path, "offset 9219", "truncated", "5 bytes"):
             self.assertIn(word, message(done))
 
     def test_nothing_is_here(self):

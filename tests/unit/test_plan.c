@@ -640,7 +640,7 @@ static void data_without_a_reader_is_synthetic_and_says_so(void **state)
 		assert_string_equal(f.plan.cells[i].cell.dataset, "synthetic");
 	assert_int_equal(f.plan.note_count, 2);
 	assert_says(f.plan.notes[0], "imagenet cannot be read yet");
-	assert_says(f.plan.notes[1], "cifar10 cannot be read yet");
+	assert_says(f.plan.notes[1], "cifar10 is not here");
 	fixture_release(&f);
 }
 
