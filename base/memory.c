@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/status.h"
 
@@ -47,4 +48,13 @@ char *memory_printf(const char *format, ...)
 	if (length < 0)
 		memory_exhausted("host memory");
 	return text;
+}
+
+int64_t memory_physical_bytes(void)
+{
+	int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), bytes;
+
+	if (pages <= 0 || page <= 0 || __builtin_mul_overflow(pages, page, &bytes))
+		return INT64_MAX;
+	return bytes;
 }

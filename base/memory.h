@@ -3,6 +3,7 @@
 #define PRONY_BASE_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -14,5 +15,8 @@ void *memory_alloc(size_t bytes);
 void *memory_realloc(void *memory, size_t bytes);
 char *memory_strdup(const char *text);
 char *memory_printf(const char *format, ...) PRONY_PRINTF(1, 2);
+
+/* The memory of this machine in bytes, whoever has it; INT64_MAX where it is not known. */
+int64_t memory_physical_bytes(void);
 
 #endif

@@ -2,18 +2,9 @@
 
 #include <stddef.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
+#include "base/memory.h"
 #include "diagnose/sources.h"
-#include "sensors/procfs.h"
-
-static int64_t physical_bytes(void)
-{
-	int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), bytes;
-	if (pages <= 0 || page <= 0 || __builtin_mul_overflow(pages, page, &bytes))
-		return -1;
-	return bytes;
-}
 
 /* ulimit -v, which workers inherit. */
 static int64_t address_space_bytes(void)
@@ -38,7 +29,7 @@ static struct memory_limit least(const struct memory_limit *rooms, size_t count)
 struct memory_limit memory_limit_worker(long long said_mib)
 {
 	const struct memory_limit rooms[] = {
-		{procfs_available_bytes(), "90 % of the memory that is available"},
+		{source_meminfo_bytes("", "MemAvailable"), "90 % of the memory that is available"},
 		{source_memory_limit(""), "90 % of the control group's limit"},
 		{address_space_bytes(), "90 % of the limit on address space, ulimit -v"},
 	};
@@ -52,7 +43,7 @@ struct memory_limit memory_limit_worker(long long said_mib)
 int64_t memory_limit_reference(void)
 {
 	const struct memory_limit rooms[] = {
-		{physical_bytes(), "memory of the machine"},
+		{memory_physical_bytes(), "memory of the machine"},
 		{source_memory_limit(""), "the control group's limit"},
 		{address_space_bytes(), "the limit on address space"},
 	};

@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/memory_limit.h"
 #include "conformance/check.h"
-#include "sensors/procfs.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -101,15 +101,12 @@ static enum prony_status check_worker(const struct worker_check_options *options
 				      struct error *err)
 {
 	struct sigaction action = {.sa_handler = on_signal};
-	int64_t available = procfs_available_bytes();
 	const struct check_spec spec = {
 		.self = self,
 		.argv = argv,
 		.level = !strcmp(options->level, levels[0]) ? CHECK_PROTOCOL : CHECK_NUMERIC,
 		.timeout_ns = options->timeout * SECOND_NS,
-		.memory_limit_bytes = options->memory_limit ? (int64_t)options->memory_limit << 20
-				      : available > 0	    ? available / 10 * 9
-							    : 0,
+		.memory_limit_bytes = memory_limit_worker(options->memory_limit).bytes,
 		.stop = &stop_wanted,
 	};
 	const struct check_sink sink = {.result = print_result, .context = printer};

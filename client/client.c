@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/process_tree.h"
 #include "client/client_internal.h"
-#include "sensors/procfs.h"
 
 /* An ok:false reply as status and text. */
 static enum prony_status refused(const json_t *reply, const char *verb, struct error *err)
@@ -198,6 +198,11 @@ int64_t client_started_ns(const struct client *client)
 	return client->started_ns;
 }
 
+pid_t client_guard(const struct client *client)
+{
+	return client->guard;
+}
+
 bool client_uses_shared_memory(const struct client *client)
 {
 	return client->uses_shared;
@@ -206,5 +211,5 @@ bool client_uses_shared_memory(const struct client *client)
 int64_t client_cpu_ns(struct client *client)
 {
 	client_drain_report(client); /* which process it is, the guard says there */
-	return client->worker > 0 ? procfs_cpu_ns(client->worker) : -1;
+	return client->worker > 0 ? process_cpu_ns(PROCESS_HERE, client->worker, NULL) : -1;
 }

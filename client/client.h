@@ -93,6 +93,8 @@ struct client_end {
 void client_end(struct client *client, struct client_end *out);
 
 int64_t client_started_ns(const struct client *client);
+/* The guard: the worker and its children are the processes below it. */
+pid_t client_guard(const struct client *client);
 bool client_uses_shared_memory(const struct client *client);
 /* CPU time of the worker process so far (user + system), from /proc; -1 unknown. */
 int64_t client_cpu_ns(struct client *client);

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "base/process_tree.h"
 #include "client/client_internal.h"
-#include "sensors/procfs.h"
 
 /* All pipes of a worker; index 0 is read from, 1 written to. */
 struct pipes {
@@ -141,7 +141,7 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 	client->request_fd = client->reply_fd = client->life_fd = client->report_fd =
 		client->log_fd = -1;
 	client->rss_peak_bytes = client->user_ns = client->system_ns = -1;
-	client->oom_kills = procfs_oom_kills();
+	client->oom_kills = process_oom_kills(PROCESS_HERE);
 	client->next_id = 1;
 	strbuf_init(&client->line, PROTOCOL_LINE_BYTES_MAX);
 	strbuf_init(&client->report, 4096);

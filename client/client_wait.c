@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "base/process_tree.h"
 #include "client/client_internal.h"
-#include "sensors/procfs.h"
 
 #define TICK_NS INT64_C(250000000)	 /* how often limits are looked at while waiting */
 #define LAST_WORD_NS INT64_C(5000000000) /* the guard's report follows the worker's end at once */
@@ -107,7 +107,8 @@ void client_wait(struct client *client, bool writing, int64_t deadline_ns)
 static bool over_memory(const struct client *client)
 {
 	int64_t limit = client->spec->memory_limit_bytes;
-	return limit > 0 && client->worker > 0 && procfs_tree_rss_bytes(client->worker) > limit;
+	return limit > 0 && client->worker > 0 &&
+	       process_tree_rss_bytes(PROCESS_HERE, client->worker) > limit;
 }
 
 /* What ends a wait besides what is waited for. */
@@ -159,7 +160,7 @@ static enum prony_status died(struct client *client, const char *verb, struct er
 	char words[400];
 	last_words(client, words, sizeof words);
 	bool killed = client->ended && strstr(client->how, "signal 9");
-	if (killed && client->oom_kills >= 0 && procfs_oom_kills() > client->oom_kills)
+	if (killed && client->oom_kills >= 0 && process_oom_kills(PROCESS_HERE) > client->oom_kills)
 		return error_set(err, PRONY_OUT_OF_MEMORY,
 				 "the kernel killed the worker for lack of memory during %s", verb);
 	return error_set(err, PRONY_CRASHED, "the worker ended %s %s: %s%s",

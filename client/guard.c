@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sensors/procfs.h"
+#include "base/process_tree.h"
 
 #define HELPERS_NAP_NS 10000000
 #define KILL_NAP_NS 1000000
@@ -151,7 +151,7 @@ static int end_tree(pid_t worker, int *status)
 {
 	for (int killed = 0;;) {
 		pid_t children[CHILDREN_MAX];
-		int count = procfs_children(getpid(), children, CHILDREN_MAX);
+		int count = process_children(PROCESS_HERE, getpid(), children, CHILDREN_MAX);
 		for (int i = 0; i < count; i++)
 			kill(children[i], SIGKILL);
 		int ended;

@@ -15,7 +15,7 @@
 #define WATCH_NS (INT64_C(500) * 1000000)
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
-enum { CPUS_MAX = 4096 };
+enum { POLICIES_MAX = 4096 };
 
 /* What every check may look at. */
 struct examination {
@@ -23,9 +23,8 @@ struct examination {
 	char *cpuinfo, *flags; /* owned; flags "" when unknown */
 	struct topology topology;
 	bool has_topology;
-	struct cpu_ticks before, after;
-	bool has_ticks;
-	struct sensor sensors[SENSOR_COUNT];
+	struct cpu_time before, after; /* of all processors */
+	struct instrument instruments[INSTRUMENT_COUNT];
 };
 
 static void found(struct finding *finding, enum finding_level level, const char *remedy,
@@ -62,8 +61,8 @@ static bool has_flag(const struct examination *seen, const char *flag)
 static void check_governor(const struct examination *seen, struct finding *finding)
 {
 	static const char folder[] = "/sys/devices/system/cpu/cpufreq";
-	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * CPUS_MAX);
-	size_t count = source_entries(seen->root, folder, "policy", names, CPUS_MAX), other = 0;
+	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * POLICIES_MAX);
+	size_t count = source_entries(seen->root, folder, "policy", names, POLICIES_MAX), other = 0;
 	char *example = NULL;
 
 	for (size_t i = 0; i < count; i++) {
@@ -117,15 +116,14 @@ static void check_boost(const struct examination *seen, struct finding *finding)
 
 static void check_load(const struct examination *seen, struct finding *finding)
 {
-	char *text = source_text(seen->root, "/proc/loadavg", NULL);
-	double load = text ? strtod(text, NULL) : -1;
-	int64_t ticks = seen->after.total - seen->before.total;
-	int64_t idle = seen->after.idle - seen->before.idle;
-	int64_t stolen = seen->after.steal - seen->before.steal;
+	double averages[3], load = -1;
+	int64_t passed = seen->after.total_ns - seen->before.total_ns;
+	int64_t used = seen->after.busy_ns - seen->before.busy_ns;
 	int threads = seen->has_topology ? seen->topology.threads : 1;
-	double busy = ticks > 0 ? 100.0 * (double)(ticks - idle - stolen) / (double)ticks : -1;
+	double busy = passed > 0 ? 100.0 * (double)used / (double)passed : -1;
 
-	free(text);
+	if (source_load_averages(seen->root, averages))
+		load = averages[0];
 	if (load < 0) {
 		found(finding, FINDING_NOTE, "", "absent: /proc/loadavg cannot be read");
 		return;
@@ -146,16 +144,17 @@ static void check_load(const struct examination *seen, struct finding *finding)
 
 static void check_steal(const struct examination *seen, struct finding *finding)
 {
-	int64_t ticks = seen->after.total - seen->before.total;
+	int64_t passed = seen->after.total_ns - seen->before.total_ns;
 	double since_boot, now = 0;
 
-	if (!seen->has_ticks || seen->after.total <= 0) {
+	if (!seen->after.known) {
 		found(finding, FINDING_NOTE, "", "absent: /proc/stat cannot be read");
 		return;
 	}
-	since_boot = 100.0 * (double)seen->after.steal / (double)seen->after.total;
-	if (ticks > 0)
-		now = 100.0 * (double)(seen->after.steal - seen->before.steal) / (double)ticks;
+	since_boot = 100.0 * (double)seen->after.steal_ns / (double)seen->after.total_ns;
+	if (passed > 0)
+		now = 100.0 * (double)(seen->after.steal_ns - seen->before.steal_ns) /
+		      (double)passed;
 	if (now > 1 || since_boot > 1)
 		found(finding, FINDING_WARNING,
 		      "the host gives this machine's time to others: use a host without "
@@ -329,28 +328,29 @@ static void check_perf(const struct examination *seen, struct finding *finding)
 		found(finding, FINDING_OK, "", "perf_event_paranoid %" PRId64, level);
 }
 
-static void check_sensor(const struct sensor *sensor, struct finding *finding)
+static void check_instrument(const struct instrument *instrument, struct finding *finding)
 {
-	if (sensor->readable)
-		found(finding, FINDING_OK, "", "%s", sensor->where);
+	if (instrument->readable)
+		found(finding, FINDING_OK, "", "%s", instrument->where);
 	else
-		found(finding, sensor->present ? FINDING_WARNING : FINDING_NOTE, sensor->remedy,
-		      "%s%.100s", sensor->present ? "" : "absent: ", sensor->reason);
+		found(finding, instrument->present ? FINDING_WARNING : FINDING_NOTE,
+		      instrument->remedy, "%s%.100s",
+		      instrument->present ? "" : "absent: ", instrument->reason);
 }
 
 static void check_energy(const struct examination *seen, struct finding *finding)
 {
-	check_sensor(&seen->sensors[0], finding);
+	check_instrument(&seen->instruments[0], finding);
 }
 
 static void check_temperature(const struct examination *seen, struct finding *finding)
 {
-	check_sensor(&seen->sensors[1], finding);
+	check_instrument(&seen->instruments[1], finding);
 }
 
 static void check_gpu(const struct examination *seen, struct finding *finding)
 {
-	check_sensor(&seen->sensors[2], finding);
+	check_instrument(&seen->instruments[2], finding);
 }
 
 static const struct {
@@ -376,7 +376,7 @@ static const struct {
 static void examine(const char *root, struct examination *seen)
 {
 	*seen = (struct examination){.root = root};
-	seen->has_ticks = source_cpu_ticks(root, &seen->before);
+	source_cpu_time(root, &seen->before);
 	int64_t until = clock_monotonic_ns() + WATCH_NS;
 
 	seen->cpuinfo = source_text(root, "/proc/cpuinfo", NULL);
@@ -387,12 +387,12 @@ static void examine(const char *root, struct examination *seen)
 	if (!seen->flags)
 		seen->flags = memory_strdup("");
 	seen->has_topology = topology_read(root, &seen->topology, NULL, 0);
-	source_sensors(root, seen->sensors);
+	source_instruments(root, seen->instruments);
 	seen->after = seen->before;
 	/* A recorded machine stands still. */
-	if (seen->has_ticks && !*root) {
+	if (seen->before.known && !*root) {
 		clock_sleep_until_ns(until);
-		seen->has_ticks = source_cpu_ticks(root, &seen->after);
+		source_cpu_time(root, &seen->after);
 	}
 }
 

@@ -276,17 +276,14 @@ static void put_settings(struct record *record)
 
 static json_t *load_averages(const char *root)
 {
-	char *text = source_text(root, "/proc/loadavg", NULL);
-	double one, five, fifteen;
+	double averages[3];
 	json_t *list = NULL;
 
-	if (text && sscanf(text, "%lf %lf %lf", &one, &five, &fifteen) == 3) {
+	if (source_load_averages(root, averages)) {
 		list = json_array();
-		json_array_append_new(list, json_real(one));
-		json_array_append_new(list, json_real(five));
-		json_array_append_new(list, json_real(fifteen));
+		for (int i = 0; i < 3; i++)
+			json_array_append_new(list, json_real(averages[i]));
 	}
-	free(text);
 	return list;
 }
 
@@ -301,8 +298,8 @@ static void put_moment(struct record *record)
 		{"perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid", "not in /proc",
 		 true},
 	};
-	struct cpu_ticks ticks;
-	bool known = source_cpu_ticks(record->root, &ticks) && ticks.total > 0;
+	struct cpu_time time;
+	bool known = source_cpu_time(record->root, &time);
 	char now[32];
 
 	clock_format_utc(clock_wall_ns(), now, sizeof(now));
@@ -313,25 +310,26 @@ static void put_moment(struct record *record)
 	put(record, record->informational, "load", load_averages(record->root),
 	    "not in /proc/loadavg");
 	put(record, record->informational, "steal_share",
-	    known ? json_real((double)ticks.steal / (double)ticks.total) : NULL,
+	    known ? json_real((double)time.steal_ns / (double)time.total_ns) : NULL,
 	    "not in /proc/stat");
 	json_object_set_new(record->informational, "environment", environment_paths());
 }
 
 static void put_sensors(struct record *record)
 {
-	struct sensor sensors[SENSOR_COUNT];
+	struct instrument instruments[INSTRUMENT_COUNT];
 	json_t *object = json_object();
 
-	source_sensors(record->root, sensors);
-	for (int i = 0; i < SENSOR_COUNT; i++) {
-		char *key = memory_printf("sensors.%s", sensors[i].name);
+	source_instruments(record->root, instruments);
+	for (int i = 0; i < INSTRUMENT_COUNT; i++) {
+		char *key = memory_printf("sensors.%s", instruments[i].name);
 
-		json_object_set_new(object, sensors[i].name,
-				    sensors[i].readable ? json_string(sensors[i].where)
-							: json_null());
-		if (!sensors[i].readable)
-			json_object_set_new(record->absent, key, json_string(sensors[i].reason));
+		json_object_set_new(object, instruments[i].name,
+				    instruments[i].readable ? json_string(instruments[i].where)
+							    : json_null());
+		if (!instruments[i].readable)
+			json_object_set_new(record->absent, key,
+					    json_string(instruments[i].reason));
 		free(key);
 	}
 	json_object_set_new(record->informational, "sensors", object);

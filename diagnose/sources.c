@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -143,32 +144,35 @@ size_t source_entries(const char *root, const char *folder, const char *prefix,
 	return count;
 }
 
-bool source_cpu_ticks(const char *root, struct cpu_ticks *out)
+/* For what takes a folder's descriptor; -1: it cannot be opened. */
+static int open_root(const char *root)
 {
-	/* user nice system idle iowait irq softirq steal; guest time is part of user. */
-	enum { IDLE = 3, WAIT = 4, STEAL = 7, FIELDS = 8 };
-	char *text = source_text(root, "/proc/stat", NULL);
-	int64_t fields[FIELDS] = {0}, total = 0;
-	int count = 0;
+	return *root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : PROCESS_HERE;
+}
 
-	if (text && strncmp(text, "cpu ", 4) == 0) {
-		char *at = text + 4;
+static void close_root(int root_fd)
+{
+	if (root_fd >= 0)
+		close(root_fd);
+}
 
-		for (; count < FIELDS; count++) {
-			char *end;
-			long long value = strtoll(at, &end, 10);
+bool source_cpu_time(const char *root, struct cpu_time *out)
+{
+	struct cpu_times *times = memory_alloc(sizeof(*times));
+	int root_fd = open_root(root);
+	bool known = cpu_times_read(root_fd, times);
 
-			if (end == at || value < 0 || value > INT64_MAX / 16)
-				break;
-			fields[count] = value;
-			total += value;
-			at = end;
-		}
-	}
-	free(text);
-	if (count <= IDLE)
-		return false;
-	*out = (struct cpu_ticks){
-		.total = total, .idle = fields[IDLE] + fields[WAIT], .steal = fields[STEAL]};
-	return true;
+	*out = times->all;
+	close_root(root_fd);
+	free(times);
+	return known;
+}
+
+bool source_load_averages(const char *root, double out[3])
+{
+	int root_fd = open_root(root);
+	bool known = load_averages_read(root_fd, out);
+
+	close_root(root_fd);
+	return known;
 }

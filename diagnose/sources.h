@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sensors/watched.h"
 
 #define SOURCE_NAME_BYTES 64
 
@@ -39,21 +40,19 @@ double source_cpu_quota(const char *root);
 /* The least memory limit of the control groups above this process in bytes; -1 = none. */
 int64_t source_memory_limit(const char *root);
 
-/* Time of all processors since boot in ticks (proc(5), /proc/stat). */
-struct cpu_ticks {
-	int64_t total, idle, steal; /* idle includes waiting for disks */
-};
-bool source_cpu_ticks(const char *root, struct cpu_ticks *out);
+/* Time of all processors since boot, and the load averages, as the sensors read them. */
+bool source_cpu_time(const char *root, struct cpu_time *out);
+bool source_load_averages(const char *root, double out[3]);
 
 /* Where measurements of power and temperature come from. */
-struct sensor {
+struct instrument {
 	const char *name; /* "cpu-energy" */
 	bool present, readable;
 	char where[128];  /* its file; "" when absent */
 	char reason[160]; /* why it cannot be used; "" when it can */
 	char remedy[192];
 };
-enum { SENSOR_COUNT = 3 };
-void source_sensors(const char *root, struct sensor out[SENSOR_COUNT]);
+enum { INSTRUMENT_COUNT = 3 };
+void source_instruments(const char *root, struct instrument out[INSTRUMENT_COUNT]);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "plan/resolve_internal.h"
 
@@ -159,15 +160,6 @@ static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "%s", why.text);
 }
 
-static int64_t physical_bytes(void)
-{
-	int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), bytes;
-
-	if (pages <= 0 || page <= 0 || __builtin_mul_overflow(pages, page, &bytes))
-		return INT64_MAX;
-	return bytes;
-}
-
 /* Bytes of the batches that a worker holds; saturates. */
 static int64_t batches_bytes(const struct plan_cell *cell, int64_t batch)
 {
@@ -266,7 +258,8 @@ static void add_remedy(const struct plan_cell *cell, int64_t need, int64_t have,
 static enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
 				     struct strbuf *reasons)
 {
-	int64_t have = e->settings->memory_bytes > 0 ? e->settings->memory_bytes : physical_bytes();
+	int64_t have =
+		e->settings->memory_bytes > 0 ? e->settings->memory_bytes : memory_physical_bytes();
 	int64_t need = 0;
 	const char *of = e->settings->memory_of;
 	char need_text[MEMORY_BYTES], have_text[MEMORY_BYTES];

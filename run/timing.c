@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/process_tree.h"
 #include "parity/reference.h"
+#include "sensors/sampling.h"
 
 #define RECORDS_MAX ((int64_t)1 << 20)
 #define BLOCKS_MAX 4096			 /* warm-up blocks that are kept for the steadiness test */
@@ -17,6 +19,7 @@
 struct timing {
 	const struct drive *drive;
 	struct client *client;
+	struct sampling *sampling;
 	const struct recipe *recipe;
 	struct process_record *record;
 	int64_t steps_done; /* all so far: says which slot comes next */
@@ -233,10 +236,12 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	struct process_record *record = t->record;
 	size_window(t, &steps, &every);
 	drive_event(t->drive, EVENT_STAGE, "measuring", NULL);
+	sampling_mark(t->sampling, true);
 	int64_t cpu_before = client_cpu_ns(t->client);
 	enum prony_status status =
 		run_steps(t, steps, t->drive->cell->cell.sync, every, &window, err);
 	int64_t cpu_after = client_cpu_ns(t->client);
+	sampling_mark(t->sampling, false);
 	if (status != PRONY_OK)
 		return status;
 	record->intervals = malloc(window.count * sizeof *record->intervals);
@@ -247,6 +252,8 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	record->block_steps = every;
 	record->steps = steps;
 	status = process_record_summarise(record, err);
+	if (status == PRONY_OK)
+		record->window_begin_ns = record->intervals[0].begin_ns;
 	if (status == PRONY_OK && cpu_before >= 0 && cpu_after >= 0 && record->window_ns > 0)
 		record->window_cpu_cores =
 			(double)(cpu_after - cpu_before) / (double)record->window_ns;
@@ -283,6 +290,8 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 	enum prony_status status =
 		session_start(drive, spec, drive->folder, (size_t)RECORDS_MAX, &t->client, why);
 	if (status == PRONY_OK)
+		status = sampling_start(PROCESS_HERE, client_guard(t->client), &t->sampling, why);
+	if (status == PRONY_OK)
 		status = session_prepare(drive, t->client, t->recipe, drive->folder, &facts, why);
 	if (facts.details) {
 		keep_facts(t->record, &facts);
@@ -314,6 +323,9 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	int64_t start = clock_monotonic_ns();
 	drive_event(drive, EVENT_PROCESS_START, NULL, NULL);
 	enum prony_status status = timed_process(&t, &spec, details, &why);
+	/* While its processes can still be read. */
+	sampling_stop(t.sampling, record);
+	sampling_figures(record);
 	client_end(t.client, &end);
 	record->total_ns = clock_monotonic_ns() - start;
 	if (status == PRONY_OK && !end.clean)

@@ -4,20 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "bundle/bundle.h"
 
 /* The gate takes batches that no timed process takes: these many timed ones are skipped. */
 enum { GATE_SKIPS = 64 };
-
-/* The reference shares the machine with what else the user runs; nothing is timed meanwhile. */
-static int64_t half_of_memory(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-	return pages > 0 && page > 0 ? (int64_t)pages * page / 2 : INT64_MAX;
-}
 
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
 {
@@ -86,7 +79,8 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 				struct error *err)
 {
 	memset(work, 0, sizeof *work);
-	work->reference_bytes = half_of_memory();
+	/* It shares the machine with what else the user runs; nothing is timed meanwhile. */
+	work->reference_bytes = memory_physical_bytes() / 2;
 	arena_init(&work->arena, 0);
 	workload_key(cell, work->key);
 	enum prony_status status =

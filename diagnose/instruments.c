@@ -43,33 +43,34 @@ static bool find_named(const char *root, const char *folder, const char *prefix,
 }
 
 /* Running Average Power Limit; AMD's counters appear under the same name. */
-static void find_energy(const char *root, struct sensor *sensor)
+static void find_energy(const char *root, struct instrument *instrument)
 {
 	static const char *const package[] = {"package", NULL};
 	char zone[96];
 
 	if (!find_named(root, "/sys/class/powercap", "intel-rapl:", "name", package, zone,
 			sizeof(zone))) {
-		snprintf(sensor->reason, sizeof(sensor->reason),
+		snprintf(instrument->reason, sizeof(instrument->reason),
 			 is_virtual(root) ? "a virtual machine is not shown the host's counters"
 					  : "no package zone in /sys/class/powercap");
-		snprintf(sensor->remedy, sizeof(sensor->remedy),
+		snprintf(instrument->remedy, sizeof(instrument->remedy),
 			 is_virtual(root) ? "measure energy on the host itself"
 					  : "load the kernel's module intel_rapl_msr, where the "
 					    "processor has such counters");
 		return;
 	}
-	snprintf(sensor->where, sizeof(sensor->where), "%s/energy_uj", zone);
-	sensor->present = source_exists(root, sensor->where);
-	sensor->readable = source_readable(root, sensor->where);
-	if (sensor->readable)
+	snprintf(instrument->where, sizeof(instrument->where), "%s/energy_uj", zone);
+	instrument->present = source_exists(root, instrument->where);
+	instrument->readable = source_readable(root, instrument->where);
+	if (instrument->readable)
 		return;
-	snprintf(sensor->reason, sizeof(sensor->reason), "only root may read %s", sensor->where);
-	snprintf(sensor->remedy, sizeof(sensor->remedy), "as root: chmod a+r %s/*/energy_uj",
-		 "/sys/class/powercap");
+	snprintf(instrument->reason, sizeof(instrument->reason), "only root may read %s",
+		 instrument->where);
+	snprintf(instrument->remedy, sizeof(instrument->remedy),
+		 "as root: chmod a+r %s/*/energy_uj", "/sys/class/powercap");
 }
 
-static void find_temperature(const char *root, struct sensor *sensor)
+static void find_temperature(const char *root, struct instrument *instrument)
 {
 	static const char *const chips[] = {"coretemp", "k10temp", "zenpower", "cpu_thermal", NULL};
 	static const char *const zones[] = {"x86_pkg_temp", "cpu", "soc", NULL};
@@ -80,43 +81,45 @@ static void find_temperature(const char *root, struct sensor *sensor)
 		file = "temp";
 		if (!find_named(root, "/sys/class/thermal", "thermal_zone", "type", zones, folder,
 				sizeof(folder))) {
-			snprintf(sensor->reason, sizeof(sensor->reason),
+			snprintf(instrument->reason, sizeof(instrument->reason),
 				 is_virtual(root)
 					 ? "a virtual machine is not shown the host's sensors"
 					 : "no processor's sensor in /sys/class/hwmon or "
 					   "/sys/class/thermal");
 			if (!is_virtual(root))
-				snprintf(sensor->remedy, sizeof(sensor->remedy),
+				snprintf(instrument->remedy, sizeof(instrument->remedy),
 					 "load the kernel's module coretemp or k10temp");
 			return;
 		}
 	}
-	snprintf(sensor->where, sizeof(sensor->where), "%s/%s", folder, file);
-	sensor->present = source_exists(root, sensor->where);
-	sensor->readable = source_readable(root, sensor->where);
-	if (!sensor->readable)
-		snprintf(sensor->reason, sizeof(sensor->reason), "%s cannot be read",
-			 sensor->where);
+	snprintf(instrument->where, sizeof(instrument->where), "%s/%s", folder, file);
+	instrument->present = source_exists(root, instrument->where);
+	instrument->readable = source_readable(root, instrument->where);
+	if (!instrument->readable)
+		snprintf(instrument->reason, sizeof(instrument->reason), "%s cannot be read",
+			 instrument->where);
 }
 
-static void find_gpu(const char *root, struct sensor *sensor)
+static void find_gpu(const char *root, struct instrument *instrument)
 {
 	static const char *const amd[] = {"0x1002", NULL};
 	char folder[96];
 
 	if (source_exists(root, "/proc/driver/nvidia/version"))
-		snprintf(sensor->where, sizeof(sensor->where), "/proc/driver/nvidia/version");
+		snprintf(instrument->where, sizeof(instrument->where),
+			 "/proc/driver/nvidia/version");
 	else if (find_named(root, "/sys/class/drm", "card", "device/vendor", amd, folder,
 			    sizeof(folder)))
-		snprintf(sensor->where, sizeof(sensor->where), "%s/device", folder);
-	sensor->present = sensor->readable = sensor->where[0] != '\0';
-	if (!sensor->present)
-		snprintf(sensor->reason, sizeof(sensor->reason), "no GPU with a driver is here");
+		snprintf(instrument->where, sizeof(instrument->where), "%s/device", folder);
+	instrument->present = instrument->readable = instrument->where[0] != '\0';
+	if (!instrument->present)
+		snprintf(instrument->reason, sizeof(instrument->reason),
+			 "no GPU with a driver is here");
 }
 
-void source_sensors(const char *root, struct sensor out[SENSOR_COUNT])
+void source_instruments(const char *root, struct instrument out[INSTRUMENT_COUNT])
 {
-	memset(out, 0, sizeof(out[0]) * SENSOR_COUNT);
+	memset(out, 0, sizeof(out[0]) * INSTRUMENT_COUNT);
 	out[0].name = "cpu-energy";
 	find_energy(root, &out[0]);
 	out[1].name = "cpu-temperature";

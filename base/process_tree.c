@@ -1,0 +1,227 @@
+#include "base/process_tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(PROCESS_HERE == AT_FDCWD, "openat takes it as no folder at all");
+
+/* A descriptor of root + path. */
+static int open_below(int root_fd, const char *path, int flags)
+{
+	/* Below a folder the path must not be absolute. */
+	return openat(root_fd, path + (root_fd != PROCESS_HERE), flags | O_RDONLY | O_CLOEXEC);
+}
+
+int process_open_file(int root_fd, const char *path)
+{
+	return open_below(root_fd, path, 0);
+}
+
+ssize_t process_read_file(int root_fd, const char *path, char *buffer, size_t bytes)
+{
+	int fd = open_below(root_fd, path, 0);
+	if (fd < 0)
+		return -1;
+	size_t used = 0;
+	while (used + 1 < bytes) {
+		ssize_t got = read(fd, buffer + used, bytes - 1 - used);
+		if (got <= 0)
+			break;
+		used += (size_t)got;
+	}
+	close(fd);
+	buffer[used] = '\0';
+	return (ssize_t)used;
+}
+
+/* The fields of /proc/PID/stat behind the command name, which may itself hold spaces and brackets.
+ */
+static const char *stat_fields(int root_fd, pid_t pid, char *buffer, size_t bytes)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (process_read_file(root_fd, path, buffer, bytes) <= 0)
+		return NULL;
+	const char *end = strrchr(buffer, ')');
+	return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
+static pid_t parent_of(int root_fd, pid_t pid)
+{
+	char buffer[1024];
+	const char *fields = stat_fields(root_fd, pid, buffer, sizeof buffer);
+	if (!fields || !fields[0])
+		return -1;
+	return (pid_t)strtol(fields + 1, NULL, 10);
+}
+
+/* A folder whose entries are numbers, read without opendir, which allocates. */
+struct numbers {
+	int fd;
+	ssize_t filled, at;
+	_Alignas(struct dirent64) char buffer[4096];
+};
+
+static bool numbers_open(struct numbers *numbers, int root_fd, const char *path)
+{
+	numbers->fd = open_below(root_fd, path, O_DIRECTORY);
+	numbers->filled = numbers->at = 0;
+	return numbers->fd >= 0;
+}
+
+/* The next entry that is a number; false at the end, where it closes the folder. */
+static bool numbers_next(struct numbers *numbers, pid_t *out)
+{
+	for (;;) {
+		if (numbers->at >= numbers->filled) {
+			numbers->filled =
+				getdents64(numbers->fd, numbers->buffer, sizeof numbers->buffer);
+			numbers->at = 0;
+		}
+		if (numbers->filled <= 0) {
+			close(numbers->fd);
+			return false;
+		}
+		const struct dirent64 *entry =
+			(const struct dirent64 *)(numbers->buffer + numbers->at);
+		numbers->at += entry->d_reclen;
+		if (isdigit((unsigned char)entry->d_name[0])) {
+			*out = (pid_t)strtol(entry->d_name, NULL, 10);
+			return true;
+		}
+	}
+}
+
+static int children_by_scan(int root_fd, pid_t parent, pid_t *out, int capacity)
+{
+	struct numbers processes;
+	int count = 0;
+	pid_t pid;
+	if (!numbers_open(&processes, root_fd, "/proc"))
+		return 0;
+	while (numbers_next(&processes, &pid))
+		if (count < capacity && parent_of(root_fd, pid) == parent)
+			out[count++] = pid;
+	return count;
+}
+
+static int add_children(const char *list, pid_t *out, int capacity)
+{
+	int count = 0;
+	while (count < capacity) {
+		char *end;
+		long pid = strtol(list, &end, 10);
+		if (end == list)
+			break;
+		if (pid > 0)
+			out[count++] = (pid_t)pid;
+		list = end;
+	}
+	return count;
+}
+
+/* Children are listed per thread that made them. False when the kernel has no such files. */
+static bool children_by_files(int root_fd, pid_t parent, pid_t *out, int capacity, int *count)
+{
+	char path[96], buffer[8192];
+	struct numbers threads;
+	bool seen = false;
+	pid_t thread;
+	snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
+	if (!numbers_open(&threads, root_fd, path))
+		return false;
+	while (numbers_next(&threads, &thread)) {
+		snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)thread);
+		if (process_read_file(root_fd, path, buffer, sizeof buffer) < 0)
+			continue;
+		seen = true;
+		*count += add_children(buffer, out + *count, capacity - *count);
+	}
+	return seen;
+}
+
+int process_children(int root_fd, pid_t parent, pid_t *out, int capacity)
+{
+	int count = 0;
+	if (children_by_files(root_fd, parent, out, capacity, &count))
+		return count;
+	return children_by_scan(root_fd, parent, out, capacity);
+}
+
+int process_descendants(int root_fd, pid_t root, pid_t *out, int capacity)
+{
+	int count = process_children(root_fd, root, out, capacity);
+	for (int done = 0; done < count; done++)
+		count += process_children(root_fd, out[done], out + count, capacity - count);
+	return count;
+}
+
+int64_t process_rss_bytes(int root_fd, pid_t pid)
+{
+	char path[64], buffer[256], *pages, *end;
+	snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+	if (process_read_file(root_fd, path, buffer, sizeof buffer) <= 0)
+		return -1;
+	strtoll(buffer, &pages, 10);
+	long long resident = strtoll(pages, &end, 10);
+	int64_t bytes;
+	if (end == pages || resident < 0 ||
+	    __builtin_mul_overflow(resident, (int64_t)sysconf(_SC_PAGESIZE), &bytes))
+		return -1;
+	return bytes;
+}
+
+int64_t process_tree_rss_bytes(int root_fd, pid_t root)
+{
+	pid_t below[PROCESS_TREE_MAX];
+	int64_t sum = process_rss_bytes(root_fd, root);
+	if (sum < 0)
+		return -1;
+	int count = process_descendants(root_fd, root, below, PROCESS_TREE_MAX);
+	for (int i = 0; i < count; i++) {
+		int64_t bytes = process_rss_bytes(root_fd, below[i]);
+		sum += bytes > 0 ? bytes : 0;
+	}
+	return sum;
+}
+
+int64_t process_cpu_ns(int root_fd, pid_t pid, int64_t *reaped)
+{
+	/* Fields 14 to 17 of proc(5): user and system time, own and of children waited for. The
+	 * state, field 3, comes first here. */
+	enum { BEFORE = 11, TIMES = 4 };
+	char buffer[1024], *end;
+	const char *fields = stat_fields(root_fd, pid, buffer, sizeof buffer);
+	long hertz = sysconf(_SC_CLK_TCK);
+	int64_t tick = INT64_C(1000000000) / (hertz > 0 ? hertz : 100), times[TIMES];
+	for (int skip = 0; fields && skip < BEFORE; skip++)
+		if ((fields = strchr(fields, ' ')))
+			fields++;
+	for (int i = 0; fields && i < TIMES; i++) {
+		times[i] = strtoll(fields, &end, 10);
+		if (end == fields || times[i] < 0 || times[i] > INT64_MAX / tick / 2)
+			return -1;
+		fields = end;
+	}
+	if (!fields)
+		return -1;
+	if (reaped)
+		*reaped = (times[2] + times[3]) * tick;
+	return (times[0] + times[1]) * tick;
+}
+
+int64_t process_oom_kills(int root_fd)
+{
+	/* On some 200 lines; it is the last but a few. */
+	char buffer[16384];
+	if (process_read_file(root_fd, "/proc/vmstat", buffer, sizeof buffer) <= 0)
+		return -1;
+	const char *line = strstr(buffer, "\noom_kill ");
+	return line ? (int64_t)strtoll(line + sizeof "\noom_kill " - 1, NULL, 10) : -1;
+}

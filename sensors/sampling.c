@@ -1,0 +1,231 @@
+#include "sensors/sampling.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "sensors/sensor.h"
+
+/* Of one series. When they are full, every second one is dropped and the rest come half as often:
+ * seventeen minutes at 4 Hz. */
+enum { SAMPLES_MAX = 4096 };
+
+/* A sensor and what it saw. */
+struct track {
+	const struct sensor *sensor;
+	struct sensor_handle handle;
+	struct series series;
+	int64_t period_ns, due_ns;
+	bool open;
+};
+
+struct sampling {
+	struct watched watched;
+	struct track *tracks; /* sensor_count */
+	pthread_t thread;
+	pthread_mutex_t mutex; /* over all of this */
+	pthread_cond_t changed;
+	bool stop, in_window;
+	int64_t cpu_ns; /* of the thread once it has ended, and of marks */
+};
+
+static int64_t thread_cpu_ns(void)
+{
+	struct timespec time;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
+		return 0;
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void thin_out(struct track *track)
+{
+	struct series *series = &track->series;
+	size_t kept = 0, width = series->channel_count;
+
+	for (size_t i = 0; i < series->count; i += 2, kept++) {
+		series->times_ns[kept] = series->times_ns[i];
+		memmove(&series->values[kept * width], &series->values[i * width],
+			width * sizeof *series->values);
+	}
+	series->count = kept;
+	track->period_ns *= 2;
+}
+
+static void take(const struct watched *watched, struct track *track, int64_t now_ns)
+{
+	struct series *series = &track->series;
+
+	if (series->count == SAMPLES_MAX)
+		thin_out(track);
+	track->sensor->sample(watched, &track->handle,
+			      &series->values[series->count * series->channel_count]);
+	series->times_ns[series->count++] = now_ns;
+	track->due_ns = now_ns + track->period_ns;
+}
+
+/* Those that are due, or all; the mutex is held. */
+static void sample(struct sampling *s, bool all)
+{
+	int64_t now = watched_look(&s->watched);
+
+	for (size_t i = 0; i < sensor_count; i++) {
+		struct track *track = &s->tracks[i];
+		bool rests = s->in_window && track->sensor->outside_windows;
+		if (track->open && !rests && (all || track->due_ns <= now))
+			take(&s->watched, track, now);
+	}
+}
+
+/* When the thread must wake up; sensors that rest wait for the next mark. */
+static int64_t next_due(const struct sampling *s)
+{
+	int64_t next = INT64_MAX;
+
+	for (size_t i = 0; i < sensor_count; i++) {
+		const struct track *track = &s->tracks[i];
+		bool rests = s->in_window && track->sensor->outside_windows;
+		if (track->open && !rests && track->due_ns < next)
+			next = track->due_ns;
+	}
+	return next;
+}
+
+static void *run(void *context)
+{
+	struct sampling *s = context;
+
+	pthread_mutex_lock(&s->mutex);
+	while (!s->stop) {
+		int64_t due = next_due(s);
+		struct timespec until = {.tv_sec = (time_t)(due / 1000000000),
+					 .tv_nsec = (long)(due % 1000000000)};
+		int woken = due == INT64_MAX
+				    ? pthread_cond_wait(&s->changed, &s->mutex)
+				    : pthread_cond_timedwait(&s->changed, &s->mutex, &until);
+		if (woken == ETIMEDOUT && !s->stop)
+			sample(s, false);
+	}
+	s->cpu_ns += thread_cpu_ns();
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}
+
+static void open_track(const struct watched *watched, struct track *track)
+{
+	const struct sensor *sensor = track->sensor;
+	struct series *series = &track->series;
+	size_t width;
+
+	snprintf(series->sensor, sizeof series->sensor, "%s", sensor->name);
+	snprintf(series->unit, sizeof series->unit, "%s", sensor->unit);
+	snprintf(series->rate_unit, sizeof series->rate_unit, "%s", sensor->rate_unit);
+	series->kind = sensor->kind;
+	track->open = sensor->probe(watched, series->absent);
+	if (!track->open)
+		return;
+	track->handle.channels = memory_alloc(SENSOR_CHANNELS_MAX * sizeof *track->handle.channels);
+	sensor->open(watched, &track->handle);
+	width = track->handle.channel_count;
+	series->channel_count = width;
+	series->channels =
+		memory_realloc(track->handle.channels, width * sizeof *track->handle.channels);
+	track->handle.channels = NULL;
+	series->times_ns = memory_alloc(SAMPLES_MAX * sizeof *series->times_ns);
+	series->values = memory_alloc(SAMPLES_MAX * width * sizeof *series->values);
+	track->period_ns = sensor->period_ns;
+}
+
+/* Signals are for the thread that decides. */
+static int start_thread(struct sampling *s)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int code = pthread_create(&s->thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return code;
+}
+
+static void release(struct sampling *s)
+{
+	for (size_t i = 0; i < sensor_count; i++) {
+		struct track *track = &s->tracks[i];
+		if (track->open && track->sensor->close)
+			track->sensor->close(&track->handle);
+		series_release(&track->series);
+	}
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->mutex);
+	free(s->tracks);
+	free(s);
+}
+
+enum prony_status sampling_start(int root_fd, pid_t guard, struct sampling **out, struct error *err)
+{
+	struct sampling *s = memory_alloc(sizeof *s);
+	pthread_condattr_t attributes;
+	int64_t before = thread_cpu_ns();
+
+	*s = (struct sampling){.tracks = memory_alloc(sensor_count * sizeof *s->tracks)};
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	watched_init(&s->watched, root_fd, getpid(), guard);
+	watched_look(&s->watched);
+	for (size_t i = 0; i < sensor_count; i++) {
+		s->tracks[i] = (struct track){.sensor = sensors[i]};
+		open_track(&s->watched, &s->tracks[i]);
+	}
+	s->cpu_ns = thread_cpu_ns() - before;
+	int code = start_thread(s);
+	if (code) {
+		release(s);
+		return error_errno(err, PRONY_INTERNAL, code, "cannot start the sensors' thread");
+	}
+	*out = s;
+	return PRONY_OK;
+}
+
+void sampling_mark(struct sampling *s, bool in_window)
+{
+	int64_t before = thread_cpu_ns();
+
+	pthread_mutex_lock(&s->mutex);
+	if (in_window)
+		s->in_window = true;
+	sample(s, true);
+	s->in_window = in_window;
+	s->cpu_ns += thread_cpu_ns() - before;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void sampling_stop(struct sampling *s, struct process_record *record)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->mutex);
+	s->stop = true;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->mutex);
+	pthread_join(s->thread, NULL);
+	record->sampling_cpu_ns = s->cpu_ns;
+	record->series = memory_alloc(sensor_count * sizeof *record->series);
+	record->series_count = sensor_count;
+	for (size_t i = 0; i < sensor_count; i++) {
+		record->series[i] = s->tracks[i].series;
+		s->tracks[i].series = (struct series){.count = 0};
+	}
+	release(s);
+}

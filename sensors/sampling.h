@@ -1,0 +1,31 @@
+/* One thread that samples all sensors while a worker runs. */
+#ifndef PRONY_SENSORS_SAMPLING_H
+#define PRONY_SENSORS_SAMPLING_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "samples/record.h"
+
+struct sampling;
+
+/* Probes and opens every sensor for the processes below `guard` on the machine below root_fd
+ * (base/process_tree.h), and starts the thread. It sleeps between samples, allocates nothing then,
+ * and takes no signals. */
+enum prony_status sampling_start(int root_fd, pid_t guard, struct sampling **out,
+				 struct error *err);
+
+/* Samples every sensor now, in the caller's thread: at the edges of a window, so that what counters
+ * say of it is exact. From a mark with in_window until one without, sensors that would disturb
+ * rest. */
+void sampling_mark(struct sampling *sampling, bool in_window);
+
+/* Ends the thread and gives what was seen to the record: a series for each sensor, absent ones with
+ * their reason, and sampling_cpu_ns. Frees it; NULL is fine. */
+void sampling_stop(struct sampling *sampling, struct process_record *record);
+
+/* Fills the fields of the record that its series and its window (may be none yet) give. */
+void sampling_figures(struct process_record *record);
+
+#endif

@@ -1,0 +1,121 @@
+#include "sensors/watched.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* New processes are looked for once a second, and on a machine where that takes long (every process
+ * of it must be read where the kernel has no children files) so that it costs at most 1 / 400. */
+#define TREE_PERIOD_NS INT64_C(1000000000)
+#define TREE_COST_FACTOR 400
+
+/* "cpu0 1 2 3..." */
+static bool parse_line(const char *line, struct cpu_time *out)
+{
+	/* user nice system idle iowait irq softirq steal; guest time is part of user. */
+	enum { IDLE = 3, WAIT = 4, STEAL = 7, FIELDS = 8 };
+	long hertz = sysconf(_SC_CLK_TCK);
+	int64_t tick = INT64_C(1000000000) / (hertz > 0 ? hertz : 100), fields[FIELDS] = {0},
+		total = 0;
+	int count = 0;
+
+	for (const char *at = line + strcspn(line, " \n"); count < FIELDS; count++) {
+		char *end;
+		while (*at == ' ')
+			at++;
+		long long value = *at == '\n' ? -1 : strtoll(at, &end, 10);
+		if (value < 0 || end == at || value > INT64_MAX / tick / FIELDS)
+			break;
+		fields[count] = (int64_t)value * tick;
+		total += fields[count];
+		at = end;
+	}
+	if (count <= IDLE)
+		return false;
+	*out = (struct cpu_time){
+		.known = true,
+		.busy_ns = total - fields[IDLE] - fields[WAIT] - fields[STEAL],
+		.steal_ns = fields[STEAL],
+		.total_ns = total,
+	};
+	return true;
+}
+
+bool cpu_times_read(int root_fd, struct cpu_times *out)
+{
+	/* The lines of the processors come first. */
+	char buffer[CPUS_MAX * 128];
+
+	memset(out, 0, sizeof *out);
+	if (process_read_file(root_fd, "/proc/stat", buffer, sizeof buffer) <= 0 ||
+	    strncmp(buffer, "cpu ", 4) || !parse_line(buffer, &out->all) || !out->all.total_ns) {
+		out->all.known = false;
+		return false;
+	}
+	for (const char *line = strchr(buffer, '\n'); line; line = strchr(line, '\n')) {
+		char *end;
+		line++;
+		if (strncmp(line, "cpu", 3))
+			break;
+		long cpu = strtol(line + 3, &end, 10);
+		if (end == line + 3 || cpu < 0 || cpu >= CPUS_MAX ||
+		    !parse_line(line, &out->cpus[cpu]))
+			continue;
+		out->online++;
+		if (cpu >= out->count)
+			out->count = (int)cpu + 1;
+	}
+	return true;
+}
+
+bool load_averages_read(int root_fd, double out[3])
+{
+	char buffer[128], *at = buffer;
+	double read[3];
+
+	if (process_read_file(root_fd, "/proc/loadavg", buffer, sizeof buffer) <= 0)
+		return false;
+	for (int i = 0; i < 3; i++) {
+		char *end;
+		read[i] = strtod(at, &end);
+		if (end == at || !isfinite(read[i]) || read[i] < 0)
+			return false;
+		at = end;
+	}
+	memcpy(out, read, sizeof read);
+	return true;
+}
+
+void watched_init(struct watched *watched, int root_fd, pid_t self, pid_t guard)
+{
+	memset(watched, 0, sizeof *watched);
+	watched->root_fd = root_fd;
+	watched->self = self;
+	watched->guard = guard;
+}
+
+static void look_for_processes(struct watched *watched)
+{
+	int64_t begin = clock_monotonic_ns();
+
+	if (watched->guard <= 0 || begin < watched->tree_due_ns)
+		return;
+	watched->below_count = process_descendants(watched->root_fd, watched->guard, watched->below,
+						   PROCESS_TREE_MAX);
+	int64_t end = clock_monotonic_ns(), rest = (end - begin) * TREE_COST_FACTOR;
+	watched->tree_due_ns = end + (rest > TREE_PERIOD_NS ? rest : TREE_PERIOD_NS);
+	/* The worker itself must not be missed while it is being started. */
+	if (watched->below_count == 0)
+		watched->tree_due_ns = end + rest;
+}
+
+int64_t watched_look(struct watched *watched)
+{
+	look_for_processes(watched);
+	int64_t now = clock_monotonic_ns();
+	cpu_times_read(watched->root_fd, &watched->times);
+	return now;
+}

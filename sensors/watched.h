@@ -1,0 +1,48 @@
+/* What is watched: a machine below a root folder, and the processes of one worker on it. What
+ * several sensors need is read once for all of them. */
+#ifndef PRONY_SENSORS_WATCHED_H
+#define PRONY_SENSORS_WATCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/process_tree.h"
+
+enum { CPUS_MAX = 1024 };
+
+/* Time of a processor, or of all together, since boot (proc(5), /proc/stat). */
+struct cpu_time {
+	bool known;
+	int64_t busy_ns, steal_ns, total_ns; /* busy: neither idle, waiting for disks, nor stolen */
+};
+
+struct cpu_times {
+	struct cpu_time all, cpus[CPUS_MAX]; /* not known: switched off */
+	int count, online;		     /* processors that are numbered; that are on */
+};
+
+/* Reads /proc/stat below a root (base/process_tree.h). False where it says nothing; then nothing in
+ * *out is known. */
+bool cpu_times_read(int root_fd, struct cpu_times *out);
+
+/* The load averages of 1, 5 and 15 minutes from /proc/loadavg. */
+bool load_averages_read(int root_fd, double out[3]);
+
+struct watched {
+	int root_fd; /* a folder, or PROCESS_HERE */
+	pid_t self;  /* prony */
+	pid_t guard; /* the worker and its children are the processes below it; 0 = nobody */
+	struct cpu_times times;
+	pid_t below[PROCESS_TREE_MAX]; /* the guard, parents before their children */
+	int below_count;
+	int64_t tree_due_ns; /* when to look for new processes again */
+};
+
+void watched_init(struct watched *watched, int root_fd, pid_t self, pid_t guard);
+
+/* Looks at times, and, when it is due, at which processes there are. The instant of the look on the
+ * monotonic clock. */
+int64_t watched_look(struct watched *watched);
+
+#endif
