@@ -221,6 +221,7 @@ struct operator_row {
 	const struct attribute_row *attributes;
 	bool is_gradient; /* does not appear in a forward graph */
 	bool is_loss;	  /* output 0 is the scalar objective; its backward row starts the pass */
+	int opset;	  /* ONNX's first with the operator, where that is above 17 */
 	bool leaves_out;  /* gradient rows: any output that nobody wants is VALUE_NONE */
 
 	/* Functions of each element; NULL: something else. */

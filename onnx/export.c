@@ -5,8 +5,13 @@
 
 #include "onnx/onnx.pb-c.h"
 
-#define ONNX_IR_VERSION 8
+/* The opset is the lowest from 17 on that has every operator; its files are of this IR version. */
 #define ONNX_OPSET 17
+static int ir_version(int opset)
+{
+	return opset < 19 ? 8 : opset < 21 ? 9 : 10;
+}
+
 /* What protobuf can hold in one message. */
 #define ONNX_MAX_BYTES INT32_MAX
 
@@ -19,6 +24,7 @@ struct exporter {
 	int *alias;   /* value -> value that stands for it: Dropout's output is its input */
 	bool *needed; /* values that the logits depend on */
 	Onnx__GraphProto *out;
+	int opset;
 };
 
 /* protobuf-c's fields are not const, but packing does not change them. */
@@ -236,6 +242,16 @@ static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *no
 	return PRONY_OK;
 }
 
+/* The constant input that an attribute of ours is, or 0: an attribute there, too. */
+static int constant_place(const struct exporter *e, const struct node *node,
+			  const struct attribute_row *row)
+{
+	/* From opset 18 on. */
+	if (node->op == OP_REDUCE_MEAN && e->opset >= 18 && row->kind == ATTRIBUTE_INTS)
+		return 1;
+	return row->input;
+}
+
 static enum prony_status add_node(struct exporter *e, const struct node *node)
 {
 	const struct operator_row *op = operator_row(node->op);
@@ -253,8 +269,8 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 				 "file for evaluation leaves out",
 				 e->graph->name, node->name);
 	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
-		if (row->input >= input_count)
-			input_count = row->input + 1;
+		if (constant_place(e, node, row) >= input_count)
+			input_count = constant_place(e, node, row) + 1;
 		count++;
 	}
 	out = new_node(e, node->name, operator_name(node->op), input_count,
@@ -265,8 +281,8 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 		out->output[i] = name_of(e, node->outputs[i]);
 	out->attribute = arena_array(&e->arena, count, sizeof(*out->attribute));
 	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
-		if (row->input > 0)
-			out->input[row->input] = constant_input(e, node, row);
+		if (constant_place(e, node, row) > 0)
+			out->input[constant_place(e, node, row)] = constant_input(e, node, row);
 		else
 			out->attribute[out->n_attribute++] =
 				new_attribute(e, row, &node->attributes);
@@ -511,9 +527,9 @@ static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
 
 	opset.domain = borrow("");
 	opset.has_version = true;
-	opset.version = ONNX_OPSET;
+	opset.version = e->opset;
 	model.has_ir_version = true;
-	model.ir_version = ONNX_IR_VERSION;
+	model.ir_version = ir_version(e->opset);
 	model.producer_name = borrow("prony");
 	model.producer_version = borrow(PRONY_VERSION);
 	model.graph = e->out;
@@ -536,13 +552,19 @@ enum prony_status onnx_export(const struct graph *graph, const struct tensor_set
 			      void **bytes, size_t *length, struct error *err)
 {
 	struct error local = ERROR_INIT;
-	struct exporter e = {.graph = graph, .weights = weights, .err = &local};
+	struct exporter e = {
+		.graph = graph, .weights = weights, .err = &local, .opset = ONNX_OPSET};
 
 	arena_init(&e.arena, 0);
 	e.out = arena_alloc(&e.arena, sizeof(*e.out));
 	onnx__graph_proto__init(e.out);
 	e.out->name = borrow(graph->name);
 	find_needed(&e);
+	for (int i = 0; i < graph->forward_count; i++) {
+		int since = operator_row(graph->nodes[i].op)->opset;
+
+		e.opset = is_needed(&e, &graph->nodes[i], 0) && since > e.opset ? since : e.opset;
+	}
 	if (add_nodes(&e) != PRONY_OK || add_initializers(&e) != PRONY_OK)
 		goto out;
 	e.out->n_input = e.out->n_output = 1;

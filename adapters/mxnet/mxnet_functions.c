@@ -17,7 +17,7 @@ static enum prony_status emit_unary(struct translation *t, const struct node *no
 
 /* A function of each element in MXNet's words: up to two options, from numbers of the node. */
 struct function {
-	const char *operator;
+	const char *name;
 	const char *type; /* its act_type, or NULL */
 	const char *keys[2];
 	size_t numbers[2]; /* in struct attributes */
@@ -25,20 +25,16 @@ struct function {
 
 #define NUMBER(member) offsetof(struct attributes, member)
 
+/* clang-format off */
 static const struct function functions[OP_COUNT] = {
-	[OP_RELU] = {.operator= "Activation", .type = "relu"},
-	[OP_TANH] = {.operator= "Activation", .type = "tanh"},
-	[OP_SIGMOID] = {.operator= "Activation", .type = "sigmoid"},
-	[OP_HARD_SIGMOID] = {.operator= "hard_sigmoid",
-			     .keys = {"alpha", "beta"},
-			     .numbers = {NUMBER(alpha), NUMBER(beta)}},
-	[OP_CLIP] = {.operator= "clip",
-		     .keys = {"a_min", "a_max"},
-		     .numbers = {NUMBER(min), NUMBER(max)}},
-	[OP_NEG] =
-		{
-			.operator= "negative" },
-	};
+	[OP_RELU] = {"Activation", "relu", {NULL, NULL}, {0, 0}},
+	[OP_TANH] = {"Activation", "tanh", {NULL, NULL}, {0, 0}},
+	[OP_SIGMOID] = {"Activation", "sigmoid", {NULL, NULL}, {0, 0}},
+	[OP_HARD_SIGMOID] = {"hard_sigmoid", NULL, {"alpha", "beta"}, {NUMBER(alpha), NUMBER(beta)}},
+	[OP_CLIP] = {"clip", NULL, {"a_min", "a_max"}, {NUMBER(min), NUMBER(max)}},
+	[OP_NEG] = {"negative", NULL, {NULL, NULL}, {0, 0}},
+};
+/* clang-format on */
 
 /* The symbol of a function of `x`. */
 static enum prony_status make_function(struct translation *t, enum op op,
@@ -56,7 +52,7 @@ static enum prony_status make_function(struct translation *t, enum op op,
 		mx_option(&options, f->keys[i], "%.9g",
 			  *(const double *)((const char *)a + f->numbers[i]));
 	mx_input(&inputs, "data", x);
-	return mx_make(t, f->operator, name, &options, &inputs, out, err);
+	return mx_make(t, f->name, name, &options, &inputs, out, err);
 }
 
 /* A step of a decomposition on the symbols of the steps before it; symbols[0] is x. */
@@ -83,27 +79,37 @@ static enum prony_status make_step(struct translation *t, const struct elementwi
 		       &inputs, out, err);
 }
 
-/* By MXNet's own operator, or what the row says it is made of. */
+/* The row's steps in MXNet's operators; 0 where it has none. */
+static int steps_of(const struct node *node, struct elementwise_step *steps)
+{
+	const struct elementwise *row = operator_row(node->op)->elementwise;
+
+	return row->decompose ? row->decompose(&node->attributes, steps) : 0;
+}
+
+/* What the row says it is made of, else MXNet's own operator. */
 static enum prony_status emit_function(struct translation *t, const struct node *node,
 				       struct error *err)
 {
 	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
 	struct mx_symbol *symbols[ELEMENTWISE_MAX_STEPS + 1];
 	struct mx_inputs inputs = {0};
-	int count = 0;
+	int count = steps_of(node, steps);
 	enum prony_status status = mx_get_data(t, node, &inputs, err);
 
 	if (status != PRONY_OK)
 		return status;
 	symbols[0] = inputs.symbols[0];
-	if (functions[node->op].operator)
+	if (count == 0)
 		return make_function(t, node->op, &node->attributes, node->name, symbols[0],
 				     &t->values[node->outputs[0]], err);
-	count = operator_row(node->op)->elementwise->decompose(&node->attributes, steps);
 	for (int i = 0; status == PRONY_OK && i < count; i++) {
 		char name[MX_OPTION_BYTES * 3];
 
-		snprintf(name, sizeof(name), i + 1 < count ? "%s.%d" : "%s", node->name, i);
+		if (i + 1 < count)
+			snprintf(name, sizeof(name), "%s.%d", node->name, i);
+		else
+			snprintf(name, sizeof(name), "%s", node->name);
 		status = make_step(t, &steps[i], name, symbols, &symbols[i + 1], err);
 	}
 	if (status == PRONY_OK)
@@ -114,12 +120,10 @@ static enum prony_status emit_function(struct translation *t, const struct node 
 static void refuse_function(const struct graph *graph, const struct node *node,
 			    struct strbuf *reasons)
 {
-	const struct elementwise *row = operator_row(node->op)->elementwise;
 	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
 
 	(void)graph;
-	if (!functions[node->op].operator&& !(row->decompose &&
-					      row->decompose(&node->attributes, steps) > 0))
+	if (functions[node->op].name == NULL && steps_of(node, steps) == 0)
 		mx_refuse(reasons, node, "MXNet 1.9 has no such function");
 }
 

@@ -82,7 +82,7 @@ static bool near_kink(const struct elementwise *row, const struct attributes *a,
 static void check_slope(const char *name, const struct elementwise *row, const struct attributes *a,
 			double x)
 {
-	double h = 1e-5, slope = row->slope(a, row->slope_of_output ? row->value(a, x) : x);
+	double h = 1e-6, slope = row->slope(a, row->slope_of_output ? row->value(a, x) : x);
 	double difference = (row->value(a, x + h) - row->value(a, x - h)) / (2 * h);
 
 	/* Relu's one kink is decided in the forward pass. */

@@ -71,6 +71,9 @@ enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err)
 	dnnl_primitive_attr_t attributes = NULL;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
+	/* Padding is zero, where the gradient of such a function is not a number. */
+	if (status == PRONY_OK && operator_row(node->op)->elementwise->positive)
+		status = lower_unblocked(l, state->src, node->name, &state->src, err);
 	if (status == PRONY_OK)
 		status = lower_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)
