@@ -202,6 +202,27 @@ static int hard_swish_steps(const struct attributes *a,
 	return 2;
 }
 
+static const struct attribute_row elu_attributes[] = {
+	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1, 0, NULL},
+	{.name = NULL},
+};
+
+static double elu(const struct attributes *a, double x)
+{
+	return x > 0 ? x : a->alpha * expm1(x);
+}
+
+static double elu_slope(const struct attributes *a, double x)
+{
+	return x > 0 ? 1 : a->alpha * exp(x);
+}
+
+static int elu_kinks(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS])
+{
+	at[0] = 0;
+	return a->alpha != 1;
+}
+
 #define FUNCTION .min_inputs = 1, .max_inputs = 1, .max_outputs = 1
 
 /* clang-format off */
@@ -248,6 +269,13 @@ static const struct operator_row rows[OP_COUNT] = {
 		.infer = clip_infer, .backward = slope_backward,
 		.elementwise = &(const struct elementwise){
 			.value = clip, .slope = clip_slope, .kinks = clip_kinks, .exact = true,
+		},
+	},
+	[OP_ELU] = {
+		FUNCTION, .attributes = elu_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = elu, .slope = elu_slope, .kinks = elu_kinks,
 		},
 	},
 	[OP_NEG] = {

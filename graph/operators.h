@@ -72,6 +72,7 @@ struct node;
 	X(HARD_SIGMOID, "HardSigmoid")                                                             \
 	X(HARD_SWISH, "HardSwish")                                                                 \
 	X(CLIP, "Clip")                                                                            \
+	X(ELU, "Elu")                                                                              \
 	X(NEG, "Neg")                                                                              \
 	X(IDENTITY, "Identity")
 

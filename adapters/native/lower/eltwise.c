@@ -19,6 +19,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_HARD_SWISH] = {dnnl_eltwise_hardswish, dnnl_eltwise_hardswish, 1.0 / 6, 0.5, 0, 0},
 	/* Version 2 has no gradient at either end. */
 	[OP_CLIP] = {dnnl_eltwise_clip_v2, dnnl_eltwise_clip_v2, 0, 0, NUMBER(min), NUMBER(max)},
+	[OP_ELU] = {dnnl_eltwise_elu, dnnl_eltwise_elu, 0, 0, NUMBER(alpha), 0},
 	[OP_NEG] = {dnnl_eltwise_linear, dnnl_eltwise_linear, -1, 0, 0, 0},
 };
 /* clang-format on */
