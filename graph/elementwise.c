@@ -223,6 +223,27 @@ static int elu_kinks(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS
 	return a->alpha != 1;
 }
 
+static const struct attribute_row leaky_relu_attributes[] = {
+	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 0.01, 0, NULL},
+	{.name = NULL},
+};
+
+static double leaky_relu(const struct attributes *a, double x)
+{
+	return x > 0 ? x : a->alpha * x;
+}
+
+static double leaky_relu_slope(const struct attributes *a, double x)
+{
+	return x > 0 ? 1 : a->alpha;
+}
+
+static int leaky_relu_kinks(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS])
+{
+	at[0] = 0;
+	return a->alpha != 1;
+}
+
 #define FUNCTION .min_inputs = 1, .max_inputs = 1, .max_outputs = 1
 
 /* clang-format off */
@@ -276,6 +297,13 @@ static const struct operator_row rows[OP_COUNT] = {
 		.infer = node_copy_shape, .backward = slope_backward,
 		.elementwise = &(const struct elementwise){
 			.value = elu, .slope = elu_slope, .kinks = elu_kinks,
+		},
+	},
+	[OP_LEAKY_RELU] = {
+		FUNCTION, .attributes = leaky_relu_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = leaky_relu, .slope = leaky_relu_slope, .kinks = leaky_relu_kinks,
 		},
 	},
 	[OP_NEG] = {

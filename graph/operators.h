@@ -73,6 +73,7 @@ struct node;
 	X(HARD_SWISH, "HardSwish")                                                                 \
 	X(CLIP, "Clip")                                                                            \
 	X(ELU, "Elu")                                                                              \
+	X(LEAKY_RELU, "LeakyRelu")                                                                 \
 	X(NEG, "Neg")                                                                              \
 	X(IDENTITY, "Identity")
 

@@ -223,6 +223,7 @@ OPERATORS = {
     "HardSwish": _plain(F.hardswish),
     "Clip": _clip,
     "Elu": lambda t: t.call(F.elu, t.input(0), t.attributes["alpha"]),
+    "LeakyRelu": lambda t: t.call(F.leaky_relu, t.input(0), t.attributes["alpha"]),
     "Neg": _plain(torch.neg),
     "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),
     "BatchNormalization": _batch_norm,

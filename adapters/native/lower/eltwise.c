@@ -20,6 +20,7 @@ static const struct function functions[OP_COUNT] = {
 	/* Version 2 has no gradient at either end. */
 	[OP_CLIP] = {dnnl_eltwise_clip_v2, dnnl_eltwise_clip_v2, 0, 0, NUMBER(min), NUMBER(max)},
 	[OP_ELU] = {dnnl_eltwise_elu, dnnl_eltwise_elu, 0, 0, NUMBER(alpha), 0},
+	[OP_LEAKY_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, 0, 0, NUMBER(alpha), 0},
 	[OP_NEG] = {dnnl_eltwise_linear, dnnl_eltwise_linear, -1, 0, 0, 0},
 };
 /* clang-format on */
