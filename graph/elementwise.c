@@ -244,6 +244,18 @@ static int leaky_relu_kinks(const struct attributes *a, double at[ELEMENTWISE_MA
 	return a->alpha != 1;
 }
 
+static double exponential(const struct attributes *a, double x)
+{
+	(void)a;
+	return exp(x);
+}
+
+static double exponential_slope(const struct attributes *a, double y)
+{
+	(void)a;
+	return y;
+}
+
 #define FUNCTION .min_inputs = 1, .max_inputs = 1, .max_outputs = 1
 
 /* clang-format off */
@@ -304,6 +316,13 @@ static const struct operator_row rows[OP_COUNT] = {
 		.infer = node_copy_shape, .backward = slope_backward,
 		.elementwise = &(const struct elementwise){
 			.value = leaky_relu, .slope = leaky_relu_slope, .kinks = leaky_relu_kinks,
+		},
+	},
+	[OP_EXP] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = exponential, .slope = exponential_slope, .slope_of_output = true,
 		},
 	},
 	[OP_NEG] = {

@@ -74,6 +74,7 @@ struct node;
 	X(CLIP, "Clip")                                                                            \
 	X(ELU, "Elu")                                                                              \
 	X(LEAKY_RELU, "LeakyRelu")                                                                 \
+	X(EXP, "Exp")                                                                              \
 	X(NEG, "Neg")                                                                              \
 	X(IDENTITY, "Identity")
 

@@ -34,6 +34,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_CLIP] = {"clip", NULL, {"a_min", "a_max"}, {NUMBER(min), NUMBER(max)}},
 	[OP_ELU] = {"LeakyReLU", "elu", {"slope", NULL}, {NUMBER(alpha), 0}},
 	[OP_LEAKY_RELU] = {"LeakyReLU", "leaky", {"slope", NULL}, {NUMBER(alpha), 0}},
+	[OP_EXP] = {"exp", NULL, {NULL, NULL}, {0, 0}},
 	[OP_NEG] = {"negative", NULL, {NULL, NULL}, {0, 0}},
 };
 /* clang-format on */

@@ -224,6 +224,7 @@ OPERATORS = {
     "Clip": _clip,
     "Elu": lambda t: t.call(F.elu, t.input(0), t.attributes["alpha"]),
     "LeakyRelu": lambda t: t.call(F.leaky_relu, t.input(0), t.attributes["alpha"]),
+    "Exp": _plain(torch.exp),
     "Neg": _plain(torch.neg),
     "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),
     "BatchNormalization": _batch_norm,
