@@ -256,6 +256,18 @@ static double exponential_slope(const struct attributes *a, double y)
 	return y;
 }
 
+static double square_root(const struct attributes *a, double x)
+{
+	(void)a;
+	return sqrt(x);
+}
+
+static double square_root_slope(const struct attributes *a, double y)
+{
+	(void)a;
+	return 0.5 / y;
+}
+
 #define FUNCTION .min_inputs = 1, .max_inputs = 1, .max_outputs = 1
 
 /* clang-format off */
@@ -323,6 +335,14 @@ static const struct operator_row rows[OP_COUNT] = {
 		.infer = node_copy_shape, .backward = slope_backward,
 		.elementwise = &(const struct elementwise){
 			.value = exponential, .slope = exponential_slope, .slope_of_output = true,
+		},
+	},
+	[OP_SQRT] = {
+		FUNCTION, .attributes = no_attributes,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = square_root, .slope = square_root_slope, .slope_of_output = true,
+			.positive = true,
 		},
 	},
 	[OP_NEG] = {

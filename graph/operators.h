@@ -75,6 +75,7 @@ struct node;
 	X(ELU, "Elu")                                                                              \
 	X(LEAKY_RELU, "LeakyRelu")                                                                 \
 	X(EXP, "Exp")                                                                              \
+	X(SQRT, "Sqrt")                                                                            \
 	X(NEG, "Neg")                                                                              \
 	X(IDENTITY, "Identity")
 

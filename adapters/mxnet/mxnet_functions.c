@@ -35,6 +35,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_ELU] = {"LeakyReLU", "elu", {"slope", NULL}, {NUMBER(alpha), 0}},
 	[OP_LEAKY_RELU] = {"LeakyReLU", "leaky", {"slope", NULL}, {NUMBER(alpha), 0}},
 	[OP_EXP] = {"exp", NULL, {NULL, NULL}, {0, 0}},
+	[OP_SQRT] = {"sqrt", NULL, {NULL, NULL}, {0, 0}},
 	[OP_NEG] = {"negative", NULL, {NULL, NULL}, {0, 0}},
 };
 /* clang-format on */

@@ -225,6 +225,7 @@ OPERATORS = {
     "Elu": lambda t: t.call(F.elu, t.input(0), t.attributes["alpha"]),
     "LeakyRelu": lambda t: t.call(F.leaky_relu, t.input(0), t.attributes["alpha"]),
     "Exp": _plain(torch.exp),
+    "Sqrt": _plain(torch.sqrt),
     "Neg": _plain(torch.neg),
     "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),
     "BatchNormalization": _batch_norm,
