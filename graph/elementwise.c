@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "graph/backward.h"
 
@@ -268,6 +269,60 @@ static double square_root_slope(const struct attributes *a, double y)
 	return 0.5 / y;
 }
 
+enum { GELU_ERF, GELU_TANH };
+
+static const char *const gelu_words[] = {[GELU_ERF] = "none", [GELU_TANH] = "tanh", NULL};
+
+static const struct attribute_row gelu_attributes[] = {
+	{"approximate", ATTRIBUTE_WORD, offsetof(struct attributes, approximate), GELU_ERF, 0,
+	 gelu_words},
+	{.name = NULL},
+};
+
+/* Hendrycks and Gimpel 2016, arXiv 1606.08415. */
+#define GELU_CUBE 0.044715
+static const double root_2_pi = 0.79788456080286535588; /* sqrt(2 / pi) */
+static const double root_half = 0.70710678118654752440;
+
+static double gelu(const struct attributes *a, double x)
+{
+	if (a->approximate == GELU_TANH)
+		return 0.5 * x * (1 + tanh(root_2_pi * (x + GELU_CUBE * x * x * x)));
+	return 0.5 * x * erfc(-x * root_half);
+}
+
+static double gelu_slope(const struct attributes *a, double x)
+{
+	double t = tanh(root_2_pi * (x + GELU_CUBE * x * x * x));
+
+	if (a->approximate == GELU_TANH)
+		return 0.5 * (1 + t) +
+		       0.5 * x * (1 - t * t) * root_2_pi * (1 + 3 * GELU_CUBE * x * x);
+	return 0.5 * erfc(-x * root_half) + 0.5 * x * root_2_pi * exp(-x * x / 2);
+}
+
+/* Of the one with tanh: MXNet has the other only. */
+static int gelu_steps(const struct attributes *a,
+		      struct elementwise_step steps[ELEMENTWISE_MAX_STEPS])
+{
+	const struct elementwise_step tanh_steps[] = {
+		{.op = OP_MUL, .inputs = {0, 0}},
+		{.op = OP_MUL, .inputs = {1, 0}},
+		{.op = OP_MUL, .inputs = {2, ELEMENTWISE_CONSTANT}, .constant = GELU_CUBE},
+		{.op = OP_ADD, .inputs = {0, 3}},
+		{.op = OP_MUL, .inputs = {4, ELEMENTWISE_CONSTANT}, .constant = root_2_pi},
+		{.op = OP_TANH, .inputs = {5}},
+		{.op = OP_ADD, .inputs = {6, ELEMENTWISE_CONSTANT}, .constant = 1},
+		{.op = OP_MUL, .inputs = {0, 7}},
+		{.op = OP_MUL, .inputs = {8, ELEMENTWISE_CONSTANT}, .constant = 0.5},
+	};
+
+	if (a->approximate != GELU_TANH)
+		return 0;
+	memcpy(steps, tanh_steps, sizeof(tanh_steps));
+	return (int)(sizeof(tanh_steps) / sizeof(tanh_steps[0]));
+}
+
 #define FUNCTION .min_inputs = 1, .max_inputs = 1, .max_outputs = 1
 
 /* clang-format off */
@@ -343,6 +398,13 @@ static const struct operator_row rows[OP_COUNT] = {
 		.elementwise = &(const struct elementwise){
 			.value = square_root, .slope = square_root_slope, .slope_of_output = true,
 			.positive = true,
+		},
+	},
+	[OP_GELU] = {
+		FUNCTION, .attributes = gelu_attributes, .opset = 20,
+		.infer = node_copy_shape, .backward = slope_backward,
+		.elementwise = &(const struct elementwise){
+			.value = gelu, .slope = gelu_slope, .decompose = gelu_steps,
 		},
 	},
 	[OP_NEG] = {

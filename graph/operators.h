@@ -76,6 +76,7 @@ struct node;
 	X(LEAKY_RELU, "LeakyRelu")                                                                 \
 	X(EXP, "Exp")                                                                              \
 	X(SQRT, "Sqrt")                                                                            \
+	X(GELU, "Gelu")                                                                            \
 	X(NEG, "Neg")                                                                              \
 	X(IDENTITY, "Identity")
 
@@ -160,6 +161,7 @@ struct attributes {
 	double bias;		  /* LRN */
 	int64_t size;		  /* LRN */
 	double min, max;	  /* Clip */
+	int64_t approximate;	  /* Gelu: 0 none (erf), 1 tanh */
 	double value;		  /* Pad */
 	int64_t start, end, step; /* Slice */
 	struct int_list ints; /* Reshape: shape; Transpose: order; Pad: pads; ReduceMean: axes */

@@ -36,6 +36,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_LEAKY_RELU] = {"LeakyReLU", "leaky", {"slope", NULL}, {NUMBER(alpha), 0}},
 	[OP_EXP] = {"exp", NULL, {NULL, NULL}, {0, 0}},
 	[OP_SQRT] = {"sqrt", NULL, {NULL, NULL}, {0, 0}},
+	[OP_GELU] = {"LeakyReLU", "gelu", {NULL, NULL}, {0, 0}},
 	[OP_NEG] = {"negative", NULL, {NULL, NULL}, {0, 0}},
 };
 /* clang-format on */

@@ -226,6 +226,7 @@ OPERATORS = {
     "LeakyRelu": lambda t: t.call(F.leaky_relu, t.input(0), t.attributes["alpha"]),
     "Exp": _plain(torch.exp),
     "Sqrt": _plain(torch.sqrt),
+    "Gelu": lambda t: t.call(F.gelu, t.input(0), approximate=t.attributes["approximate"]),
     "Neg": _plain(torch.neg),
     "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),
     "BatchNormalization": _batch_norm,

@@ -23,8 +23,10 @@ static const struct function functions[OP_COUNT] = {
 	[OP_LEAKY_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, 0, 0, NUMBER(alpha), 0},
 	[OP_EXP] = {dnnl_eltwise_exp, dnnl_eltwise_exp_use_dst_for_bwd, 0, 0, 0, 0},
 	[OP_SQRT] = {dnnl_eltwise_sqrt, dnnl_eltwise_sqrt_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_GELU] = {dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf, 0, 0, 0, 0},
 	[OP_NEG] = {dnnl_eltwise_linear, dnnl_eltwise_linear, -1, 0, 0, 0},
 };
+static const struct function gelu_tanh = {dnnl_eltwise_gelu_tanh, dnnl_eltwise_gelu_tanh, 0, 0, 0, 0};
 /* clang-format on */
 
 static float number_of(const struct attributes *a, double number, size_t from)
@@ -37,6 +39,8 @@ static struct eltwise_function words_of(enum op op, const struct node *node, boo
 {
 	const struct function *f = &functions[op];
 
+	if (op == OP_GELU && node->attributes.approximate)
+		f = &gelu_tanh;
 	return (struct eltwise_function){
 		.algorithm = training ? f->backward : f->forward,
 		.alpha = number_of(&node->attributes, f->alpha, f->alpha_from),
