@@ -20,8 +20,8 @@ struct operator_case {
  */
 const struct operator_case *operator_case_at(size_t i);
 
-/* Appends function `op` of x with its default attributes, of numbers that it takes and that meet
- * all its pieces: the sigmoid of x, or three times x. */
+/* Appends function `op` of x with its default attributes, of numbers that it
+ * takes and that meet all its pieces: the sigmoid of x, or three times x. */
 int operator_case_function(struct builder *b, enum op op, const char *name, int x);
 
 /* The case of that name, which must be there. */
