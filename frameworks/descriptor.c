@@ -1,15 +1,11 @@
 #include "frameworks/descriptor.h"
 
-#include <ctype.h>
 #include <string.h>
 
-#include "base/nearest.h"
-#include "base/strbuf.h"
-#include "base/yaml_file.h"
 #include "cell/cell.h"
+#include "frameworks/descriptor_values.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define WORDS_MAX ((size_t)256)
 #define SUFFIX ".yaml"
 
 static const struct yaml_kind descriptor_kind = {
@@ -25,362 +21,6 @@ static const char *const place_names[] = {
 	[PLACE_ROOT] = NULL,	    [PLACE_WORKER] = "worker",	[PLACE_BACKEND] = "backends",
 	[PLACE_OPTION] = "options", [PLACE_REPAIR] = "repairs",
 };
-
-struct reader {
-	struct yaml_file yaml;
-	bool of_user;
-	const yaml_node_t *worker, *options, *backends; /* where they stand; NULL when not */
-};
-
-struct key {
-	const char *name;
-	unsigned places; /* bit set of enum place */
-	enum prony_status (*read)(struct reader *reader, const struct key *key,
-				  const yaml_node_t *value, void *target, struct error *err);
-	size_t offset; /* of the member in the place's struct */
-	const char *needs, *example;
-	bool of_tree; /* not in a user's file */
-};
-
-static enum prony_status needs(struct reader *reader, const struct key *key,
-			       const yaml_node_t *value, struct error *err)
-{
-	return yaml_file_wrong(&reader->yaml, value, err, "%s: needs %s and has %s; write %s: %s",
-			       key->name, key->needs, yaml_file_describe(&reader->yaml, value),
-			       key->name, key->example);
-}
-
-static const char *word_of(const yaml_node_t *value)
-{
-	const char *text = yaml_text(value);
-
-	return text && *text && !yaml_is_nothing(value) ? text : NULL;
-}
-
-static enum prony_status read_text(struct reader *reader, const struct key *key,
-				   const yaml_node_t *value, void *target, struct error *err)
-{
-	const char *text = word_of(value);
-
-	if (!text || strchr(text, '\n'))
-		return needs(reader, key, value, err);
-	*(const char **)((char *)target + key->offset) = arena_strdup(reader->yaml.arena, text);
-	return PRONY_OK;
-}
-
-/* Several lines, or none. */
-static enum prony_status read_lines(struct reader *reader, const struct key *key,
-				    const yaml_node_t *value, void *target, struct error *err)
-{
-	if (!yaml_text(value))
-		return needs(reader, key, value, err);
-	*(const char **)((char *)target + key->offset) =
-		arena_strdup(reader->yaml.arena, yaml_text(value));
-	return PRONY_OK;
-}
-
-static enum prony_status read_flag(struct reader *reader, const struct key *key,
-				   const yaml_node_t *value, void *target, struct error *err)
-{
-	const char *text = word_of(value);
-	bool flag = text && strcmp(text, "true") == 0;
-
-	if (!flag && (!text || strcmp(text, "false") != 0))
-		return needs(reader, key, value, err);
-	*(bool *)((char *)target + key->offset) = flag;
-	return PRONY_OK;
-}
-
-/* A word, or a list of words; each of them with its node to `take`. */
-static enum prony_status
-each_word(struct reader *reader, const struct key *key, const yaml_node_t *value,
-	  enum prony_status (*take)(struct reader *reader, const struct key *key,
-				    const yaml_node_t *node, void *member, struct error *err),
-	  void *member, struct error *err)
-{
-	enum prony_status status = PRONY_OK;
-
-	if (value->type == YAML_SCALAR_NODE)
-		return word_of(value) ? take(reader, key, value, member, err)
-				      : needs(reader, key, value, err);
-	if (value->type != YAML_SEQUENCE_NODE ||
-	    value->data.sequence.items.start == value->data.sequence.items.top)
-		return needs(reader, key, value, err);
-	for (const yaml_node_item_t *item = value->data.sequence.items.start;
-	     item < value->data.sequence.items.top && status == PRONY_OK; item++) {
-		const yaml_node_t *node = yaml_file_node(&reader->yaml, *item);
-
-		status = word_of(node) ? take(reader, key, node, member, err)
-				       : needs(reader, key, node, err);
-	}
-	return status;
-}
-
-static enum prony_status add_word(struct reader *reader, const yaml_node_t *at, const char *word,
-				  struct word_list *list, struct error *err)
-{
-	if (list->count == WORDS_MAX)
-		return yaml_file_wrong(&reader->yaml, at, err, "more than %zu words; shorten it",
-				       WORDS_MAX);
-	/* Doubles at powers of two; a list that another row has as well stays as it is. */
-	if ((list->count & (list->count - 1)) == 0) {
-		const char **words = arena_array(reader->yaml.arena,
-						 list->count ? 2 * list->count : 1, sizeof(*words));
-
-		if (list->count)
-			memcpy(words, list->words, list->count * sizeof(*words));
-		list->words = words;
-	}
-	list->words[list->count++] = word;
-	return PRONY_OK;
-}
-
-static enum prony_status take_word(struct reader *reader, const struct key *key,
-				   const yaml_node_t *node, void *member, struct error *err)
-{
-	(void)key;
-	return add_word(reader, node, arena_strdup(reader->yaml.arena, yaml_text(node)), member,
-			err);
-}
-
-static enum prony_status read_words(struct reader *reader, const struct key *key,
-				    const yaml_node_t *value, void *target, struct error *err)
-{
-	struct word_list *list = (void *)((char *)target + key->offset);
-
-	*list = (struct word_list){.count = 0};
-	return each_word(reader, key, value, take_word, list, err);
-}
-
-static const char *const placeholder_names[] = {
-#define X(id, name) name,
-	PLACEHOLDERS(X)
-#undef X
-};
-
-/* The placeholder that begins at an opening brace, with its length; PLACEHOLDER_COUNT for none. */
-static enum placeholder placeholder_at(const char *text, size_t *length)
-{
-	for (int i = 0; i < PLACEHOLDER_COUNT; i++) {
-		size_t name = strlen(placeholder_names[i]);
-
-		if (strncmp(text + 1, placeholder_names[i], name) == 0 && text[name + 1] == '}') {
-			*length = name + 2;
-			return (enum placeholder)i;
-		}
-	}
-	return PLACEHOLDER_COUNT;
-}
-
-const char *placeholders_replace(const char *text, const char *const values[PLACEHOLDER_COUNT],
-				 struct arena *arena)
-{
-	struct strbuf out;
-	size_t length;
-
-	strbuf_init(&out, 0);
-	while (*text) {
-		enum placeholder which =
-			*text == '{' ? placeholder_at(text, &length) : PLACEHOLDER_COUNT;
-
-		if (which != PLACEHOLDER_COUNT) {
-			strbuf_puts(&out, values[which]);
-			text += length;
-		} else {
-			strbuf_putc(&out, *text++);
-		}
-	}
-	const char *kept = arena_strdup(arena, strbuf_text(&out));
-	strbuf_release(&out);
-	return kept;
-}
-
-/* A brace that begins a word is meant as a placeholder; others, as in JSON, are kept. */
-static enum prony_status check_placeholders(struct reader *reader, const yaml_node_t *node,
-					    struct error *err)
-{
-	size_t length;
-
-	for (const char *at = yaml_text(node); (at = strchr(at, '{')) != NULL; at++) {
-		size_t word = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz");
-
-		if (word > 0 && at[word + 1] == '}' &&
-		    placeholder_at(at, &length) == PLACEHOLDER_COUNT) {
-			const char *name = arena_strndup(reader->yaml.arena, at + 1, word);
-			const char *nearest =
-				word_nearest(name, placeholder_names, PLACEHOLDER_COUNT);
-
-			return yaml_file_wrong(&reader->yaml, node, err,
-					       "nothing is called {%s}%s%s%s; there are {here}, "
-					       "{folder}, {cache} and {threads}",
-					       name, nearest ? " (did you mean {" : "",
-					       nearest ? nearest : "", nearest ? "}?)" : "");
-		}
-	}
-	return PRONY_OK;
-}
-
-static enum prony_status take_argument(struct reader *reader, const struct key *key,
-				       const yaml_node_t *node, void *member, struct error *err)
-{
-	enum prony_status status = check_placeholders(reader, node, err);
-
-	return status == PRONY_OK ? take_word(reader, key, node, member, err) : status;
-}
-
-static enum prony_status read_command(struct reader *reader, const struct key *key,
-				      const yaml_node_t *value, void *target, struct error *err)
-{
-	struct framework *row = target;
-
-	/* One string would be taken for a shell's. */
-	if (value->type != YAML_SEQUENCE_NODE)
-		return needs(reader, key, value, err);
-	row->kind = FRAMEWORK_COMMAND;
-	return each_word(reader, key, value, take_argument, &row->command, err);
-}
-
-static bool is_variable(const char *name)
-{
-	if (isdigit((unsigned char)*name))
-		return false;
-	for (const char *c = name; *c; c++)
-		if (!isalnum((unsigned char)*c) && *c != '_')
-			return false;
-	return *name != '\0';
-}
-
-/* Added to those that the row has already: a backend's to its framework's. */
-static enum prony_status read_variables(struct reader *reader, const struct key *key,
-					const yaml_node_t *value, void *target, struct error *err)
-{
-	struct word_list *list = (void *)((char *)target + key->offset), own = {.count = 0};
-	enum prony_status status = PRONY_OK;
-
-	if (value->type != YAML_MAPPING_NODE)
-		return needs(reader, key, value, err);
-	for (size_t i = 0; i < list->count && status == PRONY_OK; i++)
-		status = add_word(reader, value, list->words[i], &own, err);
-	for (const yaml_node_pair_t *pair = value->data.mapping.pairs.start;
-	     pair < value->data.mapping.pairs.top && status == PRONY_OK; pair++) {
-		const yaml_node_t *name = yaml_file_node(&reader->yaml, pair->key);
-		const yaml_node_t *text = yaml_file_node(&reader->yaml, pair->value);
-
-		if (!is_variable(yaml_text(name)))
-			return yaml_file_wrong(&reader->yaml, name, err,
-					       "%s: \"%.60s\" is no name of a variable; use "
-					       "letters, digits and _",
-					       key->name, yaml_text(name));
-		if (!yaml_text(text) || strchr(yaml_text(text), '\n'))
-			return needs(reader, key, text, err);
-		status = check_placeholders(reader, text, err);
-		if (status == PRONY_OK)
-			status = add_word(reader, text,
-					  arena_printf(reader->yaml.arena, "%s=%s", yaml_text(name),
-						       yaml_text(text)),
-					  &own, err);
-	}
-	*list = own;
-	return status;
-}
-
-static enum prony_status take_stage(struct reader *reader, const struct key *key,
-				    const yaml_node_t *node, void *member, struct error *err)
-{
-	enum stage stage;
-
-	if (!stage_parse(yaml_text(node), &stage))
-		return needs(reader, key, node, err);
-	*(unsigned *)member |= 1u << stage;
-	return PRONY_OK;
-}
-
-static enum prony_status take_precision(struct reader *reader, const struct key *key,
-					const yaml_node_t *node, void *member, struct error *err)
-{
-	enum precision precision;
-
-	if (!precision_parse(yaml_text(node), &precision))
-		return needs(reader, key, node, err);
-	*(unsigned *)member |= 1u << precision;
-	return PRONY_OK;
-}
-
-static enum prony_status take_device(struct reader *reader, const struct key *key,
-				     const yaml_node_t *node, void *member, struct error *err)
-{
-	bool cuda = strcmp(yaml_text(node), "cuda") == 0;
-
-	if (!cuda && strcmp(yaml_text(node), "cpu") != 0)
-		return needs(reader, key, node, err);
-	*(bool *)member |= cuda;
-	return PRONY_OK;
-}
-
-static enum prony_status read_stages(struct reader *reader, const struct key *key,
-				     const yaml_node_t *value, void *target, struct error *err)
-{
-	unsigned *bits = (void *)((char *)target + key->offset);
-
-	*bits = 0;
-	return each_word(reader, key, value, take_stage, bits, err);
-}
-
-static enum prony_status read_precisions(struct reader *reader, const struct key *key,
-					 const yaml_node_t *value, void *target, struct error *err)
-{
-	unsigned *bits = (void *)((char *)target + key->offset);
-
-	*bits = 0;
-	return each_word(reader, key, value, take_precision, bits, err);
-}
-
-static enum prony_status read_devices(struct reader *reader, const struct key *key,
-				      const yaml_node_t *value, void *target, struct error *err)
-{
-	bool *cuda = (void *)((char *)target + key->offset);
-
-	*cuda = false;
-	return each_word(reader, key, value, take_device, cuda, err);
-}
-
-static enum prony_status read_environment(struct reader *reader, const struct key *key,
-					  const yaml_node_t *value, void *target, struct error *err)
-{
-	struct framework *row = target;
-	const char *word = word_of(value);
-
-	row->shared_environment = word && strcmp(word, "shared") == 0;
-	if (!row->shared_environment && (!word || strcmp(word, "own") != 0))
-		return needs(reader, key, value, err);
-	return PRONY_OK;
-}
-
-static enum prony_status read_adapter(struct reader *reader, const struct key *key,
-				      const yaml_node_t *value, void *target, struct error *err)
-{
-	struct framework *row = target;
-
-	row->kind = FRAMEWORK_BUILTIN; /* until a library is named */
-	return read_text(reader, key, value, target, err);
-}
-
-/* A name of python/adapters, or the path of a file; relative to the descriptor. */
-static enum prony_status read_python(struct reader *reader, const struct key *key,
-				     const yaml_node_t *value, void *target, struct error *err)
-{
-	struct framework *row = target;
-	enum prony_status status = read_text(reader, key, value, target, err);
-	const char *slash = strrchr(reader->yaml.path, '/');
-	size_t length = status == PRONY_OK ? strlen(row->adapter) : 0;
-
-	row->kind = FRAMEWORK_PYTHON;
-	if (length > 3 && strcmp(row->adapter + length - 3, ".py") == 0 && row->adapter[0] != '/')
-		row->adapter = arena_printf(reader->yaml.arena, "%.*s%s",
-					    slash ? (int)(slash - reader->yaml.path) + 1 : 0,
-					    reader->yaml.path, row->adapter);
-	return status;
-}
 
 /* Kept for after the rest: what backends and options add to depends on nothing's order. */
 static enum prony_status remember(struct reader *reader, const struct key *key,
@@ -532,7 +172,7 @@ static enum prony_status check_repair(struct reader *reader, const yaml_node_t *
 	} kinds[] = {[REPAIR_SYMLINK] = {"symlink", "to"},
 		     [REPAIR_WRITE_FILE] = {"write-file", "text"},
 		     [REPAIR_STUB_LIBRARY] = {"stub-library", "symbols"}};
-	size_t found = 0, with = 0;
+	size_t found = 0, with[COUNT(kinds)] = {0}, others = 0;
 
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top; pair++) {
@@ -541,12 +181,12 @@ static enum prony_status check_repair(struct reader *reader, const yaml_node_t *
 		for (size_t i = 0; i < COUNT(kinds); i++) {
 			if (strcmp(name, kinds[i].key) == 0 && ++found)
 				repair->kind = (enum repair_kind)i;
-			with += strcmp(name, kinds[i].with) == 0;
+			with[i] += strcmp(name, kinds[i].with) == 0;
 		}
 	}
-	bool complete = repair->kind == REPAIR_STUB_LIBRARY ? repair->symbols.count > 0
-							    : repair->text != NULL;
-	if (found != 1 || with != 1 || !complete)
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		others += with[i];
+	if (found != 1 || others != 1 || !with[repair->kind])
 		return yaml_file_wrong(
 			&reader->yaml, node, err,
 			"repairs: a step is symlink with to, write-file with text, or "
@@ -570,12 +210,12 @@ static enum prony_status read_repairs(struct reader *reader, const struct key *k
 	enum prony_status status = PRONY_OK;
 
 	if (value->type != YAML_SEQUENCE_NODE)
-		return needs(reader, key, value, err);
+		return reader_needs(reader, key, value, err);
 	const yaml_node_item_t *items = value->data.sequence.items.start;
 	size_t more = (size_t)(value->data.sequence.items.top - items);
-	if (more > WORDS_MAX)
+	if (more > DESCRIPTOR_WORDS_MAX)
 		return yaml_file_wrong(&reader->yaml, value, err, "repairs: %zu steps; at most %zu",
-				       more, WORDS_MAX);
+				       more, DESCRIPTOR_WORDS_MAX);
 	struct framework_repair *repairs =
 		arena_array(reader->yaml.arena, row->repair_count + more + 1, sizeof(*repairs));
 	if (row->repair_count)
@@ -615,7 +255,7 @@ static enum prony_status read_options(struct reader *reader, struct framework *r
 				      struct error *err)
 {
 	const yaml_node_t *node = reader->options;
-	const char *any = node ? word_of(node) : NULL;
+	const char *any = node ? reader_word(node) : NULL;
 
 	if (!node)
 		return PRONY_OK;

@@ -29,6 +29,10 @@ enum placeholder {
 enum prony_status descriptor_read(const char *path, bool of_user, struct arena *arena,
 				  struct framework *rows, size_t *count, struct error *err);
 
+extern const char *const placeholder_names[PLACEHOLDER_COUNT];
+/* The placeholder that begins at an opening brace, with its length; PLACEHOLDER_COUNT for none. */
+enum placeholder placeholder_at(const char *text, size_t *length);
+
 /* Replaces {here}, {threads}...; values[] by enum placeholder. In the arena. */
 const char *placeholders_replace(const char *text, const char *const values[PLACEHOLDER_COUNT],
 				 struct arena *arena);

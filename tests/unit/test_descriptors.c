@@ -1,0 +1,368 @@
+/* The grammar of framework descriptors, the registry that they make, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "frameworks/descriptor.h"
+#include "frameworks/internal.h"
+#include "tests/fuzz/fuzz_descriptor.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define HEAD "name: mine\nsummary: a worker\n"
+#define MINE HEAD "worker: {command: [./mine]}\n"
+
+struct fixture {
+	char *folder, *path; /* path: of mine.yaml in it */
+	struct arena arena;
+	struct framework rows[DESCRIPTOR_BACKENDS_MAX];
+	size_t count;
+	struct error err;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = memory_alloc(sizeof(*f));
+
+	*f = (struct fixture){0};
+	arena_init(&f->arena, 0);
+	if (directory_make_temporary("prony-descriptor-", &f->folder, NULL) != PRONY_OK)
+		return -1;
+	f->path = path_join(f->folder, "mine.yaml");
+	setenv("XDG_DATA_HOME", f->folder, 1);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	directory_remove(f->folder, NULL);
+	arena_release(&f->arena);
+	free(f->path);
+	free(f->folder);
+	free(f);
+	return 0;
+}
+
+static enum prony_status read_text(struct fixture *f, const char *text, bool of_user)
+{
+	error_clear(&f->err);
+	assert_int_equal(file_write_atomic(f->path, text, strlen(text), NULL), PRONY_OK);
+	return descriptor_read(f->path, of_user, &f->arena, f->rows, &f->count, &f->err);
+}
+
+static void read_good(struct fixture *f, const char *text)
+{
+	if (read_text(f, text, true) != PRONY_OK)
+		fail_msg("%s", f->err.text);
+}
+
+static void assert_words(const struct word_list *list, const char *joined, struct arena *arena)
+{
+	assert_string_equal(words_joined(list, arena), joined);
+}
+
+static void every_key_is_read(void **state)
+{
+	struct fixture *f = *state;
+
+	read_good(f, HEAD "worker: {python: mine, module: [keras, numpy], distribution: keras,\n"
+			  "  versions: ['3.12', '3.11'], lock: shared}\n"
+			  "variables: {A: '1', B: '{threads}'}\n"
+			  "options:\n"
+			  "  nhwc: {help: its layout, word: channels_last}\n"
+			  "  quiet: {help: says less, variables: {C: 'x'}, recomputes: true}\n"
+			  "  plain: {help: as it is}\n"
+			  "stages: [forward, train]\nprecisions: bf16\ndevices: [cpu, cuda]\n"
+			  "repairs:\n"
+			  "- {why: asks, symlink: lib/a.so, to: b.so}\n"
+			  "- {why: reads, write-file: etc/a, text: \"x\\ny\\n\"}\n"
+			  "- {why: loads, stub-library: lib/c.so, symbols: [f, g]}\n");
+	const struct framework *row = &f->rows[0];
+	assert_int_equal(f->count, 1);
+	assert_int_equal(row->kind, FRAMEWORK_PYTHON);
+	assert_string_equal(row->adapter, "mine");
+	assert_string_equal(row->backend, "");
+	assert_words(&row->modules, "keras,numpy", &f->arena);
+	assert_words(&row->pythons, "3.12,3.11", &f->arena);
+	assert_words(&row->variables, "A=1,B={threads}", &f->arena);
+	assert_string_equal(row->lock, "shared");
+	assert_int_equal(row->stages, 1u << STAGE_FORWARD | 1u << STAGE_TRAIN);
+	assert_int_equal(row->precisions, 1u << PRECISION_BF16);
+	assert_true(row->cuda && row->of_user && !row->any_option && !row->essential);
+	assert_int_equal(row->option_count, 3);
+	assert_string_equal(framework_option_words(row, "nhwc,plain,quiet,unknown", &f->arena),
+			    "channels_last,plain,unknown");
+	assert_true(framework_option(row, "quiet", 5)->recomputes);
+	assert_int_equal(row->repair_count, 3);
+	assert_int_equal(row->repairs[1].kind, REPAIR_WRITE_FILE);
+	assert_string_equal(row->repairs[1].text, "x\ny\n");
+	assert_words(&row->repairs[2].symbols, "f,g", &f->arena);
+}
+
+static void backends_are_rows_over_their_framework(void **state)
+{
+	struct fixture *f = *state;
+
+	/* The order of keys does not matter: backends stand before what they add to. */
+	read_good(
+		f,
+		"backends:\n"
+		"  jax: {module: jax, variables: {BACKEND: jax}, versions: '3.12', stages: train}\n"
+		"  torch: {environment: shared, repairs: [{why: w, symlink: a, to: b}]}\n"
+		"variables: {ALL: x}\n"
+		"repairs: [{why: v, symlink: c, to: d}]\n" HEAD
+		"worker: {python: mine.py, module: keras, versions: ['3.11']}\n");
+	const struct framework *jax = &f->rows[0], *torch = &f->rows[1];
+	assert_int_equal(f->count, 2);
+	assert_string_equal(jax->adapter, path_join(f->folder, "mine.py"));
+	assert_words(&jax->modules, "jax", &f->arena);
+	assert_words(&torch->modules, "keras", &f->arena);
+	assert_words(&jax->variables, "ALL=x,BACKEND=jax", &f->arena);
+	assert_words(&torch->variables, "ALL=x", &f->arena);
+	assert_words(&torch->pythons, "3.11", &f->arena);
+	assert_int_equal(jax->stages, 1u << STAGE_TRAIN);
+	assert_true(jax->repair_count == 1 && torch->repair_count == 2);
+	assert_string_equal(torch->repairs[0].why, "v");
+	assert_string_equal(framework_spelling(jax, "old", &f->arena), "mine@old:jax");
+	assert_string_equal(framework_environment_name(jax, "old", &f->arena), "mine@old=jax");
+	assert_string_equal(framework_environment_name(jax, "", &f->arena), "mine=jax");
+	assert_string_equal(framework_environment_name(torch, "old", &f->arena), "mine@old");
+	assert_string_equal(framework_variable("mine@old:jax", "PYTHON", &f->arena),
+			    "PRONY_MINE_OLD_JAX_PYTHON");
+}
+
+static void commands_and_variables_are_filled_in(void **state)
+{
+	struct fixture *f = *state;
+	struct framework_place place;
+	const char *const *argv, *const *rows;
+
+	read_good(f, HEAD "worker: {command: [sh, '{here}/m', '{threads}', '{\"a\": 1}']}\n"
+			  "variables: {OMP_NUM_THREADS: '7', C: '{cache}'}\n"
+			  "options: {fast: {help: h, variables: {C: '2'}}}\n");
+	assert_int_equal(framework_locate(&f->rows[0], "", &f->arena, &place, NULL), PRONY_OK);
+	assert_int_equal(place.origin, ORIGIN_NAMED);
+	assert_int_equal(
+		framework_worker_command(&place, "self", "fast", 2, &f->arena, &argv, &rows, NULL),
+		PRONY_OK);
+	assert_true(argv[0][0] == '/');
+	assert_string_equal(argv[1], arena_printf(&f->arena, "%s/m", f->folder));
+	assert_string_equal(argv[2], "2");
+	assert_string_equal(argv[3], "{\"a\": 1}");
+	assert_null(argv[4]);
+	/* Later rows win. */
+	assert_string_equal(rows[0], "OMP_NUM_THREADS=2");
+	assert_string_equal(rows[3], "OMP_NUM_THREADS=7");
+	assert_string_equal(rows[4], arena_printf(&f->arena, "C=%s/prony/cache/mine", f->folder));
+	assert_string_equal(rows[5], "C=2");
+	assert_null(rows[6]);
+
+	assert_int_equal(framework_locate(&f->rows[0], "env", &f->arena, &place, NULL), PRONY_OK);
+	assert_non_null(strstr(place.reason, "has no environments"));
+	read_good(f, HEAD "worker: {command: [/nowhere/mine]}\n");
+	assert_int_equal(framework_locate(&f->rows[0], "", &f->arena, &place, NULL), PRONY_OK);
+	assert_non_null(strstr(place.reason, "starts /nowhere/mine, which is not a program"));
+}
+
+static const struct {
+	const char *text;
+	int line; /* 0: of the file as a whole */
+	const char *message;
+} bad[] = {
+	{"", 1, "the file is empty; the least that a framework descriptor has is"},
+	{"- a\n", 1, "a framework descriptor is a mapping"},
+	{"summary: x\n", 1, "the key name is missing; write name: mine"},
+	{"name: mine\n", 1, "the key summary is missing"},
+	{HEAD, 1, "the key worker is missing"},
+	{"name: other\nsummary: x\n", 0, "a framework is called like its file; rename"},
+	{"name: Mine\nsummary: x\n", 0, "is no name of a framework"},
+	{"name: mine@x\n", 0, "is no name of a framework"},
+	{MINE "sumary: x\n", 4, "unknown key \"sumary\"; did you mean summary?"},
+	{HEAD "worker: {comand: [x]}\n", 3,
+	 "unknown key \"comand\" in worker; did you mean command?"},
+	{HEAD "worker: mine\n", 3, "worker: needs a mapping and has \"mine\""},
+	{HEAD "worker: {}\n", 3, "worker: needs a mapping"},
+	{HEAD "worker: {command: ./mine -x}\n", 3,
+	 "command: needs a list of words, without a shell"},
+	{HEAD "worker: {command: []}\n", 3, "command: needs a list"},
+	{HEAD "worker: {command: [[a]]}\n", 3,
+	 "command: needs a list of words, without a shell and"},
+	{HEAD "worker: {command: [a, '{thread}']}\n", 3,
+	 "nothing is called {thread} (did you mean {threads}?)"},
+	{HEAD "worker: {adapter: native, command: [x]}\n", 3, "says 2 ways to start it"},
+	{HEAD "worker: {module: x}\n", 3, "says 0 ways to start it"},
+	{HEAD "worker: {command: [x], library: a}\n", 3, "library goes with adapter only"},
+	{HEAD "worker: {command: [x], module: a}\n", 3, "module and versions go with python only"},
+	{HEAD "worker: {python: x}\n", 3, "has no module"},
+	{MINE "stages: [fly]\n", 4, "stages: needs forward, forward-backward and train"},
+	{MINE "precisions: fp31\n", 4, "precisions: needs fp32"},
+	{MINE "devices: [gpu]\n", 4, "devices: needs cpu, cuda or both and has \"gpu\""},
+	{MINE "variables: x\n", 4, "variables: needs names with texts"},
+	{MINE "variables: {1A: x}\n", 4, "\"1A\" is no name of a variable"},
+	{MINE "variables: {A: [x]}\n", 4, "variables: needs names with texts and has a list"},
+	{MINE "variables: {A: '{here'}\nfloor: true\n", 5, "floor: is prony's own business"},
+	{MINE "essential: true\n", 4, "essential: is prony's own business; remove it"},
+	{MINE "options: all\n", 4, "options: needs a mapping"},
+	{MINE "options: {a: {word: b}}\n", 4, "a: has no help"},
+	{MINE "options: {A B: {help: b}}\n", 4, "cannot stand in a framework's spelling"},
+	{MINE "options: {a+b: {help: b}}\n", 4, "cannot stand in a framework's spelling"},
+	{MINE "options: {a: {halp: b}}\n", 4,
+	 "unknown key \"halp\" in options; did you mean help?"},
+	{MINE "backends: {}\n", 4, "backends: needs a mapping"},
+	{MINE "backends: {Jax: {environment: own}}\n", 4, "cannot stand"},
+	{MINE "backends: {jax: {environment: mine}}\n", 4, "environment: needs own or shared"},
+	{MINE "backends: {jax: {module: x}}\n", 4, "module and versions go with python only"},
+	{MINE "backends: {jax: {name: x}}\n", 4, "unknown key \"name\" in backends"},
+	{MINE "repairs: x\n", 4, "repairs: needs a list of steps"},
+	{MINE "repairs: [x]\n", 4, "repairs: needs a mapping"},
+	{MINE "repairs: [{symlink: a, to: b}]\n", 4, "does not say why"},
+	{MINE "repairs: [{why: a}]\n", 4, "a step is symlink with to"},
+	{MINE "repairs: [{why: a, symlink: b}]\n", 4, "a step is symlink with to"},
+	{MINE "repairs: [{why: a, symlink: b, text: c}]\n", 4, "a step is symlink with to"},
+	{MINE "repairs: [{why: a, symlink: b, write-file: c, to: d}]\n", 4, "a step is"},
+	{MINE "repairs: [{why: a, stub-library: b, to: c}]\n", 4, "a step is"},
+	{MINE "repairs: [{why: a, symlink: ../b, to: c}]\n", 4, "leads out of the environment"},
+	{MINE "repairs: [{why: a, symlink: /b, to: c}]\n", 4, "leads out of the environment"},
+};
+
+static void what_is_wrong_is_named(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		char place[32];
+
+		if (read_text(f, bad[i].text, true) != PRONY_BAD_INPUT)
+			fail_msg("taken: %s", bad[i].text);
+		snprintf(place, sizeof(place), "/mine.yaml:%d: ", bad[i].line);
+		if (!strstr(f->err.text, bad[i].line ? place : "/mine.yaml: ") ||
+		    !strstr(f->err.text, bad[i].message))
+			fail_msg("'%s%s' is not in: %s", place, bad[i].message, f->err.text);
+	}
+	/* The tree may. */
+	assert_int_equal(read_text(f, MINE "essential: true\n", false), PRONY_OK);
+	assert_true(f->rows[0].essential);
+}
+
+static void put(struct fixture *f, const char *name, const char *text)
+{
+	char *folder = path_join(f->folder, "prony/frameworks"), *path = path_join(folder, name);
+
+	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
+	free(path);
+	free(folder);
+}
+
+static void the_users_stand_behind_the_trees(void **state)
+{
+	struct fixture *f = *state;
+	struct registry registry;
+	struct error err = ERROR_INIT;
+
+	setenv("XDG_CONFIG_HOME", f->folder, 1);
+	put(f, "mine.yaml", MINE);
+	put(f, "mine.yaml~", "not read");
+	put(f, ".hidden.yaml", "not read");
+	if (registry_load(&registry, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_string_equal(registry.rows[0].name, "native");
+	assert_string_equal(registry.rows[registry.count - 1].name, "mine");
+	assert_int_equal(registry.note_count, 0);
+	assert_non_null(framework_find(&registry, "mine", ""));
+	assert_null(framework_find(&registry, "mine", "jax"));
+
+	assert_int_equal(registry_add_worker(&registry, "fast= 'a b'/\"c\\\"d\"  e\\ f ", &err),
+			 PRONY_OK);
+	const struct framework *fast = framework_find(&registry, "fast", "");
+	assert_int_equal(fast->command.count, 2);
+	assert_string_equal(fast->command.words[0], "a b/c\"d");
+	assert_string_equal(fast->command.words[1], "e f");
+	assert_int_equal(registry_add_worker(&registry, "mine=x", &err), PRONY_USAGE);
+	assert_non_null(strstr(err.text, "mine is taken by"));
+	registry_release(&registry);
+
+	/* A name of the tree: both files are named. */
+	put(f, "mxnet.yaml", "name: mxnet\nsummary: x\nworker: {command: [x]}\n");
+	error_clear(&err);
+	assert_int_equal(registry_load(&registry, &err), PRONY_BAD_INPUT);
+	assert_non_null(
+		strstr(err.text, "prony/frameworks/mxnet.yaml: the name mxnet is taken by"));
+	assert_non_null(strstr(err.text, "frameworks/descriptors/mxnet.yaml"));
+	unsetenv("XDG_CONFIG_HOME");
+}
+
+/* root starts nothing that somebody else wrote. */
+static void roots_rights_are_guarded(void **state)
+{
+	struct fixture *f = *state;
+	struct registry registry;
+
+	if (geteuid() != 0)
+		skip();
+	setenv("XDG_CONFIG_HOME", f->folder, 1);
+	put(f, "mine.yaml", MINE);
+	char *path = path_join(f->folder, "prony/frameworks/mine.yaml");
+	assert_int_equal(chown(path, 12345, 12345), 0);
+	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
+	assert_null(framework_find(&registry, "mine", NULL));
+	assert_int_equal(registry.note_count, 1);
+	assert_non_null(strstr(registry.notes[0], path));
+	registry_release(&registry);
+	free(path);
+	unsetenv("XDG_CONFIG_HOME");
+}
+
+static void the_corpus_of_the_fuzz_target_does_no_harm(void **state)
+{
+	char *folder = path_join(getenv("PRONY_SOURCE"), "tests/fuzz/corpus/descriptor");
+	DIR *directory = opendir(folder);
+	int count = 0;
+
+	(void)state;
+	assert_non_null(directory);
+	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+		char *path = path_join(folder, entry->d_name), *bytes;
+		size_t length;
+
+		if (entry->d_name[0] != '.' &&
+		    file_read(path, (size_t)1 << 20, &bytes, &length, NULL) == PRONY_OK) {
+			LLVMFuzzerTestOneInput((const uint8_t *)bytes, length);
+			free(bytes);
+			count++;
+		}
+		free(path);
+	}
+	closedir(directory);
+	free(folder);
+	assert_true(count >= 8);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_key_is_read),
+		TEST(backends_are_rows_over_their_framework),
+		TEST(commands_and_variables_are_filled_in),
+		TEST(what_is_wrong_is_named),
+		TEST(the_users_stand_behind_the_trees),
+		TEST(roots_rights_are_guarded),
+		TEST(the_corpus_of_the_fuzz_target_does_no_harm),
+	};
+
+	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
+}
