@@ -11,11 +11,13 @@
 
 #include "base/error.h"
 #include "bundle/recipe.h"
+#include "bundle/target.h"
 #include "graph/graph.h"
 #include "graph/tensor.h"
 
-#define ADAPTER_ABI 1
+#define ADAPTER_ABI 2
 #define ADAPTER_VERSIONS_MAX 8
+#define ADAPTER_DEVICES_MAX 16
 
 /* What a framework says of itself. */
 struct probe {
@@ -24,6 +26,8 @@ struct probe {
 		char name[32], version[160];
 	} libraries[ADAPTER_VERSIONS_MAX]; /* its math libraries: {"onednn", "3.2.0"} */
 	int library_count;
+	char devices[ADAPTER_DEVICES_MAX][TARGET_WORD_BYTES]; /* found here: {"cpu", "cuda:0"} */
+	int device_count;
 	unsigned stages, precisions; /* bit sets: 1u << STAGE_TRAIN, 1u << PRECISION_BF16 */
 	char instruction_set[64];    /* that it says it uses; "" when it does not say */
 };
@@ -58,18 +62,23 @@ const char *readout_name(enum readout what);
 bool readout_parse(const char *word, enum readout *out);
 
 struct session {
-	const char *library; /* path to load; NULL for built-in adapters */
-	const char *option;  /* private knobs of null and fake: "crash@step=3"; "" = none */
-	void *private_data;  /* private_size bytes, zeroed before open */
+	const char *library;  /* path to load; NULL for built-in adapters */
+	const char *option;   /* private knobs of null and fake: "crash@step=3"; "" = none */
+	struct target target; /* set before probe */
+	void *private_data;   /* private_size bytes, zeroed before open */
 };
 
 struct adapter {
 	uint32_t abi;
 	const char *name, *summary; /* name is stored with results: never renamed */
 	const char *absent_reason;  /* set: listed, never run */
+	/* The words that a target may have, with commas between them; "" = none; NULL: probe judges
+	 * them. */
+	const char *options;
 	size_t private_size;
 
-	/* Loads the library and reports; called first and once. */
+	/* Applies the target, loads the library and reports, the devices too; called first and
+	 * once. */
 	enum prony_status (*probe)(struct session *s, struct probe *found, struct error *err);
 
 	/* Pure and cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason (all operators at once).
@@ -77,7 +86,7 @@ struct adapter {
 	enum prony_status (*supports)(const struct graph *graph, const struct recipe *recipe,
 				      struct error *why);
 
-	/* Picks device and threads. */
+	/* Takes the target's device and the recipe's threads. */
 	enum prony_status (*open)(struct session *s, const struct recipe *recipe,
 				  struct effective *effective, struct error *err);
 

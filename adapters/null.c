@@ -15,6 +15,8 @@ static enum prony_status null_probe(struct session *s, struct probe *found, stru
 		.version = PRONY_VERSION,
 		.stages = (1u << STAGE_COUNT) - 1,
 		.precisions = (1u << PRECISION_COUNT) - 1,
+		.devices = {"cpu"},
+		.device_count = 1,
 	};
 	return PRONY_OK;
 }
@@ -29,9 +31,9 @@ static enum prony_status null_supports(const struct graph *graph, const struct r
 static enum prony_status null_open(struct session *s, const struct recipe *recipe,
 				   struct effective *effective, struct error *err)
 {
-	(void)s, (void)err;
+	(void)err;
 	*effective = (struct effective){.precision = recipe->precision, .threads = recipe->threads};
-	snprintf(effective->device, sizeof effective->device, "%s", recipe->device);
+	snprintf(effective->device, sizeof effective->device, "%s", s->target.device);
 	return PRONY_OK;
 }
 
@@ -114,6 +116,7 @@ const struct adapter adapter_null = {
 	.abi = ADAPTER_ABI,
 	.name = "null",
 	.summary = "does nothing: measures the harness itself",
+	.options = "",
 	.private_size = sizeof(struct null),
 	.probe = null_probe,
 	.supports = null_supports,

@@ -33,17 +33,11 @@ static void add_precision(struct strbuf *reasons, enum precision asked, unsigned
 	reasons_add(reasons, "precision %s: only %s", precision_name(asked), known);
 }
 
-void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions,
-			const char *option)
+void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions)
 {
 	add_precision(reasons, recipe->precision, precisions);
-	if (strcmp(recipe->device, "cpu") != 0 && strncmp(recipe->device, "cpu:", 4) != 0)
-		reasons_add(reasons, "device %s: only cpu", recipe->device);
 	if (recipe->input == INPUT_NATIVE)
 		reasons_add(reasons, "input native: no data loader of its own is driven");
-	if (recipe->options[0] != '\0' && (!option || strcmp(recipe->options, option) != 0))
-		reasons_add(reasons, "option %s: known is %s", recipe->options,
-			    option ? option : "none");
 	if (recipe->threads < 1 || recipe->slots < 1)
 		reasons_add(reasons, "%d threads and %d slots: at least one of each",
 			    recipe->threads, recipe->slots);

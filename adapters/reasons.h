@@ -11,12 +11,10 @@
 void reasons_add(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);
 
 /*
- * What a recipe may not ask of an adapter that computes in `precisions` (bits) on the CPU, has no
- * data loader and knows at most one option (NULL = none): precision, device, input, option,
- * threads.
+ * What a recipe may not ask of an adapter that computes in `precisions` (bits) and has no data
+ * loader: precision, input, threads.
  */
-void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions,
-			const char *option);
+void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions);
 
 /* PRONY_OK without reasons, else PRONY_UNSUPPORTED with all of them. Releases the buffer. */
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why);

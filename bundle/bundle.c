@@ -57,11 +57,11 @@ static enum prony_status write_inputs(const char *folder, const struct tensor_se
 	arena_init(&arena, 0);
 	set.tensors = arena_array(&arena, inputs->count + labels->count + 1, sizeof(struct tensor));
 	for (size_t i = 0; i < inputs->count; i++)
-		set.tensors[set.count++] =
-			renamed(&inputs->tensors[i], arena_printf(&arena, "x.%zu", i));
+		set.tensors[set.count++] = renamed(
+			&inputs->tensors[i], arena_printf(&arena, BUNDLE_INPUT_ROLE ".%zu", i));
 	for (size_t i = 0; i < labels->count; i++)
-		set.tensors[set.count++] =
-			renamed(&labels->tensors[i], arena_printf(&arena, "y.%zu", i));
+		set.tensors[set.count++] = renamed(
+			&labels->tensors[i], arena_printf(&arena, BUNDLE_LABEL_ROLE ".%zu", i));
 	status = put_set(&set, folder, BUNDLE_INPUT_FILE, shared, err);
 	arena_release(&arena);
 	return status;
@@ -174,9 +174,9 @@ static enum prony_status check_labels(const struct tensor *labels, int64_t class
 	return PRONY_OK;
 }
 
-/* Collects PREFIX.0, PREFIX.1 ... as long as there are any. */
+/* Collects ROLE.0, ROLE.1 ... as long as there are any. */
 static enum prony_status collect_batches(struct bundle *bundle, const struct tensor_set *file,
-					 char prefix, int value, struct tensor_set *out,
+					 const char *role, int value, struct tensor_set *out,
 					 struct error *err)
 {
 	const struct value *wanted = &bundle->graph.values[value];
@@ -187,7 +187,7 @@ static enum prony_status collect_batches(struct bundle *bundle, const struct ten
 		return PRONY_NOMEM;
 	for (;;) {
 		char name[NAME_BYTES];
-		snprintf(name, sizeof(name), "%c.%zu", prefix, set.count);
+		snprintf(name, sizeof(name), "%s.%zu", role, set.count);
 		const struct tensor *tensor = tensor_find(file, name);
 		if (!tensor)
 			break;
@@ -207,21 +207,25 @@ static enum prony_status arrange_inputs(struct bundle *bundle, const struct tens
 {
 	const struct graph *graph = &bundle->graph;
 	struct tensor_set inputs = {0}, labels = {0};
-	enum prony_status status = collect_batches(bundle, file, 'x', graph->input, &inputs, err);
+	enum prony_status status =
+		collect_batches(bundle, file, BUNDLE_INPUT_ROLE, graph->input, &inputs, err);
 
 	if (status == PRONY_OK && graph->label != VALUE_NONE)
-		status = collect_batches(bundle, file, 'y', graph->label, &labels, err);
+		status = collect_batches(bundle, file, BUNDLE_LABEL_ROLE, graph->label, &labels,
+					 err);
 	if (status != PRONY_OK)
 		return status;
 	if (inputs.count == 0)
-		return error_set(err, PRONY_BAD_INPUT, "x.0 is missing: there is no batch");
+		return error_set(err, PRONY_BAD_INPUT,
+				 BUNDLE_INPUT_ROLE ".0 is missing: there is no batch");
 	if (graph->label != VALUE_NONE && labels.count != inputs.count)
 		return error_set(err, PRONY_BAD_INPUT, "%zu batches of input, %zu of labels",
 				 inputs.count, labels.count);
 	if (inputs.count + labels.count != file->count)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu tensors besides the %zu batches x.0, y.0 ...: remove them",
-				 file->count - inputs.count - labels.count, inputs.count);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%zu tensors besides the %zu batches input.0, label.0 ...: remove them",
+			file->count - inputs.count - labels.count, inputs.count);
 	if (bundle->recipe.input == INPUT_RESIDENT && inputs.count < (size_t)bundle->recipe.slots)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%zu batches, but \"slots\" of the recipe asks for %d",

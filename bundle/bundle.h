@@ -2,7 +2,7 @@
  * The case bundle: a folder with everything that a worker needs to do its work.
  *   case.json             schema, recipe, graph, file names, expected parameters and MACs
  *   weights.safetensors   parameters and states by name, F32
- *   input.safetensors     "x.0".."x.K-1" (F32, input shape) and "y.0".. (I64, N) for each batch
+ *   input.safetensors     "input.0".."input.K-1" (F32, input shape), "label.0".. (I64, N): batches
  * Same weights, same batches, bit for bit, for every framework.
  */
 #ifndef PRONY_BUNDLE_BUNDLE_H
@@ -12,10 +12,13 @@
 #include "bundle/safetensors.h"
 #include "graph/graph.h"
 
-#define BUNDLE_SCHEMA 1
+#define BUNDLE_SCHEMA 2
 #define BUNDLE_CASE_FILE "case.json"
 #define BUNDLE_WEIGHTS_FILE "weights.safetensors"
 #define BUNDLE_INPUT_FILE "input.safetensors"
+/* Batches are named by what they are for, whatever the graph calls it: input.0, label.0 ... */
+#define BUNDLE_INPUT_ROLE "input"
+#define BUNDLE_LABEL_ROLE "label"
 /* Where a worker without shared memory puts step records and what it was asked to read. */
 #define BUNDLE_RECORDS_FILE "records.bin"
 #define BUNDLE_READ_FILE "read.safetensors"

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/json.h"
 
@@ -14,7 +12,6 @@
 void recipe_defaults(struct recipe *recipe)
 {
 	*recipe = (struct recipe){
-		.device = "cpu",
 		.threads = 1,
 		.stage = STAGE_TRAIN,
 		.precision = PRECISION_FP32,
@@ -31,16 +28,6 @@ void recipe_defaults(struct recipe *recipe)
 }
 
 /* One row yields both directions. */
-static const struct {
-	const char *key;
-	size_t offset;
-} texts[] = {
-	{"framework", offsetof(struct recipe, framework)},
-	{"options", offsetof(struct recipe, options)},
-	{"backend", offsetof(struct recipe, backend)},
-	{"device", offsetof(struct recipe, device)},
-};
-
 static const struct {
 	const char *key;
 	size_t offset;
@@ -77,29 +64,11 @@ json_t *recipe_to_json(const struct recipe *recipe)
 		json_object_set_new(json, axes[shared[i].axis].name,
 				    axis_to_json(&axes[shared[i].axis],
 						 (const char *)recipe + shared[i].offset));
-	for (size_t i = 0; i < COUNT(texts); i++)
-		json_object_set_new(json, texts[i].key,
-				    json_string((const char *)recipe + texts[i].offset));
 	for (size_t i = 0; i < COUNT(reals); i++)
 		json_object_set_new(
 			json, reals[i].key,
 			json_number(*(const double *)((const char *)recipe + reals[i].offset)));
 	return json;
-}
-
-static enum prony_status read_text(const json_t *json, const char *key, char *out,
-				   struct error *err)
-{
-	const char *text;
-	enum prony_status status = json_get_string(json, key, &text, err);
-
-	if (status != PRONY_OK)
-		return status;
-	if (strlen(text) >= RECIPE_WORD_BYTES)
-		return error_set(err, PRONY_BAD_INPUT, "\"%s\" is longer than %d bytes", key,
-				 RECIPE_WORD_BYTES - 1);
-	snprintf(out, RECIPE_WORD_BYTES, "%s", text);
-	return PRONY_OK;
 }
 
 static enum prony_status read_int(const json_t *json, const char *key, int64_t min, int64_t max,
@@ -155,8 +124,6 @@ enum prony_status recipe_from_json(const json_t *json, struct recipe *out, struc
 	recipe_defaults(&recipe);
 	if (!json_is_object(json))
 		error_set(&local, PRONY_BAD_INPUT, "an object is expected");
-	for (size_t i = 0; i < COUNT(texts) && local.code == PRONY_OK; i++)
-		read_text(json, texts[i].key, (char *)&recipe + texts[i].offset, &local);
 	if (local.code == PRONY_OK)
 		read_shared(json, &recipe, &local);
 	if (local.code == PRONY_OK)

@@ -1,4 +1,5 @@
-/* What is done with a network in one process: the part of a cell that a worker has to know. */
+/* What is done with a network in one process, whatever framework does it (bundle/target.h says
+ * which). */
 #ifndef PRONY_BUNDLE_RECIPE_H
 #define PRONY_BUNDLE_RECIPE_H
 
@@ -9,15 +10,9 @@
 #include "base/error.h"
 #include "cell/axes.h"
 
-#define RECIPE_WORD_BYTES 64
-
 struct recipe {
-	char framework[RECIPE_WORD_BYTES]; /* the whole spelling: "keras3:jax+xla" */
-	char options[RECIPE_WORD_BYTES];   /* "xla,nhwc"; "" = none */
-	char backend[RECIPE_WORD_BYTES];
-	char device[RECIPE_WORD_BYTES]; /* "cpu", "cuda:0" */
-	int threads;			/* compute threads; the process is bound to as many cores */
-	int slots; /* resident batches that the step rotates over; at least 1 */
+	int threads; /* compute threads; the process is bound to as many cores */
+	int slots;   /* resident batches that the step rotates over; at least 1 */
 	/* What the cell carries (cell/axes.h); with dropout off its nodes are the identity also in
 	 * training. */
 	CELL_AXES(AXIS_RECIPE_MEMBER)
@@ -25,7 +20,7 @@ struct recipe {
 	uint64_t seed;	     /* of dropout masks */
 };
 
-/* SGD with momentum 0.9, fp32, 8 slots, learning rate 0.01, dropout on, one thread, cpu. */
+/* SGD with momentum 0.9, fp32, 8 slots, learning rate 0.01, dropout on, one thread. */
 void recipe_defaults(struct recipe *recipe);
 
 json_t *recipe_to_json(const struct recipe *recipe); /* new reference */

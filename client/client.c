@@ -72,6 +72,11 @@ static enum prony_status take_reply(struct client *client, const char *verb, int
 
 static void add_hello_members(struct client *client, json_t *request)
 {
+	struct target alone;
+	target_defaults(&alone);
+	json_t *target = target_to_json(client->spec->target ? client->spec->target : &alone);
+	json_object_update(request, target);
+	json_decref(target);
 	json_object_set_new(request, "protocol", json_integer(PROTOCOL_VERSION));
 	if (!client->spec->no_shared_memory)
 		json_object_set_new(request, "shared_memory",

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "bundle/target.h"
 #include "cell/vocabulary.h"
 #include "graph/tensor.h"
 #include "samples/protocol.h"
@@ -15,8 +16,9 @@
 struct client_spec {
 	const char *const *argv, *const *environment; /* of the worker */
 	const char *self;			      /* our executable, for the guard */
-	const char *bundle; /* the case bundle's folder; files fall back to it */
-	const int *cpus;    /* cores to bind the worker to; NULL = not bound */
+	const struct target *target; /* what hello says: borrowed; NULL = the CPU, alone */
+	const char *bundle;	     /* the case bundle's folder; files fall back to it */
+	const int *cpus;	     /* cores to bind the worker to; NULL = not bound */
 	int cpu_count;
 	size_t tensors_bytes;	 /* largest set that will be read, as a safetensors image */
 	size_t records_capacity; /* step records */

@@ -33,10 +33,10 @@ void check_cell(const struct checker *checker, const struct network *network, en
 	snprintf(cell->dataset, sizeof cell->dataset, "synthetic");
 	snprintf(cell->network, sizeof cell->network, "%s", network->name);
 	snprintf(cell->device, sizeof cell->device, "%s", checker->device);
+	target_defaults(&out->target);
+	target_set_device(&out->target, checker->device);
 	struct recipe *recipe = &out->recipe;
 	recipe_defaults(recipe);
-	snprintf(recipe->framework, sizeof recipe->framework, "%s", cell->framework);
-	snprintf(recipe->device, sizeof recipe->device, "%s", checker->device);
 	recipe->threads = 1;
 	recipe->stage = stage;
 	recipe->precision = checker->precision;
@@ -71,6 +71,7 @@ enum prony_status check_session_start(struct checker *checker, const char *name,
 	out->spec = (struct client_spec){
 		.argv = spec->argv,
 		.self = spec->self,
+		.target = &out->cell.target,
 		.bundle = out->bundle,
 		.tensors_bytes = safetensors_image_bytes(&out->work.weights) + 65536,
 		.records_capacity = CHECK_RECORDS,

@@ -22,7 +22,7 @@ struct checker {
 	bool greeted;
 	unsigned stages; /* bit set of enum stage */
 	unsigned precisions;
-	char device[RECIPE_WORD_BYTES];
+	char device[TARGET_WORD_BYTES];
 	enum precision precision; /* that it is asked for */
 };
 

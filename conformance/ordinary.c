@@ -205,7 +205,7 @@ enum prony_status check_supports(struct check_session *session, struct error *wh
 		status = error_set(
 			why, PRONY_UNSUPPORTED, "it does not support %s, stage %s, %s, on %s: %s",
 			session->cell.cell.network, stage_name(session->cell.recipe.stage),
-			precision_name(session->cell.recipe.precision), session->cell.recipe.device,
+			precision_name(session->cell.recipe.precision), session->cell.target.device,
 			json_string_or(reply, "reason", "it gave no 'reason'"));
 	json_decref(reply);
 	return status;
@@ -214,6 +214,7 @@ enum prony_status check_supports(struct check_session *session, struct error *wh
 enum prony_status check_open(struct check_session *session, struct error *why)
 {
 	const struct recipe *recipe = &session->cell.recipe;
+	const char *asked = session->cell.target.device;
 	json_t *reply = NULL;
 	int64_t threads = 0, open_ns;
 	enum prony_status status =
@@ -229,9 +230,9 @@ enum prony_status check_open(struct check_session *session, struct error *why)
 	const char *device = json_string_or(reply, "device", "");
 	const char *precision = json_string_or(reply, "precision", "");
 	const json_t *settings = json_object_get(reply, "settings");
-	if (status == PRONY_OK && strcmp(device, recipe->device) != 0)
+	if (status == PRONY_OK && strcmp(device, asked) != 0)
 		status = error_set(why, PRONY_INVALID, "asked for device %s, '%s' took effect",
-				   recipe->device, device);
+				   asked, device);
 	if (status == PRONY_OK && strcmp(precision, precision_name(recipe->precision)) != 0)
 		status = error_set(why, PRONY_INVALID, "asked for precision %s, '%s' took effect",
 				   precision_name(recipe->precision), precision);

@@ -1,4 +1,5 @@
 /* The proof that an installation works: a worker loads it and says hello. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,11 @@ enum prony_status install_try(struct install *install, const char *entry, const 
 		.version = install->lock.version,
 		.folder = install->tree};
 	char *self = path_self();
+	struct target target;
+	target_defaults(&target);
+	snprintf(target.backend, sizeof target.backend, "%s", install->framework->backend);
 	struct client_spec spec = {.self = self,
+				   .target = &target,
 				   .bundle = install->staging,
 				   .no_shared_memory = true,
 				   .timeout_ns = HELLO_LIMIT_NS,

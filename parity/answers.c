@@ -41,7 +41,6 @@ void answers_key(const char *what, const struct answers_case *of, char key[DIGES
 	struct recipe recipe = *of->recipe;
 	struct digest digest;
 
-	recipe.framework[0] = recipe.options[0] = recipe.backend[0] = recipe.device[0] = '\0';
 	recipe.threads = 0;
 	digest_begin(&digest);
 	digest_add_text(&digest, reference_version);

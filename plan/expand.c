@@ -122,20 +122,12 @@ static void fill_words(const struct expansion *e, const struct spec_word *const 
 }
 
 /* What the cell's words mean to a worker. */
-static void fill_recipe(const struct expansion *e, const struct framework *framework,
-			const struct cell *cell, struct recipe *recipe)
+static void fill_recipe(const struct expansion *e, const struct cell *cell, struct recipe *recipe)
 {
-	bool cpu = strncmp(cell->device, "cpu", 3) == 0;
 	int threads = 0;
 
 	recipe_defaults(recipe);
 	device_parse(cell->device, &threads, NULL);
-	snprintf(recipe->framework, sizeof(recipe->framework), "%s", cell->framework);
-	snprintf(recipe->options, sizeof(recipe->options), "%s",
-		 framework_option_words(framework, cell->options, &e->plan->arena));
-	snprintf(recipe->backend, sizeof(recipe->backend), "%s", cell->backend);
-	/* How many cores is told by the threads. */
-	snprintf(recipe->device, sizeof(recipe->device), "%s", cpu ? "cpu" : cell->device);
 	recipe->threads = threads > 0 ? threads : e->settings->cores;
 	recipe->slots = PLAN_SLOTS;
 	recipe->seed = e->spec->seed;
@@ -146,6 +138,16 @@ static void fill_recipe(const struct expansion *e, const struct framework *frame
 #undef X
 #undef SAME
 #undef OWN
+}
+
+static void fill_target(const struct expansion *e, const struct framework *framework,
+			const struct cell *cell, struct target *target)
+{
+	target_defaults(target);
+	target_set_device(target, cell->device);
+	snprintf(target->backend, sizeof(target->backend), "%s", cell->backend);
+	snprintf(target->options, sizeof(target->options), "%s",
+		 framework_option_words(framework, cell->options, &e->plan->arena));
 }
 
 static void fill_cell(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
@@ -169,7 +171,8 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	};
 	fill_words(e, point, dataset, &cell->cell);
 	override(e, point, dataset, cell);
-	fill_recipe(e, cell->place.framework, &cell->cell, &cell->recipe);
+	fill_recipe(e, &cell->cell, &cell->recipe);
+	fill_target(e, cell->place.framework, &cell->cell, &cell->target);
 	cell_key(&cell->cell, cell->key);
 	cell_hash(&cell->cell, cell->hash);
 }

@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "bundle/recipe.h"
+#include "bundle/target.h"
 #include "cell/cell.h"
 #include "datasets/dataset.h"
 #include "frameworks/registry.h"
@@ -26,6 +27,7 @@ struct plan_cell {
 	const char *data_folder; /* NULL for synthetic */
 	struct framework_place place;
 	struct recipe recipe;
+	struct target target;
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */
 	const char *origin;	      /* where its framework comes from: "installed" */
 	const char *worker_name;      /* that it has to say in hello; NULL: whatever it says */

@@ -5,17 +5,19 @@ import os
 import safetensors_io
 from errors import WorkerError
 
-SCHEMA = 1
+SCHEMA = 2
 FILES = {"weights": "weights.safetensors", "input": "input.safetensors",
          "records": "records.bin", "read": "read.safetensors"}
 
 
 class Case(object):
     """recipe and graph are the dicts of case.json; values maps a value's name to its dict, and
-    parameters and states are lists of names in graph order."""
+    parameters and states are lists of names in graph order. device, backend and options are those
+    of the Target that hello named."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, target):
         self.folder = folder
+        self.device, self.backend, self.options = target.device, target.backend, target.options
         path = os.path.join(folder, "case.json")
         try:
             with open(path, encoding="utf-8") as source:
@@ -31,7 +33,6 @@ class Case(object):
             if type(self.slots) is not int or self.slots < 1:
                 raise ValueError("slots must be at least 1, not %r" % (self.slots,))
             self.stage = self.recipe["stage"]
-            self.options = [word for word in self.recipe["options"].split(",") if word]
         except KeyError as error:
             raise WorkerError("invalid", "%s: %s is missing" % (path, error))
         except (OSError, ValueError, TypeError) as error:
@@ -77,8 +78,8 @@ class Case(object):
     def batch(self, number):
         """(input Tensor F32, label Tensor I64 or None) of batch `number`."""
         label = self.graph.get("label")
-        return (self._tensor("input", "x.%d" % number, self.graph["input"], "F32"),
-                self._tensor("input", "y.%d" % number, label, "I64") if label else None)
+        return (self._tensor("input", "input.%d" % number, self.graph["input"], "F32"),
+                self._tensor("input", "label.%d" % number, label, "I64") if label else None)
 
     def nodes_for(self, wanted):
         """The nodes (in order) that the values named in the list `wanted` depend on."""

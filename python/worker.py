@@ -13,11 +13,12 @@ import struct
 import sys
 import time
 
+import adapters
 import safetensors_io
 from case import Case
 from errors import WorkerError
 
-PROTOCOL = 1
+PROTOCOL = 2
 LINE_BYTES_MAX = 1 << 20
 ERROR_CHARACTERS_MAX = 2000
 SHARED_MAGIC = 0x79E0B001
@@ -126,6 +127,7 @@ class Worker(object):
         offered = request.get("shared_memory")
         if offered:
             self.shared = SharedMemory(offered["fd"], offered["bytes"])
+        adapters.target = self.target = target_of(request)
         begin = now()
         try:
             module = load_adapter(self.adapter_name)
@@ -135,12 +137,24 @@ class Worker(object):
         import_ns = now() - begin
         self.adapter = module.Adapter()
         reply = {"protocol": PROTOCOL, "shared_memory": self.shared is not None,
-                 "rank": 0, "world_size": 1, "import_ns": import_ns}
+                 "rank": self.target.rank, "world_size": self.target.world_size,
+                 "import_ns": import_ns}
         reply.update(self.adapter.hello())
+        self.check_target(reply["devices"])
         return reply
 
+    def check_target(self, devices):
+        """WorkerError for what the adapter has not, of all that hello asked for."""
+        target, adapter = self.target, self.adapter
+        asked = [("backend", target.backend, adapter.backends), ("device", target.device, devices)]
+        asked += [("option", word, adapter.options) for word in target.options]
+        for kind, word, known in asked:
+            if word not in known:
+                raise WorkerError("unsupported", "%s %s: known is %s" % (
+                    kind, word or "(none)", ", ".join(filter(None, known)) or "none"))
+
     def supports(self, request):
-        reasons = self.need("adapter", "hello").supports(Case(request["bundle"]))
+        reasons = self.need("adapter", "hello").supports(Case(request["bundle"], self.target))
         if reasons:
             return {"supported": False, "reason": "; ".join(reasons)[:ERROR_CHARACTERS_MAX]}
         return {"supported": True}
@@ -148,7 +162,7 @@ class Worker(object):
     def open(self, request):
         begin = now()
         adapter = self.need("adapter", "hello")
-        self.case = Case(request["bundle"])
+        self.case = Case(request["bundle"], self.target)
         reply = adapter.open(self.case)
         reply["settings"].update(python="%d.%d.%d" % sys.version_info[:3],
                                  python_gc="disabled in runs")
@@ -263,6 +277,21 @@ class Worker(object):
             reply = {"id": request.get("id"), "ok": False, "status": self.status_of(error),
                      "error": text[:ERROR_CHARACTERS_MAX]}
         return reply
+
+
+def target_of(request):
+    """The Target of a hello; WorkerError when it says none, or one that no adapter has."""
+    words = [request.get("device"), request.get("backend")]
+    options, rank, world_size = (request.get(key) for key in ("options", "rank", "world_size"))
+    if not all(isinstance(word, str) for word in words) or not words[0]:
+        raise WorkerError("invalid", "hello: device and backend must be texts, not %r" % (words,))
+    if not isinstance(options, list) or not all(isinstance(word, str) for word in options):
+        raise WorkerError("invalid", "hello: options must be an array of words")
+    if type(rank) is not int or type(world_size) is not int or not 0 <= rank < world_size:
+        raise WorkerError("invalid", "hello: rank %r of world_size %r" % (rank, world_size))
+    if world_size > 1:
+        raise WorkerError("unsupported", "world_size %d: it works alone" % world_size)
+    return adapters.Target(words[0], words[1], options, rank, world_size)
 
 
 def block_sizes(request):

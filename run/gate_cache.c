@@ -141,14 +141,14 @@ bool gate_cache_key(struct gate_cache *cache, const struct plan_cell *cell,
 	struct digest digest;
 
 	/* Of other devices nothing is known here: not which one it is, nor its driver. */
-	if (!cache->cache.folder || strcmp(recipe->device, "cpu") != 0 ||
+	if (!cache->cache.folder || strcmp(cell->target.device, "cpu") != 0 ||
 	    !identify_framework(cache, cell))
 		return false;
 	digest_begin(&digest);
 	digest_add_text(&digest, work->gate_key);
-	digest_add_text(&digest, recipe->framework);
-	digest_add_text(&digest, recipe->backend);
-	digest_add_text(&digest, recipe->options);
+	digest_add_text(&digest, cell->cell.framework);
+	digest_add_text(&digest, cell->target.backend);
+	digest_add_text(&digest, cell->target.options);
 	digest_add(&digest, &recipe->threads, sizeof(recipe->threads));
 	digest_add_text(&digest, cache->program);
 	digest_add_text(&digest, cache->machine);

@@ -34,6 +34,7 @@ enum prony_status session_start(const struct drive *drive, struct client_spec *s
 		.argv = drive->cell->worker_argv,
 		.environment = drive->cell->worker_environment,
 		.self = drive->settings->self,
+		.target = &drive->cell->target,
 		.bundle = folder,
 		.cpus = drive->cpus,
 		.cpu_count = drive->cpu_count,
@@ -103,7 +104,8 @@ static enum prony_status ask_support(struct client *client, const char *folder, 
 
 /* What took effect must be what was asked for, or the figure would stand in the wrong row. */
 static enum prony_status check_effective(const json_t *reply, const struct recipe *recipe,
-					 struct session_facts *facts, struct error *err)
+					 const struct target *target, struct session_facts *facts,
+					 struct error *err)
 {
 	const char *precision = json_string_or(reply, "precision", "");
 	const char *device = json_string_or(reply, "device", "");
@@ -113,9 +115,9 @@ static enum prony_status check_effective(const json_t *reply, const struct recip
 	if (strcmp(precision, precision_name(recipe->precision)))
 		return error_set(err, PRONY_INVALID, "asked for precision %s, '%s' took effect",
 				 precision_name(recipe->precision), precision);
-	if (strcmp(device, recipe->device))
+	if (strcmp(device, target->device))
 		return error_set(err, PRONY_INVALID, "asked for device %s, '%s' took effect",
-				 recipe->device, device);
+				 target->device, device);
 	if (facts->threads != recipe->threads)
 		return error_set(err, PRONY_INVALID, "asked for %d threads, %lld took effect",
 				 recipe->threads, (long long)facts->threads);
@@ -137,7 +139,7 @@ static enum prony_status open_worker(const struct drive *drive, struct client *c
 		return status;
 	facts->open_ns = stated_ns(reply, "open_ns", received - sent);
 	copy_members(facts->details, reply, keys);
-	status = check_effective(reply, recipe, facts, err);
+	status = check_effective(reply, recipe, &drive->cell->target, facts, err);
 	json_decref(reply);
 	return status;
 }

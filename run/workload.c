@@ -32,14 +32,16 @@ static void wrap_batches(struct workload *work, const struct graph *graph, int c
 	*labels = *inputs;
 	labels->tensors = arena_array(&work->arena, (size_t)count, sizeof(struct tensor));
 	for (int i = 0; i < count; i++) {
-		inputs->tensors[i] = (struct tensor){.name = arena_printf(&work->arena, "x.%d", i),
-						     .dtype = DTYPE_F32,
-						     .shape = input->shape,
-						     .data = x + i * elements};
-		labels->tensors[i] = (struct tensor){.name = arena_printf(&work->arena, "y.%d", i),
-						     .dtype = DTYPE_I64,
-						     .shape = label->shape,
-						     .data = y + i * samples};
+		inputs->tensors[i] = (struct tensor){
+			.name = arena_printf(&work->arena, BUNDLE_INPUT_ROLE ".%d", i),
+			.dtype = DTYPE_F32,
+			.shape = input->shape,
+			.data = x + i * elements};
+		labels->tensors[i] = (struct tensor){
+			.name = arena_printf(&work->arena, BUNDLE_LABEL_ROLE ".%d", i),
+			.dtype = DTYPE_I64,
+			.shape = label->shape,
+			.data = y + i * samples};
 	}
 }
 
@@ -264,23 +266,12 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 	return status;
 }
 
-/* The gate's recipe is shared between frameworks: what is a framework's own comes from the cell. */
-static struct recipe own_gate_recipe(const struct workload *work, const struct plan_cell *cell)
-{
-	struct recipe recipe = work->gate_recipe;
-	memcpy(recipe.framework, cell->recipe.framework, sizeof recipe.framework);
-	memcpy(recipe.options, cell->recipe.options, sizeof recipe.options);
-	memcpy(recipe.backend, cell->recipe.backend, sizeof recipe.backend);
-	return recipe;
-}
-
 enum prony_status workload_write_bundle(const struct workload *work, const struct plan_cell *cell,
 					bool gate, const char *folder, struct error *err)
 {
 	enum prony_status status = directory_make(folder, err);
 	if (status != PRONY_OK)
 		return status;
-	struct recipe recipe = gate ? own_gate_recipe(work, cell) : cell->recipe;
 	char *weights = work->files ? path_join(work->files, BUNDLE_WEIGHTS_FILE) : NULL;
 	char *input = work->files ? path_join(work->files,
 					      gate ? "gate-" BUNDLE_INPUT_FILE : BUNDLE_INPUT_FILE)
@@ -288,8 +279,9 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 	struct bundle_shared shared = {.weights = weights, .input = input};
 	json_t *about =
 		json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);
-	status = bundle_write(folder, &recipe, gate ? &work->gate_graph : &work->graph,
-			      &work->weights, gate ? &work->gate_inputs : &work->inputs,
+	status = bundle_write(folder, gate ? &work->gate_recipe : &cell->recipe,
+			      gate ? &work->gate_graph : &work->graph, &work->weights,
+			      gate ? &work->gate_inputs : &work->inputs,
 			      gate ? &work->gate_labels : &work->labels, &shared, about, err);
 	json_decref(about);
 	free(weights);

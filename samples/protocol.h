@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define PROTOCOL_VERSION 1
+#define PROTOCOL_VERSION 2
 #define PROTOCOL_LINE_BYTES_MAX (1 << 20) /* of one JSON line with its newline */
 
 /* Environment of a worker: numbers of inherited descriptors. The shared-memory descriptor is named

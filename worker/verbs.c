@@ -1,6 +1,7 @@
 #include "worker/verbs.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__SSE__)
@@ -147,6 +148,15 @@ static const char *precision_word(int precision)
 	return precision_name((enum precision)precision);
 }
 
+static json_t *devices_of(const struct probe *probe)
+{
+	json_t *array = json_array();
+
+	for (int i = 0; i < probe->device_count && i < ADAPTER_DEVICES_MAX; i++)
+		json_array_append_new(array, json_string(probe->devices[i]));
+	return array;
+}
+
 static void describe_probe(const struct worker *w, json_t *reply)
 {
 	const struct probe *probe = &w->probe;
@@ -158,31 +168,81 @@ static void describe_probe(const struct worker *w, json_t *reply)
 	add(reply, "name", json_string(w->adapter->name));
 	add(reply, "version", json_string(probe->version));
 	add(reply, "libraries", libraries);
-	add(reply, "devices", json_pack("[s]", "cpu"));
+	add(reply, "devices", devices_of(probe));
 	add(reply, "precisions", words_of(probe->precisions, PRECISION_COUNT, precision_word));
 	add(reply, "stages", words_of(probe->stages, STAGE_COUNT, stage_word));
 	if (probe->instruction_set[0])
 		add(reply, "instruction_set", json_string(probe->instruction_set));
-	add(reply, "rank", json_integer(0));
-	add(reply, "world_size", json_integer(1));
+	add(reply, "rank", json_integer(w->session.target.rank));
+	add(reply, "world_size", json_integer(w->session.target.world_size));
+}
+
+/* What the request must say before the framework can be loaded; nothing has changed after an error.
+ */
+static enum prony_status parse_hello(const json_t *request, struct target *target,
+				     struct error *err)
+{
+	int64_t protocol;
+	enum prony_status status = json_get_int(request, "protocol", &protocol, err);
+
+	if (status == PRONY_OK && protocol != PROTOCOL_VERSION)
+		status = error_set(err, PRONY_PROTOCOL,
+				   "protocol %" PRId64 " is asked for, this worker speaks %d",
+				   protocol, PROTOCOL_VERSION);
+	if (status == PRONY_OK)
+		status = target_from_json(request, target, err);
+	error_prefix(err, "hello");
+	return status;
+}
+
+/* What no adapter has, or this one has not; which devices there are is only known later. */
+static enum prony_status check_target(const struct adapter *adapter, const struct target *target,
+				      struct error *err)
+{
+	if (target->world_size > 1)
+		return error_set(err, PRONY_UNSUPPORTED, "world_size %d: it works alone",
+				 target->world_size);
+	if (target->backend[0])
+		return error_set(err, PRONY_UNSUPPORTED, "backend %s: %s has none", target->backend,
+				 adapter->name);
+	struct target known = {.device = ""};
+	snprintf(known.options, sizeof known.options, "%s",
+		 adapter->options ? adapter->options : target->options);
+	for (const char *at = target->options; *at; at += strcspn(at, ","), at += *at == ',') {
+		char word[TARGET_WORD_BYTES];
+
+		snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+		if (!target_has_option(&known, word))
+			return error_set(err, PRONY_UNSUPPORTED, "option %s: known is %s", word,
+					 *known.options ? known.options : "none");
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status check_device(const struct probe *probe, const char *device,
+				      struct error *err)
+{
+	for (int i = 0; i < probe->device_count && i < ADAPTER_DEVICES_MAX; i++)
+		if (strcmp(probe->devices[i], device) == 0)
+			return PRONY_OK;
+	return error_set(err, PRONY_UNSUPPORTED, "there is no device %s: it found %s%s", device,
+			 probe->device_count ? probe->devices[0] : "none",
+			 probe->device_count > 1 ? " and others" : "");
 }
 
 static enum prony_status serve_hello(struct worker *w, const json_t *request, json_t *reply,
 				     struct error *err)
 {
-	int64_t protocol;
 	bool mapped;
-	enum prony_status status = json_get_int(request, "protocol", &protocol, err);
+	enum prony_status status = parse_hello(request, &w->session.target, err);
 
+	if (status == PRONY_OK)
+		status = map_shared(w, request, &mapped, err);
 	if (status != PRONY_OK)
 		return status;
-	if (protocol != PROTOCOL_VERSION)
-		return error_set(err, PRONY_PROTOCOL,
-				 "hello: protocol %" PRId64 " is asked for, this worker speaks %d",
-				 protocol, PROTOCOL_VERSION);
-	status = map_shared(w, request, &mapped, err);
+	status = check_target(w->adapter, &w->session.target, err);
 	if (status != PRONY_OK)
-		return status;
+		return adapter_result(w, status, "hello", err);
 	if (w->adapter->private_size > 0) {
 		w->session.private_data = memory_alloc(w->adapter->private_size);
 		memset(w->session.private_data, 0, w->adapter->private_size);
@@ -190,6 +250,8 @@ static enum prony_status serve_hello(struct worker *w, const json_t *request, js
 	int64_t begin_ns = clock_monotonic_ns();
 	w->close_owed = true;
 	status = w->adapter->probe(&w->session, &w->probe, err);
+	if (status == PRONY_OK)
+		status = check_device(&w->probe, w->session.target.device, err);
 	add_duration(reply, "import_ns", begin_ns);
 	if (status != PRONY_OK)
 		return adapter_result(w, status, "probe", err);

@@ -160,6 +160,9 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 	status = fake_options_parse(s->option, &fake->options, err);
 	if (status != PRONY_OK)
 		return status;
+	status = fake_options_parse(s->target.options, &fake->options, err);
+	if (status != PRONY_OK)
+		return status;
 	process_options = fake->options;
 	if (fake->options.missing)
 		return error_set(err, PRONY_MISSING, "fake: not installed, as was asked for");
@@ -170,6 +173,8 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 		.version = PRONY_VERSION,
 		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
 		.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_TF32,
+		.devices = {"cpu"},
+		.device_count = 1,
 	};
 	return PRONY_OK;
 }
@@ -177,16 +182,10 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 static enum prony_status fake_supports(const struct graph *graph, const struct recipe *recipe,
 				       struct error *why)
 {
-	struct fake_options options = process_options;
-	enum prony_status status = fake_options_parse(recipe->options, &options, why);
-
-	if (status != PRONY_OK)
-		return status;
-	if (options.unsupported)
+	(void)recipe;
+	if (process_options.unsupported)
 		return error_set(why, PRONY_UNSUPPORTED,
 				 "fake: supports nothing, as was asked for");
-	if (strncmp(recipe->device, "cpu", 3) != 0)
-		return error_set(why, PRONY_UNSUPPORTED, "no device %s", recipe->device);
 	return fake_network_supports(graph, why);
 }
 
@@ -205,7 +204,6 @@ static void claim(const struct fake *fake, const struct recipe *recipe, struct e
 		.threads = recipe->threads,
 		.settings = "rmsprop_epsilon=outside",
 	};
-	snprintf(effective->device, sizeof effective->device, "%s", recipe->device);
 	if (!is_active(fake))
 		return;
 	if (fake->options.wrong_threads)
@@ -218,12 +216,8 @@ static enum prony_status fake_open(struct session *s, const struct recipe *recip
 				   struct effective *effective, struct error *err)
 {
 	struct fake *fake = s->private_data;
-	enum prony_status status = fake_options_parse(recipe->options, &fake->options, err);
+	enum prony_status status;
 
-	if (status != PRONY_OK)
-		return status;
-	if (fake->options.missing)
-		return error_set(err, PRONY_MISSING, "fake: not installed, as was asked for");
 	fake->slots = calloc((size_t)recipe->slots, sizeof *fake->slots);
 	if (!fake->slots)
 		return error_set(err, PRONY_NOMEM, "no memory for %d slots", recipe->slots);
@@ -232,6 +226,7 @@ static enum prony_status fake_open(struct session *s, const struct recipe *recip
 	if (status != PRONY_OK)
 		return status;
 	claim(fake, recipe, effective);
+	snprintf(effective->device, sizeof effective->device, "%s", s->target.device);
 	return PRONY_OK;
 }
 

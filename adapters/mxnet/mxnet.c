@@ -66,6 +66,8 @@ static enum prony_status describe(const struct mx_api *api, struct probe *found,
 	*found = (struct probe){
 		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
 		.precisions = 1u << PRECISION_FP32,
+		.devices = {"cpu"},
+		.device_count = 1,
 	};
 	snprintf(found->version, sizeof(found->version), "%d.%d.%d", version / 10000,
 		 version / 100 % 100, version % 100);
@@ -95,6 +97,8 @@ static enum prony_status mxnet_probe(struct session *s, struct probe *found, str
 				 "no library named; set PRONY_MXNET_LIBRARY to the path of "
 				 "libmxnet.so or run `prony framework install mxnet`");
 	set_environment();
+	if (target_has_option(&s->target, "nosubgraph"))
+		setenv("MXNET_SUBGRAPH_BACKEND", "NONE", 1); /* read at each bind */
 	status = mx_api_load(&mx->api, s->library, err);
 	if (status != PRONY_OK)
 		return status;
@@ -116,7 +120,7 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
 		reasons_add(&reasons, "network %s has no loss", graph->name);
 	/* The fusion of operators is on by default; without it is a variant. */
-	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32, "nosubgraph");
+	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
 	mx_symbol_refusals(graph, recipe->stage != STAGE_FORWARD, &reasons);
 	return reasons_finish(&reasons, why);
 }
@@ -180,8 +184,6 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 
 	if (!mx->loaded)
 		return error_set(err, PRONY_INTERNAL, "open before probe");
-	if (strcmp(recipe->options, "nosubgraph") == 0)
-		setenv("MXNET_SUBGRAPH_BACKEND", "NONE", 1); /* read at each bind */
 	status = mx_check(api, api->MXSetNumOMPThreads(recipe->threads), "set threads", err);
 	if (status == PRONY_OK)
 		status = mx_check(api,
@@ -519,6 +521,7 @@ const struct adapter adapter_mxnet = {
 	.name = "mxnet",
 	.summary = "Apache MXNet 1.9 through its C interface",
 	.private_size = sizeof(struct mx_state),
+	.options = "nosubgraph",
 	.probe = mxnet_probe,
 	.supports = mxnet_supports,
 	.open = mxnet_open,

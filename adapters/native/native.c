@@ -40,6 +40,8 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 		.library_count = 1,
 		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
 		.precisions = 1u << PRECISION_FP32,
+		.devices = {"cpu"},
+		.device_count = 1,
 	};
 	if (onednn_has_bf16(&native->dnn))
 		found->precisions |= 1u << PRECISION_BF16;
@@ -481,6 +483,7 @@ const struct adapter adapter_native = {
 	.name = "native",
 	.summary = "our own executor over oneDNN 3: the floor under every other number",
 	.private_size = sizeof(struct native),
+	.options = "",
 	.probe = native_probe,
 	.supports = lower_supports,
 	.open = native_open,

@@ -78,6 +78,8 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 		.library_count = 1,
 		.stages = 1u << STAGE_FORWARD,
 		.precisions = 1u << PRECISION_FP32,
+		.devices = {"cpu"},
+		.device_count = 1,
 	};
 	snprintf(found->version, sizeof(found->version), "%s", base->get_version_string());
 	/* Its kernels (MLAS) are part of the library and have no version of their own. */
@@ -124,7 +126,7 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    "with 1.19.2; only forward is measured",
 			    stage_name(recipe->stage));
 	/* Where cores are shared, spinning changes the figure: without it is a variant. */
-	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32, "nospin");
+	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
 	for (int i = 0; i < graph->forward_count; i++)
 		refuse_node(graph, &graph->nodes[i], &reasons);
 	return reasons_finish(&reasons, why);
@@ -144,7 +146,7 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 {
 	struct ort_state *ort = s->private_data;
 	const struct ort_api *api = ort->api;
-	bool spinning = strcmp(recipe->options, "nospin") != 0;
+	bool spinning = !target_has_option(&s->target, "nospin");
 	enum prony_status status;
 
 	if (!api)
@@ -379,6 +381,7 @@ const struct adapter adapter_onnxruntime = {
 	.name = "onnxruntime",
 	.summary = "ONNX Runtime through its C interface (forward)",
 	.private_size = sizeof(struct ort_state),
+	.options = "nospin",
 	.probe = ort_probe,
 	.supports = ort_supports,
 	.open = ort_open,

@@ -7,8 +7,25 @@ and owns loop and clock: an adapter never reads time.
 """
 
 
+class Target(object):
+    """As what and on what the framework is to run: device ("cpu", "cuda:0"), backend ("" for none),
+    options (list of words), rank and world_size (int; 0 and 1 alone)."""
+
+    def __init__(self, device, backend, options, rank, world_size):
+        self.device, self.backend, self.options = device, backend, options
+        self.rank, self.world_size = rank, world_size
+
+
+# Of this process. worker.py sets it before it imports an adapter's file, which may have to tell
+# its framework before it imports that (environment variables).
+target = None
+
+
 class Adapter(object):
     """The contract. `case` is a case.Case; tensors are safetensors_io.Tensor."""
+
+    options = ()     # the words that a target may have
+    backends = ("",)  # its backends
 
     def hello(self):
         """dict of hello's reply: name, version, libraries, devices, precisions, stages and, where
@@ -20,8 +37,8 @@ class Adapter(object):
         raise NotImplementedError
 
     def open(self, case):
-        """Picks device and threads. dict of open's reply: device, threads, precision as they took
-        effect, settings."""
+        """Takes the target's device and the recipe's threads. dict of open's reply: device,
+        threads, precision as they took effect, settings."""
         raise NotImplementedError
 
     def build(self, case):
@@ -54,10 +71,6 @@ class Adapter(object):
 
 def unsupported(case, **known):
     """List of str, one for each word of the recipe that is not among the words `known` for its
-    key; `options` is checked word by word. For Adapter.supports."""
-    reasons = []
-    for key in sorted(known):
-        words = case.options if key == "options" else [case.recipe[key]]
-        reasons += ["%s %s" % (key.rstrip("s") if key == "options" else key, word or "(none)")
-                    for word in words if word not in known[key]]
-    return reasons
+    key. For Adapter.supports."""
+    return ["%s %s" % (key, case.recipe[key]) for key in sorted(known)
+            if case.recipe[key] not in known[key]]

@@ -22,7 +22,7 @@ class Adapter(adapters.Adapter):
         return []
 
     def open(self, case):
-        return {"device": case.recipe["device"], "threads": case.recipe["threads"],
+        return {"device": case.device, "threads": case.recipe["threads"],
                 "precision": case.recipe["precision"], "settings": {}}
 
     def build(self, case):

@@ -42,6 +42,8 @@ def _devices():
 
 
 class Adapter(adapters.Adapter):
+    options = OPTIONS
+
     def hello(self):
         config = torch.__config__.show()
         found = [(name, re.search(pattern, config)) for name, pattern in LIBRARIES]
@@ -55,13 +57,11 @@ class Adapter(adapters.Adapter):
 
     def supports(self, case):
         recipe = case.recipe
-        known = _devices()
         reasons = adapters.unsupported(
-            case, device=known, input=["resident"], options=OPTIONS, backend=[""],
-            stage=["forward", "forward-backward", "train"],
+            case, input=["resident"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"])
-        if recipe["device"] in known and recipe["precision"] not in _precisions(recipe["device"]):
-            reasons.append("precision %s on this %s" % (recipe["precision"], recipe["device"]))
+        if recipe["precision"] not in _precisions(case.device):
+            reasons.append("precision %s on this %s" % (recipe["precision"], case.device))
         if "fused" in case.options and recipe["optimiser"] == "rmsprop":
             reasons.append("option fused with rmsprop")
         if "compile" in case.options and not any(
@@ -71,7 +71,7 @@ class Adapter(adapters.Adapter):
 
     def open(self, case):
         recipe = case.recipe
-        self.device = torch.device(recipe["device"])
+        self.device = torch.device(case.device)
         self.cuda = self.device.type == "cuda"
         torch.set_num_threads(recipe["threads"])
         if torch.get_num_interop_threads() != 1:

@@ -106,7 +106,7 @@ class NullTest(WorkerTest):
         bundle = self.bundle(small(4))
         driver = self.driver(command, shared=shared)
         greeting, opened, built = driver.prepare(bundle)
-        self.assertEqual((greeting["protocol"], greeting["name"]), (1, "null"))
+        self.assertEqual((greeting["protocol"], greeting["name"]), (2, "null"))
         self.assertIs(greeting["shared_memory"], shared and command[-1] != PERL_WORKER)
         self.assertEqual((greeting["rank"], greeting["world_size"]), (0, 1))
         self.assertEqual((opened["device"], opened["threads"], opened["precision"]),
@@ -153,14 +153,14 @@ class RefusalTest(WorkerTest):
         driver.must("build")
         self.refused(driver.ask("run", steps=1, sync="end", slot=0), "invalid", "before feed")
         self.refused(driver.ask("feed", slot=3, batch=0), "invalid", "slot 3 of 3")
-        self.refused(driver.ask("feed", slot=0, batch=9), "invalid", "x.9 is missing")
+        self.refused(driver.ask("feed", slot=0, batch=9), "invalid", "input.9 is missing")
         driver.must("feed", slot=0, batch=0)
         self.refused(driver.ask("read", what="loss"), "invalid", "run must come first")
         self.assertEqual(driver.close(), 0)
 
     def test_bad_requests(self):
         driver = self.null()
-        self.refused(driver.ask("hello", protocol=2), "invalid", "protocol 2")
+        self.refused(driver.ask("hello", protocol=1), "invalid", "protocol 1")
         self.refused(driver.ask("dance"), "invalid", "unknown verb 'dance'")
         for line in (b"not json", b"[1]", b"\xff"):
             self.assertIs(driver.send(line)["ok"], False)
@@ -183,13 +183,12 @@ class RefusalTest(WorkerTest):
     def test_bad_shared_memory(self):
         for size in (1 << 40, 8):
             driver = self.null()
-            self.refused(driver.ask("hello", protocol=1,
-                                    shared_memory={"fd": driver.shared_fd, "bytes": size}),
-                         "invalid", "shared memory")
+            members = dict(driver.greeting(),
+                           shared_memory={"fd": driver.shared_fd, "bytes": size})
+            self.refused(driver.ask("hello", **members), "invalid", "shared memory")
         driver = self.null()
         driver.room[0] = 0
-        self.refused(driver.ask("hello", protocol=1, shared_memory={
-            "fd": driver.shared_fd, "bytes": driver.total}), "invalid", "magic")
+        self.refused(driver.ask("hello", **driver.greeting()), "invalid", "magic")
 
     def damaged(self, name, data):
         bundle, driver = self.bundle(small(4)), self.null()
@@ -205,7 +204,7 @@ class RefusalTest(WorkerTest):
             self.refused(driver.ask("open", bundle=bundle.folder), "invalid", text)
 
     def test_damaged_tensors(self):
-        far = json.dumps({"x.0": {"dtype": "F32", "shape": [4, 2, 9, 8],
+        far = json.dumps({"input.0": {"dtype": "F32", "shape": [4, 2, 9, 8],
                                   "data_offsets": [0, 2304]}}).encode()
         for data in (b"", b"abc", b"\xff" * 64, b"\x04" + bytes(7) + b"null",
                      array.array("Q", [len(far)]).tobytes() + far):
@@ -234,7 +233,7 @@ class RefusalTest(WorkerTest):
         if runs(python, "import torch") is not None:
             self.skipTest("this Python has torch")
         driver = self.driver([python, WORKER, "--adapter", "pytorch"])
-        self.refused(driver.ask("hello", protocol=1), "missing", "torch")
+        self.refused(driver.ask("hello", **driver.greeting()), "missing", "torch")
         self.assertEqual(driver.close(), 0)
 
 
@@ -292,17 +291,17 @@ class PytorchTest(WorkerTest):
         self.gate(stage="forward-backward")
 
     def test_channels_last_and_fused(self):
-        self.gate(options="channels_last,fused")
+        self.gate(options=["channels_last", "fused"])
 
     def test_compile(self):
         if not shutil.which("g++"):
             self.skipTest("no g++")
-        self.gate(options="compile")
+        self.gate(options=["compile"])
 
     def test_operators(self):
         """Every operator, in the three stages; statistics run in the training stages only."""
         for graph in (normalised, arranged, sequences):
-            for options in ("", "channels_last"):
+            for options in ([], ["channels_last"]):
                 self.gate(graph=graph(4), options=options)
                 self.gate(graph=graph(4), options=options, stage="forward-backward")
                 self.forward(graph(4), options=options)
@@ -312,21 +311,22 @@ class PytorchTest(WorkerTest):
             self.skipTest("no g++")
         graph = normalised(4)
         driver = self.pytorch()
-        driver.hello()
-        reply = driver.must("supports", bundle=self.bundle(graph, options="compile").folder)
+        bundle = self.bundle(graph, options=["compile"])
+        driver.hello(**bundle.target)
+        reply = driver.must("supports", bundle=bundle.folder)
         self.assertIn("AveragePool a2: torch.compile", reply["reason"])
         self.assertNotIn("a1", reply["reason"])
         next(n for n in graph["nodes"] if n["name"] == "a2")["attributes"][
             "count_include_pad"] = False
-        self.gate(graph=graph, options="compile")
+        self.gate(graph=graph, options=["compile"])
 
     def test_recurrent(self):
         """Every update and option on LSTM and RNN: their parameters are kept in another order."""
-        self.gate(graph=sequences(4), weight_decay=0.01, options="fused")
+        self.gate(graph=sequences(4), weight_decay=0.01, options=["fused"])
         self.gate(graph=sequences(4), optimiser="sgd", learning_rate=0.1)
         self.gate(graph=sequences(4), optimiser="rmsprop", learning_rate=0.001)
         if shutil.which("g++"):
-            self.gate(graph=sequences(4), options="compile")
+            self.gate(graph=sequences(4), options=["compile"])
         driver, bundle = self.pytorch(), self.bundle(sequences(4))
         built = driver.prepare(bundle)[2]
         self.assertEqual(built["parameters"], sum(map(len, bundle.weights.values())))
@@ -449,13 +449,17 @@ class PytorchTest(WorkerTest):
     def test_unsupported(self):
         graph = small(4)
         graph["nodes"][1]["op"] = "Sine"
-        bundle = self.bundle(graph, device="cuda:99", precision="tf32", options="magic",
-                             input="stream")
+        for target, word in (({"device": "cuda:99"}, "device cuda:99"),
+                             ({"options": ["compile", "magic"]}, "option magic"),
+                             ({"backend": "jax"}, "backend jax")):
+            driver = self.pytorch()
+            self.refused(driver.ask("hello", **driver.greeting(**target)), "unsupported", word)
+        bundle = self.bundle(graph, precision="tf32", input="stream")
         driver = self.pytorch()
         driver.hello()
         reply = driver.must("supports", bundle=bundle.folder)
         self.assertIs(reply["supported"], False)
-        for word in ("operator Sine", "device cuda:99", "option magic", "input stream"):
+        for word in ("operator Sine", "input stream"):
             self.assertIn(word, reply["reason"])
 
     def test_low_precision(self):

@@ -68,7 +68,7 @@ class FakeTest(unittest.TestCase):
 class NumbersTest(FakeTest):
     def errors(self, graph=None, option="", **recipe):
         """Largest distance from the reference over three steps on three batches, by kind."""
-        bundle = self.bundle(graph or small(4), options=option.replace("+", ","), **recipe)
+        bundle = self.bundle(graph or small(4), options=option.split("+") if option else [], **recipe)
         driver, reference = self.fake(), Reference(bundle)
         built = driver.prepare(bundle)[2]
         self.assertEqual(built["parameters"], sum(map(len, bundle.weights.values())))
@@ -127,7 +127,7 @@ class NumbersTest(FakeTest):
 
     def test_swapped_channels_hide_in_the_weights(self):
         """The mutant that only logits can show: weights come back as they were given."""
-        bundle = self.bundle(small(4), options="swapped-channels", stage="forward")
+        bundle = self.bundle(small(4), options=["swapped-channels"], stage="forward")
         driver = self.fake()
         driver.prepare(bundle)
         self.assertEqual({k: v for k, (_, v) in driver.read("weights").items()}, bundle.weights)
@@ -135,7 +135,7 @@ class NumbersTest(FakeTest):
     def test_gate_and_timed_processes_are_told_apart(self):
         for slots, gate in ((3, True), (8, False)):
             for option, wrong in (("gate-only", gate), ("timed-only", not gate)):
-                bundle = self.bundle(tiny(4), options="wrong-threads," + option, slots=slots)
+                bundle = self.bundle(tiny(4), options=["wrong-threads", option], slots=slots)
                 threads = self.fake().prepare(bundle)[1]["threads"]
                 self.assertEqual(threads, 2 if wrong else 1, (slots, option))
 
@@ -192,11 +192,11 @@ class ClaimsTest(FakeTest):
 
     def test_answers(self):
         driver = self.fake("missing")
-        reply = driver.ask("hello", protocol=1)
+        reply = driver.ask("hello", **driver.greeting())
         self.assertEqual((reply["ok"], reply["status"]), (False, "missing"))
-        bundle = self.bundle(tiny(4), options="unsupported")
+        bundle = self.bundle(tiny(4), options=["unsupported"])
         driver = self.fake()
-        driver.hello()
+        driver.hello(**bundle.target)
         reply = driver.must("supports", bundle=bundle.folder)
         self.assertIs(reply["supported"], False)
         for option, verb, status in (("oom-reply", "build", "out-of-memory"),
@@ -214,7 +214,7 @@ class ClaimsTest(FakeTest):
                              ("delay-us=x", "delay-us"), ("crash=3", "crash"),
                              ("nan-loss=never", "nan-loss"), ("x" * 80, "too long")):
             driver = self.fake(option)
-            reply = driver.ask("hello", protocol=1)
+            reply = driver.ask("hello", **driver.greeting())
             self.assertIs(reply["ok"], False)
             self.assertIn(text, reply["error"])
 
@@ -226,8 +226,7 @@ class FaultTest(FakeTest):
         """A driver that is about to send `verb`, and the members to send."""
         driver = self.fake(option)
         bundle = driver.bundle = self.bundle(tiny(4), **recipe)
-        shared = {"fd": driver.shared_fd, "bytes": driver.total}
-        members = {"hello": {"protocol": 1, "shared_memory": shared}, "supports": {"bundle": bundle.folder},
+        members = {"hello": driver.greeting(**bundle.target), "supports": {"bundle": bundle.folder},
                    "open": {"bundle": bundle.folder}, "build": {}, "feed": {"slot": 0, "batch": 0},
                    "run": {"steps": 1, "sync": "end", "slot": 0}, "read": {"what": "loss"},
                    "close": {}}
@@ -247,8 +246,8 @@ class FaultTest(FakeTest):
             place = "step" if verb == "run" else verb
             self.ends(verb, "crash-at=" + place, -signal.SIGSEGV)
         self.ends("run", "crash", -signal.SIGSEGV)
-        self.ends("run", "", -signal.SIGSEGV, options="crash")
-        self.ends("build", "", -signal.SIGSEGV, options="crash-at=build")
+        self.ends("run", "", -signal.SIGSEGV, options=["crash"])
+        self.ends("build", "", -signal.SIGSEGV, options=["crash-at=build"])
 
     def test_crash_at_close(self):
         """The reply has left; only the exit code tells."""

@@ -163,7 +163,7 @@ class TrafficTest(unittest.TestCase):
                 self.addCleanup(end, driver)
                 self.assertIs(driver.ask("dance")["ok"], False)
                 self.assertIs(driver.ask("build")["ok"], False)
-                self.assertIs(driver.ask("hello", protocol=9)["ok"], False)
+                self.assertIs(driver.ask("hello", **dict(driver.greeting(), protocol=9))["ok"], False)
                 for line in (b"", b"[]", b"{}", b"\xff\xfe", b'{"id": 1, "verb": 7}'):
                     CheckedDriver.check(driver.send(line), "failure.reply")
                 driver.hello()
@@ -220,9 +220,12 @@ class DocumentTest(unittest.TestCase):
             self.assertIn("`%s`" % member, general)
 
     def test_documented_members_are_in_the_schema(self):
-        rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", self.section("hello"), re.M)
-        names = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-        self.assertEqual(names | {"id", "ok"}, set(SCHEMA["$defs"]["hello.reply"]["properties"]))
+        request, reply = self.section("hello").split("The reply comes")
+        for text, kind, more in ((request, "request", {"id", "verb", "shared_memory"}),
+                                 (reply, "reply", {"id", "ok"})):
+            rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", text, re.M)
+            names = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+            self.assertEqual(names | more, set(SCHEMA["$defs"]["hello." + kind]["properties"]))
 
     def test_examples(self):
         channel = self.DOCUMENT[:self.DOCUMENT.index("## Verbs")]

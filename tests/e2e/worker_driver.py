@@ -13,6 +13,7 @@ import tempfile
 import time
 
 PAGE = 4096
+PROTOCOL = 2
 RECORDS_BYTES = 16 * 200000
 HEADER = struct.Struct("<II7Q")
 
@@ -267,7 +268,8 @@ def parse_safetensors(image):
     return out
 
 
-RECIPE = {"framework": "test", "backend": "", "options": "", "device": "cpu", "threads": 1,
+TARGET = {"device": "cpu", "backend": "", "options": [], "rank": 0, "world_size": 1}
+RECIPE = {"threads": 1,
           "stage": "train", "precision": "fp32", "batch": 4, "slots": 3, "input": "resident",
           "optimiser": "momentum", "learning_rate": 0.01, "momentum": 0.9, "weight_decay": 0.0,
           "rho": 0.9, "epsilon": 1e-7, "dropout": False, "seed": 7}
@@ -280,6 +282,7 @@ class Bundle(object):
         rng = random.Random(1)
         self.folder, self.graph = folder, graph
         shapes = {value["name"]: value["shape"] for value in graph["values"]}
+        self.target = dict(TARGET, **{key: recipe.pop(key) for key in TARGET if key in recipe})
         self.recipe = dict(RECIPE, batch=shapes["x"][0], **recipe)
         self.weights, self.states, self.batches = {}, {}, []
         for value in graph["values"]:
@@ -314,11 +317,11 @@ class Bundle(object):
             [(name, "F32", self.shapes[name], f32(data))
              for group in (self.weights, self.states) for name, data in group.items()]))
         put("input.safetensors", safetensors(
-            [("x.%d" % i, "F32", self.shapes["x"], f32(x)) for i, (x, _) in enumerate(self.batches)]
-            + [("y.%d" % i, "I64", [len(y)], array.array("q", y).tobytes())
+            [("input.%d" % i, "F32", self.shapes["x"], f32(x)) for i, (x, _) in enumerate(self.batches)]
+            + [("label.%d" % i, "I64", [len(y)], array.array("q", y).tobytes())
                for i, (_, y) in enumerate(self.batches)]))
         put("case.json", json.dumps({
-            "schema": 1, "recipe": self.recipe, "graph": self.graph, "cell": None,
+            "schema": 2, "recipe": self.recipe, "graph": self.graph, "cell": None,
             "files": {"weights": "weights.safetensors", "input": "input.safetensors"},
             "parameters": sum(len(data) for data in self.weights.values()), "macs": 0}), "w")
 
@@ -352,7 +355,7 @@ class Driver(object):
         self.tensors = PAGE + records
         os.ftruncate(self.shared_fd, self.total)
         self.room = mmap.mmap(self.shared_fd, self.total)
-        HEADER.pack_into(self.room, 0, 0x79E0B001, 1, self.total, PAGE, records, self.tensors,
+        HEADER.pack_into(self.room, 0, 0x79E0B001, PROTOCOL, self.total, PAGE, records, self.tensors,
                          tensors_bytes, 0, 0)
         return self.shared_fd
 
@@ -381,16 +384,21 @@ class Driver(object):
         assert reply["ok"] is True, reply
         return reply
 
-    def hello(self):
-        members = {"protocol": 1}
+    def greeting(self, **target):
+        """Members of a hello; of the target what is not the CPU's."""
+        members = dict(TARGET, protocol=PROTOCOL)
+        members.update(target)
         if self.room:
             members["shared_memory"] = {"fd": self.shared_fd, "bytes": self.total}
-        return self.must("hello", **members)
+        return members
+
+    def hello(self, **target):
+        return self.must("hello", **self.greeting(**target))
 
     def prepare(self, bundle):
         """hello to feed of every slot; (hello, open, build) replies."""
         self.bundle = bundle
-        greeting = self.hello()
+        greeting = self.hello(**bundle.target)
         assert self.must("supports", bundle=bundle.folder)["supported"] is True
         opened = self.must("open", bundle=bundle.folder)
         built = self.must("build")

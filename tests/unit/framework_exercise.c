@@ -131,6 +131,7 @@ static enum prony_status prepare(struct exercise *e, const struct network *netwo
 	e->recipe.threads = 2;
 	e->session.library = e->library;
 	e->session.option = "";
+	target_defaults(&e->session.target);
 	e->session.private_data = arena_alloc(&e->arena, e->adapter->private_size);
 	return PRONY_OK;
 }

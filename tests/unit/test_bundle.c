@@ -526,10 +526,10 @@ static void bundles_that_disagree_are_refused(void **state)
 	f->weights.tensors[last].shape.dims[0] = 10;
 	((int64_t *)f->labels.tensors[1].data)[2] = 10;
 	rewrite(f);
-	refuse(f, "y.1: label 10 of sample 2");
+	refuse(f, "label.1: label 10 of sample 2");
 	((int64_t *)f->labels.tensors[1].data)[2] = -1;
 	rewrite(f);
-	refuse(f, "y.1: label -1 of sample 2");
+	refuse(f, "label.1: label -1 of sample 2");
 	((int64_t *)f->labels.tensors[1].data)[2] = 0;
 	f->labels.count = 1;
 	rewrite(f);
@@ -539,7 +539,7 @@ static void bundles_that_disagree_are_refused(void **state)
 	refuse(f, "1 batches, but \"slots\" of the recipe asks for 2");
 	f->inputs.count = f->labels.count = 0;
 	rewrite(f);
-	refuse(f, "x.0 is missing");
+	refuse(f, "input.0 is missing");
 	f->inputs.count = f->labels.count = 2;
 	f->recipe.batch = 5;
 	rewrite(f);
@@ -575,9 +575,9 @@ static void hostile_case_files_are_refused(void **state)
 		json_decref(document);
 	}
 	json_t *document = read_case(f);
-	json_object_set_new(document, "schema", json_integer(2));
+	json_object_set_new(document, "schema", json_integer(3));
 	write_case(f, document);
-	refuse(f, "\"schema\" is 2");
+	refuse(f, "\"schema\" is 3");
 	json_object_clear(document);
 	write_case(f, document);
 	refuse(f, "schema");

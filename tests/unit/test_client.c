@@ -59,7 +59,8 @@ static void a_conversation(void **state)
 	(void)state;
 	peer_init_script(&peer,
 			 SHELL "take; case $line in "
-			       "*'\"protocol\":1'*shared_memory*|*shared_memory*'\"protocol\":1'*)"
+			       "*'\"device\":\"cpu\",\"backend\":\"\",\"options\":[],\"rank\":0,"
+			       "\"world_size\":1,\"protocol\":2'*shared_memory*)"
 			       " say '{\"id\": 1, \"ok\": true, \"unknown\": [{}], "
 			       "\"shared_memory\": true}';; esac\n"
 			       "take; case $line in *'\"bundle\":\"x\"'*)"

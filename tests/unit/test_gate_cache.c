@@ -182,7 +182,7 @@ static struct plan_cell cell_of(const char *network, enum stage stage, enum opti
 
 	recipe_defaults(&cell.recipe);
 	snprintf(cell.cell.framework, sizeof(cell.cell.framework), "fake");
-	snprintf(cell.recipe.framework, sizeof(cell.recipe.framework), "fake");
+	target_defaults(&cell.target);
 	cell.recipe.stage = stage;
 	cell.recipe.optimiser = optimiser;
 	cell.recipe.batch = 8;
@@ -323,10 +323,9 @@ static void other_work_has_other_answers(void **state)
 			assert_string_not_equal(changed, keys[i]);
 			bytes[k][0] = (char)(bytes[k][0] ^ 1);
 		}
-		/* The framework does not count. */
+		/* How many cores does not count. */
 		char again[DIGEST_HEX_BYTES];
 		struct recipe other = work.gate_recipe;
-		snprintf(other.framework, sizeof(other.framework), "other");
 		other.threads = 7;
 		of.recipe = &other;
 		answers_key("gate", &of, again);
@@ -425,7 +424,7 @@ static void every_part_of_the_key_counts(void **state)
 	g.cell.recipe.threads = 2; /* cell */
 	key_of(&g, keys[count++]);
 	g.cell = plain;
-	snprintf(g.cell.recipe.options, sizeof(g.cell.recipe.options), "tf32");
+	snprintf(g.cell.target.options, sizeof(g.cell.target.options), "tf32");
 	key_of(&g, keys[count++]);
 	g.cell = plain;
 	struct framework other = fake; /* descriptor */
@@ -527,7 +526,7 @@ static void what_we_did_not_install_is_never_kept(void **state)
 		assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
 	}
 	g.cell.place.framework = &fake;
-	snprintf(g.cell.recipe.device, sizeof(g.cell.recipe.device), "cuda:0");
+	snprintf(g.cell.target.device, sizeof(g.cell.target.device), "cuda:0");
 	assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
 	close_gates(&g);
 	gate_cache_open(&g.cache, "/nowhere/prony");

@@ -225,8 +225,8 @@ static void harness_cells_say_so(void **state)
 	assert_string_equal(fake->worker_argv[1], "worker");
 	assert_string_equal(fake->worker_argv[5], "crash-at=build");
 	assert_null(fake->worker_argv[6]);
-	assert_string_equal(fake->recipe.options, "crash-at=build");
-	assert_string_equal(fake->recipe.framework, "fake+crash-at=build");
+	assert_string_equal(fake->target.options, "crash-at=build");
+	assert_string_equal(fake->target.device, "cpu");
 	assert_string_equal(fake->worker_environment[0], "OMP_NUM_THREADS=2");
 	fixture_release(&f);
 }
@@ -253,7 +253,7 @@ static void recipes_follow_the_spec(void **state)
 	assert_false(recipe->dropout);
 	assert_int_equal(recipe->seed, 77);
 	assert_int_equal(recipe->threads, 1);
-	assert_string_equal(recipe->device, "cpu");
+	assert_string_equal(f.plan.cells[0].target.device, "cpu");
 	assert_string_equal(f.plan.cells[0].cell.device, "cpu:1");
 	assert_int_equal(recipe->optimiser, OPTIMISER_RMSPROP);
 	assert_true(recipe->slots >= 8);

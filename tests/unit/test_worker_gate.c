@@ -126,14 +126,15 @@ static struct tensor_set read_parameters(struct trial *t, struct session *s, enu
 }
 
 /* A session of the fake adapter with options, opened, built and fed. */
-static void open_fake(struct trial *t, struct graph *graph, struct session *s, struct built *built)
+static void open_fake(struct trial *t, struct graph *graph, const char *options, struct session *s,
+		      struct built *built)
 {
 	struct error err = ERROR_INIT;
 	struct probe probe;
 	struct effective effective;
 
 	*s = (struct session){
-		.option = "",
+		.option = options,
 		.private_data = arena_alloc(&t->arena, adapter_fake.private_size),
 	};
 	if (adapter_fake.probe(s, &probe, &err) != PRONY_OK ||
@@ -159,8 +160,7 @@ static enum prony_status judge(struct trial *t, const char *network, const char 
 	json_t *evidence = NULL;
 
 	assert_int_equal(zoo_build(zoo_find(network, NULL), t->gate.batch, &graph, err), PRONY_OK);
-	snprintf(t->gate.options, sizeof t->gate.options, "%s", options);
-	open_fake(t, &graph, &s, &built);
+	open_fake(t, &graph, options, &s, &built);
 	for (int i = 0; i < GATE_UPDATES; i++) {
 		assert_int_equal(adapter_fake.step(&s, i, err), PRONY_OK);
 		read_logits_and_loss(t, &s, &logits[i], &observed.loss[i]);

@@ -23,7 +23,7 @@ static void verbs_have_an_order(void **state)
 		     "supports cannot come before hello");
 	peer_refused(&peer, "run", "\"steps\": 1", "invalid", "run cannot come before hello");
 	peer_hello(&peer, true);
-	peer_refused(&peer, "hello", "\"protocol\": 1", "invalid", "hello cannot come after hello");
+	peer_refused(&peer, "hello", PEER_HELLO, "invalid", "hello cannot come after hello");
 	peer_refused(&peer, "build", "", "invalid", "build cannot come after hello");
 	peer_must(&peer, "open", peer_bundle());
 	peer_refused(&peer, "feed", "\"slot\": 0, \"batch\": 0", "invalid",
@@ -60,7 +60,7 @@ static void wrong_members_are_refused_and_forgotten(void **state)
 
 	(void)state;
 	peer_start(&peer, "null", NULL);
-	peer_refused(&peer, "hello", "\"protocol\": 2", "invalid", "protocol 2");
+	peer_refused(&peer, "hello", "\"protocol\": 1", "invalid", "protocol 1");
 	peer_prepare(&peer, true);
 	for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
 		peer_refused(&peer, "run", runs[i][0], "invalid", runs[i][1]);
@@ -116,7 +116,7 @@ static void hostile_lines_are_answered(void **state)
 
 static void two_requests_in_one_write_get_two_replies(void **state)
 {
-	static const char both[] = "{\"id\": 1, \"verb\": \"hello\", \"protocol\": 1}\n"
+	static const char both[] = "{\"id\": 1, \"verb\": \"hello\", " PEER_HELLO "}\n"
 				   "{\"id\": 2, \"verb\": \"close\"}\n";
 	struct peer peer;
 
@@ -146,7 +146,7 @@ static void unknown_adapters_are_missing(void **state)
 
 	(void)state;
 	peer_start(&peer, "abacus", NULL);
-	peer_refused(&peer, "hello", "\"protocol\": 1", "missing", "abacus");
+	peer_refused(&peer, "hello", PEER_HELLO, "missing", "abacus");
 	peer_must(&peer, "close", "");
 	assert_int_equal(peer_stop(&peer), 0);
 }
@@ -181,7 +181,7 @@ static void bad_shared_memory_is_refused(void **state)
 		{offsetof(struct shared_header, tensors_offset), PEER_RECORDS_OFFSET},
 		{offsetof(struct shared_header, tensors_bytes), PEER_SHARED_BYTES},
 	};
-	char members[128];
+	char members[256];
 	struct peer peer;
 
 	(void)state;
@@ -192,18 +192,18 @@ static void bad_shared_memory_is_refused(void **state)
 		memcpy(&kept, peer.shared + bends[i].offset, sizeof kept);
 		memcpy(peer.shared + bends[i].offset, &bends[i].value, sizeof bends[i].value);
 		snprintf(members, sizeof members,
-			 "\"protocol\": 1, \"shared_memory\": {\"fd\": %d, \"bytes\": %d}",
+			 PEER_HELLO ", \"shared_memory\": {\"fd\": %d, \"bytes\": %d}",
 			 peer.shared_fd, PEER_SHARED_BYTES);
 		peer_refused(&peer, "hello", members, "invalid", "shared memory");
 		memcpy(peer.shared + bends[i].offset, &kept, sizeof kept);
 	}
 	snprintf(members, sizeof members,
-		 "\"protocol\": 1, \"shared_memory\": {\"fd\": %d, \"bytes\": %d}", peer.shared_fd,
+		 PEER_HELLO ", \"shared_memory\": {\"fd\": %d, \"bytes\": %d}", peer.shared_fd,
 		 PEER_SHARED_BYTES * 2);
 	peer_refused(&peer, "hello", members, "invalid", "shared memory");
 	/* A descriptor that does not exist cannot be mapped: files serve. */
 	peer_must(&peer, "hello",
-		  "\"protocol\": 1, \"shared_memory\": {\"fd\": 999, \"bytes\": 65536}");
+		  PEER_HELLO ", \"shared_memory\": {\"fd\": 999, \"bytes\": 65536}");
 	assert_false(json_bool_or(peer.reply, "shared_memory", true));
 	peer_must(&peer, "close", "");
 	assert_int_equal(peer_stop(&peer), 0);
@@ -222,7 +222,7 @@ static void failures_leave_only_close(void **state)
 	peer_must(&peer, "close", "");
 	assert_int_equal(peer_stop(&peer), 0);
 	peer_start(&peer, "fake", "missing");
-	peer_refused(&peer, "hello", "\"protocol\": 1", "missing", "not installed");
+	peer_refused(&peer, "hello", PEER_HELLO, "missing", "not installed");
 	peer_must(&peer, "close", "");
 	assert_int_equal(peer_stop(&peer), 0);
 	peer_start(&peer, "fake", "unsupported");
@@ -232,7 +232,7 @@ static void failures_leave_only_close(void **state)
 	peer_must(&peer, "close", "");
 	assert_int_equal(peer_stop(&peer), 0);
 	peer_start(&peer, "fake", "frobnicate");
-	peer_refused(&peer, "hello", "\"protocol\": 1", "unsupported", "frobnicate");
+	peer_refused(&peer, "hello", PEER_HELLO, "unsupported", "frobnicate");
 	assert_int_equal(peer_stop(&peer), 0);
 }
 

@@ -183,11 +183,11 @@ int peer_stop(struct peer *peer)
 
 const json_t *peer_hello(struct peer *peer, bool shared)
 {
-	char members[128] = "\"protocol\": 1";
+	char members[256] = PEER_HELLO;
 
 	if (shared)
 		snprintf(members, sizeof members,
-			 "\"protocol\": 1, \"shared_memory\": {\"fd\": %d, \"bytes\": %d}",
+			 PEER_HELLO ", \"shared_memory\": {\"fd\": %d, \"bytes\": %d}",
 			 peer->shared_fd, PEER_SHARED_BYTES);
 	return peer_must(peer, "hello", members);
 }

@@ -18,6 +18,11 @@
 #define PEER_TENSORS_BYTES (4 << 20)
 #define PEER_SHARED_BYTES (PEER_TENSORS_OFFSET + PEER_TENSORS_BYTES)
 
+/* What a hello says at least. */
+#define PEER_HELLO                                                                                 \
+	"\"protocol\": 2, \"device\": \"cpu\", \"backend\": \"\", \"options\": [], \"rank\": 0, "  \
+	"\"world_size\": 1"
+
 struct peer {
 	pid_t pid;
 	int request_fd, reply_fd, shared_fd;

@@ -8,7 +8,7 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 open my $in, '<&=', $ENV{PRONY_REQUEST_FD} or die "no PRONY_REQUEST_FD: $!\n";
 open my $out, '>&=', $ENV{PRONY_REPLY_FD} or die "no PRONY_REPLY_FD: $!\n";
-my ($true, $false, $folder, $recipe, $graph, %value) = (JSON::PP::true, JSON::PP::false);
+my ($true, $false, $folder, $recipe, $graph, $device, %value) = (JSON::PP::true, JSON::PP::false);
 
 sub now { return int(clock_gettime(CLOCK_MONOTONIC) * 1e9) }
 sub slurp { local $/; open my $f, '<:raw', "$folder/$_[0]" or die "$folder/$_[0]: $!\n"; return <$f> }
@@ -22,12 +22,12 @@ sub weight { # the bytes of one tensor
 }
 sub within { my ($i, $end, $what) = @_; die "$what is outside 0 to @{[$end - 1]}\n" unless ($i // '') =~ /^\d+$/ && $i < $end }
 my %verb = (
-	hello => sub { return { protocol => 1, name => 'null', version => sprintf('%vd', $^V), libraries => {}, rank => 0,
+	hello => sub { $device = $_[0]{device}; return { protocol => 2, name => 'null', version => sprintf('%vd', $^V), libraries => {}, rank => 0,
 		world_size => 1, shared_memory => $false, import_ns => 0, devices => ['cpu'],
 		precisions => [qw(fp32 tf32 fp16 bf16)], stages => [qw(forward forward-backward train load)] } },
 	supports => sub { load($_[0]{bundle}); return { supported => $true } },
 	open => sub { load($_[0]{bundle}); %value = map { $_->{name} => $_ } @{$graph->{values}};
-		return { device => $recipe->{device}, threads => $recipe->{threads}, precision => $recipe->{precision}, open_ns => 0 } },
+		return { device => $device, threads => $recipe->{threads}, precision => $recipe->{precision}, open_ns => 0 } },
 	build => sub { return { parameters => undef, macs => undef, build_ns => 0 } },
 	feed => sub { within(@{$_[0]}{$_}, $recipe->{slots}, $_) for qw(slot batch); return { feed_ns => 0 } },
 	run => sub { my ($steps, $mode) = @{$_[0]}{qw(steps sync)};

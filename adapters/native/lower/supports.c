@@ -96,7 +96,7 @@ enum prony_status lower_supports(const struct graph *graph, const struct recipe 
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
-	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32 | 1u << PRECISION_BF16, NULL);
+	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32 | 1u << PRECISION_BF16);
 	if (recipe->precision == PRECISION_BF16 && !onednn_processor_has_bf16())
 		reasons_add(&reasons,
 			    "precision bf16: this processor has neither AVX512_BF16 nor AMX");
