@@ -30,6 +30,38 @@ void graph_release(struct graph *graph)
 	};
 }
 
+/* A backward pass appends its values to those of the forward nodes. */
+static int forward_values(const struct graph *graph)
+{
+	int count = 0;
+
+	while (count < graph->value_count && graph->values[count].kind != VALUE_GRADIENT)
+		count++;
+	return count;
+}
+
+void graph_copy_forward(const struct graph *graph, struct graph *out)
+{
+	struct graph copy = *graph;
+
+	arena_init(&copy.arena, 0);
+	copy.name = arena_strdup(&copy.arena, graph->name);
+	copy.value_count = copy.value_capacity = forward_values(graph);
+	copy.node_count = copy.node_capacity = graph->forward_count;
+	copy.values = arena_array(&copy.arena, (size_t)copy.value_count, sizeof(*copy.values));
+	copy.nodes = arena_array(&copy.arena, (size_t)copy.node_count, sizeof(*copy.nodes));
+	for (int i = 0; i < copy.value_count; i++) {
+		copy.values[i] = graph->values[i];
+		copy.values[i].name = arena_strdup(&copy.arena, graph->values[i].name);
+		copy.values[i].gradient = VALUE_NONE;
+	}
+	for (int i = 0; i < copy.node_count; i++) {
+		copy.nodes[i] = graph->nodes[i];
+		copy.nodes[i].name = arena_strdup(&copy.arena, graph->nodes[i].name);
+	}
+	*out = copy;
+}
+
 /* The array that is outgrown stays in the arena: together they are at most as large as the last. */
 static void *grow(struct graph *graph, void *old, int count, int *capacity, size_t element_bytes)
 {

@@ -70,6 +70,9 @@ struct graph {
 void graph_init(struct graph *graph, const char *name);
 void graph_release(struct graph *graph);
 
+/* A copy of the forward nodes and of all values that they know; graph_release it. */
+void graph_copy_forward(const struct graph *graph, struct graph *out);
+
 /* Index of the value of that name, or VALUE_NONE. Linear in the number of values. */
 int graph_find_value(const struct graph *graph, const char *name);
 

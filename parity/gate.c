@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/graph_json.h"
 #include "parity/gate_internal.h"
 #include "parity/kernels.h"
 
@@ -36,22 +35,6 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
 		out->batch = GATE_BATCH_MAX;
 	if (out->batch < GATE_BATCH_MIN)
 		out->batch = GATE_BATCH_MIN;
-}
-
-enum prony_status gate_copy_graph(const struct graph *graph, bool backward, struct graph *out,
-				  struct error *err)
-{
-	json_t *json = graph_to_json(graph);
-	enum prony_status status;
-
-	if (!json)
-		return error_set(err, PRONY_INTERNAL, "network %.80s cannot be copied",
-				 graph->name);
-	status = graph_from_json(json, out, err);
-	json_decref(json);
-	if (status == PRONY_OK && backward)
-		status = graph_add_backward(out, err);
-	return status;
 }
 
 /*
@@ -393,7 +376,8 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 		if (weights->tensors[i].dtype != DTYPE_F32)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s must be F32",
 					 weights->tensors[i].name);
-	status = gate_copy_graph(graph, gate->stage != STAGE_FORWARD, &copy, err);
+	graph_copy_forward(graph, &copy);
+	status = gate->stage != STAGE_FORWARD ? graph_add_backward(&copy, err) : PRONY_OK;
 	if (status == PRONY_OK && gate_measures_rounding(gate, graph))
 		status = measure(graph, gate, weights, inputs, labels, stop, &out->arena,
 				 &deviation, err);

@@ -58,10 +58,6 @@ bool gate_normalises_by_batch(const struct graph *graph);
 /* Whether what rounding does is measured (rounding_measure) rather than counted. */
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph);
 
-/* A copy of a forward graph; with its own backward pass when that is asked for. */
-enum prony_status gate_copy_graph(const struct graph *graph, bool backward, struct graph *out,
-				  struct error *err);
-
 /* Running statistics, with the variance of n or n - 1; `before` are those at the start (F32). */
 void gate_check_state(struct verdict *verdict, const struct graph *graph,
 		      const struct gate_expected *expected, const struct tensor_set *before,

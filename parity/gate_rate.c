@@ -97,7 +97,8 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 
 	if (gate->stage != STAGE_TRAIN)
 		return PRONY_OK;
-	status = gate_copy_graph(graph, true, &copy, err);
+	graph_copy_forward(graph, &copy);
+	status = graph_add_backward(&copy, err);
 	if (status == PRONY_OK)
 		status = reference_init(&first.reference, &copy, weights, err);
 	first.reference.frees = true;

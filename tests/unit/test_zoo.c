@@ -200,7 +200,16 @@ static void networks_differentiate_and_travel(void **state)
 		for (int v = 0; v < copy.value_count; v++)
 			assert_true(copy.values[v].kind != VALUE_PARAMETER ||
 				    copy.values[v].gradient != VALUE_NONE);
+		/* What was copied with its backward pass is the forward graph again. */
+		graph_release(&graph);
+		graph_copy_forward(&copy, &graph);
 		graph_release(&copy);
+		if (graph_check(&graph, &err) != PRONY_OK)
+			fail_msg("%s: %s", zoo_networks[i]->name, err.text);
+		assert_int_equal(graph.node_count, graph.forward_count);
+		assert_int_equal(graph_digest(&graph, again, &err), PRONY_OK);
+		assert_string_equal(digest, again);
+		assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
 		graph_release(&graph);
 	}
 }
