@@ -10,6 +10,8 @@
 #include "report/format.h"
 #include "report/summary.h"
 
+#define REFERENCE_LINE_NS INT64_C(10000000000)
+
 void progress_init(struct progress *progress, const struct plan *plan, int expected, int done)
 {
 	const char *term = getenv("TERM");
@@ -88,6 +90,27 @@ static void show_live(struct progress *progress, const struct run_event *event,
 	fflush(progress->out);
 }
 
+/* The reference of a large network takes a while: a line every ten seconds, elsewhere a live one.
+ */
+static void show_reference(struct progress *progress, const struct run_event *event,
+			   const struct estimate *estimate)
+{
+	char text[48], title[200], line[300];
+	int64_t now = clock_monotonic_ns();
+	snprintf(text, sizeof text, "reference, %.0f %%", 100 * event->fraction);
+	if (progress->live) {
+		struct run_event shown = *event;
+		shown.text = text;
+		show_live(progress, &shown, estimate);
+	} else if (now - progress->reference_ns >= REFERENCE_LINE_NS) {
+		cell_title(&progress->plan->cells[event->cell], title, sizeof title);
+		snprintf(line, sizeof line, "%s: %s", title, text);
+		if (progress->reference_ns)
+			progress_say(progress, line);
+		progress->reference_ns = now;
+	}
+}
+
 static void show_process_end(struct progress *progress, const struct run_event *event,
 			     const struct estimate *estimate)
 {
@@ -113,11 +136,16 @@ void progress_event(struct progress *progress, const struct run_event *event,
 		    const struct estimate *estimate)
 {
 	char title[200], line[700];
+	if (event->kind != EVENT_REFERENCE)
+		progress->reference_ns = 0;
 	switch (event->kind) {
 	case EVENT_WAITING:
 		snprintf(line, sizeof line, "another prony is measuring (%s): waiting for it",
 			 event->text);
 		progress_say(progress, line);
+		return;
+	case EVENT_REFERENCE:
+		show_reference(progress, event, estimate);
 		return;
 	case EVENT_GATE_START:
 		if (!progress->live) {

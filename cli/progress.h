@@ -13,8 +13,8 @@ struct progress {
 	FILE *out; /* standard error, so that tables can be piped */
 	bool live; /* a terminal: rewrite one line */
 	const struct plan *plan;
-	int64_t started_ns;
-	int expected, done; /* processes, an estimate of how many there will be */
+	int64_t started_ns, reference_ns; /* of that: when the reference was heard of last */
+	int expected, done;		  /* processes, an estimate of how many there will be */
 	char line[512];
 };
 

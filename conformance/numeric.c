@@ -51,12 +51,13 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	struct error why = ERROR_INIT;
 	struct plan_cell cell;
 	struct workload work;
+	struct reference_watch watch = {.stop = checker->spec->stop};
 	char name[64];
 	check_cell(checker, network, stage, &cell);
 	snprintf(name, sizeof name, "%s, %s", network->name, stage_name(stage));
 	enum prony_status status = workload_init(&work, &cell, GATE_SEED, &why);
 	if (status == PRONY_OK)
-		status = workload_need_gate(&work, &cell, GATE_SEED, checker->spec->stop, &why);
+		status = workload_need_gate(&work, &cell, GATE_SEED, &watch, &why);
 	if (status == PRONY_OK)
 		status = drive_gate(checker, &cell, &work, &why);
 	workload_release(&work);

@@ -49,7 +49,7 @@ struct gate_run {
 	const struct graph *graph; /* with backward pass */
 	const struct recipe *gate;
 	const struct tensor_set *weights, *inputs, *labels;
-	const volatile int *stop; /* may be NULL */
+	struct reference_watch *watch; /* may be NULL */
 	bool rmsprop, epsilon_inside;
 	const double *deviation; /* by value, of normalising networks; else NULL */
 };
@@ -134,7 +134,7 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	enum prony_status status = reference_init(&ref, run->graph, run->weights, err);
 
 	ref.frees = true;
-	ref.stop = run->stop;
+	ref.watch = run->watch;
 	for (size_t i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
 		status = reference_feed(&ref, &run->inputs->tensors[i],
 					i < run->labels->count ? &run->labels->tensors[i] : NULL,
@@ -344,19 +344,19 @@ bool gate_normalises_by_batch(const struct graph *graph)
 /* The graph with a backward pass, which *out is for, begins with the same values. */
 static enum prony_status measure(const struct graph *graph, const struct recipe *gate,
 				 const struct tensor_set *weights, const struct tensor_set *inputs,
-				 const struct tensor_set *labels, const volatile int *stop,
+				 const struct tensor_set *labels, struct reference_watch *watch,
 				 struct arena *arena, double **out, struct error *err)
 {
 	*out = arena_array(arena, (size_t)graph->value_count, sizeof(double));
 	return rounding_measure(graph, gate, weights, &inputs->tensors[0],
-				labels->count > 0 ? &labels->tensors[0] : NULL, stop, *out, err);
+				labels->count > 0 ? &labels->tensors[0] : NULL, watch, *out, err);
 }
 
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
 				      const struct recipe *gate, const struct tensor_set *weights,
 				      const struct tensor_set *inputs,
-				      const struct tensor_set *labels, const volatile int *stop,
-				      struct error *err)
+				      const struct tensor_set *labels,
+				      struct reference_watch *watch, struct error *err)
 {
 	struct graph copy = {0};
 	double *deviation = NULL;
@@ -379,11 +379,11 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 	graph_copy_forward(graph, &copy);
 	status = gate->stage != STAGE_FORWARD ? graph_add_backward(&copy, err) : PRONY_OK;
 	if (status == PRONY_OK && gate_measures_rounding(gate, graph))
-		status = measure(graph, gate, weights, inputs, labels, stop, &out->arena,
+		status = measure(graph, gate, weights, inputs, labels, watch, &out->arena,
 				 &deviation, err);
 	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {
 		struct gate_run run = {&copy, gate,    weights, inputs,	  labels,
-				       stop,  rmsprop, i == 1,	deviation};
+				       watch, rmsprop, i == 1,	deviation};
 
 		status = find_answers(&run, out, err);
 	}

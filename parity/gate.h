@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/tensor.h"
 #include "parity/bounds.h"
+#include "parity/watch.h"
 
 #define GATE_UPDATES 3
 #define GATE_BATCH_MIN 8
@@ -32,6 +33,10 @@ bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen
 /* The memory that gate_settle_rate and gate_reference_init take at most, one after the other. */
 int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, bool chosen);
 int64_t gate_smaller_batch(int64_t batch);
+/* Multiplications that they do, where comparisons that are too close to call are few; the same for
+ * gate_expected_loss. */
+int64_t gate_cost(const struct graph *graph, const struct recipe *gate, bool chosen);
+int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe);
 
 /*
  * Whether gate_settle_rate is to find the rate: `chosen` says that somebody chose one for the
@@ -47,7 +52,7 @@ bool gate_rate_is_open(const struct recipe *gate, bool chosen);
  */
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, const volatile int *stop,
+				   const struct tensor *y, struct reference_watch *watch,
 				   struct error *err);
 
 /*
@@ -93,13 +98,13 @@ struct gate_reference {
 
 /*
  * Computes it with the float64 interpreter. `graph` is forward only and built for the gate's batch.
- * PRONY_INTERRUPTED once *stop is not 0; `stop` may be NULL.
+ * `watch` may be NULL.
  */
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
 				      const struct recipe *gate, const struct tensor_set *weights,
 				      const struct tensor_set *inputs,
-				      const struct tensor_set *labels, const volatile int *stop,
-				      struct error *err);
+				      const struct tensor_set *labels,
+				      struct reference_watch *watch, struct error *err);
 void gate_reference_release(struct gate_reference *ref);
 
 /* What the worker gave back. Tensors F32 or F64; a missing one is a mismatch. */
@@ -140,8 +145,8 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
  */
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
 				     const struct tensor_set *weights, const struct tensor *x,
-				     const struct tensor *y, const volatile int *stop, double *mean,
-				     double *deviation, struct error *err);
+				     const struct tensor *y, struct reference_watch *watch,
+				     double *mean, double *deviation, struct error *err);
 
 /* Judges a first loss against it (within bounds, or 5 deviations); PRONY_INVALID says by how much.
  * Where the deviation is infinite nothing is known but that the loss must be a number.

@@ -101,20 +101,40 @@ static void conclude(const struct losses *losses, double divisor, double *mean, 
 	*deviation = count > 1 ? sqrt(squares / (count - 1)) : 0;
 }
 
+static bool draws_masks(const struct graph *graph, const struct recipe *recipe)
+{
+	return recipe->dropout && graph_has_dropout(graph) && recipe->stage != STAGE_FORWARD;
+}
+
+/* Masks are drawn again behind the first dropout only: how much that is, no more than all. */
+int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe)
+{
+	bool masks = draws_masks(graph, recipe), again = false;
+	int64_t cost = 0;
+
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+		const struct operator_row *row = operator_row(node->op);
+
+		again = again || node->op == OP_DROPOUT;
+		if (row->macs)
+			cost += row->macs(graph, node) * (masks && again ? 1 + DROPOUT_MASKS : 1);
+	}
+	return cost;
+}
+
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
 				     const struct tensor_set *weights, const struct tensor *x,
-				     const struct tensor *y, const volatile int *stop, double *mean,
-				     double *deviation, struct error *err)
+				     const struct tensor *y, struct reference_watch *watch,
+				     double *mean, double *deviation, struct error *err)
 {
-	struct losses losses = {.recipe = recipe,
-				.masks = recipe->dropout && graph_has_dropout(graph) &&
-					 recipe->stage != STAGE_FORWARD};
+	struct losses losses = {.recipe = recipe, .masks = draws_masks(graph, recipe)};
 	struct reference ref;
 	enum prony_status status = reference_init(&ref, graph, weights, err);
 	int64_t parts = x->shape.dims[0] / graph_batch(graph);
 
 	ref.frees = true;
-	ref.stop = stop;
+	ref.watch = watch;
 	if (status == PRONY_OK && (parts < 1 || x->shape.dims[0] % graph_batch(graph) != 0))
 		status = error_set(err, PRONY_INTERNAL, "%lld samples are no whole batches",
 				   (long long)x->shape.dims[0]);

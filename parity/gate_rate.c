@@ -87,7 +87,7 @@ bool gate_rate_is_open(const struct recipe *gate, bool chosen)
 
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, const volatile int *stop,
+				   const struct tensor *y, struct reference_watch *watch,
 				   struct error *err)
 {
 	struct first_update first = {.weights = weights};
@@ -102,7 +102,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 	if (status == PRONY_OK)
 		status = reference_init(&first.reference, &copy, weights, err);
 	first.reference.frees = true;
-	first.reference.stop = stop;
+	first.reference.watch = watch;
 	if (status == PRONY_OK)
 		status = reference_feed(&first.reference, x, y, err);
 	if (status == PRONY_OK)

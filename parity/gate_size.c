@@ -41,8 +41,7 @@ static int64_t plus(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* Multiplications of all that gate_settle_rate and gate_reference_init run. */
-static int64_t cost_of(const struct graph *graph, const struct recipe *gate, bool chosen)
+int64_t gate_cost(const struct graph *graph, const struct recipe *gate, bool chosen)
 {
 	int64_t pass = reference_cost(graph, STAGE_FORWARD), runs = 1, passes = 0;
 
@@ -127,7 +126,7 @@ bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen
 {
 	int64_t limit = graph_batch(graph) > GATE_BATCH_MIN ? GATE_MACS_CHEAP : GATE_MACS_MAX;
 
-	return cost_of(graph, gate, chosen) <= limit &&
+	return gate_cost(graph, gate, chosen) <= limit &&
 	       gate_memory_bytes(graph, gate, chosen) <= reference_bytes;
 }
 

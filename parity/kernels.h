@@ -206,7 +206,7 @@ double rounding_of(const struct kernel_call *call, int output, int64_t i, double
  */
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
 				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, const volatile int *stop,
+				   const struct tensor *y, struct reference_watch *watch,
 				   double *deviation, struct error *err);
 
 /* Runs nodes [first, end) alone; without labels the loss is left out. */

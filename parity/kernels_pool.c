@@ -36,18 +36,30 @@ static int64_t window_index(const struct pool_window *window, int64_t r, int64_t
 	return row * window->size[1] + column;
 }
 
+/* The elements of the window on one axis that lie on the plane: from *first up to before *end. */
+static void inside(const struct pool_window *window, int axis, int64_t *first, int64_t *end)
+{
+	int64_t step = window->dilation[axis], origin = window->origin[axis];
+	int64_t left = window->size[axis] - origin;
+
+	*first = origin < 0 ? (-origin + step - 1) / step : 0;
+	*end = left > 0 ? (left + step - 1) / step : 0;
+	if (*end > window->kernel[axis])
+		*end = window->kernel[axis];
+}
+
 /* The first largest element in row-major order, and the largest of those below it (or -1). */
 static int64_t window_maximum(const struct pool_window *window, const double *plane,
 			      int64_t *runner_up)
 {
-	int64_t best = -1, second = -1;
+	int64_t best = -1, second = -1, first[2], end[2];
 
-	for (int64_t r = 0; r < window->kernel[0]; r++) {
-		for (int64_t s = 0; s < window->kernel[1]; s++) {
-			int64_t i = window_index(window, r, s);
+	for (int axis = 0; axis < 2; axis++)
+		inside(window, axis, &first[axis], &end[axis]);
+	for (int64_t r = first[0]; r < end[0]; r++) {
+		int64_t i = window_index(window, r, first[1]);
 
-			if (i < 0)
-				continue;
+		for (int64_t s = first[1]; s < end[1]; s++, i += window->dilation[1]) {
 			if (best < 0 || plane[i] > plane[best] || isnan(plane[i])) {
 				second = best;
 				best = i;
@@ -69,6 +81,14 @@ static int64_t plane_of(const struct shape *shape)
 static int64_t planes_of(const struct shape *shape)
 {
 	return shape->dims[0] * shape->dims[1];
+}
+
+/* What all windows of an output look at. */
+static int64_t window_elements(const struct kernel_call *call, const struct shape *y)
+{
+	const struct attributes *a = &call->node->attributes;
+
+	return shape_elements(y) * a->kernel[0] * a->kernel[1];
 }
 
 static struct pool_window window_number(const struct kernel_call *call, const struct shape *x,
@@ -97,7 +117,7 @@ void kernel_max_pool(const struct kernel_call *call)
 	const struct shape *y = kernel_output_shape(call, 0);
 	struct kernel_call shared = *call;
 
-	kernel_parts(planes_of(y), shape_elements(y), max_pool_plane, &shared);
+	kernel_parts(planes_of(y), window_elements(call, y), max_pool_plane, &shared);
 }
 
 /*
@@ -155,7 +175,8 @@ void kernel_max_pool_grad(const struct kernel_call *call)
 	if (call->kinks)
 		g.close = call->close * kernel_rms(kernel_input(call, 1), shape_elements(x));
 	memset(g.noted, 0, (size_t)planes);
-	kernel_parts(planes, shape_elements(x), max_pool_grad_plane, &g);
+	kernel_parts(planes, window_elements(call, kernel_input_shape(call, 0)),
+		     max_pool_grad_plane, &g);
 	g.deciding = true;
 	for (int64_t p = 0; p < planes; p++)
 		if (g.noted[p])
@@ -216,7 +237,8 @@ void kernel_average_pool(const struct kernel_call *call)
 	const struct shape *x = kernel_input_shape(call, 0);
 	struct kernel_call shared = *call;
 
-	kernel_parts(planes_of(x), shape_elements(x), average_plane, &shared);
+	kernel_parts(planes_of(x), window_elements(call, kernel_output_shape(call, 0)),
+		     average_plane, &shared);
 }
 
 static void average_grad_plane(void *context, int64_t p)
@@ -234,5 +256,6 @@ void kernel_average_pool_grad(const struct kernel_call *call)
 	const struct shape *x = kernel_output_shape(call, 0);
 	struct kernel_call shared = *call;
 
-	kernel_parts(planes_of(x), shape_elements(x), average_grad_plane, &shared);
+	kernel_parts(planes_of(x), window_elements(call, kernel_input_shape(call, 0)),
+		     average_grad_plane, &shared);
 }

@@ -338,6 +338,23 @@ static void free_used(struct reference *ref, int node)
 		free_value(ref, ref->graph->nodes[node].outputs[i], node);
 }
 
+/* Tells the watch that a node comes; false when it is to stop. */
+static bool may_go_on(struct reference_watch *watch, const struct graph *graph,
+		      const struct node *node)
+{
+	const struct operator_row *row = operator_row(node->op);
+
+	if (!watch)
+		return true;
+	if (watch->stop && *watch->stop)
+		return false;
+	if (watch->progress && watch->expected > 0)
+		watch->progress(watch->context, fmin(watch->done / watch->expected, 0.99));
+	if (row->macs)
+		watch->done += (double)row->macs(graph, node);
+	return true;
+}
+
 enum prony_status reference_nodes(struct reference *ref, const struct recipe *recipe, bool training,
 				  struct kinks *kinks, int first, int end, struct error *err)
 {
@@ -354,7 +371,7 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 
 	for (int i = first; i < end && status == PRONY_OK; i++) {
 		call.node = &ref->graph->nodes[i];
-		if (ref->stop && *ref->stop)
+		if (!may_go_on(ref->watch, ref->graph, call.node))
 			return error_set(err, PRONY_INTERRUPTED, "interrupted");
 		if (kinks) {
 			reference_deepen(&sum, ref->graph, call.node);

@@ -12,6 +12,7 @@
 
 #include "bundle/recipe.h"
 #include "graph/graph.h"
+#include "parity/watch.h"
 
 /* Arrays that were given back and wait for a value of the same size: fresh pages cost more. */
 #define REFERENCE_SPARES 8
@@ -32,9 +33,7 @@ struct reference {
 	 * logits, loss, parameters, their gradients, states, and all below 1 MiB.
 	 */
 	bool frees;
-	/* Set it after reference_init: while it is not 0, nothing more is computed and a step
-	 * returns PRONY_INTERRUPTED. May be NULL. */
-	const volatile int *stop;
+	struct reference_watch *watch; /* set it after reference_init; may be NULL */
 	struct {
 		double *array;
 		int64_t elements;

@@ -195,7 +195,7 @@ static double distance(const double *a, const double *b, int64_t count)
 
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
 				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, const volatile int *stop,
+				   const struct tensor *y, struct reference_watch *watch,
 				   double *deviation, struct error *err)
 {
 	struct kinks kinks[2] = {{.precision = recipe->precision},
@@ -206,7 +206,7 @@ enum prony_status rounding_measure(const struct graph *forward, const struct rec
 	for (int i = 0; i < 2 && status == PRONY_OK; i++) {
 		status = reference_init(&both[i], forward, weights, err);
 		both[i].frees = true;
-		both[i].stop = stop;
+		both[i].watch = watch;
 		if (status == PRONY_OK)
 			status = reference_feed(&both[i], x, y, err);
 	}

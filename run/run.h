@@ -51,6 +51,7 @@ void run_cell_add_mean(struct run_cell *cell, double mean_ns);
 void run_cell_release(struct run_cell *cell);
 
 enum run_event_kind {
+	EVENT_REFERENCE /* the reference computes: fraction, several times a second */,
 	EVENT_GATE_START,
 	EVENT_GATE_KEPT /* text: the date on which it passed */,
 	EVENT_PROCESS_START,
@@ -65,6 +66,7 @@ struct run_event {
 	size_t cell; /* index in the plan */
 	int round, replicate;
 	const char *text;
+	double fraction;		     /* EVENT_REFERENCE: done, below 1 */
 	const struct process_record *record; /* EVENT_PROCESS_END */
 };
 

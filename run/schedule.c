@@ -19,6 +19,7 @@
 #include "run/timing.h"
 
 #define HOOK_TIMEOUT_NS INT64_C(600000000000)
+#define REFERENCE_EVERY_NS INT64_C(200000000)
 #define FAILURES_MAX 2 /* in a row: a crash or a time-out may be an accident once */
 
 struct schedule {
@@ -29,6 +30,9 @@ struct schedule {
 	struct workload **works; /* distinct ones; each cell uses one */
 	size_t work_count;
 	char *folder; /* bundles live below it */
+	struct reference_watch watch;
+	size_t watched_cell;
+	int64_t watched_ns; /* when it was told last */
 	struct gate_cache gates;
 	struct cache answers;
 	struct random random;
@@ -58,6 +62,26 @@ static void say_waiting(void *context, const char *path)
 	struct run_event event = {.kind = EVENT_WAITING, .text = path};
 	if (s->callbacks->event)
 		s->callbacks->event(s->callbacks->context, &event);
+}
+
+static void say_reference(void *context, double fraction)
+{
+	struct schedule *s = context;
+	int64_t now = clock_monotonic_ns();
+	if (!s->callbacks->event || now - s->watched_ns < REFERENCE_EVERY_NS)
+		return;
+	s->watched_ns = now;
+	struct run_event event = {
+		.kind = EVENT_REFERENCE, .cell = s->watched_cell, .fraction = fraction};
+	s->callbacks->event(s->callbacks->context, &event);
+}
+
+static struct reference_watch *watch_reference(struct schedule *s, size_t cell)
+{
+	s->watched_cell = cell;
+	s->watch = (struct reference_watch){
+		.stop = s->settings->stop, .progress = say_reference, .context = s};
+	return &s->watch;
 }
 
 static enum prony_status schedule_init(struct schedule *s, struct error *err)
@@ -254,8 +278,9 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const struct 
 	struct drive drive;
 	char *folder = NULL, reason[ERROR_TEXT_BYTES] = "";
 	enum cell_status verdict = CELL_PENDING;
-	enum prony_status status = workload_need_gate(s->cells[cell].work, &s->plan->cells[cell],
-						      s->settings->seed, s->settings->stop, err);
+	enum prony_status status =
+		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
+				   watch_reference(s, cell), err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, true, 0, &drive, &folder, err);
 	if (status == PRONY_OK)
@@ -362,7 +387,8 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	process_record_init(&record);
 	enum prony_status status = need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated)
-		status = workload_need_loss(s->cells[cell].work, planned, s->settings->stop, err);
+		status = workload_need_loss(s->cells[cell].work, planned, watch_reference(s, cell),
+					    err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, false, round, &drive, &folder, err);
 	if (status == PRONY_OK)

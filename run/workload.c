@@ -178,24 +178,34 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 	return status;
 }
 
+static void expect(struct reference_watch *watch, int64_t cost)
+{
+	if (!watch)
+		return;
+	watch->expected = (double)cost;
+	watch->done = 0;
+}
+
 static enum prony_status compute_gate(struct workload *work, const struct plan_cell *cell,
-				      const volatile int *stop, struct error *err)
+				      struct reference_watch *watch, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
+	expect(watch, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file));
 	/* The zoo's networks have a rate that was chosen for them. */
 	if (gate_rate_is_open(&work->gate_recipe, !cell->network->file))
 		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
 					  &work->gate_inputs.tensors[0],
-					  &work->gate_labels.tensors[0], stop, err);
+					  &work->gate_labels.tensors[0], watch, err);
 	if (status == PRONY_OK)
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
 					     &work->weights, &work->gate_inputs, &work->gate_labels,
-					     stop, err);
+					     watch, err);
 	return status;
 }
 
 enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
-				     uint64_t seed, const volatile int *stop, struct error *err)
+				     uint64_t seed, struct reference_watch *watch,
+				     struct error *err)
 {
 	struct error why = ERROR_INIT;
 	if (work->has_gate)
@@ -209,7 +219,7 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 					      &work->gate_recipe.learning_rate, &why) == PRONY_OK;
 	if (work->has_gate)
 		return PRONY_OK;
-	status = compute_gate(work, cell, stop, err);
+	status = compute_gate(work, cell, watch, err);
 	work->has_gate = status == PRONY_OK;
 	if (work->has_gate && work->answers)
 		answers_write(work->answers, work->gate_key, &work->gate,
@@ -218,24 +228,26 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 }
 
 static enum prony_status compute_loss(struct workload *work, const struct plan_cell *cell,
-				      int64_t parts, const volatile int *stop, struct error *err)
+				      int64_t parts, struct reference_watch *watch,
+				      struct error *err)
 {
 	struct graph part = {0};
 	enum prony_status status = PRONY_OK;
 	if (parts > 1)
 		status =
 			network_build(cell->network, graph_batch(&work->graph) / parts, &part, err);
+	expect(watch, gate_loss_cost(&work->graph, &cell->recipe));
 	if (status == PRONY_OK)
 		status = gate_expected_loss(parts > 1 ? &part : &work->graph, &cell->recipe,
 					    &work->weights, &work->inputs.tensors[0],
-					    &work->labels.tensors[0], stop, &work->loss_mean,
+					    &work->labels.tensors[0], watch, &work->loss_mean,
 					    &work->loss_deviation, err);
 	graph_release(&part);
 	return status;
 }
 
 enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
-				     const volatile int *stop, struct error *err)
+				     struct reference_watch *watch, struct error *err)
 {
 	if (work->has_loss_expectation)
 		return PRONY_OK;
@@ -259,7 +271,7 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 	}
 	if (work->has_loss_expectation)
 		return PRONY_OK;
-	enum prony_status status = compute_loss(work, cell, parts, stop, err);
+	enum prony_status status = compute_loss(work, cell, parts, watch, err);
 	work->has_loss_expectation = status == PRONY_OK;
 	if (work->has_loss_expectation && work->answers)
 		answers_write_loss(work->answers, key, work->loss_mean, work->loss_deviation, &why);

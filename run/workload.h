@@ -48,14 +48,15 @@ void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 /* What the gate runs, and its key; computes nothing of the network. */
 enum prony_status workload_need_gate_case(struct workload *work, const struct plan_cell *cell,
 					  uint64_t seed, struct error *err);
-/* Computes what is not there yet; cheap when it is. PRONY_INTERRUPTED once *stop (may be NULL) is
- * not 0. A loss that there is no memory for has the mean NAN and an infinite deviation. */
+/* Computes what is not there yet; cheap when it is. `watch` may be NULL; what is expected of it is
+ * set here. A loss that there is no memory for has the mean NAN and an infinite deviation. */
 enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
-				     uint64_t seed, const volatile int *stop, struct error *err);
+				     uint64_t seed, struct reference_watch *watch,
+				     struct error *err);
 /* Gives the memory of the gate's answers back; they are as large as the parameters. */
 void workload_drop_gate(struct workload *work);
 enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
-				     const volatile int *stop, struct error *err);
+				     struct reference_watch *watch, struct error *err);
 
 /* Writes the bundle of the gate or of the timed process into a new folder. */
 enum prony_status workload_write_bundle(const struct workload *work, const struct plan_cell *cell,

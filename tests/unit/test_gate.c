@@ -317,6 +317,7 @@ static void a_rate_that_overshoots_is_lowered(void **state)
 {
 	struct error err = ERROR_INIT;
 	volatile int stop = 1;
+	struct reference_watch watch = {.stop = &stop};
 	struct fixture f;
 
 	(void)state;
@@ -330,7 +331,7 @@ static void a_rate_that_overshoots_is_lowered(void **state)
 	assert_true(settled(&f, 10 * rate, STAGE_TRAIN) < 5 * rate);
 	assert_true(settled(&f, 10, STAGE_FORWARD_BACKWARD) == 10);
 	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights, &f.inputs.tensors[0],
-					  &f.labels.tensors[0], &stop, &err),
+					  &f.labels.tensors[0], &watch, &err),
 			 PRONY_INTERRUPTED);
 	fixture_release(&f);
 }

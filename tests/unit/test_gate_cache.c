@@ -345,11 +345,12 @@ static void a_kept_loss_is_the_one_computed(void **state)
 	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
 	for (int i = 0; i < 2; i++) {
 		volatile int stop = i; /* whoever computed the second would be stopped */
+		struct reference_watch watch = {.stop = &stop};
 		struct workload work;
 
 		check(workload_init(&work, &cell, SEED, &err), &err);
 		work.answers = &cache;
-		check(workload_need_loss(&work, &cell, &stop, &err), &err);
+		check(workload_need_loss(&work, &cell, &watch, &err), &err);
 		means[i] = work.loss_mean;
 		workload_release(&work);
 	}

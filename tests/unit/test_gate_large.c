@@ -314,14 +314,15 @@ static void a_reference_can_be_stopped(void **state)
 	struct error err = ERROR_INIT;
 	struct gate_reference reference;
 	volatile int stop = 1;
+	struct reference_watch watch = {.stop = &stop};
 	double mean, deviation;
 
 	assert_int_equal(gate_reference_init(&reference, &f->forward, &f->recipe, &f->weights,
-					     &f->inputs, &f->labels, &stop, &err),
+					     &f->inputs, &f->labels, &watch, &err),
 			 PRONY_INTERRUPTED);
 	gate_reference_release(&reference);
 	assert_int_equal(gate_expected_loss(&f->forward, &f->recipe, &f->weights,
-					    &f->inputs.tensors[0], &f->labels.tensors[0], &stop,
+					    &f->inputs.tensors[0], &f->labels.tensors[0], &watch,
 					    &mean, &deviation, NULL),
 			 PRONY_INTERRUPTED);
 }

@@ -134,17 +134,65 @@ static void rmsprop_opens_the_rate_of_the_zoo(void **state)
 	assert_false(gate_rate_is_open(&gate, false));
 }
 
+struct heard {
+	int times;
+	double last;
+	bool forwards;
+};
+
+static void hear(void *context, double fraction)
+{
+	struct heard *heard = context;
+
+	heard->times++;
+	heard->forwards = heard->forwards && fraction >= heard->last && fraction < 1;
+	heard->last = fraction;
+}
+
+/* From nothing to nearly all, for a gate whose comparisons are all clear and for dropout's masks.
+ */
+static void who_waits_hears_how_far_it_is(void **state)
+{
+	struct plan_cell cells[] = {
+		cell_of(zoo_find("mlp", NULL), STAGE_FORWARD, OPTIMISER_SGD),
+		cell_of(zoo_find("lenet", NULL), STAGE_FORWARD_BACKWARD, OPTIMISER_SGD),
+		cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP)};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		struct heard heard[2] = {{.forwards = true}, {.forwards = true}};
+		struct reference_watch watch = {.progress = hear};
+		struct error err = ERROR_INIT;
+		struct workload work;
+
+		cells[i].recipe.dropout = true;
+		check(workload_init(&work, &cells[i], SEED, &err), &err);
+		watch.context = &heard[0];
+		check(workload_need_gate(&work, &cells[i], SEED, &watch, &err), &err);
+		watch.context = &heard[1];
+		check(workload_need_loss(&work, &cells[i], &watch, &err), &err);
+		for (int k = 0; k < 2; k++) {
+			assert_true(heard[k].times >= 5);
+			assert_true(heard[k].forwards);
+			/* A gate may turn out not to need its second run. */
+			assert_true(heard[k].last > (k == 0 ? 0.3 : 0.9));
+		}
+		workload_release(&work);
+	}
+}
+
 static void settling_can_be_interrupted(void **state)
 {
 	struct network_file *file = lenet_file();
 	struct plan_cell cell = cell_of(&file->network, STAGE_TRAIN, OPTIMISER_MOMENTUM);
 	struct error err = ERROR_INIT;
 	volatile int stop = 1;
+	struct reference_watch watch = {.stop = &stop};
 	struct workload work;
 
 	(void)state;
 	check(workload_init(&work, &cell, SEED, &err), &err);
-	assert_int_equal(workload_need_gate(&work, &cell, SEED, &stop, &err), PRONY_INTERRUPTED);
+	assert_int_equal(workload_need_gate(&work, &cell, SEED, &watch, &err), PRONY_INTERRUPTED);
 	assert_false(work.has_gate);
 	workload_release(&work);
 	network_file_free(file);
@@ -156,6 +204,7 @@ int main(void)
 		cmocka_unit_test(a_users_own_model_gets_a_rate_that_it_stands),
 		cmocka_unit_test(a_network_of_the_zoo_keeps_the_rate_that_was_chosen),
 		cmocka_unit_test(rmsprop_opens_the_rate_of_the_zoo),
+		cmocka_unit_test(who_waits_hears_how_far_it_is),
 		cmocka_unit_test(settling_can_be_interrupted),
 	};
 
