@@ -21,10 +21,10 @@ static const char head[] =
 	"work before it ranks them (the parity gate), says how sure it is (an interval over\n"
 	"independent processes), and shows how much each costs over a floor: its own executor.\n"
 	".PP\n"
-	"What is measured is a cell: framework, network, dataset, device, precision, batch, "
-	"stage,\n"
-	"input, sync mode, optimiser, dropout, learning rate, momentum, weight decay. A framework "
-	"is written\n"
+	"What is measured is a cell: ";
+
+static const char spelling[] =
+	". A framework is written\n"
 	".IR NAME [@ ENV ][: BACKEND ][+ OPTION ...],\n"
 	"for example pytorch@2.15+channels_last. Lists take commas; batches take ranges as well:\n"
 	"1..64*2 doubles, 16..64+16 adds.\n"
@@ -82,6 +82,9 @@ int manual_print(const struct cli_command *command, const struct cli_command *ro
 	struct strbuf page;
 	strbuf_init(&page, 0);
 	strbuf_puts(&page, head);
+	for (int id = 0; id < AXIS_COUNT; id++)
+		strbuf_printf(&page, "%s%s", id ? ", " : "", axes[id].singular);
+	strbuf_puts(&page, spelling);
 	for (const struct cli_command *row = rows; row->run; row++)
 		if (!row->hidden)
 			options_manual(&row->syntax, &page);
