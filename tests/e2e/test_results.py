@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import unittest
@@ -166,6 +167,64 @@ class Results(unittest.TestCase):
         self.assertIn("prony import FILE", message)
         _, message = self.prony("import", os.path.join(self.folder, "absent.db"), code=65)
         self.assertIn("absent.db", message)
+
+
+class OldStore(unittest.TestCase):
+    """tests/golden/store/schema-1.sql, which a program of before made."""
+
+    ASKED = ("-f", "null,fake", "-n", "mlp", "-d", "synthetic", "-s", "forward,train", "--optimiser", "sgd",
+             "--dropout", "off", "--quick", "--steps", "3", "--warm-up", "1")
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="prony-old-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.store = os.path.join(self.folder, "store.db")
+        with open(os.path.join(GOLDEN, "..", "store", "schema-1.sql"), encoding="utf-8") as stream:
+            self.sql(self.store, stream.read())
+
+    def sql(self, store, script):
+        connection = sqlite3.connect(store)
+        connection.executescript(script)
+        connection.close()
+
+    def rows(self, store, query):
+        connection = sqlite3.connect(store)
+        found = connection.execute(query).fetchall()
+        connection.close()
+        return found
+
+    def prony(self, *words, store=None):
+        return subprocess.run(
+            [PRONY, *words, "--store", store or self.store], capture_output=True, timeout=240, check=True,
+            text=True, env={**os.environ, "PRONY_LOCK": os.path.join(self.folder, "lock"),
+                            "XDG_CACHE_HOME": self.folder, "TMPDIR": self.folder}).stdout
+
+    def test_is_read(self):
+        for run in ("1", "2"):
+            self.assertIn("fake", self.prony("show", run))
+            page = os.path.join(self.folder, "page.html")
+            self.prony("report", run, "-o", page)
+            with open(page, encoding="utf-8") as stream:
+                self.assertIn("fake", stream.read())
+            cells = json.loads(self.prony("export", run, "--format", "json"))["cells"]
+            for cell in cells:
+                self.assertNotIn("learning_rate", cell["key"])
+                self.assertEqual(cell["learning_rate"], 0.001 if cell["stage"] == "train" else None)
+
+    def test_is_resumed(self):
+        before = self.rows(self.store, "SELECT id, run, hash FROM cell ORDER BY id")
+        processes = self.rows(self.store, "SELECT cell, replicate, step_mean_ns FROM process")
+        # Resuming asks for the same machine: the one of the store becomes this one.
+        other = os.path.join(self.folder, "other.db")
+        self.prony("run", *self.ASKED, "-b", "1", store=other)
+        (machine,), = self.rows(other, "SELECT environment_hash FROM run")
+        self.sql(self.store, f"UPDATE run SET environment_hash = '{machine}'")
+        self.prony("run", *self.ASKED, "-b", "4", "--resume")
+        self.assertEqual(self.rows(self.store, "SELECT id, run, hash FROM cell ORDER BY id"), before)
+        self.assertEqual(self.rows(self.store, "SELECT DISTINCT status FROM cell"), [("ok",)])
+        after = self.rows(self.store, "SELECT cell, replicate, step_mean_ns FROM process")
+        self.assertLess(set(processes), set(after))
+        self.assertEqual(len(after), 3 * len(before))
 
 
 if __name__ == "__main__":

@@ -303,8 +303,10 @@ static void old_specs_are_found(void **state)
 	static const struct {
 		enum axis_id axis;
 		const char *words;
-	} asked[] = {{AXIS_FRAMEWORK, "null,fake"}, {AXIS_NETWORK, "mlp"},   {AXIS_BATCH, "4"},
-		     {AXIS_STAGE, "forward,train"}, {AXIS_OPTIMISER, "sgd"}, {AXIS_DROPOUT, "off"}};
+	} asked[] = {{AXIS_FRAMEWORK, "null,fake"}, {AXIS_NETWORK, "mlp"},
+		     {AXIS_DATASET, "synthetic"},   {AXIS_BATCH, "4"},
+		     {AXIS_STAGE, "forward,train"}, {AXIS_OPTIMISER, "sgd"},
+		     {AXIS_DROPOUT, "off"}};
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
 	struct stored_run run;
