@@ -113,7 +113,10 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	  "weight decays of train", .plural = "weight-decays", .singular = "weight-decay",         \
 	  .settable = true, .initial = "0", .max = 1, .needs = "a number from 0 to 1",             \
 	  .example = "0.0005", .texts = AXIS_IN_SPEC, .applies = axis_applies_when_training,       \
-	  .order = 13, .title = ", weight decay ", .quiet = true)
+	  .order = 13, .title = ", weight decay ", .quiet = true)                                  \
+	X(LOOP, loop, WORD, loop_mode, OWN, "loop", 0,                                             \
+	  "who runs the steps: step (prony), fit (the framework's epochs)", .plural = "loops",     \
+	  .singular = "loop", .initial = "step", .order = 14, .title = ", loop ", .quiet = true)
 
 enum axis_id {
 #define X(id, ...) AXIS_##id,

@@ -31,6 +31,9 @@
 #define INPUT_MODES(X)                                                                             \
 	X(INPUT_RESIDENT, "resident") X(INPUT_STREAM, "stream") X(INPUT_NATIVE, "native")
 
+/* Who runs the steps: the harness, one by one, or the framework's own loop over epochs. */
+#define LOOPS(X) X(LOOP_STEP, "step") X(LOOP_FIT, "fit")
+
 /* X(name, words, prefix of its values): an enumeration `enum name` with the constant PREFIX_COUNT.
  */
 #define VOCABULARIES(X)                                                                            \
@@ -38,7 +41,8 @@
 	X(precision, PRECISIONS, PRECISION)                                                        \
 	X(sync_mode, SYNC_MODES, SYNC)                                                             \
 	X(optimiser, OPTIMISERS, OPTIMISER)                                                        \
-	X(input_mode, INPUT_MODES, INPUT)
+	X(input_mode, INPUT_MODES, INPUT)                                                          \
+	X(loop_mode, LOOPS, LOOP)
 
 #define VOCABULARY_ID(id, word) id,
 #define X(name, words, prefix) enum name { words(VOCABULARY_ID) prefix##_COUNT };

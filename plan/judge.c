@@ -145,6 +145,10 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	if (cell->cell.input != INPUT_RESIDENT)
 		add_reason(reasons, "input %s: this version feeds resident batches only",
 			   input_mode_name(cell->cell.input));
+	if (cell->cell.loop != LOOP_STEP)
+		add_reason(reasons,
+			   "loop %s: this version runs the steps of every framework itself",
+			   loop_mode_name(cell->cell.loop));
 }
 
 static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
