@@ -6,6 +6,8 @@
 #include "datasets/idx.h"
 #include "tests/fuzz/data_input.h"
 
+enum { ROWS_MOST = 4096 };
+
 /* A refused file leaves the output alone. */
 static bool reads(const uint8_t *bytes, size_t length, struct idx *out)
 {
@@ -86,7 +88,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 
 	if (!reads(bytes, length, &idx))
 		return 0;
-	exercise(&idx);
+	/* Rows are read one by one; of a bomb that takes seconds. */
+	if (idx.dims[0] <= ROWS_MOST)
+		exercise(&idx);
 	idx_close(&idx);
 	/* The same file cut short by a byte, which gzip's end mark must show too. */
 	if (can_be_read(bytes, length - 1))

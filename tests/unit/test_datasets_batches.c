@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/files.h"
@@ -74,7 +76,7 @@ static int setup(void **state)
 {
 	struct fixture *f = memory_alloc(sizeof(*f));
 
-	arena_init(&f->arena, (size_t)16 << 20);
+	arena_init(&f->arena, (size_t)64 << 20);
 	if (directory_make_temporary("prony-test-", &f->folder, NULL) != PRONY_OK)
 		return -1;
 	write_toy(f->folder, SAMPLES, SAMPLES, 0);
@@ -280,6 +282,55 @@ static void channels_floats_and_many_classes(void **state)
 	assert_memory_equal(x, expected, sizeof(expected));
 }
 
+/* Images of a MiB that fill the machine's memory twice, as holes in a file: a batch costs what it
+ * holds, whatever the file does. */
+static void larger_than_memory(void **state)
+{
+	enum { SIDE = 1024, BATCH = 4, MOST_KIB = 64 * 1024 };
+	int64_t samples =
+		2 * (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / SIDE / SIDE;
+	const struct dataset large = {
+		.name = "large",
+		.format = "idx",
+		.rank = 3,
+		.dims = {1, SIDE, SIDE},
+		.classes = 3,
+		.train_count = samples,
+		.scale = 255,
+		.deviation = {1},
+		.files = {{.name = "images"}, {.name = "labels"}},
+	};
+	struct batch_request request = {
+		.batch = BATCH, .rank = 2, .dims = {SIDE, SIDE}, .classes = 3, .training = true};
+	struct fixture *f = *state;
+	char *images = path_join(f->folder, "images"), *labels = path_join(f->folder, "labels");
+	struct rusage before, after;
+	float *x;
+	int64_t *y;
+
+	for (int file = 0; file < 2; file++) {
+		uint8_t head[16] = {0, 0, IDX_U8, file == 0 ? 3 : 1};
+		const int64_t dims[] = {samples, SIDE, SIDE};
+		int rank = head[3];
+
+		for (int i = 0; i < 4 * rank; i++)
+			head[4 + i] = (uint8_t)(dims[i / 4] >> (24 - i % 4 * 8));
+		assert_int_equal(file_write_atomic(file == 0 ? images : labels, head,
+						   4 + 4 * (size_t)rank, NULL),
+				 PRONY_OK);
+	}
+	assert_int_equal(truncate(labels, 8 + samples), 0);
+	if (truncate(images, 16 + samples * SIDE * SIDE) != 0)
+		skip(); /* a file system without files of this size */
+	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+	take(f, &large, &request, 1, &x, &y);
+	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+	assert_true(x[BATCH * SIDE * SIDE - 1] == 0.0f && y[BATCH - 1] == 0);
+	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, MOST_KIB);
+	free(images);
+	free(labels);
+}
+
 static void flat_shapes_fit(void **state)
 {
 	static const struct {
@@ -425,6 +476,7 @@ int main(void)
 		WITH_TOY(training_is_shuffled_anew_in_each_epoch),
 		WITH_TOY(skipped_batches),
 		WITH_TOY(channels_floats_and_many_classes),
+		WITH_TOY(larger_than_memory),
 		WITH_TOY(flat_shapes_fit),
 		WITH_TOY(what_does_not_fit),
 		WITH_TOY(broken_files),
