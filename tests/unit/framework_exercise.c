@@ -107,6 +107,12 @@ static void fill_batch(struct exercise *e, int slot)
 			(int64_t)random_below(&random, (uint64_t)graph_classes(&e->graph));
 }
 
+void exercise_fill(struct exercise *e)
+{
+	for (int slot = 0; slot < EXERCISE_SLOTS; slot++)
+		fill_batch(e, slot);
+}
+
 static enum prony_status prepare(struct exercise *e, const struct network *network, int64_t batch,
 				 struct error *err)
 {
@@ -122,8 +128,7 @@ static enum prony_status prepare(struct exercise *e, const struct network *netwo
 		status = graph_initial_weights(&e->graph, SEED, &e->arena, &e->weights, err);
 	if (status != PRONY_OK)
 		return status;
-	for (int slot = 0; slot < EXERCISE_SLOTS; slot++)
-		fill_batch(e, slot);
+	exercise_fill(e);
 	recipe_defaults(&e->recipe);
 	e->recipe.batch = batch;
 	e->recipe.slots = EXERCISE_SLOTS;

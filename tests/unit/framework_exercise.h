@@ -46,6 +46,9 @@ extern const struct network exercise_network_odd, exercise_network_wide;
 bool exercise_run(const struct adapter *adapter, const char *library, const struct network *network,
 		  int64_t batch, exercise_body *body);
 
+/* Draws the batches of all slots for e->graph, in e->arena. */
+void exercise_fill(struct exercise *exercise);
+
 /* probe, open, build and feed of all slots. */
 enum prony_status exercise_open(struct exercise *exercise, struct error *err);
 
