@@ -131,32 +131,16 @@ int build_batch_norm_scaled(struct builder *b, const char *name, int x, double e
 int build_lrn(struct builder *b, const char *name, int x, int64_t size, double alpha, double beta,
 	      double bias);
 int build_relu(struct builder *b, const char *name, int x);
-int build_tanh(struct builder *b, const char *name, int x);
-int build_sigmoid(struct builder *b, const char *name, int x);
-int build_hard_sigmoid(struct builder *b, const char *name, int x, double alpha, double beta);
-int build_hard_swish(struct builder *b, const char *name, int x);
-int build_silu(struct builder *b, const char *name, int x); /* x * sigmoid(x): two nodes */
-int build_clip(struct builder *b, const char *name, int x, double min, double max);
-int build_softmax(struct builder *b, const char *name, int x, int64_t axis);
-int build_identity(struct builder *b, const char *name, int x);
 /* Elementwise, with ONNX's (NumPy's) broadcasting. */
 int build_add(struct builder *b, const char *name, int a, int c);
-int build_sub(struct builder *b, const char *name, int a, int c);
-int build_mul(struct builder *b, const char *name, int a, int c);
-int build_div(struct builder *b, const char *name, int a, int c);
 /* At most NODE_MAX_INPUTS values. Negative axes count from the end, here and below. */
 int build_concat(struct builder *b, const char *name, const int *values, int count, int64_t axis);
 /* Elements start, start + step... before end, on one axis; negative ends count from the end. */
 int build_slice(struct builder *b, const char *name, int x, int64_t axis, int64_t start,
 		int64_t end, int64_t step);
 int build_flatten(struct builder *b, const char *name, int x);
-/* 0 keeps a dimension, one -1 is computed. */
-int build_reshape(struct builder *b, const char *name, int x, int rank, const int64_t *dims);
-int build_transpose(struct builder *b, const char *name, int x, const int64_t *order);
 /* Constant padding: `pads` holds the begins of all axes of x, then the ends; none negative. */
 int build_pad(struct builder *b, const char *name, int x, const int64_t *pads, double value);
-int build_reduce_mean(struct builder *b, const char *name, int x, const int64_t *axes, int count,
-		      bool keep_dims);
 int build_dropout(struct builder *b, const char *name, int x, double ratio);
 int build_linear(struct builder *b, const char *name, int x, int64_t features);
 /* x (batch x time x features) -> the last state (batch x hidden). NAME.weight, .recurrent, .bias.

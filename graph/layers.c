@@ -48,11 +48,6 @@ static int unary(struct builder *b, enum op op, const char *name, int x)
 	return build_node(b, op, name, &x, 1, NULL);
 }
 
-static int binary(struct builder *b, enum op op, const char *name, int a, int c)
-{
-	return build_node(b, op, name, (const int[]){a, c}, 2, NULL);
-}
-
 struct window window_square(int64_t kernel, int64_t stride, int64_t pad)
 {
 	return (struct window){
@@ -175,75 +170,9 @@ int build_relu(struct builder *b, const char *name, int x)
 	return unary(b, OP_RELU, name, x);
 }
 
-int build_tanh(struct builder *b, const char *name, int x)
-{
-	return unary(b, OP_TANH, name, x);
-}
-
-int build_sigmoid(struct builder *b, const char *name, int x)
-{
-	return unary(b, OP_SIGMOID, name, x);
-}
-
-int build_hard_sigmoid(struct builder *b, const char *name, int x, double alpha, double beta)
-{
-	struct attributes attributes = {.alpha = alpha, .beta = beta};
-
-	return build_node(b, OP_HARD_SIGMOID, name, &x, 1, &attributes);
-}
-
-int build_hard_swish(struct builder *b, const char *name, int x)
-{
-	return unary(b, OP_HARD_SWISH, name, x);
-}
-
-int build_silu(struct builder *b, const char *name, int x)
-{
-	int sigmoid;
-
-	if (b->error.code != PRONY_OK)
-		return VALUE_NONE;
-	sigmoid = unary(b, OP_SIGMOID, arena_printf(&b->graph->arena, "%s.sigmoid", name), x);
-	return binary(b, OP_MUL, name, x, sigmoid);
-}
-
-int build_clip(struct builder *b, const char *name, int x, double min, double max)
-{
-	struct attributes attributes = {.min = min, .max = max};
-
-	return build_node(b, OP_CLIP, name, &x, 1, &attributes);
-}
-
-int build_softmax(struct builder *b, const char *name, int x, int64_t axis)
-{
-	struct attributes attributes = {.axis = axis};
-
-	return build_node(b, OP_SOFTMAX, name, &x, 1, &attributes);
-}
-
-int build_identity(struct builder *b, const char *name, int x)
-{
-	return unary(b, OP_IDENTITY, name, x);
-}
-
 int build_add(struct builder *b, const char *name, int a, int c)
 {
-	return binary(b, OP_ADD, name, a, c);
-}
-
-int build_sub(struct builder *b, const char *name, int a, int c)
-{
-	return binary(b, OP_SUB, name, a, c);
-}
-
-int build_mul(struct builder *b, const char *name, int a, int c)
-{
-	return binary(b, OP_MUL, name, a, c);
-}
-
-int build_div(struct builder *b, const char *name, int a, int c)
-{
-	return binary(b, OP_DIV, name, a, c);
+	return build_node(b, OP_ADD, name, (const int[]){a, c}, 2, NULL);
 }
 
 int build_concat(struct builder *b, const char *name, const int *values, int count, int64_t axis)
@@ -276,23 +205,6 @@ static struct int_list int_list(int count, const int64_t *items)
 	return list;
 }
 
-int build_reshape(struct builder *b, const char *name, int x, int rank, const int64_t *dims)
-{
-	struct attributes attributes = {.ints = int_list(rank, dims)};
-
-	return build_node(b, OP_RESHAPE, name, &x, 1, &attributes);
-}
-
-int build_transpose(struct builder *b, const char *name, int x, const int64_t *order)
-{
-	struct attributes attributes = {.group = 0};
-
-	if (b->error.code != PRONY_OK)
-		return VALUE_NONE;
-	attributes.ints = int_list(b->graph->values[x].shape.rank, order);
-	return build_node(b, OP_TRANSPOSE, name, &x, 1, &attributes);
-}
-
 int build_pad(struct builder *b, const char *name, int x, const int64_t *pads, double value)
 {
 	struct attributes attributes = {.value = value};
@@ -301,14 +213,6 @@ int build_pad(struct builder *b, const char *name, int x, const int64_t *pads, d
 		return VALUE_NONE;
 	attributes.ints = int_list(2 * b->graph->values[x].shape.rank, pads);
 	return build_node(b, OP_PAD, name, &x, 1, &attributes);
-}
-
-int build_reduce_mean(struct builder *b, const char *name, int x, const int64_t *axes, int count,
-		      bool keep_dims)
-{
-	struct attributes attributes = {.ints = int_list(count, axes), .keep_dims = keep_dims};
-
-	return build_node(b, OP_REDUCE_MEAN, name, &x, 1, &attributes);
 }
 
 int build_dropout(struct builder *b, const char *name, int x, double ratio)

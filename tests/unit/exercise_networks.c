@@ -4,6 +4,7 @@
  */
 #include "exercise_networks.h"
 
+#include "tests/unit/test_layers.h"
 #include <stdio.h>
 
 int exercise_conv(struct builder *b, const char *name, int x, int64_t channels, bool bias)

@@ -1,5 +1,6 @@
 #include "tests/unit/operator_cases.h"
 
+#include "tests/unit/test_layers.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -16,6 +16,7 @@
 #include "exercise_networks.h"
 #include "framework_exercise.h"
 #include "framework_gate.h"
+#include "tests/unit/test_layers.h"
 
 static const char *library;
 

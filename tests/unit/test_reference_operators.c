@@ -10,6 +10,7 @@
 
 #include "tests/unit/operator_cases.h"
 #include "tests/unit/reference_fixture.h"
+#include "tests/unit/test_layers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 static void every_gradient_is_the_finite_difference(void **state)
