@@ -45,7 +45,8 @@ struct sensor {
 	X(frequency)                                                                               \
 	X(load)                                                                                    \
 	X(steal)                                                                                   \
-	X(foreign)
+	X(foreign)                                                                                 \
+	X(memory_pss)
 
 #define X(name) extern const struct sensor sensor_##name;
 SENSORS(X)

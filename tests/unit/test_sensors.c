@@ -188,6 +188,32 @@ static void memory_is_the_tree_below_the_guard(void **state)
 	absent(*state, &sensor_memory, "statm cannot be read");
 }
 
+static void pss_divides_what_is_shared(void **state)
+{
+	static const char *const bad[] = {"", "x\nPss:", "x\nPss: -1 kB", "x\nRss: 1 kB"};
+	struct use use;
+
+	machine(*state);
+	machine_file(*state, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
+	machine_file(*state, "/proc/21/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  700 kB");
+	machine_file(*state, "/proc/22/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  30 kB");
+	begin(&use, *state, &sensor_memory_pss);
+	is(use.values[0], 730 * 1024);
+	/* A process that is not ours to read. */
+	remove_file(*state, "/proc/22/smaps_rollup");
+	again(&use);
+	is(use.values[0], 700 * 1024);
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		machine_file(*state, "/proc/21/smaps_rollup", bad[i]);
+		again(&use);
+		is(use.values[0], NAN);
+	}
+	assert_true(sensor_memory_pss.outside_windows);
+	end(&use);
+	remove_file(*state, "/proc/20/smaps_rollup");
+	absent(*state, &sensor_memory_pss, "smaps_rollup cannot be read");
+}
+
 /* A kernel without children files: every process says its parent. */
 static void processes_are_found_without_children_files(void **state)
 {
@@ -362,6 +388,7 @@ static void a_thread_samples_them_all(void **state)
 	machine(*state);
 	remove_folder(*state, "/sys");
 	process(*state, getpid(), 1, 3, 0, 100);
+	machine_file(*state, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
 	process_record_init(&record);
 	assert_int_equal(sampling_start(root_fd, GUARD, &sampling, &err), PRONY_OK);
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
@@ -381,6 +408,11 @@ static void a_thread_samples_them_all(void **state)
 		const struct series *series = &record.series[i];
 		assert_string_equal(series->sensor, sensors[i]->name);
 		assert_true((series->count == 0) == (*series->absent != '\0'));
+		/* What would disturb rests from mark to mark. */
+		for (size_t k = 0; k < series->count && sensors[i]->outside_windows; k++)
+			assert_false(series->times_ns[k] > record.window_begin_ns &&
+				     series->times_ns[k] <
+					     record.window_begin_ns + record.window_ns);
 		for (size_t k = 1; k < series->count; k++)
 			assert_true(series->times_ns[k] >= series->times_ns[k - 1]);
 	}
@@ -451,6 +483,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		machine_test(memory_is_the_tree_below_the_guard),
+		machine_test(pss_divides_what_is_shared),
 		machine_test(processes_are_found_without_children_files),
 		machine_test(cpu_counts_each_processor),
 		machine_test(processor_times_that_are_none),

@@ -1,0 +1,62 @@
+/* Memory of the worker's tree with pages that several processes share divided between them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sensors/sensor.h"
+
+/* Reading it walks the page tables and holds the process' address space meanwhile (proc(5)): never
+ * in a window, and once a second outside. */
+#define PERIOD_NS 1000000000
+
+/* The line "Pss:   123 kB" of /proc/PID/smaps_rollup; NaN without it, or without the right. */
+static double pss_bytes(int root_fd, pid_t pid)
+{
+	char path[64], buffer[2048];
+	snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+	if (process_read_file(root_fd, path, buffer, sizeof buffer) <= 0)
+		return NAN;
+	const char *line = strstr(buffer, "\nPss:");
+	char *end;
+	long long kib = line ? strtoll(line + 5, &end, 10) : -1;
+	return kib < 0 || end == line + 5 ? NAN : (double)kib * 1024;
+}
+
+static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
+{
+	if (watched->guard > 0 && !isnan(pss_bytes(watched->root_fd, watched->guard)))
+		return true;
+	snprintf(reason, SERIES_REASON_BYTES, "/proc/PID/smaps_rollup cannot be read");
+	return false;
+}
+
+static void name_channels(const struct watched *watched, struct sensor_handle *handle)
+{
+	(void)watched;
+	sensor_add_channel(handle, "pss");
+}
+
+static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
+{
+	(void)handle;
+	values[0] = NAN;
+	for (int i = 0; i < watched->below_count; i++) {
+		double bytes = pss_bytes(watched->root_fd, watched->below[i]);
+		if (bytes > 0)
+			values[0] = (isnan(values[0]) ? 0 : values[0]) + bytes;
+	}
+}
+
+const struct sensor sensor_memory_pss = {
+	.name = "memory_pss",
+	.unit = "bytes",
+	.rate_unit = "",
+	.summary = "memory of the worker and its children, shared pages divided between them",
+	.kind = SERIES_GAUGE,
+	.period_ns = PERIOD_NS,
+	.outside_windows = true,
+	.probe = probe,
+	.open = name_channels,
+	.sample = sample,
+};
