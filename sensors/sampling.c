@@ -74,8 +74,11 @@ static void take(const struct watched *watched, struct track *track, int64_t now
 /* Those that are due, or all; the mutex is held. */
 static void sample(struct sampling *s, bool all)
 {
+	bool nobody = s->watched.below_count == 0;
 	int64_t now = watched_look(&s->watched);
 
+	/* The beginning of the worker. */
+	all = all || (nobody && s->watched.below_count > 0);
 	for (size_t i = 0; i < sensor_count; i++) {
 		struct track *track = &s->tracks[i];
 		bool rests = s->in_window && track->sensor->outside_windows;
@@ -84,10 +87,12 @@ static void sample(struct sampling *s, bool all)
 	}
 }
 
-/* When the thread must wake up; sensors that rest wait for the next mark. */
+/* When the thread must wake up, for a worker that is not there yet too; sensors that rest wait for
+ * the next mark. */
 static int64_t next_due(const struct sampling *s)
 {
-	int64_t next = INT64_MAX;
+	int64_t next = s->watched.below_count == 0 && s->watched.guard > 0 ? s->watched.tree_due_ns
+									   : INT64_MAX;
 
 	for (size_t i = 0; i < sensor_count; i++) {
 		const struct track *track = &s->tracks[i];

@@ -11,6 +11,7 @@
  * of it must be read where the kernel has no children files) so that it costs at most 1 / 400. */
 #define TREE_PERIOD_NS INT64_C(1000000000)
 #define TREE_COST_FACTOR 400
+#define NOBODY_PERIOD_NS INT64_C(10000000)
 
 /* "cpu0 1 2 3..." */
 static bool parse_line(const char *line, struct cpu_time *out)
@@ -107,9 +108,9 @@ static void look_for_processes(struct watched *watched)
 						   PROCESS_TREE_MAX);
 	int64_t end = clock_monotonic_ns(), rest = (end - begin) * TREE_COST_FACTOR;
 	watched->tree_due_ns = end + (rest > TREE_PERIOD_NS ? rest : TREE_PERIOD_NS);
-	/* The worker itself must not be missed while it is being started. */
+	/* The worker itself is there any moment. */
 	if (watched->below_count == 0)
-		watched->tree_due_ns = end + rest;
+		watched->tree_due_ns = end + NOBODY_PERIOD_NS;
 }
 
 int64_t watched_look(struct watched *watched)

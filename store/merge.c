@@ -62,7 +62,7 @@ static char *process_copy(const struct store *other)
 	" JOIN other.cell AS old ON p.cell = old.id"                                               \
 	" JOIN main.cell AS new ON new.run = ?2 AND new.hash = old.hash"                           \
 	" JOIN main.process AS mine ON mine.cell = new.id AND mine.replicate = p.replicate"        \
-	" WHERE old.run = ?1"
+	" WHERE old.run = ?1 ORDER BY t.rowid"
 
 static enum prony_status copy_run(struct store *store, const char *cells, const char *processes,
 				  bool has_series, int64_t old, struct error *err)
