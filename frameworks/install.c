@@ -312,7 +312,8 @@ static enum prony_status make_environment(struct install *install, struct error 
 	if (status != PRONY_OK)
 		return status;
 	install->python = arena_printf(&install->arena, "%s/" VENV_ENTRY, install->tree);
-	return install_pip(install, "install", err);
+	status = install_own_pip(install, err);
+	return status == PRONY_OK ? install_pip(install, "install", err) : status;
 }
 
 /* The new folder takes the old one's place at once; what was there ends up in staging. */

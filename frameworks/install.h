@@ -47,6 +47,10 @@ enum prony_status install_find_pip(struct install *install, struct error *err);
 const char *install_find_python(struct install *install, const char *version,
 				struct strbuf *looked);
 
+/* Where the lock asks for another pip than the environment came with: an old Python's own cannot
+ * read today's wheels, and today's does not run there. */
+enum prony_status install_own_pip(struct install *install, struct error *err);
+
 /* pip download into install->wheels, or pip install into the environment install->python belongs
  * to. */
 enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err);

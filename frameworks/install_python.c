@@ -242,7 +242,8 @@ static enum prony_status explain(struct install *install, const char *output, st
 		install->spelling, install->lock.path, words);
 }
 
-enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err)
+static enum prony_status run_pip(struct install *install, const char *subcommand,
+				 const char *requirements, struct error *err)
 {
 	const char *argv[PIP_WORDS_MAX] = {install->python,
 					   "-m",
@@ -265,7 +266,7 @@ enum prony_status install_pip(struct install *install, const char *subcommand, s
 		argv[count++] = install->wheels;
 	}
 	argv[count++] = "-r";
-	argv[count++] = install->lock.path;
+	argv[count++] = requirements;
 	strbuf_init(&output, 0);
 	/* Judged on an error of its own: the text of a failed pip is in its output. */
 	struct error failure = ERROR_INIT;
@@ -277,4 +278,24 @@ enum prony_status install_pip(struct install *install, const char *subcommand, s
 		error_set(err, status, "%s: pip: %s", install->spelling, failure.text);
 	strbuf_release(&output);
 	return status;
+}
+
+enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err)
+{
+	return run_pip(install, subcommand, install->lock.path, err);
+}
+
+enum prony_status install_own_pip(struct install *install, struct error *err)
+{
+	const char *pip = install->lock.pip, *space = strchr(pip, ' ');
+	const char *path = arena_printf(&install->arena, "%s/pip.txt", install->temporary);
+
+	if (!space)
+		return PRONY_OK;
+	install_say(install, "pip %.*s first", (int)(space - pip), pip);
+	const char *text = arena_printf(&install->arena, "pip==%.*s --hash=sha256:%s\n",
+					(int)(space - pip), pip, space + 1);
+	enum prony_status status = file_write_atomic(path, text, strlen(text), err);
+
+	return status == PRONY_OK ? run_pip(install, "install", path, err) : status;
 }

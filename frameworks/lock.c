@@ -75,6 +75,7 @@ static enum prony_status set_key(const struct place *at, const char *key, const 
 	} texts[] = {{"framework", &lock->framework},
 		     {"version", &lock->version},
 		     {"python", &lock->python},
+		     {"pip", &lock->pip},
 		     {"library", &lock->library}};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -122,6 +123,15 @@ static enum prony_status read_header(const char *text, const char *path, struct 
 	return status;
 }
 
+/* "21.3.1 SHA256": both become part of a requirement. */
+static bool is_pip(const char *text)
+{
+	size_t version = strspn(text, "0123456789.");
+
+	return version > 0 && text[version] == ' ' &&
+	       strspn(text + version + 1, "0123456789abcdef") == 64 && !text[version + 65];
+}
+
 static enum prony_status check(const struct lock *lock, struct error *err)
 {
 	const char *missing = !*lock->framework				       ? "framework"
@@ -136,6 +146,11 @@ static enum prony_status check(const struct lock *lock, struct error *err)
 			"%s: the key %s is missing; add a line '# %s: ...' before the first "
 			"requirement",
 			lock->path, missing, missing);
+	if (*lock->pip && !is_pip(lock->pip))
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: pip is '%s'; write a version, a space and the SHA-256 of its "
+				 "wheel",
+				 lock->path, lock->pip);
 	if (lock->library[0] == '/' || strstr(lock->library, ".."))
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: library is '%s'; it has to be a path inside the wheel",
@@ -150,6 +165,7 @@ enum prony_status lock_read(const char *path, struct arena *arena, struct lock *
 			    .framework = "",
 			    .version = "",
 			    .python = "",
+			    .pip = "",
 			    .library = ""};
 	char *text = NULL;
 	size_t length = 0;

@@ -23,7 +23,8 @@ struct lock {
 	char sha256[DIGEST_HEX_BYTES];
 	enum lock_kind kind;
 	const char *framework, *version;
-	const char *python;  /* "3.12"; "" for unpack */
+	const char *python; /* "3.12"; "" for unpack */
+	const char *pip; /* "VERSION SHA256" of the pip to install with; "" = the environment's */
 	const char *library; /* "" for venv */
 	int64_t download_mb, disk_mb;
 	struct lock_words pip_arguments, keep, needs;

@@ -289,6 +289,8 @@ static void bad_locks_are_named(void **state)
 		 "keep is missing"},
 		{GOOD "# disk-mb: many\n", "lock.txt:6: disk-mb is 'many'"},
 		{GOOD "# download-mb: -1\n", "lock.txt:6: download-mb"},
+		{GOOD "# pip: 21.3.1\n", "pip is '21.3.1'; write a version, a space"},
+		{GOOD "# pip: 21 --index-url=x\n", "write a version, a space and the SHA-256"},
 		{GOOD "# library: ../../a.so\n", "path inside the wheel"},
 		{GOOD "# library: /usr/lib/a.so\n", "path inside the wheel"},
 		{GOOD "# pip-arguments: 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5\n",

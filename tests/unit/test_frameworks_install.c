@@ -24,6 +24,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "client/guard.h"
 #include "frameworks/internal.h"
 #include "frameworks/registry.h"
@@ -440,6 +441,33 @@ static void missing_interpreter(void **state)
 	unsetenv("PRONY_PYTHON_1_4");
 }
 
+/* A pip of the lock's own comes before what it is to install. */
+static void the_locks_own_pip_comes_first(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct install_sink sink = {.line = take_line, .context = &fixture->lines};
+	const char *const argv[] = {
+		"python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2], end='')", NULL};
+	const struct process_spec spec = {.argv = argv};
+	struct process_end end;
+	struct error err = ERROR_INIT;
+	char *version = NULL;
+
+	assert_int_equal(process_run(&spec, INT64_C(60000000000), 64, &version, &end, NULL),
+			 PRONY_OK);
+	char *text = memory_printf(
+		"# framework: pytorch\n# kind: venv\n# version: 1\n# python: %s\n# pip: 99.9.9 "
+		"%064d\nnever==1 --hash=sha256:%064d\n",
+		version, 0, 0);
+
+	put_file(fixture->home, "prony/locks/pytorch.txt", text);
+	assert_int_equal(framework_install(find("pytorch"), "", &sink, &err), PRONY_IO);
+	assert_holds(strbuf_text(&fixture->lines), "pip 99.9.9 first");
+	assert_holds(err.text, "pip==99.9.9");
+	free(text);
+	free(version);
+}
+
 static void stop_cleans_up(void **state)
 {
 	struct fixture *fixture = *state;
@@ -522,6 +550,7 @@ int main(int argc, char **argv)
 		TEST(environments_need_a_lock_of_their_own),
 		TEST(lock_for_something_else),
 		TEST(missing_interpreter),
+		TEST(the_locks_own_pip_comes_first),
 		TEST(stop_cleans_up),
 		TEST(one_at_a_time),
 	};
