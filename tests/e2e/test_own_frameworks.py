@@ -33,14 +33,16 @@ worker:
   module: json
 stages: [train]
 """
-# It says its own name, and that it was told of the variable of its option.
+# It says its own name, and as its version what its backend's variable holds.
 PYTHON_ADAPTER = """import os
 import adapters
 from adapters.null import Adapter as Null
 
 class Adapter(Null):
-    def hello(self, *rest):
-        return {**Null.hello(self, *rest), "name": "nothing", "version": os.environ["NOTHING"]}
+    backends = ("", "one", "two")
+
+    def hello(self):
+        return {**Null.hello(self), "name": "nothing", "version": os.environ["NOTHING"]}
 """
 
 
@@ -159,6 +161,8 @@ class PythonFrameworkTest(OwnFrameworkTest):
         rows = self.cells(self.measure("-f", "nothing:one,nothing:two", expect=1))
         self.assertEqual({name: row["status"] for name, row in rows.items()},
                          {"nothing:one": "mismatch", "nothing:two": "mismatch"})
+        self.assertEqual(self.rows("select distinct name, backend from cell order by backend"),
+                         [("nothing", "one"), ("nothing", "two")])
         text = self.prony("run", "-n", "mlp", "-f", "nothing,nothing:three", "--dry-run",
                           expect=0).stdout
         self.assertIn("name one of nothing:one, nothing:two", text)

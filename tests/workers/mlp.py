@@ -131,11 +131,9 @@ def feed(request):
     need(weights, "feed before build")
     need(0 <= request["slot"] < recipe["slots"], "no such slot")
     tensors, width = load("input.safetensors"), parameters["fc1.weight"][1]
-    # Protocol 1 called them x and y.
-    x, y = [next((tensors[key] for key in ("%s.%d" % (name, request["batch"]) for name in names)
-                  if key in tensors), None) for names in (("input", "x"), ("label", "y"))]
+    x, y = [tensors.get("%s.%d" % (name, request["batch"])) for name in ("input", "label")]
     need(x is not None, "no such batch")
-    slots[request["slot"]] = matrix(x, width), y or []
+    slots[request["slot"]] = matrix(x, width), y
     return {"feed_ns": 0}
 
 
