@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "adapters/fake/fake_math.h"
-#include "adapters/fake/fake_options.h"
+#include "adapters/fake/executor.h"
+#include "adapters/fake/options.h"
 #include "base/clock.h"
 
 /* The gate runs three updates on three batches; timed processes rotate over more. */
@@ -19,16 +19,18 @@
 #define LONG_LINE_BYTES ((size_t)2 << 20)
 #define OOM_BLOCK_MIB 16
 #define OOM_NAP_NS INT64_C(10000000)
+#define TF32_BITS 11 /* significant ones, the leading 1 included */
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 
 struct batch {
-	const float *input;
-	const int64_t *labels;
+	struct tensor input, labels; /* labels: data is NULL without */
 };
 
 struct fake {
 	struct fake_options options;
-	struct fake_network network;
+	struct executor executor;
+	struct recipe recipe;
+	int swapped;	     /* value whose channels the mutant swaps, or VALUE_NONE */
 	struct batch *slots; /* owned; recipe.slots of them */
 	int64_t steps;	     /* so far */
 	int slot_count;	     /* 0 before open */
@@ -186,7 +188,7 @@ static enum prony_status fake_supports(const struct graph *graph, const struct r
 	if (process_options.unsupported)
 		return error_set(why, PRONY_UNSUPPORTED,
 				 "fake: supports nothing, as was asked for");
-	return fake_network_supports(graph, why);
+	return executor_supports(graph, why);
 }
 
 /* What it claims, not what it does: the arithmetic runs on one thread whatever is asked for. */
@@ -230,29 +232,78 @@ static enum prony_status fake_open(struct session *s, const struct recipe *recip
 	return PRONY_OK;
 }
 
+/* Exchanges rows 0 and 1 of an array whose first dimension counts channels. */
+static void swap_channels(const struct shape *shape, float *data)
+{
+	int64_t row = shape_elements(shape) / shape->dims[0];
+
+	for (int64_t i = 0; i < row; i++) {
+		float kept = data[i];
+
+		data[i] = data[row + i];
+		data[row + i] = kept;
+	}
+}
+
+/* The first parameter, of at least that rank and with two rows where it has rows; or VALUE_NONE. */
+static int first_parameter(const struct graph *graph, int rank)
+{
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+
+		if (value->kind == VALUE_PARAMETER && value->shape.rank >= rank &&
+		    (rank == 0 || value->shape.dims[0] >= 2))
+			return i;
+	}
+	return VALUE_NONE;
+}
+
+/* Mistakes that adapters really make; the parity gate must reject each of them. */
+static void make_mutant(struct fake *fake, const struct graph *graph)
+{
+	const struct fake_options *o = &fake->options;
+	struct executor_settings *settings = &fake->executor.settings;
+	int first = first_parameter(graph, 0);
+
+	if (o->no_momentum && fake->recipe.optimiser == OPTIMISER_MOMENTUM)
+		fake->recipe.momentum = 0;
+	if (o->tf32)
+		settings->operand_bits = TF32_BITS;
+	settings->frozen_biases = o->no_bias_gradient;
+	settings->rate_factor = o->lr_scale;
+	/* The first layer's parameters: "conv1.weight", "conv1.bias". */
+	if (o->frozen_layer && first != VALUE_NONE) {
+		const char *name = graph->values[first].name;
+
+		settings->frozen = arena_strndup(&fake->executor.arena, name,
+						 strcspn(name, ".") + (strchr(name, '.') != NULL));
+	}
+	if (o->swapped_channels)
+		fake->swapped = first_parameter(graph, 2);
+	if (fake->swapped != VALUE_NONE)
+		swap_channels(&graph->values[fake->swapped].shape,
+			      fake->executor.values[fake->swapped]);
+}
+
 static enum prony_status fake_build(struct session *s, struct graph *graph,
 				    const struct recipe *recipe, const struct tensor_set *weights,
 				    struct built *built, struct error *err)
 {
 	struct fake *fake = s->private_data;
-	const struct fake_options *o = &fake->options;
-	struct fake_mutants mutants = {.lr_scale = 1, .tf32 = recipe->precision == PRECISION_TF32};
 	enum prony_status status = strike(fake, AT_BUILD, err);
 
+	if (status == PRONY_OK && recipe->stage != STAGE_FORWARD)
+		status = graph_add_backward(graph, err);
+	if (status == PRONY_OK)
+		status = executor_init(&fake->executor, graph, weights, err);
 	if (status != PRONY_OK)
 		return status;
+	fake->recipe = *recipe;
+	fake->swapped = VALUE_NONE;
+	if (recipe->precision == PRECISION_TF32)
+		fake->executor.settings.operand_bits = TF32_BITS;
 	if (is_active(fake))
-		mutants = (struct fake_mutants){
-			.no_momentum = o->no_momentum,
-			.no_bias_gradient = o->no_bias_gradient,
-			.tf32 = o->tf32 || recipe->precision == PRECISION_TF32,
-			.frozen_layer = o->frozen_layer,
-			.swapped_channels = o->swapped_channels,
-			.lr_scale = o->lr_scale,
-		};
-	status = fake_network_init(&fake->network, graph, recipe, weights, &mutants, err);
-	if (status != PRONY_OK)
-		return status;
+		make_mutant(fake, graph);
 	*built = (struct built){
 		.parameters = graph_parameter_count(graph),
 		.macs = graph_macs(graph),
@@ -279,7 +330,7 @@ static enum prony_status fake_feed(struct session *s, int slot, const struct ten
 				   const struct tensor *labels, struct error *err)
 {
 	struct fake *fake = s->private_data;
-	const struct graph *graph = fake->network.graph;
+	const struct graph *graph = fake->executor.graph;
 	enum prony_status status = strike(fake, AT_FEED, err);
 
 	if (status != PRONY_OK)
@@ -288,7 +339,7 @@ static enum prony_status fake_feed(struct session *s, int slot, const struct ten
 	    !shape_equal(&input->shape, &graph->values[graph->input].shape))
 		return error_set(err, PRONY_BAD_INPUT, "%s is not F32 in the shape of the input",
 				 input->name);
-	if (!labels && fake->network.recipe.stage != STAGE_FORWARD)
+	if (!labels && fake->recipe.stage != STAGE_FORWARD)
 		return error_set(err, PRONY_BAD_INPUT, "%s has no labels", input->name);
 	if (labels &&
 	    (labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != graph_batch(graph)))
@@ -298,7 +349,7 @@ static enum prony_status fake_feed(struct session *s, int slot, const struct ten
 		status = check_labels(graph, labels, err);
 	if (status != PRONY_OK)
 		return status;
-	fake->slots[slot] = (struct batch){input->data, labels ? labels->data : NULL};
+	fake->slots[slot] = (struct batch){*input, labels ? *labels : (struct tensor){0}};
 	return PRONY_OK;
 }
 
@@ -319,7 +370,8 @@ static enum prony_status fake_step(struct session *s, int slot, struct error *er
 
 	if (status != PRONY_OK)
 		return status;
-	fake_network_step(&fake->network, batch->input, batch->labels);
+	executor_step(&fake->executor, &fake->recipe, &batch->input,
+		      batch->labels.data ? &batch->labels : NULL);
 	fake->steps++;
 	if (o->delay_ns > 0 && is_active(fake))
 		spin_until_ns(clock_monotonic_ns() + o->delay_ns);
@@ -336,12 +388,15 @@ static enum prony_status fake_sync(struct session *s, struct error *err)
 
 static double claimed_loss(const struct fake *fake)
 {
+	const struct graph *graph = fake->executor.graph;
+	double loss = (double)fake->executor.values[graph->loss][0];
+
 	if (!is_active(fake))
-		return fake->network.loss;
+		return loss;
 	if (fake->options.nan_loss == NAN_LOSS_FIRST ||
 	    (fake->options.nan_loss == NAN_LOSS_LAST && fake->steps > GATE_SLOTS_MAX))
 		return NAN;
-	return fake->network.loss;
+	return loss;
 }
 
 static enum prony_status read_loss(const struct fake *fake, struct tensor *out, struct error *err)
@@ -360,14 +415,36 @@ static enum prony_status read_loss(const struct fake *fake, struct tensor *out, 
 
 static enum prony_status read_logits(const struct fake *fake, struct tensor *out, struct error *err)
 {
-	const struct graph *graph = fake->network.graph;
+	const struct graph *graph = fake->executor.graph;
 	const struct value *logits = &graph->values[graph->logits];
 
 	if (out->dtype != DTYPE_F32 || !shape_equal(&out->shape, &logits->shape))
 		return error_set(err, PRONY_INTERNAL, "logits are read as F32 in their own shape");
-	memcpy(out->data, fake->network.values[graph->logits], (size_t)tensor_bytes(out));
+	memcpy(out->data, fake->executor.values[graph->logits], (size_t)tensor_bytes(out));
 	if (fake->options.wrong_logits && is_active(fake))
 		*(float *)out->data += 1;
+	return PRONY_OK;
+}
+
+/* Copies parameters or states out by name, or the gradients of parameters. */
+static enum prony_status read_all(const struct fake *fake, bool gradients, struct tensor_set *out,
+				  struct error *err)
+{
+	const struct executor *executor = &fake->executor;
+
+	for (size_t i = 0; i < out->count; i++) {
+		struct tensor *tensor = &out->tensors[i];
+		int value = graph_find_value(executor->graph, tensor->name), source = value;
+
+		if (gradients && value != VALUE_NONE)
+			source = executor->graph->values[value].gradient;
+		if (source < 0 || !executor->values[source] || tensor->dtype != DTYPE_F32)
+			return error_set(err, PRONY_INTERNAL, "%s cannot be read as F32",
+					 tensor->name);
+		memcpy(tensor->data, executor->values[source], (size_t)tensor_bytes(tensor));
+		if (value == fake->swapped)
+			swap_channels(&tensor->shape, tensor->data);
+	}
 	return PRONY_OK;
 }
 
@@ -383,7 +460,7 @@ static enum prony_status fake_read(struct session *s, enum readout what, struct 
 		return read_loss(fake, &out->tensors[0], err);
 	if (what == READ_LOGITS)
 		return read_logits(fake, &out->tensors[0], err);
-	return fake_network_read(&fake->network, what == READ_GRADIENTS, out, err);
+	return read_all(fake, what == READ_GRADIENTS, out, err);
 }
 
 static void fake_close(struct session *s)
@@ -392,7 +469,7 @@ static void fake_close(struct session *s)
 	struct error ignored = ERROR_INIT;
 
 	strike(fake, AT_CLOSE, &ignored); /* close cannot fail, but it can crash or hang */
-	fake_network_release(&fake->network);
+	executor_release(&fake->executor);
 	free(fake->slots);
 	fake->slots = NULL;
 }

@@ -7,11 +7,7 @@
 #define PRONY_ADAPTERS_FAKE_FAKE_H
 
 #include "adapters/adapter.h"
-#include "base/strbuf.h"
 
 extern const struct adapter adapter_fake;
-
-/* Its options, one a line: NAME[=VALUE]: what it does. */
-void fake_options_help(struct strbuf *out);
 
 #endif

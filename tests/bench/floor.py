@@ -2,7 +2,7 @@
 """The floor under the frameworks, network by network: bench_floor, then the frameworks beside native.
 
     floor.py --build BUILD [NETWORK[:BATCH]...]     measure, and keep what was seen in --results
-    floor.py --table [--results FILE]               the table of docs/native.md, from that file
+    floor.py --table [--results FILE]               the table of docs/measured, from that file
 
 For each network and stage bench_floor is run (share of the peak, step over the sum of its commands,
 reorders, allocations, threads), then `prony run` with native and the frameworks, whose processes

@@ -140,7 +140,7 @@ class RejectedTest(CheckTest):
 
     def test_no_fault_is_left_out(self):
         """The tables above name every option of the fake."""
-        with open(os.path.join(ROOT, "adapters", "fake", "fake_options.c"), encoding="utf-8") as source:
+        with open(os.path.join(ROOT, "adapters", "fake", "options.c"), encoding="utf-8") as source:
             text = source.read()
         table = text[text.index("static const struct fake_option rows[]"):]
         table = table[:table.index("\n};")]

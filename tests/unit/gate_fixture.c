@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "adapters/fake/executor.h"
 #include "base/random.h"
-#include "tests/unit/executor_f32.h"
 #include "zoo/zoo.h"
 
 void check(enum prony_status status, const struct error *err)
@@ -124,7 +124,7 @@ static void swap_floats(float *a, float *b, int64_t count)
 }
 
 /* Exchanges input channels 0 and 1 of the weights of a convolution or full layer. */
-static void swap_channels(struct executor_f32 *ex, const char *name)
+static void swap_channels(struct executor *ex, const char *name)
 {
 	int index = graph_find_value(ex->graph, name);
 	const struct shape *shape = &ex->graph->values[index].shape;
@@ -139,7 +139,7 @@ static void swap_channels(struct executor_f32 *ex, const char *name)
 	}
 }
 
-static struct tensor_set read_values(struct fixture *f, const struct executor_f32 *ex,
+static struct tensor_set read_values(struct fixture *f, const struct executor *ex,
 				     enum value_kind kind, bool gradients)
 {
 	struct tensor_set set = {0};
@@ -165,21 +165,21 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 {
 	struct error err = ERROR_INIT;
 	struct recipe recipe = f->recipe;
-	struct executor_f32 ex;
+	struct executor ex;
 
 	*out = (struct outcome){
 		.observed = {.parameters = graph_parameter_count(&f->forward), .macs = -1}};
-	executor_init(&ex, &f->graph, &f->weights);
-	ex.operand_bits = framework->operand_bits > 0 ? framework->operand_bits : 24;
-	ex.order_seed = framework->order_seed;
-	ex.chunk = framework->chunk;
-	ex.epsilon_inside = framework->epsilon_inside;
-	ex.frozen = framework->frozen;
-	ex.rate_factor = framework->rate_factor;
-	ex.rate_spares = framework->rate_spares;
-	ex.norm_epsilon = framework->norm_epsilon;
-	ex.norm_momentum = framework->norm_momentum;
-	ex.unbiased = framework->unbiased;
+	check(executor_init(&ex, &f->graph, &f->weights, &err), &err);
+	ex.settings.operand_bits = framework->operand_bits > 0 ? framework->operand_bits : 24;
+	ex.settings.order_seed = framework->order_seed;
+	ex.settings.chunk = framework->chunk;
+	ex.settings.epsilon_inside = framework->epsilon_inside;
+	ex.settings.frozen = framework->frozen;
+	ex.settings.rate_factor = framework->rate_factor > 0 ? framework->rate_factor : 1;
+	ex.settings.rate_spares = framework->rate_spares;
+	ex.settings.norm_epsilon = framework->norm_epsilon;
+	ex.settings.norm_momentum = framework->norm_momentum;
+	ex.settings.unbiased = framework->unbiased;
 	if (framework->without_momentum)
 		recipe.momentum = 0;
 	if (framework->without_decay)

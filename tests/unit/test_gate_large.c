@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/fake/executor.h"
 #include "base/memory.h"
 #include "parity/kernels.h"
-#include "tests/unit/executor_f32.h"
 #include "tests/unit/gate_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -236,7 +236,7 @@ static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 	size_t values = (size_t)f->forward.value_count;
 	double *deviation = memory_alloc(values * sizeof(double));
 	double *again = memory_alloc(values * sizeof(double));
-	struct executor_f32 ex;
+	struct executor ex;
 
 	memset(deviation, 0, values * sizeof(double));
 	memset(again, 0, values * sizeof(double));
@@ -245,7 +245,7 @@ static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 				       &f->labels.tensors[0], NULL, i ? again : deviation, &err),
 		      &err);
 	assert_memory_equal(deviation, again, values * sizeof(double));
-	executor_init(&ex, &f->graph, &f->weights);
+	check(executor_init(&ex, &f->graph, &f->weights, &err), &err);
 	executor_step(&ex, &f->recipe, &f->inputs.tensors[0], &f->labels.tensors[0]);
 	struct tensor logits = executor_tensor(&ex, f->graph.logits);
 	double seen = logits_distance(&logits, &f->reference.expected[0].logits[0]);

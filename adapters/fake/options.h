@@ -1,12 +1,11 @@
 /* Private to the fake adapter: the table of its options ("fake+crash-at=build"). */
-#ifndef PRONY_ADAPTERS_FAKE_FAKE_OPTIONS_H
-#define PRONY_ADAPTERS_FAKE_FAKE_OPTIONS_H
+#ifndef PRONY_ADAPTERS_FAKE_OPTIONS_H
+#define PRONY_ADAPTERS_FAKE_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/strbuf.h"
 
 /* Where a fault strikes: the verbs of the protocol; a step is struck in "step" (or "run"). */
 enum fake_place {
@@ -74,8 +73,5 @@ enum prony_status fake_options_parse(const char *text, struct fake_options *opti
 /* Whether a fault was asked for at a place. */
 bool fake_options_strike(const struct fake_options *options, enum fake_fault fault,
 			 enum fake_place place);
-
-/* The table as text, one option a line. */
-void fake_options_help(struct strbuf *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "adapters/fake/fake_options.h"
+#include "adapters/fake/options.h"
 
 #include <errno.h>
 #include <math.h>
@@ -283,24 +283,4 @@ bool fake_options_strike(const struct fake_options *options, enum fake_fault fau
 		if (rows[i].kind == KIND_FAULT && rows[i].fault == fault)
 			places = rows[i].places;
 	return places & PLACE(place);
-}
-
-void fake_options_help(struct strbuf *out)
-{
-	for (size_t i = 0; i < ROW_COUNT; i++) {
-		const struct fake_option *row = &rows[i];
-
-		if (row->kind == KIND_FAULT && row->argument)
-			strbuf_printf(out, "%s[=%s], %s-at=PLACE", row->name, row->argument,
-				      row->name);
-		else if (row->kind == KIND_FAULT)
-			strbuf_printf(out, "%s, %s-at=PLACE", row->name, row->name);
-		else if (row->kind == KIND_CHOICE)
-			strbuf_printf(out, "%s[=%s]", row->name, row->argument);
-		else if (row->argument)
-			strbuf_printf(out, "%s=%s", row->name, row->argument);
-		else
-			strbuf_puts(out, row->name);
-		strbuf_printf(out, ": %s\n", row->doc);
-	}
 }
