@@ -207,7 +207,8 @@ static enum prony_status parse_choice(const struct fake_option *row, const char 
 		*int_member(options, row) = i + 1;
 		return PRONY_OK;
 	}
-	return error_set(err, PRONY_UNSUPPORTED, "fake: %s takes %s", row->name, row->argument);
+	return error_set(err, PRONY_UNSUPPORTED, "fake: %s takes %s: %s", row->name, row->argument,
+			 row->doc);
 }
 
 /* One option, terminated, "NAME" or "NAME=VALUE". */
