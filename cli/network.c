@@ -176,7 +176,7 @@ static void print_json(const struct network *network, const struct graph *graph,
 		"graph_sha256", digest, "layers", table_to_json(table));
 	if (network->file) {
 		json_object_set_new(json, "file_parameters",
-				    json_integer(network->file->notes.file_parameters));
+				    json_integer(network->file->file_parameters));
 		json_object_set_new(json, "remark",
 				    network->file->remark ? json_string(network->file->remark)
 							  : json_null());
@@ -201,7 +201,7 @@ static void print_text(const struct network *network, const struct graph *graph,
 	strbuf_release(&text);
 	printf("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
 	if (network->file)
-		printf("in the file %" PRId64 "\n", network->file->notes.file_parameters);
+		printf("in the file %" PRId64 "\n", network->file->file_parameters);
 	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n",
 	       graph_macs(graph), graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
 	printf("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",

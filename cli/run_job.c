@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 #include "diagnose/machine.h"
+#include "frameworks/registry.h"
 #include "stats/steady.h"
 
 static bool wants_more(void *context, size_t cell, unsigned *flags)
@@ -61,7 +62,7 @@ static unsigned standing_flags(const struct job *job, size_t cell)
 	unsigned flags = 0;
 	if (job->spec.effort == EFFORT_QUICK)
 		flags |= CELL_FLAG_SCREENING;
-	if (job->plan.cells[cell].place.origin == ORIGIN_DISCOVERED)
+	if (job->plan.cells[cell].place->origin == ORIGIN_DISCOVERED)
 		flags |= CELL_FLAG_DISCOVERED;
 	return flags;
 }

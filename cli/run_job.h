@@ -6,6 +6,7 @@
 
 #include "cli/progress.h"
 #include "cli/run_options.h"
+#include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "run/run.h"
 #include "stats/effort.h"

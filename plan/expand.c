@@ -164,7 +164,7 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 		.dataset = dataset->used,
 		.data_folder = dataset->folder,
 		.place = framework->place,
-		.origin = framework_origin_name(framework->place.origin),
+		.origin = framework_origin_name(framework->place->origin),
 		.worker_name = framework->framework->name,
 		.steps = e->spec->steps,
 		.warm_up_steps = e->spec->warm_up_steps,
@@ -172,7 +172,7 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	fill_words(e, point, dataset, &cell->cell);
 	override(e, point, dataset, cell);
 	fill_recipe(e, &cell->cell, &cell->recipe);
-	fill_target(e, cell->place.framework, &cell->cell, &cell->target);
+	fill_target(e, cell->place->framework, &cell->cell, &cell->target);
 	cell_key(&cell->cell, cell->key);
 	cell_hash(&cell->cell, cell->hash);
 }
@@ -286,7 +286,7 @@ enum prony_status plan_expand(const struct spec *spec, const struct plan_setting
 
 bool plan_cell_identity(const struct plan_cell *cell, struct digest *digest)
 {
-	return framework_identity(&cell->place, digest);
+	return framework_identity(cell->place, digest);
 }
 
 void plan_release(struct plan *plan)

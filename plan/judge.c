@@ -69,7 +69,7 @@ static bool has_word(const char *list, const char *word, size_t length)
 /* A word that the framework's adapter would refuse when its process runs. */
 static void judge_options(const struct plan_cell *cell, struct strbuf *reasons)
 {
-	const struct framework *framework = cell->place.framework;
+	const struct framework *framework = cell->place->framework;
 	struct strbuf known;
 
 	strbuf_init(&known, REASON_BYTES / 2);
@@ -90,7 +90,7 @@ static void judge_options(const struct plan_cell *cell, struct strbuf *reasons)
 static void judge_backend(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
-	const struct framework *framework = cell->place.framework;
+	const struct framework *framework = cell->place->framework;
 	const struct registry *registry = e->settings->registry;
 	struct strbuf known;
 
@@ -133,7 +133,7 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 static void judge_support(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
-	const struct framework *framework = cell->place.framework;
+	const struct framework *framework = cell->place->framework;
 
 	judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage, framework->stages,
 		  framework->name);
@@ -192,7 +192,7 @@ static int optimiser_copies(const struct plan_cell *cell)
 /* Then what the forward pass takes is all that is known. */
 static bool recomputes(const struct plan_cell *cell)
 {
-	const struct framework *framework = cell->place.framework;
+	const struct framework *framework = cell->place->framework;
 
 	for (size_t i = 0; i < framework->option_count; i++)
 		if (framework->options[i].recomputes &&
@@ -294,8 +294,8 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 		judge_dataset(cell, reasons);
 	if (reasons->length > 0)
 		return CELL_UNSUPPORTED;
-	if (cell->place.origin == ORIGIN_NONE)
-		add_reason(reasons, "%s", cell->place.reason ? cell->place.reason : "not found");
+	if (cell->place->origin == ORIGIN_NONE)
+		add_reason(reasons, "%s", cell->place->reason ? cell->place->reason : "not found");
 	if (dataset->reason)
 		add_reason(reasons, "%s", dataset->reason);
 	if (reasons->length > 0)
@@ -319,7 +319,7 @@ enum prony_status judge_cell(const struct expansion *e, const struct dataset_cho
 		return PRONY_OK;
 
 	enum prony_status status = framework_worker_command(
-		&cell->place, e->settings->self, cell->cell.options, cell->recipe.threads, arena,
+		cell->place, e->settings->self, cell->cell.options, cell->recipe.threads, arena,
 		&cell->worker_argv, &cell->worker_environment, &why);
 	if (status == PRONY_MISSING || status == PRONY_UNSUPPORTED) {
 		cell->status = cell_status_from(status);

@@ -9,9 +9,10 @@
 #include "bundle/target.h"
 #include "cell/cell.h"
 #include "datasets/dataset.h"
-#include "frameworks/registry.h"
 #include "zoo/source.h"
 
+struct framework_place;
+struct registry;
 struct spec;
 
 struct plan_cell {
@@ -24,8 +25,8 @@ struct plan_cell {
 	bool ungated;		 /* computes nothing (null): no gate, no loss check, never ranked */
 	const struct network *network;
 	const struct dataset *dataset;
-	const char *data_folder; /* NULL for synthetic */
-	struct framework_place place;
+	const char *data_folder;	     /* NULL for synthetic */
+	const struct framework_place *place; /* frameworks/registry.h */
 	struct recipe recipe;
 	struct target target;
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */

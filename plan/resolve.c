@@ -235,6 +235,16 @@ static enum prony_status canonical_rules(const struct spec_rule *rules, size_t c
 	return status;
 }
 
+static enum prony_status locate(const struct expansion *e, struct framework_choice *choice,
+				struct error *err)
+{
+	struct framework_place *place = arena_alloc(&e->plan->arena, sizeof(*place));
+
+	choice->place = place;
+	return framework_locate(choice->framework, choice->words.environment, &e->plan->arena,
+				place, err);
+}
+
 static enum prony_status locate_framework(struct expansion *e, size_t number, struct error *err)
 {
 	const struct spec_word *word = &e->asked.axes[AXIS_FRAMEWORK].words[number];
@@ -259,8 +269,7 @@ static enum prony_status locate_framework(struct expansion *e, size_t number, st
 		if (same < number)
 			choice->place = e->frameworks[same].place;
 		else
-			status = framework_locate(choice->framework, choice->words.environment,
-						  &e->plan->arena, &choice->place, &wrong);
+			status = locate(e, choice, &wrong);
 	}
 	if (status == PRONY_USAGE)
 		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,

@@ -2,6 +2,7 @@
 #ifndef PRONY_PLAN_RESOLVE_INTERNAL_H
 #define PRONY_PLAN_RESOLVE_INTERNAL_H
 
+#include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
 
@@ -10,7 +11,7 @@
 struct framework_choice {
 	struct cell words; /* its framework, name, environment, backend and options */
 	const struct framework *framework;
-	struct framework_place place;
+	const struct framework_place *place;
 };
 
 struct dataset_choice {

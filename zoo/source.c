@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/memory.h"
+#include "onnx/import.h"
 
 #define DIGITS_SHOWN 8
 
@@ -31,9 +32,8 @@ static void make_name(struct network_file *file, const char *path, const char *d
 }
 
 /* What the file's author would not expect of our figures. */
-static char *make_remark(const struct network_file *file)
+static char *make_remark(const struct network_file *file, const struct onnx_notes *notes)
 {
-	const struct onnx_notes *notes = &file->notes;
 	char shared[200] = "", softmax[80] = "", outputs[80] = "";
 
 	if (notes->shared_initializers > 0)
@@ -59,13 +59,15 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	struct network *network = &file->network;
 	int64_t batch = facts->batch > 0 ? facts->batch : 1;
 	struct error why = ERROR_INIT;
+	struct onnx_notes notes = {0};
 	struct graph graph;
 	enum prony_status status;
 
 	network->input_rank = facts->sample.rank;
 	for (int i = 0; i < facts->sample.rank; i++)
 		network->input_dims[i] = facts->sample.dims[i];
-	status = onnx_model_build(file->model, batch, &graph, &file->notes, &why);
+	status = onnx_model_build(file->model, batch, &graph, &notes, &why);
+	file->file_parameters = notes.file_parameters;
 	if (status == PRONY_UNSUPPORTED) {
 		file->reason = memory_strdup(why.text);
 		return PRONY_OK;
@@ -75,7 +77,7 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	network->classes = graph_classes(&graph);
 	network->parameters = graph_parameter_count(&graph);
 	network->macs = graph_macs(&graph) / batch;
-	file->remark = make_remark(file);
+	file->remark = make_remark(file, &notes);
 	graph_release(&graph);
 	return PRONY_OK;
 }

@@ -2,18 +2,19 @@
 #ifndef PRONY_ZOO_SOURCE_H
 #define PRONY_ZOO_SOURCE_H
 
-#include "onnx/import.h"
 #include "zoo/zoo.h"
 
 #define NETWORK_NAME_BYTES 64
+
+struct onnx_model;
 
 struct network_file {
 	/* What the rest of the program takes. Its name, "resnet18.onnx@1a2b3c4d", holds the start
 	 * of the file's SHA-256: another content is another network. */
 	struct network network;
 	struct onnx_model *model; /* NULL when the file is of a kind that is not read */
-	struct onnx_notes notes;
-	char *reason; /* why no graph can be built; NULL when one can */
+	int64_t file_parameters;  /* what the file's author calls its parameters */
+	char *reason;		  /* why no graph can be built; NULL when one can */
 	char *remark; /* one line on what differs from the file; NULL when nothing does */
 	char name[NETWORK_NAME_BYTES], summary[160];
 };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "report/export.h"
 #include "spec/spec.h"

@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "frameworks/registry.h"
 #include "run/gate_cache.h"
 #include "zoo/zoo.h"
 
@@ -167,6 +168,8 @@ static void check(enum prony_status status, const struct error *err)
 static struct framework fake = {
 	.name = "fake", .backend = "", .file = "", .kind = FRAMEWORK_BUILTIN};
 
+static struct framework_place place; /* of the cell that was made last */
+
 static struct plan_cell cell_of(const char *network, enum stage stage, enum optimiser optimiser)
 {
 	static const char *const argv[] = {"/nowhere/prony", "worker", NULL};
@@ -175,10 +178,10 @@ static struct plan_cell cell_of(const char *network, enum stage stage, enum opti
 				 .dataset = dataset_find("synthetic"),
 				 .worker_argv = argv,
 				 .worker_environment = environment,
-				 .place = {.framework = &fake,
-					   .environment = "",
-					   .origin = ORIGIN_BUILTIN,
-					   .folder = ""}};
+				 .place = &place};
+
+	place = (struct framework_place){
+		.framework = &fake, .environment = "", .origin = ORIGIN_BUILTIN, .folder = ""};
 
 	recipe_defaults(&cell.recipe);
 	snprintf(cell.cell.framework, sizeof(cell.cell.framework), "fake");
@@ -432,7 +435,7 @@ static void every_part_of_the_key_counts(void **state)
 	char *descriptor = path_join(folder, "fake.yaml");
 	write_file(descriptor, "variables: [A=1]");
 	other.file = descriptor;
-	g.cell.place.framework = &other;
+	place.framework = &other;
 	key_of(&g, keys[count++]);
 	write_file(descriptor, "variables: [A=2]");
 	key_of(&g, keys[count++]);
@@ -476,8 +479,8 @@ static void files_of_worker_and_framework_count(void **state)
 		free(parent);
 	}
 	g.cell.worker_argv = (const char *const[]){"/usr/bin/python3", worker, NULL};
-	g.cell.place.origin = ORIGIN_INSTALLED;
-	g.cell.place.folder = home;
+	place.origin = ORIGIN_INSTALLED;
+	place.folder = home;
 	key_of(&g, keys[0]);
 	write_file(compiled, "12"); /* Python writes these by itself */
 	key_of(&g, again);
@@ -511,22 +514,22 @@ static void what_we_did_not_install_is_never_kept(void **state)
 	(void)state;
 	open_gates(&g);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		g.cell.place.origin = others[i];
+		place.origin = others[i];
 		g.cache.framework[0] = '\0';
 		assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
 	}
-	g.cell.place.origin = ORIGIN_BUILTIN;
+	place.origin = ORIGIN_BUILTIN;
 	g.cache.framework[0] = '\0';
 	assert_true(gate_cache_key(&g.cache, &g.cell, &g.work, key));
 	struct framework foreign[] = {fake, fake};
 	foreign[0].of_user = true;
 	foreign[1].kind = FRAMEWORK_COMMAND;
 	for (int i = 0; i < 2; i++) {
-		g.cell.place.framework = &foreign[i];
+		place.framework = &foreign[i];
 		g.cache.framework[0] = '\0';
 		assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
 	}
-	g.cell.place.framework = &fake;
+	place.framework = &fake;
 	snprintf(g.cell.target.device, sizeof(g.cell.target.device), "cuda:0");
 	assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
 	close_gates(&g);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
 
