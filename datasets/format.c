@@ -1,6 +1,5 @@
 #include "datasets/format.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/strbuf.h"
@@ -72,13 +71,4 @@ enum prony_status data_format_recognise(const char *path, const struct data_form
 			return PRONY_OK;
 		}
 	return unknown_format(path, head, length, err);
-}
-
-enum prony_status data_label_error(const char *path, int64_t offset, int64_t label, int64_t classes,
-				   struct error *err)
-{
-	return error_set(err, PRONY_BAD_INPUT,
-			 "%s: offset %" PRId64 ": label %" PRId64 ", but there are %" PRId64
-			 " classes; " DATA_REMEDY,
-			 path, offset, label, classes);
 }

@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "sensors/sensor.h"
 
 const struct sensor *const sensors[] = {
@@ -8,18 +6,3 @@ const struct sensor *const sensors[] = {
 #undef X
 };
 const size_t sensor_count = sizeof sensors / sizeof sensors[0];
-
-void sensor_add_channel(struct sensor_handle *handle, const char *name)
-{
-	if (handle->channel_count < SENSOR_CHANNELS_MAX)
-		snprintf(handle->channels[handle->channel_count++], SERIES_WORD_BYTES, "%s", name);
-}
-
-void sensor_add_cpus(const struct watched *watched, struct sensor_handle *handle)
-{
-	for (int cpu = 0; cpu < watched->times.count; cpu++) {
-		char name[SERIES_WORD_BYTES];
-		snprintf(name, sizeof name, "cpu%d", cpu);
-		sensor_add_channel(handle, name);
-	}
-}
