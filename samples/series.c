@@ -120,6 +120,18 @@ const struct series *series_find(const struct series *series, size_t count, cons
 	return NULL;
 }
 
+void series_thin_out(struct series *series)
+{
+	size_t kept = 0, width = series->channel_count;
+
+	for (size_t i = 0; i < series->count; i += 2, kept++) {
+		series->times_ns[kept] = series->times_ns[i];
+		memmove(&series->values[kept * width], &series->values[i * width],
+			width * sizeof *series->values);
+	}
+	series->count = kept;
+}
+
 void series_release(struct series *series)
 {
 	free(series->channels);

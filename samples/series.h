@@ -61,6 +61,9 @@ struct series_range series_over(const struct series *series, size_t channel, int
 /* The series of a sensor among several; NULL = none. */
 const struct series *series_find(const struct series *series, size_t count, const char *sensor);
 
+/* Drops every second sample, to have room for more. */
+void series_thin_out(struct series *series);
+
 /* Frees what it owns, not itself. */
 void series_release(struct series *series);
 

@@ -45,26 +45,14 @@ static int64_t thread_cpu_ns(void)
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static void thin_out(struct track *track)
-{
-	struct series *series = &track->series;
-	size_t kept = 0, width = series->channel_count;
-
-	for (size_t i = 0; i < series->count; i += 2, kept++) {
-		series->times_ns[kept] = series->times_ns[i];
-		memmove(&series->values[kept * width], &series->values[i * width],
-			width * sizeof *series->values);
-	}
-	series->count = kept;
-	track->period_ns *= 2;
-}
-
 static void take(const struct watched *watched, struct track *track, int64_t now_ns)
 {
 	struct series *series = &track->series;
 
-	if (series->count == SAMPLES_MAX)
-		thin_out(track);
+	if (series->count == SAMPLES_MAX) {
+		series_thin_out(series);
+		track->period_ns *= 2;
+	}
 	track->sensor->sample(watched, &track->handle,
 			      &series->values[series->count * series->channel_count]);
 	series->times_ns[series->count++] = now_ns;

@@ -117,6 +117,26 @@ static void equal_times_divide_by_nothing(void **state)
 	}
 }
 
+static void thinning_keeps_the_first(void **state)
+{
+	int64_t times[] = {0, 10, 20, 30, 40};
+	double values[] = {0, 100, 1, 101, 2, 102, 3, 103, 4, 104};
+	struct series series = of(SERIES_COUNTER, times, values, 5);
+
+	(void)state;
+	series.channel_count = 2;
+	series_thin_out(&series);
+	assert_int_equal(series.count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(times[i], 20 * (int64_t)i);
+		near(values[2 * i], 2 * (double)i);
+		near(values[2 * i + 1], 100 + 2 * (double)i);
+	}
+	series_thin_out(&series);
+	assert_int_equal(series.count, 2);
+	assert_int_equal(times[1], 40);
+}
+
 static void words(void **state)
 {
 	struct series list[] = {{.sensor = "memory"}, {.sensor = "cpu"}};
@@ -145,6 +165,7 @@ int main(void)
 		cmocka_unit_test(counters_become_rates),
 		cmocka_unit_test(balances_may_fall_a_little),
 		cmocka_unit_test(equal_times_divide_by_nothing),
+		cmocka_unit_test(thinning_keeps_the_first),
 		cmocka_unit_test(words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

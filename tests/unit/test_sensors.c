@@ -231,6 +231,28 @@ static void processes_are_found_without_children_files(void **state)
 	end(&use);
 }
 
+/* What the client holds a worker to: it and what is below it. */
+static void limits_see_the_whole_tree(void **state)
+{
+	const int64_t page = sysconf(_SC_PAGESIZE);
+	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	pid_t found[PROCESS_TREE_MAX];
+
+	machine(*state);
+	assert_int_equal(process_tree_rss_bytes(root_fd, WORKER), 1200 * page);
+	assert_int_equal(process_tree_rss_bytes(root_fd, 4711), -1);
+	/* A machine that lies: nobody is his own child without end. */
+	children(*state, CHILD, "22 22 22");
+	assert_int_equal(process_descendants(root_fd, WORKER, found, PROCESS_TREE_MAX),
+			 PROCESS_TREE_MAX);
+	assert_int_equal(process_oom_kills(root_fd), -1);
+	machine_file(*state, "/proc/vmstat", "nr_free_pages 5\noom_kill 3\nx 1");
+	assert_int_equal(process_oom_kills(root_fd), 3);
+	close(root_fd);
+	assert_true(process_tree_rss_bytes(PROCESS_HERE, getpid()) > 0);
+	assert_true(process_oom_kills(PROCESS_HERE) >= -1);
+}
+
 static void cpu_counts_each_processor(void **state)
 {
 	struct use use;
@@ -485,6 +507,7 @@ int main(void)
 		machine_test(memory_is_the_tree_below_the_guard),
 		machine_test(pss_divides_what_is_shared),
 		machine_test(processes_are_found_without_children_files),
+		machine_test(limits_see_the_whole_tree),
 		machine_test(cpu_counts_each_processor),
 		machine_test(processor_times_that_are_none),
 		machine_test(frequency_follows_processors_that_come_and_go),
