@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 
 #define ARGUMENTS_MAX 9
 

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 
 #define ASK_LIMIT_NS INT64_C(10000000000)
 #define ANSWER_BYTES_MAX ((size_t)64 * 1024)

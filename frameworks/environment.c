@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 
 bool framework_environment_valid(const char *environment)
 {

@@ -1,5 +1,5 @@
 /* Installs a framework into a folder of its own: whole and tried, or not at all. */
-#include "frameworks/install.h"
+#include "frameworks/install_internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "frameworks/install.h"
+#include "frameworks/install_internal.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)64 * 1024)
 #define LINE_BYTES_MAX 4096

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "frameworks/install.h"
+#include "frameworks/install_internal.h"
 
 void install_say(const struct install *install, const char *format, ...)
 {

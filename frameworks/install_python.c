@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/process.h"
-#include "frameworks/install.h"
+#include "frameworks/install_internal.h"
 
 #define ASK_LIMIT_NS INT64_C(30000000000)
 #define VENV_LIMIT_NS INT64_C(300000000000)

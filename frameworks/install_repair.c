@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "frameworks/install.h"
+#include "frameworks/install_internal.h"
 
 #define COMPILE_LIMIT_NS INT64_C(60000000000)
 

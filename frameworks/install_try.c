@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "client/client.h"
-#include "frameworks/install.h"
+#include "frameworks/install_internal.h"
 
 #define HELLO_LIMIT_NS INT64_C(300000000000)
 #define SAYS_BYTES_MAX 400

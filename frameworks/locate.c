@@ -8,7 +8,7 @@
 #include "base/process.h"
 #include "base/strbuf.h"
 #include "frameworks/descriptor.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 
 #define CANDIDATES_MAX 4
 

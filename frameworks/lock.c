@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 
 #define LOCK_BYTES_MAX ((size_t)1024 * 1024)
 #define MEGABYTES_MAX 1000000

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "frameworks/install.h"
+#include "frameworks/install_internal.h"
 
 static enum prony_status remove_folder(const char *folder, const char *spelling,
 				       struct arena *arena, struct error *err)

@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 const struct attribute_row transpose_attributes[] = {
 	{"perm", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 0, NULL},

@@ -1,10 +1,10 @@
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-#include "graph/edit.h"
-#include "graph/operator_rows.h"
+#include "graph/edit_internal.h"
+#include "graph/operator_rows_internal.h"
 
 bool backward_wants(const struct graph *graph, const struct node *node, int i)
 {

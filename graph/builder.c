@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 /* Appends a value of a name that is still free; VALUE_NONE and an error otherwise. */
 static int new_value(struct builder *b, const char *name, enum value_kind kind, enum dtype dtype,

@@ -1,11 +1,11 @@
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
 enum prony_status graph_check_row(const struct node *node, struct error *err)
 {

@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 const struct attribute_row conv_attributes[] = {
 	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0, NULL},

@@ -1,4 +1,4 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
 #include "base/arena.h"
 

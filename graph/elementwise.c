@@ -2,13 +2,13 @@
  * Functions of each element: everything that is known of one is its row at the end, with its
  * attributes and its functions before it. Definitions are ONNX's.
  */
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 static const struct attribute_row hard_sigmoid_attributes[] = {
 	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 0.2, 0, NULL},

@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 const struct attribute_row gemm_attributes[] = {
 	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1, 0, NULL},

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 void graph_init(struct graph *graph, const char *name)
 {

@@ -5,8 +5,8 @@
 
 #include "base/digest.h"
 #include "base/json.h"
-#include "graph/edit.h"
-#include "graph/operator_rows.h"
+#include "graph/edit_internal.h"
+#include "graph/operator_rows_internal.h"
 
 #define GRAPH_SCHEMA 1
 

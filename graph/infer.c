@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 static enum prony_status out_of_range(const struct node *node, const char *name, int64_t number,
 				      int least, struct error *err)

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 /* "NAME.SUFFIX" with zeros or He-normal numbers in it. */
 static int layer_parameter(struct builder *b, const char *layer, const char *suffix,

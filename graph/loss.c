@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 enum prony_status cross_entropy_infer(struct graph *graph, struct node *node, struct error *err)
 {

@@ -1,11 +1,11 @@
 /* What the functions of operators and the checks ask of one node. */
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 const struct attribute_row no_attributes[] = {{.name = NULL}};
 

@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 const struct attribute_row batch_norm_attributes[] = {
 	{"epsilon", ATTRIBUTE_REAL, offsetof(struct attributes, epsilon), 1e-5, 0, NULL},

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
 /* A row reads better in few lines. */
 /* clang-format off */

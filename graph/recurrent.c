@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 /* x: batch x time x features; w: gates*H x features; r: gates*H x H; b: gates*H -> batch x H */
 static enum prony_status recurrent_infer(struct graph *graph, struct node *node, int64_t gates,

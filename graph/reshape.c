@@ -1,6 +1,6 @@
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
-#include "graph/backward.h"
+#include "graph/backward_internal.h"
 
 const struct attribute_row flatten_attributes[] = {
 	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 1, 0, NULL},

@@ -1,5 +1,5 @@
 /* What the name and the shape of a value may be. */
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 #include <jansson.h>
 #include <string.h>

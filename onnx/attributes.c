@@ -1,5 +1,5 @@
 /* Attributes of a node by name. */
-#include "onnx/fold.h"
+#include "onnx/fold_internal.h"
 
 #include <stdio.h>
 #include <string.h>

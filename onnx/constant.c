@@ -1,5 +1,5 @@
 /* Constants: making them, and copying numbers between them. */
-#include "onnx/fold.h"
+#include "onnx/fold_internal.h"
 
 #include <string.h>
 

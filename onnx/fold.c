@@ -1,4 +1,4 @@
-#include "onnx/fold.h"
+#include "onnx/fold_internal.h"
 
 #include <limits.h>
 #include <math.h>

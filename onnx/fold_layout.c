@@ -1,5 +1,5 @@
 /* Operators that move constants without computing: what exporters build shapes and weights with. */
-#include "onnx/fold.h"
+#include "onnx/fold_internal.h"
 
 #include <math.h>
 #include <string.h>

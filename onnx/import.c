@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "graph/edit.h"
-#include "graph/operator_rows.h"
+#include "graph/edit_internal.h"
+#include "graph/operator_rows_internal.h"
 #include "onnx/import_internal.h"
 
 /*

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 #define NAME_TRIES 16
 

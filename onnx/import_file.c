@@ -6,7 +6,7 @@
 
 #include "base/digest.h"
 #include "base/files.h"
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 /* What protobuf can hold in one message. */
 #define MODEL_MAX_BYTES ((size_t)INT32_MAX)

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/strbuf.h"
-#include "onnx/fold.h"
+#include "onnx/fold_internal.h"
 #include "onnx/import.h"
 
 #define ONNX_MIN_OPSET 7

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/edit.h"
+#include "graph/edit_internal.h"
 
 /* How far behind a MatMul its bias may be added and still be found. */
 #define BIAS_DISTANCE 8

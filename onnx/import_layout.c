@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "graph/operator_rows.h"
+#include "graph/operator_rows_internal.h"
 
 static int64_t product(const struct shape *shape, int end)
 {

@@ -1,6 +1,6 @@
 /* What Reshape, Squeeze, Slice and Split do to a shape: the same for constants and for activations.
  */
-#include "onnx/fold.h"
+#include "onnx/fold_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "parity/gate_internal.h"
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 #define GATE_BATCH_MAX 16
 

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "parity/gate.h"
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 #define DROPOUT_MASKS 32
 #define DROPOUT_DEVIATIONS 5.0

@@ -2,7 +2,7 @@
 
 #include "parity/gate.h"
 #include "parity/gate_internal.h"
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 /*
  * The loss must fall by what its gradient says times 1 -/+ this. RMSprop turns the small difference

@@ -1,5 +1,5 @@
 #include "parity/gate_internal.h"
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 /*
  * Multiplications of one gate, all its runs together. More than 8 samples are taken while that

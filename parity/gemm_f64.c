@@ -1,10 +1,10 @@
-#include "parity/gemm_f64.h"
+#include "parity/gemm_f64_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "parity/parallel.h"
+#include "parity/parallel_internal.h"
 
 /*
  * A tile of the result: rows x lanes(b) elements over one block of depth. Vectors of the compiler

@@ -1,11 +1,11 @@
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "parity/parallel.h"
+#include "parity/parallel_internal.h"
 
 static void (*const kernels[OP_COUNT])(const struct kernel_call *call) = {
 	[OP_CONV] = kernel_conv,

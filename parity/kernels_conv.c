@@ -1,10 +1,10 @@
-#include "parity/kernels_conv.h"
+#include "parity/kernels_conv_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "parity/gemm_f64.h"
+#include "parity/gemm_f64_internal.h"
 
 /*
  * Each convolution is a matrix product with one factor whose elements are gathered from windows of

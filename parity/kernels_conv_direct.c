@@ -1,6 +1,6 @@
-#include "parity/kernels_conv.h"
+#include "parity/kernels_conv_internal.h"
 
-#include "parity/parallel.h"
+#include "parity/parallel_internal.h"
 
 /* What one element of the kernel sees: planes of x and y, and the outputs it takes part in. */
 struct tap {

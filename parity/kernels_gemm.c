@@ -1,8 +1,8 @@
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 #include <string.h>
 
-#include "parity/gemm_f64.h"
+#include "parity/gemm_f64_internal.h"
 
 /* A matrix as the product sees it: element (i, j) is data[i * row + j * column]. */
 struct matrix {

@@ -1,4 +1,4 @@
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "parity/parallel.h"
+#include "parity/parallel_internal.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 /* Converts a tensor of real numbers to float64. */
 static enum prony_status to_double(const struct tensor *tensor, double *out, struct error *err)

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 /*
  * The deviation of one rounding relative to the number: it is even within half a unit in the last

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 /* RMSprop divides the gradient by its own size: next to zero only the sign is left of it. */
 static double turned(double gradient, double close, struct kinks *kinks)

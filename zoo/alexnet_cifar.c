@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 /* tf.nn.lrn(x, 4, bias=1, alpha=0.001/9, beta=0.75): a window of 9 whose alpha ONNX divides by 9.
  */

@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 /* Two groups, which once were two GPUs. */
 static int grouped_conv_relu(struct builder *b, const char *name, int x, int64_t channels,

@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 /* TensorFlow's depth radius 5 is a window of 11, and its alpha is not divided by that. */
 static int lrn(struct builder *b, const char *name, int x)

@@ -1,4 +1,4 @@
-#include "zoo/blocks.h"
+#include "zoo/blocks_internal.h"
 
 const struct inception_widths inception_widths[INCEPTION_COUNT] = {
 	{"inception3a", 64, 96, 128, 16, 32, 32},     {"inception3b", 128, 128, 192, 32, 96, 64},

@@ -1,4 +1,4 @@
-#include "zoo/blocks.h"
+#include "zoo/blocks_internal.h"
 
 static const double epsilon = 1e-5;
 

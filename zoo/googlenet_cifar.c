@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 static int conv(struct builder *b, const char *name, int x, int64_t channels, int64_t kernel)
 {

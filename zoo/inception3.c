@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 /* The modules are those of Szegedy et al. 2015 (arXiv 1512.00567), as torchvision names them. */
 static int conv_window(struct builder *b, const char *module, const char *layer, int x,

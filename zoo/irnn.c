@@ -1,4 +1,4 @@
-#include "zoo/networks.h"
+#include "zoo/networks_internal.h"
 
 static int layers(struct builder *b, int input)
 {

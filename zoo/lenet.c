@@ -1,4 +1,4 @@
-#include "zoo/networks.h"
+#include "zoo/networks_internal.h"
 
 /* Unlike the LeNet-5 of 1998, Caffe's has no non-linearity behind its convolutions. */
 static int layers(struct builder *b, int input)

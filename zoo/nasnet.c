@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 /*
  * NASNet-A mobile, 4 @ 1056 (Zoph et al. 2017, arXiv 1707.07012, figure 4), operator by operator as

@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 static int layers(struct builder *b, int input)
 {

@@ -1,5 +1,5 @@
-#include "zoo/blocks.h"
-#include "zoo/networks.h"
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
 
 /* Configuration D; 0 is a pool. */
 static const int64_t widths[] = {64, 64,  0,   128, 128, 0,   256, 256, 256,

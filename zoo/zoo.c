@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "zoo/networks.h"
+#include "zoo/networks_internal.h"
 
 const struct network *const zoo_networks[] = {
 	&zoo_mlp,

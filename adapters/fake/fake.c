@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "adapters/fake/executor.h"
-#include "adapters/fake/options.h"
+#include "adapters/fake/options_internal.h"
 #include "base/clock.h"
 
 /* The gate runs three updates on three batches; timed processes rotate over more. */

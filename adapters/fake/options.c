@@ -1,4 +1,4 @@
-#include "adapters/fake/options.h"
+#include "adapters/fake/options_internal.h"
 
 #include <errno.h>
 #include <math.h>

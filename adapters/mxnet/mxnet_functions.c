@@ -1,5 +1,5 @@
 /* Functions of each element, and other arrangements of the same elements, in MXNet's operators. */
-#include "adapters/mxnet/mxnet_translate.h"
+#include "adapters/mxnet/mxnet_translate_internal.h"
 
 #include <stdio.h>
 #include <string.h>

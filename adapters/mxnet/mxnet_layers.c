@@ -1,5 +1,5 @@
 /* Layers with a window or weights, normalisation, and losses, in MXNet's operators. */
-#include "adapters/mxnet/mxnet_translate.h"
+#include "adapters/mxnet/mxnet_translate_internal.h"
 
 #include <float.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "adapters/mxnet/mxnet_translate.h"
+#include "adapters/mxnet/mxnet_translate_internal.h"
 
 /* Elements of the node's inputs w, r and b, of which the vector has b twice; what is too large for
  * an array is left to mx_array_new. */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "adapters/mxnet/mxnet_translate.h"
+#include "adapters/mxnet/mxnet_translate_internal.h"
 
 static const struct mx_row *const rows[OP_COUNT] = {
 	[OP_CONV] = &mx_conv,

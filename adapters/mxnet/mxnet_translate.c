@@ -1,4 +1,4 @@
-#include "adapters/mxnet/mxnet_translate.h"
+#include "adapters/mxnet/mxnet_translate_internal.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "parity/gate.h"
-#include "parity/gemm_f64.h"
-#include "parity/kernels.h"
+#include "parity/gemm_f64_internal.h"
+#include "parity/kernels_internal.h"
 #include "parity/reference.h"
 #include "zoo/zoo.h"
 

@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "frameworks/descriptor.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 #include "tests/fuzz/fuzz_descriptor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

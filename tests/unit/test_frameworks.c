@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 #include "frameworks/lock.h"
 #include "frameworks/wheel.h"
 #include "wheel_fixture.h"

@@ -26,7 +26,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "client/guard.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 #include "frameworks/registry.h"
 #include "samples/protocol.h"
 #include "wheel_fixture.h"

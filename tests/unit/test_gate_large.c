@@ -14,7 +14,7 @@
 
 #include "adapters/fake/executor.h"
 #include "base/memory.h"
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 #include "tests/unit/gate_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

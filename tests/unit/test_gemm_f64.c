@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "parity/gemm_f64.h"
-#include "parity/kernels.h"
+#include "parity/gemm_f64_internal.h"
+#include "parity/kernels_internal.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TOLERANCE 1e-12 /* relative to the largest element */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 #include "tests/unit/reference_fixture.h"
 #include "zoo/zoo.h"
 

@@ -1,12 +1,12 @@
 /* What the files of an installation share. */
-#ifndef PRONY_FRAMEWORKS_INSTALL_H
-#define PRONY_FRAMEWORKS_INSTALL_H
+#ifndef PRONY_FRAMEWORKS_INSTALL_INTERNAL_H
+#define PRONY_FRAMEWORKS_INSTALL_INTERNAL_H
 
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/strbuf.h"
-#include "frameworks/internal.h"
+#include "frameworks/folders_internal.h"
 #include "frameworks/lock.h"
 
 /* One installation on its way. Strings in the arena. */

@@ -1,6 +1,6 @@
 /* Private to zoo/: what several networks are made of. */
-#ifndef PRONY_ZOO_BLOCKS_H
-#define PRONY_ZOO_BLOCKS_H
+#ifndef PRONY_ZOO_BLOCKS_INTERNAL_H
+#define PRONY_ZOO_BLOCKS_INTERNAL_H
 
 #include "graph/graph.h"
 

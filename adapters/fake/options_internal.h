@@ -1,6 +1,6 @@
 /* Private to the fake adapter: the table of its options ("fake+crash-at=build"). */
-#ifndef PRONY_ADAPTERS_FAKE_OPTIONS_H
-#define PRONY_ADAPTERS_FAKE_OPTIONS_H
+#ifndef PRONY_ADAPTERS_FAKE_OPTIONS_INTERNAL_H
+#define PRONY_ADAPTERS_FAKE_OPTIONS_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Private to networks/: what the backward functions of operator rows are made of. */
-#ifndef PRONY_GRAPH_BACKWARD_H
-#define PRONY_GRAPH_BACKWARD_H
+#ifndef PRONY_GRAPH_BACKWARD_INTERNAL_H
+#define PRONY_GRAPH_BACKWARD_INTERNAL_H
 
 #include "graph/graph.h"
 

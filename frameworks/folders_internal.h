@@ -1,6 +1,6 @@
 /* What the files of this folder share: names of folders and variables, and the manifest. */
-#ifndef PRONY_FRAMEWORKS_INTERNAL_H
-#define PRONY_FRAMEWORKS_INTERNAL_H
+#ifndef PRONY_FRAMEWORKS_FOLDERS_INTERNAL_H
+#define PRONY_FRAMEWORKS_FOLDERS_INTERNAL_H
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
  * share. An operator is one row in operators.c (of each element: elementwise.c), one X() in
  * operators.h and its functions in the file of its family.
  */
-#ifndef PRONY_GRAPH_OPERATOR_ROWS_H
-#define PRONY_GRAPH_OPERATOR_ROWS_H
+#ifndef PRONY_GRAPH_OPERATOR_ROWS_INTERNAL_H
+#define PRONY_GRAPH_OPERATOR_ROWS_INTERNAL_H
 
 #include "graph/graph.h"
 

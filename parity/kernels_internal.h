@@ -2,8 +2,8 @@
  * Private to parity/: one function per operator of the reference interpreter, in float64. An
  * operator is added by its function and one row in kernels.c.
  */
-#ifndef PRONY_PARITY_KERNELS_H
-#define PRONY_PARITY_KERNELS_H
+#ifndef PRONY_PARITY_KERNELS_INTERNAL_H
+#define PRONY_PARITY_KERNELS_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

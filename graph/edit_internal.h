@@ -1,6 +1,6 @@
 /* Private to networks/: appending to a graph, and the bounds that every graph keeps. */
-#ifndef PRONY_GRAPH_EDIT_H
-#define PRONY_GRAPH_EDIT_H
+#ifndef PRONY_GRAPH_EDIT_INTERNAL_H
+#define PRONY_GRAPH_EDIT_INTERNAL_H
 
 #include "graph/graph.h"
 

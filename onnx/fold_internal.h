@@ -3,8 +3,8 @@
  * shapes as chains of Shape, Gather, Concat and the like; none of that is left when the graph is
  * built for one batch.
  */
-#ifndef PRONY_ONNX_FOLD_H
-#define PRONY_ONNX_FOLD_H
+#ifndef PRONY_ONNX_FOLD_INTERNAL_H
+#define PRONY_ONNX_FOLD_INTERNAL_H
 
 #include <stdbool.h>
 

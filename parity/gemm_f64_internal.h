@@ -12,8 +12,8 @@
  * same bits whatever the number of threads and whatever else is computed with it. Between
  * instruction sets it differs by rounding.
  */
-#ifndef PRONY_PARITY_GEMM_F64_H
-#define PRONY_PARITY_GEMM_F64_H
+#ifndef PRONY_PARITY_GEMM_F64_INTERNAL_H
+#define PRONY_PARITY_GEMM_F64_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

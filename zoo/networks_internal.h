@@ -1,6 +1,6 @@
 /* Private to zoo/: one row for each file. */
-#ifndef PRONY_ZOO_NETWORKS_H
-#define PRONY_ZOO_NETWORKS_H
+#ifndef PRONY_ZOO_NETWORKS_INTERNAL_H
+#define PRONY_ZOO_NETWORKS_INTERNAL_H
 
 #include "zoo/zoo.h"
 

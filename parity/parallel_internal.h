@@ -4,8 +4,8 @@
  * must then have no thread but its own; starting one costs 20 us, an item is milliseconds of work.
  * No OpenMP: its threads spin on after a loop, and Clang would need a run-time library of its own.
  */
-#ifndef PRONY_PARITY_PARALLEL_H
-#define PRONY_PARITY_PARALLEL_H
+#ifndef PRONY_PARITY_PARALLEL_INTERNAL_H
+#define PRONY_PARITY_PARALLEL_INTERNAL_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
  * Private to the translation of a graph into an MXNet symbol: what the rows of the operators share.
  */
-#ifndef PRONY_ADAPTERS_MXNET_MXNET_TRANSLATE_H
-#define PRONY_ADAPTERS_MXNET_MXNET_TRANSLATE_H
+#ifndef PRONY_ADAPTERS_MXNET_MXNET_TRANSLATE_INTERNAL_H
+#define PRONY_ADAPTERS_MXNET_MXNET_TRANSLATE_INTERNAL_H
 
 #include "adapters/mxnet/mxnet_api.h"
 #include "base/strbuf.h"

@@ -1,8 +1,8 @@
 /* Private to parity/: what the two ways to compute a convolution share. */
-#ifndef PRONY_PARITY_KERNELS_CONV_H
-#define PRONY_PARITY_KERNELS_CONV_H
+#ifndef PRONY_PARITY_KERNELS_CONV_INTERNAL_H
+#define PRONY_PARITY_KERNELS_CONV_INTERNAL_H
 
-#include "parity/kernels.h"
+#include "parity/kernels_internal.h"
 
 /*
  * The forward convolution and both gradients visit the same products y[n,o,h,w] ~ k[o,c,r,s] *
