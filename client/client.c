@@ -213,6 +213,11 @@ bool client_uses_shared_memory(const struct client *client)
 	return client->uses_shared;
 }
 
+int64_t client_record_room(const struct client *client)
+{
+	return (int64_t)(client->shared.layout.records_bytes / sizeof(struct step_record));
+}
+
 int64_t client_cpu_ns(struct client *client)
 {
 	client_drain_report(client); /* which process it is, the guard says there */

@@ -87,7 +87,8 @@ struct client_end {
 	char how[128];	/* "exit code 0", "killed by signal 11 (Segmentation fault)" */
 	int left_over;	/* processes below the worker that outlived it and had to be killed */
 	bool signalled; /* a signal ended it */
-	bool clean;	/* it replied to close and exited 0 */
+	bool exited_zero;
+	bool clean; /* it replied to close and exited 0 */
 };
 
 /* Asks it to close when it still can, waits a moment, ends the whole tree, reaps. Never fails;
@@ -98,6 +99,8 @@ int64_t client_started_ns(const struct client *client);
 /* The guard: the worker and its children are the processes below it. */
 pid_t client_guard(const struct client *client);
 bool client_uses_shared_memory(const struct client *client);
+/* That the records region of the shared memory holds. */
+int64_t client_record_room(const struct client *client);
 /* CPU time of the worker process so far (user + system), from /proc; -1 unknown. */
 int64_t client_cpu_ns(struct client *client);
 

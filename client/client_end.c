@@ -92,6 +92,7 @@ void client_end(struct client *client, struct client_end *out)
 					   .system_ns = client->system_ns,
 					   .left_over = client->left_over,
 					   .signalled = client->ended && client->signalled,
+					   .exited_zero = client->ended && client->exited_zero,
 					   .clean = client->closed && client->exited_zero};
 		snprintf(out->how, sizeof out->how, "%s",
 			 client->how[0] ? client->how : "it could not be started");

@@ -22,7 +22,8 @@ struct checker {
 	bool greeted;
 	unsigned stages; /* bit set of enum stage */
 	unsigned precisions;
-	char device[TARGET_WORD_BYTES];
+	char device[TARGET_WORD_BYTES]; /* that it is asked for */
+	bool device_found;
 	enum precision precision; /* that it is asked for */
 };
 

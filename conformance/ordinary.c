@@ -110,15 +110,11 @@ static bool take_precision(void *context, const char *word)
 	return true;
 }
 
-/* The CPU where it is offered: every machine has one. */
 static bool take_device(void *context, const char *word)
 {
 	struct checker *checker = context;
-	if (!*word || strlen(word) >= sizeof checker->device)
-		return false;
-	if (!checker->device[0] || !strcmp(word, "cpu"))
-		snprintf(checker->device, sizeof checker->device, "%s", word);
-	return true;
+	checker->device_found = checker->device_found || !strcmp(word, checker->device);
+	return *word && strlen(word) < sizeof checker->device;
 }
 
 /* What it can do, as the later checks need it. */
@@ -126,8 +122,11 @@ static enum prony_status take_abilities(struct checker *checker, const json_t *r
 					struct error *why)
 {
 	checker->stages = checker->precisions = 0;
-	checker->device[0] = '\0';
+	checker->device_found = false;
 	enum prony_status status = need_words(reply, "devices", take_device, checker, why);
+	if (status == PRONY_OK && !checker->device_found)
+		status = error_set(why, PRONY_INVALID, "devices lack %s, which hello named",
+				   checker->device);
 	if (status == PRONY_OK)
 		status = need_words(reply, "stages", take_stage, checker, why);
 	if (status == PRONY_OK)
@@ -160,9 +159,12 @@ static enum prony_status check_greeting(struct check_session *session, const jso
 		status = need_integer(reply, "rank", &rank, why);
 	if (status == PRONY_OK)
 		status = need_integer(reply, "world_size", &world, why);
-	if (status == PRONY_OK && (rank < 0 || rank >= world))
-		status = error_set(why, PRONY_INVALID, "rank %lld is none of a world of %lld",
-				   (long long)rank, (long long)world);
+	if (status == PRONY_OK &&
+	    (rank != session->cell.target.rank || world != session->cell.target.world_size))
+		status = error_set(why, PRONY_INVALID,
+				   "it says rank %lld of %lld, hello said %d of %d",
+				   (long long)rank, (long long)world, session->cell.target.rank,
+				   session->cell.target.world_size);
 	if (status == PRONY_OK)
 		status = need_integer(reply, "import_ns", &import_ns, why);
 	return status == PRONY_OK ? take_abilities(session->checker, reply, why) : status;

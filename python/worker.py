@@ -112,12 +112,16 @@ def freeze_garbage():
 class Worker(object):
     """One method per verb: takes the request (dict), returns the members of the reply (dict)."""
 
-    VERBS = ("hello", "supports", "open", "build", "feed", "run", "read", "close")
+    # Where each verb may come (docs/worker-protocol.md, "States").
+    PLACES = {"hello": ("new",), "supports": ("greeted",), "open": ("greeted",),
+              "build": ("opened",), "feed": ("built", "ran"), "run": ("built", "ran"),
+              "read": ("built", "ran"),
+              "close": ("new", "greeted", "opened", "built", "ran", "failed")}
 
     def __init__(self, adapter_name):
         self.adapter_name = adapter_name
         self.adapter = self.shared = self.case = None
-        self.opened = self.built = self.stepped = False
+        self.place = "new"
         self.fed = set()
 
     def hello(self, request):
@@ -141,6 +145,7 @@ class Worker(object):
                  "import_ns": import_ns}
         reply.update(self.adapter.hello())
         self.check_target(reply["devices"])
+        self.place = "greeted"
         return reply
 
     def check_target(self, devices):
@@ -154,48 +159,44 @@ class Worker(object):
                     kind, word or "(none)", ", ".join(filter(None, known)) or "none"))
 
     def supports(self, request):
-        reasons = self.need("adapter", "hello").supports(Case(request["bundle"], self.target))
+        reasons = self.adapter.supports(Case(member(request, "bundle", str), self.target))
         if reasons:
             return {"supported": False, "reason": "; ".join(reasons)[:ERROR_CHARACTERS_MAX]}
         return {"supported": True}
 
     def open(self, request):
         begin = now()
-        adapter = self.need("adapter", "hello")
-        self.case = Case(request["bundle"], self.target)
-        reply = adapter.open(self.case)
+        self.case = Case(member(request, "bundle", str), self.target)
+        reply = self.adapter.open(self.case)
         reply["settings"].update(python="%d.%d.%d" % sys.version_info[:3],
                                  python_gc="disabled in runs")
         word = mxcsr()
         if word is not None:
             reply["mxcsr"] = word
-        self.opened = True
+        self.place = "opened"
         reply["open_ns"] = now() - begin
         return reply
 
     def build(self, request):
         begin = now()
-        self.need("opened", "open")
         reply = self.adapter.build(self.case)
         reply["build_ns"] = now() - begin
-        self.built = True
+        self.place = "built"
         freeze_garbage()
         return reply
 
     def feed(self, request):
         begin = now()
-        self.need("built", "build")
-        slot = request["slot"]
+        slot, batch = member(request, "slot", int), member(request, "batch", int)
         if not 0 <= slot < self.case.slots:
             raise WorkerError("invalid", "slot %d of %d" % (slot, self.case.slots))
-        self.adapter.feed(slot, *self.case.batch(request["batch"]))
+        self.adapter.feed(slot, *self.case.batch(batch))
         self.fed.add(slot)
         return {"feed_ns": now() - begin}
 
     def run(self, request):
-        self.need("built", "build")
         blocks = block_sizes(request)
-        slot, slots = request.get("slot", 0), self.case.slots
+        slot, slots = member(request, "slot", int), self.case.slots
         if not 0 <= slot < slots:
             raise WorkerError("invalid", "slot %d of %d" % (slot, slots))
         for used in range(slot, slot + min(request["steps"], slots)):
@@ -210,7 +211,7 @@ class Worker(object):
             timed_loop(self.adapter.step, self.adapter.sync, now, blocks, slot, following, records)
         finally:
             gc.enable()
-        self.stepped = True
+        self.place = "ran"
         self.put_records(records)
         return {"steps": request["steps"], "records": len(blocks),
                 "begin_at_ns": records[0], "end_at_ns": records[-1]}
@@ -227,12 +228,13 @@ class Worker(object):
                 records.tofile(out)
 
     def read(self, request):
-        self.need("built", "build")
-        what = request["what"]
+        what = member(request, "what", str)
         if what not in READOUTS:
             raise WorkerError("invalid", "cannot read %r" % (what,))
-        if what not in ("weights", "state"):
-            self.need("stepped", "run")
+        if what not in ("weights", "state") and self.place != "ran":
+            raise WorkerError("invalid", "%s cannot be read before a run" % what)
+        if what in ("loss", "gradients") and self.case.stage == "forward":
+            raise WorkerError("invalid", "the stage forward has no %s" % what)
         tensors = self.adapter.read(what)
         if not self.shared:
             return {"bytes": safetensors_io.write_file(tensors, self.case.path("read"))}
@@ -246,12 +248,13 @@ class Worker(object):
             gc.unfreeze()  # frozen objects would be reported as leaked at exit
         return {}
 
-    def need(self, member, verb):
-        """The member that `verb` sets; WorkerError when that verb has not come yet."""
-        value = getattr(self, member)
-        if not value:
-            raise WorkerError("invalid", "a %s must come first" % verb)
-        return value
+    def check_place(self, verb):
+        """WorkerError when a verb is none, or cannot come here."""
+        if not isinstance(verb, str) or verb not in self.PLACES:
+            raise WorkerError("invalid", "unknown verb %r" % (verb,))
+        if self.place not in self.PLACES[verb]:
+            raise WorkerError("invalid", "%s cannot come here: the worker is %s"
+                              % (verb, self.place))
 
     def status_of(self, error):
         """The protocol's status for an exception."""
@@ -265,8 +268,7 @@ class Worker(object):
         """The whole reply (dict) to a request (dict)."""
         reply = {"id": request.get("id"), "ok": True}
         try:
-            if request.get("verb") not in self.VERBS:
-                raise WorkerError("invalid", "unknown verb %r" % (request.get("verb"),))
+            self.check_place(request.get("verb"))
             reply.update(getattr(self, request["verb"])(request))
         except Exception as error:
             import traceback
@@ -276,7 +278,18 @@ class Worker(object):
                 type(error).__name__, lines[0])
             reply = {"id": request.get("id"), "ok": False, "status": self.status_of(error),
                      "error": text[:ERROR_CHARACTERS_MAX]}
+            if reply["status"] != "invalid":
+                self.place = "failed"
         return reply
+
+
+def member(request, key, kind):
+    """A member of a request; WorkerError when it is not of that type."""
+    value = request.get(key)
+    if type(value) is not kind:
+        raise WorkerError("invalid", "%s must be %s, not %r" % (
+            key, "a whole number" if kind is int else "a text", value))
+    return value
 
 
 def target_of(request):
@@ -296,11 +309,11 @@ def target_of(request):
 
 def block_sizes(request):
     """List of int: the steps of each block that a run's `sync` asks for."""
-    steps, sync = request["steps"], request["sync"]
+    steps, sync = member(request, "steps", int), member(request, "sync", str)
     if steps < 1:
         raise WorkerError("invalid", "run of %d steps" % steps)
     every = {"end": steps, "step": 1, "blocks": request.get("every")}.get(sync)
-    if not every or every < 1:
+    if type(every) is not int or every < 1:
         raise WorkerError("invalid", "sync %r, every %r" % (sync, request.get("every")))
     rest = [steps % every] if steps % every else []
     return [every] * (steps // every) + rest

@@ -1,7 +1,6 @@
 #include "worker/verbs.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__SSE__)
@@ -14,6 +13,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "worker/loop.h"
+#include "worker/verbs_internal.h"
 
 /* More resident batches than this is a damaged bundle, not a measurement. */
 #define SLOTS_MAX (1 << 20)
@@ -81,186 +81,6 @@ const char *worker_status_word(enum prony_status status)
 	}
 }
 
-/* An adapter that failed once is in an unknown state. */
-static enum prony_status adapter_result(struct worker *w, enum prony_status status,
-					const char *call, struct error *err)
-{
-	if (status == PRONY_OK)
-		return PRONY_OK;
-	w->progress = PROGRESS_FAILED;
-	/* An adapter that forgot its message still gets a useful one. */
-	return error_set(err, status, "%s of adapter %s failed: %s", call, w->adapter->name,
-			 prony_status_text(status));
-}
-
-static void add(json_t *object, const char *key, json_t *value)
-{
-	/* Only fails without memory or for text that is not UTF-8. */
-	if (json_object_set_new(object, key, value) != 0)
-		json_object_set_new(object, key, json_null());
-}
-
-static void add_duration(json_t *reply, const char *key, int64_t begin_ns)
-{
-	add(reply, key, json_integer(clock_monotonic_ns() - begin_ns));
-}
-
-static enum prony_status map_shared(struct worker *w, const json_t *request, bool *mapped,
-				    struct error *err)
-{
-	json_t *shared = json_object_get(request, "shared_memory");
-	int64_t fd, bytes;
-	enum prony_status status;
-
-	*mapped = false;
-	if (!shared || json_is_null(shared))
-		return PRONY_OK;
-	if (!json_is_object(shared))
-		return error_set(err, PRONY_PROTOCOL, "hello: shared_memory must be an object");
-	status = json_get_int(shared, "fd", &fd, err);
-	if (status == PRONY_OK)
-		status = json_get_int(shared, "bytes", &bytes, err);
-	if (status != PRONY_OK)
-		return status;
-	if (fd < 0 || fd > INT32_MAX)
-		return error_set(err, PRONY_PROTOCOL, "hello: no descriptor has number %" PRId64,
-				 fd);
-	return shared_memory_map(&w->bulk, (int)fd, bytes, mapped, err);
-}
-
-static json_t *words_of(unsigned set, int count, const char *(*name)(int))
-{
-	json_t *array = json_array();
-
-	for (int i = 0; i < count; i++)
-		if (set & 1u << i)
-			json_array_append_new(array, json_string(name(i)));
-	return array;
-}
-
-static const char *stage_word(int stage)
-{
-	return stage_name((enum stage)stage);
-}
-
-static const char *precision_word(int precision)
-{
-	return precision_name((enum precision)precision);
-}
-
-static json_t *devices_of(const struct probe *probe)
-{
-	json_t *array = json_array();
-
-	for (int i = 0; i < probe->device_count && i < ADAPTER_DEVICES_MAX; i++)
-		json_array_append_new(array, json_string(probe->devices[i]));
-	return array;
-}
-
-static void describe_probe(const struct worker *w, json_t *reply)
-{
-	const struct probe *probe = &w->probe;
-	json_t *libraries = json_object();
-
-	for (int i = 0; i < probe->library_count && i < ADAPTER_VERSIONS_MAX; i++)
-		add(libraries, probe->libraries[i].name, json_string(probe->libraries[i].version));
-	add(reply, "protocol", json_integer(PROTOCOL_VERSION));
-	add(reply, "name", json_string(w->adapter->name));
-	add(reply, "version", json_string(probe->version));
-	add(reply, "libraries", libraries);
-	add(reply, "devices", devices_of(probe));
-	add(reply, "precisions", words_of(probe->precisions, PRECISION_COUNT, precision_word));
-	add(reply, "stages", words_of(probe->stages, STAGE_COUNT, stage_word));
-	if (probe->instruction_set[0])
-		add(reply, "instruction_set", json_string(probe->instruction_set));
-	add(reply, "rank", json_integer(w->session.target.rank));
-	add(reply, "world_size", json_integer(w->session.target.world_size));
-}
-
-/* What the request must say before the framework can be loaded; nothing has changed after an error.
- */
-static enum prony_status parse_hello(const json_t *request, struct target *target,
-				     struct error *err)
-{
-	int64_t protocol;
-	enum prony_status status = json_get_int(request, "protocol", &protocol, err);
-
-	if (status == PRONY_OK && protocol != PROTOCOL_VERSION)
-		status = error_set(err, PRONY_PROTOCOL,
-				   "protocol %" PRId64 " is asked for, this worker speaks %d",
-				   protocol, PROTOCOL_VERSION);
-	if (status == PRONY_OK)
-		status = target_from_json(request, target, err);
-	error_prefix(err, "hello");
-	return status;
-}
-
-/* What no adapter has, or this one has not; which devices there are is only known later. */
-static enum prony_status check_target(const struct adapter *adapter, const struct target *target,
-				      struct error *err)
-{
-	if (target->world_size > 1)
-		return error_set(err, PRONY_UNSUPPORTED, "world_size %d: it works alone",
-				 target->world_size);
-	if (target->backend[0])
-		return error_set(err, PRONY_UNSUPPORTED, "backend %s: %s has none", target->backend,
-				 adapter->name);
-	struct target known = {.device = ""};
-	snprintf(known.options, sizeof known.options, "%s",
-		 adapter->options ? adapter->options : target->options);
-	for (const char *at = target->options; *at; at += strcspn(at, ","), at += *at == ',') {
-		char word[TARGET_WORD_BYTES];
-
-		snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
-		if (!target_has_option(&known, word))
-			return error_set(err, PRONY_UNSUPPORTED, "option %s: known is %s", word,
-					 *known.options ? known.options : "none");
-	}
-	return PRONY_OK;
-}
-
-static enum prony_status check_device(const struct probe *probe, const char *device,
-				      struct error *err)
-{
-	for (int i = 0; i < probe->device_count && i < ADAPTER_DEVICES_MAX; i++)
-		if (strcmp(probe->devices[i], device) == 0)
-			return PRONY_OK;
-	return error_set(err, PRONY_UNSUPPORTED, "there is no device %s: it found %s%s", device,
-			 probe->device_count ? probe->devices[0] : "none",
-			 probe->device_count > 1 ? " and others" : "");
-}
-
-static enum prony_status serve_hello(struct worker *w, const json_t *request, json_t *reply,
-				     struct error *err)
-{
-	bool mapped;
-	enum prony_status status = parse_hello(request, &w->session.target, err);
-
-	if (status == PRONY_OK)
-		status = map_shared(w, request, &mapped, err);
-	if (status != PRONY_OK)
-		return status;
-	status = check_target(w->adapter, &w->session.target, err);
-	if (status != PRONY_OK)
-		return adapter_result(w, status, "hello", err);
-	if (w->adapter->private_size > 0) {
-		w->session.private_data = memory_alloc(w->adapter->private_size);
-		memset(w->session.private_data, 0, w->adapter->private_size);
-	}
-	int64_t begin_ns = clock_monotonic_ns();
-	w->close_owed = true;
-	status = w->adapter->probe(&w->session, &w->probe, err);
-	if (status == PRONY_OK)
-		status = check_device(&w->probe, w->session.target.device, err);
-	add_duration(reply, "import_ns", begin_ns);
-	if (status != PRONY_OK)
-		return adapter_result(w, status, "probe", err);
-	describe_probe(w, reply);
-	add(reply, "shared_memory", json_boolean(mapped));
-	w->progress = PROGRESS_GREETED;
-	return PRONY_OK;
-}
-
 /* Loads the bundle that the request names, unless it is the one that is loaded. */
 static enum prony_status load_bundle(struct worker *w, const json_t *request, struct error *err)
 {
@@ -280,6 +100,9 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 				   BUNDLE_CASE_FILE, SLOTS_MAX, w->bundle.recipe.slots);
 	if (status != PRONY_OK) {
 		bundle_release(&w->bundle);
+		/* Whatever keeps it from being read: the request named it, nothing has changed. */
+		if (err && status != PRONY_NOMEM)
+			err->code = status = PRONY_BAD_INPUT;
 		return status;
 	}
 	w->folder = memory_strdup(folder);
@@ -317,9 +140,9 @@ static enum prony_status serve_supports(struct worker *w, const json_t *request,
 	else
 		check_probe(w, &reasons);
 	if (status == PRONY_OK || status == PRONY_UNSUPPORTED) {
-		add(reply, "supported", json_boolean(reasons.length == 0));
+		verbs_add(reply, "supported", json_boolean(reasons.length == 0));
 		if (reasons.length)
-			add(reply, "reason", json_string(strbuf_text(&reasons)));
+			verbs_add(reply, "reason", json_string(strbuf_text(&reasons)));
 		status = PRONY_OK;
 	} else {
 		status = error_set(err, status, "%s", why.text);
@@ -341,7 +164,7 @@ static json_t *settings_object(const char *text)
 		if (name > 0) {
 			char *key = memory_printf("%.*s", (int)name, text);
 
-			add(object, key, json_stringn(text + value, length - value));
+			verbs_add(object, key, json_stringn(text + value, length - value));
 			free(key);
 		}
 		text += length + (text[length] == ';');
@@ -368,19 +191,19 @@ static enum prony_status serve_open(struct worker *w, const json_t *request, jso
 		return status;
 	int64_t begin_ns = clock_monotonic_ns();
 	status = w->adapter->open(&w->session, &w->bundle.recipe, &effective, err);
-	add_duration(reply, "open_ns", begin_ns);
+	verbs_add_duration(reply, "open_ns", begin_ns);
 	if (status != PRONY_OK)
-		return adapter_result(w, status, "open", err);
+		return verbs_adapter_result(w, status, "open", err);
 	/* This thread steps, unless the adapter reported the register of another one. */
 	if (effective.mxcsr == 0)
 		effective.mxcsr = current_mxcsr();
-	add(reply, "device", json_string(effective.device));
-	add(reply, "threads", json_integer(effective.threads));
-	add(reply, "precision", json_string(precision_name(effective.precision)));
+	verbs_add(reply, "device", json_string(effective.device));
+	verbs_add(reply, "threads", json_integer(effective.threads));
+	verbs_add(reply, "precision", json_string(precision_name(effective.precision)));
 	if (effective.mxcsr != 0)
-		add(reply, "mxcsr", json_integer(effective.mxcsr));
+		verbs_add(reply, "mxcsr", json_integer(effective.mxcsr));
 	if (effective.settings[0])
-		add(reply, "settings", settings_object(effective.settings));
+		verbs_add(reply, "settings", settings_object(effective.settings));
 	w->fed = memory_alloc((size_t)w->bundle.recipe.slots * sizeof *w->fed);
 	memset(w->fed, 0, (size_t)w->bundle.recipe.slots * sizeof *w->fed);
 	w->progress = PROGRESS_OPENED;
@@ -401,13 +224,13 @@ static enum prony_status serve_build(struct worker *w, const json_t *request, js
 		&w->session, &w->bundle.graph, &w->bundle.recipe, &w->bundle.weights, &built, err);
 
 	(void)request;
-	add_duration(reply, "build_ns", begin_ns);
+	verbs_add_duration(reply, "build_ns", begin_ns);
 	if (status != PRONY_OK)
-		return adapter_result(w, status, "build", err);
-	add(reply, "parameters", count_or_null(built.parameters));
-	add(reply, "macs", count_or_null(built.macs));
+		return verbs_adapter_result(w, status, "build", err);
+	verbs_add(reply, "parameters", count_or_null(built.parameters));
+	verbs_add(reply, "macs", count_or_null(built.macs));
 	if (built.notes[0])
-		add(reply, "notes", json_string(built.notes));
+		verbs_add(reply, "notes", json_string(built.notes));
 	w->progress = PROGRESS_BUILT;
 	return PRONY_OK;
 }
@@ -445,9 +268,9 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 	int64_t begin_ns = clock_monotonic_ns();
 	status = w->adapter->feed(&w->session, (int)slot, &bundle->inputs.tensors[batch], labels,
 				  err);
-	add_duration(reply, "feed_ns", begin_ns);
+	verbs_add_duration(reply, "feed_ns", begin_ns);
 	if (status != PRONY_OK)
-		return adapter_result(w, status, "feed", err);
+		return verbs_adapter_result(w, status, "feed", err);
 	w->fed[slot] = true;
 	return PRONY_OK;
 }
@@ -515,13 +338,13 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 		return status;
 	status = loop_run(w->adapter, &w->session, &plan, w->bulk.records, err);
 	if (status != PRONY_OK)
-		return adapter_result(w, status, "step", err);
+		return verbs_adapter_result(w, status, "step", err);
 	w->record_count = count;
 	w->progress = PROGRESS_RAN;
-	add(reply, "steps", json_integer(plan.steps));
-	add(reply, "records", json_integer(count));
-	add(reply, "begin_at_ns", json_integer(w->bulk.records[0].begin_ns));
-	add(reply, "end_at_ns", json_integer(w->bulk.records[count - 1].end_ns));
+	verbs_add(reply, "steps", json_integer(plan.steps));
+	verbs_add(reply, "records", json_integer(count));
+	verbs_add(reply, "begin_at_ns", json_integer(w->bulk.records[0].begin_ns));
+	verbs_add(reply, "end_at_ns", json_integer(w->bulk.records[count - 1].end_ns));
 	return PRONY_OK;
 }
 
@@ -598,12 +421,12 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 		status = w->adapter->sync(&w->session, err);
 		if (status == PRONY_OK)
 			status = w->adapter->read(&w->session, what, &set, err);
-		status = adapter_result(w, status, "read", err);
+		status = verbs_adapter_result(w, status, "read", err);
 	}
 	if (status == PRONY_OK)
 		status = shared_memory_store_tensors(&w->bulk, w->folder, &set, &bytes, err);
 	if (status == PRONY_OK)
-		add(reply, "bytes", json_integer((json_int_t)bytes));
+		verbs_add(reply, "bytes", json_integer((json_int_t)bytes));
 	arena_release(&arena);
 	return status;
 }
@@ -621,7 +444,7 @@ static const struct verb_row {
 	serve_function *serve;
 	enum progress first, last;
 } verb_rows[VERB_COUNT] = {
-	[VERB_HELLO] = {serve_hello, PROGRESS_STARTED, PROGRESS_STARTED},
+	[VERB_HELLO] = {verbs_hello, PROGRESS_STARTED, PROGRESS_STARTED},
 	[VERB_SUPPORTS] = {serve_supports, PROGRESS_GREETED, PROGRESS_GREETED},
 	[VERB_OPEN] = {serve_open, PROGRESS_GREETED, PROGRESS_GREETED},
 	[VERB_BUILD] = {serve_build, PROGRESS_OPENED, PROGRESS_OPENED},

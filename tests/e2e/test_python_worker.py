@@ -147,7 +147,7 @@ class RefusalTest(WorkerTest):
         bundle, driver = self.bundle(small(4)), self.null()
         for verb, members in (("supports", {"bundle": bundle.folder}), ("build", {}),
                               ("run", {"steps": 1, "sync": "end"}), ("read", {"what": "loss"})):
-            self.refused(driver.ask(verb, **members), "invalid", "must come first")
+            self.refused(driver.ask(verb, **members), "invalid", "cannot come here")
         driver.hello()
         driver.must("open", bundle=bundle.folder)
         driver.must("build")
@@ -155,7 +155,7 @@ class RefusalTest(WorkerTest):
         self.refused(driver.ask("feed", slot=3, batch=0), "invalid", "slot 3 of 3")
         self.refused(driver.ask("feed", slot=0, batch=9), "invalid", "input.9 is missing")
         driver.must("feed", slot=0, batch=0)
-        self.refused(driver.ask("read", what="loss"), "invalid", "run must come first")
+        self.refused(driver.ask("read", what="loss"), "invalid", "before a run")
         self.assertEqual(driver.close(), 0)
 
     def test_bad_requests(self):

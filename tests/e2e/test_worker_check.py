@@ -22,6 +22,7 @@ from prony_program import PATIENCE_S, PRONY, ProgramTest  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PYTHON_WORKER = os.path.join(ROOT, "python", "worker.py")
+CARELESS_WORKER = os.path.join(ROOT, "tests", "workers", "careless.py")
 PERL_WORKER = os.path.join(ROOT, "tests", "workers", "null.pl")
 
 # Fault of the fake -> (the check that must fail, what its line must hold).
@@ -57,6 +58,28 @@ NUMERIC_FAULTS = ["wrong-logits", "no-momentum", "lr-scale=1.01", "no-bias-gradi
                   "frozen-layer", "swapped-channels"]
 # No faults: standard output belongs to the framework, and slow is not wrong.
 INNOCENT = ["garbage-stdout", "delay-us=100", "delay-ms=1", "step-us=500"]
+
+
+# What tests/workers/careless.py does wrong -> (the first check that must fail, what its line must hold).
+CARELESS = {
+    "records": ("hostile values: records beyond their region", '"steps": 257'),
+    "unfed": ("places: after build", '"verb": "run"'),
+    "early-read": ("places: after build", '"what": "logits"'),
+    "after-failure": ("hello: after a failed request", '"verb": "hello"'),
+    "any-target": ("hello: unknown option", "it says ok to it"),
+    "any-rank": ("hostile lines: bad hello", '"rank": 1, "world_size": 1'),
+    "wrong-rank": ("shared memory: hello", "it says rank 1 of 2, hello said 0 of 1"),
+    "other-devices": ("shared memory: hello", "devices lack cpu"),
+    "old-protocol": ("hostile lines: bad hello", '"protocol": 1'),
+    "any-verb": ("hostile lines: before hello", '"verb": "dance"'),
+    "crashed": ("hostile lines: before hello", "the status 'crashed' instead of 'invalid'"),
+    "forgets": ("hostile values: run after refusals", "before feed"),
+    "exit-5": ("end: stops at the end of requests", "exit code 5"),
+    "second-hello": ("places: after hello", '"verb": "hello"'),
+    "second-open": ("places: after open", '"verb": "open"'),
+    "second-build": ("places: after build", '"verb": "build"'),
+    "late-supports": ("places: after open", '"verb": "supports"'),
+}
 
 
 class CheckTest(ProgramTest):
@@ -127,6 +150,17 @@ class RejectedTest(CheckTest):
             with self.subTest(option):
                 self.rejected(option, "files", check, part)
         self.assert_nothing_stays()
+
+    def test_every_careless_worker(self):
+        self.passes(sys.executable, CARELESS_WORKER, "none")
+        for fault, (check, part) in CARELESS.items():
+            with self.subTest(fault):
+                failed = self.failures(self.check(sys.executable, CARELESS_WORKER, fault, expect=1))
+                self.assertTrue(failed[0].startswith("FAILED  %s: " % check), failed)
+                self.assertIn(part, failed[0])
+        with open(CARELESS_WORKER, encoding="utf-8") as source:
+            table = source.read().split("\nFAULTS = {")[1].split("}")[0]
+        self.assertEqual(set(re.findall(r'"([\w-]+)": ', table)), set(CARELESS) | {"none"})
 
     def test_every_wrong_number(self):
         for option in NUMERIC_FAULTS:

@@ -1,0 +1,19 @@
+/* Private to the verbs: what their sources share. */
+#ifndef PRONY_WORKER_VERBS_INTERNAL_H
+#define PRONY_WORKER_VERBS_INTERNAL_H
+
+#include "worker/verbs.h"
+
+/* An adapter that failed once is in an unknown state: only close is left. Returns `status`. */
+enum prony_status verbs_adapter_result(struct worker *w, enum prony_status status, const char *call,
+				       struct error *err);
+
+/* Sets a member; takes the value's reference. */
+void verbs_add(json_t *object, const char *key, json_t *value);
+/* The nanoseconds since an instant. */
+void verbs_add_duration(json_t *reply, const char *key, int64_t begin_ns);
+
+enum prony_status verbs_hello(struct worker *w, const json_t *request, json_t *reply,
+			      struct error *err);
+
+#endif
