@@ -17,6 +17,9 @@
  * seventeen minutes at 4 Hz. */
 enum { SAMPLES_MAX = 4096 };
 
+/* A sensor takes at most this part of a processor's time, and comes less often where it would. */
+#define COST_FACTOR 400
+
 /* A sensor and what it saw. */
 struct track {
 	const struct sensor *sensor;
@@ -53,10 +56,13 @@ static void take(const struct watched *watched, struct track *track, int64_t now
 		series_thin_out(series);
 		track->period_ns *= 2;
 	}
+	int64_t before = thread_cpu_ns();
 	track->sensor->sample(watched, &track->handle,
 			      &series->values[series->count * series->channel_count]);
 	series->times_ns[series->count++] = now_ns;
-	track->due_ns = now_ns + track->period_ns;
+	/* Of a large process some take milliseconds. */
+	int64_t rest = (thread_cpu_ns() - before) * COST_FACTOR;
+	track->due_ns = now_ns + (rest > track->period_ns ? rest : track->period_ns);
 }
 
 /* Those that are due, or all; the mutex is held. */
