@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import counted  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
-# docs/parity.md, "Mutants"; the batch-norm one comes with a network that has batch norm.
+# docs/parity.md, "What it detects"; the batch-norm one comes with a network that has batch norm.
 MUTANTS = ("no-momentum", "lr-scale=1.01", "no-bias-gradient", "tf32", "frozen-layer",
            "swapped-channels")
 ONE_PROCESS = ("-d", "mnist-sample", "-s", "train", "--repeat", "1", "--steps", "2", "--warm-up",

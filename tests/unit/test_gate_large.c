@@ -22,7 +22,7 @@
 /* The state is that of momentum. One group: a TAP program has one plan. */
 static struct fixture momentum, rmsprop;
 
-/* PRONY_NETWORK_GATED names another: docs/parity.md has what came of larger ones. */
+/* PRONY_NETWORK_GATED names another: docs/measured has what came of larger ones. */
 static int set_up(void **state)
 {
 	const char *name = getenv("PRONY_NETWORK_GATED");
