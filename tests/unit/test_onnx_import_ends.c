@@ -262,17 +262,17 @@ static void all_that_is_unsupported_is_named_at_once(void **state)
 	(void)state;
 	fixture_init(&f, 20);
 	fixture_input(&f, "x", DIMS(1, 4, 8));
-	fixture_node(&f, "Gelu", "x", "a");
+	fixture_node(&f, "Softplus", "x", "a");
 	fixture_node(&f, "Relu", "a", "b");
-	fixture_node(&f, "Gelu", "b", "c");
+	fixture_node(&f, "Softplus", "b", "c");
 	fixture_floats(&f, "w", DIMS(4, 4, 3));
 	fixture_node(&f, "Conv", "x,w", "d");
 	fixture_node(&f, "FancyOperator", "c", "e")->domain = arena_strdup(&f.arena, "com.example");
 	fixture_node(&f, "Concat", "e,d,b", "y");
 	fixture_output(&f, "y");
 	REFUSED(&f, 1, PRONY_UNSUPPORTED,
-		"model.onnx: no translation for Gelu ('n.Gelu.0', "
-		"'n.Gelu.2'); com.example.FancyOperator ('n.FancyOperator.4')",
+		"model.onnx: no translation for Softplus ('n.Softplus.0', "
+		"'n.Softplus.2'); com.example.FancyOperator ('n.FancyOperator.4')",
 		"node 'n.Conv.3' (Conv): input 0 has 3 dimensions; only 4 are supported");
 	fixture_release(&f);
 }
@@ -287,13 +287,13 @@ static void what_follows_from_the_unsupported_is_named_once(void **state)
 
 	(void)state;
 	begin(&f, DIMS(0, 4));
-	fixture_node(&f, "Gelu", "x", "a");
+	fixture_node(&f, "Softplus", "x", "a");
 	fixture_node(&f, "Max", "a,x", "b");
 	fixture_node(&f, "Shape", "b", "s");
 	fixture_node(&f, "Range", "s,s,s", "r");
 	fixture_node(&f, "Reshape", "b,r", "y");
 	fixture_output(&f, "y");
-	REFUSED(&f, 1, PRONY_UNSUPPORTED, "Gelu ('n.Gelu.0'); Max ('n.Max.1')");
+	REFUSED(&f, 1, PRONY_UNSUPPORTED, "Softplus ('n.Softplus.0'); Max ('n.Max.1')");
 	assert_int_equal(fixture_build(&f, 1, &graph, NULL, &err), PRONY_UNSUPPORTED);
 	assert_null(strstr(err.text, "Range"));
 	fixture_release(&f);
@@ -307,14 +307,14 @@ static void a_node_with_graphs_is_named(void **state)
 
 	(void)state;
 	begin(&f, DIMS(0, 4));
-	fixture_node(&f, "Gelu", "x", "a");
+	fixture_node(&f, "Softplus", "x", "a");
 	fixture_number(&f, "which", 1);
 	node = fixture_node(&f, "If", "which", "y");
 	fixture_int(&f, "then_branch", 0);
 	node->attribute[0]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
 	node->attribute[0]->has_type = 1;
 	fixture_output(&f, "y");
-	REFUSED(&f, 2, PRONY_UNSUPPORTED, "Gelu ('n.Gelu.0')", "If ('n.If.1')");
+	REFUSED(&f, 2, PRONY_UNSUPPORTED, "Softplus ('n.Softplus.0')", "If ('n.If.1')");
 	fixture_release(&f);
 }
 
