@@ -5,15 +5,18 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/memory_limit.h"
 #include "conformance/check.h"
+#include "zoo/zoo.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
 struct worker_check_options {
-	const char *level, *format;
+	const char *level, *format, *device, *keep_bundle;
+	struct option_list networks;
 	long long timeout, memory_limit;
 };
 
@@ -25,7 +28,25 @@ const struct option worker_check_option_rows[] = {
 	 .offset = offsetof(struct worker_check_options, level),
 	 .choices = levels,
 	 .metavar = "LEVEL",
-	 .help = "how much to check; numeric adds the parity gate on mlp and lenet"},
+	 .help = "how much to check; numeric adds the parity gate"},
+	{.name = "network",
+	 .letter = 'n',
+	 .kind = OPTION_LIST,
+	 .offset = offsetof(struct worker_check_options, networks),
+	 .metavar = "NETWORK",
+	 .help = "networks to compute (default: mlp,lenet); of those that the worker refuses none "
+		 "counts, but one must pass"},
+	{.name = "device",
+	 .letter = 'D',
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct worker_check_options, device),
+	 .metavar = "DEVICE",
+	 .help = "device that the worker is asked for, as in cuda:0 (default: cpu)"},
+	{.name = "keep-bundle",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct worker_check_options, keep_bundle),
+	 .metavar = "DIR",
+	 .help = "keep the case bundles there"},
 	{.name = "timeout",
 	 .kind = OPTION_INT,
 	 .offset = offsetof(struct worker_check_options, timeout),
@@ -54,19 +75,34 @@ static void on_signal(int number)
 
 struct printer {
 	json_t *rows; /* NULL: text, line by line as it comes */
-	int passed;
+	int passed, skipped;
 };
 
-static void print_result(void *context, const char *check, bool passed, const char *detail)
+static void print_result(void *context, const char *check, enum check_outcome outcome,
+			 const char *detail, const json_t *figures)
 {
+	static const char *const words[] = {
+		[CHECK_PASSED] = "ok", [CHECK_FAILED] = "FAILED", [CHECK_SKIPPED] = "skipped"};
 	struct printer *printer = context;
-	printer->passed += passed;
+	printer->passed += outcome == CHECK_PASSED;
+	printer->skipped += outcome == CHECK_SKIPPED;
 	if (printer->rows) {
-		json_array_append_new(printer->rows, json_pack("{s:s, s:b, s:s}", "check", check,
-							       "passed", passed, "detail", detail));
+		json_t *row = json_pack("{s:s, s:s, s:s}", "check", check, "outcome",
+					outcome == CHECK_FAILED ? "failed" : words[outcome],
+					"detail", detail);
+		if (figures)
+			json_object_set_new(row, "figures", json_deep_copy(figures));
+		json_array_append_new(printer->rows, row);
 		return;
 	}
-	printf("%s  %s%s%s\n", passed ? "ok    " : "FAILED", check, *detail ? ": " : "", detail);
+	printf("%-7s %s%s%s\n", words[outcome], check, *detail ? ": " : "", detail);
+	for (size_t i = 0; i < json_array_size(figures); i++) {
+		const json_t *figure = json_array_get(figures, i);
+		char text[CHECK_FIGURE_BYTES];
+		check_figure_text(figure, text);
+		printf("        %-4s %s\n", json_bool_or(figure, "passed", false) ? "ok" : "off",
+		       text);
+	}
 	fflush(stdout); /* a worker may take its time over the next one */
 }
 
@@ -83,8 +119,9 @@ static char **guard_command(int *argc, char **argv)
 	if (!out)
 		return NULL;
 	while (at < *argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
-		bool alone =
-			strchr(argv[at], '=') || !strcmp(argv[at], "--help") || argv[at][1] != '-';
+		bool letter = argv[at][1] != '-';
+		bool alone = letter ? argv[at][1] == 'h' || (argv[at][1] && argv[at][2])
+				    : strchr(argv[at], '=') || !strcmp(argv[at], "--help");
 		at += alone ? 1 : 2;
 	}
 	for (int i = 0; i < *argc; i++) {
@@ -96,17 +133,55 @@ static char **guard_command(int *argc, char **argv)
 	return out;
 }
 
+/* The zoo's networks by name. */
+static enum prony_status find_networks(const struct option_list *words, const struct network **out,
+				       size_t *count, struct error *err)
+{
+	for (size_t i = 0; i < words->count; i++)
+		for (const char *at = words->values[i]; *at; at += *at == ',') {
+			char name[64];
+			size_t length = strcspn(at, ",");
+			const char *nearest = NULL;
+			snprintf(name, sizeof name, "%.*s", (int)length, at);
+			at += length;
+			if (*count == OPTION_LIST_MAX)
+				return error_set(err, PRONY_USAGE, "--network: at most %d",
+						 OPTION_LIST_MAX);
+			out[*count] = zoo_find(name, &nearest);
+			if (!out[*count])
+				return error_set(
+					err, PRONY_USAGE,
+					"--network: there is no network \"%s\"%s%s; `prony list "
+					"networks` shows them",
+					name, nearest ? ", did you mean " : "",
+					nearest ? nearest : "");
+			++*count;
+		}
+	return PRONY_OK;
+}
+
 static enum prony_status check_worker(const struct worker_check_options *options, const char *self,
 				      const char *const *argv, struct printer *printer,
 				      struct error *err)
 {
 	struct sigaction action = {.sa_handler = on_signal};
+	const struct network *networks[OPTION_LIST_MAX];
+	size_t network_count = 0;
+	enum prony_status status = find_networks(&options->networks, networks, &network_count, err);
+	if (status == PRONY_OK && options->keep_bundle)
+		status = directory_make(options->keep_bundle, err);
+	if (status != PRONY_OK)
+		return status;
 	const struct check_spec spec = {
 		.self = self,
 		.argv = argv,
 		.level = !strcmp(options->level, levels[0]) ? CHECK_PROTOCOL : CHECK_NUMERIC,
 		.timeout_ns = options->timeout * SECOND_NS,
 		.memory_limit_bytes = memory_limit_worker(options->memory_limit).bytes,
+		.device = options->device,
+		.networks = networks,
+		.network_count = network_count,
+		.keep = options->keep_bundle,
 		.stop = &stop_wanted,
 	};
 	const struct check_sink sink = {.result = print_result, .context = printer};
@@ -126,7 +201,9 @@ static int run_checks(const struct worker_check_options *options, const char *co
 	if (printer.rows)
 		cli_print_json(printer.rows);
 	else if (status == PRONY_OK)
-		printf("all %d checks passed\n", printer.passed);
+		printf(printer.skipped ? "all %d checks passed, %d skipped\n"
+				       : "all %d checks passed\n",
+		       printer.passed, printer.skipped);
 	json_decref(printer.rows);
 	free(self);
 	return status == PRONY_OK ? 0 : cli_fail(&err);

@@ -2,6 +2,7 @@
 #ifndef PRONY_CONFORMANCE_CHECK_H
 #define PRONY_CONFORMANCE_CHECK_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,22 +11,44 @@
 enum check_level {
 	CHECK_PROTOCOL, /* it answers every verb, records are sane, hostile requests do not upset it
 			 */
-	CHECK_NUMERIC	/* and it passes the parity gate on mlp and lenet in every stage that it
-			   offers */
+	CHECK_NUMERIC	/* and it passes the parity gate in every stage that it offers, on one
+			   of the networks at least and on all that it does not refuse */
 };
+
+struct network;
 
 struct check_spec {
 	const char *self;	 /* our executable: the guard is `self guard` */
 	const char *const *argv; /* the worker's command line */
 	enum check_level level;
-	int64_t timeout_ns;	    /* patience with one request */
-	int64_t memory_limit_bytes; /* resident memory of the worker's tree; 0 = none */
-	const volatile int *stop;   /* set by a signal handler; may be NULL */
+	int64_t timeout_ns;		       /* patience with one request */
+	int64_t memory_limit_bytes;	       /* resident memory of the worker's tree; 0 = none */
+	const char *device;		       /* that hello asks for; NULL = "cpu" */
+	const struct network *const *networks; /* to compute; NULL = mlp and lenet */
+	size_t network_count;
+	const char *keep;	  /* an existing folder in which the bundles stay; NULL = none do */
+	const volatile int *stop; /* set by a signal handler; may be NULL */
 };
 
+enum check_outcome {
+	CHECK_PASSED,
+	CHECK_FAILED,
+	CHECK_SKIPPED, /* the worker honestly refused a network */
+};
+
+#define CHECK_FIGURE_BYTES 400
+/* "change of fc1.weight differs from the reference by 7, allowed 0.0001, 8.00 times the
+ * reference's": one of the figures. */
+void check_figure_text(const json_t *figure, char text[CHECK_FIGURE_BYTES]);
+
 struct check_sink {
-	/* One line per check; detail says why it failed, "" when it passed. */
-	void (*result)(void *context, const char *check, bool passed, const char *detail);
+	/*
+	 * One call per check; detail says why it failed or was skipped, "" when it passed. Figures
+	 * (borrowed; NULL: there are none): all that a gate compared, as parity/gate.h has them,
+	 * by step.
+	 */
+	void (*result)(void *context, const char *check, enum check_outcome outcome,
+		       const char *detail, const json_t *figures);
 	void *context;
 };
 

@@ -15,6 +15,8 @@ struct checker {
 	const struct check_spec *spec;
 	const struct check_sink *sink;
 	char *folder; /* temporary; bundles lie below it */
+	const struct network *const *networks;
+	size_t network_count, network; /* the one that sessions take */
 	int checks, failures;
 	bool stopped; /* ordinary work failed */
 
@@ -37,6 +39,7 @@ struct check_session {
 	struct workload work;
 	char *bundle;  /* folder */
 	bool prepared; /* cell and work are there */
+	bool refused;  /* it does not support the network */
 };
 
 /* One thing that a worker is asked to do; PRONY_OK or why it failed. */
@@ -60,10 +63,15 @@ enum prony_status check_session_start(struct checker *checker, const char *name,
 void check_session_end(struct check_session *session, struct client_end *end);
 void check_session_release(struct check_session *session);
 
-/* Reports one check. The return value is an error only when it is our own or an interruption. */
+/* Reports one check, with the figures of a gate (borrowed; NULL: none). */
+void check_report(struct checker *checker, const char *session, const char *name,
+		  enum check_outcome outcome, const char *detail, const json_t *figures);
+/* The same by a status. The return value is an error only when it is our own or an interruption. */
 enum prony_status check_conclude(struct checker *checker, const char *session, const char *name,
 				 enum prony_status status, const struct error *why,
 				 struct error *err);
+/* "none of mlp, lenet": a failure. */
+void check_none_supported(struct checker *checker, const char *session);
 
 /* Runs steps until one fails; *passed says whether all went well. */
 enum prony_status check_steps(struct check_session *session, const struct check_step *steps,

@@ -122,9 +122,9 @@ struct gate_observed {
 /*
  * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *evidence (new reference,
  * in both cases): every figure with its bound: {"passed", "checks": [{"what", "step"?, "tensor"?,
- * "value", "bound", "passed", "reason"?}...], "parameters", "macs", "gate_batch", "learning_rate"?
- * (train), "kinks", "turned", "rmsprop_epsilon"?, "running_variance"?, "worst": {...}}. A value of
- * null could not be computed: see its reason.
+ * "value", "bound", "passed", "ratio"?, "reason"?}...], "parameters", "macs", "gate_batch",
+ * "learning_rate"? (train), "kinks", "turned", "rmsprop_epsilon"?, "running_variance"?, "worst":
+ * {...}}. A value of null could not be computed: see its reason.
  */
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
 			       const struct recipe *gate, const struct tensor_set *labels,

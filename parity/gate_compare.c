@@ -44,6 +44,8 @@ void gate_add_check(struct verdict *verdict, struct check check)
 	json_object_set_new(row, "value", json_number(check.value));
 	json_object_set_new(row, "bound", json_number(check.bound));
 	json_object_set_new(row, "passed", json_boolean(passed));
+	if (check.ratio != 0 && isfinite(check.ratio))
+		json_object_set_new(row, "ratio", json_real(check.ratio));
 	if (check.reason)
 		json_object_set_new(row, "reason", json_string(check.reason));
 	json_array_append_new(verdict->checks, row);
@@ -194,7 +196,7 @@ static struct check compare_tensor(const struct tensor *observed, const struct t
 				   double slack)
 {
 	int64_t count = shape_elements(&wanted->shape);
-	double scale = tensor_scale(wanted, quiet), sum = 0;
+	double scale = tensor_scale(wanted, quiet), sum = 0, along = 0, squares = 0;
 	struct check check = {.what = before ? "change" : "gradient",
 			      .tensor = wanted->name,
 			      .step = -1,
@@ -210,11 +212,14 @@ static struct check compare_tensor(const struct tensor *observed, const struct t
 		return check;
 	for (int64_t i = 0; i < count; i++) {
 		double got = gate_element(observed, i) - (before ? gate_element(before, i) : 0);
-		double difference = got - gate_element(wanted, i);
+		double expected = gate_element(wanted, i), difference = got - expected;
 
 		sum += difference * difference;
+		along += got * expected;
+		squares += expected * expected;
 	}
 	check.value = sqrt(sum) / scale;
+	check.ratio = squares > 0 ? along / squares : 0;
 	return check;
 }
 

@@ -12,6 +12,7 @@ struct check {
 	const char *what, *tensor;
 	int step; /* -1: of the whole */
 	double value, bound;
+	double ratio; /* how many times the reference it is, along itself; 0: not known */
 	const char *reason;
 };
 

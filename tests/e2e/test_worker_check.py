@@ -41,7 +41,7 @@ PROTOCOL_FAULTS = {
     "half-reply": ("run, first step", "in the middle of its reply to run"),
     "wrong-id": ("run, first step", "has id 2147483647 instead of"),
     "missing": ("hello", "not installed"),
-    "unsupported": ("supports", "supports nothing"),
+    "unsupported": ("a network", "it supports none of mlp, lenet"),
     "wrong-precision": ("open", "asked for precision fp32, 'bf16' took effect"),
     "wrong-threads": ("open", "asked for 1 thread, 2 took effect"),
     "nan-loss": ("read loss", "element 0 of loss is not finite"),
@@ -220,11 +220,11 @@ class CommandTest(CheckTest):
     def test_json(self):
         done = self.check("--format", "json", PRONY, "worker", "--adapter", "null")
         rows = json.loads(done.stdout)
-        self.assertTrue(all(row["passed"] is True and row["detail"] == "" for row in rows))
+        self.assertTrue(all(row["outcome"] == "ok" and row["detail"] == "" for row in rows))
         self.assertIn("hostile lines: line over 1 MiB", [row["check"] for row in rows])
         done = self.fake("crash", "--format", "json", expect=1)
-        self.assertEqual([row["passed"] for row in json.loads(done.stdout)],
-                         [True] * 5 + [False])
+        self.assertEqual([row["outcome"] for row in json.loads(done.stdout)],
+                         ["ok"] * 5 + ["failed"])
 
     def test_usage(self):
         for words, part in (([], "which worker?"),
