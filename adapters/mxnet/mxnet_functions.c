@@ -1,6 +1,8 @@
 /* Functions of each element, and other arrangements of the same elements, in MXNet's operators. */
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,9 +55,15 @@ static enum prony_status make_function(struct translation *t, enum op op,
 
 	if (f->type)
 		mx_option(&options, "act_type", "%s", f->type);
-	for (int i = 0; i < 2 && f->keys[i]; i++)
-		mx_option(&options, f->keys[i], "%.9g",
-			  *(const double *)((const char *)a + f->numbers[i]));
+	for (int i = 0; i < 2 && f->keys[i]; i++) {
+		double number = *(const double *)((const char *)a + f->numbers[i]);
+
+		/* MXNet reads the largest float in digits that round to it from below only. */
+		if (fabs(number) >= (double)FLT_MAX)
+			mx_option(&options, f->keys[i], "%s3.4028234e+38", number < 0 ? "-" : "");
+		else
+			mx_option(&options, f->keys[i], "%.9g", number);
+	}
 	mx_input(&inputs, "data", x);
 	return mx_make(t, f->name, name, &options, &inputs, out, err);
 }
