@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row transpose_attributes[] = {
 	{"perm", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 0, NULL},
 	{.name = NULL},
@@ -55,21 +53,6 @@ enum prony_status transpose_infer(struct graph *graph, struct node *node, struct
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-enum prony_status transpose_backward(struct graph *graph, const struct node *node,
-				     struct error *err)
-{
-	struct attributes back = node->attributes;
-	int dy = backward_gradient(graph, node), dx;
-	enum prony_status status;
-
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	for (int i = 0; i < back.ints.count; i++)
-		back.ints.items[node->attributes.ints.items[i]] = i;
-	status = backward_apply(graph, node, 0, OP_TRANSPOSE, &dy, 1, &back, &dx, err);
-	return status == PRONY_OK ? backward_contribute(graph, node->inputs[0], dx, err) : status;
-}
-
 enum prony_status concat_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	struct shape y = *node_input_shape(graph, node, 0);
@@ -94,29 +77,6 @@ enum prony_status concat_infer(struct graph *graph, struct node *node, struct er
 					  graph->values[node->inputs[i]].name, (long long)axis);
 	}
 	return status == PRONY_OK ? node_set_output(graph, node, 0, DTYPE_F32, &y, err) : status;
-}
-
-/* The gradient of each input is a slice. */
-enum prony_status concat_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-	struct attributes cut = {.axis = node->attributes.axis, .step = 1};
-
-	for (int i = 0; i < node->input_count; i++) {
-		enum prony_status status;
-		int dx;
-
-		cut.start = cut.end;
-		cut.end += node_input_shape(graph, node, i)->dims[cut.axis];
-		if (!backward_wants(graph, node, i))
-			continue;
-		status = backward_apply(graph, node, i, OP_SLICE, &dy, 1, &cut, &dx, err);
-		if (status == PRONY_OK)
-			status = backward_contribute(graph, node->inputs[i], dx, err);
-		if (status != PRONY_OK)
-			return status;
-	}
-	return PRONY_OK;
 }
 
 /* From the end if negative, and into the range of 0 to size. */
@@ -149,11 +109,6 @@ enum prony_status slice_infer(struct graph *graph, struct node *node, struct err
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-enum prony_status slice_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_SLICE_GRAD, VALUE_NONE, err);
-}
-
 enum prony_status pad_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	struct shape y = *node_input_shape(graph, node, 0);
@@ -172,9 +127,4 @@ enum prony_status pad_infer(struct graph *graph, struct node *node, struct error
 		y.dims[i % y.rank] = saturating_add(y.dims[i % y.rank], pads->items[i]);
 	}
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
-}
-
-enum prony_status pad_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_PAD_GRAD, VALUE_NONE, err);
 }

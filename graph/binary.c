@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row broadcast_attributes[] = {
 	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 0, 0, NULL},
 	{.name = NULL},
@@ -80,82 +78,4 @@ enum prony_status infer_broadcast_grad(struct graph *graph, struct node *node, s
 				  forward->name, (long long)i);
 	shape = *node_input_shape(graph, forward, (int)i);
 	return node_set_output(graph, node, 0, DTYPE_F32, &shape, err);
-}
-
-/* `gradient` has the shape of the output: sums up what broadcasting has repeated. */
-static enum prony_status contribute(struct graph *graph, const struct node *node, int i,
-				    int gradient, struct error *err)
-{
-	struct node copy = *node;
-
-	if (shape_equal(&graph->values[gradient].shape, node_input_shape(graph, node, i)))
-		return backward_contribute(graph, node->inputs[i], gradient, err);
-	copy.attributes.axis = i;
-	return backward_node(graph, &copy, OP_BROADCAST_GRAD, &gradient, 1, i, 1, err);
-}
-
-/* The gradient of a sum is the gradient of each term: no node is needed. */
-enum prony_status add_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-	enum prony_status status = PRONY_OK;
-
-	for (int i = 0; status == PRONY_OK && i < 2; i++) {
-		if (backward_wants(graph, node, i))
-			status = contribute(graph, node, i, dy, err);
-	}
-	return status;
-}
-
-/* Appends op(inputs) with the shape of the output and contributes it to input i. */
-static enum prony_status apply(struct graph *graph, const struct node *node, int i, enum op op,
-			       const int *inputs, int count, struct error *err)
-{
-	int gradient = VALUE_NONE;
-	enum prony_status status =
-		backward_apply(graph, node, i, op, inputs, count, NULL, &gradient, err);
-
-	return status == PRONY_OK ? contribute(graph, node, i, gradient, err) : status;
-}
-
-enum prony_status sub_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-	enum prony_status status = PRONY_OK;
-
-	if (backward_wants(graph, node, 0))
-		status = contribute(graph, node, 0, dy, err);
-	if (status == PRONY_OK && backward_wants(graph, node, 1))
-		status = apply(graph, node, 1, OP_NEG, &dy, 1, err);
-	return status;
-}
-
-enum prony_status mul_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-	enum prony_status status = PRONY_OK;
-
-	for (int i = 0; status == PRONY_OK && i < 2; i++) {
-		if (backward_wants(graph, node, i))
-			status = apply(graph, node, i, OP_MUL,
-				       (const int[]){dy, node->inputs[1 - i]}, 2, err);
-	}
-	return status;
-}
-
-/* y = a / b: da = dy / b, db = -da * y */
-enum prony_status div_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node), quotient, product;
-	enum prony_status status =
-		backward_apply(graph, node, 0, OP_DIV, (const int[]){dy, node->inputs[1]}, 2, NULL,
-			       &quotient, err);
-
-	if (status == PRONY_OK && backward_wants(graph, node, 0))
-		status = contribute(graph, node, 0, quotient, err);
-	if (status != PRONY_OK || !backward_wants(graph, node, 1))
-		return status;
-	status = backward_apply(graph, node, 1, OP_MUL, (const int[]){quotient, node->outputs[0]},
-				2, NULL, &product, err);
-	return status == PRONY_OK ? apply(graph, node, 1, OP_NEG, &product, 1, err) : status;
 }

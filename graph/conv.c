@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row conv_attributes[] = {
 	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0, NULL},
 	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0, NULL},
@@ -75,19 +73,4 @@ int64_t conv_macs(const struct graph *graph, const struct node *node)
 int64_t conv_grad_macs(const struct graph *graph, const struct node *node)
 {
 	return conv_macs(graph, &graph->nodes[node->differentiates]);
-}
-
-enum prony_status conv_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-	enum prony_status status = PRONY_OK;
-
-	if (backward_wants(graph, node, 1) || backward_wants(graph, node, 2))
-		status = backward_node(graph, node, OP_CONV_GRAD_WEIGHT,
-				       (const int[]){node->inputs[0], dy}, 2, 1,
-				       backward_wants(graph, node, 2) ? 2 : 1, err);
-	if (status == PRONY_OK && backward_wants(graph, node, 0))
-		status = backward_node(graph, node, OP_CONV_GRAD_INPUT,
-				       (const int[]){dy, node->inputs[1]}, 2, 0, 1, err);
-	return status;
 }

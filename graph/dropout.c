@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row dropout_attributes[] = {
 	{"ratio", ATTRIBUTE_REAL, offsetof(struct attributes, ratio), 0.5, 0, NULL},
 	{.name = NULL},
@@ -19,13 +17,4 @@ enum prony_status dropout_infer(struct graph *graph, struct node *node, struct e
 	if (status != PRONY_OK)
 		return status;
 	return node_set_output(graph, node, 1, DTYPE_F32, &shape, err);
-}
-
-enum prony_status dropout_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	if (node->output_count < 2 || node->outputs[1] == VALUE_NONE)
-		return node_error(node, err, "it has no mask output, which training needs");
-	return backward_unary(graph, node, OP_DROPOUT_GRAD, node->outputs[1], err);
 }

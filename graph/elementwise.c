@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/backward_internal.h"
-
 static const struct attribute_row hard_sigmoid_attributes[] = {
 	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 0.2, 0, NULL},
 	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 0.5, 0, NULL},
@@ -28,42 +26,6 @@ static enum prony_status clip_infer(struct graph *graph, struct node *node, stru
 		return node_error(node, err, "min is %g, max is %g", node->attributes.min,
 				  node->attributes.max);
 	return node_copy_shape(graph, node, err);
-}
-
-/* Its gradient reads y, which says what the forward pass decided. */
-static enum prony_status relu_backward(struct graph *graph, const struct node *node,
-				       struct error *err)
-{
-	return backward_unary(graph, node, OP_RELU_GRAD, node->outputs[0], err);
-}
-
-static enum prony_status neg_backward(struct graph *graph, const struct node *node,
-				      struct error *err)
-{
-	int dy = backward_gradient(graph, node), dx;
-	enum prony_status status;
-
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	status = backward_apply(graph, node, 0, OP_NEG, &dy, 1, NULL, &dx, err);
-	return status == PRONY_OK ? backward_contribute(graph, node->inputs[0], dx, err) : status;
-}
-
-static enum prony_status identity_backward(struct graph *graph, const struct node *node,
-					   struct error *err)
-{
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	return backward_contribute(graph, node->inputs[0], backward_gradient(graph, node), err);
-}
-
-static enum prony_status slope_backward(struct graph *graph, const struct node *node,
-					struct error *err)
-{
-	bool of_output = operator_row(node->op)->elementwise->slope_of_output;
-
-	return backward_unary(graph, node, OP_ELEMENTWISE_GRAD,
-			      of_output ? node->outputs[0] : node->inputs[0], err);
 }
 
 /* Not fmin and fmax: a NaN must stay visible. */
@@ -329,28 +291,28 @@ static int gelu_steps(const struct attributes *a,
 static const struct operator_row rows[OP_COUNT] = {
 	[OP_RELU] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = relu_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = relu, .slope = relu_slope, .slope_of_output = true, .exact = true,
 		},
 	},
 	[OP_TANH] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = tangent, .slope = tangent_slope, .slope_of_output = true,
 		},
 	},
 	[OP_SIGMOID] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = sigmoid, .slope = sigmoid_slope, .slope_of_output = true,
 		},
 	},
 	[OP_HARD_SIGMOID] = {
 		FUNCTION, .attributes = hard_sigmoid_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = hard_sigmoid, .slope = hard_sigmoid_slope,
 			.kinks = hard_sigmoid_kinks,
@@ -358,7 +320,7 @@ static const struct operator_row rows[OP_COUNT] = {
 	},
 	[OP_HARD_SWISH] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = hard_swish, .slope = hard_swish_slope,
 			.kinks = hard_swish_kinks, .decompose = hard_swish_steps,
@@ -366,35 +328,35 @@ static const struct operator_row rows[OP_COUNT] = {
 	},
 	[OP_CLIP] = {
 		FUNCTION, .attributes = clip_attributes,
-		.infer = clip_infer, .backward = slope_backward,
+		.infer = clip_infer,
 		.elementwise = &(const struct elementwise){
 			.value = clip, .slope = clip_slope, .kinks = clip_kinks, .exact = true,
 		},
 	},
 	[OP_ELU] = {
 		FUNCTION, .attributes = elu_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = elu, .slope = elu_slope, .kinks = elu_kinks,
 		},
 	},
 	[OP_LEAKY_RELU] = {
 		FUNCTION, .attributes = leaky_relu_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = leaky_relu, .slope = leaky_relu_slope, .kinks = leaky_relu_kinks,
 		},
 	},
 	[OP_EXP] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = exponential, .slope = exponential_slope, .slope_of_output = true,
 		},
 	},
 	[OP_SQRT] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = square_root, .slope = square_root_slope, .slope_of_output = true,
 			.positive = true,
@@ -402,21 +364,21 @@ static const struct operator_row rows[OP_COUNT] = {
 	},
 	[OP_GELU] = {
 		FUNCTION, .attributes = gelu_attributes, .opset = 20,
-		.infer = node_copy_shape, .backward = slope_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = gelu, .slope = gelu_slope, .decompose = gelu_steps,
 		},
 	},
 	[OP_NEG] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = neg_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = negative, .slope = minus_one, .exact = true,
 		},
 	},
 	[OP_IDENTITY] = {
 		FUNCTION, .attributes = no_attributes,
-		.infer = node_copy_shape, .backward = identity_backward,
+		.infer = node_copy_shape,
 		.elementwise = &(const struct elementwise){
 			.value = identity, .slope = one, .exact = true,
 		},

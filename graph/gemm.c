@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row gemm_attributes[] = {
 	{"alpha", ATTRIBUTE_REAL, offsetof(struct attributes, alpha), 1, 0, NULL},
 	{"beta", ATTRIBUTE_REAL, offsetof(struct attributes, beta), 1, 0, NULL},
@@ -50,19 +48,4 @@ int64_t gemm_macs(const struct graph *graph, const struct node *node)
 int64_t gemm_grad_macs(const struct graph *graph, const struct node *node)
 {
 	return gemm_macs(graph, &graph->nodes[node->differentiates]);
-}
-
-enum prony_status gemm_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-	enum prony_status status = PRONY_OK;
-
-	if (backward_wants(graph, node, 1) || backward_wants(graph, node, 2))
-		status = backward_node(graph, node, OP_GEMM_GRAD_WEIGHT,
-				       (const int[]){node->inputs[0], dy}, 2, 1,
-				       backward_wants(graph, node, 2) ? 2 : 1, err);
-	if (status == PRONY_OK && backward_wants(graph, node, 0))
-		status = backward_node(graph, node, OP_GEMM_GRAD_INPUT,
-				       (const int[]){dy, node->inputs[1]}, 2, 0, 1, err);
-	return status;
 }

@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 enum prony_status cross_entropy_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	const struct value *labels = &graph->values[node->inputs[1]];
@@ -17,16 +15,6 @@ enum prony_status cross_entropy_infer(struct graph *graph, struct node *node, st
 	return node_set_output(graph, node, 0, DTYPE_F32, &scalar, err);
 }
 
-/* The pass starts here: d loss / d loss is 1 and never stored. */
-enum prony_status cross_entropy_backward(struct graph *graph, const struct node *node,
-					 struct error *err)
-{
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	return backward_node(graph, node, OP_SOFTMAX_CROSS_ENTROPY_GRAD, node->inputs, 2, 0, 1,
-			     err);
-}
-
 enum prony_status half_squares_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	struct shape scalar = {.rank = 0};
@@ -34,12 +22,4 @@ enum prony_status half_squares_infer(struct graph *graph, struct node *node, str
 
 	return status == PRONY_OK ? node_set_output(graph, node, 0, DTYPE_F32, &scalar, err)
 				  : status;
-}
-
-enum prony_status half_squares_backward(struct graph *graph, const struct node *node,
-					struct error *err)
-{
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	return backward_node(graph, node, OP_HALF_SQUARES_GRAD, node->inputs, 1, 0, 1, err);
 }

@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row batch_norm_attributes[] = {
 	{"epsilon", ATTRIBUTE_REAL, offsetof(struct attributes, epsilon), 1e-5, 0, NULL},
 	{"momentum", ATTRIBUTE_REAL, offsetof(struct attributes, momentum), 0.9, 0, NULL},
@@ -69,18 +67,6 @@ enum prony_status batch_norm_infer(struct graph *graph, struct node *node, struc
 	return status;
 }
 
-enum prony_status batch_norm_backward(struct graph *graph, const struct node *node,
-				      struct error *err)
-{
-	const int inputs[] = {backward_gradient(graph, node), node->inputs[0], node->inputs[1],
-			      node->outputs[1], node->outputs[2]};
-
-	if (node->output_count < 3 || inputs[3] == VALUE_NONE || inputs[4] == VALUE_NONE)
-		return node_error(node, err,
-				  "it has no outputs for mean and variance, which training needs");
-	return backward_node(graph, node, OP_BATCH_NORM_GRAD, inputs, 5, 0, 3, err);
-}
-
 enum prony_status lrn_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	const struct attributes *a = &node->attributes;
@@ -95,13 +81,4 @@ enum prony_status lrn_infer(struct graph *graph, struct node *node, struct error
 		return node_error(node, err, "bias is %g and alpha %g; they must be positive",
 				  a->bias, a->alpha);
 	return node_copy_shape(graph, node, err);
-}
-
-enum prony_status lrn_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	const int inputs[] = {backward_gradient(graph, node), node->inputs[0], node->outputs[0]};
-
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	return backward_node(graph, node, OP_LRN_GRAD, inputs, 3, 0, 1, err);
 }

@@ -13,28 +13,20 @@ extern const struct attribute_row conv_attributes[];
 enum prony_status conv_infer(struct graph *graph, struct node *node, struct error *err);
 int64_t conv_macs(const struct graph *graph, const struct node *node);
 int64_t conv_grad_macs(const struct graph *graph, const struct node *node);
-enum prony_status conv_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* pool.c */
 extern const struct attribute_row max_pool_attributes[];
 extern const struct attribute_row average_pool_attributes[];
 enum prony_status max_pool_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status max_pool_backward(struct graph *graph, const struct node *node,
-				    struct error *err);
 enum prony_status average_pool_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status average_pool_backward(struct graph *graph, const struct node *node,
-					struct error *err);
 enum prony_status global_average_pool_infer(struct graph *graph, struct node *node,
 					    struct error *err);
-enum prony_status global_average_pool_backward(struct graph *graph, const struct node *node,
-					       struct error *err);
 
 /* gemm.c */
 extern const struct attribute_row gemm_attributes[];
 enum prony_status gemm_infer(struct graph *graph, struct node *node, struct error *err);
 int64_t gemm_macs(const struct graph *graph, const struct node *node);
 int64_t gemm_grad_macs(const struct graph *graph, const struct node *node);
-enum prony_status gemm_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* elementwise.c: NULL for what is no function of each element. */
 const struct operator_row *elementwise_row(enum op op);
@@ -42,7 +34,6 @@ const struct operator_row *elementwise_row(enum op op);
 /* dropout.c */
 extern const struct attribute_row dropout_attributes[];
 enum prony_status dropout_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status dropout_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* binary.c */
 extern const struct attribute_row broadcast_attributes[];
@@ -52,27 +43,18 @@ double add(double a, double b);
 double subtract(double a, double b);
 double multiply(double a, double b);
 double divide(double a, double b);
-enum prony_status add_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status sub_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status mul_backward(struct graph *graph, const struct node *node, struct error *err);
-enum prony_status div_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* normalise.c */
 extern const struct attribute_row batch_norm_attributes[];
 extern const struct attribute_row lrn_attributes[];
 enum prony_status batch_norm_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status batch_norm_backward(struct graph *graph, const struct node *node,
-				      struct error *err);
 enum prony_status lrn_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status lrn_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* reshape.c */
 extern const struct attribute_row flatten_attributes[];
 extern const struct attribute_row reshape_attributes[];
 enum prony_status flatten_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status flatten_backward(struct graph *graph, const struct node *node, struct error *err);
 enum prony_status reshape_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status reshape_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* arrange.c */
 extern const struct attribute_row transpose_attributes[];
@@ -80,39 +62,25 @@ extern const struct attribute_row concat_attributes[];
 extern const struct attribute_row slice_attributes[];
 extern const struct attribute_row pad_attributes[];
 enum prony_status transpose_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status transpose_backward(struct graph *graph, const struct node *node,
-				     struct error *err);
 enum prony_status concat_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status concat_backward(struct graph *graph, const struct node *node, struct error *err);
 enum prony_status slice_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status slice_backward(struct graph *graph, const struct node *node, struct error *err);
 enum prony_status pad_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status pad_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* reduce.c */
 extern const struct attribute_row reduce_mean_attributes[];
 extern const struct attribute_row softmax_attributes[];
 enum prony_status reduce_mean_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status reduce_mean_backward(struct graph *graph, const struct node *node,
-				       struct error *err);
 enum prony_status softmax_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status softmax_backward(struct graph *graph, const struct node *node, struct error *err);
 
 /* recurrent.c */
 enum prony_status lstm_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status lstm_backward(struct graph *graph, const struct node *node, struct error *err);
 enum prony_status rnn_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status rnn_backward(struct graph *graph, const struct node *node, struct error *err);
 int64_t recurrent_macs(const struct graph *graph, const struct node *node);
 int64_t recurrent_grad_macs(const struct graph *graph, const struct node *node);
 
 /* loss.c */
 enum prony_status cross_entropy_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status cross_entropy_backward(struct graph *graph, const struct node *node,
-					 struct error *err);
 enum prony_status half_squares_infer(struct graph *graph, struct node *node, struct error *err);
-enum prony_status half_squares_backward(struct graph *graph, const struct node *node,
-					struct error *err);
 
 /* infer.c: gradients have the shape of what they are the gradient of. */
 enum prony_status infer_grad_input(struct graph *graph, struct node *node, struct error *err);

@@ -240,13 +240,6 @@ struct operator_row {
 
 	/* Multiply-accumulates of convolutions and matrix products, without bias; NULL = 0. */
 	int64_t (*macs)(const struct graph *graph, const struct node *node);
-
-	/*
-	 * Appends the nodes that compute the gradients of the inputs that want one, given the
-	 * gradients of the outputs; see graph/backward.h. NULL: gradient rows.
-	 */
-	enum prony_status (*backward)(struct graph *graph, const struct node *node,
-				      struct error *err);
 };
 
 /* ONNX's name, or ours of a gradient. */

@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row max_pool_attributes[] = {
 	{"kernel_shape", ATTRIBUTE_INTS2, offsetof(struct attributes, kernel), 0, 0, NULL},
 	{"strides", ATTRIBUTE_INTS2, offsetof(struct attributes, strides), 1, 0, NULL},
@@ -52,12 +50,6 @@ enum prony_status average_pool_infer(struct graph *graph, struct node *node, str
 	return max_pool_infer(graph, node, err);
 }
 
-enum prony_status average_pool_backward(struct graph *graph, const struct node *node,
-					struct error *err)
-{
-	return backward_unary(graph, node, OP_AVERAGE_POOL_GRAD, VALUE_NONE, err);
-}
-
 enum prony_status global_average_pool_infer(struct graph *graph, struct node *node,
 					    struct error *err)
 {
@@ -68,12 +60,6 @@ enum prony_status global_average_pool_infer(struct graph *graph, struct node *no
 		return status;
 	y.dims[2] = y.dims[3] = 1;
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
-}
-
-enum prony_status global_average_pool_backward(struct graph *graph, const struct node *node,
-					       struct error *err)
-{
-	return backward_unary(graph, node, OP_GLOBAL_AVERAGE_POOL_GRAD, VALUE_NONE, err);
 }
 
 enum prony_status max_pool_infer(struct graph *graph, struct node *node, struct error *err)
@@ -90,14 +76,4 @@ enum prony_status max_pool_infer(struct graph *graph, struct node *node, struct 
 	y.dims[0] = node_input_shape(graph, node, 0)->dims[0];
 	y.dims[1] = node_input_shape(graph, node, 0)->dims[1];
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
-}
-
-enum prony_status max_pool_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	int dy = backward_gradient(graph, node);
-
-	if (!backward_wants(graph, node, 0))
-		return PRONY_OK;
-	return backward_node(graph, node, OP_MAX_POOL_GRAD,
-			     (const int[]){dy, node->inputs[0], node->outputs[0]}, 3, 0, 1, err);
 }

@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 /* x: batch x time x features; w: gates*H x features; r: gates*H x H; b: gates*H -> batch x H */
 static enum prony_status recurrent_infer(struct graph *graph, struct node *node, int64_t gates,
 					 struct error *err)
@@ -58,23 +56,4 @@ int64_t recurrent_grad_macs(const struct graph *graph, const struct node *node)
 	const struct node *forward = &graph->nodes[node->differentiates];
 
 	return saturating_multiply(2, recurrent_macs(graph, forward));
-}
-
-static enum prony_status backward(struct graph *graph, const struct node *node, enum op op,
-				  struct error *err)
-{
-	const int inputs[] = {backward_gradient(graph, node), node->inputs[0], node->inputs[1],
-			      node->inputs[2], node->inputs[3]};
-
-	return backward_node(graph, node, op, inputs, 5, 0, 4, err);
-}
-
-enum prony_status lstm_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward(graph, node, OP_LSTM_GRAD, err);
-}
-
-enum prony_status rnn_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward(graph, node, OP_RNN_GRAD, err);
 }

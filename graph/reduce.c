@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row reduce_mean_attributes[] = {
 	{"axes", ATTRIBUTE_INTS, offsetof(struct attributes, ints), 0, 0, NULL},
 	{"keepdims", ATTRIBUTE_BOOL, offsetof(struct attributes, keep_dims), 1, 0, NULL},
@@ -63,21 +61,10 @@ enum prony_status reduce_mean_infer(struct graph *graph, struct node *node, stru
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-enum prony_status reduce_mean_backward(struct graph *graph, const struct node *node,
-				       struct error *err)
-{
-	return backward_unary(graph, node, OP_REDUCE_MEAN_GRAD, VALUE_NONE, err);
-}
-
 enum prony_status softmax_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	enum prony_status status = node_normal_axis(node, node_input_shape(graph, node, 0)->rank,
 						    &node->attributes.axis, err);
 
 	return status == PRONY_OK ? node_copy_shape(graph, node, err) : status;
-}
-
-enum prony_status softmax_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_SOFTMAX_GRAD, node->outputs[0], err);
 }

@@ -1,7 +1,5 @@
 #include "graph/operator_rows_internal.h"
 
-#include "graph/backward_internal.h"
-
 const struct attribute_row flatten_attributes[] = {
 	{"axis", ATTRIBUTE_INT, offsetof(struct attributes, axis), 1, 0, NULL},
 	{.name = NULL},
@@ -32,11 +30,6 @@ enum prony_status flatten_infer(struct graph *graph, struct node *node, struct e
 		*side = saturating_multiply(*side, x->dims[i]);
 	}
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
-}
-
-enum prony_status flatten_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_FLATTEN_GRAD, VALUE_NONE, err);
 }
 
 /* What `shape` says of x; *open is the index of its -1, or -1. */
@@ -87,9 +80,4 @@ enum prony_status reshape_infer(struct graph *graph, struct node *node, struct e
 		return node_error(node, err, "%s does not fit into %s", x_text, y_text);
 	}
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
-}
-
-enum prony_status reshape_backward(struct graph *graph, const struct node *node, struct error *err)
-{
-	return backward_unary(graph, node, OP_RESHAPE_GRAD, VALUE_NONE, err);
 }

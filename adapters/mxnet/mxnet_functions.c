@@ -58,9 +58,9 @@ static enum prony_status make_function(struct translation *t, enum op op,
 	for (int i = 0; i < 2 && f->keys[i]; i++) {
 		double number = *(const double *)((const char *)a + f->numbers[i]);
 
-		/* MXNet reads the largest float in digits that round to it from below only. */
+		/* MXNet does not read the largest floats. */
 		if (fabs(number) >= (double)FLT_MAX)
-			mx_option(&options, f->keys[i], "%s3.4028234e+38", number < 0 ? "-" : "");
+			mx_option(&options, f->keys[i], "%s3.4e+38", number < 0 ? "-" : "");
 		else
 			mx_option(&options, f->keys[i], "%.9g", number);
 	}

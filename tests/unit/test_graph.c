@@ -94,7 +94,6 @@ static void rows_are_complete(void **state)
 		assert_true(row->min_inputs >= 1 && row->min_inputs <= row->max_inputs);
 		assert_true(row->max_inputs <= NODE_MAX_INPUTS);
 		assert_true(row->max_outputs >= 1 && row->max_outputs <= NODE_MAX_OUTPUTS);
-		assert_true(row->is_gradient == (row->backward == NULL));
 	}
 	assert_int_equal(operator_from_name("conv"), OP_COUNT);
 }
