@@ -199,7 +199,7 @@ class RefusalTest(WorkerTest):
 
     def test_damaged_case(self):
         for data, text in ((b"{", "case.json"), (b"{}", "'schema' is missing"),
-                           (b'{"schema": 2}', "schema is 2"), (b"[]", "case.json")):
+                           (b'{"schema": 3}', "schema is 3"), (b"[]", "case.json")):
             bundle, driver = self.damaged("case.json", data)
             self.refused(driver.ask("open", bundle=bundle.folder), "invalid", text)
 
