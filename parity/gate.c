@@ -333,14 +333,6 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 	return PRONY_OK;
 }
 
-bool gate_normalises_by_batch(const struct graph *graph)
-{
-	for (int i = 0; i < graph->forward_count; i++)
-		if (graph->nodes[i].op == OP_BATCH_NORM)
-			return true;
-	return false;
-}
-
 /* The graph with a backward pass, which *out is for, begins with the same values. */
 static enum prony_status measure(const struct graph *graph, const struct recipe *gate,
 				 const struct tensor_set *weights, const struct tensor_set *inputs,

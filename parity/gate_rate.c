@@ -126,3 +126,11 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 	graph_release(&copy);
 	return status;
 }
+
+bool gate_normalises_by_batch(const struct graph *graph)
+{
+	for (int i = 0; i < graph->forward_count; i++)
+		if (graph->nodes[i].op == OP_BATCH_NORM)
+			return true;
+	return false;
+}

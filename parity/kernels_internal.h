@@ -215,6 +215,9 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 
 /* What is too close to call, in units of accumulation_rounding; adds a node's products to it. */
 double reference_closeness(const struct reference *ref, const struct recipe *recipe);
+/* The same of what a node compares, where it was measured: a network may amplify rounding. 0: not.
+ */
+double reference_measured_closeness(const struct node *node, const struct kinks *kinks);
 void reference_deepen(struct accumulation *sum, const struct graph *graph, const struct node *node);
 
 /* The update of one parameter. */

@@ -1,0 +1,47 @@
+/* What is so close that rounding decides it. */
+#include "parity/kernels_internal.h"
+#include "parity/reference.h"
+
+/*
+ * Nearer than 4 deviations of what rounding does to values this deep in the graph. Nodes stand in
+ * the order in which they run, so that everything before a node is taken to lead to it. RMSprop's
+ * update magnifies rounding where gradients are small, so that its later steps start further apart.
+ */
+#define CLOSE (4 * 0.41)
+#define CLOSE_AFTER_RMSPROP (12 * 0.41)
+
+#define CLOSE_MEASURED 4 /* deviations, where they were measured */
+
+double reference_closeness(const struct reference *ref, const struct recipe *recipe)
+{
+	bool magnified = recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_RMSPROP &&
+			 ref->step > 0;
+
+	return magnified ? CLOSE_AFTER_RMSPROP : CLOSE;
+}
+
+double reference_measured_closeness(const struct node *node, const struct kinks *kinks)
+{
+	int compared = VALUE_NONE;
+
+	if (node->op == OP_RELU)
+		compared = node->inputs[0];
+	else if (node->op == OP_MAX_POOL_GRAD || node->op == OP_ELEMENTWISE_GRAD)
+		compared = node->inputs[1];
+	return kinks->deviation && compared != VALUE_NONE
+		       ? CLOSE_MEASURED * kinks->deviation[compared]
+		       : 0;
+}
+
+void reference_deepen(struct accumulation *sum, const struct graph *graph, const struct node *node)
+{
+	const struct operator_row *row = operator_row(node->op);
+	int output = 0;
+
+	/* The first output that is not left out. */
+	while (output + 1 < node->output_count && node->outputs[output] == VALUE_NONE)
+		output++;
+	if (row->macs && node->outputs[output] != VALUE_NONE)
+		accumulation_add(sum, row->macs(graph, node),
+				 &graph->values[node->outputs[output]].shape);
+}
