@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""The bundles of a run: one file of weights and one of batches for all frameworks, gone in time.
+"""The bundles of a run: one file of weights and one of batches for all frameworks, gone in time;
+docs/examples/case.json is what today's program writes.
 
-$PRONY names the program.
+$PRONY names the program. PRONY_REFRESH_GOLDEN=1 writes the example again.
 """
+import copy
+import json
 import os
+import re
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
+import json_schema  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
 SHORT = ("-d", "mnist-sample", "-b", "8", "-s", "train", "--repeat", "3", "--steps", "12",
@@ -18,6 +23,73 @@ FILES = {"case.json", "weights.safetensors", "input.safetensors"}
 # After each process: inode and path of every file of the run, then a line that ends the listing.
 LIST = 'find "$TMPDIR"/prony-run-* -type f -printf "%i %P\\n" >> "$TMPDIR/seen"; ' \
        'echo end >> "$TMPDIR/seen"'
+EXAMPLE = os.path.join(json_schema.ROOT, "docs", "examples", "case.json")
+WIDTH = 100
+
+
+def readable(value, indent=0, before=0):
+    """JSON in lines of at most WIDTH columns, each list and object in one where it fits."""
+    line = json.dumps(value)
+    if indent + before + len(line) < WIDTH or not value or not isinstance(value, (dict, list)):
+        return line
+    pairs = value.items() if isinstance(value, dict) else ((None, item) for item in value)
+    lines = []
+    for key, item in pairs:
+        head = "" if key is None else json.dumps(key) + ": "
+        lines.append(" " * (indent + 1) + head + readable(item, indent + 1, len(head)))
+    ends = "{}" if isinstance(value, dict) else "[]"
+    return ends[0] + "\n" + ",\n".join(lines) + "\n" + " " * indent + ends[1]
+
+
+class ExampleTest(ProgramTest):
+    def test_the_example_is_what_the_program_writes(self):
+        kept = os.path.join(self.folder, "kept")
+        self.prony("run", "-f", "null", "-n", "lenet", "-d", "synthetic", "-D", "cpu:1", "-b", "2",
+                   "-s", "train", "--repeat", "1", "--steps", "12", "--warm-up", "3", "--store",
+                   self.store, "--keep-bundle", kept, expect=0)
+        folders = os.listdir(kept)
+        self.assertEqual(len(folders), 1)
+        with open(os.path.join(kept, folders[0], "case.json"), encoding="utf-8") as stream:
+            text = readable(json.load(stream)) + "\n"
+        if os.environ.get("PRONY_REFRESH_GOLDEN") == "1":
+            with open(EXAMPLE, "w", encoding="utf-8") as stream:
+                stream.write(text)
+        with open(EXAMPLE, encoding="utf-8") as stream:
+            self.assertEqual(stream.read(), text)
+
+    def test_the_example_follows_the_schema(self):
+        schema = json_schema.read("case")
+        with open(EXAMPLE, encoding="utf-8") as stream:
+            case = json.load(stream)
+        self.assertEqual(json_schema.problems(case, schema, schema, "case"), [])
+        for path, wrong in ((("schema",), 1), (("recipe", "batch"), "2"), (("recipe", "dropout"), 1),
+                            (("recipe", "momentum"), -1), (("files", "weights"), "../w"),
+                            (("graph", "values", 0, "shape"), [2.5]),
+                            (("graph", "nodes", 0, "outputs"), []),
+                            (("graph", "nodes", 0, "attributes"), {"group": None})):
+            broken = copy.deepcopy(case)
+            part = broken
+            for key in path[:-1]:
+                part = part[key]
+            part[path[-1]] = wrong
+            self.assertTrue(json_schema.problems(broken, schema, schema, "case"), path)
+            if isinstance(part, dict) and path[-1] in part:
+                del part[path[-1]]
+                self.assertTrue(json_schema.problems(broken, schema, schema, "case"), path)
+
+    def test_the_schema_has_what_every_graph_may_have(self):
+        node = json_schema.read("case")["$defs"]["node"]["properties"]
+        with open(os.path.join(json_schema.ROOT, "graph", "graph.h"), encoding="utf-8") as stream:
+            text = stream.read()
+        for key in "inputs", "outputs":
+            most = re.search(r"NODE_MAX_%s (\d+)" % key.upper(), text).group(1)
+            self.assertEqual(node[key]["maxItems"], int(most), key)
+        with open(os.path.join(json_schema.ROOT, "docs", "networks.md"), encoding="utf-8") as stream:
+            defaults = re.findall(r"`(\w+): [^`=]+ = ([^`]+)`", stream.read())
+        self.assertGreater(len(defaults), 30)
+        for name, default in defaults:
+            self.assertEqual(json_schema.problems({name: json.loads(default)}, node["attributes"],
+                                                  node, "attributes"), [])
 
 
 class BundlesTest(ProgramTest):

@@ -19,13 +19,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
+import json_schema  # noqa: E402
 from c_worker import as_c_writes, end  # noqa: E402
 from worker_driver import Bundle, Driver, small  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 VERBS = ["hello", "supports", "open", "build", "feed", "run", "read", "close"]
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool,
-         "null": type(None)}
 
 
 def source(*parts):
@@ -33,53 +32,11 @@ def source(*parts):
         return text.read()
 
 
-SCHEMA = json.loads(source("docs", "schemas", "worker-protocol.schema.json"))
-KNOWN = {"$ref", "$schema", "$id", "$defs", "title", "description", "type", "const", "enum",
-         "minimum", "pattern", "required", "properties", "additionalProperties", "items", "oneOf",
-         "anyOf"}
+SCHEMA = json_schema.read("worker-protocol")
 
 
-def is_type(value, name):
-    if name == "integer" and isinstance(value, bool):
-        return False
-    return isinstance(value, TYPES[name])
-
-
-def problems(value, schema, where="line"):
-    """What is wrong with a value, by the part of JSON Schema that our schemas use."""
-    assert set(schema) <= KNOWN, "this validator does not know %s" % (set(schema) - KNOWN)
-    if "$ref" in schema:
-        return problems(value, SCHEMA["$defs"][schema["$ref"].split("/")[-1]], where)
-    for key in ("oneOf", "anyOf"):
-        if key in schema:
-            fits = sum(not problems(value, one, where) for one in schema[key])
-            return [] if fits == 1 or (fits and key == "anyOf") else [
-                "%s fits %d of %s" % (where, fits, key)]
-    found = []
-    names = schema.get("type", [])
-    names = [names] if isinstance(names, str) else names
-    if names and not any(is_type(value, name) for name in names):
-        return ["%s is %r, not %s" % (where, value, " or ".join(names))]
-    if "const" in schema and (value != schema["const"] or
-                              isinstance(value, bool) != isinstance(schema["const"], bool)):
-        found.append("%s is %r, not %r" % (where, value, schema["const"]))
-    if "enum" in schema and value not in schema["enum"]:
-        found.append("%s is %r, not among %r" % (where, value, schema["enum"]))
-    if "minimum" in schema and is_type(value, "integer") and value < schema["minimum"]:
-        found.append("%s is %r" % (where, value))
-    if "pattern" in schema and not re.search(schema["pattern"], value):
-        found.append("%s is %r" % (where, value))
-    if isinstance(value, dict):
-        found += ["%s.%s is missing" % (where, key)
-                  for key in schema.get("required", []) if key not in value]
-        for key, member in value.items():
-            part = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
-            if part is not None:
-                found += problems(member, part, where + "." + key)
-    if isinstance(value, list) and "items" in schema:
-        for i, item in enumerate(value):
-            found += problems(item, schema["items"], "%s[%d]" % (where, i))
-    return found
+def problems(value, schema):
+    return json_schema.problems(value, schema, SCHEMA)
 
 
 def definition(name):

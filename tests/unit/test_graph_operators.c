@@ -204,10 +204,102 @@ static void wrong_attributes_are_refused(void **state)
 	}
 }
 
-static void the_documentation_names_every_operator(void **state)
+/* Type and default of an attribute, as docs/networks.md writes them. */
+static void print_attribute(const struct attribute_row *row, const struct attributes *defaults,
+			    FILE *out)
+{
+	static const char *const types[] = {
+		[ATTRIBUTE_INT] = "int",      [ATTRIBUTE_INTS2] = "int[2]",
+		[ATTRIBUTE_INTS4] = "int[4]", [ATTRIBUTE_INTS] = "int[]",
+		[ATTRIBUTE_REAL] = "real",    [ATTRIBUTE_BOOL] = "bool",
+	};
+	const void *member = (const char *)defaults + row->offset;
+	const int64_t *ints = member;
+	int count = row->kind == ATTRIBUTE_INTS2 ? 2 : row->kind == ATTRIBUTE_INTS4 ? 4 : 0;
+
+	fprintf(out, "`%s: ", row->name);
+	if (row->kind == ATTRIBUTE_WORD) {
+		for (int i = 0; row->words[i]; i++)
+			fprintf(out, "%s\"%s\"", i ? " or " : "", row->words[i]);
+		fprintf(out, " = \"%s\"`", row->words[ints[0]]);
+		return;
+	}
+	fprintf(out, "%s = ", types[row->kind]);
+	if (row->kind == ATTRIBUTE_INT)
+		fprintf(out, "%lld`", (long long)ints[0]);
+	else if (row->kind == ATTRIBUTE_BOOL)
+		fprintf(out, "%s`", *(const bool *)member ? "true" : "false");
+	else if (row->kind == ATTRIBUTE_REAL)
+		fprintf(out, "%.9g`", *(const double *)member);
+	else {
+		fputc('[', out);
+		for (int i = 0; i < count; i++)
+			fprintf(out, "%s%lld", i ? ", " : "", (long long)ints[i]);
+		fputs("]`", out);
+	}
+}
+
+/* Inputs, outputs and attributes of an operator as cells of the table; free it. */
+static char *documented_cells(enum op op, const char *inputs, const char *outputs)
+{
+	struct attributes defaults;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	assert_non_null(out);
+	operator_default_attributes(op, &defaults);
+	fprintf(out, "| %s | %s | ", inputs, outputs);
+	for (const struct attribute_row *row = operator_row(op)->attributes; row->name; row++) {
+		print_attribute(row, &defaults, out);
+		fputs(row[1].name ? ", " : " ", out);
+	}
+	fputc('|', out);
+	fclose(out);
+	return text;
+}
+
+/* "x, w, b?" has two to three names. */
+static void count_names(const char *cell, int *least, int *most)
+{
+	*most = *cell != '\0';
+	*least = *most;
+	for (const char *c = cell; *c; c++) {
+		*most += *c == ',';
+		*least += (*c == ',') - (*c == '?');
+	}
+}
+
+static void check_documented(enum op op, const char *line)
+{
+	const struct operator_row *row = operator_row(op);
+	char inputs[128] = "", outputs[128] = "", many[32];
+	int least, most, wanted, given;
+	char *cells;
+
+	if (sscanf(line, "%*[^|]| %127[^|]| %127[^|]", inputs, outputs) != 2)
+		fail_msg("no inputs and outputs in: %s", line);
+	inputs[strcspn(inputs, "|") - 1] = outputs[strcspn(outputs, "|") - 1] = '\0';
+	count_names(inputs, &least, &most);
+	count_names(outputs, &wanted, &given);
+	snprintf(many, sizeof(many), "%d to %d values", row->min_inputs, row->max_inputs);
+	if ((least != row->min_inputs || most != row->max_inputs) && strcmp(inputs, many) != 0)
+		fail_msg("%s takes %s, not: %s", operator_name(op), many, inputs);
+	if (given != row->max_outputs)
+		fail_msg("%s has %d outputs, not: %s", operator_name(op), row->max_outputs,
+			 outputs);
+	cells = documented_cells(op, inputs, outputs);
+	if (strncmp(strchr(line, '|'), cells, strlen(cells)) != 0)
+		fail_msg("docs/networks.md has to have, in the row of %s, %s", operator_name(op),
+			 cells);
+	free(cells);
+}
+
+/* docs/networks.md says of every operator what a worker meets. */
+static void operators_are_documented(void **state)
 {
 	struct error err = ERROR_INIT;
-	const char *source = getenv("PRONY_SOURCE");
+	const char *source = getenv("PRONY_SOURCE"), *table;
 	char *path, *text;
 	size_t length;
 
@@ -216,14 +308,25 @@ static void the_documentation_names_every_operator(void **state)
 	path = path_join(source, "docs/networks.md");
 	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
+	table = strstr(text, "| operator | inputs | outputs | attributes | note |\n");
+	assert_non_null(table);
 	for (int op = 0; op < OP_COUNT; op++) {
 		char quoted[64];
+		const char *line = table;
 
 		if (operator_row((enum op)op)->is_gradient)
 			continue;
 		snprintf(quoted, sizeof(quoted), "`%s`", operator_name((enum op)op));
-		if (!strstr(text, quoted))
-			fail_msg("%s is not in %s", quoted, path);
+		while ((line = strchr(line, '\n')) && *++line == '|') {
+			const char *name = strstr(line, quoted);
+
+			if (name && name < strchr(line + 1, '|'))
+				break;
+		}
+		if (!line || *line != '|')
+			fail_msg("%s is not in the table of %s", quoted, path);
+		else
+			check_documented((enum op)op, strchr(line + 1, '|') - 1);
 	}
 	free(text);
 	free(path);
@@ -377,7 +480,7 @@ int main(void)
 		cmocka_unit_test(decompositions_compute_the_same),
 		cmocka_unit_test(every_operator_survives_json),
 		cmocka_unit_test(wrong_attributes_are_refused),
-		cmocka_unit_test(the_documentation_names_every_operator),
+		cmocka_unit_test(operators_are_documented),
 		cmocka_unit_test(statistics_have_no_other_users),
 		cmocka_unit_test(some_attributes_become_constants),
 		cmocka_unit_test(batch_norm_is_written_for_evaluation),
