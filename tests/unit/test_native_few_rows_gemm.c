@@ -149,11 +149,38 @@ static void test_outputs(void **unused)
 	}
 }
 
+/* Products that are all the same: each rounding of a single long sum goes the same way. */
+static void test_equal_products(void **unused)
+{
+	enum { INNER = 25088 };
+	static const float value = 0.02F;
+	double exact = (double)value * (double)value * INNER;
+
+	(void)unused;
+	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
+		const struct few_rows_loops *loops = few_rows_pick((enum instruction_set)set);
+		struct skinny s = {.rows = 1,
+				   .inner = INNER,
+				   .outputs = 1,
+				   .x = lay_out(&(struct form){INNER, 1, 0})};
+		int64_t count = few_rows_block(loops) * INNER;
+		float *w = malloc((size_t)count * sizeof(*w)), y;
+
+		assert_non_null(w);
+		for (int64_t i = 0; i < count; i++)
+			w[i] = value;
+		few_rows_product(&s, loops, &y, w, w, NULL, 0, 1);
+		assert_true(fabs((double)y - exact) <= 1e-5 * exact);
+		free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_equal_products),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

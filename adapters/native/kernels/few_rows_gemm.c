@@ -9,7 +9,12 @@
 #define BLOCK_MAX 32
 #define VECTORS 2	 /* of a block: the weights of an element are whole cache lines */
 #define TILE_ROWS_MAX 12 /* sums that stay in registers */
+/*
+ * Sums are of panels first and then of their sums: a single one over 25088 products that are nearly
+ * alike rounds most of them the same way, which no square root of their count bounds.
+ */
 #define PANEL 64 /* elements, where several tiles share weights: they stay in the first cache */
+#define PANEL_ALONE 512	    /* where one tile is all */
 #define PREFETCH_BYTES 4096 /* 1024 and 2048 are up to a tenth slower */
 
 /* Adds the products of `count` elements: x has `rows` floats for each, w a block, sums rows of a
@@ -30,7 +35,7 @@ struct few_rows_loops {
 		vector sum[rows][VECTORS];                                                         \
                                                                                                    \
 		UNROLL for (int r = 0; r < (rows); r++) UNROLL for (int v = 0; v < VECTORS; v++)   \
-			sum[r][v] = *(const vector *)(sums + (r * VECTORS + v) * (lanes));         \
+			sum[r][v] = (vector){0};                                                   \
 		for (int64_t i = 0; i < count; i++) {                                              \
 			vector weight[VECTORS];                                                    \
                                                                                                    \
@@ -47,7 +52,7 @@ struct few_rows_loops {
 			w += VECTORS * (lanes);                                                    \
 		}                                                                                  \
 		UNROLL for (int r = 0; r < (rows); r++) UNROLL for (int v = 0; v < VECTORS; v++) * \
-			(vector *)(sums + (r * VECTORS + v) * (lanes)) = sum[r][v];                \
+			(vector *)(sums + (r * VECTORS + v) * (lanes)) += sum[r][v];               \
 	}
 
 #define TILES_6(set, target, lanes)                                                                \
@@ -178,7 +183,7 @@ void few_rows_product(const struct skinny *s, const struct few_rows_loops *loops
 	float sums[FEW_ROWS_ROWS_MAX * BLOCK_MAX];
 	struct tiles tiles = cut(s, loops);
 	int64_t block = few_rows_block(loops);
-	int64_t panel = tiles.count > 1 ? PANEL : s->inner;
+	int64_t panel = tiles.count > 1 ? PANEL : PANEL_ALONE;
 
 	for (int64_t b = (int64_t)first; b < (int64_t)end; b++) {
 		const float *weights = w + b * s->inner * block;
