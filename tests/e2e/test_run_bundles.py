@@ -85,7 +85,8 @@ class ExampleTest(ProgramTest):
             most = re.search(r"NODE_MAX_%s (\d+)" % key.upper(), text).group(1)
             self.assertEqual(node[key]["maxItems"], int(most), key)
         with open(os.path.join(json_schema.ROOT, "docs", "networks.md"), encoding="utf-8") as stream:
-            defaults = re.findall(r"`(\w+): [^`=]+ = ([^`]+)`", stream.read())
+            table = stream.read().partition("| operator | inputs |")[2].partition("\n\n")[0]
+        defaults = re.findall(r"`(\w+): [^`=]+ = ([^`]+)`", table)
         self.assertGreater(len(defaults), 30)
         for name, default in defaults:
             self.assertEqual(json_schema.problems({name: json.loads(default)}, node["attributes"],
