@@ -62,8 +62,9 @@ class ExampleTest(ProgramTest):
         with open(EXAMPLE, encoding="utf-8") as stream:
             case = json.load(stream)
         self.assertEqual(json_schema.problems(case, schema, schema, "case"), [])
-        for path, wrong in ((("schema",), 1), (("recipe", "batch"), "2"), (("recipe", "dropout"), 1),
-                            (("recipe", "momentum"), -1), (("files", "weights"), "../w"),
+        for path, wrong in ((("schema",), 1), (("recipe", "batch"), "2"),
+                            (("recipe", "dropout"), 1), (("recipe", "momentum"), -1),
+                            (("files", "weights"), "../w"),
                             (("graph", "values", 0, "shape"), [2.5]),
                             (("graph", "nodes", 0, "outputs"), []),
                             (("graph", "nodes", 0, "attributes"), {"group": None})):
@@ -84,7 +85,8 @@ class ExampleTest(ProgramTest):
         for key in "inputs", "outputs":
             most = re.search(r"NODE_MAX_%s (\d+)" % key.upper(), text).group(1)
             self.assertEqual(node[key]["maxItems"], int(most), key)
-        with open(os.path.join(json_schema.ROOT, "docs", "networks.md"), encoding="utf-8") as stream:
+        page = os.path.join(json_schema.ROOT, "docs", "networks.md")
+        with open(page, encoding="utf-8") as stream:
             table = stream.read().partition("| operator | inputs |")[2].partition("\n\n")[0]
         defaults = re.findall(r"`(\w+): [^`=]+ = ([^`]+)`", table)
         self.assertGreater(len(defaults), 30)
