@@ -63,7 +63,8 @@
 	X(load_average, REAL, "", "mean of the 1-minute load average over the window")             \
 	X(frequency_mean_hz, REAL, "Hz", "clock of the processors, mean over them and the window") \
 	X(frequency_min_hz, REAL, "Hz", "lowest sample of any processor in the window")            \
-	X(sampling_cpu_ns, INT, "ns", "CPU time that prony's sensors took while it ran")
+	X(sampling_cpu_ns, INT, "ns", "CPU time that prony's sensors took while it ran")           \
+	X(memory_pss_max, REAL, "bytes", "largest memory_pss of its tree, outside the window")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

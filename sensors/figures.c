@@ -20,6 +20,8 @@ static const struct {
 	 offsetof(struct process_record, memory_mean_window)},
 	{"memory", FIGURE_MAX, ACROSS_SUM, false,
 	 offsetof(struct process_record, memory_max_window)},
+	{"memory_pss", FIGURE_MAX, ACROSS_SUM, true,
+	 offsetof(struct process_record, memory_pss_max)},
 	{"cpu", FIGURE_MEAN, ACROSS_SUM, false, offsetof(struct process_record, cpu_cores)},
 	{"steal", FIGURE_MEAN, ACROSS_SUM, false, offsetof(struct process_record, steal_share)},
 	{"foreign", FIGURE_MEAN, ACROSS_SUM, false, offsetof(struct process_record, foreign_share)},

@@ -52,8 +52,10 @@ class SensorsTest(ProgramTest):
         end = begin + process["window_ns"]
         self.assertTrue(times[0] < begin and end <= times[-1])
         self.assertGreater(sum(begin <= time <= end for time in times), 2)
-        disturbing = [row[0] for row in by_name["memory_pss"]["samples"]]
-        self.assertFalse([time for time in disturbing if begin < time < end])
+        disturbing = by_name["memory_pss"]["samples"]
+        self.assertFalse([row for row in disturbing if begin < row[0] < end])
+        known = [row[1] for row in disturbing if row[1] is not None]
+        self.assertEqual(process["memory_pss_max"], max(known, default=None))
 
     def test_a_busy_worker(self):
         self.prony(*BUSY, "--store", self.store)
