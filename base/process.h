@@ -35,8 +35,6 @@ enum prony_status process_start(const struct process_spec *spec, pid_t *pid, str
 struct process_end {
 	bool signalled;
 	int code; /* exit code, or the signal's number */
-	int64_t max_rss_bytes, user_ns,
-		system_ns; /* from wait4, this process and its waited-for children */
 };
 
 /* Waits for the end; timeout_ns < 0 waits for ever. PRONY_TIMEOUT leaves the child running. */

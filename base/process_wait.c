@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,29 +27,21 @@
 #define SYS_pidfd_open 434
 #endif
 
-static pid_t reap(pid_t pid, int *status, int flags, struct rusage *usage)
+static pid_t reap(pid_t pid, int *status, int flags)
 {
 	pid_t reaped;
 
 	do {
-		reaped = wait4(pid, status, flags, usage);
+		reaped = waitpid(pid, status, flags);
 	} while (reaped < 0 && errno == EINTR);
 	return reaped;
 }
 
-static int64_t timeval_ns(const struct timeval *time)
-{
-	return (int64_t)time->tv_sec * NS_PER_SECOND + (int64_t)time->tv_usec * 1000;
-}
-
-static void describe_end(int status, const struct rusage *usage, struct process_end *end)
+static void describe_end(int status, struct process_end *end)
 {
 	*end = (struct process_end){
 		.signalled = WIFSIGNALED(status),
 		.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-		.max_rss_bytes = (int64_t)usage->ru_maxrss * 1024,
-		.user_ns = timeval_ns(&usage->ru_utime),
-		.system_ns = timeval_ns(&usage->ru_stime),
 	};
 }
 
@@ -97,7 +88,6 @@ enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end
 			       struct error *err)
 {
 	struct pollfd no_pipe = {.fd = -1};
-	struct rusage usage;
 	int64_t deadline_ns = deadline_after(timeout_ns);
 	int pidfd = deadline_ns < 0 ? -1 : open_pidfd(pid);
 	int ended = 0;
@@ -105,7 +95,7 @@ enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end
 
 	for (;;) {
 		bool last = is_past(deadline_ns);
-		reaped = reap(pid, &ended, deadline_ns < 0 ? 0 : WNOHANG, &usage);
+		reaped = reap(pid, &ended, deadline_ns < 0 ? 0 : WNOHANG);
 		if (reaped != 0 || last)
 			break;
 		wait_ready(pidfd, &no_pipe, deadline_ns);
@@ -120,7 +110,7 @@ enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end
 		return error_set(err, PRONY_TIMEOUT, "process %ld did not end within %.3g s",
 				 (long)pid, (double)timeout_ns / 1e9);
 	if (end)
-		describe_end(ended, &usage, end);
+		describe_end(ended, end);
 	return PRONY_OK;
 }
 
@@ -191,10 +181,9 @@ static bool drain(int fd, struct tail *tail)
 
 /*
  * Collects output until the child has ended. Not until the stream ends: a daemon that the child
- * left behind may hold it open. True with *ended and *usage set, false at the deadline.
+ * left behind may hold it open. True with *ended set, false at the deadline.
  */
-static bool collect(pid_t pid, int fd, int64_t deadline_ns, struct tail *tail, int *ended,
-		    struct rusage *usage)
+static bool collect(pid_t pid, int fd, int64_t deadline_ns, struct tail *tail, int *ended)
 {
 	struct pollfd pipe_end = {.fd = fd, .events = POLLIN};
 	int pidfd = open_pidfd(pid);
@@ -202,7 +191,7 @@ static bool collect(pid_t pid, int fd, int64_t deadline_ns, struct tail *tail, i
 
 	for (;;) {
 		bool last = is_past(deadline_ns);
-		finished = reap(pid, ended, WNOHANG, usage) != 0;
+		finished = reap(pid, ended, WNOHANG) != 0;
 		if (pipe_end.fd >= 0 && !drain(fd, tail))
 			pipe_end.fd = -1;
 		if (finished || last)
@@ -287,7 +276,6 @@ enum prony_status process_run(const struct process_spec *spec, int64_t timeout_n
 {
 	struct tail tail = {.limit_bytes = limit_bytes < DEFAULT_LIMIT_BYTES ? limit_bytes
 									     : DEFAULT_LIMIT_BYTES};
-	struct rusage usage = {0};
 	int64_t deadline_ns = deadline_after(timeout_ns);
 	int ends[2], ended = 0;
 	pid_t pid;
@@ -298,9 +286,9 @@ enum prony_status process_run(const struct process_spec *spec, int64_t timeout_n
 	enum prony_status status = start_captured(spec, ends[1], &pid, err);
 	if (status != PRONY_OK)
 		goto out;
-	if (!collect(pid, ends[0], deadline_ns, &tail, &ended, &usage)) {
+	if (!collect(pid, ends[0], deadline_ns, &tail, &ended)) {
 		kill(-pid, SIGKILL);
-		reap(pid, &ended, 0, &usage);
+		reap(pid, &ended, 0);
 		drain(ends[0], &tail);
 		status = timed_out(spec, timeout_ns, &tail, err);
 		goto out;
@@ -308,7 +296,7 @@ enum prony_status process_run(const struct process_spec *spec, int64_t timeout_n
 	if (output)
 		*output = tail_take(&tail);
 	if (end)
-		describe_end(ended, &usage, end);
+		describe_end(ended, end);
 out:
 	close(ends[0]);
 	free(tail.bytes);

@@ -26,11 +26,3 @@ int prony_status_exit(enum prony_status status)
 		return statuses[PRONY_INTERNAL].exit_code;
 	return statuses[status].exit_code;
 }
-
-enum prony_status prony_status_from_text(const char *text)
-{
-	for (unsigned i = 0; text && i < PRONY_STATUS_COUNT; i++)
-		if (strcmp(statuses[i].text, text) == 0)
-			return (enum prony_status)i;
-	return PRONY_STATUS_COUNT;
-}

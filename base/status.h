@@ -38,7 +38,4 @@ const char *prony_status_text(enum prony_status status);
 /* Exit code of the program for a status that ends it. */
 int prony_status_exit(enum prony_status status);
 
-/* Finds the status whose text is `text`; PRONY_STATUS_COUNT when there is none. */
-enum prony_status prony_status_from_text(const char *text);
-
 #endif

@@ -55,7 +55,6 @@ enum prony_status client_check_name(const json_t *reply, const char *name, struc
 struct client_window {
 	const struct step_record *records;
 	size_t count;
-	int64_t steps;
 };
 
 /* The run verb, with every claim checked: count, order, and lying within the request's own bracket.

@@ -114,8 +114,7 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 	if (status == PRONY_OK)
 		status = take_window(client, reply, steps, wanted, sent, received, &records, err);
 	if (status == PRONY_OK)
-		*out = (struct client_window){
-			.records = records, .count = (size_t)wanted, .steps = steps};
+		*out = (struct client_window){.records = records, .count = (size_t)wanted};
 	json_decref(reply);
 	return status;
 }

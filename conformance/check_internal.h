@@ -21,7 +21,6 @@ struct checker {
 	bool stopped; /* ordinary work failed */
 
 	/* What it said at hello. */
-	bool greeted;
 	unsigned stages; /* bit set of enum stage */
 	unsigned precisions;
 	char device[TARGET_WORD_BYTES]; /* that it is asked for */
@@ -53,7 +52,6 @@ struct check_step {
 void check_cell(const struct checker *checker, const struct network *network, enum stage stage,
 		struct plan_cell *out);
 /* The stage with most to check among those that it offers. */
-enum stage check_stage(const struct checker *checker);
 
 /* Starts a worker with a bundle of mlp that is not written yet. */
 enum prony_status check_session_start(struct checker *checker, const char *name, int slots,

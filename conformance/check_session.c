@@ -46,7 +46,7 @@ void check_cell(const struct checker *checker, const struct network *network, en
 	cell_hash(cell, out->hash);
 }
 
-enum stage check_stage(const struct checker *checker)
+static enum stage check_stage(const struct checker *checker)
 {
 	static const enum stage order[] = {STAGE_TRAIN, STAGE_FORWARD_BACKWARD, STAGE_FORWARD};
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)

@@ -66,12 +66,8 @@ const char *dataset_nearest(const char *name);
 enum prony_status dataset_locate(const struct dataset *dataset, const char *data_option,
 				 char **folder, struct error *err);
 
-/* Checks sizes and SHA-256 of every file, or reads it through where no digest is known; the first
- * broken one is named. */
-enum prony_status dataset_verify(const struct dataset *dataset, const char *folder,
-				 struct error *err);
-
-/* The same for one file of the data set. */
+/* Checks size and SHA-256 of a file of the data set, or reads it through where no digest is known.
+ */
 enum prony_status dataset_verify_file(const struct dataset *dataset,
 				      const struct dataset_file *file, const char *folder,
 				      struct error *err);

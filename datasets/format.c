@@ -7,12 +7,12 @@
 
 extern const struct data_format cifar10_format, idx_format;
 
-const struct data_format *const data_formats[] = {
+static const struct data_format *const data_formats[] = {
 	&idx_format,
 	&cifar10_format,
 };
 
-const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);
+static const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);
 
 const struct data_format *data_format_find(const char *name)
 {

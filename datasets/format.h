@@ -52,8 +52,6 @@ struct data_format {
 	void (*close)(struct data_source *source);
 };
 
-extern const struct data_format *const data_formats[];
-extern const size_t data_format_count;
 const struct data_format *data_format_find(const char *name);
 
 /* The format of a file, PRONY_BAD_INPUT when none knows it. */

@@ -114,15 +114,3 @@ enum prony_status dataset_verify_file(const struct dataset *dataset,
 	free(path);
 	return status;
 }
-
-enum prony_status dataset_verify(const struct dataset *dataset, const char *folder,
-				 struct error *err)
-{
-	for (const struct dataset_file *file = dataset->files; file->name; file++) {
-		enum prony_status status = dataset_verify_file(dataset, file, folder, err);
-
-		if (status != PRONY_OK)
-			return status;
-	}
-	return PRONY_OK;
-}

@@ -81,7 +81,6 @@ static const struct key keys[] = {
 	 "[{why: it is looked for there, symlink: lib/liba.so.1, to: liba.so.1.2}]", false},
 	{"harness-only", ROOT, read_flag, ROW(harness_only), "true or false", "true", true},
 	{"computes-nothing", ROOT, read_flag, ROW(computes_nothing), "true or false", "true", true},
-	{"essential", ROOT, read_flag, ROW(essential), "true or false", "true", true},
 	{"floor", ROOT, read_flag, ROW(floor), "true or false", "true", true},
 
 	{"help", 1u << PLACE_OPTION, read_text, OPTION(help), "a line of text", "what it changes",

@@ -70,7 +70,6 @@ struct framework {
 	bool cuda;		     /* can use a GPU */
 	bool harness_only;	     /* null and fake: never part of "all" */
 	bool computes_nothing;	     /* null: exempt from the gate and from ranking */
-	bool essential;		     /* `make run` fails when it cannot be installed */
 	bool floor;		     /* what the others are related to: listed first */
 };
 

@@ -31,7 +31,6 @@ struct constant {
 /* One operator on constants. */
 struct fold {
 	const Onnx__NodeProto *node;
-	int64_t opset;
 	const struct constant *const *inputs; /* NULL = left out */
 	size_t input_count, output_count;
 	struct constant *outputs; /* output_count of them, zeroed */

@@ -171,7 +171,6 @@ static void fold_node(struct importer *im, const struct file_node *node)
 		arena_array(&im->arena, node->input_count + 1, sizeof(const struct constant *));
 	struct fold fold = {
 		.node = node->proto,
-		.opset = im->model->facts.opset,
 		.inputs = inputs,
 		.input_count = node->input_count,
 		.output_count = node->output_count,

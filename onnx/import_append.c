@@ -25,7 +25,7 @@ const struct constant *import_constant(const struct importer *im, const struct f
 	return slot && slot->kind == SLOT_CONSTANT ? &slot->constant : NULL;
 }
 
-int import_value(const struct importer *im, const struct file_node *node, size_t i)
+static int import_value(const struct importer *im, const struct file_node *node, size_t i)
 {
 	const struct slot *slot = import_slot(im, node, i);
 

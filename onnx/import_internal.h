@@ -123,8 +123,6 @@ bool import_has(const struct file_node *node, size_t i);
 /* Input i when it is a constant; NULL otherwise. */
 const struct constant *import_constant(const struct importer *im, const struct file_node *node,
 				       size_t i);
-/* Input i as a value of the graph; VALUE_NONE when it is left out or constant. */
-int import_value(const struct importer *im, const struct file_node *node, size_t i);
 const struct shape *import_shape(const struct importer *im, int value);
 /* Input i must be an activation of this rank (0: any); false after a refusal. */
 bool import_need_value(struct importer *im, const struct file_node *node, size_t i, int rank,

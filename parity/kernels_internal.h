@@ -197,8 +197,6 @@ bool rounding_wanted(const struct kernel_call *call);
 double rounding_of_value(const struct kernel_call *call, int output, int64_t i, double value);
 double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, int64_t terms,
 		       double sum, double norm);
-/* Of a number whose rounding has that deviation, in units of u (bounds.c). */
-double rounding_of(const struct kernel_call *call, int output, int64_t i, double deviation);
 
 /*
  * Runs the forward pass of one batch twice, exact and rounded by one deviation, side by side, and

@@ -35,7 +35,8 @@ bool rounding_wanted(const struct kernel_call *call)
 	return call->kinks && call->kinks->rounding > 0;
 }
 
-double rounding_of(const struct kernel_call *call, int output, int64_t i, double deviation)
+/* Of a number whose rounding has that deviation, in units of u (bounds.c). */
+static double rounding_of(const struct kernel_call *call, int output, int64_t i, double deviation)
 {
 	return call->kinks->rounding * UNIT * deviation * draw(call, output, i);
 }

@@ -64,7 +64,7 @@ enum run_event_kind {
 struct run_event {
 	enum run_event_kind kind;
 	size_t cell; /* index in the plan */
-	int round, replicate;
+	int round;
 	const char *text;
 	double fraction;		     /* EVENT_REFERENCE: done, below 1 */
 	const struct process_record *record; /* EVENT_PROCESS_END */

@@ -361,7 +361,6 @@ static enum prony_status take_record(struct schedule *s, size_t cell,
 	struct run_event event = {.kind = EVENT_PROCESS_END,
 				  .cell = cell,
 				  .round = (int)record->round,
-				  .replicate = (int)record->replicate,
 				  .record = record};
 	if (s->callbacks->event)
 		s->callbacks->event(s->callbacks->context, &event);

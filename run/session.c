@@ -14,7 +14,6 @@ void drive_event(const struct drive *drive, enum run_event_kind kind, const char
 	struct run_event event = {.kind = kind,
 				  .cell = drive->index,
 				  .round = drive->round,
-				  .replicate = drive->replicate,
 				  .text = text,
 				  .record = record};
 	if (drive->callbacks->event)

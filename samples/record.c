@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-
 #define TYPE_INT FIELD_TYPE_INT
 #define TYPE_REAL FIELD_TYPE_REAL
 #define TYPE_TEXT16 FIELD_TYPE_TEXT
@@ -140,37 +138,4 @@ enum prony_status process_record_summarise(struct process_record *record, struct
 	record->step_sd_ns = n > 1 ? sqrt(squares / (double)(n - 1)) : NAN;
 	free(means);
 	return PRONY_OK;
-}
-
-static json_t *field_to_json(const struct record_field *field, const struct process_record *record)
-{
-	const char *member = (const char *)record + field->offset;
-	int64_t number;
-	double real;
-	json_t *text;
-
-	switch (field->type) {
-	case FIELD_TYPE_INT:
-		memcpy(&number, member, sizeof number);
-		return number == RECORD_NONE ? json_null() : json_integer(number);
-	case FIELD_TYPE_REAL:
-		memcpy(&real, member, sizeof real);
-		return json_number(real);
-	case FIELD_TYPE_TEXT:
-		/* NULL for malformed UTF-8, which JSON cannot hold. */
-		text = *member ? json_string(member) : NULL;
-		return text ? text : json_null();
-	}
-	assert(false && "type of a field");
-	return json_null();
-}
-
-json_t *process_record_to_json(const struct process_record *record)
-{
-	json_t *object = json_object();
-
-	for (size_t i = 0; i < process_field_count; i++)
-		json_object_set_new(object, process_fields[i].name,
-				    field_to_json(&process_fields[i], record));
-	return object;
 }

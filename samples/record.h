@@ -104,8 +104,4 @@ void process_record_release(struct process_record *record);
  * holds record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
 enum prony_status process_record_summarise(struct process_record *record, struct error *err);
 
-/* The rows of the table as one JSON object, in their order, null for what was not measured;
- * intervals, log and series are left out. New reference. */
-json_t *process_record_to_json(const struct process_record *record);
-
 #endif

@@ -24,7 +24,6 @@ const struct sensor sensor_cpu = {
 	.name = "cpu",
 	.unit = "ns",
 	.rate_unit = "cores",
-	.summary = "busy time of each processor, whoever keeps it busy",
 	.kind = SERIES_COUNTER,
 	.period_ns = 250000000,
 	.probe = probe,

@@ -50,7 +50,6 @@ const struct sensor sensor_foreign = {
 	.name = "foreign",
 	.unit = "ns",
 	.rate_unit = "share",
-	.summary = "busy time of other programs, per processor",
 	.kind = SERIES_BALANCE,
 	.period_ns = 1000000000,
 	.probe = probe,

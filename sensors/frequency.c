@@ -80,7 +80,6 @@ const struct sensor sensor_frequency = {
 	.name = "frequency",
 	.unit = "Hz",
 	.rate_unit = "",
-	.summary = "clock of each processor",
 	.kind = SERIES_GAUGE,
 	.period_ns = PERIOD_NS,
 	.probe = probe,

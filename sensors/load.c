@@ -30,7 +30,6 @@ const struct sensor sensor_load = {
 	.name = "load",
 	.unit = "",
 	.rate_unit = "",
-	.summary = "load average of 1 minute",
 	.kind = SERIES_GAUGE,
 	.period_ns = 1000000000,
 	.probe = probe,

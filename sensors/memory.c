@@ -35,7 +35,6 @@ const struct sensor sensor_memory = {
 	.name = "memory",
 	.unit = "bytes",
 	.rate_unit = "",
-	.summary = "resident memory of the worker and its children, shared pages in each",
 	.kind = SERIES_GAUGE,
 	.period_ns = 250000000,
 	.probe = probe,

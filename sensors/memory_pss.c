@@ -52,7 +52,6 @@ const struct sensor sensor_memory_pss = {
 	.name = "memory_pss",
 	.unit = "bytes",
 	.rate_unit = "",
-	.summary = "memory of the worker and its children, shared pages divided between them",
 	.kind = SERIES_GAUGE,
 	.period_ns = PERIOD_NS,
 	.outside_windows = true,

@@ -28,7 +28,6 @@ struct sensor {
 	const char *name;      /* "memory" */
 	const char *unit;      /* of a value: "bytes", "ns" */
 	const char *rate_unit; /* of a value per ns; "" for a gauge */
-	const char *summary;
 	enum series_kind kind;
 	int64_t period_ns;    /* between two samples */
 	bool outside_windows; /* taking a sample would disturb what is measured */

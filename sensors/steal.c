@@ -32,7 +32,6 @@ const struct sensor sensor_steal = {
 	.name = "steal",
 	.unit = "ns",
 	.rate_unit = "share",
-	.summary = "time that the host took, per processor",
 	.kind = SERIES_COUNTER,
 	.period_ns = 1000000000,
 	.probe = probe,

@@ -27,7 +27,6 @@ struct spec_list {
 /* `exclude` and `override` rows of a suite: cells whose axes match every given list. */
 struct spec_rule {
 	struct spec_list axes[AXIS_COUNT];
-	const char *origin;
 	/* Overrides. */
 	const char *values[AXIS_COUNT]; /* NULL: not given */
 	int64_t steps, warm_up_steps;	/* negative: not given */

@@ -348,11 +348,7 @@ static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *n
 			&file->yaml, node, err,
 			"%s: needs a mapping of axes and has %s; write - networks: lenet",
 			place_keys[place], yaml_file_describe(&file->yaml, node));
-	*rule = (struct spec_rule){
-		.origin = yaml_file_origin(&file->yaml, node, place_keys[place]),
-		.steps = -1,
-		.warm_up_steps = -1,
-	};
+	*rule = (struct spec_rule){.steps = -1, .warm_up_steps = -1};
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top && status == PRONY_OK; pair++)
 		status = read_rule_key(file, yaml_file_node(&file->yaml, pair->key),

@@ -24,8 +24,6 @@ void estimate_compute(const double *means, size_t n, double target_half_width,
 /* Quantile of Student's t with df degrees of freedom, p in (0, 1); absolute error below 1e-9
  * (Hill 1970, CACM algorithm 396, refined by Newton steps on the incomplete beta function). */
 double student_t_quantile(double p, double df);
-/* Regularised incomplete beta function (continued fraction, DLMF 8.17.22). */
-double incomplete_beta(double a, double b, double x);
 
 /* Ratio a / b of two unpaired sets of process means with a 95 % Welch interval on logs. */
 struct ratio {

@@ -45,7 +45,8 @@ static double beta_fraction(double a, double b, double x)
 	return value;
 }
 
-/* I_x(a, b) with y = 1 - x handed in: near 1 the difference would lose x's last digits. */
+/* Regularised, I_x(a, b), with y = 1 - x handed in: near 1 the difference would lose x's last
+ * digits. */
 static double beta_of_pair(double a, double b, double x, double y)
 {
 	if (x <= 0)
@@ -57,13 +58,6 @@ static double beta_of_pair(double a, double b, double x, double y)
 	if (x < (a + 1) / (a + b + 2))
 		return front / a * beta_fraction(a, b, x);
 	return 1 - front / b * beta_fraction(b, a, y);
-}
-
-double incomplete_beta(double a, double b, double x)
-{
-	if (!(a > 0) || !(b > 0) || isnan(x))
-		return NAN;
-	return beta_of_pair(a, b, x, 1 - x);
 }
 
 /* P(T > t) for t >= 0. */

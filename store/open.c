@@ -380,8 +380,3 @@ void store_close(struct store *store)
 	free(store->uri);
 	free(store);
 }
-
-const char *store_path(const struct store *store)
-{
-	return store->path;
-}

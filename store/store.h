@@ -23,7 +23,6 @@ struct store;
 enum prony_status store_open(const char *path, bool read_only, struct store **out,
 			     struct error *err);
 void store_close(struct store *store);
-const char *store_path(const struct store *store);
 
 struct run_meta {
 	int64_t id;
@@ -103,10 +102,6 @@ enum store_part { STORE_INTERVALS = 1, STORE_LOGS = 2, STORE_SERIES = 4, STORE_A
 enum prony_status store_load_run(struct store *store, const char *which, unsigned parts,
 				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
-
-/* Newest first; metas in the arena (spec, command, environment are NULL). */
-enum prony_status store_list_runs(struct store *store, struct arena *arena, struct run_meta **out,
-				  size_t *count, struct error *err);
 
 /* Copies every run of another store that is not here yet (by uid), one transaction a run. */
 enum prony_status store_import(struct store *store, const char *other_path, int *imported,

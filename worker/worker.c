@@ -112,8 +112,8 @@ static enum prony_status serve_all(struct worker *worker, const struct error *re
 	return status;
 }
 
-int worker_serve(const struct adapter *adapter, const struct worker_options *options,
-		 int request_fd, int reply_fd, struct error *err)
+static int worker_serve(const struct adapter *adapter, const struct worker_options *options,
+			int request_fd, int reply_fd, struct error *err)
 {
 	struct error refusal = ERROR_INIT;
 	struct channel channel;

@@ -23,8 +23,4 @@ struct worker_options {
  */
 int worker_main(const struct worker_options *options, struct error *err);
 
-/* The same with an adapter and descriptors (borrowed) of the caller's choice. */
-int worker_serve(const struct adapter *adapter, const struct worker_options *options,
-		 int request_fd, int reply_fd, struct error *err);
-
 #endif

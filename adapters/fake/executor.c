@@ -180,10 +180,3 @@ void executor_step(struct executor *ex, const struct recipe *recipe, const struc
 		finish_training(ex);
 	ex->step++;
 }
-
-struct tensor executor_tensor(const struct executor *ex, int value)
-{
-	const struct value *v = &ex->graph->values[value];
-
-	return (struct tensor){v->name, DTYPE_F32, v->shape, ex->values[value]};
-}

@@ -57,7 +57,4 @@ void executor_release(struct executor *executor);
 void executor_step(struct executor *executor, const struct recipe *recipe,
 		   const struct tensor *input, const struct tensor *labels);
 
-/* A view of a value. */
-struct tensor executor_tensor(const struct executor *executor, int value);
-
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "adapters/fake/executor.h"
 #include "parity/gate.h"
 
 /* Fails the test with the error's text unless the status is PRONY_OK. */
@@ -56,6 +57,9 @@ struct outcome {
 	struct tensor_set gradients, weights, state;
 	struct gate_observed observed;
 };
+
+/* A value of the executor, borrowed. */
+struct tensor executor_view(const struct executor *ex, int value);
 
 /* Plays the framework through the gate, as a worker would answer. */
 void play(struct fixture *f, const struct framework *framework, struct outcome *out);

@@ -24,9 +24,8 @@ int store_folder_setup(void **state)
 		free(f);
 		return -1;
 	}
-	char *path = path_join(f->folder, "store.db");
-	enum prony_status status = store_open(path, false, &f->store, NULL);
-	free(path);
+	f->path = path_join(f->folder, "store.db");
+	enum prony_status status = store_open(f->path, false, &f->store, NULL);
 	*state = f;
 	return status == PRONY_OK ? 0 : -1;
 }
@@ -38,6 +37,7 @@ int store_folder_teardown(void **state)
 	store_close(f->store);
 	enum prony_status status = directory_remove(f->folder, NULL);
 	free(f->folder);
+	free(f->path);
 	free(f);
 	return status == PRONY_OK ? 0 : -1;
 }

@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 struct store_folder {
-	char *folder;
+	char *folder, *path; /* path: of the store in the folder */
 	struct store *store; /* FOLDER/store.db */
 };
 

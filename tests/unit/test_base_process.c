@@ -67,21 +67,10 @@ static void ends_are_described(void **state)
 		free(shell(rows[i].script, 100, &end));
 		assert_int_equal(end.signalled, rows[i].signalled);
 		assert_int_equal(end.code, rows[i].code);
-		assert_true(end.max_rss_bytes > 100000);
 		process_end_text(&end, text, sizeof(text));
 		assert_string_equal(text, rows[i].text);
 	}
 	no_child_is_left();
-}
-
-static void times_are_measured(void **state)
-{
-	(void)state;
-	struct process_end end;
-
-	free(shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", 0, &end));
-	assert_true(end.user_ns > 1000000);
-	assert_true(end.system_ns >= 0);
 }
 
 static void output_keeps_the_tail(void **state)
@@ -471,7 +460,6 @@ int main(int argc, char **argv)
 
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_are_described),
-		cmocka_unit_test(times_are_measured),
 		cmocka_unit_test(output_keeps_the_tail),
 		cmocka_unit_test(large_output_is_complete),
 		cmocka_unit_test(failed_starts),

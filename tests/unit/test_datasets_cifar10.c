@@ -212,8 +212,10 @@ static void the_real_sample(void **state)
 	arena_init(&arena, 0);
 	float *x = memory_alloc(sizeof(*x) * COUNT * PIXELS);
 	int64_t *y = memory_alloc(sizeof(*y) * COUNT);
-	if (dataset_verify(sample, folder, &err) != PRONY_OK ||
-	    dataset_class_names(sample, folder, &arena, &names, &err) != PRONY_OK ||
+	for (size_t i = 0; sample->files[i].name; i++)
+		if (dataset_verify_file(sample, &sample->files[i], folder, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+	if (dataset_class_names(sample, folder, &arena, &names, &err) != PRONY_OK ||
 	    take(sample, folder, true, COUNT, x, y, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	assert_string_equal(names[0], "airplane");

@@ -100,7 +100,7 @@ static void every_key_is_read(void **state)
 	assert_string_equal(row->lock, "shared");
 	assert_int_equal(row->stages, 1u << STAGE_FORWARD | 1u << STAGE_TRAIN);
 	assert_int_equal(row->precisions, 1u << PRECISION_BF16);
-	assert_true(row->cuda && row->of_user && !row->any_option && !row->essential);
+	assert_true(row->cuda && row->of_user && !row->any_option);
 	assert_int_equal(row->option_count, 3);
 	assert_string_equal(framework_option_words(row, "nhwc,plain,quiet,unknown", &f->arena),
 			    "channels_last,plain,unknown");
@@ -213,7 +213,7 @@ static const struct {
 	{MINE "variables: {1A: x}\n", 4, "\"1A\" is no name of a variable"},
 	{MINE "variables: {A: [x]}\n", 4, "variables: needs names with texts and has a list"},
 	{MINE "variables: {A: '{here'}\nfloor: true\n", 5, "floor: is prony's own business"},
-	{MINE "essential: true\n", 4, "essential: is prony's own business; remove it"},
+	{MINE "floor: true\n", 4, "floor: is prony's own business; remove it"},
 	{MINE "options: all\n", 4, "options: needs a mapping"},
 	{MINE "options: {a: {word: b}}\n", 4, "a: has no help"},
 	{MINE "options: {A B: {help: b}}\n", 4, "cannot stand in a framework's spelling"},
@@ -252,8 +252,8 @@ static void what_is_wrong_is_named(void **state)
 			fail_msg("'%s%s' is not in: %s", place, bad[i].message, f->err.text);
 	}
 	/* The tree may. */
-	assert_int_equal(read_text(f, MINE "essential: true\n", false), PRONY_OK);
-	assert_true(f->rows[0].essential);
+	assert_int_equal(read_text(f, MINE "floor: true\n", false), PRONY_OK);
+	assert_true(f->rows[0].floor);
 }
 
 static void put(struct fixture *f, const char *name, const char *text)

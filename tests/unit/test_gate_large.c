@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/fake/executor.h"
 #include "base/memory.h"
 #include "parity/kernels_internal.h"
 #include "tests/unit/gate_fixture.h"
@@ -247,7 +246,7 @@ static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 	assert_memory_equal(deviation, again, values * sizeof(double));
 	check(executor_init(&ex, &f->graph, &f->weights, &err), &err);
 	executor_step(&ex, &f->recipe, &f->inputs.tensors[0], &f->labels.tensors[0]);
-	struct tensor logits = executor_tensor(&ex, f->graph.logits);
+	struct tensor logits = executor_view(&ex, f->graph.logits);
 	double seen = logits_distance(&logits, &f->reference.expected[0].logits[0]);
 	double taken = deviation[f->forward.logits];
 

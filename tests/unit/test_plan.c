@@ -151,7 +151,6 @@ static void quickstart_is_what_the_readme_promises(void **state)
 		assert_string_equal(cell->cell.dataset, "mnist-sample");
 		assert_int_equal(cell->cell.batch, 64);
 		assert_false(cell->explicit_);
-		assert_false(cell->harness);
 	}
 	assert_int_equal(find(&f, "native", STAGE_FORWARD)->status, CELL_PENDING);
 	assert_int_equal(find(&f, "native", STAGE_TRAIN)->status, CELL_PENDING);
@@ -219,8 +218,8 @@ static void harness_cells_say_so(void **state)
 	expand_ok(&f);
 	const struct plan_cell *null = find(&f, "null", STAGE_TRAIN);
 	const struct plan_cell *fake = find(&f, "fake+crash-at=build", STAGE_TRAIN);
-	assert_true(null->harness && null->ungated && null->explicit_);
-	assert_true(fake->harness && !fake->ungated && fake->explicit_);
+	assert_true(null->ungated && null->explicit_);
+	assert_true(!fake->ungated && fake->explicit_);
 	assert_int_equal(fake->status, CELL_PENDING);
 	assert_string_equal(fake->worker_argv[0], "/usr/bin/prony");
 	assert_string_equal(fake->worker_argv[1], "worker");

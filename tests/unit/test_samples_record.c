@@ -320,38 +320,6 @@ static void impossible_windows_are_refused(void **state)
 	process_record_release(NULL);
 }
 
-static void json_has_every_field_in_order(void **state)
-{
-	struct process_record record;
-	const char *key;
-	json_t *value;
-	size_t i = 0;
-
-	(void)state;
-	process_record_init(&record);
-	json_t *object = process_record_to_json(&record);
-	assert_int_equal(json_object_size(object), process_field_count);
-	json_object_foreach(object, key, value)
-	{
-		assert_string_equal(key, process_fields[i++].name);
-		assert_true(json_is_null(value));
-	}
-	json_decref(object);
-	record.steps = 0; /* measured, and zero */
-	record.loss_last = INFINITY;
-	record.step_mean_ns = 0.1;
-	snprintf(record.error, sizeof record.error, "a \"reason\"");
-	snprintf(record.precision, sizeof record.precision, "\xff");
-	object = process_record_to_json(&record);
-	assert_int_equal(json_integer_value(json_object_get(object, "steps")), 0);
-	assert_true(json_is_integer(json_object_get(object, "steps")));
-	assert_true(json_is_null(json_object_get(object, "loss_last")));
-	assert_true(json_is_null(json_object_get(object, "precision")));
-	assert_true(json_real_value(json_object_get(object, "step_mean_ns")) == 0.1);
-	assert_string_equal(json_string_value(json_object_get(object, "error")), "a \"reason\"");
-	json_decref(object);
-}
-
 /* Names become SQL columns and CSV headings; every number says its unit. */
 static void fields_are_described(void **state)
 {
@@ -416,7 +384,6 @@ int main(void)
 		cmocka_unit_test(a_short_last_block_counts_its_steps),
 		cmocka_unit_test(one_interval_has_no_deviation),
 		cmocka_unit_test(impossible_windows_are_refused),
-		cmocka_unit_test(json_has_every_field_in_order),
 		cmocka_unit_test(fields_are_described),
 		cmocka_unit_test(fields_are_documented),
 	};

@@ -149,8 +149,8 @@ static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
 	bool could = as_nobody(write_is_refused, none);
 	/* While its writer still has it open, with results in the log beside it. */
 	if (could)
-		as_nobody(read_works, store_path(f->store));
-	char *path = memory_strdup(store_path(f->store));
+		as_nobody(read_works, f->path);
+	char *path = memory_strdup(f->path);
 	store_close(f->store);
 	f->store = NULL;
 	if (could)
@@ -171,7 +171,7 @@ static void damaged_files_do_no_harm(void **state)
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	struct random random;
-	char *path = memory_strdup(store_path(f->store)), *bytes = NULL, *copy;
+	char *path = memory_strdup(f->path), *bytes = NULL, *copy;
 	int64_t id = fixture_cell_of(f->store, "native", 1);
 	json_t *details = json_pack("{s:s}", "version", "1");
 	size_t length = 0;

@@ -94,7 +94,7 @@ static void results_survive_a_kill(void **state)
 	char path[512];
 	int last = -1, reported = 0;
 
-	snprintf(path, sizeof path, "%s", store_path(f->store));
+	snprintf(path, sizeof path, "%s", f->path);
 	store_close(f->store);
 	f->store = NULL;
 	random_init(&random, 3);
@@ -121,7 +121,7 @@ static void writers_take_turns(void **state)
 	pid_t children[WRITERS];
 	char path[512];
 
-	snprintf(path, sizeof path, "%s", store_path(f->store));
+	snprintf(path, sizeof path, "%s", f->path);
 	/* SQLite's connections do not cross a fork. */
 	store_close(f->store);
 	f->store = NULL;
