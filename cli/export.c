@@ -9,7 +9,7 @@
 #define EXPORT_BYTES_MAX ((size_t)4 << 30)
 
 static const char *const formats[] = {"csv", "json", "jsonl", "md", "ms", NULL};
-static const char *const layouts[] = {"long", "wide", "ms", NULL};
+static const char *const layouts[] = {"long", "cells", "wide", "ms", NULL};
 
 struct export_options {
 	const char *store, *output, *format, *layout;
@@ -28,8 +28,8 @@ const struct option export_option_rows[] = {
 	 .offset = offsetof(struct export_options, layout),
 	 .choices = layouts,
 	 .metavar = "LAYOUT",
-	 .help = "of csv: a row per process (default), a column per framework, or a row per ok "
-		 "cell in ms"},
+	 .help = "of csv: a row per process (default), a row per cell, a column per framework, or "
+		 "a row per ok cell in ms"},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_STRING,
@@ -48,6 +48,7 @@ static const struct {
 	enum results_depth depth;
 } writers[] = {
 	{"csv", "long", export_csv_long, RESULTS_FIGURES},
+	{"csv", "cells", export_csv_cells, RESULTS_FIGURES},
 	{"csv", "wide", export_csv_wide, RESULTS_FIGURES},
 	{"csv", "ms", export_csv_ms, RESULTS_FIGURES},
 	{"json", NULL, export_json, RESULTS_SERIES},

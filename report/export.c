@@ -140,8 +140,9 @@ static void add_field(const struct process_record *record, const struct record_f
 	}
 }
 
-static void add_long_row(const struct summary *summary, const struct summary_row *row,
-			 const struct process_record *record, struct strbuf *out)
+/* What rows of CSV begin with: the run, the cell, how it ended. */
+static void add_cell(const struct summary *summary, const struct summary_row *row,
+		     struct strbuf *out)
 {
 	add_text(summary->run->meta.uid, out);
 	strbuf_putc(out, ',');
@@ -151,6 +152,12 @@ static void add_long_row(const struct summary *summary, const struct summary_row
 		strbuf_putc(out, ',');
 		outcome[i].write(row, out);
 	}
+}
+
+static void add_long_row(const struct summary *summary, const struct summary_row *row,
+			 const struct process_record *record, struct strbuf *out)
+{
+	add_cell(summary, row, out);
 	for (size_t i = 0; i < process_field_count; i++) {
 		strbuf_putc(out, ',');
 		if (record)
@@ -179,6 +186,53 @@ enum prony_status export_csv_long(const struct summary *summary, struct strbuf *
 		/* A cell that never ran is a result too. */
 		if (row->cell->process_count == 0)
 			add_long_row(summary, row, NULL, out);
+	}
+	return finish(out, err);
+}
+
+/* Figures of a cell, as the members of JSON have them. */
+static const struct {
+	const char *name;
+	size_t offset; /* of a double in struct summary_row */
+} cell_figures[] = {
+	{"step_center_ns", offsetof(struct summary_row, step.center)},
+	{"step_low_ns", offsetof(struct summary_row, step.low)},
+	{"step_high_ns", offsetof(struct summary_row, step.high)},
+	{"items_per_second", offsetof(struct summary_row, items_per_second)},
+	{"floor_ratio", offsetof(struct summary_row, floor_ratio)},
+	{"floor_low", offsetof(struct summary_row, floor_low)},
+	{"floor_high", offsetof(struct summary_row, floor_high)},
+	{"to_first_step_ns", offsetof(struct summary_row, to_first_step_ns)},
+	{"rss_peak_bytes", offsetof(struct summary_row, rss_peak_bytes)},
+	{"flops_per_second", offsetof(struct summary_row, flops)},
+};
+
+enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,
+				   struct error *err)
+{
+	strbuf_puts(out, "run,framework");
+	add_axis_names(out);
+	for (size_t i = 0; i < COUNT(outcome); i++)
+		strbuf_printf(out, ",%s", outcome[i].name);
+	strbuf_puts(out, ",rank,processes");
+	for (size_t i = 0; i < COUNT(cell_figures); i++)
+		strbuf_printf(out, ",%s", cell_figures[i].name);
+	strbuf_putc(out, '\n');
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		add_cell(summary, row, out);
+		strbuf_putc(out, ',');
+		if (row->rank > 0)
+			strbuf_printf(out, "%d", row->rank);
+		strbuf_printf(out, ",%zu", row->step.n);
+		for (size_t k = 0; k < COUNT(cell_figures); k++) {
+			double value;
+			memcpy(&value, (const char *)row + cell_figures[k].offset, sizeof value);
+			strbuf_putc(out, ',');
+			if (row->step.n > 0)
+				add_real(value, out);
+		}
+		strbuf_putc(out, '\n');
 	}
 	return finish(out, err);
 }

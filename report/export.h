@@ -1,4 +1,4 @@
-/* Exports: csv (long, wide, ms), json, jsonl, md. The same bytes for the same store. */
+/* Exports: csv (long, cells, wide, ms), json, jsonl, md. The same bytes for the same store. */
 #ifndef PRONY_REPORT_EXPORT_H
 #define PRONY_REPORT_EXPORT_H
 
@@ -7,15 +7,19 @@
 
 /*
  * csv long: a row per process, every field of PROCESS_FIELDS with the cell's axes in front.
+ * csv cells: a row per cell: axes, how it ended, rank, number of processes, estimates.
  * csv wide: a row per comparison (network, dataset, stage, ...), a column per framework
  *           (step time in ms, geometric mean of process means).
  * csv ms:   Timestamp,Framework,Algorithm,BenchStage,Precision,Result; ok cells only; forward ->
- * eval, train -> train, others left out; Result = ms per step, geometric mean. jsonl:    the
- * complete export: a line for the run, each cell, each process with intervals, log and series.
+ *           eval, train -> train, others left out; Result = ms per step, geometric mean.
+ * jsonl:    the complete export: a line for the run, each cell, each process with intervals, log
+ *           and series.
  * Fields are quoted only where needed (RFC 4180).
  */
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
 				  struct error *err);
+enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,
+				   struct error *err);
 enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *out,
 				  struct error *err);
 enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *out,

@@ -111,9 +111,10 @@ static void test_exports(void **state)
 					   struct error *err);
 		const char *name;
 	} exports[] = {
-		{export_csv_long, "long.csv"}, {export_csv_wide, "wide.csv"},
-		{export_csv_ms, "ms.csv"},     {export_json, "run.json"},
-		{export_jsonl, "run.jsonl"},   {export_markdown, "run.md"},
+		{export_csv_long, "long.csv"},	 {export_csv_wide, "wide.csv"},
+		{export_csv_ms, "ms.csv"},	 {export_json, "run.json"},
+		{export_jsonl, "run.jsonl"},	 {export_markdown, "run.md"},
+		{export_csv_cells, "cells.csv"},
 	};
 	const struct results *results = *state;
 	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++) {
