@@ -113,8 +113,9 @@ struct adapter {
 	/* Returns when all issued work is finished. */
 	enum prony_status (*sync)(struct session *s, struct error *err);
 
-	/* Fills tensors whose names, dtypes (F32; loss F64 or F32), shapes and data the caller set
-	 * up. */
+	/* Fills every element of tensors whose names, dtypes (F32; loss F64 or F32), shapes and
+	 * data the caller set up. The data lie in what goes to the parent: they hold anything, and
+	 * are aligned for their dtype, no more. */
 	enum prony_status (*read)(struct session *s, enum readout what, struct tensor_set *out,
 				  struct error *err);
 

@@ -103,11 +103,11 @@ size_t safetensors_image_bytes(const struct tensor_set *set)
 	return LENGTH_BYTES + header_bytes + data_bytes;
 }
 
-enum prony_status safetensors_write_image(const struct tensor_set *set, void *image, size_t bytes,
-					  struct error *err)
+/* Writes the header; *data is what follows it. */
+static enum prony_status write_header(const struct tensor_set *set, unsigned char *image,
+				      size_t bytes, unsigned char **data, struct error *err)
 {
 	size_t header_bytes, data_bytes;
-	unsigned char *at = image;
 	char *header = header_text(set, &header_bytes, &data_bytes);
 
 	if (!header)
@@ -121,19 +121,40 @@ enum prony_status safetensors_write_image(const struct tensor_set *set, void *im
 				 "a safetensors image of %zu bytes does not fit into %zu",
 				 LENGTH_BYTES + header_bytes + data_bytes, bytes);
 	}
-	store_little_endian(at, header_bytes);
-	at += LENGTH_BYTES;
-	memcpy(at, header, header_bytes);
-	at += header_bytes;
+	store_little_endian(image, header_bytes);
+	memcpy(image + LENGTH_BYTES, header, header_bytes);
+	*data = image + LENGTH_BYTES + header_bytes;
 	free(header);
-	for (size_t i = 0; i < set->count; i++) {
+	return PRONY_OK;
+}
+
+enum prony_status safetensors_lay_out(struct tensor_set *set, void *image, size_t bytes,
+				      struct error *err)
+{
+	unsigned char *at;
+	enum prony_status status = write_header(set, image, bytes, &at, err);
+
+	for (size_t i = 0; status == PRONY_OK && i < set->count; i++) {
+		set->tensors[i].data = at;
+		at += tensor_bytes(&set->tensors[i]);
+	}
+	return status;
+}
+
+enum prony_status safetensors_write_image(const struct tensor_set *set, void *image, size_t bytes,
+					  struct error *err)
+{
+	unsigned char *at;
+	enum prony_status status = write_header(set, image, bytes, &at, err);
+
+	for (size_t i = 0; status == PRONY_OK && i < set->count; i++) {
 		size_t length = (size_t)tensor_bytes(&set->tensors[i]);
 
 		if (length > 0)
 			memcpy(at, set->tensors[i].data, length);
 		at += length;
 	}
-	return PRONY_OK;
+	return status;
 }
 
 enum prony_status safetensors_write_file(const struct tensor_set *set, const char *path,

@@ -12,7 +12,16 @@
 /* Bytes of the image of a set; 0 when its sizes overflow. Data starts at a multiple of 64. */
 size_t safetensors_image_bytes(const struct tensor_set *set);
 
-/* Writes the image into memory of at least safetensors_image_bytes(set). */
+/*
+ * Writes the image's header and points every tensor of the set at its data in the image, for
+ * whoever has it to write them there. What was there before is left: every element has to be
+ * written. The first tensor starts at a multiple of 64 from the image's start, one of F32 at a
+ * multiple of 4 where all before it are of F32 too.
+ */
+enum prony_status safetensors_lay_out(struct tensor_set *set, void *image, size_t bytes,
+				      struct error *err);
+
+/* Copies the set into an image in memory of at least safetensors_image_bytes(set). */
 enum prony_status safetensors_write_image(const struct tensor_set *set, void *image, size_t bytes,
 					  struct error *err);
 

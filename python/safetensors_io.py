@@ -1,4 +1,4 @@
-"""safetensors images, read and written with the standard library alone.
+"""safetensors images, read and laid out with the standard library alone.
 
 An image is 8 bytes of header length (little-endian), a JSON header, the data
 (https://huggingface.co/docs/safetensors). Frameworks get and give the data as buffers.
@@ -18,7 +18,7 @@ class Tensor(object):
 
     __slots__ = ("name", "dtype", "shape", "data")
 
-    def __init__(self, name, dtype, shape, data):
+    def __init__(self, name, dtype, shape, data=None):
         self.name = name
         self.dtype = dtype
         self.shape = list(shape)
@@ -33,16 +33,13 @@ def elements(shape):
     return count
 
 
-def image(tensors):
-    """(header, bytes of the whole image) of a list of Tensor. The data follow the header (bytes),
-    which ends at a multiple of 64, in the list's order and without gaps."""
+def header(tensors):
+    """(header, bytes of the whole image) of a list of Tensor. The data, which may still be missing,
+    follow the header (bytes), which ends at a multiple of 64, in the list's order without gaps."""
     offset = 0
     entries = {}
     for tensor in tensors:
         size = elements(tensor.shape) * DTYPE_BYTES[tensor.dtype]
-        if size != memoryview(tensor.data).nbytes:
-            raise ValueError("tensor %s: %d bytes of data, its shape needs %d"
-                             % (tensor.name, memoryview(tensor.data).nbytes, size))
         entries[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape,
                                 "data_offsets": [offset, offset + size]}
         offset += size
@@ -51,27 +48,16 @@ def image(tensors):
     return struct.pack("<Q", len(text)) + text, 8 + len(text) + offset
 
 
-def write(tensors, room, offset=0):
-    """Writes a list of Tensor into `room` (a writable mmap or memoryview of bytes) from `offset`;
-    returns the image's size in bytes. The caller has checked that it fits (see image)."""
-    header, size = image(tensors)
-    room[offset:offset + len(header)] = header
-    offset += len(header)
+def lay_out(tensors, room):
+    """Writes the header of a list of Tensor to `room`, a writable memoryview of as many bytes as
+    header() says, and makes each tensor's data its part of `room`, for somebody to fill."""
+    head, _ = header(tensors)
+    offset = len(head)
+    room[:offset] = head
     for tensor in tensors:
-        data = memoryview(tensor.data).cast("B")
-        room[offset:offset + len(data)] = data
-        offset += len(data)
-    return size
-
-
-def write_file(tensors, path):
-    """Writes a list of Tensor to a file; returns its size in bytes."""
-    header, size = image(tensors)
-    with open(path, "wb") as out:
-        out.write(header)
-        for tensor in tensors:
-            out.write(tensor.data)
-    return size
+        size = elements(tensor.shape) * DTYPE_BYTES[tensor.dtype]
+        tensor.data = room[offset:offset + size]
+        offset += size
 
 
 def _entry(name, entry, data, path):

@@ -235,11 +235,29 @@ class Worker(object):
             raise WorkerError("invalid", "%s cannot be read before a run" % what)
         if what in ("loss", "gradients") and self.case.stage == "forward":
             raise WorkerError("invalid", "the stage forward has no %s" % what)
-        tensors = self.adapter.read(what)
+        tensors = self.listed(what)
+        size = safetensors_io.header(tensors)[1]
+        if self.shared:
+            self.shared.check(self.shared.tensors, size, what)
+            offset = self.shared.tensors[0]
+            room = memoryview(self.shared.room)[offset:offset + size]
+        else:
+            room = memoryview(bytearray(size))
+        safetensors_io.lay_out(tensors, room)
+        self.adapter.read(what, tensors)
         if not self.shared:
-            return {"bytes": safetensors_io.write_file(tensors, self.case.path("read"))}
-        self.shared.check(self.shared.tensors, safetensors_io.image(tensors)[1], what)
-        return {"bytes": safetensors_io.write(tensors, self.shared.room, self.shared.tensors[0])}
+            with open(self.case.path("read"), "wb") as out:
+                out.write(room)
+        return {"bytes": size}
+
+    def listed(self, what):
+        """List of Tensor without data: what is to be read."""
+        case = self.case
+        if what in ("logits", "loss"):
+            shape = case.shape(case.graph["logits"]) if what == "logits" else []
+            return [safetensors_io.Tensor(what, "F32", shape)]
+        names = case.states if what == "state" else case.parameters
+        return [safetensors_io.Tensor(name, "F32", case.shape(name)) for name in names]
 
     def close(self, request):
         if self.adapter:

@@ -29,7 +29,7 @@ void worker_init(struct worker *w, const struct adapter *adapter, const char *li
 		.session = {.library = library, .option = option ? option : ""},
 		.progress = PROGRESS_STARTED,
 	};
-	shared_memory_init(&w->bulk);
+	results_init(&w->results);
 }
 
 static void drop_bundle(struct worker *w)
@@ -59,7 +59,7 @@ void worker_release(struct worker *w)
 	free(w->fed);
 	w->fed = NULL;
 	drop_bundle(w);
-	shared_memory_release(&w->bulk);
+	results_release(&w->results);
 }
 
 const char *worker_status_word(enum prony_status status)
@@ -333,18 +333,18 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 	if (status != PRONY_OK)
 		return status;
 	int64_t count = loop_records(&plan);
-	status = shared_memory_reserve(&w->bulk, count, err);
+	status = results_reserve(&w->results, count, err);
 	if (status != PRONY_OK)
 		return status;
-	status = loop_run(w->adapter, &w->session, &plan, w->bulk.records, err);
+	status = loop_run(w->adapter, &w->session, &plan, w->results.records, err);
 	if (status != PRONY_OK)
 		return verbs_adapter_result(w, status, "step", err);
 	w->record_count = count;
 	w->progress = PROGRESS_RAN;
 	verbs_add(reply, "steps", json_integer(plan.steps));
 	verbs_add(reply, "records", json_integer(count));
-	verbs_add(reply, "begin_at_ns", json_integer(w->bulk.records[0].begin_ns));
-	verbs_add(reply, "end_at_ns", json_integer(w->bulk.records[count - 1].end_ns));
+	verbs_add(reply, "begin_at_ns", json_integer(w->results.records[0].begin_ns));
+	verbs_add(reply, "end_at_ns", json_integer(w->results.records[count - 1].end_ns));
 	return PRONY_OK;
 }
 
@@ -363,39 +363,38 @@ static enum prony_status check_read(const struct worker *w, enum readout what, s
 	return PRONY_OK;
 }
 
-static enum prony_status add_values(const struct graph *graph, enum value_kind kind,
-				    struct arena *arena, struct tensor_set *set, struct error *err)
+static void add_values(const struct graph *graph, enum value_kind kind, struct arena *arena,
+		       struct tensor_set *set)
 {
-	enum prony_status status = PRONY_OK;
-
 	set->tensors = arena_array(arena, (size_t)graph->value_count, sizeof *set->tensors);
-	for (int i = 0; i < graph->value_count && status == PRONY_OK; i++) {
+	for (int i = 0; i < graph->value_count; i++) {
 		const struct value *value = &graph->values[i];
 
 		if (value->kind == kind)
-			status = tensor_new(arena, value->name, DTYPE_F32, &value->shape,
-					    &set->tensors[set->count++], err);
+			set->tensors[set->count++] = (struct tensor){
+				.name = value->name, .dtype = DTYPE_F32, .shape = value->shape};
 	}
-	return status;
 }
 
-/* Zeroed tensors of the right names and shapes for the adapter to fill. */
-static enum prony_status prepare_read(const struct graph *graph, enum readout what,
-				      struct arena *arena, struct tensor_set *set,
-				      struct error *err)
+/* Names, types and shapes of what is read; the data are placed later. */
+static void list_tensors(const struct graph *graph, enum readout what, struct arena *arena,
+			 struct tensor_set *set)
 {
-	if (what == READ_WEIGHTS || what == READ_GRADIENTS)
-		return add_values(graph, VALUE_PARAMETER, arena, set, err);
-	if (what == READ_STATE)
-		return add_values(graph, VALUE_STATE, arena, set, err);
-	struct shape scalar = {.rank = 0};
-	const struct shape *shape =
-		what == READ_LOSS ? &scalar : &graph->values[graph->logits].shape;
-
+	if (what == READ_WEIGHTS || what == READ_GRADIENTS) {
+		add_values(graph, VALUE_PARAMETER, arena, set);
+		return;
+	}
+	if (what == READ_STATE) {
+		add_values(graph, VALUE_STATE, arena, set);
+		return;
+	}
 	set->tensors = arena_alloc(arena, sizeof *set->tensors);
 	set->count = 1;
-	return tensor_new(arena, readout_name(what), what == READ_LOSS ? DTYPE_F64 : DTYPE_F32,
-			  shape, set->tensors, err);
+	*set->tensors = (struct tensor){.name = readout_name(what), .dtype = DTYPE_F64};
+	if (what == READ_LOGITS) {
+		set->tensors->dtype = DTYPE_F32;
+		set->tensors->shape = graph->values[graph->logits].shape;
+	}
 }
 
 static enum prony_status serve_read(struct worker *w, const json_t *request, json_t *reply,
@@ -405,6 +404,7 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 	enum readout what;
 	struct arena arena;
 	struct tensor_set set = {.count = 0};
+	void *image;
 	size_t bytes;
 	enum prony_status status = json_get_string(request, "what", &word, err);
 
@@ -416,7 +416,8 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 	if (status != PRONY_OK)
 		return status;
 	arena_init(&arena, 0);
-	status = prepare_read(&w->bundle.graph, what, &arena, &set, err);
+	list_tensors(&w->bundle.graph, what, &arena, &set);
+	status = results_lay_out(&w->results, &arena, &set, &image, &bytes, err);
 	if (status == PRONY_OK) {
 		status = w->adapter->sync(&w->session, err);
 		if (status == PRONY_OK)
@@ -424,7 +425,7 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 		status = verbs_adapter_result(w, status, "read", err);
 	}
 	if (status == PRONY_OK)
-		status = shared_memory_store_tensors(&w->bulk, w->folder, &set, &bytes, err);
+		status = results_store_image(&w->results, w->folder, image, bytes, err);
 	if (status == PRONY_OK)
 		verbs_add(reply, "bytes", json_integer((json_int_t)bytes));
 	arena_release(&arena);
@@ -472,8 +473,8 @@ enum prony_status worker_serve_verb(struct worker *w, enum protocol_verb verb,
 
 	if (status == PRONY_OK && w->adapter && w->adapter->tamper)
 		w->adapter->tamper(&w->session, protocol_verb_name(verb), reply,
-				   (int64_t *)w->bulk.records, w->record_count);
+				   (int64_t *)w->results.records, w->record_count);
 	if (status == PRONY_OK && w->record_count > 0)
-		status = shared_memory_store_records(&w->bulk, w->folder, w->record_count, err);
+		status = results_store_records(&w->results, w->folder, w->record_count, err);
 	return status;
 }

@@ -8,7 +8,7 @@
 #include "adapters/adapter.h"
 #include "bundle/bundle.h"
 #include "samples/protocol.h"
-#include "worker/shared_memory.h"
+#include "worker/results.h"
 
 /* How far the worker has come; each verb needs a place in this order. */
 enum progress {
@@ -24,7 +24,7 @@ struct worker {
 	const struct adapter *adapter;
 	struct session session;
 	enum progress progress;
-	struct shared_memory bulk;
+	struct results results;
 	struct probe probe;
 	struct bundle bundle;
 	char *folder;	      /* of the bundle; NULL before one is loaded */

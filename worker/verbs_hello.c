@@ -51,7 +51,7 @@ static enum prony_status map_shared(struct worker *w, const json_t *request, boo
 	if (fd < 0 || fd > INT32_MAX)
 		return error_set(err, PRONY_PROTOCOL, "hello: no descriptor has number %" PRId64,
 				 fd);
-	return shared_memory_map(&w->bulk, (int)fd, bytes, mapped, err);
+	return results_map(&w->results, (int)fd, bytes, mapped, err);
 }
 
 static json_t *words_of(unsigned set, int count, const char *(*name)(int))

@@ -57,8 +57,9 @@ class Adapter(object):
     def sync(self):
         """Returns when all issued work is finished. open may replace it."""
 
-    def read(self, what):
-        """List of Tensor (F32) for `what`: logits, loss, weights, gradients or state."""
+    def read(self, what, tensors):
+        """Fills the data (writable memoryviews of bytes, which hold anything) of every Tensor (F32)
+        in the list, which is of `what`: logits, loss, weights, gradients or state."""
         raise NotImplementedError
 
     def status_of(self, error):

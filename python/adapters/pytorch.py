@@ -9,7 +9,7 @@ import adapters
 import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
 from errors import WorkerError
-from safetensors_io import Tensor, elements
+from safetensors_io import elements
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 # fp16 has five bits of exponent; gradients are scaled to stay within. The first steps of torch's
@@ -256,20 +256,18 @@ class Adapter(adapters.Adapter):
         self.batches[slot] = (self._place(x, torch.float32),
                               None if y is None else self._place(y, torch.long))
 
-    def read(self, what):
-        if what == "logits":
-            return [self._host("logits", self.results[1])]
-        if what == "loss":
-            if self.forward_only:
-                raise WorkerError("invalid", "the stage forward has no loss")
-            return [self._host("loss", self.results[0])]
-        if what == "gradients":
-            return [self._host(name, self._bundled(name, self._gradient(name)))
-                    for name in self.case.parameters]
-        if what == "weights":
-            return [self._host(name, self._bundled(name, value.detach()))
-                    for name, value in self.parameters.items()]
-        return [self._host(name, value) for name, value in self.states.items()]
+    def read(self, what, tensors):
+        for tensor in tensors:
+            self._host(self._value(what, tensor.name), tensor)
+
+    def _value(self, what, name):
+        """The torch tensor behind a tensor that is read."""
+        if what in ("logits", "loss"):
+            return self.results[what == "logits"]
+        if what == "state":
+            return self.states[name]
+        return self._bundled(name, self._gradient(name) if what == "gradients"
+                             else self.parameters[name].detach())
 
     def _bundled(self, name, value):
         """A parameter's tensor, or its gradient, with gates in the bundle's order."""
@@ -285,11 +283,13 @@ class Adapter(adapters.Adapter):
         return gradient
 
     @staticmethod
-    def _host(name, value):
-        """Tensor F32 with a copy of a torch tensor's data."""
-        data = bytearray(4 * value.numel())
-        torch.frombuffer(data, dtype=torch.float32).copy_(value.detach().reshape(-1))
-        return Tensor(name, "F32", list(value.shape), data)
+    def _host(value, tensor):
+        """Copies a torch tensor to a Tensor F32 of the same shape."""
+        if list(value.shape) != tensor.shape:
+            raise ValueError("%s is %s, the case says %s"
+                             % (tensor.name, list(value.shape), tensor.shape))
+        place = torch.frombuffer(tensor.data, dtype=torch.float32)
+        place.reshape(tensor.shape).copy_(value.detach())
 
     def status_of(self, error):
         # torch.OutOfMemoryError of the GPU is a RuntimeError; the CPU's has no type of its own.

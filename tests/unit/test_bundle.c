@@ -75,6 +75,37 @@ static void images_come_back(void **state)
 	free(image);
 }
 
+/* What is written through the tensors stands in the image, and nothing is in the way of doubles. */
+static void images_are_filled_in_place(void **state)
+{
+	struct error err = ERROR_INIT;
+	double number = 0.1;
+	struct tensor tensors[] = {{.name = "double", .dtype = DTYPE_F64},
+				   {.name = "floats", .dtype = DTYPE_F32, .shape = {1, {3}}}};
+	struct tensor_set set = {tensors, COUNT(tensors)}, read;
+	size_t bytes = safetensors_image_bytes(&set);
+	unsigned char *image = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 0);
+	assert_int_equal(safetensors_lay_out(&set, image, bytes - 1, &err), PRONY_INTERNAL);
+	error_clear(&err);
+	assert_null(tensors[0].data);
+	check(safetensors_lay_out(&set, image, bytes, &err), &err);
+	assert_int_equal((uintptr_t)tensors[0].data % 64, 0);
+	assert_ptr_equal(tensors[1].data, (unsigned char *)tensors[0].data + sizeof number);
+	assert_ptr_equal((float *)tensors[1].data + 3, image + bytes);
+	memcpy(tensors[0].data, &number, sizeof number);
+	memcpy(tensors[1].data, (float[]){1, 2, 3}, 3 * sizeof(float));
+	check(safetensors_read_image(image, bytes, "image", &arena, &read, &err), &err);
+	assert_int_equal(read.count, 2);
+	assert_memory_equal(read.tensors[0].data, &number, sizeof number);
+	assert_memory_equal(read.tensors[1].data, ((float[]){1, 2, 3}), 3 * sizeof(float));
+	arena_release(&arena);
+	free(image);
+}
+
 /* A file of the format, from the text of its header and a number of zero bytes. */
 static enum prony_status read_text(const char *header, uint64_t header_bytes, size_t data_bytes,
 				   struct error *err)
@@ -592,6 +623,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(images_come_back),
+		cmocka_unit_test(images_are_filled_in_place),
 		cmocka_unit_test(hostile_images_are_refused),
 		cmocka_unit_test(damaged_images_never_crash),
 		cmocka_unit_test(the_seed_corpus_runs),

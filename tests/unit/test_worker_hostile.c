@@ -209,6 +209,31 @@ static void bad_shared_memory_is_refused(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
+/* A set that does not fit is refused before anybody writes; a smaller one is read afterwards. */
+static void tensors_beyond_their_region_are_refused(void **state)
+{
+	enum { ROOM = 256, WATCHED = 4096 };
+	const uint64_t room = ROOM;
+	unsigned char untouched[WATCHED];
+	struct peer peer;
+
+	(void)state;
+	memset(untouched, 0xa5, sizeof untouched);
+	peer_start(&peer, "null", NULL);
+	memcpy(peer.shared + offsetof(struct shared_header, tensors_bytes), &room, sizeof room);
+	memcpy(peer.shared + PEER_TENSORS_OFFSET, untouched, sizeof untouched);
+	peer_prepare(&peer, true);
+	peer_refused(&peer, "read", "\"what\": \"weights\"", "invalid",
+		     "the shared memory holds 256 bytes of tensors");
+	assert_memory_equal(peer.shared + PEER_TENSORS_OFFSET, untouched, WATCHED);
+	peer_must(&peer, "run", "\"steps\": 1, \"sync\": \"end\", \"slot\": 0");
+	peer_must(&peer, "read", "\"what\": \"loss\"");
+	assert_memory_not_equal(peer.shared + PEER_TENSORS_OFFSET, untouched, ROOM);
+	assert_memory_equal(peer.shared + PEER_TENSORS_OFFSET + ROOM, untouched, WATCHED - ROOM);
+	peer_must(&peer, "close", "");
+	assert_int_equal(peer_stop(&peer), 0);
+}
+
 static void failures_leave_only_close(void **state)
 {
 	struct peer peer;
@@ -247,6 +272,7 @@ int main(void)
 		cmocka_unit_test(unknown_adapters_are_missing),
 		cmocka_unit_test(bad_bundles_are_invalid),
 		cmocka_unit_test(bad_shared_memory_is_refused),
+		cmocka_unit_test(tensors_beyond_their_region_are_refused),
 		cmocka_unit_test(failures_leave_only_close),
 	};
 

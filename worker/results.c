@@ -1,4 +1,4 @@
-#include "worker/shared_memory.h"
+#include "worker/results.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +10,20 @@
 
 #define REGION_ALIGNMENT 4096u
 
-void shared_memory_init(struct shared_memory *bulk)
+void results_init(struct results *results)
 {
-	*bulk = (struct shared_memory){.map = NULL};
+	*results = (struct results){.map = NULL};
 }
 
-void shared_memory_release(struct shared_memory *bulk)
+void results_release(struct results *results)
 {
-	if (!bulk)
+	if (!results)
 		return;
-	if (bulk->map)
-		munmap(bulk->map, bulk->map_bytes);
+	if (results->map)
+		munmap(results->map, results->map_bytes);
 	else
-		free(bulk->records);
-	shared_memory_init(bulk);
+		free(results->records);
+	results_init(results);
 }
 
 static bool region_fits(uint64_t offset, uint64_t bytes, uint64_t total)
@@ -64,8 +64,8 @@ static enum prony_status check_header(const struct shared_header *h, size_t byte
 	return PRONY_OK;
 }
 
-enum prony_status shared_memory_map(struct shared_memory *bulk, int fd, int64_t bytes, bool *mapped,
-				    struct error *err)
+enum prony_status results_map(struct results *results, int fd, int64_t bytes, bool *mapped,
+			      struct error *err)
 {
 	struct shared_header header;
 	struct stat info;
@@ -92,7 +92,7 @@ enum prony_status shared_memory_map(struct shared_memory *bulk, int fd, int64_t 
 		munmap(map, length);
 		return status;
 	}
-	*bulk = (struct shared_memory){
+	*results = (struct results){
 		.map = map,
 		.map_bytes = length,
 		.records = (struct step_record *)((char *)map + header.records_offset),
@@ -104,63 +104,71 @@ enum prony_status shared_memory_map(struct shared_memory *bulk, int fd, int64_t 
 	return PRONY_OK;
 }
 
-enum prony_status shared_memory_reserve(struct shared_memory *bulk, int64_t count,
-					struct error *err)
+enum prony_status results_reserve(struct results *results, int64_t count, struct error *err)
 {
-	if (bulk->map && count > bulk->record_capacity)
+	if (results->map && count > results->record_capacity)
 		return error_set(
 			err, PRONY_PROTOCOL,
 			"the shared memory holds %lld step records, the run needs %lld: use fewer "
 			"steps or larger blocks",
-			(long long)bulk->record_capacity, (long long)count);
-	if (count > INT64_MAX / (int64_t)sizeof *bulk->records)
+			(long long)results->record_capacity, (long long)count);
+	if (count > INT64_MAX / (int64_t)sizeof *results->records)
 		return error_set(err, PRONY_NOMEM, "no memory for %lld step records",
 				 (long long)count);
-	if (count > bulk->record_capacity) {
-		free(bulk->records);
-		bulk->record_capacity = 0;
-		bulk->records = malloc((size_t)count * sizeof *bulk->records);
-		if (!bulk->records)
+	if (count > results->record_capacity) {
+		free(results->records);
+		results->record_capacity = 0;
+		results->records = malloc((size_t)count * sizeof *results->records);
+		if (!results->records)
 			return error_set(err, PRONY_NOMEM, "no memory for %lld step records",
 					 (long long)count);
-		bulk->record_capacity = count;
+		results->record_capacity = count;
 	}
-	memset(bulk->records, 0, (size_t)count * sizeof *bulk->records);
+	memset(results->records, 0, (size_t)count * sizeof *results->records);
 	return PRONY_OK;
 }
 
-enum prony_status shared_memory_store_records(const struct shared_memory *bulk, const char *folder,
-					      int64_t count, struct error *err)
+enum prony_status results_store_records(const struct results *results, const char *folder,
+					int64_t count, struct error *err)
 {
-	if (bulk->map)
+	if (results->map)
 		return PRONY_OK;
 	char *path = path_join(folder, BUNDLE_RECORDS_FILE);
-	enum prony_status status =
-		file_write_atomic(path, bulk->records, (size_t)count * sizeof *bulk->records, err);
+	enum prony_status status = file_write_atomic(path, results->records,
+						     (size_t)count * sizeof *results->records, err);
 
 	free(path);
 	return status;
 }
 
-enum prony_status shared_memory_store_tensors(const struct shared_memory *bulk, const char *folder,
-					      const struct tensor_set *set, size_t *bytes,
-					      struct error *err)
+enum prony_status results_lay_out(const struct results *results, struct arena *arena,
+				  struct tensor_set *set, void **image, size_t *bytes,
+				  struct error *err)
 {
 	size_t needed = safetensors_image_bytes(set);
 
 	if (needed == 0)
 		return error_set(err, PRONY_INTERNAL, "the sizes of the tensors to read overflow");
-	*bytes = needed;
-	if (!bulk->map) {
-		char *path = path_join(folder, BUNDLE_READ_FILE);
-		enum prony_status status = safetensors_write_file(set, path, err);
-
-		free(path);
-		return status;
-	}
-	if (needed > bulk->tensors_bytes)
+	if (results->map && needed > results->tensors_bytes)
 		return error_set(err, PRONY_PROTOCOL,
 				 "the shared memory holds %zu bytes of tensors, the read needs %zu",
-				 bulk->tensors_bytes, needed);
-	return safetensors_write_image(set, bulk->tensors, bulk->tensors_bytes, err);
+				 results->tensors_bytes, needed);
+	void *room = results->map ? results->tensors : arena_try_array(arena, needed, 1, err);
+	if (!room)
+		return PRONY_NOMEM;
+	*image = room;
+	*bytes = needed;
+	return safetensors_lay_out(set, room, needed, err);
+}
+
+enum prony_status results_store_image(const struct results *results, const char *folder,
+				      const void *image, size_t bytes, struct error *err)
+{
+	if (results->map)
+		return PRONY_OK;
+	char *path = path_join(folder, BUNDLE_READ_FILE);
+	enum prony_status status = file_write_atomic(path, image, bytes, err);
+
+	free(path);
+	return status;
 }

@@ -333,5 +333,5 @@ int main(int argc, char **argv)
 		return exit_code;
 	if (argc == 3 && !strcmp(argv[1], "worker"))
 		return lie(argv[2]);
-	return cmocka_run_group_tests_name("run_client_bulk", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("client_results", tests, NULL, NULL);
 }
