@@ -41,12 +41,7 @@ static enum prony_status sink_gate(void *context, size_t cell, enum cell_status 
 				   const json_t *evidence, const char *log, struct error *err)
 {
 	struct job *job = context;
-	enum prony_status status =
-		store_gate(job->store, job->cells[cell].id, verdict, evidence, log, err);
-	const json_t *details = json_object_get(evidence, "framework");
-	if (status == PRONY_OK && details)
-		status = store_cell_framework(job->store, job->cells[cell].id, details, err);
-	return status;
+	return store_gate(job->store, job->cells[cell].id, verdict, evidence, log, err);
 }
 
 static enum prony_status sink_process(void *context, size_t cell,

@@ -83,26 +83,24 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 }
 
 static enum prony_status gate_process(const struct drive *drive, struct client **client,
-				      struct client_spec *spec, json_t **evidence,
-				      struct error *why)
+				      struct client_spec *spec, struct session_facts *facts,
+				      json_t **evidence, struct error *why)
 {
-	struct session_facts facts = {0};
 	struct arena arena;
 	arena_init(&arena, 0);
 	enum prony_status status = session_start(drive, spec, drive->folder, 16, client, why);
 	if (status == PRONY_OK)
 		status = session_prepare(drive, *client, &drive->work->gate_recipe, drive->folder,
-					 &facts, why);
-	struct gate_observed observed = {.parameters = facts.parameters, .macs = facts.macs};
+					 facts, why);
+	struct gate_observed observed = {.parameters = facts->parameters, .macs = facts->macs};
 	if (status == PRONY_OK)
 		status = observe(drive, *client, &arena, &observed, why);
 	if (status == PRONY_OK)
 		status = gate_compare(&drive->work->gate, &drive->work->gate_graph,
 				      &drive->work->gate_recipe, &drive->work->gate_labels,
 				      &observed, evidence, why);
-	if (facts.details && *evidence)
-		json_object_set(*evidence, "framework", facts.details);
-	session_facts_release(&facts);
+	if (facts->details && *evidence)
+		json_object_set(*evidence, "framework", facts->details);
 	arena_release(&arena);
 	return status;
 }
@@ -115,24 +113,30 @@ enum prony_status gating_run(const struct drive *drive, const struct gate_keeper
 	struct client *client = NULL;
 	struct client_spec spec;
 	struct client_end end = {0};
+	struct session_facts facts = {0};
 	json_t *evidence = NULL;
 	drive_event(drive, EVENT_GATE_START, NULL, NULL);
-	enum prony_status status = gate_process(drive, &client, &spec, &evidence, &why);
+	enum prony_status status = gate_process(drive, &client, &spec, &facts, &evidence, &why);
 	client_end(client, &end);
 	if (status == PRONY_INTERRUPTED) {
 		free(end.log);
 		json_decref(evidence);
+		session_facts_release(&facts);
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	}
 	*verdict = status == PRONY_OK ? CELL_OK : cell_status_from(status);
 	snprintf(reason, reason_bytes, "%s", why.text);
-	if (!evidence)
+	bool compared = evidence != NULL;
+	if (!compared)
 		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", why.text);
 	if (*verdict == CELL_OK && keeper)
 		gate_cache_write(keeper->cache, keeper->key, evidence, end.log ? end.log : "");
 	status = drive->callbacks->gate(drive->callbacks->context, drive->index, *verdict, evidence,
 					end.log ? end.log : "", err);
+	if (status == PRONY_OK && compared)
+		status = tell_framework(drive->callbacks, drive->index, facts.details, err);
 	json_decref(evidence);
+	session_facts_release(&facts);
 	free(end.log);
 	return status;
 }

@@ -78,6 +78,8 @@ struct run_callbacks {
 	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,
 		       size_t count, int64_t window_ns);
 	/* Sinks; an error ends the run (the store is gone). */
+	/* What the framework said of itself; after its gate and each of its processes; may be NULL.
+	 */
 	enum prony_status (*framework)(void *context, size_t cell, const json_t *details,
 				       struct error *err);
 	enum prony_status (*gate)(void *context, size_t cell, enum cell_status verdict,

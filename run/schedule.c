@@ -267,6 +267,9 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 		s->callbacks->event(s->callbacks->context, &event);
 	enum prony_status status = s->callbacks->gate(s->callbacks->context, cell, CELL_OK,
 						      gate.evidence, gate.log, err);
+	if (status == PRONY_OK)
+		status = tell_framework(s->callbacks, cell,
+					json_object_get(gate.evidence, "framework"), err);
 	s->cells[cell].gate_done = s->cells[cell].gate_kept = status == PRONY_OK;
 	kept_gate_release(&gate);
 	return status;
@@ -399,8 +402,8 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 					      (uint64_t)s->settings->limits.start_delay_ns));
 	if (status == PRONY_OK)
 		status = timing_run(&drive, &record, &s->cells[cell].flags, &details, err);
-	if (status == PRONY_OK && details && s->callbacks->framework)
-		status = s->callbacks->framework(s->callbacks->context, cell, details, err);
+	if (status == PRONY_OK)
+		status = tell_framework(s->callbacks, cell, details, err);
 	if (status == PRONY_OK)
 		status = doubt_kept(s, cell, details, &doubted, err);
 	if (status == PRONY_OK && !doubted)

@@ -20,6 +20,14 @@ void drive_event(const struct drive *drive, enum run_event_kind kind, const char
 		drive->callbacks->event(drive->callbacks->context, &event);
 }
 
+enum prony_status tell_framework(const struct run_callbacks *callbacks, size_t cell,
+				 const json_t *details, struct error *err)
+{
+	return details && callbacks->framework
+		       ? callbacks->framework(callbacks->context, cell, details, err)
+		       : PRONY_OK;
+}
+
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
 				const char *folder, size_t records, struct client **out,
 				struct error *err)

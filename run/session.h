@@ -48,5 +48,8 @@ enum prony_status session_read_loss(struct client *client, double *loss, struct 
 
 void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text,
 		 const struct process_record *record);
+/* The same of what a framework says of itself (borrowed); NULL: nothing. */
+enum prony_status tell_framework(const struct run_callbacks *callbacks, size_t cell,
+				 const json_t *details, struct error *err);
 
 #endif
