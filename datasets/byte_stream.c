@@ -131,7 +131,8 @@ static enum prony_status refill(struct byte_stream *stream, size_t wanted, struc
 
 	if (z->avail_in >= wanted)
 		return PRONY_OK;
-	memmove(stream->packed, z->next_in, z->avail_in);
+	if (z->avail_in > 0)
+		memmove(stream->packed, z->next_in, z->avail_in);
 	ssize_t got = read_file(stream, stream->taken, stream->packed + z->avail_in,
 				BUFFER_BYTES - z->avail_in);
 	if (got < 0)

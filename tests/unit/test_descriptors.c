@@ -126,7 +126,7 @@ static void backends_are_rows_over_their_framework(void **state)
 		"worker: {python: mine.py, module: keras, versions: ['3.11']}\n");
 	const struct framework *jax = &f->rows[0], *torch = &f->rows[1];
 	assert_int_equal(f->count, 2);
-	assert_string_equal(jax->adapter, path_join(f->folder, "mine.py"));
+	assert_string_equal(jax->adapter, arena_printf(&f->arena, "%s/mine.py", f->folder));
 	assert_words(&jax->modules, "jax", &f->arena);
 	assert_words(&torch->modules, "keras", &f->arena);
 	assert_words(&jax->variables, "ALL=x,BACKEND=jax", &f->arena);
