@@ -1,4 +1,4 @@
-/* Shapes, the operator table, published figures, initial weights, digests, cost, recipes. */
+/* Shapes, the operator table, published figures, digests, cost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,12 +6,8 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "bundle/recipe.h"
 #include "draw/picture.h"
 #include "graph/graph.h"
 #include "graph/tensor.h"
@@ -466,95 +462,6 @@ static void lenet_is_caffes(void **state)
 	graph_release(&graph);
 }
 
-static void weights_depend_on_seed_and_name_only(void **state)
-{
-	struct tensor_set one, other, moved;
-	struct error err = ERROR_INIT;
-	struct graph small, large;
-	struct arena arena;
-
-	(void)state;
-	arena_init(&arena, 0);
-	build_zoo("lenet", 1, &small);
-	build_zoo("lenet", 64, &large);
-	assert_int_equal(graph_initial_weights(&small, 7, &arena, &one, &err), PRONY_OK);
-	assert_int_equal(graph_initial_weights(&large, 7, &arena, &other, &err), PRONY_OK);
-	assert_int_equal(graph_initial_weights(&small, 8, &arena, &moved, &err), PRONY_OK);
-	assert_int_equal(one.count, 8);
-	for (size_t i = 0; i < one.count; i++) {
-		size_t bytes = (size_t)tensor_bytes(&one.tensors[i]);
-
-		assert_string_equal(one.tensors[i].name, other.tensors[i].name);
-		assert_memory_equal(one.tensors[i].data, other.tensors[i].data, bytes);
-		/* Biases are zero whatever the seed. */
-		assert_int_equal(memcmp(one.tensors[i].data, moved.tensors[i].data, bytes) != 0,
-				 i % 2 == 0);
-	}
-	graph_release(&small);
-	graph_release(&large);
-	arena_release(&arena);
-}
-
-/* Mean and deviation of He-normal weights within five standard errors. */
-static void weights_have_he_deviation(void **state)
-{
-	struct error err = ERROR_INIT;
-	struct tensor_set weights;
-	struct graph graph;
-	struct arena arena;
-
-	(void)state;
-	arena_init(&arena, 0);
-	build_zoo("mlp", 1, &graph);
-	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
-	for (size_t i = 0; i < weights.count; i += 2) {
-		const struct tensor *tensor = &weights.tensors[i];
-		const float *data = tensor->data;
-		int64_t n = shape_elements(&tensor->shape);
-		double expected = sqrt(2.0 / (double)tensor->shape.dims[1]);
-		double sum = 0, squares = 0, deviation;
-
-		for (int64_t k = 0; k < n; k++) {
-			sum += data[k];
-			squares += (double)data[k] * data[k];
-		}
-		deviation = sqrt(squares / (double)n);
-		assert_true(fabs(sum / (double)n) < 5 * expected / sqrt((double)n));
-		assert_true(fabs(deviation - expected) < 5 * expected / sqrt(2.0 * (double)n));
-	}
-	graph_release(&graph);
-	arena_release(&arena);
-}
-
-static void other_fills(void **state)
-{
-	static const enum weight_fill fills[] = {FILL_ONE, FILL_IDENTITY, FILL_HE_UNIFORM};
-	static const char *const names[] = {"one", "identity", "uniform"};
-	struct graph graph;
-	struct builder b = {.graph = &graph, .error = ERROR_INIT};
-	struct error err = ERROR_INIT;
-	struct tensor_set weights;
-	struct arena arena;
-
-	(void)state;
-	arena_init(&arena, 0);
-	graph_init(&graph, "fills");
-	for (int i = 0; i < 3; i++)
-		build_parameter(&b, names[i], 2, (const int64_t[]){3, 3}, fills[i], 6);
-	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
-	for (int i = 0; i < 9; i++) {
-		assert_true(((float *)weights.tensors[0].data)[i] == 1.0f);
-		assert_true(((float *)weights.tensors[1].data)[i] == (i % 4 == 0 ? 1.0f : 0.0f));
-		assert_true(fabsf(((float *)weights.tensors[2].data)[i]) <= 1.0f);
-	}
-	build_parameter(&b, "oblong", 2, (const int64_t[]){3, 4}, FILL_IDENTITY, 0);
-	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "'oblong'"));
-	assert_int_equal(weights.count, 3);
-	graph_release(&graph);
-	arena_release(&arena);
-}
-
 static void digests_follow_the_meaning(void **state)
 {
 	char first[65], again[65], other[65];
@@ -665,75 +572,6 @@ static void pictures_quote_names(void **state)
 	graph_release(&graph);
 }
 
-static void recipes_survive_json(void **state)
-{
-	struct error err = ERROR_INIT;
-	struct recipe recipe, back;
-	json_t *json, *again;
-
-	(void)state;
-	recipe_defaults(&recipe);
-	assert_int_equal(recipe.slots, 8);
-	assert_true(recipe.dropout && recipe.momentum == 0.9 && recipe.learning_rate == 0.01);
-	recipe.stage = STAGE_FORWARD_BACKWARD;
-	recipe.precision = PRECISION_BF16;
-	recipe.optimiser = OPTIMISER_RMSPROP;
-	recipe.input = INPUT_STREAM;
-	recipe.batch = 128;
-	recipe.threads = 4;
-	recipe.weight_decay = 5e-4;
-	recipe.dropout = false;
-	recipe.seed = INT64_MAX;
-	json = recipe_to_json(&recipe);
-	assert_non_null(json);
-	if (recipe_from_json(json, &back, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
-	again = recipe_to_json(&back);
-	assert_true(json_equal(json, again));
-	assert_int_equal(back.stage, STAGE_FORWARD_BACKWARD);
-	assert_int_equal(back.batch, 128);
-	assert_true(back.seed == INT64_MAX && back.weight_decay == 5e-4 && !back.dropout);
-	json_decref(again);
-	json_decref(json);
-}
-
-static void bad_recipes_are_refused(void **state)
-{
-	static const struct {
-		const char *key, *json, *message;
-	} cases[] = {
-		{"batch", "0", "\"batch\" is 0"},
-		{"batch", "\"64\"", "batch"},
-		{"batch", "4294967296", "\"batch\" is 4294967296"},
-		{"threads", "-1", "\"threads\" is -1"},
-		{"slots", "100000", "\"slots\""},
-		{"seed", "-1", "\"seed\""},
-		{"stage", "\"sprint\"", "'sprint' is not known"},
-		{"precision", "\"fp8\"", "'fp8' is not known"},
-		{"optimiser", "null", "optimiser"},
-		{"input", "\"tape\"", "'tape' is not known"},
-		{"learning_rate", "-0.1", "\"learning_rate\""},
-		{"learning_rate", "null", "learning_rate"},
-		{"dropout", "1", "dropout"},
-	};
-	struct recipe recipe, back = {.batch = 77};
-
-	(void)state;
-	recipe_defaults(&recipe);
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		json_t *json = recipe_to_json(&recipe);
-		struct error err = ERROR_INIT;
-
-		json_object_set_new(json, cases[i].key,
-				    json_loads(cases[i].json, JSON_DECODE_ANY, NULL));
-		assert_int_equal(recipe_from_json(json, &back, &err), PRONY_BAD_INPUT);
-		if (strstr(err.text, cases[i].message) == NULL)
-			fail_msg("'%s' lacks '%s'", err.text, cases[i].message);
-		assert_int_equal(back.batch, 77);
-		json_decref(json);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -750,16 +588,11 @@ int main(void)
 		cmocka_unit_test(the_zoo_has_its_published_figures),
 		cmocka_unit_test(unknown_networks_get_a_suggestion),
 		cmocka_unit_test(lenet_is_caffes),
-		cmocka_unit_test(weights_depend_on_seed_and_name_only),
-		cmocka_unit_test(weights_have_he_deviation),
-		cmocka_unit_test(other_fills),
 		cmocka_unit_test(digests_follow_the_meaning),
 		cmocka_unit_test(memory_is_estimated),
 		cmocka_unit_test(memory_has_a_least),
 		cmocka_unit_test(least_is_below_the_estimate),
 		cmocka_unit_test(pictures_quote_names),
-		cmocka_unit_test(recipes_survive_json),
-		cmocka_unit_test(bad_recipes_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,92 @@
+/* Recipes: what a bundle says of the training. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "bundle/recipe.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void recipes_survive_json(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct recipe recipe, back;
+	json_t *json, *again;
+
+	(void)state;
+	recipe_defaults(&recipe);
+	assert_int_equal(recipe.slots, 8);
+	assert_true(recipe.dropout && recipe.momentum == 0.9 && recipe.learning_rate == 0.01);
+	recipe.stage = STAGE_FORWARD_BACKWARD;
+	recipe.precision = PRECISION_BF16;
+	recipe.optimiser = OPTIMISER_RMSPROP;
+	recipe.input = INPUT_STREAM;
+	recipe.batch = 128;
+	recipe.threads = 4;
+	recipe.weight_decay = 5e-4;
+	recipe.dropout = false;
+	recipe.seed = INT64_MAX;
+	json = recipe_to_json(&recipe);
+	assert_non_null(json);
+	if (recipe_from_json(json, &back, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	again = recipe_to_json(&back);
+	assert_true(json_equal(json, again));
+	assert_int_equal(back.stage, STAGE_FORWARD_BACKWARD);
+	assert_int_equal(back.batch, 128);
+	assert_true(back.seed == INT64_MAX && back.weight_decay == 5e-4 && !back.dropout);
+	json_decref(again);
+	json_decref(json);
+}
+
+static void bad_recipes_are_refused(void **state)
+{
+	static const struct {
+		const char *key, *json, *message;
+	} cases[] = {
+		{"batch", "0", "\"batch\" is 0"},
+		{"batch", "\"64\"", "batch"},
+		{"batch", "4294967296", "\"batch\" is 4294967296"},
+		{"threads", "-1", "\"threads\" is -1"},
+		{"slots", "100000", "\"slots\""},
+		{"seed", "-1", "\"seed\""},
+		{"stage", "\"sprint\"", "'sprint' is not known"},
+		{"precision", "\"fp8\"", "'fp8' is not known"},
+		{"optimiser", "null", "optimiser"},
+		{"input", "\"tape\"", "'tape' is not known"},
+		{"learning_rate", "-0.1", "\"learning_rate\""},
+		{"learning_rate", "null", "learning_rate"},
+		{"dropout", "1", "dropout"},
+	};
+	struct recipe recipe, back = {.batch = 77};
+
+	(void)state;
+	recipe_defaults(&recipe);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		json_t *json = recipe_to_json(&recipe);
+		struct error err = ERROR_INIT;
+
+		json_object_set_new(json, cases[i].key,
+				    json_loads(cases[i].json, JSON_DECODE_ANY, NULL));
+		assert_int_equal(recipe_from_json(json, &back, &err), PRONY_BAD_INPUT);
+		if (strstr(err.text, cases[i].message) == NULL)
+			fail_msg("'%s' lacks '%s'", err.text, cases[i].message);
+		assert_int_equal(back.batch, 77);
+		json_decref(json);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(recipes_survive_json),
+		cmocka_unit_test(bad_recipes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
