@@ -18,6 +18,10 @@ STAGES = ["forward", "forward-backward", "train"]
 now = time.monotonic_ns
 folder, recipe, parameters = "", {}, {}  # the case; name -> shape
 weights, speed, gradients, slots, last = {}, {}, {}, {}, {}  # a parameter is a list of rows
+MAY = {"hello": "new", "supports": "greeted", "open": "greeted", "build": "opened", "feed": "built ran",
+       "run": "built ran", "read": "built ran", "close": "new greeted opened built ran failed"}
+THEN = {"hello": "greeted", "open": "opened", "build": "built", "run": "ran"}
+place = "new"
 
 
 class Refusal(Exception):
@@ -101,6 +105,15 @@ def learn(d, inputs, masks):
 
 
 def hello(request):
+    device, backend, options = (request[key] for key in ("device", "backend", "options"))
+    rank, size = request["rank"], request["world_size"]
+    need(request["protocol"] == 2, "this is protocol 2")
+    need([*map(type, (device, backend, options, rank, size))] == [str, str, list, int, int],
+         "a member of hello is of another type")
+    need(device[:1].isalpha() and all(type(word) is str for word in options), "no such words")
+    need(0 <= rank < size, "rank is outside the world")
+    need(device == "cpu" and size == 1 and not backend and not options,
+         "there is the CPU alone, no backend and no option", "unsupported")
     return {"protocol": request["protocol"], "name": NAME, "version": "1.0", "libraries": {},
             "devices": ["cpu"], "precisions": ["fp32"], "stages": STAGES, "shared_memory": False,
             "rank": 0, "world_size": 1, "import_ns": 0}
@@ -182,10 +195,14 @@ with open(int(os.environ["PRONY_REQUEST_FD"]), "rb") as requests, \
         request = {}
         try:
             request = json.loads(line.decode())
-            reply = {**VERBS[request["verb"]](request), "ok": True}
+            verb = request["verb"]
+            need(place in MAY[verb].split(), "%s does not come here" % verb)
+            reply = {**VERBS[verb](request), "ok": True}
+            place = THEN.get(verb, place)
         except Exception as error:  # whatever it is: one reply to a line
             status, why = error.args if isinstance(error, Refusal) else ("invalid", repr(error))
             reply = {"ok": False, "status": status, "error": str(why)}
+            place = place if status == "invalid" else "failed"
         known = isinstance(request, dict)
         replies.write(json.dumps({**reply, "id": request.get("id") if known else None}).encode())
         replies.write(b"\n")
