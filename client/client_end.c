@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "client/client_internal.h"
 
-#define CLOSE_WAIT_NS INT64_C(10000000000) /* a framework may take a while to unload */
+#define CLOSE_WAIT_NS INT64_C(30000000000) /* a framework may take a while to unload */
 #define REAP_WAIT_NS INT64_C(20000000000)
 
 static bool alive(const struct client *client)

@@ -507,11 +507,11 @@ static void fake_tamper(struct session *s, const char *verb, json_t *reply, int6
 	static const char garbage[] = "\x00\xff\xfe not { json\n";
 	static const char half[] = "{\"id\": 1, \"ok\": tr";
 	struct fake *fake = s->private_data;
-	const struct fake_options *o = &fake->options;
 	enum fake_place place = fake_place_parse(verb);
 
 	if (!fake || place == PLACE_COUNT || !is_active(fake))
 		return;
+	const struct fake_options *o = &fake->options;
 	if (count > 0 && (o->impossible_time || o->backwards_time))
 		falsify_times(o, reply, instants, count);
 	if (place == AT_STEP && fake->steps < o->after)
