@@ -13,6 +13,7 @@
 #include "cell/cell.h"
 #include "frameworks/descriptor.h"
 
+#define EVERY_FRAMEWORK "all" /* in lists: no framework may be called so */
 #define FILES_MAX 256
 #define SUFFIX ".yaml"
 #define NEAREST_MAX 512
@@ -65,6 +66,11 @@ static enum prony_status add_file(struct registry *registry, const char *path, b
 	}
 	enum prony_status status =
 		descriptor_read(path, of_user, &registry->arena, rows, &count, err);
+	if (status == PRONY_OK && strcmp(rows[0].name, EVERY_FRAMEWORK) == 0)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: \"" EVERY_FRAMEWORK
+				 "\" stands for every framework: rename yours",
+				 path);
 	const struct framework *taken =
 		status == PRONY_OK ? framework_find(registry, rows[0].name, NULL) : NULL;
 	if (taken)
@@ -239,6 +245,11 @@ enum prony_status registry_add_worker(struct registry *registry, const char *tex
 				 "--worker: \"%.60s\" is no name of a framework; use letters in "
 				 "lower case, digits, _ and -, at most %d",
 				 row.name, CELL_WORD_BYTES - 1);
+	if (strcmp(row.name, EVERY_FRAMEWORK) == 0)
+		return error_set(err, PRONY_USAGE,
+				 "--worker: \"" EVERY_FRAMEWORK
+				 "\" stands for every framework; choose "
+				 "another name");
 	const struct framework *taken = framework_find(registry, row.name, NULL);
 	if (taken)
 		return error_set(err, PRONY_USAGE,

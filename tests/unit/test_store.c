@@ -364,8 +364,8 @@ static void damage_is_said(void **state)
 		"UPDATE process_series SET kind = 'gauge', channels = 'a  b'",
 		/* Times that fall. */
 		"UPDATE process_series SET channels = '', samples = zeroblob(8)",
-		"UPDATE process_series SET channels = 'a', samples ="
-		" x'01000000000000000000000000000000' || zeroblob(16)",
+		("UPDATE process_series SET channels = 'a', samples ="
+		 " x'01000000000000000000000000000000' || zeroblob(16)"),
 	};
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
