@@ -130,6 +130,7 @@ class ForeignWorkerTest(OwnFrameworkTest):
         self.assertEqual(rows["mine"]["status"], "ok")
         for text, part in (("mine", "is not NAME=COMMAND"), ("native=true", "is taken by"),
                            ("Mine=true", "is no name"), ("mine=", "has no command"),
+                           ("all=true", "stands for every framework"),
                            ("mine='true", "quote is not closed")):
             done = self.prony("run", "--worker", text, "-f", "native", expect=USAGE)
             self.assertIn(part, done.stderr)
