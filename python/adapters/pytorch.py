@@ -8,6 +8,7 @@ import torch
 import adapters
 import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
+import graph_analysis
 from errors import WorkerError
 from safetensors_io import elements
 
@@ -136,7 +137,7 @@ class Adapter(adapters.Adapter):
         self.format = (torch.channels_last if "channels_last" in case.options
                        else torch.contiguous_format)
         self.weight_dtype = self.low if self.forward_only and self.low else torch.float32
-        self.gated = recurrent.gated(case)
+        self.gated = graph_analysis.gated(case)
         self.parameters = {
             name: torch.nn.Parameter(self._weight(name), requires_grad=not self.forward_only)
             for name in case.parameters}
@@ -147,7 +148,7 @@ class Adapter(adapters.Adapter):
         module = builder.module().train(not self.forward_only)
         macs = self._count(module, builder)
         notes = ["%d activations in place" % builder.inplace] if builder.inplace else []
-        if not self.forward_only and any(n["op"] == "BatchNormalization" for n in case.nodes):
+        if graph_analysis.normalised(case):
             notes.append("running variance divided by n - 1")
         if "compile" in case.options:
             notes.append("torch.compile fuses what it can")

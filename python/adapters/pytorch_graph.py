@@ -10,6 +10,7 @@ import torch.fx
 import torch.nn.functional as F
 
 import adapters.pytorch_recurrent as recurrent
+import graph_analysis
 from adapters.pytorch_operators import OPERATORS, REFUSALS, Translation
 from errors import WorkerError
 
@@ -28,40 +29,7 @@ OVERWRITERS = ("Relu", "Clip")
 
 def problems(case):
     """List of str: what in the case's graph has no translation."""
-    used = {name for node in case.nodes for name in node["inputs"] if name}
-    reasons = ["operator " + op for op in
-               sorted({node["op"] for node in case.nodes} - set(OPERATORS))]
-    for node in case.nodes:
-        if used.intersection(node["outputs"][1:]):
-            reasons.append("second output of %s %s" % (node["op"], node["name"]))
-        reason = REFUSALS[node["op"]](case, node) if node["op"] in REFUSALS else None
-        if reason:
-            reasons.append("%s %s: %s" % (node["op"], node["name"], reason))
-    if case.stage != "forward" and not case.graph.get("loss"):
-        reasons.append("stage %s of a graph without a loss" % case.stage)
-    return reasons
-
-
-def _splits(case, nodes):
-    """{name of a Slice: (name of the first of its group, sizes, its index)} of the Slices that
-    together cut all of one value into pieces: one torch.split, whose gradient is one cat, where
-    each piece for itself would have a gradient of the whole value's size."""
-    groups, found = {}, {}
-    for node in nodes:
-        if node["op"] == "Slice" and node["attributes"]["step"] == 1:
-            groups.setdefault((node["inputs"][0], node["attributes"]["axis"]), []).append(node)
-    for (value, axis), group in groups.items():
-        cuts = sorted(set((node["attributes"]["start"], node["attributes"]["end"])
-                          for node in group))
-        edges = [0] + [end for _, end in cuts]
-        if (len(cuts) < 2 or [start for start, _ in cuts] != edges[:-1]
-                or edges[-1] != case.shape(value)[axis]):
-            continue
-        sizes = [end - start for start, end in cuts]
-        for node in group:
-            cut = (node["attributes"]["start"], node["attributes"]["end"])
-            found[node["name"]] = (group[0]["name"], sizes, cuts.index(cut))
-    return found
+    return graph_analysis.problems(case, OPERATORS, REFUSALS)
 
 
 class Builder(object):
@@ -71,7 +39,7 @@ class Builder(object):
     def __init__(self, case, parameters, states, dtype):
         self.case = case
         self.forward_only = case.stage == "forward"
-        self.dropout = case.recipe["dropout"] and not self.forward_only
+        self.dropout = graph_analysis.drops(case)
         self.dtype = dtype
         self.root = torch.nn.Module()
         self.parameters = parameters
@@ -124,14 +92,14 @@ class Builder(object):
     def module(self):
         """The GraphModule: (x) -> logits for the stage forward, else (x, y) -> (loss, logits)."""
         graph = self.case.graph
-        wanted = [graph["logits"]] if self.forward_only else [graph["loss"], graph["logits"]]
+        wanted = graph_analysis.wanted(self.case)
         x = self.fx.placeholder("x")
         self.made[graph["input"]] = x if self.dtype is None else self._call(
             torch.Tensor.to, x, self.dtype)
         if not self.forward_only:
             self.made[graph["label"]] = self.fx.placeholder("y")
         self.nodes = nodes = self.case.nodes_for(wanted)
-        self.splits, self.pieces = _splits(self.case, nodes), {}
+        self.splits, self.pieces = graph_analysis.splits(self.case, nodes), {}
         for node in nodes:
             inplace = bool(self._overwritable(nodes, node, wanted))
             self.inplace += inplace
@@ -179,25 +147,6 @@ class Counter(torch.fx.Interpreter):
         return result
 
 
-def _batch_stays_first(case, nodes):
-    """Whether the nodes compute each sample by itself along the first dimension, so that they run
-    on another number of samples, too."""
-    batch = case.recipe["batch"]
-    for node in nodes:
-        shapes = [case.shape(name) for name in node["inputs"] + node["outputs"][:1]
-                  if name and case.values[name]["kind"] in ("activation", "input")]
-        moved = (node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
-                 or node["op"] in ("Concat", "Slice", "Softmax") and node["attributes"]["axis"] == 0)
-        # A weight as large as the batch, repeated over nothing.
-        fixed = node["op"] in ("Add", "Sub", "Mul", "Div") and any(
-            case.values[name]["kind"] in ("parameter", "state")
-            and len(case.shape(name)) == len(case.shape(node["outputs"][0]))
-            and case.shape(name)[0] != 1 for name in node["inputs"])
-        if moved or fixed or any(shape and shape[0] != batch for shape in shapes):
-            return False
-    return True
-
-
 def count(module, builder, device):
     """Multiply-accumulates (int) of a forward batch, counted on the calls that the module makes
     for two samples of zeros (all of them where a graph mixes samples): torch's tensors without
@@ -205,7 +154,7 @@ def count(module, builder, device):
     numbers where dropout is on."""
     case = builder.case
     batch = case.recipe["batch"]
-    samples = min(batch, 2) if _batch_stays_first(case, builder.nodes) else batch
+    samples = min(batch, 2) if graph_analysis.batch_stays_first(case, builder.nodes) else batch
     inputs = [torch.zeros([samples] + case.shape(case.graph["input"])[1:], device=device)]
     if not builder.forward_only:
         inputs.append(torch.zeros(samples, dtype=torch.long, device=device))

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 
 import adapters.pytorch_recurrent as recurrent
+from graph_analysis import (
+    even, free_shape, lone_value_per_channel, recurrent_problem, window_reach, within_half)
 
 LARGEST = 3.4028234e38  # Clip's bounds where it has none
 
@@ -29,7 +31,7 @@ class Translation(object):
         self.dropout = dropout
         self.inplace = inplace
         self.training = case.stage != "forward"
-        self.batch = case.recipe["batch"]
+        self.case = case
         self.shape = case.shape(node["outputs"][0])
         self.input_shape = case.shape(node["inputs"][0])
 
@@ -43,20 +45,10 @@ class Translation(object):
         self.inputs[0] = self.call(F.pad, self.inputs[0], [left, right, top, bottom], value=value)
 
 
-def _even(pads):
-    return pads[:2] == pads[2:]
-
-
-def _within_half(attributes):
-    """Whether a pool of torch takes the padding: the same on both sides, half a window at most."""
-    return _even(attributes["pads"]) and all(
-        2 * pad <= size for pad, size in zip(attributes["pads"], attributes["kernel_shape"]))
-
-
 def _conv(t):
     a = t.attributes
     padding = a["pads"][:2]
-    if not _even(a["pads"]):
+    if not even(a["pads"]):
         t.pad(a["pads"], 0.0)
         padding = [0, 0]
     return t.call(F.conv2d, t.input(0), t.input(1), t.input(2), a["strides"], padding,
@@ -66,14 +58,11 @@ def _conv(t):
 def _max_pool(t):
     a = t.attributes
     dilations = a.get("dilations", [1, 1])
-    if _within_half(a):
+    if within_half(a):
         return t.call(F.max_pool2d, t.input(0), a["kernel_shape"], a["strides"], a["pads"][:2],
                       dilations, bool(a.get("ceil_mode", 0)))
-    behind = []  # as far as the last window reaches, which settles ceil_mode as well
-    for i in range(2):
-        reach = ((t.shape[2 + i] - 1) * a["strides"][i] + 1
-                 + (a["kernel_shape"][i] - 1) * dilations[i])
-        behind.append(max(0, reach - a["pads"][i] - t.input_shape[2 + i]))
+    # As far as the last window reaches, which settles ceil_mode as well.
+    behind = [max(0, size) for size in window_reach(a, t.input_shape, t.shape)]
     t.pad(a["pads"][:2] + behind, float("-inf"))
     return t.call(F.max_pool2d, t.input(0), a["kernel_shape"], a["strides"], 0, dilations)
 
@@ -81,7 +70,7 @@ def _max_pool(t):
 def _average_pool(t):
     a = t.attributes
     padding = a["pads"][:2]
-    if not _within_half(a):
+    if not within_half(a):
         t.pad(a["pads"], 0.0)
         padding = [0, 0]
     return t.call(F.avg_pool2d, t.input(0), a["kernel_shape"], a["strides"], padding,
@@ -93,7 +82,7 @@ def _average_pool_problem(case, node):
     ceil, counts = a.get("ceil_mode", 0), a.get("count_include_pad", 0)
     if ceil and counts and "compile" in case.options and case.stage != "forward":
         return "torch.compile gets its gradient wrong with both ceil_mode and padding that counts"
-    if _within_half(a):
+    if within_half(a):
         return None
     if not counts:
         return "padding that is uneven or above half a window, and does not count"
@@ -124,11 +113,7 @@ def _batch_norm(t):
 
 
 def _batch_norm_problem(case, node):
-    shape = case.shape(node["inputs"][0])
-    spread = shape[0]
-    for size in shape[2:]:
-        spread *= size
-    if case.stage != "forward" and spread == 1:
+    if case.stage != "forward" and lone_value_per_channel(case, node):
         return "torch wants more than one value per channel when training"
     return None
 
@@ -169,9 +154,7 @@ def _clip(t):
 
 
 def _reshape(t):
-    # The batch is what remains, as in code that is written for any batch.
-    shape = [-1] + t.shape[1:] if t.shape[:1] == [t.batch] else t.shape
-    return t.call(torch.reshape, t.input(0), shape)
+    return t.call(torch.reshape, t.input(0), free_shape(t.case, t.shape))
 
 
 def _flatten(t):
@@ -256,6 +239,6 @@ REFUSALS = {
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,
     "LRN": _lrn_problem,
-    "LSTM": recurrent.problem,
-    "RNN": recurrent.problem,
+    "LSTM": recurrent_problem,
+    "RNN": recurrent_problem,
 }

@@ -8,6 +8,10 @@ import operator
 
 import torch
 
+from graph_analysis import gate_order, gate_order_back
+
+GATES = "ifco"
+
 
 def _in_order(value, order):
     """A copy of a tensor whose four blocks of rows stand in another order."""
@@ -17,28 +21,12 @@ def _in_order(value, order):
 
 def to_torch(value):
     """The tensor, of an LSTM's weight or bias in the bundle's order of gates, in torch's."""
-    return _in_order(value, (0, 2, 3, 1))
+    return _in_order(value, gate_order(GATES))
 
 
 def from_torch(value):
     """The other way round."""
-    return _in_order(value, (0, 3, 1, 2))
-
-
-def gated(case):
-    """Set of names: the parameters whose rows are the gates of an LSTM."""
-    return {name for node in case.nodes if node["op"] == "LSTM" for name in node["inputs"][1:]}
-
-
-def problem(case, node):
-    """Why a recurrent node cannot be a layer of torch, or None."""
-    weights = node["inputs"][1:]
-    for name in weights:
-        if case.values[name]["kind"] != "parameter":
-            return "weights that are not parameters"
-        if sum(other["inputs"].count(name) for other in case.nodes) != 1:
-            return "weights that another operator reads, too"
-    return None
+    return _in_order(value, gate_order_back(GATES))
 
 
 def layer(t, make):

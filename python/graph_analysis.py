@@ -1,0 +1,171 @@
+"""What every adapter asks of a case's graph, without any framework: standard library, Python 3.6 on.
+
+`case` is a case.Case, `node` one of its nodes (dict), `attributes` a node's. Lists of pads are ONNX's
+[top, left, bottom, right]. Nothing here changes a case.
+"""
+from safetensors_io import elements
+
+GATES = "iofc"  # order of the gates in the rows of an LSTM's weights and bias in a bundle
+
+
+def problems(case, operators, refusals):
+    """List of str: what of the case's graph an adapter cannot translate. operators: the names that
+    it has (any container); refusals: {operator: (case, node) -> str, or None when it can}."""
+    used = {name for node in case.nodes for name in node["inputs"] if name}
+    reasons = ["operator " + op
+               for op in sorted({node["op"] for node in case.nodes} - set(operators))]
+    for node in case.nodes:
+        if used.intersection(node["outputs"][1:]):
+            reasons.append("second output of %s %s" % (node["op"], node["name"]))
+        reason = refusals[node["op"]](case, node) if node["op"] in refusals else None
+        if reason:
+            reasons.append("%s %s: %s" % (node["op"], node["name"], reason))
+    if case.stage != "forward" and not case.graph.get("loss"):
+        reasons.append("stage %s of a graph without a loss" % case.stage)
+    return reasons
+
+
+def wanted(case):
+    """List of str: the values that a step computes: [logits], or [loss, logits] where it trains."""
+    graph = case.graph
+    return [graph["logits"]] if case.stage == "forward" else [graph["loss"], graph["logits"]]
+
+
+def drops(case):
+    """Whether Dropout drops in this case."""
+    return bool(case.recipe["dropout"]) and case.stage != "forward"
+
+
+def last_uses(nodes, kept):
+    """One list for each node: names of the values (parameters among them) that nothing reads behind
+    it, which may be let go of then. kept: names that stay."""
+    seen, found = set(kept), []
+    for node in reversed(nodes):
+        names = [name for name in node["inputs"] + node["outputs"] if name]
+        found.append([name for name in dict.fromkeys(names) if name not in seen])
+        seen.update(names)
+    return found[::-1]
+
+
+def even(pads):
+    """Whether the padding in front is that behind."""
+    return pads[:2] == pads[2:]
+
+
+def within_half(attributes):
+    """Whether a pool's padding is the same on both sides and half a window at most, which is what
+    most frameworks' pools take."""
+    return even(attributes["pads"]) and all(
+        2 * pad <= size for pad, size in zip(attributes["pads"], attributes["kernel_shape"]))
+
+
+def window_reach(attributes, input_shape, shape):
+    """[bottom, right]: padding behind with which a pool's windows, rounded down, are those of the graph;
+    it settles ceil_mode and padding that no window reaches (which is negative then).
+    input_shape and shape: of its input and output, N x C x H x W."""
+    behind = []
+    for i in range(2):
+        dilation = attributes.get("dilations", [1, 1])[i]
+        reach = ((shape[2 + i] - 1) * attributes["strides"][i] + 1
+                 + (attributes["kernel_shape"][i] - 1) * dilation)
+        behind.append(reach - attributes["pads"][i] - input_shape[2 + i])
+    return behind
+
+
+def window_counts(attributes, input_shape, shape):
+    """The divisors of an AveragePool: (list of one int for each row of windows, list for each
+    column); that of a window is their product. Padding counts where the attribute says so, what
+    ceil_mode adds behind it never."""
+    found = []
+    for i in range(2):
+        begin, end = (-attributes["pads"][i], input_shape[2 + i] + attributes["pads"][2 + i])
+        if not attributes.get("count_include_pad", False):
+            begin, end = 0, input_shape[2 + i]
+        starts = [k * attributes["strides"][i] - attributes["pads"][i] for k in range(shape[2 + i])]
+        found.append([min(start + attributes["kernel_shape"][i], end) - max(start, begin)
+                      for start in starts])
+    return tuple(found)
+
+
+def splits(case, nodes):
+    """{name of a Slice: (name of the first of its group, sizes, its index)} of the Slices that
+    together cut all of one value into pieces: one split, whose gradient is one concatenation, where
+    each piece for itself would have a gradient of the whole value's size."""
+    groups, found = {}, {}
+    for node in nodes:
+        if node["op"] == "Slice" and node["attributes"]["step"] == 1:
+            groups.setdefault((node["inputs"][0], node["attributes"]["axis"]), []).append(node)
+    for (value, axis), group in groups.items():
+        cuts = sorted(set((node["attributes"]["start"], node["attributes"]["end"])
+                          for node in group))
+        edges = [0] + [end for _, end in cuts]
+        if (len(cuts) < 2 or [start for start, _ in cuts] != edges[:-1]
+                or edges[-1] != case.shape(value)[axis]):
+            continue
+        sizes = [end - start for start, end in cuts]
+        for node in group:
+            cut = (node["attributes"]["start"], node["attributes"]["end"])
+            found[node["name"]] = (group[0]["name"], sizes, cuts.index(cut))
+    return found
+
+
+def batch_stays_first(case, nodes):
+    """Whether the nodes compute each sample by itself along the first dimension, so that they run
+    on another number of samples, too."""
+    batch = case.recipe["batch"]
+    for node in nodes:
+        shapes = [case.shape(name) for name in node["inputs"] + node["outputs"][:1]
+                  if name and case.values[name]["kind"] in ("activation", "input")]
+        moved = (node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
+                 or node["op"] in ("Concat", "Slice", "Softmax") and node["attributes"]["axis"] == 0)
+        # A weight as large as the batch, repeated over nothing.
+        fixed = node["op"] in ("Add", "Sub", "Mul", "Div") and any(
+            case.values[name]["kind"] in ("parameter", "state")
+            and len(case.shape(name)) == len(case.shape(node["outputs"][0]))
+            and case.shape(name)[0] != 1 for name in node["inputs"])
+        if moved or fixed or any(shape and shape[0] != batch for shape in shapes):
+            return False
+    return True
+
+
+def free_shape(case, shape):
+    """A value's shape with -1 for the batch where the batch comes first, as in code that is written
+    for any batch."""
+    return [-1] + shape[1:] if shape[:1] == [case.recipe["batch"]] else shape
+
+
+def gated(case):
+    """Set of str: the parameters whose rows are the gates of an LSTM."""
+    return {name for node in case.nodes if node["op"] == "LSTM" for name in node["inputs"][1:]}
+
+
+def gate_order(letters):
+    """Where a framework's gates are in a bundle's rows: "ifco" (torch) is [0, 2, 3, 1], which
+    indexes the four blocks of rows. The way back is gate_order_back."""
+    return [GATES.index(letter) for letter in letters]
+
+
+def gate_order_back(letters):
+    """Where a bundle's gates are in the rows of a framework's."""
+    return [letters.index(letter) for letter in GATES]
+
+
+def recurrent_problem(case, node):
+    """Why an LSTM or RNN cannot be a layer that owns its weights, or None."""
+    for name in node["inputs"][1:]:
+        if case.values[name]["kind"] != "parameter":
+            return "weights that are not parameters"
+        if sum(other["inputs"].count(name) for other in case.nodes) != 1:
+            return "weights that another operator reads, too"
+    return None
+
+
+def normalised(case):
+    """Whether a case that trains has a batch normalisation, whose running statistics move."""
+    return case.stage != "forward" and any(n["op"] == "BatchNormalization" for n in case.nodes)
+
+
+def lone_value_per_channel(case, node):
+    """Whether a BatchNormalization has one value for each channel, which has no variance."""
+    shape = case.shape(node["inputs"][0])
+    return elements(shape) == shape[1]

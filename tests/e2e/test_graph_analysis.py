@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""python/graph_analysis.py on graphs whose answers are written down here, under every Python from 3.6
+to 3.13 that is found.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "python")]
+
+import adapters  # noqa: E402
+import counted  # noqa: E402
+import graph_analysis  # noqa: E402
+from case import Case  # noqa: E402
+from worker_driver import Bundle, Network, arranged, normalised, sequences, small  # noqa: E402
+
+
+class AnalysisTest(unittest.TestCase):
+    def case(self, graph, **recipe):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        bundle = Bundle(folder.name, graph, **recipe)
+        return Case(bundle.folder, adapters.Target("cpu", "", [], 0, 1))
+
+    def node(self, case, name):
+        return next(node for node in case.nodes if node["name"] == name)
+
+    def window(self, case, name):
+        node = self.node(case, name)
+        return (node["attributes"], case.shape(node["inputs"][0]), case.shape(name))
+
+    def test_problems(self):
+        graph = small(4)
+        every = {node["op"] for node in graph["nodes"]}
+        case = self.case(graph)
+        self.assertEqual(graph_analysis.problems(case, every, {}), [])
+        said = graph_analysis.problems(
+            case, every - {"Gemm"},
+            {"Conv": lambda case, node: "groups" if node["attributes"]["group"] > 1 else None})
+        self.assertEqual(said, ["operator Gemm", "Conv c2: groups"])
+        self.node(case, "f1")["inputs"][0] = "d1.1"
+        self.assertEqual(graph_analysis.problems(case, every, {}), ["second output of Dropout d1"])
+        case.graph["loss"] = None
+        self.assertIn("stage train of a graph without a loss",
+                      graph_analysis.problems(case, every, {}))
+
+    def test_wanted_and_drops(self):
+        self.assertEqual(graph_analysis.wanted(self.case(small(4))), ["loss", "f2"])
+        case = self.case(small(4), stage="forward", dropout=True)
+        self.assertEqual(graph_analysis.wanted(case), ["f2"])
+        self.assertFalse(graph_analysis.drops(case))
+        self.assertTrue(graph_analysis.drops(self.case(small(4), dropout=True)))
+
+    def test_last_uses(self):
+        case = self.case(small(4))
+        free = dict(zip((node["name"] for node in case.nodes),
+                        graph_analysis.last_uses(case.nodes, ["loss", "f2"])))
+        self.assertNotIn("c1", free["r1"])  # the sum reads it later
+        self.assertIn("c1", free["sum"])
+        self.assertIn("c2", free["sum"])
+        self.assertIn("d1.1", free["d1"])   # nobody reads it at all
+        self.assertNotIn("f2", free["loss"])
+        names = [name for names in free.values() for name in names]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_windows(self):
+        case = self.case(normalised(4))
+        self.assertFalse(graph_analysis.within_half(self.window(case, "m1")[0]))
+        self.assertTrue(graph_analysis.within_half(self.window(case, "a1")[0]))
+        # Seven rows, padding 1 and 1: windows end at 8; six columns: ceil_mode adds one to 8.
+        self.assertEqual(graph_analysis.window_reach(*self.window(case, "a1")), [1, 2])
+        self.assertEqual(graph_analysis.window_counts(*self.window(case, "a1")),
+                         ([2, 3, 3, 2], [2, 3, 3, 1]))
+        self.assertEqual(graph_analysis.window_counts(*self.window(case, "a2")),
+                         ([3, 3, 3, 3], [3, 3, 3, 2]))
+
+    def test_splits(self):
+        found = graph_analysis.splits(self.case(arranged(4)), arranged(4)["nodes"])
+        self.assertEqual(found, {"left": ("left", [1, 3], 0), "right": ("left", [1, 3], 1)})
+        graph = arranged(4)
+        next(n for n in graph["nodes"] if n["name"] == "right")["attributes"]["end"] = 3
+        self.assertEqual(graph_analysis.splits(self.case(graph), graph["nodes"]), {})
+
+    def test_batch_stays_first(self):
+        case = self.case(arranged(4))
+        self.assertTrue(graph_analysis.batch_stays_first(case, case.nodes[:-1]))
+        net = Network("mixed", [4, 6])
+        net.linear("f1", 8)
+        net.unary("Transpose", "turn", [8, 4], perm=[1, 0])
+        net.unary("Transpose", "back", [4, 8], perm=[1, 0])
+        case = self.case(net.graph())
+        self.assertFalse(graph_analysis.batch_stays_first(case, case.nodes))
+        self.assertEqual(graph_analysis.free_shape(case, [4, 2, 3]), [-1, 2, 3])
+        self.assertEqual(graph_analysis.free_shape(case, [8, 4]), [8, 4])
+
+    def test_recurrent(self):
+        case = self.case(sequences(4))
+        self.assertEqual(graph_analysis.gated(case), {"lstm.weight", "lstm.recurrent", "lstm.bias"})
+        lstm = self.node(case, "lstm")
+        self.assertIsNone(graph_analysis.recurrent_problem(case, lstm))
+        lstm["inputs"][2] = lstm["inputs"][1]
+        self.assertIn("another operator", graph_analysis.recurrent_problem(case, lstm))
+        for letters in ("ifco", "ifgo".replace("g", "c"), "iofc", "cifo"):
+            there, back = graph_analysis.gate_order(letters), graph_analysis.gate_order_back(letters)
+            self.assertEqual("".join("iofc"[i] for i in there), letters)
+            self.assertEqual([there[i] for i in back], [0, 1, 2, 3])
+
+    def test_normalised(self):
+        case = self.case(normalised(4))
+        self.assertTrue(graph_analysis.normalised(case))
+        self.assertFalse(graph_analysis.normalised(self.case(normalised(4), stage="forward")))
+        self.assertFalse(graph_analysis.lone_value_per_channel(case, self.node(case, "b1")))
+        net = Network("lone", [1, 3])
+        net.linear("f1", 6)
+        net.batch_norm("b1", 1e-5, 0.9)
+        case = self.case(net.graph())
+        self.assertTrue(graph_analysis.lone_value_per_channel(case, self.node(case, "b1")))
+
+
+class PythonsTest(unittest.TestCase):
+    def test_every_python(self):
+        """The tests above under each of them."""
+        from test_python_worker import PYTHONS
+        self.assertTrue(PYTHONS, "no Python 3.6 to 3.13 found")
+        for version, path in sorted(PYTHONS.items()):
+            with self.subTest(python=version):
+                done = subprocess.run([path, os.path.abspath(__file__), "AnalysisTest"],
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.assertEqual(done.returncode, 0, done.stdout.decode())
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
