@@ -18,6 +18,7 @@ from prony_program import ProgramTest  # noqa: E402
 
 SOURCE = os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 WORKER = os.path.abspath(os.path.join(SOURCE, "tests", "workers", "mlp.py"))
+FORWARD = os.path.join(os.path.dirname(WORKER), "forward.py")
 USAGE, DATA = 64, 65
 DESCRIPTOR = """name: mine
 summary: mlp in plain Python
@@ -102,6 +103,18 @@ class ForeignWorkerTest(OwnFrameworkTest):
 
     def test_it_keeps_to_the_protocol(self):
         self.prony("worker-check", "python3", WORKER, expect=0, seconds=900)
+
+    def test_the_small_one_passes_forward_and_is_ranked(self):
+        """A hundred lines, forward alone: what a worker of one's own costs at least."""
+        done = self.prony("worker-check", "--level", "numeric", "python3", FORWARD, expect=0, seconds=900)
+        self.assertIn("parity: mlp, forward", done.stdout)
+        self.assertIn("skipped", done.stdout)  # lenet, whose convolutions it has not
+        self.put("mine.yaml", DESCRIPTOR.replace("{here}/mlp.py", FORWARD))
+        reference = "native" if self.installed("native") else "fake"
+        rows = self.cells(self.measure("-f", reference + ",mine", "-s", "forward"))
+        self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
+        row = self.cells(self.measure("-f", "mine", "-s", "train", expect=1))["mine"]
+        self.assertEqual(row["status"], "unsupported")
 
     def test_what_it_refuses_is_unsupported_with_its_reason(self):
         self.put_mine()

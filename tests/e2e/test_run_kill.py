@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """kill -9 at random instants: nothing stored is lost or repeated, nothing stays behind, --resume
-completes. $PRONY names the program; $PRONY_KILLS the instants of each kind (10 unless given)."""
+completes. $PRONY names the program; $PRONY_KILLS the instants of each kind (4 unless given)."""
 import fcntl
 import os
 import random
@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import counted  # noqa: E402
 from prony_program import PATIENCE_S, ProgramTest, marked_processes  # noqa: E402
 
-KILLS = int(os.environ.get("PRONY_KILLS", "10"))
+KILLS = int(os.environ.get("PRONY_KILLS", "4"))
 REPEAT = 4
 FRAMEWORKS = "null,fake,fake+step-us=3000"
 CELLS = 6
