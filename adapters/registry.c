@@ -7,11 +7,13 @@
 #include "adapters/native/native.h"
 #include "adapters/null.h"
 #include "adapters/onnxruntime/onnxruntime.h"
+#include "adapters/openvino/openvino.h"
 
 const struct adapter *const adapter_registry[] = {
 	&adapter_native,
 	&adapter_mxnet,
 	&adapter_onnxruntime,
+	&adapter_openvino,
 	&adapter_null,
 	&adapter_fake, /* of the harness itself */
 	NULL,

@@ -4,15 +4,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
+#include "adapters/onnx_engine.h"
 #include "adapters/onnxruntime/ort_api.h"
+#include "adapters/onnxruntime/ort_streams.h"
 #include "adapters/reasons.h"
 #include "base/loader.h"
 #include "base/strbuf.h"
 #include "onnx/onnx.h"
+
+/* Each slot has logits of its own, so that several can be computed at once. */
+struct ort_slot {
+	struct ort_value *input;  /* over the memory that was fed */
+	struct ort_value *output; /* over `logits` */
+	float *logits;
+};
 
 struct ort_state {
 	const struct ort_api *api;
@@ -21,13 +27,10 @@ struct ort_state {
 	struct ort_session_options *options;
 	struct ort_memory_info *memory;
 	struct ort_session *session;
-	struct ort_value **inputs; /* one per slot, over the memory that was fed */
-	struct ort_value *output;  /* over `logits` */
-	int slots, threads;
-	float *logits;
-	size_t logits_bytes;
-	struct shape logits_shape, input_shape;
-	const char *input_name, *output_name; /* borrowed from the graph */
+	struct onnx_ends ends;
+	struct ort_slot *slots;
+	int slot_count, last_slot, threads;
+	struct ort_streams *streams; /* NULL: the caller computes, with the session's own pool */
 };
 
 /* Turns a status of ONNX Runtime into ours and releases it. */
@@ -89,28 +92,17 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	return PRONY_OK;
 }
 
-/* What evaluation has no use for, or what ONNX Runtime's kernels refuse (core/providers/cpu/nn). */
-static void refuse_node(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+/* What ONNX Runtime's kernels refuse (core/providers/cpu/nn). */
+static void refuse_kernels(const struct graph *graph, struct strbuf *reasons)
 {
-	const char *name = operator_name(node->op);
-
-	if (operator_row(node->op)->is_gradient)
-		reasons_add(reasons, "operator %s (%s) is not one of ONNX", name, node->name);
-	if (node->op == OP_LRN && node->attributes.size % 2 == 0)
-		reasons_add(reasons, "LRN %s: an even size", node->name);
-	if (node->op == OP_LRN && graph->values[node->inputs[0]].shape.rank != 4)
-		reasons_add(reasons, "LRN %s: an input without height and width", node->name);
 	for (int i = 0; i < graph->forward_count; i++) {
-		const struct node *reader = &graph->nodes[i];
+		const struct node *node = &graph->nodes[i];
 
-		for (int k = 0; k < reader->input_count; k++)
-			for (int j = 1; j < node->output_count; j++)
-				if (node->outputs[j] != VALUE_NONE &&
-				    reader->inputs[k] == node->outputs[j])
-					reasons_add(
-						reasons,
-						"output %d of %s %s, which evaluation leaves out",
-						j, name, node->name);
+		if (node->op == OP_LRN && node->attributes.size % 2 == 0)
+			reasons_add(reasons, "LRN %s: an even size", node->name);
+		if (node->op == OP_LRN && graph->values[node->inputs[0]].shape.rank != 4)
+			reasons_add(reasons, "LRN %s: an input without height and width",
+				    node->name);
 	}
 }
 
@@ -127,18 +119,34 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    stage_name(recipe->stage));
 	/* Where cores are shared, spinning changes the figure: without it is a variant. */
 	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
-	for (int i = 0; i < graph->forward_count; i++)
-		refuse_node(graph, &graph->nodes[i], &reasons);
+	onnx_engine_refuse(graph, &reasons);
+	refuse_kernels(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
 
-static uint32_t mxcsr_now(void)
+/* Everything that has to be said before there is a session. */
+static enum prony_status set_options(const struct ort_api *api, struct ort_session_options *options,
+				     int intra_op_threads, bool spinning, struct error *err)
 {
-#if defined(__SSE__)
-	return _mm_getcsr();
-#else
-	return 0;
-#endif
+	enum prony_status status =
+		check(api, api->set_graph_optimization_level(options, ORT_ENABLE_ALL),
+		      "set optimisation level", err);
+
+	if (status == PRONY_OK)
+		status = check(api, api->set_session_execution_mode(options, ORT_SEQUENTIAL),
+			       "set execution mode", err);
+	if (status == PRONY_OK)
+		status = check(api, api->set_intra_op_num_threads(options, intra_op_threads),
+			       "set intra-op threads", err);
+	if (status == PRONY_OK)
+		status = check(api, api->set_inter_op_num_threads(options, 1),
+			       "set inter-op threads", err);
+	if (status == PRONY_OK && !spinning)
+		status = check(api,
+			       api->add_session_config_entry(
+				       options, "session.intra_op.allow_spinning", "0"),
+			       "switch spinning off", err);
+	return status;
 }
 
 static enum prony_status ort_open(struct session *s, const struct recipe *recipe,
@@ -147,10 +155,13 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 	struct ort_state *ort = s->private_data;
 	const struct ort_api *api = ort->api;
 	bool spinning = !target_has_option(&s->target, "nospin");
+	bool throughput = target_has_option(&s->target, "throughput");
 	enum prony_status status;
 
 	if (!api)
 		return error_set(err, PRONY_INTERNAL, "open before probe");
+	/* Of the session; with streams each call computes on the stream that makes it. */
+	ort->threads = throughput ? 1 : recipe->threads;
 	status = check(api, api->create_env(ORT_LOGGING_ERROR, "prony", &ort->env),
 		       "create environment", err);
 	if (status == PRONY_OK)
@@ -160,22 +171,7 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 		status = check(api, api->create_session_options(&ort->options), "create options",
 			       err);
 	if (status == PRONY_OK)
-		status = check(api, api->set_graph_optimization_level(ort->options, ORT_ENABLE_ALL),
-			       "set optimisation level", err);
-	if (status == PRONY_OK)
-		status = check(api, api->set_session_execution_mode(ort->options, ORT_SEQUENTIAL),
-			       "set execution mode", err);
-	if (status == PRONY_OK)
-		status = check(api, api->set_intra_op_num_threads(ort->options, recipe->threads),
-			       "set intra-op threads", err);
-	if (status == PRONY_OK)
-		status = check(api, api->set_inter_op_num_threads(ort->options, 1),
-			       "set inter-op threads", err);
-	if (status == PRONY_OK && !spinning)
-		status = check(api,
-			       api->add_session_config_entry(
-				       ort->options, "session.intra_op.allow_spinning", "0"),
-			       "switch spinning off", err);
+		status = set_options(api, ort->options, ort->threads, spinning, err);
 	if (status == PRONY_OK)
 		status = check(api,
 			       api->create_cpu_memory_info(ORT_ARENA_ALLOCATOR, ORT_MEMORY_DEFAULT,
@@ -183,18 +179,12 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 			       "describe memory", err);
 	if (status != PRONY_OK)
 		return status;
-
-	ort->threads = recipe->threads;
 	*effective = (struct effective){
-		.device = "cpu",
-		.precision = PRECISION_FP32,
-		.threads = recipe->threads,
-		.mxcsr = mxcsr_now(), /* Run computes on the calling thread and its pool */
-	};
+		.device = "cpu", .precision = PRECISION_FP32, .threads = recipe->threads};
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "graph_optimization_level=all;execution_mode=sequential;intra_op_threads=%d;"
-		 "inter_op_threads=1;session.intra_op.allow_spinning=%s;telemetry=off",
-		 recipe->threads, spinning ? "default" : "0");
+		 "inter_op_threads=1;streams=%d;session.intra_op.allow_spinning=%s;telemetry=off",
+		 ort->threads, throughput ? recipe->threads : 1, spinning ? "default" : "0");
 	return PRONY_OK;
 }
 
@@ -214,26 +204,59 @@ static int count_tasks(void)
 	return count;
 }
 
-static enum prony_status make_session(struct ort_state *ort, const struct graph *graph,
-				      const struct tensor_set *weights, int *pool_threads,
+/* What took effect is counted: the caller computes too, so that a pool of N starts N - 1 threads.
+ */
+static enum prony_status make_session(struct ort_state *ort, const void *model, size_t length,
 				      struct error *err)
 {
-	void *model = NULL;
-	size_t length = 0;
-	enum prony_status status = onnx_export(graph, weights, &model, &length, err);
-
-	if (status != PRONY_OK)
-		return status;
 	int before = count_tasks();
-	status = check(ort->api,
-		       ort->api->create_session_from_array(ort->env, model, length, ort->options,
-							   &ort->session),
-		       "create session", err);
-	int after = count_tasks();
-	free(model);
-	/* The caller computes too, so that a pool of N starts N - 1 threads. */
-	*pool_threads = before < 0 || after < 0 ? -1 : after - before + 1;
+	enum prony_status status =
+		check(ort->api,
+		      ort->api->create_session_from_array(ort->env, model, length, ort->options,
+							  &ort->session),
+		      "create session", err);
+	int threads = count_tasks() - before + 1;
+
+	if (status == PRONY_OK && before >= 0 && threads != ort->threads)
+		status = error_set(err, PRONY_INVALID,
+				   "a session computes with %d threads where %d were asked for",
+				   threads, ort->threads);
 	return status;
+}
+
+static enum prony_status make_slots(struct ort_state *ort, int count, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	ort->slots = calloc((size_t)count, sizeof(ort->slots[0]));
+	if (!ort->slots)
+		return error_set(err, PRONY_NOMEM, "no memory for %d slots", count);
+	ort->slot_count = count;
+	for (int i = 0; i < count && status == PRONY_OK; i++) {
+		struct ort_slot *slot = &ort->slots[i];
+
+		status = onnx_engine_logits(&ort->ends, &slot->logits, err);
+		if (status == PRONY_OK)
+			status = check(ort->api,
+				       ort->api->create_tensor_with_data(
+					       ort->memory, slot->logits, ort->ends.logits_bytes,
+					       ort->ends.logits_shape.dims,
+					       (size_t)ort->ends.logits_shape.rank,
+					       ORT_ELEMENT_FLOAT, &slot->output),
+				       "describe the logits", err);
+	}
+	return status;
+}
+
+static enum prony_status compute(void *context, int slot, struct error *err)
+{
+	struct ort_state *ort = context;
+	const struct ort_value *input = ort->slots[slot].input;
+
+	return check(ort->api,
+		     ort->api->run(ort->session, NULL, &ort->ends.input_name, &input, 1,
+				   &ort->ends.output_name, 1, &ort->slots[slot].output),
+		     "run", err);
 }
 
 static enum prony_status ort_build(struct session *s, struct graph *graph,
@@ -241,39 +264,22 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 				   struct built *built, struct error *err)
 {
 	struct ort_state *ort = s->private_data;
-	int pool_threads = -1;
+	void *model = NULL;
+	size_t length = 0;
 	enum prony_status status = ort_supports(graph, recipe, err);
 
 	if (status == PRONY_OK)
-		status = make_session(ort, graph, weights, &pool_threads, err);
-	if (status != PRONY_OK)
-		return status;
-	if (pool_threads >= 0 && pool_threads != ort->threads)
-		return error_set(err, PRONY_INVALID,
-				 "ONNX Runtime computes with %d threads where %d were asked for",
-				 pool_threads, ort->threads);
-
-	ort->input_name = graph->values[graph->input].name;
-	ort->output_name = graph->values[graph->logits].name;
-	ort->input_shape = graph->values[graph->input].shape;
-	ort->logits_shape = graph->values[graph->logits].shape;
-	int64_t elements = shape_elements(&ort->logits_shape);
-	if (elements <= 0 || (uint64_t)elements > SIZE_MAX / 2 / sizeof(float))
-		return error_set(err, PRONY_BAD_INPUT, "logits %s have no usable shape",
-				 ort->output_name);
-	ort->logits_bytes = (size_t)elements * sizeof(float);
-	size_t rounded_bytes = (ort->logits_bytes + 63) / 64 * 64;
-	ort->logits = aligned_alloc(64, rounded_bytes);
-	ort->slots = recipe->slots;
-	ort->inputs = calloc((size_t)ort->slots, sizeof(ort->inputs[0]));
-	if (!ort->logits || !ort->inputs)
-		return error_set(err, PRONY_NOMEM, "no memory for the logits");
-	memset(ort->logits, 0, rounded_bytes);
-	status = check(ort->api,
-		       ort->api->create_tensor_with_data(
-			       ort->memory, ort->logits, ort->logits_bytes, ort->logits_shape.dims,
-			       (size_t)ort->logits_shape.rank, ORT_ELEMENT_FLOAT, &ort->output),
-		       "describe the logits", err);
+		status = onnx_engine_ends(graph, &ort->ends, err);
+	if (status == PRONY_OK)
+		status = onnx_export(graph, weights, &model, &length, err);
+	if (status == PRONY_OK)
+		status = make_session(ort, model, length, err);
+	free(model);
+	if (status == PRONY_OK)
+		status = make_slots(ort, recipe->slots, err);
+	if (status == PRONY_OK && target_has_option(&s->target, "throughput"))
+		status = ort_streams_start(recipe->threads, recipe->slots, compute, ort,
+					   &ort->streams, err);
 	if (status != PRONY_OK)
 		return status;
 
@@ -281,10 +287,16 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	 */
 	*built = (struct built){.parameters = -1, .macs = -1};
 	snprintf(built->notes, sizeof(built->notes),
-		 "weights are constants of the session: its optimiser may fold and pack them; "
-		 "threads counted after session start: %d",
-		 pool_threads);
+		 "weights are constants of the session: its optimiser may fold and pack them");
 	return PRONY_OK;
+}
+
+/* Returns when the logits are there, or with streams when all that was issued is done. */
+static enum prony_status ort_sync(struct session *s, struct error *err)
+{
+	struct ort_state *ort = s->private_data;
+
+	return ort->streams ? ort_streams_wait(ort->streams, err) : PRONY_OK;
 }
 
 static enum prony_status ort_feed(struct session *s, int slot, const struct tensor *input,
@@ -292,29 +304,23 @@ static enum prony_status ort_feed(struct session *s, int slot, const struct tens
 {
 	struct ort_state *ort = s->private_data;
 	struct ort_value *value = NULL;
-	enum prony_status status;
+	enum prony_status status =
+		onnx_engine_check_feed(&ort->ends, slot, ort->slot_count, input, err);
 
 	(void)labels; /* forward ends at the logits */
-	if (slot < 0 || slot >= ort->slots)
-		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, ort->slots);
-	if (input->dtype != DTYPE_F32 || !shape_equal(&input->shape, &ort->input_shape)) {
-		char have[96], want[96];
-
-		shape_text(&input->shape, have, sizeof(have));
-		shape_text(&ort->input_shape, want, sizeof(want));
-		return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
-				 dtype_name(input->dtype), have, want);
-	}
-	status = check(ort->api,
-		       ort->api->create_tensor_with_data(
-			       ort->memory, input->data, (size_t)tensor_bytes(input),
-			       input->shape.dims, (size_t)input->shape.rank, ORT_ELEMENT_FLOAT,
-			       &value),
-		       "describe the batch", err);
+	if (status == PRONY_OK)
+		status = ort_sync(s, err);
+	if (status == PRONY_OK)
+		status = check(ort->api,
+			       ort->api->create_tensor_with_data(
+				       ort->memory, input->data, (size_t)tensor_bytes(input),
+				       input->shape.dims, (size_t)input->shape.rank,
+				       ORT_ELEMENT_FLOAT, &value),
+			       "describe the batch", err);
 	if (status != PRONY_OK)
 		return status;
-	ort->api->release_value(ort->inputs[slot]);
-	ort->inputs[slot] = value;
+	ort->api->release_value(ort->slots[slot].input);
+	ort->slots[slot].input = value;
 	return PRONY_OK;
 }
 
@@ -322,21 +328,10 @@ static enum prony_status ort_step(struct session *s, int slot, struct error *err
 {
 	struct ort_state *ort = s->private_data;
 
-	if (slot < 0 || slot >= ort->slots || !ort->inputs[slot])
+	if (slot < 0 || slot >= ort->slot_count || !ort->slots[slot].input)
 		return error_set(err, PRONY_INTERNAL, "slot %d was not fed", slot);
-	const struct ort_value *input = ort->inputs[slot];
-	return check(ort->api,
-		     ort->api->run(ort->session, NULL, &ort->input_name, &input, 1,
-				   &ort->output_name, 1, &ort->output),
-		     "run", err);
-}
-
-/* Run returns when the logits are there. */
-static enum prony_status ort_sync(struct session *s, struct error *err)
-{
-	(void)s;
-	(void)err;
-	return PRONY_OK;
+	ort->last_slot = slot;
+	return ort->streams ? ort_streams_issue(ort->streams, slot, err) : compute(ort, slot, err);
 }
 
 static enum prony_status ort_read(struct session *s, enum readout what, struct tensor_set *out,
@@ -344,17 +339,8 @@ static enum prony_status ort_read(struct session *s, enum readout what, struct t
 {
 	struct ort_state *ort = s->private_data;
 
-	if (what != READ_LOGITS)
-		return error_set(err, PRONY_UNSUPPORTED,
-				 "ONNX Runtime's session gives logits only, not %s",
-				 readout_name(what));
-	if (out->count != 1 || out->tensors[0].dtype != DTYPE_F32 ||
-	    !shape_equal(&out->tensors[0].shape, &ort->logits_shape))
-		return error_set(err, PRONY_INTERNAL,
-				 "logits are read into one F32 tensor of "
-				 "their own shape");
-	memcpy(out->tensors[0].data, ort->logits, ort->logits_bytes);
-	return PRONY_OK;
+	return onnx_engine_read(&ort->ends, "ONNX Runtime's session",
+				ort->slots[ort->last_slot].logits, what, out, err);
 }
 
 static void ort_close(struct session *s)
@@ -364,11 +350,13 @@ static void ort_close(struct session *s)
 
 	if (!api)
 		return;
-	for (int i = 0; ort->inputs && i < ort->slots; i++)
-		api->release_value(ort->inputs[i]);
-	free(ort->inputs);
-	api->release_value(ort->output);
-	free(ort->logits);
+	ort_streams_stop(ort->streams);
+	for (int i = 0; ort->slots && i < ort->slot_count; i++) {
+		api->release_value(ort->slots[i].input);
+		api->release_value(ort->slots[i].output);
+		free(ort->slots[i].logits);
+	}
+	free(ort->slots);
 	api->release_session(ort->session);
 	api->release_memory_info(ort->memory);
 	api->release_session_options(ort->options);
@@ -381,7 +369,7 @@ const struct adapter adapter_onnxruntime = {
 	.name = "onnxruntime",
 	.summary = "ONNX Runtime through its C interface (forward)",
 	.private_size = sizeof(struct ort_state),
-	.options = "nospin",
+	.options = "nospin,throughput",
 	.probe = ort_probe,
 	.supports = ort_supports,
 	.open = ort_open,

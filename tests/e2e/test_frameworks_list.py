@@ -17,7 +17,7 @@ import counted  # noqa: E402
 from prony_program import PATIENCE_S, ProgramTest  # noqa: E402
 
 USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
-INSTALLABLE = ["native", "mxnet", "onnxruntime", "pytorch"]
+INSTALLABLE = ["native", "mxnet", "onnxruntime", "openvino", "pytorch"]
 NOBODY_ANSWERS = "http://127.0.0.1:9/simple"
 
 
@@ -145,7 +145,7 @@ class InstallTest(FrameworkTest):
     def test_wrong_words(self):
         for words, part in (
                 (["install", "mxnt"], "did you mean 'mxnet'?"),
-                (["install", "nothing-like-it"], "there are: native, mxnet, onnxruntime, pytorch"),
+                (["install", "nothing-like-it"], "there are: native, mxnet, onnxruntime, openvino, pytorch"),
                 (["install", "mxnet:backend"], "mxnet has no backends to choose from"),
                 (["install", "mxnet+nosubgraph"], "an option is chosen with prony run"),
                 (["install", "mxnet@"], "environment after @ is missing"),

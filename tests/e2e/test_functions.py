@@ -59,12 +59,12 @@ class FrameworkTest(FunctionTest):
     def test_each_passes_the_gate(self):
         """All in one model, and Gelu with tanh, which has another way in MXNet."""
         self.names = ["all", "Gelu-tanh"]
-        ready = self.ready() & {"native", "mxnet", "pytorch", "onnxruntime"}
+        ready = self.ready() & {"native", "mxnet", "pytorch", "onnxruntime", "openvino"}
         if not ready:
-            self.skipTest("none of native, mxnet, pytorch and onnxruntime is installed")
+            self.skipTest("none of native, mxnet, pytorch, onnxruntime and openvino is installed")
         home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
         self.expect_ok(self.run_all(",".join(sorted(ready)), "forward", **home))
-        training = sorted(ready - {"onnxruntime"})
+        training = sorted(ready - {"onnxruntime", "openvino"})
         if training:
             self.expect_ok(self.run_all(",".join(training), "train", **home))
 

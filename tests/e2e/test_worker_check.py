@@ -309,6 +309,9 @@ class FrameworkTest(CheckTest):
     def test_onnxruntime(self):
         self.numeric("onnxruntime")
 
+    def test_openvino(self):
+        self.numeric("openvino")
+
     def test_mxnet(self):
         self.numeric("mxnet")
 

@@ -318,6 +318,32 @@ enum prony_status exercise_forward(struct exercise *e, struct error *err)
 	return status;
 }
 
+enum prony_status exercise_in_flight(struct exercise *e, struct error *err)
+{
+	struct reference ref = {0};
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD;
+	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
+	if (status == PRONY_OK)
+		status = exercise_open(e, err);
+	for (int last = 0; status == PRONY_OK && last < EXERCISE_SLOTS; last++) {
+		for (int i = 0; status == PRONY_OK && i < 2 * EXERCISE_SLOTS; i++)
+			status =
+				e->adapter->step(&e->session, (last + 1 + i) % EXERCISE_SLOTS, err);
+		if (status == PRONY_OK)
+			status = e->adapter->sync(&e->session, err);
+		if (status == PRONY_OK)
+			status = reference_feed(&ref, &e->inputs[last], &e->labels[last], err);
+		if (status == PRONY_OK)
+			status = reference_step(&ref, &e->recipe, false, err);
+		if (status == PRONY_OK)
+			status = compare_logits(e, &ref, err);
+	}
+	reference_release(&ref);
+	return status;
+}
+
 static enum prony_status compare_gradients(struct exercise *e, const struct reference *ref,
 					   struct error *err)
 {

@@ -65,6 +65,9 @@ enum prony_status exercise_compare(const char *name, const float *a, const doubl
 
 /* Whole exercises, on the recipe as it stands: */
 enum prony_status exercise_forward(struct exercise *exercise, struct error *err);
+/* Issues two rounds of steps before it waits, so that several are in flight; what is read is of the
+ * last slot of them, each slot in turn. */
+enum prony_status exercise_in_flight(struct exercise *exercise, struct error *err);
 enum prony_status exercise_gradients(struct exercise *exercise, struct error *err);
 /* Three updates on three batches; the change of each weight and each loss. `epsilon_inside` as in
  * parity/reference.h. */

@@ -73,6 +73,22 @@ static void test_reports(void **state)
 	assert_true(run("mlp", 4, check_reports));
 }
 
+static enum prony_status throughput(struct exercise *e, struct error *err)
+{
+	snprintf(e->session.target.options, sizeof(e->session.target.options), "throughput");
+	enum prony_status status = exercise_in_flight(e, err);
+
+	if (status == PRONY_OK && !strstr(e->effective.settings, "intra_op_threads=1;"))
+		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
+	return status;
+}
+
+static void test_throughput(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", 8, throughput));
+}
+
 static void test_wrong_weight(void **state)
 {
 	(void)state;
@@ -139,10 +155,10 @@ static void test_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_refused_operators),
-		cmocka_unit_test(test_missing),	     cmocka_unit_test(test_forward),
-		cmocka_unit_test(test_operators),    cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_wrong_weight),
+		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_refused_operators),
+		cmocka_unit_test(test_missing),	   cmocka_unit_test(test_forward),
+		cmocka_unit_test(test_operators),  cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_throughput), cmocka_unit_test(test_wrong_weight),
 	};
 
 	library = exercise_library("PRONY_ONNXRUNTIME_LIBRARY",

@@ -1,0 +1,34 @@
+/* What the engines have in common that are given a network as an ONNX file and give logits back. */
+#ifndef PRONY_ADAPTERS_ONNX_ENGINE_H
+#define PRONY_ADAPTERS_ONNX_ENGINE_H
+
+#include "adapters/adapter.h"
+#include "base/strbuf.h"
+
+/* The two ends of the network. Names are borrowed from the graph. */
+struct onnx_ends {
+	const char *input_name, *output_name;
+	struct shape input_shape, logits_shape;
+	size_t logits_bytes;
+};
+
+/* Adds why the forward pass of a graph is no ONNX file in evaluation. */
+void onnx_engine_refuse(const struct graph *graph, struct strbuf *reasons);
+
+/* PRONY_BAD_INPUT when the logits have no size. */
+enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *out,
+				   struct error *err);
+
+/* Zeroed memory for the logits of one slot, aligned to 64 bytes; the caller frees it. */
+enum prony_status onnx_engine_logits(const struct onnx_ends *ends, float **out, struct error *err);
+
+/* PRONY_INTERNAL for a slot that is not there, PRONY_BAD_INPUT for a tensor that does not fit. */
+enum prony_status onnx_engine_check_feed(const struct onnx_ends *ends, int slot, int slots,
+					 const struct tensor *input, struct error *err);
+
+/* adapter.read of an engine that gives logits only; `engine` is its name in messages. */
+enum prony_status onnx_engine_read(const struct onnx_ends *ends, const char *engine,
+				   const float *logits, enum readout what, struct tensor_set *out,
+				   struct error *err);
+
+#endif

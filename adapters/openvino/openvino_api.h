@@ -1,0 +1,95 @@
+/*
+ * The functions of OpenVINO's C interface that we call (openvino/c/ of its package), with
+ * prototypes of our own: its headers need not be there when prony is built. Element types are
+ * numbered differently from release to release: none is named here, they are asked of the model's
+ * ports.
+ */
+#ifndef PRONY_ADAPTERS_OPENVINO_OPENVINO_API_H
+#define PRONY_ADAPTERS_OPENVINO_OPENVINO_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct ov_core;
+struct ov_model;
+struct ov_compiled;
+struct ov_port;
+struct ov_request;
+struct ov_tensor;
+
+struct ov_version {
+	const char *build, *description; /* "2026.4.1-21450-..." */
+};
+
+struct ov_devices {
+	char **names; /* "CPU", "GPU.0" */
+	size_t count;
+};
+
+struct ov_shape {
+	int64_t rank;
+	int64_t *dims;
+};
+
+enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
+
+/* X(result, function, arguments). A result of int is a status: 0, or a negative error. */
+#define OV_FUNCTIONS(X)                                                                            \
+	X(int, ov_get_openvino_version, (struct ov_version * out))                                 \
+	X(void, ov_version_free, (struct ov_version * version))                                    \
+	X(const char *, ov_get_last_err_msg, (void)) /* of this thread */                          \
+	X(void, ov_free, (const char *text))                                                       \
+	X(int, ov_core_create, (struct ov_core * *out))                                            \
+	X(void, ov_core_free, (struct ov_core * core))                                             \
+	X(int, ov_core_get_available_devices,                                                      \
+	  (const struct ov_core *core, struct ov_devices *out))                                    \
+	X(void, ov_available_devices_free, (struct ov_devices * devices))                          \
+	X(int, ov_core_get_property,                                                               \
+	  (const struct ov_core *core, const char *device, const char *key, char **value))         \
+	X(int, ov_core_read_model_from_memory_buffer,                                              \
+	  (const struct ov_core *core, const char *model, size_t bytes,                            \
+	   const struct ov_tensor *weights, struct ov_model **out))                                \
+	X(void, ov_model_free, (struct ov_model * model))                                          \
+	X(int, ov_core_compile_model, /* then key, value, ...: `strings` of them */                \
+	  (const struct ov_core *core, const struct ov_model *model, const char *device,           \
+	   size_t strings, struct ov_compiled **out, ...))                                         \
+	X(void, ov_compiled_model_free, (struct ov_compiled * compiled))                           \
+	X(int, ov_compiled_model_get_property,                                                     \
+	  (const struct ov_compiled *compiled, const char *key, char **value))                     \
+	X(int, ov_compiled_model_input_by_index,                                                   \
+	  (const struct ov_compiled *compiled, size_t index, struct ov_port **out))                \
+	X(int, ov_compiled_model_output_by_index,                                                  \
+	  (const struct ov_compiled *compiled, size_t index, struct ov_port **out))                \
+	X(int, ov_port_get_element_type, (const struct ov_port *port, int *type))                  \
+	X(void, ov_output_const_port_free, (struct ov_port * port))                                \
+	X(int, ov_compiled_model_create_infer_request,                                             \
+	  (const struct ov_compiled *compiled, struct ov_request **out))                           \
+	X(void, ov_infer_request_free, (struct ov_request * request))                              \
+	X(int, ov_infer_request_set_input_tensor_by_index,                                         \
+	  (struct ov_request * request, size_t index, const struct ov_tensor *tensor))             \
+	X(int, ov_infer_request_set_output_tensor_by_index,                                        \
+	  (struct ov_request * request, size_t index, const struct ov_tensor *tensor))             \
+	X(int, ov_infer_request_infer, (struct ov_request * request))                              \
+	X(int, ov_infer_request_start_async, (struct ov_request * request))                        \
+	X(int, ov_infer_request_wait, (struct ov_request * request))                               \
+	X(int, ov_tensor_create_from_host_ptr,                                                     \
+	  (int type, struct ov_shape shape, void *data, struct ov_tensor **out))                   \
+	X(int, ov_tensor_get_byte_size, (const struct ov_tensor *tensor, size_t *bytes))           \
+	X(void, ov_tensor_free, (struct ov_tensor * tensor))
+
+struct ov_api {
+#define X(result, function, arguments) result(*function) arguments;
+	OV_FUNCTIONS(X)
+#undef X
+};
+
+/* PRONY_MISSING when the library cannot be loaded or lacks a function. */
+enum prony_status ov_api_load(struct ov_api *api, const char *path, struct error *err);
+
+/* Turns a status into ours, with OpenVINO's own words on one line; `what` says what was tried. */
+enum prony_status ov_check(const struct ov_api *api, int result, const char *what,
+			   struct error *err);
+
+#endif
