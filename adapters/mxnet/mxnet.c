@@ -37,6 +37,7 @@ static void set_environment(void)
 		setenv("OMP_NUM_THREADS", text, 0);
 	}
 	setenv("MXNET_SUBGRAPH_VERBOSE", "0", 0);
+	setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0", 0); /* a page for each operator */
 }
 
 static void add_library(struct probe *found, const char *name, const char *version)
@@ -97,8 +98,6 @@ static enum prony_status mxnet_probe(struct session *s, struct probe *found, str
 				 "no library named; set PRONY_MXNET_LIBRARY to the path of "
 				 "libmxnet.so or run `prony framework install mxnet`");
 	set_environment();
-	if (target_has_option(&s->target, "nosubgraph"))
-		setenv("MXNET_SUBGRAPH_BACKEND", "NONE", 1); /* read at each bind */
 	status = mx_api_load(&mx->api, s->library, err);
 	if (status != PRONY_OK)
 		return status;
@@ -162,11 +161,12 @@ static void describe_settings(const struct recipe *recipe, struct effective *eff
 
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "OMP_NUM_THREADS=%s;MXNET_ENGINE_TYPE=%s;MXNET_CPU_WORKER_NTHREADS=%s;"
-		 "MXNET_SUBGRAPH_BACKEND=%s;MXNET_EXEC_BULK_EXEC_TRAIN=%s;"
+		 "MXNET_MKLDNN_ENABLED=%s;MXNET_SUBGRAPH_BACKEND=%s;MXNET_EXEC_BULK_EXEC_TRAIN=%s;"
 		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s",
 		 environment_or("OMP_NUM_THREADS", "unset"),
 		 environment_or("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
 		 environment_or("MXNET_CPU_WORKER_NTHREADS", "1"),
+		 environment_or("MXNET_MKLDNN_ENABLED", "1"),
 		 environment_or("MXNET_SUBGRAPH_BACKEND", "MKLDNN"),
 		 environment_or("MXNET_EXEC_BULK_EXEC_TRAIN", "1"),
 		 environment_or("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
@@ -521,7 +521,7 @@ const struct adapter adapter_mxnet = {
 	.name = "mxnet",
 	.summary = "Apache MXNet 1.9 through its C interface",
 	.private_size = sizeof(struct mx_state),
-	.options = "nosubgraph",
+	.options = "",
 	.probe = mxnet_probe,
 	.supports = mxnet_supports,
 	.open = mxnet_open,

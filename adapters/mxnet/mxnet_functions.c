@@ -292,6 +292,17 @@ static enum prony_status emit_reduce_mean(struct translation *t, const struct no
 	return emit_unary(t, node, "mean", &options, err);
 }
 
+static enum prony_status emit_double(struct translation *t, const struct node *node,
+				     struct mx_symbol *x, struct error *err)
+{
+	struct mx_options options = {0};
+	struct mx_inputs inputs = {0};
+
+	mx_option(&options, "scalar", "2");
+	mx_input(&inputs, "data", x);
+	return mx_emit(t, node, "_mul_scalar", &options, &inputs, err);
+}
+
 static enum prony_status emit_binary(struct translation *t, const struct node *node,
 				     struct error *err)
 {
@@ -305,6 +316,10 @@ static enum prony_status emit_binary(struct translation *t, const struct node *n
 
 	if (status != PRONY_OK)
 		return status;
+	/* The fusion of a sum into the convolution in front expects another value on its other
+	 * side, and fails where both are the convolution's. */
+	if (node->op == OP_ADD && inputs.symbols[0] == inputs.symbols[1])
+		return emit_double(t, node, inputs.symbols[0], err);
 	switch (node->op) {
 	case OP_ADD:
 		operator= same ? "elemwise_add" : "broadcast_add";

@@ -177,24 +177,16 @@ static enum prony_status emit_global_pool(struct translation *t, const struct no
 	return mx_emit(t, node, "Pooling", &options, &inputs, err);
 }
 
-static void refuse_gemm(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+/* The layer that MXNet has for it: a weight of [out, in], and nothing scaled. */
+static bool is_fully_connected(const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
 
-	if (a->trans_a || !a->trans_b)
-		mx_refuse(reasons, node,
-			  "FullyConnected multiplies by a transposed weight only (transA 0, transB "
-			  "1)");
-	if (a->alpha != 1 || (mx_has_bias(node) && a->beta != 1))
-		mx_refuse(reasons, node, "alpha or beta other than 1");
-	if (mx_has_bias(node) && (mx_shape(graph, node->inputs[2])->rank != 1 ||
-				  mx_shape(graph, node->inputs[2])->dims[0] !=
-					  mx_shape(graph, node->inputs[1])->dims[0]))
-		mx_refuse(reasons, node, "C is not a vector of one bias per output");
+	return !a->trans_a && a->trans_b && a->alpha == 1 && (!mx_has_bias(node) || a->beta == 1);
 }
 
-static enum prony_status emit_gemm(struct translation *t, const struct node *node,
-				   struct error *err)
+static enum prony_status emit_fully_connected(struct translation *t, const struct node *node,
+					      struct error *err)
 {
 	static const char *const keys[] = {"data", "weight", "bias"};
 	struct mx_options options = {0};
@@ -208,6 +200,63 @@ static enum prony_status emit_gemm(struct translation *t, const struct node *nod
 	mx_option(&options, "no_bias", "%s", mx_has_bias(node) ? "False" : "True");
 	mx_option(&options, "flatten", "False");
 	return mx_emit(t, node, "FullyConnected", &options, &inputs, err);
+}
+
+static enum prony_status scale(struct translation *t, const struct node *node, const char *suffix,
+			       double factor, struct mx_symbol **symbol, struct error *err)
+{
+	struct mx_options options = {0};
+	struct mx_inputs inputs = {0};
+
+	if (factor == 1)
+		return PRONY_OK;
+	mx_option(&options, "scalar", "%.17g", factor);
+	mx_input(&inputs, "data", *symbol);
+	return mx_make_part(t, node, suffix, "_mul_scalar", &options, &inputs, symbol, err);
+}
+
+/* Any other product: its parts one after the other. */
+static enum prony_status emit_product(struct translation *t, const struct node *node,
+				      struct error *err)
+{
+	static const char *const keys[] = {"lhs", "rhs", "bias"};
+	const struct attributes *a = &node->attributes;
+	const struct mx_options none = {0};
+	struct mx_options options = {0};
+	struct mx_inputs all = {0}, inputs = {0}, sum = {0};
+	struct mx_symbol *product = NULL;
+	enum prony_status status = mx_get_inputs(t, node, keys, &all, err);
+
+	if (status != PRONY_OK)
+		return status;
+	mx_option(&options, "transpose_a", "%s", a->trans_a ? "True" : "False");
+	mx_option(&options, "transpose_b", "%s", a->trans_b ? "True" : "False");
+	mx_input(&inputs, "lhs", all.symbols[0]);
+	mx_input(&inputs, "rhs", all.symbols[1]);
+	if (a->alpha == 1 && !mx_has_bias(node))
+		return mx_emit(t, node, "dot", &options, &inputs, err);
+	status = mx_make_part(t, node, "dot", "dot", &options, &inputs, &product, err);
+	if (status == PRONY_OK)
+		status = scale(t, node, "alpha", a->alpha, &product, err);
+	if (status != PRONY_OK)
+		return status;
+	if (!mx_has_bias(node)) {
+		t->values[node->outputs[0]] = product;
+		return PRONY_OK;
+	}
+	status = scale(t, node, "beta", a->beta, &all.symbols[2], err);
+	if (status != PRONY_OK)
+		return status;
+	mx_input(&sum, "lhs", product);
+	mx_input(&sum, "rhs", all.symbols[2]);
+	return mx_emit(t, node, "broadcast_add", &none, &sum, err);
+}
+
+static enum prony_status emit_gemm(struct translation *t, const struct node *node,
+				   struct error *err)
+{
+	return is_fully_connected(node) ? emit_fully_connected(t, node, err)
+					: emit_product(t, node, err);
 }
 
 /* MXNet's momentum is ONNX's; its defaults fix gamma at 1 and have another epsilon. */
@@ -305,7 +354,7 @@ const struct mx_row mx_conv = {NULL, emit_conv};
 const struct mx_row mx_max_pool = {refuse_pool, emit_pool};
 const struct mx_row mx_average_pool = {refuse_pool, emit_pool};
 const struct mx_row mx_global_average_pool = {NULL, emit_global_pool};
-const struct mx_row mx_gemm = {refuse_gemm, emit_gemm};
+const struct mx_row mx_gemm = {NULL, emit_gemm};
 const struct mx_row mx_batch_norm = {NULL, emit_batch_norm};
 const struct mx_row mx_lrn = {refuse_lrn, emit_lrn};
 const struct mx_row mx_cross_entropy = {refuse_loss, emit_cross_entropy};

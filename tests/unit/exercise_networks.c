@@ -317,6 +317,37 @@ static int squares(struct builder *b, int x)
 	return build_flatten(b, "flatten", x);
 }
 
+/* A weight as MatMul has it, [in, out], and a product that is scaled. */
+static int products(struct builder *b, int x)
+{
+	struct attributes attributes;
+	int inputs[3];
+
+	operator_default_attributes(OP_GEMM, &attributes);
+	x = build_relu(b, "relu", exercise_conv(b, "conv", x, 4, true));
+	inputs[0] = build_flatten(b, "flatten", x);
+	inputs[1] = build_parameter(b, "plain.weight", 2, (const int64_t[]){440, 24},
+				    FILL_HE_NORMAL, 440);
+	inputs[0] = build_relu(b, "relu.plain",
+			       build_node(b, OP_GEMM, "plain", inputs, 2, &attributes));
+	inputs[1] = build_parameter(b, "scaled.weight", 2, (const int64_t[]){24, 18},
+				    FILL_HE_NORMAL, 24);
+	inputs[2] = build_parameter(b, "scaled.bias", 1, (const int64_t[]){18}, FILL_NORMAL, 1);
+	attributes.alpha = 0.5;
+	attributes.beta = 2;
+	x = build_node(b, OP_GEMM, "scaled", inputs, 3, &attributes);
+	return build_linear(b, "fc", build_relu(b, "relu.scaled", x), 5);
+}
+
+/* What a convolution makes, added to itself: fusions may expect another value there. */
+static int doubled(struct builder *b, int x)
+{
+	x = exercise_conv(b, "conv1", x, 16, true);
+	x = exercise_conv(b, "conv2", build_add(b, "twice", x, x), 16, true);
+	x = build_relu(b, "relu", x);
+	return exercise_finish(b, build_add(b, "again", x, x));
+}
+
 #define IMAGE .input_rank = 3, .input_dims = {3, 10, 11}, .classes = 5
 
 const struct network exercise_operators[EXERCISE_OPERATORS] = {
@@ -340,5 +371,7 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "lstm", .input_rank = 2, .input_dims = {9, 13}, .classes = 5, .layers = lstm},
 	{.name = "rnn", .input_rank = 2, .input_dims = {12, 3}, .classes = 5, .layers = rnn},
 	{.name = "sequences", IMAGE, .layers = sequences},
+	{.name = "products", IMAGE, .layers = products},
+	{.name = "doubled", IMAGE, .layers = doubled},
 	{.name = "squares", IMAGE, .half_squares = true, .layers = squares},
 };
