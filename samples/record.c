@@ -99,6 +99,15 @@ static int compare_reals(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* Of sorted numbers, between the two neighbours (type 7 of Hyndman and Fan 1996). */
+static double quantile(const double *x, size_t n, double p)
+{
+	double at = p * (double)(n - 1);
+	size_t below = (size_t)at, above = below + 1 < n ? below + 1 : below;
+
+	return x[below] + (at - (double)below) * (x[above] - x[below]);
+}
+
 enum prony_status process_record_summarise(struct process_record *record, struct error *err)
 {
 	int64_t steps = 0;
@@ -131,8 +140,10 @@ enum prony_status process_record_summarise(struct process_record *record, struct
 	record->blocks = (int64_t)n;
 	record->window_ns = record->intervals[n - 1].end_ns - record->intervals[0].begin_ns;
 	record->step_mean_ns = (double)record->window_ns / (double)steps;
-	record->step_median_ns =
-		n % 2 ? means[n / 2] : means[n / 2 - 1] + (means[n / 2] - means[n / 2 - 1]) / 2;
+	record->step_median_ns = quantile(means, n, 0.5);
+	/* Of a block the mean is known, which says nothing of its slowest step. */
+	record->step_p90_ns = record->block_steps == 1 ? quantile(means, n, 0.9) : NAN;
+	record->step_p99_ns = record->block_steps == 1 ? quantile(means, n, 0.99) : NAN;
 	record->step_min_ns = means[0];
 	record->step_max_ns = means[n - 1];
 	record->step_sd_ns = n > 1 ? sqrt(squares / (double)(n - 1)) : NAN;

@@ -64,7 +64,9 @@
 	X(frequency_mean_hz, REAL, "Hz", "clock of the processors, mean over them and the window") \
 	X(frequency_min_hz, REAL, "Hz", "lowest sample of any processor in the window")            \
 	X(sampling_cpu_ns, INT, "ns", "CPU time that prony's sensors took while it ran")           \
-	X(memory_pss_max, REAL, "bytes", "largest memory_pss of its tree, outside the window")
+	X(memory_pss_max, REAL, "bytes", "largest memory_pss of its tree, outside the window")     \
+	X(step_p90_ns, REAL, "ns", "90th percentile over steps, where each was waited for")        \
+	X(step_p99_ns, REAL, "ns", "99th percentile over steps, where each was waited for")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

@@ -255,6 +255,30 @@ static void a_window_is_summarised(void **state)
 	assert_true(record.step_min_ns == 8);
 	assert_true(record.step_max_ns == 12);
 	assert_true(fabs(record.step_sd_ns - sqrt(8.75 / 3)) < 1e-12);
+	assert_true(isnan(record.step_p90_ns) && isnan(record.step_p99_ns));
+	process_record_release(&record);
+}
+
+/* Where each step was waited for, percentiles say how long the slow ones took. */
+static void latencies_have_percentiles(void **state)
+{
+	int64_t rows[101][2];
+
+	(void)state;
+	for (int i = 0; i < 101; i++) {
+		rows[i][0] = 1000 * i;
+		rows[i][1] = rows[i][0] + 1 + (i * 37) % 101; /* 1 to 101 in another order */
+	}
+	struct process_record record = windowed((const int64_t(*)[2])rows, 101, 1);
+	struct error err = ERROR_INIT;
+
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(record.step_median_ns == 51);
+	assert_true(record.step_p90_ns == 91 && record.step_p99_ns == 100);
+	process_record_release(&record);
+	record = windowed((const int64_t(*)[2])rows, 2, 1); /* 1 and 38 */
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(fabs(record.step_p90_ns - 34.3) < 1e-9);
 	process_record_release(&record);
 }
 
@@ -381,6 +405,7 @@ int main(void)
 		cmocka_unit_test(keys_are_golden),
 		cmocka_unit_test(keys_fit),
 		cmocka_unit_test(a_window_is_summarised),
+		cmocka_unit_test(latencies_have_percentiles),
 		cmocka_unit_test(a_short_last_block_counts_its_steps),
 		cmocka_unit_test(one_interval_has_no_deviation),
 		cmocka_unit_test(impossible_windows_are_refused),
