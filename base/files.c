@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,68 +114,6 @@ enum prony_status file_read(const char *path, size_t limit_bytes, char **out, si
 	}
 	if (fd >= 0)
 		close(fd);
-	return status;
-}
-
-static bool write_all(int fd, const char *bytes, size_t length)
-{
-	while (length > 0) {
-		ssize_t written = write(fd, bytes, length);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return false;
-		bytes += written;
-		length -= (size_t)written;
-	}
-	return true;
-}
-
-/* The rename itself reaches the disk with the directory. Some file systems cannot: no error. */
-static void sync_parent(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *parent =
-		slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-
-	if (!parent)
-		return;
-	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0) {
-		fsync(fd);
-		close(fd);
-	}
-	free(parent);
-}
-
-enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
-				    struct error *err)
-{
-	static atomic_uint serial;
-	char *temporary =
-		memory_printf("%s.%ld.%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-	enum prony_status status = PRONY_OK;
-	bool written = false, renamed = false;
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-
-	if (fd >= 0) {
-		written = write_all(fd, bytes, length) && fsync(fd) == 0;
-		int errnum = errno;
-		if (close(fd) != 0 && written) {
-			written = false;
-			errnum = errno;
-		}
-		errno = errnum;
-		renamed = written && rename(temporary, path) == 0;
-	}
-	if (!renamed) {
-		status = error_errno(err, PRONY_IO, errno, "cannot write %s", path);
-		if (fd >= 0)
-			unlink(temporary);
-	} else {
-		sync_parent(path);
-	}
-	free(temporary);
 	return status;
 }
 

@@ -13,9 +13,17 @@
 enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
 			    struct error *err);
 
-/* Writes to a temporary neighbour, syncs, renames: the file is whole or not there. */
+/* Writes to a temporary neighbour, syncs, renames: the file is whole or not there, and keeps its
+ * rights. Only a regular file is replaced so; a link is followed, a device or a pipe written to. */
 enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
 				    struct error *err);
+
+/* Whether file_write_atomic may be expected to work, so that nothing is computed in vain; PRONY_IO
+ * with the reason. Writes nothing and waits for no reader of a pipe. */
+enum prony_status file_check_output(const char *path, struct error *err);
+
+/* Whether two names are of one file. */
+bool file_is_same(const char *a, const char *b);
 
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);

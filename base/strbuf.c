@@ -72,19 +72,26 @@ void strbuf_putc(struct strbuf *buf, char c)
 	strbuf_add(buf, &c, 1);
 }
 
-void strbuf_printf(struct strbuf *buf, const char *format, ...)
+void strbuf_vprintf(struct strbuf *buf, const char *format, va_list arguments)
 {
-	va_list arguments, again;
+	va_list again;
 
-	va_start(arguments, format);
 	va_copy(again, arguments);
-	int length = vsnprintf(NULL, 0, format, arguments);
-	va_end(arguments);
+	int length = vsnprintf(NULL, 0, format, again);
+	va_end(again);
 	assert(length >= 0);
 	size_t fitting = make_room(buf, (size_t)length);
-	vsnprintf(buf->text + buf->length, fitting + 1, format, again);
-	va_end(again);
+	vsnprintf(buf->text + buf->length, fitting + 1, format, arguments);
 	buf->length += fitting;
+}
+
+void strbuf_printf(struct strbuf *buf, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	strbuf_vprintf(buf, format, arguments);
+	va_end(arguments);
 }
 
 const char *strbuf_text(const struct strbuf *buf)

@@ -2,6 +2,7 @@
 #ifndef PRONY_BASE_STRBUF_H
 #define PRONY_BASE_STRBUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -21,6 +22,7 @@ void strbuf_add(struct strbuf *buf, const char *bytes, size_t length);
 void strbuf_puts(struct strbuf *buf, const char *text);
 void strbuf_putc(struct strbuf *buf, char c);
 void strbuf_printf(struct strbuf *buf, const char *format, ...) PRONY_PRINTF(2, 3);
+void strbuf_vprintf(struct strbuf *buf, const char *format, va_list arguments) PRONY_PRINTF(2, 0);
 /* The text ("" when empty), borrowed until the next change. */
 const char *strbuf_text(const struct strbuf *buf);
 /* The caller takes the text and frees it; the buffer is empty again. Never NULL. */

@@ -21,6 +21,19 @@ struct cli_command {
 /* Ends with a row whose run is NULL. */
 extern const struct cli_command cli_commands[];
 
+/*
+ * The ways to print; no other file of the program does. What a terminal would obey instead of show
+ * becomes U+FFFD (report/text.h), whatever the text and wherever it goes.
+ */
+void cli_out(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard output */
+void cli_say(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard error */
+/* What was laid out for a terminal, in whose colours the sequences of report/text.h stay. */
+void cli_page(const char *text);
+/* Standard output gets the bytes as they are, unless it is a terminal. */
+enum prony_status cli_bytes(const char *text, size_t length, struct error *err);
+/* Writes over the last line on standard error, a terminal; "" takes it away. */
+void cli_live_line(const char *text);
+
 /* Prints "prony: text" with the remedy that the text holds; returns the exit code of its status. */
 int cli_fail(const struct error *err);
 
@@ -63,6 +76,7 @@ int command_report(const struct cli_command *command, int argc, char **argv);
 int command_export(const struct cli_command *command, int argc, char **argv);
 int command_log(const struct cli_command *command, int argc, char **argv);
 int command_import(const struct cli_command *command, int argc, char **argv);
+int command_delete(const struct cli_command *command, int argc, char **argv);
 int command_framework(const struct cli_command *command, int argc, char **argv);
 int command_data(const struct cli_command *command, int argc, char **argv);
 int command_doctor(const struct cli_command *command, int argc, char **argv);

@@ -48,6 +48,16 @@ const struct cli_command cli_commands[] = {
 		    .summary = "add the runs of another store that are not here yet",
 		    .options = import_option_rows},
 	 .run = command_import},
+	{.syntax = {.name = "delete",
+		    .arguments = "RUN...",
+		    .summary = "delete runs from the store for good",
+		    .description =
+			    "RUN is a run's number, or at least four digits with which its uid "
+			    "begins. What may mean two runs deletes neither. Says what it found "
+			    "and asks; without a terminal to answer at, --yes is needed. The file "
+			    "becomes as much smaller as it can.",
+		    .options = delete_option_rows},
+	 .run = command_delete},
 	{.syntax = {.name = "data",
 		    .arguments = "[list | verify [NAME|FILE...] | fetch NAME...]",
 		    .summary = "data sets: what is here, whether it is whole, getting it",

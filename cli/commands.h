@@ -9,6 +9,7 @@ extern const struct option show_option_rows[];
 extern const struct option report_option_rows[];
 extern const struct option export_option_rows[];
 extern const struct option import_option_rows[];
+extern const struct option delete_option_rows[];
 extern const struct option log_option_rows[];
 extern const struct option data_option_rows[];
 extern const struct option doctor_option_rows[];

@@ -245,7 +245,7 @@ static void say(void *context, const char *text)
 {
 	const char *name = context;
 
-	printf("%s: %s\n", name, text);
+	cli_out("%s: %s\n", name, text);
 	fflush(stdout);
 }
 

@@ -64,10 +64,10 @@ static void print_text(const struct finding *findings, size_t count)
 	cli_print_table(table, "table");
 	table_free(table);
 	if (warnings)
-		printf("\n%zu of %zu checks found what will spoil a measurement.\n", warnings,
-		       count);
+		cli_out("\n%zu of %zu checks found what will spoil a measurement.\n", warnings,
+			count);
 	else
-		printf("\nNothing found that will spoil a measurement.\n");
+		cli_out("\nNothing found that will spoil a measurement.\n");
 }
 
 int command_doctor(const struct cli_command *command, int argc, char **argv)

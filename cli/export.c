@@ -75,8 +75,9 @@ static enum prony_status export_run(const struct export_options *options, const 
 				 "--layout is for --format csv; %s has one layout",
 				 options->format);
 	struct stored_run run;
-	enum prony_status status =
-		results_load_run(options->store, which, writers[row].depth, &run, err);
+	enum prony_status status = results_check_output(options->output, options->store, err);
+	if (status == PRONY_OK)
+		status = results_load_run(options->store, which, writers[row].depth, &run, err);
 	if (status != PRONY_OK)
 		return status;
 	struct summary summary;

@@ -32,7 +32,7 @@ static void on_signal(int number)
 static void print_line(void *context, const char *text)
 {
 	(void)context;
-	fprintf(stderr, "%s\n", text);
+	cli_say("%s\n", text);
 }
 
 static enum prony_status act_on(struct registry *registry, const char *verb, const char *word,
@@ -49,7 +49,7 @@ static enum prony_status act_on(struct registry *registry, const char *verb, con
 		return framework_install(framework, environment, &sink, err);
 	status = framework_remove(framework, environment, err);
 	if (status == PRONY_OK)
-		fprintf(stderr, "%s: removed\n", word);
+		cli_say("%s: removed\n", word);
 	return status;
 }
 

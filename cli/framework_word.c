@@ -1,9 +1,9 @@
 #include "cli/framework_word.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "cli/cli.h"
 
 #define NAMES_BYTES 512
 
@@ -12,7 +12,7 @@ enum prony_status cli_registry(struct registry *registry, struct error *err)
 	enum prony_status status = registry_load(registry, err);
 
 	for (size_t i = 0; status == PRONY_OK && i < registry->note_count; i++)
-		fprintf(stderr, "prony: %s\n", registry->notes[i]);
+		cli_say("prony: %s\n", registry->notes[i]);
 	return status;
 }
 

@@ -22,8 +22,9 @@ static enum prony_status import_all(const char *file, const char **others, size_
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		int imported = 0;
 		status = store_import(store, others[i], &imported, err);
-		if (status == PRONY_OK)
-			printf("%s: %d new run%s\n", others[i], imported, imported == 1 ? "" : "s");
+		if (status == PRONY_OK || imported > 0)
+			cli_out("%s: %d new run%s\n", others[i], imported,
+				imported == 1 ? "" : "s");
 	}
 	store_close(store);
 	return status;

@@ -304,7 +304,7 @@ static int print_topics(const struct topic *const *chosen, size_t count,
 			cli_print_json(rows);
 		} else if (!json) {
 			if (count > 1)
-				printf("%s%s\n", i ? "\n" : "", chosen[i]->name);
+				cli_out("%s%s\n", i ? "\n" : "", chosen[i]->name);
 			listing_print(chosen[i]->columns, rows);
 		}
 		json_object_set_new(all, chosen[i]->name, rows);

@@ -1,9 +1,9 @@
 /* `prony log`: what the processes of a cell printed, and what the sensors saw of them. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/strbuf.h"
@@ -88,21 +88,32 @@ static void add_log(const char *log, struct strbuf *out)
 		strbuf_puts(out, "(nothing)\n");
 		return;
 	}
-	/* Files get the bytes as they were; a terminal must not obey them. */
-	char *text = isatty(STDOUT_FILENO) ? text_block(log) : NULL;
-	const char *shown = text ? text : log;
-	strbuf_puts(out, shown);
-	if (shown[strlen(shown) - 1] != '\n')
+	/* As it came: a terminal gets it harmless (cli_bytes). */
+	strbuf_puts(out, log);
+	if (log[strlen(log) - 1] != '\n')
 		strbuf_putc(out, '\n');
-	free(text);
 }
 
-/* ": why", harmless, or nothing. Only the logs themselves are given as they came. */
+/* One line, harmless. Only the logs themselves are given as they came. */
+PRONY_PRINTF(2, 3) static void add_words(struct strbuf *out, const char *format, ...)
+{
+	struct strbuf words;
+	va_list arguments;
+	strbuf_init(&words, 0);
+	va_start(arguments, format);
+	strbuf_vprintf(&words, format, arguments);
+	va_end(arguments);
+	char *clean = text_line(strbuf_text(&words));
+	strbuf_puts(out, clean);
+	free(clean);
+	strbuf_release(&words);
+}
+
+/* ": why", or nothing. */
 static void add_reason(const char *reason, struct strbuf *out)
 {
-	char *clean = text_line(reason);
-	strbuf_printf(out, "%s%s\n", *clean ? ": " : "", clean);
-	free(clean);
+	add_words(out, "%s%s", reason && *reason ? ": " : "", reason ? reason : "");
+	strbuf_putc(out, '\n');
 }
 
 /* Every figure of the gate beside its bound. */
@@ -113,18 +124,15 @@ static void add_evidence(const json_t *evidence, struct strbuf *out)
 	json_array_foreach(checks, i, check)
 	{
 		int64_t step = json_int_or(check, "step", -1);
-		char *what = text_line(json_string_or(check, "what", "?"));
-		char *tensor = text_line(json_string_or(check, "tensor", ""));
-		strbuf_printf(out, "%-6s %s%s%s",
-			      json_bool_or(check, "passed", false) ? "passed" : "FAILED", what,
-			      *tensor ? " of " : "", tensor);
+		const char *tensor = json_string_or(check, "tensor", "");
+		add_words(out, "%-6s %s%s%s",
+			  json_bool_or(check, "passed", false) ? "passed" : "FAILED",
+			  json_string_or(check, "what", "?"), *tensor ? " of " : "", tensor);
 		if (step >= 0)
 			strbuf_printf(out, " of step %lld", (long long)step + 1);
 		strbuf_printf(out, ": off by %.3g, allowed %.3g", json_real_or(check, "value", NAN),
 			      json_real_or(check, "bound", NAN));
 		add_reason(json_string_or(check, "reason", ""), out);
-		free(what);
-		free(tensor);
 	}
 	if (*json_string_or(evidence, "error", "")) {
 		strbuf_puts(out, "FAILED");
@@ -134,16 +142,13 @@ static void add_evidence(const json_t *evidence, struct strbuf *out)
 
 static void add_cell_text(const struct stored_cell *cell, long long process, struct strbuf *out)
 {
-	strbuf_printf(out, "== %s %s: %s", cell->hash, cell->key, cell_status_name(cell->status));
+	add_words(out, "== %s %s: %s", cell->hash, cell->key, cell_status_name(cell->status));
 	add_reason(cell->reason, out);
 	if (process < 0 && cell->evidence) {
 		const char *kept = json_string_or(cell->evidence, "cached", "");
 		strbuf_printf(out, "-- parity gate: %s", cell_status_name(cell->gate));
-		if (*kept) {
-			char *date = text_line(kept);
-			strbuf_printf(out, ", in an earlier run on %s", date);
-			free(date);
-		}
+		if (*kept)
+			add_words(out, ", in an earlier run on %s", kept);
 		strbuf_puts(out, "\n");
 		add_evidence(cell->evidence, out);
 		strbuf_puts(out, "-- printed during the gate\n");
@@ -153,8 +158,8 @@ static void add_cell_text(const struct stored_cell *cell, long long process, str
 		const struct process_record *record = &cell->processes[p];
 		if (process >= 0 && record->replicate != process)
 			continue;
-		strbuf_printf(out, "-- process %lld, round %lld: %s", (long long)record->replicate,
-			      (long long)record->round, record->status);
+		add_words(out, "-- process %lld, round %lld: %s", (long long)record->replicate,
+			  (long long)record->round, record->status);
 		add_reason(record->error, out);
 		add_log(record->log, out);
 		series_text(record, out);

@@ -8,15 +8,14 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 
-static void print_overview(FILE *out)
+static void print_overview(void (*print)(const char *format, ...))
 {
-	fputs("prony: a dynamometer for deep-learning frameworks\n\n"
-	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n",
-	      out);
+	print("prony: a dynamometer for deep-learning frameworks\n\n"
+	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n");
 	for (const struct cli_command *command = cli_commands; command->run; command++)
 		if (!command->hidden)
-			fprintf(out, "  %-14s %s\n", command->syntax.name, command->syntax.summary);
-	fputs("\n'prony COMMAND --help' explains a command; prony(1) explains everything.\n", out);
+			print("  %-14s %s\n", command->syntax.name, command->syntax.summary);
+	print("\n'prony COMMAND --help' explains a command; prony(1) explains everything.\n");
 }
 
 static int unknown_command(const char *word)
@@ -58,15 +57,15 @@ static int finish_output(int code)
 static int dispatch(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_overview(stderr);
+		print_overview(cli_say);
 		return prony_status_exit(PRONY_USAGE);
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		print_overview(stdout);
+		print_overview(cli_out);
 		return 0;
 	}
 	if (!strcmp(argv[1], "--version")) {
-		puts("prony " PRONY_VERSION);
+		cli_out("prony " PRONY_VERSION "\n");
 		return 0;
 	}
 	for (const struct cli_command *command = cli_commands; command->run; command++)

@@ -94,7 +94,7 @@ int manual_print(const struct cli_command *command, const struct cli_command *ro
 			      cell_status_name((enum cell_status)status));
 	strbuf_puts(&page, ".\n");
 	strbuf_puts(&page, tail);
-	fputs(strbuf_text(&page), stdout);
+	cli_page(strbuf_text(&page));
 	strbuf_release(&page);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "draw/picture.h"
 #include "onnx/onnx.h"
+#include "report/text.h"
 #include "zoo/source.h"
 
 struct network_options {
@@ -192,28 +193,32 @@ static void print_text(const struct network *network, const struct graph *graph,
 	char input[128];
 	struct strbuf text;
 	shape_text(&graph->values[graph->input].shape, input, sizeof input);
-	printf("%s: %s\n", network->name, network->summary);
-	printf("input %s (data set %s), %" PRId64 " classes\n\n", input, network->dataset,
-	       graph_classes(graph));
+	/* Of a file, the name is its path: a line feed would forge a line. */
+	char *name = text_line(network->name), *summary = text_line(network->summary);
+	cli_out("%s: %s\n", name, summary);
+	free(name);
+	free(summary);
+	cli_out("input %s (data set %s), %" PRId64 " classes\n\n", input, network->dataset,
+		graph_classes(graph));
 	strbuf_init(&text, 0);
 	table_render_text(table, cli_colour(), cli_width(), &text);
-	fputs(strbuf_text(&text), stdout);
+	cli_page(strbuf_text(&text));
 	strbuf_release(&text);
-	printf("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
+	cli_out("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
 	if (network->file)
-		printf("in the file %" PRId64 "\n", network->file->file_parameters);
-	printf("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n",
-	       graph_macs(graph), graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
-	printf("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",
-	       (double)memory->forward / mib, (double)memory->train / mib);
-	printf("at least    %.1f MiB forward", (double)memory->forward_least / mib);
+		cli_out("in the file %" PRId64 "\n", network->file->file_parameters);
+	cli_out("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n",
+		graph_macs(graph), graph_batch(graph), graph_batch(graph) == 1 ? "" : "s");
+	cli_out("memory      about %.1f MiB forward, %.1f MiB train, in fp32\n",
+		(double)memory->forward / mib, (double)memory->train / mib);
+	cli_out("at least    %.1f MiB forward", (double)memory->forward_least / mib);
 	if (memory->train_least < 0)
-		printf("; it cannot be trained\n");
+		cli_out("; it cannot be trained\n");
 	else
-		printf(", %.1f MiB train\n", (double)memory->train_least / mib);
-	printf("graph       SHA-256 %s\n", digest);
+		cli_out(", %.1f MiB train\n", (double)memory->train_least / mib);
+	cli_out("graph       SHA-256 %s\n", digest);
 	if (network->file && network->file->remark)
-		printf("\n%s\n", network->file->remark);
+		cli_out("\n%s\n", network->file->remark);
 }
 
 static enum prony_status export_onnx(const struct network *network, const struct graph *graph,
@@ -231,7 +236,7 @@ static enum prony_status export_onnx(const struct network *network, const struct
 	if (status == PRONY_OK)
 		status = file_write_atomic(o->onnx, bytes, length, err);
 	if (status == PRONY_OK)
-		fprintf(stderr, "wrote %s, %zu bytes\n", o->onnx, length);
+		cli_say("wrote %s, %zu bytes\n", o->onnx, length);
 	free(bytes);
 	arena_release(&arena);
 	return status;
@@ -246,7 +251,7 @@ static enum prony_status draw(const struct graph *graph, enum picture_format for
 	if (status == PRONY_OK)
 		status = file_write_atomic(o->draw, strbuf_text(&text), text.length, err);
 	if (status == PRONY_OK)
-		fprintf(stderr, "wrote %s, %zu bytes\n", o->draw, text.length);
+		cli_say("wrote %s, %zu bytes\n", o->draw, text.length);
 	strbuf_release(&text);
 	return status;
 }
@@ -258,6 +263,10 @@ static enum prony_status show_network(const struct network *network,
 	char digest[65];
 	enum picture_format format = PICTURE_SVG;
 	enum prony_status status = o->draw ? picture_format_of(o->draw, &format, err) : PRONY_OK;
+	if (status == PRONY_OK && o->draw)
+		status = file_check_output(o->draw, err);
+	if (status == PRONY_OK && o->onnx)
+		status = file_check_output(o->onnx, err);
 	if (status == PRONY_OK)
 		status = network_build(network, o->batch, &graph, err);
 	if (status != PRONY_OK)

@@ -1,4 +1,9 @@
-/* What every command shares: errors, options, tables, JSON on standard output. */
+/*
+ * What every command shares: errors, options, tables, JSON. No other file prints: what frameworks,
+ * files and other people's stores say passes here on its way to a terminal, which would obey it.
+ */
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +12,77 @@
 
 #include "base/strbuf.h"
 #include "cli/cli.h"
+#include "report/text.h"
+
+#define ERASE_LINE "\r\033[K" /* ECMA-48, 8.3.41 */
 
 const char *const cli_table_formats[] = {"table", "json", NULL};
+
+static void print_to(FILE *to, const char *format, va_list arguments)
+{
+	char *text = NULL;
+	if (vasprintf(&text, format, arguments) < 0)
+		return; /* without memory a message is lost, and the exit code tells */
+	char *harmless = text_block(text);
+	fputs(harmless, to);
+	free(harmless);
+	free(text);
+}
+
+void cli_out(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	print_to(stdout, format, arguments);
+	va_end(arguments);
+}
+
+void cli_say(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	print_to(stderr, format, arguments);
+	va_end(arguments);
+}
+
+void cli_page(const char *text)
+{
+	char *harmless = text_page(text);
+	fputs(harmless, stdout);
+	free(harmless);
+}
+
+enum prony_status cli_bytes(const char *text, size_t length, struct error *err)
+{
+	/* Files and pipes get the bytes as they were. */
+	char *harmless = isatty(STDOUT_FILENO) ? text_block(text) : NULL;
+	if (harmless) {
+		text = harmless;
+		length = strlen(harmless);
+	}
+	size_t written = fwrite(text, 1, length, stdout);
+	int errnum = errno;
+	bool whole = written == length && fflush(stdout) == 0;
+	free(harmless);
+	return whole ? PRONY_OK
+		     : error_errno(err, PRONY_IO, errno ? errno : errnum,
+				   "writing to standard output");
+}
+
+void cli_live_line(const char *text)
+{
+	char *line = text_line(text);
+	/* One that wraps could not be taken back. */
+	size_t bytes = text_fit(line, (size_t)cli_width() - 1);
+	fprintf(stderr, ERASE_LINE "%.*s", (int)bytes, line);
+	fflush(stderr);
+	free(line);
+}
 
 int cli_fail(const struct error *err)
 {
 	fflush(stdout);
-	fprintf(stderr, "prony: %s\n", err->text);
+	cli_say("prony: %s\n", err->text);
 	return prony_status_exit(err->code);
 }
 
@@ -32,7 +101,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, void *t
 	struct strbuf text;
 	strbuf_init(&text, 0);
 	options_help(&command->syntax, &text);
-	fputs(strbuf_text(&text), stdout);
+	cli_page(strbuf_text(&text));
 	strbuf_release(&text);
 	*exit_code = 0;
 	return false;
@@ -56,9 +125,8 @@ int cli_width(void)
 
 void cli_print_json(const json_t *json)
 {
-	char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-	if (text)
-		puts(text);
+	char *text = text_of_json(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	puts(text);
 	free(text);
 }
 
@@ -73,6 +141,6 @@ void cli_print_table(const struct table *table, const char *format)
 	struct strbuf text;
 	strbuf_init(&text, 0);
 	table_render_text(table, cli_colour(), cli_width(), &text);
-	fputs(strbuf_text(&text), stdout);
+	cli_page(strbuf_text(&text));
 	strbuf_release(&text);
 }

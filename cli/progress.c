@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,8 +16,7 @@
 void progress_init(struct progress *progress, const struct plan *plan, int expected, int done)
 {
 	const char *term = getenv("TERM");
-	*progress = (struct progress){.out = stderr,
-				      .plan = plan,
+	*progress = (struct progress){.plan = plan,
 				      .expected = expected,
 				      .done = done,
 				      .started_ns = clock_monotonic_ns()};
@@ -26,16 +26,15 @@ void progress_init(struct progress *progress, const struct plan *plan, int expec
 static void clear_line(struct progress *progress)
 {
 	if (progress->live && progress->line[0])
-		fputs("\r\033[K", progress->out);
+		cli_live_line("");
 }
 
 void progress_say(struct progress *progress, const char *text)
 {
 	clear_line(progress);
-	fprintf(progress->out, "%s\n", text);
+	cli_say("%s\n", text);
 	if (progress->live && progress->line[0])
-		fputs(progress->line, progress->out);
-	fflush(progress->out);
+		cli_live_line(progress->line);
 }
 
 /* "native lenet train b64 fp32 cpu" */
@@ -78,16 +77,10 @@ static void show_live(struct progress *progress, const struct run_event *event,
 	cell_title(&progress->plan->cells[event->cell], title, sizeof title);
 	estimate_text(estimate, figure, sizeof figure);
 	eta_text(progress, eta, sizeof eta);
-	clear_line(progress);
 	snprintf(progress->line, sizeof progress->line, "[%d/%d] %.110s  round %d: %s%s%s",
 		 progress->done, progress->expected, title, event->round + 1,
 		 event->text ? event->text : "starting", figure, eta);
-	/* A line that wraps could not be taken back. */
-	size_t width = (size_t)cli_width() - 1;
-	if (strlen(progress->line) > width)
-		progress->line[width] = '\0';
-	fputs(progress->line, progress->out);
-	fflush(progress->out);
+	cli_live_line(progress->line);
 }
 
 /* The reference of a large network takes a while: a line every ten seconds, elsewhere a live one.
@@ -184,5 +177,4 @@ void progress_end(struct progress *progress)
 {
 	clear_line(progress);
 	progress->line[0] = '\0';
-	fflush(progress->out);
 }

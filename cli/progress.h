@@ -3,15 +3,13 @@
 #define PRONY_CLI_PROGRESS_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "plan/plan.h"
 #include "run/run.h"
 #include "stats/estimate.h"
 
 struct progress {
-	FILE *out; /* standard error, so that tables can be piped */
-	bool live; /* a terminal: rewrite one line */
+	bool live; /* standard error, where it goes, is a terminal: rewrite one line */
 	const struct plan *plan;
 	int64_t started_ns, reference_ns; /* of that: when the reference was heard of last */
 	int expected, done;		  /* processes, an estimate of how many there will be */

@@ -65,9 +65,10 @@ int command_report(const struct cli_command *command, int argc, char **argv)
 		strbuf_init(&page, PAGE_BYTES_MAX);
 		if (count == 0)
 			names[count++] = "";
-		if (make_page(&options, names, count, &page, &err) == PRONY_OK &&
+		if (results_check_output(options.output, options.store, &err) == PRONY_OK &&
+		    make_page(&options, names, count, &page, &err) == PRONY_OK &&
 		    results_write(&page, options.output, &err) == PRONY_OK)
-			fprintf(stderr, "report: %s\n", options.output);
+			cli_say("report: %s\n", options.output);
 		if (err.code)
 			exit_code = cli_fail(&err);
 		strbuf_release(&page);

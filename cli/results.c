@@ -1,12 +1,11 @@
 #include "cli/results.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "cli/cli.h"
 
 const char **results_words(int argc)
 {
@@ -34,12 +33,31 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 	return status;
 }
 
+enum prony_status results_open_existing(const char *store, struct store **out, struct error *err)
+{
+	struct store *reader = NULL;
+	/* Reading says what is there, and makes nothing. */
+	enum prony_status status = store_open(store, true, &reader, err);
+	store_close(reader);
+	return status == PRONY_OK ? store_open(store, false, out, err) : status;
+}
+
+enum prony_status results_check_output(const char *path, const char *store, struct error *err)
+{
+	if (!path || !strcmp(path, "-"))
+		return PRONY_OK;
+	char *file = store_file(store);
+	bool same = file_is_same(path, file);
+	free(file);
+	if (same)
+		return error_set(err, PRONY_USAGE,
+				 "cannot write %s: it is the store; name another file", path);
+	return file_check_output(path, err);
+}
+
 enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err)
 {
 	if (path && strcmp(path, "-"))
 		return file_write_atomic(path, strbuf_text(text), text->length, err);
-	size_t written = fwrite(strbuf_text(text), 1, text->length, stdout);
-	if (written != text->length || fflush(stdout))
-		return error_errno(err, PRONY_IO, errno, "writing to standard output");
-	return PRONY_OK;
+	return cli_bytes(strbuf_text(text), text->length, err);
 }

@@ -22,6 +22,13 @@ void results_words_free(const char **words);
 enum prony_status results_load_run(const char *store, const char *which, enum results_depth depth,
 				   struct stored_run *out, struct error *err);
 
+/* Opens a store to change it; PRONY_BAD_INPUT where there is none, which is not made. */
+enum prony_status results_open_existing(const char *store, struct store **out, struct error *err);
+
+/* Whether `path` (NULL and "-": standard output) can be written, and is not the store itself. Asked
+ * before anything is read or measured. */
+enum prony_status results_check_output(const char *path, const char *store, struct error *err);
+
 /* Writes text to a file, or to standard output for NULL and "-". */
 enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err);
 

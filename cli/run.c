@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/framework_word.h"
 #include "cli/memory_limit.h"
+#include "cli/results.h"
 #include "cli/run_job.h"
 #include "diagnose/machine.h"
 #include "report/html.h"
@@ -98,7 +99,7 @@ static enum prony_status write_report(const struct summary *summary, const char 
 	const struct summary *summaries[] = {summary};
 	enum prony_status status = html_report(summaries, 1, &page, err);
 	if (status == PRONY_OK)
-		status = file_write_atomic(path, page.text, page.length, err);
+		status = results_write(&page, path, err);
 	strbuf_release(&page);
 	return status;
 }
@@ -122,13 +123,13 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		struct strbuf text;
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
-		fputs(strbuf_text(&text), stdout);
+		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
 	}
 	if (job->options->report) {
 		status = write_report(&summary, job->options->report, err);
 		if (status == PRONY_OK)
-			fprintf(stderr, "report: %s\n", job->options->report);
+			cli_say("report: %s\n", job->options->report);
 	}
 	summary_release(&summary);
 	stored_run_release(&stored);
@@ -157,18 +158,18 @@ static int dry_run(const struct job *job)
 	}
 	for (size_t i = 0; i < job->plan.count; i++) {
 		const struct plan_cell *cell = &job->plan.cells[i];
-		printf("%s  %s%s%s\n", cell->key,
-		       cell->status == CELL_PENDING ? "would run" : cell_status_name(cell->status),
-		       cell->status == CELL_PENDING ? "" : ": ",
-		       cell->status == CELL_PENDING ? "" : cell->reason);
+		cli_out("%s  %s%s%s\n", cell->key,
+			cell->status == CELL_PENDING ? "would run" : cell_status_name(cell->status),
+			cell->status == CELL_PENDING ? "" : ": ",
+			cell->status == CELL_PENDING ? "" : cell->reason);
 		if (!job->options->show_command || !cell->worker_argv)
 			continue;
-		fputs("   ", stdout);
+		cli_out("   ");
 		for (const char *const *row = cell->worker_environment; row && *row; row++)
-			printf(" %s", *row);
+			cli_out(" %s", *row);
 		for (const char *const *word = cell->worker_argv; *word; word++)
-			printf(" %s", *word);
-		putchar('\n');
+			cli_out(" %s", *word);
+		cli_out("\n");
 	}
 	json_decref(json);
 	return 0;
@@ -254,6 +255,18 @@ static void job_release(struct job *job)
 	free(job->self);
 }
 
+/* That bundles can be put there, before anything is measured. */
+static enum prony_status check_folder(const char *path, struct error *err)
+{
+	enum prony_status status = directory_make(path, err);
+	if (status != PRONY_OK)
+		return status;
+	char *file = path_join(path, "case.json");
+	status = file_check_output(file, err);
+	free(file);
+	return status;
+}
+
 int command_run(const struct cli_command *command, int argc, char **argv)
 {
 	struct run_options options;
@@ -268,7 +281,11 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 	}
 	struct job job = {.options = &options};
 	spec_init(&job.spec);
-	enum prony_status status = make_plan(&job, suites, count, &err);
+	enum prony_status status = results_check_output(options.report, options.store, &err);
+	if (status == PRONY_OK && options.keep_bundle && !options.dry_run)
+		status = check_folder(options.keep_bundle, &err);
+	if (status == PRONY_OK)
+		status = make_plan(&job, suites, count, &err);
 	if (status == PRONY_OK && options.dry_run)
 		exit_code = dry_run(&job);
 	else if (status == PRONY_OK)
@@ -276,9 +293,8 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 	if (status != PRONY_OK) {
 		exit_code = cli_fail(&err);
 		if (status == PRONY_INTERRUPTED && job.store)
-			fputs("prony: what was measured is stored; the same command with --resume "
-			      "goes on\n",
-			      stderr);
+			cli_say("prony: what was measured is stored; the same command with "
+				"--resume goes on\n");
 	} else if (!options.dry_run) {
 		exit_code = outcome(&job);
 	}

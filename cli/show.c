@@ -1,5 +1,4 @@
 /* `prony show`: the table of a stored run. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -29,7 +28,7 @@ static void print_summary(const struct stored_run *run, const char *format)
 		struct strbuf text;
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
-		fputs(strbuf_text(&text), stdout);
+		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
 	}
 	summary_release(&summary);

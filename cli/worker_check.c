@@ -95,13 +95,13 @@ static void print_result(void *context, const char *check, enum check_outcome ou
 		json_array_append_new(printer->rows, row);
 		return;
 	}
-	printf("%-7s %s%s%s\n", words[outcome], check, *detail ? ": " : "", detail);
+	cli_out("%-7s %s%s%s\n", words[outcome], check, *detail ? ": " : "", detail);
 	for (size_t i = 0; i < json_array_size(figures); i++) {
 		const json_t *figure = json_array_get(figures, i);
 		char text[CHECK_FIGURE_BYTES];
 		check_figure_text(figure, text);
-		printf("        %-4s %s\n", json_bool_or(figure, "passed", false) ? "ok" : "off",
-		       text);
+		cli_out("        %-4s %s\n", json_bool_or(figure, "passed", false) ? "ok" : "off",
+			text);
 	}
 	fflush(stdout); /* a worker may take its time over the next one */
 }
@@ -201,9 +201,9 @@ static int run_checks(const struct worker_check_options *options, const char *co
 	if (printer.rows)
 		cli_print_json(printer.rows);
 	else if (status == PRONY_OK)
-		printf(printer.skipped ? "all %d checks passed, %d skipped\n"
-				       : "all %d checks passed\n",
-		       printer.passed, printer.skipped);
+		cli_out(printer.skipped ? "all %d checks passed, %d skipped\n"
+					: "all %d checks passed\n",
+			printer.passed, printer.skipped);
 	json_decref(printer.rows);
 	free(self);
 	return status == PRONY_OK ? 0 : cli_fail(&err);

@@ -314,9 +314,7 @@ enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *ou
 
 static void add_json(json_t *json, size_t flags, struct strbuf *out)
 {
-	char *text = json_dumps(json, flags);
-	if (!text)
-		memory_exhausted("memory for an export");
+	char *text = text_of_json(json, flags);
 	strbuf_puts(out, text);
 	strbuf_putc(out, '\n');
 	free(text);
@@ -391,7 +389,7 @@ static void add_environment(const char *text, struct strbuf *out)
 {
 	json_t *environment = text ? json_loads(text, 0, NULL) : NULL;
 	char *pretty = environment
-			       ? json_dumps(environment, JSON_INDENT(2) | JSON_REAL_PRECISION(6))
+			       ? text_of_json(environment, JSON_INDENT(2) | JSON_REAL_PRECISION(6))
 			       : NULL;
 	if (pretty)
 		strbuf_printf(out, "\n## Environment\n\n```json\n%s\n```\n", pretty);

@@ -10,10 +10,6 @@
 #include "report/summary.h"
 #include "report/text.h"
 
-#define DIM "\033[2m"
-#define BOLD "\033[1m"
-#define PLAIN "\033[0m"
-
 /* In order of weight: a narrow terminal shows the first ones. */
 static const struct table_column columns[] = {
 	{"#", "rank", TABLE_RIGHT},
@@ -181,7 +177,7 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)
 {
-	const char *bold = colour ? BOLD : "", *plain = colour ? PLAIN : "";
+	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);
@@ -210,6 +206,6 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 	if (summary->count > 0)
 		text_wrap("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be "
 			  "told apart (ranks; from native)",
-			  0, width, colour ? DIM : "", plain, out);
+			  0, width, colour ? TEXT_DIM : "", plain, out);
 	strbuf_release(&line);
 }

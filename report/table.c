@@ -14,10 +14,6 @@ enum {
 	WRAP_COLUMNS = 16 /* a column narrower than this is not made narrower still */
 };
 
-#define BOLD "\033[1m"
-#define DIM "\033[2m"
-#define PLAIN "\033[0m"
-
 struct entry {
 	char *text;
 	json_t *value;
@@ -174,14 +170,14 @@ void table_render_text(const struct table *table, bool colour, int width, struct
 	const char **rests = memory_alloc(table->column_count * sizeof *rests);
 	for (size_t k = 0; k < table->column_count; k++)
 		rests[k] = table->columns[k].title;
-	render_row(table, widths, rests, colour ? BOLD : "", colour ? PLAIN : "", out);
+	render_row(table, widths, rests, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "", out);
 	for (size_t i = 0; i < table->row_count; i++) {
 		for (size_t k = 0; k < table->column_count; k++)
 			rests[k] = entry_text(&table->rows[i], k);
 		render_row(table, widths, rests, "", "", out);
 		if (table->rows[i].note)
-			text_wrap(table->rows[i].note, NOTE_INDENT, width, colour ? DIM : "",
-				  colour ? PLAIN : "", out);
+			text_wrap(table->rows[i].note, NOTE_INDENT, width, colour ? TEXT_DIM : "",
+				  colour ? TEXT_PLAIN : "", out);
 	}
 	free(rests);
 	free(widths);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 /* Lines narrower than this are not made. */
 #define LEAST_COLUMNS 16
 #define REPLACEMENT 0xFFFD
@@ -79,15 +81,33 @@ static bool is_command(uint32_t code)
 	       (code >= 0x2066 && code <= 0x2069);
 }
 
-static char *clean(const char *text, bool keep_lines)
+enum { KEEP_LINES = 1, KEEP_COLOURS = 2 };
+
+/* Bytes of one of our sequences at the start of `text`. */
+static size_t colour_at(const char *text)
+{
+	static const char *const own[] = {TEXT_BOLD, TEXT_DIM, TEXT_PLAIN};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (!strncmp(text, own[i], strlen(own[i])))
+			return strlen(own[i]);
+	return 0;
+}
+
+static char *clean(const char *text, int keep)
 {
 	struct strbuf out;
 	strbuf_init(&out, SIZE_MAX / 4);
 	while (text && *text) {
 		uint32_t code;
 		bool valid;
-		size_t length = decode(text, &code, &valid);
-		if (keep_lines && (code == '\n' || code == '\t'))
+		size_t length = keep & KEEP_COLOURS ? colour_at(text) : 0;
+		if (length > 0) {
+			strbuf_add(&out, text, length);
+			text += length;
+			continue;
+		}
+		length = decode(text, &code, &valid);
+		if (keep & KEEP_LINES && (code == '\n' || code == '\t'))
 			strbuf_putc(&out, *text);
 		else if (code == '\n' || code == '\r' || code == '\t')
 			strbuf_putc(&out, ' ');
@@ -102,12 +122,17 @@ static char *clean(const char *text, bool keep_lines)
 
 char *text_line(const char *text)
 {
-	return clean(text, false);
+	return clean(text, 0);
 }
 
 char *text_block(const char *text)
 {
-	return clean(text, true);
+	return clean(text, KEEP_LINES);
+}
+
+char *text_page(const char *text)
+{
+	return clean(text, KEEP_LINES | KEEP_COLOURS);
 }
 
 static size_t columns_of(uint32_t code)
@@ -142,6 +167,28 @@ size_t text_fit(const char *text, size_t columns)
 		bytes += length;
 	}
 	return bytes;
+}
+
+char *text_of_json(const json_t *json, size_t flags)
+{
+	char *dumped = json_dumps(json, flags);
+	struct strbuf out;
+	if (!dumped)
+		memory_exhausted("memory for JSON");
+	strbuf_init(&out, SIZE_MAX / 4);
+	for (const char *at = dumped; *at;) {
+		uint32_t code;
+		bool valid;
+		size_t length = decode(at, &code, &valid);
+		/* Those below 0x20 stand between the members; jansson escapes the others. */
+		if (code >= 0x7F && is_command(code))
+			strbuf_printf(&out, "\\u%04x", code);
+		else
+			strbuf_add(&out, at, length);
+		at += length;
+	}
+	free(dumped);
+	return strbuf_take(&out);
 }
 
 json_t *text_json(const char *text)
@@ -189,15 +236,17 @@ void text_wrap(const char *text, int indent, int width, const char *before, cons
 	       struct strbuf *out)
 {
 	size_t columns = width > indent + LEAST_COLUMNS ? (size_t)(width - indent) : SIZE_MAX;
+	char *clean = text_line(text);
 
-	while (*text) {
+	for (const char *rest = clean; *rest;) {
 		const char *line;
-		size_t bytes = text_take_line(&text, columns, &line);
+		size_t bytes = text_take_line(&rest, columns, &line);
 
 		strbuf_printf(out, "%*s%s", indent, "", before);
 		strbuf_add(out, line, bytes);
 		strbuf_printf(out, "%s\n", after);
 	}
+	free(clean);
 }
 
 void text_html(const char *text, struct strbuf *out)
@@ -227,24 +276,41 @@ void text_html(const char *text, struct strbuf *out)
 
 void text_markdown(const char *text, struct strbuf *out)
 {
-	for (; text && *text; text++) {
-		if (*text == '<') {
+	char *line = text_line(text);
+	for (const char *at = line; *at; at++) {
+		if (*at == '<') {
 			strbuf_puts(out, "&lt;");
 			continue;
 		}
-		if (strchr("\\`*|[", *text))
+		if (strchr("\\`*|[", *at))
 			strbuf_putc(out, '\\');
-		strbuf_putc(out, *text);
+		strbuf_putc(out, *at);
 	}
+	free(line);
+}
+
+/* What a spreadsheet computes instead of showing it, also where a space stands before it, or a tab
+ * or a carriage return, which some take for the end of a field. */
+static bool is_formula(const char *text)
+{
+	const char *first = text + strspn(text, " \t\r\n");
+	char *end;
+	if (*text == '\t' || *text == '\r')
+		return true;
+	if (!*first || !strchr("=+-@", *first))
+		return false;
+	strtod(first, &end);
+	return end == first || *end; /* a number is one */
 }
 
 void text_csv(const char *text, struct strbuf *out)
 {
-	if (!text[strcspn(text, ",\"\r\n")]) {
+	bool formula = is_formula(text);
+	if (!formula && !text[strcspn(text, ",\"\r\n")]) {
 		strbuf_puts(out, text);
 		return;
 	}
-	strbuf_putc(out, '"');
+	strbuf_puts(out, formula ? "\"'" : "\"");
 	for (; *text; text++) {
 		if (*text == '"')
 			strbuf_putc(out, '"');

@@ -7,6 +7,11 @@
 
 #include "base/strbuf.h"
 
+/* The only sequences that a page may hold (ECMA-48, 8.3.117). */
+#define TEXT_BOLD "\033[1m"
+#define TEXT_DIM "\033[2m"
+#define TEXT_PLAIN "\033[0m"
+
 /*
  * One line of valid UTF-8: bytes that are none, control characters and bidirectional overrides
  * (which could forge a terminal's contents) become U+FFFD, white space becomes a space. NULL counts
@@ -16,6 +21,9 @@ char *text_line(const char *text);
 
 /* The same for text of several lines, whose line feeds and tabs stay. */
 char *text_block(const char *text);
+
+/* The same for what was laid out for a terminal: the sequences above stay too. */
+char *text_page(const char *text);
 
 /* Columns of a terminal that the text takes (after Unicode Standard Annex 11: wide East Asian
  * characters and emoji take two, combining marks none). */
@@ -29,10 +37,13 @@ size_t text_fit(const char *text, size_t columns);
  * its bytes from *line. */
 size_t text_take_line(const char **rest, size_t columns, const char **line);
 
-/* The text in lines of at most `width` columns, each behind `indent` spaces and between `before`
- * and `after`; one line where the width is 0 or too small to be of use. */
+/* The text, as text_line makes it, in lines of at most `width` columns, each behind `indent` spaces
+ * and between `before` and `after`; one line where the width is 0 or too small to be of use. */
 void text_wrap(const char *text, int indent, int width, const char *before, const char *after,
 	       struct strbuf *out);
+
+/* json_dumps with what a terminal would obey escaped: the same values. The caller frees it. */
+char *text_of_json(const json_t *json, size_t flags);
 
 /* A JSON string with malformed bytes replaced; control characters stay, JSON escapes them. NULL
  * gives null. New reference. */
@@ -41,10 +52,11 @@ json_t *text_json(const char *text);
 /* Escapes for HTML text and double-quoted attributes. */
 void text_html(const char *text, struct strbuf *out);
 
-/* Escapes for a cell of a Markdown table. */
+/* One line, escaped for a cell of a Markdown table. */
 void text_markdown(const char *text, struct strbuf *out);
 
-/* A field of CSV, quoted only where RFC 4180 asks for it. */
+/* A field of CSV, quoted only where RFC 4180 asks for it. Text that a spreadsheet would take for a
+ * formula gets an apostrophe in front; a number does not. */
 void text_csv(const char *text, struct strbuf *out);
 
 #endif

@@ -64,48 +64,144 @@ static char *process_copy(const struct store *other)
 	" JOIN main.process AS mine ON mine.cell = new.id AND mine.replicate = p.replicate"        \
 	" WHERE old.run = ?1 ORDER BY t.rowid"
 
-static enum prony_status copy_run(struct store *store, const char *cells, const char *processes,
-				  bool has_series, int64_t old, struct error *err)
+/* How runs are copied. */
+struct copy {
+	char *cells, *processes; /* statements; ?1 the run there, ?2 the run here */
+	bool has_series;
+};
+
+static enum prony_status copy_rows(struct store *store, const struct copy *copy, int64_t old,
+				   int64_t *new, struct error *err)
 {
+	enum prony_status status =
+		sql_change(store,
+			   "INSERT INTO main.run (" RUN_COLUMNS ") SELECT " RUN_COLUMNS
+			   " FROM other.run WHERE id = ?1",
+			   doing, NULL, err, "n", old);
+	*new = sqlite3_last_insert_rowid(store->db);
+	if (status == PRONY_OK)
+		status = sql_change(store, copy->cells, doing, NULL, err, "nn", old, *new);
+	if (status == PRONY_OK)
+		status = sql_change(store, copy->processes, doing, NULL, err, "nn", old, *new);
+	if (status == PRONY_OK)
+		status = sql_change(store, COPY_BESIDE("process_log", "log"), doing, NULL, err,
+				    "nn", old, *new);
+	if (status == PRONY_OK)
+		status = sql_change(store, COPY_BESIDE("process_intervals", "intervals"), doing,
+				    NULL, err, "nn", old, *new);
+	if (status == PRONY_OK && copy->has_series)
+		status = sql_change(store, COPY_BESIDE("process_series", SERIES_COLUMNS), doing,
+				    NULL, err, "nn", old, *new);
+	return status;
+}
+
+/* Whether the last statement failed because of what was to be copied. */
+static bool breaks_a_rule(const struct store *store)
+{
+	int code = sqlite3_extended_errcode(store->db);
+
+	return (code & 0xff) == SQLITE_CONSTRAINT && code != SQLITE_CONSTRAINT_TRIGGER;
+}
+
+/* A copy is looked at where it lies: what is in the other store may be another thing next time. */
+static enum prony_status copy_run(struct store *store, const struct copy *copy, int64_t old,
+				  struct error *err)
+{
+	int64_t new = 0;
 	enum prony_status status = sql_begin(store, doing, err);
 
 	if (status != PRONY_OK)
 		return status;
-	status = sql_change(store,
-			    "INSERT INTO main.run (" RUN_COLUMNS ") SELECT " RUN_COLUMNS
-			    " FROM other.run WHERE id = ?1",
-			    doing, NULL, err, "n", old);
-	int64_t new = sqlite3_last_insert_rowid(store->db);
+	status = copy_rows(store, copy, old, &new, err);
+	if (status == PRONY_STORE && breaks_a_rule(store))
+		status = PRONY_BAD_INPUT;
 	if (status == PRONY_OK)
-		status = sql_change(store, cells, doing, NULL, err, "nn", old, new);
-	if (status == PRONY_OK)
-		status = sql_change(store, processes, doing, NULL, err, "nn", old, new);
-	if (status == PRONY_OK)
-		status = sql_change(store, COPY_BESIDE("process_log", "log"), doing, NULL, err,
-				    "nn", old, new);
-	if (status == PRONY_OK)
-		status = sql_change(store, COPY_BESIDE("process_intervals", "intervals"), doing,
-				    NULL, err, "nn", old, new);
-	if (status == PRONY_OK && has_series)
-		status = sql_change(store, COPY_BESIDE("process_series", SERIES_COLUMNS), doing,
-				    NULL, err, "nn", old, new);
+		status = validate_run(store, new, err);
 	return sql_end(store, status, doing, err);
 }
 
-/* The oldest run of the other store that is not here, so that ids follow time. */
-static enum prony_status next_run(struct store *store, int64_t *run, struct error *err)
+/* Pages that two others point to would be read again and again, and indices may lie. */
+static enum prony_status check_pages(struct store *store, const char *path, struct error *err)
 {
-	return sql_int(store,
-		       "SELECT id FROM other.run WHERE uid NOT IN (SELECT uid FROM main.run)"
-		       " ORDER BY started_wall_ns, id LIMIT 1",
-		       doing, -1, run, err, "");
+	sqlite3_stmt *statement = NULL;
+	bool row = false;
+	enum prony_status status = sql_prepare(store, "PRAGMA other.integrity_check(1)",
+					       "check the other store", &statement, err, "");
+
+	if (status == PRONY_OK)
+		status = sql_step(store, statement, "check the other store", &row, err);
+	if (status == PRONY_OK && row && strcmp(sql_text(statement, 0), "ok") != 0)
+		status = error_set(err, PRONY_STORE, "%s: it is damaged: %s", path,
+				   sql_text(statement, 0));
+	sqlite3_finalize(statement);
+	return status;
+}
+
+/* The runs that are not here, asked for once, the oldest first, so that ids follow time; the caller
+ * frees. */
+static enum prony_status list_runs(struct store *store, int64_t **out, size_t *count,
+				   struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	size_t used = 0, capacity = 0;
+	int64_t *runs = NULL;
+	bool row = true;
+	enum prony_status status =
+		sql_prepare(store,
+			    "SELECT id FROM other.run WHERE uid NOT IN (SELECT uid FROM main.run)"
+			    " ORDER BY started_wall_ns, id",
+			    doing, &statement, err, "");
+
+	while (status == PRONY_OK) {
+		status = sql_step(store, statement, doing, &row, err);
+		if (status != PRONY_OK || !row)
+			break;
+		if (used == capacity) {
+			capacity = capacity ? 2 * capacity : 16;
+			runs = memory_realloc(runs, capacity * sizeof *runs);
+		}
+		runs[used++] = sqlite3_column_int64(statement, 0);
+	}
+	sqlite3_finalize(statement);
+	*out = runs;
+	*count = used;
+	return status;
+}
+
+/* A run that is refused keeps the others from nothing. */
+static enum prony_status copy_runs(struct store *store, const struct copy *copy, const char *path,
+				   int *imported, struct error *err)
+{
+	struct error first = ERROR_INIT;
+	int64_t *runs = NULL;
+	size_t count = 0, refused = 0;
+	enum prony_status status = list_runs(store, &runs, &count, err);
+
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		struct error why = ERROR_INIT;
+		enum prony_status copied = copy_run(store, copy, runs[i], &why);
+		*imported += copied == PRONY_OK;
+		if (copied == PRONY_BAD_INPUT) {
+			refused++;
+			error_set(&first, copied, "%s: run %lld is refused: %s", path,
+				  (long long)runs[i], why.text);
+		} else if (copied != PRONY_OK) {
+			status = error_set(err, copied, "%s", why.text);
+		}
+	}
+	free(runs);
+	if (status == PRONY_OK && refused > 1)
+		return error_set(err, PRONY_BAD_INPUT, "%s (and %zu more)", first.text,
+				 refused - 1);
+	if (status == PRONY_OK && refused > 0)
+		return error_set(err, PRONY_BAD_INPUT, "%s", first.text);
+	return status;
 }
 
 enum prony_status store_import(struct store *store, const char *other_path, int *imported,
 			       struct error *err)
 {
 	struct store *other = NULL;
-	int64_t run = 0;
 	int count = 0;
 	/* Checked by the rules for every store, then attached to this one. */
 	enum prony_status status = store_open(other_path, true, &other, err);
@@ -113,25 +209,21 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 	if (status != PRONY_OK)
 		return status;
 	char *uri = memory_strdup(other->uri);
-	char *cells = cell_copy(other), *processes = process_copy(other);
-	bool has_series = other->has_series;
+	const struct copy copy = {.cells = cell_copy(other),
+				  .processes = process_copy(other),
+				  .has_series = other->has_series};
 	store_close(other);
 	status = sql_change(store, "ATTACH ?1 AS other", "attach the other store", NULL, err, "t",
 			    uri);
 	if (status == PRONY_OK) {
-		status = next_run(store, &run, err);
-		while (status == PRONY_OK && run >= 0) {
-			status = copy_run(store, cells, processes, has_series, run, err);
-			count += status == PRONY_OK;
-			if (status == PRONY_OK)
-				status = next_run(store, &run, err);
-		}
+		status = check_pages(store, other_path, err);
+		if (status == PRONY_OK)
+			status = copy_runs(store, &copy, other_path, &count, err);
 		sqlite3_exec(store->db, "DETACH other", NULL, NULL, NULL);
 	}
 	free(uri);
-	free(cells);
-	free(processes);
-	if (status == PRONY_OK)
-		*imported = count;
+	free(copy.cells);
+	free(copy.processes);
+	*imported = count;
 	return status;
 }

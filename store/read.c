@@ -8,87 +8,6 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 
-#define META_COLUMNS                                                                               \
-	"id, uid, suite, version, effort, seed, started_wall_ns, finished_wall_ns, statistic,"     \
-	" environment_hash, host"
-
-static void read_meta(sqlite3_stmt *statement, struct run_meta *meta)
-{
-	*meta = (struct run_meta){.id = sqlite3_column_int64(statement, 0),
-				  .seed = sqlite3_column_int64(statement, 5),
-				  .started_wall_ns = sqlite3_column_int64(statement, 6),
-				  .finished_wall_ns = sql_integer(statement, 7)};
-	sql_copy(statement, 1, meta->uid, sizeof meta->uid);
-	sql_copy(statement, 2, meta->suite, sizeof meta->suite);
-	sql_copy(statement, 3, meta->version, sizeof meta->version);
-	sql_copy(statement, 4, meta->effort, sizeof meta->effort);
-	sql_copy(statement, 8, meta->statistic, sizeof meta->statistic);
-	sql_copy(statement, 9, meta->environment_hash, sizeof meta->environment_hash);
-	sql_copy(statement, 10, meta->host, sizeof meta->host);
-}
-
-static enum prony_status newest_run(struct store *store, int64_t *run, struct error *err)
-{
-	enum prony_status status =
-		sql_int(store, "SELECT id FROM run ORDER BY started_wall_ns DESC, id DESC LIMIT 1",
-			"look for a run", -1, run, err, "");
-
-	if (status == PRONY_OK && *run < 0)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: no run is stored yet; `prony run` does that", store->path);
-	return status;
-}
-
-static enum prony_status find_run(struct store *store, const char *which, int64_t *run,
-				  struct error *err)
-{
-	int64_t count = 0, found = -1;
-	enum prony_status status;
-
-	if (!*which)
-		return newest_run(store, run, err);
-	/* Of a number that is an id and begins a uid, the id is meant. */
-	status = sql_int(store, "SELECT id FROM run WHERE CAST(id AS TEXT) = ?1", "look for a run",
-			 -1, &found, err, "t", which);
-	if (status != PRONY_OK || found >= 0) {
-		*run = found;
-		return status;
-	}
-	status = sql_int(store, "SELECT count(*) FROM run WHERE substr(uid, 1, length(?1)) = ?1",
-			 "look for a run", 0, &count, err, "t", which);
-	if (status == PRONY_OK && count == 1)
-		return sql_int(store, "SELECT id FROM run WHERE substr(uid, 1, length(?1)) = ?1",
-			       "look for a run", -1, run, err, "t", which);
-	if (status == PRONY_OK)
-		status = error_set(err, PRONY_BAD_INPUT,
-				   count ? "%s: several runs begin with '%s'; give more digits"
-					 : "%s: there is no run '%s'; give a number, or the "
-					   "beginning of a uid, of an existing one",
-				   store->path, which);
-	return status;
-}
-
-static enum prony_status load_meta(struct store *store, int64_t id, struct stored_run *run,
-				   struct error *err)
-{
-	sqlite3_stmt *statement = NULL;
-	bool row = false;
-	enum prony_status status = sql_prepare(
-		store, "SELECT " META_COLUMNS ", spec, command, environment FROM run WHERE id = ?1",
-		"read a run", &statement, err, "n", id);
-
-	if (status == PRONY_OK)
-		status = sql_step(store, statement, "read a run", &row, err);
-	if (status == PRONY_OK && row) {
-		read_meta(statement, &run->meta);
-		run->meta.spec = arena_strdup(&run->arena, sql_text(statement, 11));
-		run->meta.command = arena_strdup(&run->arena, sql_text(statement, 12));
-		run->meta.environment = arena_strdup(&run->arena, sql_text(statement, 13));
-	}
-	sqlite3_finalize(statement);
-	return status;
-}
-
 /* JSON of a column; *out stays NULL for a NULL. */
 static enum prony_status read_json(const struct store *store, sqlite3_stmt *statement, int column,
 				   json_t **out, struct error *err)
@@ -108,13 +27,11 @@ static enum prony_status read_json(const struct store *store, sqlite3_stmt *stat
 #define CELL_COLUMNS "id, key, hash, status, flags, reason, gate, details, evidence"
 enum { CELL_GATE = 6, CELL_DETAILS, CELL_EVIDENCE, CELL_GATE_LOG, CELL_FIRST_AXIS };
 
-/* False when a word is unknown. Columns that an older store lacks hold the default. */
-static bool read_axes(sqlite3_stmt *statement, struct cell *cell)
+/* The axis whose word is unknown, or NULL. Columns that an older store lacks hold the default. */
+static const char *read_axes(sqlite3_stmt *statement, struct cell *cell)
 {
-	bool known = true;
-
 	cell_defaults(cell);
-	for (int id = 0; id < AXIS_COUNT && known; id++) {
+	for (int id = 0; id < AXIS_COUNT; id++) {
 		int column = CELL_FIRST_AXIS + id;
 		void *value = (char *)cell + axes[id].offset;
 
@@ -133,10 +50,11 @@ static bool read_axes(sqlite3_stmt *statement, struct cell *cell)
 		case AXIS_FRAMEWORK_TYPE:
 		case AXIS_TEXT:
 		case AXIS_WORD:
-			known = axis_set(&axes[id], sql_text(statement, column), cell);
+			if (!axis_set(&axes[id], sql_text(statement, column), cell))
+				return axes[id].name;
 		}
 	}
-	return known;
+	return NULL;
 }
 
 static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement, bool with_logs,
@@ -148,14 +66,16 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 	cell->flags = cell_flags_parse(sql_text(statement, 4));
 	cell->reason = arena_strdup(arena, sql_text(statement, 5));
 	cell->gate = CELL_PENDING;
-	bool known = cell_status_parse(sql_text(statement, 3), &cell->status) &&
-		     read_axes(statement, &cell->cell);
-	if (known && sqlite3_column_type(statement, CELL_GATE) != SQLITE_NULL)
-		known = cell_status_parse(sql_text(statement, CELL_GATE), &cell->gate);
-	if (!known)
+	const char *unknown = read_axes(statement, &cell->cell);
+	if (!unknown && !cell_status_parse(sql_text(statement, 3), &cell->status))
+		unknown = "status";
+	if (!unknown && sqlite3_column_type(statement, CELL_GATE) != SQLITE_NULL &&
+	    !cell_status_parse(sql_text(statement, CELL_GATE), &cell->gate))
+		unknown = "gate";
+	if (unknown)
 		return error_set(err, PRONY_STORE,
-				 "%s: cell %lld holds a word that this prony does not know",
-				 store->path, (long long)cell->id);
+				 "%s: `%s` of cell %lld holds a word that this prony does not know",
+				 store->path, unknown, (long long)cell->id);
 	enum prony_status status = read_json(store, statement, CELL_DETAILS, &cell->framework, err);
 	if (status == PRONY_OK)
 		status = read_json(store, statement, CELL_EVIDENCE, &cell->evidence, err);
@@ -276,75 +196,112 @@ static char *process_query(const struct store *store, unsigned parts)
 	return strbuf_take(&sql);
 }
 
-static enum prony_status load_processes(struct store *store, const char *query, bool with_series,
-					struct arena *arena, struct stored_cell *cell,
-					struct error *err)
+/* What is asked for each cell: prepared once, because there may be thousands. */
+struct cell_queries {
+	sqlite3_stmt *count, *rows; /* ?1: the cell */
+	bool with_series;
+};
+
+static enum prony_status prepare_queries(struct store *store, unsigned parts,
+					 struct cell_queries *out, struct error *err)
 {
-	sqlite3_stmt *statement = NULL;
-	int64_t count = 0;
-	bool row = false;
-	enum prony_status status = sql_int(store, "SELECT count(*) FROM process WHERE cell = ?1",
-					   "read results", 0, &count, err, "n", cell->id);
+	char *rows = process_query(store, parts);
+	enum prony_status status =
+		sql_prepare(store, "SELECT count(*) FROM process WHERE cell = ?1", "read results",
+			    &out->count, err, "");
 
 	if (status == PRONY_OK)
-		status = sql_prepare(store, query, "read results", &statement, err, "n", cell->id);
-	if (status != PRONY_OK)
-		return status;
-	cell->processes = arena_array(arena, (size_t)count, sizeof *cell->processes);
-	while (status == PRONY_OK && cell->process_count < (size_t)count) {
-		status = sql_step(store, statement, "read results", &row, err);
-		if (status != PRONY_OK || !row)
-			break;
-		struct process_record *record = &cell->processes[cell->process_count++];
-		process_record_init(record);
-		read_fields(statement, 3, record);
-		if (sqlite3_column_type(statement, 0) != SQLITE_NULL &&
-		    !(record->log = strdup(sql_text(statement, 0))))
-			status = error_set(err, PRONY_NOMEM, "no memory for a log");
-		if (status == PRONY_OK)
-			status = read_intervals(store, statement, 1, record, err);
-		if (status == PRONY_OK && with_series && store->has_series)
-			status =
-				series_load(store, sqlite3_column_int64(statement, 2), record, err);
-	}
-	sqlite3_finalize(statement);
+		status = sql_prepare(store, rows, "read results", &out->rows, err, "");
+	free(rows);
+	out->with_series = parts & STORE_SERIES && store->has_series;
 	return status;
 }
 
-static enum prony_status load_all(struct store *store, const char *which, unsigned parts,
-				  struct stored_run *run, struct error *err)
+/* Starts a query again, for this cell. */
+static enum prony_status ask(struct store *store, sqlite3_stmt *statement, int64_t cell, bool *row,
+			     struct error *err)
 {
-	int64_t id = 0;
-	char *query = process_query(store, parts);
-	enum prony_status status = find_run(store, which, &id, err);
+	sqlite3_reset(statement);
+	if (sqlite3_bind_int64(statement, 1, cell) != SQLITE_OK)
+		return sql_fail(store, err, "read results");
+	return sql_step(store, statement, "read results", row, err);
+}
 
+static enum prony_status read_process(struct store *store, const struct cell_queries *queries,
+				      struct process_record *record, struct error *err)
+{
+	sqlite3_stmt *rows = queries->rows;
+
+	process_record_init(record);
+	read_fields(rows, 3, record);
+	if (sqlite3_column_type(rows, 0) != SQLITE_NULL &&
+	    !(record->log = strdup(sql_text(rows, 0))))
+		return error_set(err, PRONY_NOMEM, "no memory for a log");
+	enum prony_status status = read_intervals(store, rows, 1, record, err);
+	if (status == PRONY_OK && queries->with_series)
+		status = series_load(store, sqlite3_column_int64(rows, 2), record, err);
+	return status;
+}
+
+static enum prony_status load_processes(struct store *store, const struct cell_queries *queries,
+					struct arena *arena, struct stored_cell *cell,
+					struct error *err)
+{
+	bool row = false;
+	enum prony_status status = ask(store, queries->count, cell->id, &row, err);
+
+	if (status != PRONY_OK)
+		return status;
+	size_t count = (size_t)sqlite3_column_int64(queries->count, 0);
+	if (count > 0)
+		cell->processes = arena_array(arena, count, sizeof *cell->processes);
+	status = ask(store, queries->rows, cell->id, &row, err);
+	while (status == PRONY_OK && row && cell->process_count < count) {
+		/* Counted first, so that a half-read one is released too. */
+		struct process_record *record = &cell->processes[cell->process_count++];
+		status = read_process(store, queries, record, err);
+		if (status == PRONY_OK)
+			status = sql_step(store, queries->rows, "read results", &row, err);
+	}
+	return status;
+}
+
+enum prony_status load_run(struct store *store, int64_t id, unsigned parts, struct stored_run *out,
+			   struct error *err)
+{
+	struct stored_run run = {.cells = NULL};
+	struct cell_queries queries = {.count = NULL};
+
+	arena_init(&run.arena, 0);
+	enum prony_status status = load_meta(store, id, &run.arena, &run.meta, err);
 	if (status == PRONY_OK)
-		status = load_meta(store, id, run, err);
+		status = load_cells(store, parts & STORE_LOGS, &run, err);
 	if (status == PRONY_OK)
-		status = load_cells(store, parts & STORE_LOGS, run, err);
-	for (size_t i = 0; i < run->cell_count && status == PRONY_OK; i++)
-		status = load_processes(store, query, parts & STORE_SERIES, &run->arena,
-					&run->cells[i], err);
-	free(query);
+		status = prepare_queries(store, parts, &queries, err);
+	for (size_t i = 0; i < run.cell_count && status == PRONY_OK; i++)
+		status = load_processes(store, &queries, &run.arena, &run.cells[i], err);
+	sqlite3_finalize(queries.count);
+	sqlite3_finalize(queries.rows);
+	if (status != PRONY_OK)
+		stored_run_release(&run);
+	else
+		*out = run;
 	return status;
 }
 
 enum prony_status store_load_run(struct store *store, const char *which, unsigned parts,
 				 struct stored_run *out, struct error *err)
 {
-	struct stored_run run = {.cells = NULL};
+	int64_t id = 0;
 	/* One snapshot: another prony may be writing this very run. */
 	enum prony_status status = sql_run(store, "BEGIN", "read it", err);
 
 	if (status != PRONY_OK)
 		return status;
-	arena_init(&run.arena, 0);
-	status = load_all(store, which ? which : "", parts, &run, err);
+	status = find_run(store, which ? which : "", &id, err);
+	if (status == PRONY_OK)
+		status = load_run(store, id, parts, out, err);
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-	if (status != PRONY_OK)
-		stored_run_release(&run);
-	else
-		*out = run;
 	return status;
 }
 

@@ -144,22 +144,6 @@ enum prony_status sql_int(struct store *store, const char *sql, const char *doin
 	return status;
 }
 
-enum prony_status sql_begin(struct store *store, const char *doing, struct error *err)
-{
-	return sql_run(store, "BEGIN IMMEDIATE", doing, err);
-}
-
-enum prony_status sql_end(struct store *store, enum prony_status status, const char *doing,
-			  struct error *err)
-{
-	if (status == PRONY_OK)
-		status = sql_run(store, "COMMIT", doing, err);
-	/* A full disk may have rolled back already; a second time does no harm. */
-	if (status != PRONY_OK)
-		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-	return status;
-}
-
 const char *sql_text(sqlite3_stmt *statement, int column)
 {
 	const unsigned char *text = sqlite3_column_text(statement, column);

@@ -24,6 +24,9 @@ enum prony_status store_open(const char *path, bool read_only, struct store **ou
 			     struct error *err);
 void store_close(struct store *store);
 
+/* The file of a store: `path`, or the default's for NULL; caller frees. */
+char *store_file(const char *path);
+
 struct run_meta {
 	int64_t id;
 	char uid[33]; /* random; the same in every store it is imported into */
@@ -39,6 +42,11 @@ struct run_meta {
 	char environment_hash[17];
 	char host[64];
 };
+
+/* What is written between the two is one transaction; `status`: the outcome so far, not PRONY_OK
+ * takes all of it back. */
+enum prony_status store_batch_begin(struct store *store, struct error *err);
+enum prony_status store_batch_end(struct store *store, enum prony_status status, struct error *err);
 
 /* Inserts a run and sets meta->id and uid. */
 enum prony_status store_run_begin(struct store *store, struct run_meta *meta, struct error *err);
@@ -103,7 +111,34 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
 
-/* Copies every run of another store that is not here yet (by uid), one transaction a run. */
+/* A run, and how much belongs to it. */
+struct run_extent {
+	struct run_meta meta; /* spec, command, environment NULL */
+	int64_t cells, processes;
+};
+
+/*
+ * The run that is to be deleted: its id, or at least four digits with which its uid begins.
+ * PRONY_BAD_INPUT when there is none, and when they may mean several, be it one by its id and
+ * another by its uid. Reads its row only: what belongs to it may be damaged.
+ */
+enum prony_status store_find_run(struct store *store, const char *which, struct run_extent *out,
+				 struct error *err);
+
+/* Deletes runs with all that belongs to them, all or none. */
+enum prony_status store_delete_runs(struct store *store, const int64_t *runs, size_t count,
+				    struct error *err);
+
+/* Gives the space of what was deleted back to the file system: writes the file anew. *bytes: how
+ * much smaller it is. */
+enum prony_status store_compact(struct store *store, int64_t *bytes, struct error *err);
+
+/*
+ * Copies every run of another store that is not here yet (by uid), one transaction a run. A run in
+ * which a column holds what prony never writes is left out; if there are such, PRONY_BAD_INPUT
+ * names the first, after the others were copied. *imported is set whenever the other store could be
+ * read.
+ */
 enum prony_status store_import(struct store *store, const char *other_path, int *imported,
 			       struct error *err);
 

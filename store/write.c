@@ -29,44 +29,56 @@ static enum prony_status make_uid(char uid[33], struct error *err)
 
 enum prony_status store_run_begin(struct store *store, struct run_meta *meta, struct error *err)
 {
+	static const char doing[] = "store a run";
 	char uid[33];
 	enum prony_status status = make_uid(uid, err);
 
 	if (status == PRONY_OK)
-		status = sql_change(
-			store,
-			"INSERT INTO run (uid, suite, version, effort, seed, started_wall_ns,"
-			" finished_wall_ns, statistic, spec, command, environment,"
-			" environment_hash, host)"
-			" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-			"store a run", NULL, err, "ttttniitttttt", uid, meta->suite, meta->version,
-			meta->effort, meta->seed, meta->started_wall_ns, meta->finished_wall_ns,
-			meta->statistic, or_empty(meta->spec), or_empty(meta->command),
-			or_empty(meta->environment), meta->environment_hash, meta->host);
+		status = sql_begin(store, doing, err);
 	if (status != PRONY_OK)
 		return status;
-	meta->id = sqlite3_last_insert_rowid(store->db);
+	status = sql_change(store,
+			    "INSERT INTO run (uid, suite, version, effort, seed, started_wall_ns,"
+			    " finished_wall_ns, statistic, spec, command, environment,"
+			    " environment_hash, host)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+			    doing, NULL, err, "ttttniitttttt", uid, meta->suite, meta->version,
+			    meta->effort, meta->seed, meta->started_wall_ns, meta->finished_wall_ns,
+			    meta->statistic, or_empty(meta->spec), or_empty(meta->command),
+			    or_empty(meta->environment), meta->environment_hash, meta->host);
+	int64_t id = sqlite3_last_insert_rowid(store->db);
+	status = sql_end(store, status, doing, err);
+	if (status != PRONY_OK)
+		return status;
+	meta->id = id;
 	memcpy(meta->uid, uid, sizeof uid);
 	return PRONY_OK;
 }
 
-/* One row must change: an id that is not there is our mistake. */
-static enum prony_status expect_one(int changes, const char *what, int64_t id, struct error *err)
+/* The end of a transaction that changed one row: an id that is not there was deleted meanwhile. */
+static enum prony_status end_one(struct store *store, enum prony_status status, int changes,
+				 const char *what, int64_t id, const char *doing, struct error *err)
 {
-	if (changes == 1)
-		return PRONY_OK;
-	return error_set(err, PRONY_INTERNAL, "the store has no %s %lld", what, (long long)id);
+	if (status == PRONY_OK && changes != 1)
+		status =
+			error_set(err, PRONY_STORE,
+				  "%s: cannot %s: it has no %s %lld any more; was the run deleted?",
+				  store->path, doing, what, (long long)id);
+	return sql_end(store, status, doing, err);
 }
 
 enum prony_status store_run_finish(struct store *store, int64_t run, int64_t wall_ns,
 				   struct error *err)
 {
+	static const char doing[] = "store the end of a run";
 	int changes = 0;
-	enum prony_status status =
-		sql_change(store, "UPDATE run SET finished_wall_ns = ?2 WHERE id = ?1",
-			   "store the end of a run", &changes, err, "ii", run, wall_ns);
+	enum prony_status status = sql_begin(store, doing, err);
 
-	return status == PRONY_OK ? expect_one(changes, "run", run, err) : status;
+	if (status != PRONY_OK)
+		return status;
+	status = sql_change(store, "UPDATE run SET finished_wall_ns = ?2 WHERE id = ?1", doing,
+			    &changes, err, "ii", run, wall_ns);
+	return end_one(store, status, changes, "run", run, doing, err);
 }
 
 enum prony_status store_run_unfinished(struct store *store, const char *spec,
@@ -152,25 +164,31 @@ enum prony_status store_cell(struct store *store, int64_t run, const struct cell
 	char hash[CELL_HASH_BYTES];
 
 	cell_hash(cell, hash);
-	enum prony_status status = insert_cell(store, run, cell, hash, err);
-	return status != PRONY_OK
-		       ? status
-		       : sql_int(store, "SELECT id FROM cell WHERE run = ?1 AND hash = ?2",
+	enum prony_status status = sql_begin(store, "store a cell", err);
+	if (status != PRONY_OK)
+		return status;
+	status = insert_cell(store, run, cell, hash, err);
+	if (status == PRONY_OK)
+		status = sql_int(store, "SELECT id FROM cell WHERE run = ?1 AND hash = ?2",
 				 "read a cell", -1, id, err, "nt", run, hash);
+	return sql_end(store, status, "store a cell", err);
 }
 
 enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell_status status,
 				    unsigned flags, const char *reason, struct error *err)
 {
+	static const char doing[] = "store how a cell ended";
 	char text[128];
 	int changes = 0;
 
 	cell_flags_text(flags, text, sizeof text);
-	enum prony_status result = sql_change(
-		store, "UPDATE cell SET status = ?2, flags = ?3, reason = ?4 WHERE id = ?1",
-		"store how a cell ended", &changes, err, "ittt", cell, cell_status_name(status),
-		text, or_empty(reason));
-	return result == PRONY_OK ? expect_one(changes, "cell", cell, err) : result;
+	enum prony_status result = sql_begin(store, doing, err);
+	if (result != PRONY_OK)
+		return result;
+	result = sql_change(
+		store, "UPDATE cell SET status = ?2, flags = ?3, reason = ?4 WHERE id = ?1", doing,
+		&changes, err, "ittt", cell, cell_status_name(status), text, or_empty(reason));
+	return end_one(store, result, changes, "cell", cell, doing, err);
 }
 
 /* Caller frees. */
@@ -187,33 +205,43 @@ static enum prony_status dump(const json_t *json, char **out, struct error *err)
 enum prony_status store_cell_framework(struct store *store, int64_t cell, const json_t *details,
 				       struct error *err)
 {
+	static const char doing[] = "store what a framework is";
 	char *text = NULL;
 	int changes = 0;
 	enum prony_status status = dump(details, &text, err);
 
 	if (status == PRONY_OK)
+		status = sql_begin(store, doing, err);
+	if (status == PRONY_OK) {
 		status = sql_change(store,
 				    "UPDATE cell SET details = coalesce(details, ?2) WHERE id = ?1",
-				    "store what a framework is", &changes, err, "it", cell, text);
+				    doing, &changes, err, "it", cell, text);
+		status = end_one(store, status, changes, "cell", cell, doing, err);
+	}
 	free(text);
-	return status == PRONY_OK ? expect_one(changes, "cell", cell, err) : status;
+	return status;
 }
 
 enum prony_status store_gate(struct store *store, int64_t cell, enum cell_status verdict,
 			     const json_t *evidence, const char *log, struct error *err)
 {
+	static const char doing[] = "store the gate's verdict";
 	char *text = NULL;
 	int changes = 0;
 	enum prony_status status = evidence ? dump(evidence, &text, err) : PRONY_OK;
 
 	if (status == PRONY_OK)
+		status = sql_begin(store, doing, err);
+	if (status == PRONY_OK) {
 		status = sql_change(
 			store,
 			"UPDATE cell SET gate = ?2, evidence = ?3, gate_log = ?4 WHERE id = ?1",
-			"store the gate's verdict", &changes, err, "ittt", cell,
-			cell_status_name(verdict), text, or_empty(log));
+			doing, &changes, err, "ittt", cell, cell_status_name(verdict), text,
+			or_empty(log));
+		status = end_one(store, status, changes, "cell", cell, doing, err);
+	}
 	free(text);
-	return status == PRONY_OK ? expect_one(changes, "cell", cell, err) : status;
+	return status;
 }
 
 /* The fields of a record as parameters ?2, ?3...; ?1 is the cell. */
@@ -273,6 +301,11 @@ static enum prony_status insert_process(struct store *store, int64_t cell,
 					   "another prony may be resuming the same run",
 					   store->path, (long long)record->replicate,
 					   (long long)cell);
+		else if (sqlite3_extended_errcode(store->db) == SQLITE_CONSTRAINT_FOREIGNKEY)
+			status = error_set(err, PRONY_STORE,
+					   "%s: cannot store a result: it has no cell %lld any "
+					   "more; was the run deleted?",
+					   store->path, (long long)cell);
 		else
 			status = sql_fail(store, err, "store a result");
 	}

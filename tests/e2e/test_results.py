@@ -7,8 +7,10 @@ import csv
 import io
 import json
 import os
+import pty
 import shutil
 import sqlite3
+import stat
 import subprocess
 import tempfile
 import unittest
@@ -44,8 +46,10 @@ class Results(unittest.TestCase):
         subprocess.run([REPORT_STORE, store, str(runs)], check=True, timeout=240)
 
     def prony(self, *words, code=0, store=None):
+        if store is not False:
+            words += ("--store", store or self.store)
         result = subprocess.run(
-            [PRONY, *words, "--store", store or self.store], capture_output=True, timeout=240,
+            [PRONY, *words], capture_output=True, timeout=240,
             env={**os.environ, "COLUMNS": "120", "TZ": "UTC"}, check=False)
         self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
         return result.stdout.decode("utf-8", "surrogateescape"), result.stderr.decode("utf-8")
@@ -167,6 +171,140 @@ class Results(unittest.TestCase):
         self.assertIn("prony import FILE", message)
         _, message = self.prony("import", os.path.join(self.folder, "absent.db"), code=65)
         self.assertIn("absent.db", message)
+
+
+    def sql(self, script):
+        connection = sqlite3.connect(self.store)
+        connection.executescript(script)
+        connection.close()
+
+    def on_terminal(self, *words, answer=b""):
+        """What a terminal gets of standard output and error, and the exit code."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen([PRONY, *words], stdin=slave, stdout=slave, stderr=slave,
+                                   cwd=self.folder, env={**os.environ, "COLUMNS": "120", "TERM": "xterm"})
+        os.close(slave)
+        os.write(master, answer)
+        output = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the last one to hold the terminal is gone
+                part = b""
+            if not part:
+                break
+            output += part
+        os.close(master)
+        return output.decode("utf-8", "replace"), process.wait(timeout=240)
+
+    def test_delete(self):
+        self.fill(self.store, 2)
+        before = os.path.getsize(self.store)
+        _, message = self.prony("delete", code=64)
+        self.assertIn("which run", message)
+        _, message = self.prony("delete", "1", code=64)
+        self.assertIn("--yes", message)
+        # An id that begins another's uid, a slip of the hand, a run that is not there.
+        self.sql("UPDATE run SET uid = 'abcd' || substr(uid, 5) WHERE id = 1;"
+                 "UPDATE run SET uid = 'abce' || substr(uid, 5) WHERE id = 2;"
+                 "UPDATE run SET id = 1234 WHERE id = 4; PRAGMA foreign_keys = OFF;"
+                 "UPDATE cell SET run = 1234 WHERE run = 4;"
+                 "UPDATE run SET uid = '1234' || substr(uid, 5) WHERE id = 3")
+        for word, part in (("1234", "may mean run 3 (1234"), ("abc", "no run 'abc'"), ("9", "no run '9'"),
+                           ("", "no run ''")):
+            _, message = self.prony("delete", "2", word, "--yes", code=65)
+            self.assertIn(part, message)
+        output, code = self.on_terminal("delete", "1", "--store", self.store, answer=b"\n")
+        self.assertEqual(code, 130)
+        self.assertIn("Delete it for good? [y/N]", output)
+        self.prony("show", "1")
+        output, code = self.on_terminal("delete", "1", "abcd", "--store", self.store, answer=b"yes\n")
+        self.assertEqual(code, 0, output)
+        self.assertIn("run 1 (abcd", output)
+        self.assertRegex(output, r"[1-9][0-9.]* KiB given back")
+        self.prony("show", "abcd", code=65)
+        output, _ = self.prony("delete", "2", "3", "-y")
+        self.assertIn("run 2 (", output)
+        self.assertIn("pytorch", self.prony("show", "1234")[0])
+        self.assertLess(os.path.getsize(self.store), before)
+        connection = sqlite3.connect(self.store)
+        for table, many in (("run", 1), ("cell", 10), ("process", 33), ("process_log", 33)):
+            self.assertEqual(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] <= many, True)
+        connection.close()
+        self.prony("delete", "1", "-y", code=65, store=os.path.join(self.folder, "absent.db"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "absent.db")))
+
+    def test_outputs_stay_what_they_are(self):
+        file, link, fifo = (os.path.join(self.folder, name) for name in ("file", "link", "fifo"))
+        with open(file, "w", encoding="utf-8"):
+            os.symlink(file, link)
+        os.mkfifo(fifo)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        outputs = [file, link, fifo]
+        if os.geteuid() == 0:
+            node = os.path.join(self.folder, "node")
+            try:
+                os.mknod(node, 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # as /dev/null is
+                outputs.append(node)
+            except OSError:
+                pass  # a container without the right to
+        for output in outputs:
+            before = os.lstat(output)
+            self.prony("export", "1", "--layout", "ms", "-o", output)
+            self.assertEqual(stat.S_IFMT(os.lstat(output).st_mode), stat.S_IFMT(before.st_mode), output)
+        self.assertTrue(os.read(reader, 65536).startswith(b"Timestamp,"))
+        os.close(reader)
+        with open(file, encoding="utf-8") as stream:
+            self.assertTrue(stream.read().startswith("Timestamp,"))
+        # The store itself is no output.
+        for words in (("export",), ("report",)):
+            _, message = self.prony(*words, "-o", self.store, code=64)
+            self.assertIn("it is the store", message)
+        self.prony("show", "1")
+
+    def test_outputs_are_checked_before_anything_is_measured(self):
+        absent = os.path.join(self.folder, "no", "page.html")
+        for output in (absent, self.folder):
+            _, message = self.prony("run", "-f", "null", "-n", "mlp", "-d", "synthetic", "-b", "1", "--quick",
+                                    "--report", output, code=74)
+            self.assertIn("cannot write " + output, message)
+            self.assertNotIn("1 cell", message)
+        self.assertEqual(self.prony("show")[0].splitlines()[0][:6], "run 2 ")
+
+    EVIL = "\x1b[2J\x1b]0;mine\x07\x9b2J\u202e"
+
+    def test_a_terminal_obeys_nothing(self):
+        evil = self.EVIL.replace("'", "''")
+        self.sql(f"UPDATE run SET host = host || '{evil}', suite = '{evil}', effort = 'x{evil}';"
+                 f"UPDATE cell SET network = 'n{evil}', device = 'd{evil}', reason = 'r{evil}',"
+                 f" key = key || '{evil}', gate_log = '{evil}', flags = '{evil}',"
+                 f" details = json_set(coalesce(details, '{{}}'), '$.version', '{evil}');"
+                 f"UPDATE process SET error = '{evil}', status = 'x{evil}' WHERE status <> 'ok';"
+                 f"UPDATE process_log SET log = 'log{evil}'")
+        named = os.path.join(self.folder, "n\x1b[2J.onnx")
+        self.prony("network", "mlp", "--onnx", os.path.join(self.folder, "x.onnx"), store=False)
+        os.rename(os.path.join(self.folder, "x.onnx"), named)
+        with open(os.path.join(self.folder, "s\x1b[2J.yaml"), "w", encoding="utf-8") as stream:
+            stream.write("networks: [mlp]\nfrobnicate: 1\n")
+        store = ("--store", self.store)
+        commands = [("show", "1", *store), ("show", "1", "--format", "json", *store),
+                    ("log", "--run", "1", *store), ("log", "--run", "1", "mxnet", *store),
+                    ("log", "--run", "1", "mxnet", "--format", "json", *store),
+                    ("delete", "1", *store), ("network", named), ("network", named, "--format", "json"),
+                    ("run", "s\x1b[2J.yaml", *store), ("show", "\x1b[2J", *store), ("\x1b[2J",),
+                    ("run", "-f", "null", "-n", named, "-d", "synthetic", "--dry-run", *store),
+                    ("report", "1", "-o", "n\x1b[2J/page", *store), ("doctor",), ("list",),
+                    ("data", "verify", "\x1b[2J/x"), ("framework", "install", "\x1b[2J"),
+                    ("worker-check", "printf", "\x1b[2J"),
+                    *(("export", "1", "--format", name, *store) for name in ("csv", "json", "jsonl", "md"))]
+        for words in commands:
+            output, _ = self.on_terminal(*words, answer=b"\n")
+            self.assertNotEqual(output, "", words)
+            for allowed in ("\x1b[1m", "\x1b[2m", "\x1b[0m", "\r\x1b[K", "\r\n"):
+                output = output.replace(allowed, "")
+            for code in (*range(0x20), *range(0x7f, 0xa0), *range(0x202a, 0x202f)):
+                if chr(code) not in "\t\n":
+                    self.assertNotIn(chr(code), output, (words, output))
 
 
 class OldStore(unittest.TestCase):

@@ -111,6 +111,8 @@ void fixture_record(struct process_record *record, int replicate)
 			snprintf(member, field->bytes, "%s %d", field->name, replicate);
 	}
 	record->replicate = replicate;
+	snprintf(record->status, sizeof record->status, "%s", replicate % 2 ? "crashed" : "ok");
+	snprintf(record->flags, sizeof record->flags, "not-steady,few-steps");
 	record->log = memory_printf("log of %d: it's \"quoted\"\n", replicate);
 	record->interval_count = 5;
 	record->intervals = memory_alloc(5 * sizeof *record->intervals);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,76 @@ static void failed_write_leaves_the_old_file(void **state)
 	assert_int_equal(file_write_atomic(nowhere, "x", 1, NULL), PRONY_IO);
 	free(folder);
 	free(nowhere);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat info;
+
+	assert_int_equal(lstat(path, &info), 0);
+	return info.st_mode;
+}
+
+/* A link is followed, a pipe is written to, a file keeps its rights; nothing else is made. */
+static void outputs_that_are_no_files(void **state)
+{
+	struct error err = ERROR_INIT;
+	char *file = path_join(*state, "file"), *link = path_join(*state, "link"), *text = NULL;
+	char *fifo = path_join(*state, "fifo"), *loose = path_join(*state, "loose");
+	char *made = path_join(*state, "made"), got[8] = "";
+	size_t length = 0;
+
+	assert_int_equal(file_write_atomic(file, "old", 3, &err), PRONY_OK);
+	assert_int_equal(chmod(file, 0640), 0);
+	assert_int_equal(symlink("file", link), 0);
+	assert_int_equal(symlink("made", loose), 0);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	int reader = open(fifo, O_RDONLY | O_NONBLOCK);
+	const char *const outputs[] = {file, link, fifo, loose};
+	for (size_t i = 0; i < COUNT(outputs); i++) {
+		mode_t before = mode_of(outputs[i]);
+		assert_int_equal(file_check_output(outputs[i], &err), PRONY_OK);
+		assert_int_equal(file_write_atomic(outputs[i], "new", 3, &err), PRONY_OK);
+		assert_int_equal(mode_of(outputs[i]), before);
+	}
+	assert_int_equal(read(reader, got, sizeof got), 3);
+	assert_string_equal(got, "new");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(file_read(i ? made : file, 100, &text, &length, &err), PRONY_OK);
+		assert_string_equal(text, "new");
+		free(text);
+	}
+	assert_int_equal(count_entries(*state), 5);
+	close(reader);
+	free(file), free(link), free(fifo), free(loose), free(made);
+}
+
+static void outputs_that_cannot_be(void **state)
+{
+	static const char *const names[] = {"no/where", "folder", "file/below",
+					    "folder/",	"circle", "nowhere"};
+	struct error err = ERROR_INIT;
+	char *folder = path_join(*state, "folder"), *file = path_join(*state, "file");
+	char *circle = path_join(*state, "circle"), *nowhere = path_join(*state, "nowhere");
+
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(file_write_atomic(file, "x", 1, &err), PRONY_OK);
+	assert_int_equal(symlink("circle", circle), 0);
+	assert_int_equal(symlink("gone/file", nowhere), 0);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		char *path = path_join(*state, names[i]);
+		assert_int_equal(file_check_output(path, &err), PRONY_IO);
+		assert_non_null(strstr(err.text, *state));
+		error_clear(&err);
+		assert_int_equal(file_write_atomic(path, "x", 1, &err), PRONY_IO);
+		error_clear(&err);
+		free(path);
+	}
+	assert_int_equal(count_entries(*state), 4);
+	assert_int_equal(file_check_output("", &err), PRONY_BAD_INPUT);
+	assert_true(file_is_same(file, file));
+	assert_false(file_is_same(file, folder));
+	free(folder), free(file), free(circle), free(nowhere);
 }
 
 static void unreadable_files(void **state)
@@ -446,6 +517,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FOLDER(write_and_read),
 		IN_FOLDER(failed_write_leaves_the_old_file),
+		IN_FOLDER(outputs_that_are_no_files),
+		IN_FOLDER(outputs_that_cannot_be),
 		IN_FOLDER(unreadable_files),
 		IN_FOLDER(folders),
 		IN_FOLDER(removing_follows_no_links),

@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "report/export.h"
+#include "report/text.h"
 #include "report_fixture.h"
 
 struct results {
@@ -320,9 +321,61 @@ static void test_empty_run(void **state)
 	summary_release(&summary);
 }
 
+/* What a spreadsheet would compute, and what it would not. */
+static void formulas_are_text(void **state)
+{
+	static const struct {
+		const char *text, *field;
+	} rows[] = {
+		{"=1+1", "\"'=1+1\""},
+		{"+cmd|' /C calc'!A0", "\"'+cmd|' /C calc'!A0\""},
+		{"-2+3+cmd", "\"'-2+3+cmd\""},
+		{"@SUM(A1)", "\"'@SUM(A1)\""},
+		{"\t=1", "\"'\t=1\""},
+		{"\rx", "\"'\rx\""},
+		{"  =\"a\"", "\"'  =\"\"a\"\"\""},
+		{"-1.5e-3", "-1.5e-3"},
+		{"+7", "+7"},
+		{"-", "\"'-\""},
+		{"a=1", "a=1"},
+		{"", ""},
+		{"1,5", "\"1,5\""},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct strbuf out;
+		strbuf_init(&out, 0);
+		text_csv(rows[i].text, &out);
+		assert_string_equal(strbuf_text(&out), rows[i].field);
+		strbuf_release(&out);
+	}
+}
+
+/* Our colours, and of others' sequences not one. */
+static void a_page_keeps_its_colours_only(void **state)
+{
+	(void)state;
+	char *page = text_page(TEXT_BOLD "a" TEXT_PLAIN "\n\033[2Jb\033]0;x\007\xc2\x9b"
+					 "2J\r");
+	assert_string_equal(page, "\033[1ma\033[0m\n\xef\xbf\xbd[2Jb\xef\xbf\xbd]0;x\xef\xbf\xbd"
+				  "\xef\xbf\xbd"
+				  "2J ");
+	free(page);
+	json_t *json = json_pack("[s]", "\033 \xc2\x9b \xe2\x80\xae \xc3\xbc");
+	char *text = text_of_json(json, JSON_COMPACT);
+	assert_string_equal(text, "[\"\\u001B \\u009b \\u202e \xc3\xbc\"]");
+	json_t *back = json_loads(text, 0, NULL);
+	assert_true(json_equal(json, back));
+	json_decref(back);
+	json_decref(json);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(formulas_are_text),
+		cmocka_unit_test(a_page_keeps_its_colours_only),
 		cmocka_unit_test(test_terminal),
 		cmocka_unit_test(test_exports),
 		cmocka_unit_test(test_ranks),

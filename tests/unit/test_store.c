@@ -246,7 +246,7 @@ static void nothing_is_stored_twice(void **state)
 	assert_int_equal(fixture_count(f->store, "process_log"), 2);
 	assert_int_equal(fixture_count(f->store, "process_intervals"), 2);
 	assert_int_equal(fixture_count(f->store, "process_series"), 4);
-	expect_error(store_run_finish(f->store, 99, 1, &err), PRONY_INTERNAL, &err, "run 99");
+	expect_error(store_run_finish(f->store, 99, 1, &err), PRONY_STORE, &err, "run 99");
 	process_record_release(&record);
 }
 

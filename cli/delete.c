@@ -1,0 +1,150 @@
+/* `prony delete`: runs out of the store, for good. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/results.h"
+#include "report/summary.h"
+#include "report/text.h"
+
+struct delete_options {
+	const char *store;
+	bool yes;
+};
+
+const struct option delete_option_rows[] = {
+	{.name = "yes",
+	 .letter = 'y',
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct delete_options, yes),
+	 .help = "do not ask"},
+	CLI_OPTION_STORE(struct delete_options),
+	{.name = NULL},
+};
+
+/* "run 12 (a1b2c3d4), quickstart, 2026-11-18T11:06:40Z, on slow: 10 cells, 33 processes" */
+static void print_run(const struct run_extent *run)
+{
+	char when[32];
+	struct strbuf line;
+	clock_format_utc(run->meta.started_wall_ns, when, sizeof when);
+	strbuf_init(&line, 0);
+	strbuf_printf(&line, "run %lld (%.8s)%s%s, %s, on %s%s: %lld cell%s, %lld process%s",
+		      (long long)run->meta.id, run->meta.uid, *run->meta.suite ? ", " : "",
+		      run->meta.suite, when, run->meta.host,
+		      run->meta.finished_wall_ns == RECORD_NONE ? ", unfinished" : "",
+		      (long long)run->cells, run->cells == 1 ? "" : "s", (long long)run->processes,
+		      run->processes == 1 ? "" : "es");
+	char *clean = text_line(strbuf_text(&line));
+	cli_say("%s\n", clean);
+	free(clean);
+	strbuf_release(&line);
+}
+
+/* The runs that the words mean, each once. */
+static enum prony_status find_all(struct store *store, const char **words, size_t count,
+				  struct run_extent *runs, size_t *found, struct error *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		enum prony_status status = store_find_run(store, words[i], &runs[*found], err);
+		bool again = false;
+		if (status != PRONY_OK)
+			return status;
+		for (size_t k = 0; k < *found; k++)
+			again = again || runs[k].meta.id == runs[*found].meta.id;
+		*found += !again;
+	}
+	return PRONY_OK;
+}
+
+/* Only "y" and "yes" are a yes, and nobody there is a mistake of the caller's. */
+static enum prony_status ask(size_t count, bool *yes, struct error *err)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	if (!isatty(STDIN_FILENO))
+		return error_set(err, PRONY_USAGE,
+				 "prony delete asks before it deletes, and nobody is there to "
+				 "answer; --yes says that it need not");
+	cli_say("Delete %s for good? [y/N] ", count == 1 ? "it" : "them");
+	ssize_t length = getline(&line, &capacity, stdin);
+	while (length > 0 && isspace((unsigned char)line[length - 1]))
+		line[--length] = '\0';
+	*yes = length > 0 && (!strcasecmp(line, "y") || !strcasecmp(line, "yes"));
+	free(line);
+	return PRONY_OK;
+}
+
+/* What was deleted is gone, whether or not the file can be made smaller now. */
+static void give_space_back(struct store *store)
+{
+	struct error why = ERROR_INIT;
+	int64_t bytes = 0;
+	char size[32];
+	if (store_compact(store, &bytes, &why) != PRONY_OK) {
+		cli_say("prony: its space is kept for later runs: %s\n", why.text);
+		return;
+	}
+	format_bytes(bytes > 0 ? (double)bytes : 0, size, sizeof size);
+	cli_out("%s given back\n", size);
+}
+
+static enum prony_status delete_runs(const struct delete_options *options, const char **words,
+				     size_t count, struct error *err)
+{
+	struct store *store = NULL;
+	struct run_extent *runs = memory_alloc(count * sizeof *runs);
+	int64_t *ids = memory_alloc(count * sizeof *ids);
+	size_t found = 0;
+	bool yes = options->yes;
+	enum prony_status status = results_open_existing(options->store, &store, err);
+	if (status == PRONY_OK)
+		status = find_all(store, words, count, runs, &found, err);
+	for (size_t i = 0; i < found && status == PRONY_OK; i++) {
+		print_run(&runs[i]);
+		ids[i] = runs[i].meta.id;
+	}
+	if (status == PRONY_OK && !yes)
+		status = ask(found, &yes, err);
+	if (status == PRONY_OK && !yes) {
+		status = error_set(err, PRONY_INTERRUPTED, "nothing was deleted");
+	} else if (status == PRONY_OK) {
+		status = store_delete_runs(store, ids, found, err);
+		for (size_t i = 0; i < found && status == PRONY_OK; i++)
+			cli_out("run %lld (%.8s) deleted\n", (long long)ids[i], runs[i].meta.uid);
+		if (status == PRONY_OK)
+			give_space_back(store);
+	}
+	store_close(store);
+	free(ids);
+	free(runs);
+	return status;
+}
+
+int command_delete(const struct cli_command *command, int argc, char **argv)
+{
+	struct delete_options options = {0};
+	struct error err = ERROR_INIT;
+	size_t count = 0;
+	int exit_code = 0;
+	const char **words = results_words(argc);
+	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
+		if (count == 0)
+			error_set(&err, PRONY_USAGE,
+				  "which run? prony delete RUN... takes numbers of runs, or the "
+				  "beginnings of their uids");
+		else
+			delete_runs(&options, words, count, &err);
+		if (err.code)
+			exit_code = cli_fail(&err);
+	}
+	results_words_free(words);
+	return exit_code;
+}

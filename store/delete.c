@@ -1,0 +1,48 @@
+/* Deleting runs, and giving their space back. */
+#include <sys/stat.h>
+
+#include "store/sql_internal.h"
+
+static const char doing[] = "delete a run";
+
+enum prony_status store_delete_runs(struct store *store, const int64_t *runs, size_t count,
+				    struct error *err)
+{
+	enum prony_status status = sql_begin(store, doing, err);
+
+	if (status != PRONY_OK)
+		return status;
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		int changes = 0;
+		/* What belongs to it goes with it: ON DELETE CASCADE. */
+		status = sql_change(store, "DELETE FROM run WHERE id = ?1", doing, &changes, err,
+				    "n", runs[i]);
+		if (status == PRONY_OK && changes != 1)
+			status = error_set(err, PRONY_STORE, "%s: there is no run %lld any more",
+					   store->path, (long long)runs[i]);
+	}
+	return sql_end(store, status, doing, err);
+}
+
+static int64_t size_of(const char *path)
+{
+	struct stat file;
+
+	return stat(path, &file) ? 0 : (int64_t)file.st_size;
+}
+
+enum prony_status store_compact(struct store *store, int64_t *bytes, struct error *err)
+{
+	static const char what[] = "write it anew without what was deleted";
+	int64_t before = 0;
+
+	/* What the log holds counts as the file's. */
+	sqlite3_exec(store->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+	before = size_of(store->path);
+	enum prony_status status = sql_run(store, "VACUUM", what, err);
+	if (status == PRONY_OK)
+		status = sql_run(store, "PRAGMA wal_checkpoint(TRUNCATE)", what, err);
+	if (status == PRONY_OK)
+		*bytes = before - size_of(store->path);
+	return status;
+}

@@ -1,0 +1,98 @@
+/*
+ * The place of an open store. Its file may be removed, or another put there, while a run writes to
+ * it: what is stored from then on goes where nobody will ever look. All of it still lies behind the
+ * open file, and is written beside.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "store/sql_internal.h"
+
+enum { NAMES_TRIED = 100 };
+
+bool store_has_moved(const struct store *store)
+{
+	int moved = 0;
+
+	/* A file system that cannot tell says that it is not so. */
+	return sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) ==
+		       SQLITE_OK &&
+	       moved;
+}
+
+/* A name beside `path` that is not taken: caller frees. */
+static char *free_name(const char *path)
+{
+	char *name = memory_printf("%s.rescued", path);
+
+	for (int i = 2; file_exists(name) && i < NAMES_TRIED; i++) {
+		free(name);
+		name = memory_printf("%s.rescued-%d", path, i);
+	}
+	return name;
+}
+
+/* Its content as it is now into the file `name`, and from then on the store is there. */
+static enum prony_status move_to(struct store *store, const char *name, struct error *err)
+{
+	struct store there = {.path = memory_strdup(name)};
+	enum prony_status status = store_make_folder(name, err);
+
+	if (status == PRONY_OK)
+		status = sql_change(store, "VACUUM INTO ?1", "write it beside", NULL, err, "t",
+				    name);
+	if (status == PRONY_OK)
+		status = store_connect(&there, "?mode=rw", SQLITE_OPEN_READWRITE, err);
+	if (status == PRONY_OK)
+		status = store_set_up(&there, err);
+	if (status != PRONY_OK) {
+		sqlite3_close(there.db);
+		free(there.path);
+		free(there.uri);
+		return status;
+	}
+	/* SQLite leaves files alone that now lie at the place of one that it closes. */
+	sqlite3_close(store->db);
+	free(store->uri);
+	store->lost_path = store->path;
+	store->db = there.db;
+	store->path = there.path;
+	store->uri = there.uri;
+	return PRONY_OK;
+}
+
+enum prony_status store_rescue(struct store *store, struct error *err)
+{
+	struct error why = ERROR_INIT, none = ERROR_INIT;
+	char *name = free_name(store->path), *folder = NULL;
+	enum prony_status status = move_to(store, name, &why);
+
+	free(name);
+	/* Its folder may be gone for good, or its disk. */
+	if (status != PRONY_OK &&
+	    directory_make_temporary("prony-rescued-", &folder, &none) == PRONY_OK) {
+		name = path_join(folder, "prony.db");
+		error_clear(&none);
+		status = move_to(store, name, &none);
+		free(name);
+		free(folder);
+	}
+	if (status != PRONY_OK)
+		return error_set(err, status,
+				 "%s: it was removed or replaced while this run wrote to it, and "
+				 "could not be written beside: %s",
+				 store->path, why.text);
+	return PRONY_OK;
+}
+
+enum prony_status store_say_lost(const struct store *store, struct error *err)
+{
+	return error_set(err, PRONY_STORE,
+			 "%s: it was removed or replaced while this run wrote to it; all of it, "
+			 "with what was measured until now, is in %s, and `prony import %s` takes "
+			 "it from there",
+			 store->lost_path, store->path, store->path);
+}

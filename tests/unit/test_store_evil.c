@@ -1,0 +1,404 @@
+/*
+ * Stores that somebody made to do harm: names of ours that are no tables, versions that nobody
+ * wrote, columns that hold what prony never puts there. They are refused; what is accepted does no
+ * harm to any command.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "report/export.h"
+#include "report/html.h"
+#include "report/summary.h"
+#include "store/sql_internal.h"
+#include "store/store.h"
+#include "tests/unit/store_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Another program's hands: no rules of ours, no waiting for the disk. */
+static int by_hand(const char *path, const char *sql)
+{
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	int code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	sqlite3_close(db);
+	return code;
+}
+
+/* A store with one run of two cells, and its bytes. */
+struct sample {
+	char *path, *bytes;
+	size_t length;
+};
+
+static void make_sample(const struct store_folder *f, struct sample *sample)
+{
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+	struct run_meta meta = fixture_meta(1000);
+
+	sample->path = path_join(f->folder, "other.db");
+	check(store_open(sample->path, false, &store, &err), &err);
+	check(store_run_begin(store, &meta, &err), &err);
+	for (int c = 0; c < 2; c++) {
+		struct cell cell = fixture_cell(c ? "mxnet" : "native", 8);
+		struct process_record record;
+		int64_t id = 0;
+		json_t *details = json_pack("{s:s}", "version", "1");
+		json_t *evidence = json_pack("{s:b, s:i, s:i, s:i}", "passed", 1, "parameters", 7,
+					     "macs", 9, "gate_batch", 8);
+		check(store_cell(store, meta.id, &cell, &id, &err), &err);
+		check(store_cell_framework(store, id, details, &err), &err);
+		check(store_gate(store, id, CELL_OK, evidence, "log", &err), &err);
+		fixture_record(&record, 0);
+		check(store_process(store, id, &record, &err), &err);
+		check(store_cell_status(store, id, CELL_OK, CELL_FLAG_SCREENING, "", &err), &err);
+		process_record_release(&record);
+		json_decref(evidence);
+		json_decref(details);
+	}
+	check(store_run_finish(store, meta.id, 2000, &err), &err);
+	store_close(store);
+	assert_int_equal(by_hand(sample->path, "SELECT 1"), SQLITE_OK); /* no log beside it */
+	check(file_read(sample->path, 1 << 24, &sample->bytes, &sample->length, &err), &err);
+}
+
+static void restore(const struct sample *sample)
+{
+	/* A file that is written over may have to reach the disk first. */
+	remove(sample->path);
+	FILE *file = fopen(sample->path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(sample->bytes, 1, sample->length, file), sample->length);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void release_sample(struct sample *sample)
+{
+	free(sample->bytes);
+	free(sample->path);
+}
+
+/* Neither read nor written, nor taken in by another store. */
+static void refused(struct store *mine, const char *path, const char *part)
+{
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+	int imported = 0;
+
+	for (int read_only = 0; read_only < 2; read_only++) {
+		expect_error(store_open(path, read_only, &store, &err), PRONY_STORE, &err, part);
+		assert_null(store);
+	}
+	expect_error(store_import(mine, path, &imported, &err), PRONY_STORE, &err, part);
+	assert_int_equal(imported, 0);
+	assert_int_equal(fixture_count(mine, "run"), 0);
+}
+
+static void names_that_are_no_tables_are_refused(void **state)
+{
+	static const struct {
+		const char *sql, *part;
+	} rows[] = {
+		/* A new run at each look. */
+		{"PRAGMA legacy_alter_table = ON; ALTER TABLE run RENAME TO kept;"
+		 "CREATE VIEW run AS SELECT id, lower(hex(randomblob(16))) AS uid, suite, version,"
+		 " effort, seed, started_wall_ns, finished_wall_ns, statistic, spec, command,"
+		 " environment, environment_hash, host FROM kept",
+		 "'run' is not a table of prony's: it is no table"},
+		/* Rows without end. */
+		{"PRAGMA legacy_alter_table = ON; ALTER TABLE cell RENAME TO kept;"
+		 "CREATE VIEW cell AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM "
+		 "n)"
+		 " SELECT i AS id, k.run, 'h' || i AS hash, k.key, k.framework, k.status, k.flags,"
+		 " k.reason, k.gate, k.details, k.evidence, k.batch FROM n, kept AS k",
+		 "'cell' is not a table of prony's: it is no table"},
+		{"DROP TABLE process_series; CREATE VIEW Process_Series AS SELECT 1 AS process",
+		 "'process_series' is not a table"},
+		{"DROP TABLE process_log;"
+		 "CREATE VIRTUAL TABLE process_log USING fts4(process, log)",
+		 "'process_log' is not a table"},
+		{"CREATE TRIGGER t AFTER INSERT ON process BEGIN DELETE FROM run; END",
+		 "a trigger hangs on it"},
+		{"CREATE INDEX i ON cell(abs(batch) + 1)", "an index on it computes something"},
+		{"CREATE INDEX i ON cell(batch) WHERE key LIKE '%a%b%c%'", "computes something"},
+		/* The texts of the schema themselves. */
+		{"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql ="
+		 " replace(sql, 'suite TEXT NOT NULL', 'suite TEXT AS (host || host)')"
+		 " WHERE name = 'run'",
+		 "'run'"},
+		{"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql ="
+		 " replace(sql, 'uid TEXT NOT NULL', 'uid TEXT CHECK (uid LIKE ''%a%a%'')')"
+		 " WHERE name = 'run'",
+		 "it was not made as prony makes it"},
+		{"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql ="
+		 " replace(sql, 'id INTEGER PRIMARY KEY', 'id TEXT') WHERE name = 'cell'",
+		 "'cell'"},
+		{"DROP TABLE process_intervals", "it lacks the table 'process_intervals'"},
+	};
+	struct store_folder *f = *state;
+	struct sample sample;
+
+	make_sample(f, &sample);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		restore(&sample);
+		int code = by_hand(sample.path, rows[i].sql);
+		if (code != SQLITE_OK && strstr(rows[i].sql, "fts4"))
+			continue; /* an SQLite without it */
+		assert_int_equal(code, SQLITE_OK);
+		refused(f->store, sample.path, rows[i].part);
+	}
+	/* What somebody keeps beside them, under other names, is his own. */
+	restore(&sample);
+	by_hand(sample.path, "CREATE TABLE notes (text); CREATE VIEW v AS SELECT * FROM run;"
+			     "CREATE INDEX i ON process(step_mean_ns)");
+	struct error err = ERROR_INIT;
+	int imported = 0;
+	check(store_import(f->store, sample.path, &imported, &err), &err);
+	assert_int_equal(imported, 1);
+	release_sample(&sample);
+}
+
+static void versions_that_nobody_wrote_are_refused(void **state)
+{
+	static const char *const versions[] = {"-5", "-1", "0", "-2147483648"};
+	struct store_folder *f = *state;
+	struct sample sample;
+
+	make_sample(f, &sample);
+	for (size_t i = 0; i < COUNT(versions); i++) {
+		char sql[64], part[64];
+		snprintf(sql, sizeof sql, "PRAGMA user_version = %s", versions[i]);
+		snprintf(part, sizeof part, "no prony writes schema %s", versions[i]);
+		assert_int_equal(by_hand(sample.path, sql), SQLITE_OK);
+		refused(f->store, sample.path, part);
+	}
+	release_sample(&sample);
+}
+
+/* Every way in which a stored run is looked at. */
+static void show_everything(struct store *store, const char *what)
+{
+	static enum prony_status (*const writers[])(const struct summary *, struct strbuf *,
+						    struct error *) = {
+		export_csv_long, export_csv_cells, export_csv_wide, export_csv_ms,
+		export_json,	 export_jsonl,	   export_markdown,
+	};
+	struct error err = ERROR_INIT;
+	struct stored_run run;
+	struct summary summary;
+	struct strbuf out;
+
+	if (store_load_run(store, "", STORE_ALL, &run, &err) != PRONY_OK)
+		fail_msg("accepted, and cannot be read with %s: %s", what, err.text);
+	summary_init(&summary, &run);
+	const struct summary *summaries[] = {&summary};
+	strbuf_init(&out, 0);
+	summary_render(&summary, true, 100, &out);
+	for (size_t i = 0; i < COUNT(writers); i++)
+		if (writers[i](&summary, &out, &err) != PRONY_OK)
+			fail_msg("accepted, and cannot be exported with %s: %s", what, err.text);
+	if (html_report(summaries, 1, &out, &err) != PRONY_OK)
+		fail_msg("accepted, and cannot be reported with %s: %s", what, err.text);
+	strbuf_release(&out);
+	summary_release(&summary);
+	stored_run_release(&run);
+}
+
+/* Whether a store in which every row has this value in this column is left out by an import. */
+static bool is_refused(struct store *mine, const struct sample *sample, const char *table,
+		       const char *column, const char *value)
+{
+	struct error err = ERROR_INIT;
+	struct stored_run run;
+	int imported = 0;
+	char *sql = memory_printf("UPDATE %s SET %s = %s", table, column, value);
+
+	restore(sample);
+	int code = by_hand(sample->path, sql);
+	/* SQLite keeps NULL out of some columns. */
+	bool taken =
+		code == SQLITE_OK && store_import(mine, sample->path, &imported, &err) == PRONY_OK;
+	if (code == SQLITE_OK && !taken && !strstr(err.text, "run 1 is refused: "))
+		fail_msg("'%s': %s", sql, err.text);
+	if (taken) {
+		assert_int_equal(imported, 1);
+		show_everything(mine, sql);
+		check(store_load_run(mine, "", 0, &run, &err), &err);
+		check(store_delete_runs(mine, &run.meta.id, 1, &err), &err);
+		stored_run_release(&run);
+	}
+	assert_int_equal(fixture_count(mine, "run"), 0);
+	assert_int_equal(fixture_count(mine, "process_series"), 0);
+	free(sql);
+	return !taken;
+}
+
+/* The first are tried in the many fields of `process` too. */
+enum { FOR_ALL = 5 };
+static const char *const evil[] = {
+	"9223372036854775807",
+	"-9223372036854775807 - 1",
+	"1e999",
+	"'nonsense'",
+	"zeroblob(100000)",
+	"NULL",
+	"-1",
+	"'a' || char(0) || 'b'",
+	"printf('%.100000c', 'x')",
+	"'{\"parameters\": -9223372036854775808, \"macs\": -1}'",
+	"'[]'",
+	"''",
+};
+
+enum { NAMES_MAX = 80 };
+
+static int columns_of(struct store *store, const char *table, char names[NAMES_MAX][64])
+{
+	struct error err = ERROR_INIT;
+	sqlite3_stmt *statement = NULL;
+	bool row = true;
+	int count = 0;
+
+	check(sql_prepare(store, "SELECT name FROM pragma_table_info(?1)", "test", &statement, &err,
+			  "t", table),
+	      &err);
+	for (;; count++) {
+		check(sql_step(store, statement, "test", &row, &err), &err);
+		if (!row)
+			break;
+		assert_true(count < NAMES_MAX);
+		sql_copy(statement, 0, names[count], sizeof names[count]);
+	}
+	sqlite3_finalize(statement);
+	return count;
+}
+
+static void every_column_is_looked_at(void **state)
+{
+	static const char *const tables[] = {
+		"run", "cell", "process", "process_log", "process_intervals", "process_series"};
+	/* Numbers of rows, which a copy gets anew. */
+	static const char *const keys[] = {"id", "run", "cell", "process"};
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct sample sample;
+	int columns = 0, refusals = 0, values = 0;
+
+	make_sample(f, &sample);
+	check(sql_run(f->store, "PRAGMA synchronous = OFF", "test", &err), &err);
+	for (size_t t = 0; t < COUNT(tables); t++) {
+		char names[NAMES_MAX][64];
+		int count = columns_of(f->store, tables[t], names);
+		for (int n = 0; n < count; n++) {
+			const char *name = names[n];
+			int here = 0;
+			bool key = false;
+			for (size_t k = 0; k < COUNT(keys); k++)
+				key = key || !strcmp(name, keys[k]);
+			size_t tries = strcmp(tables[t], "process") ? COUNT(evil) : FOR_ALL;
+			for (size_t i = 0; i < tries && !key; i++)
+				here += is_refused(f->store, &sample, tables[t], name, evil[i]);
+			/* The wrong type at the least. */
+			if (!key && here == 0)
+				fail_msg("%s.%s takes nearly anything", tables[t], name);
+			columns += !key;
+			refusals += here;
+			values += key ? 0 : (int)tries;
+		}
+	}
+	printf("# %d columns, %d of %d values refused\n", columns, refusals, values);
+	assert_true(columns > 85);
+	release_sample(&sample);
+}
+
+static void these_are_refused_by_name(void **state)
+{
+	static const struct {
+		const char *table, *column, *value;
+	} rows[] = {
+		{"run", "started_wall_ns", "9223372036854775807"},
+		{"run", "uid", "'g' || substr(uid, 2)"},
+		{"run", "environment", "'{broken'"},
+		{"cell", "status", "'nonsense'"},
+		{"cell", "flags", "'screening,nonsense'"},
+		{"cell", "gate", "'nonsense'"},
+		{"cell", "stage", "'nonsense'"},
+		{"cell", "batch", "0"},
+		{"cell", "batch", "16"}, /* which its key does not say */
+		{"cell", "learning_rate", "-1.5"},
+		{"cell", "name", "'pytorch'"},
+		{"cell", "hash", "'0123456789abcdef' || id"},
+		{"cell", "evidence", "'{\"parameters\": -9223372036854775808}'"},
+		{"cell", "evidence", "'{\"macs\": 1.5}'"},
+		{"process", "status", "'nonsense'"},
+		{"process", "flags", "'nonsense'"},
+		{"process", "replicate", "-1"},
+		{"process", "steps", "9223372036854775807"},
+		{"process_intervals", "intervals", "x'01'"},
+		{"process_intervals", "intervals", "zeroblob(16) || x'ff'"},
+		{"process_series", "kind", "'nonsense'"},
+		{"process_series", "samples", "x'01'"},
+	};
+	struct store_folder *f = *state;
+	struct sample sample;
+
+	make_sample(f, &sample);
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (!is_refused(f->store, &sample, rows[i].table, rows[i].column, rows[i].value))
+			fail_msg("%s.%s = %s is taken", rows[i].table, rows[i].column,
+				 rows[i].value);
+	release_sample(&sample);
+}
+
+/* One bad run keeps none of the others out. */
+static void the_others_are_copied(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct sample sample;
+	int imported = 0;
+
+	make_sample(f, &sample);
+	assert_int_equal(by_hand(sample.path,
+				 "INSERT INTO run SELECT 2, 'ff' || substr(uid, 3), suite, version,"
+				 " effort, seed, 10, finished_wall_ns, statistic, spec, command,"
+				 " environment, environment_hash, host FROM run WHERE id = 1;"
+				 "INSERT INTO run SELECT 3, 'ee' || substr(uid, 3), suite, version,"
+				 " effort, seed, -10, finished_wall_ns, statistic, spec, command,"
+				 " environment, environment_hash, host FROM run WHERE id = 1"),
+			 SQLITE_OK);
+	expect_error(store_import(f->store, sample.path, &imported, &err), PRONY_BAD_INPUT, &err,
+		     "run 3 is refused: `started_wall_ns` of its table `run`");
+	assert_int_equal(imported, 2);
+	assert_int_equal(fixture_count(f->store, "run"), 2);
+	release_sample(&sample);
+}
+
+int main(void)
+{
+	/* Pages without the chart libraries: there are hundreds. */
+	setenv("PRONY_SHARE", "/nonexistent", 1);
+	const struct CMUnitTest tests[] = {
+		store_test(names_that_are_no_tables_are_refused),
+		store_test(versions_that_nobody_wrote_are_refused),
+		store_test(every_column_is_looked_at),
+		store_test(these_are_refused_by_name),
+		store_test(the_others_are_copied),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
