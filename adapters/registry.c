@@ -8,12 +8,14 @@
 #include "adapters/null.h"
 #include "adapters/onnxruntime/onnxruntime.h"
 #include "adapters/openvino/openvino.h"
+#include "adapters/xla/xla.h"
 
 const struct adapter *const adapter_registry[] = {
 	&adapter_native,
 	&adapter_mxnet,
 	&adapter_onnxruntime,
 	&adapter_openvino,
+	&adapter_xla,
 	&adapter_null,
 	&adapter_fake, /* of the harness itself */
 	NULL,

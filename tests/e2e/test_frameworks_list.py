@@ -17,7 +17,7 @@ import counted  # noqa: E402
 from prony_program import PATIENCE_S, ProgramTest  # noqa: E402
 
 USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
-INSTALLABLE = ["native", "mxnet", "onnxruntime", "openvino", "pytorch"]
+INSTALLABLE = ["native", "mxnet", "onnxruntime", "openvino", "pytorch", "xla"]
 NOBODY_ANSWERS = "http://127.0.0.1:9/simple"
 
 

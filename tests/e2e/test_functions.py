@@ -59,12 +59,12 @@ class FrameworkTest(FunctionTest):
     def test_each_passes_the_gate(self):
         """All in one model, and Gelu with tanh, which has another way in MXNet."""
         self.names = ["all", "Gelu-tanh"]
-        ready = self.ready() & {"native", "mxnet", "pytorch", "onnxruntime", "openvino"}
+        ready = self.ready() & {"native", "mxnet", "pytorch", "onnxruntime", "openvino", "xla"}
         if not ready:
-            self.skipTest("none of native, mxnet, pytorch, onnxruntime and openvino is installed")
+            self.skipTest("none of native, mxnet, pytorch, onnxruntime, openvino and xla is installed")
         home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
         self.expect_ok(self.run_all(",".join(sorted(ready)), "forward", **home))
-        training = sorted(ready - {"onnxruntime", "openvino"})
+        training = sorted(ready - {"onnxruntime", "openvino", "xla"})
         if training:
             self.expect_ok(self.run_all(",".join(training), "train", **home))
 

@@ -1,0 +1,18 @@
+/* Values between host memory, in the graph's order, and a device, as the program has them. */
+#ifndef PRONY_ADAPTERS_XLA_BUFFERS_H
+#define PRONY_ADAPTERS_XLA_BUFFERS_H
+
+#include "adapters/xla/emit.h"
+#include "adapters/xla/pjrt.h"
+
+/* `shape` is the graph's; the port says layout and type (F32 or BF16). */
+enum prony_status buffer_from_floats(const struct pjrt *pjrt, const float *data,
+				     const struct shape *shape, const struct port *port,
+				     struct pjrt_buffer **out, struct error *err);
+enum prony_status buffer_to_floats(const struct pjrt *pjrt, struct pjrt_buffer *buffer,
+				   const struct port *port, const struct shape *shape, float *out,
+				   struct error *err);
+enum prony_status buffer_of_zeros(const struct pjrt *pjrt, const struct port *port,
+				  struct pjrt_buffer **out, struct error *err);
+
+#endif

@@ -1,0 +1,356 @@
+/* Pools, normalisations, dropout, softmax and losses. */
+#include <math.h>
+
+#include "adapters/xla/emit_internal.h"
+
+/* Padding and more so that `out` windows fit: what ceil_mode adds, and never less than nothing. */
+static int64_t padding_behind(const struct attributes *a, int i, int64_t in, int64_t out)
+{
+	int64_t high = (out - 1) * a->strides[i] + (a->kernel[i] - 1) * a->dilations[i] + 1 - in -
+		       a->pads[i];
+
+	return high > 0 ? high : 0;
+}
+
+/* The windows of a pool over x, whose result has that shape; both N x H x W x C. */
+static struct hlo_window pool_window(const struct attributes *a, const struct shape *x,
+				     const struct shape *y)
+{
+	struct hlo_window window = {
+		.size = {1, a->kernel[0], a->kernel[1], 1},
+		.stride = {1, a->strides[0], a->strides[1], 1},
+		.dilation = {1, a->dilations[0], a->dilations[1], 1},
+		.low = {0, a->pads[0], a->pads[1], 0},
+	};
+
+	for (int i = 0; i < 2; i++)
+		window.high[1 + i] = padding_behind(a, i, x->dims[1 + i], y->dims[1 + i]);
+	return window;
+}
+
+void emit_max_pool(struct emitter *l, const struct node *node)
+{
+	struct hlo x = emit_input(l, node, 0);
+	const struct shape y = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	struct hlo_window window = pool_window(&node->attributes, &x.shape, &y);
+
+	emit_output(l, node, 0, hlo_reduce_window(&l->h, "maximum", x, &window));
+}
+
+void emit_max_pool_grad(struct emitter *l, const struct node *node)
+{
+	struct hlo dy = emit_input(l, node, 0), x = emit_input(l, node, 1);
+	struct hlo_window window = pool_window(&node->attributes, &x.shape, &dy.shape);
+
+	emit_output(l, node, 0, hlo_select_and_scatter(&l->h, x, dy, &window));
+}
+
+/* Multiplies y by one over the elements that each window averages. */
+static struct hlo averaged(struct emitter *l, const struct attributes *a, struct hlo y,
+			   const struct shape *x)
+{
+	for (int i = 0; i < 2; i++) {
+		int64_t size = y.shape.dims[1 + i], pad = a->count_include_pad;
+		int64_t least = pad ? -a->pads[i] : 0;
+		int64_t most = x->dims[1 + i] + (pad ? a->pads[i + 2] : 0);
+		double *shares = arena_array(l->arena, (size_t)size, sizeof(*shares));
+		const int axis = 1 + i;
+
+		for (int64_t k = 0; k < size; k++) {
+			int64_t from = k * a->strides[i] - a->pads[i], to = from + a->kernel[i];
+
+			from = from < least ? least : from;
+			to = to > most ? most : to;
+			shares[k] = 1 / (double)(to - from);
+		}
+		y = hlo_binary(
+			&l->h, "multiply", y,
+			hlo_broadcast(&l->h, hlo_vector(&l->h, shares, size), &axis, &y.shape));
+	}
+	return y;
+}
+
+void emit_average_pool(struct emitter *l, const struct node *node)
+{
+	struct hlo x = emit_input_f32(l, node, 0);
+	const struct shape y = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	struct hlo_window window = pool_window(&node->attributes, &x.shape, &y);
+
+	emit_output(l, node, 0,
+		    averaged(l, &node->attributes, hlo_reduce_window(&l->h, "add", x, &window),
+			     &x.shape));
+}
+
+/* Each element of x sums up the windows that it is in: dy, its elements `stride` apart. */
+void emit_average_pool_grad(struct emitter *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	const struct shape x = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	struct hlo dy = averaged(l, a, emit_input_f32(l, node, 0), &x);
+	struct hlo_window window = {.size = {1, a->kernel[0], a->kernel[1], 1},
+				    .stride = {1, 1, 1, 1},
+				    .dilation = {1, 1, 1, 1}};
+	int64_t low[4] = {0}, high[4] = {0}, between[4] = {0};
+
+	for (int i = 0; i < 2; i++) {
+		low[1 + i] = a->kernel[i] - 1 - a->pads[i];
+		between[1 + i] = a->strides[i] - 1;
+		high[1 + i] = x.dims[1 + i] + a->kernel[i] - 1 - low[1 + i] -
+			      (dy.shape.dims[1 + i] - 1) * a->strides[i] - 1;
+	}
+	dy = hlo_pad(&l->h, dy, 0, low, high, between);
+	emit_output(l, node, 0, hlo_reduce_window(&l->h, "add", dy, &window));
+}
+
+void emit_global_average(struct emitter *l, const struct node *node)
+{
+	static const int plane[] = {1, 2}, left[] = {0, 1};
+	struct hlo x = emit_input(l, node, 0);
+	double count = (double)(x.shape.dims[1] * x.shape.dims[2]);
+	struct hlo y =
+		hlo_with(&l->h, "multiply", hlo_reduce(&l->h, "add", x, plane, 2), 1 / count);
+
+	emit_output(l, node, 0, emit_arrange(l, y, left, layout_axes(LAYOUT_NHWC), 4));
+}
+
+void emit_global_average_grad(struct emitter *l, const struct node *node)
+{
+	const struct shape *shape = emit_shape(l, node->outputs[0]);
+	struct hlo dy = emit_input(l, node, 0);
+
+	dy = hlo_with(&l->h, "multiply", dy, 1 / (double)(shape->dims[2] * shape->dims[3]));
+	emit_output(l, node, 0, emit_spread(l, dy, layout_axes(LAYOUT_NHWC), shape));
+}
+
+static double channel_size(const struct shape *shape)
+{
+	return (double)(shape_elements(shape) / shape->dims[1]);
+}
+
+/* Mean of the channels of x, which lies as values are computed. */
+static struct hlo channel_mean(struct emitter *l, struct hlo x, const struct shape *shape)
+{
+	return hlo_with(&l->h, "multiply", emit_sum_channels(l, x), 1 / channel_size(shape));
+}
+
+/* 1 / sqrt(variance + epsilon) */
+static struct hlo inverse_deviation(struct emitter *l, const struct node *node, struct hlo variance)
+{
+	return hlo_unary(&l->h, "rsqrt",
+			 hlo_with(&l->h, "add", variance, node->attributes.epsilon));
+}
+
+void emit_batch_norm(struct emitter *l, const struct node *node)
+{
+	const struct shape *shape = emit_shape(l, node->inputs[0]);
+	struct hlo_text *h = &l->h;
+	struct hlo x = emit_input_f32(l, node, 0), scale = emit_input_f32(l, node, 1), factor;
+	struct hlo mean = emit_input_f32(l, node, 3), variance = emit_input_f32(l, node, 4);
+
+	if (l->training)
+		mean = channel_mean(l, x, shape);
+	x = hlo_binary(h, "subtract", x, emit_channels(l, mean, shape));
+	if (l->training)
+		variance = channel_mean(l, hlo_binary(h, "multiply", x, x), shape);
+	factor = hlo_binary(h, "multiply", scale, inverse_deviation(l, node, variance));
+	x = hlo_binary(h, "multiply", x, emit_channels(l, factor, shape));
+	x = hlo_binary(h, "add", x, emit_channels(l, emit_input_f32(l, node, 2), shape));
+	emit_output(l, node, 0, x);
+	emit_output(l, node, 1, mean);
+	emit_output(l, node, 2, variance);
+}
+
+/* dx = scale / deviation * (dy - mean of dy - z * mean of dy z), z being x normalised. */
+void emit_batch_norm_grad(struct emitter *l, const struct node *node)
+{
+	const struct shape *shape = emit_shape(l, node->inputs[1]);
+	struct hlo_text *h = &l->h;
+	struct hlo dy = emit_input_f32(l, node, 0), x = emit_input_f32(l, node, 1);
+	struct hlo inverse = inverse_deviation(l, node, emit_input_f32(l, node, 4));
+	struct hlo dbias = emit_sum_channels(l, dy), dscale, factor, z, dx;
+	double share = 1 / channel_size(shape);
+
+	z = hlo_binary(h, "subtract", x, emit_channels(l, emit_input_f32(l, node, 3), shape));
+	dscale = emit_sum_channels(l, hlo_binary(h, "multiply", dy, z));
+	dscale = hlo_binary(h, "multiply", dscale, inverse);
+	factor = hlo_binary(h, "multiply", hlo_with(h, "multiply", dscale, share), inverse);
+	dx = hlo_binary(h, "subtract", dy,
+			emit_channels(l, hlo_with(h, "multiply", dbias, share), shape));
+	dx = hlo_binary(h, "subtract", dx,
+			hlo_binary(h, "multiply", z, emit_channels(l, factor, shape)));
+	factor = hlo_binary(h, "multiply", emit_input_f32(l, node, 2), inverse);
+	dx = hlo_binary(h, "multiply", dx, emit_channels(l, factor, shape));
+	emit_output(l, node, 0, dx);
+	emit_output(l, node, 1, dscale);
+	emit_output(l, node, 2, dbias);
+}
+
+/* Sums of `size` channels around each; for an even size there is one more above it, or below. */
+static struct hlo sum_around(struct emitter *l, struct hlo x, int64_t size, bool more_below)
+{
+	int channel = emit_axis(x.shape.rank, 1);
+	struct hlo_window window;
+
+	for (int i = 0; i < x.shape.rank; i++) {
+		window.size[i] = window.stride[i] = window.dilation[i] = 1;
+		window.low[i] = window.high[i] = 0;
+	}
+	window.size[channel] = size;
+	window.low[channel] = more_below ? size / 2 : (size - 1) / 2;
+	window.high[channel] = size - 1 - window.low[channel];
+	return hlo_reduce_window(&l->h, "add", x, &window);
+}
+
+/* bias + alpha / size * the sum of squares around */
+static struct hlo lrn_scale(struct emitter *l, const struct attributes *a, struct hlo x)
+{
+	struct hlo sum = sum_around(l, hlo_binary(&l->h, "multiply", x, x), a->size, false);
+
+	sum = hlo_with(&l->h, "multiply", sum, a->alpha / (double)a->size);
+	return hlo_with(&l->h, "add", sum, a->bias);
+}
+
+void emit_lrn(struct emitter *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	struct hlo x = emit_input_f32(l, node, 0), scale = lrn_scale(l, a, x);
+
+	emit_output(l, node, 0,
+		    hlo_binary(&l->h, "multiply", x, hlo_with(&l->h, "power", scale, -a->beta)));
+}
+
+/* dx = dy scale^-beta - 2 alpha beta / size * x * sum around of dy y / scale */
+void emit_lrn_grad(struct emitter *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	struct hlo_text *h = &l->h;
+	struct hlo dy = emit_input_f32(l, node, 0), x = emit_input_f32(l, node, 1);
+	struct hlo y = emit_input_f32(l, node, 2), scale = lrn_scale(l, a, x), through;
+
+	through = hlo_binary(h, "divide", hlo_binary(h, "multiply", dy, y), scale);
+	through = hlo_binary(h, "multiply", x, sum_around(l, through, a->size, true));
+	through = hlo_with(h, "multiply", through, 2 * a->alpha * a->beta / (double)a->size);
+	dy = hlo_binary(h, "multiply", dy, hlo_with(h, "power", scale, -a->beta));
+	emit_output(l, node, 0, hlo_binary(h, "subtract", dy, through));
+}
+
+/* x reduced over one axis, and repeated to its shape again. */
+static struct hlo over_axis(struct emitter *l, const char *op, struct hlo x, int axis)
+{
+	int others[TENSOR_MAX_RANK], count = 0;
+
+	for (int i = 0; i < x.shape.rank; i++)
+		if (i != axis)
+			others[count++] = i;
+	return hlo_broadcast(&l->h, hlo_reduce(&l->h, op, x, &axis, 1), others, &x.shape);
+}
+
+/* e^(x - maximum) and what it sums up to. */
+static struct hlo exponentials(struct emitter *l, struct hlo x, int axis, struct hlo *sum)
+{
+	struct hlo largest = over_axis(l, "maximum", x, axis);
+
+	x = hlo_unary(&l->h, "exponential", hlo_binary(&l->h, "subtract", x, largest));
+	*sum = over_axis(l, "add", x, axis);
+	return x;
+}
+
+void emit_softmax(struct emitter *l, const struct node *node)
+{
+	struct hlo x = emit_input_f32(l, node, 0), sum;
+
+	x = exponentials(l, x, emit_axis(x.shape.rank, node->attributes.axis), &sum);
+	emit_output(l, node, 0, hlo_binary(&l->h, "divide", x, sum));
+}
+
+void emit_softmax_grad(struct emitter *l, const struct node *node)
+{
+	struct hlo dy = emit_input_f32(l, node, 0), y = emit_input_f32(l, node, 1), sum;
+
+	sum = over_axis(l, "add", hlo_binary(&l->h, "multiply", dy, y),
+			emit_axis(y.shape.rank, node->attributes.axis));
+	emit_output(l, node, 0,
+		    hlo_binary(&l->h, "multiply", y, hlo_binary(&l->h, "subtract", dy, sum)));
+}
+
+static bool drops(const struct emitter *l)
+{
+	return l->training && l->recipe->dropout;
+}
+
+/* The mask is 1 / (1 - ratio) where random bits lie below (1 - ratio) 2^32. */
+void emit_dropout(struct emitter *l, const struct node *node)
+{
+	double kept = 1 - node->attributes.ratio;
+	struct hlo x = emit_input(l, node, 0), bits, mask;
+
+	if (drops(l)) {
+		bits = hlo_random(&l->h, &l->random, &x.shape);
+		mask = hlo_compare(&l->h, "LT", bits,
+				   hlo_number(&l->h, bits, fmin(kept * 0x1p32, 0xffffffffp0)));
+		mask = hlo_select(&l->h, mask, hlo_number(&l->h, x, 1 / kept),
+				  hlo_number(&l->h, x, 0));
+		emit_output(l, node, 1, mask);
+		x = hlo_binary(&l->h, "multiply", x, mask);
+	}
+	emit_output(l, node, 0, x);
+}
+
+void emit_dropout_grad(struct emitter *l, const struct node *node)
+{
+	struct hlo dx = emit_input(l, node, 0);
+
+	if (drops(l))
+		dx = hlo_binary(&l->h, "multiply", dx, emit_input(l, node, 1));
+	emit_output(l, node, 0, dx);
+}
+
+/* Where column == label. */
+static struct hlo is_label(struct emitter *l, const struct node *node, const struct shape *shape)
+{
+	static const int rows = 0;
+	struct hlo labels = emit_input_as(l, node, 1, LAYOUT_PLAIN, HLO_I32);
+
+	return hlo_compare(&l->h, "EQ", hlo_iota(&l->h, HLO_I32, shape, 1),
+			   hlo_broadcast(&l->h, labels, &rows, shape));
+}
+
+/* Mean of log(sum of e^logit) - logit of the label, both less the largest logit. */
+void emit_cross_entropy(struct emitter *l, const struct node *node)
+{
+	static const int all[] = {0, 1};
+	struct hlo_text *h = &l->h;
+	struct hlo x = emit_input_f32(l, node, 0), sum, loss;
+
+	x = hlo_binary(h, "subtract", x, over_axis(l, "maximum", x, 1));
+	sum = over_axis(l, "add", hlo_unary(h, "exponential", x), 1);
+	loss = hlo_binary(h, "subtract", hlo_unary(h, "log", sum), x);
+	loss = hlo_select(h, is_label(l, node, &x.shape), loss, hlo_number(h, loss, 0));
+	loss = hlo_reduce(h, "add", loss, all, 2);
+	emit_output(l, node, 0, hlo_with(h, "multiply", loss, 1 / (double)x.shape.dims[0]));
+}
+
+void emit_cross_entropy_grad(struct emitter *l, const struct node *node)
+{
+	struct hlo_text *h = &l->h;
+	struct hlo x = emit_input_f32(l, node, 0), sum, one;
+
+	x = exponentials(l, x, 1, &sum);
+	one = hlo_convert(h, is_label(l, node, &x.shape), HLO_F32);
+	x = hlo_binary(h, "subtract", hlo_binary(h, "divide", x, sum), one);
+	emit_output(l, node, 0, hlo_with(h, "multiply", x, 1 / (double)x.shape.dims[0]));
+}
+
+void emit_half_squares(struct emitter *l, const struct node *node)
+{
+	static const int all[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct hlo x = emit_input_f32(l, node, 0);
+
+	x = hlo_reduce(&l->h, "add", hlo_binary(&l->h, "multiply", x, x), all, x.shape.rank);
+	emit_output(l, node, 0, hlo_with(&l->h, "multiply", x, 0.5));
+}
+
+void emit_half_squares_grad(struct emitter *l, const struct node *node)
+{
+	emit_output(l, node, 0, emit_input(l, node, 0));
+}

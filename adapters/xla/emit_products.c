@@ -1,0 +1,145 @@
+/* Convolutions and matrix products, with their gradients as JAX's rules write them. */
+#include <string.h>
+
+#include "adapters/xla/emit_internal.h"
+
+/* Both gradients have the attributes of the convolution: this is its geometry. */
+static struct hlo_conv geometry(const struct attributes *a)
+{
+	struct hlo_conv conv = {.lhs_dilation = {1, 1}, .groups = a->group, .batch_groups = 1};
+
+	for (int i = 0; i < 2; i++) {
+		conv.stride[i] = a->strides[i];
+		conv.rhs_dilation[i] = a->dilations[i];
+		conv.low[i] = a->pads[i];
+		conv.high[i] = a->pads[i + 2];
+	}
+	return conv;
+}
+
+static int64_t reach(const struct attributes *a, int i)
+{
+	return (a->kernel[i] - 1) * a->dilations[i] + 1;
+}
+
+void emit_conv(struct emitter *l, const struct node *node)
+{
+	const struct shape *shape = emit_shape(l, node->outputs[0]);
+	const struct shape lies = layout_shape(LAYOUT_NHWC, shape);
+	const struct attributes *a = &node->attributes;
+	struct hlo_conv conv = geometry(a);
+	struct hlo x = emit_input(l, node, 0);
+	struct hlo w = emit_input_as(l, node, 1, LAYOUT_HWIO, l->compute), y;
+
+	conv.dimensions = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]";
+	conv.terms = a->kernel[0] * a->kernel[1] * w.shape.dims[2];
+	y = hlo_convolution(&l->h, x, w, &conv, l->compute, &lies);
+	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
+		y = hlo_binary(&l->h, "add", y, emit_channels(l, emit_input(l, node, 2), shape));
+	emit_output(l, node, 0, y);
+}
+
+/*
+ * dx is dy, its elements `stride` apart, convolved with the turned weights, inputs and outputs
+ * exchanged. Of groups each output keeps its own: O of H x W x I x O becomes I.
+ */
+void emit_conv_grad_input(struct emitter *l, const struct node *node)
+{
+	static const int to_inputs[] = {0, 1, 4, 3, 2};
+	const struct attributes *a = &node->attributes;
+	struct shape lies = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	struct hlo_conv conv = geometry(a);
+	struct hlo dy = emit_input(l, node, 0);
+	struct hlo w = emit_input_as(l, node, 1, LAYOUT_HWIO, l->compute);
+	int64_t inputs = w.shape.dims[2], outputs = w.shape.dims[3] / a->group;
+
+	w = hlo_reverse(&l->h, w, 0, 1);
+	conv.dimensions = "[b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f]";
+	if (a->group > 1) {
+		struct shape parts = {
+			.rank = 5, .dims = {a->kernel[0], a->kernel[1], inputs, a->group, outputs}};
+		struct shape joined = {
+			.rank = 4,
+			.dims = {a->kernel[0], a->kernel[1], outputs, a->group * inputs}};
+
+		w = hlo_transpose(&l->h, hlo_reshape(&l->h, w, &parts), to_inputs);
+		w = hlo_reshape(&l->h, w, &joined);
+		conv.dimensions = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]";
+	}
+	for (int i = 0; i < 2; i++) {
+		int64_t spread = (dy.shape.dims[1 + i] - 1) * a->strides[i] + 1;
+
+		conv.stride[i] = 1;
+		conv.lhs_dilation[i] = a->strides[i];
+		conv.low[i] = reach(a, i) - a->pads[i] - 1;
+		conv.high[i] = lies.dims[1 + i] + reach(a, i) - 1 - spread - conv.low[i];
+	}
+	emit_output(l, node, 0, hlo_convolution(&l->h, dy, w, &conv, l->compute, &lies));
+}
+
+/* dw is x convolved with dy, its elements `stride` apart; batches are what is summed over. */
+void emit_conv_grad_weight(struct emitter *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	struct shape lies = layout_shape(LAYOUT_HWIO, emit_shape(l, node->outputs[0]));
+	struct hlo_conv conv = geometry(a);
+	struct hlo x = emit_input(l, node, 0), dy = emit_input(l, node, 1);
+
+	conv.dimensions = "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]";
+	conv.groups = 1;
+	conv.batch_groups = a->group;
+	for (int i = 0; i < 2; i++) {
+		int64_t spread = (dy.shape.dims[1 + i] - 1) * a->strides[i] + 1;
+
+		conv.stride[i] = a->dilations[i];
+		conv.rhs_dilation[i] = a->strides[i];
+		conv.high[i] = spread - x.shape.dims[1 + i] + reach(a, i) - a->pads[i] - 1;
+	}
+	emit_output_as(l, node, 0, hlo_convolution(&l->h, x, dy, &conv, HLO_F32, &lies),
+		       LAYOUT_HWIO);
+	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
+		emit_output(l, node, 1, emit_sum_channels(l, dy));
+}
+
+static struct hlo scaled(struct emitter *l, struct hlo x, double by)
+{
+	return by == 1 ? x : hlo_with(&l->h, "multiply", x, by);
+}
+
+void emit_gemm(struct emitter *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	struct hlo x = emit_input(l, node, 0), w = emit_input(l, node, 1);
+	struct hlo y = hlo_dot(&l->h, x, a->trans_a ? 0 : 1, w, a->trans_b ? 1 : 0, l->compute);
+
+	y = scaled(l, y, a->alpha);
+	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
+		y = hlo_binary(&l->h, "add", y,
+			       emit_channels(l, scaled(l, emit_input(l, node, 2), a->beta),
+					     emit_shape(l, node->outputs[0])));
+	emit_output(l, node, 0, y);
+}
+
+void emit_gemm_grad_input(struct emitter *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	struct hlo dy = emit_input(l, node, 0), w = emit_input(l, node, 1);
+	int columns = a->trans_b ? 0 : 1;
+	struct hlo dx = a->trans_a ? hlo_dot(&l->h, w, columns, dy, 1, l->compute)
+				   : hlo_dot(&l->h, dy, 1, w, columns, l->compute);
+
+	emit_output(l, node, 0, scaled(l, dx, a->alpha));
+}
+
+void emit_gemm_grad_weight(struct emitter *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	struct hlo x = emit_input(l, node, 0), dy = emit_input(l, node, 1);
+	int rows = a->trans_a ? 1 : 0;
+	struct hlo dw = a->trans_b ? hlo_dot(&l->h, dy, 0, x, rows, HLO_F32)
+				   : hlo_dot(&l->h, x, rows, dy, 0, HLO_F32);
+
+	emit_output(l, node, 0, scaled(l, dw, a->alpha));
+	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
+		emit_output(l, node, 1, scaled(l, emit_sum_channels(l, dy), a->beta));
+}

@@ -1,0 +1,524 @@
+#include "adapters/xla/xla.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#include "adapters/reasons.h"
+#include "adapters/xla/buffers.h"
+#include "adapters/xla/emit.h"
+#include "adapters/xla/pjrt.h"
+
+struct slot {
+	struct pjrt_buffer *input, *labels;
+};
+
+struct xla_state {
+	struct pjrt pjrt;
+	int threads; /* that the client was started for */
+	struct arena arena;
+	const struct graph *graph; /* borrowed */
+	struct program program;
+	struct pjrt_executable *executable;
+	/* As the program has them; those of the batch are a slot's, for the call alone. */
+	struct pjrt_buffer **arguments, **results;
+	int input, labels; /* places among the arguments; -1 = none */
+	struct slot *slots;
+	int slot_count;
+	bool built, stepped;
+};
+
+#define XLA_PRECISIONS (1u << PRECISION_FP32 | 1u << PRECISION_BF16)
+
+/* The client sizes its pool by NPROC, else by the processors that this process is bound to. */
+static enum prony_status start(struct xla_state *xla, int threads, struct error *err)
+{
+	char text[16];
+
+	pjrt_stop(&xla->pjrt);
+	snprintf(text, sizeof(text), "%d", threads);
+	setenv("NPROC", text, 1);
+	xla->threads = threads;
+	return pjrt_start(&xla->pjrt, err);
+}
+
+static int bound_processors(void)
+{
+	cpu_set_t cores;
+
+	CPU_ZERO(&cores);
+	return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+static void add_library(struct probe *found, const char *name, const char *version)
+{
+	int i = found->library_count++;
+
+	snprintf(found->libraries[i].name, sizeof(found->libraries[i].name), "%s", name);
+	snprintf(found->libraries[i].version, sizeof(found->libraries[i].version), "%.*s",
+		 (int)strcspn(version, "\n"), version);
+}
+
+/* "cpu", or "cuda:0", "tpu:0" and so on. */
+static void name_device(const struct pjrt *pjrt, size_t index, char out[TARGET_WORD_BYTES])
+{
+	const char *platform = pjrt->platform;
+
+	if (strcmp(platform, "cpu") == 0 || strcmp(platform, "Host") == 0)
+		snprintf(out, TARGET_WORD_BYTES, "cpu");
+	else
+		snprintf(out, TARGET_WORD_BYTES, "%s:%zu",
+			 strcmp(platform, "gpu") == 0 ? "cuda" : platform, index);
+}
+
+static void describe(const struct pjrt *pjrt, struct probe *found)
+{
+	char text[160];
+
+	*found = (struct probe){
+		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.precisions = XLA_PRECISIONS,
+	};
+	snprintf(found->version, sizeof(found->version), "PJRT %d.%d", pjrt->api->version.major,
+		 pjrt->api->version.minor);
+	if (pjrt_attribute(pjrt, "stablehlo_current_version", text, sizeof(text)))
+		add_library(found, "stablehlo", text);
+	if (pjrt_attribute(pjrt, "xla_version", text, sizeof(text)))
+		add_library(found, "xla", text);
+	pjrt_platform_version(pjrt, text, sizeof(text));
+	add_library(found, pjrt->platform, text);
+	for (size_t i = 0; i < pjrt->device_count && i < ADAPTER_DEVICES_MAX; i++)
+		name_device(pjrt, i, found->devices[found->device_count++]);
+}
+
+static enum prony_status xla_probe(struct session *s, struct probe *found, struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+	enum prony_status status;
+
+	if (!s->library)
+		return error_set(err, PRONY_MISSING,
+				 "no library named; set PRONY_XLA_LIBRARY to the path of a PJRT "
+				 "plug-in or run `prony framework install xla`");
+	status = pjrt_load(&xla->pjrt, s->library, err);
+	if (status == PRONY_OK)
+		status = start(xla, bound_processors(), err);
+	if (status == PRONY_OK)
+		describe(&xla->pjrt, found);
+	return status;
+}
+
+static enum prony_status xla_supports(const struct graph *graph, const struct recipe *recipe,
+				      struct error *why)
+{
+	struct strbuf reasons;
+
+	strbuf_init(&reasons, 0);
+	if (recipe->stage == STAGE_LOAD || recipe->stage >= STAGE_COUNT)
+		reasons_add(&reasons, "stage %s", stage_name(recipe->stage));
+	if (recipe->optimiser >= OPTIMISER_COUNT)
+		reasons_add(&reasons, "unknown optimiser");
+	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
+		reasons_add(&reasons, "network %s has no loss", graph->name);
+	reasons_add_recipe(&reasons, recipe, XLA_PRECISIONS);
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+		const struct attributes *a = &node->attributes;
+
+		if (!emit_knows(node->op))
+			reasons_add(&reasons, "operator %s (%s)", operator_name(node->op),
+				    node->name);
+		/* select_and_scatter has no window_dilations. */
+		if (node->op == OP_MAX_POOL && recipe->stage != STAGE_FORWARD &&
+		    (a->dilations[0] > 1 || a->dilations[1] > 1))
+			reasons_add(&reasons, "MaxPool %s: no gradient of a dilated window",
+				    node->name);
+	}
+	return reasons_finish(&reasons, why);
+}
+
+/* Threads of XLA's pool, which it names "tf_XLAEigen"; -1 where /proc does not say. */
+static int count_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	int count = 0;
+
+	if (!tasks)
+		return -1;
+	for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
+		char path[320], name[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		file = fopen(path, "r");
+		if (file && fgets(name, sizeof(name), file) && strstr(name, "XLAEigen"))
+			count++;
+		if (file)
+			fclose(file);
+	}
+	closedir(tasks);
+	return count;
+}
+
+static enum prony_status choose_device(struct session *s, char *kind, size_t kind_bytes,
+				       struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+	char name[TARGET_WORD_BYTES];
+
+	for (size_t i = 0; i < xla->pjrt.device_count; i++) {
+		name_device(&xla->pjrt, i, name);
+		if (strcmp(name, s->target.device) == 0)
+			return pjrt_choose(&xla->pjrt, i, kind, kind_bytes, err);
+	}
+	name_device(&xla->pjrt, 0, name);
+	return error_set(err, PRONY_UNSUPPORTED, "device %s: this plug-in has %zu, the first is %s",
+			 s->target.device, xla->pjrt.device_count, name);
+}
+
+static bool on_cpu(const struct session *s)
+{
+	return strcmp(s->target.device, "cpu") == 0;
+}
+
+static enum prony_status xla_open(struct session *s, const struct recipe *recipe,
+				  struct effective *effective, struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+	const char *flags = getenv("XLA_FLAGS");
+	char kind[64] = "";
+	enum prony_status status = PRONY_OK;
+
+	if (!xla->pjrt.client)
+		return error_set(err, PRONY_INTERNAL, "open before probe");
+	if (xla->threads != recipe->threads && on_cpu(s))
+		status = start(xla, recipe->threads, err);
+	if (status == PRONY_OK)
+		status = choose_device(s, kind, sizeof(kind), err);
+	if (status != PRONY_OK)
+		return status;
+	*effective = (struct effective){
+		.precision = recipe->precision,
+		.threads = on_cpu(s) ? count_threads() : recipe->threads,
+	};
+	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
+#if defined(__SSE__)
+	effective->mxcsr = _mm_getcsr();
+#endif
+	snprintf(effective->settings, sizeof(effective->settings),
+		 "NPROC=%d;XLA_FLAGS=%s;device_kind=%s;layout=nhwc;donation=%s;"
+		 "products=%s;rmsprop_epsilon=inside%s",
+		 recipe->threads, flags ? flags : "", kind,
+		 recipe->stage == STAGE_TRAIN ? "weights,moments,statistics" : "statistics",
+		 on_cpu(s) ? "default" : "highest",
+		 recipe->precision == PRECISION_BF16 ? ";low_precision=activations and copies of "
+						       "weights"
+						     : "");
+	return PRONY_OK;
+}
+
+/* What an argument holds before the first step. */
+static enum prony_status fill_argument(struct xla_state *xla, const struct recipe *recipe,
+				       const struct tensor_set *weights, int i, struct error *err)
+{
+	const struct port *port = &xla->program.arguments[i];
+	const uint64_t random[2] = {recipe->seed, 0};
+	const struct tensor *tensor;
+
+	switch (port->role) {
+	case ROLE_PARAMETER:
+	case ROLE_STATE:
+		tensor = tensor_find(weights, xla->graph->values[port->value].name);
+		if (!tensor || tensor->dtype != DTYPE_F32)
+			return error_set(err, PRONY_BAD_INPUT, "the weights lack F32 '%s'",
+					 xla->graph->values[port->value].name);
+		return buffer_from_floats(&xla->pjrt, tensor->data, &tensor->shape, port,
+					  &xla->arguments[i], err);
+	case ROLE_MOMENT:
+		return buffer_of_zeros(&xla->pjrt, port, &xla->arguments[i], err);
+	case ROLE_RANDOM:
+		return pjrt_upload(&xla->pjrt, random, PJRT_U64, &port->hlo.shape,
+				   &xla->arguments[i], err);
+	case ROLE_INPUT:
+		xla->input = i;
+		return PRONY_OK;
+	case ROLE_LABELS:
+		xla->labels = i;
+		return PRONY_OK;
+	default:
+		return error_set(err, PRONY_INTERNAL, "argument %d has no use", i);
+	}
+}
+
+static void describe_built(const struct xla_state *xla, struct built *built)
+{
+	*built = (struct built){.macs = xla->program.macs};
+	for (int i = 0; i < xla->program.argument_count; i++)
+		if (xla->program.arguments[i].role == ROLE_PARAMETER)
+			built->parameters += pjrt_elements(&xla->pjrt, xla->arguments[i]);
+	snprintf(built->notes, sizeof(built->notes),
+		 "one program of %zu KiB of StableHLO; %d of %d arguments are overwritten%s",
+		 xla->program.bytes / 1024, xla->program.kept, xla->program.argument_count,
+		 xla->program.kept > 0 ? "; running variance divided by n" : "");
+}
+
+static enum prony_status compile(struct session *s, struct graph *graph,
+				 const struct recipe *recipe, struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+	enum prony_status status =
+		emit_program(graph, recipe, !on_cpu(s), &xla->arena, &xla->program, err);
+
+	if (status == PRONY_OK)
+		status = pjrt_compile(&xla->pjrt, xla->program.text, xla->program.bytes,
+				      &xla->executable, err);
+	free(xla->program.text);
+	xla->program.text = NULL;
+	return status;
+}
+
+static enum prony_status xla_build(struct session *s, struct graph *graph,
+				   const struct recipe *recipe, const struct tensor_set *weights,
+				   struct built *built, struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+	enum prony_status status = xla_supports(graph, recipe, err);
+
+	if (status != PRONY_OK)
+		return status;
+	xla->graph = graph;
+	xla->input = xla->labels = -1;
+	arena_init(&xla->arena, 0);
+	xla->built = true;
+	status = compile(s, graph, recipe, err);
+	if (status != PRONY_OK)
+		return status;
+	xla->arguments = arena_array(&xla->arena, (size_t)xla->program.argument_count,
+				     sizeof(*xla->arguments));
+	xla->results =
+		arena_array(&xla->arena, (size_t)xla->program.result_count, sizeof(*xla->results));
+	xla->slots = arena_array(&xla->arena, (size_t)recipe->slots, sizeof(*xla->slots));
+	xla->slot_count = recipe->slots;
+	for (int i = 0; status == PRONY_OK && i < xla->program.argument_count; i++)
+		status = fill_argument(xla, recipe, weights, i, err);
+	if (status == PRONY_OK)
+		describe_built(xla, built);
+	return status;
+}
+
+static enum prony_status feed_labels(struct xla_state *xla, struct slot *slot,
+				     const struct tensor *labels, struct error *err)
+{
+	int64_t batch = graph_batch(xla->graph), classes = graph_classes(xla->graph);
+	struct pjrt_buffer *buffer = NULL;
+	int32_t *copy;
+	enum prony_status status = PRONY_OK;
+
+	if (!labels || labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
+		return error_set(err, PRONY_BAD_INPUT, "labels are not %lld I64", (long long)batch);
+	copy = calloc((size_t)batch, sizeof(*copy));
+	if (!copy)
+		return error_set(err, PRONY_NOMEM, "no memory for the labels");
+	for (int64_t i = 0; status == PRONY_OK && i < batch; i++) {
+		int64_t label = ((const int64_t *)labels->data)[i];
+
+		copy[i] = (int32_t)label;
+		if (label < 0 || label >= classes)
+			status = error_set(err, PRONY_BAD_INPUT,
+					   "label %lld of sample %lld is not in 0..%lld",
+					   (long long)label, (long long)i, (long long)classes - 1);
+	}
+	if (status == PRONY_OK)
+		status = pjrt_upload(&xla->pjrt, copy, PJRT_S32, &labels->shape, &buffer, err);
+	free(copy);
+	if (status != PRONY_OK)
+		return status;
+	pjrt_free(&xla->pjrt, slot->labels);
+	slot->labels = buffer;
+	return PRONY_OK;
+}
+
+static enum prony_status xla_feed(struct session *s, int slot, const struct tensor *input,
+				  const struct tensor *labels, struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+	const struct shape *want = &xla->graph->values[xla->graph->input].shape;
+	struct pjrt_buffer *buffer = NULL;
+	enum prony_status status;
+
+	if (slot < 0 || slot >= xla->slot_count)
+		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, xla->slot_count);
+	if (input->dtype != DTYPE_F32 || !shape_equal(&input->shape, want)) {
+		char have_text[96], want_text[96];
+
+		shape_text(&input->shape, have_text, sizeof(have_text));
+		shape_text(want, want_text, sizeof(want_text));
+		return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
+				 dtype_name(input->dtype), have_text, want_text);
+	}
+	status = buffer_from_floats(&xla->pjrt, input->data, want,
+				    &xla->program.arguments[xla->input], &buffer, err);
+	if (status != PRONY_OK)
+		return status;
+	pjrt_free(&xla->pjrt, xla->slots[slot].input);
+	xla->slots[slot].input = buffer;
+	return xla->labels < 0 ? PRONY_OK : feed_labels(xla, &xla->slots[slot], labels, err);
+}
+
+static enum prony_status xla_step(struct session *s, int slot, struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+	const struct program *program = &xla->program;
+	enum prony_status status;
+
+	if (slot < 0 || slot >= xla->slot_count || !xla->slots[slot].input)
+		return error_set(err, PRONY_INTERNAL, "slot %d was not fed", slot);
+	for (int i = program->kept; i < program->result_count; i++)
+		pjrt_free(&xla->pjrt, xla->results[i]);
+	memset(xla->results, 0, (size_t)program->result_count * sizeof(*xla->results));
+	xla->arguments[xla->input] = xla->slots[slot].input;
+	if (xla->labels >= 0)
+		xla->arguments[xla->labels] = xla->slots[slot].labels;
+	status = pjrt_execute(&xla->pjrt, xla->executable, xla->arguments,
+			      (size_t)program->argument_count, xla->results, err);
+	xla->arguments[xla->input] = NULL;
+	if (xla->labels >= 0)
+		xla->arguments[xla->labels] = NULL;
+	if (status != PRONY_OK)
+		return status;
+	/* The memory of these went to the results: only the handles are left. */
+	for (int i = 0; i < program->kept; i++) {
+		pjrt_free(&xla->pjrt, xla->arguments[i]);
+		xla->arguments[i] = xla->results[i];
+		xla->results[i] = NULL;
+	}
+	xla->stepped = true;
+	return PRONY_OK;
+}
+
+/* All results of a run become ready together; steps run in order. */
+static enum prony_status xla_sync(struct session *s, struct error *err)
+{
+	struct xla_state *xla = s->private_data;
+
+	if (!xla->stepped)
+		return PRONY_OK;
+	return pjrt_wait(&xla->pjrt, xla->results[xla->program.result_count - 1], err);
+}
+
+/* The buffer that has the role for a value of that name (NULL: any), and its port. */
+static struct pjrt_buffer *find_buffer(const struct xla_state *xla, enum role role,
+				       const char *name, const struct port **port)
+{
+	const struct program *program = &xla->program;
+
+	for (int i = 0; i < program->argument_count + program->result_count; i++) {
+		bool argument = i < program->argument_count;
+		int at = argument ? i : i - program->argument_count;
+		const struct port *found =
+			argument ? &program->arguments[at] : &program->results[at];
+		struct pjrt_buffer *buffer = argument ? xla->arguments[at] : xla->results[at];
+
+		if (buffer && found->role == role &&
+		    (!name || strcmp(xla->graph->values[found->value].name, name) == 0)) {
+			*port = found;
+			return buffer;
+		}
+	}
+	return NULL;
+}
+
+static enum prony_status read_tensor(const struct xla_state *xla, enum role role, const char *name,
+				     const struct tensor *out, struct error *err)
+{
+	const struct port *port = NULL;
+	struct pjrt_buffer *buffer = find_buffer(xla, role, name, &port);
+	float loss;
+	enum prony_status status;
+
+	if (!buffer)
+		return error_set(err, PRONY_UNSUPPORTED, "%s is not a result of this program",
+				 name ? name : "this");
+	if (role == ROLE_LOSS && out->dtype == DTYPE_F64) {
+		status = pjrt_download(&xla->pjrt, buffer, 0, &loss, sizeof(loss), err);
+		if (status == PRONY_OK)
+			*(double *)out->data = (double)loss;
+		return status;
+	}
+	if (out->dtype != DTYPE_F32 ||
+	    !shape_equal(&out->shape, &xla->graph->values[port->value].shape))
+		return error_set(err, PRONY_INTERNAL, "%s is not read as F32 of its own shape",
+				 out->name ? out->name : "tensor");
+	return buffer_to_floats(&xla->pjrt, buffer, port, &out->shape, out->data, err);
+}
+
+static enum prony_status xla_read(struct session *s, enum readout what, struct tensor_set *out,
+				  struct error *err)
+{
+	static const enum role roles[READ_COUNT] = {
+		[READ_LOGITS] = ROLE_LOGITS,	  [READ_LOSS] = ROLE_LOSS,
+		[READ_WEIGHTS] = ROLE_PARAMETER,  [READ_STATE] = ROLE_STATE,
+		[READ_GRADIENTS] = ROLE_GRADIENT,
+	};
+	struct xla_state *xla = s->private_data;
+	bool named = what == READ_WEIGHTS || what == READ_GRADIENTS || what == READ_STATE;
+	enum prony_status status = PRONY_OK;
+
+	if ((unsigned)what >= READ_COUNT)
+		return error_set(err, PRONY_INTERNAL, "readout %d", (int)what);
+	if (what != READ_WEIGHTS && what != READ_STATE && !xla->stepped)
+		return error_set(err, PRONY_INTERNAL, "read of %s before the first step",
+				 readout_name(what));
+	if (!named && out->count != 1)
+		return error_set(err, PRONY_INTERNAL, "%s are read into one tensor",
+				 readout_name(what));
+	for (size_t i = 0; status == PRONY_OK && i < out->count; i++)
+		status = read_tensor(xla, roles[what], named ? out->tensors[i].name : NULL,
+				     &out->tensors[i], err);
+	return status;
+}
+
+static void xla_close(struct session *s)
+{
+	struct xla_state *xla = s->private_data;
+
+	if (!xla->pjrt.api)
+		return;
+	if (xla->stepped)
+		xla_sync(s, NULL);
+	for (int i = 0; xla->arguments && i < xla->program.argument_count; i++)
+		pjrt_free(&xla->pjrt, xla->arguments[i]);
+	for (int i = 0; xla->results && i < xla->program.result_count; i++)
+		pjrt_free(&xla->pjrt, xla->results[i]);
+	for (int i = 0; i < xla->slot_count; i++) {
+		pjrt_free(&xla->pjrt, xla->slots[i].input);
+		pjrt_free(&xla->pjrt, xla->slots[i].labels);
+	}
+	pjrt_executable_free(&xla->pjrt, xla->executable);
+	pjrt_stop(&xla->pjrt);
+	if (xla->built)
+		arena_release(&xla->arena);
+	*xla = (struct xla_state){.threads = 0};
+}
+
+const struct adapter adapter_xla = {
+	.abi = ADAPTER_ABI,
+	.name = "xla",
+	.summary = "XLA through the PJRT C interface, any plug-in",
+	.private_size = sizeof(struct xla_state),
+	.options = "",
+	.probe = xla_probe,
+	.supports = xla_supports,
+	.open = xla_open,
+	.build = xla_build,
+	.feed = xla_feed,
+	.step = xla_step,
+	.sync = xla_sync,
+	.read = xla_read,
+	.close = xla_close,
+};

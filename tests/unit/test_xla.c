@@ -1,0 +1,215 @@
+/* XLA's adapter against the float64 reference. Skipped where no plug-in is installed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/xla/xla.h"
+#include "exercise_networks.h"
+#include "framework_exercise.h"
+
+static const char *library;
+
+static bool run(const char *network, int64_t batch, exercise_body *body)
+{
+	return exercise_run(&adapter_xla, library, zoo_find(network, NULL), batch, body);
+}
+
+static void test_forward(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", 8, exercise_forward));
+	assert_true(
+		exercise_run(&adapter_xla, library, &exercise_network_odd, 4, exercise_forward));
+}
+
+static void test_gradients(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", 8, exercise_gradients));
+	assert_true(
+		exercise_run(&adapter_xla, library, &exercise_network_odd, 4, exercise_gradients));
+}
+
+/* Of four samples of one network an element in front of a ReLU is 0 but for rounding. */
+static int64_t batch_of(const struct network *network)
+{
+	return strcmp(network->name, "separable") == 0 ? 5 : 4;
+}
+
+/* All of them, so that one failure does not hide the next; gradients include the forward pass. */
+static void test_operators(void **state)
+{
+	const char *only = getenv("PRONY_TEST_ONLY");
+	int failed = 0;
+
+	(void)state;
+	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
+		const struct network *network = &exercise_operators[i];
+
+		if (!only || strcmp(only, network->name) == 0)
+			failed += !exercise_run(&adapter_xla, library, network, batch_of(network),
+						exercise_gradients);
+	}
+	assert_int_equal(failed, 0);
+}
+
+static enum prony_status update_sgd(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_SGD;
+	e->recipe.weight_decay = 0.01;
+	return exercise_updates(e, false, err);
+}
+
+static enum prony_status update_momentum(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_MOMENTUM;
+	e->recipe.momentum = 0.9;
+	return exercise_updates(e, false, err);
+}
+
+static enum prony_status update_rmsprop(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_RMSPROP;
+	e->recipe.learning_rate = 0.001;
+	return exercise_updates(e, true, err);
+}
+
+static const struct network *find_operators(const char *name)
+{
+	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
+		if (strcmp(exercise_operators[i].name, name) == 0)
+			return &exercise_operators[i];
+	}
+	return NULL;
+}
+
+static void test_updates(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", 8, update_sgd));
+	assert_true(run("lenet", 8, update_momentum));
+	assert_true(run("mlp", 8, update_rmsprop));
+	/* Running statistics are written, too. */
+	assert_true(exercise_run(&adapter_xla, library, find_operators("batch_norm"), 4,
+				 update_momentum));
+}
+
+static enum prony_status check_reports(struct exercise *e, struct error *err)
+{
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	e->recipe.threads = 1; /* other than the processors at hand: open has to set it */
+	status = exercise_open(e, err);
+	if (status != PRONY_OK)
+		return status;
+	if (strncmp(e->probe.version, "PJRT 0.", 7) != 0 || e->effective.threads != 1 ||
+	    strcmp(e->probe.devices[0], "cpu") != 0 || e->probe.device_count != 1 ||
+	    !strstr(e->effective.settings, "NPROC=1"))
+		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
+				 e->probe.version, e->effective.threads, e->effective.settings);
+	if (e->built.parameters != graph_parameter_count(&e->graph) ||
+	    e->built.macs != graph_macs(&e->graph))
+		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
+				 (long long)e->built.parameters, (long long)e->built.macs);
+	((int64_t *)e->labels[0].data)[0] = 10;
+	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
+	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
+	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
+		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
+	return PRONY_OK;
+}
+
+static void test_reports(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", 4, check_reports));
+}
+
+static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
+{
+	struct tensor_set set;
+	enum prony_status status = exercise_step(e, 0, err);
+
+	if (status == PRONY_OK)
+		status = exercise_read(e, READ_LOSS, &set, err);
+	if (status == PRONY_OK)
+		*loss = *(const double *)set.tensors[0].data;
+	return status;
+}
+
+/* With dropout the same batch and weights give another loss each time, without always the same. */
+static enum prony_status check_dropout(struct exercise *e, bool dropout, struct error *err)
+{
+	double first = 0, second = 0;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD_BACKWARD;
+	e->recipe.dropout = dropout;
+	status = exercise_open(e, err);
+	if (status == PRONY_OK)
+		status = loss_after_step(e, &first, err);
+	if (status == PRONY_OK)
+		status = loss_after_step(e, &second, err);
+	if (status == PRONY_OK && (first != second) != dropout)
+		status = error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
+	return status;
+}
+
+static enum prony_status dropout_on(struct exercise *e, struct error *err)
+{
+	return check_dropout(e, true, err);
+}
+
+static enum prony_status dropout_off(struct exercise *e, struct error *err)
+{
+	return check_dropout(e, false, err);
+}
+
+static void test_dropout(void **state)
+{
+	(void)state;
+	assert_true(run("mlp", 8, dropout_on));
+	assert_true(run("mlp", 8, dropout_off));
+}
+
+static void test_wrong_weight(void **state)
+{
+	(void)state;
+	assert_true(run("mlp", 4, exercise_wrong_weight));
+}
+
+static void test_missing(void **state)
+{
+	void *data = calloc(1, adapter_xla.private_size);
+	struct session session = {.library = "/nonexistent/plugin.so", .private_data = data};
+	struct probe probe;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(adapter_xla.probe(&session, &probe, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "/nonexistent/plugin.so"));
+	adapter_xla.close(&session);
+	free(data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_missing),	  cmocka_unit_test(test_forward),
+		cmocka_unit_test(test_gradients), cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_updates),	  cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_dropout),	  cmocka_unit_test(test_wrong_weight),
+	};
+
+	library = exercise_library("PRONY_XLA_LIBRARY",
+				   "xla/{,*/}xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
