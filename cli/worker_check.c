@@ -79,7 +79,7 @@ struct printer {
 };
 
 static void print_result(void *context, const char *check, enum check_outcome outcome,
-			 const char *detail, const json_t *figures)
+			 const char *detail, const struct gate_check *figures, size_t figure_count)
 {
 	static const char *const words[] = {
 		[CHECK_PASSED] = "ok", [CHECK_FAILED] = "FAILED", [CHECK_SKIPPED] = "skipped"};
@@ -91,17 +91,18 @@ static void print_result(void *context, const char *check, enum check_outcome ou
 					outcome == CHECK_FAILED ? "failed" : words[outcome],
 					"detail", detail);
 		if (figures)
-			json_object_set_new(row, "figures", json_deep_copy(figures));
+			json_object_set_new(row, "figures", json_array());
+		for (size_t i = 0; i < figure_count; i++)
+			json_array_append_new(json_object_get(row, "figures"),
+					      gate_check_to_json(&figures[i]));
 		json_array_append_new(printer->rows, row);
 		return;
 	}
 	cli_out("%-7s %s%s%s\n", words[outcome], check, *detail ? ": " : "", detail);
-	for (size_t i = 0; i < json_array_size(figures); i++) {
-		const json_t *figure = json_array_get(figures, i);
+	for (size_t i = 0; i < figure_count; i++) {
 		char text[CHECK_FIGURE_BYTES];
-		check_figure_text(figure, text);
-		cli_out("        %-4s %s\n", json_bool_or(figure, "passed", false) ? "ok" : "off",
-			text);
+		check_figure_text(&figures[i], text);
+		cli_out("        %-4s %s\n", figures[i].passed ? "ok" : "off", text);
 	}
 	fflush(stdout); /* a worker may take its time over the next one */
 }

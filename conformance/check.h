@@ -2,11 +2,11 @@
 #ifndef PRONY_CONFORMANCE_CHECK_H
 #define PRONY_CONFORMANCE_CHECK_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "parity/gate_verdict.h"
 
 enum check_level {
 	CHECK_PROTOCOL, /* it answers every verb, records are sane, hostile requests do not upset it
@@ -36,19 +36,18 @@ enum check_outcome {
 	CHECK_SKIPPED, /* the worker honestly refused a network */
 };
 
-#define CHECK_FIGURE_BYTES 400
+#define CHECK_FIGURE_BYTES (GATE_CHECK_BYTES + 100)
 /* "change of fc1.weight differs from the reference by 7, allowed 0.0001, 8.00 times the
  * reference's": one of the figures. */
-void check_figure_text(const json_t *figure, char text[CHECK_FIGURE_BYTES]);
+void check_figure_text(const struct gate_check *figure, char text[CHECK_FIGURE_BYTES]);
 
 struct check_sink {
 	/*
 	 * One call per check; detail says why it failed or was skipped, "" when it passed. Figures
-	 * (borrowed; NULL: there are none): all that a gate compared, as parity/gate.h has them,
-	 * by step.
+	 * (borrowed; NULL: there are none): all that a gate compared, by step.
 	 */
 	void (*result)(void *context, const char *check, enum check_outcome outcome,
-		       const char *detail, const json_t *figures);
+		       const char *detail, const struct gate_check *figures, size_t figure_count);
 	void *context;
 };
 

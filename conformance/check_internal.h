@@ -63,7 +63,8 @@ void check_session_release(struct check_session *session);
 
 /* Reports one check, with the figures of a gate (borrowed; NULL: none). */
 void check_report(struct checker *checker, const char *session, const char *name,
-		  enum check_outcome outcome, const char *detail, const json_t *figures);
+		  enum check_outcome outcome, const char *detail, const struct gate_check *figures,
+		  size_t figure_count);
 /* The same by a status. The return value is an error only when it is our own or an interruption. */
 enum prony_status check_conclude(struct checker *checker, const char *session, const char *name,
 				 enum prony_status status, const struct error *why,

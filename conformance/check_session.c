@@ -107,13 +107,15 @@ static bool is_our_own(enum prony_status status)
 }
 
 void check_report(struct checker *checker, const char *session, const char *name,
-		  enum check_outcome outcome, const char *detail, const json_t *figures)
+		  enum check_outcome outcome, const char *detail, const struct gate_check *figures,
+		  size_t figure_count)
 {
 	char check[96];
 	snprintf(check, sizeof check, "%s: %s", session, name);
 	checker->checks++;
 	checker->failures += outcome == CHECK_FAILED;
-	checker->sink->result(checker->sink->context, check, outcome, detail, figures);
+	checker->sink->result(checker->sink->context, check, outcome, detail, figures,
+			      figure_count);
 }
 
 void check_none_supported(struct checker *checker, const char *session)
@@ -123,7 +125,7 @@ void check_none_supported(struct checker *checker, const char *session)
 	for (size_t i = 0; i < checker->network_count && used < sizeof detail; i++)
 		used += (size_t)snprintf(detail + used, sizeof detail - used, "%s%s", i ? ", " : "",
 					 checker->networks[i]->name);
-	check_report(checker, session, "a network", CHECK_FAILED, detail, NULL);
+	check_report(checker, session, "a network", CHECK_FAILED, detail, NULL, 0);
 }
 
 enum prony_status check_conclude(struct checker *checker, const char *session, const char *name,
@@ -133,7 +135,7 @@ enum prony_status check_conclude(struct checker *checker, const char *session, c
 	if (is_our_own(status))
 		return error_set(err, status, "%s", why->text);
 	check_report(checker, session, name, status == PRONY_OK ? CHECK_PASSED : CHECK_FAILED,
-		     status == PRONY_OK ? "" : why->text, NULL);
+		     status == PRONY_OK ? "" : why->text, NULL, 0);
 	return PRONY_OK;
 }
 
@@ -150,7 +152,7 @@ enum prony_status check_steps(struct check_session *session, const struct check_
 		*passed = outcome == PRONY_OK;
 		if (session->refused) {
 			check_report(session->checker, session->name, steps->name, CHECK_SKIPPED,
-				     why.text, NULL);
+				     why.text, NULL, 0);
 			break;
 		}
 		status = check_conclude(session->checker, session->name, steps->name, outcome, &why,

@@ -1,9 +1,10 @@
 /* worker-check --level numeric: the parity gate itself, on each network in every stage offered. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
-#include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "conformance/check_internal.h"
 #include "run/gating.h"
@@ -11,51 +12,49 @@
 #define GATE_SEED 1
 #define DETAIL_BYTES 1400
 
-static enum prony_status keep_evidence(void *context, size_t cell, enum cell_status verdict,
-				       const json_t *evidence, const char *log, struct error *err)
+static int step_of(const struct gate_check *figure)
 {
-	(void)cell, (void)verdict, (void)log, (void)err;
-	json_t **kept = context;
-	*kept = json_deep_copy(evidence);
-	return PRONY_OK;
+	return figure->step < 0 ? GATE_UPDATES : figure->step; /* what is of all steps comes last */
 }
 
-static int64_t step_of(const json_t *row)
+/* The figures by step, as they arose: what went wrong first stands first. Caller frees. */
+static struct gate_check *figures_by_step(const struct gate_verdict *verdict)
 {
-	return json_int_or(row, "step", GATE_UPDATES); /* what is of all steps comes last */
-}
-
-/* The figures of an evidence by step, as they arose: what went wrong first stands first. */
-static json_t *figures_by_step(const json_t *evidence)
-{
-	const json_t *rows = json_object_get(evidence, "checks");
-	json_t *out = json_array();
-	for (int64_t step = 0; step <= GATE_UPDATES; step++)
-		for (size_t i = 0; i < json_array_size(rows); i++)
-			if (step_of(json_array_get(rows, i)) == step)
-				json_array_append(out, json_array_get(rows, i));
+	struct gate_check *out = memory_alloc((verdict->count + 1) * sizeof *out);
+	size_t count = 0;
+	for (int step = 0; step <= GATE_UPDATES; step++)
+		for (size_t i = 0; i < verdict->count; i++)
+			if (step_of(&verdict->checks[i]) == step)
+				out[count++] = verdict->checks[i];
 	return out;
 }
 
 /* Which figure is the first that is off, and how many are. */
-static void tell_mismatch(const json_t *figures, struct strbuf *out)
+static void tell_mismatch(const struct gate_check *figures, size_t count, struct strbuf *out)
 {
 	size_t off = 0;
-	for (size_t i = 0; i < json_array_size(figures); i++) {
-		const json_t *row = json_array_get(figures, i);
-		if (json_bool_or(row, "passed", true) || off++ > 0)
+	for (size_t i = 0; i < count; i++) {
+		if (figures[i].passed || off++ > 0)
 			continue;
 		char text[CHECK_FIGURE_BYTES];
-		check_figure_text(row, text);
+		check_figure_text(&figures[i], text);
 		strbuf_printf(out, "mismatch: %s", text);
 	}
-	strbuf_printf(out, "; %zu of %zu figures are off", off, json_array_size(figures));
+	strbuf_printf(out, "; %zu of %zu figures are off", off, count);
 }
 
-/* *verdict and, of a mismatch, *evidence (new reference); reason: of what is no pass. */
+void check_figure_text(const struct gate_check *figure, char text[CHECK_FIGURE_BYTES])
+{
+	gate_check_text(figure, text);
+	size_t used = strlen(text);
+	if (figure->ratio != 0 && !figure->reason)
+		snprintf(text + used, CHECK_FIGURE_BYTES - used, ", %.2f times the reference's",
+			 figure->ratio);
+}
+
+/* *out: see gating_run; release it. */
 static enum prony_status drive_gate(struct checker *checker, struct plan_cell *cell,
-				    struct workload *work, const char *folder,
-				    enum cell_status *verdict, json_t **evidence, char *reason,
+				    struct workload *work, const char *folder, struct gating *out,
 				    struct error *why)
 {
 	const struct run_settings settings = {
@@ -65,37 +64,38 @@ static enum prony_status drive_gate(struct checker *checker, struct plan_cell *c
 			   .memory_limit_bytes = checker->spec->memory_limit_bytes},
 		.stop = checker->spec->stop,
 	};
-	const struct run_callbacks callbacks = {.gate = keep_evidence, .context = evidence};
+	const struct run_callbacks nobody = {.event = NULL};
 	const struct drive drive = {.settings = &settings,
-				    .callbacks = &callbacks,
+				    .callbacks = &nobody,
 				    .cell = cell,
 				    .work = work,
 				    .folder = folder};
 	enum prony_status status = workload_write_bundle(work, cell, true, folder, why);
 	if (status == PRONY_OK)
-		status = gating_run(&drive, NULL, verdict, reason, ERROR_TEXT_BYTES, why);
+		status = gating_run(&drive, out, why);
 	if (!checker->spec->keep)
 		directory_remove(folder, NULL);
 	return status;
 }
 
-static void report_gate(struct checker *checker, const char *name, enum cell_status verdict,
-			const char *reason, const json_t *evidence)
+static void report_gate(struct checker *checker, const char *name, const struct gating *gating)
 {
+	bool compared = gating->status == CELL_MISMATCH && gating->compared;
+	size_t count = compared ? gating->verdict.count : 0;
+	struct gate_check *figures = compared ? figures_by_step(&gating->verdict) : NULL;
 	struct strbuf detail;
-	json_t *figures = figures_by_step(evidence);
 	strbuf_init(&detail, DETAIL_BYTES);
-	if (verdict == CELL_MISMATCH && json_array_size(figures))
-		tell_mismatch(figures, &detail);
-	else if (verdict != CELL_OK)
-		strbuf_printf(&detail, "%s: %s", cell_status_name(verdict), reason);
+	if (compared)
+		tell_mismatch(figures, count, &detail);
+	else if (gating->status != CELL_OK)
+		strbuf_printf(&detail, "%s: %s", cell_status_name(gating->status), gating->reason);
 	check_report(checker, "parity", name,
-		     verdict == CELL_OK		   ? CHECK_PASSED
-		     : verdict == CELL_UNSUPPORTED ? CHECK_SKIPPED
-						   : CHECK_FAILED,
-		     strbuf_text(&detail), verdict == CELL_MISMATCH ? figures : NULL);
+		     gating->status == CELL_OK		  ? CHECK_PASSED
+		     : gating->status == CELL_UNSUPPORTED ? CHECK_SKIPPED
+							  : CHECK_FAILED,
+		     strbuf_text(&detail), figures, count);
 	strbuf_release(&detail);
-	json_decref(figures);
+	free(figures);
 }
 
 static enum prony_status check_gate(struct checker *checker, const struct network *network,
@@ -104,8 +104,8 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	struct error why = ERROR_INIT;
 	struct plan_cell cell;
 	struct workload work;
-	char name[128], place[140], reason[ERROR_TEXT_BYTES] = "";
-	json_t *evidence = NULL;
+	struct gating gating = {.status = CELL_PENDING};
+	char name[128], place[140];
 	struct reference_watch watch = {.stop = checker->spec->stop};
 	check_cell(checker, network, stage, &cell);
 	snprintf(name, sizeof name, "%s, %s", network->name, stage_name(stage));
@@ -115,14 +115,14 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	if (status == PRONY_OK)
 		status = workload_need_gate(&work, &cell, GATE_SEED, &watch, &why);
 	if (status == PRONY_OK)
-		status =
-			drive_gate(checker, &cell, &work, folder, verdict, &evidence, reason, &why);
-	workload_release(&work);
+		status = drive_gate(checker, &cell, &work, folder, &gating, &why);
 	if (status == PRONY_OK)
-		report_gate(checker, name, *verdict, reason, evidence);
+		report_gate(checker, name, &gating);
 	else
 		status = check_conclude(checker, "parity", name, status, &why, err);
-	json_decref(evidence);
+	*verdict = gating.status;
+	gating_release(&gating);
+	workload_release(&work);
 	free(folder);
 	return status;
 }

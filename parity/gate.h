@@ -5,13 +5,13 @@
 #ifndef PRONY_PARITY_GATE_H
 #define PRONY_PARITY_GATE_H
 
-#include <jansson.h>
 #include <stdbool.h>
 
 #include "bundle/recipe.h"
 #include "graph/graph.h"
 #include "graph/tensor.h"
 #include "parity/bounds.h"
+#include "parity/gate_verdict.h"
 #include "parity/watch.h"
 
 #define GATE_UPDATES 3
@@ -120,16 +120,13 @@ struct gate_observed {
 };
 
 /*
- * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *evidence (new reference,
- * in both cases): every figure with its bound: {"passed", "checks": [{"what", "step"?, "tensor"?,
- * "value", "bound", "passed", "ratio"?, "reason"?}...], "parameters", "macs", "gate_batch",
- * "learning_rate"? (train), "kinks", "turned", "rmsprop_epsilon"?, "running_variance"?, "worst":
- * {...}}. A value of null could not be computed: see its reason.
+ * Compares. PRONY_OK, or PRONY_MISMATCH with the worst offender in err. *verdict, in both cases:
+ * every figure with its bound, in the arena; names of tensors are the reference's.
  */
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
 			       const struct recipe *gate, const struct tensor_set *labels,
-			       const struct gate_observed *observed, json_t **evidence,
-			       struct error *err);
+			       const struct gate_observed *observed, struct arena *arena,
+			       struct gate_verdict *verdict, struct error *err);
 
 /*
  * Into how many equal parts a batch is to be cut so that the reference's forward pass needs at most

@@ -1,40 +1,36 @@
 /* The figures of a verdict, and what is taken from a tensor for them. */
 #include "parity/gate_internal.h"
 
-#include "base/json.h"
-
 #include <math.h>
+#include <string.h>
 
-void gate_add_check(struct verdict *verdict, struct check check)
+void gate_add_check(struct gate_verdict *verdict, struct gate_check check)
 {
-	/* Not "value > bound": a NaN must fail. */
-	bool passed = check.value <= check.bound && !check.reason;
 	double ratio = INFINITY;
-	json_t *row = json_object();
+	size_t count = verdict->count;
 
-	json_object_set_new(row, "what", json_string(check.what));
-	if (check.step >= 0)
-		json_object_set_new(row, "step", json_integer(check.step));
-	if (check.tensor)
-		json_object_set_new(row, "tensor", json_string(check.tensor));
-	json_object_set_new(row, "value", json_number(check.value));
-	json_object_set_new(row, "bound", json_number(check.bound));
-	json_object_set_new(row, "passed", json_boolean(passed));
-	if (check.ratio != 0 && isfinite(check.ratio))
-		json_object_set_new(row, "ratio", json_real(check.ratio));
-	if (check.reason)
-		json_object_set_new(row, "reason", json_string(check.reason));
-	json_array_append_new(verdict->checks, row);
+	/* Not "value > bound": a NaN must fail. */
+	check.passed = check.value <= check.bound && !check.reason;
+	if (!isfinite(check.ratio))
+		check.ratio = 0;
+	if ((count & (count - 1)) == 0) { /* the room doubles at powers of two */
+		struct gate_check *wider =
+			arena_array(verdict->arena, count ? 2 * count : 1, sizeof(*wider));
 
-	if (passed)
+		if (count)
+			memcpy(wider, verdict->checks, count * sizeof(*wider));
+		verdict->checks = wider;
+	}
+	verdict->checks[verdict->count++] = check;
+
+	if (check.passed)
 		ratio = check.bound > 0 ? check.value / check.bound : 0;
 	else if (!check.reason && isfinite(check.value) && check.bound > 0)
 		ratio = check.value / check.bound;
-	verdict->passed = verdict->passed && passed;
-	if (!verdict->worst || ratio > verdict->worst_ratio) {
-		verdict->worst = row;
+	verdict->passed = verdict->passed && check.passed;
+	if (count == 0 || ratio > verdict->worst_ratio) {
+		verdict->worst = count;
 		verdict->worst_ratio = ratio;
-		verdict->worst_check = check;
 	}
 }
 

@@ -2,10 +2,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/memory.h"
 #include "parity/reference.h"
 
@@ -30,10 +28,10 @@
 #define RMSPROP_FACTOR 10.0
 
 /* Both counts are exact or unknown. */
-static void check_count(struct verdict *verdict, const char *what, int64_t observed,
+static void check_count(struct gate_verdict *verdict, const char *what, int64_t observed,
 			int64_t expected)
 {
-	struct check check = {.what = what, .step = -1};
+	struct gate_check check = {.what = what, .step = -1};
 
 	if (observed < 0)
 		return;
@@ -48,11 +46,11 @@ static double root_mean_square(const struct tensor *tensor)
 	return count > 0 ? gate_norm(tensor) / sqrt((double)count) : 0;
 }
 
-static void check_logits(struct verdict *verdict, int step, const struct tensor *observed,
+static void check_logits(struct gate_verdict *verdict, int step, const struct tensor *observed,
 			 const struct gate_expected *expected, double bound)
 {
 	const struct tensor *wanted = &expected->logits[step];
-	struct check check = {.what = "logits", .step = step, .value = NAN, .bound = bound};
+	struct gate_check check = {.what = "logits", .step = step, .value = NAN, .bound = bound};
 	double scale = root_mean_square(wanted), largest = 0;
 
 	check.reason = gate_incomparable(observed, wanted);
@@ -94,11 +92,11 @@ static double observed_loss(const struct gate_observed *observed, int step, enum
 	return loss;
 }
 
-static void check_loss(struct verdict *verdict, int step, double loss,
+static void check_loss(struct gate_verdict *verdict, int step, double loss,
 		       const struct gate_expected *expected, double bound)
 {
 	double wanted = expected->loss[step], scale = fmax(1, fabs(wanted));
-	struct check check = {.what = "loss", .step = step};
+	struct gate_check check = {.what = "loss", .step = step};
 
 	check.value = fabs(loss - wanted) / scale;
 	check.bound = bound + expected->loss_slack[step] / scale;
@@ -131,13 +129,13 @@ static double tensor_scale(const struct tensor *wanted, double quiet)
  * rounding of the weights themselves, and the slack of comparisons too close to call. `before`
  * is NULL for gradients, else the weights that a change is counted from.
  */
-static struct check compare_tensor(const struct tensor *observed, const struct tensor *before,
+static struct gate_check compare_tensor(const struct tensor *observed, const struct tensor *before,
 				   const struct tensor *wanted, double quiet, double bound,
 				   double slack)
 {
 	int64_t count = shape_elements(&wanted->shape);
 	double scale = tensor_scale(wanted, quiet), sum = 0, along = 0, squares = 0;
-	struct check check = {.what = before ? "change" : "gradient",
+	struct gate_check check = {.what = before ? "change" : "gradient",
 			      .tensor = wanted->name,
 			      .step = -1,
 			      .value = NAN,
@@ -193,10 +191,10 @@ struct tensors {
 	double quiet, bound;
 };
 
-static struct check length_check(const struct tensors *t, const char *tensor, struct along along,
+static struct gate_check length_check(const struct tensors *t, const char *tensor, struct along along,
 				 double slack, double length)
 {
-	struct check check = {.what = t->before ? "change, length" : "gradient, length",
+	struct gate_check check = {.what = t->before ? "change, length" : "gradient, length",
 			      .tensor = tensor,
 			      .step = -1};
 	double own = sqrt(along.squares);
@@ -210,7 +208,7 @@ static struct check length_check(const struct tensors *t, const char *tensor, st
  * Where comparisons are too close to call, distances have slack: a learning rate that is off hides
  * in it. Turned comparisons move a tensor sideways, a wrong rate moves it along itself.
  */
-static void check_lengths(struct verdict *verdict, const struct tensors *t)
+static void check_lengths(struct gate_verdict *verdict, const struct tensors *t)
 {
 	struct along whole = {0};
 	bool complete = true;
@@ -241,7 +239,7 @@ static void check_lengths(struct verdict *verdict, const struct tensors *t)
 					    sqrt(whole.squares)));
 }
 
-static void check_tensors(struct verdict *verdict, const struct gate_reference *ref,
+static void check_tensors(struct gate_verdict *verdict, const struct gate_reference *ref,
 			  const struct gate_expected *expected, const struct parity_bounds *bounds,
 			  enum stage stage, const struct gate_observed *observed)
 {
@@ -264,7 +262,7 @@ static void check_tensors(struct verdict *verdict, const struct gate_reference *
 	check_lengths(verdict, &t);
 }
 
-static void judge(struct verdict *verdict, const struct gate_reference *ref,
+static void judge(struct gate_verdict *verdict, const struct gate_reference *ref,
 		  const struct gate_expected *expected, const struct graph *graph,
 		  const struct recipe *gate, const struct tensor_set *labels,
 		  const struct gate_observed *observed)
@@ -272,7 +270,6 @@ static void judge(struct verdict *verdict, const struct gate_reference *ref,
 	struct parity_bounds bounds = parity_bounds_for(graph, gate->precision);
 	bool magnified = gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
 
-	*verdict = (struct verdict){.checks = json_array(), .passed = true};
 	check_count(verdict, "parameters", observed->parameters, ref->parameters);
 	check_count(verdict, "macs", observed->macs, ref->macs);
 	if (magnified)
@@ -294,76 +291,42 @@ static void judge(struct verdict *verdict, const struct gate_reference *ref,
 				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);
 }
 
-static enum prony_status mismatch(const struct verdict *verdict, struct error *err)
+/* What stands beside the figures. */
+static void describe(struct gate_verdict *verdict, const struct gate_reference *ref,
+		     const struct gate_expected *expected, const struct gate_observed *observed)
 {
-	const struct check *check = &verdict->worst_check;
-	char place[32] = "";
-
-	if (check->step >= 0)
-		snprintf(place, sizeof(place), " of step %d", check->step + 1);
-	if (check->reason)
-		return error_set(err, PRONY_MISMATCH, "%s%s%s%.200s: %s", check->what, place,
-				 check->tensor ? " of " : "", check->tensor ? check->tensor : "",
-				 check->reason);
-	return error_set(err, PRONY_MISMATCH,
-			 "%s%s%s%.200s differs from the reference by %.3g, allowed %.3g",
-			 check->what, place, check->tensor ? " of " : "",
-			 check->tensor ? check->tensor : "", check->value, check->bound);
-}
-
-static json_t *make_evidence(const struct verdict *verdict, const struct gate_reference *ref,
-			     const struct graph *graph, const struct recipe *gate,
-			     const struct gate_observed *observed,
-			     const struct gate_expected *expected)
-{
-	json_t *evidence = json_object();
-
-	json_object_set_new(evidence, "passed", json_boolean(verdict->passed));
-	json_object_set(evidence, "checks", verdict->checks);
-	/* What the framework counts; null where it cannot say. */
-	json_object_set_new(evidence, "parameters",
-			    observed->parameters < 0 ? json_null()
-						     : json_integer(observed->parameters));
-	json_object_set_new(evidence, "macs",
-			    observed->macs < 0 ? json_null() : json_integer(observed->macs));
-	json_object_set_new(evidence, "gate_batch", json_integer(graph_batch(graph)));
-	if (gate->stage == STAGE_TRAIN)
-		json_object_set_new(evidence, "learning_rate", json_real(gate->learning_rate));
-	json_object_set_new(evidence, "kinks", json_integer(expected->kinks));
-	json_object_set_new(evidence, "turned", json_integer(expected->turned));
+	verdict->parameters = observed->parameters;
+	verdict->macs = observed->macs;
+	verdict->kinks = expected->kinks;
+	verdict->turned = expected->turned;
 	/* Both places were tried: the last answer is one with epsilon inside. */
 	if (ref->expected[ref->expected_count - 1].epsilon_inside)
-		json_object_set_new(evidence, "rmsprop_epsilon",
-				    json_string(expected->epsilon_inside ? "inside" : "outside"));
-	if (verdict->running_variance)
-		json_object_set_new(evidence, "running_variance",
-				    json_string(verdict->running_variance));
-	json_object_set(evidence, "worst", verdict->worst);
-	return evidence;
+		verdict->rmsprop_epsilon = expected->epsilon_inside ? "inside" : "outside";
 }
 
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
 			       const struct recipe *gate, const struct tensor_set *labels,
-			       const struct gate_observed *observed, json_t **evidence,
-			       struct error *err)
+			       const struct gate_observed *observed, struct arena *arena,
+			       struct gate_verdict *verdict, struct error *err)
 {
-	struct verdict verdicts[GATE_MAX_ANSWERS];
-	int best = 0;
+	char text[GATE_CHECK_BYTES];
 
 	assert(ref->expected_count > 0);
-	enum prony_status status = PRONY_OK;
-
 	/* Of the answers that are correct, the one that fits best is the framework's own. */
 	for (int i = 0; i < ref->expected_count; i++) {
-		judge(&verdicts[i], ref, &ref->expected[i], graph, gate, labels, observed);
-		if (verdicts[i].worst_ratio < verdicts[best].worst_ratio)
-			best = i;
+		struct gate_verdict judged = {
+			.arena = arena,
+			.passed = true,
+			.batch = graph_batch(graph),
+			.learning_rate = gate->stage == STAGE_TRAIN ? gate->learning_rate : NAN};
+
+		judge(&judged, ref, &ref->expected[i], graph, gate, labels, observed);
+		describe(&judged, ref, &ref->expected[i], observed);
+		if (i == 0 || judged.worst_ratio < verdict->worst_ratio)
+			*verdict = judged;
 	}
-	*evidence =
-		make_evidence(&verdicts[best], ref, graph, gate, observed, &ref->expected[best]);
-	if (!verdicts[best].passed)
-		status = mismatch(&verdicts[best], err);
-	for (int i = 0; i < ref->expected_count; i++)
-		json_decref(verdicts[i].checks);
-	return status;
+	if (verdict->passed)
+		return PRONY_OK;
+	gate_check_text(&verdict->checks[verdict->worst], text);
+	return error_set(err, PRONY_MISMATCH, "%s", text);
 }

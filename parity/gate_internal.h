@@ -7,25 +7,8 @@
 /* Every operation on a stored number rounds it: half a unit in the last place of fp32 at most. */
 #define STORED_ROUNDOFF 0x1p-24
 
-/* One figure with its bound. A value that cannot be computed is NAN and has a reason. */
-struct check {
-	const char *what, *tensor;
-	int step; /* -1: of the whole */
-	double value, bound;
-	double ratio; /* how many times the reference it is, along itself; 0: not known */
-	const char *reason;
-};
-
-/* The evidence while it is gathered. */
-struct verdict {
-	json_t *checks, *worst; /* worst is borrowed from checks */
-	double worst_ratio;
-	struct check worst_check;
-	bool passed;
-	const char *running_variance; /* "n", "n-1", "not read"; NULL: there is none */
-};
-
-void gate_add_check(struct verdict *verdict, struct check check);
+/* Judges the figure and adds it. */
+void gate_add_check(struct gate_verdict *verdict, struct gate_check check);
 
 /* Element of an F32 or F64 tensor. */
 double gate_element(const struct tensor *tensor, int64_t i);
@@ -60,7 +43,7 @@ bool gate_normalises_by_batch(const struct graph *graph);
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph);
 
 /* Running statistics, with the variance of n or n - 1; `before` are those at the start (F32). */
-void gate_check_state(struct verdict *verdict, const struct graph *graph,
+void gate_check_state(struct gate_verdict *verdict, const struct graph *graph,
 		      const struct gate_expected *expected, const struct tensor_set *before,
 		      const struct tensor_set *observed, double bound);
 

@@ -78,10 +78,10 @@ static struct statistic find(const struct graph *graph, const struct node *node,
 }
 
 /* The mean is as sure as its channel's values are large: sums that cancel leave rounding. */
-static void check_one(struct verdict *verdict, const struct statistic *s, double scale,
+static void check_one(struct gate_verdict *verdict, const struct statistic *s, double scale,
 		      double bound)
 {
-	struct check check = {.what = "running statistic",
+	struct gate_check check = {.what = "running statistic",
 			      .tensor = s->expected->name,
 			      .step = -1,
 			      .value = NAN,
@@ -139,7 +139,7 @@ static bool is_unbiased(const struct graph *graph, const struct gate_expected *e
 	return unbiased < plain;
 }
 
-void gate_check_state(struct verdict *verdict, const struct graph *graph,
+void gate_check_state(struct gate_verdict *verdict, const struct graph *graph,
 		      const struct gate_expected *expected, const struct tensor_set *before,
 		      const struct tensor_set *observed, double bound)
 {

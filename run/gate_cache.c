@@ -170,7 +170,7 @@ bool gate_cache_read(const struct gate_cache *cache, const char *key, struct kep
 	json_t *evidence = json_object_get(kept, "evidence");
 	const char *date = json_string_or(kept, "date", NULL);
 
-	whole = whole && date && json_bool_or(evidence, "passed", false);
+	whole = whole && date && json_is_object(evidence);
 	if (whole) {
 		json_object_set_new(evidence, "cached", json_string(date));
 		*out = (struct kept_gate){.evidence = json_incref(evidence),
@@ -181,18 +181,18 @@ bool gate_cache_read(const struct gate_cache *cache, const char *key, struct kep
 	return whole;
 }
 
-void gate_cache_write(const struct gate_cache *cache, const char *key, const json_t *evidence,
-		      const char *log)
+void gate_cache_write(const struct gate_cache *cache, const char *key, const struct gating *gating)
 {
 	char date[32];
 	time_t now = time(NULL);
 	struct tm utc;
 	struct error why = ERROR_INIT;
 
-	if (!json_bool_or(evidence, "passed", false) || !gmtime_r(&now, &utc))
+	if (gating->status != CELL_OK || !gmtime_r(&now, &utc))
 		return;
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	json_t *kept = json_pack("{s:s, s:O, s:s}", "date", date, "evidence", evidence, "log", log);
+	json_t *kept = json_pack("{s:s, s:o, s:s}", "date", date, "evidence",
+				 gating_evidence(gating), "log", gating->log ? gating->log : "");
 	char *text = kept ? json_dumps(kept, JSON_COMPACT) : NULL;
 	if (text) {
 		size_t length = strlen(text);

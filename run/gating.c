@@ -83,60 +83,64 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 }
 
 static enum prony_status gate_process(const struct drive *drive, struct client **client,
-				      struct client_spec *spec, struct session_facts *facts,
-				      json_t **evidence, struct error *why)
+				      struct client_spec *spec, struct gating *out,
+				      struct error *why)
 {
+	const struct workload *work = drive->work;
+	struct session_facts facts = {0};
 	struct arena arena;
 	arena_init(&arena, 0);
 	enum prony_status status = session_start(drive, spec, drive->folder, 16, client, why);
 	if (status == PRONY_OK)
-		status = session_prepare(drive, *client, &drive->work->gate_recipe, drive->folder,
-					 facts, why);
-	struct gate_observed observed = {.parameters = facts->parameters, .macs = facts->macs};
+		status = session_prepare(drive, *client, &work->gate_recipe, drive->folder, &facts,
+					 why);
+	struct gate_observed observed = {.parameters = facts.parameters, .macs = facts.macs};
 	if (status == PRONY_OK)
 		status = observe(drive, *client, &arena, &observed, why);
-	if (status == PRONY_OK)
-		status = gate_compare(&drive->work->gate, &drive->work->gate_graph,
-				      &drive->work->gate_recipe, &drive->work->gate_labels,
-				      &observed, evidence, why);
-	if (facts->details && *evidence)
-		json_object_set(*evidence, "framework", facts->details);
+	out->compared = status == PRONY_OK;
+	if (out->compared)
+		status = gate_compare(&work->gate, &work->gate_graph, &work->gate_recipe,
+				      &work->gate_labels, &observed, &out->arena, &out->verdict,
+				      why);
+	out->framework = json_incref(facts.details);
+	session_facts_release(&facts);
 	arena_release(&arena);
 	return status;
 }
 
-enum prony_status gating_run(const struct drive *drive, const struct gate_keeper *keeper,
-			     enum cell_status *verdict, char *reason, size_t reason_bytes,
-			     struct error *err)
+enum prony_status gating_run(const struct drive *drive, struct gating *out, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct client *client = NULL;
 	struct client_spec spec;
 	struct client_end end = {0};
-	struct session_facts facts = {0};
-	json_t *evidence = NULL;
+	*out = (struct gating){.status = CELL_OK};
+	arena_init(&out->arena, 0);
 	drive_event(drive, EVENT_GATE_START, NULL, NULL);
-	enum prony_status status = gate_process(drive, &client, &spec, &facts, &evidence, &why);
+	enum prony_status status = gate_process(drive, &client, &spec, out, &why);
 	client_end(client, &end);
-	if (status == PRONY_INTERRUPTED) {
-		free(end.log);
-		json_decref(evidence);
-		session_facts_release(&facts);
+	out->log = end.log;
+	if (status == PRONY_INTERRUPTED)
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");
-	}
-	*verdict = status == PRONY_OK ? CELL_OK : cell_status_from(status);
-	snprintf(reason, reason_bytes, "%s", why.text);
-	bool compared = evidence != NULL;
-	if (!compared)
-		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", why.text);
-	if (*verdict == CELL_OK && keeper)
-		gate_cache_write(keeper->cache, keeper->key, evidence, end.log ? end.log : "");
-	status = drive->callbacks->gate(drive->callbacks->context, drive->index, *verdict, evidence,
-					end.log ? end.log : "", err);
-	if (status == PRONY_OK && compared)
-		status = tell_framework(drive->callbacks, drive->index, facts.details, err);
-	json_decref(evidence);
-	session_facts_release(&facts);
-	free(end.log);
-	return status;
+	if (status != PRONY_OK)
+		out->status = cell_status_from(status);
+	snprintf(out->reason, sizeof out->reason, "%s", why.text);
+	return PRONY_OK;
+}
+
+void gating_release(struct gating *gating)
+{
+	json_decref(gating->framework);
+	free(gating->log);
+	arena_release(&gating->arena);
+}
+
+json_t *gating_evidence(const struct gating *gating)
+{
+	if (!gating->compared)
+		return json_pack("{s:b, s:s}", "passed", 0, "error", gating->reason);
+	json_t *evidence = gate_verdict_to_json(&gating->verdict);
+	if (gating->framework)
+		json_object_set(evidence, "framework", gating->framework);
+	return evidence;
 }

@@ -2,22 +2,29 @@
 #ifndef PRONY_RUN_GATING_H
 #define PRONY_RUN_GATING_H
 
-#include "run/gate_cache.h"
 #include "run/session.h"
 
-/* Where passes go: under `key` of a cache; NULL: nowhere. */
-struct gate_keeper {
-	const struct gate_cache *cache;
-	const char *key;
+/* What came of it. */
+struct gating {
+	enum cell_status status; /* CELL_OK, CELL_MISMATCH, or how the process failed */
+	char reason[ERROR_TEXT_BYTES];
+	bool compared; /* else there is no verdict */
+	struct gate_verdict verdict;
+	json_t *framework; /* what it said of itself; may be NULL */
+	char *log;
+	struct arena arena;
 };
 
 /*
- * Runs the gate of a cell in a process of its own and hands verdict, evidence and log to the
- * callbacks. *verdict: CELL_OK, CELL_MISMATCH, or how the process failed; `reason` says why. The
- * return value is an error only when the harness itself or a sink failed, or the user interrupted.
+ * Runs the gate of a cell in a process of its own. The names in *out are those of the work's
+ * reference. The return value is an error only when the harness itself failed, or the user
+ * interrupted. gating_release *out in any case.
  */
-enum prony_status gating_run(const struct drive *drive, const struct gate_keeper *keeper,
-			     enum cell_status *verdict, char *reason, size_t reason_bytes,
-			     struct error *err);
+enum prony_status gating_run(const struct drive *drive, struct gating *out, struct error *err);
+void gating_release(struct gating *gating);
+
+/* As it is stored: the verdict and what the framework said of itself, or why there is none. New
+ * reference. */
+json_t *gating_evidence(const struct gating *gating);
 
 #endif

@@ -275,25 +275,44 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 	return status;
 }
 
-static enum prony_status run_gate(struct schedule *s, size_t cell, const struct gate_keeper *keeper,
+/* Stores what came of a gate and draws the consequences for its cell. */
+static enum prony_status take_gating(struct schedule *s, size_t cell, const struct gating *gating,
+				     struct error *err)
+{
+	json_t *evidence = gating_evidence(gating);
+	enum prony_status status =
+		s->callbacks->gate(s->callbacks->context, cell, gating->status, evidence,
+				   gating->log ? gating->log : "", err);
+	json_decref(evidence);
+	if (status == PRONY_OK && gating->compared)
+		status = tell_framework(s->callbacks, cell, gating->framework, err);
+	if (status != PRONY_OK)
+		return status;
+	s->cells[cell].gate_done = true;
+	s->cells[cell].gate_kept = false;
+	return gating->status == CELL_OK ? PRONY_OK
+					 : end_cell(s, cell, gating->status, gating->reason, err);
+}
+
+/* `key`: under which a pass is kept; NULL: it is not. */
+static enum prony_status run_gate(struct schedule *s, size_t cell, const char *key,
 				  struct error *err)
 {
 	struct drive drive;
-	char *folder = NULL, reason[ERROR_TEXT_BYTES] = "";
-	enum cell_status verdict = CELL_PENDING;
+	struct gating gating = {.status = CELL_PENDING};
+	char *folder = NULL;
 	enum prony_status status =
 		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
 				   watch_reference(s, cell), err);
 	if (status == PRONY_OK)
 		status = make_drive(s, cell, true, 0, &drive, &folder, err);
 	if (status == PRONY_OK)
-		status = gating_run(&drive, keeper, &verdict, reason, sizeof reason, err);
-	if (status == PRONY_OK) {
-		s->cells[cell].gate_done = true;
-		s->cells[cell].gate_kept = false;
-		if (verdict != CELL_OK)
-			status = end_cell(s, cell, verdict, reason, err);
-	}
+		status = gating_run(&drive, &gating, err);
+	if (status == PRONY_OK && key)
+		gate_cache_write(&s->gates, key, &gating);
+	if (status == PRONY_OK)
+		status = take_gating(s, cell, &gating, err);
+	gating_release(&gating);
 	if (folder && !s->settings->keep_bundle)
 		directory_remove(folder, NULL);
 	free(folder);
@@ -314,10 +333,8 @@ static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, s
 		keepable = gate_cache_key(&s->gates, planned, s->cells[cell].work, key);
 	if (status == PRONY_OK && keepable && !anew)
 		status = take_kept(s, cell, key, &kept, err);
-	if (status == PRONY_OK && !kept) {
-		struct gate_keeper keeper = {.cache = &s->gates, .key = key};
-		status = run_gate(s, cell, keepable ? &keeper : NULL, err);
-	}
+	if (status == PRONY_OK && !kept)
+		status = run_gate(s, cell, keepable ? key : NULL, err);
 	return status;
 }
 

@@ -8,7 +8,6 @@
  * Prints a line for each: who, what is wrong ("nothing"), "passed" or "rejected", and the worst
  * figure in units of its bound. One sample; each in a process of its own.
  */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,8 +148,7 @@ static enum prony_status judge(struct job *job, const char *what, struct error *
 	struct gate_observed observed = {.loss = {NAN, NAN, NAN}};
 	struct exercise *e = &job->e;
 	struct tensor_set set, labels = {.tensors = e->labels, .count = GATE_UPDATES};
-	json_t *evidence = NULL;
-	const json_t *worst;
+	struct gate_verdict verdict = {.count = 0};
 	enum prony_status status = exercise_open(e, err);
 
 	for (int i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
@@ -163,13 +161,10 @@ static enum prony_status judge(struct job *job, const char *what, struct error *
 		return status;
 	observed.parameters = e->built.parameters;
 	observed.macs = e->built.macs;
-	status = gate_compare(&job->ref, &e->graph, &job->gate, &labels, &observed, &evidence, err);
-	worst = json_object_get(evidence, "worst");
+	status = gate_compare(&job->ref, &e->graph, &job->gate, &labels, &observed, &e->arena,
+			      &verdict, err);
 	printf("%s %s %s %.3g\n", e->adapter->name, what,
-	       status == PRONY_OK ? "passed" : "rejected",
-	       json_number_value(json_object_get(worst, "value")) /
-		       json_number_value(json_object_get(worst, "bound")));
-	json_decref(evidence);
+	       status == PRONY_OK ? "passed" : "rejected", verdict.worst_ratio);
 	return status == PRONY_MISMATCH ? PRONY_OK : status;
 }
 

@@ -1,6 +1,5 @@
 #include "framework_gate.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +73,7 @@ static void freeze(struct exercise *e, const struct gate_observed *observed, con
 	memcpy(weight->data, tensor_find(&e->weights, name)->data, (size_t)tensor_bytes(weight));
 }
 
-static enum prony_status judge(const struct exercise *e, const struct gate_reference *ref,
+static enum prony_status judge(struct exercise *e, const struct gate_reference *ref,
 			       const struct recipe *gate, const struct gate_observed *observed,
 			       const struct gate_mutant *mutant, struct error *err)
 {
@@ -82,12 +81,11 @@ static enum prony_status judge(const struct exercise *e, const struct gate_refer
 	struct tensor copies[GATE_UPDATES];
 	struct tensor_set set = {.tensors = copies, .count = GATE_UPDATES};
 	struct error why = ERROR_INIT;
-	json_t *evidence = NULL;
+	struct gate_verdict verdict;
 	enum prony_status status;
 
 	memcpy(copies, labels, sizeof(copies));
-	status = gate_compare(ref, &e->graph, gate, &set, observed, &evidence, &why);
-	json_decref(evidence);
+	status = gate_compare(ref, &e->graph, gate, &set, observed, &e->arena, &verdict, &why);
 	if (!mutant)
 		return status == PRONY_OK ? PRONY_OK : error_set(err, status, "%s", why.text);
 	if (status == PRONY_MISMATCH)

@@ -221,25 +221,22 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 	executor_release(&ex);
 }
 
-enum prony_status judge_evidence(struct fixture *f, const struct outcome *outcome,
-				 json_t **evidence, struct error *err)
+enum prony_status judge_figures(struct fixture *f, const struct outcome *outcome,
+				struct gate_verdict *verdict, struct error *err)
 {
 	return gate_compare(&f->reference, &f->forward, &f->recipe, &f->labels, &outcome->observed,
-			    evidence, err);
+			    &f->arena, verdict, err);
 }
 
 enum prony_status judge(struct fixture *f, const struct outcome *outcome, double *ratio,
 			struct error *err)
 {
-	json_t *evidence = NULL;
-	enum prony_status status = judge_evidence(f, outcome, &evidence, err);
-	const json_t *worst = json_object_get(evidence, "worst");
+	struct gate_verdict found;
+	enum prony_status status = judge_figures(f, outcome, &found, err);
 
-	assert_int_equal(status == PRONY_OK, json_is_true(json_object_get(evidence, "passed")));
+	assert_int_equal(status == PRONY_OK, found.passed);
 	if (ratio)
-		*ratio = json_number_value(json_object_get(worst, "value")) /
-			 json_number_value(json_object_get(worst, "bound"));
-	json_decref(evidence);
+		*ratio = found.worst_ratio;
 	return status;
 }
 

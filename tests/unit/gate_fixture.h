@@ -67,9 +67,9 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 /* The gate's verdict; *ratio (may be NULL) gets the worst value in units of its bound. */
 enum prony_status judge(struct fixture *f, const struct outcome *outcome, double *ratio,
 			struct error *err);
-/* The same, with the evidence (new reference). */
-enum prony_status judge_evidence(struct fixture *f, const struct outcome *outcome,
-				 json_t **evidence, struct error *err);
+/* The same, with every figure, in the arena of the fixture. */
+enum prony_status judge_figures(struct fixture *f, const struct outcome *outcome,
+				struct gate_verdict *verdict, struct error *err);
 
 /* Both. */
 enum prony_status verdict(struct fixture *f, const struct framework *framework, double *ratio,

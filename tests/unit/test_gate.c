@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <malloc.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -242,39 +243,81 @@ static void what_is_missing_or_broken_is_a_mismatch(void **state)
 	fixture_release(&f);
 }
 
-static void evidence_names_every_figure(void **state)
+static void a_verdict_has_every_figure(void **state)
 {
 	struct error err = ERROR_INIT;
-	json_t *evidence, *row;
+	struct gate_verdict found;
 	struct outcome outcome;
 	struct fixture f;
-	size_t i, tensors = 0;
+	size_t tensors = 0;
 
 	(void)state;
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	play(&f, &(struct framework){.frozen = "fc2.bias"}, &outcome);
-	assert_int_equal(gate_compare(&f.reference, &f.forward, &f.recipe, &f.labels,
-				      &outcome.observed, &evidence, &err),
-			 PRONY_MISMATCH);
+	assert_int_equal(judge_figures(&f, &outcome, &found, &err), PRONY_MISMATCH);
 	assert_non_null(strstr(err.text, "fc2.bias"));
-	json_array_foreach(json_object_get(evidence, "checks"), i, row)
-	{
-		assert_true(json_is_string(json_object_get(row, "what")));
-		assert_true(json_is_number(json_object_get(row, "value")));
-		assert_true(json_is_number(json_object_get(row, "bound")));
-		tensors += json_is_string(json_object_get(row, "tensor"));
+	for (size_t i = 0; i < found.count; i++) {
+		tensors += found.checks[i].tensor != NULL;
+		assert_true((found.checks[i].value <= found.checks[i].bound) ==
+			    found.checks[i].passed);
 	}
 	/* The parameters' number, logits and loss of 3 steps, 6 tensors. */
-	assert_int_equal(i, 1 + 3 + 3 + 6);
+	assert_int_equal(found.count, 1 + 3 + 3 + 6);
 	assert_int_equal(tensors, 6);
-	assert_int_equal(json_integer_value(json_object_get(evidence, "gate_batch")), 16);
-	assert_int_equal(json_integer_value(json_object_get(evidence, "parameters")), 669706);
-	assert_true(json_is_null(json_object_get(evidence, "macs")));
-	assert_string_equal(
-		json_string_value(json_object_get(json_object_get(evidence, "worst"), "tensor")),
-		"fc2.bias");
-	json_decref(evidence);
+	assert_int_equal(found.batch, 16);
+	assert_int_equal(found.parameters, 669706);
+	assert_int_equal(found.macs, -1);
+	assert_string_equal(found.checks[found.worst].tensor, "fc2.bias");
+	assert_false(found.checks[found.worst].passed || found.passed);
+	assert_true(found.checks[found.worst].value / found.checks[found.worst].bound ==
+		    found.worst_ratio);
 	fixture_release(&f);
+}
+
+/* Stores of years hold this: names and their order stay. */
+static void the_evidence_is_stored_as_ever(void **state)
+{
+	struct gate_check checks[] = {
+		{.what = "macs", .step = -1, .passed = true},
+		{.what = "logits", .step = 2, .value = 0.25, .bound = 0.5, .passed = true},
+		{.what = "change", .tensor = "a", .step = -1, .value = 1, .bound = 0.5, .ratio = 2},
+		{.what = "change", .tensor = "b", .step = -1, .value = NAN, .reason = "missing"}};
+	struct gate_verdict found = {.checks = checks,
+				     .count = 4,
+				     .worst = 3,
+				     .parameters = 7,
+				     .macs = -1,
+				     .batch = 16,
+				     .learning_rate = 0.5,
+				     .kinks = 2,
+				     .turned = 1,
+				     .rmsprop_epsilon = "inside",
+				     .running_variance = "n-1"};
+	json_t *evidence = gate_verdict_to_json(&found);
+	char *text = json_dumps(evidence, JSON_COMPACT), words[GATE_CHECK_BYTES];
+
+	(void)state;
+	assert_string_equal(
+		text,
+		"{\"passed\":false,\"checks\":["
+		"{\"what\":\"macs\",\"value\":0.0,\"bound\":0.0,\"passed\":true},"
+		"{\"what\":\"logits\",\"step\":2,\"value\":0.25,\"bound\":0.5,\"passed\":true},"
+		"{\"what\":\"change\",\"tensor\":\"a\",\"value\":1.0,\"bound\":0.5,"
+		"\"passed\":false,\"ratio\":2.0},"
+		"{\"what\":\"change\",\"tensor\":\"b\",\"value\":null,\"bound\":0.0,"
+		"\"passed\":false,\"reason\":\"missing\"}],"
+		"\"parameters\":7,\"macs\":null,\"gate_batch\":16,\"learning_rate\":0.5,"
+		"\"kinks\":2,\"turned\":1,\"rmsprop_epsilon\":\"inside\","
+		"\"running_variance\":\"n-1\","
+		"\"worst\":{\"what\":\"change\",\"tensor\":\"b\",\"value\":null,\"bound\":0.0,"
+		"\"passed\":false,\"reason\":\"missing\"}}");
+	gate_check_text(&checks[1], words);
+	assert_string_equal(words,
+			    "logits of step 3 differs from the reference by 0.25, allowed 0.5");
+	gate_check_text(&checks[3], words);
+	assert_string_equal(words, "change of b: missing");
+	free(text);
+	json_decref(evidence);
 }
 
 static void the_gates_recipe(void **state)
@@ -512,7 +555,8 @@ int main(void)
 		cmocka_unit_test(lower_precisions_have_their_own_bounds),
 		cmocka_unit_test(a_comparison_too_close_to_call_passes_either_way),
 		cmocka_unit_test(what_is_missing_or_broken_is_a_mismatch),
-		cmocka_unit_test(evidence_names_every_figure),
+		cmocka_unit_test(a_verdict_has_every_figure),
+		cmocka_unit_test(the_evidence_is_stored_as_ever),
 		cmocka_unit_test(a_loss_is_the_mean_of_its_parts),
 		cmocka_unit_test(the_first_loss_of_a_timed_process),
 	};

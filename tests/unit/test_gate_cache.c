@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "frameworks/registry.h"
 #include "run/gate_cache.h"
 #include "zoo/zoo.h"
@@ -540,18 +541,21 @@ static void what_we_did_not_install_is_never_kept(void **state)
 
 static void only_a_pass_is_kept(void **state)
 {
-	json_t *failed = json_pack("{s:b}", "passed", 0);
-	json_t *passed = json_pack("{s:b, s:{s:s, s:s}}", "passed", 1, "framework", "name", "fake",
-				   "version", "1");
+	struct gating gating = {
+		.status = CELL_MISMATCH,
+		.compared = true,
+		.framework = json_pack("{s:s, s:s}", "name", "fake", "version", "1")};
 	struct kept_gate kept;
 	struct gates g;
 
 	(void)state;
 	open_gates(&g);
 	assert_false(gate_cache_read(&g.cache, key_of_one, &kept));
-	gate_cache_write(&g.cache, key_of_one, failed, "log");
+	gate_cache_write(&g.cache, key_of_one, &gating);
 	assert_false(gate_cache_read(&g.cache, key_of_one, &kept));
-	gate_cache_write(&g.cache, key_of_one, passed, "what it printed");
+	gating.status = CELL_OK;
+	gating.log = memory_strdup("what it printed");
+	gate_cache_write(&g.cache, key_of_one, &gating);
 	assert_true(gate_cache_read(&g.cache, key_of_one, &kept));
 	assert_string_equal(kept.log, "what it printed");
 	assert_int_equal(strlen(json_string_or(kept.evidence, "cached", "")),
@@ -566,8 +570,7 @@ static void only_a_pass_is_kept(void **state)
 	assert_false(gate_cache_agrees(kept.evidence, says));
 	kept_gate_release(&kept);
 	json_decref(says);
-	json_decref(failed);
-	json_decref(passed);
+	gating_release(&gating);
 	close_gates(&g);
 }
 

@@ -41,43 +41,37 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The worst row of a kind in units of its bound; what == NULL: of all. */
-static double worst_of(const json_t *evidence, const char *what)
+/* The worst figure of a kind in units of its bound; what == NULL: of all. */
+static double worst_of(const struct gate_verdict *verdict, const char *what)
 {
 	double worst = 0;
-	json_t *row;
-	size_t i;
 
-	json_array_foreach(json_object_get(evidence, "checks"), i, row)
-	{
-		double bound = json_number_value(json_object_get(row, "bound"));
+	for (size_t i = 0; i < verdict->count; i++) {
+		const struct gate_check *check = &verdict->checks[i];
 
-		if (what && strcmp(json_string_value(json_object_get(row, "what")), what) != 0)
-			continue;
-		if (bound > 0)
-			worst = fmax(worst,
-				     json_number_value(json_object_get(row, "value")) / bound);
+		if ((!what || !strcmp(check->what, what)) && check->bound > 0)
+			worst = fmax(worst, check->value / check->bound);
 	}
 	return worst;
 }
 
-/* Plays a framework; returns its evidence and says how far each kind of figure was off. */
-static json_t *evidence_of(struct fixture *f, const struct framework *framework,
-			   enum prony_status expected)
+/* Plays a framework; returns its verdict and says how far each kind of figure was off. */
+static struct gate_verdict verdict_of(struct fixture *f, const struct framework *framework,
+				      enum prony_status expected)
 {
 	struct error err = ERROR_INIT;
 	struct outcome outcome;
-	json_t *evidence = NULL;
+	struct gate_verdict found;
 
 	play(f, framework, &outcome);
-	enum prony_status status = judge_evidence(f, &outcome, &evidence, &err);
+	enum prony_status status = judge_figures(f, &outcome, &found, &err);
 	print_message(
 		"# %s: worst in bounds: logits %.2g, change %.2g, length %.2g, statistics %.2g\n",
-		framework->what, worst_of(evidence, "logits"), worst_of(evidence, "change"),
-		worst_of(evidence, "change, length"), worst_of(evidence, "running statistic"));
+		framework->what, worst_of(&found, "logits"), worst_of(&found, "change"),
+		worst_of(&found, "change, length"), worst_of(&found, "running statistic"));
 	if (status != expected)
 		fail_msg("%s: %s", framework->what, status == PRONY_OK ? "it passes" : err.text);
-	return evidence;
+	return found;
 }
 
 static void right_frameworks_pass(void **state)
@@ -97,27 +91,24 @@ static void right_frameworks_pass(void **state)
 
 	assert_true(f->reference.expected[0].kinks > 4);
 	for (size_t i = 0; i < COUNT(right); i++) {
-		json_t *evidence = evidence_of(f, &right[i].framework, PRONY_OK);
+		struct gate_verdict found = verdict_of(f, &right[i].framework, PRONY_OK);
 
-		assert_true(worst_of(evidence, NULL) < 0.7);
-		assert_string_equal(
-			json_string_value(json_object_get(evidence, "running_variance")),
+		assert_true(worst_of(&found, NULL) < 0.7);
+		assert_string_equal(found.running_variance,
 			right[i].variance);
-		json_decref(evidence);
 	}
 }
 
 static void statistics_that_are_not_read_are_not_judged(void **state)
 {
-	json_t *evidence = evidence_of(*state,
+	struct gate_verdict found = verdict_of(*state,
 				       &(struct framework){.what = "no word of its statistics",
 							   .norm_momentum = 0.99,
 							   .without_state = true},
 				       PRONY_OK);
 
-	assert_string_equal(json_string_value(json_object_get(evidence, "running_variance")),
+	assert_string_equal(found.running_variance,
 			    "not read");
-	json_decref(evidence);
 }
 
 /* All but the last layer: what is left has slack in every distance. */
@@ -127,15 +118,14 @@ static void a_wrong_rate_is_seen_in_the_lengths(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < COUNT(factors); i++) {
-		json_t *evidence =
-			evidence_of(f,
+		struct gate_verdict found =
+			verdict_of(f,
 				    &(struct framework){.what = "learning rate off by 1 %",
 							.rate_factor = factors[i],
 							.rate_spares = "fc."},
 				    PRONY_MISMATCH);
 
-		assert_true(worst_of(evidence, "change, length") > 5);
-		json_decref(evidence);
+		assert_true(worst_of(&found, "change, length") > 5);
 	}
 }
 
@@ -158,12 +148,11 @@ static void mutants_are_rejected(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < COUNT(mutants); i++) {
-		json_t *evidence = evidence_of(f, &mutants[i].framework, PRONY_MISMATCH);
+		struct gate_verdict found = verdict_of(f, &mutants[i].framework, PRONY_MISMATCH);
 
-		if (!(worst_of(evidence, mutants[i].seen_in) > 5))
+		if (!(worst_of(&found, mutants[i].seen_in) > 5))
 			fail_msg("%s: only %.2g bounds in %s", mutants[i].framework.what,
-				 worst_of(evidence, mutants[i].seen_in), mutants[i].seen_in);
-		json_decref(evidence);
+				 worst_of(&found, mutants[i].seen_in), mutants[i].seen_in);
 	}
 }
 
@@ -184,10 +173,9 @@ static void rmsprop_passes_in_any_order(void **state)
 	(void)state;
 	assert_true(rmsprop.recipe.learning_rate < 2e-6);
 	for (size_t i = 0; i < COUNT(right); i++) {
-		json_t *evidence = evidence_of(&rmsprop, &right[i], PRONY_OK);
+		struct gate_verdict found = verdict_of(&rmsprop, &right[i], PRONY_OK);
 
-		assert_true(worst_of(evidence, NULL) < 0.7);
-		json_decref(evidence);
+		assert_true(worst_of(&found, NULL) < 0.7);
 	}
 }
 
@@ -205,11 +193,10 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(mutants); i++) {
-		json_t *evidence = evidence_of(&rmsprop, &mutants[i], PRONY_MISMATCH);
+		struct gate_verdict found = verdict_of(&rmsprop, &mutants[i], PRONY_MISMATCH);
 
-		if (!(worst_of(evidence, NULL) > 3))
-			fail_msg("%s: only %.2g bounds", mutants[i].what, worst_of(evidence, NULL));
-		json_decref(evidence);
+		if (!(worst_of(&found, NULL) > 3))
+			fail_msg("%s: only %.2g bounds", mutants[i].what, worst_of(&found, NULL));
 	}
 }
 
