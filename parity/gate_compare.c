@@ -130,16 +130,16 @@ static double tensor_scale(const struct tensor *wanted, double quiet)
  * is NULL for gradients, else the weights that a change is counted from.
  */
 static struct gate_check compare_tensor(const struct tensor *observed, const struct tensor *before,
-				   const struct tensor *wanted, double quiet, double bound,
-				   double slack)
+					const struct tensor *wanted, double quiet, double bound,
+					double slack)
 {
 	int64_t count = shape_elements(&wanted->shape);
 	double scale = tensor_scale(wanted, quiet), sum = 0, along = 0, squares = 0;
 	struct gate_check check = {.what = before ? "change" : "gradient",
-			      .tensor = wanted->name,
-			      .step = -1,
-			      .value = NAN,
-			      .reason = gate_incomparable(observed, wanted)};
+				   .tensor = wanted->name,
+				   .step = -1,
+				   .value = NAN,
+				   .reason = gate_incomparable(observed, wanted)};
 
 	if (scale <= 0)
 		scale = 1;
@@ -191,12 +191,12 @@ struct tensors {
 	double quiet, bound;
 };
 
-static struct gate_check length_check(const struct tensors *t, const char *tensor, struct along along,
-				 double slack, double length)
+static struct gate_check length_check(const struct tensors *t, const char *tensor,
+				      struct along along, double slack, double length)
 {
 	struct gate_check check = {.what = t->before ? "change, length" : "gradient, length",
-			      .tensor = tensor,
-			      .step = -1};
+				   .tensor = tensor,
+				   .step = -1};
 	double own = sqrt(along.squares);
 
 	check.value = fabs(along.product) / own / length;

@@ -82,10 +82,10 @@ static void check_one(struct gate_verdict *verdict, const struct statistic *s, d
 		      double bound)
 {
 	struct gate_check check = {.what = "running statistic",
-			      .tensor = s->expected->name,
-			      .step = -1,
-			      .value = NAN,
-			      .reason = gate_incomparable(s->observed, s->expected)};
+				   .tensor = s->expected->name,
+				   .step = -1,
+				   .value = NAN,
+				   .reason = gate_incomparable(s->observed, s->expected)};
 
 	scale = fmax(scale, DBL_MIN);
 	check.bound = bound + (s->slack + GATE_UPDATES * STORED_ROUNDOFF *

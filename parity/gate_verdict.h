@@ -13,8 +13,8 @@ struct gate_check {
 	const char *what, *tensor; /* tensor: NULL where it is of none */
 	int step;		   /* -1: of the whole */
 	double value, bound;	   /* value: NAN where it cannot be computed */
-	double ratio;		   /* how many times the reference it is, along itself; 0: not known */
-	const char *reason;	   /* why it cannot be computed, as in "missing"; else NULL */
+	double ratio;	    /* how many times the reference it is, along itself; 0: not known */
+	const char *reason; /* why it cannot be computed, as in "missing"; else NULL */
 	bool passed;
 };
 

@@ -541,10 +541,10 @@ static void what_we_did_not_install_is_never_kept(void **state)
 
 static void only_a_pass_is_kept(void **state)
 {
-	struct gating gating = {
-		.status = CELL_MISMATCH,
-		.compared = true,
-		.framework = json_pack("{s:s, s:s}", "name", "fake", "version", "1")};
+	struct gating gating = {.status = CELL_MISMATCH,
+				.compared = true,
+				.framework =
+					json_pack("{s:s, s:s}", "name", "fake", "version", "1")};
 	struct kept_gate kept;
 	struct gates g;
 

@@ -94,21 +94,20 @@ static void right_frameworks_pass(void **state)
 		struct gate_verdict found = verdict_of(f, &right[i].framework, PRONY_OK);
 
 		assert_true(worst_of(&found, NULL) < 0.7);
-		assert_string_equal(found.running_variance,
-			right[i].variance);
+		assert_string_equal(found.running_variance, right[i].variance);
 	}
 }
 
 static void statistics_that_are_not_read_are_not_judged(void **state)
 {
-	struct gate_verdict found = verdict_of(*state,
-				       &(struct framework){.what = "no word of its statistics",
-							   .norm_momentum = 0.99,
-							   .without_state = true},
-				       PRONY_OK);
+	struct gate_verdict found =
+		verdict_of(*state,
+			   &(struct framework){.what = "no word of its statistics",
+					       .norm_momentum = 0.99,
+					       .without_state = true},
+			   PRONY_OK);
 
-	assert_string_equal(found.running_variance,
-			    "not read");
+	assert_string_equal(found.running_variance, "not read");
 }
 
 /* All but the last layer: what is left has slack in every distance. */
@@ -120,10 +119,10 @@ static void a_wrong_rate_is_seen_in_the_lengths(void **state)
 	for (size_t i = 0; i < COUNT(factors); i++) {
 		struct gate_verdict found =
 			verdict_of(f,
-				    &(struct framework){.what = "learning rate off by 1 %",
-							.rate_factor = factors[i],
-							.rate_spares = "fc."},
-				    PRONY_MISMATCH);
+				   &(struct framework){.what = "learning rate off by 1 %",
+						       .rate_factor = factors[i],
+						       .rate_spares = "fc."},
+				   PRONY_MISMATCH);
 
 		assert_true(worst_of(&found, "change, length") > 5);
 	}

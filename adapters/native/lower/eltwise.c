@@ -90,15 +90,7 @@ enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err)
 					     attributes, &state->forward),
 			      "elementwise function", node->name, err);
 	l->dnn->primitive_attr_destroy(attributes);
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
-	if (status == PRONY_OK)
-		status = program_primitive(l->program, node->name, "forward", state->forward,
-					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST},
-					   (const int[]){state->src, state->dst}, 2, err);
-	if (status == PRONY_OK)
-		l->values[node->outputs[0]].operand = state->dst;
-	return status;
+	return status == PRONY_OK ? lower_unary(l, n, err) : status;
 }
 
 /*
@@ -159,12 +151,8 @@ enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *er
 	struct eltwise_function f = words_of(function, node, true);
 	bool of_output = operator_row(function)->elementwise->slope_of_output;
 	int data = of_output ? state->dst : state->src, dy, dx;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
+	enum prony_status status = lower_unary_grad(l, n, data, &dy, &dx, err);
 
-	if (status == PRONY_OK)
-		status = lower_as(l, dy, l->program->operands[data].desc, node->name, &dy, err);
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status != PRONY_OK)
 		return status;
 	l->values[node->outputs[0]].operand = dx;

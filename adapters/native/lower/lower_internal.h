@@ -83,6 +83,12 @@ bool lower_may_overwrite(const struct lowering *l, int n, int value, int from);
  * `from` itself where it may be overwritten. `value` is what the node read as `from`. */
 enum prony_status lower_result(struct lowering *l, int n, int value, int from, int *out,
 			       struct error *err);
+/* Appends nodes[n].forward, whose one result has the layout of its one source, nodes[n].src. */
+enum prony_status lower_unary(struct lowering *l, int n, struct error *err);
+/* For the gradient of such a node: what it is given, in the layout of operand `like`, and where its
+ * result goes. */
+enum prony_status lower_unary_grad(struct lowering *l, int n, int like, int *dy, int *dx,
+				   struct error *err);
 
 /* weights.c: parameters in the layouts that primitives want. */
 

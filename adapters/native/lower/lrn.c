@@ -307,13 +307,8 @@ enum prony_status lower_lrn_grad(struct lowering *l, int n, struct error *err)
 	const struct node_state *state = &l->nodes[node->differentiates];
 	struct command *command;
 	int dy, dx;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
+	enum prony_status status = lower_unary_grad(l, n, state->src, &dy, &dx, err);
 
-	if (status == PRONY_OK)
-		status = lower_as(l, dy, l->program->operands[state->src].desc, node->name, &dy,
-				  err);
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status != PRONY_OK)
 		return status;
 	command = lower_command(l, node->name, "", run_backward,

@@ -187,3 +187,30 @@ enum prony_status lower_result(struct lowering *l, int n, int value, int from, i
 	return program_operand(l->program, l->program->operands[from].desc, REGION_PLANNED, out,
 			       err);
 }
+
+enum prony_status lower_unary(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	enum prony_status status =
+		lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
+
+	if (status == PRONY_OK)
+		status = program_primitive(l->program, node->name, "forward", state->forward,
+					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST},
+					   (const int[]){state->src, state->dst}, 2, err);
+	if (status == PRONY_OK)
+		l->values[node->outputs[0]].operand = state->dst;
+	return status;
+}
+
+enum prony_status lower_unary_grad(struct lowering *l, int n, int like, int *dy, int *dx,
+				   struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, dy, err);
+
+	if (status == PRONY_OK)
+		status = lower_as(l, *dy, l->program->operands[like].desc, node->name, dy, err);
+	return status == PRONY_OK ? lower_result(l, n, node->inputs[0], *dy, dx, err) : status;
+}

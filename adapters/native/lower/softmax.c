@@ -30,15 +30,7 @@ enum prony_status lower_softmax(struct lowering *l, int n, struct error *err)
 				desc, desc, (int)node->attributes.axis, state->forward, attributes),
 			"gradient of softmax", node->name, err);
 	dnn->primitive_attr_destroy(attributes);
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
-	if (status == PRONY_OK)
-		status = program_primitive(l->program, node->name, "forward", state->forward,
-					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST},
-					   (const int[]){state->src, state->dst}, 2, err);
-	if (status == PRONY_OK)
-		l->values[node->outputs[0]].operand = state->dst;
-	return status;
+	return status == PRONY_OK ? lower_unary(l, n, err) : status;
 }
 
 enum prony_status lower_softmax_grad(struct lowering *l, int n, struct error *err)
@@ -46,13 +38,8 @@ enum prony_status lower_softmax_grad(struct lowering *l, int n, struct error *er
 	const struct node *node = &l->graph->nodes[n];
 	const struct node_state *state = &l->nodes[node->differentiates];
 	int dy, dx;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
+	enum prony_status status = lower_unary_grad(l, n, state->dst, &dy, &dx, err);
 
-	if (status == PRONY_OK)
-		status = lower_as(l, dy, l->program->operands[state->dst].desc, node->name, &dy,
-				  err);
-	if (status == PRONY_OK)
-		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status == PRONY_OK)
 		status = program_primitive(
 			l->program, node->name, "", state->backward_data,
