@@ -75,12 +75,12 @@ enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *e
 	if (!api)
 		return error_set(err, PRONY_MISSING, "%s: GetPjrtApi returns nothing", path);
 	if (api->version.major != PJRT_MAJOR)
-		return error_set(err, PRONY_UNSUPPORTED,
+		return error_set(err, PRONY_MISSING,
 				 "%s has version %d.%d of the PJRT interface; version %d.x is "
 				 "needed",
 				 path, api->version.major, api->version.minor, PJRT_MAJOR);
 	if (api->struct_size < sizeof(struct pjrt_api))
-		return error_set(err, PRONY_UNSUPPORTED,
+		return error_set(err, PRONY_MISSING,
 				 "%s has version %d.%d of the PJRT interface, whose table of %zu "
 				 "bytes is too short: %zu are needed; take a newer plug-in",
 				 path, api->version.major, api->version.minor, api->struct_size,

@@ -16,8 +16,8 @@ struct pjrt {
 	char platform[32]; /* "cpu", "cuda", "tpu" */
 };
 
-/* Loads the library and initialises the plug-in. PRONY_MISSING: no library, or none of PJRT;
- * PRONY_UNSUPPORTED: of another version. */
+/* Loads the library and initialises the plug-in. PRONY_MISSING: no library, none of PJRT, or of
+ * another version. */
 enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *err);
 
 /* Starts a client: its threads start, its devices and platform are known, the first is chosen. */

@@ -1,0 +1,86 @@
+/*
+ * A plug-in of the PJRT interface that can do nothing but go wrong, as FAKE_PJRT says: "null",
+ * "major", "short", "initialize", "client", "devices".
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/xla/pjrt_api.h"
+
+static bool goes_wrong(const char *how)
+{
+	const char *asked = getenv("FAKE_PJRT");
+
+	return asked && strcmp(asked, how) == 0;
+}
+
+/* Any address is an error; it says what was asked for. */
+static struct pjrt_error *error_of(const char *how)
+{
+	static char error;
+
+	return goes_wrong(how) ? (struct pjrt_error *)&error : NULL;
+}
+
+static void error_destroy(struct pjrt_object_args *args)
+{
+	(void)args;
+}
+
+static void error_message(struct pjrt_text_args *args)
+{
+	args->text = "no such accelerator, and more that is not part of it";
+	args->text_bytes = strlen("no such accelerator");
+}
+
+static struct pjrt_error *error_code(struct pjrt_code_args *args)
+{
+	args->code = PJRT_UNIMPLEMENTED;
+	return NULL;
+}
+
+static struct pjrt_error *initialize(struct pjrt_empty_args *args)
+{
+	(void)args;
+	return error_of("initialize");
+}
+
+static struct pjrt_error *client_create(struct pjrt_client_create_args *args)
+{
+	args->client = NULL;
+	return error_of("client");
+}
+
+static struct pjrt_error *devices(struct pjrt_devices_args *args)
+{
+	args->count = 0;
+	return NULL;
+}
+
+static struct pjrt_error *name(struct pjrt_text_args *args)
+{
+	args->text = "abacus";
+	args->text_bytes = 6;
+	return NULL;
+}
+
+const struct pjrt_api *GetPjrtApi(void);
+__attribute__((visibility("default"))) const struct pjrt_api *GetPjrtApi(void)
+{
+	static struct pjrt_api api;
+
+	api = (struct pjrt_api){
+		.struct_size = goes_wrong("short") ? 200 : sizeof(api),
+		.version = {.struct_size = sizeof(api.version),
+			    .major = goes_wrong("major") ? 7 : PJRT_MAJOR,
+			    .minor = 42},
+		.error_destroy = error_destroy,
+		.error_message = error_message,
+		.error_code = error_code,
+		.plugin_initialize = initialize,
+		.client_create = client_create,
+		.client_platform_name = name,
+		.client_addressable_devices = devices,
+	};
+	return goes_wrong("null") ? NULL : &api;
+}

@@ -1,0 +1,159 @@
+/* What is said about plug-ins that cannot be used; and the program's text, without any. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "adapters/xla/emit.h"
+#include "adapters/xla/xla.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "zoo/zoo.h"
+
+/* What probing a library says; `how` it goes wrong, if it is ours. */
+static enum prony_status probe(const char *library, const char *how, struct error *err)
+{
+	void *data = calloc(1, adapter_xla.private_size);
+	struct session session = {.library = library, .private_data = data};
+	struct probe found;
+	enum prony_status status;
+
+	*err = (struct error)ERROR_INIT;
+	setenv("FAKE_PJRT", how, 1);
+	status = adapter_xla.probe(&session, &found, err);
+	adapter_xla.close(&session);
+	free(data);
+	return status;
+}
+
+static void test_wrong_plugins(void **state)
+{
+	static const struct {
+		const char *how, *says;
+		enum prony_status status;
+	} cases[] = {
+		{"null", "GetPjrtApi returns nothing", PRONY_MISSING},
+		{"major", "version 7.42 of the PJRT interface; version 0.x is needed",
+		 PRONY_MISSING},
+		{"short", "table of 200 bytes is too short", PRONY_MISSING},
+		{"initialize", "initialise the plug-in: no such accelerator", PRONY_UNSUPPORTED},
+		{"client", "start a client: no such accelerator", PRONY_UNSUPPORTED},
+		{"devices", "XLA has no device", PRONY_INVALID},
+	};
+	const char *library = getenv("FAKE_PJRT_PLUGIN");
+
+	(void)state;
+	assert_non_null(library);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error err;
+
+		assert_int_equal(probe(library, cases[i].how, &err), cases[i].status);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("%s: %s", cases[i].how, err.text);
+		assert_null(strstr(err.text, "more that is not part of it"));
+	}
+}
+
+/* A file that is no library, and a library that is no plug-in: the loader's words, with the path.
+ */
+static void test_no_plugins(void **state)
+{
+	struct error err = ERROR_INIT;
+	char *folder = NULL, *damaged;
+
+	(void)state;
+	assert_int_equal(directory_make_temporary("xla", &folder, &err), PRONY_OK);
+	damaged = path_join(folder, "damaged.so");
+	assert_int_equal(file_write_atomic(damaged, "\177ELF", 4, &err), PRONY_OK);
+	assert_int_equal(probe(damaged, "", &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, damaged));
+	assert_non_null(strstr(err.text, "file too short"));
+	assert_int_equal(probe("/nonexistent/plugin.so", "", &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "/nonexistent/plugin.so"));
+	assert_int_equal(probe("libm.so.6", "", &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "GetPjrtApi"));
+	assert_int_equal(probe(NULL, "", &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "PRONY_XLA_LIBRARY"));
+	directory_remove(folder, NULL);
+	free(damaged);
+	free(folder);
+}
+
+static int occurrences(const char *text, const char *word)
+{
+	int count = 0;
+
+	for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+		count++;
+	return count;
+}
+
+static char *text_of(enum stage stage, enum precision precision, bool exact)
+{
+	struct program program;
+	struct recipe recipe;
+	struct arena arena;
+	struct graph graph;
+
+	recipe_defaults(&recipe);
+	recipe.stage = stage;
+	recipe.precision = precision;
+	arena_init(&arena, 0);
+	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(emit_program(&graph, &recipe, exact, &arena, &program, NULL), PRONY_OK);
+	assert_int_equal(program.macs, graph_macs(&graph));
+	assert_int_equal(program.bytes, strlen(program.text));
+	graph_release(&graph);
+	arena_release(&arena);
+	return program.text;
+}
+
+/* Eight parameters with a moment each are overwritten in training, nothing elsewhere. */
+static void test_donation(void **state)
+{
+	char *train = text_of(STAGE_TRAIN, PRECISION_FP32, false);
+	char *gradients = text_of(STAGE_FORWARD_BACKWARD, PRECISION_FP32, false);
+	char *forward = text_of(STAGE_FORWARD, PRECISION_FP32, false);
+
+	(void)state;
+	assert_int_equal(occurrences(train, "tf.aliasing_output"), 16);
+	assert_int_equal(occurrences(gradients, "tf.aliasing_output"), 0);
+	assert_int_equal(occurrences(forward, "tf.aliasing_output"), 0);
+	/* Two forward, two of the weights, one of the inputs: nobody wants that of the batch. */
+	assert_int_equal(occurrences(train, "stablehlo.convolution"), 5);
+	assert_int_equal(occurrences(forward, "stablehlo.convolution"), 2);
+	free(train);
+	free(gradients);
+	free(forward);
+}
+
+/* Where a device has faster products than fp32 each is asked to be exact. */
+static void test_precision(void **state)
+{
+	char *exact = text_of(STAGE_TRAIN, PRECISION_FP32, true);
+	char *narrow = text_of(STAGE_FORWARD, PRECISION_BF16, false);
+
+	(void)state;
+	assert_int_equal(occurrences(exact, "HIGHEST"), 2 * (5 + 6));
+	assert_null(strstr(narrow, "HIGHEST"));
+	assert_non_null(strstr(narrow, "tensor<5x5x1x20xbf16>, %"));
+	free(exact);
+	free(narrow);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_wrong_plugins),
+		cmocka_unit_test(test_no_plugins),
+		cmocka_unit_test(test_donation),
+		cmocka_unit_test(test_precision),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
