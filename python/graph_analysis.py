@@ -72,6 +72,23 @@ def window_reach(attributes, input_shape, shape):
     return behind
 
 
+def same_padding(attributes, input_shape, shape):
+    """Whether the padding is what is called "same": windows for each stride that has begun, what they
+    need beyond the input behind rather than in front."""
+    for i in range(2):
+        size, stride = input_shape[2 + i], attributes["strides"][i]
+        window = (attributes["kernel_shape"][i] - 1) * attributes.get("dilations", [1, 1])[i] + 1
+        count = -(-size // stride)
+        total = max(0, (count - 1) * stride + window - size)
+        if shape[2 + i] != count or attributes["pads"][i] != total // 2:
+            return False
+        # Padding behind that no window reaches changes nothing.
+        reach = (count - 1) * stride + window - attributes["pads"][i] - size
+        if attributes["pads"][2 + i] < reach and not attributes.get("ceil_mode", False):
+            return False
+    return True
+
+
 def window_counts(attributes, input_shape, shape):
     """The divisors of an AveragePool: (list of one int for each row of windows, list for each
     column); that of a window is their product. Padding counts where the attribute says so, what

@@ -31,9 +31,11 @@ def flat(index, shape):
 
 class Reference(object):
     """bundle: worker_driver.Bundle. step(batch) leaves loss, logits, gradients and states. The
-    running variance is of the batch's divided by n - 1, as torch has it."""
+    running variance is of the batch's divided by n - 1 when `unbiased`, as torch has it, else by n;
+    RMSprop's epsilon stands inside of the root when `inside`."""
 
-    def __init__(self, bundle):
+    def __init__(self, bundle, unbiased=True, inside=False):
+        self.unbiased, self.inside = unbiased, inside
         self.graph, self.recipe, self.shapes = bundle.graph, bundle.recipe, bundle.shapes
         self.batches = bundle.batches
         self.weights = {name: list(data) for name, data in bundle.weights.items()}
@@ -76,7 +78,9 @@ class Reference(object):
                     state[i] = g = recipe["momentum"] * state[i] + g
                 elif kind == "rmsprop":
                     state[i] = recipe["rho"] * state[i] + (1 - recipe["rho"]) * g * g
-                    g = g / (math.sqrt(state[i]) + recipe["epsilon"])
+                    epsilon = recipe["epsilon"]
+                    g = g / (math.sqrt(state[i] + epsilon) if self.inside
+                             else math.sqrt(state[i]) + epsilon)
                 w[i] -= lr * g
 
     def _windows(self, node, kernel):
@@ -275,12 +279,13 @@ class Reference(object):
         n = len(x) // channels
         if self.training:
             keep = a["momentum"]
+            correction = n / (n - 1.0) if self.unbiased else 1
             for which, name in enumerate(node["inputs"][3:]):
                 batch = [0.0] * channels
                 for c, v in zip(of, x):
                     batch[c] += (v - mean[c]) ** 2 / n if which else v / n
                 old = self.states[name]
-                self.states[name] = [keep * o + (1 - keep) * b * (n / (n - 1.0) if which else 1)
+                self.states[name] = [keep * o + (1 - keep) * b * (correction if which else 1)
                                      for o, b in zip(old, batch)]
                 if which:
                     variance = batch

@@ -4,8 +4,10 @@
 $PRONY names the program, $PRONY_SOURCE the source tree. tools/run-tests installs real frameworks;
 here a shell script stands for the Python that has pip.
 """
+import glob
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -17,8 +19,23 @@ import counted  # noqa: E402
 from prony_program import PATIENCE_S, ProgramTest  # noqa: E402
 
 USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
-INSTALLABLE = ["native", "mxnet", "onnxruntime", "openvino", "pytorch", "xla"]
+DESCRIPTORS = os.path.join(os.environ["PRONY_SOURCE"], "frameworks", "descriptors")
 NOBODY_ANSWERS = "http://127.0.0.1:9/simple"
+
+
+def installable():
+    """(name, backend or None) of what the tree's descriptors can install: the floor, then by name."""
+    found = []
+    for path in glob.glob(os.path.join(DESCRIPTORS, "*.yaml")):
+        with open(path, encoding="utf-8") as source:
+            text = source.read()
+        if "harness-only: true" in text:
+            continue
+        backends = re.search(r"^backends:\n((?: .*\n)+)", text, re.M)
+        names = re.findall(r"^  ([\w-]+):", backends.group(1), re.M) if backends else [None]
+        place = "floor: true" not in text, os.path.basename(path)[:-5]
+        found += [(place, i, name) for i, name in enumerate(names)]
+    return [(place[1], backend) for place, _, backend in sorted(found)]
 
 
 def message(done):
@@ -66,15 +83,17 @@ class ListTest(FrameworkTest):
     def test_missing_ones_have_reason_and_remedy(self):
         # A PATH without Python: there is none to be found, whatever this machine has.
         rows = {row["framework"]: row for row in self.rows_of("framework", "list", PATH="/nowhere")}
-        self.assertEqual(list(rows), INSTALLABLE + ["fake", "null"])
-        for name in INSTALLABLE:
-            self.assertEqual(rows[name]["state"], "missing")
-            self.assertEqual(rows[name]["status"], "missing")
-            self.assertEqual((rows[name]["name"], rows[name]["backend"]), (name, None))
-            self.assertEqual(rows[name]["origin"], "none")
-            self.assertIsNone(rows[name]["version"])
-            self.assertIn(f"prony framework install {name}", rows[name]["reason"])
-            self.assertIn(self.folder, rows[name]["reason"])
+        expected = {":".join(filter(None, words)): words for words in installable()}
+        self.assertEqual(list(rows), list(expected) + ["fake", "null"])
+        for spelling, words in expected.items():
+            row = rows[spelling]
+            self.assertEqual(row["state"], "missing")
+            self.assertEqual(row["status"], "missing")
+            self.assertEqual((row["name"], row["backend"]), words)
+            self.assertEqual(row["origin"], "none")
+            self.assertIsNone(row["version"])
+            self.assertIn(f"prony framework install {spelling}", row["reason"])
+            self.assertIn(self.folder, row["reason"])
         self.assertEqual(rows["null"]["state"], "ready")
         self.assertIsNone(rows["null"]["reason"])
         self.assertEqual(rows["onnxruntime"]["stages"], ["forward"])
@@ -145,7 +164,7 @@ class InstallTest(FrameworkTest):
     def test_wrong_words(self):
         for words, part in (
                 (["install", "mxnt"], "did you mean 'mxnet'?"),
-                (["install", "nothing-like-it"], "there are: native, mxnet, onnxruntime, openvino, pytorch"),
+                (["install", "nothing-like-it"], "there are: native, "),
                 (["install", "mxnet:backend"], "mxnet has no backends to choose from"),
                 (["install", "mxnet+nosubgraph"], "an option is chosen with prony run"),
                 (["install", "mxnet@"], "environment after @ is missing"),

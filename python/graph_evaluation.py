@@ -1,0 +1,180 @@
+"""Runs a case's graph node by node on a framework's own values, for frameworks that trace such a run
+or record it; without any framework: standard library, Python 3.6 on.
+
+An adapter gives a table {operator: function of an Operation}; where it has the row SPLIT, Slices that
+together cut all of a value are one call of it.
+"""
+import graph_analysis
+from errors import WorkerError
+
+SPLIT = "split"  # row: (operation, sizes, axis in our order) -> sequence of values
+
+
+class Layout(object):
+    """In which order an adapter keeps the dimensions of values of rank 4: as N x H x W x C when
+    `last`, else in the graph's own. All other values stay in the graph's order."""
+
+    def __init__(self, last):
+        self.last = last
+
+    def order(self, rank):
+        """The graph's dimension at each of ours: what a graph's value is transposed by."""
+        return [0, 2, 3, 1] if self.last and rank == 4 else list(range(rank))
+
+    def back(self, rank):
+        """Our dimension at each of the graph's: the way back."""
+        return [0, 3, 1, 2] if self.last and rank == 4 else list(range(rank))
+
+    def axis(self, axis, rank):
+        """Ours of the graph's; of a negative one, too."""
+        return self.back(rank)[axis]
+
+    def shape(self, shape):
+        return [shape[i] for i in self.order(len(shape))]
+
+    def permutation(self, perm):
+        """A Transpose's, between values in our order."""
+        return [self.axis(perm[i], len(perm)) for i in self.order(len(perm))]
+
+    def moves(self, shape):
+        """Whether our order of a value (shape in the graph's) is another order of its elements."""
+        return self.last and len(shape) == 4 and shape[1] != 1 and shape[2] * shape[3] != 1
+
+    def spatial(self, two, fill=0):
+        """[N, C, H, W] in our order, of what is said for H and W and is `fill` for the others."""
+        return self.shape([fill, fill, two[0], two[1]])
+
+
+class Operation(object):
+    """A node as a row of an adapter's table gets it. inputs: values (None where left out); names:
+    theirs; attributes: dict; shape and input_shape (list of int) in the graph's order; training,
+    drops: whether the stage trains, whether Dropout drops; index: which node; run: the Evaluation."""
+
+    def __init__(self, run, node, index):
+        self.run, self.case, self.layout = run, run.case, run.layout
+        self.name, self.op, self.index = node["name"], node["op"], index
+        self.attributes = node["attributes"]
+        self.names = [name for name in node["inputs"]]
+        self.inputs = [run.values[name] if name else None for name in node["inputs"]]
+        self.shape = run.case.shape(node["outputs"][0])
+        self.input_shape = run.case.shape(node["inputs"][0])
+        self.training = run.case.stage != "forward"
+        self.drops = graph_analysis.drops(run.case)
+
+    def input(self, place):
+        """An input, None when it is left out."""
+        return self.inputs[place] if place < len(self.inputs) else None
+
+    def rank(self, place=0):
+        return len(self.case.shape(self.names[place]))
+
+    def axis(self, axis):
+        """Our axis of the first input."""
+        return self.layout.axis(axis, len(self.input_shape))
+
+    def pads(self, pads=None):
+        """[(before, behind)] of each dimension of the first input in our order; of a Pad when none
+        are given, else of [top, left, bottom, right]."""
+        if pads is None:
+            both = self.attributes["pads"]
+            rank = len(both) // 2
+            pairs = [(both[i], both[i + rank]) for i in range(rank)]
+        else:
+            pairs = [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
+        return [pairs[i] for i in self.layout.order(len(pairs))]
+
+    def pooled_pads(self):
+        """[top, left, bottom, right] with which the windows of a pool, rounded down, are the
+        graph's."""
+        behind = graph_analysis.window_reach(self.attributes, self.input_shape, self.shape)
+        return self.attributes["pads"][:2] + [max(0, size) for size in behind]
+
+    def reshaped(self, reshape, transpose):
+        """The first input in the shape of the result; reshape(value, shape) and
+        transpose(value, permutation) are the framework's."""
+        value, layout = self.inputs[0], self.layout
+        if layout.moves(self.input_shape):
+            value = transpose(value, layout.back(4))
+        if not layout.moves(self.shape):
+            return reshape(value, layout.shape(self.shape))
+        return transpose(reshape(value, self.shape), layout.order(4))
+
+    def operand(self, place, reshape, transpose):
+        """An input of a broadcasting operator, so that it fits the result in our order."""
+        shape, rank = self.case.shape(self.names[place]), len(self.shape)
+        value = self.inputs[place]
+        if not self.layout.last or rank != 4 or not 0 < len(shape) < 4:
+            return value
+        full = [1] * (4 - len(shape)) + shape
+        if self.layout.moves(full):
+            return transpose(reshape(value, full), self.layout.order(4))
+        return reshape(value, self.layout.shape(full))
+
+
+class Evaluation(object):
+    """values: {name: value} of input, label, parameters and states in our order, which grows; updates:
+    {name of a state: its new value}, filled by rows that have any."""
+
+    def __init__(self, case, layout, operators, values, **context):
+        self.case, self.layout, self.operators = case, layout, operators
+        self.values, self.updates = dict(values), {}
+        self.context = context  # what else the adapter's rows want
+        self.macs = 0           # for rows that count their multiply-accumulates
+
+    def compute(self, wanted):
+        """List of the values that `wanted` (list of str) names. WorkerError where the framework
+        gives a value another shape than the graph's."""
+        nodes = self.case.nodes_for(wanted)
+        keep = list(wanted) + self.case.parameters + self.case.states
+        free = graph_analysis.last_uses(nodes, keep)
+        splits = graph_analysis.splits(self.case, nodes) if SPLIT in self.operators else {}
+        pieces = {}
+        for index, node in enumerate(nodes):
+            operation = Operation(self, node, index)
+            if node["name"] in splits:
+                group, sizes, place = splits[node["name"]]
+                if group not in pieces:
+                    pieces[group] = self.operators[SPLIT](
+                        operation, sizes, operation.axis(node["attributes"]["axis"]))
+                result = pieces[group][place]
+            else:
+                result = self.operators[node["op"]](operation)
+            self._check(operation, result)
+            self.values[node["outputs"][0]] = result
+            for name in free[index]:
+                self.values.pop(name, None)
+        return [self.values[name] for name in wanted]
+
+    def _check(self, operation, value):
+        shape = [int(size) for size in value.shape]
+        if shape != self.layout.shape(operation.shape):
+            raise WorkerError("unsupported", "%s %s: the framework makes the shape %s, the graph says %s"
+                              % (operation.op, operation.name, shape,
+                                 self.layout.shape(operation.shape)))
+
+
+def convolution_weights(case):
+    """Set of str: the parameters and states that are the weights of a convolution."""
+    return {node["inputs"][1] for node in case.nodes if node["op"] == "Conv"}
+
+
+def kept_order(case, layout, name, filters):
+    """The dimensions (list of int) of a parameter or state by which an adapter transposes it when it
+    takes it; filters: that for weights of convolutions."""
+    if name in convolution_weights(case):
+        return filters
+    return layout.order(len(case.shape(name)))
+
+
+def order_problems(case):
+    """List of str: weights of convolutions that other operators read as well, or that are no
+    parameters: they cannot be kept in an order of their own."""
+    weights = convolution_weights(case)
+    reasons = []
+    for name in sorted(weights):
+        if case.values[name]["kind"] not in ("parameter", "state"):
+            reasons.append("a convolution whose weights %s are computed" % name)
+        others = [node["op"] for node in case.nodes if node["op"] != "Conv" and name in node["inputs"]]
+        if others:
+            reasons.append("weights %s of a convolution that %s reads, too" % (name, others[0]))
+    return reasons
