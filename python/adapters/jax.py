@@ -1,0 +1,219 @@
+"""JAX, the whole step under jax.jit, as a careful user runs it: see docs/frameworks.md, "jax"."""
+import os
+
+import adapters
+
+if adapters.target and adapters.target.device == "cpu":
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # else it takes a GPU's memory to begin with
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+
+import graph_analysis
+import graph_evaluation
+from adapters.jax_operators import OPERATORS
+from adapters.numpy_tensors import array, fill
+from adapters.xla_threads import pool_threads
+from errors import WorkerError
+from safetensors_io import elements
+
+SPEED_VARIABLES = ("JAX_", "XLA_", "NPROC", "OMP_", "CUDA_", "CUDNN_", "TF_")
+# What a product may be computed in, by precision; on a CPU all three are float32.
+MATMUL_PRECISION = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
+
+
+def macs_of(jaxpr):
+    """Multiply-accumulates (int) of the convolutions and products in a jaxpr, in its calls and as
+    often as its loops run."""
+    total = 0
+    for equation in jaxpr.eqns:
+        name, result = equation.primitive.name, equation.outvars[0].aval
+        operands = [variable.aval for variable in equation.invars]
+        if name == "conv_general_dilated":
+            out = equation.params["dimension_numbers"].rhs_spec[0]
+            total += result.size * operands[1].size // operands[1].shape[out]
+        elif name == "dot_general":
+            contracted = equation.params["dimension_numbers"][0][0]
+            total += result.size * elements([operands[0].shape[axis] for axis in contracted])
+        times = equation.params.get("length", 1) if name == "scan" else 1
+        for inner in equation.params.values():
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                total += times * macs_of(inner)
+    return total
+
+
+class Adapter(adapters.Adapter):
+    options = ("channels_first",)
+
+    def hello(self):
+        self.gpus = []
+        if "cpu" not in os.environ.get("JAX_PLATFORMS", ""):
+            try:
+                self.gpus = jax.devices("gpu")
+            except RuntimeError:
+                pass
+        devices = ["cpu"] + ["cuda:%d" % i for i in range(len(self.gpus))]
+        precisions = ["fp32", "bf16"] + (["tf32"] if self.gpus else [])
+        return {"name": "jax", "version": jax.__version__,
+                "libraries": {"jaxlib": jaxlib.__version__}, "devices": devices,
+                "precisions": precisions, "stages": ["forward", "forward-backward", "train"]}
+
+    def supports(self, case):
+        known = ["fp32", "bf16"] if case.device == "cpu" else ["fp32", "bf16", "tf32"]
+        return (adapters.unsupported(
+            case, input=["resident"], stage=["forward", "forward-backward", "train"],
+            optimiser=["sgd", "momentum", "rmsprop"], precision=known)
+            + graph_analysis.problems(case, OPERATORS, {})
+            + graph_evaluation.order_problems(case))
+
+    def open(self, case):
+        recipe = case.recipe
+        os.environ["NPROC"] = str(recipe["threads"])  # XLA's pool reads it when it is made
+        cpu = case.device == "cpu"
+        self.device = jax.devices("cpu")[0] if cpu else self.gpus[int(case.device.split(":")[1])]
+        jax.config.update("jax_default_device", self.device)
+        jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION[recipe["precision"]])
+        self.low = jnp.bfloat16 if recipe["precision"] == "bf16" else None
+        self.layout = graph_evaluation.Layout("channels_first" not in case.options)
+        jax.block_until_ready(jnp.zeros(1) + 1)
+        effective = jax.config.jax_default_matmul_precision
+        settings = {"layout": "NHWC" if self.layout.last else "NCHW", "execution": "jit, compiled ahead",
+                    "matmul_precision": str(effective), "donated": "parameters, optimiser, state, gradients",
+                    "async_dispatch": "on"}
+        if self.low is not None:
+            settings["low_precision"] = ("weights converted" if case.stage == "forward"
+                                         else "products in bf16, weights fp32")
+        if recipe["optimiser"] == "rmsprop":
+            settings["rmsprop_epsilon"] = "outside"
+        settings.update((name, os.environ[name]) for name in sorted(os.environ)
+                        if name.startswith(SPEED_VARIABLES))
+        return {"device": case.device, "settings": settings, "precision": recipe["precision"],
+                "threads": pool_threads() if cpu else recipe["threads"]}
+
+    def build(self, case):
+        self.case = case
+        self.forward_only = case.stage == "forward"
+        filters = [2, 3, 1, 0] if self.layout.last else [0, 1, 2, 3]
+        self.orders = {name: graph_evaluation.kept_order(case, self.layout, name, filters)
+                       for name in case.parameters + case.states}
+        # A normalisation's factors are not multiplied as products are.
+        self.wide = {name for node in case.nodes if node["op"] == "BatchNormalization"
+                     for name in node["inputs"][1:]}
+        self.batches = [None] * case.slots
+        parameters = {name: self._weight(name) for name in case.parameters}
+        state = {"parameters": parameters,
+                 "states": {name: self._weight(name) for name in case.states},
+                 "key": jax.random.key(case.recipe["seed"])}
+        if case.stage == "train" and case.recipe["optimiser"] != "sgd":
+            state["slots"] = jax.tree.map(jnp.zeros_like, parameters)
+        x, y = (None if part is None else jax.ShapeDtypeStruct(part.shape, part.dtype)
+                for part in self._batch(*case.batch(0)))
+        macs = macs_of(jax.make_jaxpr(self._forward)(
+            parameters, state["states"], state["key"], x, y).jaxpr)
+        self._make_step(state, x, y)
+        notes = ["jax.jit of the whole step"]
+        if graph_analysis.normalised(case):
+            notes.append("running variance divided by n")
+        return {"parameters": sum(value.size for value in parameters.values()), "macs": int(macs),
+                "notes": "; ".join(notes)}
+
+    def _weight(self, name):
+        value = jnp.array(array(self.case.weight(name), self.orders[name]))
+        low = self.low is not None and self.forward_only and name not in self.wide
+        return value.astype(self.low) if low else value
+
+    def _forward(self, parameters, states, key, x, y):
+        """([loss or None, logits], new states) of a batch."""
+        def product(name, value):
+            return value if self.low is None or name in self.wide else value.astype(self.low)
+        graph = self.case.graph
+        values = {name: product(name, value)
+                  for group in (parameters, states) for name, value in group.items()}
+        values[graph["input"]] = product(graph["input"], x)
+        if y is not None:
+            values[graph["label"]] = y
+        run = graph_evaluation.Evaluation(self.case, self.layout, OPERATORS, values, key=key)
+        results = run.compute(graph_analysis.wanted(self.case))
+        logits = results[-1].astype(jnp.float32)
+        return [None if self.forward_only else results[0], logits], dict(states, **run.updates)
+
+    def _update(self, parameters, slots, gradients):
+        """(parameters, slots) after the optimiser's update."""
+        recipe = self.case.recipe
+        rate, decay = recipe["learning_rate"], recipe["weight_decay"]
+        if decay:
+            gradients = jax.tree.map(lambda g, w: g + decay * w, gradients, parameters)
+        if recipe["optimiser"] == "momentum":
+            slots = gradients = jax.tree.map(lambda v, g: recipe["momentum"] * v + g, slots, gradients)
+        elif recipe["optimiser"] == "rmsprop":
+            rho, epsilon = recipe["rho"], recipe["epsilon"]
+            slots = jax.tree.map(lambda s, g: rho * s + (1.0 - rho) * g * g, slots, gradients)
+            gradients = jax.tree.map(lambda g, s: g / (jnp.sqrt(s) + epsilon), gradients, slots)
+        return jax.tree.map(lambda w, g: w - rate * g, parameters, gradients), slots
+
+    def _train(self, state, gradients, x, y):
+        """(new state, gradients, [loss, logits]); the gradients of the step before are only the
+        memory for those of this one."""
+        key, drawn = jax.random.split(state["key"]) if graph_analysis.drops(self.case) else (
+            state["key"], None)
+
+        def loss(parameters):
+            results, states = self._forward(parameters, state["states"], drawn, x, y)
+            return results[0], (results, states)
+        gradients, (results, states) = jax.grad(loss, has_aux=True)(state["parameters"])
+        state = dict(state, states=states, key=key)
+        if self.case.stage == "train":
+            state["parameters"], slots = self._update(state["parameters"], state.get("slots"), gradients)
+            if "slots" in state:
+                state["slots"] = slots
+        return state, gradients, results
+
+    def _make_step(self, state, x, y):
+        """Compiles the step and sets step, sync and kept: [state, gradients, [loss, logits]]."""
+        self.kept = kept = [state, None, [None, None]]
+        batches = self.batches
+        if self.forward_only:
+            # What never changes is an argument too: constants would be folded for minutes.
+            run = jax.jit(lambda state, x: self._forward(
+                state["parameters"], state["states"], None, x, None)[0][1])
+            forward = run.lower(state, x).compile()
+
+            def step(slot):
+                kept[2][1] = forward(state, batches[slot][0])
+        else:
+            kept[1] = jax.tree.map(jnp.zeros_like, state["parameters"])
+            train = jax.jit(self._train, donate_argnums=(0, 1), keep_unused=True).lower(
+                state, kept[1], x, y).compile()
+
+            def step(slot):
+                kept[0], kept[1], kept[2] = train(kept[0], kept[1], *batches[slot])
+        self.step = step
+        self.sync = lambda: jax.block_until_ready(kept[2])
+
+    def _batch(self, x, y):
+        """Input and label as arrays of NumPy in our layout."""
+        return (array(x, self.layout.order(len(x.shape))),
+                None if y is None else array(y).astype("int32"))
+
+    def feed(self, slot, x, y):
+        if elements(x.shape) == 0:
+            raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
+        self.batches[slot] = tuple(None if part is None else jnp.array(part)
+                                   for part in self._batch(x, y))
+
+    def read(self, what, tensors):
+        state, gradients, results = self.kept
+        for tensor in tensors:
+            if what in ("logits", "loss"):
+                value = results[what == "logits"]
+                order = self.layout.order(value.ndim)
+            else:
+                group = {"weights": state["parameters"], "state": state["states"],
+                         "gradients": gradients}[what]
+                value, order = group[tensor.name], self.orders[tensor.name]
+            fill(tensor, value.astype(jnp.float32), order)
+
+    def status_of(self, error):
+        return "out-of-memory" if "RESOURCE_EXHAUSTED" in str(error) else None

@@ -1,0 +1,228 @@
+"""One row for each operator: the calls of jax that compute it, on values in the adapter's layout.
+
+OPERATORS is the one table. A row gets a graph_evaluation.Operation; its run's context has `low` (dtype
+that products are computed in, or None) and `key` (random numbers; None where nothing drops).
+"""
+import jax
+import jax.numpy as jnp
+import numpy
+from jax import lax
+
+import graph_analysis
+from graph_evaluation import SPLIT
+
+LARGEST = 3.4028234e38  # Clip's bounds where it has none
+
+
+def _dimensions(t):
+    return ("NHWC", "HWIO", "NHWC") if t.layout.last else ("NCHW", "OIHW", "NCHW")
+
+
+def _conv(t):
+    a = t.attributes
+    top, left, bottom, right = a["pads"]
+    result = lax.conv_general_dilated(
+        t.input(0), t.input(1), a["strides"], [(top, bottom), (left, right)],
+        rhs_dilation=a["dilations"], dimension_numbers=_dimensions(t),
+        feature_group_count=a["group"])
+    if t.input(2) is None:
+        return result
+    return result + (t.input(2) if t.layout.last else t.input(2)[:, None, None])
+
+
+def _windows(t, pads):
+    """Arguments of lax.reduce_window for a pool."""
+    a = t.attributes
+    return dict(window_dimensions=t.layout.spatial(a["kernel_shape"], 1),
+                window_strides=t.layout.spatial(a["strides"], 1), padding=t.pads(pads),
+                window_dilation=t.layout.spatial(a.get("dilations", [1, 1]), 1))
+
+
+def _max_pool(t):
+    return lax.reduce_window(t.input(0), -jnp.inf, lax.max, **_windows(t, t.pooled_pads()))
+
+
+def _average_pool(t):
+    x = t.input(0)
+    total = lax.reduce_window(x, 0.0, lax.add, **_windows(t, t.pooled_pads()))
+    rows, columns = graph_analysis.window_counts(t.attributes, t.input_shape, t.shape)
+    count = numpy.outer(rows, columns).reshape(t.layout.shape([1, 1, len(rows), len(columns)]))
+    if (count == count.flat[0]).all():
+        return total * (1.0 / float(count.flat[0]))
+    return total * (1.0 / count).astype(x.dtype)
+
+
+def _mean(t, axes, keepdims):
+    return jnp.mean(t.input(0), axis=tuple(t.axis(axis) for axis in axes), keepdims=keepdims)
+
+
+def _reduce_mean(t):
+    value = _mean(t, t.attributes["axes"], True)
+    if t.attributes["keepdims"]:
+        return value
+    value = jnp.transpose(value, t.layout.back(value.ndim))
+    return jnp.transpose(value.reshape(t.shape), t.layout.order(len(t.shape)))
+
+
+def _gemm(t):
+    a = t.attributes
+    contract = ((0,) if a["transA"] else (1,), (1,) if a["transB"] else (0,))
+    result = lax.dot_general(t.input(0), t.input(1), (contract, ((), ())))
+    if a["alpha"] != 1:
+        result = result * a["alpha"]
+    if t.input(2) is None:
+        return result
+    return result + (t.input(2) if a["beta"] == 1 else a["beta"] * t.input(2))
+
+
+def _batch_norm(t):
+    """Statistics in float32 also where products are not, as flax has it."""
+    a = t.attributes
+    x, scale, bias, mean, variance = t.inputs
+    rank = len(t.input_shape)
+    channel = t.layout.axis(1, rank)
+    along = [-1 if axis == channel else 1 for axis in range(rank)]
+    wide = x.astype(jnp.float32)
+    if t.training:
+        others = tuple(axis for axis in range(rank) if axis != channel)
+        batch_mean, batch_variance = jnp.mean(wide, others), jnp.var(wide, others)
+        for place, value in ((3, batch_mean), (4, batch_variance)):
+            t.run.updates[t.names[place]] = (a["momentum"] * t.inputs[place]
+                                             + (1.0 - a["momentum"]) * value)
+        mean, variance = batch_mean, batch_variance
+    factor = scale * lax.rsqrt(variance + a["epsilon"])
+    result = (wide - mean.reshape(along)) * factor.reshape(along) + bias.reshape(along)
+    return result.astype(x.dtype)
+
+
+def _lrn(t):
+    a = t.attributes
+    x = t.input(0).astype(jnp.float32)
+    channel = t.axis(1)
+    before = (a["size"] - 1) // 2
+    window, pads = [1] * x.ndim, [(0, 0)] * x.ndim
+    window[channel], pads[channel] = a["size"], (before, a["size"] - 1 - before)
+    sums = lax.reduce_window(x * x, 0.0, lax.add, window, [1] * x.ndim, pads)
+    return (x * (a["bias"] + a["alpha"] / a["size"] * sums) ** -a["beta"]).astype(t.input(0).dtype)
+
+
+def _bound(x, low, high):
+    """x within bounds, with a derivative of 0 at them."""
+    if low > -LARGEST:
+        x = jnp.where(x > low, x, jnp.asarray(low, x.dtype))
+    return jnp.where(x < high, x, jnp.asarray(high, x.dtype)) if high < LARGEST else x
+
+
+def _softmax(t):
+    return jax.nn.softmax(t.input(0), axis=t.axis(t.attributes["axis"]))
+
+
+def _concat(t):
+    return jnp.concatenate(t.inputs, t.axis(t.attributes["axis"]))
+
+
+def _slice(t):
+    a = t.attributes
+    return lax.slice_in_dim(t.input(0), a["start"], a["end"], a["step"], t.axis(a["axis"]))
+
+
+def _pad(t):
+    return jnp.pad(t.input(0), t.pads(), constant_values=t.attributes["value"])
+
+
+def _dropout(t):
+    if not t.drops:
+        return t.input(0)
+    keep = 1.0 - t.attributes["ratio"]
+    key = jax.random.fold_in(t.run.context["key"], t.index)
+    kept = jax.random.bernoulli(key, keep, t.input(0).shape)
+    return jnp.where(kept, t.input(0) / keep, 0.0)
+
+
+def _broadcast(function):
+    def row(t):
+        return function(t.operand(0, jnp.reshape, jnp.transpose),
+                        t.operand(1, jnp.reshape, jnp.transpose))
+    return row
+
+
+def _scan(t, gates, cell):
+    """The last hidden state of a recurrence: the inputs' products for all times at once, then a
+    lax.scan over time. cell: (sums of products, state) -> state, whose first part is hidden."""
+    x, weight, recurrent, bias = t.inputs
+    hidden = recurrent.shape[1]
+    given = jnp.einsum("nti,gi->tng", x, weight) + bias
+
+    def step(state, at):
+        return cell(at + state[0] @ recurrent.T, state), None
+    start = (jnp.zeros((x.shape[0], hidden), given.dtype),) * gates
+    return lax.scan(step, start, given)[0][0]
+
+
+def _lstm_cell(sums, state):
+    i, o, f, c = jnp.split(sums, 4, axis=1)
+    memory = jax.nn.sigmoid(f) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(c)
+    return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
+
+
+def _cross_entropy(t):
+    logits = jax.nn.log_softmax(t.input(0).astype(jnp.float32))
+    return -jnp.mean(jnp.take_along_axis(logits, t.input(1)[:, None], axis=1))
+
+
+def _half_squares(t):
+    return 0.5 * jnp.sum(jnp.square(t.input(0).astype(jnp.float32)))
+
+
+def _plain(function):
+    return lambda t: function(t.input(0))
+
+
+def _reshape(t):
+    return t.reshaped(jnp.reshape, jnp.transpose)
+
+
+def _hard_swish(x):
+    return x * _bound(x / 6.0 + 0.5, 0.0, 1.0)
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": lambda t: _mean(t, (2, 3), True),
+    "Gemm": _gemm,
+    "Relu": _plain(jax.nn.relu),
+    "Tanh": _plain(jnp.tanh),
+    "Sigmoid": _plain(jax.nn.sigmoid),
+    "HardSigmoid": lambda t: _bound(t.attributes["alpha"] * t.input(0) + t.attributes["beta"], 0.0, 1.0),
+    "HardSwish": _plain(_hard_swish),
+    "Clip": lambda t: _bound(t.input(0), t.attributes["min"], t.attributes["max"]),
+    "Elu": lambda t: jax.nn.elu(t.input(0), t.attributes["alpha"]),
+    "LeakyRelu": lambda t: jnp.where(t.input(0) > 0, t.input(0), t.attributes["alpha"] * t.input(0)),
+    "Exp": _plain(jnp.exp),
+    "Sqrt": _plain(jnp.sqrt),
+    "Gelu": lambda t: jax.nn.gelu(t.input(0), approximate=t.attributes["approximate"] == "tanh"),
+    "Neg": _plain(jnp.negative),
+    "Softmax": _softmax,
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": _reshape,
+    "Reshape": _reshape,
+    "Identity": _plain(lambda x: x),
+    "Transpose": lambda t: jnp.transpose(t.input(0), t.layout.permutation(t.attributes["perm"])),
+    "Concat": _concat,
+    "Slice": _slice,
+    SPLIT: lambda t, sizes, axis: lax.split(t.input(0), sizes, axis),
+    "Pad": _pad,
+    "ReduceMean": _reduce_mean,
+    "Dropout": _dropout,
+    "Add": _broadcast(jnp.add),
+    "Sub": _broadcast(jnp.subtract),
+    "Mul": _broadcast(jnp.multiply),
+    "Div": _broadcast(jnp.divide),
+    "LSTM": lambda t: _scan(t, 2, _lstm_cell),
+    "RNN": lambda t: _scan(t, 1, lambda sums, state: (jax.nn.relu(sums),)),
+    "SoftmaxCrossEntropyLoss": _cross_entropy,
+    "HalfSumOfSquares": _half_squares,
+}
