@@ -45,6 +45,8 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
 	size_t capacity = own ? ARENA_ALIGN + bytes : ARENA_BLOCK_BYTES;
 	struct arena_block *block = aligned_alloc(ARENA_ALIGN, capacity);
 
+	if (!block && capacity <= MEMORY_SMALL_BYTES)
+		memory_exhausted("host memory");
 	if (!block)
 		return NULL;
 	*block = (struct arena_block){.used_bytes = ARENA_ALIGN, .capacity_bytes = capacity};

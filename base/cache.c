@@ -1,6 +1,7 @@
 #include "base/cache.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,9 @@ static int by_use(const void *a, const void *b)
 /* Files of the folder, also those that an interrupted write left there. */
 static struct found *list(const char *folder, size_t *count)
 {
+	errno = 0;
 	DIR *stream = opendir(folder);
+	memory_check(errno);
 	struct found *found = NULL;
 	struct stat about;
 

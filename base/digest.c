@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 #define DIGEST_READ_BYTES 65536
 
 _Static_assert(DIGEST_HEX_BYTES == SHA256_DIGEST_STRING_LENGTH, "libmd writes as many");
@@ -50,16 +52,24 @@ void digest_add_tree(struct digest *digest, const char *path)
 {
 	char *real = path ? realpath(path, NULL) : NULL;
 	char *roots[] = {real, NULL};
-	FTS *tree = real ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name) : NULL;
 
+	if (path && !real)
+		memory_check(errno);
+	errno = 0;
+	FTS *tree = real ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name) : NULL;
+	memory_check(errno);
 	digest_add_text(digest, path);
 	digest_add_text(digest, real);
 	for (FTSENT *file; tree && (file = fts_read(tree));) {
+		memory_check(file->fts_errno);
 		if (file->fts_info == FTS_D && !strcmp(file->fts_name, "__pycache__"))
 			fts_set(tree, file, FTS_SKIP);
 		else if (file->fts_info != FTS_D && file->fts_info != FTS_DP)
 			add_file(digest, file);
 	}
+	/* An end of the walk is 0 there. */
+	if (tree)
+		memory_check(errno);
 	if (tree)
 		fts_close(tree);
 	free(real);

@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,7 +121,8 @@ enum prony_status error_errno(struct error *err, enum prony_status code, int err
 	char buffer[128];
 	const char *meaning = strerror_r(errnum, buffer, sizeof(buffer));
 	size_t length = strlen(err->text);
-	snprintf(err->text + length, sizeof(err->text) - length, ": %s", meaning);
+	snprintf(err->text + length, sizeof(err->text) - length, ": %s%s", meaning,
+		 errnum == EFBIG ? " (ulimit -f limits the size of files)" : "");
 	make_printable(err->text);
 	err->code = code;
 	return code;

@@ -67,7 +67,7 @@ static enum prony_status replace(const char *path, const struct stat *old, const
 		memory_printf("%s.%ld.%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
 	enum prony_status status = PRONY_OK;
 	bool renamed = false;
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0664);
 
 	if (fd >= 0) {
 		/* Only root may give a file back to its owner. */
@@ -93,7 +93,7 @@ static enum prony_status write_through(const char *path, const void *bytes, size
 				       struct error *err)
 {
 	struct stat info;
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0664);
 
 	if (fd < 0)
 		return error_errno(err, PRONY_IO, errno, "cannot write %s", path);

@@ -39,7 +39,8 @@ static bool grow(char **text, size_t *capacity, size_t length, size_t limit_byte
 	if (length + 1 < *capacity)
 		return true;
 	size_t larger = *capacity > limit_bytes / 2 ? limit_bytes + 2 : *capacity * 2;
-	char *moved = realloc(*text, larger);
+	char *moved = larger <= MEMORY_SMALL_BYTES ? memory_realloc(*text, larger)
+						   : realloc(*text, larger);
 	if (!moved)
 		return false;
 	*text = moved;
@@ -53,7 +54,8 @@ static enum prony_status read_all(int fd, const char *path, size_t expected, siz
 {
 	size_t capacity = (expected > READ_FIRST_BYTES ? expected : READ_FIRST_BYTES) + 2;
 	size_t used = 0;
-	char *text = malloc(capacity);
+	/* Who reads a small file takes one that cannot be read for one that is not there. */
+	char *text = capacity <= MEMORY_SMALL_BYTES ? memory_alloc(capacity) : malloc(capacity);
 
 	if (!text)
 		return error_set(err, PRONY_NOMEM, "%s: no memory for %zu bytes", path, capacity);
@@ -122,6 +124,13 @@ bool file_exists(const char *path)
 	return path && access(path, F_OK) == 0;
 }
 
+bool file_has_bytes(const char *path)
+{
+	struct stat info;
+
+	return stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+}
+
 bool file_is_directory(const char *path)
 {
 	struct stat info;
@@ -143,7 +152,8 @@ enum prony_status directory_make(const char *path, struct error *err)
 		char kept = *c;
 		*c = '\0';
 		/* Not only EEXIST: a read-only or forbidden parent may hold what we need. */
-		if (mkdir(partial, 0777) != 0) {
+		/* Not for everybody to write, whatever umask says: what lies there is run. */
+		if (mkdir(partial, 0775) != 0) {
 			int errnum = errno;
 			/* "File exists" would not say that it is the wrong kind of file. */
 			if (!file_is_directory(partial))
@@ -257,7 +267,10 @@ static char *xdg_home(const char *variable, const char *otherwise)
 
 	const char *home = getenv("HOME");
 	if (!home || !*home) {
+		errno = 0;
 		const struct passwd *user = getpwuid(getuid());
+		if (!user)
+			memory_check(errno);
 		home = user && user->pw_dir ? user->pw_dir : ".";
 	}
 	return path_join(home, otherwise);

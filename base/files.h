@@ -27,6 +27,8 @@ bool file_is_same(const char *a, const char *b);
 
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
+/* A regular file, or a link to one, that is not empty. */
+bool file_has_bytes(const char *path);
 
 /* mkdir -p. */
 enum prony_status directory_make(const char *path, struct error *err);

@@ -5,12 +5,23 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 
 #define JSON_MAX_DEPTH 64
 
 struct place {
 	size_t line, column;
 };
+
+/*
+ * jansson says of a value that it had no memory for what it says of one that is not there: a member
+ * would be missing, a list empty, a digest that of another text. Before main, so that no caller can
+ * come first.
+ */
+__attribute__((constructor)) static void take_over_memory(void)
+{
+	json_set_alloc_funcs(memory_alloc, free);
+}
 
 /*
  * Where nesting first passes JSON_MAX_DEPTH. jansson's own limit (2048) is fixed when it is built,
@@ -54,12 +65,9 @@ enum prony_status json_parse(const char *text, size_t length, const char *where,
 				 place.line, place.column, JSON_MAX_DEPTH);
 
 	json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
-	if (!document) {
-		if (json_error_code(&problem) == json_error_out_of_memory)
-			return error_set(err, PRONY_NOMEM, "%s: no memory to parse it", where);
+	if (!document)
 		return error_set(err, PRONY_BAD_INPUT, "%s: line %d, column %d: %s", where,
 				 problem.line, problem.column, problem.text);
-	}
 	*out = document;
 	return PRONY_OK;
 }

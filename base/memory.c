@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,29 @@ char *memory_printf(const char *format, ...)
 	if (length < 0)
 		memory_exhausted("host memory");
 	return text;
+}
+
+void memory_check(int errnum)
+{
+	if (errnum == ENOMEM)
+		memory_exhausted("host memory");
+}
+
+static int on_unread_folder(const char *path, int errnum)
+{
+	(void)path;
+	memory_check(errnum);
+	return 0;
+}
+
+size_t memory_glob(const char *pattern, int flags, glob_t *out)
+{
+	*out = (glob_t){.gl_pathc = 0};
+	int result = glob(pattern, flags, on_unread_folder, out);
+
+	if (result == GLOB_NOSPACE)
+		memory_exhausted("host memory");
+	return result == 0 ? out->gl_pathc : 0;
 }
 
 int64_t memory_physical_bytes(void)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/process_internal.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
@@ -211,6 +212,8 @@ static _Noreturn void child_main(const struct launch *launch)
 	if (spec->new_group)
 		setpgid(0, 0);
 	reset_signals();
+	/* What a child makes is run or believed later, a package that pip unpacks first of all. */
+	umask(umask(0) | S_IWOTH);
 
 	/* Out of the way first: one row's source may be another row's target. */
 	for (size_t i = 0; i < spec->fd_count; i++) {
@@ -295,6 +298,7 @@ static enum prony_status launch_child(const struct launch *launch, int report, p
 		close(launch->report);
 		return error_errno(err, PRONY_IO, errnum, "cannot start %s", launch->program);
 	}
+	process_note_start(pid);
 	close(launch->report);
 	do {
 		got = read(report, &failure, sizeof(failure));
@@ -302,6 +306,7 @@ static enum prony_status launch_child(const struct launch *launch, int report, p
 	if (got == (ssize_t)sizeof(failure)) {
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
+		process_note_end(pid);
 		return launch_status(launch, &failure, err);
 	}
 	*out = pid;

@@ -51,6 +51,21 @@ enum prony_status process_run(const struct process_spec *spec, int64_t timeout_n
 			      size_t limit_bytes, char **output, struct process_end *end,
 			      struct error *err);
 
+/*
+ * Processes whose parent ended come to us from now on (prctl(2), PR_SET_CHILD_SUBREAPER) instead of
+ * to the first process of the machine; *before notes those that have come already.
+ */
+enum { PROCESS_ORPHANS_MAX = 256 };
+struct process_orphans {
+	pid_t pids[PROCESS_ORPHANS_MAX];
+	int count;
+};
+void process_adopt_orphans(struct process_orphans *before);
+
+/* Kills and reaps those that have come since, and all below them, for 20 s at most; how many. What
+ * process_start started is none. */
+int process_end_orphans(const struct process_orphans *before);
+
 /* Finds a program on PATH; caller frees; NULL when there is none. */
 char *process_find(const char *program);
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/process_internal.h"
 
 #define NS_PER_SECOND INT64_C(1000000000)
 
@@ -34,6 +35,8 @@ static pid_t reap(pid_t pid, int *status, int flags)
 	do {
 		reaped = waitpid(pid, status, flags);
 	} while (reaped < 0 && errno == EINTR);
+	if (reaped > 0)
+		process_note_end(reaped);
 	return reaped;
 }
 

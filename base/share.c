@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/memory.h"
@@ -18,19 +19,31 @@ static bool holds_suites(const char *folder)
 	return found;
 }
 
+/* Whether two paths are one folder. */
+static bool same_folder(const char *a, const char *b)
+{
+	struct stat first, second;
+
+	return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
 /*
  * The source folder of a Meson build tree, from Meson's own description of the tree
- * (https://mesonbuild.com/IDE-integration.html), so that no path is compiled into the program.
+ * (https://mesonbuild.com/IDE-integration.html), so that no path is compiled into the program. The
+ * description of a tree that was copied is that of another one, whose files may be of another day.
  */
 static char *source_of_build(const char *folder)
 {
 	char *info = path_join(folder, "meson-info/meson-info.json");
 	char *found = NULL;
 	json_t *document = NULL, *directories;
-	const char *source;
+	const char *source, *build;
 
 	if (json_read_file(info, MESON_INFO_MAX_BYTES, &document, NULL) == PRONY_OK &&
 	    json_get_object(document, "directories", &directories, NULL) == PRONY_OK &&
+	    json_get_string(directories, "build", &build, NULL) == PRONY_OK &&
+	    same_folder(build, folder) &&
 	    json_get_string(directories, "source", &source, NULL) == PRONY_OK &&
 	    holds_suites(source))
 		found = memory_strdup(source);
@@ -50,7 +63,7 @@ static char *share_below(const char *folder)
 	found = source_of_build(folder);
 	if (found)
 		return found;
-	/* A build tree inside a source tree that was moved after it was configured. */
+	/* A build tree inside a source tree that was moved or copied after it was configured. */
 	char *project = path_join(folder, "meson.build");
 	if (file_exists(project) && holds_suites(folder))
 		found = memory_strdup(folder);

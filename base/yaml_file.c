@@ -192,6 +192,13 @@ static enum prony_status check_nodes(struct yaml_file *file, struct error *err)
 			status = yaml_file_wrong(
 				file, node, err, "the tag %.60s is not used in a %s; remove it",
 				node->tag ? (const char *)node->tag : "", file->kind->noun);
+		else if (node->type == YAML_SCALAR_NODE &&
+			 strlen(yaml_text(node)) != node->data.scalar.length)
+			/* C code would see the word end there and take the rest for absent. */
+			status = yaml_file_wrong(
+				file, node, err,
+				"\"%.60s\" goes on behind a NUL character (\\0); remove it",
+				yaml_text(node));
 		else if (node->type == YAML_MAPPING_NODE)
 			status = check_keys(file, node, err);
 	}

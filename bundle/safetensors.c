@@ -372,8 +372,11 @@ static enum prony_status read_image(unsigned char *image, size_t bytes, const ch
 		return error_set(err, PRONY_BAD_INPUT, "%s: a header of %llu bytes, at most %zu",
 				 where, (unsigned long long)header_bytes, HEADER_MAX_BYTES);
 
-	status = json_parse((const char *)image + LENGTH_BYTES, (size_t)header_bytes, where,
-			    &header, err);
+	/* A worker may write to its image while it is read: only a copy stays as it was checked. */
+	char *text = memcpy(memory_alloc((size_t)header_bytes), image + LENGTH_BYTES,
+			    (size_t)header_bytes);
+	status = json_parse(text, (size_t)header_bytes, where, &header, err);
+	free(text);
 	if (status != PRONY_OK)
 		return status;
 	if (json_is_object(header)) {

@@ -101,7 +101,7 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	X(LEARNING_RATE, learning_rate, REAL, none, SAME, "learning-rate", 0,                      \
 	  "learning rates of train", .plural = "learning-rates", .singular = "learning-rate",      \
 	  .settable = true, .initial = "0.001", .min = 1e-12, .max = 1000,                         \
-	  .needs = "a number above 0, up to 1000", .example = "0.01", .texts = AXIS_IN_SPEC,       \
+	  .needs = "a number from 1e-12 to 1000", .example = "0.01", .texts = AXIS_IN_SPEC,        \
 	  .applies = axis_applies_when_training, .order = 11, .title = ", learning rate ",         \
 	  .quiet = true)                                                                           \
 	X(MOMENTUM, momentum, REAL, none, SAME, "momentum", 0,                                     \

@@ -1,5 +1,4 @@
 /* `prony list`: what exists, what is here, and why the rest is not. */
-#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,23 +153,23 @@ static json_t *cpu_row(void)
 static json_t *device_rows(const struct list_options *options, struct error *err)
 {
 	json_t *rows = json_array();
-	glob_t cards = {0};
+	glob_t cards;
 	(void)options;
 	(void)err;
 	json_array_append_new(rows, cpu_row());
-	if (!glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &cards))
-		for (size_t i = 0; i < cards.gl_pathc; i++) {
-			char *model = value_in_file(cards.gl_pathv[i], "Model");
-			char *name = memory_printf("cuda:%zu", i);
-			json_t *row = json_object();
-			json_object_set_new(row, "device", json_string(name));
-			json_object_set_new(row, "state", json_string("ready"));
-			json_object_set_new(row, "cores", json_null());
-			json_object_set_new(row, "model", listing_text(model));
-			json_array_append_new(rows, row);
-			free(name);
-			free(model);
-		}
+	size_t count = memory_glob("/proc/driver/nvidia/gpus/*/information", 0, &cards);
+	for (size_t i = 0; i < count; i++) {
+		char *model = value_in_file(cards.gl_pathv[i], "Model");
+		char *name = memory_printf("cuda:%zu", i);
+		json_t *row = json_object();
+		json_object_set_new(row, "device", json_string(name));
+		json_object_set_new(row, "state", json_string("ready"));
+		json_object_set_new(row, "cores", json_null());
+		json_object_set_new(row, "model", listing_text(model));
+		json_array_append_new(rows, row);
+		free(name);
+		free(model);
+	}
 	globfree(&cards);
 	return rows;
 }

@@ -65,7 +65,7 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 	const char *path = place.library       ? place.library
 			   : place.interpreter ? place.interpreter
 					       : place.program;
-	const char *status = ready ? "ready" : "missing";
+	const char *status = ready ? "ready" : framework->broken ? "broken" : "missing";
 	bool ours = place.origin == ORIGIN_INSTALLED;
 	/* People want the folder, programs what is started or loaded. */
 	const struct {

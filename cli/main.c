@@ -1,12 +1,14 @@
 /* prony: one row per command, in the order in which help shows them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 
 static void print_overview(void (*print)(const char *format, ...))
 {
@@ -68,14 +70,21 @@ static int dispatch(int argc, char **argv)
 		cli_out("prony " PRONY_VERSION "\n");
 		return 0;
 	}
-	for (const struct cli_command *command = cli_commands; command->run; command++)
-		if (!strcmp(argv[1], command->syntax.name))
-			return command->run(command, argc - 1, argv + 1);
+	for (const struct cli_command *command = cli_commands; command->run; command++) {
+		if (strcmp(argv[1], command->syntax.name))
+			continue;
+		if (!command->hidden)
+			environment_say_sudo();
+		return command->run(command, argc - 1, argv + 1);
+	}
 	return unknown_command(argv[1]);
 }
 
 int main(int argc, char **argv)
 {
+	/* Past `ulimit -f` a write then fails and is told; the signal would end us without a word.
+	 */
+	signal(SIGXFSZ, SIG_IGN);
 	if (!open_standard_streams())
 		return prony_status_exit(PRONY_INTERNAL);
 	return finish_output(dispatch(argc, argv));

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/framework_word.h"
@@ -273,9 +274,9 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 	struct error err = ERROR_INIT;
 	size_t count = 0;
 	int exit_code = 0;
-	const char **suites = calloc((size_t)argc + 1, sizeof *suites);
+	const char **suites = memory_alloc(((size_t)argc + 1) * sizeof *suites);
 	run_options_init(&options);
-	if (!suites || !cli_parse(command, argc, argv, &options, suites, &count, &exit_code)) {
+	if (!cli_parse(command, argc, argv, &options, suites, &count, &exit_code)) {
 		free(suites);
 		return exit_code;
 	}

@@ -50,6 +50,9 @@ static void reap(struct client *client)
 		kill(client->guard, SIGKILL);
 		process_wait(client->guard, -1, &end, NULL);
 	}
+	/* A guard that was killed ended nobody; what was below it has come to us. */
+	if (!client->ended)
+		client->left_over = process_end_orphans(&client->before);
 	client_drain_log(client);
 	if (late)
 		snprintf(client->how, sizeof client->how,
@@ -68,7 +71,7 @@ static void release(struct client *client)
 	strbuf_release(&client->line);
 	strbuf_release(&client->report);
 	free(client->read_file);
-	free(client->records_file);
+	free(client->records);
 	free(client);
 }
 

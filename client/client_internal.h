@@ -2,6 +2,7 @@
 #ifndef PRONY_CLIENT_CLIENT_INTERNAL_H
 #define PRONY_CLIENT_CLIENT_INTERNAL_H
 
+#include "base/process.h"
 #include "base/strbuf.h"
 #include "client/client.h"
 #include "client/log_buffer.h"
@@ -23,7 +24,8 @@ struct client {
 	int64_t next_id, started_ns, oom_kills;
 	int64_t patience_ns; /* with the request that is under way */
 	char *read_file; /* what the last read left in a file, for workers without shared memory */
-	struct step_record *records_file;
+	struct step_record *records;   /* of the last run: ours, the worker cannot change them */
+	struct process_orphans before; /* children that came to us before the worker */
 	char how[128];
 	int64_t rss_peak_bytes, user_ns, system_ns;
 	int left_over;

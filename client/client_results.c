@@ -1,8 +1,10 @@
 /* The verbs whose answer is more than a line: step records of run, tensors of read. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "bundle/bundle.h"
 #include "client/client_internal.h"
 
@@ -10,12 +12,23 @@
  * lies. */
 #define UNEXPLAINED_NS INT64_C(1000000000)
 
-/* Step records: in shared memory, or read from the bundle's file. */
+static void keep_records(struct client *client, void *records, const struct step_record **out)
+{
+	free(client->records);
+	client->records = records;
+	*out = records;
+}
+
+/* Step records: out of shared memory, or of the bundle's file. A copy, so that what is checked next
+ * is what is used after that, whatever the worker writes meanwhile. */
 static enum prony_status fetch_records(struct client *client, int64_t count,
 				       const struct step_record **out, struct error *err)
 {
 	if (client->uses_shared) {
-		*out = shared_records(&client->shared);
+		size_t held = (size_t)count * sizeof **out;
+		keep_records(client,
+			     memcpy(memory_alloc(held), shared_records(&client->shared), held),
+			     out);
 		return PRONY_OK;
 	}
 	char *path = path_join(client->spec->bundle, BUNDLE_RECORDS_FILE), *bytes = NULL;
@@ -29,9 +42,7 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 				   length, wanted);
 		free(bytes);
 	} else {
-		free(client->records_file);
-		client->records_file = (struct step_record *)(void *)bytes;
-		*out = client->records_file;
+		keep_records(client, bytes, out);
 	}
 	free(path);
 	return status;

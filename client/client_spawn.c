@@ -151,6 +151,7 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 	if (status == PRONY_OK && !spec->no_shared_memory)
 		status = shared_init(&client->shared, spec->records_capacity, spec->tensors_bytes,
 				     err);
+	process_adopt_orphans(&client->before);
 	if (status == PRONY_OK)
 		status = spawn(client, &pipes, err);
 	if (status == PRONY_OK)

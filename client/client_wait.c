@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "base/process_tree.h"
 #include "client/client_internal.h"
@@ -79,10 +80,9 @@ void client_drain_report(struct client *client)
 		take_report(client, text, (size_t)(newline - text));
 		text = newline + 1;
 	}
-	char *rest = strdup(text);
+	char *rest = memory_strdup(text);
 	strbuf_clear(&client->report);
-	if (rest)
-		strbuf_puts(&client->report, rest);
+	strbuf_puts(&client->report, rest);
 	free(rest);
 }
 
@@ -123,6 +123,10 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 			"the worker's processes grew over %lld MiB of resident memory during %s "
 			"(--memory-limit sets another limit)",
 			(long long)(client->spec->memory_limit_bytes >> 20), verb);
+	/* What is left of its tree may hold the reply channel open; nobody answers for it. */
+	if (client->report_fd < 0 && !client->ended && !client->exec_errno)
+		return error_set(err, PRONY_CRASHED,
+				 "something killed the worker's guard during %s", verb);
 	if (clock_monotonic_ns() >= deadline_ns)
 		return error_set(err, PRONY_TIMEOUT, "no reply to %s within %.3g s", verb,
 				 (double)client->patience_ns * 1e-9);

@@ -68,6 +68,7 @@ static void become_worker(char **command, int life_fd, int report_fd, int failur
 	close(life_fd);
 	close(report_fd);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	execvp(command[0], command);
 	int failure = errno;
 	if (write(failure_fd, &failure, sizeof failure) < 0)

@@ -124,7 +124,9 @@ size_t source_entries(const char *root, const char *folder, const char *prefix,
 		      char (*names)[SOURCE_NAME_BYTES], size_t capacity)
 {
 	char *full = memory_printf("%s%s", root, folder);
+	errno = 0;
 	DIR *directory = opendir(full);
+	memory_check(errno);
 	struct dirent *entry;
 	size_t count = 0;
 

@@ -1,8 +1,14 @@
 #include "diagnose/topology.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <hwloc.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/memory.h"
 #include "diagnose/sources.h"
 
 static bool leave_out(hwloc_topology_t topology, const char *component)
@@ -11,28 +17,19 @@ static bool leave_out(hwloc_topology_t topology, const char *component)
 					     component) == 0;
 }
 
-/* hwloc takes its root, and whether it prints, from the environment only; both are put back. Called
- * before there are threads. */
+/* hwloc takes its root, and whether it prints, from the environment only, which is that of a
+ * process of its own here. */
 static bool discover(hwloc_topology_t topology, const char *root)
 {
-	bool silent = getenv("HWLOC_HIDE_ERRORS") == NULL;
-
 	/* hwloc's other sources ask the processor and the C library, which are not the recorded
 	 * machine's. */
 	if (*root && (setenv("HWLOC_FSROOT", root, 1) != 0 || !leave_out(topology, "x86") ||
 		      !leave_out(topology, "no_os")))
 		return false;
-	if (silent)
-		setenv("HWLOC_HIDE_ERRORS", "2", 1);
+	setenv("HWLOC_HIDE_ERRORS", "2", 0);
 	/* The record describes the machine; what this process may use of it is told apart below. */
-	bool loaded =
-		hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) == 0 &&
-		hwloc_topology_load(topology) == 0;
-	if (silent)
-		unsetenv("HWLOC_HIDE_ERRORS");
-	if (*root)
-		unsetenv("HWLOC_FSROOT");
-	return loaded;
+	return hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) == 0 &&
+	       hwloc_topology_load(topology) == 0;
 }
 
 static bool load(const char *root, hwloc_topology_t *out)
@@ -40,7 +37,7 @@ static bool load(const char *root, hwloc_topology_t *out)
 	hwloc_topology_t topology;
 
 	if (hwloc_topology_init(&topology) != 0)
-		return false;
+		memory_exhausted("host memory");
 	if (!discover(topology, root)) {
 		hwloc_topology_destroy(topology);
 		return false;
@@ -109,7 +106,8 @@ static void count_usable(hwloc_topology_t topology, hwloc_const_bitmap_t allowed
 	out->usable_threads = threads > 0 ? threads : 0;
 }
 
-bool topology_read(const char *root, struct topology *out, int *cpus, int capacity)
+/* *out is zeroed. */
+static bool ask_hwloc(const char *root, struct topology *out, int *cpus, int capacity)
 {
 	hwloc_topology_t topology;
 	hwloc_bitmap_t allowed;
@@ -117,15 +115,13 @@ bool topology_read(const char *root, struct topology *out, int *cpus, int capaci
 	if (!load(root, &topology))
 		return false;
 	allowed = hwloc_bitmap_alloc();
-	*out = (struct topology){
-		.packages = count_of(topology, HWLOC_OBJ_PACKAGE),
-		.cores = count_of(topology, HWLOC_OBJ_CORE),
-		.threads = count_of(topology, HWLOC_OBJ_PU),
-		.numa_nodes = count_of(topology, HWLOC_OBJ_NUMANODE),
-		.l1d_bytes = cache_bytes(topology, HWLOC_OBJ_L1CACHE),
-		.l2_bytes = cache_bytes(topology, HWLOC_OBJ_L2CACHE),
-		.l3_bytes = cache_bytes(topology, HWLOC_OBJ_L3CACHE),
-	};
+	out->packages = count_of(topology, HWLOC_OBJ_PACKAGE);
+	out->cores = count_of(topology, HWLOC_OBJ_CORE);
+	out->threads = count_of(topology, HWLOC_OBJ_PU);
+	out->numa_nodes = count_of(topology, HWLOC_OBJ_NUMANODE);
+	out->l1d_bytes = cache_bytes(topology, HWLOC_OBJ_L1CACHE);
+	out->l2_bytes = cache_bytes(topology, HWLOC_OBJ_L2CACHE);
+	out->l3_bytes = cache_bytes(topology, HWLOC_OBJ_L3CACHE);
 	if (allowed) {
 		find_allowed(topology, root, allowed);
 		count_usable(topology, allowed, out, cpus, capacity);
@@ -134,4 +130,96 @@ bool topology_read(const char *root, struct topology *out, int *cpus, int capaci
 	hwloc_bitmap_free(allowed);
 	hwloc_topology_destroy(topology);
 	return out->usable_threads > 0;
+}
+
+static bool write_all(int fd, const void *bytes, size_t length)
+{
+	for (const char *at = bytes; length > 0;) {
+		ssize_t written = write(fd, at, length);
+
+		if (written <= 0)
+			return false;
+		at += written;
+		length -= (size_t)written;
+	}
+	return true;
+}
+
+static size_t read_all(int fd, void *bytes, size_t length)
+{
+	size_t used = 0;
+
+	while (used < length) {
+		ssize_t got = read(fd, (char *)bytes + used, length - used);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		used += (size_t)got;
+	}
+	return used;
+}
+
+/* What the child sends: this, then its list of CPUs. */
+struct answer {
+	bool known;
+	struct topology topology;
+};
+
+static int *answer_once(const char *root, int capacity, struct answer *answer)
+{
+	size_t bytes = (size_t)capacity * sizeof(int);
+	int *cpus = memset(memory_alloc(bytes), 0, bytes);
+
+	/* Padding is compared too. */
+	memset(answer, 0, sizeof(*answer));
+	errno = 0;
+	answer->known = ask_hwloc(root, &answer->topology, cpus, capacity);
+	if (!answer->known)
+		memory_check(errno);
+	return cpus;
+}
+
+/* Where it does not crash, hwloc leaves out what it had no memory for and says nothing: an answer
+ * is one that it gives twice. */
+static _Noreturn void answer_and_end(const char *root, int capacity, int fd)
+{
+	size_t bytes = (size_t)capacity * sizeof(int);
+	struct answer first, second;
+	int *cpus = answer_once(root, capacity, &first);
+	const int *again = answer_once(root, capacity, &second);
+
+	_exit(memcmp(&first, &second, sizeof(first)) == 0 && memcmp(cpus, again, bytes) == 0 &&
+			      write_all(fd, &first, sizeof(first)) && write_all(fd, cpus, bytes)
+		      ? 0
+		      : 1);
+}
+
+bool topology_read(const char *root, struct topology *out, int *cpus, int capacity)
+{
+	struct answer answer = {.known = false};
+	size_t list_bytes = (size_t)capacity * sizeof(*cpus);
+	int ends[2], ended = 0;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	pid_t child = fork();
+	if (child == 0)
+		answer_and_end(root, capacity, ends[1]);
+	if (child < 0)
+		memory_check(errno);
+	close(ends[1]);
+	bool whole = child > 0 && read_all(ends[0], &answer, sizeof(answer)) == sizeof(answer) &&
+		     read_all(ends[0], cpus, list_bytes) == list_bytes;
+	close(ends[0]);
+	while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR)
+		;
+	/* A machine whose cores are unknown is another machine than it was. */
+	if (child > 0 && (!whole || ended != 0))
+		memory_exhausted("libhwloc, which reads the machine's topology, crashed or "
+				 "contradicted itself; memory may be");
+	if (answer.known)
+		*out = answer.topology;
+	return answer.known;
 }

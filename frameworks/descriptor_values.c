@@ -281,6 +281,13 @@ enum prony_status read_adapter(struct reader *reader, const struct key *key,
 {
 	struct framework *row = target;
 
+	/* An adapter says its own name, and results are kept by name. */
+	if (reader->of_user)
+		return yaml_file_wrong(
+			&reader->yaml, value, err,
+			"adapter: is for the frameworks of prony itself, under their "
+			"own names; write command: for a worker of yours, or python: "
+			"for an adapter in Python");
 	row->kind = FRAMEWORK_BUILTIN; /* until a library is named */
 	return read_text(reader, key, value, target, err);
 }

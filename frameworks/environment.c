@@ -1,11 +1,11 @@
 /* The folders of environments: what they are called, and what an installation says of itself. */
 #include <ctype.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "frameworks/folders_internal.h"
 
 bool framework_environment_valid(const char *environment)
@@ -57,10 +57,12 @@ size_t framework_environments(const struct framework *framework, struct arena *a
 	const char *pattern = framework_folder(framework, "*", arena);
 	bool own = *framework->backend && !framework->shared_environment;
 	size_t count = 0, after = own ? strlen(framework->backend) + 1 : 0;
-	glob_t matches = {0};
+	glob_t matches;
 
-	if (glob(pattern, GLOB_ONLYDIR, NULL, &matches) != 0)
+	if (memory_glob(pattern, GLOB_ONLYDIR, &matches) == 0) {
+		globfree(&matches);
 		return 0;
+	}
 	const char **found = arena_array(arena, matches.gl_pathc, sizeof(*found));
 	for (size_t i = 0; i < matches.gl_pathc; i++) {
 		const char *name = strrchr(matches.gl_pathv[i], '@') + 1;

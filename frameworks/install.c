@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,8 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/lock_file.h"
+#include "base/memory.h"
 #include "frameworks/wheel.h"
 
 #define VENV_LIMIT_NS INT64_C(300000000000)
@@ -49,11 +50,9 @@ enum prony_status install_lock(const char *folder, const struct install_sink *si
 	int lock = -1;
 	if (status != PRONY_OK)
 		goto out;
-	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (lock < 0) {
-		status = error_errno(err, PRONY_IO, errno, "cannot open %s", path);
+	status = lock_file_open(path, 0600, &lock, err);
+	if (status != PRONY_OK)
 		goto out;
-	}
 	while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR) {
 			status = error_errno(err, PRONY_IO, errno, "cannot lock %s", path);
@@ -136,7 +135,7 @@ static bool installed_already(const struct install *install, struct manifest *ma
 
 	return manifest_read(install->folder, arena, manifest) &&
 	       strcmp(manifest->lock_sha256, install->lock.sha256) == 0 &&
-	       file_exists(arena_printf(arena, "%s/%s", install->folder, manifest->entry));
+	       file_has_bytes(arena_printf(arena, "%s/%s", install->folder, manifest->entry));
 }
 
 /*
@@ -270,14 +269,14 @@ static enum prony_status unpack(struct install *install, struct error *err)
 	const char *pattern = arena_printf(&install->arena, "%s/*.whl", install->wheels);
 	enum prony_status status = install_find_pip(install, err);
 	size_t extracted = 0;
-	glob_t wheels = {0};
+	glob_t wheels;
 
 	if (status == PRONY_OK)
 		status = install_pip(install, "download", err);
 	if (status != PRONY_OK)
 		return status;
 	install_say(install, "unpacking");
-	if (glob(pattern, 0, NULL, &wheels) != 0)
+	if (memory_glob(pattern, 0, &wheels) == 0)
 		status = error_set(err, PRONY_BAD_INPUT, "%s: pip downloaded no wheel for %s",
 				   install->spelling, install->lock.path);
 	for (size_t i = 0; status == PRONY_OK && i < wheels.gl_pathc; i++)
@@ -286,7 +285,7 @@ static enum prony_status unpack(struct install *install, struct error *err)
 	globfree(&wheels);
 	const char *library =
 		arena_printf(&install->arena, "%s/%s", install->tree, install->lock.library);
-	if (status == PRONY_OK && !file_exists(library))
+	if (status == PRONY_OK && !file_has_bytes(library))
 		status = error_set(
 			err, PRONY_BAD_INPUT,
 			"%s: the library %s is not among the files that 'keep' takes out of the "
@@ -448,6 +447,10 @@ enum prony_status framework_install(const struct framework *framework, const cha
 	enum prony_status status = PRONY_OK;
 	if (framework->kind == FRAMEWORK_BUILTIN) {
 		install_say(&install, "is part of prony: nothing to install");
+		goto out;
+	}
+	if (framework->broken) {
+		status = error_set(err, PRONY_BAD_INPUT, "%s", framework->broken);
 		goto out;
 	}
 	if (framework->kind == FRAMEWORK_COMMAND) {

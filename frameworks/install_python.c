@@ -1,9 +1,9 @@
 /* Which Python makes an environment, and pip. */
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "frameworks/install_internal.h"
 
@@ -82,7 +82,7 @@ static bool take_pyenv(struct install *install, const char *version, struct strb
 {
 	const char *root = getenv("PYENV_ROOT"), *home = getenv("HOME");
 	bool named = root && *root;
-	glob_t matches = {0};
+	glob_t matches;
 	bool good = false;
 
 	if (!named && (!home || !*home))
@@ -90,9 +90,8 @@ static bool take_pyenv(struct install *install, const char *version, struct strb
 	const char *pattern =
 		arena_printf(&install->arena, "%s%s/versions/%s.*/bin/python%s",
 			     named ? root : home, named ? "" : "/.pyenv", version, version);
-	if (glob(pattern, 0, NULL, &matches) == 0)
-		for (size_t i = matches.gl_pathc; i-- > 0 && !good;)
-			good = take(install, matches.gl_pathv[i], version, looked, found);
+	for (size_t i = memory_glob(pattern, 0, &matches); i-- > 0 && !good;)
+		good = take(install, matches.gl_pathv[i], version, looked, found);
 	globfree(&matches);
 	return good;
 }

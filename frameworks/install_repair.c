@@ -1,10 +1,10 @@
 /* Steps after an installation that a descriptor asks for, each with its reason. */
 #include <errno.h>
-#include <glob.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "frameworks/install_internal.h"
 
 #define COMPILE_LIMIT_NS INT64_C(60000000000)
@@ -18,13 +18,13 @@ static enum prony_status repair_path(struct install *install, const struct frame
 	const char *slash = strrchr(path, '/');
 	const char *folder = arena_strndup(arena, path, (size_t)(slash - path));
 	enum prony_status status = PRONY_OK;
-	glob_t matches = {0};
+	glob_t matches;
 
 	if (strpbrk(repair->path, "*?[") == NULL) {
 		*out = path;
 		return directory_make(folder, err);
 	}
-	if (glob(folder, GLOB_ONLYDIR, NULL, &matches) != 0 || matches.gl_pathc != 1)
+	if (memory_glob(folder, GLOB_ONLYDIR, &matches) != 1)
 		status =
 			error_set(err, PRONY_BAD_INPUT,
 				  "%s: repairs: %zu folders match %s in what was installed, and it "

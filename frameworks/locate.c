@@ -1,5 +1,5 @@
 /* Where a framework is on this machine: named by the user, installed by us, or discovered. */
-#include <glob.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +16,9 @@
 static const char *absolute(const char *path, struct arena *arena)
 {
 	char *real = strchr(path, '/') ? realpath(path, NULL) : NULL;
+
+	if (!real && strchr(path, '/'))
+		memory_check(errno);
 	const char *kept = real ? arena_strdup(arena, real) : path;
 
 	free(real);
@@ -85,9 +88,9 @@ static const char *library_by_pattern(const char *folder, const struct framework
 {
 	const char *pattern = arena_printf(arena, "%s/%s", folder, framework->library_pattern);
 	const char *found = NULL;
-	glob_t matches = {0};
+	glob_t matches;
 
-	if (glob(pattern, 0, NULL, &matches) == 0 && matches.gl_pathc > 0)
+	if (memory_glob(pattern, 0, &matches) > 0)
 		found = arena_strdup(arena, matches.gl_pathv[matches.gl_pathc - 1]);
 	globfree(&matches);
 	return found;
@@ -103,12 +106,13 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 		return false;
 	if (manifest_read(folder, arena, &manifest)) {
 		entry = arena_printf(arena, "%s/%s", folder, manifest.entry);
-		if (!file_exists(entry)) {
+		if (!file_has_bytes(entry)) {
 			place->reason = arena_printf(
 				arena,
-				"%s was installed but is gone; install it again: "
+				"%s was installed but is %s; install it again: "
 				"prony framework install %s",
-				entry, framework_spelling(framework, place->environment, arena));
+				entry, file_exists(entry) ? "empty" : "gone",
+				framework_spelling(framework, place->environment, arena));
 			return false;
 		}
 	} else if (framework->kind == FRAMEWORK_LIBRARY) {
@@ -236,6 +240,10 @@ enum prony_status framework_locate(const struct framework *framework, const char
 		.environment = arena_strdup(arena, environment ? environment : ""),
 		.version = "",
 		.folder = ""};
+	if (framework->broken) {
+		place->reason = framework->broken;
+		return PRONY_OK;
+	}
 	if (framework->kind == FRAMEWORK_BUILTIN || framework->kind == FRAMEWORK_COMMAND) {
 		locate_without_environment(arena, place);
 		return PRONY_OK;

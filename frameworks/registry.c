@@ -2,12 +2,14 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/nearest.h"
 #include "base/strbuf.h"
 #include "cell/cell.h"
@@ -54,16 +56,6 @@ static enum prony_status add_file(struct registry *registry, const char *path, b
 {
 	struct framework rows[DESCRIPTOR_BACKENDS_MAX];
 	size_t count = 0;
-
-	if (of_user && is_foreign(path)) {
-		note(registry,
-		     arena_printf(&registry->arena,
-				  "%s: ignored, because prony runs with root's rights and "
-				  "the file is somebody else's; chown root it, or run as "
-				  "its owner",
-				  path));
-		return PRONY_OK;
-	}
 	enum prony_status status =
 		descriptor_read(path, of_user, &registry->arena, rows, &count, err);
 	if (status == PRONY_OK && strcmp(rows[0].name, EVERY_FRAMEWORK) == 0)
@@ -83,6 +75,57 @@ static enum prony_status add_file(struct registry *registry, const char *path, b
 	return status;
 }
 
+/* A row for a framework whose descriptor is of no use, where its file's name can be one's. */
+static void add_broken(struct registry *registry, const char *path, const char *why)
+{
+	const char *file = strrchr(path, '/') + 1;
+	struct framework row = {.backend = "",
+				.summary = "its descriptor is broken",
+				.file = path,
+				.of_user = true,
+				.broken = why,
+				.kind = FRAMEWORK_COMMAND,
+				.distribution = ""};
+	struct cell cell = {0};
+
+	row.name = arena_strndup(&registry->arena, file, strlen(file) - strlen(SUFFIX));
+	if (cell_parse_framework(row.name, &cell, NULL) == PRONY_OK &&
+	    strcmp(cell.name, row.name) == 0 && strcmp(row.name, EVERY_FRAMEWORK) != 0 &&
+	    !framework_find(registry, row.name, NULL))
+		add_rows(registry, &row, 1);
+}
+
+/* One of the user's must not keep the others from working. */
+static enum prony_status add_own_file(struct registry *registry, const char *path,
+				      struct error *err)
+{
+	struct error why = ERROR_INIT;
+
+	if (is_foreign(path)) {
+		note(registry,
+		     arena_printf(&registry->arena,
+				  "%s: ignored, because prony runs with root's rights and "
+				  "the file is somebody else's; chown root it, or run as "
+				  "its owner",
+				  path));
+		return PRONY_OK;
+	}
+	enum prony_status status = add_file(registry, path, true, &why);
+	if (status == PRONY_NOMEM)
+		return error_set(err, status, "%s", why.text);
+	if (status != PRONY_OK) {
+		note(registry, arena_printf(&registry->arena, "%s; it is left out", why.text));
+		add_broken(registry, path, arena_strdup(&registry->arena, why.text));
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status add_tree_file(struct registry *registry, const char *path,
+				       struct error *err)
+{
+	return add_file(registry, path, false, err);
+}
+
 static int is_descriptor(const struct dirent *entry)
 {
 	size_t length = strlen(entry->d_name), end = strlen(SUFFIX);
@@ -99,15 +142,17 @@ static enum prony_status add_folder(struct registry *registry, const char *folde
 	int count = scandir(folder, &entries, is_descriptor, alphasort);
 	enum prony_status status = PRONY_OK;
 
+	if (count < 0)
+		memory_check(errno);
 	for (int i = 0; i < count; i++) {
 		if (i == FILES_MAX && status == PRONY_OK)
 			status = error_set(err, PRONY_BAD_INPUT, "%s has more than %d descriptors",
 					   folder, FILES_MAX);
 		if (status == PRONY_OK)
-			status = add_file(
+			status = (of_user ? add_own_file : add_tree_file)(
 				registry,
 				arena_printf(&registry->arena, "%s/%s", folder, entries[i]->d_name),
-				of_user, err);
+				err);
 		free(entries[i]);
 	}
 	free(entries);
@@ -206,11 +251,11 @@ static const char *next_word(const char **text, struct arena *arena, bool *wrong
 static enum prony_status split_words(const char *text, struct arena *arena, struct word_list *out,
 				     struct error *err)
 {
+	const char *rest = text, *word;
 	bool wrong = false;
-	const char *word;
 
 	out->words = arena_array(arena, strlen(text) + 1, sizeof(*out->words));
-	for (out->count = 0; (word = next_word(&text, arena, &wrong)) != NULL && !wrong;)
+	for (out->count = 0; (word = next_word(&rest, arena, &wrong)) != NULL && !wrong;)
 		out->words[out->count++] = word;
 	if (wrong)
 		return error_set(err, PRONY_USAGE, "--worker: a quote is not closed in: %s", text);

@@ -51,6 +51,8 @@ struct framework {
 	const char *summary;
 	const char *file; /* its descriptor, "--worker" for one of the command line */
 	bool of_user;	  /* not one of the tree's */
+	const char
+		*broken; /* what is wrong with its descriptor, which has no more to say; or NULL */
 	enum framework_kind kind;
 	const char *adapter;	     /* for `worker --adapter`; Python: a name, or a path of ours */
 	struct word_list command;    /* FRAMEWORK_COMMAND */
@@ -77,15 +79,16 @@ struct registry {
 	struct arena arena;
 	struct framework *rows; /* the floor, others by name, harness-only ones, the user's */
 	size_t count;
-	const char **notes; /* for the user: files that were ignored, and why */
+	const char **notes; /* for the user: files that are ignored or wrong, and why */
 	size_t note_count;
 };
 
 /*
  * Reads the descriptors of the tree (SHARE/descriptors) and the user's
- * ($XDG_CONFIG_HOME/prony/frameworks). PRONY_BAD_INPUT names file, line, key and remedy, also where
- * a name is taken twice; PRONY_MISSING when the tree's are not there. With root's rights a file of
- * somebody else is not read, and noted. After success registry_release.
+ * ($XDG_CONFIG_HOME/prony/frameworks). A mistake in one of the user's, or a name that is taken, is
+ * noted with file, line, key and remedy, and its framework is a row that is `broken`; one of the
+ * tree's is PRONY_BAD_INPUT, and PRONY_MISSING when they are not there. With root's rights a file
+ * of somebody else is not read, and noted. After success registry_release.
  */
 enum prony_status registry_load(struct registry *registry, struct error *err);
 void registry_release(struct registry *registry);

@@ -39,7 +39,9 @@ enum prony_status framework_remove(const struct framework *framework, const char
 	const char *spelling = framework_spelling(framework, environment, &arena);
 	const char *folder = framework_folder(framework, environment, &arena);
 	enum prony_status status = PRONY_OK;
-	if (framework->kind == FRAMEWORK_BUILTIN)
+	if (framework->broken)
+		status = error_set(err, PRONY_BAD_INPUT, "%s", framework->broken);
+	else if (framework->kind == FRAMEWORK_BUILTIN)
 		status = error_set(err, PRONY_MISSING, "%s is part of prony and cannot be removed",
 				   framework->name);
 	else if (framework->kind == FRAMEWORK_COMMAND)

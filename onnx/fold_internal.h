@@ -99,6 +99,9 @@ enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *
 				   const char *folder, struct arena *arena, struct constant *out,
 				   struct error *err);
 
+/* Bytes of a tensor that lies outside of the file; 0 for one that does not, or is wrong. */
+int64_t onnx_tensor_outside_bytes(const Onnx__TensorProto *tensor);
+
 /* Attributes by name. */
 const Onnx__AttributeProto *onnx_attribute(const Onnx__NodeProto *node, const char *name);
 int64_t onnx_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);

@@ -1,6 +1,7 @@
 /* What translations of nodes share: their inputs, and what they append to the graph. */
 #include "onnx/import_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "graph/edit_internal.h"
@@ -127,6 +128,27 @@ static void refuse_builder(struct importer *im, const struct file_node *node, in
 	im->builder.graph->value_count = value_count;
 }
 
+/* Every framework would compute the same nonsense of one that is not. */
+static bool check_finite(struct importer *im, const struct file_node *node,
+			 const struct constant *numbers, const char *what)
+{
+	const char *name = numbers->initializer >= 0
+				   ? im->model->graph->initializer[numbers->initializer]->name
+				   : arena_printf(&im->arena, "%s.%s", node->name, what);
+
+	for (int64_t i = 0; i < numbers->count; i++) {
+		if (isfinite(numbers->floats[i]))
+			continue;
+		import_refuse(im, node,
+			      "its %s, tensor '%.100s', holds %s (element %lld of %lld): the model "
+			      "is broken",
+			      what, name, isnan(numbers->floats[i]) ? "NaN" : "an infinity",
+			      (long long)i, (long long)numbers->count);
+		return false;
+	}
+	return true;
+}
+
 int import_parameter(struct importer *im, const struct file_node *node,
 		     const struct constant *numbers, const struct shape *shape,
 		     enum value_kind kind, const char *what)
@@ -139,6 +161,8 @@ int import_parameter(struct importer *im, const struct file_node *node,
 		import_refuse(im, node, "its %s is not floating-point", what);
 		return VALUE_NONE;
 	}
+	if (!check_finite(im, node, numbers, what))
+		return VALUE_NONE;
 	if (initializer >= 0)
 		name = free_name(im, node, file->initializer[initializer]->name,
 				 ++im->uses[initializer]);

@@ -6,7 +6,9 @@
 
 #include "base/digest.h"
 #include "base/files.h"
+#include "base/memory.h"
 #include "graph/edit_internal.h"
+#include "onnx/wire.h"
 
 /* What protobuf can hold in one message. */
 #define MODEL_MAX_BYTES ((size_t)INT32_MAX)
@@ -38,6 +40,31 @@ static void add_digest(struct onnx_facts *facts, const struct constant *numbers)
 	memcpy(both, facts->digest, sizeof(facts->digest));
 	digest_bytes(bytes, (size_t)numbers->count * size, both + sizeof(facts->digest));
 	digest_bytes(both, sizeof(both), facts->digest);
+}
+
+/*
+ * What all tensors outside of the file take together, before the first is read: any number of them
+ * may be the same bytes, and of a file with a hole.
+ */
+static enum prony_status check_outside(const struct onnx_model *model, struct error *err)
+{
+	int64_t most = memory_physical_bytes() / 2, sum = 0;
+
+	for (int i = 0; i < model->definition_count; i++) {
+		const struct definition *definition = &model->definitions[i];
+
+		if (definition->kind != DEFINED_BY_INITIALIZER || definition->users == 0)
+			continue;
+		sum += onnx_tensor_outside_bytes(model->graph->initializer[definition->index]);
+		/* None is more than INT64_MAX / 8, so that a sum is not either before it is seen.
+		 */
+		if (sum > most)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "its external data takes over %lld MiB with tensor "
+					 "'%.100s', more than half of this machine's memory",
+					 (long long)(most >> 20), definition->name);
+	}
+	return PRONY_OK;
 }
 
 static enum prony_status read_initializers(struct onnx_model *model, const char *folder,
@@ -127,12 +154,28 @@ static enum prony_status read_input(struct onnx_model *model, struct error *err)
 	return read_dims(tensor->shape, input->name, &model->facts, err);
 }
 
+/* A message that had no memory is for protobuf-c one that is damaged. */
+static void *allocate(void *context, size_t bytes)
+{
+	(void)context;
+	return memory_alloc(bytes);
+}
+
+static void release(void *context, void *memory)
+{
+	(void)context;
+	free(memory);
+}
+
 static enum prony_status read_model(struct onnx_model *model, const void *bytes, size_t length,
 				    const char *folder, struct error *err)
 {
-	enum prony_status status;
+	ProtobufCAllocator allocator = {.alloc = allocate, .free = release};
+	enum prony_status status = onnx_check_wire(bytes, length, err);
 
-	model->proto = onnx__model_proto__unpack(NULL, length, bytes);
+	if (status != PRONY_OK)
+		return status;
+	model->proto = onnx__model_proto__unpack(&allocator, length, bytes);
 	if (model->proto == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "it is not an ONNX model, or is cut off or damaged");
@@ -145,6 +188,8 @@ static enum prony_status read_model(struct onnx_model *model, const void *bytes,
 		status = onnx_upgrade(model, err);
 	if (status == PRONY_OK)
 		status = onnx_resolve_names(model, err);
+	if (status == PRONY_OK)
+		status = check_outside(model, err);
 	if (status == PRONY_OK)
 		status = read_initializers(model, folder, err);
 	if (status == PRONY_OK)

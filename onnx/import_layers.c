@@ -291,6 +291,20 @@ void import_matmul(struct importer *im, const struct file_node *node)
 	}
 }
 
+/* Its root is taken: a negative one makes every result NaN. */
+static bool check_variance(struct importer *im, const struct file_node *node,
+			   const struct constant *numbers)
+{
+	for (int64_t i = 0; i < numbers->count; i++) {
+		if (numbers->floats[i] >= 0)
+			continue;
+		import_refuse(im, node, "its variance is negative (element %lld is %g)",
+			      (long long)i, (double)numbers->floats[i]);
+		return false;
+	}
+	return true;
+}
+
 void import_batch_norm(struct importer *im, const struct file_node *node)
 {
 	static const char *const what[] = {"input", "scale", "bias", "mean", "variance"};
@@ -316,7 +330,7 @@ void import_batch_norm(struct importer *im, const struct file_node *node)
 			return;
 		inputs[i] = import_parameter(im, node, numbers, NULL,
 					     i < 3 ? VALUE_PARAMETER : VALUE_STATE, what[i]);
-		if (inputs[i] == VALUE_NONE)
+		if (inputs[i] == VALUE_NONE || (i == 4 && !check_variance(im, node, numbers)))
 			return;
 	}
 	operator_default_attributes(OP_BATCH_NORM, &attributes);

@@ -368,6 +368,16 @@ static enum prony_status read_shape(const Onnx__TensorProto *tensor, const char 
 	return PRONY_OK;
 }
 
+int64_t onnx_tensor_outside_bytes(const Onnx__TensorProto *tensor)
+{
+	struct constant c;
+
+	if (tensor->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL ||
+	    read_shape(tensor, "", &c, NULL) != PRONY_OK)
+		return 0;
+	return c.count * (int64_t)element_bytes(tensor->data_type);
+}
+
 enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *name,
 				   const char *folder, struct arena *arena, struct constant *out,
 				   struct error *err)

@@ -62,8 +62,11 @@ static enum prony_status check_framework(const struct spec_word *word, struct ex
 	if (cell_parse_framework(word->text, &cell, &wrong) != PRONY_OK)
 		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
 				 wrong.text);
-	if (!framework_find(e->settings->registry, cell.name, NULL))
+	const struct framework *known = framework_find(e->settings->registry, cell.name, NULL);
+	if (!known)
 		return unknown_framework(word, e->settings->registry, cell.name, err);
+	if (known->broken)
+		return error_set(err, PRONY_BAD_INPUT, "%s: %s", word->origin, known->broken);
 	*canonical = arena_strdup(&e->plan->arena, cell.framework);
 	return PRONY_OK;
 }
@@ -201,7 +204,7 @@ static enum prony_status canonical_list(const struct spec_list *list, enum axis_
 			continue;
 		}
 		for (size_t f = 0; f < registry->count; f++)
-			if (!registry->rows[f].harness_only)
+			if (!registry->rows[f].harness_only && !registry->rows[f].broken)
 				words[count++] = (struct spec_word){
 					framework_spelling(&registry->rows[f], NULL, arena),
 					list->words[i].origin};

@@ -1,50 +1,60 @@
 #include "run/lock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <stdint.h>
-
 #include "base/clock.h"
+#include "base/lock_file.h"
+#include "base/memory.h"
 
 char *lock_default_path(void)
 {
 	const char *named = getenv("PRONY_LOCK");
-	return strdup(named && *named ? named : "/tmp/prony.lock");
+	return memory_strdup(named && *named ? named : "/tmp/prony.lock");
+}
+
+/* Whoever measures on this machine takes it, so everybody may open it. */
+static enum prony_status open_lock(const char *path, int *lock, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	if (lock_file_open(path, 0666, lock, &why) == PRONY_OK)
+		return PRONY_OK;
+	return error_set(err, PRONY_STORE, "%s; PRONY_LOCK names another file", why.text);
 }
 
 enum prony_status lock_take(const char *path, const volatile int *stop,
 			    void (*waiting)(void *context, const char *path), void *context,
 			    int *fd, struct error *err)
 {
-	/* Read-only is enough to lock, so that a file of another user serves as well. */
-	int lock = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (lock < 0)
-		return error_errno(err, PRONY_STORE, errno,
-				   "cannot open the lock %s; PRONY_LOCK names another file", path);
-	fchmod(lock, 0666);
 	bool told = false;
-	while (flock(lock, LOCK_EX | LOCK_NB)) {
-		if (errno != EWOULDBLOCK && errno != EINTR) {
-			int failure = errno;
-			close(lock);
-			return error_errno(err, PRONY_STORE, failure, "cannot lock %s", path);
+	int lock;
+	enum prony_status status = open_lock(path, &lock, err);
+	while (status == PRONY_OK) {
+		bool locked = flock(lock, LOCK_EX | LOCK_NB) == 0;
+		if (locked && lock_file_stands(path, lock)) {
+			*fd = lock;
+			return PRONY_OK;
 		}
-		if (stop && *stop) {
-			close(lock);
-			return error_set(err, PRONY_INTERRUPTED, "interrupted");
+		if (!locked && errno != EWOULDBLOCK && errno != EINTR)
+			status = error_errno(err, PRONY_STORE, errno, "cannot lock %s", path);
+		if (stop && *stop)
+			status = error_set(err, PRONY_INTERRUPTED, "interrupted");
+		if (!locked && status == PRONY_OK) {
+			if (!told && waiting)
+				waiting(context, path);
+			told = true;
+			clock_sleep_until_ns(clock_monotonic_ns() + INT64_C(200000000));
+			continue;
 		}
-		if (!told && waiting)
-			waiting(context, path);
-		told = true;
-		clock_sleep_until_ns(clock_monotonic_ns() + INT64_C(200000000));
+		/* Locked, but not the one that the next process will lock. */
+		close(lock);
+		if (status == PRONY_OK)
+			status = open_lock(path, &lock, err);
 	}
-	*fd = lock;
-	return PRONY_OK;
+	return status;
 }

@@ -151,6 +151,23 @@ static enum prony_status open_worker(const struct drive *drive, struct client *c
 	return status;
 }
 
+/* -1 for one that the worker cannot tell; no other negative number means that. */
+static enum prony_status take_count(const json_t *reply, const char *key, int64_t *out,
+				    struct error *err)
+{
+	const json_t *value = json_object_get(reply, key);
+	*out = -1;
+	if (!value || json_is_null(value))
+		return PRONY_OK;
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return error_set(err, PRONY_INVALID,
+				 "its reply to build has no count of %s: a whole number from 0, or "
+				 "null where it cannot tell",
+				 key);
+	*out = json_integer_value(value);
+	return PRONY_OK;
+}
+
 static enum prony_status build_network(const struct drive *drive, struct client *client,
 				       struct session_facts *facts, struct error *err)
 {
@@ -163,11 +180,12 @@ static enum prony_status build_network(const struct drive *drive, struct client 
 	if (status != PRONY_OK)
 		return status;
 	facts->build_ns = stated_ns(reply, "build_ns", received - sent);
-	facts->parameters = json_int_or(reply, "parameters", -1);
-	facts->macs = json_int_or(reply, "macs", -1);
+	status = take_count(reply, "parameters", &facts->parameters, err);
+	if (status == PRONY_OK)
+		status = take_count(reply, "macs", &facts->macs, err);
 	copy_members(facts->details, reply, keys);
 	json_decref(reply);
-	return PRONY_OK;
+	return status;
 }
 
 static enum prony_status feed_slots(struct client *client, int slots, struct session_facts *facts,

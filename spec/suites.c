@@ -1,5 +1,6 @@
 /* Where suites are: built-in ones by name, others by path. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,9 @@ enum prony_status spec_list_suites(struct arena *arena, const char *const **name
 			"the folder with the built-in suites was not found beside the "
 			"program; set PRONY_SHARE to it, or give the path of a suite file");
 	char *folder = path_join(share, "suites");
+	errno = 0;
 	DIR *directory = opendir(folder);
+	memory_check(errno);
 
 	for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;) {
 		if (entry->d_name[0] == '.' || !ends_with(entry->d_name, SUFFIX) ||

@@ -133,7 +133,7 @@ class ForeignWorkerTest(OwnFrameworkTest):
     def test_a_name_of_the_tree_cannot_be_taken(self):
         self.put_mine(name="pytorch", says="pytorch")
         for words in (["list", "frameworks"], ["run", "-f", "native", "-n", "mlp", "--dry-run"]):
-            text = self.prony(*words, expect=DATA).stderr
+            text = self.prony(*words, expect=0).stderr
             self.assertIn(os.path.join(self.own, "pytorch.yaml"), text)
             self.assertIn("descriptors/pytorch.yaml", text)
 
@@ -144,7 +144,8 @@ class ForeignWorkerTest(OwnFrameworkTest):
         for text, part in (("mine", "is not NAME=COMMAND"), ("native=true", "is taken by"),
                            ("Mine=true", "is no name"), ("mine=", "has no command"),
                            ("all=true", "stands for every framework"),
-                           ("mine='true", "quote is not closed")):
+                           ("mine='true", "quote is not closed in: 'true"),
+                           ("mine='", "quote is not closed in: '")):
             done = self.prony("run", "--worker", text, "-f", "native", expect=USAGE)
             self.assertIn(part, done.stderr)
         done = self.prony("run", "--worker", "mine=/nowhere/at/all", "-f", "mine", "-n", "mlp",
@@ -192,8 +193,19 @@ class PythonFrameworkTest(OwnFrameworkTest):
 class BrokenDescriptorTest(OwnFrameworkTest):
     def test_file_line_key_and_remedy(self):
         self.put("mine.yaml", "name: mine\nsumary: x\n")
-        text = self.prony("list", "frameworks", expect=DATA).stderr
-        self.assertIn(f'{self.own}/mine.yaml:2: unknown key "sumary"; did you mean summary?', text)
+        wrong = f'{self.own}/mine.yaml:2: unknown key "sumary"; did you mean summary?'
+        done = self.prony("list", "frameworks", "--format", "json", expect=0)
+        self.assertIn(wrong, done.stderr)
+        rows = {row["framework"]: row for row in json.loads(done.stdout)}
+        self.assertEqual(rows["mine"]["status"], "broken")
+        self.assertIn(wrong, rows["mine"]["reason"])
+        self.assertEqual(rows["fake"]["status"], "ready")
+        for words in (["list", "networks"], ["run", "-n", "mlp", "-f", "fake", "--dry-run"],
+                      ["run", "-n", "mlp", "-f", "all", "--dry-run"]):
+            done = self.prony(*words, expect=0)
+            self.assertNotIn("mine ", done.stdout)
+        for words in (["run", "-n", "mlp", "-f", "fake,mine", "--dry-run"], ["framework", "install", "mine"]):
+            self.assertIn(wrong, self.prony(*words, expect=DATA).stderr.splitlines()[-1])
 
     @unittest.skipIf(os.geteuid() != 0, "only root can give a file away")
     def test_with_roots_rights_a_file_of_somebody_else_is_ignored(self):

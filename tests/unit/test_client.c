@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -335,6 +336,36 @@ static void nothing_outlives_it(void **state)
 	assert_int_equal(end.left_over, 0);
 }
 
+/* Who kills its guard gains nothing: what it left comes to the parent. */
+static void a_killed_guard_leaves_nothing(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	/* One that came to us before is none of this worker's. */
+	pid_t helper = fork();
+	if (helper == 0) {
+		pause();
+		_exit(0);
+	}
+	peer_init_script(&peer, SHELL HELLO
+			 "(trap '' TERM HUP INT; setsid sh -c 'sleep 1000 & echo $! "
+			 ">$FOLDER/new; mv $FOLDER/new $FOLDER/pid; wait' &)\n"
+			 "until_there pid; until_there go; kill -KILL $PPID; sleep 1000");
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	pid_t pid = pid_in(peer.folder);
+	assert_true(pid > 0 && kill(pid, 0) == 0);
+	put(&peer, "go");
+	peer_ask(&peer, VERB_BUILD, PRONY_CRASHED, "killed the worker's guard");
+	struct client_end end = peer_end(&peer);
+	assert_false(end.clean);
+	assert_true(end.left_over >= 2);
+	assert_true(kill(pid, 0) < 0 && errno == ESRCH);
+	assert_int_equal(kill(helper, SIGKILL), 0);
+	assert_int_equal(waitpid(helper, NULL, 0), helper);
+}
+
 static void patience_ends(void **state)
 {
 	struct peer peer;
@@ -474,6 +505,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(ends_are_explained),
 		cmocka_unit_test(close_must_be_followed_by_exit_0),
 		cmocka_unit_test(nothing_outlives_it),
+		cmocka_unit_test(a_killed_guard_leaves_nothing),
 		cmocka_unit_test(patience_ends),
 		cmocka_unit_test(an_interruption_is_heard),
 		cmocka_unit_test(memory_has_a_limit),

@@ -165,6 +165,9 @@ static int lie(const char *mode)
 			lie_about_steps(&liar, request, reply);
 		else if (!strcmp(verb, "read"))
 			lie_about_tensors(&liar, reply);
+		else if (is(&liar, "rewrites") && liar.shared)
+			memset(liar.shared + liar.header.records_offset, 0x7f,
+			       3 * sizeof(struct step_record));
 		say(&liar, reply, json_int_or(request, "id", 0));
 		bool closed = !strcmp(verb, "close");
 		json_decref(request);
@@ -246,6 +249,24 @@ static void files_of_records_are_whole(void **state)
 	run("no file", false, PRONY_PROTOCOL, "records.bin");
 }
 
+/* What was checked is what is used, whatever the worker writes into its memory after that. */
+static void records_stay_as_they_were_checked(void **state)
+{
+	struct peer peer;
+	struct client_window window;
+
+	(void)state;
+	start(&peer, "rewrites", true);
+	assert_int_equal(client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
+			 PRONY_OK);
+	struct step_record first = window.records[0], last = window.records[2];
+	/* The reply to the next request comes after it has written. */
+	peer_ask(&peer, VERB_BUILD, PRONY_OK, NULL);
+	assert_memory_equal(&window.records[0], &first, sizeof first);
+	assert_memory_equal(&window.records[2], &last, sizeof last);
+	assert_true(peer_end(&peer).clean);
+}
+
 static void more_records_than_room(void **state)
 {
 	struct peer peer;
@@ -323,6 +344,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(steps_are_believed_when_they_can_be_true),
 		cmocka_unit_test(impossible_steps_are_not),
 		cmocka_unit_test(files_of_records_are_whole),
+		cmocka_unit_test(records_stay_as_they_were_checked),
 		cmocka_unit_test(more_records_than_room),
 		cmocka_unit_test(tensors_are_read_and_checked),
 		cmocka_unit_test(a_worker_cannot_hurt_through_shared_memory),

@@ -201,7 +201,11 @@ static const struct {
 	 "command: needs a list of words, without a shell and"},
 	{HEAD "worker: {command: [a, '{thread}']}\n", 3,
 	 "nothing is called {thread} (did you mean {threads}?)"},
-	{HEAD "worker: {adapter: native, command: [x]}\n", 3, "says 2 ways to start it"},
+	{HEAD "worker: {python: native, command: [x]}\n", 3, "says 2 ways to start it"},
+	{HEAD "worker: {adapter: native}\n", 3,
+	 "adapter: is for the frameworks of prony itself, under their own names"},
+	{MINE "stages: \"train\\0x\"\n", 4, "\"train\" goes on behind a NUL"},
+	{MINE "\"floor\\0x\": true\n", 4, "goes on behind a NUL"},
 	{HEAD "worker: {module: x}\n", 3, "says 0 ways to start it"},
 	{HEAD "worker: {command: [x], library: a}\n", 3, "library goes with adapter only"},
 	{HEAD "worker: {command: [x], module: a}\n", 3, "module and versions go with python only"},
@@ -296,11 +300,41 @@ static void the_users_stand_behind_the_trees(void **state)
 
 	/* A name of the tree: both files are named. */
 	put(f, "mxnet.yaml", "name: mxnet\nsummary: x\nworker: {command: [x]}\n");
-	error_clear(&err);
-	assert_int_equal(registry_load(&registry, &err), PRONY_BAD_INPUT);
-	assert_non_null(
-		strstr(err.text, "prony/frameworks/mxnet.yaml: the name mxnet is taken by"));
-	assert_non_null(strstr(err.text, "frameworks/descriptors/mxnet.yaml"));
+	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
+	assert_int_equal(registry.note_count, 1);
+	assert_non_null(strstr(registry.notes[0],
+			       "prony/frameworks/mxnet.yaml: the name mxnet is taken by"));
+	assert_non_null(strstr(registry.notes[0], "frameworks/descriptors/mxnet.yaml"));
+	assert_null(framework_find(&registry, "mxnet", NULL)->broken);
+	registry_release(&registry);
+	unsetenv("XDG_CONFIG_HOME");
+}
+
+/* It is a row that says why it cannot be used; the others are as they were. */
+static void a_broken_one_harms_no_other(void **state)
+{
+	struct fixture *f = *state;
+	struct registry registry;
+	struct framework_place place;
+
+	setenv("XDG_CONFIG_HOME", f->folder, 1);
+	put(f, "fine.yaml", "name: fine\nsummary: x\nworker: {command: [sh]}\n");
+	put(f, "mine.yaml", MINE "sumary: x\n");
+	put(f, "Not A Name.yaml", "[");
+	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
+	assert_int_equal(registry.note_count, 2);
+	assert_non_null(strstr(registry.notes[1], "mine.yaml:4: unknown key \"sumary\""));
+	const struct framework *mine = framework_find(&registry, "mine", NULL);
+	assert_non_null(strstr(mine->broken, "mine.yaml:4: unknown key"));
+	assert_int_equal(framework_locate(mine, "", &f->arena, &place, NULL), PRONY_OK);
+	assert_int_equal(place.origin, ORIGIN_NONE);
+	assert_string_equal(place.reason, mine->broken);
+	assert_int_equal(framework_install(mine, "", NULL, NULL), PRONY_BAD_INPUT);
+	assert_int_equal(framework_remove(mine, "", NULL), PRONY_BAD_INPUT);
+	const struct framework *fine = framework_find(&registry, "fine", NULL);
+	assert_int_equal(framework_locate(fine, "", &f->arena, &place, NULL), PRONY_OK);
+	assert_int_equal(place.origin, ORIGIN_NAMED);
+	registry_release(&registry);
 	unsetenv("XDG_CONFIG_HOME");
 }
 
@@ -360,6 +394,7 @@ int main(void)
 		TEST(commands_and_variables_are_filled_in),
 		TEST(what_is_wrong_is_named),
 		TEST(the_users_stand_behind_the_trees),
+		TEST(a_broken_one_harms_no_other),
 		TEST(roots_rights_are_guarded),
 		TEST(the_corpus_of_the_fuzz_target_does_no_harm),
 	};

@@ -233,6 +233,34 @@ static void installs_tries_and_keeps(void **state)
 	arena_release(&arena);
 }
 
+/* Its size tells that a library is none; what is run later is not everybody's to write. */
+static void an_empty_library_and_an_open_umask(void **state)
+{
+	struct fixture *fixture = *state;
+	char *library = path_join(fixture->folder, LIBRARY);
+	struct framework_place place;
+	struct stat info;
+	struct arena arena;
+
+	mode_t before = umask(0);
+	offer(fixture, "9.9", "good");
+	assert_installs(fixture, "installed in");
+	umask(before);
+	const char *const made[] = {fixture->folder, library};
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(stat(made[i], &info), 0);
+		assert_int_equal(info.st_mode & S_IWOTH, 0);
+	}
+	assert_int_equal(truncate(library, 0), 0);
+	arena_init(&arena, 0);
+	assert_int_equal(framework_locate(find("mxnet"), "", &arena, &place, NULL), PRONY_OK);
+	assert_int_equal(place.origin, ORIGIN_NONE);
+	assert_holds(place.reason, "was installed but is empty");
+	assert_installs(fixture, "installed in");
+	arena_release(&arena);
+	free(library);
+}
+
 static void another_lock_replaces(void **state)
 {
 	struct fixture *fixture = *state;
@@ -540,6 +568,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(installs_tries_and_keeps),
+		TEST(an_empty_library_and_an_open_umask),
 		TEST(another_lock_replaces),
 		TEST(what_does_not_load_is_not_installed),
 		TEST(repairs_are_done),

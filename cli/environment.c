@@ -1,0 +1,53 @@
+#include "cli/environment.h"
+
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* Where prony looks for what it runs: its own files, libraries, interpreters, their modules. */
+static const char *const deciding[] = {
+	"PRONY_SHARE",	  "PRONY_*LIBRARY",  "PRONY_*PYTHON*", "VIRTUAL_ENV",	"CONDA_PREFIX",
+	"PYENV_ROOT",	  "PYTHONPATH",	     "PYTHONHOME",     "XDG_DATA_HOME", "XDG_CONFIG_HOME",
+	"XDG_CACHE_HOME", "LD_LIBRARY_PATH", "LD_PRELOAD",
+};
+
+static bool decides(const char *row)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(row, "="), row);
+	for (size_t i = 0; i < sizeof(deciding) / sizeof(deciding[0]); i++)
+		if (fnmatch(deciding[i], name, 0) == 0)
+			return row[strcspn(row, "=")] == '=' && row[strcspn(row, "=") + 1];
+	return false;
+}
+
+static bool is_somebody_elses(const char *path)
+{
+	struct stat info;
+
+	return path && stat(path, &info) == 0 && info.st_uid != 0;
+}
+
+void environment_say_sudo(void)
+{
+	const char *user = getenv("SUDO_UID"), *home = getenv("HOME");
+
+	if (geteuid() != 0 || !user || strcmp(user, "0") == 0)
+		return;
+	for (char **row = environ; row && *row; row++)
+		if (decides(*row))
+			cli_say("prony: under sudo, %.200s decides what runs with root's rights; "
+				"unset it unless that is what you want\n",
+				*row);
+	if (is_somebody_elses(home))
+		cli_say("prony: under sudo, HOME=%.200s is not root's and decides what runs with "
+			"root's rights; sudo -H sets root's\n",
+			home);
+}

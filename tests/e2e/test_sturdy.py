@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""What somebody puts in prony's way: limits, pipes, masks, variables, copies of the tree.
+
+$PRONY names the program, $PRONY_SOURCE the source tree.
+"""
+import json
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import PRONY, ProgramTest  # noqa: E402
+
+SOURCE = os.path.abspath(os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", "..")))
+USAGE = 64
+
+
+class SturdyTest(ProgramTest):
+    def child(self, *words, before=None, program=PRONY, stdout=subprocess.PIPE, **more):
+        return subprocess.run([program, *words], env={**self.environment, **more}, text=True, cwd=self.folder,
+                              stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, timeout=120,
+                              preexec_fn=before, check=False)
+
+    def run_words(self):
+        return ("run", "-n", "mlp", "-f", "fake", "-b", "4", "-s", "forward", "-d", "synthetic", "--steps", "2",
+                "--warm-up", "1", "--repeat", "1", "--store", self.store)
+
+
+class LimitTest(SturdyTest):
+    def limited(self, *words, **more):
+        done = self.child(*words, before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)), **more)
+        self.assertGreater(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_a_limit_of_file_sizes_is_said(self):
+        self.assertIn("ulimit -f", self.limited("network", "lenet", "--onnx", "lenet.onnx"))
+        with open(os.path.join(self.folder, "out"), "wb") as out:
+            self.assertIn("ulimit -f", self.limited("list", "metrics", "--format", "json", stdout=out))
+
+    def test_a_store_that_cannot_grow_says_so(self):
+        self.assertIn(self.store, self.limited(*self.run_words()))
+
+    def test_a_worker_gets_its_signal_as_usual(self):
+        done = self.child("run", "--worker", "mine=sh -c 'ulimit -f 1; head -c 100000 /dev/zero >zeros'", "-f", "mine",
+                          "-n", "mlp", "-b", "4", "-s", "forward", "--store", self.store, "--format", "json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertLessEqual(os.path.getsize(os.path.join(self.folder, "zeros")), 1024)
+
+
+class LockTest(SturdyTest):
+    def test_a_pipe_in_its_place_is_refused(self):
+        lock = self.environment["PRONY_LOCK"]
+        os.mkfifo(lock)
+        done = self.child(*self.run_words())
+        self.assertGreater(done.returncode, 0)
+        self.assertIn(f"the lock {lock} is a pipe", done.stderr)
+
+
+class MaskTest(SturdyTest):
+    def test_what_is_trusted_later_is_not_everybodys_to_write(self):
+        done = self.child(*self.run_words(), before=lambda: os.umask(0))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.child("list", "frameworks", before=lambda: os.umask(0))
+        found = 0
+        for top in ("prony", "cache"):
+            for folder, folders, files in os.walk(os.path.join(self.folder, top)):
+                for name in folders + files:
+                    path = os.path.join(folder, name)
+                    found += 1
+                    self.assertFalse(os.stat(path).st_mode & stat.S_IWOTH, path)
+        self.assertGreater(found, 2)
+
+
+class CopyTest(SturdyTest):
+    def test_a_copied_build_has_its_own_files(self):
+        copy = os.path.join(self.folder, "copy")
+        build = os.path.join(copy, "build")
+        os.makedirs(os.path.join(build, "meson-info"))
+        os.makedirs(os.path.join(copy, "suites"))
+        shutil.copy(PRONY, os.path.join(build, "prony"))
+        original = os.path.dirname(os.path.abspath(PRONY))
+        shutil.copy(os.path.join(original, "meson-info", "meson-info.json"), os.path.join(build, "meson-info"))
+        with open(os.path.join(copy, "meson.build"), "w", encoding="utf-8"):
+            pass
+        shutil.copy(os.path.join(SOURCE, "suites", "quickstart.yaml"), os.path.join(copy, "suites", "mine.yaml"))
+        done = self.child("list", "suites", "--format", "json", program=os.path.join(build, "prony"))
+        self.assertEqual([row["suite"] for row in json.loads(done.stdout)], ["mine"], done.stderr)
+
+
+class SudoTest(SturdyTest):
+    @unittest.skipIf(os.geteuid() != 0, "needs root's rights")
+    def test_variables_that_decide_what_root_loads_are_said(self):
+        more = {"PRONY_NATIVE_LIBRARY": "/home/somebody/libdnnl.so", "PRONY_SHARE": SOURCE}
+        done = self.child("list", "networks", SUDO_UID="1000", **more)
+        self.assertEqual(done.returncode, 0)
+        for name, value in more.items():
+            self.assertIn(f"under sudo, {name}={value} decides what runs with root's rights", done.stderr)
+        self.assertNotIn("sudo", self.child("list", "networks", SUDO_UID="0", **more).stderr)
+
+
+class CountTest(SturdyTest):
+    def test_a_count_is_a_whole_number_or_unknown(self):
+        with open(os.path.join(SOURCE, "tests", "workers", "null.pl"), encoding="utf-8") as stream:
+            text = stream.read()
+        worker = os.path.join(self.folder, "worker.pl")
+        for value in ("-9223372036854775808", "-1", "1.5", "'many'"):
+            with open(worker, "w", encoding="utf-8") as stream:
+                stream.write(text.replace("parameters => undef", "parameters => " + value).replace("name => 'null'", "name => 'mine'"))
+            done = self.child("run", "--worker", f"mine=perl {worker}", "-f", "mine", "-n", "mlp", "-b", "4", "-s",
+                              "forward", "-d", "synthetic", "--steps", "2", "--repeat", "1", "--store", self.store,
+                              "--format", "json")
+            cell = json.loads(done.stdout)["cells"][0]
+            self.assertEqual(cell["status"], "invalid", cell)
+            self.assertIn("no count of parameters", cell["reason"])
+
+
+class WordsTest(SturdyTest):
+    def test_limits_and_words_are_said(self):
+        done = self.child("run", "-n", "mlp", "-f", "fake", "--learning-rate", "1e-30", "--dry-run")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("a number from 1e-12 to 1000", done.stderr)
+        done = self.child("run", "-n", "mlp", "-f", "fake", "--learning-rate", "1e-12", "--dry-run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("IDX", self.child("data", "--help").stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())

@@ -1,0 +1,183 @@
+/* The lock of the machine, and what somebody may have put in its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/lock_file.h"
+#include "base/memory.h"
+#include "run/lock.h"
+
+struct fixture {
+	char *folder, *path, *other;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = memory_alloc(sizeof(*f));
+
+	if (directory_make_temporary("prony-lock-", &f->folder, NULL) != PRONY_OK)
+		return -1;
+	f->path = path_join(f->folder, "lock");
+	f->other = path_join(f->folder, "other");
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	directory_remove(f->folder, NULL);
+	free(f->other);
+	free(f->path);
+	free(f->folder);
+	free(f);
+	return 0;
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat info;
+
+	assert_int_equal(lstat(path, &info), 0);
+	return info.st_mode & 07777;
+}
+
+static void refused(const struct fixture *f, const char *part)
+{
+	struct error err = ERROR_INIT;
+	int fd = -1;
+
+	assert_int_equal(lock_take(f->path, NULL, NULL, NULL, &fd, &err), PRONY_STORE);
+	if (!strstr(err.text, part) || !strstr(err.text, "PRONY_LOCK"))
+		fail_msg("'%s' is not in: %s", part, err.text);
+	assert_int_equal(fd, -1);
+}
+
+static void it_is_made_for_everybody(void **state)
+{
+	struct fixture *f = *state;
+	mode_t before = umask(077);
+	int fd, second;
+
+	assert_int_equal(lock_take(f->path, NULL, NULL, NULL, &fd, NULL), PRONY_OK);
+	umask(before);
+	assert_int_equal(mode_of(f->path), 0666);
+	second = open(f->path, O_RDONLY | O_CLOEXEC);
+	assert_int_not_equal(flock(second, LOCK_EX | LOCK_NB), 0);
+	close(second);
+	close(fd);
+}
+
+/* Somebody else's file keeps its mode. */
+static void one_that_is_there_stays_as_it_is(void **state)
+{
+	struct fixture *f = *state;
+	int fd;
+
+	close(open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640));
+	assert_int_equal(lock_take(f->path, NULL, NULL, NULL, &fd, NULL), PRONY_OK);
+	assert_int_equal(mode_of(f->path), 0640);
+	close(fd);
+}
+
+static void only_a_file_with_one_name_will_do(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(mkfifo(f->path, 0666), 0);
+	refused(f, "is a pipe");
+	unlink(f->path);
+	close(open(f->other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+	assert_int_equal(link(f->other, f->path), 0);
+	refused(f, "several names");
+	assert_int_equal(mode_of(f->other), 0600);
+	unlink(f->path);
+	assert_int_equal(symlink(f->other, f->path), 0);
+	refused(f, "is a link");
+	unlink(f->path);
+	assert_int_equal(mkdir(f->path, 0777), 0);
+	refused(f, "is a directory");
+}
+
+/*
+ * fs.protected_regular: in a folder like /tmp nobody may say O_CREAT of another user's file that is
+ * there. The linker puts this in the place of open (Meson has file offsets of 64 bits everywhere).
+ */
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+static bool protected_regular;
+
+int __wrap_open64(const char *path, int flags, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, flags);
+	mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+	va_end(arguments);
+	if (protected_regular && (flags & O_CREAT) && file_exists(path)) {
+		errno = EACCES;
+		return -1;
+	}
+	return __real_open64(path, flags, mode);
+}
+
+static void another_users_lock_is_opened(void **state)
+{
+	struct fixture *f = *state;
+	int fd;
+
+	close(open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+	protected_regular = true;
+	assert_true(open(f->path, O_RDONLY | O_CREAT | O_CLOEXEC, 0666) < 0);
+	assert_int_equal(lock_take(f->path, NULL, NULL, NULL, &fd, NULL), PRONY_OK);
+	protected_regular = false;
+	close(fd);
+}
+
+/* Who holds one that was removed holds nothing that the next would meet. */
+static void remove_it(void *context, const char *path)
+{
+	int *holder = context;
+
+	unlink(path);
+	close(*holder);
+}
+
+static void one_that_was_removed_is_none(void **state)
+{
+	struct fixture *f = *state;
+	int fd, holder = -1;
+
+	assert_int_equal(lock_file_open(f->path, 0666, &holder, NULL), PRONY_OK);
+	assert_int_equal(flock(holder, LOCK_EX | LOCK_NB), 0);
+	assert_true(lock_file_stands(f->path, holder));
+	assert_int_equal(lock_take(f->path, NULL, remove_it, &holder, &fd, NULL), PRONY_OK);
+	assert_true(lock_file_stands(f->path, fd));
+	close(fd);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(it_is_made_for_everybody),		 TEST(one_that_is_there_stays_as_it_is),
+		TEST(only_a_file_with_one_name_will_do), TEST(another_users_lock_is_opened),
+		TEST(one_that_was_removed_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

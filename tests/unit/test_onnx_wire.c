@@ -1,0 +1,201 @@
+/* ONNX files that cost much to take apart, and numbers that no network has. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tests/unit/onnx_fixture.h"
+
+/* Numbers of fields of ModelProto and GraphProto, with wire type 2 (bytes of a length). */
+enum { TAG_GRAPH = 7 << 3 | 2, TAG_NODE = 1 << 3 | 2, TAG_UNKNOWN = 14 << 3 | 2 };
+
+static enum prony_status parse(const uint8_t *bytes, size_t length, struct error *err)
+{
+	struct onnx_model *model = NULL;
+	enum prony_status status = onnx_model_parse(bytes, length, "model.onnx", NULL, &model, err);
+
+	onnx_model_free(model);
+	return status;
+}
+
+static void expect(const uint8_t *bytes, size_t length, const char *part)
+{
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(parse(bytes, length, &err), PRONY_BAD_INPUT);
+	if (!strstr(err.text, part))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, part);
+}
+
+/* `count` times the tag and a length of 0; `inside` puts them into a graph. */
+static uint8_t *empty_fields(uint8_t tag, size_t count, bool inside, size_t *length)
+{
+	size_t body = 2 * count, head = inside ? 6 : 0;
+	uint8_t *bytes = memory_alloc(head + body);
+
+	for (size_t i = 0; i < count; i++) {
+		bytes[head + 2 * i] = tag;
+		bytes[head + 2 * i + 1] = 0;
+	}
+	if (inside) {
+		bytes[0] = TAG_GRAPH;
+		for (int i = 0; i < 5; i++)
+			bytes[1 + i] = (uint8_t)((body >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
+	}
+	*length = head + body;
+	return bytes;
+}
+
+/* protobuf-c merges the graphs: 2 million of them would take hours, and 4 MB of bytes. */
+static void a_graph_stands_once(void **state)
+{
+	size_t length;
+	uint8_t *bytes = empty_fields(TAG_GRAPH, 2, false, &length);
+
+	(void)state;
+	expect(bytes, length, "the field 'graph' stands in a ModelProto more than once");
+	free(bytes);
+	bytes = empty_fields(TAG_GRAPH, 2000000, false, &length);
+	expect(bytes, length, "'graph' stands");
+	free(bytes);
+}
+
+/* 10 MB of nodes without anything in them, or of fields that nobody knows. */
+static void messages_are_counted_first(void **state)
+{
+	static const struct {
+		uint8_t tag;
+		bool inside;
+	} rows[] = {{TAG_NODE, true}, {TAG_UNKNOWN, true}, {TAG_UNKNOWN, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t length;
+		uint8_t *bytes = empty_fields(rows[i].tag, 5000000, rows[i].inside, &length);
+
+		expect(bytes, length, "takes over 256 MiB");
+		free(bytes);
+	}
+}
+
+static void damage_is_damage(void **state)
+{
+	static const struct {
+		uint8_t bytes[12];
+		size_t length;
+	} rows[] = {
+		{{TAG_GRAPH, 5, 0}, 3}, /* longer than the file */
+		{{TAG_GRAPH}, 1},	/* no length */
+		{{TAG_GRAPH, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 12},
+		{{1 << 3 | 3}, 1},		  /* a group */
+		{{1 << 3 | 1, 1, 2, 3}, 4},	  /* a number of 8 bytes */
+		{{TAG_GRAPH, 2, TAG_NODE, 4}, 4}, /* a node longer than its graph */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		expect(rows[i].bytes, rows[i].length, "cut off or damaged");
+}
+
+/* x (1 x 4) times w (4 x 3), scaled by batch normalisation, then Clip. */
+static void small_model(struct onnx_fixture *f)
+{
+	static const char *const vectors[] = {"scale", "bias", "mean", "variance"};
+
+	fixture_init(f, 17);
+	fixture_input(f, "x", DIMS(1, 4));
+	fixture_floats(f, "w", DIMS(4, 3));
+	for (size_t i = 0; i < 4; i++)
+		fixture_floats(f, vectors[i], DIMS(3));
+	fixture_number(f, "low", -INFINITY);
+	fixture_number(f, "high", INFINITY);
+	fixture_node(f, "MatMul", "x,w", "h");
+	fixture_node(f, "BatchNormalization", "h,scale,bias,mean,variance", "n");
+	fixture_node(f, "Clip", "n,low,high", "y");
+	fixture_output(f, "y");
+}
+
+static void bounds_may_be_infinite(void **state)
+{
+	struct onnx_fixture f;
+	struct error err = ERROR_INIT;
+	struct graph graph;
+
+	(void)state;
+	small_model(&f);
+	if (fixture_build(&f, 1, &graph, NULL, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	graph_release(&graph);
+	fixture_release(&f);
+}
+
+static void weights_are_finite(void **state)
+{
+	static const struct {
+		int tensor, element;
+		float value;
+		const char *name, *what;
+	} rows[] = {
+		{0, 7, NAN, "tensor 'w'", "holds NaN (element 7 of 12)"},
+		{0, 0, -INFINITY, "tensor 'w'", "holds an infinity (element 0 of 12)"},
+		{1, 2, INFINITY, "tensor 'scale'", "holds an infinity (element 2 of 3)"},
+		{3, 1, NAN, "its mean, tensor 'mean'", "holds NaN"},
+		{4, 1, -0.5f, "variance", "negative (element 1 is -0.5)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct onnx_fixture f;
+
+		small_model(&f);
+		f.initializers[rows[i].tensor]->float_data[rows[i].element] = rows[i].value;
+		REFUSED(&f, 1, PRONY_UNSUPPORTED, rows[i].name, rows[i].what);
+		fixture_release(&f);
+	}
+}
+
+/* A double that no float can be, and one that is computed. */
+static void numbers_that_become_infinite(void **state)
+{
+	struct onnx_fixture f;
+	double wide[12] = {1, 2, 1e300};
+
+	(void)state;
+	small_model(&f);
+	f.initializers[0]->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE;
+	f.initializers[0]->n_float_data = 0;
+	f.initializers[0]->n_double_data = 12;
+	f.initializers[0]->double_data = wide;
+	REFUSED(&f, 1, PRONY_UNSUPPORTED, "tensor 'w'", "an infinity (element 2 of 12)");
+	fixture_release(&f);
+
+	fixture_init(&f, 17);
+	fixture_input(&f, "x", DIMS(1, 4));
+	fixture_floats(&f, "w", DIMS(4, 3));
+	fixture_number(&f, "zero", 0);
+	fixture_node(&f, "Div", "w,zero", "v");
+	fixture_node(&f, "MatMul", "x,v", "y");
+	fixture_output(&f, "y");
+	REFUSED(&f, 1, PRONY_UNSUPPORTED, "n.MatMul.1", "an infinity");
+	fixture_release(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_graph_stands_once),
+		cmocka_unit_test(messages_are_counted_first),
+		cmocka_unit_test(damage_is_damage),
+		cmocka_unit_test(bounds_may_be_infinite),
+		cmocka_unit_test(weights_are_finite),
+		cmocka_unit_test(numbers_that_become_infinite),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
