@@ -38,7 +38,9 @@ enum cell_status {
 	X(NOT_CONVERGED, "not-converged", 1)                                                       \
 	X(SCREENING, "screening", 2)                                                               \
 	X(FEW_STEPS, "few-steps", 3)                                                               \
-	X(DISCOVERED, "discovered", 4)
+	X(DISCOVERED, "discovered", 4)                                                             \
+	/* The machine did other things meanwhile. */                                              \
+	X(DISTURBED, "disturbed", 5)
 
 enum cell_flag {
 #define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),

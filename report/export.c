@@ -429,6 +429,14 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
 	text_markdown(strbuf_text(&line), out);
+	for (int i = 0; i < 2; i++) {
+		strbuf_clear(&line);
+		if (!(i == 0 ? summary_disturbance : summary_settings)(summary, &line))
+			continue;
+		strbuf_puts(out, "\n\n**");
+		text_markdown(strbuf_text(&line), out);
+		strbuf_puts(out, "**");
+	}
 	strbuf_puts(out, "\n\n+/-: half of the 95 % t interval over n processes; = and ~: cannot "
 			 "be told apart "
 			 "(ranks; from native).\n");

@@ -148,6 +148,20 @@ static void add_machine(const struct summary *summary, struct strbuf *out)
 	json_decref(environment);
 }
 
+/* A banner, where there is something to say. */
+static void add_condition(bool (*condition)(const struct summary *, struct strbuf *),
+			  const struct summary *summary, struct strbuf *out)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	if (condition(summary, &line)) {
+		strbuf_puts(out, "<p class=\"banner\">");
+		text_html(strbuf_text(&line), out);
+		strbuf_puts(out, "</p>\n");
+	}
+	strbuf_release(&line);
+}
+
 static void add_intro(const struct html_page *page, struct strbuf *out)
 {
 	strbuf_puts(out, "<header><h1>");
@@ -165,6 +179,8 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		strbuf_puts(out, "</p><p class=\"parity\">");
 		text_html(strbuf_text(&line), out);
 		strbuf_puts(out, "</p>\n");
+		add_condition(summary_disturbance, page->summaries[run], out);
+		add_condition(summary_settings, page->summaries[run], out);
 		strbuf_release(&line);
 	}
 	strbuf_puts(out, "</header>\n");

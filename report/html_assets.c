@@ -16,6 +16,7 @@ const char *const html_style[] = {
 	"header { border-bottom: 1px solid var(--line); margin-bottom: 1.5rem; }",
 	"p.run { margin: .2rem 0; color: var(--dim); }",
 	"p.parity { margin: .2rem 0 1rem; font-weight: 600; }",
+	"p.banner { background: var(--warn); padding: .4rem .8rem; }",
 	"section { margin: 0 0 2.4rem; }",
 	".charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), "
 	"1fr));",

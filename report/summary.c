@@ -179,6 +179,8 @@ static void rank_rows(struct sorted *rows, size_t count)
 			row->floor_low = ratio.low;
 			row->floor_high = ratio.high;
 		}
+		row->disturbed = (row->cell->flags | (floor ? floor->row.cell->flags : 0)) &
+				 CELL_FLAG_DISTURBED;
 		row->rank = (int)i + 1;
 		if (i == 0)
 			continue;
@@ -250,7 +252,7 @@ void summary_floor_text(const struct summary_row *row, char *out, size_t out_byt
 
 bool summary_breaks_floor(const struct summary_row *row)
 {
-	return row->rank > 0 && row->floor_high < 1;
+	return row->rank > 0 && row->floor_high < 1 && !row->disturbed;
 }
 
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out)

@@ -20,6 +20,7 @@ struct summary_row {
 	double rss_peak_bytes;	      /* median over processes; NaN without */
 	double flops;	   /* 2 x MACs x (3 when training) / step, a second; NaN without */
 	size_t comparison; /* number of its comparison, from 0 */
+	bool disturbed;	   /* the machine did other things while it, or its floor, was measured */
 	int rank;	   /* 1 = fastest of its comparison; 0 = not ranked: the cell is not
 			      ok or its gate did not pass */
 	bool tied;	   /* others have this rank: their intervals cannot be told apart */
@@ -58,7 +59,9 @@ void summary_status_text(const struct summary *summary, const struct summary_row
  */
 void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes);
 
-/* Is the row's step shorter than native's, the whole interval of the ratio below 1? */
+/* Is the row's step shorter than native's, the whole interval of the ratio below 1, and was nothing
+ * disturbed: threads that wait for each other lose more to other programs than those that do not.
+ */
 bool summary_breaks_floor(const struct summary_row *row);
 
 /* Adds "the floor is broken by mxnet (0.87x, 95 % interval 0.85x to 0.89x)", without a line feed,
@@ -70,6 +73,12 @@ const char *summary_reason(const struct summary_row *row);
 
 /* The parity line, without a line feed. */
 void summary_parity(const struct summary *summary, struct strbuf *out);
+
+/* What else the figures depend on, each without a line feed: that the machine was busy, and
+ * variables of the environment that change how fast a framework is. False, and nothing added, when
+ * there is nothing to say. */
+bool summary_disturbance(const struct summary *summary, struct strbuf *out);
+bool summary_settings(const struct summary *summary, struct strbuf *out);
 
 /* One line that names the run: number, uid, suite, when, where, effort. */
 void summary_heading(const struct summary *summary, struct strbuf *out);

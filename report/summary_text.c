@@ -178,6 +178,8 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
+	bool (*const conditions[])(const struct summary *, struct strbuf *) = {summary_disturbance,
+									       summary_settings};
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);
@@ -203,6 +205,11 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
 	text_wrap(strbuf_text(&line), 0, width, "", "", out);
+	for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
+		strbuf_clear(&line);
+		if (conditions[i](summary, &line))
+			text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
+	}
 	if (summary->count > 0)
 		text_wrap("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be "
 			  "told apart (ranks; from native)",

@@ -315,8 +315,9 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	struct error why = ERROR_INIT;
 	struct client_spec spec;
 	struct client_end end = {.rss_peak_bytes = -1, .user_ns = -1, .system_ns = -1};
+	unsigned own = 0;
 	struct timing t = {
-		.drive = drive, .recipe = &drive->cell->recipe, .record = record, .flags = flags};
+		.drive = drive, .recipe = &drive->cell->recipe, .record = record, .flags = &own};
 	record->replicate = drive->replicate;
 	record->round = drive->round;
 	record->started_wall_ns = clock_wall_ns();
@@ -326,6 +327,8 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	/* While its processes can still be read. */
 	sampling_stop(t.sampling, record);
 	sampling_figures(record);
+	if (sampling_disturbed(record))
+		own |= CELL_FLAG_DISTURBED;
 	client_end(t.client, &end);
 	record->total_ns = clock_monotonic_ns() - start;
 	if (status == PRONY_OK && !end.clean)
@@ -340,6 +343,7 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	enum cell_status ended = status == PRONY_OK ? CELL_OK : cell_status_from(status);
 	snprintf(record->status, sizeof record->status, "%s", cell_status_name(ended));
 	snprintf(record->error, sizeof record->error, "%s", why.text);
-	cell_flags_text(*flags, record->flags, sizeof record->flags);
+	cell_flags_text(own, record->flags, sizeof record->flags);
+	*flags |= own;
 	return PRONY_OK;
 }

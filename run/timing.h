@@ -6,10 +6,10 @@
 
 /*
  * Runs one replicate of a cell. The record is filled in any case, its status and error telling how
- * the process ended; the caller initialises and releases it. *flags gets not-steady and few-steps.
- * The return value is an error only when the harness itself failed or the user interrupted (then
- * the record is not to be stored). *details (new reference, may become NULL) is what the framework
- * said of itself.
+ * the process ended; the caller initialises and releases it. *flags gets not-steady, few-steps and
+ * disturbed. The return value is an error only when the harness itself failed or the user
+ * interrupted (then the record is not to be stored). *details (new reference, may become NULL) is
+ * what the framework said of itself.
  */
 enum prony_status timing_run(const struct drive *drive, struct process_record *record,
 			     unsigned *flags, json_t **details, struct error *err);

@@ -81,3 +81,13 @@ void sampling_figures(struct process_record *record)
 		memcpy((char *)record + rows[i].offset, &value, sizeof value);
 	}
 }
+
+bool sampling_disturbed(const struct process_record *record)
+{
+	/* Processor times are counted in ticks of 10 ms, which say nothing of less. */
+	const int64_t window_min_ns = 200 * INT64_C(1000000);
+	const double share_max = 0.05;
+
+	return record->window_ns != RECORD_NONE && record->window_ns >= window_min_ns &&
+	       (record->foreign_share > share_max || record->steal_share > share_max);
+}

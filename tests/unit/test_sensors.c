@@ -453,6 +453,12 @@ static void a_thread_samples_them_all(void **state)
 	assert_true(fabs(record.foreign_share * seconds - 0.25) < 0.1);
 	assert_true(fabs(record.steal_share * seconds - 0.1) < 0.05);
 	is(record.load_average, 1.5);
+	assert_true(sampling_disturbed(&record));
+	record.foreign_share = 0.04;
+	record.steal_share = 0.06;
+	assert_true(sampling_disturbed(&record));
+	record.steal_share = NAN;
+	assert_false(sampling_disturbed(&record));
 	is(record.frequency_mean_hz, NAN);
 	is(record.frequency_min_hz, NAN);
 	assert_true(record.sampling_cpu_ns >= 0 && record.sampling_cpu_ns < 1000000000);
