@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Every operator, update and count of the frameworks with a Python worker, through the protocol, against
+plain float64: a row in FRAMEWORKS for each. One that is not installed is skipped, with its reason.
+
+A framework's Python is $PRONY_NAME[_BACKEND]_PYTHON, or that of prony's own environment.
+"""
+import math
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import counted  # noqa: E402
+from float64_reference import Reference  # noqa: E402
+from worker_driver import (  # noqa: E402
+    Bundle, Driver, arranged, lenet, mlp, normalised, sequences, small)
+
+WORKER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "python", "worker.py")
+GRAPHS = {"small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences}
+
+
+class Framework(object):
+    """name, backend: as in NAME:BACKEND; adapter: the word of the worker; unbiased: whether its running
+    variance is that of n - 1; inside: whether RMSprop's epsilon is inside of the root; options: words to
+    try beside none; refused: {graph: what supports has to say of it}."""
+
+    def __init__(self, name, adapter, backend="", unbiased=False, inside=False, options=(), refused=()):
+        self.name, self.adapter, self.backend = name, adapter, backend
+        self.unbiased, self.inside, self.options = unbiased, inside, options
+        self.refused = dict(refused)
+
+    def python(self):
+        """Path of its interpreter, None when it is not installed."""
+        words = "_".join(filter(None, ["PRONY", self.name, self.backend, "PYTHON"]))
+        data = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
+        folder = self.name + ("=" + self.backend if self.backend else "")
+        for path in (os.environ.get(words.upper().replace("-", "_")),
+                     os.path.join(data, "prony/frameworks", folder, "bin/python")):
+            if path and os.path.exists(path):
+                return path
+        return None
+
+
+FRAMEWORKS = [
+    Framework("jax", "jax", options=["channels_first"]),
+]
+
+
+def distance(found, expected):
+    """||found - expected|| / ||expected|| of two lists; their plain distance where expected is 0."""
+    apart = math.sqrt(sum((a - b) ** 2 for a, b in zip(found, expected)))
+    return apart / (math.sqrt(sum(b * b for b in expected)) or 1.0)
+
+
+class Conformance(object):
+    """The tests of one framework, which a class derived from this names in `framework`."""
+
+    def setUp(self):
+        self.path = self.framework.python()
+        if not self.path:
+            self.skipTest("not installed: prony framework install %s%s" % (
+                self.framework.name, self.framework.backend and ":" + self.framework.backend))
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.log = open(os.path.join(self.scratch.name, "stderr"), "w+")
+        self.addCleanup(self.log.close)
+
+    def start(self, graph, **recipe):
+        """(worker after feed, bundle, replies of hello, open, build)."""
+        bundle = Bundle(tempfile.mkdtemp(dir=self.scratch.name), graph,
+                        backend=self.framework.backend, **recipe)
+        driver = Driver([self.path, WORKER, "--adapter", self.framework.adapter], stderr=self.log)
+        self.addCleanup(lambda: driver.process.poll() is None and driver.finish())
+        return driver, bundle, driver.prepare(bundle)
+
+    def near(self, found, expected, bound, what):
+        self.assertEqual(list(found), list(expected), what)
+        for name, (_, values) in found.items():
+            self.assertEqual(len(values), len(expected[name]), name)
+            self.assertLess(distance(values, expected[name]), bound, "%s of %s" % (what, name))
+
+    def gate(self, graph, bound=1e-5, change_bound=1e-4, **recipe):
+        """Three steps on three batches, as the parity gate does them."""
+        driver, bundle, replies = self.start(graph, **recipe)
+        reference = Reference(bundle, self.framework.unbiased, self.framework.inside)
+        forward = bundle.recipe["stage"] == "forward"
+        for batch in range(3):
+            driver.run(1, slot=batch)
+            reference.step(batch)
+            self.near(driver.read("logits"), {"logits": reference.logits}, bound, "logits")
+            if not forward:
+                self.near(driver.read("loss"), {"loss": reference.loss}, bound, "loss")
+                self.near(driver.read("state"), reference.states, bound, "state")
+            if not forward and "forward-backward" in replies[0]["stages"]:
+                self.near(driver.read("gradients"), reference.gradients, change_bound, "gradient")
+        after = driver.read("weights")
+        if bundle.recipe["stage"] == "train":
+            self.near(self.change(after, bundle),
+                      {name: [a - b for a, b in zip(values, bundle.weights[name])]
+                       for name, values in reference.weights.items()}, change_bound, "change")
+        else:
+            self.assertEqual({name: values for name, (_, values) in after.items()}, bundle.weights)
+        self.assertEqual(driver.close(), 0)
+
+    @staticmethod
+    def change(after, bundle):
+        return {name: (shape, [a - b for a, b in zip(values, bundle.weights[name])])
+                for name, (shape, values) in after.items()}
+
+    def test_operators(self):
+        for name, graph in GRAPHS.items():
+            with self.subTest(graph=name):
+                said = self.refusal(graph(4))
+                self.assertIn(self.framework.refused.get(name, ""), said)
+                self.assertEqual(bool(said), name in self.framework.refused, said)
+                if not said:
+                    self.gate(graph(4), weight_decay=0.01)
+                    self.gate(graph(4), stage="forward")
+
+    def refusal(self, graph):
+        """Why a graph cannot run, "" when it can."""
+        bundle = Bundle(tempfile.mkdtemp(dir=self.scratch.name), graph, backend=self.framework.backend)
+        driver = Driver([self.path, WORKER, "--adapter", self.framework.adapter], stderr=self.log)
+        driver.hello(**bundle.target)
+        reply = driver.must("supports", bundle=bundle.folder)
+        driver.close()
+        return "" if reply["supported"] else reply["reason"]
+
+    def test_updates(self):
+        self.gate(small(4), optimiser="sgd")
+        self.gate(small(4), optimiser="rmsprop", learning_rate=0.001)
+
+    def test_options(self):
+        for option in self.framework.options:
+            with self.subTest(option=option):
+                self.gate(normalised(4), options=[option])
+
+    def test_wrong_momentum(self):
+        """The comparison must be able to fail."""
+        driver, bundle, _ = self.start(small(4), momentum=0.8)
+        bundle.recipe["momentum"] = 0.9
+        reference = Reference(bundle)
+        for batch in range(3):
+            driver.run(1, slot=batch)
+            reference.step(batch)
+        change = self.change(driver.read("weights"), bundle)
+        apart = [distance(change[name][1], [a - b for a, b in zip(values, bundle.weights[name])])
+                 for name, values in reference.weights.items()]
+        self.assertGreater(max(apart), 1e-2)
+        driver.close()
+
+    def test_counts(self):
+        """docs: lenet has 431,080 parameters and 2,293,000 MACs an image."""
+        driver, _, (greeting, opened, built) = self.start(lenet(3), threads=1)
+        self.assertEqual((built["parameters"], built["macs"]), (431080, 3 * 2293000))
+        self.assertEqual((greeting["name"], opened["device"], opened["threads"], opened["precision"]),
+                         (self.framework.name, "cpu", 1, "fp32"))
+        driver.run(3, "step")
+        self.assertEqual(driver.close(), 0)
+        built = self.start(sequences(4))[2][2]
+        self.assertEqual(built["macs"], 4 * (6 * 4 * 8 + 4 * (20 * 11 + 3 * 9) + 8 * 5))
+
+    def test_dropout(self):
+        """With dropout on, two steps on one batch differ by more than an update of the rate 1e-9 can
+        make; the seed fixes both."""
+        losses = []
+        for _ in range(2):
+            driver = self.start(mlp(8, width=64), dropout=True, learning_rate=1e-9)[0]
+            for _ in range(2):
+                driver.run(1, slot=0)
+                losses.append(driver.read("loss")["loss"][1][0])
+            driver.close()
+        self.assertGreater(abs(losses[0] - losses[1]), 1e-4)
+        self.assertEqual(losses[:2], losses[2:])
+
+
+for row in FRAMEWORKS:
+    label = "".join(word.capitalize() for word in (row.name + "-" + row.backend).split("-")) + "Test"
+    globals()[label] = type(label, (Conformance, unittest.TestCase), {"framework": row})
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
