@@ -1,0 +1,100 @@
+"""Chainer: functions called one by one, its own optimisers; see docs/frameworks.md, "chainer"."""
+import os
+import warnings
+
+warnings.filterwarnings("ignore")  # of its own use of numpy
+
+import chainer  # noqa: E402
+import numpy  # noqa: E402
+
+import graph_analysis  # noqa: E402
+from adapters.chainer_operators import OPERATORS, REFUSALS, gates_together  # noqa: E402
+from adapters.eager_program import Program  # noqa: E402
+from adapters.numpy_adapter import NumpyAdapter  # noqa: E402
+
+
+class Adapter(NumpyAdapter):
+    name, version = "chainer", chainer.__version__
+    operators, refusals = OPERATORS, REFUSALS
+
+    def open(self, case):
+        chainer.config.train = case.stage != "forward"
+        chainer.config.enable_backprop = case.stage != "forward"
+        numpy.random.seed(case.recipe["seed"])  # dropout draws from it
+        return self.opened(case, int(os.environ.get("OMP_NUM_THREADS", "1")),
+                           use_ideep=chainer.config.use_ideep, dtype=chainer.config.dtype)
+
+    def build(self, case):
+        self.start(case)
+        self.layouts = {name: gates_together for name in graph_analysis.gated(case)}
+        self.link = chainer.Link()
+        with self.link.init_scope():
+            for i, name in enumerate(case.parameters):
+                setattr(self.link, "p%d" % i, chainer.Parameter(self.weight(name)))
+        self.values = {name: getattr(self.link, "p%d" % i)
+                       for i, name in enumerate(case.parameters)}
+        self.values.update((name, self.weight(name)) for name in case.states)
+        program = Program(case, OPERATORS)
+        macs = self.count(program)
+        self.make_step(program, self.optimiser() if case.stage == "train" else None)
+        return {"parameters": sum(p.size for p in self.link.params()), "macs": macs,
+                "notes": "running variance divided by n - 1" if graph_analysis.normalised(case)
+                else ""}
+
+    def count(self, program):
+        """Multiply-accumulates of a pass over batch 0, which leaves no trace."""
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return program.count(self.given(*self.batch(*self.case.batch(0))))
+
+    def given(self, x, y):
+        graph = self.case.graph
+        values = dict(self.values)
+        values[graph["input"]] = x
+        if graph.get("label"):
+            values[graph["label"]] = y
+        return values
+
+    def optimiser(self):
+        recipe = self.case.recipe
+        rate = recipe["learning_rate"]
+        if recipe["optimiser"] == "momentum":
+            made = chainer.optimizers.MomentumSGD(rate, recipe["momentum"])
+        elif recipe["optimiser"] == "rmsprop":
+            made = chainer.optimizers.RMSprop(rate, recipe["rho"], recipe["epsilon"])
+        else:
+            made = chainer.optimizers.SGD(rate)
+        made.setup(self.link)
+        if recipe["weight_decay"]:
+            made.add_hook(chainer.optimizer_hooks.WeightDecay(recipe["weight_decay"]))
+        return made
+
+    def make_step(self, program, optimiser):
+        given, results = [None] * self.case.slots, self.results
+        self.ready = given
+        clear = self.link.cleargrads
+
+        def forward(slot):
+            results[1], = program(given[slot])
+
+        def train(slot):
+            loss, logits = program(given[slot])
+            clear()
+            loss.backward()
+            if optimiser:
+                optimiser.update()
+            results[:] = loss.array, logits.array
+        self.step = forward if self.case.stage == "forward" else train
+
+    def feed(self, slot, x, y):
+        self.ready[slot] = self.given(*self.batch(x, y))
+
+    def read(self, what, tensors):
+        if self.case.stage == "forward" and what == "logits":
+            self.results[1] = getattr(self.results[1], "array", self.results[1])
+        NumpyAdapter.read(self, what, tensors)
+
+    def parameter(self, name):
+        return getattr(self.values[name], "array", self.values[name])
+
+    def gradient(self, name):
+        return self.values[name].grad

@@ -1,0 +1,186 @@
+"""One row for each operator: Chainer's functions that compute it, and what they cannot do of it."""
+import chainer
+import chainer.functions as F
+import numpy
+
+import graph_analysis
+from adapters.eager_program import identity, plain, pooled, reshaped, sliced, tuned
+
+_order = graph_analysis.gate_order("cifo")
+
+
+def gates_together(value):
+    """Layout of an LSTM's weight or bias: the four gates of a unit are neighbours."""
+    size = value.shape[0] // 4
+    blocks = value.reshape((4, size) + value.shape[1:])[_order]
+    return numpy.moveaxis(blocks, 0, 1).reshape(value.shape)
+
+
+def _pad(x, pads, fill):
+    top, left, bottom, right = pads
+    return F.pad(x, [(0, 0), (0, 0), (top, bottom), (left, right)], "constant",
+                 constant_values=fill)
+
+
+def _conv(case, node):
+    a = node["attributes"]
+    pads, even = a["pads"], graph_analysis.even(a["pads"])
+
+    def call(x, w, b=None):
+        if not even:
+            x = _pad(x, pads, 0)
+        return F.convolution_2d(x, w, b, a["strides"], pads[:2] if even else 0,
+                                dilate=a["dilations"], groups=a["group"])
+    return call
+
+
+def _max_pool(case, node):
+    a = node["attributes"]
+    return pooled(case, node, True, -numpy.inf, _pad,
+                  lambda x, pads, up: F.max_pooling_2d(x, a["kernel_shape"], a["strides"], pads,
+                                                       cover_all=up))
+
+
+def _max_pool_problem(case, node):
+    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
+
+
+def _average_pool(case, node):
+    a = node["attributes"]
+    return pooled(case, node, False, 0, _pad,
+                  lambda x, pads, up: F.average_pooling_2d(x, a["kernel_shape"], a["strides"], pads))
+
+
+def _average_pool_problem(case, node):
+    a = node["attributes"]
+    if any(a["pads"]) and not a["count_include_pad"]:
+        return "padding that does not count"
+    return "ceil_mode" if a["ceil_mode"] else None
+
+
+def _gemm(case, node):
+    a = node["attributes"]
+    alpha, beta = a["alpha"], a["beta"]
+
+    def call(x, w, c=None):
+        if alpha == 1 and (c is None or beta == 1) and not a["transA"] and a["transB"]:
+            return F.linear(x, w, c)
+        y = F.matmul(x, w, transa=bool(a["transA"]), transb=bool(a["transB"])) * alpha
+        return y if c is None else y + F.broadcast_to(c * beta, y.shape)
+    return call
+
+
+def _batch_norm(case, node):
+    a = node["attributes"]
+
+    def call(x, scale, bias, mean, variance):
+        if chainer.config.train:
+            return F.batch_normalization(x, scale, bias, eps=a["epsilon"], running_mean=mean,
+                                         running_var=variance, decay=a["momentum"])
+        return F.fixed_batch_normalization(x, scale, bias, mean, variance, eps=a["epsilon"])
+    return call
+
+
+def _batch_norm_problem(case, node):
+    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
+        return "more than one value per channel is needed when training"
+    return None
+
+
+def _lrn(case, node):
+    a = node["attributes"]
+    return lambda x: F.local_response_normalization(x, a["size"], a["bias"],
+                                                    a["alpha"] / a["size"], a["beta"])
+
+
+def _lrn_problem(case, node):
+    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
+
+
+def _dropout(case, node):
+    if not graph_analysis.drops(case):
+        return lambda x: x
+    ratio = node["attributes"]["ratio"]
+    return lambda x: F.dropout(x, ratio)
+
+
+def _steps(x, weight, bias):
+    """The input's share of each time step."""
+    n, time, features = x.shape
+    return F.separate(F.reshape(F.linear(F.reshape(x, (n * time, features)), weight, bias),
+                                (n, time, -1)), axis=1)
+
+
+def _lstm(case, node):
+    def call(x, weight, recurrent, bias):
+        hidden = None
+        cell = numpy.zeros((x.shape[0], recurrent.shape[1]), numpy.float32)
+        for now in _steps(x, weight, bias):
+            cell, hidden = F.lstm(cell, now if hidden is None
+                                  else now + F.linear(hidden, recurrent))
+        return hidden
+    return call
+
+
+def _rnn(case, node):
+    def call(x, weight, recurrent, bias):
+        hidden = None
+        for now in _steps(x, weight, bias):
+            hidden = F.relu(now if hidden is None else now + F.linear(hidden, recurrent))
+        return hidden
+    return call
+
+
+def _two(function):
+    """A row for a function of two operands, which Chainer does not broadcast."""
+    def call(a, b):
+        shape = numpy.broadcast(numpy.empty(a.shape, "b"), numpy.empty(b.shape, "b")).shape
+        return function(a if a.shape == shape else F.broadcast_to(a, shape),
+                        b if b.shape == shape else F.broadcast_to(b, shape))
+    return plain(call)
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": plain(lambda x: F.average_pooling_2d(x, x.shape[2:])),
+    "Gemm": _gemm,
+    "Relu": plain(F.relu),
+    "Tanh": plain(F.tanh),
+    "Sigmoid": plain(F.sigmoid),
+    "Clip": tuned(F.clip, "min", "max"),
+    "Elu": tuned(F.elu, "alpha"),
+    "LeakyRelu": tuned(F.leaky_relu, "alpha"),
+    "Exp": plain(F.exp),
+    "Sqrt": plain(F.sqrt),
+    "Neg": plain(lambda x: -x),
+    "Softmax": tuned(F.softmax, "axis"),
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": reshaped(F.reshape),
+    "Reshape": reshaped(F.reshape),
+    "Identity": identity,
+    "Transpose": tuned(F.transpose, "perm"),
+    "Concat": lambda case, node: lambda *xs: F.concat(xs, node["attributes"]["axis"]),
+    "Slice": sliced,
+    "ReduceMean": lambda case, node: lambda x: F.mean(
+        x, tuple(node["attributes"]["axes"]), keepdims=bool(node["attributes"]["keepdims"])),
+    "Dropout": _dropout,
+    "Add": _two(lambda a, b: a + b),
+    "Sub": _two(lambda a, b: a - b),
+    "Mul": _two(lambda a, b: a * b),
+    "Div": _two(lambda a, b: a / b),
+    "LSTM": _lstm,
+    "RNN": _rnn,
+    "SoftmaxCrossEntropyLoss": plain(F.softmax_cross_entropy),
+    "HalfSumOfSquares": plain(lambda x: F.sum(x * x) * 0.5),
+}
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {
+    "MaxPool": _max_pool_problem,
+    "AveragePool": _average_pool_problem,
+    "BatchNormalization": _batch_norm_problem,
+    "LRN": _lrn_problem,
+}

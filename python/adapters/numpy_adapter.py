@@ -1,0 +1,118 @@
+"""What the adapters share whose frameworks take and give numpy arrays: which cases they refuse, where
+parameters and batches come from, how results go back. A derived class fills in its tables.
+"""
+import os
+
+import numpy
+
+import adapters
+import graph_analysis
+from adapters.numpy_tensors import array, fill
+from errors import WorkerError
+
+SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "OPENBLAS_")
+
+
+def undone(value, layout, shape):
+    """The array of a bundle's shape that `layout`, which moves elements about and does nothing else,
+    made `value` of."""
+    places = numpy.arange(value.size).reshape(shape)
+    out = numpy.empty(value.size, value.dtype)
+    out[layout(places).ravel()] = value.ravel()
+    return out.reshape(shape)
+
+
+def transposed(value):
+    """Layout of a weight [in, out], of a bundle's [out, in] and the other way round."""
+    return value.T
+
+
+def gates_first(letters):
+    """Layout of an LSTM's weight or bias whose four blocks of rows stand in the order `letters`."""
+    order = graph_analysis.gate_order(letters)
+
+    def layout(value):
+        rows = value.shape[0] // 4
+        return numpy.concatenate([value[i * rows:(i + 1) * rows] for i in order])
+    return layout
+
+
+def speed_settings(prefixes=()):
+    """dict: the variables of this process that change speed."""
+    return {name: os.environ[name] for name in sorted(os.environ)
+            if name.startswith(SPEED_VARIABLES + tuple(prefixes))}
+
+
+class NumpyAdapter(adapters.Adapter):
+    """operators: {operator: row}, refusals: {operator: (case, node) -> why not or None}; layouts:
+    {parameter: function that turns a bundle's array into the framework's, by moving elements}."""
+
+    operators, refusals = {}, {}
+    stages = ("forward", "forward-backward", "train")
+    optimisers = ("sgd", "momentum", "rmsprop")
+    name = version = None
+    layouts = {}
+
+    def libraries(self):
+        """dict of hello's reply: math libraries and their versions."""
+        return {"numpy": numpy.__version__}
+
+    def hello(self):
+        return {"name": self.name, "version": self.version, "libraries": self.libraries(),
+                "devices": ["cpu"], "precisions": ["fp32"], "stages": list(self.stages)}
+
+    def supports(self, case):
+        reasons = adapters.unsupported(case, input=["resident"], precision=["fp32"],
+                                       stage=self.stages)
+        if case.stage == "train":
+            reasons += adapters.unsupported(case, optimiser=self.optimisers)
+        return reasons + graph_analysis.problems(case, self.operators, self.refusals)
+
+    def opened(self, case, threads, **settings):
+        """The reply to open."""
+        settings.update(speed_settings())
+        if case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
+            settings.setdefault("rmsprop_epsilon", "outside")
+        return {"device": "cpu", "threads": threads, "precision": "fp32",
+                "settings": {key: str(value) for key, value in settings.items()}}
+
+    def start(self, case):
+        """What every build begins with: no batches, and no results (`results` is [loss, logits])."""
+        self.case, self.layouts = case, {}
+        self.batches, self.results = [None] * case.slots, [None, None]
+
+    def weight(self, name):
+        """A new array: a parameter or state as the framework keeps it."""
+        value = array(self.case.weight(name))
+        return numpy.array(self.layouts[name](value) if name in self.layouts else value, order="C")
+
+    def batch(self, x, y):
+        """(input, labels or None) as the framework takes them, in memory of their own."""
+        return array(x).copy(), None if y is None else array(y).astype(numpy.int32)
+
+    def feed(self, slot, x, y):
+        self.batches[slot] = self.batch(x, y)
+
+    def parameter(self, name):
+        """The framework's array of a parameter or state."""
+        raise NotImplementedError
+
+    def gradient(self, name):
+        """The framework's array of a parameter's gradient."""
+        raise WorkerError("unsupported", "%s keeps no gradients in the stage %s"
+                          % (self.name, self.case.stage))
+
+    def read(self, what, tensors):
+        for tensor in tensors:
+            if what in ("logits", "loss"):
+                fill(tensor, numpy.reshape(self.results[what == "logits"], tensor.shape))
+                continue
+            value = (self.gradient if what == "gradients" else self.parameter)(tensor.name)
+            if value is None:
+                raise WorkerError("invalid", "no gradient of %s" % tensor.name)
+            layout = self.layouts.get(tensor.name)
+            fill(tensor, undone(numpy.asarray(value), layout, tensor.shape) if layout else value)
+
+    def status_of(self, error):
+        text = str(error).lower()
+        return "out-of-memory" if "out of memory" in text or "bad_alloc" in text else None
