@@ -1,0 +1,122 @@
+"""PaddlePaddle, dynamic graph, its own layers and optimisers; see docs/frameworks.md, "paddle"."""
+import os
+
+import paddle
+
+import graph_analysis
+from adapters.eager_program import Program
+from adapters.numpy_adapter import NumpyAdapter, gates_first, speed_settings, transposed
+from adapters.numpy_tensors import array
+from adapters.paddle_operators import OPERATORS, REFUSALS, plain_linear, recurrent_layer
+
+
+class Adapter(NumpyAdapter):
+    name, version = "paddle", paddle.__version__
+    operators, refusals = OPERATORS, REFUSALS
+
+    def open(self, case):
+        paddle.set_device("cpu")
+        paddle.seed(case.recipe["seed"])
+        self.inference = paddle.no_grad()
+        if case.stage == "forward":
+            self.inference.__enter__()
+        settings = {"execution": "dynamic", "rmsprop_epsilon": "inside"}
+        if case.stage != "train" or case.recipe["optimiser"] != "rmsprop":
+            del settings["rmsprop_epsilon"]
+        settings.update(speed_settings(("FLAGS_",)))
+        return self.opened(case, int(os.environ.get("OMP_NUM_THREADS", "1")), **settings)
+
+    def build(self, case):
+        self.start(case)
+        self.layouts = {name: gates_first("ifco") for name in graph_analysis.gated(case)}
+        self.layouts.update((node["inputs"][1], transposed) for node in case.nodes
+                            if node["op"] == "Gemm" and plain_linear(case, node))
+        self.values = {name: paddle.to_tensor(self.weight(name)) for name in case.states}
+        rows, owned, self.cleared = dict(OPERATORS), {}, []
+        for node in case.nodes:
+            if node["op"] in ("LSTM", "RNN"):
+                owned.update(self.recurrent(node))
+        rows["LSTM"] = rows["RNN"] = lambda case, node: owned[node["name"]]
+        for name in case.parameters:
+            if name not in self.values:
+                self.values[name] = self.trained(self.weight(name))
+        program = Program(case, rows)
+        macs = self.count(program)
+        self.make_step(program)
+        return {"parameters": sum(self.values[name].size for name in case.parameters),
+                "macs": macs, "notes": ""}
+
+    @staticmethod
+    def trained(value):
+        return paddle.create_parameter(value.shape, "float32", default_initializer=(
+            paddle.nn.initializer.Assign(value)))
+
+    def recurrent(self, node):
+        """{node's name: call of a layer of Paddle's}, whose parameters are then among the values."""
+        names = node["inputs"][1:]
+        layer, call = recurrent_layer(node["op"], *[self.weight(name) for name in names])
+        for name, parameter in zip(names, (layer.weight_ih_l0, layer.weight_hh_l0,
+                                           layer.bias_ih_l0)):
+            self.values[name] = parameter
+        self.cleared.append(layer.bias_hh_l0)
+        return {node["name"]: call}
+
+    def count(self, program):
+        """Multiply-accumulates of a pass over batch 0, which leaves no trace."""
+        kept = {name: self.values[name].numpy().copy() for name in self.case.states}
+        with paddle.no_grad():
+            macs = program.count(self.given(*self.batch(*self.case.batch(0))))
+        for name, value in kept.items():
+            self.values[name].set_value(value)
+        paddle.seed(self.case.recipe["seed"])
+        return macs
+
+    def given(self, x, y):
+        graph = self.case.graph
+        values = dict(self.values)
+        values[graph["input"]] = x
+        if graph.get("label"):
+            values[graph["label"]] = y
+        return values
+
+    def batch(self, x, y):
+        return paddle.to_tensor(array(x)), None if y is None else paddle.to_tensor(array(y))
+
+    def optimiser(self):
+        recipe = self.case.recipe
+        how = {"parameters": [self.values[name] for name in self.case.parameters],
+               "weight_decay": recipe["weight_decay"] or None}
+        rate = recipe["learning_rate"]
+        if recipe["optimiser"] == "momentum":
+            return paddle.optimizer.Momentum(rate, recipe["momentum"], **how)
+        if recipe["optimiser"] == "rmsprop":
+            return paddle.optimizer.RMSProp(rate, recipe["rho"], recipe["epsilon"], **how)
+        return paddle.optimizer.SGD(rate, **how)
+
+    def make_step(self, program):
+        self.ready = given = [None] * self.case.slots
+        results = self.results
+        cleared = self.cleared + [self.values[name] for name in self.case.parameters]
+        update = self.optimiser().step if self.case.stage == "train" else None
+
+        def forward(slot):
+            results[1], = program(given[slot])
+
+        def train(slot):
+            for parameter in cleared:
+                parameter.clear_gradient(False)
+            results[:] = program(given[slot])
+            results[0].backward()
+            if update:
+                update()
+        self.step = forward if self.case.stage == "forward" else train
+
+    def feed(self, slot, x, y):
+        self.ready[slot] = self.given(*self.batch(x, y))
+
+    def parameter(self, name):
+        return self.values[name].numpy()
+
+    def gradient(self, name):
+        gradient = self.values[name].grad
+        return None if gradient is None else gradient.numpy()

@@ -1,0 +1,162 @@
+"""One row for each operator: Paddle's functions that compute it, and what they cannot do of it."""
+import numpy
+import paddle
+import paddle.nn.functional as F
+
+import graph_analysis
+from adapters.eager_program import identity, plain, reshaped, sliced, tuned
+
+
+def _sides(pads):
+    """[top, bottom, left, right] of ONNX's pads."""
+    return [pads[0], pads[2], pads[1], pads[3]]
+
+
+def _conv(case, node):
+    a = node["attributes"]
+    pads = a["pads"][:2] if graph_analysis.even(a["pads"]) else _sides(a["pads"])
+    return lambda x, w, b=None: F.conv2d(x, w, b, a["strides"], pads, a["dilations"], a["group"])
+
+
+def _max_pool(case, node):
+    a = node["attributes"]
+    behind = graph_analysis.window_reach(a, case.shape(node["inputs"][0]),
+                                         case.shape(node["outputs"][0]))
+    pads = _sides(a["pads"][:2] + [max(0, n) for n in behind])
+    if graph_analysis.within_half(a) and not a["ceil_mode"]:
+        pads = a["pads"][:2]
+    return lambda x: F.max_pool2d(x, a["kernel_shape"], a["strides"], pads)
+
+
+def _max_pool_problem(case, node):
+    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
+
+
+def _average_pool(case, node):
+    a = node["attributes"]
+    return lambda x: F.avg_pool2d(x, a["kernel_shape"], a["strides"], _sides(a["pads"]),
+                                  exclusive=not a["count_include_pad"])
+
+
+def _average_pool_problem(case, node):
+    return "ceil_mode" if node["attributes"]["ceil_mode"] else None
+
+
+def plain_linear(case, node):
+    """Whether a Gemm is F.linear on a weight that may be kept the other way round."""
+    a, name = node["attributes"], node["inputs"][1]
+    return (not a["transA"] and a["transB"] and a["alpha"] == 1 and a["beta"] == 1
+            and case.values[name]["kind"] == "parameter"
+            and sum(other["inputs"].count(name) for other in case.nodes) == 1)
+
+
+def _gemm(case, node):
+    a = node["attributes"]
+    if plain_linear(case, node):
+        return F.linear
+
+    def call(x, w, c=None):
+        y = paddle.matmul(x, w, bool(a["transA"]), bool(a["transB"])) * a["alpha"]
+        return y if c is None else y + c * a["beta"]
+    return call
+
+
+def _batch_norm(case, node):
+    a, training = node["attributes"], case.stage != "forward"
+    return lambda x, scale, bias, mean, variance: F.batch_norm(
+        x, mean, variance, scale, bias, training, a["momentum"], a["epsilon"])
+
+
+def _lrn(case, node):
+    a = node["attributes"]
+    return lambda x: F.local_response_norm(x, a["size"], a["alpha"], a["beta"], a["bias"])
+
+
+def _lrn_problem(case, node):
+    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
+
+
+def _dropout(case, node):
+    if not graph_analysis.drops(case):
+        return lambda x: x
+    ratio = node["attributes"]["ratio"]
+    return lambda x: F.dropout(x, ratio)
+
+
+def recurrent_layer(op, weight, recurrent, bias):
+    """(paddle.nn.LSTM or SimpleRNN with these weights, call on a batch that gives the last state).
+    The second bias that Paddle adds is zero and belongs to no optimiser; it has a gradient, because
+    Paddle's backward pass crashes where it is to have none."""
+    size, width = recurrent.shape[1], weight.shape[1]
+    layer = (paddle.nn.LSTM(width, size) if op == "LSTM"
+             else paddle.nn.SimpleRNN(width, size, activation="relu"))
+    for parameter, value in ((layer.weight_ih_l0, weight), (layer.weight_hh_l0, recurrent),
+                             (layer.bias_ih_l0, bias), (layer.bias_hh_l0, numpy.zeros_like(bias))):
+        parameter.set_value(value)
+
+    def call(x, *_):
+        last = layer(x)[1]
+        return paddle.squeeze(last[0] if op == "LSTM" else last, 0)
+    return layer, call
+
+
+def _half_squares(x):
+    return paddle.sum(x * x) * 0.5
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": plain(lambda x: F.adaptive_avg_pool2d(x, 1)),
+    "Gemm": _gemm,
+    "Relu": plain(F.relu),
+    "Tanh": plain(paddle.tanh),
+    "Sigmoid": plain(F.sigmoid),
+    "HardSigmoid": tuned(F.hardsigmoid, "alpha", "beta"),
+    "HardSwish": plain(F.hardswish),
+    "Clip": tuned(paddle.clip, "min", "max"),
+    "Elu": tuned(F.elu, "alpha"),
+    "LeakyRelu": tuned(F.leaky_relu, "alpha"),
+    "Gelu": lambda case, node: lambda x: F.gelu(x, node["attributes"]["approximate"] == "tanh"),
+    "Exp": plain(paddle.exp),
+    "Sqrt": plain(paddle.sqrt),
+    "Neg": plain(paddle.neg),
+    "Softmax": tuned(F.softmax, "axis"),
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": reshaped(paddle.reshape),
+    "Reshape": reshaped(paddle.reshape),
+    "Identity": identity,
+    "Transpose": tuned(paddle.transpose, "perm"),
+    "Concat": lambda case, node: lambda *xs: paddle.concat(xs, node["attributes"]["axis"]),
+    "Slice": sliced,
+    "ReduceMean": tuned(paddle.mean, "axes", "keepdims"),
+    "Dropout": _dropout,
+    "Add": plain(paddle.add),
+    "Sub": plain(paddle.subtract),
+    "Mul": plain(paddle.multiply),
+    "Div": plain(paddle.divide),
+    "LSTM": None,  # the adapter's: its weights are the layer's own
+    "RNN": None,
+    "SoftmaxCrossEntropyLoss": plain(F.cross_entropy),
+    "HalfSumOfSquares": plain(_half_squares),
+}
+
+
+def _batch_norm_problem(case, node):
+    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
+        return "more than one value per channel is needed when training"
+    return None
+
+
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {
+    "MaxPool": _max_pool_problem,
+    "AveragePool": _average_pool_problem,
+    "BatchNormalization": _batch_norm_problem,
+    "LRN": _lrn_problem,
+    "LSTM": graph_analysis.recurrent_problem,
+    "RNN": graph_analysis.recurrent_problem,
+}
