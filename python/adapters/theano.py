@@ -1,0 +1,131 @@
+"""Theano: its own graph, its own gradients, updates of shared variables; see docs/frameworks.md, "theano"."""
+import os
+
+import numpy
+
+import adapters.theano_setup
+
+adapters.theano_setup.prepare()
+
+import theano  # noqa: E402
+import theano.tensor as T  # noqa: E402
+
+import graph_analysis  # noqa: E402
+from adapters.numpy_adapter import NumpyAdapter, gates_first  # noqa: E402
+from adapters.theano_operators import OPERATORS, REFUSALS, Translation  # noqa: E402
+
+
+def _compiler():
+    """Theano's C compiler, "" where it has none and interprets."""
+    return os.path.basename(theano.config.cxx or "")
+
+
+class Adapter(NumpyAdapter):
+    name, version = "theano", theano.__version__
+    operators, refusals = OPERATORS, REFUSALS
+
+    def supports(self, case):
+        reasons = NumpyAdapter.supports(self, case)
+        if not _compiler():
+            reasons.append("no C++ compiler, without which Theano interprets (install g++)")
+        return reasons
+
+    def open(self, case):
+        threads = int(os.environ.get("OMP_NUM_THREADS", "1")) if theano.config.openmp else 1
+        return self.opened(case, threads, openmp=theano.config.openmp, compiler=_compiler(),
+                           blas_ldflags=theano.config.blas.ldflags, mode=theano.config.mode,
+                           optimizer=theano.config.optimizer)
+
+    def build(self, case):
+        self.start(case)
+        for node in case.nodes:
+            if node["op"] == "LSTM":
+                self.layouts.update((name, _gates) for name in node["inputs"][1:])
+        self.shared = {name: theano.shared(self.weight(name), name, borrow=True)
+                       for name in case.parameters + case.states}
+        x = T.TensorType("float32", (False,) * len(case.shape(case.graph["input"])))("x")
+        y = T.ivector("y")
+        wanted = graph_analysis.wanted(case)
+        macs, made = self.translate(x, y, case.nodes_for(wanted))
+        if case.stage == "forward":
+            self.forward(theano.function([x], made[case.graph["logits"]], updates=self.updates))
+        else:
+            self.train(x, y, [made[name] for name in wanted])
+        count = sum(self.shared[name].get_value(borrow=True).size for name in case.parameters)
+        return {"parameters": count, "macs": macs,
+                "notes": "running variance divided by n - 1" if graph_analysis.normalised(case)
+                else ""}
+
+    def translate(self, x, y, nodes):
+        """(multiply-accumulates, {value: Theano's variable}); updates has those of running statistics."""
+        case = self.case
+        made = dict(self.shared)
+        made[case.graph["input"]] = x
+        if case.graph.get("label"):
+            made[case.graph["label"]] = y
+        self.updates, macs = [], 0
+        random = T.shared_randomstreams.RandomStreams(case.recipe["seed"])
+        for node in nodes:
+            t = Translation(case, node, [made[name] if name else None for name in node["inputs"]],
+                            random, self.updates)
+            made[node["outputs"][0]] = OPERATORS[node["op"]](t)
+            macs += t.macs
+        return macs, made
+
+    def forward(self, function):
+        batches, results = self.batches, self.results
+
+        def step(slot):
+            results[1] = function(batches[slot][0])
+        self.step = step
+
+    def train(self, x, y, outputs):
+        case = self.case
+        trained = [self.shared[name] for name in case.parameters]
+        gradients = T.grad(outputs[0], trained)
+        # Gradients are in memory anyway; here they can be read.
+        self.gradients = {name: theano.shared(numpy.zeros_like(w.get_value(borrow=True)),
+                                              broadcastable=w.broadcastable)
+                          for name, w in zip(case.parameters, trained)}
+        updates = self.updates + [(self.gradients[name], g)
+                                  for name, g in zip(case.parameters, gradients)]
+        if case.stage == "train":
+            updates += self.rule(trained, gradients)
+        function = theano.function([x, y], outputs, updates=updates)
+        batches, results = self.batches, self.results
+
+        def step(slot):
+            results[:] = function(*batches[slot])
+        self.step = step
+
+    def rule(self, trained, gradients):
+        """The updates of the recipe's optimiser: Theano has none of its own."""
+        recipe = self.case.recipe
+        rate, momentum, decay, rho, epsilon = (numpy.float32(recipe[key]) for key in (
+            "learning_rate", "momentum", "weight_decay", "rho", "epsilon"))
+        updates = []
+        for weight, gradient in zip(trained, gradients):
+            if decay:
+                gradient = gradient + decay * weight
+            if recipe["optimiser"] == "sgd":
+                updates.append((weight, weight - rate * gradient))
+                continue
+            kept = theano.shared(numpy.zeros_like(weight.get_value(borrow=True)),
+                                 broadcastable=weight.broadcastable)
+            if recipe["optimiser"] == "momentum":
+                new = momentum * kept + gradient
+                updates += [(kept, new), (weight, weight - rate * new)]
+            else:
+                new = rho * kept + (numpy.float32(1) - rho) * T.sqr(gradient)
+                updates += [(kept, new),
+                            (weight, weight - rate * gradient / (T.sqrt(new) + epsilon))]
+        return updates
+
+    def parameter(self, name):
+        return self.shared[name].get_value(borrow=True)
+
+    def gradient(self, name):
+        return self.gradients[name].get_value(borrow=True)
+
+
+_gates = gates_first("ifoc")

@@ -1,0 +1,242 @@
+"""One row for each operator: Theano's functions that compute it, and what they cannot do of it."""
+import numpy
+import theano
+import theano.tensor as T
+from theano.tensor.signal import pool
+
+import graph_analysis
+from safetensors_io import elements
+
+LARGEST = 3.4028234e38
+
+
+class Translation(object):
+    """What a row of OPERATORS gets: inputs are variables (None = left out), attributes a dict; updates
+    is the list that running statistics are appended to; a row leaves in macs what it multiplies."""
+
+    def __init__(self, case, node, inputs, random, updates):
+        self.inputs, self.attributes = inputs, node["attributes"]
+        self.training = case.stage != "forward"
+        self.dropout = graph_analysis.drops(case)
+        self.random, self.updates = random, updates
+        self.shape = case.shape(node["outputs"][0])
+        self.shapes = [case.shape(name) if name else None for name in node["inputs"]]
+        self.batch = case.recipe["batch"]
+        self.macs = 0
+
+    def padded(self, pads, value):
+        """The first input padded at [top, left, bottom, right]."""
+        if not any(pads):
+            return self.inputs[0]
+        n, c, h, w = self.shapes[0]
+        top, left, bottom, right = pads
+        room = T.alloc(numpy.float32(value), n, c, top + h + bottom, left + w + right)
+        return T.set_subtensor(room[:, :, top:top + h, left:left + w], self.inputs[0])
+
+
+def _conv(t):
+    a = t.attributes
+    x, pads = t.inputs[0], tuple(a["pads"][:2])
+    shape = list(t.shapes[0])
+    if not graph_analysis.even(a["pads"]):
+        x, pads = t.padded(a["pads"], 0.0), (0, 0)
+        shape[2] += a["pads"][0] + a["pads"][2]
+        shape[3] += a["pads"][1] + a["pads"][3]
+    y = T.nnet.conv2d(x, t.inputs[1], input_shape=shape, filter_shape=t.shapes[1],
+                      border_mode=pads, subsample=tuple(a["strides"]), filter_flip=False,
+                      filter_dilation=tuple(a["dilations"]), num_groups=a["group"])
+    t.macs = elements(t.shape) * elements(t.shapes[1][1:])
+    return y if len(t.inputs) < 3 else y + t.inputs[2].dimshuffle("x", 0, "x", "x")
+
+
+def _pool(t, mode, fill):
+    """A pool, by padding that Theano's own takes (even, below the window; rounding up without any),
+    else behind padding that is written out."""
+    a = t.attributes
+    behind = [max(0, n) for n in graph_analysis.window_reach(a, t.shapes[0], t.shape)]
+    front, kernel = a["pads"][:2], a["kernel_shape"]
+    x, pads, down = t.inputs[0], (0, 0), True
+    if front == [0, 0] and behind != [0, 0] and mode == "max":
+        down = False  # the last windows reach beyond the input
+    elif all(n <= p < k for n, p, k in zip(behind, front, kernel)):
+        pads = tuple(front)
+    else:
+        x = t.padded(front + behind, fill)
+    y = pool.pool_2d(x, tuple(kernel), ignore_border=down, stride=tuple(a["strides"]), pad=pads,
+                     mode=mode)
+    return y[:, :, :t.shape[2], :t.shape[3]] if pads != (0, 0) or not down else y
+
+
+def _average_pool(t):
+    return _pool(t, "average_inc_pad" if t.attributes["count_include_pad"] else "average_exc_pad",
+                 0.0)
+
+
+def _max_pool_problem(case, node):
+    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
+
+
+def _average_pool_problem(case, node):
+    a = node["attributes"]
+    if any(a["pads"]) and not graph_analysis.within_half(a):
+        return "padding that is uneven or above half a window"
+    if a["ceil_mode"]:
+        return "ceil_mode"
+    return None
+
+
+def _gemm(t):
+    a, b = t.inputs[:2]
+    alpha, beta = t.attributes["alpha"], t.attributes["beta"]
+    y = T.dot(a.T if t.attributes["transA"] else a, b.T if t.attributes["transB"] else b)
+    if alpha != 1:
+        y = y * numpy.float32(alpha)
+    t.macs = elements(t.shape) * t.shapes[0][0 if t.attributes["transA"] else 1]
+    if len(t.inputs) < 3 or t.inputs[2] is None:
+        return y
+    return y + (t.inputs[2] if beta == 1 else t.inputs[2] * numpy.float32(beta))
+
+
+def _batch_norm(t):
+    a = t.attributes
+    x, scale, bias, mean, variance = t.inputs
+    if not t.training:
+        return T.nnet.bn.batch_normalization_test(x, scale, bias, mean, variance, axes="spatial",
+                                                  epsilon=a["epsilon"])
+    made = T.nnet.bn.batch_normalization_train(
+        x, scale, bias, axes="spatial", epsilon=a["epsilon"],
+        running_average_factor=1.0 - a["momentum"], running_mean=mean, running_var=variance)
+    t.updates += [(mean, made[3]), (variance, made[4])]
+    return made[0]
+
+
+def _batch_norm_problem(case, node):
+    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
+        return "more than one value per channel is needed when training"
+    return None
+
+
+def _lrn(t):
+    a, (n, c, h, w) = t.attributes, t.shapes[0]
+    front = (a["size"] - 1) // 2
+    room = T.alloc(numpy.float32(0), n, c + a["size"] - 1, h, w)
+    squares = T.set_subtensor(room[:, front:front + c], T.sqr(t.inputs[0]))
+    total = sum((squares[:, i:i + c] for i in range(1, a["size"])), squares[:, :c])
+    scale = numpy.float32(a["bias"]) + numpy.float32(a["alpha"] / a["size"]) * total
+    return t.inputs[0] / scale ** numpy.float32(a["beta"])
+
+
+def _dropout(t):
+    if not t.dropout:
+        return t.inputs[0]
+    keep = 1.0 - t.attributes["ratio"]
+    mask = t.random.binomial(size=t.inputs[0].shape, p=keep, dtype="float32")
+    return t.inputs[0] * mask / numpy.float32(keep)
+
+
+def _sequence(t):
+    """(input's share of each time step, time first; recurrent weights; a state of zeros)."""
+    x, weight, recurrent, bias = t.inputs
+    n, time, _ = t.shapes[0]
+    t.macs = n * time * (elements(t.shapes[1]) + elements(t.shapes[2]))
+    steps = T.dot(x.dimshuffle(1, 0, 2), weight.T) + bias
+    return steps, recurrent.T, T.zeros((n, t.shape[1]), "float32")
+
+
+def _lstm(t):
+    steps, recurrent, zeros = _sequence(t)
+    size = t.shape[1]
+
+    def step(now, hidden, cell, recurrent):
+        gates = now + T.dot(hidden, recurrent)
+        squashed = T.nnet.sigmoid(gates[:, :3 * size])
+        cell = (squashed[:, size:2 * size] * cell
+                + squashed[:, :size] * T.tanh(gates[:, 3 * size:]))
+        return squashed[:, 2 * size:] * T.tanh(cell), cell
+    (hidden, _), _ = theano.scan(step, steps, [zeros, zeros], [recurrent], strict=True)
+    return hidden[-1]
+
+
+def _rnn(t):
+    steps, recurrent, zeros = _sequence(t)
+    hidden, _ = theano.scan(lambda now, hidden, recurrent: T.nnet.relu(
+        now + T.dot(hidden, recurrent)), steps, [zeros], [recurrent], strict=True)
+    return hidden[-1]
+
+
+def _reshape(t):
+    return T.reshape(t.inputs[0], t.shape)
+
+
+def _hard_sigmoid(t):
+    a = t.attributes
+    return T.clip(t.inputs[0] * numpy.float32(a["alpha"]) + numpy.float32(a["beta"]), 0.0, 1.0)
+
+
+def _clip(t):
+    return T.clip(t.inputs[0], numpy.float32(t.attributes["min"]),
+                  numpy.float32(t.attributes["max"]))
+
+
+def _loss(t):
+    return T.nnet.categorical_crossentropy(T.nnet.softmax(t.inputs[0]), t.inputs[1]).mean()
+
+
+def _slice(t):
+    a = t.attributes
+    place = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
+    return t.inputs[0][place]
+
+
+def _broadcast(function):
+    """A row for a function of two operands, whose dimensions of one are repeated."""
+    def row(t):
+        operands = [T.patternbroadcast(x, [size == 1 for size in shape])
+                    for x, shape in zip(t.inputs, t.shapes)]
+        return function(*operands)
+    return row
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": lambda t: _pool(t, "max", -LARGEST),
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": lambda t: t.inputs[0].mean(axis=(2, 3), keepdims=True),
+    "Gemm": _gemm,
+    "Relu": lambda t: T.nnet.relu(t.inputs[0]),
+    "Tanh": lambda t: T.tanh(t.inputs[0]),
+    "Sigmoid": lambda t: T.nnet.sigmoid(t.inputs[0]),
+    "HardSigmoid": _hard_sigmoid,
+    "Clip": _clip,
+    "LeakyRelu": lambda t: T.nnet.relu(t.inputs[0], t.attributes["alpha"]),
+    "Elu": lambda t: T.nnet.elu(t.inputs[0], t.attributes["alpha"]),
+    "Exp": lambda t: T.exp(t.inputs[0]),
+    "Sqrt": lambda t: T.sqrt(t.inputs[0]),
+    "Neg": lambda t: -t.inputs[0],
+    "Identity": lambda t: t.inputs[0],
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": _reshape,
+    "Reshape": _reshape,
+    "Transpose": lambda t: t.inputs[0].dimshuffle(*t.attributes["perm"]),
+    "Concat": lambda t: T.concatenate(t.inputs, axis=t.attributes["axis"]),
+    "Slice": _slice,
+    "ReduceMean": lambda t: t.inputs[0].mean(axis=t.attributes["axes"],
+                                             keepdims=bool(t.attributes["keepdims"])),
+    "Dropout": _dropout,
+    "Add": _broadcast(lambda a, b: a + b),
+    "Sub": _broadcast(lambda a, b: a - b),
+    "Mul": _broadcast(lambda a, b: a * b),
+    "Div": _broadcast(lambda a, b: a / b),
+    "LSTM": _lstm,
+    "RNN": _rnn,
+    "SoftmaxCrossEntropyLoss": _loss,
+    "HalfSumOfSquares": lambda t: T.sqr(t.inputs[0]).sum() * numpy.float32(0.5),
+}
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {
+    "MaxPool": _max_pool_problem,
+    "AveragePool": _average_pool_problem,
+    "BatchNormalization": _batch_norm_problem,
+}
