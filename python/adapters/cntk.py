@@ -1,0 +1,112 @@
+"""CNTK 2: its own functions, learners and trainer; see docs/frameworks.md, "cntk"."""
+import numpy
+
+import adapters.cntk_setup  # before CNTK itself
+import cntk
+import graph_analysis
+from adapters.cntk_operators import OPERATORS, REFUSALS, Translation
+from adapters.numpy_adapter import NumpyAdapter, gates_first, transposed
+from adapters.numpy_tensors import array
+
+
+class Adapter(NumpyAdapter):
+    name, version = "cntk", cntk.__version__
+    operators, refusals = OPERATORS, REFUSALS
+    optimisers = ("sgd", "momentum")  # CNTK's RMSprop is another rule
+
+    def open(self, case):
+        threads = adapters.cntk_setup.start(case.recipe)
+        return self.opened(case, threads, learner="unit_gain=False")
+
+    def build(self, case):
+        self.start(case)
+        for node in case.nodes:
+            self.arrange(node)
+        graph = case.graph
+        self.values = {}
+        for name in case.parameters:
+            value = self.weight(name)
+            self.values[name] = cntk.parameter(value.shape, init=value, name=name)
+        self.states = {name: cntk.constant(self.weight(name), name=name) for name in case.states}
+        self.x = self.make_input(case.shape(graph["input"]))
+        self.y = cntk.input_variable(case.shape(graph["logits"])[1:])
+        made, macs = dict(self.values, **self.states), 0
+        made[graph["input"]] = self.x
+        for node in case.nodes_for([graph["logits"]]):
+            t = Translation(case, node, [made[name] if name else None for name in node["inputs"]])
+            made[node["outputs"][0]] = OPERATORS[node["op"]](t)
+            macs += t.macs
+        self.make_step(made[graph["logits"]])
+        return {"parameters": sum(int(numpy.prod(p.shape)) for p in self.values.values()),
+                "macs": macs * case.recipe["batch"], "notes": ""}
+
+    def arrange(self, node):
+        """Weights are kept as CNTK's own layers keep them."""
+        if node["op"] == "Gemm":
+            self.layouts[node["inputs"][1]] = transposed
+        elif node["op"] in ("LSTM", "RNN"):
+            gates = gates_first("icfo") if node["op"] == "LSTM" else None
+            for name in node["inputs"][1:]:
+                self.layouts[name] = lambda w: (gates(w) if gates else w).T
+
+    def make_input(self, shape):
+        sequences = any(node["op"] in ("LSTM", "RNN") for node in self.case.nodes)
+        if sequences:
+            return cntk.sequence.input_variable(shape[2:])
+        return cntk.input_variable(shape[1:])
+
+    def make_step(self, logits):
+        batches, results, recipe = self.batches, self.results, self.case.recipe
+        self.gradients = None
+        if self.case.stage == "forward":
+            def step(slot):
+                results[1] = logits.eval(batches[slot])
+            self.step = step
+            return
+        loss = cntk.cross_entropy_with_softmax(logits, self.y)
+        trained = [self.values[name] for name in self.case.parameters]
+        if self.case.stage == "forward-backward":
+            def step(slot):
+                self.gradients, out = loss.grad(batches[slot], trained, [loss, logits])
+                results[:] = out[loss], out[logits]
+            self.step = step
+            return
+        trainer = cntk.Trainer(logits, loss, [self.learner(recipe, trained)])
+
+        def step(slot):
+            _, out = trainer.train_minibatch(batches[slot], outputs=[logits])
+            results[1] = out[logits]
+        self.trainer, self.step = trainer, step
+
+    @staticmethod
+    def learner(recipe, trained):
+        rate = cntk.learning_parameter_schedule(recipe["learning_rate"])
+        decay = recipe["weight_decay"]
+        if recipe["optimiser"] == "sgd":
+            return cntk.sgd(trained, rate, l2_regularization_weight=decay)
+        return cntk.momentum_sgd(trained, rate, cntk.momentum_schedule(recipe["momentum"]),
+                                 unit_gain=False, l2_regularization_weight=decay)
+
+    def batch(self, x, y):
+        given = {self.x: array(x).copy()}
+        if self.case.stage != "forward":
+            classes = self.y.shape[0]
+            given[self.y] = numpy.eye(classes, dtype=numpy.float32)[array(y)]
+        return given
+
+    def read(self, what, tensors):
+        if what == "loss":
+            self.results[0] = (self.trainer.previous_minibatch_loss_average
+                               if self.case.stage == "train" else numpy.mean(self.results[0]))
+        elif what == "logits" and not isinstance(self.results[1], numpy.ndarray):
+            self.results[1] = numpy.asarray(self.results[1])
+        NumpyAdapter.read(self, what, tensors)
+
+    def parameter(self, name):
+        return self.values[name].value if name in self.values else self.states[name].value
+
+    def gradient(self, name):
+        if self.gradients is None:
+            return NumpyAdapter.gradient(self, name)
+        # CNTK adds up over the samples; a trainer divides.
+        return self.gradients[self.values[name]] / self.case.recipe["batch"]
