@@ -40,7 +40,8 @@ enum cell_status {
 	X(FEW_STEPS, "few-steps", 3)                                                               \
 	X(DISCOVERED, "discovered", 4)                                                             \
 	/* The machine did other things meanwhile. */                                              \
-	X(DISTURBED, "disturbed", 5)
+	X(DISTURBED, "disturbed", 5)                                                               \
+	X(GATE_ONLY, "gate-only", 6)
 
 enum cell_flag {
 #define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),

@@ -159,7 +159,14 @@ void progress_event(struct progress *progress, const struct run_event *event,
 	case EVENT_PROCESS_END:
 		show_process_end(progress, event, estimate);
 		break;
+	case EVENT_GATE_AGAIN:
+		cell_title(&progress->plan->cells[event->cell], title, sizeof title);
+		snprintf(line, sizeof line, "%s: %.300s; the gate is tried once more", title,
+			 event->text);
+		progress_say(progress, line);
+		return;
 	case EVENT_CELL_END:
+		progress->done += progress->gates;
 		if (event->text && event->text[0]) {
 			cell_title(&progress->plan->cells[event->cell], title, sizeof title);
 			snprintf(line, sizeof line, "%s: %.300s", title, event->text);

@@ -12,7 +12,8 @@ struct progress {
 	bool live; /* standard error, where it goes, is a terminal: rewrite one line */
 	const struct plan *plan;
 	int64_t started_ns, reference_ns; /* of that: when the reference was heard of last */
-	int expected, done;		  /* processes, an estimate of how many there will be */
+	int expected, done; /* processes, an estimate of how many there will be; or: */
+	bool gates;	    /* cells, where nothing is timed */
 	char line[512];
 };
 

@@ -68,6 +68,7 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 		.cpu_count = job->cpu_count,
 		.cache = true,
 		.repeat_gates = o->gate,
+		.gate_only = o->gate_only,
 		.keep_bundle = o->keep_bundle,
 		.setup_command = o->setup,
 		.cleanup_command = o->cleanup,
@@ -179,6 +180,8 @@ static int dry_run(const struct job *job)
 static int expected_processes(const struct job *job)
 {
 	int each = job->spec.repeat > 0 ? job->spec.repeat : job->effort->processes_start, sum = 0;
+	if (job->spec.gate_only)
+		each = 1;
 	for (size_t i = 0; i < job->plan.count; i++)
 		if (job->plan.cells[i].status == CELL_PENDING)
 			sum += each;
@@ -211,6 +214,7 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	job->plan_ready = true;
 	job->effort = &effort_table[job->spec.effort];
 	progress_init(&job->progress, &job->plan, expected_processes(job), 0);
+	job->progress.gates = job->spec.gate_only;
 	for (size_t i = 0; i < job->plan.note_count; i++)
 		progress_say(&job->progress, job->plan.notes[i]);
 	return PRONY_OK;
@@ -219,9 +223,15 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
 {
 	char line[160];
-	snprintf(line, sizeof line, "%zu cell%s, %s effort, %d process%s to run", job->plan.count,
-		 job->plan.count == 1 ? "" : "s", job->effort->name, job->progress.expected,
-		 job->progress.expected == 1 ? "" : "es");
+	int expected = job->progress.expected;
+	size_t used = (size_t)snprintf(line, sizeof line, "%zu cell%s, ", job->plan.count,
+				       job->plan.count == 1 ? "" : "s");
+	if (job->spec.gate_only)
+		snprintf(line + used, sizeof line - used, "%d gate%s to run, nothing is timed",
+			 expected, expected == 1 ? "" : "s");
+	else
+		snprintf(line + used, sizeof line - used, "%s effort, %d process%s to run",
+			 job->effort->name, expected, expected == 1 ? "" : "es");
 	progress_say(&job->progress, line);
 	size_t count = job->plan.count ? job->plan.count : 1;
 	job->cells = calloc(count, sizeof *job->cells);

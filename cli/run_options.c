@@ -59,6 +59,7 @@ const struct option run_option_rows[] = {
 	ROW_FLAG(dry_run, "dry-run", "say what would run, and stop"),
 	ROW_FLAG(show_command, "show-command", "with --dry-run: the command line of each worker"),
 	ROW_FLAG(gate, "gate", "repeat parity gates that passed in an earlier run"),
+	ROW_FLAG(gate_only, "gate-only", "run the parity gates and time nothing"),
 	ROW_TEXT(data, "data", "DIR", "folder of data sets"),
 	ROW_TEXT(keep_bundle, "keep-bundle", "DIR", "keep the case bundles there"),
 	ROW_TEXT(setup, "setup", "COMMAND", "shell command before each process"),
@@ -115,6 +116,7 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 		spec->repeat = (int)options->repeat;
 	if (options->seed >= 0)
 		spec->seed = (uint64_t)options->seed;
+	spec->gate_only = options->gate_only;
 }
 
 enum prony_status run_options_spec(const struct run_options *options, const char **suites,

@@ -8,8 +8,8 @@
 #include "base/strbuf.h"
 #include "datasets/dataset.h"
 
-/* All files are there; `sized`: as large as they should be. */
-static bool holds_all_files(const struct dataset *dataset, const char *folder, bool sized)
+/* All files are there. */
+static bool holds_all_files(const struct dataset *dataset, const char *folder)
 {
 	bool all = true;
 
@@ -17,10 +17,31 @@ static bool holds_all_files(const struct dataset *dataset, const char *folder, b
 		char *path = path_join(folder, file->name);
 		struct stat info;
 
-		all = stat(path, &info) == 0 && (!sized || info.st_size == file->bytes);
+		all = stat(path, &info) == 0;
 		free(path);
 	}
 	return all;
+}
+
+/* Of files that are there: all are as large as they should be. *odd says which is not, caller
+ * frees. */
+static bool has_right_sizes(const struct dataset *dataset, const char *folder, char **odd)
+{
+	for (const struct dataset_file *file = dataset->files; file->name; file++) {
+		char *path = path_join(folder, file->name);
+		struct stat info = {.st_size = -1};
+		bool right = stat(path, &info) == 0 && info.st_size == file->bytes;
+
+		if (!right)
+			*odd = memory_printf("%s has %lld bytes instead of %lld: %s", path,
+					     (long long)info.st_size, (long long)file->bytes,
+					     info.st_size < file->bytes ? "truncated"
+									: "another file");
+		free(path);
+		if (!right)
+			return false;
+	}
+	return true;
 }
 
 /* The data set that this one is a sample of, or NULL. */
@@ -32,18 +53,29 @@ static const struct dataset *whole_of(const struct dataset *dataset)
 	return NULL;
 }
 
-/* The data set's folder below `place`, caller frees; NULL when it is not there. */
-static char *find_below(const struct dataset *dataset, const char *place)
+/*
+ * The data set's folder below `place`, caller frees; NULL when it is not there. *odd (caller
+ * frees): which file keeps a folder from being it.
+ */
+static char *find_below(const struct dataset *dataset, const char *place, char **odd)
 {
 	const struct dataset *whole = whole_of(dataset);
-	char *folder = path_join(place, dataset->name);
+	char *folder = path_join(place, dataset->name), *why = NULL;
 
-	if (holds_all_files(dataset, folder, false))
+	if (holds_all_files(dataset, folder))
 		return folder;
 	free(folder);
 	folder = whole ? path_join(place, whole->name) : NULL;
-	if (folder && holds_all_files(dataset, folder, true))
-		return folder;
+	if (folder && holds_all_files(dataset, folder)) {
+		if (has_right_sizes(dataset, folder, &why))
+			return folder;
+		/* The whole has files of the same names. */
+		if (!*odd && !holds_all_files(whole, folder)) {
+			*odd = why;
+			why = NULL;
+		}
+	}
+	free(why);
 	free(folder);
 	return NULL;
 }
@@ -106,7 +138,7 @@ enum prony_status dataset_locate(const struct dataset *dataset, const char *data
 				 char **folder, struct error *err)
 {
 	char *places[PLACES_MAX];
-	char *found = NULL;
+	char *found = NULL, *odd = NULL;
 	struct strbuf searched;
 	enum prony_status status = PRONY_OK;
 
@@ -118,8 +150,11 @@ enum prony_status dataset_locate(const struct dataset *dataset, const char *data
 	strbuf_init(&searched, ERROR_TEXT_BYTES / 2);
 	for (size_t i = 0; i < count && !found; i++) {
 		strbuf_printf(&searched, "%s%s/%s", i > 0 ? ", " : "", places[i], dataset->name);
-		found = find_below(dataset, places[i]);
+		found = find_below(dataset, places[i], &odd);
 	}
+	if (odd && !found)
+		strbuf_printf(&searched, " (%s)", odd);
+	free(odd);
 	if (found)
 		*folder = found;
 	else

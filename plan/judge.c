@@ -213,7 +213,11 @@ static enum prony_status network_bytes(const struct plan_cell *cell, int64_t bat
 
 	if (status != PRONY_OK)
 		return status;
-	if (cell->cell.stage != STAGE_FORWARD && !recomputes(cell))
+	if (cell->cell.stage != STAGE_FORWARD && graph_parameter_count(&graph) == 0)
+		status = error_set(why, PRONY_UNSUPPORTED,
+				   "stage %s: the network has no parameters, take stage forward",
+				   stage_name(cell->cell.stage));
+	else if (cell->cell.stage != STAGE_FORWARD && !recomputes(cell))
 		status = graph_add_backward(&graph, why);
 	if (status == PRONY_OK)
 		*bytes = graph_memory_least(&graph, optimiser_copies(cell), half ? 2 : 4);

@@ -277,7 +277,7 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 const char *summary_reason(const struct summary_row *row)
 {
 	const struct stored_cell *cell = row->cell;
-	if (row->rank > 0)
+	if (row->rank > 0 || (cell->status == CELL_OK && cell->flags & CELL_FLAG_GATE_ONLY))
 		return "";
 	if (cell->reason && *cell->reason)
 		return cell->reason;

@@ -53,6 +53,7 @@ void run_cell_release(struct run_cell *cell);
 enum run_event_kind {
 	EVENT_REFERENCE /* the reference computes: fraction, several times a second */,
 	EVENT_GATE_START,
+	EVENT_GATE_AGAIN /* after an accident; text: what happened */,
 	EVENT_GATE_KEPT /* text: the date on which it passed */,
 	EVENT_PROCESS_START,
 	EVENT_STAGE /* text: "import", "build", "warm-up"... */,
@@ -100,6 +101,7 @@ struct run_settings {
 	int cpu_count;
 	bool cache;	   /* use and fill the caches of verdicts and of the reference's answers */
 	bool repeat_gates; /* do not use that of verdicts */
+	bool gate_only;	   /* nothing is timed: cells end with their gate */
 	const char *keep_bundle; /* folder that gets the bundles; NULL = temporary, removed */
 	const char *setup_command,
 		*cleanup_command; /* shell text around each process; NULL = none */
@@ -109,9 +111,9 @@ struct run_settings {
 
 /*
  * Runs every pending cell of the plan: first its gate, then rounds in which each cell that wants
- * more runs once, in seeded random order. A cell whose process fails ends with that status after a
- * second failure in a row (crashes and time-outs may be accidents); a failed gate ends it at once.
- * `cells` has one element per cell of the plan.
+ * more runs once, in seeded random order. A cell whose process or gate fails ends with that status:
+ * at once, or after a second crash or time-out in a row, which may be accidents. So does a cell
+ * whose data or model turn out to be broken. `cells` has one element per cell of the plan.
  */
 enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			      const struct run_settings *settings,

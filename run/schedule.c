@@ -1,5 +1,3 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,37 +5,14 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "base/random.h"
 #include "client/leftover.h"
-#include "run/gate_cache.h"
-#include "run/gating.h"
 #include "run/lock.h"
-#include "run/run.h"
+#include "run/schedule_internal.h"
 #include "run/timing.h"
 
 #define HOOK_TIMEOUT_NS INT64_C(600000000000)
-#define REFERENCE_EVERY_NS INT64_C(200000000)
-#define FAILURES_MAX 2 /* in a row: a crash or a time-out may be an accident once */
-
-struct schedule {
-	const struct plan *plan;
-	struct run_cell *cells;
-	const struct run_settings *settings;
-	const struct run_callbacks *callbacks;
-	struct workload **works; /* distinct ones; each cell uses one */
-	size_t work_count;
-	char *folder; /* bundles live below it */
-	struct reference_watch watch;
-	size_t watched_cell;
-	int64_t watched_ns; /* when it was told last */
-	struct gate_cache gates;
-	struct cache answers;
-	struct random random;
-	int lock_fd, folder_fd;
-};
 
 void run_cell_add_mean(struct run_cell *cell, double mean_ns)
 {
@@ -62,26 +37,6 @@ static void say_waiting(void *context, const char *path)
 	struct run_event event = {.kind = EVENT_WAITING, .text = path};
 	if (s->callbacks->event)
 		s->callbacks->event(s->callbacks->context, &event);
-}
-
-static void say_reference(void *context, double fraction)
-{
-	struct schedule *s = context;
-	int64_t now = clock_monotonic_ns();
-	if (!s->callbacks->event || now - s->watched_ns < REFERENCE_EVERY_NS)
-		return;
-	s->watched_ns = now;
-	struct run_event event = {
-		.kind = EVENT_REFERENCE, .cell = s->watched_cell, .fraction = fraction};
-	s->callbacks->event(s->callbacks->context, &event);
-}
-
-static struct reference_watch *watch_reference(struct schedule *s, size_t cell)
-{
-	s->watched_cell = cell;
-	s->watch = (struct reference_watch){
-		.stop = s->settings->stop, .progress = say_reference, .context = s};
-	return &s->watch;
 }
 
 static enum prony_status schedule_init(struct schedule *s, struct error *err)
@@ -123,118 +78,6 @@ static void schedule_release(struct schedule *s)
 	free(s->folder);
 }
 
-/* The work of a cell, shared with cells that differ in their framework only. */
-static enum prony_status need_work(struct schedule *s, size_t cell, struct error *err)
-{
-	if (s->cells[cell].work)
-		return PRONY_OK;
-	char key[CELL_KEY_BYTES];
-	workload_key(&s->plan->cells[cell], key);
-	for (size_t i = 0; i < s->work_count; i++)
-		if (!strcmp(s->works[i]->key, key)) {
-			s->cells[cell].work = s->works[i];
-			return PRONY_OK;
-		}
-	struct workload *work = calloc(1, sizeof *work);
-	if (!work)
-		return error_set(err, PRONY_NOMEM, "no memory for the work of a cell");
-	s->works[s->work_count++] = work;
-	enum prony_status status =
-		workload_init(work, &s->plan->cells[cell], s->settings->seed, err);
-	if (s->settings->reference_bytes > 0)
-		work->reference_bytes = s->settings->reference_bytes;
-	work->answers = &s->answers;
-	char *files = NULL;
-	if (status == PRONY_OK && asprintf(&files, "%s/work-%zu", s->folder, s->work_count) < 0)
-		return error_set(err, PRONY_NOMEM, "no memory for a path");
-	if (status == PRONY_OK)
-		status = workload_share_files(work, files, err);
-	if (status == PRONY_OK)
-		s->cells[cell].work = work;
-	free(files);
-	return status;
-}
-
-/* Whether a cell that has not ended, other than this one, has the same work. */
-static bool work_is_wanted(const struct schedule *s, size_t but)
-{
-	char key[CELL_KEY_BYTES];
-	for (size_t cell = 0; cell < s->plan->count; cell++) {
-		if (cell == but || s->cells[cell].status != CELL_PENDING)
-			continue;
-		workload_key(&s->plan->cells[cell], key);
-		if (!strcmp(s->cells[but].work->key, key))
-			return true;
-	}
-	return false;
-}
-
-static char *bundle_path(const struct schedule *s, size_t cell, bool gate)
-{
-	char *path = NULL;
-	if (asprintf(&path, "%s/%s-%s", s->folder, s->plan->cells[cell].hash,
-		     gate ? "gate" : "case") < 0)
-		return NULL;
-	return path;
-}
-
-/* A cell has ended: its bundle goes, and with the last cell of a work the files that they shared.
- */
-static void drop_files(struct schedule *s, size_t cell)
-{
-	if (!s->cells[cell].work)
-		return;
-	char *path = s->settings->keep_bundle ? NULL : bundle_path(s, cell, false);
-	if (path)
-		directory_remove(path, NULL);
-	free(path);
-	if (!work_is_wanted(s, cell))
-		workload_drop_files(s->cells[cell].work);
-}
-
-static enum prony_status make_drive(struct schedule *s, size_t cell, bool gate, int round,
-				    struct drive *drive, char **folder, struct error *err)
-{
-	const struct plan_cell *planned = &s->plan->cells[cell];
-	char *path = bundle_path(s, cell, gate);
-	if (!path)
-		return error_set(err, PRONY_NOMEM, "no memory for a path");
-	*folder = path;
-	*drive = (struct drive){.settings = s->settings,
-				.callbacks = s->callbacks,
-				.cell = planned,
-				.index = cell,
-				.work = s->cells[cell].work,
-				.folder = path,
-				.cpus = s->settings->cpus,
-				.cpu_count = planned->recipe.threads,
-				.round = round,
-				.replicate = s->cells[cell].tried};
-	if (drive->cpu_count > s->settings->cpu_count)
-		drive->cpu_count = s->settings->cpu_count;
-	if (!gate && s->cells[cell].bundled)
-		return PRONY_OK;
-	enum prony_status status =
-		workload_write_bundle(s->cells[cell].work, planned, gate, path, err);
-	if (status == PRONY_OK && !gate)
-		s->cells[cell].bundled = true;
-	return status;
-}
-
-static enum prony_status end_cell(struct schedule *s, size_t cell, enum cell_status status,
-				  const char *reason, struct error *err)
-{
-	struct run_cell *state = &s->cells[cell];
-	state->status = status;
-	drop_files(s, cell);
-	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
-							  state->flags, reason, err);
-	struct run_event event = {.kind = EVENT_CELL_END, .cell = cell, .text = reason};
-	if (s->callbacks->event)
-		s->callbacks->event(s->callbacks->context, &event);
-	return result;
-}
-
 /* A shell command around each process (--setup, --cleanup). */
 static enum prony_status run_hook(const char *command, const char *what, struct error *err)
 {
@@ -248,121 +91,6 @@ static enum prony_status run_hook(const char *command, const char *what, struct 
 		status = error_set(err, PRONY_USAGE, "the %s command failed with %s %d: %s", what,
 				   end.signalled ? "signal" : "exit code", end.code, command);
 	return status;
-}
-
-/* Takes the verdict of an earlier run over; *kept: there was one. */
-static enum prony_status take_kept(struct schedule *s, size_t cell, const char *key, bool *kept,
-				   struct error *err)
-{
-	struct kept_gate gate;
-	/* Who wants bundles wants that of the gate, too. */
-	*kept = !s->settings->repeat_gates && !s->settings->keep_bundle &&
-		gate_cache_read(&s->gates, key, &gate);
-	if (!*kept)
-		return PRONY_OK;
-	struct run_event event = {.kind = EVENT_GATE_KEPT,
-				  .cell = cell,
-				  .text = json_string_or(gate.evidence, "cached", "")};
-	if (s->callbacks->event)
-		s->callbacks->event(s->callbacks->context, &event);
-	enum prony_status status = s->callbacks->gate(s->callbacks->context, cell, CELL_OK,
-						      gate.evidence, gate.log, err);
-	if (status == PRONY_OK)
-		status = tell_framework(s->callbacks, cell,
-					json_object_get(gate.evidence, "framework"), err);
-	s->cells[cell].gate_done = s->cells[cell].gate_kept = status == PRONY_OK;
-	kept_gate_release(&gate);
-	return status;
-}
-
-/* Stores what came of a gate and draws the consequences for its cell. */
-static enum prony_status take_gating(struct schedule *s, size_t cell, const struct gating *gating,
-				     struct error *err)
-{
-	json_t *evidence = gating_evidence(gating);
-	enum prony_status status =
-		s->callbacks->gate(s->callbacks->context, cell, gating->status, evidence,
-				   gating->log ? gating->log : "", err);
-	json_decref(evidence);
-	if (status == PRONY_OK && gating->compared)
-		status = tell_framework(s->callbacks, cell, gating->framework, err);
-	if (status != PRONY_OK)
-		return status;
-	s->cells[cell].gate_done = true;
-	s->cells[cell].gate_kept = false;
-	return gating->status == CELL_OK ? PRONY_OK
-					 : end_cell(s, cell, gating->status, gating->reason, err);
-}
-
-/* `key`: under which a pass is kept; NULL: it is not. */
-static enum prony_status run_gate(struct schedule *s, size_t cell, const char *key,
-				  struct error *err)
-{
-	struct drive drive;
-	struct gating gating = {.status = CELL_PENDING};
-	char *folder = NULL;
-	enum prony_status status =
-		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
-				   watch_reference(s, cell), err);
-	if (status == PRONY_OK)
-		status = make_drive(s, cell, true, 0, &drive, &folder, err);
-	if (status == PRONY_OK)
-		status = gating_run(&drive, &gating, err);
-	if (status == PRONY_OK && key)
-		gate_cache_write(&s->gates, key, &gating);
-	if (status == PRONY_OK)
-		status = take_gating(s, cell, &gating, err);
-	gating_release(&gating);
-	if (folder && !s->settings->keep_bundle)
-		directory_remove(folder, NULL);
-	free(folder);
-	return status;
-}
-
-/* `anew`: whatever was kept. */
-static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, struct error *err)
-{
-	const struct plan_cell *planned = &s->plan->cells[cell];
-	char key[DIGEST_HEX_BYTES];
-	bool keepable = false, kept = false;
-	enum prony_status status = need_work(s, cell, err);
-	if (status == PRONY_OK)
-		status = workload_need_gate_case(s->cells[cell].work, planned, s->settings->seed,
-						 err);
-	if (status == PRONY_OK)
-		keepable = gate_cache_key(&s->gates, planned, s->cells[cell].work, key);
-	if (status == PRONY_OK && keepable && !anew)
-		status = take_kept(s, cell, key, &kept, err);
-	if (status == PRONY_OK && !kept)
-		status = run_gate(s, cell, keepable ? key : NULL, err);
-	return status;
-}
-
-/*
- * A kept verdict knows what the worker said of itself in the gate. One that now says otherwise, a
- * library that nobody saw change, is gated again before its time counts.
- */
-static enum prony_status doubt_kept(struct schedule *s, size_t cell, const json_t *details,
-				    bool *doubted, struct error *err)
-{
-	struct kept_gate gate;
-	char key[DIGEST_HEX_BYTES];
-	*doubted = false;
-	/* One that ended before it said anything proves nothing. */
-	if (!s->cells[cell].gate_kept || !json_object_get(details, "name"))
-		return PRONY_OK;
-	enum prony_status status = workload_need_gate_case(
-		s->cells[cell].work, &s->plan->cells[cell], s->settings->seed, err);
-	if (status != PRONY_OK)
-		return status;
-	*doubted = !gate_cache_key(&s->gates, &s->plan->cells[cell], s->cells[cell].work, key) ||
-		   !gate_cache_read(&s->gates, key, &gate);
-	if (!*doubted) {
-		*doubted = !gate_cache_agrees(gate.evidence, details);
-		kept_gate_release(&gate);
-	}
-	s->cells[cell].gate_kept = false;
-	return *doubted ? gate_cell(s, cell, true, err) : PRONY_OK;
 }
 
 /* Stores a replicate's outcome and draws the consequences for its cell. */
@@ -388,9 +116,8 @@ static enum prony_status take_record(struct schedule *s, size_t cell,
 		state->failures = 0;
 		return PRONY_OK;
 	}
-	bool accident = ended == CELL_CRASHED || ended == CELL_TIMEOUT;
-	if (!accident || ++state->failures >= FAILURES_MAX)
-		return end_cell(s, cell, ended, record->error, err);
+	if (!schedule_is_accident(ended) || ++state->failures >= FAILURES_MAX)
+		return schedule_end_cell(s, cell, ended, record->error, err);
 	return PRONY_OK;
 }
 
@@ -404,12 +131,12 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	json_t *details = NULL;
 	bool doubted = false;
 	process_record_init(&record);
-	enum prony_status status = need_work(s, cell, err);
+	enum prony_status status = schedule_need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated)
-		status = workload_need_loss(s->cells[cell].work, planned, watch_reference(s, cell),
+		status = workload_need_loss(s->cells[cell].work, planned, schedule_watch(s, cell),
 					    err);
 	if (status == PRONY_OK)
-		status = make_drive(s, cell, false, round, &drive, &folder, err);
+		status = schedule_drive(s, cell, false, round, &drive, &folder, err);
 	if (status == PRONY_OK)
 		status = run_hook(s->settings->setup_command, "--setup", err);
 	if (status == PRONY_OK && s->settings->limits.start_delay_ns > 0)
@@ -422,7 +149,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	if (status == PRONY_OK)
 		status = tell_framework(s->callbacks, cell, details, err);
 	if (status == PRONY_OK)
-		status = doubt_kept(s, cell, details, &doubted, err);
+		status = schedule_doubt_kept(s, cell, details, &doubted, err);
 	if (status == PRONY_OK && !doubted)
 		status = take_record(s, cell, &record, err);
 	if (status == PRONY_OK)
@@ -433,11 +160,6 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	return status;
 }
 
-static bool stopped(const struct schedule *s)
-{
-	return s->settings->stop && *s->settings->stop;
-}
-
 /* A cell that wants no further process ends: ok if enough of them were. */
 static enum prony_status end_sated(struct schedule *s, size_t cell, struct error *err)
 {
@@ -445,10 +167,10 @@ static enum prony_status end_sated(struct schedule *s, size_t cell, struct error
 	int wanted = s->settings->limits.processes_min;
 	char reason[96];
 	if (succeeded > 0 && succeeded >= wanted)
-		return end_cell(s, cell, CELL_OK, "", err);
+		return schedule_end_cell(s, cell, CELL_OK, "", err);
 	snprintf(reason, sizeof reason, "%d of %d processes ended ok, %d are needed", succeeded,
 		 s->cells[cell].tried, wanted);
-	return end_cell(s, cell, CELL_INVALID, reason, err);
+	return schedule_end_cell(s, cell, CELL_INVALID, reason, err);
 }
 
 /* Lists the cells that want another process; the others end. */
@@ -482,42 +204,14 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 			break;
 		random_shuffle(&s->random, wanted, count);
 		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-			if (stopped(s))
+			if (schedule_stopped(s))
 				status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 			else
-				status = run_replicate(s, wanted[i], round, err);
+				status = schedule_end_broken(
+					s, wanted[i], run_replicate(s, wanted[i], round, err), err);
 		}
 	}
 	free(wanted);
-	return status;
-}
-
-/* Those of all networks together would not fit. */
-static void drop_gate_after(struct schedule *s, size_t done)
-{
-	char key[CELL_KEY_BYTES];
-	if (!s->cells[done].work)
-		return;
-	for (size_t cell = done + 1; cell < s->plan->count; cell++) {
-		workload_key(&s->plan->cells[cell], key);
-		if (s->cells[cell].status == CELL_PENDING && !strcmp(s->cells[done].work->key, key))
-			return;
-	}
-	workload_drop_gate(s->cells[done].work);
-}
-
-static enum prony_status run_gates(struct schedule *s, struct error *err)
-{
-	enum prony_status status = PRONY_OK;
-	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
-		const struct run_cell *state = &s->cells[cell];
-		if (state->status != CELL_PENDING || state->gate_done ||
-		    s->plan->cells[cell].ungated)
-			continue;
-		status = stopped(s) ? error_set(err, PRONY_INTERRUPTED, "interrupted")
-				    : gate_cell(s, cell, false, err);
-		drop_gate_after(s, cell);
-	}
 	return status;
 }
 
@@ -556,8 +250,8 @@ enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 	if (status == PRONY_OK)
 		status = take_lock(&s, err);
 	if (status == PRONY_OK)
-		status = run_gates(&s, err);
-	if (status == PRONY_OK)
+		status = schedule_run_gates(&s, err);
+	if (status == PRONY_OK && !settings->gate_only)
 		status = run_rounds(&s, err);
 	schedule_release(&s);
 	return status;

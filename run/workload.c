@@ -175,6 +175,8 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 		answers_key("gate", &of, work->gate_key);
 	}
 	work->has_gate_case = status == PRONY_OK;
+	if (!work->has_gate_case)
+		graph_release(&work->gate_graph);
 	return status;
 }
 
@@ -221,6 +223,8 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 		return PRONY_OK;
 	status = compute_gate(work, cell, watch, err);
 	work->has_gate = status == PRONY_OK;
+	if (!work->has_gate)
+		gate_reference_release(&work->gate);
 	if (work->has_gate && work->answers)
 		answers_write(work->answers, work->gate_key, &work->gate,
 			      work->gate_recipe.learning_rate, &why);

@@ -159,6 +159,9 @@ char *spec_canonical(const struct spec *spec)
 		if (axes[id].settable && id != AXIS_BATCH)
 			canonical_list(&out, (enum axis_id)id, axes[id].singular, &spec->axes[id]);
 	strbuf_printf(&out, "seed=%llu\n", (unsigned long long)spec->seed);
+	/* Not where it is not asked for: what is stored has the texts that it had before. */
+	if (spec->gate_only)
+		strbuf_puts(&out, "gate-only\n");
 	for (size_t i = 0; i < spec->exclude_count; i++)
 		canonical_rule(&out, "exclude", &spec->excludes[i]);
 	for (size_t i = 0; i < spec->override_count; i++)

@@ -45,6 +45,7 @@ struct spec {
 	int repeat;	       /* fixed number of processes; 0 = by effort */
 	const char *statistic; /* "geometric" (t interval on log means), "mean" */
 	uint64_t seed;
+	bool gate_only;		  /* parity without timing */
 	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite
 				   */
 };

@@ -153,9 +153,13 @@ static void a_sample_under_the_name_of_the_whole(void **state)
 	const struct dataset *sample = dataset_find("mnist-sample");
 	char *place = path_join(*state, "option/mnist"), *option = path_join(*state, "option");
 	char *folder = NULL;
+	struct error err = ERROR_INIT;
 
 	put_dataset(place, sample);
-	assert_int_equal(dataset_locate(sample, option, &folder, NULL), PRONY_MISSING);
+	assert_int_equal(dataset_locate(sample, option, &folder, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, sample->files[0].name));
+	assert_non_null(strstr(err.text, "bytes instead of"));
+	assert_non_null(strstr(err.text, "truncated"));
 	for (const struct dataset_file *file = sample->files; file->name; file++) {
 		char *path = path_join(place, file->name);
 

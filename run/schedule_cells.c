@@ -1,0 +1,163 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "run/schedule_internal.h"
+
+#define REFERENCE_EVERY_NS INT64_C(200000000)
+
+bool schedule_stopped(const struct schedule *s)
+{
+	return s->settings->stop && *s->settings->stop;
+}
+
+static void say_reference(void *context, double fraction)
+{
+	struct schedule *s = context;
+	int64_t now = clock_monotonic_ns();
+	if (!s->callbacks->event || now - s->watched_ns < REFERENCE_EVERY_NS)
+		return;
+	s->watched_ns = now;
+	struct run_event event = {
+		.kind = EVENT_REFERENCE, .cell = s->watched_cell, .fraction = fraction};
+	s->callbacks->event(s->callbacks->context, &event);
+}
+
+struct reference_watch *schedule_watch(struct schedule *s, size_t cell)
+{
+	s->watched_cell = cell;
+	s->watch = (struct reference_watch){
+		.stop = s->settings->stop, .progress = say_reference, .context = s};
+	return &s->watch;
+}
+
+enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err)
+{
+	if (s->cells[cell].work)
+		return PRONY_OK;
+	char key[CELL_KEY_BYTES];
+	workload_key(&s->plan->cells[cell], key);
+	for (size_t i = 0; i < s->work_count; i++)
+		if (!strcmp(s->works[i]->key, key)) {
+			s->cells[cell].work = s->works[i];
+			return PRONY_OK;
+		}
+	struct workload *work = calloc(1, sizeof *work);
+	if (!work)
+		return error_set(err, PRONY_NOMEM, "no memory for the work of a cell");
+	enum prony_status status =
+		workload_init(work, &s->plan->cells[cell], s->settings->seed, err);
+	if (s->settings->reference_bytes > 0)
+		work->reference_bytes = s->settings->reference_bytes;
+	work->answers = &s->answers;
+	char *files = NULL;
+	if (status == PRONY_OK && asprintf(&files, "%s/work-%zu", s->folder, s->work_count) < 0)
+		status = error_set(err, PRONY_NOMEM, "no memory for a path");
+	if (status == PRONY_OK)
+		status = workload_share_files(work, files, err);
+	free(files);
+	if (status != PRONY_OK) {
+		workload_release(work);
+		free(work);
+		return status;
+	}
+	s->cells[cell].work = s->works[s->work_count++] = work;
+	return PRONY_OK;
+}
+
+/* Whether a cell that has not ended, other than this one, has the same work. */
+static bool work_is_wanted(const struct schedule *s, size_t but)
+{
+	char key[CELL_KEY_BYTES];
+	for (size_t cell = 0; cell < s->plan->count; cell++) {
+		if (cell == but || s->cells[cell].status != CELL_PENDING)
+			continue;
+		workload_key(&s->plan->cells[cell], key);
+		if (!strcmp(s->cells[but].work->key, key))
+			return true;
+	}
+	return false;
+}
+
+static char *bundle_path(const struct schedule *s, size_t cell, bool gate)
+{
+	char *path = NULL;
+	if (asprintf(&path, "%s/%s-%s", s->folder, s->plan->cells[cell].hash,
+		     gate ? "gate" : "case") < 0)
+		return NULL;
+	return path;
+}
+
+/* A cell has ended: its bundle goes, and with the last cell of a work the files that they shared.
+ */
+static void drop_files(struct schedule *s, size_t cell)
+{
+	if (!s->cells[cell].work)
+		return;
+	char *path = s->settings->keep_bundle ? NULL : bundle_path(s, cell, false);
+	if (path)
+		directory_remove(path, NULL);
+	free(path);
+	if (!work_is_wanted(s, cell))
+		workload_drop_files(s->cells[cell].work);
+}
+
+enum prony_status schedule_drive(struct schedule *s, size_t cell, bool gate, int round,
+				 struct drive *drive, char **folder, struct error *err)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	char *path = bundle_path(s, cell, gate);
+	if (!path)
+		return error_set(err, PRONY_NOMEM, "no memory for a path");
+	*folder = path;
+	*drive = (struct drive){.settings = s->settings,
+				.callbacks = s->callbacks,
+				.cell = planned,
+				.index = cell,
+				.work = s->cells[cell].work,
+				.folder = path,
+				.cpus = s->settings->cpus,
+				.cpu_count = planned->recipe.threads,
+				.round = round,
+				.replicate = s->cells[cell].tried};
+	if (drive->cpu_count > s->settings->cpu_count)
+		drive->cpu_count = s->settings->cpu_count;
+	if (!gate && s->cells[cell].bundled)
+		return PRONY_OK;
+	enum prony_status status =
+		workload_write_bundle(s->cells[cell].work, planned, gate, path, err);
+	if (status == PRONY_OK && !gate)
+		s->cells[cell].bundled = true;
+	return status;
+}
+
+enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_status status,
+				    const char *reason, struct error *err)
+{
+	struct run_cell *state = &s->cells[cell];
+	state->status = status;
+	drop_files(s, cell);
+	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
+							  state->flags, reason, err);
+	struct run_event event = {.kind = EVENT_CELL_END, .cell = cell, .text = reason};
+	if (s->callbacks->event)
+		s->callbacks->event(s->callbacks->context, &event);
+	return result;
+}
+
+enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum prony_status status,
+				      struct error *err)
+{
+	if (status != PRONY_BAD_INPUT)
+		return status;
+	struct error why = *err;
+	error_clear(err);
+	return schedule_end_cell(s, cell, cell_status_from(status), why.text, err);
+}
+
+bool schedule_is_accident(enum cell_status ended)
+{
+	return ended == CELL_CRASHED || ended == CELL_TIMEOUT;
+}

@@ -1,0 +1,178 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "run/schedule_internal.h"
+
+/* Takes the verdict of an earlier run over; *kept: there was one. */
+static enum prony_status take_kept(struct schedule *s, size_t cell, const char *key, bool *kept,
+				   struct error *err)
+{
+	struct kept_gate gate;
+	/* Who wants bundles wants that of the gate, too. */
+	*kept = !s->settings->repeat_gates && !s->settings->keep_bundle &&
+		gate_cache_read(&s->gates, key, &gate);
+	if (!*kept)
+		return PRONY_OK;
+	struct run_event event = {.kind = EVENT_GATE_KEPT,
+				  .cell = cell,
+				  .text = json_string_or(gate.evidence, "cached", "")};
+	if (s->callbacks->event)
+		s->callbacks->event(s->callbacks->context, &event);
+	enum prony_status status = s->callbacks->gate(s->callbacks->context, cell, CELL_OK,
+						      gate.evidence, gate.log, err);
+	if (status == PRONY_OK)
+		status = tell_framework(s->callbacks, cell,
+					json_object_get(gate.evidence, "framework"), err);
+	s->cells[cell].gate_done = s->cells[cell].gate_kept = status == PRONY_OK;
+	kept_gate_release(&gate);
+	return status;
+}
+
+/* Stores what came of a gate and draws the consequences for its cell. */
+static enum prony_status take_gating(struct schedule *s, size_t cell, const struct gating *gating,
+				     struct error *err)
+{
+	json_t *evidence = gating_evidence(gating);
+	enum prony_status status =
+		s->callbacks->gate(s->callbacks->context, cell, gating->status, evidence,
+				   gating->log ? gating->log : "", err);
+	json_decref(evidence);
+	if (status == PRONY_OK && gating->compared)
+		status = tell_framework(s->callbacks, cell, gating->framework, err);
+	if (status != PRONY_OK)
+		return status;
+	s->cells[cell].gate_done = true;
+	s->cells[cell].gate_kept = false;
+	return gating->status == CELL_OK
+		       ? PRONY_OK
+		       : schedule_end_cell(s, cell, gating->status, gating->reason, err);
+}
+
+static enum prony_status try_gate(struct schedule *s, size_t cell, const struct drive *drive,
+				  struct gating *out, struct error *err)
+{
+	for (int failures = 1;; failures++) {
+		enum prony_status status = gating_run(drive, out, err);
+		if (status != PRONY_OK || failures == FAILURES_MAX ||
+		    !schedule_is_accident(out->status))
+			return status;
+		struct run_event event = {
+			.kind = EVENT_GATE_AGAIN, .cell = cell, .text = out->reason};
+		if (s->callbacks->event)
+			s->callbacks->event(s->callbacks->context, &event);
+		gating_release(out);
+	}
+}
+
+/* `key`: under which a pass is kept; NULL: it is not. */
+static enum prony_status run_gate(struct schedule *s, size_t cell, const char *key,
+				  struct error *err)
+{
+	struct drive drive;
+	struct gating gating = {.status = CELL_PENDING};
+	char *folder = NULL;
+	enum prony_status status =
+		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
+				   schedule_watch(s, cell), err);
+	if (status == PRONY_OK)
+		status = schedule_drive(s, cell, true, 0, &drive, &folder, err);
+	if (status == PRONY_OK)
+		status = try_gate(s, cell, &drive, &gating, err);
+	if (status == PRONY_OK && key)
+		gate_cache_write(&s->gates, key, &gating);
+	if (status == PRONY_OK)
+		status = take_gating(s, cell, &gating, err);
+	gating_release(&gating);
+	if (folder && !s->settings->keep_bundle)
+		directory_remove(folder, NULL);
+	free(folder);
+	return status;
+}
+
+/* `anew`: whatever was kept. */
+static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, struct error *err)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	char key[DIGEST_HEX_BYTES];
+	bool keepable = false, kept = false;
+	enum prony_status status = schedule_need_work(s, cell, err);
+	if (status == PRONY_OK)
+		status = workload_need_gate_case(s->cells[cell].work, planned, s->settings->seed,
+						 err);
+	if (status == PRONY_OK)
+		keepable = gate_cache_key(&s->gates, planned, s->cells[cell].work, key);
+	if (status == PRONY_OK && keepable && !anew)
+		status = take_kept(s, cell, key, &kept, err);
+	if (status == PRONY_OK && !kept)
+		status = run_gate(s, cell, keepable ? key : NULL, err);
+	return status;
+}
+
+enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const json_t *details,
+				      bool *doubted, struct error *err)
+{
+	struct kept_gate gate;
+	char key[DIGEST_HEX_BYTES];
+	*doubted = false;
+	/* One that ended before it said anything proves nothing. */
+	if (!s->cells[cell].gate_kept || !json_object_get(details, "name"))
+		return PRONY_OK;
+	enum prony_status status = workload_need_gate_case(
+		s->cells[cell].work, &s->plan->cells[cell], s->settings->seed, err);
+	if (status != PRONY_OK)
+		return status;
+	*doubted = !gate_cache_key(&s->gates, &s->plan->cells[cell], s->cells[cell].work, key) ||
+		   !gate_cache_read(&s->gates, key, &gate);
+	if (!*doubted) {
+		*doubted = !gate_cache_agrees(gate.evidence, details);
+		kept_gate_release(&gate);
+	}
+	s->cells[cell].gate_kept = false;
+	return *doubted ? gate_cell(s, cell, true, err) : PRONY_OK;
+}
+
+/* Those of all networks together would not fit. */
+static void drop_gate_after(struct schedule *s, size_t done)
+{
+	char key[CELL_KEY_BYTES];
+	if (!s->cells[done].work)
+		return;
+	for (size_t cell = done + 1; cell < s->plan->count; cell++) {
+		workload_key(&s->plan->cells[cell], key);
+		if (s->cells[cell].status == CELL_PENDING && !strcmp(s->cells[done].work->key, key))
+			return;
+	}
+	workload_drop_gate(s->cells[done].work);
+}
+
+/* That nothing is timed stands beside the status. */
+static enum prony_status end_untimed(struct schedule *s, size_t cell, struct error *err)
+{
+	if (s->plan->cells[cell].ungated)
+		return schedule_end_cell(s, cell, CELL_UNSUPPORTED,
+					 "it computes nothing: there is no gate", err);
+	s->cells[cell].flags |= CELL_FLAG_GATE_ONLY;
+	return schedule_end_cell(s, cell, CELL_OK, "", err);
+}
+
+enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
+		const struct run_cell *state = &s->cells[cell];
+		if (state->status != CELL_PENDING)
+			continue;
+		if (!state->gate_done && !s->plan->cells[cell].ungated) {
+			status = schedule_stopped(s)
+					 ? error_set(err, PRONY_INTERRUPTED, "interrupted")
+					 : gate_cell(s, cell, false, err);
+			status = schedule_end_broken(s, cell, status, err);
+			drop_gate_after(s, cell);
+		}
+		if (status == PRONY_OK && s->settings->gate_only && state->status == CELL_PENDING)
+			status = end_untimed(s, cell, err);
+	}
+	return status;
+}

@@ -1,0 +1,67 @@
+/*
+ * Private to the schedule, by the file that has it, the ones below first: schedule.c calls
+ * schedule_gates.c, both call schedule_cells.c.
+ */
+#ifndef PRONY_RUN_SCHEDULE_INTERNAL_H
+#define PRONY_RUN_SCHEDULE_INTERNAL_H
+
+#include "base/cache.h"
+#include "base/random.h"
+#include "run/gate_cache.h"
+#include "run/run.h"
+
+#define FAILURES_MAX 2 /* in a row: a crash or a time-out may be an accident once */
+
+struct schedule {
+	const struct plan *plan;
+	struct run_cell *cells;
+	const struct run_settings *settings;
+	const struct run_callbacks *callbacks;
+	struct workload **works; /* distinct ones; each cell uses one */
+	size_t work_count;
+	char *folder; /* bundles live below it */
+	struct reference_watch watch;
+	size_t watched_cell;
+	int64_t watched_ns; /* when it was told last */
+	struct gate_cache gates;
+	struct cache answers;
+	struct random random;
+	int lock_fd, folder_fd;
+};
+
+/* schedule_cells.c: the works of cells, their bundles, their ends. */
+
+bool schedule_stopped(const struct schedule *s);
+/* Whether a process that ended so may do better the next time. */
+bool schedule_is_accident(enum cell_status ended);
+/* Who is told how far the reference of a cell has come. */
+struct reference_watch *schedule_watch(struct schedule *s, size_t cell);
+/* Sets the work of a cell, shared with cells that differ in their framework only. */
+enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err);
+/* What drives a process of the cell; its bundle is written where it is not there yet. *folder of
+ * the bundle: caller frees, also after an error. */
+enum prony_status schedule_drive(struct schedule *s, size_t cell, bool gate, int round,
+				 struct drive *drive, char **folder, struct error *err);
+/* Gives the cell its status and drops what nobody needs any more. */
+enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_status status,
+				    const char *reason, struct error *err);
+/*
+ * Where `status` says that the cell's data or model is broken (PRONY_BAD_INPUT, in err): that ends
+ * the cell, and the others go on. Everything else comes back as it is.
+ */
+enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum prony_status status,
+				      struct error *err);
+
+/* schedule_gates.c */
+
+/* The gate of every cell that is pending and has not passed it. Where nothing is to be timed that
+ * ends the cell. */
+enum prony_status schedule_run_gates(struct schedule *s, struct error *err);
+/*
+ * A kept verdict knows what the worker said of itself in the gate. One that now says otherwise, a
+ * library that nobody saw change, is gated again before its time counts.
+ */
+enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const json_t *details,
+				      bool *doubted, struct error *err);
+
+#endif
