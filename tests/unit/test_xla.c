@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "adapters/xla/pjrt.h"
 #include "adapters/xla/xla.h"
 #include "exercise_networks.h"
 #include "framework_exercise.h"
@@ -200,13 +201,73 @@ static void test_missing(void **state)
 	free(data);
 }
 
+/* Why supports refuses the gradient of a dilated pool: what XLA says of the only operator for it.
+ */
+static enum prony_status check_dilated(struct exercise *e, struct error *err)
+{
+	static const char text[] =
+		"func.func @main(%x: tensor<8xf32>, %y: tensor<4xf32>) -> tensor<8xf32> {\n"
+		"  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+		"  %d = \"stablehlo.select_and_scatter\"(%x, %y, %z) <{window_dilations = "
+		"array<i64: "
+		"2>, window_dimensions = array<i64: 3>}> ({\n"
+		"  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+		"    %c = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+		"    stablehlo.return %c : tensor<i1>\n"
+		"  }, {\n"
+		"  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+		"    %s = stablehlo.add %a, %b : tensor<f32>\n"
+		"    stablehlo.return %s : tensor<f32>\n"
+		"  }) : (tensor<8xf32>, tensor<4xf32>, tensor<f32>) -> tensor<8xf32>\n"
+		"  return %d : tensor<8xf32>\n"
+		"}\n";
+	struct pjrt pjrt = {.api = NULL};
+	struct pjrt_executable *executable = NULL;
+	struct error refused = ERROR_INIT;
+	enum prony_status status = pjrt_load(&pjrt, e->library, err);
+
+	if (status == PRONY_OK)
+		status = pjrt_start(&pjrt, err);
+	if (status != PRONY_OK)
+		return status;
+	pjrt_compile(&pjrt, text, sizeof(text) - 1, &executable, &refused);
+	pjrt_stop(&pjrt);
+	/* Three elements two apart have 4 windows in 8, as %y says; it counts those side by side.
+	 */
+	if (!strstr(refused.text, "expects source-type to be 'tensor<6xf32>'"))
+		return error_set(err, PRONY_MISMATCH, "XLA says: %s", refused.text);
+	return PRONY_OK;
+}
+
+static void test_dilated(void **state)
+{
+	struct recipe recipe;
+	struct graph graph;
+	struct error why = ERROR_INIT;
+
+	(void)state;
+	assert_true(run("lenet", 1, check_dilated));
+	recipe_defaults(&recipe);
+	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
+	for (int i = 0; i < graph.node_count; i++)
+		if (graph.nodes[i].op == OP_MAX_POOL)
+			graph.nodes[i].attributes.dilations[0] = 2;
+	assert_int_equal(adapter_xla.supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(why.text, "MaxPool pool1"));
+	assert_non_null(strstr(why.text, "MaxPool pool2"));
+	recipe.stage = STAGE_FORWARD;
+	assert_int_equal(adapter_xla.supports(&graph, &recipe, NULL), PRONY_OK);
+	graph_release(&graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_missing),	  cmocka_unit_test(test_forward),
-		cmocka_unit_test(test_gradients), cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_updates),	  cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_dropout),	  cmocka_unit_test(test_wrong_weight),
+		cmocka_unit_test(test_dilated),	     cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_forward),	     cmocka_unit_test(test_gradients),
+		cmocka_unit_test(test_operators),    cmocka_unit_test(test_updates),
+		cmocka_unit_test(test_reports),	     cmocka_unit_test(test_dropout),
+		cmocka_unit_test(test_wrong_weight),
 	};
 
 	library = exercise_library("PRONY_XLA_LIBRARY",
