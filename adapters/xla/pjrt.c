@@ -100,16 +100,16 @@ static enum prony_status create_client(struct pjrt *pjrt, struct error *err)
 	};
 	struct pjrt_client_create_args args = {HEAD(pjrt_client_create_args), .options = &option,
 					       .option_count = 1};
-	enum prony_status status =
-		check(pjrt, pjrt->api->client_create(&args), "start a client", NULL);
+	struct error why = ERROR_INIT;
 
-	if (status != PRONY_OK) {
+	if (check(pjrt, pjrt->api->client_create(&args), "start a client", NULL) != PRONY_OK) {
 		args = (struct pjrt_client_create_args){HEAD(pjrt_client_create_args)};
-		status = check(pjrt, pjrt->api->client_create(&args), "start a client", err);
+		check(pjrt, pjrt->api->client_create(&args), "start a client", &why);
 	}
-	if (status == PRONY_OK)
-		pjrt->client = args.client;
-	return status;
+	if (why.code != PRONY_OK) /* what it is made for is not on this machine */
+		return error_set(err, PRONY_MISSING, "%s", why.text);
+	pjrt->client = args.client;
+	return PRONY_OK;
 }
 
 enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err)
@@ -127,7 +127,7 @@ enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err)
 		status = check(pjrt, pjrt->api->client_platform_name(&name), "name the platform",
 			       err);
 	if (status == PRONY_OK && devices.count == 0)
-		status = error_set(err, PRONY_INVALID, "XLA has no device");
+		status = error_set(err, PRONY_MISSING, "XLA has no device");
 	if (status != PRONY_OK)
 		return status;
 	pjrt->devices = devices.devices;

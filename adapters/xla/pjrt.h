@@ -20,7 +20,8 @@ struct pjrt {
  * another version. */
 enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *err);
 
-/* Starts a client: its threads start, its devices and platform are known, the first is chosen. */
+/* Starts a client: its threads start, its devices and platform are known, the first is chosen.
+ * PRONY_MISSING: there is no device for it. */
 enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err);
 /* Chooses the index-th of its devices; `kind` gets what it is ("NVIDIA H100"). */
 enum prony_status pjrt_choose(struct pjrt *pjrt, size_t index, char *kind, size_t kind_bytes,
