@@ -9,6 +9,7 @@
 #include "adapters/onnxruntime/onnxruntime.h"
 #include "adapters/openvino/openvino.h"
 #include "adapters/xla/xla.h"
+#include "adapters/tensorflow/tensorflow.h"
 
 const struct adapter *const adapter_registry[] = {
 	&adapter_native,
@@ -16,6 +17,8 @@ const struct adapter *const adapter_registry[] = {
 	&adapter_onnxruntime,
 	&adapter_openvino,
 	&adapter_xla,
+	&adapter_tensorflow,
+	&adapter_tensorflow1,
 	&adapter_null,
 	&adapter_fake, /* of the harness itself */
 	NULL,

@@ -1,0 +1,498 @@
+#include "adapters/tensorflow/tensorflow.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/reasons.h"
+#include "adapters/tensorflow/tf_model.h"
+
+/* What differs between the libraries: this table, and nothing else. */
+struct series {
+	const char *version; /* what TF_Version begins with */
+	const char *library; /* of messages: the variable and the file */
+	unsigned precisions;
+	bool onednn; /* its kernels can be switched off */
+	/*
+	 * 1.15 has the C interface inside its Python module, which leaves 161 functions and objects
+	 * of Python undefined and needs none of them for it. A library beside it has their names
+	 * (made when the framework is installed), or libpython3.7m.so.1.0 in the variable. It is
+	 * loaded first, for all to see. NULL: not needed.
+	 */
+	const char *python, *python_variable;
+};
+
+static const struct series series_2 = {
+	.version = "2.",
+	.library = "PRONY_TENSORFLOW_LIBRARY to the path of libtensorflow_cc.so.2 or run `prony "
+		   "framework install tensorflow`",
+	.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_BF16,
+	.onednn = true,
+};
+
+static const struct series series_1 = {
+	.version = "1.15",
+	.library = "PRONY_TENSORFLOW1_LIBRARY to the path of _pywrap_tensorflow_internal.so or run "
+		   "`prony framework install tensorflow1`",
+	.precisions = 1u << PRECISION_FP32,
+	.python = "libpython_names.so",
+	.python_variable = "PRONY_TENSORFLOW1_LIBPYTHON",
+};
+
+struct tf_state {
+	const struct series *series;
+	struct tf_api api;
+	struct tf_running running;
+	struct tf_model model;
+	struct arena arena;
+	bool loaded;
+};
+
+/* The library that has Python's names, NULL where none is needed. */
+static enum prony_status find_python(const struct series *series, const char *library,
+				     struct arena *arena, const char **out, struct error *err)
+{
+	const char *named = series->python ? getenv(series->python_variable) : NULL;
+	const char *slash = strrchr(library, '/');
+	const char *beside;
+
+	*out = NULL;
+	if (!series->python)
+		return PRONY_OK;
+	beside = arena_printf(arena, "%.*s%s", slash ? (int)(slash - library) + 1 : 0, library,
+			      series->python);
+	*out = named && *named ? named : beside;
+	if (access(*out, R_OK) == 0 || (named && *named))
+		return PRONY_OK;
+	return error_set(err, PRONY_MISSING,
+			 "%s needs the names of Python's own library and %s is not there; set %s "
+			 "to the path of libpython3.7m.so.1.0",
+			 library, beside, series->python_variable);
+}
+
+/* Before it is loaded: it reads them once. */
+static enum prony_status set_environment(const struct tf_state *tf, const struct target *target,
+					 struct error *err)
+{
+	setenv("TF_CPP_MIN_LOG_LEVEL", "2", 0);
+	if (target_has_option(target, "nchw") && target_has_option(target, "nhwc"))
+		return error_set(err, PRONY_UNSUPPORTED, "options nchw and nhwc at once");
+	if (target_has_option(target, "noonednn")) {
+		if (!tf->series->onednn)
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "option noonednn: this build has no oneDNN");
+		setenv("TF_ENABLE_ONEDNN_OPTS", "0", 1);
+	}
+	if (target_has_option(target, "xla"))
+		setenv("TF_XLA_FLAGS", "--tf_xla_cpu_global_jit", 0);
+	return PRONY_OK;
+}
+
+/* Whether the build has kernels for GPUs: then a session says how many of them are here. */
+static enum prony_status find_devices(struct tf_state *tf, struct probe *found, struct error *err)
+{
+	const struct tf_configuration any = {.intra_threads = 1, .inter_threads = 1, .gpu = 0};
+	struct tf_buffer *kernels = tf->api.TF_GetRegisteredKernelsForOp("MatMul", tf->api.status);
+	enum prony_status status = tf_check(&tf->api, "ask for its kernels", err);
+	bool gpu = status == PRONY_OK && memmem(kernels->data, kernels->length, "GPU", 3);
+	struct tf_running running = {0};
+	int count = 0;
+
+	if (kernels)
+		tf->api.TF_DeleteBuffer(kernels);
+	snprintf(found->devices[found->device_count++], sizeof(found->devices[0]), "cpu");
+	if (!gpu)
+		return status;
+	status = tf_session_open(&running, &tf->api, &any, err);
+	if (status == PRONY_OK)
+		status = tf_session_devices(&running, &tf->api, "GPU", &count, err);
+	tf_session_close(&running, &tf->api);
+	for (int i = 0; i < count && found->device_count < ADAPTER_DEVICES_MAX; i++)
+		snprintf(found->devices[found->device_count++], sizeof(found->devices[0]),
+			 "cuda:%d", i);
+	return status;
+}
+
+static enum prony_status probe_series(const struct series *series, struct session *s,
+				      struct probe *found, struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+	const char *python = NULL;
+	enum prony_status status;
+
+	tf->series = series;
+	arena_init(&tf->arena, 0);
+	if (!s->library)
+		return error_set(err, PRONY_MISSING, "no library named; set %s", series->library);
+	status = set_environment(tf, &s->target, err);
+	if (status == PRONY_OK)
+		status = find_python(series, s->library, &tf->arena, &python, err);
+	if (status == PRONY_OK)
+		status = tf_api_load(&tf->api, s->library, python, err);
+	if (status != PRONY_OK)
+		return status;
+	tf->loaded = true;
+	*found = (struct probe){
+		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.precisions = series->precisions,
+	};
+	snprintf(found->version, sizeof(found->version), "%s", tf->api.TF_Version());
+	if (strncmp(found->version, series->version, strlen(series->version)) != 0)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "TensorFlow %s in %s: this adapter is for %s", found->version,
+				 s->library, series->version);
+	/* Eigen, and oneDNN where there is one, are inside and have no version to ask for. */
+	return find_devices(tf, found, err);
+}
+
+static enum prony_status tensorflow_probe(struct session *s, struct probe *found, struct error *err)
+{
+	return probe_series(&series_2, s, found, err);
+}
+
+static enum prony_status tensorflow1_probe(struct session *s, struct probe *found,
+					   struct error *err)
+{
+	return probe_series(&series_1, s, found, err);
+}
+
+static enum prony_status supports(const struct graph *graph, const struct recipe *recipe,
+				  unsigned precisions, struct error *why)
+{
+	struct strbuf reasons;
+
+	strbuf_init(&reasons, 0);
+	if (recipe->stage == STAGE_LOAD || recipe->stage >= STAGE_COUNT)
+		reasons_add(&reasons, "stage %s", stage_name(recipe->stage));
+	if (recipe->optimiser >= OPTIMISER_COUNT)
+		reasons_add(&reasons, "unknown optimiser");
+	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
+		reasons_add(&reasons, "network %s has no loss", graph->name);
+	reasons_add_recipe(&reasons, recipe, precisions);
+	tf_refusals(graph, &reasons);
+	return reasons_finish(&reasons, why);
+}
+
+static enum prony_status tensorflow_supports(const struct graph *graph, const struct recipe *recipe,
+					     struct error *why)
+{
+	return supports(graph, recipe, series_2.precisions, why);
+}
+
+static enum prony_status tensorflow1_supports(const struct graph *graph,
+					      const struct recipe *recipe, struct error *why)
+{
+	return supports(graph, recipe, series_1.precisions, why);
+}
+
+static const char *environment_or(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] != '\0' ? value : otherwise;
+}
+
+/* Number of threads of this process; -1 where /proc does not say. */
+static int count_tasks(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	int count = 0;
+
+	if (!tasks)
+		return -1;
+	for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks))
+		count += entry->d_name[0] != '.';
+	closedir(tasks);
+	return count;
+}
+
+static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
+				 struct effective *effective, struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+	const char *device = s->target.device;
+	struct tf_configuration wanted = {
+		.intra_threads = recipe->threads,
+		.inter_threads = recipe->threads,
+		.xla = target_has_option(&s->target, "xla"),
+		.gpu = strncmp(device, "cuda", 4) == 0
+			       ? (int)strtol(device + strcspn(device, ":") + 1, NULL, 10)
+			       : -1,
+	};
+	uint32_t mxcsr = 0;
+	enum prony_status status;
+	int before, after;
+
+	if (!tf->loaded)
+		return error_set(err, PRONY_INTERNAL, "open before probe");
+	before = count_tasks();
+	status = tf_session_open(&tf->running, &tf->api, &wanted, err);
+	if (status == PRONY_OK)
+		status = tf_session_mxcsr(&tf->running, &tf->api, &mxcsr, err);
+	if (status != PRONY_OK)
+		return status;
+	after = count_tasks();
+	*effective = (struct effective){
+		.precision = recipe->precision,
+		.threads = recipe->threads,
+		.mxcsr = mxcsr,
+	};
+	snprintf(effective->device, sizeof(effective->device), "%s", device);
+	snprintf(effective->settings, sizeof(effective->settings),
+		 "intra_op_threads=%d;inter_op_threads=%d;threads_started=%d;layout=%s;xla=%s;"
+		 "TF_XLA_FLAGS=%s;TF_ENABLE_ONEDNN_OPTS=%s",
+		 wanted.intra_threads, wanted.inter_threads, after - before,
+		 target_has_option(&s->target, "nchw") ? "NCHW" : "NHWC",
+		 wanted.xla ? "auto-clustering" : "off", environment_or("TF_XLA_FLAGS", ""),
+		 environment_or("TF_ENABLE_ONEDNN_OPTS",
+				tf->series->onednn ? "default" : "not built"));
+	return PRONY_OK;
+}
+
+static enum prony_status tf_build(struct session *s, struct graph *graph,
+				  const struct recipe *recipe, const struct tensor_set *weights,
+				  struct built *built, struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+	enum prony_status status = supports(graph, recipe, tf->series->precisions, err);
+
+	if (status == PRONY_OK)
+		status = tf_model_init(&tf->model, &tf->api, &tf->running, graph, recipe,
+				       !target_has_option(&s->target, "nchw"), weights, err);
+	if (status != PRONY_OK)
+		return status;
+	*built = (struct built){.macs = tf->model.t.e.macs};
+	for (int i = 0; i < tf->model.weights.variable_count; i++) {
+		struct shape shape =
+			tf_shape_of(&tf->model.t.e, tf->model.weights.variables[i].read);
+
+		if (tf->model.weights.variables[i].trained)
+			built->parameters += shape_elements(&shape);
+	}
+	snprintf(built->notes, sizeof(built->notes),
+		 "%d operations before TensorFlow's own rewriting; a step is one run without feeds "
+		 "and fetches",
+		 tf->model.t.e.count);
+	return PRONY_OK;
+}
+
+static enum prony_status check_batch(const struct graph *graph, const struct tensor *input,
+				     const struct tensor *labels, bool wants_labels,
+				     struct error *err)
+{
+	const struct shape *want = &graph->values[graph->input].shape;
+	int64_t batch = graph_batch(graph), classes;
+
+	if (input->dtype != DTYPE_F32 || !shape_equal(&input->shape, want)) {
+		char have_text[96], want_text[96];
+
+		shape_text(&input->shape, have_text, sizeof(have_text));
+		shape_text(want, want_text, sizeof(want_text));
+		return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
+				 dtype_name(input->dtype), have_text, want_text);
+	}
+	if (!wants_labels)
+		return PRONY_OK;
+	if (!labels || labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
+		return error_set(err, PRONY_BAD_INPUT, "labels are not %lld I64", (long long)batch);
+	classes = graph_classes(graph);
+	for (int64_t i = 0; i < batch; i++) {
+		int64_t label = ((const int64_t *)labels->data)[i];
+
+		if (label < 0 || label >= classes)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "label %lld of sample %lld is not in 0..%lld",
+					 (long long)label, (long long)i, (long long)classes - 1);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status check_slot(const struct tf_model *model, int slot, struct error *err)
+{
+	if (slot >= 0 && slot < model->slots.count)
+		return PRONY_OK;
+	return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, model->slots.count);
+}
+
+static enum prony_status tf_feed(struct session *s, int slot, const struct tensor *input,
+				 const struct tensor *labels, struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+	bool wants_labels = tf->model.slots.label.operation != NULL;
+	enum prony_status status = check_slot(&tf->model, slot, err);
+
+	if (status == PRONY_OK)
+		status = check_batch(tf->model.graph, input, labels, wants_labels, err);
+	if (status != PRONY_OK)
+		return status;
+	return tf_model_feed(&tf->model, slot, input->data, wants_labels ? labels->data : NULL,
+			     err);
+}
+
+static enum prony_status tf_step(struct session *s, int slot, struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+	enum prony_status status = check_slot(&tf->model, slot, err);
+
+	return status == PRONY_OK ? tf_model_step(&tf->model, slot, err) : status;
+}
+
+/* A run returns when its operations are done, also those of a GPU. */
+static enum prony_status tf_sync(struct session *s, struct error *err)
+{
+	(void)s;
+	(void)err;
+	return PRONY_OK;
+}
+
+static enum prony_status read_result(struct tf_model *model, const struct tf_result *result,
+				     int value, const struct tensor *out, struct error *err)
+{
+	struct arrangement order = layout_arrangement(&model->t.layouts, value);
+	int64_t elements = shape_elements(&out->shape);
+	struct tf_tensor *tensor = NULL;
+	enum prony_status status;
+
+	if (!result->read.operation)
+		return error_set(err, PRONY_UNSUPPORTED, "stage forward has no %s",
+				 model->graph->values[value].name);
+	status = tf_model_fetch(model, &result->read, 1, &tensor, err);
+	if (status != PRONY_OK)
+		return status;
+	const float *data = model->api->TF_TensorData(tensor);
+	if (model->api->TF_TensorByteSize(tensor) != (size_t)elements * sizeof(float))
+		status = error_set(err, PRONY_INTERNAL, "%s is not read in its own shape",
+				   out->name ? out->name : "tensor");
+	else if (out->dtype == DTYPE_F64)
+		*(double *)out->data = (double)data[0];
+	else
+		arrangement_copy(&order, elements, data, out->data, true);
+	model->api->TF_DeleteTensor(tensor);
+	return status;
+}
+
+static const struct tf_weight *find_weight(const struct tf_model *model, const char *name)
+{
+	for (int i = 0; i < model->weights.weight_count; i++) {
+		const struct tf_weight *weight = &model->weights.weights[i];
+
+		if (strcmp(model->graph->values[weight->value].name, name) == 0)
+			return weight;
+	}
+	return NULL;
+}
+
+/* What to fetch for each variable: its value, or the gradient that was kept. */
+static enum prony_status choose_outputs(struct tf_model *model, bool gradients,
+					struct tf_output *outputs, struct error *err)
+{
+	if (gradients && (!model->backward || model->train))
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "only stage forward-backward keeps gradients: in %s an update "
+				 "takes them",
+				 model->train ? "train" : "forward there are none, and in train");
+	for (int i = 0; i < model->weights.variable_count; i++) {
+		const struct tf_variable *variable = &model->weights.variables[i];
+
+		outputs[i] = variable->read;
+		if (gradients && variable->trained)
+			outputs[i] = tf_read(&model->t.e, variable->gradient, TF_TYPE_FLOAT);
+	}
+	return model->t.e.error.code == PRONY_OK
+		       ? PRONY_OK
+		       : error_set(err, model->t.e.error.code, "%s", model->t.e.error.text);
+}
+
+static enum prony_status read_weights(struct tf_model *model, bool gradients,
+				      const struct tensor_set *out, struct error *err)
+{
+	size_t count = (size_t)model->weights.variable_count;
+	struct tf_output *outputs = calloc(count + 1, sizeof(outputs[0]));
+	struct tf_tensor **tensors = calloc(count + 1, sizeof(tensors[0]));
+	enum prony_status status = PRONY_NOMEM;
+
+	if (!outputs || !tensors)
+		goto out;
+	status = choose_outputs(model, gradients, outputs, err);
+	if (status == PRONY_OK)
+		status = tf_model_fetch(model, outputs, (int)count, tensors, err);
+	for (size_t i = 0; status == PRONY_OK && i < out->count; i++) {
+		const struct tensor *tensor = &out->tensors[i];
+		const struct tf_weight *weight = find_weight(model, tensor->name);
+
+		if (!weight || tensor->dtype != DTYPE_F32 ||
+		    shape_elements(&tensor->shape) != weight->elements)
+			status = error_set(err, PRONY_INTERNAL, "no weight %s of that shape",
+					   tensor->name);
+		else
+			status = tf_weight_copy(
+				weight, tensor->data,
+				model->api->TF_TensorData(tensors[weight->variable]), false, err);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (tensors[i])
+			model->api->TF_DeleteTensor(tensors[i]);
+out:
+	free(outputs);
+	free(tensors);
+	return status;
+}
+
+static enum prony_status tf_read_back(struct session *s, enum readout what, struct tensor_set *out,
+				      struct error *err)
+{
+	struct tf_model *model = &((struct tf_state *)s->private_data)->model;
+
+	switch (what) {
+	case READ_LOGITS:
+		return read_result(model, &model->logits, model->graph->logits, &out->tensors[0],
+				   err);
+	case READ_LOSS:
+		return read_result(model, &model->loss, model->graph->loss, &out->tensors[0], err);
+	case READ_WEIGHTS:
+	case READ_GRADIENTS:
+	case READ_STATE:
+		return read_weights(model, what == READ_GRADIENTS, out, err);
+	case READ_COUNT:
+		break;
+	}
+	return error_set(err, PRONY_INTERNAL, "unknown readout %d", (int)what);
+}
+
+static void tf_close(struct session *s)
+{
+	struct tf_state *tf = s->private_data;
+
+	if (!tf->loaded)
+		return;
+	tf_model_release(&tf->model);
+	tf_session_close(&tf->running, &tf->api);
+	tf_api_release(&tf->api);
+	arena_release(&tf->arena);
+	*tf = (struct tf_state){0};
+}
+
+#define TENSORFLOW_MEMBERS                                                                         \
+	.abi = ADAPTER_ABI, .private_size = sizeof(struct tf_state), .open = tf_open,              \
+	.build = tf_build, .feed = tf_feed, .step = tf_step, .sync = tf_sync,                      \
+	.read = tf_read_back, .close = tf_close
+
+const struct adapter adapter_tensorflow = {
+	TENSORFLOW_MEMBERS,
+	.name = "tensorflow",
+	.summary = "TensorFlow 2 through its C interface",
+	.options = "nhwc,nchw,xla,noonednn",
+	.probe = tensorflow_probe,
+	.supports = tensorflow_supports,
+};
+
+const struct adapter adapter_tensorflow1 = {
+	TENSORFLOW_MEMBERS,
+	.name = "tensorflow1",
+	.summary = "TensorFlow 1.15 through its C interface",
+	.options = "nhwc,nchw,xla",
+	.probe = tensorflow1_probe,
+	.supports = tensorflow1_supports,
+};

@@ -1,0 +1,74 @@
+#include "adapters/tensorflow/tf_api.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/loader.h"
+
+static enum prony_status load_before(const char *path, struct error *err)
+{
+	/* Never closed, like every framework: see base/loader.h. */
+	if (!path || dlopen(path, RTLD_NOW | RTLD_GLOBAL))
+		return PRONY_OK;
+	return error_set(err, PRONY_MISSING, "cannot load %s: %s", path, dlerror());
+}
+
+enum prony_status tf_api_load(struct tf_api *api, const char *path, const char *before,
+			      struct error *err)
+{
+	struct tf_api loaded = {0};
+	const struct loader_symbol symbols[] = {
+#define X(result, function, arguments) LOADER_SYMBOL(loaded.function, #function),
+		TF_FUNCTIONS(X)
+#undef X
+	};
+	void *library;
+	enum prony_status status = load_before(before, err);
+
+	if (status == PRONY_OK)
+		status = loader_open(path, &library, err);
+	if (status == PRONY_OK)
+		status = loader_resolve(library, path, symbols,
+					sizeof(symbols) / sizeof(symbols[0]), err);
+	if (status != PRONY_OK)
+		return status;
+	loaded.status = loaded.TF_NewStatus();
+	*api = loaded;
+	return PRONY_OK;
+}
+
+void tf_api_release(struct tf_api *api)
+{
+	if (api->status)
+		api->TF_DeleteStatus(api->status);
+	*api = (struct tf_api){0};
+}
+
+/* Words of kernels that were made for other devices, types or layouts. */
+static bool lacks_kernel(const char *text)
+{
+	static const char *const words[] = {"only supports",	"not supported",
+					    "does not support", "No OpKernel was registered",
+					    "not implemented",	"No registered"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+
+enum prony_status tf_check(const struct tf_api *api, const char *what, struct error *err)
+{
+	int code = api->TF_GetCode(api->status);
+	enum prony_status status = PRONY_INVALID;
+
+	if (code == TF_CODE_OK)
+		return PRONY_OK;
+	const char *text = api->TF_Message(api->status);
+	if (code == TF_CODE_RESOURCE_EXHAUSTED)
+		status = PRONY_OUT_OF_MEMORY;
+	else if (code == TF_CODE_UNIMPLEMENTED || lacks_kernel(text))
+		status = PRONY_UNSUPPORTED;
+	/* The first line; below it stand the nodes that lead to the one that failed. */
+	return error_set(err, status, "TensorFlow, %s: %.*s", what, (int)strcspn(text, "\n"), text);
+}

@@ -1,0 +1,322 @@
+/* Shapes: reshaping, joining, cutting, reducing, broadcasting. */
+#include "adapters/tensorflow/tf_translate_internal.h"
+
+static bool is_flat(const struct tf_translation *t, int value)
+{
+	return t->layouts.values[value] == LAYOUT_LAST_FLAT;
+}
+
+/* An image that is flattened as it lies stays as it is. */
+void tf_reshape_node(struct tf_translation *t, const struct node *node)
+{
+	int y = node->outputs[0];
+
+	if (is_flat(t, y))
+		tf_give(t, node, 0, tf_reshape(&t->e, tf_take(t, node, 0), tf_graph_shape(t, y)));
+	else
+		tf_give_plain(t, node, 0,
+			      tf_reshape(&t->e, tf_take_plain(t, node, 0), tf_graph_shape(t, y)));
+}
+
+void tf_reshape_grad(struct tf_translation *t, const struct node *node)
+{
+	int x = node->outputs[0];
+	struct shape lies = tf_lying_shape(t, x);
+
+	if (is_flat(t, tf_forward(t, node)->outputs[0]))
+		tf_give(t, node, 0, tf_reshape(&t->e, tf_take(t, node, 0), &lies));
+	else
+		tf_give_plain(t, node, 0,
+			      tf_reshape(&t->e, tf_take_plain(t, node, 0), tf_graph_shape(t, x)));
+}
+
+void tf_transpose_node(struct tf_translation *t, const struct node *node)
+{
+	const struct int_list *axes = &node->attributes.ints;
+
+	tf_give_plain(t, node, 0,
+		      tf_transpose(&t->e, tf_take_plain(t, node, 0), axes->items, axes->count));
+}
+
+void tf_concat(struct tf_translation *t, const struct node *node)
+{
+	struct tf_output parts[NODE_MAX_INPUTS], axis;
+
+	for (int i = 0; i < node->input_count; i++)
+		parts[i] = tf_take(t, node, i);
+	if (node->input_count == 1) {
+		tf_give(t, node, 0, parts[0]);
+		return;
+	}
+	axis = tf_index(&t->e,
+			layout_axis(&t->layouts, node->outputs[0], (int)node->attributes.axis));
+	tf_give(t, node, 0,
+		tf_op_list(&t->e, "ConcatV2", parts, node->input_count, &axis, 1, NULL));
+}
+
+/* Begin, end and stride along every axis, as the value lies. */
+struct cut {
+	int64_t begins[TENSOR_MAX_RANK], ends[TENSOR_MAX_RANK], steps[TENSOR_MAX_RANK];
+	struct shape whole; /* of what is cut */
+	int axis;
+};
+
+static struct cut cut_of(const struct tf_translation *t, const struct node *slice)
+{
+	const struct attributes *a = &slice->attributes;
+	struct cut cut = {.whole = tf_lying_shape(t, slice->inputs[0])};
+
+	cut.axis = layout_axis(&t->layouts, slice->inputs[0], (int)a->axis);
+	for (int i = 0; i < cut.whole.rank; i++) {
+		cut.ends[i] = cut.whole.dims[i];
+		cut.steps[i] = 1;
+	}
+	cut.begins[cut.axis] = a->start;
+	cut.ends[cut.axis] = a->end;
+	cut.steps[cut.axis] = a->step;
+	return cut;
+}
+
+void tf_slice_node(struct tf_translation *t, const struct node *node)
+{
+	struct cut cut = cut_of(t, node);
+	struct shape size = tf_lying_shape(t, node->outputs[0]);
+	int rank = size.rank;
+
+	if (node->attributes.step == 1)
+		tf_give(t, node, 0, tf_slice(&t->e, tf_take(t, node, 0), cut.begins, &size));
+	else
+		tf_give(t, node, 0,
+			tf_op(&t->e, "StridedSlice",
+			      TF_IN(tf_take(t, node, 0), tf_indices(&t->e, cut.begins, rank),
+				    tf_indices(&t->e, cut.ends, rank),
+				    tf_indices(&t->e, cut.steps, rank)),
+			      NULL));
+}
+
+void tf_slice_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *slice = tf_forward(t, node);
+	struct cut cut = cut_of(t, slice);
+	struct shape size = tf_lying_shape(t, slice->outputs[0]);
+	int rank = size.rank;
+	int64_t pads[2 * TENSOR_MAX_RANK] = {0};
+
+	pads[cut.axis] = cut.begins[cut.axis];
+	pads[rank + cut.axis] = cut.whole.dims[cut.axis] - cut.ends[cut.axis];
+	if (slice->attributes.step == 1)
+		tf_give(t, node, 0, tf_pad(t, tf_take(t, node, 0), pads, rank, 0));
+	else
+		tf_give(t, node, 0,
+			tf_op(&t->e, "StridedSliceGrad",
+			      TF_IN(tf_dims(&t->e, &cut.whole), tf_indices(&t->e, cut.begins, rank),
+				    tf_indices(&t->e, cut.ends, rank),
+				    tf_indices(&t->e, cut.steps, rank), tf_take(t, node, 0)),
+			      NULL));
+}
+
+/* Begins, then ends, as the value lies. */
+static void lying_pads(const struct tf_translation *t, const struct node *pad, int64_t *out)
+{
+	int rank = tf_graph_shape(t, pad->inputs[0])->rank;
+
+	for (int i = 0; i < rank; i++) {
+		int at = layout_axis(&t->layouts, pad->inputs[0], i);
+
+		out[at] = pad->attributes.ints.items[i];
+		out[rank + at] = pad->attributes.ints.items[rank + i];
+	}
+}
+
+void tf_pad_node(struct tf_translation *t, const struct node *node)
+{
+	int64_t pads[2 * TENSOR_MAX_RANK] = {0};
+
+	lying_pads(t, node, pads);
+	tf_give(t, node, 0,
+		tf_pad(t, tf_take(t, node, 0), pads, tf_graph_shape(t, node->inputs[0])->rank,
+		       node->attributes.value));
+}
+
+void tf_pad_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *pad = tf_forward(t, node);
+	struct shape lies = tf_lying_shape(t, pad->inputs[0]);
+	int64_t pads[2 * TENSOR_MAX_RANK] = {0};
+
+	lying_pads(t, pad, pads);
+	tf_give(t, node, 0, tf_slice(&t->e, tf_take(t, node, 0), pads, &lies));
+}
+
+/* The axes that a mean is over, as x lies; returns how many elements each mean has. */
+static int64_t mean_axes(const struct tf_translation *t, const struct node *mean, bool *reduced)
+{
+	static const struct int_list spatial = {.items = {2, 3}, .count = 2};
+	const struct int_list *axes =
+		mean->op == OP_GLOBAL_AVERAGE_POOL ? &spatial : &mean->attributes.ints;
+	const struct shape *x = tf_graph_shape(t, mean->inputs[0]);
+	int64_t elements = 1;
+
+	for (int i = 0; i < axes->count; i++) {
+		int axis = (int)axes->items[i];
+
+		reduced[layout_axis(&t->layouts, mean->inputs[0], axis)] = true;
+		elements *= x->dims[axis];
+	}
+	return elements;
+}
+
+/* The shape of a mean whose axes are kept, in the graph's order. */
+static struct shape kept_shape(const struct tf_translation *t, const struct node *mean)
+{
+	struct shape shape = *tf_graph_shape(t, mean->inputs[0]);
+	bool reduced[TENSOR_MAX_RANK] = {false};
+
+	mean_axes(t, mean, reduced);
+	for (int i = 0; i < shape.rank; i++)
+		if (reduced[layout_axis(&t->layouts, mean->inputs[0], i)])
+			shape.dims[i] = 1;
+	return shape;
+}
+
+/* From x's order to the graph's, or back; the axes of one element do not move anything. */
+static struct tf_output reorder(struct tf_translation *t, struct tf_output x,
+				const struct shape *graph_shape, bool last, bool back)
+{
+	const int64_t *dims = graph_shape->dims;
+	struct shape to = *graph_shape;
+
+	if (!last)
+		return x;
+	if (back)
+		to = (struct shape){.rank = 4, .dims = {dims[0], dims[2], dims[3], dims[1]}};
+	if (dims[1] == 1 || dims[2] * dims[3] == 1)
+		return tf_reshape(&t->e, x, &to);
+	return tf_transpose(
+		&t->e, x, back ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 3, 1, 2}, 4);
+}
+
+void tf_reduce_mean(struct tf_translation *t, const struct node *node)
+{
+	int x = node->inputs[0], y = node->outputs[0];
+	bool reduced[TENSOR_MAX_RANK] = {false}, last = t->layouts.values[x] == LAYOUT_LAST;
+	struct shape kept = kept_shape(t, node);
+	struct tf_output mean;
+
+	mean_axes(t, node, reduced);
+	mean = tf_reduce(t, "Mean", tf_take(t, node, 0), reduced, kept.rank);
+	if (tf_graph_shape(t, y)->rank < kept.rank)
+		mean = tf_reshape(&t->e, reorder(t, mean, &kept, last, false),
+				  tf_graph_shape(t, y));
+	tf_give(t, node, 0, mean);
+}
+
+void tf_reduce_mean_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *forward = tf_forward(t, node);
+	int x = forward->inputs[0], y = forward->outputs[0];
+	bool reduced[TENSOR_MAX_RANK] = {false}, last = t->layouts.values[x] == LAYOUT_LAST;
+	int64_t elements = mean_axes(t, forward, reduced);
+	struct shape kept = kept_shape(t, forward), lies = tf_lying_shape(t, x);
+	struct tf_output dy = tf_scale(&t->e, tf_take(t, node, 0), 1 / (double)elements);
+
+	if (tf_graph_shape(t, y)->rank < kept.rank)
+		dy = reorder(t, tf_reshape(&t->e, dy, &kept), &kept, last, true);
+	tf_give(t, node, 0, tf_binary(&t->e, "BroadcastTo", dy, tf_dims(&t->e, &lies)));
+}
+
+/* An operand's shape with as many axes as the result. */
+static struct shape widened(const struct shape *shape, int rank)
+{
+	struct shape wide = {.rank = rank};
+
+	for (int i = 0; i < rank; i++) {
+		int from = i - (rank - shape->rank);
+
+		wide.dims[i] = from < 0 ? 1 : shape->dims[from];
+	}
+	return wide;
+}
+
+/* What is broadcast to an image that lies with channels last has to lie so, too. */
+static struct tf_output operand(struct tf_translation *t, const struct node *node, int i)
+{
+	int value = node->inputs[i], y = node->outputs[0];
+	struct shape wide = widened(tf_graph_shape(t, value), tf_graph_shape(t, y)->rank);
+
+	if (t->layouts.values[y] != LAYOUT_LAST || t->layouts.values[value] == LAYOUT_LAST ||
+	    shape_elements(&wide) == 1)
+		return tf_take(t, node, i);
+	return reorder(t, tf_reshape(&t->e, tf_take(t, node, i), &wide), &wide, true, true);
+}
+
+/*
+ * Python adds up all gradients of a value by one AddN: the terms of sums of which nobody else reads
+ * the parts. Returns their number.
+ */
+static int terms_of(struct tf_translation *t, const struct node *sum, struct tf_output *terms)
+{
+	const struct node *inner = sum;
+	int count = 0, producer;
+
+	for (;;) {
+		terms[count++] = tf_take(t, inner, 1);
+		producer = t->graph->values[inner->inputs[0]].producer;
+		if (producer < t->graph->forward_count || t->readers[inner->inputs[0]] != 1 ||
+		    t->graph->nodes[producer].op != OP_ADD)
+			break;
+		inner = &t->graph->nodes[producer];
+	}
+	terms[count++] = tf_take(t, inner, 0);
+	return count;
+}
+
+/* Whether only another sum of gradients reads it, which then takes its terms. */
+static bool is_partial_sum(const struct tf_translation *t, const struct node *node)
+{
+	int value = node->outputs[0];
+
+	if (t->readers[value] != 1)
+		return false;
+	for (int i = t->graph->forward_count; i < t->graph->node_count; i++)
+		if (t->graph->nodes[i].inputs[0] == value)
+			return t->graph->nodes[i].op == OP_ADD;
+	return false;
+}
+
+void tf_arithmetic(struct tf_translation *t, const struct node *node)
+{
+	static const char *const types[OP_COUNT] = {
+		[OP_ADD] = "AddV2", [OP_SUB] = "Sub", [OP_MUL] = "Mul", [OP_DIV] = "RealDiv"};
+	struct tf_output *terms;
+	int count;
+
+	if (node - t->graph->nodes < t->graph->forward_count || node->op != OP_ADD) {
+		tf_give(t, node, 0,
+			tf_binary(&t->e, types[node->op], operand(t, node, 0),
+				  operand(t, node, 1)));
+		return;
+	}
+	if (is_partial_sum(t, node))
+		return;
+	terms = arena_array(t->arena, (size_t)t->graph->node_count + 1, sizeof(terms[0]));
+	count = terms_of(t, node, terms);
+	tf_give(t, node, 0, tf_op_list(&t->e, "AddN", terms, count, NULL, 0, NULL));
+}
+
+/* Sums up what was repeated; then the axes that stood in front are gone. */
+void tf_broadcast_grad(struct tf_translation *t, const struct node *node)
+{
+	int dy = node->inputs[0], dx = node->outputs[0];
+	bool reduced[TENSOR_MAX_RANK] = {false}, last = t->layouts.values[dy] == LAYOUT_LAST;
+	const struct shape *y = tf_graph_shape(t, dy), *x = tf_graph_shape(t, dx);
+	struct shape wide = widened(x, y->rank), lies = tf_lying_shape(t, dx);
+	struct tf_output sum;
+
+	for (int i = 0; i < y->rank; i++)
+		reduced[layout_axis(&t->layouts, dy, i)] = wide.dims[i] == 1 && y->dims[i] != 1;
+	sum = tf_reduce(t, "Sum", tf_take(t, node, 0), reduced, y->rank);
+	if (x->rank < y->rank)
+		sum = reorder(t, sum, &wide, last, false);
+	tf_give(t, node, 0, tf_reshape(&t->e, sum, &lies));
+}

@@ -1,0 +1,244 @@
+/* Products, normalisations, dropout, the loss. */
+#include "adapters/tensorflow/tf_translate_internal.h"
+
+static struct tf_output multiply(struct tf_translation *t, struct tf_output a, struct tf_output b,
+				 bool turn_a, bool turn_b)
+{
+	return tf_op(&t->e, "MatMul", TF_IN(a, b),
+		     TF_WITH(tf_bool("transpose_a", turn_a), tf_bool("transpose_b", turn_b)));
+}
+
+static bool turned_b(const struct tf_translation *t, const struct node *gemm)
+{
+	return gemm->attributes.trans_b && !tf_is_own_weight(t->graph, gemm);
+}
+
+/* Where alpha is one, y itself. */
+static struct tf_output scaled(struct tf_translation *t, struct tf_output x, double factor)
+{
+	return factor == 1 ? x : tf_scale(&t->e, x, factor);
+}
+
+void tf_gemm(struct tf_translation *t, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	struct tf_output y = scaled(t,
+				    multiply(t, tf_take(t, node, 0), tf_take(t, node, 1),
+					     a->trans_a, turned_b(t, node)),
+				    a->alpha);
+
+	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
+		y = tf_binary(&t->e, "BiasAdd", y, scaled(t, tf_take(t, node, 2), a->beta));
+	tf_give(t, node, 0, y);
+}
+
+void tf_gemm_grad_input(struct tf_translation *t, const struct node *node)
+{
+	const struct node *gemm = tf_forward(t, node);
+	bool turn_a = gemm->attributes.trans_a, turn_b = turned_b(t, gemm);
+	struct tf_output dy = scaled(t, tf_take(t, node, 0), gemm->attributes.alpha);
+	struct tf_output b = tf_take(t, node, 1);
+
+	tf_give(t, node, 0,
+		turn_a ? multiply(t, b, dy, turn_b, true) : multiply(t, dy, b, false, !turn_b));
+}
+
+void tf_gemm_grad_weight(struct tf_translation *t, const struct node *node)
+{
+	const struct node *gemm = tf_forward(t, node);
+	bool turn_a = gemm->attributes.trans_a, turn_b = turned_b(t, gemm);
+	struct tf_output a = tf_take(t, node, 0), dy = tf_take(t, node, 1);
+	struct tf_output scaled_dy = scaled(t, dy, gemm->attributes.alpha);
+
+	t->values[node->outputs[0]] = turn_b ? multiply(t, scaled_dy, a, true, turn_a)
+					     : multiply(t, a, scaled_dy, !turn_a, false);
+	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
+		tf_give(t, node, 1,
+			scaled(t, tf_unary(&t->e, "BiasAddGrad", dy), gemm->attributes.beta));
+}
+
+/* A matrix as images of one pixel; images as they lie. */
+static struct tf_output as_image(struct tf_translation *t, struct tf_output x, int value)
+{
+	const struct shape *shape = tf_graph_shape(t, value);
+	struct shape image = {.rank = 4, .dims = {shape->dims[0], 1, 1, 1}};
+
+	image.dims[t->last ? 3 : 1] = shape->dims[1];
+	return shape->rank == 4 ? x : tf_reshape(&t->e, x, &image);
+}
+
+/* Kept: output 0, because the gradient reads what the others reserve. */
+void tf_batch_norm(struct tf_translation *t, const struct node *node)
+{
+	struct shape none = {.rank = 1, .dims = {0}}, lies = tf_lying_shape(t, node->outputs[0]);
+	struct tf_output x = as_image(t, tf_take(t, node, 0), node->inputs[0]);
+	struct tf_output mean, variance, y;
+
+	if (t->training) {
+		mean = variance = tf_constant(&t->e, TF_TYPE_FLOAT, &none, "");
+	} else {
+		mean = tf_take(t, node, 3);
+		variance = tf_take(t, node, 4);
+	}
+	y = tf_op(&t->e, "FusedBatchNormV3",
+		  TF_IN(x, tf_take(t, node, 1), tf_take(t, node, 2), mean, variance),
+		  TF_WITH(tf_float("epsilon", node->attributes.epsilon),
+			  tf_text("data_format", tf_data_format(t)),
+			  tf_bool("is_training", t->training)));
+	*tf_kept(t, node) = y;
+	tf_give(t, node, 0, tf_reshape(&t->e, y, &lies));
+	for (int i = 1; i < node->output_count; i++)
+		tf_give(t, node, i, tf_nth(y, i));
+}
+
+void tf_batch_norm_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *forward = tf_forward(t, node);
+	struct tf_output y = *tf_kept(t, forward), dx;
+	struct shape lies = tf_lying_shape(t, forward->inputs[0]);
+
+	dx = tf_op(&t->e, "FusedBatchNormGradV3",
+		   TF_IN(as_image(t, tf_take(t, node, 0), forward->inputs[0]),
+			 as_image(t, tf_take(t, node, 1), forward->inputs[0]), tf_take(t, node, 2),
+			 tf_nth(y, 3), tf_nth(y, 4), tf_nth(y, 5)),
+		   TF_WITH(tf_float("epsilon", forward->attributes.epsilon),
+			   tf_text("data_format", tf_data_format(t)),
+			   tf_bool("is_training", true)));
+	if (node->outputs[0] != VALUE_NONE)
+		tf_give(t, node, 0, tf_reshape(&t->e, dx, &lies));
+	for (int i = 1; i < node->output_count; i++)
+		tf_give(t, node, i, tf_nth(dx, i));
+}
+
+/* TensorFlow's alpha is that of one channel, ONNX's is divided by their number. */
+static struct tf_output lrn(struct tf_translation *t, const struct attributes *a, const char *type,
+			    const struct tf_output *inputs, int count)
+{
+	return tf_op(&t->e, type, inputs, count,
+		     TF_WITH(tf_int("depth_radius", (a->size - 1) / 2), tf_float("bias", a->bias),
+			     tf_float("alpha", a->alpha / (double)a->size),
+			     tf_float("beta", a->beta)));
+}
+
+/* Its kernels know channels last only. */
+static struct tf_output lrn_take(struct tf_translation *t, struct tf_output x)
+{
+	return t->last ? x : tf_transpose(&t->e, x, (const int64_t[]){0, 2, 3, 1}, 4);
+}
+
+static void lrn_give(struct tf_translation *t, const struct node *node, struct tf_output y)
+{
+	tf_give(t, node, 0, t->last ? y : tf_transpose(&t->e, y, (const int64_t[]){0, 3, 1, 2}, 4));
+}
+
+void tf_lrn(struct tf_translation *t, const struct node *node)
+{
+	lrn_give(t, node,
+		 lrn(t, &node->attributes, "LRN", TF_IN(lrn_take(t, tf_take(t, node, 0)))));
+}
+
+void tf_lrn_grad(struct tf_translation *t, const struct node *node)
+{
+	lrn_give(t, node,
+		 lrn(t, &tf_forward(t, node)->attributes, "LRNGrad",
+		     TF_IN(lrn_take(t, tf_take(t, node, 0)), lrn_take(t, tf_take(t, node, 1)),
+			   lrn_take(t, tf_take(t, node, 2)))));
+}
+
+/* The mask is 0 or 1 / (1 - ratio); without one the node is the identity. */
+void tf_dropout(struct tf_translation *t, const struct node *node)
+{
+	double ratio = node->attributes.ratio;
+	struct shape lies = tf_lying_shape(t, node->inputs[0]);
+	struct tf_output x = tf_take(t, node, 0), mask;
+
+	if (!t->training || !t->dropout || ratio == 0) {
+		tf_give(t, node, 0, x);
+		return;
+	}
+	mask = tf_op(&t->e, "RandomUniform", TF_IN(tf_dims(&t->e, &lies)),
+		     TF_WITH(tf_type("dtype", TF_TYPE_FLOAT), tf_int("seed", t->seed),
+			     tf_int("seed2", node - t->graph->nodes)));
+	mask = tf_binary(&t->e, "GreaterEqual", mask, tf_number(&t->e, mask, ratio));
+	mask = tf_scale(&t->e, tf_cast(&t->e, mask, t->type), 1 / (1 - ratio));
+	*tf_kept(t, node) = mask;
+	tf_give(t, node, 0, tf_binary(&t->e, "Mul", x, mask));
+}
+
+void tf_dropout_grad(struct tf_translation *t, const struct node *node)
+{
+	struct tf_output mask = *tf_kept(t, tf_forward(t, node)), dy = tf_take(t, node, 0);
+
+	tf_give(t, node, 0, mask.operation ? tf_binary(&t->e, "Mul", dy, mask) : dy);
+}
+
+/* TensorFlow's is along the last axis: {0, 1, 3, 2} for axis 2 of 4. */
+static struct tf_output axis_last(struct tf_translation *t, struct tf_output x, int64_t axis,
+				  int rank)
+{
+	int64_t axes[TENSOR_MAX_RANK];
+
+	for (int i = 0; i < rank; i++)
+		axes[i] = i;
+	axes[axis] = rank - 1;
+	axes[rank - 1] = axis;
+	return axis == rank - 1 ? x : tf_transpose(&t->e, x, axes, rank);
+}
+
+void tf_softmax(struct tf_translation *t, const struct node *node)
+{
+	int value = node->inputs[0], rank = tf_graph_shape(t, value)->rank;
+	int axis = layout_axis(&t->layouts, value, (int)node->attributes.axis);
+	struct tf_output y =
+		tf_unary(&t->e, "Softmax", axis_last(t, tf_take(t, node, 0), axis, rank));
+
+	tf_give(t, node, 0, axis_last(t, y, axis, rank));
+}
+
+/* (dy - sum(dy y)) y */
+void tf_softmax_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *forward = tf_forward(t, node);
+	int value = forward->inputs[0];
+	struct tf_output dy = tf_take(t, node, 0), y = tf_take(t, node, 1);
+	bool reduced[TENSOR_MAX_RANK] = {false};
+
+	reduced[layout_axis(&t->layouts, value, (int)forward->attributes.axis)] = true;
+	dy = tf_binary(&t->e, "Sub", dy,
+		       tf_reduce(t, "Sum", tf_binary(&t->e, "Mul", dy, y), reduced,
+				 tf_graph_shape(t, value)->rank));
+	tf_give(t, node, 0, tf_binary(&t->e, "Mul", dy, y));
+}
+
+/* Kept: the losses of the samples, whose operation has the gradients of the logits as well. */
+void tf_cross_entropy(struct tf_translation *t, const struct node *node)
+{
+	struct tf_output logits = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT);
+	struct tf_output losses = tf_op(&t->e, "SparseSoftmaxCrossEntropyWithLogits",
+					TF_IN(logits, tf_take(t, node, 1)), NULL);
+	const bool reduced[] = {true};
+	const struct shape scalar = {.rank = 0};
+
+	*tf_kept(t, node) = losses;
+	tf_give(t, node, 0, tf_reshape(&t->e, tf_reduce(t, "Mean", losses, reduced, 1), &scalar));
+}
+
+void tf_cross_entropy_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *forward = tf_forward(t, node);
+	double batch = (double)tf_graph_shape(t, forward->inputs[0])->dims[0];
+	struct tf_output dlogits = tf_nth(*tf_kept(t, forward), 1);
+
+	tf_give_plain(t, node, 0, tf_cast(&t->e, tf_scale(&t->e, dlogits, 1 / batch), t->type));
+}
+
+void tf_half_squares(struct tf_translation *t, const struct node *node)
+{
+	tf_give(t, node, 0,
+		tf_unary(&t->e, "L2Loss", tf_cast(&t->e, tf_take(t, node, 0), TF_TYPE_FLOAT)));
+}
+
+void tf_half_squares_grad(struct tf_translation *t, const struct node *node)
+{
+	tf_give(t, node, 0, tf_take(t, node, 0));
+}

@@ -1,0 +1,345 @@
+#include "adapters/tensorflow/tf_model.h"
+
+#include <string.h>
+
+/* One run: inputs that are fed, outputs that are fetched, an operation that is carried out. */
+struct run {
+	const struct tf_output *inputs;
+	struct tf_tensor *const *values;
+	int input_count;
+	const struct tf_output *outputs;
+	struct tf_tensor **results;
+	int output_count;
+	const struct tf_operation *target; /* NULL: none */
+};
+
+static enum prony_status run_session(struct tf_model *model, const struct run *run,
+				     const char *what, struct error *err)
+{
+	model->api->TF_SessionRun(model->session, NULL, run->inputs, run->values, run->input_count,
+				  run->outputs, run->results, run->output_count, &run->target,
+				  run->target ? 1 : 0, NULL, model->api->status);
+	return tf_check(model->api, what, err);
+}
+
+/* The resources of all slots as one tensor of handles. */
+static struct tf_output pack_slots(struct tf_emit *e, int count, enum tf_type type,
+				   const struct shape *shape, struct arena *arena)
+{
+	struct tf_output *handles = arena_array(arena, (size_t)count, sizeof(handles[0]));
+
+	for (int i = 0; i < count; i++)
+		handles[i] = tf_resource(e, type, shape);
+	return tf_op_list(e, "Pack", handles, count, NULL, 0, NULL);
+}
+
+static struct tf_output pick(struct tf_emit *e, struct tf_output handles, struct tf_output index)
+{
+	return tf_op(e, "GatherV2", TF_IN(handles, index, tf_index(e, 0)), NULL);
+}
+
+/* A batch of the slot: TensorFlow cannot know the shape of what a handle that was picked names. */
+static struct tf_output read_batch(struct tf_emit *e, struct tf_output handles,
+				   struct tf_output index, enum tf_type type,
+				   const struct shape *shape)
+{
+	return tf_op(e, "EnsureShape", TF_IN(tf_read(e, pick(e, handles, index), type)),
+		     TF_WITH(tf_shape("shape", shape)));
+}
+
+static bool has_labels(const struct tf_model *model)
+{
+	const struct graph *graph = model->graph;
+
+	return model->backward &&
+	       graph->nodes[graph->values[graph->loss].producer].op == OP_SOFTMAX_CROSS_ENTROPY;
+}
+
+/* Resources of all slots, what fills one, and the batch that a step reads. */
+static void build_slots(struct tf_model *model, int count, struct tf_operation **targets,
+			int *target_count)
+{
+	struct tf_slots *s = &model->slots;
+	struct tf_translation *t = &model->t;
+	struct tf_emit *e = &t->e;
+	const struct graph *graph = model->graph;
+	struct shape scalar = {.rank = 0}, input = layout_shape(&t->layouts, graph->input);
+	struct tf_operation *feeds[2];
+	struct tf_output now;
+	int feed_count = 0;
+
+	e->scope = "batch";
+	*s = (struct tf_slots){.count = count, .next = -1};
+	s->index = tf_resource(e, TF_TYPE_INT32, &scalar);
+	s->chosen = tf_placeholder(e, TF_TYPE_INT32, &scalar);
+	s->choose = tf_assign(e, s->index, s->chosen);
+	now = tf_read(e, s->index, TF_TYPE_INT32);
+	now = tf_op(e, "EnsureShape", TF_IN(now), TF_WITH(tf_shape("shape", &scalar)));
+	targets[(*target_count)++] =
+		tf_assign(e, s->index,
+			  tf_binary(e, "FloorMod", tf_binary(e, "AddV2", now, tf_index(e, 1)),
+				    tf_index(e, count)));
+
+	s->inputs = pack_slots(e, count, TF_TYPE_FLOAT, &input, &model->arena);
+	s->input = tf_placeholder(e, TF_TYPE_FLOAT, &input);
+	feeds[feed_count++] = tf_assign(e, pick(e, s->inputs, s->chosen), s->input);
+	t->values[graph->input] =
+		tf_cast(e, read_batch(e, s->inputs, now, TF_TYPE_FLOAT, &input), t->type);
+	if (has_labels(model)) {
+		const struct shape *label = &graph->values[graph->label].shape;
+
+		s->labels = pack_slots(e, count, TF_TYPE_INT64, label, &model->arena);
+		s->label = tf_placeholder(e, TF_TYPE_INT64, label);
+		feeds[feed_count++] = tf_assign(e, pick(e, s->labels, s->chosen), s->label);
+		t->values[graph->label] = read_batch(e, s->labels, now, TF_TYPE_INT64, label);
+	}
+	s->feed = tf_group(e, feeds, feed_count);
+}
+
+/* Keeps what a step has computed: the resource takes the tensor, nothing is copied. */
+static struct tf_result keep(struct tf_model *model, int value, struct tf_operation **targets,
+			     int *count)
+{
+	struct tf_emit *e = &model->t.e;
+	struct tf_output y = tf_cast(e, model->t.values[value], TF_TYPE_FLOAT);
+	struct shape shape = layout_shape(&model->t.layouts, value);
+	struct tf_result result;
+
+	e->scope = model->graph->values[value].name;
+	result.handle = tf_resource(e, TF_TYPE_FLOAT, &shape);
+	result.read = tf_read(e, result.handle, TF_TYPE_FLOAT);
+	targets[(*count)++] = tf_assign(e, result.handle, y);
+	return result;
+}
+
+static void count_readers(struct tf_translation *t)
+{
+	const struct graph *graph = t->graph;
+
+	for (int i = 0; i < graph->node_count; i++)
+		for (int k = 0; k < graph->nodes[i].input_count; k++)
+			if (graph->nodes[i].inputs[k] >= 0)
+				t->readers[graph->nodes[i].inputs[k]]++;
+	for (int i = 0; i < graph->value_count; i++)
+		if (graph->values[i].kind == VALUE_PARAMETER && graph->values[i].gradient >= 0)
+			t->readers[graph->values[i].gradient]++;
+}
+
+static void init_translation(struct tf_model *model, struct tf_graph *graph,
+			     const struct recipe *recipe, bool last)
+{
+	struct tf_translation *t = &model->t;
+	size_t values = (size_t)model->graph->value_count;
+	size_t nodes = (size_t)model->graph->node_count;
+	struct arena *arena = &model->arena;
+
+	*t = (struct tf_translation){
+		.e = {.api = model->api, .graph = graph},
+		.graph = model->graph,
+		.last = last,
+		.training = model->backward,
+		.dropout = recipe->dropout,
+		.type = recipe->precision == PRECISION_BF16 ? TF_TYPE_BFLOAT16 : TF_TYPE_FLOAT,
+		.seed = (int64_t)(recipe->seed % INT32_MAX) + 1, /* 0 means any */
+		.values = arena_array(arena, values, sizeof(t->values[0])),
+		.plain = arena_array(arena, values, sizeof(t->plain[0])),
+		.kept = arena_array(arena, nodes, sizeof(t->kept[0])),
+		.states = arena_array(arena, nodes, sizeof(t->states[0])),
+		.readers = arena_array(arena, values, sizeof(t->readers[0])),
+		.arena = arena,
+	};
+	graph_layouts(model->graph, last, arena, &t->layouts);
+	count_readers(t);
+}
+
+/* The whole step; `start` gets what gives the optimiser's variables their first values. */
+static enum prony_status build_step(struct tf_model *model, const struct recipe *recipe,
+				    struct tf_operation **start, int *start_count,
+				    struct error *err)
+{
+	const struct graph *graph = model->graph;
+	struct tf_emit *e = &model->t.e;
+	size_t room = 3 * (size_t)graph->value_count + 8;
+	struct tf_operation **targets = arena_array(&model->arena, room, sizeof(targets[0]));
+	int count = 0, end = graph->forward_count;
+	enum prony_status status;
+
+	/* Evaluation ends at the logits. */
+	if (!model->backward)
+		end = graph->values[graph->logits].producer + 1;
+	tf_weights_build(&model->t, &model->weights);
+	build_slots(model, recipe->slots, targets, &count);
+	status = tf_translate(&model->t, 0, end, err);
+	if (status != PRONY_OK)
+		return status;
+	model->logits = keep(model, graph->logits, targets, &count);
+	int64_t macs = e->macs; /* of the forward pass */
+	if (model->backward) {
+		model->loss = keep(model, graph->loss, targets, &count);
+		tf_statistics_build(model, targets, &count);
+		status = tf_translate(&model->t, end, graph->node_count, err);
+	}
+	if (status != PRONY_OK)
+		return status;
+	if (model->train)
+		tf_updates_build(model, recipe, targets, &count, start, start_count);
+	else if (model->backward)
+		tf_gradients_build(model, targets, &count);
+	e->scope = NULL;
+	e->macs = macs;
+	model->step = tf_group(e, targets, count);
+	return e->error.code == PRONY_OK ? PRONY_OK
+					 : error_set(err, e->error.code, "%s", e->error.text);
+}
+
+/* Feeds every variable's first value and runs `target`. */
+static enum prony_status fill_variables(struct tf_model *model, const struct tensor_set *given,
+					const struct tf_operation *target, struct error *err)
+{
+	struct tf_weights *w = &model->weights;
+	size_t count = (size_t)w->variable_count;
+	struct tf_output *inputs = arena_array(&model->arena, count + 1, sizeof(inputs[0]));
+	struct tf_tensor **values = arena_array(&model->arena, count + 1, sizeof(values[0]));
+	struct run run = {inputs, values, w->variable_count, NULL, NULL, 0, target};
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; status == PRONY_OK && i < count; i++) {
+		inputs[i] = w->variables[i].placeholder;
+		values[i] = tf_tensor_new(model->api, TF_TYPE_FLOAT, &w->variables[i].shape, err);
+		status = values[i] ? PRONY_OK : PRONY_OUT_OF_MEMORY;
+	}
+	for (int i = 0; status == PRONY_OK && i < w->weight_count; i++) {
+		const struct tf_weight *weight = &w->weights[i];
+		const char *name = model->graph->values[weight->value].name;
+		const struct tensor *tensor = tensor_find(given, name);
+
+		if (!tensor || tensor->dtype != DTYPE_F32 ||
+		    shape_elements(&tensor->shape) != weight->elements)
+			status = error_set(err, PRONY_BAD_INPUT, "no weights for %s", name);
+		else
+			status = tf_weight_copy(weight, tensor->data,
+						model->api->TF_TensorData(values[weight->variable]),
+						true, err);
+	}
+	if (status == PRONY_OK)
+		status = run_session(model, &run, "fill the variables", err);
+	for (size_t i = 0; i < count; i++)
+		if (values[i])
+			model->api->TF_DeleteTensor(values[i]);
+	return status;
+}
+
+enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api,
+				const struct tf_running *running, struct graph *graph,
+				const struct recipe *recipe, bool last,
+				const struct tensor_set *weights, struct error *err)
+{
+	struct tf_operation **start, *target;
+	int start_count = 0;
+	enum prony_status status = PRONY_OK;
+
+	*model = (struct tf_model){
+		.api = api,
+		.graph = graph,
+		.session = running->session,
+		.backward = recipe->stage != STAGE_FORWARD,
+		.train = recipe->stage == STAGE_TRAIN,
+	};
+	arena_init(&model->arena, 0);
+	if (model->backward)
+		status = graph_add_backward(graph, err);
+	if (status != PRONY_OK)
+		return status;
+	init_translation(model, running->graph, recipe, last);
+	start = arena_array(&model->arena, 3 * (size_t)graph->value_count, sizeof(start[0]));
+	status = build_step(model, recipe, start, &start_count, err);
+	if (status != PRONY_OK)
+		return status;
+	for (int i = 0; i < model->weights.variable_count; i++)
+		start[start_count++] = tf_assign(&model->t.e, model->weights.variables[i].handle,
+						 model->weights.variables[i].placeholder);
+	target = tf_group(&model->t.e, start, start_count);
+	if (!target)
+		return error_set(err, model->t.e.error.code, "%s", model->t.e.error.text);
+	return fill_variables(model, weights, target, err);
+}
+
+static enum prony_status choose_slot(struct tf_model *model, int slot, struct error *err)
+{
+	const struct shape scalar = {.rank = 0};
+	struct tf_tensor *number = tf_tensor_new(model->api, TF_TYPE_INT32, &scalar, err);
+	struct run run = {&model->slots.chosen, &number, 1, NULL, NULL, 0, model->slots.choose};
+	enum prony_status status;
+
+	if (!number)
+		return PRONY_OUT_OF_MEMORY;
+	*(int32_t *)model->api->TF_TensorData(number) = slot;
+	status = run_session(model, &run, "choose a batch", err);
+	model->api->TF_DeleteTensor(number);
+	if (status == PRONY_OK)
+		model->slots.next = slot;
+	return status;
+}
+
+enum prony_status tf_model_feed(struct tf_model *model, int slot, const float *input,
+				const int64_t *labels, struct error *err)
+{
+	const struct graph *graph = model->graph;
+	struct shape scalar = {.rank = 0}, shape = layout_shape(&model->t.layouts, graph->input);
+	struct arrangement order = layout_arrangement(&model->t.layouts, graph->input);
+	const struct tf_output inputs[] = {model->slots.chosen, model->slots.input,
+					   model->slots.label};
+	struct tf_tensor *values[] = {
+		tf_tensor_new(model->api, TF_TYPE_INT32, &scalar, err),
+		tf_tensor_new(model->api, TF_TYPE_FLOAT, &shape, err),
+		labels && has_labels(model) ? tf_tensor_new(model->api, TF_TYPE_INT64,
+							    &graph->values[graph->label].shape, err)
+					    : NULL,
+	};
+	struct run run = {inputs, values, values[2] ? 3 : 2, NULL, NULL, 0, model->slots.feed};
+	enum prony_status status = PRONY_OUT_OF_MEMORY;
+
+	if (values[0] && values[1]) {
+		*(int32_t *)model->api->TF_TensorData(values[0]) = slot;
+		arrangement_copy(&order, shape_elements(&shape), input,
+				 model->api->TF_TensorData(values[1]), false);
+		if (values[2])
+			memcpy(model->api->TF_TensorData(values[2]), labels,
+			       model->api->TF_TensorByteSize(values[2]));
+		status = run_session(model, &run, "feed a batch", err);
+	}
+	for (int i = 0; i < 3; i++)
+		if (values[i])
+			model->api->TF_DeleteTensor(values[i]);
+	return status;
+}
+
+enum prony_status tf_model_step(struct tf_model *model, int slot, struct error *err)
+{
+	const struct run run = {.target = model->step};
+	enum prony_status status = PRONY_OK;
+
+	if (slot != model->slots.next)
+		status = choose_slot(model, slot, err);
+	if (status == PRONY_OK)
+		status = run_session(model, &run, "step", err);
+	if (status == PRONY_OK)
+		model->slots.next = slot + 1 < model->slots.count ? slot + 1 : 0;
+	return status;
+}
+
+enum prony_status tf_model_fetch(struct tf_model *model, const struct tf_output *what, int count,
+				 struct tf_tensor **out, struct error *err)
+{
+	const struct run run = {
+		.outputs = what, .results = out, .output_count = count, .target = NULL};
+
+	return run_session(model, &run, "read", err);
+}
+
+void tf_model_release(struct tf_model *model)
+{
+	if (model->api)
+		arena_release(&model->arena);
+	*model = (struct tf_model){0};
+}

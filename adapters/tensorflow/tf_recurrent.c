@@ -1,0 +1,165 @@
+/*
+ * Recurrent layers. LSTM is TensorFlow's fused BlockLSTM, one operation for all time steps, which
+ * takes one matrix for input and state. For the other there is no fused operation: the steps stand
+ * in the graph one after the other, as Keras puts them with unroll=True.
+ */
+#include "adapters/tensorflow/tf_translate_internal.h"
+
+/* Batch, time, features and hidden units of a recurrent node. */
+struct sizes {
+	int64_t batch, time, features, hidden;
+};
+
+static struct sizes sizes_of(const struct tf_translation *t, const struct node *node)
+{
+	const struct shape *x = tf_graph_shape(t, node->inputs[0]);
+
+	return (struct sizes){x->dims[0], x->dims[1], x->dims[2],
+			      tf_graph_shape(t, node->outputs[0])->dims[1]};
+}
+
+/* Batch first to time first, or back. */
+static struct tf_output swap(struct tf_translation *t, struct tf_output x)
+{
+	return tf_transpose(&t->e, x, (const int64_t[]){1, 0, 2}, 3);
+}
+
+static struct tf_output zeros(struct tf_translation *t, int rank, const int64_t *dims)
+{
+	struct tf_output zero = tf_number(&t->e, t->values[t->graph->input], 0);
+
+	return tf_binary(&t->e, "Fill", tf_indices(&t->e, dims, rank), zero);
+}
+
+/* The nine inputs that BlockLSTM and its gradient have in common. The three vectors that look at
+ * the cell are not used. */
+static void lstm_inputs(struct tf_translation *t, const struct node *lstm, struct tf_output *in)
+{
+	struct sizes s = sizes_of(t, lstm);
+	const struct shape scalar = {.rank = 0};
+	struct tf_output state = zeros(t, 2, (const int64_t[]){s.batch, s.hidden});
+	struct tf_output peephole = zeros(t, 1, &s.hidden);
+
+	in[0] = tf_constant(&t->e, TF_TYPE_INT64, &scalar, &s.time);
+	in[1] = swap(t, tf_take(t, lstm, 0));
+	in[2] = in[3] = state;
+	in[4] = tf_take(t, lstm, 1);
+	in[5] = in[6] = in[7] = peephole;
+	in[8] = tf_take(t, lstm, 3);
+}
+
+/* Its inputs and its outputs i, cs, f, o, ci, co, h, for the gradient. */
+enum { LSTM_INPUTS = 9, LSTM_OUTPUTS = 7 };
+
+void tf_lstm(struct tf_translation *t, const struct node *node)
+{
+	struct sizes s = sizes_of(t, node);
+	struct tf_output *in = arena_array(t->arena, LSTM_INPUTS, sizeof(in[0])), y;
+	const struct shape last = {.rank = 3, .dims = {1, s.batch, s.hidden}};
+
+	lstm_inputs(t, node, in);
+	t->states[node - t->graph->nodes] = in;
+	y = tf_op(&t->e, "BlockLSTM", in, LSTM_INPUTS,
+		  TF_WITH(tf_float("forget_bias", 0), tf_float("cell_clip", -1)));
+	*tf_kept(t, node) = y;
+	y = tf_slice(&t->e, tf_nth(y, LSTM_OUTPUTS - 1), (const int64_t[]){s.time - 1, 0, 0},
+		     &last);
+	tf_give(t, node, 0, tf_reshape(&t->e, y, tf_graph_shape(t, node->outputs[0])));
+}
+
+static void give_weight(struct tf_translation *t, const struct node *node, int i,
+			struct tf_output gradient)
+{
+	if (node->outputs[i] != VALUE_NONE)
+		t->values[node->outputs[i]] = gradient;
+}
+
+/* Input and recurrent weights are one matrix, and so are their gradients. */
+void tf_lstm_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *lstm = tf_forward(t, node);
+	struct sizes s = sizes_of(t, lstm);
+	const struct shape one = {.rank = 3, .dims = {1, s.batch, s.hidden}};
+	const int64_t before[6] = {s.time - 1}, all[] = {s.time, s.batch, s.hidden};
+	struct tf_output in[LSTM_INPUTS + LSTM_OUTPUTS + 2], d;
+
+	for (int i = 0; i < LSTM_INPUTS; i++)
+		in[i] = t->states[lstm - t->graph->nodes][i];
+	for (int i = 0; i < LSTM_OUTPUTS; i++)
+		in[LSTM_INPUTS + i] = tf_nth(*tf_kept(t, lstm), i);
+	in[LSTM_INPUTS + LSTM_OUTPUTS] = zeros(t, 3, all);
+	in[LSTM_INPUTS + LSTM_OUTPUTS + 1] =
+		tf_pad(t, tf_reshape(&t->e, tf_take(t, node, 0), &one), before, 3, 0);
+	d = tf_op(&t->e, "BlockLSTMGrad", in, LSTM_INPUTS + LSTM_OUTPUTS + 2,
+		  TF_WITH(tf_bool("use_peephole", false)));
+	if (node->outputs[0] != VALUE_NONE)
+		tf_give(t, node, 0, swap(t, d));
+	give_weight(t, node, 1, tf_nth(d, 3));
+	give_weight(t, node, 2, tf_nth(d, 3));
+	give_weight(t, node, 3, tf_nth(d, 7));
+}
+
+static struct tf_output multiply(struct tf_translation *t, struct tf_output a, struct tf_output b,
+				 bool turn_a, bool turn_b)
+{
+	return tf_op(&t->e, "MatMul", TF_IN(a, b),
+		     TF_WITH(tf_bool("transpose_a", turn_a), tf_bool("transpose_b", turn_b)));
+}
+
+/* Kept: x as a matrix, time step after time step. states: those before each step, and the last. */
+void tf_rnn(struct tf_translation *t, const struct node *node)
+{
+	struct sizes s = sizes_of(t, node);
+	const struct shape flat = {.rank = 2, .dims = {s.time * s.batch, s.features}};
+	struct tf_output *h = arena_array(t->arena, (size_t)s.time + 1, sizeof(h[0])), r, x;
+
+	*tf_kept(t, node) = tf_reshape(&t->e, swap(t, tf_take(t, node, 0)), &flat);
+	x = multiply(t, *tf_kept(t, node), tf_take(t, node, 1), false, false);
+	x = tf_binary(&t->e, "BiasAdd", x, tf_take(t, node, 3));
+	if (s.time > 1)
+		x = tf_op(&t->e, "Split", TF_IN(tf_index(&t->e, 0), x),
+			  TF_WITH(tf_int("num_split", s.time)));
+	r = tf_take(t, node, 2);
+	h[0] = zeros(t, 2, (const int64_t[]){s.batch, s.hidden});
+	for (int i = 0; i < s.time; i++)
+		h[i + 1] = tf_unary(&t->e, "Relu",
+				    tf_binary(&t->e, "AddV2", multiply(t, h[i], r, false, false),
+					      s.time > 1 ? tf_nth(x, i) : x));
+	t->states[node - t->graph->nodes] = h;
+	tf_give(t, node, 0, h[s.time]);
+}
+
+/* Of all time steps below each other. */
+static struct tf_output stack(struct tf_translation *t, const struct tf_output *steps,
+			      int64_t count)
+{
+	struct tf_output axis = tf_index(&t->e, 0);
+
+	return count == 1 ? steps[0]
+			  : tf_op_list(&t->e, "ConcatV2", steps, (int)count, &axis, 1, NULL);
+}
+
+void tf_rnn_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *rnn = tf_forward(t, node);
+	struct sizes s = sizes_of(t, rnn);
+	const struct tf_output *h = t->states[rnn - t->graph->nodes];
+	struct tf_output *dz = arena_array(t->arena, (size_t)s.time, sizeof(dz[0]));
+	struct tf_output dh = tf_take(t, node, 0), all;
+	const struct shape steps = {.rank = 3, .dims = {s.time, s.batch, s.features}};
+
+	for (int64_t i = s.time - 1; i >= 0; i--) {
+		dz[i] = tf_binary(&t->e, "ReluGrad", dh, h[i + 1]);
+		if (i > 0)
+			dh = multiply(t, dz[i], tf_take(t, node, 3), false, true);
+	}
+	all = stack(t, dz, s.time);
+	if (node->outputs[0] != VALUE_NONE)
+		tf_give(t, node, 0,
+			swap(t,
+			     tf_reshape(&t->e, multiply(t, all, tf_take(t, node, 2), false, true),
+					&steps)));
+	give_weight(t, node, 1, multiply(t, *tf_kept(t, rnn), all, true, false));
+	give_weight(t, node, 2, multiply(t, stack(t, h, s.time), all, true, false));
+	give_weight(t, node, 3, tf_unary(&t->e, "BiasAddGrad", all));
+}

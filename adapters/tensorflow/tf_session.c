@@ -1,0 +1,172 @@
+#include "adapters/tensorflow/tf_session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#define CONFIG_BYTES 96
+#define PROBE_ALIGNMENT 64 /* what TensorFlow asks for to take memory as it is */
+
+/* A serialized ConfigProto (tensorflow/core/protobuf/config.proto); numbers below are its fields'.
+ */
+struct config {
+	unsigned char bytes[CONFIG_BYTES];
+	size_t length;
+};
+
+static void put(struct config *config, const char *bytes, size_t length)
+{
+	memcpy(config->bytes + config->length, bytes, length);
+	config->length += length;
+}
+
+static void put_number(struct config *config, int field, int value)
+{
+	config->bytes[config->length++] = (unsigned char)(field << 3);
+	for (; value > 127; value >>= 7)
+		config->bytes[config->length++] = (unsigned char)(value | 128);
+	config->bytes[config->length++] = (unsigned char)value;
+}
+
+static struct config write_config(const struct tf_configuration *c)
+{
+	/* device_count (1) { key (1) "GPU", value (2) 0 } */
+	static const char no_gpu[] = "\x0a\x07\x0a\x03GPU\x10\x00";
+	/* graph_options (10) { optimizer_options (3) { global_jit_level (5) ON_1 } } */
+	static const char jit[] = "\x52\x04\x1a\x02\x28\x01";
+	struct config config = {.length = 0};
+	char gpu[16], options[32];
+
+	put_number(&config, 2, c->intra_threads);
+	put_number(&config, 5, c->inter_threads);
+	if (c->gpu < 0) {
+		put(&config, no_gpu, sizeof(no_gpu) - 1);
+	} else {
+		/* gpu_options (6) { allow_growth (4) true, visible_device_list (5) "N" } */
+		int digits = snprintf(gpu, sizeof(gpu), "%d", c->gpu);
+		int length = snprintf(options, sizeof(options), "\x32%c\x20\x01\x2a%c%s",
+				      digits + 4, digits, gpu);
+		put(&config, options, (size_t)length);
+	}
+	if (c->xla)
+		put(&config, jit, sizeof(jit) - 1);
+	return config;
+}
+
+enum prony_status tf_session_open(struct tf_running *running, const struct tf_api *api,
+				  const struct tf_configuration *configuration, struct error *err)
+{
+	struct config config = write_config(configuration);
+	struct tf_session_options *options = api->TF_NewSessionOptions();
+	enum prony_status status;
+
+	running->graph = api->TF_NewGraph();
+	api->TF_SetConfig(options, config.bytes, config.length, api->status);
+	status = tf_check(api, "set the configuration", err);
+	if (status == PRONY_OK) {
+		running->session = api->TF_NewSession(running->graph, options, api->status);
+		status = tf_check(api, "start a session", err);
+	}
+	api->TF_DeleteSessionOptions(options);
+	return status;
+}
+
+void tf_session_close(struct tf_running *running, const struct tf_api *api)
+{
+	if (running->session) {
+		api->TF_CloseSession(running->session, api->status);
+		api->TF_DeleteSession(running->session, api->status);
+	}
+	if (running->graph)
+		api->TF_DeleteGraph(running->graph);
+	*running = (struct tf_running){0};
+}
+
+enum prony_status tf_session_devices(const struct tf_running *running, const struct tf_api *api,
+				     const char *type, int *count, struct error *err)
+{
+	struct tf_device_list *list = api->TF_SessionListDevices(running->session, api->status);
+	enum prony_status status = tf_check(api, "list devices", err);
+	int found = 0;
+
+	for (int i = 0; status == PRONY_OK && i < api->TF_DeviceListCount(list); i++) {
+		const char *have = api->TF_DeviceListType(list, i, api->status);
+
+		status = tf_check(api, "ask for a device", err);
+		found += status == PRONY_OK && strcmp(have, type) == 0;
+	}
+	if (list)
+		api->TF_DeleteDeviceList(list);
+	if (status == PRONY_OK)
+		*count = found;
+	return status;
+}
+
+/* Called by whoever lets go of a tensor's memory last. */
+static void visit(void *data, size_t bytes, void *argument)
+{
+	(void)bytes;
+#if defined(__SSE__)
+	*(uint32_t *)argument = _mm_getcsr();
+#else
+	(void)argument;
+#endif
+	free(data);
+}
+
+static enum prony_status assign_once(const struct tf_running *running, const struct tf_api *api,
+				     struct tf_output placeholder,
+				     const struct tf_operation *assign, struct tf_tensor *value,
+				     struct error *err)
+{
+	api->TF_SessionRun(running->session, NULL, &placeholder, &value, 1, NULL, NULL, 0, &assign,
+			   1, NULL, api->status);
+	api->TF_DeleteTensor(value);
+	return tf_check(api, "look at its thread", err);
+}
+
+/* A variable gets a tensor over memory of ours, and then another one: the operation that assigns it
+ * lets go of ours, on the thread that carries operations out. */
+enum prony_status tf_session_mxcsr(const struct tf_running *running, const struct tf_api *api,
+				   uint32_t *out, struct error *err)
+{
+	struct tf_emit e = {.api = api, .graph = running->graph, .scope = "thread"};
+	const struct shape shape = {.rank = 1, .dims = {PROBE_ALIGNMENT / sizeof(float)}};
+	struct tf_output placeholder =
+		tf_op(&e, "Placeholder", NULL, 0,
+		      TF_WITH(tf_type("dtype", TF_TYPE_FLOAT), tf_shape("shape", &shape)));
+	struct tf_output handle =
+		tf_op(&e, "VarHandleOp", NULL, 0,
+		      TF_WITH(tf_type("dtype", TF_TYPE_FLOAT), tf_shape("shape", &shape),
+			      tf_text("shared_name", "prony_thread")));
+	struct tf_operation *assign =
+		tf_binary(&e, "AssignVariableOp", handle, placeholder).operation;
+	void *data = aligned_alloc(PROBE_ALIGNMENT, PROBE_ALIGNMENT);
+	static uint32_t found;
+	enum prony_status status;
+
+	if (e.error.code != PRONY_OK || !data) {
+		free(data);
+		return error_set(err, data ? e.error.code : PRONY_NOMEM, "%s",
+				 data ? e.error.text : "no memory");
+	}
+	memset(data, 0, PROBE_ALIGNMENT);
+	status = assign_once(running, api, placeholder, assign,
+			     api->TF_NewTensor(TF_TYPE_FLOAT, shape.dims, 1, data, PROBE_ALIGNMENT,
+					       visit, &found),
+			     err);
+	for (int i = 0; status == PRONY_OK && i < 2; i++) {
+		struct tf_tensor *other = tf_tensor_new(api, TF_TYPE_FLOAT, &shape, err);
+
+		if (!other)
+			return PRONY_OUT_OF_MEMORY;
+		memset(api->TF_TensorData(other), 0, PROBE_ALIGNMENT);
+		status = assign_once(running, api, placeholder, assign, other, err);
+	}
+	if (status == PRONY_OK)
+		*out = found;
+	return status;
+}

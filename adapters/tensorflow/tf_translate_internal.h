@@ -1,0 +1,54 @@
+/* What the files of the translation share. */
+#ifndef PRONY_ADAPTERS_TENSORFLOW_TF_TRANSLATE_INTERNAL_H
+#define PRONY_ADAPTERS_TENSORFLOW_TF_TRANSLATE_INTERNAL_H
+
+#include "adapters/tensorflow/tf_translate.h"
+
+/* Input i of a node: as it lies, or in the graph's order. */
+struct tf_output tf_take(struct tf_translation *t, const struct node *node, int i);
+struct tf_output tf_take_plain(struct tf_translation *t, const struct node *node, int i);
+
+/* Output i of a node: as it has to lie, or in the graph's order. PRONY_MISMATCH where the shape
+ * that TensorFlow infers is another than the graph's. */
+void tf_give(struct tf_translation *t, const struct node *node, int i, struct tf_output y);
+void tf_give_plain(struct tf_translation *t, const struct node *node, int i, struct tf_output y);
+
+/* Shape of a value in the graph, or as it lies. */
+const struct shape *tf_graph_shape(const struct tf_translation *t, int value);
+struct shape tf_lying_shape(const struct tf_translation *t, int value);
+
+/* The forward node of a gradient, and what it kept. */
+const struct node *tf_forward(const struct tf_translation *t, const struct node *gradient);
+struct tf_output *tf_kept(struct tf_translation *t, const struct node *forward);
+
+/* "NHWC" or "NCHW". */
+const char *tf_data_format(const struct tf_translation *t);
+
+/* x with `pads` (in the order in which x lies: begins, then ends) around it. */
+struct tf_output tf_pad(struct tf_translation *t, struct tf_output x, const int64_t *pads, int rank,
+			double value);
+
+/* The sum over the axes for which `summed` is set, with them kept as 1. */
+struct tf_output tf_reduce(struct tf_translation *t, const char *type, struct tf_output x,
+			   const bool *reduced, int rank);
+
+typedef void tf_operator(struct tf_translation *t, const struct node *node);
+
+/* tf_window.c: windows that slide */
+tf_operator tf_conv, tf_conv_grad_input, tf_conv_grad_weight;
+tf_operator tf_max_pool, tf_max_pool_grad, tf_average_pool, tf_average_pool_grad;
+/* tf_layers.c: products, normalisations, the loss */
+tf_operator tf_gemm, tf_gemm_grad_input, tf_gemm_grad_weight;
+tf_operator tf_batch_norm, tf_batch_norm_grad, tf_lrn, tf_lrn_grad, tf_dropout, tf_dropout_grad;
+tf_operator tf_softmax, tf_softmax_grad, tf_cross_entropy, tf_cross_entropy_grad;
+tf_operator tf_half_squares, tf_half_squares_grad;
+/* tf_arrange.c: shapes */
+tf_operator tf_reshape_node, tf_reshape_grad, tf_transpose_node, tf_concat, tf_slice_node,
+	tf_slice_grad, tf_pad_node, tf_pad_grad;
+tf_operator tf_reduce_mean, tf_reduce_mean_grad, tf_arithmetic, tf_broadcast_grad;
+/* tf_functions.c: each element by itself */
+tf_operator tf_function, tf_function_grad;
+/* tf_recurrent.c */
+tf_operator tf_lstm, tf_lstm_grad, tf_rnn, tf_rnn_grad;
+
+#endif

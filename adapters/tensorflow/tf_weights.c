@@ -1,0 +1,216 @@
+#include "adapters/tensorflow/tf_weights.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tf_output tf_resource(struct tf_emit *e, enum tf_type type, const struct shape *shape)
+{
+	char name[32];
+
+	/* Two resources of one name would be one. */
+	snprintf(name, sizeof(name), "prony%d", e->count);
+	return tf_op(e, "VarHandleOp", NULL, 0,
+		     TF_WITH(tf_type("dtype", type), tf_shape("shape", shape),
+			     tf_text("shared_name", name)));
+}
+
+struct tf_output tf_read(struct tf_emit *e, struct tf_output handle, enum tf_type type)
+{
+	return tf_op(e, "ReadVariableOp", TF_IN(handle), TF_WITH(tf_type("dtype", type)));
+}
+
+struct tf_operation *tf_assign(struct tf_emit *e, struct tf_output handle, struct tf_output value)
+{
+	return tf_binary(e, "AssignVariableOp", handle, value).operation;
+}
+
+struct tf_output tf_placeholder(struct tf_emit *e, enum tf_type type, const struct shape *shape)
+{
+	return tf_op(e, "Placeholder", NULL, 0,
+		     TF_WITH(tf_type("dtype", type), tf_shape("shape", shape)));
+}
+
+/* The first forward node that reads a value, and as which input. */
+static const struct node *reader_of(const struct graph *graph, int value, int *input)
+{
+	for (int i = 0; i < graph->forward_count; i++)
+		for (*input = 0; *input < graph->nodes[i].input_count; (*input)++)
+			if (graph->nodes[i].inputs[*input] == value)
+				return &graph->nodes[i];
+	return NULL;
+}
+
+/* OIHW as HWIO; of a depthwise convolution (C M) x 1 x H x W as H x W x C x M. */
+static void plan_conv(const struct tf_translation *t, const struct node *conv,
+		      struct tf_weight *weight, struct shape *shape)
+{
+	const int64_t *w = t->graph->values[weight->value].shape.dims;
+	int64_t group = conv->attributes.group;
+
+	if (tf_is_depthwise(t->graph, conv)) {
+		*shape = (struct shape){.rank = 4, .dims = {w[2], w[3], group, w[0] / group}};
+		weight->order =
+			arrangement_make(4, (const int64_t[]){group, w[0] / group, w[2], w[3]},
+					 (const int[]){2, 3, 0, 1});
+		return;
+	}
+	*shape = (struct shape){.rank = 4, .dims = {w[2], w[3], w[1], w[0]}};
+	weight->order = arrangement_make(4, w, (const int[]){2, 3, 1, 0});
+}
+
+/* As [in, out]; what meets an image that was flattened as it lies counts H, W, C. */
+static void plan_gemm(const struct tf_translation *t, const struct node *gemm,
+		      struct tf_weight *weight, struct shape *shape)
+{
+	bool turned = gemm->attributes.trans_b;
+	const int64_t *w = t->graph->values[weight->value].shape.dims;
+	int64_t in = w[turned ? 1 : 0], out = w[turned ? 0 : 1];
+	int64_t channels = t->layouts.channels[weight->value];
+	int64_t pixels = channels ? in / channels : in;
+
+	*shape = (struct shape){.rank = 2, .dims = {in, out}};
+	channels = channels ? channels : 1;
+	if (turned)
+		weight->order = arrangement_make(3, (const int64_t[]){out, channels, pixels},
+						 (const int[]){2, 1, 0});
+	else if (channels > 1)
+		weight->order = arrangement_make(3, (const int64_t[]){channels, pixels, out},
+						 (const int[]){1, 0, 2});
+}
+
+/* One matrix of an LSTM holds the input's rows and, behind them, the state's. */
+static void plan_recurrent(const struct tf_translation *t, const struct node *node, int input,
+			   struct tf_weight *weight, struct shape *shape)
+{
+	const int64_t *w = t->graph->values[weight->value].shape.dims;
+	int64_t features = t->graph->values[node->inputs[1]].shape.dims[1];
+	int64_t hidden = t->graph->values[node->inputs[2]].shape.dims[1];
+
+	weight->gates = node->op == OP_LSTM;
+	if (input == 3)
+		return;
+	*shape = (struct shape){.rank = 2, .dims = {w[1], w[0]}};
+	weight->order = arrangement_make(2, w, (const int[]){1, 0});
+	if (node->op != OP_LSTM)
+		return;
+	shape->dims[0] = features + hidden;
+	weight->offset = input == 2 ? features * w[0] : 0;
+}
+
+/* The variable that another weight of the same layer has made; -1: none yet. */
+static int variable_of(const struct tf_weights *weights, int owner)
+{
+	for (int i = 0; i < weights->variable_count; i++)
+		if (weights->variables[i].owner == owner)
+			return i;
+	return -1;
+}
+
+static void plan(struct tf_translation *t, struct tf_weights *all, int value)
+{
+	struct tf_weight *weight = &all->weights[all->weight_count++];
+	struct shape shape = layout_shape(&t->layouts, value);
+	int input = 0, owner = value;
+	const struct node *node = reader_of(t->graph, value, &input);
+	bool recurrent = node && (node->op == OP_LSTM || node->op == OP_RNN) && input > 0;
+
+	*weight = (struct tf_weight){
+		.value = value,
+		.elements = shape_elements(&shape),
+		.order = layout_arrangement(&t->layouts, value),
+	};
+	if (node && node->op == OP_CONV && input == 1)
+		plan_conv(t, node, weight, &shape);
+	else if (node && node->op == OP_GEMM && input == 1 && tf_is_own_weight(t->graph, node))
+		plan_gemm(t, node, weight, &shape);
+	else if (recurrent)
+		plan_recurrent(t, node, input, weight, &shape);
+	if (recurrent && node->op == OP_LSTM && input == 2)
+		owner = node->inputs[1];
+	weight->variable = variable_of(all, owner);
+	if (weight->variable >= 0)
+		return;
+	weight->variable = all->variable_count;
+	all->variables[all->variable_count++] = (struct tf_variable){
+		.shape = shape,
+		.trained = t->graph->values[value].kind == VALUE_PARAMETER,
+		.owner = owner,
+	};
+}
+
+/* Normalisations take theirs in fp32, whatever the activations have. */
+static enum tf_type used_type(const struct tf_translation *t, int value)
+{
+	int input = 0;
+	const struct node *node = reader_of(t->graph, value, &input);
+
+	return node && node->op == OP_BATCH_NORM && input > 0 ? TF_TYPE_FLOAT : t->type;
+}
+
+void tf_weights_build(struct tf_translation *t, struct tf_weights *out)
+{
+	size_t count = (size_t)t->graph->value_count;
+
+	*out = (struct tf_weights){
+		.weights = arena_array(t->arena, count, sizeof(out->weights[0])),
+		.variables = arena_array(t->arena, count, sizeof(out->variables[0])),
+	};
+	for (int i = 0; i < t->graph->value_count; i++)
+		if (t->graph->values[i].kind == VALUE_PARAMETER ||
+		    t->graph->values[i].kind == VALUE_STATE)
+			plan(t, out, i);
+	for (int i = 0; i < out->variable_count; i++) {
+		struct tf_variable *variable = &out->variables[i];
+
+		t->e.scope = t->graph->values[variable->owner].name;
+		variable->handle = tf_resource(&t->e, TF_TYPE_FLOAT, &variable->shape);
+		variable->placeholder = tf_placeholder(&t->e, TF_TYPE_FLOAT, &variable->shape);
+		variable->read = tf_read(&t->e, variable->handle, TF_TYPE_FLOAT);
+	}
+	for (int i = 0; i < out->weight_count; i++) {
+		const struct tf_weight *weight = &out->weights[i];
+
+		t->values[weight->value] = tf_cast(&t->e, out->variables[weight->variable].read,
+						   used_type(t, weight->value));
+	}
+}
+
+/* Swaps blocks 1 and 3 of four: the way there is the way back. */
+static void swap_gates(float *data, int64_t elements)
+{
+	int64_t block = elements / 4;
+
+	for (int64_t i = 0; i < block; i++) {
+		float kept = data[block + i];
+
+		data[block + i] = data[3 * block + i];
+		data[3 * block + i] = kept;
+	}
+}
+
+enum prony_status tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
+				 bool to_variable, struct error *err)
+{
+	size_t bytes = (size_t)weight->elements * sizeof(float);
+	float *ours = in_graph;
+
+	if (weight->gates && to_variable) { /* what we are given is not ours to change */
+		ours = malloc(bytes);
+		if (!ours)
+			return error_set(err, PRONY_NOMEM, "no memory for %zu bytes", bytes);
+		memcpy(ours, in_graph, bytes);
+		swap_gates(ours, weight->elements);
+	}
+	if (to_variable)
+		arrangement_copy(&weight->order, weight->elements, ours, variable + weight->offset,
+				 false);
+	else
+		arrangement_copy(&weight->order, weight->elements, variable + weight->offset, ours,
+				 true);
+	if (weight->gates && !to_variable)
+		swap_gates(ours, weight->elements);
+	if (ours != in_graph)
+		free(ours);
+	return PRONY_OK;
+}

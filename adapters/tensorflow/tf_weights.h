@@ -1,0 +1,47 @@
+/*
+ * The variables of a network in TensorFlow: which parameters and running statistics of the graph
+ * lie in which variable, and in which order.
+ */
+#ifndef PRONY_ADAPTERS_TENSORFLOW_TF_WEIGHTS_H
+#define PRONY_ADAPTERS_TENSORFLOW_TF_WEIGHTS_H
+
+#include "adapters/tensorflow/tf_translate.h"
+
+struct tf_variable {
+	struct shape shape;
+	bool trained;
+	int owner;		       /* a value that lies in it */
+	struct tf_output handle, read; /* the resource, and its value in this step */
+	struct tf_output placeholder;  /* what its first value comes from */
+	struct tf_output gradient;     /* the resource that keeps it; forward-backward */
+};
+
+/* A parameter or state: elements of one variable from `offset` on. */
+struct tf_weight {
+	int value, variable;
+	int64_t offset, elements;
+	struct arrangement order;
+	bool gates; /* four blocks of rows: i, o, f, c in the graph, i, c, f, o in BlockLSTM */
+};
+
+struct tf_weights {
+	struct tf_weight *weights; /* parameters and states, in graph order */
+	struct tf_variable *variables;
+	int weight_count, variable_count;
+};
+
+/* Plans them, and appends a resource, its placeholder and its read for each; the graph's values get
+ * what nodes read of them. Arrays are in the translation's arena. */
+void tf_weights_build(struct tf_translation *t, struct tf_weights *out);
+
+/* Moves a weight between the graph's order and its place in the data of its whole variable. */
+enum prony_status tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
+				 bool to_variable, struct error *err);
+
+/* A resource of TensorFlow that outlives a step, what it holds, and what gives it a value. */
+struct tf_output tf_resource(struct tf_emit *e, enum tf_type type, const struct shape *shape);
+struct tf_output tf_read(struct tf_emit *e, struct tf_output handle, enum tf_type type);
+struct tf_operation *tf_assign(struct tf_emit *e, struct tf_output handle, struct tf_output value);
+struct tf_output tf_placeholder(struct tf_emit *e, enum tf_type type, const struct shape *shape);
+
+#endif

@@ -1,0 +1,364 @@
+/* Convolutions and pools. */
+#include "adapters/tensorflow/tf_translate_internal.h"
+
+#include <float.h>
+#include <string.h>
+
+/* TensorFlow's words for what lies around the input. */
+struct padding {
+	const char *word;
+	int64_t pads[4]; /* top, left, bottom, right; of EXPLICIT */
+};
+
+/* Height and width of an image as it lies. */
+static const int64_t *sides(const struct tf_translation *t, const struct shape *lying)
+{
+	return &lying->dims[t->last ? 1 : 2];
+}
+
+/*
+ * How much the windows reach beyond x. What ceil_mode adds is padding behind; rows that no window
+ * reaches need none.
+ */
+static struct padding padding_of(const struct node *node, const struct shape *x,
+				 const struct shape *y)
+{
+	const struct attributes *a = &node->attributes;
+	struct padding p = {.word = "VALID"};
+	bool same = true, valid = true;
+
+	for (int i = 0; i < 2; i++) {
+		int64_t in = x->dims[2 + i], out = y->dims[2 + i];
+		int64_t reach =
+			(out - 1) * a->strides[i] + (a->kernel[i] - 1) * a->dilations[i] + 1 - in;
+		int64_t behind = reach - a->pads[i], both = reach > 0 ? reach : 0;
+
+		p.pads[i] = a->pads[i];
+		p.pads[i + 2] = behind > 0 ? behind : 0;
+		valid = valid && p.pads[i] == 0 && p.pads[i + 2] == 0;
+		same = same && out == (in + a->strides[i] - 1) / a->strides[i] &&
+		       p.pads[i] == both / 2 && p.pads[i + 2] == both - both / 2;
+	}
+	if (!valid)
+		p.word = same ? "SAME" : "EXPLICIT";
+	return p;
+}
+
+static struct padding node_padding(const struct tf_translation *t, const struct node *forward)
+{
+	return padding_of(forward, tf_graph_shape(t, forward->inputs[0]),
+			  tf_graph_shape(t, forward->outputs[0]));
+}
+
+/* Two numbers, of height and width, among four as an image lies. */
+static struct tf_attribute spatial(const struct tf_translation *t, const char *name,
+				   const int64_t *two)
+{
+	const int64_t last[] = {1, two[0], two[1], 1}, first[] = {1, 1, two[0], two[1]};
+
+	return tf_ints(name, t->last ? last : first, 4);
+}
+
+/* Around height and width of an image as it lies. */
+static struct tf_output pad_sides(struct tf_translation *t, struct tf_output x, const int64_t *pads,
+				  double value)
+{
+	int64_t all[8] = {0};
+	int at = t->last ? 1 : 2;
+
+	for (int i = 0; i < 2; i++) {
+		all[at + i] = pads[i];
+		all[4 + at + i] = pads[i + 2];
+	}
+	return tf_pad(t, x, all, 4, value);
+}
+
+/* Takes away again what pad_sides put around. */
+static struct tf_output crop_sides(struct tf_translation *t, struct tf_output x,
+				   const int64_t *pads, const struct shape *size)
+{
+	int64_t begin[4] = {0};
+	int at = t->last ? 1 : 2;
+
+	begin[at] = pads[0];
+	begin[at + 1] = pads[1];
+	return tf_slice(&t->e, x, begin, size);
+}
+
+static struct shape padded_shape(const struct tf_translation *t, struct shape lying,
+				 const int64_t *pads)
+{
+	int at = t->last ? 1 : 2;
+
+	for (int i = 0; i < 2; i++)
+		lying.dims[at + i] += pads[i] + pads[i + 2];
+	return lying;
+}
+
+bool tf_is_depthwise(const struct graph *graph, const struct node *conv)
+{
+	int64_t channels = graph->values[conv->inputs[0]].shape.dims[1];
+
+	return conv->attributes.group > 1 && conv->attributes.group == channels;
+}
+
+/* One convolution, or a gradient of one, with the attributes of the forward node. */
+static struct tf_output convolve(struct tf_translation *t, const struct node *forward,
+				 const char *type, const struct tf_output *inputs, int count)
+{
+	const struct attributes *a = &forward->attributes;
+	struct padding p = node_padding(t, forward);
+	int64_t around[8] = {0};
+	int at = t->last ? 2 : 4;
+
+	for (int i = 0; i < 2; i++) {
+		around[at + 2 * i] = p.pads[i];
+		around[at + 2 * i + 1] = p.pads[i + 2];
+	}
+	/* A depthwise one has been padded. */
+	if (strcmp(p.word, "EXPLICIT") == 0 && tf_is_depthwise(t->graph, forward))
+		p.word = "VALID";
+	return tf_op(&t->e, type, inputs, count,
+		     TF_WITH(tf_text("data_format", tf_data_format(t)),
+			     spatial(t, "strides", a->strides), tf_text("padding", p.word),
+			     spatial(t, "dilations", a->dilations),
+			     strcmp(p.word, "EXPLICIT") == 0
+				     ? tf_ints("explicit_paddings", around, 8)
+				     : (struct tf_attribute){.kind = TF_ATTRIBUTE_END}));
+}
+
+/* Equal parts of x along an axis; with one part x itself. */
+static void split(struct tf_translation *t, struct tf_output x, int axis, int64_t parts,
+		  struct tf_output *out)
+{
+	struct tf_output first = x;
+
+	if (parts > 1)
+		first = tf_op(&t->e, "Split", TF_IN(tf_index(&t->e, axis), x),
+			      TF_WITH(tf_int("num_split", parts)));
+	for (int i = 0; i < parts; i++)
+		out[i] = tf_nth(first, parts > 1 ? i : x.index);
+}
+
+static struct tf_output join(struct tf_translation *t, const struct tf_output *parts, int64_t count,
+			     int axis)
+{
+	struct tf_output at;
+
+	if (count == 1)
+		return parts[0];
+	at = tf_index(&t->e, axis);
+	return tf_op_list(&t->e, "ConcatV2", parts, (int)count, &at, 1, NULL);
+}
+
+/* Groups are convolutions side by side, as TensorFlow's own AlexNet had them: its CPU kernel has
+ * none. */
+static int64_t parts_of(const struct tf_translation *t, const struct node *conv)
+{
+	return tf_is_depthwise(t->graph, conv) ? 1 : conv->attributes.group;
+}
+
+static struct tf_output *part_array(struct tf_translation *t, int64_t parts)
+{
+	return arena_array(t->arena, (size_t)parts, sizeof(struct tf_output));
+}
+
+static int channel_axis(const struct tf_translation *t)
+{
+	return t->last ? 3 : 1;
+}
+
+/* The input, which a depthwise convolution has padded. Kept: that input. */
+static struct tf_output conv_input(struct tf_translation *t, const struct node *conv)
+{
+	struct padding p = node_padding(t, conv);
+	struct tf_output *kept = tf_kept(t, conv);
+
+	if (kept->operation)
+		return *kept;
+	*kept = tf_take(t, conv, 0);
+	if (tf_is_depthwise(t->graph, conv) && strcmp(p.word, "EXPLICIT") == 0)
+		*kept = pad_sides(t, *kept, p.pads, 0);
+	return *kept;
+}
+
+void tf_conv(struct tf_translation *t, const struct node *node)
+{
+	int64_t parts = parts_of(t, node);
+	struct tf_output *x = part_array(t, parts), *w = part_array(t, parts), y;
+	const char *type = tf_is_depthwise(t->graph, node) ? "DepthwiseConv2dNative" : "Conv2D";
+
+	split(t, conv_input(t, node), channel_axis(t), parts, x);
+	split(t, tf_take(t, node, 1), 3, parts, w);
+	for (int64_t i = 0; i < parts; i++)
+		x[i] = convolve(t, node, type, TF_IN(x[i], w[i]));
+	y = join(t, x, parts, channel_axis(t));
+	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
+		y = tf_op(&t->e, "BiasAdd", TF_IN(y, tf_take(t, node, 2)),
+			  TF_WITH(tf_text("data_format", tf_data_format(t))));
+	tf_give(t, node, 0, y);
+}
+
+/* Shape of a part's weight: HWIO, or HWI and multiplier. */
+static struct shape weight_shape(const struct tf_translation *t, const struct node *conv)
+{
+	const int64_t *w = tf_graph_shape(t, conv->inputs[1])->dims;
+	int64_t group = conv->attributes.group;
+	struct shape shape = {.rank = 4, .dims = {w[2], w[3], w[1], w[0] / group}};
+
+	if (tf_is_depthwise(t->graph, conv))
+		shape.dims[2] = group;
+	return shape;
+}
+
+void tf_conv_grad_weight(struct tf_translation *t, const struct node *node)
+{
+	const struct node *conv = tf_forward(t, node);
+	bool depthwise = tf_is_depthwise(t->graph, conv);
+	struct shape shape = weight_shape(t, conv);
+	int64_t parts = parts_of(t, conv);
+	struct tf_output *x = part_array(t, parts), *dy = part_array(t, parts);
+
+	split(t, conv_input(t, conv), channel_axis(t), parts, x);
+	split(t, tf_take(t, node, 1), channel_axis(t), parts, dy);
+	for (int64_t i = 0; i < parts; i++)
+		x[i] = convolve(t, conv,
+				depthwise ? "DepthwiseConv2dNativeBackpropFilter"
+					  : "Conv2DBackpropFilter",
+				TF_IN(x[i], tf_dims(&t->e, &shape), dy[i]));
+	t->values[node->outputs[0]] = join(t, x, parts, 3);
+	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
+		t->values[node->outputs[1]] =
+			tf_op(&t->e, "BiasAddGrad", TF_IN(tf_take(t, node, 1)),
+			      TF_WITH(tf_text("data_format", tf_data_format(t))));
+}
+
+void tf_conv_grad_input(struct tf_translation *t, const struct node *node)
+{
+	const struct node *conv = tf_forward(t, node);
+	bool depthwise = tf_is_depthwise(t->graph, conv);
+	struct padding p = node_padding(t, conv);
+	bool padded = depthwise && strcmp(p.word, "EXPLICIT") == 0;
+	struct shape x = tf_lying_shape(t, conv->inputs[0]), size = x;
+	int64_t parts = parts_of(t, conv);
+	struct tf_output *dy = part_array(t, parts), *w = part_array(t, parts), dx;
+
+	if (padded)
+		size = padded_shape(t, x, p.pads);
+	size.dims[channel_axis(t)] /= parts;
+	split(t, tf_take(t, node, 0), channel_axis(t), parts, dy);
+	split(t, tf_take(t, node, 1), 3, parts, w);
+	for (int64_t i = 0; i < parts; i++)
+		dy[i] = convolve(t, conv,
+				 depthwise ? "DepthwiseConv2dNativeBackpropInput"
+					   : "Conv2DBackpropInput",
+				 TF_IN(tf_dims(&t->e, &size), w[i], dy[i]));
+	dx = join(t, dy, parts, channel_axis(t));
+	tf_give(t, node, 0, padded ? crop_sides(t, dx, p.pads, &x) : dx);
+}
+
+static struct tf_output pool(struct tf_translation *t, const struct node *forward, const char *type,
+			     const char *padding, const struct tf_output *inputs, int count)
+{
+	return tf_op(&t->e, type, inputs, count,
+		     TF_WITH(tf_text("data_format", tf_data_format(t)),
+			     spatial(t, "ksize", forward->attributes.kernel),
+			     spatial(t, "strides", forward->attributes.strides),
+			     tf_text("padding", padding)));
+}
+
+/* Kept: the input, padded where TensorFlow has no word for it. The padding never is the largest. */
+void tf_max_pool(struct tf_translation *t, const struct node *node)
+{
+	struct padding p = node_padding(t, node);
+	bool padded = strcmp(p.word, "EXPLICIT") == 0;
+	struct tf_output x = tf_take(t, node, 0);
+
+	if (padded)
+		x = pad_sides(t, x, p.pads, t->type == TF_TYPE_FLOAT ? (double)-FLT_MAX : -3e38);
+	*tf_kept(t, node) = x;
+	tf_give(t, node, 0, pool(t, node, "MaxPool", padded ? "VALID" : p.word, TF_IN(x)));
+}
+
+void tf_max_pool_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *forward = tf_forward(t, node);
+	struct padding p = node_padding(t, forward);
+	bool padded = strcmp(p.word, "EXPLICIT") == 0;
+	struct shape x = tf_lying_shape(t, forward->inputs[0]);
+	struct tf_output dx =
+		pool(t, forward, "MaxPoolGrad", padded ? "VALID" : p.word,
+		     TF_IN(*tf_kept(t, forward), tf_take(t, node, 2), tf_take(t, node, 0)));
+
+	tf_give(t, node, 0, padded ? crop_sides(t, dx, p.pads, &x) : dx);
+}
+
+/* How many elements, along one axis, count in window `place`. */
+static int64_t counted(const struct attributes *a, int axis, int64_t in, int64_t place)
+{
+	int64_t begin = place * a->strides[axis] - a->pads[axis];
+	int64_t end = begin + a->kernel[axis];
+	int64_t first = a->count_include_pad ? -a->pads[axis] : 0;
+	int64_t last = a->count_include_pad ? in + a->pads[axis + 2] : in;
+
+	return (end < last ? end : last) - (begin > first ? begin : first);
+}
+
+/*
+ * TensorFlow divides by what lies inside x (SAME), or by the whole window of what was padded. Where
+ * that is not what the graph asks for, the result is multiplied by this, one number a window.
+ */
+static struct tf_output correction(struct tf_translation *t, const struct node *node,
+				   struct tf_output like)
+{
+	const struct attributes *a = &node->attributes;
+	const struct shape *x = tf_graph_shape(t, node->inputs[0]);
+	struct shape shape = tf_lying_shape(t, node->outputs[0]);
+	int64_t height = sides(t, &shape)[0], width = sides(t, &shape)[1];
+	float *factors = arena_array(t->arena, (size_t)(height * width), sizeof(factors[0]));
+
+	for (int64_t i = 0; i < height * width; i++)
+		factors[i] = (float)(a->kernel[0] * a->kernel[1]) /
+			     (float)(counted(a, 0, x->dims[2], i / width) *
+				     counted(a, 1, x->dims[3], i % width));
+	shape.dims[0] = shape.dims[channel_axis(t)] = 1;
+	return tf_numbers(&t->e, like, &shape, factors);
+}
+
+/* The word that says exactly this average, or NULL: it has to be padded and corrected. */
+static const char *average_word(const struct tf_translation *t, const struct node *node)
+{
+	struct padding p = node_padding(t, node);
+
+	if (strcmp(p.word, "VALID") == 0)
+		return p.word;
+	return strcmp(p.word, "SAME") == 0 && !node->attributes.count_include_pad ? p.word : NULL;
+}
+
+void tf_average_pool(struct tf_translation *t, const struct node *node)
+{
+	const char *word = average_word(t, node);
+	struct padding p = node_padding(t, node);
+	struct tf_output x = tf_take(t, node, 0), y;
+
+	if (!word)
+		x = pad_sides(t, x, p.pads, 0);
+	y = pool(t, node, "AvgPool", word ? word : "VALID", TF_IN(x));
+	tf_give(t, node, 0, word ? y : tf_binary(&t->e, "Mul", y, correction(t, node, y)));
+}
+
+void tf_average_pool_grad(struct tf_translation *t, const struct node *node)
+{
+	const struct node *forward = tf_forward(t, node);
+	const char *word = average_word(t, forward);
+	struct padding p = node_padding(t, forward);
+	struct shape x = tf_lying_shape(t, forward->inputs[0]);
+	struct shape size = word ? x : padded_shape(t, x, p.pads);
+	struct tf_output dy = tf_take(t, node, 0), dx;
+
+	if (!word)
+		dy = tf_binary(&t->e, "Mul", dy, correction(t, forward, dy));
+	dx = pool(t, forward, "AvgPoolGrad", word ? word : "VALID",
+		  TF_IN(tf_dims(&t->e, &size), dy));
+	tf_give(t, node, 0, word ? dx : crop_sides(t, dx, p.pads, &x));
+}

@@ -1,0 +1,238 @@
+#include "graph/layout.h"
+
+#include <string.h>
+
+static const int last_axes[] = {0, 2, 3, 1};
+
+/* The index of the only forward node that reads a value, or -1: there are none or several. */
+static int only_reader(const struct graph *graph, int value)
+{
+	int found = -1;
+
+	for (int i = 0; i < graph->forward_count; i++)
+		for (int k = 0; k < graph->nodes[i].input_count; k++) {
+			if (graph->nodes[i].inputs[k] != value)
+				continue;
+			if (found >= 0)
+				return -1;
+			found = i;
+		}
+	return found;
+}
+
+/* N x C x H x W -> N x (C H W), where the order of the two makes a difference. */
+static bool flattens_images(const struct graph *graph, const struct node *node)
+{
+	const struct shape *x, *y;
+
+	if (node->op != OP_FLATTEN && node->op != OP_RESHAPE)
+		return false;
+	x = &graph->values[node->inputs[0]].shape;
+	y = &graph->values[node->outputs[0]].shape;
+	return x->rank == 4 && y->rank == 2 && x->dims[0] == y->dims[0] && x->dims[1] > 1 &&
+	       x->dims[2] * x->dims[3] > 1;
+}
+
+/* Whether each element of the result is one of the input at the same place. */
+static bool keeps_places(const struct node *node)
+{
+	return operator_row(node->op)->elementwise != NULL || node->op == OP_DROPOUT;
+}
+
+/* A product with a parameter that nobody else reads, whose order is ours to choose. */
+static bool multiplies(const struct graph *graph, const struct node *node, int value)
+{
+	return node->op == OP_GEMM && node->inputs[0] == value && !node->attributes.trans_a &&
+	       graph->values[node->inputs[1]].kind == VALUE_PARAMETER &&
+	       only_reader(graph, node->inputs[1]) >= 0 && node->inputs[1] != value;
+}
+
+/*
+ * Marks in `channels` what comes of forward node `first`, a flattening, up to the products that end
+ * it; false when something else reads it, and then the marks mean nothing.
+ */
+static bool mark_flat(const struct graph *graph, int first, int64_t *channels)
+{
+	int64_t count = graph->values[graph->nodes[first].inputs[0]].shape.dims[1];
+
+	channels[graph->nodes[first].outputs[0]] = count;
+	for (int i = first + 1; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		for (int k = 0; k < node->input_count; k++) {
+			int value = node->inputs[k];
+
+			if (value < 0 || channels[value] == 0 ||
+			    graph->values[value].kind == VALUE_PARAMETER)
+				continue;
+			if (multiplies(graph, node, value)) {
+				channels[node->inputs[1]] = count;
+				continue;
+			}
+			if (!keeps_places(node))
+				return false;
+			for (int j = 0; j < node->output_count; j++)
+				if (node->outputs[j] >= 0)
+					channels[node->outputs[j]] = count;
+		}
+	}
+	return graph->logits < 0 || channels[graph->logits] == 0;
+}
+
+static void mark_all_flat(const struct graph *graph, int64_t *marks, struct layouts *out)
+{
+	size_t bytes = (size_t)graph->value_count * sizeof(marks[0]);
+
+	for (int i = 0; i < graph->forward_count; i++) {
+		if (!flattens_images(graph, &graph->nodes[i]))
+			continue;
+		memset(marks, 0, bytes);
+		if (!mark_flat(graph, i, marks))
+			continue;
+		for (int v = 0; v < graph->value_count; v++)
+			if (marks[v])
+				out->channels[v] = marks[v];
+	}
+}
+
+/* Gradients lie as what they are the gradient of. */
+static void follow(const struct graph *graph, const struct node *node, int64_t *channels)
+{
+	const struct node *forward =
+		node->differentiates >= 0 ? &graph->nodes[node->differentiates] : NULL;
+	int from = node->inputs[0];
+
+	if (node->op == OP_GEMM_GRAD_INPUT)
+		from = forward->inputs[0];
+	else if (node->op == OP_GEMM_GRAD_WEIGHT)
+		from = forward->inputs[1];
+	else if (node->op != OP_RELU_GRAD && node->op != OP_ELEMENTWISE_GRAD &&
+		 node->op != OP_DROPOUT_GRAD && node->op != OP_ADD && node->op != OP_NEG)
+		return;
+	channels[node->outputs[0]] = channels[from];
+}
+
+/* Rank 4, and not what a convolution multiplies with. */
+static bool is_image(const struct graph *graph, int value)
+{
+	const struct value *v = &graph->values[value];
+
+	if (v->shape.rank != 4)
+		return false;
+	for (int i = 0; i < graph->node_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if ((node->op == OP_CONV && node->inputs[1] == value) ||
+		    (node->op == OP_CONV_GRAD_WEIGHT && node->outputs[0] == value))
+			return false;
+	}
+	return true;
+}
+
+void graph_layouts(const struct graph *graph, bool last, struct arena *arena, struct layouts *out)
+{
+	size_t count = (size_t)graph->value_count;
+
+	*out = (struct layouts){
+		.graph = graph,
+		.values = arena_array(arena, count, sizeof(out->values[0])),
+		.channels = arena_array(arena, count, sizeof(out->channels[0])),
+	};
+	if (!last)
+		return;
+	mark_all_flat(graph, arena_array(arena, count, sizeof(int64_t)), out);
+	for (int i = graph->forward_count; i < graph->node_count; i++)
+		follow(graph, &graph->nodes[i], out->channels);
+	for (int v = 0; v < graph->value_count; v++) {
+		if (out->channels[v])
+			out->values[v] = LAYOUT_LAST_FLAT;
+		else if (is_image(graph, v))
+			out->values[v] = LAYOUT_LAST;
+	}
+}
+
+struct shape layout_shape(const struct layouts *layouts, int value)
+{
+	const struct shape *shape = &layouts->graph->values[value].shape;
+	struct shape lies = *shape;
+
+	if (layouts->values[value] == LAYOUT_LAST)
+		for (int i = 0; i < 4; i++)
+			lies.dims[i] = shape->dims[last_axes[i]];
+	return lies;
+}
+
+int layout_axis(const struct layouts *layouts, int value, int axis)
+{
+	static const int places[] = {0, 3, 1, 2};
+
+	return layouts->values[value] == LAYOUT_LAST ? places[axis] : axis;
+}
+
+struct arrangement arrangement_make(int rank, const int64_t *dims, const int *axes)
+{
+	struct arrangement a = {.rank = rank};
+
+	for (int i = 0; i < rank; i++) {
+		a.dims[i] = dims[i];
+		a.axes[i] = axes[i];
+	}
+	return a;
+}
+
+struct arrangement layout_arrangement(const struct layouts *layouts, int value)
+{
+	static const int flat_axes[] = {0, 2, 1};
+	const struct shape *shape = &layouts->graph->values[value].shape;
+	int64_t channels = layouts->channels[value];
+
+	switch (layouts->values[value]) {
+	case LAYOUT_LAST:
+		return arrangement_make(4, shape->dims, last_axes);
+	case LAYOUT_LAST_FLAT:
+		return arrangement_make(
+			3, (const int64_t[]){shape->dims[0], channels, shape->dims[1] / channels},
+			flat_axes);
+	case LAYOUT_GRAPH:
+		break;
+	}
+	return (struct arrangement){.rank = 0};
+}
+
+/* Where element 0 of the innermost run lies in the graph's order, and the index moved on by one. */
+static int64_t next_run(const struct arrangement *a, const int64_t *strides, int64_t *index)
+{
+	int64_t at = 0;
+
+	for (int i = 0; i < a->rank - 1; i++)
+		at += index[i] * strides[a->axes[i]];
+	for (int i = a->rank - 2; i >= 0 && ++index[i] == a->dims[a->axes[i]]; i--)
+		index[i] = 0;
+	return at;
+}
+
+void arrangement_copy(const struct arrangement *a, int64_t elements, const float *from, float *to,
+		      bool back)
+{
+	int64_t strides[TENSOR_MAX_RANK], index[TENSOR_MAX_RANK] = {0}, stride = 1;
+
+	if (a->rank == 0) {
+		memcpy(to, from, (size_t)elements * sizeof(float));
+		return;
+	}
+	for (int i = a->rank - 1; i >= 0; i--) {
+		strides[i] = stride;
+		stride *= a->dims[i];
+	}
+	int64_t length = a->dims[a->axes[a->rank - 1]], step = strides[a->axes[a->rank - 1]];
+	for (int64_t run = 0; run < elements; run += length) {
+		int64_t at = next_run(a, strides, index);
+
+		for (int64_t i = 0; i < length; i++) {
+			if (back)
+				to[at + i * step] = from[run + i];
+			else
+				to[run + i] = from[at + i * step];
+		}
+	}
+}
