@@ -21,6 +21,9 @@ struct shape tf_lying_shape(const struct tf_translation *t, int value);
 const struct node *tf_forward(const struct tf_translation *t, const struct node *gradient);
 struct tf_output *tf_kept(struct tf_translation *t, const struct node *forward);
 
+/* Whether others read what a node has as input, who may want it in another order. */
+bool tf_is_shared(const struct graph *graph, const struct node *node, int input);
+
 /* "NHWC" or "NCHW". */
 const char *tf_data_format(const struct tf_translation *t);
 
@@ -28,7 +31,7 @@ const char *tf_data_format(const struct tf_translation *t);
 struct tf_output tf_pad(struct tf_translation *t, struct tf_output x, const int64_t *pads, int rank,
 			double value);
 
-/* The sum over the axes for which `summed` is set, with them kept as 1. */
+/* `type` (Sum, Mean) over the axes for which `reduced` is set, with them kept as 1. */
 struct tf_output tf_reduce(struct tf_translation *t, const char *type, struct tf_output x,
 			   const bool *reduced, int rank);
 
