@@ -151,7 +151,7 @@ void graph_layouts(const struct graph *graph, bool last, struct arena *arena, st
 	}
 }
 
-struct shape layout_shape(const struct layouts *layouts, int value)
+struct shape layouts_shape(const struct layouts *layouts, int value)
 {
 	const struct shape *shape = &layouts->graph->values[value].shape;
 	struct shape lies = *shape;
@@ -162,7 +162,7 @@ struct shape layout_shape(const struct layouts *layouts, int value)
 	return lies;
 }
 
-int layout_axis(const struct layouts *layouts, int value, int axis)
+int layouts_axis(const struct layouts *layouts, int value, int axis)
 {
 	static const int places[] = {0, 3, 1, 2};
 
@@ -180,7 +180,7 @@ struct arrangement arrangement_make(int rank, const int64_t *dims, const int *ax
 	return a;
 }
 
-struct arrangement layout_arrangement(const struct layouts *layouts, int value)
+struct arrangement layouts_arrangement(const struct layouts *layouts, int value)
 {
 	static const int flat_axes[] = {0, 2, 1};
 	const struct shape *shape = &layouts->graph->values[value].shape;

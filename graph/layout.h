@@ -36,10 +36,10 @@ struct layouts {
 void graph_layouts(const struct graph *graph, bool last, struct arena *arena, struct layouts *out);
 
 /* The shape as the value lies: N x H x W x C. */
-struct shape layout_shape(const struct layouts *layouts, int value);
+struct shape layouts_shape(const struct layouts *layouts, int value);
 
 /* Where axis `axis` of the graph lies in a value. */
-int layout_axis(const struct layouts *layouts, int value, int axis);
+int layouts_axis(const struct layouts *layouts, int value, int axis);
 
 /*
  * An array seen with `dims` (row-major) in the graph, whose axes lie in the order of `axes` in the
@@ -53,7 +53,7 @@ struct arrangement {
 
 struct arrangement arrangement_make(int rank, const int64_t *dims, const int *axes);
 /* Of a value by its layout; for LAYOUT_LAST_FLAT the last dimension is the flattened one. */
-struct arrangement layout_arrangement(const struct layouts *layouts, int value);
+struct arrangement layouts_arrangement(const struct layouts *layouts, int value);
 /* Copies all elements from the graph's order into the framework's; with `back` the other way. */
 void arrangement_copy(const struct arrangement *a, int64_t elements, const float *from, float *to,
 		      bool back);

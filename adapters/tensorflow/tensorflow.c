@@ -350,7 +350,7 @@ static enum prony_status tf_sync(struct session *s, struct error *err)
 static enum prony_status read_result(struct tf_model *model, const struct tf_result *result,
 				     int value, const struct tensor *out, struct error *err)
 {
-	struct arrangement order = layout_arrangement(&model->t.layouts, value);
+	struct arrangement order = layouts_arrangement(&model->t.layouts, value);
 	int64_t elements = shape_elements(&out->shape);
 	struct tf_tensor *tensor = NULL;
 	enum prony_status status;

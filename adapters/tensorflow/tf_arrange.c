@@ -49,7 +49,7 @@ void tf_concat(struct tf_translation *t, const struct node *node)
 		return;
 	}
 	axis = tf_index(&t->e,
-			layout_axis(&t->layouts, node->outputs[0], (int)node->attributes.axis));
+			layouts_axis(&t->layouts, node->outputs[0], (int)node->attributes.axis));
 	tf_give(t, node, 0,
 		tf_op_list(&t->e, "ConcatV2", parts, node->input_count, &axis, 1, NULL));
 }
@@ -66,7 +66,7 @@ static struct cut cut_of(const struct tf_translation *t, const struct node *slic
 	const struct attributes *a = &slice->attributes;
 	struct cut cut = {.whole = tf_lying_shape(t, slice->inputs[0])};
 
-	cut.axis = layout_axis(&t->layouts, slice->inputs[0], (int)a->axis);
+	cut.axis = layouts_axis(&t->layouts, slice->inputs[0], (int)a->axis);
 	for (int i = 0; i < cut.whole.rank; i++) {
 		cut.ends[i] = cut.whole.dims[i];
 		cut.steps[i] = 1;
@@ -121,7 +121,7 @@ static void lying_pads(const struct tf_translation *t, const struct node *pad, i
 	int rank = tf_graph_shape(t, pad->inputs[0])->rank;
 
 	for (int i = 0; i < rank; i++) {
-		int at = layout_axis(&t->layouts, pad->inputs[0], i);
+		int at = layouts_axis(&t->layouts, pad->inputs[0], i);
 
 		out[at] = pad->attributes.ints.items[i];
 		out[rank + at] = pad->attributes.ints.items[rank + i];
@@ -160,7 +160,7 @@ static int64_t mean_axes(const struct tf_translation *t, const struct node *mean
 	for (int i = 0; i < axes->count; i++) {
 		int axis = (int)axes->items[i];
 
-		reduced[layout_axis(&t->layouts, mean->inputs[0], axis)] = true;
+		reduced[layouts_axis(&t->layouts, mean->inputs[0], axis)] = true;
 		elements *= x->dims[axis];
 	}
 	return elements;
@@ -174,7 +174,7 @@ static struct shape kept_shape(const struct tf_translation *t, const struct node
 
 	mean_axes(t, mean, reduced);
 	for (int i = 0; i < shape.rank; i++)
-		if (reduced[layout_axis(&t->layouts, mean->inputs[0], i)])
+		if (reduced[layouts_axis(&t->layouts, mean->inputs[0], i)])
 			shape.dims[i] = 1;
 	return shape;
 }
@@ -314,7 +314,7 @@ void tf_broadcast_grad(struct tf_translation *t, const struct node *node)
 	struct tf_output sum;
 
 	for (int i = 0; i < y->rank; i++)
-		reduced[layout_axis(&t->layouts, dy, i)] = wide.dims[i] == 1 && y->dims[i] != 1;
+		reduced[layouts_axis(&t->layouts, dy, i)] = wide.dims[i] == 1 && y->dims[i] != 1;
 	sum = tf_reduce(t, "Sum", tf_take(t, node, 0), reduced, y->rank);
 	if (x->rank < y->rank)
 		sum = reorder(t, sum, &wide, last, false);

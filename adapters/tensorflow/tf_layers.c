@@ -188,7 +188,7 @@ static struct tf_output axis_last(struct tf_translation *t, struct tf_output x, 
 void tf_softmax(struct tf_translation *t, const struct node *node)
 {
 	int value = node->inputs[0], rank = tf_graph_shape(t, value)->rank;
-	int axis = layout_axis(&t->layouts, value, (int)node->attributes.axis);
+	int axis = layouts_axis(&t->layouts, value, (int)node->attributes.axis);
 	struct tf_output y =
 		tf_unary(&t->e, "Softmax", axis_last(t, tf_take(t, node, 0), axis, rank));
 
@@ -203,7 +203,7 @@ void tf_softmax_grad(struct tf_translation *t, const struct node *node)
 	struct tf_output dy = tf_take(t, node, 0), y = tf_take(t, node, 1);
 	bool reduced[TENSOR_MAX_RANK] = {false};
 
-	reduced[layout_axis(&t->layouts, value, (int)forward->attributes.axis)] = true;
+	reduced[layouts_axis(&t->layouts, value, (int)forward->attributes.axis)] = true;
 	dy = tf_binary(&t->e, "Sub", dy,
 		       tf_reduce(t, "Sum", tf_binary(&t->e, "Mul", dy, y), reduced,
 				 tf_graph_shape(t, value)->rank));

@@ -63,7 +63,7 @@ static void build_slots(struct tf_model *model, int count, struct tf_operation *
 	struct tf_translation *t = &model->t;
 	struct tf_emit *e = &t->e;
 	const struct graph *graph = model->graph;
-	struct shape scalar = {.rank = 0}, input = layout_shape(&t->layouts, graph->input);
+	struct shape scalar = {.rank = 0}, input = layouts_shape(&t->layouts, graph->input);
 	struct tf_operation *feeds[2];
 	struct tf_output now;
 	int feed_count = 0;
@@ -102,7 +102,7 @@ static struct tf_result keep(struct tf_model *model, int value, struct tf_operat
 {
 	struct tf_emit *e = &model->t.e;
 	struct tf_output y = tf_cast(e, model->t.values[value], TF_TYPE_FLOAT);
-	struct shape shape = layout_shape(&model->t.layouts, value);
+	struct shape shape = layouts_shape(&model->t.layouts, value);
 	struct tf_result result;
 
 	e->scope = model->graph->values[value].name;
@@ -285,8 +285,8 @@ enum prony_status tf_model_feed(struct tf_model *model, int slot, const float *i
 				const int64_t *labels, struct error *err)
 {
 	const struct graph *graph = model->graph;
-	struct shape scalar = {.rank = 0}, shape = layout_shape(&model->t.layouts, graph->input);
-	struct arrangement order = layout_arrangement(&model->t.layouts, graph->input);
+	struct shape scalar = {.rank = 0}, shape = layouts_shape(&model->t.layouts, graph->input);
+	struct arrangement order = layouts_arrangement(&model->t.layouts, graph->input);
 	const struct tf_output inputs[] = {model->slots.chosen, model->slots.input,
 					   model->slots.label};
 	struct tf_tensor *values[] = {

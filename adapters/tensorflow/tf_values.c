@@ -10,7 +10,7 @@ const struct shape *tf_graph_shape(const struct tf_translation *t, int value)
 
 struct shape tf_lying_shape(const struct tf_translation *t, int value)
 {
-	return layout_shape(&t->layouts, value);
+	return layouts_shape(&t->layouts, value);
 }
 
 const struct node *tf_forward(const struct tf_translation *t, const struct node *gradient)

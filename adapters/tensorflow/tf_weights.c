@@ -110,7 +110,7 @@ static int variable_of(const struct tf_weights *weights, int owner)
 static void plan(struct tf_translation *t, struct tf_weights *all, int value)
 {
 	struct tf_weight *weight = &all->weights[all->weight_count++];
-	struct shape shape = layout_shape(&t->layouts, value);
+	struct shape shape = layouts_shape(&t->layouts, value);
 	int input = 0, owner = value;
 	const struct node *node = reader_of(t->graph, value, &input);
 	bool recurrent = node && (node->op == OP_LSTM || node->op == OP_RNN) && input > 0;
@@ -118,7 +118,7 @@ static void plan(struct tf_translation *t, struct tf_weights *all, int value)
 	*weight = (struct tf_weight){
 		.value = value,
 		.elements = shape_elements(&shape),
-		.order = layout_arrangement(&t->layouts, value),
+		.order = layouts_arrangement(&t->layouts, value),
 	};
 	if (node && node->op == OP_CONV && input == 1)
 		plan_conv(t, node, weight, &shape);

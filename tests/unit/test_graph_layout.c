@@ -55,11 +55,11 @@ static void test_values(void **state)
 	assert_int_equal(layouts.channels[find(&graph, "fc.weight.grad")], 6);
 	assert_int_equal(layouts.values[graph.logits], LAYOUT_GRAPH);
 
-	struct shape shape = layout_shape(&layouts, graph.input);
+	struct shape shape = layouts_shape(&layouts, graph.input);
 	const int64_t want[] = {3, 4, 5, 2};
 	assert_memory_equal(shape.dims, want, sizeof(want));
 	for (int axis = 0; axis < 4; axis++)
-		assert_int_equal(shape.dims[layout_axis(&layouts, graph.input, axis)],
+		assert_int_equal(shape.dims[layouts_axis(&layouts, graph.input, axis)],
 				 graph.values[graph.input].shape.dims[axis]);
 	graph_layouts(&graph, false, &arena, &layouts);
 	for (int i = 0; i < graph.value_count; i++)
