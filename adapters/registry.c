@@ -8,8 +8,8 @@
 #include "adapters/null.h"
 #include "adapters/onnxruntime/onnxruntime.h"
 #include "adapters/openvino/openvino.h"
-#include "adapters/xla/xla.h"
 #include "adapters/tensorflow/tensorflow.h"
+#include "adapters/xla/xla.h"
 
 const struct adapter *const adapter_registry[] = {
 	&adapter_native,
