@@ -223,14 +223,17 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 	struct strbuf text;
 	json_t *array = json_array();
 	size_t found = 0;
+	bool as_json = !strcmp(options->format, "json");
 	strbuf_init(&text, LOG_BYTES_MAX);
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const struct stored_cell *cell = &run->cells[i];
 		if (!matches_all(cell, words, count) || !has_process(cell, options->process))
 			continue;
 		found++;
-		add_cell_text(cell, options->process, &text);
-		json_array_append_new(array, cell_json(cell, options->process));
+		if (as_json)
+			json_array_append_new(array, cell_json(cell, options->process));
+		else
+			add_cell_text(cell, options->process, &text);
 	}
 	enum prony_status status = PRONY_OK;
 	if (found == 0)
@@ -239,7 +242,7 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 			"run %lld has no such cell%s%s; 'prony log --run %lld' lists its cells",
 			(long long)run->meta.id, count ? " as " : "", count ? words[0] : "",
 			(long long)run->meta.id);
-	else if (!strcmp(options->format, "json"))
+	else if (as_json)
 		cli_print_json(array);
 	else
 		status = results_write(&text, NULL, err);

@@ -22,8 +22,9 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 				   struct error *err)
 {
 	static const unsigned parts[] = {[RESULTS_FIGURES] = 0,
-					 [RESULTS_SERIES] = STORE_SERIES,
-					 [RESULTS_LOGS] = STORE_SERIES | STORE_LOGS,
+					 [RESULTS_EVIDENCE] = STORE_CHECKS,
+					 [RESULTS_SERIES] = STORE_CHECKS | STORE_SERIES,
+					 [RESULTS_LOGS] = STORE_CHECKS | STORE_SERIES | STORE_LOGS,
 					 [RESULTS_EVERYTHING] = STORE_ALL};
 	struct store *store = NULL;
 	enum prony_status status = store_open(store_file, true, &store, err);

@@ -9,6 +9,7 @@
 /* How much of a run to load. */
 enum results_depth {
 	RESULTS_FIGURES,   /* cells and processes */
+	RESULTS_EVIDENCE,  /* and every figure of the gates */
 	RESULTS_SERIES,	   /* and what sensors saw */
 	RESULTS_LOGS,	   /* and their logs */
 	RESULTS_EVERYTHING /* and their intervals */

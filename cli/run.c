@@ -113,11 +113,13 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	struct summary summary;
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
-	enum prony_status status = store_load_run(job->store, which, STORE_INTERVALS, &stored, err);
+	bool as_json = !strcmp(job->options->format, "json");
+	enum prony_status status =
+		store_load_run(job->store, which, as_json ? STORE_CHECKS : 0, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);
-	if (!strcmp(job->options->format, "json")) {
+	if (as_json) {
 		json_t *json = summary_to_json(&summary);
 		cli_print_json(json);
 		json_decref(json);

@@ -135,23 +135,47 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 	return status;
 }
 
-/* Takes over what the store knows of a cell of a resumed run. */
+static int compare_ids(const void *id, const void *cell)
+{
+	int64_t a = *(const int64_t *)id, b = ((const struct stored_cell *)cell)->id;
+	return (a > b) - (a < b);
+}
+
+/* Takes over what the store knows of a cell of a resumed run, whose cells are in order of id. */
 static void take_over(const struct stored_run *stored, struct run_cell *cell)
 {
-	for (size_t i = 0; i < stored->cell_count; i++) {
-		const struct stored_cell *old = &stored->cells[i];
-		if (old->id != cell->id)
-			continue;
-		cell->status = old->status;
-		cell->flags = old->flags;
-		cell->gate_done = old->gate != CELL_PENDING;
-		cell->tried = (int)old->process_count;
-		for (size_t p = 0; p < old->process_count; p++) {
-			cell->flags |= cell_flags_parse(old->processes[p].flags);
-			if (!strcmp(old->processes[p].status, "ok"))
-				run_cell_add_mean(cell, old->processes[p].step_mean_ns);
-		}
+	const struct stored_cell *old =
+		stored->cell_count ? bsearch(&cell->id, stored->cells, stored->cell_count,
+					     sizeof *stored->cells, compare_ids)
+				   : NULL;
+	if (!old)
+		return;
+	cell->status = old->status;
+	cell->flags = old->flags;
+	cell->gate_done = old->gate != CELL_PENDING;
+	cell->tried = (int)old->process_count;
+	for (size_t p = 0; p < old->process_count; p++) {
+		cell->flags |= cell_flags_parse(old->processes[p].flags);
+		if (!strcmp(old->processes[p].status, "ok"))
+			run_cell_add_mean(cell, old->processes[p].step_mean_ns);
 	}
+}
+
+/* Finds or makes a cell in the store. */
+static enum prony_status register_cell(struct job *job, const struct stored_run *stored, size_t i,
+				       struct error *err)
+{
+	const struct plan_cell *planned = &job->plan.cells[i];
+	struct run_cell *cell = &job->cells[i];
+	enum prony_status status =
+		store_cell(job->store, job->meta.id, &planned->cell, &cell->id, err);
+	if (status != PRONY_OK)
+		return status;
+	take_over(stored, cell);
+	if (cell->status != CELL_PENDING || planned->status == CELL_PENDING)
+		return PRONY_OK;
+	cell->status = planned->status;
+	return store_cell_status(job->store, cell->id, cell->status, 0, planned->reason, err);
 }
 
 enum prony_status job_register_cells(struct job *job, struct error *err)
@@ -163,18 +187,14 @@ enum prony_status job_register_cells(struct job *job, struct error *err)
 		snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 		status = store_load_run(job->store, which, 0, &stored, err);
 	}
-	for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++) {
-		const struct plan_cell *planned = &job->plan.cells[i];
-		struct run_cell *cell = &job->cells[i];
-		status = store_cell(job->store, job->meta.id, &planned->cell, &cell->id, err);
-		if (status != PRONY_OK)
-			break;
-		take_over(&stored, cell);
-		if (cell->status != CELL_PENDING || planned->status == CELL_PENDING)
-			continue;
-		cell->status = planned->status;
-		status = store_cell_status(job->store, cell->id, cell->status, 0, planned->reason,
-					   err);
+	/* Thousands of transactions would take as many turns of the disk. */
+	if (status == PRONY_OK) {
+		status = store_batch_begin(job->store, err);
+		if (status == PRONY_OK) {
+			for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++)
+				status = register_cell(job, &stored, i, err);
+			status = store_batch_end(job->store, status, err);
+		}
 	}
 	stored_run_release(&stored);
 	return status;

@@ -45,7 +45,9 @@ int command_show(const struct cli_command *command, int argc, char **argv)
 	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
 		if (count > 1)
 			error_set(&err, PRONY_USAGE, "prony show takes one run, not %zu", count);
-		else if (results_load_run(options.store, count ? words[0] : "", RESULTS_FIGURES,
+		else if (results_load_run(options.store, count ? words[0] : "",
+					  strcmp(options.format, "json") ? RESULTS_FIGURES
+									 : RESULTS_EVIDENCE,
 					  &run, &err) == PRONY_OK) {
 			print_summary(&run, options.format);
 			stored_run_release(&run);

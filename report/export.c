@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/names.h"
 #include "report/series.h"
 #include "report/text.h"
 
@@ -237,50 +238,55 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 	return finish(out, err);
 }
 
-/* The frameworks of the run in the order in which they first appear; the caller frees the array. */
-static const char **frameworks_of(const struct summary *summary, size_t *count)
+/* The frameworks of the run in the order in which they first appear. */
+static void find_frameworks(const struct summary *summary, struct names *names)
 {
-	const char **names = memory_alloc((summary->run->cell_count + 1) * sizeof *names);
-	*count = 0;
 	for (size_t i = 0; i < summary->run->cell_count; i++) {
 		const char *name = summary->run->cells[i].cell.framework;
-		size_t at = 0;
-		while (at < *count && strcmp(names[at], name))
-			at++;
-		if (at == *count)
-			names[(*count)++] = name;
+		names_add(names, name, strlen(name));
 	}
-	return names;
+}
+
+/* The figures of a comparison, each in its framework's column. */
+static void add_wide_row(const struct summary *summary, size_t comparison,
+			 const struct names *frameworks, struct strbuf *out)
+{
+	const struct summary_row *rows = &summary->rows[summary->first[comparison]];
+	size_t count = summary->first[comparison + 1] - summary->first[comparison];
+	double *figures = memory_alloc((frameworks->count + 1) * sizeof *figures);
+	for (size_t k = 0; k < frameworks->count; k++)
+		figures[k] = NAN;
+	for (size_t i = 0; i < count; i++) {
+		const char *name = rows[i].cell->cell.framework;
+		if (rows[i].rank > 0)
+			figures[names_find(frameworks, name, strlen(name))] =
+				rows[i].step.center / NS_PER_MS;
+	}
+	add_text(summary->run->meta.uid, out);
+	add_axes(&rows[0].cell->cell, out);
+	for (size_t k = 0; k < frameworks->count; k++) {
+		strbuf_putc(out, ',');
+		add_real(figures[k], out);
+	}
+	strbuf_putc(out, '\n');
+	free(figures);
 }
 
 enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *out,
 				  struct error *err)
 {
-	size_t count;
-	const char **frameworks = frameworks_of(summary, &count);
+	struct names frameworks = {.count = 0};
+	find_frameworks(summary, &frameworks);
 	strbuf_puts(out, "run");
 	add_axis_names(out);
-	for (size_t k = 0; k < count; k++) {
+	for (size_t k = 0; k < frameworks.count; k++) {
 		strbuf_putc(out, ',');
-		add_text(frameworks[k], out);
+		add_text(frameworks.rows[k].bytes, out);
 	}
 	strbuf_putc(out, '\n');
-	for (size_t i = 0, next; i < summary->count; i = next) {
-		for (next = i; next < summary->count; next++)
-			if (summary->rows[next].comparison != summary->rows[i].comparison)
-				break;
-		add_text(summary->run->meta.uid, out);
-		add_axes(&summary->rows[i].cell->cell, out);
-		for (size_t k = 0; k < count; k++) {
-			strbuf_putc(out, ',');
-			for (size_t j = i; j < next; j++)
-				if (summary->rows[j].rank > 0 &&
-				    !strcmp(summary->rows[j].cell->cell.framework, frameworks[k]))
-					add_real(summary->rows[j].step.center / NS_PER_MS, out);
-		}
-		strbuf_putc(out, '\n');
-	}
-	free(frameworks);
+	for (size_t i = 0; i < summary->comparison_count && !out->truncated; i++)
+		add_wide_row(summary, i, &frameworks, out);
+	names_release(&frameworks);
 	return finish(out, err);
 }
 

@@ -84,8 +84,7 @@ static void add_comparison_section(const struct html_page *page, size_t i, bool 
 				   struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES];
-	const struct cell *comparison = page->comparisons[i];
-	summary_comparison_title(comparison, title, sizeof title);
+	summary_comparison_title(page->comparisons[i], title, sizeof title);
 	strbuf_printf(out, "<section id=\"comparison-%zu\"><h2>", i + 1);
 	text_html(title, out);
 	strbuf_puts(out, "</h2>\n");
@@ -93,12 +92,12 @@ static void add_comparison_section(const struct html_page *page, size_t i, bool 
 		strbuf_puts(out, "<div class=\"charts\">\n");
 		add_chart("Step time: bars are the geometric mean of process means, whiskers its "
 			  "95 % interval, dots the processes, the dashed line native",
-			  html_step_chart(page, comparison), out);
+			  html_step_chart(page, i), out);
 		add_chart("Start-up: median time of each phase until the first step is done",
-			  html_startup_chart(page, comparison), out);
+			  html_startup_chart(page, i), out);
 		strbuf_puts(out, "</div>\n");
 	}
-	html_comparison_table(page, comparison, out);
+	html_comparison_table(page, i, out);
 	strbuf_puts(out, "</section>\n");
 }
 

@@ -123,8 +123,7 @@ typedef void visit_row(const struct html_page *page, size_t run, size_t framewor
 		       const struct summary_row *row, void *context);
 
 /* Step time of a framework's fastest run; infinite when it has no rank in any. */
-static double best_step(const struct html_page *page, const struct cell *comparison,
-			size_t framework)
+static double best_step(const struct html_page *page, size_t comparison, size_t framework)
 {
 	double best = INFINITY;
 	for (size_t run = 0; run < page->count; run++) {
@@ -137,7 +136,7 @@ static double best_step(const struct html_page *page, const struct cell *compari
 }
 
 /* Frameworks by their best step, those without one at the end as they came; the caller frees. */
-static size_t *order_frameworks(const struct html_page *page, const struct cell *comparison)
+static size_t *order_frameworks(const struct html_page *page, size_t comparison)
 {
 	size_t *order = memory_alloc((page->framework_count + 1) * sizeof *order);
 	double *best = memory_alloc((page->framework_count + 1) * sizeof *best);
@@ -152,8 +151,8 @@ static size_t *order_frameworks(const struct html_page *page, const struct cell 
 	return order;
 }
 
-static size_t visit_rows(const struct html_page *page, const struct cell *comparison,
-			 visit_row *visit, void *context)
+static size_t visit_rows(const struct html_page *page, size_t comparison, visit_row *visit,
+			 void *context)
 {
 	size_t *order = order_frameworks(page, comparison), rows = 0;
 	for (size_t i = 0; i < page->framework_count; i++) {
@@ -318,7 +317,7 @@ static json_t *step_layers(const struct step_data *data, const char *title, doub
 	return layers;
 }
 
-json_t *html_step_chart(const struct html_page *page, const struct cell *comparison)
+json_t *html_step_chart(const struct html_page *page, size_t comparison)
 {
 	struct step_data data = {
 		.values = json_array(), .points = json_array(), .floors = json_array()};
@@ -415,7 +414,7 @@ static json_t *phase_colour(void)
 	return colour;
 }
 
-json_t *html_startup_chart(const struct html_page *page, const struct cell *comparison)
+json_t *html_startup_chart(const struct html_page *page, size_t comparison)
 {
 	static const char *const about[][2] = {
 		{"row", "framework"}, {"phase", "phase"}, {"text", "median"}};

@@ -9,26 +9,37 @@
 #include "base/memory.h"
 #include "stats/estimate.h"
 
-static size_t add_name(const char **names, size_t count, const char *name)
+/* Frameworks of a run that the page does not know yet. */
+static void add_frameworks(struct html_page *page, const struct stored_run *run)
 {
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(names[i], name))
-			return count;
-	names[count] = name;
-	return count + 1;
+	for (size_t i = 0; i < run->cell_count; i++) {
+		const char *name = run->cells[i].cell.framework;
+		size_t number = names_add(&page->framework_names, name, strlen(name));
+		if (number < page->framework_count)
+			continue;
+		page->frameworks[page->framework_count++] = name;
+	}
 }
 
-static void add_comparison(struct html_page *page, const struct cell *cell)
+/* The page's numbers of the comparisons of a run. */
+static size_t *number_comparisons(struct html_page *page, struct names *names,
+				  const struct summary *summary)
 {
-	for (size_t i = 0; i < page->comparison_count; i++)
-		if (summary_same_comparison(page->comparisons[i], cell))
-			return;
-	page->comparisons[page->comparison_count++] = cell;
+	size_t *numbers = memory_alloc((summary->comparison_count + 1) * sizeof *numbers);
+	char key[SUMMARY_KEY_BYTES];
+	for (size_t c = 0; c < summary->comparison_count; c++) {
+		const struct cell *cell = &summary->rows[summary->first[c]].cell->cell;
+		numbers[c] = names_add(names, key, summary_comparison_key(cell, key));
+		if (numbers[c] == page->comparison_count)
+			page->comparisons[page->comparison_count++] = cell;
+	}
+	return numbers;
 }
 
 void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count)
 {
-	size_t cells = 0;
+	size_t cells = 0, **numbers = memory_alloc((count + 1) * sizeof *numbers);
+	struct names names = {.count = 0};
 	*page = (struct html_page){.summaries = summaries, .count = count};
 	arena_init(&page->arena, 0);
 	for (size_t run = 0; run < count; run++)
@@ -36,32 +47,55 @@ void html_page_init(struct html_page *page, const struct summary *const *summari
 	page->labels = arena_array(&page->arena, count + 1, sizeof *page->labels);
 	page->frameworks = arena_array(&page->arena, cells + 1, sizeof *page->frameworks);
 	page->comparisons = arena_array(&page->arena, cells + 1, sizeof *page->comparisons);
+	page->of_run = arena_array(&page->arena, count + 1, sizeof *page->of_run);
 	for (size_t run = 0; run < count; run++) {
 		const struct stored_run *stored = summaries[run]->run;
 		snprintf(page->labels[run], HTML_LABEL_BYTES, "%s, run %lld", stored->meta.host,
 			 (long long)stored->meta.id);
-		for (size_t i = 0; i < stored->cell_count; i++) {
-			page->framework_count = add_name(page->frameworks, page->framework_count,
-							 stored->cells[i].cell.framework);
-			add_comparison(page, &stored->cells[i].cell);
-		}
+		add_frameworks(page, stored);
+		numbers[run] = number_comparisons(page, &names, summaries[run]);
 	}
+	for (size_t run = 0; run < count; run++) {
+		size_t *of = arena_array(&page->arena, page->comparison_count + 1, sizeof *of);
+		for (size_t c = 0; c < page->comparison_count; c++)
+			of[c] = NAMES_NONE;
+		for (size_t c = 0; c < summaries[run]->comparison_count; c++)
+			of[numbers[run][c]] = c;
+		page->of_run[run] = of;
+		free(numbers[run]);
+	}
+	free(numbers);
+	names_release(&names);
 }
 
 void html_page_release(struct html_page *page)
 {
-	if (page)
-		arena_release(&page->arena);
+	if (!page)
+		return;
+	names_release(&page->framework_names);
+	arena_release(&page->arena);
 }
 
-const struct summary_row *html_find(const struct html_page *page, size_t run,
-				    const struct cell *comparison, const char *framework)
+const struct summary_row *html_rows(const struct html_page *page, size_t run, size_t comparison,
+				    size_t *count)
 {
 	const struct summary *summary = page->summaries[run];
-	for (size_t i = 0; i < summary->count; i++)
-		if (!strcmp(summary->rows[i].cell->cell.framework, framework) &&
-		    summary_same_comparison(&summary->rows[i].cell->cell, comparison))
-			return &summary->rows[i];
+	size_t number = page->of_run[run][comparison];
+	*count = 0;
+	if (number == NAMES_NONE)
+		return NULL;
+	*count = summary->first[number + 1] - summary->first[number];
+	return &summary->rows[summary->first[number]];
+}
+
+const struct summary_row *html_find(const struct html_page *page, size_t run, size_t comparison,
+				    const char *framework)
+{
+	size_t count;
+	const struct summary_row *rows = html_rows(page, run, comparison, &count);
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(rows[i].cell->cell.framework, framework))
+			return &rows[i];
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "report/format.h"
 #include "report/html_internal.h"
 #include "report/text.h"
@@ -91,9 +92,7 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 			if (page->count > 1)
 				cell("label", page->labels[run], out);
 			for (size_t k = 0; k < page->framework_count; k++)
-				overview_cell(html_find(page, run, page->comparisons[i],
-							page->frameworks[k]),
-					      out);
+				overview_cell(html_find(page, run, i, page->frameworks[k]), out);
 			strbuf_puts(out, "</tr>\n");
 		}
 	}
@@ -168,8 +167,7 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 }
 
 /* Under the table: who was faster than native, in which run. */
-static void broken_floors(const struct html_page *page, const struct cell *comparison,
-			  struct strbuf *out)
+static void broken_floors(const struct html_page *page, size_t comparison, struct strbuf *out)
 {
 	struct strbuf line;
 	strbuf_init(&line, 0);
@@ -189,8 +187,7 @@ static void broken_floors(const struct html_page *page, const struct cell *compa
 	strbuf_release(&line);
 }
 
-void html_comparison_table(const struct html_page *page, const struct cell *comparison,
-			   struct strbuf *out)
+void html_comparison_table(const struct html_page *page, size_t comparison, struct strbuf *out)
 {
 	static const char *const titles[] = {
 		">rank",  "framework",	    "version", "run",	     "status",
@@ -204,10 +201,10 @@ void html_comparison_table(const struct html_page *page, const struct cell *comp
 			shown[count++] = titles[i];
 	head(shown, count, out);
 	for (size_t run = 0; run < page->count; run++) {
-		const struct summary *summary = page->summaries[run];
-		for (size_t i = 0; i < summary->count; i++)
-			if (summary_same_comparison(&summary->rows[i].cell->cell, comparison))
-				comparison_row(page, run, &summary->rows[i], count, out);
+		size_t row_count;
+		const struct summary_row *rows = html_rows(page, run, comparison, &row_count);
+		for (size_t i = 0; i < row_count; i++)
+			comparison_row(page, run, &rows[i], count, out);
 	}
 	foot(out);
 	broken_floors(page, comparison, out);
@@ -406,18 +403,24 @@ static void framework_row(const struct html_page *page, size_t run,
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* The cell of a run that says most of a framework: one with processes, else any that it spoke in.
- */
-static const struct stored_cell *find_speaker(const struct stored_run *run, const char *framework)
+/* By framework of the page, the cell of a run that says most of it: one with processes, else any
+ * that it spoke in, else NULL. The caller frees. */
+static const struct stored_cell **find_speakers(const struct html_page *page, size_t run)
 {
-	const struct stored_cell *best = NULL;
-	for (size_t i = 0; i < run->cell_count; i++) {
-		const struct stored_cell *cell = &run->cells[i];
-		if (cell->framework && !strcmp(cell->cell.framework, framework) &&
-		    (!best || (!best->process_count && cell->process_count)))
-			best = cell;
+	const struct stored_run *stored = page->summaries[run]->run;
+	const struct stored_cell **speakers =
+		memory_alloc((page->framework_count + 1) * sizeof *speakers);
+	for (size_t k = 0; k < page->framework_count; k++)
+		speakers[k] = NULL;
+	for (size_t i = 0; i < stored->cell_count; i++) {
+		const struct stored_cell *cell = &stored->cells[i];
+		const char *name = cell->cell.framework;
+		const struct stored_cell **best =
+			&speakers[names_find(&page->framework_names, name, strlen(name))];
+		if (cell->framework && (!*best || (!(*best)->process_count && cell->process_count)))
+			*best = cell;
 	}
-	return best;
+	return speakers;
 }
 
 void html_frameworks(const struct html_page *page, struct strbuf *out)
@@ -433,12 +436,11 @@ void html_frameworks(const struct html_page *page, struct strbuf *out)
 			shown[count++] = titles[i];
 	head(shown, count, out);
 	for (size_t run = 0; run < page->count; run++) {
-		for (size_t k = 0; k < page->framework_count; k++) {
-			const struct stored_cell *speaker =
-				find_speaker(page->summaries[run]->run, page->frameworks[k]);
-			if (speaker)
-				framework_row(page, run, speaker, out);
-		}
+		const struct stored_cell **speakers = find_speakers(page, run);
+		for (size_t k = 0; k < page->framework_count; k++)
+			if (speakers[k])
+				framework_row(page, run, speakers[k], out);
+		free(speakers);
 	}
 	foot(out);
 	strbuf_puts(out,

@@ -2,10 +2,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "report/format.h"
+#include "report/names.h"
 #include "stats/effort.h"
 
 /* The positive, finite step means of a cell's ok processes. */
@@ -19,12 +22,24 @@ static bool same(const char *a, const char *b)
 	return !strcmp(a, b);
 }
 
-bool summary_same_comparison(const struct cell *a, const struct cell *b)
+size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES])
 {
-	for (int id = 0; id < AXIS_COUNT; id++)
-		if (id != AXIS_FRAMEWORK && !axis_equal(&axes[id], a, b))
-			return false;
-	return true;
+	size_t used = 0;
+
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		char text[CELL_WORD_BYTES] = "";
+		bool applies = axis_applies(&axes[id], cell);
+		if (id == AXIS_FRAMEWORK)
+			continue;
+		if (applies)
+			axis_text(&axes[id], axis_value(&axes[id], cell), text);
+		/* Each with its end, so that no text can be taken for two. */
+		size_t length = strlen(text) + 1;
+		key[used++] = applies ? '+' : '-';
+		memcpy(key + used, text, length);
+		used += length;
+	}
+	return used;
 }
 
 static bool gate_passed(const struct stored_cell *cell)
@@ -87,40 +102,71 @@ static int64_t field_rss_peak(const struct process_record *record)
 	return record->rss_peak_bytes;
 }
 
-/* Multiply-accumulates of one sample, forward: from any gate of the run that counted this network;
- * a framework that cannot count them does the same work as the one that can. NaN when none did. */
-static double macs_per_sample(const struct stored_run *run, const struct cell *cell)
+/* Multiply-accumulates of one sample, forward, of each network on each data set. */
+struct work {
+	struct names names; /* of what network_key makes */
+	double *macs;	    /* by their number */
+};
+
+static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES])
 {
+	size_t length = strlen(cell->network) + 1;
+	memcpy(key, cell->network, length);
+	memcpy(key + length, cell->dataset, strlen(cell->dataset) + 1);
+	return length + strlen(cell->dataset);
+}
+
+/* From the first gate of the run that counted the network; a framework that cannot count does the
+ * same work as the one that can. */
+static void work_init(struct work *work, const struct stored_run *run)
+{
+	char key[2 * CELL_WORD_BYTES];
+	*work = (struct work){.macs = memory_alloc((run->cell_count + 1) * sizeof(double))};
 	for (size_t i = 0; i < run->cell_count; i++) {
-		const struct stored_cell *other = &run->cells[i];
-		if (!gate_passed(other) || !same(other->cell.network, cell->network) ||
-		    !same(other->cell.dataset, cell->dataset))
+		const struct stored_cell *cell = &run->cells[i];
+		double macs = json_real_or(cell->evidence, "macs", NAN);
+		double batch = json_real_or(cell->evidence, "gate_batch", NAN);
+		if (!gate_passed(cell) || !(macs > 0 && batch > 0))
 			continue;
-		double macs = json_real_or(other->evidence, "macs", NAN);
-		double batch = json_real_or(other->evidence, "gate_batch", NAN);
-		if (macs > 0 && batch > 0)
-			return macs / batch;
+		size_t known = work->names.count;
+		size_t number = names_add(&work->names, key, network_key(&cell->cell, key));
+		if (number == known)
+			work->macs[number] = macs / batch;
 	}
-	return NAN;
+}
+
+static void work_release(struct work *work)
+{
+	names_release(&work->names);
+	free(work->macs);
+}
+
+/* NaN when no gate counted. */
+static double macs_per_sample(const struct work *work, const struct cell *cell)
+{
+	char key[2 * CELL_WORD_BYTES];
+	size_t number = names_find(&work->names, key, network_key(cell, key));
+	return number == NAMES_NONE ? NAN : work->macs[number];
 }
 
 /* The backward pass costs about twice the forward one: it multiplies for the inputs and the
  * weights. */
-static double flops_per_step(const struct stored_run *run, const struct cell *cell)
+static double flops_per_step(const struct work *work, const struct cell *cell)
 {
 	double passes = cell->stage == STAGE_FORWARD ? 1 : cell->stage == STAGE_LOAD ? NAN : 3;
-	return 2 * macs_per_sample(run, cell) * (double)cell->batch * passes;
+	return 2 * macs_per_sample(work, cell) * (double)cell->batch * passes;
 }
 
-static void fill_row(struct summary *summary, const struct stored_cell *cell,
-		     const struct means *means, struct summary_row *row)
+static void fill_row(struct summary *summary, const struct work *work,
+		     const struct stored_cell *cell, const struct means *means,
+		     struct summary_row *row)
 {
 	const double second_ns = 1e9;
 	row->cell = cell;
 	estimate_compute(means->values, means->count, target_half_width(summary->run->meta.effort),
 			 &row->step);
 	row->items_per_second = (double)cell->cell.batch / row->step.center * second_ns;
-	row->flops = flops_per_step(summary->run, &cell->cell) / row->step.center * second_ns;
+	row->flops = flops_per_step(work, &cell->cell) / row->step.center * second_ns;
 	row->to_first_step_ns = median_field(&summary->arena, cell, field_to_first_step);
 	row->rss_peak_bytes = median_field(&summary->arena, cell, field_rss_peak);
 	row->floor_ratio = row->floor_low = row->floor_high = NAN;
@@ -131,29 +177,22 @@ static bool rankable(const struct summary_row *row)
 	return row->cell->status == CELL_OK && gate_passed(row->cell) && row->step.n > 0;
 }
 
-/* Rankable rows by step time, then the others as they came. */
-static bool stands_before(const struct summary_row *a, const struct summary_row *b)
-{
-	if (rankable(a) != rankable(b))
-		return rankable(a);
-	return rankable(a) && a->step.center < b->step.center;
-}
-
 struct sorted {
 	struct summary_row row;
 	struct means means;
+	size_t place; /* as they came */
 };
 
-/* Insertion, because rows that are equal keep their order and comparisons are small. */
-static void sort_rows(struct sorted *rows, size_t count)
+/* Rankable rows by step time, then the others; equal ones as they came. */
+static int compare_rows(const void *a, const void *b)
 {
-	for (size_t i = 1; i < count; i++) {
-		struct sorted row = rows[i];
-		size_t at = i;
-		for (; at > 0 && stands_before(&row.row, &rows[at - 1].row); at--)
-			rows[at] = rows[at - 1];
-		rows[at] = row;
-	}
+	const struct sorted *x = a, *y = b;
+	bool ranked = rankable(&x->row);
+	if (ranked != rankable(&y->row))
+		return ranked ? -1 : 1;
+	if (ranked && x->row.step.center != y->row.step.center)
+		return x->row.step.center < y->row.step.center ? -1 : 1;
+	return (x->place > y->place) - (x->place < y->place);
 }
 
 /* The native executor as it is used when nothing is said: the floor of the comparison. */
@@ -195,38 +234,68 @@ static void rank_rows(struct sorted *rows, size_t count)
 	}
 }
 
-/* Moves the rows of the next comparison, that of run cell `first`, into the summary. */
-static void add_comparison(struct summary *summary, size_t first, bool *taken)
+/* Adds the rows of a comparison, those of the run's cells of these numbers. */
+static void add_comparison(struct summary *summary, const struct work *work, size_t comparison,
+			   const size_t *cells, size_t count)
 {
-	const struct stored_run *run = summary->run;
-	struct sorted *rows = arena_array(&summary->arena, run->cell_count, sizeof *rows);
-	size_t count = 0;
-	for (size_t i = first; i < run->cell_count; i++) {
-		const struct stored_cell *cell = &run->cells[i];
-		if (taken[i] || !summary_same_comparison(&cell->cell, &run->cells[first].cell))
-			continue;
-		taken[i] = true;
-		rows[count].means = gather_means(&summary->arena, cell);
-		fill_row(summary, cell, &rows[count].means, &rows[count].row);
-		rows[count].row.comparison = summary->comparison_count;
-		count++;
+	struct sorted *rows = memory_alloc(count * sizeof *rows);
+	for (size_t i = 0; i < count; i++) {
+		const struct stored_cell *cell = &summary->run->cells[cells[i]];
+		rows[i] = (struct sorted){.place = i};
+		rows[i].means = gather_means(&summary->arena, cell);
+		fill_row(summary, work, cell, &rows[i].means, &rows[i].row);
+		rows[i].row.comparison = comparison;
 	}
-	sort_rows(rows, count);
+	qsort(rows, count, sizeof *rows, compare_rows);
 	rank_rows(rows, count);
 	for (size_t i = 0; i < count; i++)
 		summary->rows[summary->count++] = rows[i].row;
-	summary->comparison_count++;
+	free(rows);
+}
+
+/* The numbers of the run's cells, those of a comparison together: a counting sort. The caller
+ * frees. */
+static size_t *gather_comparisons(struct summary *summary)
+{
+	const struct stored_run *run = summary->run;
+	size_t *of_cell = memory_alloc((run->cell_count + 1) * sizeof *of_cell);
+	size_t *order = memory_alloc((run->cell_count + 1) * sizeof *order);
+	struct names names = {.count = 0};
+	char key[SUMMARY_KEY_BYTES];
+	for (size_t i = 0; i < run->cell_count; i++)
+		of_cell[i] =
+			names_add(&names, key, summary_comparison_key(&run->cells[i].cell, key));
+	size_t count = names.count;
+	size_t *next = memory_alloc((count + 1) * sizeof *next);
+	summary->comparison_count = count;
+	summary->first = arena_array(&summary->arena, count + 1, sizeof *summary->first);
+	for (size_t i = 0; i < run->cell_count; i++)
+		summary->first[of_cell[i] + 1]++;
+	for (size_t c = 0; c < count; c++) {
+		summary->first[c + 1] += summary->first[c];
+		next[c] = summary->first[c];
+	}
+	for (size_t i = 0; i < run->cell_count; i++)
+		order[next[of_cell[i]]++] = i;
+	names_release(&names);
+	free(next);
+	free(of_cell);
+	return order;
 }
 
 void summary_init(struct summary *summary, const struct stored_run *run)
 {
+	struct work work;
 	*summary = (struct summary){.run = run};
 	arena_init(&summary->arena, 0);
 	summary->rows = arena_array(&summary->arena, run->cell_count + 1, sizeof *summary->rows);
-	bool *taken = arena_array(&summary->arena, run->cell_count + 1, sizeof *taken);
-	for (size_t i = 0; i < run->cell_count; i++)
-		if (!taken[i])
-			add_comparison(summary, i, taken);
+	size_t *order = gather_comparisons(summary);
+	work_init(&work, run);
+	for (size_t c = 0; c < summary->comparison_count; c++)
+		add_comparison(summary, &work, c, order + summary->first[c],
+			       summary->first[c + 1] - summary->first[c]);
+	work_release(&work);
+	free(order);
 }
 
 void summary_release(struct summary *summary)
@@ -258,10 +327,10 @@ bool summary_breaks_floor(const struct summary_row *row)
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
 	bool broken = false;
-	for (size_t i = 0; i < summary->count; i++) {
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
-		if (row->comparison != comparison || !summary_breaks_floor(row))
+		if (!summary_breaks_floor(row))
 			continue;
 		format_ratio(row->floor_ratio, ratio, sizeof ratio);
 		format_ratio(row->floor_low, low, sizeof low);

@@ -31,6 +31,7 @@ struct summary {
 	const struct stored_run *run;
 	struct summary_row *rows; /* as rendered: comparison by comparison, each in order of rank */
 	size_t count, comparison_count;
+	size_t *first; /* row of each comparison, and the number of rows */
 };
 
 void summary_init(struct summary *summary, const struct stored_run *run);
@@ -40,8 +41,10 @@ void summary_release(struct summary *summary);
  * cpu, fp32". */
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes);
 
-/* Do two cells belong to one comparison: all axes but the framework's? */
-bool summary_same_comparison(const struct cell *a, const struct cell *b);
+/* What tells the comparisons of cells apart, all axes but the framework's: bytes that are equal for
+ * cells of one comparison, and how many there are. */
+#define SUMMARY_KEY_BYTES (AXIS_COUNT * (CELL_WORD_BYTES + 1))
+size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES]);
 
 /* May figures of the cell be shown: it is ok or unfinished, and its gate did not fail (null has
  * none). Those of a cell that failed would invite comparison. */

@@ -108,9 +108,8 @@ struct table *summary_table(const struct summary *summary, size_t comparison, si
 	if (limit == 0 || limit > COLUMN_COUNT)
 		limit = COLUMN_COUNT;
 	struct table *table = table_new(columns, limit);
-	for (size_t i = 0; i < summary->count; i++)
-		if (summary->rows[i].comparison == comparison)
-			add_row(summary, &summary->rows[i], limit, table);
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
+		add_row(summary, &summary->rows[i], limit, table);
 	return table;
 }
 

@@ -57,7 +57,7 @@ static const char *read_axes(sqlite3_stmt *statement, struct cell *cell)
 	return NULL;
 }
 
-static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement, bool with_logs,
+static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement, unsigned parts,
 				   struct arena *arena, struct stored_cell *cell, struct error *err)
 {
 	cell->id = sqlite3_column_int64(statement, 0);
@@ -79,8 +79,10 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 	enum prony_status status = read_json(store, statement, CELL_DETAILS, &cell->framework, err);
 	if (status == PRONY_OK)
 		status = read_json(store, statement, CELL_EVIDENCE, &cell->evidence, err);
+	if (!(parts & STORE_CHECKS))
+		json_object_del(cell->evidence, "checks");
 	cell->gate_log = "";
-	if (with_logs)
+	if (parts & STORE_LOGS)
 		cell->gate_log = arena_strdup(arena, sql_text(statement, CELL_GATE_LOG));
 	return status;
 }
@@ -98,13 +100,13 @@ static char *cell_query(const struct store *store, bool with_logs)
 	return strbuf_take(&sql);
 }
 
-static enum prony_status load_cells(struct store *store, bool with_logs, struct stored_run *run,
+static enum prony_status load_cells(struct store *store, unsigned parts, struct stored_run *run,
 				    struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
 	int64_t count = 0;
 	bool row = false;
-	char *query = cell_query(store, with_logs);
+	char *query = cell_query(store, parts & STORE_LOGS);
 	enum prony_status status = sql_int(store, "SELECT count(*) FROM cell WHERE run = ?1",
 					   "read cells", 0, &count, err, "n", run->meta.id);
 
@@ -121,7 +123,7 @@ static enum prony_status load_cells(struct store *store, bool with_logs, struct 
 			break;
 		/* Counted first, so that a half-read one is released too. */
 		struct stored_cell *cell = &run->cells[run->cell_count++];
-		status = read_cell(store, statement, with_logs, &run->arena, cell, err);
+		status = read_cell(store, statement, parts, &run->arena, cell, err);
 	}
 	sqlite3_finalize(statement);
 	return status;
@@ -275,7 +277,7 @@ enum prony_status load_run(struct store *store, int64_t id, unsigned parts, stru
 	arena_init(&run.arena, 0);
 	enum prony_status status = load_meta(store, id, &run.arena, &run.meta, err);
 	if (status == PRONY_OK)
-		status = load_cells(store, parts & STORE_LOGS, &run, err);
+		status = load_cells(store, parts, &run, err);
 	if (status == PRONY_OK)
 		status = prepare_queries(store, parts, &queries, err);
 	for (size_t i = 0; i < run.cell_count && status == PRONY_OK; i++)

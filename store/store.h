@@ -103,7 +103,13 @@ struct stored_run {
 };
 
 /* What is large and loaded only when wanted. */
-enum store_part { STORE_INTERVALS = 1, STORE_LOGS = 2, STORE_SERIES = 4, STORE_ALL = 7 };
+enum store_part {
+	STORE_INTERVALS = 1,
+	STORE_LOGS = 2,
+	STORE_SERIES = 4,
+	STORE_CHECKS = 8, /* of the gate's evidence: each of its figures */
+	STORE_ALL = 15
+};
 
 /* `which`: "" = newest, else a run's id or the beginning of its uid. PRONY_BAD_INPUT when there is
  * none, or several. `parts`: those of enum store_part, or 0. */
