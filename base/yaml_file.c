@@ -35,7 +35,8 @@ static enum prony_status syntax_error(const struct yaml_file *file, const yaml_p
 {
 	const char *problem = parser->problem ? parser->problem : "not YAML";
 
-	if (parser->error == YAML_MEMORY_ERROR)
+	/* libyaml forgets to say why where it had no memory for the document itself. */
+	if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
 		return error_set(err, PRONY_NOMEM, "%s: no memory to read it", file->path);
 	if (parser->error == YAML_READER_ERROR)
 		return error_set(err, PRONY_BAD_INPUT,

@@ -130,7 +130,7 @@ static char *value_in_file(const char *path, const char *key)
 	char *colon = line ? strchr(line, ':') : NULL;
 	if (colon) {
 		colon += 1 + strspn(colon + 1, " \t");
-		value = strndup(colon, strcspn(colon, "\n"));
+		value = memory_printf("%.*s", (int)strcspn(colon, "\n"), colon);
 	}
 	free(text);
 	return value;

@@ -211,6 +211,8 @@ static bool inflate_to(int fd, const unsigned char *data, const struct entry *en
 		good = result == Z_STREAM_END && total == entry->bytes;
 	}
 	int failure = errno;
+	if (result == Z_MEM_ERROR)
+		memory_exhausted("host memory");
 	inflateEnd(&stream);
 	free(chunk);
 	errno = good ? 0 : failure;
@@ -235,8 +237,8 @@ static enum prony_status extract_entry(const struct archive *archive, const stru
 		return error_set(err, PRONY_BAD_INPUT, "%s: %s: %s", archive->path, entry->name,
 				 why);
 	char *target = path_join(folder, entry->name);
-	char *parent = strndup(target, (size_t)(strrchr(target, '/') - target));
-	enum prony_status status = directory_make(parent ? parent : folder, err);
+	char *parent = memory_printf("%.*s", (int)(strrchr(target, '/') - target), target);
+	enum prony_status status = directory_make(parent, err);
 	int fd = -1;
 	if (status != PRONY_OK)
 		goto out;

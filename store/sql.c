@@ -1,13 +1,17 @@
 #include "store/sql_internal.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/memory.h"
 #include "samples/record.h"
 
-static const char *remedy_of(int code)
+static const char *remedy_of(sqlite3 *db, int code)
 {
+	if ((code & 0xff) == SQLITE_IOERR && sqlite3_system_errno(db) == EFBIG)
+		return "the size of files is limited: ulimit -f; --store FILE names another store";
 	switch (code & 0xff) {
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
@@ -41,7 +45,7 @@ enum prony_status sql_fail(const struct store *store, struct error *err, const c
 	if ((code & 0xff) == SQLITE_NOMEM)
 		return error_set(err, PRONY_NOMEM, "%s: no memory to %s", store->path, doing);
 	return error_set(err, PRONY_STORE, "%s: cannot %s: %s (%s)", store->path, doing,
-			 sqlite3_errmsg(store->db), remedy_of(code));
+			 sqlite3_errmsg(store->db), remedy_of(store->db, code));
 }
 
 enum prony_status sql_run(struct store *store, const char *sql, const char *doing,
@@ -148,6 +152,9 @@ const char *sql_text(sqlite3_stmt *statement, int column)
 {
 	const unsigned char *text = sqlite3_column_text(statement, column);
 
+	/* What SQLite had no memory to give looks like what is not there. */
+	if (!text && sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM)
+		memory_exhausted("host memory");
 	return text ? (const char *)text : "";
 }
 

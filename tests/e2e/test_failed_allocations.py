@@ -2,7 +2,8 @@
 """Each allocation of a command fails once: the answer is the right one, or the command says that it failed.
 
     test_failed_allocations.py               a fixed sample, for CI
-    test_failed_allocations.py --sweep [COMMAND...]   every allocation to 300, then every tenth more, until none fails
+    test_failed_allocations.py --sweep [COMMAND...]   every allocation to 300, then in steps of a tenth, until none fails;
+                                             with FAIL_ALLOC_KEEP=1 all that come after it fail as well
 
 $PRONY names the program, $FAIL_ALLOC the library that fails (tests/fail_alloc.c). The sweep takes minutes.
 """
@@ -25,7 +26,7 @@ GROWTH = 1.1
 SAMPLE = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 37, 47, 59, 73, 89, 113, 149, 199, 263, 347, 461, 613, 821, 1087,
           1447, 1931, 2579, 3433)
 RUN_SAMPLE = (3, 17, 61, 211, 1009, 4001)
-MODEL = "model.onnx"
+MODEL, SHOWN = "model.onnx", "shown.db"
 RUN = ("run", "-n", "mlp", "-f", "fake", "-b", "4", "-s", "forward", "-d", "synthetic", "--steps", "2", "--warm-up", "1",
        "--repeat", "1", "--store", "store.db", "--format", "json")
 # Command -> its words, and the process whose allocations fail.
@@ -36,6 +37,7 @@ COMMANDS = {
     "network": (("network", "lenet"), "main"),
     "dry run": (("run", "quickstart", "--dry-run", "--format", "json"), "main"),
     "onnx": (("network", MODEL, "--format", "json"), "main"),
+    "show": (("show", "--store", SHOWN), "main"),
     "run": (RUN, "main"),
     "run, worker": (RUN, "worker"),
 }
@@ -43,7 +45,7 @@ COMMANDS = {
 
 def answer(name, done):
     """What a command's output says, without what differs each time."""
-    if not name.startswith("run"):
+    if name not in ("run", "run, worker"):
         return done.stdout
     cells = json.loads(done.stdout)["cells"]
     return [(cell["framework"], cell["status"], cell["gate"]["status"] if isinstance(cell.get("gate"), dict)
@@ -55,6 +57,7 @@ class FailedAllocationTest(ProgramTest):
         super().setUp()
         model = os.path.join(self.folder, MODEL)
         self.prony("network", "mlp", "--onnx", model, "-b", "4", expect=0)
+        self.prony(*(os.path.join(self.folder, SHOWN) if word == "store.db" else word for word in RUN), expect=0)
         self.log = os.path.join(self.folder, "failed")
 
     def attempt(self, words, role, number):
@@ -100,7 +103,7 @@ class FailedAllocationTest(ProgramTest):
             self.assertGreater(failed, 5, f"{name}: no failed allocation was noticed")
 
     def test_list_frameworks_and_plan(self):
-        for name in ("list frameworks", "dry run"):
+        for name in ("list frameworks", "dry run", "show"):
             self.hold(name, SAMPLE[::3])
 
     def test_run(self):

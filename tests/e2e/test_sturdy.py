@@ -45,7 +45,9 @@ class LimitTest(SturdyTest):
             self.assertIn("ulimit -f", self.limited("list", "metrics", "--format", "json", stdout=out))
 
     def test_a_store_that_cannot_grow_says_so(self):
-        self.assertIn(self.store, self.limited(*self.run_words()))
+        text = self.limited(*self.run_words())
+        self.assertIn(self.store, text)
+        self.assertIn("ulimit -f", text)
 
     def test_a_worker_gets_its_signal_as_usual(self):
         done = self.child("run", "--worker", "mine=sh -c 'ulimit -f 1; head -c 100000 /dev/zero >zeros'", "-f", "mine",
