@@ -47,6 +47,10 @@ class Framework(object):
 
 FRAMEWORKS = [
     Framework("jax", "jax", options=["channels_first"]),
+    Framework("tensorflow-python", "tensorflow", unbiased=True, inside=True,
+              options=["eager", "xla"]),
+    Framework("keras3", "keras3", "tensorflow", inside=True, refused={"small": "Gemm f1: other than"}),
+    Framework("keras3", "keras3", "jax", inside=True, refused={"small": "Gemm f1: other than"}),
 ]
 
 

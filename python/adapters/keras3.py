@@ -1,0 +1,244 @@
+"""Keras 3 on TensorFlow, JAX or PyTorch, through train_on_batch and predict_on_batch: see
+docs/frameworks.md, "keras3"."""
+import os
+
+import adapters
+
+BACKENDS = ("tensorflow", "jax", "torch")
+backend = adapters.target.backend if adapters.target else ""
+if backend in BACKENDS:
+    os.environ["KERAS_BACKEND"] = backend
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("KERAS_TORCH_DEVICE", "cpu")
+
+import keras
+import numpy
+
+import graph_analysis
+import graph_evaluation
+from adapters.keras3_layers import OPERATORS, REFUSALS, shared_parameters
+from adapters.numpy_tensors import array, fill
+from errors import WorkerError
+from safetensors_io import elements
+
+SPEED_VARIABLES = ("KERAS_", "TF_", "XLA_", "JAX_", "NPROC", "OMP_", "MKL_", "TORCH")
+POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16"}
+
+
+class _Tensorflow(object):
+    """What a backend is told, and asked, apart from Keras."""
+
+    def version(self):
+        import tensorflow
+        return tensorflow.__version__
+
+    def threads(self, count):
+        """Sets the number of threads; the number that took effect."""
+        from tensorflow import config
+        config.threading.set_intra_op_parallelism_threads(count)
+        config.threading.set_inter_op_parallelism_threads(1)
+        return config.threading.get_intra_op_parallelism_threads()
+
+
+class _Jax(object):
+    def version(self):
+        import jax
+        return jax.__version__
+
+    def threads(self, count):
+        import jax
+        from adapters.xla_threads import pool_threads
+        os.environ["NPROC"] = str(count)  # read when the pool is made, which may be before
+        jax.block_until_ready(jax.numpy.zeros(1) + 1)
+        return pool_threads()
+
+
+class _Torch(object):
+    def version(self):
+        import torch
+        return torch.__version__
+
+    def threads(self, count):
+        import torch
+        torch.set_num_threads(count)
+        if torch.get_num_interop_threads() != 1:
+            torch.set_num_interop_threads(1)
+        return torch.get_num_threads()
+
+
+class Kept(keras.layers.Layer):
+    """Passes on what it gets and keeps it while training: train_on_batch gives no logits."""
+
+    def build(self, shape):
+        self.kept = self.add_weight(shape=shape, initializer="zeros", trainable=False, name="kept")
+
+    def call(self, x, training=False):
+        if training:
+            self.kept.assign(x)
+        return x
+
+
+class HalfSquares(keras.losses.Loss):
+    """Half the sum of squares; the labels are not used."""
+
+    def __init__(self):
+        super().__init__(reduction="sum")
+
+    def call(self, y_true, y_pred):
+        return 0.5 * keras.ops.sum(keras.ops.square(y_pred))
+
+
+class Adapter(adapters.Adapter):
+    options = ("channels_first", "eager")
+    backends = BACKENDS
+
+    def hello(self):
+        self.below = {"tensorflow": _Tensorflow, "jax": _Jax, "torch": _Torch}[keras.backend.backend()]()
+        return {"name": "keras3", "version": keras.__version__,
+                "libraries": {keras.backend.backend(): self.below.version()},
+                "devices": ["cpu"], "precisions": sorted(POLICIES), "stages": ["forward", "train"]}
+
+    def supports(self, case):
+        reasons = adapters.unsupported(
+            case, input=["resident"], stage=["forward", "train"], precision=sorted(POLICIES),
+            optimiser=["sgd", "momentum", "rmsprop"])
+        if "channels_first" in case.options and case.backend == "tensorflow":
+            reasons.append("option channels_first with tensorflow, which has no such convolution on a CPU")
+        return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS) + shared_parameters(case)
+                + graph_evaluation.order_problems(case))
+
+    def open(self, case):
+        recipe = case.recipe
+        last = "channels_first" not in case.options
+        self.layout = graph_evaluation.Layout(last)
+        threads = self.below.threads(recipe["threads"])
+        keras.utils.set_random_seed(recipe["seed"])
+        keras.mixed_precision.set_dtype_policy(POLICIES[recipe["precision"]])
+        keras.backend.set_image_data_format("channels_last" if last else "channels_first")
+        settings = {"backend": keras.backend.backend(),
+                    "image_data_format": keras.backend.image_data_format(),
+                    "dtype_policy": keras.mixed_precision.dtype_policy().name,
+                    "loop": "train_on_batch, predict_on_batch",
+                    "run_eagerly": str("eager" in case.options)}
+        if case.stage == "train" and recipe["optimiser"] == "rmsprop":
+            settings["rmsprop_epsilon"] = "inside"
+        settings.update((name, os.environ[name]) for name in sorted(os.environ)
+                        if name.startswith(SPEED_VARIABLES))
+        return {"device": "cpu", "settings": settings, "precision": recipe["precision"],
+                "threads": threads}
+
+    def build(self, case):
+        self.case = case
+        self.forward_only = case.stage == "forward"
+        self.batches, self.labels = [None] * case.slots, [None] * case.slots
+        self.loss = self._loss()
+        model = self._model()
+        self._load()
+        model.compile(optimizer=self._optimiser(), loss=self.loss,
+                      run_eagerly="eager" in case.options)
+        self._make_step(model)
+        notes = ["jit_compile %s" % model.jit_compile]
+        if graph_analysis.normalised(case):
+            notes.append("running variance divided by n")
+        return {"parameters": sum(elements(self.kept[name][0].shape) for name in case.parameters),
+                "macs": int(self.macs), "notes": "; ".join(notes)}
+
+    def _regularizer(self):
+        """Keras' own weight_decay does not go through the gradient; L2 of half of it does."""
+        decay = self.case.recipe["weight_decay"]
+        return keras.regularizers.L2(0.5 * decay) if decay and not self.forward_only else None
+
+    def _model(self):
+        """The functional model; sets kept, {name: (variable, there, back)}, and macs."""
+        case, graph = self.case, self.case.graph
+        self.kept = {}
+        shape = self.layout.shape(case.shape(graph["input"]))
+        x = keras.Input(shape=shape[1:], batch_size=shape[0], dtype="float32")
+        values = {name: None for name in case.parameters}
+        values.update((name, array(case.weight(name), self.layout.order(len(case.shape(name)))))
+                      for name in case.states)
+        values[graph["input"]] = x
+        run = graph_evaluation.Evaluation(
+            case, self.layout, OPERATORS, values, kept=self.kept, regularizer=self._regularizer,
+            data_format=keras.backend.image_data_format())
+        logits = run.compute([graph["logits"]])[0]
+        self.macs = run.macs
+        self.last = Kept(dtype="float32")
+        return keras.Model(x, self.last(logits))
+
+    def _load(self):
+        for name, (variable, there, _) in self.kept.items():
+            variable.assign(numpy.ascontiguousarray(there(array(self.case.weight(name)))))
+
+    def _optimiser(self):
+        recipe = self.case.recipe
+        if recipe["optimiser"] == "rmsprop":
+            return keras.optimizers.RMSprop(recipe["learning_rate"], rho=recipe["rho"],
+                                            epsilon=recipe["epsilon"])
+        momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
+        return keras.optimizers.SGD(recipe["learning_rate"], momentum=momentum)
+
+    def _loss(self):
+        node = [node for node in self.case.nodes if self.case.graph.get("loss") in node["outputs"]]
+        if node and node[0]["op"] == "HalfSumOfSquares":
+            return HalfSquares()
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def _make_step(self, model):
+        """Sets step; results holds what the last step returned, the loss or the logits, and its
+        slot."""
+        self.results = results = [None, None]
+        batches = self.batches
+        if self.forward_only:
+            predict = model.predict_on_batch
+
+            def step(slot):
+                results[0] = predict(batches[slot][0])
+        else:
+            train = model.train_on_batch
+
+            def step(slot):
+                results[0], results[1] = train(*batches[slot]), slot
+        self.step = step
+
+    def feed(self, slot, x, y):
+        if elements(x.shape) == 0:
+            raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
+        place = keras.ops.convert_to_tensor
+        label = numpy.zeros(x.shape[0], "int32") if y is None else array(y).astype("int32")
+        self.batches[slot] = (place(array(x, self.layout.order(len(x.shape))).copy()), place(label))
+        self.labels[slot] = label
+
+    def read(self, what, tensors):
+        for tensor in tensors:
+            if what == "loss":
+                fill(tensor, numpy.asarray(self._read_loss()))
+            elif what == "logits":
+                value = self.results[0] if self.forward_only else self.last.kept
+                fill(tensor, keras.ops.convert_to_numpy(value),
+                     self.layout.order(len(tensor.shape)))
+            elif what == "gradients":
+                raise WorkerError("unsupported", "train_on_batch gives no gradients")
+            else:
+                variable, _, back = self.kept.get(tensor.name, (None, None, None))
+                if variable is None:  # a constant
+                    fill(tensor, array(self.case.weight(tensor.name)))
+                else:
+                    fill(tensor, back(keras.ops.convert_to_numpy(variable)))
+
+    def _read_loss(self):
+        """What train_on_batch returned; where regularizers have added to that, from the logits."""
+        if not self.case.recipe["weight_decay"]:
+            return self.results[0]
+        logits = keras.ops.convert_to_numpy(self.last.kept).astype("float64")
+        if isinstance(self.loss, HalfSquares):
+            return 0.5 * numpy.square(logits).sum()
+        logits -= logits.max(axis=1, keepdims=True)
+        right = numpy.take_along_axis(logits, self.labels[self.results[1]][:, None], axis=1)
+        return (numpy.log(numpy.exp(logits).sum(axis=1)) - right[:, 0]).mean()
+
+    def status_of(self, error):
+        text = str(error)
+        return "out-of-memory" if any(word in text for word in (
+            "RESOURCE_EXHAUSTED", "OOM when", "can't allocate memory", "out of memory")) else None

@@ -1,0 +1,300 @@
+"""One row for each operator: the layer of Keras 3, or where there is none the function of keras.ops,
+that a user would take.
+
+A row gets a graph_evaluation.Operation on symbolic tensors. Its run's context has `data_format` and
+`regularizer` (function that makes one, or returns None); the weights of a layer that it makes it hands
+to keep(t, place, variable, there, back), whose functions convert arrays of NumPy from and to the bundle's.
+"""
+import keras
+import numpy
+from keras import layers, ops
+
+import graph_analysis
+from graph_evaluation import SPLIT
+from safetensors_io import elements
+
+LARGEST = 3.4028234e38  # Clip's bounds where it has none
+GATES = "ifco"
+
+
+def keep(t, place, variable, there=lambda array: array, back=lambda array: array):
+    """Notes the variable that holds the parameter or state at an input of the node."""
+    t.run.context["kept"][t.names[place]] = (variable, there, back)
+
+
+def _regularizers(t, *words):
+    return {word + "_regularizer": t.run.context["regularizer"]() for word in words}
+
+
+def _format(t):
+    return t.run.context["data_format"]
+
+
+def _padded(t, pads, value):
+    return ops.pad(t.input(0), t.pads(pads), constant_values=value)
+
+
+def _window(t, pads, value):
+    """(first input, padded where that is neither of Keras' words; the word)."""
+    if not any(pads):
+        return t.input(0), "valid"
+    if graph_analysis.same_padding(t.attributes, t.input_shape, t.shape):
+        return t.input(0), "same"
+    return _padded(t, pads, value), "valid"
+
+
+def _conv(t):
+    a = t.attributes
+    x, padding = _window(t, a["pads"], 0.0)
+    filters, (channels, group) = t.shape[1], (t.input_shape[1], a["group"])
+    common = dict(strides=tuple(a["strides"]), padding=padding, data_format=_format(t),
+                  dilation_rate=tuple(a["dilations"]), use_bias=len(t.names) > 2 and bool(t.names[2]))
+    if common["use_bias"]:
+        common.update(_regularizers(t, "bias"))
+    if group > 1 and group == channels:
+        times, size = filters // channels, a["kernel_shape"]
+        layer = layers.DepthwiseConv2D(tuple(size), depth_multiplier=times,
+                                       **dict(common, **_regularizers(t, "depthwise")))
+        result = layer(x)
+        keep(t, 1, layer.kernel, lambda w: w.reshape([channels, times] + size).transpose(2, 3, 0, 1),
+             lambda w: w.transpose(2, 3, 0, 1).reshape([filters, 1] + size))
+    else:
+        layer = layers.Conv2D(filters, tuple(a["kernel_shape"]), groups=group,
+                              **dict(common, **_regularizers(t, "kernel")))
+        result = layer(x)
+        keep(t, 1, layer.kernel, lambda w: w.transpose(2, 3, 1, 0), lambda w: w.transpose(3, 2, 0, 1))
+    if common["use_bias"]:
+        keep(t, 2, layer.bias)
+    t.run.macs += elements(t.shape) * elements(layer.kernel.shape) // filters
+    return result
+
+
+def _conv_problem(case, node):
+    a = node["attributes"]
+    if any(case.values[name]["kind"] != "parameter" for name in node["inputs"][1:] if name):
+        return "weights that are not parameters"
+    if a["strides"][0] != a["strides"][1] and a["group"] > 1:
+        return "groups with uneven strides"
+    if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
+        return "strides together with dilations"
+    return None
+
+
+def _max_pool(t):
+    a = t.attributes
+    x, padding = _window(t, t.pooled_pads(), float("-inf"))
+    return layers.MaxPooling2D(tuple(a["kernel_shape"]), tuple(a["strides"]), padding,
+                               data_format=_format(t))(x)
+
+
+def _dilated(case, node):
+    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
+
+
+def _average_pool(t):
+    a = t.attributes
+    def pool(padding):
+        return layers.AveragePooling2D(tuple(a["kernel_shape"]), tuple(a["strides"]), padding,
+                                       data_format=_format(t))
+    if not a.get("count_include_pad", False) and graph_analysis.same_padding(
+            a, t.input_shape, t.shape):
+        return pool("same")(t.input(0))
+    pads = t.pooled_pads()
+    result = pool("valid")(_padded(t, pads, 0.0) if any(pads) else t.input(0))
+    rows, columns = graph_analysis.window_counts(a, t.input_shape, t.shape)
+    scale = elements(a["kernel_shape"]) / numpy.outer(rows, columns)
+    if (scale == 1.0).all():
+        return result
+    return result * scale.reshape(t.layout.shape([1, 1] + t.shape[2:])).astype("float32")
+
+
+def _gemm(t):
+    layer = layers.Dense(t.shape[1], use_bias=len(t.names) > 2 and bool(t.names[2]),
+                         **_regularizers(t, "kernel", "bias"))
+    result = layer(t.input(0))
+    turned = t.attributes["transB"]
+    turn = (lambda w: w.T) if turned else (lambda w: w)
+    keep(t, 1, layer.kernel, turn, turn)
+    if layer.use_bias:
+        keep(t, 2, layer.bias)
+    t.run.macs += t.shape[0] * elements(layer.kernel.shape)
+    return result
+
+
+def _gemm_problem(case, node):
+    a = node["attributes"]
+    if a["transA"] or a["alpha"] != 1 or a["beta"] != 1:
+        return "other than a dense layer (transA, alpha or beta)"
+    if any(case.values[name]["kind"] != "parameter" for name in node["inputs"][1:] if name):
+        return "weights that are not parameters"
+    return None
+
+
+def _batch_norm(t):
+    a = t.attributes
+    layer = layers.BatchNormalization(
+        axis=t.axis(1), momentum=a["momentum"], epsilon=a["epsilon"], **_regularizers(t, "gamma", "beta"))
+    result = layer(t.input(0))
+    for place, variable in enumerate((layer.gamma, layer.beta, layer.moving_mean,
+                                      layer.moving_variance), 1):
+        keep(t, place, variable)
+    return result
+
+
+def _batch_norm_problem(case, node):
+    kinds = [case.values[name]["kind"] for name in node["inputs"][1:]]
+    return None if kinds == ["parameter"] * 2 + ["state"] * 2 else "factors that are not parameters"
+
+
+def _lrn(t):
+    """Keras has no layer for it: squares of neighbouring channels, added up."""
+    a, x = t.attributes, t.input(0)
+    channel, count = t.axis(1), t.input_shape[1]
+    before = (a["size"] - 1) // 2
+    pads = [(0, 0)] * len(t.input_shape)
+    pads[channel] = (before, a["size"] - 1 - before)
+    squares = ops.pad(ops.square(x), pads)
+    sums = None
+    for start in range(a["size"]):
+        place = [slice(None)] * len(pads)
+        place[channel] = slice(start, start + count)
+        part = squares[tuple(place)]
+        sums = part if sums is None else sums + part
+    return x * ops.power(a["bias"] + a["alpha"] / a["size"] * sums, -a["beta"])
+
+
+def _recurrent(t, make):
+    layer = make(t.shape[1], **_regularizers(t, "kernel", "recurrent", "bias"))
+    result = layer(t.input(0))
+    gates = layer.cell.kernel.shape[1] // t.shape[1]
+
+    def blocks(array, letters):
+        """Rows in another order of gates; one gate has no order."""
+        if gates == 1:
+            return array
+        parts = numpy.split(array, 4)
+        return numpy.concatenate([parts[i] for i in letters])
+    order, home = graph_analysis.gate_order(GATES), graph_analysis.gate_order_back(GATES)
+    for place, variable in enumerate((layer.cell.kernel, layer.cell.recurrent_kernel, layer.cell.bias), 1):
+        keep(t, place, variable, lambda w: blocks(w, order).T, lambda w: blocks(w.T, home))
+    steps = t.input_shape[0] * t.input_shape[1]
+    t.run.macs += steps * (elements(layer.cell.kernel.shape) + elements(layer.cell.recurrent_kernel.shape))
+    return result
+
+
+def _bound(t):
+    x, low, high = t.input(0), t.attributes["min"], t.attributes["max"]
+    if low == 0 and high >= LARGEST:
+        return layers.ReLU()(x)
+    if (low, high) == (0, 6):
+        return layers.ReLU(6.0)(x)
+    return ops.clip(x, low, high)
+
+
+def _slice(t):
+    a = t.attributes
+    place = [slice(None)] * len(t.input_shape)
+    place[t.axis(a["axis"])] = slice(a["start"], a["end"], a["step"])
+    return t.input(0)[tuple(place)]
+
+
+def _mean(t, axes, kept):
+    value = ops.mean(t.input(0), [t.axis(axis) for axis in axes], keepdims=True)
+    if kept:
+        return value
+    value = ops.reshape(ops.transpose(value, t.layout.back(len(value.shape))), t.shape)
+    return ops.transpose(value, t.layout.order(len(t.shape)))
+
+
+def _dropout(t):
+    return layers.Dropout(t.attributes["ratio"])(t.input(0)) if t.drops else t.input(0)
+
+
+def _broadcast(function):
+    return lambda t: function(t.operand(0, ops.reshape, ops.transpose),
+                              t.operand(1, ops.reshape, ops.transpose))
+
+
+def _operand_problem(case, node):
+    if any(case.values[name]["kind"] == "parameter" for name in node["inputs"]):
+        return "a parameter that is in no layer"
+    return None
+
+
+def _plain(function):
+    return lambda t: function(t.input(0))
+
+
+def _activation(word):
+    return lambda t: layers.Activation(word)(t.input(0))
+
+
+def _reshape(t):
+    return t.reshaped(ops.reshape, ops.transpose)
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": lambda t: layers.GlobalAveragePooling2D(
+        data_format=_format(t), keepdims=True)(t.input(0)),
+    "Gemm": _gemm,
+    "Relu": _activation("relu"),
+    "Tanh": _activation("tanh"),
+    "Sigmoid": _activation("sigmoid"),
+    "HardSigmoid": lambda t: ops.clip(
+        t.attributes["alpha"] * t.input(0) + t.attributes["beta"], 0.0, 1.0),
+    "HardSwish": _plain(ops.hard_silu),
+    "Clip": _bound,
+    "Elu": lambda t: layers.ELU(t.attributes["alpha"])(t.input(0)),
+    "LeakyRelu": lambda t: layers.LeakyReLU(t.attributes["alpha"])(t.input(0)),
+    "Exp": _plain(ops.exp),
+    "Sqrt": _plain(ops.sqrt),
+    "Gelu": lambda t: ops.gelu(t.input(0), approximate=t.attributes["approximate"] == "tanh"),
+    "Neg": _plain(ops.negative),
+    "Softmax": lambda t: layers.Softmax(t.axis(t.attributes["axis"]))(t.input(0)),
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": _reshape,
+    "Reshape": _reshape,
+    "Identity": _plain(lambda x: x),
+    "Transpose": lambda t: ops.transpose(t.input(0), t.layout.permutation(t.attributes["perm"])),
+    "Concat": lambda t: layers.Concatenate(t.axis(t.attributes["axis"]))(t.inputs),
+    "Slice": _slice,
+    SPLIT: lambda t, sizes, axis: ops.split(
+        t.input(0), [sum(sizes[:i]) for i in range(1, len(sizes))], axis),
+    "Pad": lambda t: ops.pad(t.input(0), t.pads(), constant_values=t.attributes["value"]),
+    "ReduceMean": lambda t: _mean(t, t.attributes["axes"], t.attributes["keepdims"]),
+    "Dropout": _dropout,
+    "Add": _broadcast(ops.add),
+    "Sub": _broadcast(ops.subtract),
+    "Mul": _broadcast(ops.multiply),
+    "Div": _broadcast(ops.divide),
+    "LSTM": lambda t: _recurrent(t, layers.LSTM),
+    "RNN": lambda t: _recurrent(
+        t, lambda units, **more: layers.SimpleRNN(units, activation="relu", **more)),
+    "SoftmaxCrossEntropyLoss": None,  # what compile() is told
+    "HalfSumOfSquares": None,
+}
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {
+    "Conv": _conv_problem,
+    "MaxPool": _dilated,
+    "Gemm": _gemm_problem,
+    "BatchNormalization": _batch_norm_problem,
+    "LSTM": graph_analysis.recurrent_problem,
+    "RNN": graph_analysis.recurrent_problem,
+    "Add": _operand_problem,
+    "Sub": _operand_problem,
+    "Mul": _operand_problem,
+    "Div": _operand_problem,
+}
+
+
+def shared_parameters(case):
+    """List of str: parameters that several operators read; each layer owns its own."""
+    readers = {name: sum(node["inputs"].count(name) for node in case.nodes)
+               for name in case.parameters}
+    return ["parameter %s of several layers" % name for name in case.parameters if readers[name] > 1]

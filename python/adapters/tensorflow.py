@@ -1,0 +1,188 @@
+"""TensorFlow 2 through its Python interface, tf.function or eager: see docs/frameworks.md,
+"tensorflow-python"."""
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: what it says of the CPU
+
+import numpy
+import tensorflow as tf
+
+import adapters
+import graph_analysis
+import graph_evaluation
+from adapters.numpy_tensors import array, fill
+from adapters.tensorflow_operators import OPERATORS, REFUSALS
+from errors import WorkerError
+from safetensors_io import elements
+
+SPEED_VARIABLES = ("TF_", "XLA_", "OMP_", "MKL_", "DNNL_", "ONEDNN_", "CUDA_", "CUDNN_")
+LAYOUT = graph_evaluation.Layout(last=True)  # the one that TensorFlow has on a CPU
+FILTERS = [2, 3, 1, 0]
+
+
+class Adapter(adapters.Adapter):
+    options = ("eager", "xla")
+
+    def hello(self):
+        self.gpus = tf.config.list_physical_devices("GPU")
+        return {"name": "tensorflow-python", "version": tf.__version__,
+                "libraries": {"numpy": numpy.__version__},
+                "devices": ["cpu"] + ["cuda:%d" % i for i in range(len(self.gpus))],
+                "precisions": ["fp32", "bf16"] + (["tf32"] if self.gpus else []),
+                "stages": ["forward", "forward-backward", "train"]}
+
+    def supports(self, case):
+        known = ["fp32", "bf16"] if case.device == "cpu" else ["fp32", "bf16", "tf32"]
+        reasons = adapters.unsupported(
+            case, input=["resident"], stage=["forward", "forward-backward", "train"],
+            optimiser=["sgd", "momentum", "rmsprop"], precision=known)
+        if "eager" in case.options and "xla" in case.options:
+            reasons.append("options eager and xla together")
+        return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS)
+                + graph_evaluation.order_problems(case))
+
+    def open(self, case):
+        recipe = case.recipe
+        cpu = case.device == "cpu"
+        if cpu:
+            tf.config.set_visible_devices([], "GPU")
+        else:
+            tf.config.set_visible_devices(self.gpus[int(case.device.split(":")[1])], "GPU")
+            self.sync = tf.test.experimental.sync_devices
+        tf.config.threading.set_intra_op_parallelism_threads(recipe["threads"])
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        tf.config.experimental.enable_tensor_float_32_execution(recipe["precision"] == "tf32")
+        tf.random.set_seed(recipe["seed"])
+        self.low = tf.bfloat16 if recipe["precision"] == "bf16" else None
+        self.eager, self.xla = "eager" in case.options, "xla" in case.options
+        settings = {"execution": "eager" if self.eager else "tf.function",
+                    "xla": "on" if self.xla else "off", "layout": "NHWC",
+                    "interop_threads": str(tf.config.threading.get_inter_op_parallelism_threads())}
+        if self.low is not None:
+            settings["low_precision"] = ("weights converted" if case.stage == "forward"
+                                         else "products in bf16, weights fp32")
+        if case.stage == "train" and recipe["optimiser"] == "rmsprop":
+            settings["rmsprop_epsilon"] = "inside"
+        settings.update((name, os.environ[name]) for name in sorted(os.environ)
+                        if name.startswith(SPEED_VARIABLES))
+        return {"device": case.device, "settings": settings, "precision": recipe["precision"],
+                "threads": tf.config.threading.get_intra_op_parallelism_threads()}
+
+    def build(self, case):
+        self.case = case
+        self.forward_only = case.stage == "forward"
+        self.orders = {name: graph_evaluation.kept_order(case, LAYOUT, name, FILTERS)
+                       for name in case.parameters + case.states}
+        # A normalisation's factors and statistics stay in fp32.
+        self.wide = {name for node in case.nodes if node["op"] == "BatchNormalization"
+                     for name in node["inputs"][1:]}
+        self.batches = [None] * case.slots
+        self.variables = {name: self._variable(name, name in case.parameters)
+                          for name in case.parameters + case.states}
+        self.trained = [self.variables[name] for name in case.parameters]
+        self.slots = [tf.Variable(tf.zeros_like(value), trainable=False) for value in self.trained
+                      ] if case.stage == "train" and case.recipe["optimiser"] != "sgd" else []
+        specs = [None if part is None else tf.TensorSpec(part.shape, part.dtype)
+                 for part in self._batch(*case.batch(0))]
+        self._make_step(specs)
+        notes = ["eager" if self.eager else "tf.function of the whole step"]
+        if graph_analysis.normalised(case):
+            notes.append("running variance divided by n - 1")
+        return {"parameters": sum(elements(value.shape) for value in self.trained),
+                "macs": int(self.macs), "notes": "; ".join(notes)}
+
+    def _variable(self, name, trained):
+        value = array(self.case.weight(name), self.orders[name])
+        low = self.low is not None and self.forward_only and name not in self.wide
+        return tf.Variable(tf.cast(value, self.low) if low else value,
+                           trainable=trained and not self.forward_only)
+
+    def _forward(self, x, y):
+        """([loss or None, logits], {state: new value}) of a batch."""
+        def product(name, value):
+            value = tf.convert_to_tensor(value)
+            return value if self.low is None or name in self.wide else tf.cast(value, self.low)
+        graph = self.case.graph
+        values = {name: product(name, value) for name, value in self.variables.items()}
+        values[graph["input"]] = product(graph["input"], x)
+        if y is not None:
+            values[graph["label"]] = y
+        run = graph_evaluation.Evaluation(self.case, LAYOUT, OPERATORS, values)
+        results = run.compute(graph_analysis.wanted(self.case))
+        self.macs = run.macs
+        logits = tf.cast(results[-1], tf.float32)
+        return [None if self.forward_only else results[0], logits], run.updates
+
+    def _train(self, x, y):
+        """(loss, logits, list of gradients), updates done."""
+        with tf.GradientTape() as tape:
+            (loss, logits), updates = self._forward(x, y)
+        gradients = tape.gradient(loss, self.trained)
+        for name, value in updates.items():
+            self.variables[name].assign(value)
+        if self.case.stage == "train":
+            self._update(gradients)
+        return loss, logits, gradients
+
+    def _update(self, gradients):
+        """What tf.keras' optimisers do, by TensorFlow's own operators for it."""
+        recipe, ops = self.case.recipe, tf.raw_ops
+        rate = recipe["learning_rate"]
+        for place, (w, g) in enumerate(zip(self.trained, gradients)):
+            if recipe["weight_decay"]:
+                g = g + recipe["weight_decay"] * w
+            if recipe["optimiser"] == "sgd":
+                ops.ResourceApplyGradientDescent(var=w.handle, alpha=rate, delta=g)
+            elif recipe["optimiser"] == "momentum":
+                ops.ResourceApplyMomentum(var=w.handle, accum=self.slots[place].handle, lr=rate,
+                                          grad=g, momentum=recipe["momentum"])
+            else:
+                slot = self.slots[place]
+                slot.assign(recipe["rho"] * slot + (1.0 - recipe["rho"]) * tf.square(g))
+                w.assign_sub(rate * g * tf.math.rsqrt(slot + recipe["epsilon"]))
+
+    def _make_step(self, specs):
+        """Sets step, and kept: [loss or None, logits, list of gradients]. Traces now."""
+        self.kept = kept = [None, None, None]
+        batches = self.batches
+        forward = tf.function(lambda x: self._forward(x, None)[0][1], jit_compile=self.xla or None)
+        train = tf.function(self._train, jit_compile=self.xla or None)
+        if self.forward_only:
+            forward.get_concrete_function(specs[0])
+        else:
+            train.get_concrete_function(*specs)
+        if self.eager:
+            forward, train = (lambda x: self._forward(x, None)[0][1]), self._train
+        if self.forward_only:
+            def step(slot):
+                kept[1] = forward(batches[slot][0])
+        else:
+            def step(slot):
+                kept[:] = train(*batches[slot])
+        self.step = step
+
+    def _batch(self, x, y):
+        """Input and label as arrays of NumPy in our layout."""
+        return (array(x, LAYOUT.order(len(x.shape))),
+                None if y is None else array(y).astype("int32"))
+
+    def feed(self, slot, x, y):
+        if elements(x.shape) == 0:
+            raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
+        self.batches[slot] = tuple(None if part is None else tf.identity(tf.constant(part))
+                                   for part in self._batch(x, y))
+
+    def read(self, what, tensors):
+        for tensor in tensors:
+            if what in ("logits", "loss"):
+                value = self.kept[what == "logits"]
+                order = LAYOUT.order(len(value.shape))
+            else:
+                name = tensor.name
+                value = (self.kept[2][self.case.parameters.index(name)] if what == "gradients"
+                         else self.variables[name])
+                order = self.orders[name]
+            fill(tensor, tf.cast(value, tf.float32).numpy(), order)
+
+    def status_of(self, error):
+        return "out-of-memory" if isinstance(error, tf.errors.ResourceExhaustedError) else None

@@ -1,0 +1,277 @@
+"""One row for each operator: the calls of TensorFlow that compute it, on values as N x H x W x C.
+
+OPERATORS is the one table, REFUSALS what TensorFlow cannot do of it on a CPU. A row gets a
+graph_evaluation.Operation and adds the multiply-accumulates of its calls to run.macs.
+"""
+import tensorflow as tf
+
+import graph_analysis
+from graph_evaluation import SPLIT
+from safetensors_io import elements
+
+LARGEST = 3.4028234e38  # Clip's bounds where it has none
+
+
+def _padding(t, pads):
+    """tf's word or list for the padding of a convolution or pool."""
+    if not any(pads):
+        return "VALID"
+    if graph_analysis.same_padding(t.attributes, t.input_shape, t.shape):
+        return "SAME"
+    return [list(pair) for pair in t.pads(pads)]
+
+
+def _count_conv(t, result, weights):
+    t.run.macs += elements(result.shape) * elements(weights.shape[:3])
+
+
+def _depthwise(t, padding):
+    a, w = t.attributes, t.input(1)
+    channels = t.input_shape[1]
+    w = tf.reshape(w, list(w.shape[:2]) + [channels, w.shape[3] // channels])
+    return tf.nn.depthwise_conv2d(t.input(0), w, t.layout.spatial(a["strides"], 1), padding,
+                                  dilations=a["dilations"])
+
+
+def _grouped(t, padding):
+    """Convolutions side by side: those of TensorFlow on a CPU have no gradient in groups."""
+    a = t.attributes
+    parts = zip(tf.split(t.input(0), a["group"], 3), tf.split(t.input(1), a["group"], 3))
+    return tf.concat([tf.nn.conv2d(x, w, a["strides"], padding, dilations=a["dilations"])
+                      for x, w in parts], 3)
+
+
+def _conv(t):
+    a = t.attributes
+    padding = _padding(t, a["pads"])
+    if a["group"] == 1:
+        result = tf.nn.conv2d(t.input(0), t.input(1), a["strides"], padding,
+                              dilations=a["dilations"])
+    else:
+        result = (_depthwise if a["group"] == t.input_shape[1] else _grouped)(t, padding)
+    _count_conv(t, result, t.input(1))
+    return result if t.input(2) is None else tf.nn.bias_add(result, t.input(2))
+
+
+def _conv_problem(case, node):
+    a = node["attributes"]
+    if (a["group"] > 1 and a["group"] == case.shape(node["inputs"][0])[1]
+            and (a["strides"][0] != a["strides"][1] or a["dilations"] != [1, 1])):
+        return "a depthwise convolution with uneven strides or with dilations"
+    if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
+        return "strides together with dilations"
+    return None
+
+
+def _max_pool(t):
+    a = t.attributes
+    return tf.nn.max_pool2d(t.input(0), a["kernel_shape"], a["strides"], _padding(t, t.pooled_pads()))
+
+
+def _max_pool_problem(case, node):
+    a = node["attributes"]
+    if a.get("dilations", [1, 1]) != [1, 1]:
+        return "dilations"
+    if any(pad >= size for pad, size in zip(a["pads"], a["kernel_shape"] * 2)):
+        return "padding as large as the window"
+    return None
+
+
+def _average_pool(t):
+    a, x = t.attributes, t.input(0)
+    counts = a.get("count_include_pad", False)
+    pads = t.pooled_pads()
+    if not counts and graph_analysis.same_padding(a, t.input_shape, t.shape):
+        return tf.nn.avg_pool2d(x, a["kernel_shape"], a["strides"], "SAME")
+    if any(pads):
+        x = tf.pad(x, t.pads(pads))
+    result = tf.nn.avg_pool2d(x, a["kernel_shape"], a["strides"], "VALID")
+    rows, columns = graph_analysis.window_counts(a, t.input_shape, t.shape)
+    whole = a["kernel_shape"][0] * a["kernel_shape"][1]
+    scale = [[[float(whole) / (row * column)] for column in columns] for row in rows]
+    if all(item == [1.0] for row in scale for item in row):
+        return result
+    return result * tf.constant(scale, result.dtype)
+
+
+def _mean(t, axes, keepdims=True):
+    return tf.reduce_mean(t.input(0), [t.axis(axis) for axis in axes], keepdims=keepdims)
+
+
+def _reduce_mean(t):
+    value = _mean(t, t.attributes["axes"])
+    if t.attributes["keepdims"]:
+        return value
+    value = tf.reshape(tf.transpose(value, t.layout.back(len(value.shape))), t.shape)
+    return tf.transpose(value, t.layout.order(len(t.shape)))
+
+
+def _gemm(t):
+    a = t.attributes
+    result = tf.matmul(t.input(0), t.input(1), bool(a["transA"]), bool(a["transB"]))
+    t.run.macs += elements(result.shape) * t.input(0).shape[0 if a["transA"] else 1]
+    if a["alpha"] != 1:
+        result = result * a["alpha"]
+    if t.input(2) is None:
+        return result
+    return tf.nn.bias_add(result, t.input(2) if a["beta"] == 1 else a["beta"] * t.input(2))
+
+
+def _batch_norm(t):
+    """The fused operator; its variance for the running one is that of n - 1."""
+    a = t.attributes
+    x, scale, bias, mean, variance = t.inputs
+    shape = x.shape
+    if len(shape) == 2:
+        x = x[:, None, None, :]
+    given = {} if t.training else {"mean": mean, "variance": variance}
+    out = tf.raw_ops.FusedBatchNormV3(
+        x=x, scale=scale, offset=bias, mean=given.get("mean", []),
+        variance=given.get("variance", []), epsilon=a["epsilon"], is_training=t.training)
+    if t.training:
+        for place, value in ((3, out.batch_mean), (4, out.batch_variance)):
+            old = t.inputs[place]
+            t.run.updates[t.names[place]] = old - (old - value) * (1.0 - a["momentum"])
+    return tf.reshape(out.y, shape)
+
+
+def _batch_norm_problem(case, node):
+    if len(case.shape(node["inputs"][0])) not in (2, 4):
+        return "other than two or four dimensions"
+    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
+        return "one value for each channel, whose variance divided by n - 1 there is not"
+    return None
+
+
+def _lrn(t):
+    a = t.attributes
+    x = tf.cast(t.input(0), tf.float32)
+    return tf.cast(tf.nn.local_response_normalization(
+        x, a["size"] // 2, a["bias"], a["alpha"] / a["size"], a["beta"]), t.input(0).dtype)
+
+
+def _lrn_problem(case, node):
+    if node["attributes"]["size"] % 2 == 0:
+        return "an even size"
+    if len(case.shape(node["inputs"][0])) != 4:
+        return "other than four dimensions"
+    return None
+
+
+def _clip(t):
+    x, low, high = t.input(0), t.attributes["min"], t.attributes["max"]
+    if (low, high) == (0, 6):
+        return tf.nn.relu6(x)
+    if low == 0 and high >= LARGEST:
+        return tf.nn.relu(x)
+    return tf.clip_by_value(x, low, high)
+
+
+def _elu(t):
+    x, alpha = t.input(0), t.attributes["alpha"]
+    if alpha == 1:
+        return tf.nn.elu(x)
+    return tf.where(x > 0, x, alpha * tf.math.expm1(tf.minimum(x, 0)))
+
+
+def _slice(t):
+    a = t.attributes
+    place = [slice(None)] * len(t.input_shape)
+    place[t.axis(a["axis"])] = slice(a["start"], a["end"], a["step"])
+    return t.input(0)[tuple(place)]
+
+
+def _dropout(t):
+    return tf.nn.dropout(t.input(0), t.attributes["ratio"]) if t.drops else t.input(0)
+
+
+def _broadcast(function):
+    return lambda t: function(t.operand(0, tf.reshape, tf.transpose),
+                              t.operand(1, tf.reshape, tf.transpose))
+
+
+def _recurrence(t, states, cell):
+    """The last hidden state of a recurrence: the inputs' products for all times at once, then a
+    loop over time. cell: (sums of products, states) -> states, whose first is hidden."""
+    x, weight, recurrent, bias = t.inputs
+    samples, times, features = x.shape
+    gates, hidden = recurrent.shape
+    given = tf.matmul(tf.reshape(x, [-1, features]), weight, transpose_b=True)
+    given = tf.transpose(tf.reshape(tf.nn.bias_add(given, bias), [samples, times, gates]), [1, 0, 2])
+    t.run.macs += samples * times * gates * (features + hidden)
+
+    def step(at, *state):
+        sums = given[at] + tf.matmul(state[0], recurrent, transpose_b=True)
+        return (at + 1,) + cell(sums, state)
+    start = (tf.constant(0),) + (tf.zeros([samples, hidden], given.dtype),) * states
+    return tf.while_loop(lambda at, *state: at < times, step, start, maximum_iterations=times)[1]
+
+
+def _lstm_cell(sums, state):
+    i, o, f, c = tf.split(sums, 4, 1)
+    memory = tf.sigmoid(f) * state[1] + tf.sigmoid(i) * tf.tanh(c)
+    return tf.sigmoid(o) * tf.tanh(memory), memory
+
+
+def _cross_entropy(t):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+        t.input(1), tf.cast(t.input(0), tf.float32)))
+
+
+def _plain(function):
+    return lambda t: function(t.input(0))
+
+
+def _reshape(t):
+    return t.reshaped(tf.reshape, tf.transpose)
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": lambda t: _mean(t, (2, 3)),
+    "Gemm": _gemm,
+    "Relu": _plain(tf.nn.relu),
+    "Tanh": _plain(tf.tanh),
+    "Sigmoid": _plain(tf.sigmoid),
+    "HardSigmoid": lambda t: tf.clip_by_value(
+        t.attributes["alpha"] * t.input(0) + t.attributes["beta"], 0.0, 1.0),
+    "HardSwish": _plain(lambda x: x * tf.nn.relu6(x + 3.0) * (1 / 6.0)),
+    "Clip": _clip,
+    "Elu": _elu,
+    "LeakyRelu": lambda t: tf.nn.leaky_relu(t.input(0), t.attributes["alpha"]),
+    "Exp": _plain(tf.exp),
+    "Sqrt": _plain(tf.sqrt),
+    "Gelu": lambda t: tf.nn.gelu(t.input(0), t.attributes["approximate"] == "tanh"),
+    "Neg": _plain(tf.negative),
+    "Softmax": lambda t: tf.nn.softmax(t.input(0), t.axis(t.attributes["axis"])),
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": _reshape,
+    "Reshape": _reshape,
+    "Identity": _plain(tf.identity),
+    "Transpose": lambda t: tf.transpose(t.input(0), t.layout.permutation(t.attributes["perm"])),
+    "Concat": lambda t: tf.concat(t.inputs, t.axis(t.attributes["axis"])),
+    "Slice": _slice,
+    SPLIT: lambda t, sizes, axis: tf.split(t.input(0), sizes, axis),
+    "Pad": lambda t: tf.pad(t.input(0), t.pads(), constant_values=t.attributes["value"]),
+    "ReduceMean": _reduce_mean,
+    "Dropout": _dropout,
+    "Add": _broadcast(tf.add),
+    "Sub": _broadcast(tf.subtract),
+    "Mul": _broadcast(tf.multiply),
+    "Div": _broadcast(tf.divide),
+    "LSTM": lambda t: _recurrence(t, 2, _lstm_cell),
+    "RNN": lambda t: _recurrence(t, 1, lambda sums, state: (tf.nn.relu(sums),)),
+    "SoftmaxCrossEntropyLoss": _cross_entropy,
+    "HalfSumOfSquares": lambda t: tf.nn.l2_loss(tf.cast(t.input(0), tf.float32)),
+}
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {
+    "Conv": _conv_problem,
+    "MaxPool": _max_pool_problem,
+    "BatchNormalization": _batch_norm_problem,
+    "LRN": _lrn_problem,
+}
