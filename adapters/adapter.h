@@ -13,6 +13,7 @@
 #include "bundle/recipe.h"
 #include "bundle/target.h"
 #include "graph/graph.h"
+#include "graph/model_file.h"
 #include "graph/tensor.h"
 
 #define ADAPTER_ABI 2
@@ -56,6 +57,7 @@ enum readout {
 	READ_WEIGHTS,	/* parameters now, in graph order and our layouts (OIHW, [out, in]) */
 	READ_GRADIENTS, /* of the last step, same order */
 	READ_STATE,	/* running statistics */
+	READ_OUTPUTS,	/* of the last step on a file as it is; not through adapter.read */
 	READ_COUNT
 };
 const char *readout_name(enum readout what);
@@ -66,6 +68,25 @@ struct session {
 	const char *option;   /* private knobs of null and fake: "crash@step=3"; "" = none */
 	struct target target; /* set before probe */
 	void *private_data;   /* private_size bytes, zeroed before open */
+};
+
+/*
+ * A user's ONNX file as it is, forward: of engines that read such files. The functions of the same
+ * name in struct adapter are not called then; probe, open, step, sync and close are.
+ */
+struct adapter_files {
+	/* The file is borrowed until close. */
+	enum prony_status (*build)(struct session *s, const struct model_file *model,
+				   const struct recipe *recipe, struct built *built,
+				   struct error *err);
+	/* `inputs`: as many tensors as the model has, in its order, types and shapes; borrowed
+	 * until close. */
+	enum prony_status (*feed)(struct session *s, int slot, const struct tensor *inputs,
+				  struct error *err);
+	/* All outputs of the last step in the model's order; the list is in `arena`, the data are
+	 * borrowed until the next step. */
+	enum prony_status (*outputs)(struct session *s, struct arena *arena, struct tensor_set *out,
+				     struct error *err);
 };
 
 struct adapter {
@@ -121,6 +142,8 @@ struct adapter {
 
 	/* Called exactly once, even after a failed open. */
 	void (*close)(struct session *s);
+
+	const struct adapter_files *files; /* optional */
 
 	/*
 	 * Optional; only the fake adapter has it, to test the parent: may falsify the reply to a

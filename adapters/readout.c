@@ -5,7 +5,7 @@
 
 static const char *const readout_words[READ_COUNT] = {
 	[READ_LOGITS] = "logits",	[READ_LOSS] = "loss",	[READ_WEIGHTS] = "weights",
-	[READ_GRADIENTS] = "gradients", [READ_STATE] = "state",
+	[READ_GRADIENTS] = "gradients", [READ_STATE] = "state", [READ_OUTPUTS] = "outputs",
 };
 
 const char *readout_name(enum readout what)

@@ -1,19 +1,16 @@
 #include "bundle/bundle.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "bundle/case_internal.h"
 #include "graph/graph_json.h"
 
 #define CASE_MAX_BYTES ((size_t)64 * 1024 * 1024)
-#define NAME_BYTES 32
 
 /* A tensor under another name; the data stays where it is. */
 static struct tensor renamed(const struct tensor *tensor, const char *name)
@@ -22,28 +19,6 @@ static struct tensor renamed(const struct tensor *tensor, const char *name)
 
 	copy.name = name;
 	return copy;
-}
-
-/* Writes the set as the bundle's file `name`, or as `shared` and links to that. */
-static enum prony_status put_set(const struct tensor_set *set, const char *folder, const char *name,
-				 const char *shared, struct error *err)
-{
-	char *path = path_join(folder, name);
-	enum prony_status status = PRONY_OK;
-
-	if (shared && !file_exists(shared)) {
-		status = safetensors_write_file(set, shared, err);
-		/* What one worker wrote into it, the next would read. */
-		if (status == PRONY_OK && chmod(shared, S_IRUSR | S_IRGRP | S_IROTH) != 0)
-			status = error_errno(err, PRONY_IO, errno, "%s: cannot be made read-only",
-					     shared);
-	}
-	if (status == PRONY_OK && shared)
-		unlink(path);
-	if (status == PRONY_OK && (!shared || link(shared, path) != 0))
-		status = safetensors_write_file(set, path, err);
-	free(path);
-	return status;
 }
 
 static enum prony_status write_inputs(const char *folder, const struct tensor_set *inputs,
@@ -62,7 +37,7 @@ static enum prony_status write_inputs(const char *folder, const struct tensor_se
 	for (size_t i = 0; i < labels->count; i++)
 		set.tensors[set.count++] = renamed(
 			&labels->tensors[i], arena_printf(&arena, BUNDLE_LABEL_ROLE ".%zu", i));
-	status = put_set(&set, folder, BUNDLE_INPUT_FILE, shared, err);
+	status = case_put_set(&set, folder, BUNDLE_INPUT_FILE, shared, err);
 	arena_release(&arena);
 	return status;
 }
@@ -70,9 +45,6 @@ static enum prony_status write_inputs(const char *folder, const struct tensor_se
 static enum prony_status write_case(const char *folder, const struct recipe *recipe,
 				    const struct graph *graph, json_t *cell, struct error *err)
 {
-	char *path = path_join(folder, BUNDLE_CASE_FILE);
-	char *text = NULL;
-	enum prony_status status;
 	json_t *document = json_pack(
 		"{s:i, s:{s:s, s:s, s:s, s:s}, s:o, s:o, s:I, s:I}", "schema", BUNDLE_SCHEMA,
 		"files", "weights", BUNDLE_WEIGHTS_FILE, "input", BUNDLE_INPUT_FILE, "records",
@@ -82,18 +54,8 @@ static enum prony_status write_case(const char *folder, const struct recipe *rec
 
 	if (document && cell)
 		json_object_set(document, "cell", cell);
-	if (document)
-		text = json_dumps(document, JSON_INDENT(1));
-	if (text)
-		status = file_write_atomic(path, text, strlen(text), err);
-	else
-		status = error_set(err, PRONY_INTERNAL,
-				   "%s: recipe or graph cannot be expressed as JSON (is every "
-				   "name UTF-8, every number finite?)",
-				   path);
+	enum prony_status status = case_write(folder, document, err);
 	json_decref(document);
-	free(text);
-	free(path);
 	return status;
 }
 
@@ -102,8 +64,8 @@ enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 			       const struct tensor_set *inputs, const struct tensor_set *labels,
 			       const struct bundle_shared *shared, json_t *cell, struct error *err)
 {
-	enum prony_status status =
-		put_set(weights, folder, BUNDLE_WEIGHTS_FILE, shared ? shared->weights : NULL, err);
+	enum prony_status status = case_put_set(weights, folder, BUNDLE_WEIGHTS_FILE,
+						shared ? shared->weights : NULL, err);
 
 	if (status == PRONY_OK)
 		status = write_inputs(folder, inputs, labels, shared ? shared->input : NULL, err);
@@ -111,19 +73,6 @@ enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 	if (status == PRONY_OK)
 		status = write_case(folder, recipe, graph, cell, err);
 	return status;
-}
-
-static enum prony_status check_tensor(const struct tensor *tensor, enum dtype dtype,
-				      const struct shape *shape, struct error *err)
-{
-	char have[128], want[128];
-
-	if (tensor->dtype == dtype && shape_equal(&tensor->shape, shape))
-		return PRONY_OK;
-	shape_text(&tensor->shape, have, sizeof(have));
-	shape_text(shape, want, sizeof(want));
-	return error_set(err, PRONY_BAD_INPUT, "%.80s is %s of %s, the graph wants %s of %s",
-			 tensor->name, have, dtype_name(tensor->dtype), want, dtype_name(dtype));
 }
 
 /* Puts the weights into graph order, so that no reader depends on the order of the file. */
@@ -146,7 +95,7 @@ static enum prony_status arrange_weights(struct bundle *bundle, const struct ten
 		if (!tensor)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s of the graph is missing",
 					 value->name);
-		enum prony_status status = check_tensor(tensor, DTYPE_F32, &value->shape, err);
+		enum prony_status status = case_check_tensor(tensor, DTYPE_F32, &value->shape, err);
 		if (status != PRONY_OK)
 			return status;
 		set.tensors[set.count++] = *tensor;
@@ -186,12 +135,13 @@ static enum prony_status collect_batches(struct bundle *bundle, const struct ten
 	if (!set.tensors)
 		return PRONY_NOMEM;
 	for (;;) {
-		char name[NAME_BYTES];
+		char name[BUNDLE_NAME_BYTES];
 		snprintf(name, sizeof(name), "%s.%zu", role, set.count);
 		const struct tensor *tensor = tensor_find(file, name);
 		if (!tensor)
 			break;
-		enum prony_status status = check_tensor(tensor, wanted->dtype, &wanted->shape, err);
+		enum prony_status status =
+			case_check_tensor(tensor, wanted->dtype, &wanted->shape, err);
 		if (status == PRONY_OK && wanted->kind == VALUE_LABEL)
 			status = check_labels(tensor, graph_classes(&bundle->graph), err);
 		if (status != PRONY_OK)
@@ -265,6 +215,9 @@ static enum prony_status read_case(const json_t *document, struct bundle *bundle
 		status = json_get_object(document, "recipe", &recipe, err);
 	if (status == PRONY_OK)
 		status = recipe_from_json(recipe, &bundle->recipe, err);
+	bundle->is_model = json_object_get(document, "model") != NULL;
+	if (status == PRONY_OK && bundle->is_model)
+		return case_read_model(document, bundle, err);
 	if (status == PRONY_OK)
 		status = json_get_object(document, "graph", &graph, err);
 	if (status == PRONY_OK)
@@ -286,11 +239,16 @@ static enum prony_status read_tensor_files(const char *folder, const json_t *doc
 	enum prony_status status = json_get_object(document, "files", &files, err);
 
 	if (status == PRONY_OK)
-		status = file_path(folder, files, "weights", &weights, err);
+		status = file_path(folder, files, bundle->is_model ? "model" : "weights", &weights,
+				   err);
 	if (status == PRONY_OK)
 		status = file_path(folder, files, "input", &input, err);
 	if (status != PRONY_OK) {
 		error_prefix(err, "%s/%s", folder, BUNDLE_CASE_FILE);
+		goto out;
+	}
+	if (bundle->is_model) {
+		status = case_read_model_files(weights, input, bundle, err);
 		goto out;
 	}
 	status = safetensors_map_file(weights, &bundle->arena, &bundle->weights_map, &set, err);
@@ -343,6 +301,7 @@ void bundle_release(struct bundle *bundle)
 	safetensors_unmap(&bundle->weights_map);
 	safetensors_unmap(&bundle->input_map);
 	graph_release(&bundle->graph);
+	free(bundle->model_bytes);
 	arena_release(&bundle->arena);
 	*bundle = (struct bundle){0};
 }

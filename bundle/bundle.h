@@ -3,7 +3,11 @@
  *   case.json             schema, recipe, graph, file names, expected parameters and MACs
  *   weights.safetensors   parameters and states by name, F32
  *   input.safetensors     "input.0".."input.K-1" (F32, input shape), "label.0".. (I64, N): batches
- * Same weights, same batches, bit for bit, for every framework.
+ * Same weights, same batches, bit for bit, for every framework. Where no graph expresses a user's
+ * ONNX file, the file itself takes the place of graph and weights:
+ *   case.json             schema, recipe, inputs and outputs of the model, file names
+ *   model.onnx            the file as it is
+ *   input.safetensors     "input.K.I": input I of batch K, in the types and order of the model
  */
 #ifndef PRONY_BUNDLE_BUNDLE_H
 #define PRONY_BUNDLE_BUNDLE_H
@@ -11,10 +15,12 @@
 #include "bundle/recipe.h"
 #include "bundle/safetensors.h"
 #include "graph/graph.h"
+#include "graph/model_file.h"
 
 #define BUNDLE_SCHEMA 2
 #define BUNDLE_CASE_FILE "case.json"
 #define BUNDLE_WEIGHTS_FILE "weights.safetensors"
+#define BUNDLE_MODEL_FILE "model.onnx"
 #define BUNDLE_INPUT_FILE "input.safetensors"
 /* Batches are named by what they are for, whatever the graph calls it: input.0, label.0 ... */
 #define BUNDLE_INPUT_ROLE "input"
@@ -29,6 +35,10 @@ struct bundle {
 	struct graph graph;
 	struct tensor_set weights;
 	struct tensor_set inputs, labels; /* one tensor per batch, in order */
+	/* Instead of graph, weights and labels: inputs has those of batch 0, of batch 1, ... */
+	bool is_model;
+	struct model_file model;
+	char *model_bytes;
 	struct mapped_file weights_map, input_map;
 };
 
@@ -47,6 +57,14 @@ enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 			       const struct graph *graph, const struct tensor_set *weights,
 			       const struct tensor_set *inputs, const struct tensor_set *labels,
 			       const struct bundle_shared *shared, json_t *cell, struct error *err);
+
+/* The same of a user's file as it is; `batches` has the tensors of input.safetensors, and of
+ * `shared` weights is the file's path. */
+enum prony_status bundle_write_model(const char *folder, const struct recipe *recipe,
+				     const struct model_file *model,
+				     const struct tensor_set *batches,
+				     const struct bundle_shared *shared, json_t *cell,
+				     struct error *err);
 
 /* Reads and checks one: shapes of weights and batches agree with the graph. bundle_release it also
  * after an error. */

@@ -23,7 +23,8 @@
 	X(OUT_OF_MEMORY, "out-of-memory")                                                          \
 	X(TIMEOUT, "timeout")                                                                      \
 	X(CRASHED, "crashed")                                                                      \
-	X(INVALID, "invalid")
+	X(INVALID, "invalid")                                                                      \
+	X(UNPROVEN, "unproven")
 
 enum cell_status {
 #define X(id, name) CELL_##id,
@@ -41,7 +42,9 @@ enum cell_status {
 	X(DISCOVERED, "discovered", 4)                                                             \
 	/* The machine did other things meanwhile. */                                              \
 	X(DISTURBED, "disturbed", 5)                                                               \
-	X(GATE_ONLY, "gate-only", 6)
+	X(GATE_ONLY, "gate-only", 6)                                                               \
+	/* The only proof: other engines do the same. */                                           \
+	X(AGREEMENT, "agreement", 7)
 
 enum cell_flag {
 #define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),

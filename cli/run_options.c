@@ -39,6 +39,11 @@ const struct option run_option_rows[] = {
 		.offset = offsetof(struct run_options, workers),
 		.metavar = "NAME=COMMAND",
 		.help = "a worker of your own as framework NAME; words are split as a shell does"},
+	{.name = "shape",
+	 .kind = OPTION_LIST,
+	 .offset = offsetof(struct run_options, shapes),
+	 .metavar = "NAME=DIMS",
+	 .help = "shape of an input that an ONNX file leaves open, for one sample: x=1x3x48x320"},
 	ROW_FLAG(quick, "quick", "3 processes, 2 s each: screening"),
 	ROW_FLAG(rigorous, "rigorous", "10 to 40 processes, until the interval is 1 % wide"),
 	ROW_INT(steps, "steps", 1, 1000000000, "N", "fixed steps of the measured window"),
@@ -142,6 +147,7 @@ enum prony_status run_options_spec(const struct run_options *options, const char
 	if (status != PRONY_OK)
 		return status;
 	set_numbers(options, spec);
+	spec_set_shapes(spec, options->shapes.values, options->shapes.count);
 	weigh_frameworks(spec);
 	spec_complete(spec);
 	return PRONY_OK;

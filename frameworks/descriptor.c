@@ -77,6 +77,7 @@ static const struct key keys[] = {
 	 "fp32, tf32, fp16 and bf16, or some of them", "[fp32]", false},
 	{"devices", ROOT | BACKEND, read_devices, ROW(cuda), "cpu, cuda or both", "[cpu, cuda]",
 	 false},
+	{"reads-onnx", ROOT, read_flag, ROW(reads_onnx), "true or false", "true", false},
 	{"repairs", ROOT | BACKEND, read_repairs, 0, "a list of steps, each with its reason",
 	 "[{why: it is looked for there, symlink: lib/liba.so.1, to: liba.so.1.2}]", false},
 	{"harness-only", ROOT, read_flag, ROW(harness_only), "true or false", "true", true},

@@ -70,6 +70,7 @@ struct framework {
 	size_t repair_count;
 	unsigned stages, precisions; /* bit sets of what it can at best; a worker's word is final */
 	bool cuda;		     /* can use a GPU */
+	bool reads_onnx;	     /* can be given an ONNX file as it is */
 	bool harness_only;	     /* null and fake: never part of "all" */
 	bool computes_nothing;	     /* null: exempt from the gate and from ranking */
 	bool floor;		     /* what the others are related to: listed first */

@@ -113,8 +113,10 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 	facts->sample.rank = (int)shape->n_dim - 1;
 	for (size_t i = 0; i < shape->n_dim; i++) {
 		const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
+		/* Some exporters write -1 for what they leave open. */
 		bool fixed =
-			dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+			dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+			dim->dim_value != -1;
 
 		if (fixed && (dim->dim_value < 1 || dim->dim_value > GRAPH_MAX_DIM))
 			return error_set(

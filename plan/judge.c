@@ -164,6 +164,31 @@ static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "%s", why.text);
 }
 
+/* A file that no graph expresses: engines that read such files can be given it, forward. */
+static void judge_file(const struct plan_cell *cell, struct strbuf *reasons)
+{
+	const struct network_file *file = cell->network->file;
+	const struct framework *framework = cell->place->framework;
+	struct model_file model;
+	struct arena arena;
+	struct error why = ERROR_INIT;
+
+	if (!network_is_as_it_is(cell->network) || !framework->reads_onnx ||
+	    cell->cell.stage != STAGE_FORWARD) {
+		add_reason(reasons, "%s", file->reason);
+		if (file->unreadable)
+			add_reason(reasons, "as it is it cannot be run either: %s",
+				   file->unreadable);
+		else if (!framework->reads_onnx)
+			add_reason(reasons, "%s is given graphs, not files", framework->name);
+		return;
+	}
+	arena_init(&arena, 0);
+	if (network_model_ports(cell->network, cell->cell.batch, &arena, &model, &why) != PRONY_OK)
+		add_reason(reasons, "%s", why.text);
+	arena_release(&arena);
+}
+
 /* Bytes of the batches that a worker holds; saturates. */
 static int64_t batches_bytes(const struct plan_cell *cell, int64_t batch)
 {
@@ -292,7 +317,9 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 			      const struct plan_cell *cell, struct strbuf *reasons)
 {
 	judge_support(e, cell, reasons);
-	if (cell->network->file && cell->network->file->reason)
+	if (cell->network->file && cell->network->file->reason && !cell->ungated)
+		judge_file(cell, reasons);
+	else if (cell->network->file && cell->network->file->reason)
 		add_reason(reasons, "%s", cell->network->file->reason);
 	else
 		judge_dataset(cell, reasons);
@@ -304,7 +331,8 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 		add_reason(reasons, "%s", dataset->reason);
 	if (reasons->length > 0)
 		return CELL_MISSING;
-	return judge_memory(e, cell, reasons);
+	/* What a file takes as it is nobody knows before. */
+	return network_is_as_it_is(cell->network) ? CELL_PENDING : judge_memory(e, cell, reasons);
 }
 
 enum prony_status judge_cell(const struct expansion *e, const struct dataset_choice *dataset,

@@ -87,8 +87,12 @@ static enum prony_status check_network_file(const struct spec_word *word, struct
 	struct plan *plan = e->plan;
 	struct error why = ERROR_INIT;
 	struct network_file *file, **files;
-	enum prony_status status = network_file_open(word->text, &file, &why);
+	const struct network_shapes shapes = {e->spec->shapes, e->spec->shape_count,
+					      e->shapes_used};
+	enum prony_status status = network_file_open(word->text, &shapes, &file, &why);
 
+	if (status == PRONY_USAGE)
+		return error_set(err, status, "%s", why.text);
 	if (status != PRONY_OK)
 		return error_set(err, status, "%s: %s", word->origin, why.text);
 	*canonical = arena_strdup(&plan->arena, file->name);
@@ -291,6 +295,17 @@ static enum prony_status locate_frameworks(struct expansion *e, struct error *er
 	return status;
 }
 
+static enum prony_status check_shapes(const struct expansion *e, struct error *err)
+{
+	for (size_t i = 0; i < e->spec->shape_count; i++)
+		if (!e->shapes_used[i])
+			return error_set(err, PRONY_USAGE,
+					 "--shape %.100s: no ONNX file of this run has an input of "
+					 "that name",
+					 e->spec->shapes[i]);
+	return PRONY_OK;
+}
+
 enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 {
 	const struct spec *spec = e->spec;
@@ -298,6 +313,7 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 	struct spec_rule asked = {0};
 	enum prony_status status;
 
+	e->shapes_used = arena_array(arena, spec->shape_count + 1, sizeof(*e->shapes_used));
 	memcpy(asked.axes, spec->axes, sizeof(asked.axes));
 	status = canonical_rule(&asked, true, e, &e->asked, err);
 	if (status == PRONY_OK)
@@ -305,6 +321,8 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 	if (status == PRONY_OK)
 		status = canonical_rules(spec->overrides, spec->override_count, e, &e->overrides,
 					 err);
+	if (status == PRONY_OK)
+		status = check_shapes(e, err);
 	if (status == PRONY_OK)
 		status = locate_frameworks(e, err);
 	/* Twice each: named strictly and not. */

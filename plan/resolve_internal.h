@@ -30,6 +30,7 @@ struct expansion {
 	struct framework_choice *frameworks; /* one for each word of its list */
 	struct dataset_choice *datasets;     /* those met so far */
 	size_t dataset_count;
+	bool *shapes_used;			/* of the spec's shapes: a file has such an input */
 	struct spec_rule *excludes, *overrides; /* with canonical words */
 };
 

@@ -267,6 +267,9 @@ static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
 	char text[96];
 	if (stored->gate != CELL_OK)
 		snprintf(text, sizeof text, "%s", cell_status_name(stored->gate));
+	else if (json_object_get(stored->evidence, "agreement"))
+		snprintf(text, sizeof text,
+			 "agrees with other engines; not proven, no reference computes it");
 	else if (*kept)
 		snprintf(text, sizeof text, "same work, found on %.32s", kept);
 	else

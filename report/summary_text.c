@@ -122,6 +122,25 @@ static double worst_of(const json_t *evidence, const char **what)
 	return bound > 0 ? value / bound : NAN;
 }
 
+/* What no reference computes: it was only held to what other engines make of the same file. */
+static void add_agreement(const struct summary *summary, struct strbuf *out)
+{
+	size_t agreed = 0, unproven = 0;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		agreed += cell->evidence && cell->gate == CELL_OK &&
+			  json_object_get(cell->evidence, "agreement");
+		unproven += cell->evidence && cell->gate == CELL_UNPROVEN;
+	}
+	if (agreed > 0)
+		strbuf_printf(out,
+			      "; %zu only %s with other engines: no reference computes the "
+			      "network, so that they may be wrong together",
+			      agreed, agreed == 1 ? "agrees" : "agree");
+	if (unproven > 0)
+		strbuf_printf(out, "; %zu unproven", unproven);
+}
+
 void summary_parity(const struct summary *summary, struct strbuf *out)
 {
 	size_t passed = 0, wrong = 0, absent = 0, ended = 0, kept = 0;
@@ -133,9 +152,10 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		/* A framework that refuses the network leaves nothing to judge. */
 		if (!cell->evidence || cell->gate == CELL_UNSUPPORTED)
 			absent++;
-		else if (cell->gate != CELL_OK)
+		else if (cell->gate != CELL_OK && cell->gate != CELL_UNPROVEN)
 			(*(cell->gate == CELL_MISMATCH ? &wrong : &ended))++;
-		if (!cell->evidence || cell->gate != CELL_OK)
+		if (!cell->evidence || cell->gate != CELL_OK ||
+		    json_object_get(cell->evidence, "agreement"))
 			continue;
 		passed++;
 		kept += *json_string_or(cell->evidence, "cached", "") != '\0';
@@ -156,6 +176,7 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 	if (ended > 0)
 		strbuf_printf(out, "; %zu ended in the gate before anything could be compared",
 			      ended);
+	add_agreement(summary, out);
 	if (absent > 0)
 		strbuf_printf(out, "; %zu never came to the gate", absent);
 }

@@ -5,40 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies a set out of shared memory, where the next read would overwrite it. */
-static void keep_set(struct arena *arena, const struct tensor_set *set, struct tensor_set *out)
-{
-	out->count = set->count;
-	out->tensors = arena_array(arena, set->count, sizeof *out->tensors);
-	for (size_t i = 0; i < set->count; i++) {
-		int64_t bytes = tensor_bytes(&set->tensors[i]);
-		out->tensors[i] = set->tensors[i];
-		out->tensors[i].name = arena_strdup(arena, set->tensors[i].name);
-		out->tensors[i].data = arena_alloc(arena, bytes > 0 ? (size_t)bytes : 1);
-		if (bytes > 0)
-			memcpy(out->tensors[i].data, set->tensors[i].data, (size_t)bytes);
-	}
-}
-
-static enum prony_status read_kept(struct client *client, const char *what, struct arena *arena,
-				   struct tensor_set *out, struct error *err)
-{
-	struct arena scratch;
-	struct tensor_set set;
-	arena_init(&scratch, 0);
-	enum prony_status status = client_read(client, what, &scratch, &set, err);
-	if (status == PRONY_OK)
-		keep_set(arena, &set, out);
-	arena_release(&scratch);
-	return status;
-}
-
 /* Running statistics; those of a framework that has no way to tell stay NULL. */
 static enum prony_status read_state(struct client *client, struct arena *arena,
 				    const struct tensor_set **out, struct error *err)
 {
 	struct tensor_set *state = arena_alloc(arena, sizeof *state);
-	enum prony_status status = read_kept(client, "state", arena, state, err);
+	enum prony_status status = session_read_kept(client, "state", arena, state, err);
 	if (status == PRONY_UNSUPPORTED) {
 		error_clear(err);
 		return PRONY_OK;
@@ -62,7 +34,7 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 		observed->loss[i] = NAN;
 		status = client_run(client, 1, SYNC_END, 1, i, 0, &window, err);
 		if (status == PRONY_OK)
-			status = read_kept(client, "logits", arena, logits, err);
+			status = session_read_kept(client, "logits", arena, logits, err);
 		if (status == PRONY_OK)
 			observed->logits[i] = tensor_find(logits, "logits");
 		if (status == PRONY_OK && stage != STAGE_FORWARD)
@@ -70,10 +42,10 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 	}
 	struct tensor_set *last = arena_alloc(arena, sizeof *last);
 	if (status == PRONY_OK && stage == STAGE_FORWARD_BACKWARD) {
-		status = read_kept(client, "gradients", arena, last, err);
+		status = session_read_kept(client, "gradients", arena, last, err);
 		observed->gradients = last;
 	} else if (status == PRONY_OK && stage == STAGE_TRAIN) {
-		status = read_kept(client, "weights", arena, last, err);
+		status = session_read_kept(client, "weights", arena, last, err);
 		observed->weights = last;
 	}
 	if (status == PRONY_OK && stage == STAGE_TRAIN &&

@@ -159,7 +159,7 @@ static enum prony_status end_untimed(struct schedule *s, size_t cell, struct err
 
 enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
 {
-	enum prony_status status = PRONY_OK;
+	enum prony_status status = schedule_agree(s, err);
 	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
 		const struct run_cell *state = &s->cells[cell];
 		if (state->status != CELL_PENDING)

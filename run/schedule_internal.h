@@ -52,6 +52,10 @@ enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_s
 enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum prony_status status,
 				      struct error *err);
 
+/* schedule_agree.c: in place of a gate, the engines of each file that no graph expresses are held
+ * to each other. */
+enum prony_status schedule_agree(struct schedule *s, struct error *err);
+
 /* schedule_gates.c */
 
 /* The gate of every cell that is pending and has not passed it. Where nothing is to be timed that

@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "bundle/safetensors.h"
 
+#define MODEL_OUTPUTS_MAX_BYTES ((size_t)1 << 28)
+
 void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text,
 		 const struct process_record *record)
 {
@@ -28,15 +30,22 @@ enum prony_status tell_framework(const struct run_callbacks *callbacks, size_t c
 		       : PRONY_OK;
 }
 
+/* The largest read is all weights, or the logits of one batch; each with names and padding. Of a
+ * file as it is nobody knows it: memory that is not written is not there. */
+static size_t largest_read(const struct workload *work)
+{
+	if (work->is_model)
+		return MODEL_OUTPUTS_MAX_BYTES;
+	size_t weights = safetensors_image_bytes(&work->weights);
+	const struct value *logits = &work->graph.values[work->graph.logits];
+	size_t most = (size_t)shape_elements(&logits->shape) * sizeof(double);
+	return weights > most ? weights : most;
+}
+
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
 				const char *folder, size_t records, struct client **out,
 				struct error *err)
 {
-	/* The largest read is all weights, or the logits of one batch; each with names and padding.
-	 */
-	size_t weights = safetensors_image_bytes(&drive->work->weights);
-	const struct value *logits = &drive->work->graph.values[drive->work->graph.logits];
-	size_t most = (size_t)shape_elements(&logits->shape) * sizeof(double);
 	*spec = (struct client_spec){
 		.argv = drive->cell->worker_argv,
 		.environment = drive->cell->worker_environment,
@@ -45,7 +54,7 @@ enum prony_status session_start(const struct drive *drive, struct client_spec *s
 		.bundle = folder,
 		.cpus = drive->cpus,
 		.cpu_count = drive->cpu_count,
-		.tensors_bytes = (weights > most ? weights : most) + 65536,
+		.tensors_bytes = largest_read(drive->work) + 65536,
 		.records_capacity = records,
 		.memory_limit_bytes = drive->settings->limits.memory_limit_bytes,
 		.timeout_ns = drive->settings->limits.request_timeout_ns,
@@ -249,5 +258,33 @@ enum prony_status session_read_loss(struct client *client, double *loss, struct 
 							   : (double)*(const float *)tensor->data;
 	}
 	arena_release(&arena);
+	return status;
+}
+
+/* Copies a set out of shared memory, where the next read would overwrite it. */
+static void keep_set(struct arena *arena, const struct tensor_set *set, struct tensor_set *out)
+{
+	out->count = set->count;
+	out->tensors = arena_array(arena, set->count, sizeof *out->tensors);
+	for (size_t i = 0; i < set->count; i++) {
+		int64_t bytes = tensor_bytes(&set->tensors[i]);
+		out->tensors[i] = set->tensors[i];
+		out->tensors[i].name = arena_strdup(arena, set->tensors[i].name);
+		out->tensors[i].data = arena_alloc(arena, bytes > 0 ? (size_t)bytes : 1);
+		if (bytes > 0)
+			memcpy(out->tensors[i].data, set->tensors[i].data, (size_t)bytes);
+	}
+}
+
+enum prony_status session_read_kept(struct client *client, const char *what, struct arena *arena,
+				    struct tensor_set *out, struct error *err)
+{
+	struct arena scratch;
+	struct tensor_set set;
+	arena_init(&scratch, 0);
+	enum prony_status status = client_read(client, what, &scratch, &set, err);
+	if (status == PRONY_OK)
+		keep_set(arena, &set, out);
+	arena_release(&scratch);
 	return status;
 }

@@ -52,4 +52,8 @@ void drive_event(const struct drive *drive, enum run_event_kind kind, const char
 enum prony_status tell_framework(const struct run_callbacks *callbacks, size_t cell,
 				 const json_t *details, struct error *err);
 
+/* Reads `what` into the arena: the next read leaves it as it is. */
+enum prony_status session_read_kept(struct client *client, const char *what, struct arena *arena,
+				    struct tensor_set *out, struct error *err);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/process_tree.h"
+#include "parity/agreement.h"
 #include "parity/reference.h"
 #include "sensors/sampling.h"
 
@@ -74,6 +75,29 @@ static enum prony_status forward_loss(struct timing *t, int slot, double *loss, 
 	return status;
 }
 
+/* Of a file as it is there is no loss: its outputs are finite, and those of slot 0 the engines'. */
+static enum prony_status check_outputs(struct timing *t, const struct tensor_set *expected,
+				       struct error *err)
+{
+	struct arena arena;
+	struct tensor_set outputs;
+	arena_init(&arena, 0);
+	enum prony_status status = client_read(t->client, "outputs", &arena, &outputs, err);
+	if (status == PRONY_OK && !agreement_is_finite(&outputs))
+		status = error_set(err, PRONY_INVALID, "an output is not finite");
+	if (status == PRONY_OK && expected && expected->count > 0) {
+		struct agreement found = agreement_of(expected, &outputs);
+		/* Both agree with a third. */
+		if (found.value > 2 * found.bound)
+			status = error_set(err, PRONY_INVALID,
+					   "output %s of the first step is %.3g from what it was "
+					   "before, more than %.3g",
+					   found.output, found.value, 2 * found.bound);
+	}
+	arena_release(&arena);
+	return status;
+}
+
 /* Loss of the last step, outside the timed region. */
 static enum prony_status read_loss(struct timing *t, double *loss, struct error *err)
 {
@@ -94,6 +118,8 @@ static enum prony_status first_step(struct timing *t, struct error *err)
 	if (t->drive->cell->ungated)
 		return PRONY_OK;
 	const struct workload *work = t->drive->work;
+	if (work->is_model)
+		return check_outputs(t, &work->outputs, err);
 	t->record->loss_expected = work->loss_mean;
 	status = read_loss(t, &t->record->loss_first, err);
 	if (status != PRONY_OK)
@@ -264,6 +290,8 @@ static enum prony_status last_loss(struct timing *t, struct error *err)
 {
 	if (t->drive->cell->ungated)
 		return PRONY_OK;
+	if (t->drive->work->is_model)
+		return check_outputs(t, NULL, err);
 	enum prony_status status = read_loss(t, &t->record->loss_last, err);
 	if (status == PRONY_OK && !isfinite(t->record->loss_last))
 		status = error_set(err, PRONY_INVALID, "the loss after the window is not finite");

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "bundle/bundle.h"
+#include "run/model_work.h"
 
 /* The gate takes batches that no timed process takes: these many timed ones are skipped. */
 enum { GATE_SKIPS = 64 };
@@ -85,6 +86,8 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 	work->reference_bytes = memory_physical_bytes() / 2;
 	arena_init(&work->arena, 0);
 	workload_key(cell, work->key);
+	if (network_is_as_it_is(cell->network))
+		return model_work_init(work, cell, seed, err);
 	enum prony_status status =
 		network_build(cell->network, cell->recipe.batch, &work->graph, err);
 	if (status == PRONY_OK)
@@ -129,6 +132,7 @@ void workload_release(struct workload *work)
 	workload_drop_files(work);
 	workload_drop_gate(work);
 	graph_release(&work->graph);
+	free((void *)(uintptr_t)work->model.bytes);
 	arena_release(&work->arena);
 }
 
@@ -253,7 +257,7 @@ static enum prony_status compute_loss(struct workload *work, const struct plan_c
 enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
 				     struct reference_watch *watch, struct error *err)
 {
-	if (work->has_loss_expectation)
+	if (work->has_loss_expectation || work->is_model)
 		return PRONY_OK;
 	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, work->reference_bytes);
 	if (parts == 0) {
@@ -285,6 +289,8 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 enum prony_status workload_write_bundle(const struct workload *work, const struct plan_cell *cell,
 					bool gate, const char *folder, struct error *err)
 {
+	if (work->is_model)
+		return model_work_write_bundle(work, cell, folder, err);
 	enum prony_status status = directory_make(folder, err);
 	if (status != PRONY_OK)
 		return status;

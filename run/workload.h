@@ -17,6 +17,11 @@ struct workload {
 	/* Full batch, for the timed process. */
 	struct graph graph;
 	struct tensor_set weights, inputs, labels;
+	/* A user's file as it is, instead of graph, weights, labels, loss and gate (model_work.h):
+	 * what its engines have in common is the outputs of one of them, for slot 0. */
+	bool is_model;
+	struct model_file model;
+	struct tensor_set outputs; /* none: nobody was gated in this run */
 	bool has_loss_expectation;
 	double loss_mean, loss_deviation;
 	/* Gate batch: the case (until its rate is settled, the recipe's is the highest)... */

@@ -91,6 +91,14 @@ void spec_fix_warm_up(struct spec *spec, int64_t steps)
 		spec->overrides[i].warm_up_steps = -1;
 }
 
+void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count)
+{
+	spec->shapes = arena_array(&spec->arena, count, sizeof(*spec->shapes));
+	for (spec->shape_count = 0; spec->shape_count < count; spec->shape_count++)
+		spec->shapes[spec->shape_count] =
+			arena_strdup(&spec->arena, texts[spec->shape_count]);
+}
+
 /* Real numbers with all their digits, as in the specs of the first stores. */
 static void canonical_word(struct strbuf *out, enum axis_id id, const char *word)
 {
@@ -162,6 +170,8 @@ char *spec_canonical(const struct spec *spec)
 	/* Not where it is not asked for: what is stored has the texts that it had before. */
 	if (spec->gate_only)
 		strbuf_puts(&out, "gate-only\n");
+	for (size_t i = 0; i < spec->shape_count; i++)
+		strbuf_printf(&out, "shape=%s\n", spec->shapes[i]);
 	for (size_t i = 0; i < spec->exclude_count; i++)
 		canonical_rule(&out, "exclude", &spec->excludes[i]);
 	for (size_t i = 0; i < spec->override_count; i++)

@@ -45,7 +45,9 @@ struct spec {
 	int repeat;	       /* fixed number of processes; 0 = by effort */
 	const char *statistic; /* "geometric" (t interval on log means), "mean" */
 	uint64_t seed;
-	bool gate_only;		  /* parity without timing */
+	bool gate_only;	     /* parity without timing */
+	const char **shapes; /* "NAME=1x3x48x320": of inputs that ONNX files leave open */
+	size_t shape_count;
 	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite
 				   */
 };
@@ -88,6 +90,9 @@ enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const
  * over its overrides. */
 void spec_fix_steps(struct spec *spec, int64_t steps);
 void spec_fix_warm_up(struct spec *spec, int64_t steps);
+
+/* Shapes as the command line has them; what they are of is known only with the files. */
+void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count);
 
 /* Words of the command line have an option as their origin: what is wrong with them is PRONY_USAGE,
  * with words of a suite PRONY_BAD_INPUT. */

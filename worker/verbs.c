@@ -134,7 +134,9 @@ static enum prony_status serve_supports(struct worker *w, const json_t *request,
 	if (status != PRONY_OK)
 		return status;
 	strbuf_init(&reasons, ERROR_TEXT_BYTES);
-	status = w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, &why);
+	status = w->bundle.is_model
+			 ? verbs_supports_file(w, &why)
+			 : w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, &why);
 	if (status == PRONY_UNSUPPORTED)
 		strbuf_puts(&reasons, why.text[0] ? why.text : "the adapter gave no reason");
 	else
@@ -220,8 +222,7 @@ static enum prony_status serve_build(struct worker *w, const json_t *request, js
 {
 	struct built built = {.parameters = -1, .macs = -1};
 	int64_t begin_ns = clock_monotonic_ns();
-	enum prony_status status = w->adapter->build(
-		&w->session, &w->bundle.graph, &w->bundle.recipe, &w->bundle.weights, &built, err);
+	enum prony_status status = verbs_build(w, &built, err);
 
 	(void)request;
 	verbs_add_duration(reply, "build_ns", begin_ns);
@@ -255,19 +256,16 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 				    struct error *err)
 {
 	const struct bundle *bundle = &w->bundle;
-	const struct tensor *labels = NULL;
+	int64_t batches = bundle->is_model ? bundle->recipe.slots : (int64_t)bundle->inputs.count;
 	int64_t slot = 0, batch = 0;
 	enum prony_status status = get_index(request, "slot", bundle->recipe.slots, &slot, err);
 
 	if (status == PRONY_OK)
-		status = get_index(request, "batch", (int64_t)bundle->inputs.count, &batch, err);
+		status = get_index(request, "batch", batches, &batch, err);
 	if (status != PRONY_OK)
 		return status;
-	if ((size_t)batch < bundle->labels.count)
-		labels = &bundle->labels.tensors[batch];
 	int64_t begin_ns = clock_monotonic_ns();
-	status = w->adapter->feed(&w->session, (int)slot, &bundle->inputs.tensors[batch], labels,
-				  err);
+	status = verbs_feed(w, (int)slot, batch, err);
 	verbs_add_duration(reply, "feed_ns", begin_ns);
 	if (status != PRONY_OK)
 		return verbs_adapter_result(w, status, "feed", err);
@@ -351,7 +349,12 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 static enum prony_status check_read(const struct worker *w, enum readout what, struct error *err)
 {
 	const struct recipe *recipe = &w->bundle.recipe;
-	bool of_a_step = what == READ_LOGITS || what == READ_LOSS || what == READ_GRADIENTS;
+	bool of_a_step = what == READ_LOGITS || what == READ_LOSS || what == READ_GRADIENTS ||
+			 what == READ_OUTPUTS;
+
+	if (w->bundle.is_model != (what == READ_OUTPUTS))
+		return error_set(err, PRONY_PROTOCOL, "%s cannot be read of %s", readout_name(what),
+				 w->bundle.is_model ? "a file as it is" : "a graph");
 
 	if (of_a_step && w->progress != PROGRESS_RAN)
 		return error_set(err, PRONY_PROTOCOL, "%s is asked for before the first step",
@@ -416,13 +419,17 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 	if (status != PRONY_OK)
 		return status;
 	arena_init(&arena, 0);
-	list_tensors(&w->bundle.graph, what, &arena, &set);
-	status = results_lay_out(&w->results, &arena, &set, &image, &bytes, err);
-	if (status == PRONY_OK) {
-		status = w->adapter->sync(&w->session, err);
-		if (status == PRONY_OK)
-			status = w->adapter->read(&w->session, what, &set, err);
-		status = verbs_adapter_result(w, status, "read", err);
+	if (what == READ_OUTPUTS) {
+		status = verbs_read_outputs(w, &arena, &image, &bytes, err);
+	} else {
+		list_tensors(&w->bundle.graph, what, &arena, &set);
+		status = results_lay_out(&w->results, &arena, &set, &image, &bytes, err);
+		if (status == PRONY_OK) {
+			status = w->adapter->sync(&w->session, err);
+			if (status == PRONY_OK)
+				status = w->adapter->read(&w->session, what, &set, err);
+			status = verbs_adapter_result(w, status, "read", err);
+		}
 	}
 	if (status == PRONY_OK)
 		status = results_store_image(&w->results, w->folder, image, bytes, err);

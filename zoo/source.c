@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "onnx/import.h"
 
 #define DIGITS_SHOWN 8
+#define FILE_MAX_BYTES ((size_t)INT32_MAX) /* what protobuf can hold in one message */
 
 bool network_is_file(const char *word)
 {
@@ -82,25 +84,87 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	return PRONY_OK;
 }
 
-enum prony_status network_file_open(const char *path, struct network_file **out, struct error *err)
+/* A graph, or why there is none. */
+static enum prony_status try_graph(struct network_file *file, const char *path, struct error *err)
+{
+	char digest[DIGEST_HEX_BYTES];
+	enum prony_status status = onnx_model_open(path, &file->model, err);
+
+	if (status == PRONY_OK) {
+		make_name(file, path, onnx_model_facts(file->model)->digest);
+		return describe(file, err);
+	}
+	if (status != PRONY_UNSUPPORTED)
+		return status;
+	file->reason = memory_strdup(err->text);
+	error_clear(err);
+	status = digest_file(path, digest, err);
+	if (status == PRONY_OK)
+		make_name(file, path, digest);
+	return status;
+}
+
+/* Shapes that the user said. Inputs of another shape are another network: they are part of its
+ * name. */
+static enum prony_status fix_shapes(struct network_file *file, const char *path,
+				    const struct network_shapes *shapes, struct error *err)
+{
+	bool *own = arena_array(&file->arena, shapes->count, sizeof(*own)), any = false;
+	char digest[DIGEST_HEX_BYTES];
+	struct digest all;
+	enum prony_status status =
+		onnx_ports_fix(&file->ports, shapes->texts, shapes->count, own, err);
+
+	if (status != PRONY_OK)
+		return status;
+	digest_begin(&all);
+	digest_add_text(&all, file->name);
+	for (size_t i = 0; i < shapes->count; i++) {
+		if (!own[i])
+			continue;
+		any = shapes->used[i] = true;
+		digest_add_text(&all, shapes->texts[i]);
+	}
+	digest_end(&all, digest);
+	if (any && file->reason)
+		make_name(file, path, digest);
+	return PRONY_OK;
+}
+
+/* Where there is no graph, the file is kept; what keeps it from being used is no error. */
+static enum prony_status keep_as_it_is(struct network_file *file, const char *path,
+				       const struct network_shapes *shapes, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	char *bytes = NULL;
+	enum prony_status status = file_read(path, FILE_MAX_BYTES, &bytes, &file->length, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = onnx_ports_read(bytes, file->length, &file->arena, &file->ports, &why);
+	if (status != PRONY_OK)
+		file->unreadable = memory_strdup(why.text);
+	else if (shapes && shapes->count > 0)
+		status = fix_shapes(file, path, shapes, err);
+	if (status == PRONY_OK && file->reason)
+		file->bytes = bytes;
+	else
+		free(bytes);
+	return status == PRONY_USAGE ? status : PRONY_OK;
+}
+
+enum prony_status network_file_open(const char *path, const struct network_shapes *shapes,
+				    struct network_file **out, struct error *err)
 {
 	struct network_file *file = memory_alloc(sizeof(*file));
 	struct error why = ERROR_INIT;
-	char digest[DIGEST_HEX_BYTES];
 	enum prony_status status;
 
 	memset(file, 0, sizeof(*file));
-	status = onnx_model_open(path, &file->model, &why);
-	if (status == PRONY_OK) {
-		make_name(file, path, onnx_model_facts(file->model)->digest);
-		status = describe(file, &why);
-	} else if (status == PRONY_UNSUPPORTED) {
-		file->reason = memory_strdup(why.text);
-		error_clear(&why);
-		status = digest_file(path, digest, &why);
-		if (status == PRONY_OK)
-			make_name(file, path, digest);
-	}
+	arena_init(&file->arena, 0);
+	status = try_graph(file, path, &why);
+	if (status == PRONY_OK && (file->reason || (shapes && shapes->count > 0)))
+		status = keep_as_it_is(file, path, shapes, &why);
 	if (status != PRONY_OK) {
 		network_file_free(file);
 		return error_set(err, status, "%s", why.text);
@@ -123,7 +187,37 @@ void network_file_free(struct network_file *file)
 	onnx_model_free(file->model);
 	free(file->reason);
 	free(file->remark);
+	free(file->unreadable);
+	free(file->bytes);
+	arena_release(&file->arena);
 	free(file);
+}
+
+bool network_is_as_it_is(const struct network *network)
+{
+	return network->file && network->file->bytes;
+}
+
+enum prony_status network_model_ports(const struct network *network, int64_t batch,
+				      struct arena *arena, struct model_file *out,
+				      struct error *err)
+{
+	const struct network_file *file = network->file;
+
+	*out = (struct model_file){.outputs = file->ports.outputs};
+	return onnx_ports_inputs(&file->ports, batch, arena, &out->inputs, err);
+}
+
+enum prony_status network_model_bytes(const struct network *network, struct model_file *model,
+				      struct error *err)
+{
+	const struct network_file *file = network->file;
+	void *bytes = NULL;
+	enum prony_status status = onnx_ports_write(file->bytes, file->length, &model->inputs,
+						    &bytes, &model->length, err);
+
+	model->bytes = bytes;
+	return status;
 }
 
 enum prony_status network_build(const struct network *network, int64_t batch, struct graph *out,

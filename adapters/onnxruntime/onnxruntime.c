@@ -1,55 +1,14 @@
 #include "adapters/onnxruntime/onnxruntime.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/onnx_engine.h"
-#include "adapters/onnxruntime/ort_api.h"
-#include "adapters/onnxruntime/ort_streams.h"
+#include "adapters/onnxruntime/ort_internal.h"
 #include "adapters/reasons.h"
 #include "base/loader.h"
 #include "base/strbuf.h"
 #include "onnx/onnx.h"
-
-/* Each slot has logits of its own, so that several can be computed at once. */
-struct ort_slot {
-	struct ort_value *input;  /* over the memory that was fed */
-	struct ort_value *output; /* over `logits` */
-	float *logits;
-};
-
-struct ort_state {
-	const struct ort_api *api;
-	const struct ort_api_base *base;
-	struct ort_env *env;
-	struct ort_session_options *options;
-	struct ort_memory_info *memory;
-	struct ort_session *session;
-	struct onnx_ends ends;
-	struct ort_slot *slots;
-	int slot_count, last_slot, threads;
-	struct ort_streams *streams; /* NULL: the caller computes, with the session's own pool */
-};
-
-/* Turns a status of ONNX Runtime into ours and releases it. */
-static enum prony_status check(const struct ort_api *api, struct ort_status *status,
-			       const char *what, struct error *err)
-{
-	enum prony_status code = PRONY_INVALID;
-
-	if (!status)
-		return PRONY_OK;
-	const char *text = api->get_error_message(status);
-	if (api->get_error_code(status) == ORT_NOT_IMPLEMENTED)
-		code = PRONY_UNSUPPORTED;
-	else if (strstr(text, "bad_alloc") || strstr(text, "Failed to allocate memory"))
-		code = PRONY_OUT_OF_MEMORY;
-	error_set(err, code, "ONNX Runtime, %s: %s", what, text);
-	api->release_status(status);
-	return code;
-}
 
 static enum prony_status ort_probe(struct session *s, struct probe *found, struct error *err)
 {
@@ -129,23 +88,23 @@ static enum prony_status set_options(const struct ort_api *api, struct ort_sessi
 				     int intra_op_threads, bool spinning, struct error *err)
 {
 	enum prony_status status =
-		check(api, api->set_graph_optimization_level(options, ORT_ENABLE_ALL),
-		      "set optimisation level", err);
+		ort_check(api, api->set_graph_optimization_level(options, ORT_ENABLE_ALL),
+			  "set optimisation level", err);
 
 	if (status == PRONY_OK)
-		status = check(api, api->set_session_execution_mode(options, ORT_SEQUENTIAL),
-			       "set execution mode", err);
+		status = ort_check(api, api->set_session_execution_mode(options, ORT_SEQUENTIAL),
+				   "set execution mode", err);
 	if (status == PRONY_OK)
-		status = check(api, api->set_intra_op_num_threads(options, intra_op_threads),
-			       "set intra-op threads", err);
+		status = ort_check(api, api->set_intra_op_num_threads(options, intra_op_threads),
+				   "set intra-op threads", err);
 	if (status == PRONY_OK)
-		status = check(api, api->set_inter_op_num_threads(options, 1),
-			       "set inter-op threads", err);
+		status = ort_check(api, api->set_inter_op_num_threads(options, 1),
+				   "set inter-op threads", err);
 	if (status == PRONY_OK && !spinning)
-		status = check(api,
-			       api->add_session_config_entry(
-				       options, "session.intra_op.allow_spinning", "0"),
-			       "switch spinning off", err);
+		status = ort_check(api,
+				   api->add_session_config_entry(
+					   options, "session.intra_op.allow_spinning", "0"),
+				   "switch spinning off", err);
 	return status;
 }
 
@@ -162,21 +121,21 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 		return error_set(err, PRONY_INTERNAL, "open before probe");
 	/* Of the session; with streams each call computes on the stream that makes it. */
 	ort->threads = throughput ? 1 : recipe->threads;
-	status = check(api, api->create_env(ORT_LOGGING_ERROR, "prony", &ort->env),
-		       "create environment", err);
+	status = ort_check(api, api->create_env(ORT_LOGGING_ERROR, "prony", &ort->env),
+			   "create environment", err);
 	if (status == PRONY_OK)
-		status = check(api, api->disable_telemetry_events(ort->env), "disable telemetry",
-			       err);
+		status = ort_check(api, api->disable_telemetry_events(ort->env),
+				   "disable telemetry", err);
 	if (status == PRONY_OK)
-		status = check(api, api->create_session_options(&ort->options), "create options",
-			       err);
+		status = ort_check(api, api->create_session_options(&ort->options),
+				   "create options", err);
 	if (status == PRONY_OK)
 		status = set_options(api, ort->options, ort->threads, spinning, err);
 	if (status == PRONY_OK)
-		status = check(api,
-			       api->create_cpu_memory_info(ORT_ARENA_ALLOCATOR, ORT_MEMORY_DEFAULT,
-							   &ort->memory),
-			       "describe memory", err);
+		status = ort_check(api,
+				   api->create_cpu_memory_info(ORT_ARENA_ALLOCATOR,
+							       ORT_MEMORY_DEFAULT, &ort->memory),
+				   "describe memory", err);
 	if (status != PRONY_OK)
 		return status;
 	*effective = (struct effective){
@@ -188,75 +147,42 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 	return PRONY_OK;
 }
 
-/* Number of threads of this process; -1 where /proc does not say. */
-static int count_tasks(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	int count = 0;
-
-	if (!tasks)
-		return -1;
-	for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
-		if (entry->d_name[0] != '.')
-			count++;
-	}
-	closedir(tasks);
-	return count;
-}
-
-/* What took effect is counted: the caller computes too, so that a pool of N starts N - 1 threads.
- */
-static enum prony_status make_session(struct ort_state *ort, const void *model, size_t length,
-				      struct error *err)
-{
-	int before = count_tasks();
-	enum prony_status status =
-		check(ort->api,
-		      ort->api->create_session_from_array(ort->env, model, length, ort->options,
-							  &ort->session),
-		      "create session", err);
-	int threads = count_tasks() - before + 1;
-
-	if (status == PRONY_OK && before >= 0 && threads != ort->threads)
-		status = error_set(err, PRONY_INVALID,
-				   "a session computes with %d threads where %d were asked for",
-				   threads, ort->threads);
-	return status;
-}
-
-static enum prony_status make_slots(struct ort_state *ort, int count, struct error *err)
+static enum prony_status make_logits(struct ort_state *ort, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
-	ort->slots = calloc((size_t)count, sizeof(ort->slots[0]));
-	if (!ort->slots)
-		return error_set(err, PRONY_NOMEM, "no memory for %d slots", count);
-	ort->slot_count = count;
-	for (int i = 0; i < count && status == PRONY_OK; i++) {
+	for (int i = 0; i < ort->slot_count && status == PRONY_OK; i++) {
 		struct ort_slot *slot = &ort->slots[i];
 
 		status = onnx_engine_logits(&ort->ends, &slot->logits, err);
 		if (status == PRONY_OK)
-			status = check(ort->api,
-				       ort->api->create_tensor_with_data(
-					       ort->memory, slot->logits, ort->ends.logits_bytes,
-					       ort->ends.logits_shape.dims,
-					       (size_t)ort->ends.logits_shape.rank,
-					       ORT_ELEMENT_FLOAT, &slot->output),
-				       "describe the logits", err);
+			status =
+				ort_check(ort->api,
+					  ort->api->create_tensor_with_data(
+						  ort->memory, slot->logits, ort->ends.logits_bytes,
+						  ort->ends.logits_shape.dims,
+						  (size_t)ort->ends.logits_shape.rank,
+						  ORT_ELEMENT_FLOAT, &slot->outputs[0]),
+					  "describe the logits", err);
 	}
 	return status;
 }
 
-static enum prony_status compute(void *context, int slot, struct error *err)
+static enum prony_status name_ends(struct ort_state *ort, const struct graph *graph,
+				   struct error *err)
 {
-	struct ort_state *ort = context;
-	const struct ort_value *input = ort->slots[slot].input;
+	enum prony_status status = onnx_engine_ends(graph, &ort->ends, err);
 
-	return check(ort->api,
-		     ort->api->run(ort->session, NULL, &ort->ends.input_name, &input, 1,
-				   &ort->ends.output_name, 1, &ort->slots[slot].output),
-		     "run", err);
+	if (status != PRONY_OK)
+		return status;
+	ort->input_names = calloc(1, sizeof(char *));
+	ort->output_names = calloc(1, sizeof(char *));
+	if (!ort->input_names || !ort->output_names)
+		return error_set(err, PRONY_NOMEM, "no memory for two names");
+	ort->input_names[0] = ort->ends.input_name;
+	ort->output_names[0] = ort->ends.output_name;
+	ort->input_count = ort->output_count = 1;
+	return PRONY_OK;
 }
 
 static enum prony_status ort_build(struct session *s, struct graph *graph,
@@ -269,17 +195,16 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	enum prony_status status = ort_supports(graph, recipe, err);
 
 	if (status == PRONY_OK)
-		status = onnx_engine_ends(graph, &ort->ends, err);
+		status = name_ends(ort, graph, err);
 	if (status == PRONY_OK)
 		status = onnx_export(graph, weights, &model, &length, err);
 	if (status == PRONY_OK)
-		status = make_session(ort, model, length, err);
+		status = ort_make_session(ort, model, length, err);
 	free(model);
 	if (status == PRONY_OK)
-		status = make_slots(ort, recipe->slots, err);
-	if (status == PRONY_OK && target_has_option(&s->target, "throughput"))
-		status = ort_streams_start(recipe->threads, recipe->slots, compute, ort,
-					   &ort->streams, err);
+		status = ort_make_slots(s, recipe, err);
+	if (status == PRONY_OK)
+		status = make_logits(ort, err);
 	if (status != PRONY_OK)
 		return status;
 
@@ -291,47 +216,34 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-/* Returns when the logits are there, or with streams when all that was issued is done. */
 static enum prony_status ort_sync(struct session *s, struct error *err)
 {
-	struct ort_state *ort = s->private_data;
-
-	return ort->streams ? ort_streams_wait(ort->streams, err) : PRONY_OK;
+	return ort_wait(s->private_data, err);
 }
 
 static enum prony_status ort_feed(struct session *s, int slot, const struct tensor *input,
 				  const struct tensor *labels, struct error *err)
 {
 	struct ort_state *ort = s->private_data;
-	struct ort_value *value = NULL;
 	enum prony_status status =
 		onnx_engine_check_feed(&ort->ends, slot, ort->slot_count, input, err);
 
 	(void)labels; /* forward ends at the logits */
 	if (status == PRONY_OK)
 		status = ort_sync(s, err);
-	if (status == PRONY_OK)
-		status = check(ort->api,
-			       ort->api->create_tensor_with_data(
-				       ort->memory, input->data, (size_t)tensor_bytes(input),
-				       input->shape.dims, (size_t)input->shape.rank,
-				       ORT_ELEMENT_FLOAT, &value),
-			       "describe the batch", err);
-	if (status != PRONY_OK)
-		return status;
-	ort->api->release_value(ort->slots[slot].input);
-	ort->slots[slot].input = value;
-	return PRONY_OK;
+	return status == PRONY_OK ? ort_set_input(ort, slot, 0, input, ORT_ELEMENT_FLOAT, err)
+				  : status;
 }
 
 static enum prony_status ort_step(struct session *s, int slot, struct error *err)
 {
 	struct ort_state *ort = s->private_data;
 
-	if (slot < 0 || slot >= ort->slot_count || !ort->slots[slot].input)
+	if (slot < 0 || slot >= ort->slot_count || !ort->slots[slot].inputs[0])
 		return error_set(err, PRONY_INTERNAL, "slot %d was not fed", slot);
 	ort->last_slot = slot;
-	return ort->streams ? ort_streams_issue(ort->streams, slot, err) : compute(ort, slot, err);
+	return ort->streams ? ort_streams_issue(ort->streams, slot, err)
+			    : ort_compute(ort, slot, err);
 }
 
 static enum prony_status ort_read(struct session *s, enum readout what, struct tensor_set *out,
@@ -352,11 +264,19 @@ static void ort_close(struct session *s)
 		return;
 	ort_streams_stop(ort->streams);
 	for (int i = 0; ort->slots && i < ort->slot_count; i++) {
-		api->release_value(ort->slots[i].input);
-		api->release_value(ort->slots[i].output);
-		free(ort->slots[i].logits);
+		struct ort_slot *slot = &ort->slots[i];
+
+		for (size_t k = 0; slot->inputs && k < ort->input_count; k++)
+			api->release_value((struct ort_value *)(uintptr_t)slot->inputs[k]);
+		for (size_t k = 0; slot->outputs && k < ort->output_count; k++)
+			api->release_value(slot->outputs[k]);
+		free((void *)(uintptr_t)slot->inputs);
+		free(slot->outputs);
+		free(slot->logits);
 	}
 	free(ort->slots);
+	free((void *)(uintptr_t)ort->input_names);
+	free((void *)(uintptr_t)ort->output_names);
 	api->release_session(ort->session);
 	api->release_memory_info(ort->memory);
 	api->release_session_options(ort->options);
@@ -379,4 +299,5 @@ const struct adapter adapter_onnxruntime = {
 	.sync = ort_sync,
 	.read = ort_read,
 	.close = ort_close,
+	.files = &ort_files,
 };

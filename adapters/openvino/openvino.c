@@ -5,31 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/onnx_engine.h"
-#include "adapters/openvino/openvino_api.h"
+#include "adapters/openvino/openvino_internal.h"
 #include "adapters/reasons.h"
 #include "onnx/onnx.h"
-
-/* Each slot has a request of its own over its batch: a step sets nothing, and several can be in
- * flight. Requests share the compiled network; what is theirs is input and output. */
-struct ov_slot {
-	struct ov_request *request;
-	struct ov_tensor *input, *output;
-	float *logits;
-	bool started; /* asynchronously, and not waited for */
-};
-
-struct ov_state {
-	struct ov_api api;
-	bool loaded;
-	struct ov_core *core;
-	struct ov_compiled *compiled;
-	struct onnx_ends ends;
-	struct ov_slot *slots;
-	int slot_count, last_slot, input_type, output_type;
-	bool throughput;
-	char device[TARGET_WORD_BYTES]; /* OpenVINO's word: "CPU" */
-};
 
 /* prony's words for devices are OpenVINO's in lower case. */
 static void device_word(const char *from, int (*letter)(int), char out[TARGET_WORD_BYTES])
@@ -197,38 +175,6 @@ static enum prony_status ov_supports(const struct graph *graph, const struct rec
 	return reasons_finish(&reasons, why);
 }
 
-static const char *precision_property(enum precision precision)
-{
-	switch (precision) {
-	case PRECISION_BF16:
-		return "bf16";
-	case PRECISION_FP16:
-		return "f16";
-	default:
-		return "f32";
-	}
-}
-
-/* Key, value pairs as they are given to the compiler; the last differs with the hint. */
-#define OV_PROPERTIES 4
-struct ov_properties {
-	const char *key[OV_PROPERTIES];
-	char value[OV_PROPERTIES][16];
-};
-
-static struct ov_properties properties_for(const struct ov_state *ov, const struct recipe *recipe)
-{
-	struct ov_properties p = {
-		.key = {"INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "PERFORMANCE_HINT",
-			ov->throughput ? "PERFORMANCE_HINT_NUM_REQUESTS" : "NUM_STREAMS"}};
-
-	snprintf(p.value[0], sizeof(p.value[0]), "%s", precision_property(recipe->precision));
-	snprintf(p.value[1], sizeof(p.value[1]), "%d", recipe->threads);
-	snprintf(p.value[2], sizeof(p.value[2]), "%s", ov->throughput ? "THROUGHPUT" : "LATENCY");
-	snprintf(p.value[3], sizeof(p.value[3]), "%d", ov->throughput ? recipe->slots : 1);
-	return p;
-}
-
 static enum prony_status ov_open(struct session *s, const struct recipe *recipe,
 				 struct effective *effective, struct error *err)
 {
@@ -240,73 +186,12 @@ static enum prony_status ov_open(struct session *s, const struct recipe *recipe,
 	 * differs. */
 	*effective = (struct effective){.precision = recipe->precision, .threads = recipe->threads};
 	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
-	const struct ov_properties p = properties_for(ov, recipe);
+	const struct ov_properties p = ov_properties_for(ov, recipe);
 	size_t length = 0;
 	for (int i = 0; i < OV_PROPERTIES; i++)
 		length += (size_t)snprintf(effective->settings + length,
 					   sizeof(effective->settings) - length, "%s%s=%s",
 					   i > 0 ? ";" : "", p.key[i], p.value[i]);
-	return PRONY_OK;
-}
-
-static enum prony_status compile(struct ov_state *ov, const struct graph *graph,
-				 const struct tensor_set *weights, const struct ov_properties *p,
-				 struct error *err)
-{
-	const struct ov_api *api = &ov->api;
-	struct ov_model *model = NULL;
-	void *bytes = NULL;
-	size_t length = 0;
-	enum prony_status status = onnx_export(graph, weights, &bytes, &length, err);
-
-	if (status != PRONY_OK)
-		return status;
-	status = ov_check(
-		api,
-		api->ov_core_read_model_from_memory_buffer(ov->core, bytes, length, NULL, &model),
-		"read the ONNX model", err);
-	if (status == PRONY_OK)
-		status = ov_check(api,
-				  api->ov_core_compile_model(ov->core, model, ov->device,
-							     (size_t)2 * OV_PROPERTIES,
-							     &ov->compiled, p->key[0], p->value[0],
-							     p->key[1], p->value[1], p->key[2],
-							     p->value[2], p->key[3], p->value[3]),
-				  "compile the model", err);
-	if (model)
-		api->ov_model_free(model);
-	free(bytes);
-	return status;
-}
-
-static void property_text(const struct ov_state *ov, const char *key, char *out, size_t bytes)
-{
-	char *value = NULL;
-
-	snprintf(out, bytes, "?");
-	if (ov->api.ov_compiled_model_get_property(ov->compiled, key, &value) != OV_OK)
-		return;
-	snprintf(out, bytes, "%s", value);
-	ov->api.ov_free(value);
-}
-
-/*
- * What the compiled network has of what was asked for. A precision that the processor lacks is
- * replaced without a word (f32 for bf16), which would put the figure into the wrong row.
- */
-static enum prony_status check_effect(const struct ov_state *ov, const struct ov_properties *p,
-				      struct error *err)
-{
-	char have[64];
-
-	for (int i = 0; i < OV_PROPERTIES; i++) {
-		property_text(ov, p->key[i], have, sizeof(have));
-		if (strcmp(have, p->value[i]) != 0)
-			return error_set(err, i == 0 ? PRONY_UNSUPPORTED : PRONY_INVALID,
-					 "asked for %s=%s, OpenVINO compiled the network with "
-					 "%s=%s on this processor",
-					 p->key[i], p->value[i], p->key[i], have);
-	}
 	return PRONY_OK;
 }
 
@@ -327,74 +212,25 @@ static enum prony_status port_type(const struct ov_state *ov,
 	return status;
 }
 
-/* A tensor over memory of ours, which is `bytes` of F32: another size means another type. */
-static enum prony_status wrap(const struct ov_state *ov, int type, const struct shape *shape,
-			      void *data, size_t bytes, struct ov_tensor **out, struct error *err)
-{
-	int64_t dims[TENSOR_MAX_RANK];
-	const struct ov_shape wanted = {.rank = shape->rank, .dims = dims};
-	struct ov_tensor *tensor = NULL;
-	size_t have = 0;
-
-	memcpy(dims, shape->dims, sizeof(dims));
-	enum prony_status status = ov_check(
-		&ov->api, ov->api.ov_tensor_create_from_host_ptr(type, wanted, data, &tensor),
-		"describe a tensor", err);
-	if (status == PRONY_OK)
-		status = ov_check(&ov->api, ov->api.ov_tensor_get_byte_size(tensor, &have),
-				  "ask for the size of a tensor", err);
-	if (status == PRONY_OK && have != bytes)
-		status = error_set(err, PRONY_INVALID,
-				   "a tensor of %zu bytes of F32 has %zu in OpenVINO", bytes, have);
-	if (status != PRONY_OK) {
-		if (tensor)
-			ov->api.ov_tensor_free(tensor);
-		return status;
-	}
-	*out = tensor;
-	return PRONY_OK;
-}
-
-static enum prony_status make_slot(const struct ov_state *ov, struct ov_slot *slot,
-				   struct error *err)
+static enum prony_status make_logits(const struct ov_state *ov, struct error *err)
 {
 	const struct ov_api *api = &ov->api;
-	enum prony_status status = onnx_engine_logits(&ov->ends, &slot->logits, err);
+	enum prony_status status = PRONY_OK;
 
-	if (status == PRONY_OK)
-		status = wrap(ov, ov->output_type, &ov->ends.logits_shape, slot->logits,
-			      ov->ends.logits_bytes, &slot->output, err);
-	if (status == PRONY_OK)
-		status = ov_check(
-			api,
-			api->ov_compiled_model_create_infer_request(ov->compiled, &slot->request),
-			"create a request", err);
-	if (status == PRONY_OK)
-		status = ov_check(api,
-				  api->ov_infer_request_set_output_tensor_by_index(slot->request, 0,
-										   slot->output),
-				  "set the output", err);
-	return status;
-}
+	for (int i = 0; i < ov->slot_count && status == PRONY_OK; i++) {
+		struct ov_slot *slot = &ov->slots[i];
 
-/* What it chose by itself. */
-static void describe(const struct ov_state *ov, struct built *built)
-{
-	static const char *const keys[] = {"EXECUTION_DEVICES", "NUM_STREAMS",
-					   "OPTIMAL_NUMBER_OF_INFER_REQUESTS", "ENABLE_CPU_PINNING",
-					   "ENABLE_HYPER_THREADING"};
-	char value[64];
-	size_t length = (size_t)snprintf(built->notes, sizeof(built->notes),
-					 "weights are constants of the network: its compiler may "
-					 "fold and pack them; read back:");
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		property_text(ov, keys[i], value, sizeof(value));
-		length += (size_t)snprintf(built->notes + length, sizeof(built->notes) - length,
-					   " %s=%s", keys[i], value);
-		if (length >= sizeof(built->notes))
-			return;
+		status = onnx_engine_logits(&ov->ends, &slot->logits, err);
+		if (status == PRONY_OK)
+			status = ov_wrap(ov, ov->output_type, &ov->ends.logits_shape, slot->logits,
+					 ov->ends.logits_bytes, &slot->output, err);
+		if (status == PRONY_OK)
+			status = ov_check(api,
+					  api->ov_infer_request_set_output_tensor_by_index(
+						  slot->request, 0, slot->output),
+					  "set the output", err);
 	}
+	return status;
 }
 
 static enum prony_status ov_build(struct session *s, struct graph *graph,
@@ -402,42 +238,33 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 				  struct built *built, struct error *err)
 {
 	struct ov_state *ov = s->private_data;
-	const struct ov_properties p = properties_for(ov, recipe);
+	void *bytes = NULL;
+	size_t length = 0;
 	enum prony_status status = ov_supports(graph, recipe, err);
 
 	if (status == PRONY_OK)
 		status = onnx_engine_ends(graph, &ov->ends, err);
 	if (status == PRONY_OK)
-		status = compile(ov, graph, weights, &p, err);
+		status = onnx_export(graph, weights, &bytes, &length, err);
 	if (status == PRONY_OK)
-		status = check_effect(ov, &p, err);
+		status = ov_compile(ov, bytes, length, recipe, err);
+	free(bytes);
 	if (status == PRONY_OK)
 		status = port_type(ov, ov->api.ov_compiled_model_input_by_index, &ov->input_type,
 				   err);
 	if (status == PRONY_OK)
 		status = port_type(ov, ov->api.ov_compiled_model_output_by_index, &ov->output_type,
 				   err);
-	if (status != PRONY_OK)
-		return status;
-	ov->slots = calloc((size_t)recipe->slots, sizeof(ov->slots[0]));
-	if (!ov->slots)
-		return error_set(err, PRONY_NOMEM, "no memory for %d slots", recipe->slots);
-	ov->slot_count = recipe->slots;
-	for (int i = 0; i < ov->slot_count && status == PRONY_OK; i++)
-		status = make_slot(ov, &ov->slots[i], err);
+	ov->input_count = 1;
+	if (status == PRONY_OK)
+		status = ov_make_slots(ov, recipe, err);
+	if (status == PRONY_OK)
+		status = make_logits(ov, err);
 	if (status != PRONY_OK)
 		return status;
 	*built = (struct built){.parameters = -1, .macs = -1};
-	describe(ov, built);
+	ov_describe(ov, built);
 	return PRONY_OK;
-}
-
-static enum prony_status finish(const struct ov_state *ov, struct ov_slot *slot, struct error *err)
-{
-	if (!slot->started)
-		return PRONY_OK;
-	slot->started = false;
-	return ov_check(&ov->api, ov->api.ov_infer_request_wait(slot->request), "wait", err);
 }
 
 static enum prony_status ov_feed(struct session *s, int slot, const struct tensor *input,
@@ -450,10 +277,10 @@ static enum prony_status ov_feed(struct session *s, int slot, const struct tenso
 
 	(void)labels; /* forward ends at the logits */
 	if (status == PRONY_OK)
-		status = finish(ov, &ov->slots[slot], err);
+		status = ov_finish(ov, &ov->slots[slot], err);
 	if (status == PRONY_OK)
-		status = wrap(ov, ov->input_type, &input->shape, input->data,
-			      (size_t)tensor_bytes(input), &tensor, err);
+		status = ov_wrap(ov, ov->input_type, &input->shape, input->data,
+				 (size_t)tensor_bytes(input), &tensor, err);
 	if (status != PRONY_OK)
 		return status;
 	status = ov_check(&ov->api,
@@ -464,9 +291,9 @@ static enum prony_status ov_feed(struct session *s, int slot, const struct tenso
 		ov->api.ov_tensor_free(tensor);
 		return status;
 	}
-	if (ov->slots[slot].input)
-		ov->api.ov_tensor_free(ov->slots[slot].input);
-	ov->slots[slot].input = tensor;
+	if (ov->slots[slot].inputs[0])
+		ov->api.ov_tensor_free(ov->slots[slot].inputs[0]);
+	ov->slots[slot].inputs[0] = tensor;
 	return PRONY_OK;
 }
 
@@ -474,7 +301,7 @@ static enum prony_status ov_step(struct session *s, int slot, struct error *err)
 {
 	struct ov_state *ov = s->private_data;
 
-	if (slot < 0 || slot >= ov->slot_count || !ov->slots[slot].input)
+	if (slot < 0 || slot >= ov->slot_count || !ov->slots[slot].inputs[0])
 		return error_set(err, PRONY_INTERNAL, "slot %d was not fed", slot);
 	struct ov_slot *at = &ov->slots[slot];
 	ov->last_slot = slot;
@@ -482,7 +309,7 @@ static enum prony_status ov_step(struct session *s, int slot, struct error *err)
 		return ov_check(&ov->api, ov->api.ov_infer_request_infer(at->request), "infer",
 				err);
 	/* Its last step is the oldest in flight: there are as many requests as slots. */
-	enum prony_status status = finish(ov, at, err);
+	enum prony_status status = ov_finish(ov, at, err);
 	if (status == PRONY_OK)
 		status = ov_check(&ov->api, ov->api.ov_infer_request_start_async(at->request),
 				  "start", err);
@@ -496,7 +323,7 @@ static enum prony_status ov_sync(struct session *s, struct error *err)
 	enum prony_status status = PRONY_OK;
 
 	for (int i = 0; i < ov->slot_count && status == PRONY_OK; i++)
-		status = finish(ov, &ov->slots[i], err);
+		status = ov_finish(ov, &ov->slots[i], err);
 	return status;
 }
 
@@ -519,16 +346,22 @@ static void ov_close(struct session *s)
 	for (int i = 0; ov->slots && i < ov->slot_count; i++) {
 		struct ov_slot *slot = &ov->slots[i];
 
-		finish(ov, slot, NULL);
+		ov_finish(ov, slot, NULL);
 		if (slot->request)
 			api->ov_infer_request_free(slot->request);
-		if (slot->input)
-			api->ov_tensor_free(slot->input);
+		for (size_t k = 0; slot->inputs && k < ov->input_count; k++)
+			if (slot->inputs[k])
+				api->ov_tensor_free(slot->inputs[k]);
+		free(slot->inputs);
 		if (slot->output)
 			api->ov_tensor_free(slot->output);
 		free(slot->logits);
 	}
 	free(ov->slots);
+	for (size_t i = 0; ov->outputs && i < ov->model->outputs.count; i++)
+		if (ov->outputs[i])
+			api->ov_tensor_free(ov->outputs[i]);
+	free(ov->outputs);
 	if (ov->compiled)
 		api->ov_compiled_model_free(ov->compiled);
 	if (ov->core)
@@ -551,4 +384,5 @@ const struct adapter adapter_openvino = {
 	.sync = ov_sync,
 	.read = ov_read,
 	.close = ov_close,
+	.files = &ov_files,
 };

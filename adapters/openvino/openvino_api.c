@@ -46,7 +46,8 @@ enum prony_status ov_check(const struct ov_api *api, int result, const char *wha
 		return PRONY_OK;
 	const char *said = api->ov_get_last_err_msg();
 	one_line(said ? said : "it gave no reason", text, sizeof(text));
-	if (result == OV_NOT_IMPLEMENTED || strstr(text, "not support"))
+	if (result == OV_NOT_IMPLEMENTED || strstr(text, "not support") ||
+	    strstr(text, "wasn't fully converted"))
 		code = PRONY_UNSUPPORTED;
 	else if (strstr(text, "bad_alloc") || strstr(text, "memory alloc"))
 		code = PRONY_OUT_OF_MEMORY;

@@ -33,6 +33,14 @@ struct ov_shape {
 	int64_t *dims;
 };
 
+struct ov_dimension {
+	int64_t min, max; /* equal: it is fixed */
+};
+
+struct ov_partial_shape {
+	struct ov_dimension rank, *dims;
+};
+
 enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 
 /* X(result, function, arguments). A result of int is a status: 0, or a negative error. */
@@ -62,7 +70,12 @@ enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 	  (const struct ov_compiled *compiled, size_t index, struct ov_port **out))                \
 	X(int, ov_compiled_model_output_by_index,                                                  \
 	  (const struct ov_compiled *compiled, size_t index, struct ov_port **out))                \
+	X(int, ov_compiled_model_input_by_name,                                                    \
+	  (const struct ov_compiled *compiled, const char *name, struct ov_port **out))            \
 	X(int, ov_port_get_element_type, (const struct ov_port *port, int *type))                  \
+	X(int, ov_port_get_partial_shape,                                                          \
+	  (const struct ov_port *port, struct ov_partial_shape *out))                              \
+	X(void, ov_partial_shape_free, (struct ov_partial_shape * shape))                          \
 	X(void, ov_output_const_port_free, (struct ov_port * port))                                \
 	X(int, ov_compiled_model_create_infer_request,                                             \
 	  (const struct ov_compiled *compiled, struct ov_request **out))                           \
@@ -71,11 +84,18 @@ enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 	  (struct ov_request * request, size_t index, const struct ov_tensor *tensor))             \
 	X(int, ov_infer_request_set_output_tensor_by_index,                                        \
 	  (struct ov_request * request, size_t index, const struct ov_tensor *tensor))             \
+	X(int, ov_infer_request_set_tensor,                                                        \
+	  (struct ov_request * request, const char *name, const struct ov_tensor *tensor))         \
+	X(int, ov_infer_request_get_tensor,                                                        \
+	  (const struct ov_request *request, const char *name, struct ov_tensor **out))            \
 	X(int, ov_infer_request_infer, (struct ov_request * request))                              \
 	X(int, ov_infer_request_start_async, (struct ov_request * request))                        \
 	X(int, ov_infer_request_wait, (struct ov_request * request))                               \
 	X(int, ov_tensor_create_from_host_ptr,                                                     \
 	  (int type, struct ov_shape shape, void *data, struct ov_tensor **out))                   \
+	X(int, ov_tensor_get_shape, (const struct ov_tensor *tensor, struct ov_shape *out))        \
+	X(void, ov_shape_free, (struct ov_shape * shape))                                          \
+	X(int, ov_tensor_data, (const struct ov_tensor *tensor, void **out))                       \
 	X(int, ov_tensor_get_byte_size, (const struct ov_tensor *tensor, size_t *bytes))           \
 	X(void, ov_tensor_free, (struct ov_tensor * tensor))
 

@@ -455,6 +455,7 @@ static enum prony_status tf_read_back(struct session *s, enum readout what, stru
 	case READ_GRADIENTS:
 	case READ_STATE:
 		return read_weights(model, what == READ_GRADIENTS, out, err);
+	case READ_OUTPUTS:
 	case READ_COUNT:
 		break;
 	}

@@ -19,7 +19,7 @@ static enum prony_status make_graph(struct floor_session *s, struct error *err)
 	enum prony_status status;
 
 	if (network_is_file(s->task.network)) {
-		status = network_file_open(s->task.network, &s->file, err);
+		status = network_file_open(s->task.network, NULL, &s->file, err);
 		if (status != PRONY_OK)
 			return status;
 		if (s->file->reason)

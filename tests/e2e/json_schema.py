@@ -32,8 +32,8 @@ def problems(value, schema, root, where="line"):
     for key in ("oneOf", "anyOf"):
         if key in schema:
             fits = sum(not problems(value, one, root, where) for one in schema[key])
-            return [] if fits == 1 or (fits and key == "anyOf") else [
-                "%s fits %d of %s" % (where, fits, key)]
+            if fits != 1 and not (fits and key == "anyOf"):
+                return ["%s fits %d of %s" % (where, fits, key)]
     names = schema.get("type", [])
     names = [names] if isinstance(names, str) else names
     if names and not any(is_type(value, name) for name in names):

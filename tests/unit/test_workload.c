@@ -42,7 +42,7 @@ static struct network_file *lenet_file(void)
 	assert_true(descriptor >= 0);
 	assert_int_equal(write(descriptor, bytes, length), length);
 	close(descriptor);
-	check(network_file_open(path, &file, &err), &err);
+	check(network_file_open(path, NULL, &file, &err), &err);
 	unlink(path);
 	free(bytes);
 	graph_release(&graph);

@@ -1,0 +1,171 @@
+/* One compiled network and its slots, for the graph's model and for a user's file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/openvino/openvino_internal.h"
+
+static const char *precision_property(enum precision precision)
+{
+	switch (precision) {
+	case PRECISION_BF16:
+		return "bf16";
+	case PRECISION_FP16:
+		return "f16";
+	default:
+		return "f32";
+	}
+}
+
+struct ov_properties ov_properties_for(const struct ov_state *ov, const struct recipe *recipe)
+{
+	struct ov_properties p = {
+		.key = {"INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "PERFORMANCE_HINT",
+			ov->throughput ? "PERFORMANCE_HINT_NUM_REQUESTS" : "NUM_STREAMS"}};
+
+	snprintf(p.value[0], sizeof(p.value[0]), "%s", precision_property(recipe->precision));
+	snprintf(p.value[1], sizeof(p.value[1]), "%d", recipe->threads);
+	snprintf(p.value[2], sizeof(p.value[2]), "%s", ov->throughput ? "THROUGHPUT" : "LATENCY");
+	snprintf(p.value[3], sizeof(p.value[3]), "%d", ov->throughput ? recipe->slots : 1);
+	return p;
+}
+
+static enum prony_status compile(struct ov_state *ov, const void *bytes, size_t length,
+				 const struct ov_properties *p, struct error *err)
+{
+	const struct ov_api *api = &ov->api;
+	struct ov_model *model = NULL;
+	enum prony_status status = ov_check(
+		api,
+		api->ov_core_read_model_from_memory_buffer(ov->core, bytes, length, NULL, &model),
+		"read the ONNX model", err);
+
+	if (status == PRONY_OK)
+		status = ov_check(api,
+				  api->ov_core_compile_model(ov->core, model, ov->device,
+							     (size_t)2 * OV_PROPERTIES,
+							     &ov->compiled, p->key[0], p->value[0],
+							     p->key[1], p->value[1], p->key[2],
+							     p->value[2], p->key[3], p->value[3]),
+				  "compile the model", err);
+	if (model)
+		api->ov_model_free(model);
+	return status;
+}
+
+static void property_text(const struct ov_state *ov, const char *key, char *out, size_t bytes)
+{
+	char *value = NULL;
+
+	snprintf(out, bytes, "?");
+	if (ov->api.ov_compiled_model_get_property(ov->compiled, key, &value) != OV_OK)
+		return;
+	snprintf(out, bytes, "%s", value);
+	ov->api.ov_free(value);
+}
+
+/*
+ * What the compiled network has of what was asked for. A precision that the processor lacks is
+ * replaced without a word (f32 for bf16), which would put the figure into the wrong row.
+ */
+static enum prony_status check_effect(const struct ov_state *ov, const struct ov_properties *p,
+				      struct error *err)
+{
+	char have[64];
+
+	for (int i = 0; i < OV_PROPERTIES; i++) {
+		property_text(ov, p->key[i], have, sizeof(have));
+		if (strcmp(have, p->value[i]) != 0)
+			return error_set(err, i == 0 ? PRONY_UNSUPPORTED : PRONY_INVALID,
+					 "asked for %s=%s, OpenVINO compiled the network with "
+					 "%s=%s on this processor",
+					 p->key[i], p->value[i], p->key[i], have);
+	}
+	return PRONY_OK;
+}
+
+enum prony_status ov_compile(struct ov_state *ov, const void *bytes, size_t length,
+			     const struct recipe *recipe, struct error *err)
+{
+	const struct ov_properties p = ov_properties_for(ov, recipe);
+	enum prony_status status = compile(ov, bytes, length, &p, err);
+
+	return status == PRONY_OK ? check_effect(ov, &p, err) : status;
+}
+
+enum prony_status ov_wrap(const struct ov_state *ov, int type, const struct shape *shape,
+			  void *data, size_t bytes, struct ov_tensor **out, struct error *err)
+{
+	int64_t dims[TENSOR_MAX_RANK];
+	const struct ov_shape wanted = {.rank = shape->rank, .dims = dims};
+	struct ov_tensor *tensor = NULL;
+	size_t have = 0;
+
+	memcpy(dims, shape->dims, sizeof(dims));
+	enum prony_status status = ov_check(
+		&ov->api, ov->api.ov_tensor_create_from_host_ptr(type, wanted, data, &tensor),
+		"describe a tensor", err);
+	if (status == PRONY_OK)
+		status = ov_check(&ov->api, ov->api.ov_tensor_get_byte_size(tensor, &have),
+				  "ask for the size of a tensor", err);
+	if (status == PRONY_OK && have != bytes)
+		status = error_set(err, PRONY_INVALID, "a tensor of %zu bytes has %zu in OpenVINO",
+				   bytes, have);
+	if (status != PRONY_OK) {
+		if (tensor)
+			ov->api.ov_tensor_free(tensor);
+		return status;
+	}
+	*out = tensor;
+	return PRONY_OK;
+}
+
+enum prony_status ov_make_slots(struct ov_state *ov, const struct recipe *recipe, struct error *err)
+{
+	const struct ov_api *api = &ov->api;
+	enum prony_status status = PRONY_OK;
+
+	ov->slots = calloc((size_t)recipe->slots, sizeof(ov->slots[0]));
+	if (!ov->slots)
+		return error_set(err, PRONY_NOMEM, "no memory for %d slots", recipe->slots);
+	ov->slot_count = recipe->slots;
+	for (int i = 0; i < ov->slot_count && status == PRONY_OK; i++) {
+		struct ov_slot *slot = &ov->slots[i];
+
+		slot->inputs = calloc(ov->input_count, sizeof(slot->inputs[0]));
+		if (!slot->inputs)
+			return error_set(err, PRONY_NOMEM, "no memory for a slot");
+		status = ov_check(
+			api,
+			api->ov_compiled_model_create_infer_request(ov->compiled, &slot->request),
+			"create a request", err);
+	}
+	return status;
+}
+
+void ov_describe(const struct ov_state *ov, struct built *built)
+{
+	static const char *const keys[] = {"EXECUTION_DEVICES", "NUM_STREAMS",
+					   "OPTIMAL_NUMBER_OF_INFER_REQUESTS", "ENABLE_CPU_PINNING",
+					   "ENABLE_HYPER_THREADING"};
+	char value[64];
+	size_t length = (size_t)snprintf(built->notes, sizeof(built->notes),
+					 "weights are constants of the network: its compiler may "
+					 "fold and pack them; read back:");
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		property_text(ov, keys[i], value, sizeof(value));
+		length += (size_t)snprintf(built->notes + length, sizeof(built->notes) - length,
+					   " %s=%s", keys[i], value);
+		if (length >= sizeof(built->notes))
+			return;
+	}
+}
+
+enum prony_status ov_finish(const struct ov_state *ov, struct ov_slot *slot, struct error *err)
+{
+	if (!slot->started)
+		return PRONY_OK;
+	slot->started = false;
+	return ov_check(&ov->api, ov->api.ov_infer_request_wait(slot->request), "wait", err);
+}

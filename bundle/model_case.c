@@ -1,0 +1,190 @@
+/* The bundle of a user's file as it is: case.json has "model" in place of "graph". */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "bundle/case_internal.h"
+
+static json_t *port_to_json(const struct tensor *port, bool shaped)
+{
+	json_t *dims = json_array();
+
+	for (int i = 0; i < port->shape.rank; i++)
+		json_array_append_new(dims, json_integer(port->shape.dims[i]));
+	json_t *json =
+		json_pack("{s:s, s:s}", "name", port->name, "dtype", dtype_name(port->dtype));
+	if (json && shaped)
+		json_object_set(json, "shape", dims);
+	json_decref(dims);
+	return json;
+}
+
+static json_t *ports_to_json(const struct tensor_set *ports, bool shaped)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < ports->count; i++)
+		json_array_append_new(array, port_to_json(&ports->tensors[i], shaped));
+	return array;
+}
+
+/* The file itself, or a link to the one that bundles of the same work share. */
+static enum prony_status put_file(const struct model_file *model, const char *folder,
+				  const char *shared, struct error *err)
+{
+	char *path = path_join(folder, BUNDLE_MODEL_FILE);
+	enum prony_status status = PRONY_OK;
+
+	if (shared && !file_exists(shared))
+		status = file_write_atomic(shared, model->bytes, model->length, err);
+	if (status == PRONY_OK && shared)
+		unlink(path);
+	if (status == PRONY_OK && (!shared || link(shared, path) != 0))
+		status = file_write_atomic(path, model->bytes, model->length, err);
+	free(path);
+	return status;
+}
+
+enum prony_status bundle_write_model(const char *folder, const struct recipe *recipe,
+				     const struct model_file *model,
+				     const struct tensor_set *batches,
+				     const struct bundle_shared *shared, json_t *cell,
+				     struct error *err)
+{
+	enum prony_status status = put_file(model, folder, shared ? shared->weights : NULL, err);
+
+	if (status == PRONY_OK)
+		status = case_put_set(batches, folder, BUNDLE_INPUT_FILE,
+				      shared ? shared->input : NULL, err);
+	if (status != PRONY_OK)
+		return status;
+	json_t *document = json_pack("{s:i, s:{s:s, s:s, s:s, s:s}, s:o, s:{s:o, s:o}}", "schema",
+				     BUNDLE_SCHEMA, "files", "model", BUNDLE_MODEL_FILE, "input",
+				     BUNDLE_INPUT_FILE, "records", BUNDLE_RECORDS_FILE, "read",
+				     BUNDLE_READ_FILE, "recipe", recipe_to_json(recipe), "model",
+				     "inputs", ports_to_json(&model->inputs, true), "outputs",
+				     ports_to_json(&model->outputs, false));
+
+	if (document && cell)
+		json_object_set(document, "cell", cell);
+	/* Last: a folder with a case.json is a whole bundle. */
+	status = case_write(folder, document, err);
+	json_decref(document);
+	return status;
+}
+
+static enum prony_status read_port(const json_t *row, bool shaped, struct arena *arena,
+				   struct tensor *out, struct error *err)
+{
+	const char *name, *word;
+	json_t *dims = NULL;
+	enum prony_status status = json_get_string(row, "name", &name, err);
+
+	if (status == PRONY_OK)
+		status = json_get_string(row, "dtype", &word, err);
+	if (status == PRONY_OK && shaped)
+		status = json_get_array(row, "shape", &dims, err);
+	if (status != PRONY_OK)
+		return status;
+	*out = (struct tensor){.name = arena_strdup(arena, name)};
+	if (dtype_parse(word, &out->dtype) != 0)
+		return error_set(err, PRONY_BAD_INPUT, "\"dtype\" of %.80s is \"%.40s\"", name,
+				 word);
+	if (json_array_size(dims) > TENSOR_MAX_RANK)
+		return error_set(err, PRONY_BAD_INPUT, "\"shape\" of %.80s has %zu dimensions",
+				 name, json_array_size(dims));
+	for (size_t i = 0; i < json_array_size(dims); i++)
+		out->shape.dims[out->shape.rank++] = json_integer_value(json_array_get(dims, i));
+	if (shaped && tensor_bytes(out) <= 0)
+		return error_set(err, PRONY_BAD_INPUT, "\"shape\" of %.80s is none", name);
+	return PRONY_OK;
+}
+
+static enum prony_status read_ports(const json_t *model, const char *key, bool shaped,
+				    struct arena *arena, struct tensor_set *out, struct error *err)
+{
+	json_t *rows;
+	enum prony_status status = json_get_array(model, key, &rows, err);
+
+	if (status != PRONY_OK)
+		return status;
+	size_t count = json_array_size(rows);
+	if (count < 1 || count > MODEL_FILE_PORTS_MAX)
+		return error_set(err, PRONY_BAD_INPUT, "\"%s\" has %zu rows; 1 to %d are possible",
+				 key, count, MODEL_FILE_PORTS_MAX);
+	out->tensors = arena_array(arena, count, sizeof(struct tensor));
+	for (out->count = 0; out->count < count && status == PRONY_OK; out->count++)
+		status = read_port(json_array_get(rows, out->count), shaped, arena,
+				   &out->tensors[out->count], err);
+	return status;
+}
+
+enum prony_status case_read_model(const json_t *document, struct bundle *bundle, struct error *err)
+{
+	json_t *model;
+	enum prony_status status = json_get_object(document, "model", &model, err);
+
+	if (status == PRONY_OK)
+		status = read_ports(model, "inputs", true, &bundle->arena, &bundle->model.inputs,
+				    err);
+	if (status == PRONY_OK)
+		status = read_ports(model, "outputs", false, &bundle->arena, &bundle->model.outputs,
+				    err);
+	return status;
+}
+
+/* The inputs of slot 0, then those of slot 1, ...; each in the model's order. */
+static enum prony_status arrange_batches(struct bundle *bundle, const struct tensor_set *file,
+					 struct error *err)
+{
+	const struct tensor_set *ports = &bundle->model.inputs;
+	size_t count = ports->count * (size_t)bundle->recipe.slots;
+
+	if (file->count != count)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%zu tensors; \"slots\" of the recipe and the model's inputs make "
+				 "%zu",
+				 file->count, count);
+	bundle->inputs.tensors = arena_try_array(&bundle->arena, count, sizeof(struct tensor), err);
+	if (!bundle->inputs.tensors)
+		return PRONY_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct tensor *port = &ports->tensors[i % ports->count];
+		char name[2 * BUNDLE_NAME_BYTES];
+
+		snprintf(name, sizeof(name), BUNDLE_INPUT_ROLE ".%zu.%zu", i / ports->count,
+			 i % ports->count);
+		const struct tensor *tensor = tensor_find(file, name);
+		if (!tensor)
+			return error_set(err, PRONY_BAD_INPUT, "%s is missing", name);
+		enum prony_status status =
+			case_check_tensor(tensor, port->dtype, &port->shape, err);
+		if (status != PRONY_OK)
+			return status;
+		bundle->inputs.tensors[i] = *tensor;
+		bundle->inputs.tensors[i].name = port->name;
+	}
+	bundle->inputs.count = count;
+	return PRONY_OK;
+}
+
+enum prony_status case_read_model_files(const char *model, const char *input, struct bundle *bundle,
+					struct error *err)
+{
+	struct tensor_set set;
+	enum prony_status status = file_read(model, BUNDLE_MODEL_MAX_BYTES, &bundle->model_bytes,
+					     &bundle->model.length, err);
+
+	bundle->model.bytes = bundle->model_bytes;
+	if (status == PRONY_OK)
+		status = safetensors_map_file(input, &bundle->arena, &bundle->input_map, &set, err);
+	if (status != PRONY_OK)
+		return status;
+	status = arrange_batches(bundle, &set, err);
+	if (status != PRONY_OK)
+		error_prefix(err, "%s", input);
+	return status;
+}

@@ -1,0 +1,353 @@
+#include "onnx/ports.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "graph/edit_internal.h"
+#include "graph/graph.h"
+#include "onnx/onnx.pb-c.h"
+#include "onnx/wire.h"
+
+/* ONNX's element types that prony has; a bool is one byte, 0 or 1. */
+static bool read_type(int32_t type, enum dtype *out)
+{
+	switch (type) {
+	case ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT:
+		*out = DTYPE_F32;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE:
+		*out = DTYPE_F64;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16:
+		*out = DTYPE_F16;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16:
+		*out = DTYPE_BF16;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__INT32:
+		*out = DTYPE_I32;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__INT64:
+		*out = DTYPE_I64;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__UINT8:
+	case ONNX__TENSOR_PROTO__DATA_TYPE__BOOL:
+		*out = DTYPE_U8;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum prony_status read_port(const Onnx__ValueInfoProto *info, struct arena *arena,
+				   struct tensor *out, struct error *err)
+{
+	const Onnx__TypeProto *type = info->type;
+
+	if (!info->name || !type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+		return error_set(err, PRONY_UNSUPPORTED, "'%.100s' is not a tensor",
+				 info->name ? info->name : "");
+	out->name = arena_strdup(arena, info->name);
+	if (!read_type(type->tensor_type->elem_type, &out->dtype))
+		return error_set(err, PRONY_UNSUPPORTED, "'%.100s' has element type %d", out->name,
+				 (int)type->tensor_type->elem_type);
+	return PRONY_OK;
+}
+
+static bool is_initializer(const Onnx__GraphProto *graph, const char *name)
+{
+	for (size_t i = 0; i < graph->n_initializer; i++)
+		if (graph->initializer[i]->name && !strcmp(graph->initializer[i]->name, name))
+			return true;
+	return false;
+}
+
+/* `symbol`: the name of the batch's dimension in the file; NULL: it has none, or is not open. */
+static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char *symbol,
+				    struct tensor *out, unsigned *batched, struct error *err)
+{
+	const Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
+
+	if (!shape || shape->n_dim > TENSOR_MAX_RANK)
+		return error_set(err, PRONY_UNSUPPORTED, "input '%.100s' has %s", out->name,
+				 shape ? "more than 8 dimensions" : "no shape");
+	out->shape.rank = (int)shape->n_dim;
+	for (size_t i = 0; i < shape->n_dim; i++) {
+		const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
+		bool named =
+			dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+
+		out->shape.dims[i] = ONNX_DIM_OPEN;
+		if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+		    dim->dim_value >= 0)
+			out->shape.dims[i] = dim->dim_value;
+		else if (i == 0 || (named && symbol && !strcmp(dim->dim_param, symbol)))
+			*batched |= 1u << i;
+		if (out->shape.dims[i] > GRAPH_MAX_DIM)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "dimension %zu of its input '%.100s' is %" PRId64, i,
+					 out->name, out->shape.dims[i]);
+	}
+	return PRONY_OK;
+}
+
+/* What the file calls the first dimension of its first input. */
+static const char *batch_symbol(const Onnx__ValueInfoProto *info)
+{
+	const Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
+
+	if (!shape || shape->n_dim == 0 ||
+	    shape->dim[0]->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ||
+	    !*shape->dim[0]->dim_param)
+		return NULL;
+	return shape->dim[0]->dim_param;
+}
+
+static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena *arena,
+				    struct onnx_ports *out, struct error *err)
+{
+	struct onnx_ports ports = {0};
+	const char *symbol = NULL;
+	enum prony_status status = PRONY_OK;
+
+	ports.inputs.tensors = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(struct tensor));
+	ports.outputs.tensors = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(struct tensor));
+	ports.batched = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(unsigned));
+	for (size_t i = 0; i < graph->n_input && status == PRONY_OK; i++) {
+		const Onnx__ValueInfoProto *info = graph->input[i];
+		size_t n = ports.inputs.count;
+
+		/* Older files list their weights too, as inputs with a value. */
+		if (info->name && is_initializer(graph, info->name))
+			continue;
+		if (n == MODEL_FILE_PORTS_MAX)
+			return error_set(err, PRONY_UNSUPPORTED, "it has more than %d inputs",
+					 MODEL_FILE_PORTS_MAX);
+		status = read_port(info, arena, &ports.inputs.tensors[n], err);
+		if (status == PRONY_OK && n == 0)
+			symbol = batch_symbol(info);
+		if (status == PRONY_OK)
+			status = read_shape(info, symbol, &ports.inputs.tensors[n],
+					    &ports.batched[n], err);
+		ports.inputs.count++;
+	}
+	for (size_t i = 0; i < graph->n_output && status == PRONY_OK; i++) {
+		if (i == MODEL_FILE_PORTS_MAX)
+			return error_set(err, PRONY_UNSUPPORTED, "it has more than %d outputs",
+					 MODEL_FILE_PORTS_MAX);
+		status = read_port(graph->output[i], arena, &ports.outputs.tensors[i], err);
+		ports.outputs.count++;
+	}
+	if (status == PRONY_OK && (ports.inputs.count == 0 || ports.outputs.count == 0))
+		status = error_set(err, PRONY_UNSUPPORTED, "it has no input, or no output");
+	if (status == PRONY_OK)
+		*out = ports;
+	return status;
+}
+
+enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena *arena,
+				  struct onnx_ports *out, struct error *err)
+{
+	Onnx__ModelProto *proto;
+	enum prony_status status = onnx_check_wire(bytes, length, err);
+
+	if (status != PRONY_OK)
+		return status;
+	proto = onnx__model_proto__unpack(NULL, length, bytes);
+	if (!proto || !proto->graph) {
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "it is not an ONNX model, or is cut off or damaged");
+	} else {
+		const Onnx__GraphProto *graph = proto->graph;
+
+		for (size_t i = 0; i < graph->n_initializer && status == PRONY_OK; i++)
+			if (graph->initializer[i]->data_location ==
+			    ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+				status = error_set(err, PRONY_UNSUPPORTED,
+						   "its weights lie in other files");
+		if (status == PRONY_OK)
+			status = read_ports(graph, arena, out, err);
+	}
+	if (proto)
+		onnx__model_proto__free_unpacked(proto, NULL);
+	return status;
+}
+
+/* "1x3x48x320"; "" is a scalar. */
+static bool parse_dims(const char *text, struct shape *out)
+{
+	struct shape shape = {0};
+
+	while (*text) {
+		char *end;
+		long long dim = strtoll(text, &end, 10);
+
+		if (end == text || *text < '0' || *text > '9' || dim < 1 || dim > GRAPH_MAX_DIM ||
+		    shape.rank == TENSOR_MAX_RANK || (*end != 'x' && *end != '\0'))
+			return false;
+		shape.dims[shape.rank++] = dim;
+		text = end + (*end == 'x');
+		if (*end == 'x' && !*text)
+			return false;
+	}
+	*out = shape;
+	return true;
+}
+
+static void dims_text(const struct shape *shape, char out[96])
+{
+	size_t length = 0;
+
+	out[0] = '\0';
+	for (int i = 0; i < shape->rank && length < 96; i++) {
+		const char *between = i > 0 ? "x" : "";
+
+		if (shape->dims[i] == ONNX_DIM_OPEN)
+			length += (size_t)snprintf(out + length, 96 - length, "%s?", between);
+		else
+			length += (size_t)snprintf(out + length, 96 - length, "%s%" PRId64, between,
+						   shape->dims[i]);
+	}
+}
+
+static enum prony_status fix_input(const struct onnx_ports *ports, size_t input,
+				   const struct shape *given, const char *text, struct error *err)
+{
+	struct shape *shape = &ports->inputs.tensors[input].shape;
+	bool fits = given->rank == shape->rank;
+	char wanted[96];
+
+	for (int i = 0; i < given->rank && fits; i++)
+		fits = shape->dims[i] == ONNX_DIM_OPEN || shape->dims[i] == given->dims[i];
+	if (!fits) {
+		dims_text(shape, wanted);
+		return error_set(err, PRONY_USAGE, "--shape %.100s: in the file its shape is %s",
+				 text, wanted);
+	}
+	*shape = *given;
+	return PRONY_OK;
+}
+
+enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *given, size_t count,
+				 bool *used, struct error *err)
+{
+	for (size_t k = 0; k < count; k++) {
+		const char *equal = strrchr(given[k], '=');
+		struct shape shape;
+
+		if (!equal || equal == given[k] || !parse_dims(equal + 1, &shape))
+			return error_set(err, PRONY_USAGE,
+					 "--shape %.100s: write NAME=1x3x48x320, with an input's "
+					 "name and the dimensions of one sample",
+					 given[k]);
+		for (size_t i = 0; i < ports->inputs.count; i++) {
+			const char *name = ports->inputs.tensors[i].name;
+
+			if (strlen(name) != (size_t)(equal - given[k]) ||
+			    strncmp(name, given[k], strlen(name)) != 0)
+				continue;
+			enum prony_status status = fix_input(ports, i, &shape, given[k], err);
+			if (status != PRONY_OK)
+				return status;
+			used[k] = true;
+		}
+	}
+	return PRONY_OK;
+}
+
+/* One input for a batch. */
+static enum prony_status input_for(const struct onnx_ports *ports, size_t input, int64_t batch,
+				   struct tensor *out, struct error *err)
+{
+	const struct tensor *port = &ports->inputs.tensors[input];
+	char text[96];
+
+	*out = *port;
+	for (int i = 0; i < port->shape.rank; i++) {
+		int64_t *dim = &out->shape.dims[i];
+
+		if (ports->batched[input] & 1u << i) {
+			*dim = (*dim == ONNX_DIM_OPEN ? 1 : *dim) * batch;
+		} else if (*dim == ONNX_DIM_OPEN) {
+			dims_text(&port->shape, text);
+			return error_set(
+				err, PRONY_UNSUPPORTED,
+				"its input '%.60s' is %s: say its shape for one sample, as "
+				"in --shape %.60s=1x3x48x320",
+				port->name, text, port->name);
+		}
+	}
+	if (tensor_bytes(out) < 0)
+		return error_set(err, PRONY_UNSUPPORTED, "its input '%.60s' is too large",
+				 port->name);
+	return PRONY_OK;
+}
+
+enum prony_status onnx_ports_inputs(const struct onnx_ports *ports, int64_t batch,
+				    struct arena *arena, struct tensor_set *out, struct error *err)
+{
+	struct tensor_set set = {.count = ports->inputs.count};
+	const struct shape *first = &ports->inputs.tensors[0].shape;
+	bool open = false;
+	enum prony_status status = PRONY_OK;
+
+	set.tensors = arena_array(arena, set.count, sizeof(struct tensor));
+	for (size_t i = 0; i < set.count && status == PRONY_OK; i++) {
+		open |= ports->batched[i] != 0;
+		status = input_for(ports, i, batch, &set.tensors[i], err);
+	}
+	if (status == PRONY_OK && !open && batch != (first->rank > 0 ? first->dims[0] : 1))
+		status = error_set(err, PRONY_UNSUPPORTED,
+				   "it is made for a batch of %" PRId64 ": take -b %" PRId64,
+				   first->rank > 0 ? first->dims[0] : 1,
+				   first->rank > 0 ? first->dims[0] : 1);
+	if (status == PRONY_OK)
+		*out = set;
+	return status;
+}
+
+static void set_shape(Onnx__TensorShapeProto *shape, const struct shape *wanted)
+{
+	for (size_t i = 0; i < shape->n_dim && i < (size_t)wanted->rank; i++) {
+		Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
+
+		/* A text of the message, which would not be freed with it any more. */
+		if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+		    dim->dim_param != protobuf_c_empty_string)
+			free(dim->dim_param);
+		dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+		dim->dim_value = wanted->dims[i];
+	}
+}
+
+enum prony_status onnx_ports_write(const void *file, size_t file_length,
+				   const struct tensor_set *inputs, void **bytes, size_t *length,
+				   struct error *err)
+{
+	/* Fields that the schema here does not have, such as graphs in attributes, come along. */
+	Onnx__ModelProto *proto = onnx__model_proto__unpack(NULL, file_length, file);
+	uint8_t *packed = NULL;
+
+	for (size_t i = 0; proto && i < proto->graph->n_input; i++) {
+		const Onnx__ValueInfoProto *info = proto->graph->input[i];
+		const struct tensor *input = tensor_find(inputs, info->name);
+
+		if (input)
+			set_shape(info->type->tensor_type->shape, &input->shape);
+	}
+	if (proto) {
+		*length = onnx__model_proto__get_packed_size(proto);
+		packed = malloc(*length);
+	}
+	if (packed)
+		onnx__model_proto__pack(proto, packed);
+	if (proto)
+		onnx__model_proto__free_unpacked(proto, NULL);
+	if (!packed)
+		return error_set(err, PRONY_NOMEM, "no memory for an ONNX file");
+	*bytes = packed;
+	return PRONY_OK;
+}

@@ -1,0 +1,278 @@
+/*
+ * Files that no graph expresses have no reference: their engines are held to each other. Each runs
+ * in a process of its own on the same inputs; then each is judged against the engines of another
+ * name.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parity/agreement.h"
+#include "parity/gate.h"
+#include "run/schedule_internal.h"
+
+#define AGREEMENT_STEPS GATE_UPDATES
+
+/* What came of one cell. */
+struct witness {
+	size_t cell;
+	enum cell_status status; /* CELL_OK: it ran */
+	char reason[ERROR_TEXT_BYTES];
+	struct tensor_set outputs[AGREEMENT_STEPS];
+	json_t *framework;
+	char *log;
+	struct arena arena;
+};
+
+static const char *name_of(const struct schedule *s, const struct witness *witness)
+{
+	return s->plan->cells[witness->cell].cell.name;
+}
+
+static enum prony_status observe(const struct drive *drive, struct client *client,
+				 struct witness *out, struct error *why)
+{
+	enum prony_status status = PRONY_OK;
+	drive_event(drive, EVENT_STAGE, "agreement", NULL);
+	for (int i = 0; i < AGREEMENT_STEPS && status == PRONY_OK; i++) {
+		struct client_window window;
+		status = client_run(client, 1, SYNC_END, 1, i, 0, &window, why);
+		if (status == PRONY_OK)
+			status = session_read_kept(client, "outputs", &out->arena, &out->outputs[i],
+						   why);
+		if (status == PRONY_OK && !agreement_is_finite(&out->outputs[i]))
+			status = error_set(why, PRONY_INVALID, "an output is not finite");
+	}
+	return status;
+}
+
+/* Runs one cell; an error is one of the harness. */
+static enum prony_status witness(struct schedule *s, struct witness *out, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct session_facts facts = {0};
+	struct client_spec spec;
+	struct client_end end = {0};
+	struct client *client = NULL;
+	struct drive drive;
+	char *folder = NULL;
+	enum prony_status status = schedule_drive(s, out->cell, false, 0, &drive, &folder, err);
+	if (status != PRONY_OK) {
+		free(folder);
+		return status;
+	}
+	drive_event(&drive, EVENT_GATE_START, NULL, NULL);
+	status = session_start(&drive, &spec, folder, 16, &client, &why);
+	if (status == PRONY_OK)
+		status = session_prepare(&drive, client, &drive.cell->recipe, folder, &facts, &why);
+	if (status == PRONY_OK)
+		status = observe(&drive, client, out, &why);
+	client_end(client, &end);
+	out->log = end.log;
+	out->framework = json_incref(facts.details);
+	session_facts_release(&facts);
+	free(folder);
+	if (status == PRONY_INTERRUPTED)
+		return error_set(err, PRONY_INTERRUPTED, "interrupted");
+	out->status = status == PRONY_OK ? CELL_OK : cell_status_from(status);
+	snprintf(out->reason, sizeof out->reason, "%s", why.text);
+	return PRONY_OK;
+}
+
+static struct agreement compare(const struct witness *a, const struct witness *b)
+{
+	struct agreement worst = {.output = "", .bound = AGREEMENT_BOUND, .agrees = true};
+	for (int i = 0; i < AGREEMENT_STEPS; i++) {
+		struct agreement found = agreement_of(&a->outputs[i], &b->outputs[i]);
+		if (i == 0 || found.value / found.bound > worst.value / worst.bound)
+			worst = found;
+	}
+	return worst;
+}
+
+static json_t *figure(const char *with, const struct agreement *found)
+{
+	return json_pack("{s:s, s:s, s:o, s:f, s:b}", "with", with, "output", found->output,
+			 "value", isfinite(found->value) ? json_real(found->value) : json_null(),
+			 "bound", found->bound, "agrees", found->agrees);
+}
+
+/* In the words of the gate, for reports. */
+static json_t *worst_figure(const char *against, const struct agreement *found)
+{
+	char what[CELL_WORD_BYTES + 32];
+	snprintf(what, sizeof what, "agreement with %s", against);
+	return json_pack("{s:s, s:s, s:o, s:f}", "what", what, "tensor", found->output, "value",
+			 isfinite(found->value) ? json_real(found->value) : json_null(), "bound",
+			 found->bound);
+}
+
+/* Whether an earlier witness has the same name as witness i. */
+static bool seen_name(const struct schedule *s, const struct witness *all, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (all[k].status == CELL_OK &&
+		    strcmp(name_of(s, &all[k]), name_of(s, &all[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The best that engine `name`, in any of its variants, agrees with `one`. */
+static struct agreement with_engine(const struct schedule *s, const struct witness *all,
+				    size_t count, const char *name, const struct witness *one)
+{
+	struct agreement best = {.output = "", .value = INFINITY, .bound = AGREEMENT_BOUND};
+	for (size_t k = 0; k < count; k++) {
+		if (all[k].status != CELL_OK || strcmp(name_of(s, &all[k]), name) != 0)
+			continue;
+		struct agreement found = compare(one, &all[k]);
+		if (!best.output[0] || found.value / found.bound < best.value / best.bound)
+			best = found;
+	}
+	return best;
+}
+
+/*
+ * Engines, not variants of one, count. Of two both must agree; of more, one agrees that is with the
+ * majority. *evidence: new reference.
+ */
+static enum cell_status judge(const struct schedule *s, const struct witness *all, size_t count,
+			      struct witness *one, json_t **evidence)
+{
+	struct agreement worst = {.output = "", .bound = AGREEMENT_BOUND};
+	const char *against = NULL;
+	size_t others = 0, agreeing = 0;
+	json_t *rows = json_array();
+	for (size_t k = 0; k < count; k++) {
+		const char *name = name_of(s, &all[k]);
+		if (all[k].status != CELL_OK || strcmp(name, name_of(s, one)) == 0 ||
+		    seen_name(s, all, k))
+			continue;
+		struct agreement found = with_engine(s, all, count, name, one);
+		others++;
+		agreeing += found.agrees;
+		json_array_append_new(rows, figure(name, &found));
+		if (!against || found.value / found.bound > worst.value / worst.bound) {
+			worst = found;
+			against = name;
+		}
+	}
+	bool good = others > 0 && 2 * (1 + agreeing) > 1 + others;
+	*evidence = json_pack("{s:b, s:o}", "passed", good, "agreement", rows);
+	if (against)
+		json_object_set_new(*evidence, "worst", worst_figure(against, &worst));
+	if (one->framework)
+		json_object_set(*evidence, "framework", one->framework);
+	if (good)
+		return CELL_OK;
+	if (others == 0) {
+		snprintf(one->reason, sizeof one->reason,
+			 "no graph expresses the file, and no other engine ran it that its outputs "
+			 "could be held to: add one (-f onnxruntime,openvino)");
+		return CELL_UNPROVEN;
+	}
+	snprintf(one->reason, sizeof one->reason,
+		 "output %s is %.3g from that of %s, more than %.3g, and nothing says who is right",
+		 worst.output, worst.value, against, worst.bound);
+	return CELL_MISMATCH;
+}
+
+static enum prony_status settle(struct schedule *s, const struct witness *all, size_t count,
+				struct witness *one, struct error *err)
+{
+	json_t *evidence = NULL;
+	struct run_cell *state = &s->cells[one->cell];
+	enum cell_status verdict = one->status;
+	if (verdict == CELL_OK)
+		verdict = judge(s, all, count, one, &evidence);
+	else
+		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", one->reason);
+	enum prony_status status = s->callbacks->gate(s->callbacks->context, one->cell, verdict,
+						      evidence, one->log ? one->log : "", err);
+	json_decref(evidence);
+	if (status == PRONY_OK)
+		status = tell_framework(s->callbacks, one->cell, one->framework, err);
+	if (status != PRONY_OK)
+		return status;
+	state->gate_done = true;
+	state->flags |= verdict == CELL_OK ? CELL_FLAG_AGREEMENT : 0;
+	return verdict == CELL_OK ? PRONY_OK
+				  : schedule_end_cell(s, one->cell, verdict, one->reason, err);
+}
+
+/* What the first step of the timed processes is held to. */
+static void keep_outputs(struct workload *work, const struct tensor_set *outputs)
+{
+	work->outputs.count = outputs->count;
+	work->outputs.tensors = arena_array(&work->arena, outputs->count, sizeof(struct tensor));
+	for (size_t i = 0; i < outputs->count; i++) {
+		const struct tensor *from = &outputs->tensors[i];
+		struct tensor *to = &work->outputs.tensors[i];
+		if (tensor_new(&work->arena, arena_strdup(&work->arena, from->name), from->dtype,
+			       &from->shape, to, NULL) == PRONY_OK)
+			memcpy(to->data, from->data, (size_t)tensor_bytes(from));
+	}
+}
+
+/* All cells of one file, which had nothing to do with each other until here. */
+static enum prony_status agree_on(struct schedule *s, struct witness *all, size_t count,
+				  struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	for (size_t i = 0; i < count && status == PRONY_OK; i++)
+		status = schedule_stopped(s) ? error_set(err, PRONY_INTERRUPTED, "interrupted")
+					     : witness(s, &all[i], err);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		struct workload *work = s->cells[all[i].cell].work;
+		status = settle(s, all, count, &all[i], err);
+		if (status == PRONY_OK && s->cells[all[i].cell].status == CELL_PENDING &&
+		    work->outputs.count == 0)
+			keep_outputs(work, &all[i].outputs[0]);
+	}
+	return status;
+}
+
+/* The cells of a file that are pending: all of them where one has not been judged, because what
+ * the others gave in an earlier run was not kept. */
+static size_t gather(const struct schedule *s, const struct workload *work, struct witness *all)
+{
+	size_t count = 0;
+	bool open = false;
+	for (size_t cell = 0; cell < s->plan->count; cell++) {
+		if (s->cells[cell].work != work || s->cells[cell].status != CELL_PENDING)
+			continue;
+		open |= !s->cells[cell].gate_done;
+		all[count] = (struct witness){.cell = cell};
+		arena_init(&all[count++].arena, 0);
+	}
+	if (open)
+		return count;
+	for (size_t i = 0; i < count; i++)
+		arena_release(&all[i].arena);
+	return 0;
+}
+
+enum prony_status schedule_agree(struct schedule *s, struct error *err)
+{
+	struct witness *all = calloc(s->plan->count ? s->plan->count : 1, sizeof *all);
+	enum prony_status status =
+		all ? PRONY_OK : error_set(err, PRONY_NOMEM, "no memory for the cells of a file");
+	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++)
+		if (s->cells[cell].status == CELL_PENDING &&
+		    network_is_as_it_is(s->plan->cells[cell].network))
+			status = schedule_need_work(s, cell, err);
+	for (size_t i = 0; i < s->work_count && status == PRONY_OK; i++) {
+		if (!s->works[i]->is_model)
+			continue;
+		size_t count = gather(s, s->works[i], all);
+		status = agree_on(s, all, count, err);
+		for (size_t k = 0; k < count; k++) {
+			json_decref(all[k].framework);
+			free(all[k].log);
+			arena_release(&all[k].arena);
+		}
+	}
+	free(all);
+	return status;
+}

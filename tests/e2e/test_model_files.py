@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Files that no graph expresses, as they are: `-n model.onnx --shape NAME=DIMS`.
+
+$PRONY names the program. PlanTest needs no framework; EngineTest runs what is installed: a file with two
+inputs, one of them of integers, whose batch and length are open.
+"""
+import json
+import os
+import struct
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+USAGE = 64
+FLOAT, INT64, STRING = 1, 7, 8
+
+
+def varint(number):
+    """Protobuf's number."""
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, value):
+    """A field of a message: a number, or bytes, or a text."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, str):
+        value = value.encode()
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def port(name, element, dims):
+    shape = b"".join(field(1, field(1, dim) if isinstance(dim, int) else field(2, dim) if dim else b"")
+                     for dim in dims)
+    return field(1, name) + field(2, field(1, field(1, element) + field(2, shape)))
+
+
+def node(operator, inputs, outputs, *attributes):
+    return (b"".join(field(1, name) for name in inputs) + b"".join(field(2, name) for name in outputs)
+            + field(4, operator) + b"".join(field(5, attribute) for attribute in attributes))
+
+
+def tensor(name, dims, numbers):
+    return (b"".join(field(1, dim) for dim in dims) + field(2, FLOAT) + field(8, name)
+            + field(9, struct.pack(f"<{len(numbers)}f", *numbers)))
+
+
+def model(inputs, outputs, nodes, initializers=()):
+    graph = (b"".join(field(1, item) for item in nodes) + field(2, "g")
+             + b"".join(field(5, item) for item in initializers)
+             + b"".join(field(11, item) for item in inputs)
+             + b"".join(field(12, item) for item in outputs))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
+def lookup(element=INT64):
+    """Rows of a table by the integers `rows`, added to `x`, and their sum over the open length."""
+    return model([port("rows", element, ["n", "length"]), port("x", FLOAT, ["n", "", 4])],
+                 [port("y", FLOAT, ["n", "length", 4]), port("last", INT64, ["n", 4])],
+                 [node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["y"]),
+                  node("ReduceMax", ["y"], ["m"], field(1, "axes") + field(8, 1) + field(20, 7),
+                       field(1, "keepdims") + field(3, 0) + field(20, 2)),
+                  node("Cast", ["m"], ["last"], field(1, "to") + field(3, INT64) + field(20, 2))],
+                 [tensor("table", [10, 4], [0.37 * i for i in range(40)])])
+
+
+class FileTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.file = os.path.join(self.folder, "lookup.onnx")
+        self.write(lookup())
+
+    def write(self, data):
+        with open(self.file, "wb") as stream:
+            stream.write(data)
+
+    def cells(self, *words, expect=0, **more):
+        done = self.prony("run", "-n", self.file, "-b", "2", "--format", "json", *words, expect=expect,
+                          **more)
+        found = json.loads(done.stdout)
+        return {cell["framework"]: cell for cell in (found["cells"] if "cells" in found else found)}
+
+
+class PlanTest(FileTest):
+    def plan(self, *words, stage="forward", frameworks="native,onnxruntime,fake"):
+        return self.cells("-f", frameworks, "-s", stage, "--dry-run", *words)
+
+    def test_who_can_be_given_a_file(self):
+        planned = self.plan("--shape", "rows=1x5", "--shape", "x=1x5x4")
+        for name, part in (("native", "native is given graphs, not files"),
+                           ("fake", "fake is given graphs, not files")):
+            self.assertEqual(planned[name]["status"], "unsupported")
+            self.assertIn(part, planned[name]["reason"])
+        self.assertIn(planned["onnxruntime"]["status"], ("pending", "missing"))
+        trained = self.plan("--shape", "rows=1x5", "--shape", "x=1x5x4", stage="train")
+        self.assertEqual(trained["onnxruntime"]["status"], "unsupported")
+
+    def test_open_dimensions_have_to_be_said(self):
+        reason = self.plan("--shape", "rows=1x5")["onnxruntime"]["reason"]
+        self.assertIn("its input 'x' is ?x?x4", reason)
+        self.assertIn("--shape x=", reason)
+
+    def test_other_shapes_are_another_network(self):
+        names = {self.plan("--shape", f"rows=1x{n}", "--shape", f"x=1x{n}x4")["native"]["network"]
+                 for n in (3, 4)}
+        self.assertEqual(len(names), 2)
+
+    def test_wrong_shapes(self):
+        for text, part in (("x", "write NAME=1x3x48x320"), ("x=1x", "write NAME="),
+                           ("x=0x1x4", "write NAME="), ("x=1x5x3", "in the file its shape is ?x?x4"),
+                           ("z=1", "no ONNX file of this run has an input of that name")):
+            done = self.prony("run", "-n", self.file, "-f", "native", "--shape", text, expect=USAGE)
+            self.assertIn(part, done.stderr)
+
+    def test_what_cannot_be_run_as_it_is(self):
+        self.write(lookup(STRING))
+        planned = self.plan()["onnxruntime"]
+        self.assertEqual(planned["status"], "unsupported")
+        self.assertIn("as it is it cannot be run either: 'rows' has element type 8",
+                      planned["reason"])
+
+
+class EngineTest(FileTest):
+    SHAPES = ("--shape", "rows=1x5", "--shape", "x=1x5x4")
+    LITTLE = ("-s", "forward", "--steps", "2", "--warm-up", "0", "--repeat", "1")
+
+    def setUp(self):
+        super().setUp()
+        self.home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
+        rows = json.loads(self.prony("list", "frameworks", "--format", "json", expect=0,
+                                     **self.home).stdout)
+        ready = {row["name"] for row in rows if row["status"] == "ready"}
+        if not {"onnxruntime", "openvino"} <= ready:
+            self.skipTest("onnxruntime and openvino are not both installed")
+
+    def run_on(self, frameworks, expect, *words):
+        return self.cells("-f", frameworks, *self.LITTLE, *self.SHAPES, *words, "--store", self.store,
+                          expect=expect, **self.home)
+
+    def test_two_engines_agree(self):
+        cells = self.run_on("onnxruntime,openvino,openvino+throughput", 0)
+        for name, cell in cells.items():
+            self.assertEqual((name, cell["status"], "agreement" in cell["flags"]), (name, "ok", True))
+            rows = cell["parity"]["evidence"]["agreement"]
+            self.assertEqual([row["with"] for row in rows],
+                             ["openvino" if name == "onnxruntime" else "onnxruntime"])
+            self.assertLess(rows[0]["value"], 1e-5)
+        shown = self.prony("show", "--store", self.store, expect=0).stdout
+        self.assertIn("0 of 0 cells did the same work; 3 only agree with other engines", shown)
+
+    def test_one_engine_proves_nothing(self):
+        cell = self.run_on("openvino,openvino+throughput", 1)["openvino"]
+        self.assertEqual(cell["status"], "unproven")
+        self.assertIn("no other engine ran it", cell["reason"])
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
