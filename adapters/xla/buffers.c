@@ -3,32 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies between the graph's order and a layout: `lies` is the side that has the layout. */
-static void rearrange(float *to, const float *from, const struct shape *shape, enum layout layout,
-		      bool to_layout)
-{
-	struct shape lies = layout_shape(layout, shape);
-	int64_t strides[TENSOR_MAX_RANK], at[TENSOR_MAX_RANK] = {0}, plain = 0;
-	int64_t count = shape_elements(shape);
+#include "graph/layout.h"
 
-	for (int i = 0; i < shape->rank; i++) {
-		strides[i] = 1;
-		for (int k = layout_axes(layout)[i] + 1; k < shape->rank; k++)
-			strides[i] *= shape->dims[k];
-	}
-	for (int64_t n = 0; n < count; n++) {
-		if (to_layout)
-			to[n] = from[plain];
-		else
-			to[plain] = from[n];
-		for (int i = shape->rank - 1; i >= 0; i--) {
-			plain += strides[i];
-			if (++at[i] < lies.dims[i])
-				break;
-			plain -= strides[i] * lies.dims[i];
-			at[i] = 0;
-		}
-	}
+/* Between the graph's order and the port's. */
+static void rearrange(float *to, const float *from, const struct shape *shape,
+		      const struct port *port, bool back)
+{
+	const struct arrangement arrangement =
+		arrangement_make(shape->rank, shape->dims, layout_axes(port->layout));
+
+	arrangement_copy(&arrangement, shape_elements(shape), from, to, back);
 }
 
 /* To the nearest, ties to even; NaN stays one. */
@@ -74,7 +58,7 @@ enum prony_status buffer_from_floats(const struct pjrt *pjrt, const float *data,
 		status = new_floats(shape, &copy, err);
 		if (status != PRONY_OK)
 			return status;
-		rearrange(copy, data, shape, port->layout, true);
+		rearrange(copy, data, shape, port, false);
 	}
 	if (narrow) /* in place: each is half as large */
 		for (int64_t i = 0; i < shape_elements(shape); i++) {
@@ -111,7 +95,7 @@ enum prony_status buffer_to_floats(const struct pjrt *pjrt, struct pjrt_buffer *
 		copy[i] = from_bf16(half);
 	}
 	if (status == PRONY_OK)
-		rearrange(out, copy, shape, port->layout, false);
+		rearrange(out, copy, shape, port, true);
 	free(copy);
 	return status;
 }

@@ -66,7 +66,7 @@ bool emit_knows(enum op op)
 }
 
 /* Weights of a convolution are kept as it reads them. */
-static enum layout parameter_layout(const struct graph *graph, int value)
+static enum memory_order parameter_layout(const struct graph *graph, int value)
 {
 	for (int i = 0; i < graph->forward_count; i++)
 		if (graph->nodes[i].op == OP_CONV && graph->nodes[i].inputs[1] == value)

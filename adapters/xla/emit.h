@@ -14,11 +14,11 @@
  * The order of the dimensions of a value of rank 4: as the graph has them, or as XLA's own front
  * end (JAX) arranges activations and the weights of convolutions. Other ranks are LAYOUT_PLAIN.
  */
-enum layout { LAYOUT_PLAIN, LAYOUT_NHWC, LAYOUT_HWIO };
+enum memory_order { LAYOUT_PLAIN, LAYOUT_NHWC, LAYOUT_HWIO };
 
 /* Dimension i in memory is dimension layout_axes(layout)[i] of the graph's value. */
-const int *layout_axes(enum layout layout);
-struct shape layout_shape(enum layout layout, const struct shape *shape);
+const int *layout_axes(enum memory_order layout);
+struct shape layout_shape(enum memory_order layout, const struct shape *shape);
 
 enum role {
 	ROLE_PARAMETER,
@@ -36,7 +36,7 @@ enum role {
 struct port {
 	enum role role;
 	int value; /* of the graph, or VALUE_NONE */
-	enum layout layout;
+	enum memory_order layout;
 	struct hlo hlo; /* its type, and its shape in memory */
 };
 

@@ -19,7 +19,7 @@ struct emitter {
 	enum hlo_type compute; /* of activations, and of what is multiplied */
 	struct {
 		struct hlo hlo;
-		enum layout layout;
+		enum memory_order layout;
 	} * values;			/* by value; set once it is computed */
 	struct recurrence *recurrences; /* by node */
 	struct hlo random;		/* state of the random numbers */
@@ -28,15 +28,16 @@ struct emitter {
 typedef void emit_function(struct emitter *l, const struct node *node);
 
 /* The layout in which values of that rank are computed. */
-enum layout emit_layout(int rank);
+enum memory_order emit_layout(int rank);
 /* Where an axis of the graph lies in memory. */
 int emit_axis(int rank, int64_t axis);
 const struct shape *emit_shape(const struct emitter *l, int value);
 
 /* Input i of a node, or any value, in a layout and a type; without: in those of computation. */
-struct hlo emit_value_as(struct emitter *l, int value, enum layout layout, enum hlo_type type);
-struct hlo emit_input_as(struct emitter *l, const struct node *node, int i, enum layout layout,
+struct hlo emit_value_as(struct emitter *l, int value, enum memory_order layout,
 			 enum hlo_type type);
+struct hlo emit_input_as(struct emitter *l, const struct node *node, int i,
+			 enum memory_order layout, enum hlo_type type);
 struct hlo emit_input(struct emitter *l, const struct node *node, int i);
 struct hlo emit_input_f32(struct emitter *l, const struct node *node, int i);
 
@@ -44,7 +45,7 @@ struct hlo emit_input_f32(struct emitter *l, const struct node *node, int i);
  */
 void emit_output(struct emitter *l, const struct node *node, int i, struct hlo y);
 void emit_output_as(struct emitter *l, const struct node *node, int i, struct hlo y,
-		    enum layout layout);
+		    enum memory_order layout);
 
 /*
  * Gives x, whose dimension i is axis from[i] of some shape, the dimensions `to`: they are

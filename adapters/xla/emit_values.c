@@ -3,7 +3,7 @@
 
 #include "adapters/xla/emit_internal.h"
 
-const int *layout_axes(enum layout layout)
+const int *layout_axes(enum memory_order layout)
 {
 	static const int order[][TENSOR_MAX_RANK] = {
 		[LAYOUT_PLAIN] = {0, 1, 2, 3, 4, 5, 6, 7},
@@ -14,7 +14,7 @@ const int *layout_axes(enum layout layout)
 	return order[layout];
 }
 
-struct shape layout_shape(enum layout layout, const struct shape *shape)
+struct shape layout_shape(enum memory_order layout, const struct shape *shape)
 {
 	const int *order = layout_axes(layout);
 	struct shape lies = {.rank = shape->rank};
@@ -24,7 +24,7 @@ struct shape layout_shape(enum layout layout, const struct shape *shape)
 	return lies;
 }
 
-enum layout emit_layout(int rank)
+enum memory_order emit_layout(int rank)
 {
 	return rank == 4 ? LAYOUT_NHWC : LAYOUT_PLAIN;
 }
@@ -44,7 +44,7 @@ const struct shape *emit_shape(const struct emitter *l, int value)
 	return &l->graph->values[value].shape;
 }
 
-struct hlo emit_value_as(struct emitter *l, int value, enum layout layout, enum hlo_type type)
+struct hlo emit_value_as(struct emitter *l, int value, enum memory_order layout, enum hlo_type type)
 {
 	struct hlo x = l->values[value].hlo;
 
@@ -53,8 +53,8 @@ struct hlo emit_value_as(struct emitter *l, int value, enum layout layout, enum 
 			    x.shape.rank);
 }
 
-struct hlo emit_input_as(struct emitter *l, const struct node *node, int i, enum layout layout,
-			 enum hlo_type type)
+struct hlo emit_input_as(struct emitter *l, const struct node *node, int i,
+			 enum memory_order layout, enum hlo_type type)
 {
 	return emit_value_as(l, node->inputs[i], layout, type);
 }
@@ -72,7 +72,7 @@ struct hlo emit_input_f32(struct emitter *l, const struct node *node, int i)
 }
 
 void emit_output_as(struct emitter *l, const struct node *node, int i, struct hlo y,
-		    enum layout layout)
+		    enum memory_order layout)
 {
 	int value = i < node->output_count ? node->outputs[i] : VALUE_NONE;
 
@@ -124,7 +124,7 @@ struct hlo emit_arrange(struct emitter *l, struct hlo x, const int *from, const 
 
 struct hlo emit_spread(struct emitter *l, struct hlo x, const int *from, const struct shape *shape)
 {
-	enum layout layout = emit_layout(shape->rank);
+	enum memory_order layout = emit_layout(shape->rank);
 	const int *order = layout_axes(layout);
 	struct shape lies = layout_shape(layout, shape);
 	int labels[TENSOR_MAX_RANK], places[TENSOR_MAX_RANK], count = 0;
