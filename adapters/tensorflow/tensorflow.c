@@ -1,6 +1,7 @@
 #include "adapters/tensorflow/tensorflow.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ struct series {
 	const char *version; /* what TF_Version begins with */
 	const char *library; /* of messages: the variable and the file */
 	unsigned precisions;
-	bool onednn; /* its kernels can be switched off */
+	bool onednn;	 /* its kernels can be switched off */
+	int pools, idle; /* a session starts pools * intra + inter + idle threads */
 	/*
 	 * 1.15 has the C interface inside its Python module, which leaves 161 functions and objects
 	 * of Python undefined and needs none of them for it. A library beside it has their names
@@ -30,6 +32,8 @@ static const struct series series_2 = {
 		   "framework install tensorflow`",
 	.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_BF16,
 	.onednn = true,
+	.pools = 1,
+	.idle = 1, /* infers shapes */
 };
 
 static const struct series series_1 = {
@@ -37,6 +41,8 @@ static const struct series series_1 = {
 	.library = "PRONY_TENSORFLOW1_LIBRARY to the path of _pywrap_tensorflow_internal.so or run "
 		   "`prony framework install tensorflow1`",
 	.precisions = 1u << PRECISION_FP32,
+	.pools = 2, /* one of the device XLA_CPU */
+	.idle = 4,
 	.python = "libpython_names.so",
 	.python_variable = "PRONY_TENSORFLOW1_LIBPYTHON",
 };
@@ -90,10 +96,20 @@ static enum prony_status set_environment(const struct tf_state *tf, const struct
 	return PRONY_OK;
 }
 
+static int count_cores(void)
+{
+	cpu_set_t cores;
+
+	CPU_ZERO(&cores);
+	return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
 /* Whether the build has kernels for GPUs: then a session says how many of them are here. */
 static enum prony_status find_devices(struct tf_state *tf, struct probe *found, struct error *err)
 {
-	const struct tf_configuration any = {.intra_threads = 1, .inter_threads = 1, .gpu = 0};
+	/* The process is bound to the cores that the recipe wants; the first session decides. */
+	const struct tf_configuration any = {
+		.intra_threads = count_cores(), .inter_threads = count_cores(), .gpu = 0};
 	struct tf_buffer *kernels = tf->api.TF_GetRegisteredKernelsForOp("MatMul", tf->api.status);
 	enum prony_status status = tf_check(&tf->api, "ask for its kernels", err);
 	bool gpu = status == PRONY_OK && memmem(kernels->data, kernels->length, "GPU", 3);
@@ -140,9 +156,8 @@ static enum prony_status probe_series(const struct series *series, struct sessio
 	};
 	snprintf(found->version, sizeof(found->version), "%s", tf->api.TF_Version());
 	if (strncmp(found->version, series->version, strlen(series->version)) != 0)
-		return error_set(err, PRONY_UNSUPPORTED,
-				 "TensorFlow %s in %s: this adapter is for %s", found->version,
-				 s->library, series->version);
+		return error_set(err, PRONY_MISSING, "TensorFlow %s in %s: this adapter is for %s",
+				 found->version, s->library, series->version);
 	/* Eigen, and oneDNN where there is one, are inside and have no version to ask for. */
 	return find_devices(tf, found, err);
 }
@@ -208,6 +223,30 @@ static int count_tasks(void)
 	return count;
 }
 
+/* Threads that compute inside an operation, by how many the session has started; as asked where the
+ * number is none that this series starts. */
+static int threads_of(const struct series *series, const struct tf_configuration *asked,
+		      int started)
+{
+	int left = started - asked->inter_threads - series->idle;
+
+	return left > 0 && left % series->pools == 0 ? left / series->pools : asked->intra_threads;
+}
+
+static void describe(const struct tf_state *tf, const struct target *target,
+		     const struct tf_configuration *c, int started, struct effective *effective)
+{
+	snprintf(effective->device, sizeof(effective->device), "%s", target->device);
+	snprintf(effective->settings, sizeof(effective->settings),
+		 "intra_op_threads=%d;inter_op_threads=%d;threads_started=%d;layout=%s;xla=%s;"
+		 "TF_XLA_FLAGS=%s;TF_ENABLE_ONEDNN_OPTS=%s;rmsprop_epsilon=inside",
+		 c->intra_threads, c->inter_threads, started,
+		 target_has_option(target, "nchw") ? "NCHW" : "NHWC",
+		 c->xla ? "auto-clustering" : "off", environment_or("TF_XLA_FLAGS", ""),
+		 environment_or("TF_ENABLE_ONEDNN_OPTS",
+				tf->series->onednn ? "default" : "not built"));
+}
+
 static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 				 struct effective *effective, struct error *err)
 {
@@ -217,37 +256,30 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 		.intra_threads = recipe->threads,
 		.inter_threads = recipe->threads,
 		.xla = target_has_option(&s->target, "xla"),
-		.gpu = strncmp(device, "cuda", 4) == 0
-			       ? (int)strtol(device + strcspn(device, ":") + 1, NULL, 10)
-			       : -1,
+		.gpu = -1,
 	};
 	uint32_t mxcsr = 0;
 	enum prony_status status;
-	int before, after;
+	int before, started;
 
 	if (!tf->loaded)
 		return error_set(err, PRONY_INTERNAL, "open before probe");
+	if (strncmp(device, "cuda", 4) == 0)
+		wanted.gpu = (int)strtol(device + strcspn(device, ":") + 1, NULL, 10);
 	before = count_tasks();
 	status = tf_session_open(&tf->running, &tf->api, &wanted, err);
+	started = count_tasks() - before;
 	if (status == PRONY_OK)
 		status = tf_session_mxcsr(&tf->running, &tf->api, &mxcsr, err);
 	if (status != PRONY_OK)
 		return status;
-	after = count_tasks();
+	/* Types stand in the graph, operation by operation: the precision is what was asked for. */
 	*effective = (struct effective){
 		.precision = recipe->precision,
-		.threads = recipe->threads,
+		.threads = threads_of(tf->series, &wanted, started),
 		.mxcsr = mxcsr,
 	};
-	snprintf(effective->device, sizeof(effective->device), "%s", device);
-	snprintf(effective->settings, sizeof(effective->settings),
-		 "intra_op_threads=%d;inter_op_threads=%d;threads_started=%d;layout=%s;xla=%s;"
-		 "TF_XLA_FLAGS=%s;TF_ENABLE_ONEDNN_OPTS=%s",
-		 wanted.intra_threads, wanted.inter_threads, after - before,
-		 target_has_option(&s->target, "nchw") ? "NCHW" : "NHWC",
-		 wanted.xla ? "auto-clustering" : "off", environment_or("TF_XLA_FLAGS", ""),
-		 environment_or("TF_ENABLE_ONEDNN_OPTS",
-				tf->series->onednn ? "default" : "not built"));
+	describe(tf, &s->target, &wanted, started, effective);
 	return PRONY_OK;
 }
 
@@ -466,11 +498,13 @@ static void tf_close(struct session *s)
 {
 	struct tf_state *tf = s->private_data;
 
-	if (!tf->loaded)
+	if (!tf->series)
 		return;
-	tf_model_release(&tf->model);
-	tf_session_close(&tf->running, &tf->api);
-	tf_api_release(&tf->api);
+	if (tf->loaded) {
+		tf_model_release(&tf->model);
+		tf_session_close(&tf->running, &tf->api);
+		tf_api_release(&tf->api);
+	}
 	arena_release(&tf->arena);
 	*tf = (struct tf_state){0};
 }

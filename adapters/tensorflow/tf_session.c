@@ -145,7 +145,7 @@ enum prony_status tf_session_mxcsr(const struct tf_running *running, const struc
 	struct tf_operation *assign =
 		tf_binary(&e, "AssignVariableOp", handle, placeholder).operation;
 	void *data = aligned_alloc(PROBE_ALIGNMENT, PROBE_ALIGNMENT);
-	static uint32_t found;
+	static uint32_t found; /* may be written after we have returned */
 	enum prony_status status;
 
 	if (e.error.code != PRONY_OK || !data) {

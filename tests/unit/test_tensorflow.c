@@ -11,6 +11,7 @@
 #include "adapters/tensorflow/tensorflow.h"
 #include "exercise_networks.h"
 #include "framework_exercise.h"
+#include "parity/reference.h"
 
 static const struct adapter *adapter;
 static const char *library;
@@ -208,6 +209,103 @@ static void test_dropout(void **state)
 	assert_true(run("mlp", 8, dropout_off));
 }
 
+static void set_options(struct exercise *e, const char *options)
+{
+	snprintf(e->session.target.options, sizeof(e->session.target.options), "%s", options);
+}
+
+static enum prony_status with_nchw(struct exercise *e, struct error *err)
+{
+	set_options(e, "nchw");
+	return exercise_gradients(e, err);
+}
+
+/* 1.15 has no such kernels, and says so itself when a step is run. */
+static enum prony_status nchw_unsupported(struct exercise *e, struct error *err)
+{
+	struct error said = ERROR_INIT;
+
+	if (with_nchw(e, &said) == PRONY_UNSUPPORTED &&
+	    strstr(said.text, "only supports NHWC on device type CPU"))
+		return PRONY_OK;
+	return error_set(err, PRONY_MISMATCH, "nchw: %s", said.text);
+}
+
+static enum prony_status with_xla(struct exercise *e, struct error *err)
+{
+	enum prony_status status;
+
+	set_options(e, "xla");
+	status = exercise_gradients(e, err);
+	if (status == PRONY_OK && !strstr(e->effective.settings, "xla=auto-clustering"))
+		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
+	return status;
+}
+
+static enum prony_status without_onednn(struct exercise *e, struct error *err)
+{
+	enum prony_status status;
+
+	set_options(e, "noonednn");
+	status = exercise_forward(e, err);
+	if (status == PRONY_OK && !strstr(e->effective.settings, "TF_ENABLE_ONEDNN_OPTS=0"))
+		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
+	return status;
+}
+
+static void test_options(void **state)
+{
+	bool first = adapter == &adapter_tensorflow1;
+
+	(void)state;
+	assert_true(run("lenet", 4, first ? nchw_unsupported : with_nchw));
+	assert_true(first || run_operator("pools", with_nchw));
+	assert_true(first || run_operator("lrn", with_nchw));
+	assert_true(run("lenet", 4, with_xla));
+	assert_true(first || run("lenet", 4, without_onednn));
+}
+
+/* Near to the reference, and not as near as fp32 is. */
+static enum prony_status in_bf16(struct exercise *e, struct error *err)
+{
+	struct reference ref = {0};
+	struct tensor_set logits;
+	struct error mismatch = ERROR_INIT;
+	const double *want;
+	int64_t count;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD_BACKWARD;
+	e->recipe.precision = PRECISION_BF16;
+	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
+	if (status == PRONY_OK)
+		status = exercise_open(e, err);
+	if (status == PRONY_OK)
+		status = reference_feed(&ref, &e->inputs[0], &e->labels[0], err);
+	if (status == PRONY_OK)
+		status = reference_step(&ref, &e->recipe, false, err);
+	if (status == PRONY_OK)
+		status = exercise_step(e, 0, err);
+	if (status == PRONY_OK)
+		status = exercise_read(e, READ_LOGITS, &logits, err);
+	if (status != PRONY_OK)
+		return status;
+	want = reference_value(&ref, e->reference_graph.logits, &count);
+	status = exercise_compare("logits", logits.tensors[0].data, want, count, 2e-2, err);
+	if (status == PRONY_OK && exercise_compare("logits", logits.tensors[0].data, want, count,
+						   1e-4, &mismatch) == PRONY_OK)
+		status = error_set(err, PRONY_MISMATCH, "bf16 is as near as fp32");
+	reference_release(&ref);
+	return status;
+}
+
+static void test_bf16(void **state)
+{
+	(void)state;
+	if (adapter == &adapter_tensorflow)
+		assert_true(run("lenet", 4, in_bf16));
+}
+
 static void test_wrong_weight(void **state)
 {
 	(void)state;
@@ -270,6 +368,8 @@ int main(void)
 		cmocka_unit_test(test_updates),
 		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_dropout),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_bf16),
 		cmocka_unit_test(test_wrong_weight),
 	};
 	bool first = strstr(PRONY_TEST_ADAPTER, "1") != NULL;
