@@ -1,12 +1,46 @@
 #include "base/loader.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LOADER_NAMES (sizeof(((struct loader_symbol *)0)->names) / sizeof(const char *))
 
+/*
+ * What was cut off is mapped all the same, and the loader ends the process with SIGBUS when it
+ * touches it. True for what is no ELF file of 64 bits: the loader says so itself.
+ */
+static bool is_whole(const char *path)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr segment;
+	struct stat about;
+	bool whole = true;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return true;
+	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && fstat(fd, &about) == 0 &&
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == ELFCLASS64)
+		for (int i = 0; i < head.e_phnum && whole; i++) {
+			off_t at = (off_t)head.e_phoff + (off_t)sizeof(segment) * i;
+
+			whole = pread(fd, &segment, sizeof(segment), at) ==
+					(ssize_t)sizeof(segment) &&
+				segment.p_offset + segment.p_filesz <= (uint64_t)about.st_size;
+		}
+	close(fd);
+	return whole;
+}
+
 enum prony_status loader_open(const char *path, void **handle, struct error *err)
 {
+	if (!is_whole(path))
+		return error_set(err, PRONY_MISSING,
+				 "cannot load %s: the file is cut off; install it again", path);
 	dlerror(); /* forget an older error */
 	void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 

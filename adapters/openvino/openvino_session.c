@@ -50,6 +50,13 @@ static enum prony_status compile(struct ov_state *ov, const void *bytes, size_t 
 				  "compile the model", err);
 	if (model)
 		api->ov_model_free(model);
+	/* That the bytes are an ONNX file was seen before. */
+	if (status == PRONY_INVALID && err && strstr(err->text, "check if the model format")) {
+		error_clear(err);
+		return error_set(err, PRONY_MISSING,
+				 "OpenVINO reads no ONNX files here: libopenvino_onnx_frontend.so "
+				 "must lie beside its library, whole");
+	}
 	return status;
 }
 

@@ -510,12 +510,30 @@ static void libraries(void **state)
 	assert_true(cosine(0.0) == 1.0);
 }
 
+/* Half of a program: the loader itself would die of it. */
+static void a_library_that_is_cut_off_is_refused(void **state)
+{
+	struct error err = ERROR_INIT;
+	void *handle = NULL;
+	char *bytes = NULL, *path = path_join(*state, "half.so");
+	size_t length = 0;
+
+	assert_int_equal(file_read("/proc/self/exe", (size_t)1 << 30, &bytes, &length, &err),
+			 PRONY_OK);
+	assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
+	assert_int_equal(loader_open(path, &handle, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "half.so: the file is cut off"));
+	free(bytes);
+	free(path);
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_FOLDER(write_and_read),
+		IN_FOLDER(a_library_that_is_cut_off_is_refused),
 		IN_FOLDER(failed_write_leaves_the_old_file),
 		IN_FOLDER(outputs_that_are_no_files),
 		IN_FOLDER(outputs_that_cannot_be),
