@@ -119,6 +119,13 @@ enum prony_status file_read(const char *path, size_t limit_bytes, char **out, si
 	return status;
 }
 
+int64_t file_bytes(const char *path)
+{
+	struct stat info;
+
+	return stat(path, &info) == 0 ? (int64_t)info.st_size : 0;
+}
+
 bool file_exists(const char *path)
 {
 	return path && access(path, F_OK) == 0;

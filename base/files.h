@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -24,6 +25,9 @@ enum prony_status file_check_output(const char *path, struct error *err);
 
 /* Whether two names are of one file. */
 bool file_is_same(const char *a, const char *b);
+
+/* Its size; 0 when it is not there. */
+int64_t file_bytes(const char *path);
 
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);

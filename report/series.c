@@ -14,9 +14,11 @@ static void ranges(const struct process_record *record, const struct series *ser
 		   struct series_range *window, struct series_range *run)
 {
 	*window = (struct series_range){NAN, NAN, NAN};
-	if (record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE)
-		*window = series_over(series, channel, record->window_begin_ns,
-				      record->window_begin_ns + record->window_ns);
+	int64_t end_ns;
+	/* Of a store that somebody else wrote, the sum may be none. */
+	if (record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE &&
+	    !__builtin_add_overflow(record->window_begin_ns, record->window_ns, &end_ns))
+		*window = series_over(series, channel, record->window_begin_ns, end_ns);
 	*run = series_over(series, channel, INT64_MIN, INT64_MAX);
 }
 

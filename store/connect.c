@@ -28,6 +28,26 @@ static char *make_uri(const char *path, const char *query)
 	return strbuf_take(&uri);
 }
 
+/* Far more than a statement of ours takes for all that can stand in a byte of a file. */
+#define STEPS_PER_BYTE 64
+#define STEPS_LEAST 40000000
+#define STEPS_COUNTED 65536
+
+static int on_steps(void *context)
+{
+	struct store *store = context;
+
+	store->steps += STEPS_COUNTED;
+	return store->steps > store->steps_max;
+}
+
+void store_limit_steps(struct store *store, int64_t bytes)
+{
+	store->steps = 0;
+	store->steps_max += STEPS_PER_BYTE * bytes;
+	sqlite3_progress_handler(store->db, STEPS_COUNTED, on_steps, store);
+}
+
 enum prony_status store_connect(struct store *store, const char *query, int flags,
 				struct error *err)
 {
@@ -42,6 +62,8 @@ enum prony_status store_connect(struct store *store, const char *query, int flag
 	}
 	sqlite3_extended_result_codes(store->db, 1);
 	sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
+	store->steps_max = STEPS_LEAST;
+	store_limit_steps(store, file_bytes(store->path));
 	return PRONY_OK;
 }
 

@@ -1,6 +1,5 @@
 /* Deleting runs, and giving their space back. */
-#include <sys/stat.h>
-
+#include "base/files.h"
 #include "store/sql_internal.h"
 
 static const char doing[] = "delete a run";
@@ -24,13 +23,6 @@ enum prony_status store_delete_runs(struct store *store, const int64_t *runs, si
 	return sql_end(store, status, doing, err);
 }
 
-static int64_t size_of(const char *path)
-{
-	struct stat file;
-
-	return stat(path, &file) ? 0 : (int64_t)file.st_size;
-}
-
 enum prony_status store_compact(struct store *store, int64_t *bytes, struct error *err)
 {
 	static const char what[] = "write it anew without what was deleted";
@@ -38,11 +30,11 @@ enum prony_status store_compact(struct store *store, int64_t *bytes, struct erro
 
 	/* What the log holds counts as the file's. */
 	sqlite3_exec(store->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
-	before = size_of(store->path);
+	before = file_bytes(store->path);
 	enum prony_status status = sql_run(store, "VACUUM", what, err);
 	if (status == PRONY_OK)
 		status = sql_run(store, "PRAGMA wal_checkpoint(TRUNCATE)", what, err);
 	if (status == PRONY_OK)
-		*bytes = before - size_of(store->path);
+		*bytes = before - file_bytes(store->path);
 	return status;
 }

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/sql_internal.h"
@@ -28,8 +29,8 @@ static char *cell_copy(const struct store *other)
 			strbuf_printf(&names, ", %s", axes[id].name);
 	strbuf_init(&sql, 0);
 	strbuf_printf(&sql,
-		      "INSERT INTO main.cell (run, %s) SELECT ?2, %s FROM other.cell WHERE run = ?1"
-		      " ORDER BY id",
+		      "INSERT INTO main.cell (run, %s) SELECT ?2, %s FROM other.cell WHERE id IN"
+		      " (SELECT id FROM other.cell WHERE run = ?1) ORDER BY id",
 		      strbuf_text(&names), strbuf_text(&names));
 	strbuf_release(&names);
 	return strbuf_take(&sql);
@@ -216,6 +217,7 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 	status = sql_change(store, "ATTACH ?1 AS other", "attach the other store", NULL, err, "t",
 			    uri);
 	if (status == PRONY_OK) {
+		store_limit_steps(store, file_bytes(other_path));
 		status = check_pages(store, other_path, err);
 		if (status == PRONY_OK)
 			status = copy_runs(store, &copy, other_path, &count, err);

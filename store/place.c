@@ -61,6 +61,7 @@ static enum prony_status move_to(struct store *store, const char *name, struct e
 	store->db = there.db;
 	store->path = there.path;
 	store->uri = there.uri;
+	store_limit_steps(store, 0);
 	return PRONY_OK;
 }
 

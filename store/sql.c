@@ -31,6 +31,9 @@ static const char *remedy_of(sqlite3 *db, int code)
 	case SQLITE_CORRUPT:
 		return "it is damaged; move it away and a new one is made, or try `sqlite3 FILE "
 		       ".recover`";
+	case SQLITE_INTERRUPT:
+		return "it takes more steps than a sound store of its size has: it is damaged; "
+		       "--store FILE names another store";
 	case SQLITE_IOERR:
 		return "its disk reports an error; --store FILE names another place";
 	default:
@@ -51,6 +54,7 @@ enum prony_status sql_fail(const struct store *store, struct error *err, const c
 enum prony_status sql_run(struct store *store, const char *sql, const char *doing,
 			  struct error *err)
 {
+	store->steps = 0;
 	if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK)
 		return sql_fail(store, err, doing);
 	return PRONY_OK;
@@ -74,6 +78,7 @@ static enum prony_status prepare(struct store *store, const char *sql, const cha
 				 va_list *arguments)
 {
 	sqlite3_stmt *statement = NULL;
+	store->steps = 0;
 	int code = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
 
 	for (int i = 0; code == SQLITE_OK && types[i]; i++)

@@ -21,6 +21,7 @@ struct store {
 	bool axis_columns[AXIS_COUNT]; /* likewise of the table `cell` */
 	bool has_series;	       /* the table `process_series` is there */
 	int depth;		       /* of transactions within one */
+	int64_t steps, steps_max;      /* of SQLite's machine: in this statement, and at most */
 };
 
 /* The error of the statement that just failed: what was being done, the file, the remedy. */
@@ -64,6 +65,8 @@ enum prony_status sql_end(struct store *store, enum prony_status status, const c
 /* Opens store->path, instead of what was open; flags as of sqlite3_open_v2. */
 enum prony_status store_connect(struct store *store, const char *query, int flags,
 				struct error *err);
+/* Bounds the steps of each statement from now on by what a sound file of `bytes` more can take. */
+void store_limit_steps(struct store *store, int64_t bytes);
 /* Journal, safety, foreign keys of a connection that writes. */
 enum prony_status store_set_up(struct store *store, struct error *err);
 /* Makes the folder of a store. */

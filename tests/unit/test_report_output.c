@@ -323,7 +323,7 @@ static void test_settings(void **state)
 		"may slow down some of the frameworks and not the others");
 	strbuf_release(&text);
 	summary_release(&summary);
-	arena_release(&run.arena);
+	stored_run_release(&run);
 }
 
 /* Only what was compared can have done other work. */

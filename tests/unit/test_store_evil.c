@@ -173,6 +173,69 @@ static void names_that_are_no_tables_are_refused(void **state)
 	release_sample(&sample);
 }
 
+static void put_number(unsigned char *at, unsigned value, int bytes)
+{
+	for (int i = bytes - 1; i >= 0; i--, value >>= 8)
+		at[i] = (unsigned char)value;
+}
+
+/* An inner page of a table (sqlite.org/fileformat2.html, 1.6) whose children are all one page. */
+static void inner_page(unsigned char *page, size_t page_bytes, unsigned child)
+{
+	enum { CHILDREN = 100, CELL_BYTES = 5 };
+	unsigned at = (unsigned)page_bytes - CHILDREN * CELL_BYTES;
+
+	memset(page, 0, page_bytes);
+	page[0] = 5;
+	put_number(page + 3, CHILDREN, 2);
+	put_number(page + 5, at, 2);
+	put_number(page + 8, child, 4);
+	for (unsigned i = 0; i < CHILDREN; i++, at += CELL_BYTES) {
+		put_number(page + 12 + 2 * i, at, 2);
+		put_number(page + at, child, 4);
+		page[at + 4] = (unsigned char)(i + 1);
+	}
+}
+
+/* Pages that point a hundred times to the next: a small file of more rows than anybody can read. */
+static void pages_that_are_read_again_and_again(void **state)
+{
+	enum { LEVELS = 12 };
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct sample sample;
+	struct store *store = NULL;
+	struct stored_run run;
+	int64_t root = 0;
+	int imported = 0;
+
+	make_sample(f, &sample);
+	check(store_open(sample.path, true, &store, &err), &err);
+	check(sql_int(store, "SELECT rootpage FROM sqlite_master WHERE name = 'run'", "test", 0,
+		      &root, &err, ""),
+	      &err);
+	store_close(store);
+	unsigned char *bytes = (unsigned char *)sample.bytes;
+	size_t size = (size_t)(bytes[16] << 8 | bytes[17]), pages = sample.length / size;
+	bytes = memory_realloc(bytes, (pages + LEVELS) * size);
+	/* The leaf that was the root moves behind the chain. */
+	memcpy(bytes + (pages + LEVELS - 1) * size, bytes + ((size_t)root - 1) * size, size);
+	inner_page(bytes + ((size_t)root - 1) * size, size, (unsigned)pages + 1);
+	for (size_t i = 0; i + 1 < LEVELS; i++)
+		inner_page(bytes + (pages + i) * size, size, (unsigned)(pages + i + 2));
+	put_number(bytes + 28, (unsigned)(pages + LEVELS), 4);
+	sample.bytes = (char *)bytes;
+	sample.length = (pages + LEVELS) * size;
+	restore(&sample);
+	expect_error(store_import(f->store, sample.path, &imported, &err), PRONY_STORE, &err,
+		     "it is damaged: ");
+	check(store_open(sample.path, true, &store, &err), &err);
+	expect_error(store_load_run(store, "", 0, &run, &err), PRONY_STORE, &err,
+		     "more steps than a sound store");
+	store_close(store);
+	release_sample(&sample);
+}
+
 static void versions_that_nobody_wrote_are_refused(void **state)
 {
 	static const char *const versions[] = {"-5", "-1", "0", "-2147483648"};
@@ -395,6 +458,7 @@ int main(void)
 	setenv("PRONY_SHARE", "/nonexistent", 1);
 	const struct CMUnitTest tests[] = {
 		store_test(names_that_are_no_tables_are_refused),
+		store_test(pages_that_are_read_again_and_again),
 		store_test(versions_that_nobody_wrote_are_refused),
 		store_test(every_column_is_looked_at),
 		store_test(these_are_refused_by_name),
