@@ -93,7 +93,8 @@ static int occurrences(const char *text, const char *word)
 	return count;
 }
 
-static char *text_of(enum stage stage, enum precision precision, bool exact)
+static char *text_of_network(const struct network *network, enum stage stage,
+			     enum precision precision, bool exact)
 {
 	struct program program;
 	struct recipe recipe;
@@ -104,13 +105,28 @@ static char *text_of(enum stage stage, enum precision precision, bool exact)
 	recipe.stage = stage;
 	recipe.precision = precision;
 	arena_init(&arena, 0);
-	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(zoo_build(network, 4, &graph, NULL), PRONY_OK);
 	assert_int_equal(emit_program(&graph, &recipe, exact, &arena, &program, NULL), PRONY_OK);
 	assert_int_equal(program.macs, graph_macs(&graph));
 	assert_int_equal(program.bytes, strlen(program.text));
 	graph_release(&graph);
 	arena_release(&arena);
 	return program.text;
+}
+
+static char *text_of(enum stage stage, enum precision precision, bool exact)
+{
+	return text_of_network(zoo_find("lenet", NULL), stage, precision, exact);
+}
+
+/* Every network can be written, and has all its products. */
+static void test_networks(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		free(text_of_network(zoo_networks[i], STAGE_TRAIN, PRECISION_BF16, false));
+		free(text_of_network(zoo_networks[i], STAGE_FORWARD, PRECISION_FP32, true));
+	}
 }
 
 /* Eight parameters with a moment each are overwritten in training, nothing elsewhere. */
@@ -149,9 +165,8 @@ static void test_precision(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrong_plugins),
-		cmocka_unit_test(test_no_plugins),
-		cmocka_unit_test(test_donation),
+		cmocka_unit_test(test_wrong_plugins), cmocka_unit_test(test_no_plugins),
+		cmocka_unit_test(test_networks),      cmocka_unit_test(test_donation),
 		cmocka_unit_test(test_precision),
 	};
 
