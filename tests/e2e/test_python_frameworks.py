@@ -2,7 +2,8 @@
 """Every operator, update and count of the frameworks with a Python worker, through the protocol, against
 plain float64: a row in FRAMEWORKS for each. One that is not installed is skipped, with its reason.
 
-A framework's Python is $PRONY_NAME[_BACKEND]_PYTHON, or that of prony's own environment.
+A framework's Python is $PRONY_NAME[_BACKEND]_PYTHON, or that of prony's own environment. Those that
+$PRONY_INSTALLED names (tools/run-tests) have to be there.
 """
 import math
 import os
@@ -66,6 +67,8 @@ class Conformance(object):
     def setUp(self):
         self.path = self.framework.python()
         if not self.path:
+            if self.framework.name in os.environ.get("PRONY_INSTALLED", "").split():
+                self.fail("set-up installed it, and it has no interpreter")
             self.skipTest("not installed: prony framework install %s%s" % (
                 self.framework.name, self.framework.backend and ":" + self.framework.backend))
         self.scratch = tempfile.TemporaryDirectory()
