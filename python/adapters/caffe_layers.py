@@ -1,4 +1,8 @@
 """The graph as a net of Caffe's layers: one row for each operator, and what Caffe cannot do of it."""
+import functools
+import tempfile
+
+import caffe
 import numpy
 from caffe.proto import caffe_pb2
 
@@ -225,7 +229,25 @@ def _batch_norm(net, node, a):
     net.own(scale, node, 1, 2)
 
 
+@functools.lru_cache(maxsize=None)
+def _normalises():
+    """Whether this Caffe computes a batch's statistics: there is a vendor's that does not."""
+    net = caffe_pb2.NetParameter()
+    net.layer.add(name="x", type="Input", top=["x"]).input_param.shape.add(dim=[8, 1, 1, 1])
+    layer = net.layer.add(name="y", type="BatchNorm", bottom=["x"], top=["y"])
+    layer.batch_norm_param.use_global_stats = False
+    with tempfile.NamedTemporaryFile("w", suffix=".prototxt") as out:
+        out.write(str(net))
+        out.flush()
+        made = caffe.Net(out.name, caffe.TRAIN)
+    made.blobs["x"].data[...] = numpy.arange(8.0).reshape(8, 1, 1, 1)
+    made.forward()
+    return abs(made.blobs["y"].data.std() - 1) < 0.01
+
+
 def _batch_norm_problem(case, node):
+    if case.stage != "forward" and not _normalises():
+        return "this build's BatchNorm computes no statistics of a batch"
     if node["attributes"]["momentum"] >= 1:
         return "a momentum of 1"
     if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):

@@ -8,6 +8,9 @@ import numpy
 import graph_analysis
 from safetensors_io import elements
 
+# Samples that running statistics are said to have seen: those of a first batch CNTK takes as they are.
+SEEN = 1000000
+
 
 class Translation(object):
     """What a row of OPERATORS gets: inputs are functions of CNTK (None = left out); a row leaves in macs
@@ -30,13 +33,16 @@ def _pad(x, pads, value):
     return cntk.pad(x, [(0, 0), (top, bottom), (left, right)], constant_value=value)
 
 
-def _same(a):
+def _same(t):
+    """Whether CNTK's automatic padding is meant; it takes no window larger than the input."""
+    a = t.attributes
     return (a["strides"] == [1, 1] and all(size % 2 for size in a["kernel_shape"])
-            and a["pads"] == [size // 2 for size in a["kernel_shape"]] * 2)
+            and a["pads"] == [size // 2 for size in a["kernel_shape"]] * 2
+            and all(k <= size for k, size in zip(a["kernel_shape"], t.shapes[0][2:])))
 
 
 def _conv(t):
-    a, same = t.attributes, _same(t.attributes)
+    a, same = t.attributes, _same(t)
     x = t.inputs[0] if same else _pad(t.inputs[0], a["pads"], 0)
     y = cntk.convolution(t.inputs[1], x, tuple(a["strides"]), auto_padding=[False, same, same],
                          dilation=tuple(a["dilations"]), groups=a["group"])
@@ -49,10 +55,8 @@ def _conv(t):
 def _pool(t, kind, fill):
     a = t.attributes
     behind = graph_analysis.window_reach(a, t.shapes[0], t.shape)
-    same = _same(a)
-    x = t.inputs[0]
+    same, x = _same(t), t.inputs[0]
     if not same:
-        h, w = t.shapes[0][2:]
         x = _pad(x, a["pads"][:2] + [max(0, n) for n in behind], fill)
     return cntk.pooling(x, kind, tuple(a["kernel_shape"]), tuple(a["strides"]),
                         auto_padding=[False, same, same])
@@ -77,7 +81,7 @@ def _batch_norm(t):
     # CNTK's factor is 1 - exp(-samples / constant).
     constant = -t.shapes[0][0] / math.log(a["momentum"]) if a["momentum"] else 0
     return cntk.batch_normalization(
-        x, scale, bias, mean, variance, spatial=len(t.shape) == 4, running_count=cntk.constant(0),
+        x, scale, bias, mean, variance, spatial=len(t.shape) == 4, running_count=cntk.constant(SEEN),
         normalization_time_constant=constant, epsilon=a["epsilon"], use_cudnn_engine=False)
 
 
@@ -88,7 +92,7 @@ def _batch_norm_problem(case, node):
 def _lrn(t):
     a = t.attributes
     return cntk.local_response_normalization(t.inputs[0], (a["size"] - 1) // 2, a["bias"],
-                                             a["alpha"] / a["size"], a["beta"])
+                                             a["alpha"], a["beta"])
 
 
 def _lrn_problem(case, node):
@@ -119,7 +123,7 @@ def _lstm(t):
         i, c, f, o = (cntk.slice(gates, 0, k * size, (k + 1) * size) for k in range(4))
         cell = cntk.sigmoid(f) * cell + cntk.sigmoid(i) * cntk.tanh(c)
         return cntk.sigmoid(o) * cntk.tanh(cell), cell
-    return cntk.sequence.last(cntk.layers.Recurrence(_step_function(step, 2))(x))
+    return cntk.sequence.last(cntk.layers.Recurrence(cntk.Function(step))(x))
 
 
 def _rnn(t):
@@ -127,11 +131,7 @@ def _rnn(t):
 
     def step(hidden, x):
         return cntk.relu(bias + cntk.times(x, weight) + cntk.times(hidden, recurrent))
-    return cntk.sequence.last(cntk.layers.Recurrence(_step_function(step, 1))(x))
-
-
-def _step_function(step, states):
-    return cntk.Function(step)
+    return cntk.sequence.last(cntk.layers.Recurrence(cntk.Function(step))(x))
 
 
 def _reduce_mean(t):

@@ -100,17 +100,22 @@ def _gemm(t):
 def _batch_norm(t):
     a = t.attributes
     x, scale, bias, mean, variance = t.inputs
+    epsilon = numpy.float32(a["epsilon"])
+    if epsilon < 1e-5 <= a["epsilon"]:  # rounded below Theano's limit
+        epsilon = numpy.nextafter(epsilon, numpy.float32(1))
     if not t.training:
         return T.nnet.bn.batch_normalization_test(x, scale, bias, mean, variance, axes="spatial",
-                                                  epsilon=a["epsilon"])
+                                                  epsilon=epsilon)
     made = T.nnet.bn.batch_normalization_train(
-        x, scale, bias, axes="spatial", epsilon=a["epsilon"],
+        x, scale, bias, axes="spatial", epsilon=epsilon,
         running_average_factor=1.0 - a["momentum"], running_mean=mean, running_var=variance)
     t.updates += [(mean, made[3]), (variance, made[4])]
     return made[0]
 
 
 def _batch_norm_problem(case, node):
+    if node["attributes"]["epsilon"] < 1e-5:
+        return "an epsilon below 1e-5"
     if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
         return "more than one value per channel is needed when training"
     return None

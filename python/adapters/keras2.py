@@ -1,0 +1,102 @@
+"""Keras 2 on TensorFlow 1, Theano, CNTK or MXNet: train_on_batch and predict_on_batch; see docs/frameworks.md,
+"keras2"."""
+import os
+
+import numpy
+
+import adapters
+
+backend = adapters.target.backend if adapters.target else ""
+os.environ["KERAS_BACKEND"] = backend or "tensorflow"
+if backend == "theano":
+    import adapters.theano_setup
+    adapters.theano_setup.prepare()
+if backend == "cntk":
+    import adapters.cntk_setup  # noqa: F401
+if backend == "tensorflow":
+    import warnings
+    warnings.filterwarnings("ignore")  # of its own use of numpy
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras  # noqa: E402
+from keras import backend as K  # noqa: E402
+
+import adapters.keras2_backends as backends  # noqa: E402
+import graph_analysis  # noqa: E402
+from adapters.keras2_layers import OPERATORS, Builder, problems  # noqa: E402
+from adapters.numpy_adapter import NumpyAdapter  # noqa: E402
+from adapters.numpy_tensors import array  # noqa: E402
+
+
+class Adapter(NumpyAdapter):
+    name, version = "keras2", keras.__version__
+    backends = ("tensorflow", "theano", "cntk", "mxnet")
+    operators = OPERATORS
+    stages = ("forward", "train")
+
+    def libraries(self):
+        return dict(NumpyAdapter.libraries(self), **backends.libraries(backend))
+
+    def supports(self, case):
+        return (NumpyAdapter.supports(self, case) + backends.problems(backend, case)
+                + problems(case, backends.channels_last(backend)))
+
+    def open(self, case):
+        numpy.random.seed(case.recipe["seed"])
+        K.set_image_data_format("channels_last" if backends.channels_last(backend)
+                                else "channels_first")
+        threads, settings = backends.start(backend, case.recipe)
+        return self.opened(case, threads, image_data_format=K.image_data_format(),
+                           train="train_on_batch", forward="predict_on_batch", **settings)
+
+    def build(self, case):
+        self.start(case)
+        builder = Builder(case, backends.channels_last(backend))
+        logits = builder.logits()
+        self.variables, self.layouts = builder.variables, builder.layouts
+        self.classes = case.shape(case.graph["logits"])[1]
+        self.model = model = keras.models.Model(builder.input, logits)
+        for name in case.parameters + case.states:
+            K.set_value(self.variables[name], self.weight(name))
+        if case.stage == "train":
+            model.compile(backends.optimiser(backend, case.recipe), backends.loss(backend))
+            backends.also_return(backend, model, logits)
+        self.make_step(model)
+        counted = sum(numpy.prod(K.int_shape(w)) for w in model.trainable_weights)
+        return {"parameters": int(counted), "macs": builder.macs * case.recipe["batch"],
+                "notes": backends.notes(backend, case)}
+
+    def make_step(self, model):
+        batches, results = self.batches, self.results
+        predict, train = model.predict_on_batch, model.train_on_batch
+        self.last = last = [None]
+
+        def forward(slot):
+            results[1] = predict(batches[slot][0])
+
+        def update(slot):
+            results[:] = train(*batches[slot])
+            last[0] = slot
+        self.step = forward if self.case.stage == "forward" else update
+
+    def batch(self, x, y):
+        x = array(x)
+        if x.ndim == 4 and backends.channels_last(backend):
+            x = x.transpose(0, 2, 3, 1)
+        x = numpy.array(x, order="C")
+        if y is None:
+            return x, None
+        return x, numpy.eye(self.classes, dtype=numpy.float32)[array(y)]
+
+    def read(self, what, tensors):
+        if what == "loss" and self.case.recipe["weight_decay"]:
+            # Keras adds the penalty, whose gradient decays the weights, to the loss.
+            logits = numpy.asarray(self.results[1], numpy.float64)
+            logits -= logits.max(axis=1, keepdims=True)
+            labels = self.batches[self.last[0]][1]
+            self.results[0] = numpy.mean(numpy.log(numpy.exp(logits).sum(axis=1))
+                                         - (logits * labels).sum(axis=1))
+        NumpyAdapter.read(self, what, tensors)
+
+    def parameter(self, name):
+        return K.get_value(self.variables[name])

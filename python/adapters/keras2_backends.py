@@ -1,0 +1,96 @@
+"""What differs between the backends of Keras 2, apart from the layers."""
+import os
+
+import graph_analysis
+
+
+def channels_last(backend):
+    """Whether a backend computes on N x H x W x C: TensorFlow's convolutions on a CPU know nothing else."""
+    return backend == "tensorflow"
+
+
+def libraries(backend):
+    """{library: version}."""
+    import importlib
+    return {backend: importlib.import_module(backend).__version__}
+
+
+def _start_tensorflow(recipe):
+    import tensorflow as tf
+    from keras import backend as K
+    tf.compat.v1.logging.set_verbosity("ERROR")
+    tf.compat.v1.set_random_seed(recipe["seed"])
+    K.set_session(tf.compat.v1.Session(config=tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=recipe["threads"], inter_op_parallelism_threads=1)))
+    return recipe["threads"], {"inter_op_threads": 1}
+
+
+def _start_theano(recipe):
+    import theano
+    threads = int(os.environ.get("OMP_NUM_THREADS", "1")) if theano.config.openmp else 1
+    return threads, {"openmp": theano.config.openmp, "blas_ldflags": theano.config.blas.ldflags}
+
+
+def _start_cntk(recipe):
+    import adapters.cntk_setup
+    return adapters.cntk_setup.start(recipe), {}
+
+
+def _start_mxnet(recipe):
+    import mxnet
+    mxnet.random.seed(recipe["seed"])
+    return int(os.environ.get("OMP_NUM_THREADS", "1")), {}
+
+
+_STARTS = {"tensorflow": _start_tensorflow, "theano": _start_theano, "cntk": _start_cntk,
+           "mxnet": _start_mxnet}
+
+
+def start(backend, recipe):
+    """(threads, {setting: value}): tells a backend how many threads to take."""
+    return _STARTS[backend](recipe)
+
+
+def problems(backend, case):
+    """List of str: what a backend cannot do, or does wrongly."""
+    if backend == "tensorflow" and case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
+        return ["rmsprop: Keras 2's own updates weights that gradients are still computed from, "
+                "TensorFlow's begins with a mean square of 1"]
+    return []
+
+
+def optimiser(backend, recipe):
+    """Keras' optimiser of a recipe. On TensorFlow 1 those of Keras change a weight as soon as its own
+    gradient is there, while others are still computed from it; TensorFlow's wait."""
+    rate = recipe["learning_rate"]
+    momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
+    import keras
+    if recipe["optimiser"] == "rmsprop":
+        return keras.optimizers.RMSprop(rate, recipe["rho"], recipe["epsilon"])
+    if backend != "tensorflow":
+        return keras.optimizers.SGD(rate, momentum)
+    import tensorflow as tf
+    return keras.optimizers.TFOptimizer(
+        tf.compat.v1.train.MomentumOptimizer(rate, momentum) if momentum
+        else tf.compat.v1.train.GradientDescentOptimizer(rate))
+
+
+def loss(backend):
+    """Function of labels (one-hot) and logits: the cross-entropy of each sample. Keras on Theano cuts
+    probabilities off at 1e-7 and has no gradient there; Theano does not."""
+    if backend == "theano":
+        import theano.tensor as T
+        return lambda labels, logits: T.nnet.categorical_crossentropy(T.nnet.softmax(logits), labels)
+    from keras import backend as K
+    return lambda labels, logits: K.categorical_crossentropy(labels, logits, from_logits=True)
+
+
+def also_return(backend, model, value):
+    """Makes train_on_batch of a compiled model return, behind the loss, `value` of the same pass."""
+    model.metrics_tensors.append(value)
+    model.metrics_names.append("logits")
+
+
+def notes(backend, case):
+    """What there is to say of a case."""
+    return "running variance divided by n - 1" if graph_analysis.normalised(case) else ""

@@ -1,0 +1,305 @@
+"""One row for each operator: the layer of Keras that computes it, and what Keras cannot do of it."""
+import numpy
+from keras import backend as K
+from keras import layers, regularizers
+
+import graph_analysis
+from errors import WorkerError
+
+# What a value of 0 in place of one that is not there does to a MaxPool of it: nothing.
+KEEPS_SIGN = ("MaxPool", "AveragePool", "GlobalAveragePool", "Dropout", "Concat", "LRN", "Flatten",
+              "Reshape", "Identity", "Slice", "Transpose")
+ACTIVATIONS = {"Relu": "relu", "Tanh": "tanh", "Sigmoid": "sigmoid"}
+# What may stand between a Flatten and the full layer that reads it.
+ELEMENTWISE = tuple(ACTIVATIONS) + ("Dropout", "Identity", "Elu", "LeakyRelu")
+
+
+def _never_negative(case, name):
+    """Whether a value is 0 or more whatever the weights are."""
+    makers = [node for node in case.nodes if node["outputs"][0] == name]
+    if not makers:
+        return False
+    if makers[0]["op"] in ("Relu", "Sigmoid", "Softmax", "HardSigmoid"):
+        return True
+    return makers[0]["op"] in KEEPS_SIGN and all(
+        _never_negative(case, other) for other in makers[0]["inputs"])
+
+
+def _same(attributes):
+    """Whether all backends mean an operator's padding by `same`: a step of 1, half a window."""
+    kernel = attributes["kernel_shape"]
+    return (attributes["strides"] == [1, 1] and all(size % 2 for size in kernel)
+            and attributes["pads"] == [size // 2 for size in kernel] * 2)
+
+
+def _pool_pads(case, node):
+    """[top, left, bottom, right] that a pool's windows reach."""
+    a = node["attributes"]
+    behind = graph_analysis.window_reach(a, case.shape(node["inputs"][0]),
+                                         case.shape(node["outputs"][0]))
+    return a["pads"][:2] + [max(0, n) for n in behind]
+
+
+def flattened(case):
+    """{value: [C, H, W]} of what a Flatten makes of pictures: numbers whose order depends on the layout."""
+    found = {}
+    for node in case.nodes:
+        source, out = node["inputs"][0], node["outputs"][0]
+        if node["op"] in ("Flatten", "Reshape") and len(case.shape(source)) == 4:
+            if case.shape(source)[2:] != [1, 1]:
+                found[out] = case.shape(source)[1:]
+        elif node["op"] in ELEMENTWISE and source in found:
+            found[out] = found[source]
+    return found
+
+
+def problems(case, channels_last):
+    """List of str: what of a graph is no layer of Keras, beyond its operators."""
+    reasons, flat = [], flattened(case)
+    for node in case.nodes:
+        why = _problem(case, node)
+        if not why and channels_last and node["op"] not in ELEMENTWISE + ("Gemm", "Flatten", "Reshape"):
+            if any(name in flat for name in node["inputs"]):
+                why = "the order of what a Flatten made"
+        if why:
+            reasons.append("%s %s: %s" % (node["op"], node["name"], why))
+    return reasons
+
+
+def _problem(case, node):
+    a, op = node["attributes"], node["op"]
+    rank = len(case.shape(node["inputs"][0]))
+    if op == "Conv" and a["group"] != 1:
+        return "groups"
+    if op == "Conv" and a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
+        return "dilations and strides at once"
+    if op == "MaxPool":
+        return _max_pool_problem(case, node)
+    if op == "AveragePool" and any(_pool_pads(case, node)):
+        return "padding"
+    if op == "Gemm" and not (a["transB"] and not a["transA"] and a["alpha"] == a["beta"] == 1):
+        return "another product than x w + b"
+    if op in ("Flatten", "Reshape") and len(case.shape(node["outputs"][0])) != 2:
+        return "to other than batch x features"
+    if op == "Concat" and (rank not in (2, 4) or a["axis"] != 1):
+        return "along another axis than the channels'"
+    if op == "GlobalAveragePool" and any(
+            other["op"] not in ("Flatten", "Reshape") for other in case.nodes
+            if node["outputs"][0] in other["inputs"]):
+        return "not flattened"
+    if op == "BatchNormalization" and case.stage != "forward" and (
+            graph_analysis.lone_value_per_channel(case, node)):
+        return "more than one value per channel is needed when training"
+    if op in ("Conv", "Gemm", "BatchNormalization", "LSTM", "RNN"):
+        return _weights_problem(case, node)
+    if op == "Add" and case.shape(node["inputs"][0]) != case.shape(node["inputs"][1]):
+        return "of two shapes"
+    return None
+
+
+def _weights_problem(case, node):
+    for name in filter(None, node["inputs"][1:]):
+        if case.values[name]["kind"] not in ("parameter", "state"):
+            return "weights that are computed"
+        if sum(other["inputs"].count(name) for other in case.nodes) != 1:
+            return "weights that another operator reads, too"
+    return None
+
+
+def _max_pool_problem(case, node):
+    a = node["attributes"]
+    if a.get("dilations", [1, 1]) != [1, 1]:
+        return "dilations"
+    if any(_pool_pads(case, node)) and not _same(a) and not _never_negative(case, node["inputs"][0]):
+        return "padding of what may be negative: Keras pads with zeros"
+    return None
+
+
+class Builder(object):
+    """Makes layers. variables: {parameter or state: variable of Keras}, layouts as in NumpyAdapter, macs
+    (int) of one sample, counted on the layers' weights and output shapes."""
+
+    def __init__(self, case, channels_last):
+        self.case, self.channels_last = case, channels_last
+        self.flat = flattened(case) if channels_last else {}
+        self.variables, self.layouts, self.macs = {}, {}, 0
+        self.training = case.stage != "forward"
+        decay = case.recipe["weight_decay"] if case.stage == "train" else 0
+        self.decay = regularizers.l2(decay / 2) if decay else None
+        shape = case.shape(case.graph["input"])
+        self.input = layers.Input(shape=self.turned(shape)[1:])
+        self.axis = -1 if channels_last else 1
+
+    def turned(self, shape):
+        """A shape in the order of this backend."""
+        if len(shape) == 4 and self.channels_last:
+            return [shape[0], shape[2], shape[3], shape[1]]
+        return shape
+
+    def logits(self):
+        """Keras' tensor of the logits."""
+        case = self.case
+        made = {case.graph["input"]: self.input}
+        for node in case.nodes_for([case.graph["logits"]]):
+            value = OPERATORS[node["op"]](self, node, [made.get(name) for name in node["inputs"]])
+            expected = self.turned(case.shape(node["outputs"][0]))[1:]
+            got = [size for size in K.int_shape(value)[1:]]
+            if got != expected and node["op"] != "GlobalAveragePool":
+                raise WorkerError("unsupported", "%s: Keras makes the shape %s, the graph says %s"
+                                  % (node["name"], got, expected))
+            made[node["outputs"][0]] = value
+        return made[case.graph["logits"]]
+
+    def own(self, node, *variables):
+        """Variables of a layer are the node's weights, in their order; None is left out."""
+        names = [name for name in node["inputs"][1:] if name]
+        self.variables.update(zip(names, [v for v in variables if v is not None]))
+
+
+def _conv(b, node, inputs):
+    a = node["attributes"]
+    x, padding = inputs[0], "valid"
+    if a["dilations"] == [1, 1] and _same(a):
+        padding = "same"
+    elif any(a["pads"]):
+        x = _zeros(x, a["pads"])
+    shape = b.case.shape(node["inputs"][1])
+    bias = len(node["inputs"]) > 2
+    layer = layers.Conv2D(shape[0], tuple(a["kernel_shape"]), strides=tuple(a["strides"]),
+                          padding=padding, dilation_rate=tuple(a["dilations"]), use_bias=bias,
+                          kernel_regularizer=b.decay, bias_regularizer=b.decay if bias else None)
+    y = layer(x)
+    b.own(node, layer.kernel, layer.bias if bias else None)
+    b.layouts[node["inputs"][1]] = _flipped if K.backend() == "theano" else _kernel
+    out = K.int_shape(y)
+    b.macs += int(numpy.prod(K.int_shape(layer.kernel)) * numpy.prod(out[1:]) // shape[0])
+    return y
+
+
+def _kernel(w):
+    """Layout of a kernel: height, width, in, out."""
+    return w.transpose(2, 3, 1, 0)
+
+
+def _flipped(w):
+    """The same for Theano's convolution, which turns kernels round."""
+    return _kernel(w[:, :, ::-1, ::-1])
+
+
+def _zeros(x, pads):
+    top, left, bottom, right = pads
+    return layers.ZeroPadding2D(((top, bottom), (left, right)))(x)
+
+
+def _max_pool(b, node, inputs):
+    a = node["attributes"]
+    x, padding, pads = inputs[0], "valid", _pool_pads(b.case, node)
+    if _same(a) and a["kernel_shape"] == [3, 3]:
+        padding = "same"
+    elif any(pads):
+        x = _zeros(x, pads)
+    return layers.MaxPooling2D(tuple(a["kernel_shape"]), tuple(a["strides"]), padding)(x)
+
+
+def _average_pool(b, node, inputs):
+    a = node["attributes"]
+    return layers.AveragePooling2D(tuple(a["kernel_shape"]), tuple(a["strides"]))(inputs[0])
+
+
+def _gemm(b, node, inputs):
+    shape = b.case.shape(node["inputs"][1])
+    bias = len(node["inputs"]) > 2
+    layer = layers.Dense(shape[0], use_bias=bias, kernel_regularizer=b.decay,
+                         bias_regularizer=b.decay if bias else None)
+    y = layer(inputs[0])
+    b.own(node, layer.kernel, layer.bias if bias else None)
+    b.macs += int(numpy.prod(K.int_shape(layer.kernel)))
+    picture = b.flat.get(node["inputs"][0])
+
+    def layout(w):
+        if picture:
+            w = w.reshape([len(w)] + picture).transpose(0, 2, 3, 1).reshape(len(w), -1)
+        return w.T
+    b.layouts[node["inputs"][1]] = layout
+    return y
+
+
+def _batch_norm(b, node, inputs):
+    a = node["attributes"]
+    layer = layers.BatchNormalization(axis=b.axis, momentum=a["momentum"], epsilon=a["epsilon"],
+                                      beta_regularizer=b.decay, gamma_regularizer=b.decay)
+    y = layer(inputs[0])
+    b.own(node, layer.gamma, layer.beta, layer.moving_mean, layer.moving_variance)
+    return y
+
+
+def _lrn(b, node, inputs):
+    """No layer of Keras': the window's sum is a convolution with ones, which every backend has."""
+    a = node["attributes"]
+    channels = b.case.shape(node["inputs"][0])[1]
+    front = (a["size"] - 1) // 2
+    band = numpy.zeros((1, 1, channels, channels), numpy.float32)
+    for out in range(channels):
+        band[0, 0, max(0, out - front):out - front + a["size"], out] = a["alpha"] / a["size"]
+    kernel = K.variable(band)
+    return layers.Lambda(lambda x: x / K.pow(a["bias"] + K.conv2d(K.square(x), kernel), a["beta"]),
+                         output_shape=K.int_shape(inputs[0])[1:])(inputs[0])
+
+
+def _flatten(b, node, inputs):
+    return inputs[0] if K.ndim(inputs[0]) == 2 else layers.Flatten("channels_last")(inputs[0])
+
+
+def _dropout(b, node, inputs):
+    if not graph_analysis.drops(b.case):
+        return inputs[0]
+    return layers.Dropout(node["attributes"]["ratio"])(inputs[0])
+
+
+def _recurrent(b, node, inputs):
+    size = b.case.shape(node["outputs"][0])[1]
+    how = {"kernel_regularizer": b.decay, "recurrent_regularizer": b.decay,
+           "bias_regularizer": b.decay}
+    if node["op"] == "LSTM":
+        layer = layers.LSTM(size, recurrent_activation="sigmoid", **how)
+    else:
+        layer = layers.SimpleRNN(size, activation="relu", **how)
+    y = layer(inputs[0])
+    cell = layer.cell
+    b.own(node, cell.kernel, cell.recurrent_kernel, cell.bias)
+    time = b.case.shape(node["inputs"][0])[1]
+    b.macs += int(time * sum(numpy.prod(K.int_shape(w)) for w in (cell.kernel,
+                                                                  cell.recurrent_kernel)))
+    order = graph_analysis.gate_order("ifco")
+
+    def layout(w):
+        if node["op"] == "LSTM":
+            w = w.reshape((4, size) + w.shape[1:])[order].reshape(w.shape)
+        return w.T
+    b.layouts.update((name, layout) for name in node["inputs"][1:])
+    return y
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": lambda b, node, inputs: layers.GlobalAveragePooling2D()(inputs[0]),
+    "Gemm": _gemm,
+    "Elu": lambda b, node, inputs: layers.ELU(node["attributes"]["alpha"])(inputs[0]),
+    "LeakyRelu": lambda b, node, inputs: layers.LeakyReLU(node["attributes"]["alpha"])(inputs[0]),
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": _flatten,
+    "Reshape": _flatten,
+    "Identity": lambda b, node, inputs: inputs[0],
+    "Concat": lambda b, node, inputs: layers.Concatenate(axis=b.axis)(inputs),
+    "Dropout": _dropout,
+    "Add": lambda b, node, inputs: layers.Add()(inputs),
+    "Mul": lambda b, node, inputs: layers.Multiply()(inputs),
+    "LSTM": _recurrent,
+    "RNN": _recurrent,
+    "SoftmaxCrossEntropyLoss": None,  # the model's loss
+}
+for _op, _word in ACTIVATIONS.items():
+    OPERATORS[_op] = lambda b, node, inputs, word=_word: layers.Activation(word)(inputs[0])
