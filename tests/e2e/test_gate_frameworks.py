@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""LeNet through the parity gate in each framework that lives in an old Python of its own, as `prony run` starts
+it, with momentum and weight decay. One that is not installed is skipped, with its reason.
+
+$PRONY names the program.
+"""
+import json
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+FRAMEWORKS = ["caffe", "chainer", "cntk", "keras2:cntk", "keras2:tensorflow", "keras2:theano", "paddle",
+              "theano"]
+
+
+class GateTest(ProgramTest):
+    def cells(self, framework, *words):
+        """{stage: (status, reason)} of LeNet in a framework, gates only."""
+        done = self.prony("run", "-n", "lenet", "-d", "synthetic", "-f", framework, "-s", "forward,train",
+                          "-b", "8", "-D", "cpu:1", "--gate-only", "--store", self.store, "--format",
+                          "json", *words, seconds=600,
+                          XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
+        self.assertTrue(done.stdout, done.stderr)
+        return {cell["stage"]: (cell["status"], cell.get("reason"))
+                for cell in json.loads(done.stdout)["cells"]}
+
+    def passes(self, framework):
+        found = self.cells(framework, "--weight-decay", "0.0005")
+        if all(status == "missing" for status, _ in found.values()):
+            self.skipTest(found["forward"][1])
+        self.assertEqual({stage: status for stage, (status, _) in found.items()},
+                         {"forward": "ok", "train": "ok"}, found)
+
+
+for row in FRAMEWORKS:
+    setattr(GateTest, "test_" + row.replace(":", "_"), lambda self, name=row: self.passes(name))
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
