@@ -65,6 +65,9 @@ static const char *const decisive[] = {
 	"MALLOC_",
 	"GLIBC_TUNABLES",
 	"OPENBLAS_",
+	"ORT_",
+	"OV_",
+	"TBB_",
 };
 
 static bool is_decisive(const char *name)
