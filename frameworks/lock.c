@@ -194,6 +194,17 @@ const char *lock_stem(const struct framework *framework, const char *environment
 			    environment && *environment ? "@" : "", environment ? environment : "");
 }
 
+/* "0.10" is a version of 0.10.2, not of 0.101. */
+static bool lock_is_of_version(const char *path, const char *version, struct arena *arena)
+{
+	size_t length = strlen(version);
+	struct lock lock;
+
+	return lock_read(path, arena, &lock, NULL) == PRONY_OK &&
+	       strncmp(lock.version, version, length) == 0 &&
+	       (lock.version[length] == '.' || lock.version[length] == '\0');
+}
+
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena)
 {
@@ -215,5 +226,9 @@ const char *lock_find(const struct framework *framework, const char *environment
 			found = candidates[i];
 	free(share);
 	free(home);
+	if (!found && environment && *environment) {
+		const char *usual = lock_find(framework, "", python, arena);
+		found = usual && lock_is_of_version(usual, environment, arena) ? usual : NULL;
+	}
 	return found;
 }

@@ -36,7 +36,9 @@ enum prony_status lock_read(const char *path, struct arena *arena, struct lock *
 
 /*
  * The path of STEM[-PYTHON].txt: DATA/locks, where a user may put one of his own, goes before the
- * locks that came with prony. NULL when there is none; `python` may be NULL.
+ * locks that came with prony. For an environment without a lock of its own it is the framework's
+ * usual one where the environment is called like its version, or the beginning of that ("0.10").
+ * NULL when there is none; `python` may be NULL.
  */
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena);

@@ -72,7 +72,8 @@ static void registry_is_consistent(void **state)
 	(void)state;
 	for (size_t i = 0; i < registry.count; i++) {
 		const struct framework *framework = &registry.rows[i];
-		assert_ptr_equal(find(framework->name), framework);
+		assert_ptr_equal(framework_find(&registry, framework->name, framework->backend),
+				 framework);
 		assert_true(framework->stages != 0 && framework->precisions != 0);
 		assert_non_null(framework->summary);
 		assert_non_null(framework->adapter);
@@ -241,6 +242,20 @@ static void named_interpreter(void **state)
 	free(program);
 }
 
+/* The row, of one backend or another, that is installed by a lock. */
+static const struct framework *of_lock(const char *name, const char *python, const char *path,
+				       struct arena *arena)
+{
+	for (size_t i = 0; i < registry.count; i++) {
+		const struct framework *row = &registry.rows[i];
+		const char *found =
+			strcmp(row->name, name) == 0 ? lock_find(row, "", python, arena) : NULL;
+		if (found && strcmp(found, path) == 0)
+			return row;
+	}
+	return NULL;
+}
+
 /* Every lock that is shipped is read, belongs to a framework, and is found by its name. */
 static void shipped_locks(void **state)
 {
@@ -258,13 +273,13 @@ static void shipped_locks(void **state)
 		struct lock lock;
 		if (lock_read(files.gl_pathv[i], &arena, &lock, &err) != PRONY_OK)
 			fail_msg("%s", err.text);
-		const struct framework *framework = find(lock.framework);
-		assert_non_null(framework);
+		const char *python = lock.kind == LOCK_VENV ? lock.python : NULL;
+		const struct framework *framework =
+			of_lock(lock.framework, python, files.gl_pathv[i], &arena);
+		if (!framework)
+			fail_msg("no framework %s takes %s", lock.framework, files.gl_pathv[i]);
 		assert_int_equal(lock.kind == LOCK_VENV, framework->kind == FRAMEWORK_PYTHON);
 		assert_true(lock.download_mb > 0 && lock.disk_mb > 0);
-		const char *found = lock_find(framework, "",
-					      lock.kind == LOCK_VENV ? lock.python : NULL, &arena);
-		assert_string_equal(found, files.gl_pathv[i]);
 		if (lock.kind == LOCK_VENV)
 			assert_holds(words_joined(&framework->pythons, &arena), lock.python);
 	}

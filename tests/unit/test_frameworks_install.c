@@ -431,6 +431,17 @@ static void environments_need_a_lock_of_their_own(void **state)
 	assert_false(file_exists(folder));
 	free(folder);
 
+	/* But those that are called like the version of the usual one. */
+	error_clear(&err);
+	assert_int_equal(framework_install(mxnet, "9", NULL, NULL), PRONY_OK);
+	assert_int_equal(framework_install(mxnet, "9.9", NULL, NULL), PRONY_OK);
+	folder = path_join(fixture->home, "prony/frameworks/mxnet@9.9");
+	assert_true(file_is_directory(folder));
+	free(folder);
+	assert_int_equal(framework_install(mxnet, "9.", NULL, &err), PRONY_MISSING);
+	error_clear(&err);
+	assert_int_equal(framework_install(mxnet, "9.90", NULL, &err), PRONY_MISSING);
+
 	error_clear(&err);
 	assert_int_equal(framework_install(mxnet, "../x", NULL, &err), PRONY_USAGE);
 	error_clear(&err);
