@@ -47,9 +47,13 @@ void tf_api_release(struct tf_api *api)
 /* Words of kernels that were made for other devices, types or layouts. */
 static bool lacks_kernel(const char *text)
 {
-	static const char *const words[] = {"only supports",	"not supported",
-					    "does not support", "No OpKernel was registered",
-					    "not implemented",	"No registered"};
+	static const char *const words[] = {"only supports",
+					    "not supported",
+					    "does not support",
+					    "No OpKernel was registered",
+					    "not implemented",
+					    "No registered",
+					    "not in the list of allowed values"};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strstr(text, words[i]))

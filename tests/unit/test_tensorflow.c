@@ -299,11 +299,25 @@ static enum prony_status in_bf16(struct exercise *e, struct error *err)
 	return status;
 }
 
+/* TensorFlow itself says which of its operations have no bf16. */
+static enum prony_status not_in_bf16(struct exercise *e, struct error *err)
+{
+	struct error said = ERROR_INIT;
+
+	e->recipe.precision = PRECISION_BF16;
+	if (exercise_gradients(e, &said) == PRONY_UNSUPPORTED && strstr(said.text, "TensorFlow, "))
+		return PRONY_OK;
+	return error_set(err, PRONY_MISMATCH, "bf16: %s", said.text);
+}
+
 static void test_bf16(void **state)
 {
 	(void)state;
-	if (adapter == &adapter_tensorflow)
-		assert_true(run("lenet", 4, in_bf16));
+	if (adapter != &adapter_tensorflow)
+		return;
+	assert_true(run("lenet", 4, in_bf16));
+	assert_true(run_operator("lstm", not_in_bf16));
+	assert_true(run_operator("lrn", not_in_bf16));
 }
 
 static void test_wrong_weight(void **state)
