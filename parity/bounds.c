@@ -42,18 +42,26 @@ void accumulation_add(struct accumulation *to, int64_t macs, const struct shape 
 	to->products += 1;
 }
 
+void accumulation_add_other(struct accumulation *to, const struct graph *graph,
+			    const struct node *node)
+{
+	if (node->outputs[0] != VALUE_NONE)
+		to->depth += (double)rounding_terms(graph, node, 0);
+}
+
 double accumulation_rounding(const struct accumulation *sum, enum precision precision)
 {
 	double operand = precisions[precision].operand;
 
-	/* Without any product there is still the rounding of one operation. */
+	/* Without any of it there is still the rounding of one operation. */
 	return sqrt(ROUNDOFF_FP32 * ROUNDOFF_FP32 * (sum->depth + 1) +
 		    operand * operand * 2 * sum->products);
 }
 
 /*
  * Each convolution and matrix product is one sum forward; its gradients are two more, as long as
- * the same multiplications divided by the size of the input and of the weights say.
+ * the same multiplications divided by the size of the input and of the weights say. A mean is a sum
+ * like any other, and each other function rounds; their gradients round as often.
  */
 static struct accumulation accumulate(const struct graph *graph, bool training)
 {
@@ -63,8 +71,11 @@ static struct accumulation accumulate(const struct graph *graph, bool training)
 		const struct node *node = &graph->nodes[i];
 		const struct operator_row *row = operator_row(node->op);
 
-		if (!row->macs)
+		if (!row->macs) {
+			for (int pass = 0; pass < (training ? 2 : 1); pass++)
+				accumulation_add_other(&sum, graph, node);
 			continue;
+		}
 		int64_t macs = row->macs(graph, node);
 		accumulation_add(&sum, macs, &graph->values[node->outputs[0]].shape);
 		if (!training)

@@ -41,7 +41,9 @@ void reference_deepen(struct accumulation *sum, const struct graph *graph, const
 	/* The first output that is not left out. */
 	while (output + 1 < node->output_count && node->outputs[output] == VALUE_NONE)
 		output++;
-	if (row->macs && node->outputs[output] != VALUE_NONE)
+	if (!row->macs)
+		accumulation_add_other(sum, graph, node);
+	else if (node->outputs[output] != VALUE_NONE)
 		accumulation_add(sum, row->macs(graph, node),
 				 &graph->values[node->outputs[output]].shape);
 }

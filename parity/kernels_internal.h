@@ -171,20 +171,29 @@ void kernel_parts(int64_t parts, int64_t operations, void (*work)(void *context,
 void kernel_each(const struct kernel_call *call, int64_t count,
 		 void (*work)(const struct kernel_call *call, int64_t first, int64_t end));
 
-/* Sums of products that have gone into a value, for what rounding may have done to it. */
+/* What has gone into a value, for what rounding may have done to it. */
 struct accumulation {
-	double depth;	 /* the lengths of the sums, added up */
-	double products; /* their number */
+	double depth;	 /* the lengths of all sums, added up; 1 for what rounds and is no sum */
+	double products; /* the number of sums of products */
 };
 
 /* Adds what one product with so many multiplications and this result does. */
 void accumulation_add(struct accumulation *to, int64_t macs, const struct shape *result);
+/* Adds what a node does that multiplies no tensors. */
+void accumulation_add_other(struct accumulation *to, const struct graph *graph,
+			    const struct node *node);
 
 /*
  * u sqrt(depth), where u is half a unit in the last place of fp32, and what rounding the operands
  * to `precision` adds; the deviation of a result from the exact one is about 0.41 of it (bounds.c).
  */
 double accumulation_rounding(const struct accumulation *sum, enum precision precision);
+
+/*
+ * How many terms are added up for an element of an output; 1 for what is computed of one element of
+ * each input, 0 for what is only moved, or normalised by the batch: that rounds by itself.
+ */
+int64_t rounding_terms(const struct graph *graph, const struct node *node, int output);
 
 /*
  * What float32 arithmetic would add to the outputs of a node, as numbers drawn from its place: to

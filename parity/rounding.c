@@ -54,60 +54,6 @@ double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, in
 				   hypot(ROUNDING_ALIKE * fabs(sum), ROUNDING * norm));
 }
 
-/*
- * How many terms are added up for an element of an output; 1 for what is computed of one element of
- * each input, 0 for what is only moved or was rounded by its own kernel.
- */
-static int64_t sum_length(const struct kernel_call *call, int output)
-{
-	const struct node *node = call->node;
-	const struct operator_row *row = operator_row(node->op);
-	int64_t elements = kernel_output_count(call, output);
-	const struct elementwise *function;
-
-	/* A gradient is a function of the node that it belongs to. */
-	function = operator_row(node->op == OP_ELEMENTWISE_GRAD
-					? call->graph->nodes[node->differentiates].op
-					: node->op)
-			   ->elementwise;
-	if (function)
-		return !function->exact;
-	switch (node->op) {
-	case OP_BATCH_NORM:
-	case OP_BATCH_NORM_GRAD:
-	case OP_MAX_POOL:
-	case OP_RELU_GRAD:
-	case OP_FLATTEN:
-	case OP_RESHAPE:
-	case OP_TRANSPOSE:
-	case OP_CONCAT:
-	case OP_SLICE:
-	case OP_PAD:
-	case OP_DROPOUT: /* is off */
-	case OP_DROPOUT_GRAD:
-	case OP_FLATTEN_GRAD:
-	case OP_RESHAPE_GRAD:
-	case OP_SLICE_GRAD:
-	case OP_PAD_GRAD:
-	case OP_HALF_SQUARES_GRAD:
-		return 0;
-	case OP_AVERAGE_POOL:
-		return node->attributes.kernel[0] * node->attributes.kernel[1];
-	case OP_GLOBAL_AVERAGE_POOL:
-	case OP_REDUCE_MEAN:
-	case OP_BROADCAST_GRAD:
-		return shape_elements(kernel_input_shape(call, 0)) / elements;
-	case OP_CONV_GRAD_WEIGHT:
-	case OP_GEMM_GRAD_WEIGHT:
-		if (output == 1)
-			return shape_elements(kernel_input_shape(call, 1)) / elements;
-		break;
-	default:
-		break;
-	}
-	return row->macs ? (int64_t)((double)row->macs(call->graph, node) / (double)elements) : 1;
-}
-
 /* One output while it is rounded. */
 struct rounded {
 	const struct kernel_call *call;
@@ -163,7 +109,7 @@ void rounding_add(const struct kernel_call *call)
 
 		if (!kernel_output(call, output) || kernel_output_count(call, output) == 0)
 			continue;
-		terms = sum_length(call, output);
+		terms = rounding_terms(call->graph, call->node, output);
 		if (terms == 1 && output == 0) {
 			kernel_each(call, kernel_output_count(call, 0), round_elements);
 		} else if (terms > 1) {

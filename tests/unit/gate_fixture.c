@@ -57,7 +57,13 @@ void fixture_init_in(struct fixture *f, const char *name, enum precision precisi
 		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
 		     uint64_t seed)
 {
-	const struct network *network = zoo_find(name, NULL);
+	fixture_init_of(f, zoo_find(name, NULL), precision, stage, optimiser, pictures, seed);
+}
+
+void fixture_init_of(struct fixture *f, const struct network *network, enum precision precision,
+		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
+		     uint64_t seed)
+{
 	struct error err = ERROR_INIT;
 	struct recipe cell;
 	struct random random;

@@ -31,6 +31,11 @@ void fixture_init(struct fixture *f, const char *name, enum stage stage, enum op
 void fixture_init_in(struct fixture *f, const char *name, enum precision precision,
 		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
 		     uint64_t seed);
+/* The same of a network that is not in the zoo. */
+struct network;
+void fixture_init_of(struct fixture *f, const struct network *network, enum precision precision,
+		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
+		     uint64_t seed);
 void fixture_release(struct fixture *f);
 
 /* What is different about a framework; zero: nothing. */

@@ -320,6 +320,50 @@ static void the_evidence_is_stored_as_ever(void **state)
 	json_decref(evidence);
 }
 
+static int average_layers(struct builder *b, int input)
+{
+	int x = build_global_average_pool(b, "average", input);
+
+	return build_linear(b, "fc", build_flatten(b, "flat", x), 10);
+}
+
+/* Its only product has one term: what rounds is the mean of 1600 numbers. */
+static void sums_without_products_round_too(void **state)
+{
+	static const struct network network = {.name = "average",
+					       .input_rank = 3,
+					       .input_dims = {1, 40, 40},
+					       .classes = 10,
+					       .parameters = 20,
+					       .macs = 10,
+					       .gate_learning_rate = 0.001,
+					       .layers = average_layers};
+	static const enum stage stages[] = {STAGE_FORWARD, STAGE_FORWARD_BACKWARD, STAGE_TRAIN};
+	const double of_products = 8 * 0x1p-24 * sqrt(1 + 1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
+		struct error err = ERROR_INIT;
+		struct gate_verdict found;
+		struct outcome outcome;
+		struct fixture f;
+		double largest = 0;
+
+		fixture_init_of(&f, &network, PRECISION_FP32, stages[i], OPTIMISER_MOMENTUM, NOISE,
+				1);
+		play(&f, &(struct framework){.what = "in sequence"}, &outcome);
+		check(judge_figures(&f, &outcome, &found, &err), &err);
+		for (size_t k = 0; k < found.count; k++)
+			if (!strcmp(found.checks[k].what, "logits"))
+				largest = fmax(largest, found.checks[k].value);
+		assert_true(largest > of_products && found.worst_ratio < 0.5);
+		play(&f, &(struct framework){.operand_bits = 11}, &outcome);
+		assert_int_equal(judge_figures(&f, &outcome, &found, &err), PRONY_MISMATCH);
+		assert_true(found.worst_ratio > 2);
+		fixture_release(&f);
+	}
+}
+
 static void the_gates_recipe(void **state)
 {
 	struct recipe cell, gate;
@@ -555,6 +599,7 @@ int main(void)
 		cmocka_unit_test(lower_precisions_have_their_own_bounds),
 		cmocka_unit_test(a_comparison_too_close_to_call_passes_either_way),
 		cmocka_unit_test(what_is_missing_or_broken_is_a_mismatch),
+		cmocka_unit_test(sums_without_products_round_too),
 		cmocka_unit_test(a_verdict_has_every_figure),
 		cmocka_unit_test(the_evidence_is_stored_as_ever),
 		cmocka_unit_test(a_loss_is_the_mean_of_its_parts),

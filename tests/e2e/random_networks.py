@@ -1,0 +1,160 @@
+"""Random small networks as ONNX models: odd sizes, strides, paddings, groups, and operators in an order
+that nobody would choose."""
+import random
+
+from onnx_bytes import INT64, model, node, tensor, value_info
+
+FUNCTIONS = ("Relu", "Tanh", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu")
+ELEMENTS_MAX, CHANNELS_MAX = 20000, 200
+
+
+def windowed(size, kernel, stride, before, after, dilation=1):
+    return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
+
+
+class Network:
+    """One while it is put together: `name` is the value that comes next to be used, of `shape`."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.nodes, self.tensors, self.count = [], [], 0
+        self.name = "x"
+        self.shape = (self.pick(1, 2, 3, 4, 7, 8, 16, 17), self.pick(1, 2, 3, 5, 7, 8, 12, 15),
+                      self.pick(1, 2, 3, 4, 7, 9, 12, 16))
+        self.input = ("N", *self.shape)
+
+    def pick(self, *words):
+        return self.random.choice(words)
+
+    def up_to(self, end):
+        return self.random.randrange(end)
+
+    def add(self, operator, *more, shape=None, **attributes):
+        """A node on the current value and `more`; its result is the current one then."""
+        self.count += 1
+        output = "v%d" % self.count
+        self.nodes.append(node(operator, [self.name, *more], output, **attributes))
+        self.name, self.shape = output, shape or self.shape
+
+    def constant(self, shape, values, kind=1):
+        self.count += 1
+        name = "w%d" % self.count
+        self.tensors.append(tensor(name, shape, values, kind))
+        return name
+
+    def normal(self, *shape, deviation=0.3):
+        count = 1
+        for each in shape:
+            count *= each
+        return self.constant(shape, [self.random.gauss(0, deviation) for _ in range(count)])
+
+    def integers(self, *values):
+        return self.constant([len(values)], values, INT64)
+
+    def conv(self):
+        channels, height, width = self.shape
+        groups = self.pick(1, 1, 1, channels, *(g for g in (2, 4) if channels % g == 0))
+        outputs = groups * self.pick(1, 2, 3, 5)
+        kernel = [1 + self.up_to(5), 1 + self.up_to(5)]
+        strides = [1 + self.up_to(4), 1 + self.up_to(4)]
+        dilations = [self.pick(1, 1, 2, 3), self.pick(1, 1, 2, 3)]
+        pads = [self.up_to(4) for _ in range(4)]
+        sizes = [windowed(size, kernel[i], strides[i], pads[i], pads[i + 2], dilations[i])
+                 for i, size in enumerate((height, width))]
+        if min(sizes) < 1:
+            return
+        more = [self.normal(outputs, channels // groups, *kernel)]
+        if self.random.random() < 0.6:
+            more.append(self.normal(outputs))
+        self.add("Conv", *more, shape=(outputs, *sizes), kernel_shape=kernel, strides=strides,
+                 dilations=dilations, pads=pads, group=groups)
+
+    def pool(self):
+        operator = self.pick("MaxPool", "AveragePool")
+        kernel = [1 + self.up_to(4), 1 + self.up_to(4)]
+        strides = [1 + self.up_to(3), 1 + self.up_to(3)]
+        pads = [self.up_to(kernel[i % 2]) for i in range(4)]
+        sizes = [windowed(self.shape[1 + i], kernel[i], strides[i], pads[i], pads[i + 2])
+                 for i in range(2)]
+        if min(sizes) < 1:
+            return
+        more = {"count_include_pad": self.up_to(2)} if operator == "AveragePool" else {}
+        self.add(operator, shape=(self.shape[0], *sizes), kernel_shape=kernel, strides=strides,
+                 pads=pads, **more)
+
+    def batch_norm(self):
+        channels = self.shape[0]
+        more = [self.constant([channels], [abs(self.random.gauss(1, 0.3)) + 0.1
+                                           for _ in range(channels)]) for _ in range(4)]
+        self.add("BatchNormalization", *more, epsilon=1e-5)
+
+    def function(self):
+        self.add(self.pick(*FUNCTIONS))
+
+    def clip(self):
+        self.add("Clip", self.constant([], [-0.3]), self.constant([], [0.8]))
+
+    def lrn(self):
+        self.add("LRN", size=self.pick(1, 3, 5, 9), alpha=1e-2, beta=0.75, bias=1.0)
+
+    def pad(self):
+        top, left, bottom, right = (self.up_to(3) for _ in range(4))
+        channels, height, width = self.shape
+        self.add("Pad", self.integers(0, 0, top, left, 0, 0, bottom, right),
+                 shape=(channels, height + top + bottom, width + left + right))
+
+    def branch(self):
+        """The value joined with a function of it."""
+        before, (channels, height, width) = self.name, self.shape
+        self.add("Tanh")
+        join = self.pick("Concat", "Add", "Mul")
+        if join == "Concat":
+            self.add(join, before, shape=(2 * channels, height, width), axis=1)
+        else:
+            self.add(join, before)
+
+    def slice(self):
+        channels, height, width = self.shape
+        if channels < 2:
+            return
+        start = self.up_to(channels - 1)
+        end = start + 1 + self.up_to(channels - start)
+        self.add("Slice", self.integers(start), self.integers(end), self.integers(1),
+                 shape=(end - start, height, width))
+
+    def average(self):
+        self.add("GlobalAveragePool", shape=(self.shape[0], 1, 1))
+
+    def dropout(self):
+        self.add("Dropout")
+
+    def transpose(self):
+        channels, height, width = self.shape
+        self.add("Transpose", shape=(channels, width, height), perm=[0, 1, 3, 2])
+
+    LAYERS = (conv, conv, conv, pool, pool, batch_norm, function, function, function, clip, lrn, pad,
+              branch, branch, slice, average, dropout, transpose)
+
+    def too_large(self):
+        channels, height, width = self.shape
+        return channels > CHANNELS_MAX or channels * height * width > ELEMENTS_MAX
+
+    def finish(self):
+        elements = self.shape[0] * self.shape[1] * self.shape[2]
+        classes = self.pick(2, 3, 10, 17)
+        self.add("Flatten")
+        self.add("Gemm", self.normal(classes, elements, deviation=elements ** -0.5), transB=1)
+        return model(self.nodes, self.tensors, [value_info("x", self.input)],
+                     [value_info(self.name, ("N", classes))])
+
+
+def network(seed):
+    """The model with that number, a bytes object; the same each time."""
+    for attempt in range(1000):
+        built = Network("%s.%d" % (seed, attempt))
+        for _ in range(1 + built.up_to(6)):
+            if not built.too_large():
+                built.pick(*Network.LAYERS)(built)
+        if not built.too_large():
+            return built.finish()
+    raise AssertionError("no network has the number %s" % seed)
