@@ -195,10 +195,12 @@ static enum prony_status choose_python(struct install *install, struct error *er
 		status = error_set(
 			err, PRONY_MISSING,
 			"%s needs one of Python %s with its venv module, not found here: %s; "
-			"install one, or name it in PRONY_PYTHON_X_Y (X.Y its version)",
+			"get one (pyenv install %s, a package pythonX.Y-venv where there is one, "
+			"or a build of your own) and, if it is elsewhere, name it in "
+			"PRONY_PYTHON_X_Y (X.Y its version)",
 			install->spelling,
 			words_joined(&install->framework->pythons, &install->arena),
-			strbuf_text(&looked));
+			strbuf_text(&looked), install->framework->pythons.words[0]);
 	strbuf_release(&looked);
 	return status;
 }
@@ -211,8 +213,11 @@ static enum prony_status need_python(struct install *install, struct error *err)
 	strbuf_init(&looked, 0);
 	if (!has_python(install, &looked))
 		status = error_set(err, PRONY_MISSING,
-				   "%s needs Python %s with its venv module, not found here: %s",
-				   install->spelling, install->lock.python, strbuf_text(&looked));
+				   "%s needs Python %s with its venv module, not found here: %s; "
+				   "get it (pyenv install %s, or a build of your own) and, if it "
+				   "is elsewhere, name it in PRONY_PYTHON_X_Y (X.Y its version)",
+				   install->spelling, install->lock.python, strbuf_text(&looked),
+				   install->lock.python);
 	strbuf_release(&looked);
 	return status;
 }

@@ -90,7 +90,10 @@ static bool take_pyenv(struct install *install, const char *version, struct strb
 	const char *pattern =
 		arena_printf(&install->arena, "%s%s/versions/%s.*/bin/python%s",
 			     named ? root : home, named ? "" : "/.pyenv", version, version);
-	for (size_t i = memory_glob(pattern, 0, &matches); i-- > 0 && !good;)
+	size_t count = memory_glob(pattern, 0, &matches);
+	if (count == 0)
+		strbuf_printf(looked, ", no %s", pattern);
+	for (size_t i = count; i-- > 0 && !good;)
 		good = take(install, matches.gl_pathv[i], version, looked, found);
 	globfree(&matches);
 	return good;
