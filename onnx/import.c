@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "graph/edit_internal.h"
 #include "graph/operator_rows_internal.h"
 #include "onnx/import_internal.h"
@@ -314,6 +315,14 @@ static const char *graph_name(struct importer *im)
 	return graph_check_name("graph", name, NULL) == PRONY_OK ? name : "model.onnx";
 }
 
+/* Half of a small machine: a file of some hundred bytes may ask for all of it. */
+static size_t numbers_room(void)
+{
+	int64_t half = memory_physical_bytes() / 2;
+
+	return half < (int64_t)NUMBERS_MIN_BYTES ? (size_t)half : NUMBERS_MIN_BYTES;
+}
+
 static void importer_init(struct importer *im, const struct onnx_model *model, int64_t batch,
 			  struct graph *graph)
 {
@@ -325,7 +334,7 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 		.builder = {.graph = graph, .error = ERROR_INIT},
 	};
 	arena_init(&im->arena, 0);
-	arena_init(&im->numbers, NUMBERS_MIN_BYTES + 2 * (size_t)model->weight_bytes);
+	arena_init(&im->numbers, numbers_room() + 2 * (size_t)model->weight_bytes);
 	graph_init(graph, graph_name(im));
 	im->slots = arena_array(&im->arena, count + 1, sizeof(*im->slots));
 	im->done = arena_array(&im->arena, model->node_count + 1, sizeof(*im->done));

@@ -101,6 +101,25 @@ static void output_keeps_the_tail(void **state)
 	}
 }
 
+/* What a child makes may be run later, such as the packages that pip unpacks. */
+static void nothing_is_everybodys_to_write(void **state)
+{
+	static const struct {
+		mode_t mask;
+		const char *inherited;
+	} rows[] = {{0, "0002\n"}, {022, "0022\n"}, {077, "0077\n"}};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		mode_t before = umask(rows[i].mask);
+		char *output = shell("umask", 100, NULL);
+
+		umask(before);
+		assert_string_equal(output, rows[i].inherited);
+		free(output);
+	}
+}
+
 static void large_output_is_complete(void **state)
 {
 	(void)state;
@@ -461,6 +480,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_are_described),
 		cmocka_unit_test(output_keeps_the_tail),
+		cmocka_unit_test(nothing_is_everybodys_to_write),
 		cmocka_unit_test(large_output_is_complete),
 		cmocka_unit_test(failed_starts),
 		cmocka_unit_test(timeout_kills_the_group),
