@@ -24,7 +24,7 @@ NOBODY_ANSWERS = "http://127.0.0.1:9/simple"
 
 
 def installable():
-    """(name, backend or None) of what the tree's descriptors can install: the floor, then by name."""
+    """(name, backend or None) of what the tree's descriptors can install: the floor, then by file."""
     found = []
     for path in glob.glob(os.path.join(DESCRIPTORS, "*.yaml")):
         with open(path, encoding="utf-8") as source:
@@ -33,9 +33,9 @@ def installable():
             continue
         backends = re.search(r"^backends:\n((?: .*\n)+)", text, re.M)
         names = re.findall(r"^  ([\w-]+):", backends.group(1), re.M) if backends else [None]
-        place = "floor: true" not in text, os.path.basename(path)[:-5]
+        place = "floor: true" not in text, os.path.basename(path)
         found += [(place, i, name) for i, name in enumerate(names)]
-    return [(place[1], backend) for place, _, backend in sorted(found)]
+    return [(place[1][:-5], backend) for place, _, backend in sorted(found)]
 
 
 def message(done):
