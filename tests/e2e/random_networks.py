@@ -17,7 +17,7 @@ class Network:
 
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.nodes, self.tensors, self.count = [], [], 0
+        self.nodes, self.tensors, self.operators, self.count = [], [], [], 0
         self.name = "x"
         self.shape = (self.pick(1, 2, 3, 4, 7, 8, 16, 17), self.pick(1, 2, 3, 5, 7, 8, 12, 15),
                       self.pick(1, 2, 3, 4, 7, 9, 12, 16))
@@ -34,6 +34,7 @@ class Network:
         self.count += 1
         output = "v%d" % self.count
         self.nodes.append(node(operator, [self.name, *more], output, **attributes))
+        self.operators.append(operator)
         self.name, self.shape = output, shape or self.shape
 
     def constant(self, shape, values, kind=1):
@@ -149,12 +150,12 @@ class Network:
 
 
 def network(seed):
-    """The model with that number, a bytes object; the same each time."""
+    """(the model with that number, its operators in their order): the same each time."""
     for attempt in range(1000):
         built = Network("%s.%d" % (seed, attempt))
         for _ in range(1 + built.up_to(6)):
             if not built.too_large():
                 built.pick(*Network.LAYERS)(built)
         if not built.too_large():
-            return built.finish()
+            return built.finish(), built.operators
     raise AssertionError("no network has the number %s" % seed)

@@ -25,12 +25,18 @@ HOME = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
 LIGHT = ("native", "onnxruntime", "mxnet", "pytorch")
 BATCHES, STAGES = (1, 2, 3, 5, 8, 17), ("forward", "train", "forward-backward")
 ROUNDS, NETWORKS = len(STAGES), 4  # of the tests; by hand there are more networks a round
-# What is known to end otherwise: (framework, in its reason) -> why that is not ours.
-EXPLAINED = {
-    ("onnxruntime", "Pad should be smaller than kernel"):
-        "its optimiser merges a Pad with the pool behind it and then refuses what it has made",
-}
 SECONDS = float(os.environ.get("RANDOM_SECONDS", 0))
+
+
+def explained(cell, operators):
+    """What is known to end otherwise. ONNX Runtime's optimiser merges a Pad with the pool behind it (its pull
+    request 18136): it then refuses the pads that it has made, or a maximum does not see the zeros any
+    more (its issue 24737; 1.31 still)."""
+    if cell["framework"] != "onnxruntime":
+        return False
+    if "Pad should be smaller than kernel" in cell["reason"]:
+        return True
+    return cell["status"] == "mismatch" and ("Pad", "MaxPool") in zip(operators, operators[1:])
 
 
 class RandomNetworksTest(ProgramTest):
@@ -45,11 +51,13 @@ class RandomNetworksTest(ProgramTest):
         return found
 
     def write(self, numbers):
-        paths = []
+        """Path -> operators."""
+        paths = {}
         for number in numbers:
-            paths.append(os.path.join(self.folder, "n%s.onnx" % number))
-            with open(paths[-1], "wb") as stream:
-                stream.write(network(number))
+            path = os.path.join(self.folder, "n%s.onnx" % number)
+            model, paths[path] = network(number)
+            with open(path, "wb") as stream:
+                stream.write(model)
         return paths
 
     def one_round(self, frameworks, numbers, batch, stage):
@@ -66,10 +74,10 @@ class RandomNetworksTest(ProgramTest):
         for cell in cells:
             if cell["status"] == "ok" or (cell["status"] == "unsupported" and cell["reason"]):
                 continue
-            if any(cell["framework"] == who and what in cell["reason"] for who, what in EXPLAINED):
+            name = cell["network"].partition("@")[0]
+            if explained(cell, paths[os.path.join(self.folder, name)]):
                 cell["status"] = "explained"
                 continue
-            name = cell["network"].partition("@")[0]
             wrong.append("%s %s b%d %s: %s: %s" % (cell["framework"], name, batch, stage,
                                                    cell["status"], cell["reason"]))
             if "RANDOM_KEEP" in os.environ:
