@@ -54,7 +54,7 @@ static void refuse_outputs(const struct graph *graph, const struct node *node,
 	}
 }
 
-/* Measured against the reference: docs/frameworks.md. One reason for all layers. */
+/* Measured against the reference: docs/frameworks-c.md. One reason for all layers. */
 static void refuse_training_of_lrn(const struct graph *graph, struct strbuf *reasons)
 {
 	bool first = true;

@@ -1,4 +1,4 @@
-"""Caffe: a net out of the graph, its own solvers; see docs/frameworks.md, "caffe"."""
+"""Caffe: a net out of the graph, its own solvers; see docs/frameworks-python.md, "caffe"."""
 import os
 import tempfile
 

@@ -1,4 +1,4 @@
-"""CNTK 2: its own functions, learners and trainer; see docs/frameworks.md, "cntk"."""
+"""CNTK 2: its own functions, learners and trainer; see docs/frameworks-python.md, "cntk"."""
 import numpy
 
 import adapters.cntk_setup  # before CNTK itself

@@ -1,4 +1,4 @@
-"""JAX, the whole step under jax.jit, as a careful user runs it: see docs/frameworks.md, "jax"."""
+"""JAX, the whole step under jax.jit, as a careful user runs it: see docs/frameworks-python.md, "jax"."""
 import os
 
 import adapters

@@ -1,4 +1,4 @@
-"""Keras 2 on TensorFlow 1, Theano, CNTK or MXNet: train_on_batch and predict_on_batch; see docs/frameworks.md,
+"""Keras 2 on TensorFlow 1, Theano, CNTK or MXNet: train_on_batch and predict_on_batch; see docs/frameworks-python.md,
 "keras2"."""
 import os
 

@@ -1,5 +1,5 @@
 """Keras 3 on TensorFlow, JAX or PyTorch, through train_on_batch and predict_on_batch: see
-docs/frameworks.md, "keras3"."""
+docs/frameworks-python.md, "keras3"."""
 import os
 
 import adapters

@@ -1,4 +1,4 @@
-"""PaddlePaddle, dynamic graph, its own layers and optimisers; see docs/frameworks.md, "paddle"."""
+"""PaddlePaddle, dynamic graph, its own layers and optimisers; see docs/frameworks-python.md, "paddle"."""
 import os
 
 import paddle

@@ -1,4 +1,4 @@
-"""PyTorch, eager or compiled, as a careful user runs it: see docs/frameworks.md, "pytorch"."""
+"""PyTorch, eager or compiled, as a careful user runs it: see docs/frameworks-python.md, "pytorch"."""
 import os
 import re
 import shutil

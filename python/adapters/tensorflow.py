@@ -1,4 +1,4 @@
-"""TensorFlow 2 through its Python interface, tf.function or eager: see docs/frameworks.md,
+"""TensorFlow 2 through its Python interface, tf.function or eager: see docs/frameworks-python.md,
 "tensorflow-python"."""
 import os
 

@@ -1,4 +1,4 @@
-"""Theano: its own graph, its own gradients, updates of shared variables; see docs/frameworks.md, "theano"."""
+"""Theano: its own graph, its own gradients, updates of shared variables; see docs/frameworks-python.md, "theano"."""
 import os
 
 import numpy
