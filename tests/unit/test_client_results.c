@@ -90,7 +90,7 @@ static void lie_about_steps(struct liar *liar, json_t *request, json_t *reply)
 	if (is(liar, "farther"))
 		r[2].end_ns = INT64_MAX;
 	if (is(liar, "lazy"))
-		usleep(1500000);
+		usleep(3500000);
 	json_object_set_new(reply, "steps", json_integer(is(liar, "fewer") ? steps - 1 : steps));
 	json_object_set_new(reply, "records", json_integer(is(liar, "one record") ? 1 : 3));
 	json_object_set_new(reply, "begin_at_ns", json_integer(r[0].begin_ns));
