@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "onnx/import.h"
+#include "onnx/ports.h"
 
 #define DIGITS_SHOWN 8
 #define FILE_MAX_BYTES ((size_t)INT32_MAX) /* what protobuf can hold in one message */
@@ -113,7 +114,7 @@ static enum prony_status fix_shapes(struct network_file *file, const char *path,
 	char digest[DIGEST_HEX_BYTES];
 	struct digest all;
 	enum prony_status status =
-		onnx_ports_fix(&file->ports, shapes->texts, shapes->count, own, err);
+		onnx_ports_fix(file->ports, shapes->texts, shapes->count, own, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -141,7 +142,8 @@ static enum prony_status keep_as_it_is(struct network_file *file, const char *pa
 
 	if (status != PRONY_OK)
 		return status;
-	status = onnx_ports_read(bytes, file->length, &file->arena, &file->ports, &why);
+	file->ports = arena_array(&file->arena, 1, sizeof *file->ports);
+	status = onnx_ports_read(bytes, file->length, &file->arena, file->ports, &why);
 	if (status != PRONY_OK)
 		file->unreadable = memory_strdup(why.text);
 	else if (shapes && shapes->count > 0)
@@ -204,8 +206,8 @@ enum prony_status network_model_ports(const struct network *network, int64_t bat
 {
 	const struct network_file *file = network->file;
 
-	*out = (struct model_file){.outputs = file->ports.outputs};
-	return onnx_ports_inputs(&file->ports, batch, arena, &out->inputs, err);
+	*out = (struct model_file){.outputs = file->ports->outputs};
+	return onnx_ports_inputs(file->ports, batch, arena, &out->inputs, err);
 }
 
 enum prony_status network_model_bytes(const struct network *network, struct model_file *model,

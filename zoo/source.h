@@ -2,12 +2,13 @@
 #ifndef PRONY_ZOO_SOURCE_H
 #define PRONY_ZOO_SOURCE_H
 
-#include "onnx/ports.h"
+#include "graph/model_file.h"
 #include "zoo/zoo.h"
 
 #define NETWORK_NAME_BYTES 64
 
 struct onnx_model;
+struct onnx_ports;
 
 struct network_file {
 	/* What the rest of the program takes. Its name, "resnet18.onnx@1a2b3c4d", holds the start
@@ -21,7 +22,7 @@ struct network_file {
 	struct arena arena;
 	void *bytes; /* NULL: not even that, see `unreadable` */
 	size_t length;
-	struct onnx_ports ports;
+	struct onnx_ports *ports; /* in `arena`; NULL without `bytes` */
 	char *unreadable;
 	char name[NETWORK_NAME_BYTES], summary[160];
 };
