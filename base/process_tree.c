@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert(PROCESS_HERE == AT_FDCWD, "openat takes it as no folder at all");
@@ -40,16 +41,39 @@ ssize_t process_read_file(int root_fd, const char *path, char *buffer, size_t by
 	return (ssize_t)used;
 }
 
-/* The fields of /proc/PID/stat behind the command name, which may itself hold spaces and brackets.
- */
-static const char *stat_fields(int root_fd, pid_t pid, char *buffer, size_t bytes)
+/* The fields of a stat file behind the command name, which may itself hold spaces and brackets. */
+static const char *read_stat(int root_fd, const char *path, char *buffer, size_t bytes)
 {
-	char path[64];
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	if (process_read_file(root_fd, path, buffer, bytes) <= 0)
 		return NULL;
 	const char *end = strrchr(buffer, ')');
 	return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
+static const char *stat_fields(int root_fd, pid_t pid, char *buffer, size_t bytes)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	return read_stat(root_fd, path, buffer, bytes);
+}
+
+/* The field that stands so many later; NULL when there are not so many. */
+static const char *skip_fields(const char *fields, int count)
+{
+	for (int skip = 0; fields && skip < count; skip++)
+		if ((fields = strchr(fields, ' ')))
+			fields++;
+	return fields;
+}
+
+/* What the process' own clock says; -1 when it cannot be read. */
+static int64_t exact_cpu_ns(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec time;
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
+		return -1;
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 static pid_t parent_of(int root_fd, pid_t pid)
@@ -200,9 +224,7 @@ int64_t process_cpu_ns(int root_fd, pid_t pid, int64_t *reaped)
 	const char *fields = stat_fields(root_fd, pid, buffer, sizeof buffer);
 	long hertz = sysconf(_SC_CLK_TCK);
 	int64_t tick = INT64_C(1000000000) / (hertz > 0 ? hertz : 100), times[TIMES];
-	for (int skip = 0; fields && skip < BEFORE; skip++)
-		if ((fields = strchr(fields, ' ')))
-			fields++;
+	fields = fields ? skip_fields(fields, BEFORE) : NULL;
 	for (int i = 0; fields && i < TIMES; i++) {
 		times[i] = strtoll(fields, &end, 10);
 		if (end == fields || times[i] < 0 || times[i] > INT64_MAX / tick / 2)
@@ -213,7 +235,43 @@ int64_t process_cpu_ns(int root_fd, pid_t pid, int64_t *reaped)
 		return -1;
 	if (reaped)
 		*reaped = (times[2] + times[3]) * tick;
-	return (times[0] + times[1]) * tick;
+	int64_t exact = root_fd == PROCESS_HERE ? exact_cpu_ns(pid) : -1;
+	return exact >= 0 ? exact : (times[0] + times[1]) * tick;
+}
+
+bool process_threads_add(int root_fd, pid_t pid, struct process_threads *threads)
+{
+	/* Field 39 of proc(5), where it ran last, seen from the state, field 3. */
+	enum { TO_PROCESSOR = 36 };
+	char path[96], buffer[1024];
+	struct numbers tasks;
+	pid_t task;
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	if (!numbers_open(&tasks, root_fd, path))
+		return false;
+	while (numbers_next(&tasks, &task)) {
+		snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)task);
+		const char *fields = read_stat(root_fd, path, buffer, sizeof buffer);
+		if (!fields)
+			continue;
+		threads->alive++;
+		if (*fields != 'R')
+			continue;
+		threads->running++;
+		fields = skip_fields(fields, TO_PROCESSOR);
+		long processor = fields ? strtol(fields, NULL, 10) : -1;
+		if (processor >= 0 && processor < PROCESSORS_MAX)
+			threads->on_processor[processor / 8] |= (unsigned char)(1 << processor % 8);
+	}
+	return true;
+}
+
+int process_threads_processors(const struct process_threads *threads)
+{
+	int count = 0;
+	for (size_t i = 0; i < sizeof threads->on_processor; i++)
+		count += __builtin_popcount(threads->on_processor[i]);
+	return count;
 }
 
 int64_t process_oom_kills(int root_fd)

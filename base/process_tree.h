@@ -3,6 +3,7 @@
 #ifndef PRONY_BASE_PROCESS_TREE_H
 #define PRONY_BASE_PROCESS_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -37,9 +38,23 @@ int64_t process_rss_bytes(int root_fd, pid_t pid);
 /* Of a process and all below it; -1 when it is gone. */
 int64_t process_tree_rss_bytes(int root_fd, pid_t root);
 
-/* User plus system time in ns (ticks of 10 ms) of one process with all its threads; *reaped (may be
- * NULL) = that of its children that have ended and were waited for. -1 when it is gone. */
+/* User plus system time in ns of one process with all its threads, by its own clock where the
+ * kernel lets us read that (this machine only), else in ticks of 10 ms; *reaped (may be NULL) =
+ * that of its children that have ended and were waited for, in ticks. -1 when it is gone. */
 int64_t process_cpu_ns(int root_fd, pid_t pid, int64_t *reaped);
+
+enum { PROCESSORS_MAX = 1024 };
+/* What the threads of processes do at one instant. */
+struct process_threads {
+	int alive, running; /* running: on a processor, or waiting for one */
+	unsigned char on_processor[PROCESSORS_MAX / 8]; /* a bit where one of them runs */
+};
+
+/* Adds the threads of a process; false when it is gone. */
+bool process_threads_add(int root_fd, pid_t pid, struct process_threads *threads);
+
+/* How many processors they run on. */
+int process_threads_processors(const struct process_threads *threads);
 
 /* Processes that the kernel killed for memory since boot; -1 when it does not say. */
 int64_t process_oom_kills(int root_fd);

@@ -217,9 +217,3 @@ int64_t client_record_room(const struct client *client)
 {
 	return (int64_t)(client->shared.layout.records_bytes / sizeof(struct step_record));
 }
-
-int64_t client_cpu_ns(struct client *client)
-{
-	client_drain_report(client); /* which process it is, the guard says there */
-	return client->worker > 0 ? process_cpu_ns(PROCESS_HERE, client->worker, NULL) : -1;
-}

@@ -100,7 +100,5 @@ pid_t client_guard(const struct client *client);
 bool client_uses_shared_memory(const struct client *client);
 /* That the records region of the shared memory holds. */
 int64_t client_record_room(const struct client *client);
-/* CPU time of the worker process so far (user + system), from /proc; -1 unknown. */
-int64_t client_cpu_ns(struct client *client);
 
 #endif

@@ -263,10 +263,8 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	size_window(t, &steps, &every);
 	drive_event(t->drive, EVENT_STAGE, "measuring", NULL);
 	sampling_mark(t->sampling, true);
-	int64_t cpu_before = client_cpu_ns(t->client);
 	enum prony_status status =
 		run_steps(t, steps, t->drive->cell->cell.sync, every, &window, err);
-	int64_t cpu_after = client_cpu_ns(t->client);
 	sampling_mark(t->sampling, false);
 	if (status != PRONY_OK)
 		return status;
@@ -280,9 +278,6 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	status = process_record_summarise(record, err);
 	if (status == PRONY_OK)
 		record->window_begin_ns = record->intervals[0].begin_ns;
-	if (status == PRONY_OK && cpu_before >= 0 && cpu_after >= 0 && record->window_ns > 0)
-		record->window_cpu_cores =
-			(double)(cpu_after - cpu_before) / (double)record->window_ns;
 	return status;
 }
 

@@ -47,7 +47,7 @@
 	X(rss_peak_bytes, INT, "bytes", "largest resident set of a process of the worker's tree")  \
 	X(cpu_user_ns, INT, "ns", "user time of the worker's tree, whole life")                    \
 	X(cpu_system_ns, INT, "ns", "system time of it")                                           \
-	X(window_cpu_cores, REAL, "cores", "CPU time of the worker / window_ns, in the window")    \
+	X(window_cpu_cores, REAL, "cores", "CPU time of the worker's tree / time, in the window")  \
 	X(mxcsr, INT, "", "MXCSR of the stepping thread (bits 15 FTZ, 6 DAZ)")                     \
 	X(threads, INT, "", "compute threads that took effect")                                    \
 	X(precision, TEXT16, "", "precision that took effect")                                     \
@@ -66,7 +66,16 @@
 	X(sampling_cpu_ns, INT, "ns", "CPU time that prony's sensors took while it ran")           \
 	X(memory_pss_max, REAL, "bytes", "largest memory_pss of its tree, outside the window")     \
 	X(step_p90_ns, REAL, "ns", "90th percentile over steps, where each was waited for")        \
-	X(step_p99_ns, REAL, "ns", "99th percentile over steps, where each was waited for")
+	X(step_p99_ns, REAL, "ns", "99th percentile over steps, where each was waited for")        \
+	X(energy_joules, REAL, "J", "energy of all processor packages in the window")              \
+	X(energy_dram_joules, REAL, "J", "of the memory beside them, where that has a counter")    \
+	X(energy_psys_joules, REAL, "J", "of the whole board, which contains the packages")        \
+	X(energy_grade, TEXT16, "", "how energy was taken: B a counter of the hardware")           \
+	X(power_mean_window, REAL, "W", "energy_joules / window")                                  \
+	X(power_mean_run, REAL, "W", "mean power of the processor packages, whole run")            \
+	X(threads_alive, REAL, "", "most threads of the worker's tree at once, in the window")     \
+	X(cores_used, REAL, "", "most processors that they ran on at one instant of it")           \
+	X(null_reasons, TEXT1024, "", "why figures of the sensors are null: fields: reason; ...")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

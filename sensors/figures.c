@@ -3,33 +3,47 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "sensors/figures_internal.h"
 #include "sensors/sampling.h"
 
-enum figure { FIGURE_MEAN, FIGURE_MIN, FIGURE_MAX };
+/* FIGURE_SEEN: the largest of the samples within, where FIGURE_MAX goes on between those around. */
+enum figure { FIGURE_MEAN, FIGURE_MIN, FIGURE_MAX, FIGURE_SEEN };
 enum across { ACROSS_SUM, ACROSS_MEAN, ACROSS_MIN }; /* channels */
 
-static const struct {
+/* What is counted in ticks of 10 ms says nothing of windows below this. */
+#define TICKS_WINDOW_NS INT64_C(200000000)
+/* The clocks of processes are exact, but the window is asked for and answered in part of them. */
+#define CLOCK_WINDOW_NS INT64_C(10000000)
+#define TICK_NS 1e7
+
+struct row {
 	const char *sensor;
+	const char *channel; /* NULL: all */
 	enum figure figure;
 	enum across across;
 	bool whole_run;
+	int64_t window_min_ns; /* shorter ones leave it null */
+	const char *field;
 	size_t offset; /* of a real in the record */
-} rows[] = {
-	{"memory", FIGURE_MEAN, ACROSS_SUM, true, offsetof(struct process_record, memory_mean_run)},
-	{"memory", FIGURE_MEAN, ACROSS_SUM, false,
-	 offsetof(struct process_record, memory_mean_window)},
-	{"memory", FIGURE_MAX, ACROSS_SUM, false,
-	 offsetof(struct process_record, memory_max_window)},
-	{"memory_pss", FIGURE_MAX, ACROSS_SUM, true,
-	 offsetof(struct process_record, memory_pss_max)},
-	{"cpu", FIGURE_MEAN, ACROSS_SUM, false, offsetof(struct process_record, cpu_cores)},
-	{"steal", FIGURE_MEAN, ACROSS_SUM, false, offsetof(struct process_record, steal_share)},
-	{"foreign", FIGURE_MEAN, ACROSS_SUM, false, offsetof(struct process_record, foreign_share)},
-	{"load", FIGURE_MEAN, ACROSS_SUM, false, offsetof(struct process_record, load_average)},
-	{"frequency", FIGURE_MEAN, ACROSS_MEAN, false,
-	 offsetof(struct process_record, frequency_mean_hz)},
-	{"frequency", FIGURE_MIN, ACROSS_MIN, false,
-	 offsetof(struct process_record, frequency_min_hz)},
+};
+
+#define FIELD(member) .field = #member, .offset = offsetof(struct process_record, member)
+
+static const struct row rows[] = {
+	{"memory", NULL, FIGURE_MEAN, ACROSS_SUM, true, 0, FIELD(memory_mean_run)},
+	{"memory", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(memory_mean_window)},
+	{"memory", NULL, FIGURE_MAX, ACROSS_SUM, false, 0, FIELD(memory_max_window)},
+	{"memory_pss", NULL, FIGURE_MAX, ACROSS_SUM, true, 0, FIELD(memory_pss_max)},
+	{"worker_cpu", NULL, FIGURE_MEAN, ACROSS_SUM, false, CLOCK_WINDOW_NS,
+	 FIELD(window_cpu_cores)},
+	{"cpu", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(cpu_cores)},
+	{"steal", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(steal_share)},
+	{"foreign", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(foreign_share)},
+	{"load", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(load_average)},
+	{"frequency", NULL, FIGURE_MEAN, ACROSS_MEAN, false, 0, FIELD(frequency_mean_hz)},
+	{"frequency", NULL, FIGURE_MIN, ACROSS_MIN, false, 0, FIELD(frequency_min_hz)},
+	{"threads", "alive", FIGURE_SEEN, ACROSS_SUM, false, 0, FIELD(threads_alive)},
+	{"threads", "processors", FIGURE_SEEN, ACROSS_SUM, false, 0, FIELD(cores_used)},
 };
 
 static double pick(const struct series_range *range, enum figure figure)
@@ -44,16 +58,33 @@ static double pick(const struct series_range *range, enum figure figure)
 	}
 }
 
+static double largest_seen(const struct series *series, size_t channel, int64_t begin_ns,
+			   int64_t end_ns)
+{
+	double largest = NAN;
+
+	for (size_t i = 0; i < series->count; i++) {
+		double value = series->values[i * series->channel_count + channel];
+		if (series->times_ns[i] >= begin_ns && series->times_ns[i] <= end_ns)
+			largest = fmax(largest, value); /* of a number and NaN: the number */
+	}
+	return largest;
+}
+
 /* Over the channels that say something: a processor that is off is none that idles. */
-static double combine(const struct series *series, enum figure figure, enum across across,
-		      int64_t begin_ns, int64_t end_ns)
+static double combine(const struct series *series, const struct row *row, int64_t begin_ns,
+		      int64_t end_ns)
 {
 	double sum = 0, least = NAN;
 	size_t known = 0;
 
 	for (size_t c = 0; c < series->channel_count; c++) {
+		if (row->channel && strcmp(series->channels[c], row->channel) != 0)
+			continue;
 		struct series_range range = series_over(series, c, begin_ns, end_ns);
-		double value = pick(&range, figure);
+		double value = row->figure == FIGURE_SEEN
+				       ? largest_seen(series, c, begin_ns, end_ns)
+				       : pick(&range, row->figure);
 		if (isnan(value))
 			continue;
 		sum += value;
@@ -61,33 +92,63 @@ static double combine(const struct series *series, enum figure figure, enum acro
 	}
 	if (known == 0)
 		return NAN;
-	return across == ACROSS_MIN ? least : across == ACROSS_MEAN ? sum / (double)known : sum;
+	return row->across == ACROSS_MIN    ? least
+	       : row->across == ACROSS_MEAN ? sum / (double)known
+					    : sum;
+}
+
+/* Whether all that a sensor of times saw are whole ticks: it had no better clock. */
+static bool counts_ticks(const struct series *series)
+{
+	for (size_t i = 0; i < series->count * series->channel_count; i++)
+		if (isfinite(series->values[i]) && fmod(series->values[i], TICK_NS) != 0)
+			return false;
+	return true;
+}
+
+static void fill(struct process_record *record, const struct row *row, struct figure_notes *notes)
+{
+	const struct series *series =
+		series_find(record->series, record->series_count, row->sensor);
+	bool window = record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE;
+	int64_t begin = window ? record->window_begin_ns : 0;
+	int64_t end = window ? begin + record->window_ns : 0;
+	int64_t least_ns = row->window_min_ns;
+
+	if (!series || (!window && !row->whole_run))
+		return;
+	if (least_ns > 0 && least_ns < TICKS_WINDOW_NS && counts_ticks(series))
+		least_ns = TICKS_WINDOW_NS;
+	if (series->count == 0)
+		figure_note(notes, row->field, "%s", series->absent);
+	else if (window && record->window_ns < least_ns)
+		figure_note(notes, row->field,
+			    "a window below %lld ms is too short for a clock of processor time",
+			    (long long)(least_ns / 1000000));
+	else {
+		double value = combine(series, row, row->whole_run ? INT64_MIN : begin,
+				       row->whole_run ? INT64_MAX : end);
+		memcpy((char *)record + row->offset, &value, sizeof value);
+		if (isnan(value))
+			figure_note(notes, row->field, "no sample of %s says it of the window",
+				    row->sensor);
+	}
 }
 
 void sampling_figures(struct process_record *record)
 {
-	bool window = record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE;
-	int64_t begin = window ? record->window_begin_ns : 0;
-	int64_t end = window ? begin + record->window_ns : 0;
+	struct figure_notes notes = {.count = 0};
 
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		const struct series *series =
-			series_find(record->series, record->series_count, rows[i].sensor);
-		if (!series || (!window && !rows[i].whole_run))
-			continue;
-		double value = combine(series, rows[i].figure, rows[i].across,
-				       rows[i].whole_run ? INT64_MIN : begin,
-				       rows[i].whole_run ? INT64_MAX : end);
-		memcpy((char *)record + rows[i].offset, &value, sizeof value);
-	}
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		fill(record, &rows[i], &notes);
+	figures_energy(record, &notes);
+	figure_notes_write(&notes, record->null_reasons, sizeof record->null_reasons);
 }
 
 bool sampling_disturbed(const struct process_record *record)
 {
-	/* Processor times are counted in ticks of 10 ms, which say nothing of less. */
-	const int64_t window_min_ns = 200 * INT64_C(1000000);
 	const double share_max = 0.05;
 
-	return record->window_ns != RECORD_NONE && record->window_ns >= window_min_ns &&
+	return record->window_ns != RECORD_NONE && record->window_ns >= TICKS_WINDOW_NS &&
 	       (record->foreign_share > share_max || record->steal_share > share_max);
 }

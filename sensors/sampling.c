@@ -48,15 +48,17 @@ static int64_t thread_cpu_ns(void)
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static void take(const struct watched *watched, struct track *track, int64_t now_ns)
+static void take(struct watched *watched, struct track *track)
 {
 	struct series *series = &track->series;
+	int64_t now_ns = clock_monotonic_ns();
 
 	if (series->count == SAMPLES_MAX) {
 		series_thin_out(series);
 		track->period_ns *= 2;
 	}
 	int64_t before = thread_cpu_ns();
+	watched->now_ns = now_ns;
 	track->sensor->sample(watched, &track->handle,
 			      &series->values[series->count * series->channel_count]);
 	series->times_ns[series->count++] = now_ns;
@@ -65,8 +67,9 @@ static void take(const struct watched *watched, struct track *track, int64_t now
 	track->due_ns = now_ns + (rest > track->period_ns ? rest : track->period_ns);
 }
 
-/* Those that are due, or all; the mutex is held. */
-static void sample(struct sampling *s, bool all)
+/* Those that are due, or all; the mutex is held. Backwards at the end of a window: the sensors that
+ * come last in the table are those nearest to it at both ends. */
+static void sample(struct sampling *s, bool all, bool backwards)
 {
 	bool nobody = s->watched.below_count == 0;
 	int64_t now = watched_look(&s->watched);
@@ -74,10 +77,10 @@ static void sample(struct sampling *s, bool all)
 	/* The beginning of the worker. */
 	all = all || (nobody && s->watched.below_count > 0);
 	for (size_t i = 0; i < sensor_count; i++) {
-		struct track *track = &s->tracks[i];
+		struct track *track = &s->tracks[backwards ? sensor_count - 1 - i : i];
 		bool rests = s->in_window && track->sensor->outside_windows;
 		if (track->open && !rests && (all || track->due_ns <= now))
-			take(&s->watched, track, now);
+			take(&s->watched, track);
 	}
 }
 
@@ -110,7 +113,7 @@ static void *run(void *context)
 				    ? pthread_cond_wait(&s->changed, &s->mutex)
 				    : pthread_cond_timedwait(&s->changed, &s->mutex, &until);
 		if (woken == ETIMEDOUT && !s->stop)
-			sample(s, false);
+			sample(s, false, false);
 	}
 	s->cpu_ns += thread_cpu_ns();
 	pthread_mutex_unlock(&s->mutex);
@@ -203,7 +206,7 @@ void sampling_mark(struct sampling *s, bool in_window)
 	pthread_mutex_lock(&s->mutex);
 	if (in_window)
 		s->in_window = true;
-	sample(s, true);
+	sample(s, true, !in_window);
 	s->in_window = in_window;
 	s->cpu_ns += thread_cpu_ns() - before;
 	pthread_cond_signal(&s->changed);

@@ -37,7 +37,8 @@ struct sensor {
 	void (*close)(struct sensor_handle *handle);
 };
 
-/* A row is sensor_NAME of sensors/NAME.c. */
+/* A row is sensor_NAME of sensors/NAME.c. The last ones are sampled nearest to the window at both
+ * of its ends: those whose exact count between them matters. */
 #define SENSORS(X)                                                                                 \
 	X(memory)                                                                                  \
 	X(cpu)                                                                                     \
@@ -45,7 +46,10 @@ struct sensor {
 	X(load)                                                                                    \
 	X(steal)                                                                                   \
 	X(foreign)                                                                                 \
-	X(memory_pss)
+	X(memory_pss)                                                                              \
+	X(threads)                                                                                 \
+	X(rapl)                                                                                    \
+	X(worker_cpu)
 
 #define X(name) extern const struct sensor sensor_##name;
 SENSORS(X)

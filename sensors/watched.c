@@ -116,7 +116,7 @@ static void look_for_processes(struct watched *watched)
 int64_t watched_look(struct watched *watched)
 {
 	look_for_processes(watched);
-	int64_t now = clock_monotonic_ns();
+	watched->now_ns = clock_monotonic_ns();
 	cpu_times_read(watched->root_fd, &watched->times);
-	return now;
+	return watched->now_ns;
 }

@@ -30,9 +30,10 @@ bool cpu_times_read(int root_fd, struct cpu_times *out);
 bool load_averages_read(int root_fd, double out[3]);
 
 struct watched {
-	int root_fd; /* a folder, or PROCESS_HERE */
-	pid_t self;  /* prony */
-	pid_t guard; /* the worker and its children are the processes below it; 0 = nobody */
+	int root_fd;	/* a folder, or PROCESS_HERE */
+	int64_t now_ns; /* the instant of the last look on the monotonic clock */
+	pid_t self;	/* prony */
+	pid_t guard;	/* the worker and its children are the processes below it; 0 = nobody */
 	struct cpu_times times;
 	pid_t below[PROCESS_TREE_MAX]; /* the guard, parents before their children */
 	int below_count;

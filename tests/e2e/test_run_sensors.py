@@ -16,7 +16,8 @@ from prony_program import ProgramTest  # noqa: E402
 # A window of 1.2 s in which one thread spins.
 BUSY = ("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward", "-D", "cpu:1",
         "-f", "fake+step-us=100000", "--repeat", "1", "--steps", "12", "--warm-up", "2")
-SENSORS = ["memory", "cpu", "frequency", "load", "steal", "foreign", "memory_pss"]
+SENSORS = ["memory", "cpu", "frequency", "load", "steal", "foreign", "memory_pss",
+           "threads", "rapl", "worker_cpu"]
 
 
 class SensorsTest(ProgramTest):
@@ -69,6 +70,13 @@ class SensorsTest(ProgramTest):
         self.check_memory(process, by_name)
         if by_name["frequency"]["absent"]:
             self.assertIsNone(process["frequency_mean_hz"])
+            self.assertIn("frequency_min_hz: no frequency control", process["null_reasons"])
+        if by_name["rapl"]["absent"]:
+            self.assertIsNone(process["energy_joules"])
+            self.assertIn(by_name["rapl"]["absent"], process["null_reasons"])
+        # One thread computes; on a busy machine it may never be seen on its processor.
+        self.assertGreaterEqual(process["threads_alive"], 1)
+        self.assertIn(process["cores_used"], (None, 1))
         # Half a percent of a core is the aim; a machine under load spoils caches, so ten times that.
         self.assertGreater(process["sampling_cpu_ns"], 0)
         self.assertLess(process["sampling_cpu_ns"], 0.05 * process["total_ns"])

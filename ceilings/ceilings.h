@@ -1,0 +1,49 @@
+/*
+ * What this machine can do at best, measured: the ceilings that a cell's FLOP/s are a share of.
+ * Measuring loads oneDNN and fills processors and memory for seconds: in a process of its own only.
+ */
+#ifndef PRONY_CEILINGS_CEILINGS_H
+#define PRONY_CEILINGS_CEILINGS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* One core and all of them: FLOP/s, or bytes/s. */
+struct ceiling {
+	double one, all;  /* NaN: not measured */
+	char how[64];	  /* "avx512f", "oneDNN 3.12.0, 1536 x 1536" */
+	char absent[160]; /* why not; "" where it was */
+};
+
+#define CEILINGS(X)                                                                                \
+	X(fma_fp32, "multiply-add loop, fp32", "FLOP/s")                                           \
+	X(fma_bf16, "multiply-add loop, bf16", "FLOP/s")                                           \
+	X(matrix_fp32, "matrix product, fp32", "FLOP/s")                                           \
+	X(matrix_bf16, "matrix product, bf16", "FLOP/s")                                           \
+	X(bandwidth, "memory, a = b + s c", "bytes/s")
+
+struct ceilings {
+#define X(name, title, unit) struct ceiling name;
+	CEILINGS(X)
+#undef X
+};
+
+struct ceilings_settings {
+	const char *library; /* libdnnl.so.3; NULL: no matrix products, `no_library` says why */
+	const char *no_library;
+	const int *cpus; /* one logical processor of each core */
+	int cpu_count;
+	int64_t each_ns; /* about how long each figure is tried */
+};
+
+/* Each ceiling is a figure or a reason. PRONY_INTERNAL where threads cannot be had. */
+enum prony_status ceilings_measure(const struct ceilings_settings *settings, struct ceilings *out,
+				   struct error *err);
+
+/* {"cores": n, "fma_fp32": {"one": x, "all": x, "unit": ..., "how": ..., "absent": null}, ...}; new
+ * reference. */
+json_t *ceilings_to_json(const struct ceilings *ceilings, int cores);
+
+#endif

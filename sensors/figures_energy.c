@@ -1,0 +1,129 @@
+/* Energy and power of a process from counters of energy. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sensors/figures_internal.h"
+
+/* A counter moves about every millisecond: both ends of a window may be off by one such step, which
+ * in 100 ms is 2 %. */
+#define WINDOW_MIN_NS INT64_C(100000000)
+
+#define NJ_PER_J 1e9
+
+/* The counter at an instant, between the samples around it; NaN where they do not reach. */
+static double counter_at(const struct series *series, size_t channel, int64_t at_ns)
+{
+	double last = NAN;
+	int64_t last_ns = 0;
+
+	for (size_t i = 0; i < series->count; i++) {
+		double now = series->values[i * series->channel_count + channel];
+		int64_t now_ns = series->times_ns[i];
+		if (isnan(now))
+			continue;
+		if (now_ns == at_ns)
+			return now;
+		if (now_ns > at_ns)
+			return last + (now - last) * (double)(at_ns - last_ns) /
+					      (double)(now_ns - last_ns);
+		last = now;
+		last_ns = now_ns;
+	}
+	return NAN;
+}
+
+/* Whether the counter was set back in an interval that touches the stretch. */
+static bool was_set_back(const struct series *series, size_t channel, int64_t begin_ns,
+			 int64_t end_ns)
+{
+	double last = NAN;
+	int64_t last_ns = 0;
+
+	for (size_t i = 0; i < series->count; i++) {
+		double now = series->values[i * series->channel_count + channel];
+		int64_t now_ns = series->times_ns[i];
+		if (isnan(now))
+			continue;
+		if (now < last && now_ns > begin_ns && last_ns < end_ns)
+			return true;
+		last = now;
+		last_ns = now_ns;
+	}
+	return false;
+}
+
+/* Joules of all channels whose names begin so; NaN, and why, where one of them does not say. */
+static double joules(const struct series *series, const char *channels, int64_t begin_ns,
+		     int64_t end_ns, const char **why)
+{
+	double sum = 0;
+	size_t found = 0;
+
+	*why = NULL;
+	for (size_t c = 0; c < series->channel_count; c++) {
+		if (strncmp(series->channels[c], channels, strlen(channels)) != 0)
+			continue;
+		found++;
+		double used = counter_at(series, c, end_ns) - counter_at(series, c, begin_ns);
+		if (was_set_back(series, c, begin_ns, end_ns))
+			*why = "a counter of energy was set back in the window";
+		else if (isnan(used))
+			*why = "a counter of energy was not there at both ends of the window";
+		else if (used <= 0)
+			*why = "a counter of energy stood still in the window";
+		sum += used / NJ_PER_J;
+	}
+	if (found == 0)
+		*why = "this machine has no such counter of energy";
+	return *why ? NAN : sum;
+}
+
+/* Mean watts of the packages over all samples; NaN where one of them says nothing. */
+static double mean_watts(const struct series *series)
+{
+	double sum = 0;
+	size_t found = 0;
+
+	for (size_t c = 0; c < series->channel_count; c++) {
+		if (strncmp(series->channels[c], "package", strlen("package")) != 0)
+			continue;
+		double watts = series_over(series, c, INT64_MIN, INT64_MAX).mean;
+		sum += watts > 0 ? watts : NAN;
+		found++;
+	}
+	return found > 0 ? sum : NAN;
+}
+
+void figures_energy(struct process_record *record, struct figure_notes *notes)
+{
+	const struct {
+		const char *field, *channels;
+		double *value;
+	} rows[] = {
+		{"energy_joules", "package", &record->energy_joules},
+		{"energy_dram_joules", "dram", &record->energy_dram_joules},
+		{"energy_psys_joules", "psys", &record->energy_psys_joules},
+	};
+	const struct series *series = series_find(record->series, record->series_count, "rapl");
+	bool window = record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE;
+	int64_t begin = window ? record->window_begin_ns : 0;
+
+	if (!series)
+		return;
+	record->power_mean_run = series->count > 0 ? mean_watts(series) : NAN;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0] && window; i++) {
+		const char *why = series->absent;
+		if (series->count > 0 && record->window_ns < WINDOW_MIN_NS)
+			why = "a window below 100 ms is too short for a counter of energy";
+		else if (series->count > 0)
+			*rows[i].value = joules(series, rows[i].channels, begin,
+						begin + record->window_ns, &why);
+		if (isnan(*rows[i].value) && why)
+			figure_note(notes, rows[i].field, "%s", why);
+	}
+	if (isnan(record->energy_joules))
+		return;
+	snprintf(record->energy_grade, sizeof record->energy_grade, "B");
+	record->power_mean_window = record->energy_joules / ((double)record->window_ns * 1e-9);
+}

@@ -1,0 +1,28 @@
+/* Private to sensors/: the figures of a process, and why those that are null are. */
+#ifndef PRONY_SENSORS_FIGURES_INTERNAL_H
+#define PRONY_SENSORS_FIGURES_INTERNAL_H
+
+#include "base/error.h"
+#include "samples/record.h"
+
+enum { FIGURE_NOTES_MAX = 32 };
+
+/* Which fields are null, each with its reason. */
+struct figure_notes {
+	struct {
+		const char *field;
+		char reason[SERIES_REASON_BYTES];
+	} rows[FIGURE_NOTES_MAX];
+	size_t count;
+};
+
+void figure_note(struct figure_notes *notes, const char *field, const char *format, ...)
+	PRONY_PRINTF(3, 4);
+
+/* "a, b: why; c: why", in the order in which they came, fields of one reason together. */
+void figure_notes_write(const struct figure_notes *notes, char *out, size_t out_bytes);
+
+/* Energy and power of a measured window, and power of the whole run (docs/measurement.md). */
+void figures_energy(struct process_record *record, struct figure_notes *notes);
+
+#endif

@@ -1,0 +1,50 @@
+/* Threads of the worker's tree: how many there are, and on how many processors they run. */
+#include <math.h>
+#include <stdio.h>
+
+#include "sensors/sensor.h"
+
+/* Each thread has a file. */
+#define PERIOD_NS 500000000
+
+static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
+{
+	struct process_threads threads = {0};
+
+	if (watched->guard > 0 && process_threads_add(watched->root_fd, watched->guard, &threads) &&
+	    threads.alive > 0)
+		return true;
+	snprintf(reason, SERIES_REASON_BYTES, "/proc/PID/task cannot be read");
+	return false;
+}
+
+static void name_channels(const struct watched *watched, struct sensor_handle *handle)
+{
+	(void)watched;
+	sensor_add_channel(handle, "alive");
+	sensor_add_channel(handle, "processors");
+}
+
+static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
+{
+	struct process_threads threads = {0};
+
+	(void)handle;
+	for (int i = 0; i < watched->below_count; i++)
+		process_threads_add(watched->root_fd, watched->below[i], &threads);
+	int processors = process_threads_processors(&threads);
+	values[0] = threads.alive > 0 ? (double)threads.alive : NAN;
+	/* All wait: nothing is said of where they run. */
+	values[1] = processors > 0 ? (double)processors : NAN;
+}
+
+const struct sensor sensor_threads = {
+	.name = "threads",
+	.unit = "",
+	.rate_unit = "",
+	.kind = SERIES_GAUGE,
+	.period_ns = PERIOD_NS,
+	.probe = probe,
+	.open = name_channels,
+	.sample = sample,
+};

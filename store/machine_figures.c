@@ -1,0 +1,53 @@
+#include "store/machine_figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* A member of informational.measured; NULL without. */
+static const json_t *measured(const json_t *environment, const char *part)
+{
+	const json_t *informational = json_object_get(environment, "informational");
+	return json_object_get(json_object_get(informational, "measured"), part);
+}
+
+double machine_noise_floor(const json_t *environment)
+{
+	double floor = json_real_or(measured(environment, "noise"), "floor", NAN);
+	return floor > 0 && floor < 10 ? floor : NAN;
+}
+
+static double ceiling(const json_t *environment, const char *name, int64_t cores)
+{
+	const json_t *ceilings = measured(environment, "ceilings");
+	const json_t *row = json_object_get(ceilings, name);
+	int64_t of_machine = json_int_or(ceilings, "cores", 0);
+	double one = json_real_or(row, "one", NAN), all = json_real_or(row, "all", NAN);
+
+	if (!(one > 0) || !(all > 0) || cores < 1)
+		return NAN;
+	if (cores == 1)
+		return one;
+	return cores >= of_machine ? all : fmin(all, one * (double)cores);
+}
+
+double machine_peak_flops(const json_t *environment, const char *precision, int64_t cores)
+{
+	char name[32];
+	double loop, product;
+
+	if (!strcmp(precision, "tf32"))
+		precision = "fp32";
+	snprintf(name, sizeof name, "fma_%.8s", precision);
+	loop = ceiling(environment, name, cores);
+	snprintf(name, sizeof name, "matrix_%.8s", precision);
+	product = ceiling(environment, name, cores);
+	return fmax(loop, product); /* of a number and NaN: the number */
+}
+
+double machine_bandwidth(const json_t *environment, int64_t cores)
+{
+	return ceiling(environment, "bandwidth", cores);
+}

@@ -1,0 +1,23 @@
+/* Figures of the machine that were measured once (`prony selftest`) and stand in the environment
+ * record of each later run (docs/results.md). */
+#ifndef PRONY_STORE_MACHINE_FIGURES_H
+#define PRONY_STORE_MACHINE_FIGURES_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+/* The smallest relative difference that two runs of the same thing do not show on this machine, as
+ * in 0.012; at least 0.01. NaN where nobody measured it. `environment`: the record, or NULL. */
+double machine_noise_floor(const json_t *environment);
+
+/*
+ * What so many cores can do at best with operands of a precision ("fp32", "bf16"), in FLOP/s: the
+ * best of loop and matrix product. Between one core and all of them: as many times one, at most
+ * what all can do. tf32 has the units of fp32 on a CPU. NaN where nobody measured it.
+ */
+double machine_peak_flops(const json_t *environment, const char *precision, int64_t cores);
+
+/* Likewise bytes a second to and from memory. */
+double machine_bandwidth(const json_t *environment, int64_t cores);
+
+#endif

@@ -1,0 +1,432 @@
+/* Energy counters, processor time and threads of a worker on recorded machines, and the figures
+ * that come of them: right, or null with the reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "sensors/sampling.h"
+#include "tests/unit/machine_fixture.h"
+#include "tests/unit/sensor_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define FOLDER "/sys/class/powercap/"
+#define RANGE_UJ 262143328850LL
+#define SECOND_NS INT64_C(1000000000)
+
+static void zone(const char *root, const char *zone, const char *name, const char *energy)
+{
+	char path[128], range[32];
+
+	snprintf(path, sizeof path, FOLDER "%s/name", zone);
+	machine_file(root, path, name);
+	snprintf(path, sizeof path, FOLDER "%s/max_energy_range_uj", zone);
+	snprintf(range, sizeof range, "%lld", RANGE_UJ);
+	machine_file(root, path, range);
+	snprintf(path, sizeof path, FOLDER "%s/energy_uj", zone);
+	machine_file(root, path, energy);
+}
+
+/* Two packages, each with its cores and memory, seen through two registers; and the whole board. */
+static void server(const char *root)
+{
+	sensor_machine(root);
+	zone(root, "intel-rapl:0", "package-0", "1000000");
+	zone(root, "intel-rapl:0:0", "core", "700000");
+	zone(root, "intel-rapl:0:1", "uncore", "100000");
+	zone(root, "intel-rapl:0:2", "dram", "50000");
+	zone(root, "intel-rapl:1", "package-1", "2000000");
+	zone(root, "intel-rapl:1:0", "dram", "60000");
+	zone(root, "intel-rapl:2", "psys", "5000000");
+	zone(root, "intel-rapl-mmio:0", "package-0", "1000001");
+	zone(root, "intel-rapl-mmio:1", "package-1", "2000001");
+}
+
+static double value(const struct sensor_use *use, const char *channel)
+{
+	for (size_t i = 0; i < use->handle.channel_count; i++)
+		if (!strcmp(use->handle.channels[i], channel))
+			return use->values[i];
+	fail_msg("no channel %s", channel);
+	return NAN;
+}
+
+static void energy_is_counted_once(void **state)
+{
+	static const char *const channels[] = {"package-0", "dram-0", "package-1", "dram-1",
+					       "psys"};
+	struct sensor_use use;
+
+	server(*state);
+	use_begin(&use, *state, &sensor_rapl);
+	assert_int_equal(use.handle.channel_count, COUNT(channels));
+	for (size_t i = 0; i < COUNT(channels); i++)
+		assert_string_equal(use.handle.channels[i], channels[i]);
+	assert_real(value(&use, "package-0"), 1e9);
+	assert_real(value(&use, "package-1"), 2e9);
+	assert_real(value(&use, "dram-1"), 6e7);
+	assert_real(value(&use, "psys"), 5e9);
+	use_end(&use);
+}
+
+static void counters_that_wrap_go_on(void **state)
+{
+	char text[32];
+	struct sensor_use use;
+
+	server(*state);
+	snprintf(text, sizeof text, "%lld", RANGE_UJ - 3000000);
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", text);
+	use_begin(&use, *state, &sensor_rapl);
+	double before = value(&use, "package-0");
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "4000000");
+	use_again(&use);
+	assert_real(value(&use, "package-0") - before, 7e9);
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "5000000");
+	use_again(&use);
+	assert_real(value(&use, "package-0") - before, 8e9);
+	use_end(&use);
+}
+
+/* From the middle of its range to 0 within a moment is no wrap: no processor uses 100 kJ in it. Nor
+ * is a fall where the range is not known. */
+static void counters_that_are_set_back_fall(void **state)
+{
+	char text[32];
+	struct sensor_use use;
+
+	server(*state);
+	snprintf(text, sizeof text, "%lld", RANGE_UJ / 2);
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", text);
+	machine_remove_file(*state, FOLDER "intel-rapl:1/max_energy_range_uj");
+	use_begin(&use, *state, &sensor_rapl);
+	double first = value(&use, "package-0"), second = value(&use, "package-1");
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "10");
+	machine_file(*state, FOLDER "intel-rapl:1/energy_uj", "10");
+	use_again(&use);
+	assert_true(value(&use, "package-0") < first);
+	assert_true(value(&use, "package-1") < second);
+	first = value(&use, "package-0");
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "1000010");
+	use_again(&use);
+	assert_real(value(&use, "package-0") - first, 1e9);
+	use_end(&use);
+}
+
+static void counters_come_and_go(void **state)
+{
+	struct sensor_use use;
+
+	server(*state);
+	use_begin(&use, *state, &sensor_rapl);
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "garbage");
+	machine_remove_file(*state, FOLDER "intel-rapl:1/energy_uj");
+	use_again(&use);
+	assert_real(value(&use, "package-0"), NAN);
+	/* The open file of what was removed can still be read here; the kernel's cannot. */
+	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "3000000");
+	use_again(&use);
+	use_again(&use);
+	assert_real(value(&use, "package-0"), 3e9);
+	use_end(&use);
+}
+
+/* One package without its counter: the sum would be too small. */
+static void all_packages_or_none(void **state)
+{
+	struct sensor_use use;
+
+	server(*state);
+	machine_remove_file(*state, FOLDER "intel-rapl:0:2/energy_uj");
+	use_begin(&use, *state, &sensor_rapl);
+	assert_true(use.here);
+	assert_real(value(&use, "dram-0"), NAN);
+	use_end(&use);
+	machine_remove_file(*state, FOLDER "intel-rapl:1/energy_uj");
+	assert_absent(*state, &sensor_rapl, "intel-rapl:1/energy_uj cannot be read; as root");
+	machine_remove_folder(*state, "/sys/class/powercap");
+	assert_absent(*state, &sensor_rapl, "no energy counter in /sys/class/powercap");
+	/* A zone of something else. */
+	zone(*state, "intel-rapl:0", "laptop", "1");
+	assert_absent(*state, &sensor_rapl, "no energy counter");
+}
+
+static void counters_for_root_only(void **state)
+{
+	char *path = memory_printf("%s%s", (char *)*state, FOLDER "intel-rapl:0/energy_uj");
+
+	server(*state);
+	assert_int_equal(chmod(path, 0), 0);
+	/* Root reads it all the same. */
+	if (access(path, R_OK) != 0)
+		assert_absent(*state, &sensor_rapl, "as root: chmod a+r");
+	else
+		print_message("root reads every file: nothing is refused here\n");
+	free(path);
+}
+
+static void processor_time_is_the_whole_trees(void **state)
+{
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	use_begin(&use, *state, &sensor_worker_cpu);
+	/* The guard's own tick is not the worker's, the 6 that it waited for are. */
+	assert_real(use.values[0], (6 + 40 + 5 + 5) * TICK_NS);
+	machine_remove_folder(*state, "/proc/22");
+	sensor_process(*state, WORKER, GUARD, 40, 10, 1000);
+	use.sensor->sample(use.watched, &use.handle, use.values);
+	assert_real(use.values[0], (6 + 40 + 10) * TICK_NS);
+	machine_file(*state, "/proc/21/stat", "garbage");
+	use_again(&use);
+	assert_real(use.values[0], NAN);
+	use_end(&use);
+	machine_remove_folder(*state, "/proc/20");
+	assert_absent(*state, &sensor_worker_cpu, "/proc/PID/stat");
+}
+
+static void thread(const char *root, int pid, int number, char run_state, int processor)
+{
+	char path[96], text[256];
+	size_t used = (size_t)snprintf(text, sizeof text, "%d (a) b) %c", number, run_state);
+
+	for (int i = 0; i < 35; i++)
+		used += (size_t)snprintf(text + used, sizeof text - used, " 0");
+	snprintf(text + used, sizeof text - used, " %d 0 0", processor);
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, number);
+	machine_file(root, path, text);
+}
+
+static void threads_are_counted_where_they_run(void **state)
+{
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	thread(*state, GUARD, 20, 'S', 7);
+	thread(*state, WORKER, 21, 'R', 0);
+	thread(*state, WORKER, 31, 'R', 3);
+	thread(*state, WORKER, 32, 'S', 5);
+	thread(*state, CHILD, 22, 'R', 3);
+	use_begin(&use, *state, &sensor_threads);
+	assert_real(value(&use, "alive"), 4);
+	assert_real(value(&use, "processors"), 2);
+	/* No number of a processor. */
+	thread(*state, WORKER, 31, 'R', 99999);
+	machine_file(*state, "/proc/22/task/22/stat", "22 (a) R 1 2");
+	use_again(&use);
+	assert_real(value(&use, "alive"), 4);
+	assert_real(value(&use, "processors"), 1);
+	/* All of them wait: that is not a run on no processor. */
+	thread(*state, WORKER, 21, 'S', 0);
+	use_again(&use);
+	assert_real(value(&use, "processors"), NAN);
+	machine_remove_folder(*state, "/proc/21");
+	machine_remove_folder(*state, "/proc/22");
+	use_again(&use);
+	assert_real(value(&use, "alive"), NAN);
+	use_end(&use);
+	machine_remove_folder(*state, "/proc/20/task/20");
+	assert_absent(*state, &sensor_threads, "/proc/PID/task");
+}
+
+/* A series of one sensor with these times (ns) and values, in a record with a window. */
+static void add_series(struct process_record *record, const char *sensor, enum series_kind kind,
+		       const char *const *channels, size_t width, const double *rows, size_t count)
+{
+	struct series *series;
+
+	record->series =
+		memory_realloc(record->series, (record->series_count + 1) * sizeof *record->series);
+	series = &record->series[record->series_count++];
+	*series = (struct series){.kind = kind, .channel_count = width, .count = count};
+	snprintf(series->sensor, sizeof series->sensor, "%s", sensor);
+	series->channels = memory_alloc(width * sizeof *series->channels);
+	series->times_ns = memory_alloc((count + 1) * sizeof *series->times_ns);
+	series->values = memory_alloc((count * width + 1) * sizeof *series->values);
+	for (size_t c = 0; c < width; c++)
+		snprintf(series->channels[c], SERIES_WORD_BYTES, "%s", channels[c]);
+	for (size_t i = 0; i < count; i++) {
+		series->times_ns[i] = (int64_t)rows[i * (width + 1)];
+		memcpy(&series->values[i * width], &rows[i * (width + 1) + 1],
+		       width * sizeof *rows);
+	}
+}
+
+static const char *const two_packages[] = {"package-0", "package-1", "dram-0"};
+
+static struct process_record record_of(const double *rows, size_t count, int64_t begin_ns,
+				       int64_t window_ns)
+{
+	struct process_record record;
+
+	process_record_init(&record);
+	add_series(&record, "rapl", SERIES_COUNTER, two_packages, 3, rows, count);
+	record.window_begin_ns = begin_ns;
+	record.window_ns = window_ns;
+	sampling_figures(&record);
+	return record;
+}
+
+static void says(const struct process_record *record, const char *what)
+{
+	if (!strstr(record->null_reasons, what))
+		fail_msg("expected '%s' in '%s'", what, record->null_reasons);
+}
+
+/* 30 W and 20 W, then 60 W and 40 W; memory 3 W. In nJ: as many per ns as watts. */
+#define STEADY                                                                                     \
+	{                                                                                          \
+		0, 0, 5e9, 1e9, 1e9, 30e9, 25e9, 4e9, 2e9, 90e9, 65e9, 7e9                         \
+	}
+
+static void energy_between_the_marks(void **state)
+{
+	static const double rows[] = STEADY;
+	struct process_record record = record_of(rows, 3, SECOND_NS / 2, SECOND_NS);
+
+	(void)state;
+	assert_real(record.energy_joules, 25 + 50);
+	assert_real(record.power_mean_window, 75);
+	assert_real(record.power_mean_run, (90 + 60) / 2.0);
+	assert_real(record.energy_dram_joules, 3);
+	assert_real(record.energy_psys_joules, NAN);
+	assert_string_equal(record.energy_grade, "B");
+	says(&record, "energy_psys_joules: this machine has no such counter");
+	process_record_release(&record);
+}
+
+static void energy_that_is_not_known(void **state)
+{
+	static const double steady[] = STEADY;
+	/* Set back, gone at the end, standing still: the second package's. */
+	static const double back[] = {0, 0, 5e9, 1e9, 1e9, 30e9, 4e9, 4e9, 2e9, 90e9, 65e9, 7e9};
+	static const double gone[] = {0, 0, 5e9, 1e9, 1e9, 30e9, 25e9, 4e9, 2e9, 90e9, NAN, 7e9};
+	static const double still[] = {0, 0, 0, 1e9, 1e9, 30e9, 0, 4e9, 2e9, 90e9, 0, 7e9};
+	/* Gone in between and back: a counter goes on while nobody looks. */
+	static const double between[] = {0, 0, 5e9, 1e9, 1e9, 30e9, NAN, 4e9, 2e9, 90e9, 65e9, 7e9};
+	const struct {
+		const double *rows;
+		int64_t begin_ns, window_ns;
+		double joules;
+		const char *why;
+	} cases[] = {
+		{back, SECOND_NS / 2, SECOND_NS, NAN, "was set back"},
+		{gone, SECOND_NS / 2, SECOND_NS, NAN, "was not there at both ends"},
+		{still, SECOND_NS / 2, SECOND_NS, NAN, "stood still"},
+		{steady, -SECOND_NS, 2 * SECOND_NS, NAN, "was not there at both ends"},
+		{steady, SECOND_NS, SECOND_NS * 2, NAN, "was not there at both ends"},
+		{steady, SECOND_NS, SECOND_NS / 20, NAN, "below 100 ms"},
+		{between, SECOND_NS / 2, SECOND_NS, 45 + 30, ""},
+		/* Before the counter was set back nothing is lost. */
+		{back, 3 * SECOND_NS / 2, SECOND_NS / 4, 15 + 15.25, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct process_record record =
+			record_of(cases[i].rows, 3, cases[i].begin_ns, cases[i].window_ns);
+		assert_real(record.energy_joules, cases[i].joules);
+		assert_true(isnan(cases[i].joules) == isnan(record.power_mean_window));
+		assert_true(isnan(cases[i].joules) == !*record.energy_grade);
+		says(&record, cases[i].why);
+		process_record_release(&record);
+	}
+}
+
+/* What a clock cannot tell is null, with the reason: not 0.00 cores, nor 10 of 2. */
+static void windows_too_short_for_a_clock(void **state)
+{
+	static const char *const tree[] = {"tree"}, *const cpus[] = {"cpu0", "cpu1"};
+	/* A process' own clock, and ticks. */
+	static const double exact[] = {0, 1e9, 1e9, 2.5e9 + 1234}, ticks[] = {0, 1e9, 1e9, 2.5e9};
+	static const double both[] = {0, 1e9, 1e9, 1e9, 1.5e9, 2e9};
+	const struct {
+		const double *rows;
+		int64_t window_ns;
+		double cores, machine;
+		const char *why;
+	} cases[] = {
+		{exact, 300000000, 1.5 + 1.234e-6, 1.5, ""},
+		{exact, 20000000, 1.5 + 1.234e-6, NAN, "cpu_cores: a window below 200 ms"},
+		{exact, 9000000, NAN, NAN, "window_cpu_cores: a window below 10 ms"},
+		{ticks, 20000000, NAN, NAN, "window_cpu_cores, cpu_cores: a window below 200 ms"},
+		{ticks, 300000000, 1.5, 1.5, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct process_record record;
+		process_record_init(&record);
+		add_series(&record, "worker_cpu", SERIES_COUNTER, tree, 1, cases[i].rows, 2);
+		add_series(&record, "cpu", SERIES_COUNTER, cpus, 2, both, 2);
+		record.window_begin_ns = SECOND_NS / 2;
+		record.window_ns = cases[i].window_ns;
+		sampling_figures(&record);
+		assert_real(record.window_cpu_cores, cases[i].cores);
+		assert_real(record.cpu_cores, cases[i].machine);
+		says(&record, cases[i].why);
+		assert_true(*cases[i].why || !*record.null_reasons);
+		process_record_release(&record);
+	}
+}
+
+/* Threads are seen at instants: between two of them nothing is known. */
+static void threads_that_nobody_saw(void **state)
+{
+	static const char *const channels[] = {"alive", "processors"};
+	static const double rows[] = {0, 1, NAN, 1e9, 4, 2, 1.5e9, 4, 3, 2e9, 1, NAN};
+	const struct {
+		int64_t begin_ns, window_ns;
+		double alive, processors;
+		const char *why;
+	} cases[] = {
+		{SECOND_NS / 2, SECOND_NS, 4, 3, ""},
+		{SECOND_NS / 10, SECOND_NS / 10, NAN, NAN, "threads_alive, cores_used: no sample"},
+		{2 * SECOND_NS, 1, 1, NAN, "cores_used: no sample of threads says it"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct process_record record;
+		process_record_init(&record);
+		add_series(&record, "threads", SERIES_GAUGE, channels, 2, rows, 4);
+		record.window_begin_ns = cases[i].begin_ns;
+		record.window_ns = cases[i].window_ns;
+		sampling_figures(&record);
+		assert_real(record.threads_alive, cases[i].alive);
+		assert_real(record.cores_used, cases[i].processors);
+		says(&record, cases[i].why);
+		process_record_release(&record);
+	}
+}
+
+#define machine_test(function)                                                                     \
+	cmocka_unit_test_setup_teardown(function, machine_setup, machine_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		machine_test(energy_is_counted_once),
+		machine_test(counters_that_wrap_go_on),
+		machine_test(counters_that_are_set_back_fall),
+		machine_test(counters_come_and_go),
+		machine_test(all_packages_or_none),
+		machine_test(counters_for_root_only),
+		machine_test(processor_time_is_the_whole_trees),
+		machine_test(threads_are_counted_where_they_run),
+		cmocka_unit_test(energy_between_the_marks),
+		cmocka_unit_test(energy_that_is_not_known),
+		cmocka_unit_test(windows_too_short_for_a_clock),
+		cmocka_unit_test(threads_that_nobody_saw),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
