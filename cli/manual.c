@@ -63,6 +63,7 @@ static const char tail[] =
 	".TP\n.B prony run \\-f native,pytorch \\-n lenet \\-b 1..256*4 \\-s forward,train\n"
 	"how the overhead over the floor changes with the batch\n"
 	".TP\n.B prony report \\-o report.html\none page with charts of the newest run\n"
+	".TP\n.B prony report \\-\\-figures figures\nits figures as SVG and CSV, for a paper\n"
 	".TP\n.B prony export \\-\\-format csv \\-\\-layout "
 	"ms\nTimestamp,Framework,Algorithm,BenchStage,"
 	"Precision,Result\n";

@@ -1,17 +1,19 @@
-/* `prony report`: one self-contained page for one or several runs. */
+/* `prony report`: one self-contained page for one or several runs, and their figures as files. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
+#include "report/figures.h"
 #include "report/html.h"
 
 #define PAGE_BYTES_MAX ((size_t)256 << 20)
 
 struct report_options {
-	const char *store, *output;
+	const char *store, *output, *figures;
 };
 
 const struct option report_option_rows[] = {
@@ -21,57 +23,130 @@ const struct option report_option_rows[] = {
 	 .offset = offsetof(struct report_options, output),
 	 .metavar = "FILE",
 	 .help = "where to write the page (default: report.html; - = standard output)"},
+	{.name = "figures",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct report_options, figures),
+	 .metavar = "DIR",
+	 .help = "write every figure as SVG and CSV into this folder; no page without --output"},
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };
 
-static enum prony_status make_page(const struct report_options *options, const char **names,
-				   size_t count, struct strbuf *page, struct error *err)
+/* The runs of a command line, loaded. */
+struct report_runs {
+	struct stored_run *runs;
+	struct summary *summaries;
+	const struct summary **borrowed;
+	size_t count;
+};
+
+static enum prony_status load(const struct report_options *options, const char **names,
+			      size_t count, struct report_runs *out, struct error *err)
 {
-	struct stored_run *runs = memory_alloc(count * sizeof *runs);
-	struct summary *summaries = memory_alloc(count * sizeof *summaries);
-	const struct summary **borrowed = memory_alloc(count * sizeof *borrowed);
-	enum prony_status status = PRONY_OK;
-	size_t loaded = 0;
-	for (; loaded < count && status == PRONY_OK; loaded += status == PRONY_OK) {
-		status = results_load_run(options->store, names[loaded], RESULTS_FIGURES,
-					  &runs[loaded], err);
+	*out = (struct report_runs){.runs = memory_alloc(count * sizeof *out->runs),
+				    .summaries = memory_alloc(count * sizeof *out->summaries),
+				    .borrowed = memory_alloc(count * sizeof *out->borrowed)};
+	for (; out->count < count; out->count++) {
+		size_t i = out->count;
+		enum prony_status status =
+			results_load_for_page(options->store, names[i], &out->runs[i], err);
 		if (status != PRONY_OK)
-			break;
-		summary_init(&summaries[loaded], &runs[loaded]);
-		borrowed[loaded] = &summaries[loaded];
+			return status;
+		summary_init(&out->summaries[i], &out->runs[i]);
+		out->borrowed[i] = &out->summaries[i];
 	}
+	return PRONY_OK;
+}
+
+static void release(struct report_runs *runs)
+{
+	for (size_t i = 0; i < runs->count; i++) {
+		summary_release(&runs->summaries[i]);
+		stored_run_release(&runs->runs[i]);
+	}
+	free(runs->borrowed);
+	free(runs->summaries);
+	free(runs->runs);
+}
+
+static enum prony_status write_figure(const struct figure *figure, const char *folder, bool csv,
+				      struct error *err)
+{
+	struct strbuf text;
+	char *name = memory_printf("%s/%s.%s", folder, figure->name, csv ? "csv" : "svg");
+	strbuf_init(&text, PAGE_BYTES_MAX);
+	if (csv) {
+		figure_csv(figure, &text);
+	} else {
+		strbuf_puts(&text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+		figure_svg(figure, FIGURE_WIDE, &text);
+		strbuf_putc(&text, '\n');
+	}
+	enum prony_status status = file_write_atomic(name, strbuf_text(&text), text.length, err);
+	strbuf_release(&text);
+	free(name);
+	return status;
+}
+
+static enum prony_status write_figures(const struct report_runs *runs, const char *folder,
+				       struct error *err)
+{
+	struct figures figures = {.count = 0};
+	enum prony_status status = directory_make(folder, err);
+	figures_of_runs(runs->borrowed, runs->count, &figures);
+	for (size_t i = 0; i < 2 * figures.count && status == PRONY_OK; i++)
+		status = write_figure(figures.items[i / 2], folder, i % 2 == 1, err);
 	if (status == PRONY_OK)
-		status = html_report(borrowed, count, page, err);
-	for (size_t i = 0; i < loaded; i++) {
-		summary_release(&summaries[i]);
-		stored_run_release(&runs[i]);
-	}
-	free(borrowed);
-	free(summaries);
-	free(runs);
+		cli_say("figures: %zu in %s, each as SVG and CSV\n", figures.count, folder);
+	figures_release(&figures);
+	return status;
+}
+
+static enum prony_status write_page(const struct report_runs *runs, const char *output,
+				    struct error *err)
+{
+	struct strbuf page;
+	strbuf_init(&page, PAGE_BYTES_MAX);
+	enum prony_status status = html_report(runs->borrowed, runs->count, &page, err);
+	if (status == PRONY_OK)
+		status = results_write(&page, output, err);
+	if (status == PRONY_OK)
+		cli_say("report: %s\n", output);
+	strbuf_release(&page);
+	return status;
+}
+
+static enum prony_status report(const struct report_options *options, const char **names,
+				size_t count, struct error *err)
+{
+	struct report_runs runs;
+	const char *output = options->output || options->figures ? options->output : "report.html";
+	enum prony_status status = PRONY_OK;
+	if (output)
+		status = results_check_output(output, options->store, err);
+	if (status != PRONY_OK)
+		return status;
+	status = load(options, names, count, &runs, err);
+	if (status == PRONY_OK && output)
+		status = write_page(&runs, output, err);
+	if (status == PRONY_OK && options->figures)
+		status = write_figures(&runs, options->figures, err);
+	release(&runs);
 	return status;
 }
 
 int command_report(const struct cli_command *command, int argc, char **argv)
 {
-	struct report_options options = {.output = "report.html"};
+	struct report_options options = {.output = NULL};
 	struct error err = ERROR_INIT;
 	size_t count = 0;
 	int exit_code = 0;
 	const char **names = results_words(argc);
 	if (cli_parse(command, argc, argv, &options, names, &count, &exit_code)) {
-		struct strbuf page;
-		strbuf_init(&page, PAGE_BYTES_MAX);
 		if (count == 0)
 			names[count++] = "";
-		if (results_check_output(options.output, options.store, &err) == PRONY_OK &&
-		    make_page(&options, names, count, &page, &err) == PRONY_OK &&
-		    results_write(&page, options.output, &err) == PRONY_OK)
-			cli_say("report: %s\n", options.output);
-		if (err.code)
+		if (report(&options, names, count, &err) != PRONY_OK)
 			exit_code = cli_fail(&err);
-		strbuf_release(&page);
 	}
 	results_words_free(names);
 	return exit_code;

@@ -34,6 +34,31 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 	return status;
 }
 
+enum prony_status results_parts_of_page(struct store *store, const char *which, unsigned *parts,
+					struct error *err)
+{
+	enum { SHOWN_MAX = 3000 };
+	int64_t processes = 0;
+	enum prony_status status = store_count_processes(store, which, &processes, err);
+	if (status == PRONY_OK)
+		*parts = processes <= SHOWN_MAX ? STORE_INTERVALS | STORE_SERIES : 0;
+	return status;
+}
+
+enum prony_status results_load_for_page(const char *store_file, const char *which,
+					struct stored_run *out, struct error *err)
+{
+	struct store *store = NULL;
+	unsigned parts = 0;
+	enum prony_status status = store_open(store_file, true, &store, err);
+	if (status == PRONY_OK)
+		status = results_parts_of_page(store, which, &parts, err);
+	if (status == PRONY_OK)
+		status = store_load_run(store, which, parts, out, err);
+	store_close(store);
+	return status;
+}
+
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err)
 {
 	struct store *reader = NULL;

@@ -114,8 +114,13 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	enum prony_status status =
-		store_load_run(job->store, which, as_json ? STORE_CHECKS : 0, &stored, err);
+	unsigned parts = 0;
+	enum prony_status status = PRONY_OK;
+	if (job->options->report)
+		status = results_parts_of_page(job->store, which, &parts, err);
+	if (status == PRONY_OK)
+		status = store_load_run(job->store, which, parts | (as_json ? STORE_CHECKS : 0),
+					&stored, err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);

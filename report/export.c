@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/format.h"
 #include "report/names.h"
 #include "report/series.h"
 #include "report/text.h"
@@ -22,20 +23,6 @@ static enum prony_status finish(const struct strbuf *out, struct error *err)
 	return error_set(err, PRONY_IO,
 			 "the export is larger than %zu MiB; export fewer runs at once",
 			 out->limit_bytes >> 20);
-}
-
-/* The shortest decimal that reads back as the same number; nothing when it is not known. */
-static void add_real(double value, struct strbuf *out)
-{
-	char text[40];
-	if (!isfinite(value))
-		return;
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	strbuf_puts(out, text);
 }
 
 static void add_text(const char *text, struct strbuf *out)
@@ -133,7 +120,7 @@ static void add_field(const struct process_record *record, const struct record_f
 		break;
 	case FIELD_TYPE_REAL:
 		memcpy(&real, member, sizeof real);
-		add_real(real, out);
+		format_real(real, out);
 		break;
 	case FIELD_TYPE_TEXT:
 		add_text(member, out);
@@ -231,7 +218,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 			memcpy(&value, (const char *)row + cell_figures[k].offset, sizeof value);
 			strbuf_putc(out, ',');
 			if (row->step.n > 0)
-				add_real(value, out);
+				format_real(value, out);
 		}
 		strbuf_putc(out, '\n');
 	}
@@ -266,7 +253,7 @@ static void add_wide_row(const struct summary *summary, size_t comparison,
 	add_axes(&rows[0].cell->cell, out);
 	for (size_t k = 0; k < frameworks->count; k++) {
 		strbuf_putc(out, ',');
-		add_real(figures[k], out);
+		format_real(figures[k], out);
 	}
 	strbuf_putc(out, '\n');
 	free(figures);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 struct unit {
 	double size;
@@ -111,4 +112,17 @@ void format_percent(double fraction, char *out, size_t out_bytes)
 			 : percent < 9.95 ? 1
 					  : 0,
 			 percent);
+}
+
+void format_real(double value, struct strbuf *out)
+{
+	char text[40];
+	if (!isfinite(value))
+		return;
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	strbuf_puts(out, text);
 }

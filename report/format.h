@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/strbuf.h"
 #include "report/summary.h"
 
 #define FORMAT_BYTES 24 /* room for any of these texts */
@@ -17,6 +18,9 @@ void format_ratio(double ratio, char *out, size_t out_bytes);
 
 /* A fraction as "1.2 %". */
 void format_percent(double fraction, char *out, size_t out_bytes);
+
+/* The shortest decimal that reads back as the same number; nothing where it is not finite. */
+void format_real(double value, struct strbuf *out);
 
 /* "12.3 GFLOP/s" */
 void format_flops(double per_second, char *out, size_t out_bytes);

@@ -1,104 +1,75 @@
 #include "report/html.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/files.h"
 #include "base/json.h"
-#include "base/memory.h"
-#include "report/html_internal.h"
+#include "report/figures_internal.h"
 #include "report/text.h"
-#include "stats/estimate.h"
 
-#define BUNDLE_BYTES_MAX ((size_t)16 << 20)
-
-/* The Vega libraries as tools/setup makes them, or as they were installed; NULL when there are
- * none. */
-static char *read_bundle(void)
-{
-	static const char *const places[] = {"vega-bundle.js", "build/deps/vega-bundle.js"};
-	char *share = path_share(), *bundle = NULL;
-	for (size_t i = 0; share && !bundle && i < sizeof places / sizeof *places; i++) {
-		char *path = path_join(share, places[i]);
-		struct error none = ERROR_INIT;
-		size_t length;
-		if (file_exists(path) &&
-		    file_read(path, BUNDLE_BYTES_MAX, &bundle, &length, &none) != PRONY_OK)
-			bundle = NULL;
-		free(path);
-	}
-	free(share);
-	return bundle;
-}
-
-/* A script inside HTML ends at "</script" wherever it stands, also within a string, and "<!--"
- * changes how its end is found (HTML Standard, 4.12.1.3). A backslash there changes no JavaScript
- * string. */
-static void add_script(const char *script, struct strbuf *out)
-{
-	for (; *script; script++) {
-		strbuf_putc(out, *script);
-		if (!strncasecmp(script, "</script", 8) || !strncmp(script, "<!--", 4))
-			strbuf_putc(out, '\\');
-	}
-}
-
-/* Data for a script: "<" only ever stands within strings, where JSON can spell it otherwise. */
-static void add_data(const json_t *json, struct strbuf *out)
-{
-	char *text = json_dumps(json, JSON_COMPACT);
-	for (const char *c = text ? text : "null"; *c; c++) {
-		if (*c == '<')
-			strbuf_puts(out, "\\u003c");
-		else
-			strbuf_putc(out, *c);
-	}
-	free(text);
-}
-
-static void add_lines(const char *const *lines, struct strbuf *out)
-{
-	for (; *lines; lines++) {
-		strbuf_puts(out, *lines);
-		strbuf_putc(out, '\n');
-	}
-}
-
-static void add_chart(const char *caption, json_t *spec, struct strbuf *out)
-{
-	if (!spec)
-		return;
-	strbuf_puts(out, "<figure><figcaption>");
-	text_html(caption, out);
-	strbuf_puts(out, "</figcaption><div class=\"chart\"></div>"
-			 "<script type=\"application/json\">");
-	add_data(spec, out);
-	strbuf_puts(out, "</script></figure>\n");
-	json_decref(spec);
-}
-
-static void add_comparison_section(const struct html_page *page, size_t i, bool charts,
-				   struct strbuf *out)
+static void add_comparison_section(const struct html_page *page, size_t i, struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES];
+	struct figures figures = {.count = 0};
 	summary_comparison_title(page->comparisons[i], title, sizeof title);
-	strbuf_printf(out, "<section id=\"comparison-%zu\"><h2>", i + 1);
+	strbuf_printf(out, "<section id=\"comparison-%zu\"", i + 1);
+	html_attributes(page->comparisons[i], false, out);
+	strbuf_puts(out, "><h2>");
 	text_html(title, out);
 	strbuf_puts(out, "</h2>\n");
-	if (charts) {
-		strbuf_puts(out, "<div class=\"charts\">\n");
-		add_chart("Step time: bars are the geometric mean of process means, whiskers its "
-			  "95 % interval, dots the processes, the dashed line native",
-			  html_step_chart(page, i), out);
-		add_chart("Start-up: median time of each phase until the first step is done",
-			  html_startup_chart(page, i), out);
-		strbuf_puts(out, "</div>\n");
-	}
+	figures_steps(page, i, &figures);
+	figures_start_up(page, i, &figures);
+	figures_memory(page, i, &figures);
+	figures_distribution(page, i, &figures);
+	figures_drift(page, i, &figures);
+	figures_load(page, i, &figures);
+	html_figures(&figures, 0, out);
+	figures_release(&figures);
 	html_comparison_table(page, i, out);
 	strbuf_puts(out, "</section>\n");
+}
+
+/* Sections of sweeps: of comparisons that differ in batch, or in cores, only. */
+static void add_sweeps(const struct html_page *page, struct strbuf *out)
+{
+	struct arena arena;
+	size_t count;
+	arena_init(&arena, 0);
+	const struct family *families = figures_families(page, &arena, &count);
+	for (size_t i = 0; i < count && i < HTML_SECTIONS_MAX; i++) {
+		const struct cell *cell = page->comparisons[families[i].comparisons[0]];
+		struct figures figures = {.count = 0};
+		char title[CELL_KEY_BYTES];
+		figures_curves(page, &families[i], &figures);
+		if (figures.count > 0) {
+			figures_family_title(page, &families[i], title, sizeof title);
+			strbuf_printf(out, "<section id=\"sweep-%zu\"", i + 1);
+			html_attribute("network", cell->network, out);
+			html_attribute("dataset", cell->dataset, out);
+			strbuf_printf(out,
+				      "><h2>Over %s: ", families[i].cores ? "cores" : "batch size");
+			text_html(title, out);
+			strbuf_puts(out, "</h2>\n");
+			html_figures(&figures, 0, out);
+			strbuf_puts(out, "</section>\n");
+		}
+		figures_release(&figures);
+	}
+	arena_release(&arena);
+}
+
+static void add_run_drift(const struct html_page *page, struct strbuf *out)
+{
+	struct figures figures = {.count = 0};
+	for (size_t run = 0; run < page->count; run++)
+		figures_run_drift(page, run, &figures);
+	if (figures.count > 0) {
+		strbuf_puts(out, "<section id=\"drift\"><h2>The machine over the run</h2>\n");
+		html_figures(&figures, 0, out);
+		strbuf_puts(out, "</section>\n");
+	}
+	figures_release(&figures);
 }
 
 static void page_title(const struct html_page *page, struct strbuf *out)
@@ -118,12 +89,13 @@ static void add_head(const struct html_page *page, struct strbuf *out)
 		    "<meta name=\"color-scheme\" content=\"light dark\">\n"
 		    /* The browser itself refuses whatever would leave this page. */
 		    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-		    "script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+		    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
 		    "img-src data: blob:; base-uri 'none'; form-action 'none'\">\n<title>");
 	page_title(page, out);
 	strbuf_puts(out, "</title>\n<style>\n");
-	add_lines(html_style, out);
-	strbuf_puts(out, "</style>\n</head>\n<body>\n");
+	strbuf_puts(out, html_style);
+	strbuf_puts(out, "</style>\n</head>\n<body>\n"
+			 "<a class=\"skip\" href=\"#words\">To the results</a>\n");
 }
 
 /* "AMD EPYC 7B13, 2 cores, 8 GiB": what a reader asks first. */
@@ -222,27 +194,102 @@ static void add_method(const struct html_page *page, struct strbuf *out)
 			 "</ul>\n");
 }
 
-static void add_body(const struct html_page *page, bool charts, struct strbuf *out)
+/* A box for each value that an axis has on this page, where it has several. */
+static void add_filter(const char *name, const struct names *values, bool coloured,
+		       struct strbuf *out)
+{
+	if (values->count < 2)
+		return;
+	strbuf_printf(out, "<fieldset data-axis=\"%s\"><legend>%s</legend>", name, name);
+	for (size_t i = 0; i < values->count; i++) {
+		const char *value = values->rows[i].bytes;
+		char colour[FIGURE_COLOUR_BYTES], *clean = text_line(value);
+		strbuf_puts(out, "<label><input type=\"checkbox\" checked autocomplete=\"off\" "
+				 "value=\"");
+		text_html(clean, out);
+		strbuf_puts(out, "\">");
+		figure_colour(value, colour);
+		if (coloured)
+			strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span>",
+				      colour);
+		text_html(clean, out);
+		strbuf_puts(out, "</label> ");
+		free(clean);
+	}
+	strbuf_puts(out, "</fieldset>\n");
+}
+
+static void gather_values(const struct html_page *page, const struct axis *axis,
+			  struct names *values)
+{
+	for (size_t run = 0; run < page->count; run++)
+		for (size_t i = 0; i < page->summaries[run]->count; i++) {
+			char text[CELL_WORD_BYTES];
+			axis_text(axis, axis_value(axis, &page->summaries[run]->rows[i].cell->cell),
+				  text);
+			names_add(values, text, strlen(text) + 1);
+		}
+}
+
+static void add_filters(const struct html_page *page, struct strbuf *out)
+{
+	struct names statuses = {.count = 0};
+	strbuf_puts(out, "<form class=\"filters\" aria-label=\"Filters\">\n");
+	for (size_t i = 0; i < HTML_FILTERS; i++) {
+		const struct axis *axis = &axes[html_filters[i]];
+		struct names values = {.count = 0};
+		gather_values(page, axis, &values);
+		add_filter(axis->name, &values, html_filters[i] == AXIS_FRAMEWORK, out);
+		names_release(&values);
+	}
+	for (size_t run = 0; run < page->count; run++)
+		for (size_t i = 0; i < page->summaries[run]->count; i++) {
+			const char *name =
+				cell_status_name(page->summaries[run]->rows[i].cell->status);
+			names_add(&statuses, name, strlen(name) + 1);
+		}
+	add_filter("status", &statuses, false, out);
+	names_release(&statuses);
+	strbuf_puts(out, "<div><button type=\"button\" data-action=\"all\">Show all</button> "
+			 "<button type=\"button\" data-action=\"theme\">Light or dark</button>"
+			 "</div></form>\n");
+}
+
+static void add_contents(const struct html_page *page, struct strbuf *out)
+{
+	strbuf_puts(out, "<nav aria-label=\"Contents\"><a href=\"#words\">In words</a> "
+			 "<a href=\"#overview\">Overview</a> ");
+	if (page->comparison_count > 0)
+		strbuf_puts(out, "<a href=\"#comparison-1\">Comparisons</a> ");
+	strbuf_puts(out, "<a href=\"#ledger\">What did not run</a> "
+			 "<a href=\"#parity\">Proof of the same work</a> "
+			 "<a href=\"#frameworks\">Frameworks</a> "
+			 "<a href=\"#reproduce\">Do it again</a> "
+			 "<a href=\"#environment\">Machine</a> "
+			 "<a href=\"#method\">How to read this</a></nav>\n");
+}
+
+static void add_body(const struct html_page *page, struct strbuf *out)
 {
 	add_intro(page, out);
+	add_contents(page, out);
+	add_filters(page, out);
 	strbuf_puts(out, "<main>\n");
-	if (!charts)
-		strbuf_puts(
-			out,
-			"<p class=\"warning\">The charts are missing: prony found no chart "
-			"libraries "
-			"(vega-bundle.js) when it wrote this page. tools/setup fetches them. The "
-			"tables below have every figure.</p>\n");
-	strbuf_puts(
-		out,
-		"<noscript><p class=\"warning\">The charts need JavaScript, which is off here. The "
-		"tables have every figure.</p></noscript>\n");
+	add_section("words", "In words", html_words, page, out);
 	add_section("overview", "Overview", html_overview, page, out);
-	for (size_t i = 0; i < page->comparison_count; i++)
-		add_comparison_section(page, i, charts, out);
+	add_sweeps(page, out);
+	for (size_t i = 0; i < page->comparison_count && i < HTML_SECTIONS_MAX; i++)
+		add_comparison_section(page, i, out);
+	if (page->comparison_count > HTML_SECTIONS_MAX)
+		strbuf_printf(out,
+			      "<p class=\"note\">%zu more comparisons have no section here: `prony "
+			      "report --figures` and `prony export` have them.</p>\n",
+			      page->comparison_count - HTML_SECTIONS_MAX);
+	add_run_drift(page, out);
 	add_section("ledger", "What did not run, and why", html_ledger, page, out);
 	add_section("parity", "Proof of the same work", html_parity, page, out);
 	add_section("frameworks", "Frameworks as they were", html_frameworks, page, out);
+	add_section("reproduce", "Do it again", html_reproduce, page, out);
 	add_section("environment", page->count > 1 ? "Runs and machines" : "Run and machine",
 		    html_runs, page, out);
 	add_section("method", "How to read this", add_method, page, out);
@@ -253,20 +300,13 @@ enum prony_status html_report(const struct summary *const *summaries, size_t cou
 			      struct strbuf *out, struct error *err)
 {
 	struct html_page page;
-	char *bundle = read_bundle();
 	html_page_init(&page, summaries, count);
 	add_head(&page, out);
-	add_body(&page, bundle != NULL, out);
-	if (bundle) {
-		strbuf_puts(out, "<script>\n");
-		add_script(bundle, out);
-		strbuf_puts(out, "\n</script>\n<script>\n");
-		add_lines(html_script, out);
-		strbuf_puts(out, "</script>\n");
-	}
-	strbuf_puts(out, "</body>\n</html>\n");
+	add_body(&page, out);
+	strbuf_puts(out, "<script>\n");
+	strbuf_puts(out, html_script);
+	strbuf_puts(out, "</script>\n</body>\n</html>\n");
 	html_page_release(&page);
-	free(bundle);
 	if (out->truncated)
 		return error_set(err, PRONY_IO,
 				 "the page is larger than %zu MiB; report fewer runs at once",

@@ -1,4 +1,4 @@
-/* One self-contained HTML page per report: Vega-Lite charts written as data, usable offline. */
+/* One self-contained HTML page per report: figures as SVG, tables, filters; usable offline. */
 #ifndef PRONY_REPORT_HTML_H
 #define PRONY_REPORT_HTML_H
 
@@ -7,9 +7,9 @@
 
 /*
  * Writes the page for one or several runs (several: machines or dates side by side). Everything it
- * needs is in it, and it refuses the network by a content security policy. The Vega libraries
- * (vega-bundle.js, of path_share() or of build/deps there) go in as they are; without them the page
- * has its tables and says that charts are missing and why.
+ * needs is in it, and it refuses the network by a content security policy. Figures of intervals and
+ * sensors are in it where the runs were loaded with them; of more comparisons than anybody reads,
+ * the first have sections of their own and the others are told together.
  */
 enum prony_status html_report(const struct summary *const *summaries, size_t count,
 			      struct strbuf *out, struct error *err);

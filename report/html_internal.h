@@ -1,4 +1,4 @@
-/* The parts of the HTML page; only report/html*.c use this. */
+/* The parts of the HTML page; only report/html*.c and figures*.c use this. */
 #ifndef PRONY_REPORT_HTML_INTERNAL_H
 #define PRONY_REPORT_HTML_INTERNAL_H
 
@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "report/figure.h"
 #include "report/names.h"
 #include "report/summary.h"
 
@@ -41,21 +42,48 @@ const struct summary_row *html_find(const struct html_page *page, size_t run, si
  * cell's figures are not to be shown. */
 double html_median(const struct stored_cell *cell, const char *field);
 
-/* Vega-Lite specifications (https://vega.github.io/vega-lite/docs/spec.html) of a comparison with
- * their data; NULL when there is nothing to draw. New references. */
-json_t *html_step_chart(const struct html_page *page, size_t comparison);
-json_t *html_startup_chart(const struct html_page *page, size_t comparison);
+/* How a framework's row is called where several runs may stand side by side. */
+void html_row_label(const struct html_page *page, size_t run, const char *framework, char *out,
+		    size_t out_bytes);
+
+/* The axes by which a reader hides rows, columns, bars and curves: as data-NAME of elements. The
+ * framework comes first. */
+enum { HTML_FILTERS = 7 };
+extern const enum axis_id html_filters[HTML_FILTERS];
+void html_attribute(const char *name, const char *value, struct strbuf *out);
+void html_attributes(const struct cell *cell, bool framework, struct strbuf *out);
+
+/* A table: its head ('>' before a title: figures, which stand on the right; "run" is left out where
+ * there is one), rows that filters find, cells (class NULL: none), foot. */
+void html_head(const struct html_page *page, const char *const *titles, size_t count,
+	       struct strbuf *out);
+void html_row(const struct summary_row *row, const char *class, struct strbuf *out);
+void html_cell(const char *class, const char *text, struct strbuf *out);
+void html_foot(struct strbuf *out);
+#define HTML_HEAD(page, titles, out)                                                               \
+	html_head((page), (titles), sizeof(titles) / sizeof *(titles), (out))
+
+/* Any JSON on one line: members as "name value, name value". */
+void html_join_json(const json_t *value, struct strbuf *out);
+
+/* Figures, from the `first`-th on, side by side; nothing where there are none. */
+void html_figures(const struct figures *figures, size_t first, struct strbuf *out);
 
 /* Sections of the page. */
+void html_words(const struct html_page *page, struct strbuf *out);
 void html_overview(const struct html_page *page, struct strbuf *out);
 void html_comparison_table(const struct html_page *page, size_t comparison, struct strbuf *out);
 void html_ledger(const struct html_page *page, struct strbuf *out);
 void html_parity(const struct html_page *page, struct strbuf *out);
 void html_frameworks(const struct html_page *page, struct strbuf *out);
+void html_reproduce(const struct html_page *page, struct strbuf *out);
 void html_runs(const struct html_page *page, struct strbuf *out);
 
-/* Style sheet and script, line by line; end with NULL. */
-extern const char *const html_style[];
-extern const char *const html_script[];
+/* So many comparisons have a section of their own, and so many rows a table: of more, what they
+ * have in common is told, and where the rest is. */
+enum { HTML_SECTIONS_MAX = 60, HTML_ROWS_MAX = 400 };
+
+/* Style sheet and script. */
+extern const char html_style[], html_script[];
 
 #endif

@@ -131,3 +131,12 @@ double html_median(const struct stored_cell *cell, const char *field)
 	free(values);
 	return median;
 }
+
+void html_row_label(const struct html_page *page, size_t run, const char *framework, char *out,
+		    size_t out_bytes)
+{
+	if (page->count > 1)
+		snprintf(out, out_bytes, "%s, %s", framework, page->labels[run]);
+	else
+		snprintf(out, out_bytes, "%s", framework);
+}

@@ -321,6 +321,24 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 	return status;
 }
 
+enum prony_status store_count_processes(struct store *store, const char *which, int64_t *count,
+					struct error *err)
+{
+	int64_t id = 0;
+	enum prony_status status = sql_run(store, "BEGIN", "read it", err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = find_run(store, which ? which : "", &id, err);
+	if (status == PRONY_OK)
+		status = sql_int(store,
+				 "SELECT count(*) FROM process WHERE cell IN "
+				 "(SELECT id FROM cell WHERE run = ?1)",
+				 "count results", 0, count, err, "n", id);
+	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return status;
+}
+
 void stored_run_release(struct stored_run *run)
 {
 	if (!run)

@@ -117,6 +117,10 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
 
+/* How many processes the run has that `which` names, as store_load_run finds it. */
+enum prony_status store_count_processes(struct store *store, const char *which, int64_t *count,
+					struct error *err);
+
 /* A run, and how much belongs to it. */
 struct run_extent {
 	struct run_meta meta; /* spec, command, environment NULL */

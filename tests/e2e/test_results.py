@@ -14,6 +14,7 @@ import stat
 import subprocess
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 PRONY = os.environ.get("PRONY", "build/prony")
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
@@ -140,6 +141,33 @@ class Results(unittest.TestCase):
         self.assertIn("slow, run 1", text)
         self.assertIn("fast, run 2", text)
         self.assertEqual(self.prony("report", "-o", "-")[0][:15], "<!DOCTYPE html>")
+
+    def test_figures(self):
+        folder = os.path.join(self.folder, "figures")
+        _, message = self.prony("report", "1", "--figures", folder)
+        self.assertIn("figures: 9 in", message)
+        self.assertFalse(os.path.exists("report.html"))
+        names = sorted(os.listdir(folder))
+        self.assertEqual(len(names), 18)
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.endswith(".svg"):
+                root = xml.etree.ElementTree.parse(path).getroot()
+                self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+                self.assertTrue(root.get("aria-label"))
+                continue
+            with open(path, encoding="utf-8", newline="") as stream:
+                rows = list(csv.reader(stream))
+            self.assertEqual({len(row) for row in rows}, {len(rows[0])}, name)
+        cells = csv.DictReader(io.StringIO(self.prony("export", "1", "--layout", "cells")[0]))
+        wanted = {row["framework"]: float(row["step_center_ns"]) for row in cells
+                  if row["stage"] == "forward" and row["rank"]}
+        with open(os.path.join(folder, "step-time-lenet-mnist-sample-forward-batch-64-cpu-fp32.csv"),
+                  encoding="utf-8", newline="") as stream:
+            shown = {row["row"]: float(row["step_ns"]) for row in csv.DictReader(stream)}
+        self.assertEqual(shown, wanted)
+        _, message = self.prony("report", "1", "--figures", os.path.join(self.store, "in"), code=74)
+        self.assertIn("store.db", message)
 
     def test_log(self):
         text, _ = self.prony("log", "--run", "1", "mxnet", "train")

@@ -1,0 +1,245 @@
+/* Bars with intervals, stacked bars, and rows of shades. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/figure_internal.h"
+#include "report/text.h"
+
+#define INK "#1b1f24"
+#define GRID "#d8dde3"
+#define LABEL_SHARE 0.36 /* of a wide figure, for the rows' names */
+#define GAP 8.0
+
+enum { NARROW_BELOW = 480, AXIS_HEIGHT = 40, DENSE_FROM = 14 };
+
+struct layout {
+	int width;
+	bool above; /* names stand above their bars */
+	double pitch, bar, label, left, right, top, bottom;
+	struct scale scale;
+};
+
+/* Where an interval begins or ends beyond the axis, its text says where. */
+static bool is_beyond(const struct layout *layout, const struct figure_row *row)
+{
+	return row->high > layout->scale.high * (1 + 1e-9);
+}
+
+/* The largest of what is drawn: values first, then what may go out beyond them. */
+static double largest(const struct figure *figure)
+{
+	struct extent extent = {NAN, NAN};
+	for (size_t i = 0; i < figure->row_count; i++)
+		extent_add(&extent, figure->rows[i].value);
+	if (figure->kind != FIGURE_BARS)
+		return extent.high;
+	extent_add(&extent, figure->reference);
+	double values = extent.high;
+	for (size_t i = 0; i < figure->row_count; i++) {
+		const struct figure_row *row = &figure->rows[i];
+		extent.high = fmax(extent.high, fmin(row->high, values * FIGURE_REACH));
+		for (size_t k = 0; k < row->cell_count; k++)
+			extent.high = fmax(extent.high, fmin(row->cells[k], values * FIGURE_REACH));
+	}
+	return extent.high;
+}
+
+static void lay_out(const struct figure *figure, int width, struct layout *layout)
+{
+	double label = 0, text = 0;
+	*layout = (struct layout){.width = width, .above = width < NARROW_BELOW};
+	for (size_t i = 0; i < figure->row_count; i++) {
+		label = fmax(label, figure_text_width(figure->rows[i].label));
+		text = fmax(text, figure_text_width(figure->rows[i].text));
+	}
+	bool dense = figure->row_count > DENSE_FROM;
+	layout->pitch = figure->kind == FIGURE_HEAT ? 13 : dense ? 21 : 30;
+	layout->bar = figure->kind == FIGURE_HEAT ? 12 : dense ? 13 : 18;
+	if (figure->kind == FIGURE_HEAT)
+		layout->above = false;
+	if (layout->above)
+		layout->pitch += 14;
+	layout->label = fmin(label, LABEL_SHARE * width);
+	layout->left = layout->above ? 1 : layout->label + GAP;
+	/* Room for texts, and for the arrow of what is beyond. */
+	layout->right = width - (text > 0 ? text + 2 * GAP : GAP);
+	layout->top = legend_height(figure, width) + 6;
+	layout->bottom = layout->top + layout->pitch * (double)figure->row_count;
+	scale_init(&layout->scale, &figure->x, NAN,
+		   figure->kind == FIGURE_HEAT ? figure->heat_end : largest(figure), layout->left,
+		   layout->right);
+	layout->scale.logarithmic = false;
+	layout->scale.low = 0;
+}
+
+static void draw_grid(const struct figure *figure, const struct layout *layout, struct strbuf *out)
+{
+	double ticks[SCALE_TICKS_MAX];
+	char label[SCALE_LABEL_BYTES], title[160];
+	size_t wanted = layout->right - layout->left > 300 ? 6 : 4;
+	size_t count = scale_ticks(&layout->scale, wanted, ticks);
+	strbuf_puts(out, "<g class=\"grid\">");
+	for (size_t i = 0; i < count; i++) {
+		double x = scale_at(&layout->scale, ticks[i]);
+		svg_line(out, "fg", GRID, x, layout->top, x, layout->bottom);
+	}
+	if (figure->kind == FIGURE_BARS && isfinite(figure->reference)) {
+		double x = scale_at(&layout->scale, figure->reference);
+		strbuf_printf(out,
+			      "<line class=\"fr\" stroke=\"" INK "\" stroke-dasharray=\"5 4\" "
+			      "x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
+			      x, layout->top, x, layout->bottom);
+	}
+	strbuf_printf(out, "</g>\n<g class=\"foot\" transform=\"translate(0 %.1f)\">",
+		      layout->bottom);
+	for (size_t i = 0; i < count; i++) {
+		scale_label(&layout->scale, ticks[i], label);
+		svg_text(out, scale_at(&layout->scale, ticks[i]), 15,
+			 i == 0 ? ANCHOR_START : ANCHOR_MIDDLE, true, 0, label);
+	}
+	scale_title(&layout->scale, &figure->x, title, sizeof title);
+	svg_text(out, layout->left, 33, ANCHOR_START, true, layout->width - layout->left, title);
+	strbuf_puts(out, "</g>\n");
+}
+
+static void draw_interval(const struct layout *layout, const struct figure_row *row, double middle,
+			  struct strbuf *out)
+{
+	double low = scale_at(&layout->scale, row->low), high = scale_at(&layout->scale, row->high);
+	if (!isfinite(row->low) || !isfinite(row->high))
+		return;
+	svg_line(out, "fw", INK, low, middle, high, middle);
+	svg_line(out, "fw", INK, low, middle - 4, low, middle + 4);
+	if (is_beyond(layout, row))
+		svg_beyond(out, high, middle, 1, 0);
+	else
+		svg_line(out, "fw", INK, high, middle - 4, high, middle + 4);
+}
+
+static void draw_dots(const struct layout *layout, const struct figure_row *row, double middle,
+		      struct strbuf *out)
+{
+	enum { DOTS_MAX = 60 }; /* of more, every so many-th */
+	size_t stride = row->cell_count / DOTS_MAX + 1;
+	for (size_t i = 0; i < row->cell_count; i += stride)
+		strbuf_printf(out,
+			      "<circle class=\"fdot\" fill=\"" INK
+			      "\" fill-opacity=\"0.45\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>",
+			      scale_at(&layout->scale, row->cells[i]), middle);
+}
+
+static void draw_bar(const struct layout *layout, const struct figure_row *row, double middle,
+		     struct strbuf *out)
+{
+	double end = scale_at(&layout->scale, row->value);
+	strbuf_printf(
+		out, "<rect fill=\"%s\"%s x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>",
+		row->colour,
+		row->faint ? " fill-opacity=\"0.35\" stroke=\"" INK "\" stroke-dasharray=\"3 2\""
+			   : "",
+		layout->left, middle - layout->bar / 2, fmax(end - layout->left, 0.5), layout->bar);
+	draw_dots(layout, row, middle, out);
+	draw_interval(layout, row, middle, out);
+}
+
+static void draw_stack(const struct figure *figure, const struct layout *layout,
+		       const struct figure_row *row, double middle, struct strbuf *out)
+{
+	double sum = 0;
+	for (size_t i = 0; i < row->cell_count && i < figure->part_count; i++) {
+		if (!(row->cells[i] > 0))
+			continue;
+		double from = scale_at(&layout->scale, sum);
+		sum += row->cells[i];
+		strbuf_printf(out,
+			      "<rect fill=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+			      "height=\"%.1f\"/>",
+			      figure->parts[i].colour, from, middle - layout->bar / 2,
+			      scale_at(&layout->scale, sum) - from, layout->bar);
+	}
+}
+
+/* In steps of a tenth: neighbours alike are one rectangle. */
+static double shade(double value)
+{
+	return value > 0 ? round(fmin(value, 1) * 10) / 10 : 0;
+}
+
+static void draw_shades(const struct figure *figure, const struct layout *layout,
+			const struct figure_row *row, double middle, struct strbuf *out)
+{
+	double each = figure->heat_end / (double)row->cell_count;
+	for (size_t i = 0, next; i < row->cell_count; i = next) {
+		double value = shade(row->cells[i]);
+		for (next = i + 1; next < row->cell_count && shade(row->cells[next]) == value;)
+			next++;
+		double from = scale_at(&layout->scale, each * (double)i);
+		double to = scale_at(&layout->scale, each * (double)next);
+		if (value > 0)
+			strbuf_printf(out,
+				      "<rect shape-rendering=\"crispEdges\" fill=\"%s\" "
+				      "fill-opacity=\"%.1f\" x=\"%.1f\" y=\"%.1f\" "
+				      "width=\"%.1f\" height=\"%.1f\"/>",
+				      row->colour, value, from, middle - layout->bar / 2, to - from,
+				      layout->bar);
+	}
+}
+
+/* Behind the bar, and behind its interval where that is longer. */
+static void draw_text(const struct layout *layout, const struct figure_row *row, double middle,
+		      struct strbuf *out)
+{
+	double end = fmax(row->value, isfinite(row->high) ? row->high : 0);
+	for (size_t i = 0; layout->scale.unit > 0 && i < row->cell_count && isfinite(row->high);
+	     i++)
+		end = fmax(end, row->cells[i]);
+	if (*row->text)
+		svg_text(out, scale_at(&layout->scale, end) + GAP, middle + 4, ANCHOR_START, false,
+			 0, row->text);
+}
+
+static void draw_row(const struct figure *figure, const struct layout *layout, size_t i,
+		     struct strbuf *out)
+{
+	const struct figure_row *row = &figure->rows[i];
+	double middle = layout->above ? layout->pitch - layout->bar / 2 - 3 : layout->pitch / 2;
+	strbuf_puts(out, "<g class=\"row\" data-framework=\"");
+	text_html(row->group, out);
+	strbuf_printf(out, "\" transform=\"translate(0 %.1f)\">",
+		      layout->top + layout->pitch * (double)i);
+	if (layout->above)
+		svg_text(out, 1, 13, ANCHOR_START, false, layout->width - 2, row->label);
+	else
+		svg_text(out, layout->label, middle + 4, ANCHOR_END, false, layout->label,
+			 row->label);
+	if (figure->kind == FIGURE_HEAT)
+		draw_shades(figure, layout, row, middle, out);
+	else if (figure->kind == FIGURE_STACKS)
+		draw_stack(figure, layout, row, middle, out);
+	else
+		draw_bar(layout, row, middle, out);
+	draw_text(layout, row, middle, out);
+	strbuf_puts(out, "</g>\n");
+}
+
+void bars_svg(const struct figure *figure, int width, struct strbuf *out)
+{
+	struct layout layout;
+	lay_out(figure, width, &layout);
+	svg_begin(figure, width, layout.bottom + AXIS_HEIGHT, out);
+	if (figure->part_count > 0)
+		legend_draw(figure, width, out);
+	/* For a script that hides rows: what follows moves up. */
+	strbuf_printf(out, "<g class=\"rows\" data-top=\"%.1f\" data-pitch=\"%.1f\">", layout.top,
+		      layout.pitch);
+	draw_grid(figure, &layout, out);
+	for (size_t i = 0; i < figure->row_count; i++)
+		draw_row(figure, &layout, i, out);
+	strbuf_puts(out, "</g></svg>");
+}
+
+void heat_svg(const struct figure *figure, int width, struct strbuf *out)
+{
+	bars_svg(figure, width, out);
+}

@@ -1,0 +1,189 @@
+/* Curves and clouds of points, with intervals. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/figure_internal.h"
+#include "report/text.h"
+
+#define INK "#1b1f24"
+#define GRID "#d8dde3"
+
+enum { PLOT_HEIGHT = 230, FOOT = 42, MARKED_MAX = 40 };
+
+struct plot {
+	int width;
+	double top, bottom, left, right;
+	struct scale x, y;
+	bool marks; /* few enough points to mark each */
+};
+
+static void find_extents(const struct figure *figure, struct extent *x, struct extent *y)
+{
+	*x = *y = (struct extent){NAN, NAN};
+	for (size_t i = 0; i < figure->series_count; i++)
+		for (size_t k = 0; k < figure->series[i].count; k++) {
+			extent_add(x, figure->series[i].points[k].x);
+			extent_add(y, figure->series[i].points[k].y);
+		}
+	extent_add(y, figure->reference);
+	struct extent values = *y;
+	for (size_t i = 0; i < figure->series_count; i++)
+		for (size_t k = 0; k < figure->series[i].count; k++) {
+			const struct figure_point *point = &figure->series[i].points[k];
+			struct extent stretched = values;
+			extent_stretch(&stretched, point->high);
+			extent_stretch(&stretched, point->low);
+			extent_add(y, stretched.high);
+			extent_add(y, stretched.low);
+		}
+}
+
+/* The x of all points without repetition, in order, if there are few; the caller frees. */
+static size_t distinct_x(const struct figure *figure, double ticks[SCALE_TICKS_MAX])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < figure->series_count; i++)
+		for (size_t k = 0; k < figure->series[i].count; k++) {
+			double x = figure->series[i].points[k].x;
+			size_t at = 0;
+			while (at < count && ticks[at] < x)
+				at++;
+			if (at < count && ticks[at] == x)
+				continue;
+			if (count == SCALE_TICKS_MAX)
+				return 0;
+			memmove(&ticks[at + 1], &ticks[at], (count - at) * sizeof *ticks);
+			ticks[at] = x;
+			count++;
+		}
+	return count;
+}
+
+static size_t x_ticks(const struct figure *figure, const struct plot *plot, double *ticks)
+{
+	size_t count = figure->x.ticks_at_values ? distinct_x(figure, ticks) : 0;
+	return count > 0 ? count : scale_ticks(&plot->x, plot->width < 480 ? 4 : 7, ticks);
+}
+
+static void lay_out(const struct figure *figure, int width, struct plot *plot)
+{
+	struct extent x, y;
+	double ticks[SCALE_TICKS_MAX], widest = 0;
+	char label[SCALE_LABEL_BYTES];
+	size_t points = 0;
+	find_extents(figure, &x, &y);
+	*plot = (struct plot){.width = width, .right = width - 12};
+	plot->top = legend_height(figure, width) + 26;
+	plot->bottom = plot->top + PLOT_HEIGHT;
+	scale_init(&plot->y, &figure->y, y.low, y.high, plot->bottom, plot->top);
+	size_t count = scale_ticks(&plot->y, 6, ticks);
+	for (size_t i = 0; i < count; i++) {
+		scale_label(&plot->y, ticks[i], label);
+		widest = fmax(widest, figure_text_width(label));
+	}
+	plot->left = widest + 8;
+	scale_init(&plot->x, &figure->x, x.low, x.high, plot->left, plot->right);
+	for (size_t i = 0; i < figure->series_count; i++)
+		points = figure->series[i].count > points ? figure->series[i].count : points;
+	plot->marks = points <= MARKED_MAX;
+}
+
+static void draw_axes(const struct figure *figure, const struct plot *plot, struct strbuf *out)
+{
+	double ticks[SCALE_TICKS_MAX], last = -1e9;
+	char label[SCALE_LABEL_BYTES], title[160];
+	size_t count = scale_ticks(&plot->y, 6, ticks);
+	strbuf_puts(out, "<g class=\"grid\">");
+	for (size_t i = 0; i < count; i++) {
+		double y = scale_at(&plot->y, ticks[i]);
+		svg_line(out, "fg", GRID, plot->left, y, plot->right, y);
+		scale_label(&plot->y, ticks[i], label);
+		svg_text(out, plot->left - 5, y + 4, ANCHOR_END, true, 0, label);
+	}
+	count = x_ticks(figure, plot, ticks);
+	for (size_t i = 0; i < count; i++) {
+		double x = scale_at(&plot->x, ticks[i]);
+		svg_line(out, "fg", GRID, x, plot->bottom, x, plot->bottom + 4);
+		scale_label(&plot->x, ticks[i], label);
+		if (x - last < figure_text_width(label) + 6)
+			continue;
+		svg_text(out, x, plot->bottom + 17, i + 1 == count ? ANCHOR_END : ANCHOR_MIDDLE,
+			 true, 0, label);
+		last = x + figure_text_width(label) / 2;
+	}
+	scale_title(&plot->y, &figure->y, title, sizeof title);
+	svg_text(out, 0, plot->top - 10, ANCHOR_START, true, plot->width, title);
+	scale_title(&plot->x, &figure->x, title, sizeof title);
+	svg_text(out, plot->right, plot->bottom + 35, ANCHOR_END, true, plot->width, title);
+	if (isfinite(figure->reference)) {
+		double y = scale_at(&plot->y, figure->reference);
+		strbuf_printf(out,
+			      "<line class=\"fr\" stroke=\"" INK "\" stroke-dasharray=\"5 4\" "
+			      "x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
+			      plot->left, y, plot->right, y);
+		if (figure->reference_label)
+			svg_text(out, plot->right, y - 4, ANCHOR_END, true, 0,
+				 figure->reference_label);
+	}
+	strbuf_puts(out, "</g>\n");
+}
+
+static void draw_whisker(const struct plot *plot, const struct figure_point *point,
+			 const char *colour, struct strbuf *out)
+{
+	if (!isfinite(point->low) || !isfinite(point->high))
+		return;
+	double x = scale_at(&plot->x, point->x), low = scale_at(&plot->y, point->low),
+	       high = scale_at(&plot->y, point->high);
+	svg_line(out, "fc", colour, x, low, x, high);
+	if (point->high > plot->y.high)
+		svg_beyond(out, x, high, 0, -1);
+	else
+		svg_line(out, "fc", colour, x - 3, high, x + 3, high);
+	if (plot->y.logarithmic && point->low < plot->y.low)
+		svg_beyond(out, x, low, 0, 1);
+	else
+		svg_line(out, "fc", colour, x - 3, low, x + 3, low);
+}
+
+static void draw_series(const struct figure *figure, const struct plot *plot, size_t i,
+			struct strbuf *out)
+{
+	const struct figure_series *series = &figure->series[i];
+	strbuf_puts(out, "<g class=\"series\" data-framework=\"");
+	text_html(series->group, out);
+	strbuf_puts(out, "\">");
+	if (series->joined && series->count > 1) {
+		strbuf_printf(out,
+			      "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\"%s "
+			      "points=\"",
+			      series->colour, series->dashed ? " stroke-dasharray=\"6 3\"" : "");
+		for (size_t k = 0; k < series->count; k++)
+			strbuf_printf(out, "%s%.1f,%.1f", k > 0 ? " " : "",
+				      scale_at(&plot->x, series->points[k].x),
+				      scale_at(&plot->y, series->points[k].y));
+		strbuf_puts(out, "\"/>");
+	}
+	for (size_t k = 0; k < series->count; k++) {
+		draw_whisker(plot, &series->points[k], series->colour, out);
+		if (plot->marks || !series->joined)
+			svg_mark(out, i, scale_at(&plot->x, series->points[k].x),
+				 scale_at(&plot->y, series->points[k].y), series->colour);
+	}
+	strbuf_puts(out, "</g>\n");
+}
+
+void lines_svg(const struct figure *figure, int width, struct strbuf *out)
+{
+	struct plot plot;
+	lay_out(figure, width, &plot);
+	svg_begin(figure, width, plot.bottom + FOOT, out);
+	legend_draw(figure, width, out);
+	draw_axes(figure, &plot, out);
+	for (size_t i = 0; i < figure->series_count; i++)
+		draw_series(figure, &plot, i, out);
+	strbuf_puts(out, "</svg>");
+}

@@ -1,0 +1,182 @@
+/* What every figure is drawn with: text, lines, marks, legends. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/figure_internal.h"
+#include "report/text.h"
+
+/* Nobody's text is measured here, so that a page looks the same wherever it was made: about what
+ * proportional sans-serif letters take. */
+#define COLUMN_PIXELS 7.3
+#define INK "#1b1f24"
+#define DIM "#59626d"
+#define ELLIPSIS "\xE2\x80\xA6"
+enum { LEGEND_LINE = 18, LEGEND_MARK = 16, LEGEND_GAP = 14 };
+
+double figure_text_width(const char *text)
+{
+	return COLUMN_PIXELS * (double)text_columns(text);
+}
+
+void svg_text(struct strbuf *out, double x, double y, enum figure_anchor anchor, bool dim,
+	      double room, const char *text)
+{
+	static const char *const anchors[] = {"start", "middle", "end"};
+	char part[256];
+	strbuf_printf(out,
+		      "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\" text-anchor=\"%s\">",
+		      dim ? "fd" : "ft", x, y, dim ? DIM : INK, anchors[anchor]);
+	if (room > 0 && figure_text_width(text) > room) {
+		size_t columns = room > 2 * COLUMN_PIXELS ? (size_t)(room / COLUMN_PIXELS) - 1 : 1;
+		snprintf(part, sizeof part, "%.*s", (int)text_fit(text, columns), text);
+		text_html(part, out);
+		strbuf_puts(out, ELLIPSIS "<title>");
+		text_html(text, out);
+		strbuf_puts(out, "</title>");
+	} else {
+		text_html(text, out);
+	}
+	strbuf_puts(out, "</text>");
+}
+
+void svg_line(struct strbuf *out, const char *class, const char *colour, double x1, double y1,
+	      double x2, double y2)
+{
+	strbuf_printf(out,
+		      "<line class=\"%s\" stroke=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
+		      "y2=\"%.1f\"/>",
+		      class, colour, x1, y1, x2, y2);
+}
+
+void svg_beyond(struct strbuf *out, double x, double y, int dx, int dy)
+{
+	const double size = 5;
+	strbuf_printf(out,
+		      "<path class=\"fw-beyond\" fill=\"" INK "\" d=\"M%.1f %.1fL%.1f %.1fL%.1f "
+		      "%.1fZ\"/>",
+		      x + dx * size, y + dy * size, x - dy * size, y - dx * size, x + dy * size,
+		      y + dx * size);
+}
+
+void svg_mark(struct strbuf *out, size_t n, double x, double y, const char *colour)
+{
+	const double r = 3.6;
+	strbuf_printf(out, "<path class=\"fm\" fill=\"%s\" d=\"", colour);
+	switch (n % 6) {
+	case 0:
+		strbuf_printf(out, "M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0Z",
+			      x - r, y, r, r, 2 * r, r, r, -2 * r);
+		break;
+	case 1:
+		strbuf_printf(out, "M%.1f %.1fh%.1fv%.1fh%.1fZ", x - r, y - r, 2 * r, 2 * r,
+			      -2 * r);
+		break;
+	case 2:
+		strbuf_printf(out, "M%.1f %.1fL%.1f %.1fL%.1f %.1fZ", x, y - 1.2 * r, x + 1.2 * r,
+			      y + r, x - 1.2 * r, y + r);
+		break;
+	case 3:
+		strbuf_printf(out, "M%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f %.1fZ", x, y - 1.3 * r,
+			      x + 1.3 * r, y, x, y + 1.3 * r, x - 1.3 * r, y);
+		break;
+	case 4:
+		strbuf_printf(out, "M%.1f %.1fL%.1f %.1fL%.1f %.1fZ", x, y + 1.2 * r, x + 1.2 * r,
+			      y - r, x - 1.2 * r, y - r);
+		break;
+	default:
+		strbuf_printf(
+			out, "M%.1f %.1fh%.1fv%.1fh%.1fv%.1fh%.1fv%.1fh%.1fv%.1fh%.1fv%.1fh%.1fZ",
+			x - r / 3, y - 1.2 * r, 2 * r / 3, 0.87 * r, 0.87 * r, 2 * r / 3, -0.87 * r,
+			0.87 * r, -2 * r / 3, -0.87 * r, -0.87 * r, -2 * r / 3, 0.87 * r);
+	}
+	strbuf_puts(out, "\"/>");
+}
+
+void svg_begin(const struct figure *figure, int width, double height, struct strbuf *out)
+{
+	struct strbuf words;
+	strbuf_init(&words, 0);
+	figure_describe(figure, &words);
+	strbuf_printf(out,
+		      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" "
+		      "width=\"%d\" height=\"%.0f\" font-family=\"system-ui, 'DejaVu Sans', "
+		      "sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"",
+		      width, height, width, height);
+	text_html(strbuf_text(&words), out);
+	strbuf_puts(out, "\"><title>");
+	text_html(figure->title, out);
+	strbuf_puts(out, "</title>\n");
+	strbuf_release(&words);
+}
+
+static size_t legend_count(const struct figure *figure)
+{
+	return figure->kind == FIGURE_LINES ? figure->series_count : figure->part_count;
+}
+
+static const char *legend_label(const struct figure *figure, size_t i)
+{
+	return figure->kind == FIGURE_LINES ? figure->series[i].label : figure->parts[i].name;
+}
+
+/* Where the next entry stands; false where it begins a new line. */
+static bool legend_fits(const char *label, int width, double *x)
+{
+	double wide = LEGEND_MARK + figure_text_width(label) + LEGEND_GAP;
+	bool fits = *x == 0 || *x + wide - LEGEND_GAP <= width;
+	*x = (fits ? *x : 0) + wide;
+	return fits;
+}
+
+double legend_height(const struct figure *figure, int width)
+{
+	size_t lines = legend_count(figure) > 0;
+	double x = 0;
+	for (size_t i = 0; i < legend_count(figure); i++)
+		lines += !legend_fits(legend_label(figure, i), width, &x);
+	return LEGEND_LINE * (double)lines;
+}
+
+void legend_draw(const struct figure *figure, int width, struct strbuf *out)
+{
+	double x = 0, y = 12;
+	strbuf_puts(out, "<g class=\"legend\">");
+	for (size_t i = 0; i < legend_count(figure); i++) {
+		const char *label = legend_label(figure, i);
+		if (!legend_fits(label, width, &x))
+			y += LEGEND_LINE;
+		double at = x - LEGEND_GAP - LEGEND_MARK - figure_text_width(label);
+		if (figure->kind == FIGURE_LINES) {
+			strbuf_puts(out, "<g data-framework=\"");
+			text_html(figure->series[i].group, out);
+			strbuf_puts(out, "\">");
+			svg_mark(out, i, at + 5, y - 4, figure->series[i].colour);
+		} else {
+			strbuf_printf(out,
+				      "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" "
+				      "fill=\"%s\"/>",
+				      at, y - 9, figure->parts[i].colour);
+		}
+		svg_text(out, at + LEGEND_MARK, y, ANCHOR_START, false, width - at - LEGEND_MARK,
+			 label);
+		strbuf_puts(out, "</g>");
+	}
+	strbuf_puts(out, "</g>\n");
+}
+
+void figure_svg(const struct figure *figure, int width, struct strbuf *out)
+{
+	switch (figure->kind) {
+	case FIGURE_BARS:
+	case FIGURE_STACKS:
+		bars_svg(figure, width, out);
+		break;
+	case FIGURE_LINES:
+		lines_svg(figure, width, out);
+		break;
+	case FIGURE_HEAT:
+		heat_svg(figure, width, out);
+		break;
+	}
+}

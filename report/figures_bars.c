@@ -1,0 +1,221 @@
+/* Figures of one comparison whose rows are frameworks: step time, start-up, memory. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/figures_internal.h"
+#include "report/format.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Phases up to the end of the first step, in the order in which they happen. The last is what no
+ * other accounts for, so that the bar's end is the start-up. */
+static const struct {
+	const char *field;
+	struct figure_part part;
+} phases[] = {
+	{"spawn_ns", {"start process", "#808690"}}, {"import_ns", {"load framework", "#1f7fc4"}},
+	{"open_ns", {"open device", "#0f8f8f"}},    {"build_ns", {"build and compile", "#b57600"}},
+	{"feed_ns", {"feed batches", "#3d9140"}},   {"first_step_ns", {"first step", "#d0312d"}},
+	{NULL, {"requests between", "#a35fb0"}},
+};
+
+/* Step time of a framework's fastest run; infinite when it has no rank in any. */
+static double best_step(const struct html_page *page, size_t comparison, size_t framework)
+{
+	double best = INFINITY;
+	for (size_t run = 0; run < page->count; run++) {
+		const struct summary_row *row =
+			html_find(page, run, comparison, page->frameworks[framework]);
+		if (row && row->rank > 0 && row->step.center < best)
+			best = row->step.center;
+	}
+	return best;
+}
+
+/* Frameworks by their best step, those without one at the end as they came; the caller frees. */
+static size_t *order_frameworks(const struct html_page *page, size_t comparison)
+{
+	size_t *order = memory_alloc((page->framework_count + 1) * sizeof *order);
+	double *best = memory_alloc((page->framework_count + 1) * sizeof *best);
+	for (size_t i = 0; i < page->framework_count; i++) {
+		best[i] = best_step(page, comparison, i);
+		size_t at = i;
+		for (; at > 0 && best[i] < best[order[at - 1]]; at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+	free(best);
+	return order;
+}
+
+/* Called for the rows of a comparison that have figures, the fastest framework first, each one's
+ * runs side by side. */
+typedef void visit_row(struct figures *figures, struct figure *figure, const char *label,
+		       const char *colour, const struct summary_row *row);
+
+static struct figure *draw_rows(const struct html_page *page, size_t comparison,
+				struct figures *figures, struct figure *figure, visit_row *visit)
+{
+	size_t *order = order_frameworks(page, comparison);
+	for (size_t i = 0; i < page->framework_count; i++) {
+		const char *name = page->frameworks[order[i]];
+		char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], colour[FIGURE_COLOUR_BYTES];
+		figure_colour(name, colour);
+		for (size_t run = 0; run < page->count; run++) {
+			const struct summary_row *row = html_find(page, run, comparison, name);
+			html_row_label(page, run, name, label, sizeof label);
+			if (row && row->step.n > 0)
+				visit(figures, figure, label, colour, row);
+		}
+	}
+	free(order);
+	if (figure->row_count > 0)
+		return figure;
+	figures_drop(figures);
+	return NULL;
+}
+
+static struct figure *start(const struct html_page *page, size_t comparison, const char *what,
+			    const char *caption, enum figure_kind kind, struct figures *figures)
+{
+	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 32], head[CELL_KEY_BYTES + 32];
+	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
+	snprintf(name, sizeof name, "%s %s", what, title);
+	snprintf(head, sizeof head, "%s: %s", what, title);
+	return figures_add(figures, kind, name, head, caption, page->framework_count * page->count);
+}
+
+/* Step means of the ok processes; the arena has them. */
+static const double *step_means(struct arena *arena, const struct stored_cell *cell, size_t *count)
+{
+	double *means = arena_array(arena, cell->process_count + 1, sizeof *means);
+	*count = 0;
+	for (size_t i = 0; i < cell->process_count; i++) {
+		const struct process_record *process = &cell->processes[i];
+		if (!strcmp(process->status, "ok") && isfinite(process->step_mean_ns) &&
+		    process->step_mean_ns > 0)
+			means[(*count)++] = process->step_mean_ns;
+	}
+	return means;
+}
+
+static void add_step_row(struct figures *figures, struct figure *figure, const char *label,
+			 const char *colour, const struct summary_row *row)
+{
+	char step[FORMAT_BYTES], percent[FORMAT_BYTES];
+	struct figure_row *bar =
+		figure_row(figures, figure, label, row->cell->cell.framework, colour);
+	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
+	format_percent(row->step.half_width, percent, sizeof percent);
+	bar->value = row->step.center;
+	bar->low = row->step.low;
+	bar->high = row->step.high;
+	bar->cells = step_means(&figures->arena, row->cell, &bar->cell_count);
+	bar->text = isfinite(row->step.half_width)
+			    ? arena_printf(&figures->arena, "%s \xC2\xB1%s%s", step, percent,
+					   row->rank > 0 ? "" : ", not ranked")
+			    : arena_printf(&figures->arena, "%s%s", step,
+					   row->rank > 0 ? "" : ", not ranked");
+}
+
+void figures_steps(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	struct figure *figure = start(
+		page, comparison, "Step time",
+		"Bars are the geometric mean of process means, whiskers its 95 % interval (an "
+		"arrow: it goes on), dots the processes, the dashed line native.",
+		FIGURE_BARS, figures);
+	figure->x = (struct figure_axis){.title = "time per step, less is better",
+					 .column = "step_ns",
+					 .measure = FIGURE_NS};
+	figure = draw_rows(page, comparison, figures, figure, add_step_row);
+	if (!figure || page->count > 1)
+		return;
+	const struct summary_row *floor = html_find(page, 0, comparison, "native");
+	if (floor && floor->rank > 0)
+		figure->reference = floor->step.center;
+}
+
+/* A phase's median; what no phase accounts for is the last one. */
+static double phase_ns(const struct summary_row *row, size_t phase)
+{
+	if (phases[phase].field)
+		return html_median(row->cell, phases[phase].field);
+	double rest = row->to_first_step_ns;
+	for (size_t i = 0; i < COUNT(phases); i++) {
+		double known = phases[i].field ? html_median(row->cell, phases[i].field) : NAN;
+		rest -= isfinite(known) ? known : 0;
+	}
+	return rest > 0 ? rest : NAN;
+}
+
+static void add_start_row(struct figures *figures, struct figure *figure, const char *label,
+			  const char *colour, const struct summary_row *row)
+{
+	char text[FORMAT_BYTES];
+	double *parts = arena_array(&figures->arena, COUNT(phases), sizeof *parts), sum = 0;
+	for (size_t i = 0; i < COUNT(phases); i++) {
+		parts[i] = phase_ns(row, i);
+		sum += isfinite(parts[i]) ? parts[i] : 0;
+	}
+	if (!(sum > 0))
+		return;
+	struct figure_row *bar =
+		figure_row(figures, figure, label, row->cell->cell.framework, colour);
+	format_duration_within(sum, NAN, text, sizeof text);
+	bar->value = sum;
+	bar->cells = parts;
+	bar->cell_count = COUNT(phases);
+	bar->text = arena_strdup(&figures->arena, text);
+}
+
+void figures_start_up(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	struct figure *figure = start(page, comparison, "Start-up",
+				      "Median time of each phase until the first step is done.",
+				      FIGURE_STACKS, figures);
+	figure->x = (struct figure_axis){.title = "time until the first step is done",
+					 .column = "sum_ns",
+					 .measure = FIGURE_NS};
+	figure->parts = arena_array(&figures->arena, COUNT(phases), sizeof *figure->parts);
+	figure->part_count = COUNT(phases);
+	for (size_t i = 0; i < COUNT(phases); i++)
+		figure->parts[i] = phases[i].part;
+	draw_rows(page, comparison, figures, figure, add_start_row);
+}
+
+static void add_memory_row(struct figures *figures, struct figure *figure, const char *label,
+			   const char *colour, const struct summary_row *row)
+{
+	char text[FORMAT_BYTES];
+	if (!isfinite(row->rss_peak_bytes))
+		return;
+	struct figure_row *bar =
+		figure_row(figures, figure, label, row->cell->cell.framework, colour);
+	double *dots = arena_array(&figures->arena, row->cell->process_count + 1, sizeof *dots);
+	for (size_t i = 0; i < row->cell->process_count; i++) {
+		const struct process_record *process = &row->cell->processes[i];
+		if (!strcmp(process->status, "ok") && process->rss_peak_bytes != RECORD_NONE)
+			dots[bar->cell_count++] = (double)process->rss_peak_bytes;
+	}
+	bar->cells = dots;
+	bar->value = row->rss_peak_bytes;
+	format_bytes(row->rss_peak_bytes, text, sizeof text);
+	bar->text = arena_strdup(&figures->arena, text);
+}
+
+void figures_memory(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	struct figure *figure =
+		start(page, comparison, "Memory",
+		      "Largest resident set of the worker's process tree: bars are medians over "
+		      "processes, dots the processes.",
+		      FIGURE_BARS, figures);
+	figure->x = (struct figure_axis){.title = "memory, less is better",
+					 .column = "rss_peak_bytes",
+					 .measure = FIGURE_BYTES};
+	draw_rows(page, comparison, figures, figure, add_memory_row);
+}

@@ -1,0 +1,255 @@
+/* Curves over the batch size, and over the number of cores. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/figures_internal.h"
+
+/* The cores that a device word names, "cpu:4"; NaN when it names no number. */
+static double cores_of(const struct cell *cell)
+{
+	char *end;
+	if (strncmp(cell->device, "cpu:", 4))
+		return NAN;
+	double cores = strtod(cell->device + 4, &end);
+	return *end || !(cores > 0) ? NAN : cores;
+}
+
+/* The comparison's key without the axis that the family runs over. */
+static size_t family_key(const struct cell *cell, bool cores, char key[SUMMARY_KEY_BYTES])
+{
+	struct cell without = *cell;
+	if (cores)
+		snprintf(without.device, sizeof without.device, "cpu:#");
+	else
+		without.batch = 0;
+	return summary_comparison_key(&without, key);
+}
+
+static void add_member(struct family *family, size_t comparison, double value)
+{
+	size_t at = family->count++;
+	for (; at > 0 && family->values[at - 1] > value; at--) {
+		family->values[at] = family->values[at - 1];
+		family->comparisons[at] = family->comparisons[at - 1];
+	}
+	family->values[at] = value;
+	family->comparisons[at] = comparison;
+}
+
+/* Families over one axis, appended to those that there are. */
+static size_t gather(const struct html_page *page, struct arena *arena, bool cores,
+		     struct family *families, size_t count)
+{
+	struct names names = {.count = 0};
+	char key[SUMMARY_KEY_BYTES];
+	size_t *of = memory_alloc((page->comparison_count + 1) * sizeof *of);
+	size_t *sizes = memory_alloc((page->comparison_count + 1) * sizeof *sizes);
+	for (size_t i = 0; i < page->comparison_count; i++) {
+		const struct cell *cell = page->comparisons[i];
+		of[i] = NAMES_NONE;
+		if (cores && !isfinite(cores_of(cell)))
+			continue;
+		size_t known = names.count;
+		of[i] = names_add(&names, key, family_key(cell, cores, key));
+		sizes[of[i]] = of[i] == known ? 1 : sizes[of[i]] + 1;
+	}
+	size_t *numbers = memory_alloc((names.count + 1) * sizeof *numbers);
+	for (size_t k = 0; k < names.count; k++) {
+		numbers[k] = NAMES_NONE;
+		if (sizes[k] < 2)
+			continue;
+		numbers[k] = count;
+		families[count++] =
+			(struct family){.comparisons = arena_array(arena, sizes[k], sizeof(size_t)),
+					.values = arena_array(arena, sizes[k], sizeof(double)),
+					.cores = cores};
+	}
+	for (size_t i = 0; i < page->comparison_count; i++)
+		if (of[i] != NAMES_NONE && numbers[of[i]] != NAMES_NONE)
+			add_member(&families[numbers[of[i]]], i,
+				   cores ? cores_of(page->comparisons[i])
+					 : (double)page->comparisons[i]->batch);
+	free(numbers);
+	free(sizes);
+	free(of);
+	names_release(&names);
+	return count;
+}
+
+struct family *figures_families(const struct html_page *page, struct arena *arena, size_t *count)
+{
+	struct family *families =
+		arena_array(arena, 2 * page->comparison_count + 1, sizeof *families);
+	*count = gather(page, arena, false, families, 0);
+	*count = gather(page, arena, true, families, *count);
+	return families;
+}
+
+void figures_family_title(const struct html_page *page, const struct family *family, char *out,
+			  size_t out_bytes)
+{
+	const struct cell *cell = page->comparisons[family->comparisons[0]];
+	size_t used = 0;
+	*out = '\0';
+	for (int place = 0; place < AXIS_COUNT; place++) {
+		enum axis_id id = axis_in_order(place);
+		const struct axis *axis = &axes[id];
+		char text[CELL_WORD_BYTES];
+		if (!axis->title || !axis_applies(axis, cell) || used >= out_bytes ||
+		    (axis->quiet && axis_is_default(axis, cell)) ||
+		    id == (family->cores ? AXIS_DEVICE : AXIS_BATCH))
+			continue;
+		axis_text(axis, axis_value(axis, cell), text);
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", axis->title, text);
+	}
+}
+
+/* What a curve shows of a row; false where it has none. */
+typedef bool read_point(const struct summary_row *row, struct figure_point *point);
+
+static bool read_step(const struct summary_row *row, struct figure_point *point)
+{
+	point->y = row->step.center;
+	point->low = row->step.low;
+	point->high = row->step.high;
+	return true;
+}
+
+static bool read_items(const struct summary_row *row, struct figure_point *point)
+{
+	double work = row->items_per_second * row->step.center;
+	point->y = row->items_per_second;
+	point->low = work / row->step.high;
+	point->high = work / row->step.low;
+	return true;
+}
+
+static bool read_overhead(const struct summary_row *row, struct figure_point *point)
+{
+	point->y = row->floor_ratio;
+	point->low = row->floor_low;
+	point->high = row->floor_high;
+	return isfinite(row->floor_ratio) && strcmp(row->cell->cell.framework, "native") != 0;
+}
+
+static bool read_latency(const struct summary_row *row, struct figure_point *point)
+{
+	read_items(row, point);
+	point->x = row->step.center;
+	return true;
+}
+
+/* A curve of a framework in a run, of the comparisons in which it has a rank. */
+static void add_curve(const struct html_page *page, size_t run, const char *framework,
+		      const struct family *family, read_point *read, struct figures *figures,
+		      struct figure *figure)
+{
+	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], colour[FIGURE_COLOUR_BYTES];
+	figure_colour(framework, colour);
+	html_row_label(page, run, framework, label, sizeof label);
+	struct figure_series *series =
+		figure_series(figures, figure, label, framework, colour, family->count);
+	series->dashed = run > 0;
+	for (size_t i = 0; i < family->count; i++) {
+		const struct summary_row *row =
+			html_find(page, run, family->comparisons[i], framework);
+		struct figure_point point = {.x = family->values[i]};
+		if (row && row->rank > 0 && read(row, &point))
+			series->points[series->count++] = point;
+	}
+	if (series->count == 0)
+		figure->series_count--;
+}
+
+struct curve {
+	const char *what, *caption;
+	read_point *read;
+	struct figure_axis y;
+	bool latency;
+};
+
+static const struct curve curves[] = {
+	{"Step time",
+	 "Geometric means of process means with their 95 % intervals (an arrow: it goes on).",
+	 read_step,
+	 {.title = "time per step, less is better",
+	  .column = "step_ns",
+	  .measure = FIGURE_NS,
+	  .logarithmic = true},
+	 false},
+	{"Items a second",
+	 "The same processes as items a second.",
+	 read_items,
+	 {.title = "items a second, more is better",
+	  .column = "items_per_second",
+	  .measure = FIGURE_PER_SECOND,
+	  .logarithmic = true},
+	 false},
+	{"Overhead over the floor",
+	 "Step time over native's of the same work, with the 95 % interval of the ratio.",
+	 read_overhead,
+	 {.title = "step time / native's, 1 = the floor",
+	  .column = "floor_ratio",
+	  .measure = FIGURE_PLAIN,
+	  .logarithmic = true},
+	 false},
+	{"Throughput against latency",
+	 "Each mark is one point of the sweep: to the left is sooner, up is more.",
+	 read_latency,
+	 {.title = "items a second, more is better",
+	  .column = "items_per_second",
+	  .measure = FIGURE_PER_SECOND,
+	  .logarithmic = true},
+	 true},
+};
+
+static void add_figure(const struct html_page *page, const struct family *family,
+		       const struct curve *curve, struct figures *figures)
+{
+	static const struct figure_axis batch = {.title = "batch size",
+						 .column = "batch",
+						 .measure = FIGURE_PLAIN,
+						 .logarithmic = true,
+						 .ticks_at_values = true},
+					cores = {.title = "cores",
+						 .column = "cores",
+						 .measure = FIGURE_PLAIN,
+						 .ticks_at_values = true},
+					latency = {.title = "time per step",
+						   .column = "step_ns",
+						   .measure = FIGURE_NS,
+						   .logarithmic = true};
+	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 64], name[CELL_KEY_BYTES + 64];
+	const char *over = family->cores ? "cores" : "batch size";
+	figures_family_title(page, family, title, sizeof title);
+	snprintf(head, sizeof head, "%s%s%s: %s", curve->what, curve->latency ? "" : " over ",
+		 curve->latency ? "" : over, title);
+	snprintf(name, sizeof name, "%s %s %s", curve->what, over, title);
+	struct figure *figure = figures_add(figures, FIGURE_LINES, name, head, curve->caption,
+					    page->framework_count * page->count);
+	figure->x = curve->latency ? latency : family->cores ? cores : batch;
+	figure->y = curve->y;
+	if (curve->read == read_overhead) {
+		figure->reference = 1;
+		figure->reference_label = "native";
+	}
+	for (size_t k = 0; k < page->framework_count; k++)
+		for (size_t run = 0; run < page->count; run++)
+			add_curve(page, run, page->frameworks[k], family, curve->read, figures,
+				  figure);
+	size_t longest = 0;
+	for (size_t i = 0; i < figure->series_count; i++)
+		longest = figure->series[i].count > longest ? figure->series[i].count : longest;
+	if (longest < 2)
+		figures_drop(figures);
+}
+
+void figures_curves(const struct html_page *page, const struct family *family,
+		    struct figures *figures)
+{
+	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+		add_figure(page, family, &curves[i], figures);
+}

@@ -1,0 +1,335 @@
+/* What intervals and sensors show: distribution of step times, drift, load of the cores. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/figures_internal.h"
+
+enum { QUANTILES = 60, BINS = 48, LOAD_BINS = 80, LOAD_ROWS_MAX = 16, BLOCKS_MIN = 20 };
+
+static bool is_ok(const struct process_record *process)
+{
+	return !strcmp(process->status, "ok") && process->intervals;
+}
+
+/* Steps that the i-th interval of a process holds: of the last one, what is left. */
+static double steps_of(const struct process_record *process, size_t i)
+{
+	double each = process->block_steps > 0 ? (double)process->block_steps : 1;
+	double left = (double)process->steps - each * (double)i;
+	return i + 1 < process->interval_count || !(left > 0) || left > each ? each : left;
+}
+
+static double step_ns(const struct process_record *process, size_t i)
+{
+	const struct step_record *interval = &process->intervals[i];
+	return (double)(interval->end_ns - interval->begin_ns) / steps_of(process, i);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x, y;
+	memcpy(&x, a, sizeof x);
+	memcpy(&y, b, sizeof y);
+	return (x > y) - (x < y);
+}
+
+/* All step times of a cell, sorted; the caller frees. */
+static double *pool_steps(const struct stored_cell *cell, size_t *count)
+{
+	size_t room = 1;
+	for (size_t p = 0; p < cell->process_count; p++)
+		room += cell->processes[p].interval_count;
+	double *steps = memory_alloc(room * sizeof *steps);
+	*count = 0;
+	for (size_t p = 0; p < cell->process_count; p++) {
+		const struct process_record *process = &cell->processes[p];
+		for (size_t i = 0; is_ok(process) && i < process->interval_count; i++) {
+			double step = step_ns(process, i);
+			if (step > 0)
+				steps[(*count)++] = step;
+		}
+	}
+	qsort(steps, *count, sizeof *steps, compare_doubles);
+	return steps;
+}
+
+static void add_distribution(struct figure_series *series, const struct stored_cell *cell)
+{
+	size_t count;
+	double *steps = pool_steps(cell, &count);
+	for (size_t i = 0; count >= BLOCKS_MIN && i <= QUANTILES; i++) {
+		double share = (double)i / QUANTILES;
+		size_t at = (size_t)(share * (double)(count - 1) + 0.5);
+		series->points[series->count++] =
+			(struct figure_point){.x = steps[at], .y = share, .low = NAN, .high = NAN};
+	}
+	free(steps);
+}
+
+/* The mean of each stretch of the window, every process against its own mean. */
+static void add_drift(struct figure_series *series, const struct stored_cell *cell, double end_ns)
+{
+	double sums[BINS] = {0}, counts[BINS] = {0};
+	for (size_t p = 0; p < cell->process_count; p++) {
+		const struct process_record *process = &cell->processes[p];
+		if (!is_ok(process) || process->interval_count < BLOCKS_MIN ||
+		    !(process->step_mean_ns > 0))
+			continue;
+		for (size_t i = 0; i < process->interval_count; i++) {
+			double at = (double)(process->intervals[i].end_ns -
+					     process->intervals[0].begin_ns);
+			size_t bin = (size_t)(at / end_ns * BINS);
+			if (!(at >= 0) || bin >= BINS)
+				bin = BINS - 1;
+			sums[bin] += step_ns(process, i) / process->step_mean_ns;
+			counts[bin]++;
+		}
+	}
+	for (size_t bin = 0; bin < BINS; bin++)
+		if (counts[bin] > 0)
+			series->points[series->count++] =
+				(struct figure_point){.x = ((double)bin + 0.5) * end_ns / BINS,
+						      .y = sums[bin] / counts[bin],
+						      .low = NAN,
+						      .high = NAN};
+}
+
+static double longest_window(const struct html_page *page, size_t comparison)
+{
+	double longest = 0;
+	for (size_t run = 0; run < page->count; run++) {
+		size_t count;
+		const struct summary_row *rows = html_rows(page, run, comparison, &count);
+		for (size_t i = 0; i < count; i++)
+			for (size_t p = 0; p < rows[i].cell->process_count; p++) {
+				const struct process_record *process = &rows[i].cell->processes[p];
+				if (is_ok(process) && process->window_ns != RECORD_NONE)
+					longest = fmax(longest, (double)process->window_ns);
+			}
+	}
+	return longest;
+}
+
+static struct figure *start(const struct html_page *page, size_t comparison, const char *what,
+			    const char *caption, enum figure_kind kind, size_t room,
+			    struct figures *figures)
+{
+	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 64], head[CELL_KEY_BYTES + 64];
+	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
+	snprintf(name, sizeof name, "%s %s", what, title);
+	snprintf(head, sizeof head, "%s: %s", what, title);
+	return figures_add(figures, kind, name, head, caption, room);
+}
+
+/* A series for every row that may show figures; drops the figure where none has points. */
+static void add_all(const struct html_page *page, size_t comparison, double end_ns,
+		    struct figures *figures, struct figure *figure)
+{
+	for (size_t run = 0; run < page->count; run++) {
+		size_t count;
+		const struct summary_row *rows = html_rows(page, run, comparison, &count);
+		for (size_t i = 0; i < count; i++) {
+			const char *name = rows[i].cell->cell.framework;
+			char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4],
+				colour[FIGURE_COLOUR_BYTES];
+			if (rows[i].step.n == 0)
+				continue;
+			figure_colour(name, colour);
+			html_row_label(page, run, name, label, sizeof label);
+			struct figure_series *series = figure_series(figures, figure, label, name,
+								     colour, QUANTILES + BINS);
+			series->dashed = run > 0;
+			if (end_ns > 0)
+				add_drift(series, rows[i].cell, end_ns);
+			else
+				add_distribution(series, rows[i].cell);
+			if (series->count == 0)
+				figure->series_count--;
+		}
+	}
+	if (figure->series_count == 0)
+		figures_drop(figures);
+}
+
+void figures_distribution(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	struct figure *figure =
+		start(page, comparison, "Distribution of step times",
+		      "Share of the steps that took at most so long, all processes together; where "
+		      "blocks of steps were timed, a block's mean stands for its steps.",
+		      FIGURE_LINES, page->framework_count * page->count, figures);
+	figure->x = (struct figure_axis){.title = "time per step",
+					 .column = "step_ns",
+					 .measure = FIGURE_NS,
+					 .logarithmic = true};
+	figure->y = (struct figure_axis){.title = "share of steps", .column = "share"};
+	figure->y.measure = FIGURE_PLAIN;
+	add_all(page, comparison, 0, figures, figure);
+}
+
+void figures_drift(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	double end_ns = longest_window(page, comparison);
+	if (!(end_ns > 0))
+		return;
+	struct figure *figure =
+		start(page, comparison, "Drift within the window",
+		      "Mean step time of each stretch of the measured window over the mean of its "
+		      "process: a level line is a steady machine.",
+		      FIGURE_LINES, page->framework_count * page->count, figures);
+	figure->x = (struct figure_axis){
+		.title = "time since the window began", .column = "time_ns", .measure = FIGURE_NS};
+	figure->y = (struct figure_axis){.title = "step time / mean of its process",
+					 .column = "ratio",
+					 .measure = FIGURE_PLAIN,
+					 .logarithmic = true};
+	figure->reference = 1;
+	add_all(page, comparison, end_ns, figures, figure);
+}
+
+/* The first process of a cell whose cores were watched. */
+static const struct series *find_cores(const struct stored_cell *cell)
+{
+	for (size_t p = 0; p < cell->process_count; p++) {
+		const struct process_record *process = &cell->processes[p];
+		const struct series *cores =
+			series_find(process->series, process->series_count, "cpu");
+		if (cores && cores->count > 1 && cores->channel_count > 0)
+			return cores;
+	}
+	return NULL;
+}
+
+/* Rows of a framework: a core each, or as many of them together as make few enough rows. */
+static void add_cores(const struct series *cores, const char *framework, double end_ns,
+		      struct figures *figures, struct figure *figure)
+{
+	size_t each = (cores->channel_count + LOAD_ROWS_MAX - 1) / LOAD_ROWS_MAX;
+	char label[CELL_WORD_BYTES + 2 * SERIES_WORD_BYTES + 4], colour[FIGURE_COLOUR_BYTES];
+	int64_t begin_ns = cores->times_ns[0];
+	figure_colour(framework, colour);
+	for (size_t c = 0; c < cores->channel_count; c += each) {
+		size_t last = c + each < cores->channel_count ? c + each : cores->channel_count;
+		double *cells = arena_array(&figures->arena, LOAD_BINS, sizeof *cells);
+		snprintf(label, sizeof label, each > 1 ? "%s %s-%s" : "%s %s", framework,
+			 cores->channels[c], cores->channels[last - 1]);
+		struct figure_row *row = figure_row(figures, figure, label, framework, colour);
+		row->cells = cells;
+		row->cell_count = LOAD_BINS;
+		for (size_t bin = 0; bin < LOAD_BINS; bin++) {
+			int64_t from = begin_ns + (int64_t)(end_ns * (double)bin / LOAD_BINS);
+			int64_t to = begin_ns + (int64_t)(end_ns * (double)(bin + 1) / LOAD_BINS);
+			double sum = 0;
+			for (size_t k = c; k < last; k++)
+				sum += series_over(cores, k, from, to).mean;
+			cells[bin] = sum / (double)(last - c);
+		}
+	}
+}
+
+void figures_load(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	double end_ns = 0;
+	size_t count, room = 0;
+	if (page->count != 1)
+		return;
+	const struct summary_row *rows = html_rows(page, 0, comparison, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct series *cores = find_cores(rows[i].cell);
+		if (!cores || rows[i].step.n == 0)
+			continue;
+		end_ns = fmax(end_ns,
+			      (double)(cores->times_ns[cores->count - 1] - cores->times_ns[0]));
+		room += LOAD_ROWS_MAX;
+	}
+	if (!(end_ns > 0))
+		return;
+	struct figure *figure =
+		start(page, comparison, "Load of each core",
+		      "One process of each framework from its start to its end: the "
+		      "darker, the busier the core.",
+		      FIGURE_HEAT, room, figures);
+	figure->x = (struct figure_axis){.title = "time since the process started",
+					 .column = "time_ns",
+					 .measure = FIGURE_NS};
+	figure->y = (struct figure_axis){.title = "load", .column = "load"};
+	figure->heat_end = end_ns;
+	for (size_t i = 0; i < count; i++) {
+		const struct series *cores = find_cores(rows[i].cell);
+		if (cores && rows[i].step.n > 0)
+			add_cores(cores, rows[i].cell->cell.framework, end_ns, figures, figure);
+	}
+}
+
+/* Points of a framework's processes over the run, at most so many. */
+static void add_processes(const struct summary *summary, const char *framework, int64_t begin_ns,
+			  size_t stride, struct figure_series *series)
+{
+	size_t seen = 0;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->step.n == 0 || strcmp(row->cell->cell.framework, framework) != 0)
+			continue;
+		for (size_t p = 0; p < row->cell->process_count; p++) {
+			const struct process_record *process = &row->cell->processes[p];
+			if (strcmp(process->status, "ok") != 0 ||
+			    process->started_wall_ns == RECORD_NONE ||
+			    !(process->step_mean_ns > 0) || seen++ % stride != 0)
+				continue;
+			series->points[series->count++] = (struct figure_point){
+				.x = (double)(process->started_wall_ns - begin_ns),
+				.y = process->step_mean_ns / row->step.center,
+				.low = NAN,
+				.high = NAN};
+		}
+	}
+}
+
+void figures_run_drift(const struct html_page *page, size_t run, struct figures *figures)
+{
+	enum { POINTS_MAX = 400 };
+	const struct summary *summary = page->summaries[run];
+	int64_t begin_ns = INT64_MAX;
+	size_t processes = 0;
+	char name[HTML_LABEL_BYTES + 32];
+	for (size_t i = 0; i < summary->count; i++)
+		for (size_t p = 0; p < summary->rows[i].cell->process_count; p++) {
+			int64_t at = summary->rows[i].cell->processes[p].started_wall_ns;
+			processes++;
+			if (at != RECORD_NONE && at < begin_ns)
+				begin_ns = at;
+		}
+	if (processes < 6 || begin_ns == INT64_MAX)
+		return;
+	snprintf(name, sizeof name, "Drift over the run%s%s", page->count > 1 ? ": " : "",
+		 page->count > 1 ? page->labels[run] : "");
+	struct figure *figure = figures_add(
+		figures, FIGURE_LINES, name, name,
+		"Each process where it ran, over its cell's figure: what changes for all of them "
+		"at one time is the machine, not a framework.",
+		page->framework_count);
+	figure->x = (struct figure_axis){
+		.title = "time since the first process", .column = "time_ns", .measure = FIGURE_NS};
+	figure->y = (struct figure_axis){.title = "step time / its cell's",
+					 .column = "ratio",
+					 .measure = FIGURE_PLAIN,
+					 .logarithmic = true};
+	figure->reference = 1;
+	for (size_t k = 0; k < page->framework_count; k++) {
+		char colour[FIGURE_COLOUR_BYTES];
+		figure_colour(page->frameworks[k], colour);
+		struct figure_series *series = figure_series(
+			figures, figure, page->frameworks[k], page->frameworks[k], colour,
+			POINTS_MAX + processes / (processes / POINTS_MAX + 1));
+		series->joined = false;
+		add_processes(summary, page->frameworks[k], begin_ns, processes / POINTS_MAX + 1,
+			      series);
+		if (series->count == 0)
+			figure->series_count--;
+	}
+	if (figure->series_count == 0)
+		figures_drop(figures);
+}

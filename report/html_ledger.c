@@ -1,0 +1,178 @@
+/* What did not run and why, and what was proved. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "report/format.h"
+#include "report/html_internal.h"
+#include "report/text.h"
+
+/* Cells of a framework that ended alike for the same reason are one row. */
+struct alike {
+	const struct summary_row *row;
+	size_t run, count;
+};
+
+static size_t alike_key(const struct summary_row *row, size_t run, char *out, size_t out_bytes)
+{
+	int length = snprintf(out, out_bytes, "%zu %s %s %s", run, row->cell->cell.framework,
+			      cell_status_name(row->cell->status), summary_reason(row));
+	return (size_t)length < out_bytes ? (size_t)length : out_bytes - 1;
+}
+
+/* The caller frees. */
+static struct alike *gather_alike(const struct html_page *page, size_t *count)
+{
+	struct names names = {.count = 0};
+	struct alike *rows = NULL;
+	size_t capacity = 0;
+	for (size_t run = 0; run < page->count; run++)
+		for (size_t i = 0; i < page->summaries[run]->count; i++) {
+			const struct summary_row *row = &page->summaries[run]->rows[i];
+			char key[1024];
+			if (row->rank > 0 || !*summary_reason(row))
+				continue;
+			size_t known = names.count;
+			size_t number =
+				names_add(&names, key, alike_key(row, run, key, sizeof key));
+			if (number == capacity) {
+				capacity = capacity > 0 ? 2 * capacity : 16;
+				rows = memory_realloc(rows, capacity * sizeof *rows);
+			}
+			if (number == known)
+				rows[number] = (struct alike){.row = row, .run = run};
+			rows[number].count++;
+		}
+	*count = names.count;
+	names_release(&names);
+	return rows;
+}
+
+void html_ledger(const struct html_page *page, struct strbuf *out)
+{
+	static const char *const titles[] = {"framework", "work", "run", "status", "reason"};
+	size_t count;
+	struct alike *rows = gather_alike(page, &count);
+	if (count > 0)
+		HTML_HEAD(page, titles, out);
+	for (size_t i = 0; i < count; i++) {
+		const struct summary_row *row = rows[i].row;
+		char title[CELL_KEY_BYTES], work[CELL_KEY_BYTES + 40];
+		summary_comparison_title(&row->cell->cell, title, sizeof title);
+		if (rows[i].count > 1)
+			snprintf(work, sizeof work, "%s, and %zu more alike", title,
+				 rows[i].count - 1);
+		else
+			snprintf(work, sizeof work, "%s", title);
+		html_row(row, "", out);
+		html_cell("strong", row->cell->cell.framework, out);
+		html_cell(NULL, work, out);
+		if (page->count > 1)
+			html_cell("label", page->labels[rows[i].run], out);
+		html_cell("bad", cell_status_name(row->cell->status), out);
+		html_cell(NULL, summary_reason(row), out);
+		strbuf_puts(out, "</tr>\n");
+	}
+	if (count > 0)
+		html_foot(out);
+	else
+		strbuf_puts(out, "<p>Everything that was asked for ran.</p>\n");
+	free(rows);
+}
+
+/* A count that the framework made itself, with separators; it may not be able to. */
+static void count_cell(const json_t *evidence, const char *key, struct strbuf *out)
+{
+	json_int_t count = json_int_or(evidence, key, -1);
+	char digits[24], text[40] = "-";
+	if (count >= 0) {
+		snprintf(digits, sizeof digits, "%lld", (long long)count);
+		size_t length = strlen(digits), at = 0;
+		for (size_t i = 0; i < length; i++) {
+			if (i > 0 && (length - i) % 3 == 0)
+				text[at++] = ',';
+			text[at++] = digits[i];
+		}
+		text[at] = '\0';
+	}
+	html_cell("figure", text, out);
+}
+
+/* With the date of a verdict that an earlier run reached. */
+static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
+{
+	const char *kept = json_string_or(stored->evidence, "cached", "");
+	char text[96];
+	if (stored->gate != CELL_OK)
+		snprintf(text, sizeof text, "%s", cell_status_name(stored->gate));
+	else if (json_object_get(stored->evidence, "agreement"))
+		snprintf(text, sizeof text,
+			 "agrees with other engines; not proven, no reference computes it");
+	else if (*kept)
+		snprintf(text, sizeof text, "same work, found on %.32s", kept);
+	else
+		snprintf(text, sizeof text, "same work");
+	html_cell(stored->gate == CELL_OK ? "good" : "bad", text, out);
+}
+
+static void parity_row(const struct html_page *page, size_t run, const struct summary_row *row,
+		       struct strbuf *out)
+{
+	const struct stored_cell *stored = row->cell;
+	const json_t *worst = json_object_get(stored->evidence, "worst");
+	double value = json_real_or(worst, "value", NAN), bound = json_real_or(worst, "bound", NAN);
+	char title[CELL_KEY_BYTES], text[FORMAT_BYTES], what[256];
+	summary_comparison_title(&stored->cell, title, sizeof title);
+	snprintf(what, sizeof what, "%s %s", json_string_or(worst, "what", ""),
+		 json_string_or(worst, "tensor", ""));
+	html_row(row, "", out);
+	html_cell("strong", stored->cell.framework, out);
+	html_cell(NULL, title, out);
+	if (page->count > 1)
+		html_cell("label", page->labels[run], out);
+	if (!stored->evidence)
+		html_cell("none", "never came to the gate", out);
+	else
+		verdict_cell(stored, out);
+	const char *failure = json_string_or(stored->evidence, "error", "");
+	html_cell(NULL, *failure ? failure : what, out);
+	snprintf(text, sizeof text, isfinite(value) ? "%.2g" : "-", value);
+	html_cell("figure", text, out);
+	snprintf(text, sizeof text, isfinite(bound) ? "%.2g" : "-", bound);
+	html_cell("figure", text, out);
+	count_cell(stored->evidence, "parameters", out);
+	count_cell(stored->evidence, "macs", out);
+	strbuf_puts(out, "</tr>\n");
+}
+
+void html_parity(const struct html_page *page, struct strbuf *out)
+{
+	static const char *const titles[] = {"framework", "work",	  "run",
+					     "verdict",	  "worst figure", ">value",
+					     ">bound",	  ">parameters",  ">MACs of the gate"};
+	size_t shown = 0, left_out = 0;
+	HTML_HEAD(page, titles, out);
+	for (size_t run = 0; run < page->count; run++)
+		for (size_t i = 0; i < page->summaries[run]->count; i++) {
+			const struct summary_row *row = &page->summaries[run]->rows[i];
+			/* One that is not here did not come to the gate, as the ledger says. */
+			if (row->cell->status == CELL_MISSING)
+				continue;
+			/* What failed is never left out. */
+			if (row->cell->gate == CELL_OK && shown >= HTML_ROWS_MAX) {
+				left_out++;
+				continue;
+			}
+			shown++;
+			parity_row(page, run, row, out);
+		}
+	html_foot(out);
+	if (left_out > 0)
+		strbuf_printf(out,
+			      "<p class=\"note\">%zu more passed; `prony show --format json` has "
+			      "them all.</p>\n",
+			      left_out);
+}

@@ -1,0 +1,216 @@
+/* The machines and how to do it again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "report/html_internal.h"
+#include "report/text.h"
+
+void html_join_json(const json_t *value, struct strbuf *out)
+{
+	const char *key;
+	json_t *member;
+	size_t index;
+	if (json_is_string(value)) {
+		strbuf_puts(out, json_string_value(value));
+	} else if (json_is_object(value)) {
+		bool first = true;
+		json_object_foreach((json_t *)value, key, member)
+		{
+			strbuf_printf(out, "%s%s ", first ? "" : ", ", key);
+			html_join_json(member, out);
+			first = false;
+		}
+	} else if (json_is_array(value)) {
+		json_array_foreach(value, index, member)
+		{
+			strbuf_puts(out, index > 0 ? ", " : "");
+			html_join_json(member, out);
+		}
+	} else if (json_is_null(value) || !value) {
+		strbuf_puts(out, "-");
+	} else {
+		char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+		strbuf_puts(out, text ? text : "");
+		free(text);
+	}
+}
+
+/* One fact of the environment in every run, NULL where it has none. */
+struct fact {
+	char *name;
+	char **values;
+};
+
+struct facts {
+	struct fact *rows;
+	size_t count, runs;
+	struct arena *arena;
+};
+
+enum { FACTS_MAX = 2000 };
+
+static void add_fact(struct facts *facts, const char *name, size_t run, const char *value)
+{
+	size_t at = 0;
+	while (at < facts->count && strcmp(facts->rows[at].name, name))
+		at++;
+	if (at == FACTS_MAX)
+		return;
+	if (at == facts->count) {
+		facts->rows[at].name = arena_strdup(facts->arena, name);
+		facts->rows[at].values = arena_array(facts->arena, facts->runs, sizeof(char *));
+		facts->count++;
+	}
+	facts->rows[at].values[run] = arena_strdup(facts->arena, value);
+}
+
+/* Objects become paths, everything else a value. */
+static void flatten(struct facts *facts, const char *name, size_t run, const json_t *value)
+{
+	const char *key;
+	json_t *member;
+	if (json_is_object(value)) {
+		json_object_foreach((json_t *)value, key, member)
+		{
+			char path[256];
+			snprintf(path, sizeof path, "%s%s%s", name, *name ? "." : "", key);
+			flatten(facts, path, run, member);
+		}
+		return;
+	}
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	html_join_json(value, &text);
+	add_fact(facts, name, run, strbuf_text(&text));
+	strbuf_release(&text);
+}
+
+static void add_meta(struct facts *facts, size_t run, const struct summary *summary)
+{
+	static const char *const keys[] = {
+		"uid",	"suite",     "host",	"started", "finished",	      "effort",
+		"seed", "statistic", "version", "command", "environment_hash"};
+	/* What weighs most comes first. */
+	static const char *const sections[] = {"must_match", "should_match", "informational",
+					       "absent"};
+	json_t *meta = summary_run_to_json(summary);
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "run.%s", keys[i]);
+		flatten(facts, name, run, json_object_get(meta, keys[i]));
+	}
+	json_t *environment = json_object_get(meta, "environment");
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+		const json_t *section = json_object_get(environment, sections[i]);
+		if (section)
+			flatten(facts, sections[i], run, section);
+		json_object_del(environment, sections[i]);
+	}
+	if (environment)
+		flatten(facts, "environment", run, environment);
+	json_decref(meta);
+}
+
+static bool differs(const struct fact *fact, size_t runs)
+{
+	for (size_t run = 1; run < runs; run++) {
+		const char *a = fact->values[0], *b = fact->values[run];
+		if (!a != !b || (a && strcmp(a, b)))
+			return true;
+	}
+	return false;
+}
+
+void html_runs(const struct html_page *page, struct strbuf *out)
+{
+	struct arena arena;
+	arena_init(&arena, 0);
+	struct facts facts = {.runs = page->count, .arena = &arena};
+	facts.rows = arena_array(&arena, FACTS_MAX, sizeof *facts.rows);
+	for (size_t run = 0; run < page->count; run++)
+		add_meta(&facts, run, page->summaries[run]);
+	strbuf_puts(out, "<div class=\"wide\"><table class=\"facts\"><thead><tr><th>fact</th>");
+	for (size_t run = 0; run < page->count; run++) {
+		strbuf_puts(out, "<th>");
+		text_html(page->labels[run], out);
+		strbuf_puts(out, "</th>");
+	}
+	strbuf_puts(out, "</tr></thead><tbody>\n");
+	for (size_t i = 0; i < facts.count; i++) {
+		strbuf_puts(out, differs(&facts.rows[i], page->count) ? "<tr class=\"differs\">"
+								      : "<tr>");
+		html_cell("name", facts.rows[i].name, out);
+		for (size_t run = 0; run < page->count; run++)
+			html_cell(NULL, facts.rows[i].values[run] ? facts.rows[i].values[run] : "-",
+				  out);
+		strbuf_puts(out, "</tr>\n");
+	}
+	html_foot(out);
+	arena_release(&arena);
+}
+
+static void add_code(const char *text, struct strbuf *out)
+{
+	char *clean = text_block(text);
+	strbuf_puts(out, "<pre><code>");
+	text_html(clean, out);
+	strbuf_puts(out, "</code></pre>\n");
+	free(clean);
+}
+
+/* The frameworks that ran, as `prony framework install` takes them. */
+static void add_install(const struct html_page *page, size_t run, struct strbuf *out)
+{
+	struct names names = {.count = 0};
+	struct strbuf words;
+	strbuf_init(&words, 0);
+	for (size_t i = 0; i < page->summaries[run]->count; i++) {
+		const struct stored_cell *cell = page->summaries[run]->rows[i].cell;
+		const char *origin = json_string_or(cell->framework, "origin", "");
+		size_t known = names.count, length = strcspn(cell->cell.framework, "@+");
+		if (strcmp(origin, "installed") != 0 ||
+		    names_add(&names, cell->cell.framework, length) < known)
+			continue;
+		strbuf_printf(&words, " %.*s", (int)length, cell->cell.framework);
+	}
+	if (words.length > 0) {
+		strbuf_puts(out, "<p>Frameworks that prony installed, each in an environment of "
+				 "its own, by hash (their versions are above):</p>\n");
+		struct strbuf line;
+		strbuf_init(&line, 0);
+		strbuf_printf(&line, "prony framework install%s", strbuf_text(&words));
+		add_code(strbuf_text(&line), out);
+		strbuf_release(&line);
+	}
+	strbuf_release(&words);
+	names_release(&names);
+}
+
+void html_reproduce(const struct html_page *page, struct strbuf *out)
+{
+	for (size_t run = 0; run < page->count; run++) {
+		const struct run_meta *meta = &page->summaries[run]->run->meta;
+		struct strbuf line;
+		strbuf_init(&line, 0);
+		strbuf_printf(&line,
+			      "prony %s, effort %s, seed %lld. The command, in the same folder:",
+			      meta->version, meta->effort, (long long)meta->seed);
+		if (page->count > 1) {
+			strbuf_puts(out, "<h3>");
+			text_html(page->labels[run], out);
+			strbuf_puts(out, "</h3>\n");
+		}
+		strbuf_puts(out, "<p>");
+		text_html(strbuf_text(&line), out);
+		strbuf_puts(out, "</p>\n");
+		add_code(meta->command ? meta->command : "", out);
+		add_install(page, run, out);
+		strbuf_puts(out, "<details><summary>What it ran, as a suite file means "
+				 "it</summary>\n");
+		add_code(meta->spec ? meta->spec : "", out);
+		strbuf_puts(out, "</details>\n");
+		strbuf_release(&line);
+	}
+}

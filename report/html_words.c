@@ -1,0 +1,261 @@
+/* The results in words: who is fastest where, how sure that is, what is broken. It says what the
+ * ranks and statuses of the tables say, and no more. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/format.h"
+#include "report/html_internal.h"
+#include "report/text.h"
+
+enum { PLACES_TOLD = 3, GROUP_BYTES = 512 };
+
+/* Comparisons, or cells, of which the same is to be said. */
+struct group {
+	size_t count, places[PLACES_TOLD];
+	int status;
+	const char *reason;
+};
+
+struct groups {
+	struct names names;
+	struct group *rows;
+	size_t capacity;
+};
+
+static struct group *add_to(struct groups *groups, const char *key, size_t place)
+{
+	size_t known = groups->names.count;
+	size_t number = names_add(&groups->names, key, strlen(key) + 1);
+	if (number == groups->capacity) {
+		groups->capacity = groups->capacity > 0 ? 2 * groups->capacity : 16;
+		groups->rows =
+			memory_realloc(groups->rows, groups->capacity * sizeof *groups->rows);
+	}
+	struct group *group = &groups->rows[number];
+	if (number == known)
+		*group = (struct group){.count = 0};
+	if (group->count < PLACES_TOLD)
+		group->places[group->count] = place;
+	group->count++;
+	return group;
+}
+
+static void release(struct groups *groups)
+{
+	names_release(&groups->names);
+	free(groups->rows);
+}
+
+/* Those of a comparison that share its first rank, leaving native out if asked: their names with
+ * commas and how many they are. */
+static size_t find_first(const struct summary *summary, size_t comparison, bool without_native,
+			 char out[GROUP_BYTES])
+{
+	int rank = 0;
+	size_t count = 0, used = 0;
+	*out = '\0';
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		const char *name = row->cell->cell.framework;
+		if (row->rank == 0 || (without_native && !strcmp(name, "native")))
+			continue;
+		if (rank > 0 && row->rank != rank)
+			break;
+		rank = row->rank;
+		if (used < GROUP_BYTES)
+			used += (size_t)snprintf(out + used, GROUP_BYTES - used, "%s%s",
+						 count > 0 ? ", " : "", name);
+		count++;
+	}
+	return count;
+}
+
+/* Whether native is the first, alone: only then do ranks say who comes first among the others. */
+static bool is_led_by_native(const struct summary *summary, size_t comparison)
+{
+	const struct summary_row *row = &summary->rows[summary->first[comparison]];
+	return row->rank == 1 && !row->tied && !strcmp(row->cell->cell.framework, "native");
+}
+
+static size_t count_ranked(const struct summary *summary, size_t comparison)
+{
+	size_t ranked = 0;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
+		ranked += summary->rows[i].rank > 0;
+	return ranked;
+}
+
+static void add_places(const struct summary *summary, const struct group *group, struct strbuf *out)
+{
+	for (size_t i = 0; i < group->count && i < PLACES_TOLD; i++) {
+		char title[CELL_KEY_BYTES];
+		summary_comparison_title(
+			&summary->rows[summary->first[group->places[i]]].cell->cell, title,
+			sizeof title);
+		strbuf_puts(out, i > 0 ? "; " : ": ");
+		text_html(title, out);
+	}
+	if (group->count > PLACES_TOLD)
+		strbuf_printf(out, "; and %zu more", group->count - PLACES_TOLD);
+	strbuf_puts(out, ".</li>\n");
+}
+
+/* One sentence for each set of frameworks that comes first anywhere. */
+static void add_winners(const struct summary *summary, bool without_native, struct strbuf *out)
+{
+	struct groups groups = {.rows = NULL};
+	size_t compared = 0;
+	char names[GROUP_BYTES];
+	for (size_t c = 0; c < summary->comparison_count; c++) {
+		/* One alone is compared with nothing. */
+		if (count_ranked(summary, c) < (without_native ? 3 : 2) ||
+		    (without_native && !is_led_by_native(summary, c)))
+			continue;
+		compared++;
+		size_t count = find_first(summary, c, without_native, names);
+		add_to(&groups, names, c)->status = count > 1;
+	}
+	for (size_t i = 0; i < groups.names.count; i++) {
+		const struct group *group = &groups.rows[i];
+		strbuf_puts(out, "<li><strong>");
+		text_html(groups.names.rows[i].bytes, out);
+		strbuf_printf(out, "</strong> %s in %zu of %zu comparison%s%s",
+			      group->status ? "share the first place, and cannot be told apart,"
+					    : "is the fastest",
+			      group->count, compared, compared == 1 ? "" : "s",
+			      without_native ? " when native, the floor, is left out" : "");
+		add_places(summary, group, out);
+	}
+	if (groups.names.count == 0 && !without_native)
+		strbuf_puts(out, "<li>No comparison has two frameworks that are ranked: nothing "
+				 "can be said of who is faster.</li>\n");
+	release(&groups);
+}
+
+struct certainty {
+	double narrowest, widest;
+	size_t ranked, tied, bare, least, most, unsteady;
+};
+
+static struct certainty judge(const struct summary *summary)
+{
+	struct certainty sure = {.narrowest = INFINITY, .least = SIZE_MAX};
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->rank == 0)
+			continue;
+		sure.ranked++;
+		sure.tied += row->tied;
+		sure.unsteady += (row->cell->flags & CELL_FLAG_NOT_STEADY) != 0;
+		sure.least = row->step.n < sure.least ? row->step.n : sure.least;
+		sure.most = row->step.n > sure.most ? row->step.n : sure.most;
+		if (!isfinite(row->step.half_width)) {
+			sure.bare++;
+			continue;
+		}
+		sure.narrowest = fmin(sure.narrowest, row->step.half_width);
+		sure.widest = fmax(sure.widest, row->step.half_width);
+	}
+	return sure;
+}
+
+static void add_certainty(const struct summary *summary, struct strbuf *out)
+{
+	struct certainty sure = judge(summary);
+	char narrow[FORMAT_BYTES], wide[FORMAT_BYTES];
+	if (sure.ranked == 0)
+		return;
+	strbuf_printf(out, "<li>How sure: %zu", sure.least);
+	if (sure.most != sure.least)
+		strbuf_printf(out, " to %zu", sure.most);
+	strbuf_printf(out, " process%s a cell", sure.most == 1 ? "" : "es");
+	if (sure.bare < sure.ranked) {
+		format_percent(sure.narrowest, narrow, sizeof narrow);
+		format_percent(sure.widest, wide, sizeof wide);
+		strbuf_printf(out, ", half widths of the 95 %% intervals from %s to %s", narrow,
+			      wide);
+	}
+	if (sure.bare > 0)
+		strbuf_printf(out, "; %zu of %zu ranked cells have no interval", sure.bare,
+			      sure.ranked);
+	if (sure.tied > 0)
+		strbuf_printf(out, "; %zu of %zu ranked cells share their rank with another",
+			      sure.tied, sure.ranked);
+	if (sure.unsteady > 0)
+		strbuf_printf(out, "; %zu %s not steady", sure.unsteady,
+			      sure.unsteady == 1 ? "was" : "were");
+	strbuf_puts(out, ".");
+	if (!strcmp(summary->run->meta.effort, "quick"))
+		strbuf_puts(out, " This was a quick run, for screening: measure again without "
+				 "--quick, or with --rigorous, before others rely on it.");
+	strbuf_puts(out, "</li>\n");
+}
+
+/* By framework and status: what has no rank, the gravest first. */
+static void add_broken(const struct summary *summary, struct strbuf *out)
+{
+	static const enum cell_status grave[] = {
+		CELL_MISMATCH,	  CELL_INVALID,	 CELL_CRASHED, CELL_TIMEOUT, CELL_OUT_OF_MEMORY,
+		CELL_UNSUPPORTED, CELL_UNPROVEN, CELL_PENDING, CELL_MISSING, CELL_OK};
+	struct groups groups = {.rows = NULL};
+	char key[CELL_WORD_BYTES + 32];
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->rank > 0 || !*summary_reason(row))
+			continue;
+		snprintf(key, sizeof key, "%s", row->cell->cell.framework);
+		size_t length = strlen(key);
+		snprintf(key + length, sizeof key - length, " (%s)",
+			 row->cell->status == CELL_OK ? "not ranked"
+						      : cell_status_name(row->cell->status));
+		struct group *group = add_to(&groups, key, row->comparison);
+		group->status = (int)row->cell->status;
+		group->reason = group->reason ? group->reason : summary_reason(row);
+	}
+	for (size_t s = 0; s < sizeof grave / sizeof *grave; s++) {
+		bool first = true;
+		for (size_t i = 0; i < groups.names.count; i++) {
+			const struct group *group = &groups.rows[i];
+			if (group->status != (int)grave[s])
+				continue;
+			strbuf_printf(out, "%s", first ? "<li>" : "; ");
+			if (first)
+				strbuf_puts(out, grave[s] == CELL_MISMATCH
+							 ? "Wrong results, so not ranked: "
+							 : "Without a rank: ");
+			text_html(groups.names.rows[i].bytes, out);
+			strbuf_printf(out, " in %zu cell%s", group->count,
+				      group->count == 1 ? "" : "s");
+			if (grave[s] != CELL_MISSING) {
+				char *reason = text_line(group->reason);
+				strbuf_puts(out, ", ");
+				text_html(reason, out);
+				free(reason);
+			}
+			first = false;
+		}
+		strbuf_puts(out, first ? "" : "</li>\n");
+	}
+	release(&groups);
+}
+
+void html_words(const struct html_page *page, struct strbuf *out)
+{
+	for (size_t run = 0; run < page->count; run++) {
+		const struct summary *summary = page->summaries[run];
+		if (page->count > 1) {
+			strbuf_puts(out, "<h3>");
+			text_html(page->labels[run], out);
+			strbuf_puts(out, "</h3>\n");
+		}
+		strbuf_puts(out, "<ul>\n");
+		add_winners(summary, false, out);
+		add_winners(summary, true, out);
+		add_certainty(summary, out);
+		add_broken(summary, out);
+		strbuf_puts(out, "</ul>\n");
+	}
+}

@@ -1,0 +1,118 @@
+(function () {
+  'use strict';
+  var root = document.documentElement;
+  root.classList.add('scripted');
+  function all(selector, within) {
+    return Array.prototype.slice.call((within || document).querySelectorAll(selector));
+  }
+  // Rows that are hidden take no room: those below move up, and the picture gets lower.
+  function close(rows) {
+    var svg = rows.ownerSVGElement, box = svg.viewBox.baseVal, top = +rows.dataset.top;
+    var pitch = +rows.dataset.pitch, shown = 0;
+    all('g.row', rows).forEach(function (row) {
+      if (row.hasAttribute('hidden')) return;
+      row.setAttribute('transform', 'translate(0 ' + (top + pitch * shown) + ')');
+      shown++;
+    });
+    var bottom = top + pitch * shown;
+    all('.grid line', rows).forEach(function (line) { line.setAttribute('y2', bottom); });
+    rows.querySelector('.foot').setAttribute('transform', 'translate(0 ' + bottom + ')');
+    svg.setAttribute('viewBox', '0 0 ' + box.width + ' ' + (bottom + 40));
+    svg.setAttribute('height', bottom + 40);
+  }
+  function filter() {
+    var off = {};
+    all('form.filters fieldset').forEach(function (set) {
+      off[set.dataset.axis] = all('input', set).filter(function (box) { return !box.checked; })
+        .map(function (box) { return box.value; });
+    });
+    Object.keys(off).forEach(function (axis) {
+      all('[data-' + axis + ']').forEach(function (element) { element.removeAttribute('hidden'); });
+    });
+    Object.keys(off).forEach(function (axis) {
+      if (!off[axis].length) return;
+      all('[data-' + axis + ']').forEach(function (element) {
+        if (off[axis].indexOf(element.getAttribute('data-' + axis)) >= 0)
+          element.setAttribute('hidden', '');
+      });
+    });
+    all('g.rows').forEach(close);
+  }
+  function save(name, type, content) {
+    var link = document.createElement('a');
+    link.download = name;
+    link.href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], {type: type}));
+    link.click();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+  }
+  function picture(figure) {
+    var copy = figure.querySelector('.wide-only svg').cloneNode(true);
+    all('[hidden]', copy).forEach(function (element) { element.remove(); });
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + new XMLSerializer().serializeToString(copy);
+  }
+  var forms = {
+    svg: function (figure, name) { save(name + '.svg', 'image/svg+xml', picture(figure)); },
+    csv: function (figure, name) { save(name + '.csv', 'text/csv', figure.dataset.csv); },
+    png: function (figure, name) {
+      var image = new Image(), box = figure.querySelector('.wide-only svg').viewBox.baseVal;
+      image.onload = function () {
+        var canvas = document.createElement('canvas'), brush = canvas.getContext('2d');
+        canvas.width = 2 * box.width;
+        canvas.height = 2 * box.height;
+        brush.fillStyle = '#ffffff';
+        brush.fillRect(0, 0, canvas.width, canvas.height);
+        brush.drawImage(image, 0, 0, canvas.width, canvas.height);
+        canvas.toBlob(function (blob) { save(name + '.png', 'image/png', blob); });
+      };
+      image.src = 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(picture(figure));
+    }
+  };
+  // RFC 4180: fields in quotes may hold commas and quotes.
+  function fields(line) {
+    return line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).slice(0, -1).map(function (field) {
+      field = field.replace(/,$/, '');
+      return field[0] === '"' ? field.slice(1, -1).replace(/""/g, '"') : field;
+    });
+  }
+  function tabulate(text) {
+    var table = document.createElement('table');
+    text.trim().split('\n').forEach(function (line, i) {
+      var row = table.insertRow();
+      fields(line + ',').forEach(function (field) {
+        var cell = document.createElement(i ? 'td' : 'th');
+        cell.textContent = field;
+        row.appendChild(cell);
+      });
+    });
+    return table;
+  }
+  all('figure').forEach(function (figure) {
+    var text = figure.querySelector('pre').textContent;
+    figure.dataset.csv = text;
+    all('button', figure).forEach(function (button) {
+      button.addEventListener('click', function () { forms[button.dataset.form](figure, figure.id); });
+    });
+    figure.querySelector('details').addEventListener('toggle', function () {
+      var pre = figure.querySelector('pre'), wide = document.createElement('div');
+      if (!pre) return;
+      wide.className = 'wide';
+      wide.appendChild(tabulate(text));
+      pre.replaceWith(wide);
+    });
+  });
+  var form = document.querySelector('form.filters');
+  if (form) {
+    form.addEventListener('change', filter);
+    form.addEventListener('submit', function (event) { event.preventDefault(); });
+    form.querySelector('[data-action=all]').addEventListener('click', function () {
+      all('input', form).forEach(function (box) { box.checked = true; });
+      filter();
+    });
+    form.querySelector('[data-action=theme]').addEventListener('click', function () {
+      var dark = getComputedStyle(root).colorScheme === 'dark';
+      root.dataset.theme = dark ? 'light' : 'dark';
+    });
+    // A browser that goes back keeps what was ticked.
+    filter();
+  }
+})();
