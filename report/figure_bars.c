@@ -238,8 +238,3 @@ void bars_svg(const struct figure *figure, int width, struct strbuf *out)
 		draw_row(figure, &layout, i, out);
 	strbuf_puts(out, "</g></svg>");
 }
-
-void heat_svg(const struct figure *figure, int width, struct strbuf *out)
-{
-	bars_svg(figure, width, out);
-}

@@ -58,8 +58,8 @@ void svg_begin(const struct figure *figure, int width, double height, struct str
 double legend_height(const struct figure *figure, int width);
 void legend_draw(const struct figure *figure, int width, struct strbuf *out);
 
+/* Bars, stacks and shades; curves. */
 void bars_svg(const struct figure *figure, int width, struct strbuf *out);
 void lines_svg(const struct figure *figure, int width, struct strbuf *out);
-void heat_svg(const struct figure *figure, int width, struct strbuf *out);
 
 #endif

@@ -164,19 +164,3 @@ void legend_draw(const struct figure *figure, int width, struct strbuf *out)
 	}
 	strbuf_puts(out, "</g>\n");
 }
-
-void figure_svg(const struct figure *figure, int width, struct strbuf *out)
-{
-	switch (figure->kind) {
-	case FIGURE_BARS:
-	case FIGURE_STACKS:
-		bars_svg(figure, width, out);
-		break;
-	case FIGURE_LINES:
-		lines_svg(figure, width, out);
-		break;
-	case FIGURE_HEAT:
-		heat_svg(figure, width, out);
-		break;
-	}
-}
