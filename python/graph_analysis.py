@@ -177,6 +177,42 @@ def recurrent_problem(case, node):
     return None
 
 
+def dilated_problem(case, node):
+    """Why a pool without dilations cannot be this one, or None."""
+    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
+
+
+def even_size_problem(case, node):
+    """Why an LRN that knows its centre for odd sizes alone cannot be this one, or None."""
+    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
+
+
+def dense_problem(case, node):
+    """Why x w + b, w a weight of outputs x inputs, cannot be this Gemm, or None."""
+    a = node["attributes"]
+    if a["transA"] or not a["transB"] or a["alpha"] != 1 or a["beta"] != 1:
+        return "another product than x w + b"
+    return None
+
+
+def statistics_problem(case, node):
+    """Why a batch has no statistics for this BatchNormalization to normalise by, or None."""
+    if case.stage != "forward" and lone_value_per_channel(case, node):
+        return "more than one value per channel is needed when training"
+    return None
+
+
+def shapes_problem(case, node):
+    """Why two operands that are not broadcast cannot be these, or None."""
+    first, second = (case.shape(name) for name in node["inputs"])
+    return None if first == second else "of two shapes"
+
+
+def variance_note(case):
+    """What build's notes say of frameworks whose running variance is divided by one less."""
+    return "running variance divided by n - 1" if normalised(case) else ""
+
+
 def normalised(case):
     """Whether a case that trains has a batch normalisation, whose running statistics move."""
     return case.stage != "forward" and any(n["op"] == "BatchNormalization" for n in case.nodes)

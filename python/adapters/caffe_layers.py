@@ -103,7 +103,7 @@ class Net(object):
         return int(total)
 
     def notes(self):
-        return "running variance divided by n - 1" if graph_analysis.normalised(self.case) else ""
+        return graph_analysis.variance_note(self.case)
 
 
 def _conv(net, node, a):
@@ -196,10 +196,8 @@ def _gemm(net, node, a):
 
 
 def _gemm_problem(case, node):
-    a = node["attributes"]
-    if a["transA"] or not a["transB"] or a["alpha"] != 1 or a["beta"] != 1:
-        return "another product than x w + b"
-    return graph_analysis.recurrent_problem(case, node)
+    return (graph_analysis.dense_problem(case, node)
+            or graph_analysis.recurrent_problem(case, node))
 
 
 def _relu(net, node, a):
@@ -250,18 +248,12 @@ def _batch_norm_problem(case, node):
         return "this build's BatchNorm computes no statistics of a batch"
     if node["attributes"]["momentum"] >= 1:
         return "a momentum of 1"
-    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
-        return "more than one value per channel is needed when training"
-    return None
+    return graph_analysis.statistics_problem(case, node)
 
 
 def _lrn(net, node, a):
     p = net.layer("LRN", node).lrn_param
     p.local_size, p.alpha, p.beta, p.k = a["size"], a["alpha"], a["beta"], a["bias"]
-
-
-def _lrn_problem(case, node):
-    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
 
 
 def _dropout(net, node, a):
@@ -302,11 +294,9 @@ def _eltwise(operation):
 
 
 def _eltwise_problem(case, node):
-    shapes = [case.shape(name) for name in node["inputs"]]
     kinds = {case.values[name]["kind"] for name in node["inputs"]}
-    if shapes[0] != shapes[1]:
-        return "of two shapes"
-    return "of a parameter" if kinds - {"activation", "input"} else None
+    return graph_analysis.shapes_problem(case, node) or (
+        "of a parameter" if kinds - {"activation", "input"} else None)
 
 
 def _lstm(net, node, a):
@@ -371,7 +361,7 @@ REFUSALS = {
     "AveragePool": _pool_problem,
     "Gemm": _gemm_problem,
     "BatchNormalization": _batch_norm_problem,
-    "LRN": _lrn_problem,
+    "LRN": graph_analysis.even_size_problem,
     "Flatten": _flatten_problem,
     "Reshape": _flatten_problem,
     "Add": _eltwise_problem,

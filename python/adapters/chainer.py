@@ -38,21 +38,12 @@ class Adapter(NumpyAdapter):
         macs = self.count(program)
         self.make_step(program, self.optimiser() if case.stage == "train" else None)
         return {"parameters": sum(p.size for p in self.link.params()), "macs": macs,
-                "notes": "running variance divided by n - 1" if graph_analysis.normalised(case)
-                else ""}
+                "notes": graph_analysis.variance_note(case)}
 
     def count(self, program):
         """Multiply-accumulates of a pass over batch 0, which leaves no trace."""
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return program.count(self.given(*self.batch(*self.case.batch(0))))
-
-    def given(self, x, y):
-        graph = self.case.graph
-        values = dict(self.values)
-        values[graph["input"]] = x
-        if graph.get("label"):
-            values[graph["label"]] = y
-        return values
 
     def optimiser(self):
         recipe = self.case.recipe

@@ -4,7 +4,7 @@ import chainer.functions as F
 import numpy
 
 import graph_analysis
-from adapters.eager_program import identity, plain, pooled, reshaped, sliced, tuned
+from adapters.eager_program import dropped, identity, plain, pooled, reshaped, sliced, tuned
 
 _order = graph_analysis.gate_order("cifo")
 
@@ -39,10 +39,6 @@ def _max_pool(case, node):
     return pooled(case, node, True, -numpy.inf, _pad,
                   lambda x, pads, up: F.max_pooling_2d(x, a["kernel_shape"], a["strides"], pads,
                                                        cover_all=up))
-
-
-def _max_pool_problem(case, node):
-    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
 
 
 def _average_pool(case, node):
@@ -81,27 +77,10 @@ def _batch_norm(case, node):
     return call
 
 
-def _batch_norm_problem(case, node):
-    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
-        return "more than one value per channel is needed when training"
-    return None
-
-
 def _lrn(case, node):
     a = node["attributes"]
     return lambda x: F.local_response_normalization(x, a["size"], a["bias"],
                                                     a["alpha"] / a["size"], a["beta"])
-
-
-def _lrn_problem(case, node):
-    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
-
-
-def _dropout(case, node):
-    if not graph_analysis.drops(case):
-        return lambda x: x
-    ratio = node["attributes"]["ratio"]
-    return lambda x: F.dropout(x, ratio)
 
 
 def _steps(x, weight, bias):
@@ -166,7 +145,7 @@ OPERATORS = {
     "Slice": sliced,
     "ReduceMean": lambda case, node: lambda x: F.mean(
         x, tuple(node["attributes"]["axes"]), keepdims=bool(node["attributes"]["keepdims"])),
-    "Dropout": _dropout,
+    "Dropout": dropped(F.dropout),
     "Add": _two(lambda a, b: a + b),
     "Sub": _two(lambda a, b: a - b),
     "Mul": _two(lambda a, b: a * b),
@@ -179,8 +158,8 @@ OPERATORS = {
 
 # (case, node) -> why this node cannot be translated, or None.
 REFUSALS = {
-    "MaxPool": _max_pool_problem,
+    "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
-    "BatchNormalization": _batch_norm_problem,
-    "LRN": _lrn_problem,
+    "BatchNormalization": graph_analysis.statistics_problem,
+    "LRN": graph_analysis.even_size_problem,
 }

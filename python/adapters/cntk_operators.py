@@ -69,10 +69,8 @@ def _gemm(t):
 
 
 def _gemm_problem(case, node):
-    a = node["attributes"]
-    if a["transA"] or not a["transB"] or a["alpha"] != 1 or a["beta"] != 1:
-        return "another product than x w + b"
-    return graph_analysis.recurrent_problem(case, node)
+    return (graph_analysis.dense_problem(case, node)
+            or graph_analysis.recurrent_problem(case, node))
 
 
 def _batch_norm(t):
@@ -85,18 +83,10 @@ def _batch_norm(t):
         normalization_time_constant=constant, epsilon=a["epsilon"], use_cudnn_engine=False)
 
 
-def _batch_norm_problem(case, node):
-    return ("CNTK 2.7 has no gradient of it on a CPU" if case.stage != "forward" else None)
-
-
 def _lrn(t):
     a = t.attributes
     return cntk.local_response_normalization(t.inputs[0], (a["size"] - 1) // 2, a["bias"],
                                              a["alpha"], a["beta"])
-
-
-def _lrn_problem(case, node):
-    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
 
 
 def _dropout(t):
@@ -176,12 +166,6 @@ OPERATORS = {
 }
 
 
-def _pool_problem(case, node):
-    if node["attributes"].get("dilations", [1, 1]) != [1, 1]:
-        return "dilations"
-    return None
-
-
 def _average_pool_problem(case, node):
     return "padding" if any(node["attributes"]["pads"]) or node["attributes"]["ceil_mode"] else None
 
@@ -193,10 +177,10 @@ def _batch_first(case, node):
 
 # (case, node) -> why this node cannot be translated, or None.
 REFUSALS = {
-    "MaxPool": _pool_problem,
+    "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "Gemm": _gemm_problem,
-    "LRN": _lrn_problem,
+    "LRN": graph_analysis.even_size_problem,
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,
     "Reshape": _batch_first,

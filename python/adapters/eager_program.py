@@ -75,6 +75,14 @@ def identity(case, node):
     return lambda x: x
 
 
+def dropped(dropout):
+    """A row for Dropout: dropout(value, ratio)."""
+    def row(case, node):
+        ratio = node["attributes"]["ratio"]
+        return (lambda x: dropout(x, ratio)) if graph_analysis.drops(case) else (lambda x: x)
+    return row
+
+
 def reshaped(reshape):
     """A row for Flatten and Reshape: reshape(value, shape)."""
     def row(case, node):

@@ -23,7 +23,7 @@ from keras import backend as K  # noqa: E402
 
 import adapters.keras2_backends as backends  # noqa: E402
 import graph_analysis  # noqa: E402
-from adapters.keras2_layers import OPERATORS, Builder, problems  # noqa: E402
+from adapters.keras2_layers import OPERATORS, REFUSALS, Builder, problems  # noqa: E402
 from adapters.numpy_adapter import NumpyAdapter  # noqa: E402
 from adapters.numpy_tensors import array  # noqa: E402
 
@@ -31,7 +31,7 @@ from adapters.numpy_tensors import array  # noqa: E402
 class Adapter(NumpyAdapter):
     name, version = "keras2", keras.__version__
     backends = ("tensorflow", "theano", "cntk", "mxnet")
-    operators = OPERATORS
+    operators, refusals = OPERATORS, REFUSALS
     stages = ("forward", "train")
 
     def libraries(self):
@@ -64,7 +64,7 @@ class Adapter(NumpyAdapter):
         self.make_step(model)
         counted = sum(numpy.prod(K.int_shape(w)) for w in model.trainable_weights)
         return {"parameters": int(counted), "macs": builder.macs * case.recipe["batch"],
-                "notes": backends.notes(backend, case)}
+                "notes": graph_analysis.variance_note(case)}
 
     def make_step(self, model):
         batches, results = self.batches, self.results

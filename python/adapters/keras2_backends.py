@@ -1,8 +1,6 @@
 """What differs between the backends of Keras 2, apart from the layers."""
 import os
 
-import graph_analysis
-
 
 def channels_last(backend):
     """Whether a backend computes on N x H x W x C: TensorFlow's convolutions on a CPU know nothing else."""
@@ -89,8 +87,3 @@ def also_return(backend, model, value):
     """Makes train_on_batch of a compiled model return, behind the loss, `value` of the same pass."""
     model.metrics_tensors.append(value)
     model.metrics_names.append("logits")
-
-
-def notes(backend, case):
-    """What there is to say of a case."""
-    return "running variance divided by n - 1" if graph_analysis.normalised(case) else ""

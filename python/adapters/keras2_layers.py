@@ -53,6 +53,15 @@ def flattened(case):
     return found
 
 
+# (case, node) -> why this node cannot be translated, or None; further reasons are those of `problems`.
+REFUSALS = {
+    "MaxPool": graph_analysis.dilated_problem,
+    "Gemm": graph_analysis.dense_problem,
+    "BatchNormalization": graph_analysis.statistics_problem,
+    "Add": graph_analysis.shapes_problem,
+}
+
+
 def problems(case, channels_last):
     """List of str: what of a graph is no layer of Keras, beyond its operators."""
     reasons, flat = [], flattened(case)
@@ -77,8 +86,6 @@ def _problem(case, node):
         return _max_pool_problem(case, node)
     if op == "AveragePool" and any(_pool_pads(case, node)):
         return "padding"
-    if op == "Gemm" and not (a["transB"] and not a["transA"] and a["alpha"] == a["beta"] == 1):
-        return "another product than x w + b"
     if op in ("Flatten", "Reshape") and len(case.shape(node["outputs"][0])) != 2:
         return "to other than batch x features"
     if op == "Concat" and (rank not in (2, 4) or a["axis"] != 1):
@@ -87,13 +94,8 @@ def _problem(case, node):
             other["op"] not in ("Flatten", "Reshape") for other in case.nodes
             if node["outputs"][0] in other["inputs"]):
         return "not flattened"
-    if op == "BatchNormalization" and case.stage != "forward" and (
-            graph_analysis.lone_value_per_channel(case, node)):
-        return "more than one value per channel is needed when training"
     if op in ("Conv", "Gemm", "BatchNormalization", "LSTM", "RNN"):
         return _weights_problem(case, node)
-    if op == "Add" and case.shape(node["inputs"][0]) != case.shape(node["inputs"][1]):
-        return "of two shapes"
     return None
 
 
@@ -108,8 +110,6 @@ def _weights_problem(case, node):
 
 def _max_pool_problem(case, node):
     a = node["attributes"]
-    if a.get("dilations", [1, 1]) != [1, 1]:
-        return "dilations"
     if any(_pool_pads(case, node)) and not _same(a) and not _never_negative(case, node["inputs"][0]):
         return "padding of what may be negative: Keras pads with zeros"
     return None

@@ -93,6 +93,16 @@ class NumpyAdapter(adapters.Adapter):
     def feed(self, slot, x, y):
         self.batches[slot] = self.batch(x, y)
 
+    def given(self, x, y):
+        """dict of what nothing computes, where parameters and states are in `values`: those and a batch,
+        under the names of the graph."""
+        graph = self.case.graph
+        values = dict(self.values)
+        values[graph["input"]] = x
+        if graph.get("label"):
+            values[graph["label"]] = y
+        return values
+
     def parameter(self, name):
         """The framework's array of a parameter or state."""
         raise NotImplementedError

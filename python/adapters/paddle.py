@@ -71,14 +71,6 @@ class Adapter(NumpyAdapter):
         paddle.seed(self.case.recipe["seed"])
         return macs
 
-    def given(self, x, y):
-        graph = self.case.graph
-        values = dict(self.values)
-        values[graph["input"]] = x
-        if graph.get("label"):
-            values[graph["label"]] = y
-        return values
-
     def batch(self, x, y):
         return paddle.to_tensor(array(x)), None if y is None else paddle.to_tensor(array(y))
 

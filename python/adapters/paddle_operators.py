@@ -4,7 +4,7 @@ import paddle
 import paddle.nn.functional as F
 
 import graph_analysis
-from adapters.eager_program import identity, plain, reshaped, sliced, tuned
+from adapters.eager_program import dropped, identity, plain, reshaped, sliced, tuned
 
 
 def _sides(pads):
@@ -26,10 +26,6 @@ def _max_pool(case, node):
     if graph_analysis.within_half(a) and not a["ceil_mode"]:
         pads = a["pads"][:2]
     return lambda x: F.max_pool2d(x, a["kernel_shape"], a["strides"], pads)
-
-
-def _max_pool_problem(case, node):
-    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
 
 
 def _average_pool(case, node):
@@ -70,17 +66,6 @@ def _batch_norm(case, node):
 def _lrn(case, node):
     a = node["attributes"]
     return lambda x: F.local_response_norm(x, a["size"], a["alpha"], a["beta"], a["bias"])
-
-
-def _lrn_problem(case, node):
-    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
-
-
-def _dropout(case, node):
-    if not graph_analysis.drops(case):
-        return lambda x: x
-    ratio = node["attributes"]["ratio"]
-    return lambda x: F.dropout(x, ratio)
 
 
 def recurrent_layer(op, weight, recurrent, bias):
@@ -132,7 +117,7 @@ OPERATORS = {
     "Concat": lambda case, node: lambda *xs: paddle.concat(xs, node["attributes"]["axis"]),
     "Slice": sliced,
     "ReduceMean": tuned(paddle.mean, "axes", "keepdims"),
-    "Dropout": _dropout,
+    "Dropout": dropped(F.dropout),
     "Add": plain(paddle.add),
     "Sub": plain(paddle.subtract),
     "Mul": plain(paddle.multiply),
@@ -144,19 +129,13 @@ OPERATORS = {
 }
 
 
-def _batch_norm_problem(case, node):
-    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
-        return "more than one value per channel is needed when training"
-    return None
-
-
 
 # (case, node) -> why this node cannot be translated, or None.
 REFUSALS = {
-    "MaxPool": _max_pool_problem,
+    "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
-    "BatchNormalization": _batch_norm_problem,
-    "LRN": _lrn_problem,
+    "BatchNormalization": graph_analysis.statistics_problem,
+    "LRN": graph_analysis.even_size_problem,
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,
 }

@@ -53,8 +53,7 @@ class Adapter(NumpyAdapter):
             self.train(x, y, [made[name] for name in wanted])
         count = sum(self.shared[name].get_value(borrow=True).size for name in case.parameters)
         return {"parameters": count, "macs": macs,
-                "notes": "running variance divided by n - 1" if graph_analysis.normalised(case)
-                else ""}
+                "notes": graph_analysis.variance_note(case)}
 
     def translate(self, x, y, nodes):
         """(multiply-accumulates, {value: Theano's variable}); updates has those of running statistics."""

@@ -72,10 +72,6 @@ def _average_pool(t):
                  0.0)
 
 
-def _max_pool_problem(case, node):
-    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
-
-
 def _average_pool_problem(case, node):
     a = node["attributes"]
     if any(a["pads"]) and not graph_analysis.within_half(a):
@@ -116,9 +112,7 @@ def _batch_norm(t):
 def _batch_norm_problem(case, node):
     if node["attributes"]["epsilon"] < 1e-5:
         return "an epsilon below 1e-5"
-    if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
-        return "more than one value per channel is needed when training"
-    return None
+    return graph_analysis.statistics_problem(case, node)
 
 
 def _lrn(t):
@@ -241,7 +235,7 @@ OPERATORS = {
 
 # (case, node) -> why this node cannot be translated, or None.
 REFUSALS = {
-    "MaxPool": _max_pool_problem,
+    "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,
 }
