@@ -25,6 +25,11 @@ static json_t *words_of(unsigned bits, int count, const char *(*word)(int))
 	return array;
 }
 
+static const char *loop_word(int loop)
+{
+	return loop_mode_name((enum loop_mode)loop);
+}
+
 static const char *stage_word(int stage)
 {
 	return stage_name((enum stage)stage);
@@ -87,6 +92,7 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 		{"descriptor", json_string(framework->file)},
 		{"stages", words_of(framework->stages, STAGE_COUNT, stage_word)},
 		{"precisions", words_of(framework->precisions, PRECISION_COUNT, precision_word)},
+		{"loops", words_of(framework->loops, LOOP_COUNT, loop_word)},
 		{"devices", devices_of(framework)},
 		{"options", options_of(framework)},
 	};

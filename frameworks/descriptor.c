@@ -75,6 +75,8 @@ static const struct key keys[] = {
 	 "forward, forward-backward and train, or some of them", "[forward, train]", false},
 	{"precisions", ROOT | BACKEND, read_precisions, ROW(precisions),
 	 "fp32, tf32, fp16 and bf16, or some of them", "[fp32]", false},
+	{"loops", ROOT | BACKEND, read_loops, ROW(loops), "step, fit or both", "[step, fit]",
+	 false},
 	{"devices", ROOT | BACKEND, read_devices, ROW(cuda), "cpu, cuda or both", "[cpu, cuda]",
 	 false},
 	{"reads-onnx", ROOT, read_flag, ROW(reads_onnx), "true or false", "true", false},
@@ -426,7 +428,8 @@ enum prony_status descriptor_read(const char *path, bool of_user, struct arena *
 				  .of_user = of_user,
 				  .distribution = "",
 				  .stages = (1u << STAGE_LOAD) - 1,
-				  .precisions = 1u << PRECISION_FP32};
+				  .precisions = 1u << PRECISION_FP32,
+				  .loops = 1u << LOOP_STEP};
 	status = read_mapping(&reader, PLACE_ROOT,
 			      yaml_document_get_root_node(&reader.yaml.document), row, err);
 	if (status == PRONY_OK)

@@ -226,6 +226,17 @@ static enum prony_status take_precision(struct reader *reader, const struct key 
 	return PRONY_OK;
 }
 
+static enum prony_status take_loop(struct reader *reader, const struct key *key,
+				   const yaml_node_t *node, void *member, struct error *err)
+{
+	enum loop_mode loop;
+
+	if (!loop_mode_parse(yaml_text(node), &loop))
+		return reader_needs(reader, key, node, err);
+	*(unsigned *)member |= 1u << loop;
+	return PRONY_OK;
+}
+
 static enum prony_status take_device(struct reader *reader, const struct key *key,
 				     const yaml_node_t *node, void *member, struct error *err)
 {
@@ -253,6 +264,15 @@ enum prony_status read_precisions(struct reader *reader, const struct key *key,
 
 	*bits = 0;
 	return each_word(reader, key, value, take_precision, bits, err);
+}
+
+enum prony_status read_loops(struct reader *reader, const struct key *key, const yaml_node_t *value,
+			     void *target, struct error *err)
+{
+	unsigned *bits = (void *)((char *)target + key->offset);
+
+	*bits = 0;
+	return each_word(reader, key, value, take_loop, bits, err);
 }
 
 enum prony_status read_devices(struct reader *reader, const struct key *key,

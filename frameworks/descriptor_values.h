@@ -41,6 +41,7 @@ VALUE_READER(read_command);
 VALUE_READER(read_variables);
 VALUE_READER(read_stages);
 VALUE_READER(read_precisions);
+VALUE_READER(read_loops);
 VALUE_READER(read_devices);
 VALUE_READER(read_environment);
 VALUE_READER(read_adapter);

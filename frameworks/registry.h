@@ -69,6 +69,7 @@ struct framework {
 	struct framework_repair *repairs;
 	size_t repair_count;
 	unsigned stages, precisions; /* bit sets of what it can at best; a worker's word is final */
+	unsigned loops;		     /* bit set of enum loop_mode */
 	bool cuda;		     /* can use a GPU */
 	bool reads_onnx;	     /* can be given an ONNX file as it is */
 	bool harness_only;	     /* null and fake: never part of "all" */

@@ -146,8 +146,12 @@ static void fill_target(const struct expansion *e, const struct framework *frame
 	target_defaults(target);
 	target_set_device(target, cell->device);
 	snprintf(target->backend, sizeof(target->backend), "%s", cell->backend);
-	snprintf(target->options, sizeof(target->options), "%s",
-		 framework_option_words(framework, cell->options, &e->plan->arena));
+	const char *words = framework_option_words(framework, cell->options, &e->plan->arena);
+	bool fit = cell->loop == LOOP_FIT;
+
+	/* Who runs the steps is one more word for the worker (docs/worker-protocol.md). */
+	snprintf(target->options, sizeof(target->options), "%s%s%s", words,
+		 fit && *words ? "," : "", fit ? loop_mode_name(LOOP_FIT) : "");
 }
 
 static void fill_cell(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],

@@ -25,6 +25,11 @@ static void add_reason(struct strbuf *reasons, const char *format, ...)
 	strbuf_printf(reasons, "%s%s", reasons->length > 0 ? "; " : "", text);
 }
 
+static const char *loop_word(size_t value)
+{
+	return loop_mode_name((enum loop_mode)value);
+}
+
 static const char *stage_word(size_t value)
 {
 	return stage_name((enum stage)value);
@@ -145,10 +150,8 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	if (cell->cell.input != INPUT_RESIDENT)
 		add_reason(reasons, "input %s: this version feeds resident batches only",
 			   input_mode_name(cell->cell.input));
-	if (cell->cell.loop != LOOP_STEP)
-		add_reason(reasons,
-			   "loop %s: this version runs the steps of every framework itself",
-			   loop_mode_name(cell->cell.loop));
+	judge_bit(reasons, "loop", loop_word, LOOP_COUNT, cell->cell.loop, framework->loops,
+		  framework->name);
 }
 
 static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)

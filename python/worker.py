@@ -1,7 +1,8 @@
 """The worker for frameworks with a Python interface: docs/worker-protocol.md, read from the side of
 the worker. `python3 worker.py --adapter NAME`; Python 3.6 to 3.13, standard library only.
 
-The loop that is timed is `timed_loop`; everything else answers requests.
+The loop that is timed is `timed_loop` (or the framework's own, `marked_loop`); everything else answers
+requests.
 """
 import array
 import gc
@@ -23,6 +24,7 @@ LINE_BYTES_MAX = 1 << 20
 ERROR_CHARACTERS_MAX = 2000
 SHARED_MAGIC = 0x79E0B001
 SHARED_HEADER = struct.Struct("<II7Q")
+FIT = "fit"  # the option that leaves the steps to the framework's own loop
 READOUTS = ("logits", "loss", "weights", "gradients", "state")
 
 if hasattr(time, "monotonic_ns"):
@@ -51,6 +53,20 @@ def timed_loop(step, sync, now, blocks, slot, following, records):
         records[place + 1] = end
         place += 2
         begin = end
+
+
+def marked_loop(fit, now, blocks, slot, records):
+    """The same blocks, run by the framework's own loop: fit(blocks, slot, mark) calls mark when a block
+    begins and when it has ended."""
+    place = [0]
+
+    def mark():
+        records[place[0]] = now()
+        place[0] += 1
+    fit(blocks, slot, mark)
+    if place[0] != len(records):
+        raise WorkerError("crashed", "the framework's loop ran %d blocks of %d"
+                          % (place[0] // 2, len(blocks)))
 
 
 def load_adapter(name):
@@ -208,7 +224,11 @@ class Worker(object):
         following = [(i + 1) % slots for i in range(slots)]
         gc.disable()
         try:
-            timed_loop(self.adapter.step, self.adapter.sync, now, blocks, slot, following, records)
+            if FIT in self.target.options:
+                marked_loop(self.adapter.fit, now, blocks, slot, records)
+            else:
+                timed_loop(self.adapter.step, self.adapter.sync, now, blocks, slot, following,
+                           records)
         finally:
             gc.enable()
         self.place = "ran"

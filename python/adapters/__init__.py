@@ -54,6 +54,11 @@ class Adapter(object):
         """Issues one step of the stage on a slot. build may replace it by a closure."""
         raise NotImplementedError
 
+    def fit(self, blocks, slot, mark):
+        """Where `options` has the word fit: runs blocks of steps (list of int) by the framework's own loop over
+        epochs, from the batch of a slot on, and calls mark() when a block begins and when it has ended."""
+        raise NotImplementedError
+
     def sync(self):
         """Returns when all issued work is finished. open may replace it."""
 

@@ -23,14 +23,23 @@ from keras import backend as K  # noqa: E402
 
 import adapters.keras2_backends as backends  # noqa: E402
 import graph_analysis  # noqa: E402
+from adapters import keras_epochs  # noqa: E402
 from adapters.keras2_layers import OPERATORS, REFUSALS, Builder, problems  # noqa: E402
 from adapters.numpy_adapter import NumpyAdapter  # noqa: E402
 from adapters.numpy_tensors import array  # noqa: E402
 
 
+class Marks(keras_epochs.Marks):
+    """last: {name of a metric: its value} of the last batch."""
+
+    def on_batch_end(self, batch, logs=None):
+        self.last = logs
+
+
 class Adapter(NumpyAdapter):
     name, version = "keras2", keras.__version__
     backends = ("tensorflow", "theano", "cntk", "mxnet")
+    options = ("fit",)
     operators, refusals = OPERATORS, REFUSALS
     stages = ("forward", "train")
 
@@ -47,7 +56,8 @@ class Adapter(NumpyAdapter):
                                 else "channels_first")
         threads, settings = backends.start(backend, case.recipe)
         return self.opened(case, threads, image_data_format=K.image_data_format(),
-                           train="train_on_batch", forward="predict_on_batch", **settings)
+                           loop="fit, predict" if "fit" in case.options
+                           else "train_on_batch, predict_on_batch", **settings)
 
     def build(self, case):
         self.start(case)
@@ -78,6 +88,14 @@ class Adapter(NumpyAdapter):
             results[:] = train(*batches[slot])
             last[0] = slot
         self.step = forward if self.case.stage == "forward" else update
+
+    def fit(self, blocks, slot, mark):
+        if self.case.stage == "forward":
+            self.results[1] = keras_epochs.predict(self.model, self.batches, blocks, slot, mark)
+            return
+        marks = Marks(mark)
+        self.last[0] = keras_epochs.fit(self.model, self.batches, blocks, slot, marks)
+        self.results[:] = marks.last["loss"], marks.last["logits"]
 
     def batch(self, x, y):
         x = array(x)

@@ -17,6 +17,7 @@ import numpy
 
 import graph_analysis
 import graph_evaluation
+from adapters import keras_epochs
 from adapters.keras3_layers import OPERATORS, REFUSALS, shared_parameters
 from adapters.numpy_tensors import array, fill
 from errors import WorkerError
@@ -90,7 +91,7 @@ class HalfSquares(keras.losses.Loss):
 
 
 class Adapter(adapters.Adapter):
-    options = ("channels_first", "eager")
+    options = ("channels_first", "eager", "fit")
     backends = BACKENDS
 
     def hello(self):
@@ -119,7 +120,8 @@ class Adapter(adapters.Adapter):
         settings = {"backend": keras.backend.backend(),
                     "image_data_format": keras.backend.image_data_format(),
                     "dtype_policy": keras.mixed_precision.dtype_policy().name,
-                    "loop": "train_on_batch, predict_on_batch",
+                    "loop": ("fit, predict" if "fit" in case.options
+                             else "train_on_batch, predict_on_batch"),
                     "run_eagerly": str("eager" in case.options)}
         if case.stage == "train" and recipe["optimiser"] == "rmsprop":
             settings["rmsprop_epsilon"] = "inside"
@@ -186,6 +188,7 @@ class Adapter(adapters.Adapter):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def _make_step(self, model):
+        self.model = model
         """Sets step; results holds what the last step returned, the loss or the logits, and its
         slot."""
         self.results = results = [None, None]
@@ -202,10 +205,18 @@ class Adapter(adapters.Adapter):
                 results[0], results[1] = train(*batches[slot]), slot
         self.step = step
 
+    def fit(self, blocks, slot, mark):
+        if self.forward_only:
+            self.results[0] = keras_epochs.predict(self.model, self.batches, blocks, slot, mark)
+        else:
+            self.results[1] = keras_epochs.fit(self.model, self.batches, blocks, slot,
+                                               keras_epochs.Marks(mark))
+
     def feed(self, slot, x, y):
         if elements(x.shape) == 0:
             raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
-        place = keras.ops.convert_to_tensor
+        # fit and predict are given arrays and place them themselves.
+        place = numpy.asarray if "fit" in self.case.options else keras.ops.convert_to_tensor
         label = numpy.zeros(x.shape[0], "int32") if y is None else array(y).astype("int32")
         self.batches[slot] = (place(array(x, self.layout.order(len(x.shape))).copy()), place(label))
         self.labels[slot] = label
@@ -228,8 +239,9 @@ class Adapter(adapters.Adapter):
                     fill(tensor, back(keras.ops.convert_to_numpy(variable)))
 
     def _read_loss(self):
-        """What train_on_batch returned; where regularizers have added to that, from the logits."""
-        if not self.case.recipe["weight_decay"]:
+        """What train_on_batch returned; from the logits where regularizers have added to that, and where
+        fit returns the mean of an epoch."""
+        if not self.case.recipe["weight_decay"] and "fit" not in self.case.options:
             return self.results[0]
         logits = keras.ops.convert_to_numpy(self.last.kept).astype("float64")
         if isinstance(self.loss, HalfSquares):

@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import counted  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
-FRAMEWORKS = ["caffe", "chainer", "cntk", "keras2:cntk", "keras2:tensorflow", "keras2:theano", "paddle",
-              "theano"]
+FRAMEWORKS = ["caffe", "caffe2", "chainer", "cntk", "keras2:cntk", "keras2:tensorflow", "keras2:theano",
+              "paddle", "theano"]
 
 
 class GateTest(ProgramTest):
@@ -30,12 +30,16 @@ class GateTest(ProgramTest):
         return {cell["stage"]: (cell["status"], cell.get("reason"))
                 for cell in json.loads(done.stdout)["cells"]}
 
-    def passes(self, framework):
-        found = self.cells(framework, "--weight-decay", "0.0005")
+    def passes(self, framework, *words):
+        found = self.cells(framework, "--weight-decay", "0.0005", *words)
         if all(status == "missing" for status, _ in found.values()):
             self.skipTest(found["forward"][1])
         self.assertEqual({stage: status for stage, (status, _) in found.items()},
                          {"forward": "ok", "train": "ok"}, found)
+
+    def test_epochs(self):
+        """Keras' own loop; --loop fit."""
+        self.passes("keras2:tensorflow", "--loop", "fit")
 
 
 for row in FRAMEWORKS:

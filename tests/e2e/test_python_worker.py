@@ -145,6 +145,55 @@ for _minor in MINORS:
             lambda self, version="3.%d" % _minor: self.python(version))
 
 
+EPOCHS = """
+import sys
+from adapters import null
+
+class Adapter(null.Adapter):
+    options = ("fit", "lazy")
+
+    def fit(self, blocks, slot, mark):
+        print(blocks, slot, file=sys.stderr)
+        for _ in blocks:
+            mark()
+            if "lazy" not in self.case.options:
+                mark()
+"""
+
+
+class EpochsTest(WorkerTest):
+    """The option fit: blocks that a framework's own loop runs."""
+
+    def started(self, *options):
+        path = os.path.join(self.scratch.name, "epochs.py")
+        with open(path, "w") as out:
+            out.write(EPOCHS)
+        driver = self.driver([sys.executable, WORKER, "--adapter", path])
+        driver.prepare(self.bundle(small(4), options=list(options)))
+        return driver
+
+    def test_records(self):
+        driver = self.started("fit")
+        # Between epochs there is time that is none's, so records need not touch as they do without.
+        for count, request in ((3, {"steps": 90, "sync": "blocks", "every": 30, "slot": 1}),
+                               (1, {"steps": 7, "sync": "end", "slot": 0}),
+                               (2, {"steps": 2, "sync": "step", "slot": 0})):
+            reply = driver.must("run", **request)
+            self.assertEqual(reply["records"], count)
+            self.assertLess(reply["begin_at_ns"], reply["end_at_ns"])
+        self.assertEqual(driver.close(), 0)
+        self.log.seek(0)
+        self.assertEqual(self.log.read(), "[30, 30, 30] 1\n[7] 0\n[1, 1] 0\n")
+
+    def test_missing_end(self):
+        driver = self.started("fit", "lazy")
+        self.refused(driver.ask("run", steps=2, sync="step", slot=0), "crashed", "ran 1 blocks of 2")
+
+    def test_unknown(self):
+        driver = self.driver([sys.executable, WORKER, "--adapter", "null"])
+        self.refused(driver.ask("hello", **driver.greeting(options=["fit"])), "unsupported", "option fit")
+
+
 class RefusalTest(WorkerTest):
     """What the worker must not do, and how it says so."""
 

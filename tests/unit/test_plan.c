@@ -287,7 +287,7 @@ static void what_cannot_run_says_why(void **state)
 		{"stages", "train", "pytorch+channels_last+compil", CELL_UNSUPPORTED,
 		 "option compil: pytorch has channels_last,compile,fused"},
 		{"inputs", "native", "native", CELL_UNSUPPORTED, "input native"},
-		{"loops", "fit", "native", CELL_UNSUPPORTED, "loop fit"},
+		{"loops", "fit", "native", CELL_UNSUPPORTED, "loop fit: native has step only"},
 		{"networks", "lenet", "native:jax", CELL_UNSUPPORTED, "no backends"},
 		{"networks", "lenet", "mxnet", CELL_MISSING, "prony framework install mxnet"},
 		{"networks", "lenet", "native@other", CELL_MISSING, "PRONY_NATIVE_OTHER_LIBRARY"},

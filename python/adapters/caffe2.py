@@ -1,0 +1,136 @@
+"""Caffe2: a net out of the graph, run in its workspace, its own optimisers; see
+docs/frameworks-python.md, "caffe2"."""
+import os
+
+import numpy
+from caffe2.python import core, model_helper, optimizer, workspace
+from caffe2.python.modeling.parameter_info import ParameterTags
+
+import graph_analysis
+from adapters.caffe2_operators import OPERATORS, REFUSALS, Builder
+from adapters.numpy_adapter import NumpyAdapter
+from adapters.numpy_tensors import array
+from errors import WorkerError
+
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
+workspace.GlobalInit(["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads=%d" % THREADS,
+                      "--caffe2_mkl_num_threads=%d" % THREADS])
+
+
+def _version():
+    """That of PyTorch's package, of which Caffe2 was a part; torch itself is not imported."""
+    try:
+        from importlib import metadata  # Python 3.8
+        return metadata.version("torch")
+    except ImportError:
+        import torch
+        return torch.__version__
+
+
+class Adapter(NumpyAdapter):
+    name, version = "caffe2", _version()
+    operators, refusals = OPERATORS, REFUSALS
+
+    def open(self, case):
+        settings = {"net_type": "simple"}
+        if case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
+            settings["rmsprop_epsilon"] = "inside"
+        return self.opened(case, THREADS, **settings)
+
+    def build(self, case):
+        self.start(case)
+        workspace.ResetWorkspace()
+        graph = case.graph
+        self.model = model = model_helper.ModelHelper(
+            graph["name"], init_params=False, arg_scope={"order": "NCHW"})
+        self.builder = builder = Builder(case, model)
+        logits = builder.logits()
+        loss = builder.loss() if case.stage != "forward" else None
+        self.blobs = builder.blobs
+        self.layouts = builder.layouts
+        for name in case.parameters + case.states:
+            workspace.FeedBlob(self.blobs.get(name, name), self.weight(name))
+        for name, value in builder.constants.items():
+            workspace.FeedBlob(name, value)
+        macs = self.count(model.net)
+        if loss:
+            self.differentiate(model, loss)
+        workspace.RunNetOnce(model.param_init_net)
+        workspace.CreateNet(model.net, overwrite=True)
+        self.make_step(model.net.Name())
+        self.outputs = [loss and str(loss), str(logits)]
+        return {"parameters": sum(int(workspace.FetchBlob(self.blobs.get(name, name)).size)
+                                  for name in case.parameters),
+                "macs": macs, "notes": graph_analysis.variance_note(case)}
+
+    def count(self, net):
+        """Multiply-accumulates of a pass over batch 0, which leaves no trace, counted on its blobs."""
+        kept = {name: workspace.FetchBlob(name) for name in self.case.states}
+        self.give(*self.batch(*self.case.batch(0)))
+        workspace.RunNetOnce(net)
+        macs = 0
+        for node in self.builder.nodes:
+            out = node["outputs"][0]
+            shape = list(workspace.FetchBlob(out).shape)
+            if shape != self.case.shape(out):
+                raise WorkerError("unsupported", "%s: Caffe2 makes the shape %s, the graph says %s"
+                                  % (node["name"], shape, self.case.shape(out)))
+            macs += self.builder.macs(node)
+        for name, value in kept.items():
+            workspace.FeedBlob(name, value)
+        return int(macs)
+
+    def differentiate(self, model, loss):
+        """Appends the backward pass and, where it trains, the updates."""
+        recipe = self.case.recipe
+        owned = {str(blob) for blob in model.params}
+        for name in self.case.parameters:
+            if self.blobs.get(name, name) not in owned:
+                model.AddParameter(core.BlobReference(name), ParameterTags.WEIGHT)
+        model.params = [blob for blob in model.params if str(blob) not in self.builder.constants]
+        model.weights = list(model.params)  # all decay
+        model.AddGradientOperators([loss])
+        self.gradients = {str(blob): str(grad) for blob, grad in model.param_to_grad.items()}
+        if self.case.stage != "train":
+            return
+        rate = recipe["learning_rate"]
+        if recipe["weight_decay"]:
+            optimizer.add_weight_decay(model, recipe["weight_decay"])
+        if recipe["optimiser"] == "rmsprop":
+            optimizer.build_rms_prop(model, rate, epsilon=recipe["epsilon"], decay=recipe["rho"],
+                                     momentum=0.0, policy="fixed")
+        else:
+            momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
+            optimizer.build_sgd(model, rate, policy="fixed", momentum=momentum, nesterov=0)
+
+    def give(self, x, y):
+        """Copies a batch to the net's input."""
+        graph = self.case.graph
+        workspace.FeedBlob(graph["input"], x)
+        if y is not None:
+            workspace.FeedBlob(graph["label"], y)
+
+    def make_step(self, net):
+        batches, give, run = self.batches, self.give, workspace.RunNet
+
+        def step(slot):
+            give(*batches[slot])
+            run(net)
+        self.step = step
+
+    def batch(self, x, y):
+        x = numpy.array(self.builder.arranged(array(x)), order="C")
+        return x, None if self.case.stage == "forward" else array(y).astype(numpy.int32)
+
+    def read(self, what, tensors):
+        if what in ("logits", "loss"):
+            self.results = [name and workspace.FetchBlob(name) for name in self.outputs]
+        NumpyAdapter.read(self, what, tensors)
+
+    def parameter(self, name):
+        return workspace.FetchBlob(self.blobs.get(name, name))
+
+    def gradient(self, name):
+        if self.case.stage == "train":  # its optimisers overwrite gradients by what they add
+            return NumpyAdapter.gradient(self, name)
+        return workspace.FetchBlob(self.gradients[self.blobs.get(name, name)])

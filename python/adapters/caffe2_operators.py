@@ -1,0 +1,223 @@
+"""One row for each operator: Caffe2's operators that compute it, and what they cannot do of it."""
+import numpy
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core, rnn_cell
+
+import graph_analysis
+from adapters.numpy_adapter import gates_first
+from safetensors_io import elements
+
+RECURRENT = ("LSTM", "RNN")
+
+
+class Builder(object):
+    """Adds operators to a model's net; blobs have the names of the graph's values, but those of
+    `blobs`: {parameter: its blob}. layouts as in NumpyAdapter; constants: {blob: value} of what is
+    no parameter of the graph's."""
+
+    def __init__(self, case, model):
+        self.case, self.model, self.net = case, model, model.net
+        self.training = case.stage != "forward"
+        self.nodes = case.nodes_for([case.graph["logits"]])
+        self.sequences = any(node["op"] in RECURRENT for node in self.nodes)
+        self.blobs, self.layouts, self.constants = {}, {}, {}
+
+    def arranged(self, x):
+        """A batch as the net takes it: recurrent layers want time first."""
+        return x.transpose(1, 0, 2) if self.sequences else x
+
+    def logits(self):
+        """Appends the forward pass; name of the logits' blob."""
+        for node in self.nodes:
+            inputs = [name for name in node["inputs"] if name]
+            OPERATORS[node["op"]](self, inputs, node["outputs"][0], node)
+        return self.case.graph["logits"]
+
+    def loss(self):
+        """Appends the loss; its blob."""
+        graph = self.case.graph
+        name = graph["loss"]
+        return self.net.SoftmaxWithLoss([graph["logits"], graph["label"]],
+                                        [name + ".probabilities", name])[1]
+
+    def macs(self, node):
+        """Multiply-accumulates of a node."""
+        case, op = self.case, node["op"]
+        if op not in ("Conv", "Gemm") + RECURRENT:
+            return 0
+        weight = case.shape(node["inputs"][1])
+        if op in RECURRENT:
+            steps = elements(case.shape(node["inputs"][0])[:2])
+            return steps * (elements(weight) + elements(case.shape(node["inputs"][2])))
+        return elements(case.shape(node["outputs"][0])) * elements(weight[1:])
+
+
+def _conv(b, inputs, out, node):
+    a = node["attributes"]
+    b.net.Conv(inputs, out, kernels=a["kernel_shape"], strides=a["strides"], pads=a["pads"],
+               dilations=a["dilations"], group=a["group"], order="NCHW")
+
+
+def _pool(operator):
+    def row(b, inputs, out, node):
+        a = node["attributes"]
+        pads = a["pads"]
+        if a["ceil_mode"]:
+            behind = graph_analysis.window_reach(a, b.case.shape(node["inputs"][0]),
+                                                 b.case.shape(out))
+            pads = pads[:2] + [max(0, n) for n in behind]
+        more = {"count_include_pad": 1} if a.get("count_include_pad") else {}
+        getattr(b.net, operator)(inputs, out, kernels=a["kernel_shape"], strides=a["strides"],
+                                 pads=pads, order="NCHW", **more)
+    return row
+
+
+def _pool_problem(case, node):
+    a = node["attributes"]
+    if node["op"] == "AveragePool" and a["ceil_mode"]:
+        return "ceil_mode"
+    if any(p >= k for p, k in zip(a["pads"], a["kernel_shape"] * 2)):
+        return "padding as large as the window"
+    return graph_analysis.dilated_problem(case, node)
+
+
+def _gemm(b, inputs, out, node):
+    if len(inputs) == 2:
+        b.net.MatMul(inputs, out, trans_b=1)
+    else:
+        b.net.FC(inputs, out)
+
+
+def _batch_norm(b, inputs, out, node):
+    a = node["attributes"]
+    outs = [out]
+    if b.training:
+        outs += inputs[3:5] + [out + ".mean", out + ".inverse"]
+    b.net.SpatialBN(inputs, outs, order="NCHW", epsilon=a["epsilon"], momentum=a["momentum"],
+                    is_test=int(not b.training))
+
+
+def _lrn(b, inputs, out, node):
+    a = node["attributes"]
+    b.net.LRN(inputs, [out, out + ".scale"], size=a["size"], alpha=a["alpha"], beta=a["beta"],
+              bias=a["bias"], order="NCHW")
+
+
+def _dropout(b, inputs, out, node):
+    if not graph_analysis.drops(b.case):
+        b.net.Copy(inputs, out)
+        return
+    seed = (b.case.recipe["seed"] + b.nodes.index(node)) % 2 ** 31
+    with core.DeviceScope(core.DeviceOption(caffe2_pb2.CPU, random_seed=seed)):
+        b.net.Dropout(inputs, [out, out + ".mask"], ratio=node["attributes"]["ratio"], is_test=0)
+
+
+def _reshape(b, inputs, out, node):
+    shape = graph_analysis.free_shape(b.case, b.case.shape(out))
+    b.net.Reshape(inputs, [out, out + ".shape"], shape=shape)
+
+
+def _concat(b, inputs, out, node):
+    b.net.Concat(inputs, [out, out + ".split"], axis=node["attributes"]["axis"])
+
+
+def _slice(b, inputs, out, node):
+    a = node["attributes"]
+    rank = len(b.case.shape(node["inputs"][0]))
+    starts, ends = [0] * rank, [-1] * rank
+    starts[a["axis"]], ends[a["axis"]] = a["start"], a["end"]
+    if a["end"] == b.case.shape(node["inputs"][0])[a["axis"]]:
+        ends[a["axis"]] = -1  # to the end
+    b.net.Slice(inputs, out, starts=starts, ends=ends)
+
+
+def _slice_problem(case, node):
+    return None if node["attributes"]["step"] == 1 else "a step"
+
+
+def _plain(operator, **names):
+    """A row for an operator with these arguments: {Caffe2's: the node's}."""
+    def row(b, inputs, out, node):
+        getattr(b.net, operator)(inputs, out, **{
+            name: node["attributes"][names[name]] for name in names})
+    return row
+
+
+def _global_pool(b, inputs, out, node):
+    b.net.AveragePool(inputs, out, global_pooling=1, order="NCHW")
+
+
+def _recurrent(b, inputs, out, node):
+    """One layer of rnn_cell's, whose parameters have names of its own. The second bias that it adds
+    stays zero."""
+    lstm, name = node["op"] == "LSTM", node["name"]
+    batch, _, width = b.case.shape(node["inputs"][0])
+    size = b.case.shape(out)[1]
+    states = [name + ".hidden", name + ".cell"][:1 + lstm]
+    for state in states:
+        b.constants[state] = numpy.zeros((1, batch, size), numpy.float32)
+    more = {} if lstm else {"activation": "relu"}
+    layer = rnn_cell.LSTM if lstm else rnn_cell.BasicRNN
+    last = layer(b.model, inputs[0], None, tuple(states) if lstm else states, width, size, name,
+                 outputs_with_grads=(1,), forward_only=not b.training, **more)[1]
+    b.net.Reshape([last], [out, out + ".shape"], shape=[-1, size])
+    second = name + "/gates_t_b"
+    b.constants[second] = numpy.zeros((4 if lstm else 1) * size, numpy.float32)
+    for parameter, blob in zip(node["inputs"][1:], ("i2h_w", "gates_t_w", "i2h_b")):
+        b.blobs[parameter] = name + "/" + blob
+        if lstm:
+            b.layouts[parameter] = gates_first("ifoc")
+
+
+def _recurrent_problem(case, node):
+    if node["inputs"][0] != case.graph["input"]:
+        return "of other than the input"
+    return graph_analysis.recurrent_problem(case, node)
+
+
+OPERATORS = {
+    "Conv": _conv,
+    "MaxPool": _pool("MaxPool"),
+    "AveragePool": _pool("AveragePool"),
+    "GlobalAveragePool": _global_pool,
+    "Gemm": _gemm,
+    "Relu": _plain("Relu"),
+    "LeakyRelu": _plain("LeakyRelu", alpha="alpha"),
+    "Elu": _plain("Elu", alpha="alpha"),
+    "Clip": _plain("Clip", min="min", max="max"),
+    "Tanh": _plain("Tanh"),
+    "Sigmoid": _plain("Sigmoid"),
+    "Exp": _plain("Exp"),
+    "Sqrt": _plain("Sqrt"),
+    "Neg": _plain("Negative"),
+    "Softmax": _plain("Softmax", axis="axis"),
+    "Identity": _plain("Copy"),
+    "BatchNormalization": _batch_norm,
+    "LRN": _lrn,
+    "Flatten": _reshape,
+    "Reshape": _reshape,
+    "Transpose": _plain("Transpose", axes="perm"),
+    "Concat": _concat,
+    "Slice": _slice,
+    "ReduceMean": _plain("ReduceMean", axes="axes", keepdims="keepdims"),
+    "Dropout": _dropout,
+    "Add": _plain("Add"),
+    "Sub": _plain("Sub"),
+    "Mul": _plain("Mul"),
+    "Div": _plain("Div"),
+    "LSTM": _recurrent,
+    "RNN": _recurrent,
+    "SoftmaxCrossEntropyLoss": None,  # Builder.loss
+}
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {
+    "MaxPool": _pool_problem,
+    "AveragePool": _pool_problem,
+    "Gemm": graph_analysis.dense_problem,
+    "BatchNormalization": graph_analysis.statistics_problem,
+    "LRN": graph_analysis.even_size_problem,
+    "Slice": _slice_problem,
+    "LSTM": _recurrent_problem,
+    "RNN": _recurrent_problem,
+}
