@@ -43,6 +43,18 @@ void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, uns
 			    recipe->threads, recipe->slots);
 }
 
+void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
+			  const struct recipe *recipe, unsigned precisions)
+{
+	if (recipe->stage == STAGE_LOAD || recipe->stage >= STAGE_COUNT)
+		reasons_add(reasons, "stage %s", stage_name(recipe->stage));
+	if (recipe->optimiser >= OPTIMISER_COUNT)
+		reasons_add(reasons, "unknown optimiser");
+	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
+		reasons_add(reasons, "network %s has no loss", graph->name);
+	reasons_add_recipe(reasons, recipe, precisions);
+}
+
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why)
 {
 	enum prony_status status = PRONY_OK;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "bundle/recipe.h"
+#include "graph/graph.h"
 
 /* Appends a reason, after "; " when it is not the first. */
 void reasons_add(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);
@@ -15,6 +16,11 @@ void reasons_add(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2
  * loader: precision, input, threads.
  */
 void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions);
+
+/* The same of one that has all stages but load, and all optimisers: and what the graph lacks for
+ * it. */
+void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
+			  const struct recipe *recipe, unsigned precisions);
 
 /* PRONY_OK without reasons, else PRONY_UNSUPPORTED with all of them. Releases the buffer. */
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why);

@@ -40,6 +40,8 @@ void cli_out(const char *format, ...)
 void cli_say(const char *format, ...)
 {
 	va_list arguments;
+	/* Both may go to one file: nothing said belongs into the middle of a table. */
+	fflush(stdout);
 	va_start(arguments, format);
 	print_to(stderr, format, arguments);
 	va_end(arguments);

@@ -393,6 +393,8 @@ static void add_environment(const char *text, struct strbuf *out)
 enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
 				  struct error *err)
 {
+	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
+		summary_absent, summary_disturbance, summary_settings};
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);
@@ -422,9 +424,9 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
 	text_markdown(strbuf_text(&line), out);
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
 		strbuf_clear(&line);
-		if (!(i == 0 ? summary_disturbance : summary_settings)(summary, &line))
+		if (!conditions[i](summary, &line))
 			continue;
 		strbuf_puts(out, "\n\n**");
 		text_markdown(strbuf_text(&line), out);

@@ -150,6 +150,7 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		strbuf_puts(out, "</p><p class=\"parity\">");
 		text_html(strbuf_text(&line), out);
 		strbuf_puts(out, "</p>\n");
+		add_condition(summary_absent, page->summaries[run], out);
 		add_condition(summary_disturbance, page->summaries[run], out);
 		add_condition(summary_settings, page->summaries[run], out);
 		strbuf_release(&line);

@@ -9,11 +9,17 @@
 #include "base/memory.h"
 #include "stats/estimate.h"
 
-/* Frameworks of a run that the page does not know yet. */
-static void add_frameworks(struct html_page *page, const struct stored_run *run)
+/* Frameworks of a run that the page does not know yet, in the order of the run's cells. */
+static void add_frameworks(struct html_page *page, const struct summary *summary)
 {
+	const struct stored_run *run = summary->run;
+	bool *folded = arena_array(&page->arena, run->cell_count + 1, sizeof *folded);
+	for (size_t i = 0; i < summary->count; i++)
+		folded[summary->rows[i].cell - run->cells] = summary->rows[i].folded;
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const char *name = run->cells[i].cell.framework;
+		if (folded[i])
+			continue;
 		size_t number = names_add(&page->framework_names, name, strlen(name));
 		if (number < page->framework_count)
 			continue;
@@ -52,7 +58,7 @@ void html_page_init(struct html_page *page, const struct summary *const *summari
 		const struct stored_run *stored = summaries[run]->run;
 		snprintf(page->labels[run], HTML_LABEL_BYTES, "%s, run %lld", stored->meta.host,
 			 (long long)stored->meta.id);
-		add_frameworks(page, stored);
+		add_frameworks(page, summaries[run]);
 		numbers[run] = number_comparisons(page, &names, summaries[run]);
 	}
 	for (size_t run = 0; run < count; run++) {

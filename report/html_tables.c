@@ -236,7 +236,7 @@ static void missing_line(const struct html_page *page, size_t comparison, struct
 		const struct summary_row *rows = html_rows(page, run, comparison, &count);
 		for (size_t i = 0; i < count; i++) {
 			char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
-			if (rows[i].cell->status != CELL_MISSING)
+			if (rows[i].cell->status != CELL_MISSING || rows[i].folded)
 				continue;
 			html_row_label(page, run, rows[i].cell->cell.framework, label,
 				       sizeof label);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "report/format.h"
 #include "report/names.h"
+#include "report/summary_internal.h"
 #include "stats/effort.h"
 
 /* The positive, finite step means of a cell's ok processes. */
@@ -296,6 +297,7 @@ void summary_init(struct summary *summary, const struct stored_run *run)
 			       summary->first[c + 1] - summary->first[c]);
 	work_release(&work);
 	free(order);
+	summary_fold(summary);
 }
 
 void summary_release(struct summary *summary)

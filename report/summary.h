@@ -24,6 +24,7 @@ struct summary_row {
 	int rank;	   /* 1 = fastest of its comparison; 0 = not ranked: the cell is not
 			      ok or its gate did not pass */
 	bool tied;	   /* others have this rank: their intervals cannot be told apart */
+	bool folded;	   /* left out of tables: summary_absent names its framework */
 };
 
 struct summary {
@@ -77,9 +78,10 @@ const char *summary_reason(const struct summary_row *row);
 /* The parity line, without a line feed. */
 void summary_parity(const struct summary *summary, struct strbuf *out);
 
-/* What else the figures depend on, each without a line feed: that the machine was busy, and
- * variables of the environment that change how fast a framework is. False, and nothing added, when
- * there is nothing to say. */
+/* What stands under the tables, each without a line feed: which frameworks of the run are not on
+ * the machine and have no rows, that the machine was busy, and variables of the environment that
+ * change how fast a framework is. False, and nothing added, when there is nothing to say. */
+bool summary_absent(const struct summary *summary, struct strbuf *out);
 bool summary_disturbance(const struct summary *summary, struct strbuf *out);
 bool summary_settings(const struct summary *summary, struct strbuf *out);
 

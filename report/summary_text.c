@@ -109,7 +109,8 @@ struct table *summary_table(const struct summary *summary, size_t comparison, si
 		limit = COLUMN_COUNT;
 	struct table *table = table_new(columns, limit);
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
-		add_row(summary, &summary->rows[i], limit, table);
+		if (!summary->rows[i].folded)
+			add_row(summary, &summary->rows[i], limit, table);
 	return table;
 }
 
@@ -151,7 +152,7 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		const char *what;
 		/* A framework that refuses the network leaves nothing to judge. */
 		if (!cell->evidence || cell->gate == CELL_UNSUPPORTED)
-			absent++;
+			absent += !summary->rows[i].folded;
 		else if (cell->gate != CELL_OK && cell->gate != CELL_UNPROVEN)
 			(*(cell->gate == CELL_MISMATCH ? &wrong : &ended))++;
 		if (!cell->evidence || cell->gate != CELL_OK ||
@@ -198,8 +199,8 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
-	bool (*const conditions[])(const struct summary *, struct strbuf *) = {summary_disturbance,
-									       summary_settings};
+	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
+		summary_absent, summary_disturbance, summary_settings};
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);

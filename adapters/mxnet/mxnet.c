@@ -112,14 +112,8 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
-	if (recipe->stage == STAGE_LOAD || recipe->stage >= STAGE_COUNT)
-		reasons_add(&reasons, "stage %s", stage_name(recipe->stage));
-	if (recipe->optimiser >= OPTIMISER_COUNT)
-		reasons_add(&reasons, "unknown optimiser");
-	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
-		reasons_add(&reasons, "network %s has no loss", graph->name);
 	/* The fusion of operators is on by default; without it is a variant. */
-	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
+	reasons_add_training(&reasons, graph, recipe, 1u << PRECISION_FP32);
 	mx_symbol_refusals(graph, recipe->stage != STAGE_FORWARD, &reasons);
 	return reasons_finish(&reasons, why);
 }

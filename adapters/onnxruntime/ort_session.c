@@ -1,9 +1,9 @@
 /* One session and its slots, for the graph's model and for a user's file. */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters/onnxruntime/ort_internal.h"
+#include "adapters/threads.h"
 
 enum prony_status ort_check(const struct ort_api *api, struct ort_status *status, const char *what,
 			    struct error *err)
@@ -22,34 +22,18 @@ enum prony_status ort_check(const struct ort_api *api, struct ort_status *status
 	return code;
 }
 
-/* Number of threads of this process; -1 where /proc does not say. */
-static int count_tasks(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	int count = 0;
-
-	if (!tasks)
-		return -1;
-	for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
-		if (entry->d_name[0] != '.')
-			count++;
-	}
-	closedir(tasks);
-	return count;
-}
-
 /* What took effect is counted: the caller computes too, so that a pool of N starts N - 1 threads.
  */
 enum prony_status ort_make_session(struct ort_state *ort, const void *bytes, size_t length,
 				   struct error *err)
 {
-	int before = count_tasks();
+	int before = threads_count("");
 	enum prony_status status =
 		ort_check(ort->api,
 			  ort->api->create_session_from_array(ort->env, bytes, length, ort->options,
 							      &ort->session),
 			  "create session", err);
-	int threads = count_tasks() - before + 1;
+	int threads = threads_count("") - before + 1;
 
 	if (status == PRONY_OK && before >= 0 && threads != ort->threads)
 		status = error_set(err, PRONY_INVALID,

@@ -1,6 +1,5 @@
 #include "adapters/tensorflow/tensorflow.h"
 
-#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "adapters/reasons.h"
 #include "adapters/tensorflow/tf_model.h"
+#include "adapters/threads.h"
 
 /* What differs between the libraries: this table, and nothing else. */
 struct series {
@@ -179,13 +179,7 @@ static enum prony_status supports(const struct graph *graph, const struct recipe
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
-	if (recipe->stage == STAGE_LOAD || recipe->stage >= STAGE_COUNT)
-		reasons_add(&reasons, "stage %s", stage_name(recipe->stage));
-	if (recipe->optimiser >= OPTIMISER_COUNT)
-		reasons_add(&reasons, "unknown optimiser");
-	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
-		reasons_add(&reasons, "network %s has no loss", graph->name);
-	reasons_add_recipe(&reasons, recipe, precisions);
+	reasons_add_training(&reasons, graph, recipe, precisions);
 	tf_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
@@ -207,20 +201,6 @@ static const char *environment_or(const char *name, const char *otherwise)
 	const char *value = getenv(name);
 
 	return value && value[0] != '\0' ? value : otherwise;
-}
-
-/* Number of threads of this process; -1 where /proc does not say. */
-static int count_tasks(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	int count = 0;
-
-	if (!tasks)
-		return -1;
-	for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks))
-		count += entry->d_name[0] != '.';
-	closedir(tasks);
-	return count;
 }
 
 /* Threads that compute inside an operation, by how many the session has started; as asked where the
@@ -266,9 +246,9 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 		return error_set(err, PRONY_INTERNAL, "open before probe");
 	if (strncmp(device, "cuda", 4) == 0)
 		wanted.gpu = (int)strtol(device + strcspn(device, ":") + 1, NULL, 10);
-	before = count_tasks();
+	before = threads_count("");
 	status = tf_session_open(&tf->running, &tf->api, &wanted, err);
-	started = count_tasks() - before;
+	started = threads_count("") - before;
 	if (status == PRONY_OK)
 		status = tf_session_mxcsr(&tf->running, &tf->api, &mxcsr, err);
 	if (status != PRONY_OK)

@@ -1,6 +1,5 @@
 #include "adapters/xla/xla.h"
 
-#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #endif
 
 #include "adapters/reasons.h"
+#include "adapters/threads.h"
 #include "adapters/xla/buffers.h"
 #include "adapters/xla/emit.h"
 #include "adapters/xla/pjrt.h"
@@ -119,13 +119,7 @@ static enum prony_status xla_supports(const struct graph *graph, const struct re
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
-	if (recipe->stage == STAGE_LOAD || recipe->stage >= STAGE_COUNT)
-		reasons_add(&reasons, "stage %s", stage_name(recipe->stage));
-	if (recipe->optimiser >= OPTIMISER_COUNT)
-		reasons_add(&reasons, "unknown optimiser");
-	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
-		reasons_add(&reasons, "network %s has no loss", graph->name);
-	reasons_add_recipe(&reasons, recipe, XLA_PRECISIONS);
+	reasons_add_training(&reasons, graph, recipe, XLA_PRECISIONS);
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 		const struct attributes *a = &node->attributes;
@@ -143,29 +137,6 @@ static enum prony_status xla_supports(const struct graph *graph, const struct re
 				    node->name);
 	}
 	return reasons_finish(&reasons, why);
-}
-
-/* Threads of XLA's pool, which it names "tf_XLAEigen"; -1 where /proc does not say. */
-static int count_threads(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	int count = 0;
-
-	if (!tasks)
-		return -1;
-	for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
-		char path[320], name[32] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
-		file = fopen(path, "r");
-		if (file && fgets(name, sizeof(name), file) && strstr(name, "XLAEigen"))
-			count++;
-		if (file)
-			fclose(file);
-	}
-	closedir(tasks);
-	return count;
 }
 
 static enum prony_status choose_device(struct session *s, char *kind, size_t kind_bytes,
@@ -207,7 +178,7 @@ static enum prony_status xla_open(struct session *s, const struct recipe *recipe
 		return status;
 	*effective = (struct effective){
 		.precision = recipe->precision,
-		.threads = on_cpu(s) ? count_threads() : recipe->threads,
+		.threads = on_cpu(s) ? threads_count("XLAEigen") : recipe->threads,
 	};
 	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
 #if defined(__SSE__)

@@ -77,4 +77,24 @@ enum prony_status exercise_updates(struct exercise *exercise, bool epsilon_insid
 /* The comparisons must be able to fail: one weight tensor off by a thousandth has to be noticed. */
 enum prony_status exercise_wrong_weight(struct exercise *exercise, struct error *err);
 
+/* What adapter.h promises of every adapter (exercise_contract.c). */
+
+/* One of exercise_operators; NULL when there is none of the name. */
+const struct network *exercise_find(const char *name);
+/* Bodies: each rule by itself; RMSprop with epsilon inside of the root. */
+exercise_body exercise_update_sgd, exercise_update_momentum, exercise_update_rmsprop;
+/* A wrong rule has to be noticed: epsilon large enough to tell inside the root from outside. */
+exercise_body exercise_update_rmsprop_wrong;
+/* Of an open session of ten classes: counts, and what feed and step must not take. */
+exercise_body exercise_trainer;
+/* The same of one that has the stage forward only: there is no loss to read. */
+exercise_body exercise_inference;
+/* Bodies: with dropout the same batch and weights give another loss each time, without always the
+ * same. */
+exercise_body exercise_dropout_on, exercise_dropout_off;
+/* The loss of one more step on slot 0. */
+enum prony_status exercise_loss_of_step(struct exercise *exercise, double *loss, struct error *err);
+/* Is a library that cannot be used PRONY_MISSING, and is this said of it? */
+bool exercise_missing(const struct adapter *adapter, const char *path, const char *says);
+
 #endif

@@ -127,15 +127,6 @@ static void test_operators_updates(void **state)
 	run_operators(update_operators, true);
 }
 
-static const struct network *find_operators(const char *name)
-{
-	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
-		if (strcmp(exercise_operators[i].name, name) == 0)
-			return &exercise_operators[i];
-	}
-	return NULL;
-}
-
 /* The built-in ones, and a single sample. */
 static void test_recurrent(void **state)
 {
@@ -144,58 +135,25 @@ static void test_recurrent(void **state)
 	assert_true(run("lstm", 8, exercise_gradients));
 	assert_true(run("irnn", 2, exercise_forward));
 	assert_true(run("irnn", 2, exercise_gradients));
-	assert_true(exercise_run(&adapter_mxnet, library, find_operators("sequences"), 1,
+	assert_true(exercise_run(&adapter_mxnet, library, exercise_find("sequences"), 1,
 				 exercise_gradients));
-}
-
-static enum prony_status update_sgd(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_SGD;
-	e->recipe.weight_decay = 0.01;
-	return exercise_updates(e, false, err);
-}
-
-static enum prony_status update_momentum(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_MOMENTUM;
-	e->recipe.momentum = 0.9;
-	return exercise_updates(e, false, err);
-}
-
-static enum prony_status update_rmsprop(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_RMSPROP;
-	e->recipe.learning_rate = 0.001;
-	return exercise_updates(e, true, err);
-}
-
-/* A wrong rule has to be noticed: epsilon large enough to tell inside the root from outside. */
-static enum prony_status update_rmsprop_wrong(struct exercise *e, struct error *err)
-{
-	struct error mismatch = ERROR_INIT;
-
-	e->recipe.optimiser = OPTIMISER_RMSPROP;
-	e->recipe.learning_rate = 0.001;
-	e->recipe.epsilon = 0.001;
-	if (exercise_updates(e, false, &mismatch) != PRONY_MISMATCH)
-		return error_set(err, PRONY_INTERNAL, "another update rule went unnoticed");
-	return PRONY_OK;
 }
 
 static void test_updates(void **state)
 {
-	static exercise_body *const bodies[] = {update_sgd, update_momentum, update_rmsprop,
-						update_rmsprop_wrong};
+	static exercise_body *const bodies[] = {exercise_update_sgd, exercise_update_momentum,
+						exercise_update_rmsprop,
+						exercise_update_rmsprop_wrong};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
 		assert_true(run("lenet", 8, bodies[i]));
 		assert_true(run("mlp", 8, bodies[i]));
 		/* Updated in pieces of one vector, of which a part must stay as it is. */
-		assert_true(exercise_run(&adapter_mxnet, library, find_operators("lstm"), 4,
-					 bodies[i]));
 		assert_true(
-			exercise_run(&adapter_mxnet, library, find_operators("rnn"), 4, bodies[i]));
+			exercise_run(&adapter_mxnet, library, exercise_find("lstm"), 4, bodies[i]));
+		assert_true(
+			exercise_run(&adapter_mxnet, library, exercise_find("rnn"), 4, bodies[i]));
 	}
 }
 
@@ -213,18 +171,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	    !strstr(e->effective.settings, "multi_sgd_mom_update"))
 		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
 				 e->probe.version, e->effective.threads, e->effective.settings);
-	if (e->built.parameters != graph_parameter_count(&e->graph) ||
-	    e->built.macs != graph_macs(&e->graph))
-		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
-				 (long long)e->built.parameters, (long long)e->built.macs);
-	((int64_t *)e->labels[0].data)[0] = 10;
-	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
-	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
-	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
-		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
-	return PRONY_OK;
+	return exercise_trainer(e, err);
 }
 
 static void test_reports(void **state)
@@ -233,51 +180,11 @@ static void test_reports(void **state)
 	assert_true(run("lenet", 4, check_reports));
 }
 
-static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
-{
-	struct tensor_set set;
-	enum prony_status status = exercise_step(e, 0, err);
-
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_LOSS, &set, err);
-	if (status == PRONY_OK)
-		*loss = *(const double *)set.tensors[0].data;
-	return status;
-}
-
-/* With dropout the same batch and weights give another loss each time, without always the same. */
-static enum prony_status check_dropout(struct exercise *e, bool dropout, struct error *err)
-{
-	double first = 0, second = 0;
-	enum prony_status status;
-
-	e->recipe.stage = STAGE_FORWARD_BACKWARD;
-	e->recipe.dropout = dropout;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = loss_after_step(e, &first, err);
-	if (status == PRONY_OK)
-		status = loss_after_step(e, &second, err);
-	if (status == PRONY_OK && (first != second) != dropout)
-		status = error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
-	return status;
-}
-
-static enum prony_status dropout_on(struct exercise *e, struct error *err)
-{
-	return check_dropout(e, true, err);
-}
-
-static enum prony_status dropout_off(struct exercise *e, struct error *err)
-{
-	return check_dropout(e, false, err);
-}
-
 static void test_dropout(void **state)
 {
 	(void)state;
-	assert_true(run("mlp", 8, dropout_on));
-	assert_true(run("mlp", 8, dropout_off));
+	assert_true(run("mlp", 8, exercise_dropout_on));
+	assert_true(run("mlp", 8, exercise_dropout_off));
 }
 
 /* Resident pages of this process. */
@@ -355,7 +262,7 @@ static const char *reason_of(const char *name, enum stage stage, struct error *e
 	*err = (struct error)ERROR_INIT;
 	recipe_defaults(&recipe);
 	recipe.stage = stage;
-	assert_int_equal(zoo_build(find_operators(name), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(zoo_build(exercise_find(name), 4, &graph, NULL), PRONY_OK);
 	status = adapter_mxnet.supports(&graph, &recipe, err);
 	graph_release(&graph);
 	return status == PRONY_OK ? "" : err->text;
@@ -370,14 +277,14 @@ static void test_shared_weights(void **state)
 
 	(void)state;
 	recipe_defaults(&recipe);
-	assert_int_equal(zoo_build(find_operators("lstm"), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(zoo_build(exercise_find("lstm"), 4, &graph, NULL), PRONY_OK);
 	for (int i = 0; i < graph.node_count; i++)
 		if (graph.nodes[i].op == OP_LSTM)
 			graph.nodes[i].inputs[2] = graph.nodes[i].inputs[1];
 	assert_int_equal(adapter_mxnet.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "LSTM lstm: weights that another"));
 	graph_release(&graph);
-	assert_int_equal(zoo_build(find_operators("rnn"), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(zoo_build(exercise_find("rnn"), 4, &graph, NULL), PRONY_OK);
 	graph.values[graph_find_value(&graph, "rnn.bias")].kind = VALUE_STATE;
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(adapter_mxnet.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
@@ -398,16 +305,9 @@ static void test_refused_operators(void **state)
 
 static void test_missing(void **state)
 {
-	void *data = calloc(1, adapter_mxnet.private_size);
-	struct session session = {.library = "/nonexistent/libmxnet.so", .private_data = data};
-	struct probe probe;
-	struct error err = ERROR_INIT;
-
 	(void)state;
-	assert_int_equal(adapter_mxnet.probe(&session, &probe, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "/nonexistent/libmxnet.so"));
-	adapter_mxnet.close(&session);
-	free(data);
+	assert_true(exercise_missing(&adapter_mxnet, "/nonexistent/libmxnet.so",
+				     "/nonexistent/libmxnet.so"));
 }
 
 int main(void)

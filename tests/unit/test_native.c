@@ -103,13 +103,6 @@ static void gradients_agree(void **state)
 	run_others(exercise_gradients);
 }
 
-static enum prony_status update_sgd(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_SGD;
-	e->recipe.weight_decay = 0.01;
-	return exercise_updates(e, false, err);
-}
-
 static enum prony_status update_momentum(struct exercise *e, struct error *err)
 {
 	e->recipe.optimiser = OPTIMISER_MOMENTUM;
@@ -140,7 +133,7 @@ static enum prony_status update_rmsprop_inside(struct exercise *e, struct error 
 static void updates_agree(void **state)
 {
 	(void)state;
-	run_everywhere("lenet", update_sgd);
+	run_everywhere("lenet", exercise_update_sgd);
 	run_everywhere("lenet", update_momentum);
 	run_everywhere("mlp", update_momentum);
 	run_everywhere("mlp", update_rmsprop);
@@ -268,36 +261,13 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	    !strstr(e->built.notes, "conv1=") || !strstr(e->built.notes, "ip1+Relu="))
 		return error_set(err, PRONY_MISMATCH, "%s; %s; %s", e->probe.libraries[0].version,
 				 e->effective.settings, e->built.notes);
-	if (e->built.parameters != graph_parameter_count(&e->graph) ||
-	    e->built.macs != graph_macs(&e->graph))
-		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
-				 (long long)e->built.parameters, (long long)e->built.macs);
-	((int64_t *)e->labels[0].data)[0] = 10;
-	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
-	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
-	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
-		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
-	return PRONY_OK;
+	return exercise_trainer(e, err);
 }
 
 static void reports_what_it_did(void **state)
 {
 	(void)state;
 	run("lenet", 4, check_reports);
-}
-
-static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
-{
-	struct tensor_set set;
-	enum prony_status status = exercise_step(e, 0, err);
-
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_LOSS, &set, err);
-	if (status == PRONY_OK)
-		*loss = *(const double *)set.tensors[0].data;
-	return status;
 }
 
 /* Masks: other ones in each step, and right on average. */
@@ -311,7 +281,7 @@ static enum prony_status check_dropout(struct exercise *e, struct error *err)
 	e->recipe.dropout = true;
 	status = exercise_open(e, err);
 	for (int i = 0; status == PRONY_OK && i < STEPS; i++) {
-		status = loss_after_step(e, &loss, err);
+		status = exercise_loss_of_step(e, &loss, err);
 		sum += loss;
 		if (i == 0)
 			first = loss;

@@ -45,7 +45,6 @@ static void test_operators(void **state)
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
-	struct tensor_set loss;
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD;
@@ -58,13 +57,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	    !strstr(e->effective.settings, "allow_spinning=0"))
 		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
 				 e->probe.version, e->effective.threads, e->effective.settings);
-	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
-		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
-	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
-	if (exercise_read(e, READ_LOSS, &loss, NULL) != PRONY_UNSUPPORTED)
-		return error_set(err, PRONY_MISMATCH, "a loss was read");
-	return PRONY_OK;
+	return exercise_inference(e, err);
 }
 
 static void test_reports(void **state)
@@ -139,17 +132,9 @@ static void test_refused_operators(void **state)
 
 static void test_missing(void **state)
 {
-	void *data = calloc(1, adapter_onnxruntime.private_size);
-	struct session session = {.library = "/nonexistent/libonnxruntime.so",
-				  .private_data = data};
-	struct probe probe;
-	struct error err = ERROR_INIT;
-
 	(void)state;
-	assert_int_equal(adapter_onnxruntime.probe(&session, &probe, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "/nonexistent/libonnxruntime.so"));
-	adapter_onnxruntime.close(&session);
-	free(data);
+	assert_true(exercise_missing(&adapter_onnxruntime, "/nonexistent/libonnxruntime.so",
+				     "/nonexistent/libonnxruntime.so"));
 }
 
 int main(void)

@@ -67,7 +67,6 @@ static void test_refused_operators(void **state)
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
-	struct tensor_set loss;
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD;
@@ -83,13 +82,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	    !strstr(e->built.notes, "EXECUTION_DEVICES=CPU NUM_STREAMS=1"))
 		return error_set(err, PRONY_MISMATCH, "version %s, %s; %s", e->probe.version,
 				 e->effective.settings, e->built.notes);
-	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
-		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
-	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
-	if (exercise_read(e, READ_LOSS, &loss, NULL) != PRONY_UNSUPPORTED)
-		return error_set(err, PRONY_MISMATCH, "a loss was read");
-	return PRONY_OK;
+	return exercise_inference(e, err);
 }
 
 static void test_reports(void **state)
@@ -175,26 +168,15 @@ static void test_refusals(void **state)
 	graph_release(&graph);
 }
 
-static void probe_of(const char *path, const char *says)
-{
-	void *data = calloc(1, adapter_openvino.private_size);
-	struct session session = {.library = path, .private_data = data};
-	struct probe probe;
-	struct error err = ERROR_INIT;
-
-	assert_int_equal(adapter_openvino.probe(&session, &probe, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, says));
-	adapter_openvino.close(&session);
-	free(data);
-}
-
 /* Not there, no library, and another library. */
 static void test_missing(void **state)
 {
 	(void)state;
-	probe_of("/nonexistent/libopenvino_c.so", "/nonexistent/libopenvino_c.so");
-	probe_of("/dev/null", "/dev/null");
-	probe_of("libc.so.6", "lacks the function ov_get_openvino_version");
+	assert_true(exercise_missing(&adapter_openvino, "/nonexistent/libopenvino_c.so",
+				     "/nonexistent/libopenvino_c.so"));
+	assert_true(exercise_missing(&adapter_openvino, "/dev/null", "/dev/null"));
+	assert_true(exercise_missing(&adapter_openvino, "libc.so.6",
+				     "lacks the function ov_get_openvino_version"));
 }
 
 int main(void)

@@ -349,6 +349,63 @@ static void test_parity_counts(void **state)
 	stored_run_release(&run);
 }
 
+/* Where many frameworks are not installed a line says so, in text, Markdown and page; the exports
+ * keep their cells. */
+static void many_absent_frameworks_share_a_line(void **state)
+{
+	static const char *const absent[] = {"caffe", "theano", "keras2:cntk"};
+	struct stored_run run;
+	struct summary summary;
+	struct strbuf text;
+	struct error err = ERROR_INIT;
+	(void)state;
+	report_fixture_init(&run, 0);
+	strbuf_init(&text, 0);
+	const struct stored_cell jax = run.cells[run.cell_count - 1];
+	for (size_t more = 0; more <= 3; more++) {
+		summary_init(&summary, &run);
+		assert_int_equal(find(&summary, "jax", STAGE_FORWARD)->folded, more == 3);
+		assert_int_equal(summary_absent(&summary, &text), more == 3);
+		summary_release(&summary);
+		if (more == 3)
+			break;
+		struct stored_cell *cell = &run.cells[run.cell_count++];
+		*cell = jax;
+		snprintf(cell->cell.framework, sizeof cell->cell.framework, "%s", absent[more]);
+		/* What the fixture releases is jax's. */
+		cell->framework = cell->evidence = NULL;
+	}
+	assert_string_equal(strbuf_text(&text),
+			    "not on this machine: jax, caffe, theano, keras2:cntk (prony list "
+			    "frameworks says why; prony framework install NAME)");
+	summary_init(&summary, &run);
+	strbuf_clear(&text);
+	summary_render(&summary, false, 0, &text);
+	assert_null(strstr(strbuf_text(&text), "framework install jax"));
+	assert_non_null(strstr(strbuf_text(&text), "\nnot on this machine: jax, caffe, "));
+	assert_non_null(strstr(strbuf_text(&text), "; 1 never came to the gate\n"));
+	strbuf_clear(&text);
+	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
+	assert_null(strstr(strbuf_text(&text), "framework install jax"));
+	assert_non_null(strstr(strbuf_text(&text), "**not on this machine: jax, caffe, "));
+	json_t *json = summary_to_json(&summary);
+	assert_int_equal(json_array_size(json_object_get(json, "cells")), run.cell_count);
+	json_decref(json);
+	/* One that has a cell of another end stays, and so do all where nothing else is there. */
+	summary_release(&summary);
+	run.cells[run.cell_count - 1].status = CELL_UNSUPPORTED;
+	summary_init(&summary, &run);
+	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
+	summary_release(&summary);
+	for (size_t i = 0; i < run.cell_count; i++)
+		run.cells[i].status = CELL_MISSING;
+	summary_init(&summary, &run);
+	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
+	summary_release(&summary);
+	strbuf_release(&text);
+	stored_run_release(&run);
+}
+
 static void test_empty_run(void **state)
 {
 	struct stored_run run = {.meta = {.effort = "quick", .finished_wall_ns = RECORD_NONE}};
@@ -430,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_broken_floor),
 		cmocka_unit_test(test_parity_counts),
 		cmocka_unit_test(test_settings),
+		cmocka_unit_test(many_absent_frameworks_share_a_line),
 		cmocka_unit_test(test_empty_run),
 	};
 	return cmocka_run_group_tests_name("report output", tests, setup, teardown);

@@ -53,18 +53,9 @@ static void run_operators(exercise_body *body)
 	assert_int_equal(failed, 0);
 }
 
-static const struct network *find_operators(const char *name)
-{
-	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
-		if (strcmp(exercise_operators[i].name, name) == 0)
-			return &exercise_operators[i];
-	}
-	return NULL;
-}
-
 static bool run_operator(const char *name, exercise_body *body)
 {
-	return exercise_run(adapter, library, find_operators(name), OPERATOR_BATCH, body);
+	return exercise_run(adapter, library, exercise_find(name), OPERATOR_BATCH, body);
 }
 
 static void test_operators_forward(void **state)
@@ -79,50 +70,16 @@ static void test_operators_gradients(void **state)
 	run_operators(exercise_gradients);
 }
 
-static enum prony_status update_sgd(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_SGD;
-	e->recipe.weight_decay = 0.01;
-	return exercise_updates(e, false, err);
-}
-
-static enum prony_status update_momentum(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_MOMENTUM;
-	e->recipe.momentum = 0.9;
-	return exercise_updates(e, false, err);
-}
-
-static enum prony_status update_rmsprop(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_RMSPROP;
-	e->recipe.learning_rate = 0.001;
-	return exercise_updates(e, true, err);
-}
-
-/* A wrong rule has to be noticed: epsilon large enough to tell inside the root from outside. */
-static enum prony_status update_rmsprop_wrong(struct exercise *e, struct error *err)
-{
-	struct error mismatch = ERROR_INIT;
-
-	e->recipe.optimiser = OPTIMISER_RMSPROP;
-	e->recipe.learning_rate = 0.001;
-	e->recipe.epsilon = 0.001;
-	if (exercise_updates(e, false, &mismatch) != PRONY_MISMATCH)
-		return error_set(err, PRONY_INTERNAL, "another update rule went unnoticed");
-	return PRONY_OK;
-}
-
 /* Each rule, running statistics, and the parameters of a layer that lie in one variable. */
 static void test_updates(void **state)
 {
 	(void)state;
-	assert_true(run("lenet", 8, update_sgd));
-	assert_true(run("lenet", 8, update_momentum));
-	assert_true(run("lenet", 8, update_rmsprop));
-	assert_true(run("mlp", 8, update_rmsprop_wrong));
-	assert_true(run_operator("batch_norm", update_momentum));
-	assert_true(run_operator("lstm", update_rmsprop));
+	assert_true(run("lenet", 8, exercise_update_sgd));
+	assert_true(run("lenet", 8, exercise_update_momentum));
+	assert_true(run("lenet", 8, exercise_update_rmsprop));
+	assert_true(run("mlp", 8, exercise_update_rmsprop_wrong));
+	assert_true(run_operator("batch_norm", exercise_update_momentum));
+	assert_true(run_operator("lstm", exercise_update_rmsprop));
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -140,17 +97,9 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	    !strstr(e->effective.settings, "layout=NHWC"))
 		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
 				 e->probe.version, e->effective.threads, e->effective.settings);
-	if (e->built.parameters != graph_parameter_count(&e->graph) ||
-	    e->built.macs != graph_macs(&e->graph))
-		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
-				 (long long)e->built.parameters, (long long)e->built.macs);
-	((int64_t *)e->labels[0].data)[0] = 10;
-	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
-	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
-	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
-		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
+	status = exercise_trainer(e, err);
+	if (status != PRONY_OK)
+		return status;
 	if (exercise_read(e, READ_GRADIENTS, &set, NULL) != PRONY_UNSUPPORTED)
 		return error_set(err, PRONY_MISMATCH, "gradients were read after an update");
 	return PRONY_OK;
@@ -162,51 +111,11 @@ static void test_reports(void **state)
 	assert_true(run("lenet", 4, check_reports));
 }
 
-static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
-{
-	struct tensor_set set;
-	enum prony_status status = exercise_step(e, 0, err);
-
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_LOSS, &set, err);
-	if (status == PRONY_OK)
-		*loss = *(const double *)set.tensors[0].data;
-	return status;
-}
-
-/* With dropout the same batch and weights give another loss each time, without always the same. */
-static enum prony_status check_dropout(struct exercise *e, bool dropout, struct error *err)
-{
-	double first = 0, second = 0;
-	enum prony_status status;
-
-	e->recipe.stage = STAGE_FORWARD_BACKWARD;
-	e->recipe.dropout = dropout;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = loss_after_step(e, &first, err);
-	if (status == PRONY_OK)
-		status = loss_after_step(e, &second, err);
-	if (status == PRONY_OK && (first != second) != dropout)
-		status = error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
-	return status;
-}
-
-static enum prony_status dropout_on(struct exercise *e, struct error *err)
-{
-	return check_dropout(e, true, err);
-}
-
-static enum prony_status dropout_off(struct exercise *e, struct error *err)
-{
-	return check_dropout(e, false, err);
-}
-
 static void test_dropout(void **state)
 {
 	(void)state;
-	assert_true(run("mlp", 8, dropout_on));
-	assert_true(run("mlp", 8, dropout_off));
+	assert_true(run("mlp", 8, exercise_dropout_on));
+	assert_true(run("mlp", 8, exercise_dropout_off));
 }
 
 static void set_options(struct exercise *e, const char *options)
@@ -336,7 +245,7 @@ static void test_refusals(void **state)
 	(void)state;
 	recipe_defaults(&recipe);
 	recipe.precision = PRECISION_FP16;
-	assert_int_equal(zoo_build(find_operators("lrn"), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(zoo_build(exercise_find("lrn"), 4, &graph, NULL), PRONY_OK);
 	for (int i = 0; i < graph.node_count; i++) {
 		if (graph.nodes[i].op == OP_LRN)
 			graph.nodes[i].attributes.size = 4;
@@ -347,7 +256,7 @@ static void test_refusals(void **state)
 	graph_release(&graph);
 	err = (struct error)ERROR_INIT;
 	recipe.precision = PRECISION_FP32;
-	assert_int_equal(zoo_build(find_operators("lstm"), 4, &graph, NULL), PRONY_OK);
+	assert_int_equal(zoo_build(exercise_find("lstm"), 4, &graph, NULL), PRONY_OK);
 	for (int i = 0; i < graph.node_count; i++)
 		if (graph.nodes[i].op == OP_LSTM)
 			graph.nodes[i].inputs[2] = graph.nodes[i].inputs[1];
@@ -358,16 +267,9 @@ static void test_refusals(void **state)
 
 static void test_missing(void **state)
 {
-	void *data = calloc(1, adapter->private_size);
-	struct session session = {.library = "/nonexistent/libtensorflow.so", .private_data = data};
-	struct probe probe;
-	struct error err = ERROR_INIT;
-
 	(void)state;
-	assert_int_equal(adapter->probe(&session, &probe, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "/nonexistent/libtensorflow.so"));
-	adapter->close(&session);
-	free(data);
+	assert_true(exercise_missing(adapter, "/nonexistent/libtensorflow.so",
+				     "/nonexistent/libtensorflow.so"));
 }
 
 int main(void)

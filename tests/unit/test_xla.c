@@ -59,45 +59,15 @@ static void test_operators(void **state)
 	assert_int_equal(failed, 0);
 }
 
-static enum prony_status update_sgd(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_SGD;
-	e->recipe.weight_decay = 0.01;
-	return exercise_updates(e, false, err);
-}
-
-static enum prony_status update_momentum(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_MOMENTUM;
-	e->recipe.momentum = 0.9;
-	return exercise_updates(e, false, err);
-}
-
-static enum prony_status update_rmsprop(struct exercise *e, struct error *err)
-{
-	e->recipe.optimiser = OPTIMISER_RMSPROP;
-	e->recipe.learning_rate = 0.001;
-	return exercise_updates(e, true, err);
-}
-
-static const struct network *find_operators(const char *name)
-{
-	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
-		if (strcmp(exercise_operators[i].name, name) == 0)
-			return &exercise_operators[i];
-	}
-	return NULL;
-}
-
 static void test_updates(void **state)
 {
 	(void)state;
-	assert_true(run("lenet", 8, update_sgd));
-	assert_true(run("lenet", 8, update_momentum));
-	assert_true(run("mlp", 8, update_rmsprop));
+	assert_true(run("lenet", 8, exercise_update_sgd));
+	assert_true(run("lenet", 8, exercise_update_momentum));
+	assert_true(run("mlp", 8, exercise_update_rmsprop));
 	/* Running statistics are written, too. */
-	assert_true(exercise_run(&adapter_xla, library, find_operators("batch_norm"), 4,
-				 update_momentum));
+	assert_true(exercise_run(&adapter_xla, library, exercise_find("batch_norm"), 4,
+				 exercise_update_momentum));
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -114,18 +84,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	    !strstr(e->effective.settings, "NPROC=1"))
 		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
 				 e->probe.version, e->effective.threads, e->effective.settings);
-	if (e->built.parameters != graph_parameter_count(&e->graph) ||
-	    e->built.macs != graph_macs(&e->graph))
-		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
-				 (long long)e->built.parameters, (long long)e->built.macs);
-	((int64_t *)e->labels[0].data)[0] = 10;
-	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
-	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
-		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
-	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
-		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
-	return PRONY_OK;
+	return exercise_trainer(e, err);
 }
 
 static void test_reports(void **state)
@@ -134,51 +93,11 @@ static void test_reports(void **state)
 	assert_true(run("lenet", 4, check_reports));
 }
 
-static enum prony_status loss_after_step(struct exercise *e, double *loss, struct error *err)
-{
-	struct tensor_set set;
-	enum prony_status status = exercise_step(e, 0, err);
-
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_LOSS, &set, err);
-	if (status == PRONY_OK)
-		*loss = *(const double *)set.tensors[0].data;
-	return status;
-}
-
-/* With dropout the same batch and weights give another loss each time, without always the same. */
-static enum prony_status check_dropout(struct exercise *e, bool dropout, struct error *err)
-{
-	double first = 0, second = 0;
-	enum prony_status status;
-
-	e->recipe.stage = STAGE_FORWARD_BACKWARD;
-	e->recipe.dropout = dropout;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = loss_after_step(e, &first, err);
-	if (status == PRONY_OK)
-		status = loss_after_step(e, &second, err);
-	if (status == PRONY_OK && (first != second) != dropout)
-		status = error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
-	return status;
-}
-
-static enum prony_status dropout_on(struct exercise *e, struct error *err)
-{
-	return check_dropout(e, true, err);
-}
-
-static enum prony_status dropout_off(struct exercise *e, struct error *err)
-{
-	return check_dropout(e, false, err);
-}
-
 static void test_dropout(void **state)
 {
 	(void)state;
-	assert_true(run("mlp", 8, dropout_on));
-	assert_true(run("mlp", 8, dropout_off));
+	assert_true(run("mlp", 8, exercise_dropout_on));
+	assert_true(run("mlp", 8, exercise_dropout_off));
 }
 
 static void test_wrong_weight(void **state)
@@ -189,16 +108,9 @@ static void test_wrong_weight(void **state)
 
 static void test_missing(void **state)
 {
-	void *data = calloc(1, adapter_xla.private_size);
-	struct session session = {.library = "/nonexistent/plugin.so", .private_data = data};
-	struct probe probe;
-	struct error err = ERROR_INIT;
-
 	(void)state;
-	assert_int_equal(adapter_xla.probe(&session, &probe, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "/nonexistent/plugin.so"));
-	adapter_xla.close(&session);
-	free(data);
+	assert_true(
+		exercise_missing(&adapter_xla, "/nonexistent/plugin.so", "/nonexistent/plugin.so"));
 }
 
 /* Why supports refuses the gradient of a dilated pool: what XLA says of the only operator for it.

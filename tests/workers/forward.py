@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker of sixty lines: the forward pass of networks of Gemm and Relu in plain Python, by docs/worker-protocol.md."""
+"""A worker in a hundred lines: the forward pass of networks of Gemm and Relu in plain Python, by docs/worker-protocol.md."""
 import array, json, math, os, struct, time
 from operator import mul
 

@@ -1,0 +1,50 @@
+/* Frameworks that are not on the machine at all: where they are many, a line names them instead of
+ * a row with a reason in every table. */
+#include <string.h>
+
+#include "report/names.h"
+#include "report/summary.h"
+#include "report/summary_internal.h"
+
+/* Up to so many keep their rows: whoever asked for a framework by name wants to read why. */
+enum { ROWS_KEPT = 3 };
+
+void summary_fold(struct summary *summary)
+{
+	struct names names = {.count = 0};
+	bool *here = arena_array(&summary->arena, summary->count + 1, sizeof *here);
+	size_t absent = 0;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		size_t name = names_add(&names, cell->cell.framework, strlen(cell->cell.framework));
+		here[name] = here[name] || cell->status != CELL_MISSING;
+	}
+	for (size_t name = 0; name < names.count; name++)
+		absent += !here[name];
+	/* Where none is here it is the data or the device that is missing. */
+	bool many = absent > ROWS_KEPT && absent < names.count;
+	for (size_t i = 0; many && i < summary->count; i++) {
+		struct summary_row *row = &summary->rows[i];
+		const char *framework = row->cell->cell.framework;
+		row->folded = !here[names_find(&names, framework, strlen(framework))];
+	}
+	names_release(&names);
+}
+
+bool summary_absent(const struct summary *summary, struct strbuf *out)
+{
+	struct names told = {.count = 0};
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		const char *framework = row->cell->cell.framework;
+		size_t known = told.count;
+		if (!row->folded || names_add(&told, framework, strlen(framework)) < known)
+			continue;
+		strbuf_printf(out, "%s%s", known ? ", " : "not on this machine: ", framework);
+	}
+	bool any = told.count > 0;
+	if (any)
+		strbuf_puts(out, " (prony list frameworks says why; prony framework install NAME)");
+	names_release(&told);
+	return any;
+}

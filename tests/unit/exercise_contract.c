@@ -1,0 +1,136 @@
+/* What adapter.h promises of every adapter, in the words of the exercises. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exercise_networks.h"
+#include "framework_exercise.h"
+
+const struct network *exercise_find(const char *name)
+{
+	for (int i = 0; i < EXERCISE_OPERATORS; i++)
+		if (strcmp(exercise_operators[i].name, name) == 0)
+			return &exercise_operators[i];
+	return NULL;
+}
+
+enum prony_status exercise_update_sgd(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_SGD;
+	e->recipe.weight_decay = 0.01;
+	return exercise_updates(e, false, err);
+}
+
+enum prony_status exercise_update_momentum(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_MOMENTUM;
+	e->recipe.momentum = 0.9;
+	return exercise_updates(e, false, err);
+}
+
+enum prony_status exercise_update_rmsprop(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_RMSPROP;
+	e->recipe.learning_rate = 0.001;
+	return exercise_updates(e, true, err);
+}
+
+enum prony_status exercise_update_rmsprop_wrong(struct exercise *e, struct error *err)
+{
+	struct error mismatch = ERROR_INIT;
+
+	e->recipe.optimiser = OPTIMISER_RMSPROP;
+	e->recipe.learning_rate = 0.001;
+	e->recipe.epsilon = 0.001;
+	if (exercise_updates(e, false, &mismatch) != PRONY_MISMATCH)
+		return error_set(err, PRONY_INTERNAL, "another update rule went unnoticed");
+	return PRONY_OK;
+}
+
+/* Of an adapter in any stage. */
+static enum prony_status refuses_other_inputs(struct exercise *e, struct error *err)
+{
+	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
+	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
+		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
+	return PRONY_OK;
+}
+
+enum prony_status exercise_trainer(struct exercise *e, struct error *err)
+{
+	if (e->built.parameters != graph_parameter_count(&e->graph) ||
+	    e->built.macs != graph_macs(&e->graph))
+		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
+				 (long long)e->built.parameters, (long long)e->built.macs);
+	((int64_t *)e->labels[0].data)[0] = 10;
+	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
+		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
+	return refuses_other_inputs(e, err);
+}
+
+enum prony_status exercise_inference(struct exercise *e, struct error *err)
+{
+	struct tensor_set loss;
+	enum prony_status status = refuses_other_inputs(e, err);
+
+	if (status == PRONY_OK && exercise_read(e, READ_LOSS, &loss, NULL) != PRONY_UNSUPPORTED)
+		status = error_set(err, PRONY_MISMATCH, "a loss was read");
+	return status;
+}
+
+enum prony_status exercise_loss_of_step(struct exercise *e, double *loss, struct error *err)
+{
+	struct tensor_set set;
+	enum prony_status status = exercise_step(e, 0, err);
+
+	if (status == PRONY_OK)
+		status = exercise_read(e, READ_LOSS, &set, err);
+	if (status == PRONY_OK)
+		*loss = *(const double *)set.tensors[0].data;
+	return status;
+}
+
+static enum prony_status check_dropout(struct exercise *e, bool dropout, struct error *err)
+{
+	double first = 0, second = 0;
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_FORWARD_BACKWARD;
+	e->recipe.dropout = dropout;
+	status = exercise_open(e, err);
+	if (status == PRONY_OK)
+		status = exercise_loss_of_step(e, &first, err);
+	if (status == PRONY_OK)
+		status = exercise_loss_of_step(e, &second, err);
+	if (status == PRONY_OK && (first != second) != dropout)
+		status = error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
+	return status;
+}
+
+enum prony_status exercise_dropout_on(struct exercise *e, struct error *err)
+{
+	return check_dropout(e, true, err);
+}
+
+enum prony_status exercise_dropout_off(struct exercise *e, struct error *err)
+{
+	return check_dropout(e, false, err);
+}
+
+bool exercise_missing(const struct adapter *adapter, const char *path, const char *says)
+{
+	struct session session = {.library = path,
+				  .private_data = calloc(1, adapter->private_size)};
+	struct probe probe;
+	struct error err = ERROR_INIT;
+	enum prony_status status = adapter->probe(&session, &probe, &err);
+	bool said = strstr(err.text, says) != NULL;
+
+	if (status != PRONY_MISSING || !said)
+		fprintf(stderr, "# %s, %s: %s: %s\n", adapter->name, path,
+			prony_status_text(status), err.text);
+	adapter->close(&session);
+	free(session.private_data);
+	return status == PRONY_MISSING && said;
+}
