@@ -21,7 +21,8 @@ struct process_spec {
 	const char *directory;		/* working directory; NULL = ours */
 	const struct process_fd *fds;	/* all other descriptors above 2 are closed in the child */
 	size_t fd_count;
-	bool new_group; /* the child leads a process group of its own */
+	bool new_group;		  /* the child leads a process group of its own */
+	const volatile int *stop; /* process_run: kills it once this is not 0; may be NULL */
 };
 
 /*
@@ -44,8 +45,9 @@ enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end
 /*
  * Runs a program to its end with stdin from /dev/null and keeps what it printed (stdout and stderr
  * together, at most limit_bytes, the tail if longer) in *output (caller frees; may be NULL).
- * On timeout the child's process group is killed and PRONY_TIMEOUT returned. A non-zero exit code
- * is not an error here: look at *end.
+ * On timeout the child's process group is killed and PRONY_TIMEOUT returned; likewise, with
+ * PRONY_INTERRUPTED, when spec->stop is set. A non-zero exit code is not an error here: look at
+ * *end.
  */
 enum prony_status process_run(const struct process_spec *spec, int64_t timeout_ns,
 			      size_t limit_bytes, char **output, struct process_end *end,

@@ -21,6 +21,7 @@
 
 /* Without pidfd_open (Linux before 5.3) an end is noticed within this time. */
 #define WAIT_SLICE_NS INT64_C(5000000)
+#define STOP_LOOK_NS INT64_C(100000000)
 #define DEFAULT_LIMIT_BYTES ((size_t)64 * 1024 * 1024)
 
 /* The number is that of every architecture (new calls share one table since 2019). */
@@ -182,24 +183,33 @@ static bool drain(int fd, struct tail *tail)
 	return true;
 }
 
+/* A signal that came just before the wait would not end it: the wish to stop is looked at again. */
+static int64_t next_look(int64_t deadline_ns)
+{
+	int64_t look = clock_monotonic_ns() + STOP_LOOK_NS;
+
+	return deadline_ns < 0 || look < deadline_ns ? look : deadline_ns;
+}
+
 /*
  * Collects output until the child has ended. Not until the stream ends: a daemon that the child
- * left behind may hold it open. True with *ended set, false at the deadline.
+ * left behind may hold it open. True with *ended set, false at the deadline or when stopped.
  */
-static bool collect(pid_t pid, int fd, int64_t deadline_ns, struct tail *tail, int *ended)
+static bool collect(pid_t pid, int fd, int64_t deadline_ns, const volatile int *stop,
+		    struct tail *tail, int *ended)
 {
 	struct pollfd pipe_end = {.fd = fd, .events = POLLIN};
 	int pidfd = open_pidfd(pid);
 	bool finished = false;
 
 	for (;;) {
-		bool last = is_past(deadline_ns);
+		bool last = is_past(deadline_ns) || (stop && *stop);
 		finished = reap(pid, ended, WNOHANG) != 0;
 		if (pipe_end.fd >= 0 && !drain(fd, tail))
 			pipe_end.fd = -1;
 		if (finished || last)
 			break;
-		wait_ready(pidfd, &pipe_end, deadline_ns);
+		wait_ready(pidfd, &pipe_end, stop ? next_look(deadline_ns) : deadline_ns);
 	}
 	if (pidfd >= 0)
 		close(pidfd);
@@ -289,11 +299,13 @@ enum prony_status process_run(const struct process_spec *spec, int64_t timeout_n
 	enum prony_status status = start_captured(spec, ends[1], &pid, err);
 	if (status != PRONY_OK)
 		goto out;
-	if (!collect(pid, ends[0], deadline_ns, &tail, &ended)) {
+	if (!collect(pid, ends[0], deadline_ns, spec->stop, &tail, &ended)) {
 		kill(-pid, SIGKILL);
 		reap(pid, &ended, 0);
 		drain(ends[0], &tail);
-		status = timed_out(spec, timeout_ns, &tail, err);
+		status = spec->stop && *spec->stop
+				 ? error_set(err, PRONY_INTERRUPTED, "interrupted")
+				 : timed_out(spec, timeout_ns, &tail, err);
 		goto out;
 	}
 	if (output)

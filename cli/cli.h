@@ -20,7 +20,6 @@ struct cli_command {
 
 /* Ends with a row whose run is NULL. */
 extern const struct cli_command cli_commands[];
-
 /*
  * The ways to print; no other file of the program does. What a terminal would obey instead of show
  * becomes U+FFFD (report/text.h), whatever the text and wherever it goes.
@@ -49,8 +48,7 @@ extern const char *const cli_table_formats[]; /* table, json, NULL */
 #define CLI_OPTION_FORMAT(type)                                                                    \
 	{                                                                                          \
 		.name = "format", .kind = OPTION_CHOICE, .offset = offsetof(type, format),         \
-		.choices = cli_table_formats, .metavar = "FORMAT",                                 \
-		.help = "how to print: table or json"                                              \
+		.choices = cli_table_formats, .metavar = "FORMAT", .help = "how to print"          \
 	}
 #define CLI_OPTION_STORE(type)                                                                     \
 	{                                                                                          \
@@ -81,8 +79,19 @@ int command_framework(const struct cli_command *command, int argc, char **argv);
 int command_data(const struct cli_command *command, int argc, char **argv);
 int command_doctor(const struct cli_command *command, int argc, char **argv);
 int command_network(const struct cli_command *command, int argc, char **argv);
+int command_version(const struct cli_command *command, int argc, char **argv);
+int command_completion(const struct cli_command *command, int argc, char **argv);
 int command_worker_check(const struct cli_command *command, int argc, char **argv);
 int command_worker(const struct cli_command *command, int argc, char **argv);
+/* The commands of `rows`, a line each, by cli_out or cli_say; the one of a name, NULL if there is
+ * none; says that there is none, with the nearest, and returns the exit code. */
+void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...));
+const struct cli_command *help_find(const struct cli_command *rows, const char *word);
+int help_unknown(const struct cli_command *rows, const char *word);
+/* `prony help`, and what scripts of shells ask for. */
+int help_print(const struct cli_command *command, const struct cli_command *rows, int argc,
+	       char **argv);
+int completion_print(const struct cli_command *rows, int argc, char **argv);
 /* `prony manual`, whose page is about `rows`. */
 int manual_print(const struct cli_command *command, const struct cli_command *rows, int argc,
 		 char **argv);

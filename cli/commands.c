@@ -9,6 +9,17 @@ static int command_manual(const struct cli_command *command, int argc, char **ar
 	return manual_print(command, cli_commands, argc, argv);
 }
 
+static int command_help(const struct cli_command *command, int argc, char **argv)
+{
+	return help_print(command, cli_commands, argc, argv);
+}
+
+static int command_complete(const struct cli_command *command, int argc, char **argv)
+{
+	(void)command;
+	return completion_print(cli_commands, argc, argv);
+}
+
 const struct cli_command cli_commands[] = {
 	{.syntax = {.name = "run",
 		    .arguments = "[SUITE | FILE.yaml]",
@@ -117,6 +128,27 @@ const struct cli_command cli_commands[] = {
 			    "  prony worker-check --level numeric ./my-worker",
 		    .options = worker_check_option_rows},
 	 .run = command_worker_check},
+	{.syntax = {.name = "completion",
+		    .arguments = "bash | zsh | fish",
+		    .summary = "what makes a shell complete prony's words",
+		    .description =
+			    "Prints a script for the shell, which asks this program for the words "
+			    "that may stand where the cursor is: commands, options, and what "
+			    "there is of frameworks, networks, data sets and suites.\n\n"
+			    "  source <(prony completion bash)      # in ~/.bashrc\n"
+			    "  source <(prony completion zsh)       # in ~/.zshrc, after compinit\n"
+			    "  prony completion fish | source       # in config.fish",
+		    .options = completion_option_rows},
+	 .run = command_completion},
+	{.syntax = {.name = "complete", .summary = "words for a shell (internal)"},
+	 .run = command_complete,
+	 .hidden = true},
+	{.syntax = {.name = "help",
+		    .arguments = "[COMMAND]",
+		    .summary = "the commands, or what one of them does"},
+	 .run = command_help},
+	{.syntax = {.name = "version", .summary = "the version of the program"},
+	 .run = command_version},
 	{.syntax = {.name = "worker",
 		    .summary = "the measuring process of a framework (internal)",
 		    .options = worker_option_rows},

@@ -17,5 +17,6 @@ extern const struct option list_option_rows[];
 extern const struct option framework_option_rows[];
 extern const struct option network_option_rows[];
 extern const struct option worker_check_option_rows[];
+extern const struct option completion_option_rows[];
 
 #endif

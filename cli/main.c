@@ -5,35 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "cli/cli.h"
-#include "cli/commands.h"
 #include "cli/environment.h"
-
-static void print_overview(void (*print)(const char *format, ...))
-{
-	print("prony: a dynamometer for deep-learning frameworks\n\n"
-	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n");
-	for (const struct cli_command *command = cli_commands; command->run; command++)
-		if (!command->hidden)
-			print("  %-14s %s\n", command->syntax.name, command->syntax.summary);
-	print("\n'prony COMMAND --help' explains a command; prony(1) explains everything.\n");
-}
-
-static int unknown_command(const char *word)
-{
-	const char *names[64];
-	size_t count = 0;
-	for (const struct cli_command *command = cli_commands; command->run && count < 64;
-	     command++)
-		if (!command->hidden)
-			names[count++] = command->syntax.name;
-	const char *nearest = word_nearest(word, names, count);
-	struct error err = ERROR_INIT;
-	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s; 'prony --help' lists them", word,
-		  nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-	return cli_fail(&err);
-}
 
 /* A stream that the caller closed leaves its number to the next file: what we print would end in
  * that. */
@@ -59,25 +32,22 @@ static int finish_output(int code)
 static int dispatch(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_overview(cli_say);
+		help_overview(cli_commands, cli_say);
 		return prony_status_exit(PRONY_USAGE);
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		print_overview(cli_out);
+	/* The options that programs have are commands too. */
+	const char *word = argv[1];
+	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+		help_overview(cli_commands, cli_out);
 		return 0;
 	}
-	if (!strcmp(argv[1], "--version")) {
-		cli_out("prony " PRONY_VERSION "\n");
-		return 0;
-	}
-	for (const struct cli_command *command = cli_commands; command->run; command++) {
-		if (strcmp(argv[1], command->syntax.name))
-			continue;
-		if (!command->hidden)
-			environment_say_sudo();
-		return command->run(command, argc - 1, argv + 1);
-	}
-	return unknown_command(argv[1]);
+	const struct cli_command *command =
+		help_find(cli_commands, strcmp(word, "--version") ? word : "version");
+	if (!command)
+		return help_unknown(cli_commands, word);
+	if (!command->hidden)
+		environment_say_sudo();
+	return command->run(command, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -35,7 +35,7 @@ static const char tail[] =
 	".TP\n.B 0\nsuccess\n"
 	".TP\n.B 1\na cell that was asked for by name did not end ok (unsupported and missing do "
 	"not count\n"
-	"under \\-f all or a suite)\n"
+	"under \\-f all or a suite), or no cell of the run did\n"
 	".TP\n.B 64\nwrong usage\n"
 	".TP\n.B 65\na suite, model or data file is wrong\n"
 	".TP\n.B 70\nan error of prony itself\n"

@@ -1,9 +1,12 @@
 #include "cli/progress.h"
 
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,49 +14,42 @@
 #include "report/format.h"
 #include "report/summary.h"
 
-#define REFERENCE_LINE_NS INT64_C(10000000000)
+#define SECOND_NS INT64_C(1000000000)
+#define REFERENCE_LINE_NS (10 * SECOND_NS)
+/* Where no terminal is, so long nothing may have been said. */
+#define QUIET_NS (60 * SECOND_NS)
+/* The time left is shown anew when it is longer than it was by this, and so many seconds. */
+#define NEWS_FACTOR 1.1
+#define NEWS_SECONDS 2
 
-void progress_init(struct progress *progress, const struct plan *plan, int expected, int done)
+static double seconds_since(int64_t then_ns, int64_t now_ns)
+{
+	return (double)(now_ns - then_ns) * 1e-9;
+}
+
+void progress_init(struct progress *progress, const struct plan *plan, struct forecast *forecast)
 {
 	const char *term = getenv("TERM");
-	*progress = (struct progress){.plan = plan,
-				      .expected = expected,
-				      .done = done,
-				      .started_ns = clock_monotonic_ns()};
+	*progress = (struct progress){.plan = plan, .forecast = forecast, .left = NAN};
 	progress->live = isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
+	progress->started_ns = progress->said_ns = progress->since_ns = clock_monotonic_ns();
+	pthread_mutex_init(&progress->lock, NULL);
 }
 
-static void clear_line(struct progress *progress)
-{
-	if (progress->live && progress->line[0])
-		cli_live_line("");
-}
-
-void progress_say(struct progress *progress, const char *text)
-{
-	clear_line(progress);
-	cli_say("%s\n", text);
-	if (progress->live && progress->line[0])
-		cli_live_line(progress->line);
-}
-
-/* "native lenet train b64 fp32 cpu" */
-static void cell_title(const struct plan_cell *cell, char *out, size_t bytes)
+void progress_cell_title(const struct plan_cell *cell, char *out, size_t bytes)
 {
 	snprintf(out, bytes, "%s %s %s b%lld %s %s", cell->cell.framework, cell->cell.network,
 		 stage_name(cell->cell.stage), (long long)cell->cell.batch,
 		 precision_name(cell->cell.precision), cell->cell.device);
 }
 
-/* Time left, from the processes done so far; "" while nothing is known. */
-static void eta_text(const struct progress *progress, char *out, size_t bytes)
+static void clock_text(double seconds, char *out, size_t bytes)
 {
-	out[0] = '\0';
-	if (progress->done < 1 || progress->expected <= progress->done)
-		return;
-	double passed = (double)(clock_monotonic_ns() - progress->started_ns) * 1e-9;
-	double left = passed / progress->done * (progress->expected - progress->done);
-	snprintf(out, bytes, ", about %d:%02d left", (int)(left / 60), (int)left % 60);
+	int whole = (int)fmin(seconds, 1e8);
+	if (whole >= 3600)
+		snprintf(out, bytes, "%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
+	else
+		snprintf(out, bytes, "%d:%02d", whole / 60, whole % 60);
 }
 
 static void estimate_text(const struct estimate *estimate, char *out, size_t bytes)
@@ -70,118 +66,328 @@ static void estimate_text(const struct estimate *estimate, char *out, size_t byt
 		snprintf(out, bytes, "  %s", step);
 }
 
-static void show_live(struct progress *progress, const struct run_event *event,
-		      const struct estimate *estimate)
+/* What is going on, as the forecast wants to know it. */
+static struct forecast_now current_part(const struct progress *p, int64_t now)
 {
-	char title[200], figure[80], eta[64];
-	cell_title(&progress->plan->cells[event->cell], title, sizeof title);
-	estimate_text(estimate, figure, sizeof figure);
-	eta_text(progress, eta, sizeof eta);
-	snprintf(progress->line, sizeof progress->line, "[%d/%d] %.110s  round %d: %s%s%s",
-		 progress->done, progress->expected, title, event->round + 1,
-		 event->text ? event->text : "starting", figure, eta);
-	cli_live_line(progress->line);
+	struct forecast_now part = {.cell = p->cell};
+	if (!p->stage[0])
+		return part;
+	if (p->reference_since_ns) {
+		part.part = FORECAST_REFERENCE;
+		part.passed = seconds_since(p->reference_since_ns, now);
+		part.fraction = p->fraction;
+		return part;
+	}
+	part.part = p->in_gate ? FORECAST_GATE : FORECAST_PROCESS;
+	part.passed = seconds_since(p->since_ns + p->reference_ns, now);
+	return part;
 }
 
-/* The reference of a large network takes a while: a line every ten seconds, elsewhere a live one.
- */
-static void show_reference(struct progress *progress, const struct run_event *event,
-			   const struct estimate *estimate)
+/* How long it still takes; what was shown before is kept to, unless it is no longer true. */
+static double time_left(struct progress *p, int64_t now)
 {
-	char text[48], title[200], line[300];
+	struct forecast_now part = current_part(p, now);
+	double left = forecast_left(p->forecast, &part);
+	double due = p->left - seconds_since(p->left_ns, now);
+	if (!(due > 0 && left > due && left <= due * NEWS_FACTOR + NEWS_SECONDS))
+		due = left;
+	p->left = due;
+	p->left_ns = now;
+	return due;
+}
+
+/* "[7/~31]"; where the number is open it is what the run looks like. */
+static void count_text(const struct progress *p, char *out, size_t bytes)
+{
+	const struct forecast *f = p->forecast;
+	double all = f->gate_only ? (double)p->plan->count : forecast_processes(f);
+	snprintf(out, bytes, "[%d/%s%.0f]", p->done, forecast_is_fixed(f) ? "" : "~", all);
+}
+
+/* What changes stands first: a narrow terminal cuts the rest off. */
+static void live_text(struct progress *p)
+{
 	int64_t now = clock_monotonic_ns();
-	snprintf(text, sizeof text, "reference, %.0f %%", 100 * event->fraction);
-	if (progress->live) {
-		struct run_event shown = *event;
-		shown.text = text;
-		show_live(progress, &shown, estimate);
-	} else if (now - progress->reference_ns >= REFERENCE_LINE_NS) {
-		cell_title(&progress->plan->cells[event->cell], title, sizeof title);
-		snprintf(line, sizeof line, "%s: %s", title, text);
-		if (progress->reference_ns)
-			progress_say(progress, line);
-		progress->reference_ns = now;
+	char passed[24], left[24], count[40], stage[120], title[200];
+	clock_text(seconds_since(p->started_ns, now), passed, sizeof passed);
+	clock_text(time_left(p, now), left, sizeof left);
+	count_text(p, count, sizeof count);
+	if (!p->stage[0]) {
+		snprintf(p->line, sizeof p->line, "%s %s starting", passed, count);
+		return;
+	}
+	if (p->reference_since_ns)
+		snprintf(stage, sizeof stage, "reference, %.0f %%", 100 * p->fraction);
+	else if (p->in_gate)
+		snprintf(stage, sizeof stage, "parity: %s, %.0f s", p->stage,
+			 floor(seconds_since(p->stage_ns, now)));
+	else
+		snprintf(stage, sizeof stage, "round %d: %s, %.0f s", p->round + 1, p->stage,
+			 floor(seconds_since(p->stage_ns, now)));
+	progress_cell_title(&p->plan->cells[p->cell], title, sizeof title);
+	snprintf(p->line, sizeof p->line, "%s %s about %s left  %s  %.110s%s", passed, count, left,
+		 stage, title, p->figure);
+}
+
+static void show(struct progress *p)
+{
+	live_text(p);
+	cli_live_line(p->line);
+}
+
+static void say(struct progress *p, const char *text)
+{
+	bool shown = p->live && p->line[0];
+	if (shown)
+		cli_live_line("");
+	cli_say("%s\n", text);
+	p->said_ns = clock_monotonic_ns();
+	if (shown)
+		cli_live_line(p->line);
+}
+
+void progress_say(struct progress *progress, const char *text)
+{
+	pthread_mutex_lock(&progress->lock);
+	say(progress, text);
+	pthread_mutex_unlock(&progress->lock);
+}
+
+/* Each second; whatever the program waits for or computes. */
+static void *tick(void *context)
+{
+	struct progress *p = context;
+	struct timespec next;
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	pthread_mutex_lock(&p->lock);
+	while (!p->over) {
+		next.tv_sec++;
+		while (!p->over && pthread_cond_timedwait(&p->ended, &p->lock, &next) != ETIMEDOUT)
+			continue;
+		if (p->over)
+			break;
+		if (p->live) {
+			show(p);
+		} else if (clock_monotonic_ns() - p->said_ns >= QUIET_NS) {
+			live_text(p);
+			say(p, p->line);
+		}
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+void progress_start(struct progress *progress)
+{
+	pthread_condattr_t monotonic;
+	sigset_t all, before;
+	progress->started_ns = progress->since_ns = clock_monotonic_ns();
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&progress->ended, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	/* Signals are for who waits: they end its waits. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	/* Without a thread events alone change the line. */
+	progress->ticks = pthread_create(&progress->ticker, NULL, tick, progress) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void progress_end(struct progress *progress)
+{
+	if (progress->ticks) {
+		pthread_mutex_lock(&progress->lock);
+		progress->over = true;
+		pthread_cond_signal(&progress->ended);
+		pthread_mutex_unlock(&progress->lock);
+		pthread_join(progress->ticker, NULL);
+		pthread_cond_destroy(&progress->ended);
+		progress->ticks = false;
+	}
+	if (progress->live && progress->line[0])
+		cli_live_line("");
+	progress->line[0] = '\0';
+}
+
+/* The reference of a large network takes a while: a line every ten seconds where nothing lives. */
+static void hear_reference(struct progress *p, const struct run_event *event, int64_t now)
+{
+	char title[200], line[300];
+	p->fraction = event->fraction;
+	if (!p->reference_since_ns) {
+		p->reference_since_ns = now;
+		p->reference_ns = 0;
+		p->said_ns = now;
+	} else if (!p->live && now - p->said_ns >= REFERENCE_LINE_NS) {
+		progress_cell_title(&p->plan->cells[event->cell], title, sizeof title);
+		snprintf(line, sizeof line, "%s: reference, %.0f %%", title, 100 * event->fraction);
+		say(p, line);
 	}
 }
 
-static void show_process_end(struct progress *progress, const struct run_event *event,
-			     const struct estimate *estimate)
+/* Any other event: the reference, if it computed, has ended. */
+static void end_reference(struct progress *p, int64_t now)
 {
-	char title[200], figure[80], line[700];
-	cell_title(&progress->plan->cells[event->cell], title, sizeof title);
-	progress->done++;
-	if (progress->expected < progress->done)
-		progress->expected = progress->done;
-	estimate_text(estimate, figure, sizeof figure);
+	if (!p->reference_since_ns)
+		return;
+	p->reference_ns = now - p->reference_since_ns;
+	forecast_reference(p->forecast, p->cell, !p->forecast->cells[p->cell].gate,
+			   (double)p->reference_ns * 1e-9);
+	p->reference_since_ns = 0;
+}
+
+static void say_of_cell(struct progress *p, size_t cell, const char *text)
+{
+	char title[200], line[700];
+	progress_cell_title(&p->plan->cells[cell], title, sizeof title);
+	snprintf(line, sizeof line, "%s: %.400s", title, text);
+	say(p, line);
+}
+
+static void say_process(struct progress *p, const struct run_event *event, const char *figure)
+{
 	const struct process_record *record = event->record;
-	if (strcmp(record->status, "ok")) {
-		snprintf(line, sizeof line, "[%d/%d] %s: %s: %.300s", progress->done,
-			 progress->expected, title, record->status, record->error);
-		progress_say(progress, line);
-	} else if (!progress->live) {
-		snprintf(line, sizeof line, "[%d/%d] %s  round %d%s", progress->done,
-			 progress->expected, title, event->round + 1, figure);
-		progress_say(progress, line);
+	char title[200], count[40], line[700];
+	bool good = strcmp(record->status, "ok") == 0;
+	if (good && p->live)
+		return;
+	progress_cell_title(&p->plan->cells[event->cell], title, sizeof title);
+	count_text(p, count, sizeof count);
+	if (good)
+		snprintf(line, sizeof line, "%s %s  round %d%s", count, title, event->round + 1,
+			 figure);
+	else
+		snprintf(line, sizeof line, "%s %s: %s: %.300s", count, title, record->status,
+			 record->error);
+	say(p, line);
+}
+
+static void say_cell_end(struct progress *p, const struct run_event *event,
+			 const struct estimate *estimate, const char *figure)
+{
+	char text[160];
+	if (event->text && event->text[0]) {
+		say_of_cell(p, event->cell, event->text);
+	} else if (p->live) {
+		/* Elsewhere its last process has said it. */
+		if (estimate && estimate->n)
+			snprintf(text, sizeof text, "ok%s, %zu process%s", figure, estimate->n,
+				 estimate->n == 1 ? "" : "es");
+		else
+			snprintf(text, sizeof text, "ok");
+		say_of_cell(p, event->cell, text);
+	}
+}
+
+/* What ends a part: it is told to the forecast, and the next one begins. */
+static void end_part(struct progress *p, const struct run_event *event,
+		     const struct estimate *estimate, int64_t now)
+{
+	double seconds = seconds_since(p->since_ns + p->reference_ns, now);
+	switch (event->kind) {
+	case EVENT_GATE_KEPT:
+		forecast_no_gate(p->forecast, event->cell);
+		break;
+	case EVENT_GATE_END:
+		forecast_gate(p->forecast, event->cell, seconds);
+		break;
+	case EVENT_PROCESS_END:
+		p->done++;
+		forecast_process(p->forecast, event->cell, event->record, seconds);
+		forecast_estimate(p->forecast, event->cell, estimate);
+		break;
+	case EVENT_CELL_END:
+		p->done += p->forecast->gate_only;
+		forecast_end(p->forecast, event->cell);
+		return;
+	default:
+		return;
+	}
+	p->since_ns = now;
+	p->reference_ns = 0;
+}
+
+static void note_stage(struct progress *p, const struct run_event *event, const char *stage,
+		       int64_t now)
+{
+	p->cell = event->cell;
+	p->round = event->round;
+	snprintf(p->stage, sizeof p->stage, "%s", stage);
+	p->stage_ns = now;
+}
+
+static void hear(struct progress *p, const struct run_event *event, const struct estimate *estimate,
+		 int64_t now)
+{
+	char text[160];
+	switch (event->kind) {
+	case EVENT_WAITING:
+		snprintf(text, sizeof text, "another prony is measuring (%.100s): waiting for it",
+			 event->text);
+		say(p, text);
+		break;
+	case EVENT_REFERENCE:
+		hear_reference(p, event, now);
+		break;
+	case EVENT_PREPARE:
+		note_stage(p, event, "preparing", now);
+		p->in_gate = p->forecast->cells[event->cell].gate;
+		break;
+	case EVENT_GATE_START:
+		if (!p->live) {
+			char title[200], line[300];
+			progress_cell_title(&p->plan->cells[event->cell], title, sizeof title);
+			snprintf(line, sizeof line, "parity: %s", title);
+			say(p, line);
+		}
+		note_stage(p, event, "starting", now);
+		p->in_gate = true;
+		break;
+	case EVENT_GATE_KEPT:
+		if (!p->live) {
+			char title[200], line[400];
+			progress_cell_title(&p->plan->cells[event->cell], title, sizeof title);
+			snprintf(line, sizeof line,
+				 "parity: %s: passed on %.60s (--gate repeats it)", title,
+				 event->text);
+			say(p, line);
+		}
+		break;
+	case EVENT_GATE_AGAIN:
+		snprintf(text, sizeof text, "%.100s; the gate is tried once more", event->text);
+		say_of_cell(p, event->cell, text);
+		break;
+	case EVENT_PROCESS_START:
+		note_stage(p, event, "starting", now);
+		p->in_gate = false;
+		break;
+	case EVENT_STAGE:
+		note_stage(p, event, event->text, now);
+		forecast_step(p->forecast, event->cell, event->step_ns * 1e-9);
+		break;
+	case EVENT_PROCESS_END:
+		say_process(p, event, p->figure);
+		break;
+	case EVENT_CELL_END:
+		say_cell_end(p, event, estimate, p->figure);
+		break;
+	case EVENT_GATE_END:
+		break;
 	}
 }
 
 void progress_event(struct progress *progress, const struct run_event *event,
 		    const struct estimate *estimate)
 {
-	char title[200], line[700];
+	int64_t now = clock_monotonic_ns();
+	pthread_mutex_lock(&progress->lock);
 	if (event->kind != EVENT_REFERENCE)
-		progress->reference_ns = 0;
-	switch (event->kind) {
-	case EVENT_WAITING:
-		snprintf(line, sizeof line, "another prony is measuring (%s): waiting for it",
-			 event->text);
-		progress_say(progress, line);
-		return;
-	case EVENT_REFERENCE:
-		show_reference(progress, event, estimate);
-		return;
-	case EVENT_GATE_START:
-		if (!progress->live) {
-			cell_title(&progress->plan->cells[event->cell], title, sizeof title);
-			snprintf(line, sizeof line, "parity: %s", title);
-			progress_say(progress, line);
-			return;
-		}
-		break;
-	case EVENT_GATE_KEPT:
-		if (!progress->live) {
-			cell_title(&progress->plan->cells[event->cell], title, sizeof title);
-			snprintf(line, sizeof line, "parity: %s: passed on %s (--gate repeats it)",
-				 title, event->text);
-			progress_say(progress, line);
-		}
-		return;
-	case EVENT_PROCESS_END:
-		show_process_end(progress, event, estimate);
-		break;
-	case EVENT_GATE_AGAIN:
-		cell_title(&progress->plan->cells[event->cell], title, sizeof title);
-		snprintf(line, sizeof line, "%s: %.300s; the gate is tried once more", title,
-			 event->text);
-		progress_say(progress, line);
-		return;
-	case EVENT_CELL_END:
-		progress->done += progress->gates;
-		if (event->text && event->text[0]) {
-			cell_title(&progress->plan->cells[event->cell], title, sizeof title);
-			snprintf(line, sizeof line, "%s: %.300s", title, event->text);
-			progress_say(progress, line);
-		}
-		return;
-	default:
-		break;
-	}
+		end_reference(progress, now);
+	end_part(progress, event, estimate, now);
+	estimate_text(estimate, progress->figure, sizeof progress->figure);
+	hear(progress, event, estimate, now);
 	if (progress->live)
-		show_live(progress, event, estimate);
-}
-
-void progress_end(struct progress *progress)
-{
-	clear_line(progress);
-	progress->line[0] = '\0';
+		show(progress);
+	pthread_mutex_unlock(&progress->lock);
 }

@@ -1,32 +1,65 @@
-/* What `prony run` shows while it works: one live line on a terminal, plain lines elsewhere. */
+/*
+ * What `prony run` shows while it works. On a terminal: one live line that changes every second,
+ * whatever is going on, and above it what has ended. Elsewhere: a line for each process, and one
+ * when for long there was nothing to say.
+ */
 #ifndef PRONY_CLI_PROGRESS_H
 #define PRONY_CLI_PROGRESS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "plan/plan.h"
 #include "run/run.h"
 #include "stats/estimate.h"
+#include "stats/forecast.h"
 
 struct progress {
-	bool live; /* standard error, where it goes, is a terminal: rewrite one line */
 	const struct plan *plan;
-	int64_t started_ns, reference_ns; /* of that: when the reference was heard of last */
-	int expected, done; /* processes, an estimate of how many there will be; or: */
-	bool gates;	    /* cells, where nothing is timed */
+	struct forecast *forecast;
+	bool live; /* standard error, where it goes, is a terminal: rewrite one line */
+	int done;  /* processes, or cells where nothing is timed */
+
+	/* Shared with the thread that ticks, as is everything below. */
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	pthread_t ticker;
+	bool ticks, over;
+
+	int64_t started_ns, said_ns; /* said: something, last */
 	char line[512];
+	/* What is going on: the cell, since when, and how far. */
+	bool in_gate;
+	size_t cell;
+	int round;
+	char stage[64], figure[80];
+	int64_t stage_ns;
+	/* What the forecast is told: the end of what was before, and how long the reference took
+	 * since.
+	 */
+	int64_t since_ns, reference_ns, reference_since_ns;
+	double fraction;
+	/* Time left as it was shown last: it goes down, and up only for a reason. */
+	double left;
+	int64_t left_ns;
 };
 
-void progress_init(struct progress *progress, const struct plan *plan, int expected, int done);
+void progress_init(struct progress *progress, const struct plan *plan, struct forecast *forecast);
 
-/* Shows an event; `estimate` of the cell so far (may be NULL). */
+/* From here on it ticks. */
+void progress_start(struct progress *progress);
+
+/* Shows an event; `estimate` of the cell so far. */
 void progress_event(struct progress *progress, const struct run_event *event,
 		    const struct estimate *estimate);
 
 /* A line for the user between events. */
 void progress_say(struct progress *progress, const char *text);
 
-/* Takes the live line away. */
+/* "native lenet train b64 fp32 cpu" */
+void progress_cell_title(const struct plan_cell *cell, char *out, size_t bytes);
+
+/* Takes the live line away; may be called again, and without progress_start. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -14,12 +14,13 @@
 #include "cli/framework_word.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
+#include "cli/run_forecast.h"
 #include "cli/run_job.h"
 #include "diagnose/machine.h"
 #include "report/html.h"
 #include "report/summary.h"
 
-enum { DEFAULT_TIMEOUT_S = 300 };
+enum { DEFAULT_TIMEOUT_S = 300, NOT_OK_SHOWN = 3 };
 #define SECOND_NS INT64_C(1000000000)
 #define START_DELAY_NS                                                                             \
 	SECOND_NS /* docs/measurement.md: breaks up what is periodic on the machine */
@@ -86,6 +87,7 @@ static enum prony_status execute(struct job *job, struct error *err)
 	signal(SIGPIPE, SIG_IGN);
 	fill_settings(job, &settings);
 	job_callbacks(job, &callbacks);
+	progress_start(&job->progress);
 	enum prony_status status = run_execute(&job->plan, job->cells, &settings, &callbacks, err);
 	progress_end(&job->progress);
 	if (status == PRONY_OK)
@@ -145,21 +147,61 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	return status;
 }
 
-/* 1 when a cell that was asked for by name is not ok. */
-static int outcome(const struct job *job)
+/* Whether a cell makes the run a failure: one of those that a list of all, or a suite, named may be
+ * more than is here. */
+static bool is_failure(const struct job *job, size_t cell)
 {
-	for (size_t i = 0; i < job->plan.count; i++) {
-		enum cell_status status = job->cells[i].status;
-		bool lenient = status == CELL_UNSUPPORTED || status == CELL_MISSING;
-		if (status != CELL_OK && (job->plan.cells[i].explicit_ || !lenient))
-			return 1;
-	}
-	return 0;
+	enum cell_status status = job->cells[cell].status;
+	bool lenient = status == CELL_UNSUPPORTED || status == CELL_MISSING;
+	return status != CELL_OK && (job->plan.cells[cell].explicit_ || !lenient);
 }
 
-static int dry_run(const struct job *job)
+/* Names the first cells that are not ok: all of them, or those that are failures. */
+static void say_not_ok(const struct job *job, bool all, size_t count)
+{
+	struct strbuf text;
+	char title[200];
+	size_t shown = 0;
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < job->plan.count && shown < NOT_OK_SHOWN; i++) {
+		if (!all && !is_failure(job, i))
+			continue;
+		progress_cell_title(&job->plan.cells[i], title, sizeof title);
+		strbuf_printf(&text, "%s%s (%s)", shown++ ? ", " : "", title,
+			      cell_status_name(job->cells[i].status));
+	}
+	if (count > shown)
+		strbuf_printf(&text, " and %zu more", count - shown);
+	cli_say("prony: %s: %s%s\n", all ? "no cell is ok" : "not ok", strbuf_text(&text),
+		all ? "; 'prony list frameworks' says what is here and how to get the rest" : "");
+	strbuf_release(&text);
+}
+
+/* 1, and which cells, when one that was asked for by name is not ok, or none is. */
+static int outcome(const struct job *job)
+{
+	size_t good = 0, failures = 0;
+	for (size_t i = 0; i < job->plan.count; i++) {
+		good += job->cells[i].status == CELL_OK;
+		failures += is_failure(job, i);
+	}
+	if (good > 0 && failures == 0)
+		return 0;
+	say_not_ok(job, good == 0, good == 0 ? job->plan.count : failures);
+	return 1;
+}
+
+static void say_forecast(struct job *job)
+{
+	char line[200];
+	run_forecast_text(job, &job->forecast, line, sizeof line);
+	progress_say(&job->progress, line);
+}
+
+static int dry_run(struct job *job)
 {
 	json_t *json = plan_to_json(&job->plan);
+	say_forecast(job);
 	if (!strcmp(job->options->format, "json")) {
 		cli_print_json(json);
 		json_decref(json);
@@ -182,17 +224,6 @@ static int dry_run(const struct job *job)
 	}
 	json_decref(json);
 	return 0;
-}
-
-static int expected_processes(const struct job *job)
-{
-	int each = job->spec.repeat > 0 ? job->spec.repeat : job->effort->processes_start, sum = 0;
-	if (job->spec.gate_only)
-		each = 1;
-	for (size_t i = 0; i < job->plan.count; i++)
-		if (job->plan.cells[i].status == CELL_PENDING)
-			sum += each;
-	return sum;
 }
 
 static enum prony_status make_plan(struct job *job, const char **suites, size_t count,
@@ -220,8 +251,8 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 		return status;
 	job->plan_ready = true;
 	job->effort = &effort_table[job->spec.effort];
-	progress_init(&job->progress, &job->plan, expected_processes(job), 0);
-	job->progress.gates = job->spec.gate_only;
+	run_forecast_plan(job, &job->forecast);
+	progress_init(&job->progress, &job->plan, &job->forecast);
 	for (size_t i = 0; i < job->plan.note_count; i++)
 		progress_say(&job->progress, job->plan.notes[i]);
 	return PRONY_OK;
@@ -229,17 +260,6 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 
 static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
 {
-	char line[160];
-	int expected = job->progress.expected;
-	size_t used = (size_t)snprintf(line, sizeof line, "%zu cell%s, ", job->plan.count,
-				       job->plan.count == 1 ? "" : "s");
-	if (job->spec.gate_only)
-		snprintf(line + used, sizeof line - used, "%d gate%s to run, nothing is timed",
-			 expected, expected == 1 ? "" : "s");
-	else
-		snprintf(line + used, sizeof line - used, "%s effort, %d process%s to run",
-			 job->effort->name, expected, expected == 1 ? "" : "es");
-	progress_say(&job->progress, line);
 	size_t count = job->plan.count ? job->plan.count : 1;
 	job->cells = calloc(count, sizeof *job->cells);
 	if (!job->cells)
@@ -250,10 +270,13 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		status = job_begin_run(job, argc, argv, err);
 	if (status == PRONY_OK)
 		status = job_register_cells(job, err);
-	for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++)
-		job->progress.done += job->cells[i].tried;
-	if (status == PRONY_OK)
+	if (status == PRONY_OK) {
+		for (size_t i = 0; i < job->plan.count; i++)
+			job->progress.done += job->cells[i].tried;
+		run_forecast_resume(job, &job->forecast);
+		say_forecast(job);
 		status = execute(job, err);
+	}
 	if (status == PRONY_OK)
 		status = show_result(job, err);
 	return status;
@@ -266,6 +289,7 @@ static void job_release(struct job *job)
 	free(job->cells);
 	json_decref(job->machine);
 	store_close(job->store);
+	forecast_release(&job->forecast);
 	if (job->plan_ready)
 		plan_release(&job->plan);
 	registry_release(&job->registry);
@@ -298,6 +322,7 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 		return exit_code;
 	}
 	struct job job = {.options = &options};
+	options.dry_run |= options.show_command;
 	spec_init(&job.spec);
 	enum prony_status status = results_check_output(options.report, options.store, &err);
 	if (status == PRONY_OK && options.keep_bundle && !options.dry_run)

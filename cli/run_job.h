@@ -24,6 +24,7 @@ struct job {
 	struct run_meta meta;
 	struct run_cell *cells; /* one for each of the plan */
 	const struct effort_row *effort;
+	struct forecast forecast;
 	struct progress progress;
 	json_t *machine;
 	char *self;

@@ -62,7 +62,7 @@ const struct option run_option_rows[] = {
 		 "available)"},
 	ROW_FLAG(resume, "resume", "go on with the newest unfinished run of the same cells"),
 	ROW_FLAG(dry_run, "dry-run", "say what would run, and stop"),
-	ROW_FLAG(show_command, "show-command", "with --dry-run: the command line of each worker"),
+	ROW_FLAG(show_command, "show-command", "say that, and the command line of each worker"),
 	ROW_FLAG(gate, "gate", "repeat parity gates that passed in an earlier run"),
 	ROW_FLAG(gate_only, "gate-only", "run the parity gates and time nothing"),
 	ROW_TEXT(data, "data", "DIR", "folder of data sets"),

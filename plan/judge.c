@@ -71,26 +71,6 @@ static bool has_word(const char *list, const char *word, size_t length)
 	return false;
 }
 
-/* A word that the framework's adapter would refuse when its process runs. */
-static void judge_options(const struct plan_cell *cell, struct strbuf *reasons)
-{
-	const struct framework *framework = cell->place->framework;
-	struct strbuf known;
-
-	strbuf_init(&known, REASON_BYTES / 2);
-	for (size_t i = 0; i < framework->option_count; i++)
-		strbuf_printf(&known, "%s%s", i ? "," : "", framework->options[i].name);
-	for (const char *word = cell->cell.options; !framework->any_option && *word;) {
-		size_t length = strcspn(word, ",");
-
-		if (!framework_option(framework, word, length))
-			add_reason(reasons, "option %.*s: %s has %s", (int)length, word,
-				   framework->name, known.length ? strbuf_text(&known) : "none");
-		word += length + (word[length] == ',');
-	}
-	strbuf_release(&known);
-}
-
 /* Results of two backends must not stand in one row, so none is chosen for the user. */
 static void judge_backend(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
@@ -145,7 +125,6 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->cell.precision,
 		  framework->precisions, framework->name);
 	judge_device(e, cell, framework, reasons);
-	judge_options(cell, reasons);
 	judge_backend(e, cell, reasons);
 	if (cell->cell.input != INPUT_RESIDENT)
 		add_reason(reasons, "input %s: this version feeds resident batches only",

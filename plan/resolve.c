@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
@@ -49,6 +51,40 @@ static enum prony_status unknown_framework(const struct spec_word *word,
 	return status;
 }
 
+/* Every "+" word, of a framework whose options are known; before anything is started. */
+static enum prony_status check_options(const struct spec_word *word,
+				       const struct framework *framework, const char *options,
+				       struct error *err)
+{
+	const char **names = memory_alloc((framework->option_count + 1) * sizeof(*names));
+	enum prony_status status = PRONY_OK;
+	struct strbuf known;
+
+	strbuf_init(&known, WORDS_SHOWN_BYTES);
+	for (size_t i = 0; i < framework->option_count; i++) {
+		names[i] = framework->options[i].name;
+		strbuf_printf(&known, "%s+%s", i > 0 ? ", " : "", names[i]);
+	}
+	while (status == PRONY_OK && !framework->any_option && *options) {
+		size_t length = strcspn(options, ",");
+		char typed[CELL_WORD_BYTES];
+
+		snprintf(typed, sizeof(typed), "%.*s", (int)length, options);
+		const char *near = word_nearest(typed, names, framework->option_count);
+		if (!framework_option(framework, options, length))
+			status = error_set(err, origin_status(word->origin),
+					   "%s: %s has no option +%s%s%s%s %s%s", word->origin,
+					   framework->name, typed, near ? "; did you mean +" : ";",
+					   near ? near : "", near ? "?" : "",
+					   known.length ? "It has " : "it has none",
+					   strbuf_text(&known));
+		options += length + (options[length] == ',');
+	}
+	strbuf_release(&known);
+	free(names);
+	return status;
+}
+
 static enum prony_status check_framework(const struct spec_word *word, struct expansion *e,
 					 const char **canonical, struct error *err)
 {
@@ -68,7 +104,10 @@ static enum prony_status check_framework(const struct spec_word *word, struct ex
 	if (known->broken)
 		return error_set(err, PRONY_BAD_INPUT, "%s: %s", word->origin, known->broken);
 	*canonical = arena_strdup(&e->plan->arena, cell.framework);
-	return PRONY_OK;
+	/* A backend that it does not have is judged with the rest of the cell. */
+	const struct framework *row =
+		framework_find(e->settings->registry, cell.name, cell.backend);
+	return check_options(word, row ? row : known, cell.options, err);
 }
 
 const struct network *expansion_network(const struct expansion *e, const char *word)

@@ -52,11 +52,13 @@ void run_cell_release(struct run_cell *cell);
 
 enum run_event_kind {
 	EVENT_REFERENCE /* the reference computes: fraction, several times a second */,
+	EVENT_PREPARE /* data, reference and bundle of a gate or a process are made */,
 	EVENT_GATE_START,
 	EVENT_GATE_AGAIN /* after an accident; text: what happened */,
 	EVENT_GATE_KEPT /* text: the date on which it passed */,
+	EVENT_GATE_END /* however it ended */,
 	EVENT_PROCESS_START,
-	EVENT_STAGE /* text: "import", "build", "warm-up"... */,
+	EVENT_STAGE /* of either; text: "import", "build", "warm-up"... */,
 	EVENT_PROCESS_END,
 	EVENT_CELL_END,
 	EVENT_WAITING /* text: the lock that another prony holds */
@@ -68,6 +70,7 @@ struct run_event {
 	int round;
 	const char *text;
 	double fraction;		     /* EVENT_REFERENCE: done, below 1 */
+	double step_ns;			     /* EVENT_STAGE: of a step, where it is known; else 0 */
 	const struct process_record *record; /* EVENT_PROCESS_END */
 };
 

@@ -33,10 +33,7 @@ void run_cell_release(struct run_cell *cell)
 
 static void say_waiting(void *context, const char *path)
 {
-	struct schedule *s = context;
-	struct run_event event = {.kind = EVENT_WAITING, .text = path};
-	if (s->callbacks->event)
-		s->callbacks->event(s->callbacks->context, &event);
+	schedule_say(context, EVENT_WAITING, 0, 0, path);
 }
 
 static enum prony_status schedule_init(struct schedule *s, struct error *err)
@@ -79,13 +76,15 @@ static void schedule_release(struct schedule *s)
 }
 
 /* A shell command around each process (--setup, --cleanup). */
-static enum prony_status run_hook(const char *command, const char *what, struct error *err)
+static enum prony_status run_hook(const struct schedule *s, size_t cell, int round,
+				  const char *command, const char *what, struct error *err)
 {
 	if (!command)
 		return PRONY_OK;
 	const char *argv[] = {"sh", "-c", command, NULL};
-	struct process_spec spec = {.argv = argv};
+	struct process_spec spec = {.argv = argv, .stop = s->settings->stop};
 	struct process_end end;
+	schedule_say(s, EVENT_STAGE, cell, round, what);
 	enum prony_status status = process_run(&spec, HOOK_TIMEOUT_NS, 65536, NULL, &end, err);
 	if (status == PRONY_OK && (end.signalled || end.code))
 		status = error_set(err, PRONY_USAGE, "the %s command failed with %s %d: %s", what,
@@ -131,6 +130,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	json_t *details = NULL;
 	bool doubted = false;
 	process_record_init(&record);
+	schedule_say(s, EVENT_PREPARE, cell, round, NULL);
 	enum prony_status status = schedule_need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated)
 		status = workload_need_loss(s->cells[cell].work, planned, schedule_watch(s, cell),
@@ -138,7 +138,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	if (status == PRONY_OK)
 		status = schedule_drive(s, cell, false, round, &drive, &folder, err);
 	if (status == PRONY_OK)
-		status = run_hook(s->settings->setup_command, "--setup", err);
+		status = run_hook(s, cell, round, s->settings->setup_command, "--setup", err);
 	if (status == PRONY_OK && s->settings->limits.start_delay_ns > 0)
 		clock_sleep_until_ns(
 			clock_monotonic_ns() +
@@ -153,7 +153,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	if (status == PRONY_OK && !doubted)
 		status = take_record(s, cell, &record, err);
 	if (status == PRONY_OK)
-		status = run_hook(s->settings->cleanup_command, "--cleanup", err);
+		status = run_hook(s, cell, round, s->settings->cleanup_command, "--cleanup", err);
 	json_decref(details);
 	process_record_release(&record);
 	free(folder);

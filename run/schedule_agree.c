@@ -197,6 +197,7 @@ static enum prony_status settle(struct schedule *s, const struct witness *all, s
 		return status;
 	state->gate_done = true;
 	state->flags |= verdict == CELL_OK ? CELL_FLAG_AGREEMENT : 0;
+	schedule_say(s, EVENT_GATE_END, one->cell, 0, NULL);
 	return verdict == CELL_OK ? PRONY_OK
 				  : schedule_end_cell(s, one->cell, verdict, one->reason, err);
 }

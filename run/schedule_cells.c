@@ -13,6 +13,14 @@ bool schedule_stopped(const struct schedule *s)
 	return s->settings->stop && *s->settings->stop;
 }
 
+void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cell, int round,
+		  const char *text)
+{
+	struct run_event event = {.kind = kind, .cell = cell, .round = round, .text = text};
+	if (s->callbacks->event)
+		s->callbacks->event(s->callbacks->context, &event);
+}
+
 static void say_reference(void *context, double fraction)
 {
 	struct schedule *s = context;
@@ -141,9 +149,7 @@ enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_s
 	drop_files(s, cell);
 	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
 							  state->flags, reason, err);
-	struct run_event event = {.kind = EVENT_CELL_END, .cell = cell, .text = reason};
-	if (s->callbacks->event)
-		s->callbacks->event(s->callbacks->context, &event);
+	schedule_say(s, EVENT_CELL_END, cell, 0, reason);
 	return result;
 }
 

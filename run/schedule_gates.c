@@ -15,11 +15,7 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 		gate_cache_read(&s->gates, key, &gate);
 	if (!*kept)
 		return PRONY_OK;
-	struct run_event event = {.kind = EVENT_GATE_KEPT,
-				  .cell = cell,
-				  .text = json_string_or(gate.evidence, "cached", "")};
-	if (s->callbacks->event)
-		s->callbacks->event(s->callbacks->context, &event);
+	schedule_say(s, EVENT_GATE_KEPT, cell, 0, json_string_or(gate.evidence, "cached", ""));
 	enum prony_status status = s->callbacks->gate(s->callbacks->context, cell, CELL_OK,
 						      gate.evidence, gate.log, err);
 	if (status == PRONY_OK)
@@ -45,6 +41,7 @@ static enum prony_status take_gating(struct schedule *s, size_t cell, const stru
 		return status;
 	s->cells[cell].gate_done = true;
 	s->cells[cell].gate_kept = false;
+	schedule_say(s, EVENT_GATE_END, cell, 0, NULL);
 	return gating->status == CELL_OK
 		       ? PRONY_OK
 		       : schedule_end_cell(s, cell, gating->status, gating->reason, err);
@@ -58,10 +55,7 @@ static enum prony_status try_gate(struct schedule *s, size_t cell, const struct 
 		if (status != PRONY_OK || failures == FAILURES_MAX ||
 		    !schedule_is_accident(out->status))
 			return status;
-		struct run_event event = {
-			.kind = EVENT_GATE_AGAIN, .cell = cell, .text = out->reason};
-		if (s->callbacks->event)
-			s->callbacks->event(s->callbacks->context, &event);
+		schedule_say(s, EVENT_GATE_AGAIN, cell, 0, out->reason);
 		gating_release(out);
 	}
 }
@@ -97,6 +91,7 @@ static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, s
 	const struct plan_cell *planned = &s->plan->cells[cell];
 	char key[DIGEST_HEX_BYTES];
 	bool keepable = false, kept = false;
+	schedule_say(s, EVENT_PREPARE, cell, 0, NULL);
 	enum prony_status status = schedule_need_work(s, cell, err);
 	if (status == PRONY_OK)
 		status = workload_need_gate_case(s->cells[cell].work, planned, s->settings->seed,

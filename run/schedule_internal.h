@@ -31,6 +31,10 @@ struct schedule {
 
 /* schedule_cells.c: the works of cells, their bundles, their ends. */
 
+/* Tells the caller; `round` where there is one. */
+void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cell, int round,
+		  const char *text);
+
 bool schedule_stopped(const struct schedule *s);
 /* Whether a process that ended so may do better the next time. */
 bool schedule_is_accident(enum cell_status ended);

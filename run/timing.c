@@ -255,13 +255,25 @@ static void size_window(struct timing *t, int64_t *steps, int64_t *every)
 	}
 }
 
+static void say_measuring(const struct timing *t)
+{
+	const struct drive *drive = t->drive;
+	struct run_event event = {.kind = EVENT_STAGE,
+				  .cell = drive->index,
+				  .round = drive->round,
+				  .text = "measuring",
+				  .step_ns = t->step_ns};
+	if (drive->callbacks->event)
+		drive->callbacks->event(drive->callbacks->context, &event);
+}
+
 static enum prony_status measure_window(struct timing *t, struct error *err)
 {
 	int64_t steps, every;
 	struct client_window window;
 	struct process_record *record = t->record;
 	size_window(t, &steps, &every);
-	drive_event(t->drive, EVENT_STAGE, "measuring", NULL);
+	say_measuring(t);
 	sampling_mark(t->sampling, true);
 	enum prony_status status =
 		run_steps(t, steps, t->drive->cell->cell.sync, every, &window, err);

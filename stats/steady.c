@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#define TRAILING_MIN_NS INT64_C(5000000000)
+#define TRAILING_MIN_NS (STEADY_MIN_NS / 2)
 #define STEPS_MIN 10
 #define BLOCKS_MIN 4
 #define DRIFT_MAX 0.02

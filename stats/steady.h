@@ -9,6 +9,8 @@
 
 #include "samples/protocol.h"
 
+#define STEADY_MIN_NS INT64_C(10000000000) /* no process is found steady before */
+
 /*
  * Rule of docs/measurement.md: over the trailing half of the elapsed warm-up (at least 5 s of it),
  * fit block mean step time against time: slope b with standard error SE; steady when

@@ -240,6 +240,21 @@ static void endless_output_meets_the_deadline(void **state)
 	no_child_is_left();
 }
 
+static void a_wish_to_stop_ends_a_run(void **state)
+{
+	(void)state;
+	static const char *const argv[] = {"sh", "-c", "sleep 1000 & wait", NULL};
+	const volatile int stop = 1;
+	const struct process_spec spec = {.argv = argv, .stop = &stop};
+	struct error err = ERROR_INIT;
+
+	/* Without looking at it, it would go on until the deadline. */
+	assert_int_equal(process_run(&spec, PATIENCE_NS, 1000, NULL, NULL, &err),
+			 PRONY_INTERRUPTED);
+	assert_string_equal(err.text, "interrupted");
+	no_child_is_left();
+}
+
 static void left_behind_daemons_do_not_block(void **state)
 {
 	(void)state;
@@ -485,6 +500,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(failed_starts),
 		cmocka_unit_test(timeout_kills_the_group),
 		cmocka_unit_test(endless_output_meets_the_deadline),
+		cmocka_unit_test(a_wish_to_stop_ends_a_run),
 		cmocka_unit_test(left_behind_daemons_do_not_block),
 		cmocka_unit_test(closed_output_is_not_the_end),
 		cmocka_unit_test(waiting_can_time_out),

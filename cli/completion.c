@@ -1,0 +1,331 @@
+/*
+ * `prony completion SHELL`: scripts that ask `prony complete WORD...` which words may stand in
+ * place of the last one. That answers from the tables that the parser reads: "word<TAB>what it is"
+ * a line, and :files or :folders where the shell knows more.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "cell/axes.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "datasets/dataset.h"
+#include "frameworks/registry.h"
+#include "spec/spec.h"
+#include "zoo/zoo.h"
+
+#define SMALL "abcdefghijklmnopqrstuvwxyz"
+#define CAPITALS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+static const char bash_script[] =
+	"# prony(1) in bash; the program itself knows the words.\n"
+	"_prony()\n"
+	"{\n"
+	"	local line=${COMP_LINE:0:COMP_POINT} words candidate help\n"
+	"	read -ra words <<< \"$line\"\n"
+	"	[[ $line == *[[:space:]] ]] && words+=(\"\")\n"
+	"	local word=${words[${#words[@]}-1]}\n"
+	"	# bash replaces what stands behind the last colon or equals sign only.\n"
+	"	local before=${word%\"${word##*[:=]}\"}\n"
+	"	COMPREPLY=()\n"
+	"	while IFS=$'\\t' read -r candidate help; do\n"
+	"		case $candidate in\n"
+	"		:files | :folders)\n"
+	"			compopt -o filenames 2>/dev/null\n"
+	"			local IFS=$'\\n' kind=-f\n"
+	"			[[ $candidate == :folders ]] && kind=-d\n"
+	"			COMPREPLY+=($(compgen $kind -- \"${word#\"$before\"}\"))\n"
+	"			;;\n"
+	"		*)\n"
+	"			COMPREPLY+=(\"${candidate#\"$before\"}\")\n"
+	"			;;\n"
+	"		esac\n"
+	"	done < <(\"${words[0]/#\\~/$HOME}\" complete \"${words[@]:1}\" 2>/dev/null)\n"
+	"}\n"
+	"complete -F _prony prony\n";
+
+static const char zsh_script[] =
+	"#compdef prony\n"
+	"# prony(1) in zsh; the program itself knows the words.\n"
+	"_prony()\n"
+	"{\n"
+	"	local line\n"
+	"	local -a candidates\n"
+	"	for line in \"${(@f)$(\"$words[1]\" complete \"${(@)words[2,CURRENT]}\" "
+	"2>/dev/null)}\"; do\n"
+	"		case $line in\n"
+	"		:files) _files ;;\n"
+	"		:folders) _files -/ ;;\n"
+	"		?*) candidates+=(\"${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\") ;;\n"
+	"		esac\n"
+	"	done\n"
+	"	_describe prony candidates\n"
+	"}\n"
+	"compdef _prony prony\n";
+
+static const char fish_script[] =
+	"# prony(1) in fish; the program itself knows the words.\n"
+	"function __prony_complete\n"
+	"	set -l words (commandline -opc)\n"
+	"	set -l token (commandline -ct)\n"
+	"	test (count $token) -eq 0; and set token ''\n"
+	"	for line in ($words[1] complete $words[2..-1] $token 2>/dev/null)\n"
+	"		switch $line\n"
+	"			case :files\n"
+	"				__fish_complete_path $token\n"
+	"			case :folders\n"
+	"				__fish_complete_directories $token ''\n"
+	"			case '*'\n"
+	"				echo $line\n"
+	"		end\n"
+	"	end\n"
+	"end\n"
+	"complete -c prony -f -a '(__prony_complete)'\n";
+
+static const struct {
+	const char *shell, *script;
+} shells[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
+
+const struct option completion_option_rows[] = {{.name = NULL}};
+
+/* The word to complete: `before` stands as it is, candidates begin with `begun`. */
+struct word {
+	const char *begun;
+	int before_bytes;
+	const char *before;
+};
+
+static void offer(const struct word *word, const char *candidate, const char *help)
+{
+	if (!strncmp(candidate, word->begun, strlen(word->begun)))
+		cli_out("%.*s%s\t%s\n", word->before_bytes, word->before, candidate,
+			help ? help : "");
+}
+
+static void offer_frameworks(const struct word *word)
+{
+	struct registry registry;
+	struct error none = ERROR_INIT;
+	struct arena arena;
+	if (registry_load(&registry, &none) != PRONY_OK)
+		return;
+	arena_init(&arena, 0);
+	for (size_t i = 0; i < registry.count; i++)
+		offer(word, framework_spelling(&registry.rows[i], NULL, &arena),
+		      registry.rows[i].summary);
+	offer(word, "all", "all of them");
+	arena_release(&arena);
+	registry_release(&registry);
+}
+
+static void offer_networks(const struct word *word)
+{
+	for (size_t i = 0; i < zoo_network_count; i++)
+		offer(word, zoo_networks[i]->name, zoo_networks[i]->summary);
+}
+
+static void offer_datasets(const struct word *word)
+{
+	for (size_t i = 0; i < dataset_count; i++)
+		offer(word, dataset_table[i].name, dataset_table[i].summary);
+}
+
+static void offer_suites(const struct word *word)
+{
+	struct arena arena;
+	const char *const *names = NULL;
+	size_t count = 0;
+	arena_init(&arena, 0);
+	if (spec_list_suites(&arena, &names, &count, NULL) == PRONY_OK)
+		for (size_t i = 0; i < count; i++)
+			offer(word, names[i], "suite");
+	arena_release(&arena);
+}
+
+static void offer_commands(const struct cli_command *rows, const struct word *word)
+{
+	for (const struct cli_command *row = rows; row->run; row++)
+		if (!row->hidden)
+			offer(word, row->syntax.name, row->syntax.summary);
+}
+
+/* Words of an axis, of which the last in a list is begun. */
+static void offer_axis(const struct axis *axis, const struct word *word)
+{
+	struct word last = *word;
+	const char *comma = strrchr(word->begun, ',');
+	char before[512];
+	if (comma) {
+		last.before_bytes =
+			snprintf(before, sizeof before, "%.*s%.*s", word->before_bytes,
+				 word->before, (int)(comma + 1 - word->begun), word->begun);
+		if (last.before_bytes >= (int)sizeof before)
+			return;
+		last.before = before;
+		last.begun = comma + 1;
+	}
+	if (axis == &axes[AXIS_FRAMEWORK])
+		offer_frameworks(&last);
+	else if (axis == &axes[AXIS_NETWORK])
+		offer_networks(&last);
+	else if (axis == &axes[AXIS_DATASET])
+		offer_datasets(&last);
+	else if (axis == &axes[AXIS_DEVICE])
+		offer(&last, "cpu", "all cores");
+	else if (axis->type == AXIS_SWITCH) {
+		offer(&last, "on", NULL);
+		offer(&last, "off", NULL);
+	}
+	for (int i = 0; axis->vocabulary && i < axis->vocabulary->count; i++)
+		offer(&last, axis->vocabulary->words[i], NULL);
+}
+
+static void offer_values(const struct option *option, const struct word *word)
+{
+	for (size_t i = 0; option->choices && option->choices[i]; i++)
+		offer(word, option->choices[i], NULL);
+	for (int id = 0; option->kind == OPTION_LIST && id < AXIS_COUNT; id++)
+		if (!strcmp(option->name, axes[id].option))
+			offer_axis(&axes[id], word);
+	if (option->metavar && !strcmp(option->metavar, "FILE"))
+		cli_out(":files\n");
+	if (option->metavar && !strcmp(option->metavar, "DIR"))
+		cli_out(":folders\n");
+}
+
+static void offer_options(const struct command_syntax *syntax, const struct word *word)
+{
+	for (const struct option *option = syntax->options; option && option->name; option++) {
+		char text[80];
+		snprintf(text, sizeof text, "--%s", option->name);
+		if (!option->hidden)
+			offer(word, text, option->help);
+	}
+	offer(word, "--help", "show what the command does");
+}
+
+/* What a word in capitals of a command's arguments stands for. */
+static void offer_kind(const struct command_syntax *syntax, const char *kind, size_t length,
+		       const struct word *word)
+{
+	if (length == 4 && !memcmp(kind, "NAME", 4)) {
+		if (!strcmp(syntax->name, "framework"))
+			offer_frameworks(word);
+		else if (!strcmp(syntax->name, "data"))
+			offer_datasets(word);
+		else
+			offer_networks(word);
+	} else if (length == 5 && !memcmp(kind, "SUITE", 5)) {
+		offer_suites(word);
+	} else if (length >= 4 && (!memcmp(kind, "FILE", 4) || !memcmp(kind, "STORE", 4) ||
+				   !memcmp(kind, "COMM", 4))) {
+		cli_out(":files\n");
+	}
+}
+
+/* From "list | verify [NAME|FILE...]": small words stand first, capitals for what follows them. */
+static void offer_arguments(const struct command_syntax *syntax, size_t place,
+			    const struct word *word)
+{
+	const char *text = syntax->arguments ? syntax->arguments : "";
+	bool small = text[strcspn(text, SMALL)] && !strcspn(text + strspn(text, "[ "), SMALL);
+	for (const char *c = text; *c;) {
+		size_t length = strspn(c, SMALL CAPITALS);
+		char token[64];
+		if (length == 0) {
+			c++;
+			continue;
+		}
+		snprintf(token, sizeof token, "%.*s", (int)length, c);
+		bool suffix = c > text && c[-1] == '.'; /* of FILE.yaml */
+		if (islower((unsigned char)*c) && !suffix && (place == 0 || strstr(text, " ...]")))
+			offer(word, token, NULL);
+		else if (isupper((unsigned char)*c) && (place > 0 || !small))
+			offer_kind(syntax, c, length, word);
+		c += length;
+	}
+}
+
+static const struct option *option_of_word(const struct command_syntax *syntax, const char *text)
+{
+	bool is_long = !strncmp(text, "--", 2);
+	if (text[0] != '-')
+		return NULL;
+	for (const struct option *option = syntax->options; option && option->name; option++)
+		if (is_long ? !strcmp(option->name, text + 2)
+			    : option->letter && text[strlen(text) - 1] == option->letter)
+			return option;
+	return NULL;
+}
+
+static bool wants_value(const struct option *option)
+{
+	return option && option->kind != OPTION_FLAG;
+}
+
+static void offer_for(const struct command_syntax *syntax, size_t count, char **words)
+{
+	const char *last = words[count - 1], *equals = strchr(last, '=');
+	const struct option *waiting = NULL;
+	struct word word = {.begun = last, .before = last};
+	size_t place = 0;
+	for (size_t i = 0; i + 1 < count; i++) {
+		bool value = wants_value(waiting);
+		waiting = value ? NULL : option_of_word(syntax, words[i]);
+		place += !value && words[i][0] != '-';
+	}
+	if (wants_value(waiting)) {
+		offer_values(waiting, &word);
+	} else if (!strncmp(last, "--", 2) && equals) {
+		char name[80];
+		snprintf(name, sizeof name, "%.*s", (int)(equals - last), last);
+		const struct option *option = option_of_word(syntax, name);
+		word.before_bytes = (int)(equals + 1 - last);
+		word.begun = equals + 1;
+		if (wants_value(option))
+			offer_values(option, &word);
+	} else if (last[0] == '-') {
+		offer_options(syntax, &word);
+	} else {
+		offer_arguments(syntax, place, &word);
+	}
+}
+
+int completion_print(const struct cli_command *rows, int argc, char **argv)
+{
+	if (argc < 2)
+		return 0;
+	const struct cli_command *row = argc > 2 ? help_find(rows, argv[1]) : NULL;
+	if (argc == 2)
+		offer_commands(rows, &(struct word){.begun = argv[1], .before = ""});
+	else if (row && !strcmp(row->syntax.name, "help"))
+		offer_commands(rows, &(struct word){.begun = argv[argc - 1], .before = ""});
+	else if (row)
+		offer_for(&row->syntax, (size_t)argc - 2, argv + 2);
+	return 0;
+}
+
+int command_completion(const struct cli_command *command, int argc, char **argv)
+{
+	struct error err = ERROR_INIT;
+	const char *words[8];
+	size_t count = 0, i = 0, known = sizeof shells / sizeof *shells;
+	int exit_code = 0;
+	if (argc > 2)
+		error_set(&err, PRONY_USAGE, "prony completion takes one shell, not %d", argc - 1);
+	else if (!cli_parse(command, argc, argv, NULL, words, &count, &exit_code))
+		return exit_code;
+	while (count == 1 && i < known && strcmp(shells[i].shell, words[0]) != 0)
+		i++;
+	if (!err.code && (count == 0 || i == known))
+		error_set(&err, PRONY_USAGE, "%s%s%s: name one of bash, zsh, fish",
+			  count ? "no shell '" : "prony completion", count ? words[0] : "",
+			  count ? "'" : "");
+	if (err.code)
+		return cli_fail(&err);
+	if (cli_bytes(shells[i].script, strlen(shells[i].script), &err) != PRONY_OK)
+		return cli_fail(&err);
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* `prony help [COMMAND]`, `prony version`: what options of the same name print. */
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+
+void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...))
+{
+	print("prony: a dynamometer for deep-learning frameworks\n\n"
+	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n");
+	for (const struct cli_command *command = rows; command->run; command++)
+		if (!command->hidden)
+			print("  %-14s %s\n", command->syntax.name, command->syntax.summary);
+	print("\n'prony help COMMAND' explains a command; prony(1) explains everything.\n");
+}
+
+const struct cli_command *help_find(const struct cli_command *rows, const char *word)
+{
+	for (const struct cli_command *command = rows; command->run; command++)
+		if (!strcmp(word, command->syntax.name))
+			return command;
+	return NULL;
+}
+
+int help_unknown(const struct cli_command *rows, const char *word)
+{
+	const char *names[64];
+	size_t count = 0;
+	for (const struct cli_command *command = rows; command->run && count < 64; command++)
+		if (!command->hidden)
+			names[count++] = command->syntax.name;
+	const char *nearest = word_nearest(word, names, count);
+	struct error err = ERROR_INIT;
+	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s; 'prony --help' lists them", word,
+		  nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+	return cli_fail(&err);
+}
+
+int help_print(const struct cli_command *command, const struct cli_command *rows, int argc,
+	       char **argv)
+{
+	char option[] = "--help";
+	struct error err = ERROR_INIT;
+	const char *words[8];
+	size_t count = 0;
+	int exit_code = 0;
+	if (argc > 2) {
+		error_set(&err, PRONY_USAGE, "prony help takes one command, not %d", argc - 1);
+		return cli_fail(&err);
+	}
+	if (!cli_parse(command, argc, argv, NULL, words, &count, &exit_code))
+		return exit_code;
+	if (count == 0) {
+		help_overview(rows, cli_out);
+		return 0;
+	}
+	const struct cli_command *asked = help_find(rows, words[0]);
+	if (!asked || asked->hidden)
+		return help_unknown(rows, words[0]);
+	char *of[] = {argv[1], option, NULL};
+	return asked->run(asked, 2, of);
+}
+
+int command_version(const struct cli_command *command, int argc, char **argv)
+{
+	struct error err = ERROR_INIT;
+	const char *words[1];
+	size_t count = 0;
+	int exit_code = 0;
+	if (argc > 2) {
+		error_set(&err, PRONY_USAGE, "prony version takes no words");
+		return cli_fail(&err);
+	}
+	if (!cli_parse(command, argc, argv, NULL, words, &count, &exit_code))
+		return exit_code;
+	if (count > 0) {
+		error_set(&err, PRONY_USAGE, "prony version takes no words");
+		return cli_fail(&err);
+	}
+	cli_out("prony " PRONY_VERSION "\n");
+	return 0;
+}

@@ -1,0 +1,328 @@
+#include "stats/forecast.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "stats/steady.h"
+
+#define NS_PER_SECOND 1e9
+/* What was not seen yet may be so many times shorter or longer. */
+#define DOUBT 1.5
+/* What is thought of a spread weighs as much as so many processes. */
+#define PRIOR_WEIGHT 4
+/* A reference that has come this far tells how long it will take. */
+#define TELLING_FRACTION 0.1
+
+void forecast_init(struct forecast *f, const struct effort_row *effort, int repeat, bool gate_only)
+{
+	*f = (struct forecast){.effort = effort, .repeat = repeat, .gate_only = gate_only};
+}
+
+void forecast_release(struct forecast *f)
+{
+	free(f->cells);
+	free(f->groups);
+	*f = (struct forecast){.count = 0};
+}
+
+void forecast_add(struct forecast *f, const struct forecast_cell *cell)
+{
+	f->cells = memory_realloc(f->cells, (f->count + 1) * sizeof *f->cells);
+	f->cells[f->count] = *cell;
+	f->cells[f->count++].spread = NAN;
+	if (cell->group < f->group_count)
+		return;
+	f->groups = memory_realloc(f->groups, (cell->group + 1) * sizeof *f->groups);
+	memset(f->groups + f->group_count, 0,
+	       (cell->group + 1 - f->group_count) * sizeof *f->groups);
+	f->group_count = cell->group + 1;
+}
+
+static void learn(struct forecast_mean *mean, double value)
+{
+	if (!isfinite(value))
+		return;
+	mean->sum += value;
+	mean->count++;
+}
+
+static double mean_or(const struct forecast_mean *mean, double otherwise)
+{
+	return mean->count > 0 ? mean->sum / mean->count : otherwise;
+}
+
+static double seconds_of(int64_t ns)
+{
+	return (double)ns / NS_PER_SECOND;
+}
+
+static double start_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	const struct forecast_group *group = &f->groups[cell->group];
+	/* What a gate takes is known first: a start, three steps and a comparison. */
+	return mean_or(&group->start, mean_or(&group->gate, cell->start));
+}
+
+static double gate_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	const struct forecast_group *group = &f->groups[cell->group];
+	return mean_or(&group->gate, mean_or(&group->start, cell->start));
+}
+
+/* As long as this framework's steps were against what was said, else as all steps were. */
+static double step_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	struct forecast_mean all = {.sum = 0};
+	if (cell->told > 0)
+		return cell->told;
+	for (size_t i = 0; i < f->group_count; i++) {
+		all.sum += f->groups[i].step.sum;
+		all.count += f->groups[i].step.count;
+	}
+	return cell->step * exp(mean_or(&f->groups[cell->group].step, mean_or(&all, 0)));
+}
+
+static double window_of(const struct forecast *f, const struct forecast_cell *cell, double step)
+{
+	const struct effort_row *effort = f->effort;
+	if (cell->steps > 0)
+		return (double)cell->steps * step;
+	double least = (double)effort->min_steps * step, most = seconds_of(WINDOW_MAX_NS);
+	double window = fmax(seconds_of(effort->window_ns), least);
+	return window > most ? fmax(most, FEW_STEPS * step) : window;
+}
+
+/* Its shortest and its longest. */
+static void warm_up_of(const struct forecast *f, const struct forecast_cell *cell, double step,
+		       double *low, double *high)
+{
+	*low = *high = (double)cell->warm_up_steps * step;
+	if (cell->warm_up_steps >= 0)
+		return;
+	*high = seconds_of(f->effort->warm_up_cap_ns);
+	*low = f->effort->test_steadiness ? fmin(*high, seconds_of(STEADY_MIN_NS)) : *high;
+	*low = fmax(*low, step);
+	*high = fmax(*high, step);
+}
+
+static double process_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	double low, high, step = step_of(f, cell);
+	if (cell->seen > 0)
+		return cell->passed / cell->seen;
+	warm_up_of(f, cell, step, &low, &high);
+	double warm_up = cell->warm_up_steps < 0 ? mean_or(&f->warm_up, sqrt(low * high)) : low;
+	return start_of(f, cell) + step + warm_up + window_of(f, cell, step);
+}
+
+static double reference_scale(const struct forecast *f)
+{
+	return f->reference_said > 0 ? f->reference_took / f->reference_said : 1;
+}
+
+bool forecast_is_fixed(const struct forecast *f)
+{
+	return f->repeat > 0 || f->gate_only || f->effort->stop_half_width <= 0;
+}
+
+/* The spread with which about `n` processes are enough. */
+static double spread_for(double n, double half_width)
+{
+	return log1p(half_width) * sqrt(n) / student_t_quantile(0.975, n - 1);
+}
+
+/* The spread of a cell, of which a few processes know little: those of all cells, and what lies in
+ * the middle between few and many processes, count too. */
+static double spread_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	const struct effort_row *effort = f->effort;
+	double middle = sqrt((double)effort->processes_start * effort->processes_cap);
+	double prior = spread_for(middle, effort->stop_half_width);
+	double squares = PRIOR_WEIGHT * prior * prior, weight = PRIOR_WEIGHT;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct forecast_cell *other = &f->cells[i];
+		if (other->n < 2 || !isfinite(other->spread))
+			continue;
+		squares += other->spread * other->spread * (double)(other->n - 1);
+		weight += (double)(other->n - 1);
+	}
+	double shared = squares / weight;
+	if (cell->n < 2 || !isfinite(cell->spread))
+		return sqrt(shared);
+	double own = (double)(cell->n - 1);
+	return sqrt((PRIOR_WEIGHT * shared + own * cell->spread * cell->spread) /
+		    (PRIOR_WEIGHT + own));
+}
+
+/* Processes that the cell will have had. */
+static double processes_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	const struct effort_row *effort = f->effort;
+	if (cell->ended || f->gate_only)
+		return cell->tried;
+	double failed = (double)cell->tried - (double)cell->n;
+	double least = f->repeat > 0 ? f->repeat : effort->processes_start;
+	double most = forecast_is_fixed(f) ? least : effort->processes_cap;
+	/* It goes on, so that it wants another one. */
+	double needed = fmax(least, (double)(cell->n + 1));
+	if (!forecast_is_fixed(f)) {
+		double spread = spread_of(f, cell);
+		while (needed < most && spread_for(needed, effort->stop_half_width) < spread)
+			needed++;
+	}
+	return fmax(fmin(needed, fmax(most, (double)cell->n)) + failed, cell->tried);
+}
+
+void forecast_no_gate(struct forecast *f, size_t cell)
+{
+	f->cells[cell].gate = false;
+	f->cells[cell].reference = 0;
+}
+
+void forecast_reference(struct forecast *f, size_t cell, bool loss, double seconds)
+{
+	struct forecast_cell *of = &f->cells[cell];
+	double *said = loss ? &of->loss : &of->reference;
+	if (*said > 0) {
+		f->reference_said += *said;
+		f->reference_took += seconds;
+	}
+	*said = 0;
+}
+
+void forecast_gate(struct forecast *f, size_t cell, double seconds)
+{
+	learn(&f->groups[f->cells[cell].group].gate, seconds);
+	forecast_no_gate(f, cell);
+}
+
+void forecast_step(struct forecast *f, size_t cell, double seconds)
+{
+	struct forecast_cell *of = &f->cells[cell];
+	if (!(seconds > 0))
+		return;
+	if (of->told <= 0 && of->step > 0)
+		learn(&f->groups[of->group].step, log(seconds / of->step));
+	of->told = seconds;
+}
+
+void forecast_process(struct forecast *f, size_t cell, const struct process_record *record,
+		      double seconds)
+{
+	struct forecast_cell *of = &f->cells[cell];
+	struct forecast_group *group = &f->groups[of->group];
+	of->tried++;
+	of->loss = 0;
+	if (strcmp(record->status, "ok") != 0 || record->warm_up_ns == RECORD_NONE ||
+	    record->window_ns == RECORD_NONE)
+		return;
+	of->passed += seconds;
+	of->seen++;
+	double warm_up = seconds_of(record->warm_up_ns), window = seconds_of(record->window_ns);
+	learn(&group->start, fmax(seconds - warm_up - window, 0));
+	if (of->warm_up_steps < 0)
+		learn(&f->warm_up, warm_up);
+	forecast_step(f, cell, record->step_mean_ns / NS_PER_SECOND);
+}
+
+void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *estimate)
+{
+	f->cells[cell].n = estimate->n;
+	f->cells[cell].spread = estimate->n >= 2 ? estimate->cv_between : NAN;
+}
+
+void forecast_end(struct forecast *f, size_t cell)
+{
+	forecast_no_gate(f, cell);
+	f->cells[cell].loss = 0;
+	f->cells[cell].ended = true;
+}
+
+struct forecast_range forecast_range(const struct forecast *f)
+{
+	struct forecast_range range = {.low = 0};
+	for (size_t i = 0; i < f->count; i++) {
+		const struct forecast_cell *cell = &f->cells[i];
+		double low, high, step = step_of(f, cell), start = start_of(f, cell);
+		if (cell->ended)
+			continue;
+		double references = (cell->reference + cell->loss) * DOUBT;
+		range.high += references + (cell->gate ? start * DOUBT : 0);
+		if (f->gate_only) {
+			range.low_processes++;
+			range.high_processes++;
+			continue;
+		}
+		int least = f->repeat > 0 ? f->repeat : f->effort->processes_start;
+		int most = forecast_is_fixed(f) ? least : f->effort->processes_cap;
+		least = least > (int)cell->n ? least - (int)cell->n : 0;
+		most = most > (int)cell->n ? most - (int)cell->n : 0;
+		range.low_processes += least;
+		range.high_processes += most;
+		warm_up_of(f, cell, step / DOUBT, &low, &high);
+		range.low += least * (start / DOUBT + low + window_of(f, cell, step / DOUBT));
+		warm_up_of(f, cell, step * DOUBT, &low, &high);
+		range.high += most * (start * DOUBT + high + window_of(f, cell, step * DOUBT));
+	}
+	return range;
+}
+
+double forecast_processes(const struct forecast *f)
+{
+	double sum = 0;
+	for (size_t i = 0; i < f->count; i++)
+		sum += processes_of(f, &f->cells[i]);
+	return sum;
+}
+
+/* What of the current part is done already, of what was expected of it. */
+static double done_of(const struct forecast *f, const struct forecast_now *now)
+{
+	const struct forecast_cell *cell = &f->cells[now->cell];
+	double expected = 0;
+	switch (now->part) {
+	case FORECAST_NOTHING:
+		return 0;
+	case FORECAST_GATE:
+		expected = cell->gate ? gate_of(f, cell) : 0;
+		break;
+	case FORECAST_PROCESS:
+		expected = process_of(f, cell);
+		if (cell->seen == 0)
+			expected = fmax(expected, now->passed);
+		break;
+	case FORECAST_REFERENCE:
+		expected = (cell->gate ? cell->reference : cell->loss) * reference_scale(f);
+		/* Its own word counts the more, the further it has come. */
+		if (now->fraction > 0) {
+			double weight = fmin(now->fraction / TELLING_FRACTION, 1);
+			double told = now->passed * (1 - now->fraction) / now->fraction;
+			double left = fmax(expected - now->passed, 0);
+			return expected - (weight * told + (1 - weight) * left);
+		}
+		break;
+	}
+	return fmin(now->passed, expected);
+}
+
+double forecast_left(const struct forecast *f, const struct forecast_now *now)
+{
+	double sum = 0, scale = reference_scale(f);
+	for (size_t i = 0; i < f->count; i++) {
+		const struct forecast_cell *cell = &f->cells[i];
+		if (cell->ended)
+			continue;
+		sum += (cell->reference + cell->loss) * scale;
+		if (cell->gate)
+			sum += gate_of(f, cell);
+		double more = processes_of(f, cell) - cell->tried, each = process_of(f, cell);
+		/* The first one tells already while it goes on. */
+		if (now->part == FORECAST_PROCESS && now->cell == i && cell->seen == 0)
+			each = fmax(each, now->passed);
+		if (more > 0)
+			sum += more * each;
+	}
+	return fmax(sum - done_of(f, now), 0);
+}

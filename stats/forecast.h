@@ -1,0 +1,101 @@
+/*
+ * How long a run will take: from what is known before it, and better from what it has shown so far.
+ * Every figure is in seconds.
+ */
+#ifndef PRONY_STATS_FORECAST_H
+#define PRONY_STATS_FORECAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "samples/record.h"
+#include "stats/effort.h"
+
+/* A cell: the caller fills the first part, forecast_add the rest. */
+struct forecast_cell {
+	double reference; /* the gate's reference computes so long; 0: another cell's is used */
+	double loss;	  /* likewise what the first loss of timed processes is held to */
+	double start;	  /* of a process beside its steps: start, import, build, end */
+	double step;
+	int64_t steps, warm_up_steps; /* fixed; 0 and -1: by the effort */
+	size_t group; /* cells of one framework start alike, and are mistaken alike */
+	bool gate;    /* is still to be run, or may be */
+	bool ended;   /* nothing is left to do */
+	int tried;    /* processes that have ended */
+
+	double told;   /* length of a step, from a process that is about to measure; 0: none yet */
+	double passed; /* in processes of this run */
+	int seen;      /* how many these were */
+	size_t n;      /* good ones, stored ones included */
+	double spread; /* standard deviation of the logarithms of their means; NaN when n < 2 */
+};
+
+/* What has been learned of a kind of time: a mean. */
+struct forecast_mean {
+	double sum;
+	int count;
+};
+
+struct forecast_group {
+	struct forecast_mean start; /* of processes beside their steps */
+	struct forecast_mean gate;  /* of gates, without their reference */
+	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
+};
+
+struct forecast {
+	const struct effort_row *effort;
+	int repeat; /* fixed number of processes; 0: by the effort */
+	bool gate_only;
+	struct forecast_cell *cells;
+	size_t count;
+	struct forecast_group *groups;
+	size_t group_count;
+	double reference_said, reference_took; /* of references that have ended */
+	struct forecast_mean warm_up;
+};
+
+/* What is going on at the moment. */
+enum forecast_part { FORECAST_NOTHING, FORECAST_REFERENCE, FORECAST_GATE, FORECAST_PROCESS };
+struct forecast_now {
+	enum forecast_part part;
+	size_t cell;
+	double passed;	 /* in that part */
+	double fraction; /* of a reference that is done; 0 when it is not known */
+};
+
+/* Before the run: between what and what, because the number of processes, the length of warm-up and
+ * what is kept of gates are open. */
+struct forecast_range {
+	double low, high;
+	int low_processes, high_processes;
+};
+
+/* No cell is there yet; forecast_release frees what forecast_add takes. */
+void forecast_init(struct forecast *f, const struct effort_row *effort, int repeat, bool gate_only);
+void forecast_release(struct forecast *f);
+void forecast_add(struct forecast *f, const struct forecast_cell *cell);
+
+/* The gate of a cell needs no process: it was kept, or there is none. */
+void forecast_no_gate(struct forecast *f, size_t cell);
+/* A reference took so long; `loss`: that of the first loss. */
+void forecast_reference(struct forecast *f, size_t cell, bool loss, double seconds);
+/* A gate ended that took so long without its reference. */
+void forecast_gate(struct forecast *f, size_t cell, double seconds);
+/* A process that is warm knows how long its steps are. */
+void forecast_step(struct forecast *f, size_t cell, double seconds);
+/* A process ended; `seconds` since the one before it, without a reference. */
+void forecast_process(struct forecast *f, size_t cell, const struct process_record *record,
+		      double seconds);
+/* The good processes of a cell so far. */
+void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *estimate);
+void forecast_end(struct forecast *f, size_t cell);
+
+struct forecast_range forecast_range(const struct forecast *f);
+/* Processes that the run will have had at its end, those that have ended included. */
+double forecast_processes(const struct forecast *f);
+/* Whether their number is known: nothing decides on the way how many are enough. */
+bool forecast_is_fixed(const struct forecast *f);
+double forecast_left(const struct forecast *f, const struct forecast_now *now);
+
+#endif

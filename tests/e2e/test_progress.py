@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""What `prony run` shows on a terminal and elsewhere while it works; no speed is tested.
+
+$PRONY names the program.
+"""
+import json
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "bench")]
+
+import counted  # noqa: E402
+import terminal  # noqa: E402
+from prony_program import PRONY, ProgramTest  # noqa: E402
+
+INTERRUPTED = 130
+# A loaded test machine gives the program its turn late; without a tick the waits below are 3 s.
+STILL_S = 2.5
+# Each step lasts as long as it is told, a process 1.5 s.
+STEADY = ["run", "--quick", "-f", "fake+step-us=100000", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s",
+          "forward", "-D", "cpu:1", "--steps", "8", "--warm-up", "4", "--repeat", "2"]
+QUICK = ["run", "--quick", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1",
+         "--steps", "3", "--warm-up", "0", "--repeat", "2"]
+
+
+class TerminalTest(ProgramTest):
+    def watch(self, *words, act=None, columns=100):
+        environment = {**self.environment, "TERM": "xterm"}
+        return terminal.record([PRONY, *words, "--store", self.store], environment, columns, act)
+
+    def test_no_second_without_a_sign_of_life(self):
+        """Through gate, warm-up, window, and a command of the user's that says nothing."""
+        seen = self.watch(*STEADY, "--setup", "sleep 3")
+        self.assertEqual(seen.code, 0, seen.screen.lines)
+        still, since = seen.longest_still()
+        self.assertLess(still, STILL_S, f"from second {since}: {seen.changes}")
+        lines = [line for _, _, line in seen.changes]
+        for stage in ("parity: ", "round 1: --setup, 2 s", "round 2: warm-up", "round 2: measuring"):
+            self.assertTrue(any(stage in line for line in lines), f"{stage}: {lines}")
+        # The number of processes is known, and never grows.
+        self.assertEqual({found for line in lines for found in re.findall(r"\[\d+/(~?\d+)\]", line)}, {"2"})
+        self.assertTrue(any(re.match(r"fake\S* mlp .*: ok  \S+ ms \+/- .*, 2 processes$", line)
+                            for line in seen.screen.lines), seen.screen.lines)
+        late = [(now, shown, true) for now, shown, true in seen.forecasts() if now > seen.seconds / 2]
+        self.assertTrue(late)
+        for now, shown, true in late:
+            self.assertLess(abs(shown - true), 4 + true / 2, f"at {now}")
+
+    def test_the_time_left_stands_in_forty_columns(self):
+        seen = self.watch(*QUICK, "-f", "fake", columns=40)
+        self.assertEqual(seen.code, 0, seen.screen.lines)
+        self.assertTrue(list(seen.forecasts()))
+        self.assertTrue(all(len(line) < 40 for _, _, line in seen.changes))
+
+    def test_control_c_ends_a_setup_command(self):
+        sent = []
+
+        def press(recording, _, keyboard):
+            if "--setup" in recording.screen.line and not sent:
+                sent.append(os.write(keyboard, b"\x03"))
+
+        seen = self.watch(*QUICK, "-f", "fake", "--setup", "sleep 60", act=press)
+        self.assertEqual(seen.code, INTERRUPTED, seen.screen.lines)
+        self.assertLess(seen.seconds, 30)
+        self.assertTrue(any("--resume" in line for line in seen.screen.lines), seen.screen.lines)
+        self.assert_nothing_stays()
+
+
+class PlainTest(ProgramTest):
+    def test_plain_lines(self):
+        done = self.prony(*QUICK, "-f", "fake", "--store", self.store, expect=0)
+        lines = done.stderr.splitlines()
+        self.assertRegex(lines[0], r"^1 cell, quick effort: 2 processes, (up to|about|\d+ to) \d+ (s|min)$")
+        self.assertEqual([line[:5] for line in lines if line.startswith("[")], ["[1/2]", "[2/2]"])
+        self.assertNotIn("\033", done.stderr)
+
+    def test_the_dry_run_says_how_long_it_would_take(self):
+        command = ["run", "-f", "fake", "-n", "mlp", "-s", "forward", "-b", "1,2,4"]
+        done = self.prony(*command, "--dry-run", "--format", "json", expect=0)
+        self.assertEqual(len(json.loads(done.stdout)), 3)
+        self.assertRegex(done.stderr, r"3 cells, default effort: 15 to 36 processes, \d+ to \d+ min\n")
+        for more, words in (("--quick", r"quick effort: 9 processes, "), ("--gate-only", r"cells: 3 gates to run, nothing is timed, ")):
+            self.assertRegex(self.prony(*command, "--dry-run", more, expect=0).stderr, words)
+        self.assertEqual(self.rows("select * from run"), [])
+
+    def test_show_command_runs_nothing(self):
+        done = self.prony(*QUICK, "-f", "fake", "--show-command", "--store", self.store, expect=0)
+        self.assertIn("worker --adapter fake", done.stdout)
+        self.assertFalse(os.path.exists(self.store))
+
+
+class OutcomeTest(ProgramTest):
+    def test_no_good_cell_is_a_failure_that_names_one(self):
+        """`-f all` with nothing installed."""
+        done = self.prony("run", "-f", "all", "-n", "mlp", "-s", "forward", "--store", self.store,
+                          expect=1, PATH="/usr/bin:/bin")
+        last = done.stderr.splitlines()[-1]
+        self.assertIn("prony: no cell is ok: native mlp forward b64 fp32 cpu (missing), ", last)
+        self.assertIn("prony list frameworks", last)
+
+    def test_a_failure_is_named(self):
+        done = self.prony(*QUICK, "-f", "fake,fake+wrong-logits", "--store", self.store, expect=1)
+        self.assertRegex(done.stderr.splitlines()[-1],
+                         r"^prony: not ok: fake\+wrong-logits mlp forward b2 fp32 cpu:1 \(mismatch\)$")
+
+    def test_what_a_suite_lists_beyond_what_is_here_is_none(self):
+        suite = os.path.join(self.folder, "mine.yaml")
+        with open(suite, "w", encoding="utf-8") as stream:
+            stream.write("frameworks: [fake, caffe]\nnetworks: [mlp]\ndatasets: [synthetic]\n"
+                         "stages: [forward]\nbatches: [2]\n")
+        self.prony("run", suite, "--steps", "3", "--warm-up", "0", "--repeat", "2", "--store",
+                   self.store, expect=0)
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())

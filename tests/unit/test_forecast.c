@@ -1,0 +1,263 @@
+/* How long a run takes: invented runs, whose times are known, foretold while they go on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "stats/forecast.h"
+
+#define CELLS 4
+#define FACTOR 1.5
+
+/* The truth about a cell, which the forecast does not know. */
+struct truth {
+	double reference, gate, start, warm_up, spread;
+	struct estimate estimate;
+	double means[64];
+	size_t n;
+	bool ended;
+};
+
+struct invented {
+	struct forecast forecast;
+	struct truth cells[CELLS];
+	struct random random;
+	double now;
+	/* What was foretold, when. */
+	double at[4096], left[4096];
+	size_t count;
+};
+
+static void foretell(struct invented *run, enum forecast_part part, size_t cell, double passed,
+		     double fraction)
+{
+	struct forecast_now now = {part, cell, passed, fraction};
+	assert_true(run->count < 4096);
+	run->at[run->count] = run->now;
+	run->left[run->count++] = forecast_left(&run->forecast, &now);
+}
+
+/* A part of the run passes, foretold five times on the way. */
+static void pass(struct invented *run, enum forecast_part part, size_t cell, double seconds)
+{
+	for (int i = 0; i < 5; i++) {
+		double fraction = part == FORECAST_REFERENCE ? i / 5.0 : 0;
+		foretell(run, part, cell, seconds * i / 5, fraction);
+		run->now += seconds / 5;
+	}
+}
+
+static void one_process(struct invented *run, size_t cell)
+{
+	struct truth *truth = &run->cells[cell];
+	const struct effort_row *effort = run->forecast.effort;
+	struct process_record record;
+	double window = (double)effort->window_ns * 1e-9;
+	double seconds = truth->start + truth->warm_up + window;
+	pass(run, FORECAST_PROCESS, cell, seconds);
+	process_record_init(&record);
+	snprintf(record.status, sizeof record.status, "ok");
+	record.warm_up_ns = (int64_t)(truth->warm_up * 1e9);
+	record.window_ns = effort->window_ns;
+	record.step_mean_ns = 5e6 * exp(truth->spread * random_normal(&run->random));
+	truth->means[truth->n++] = record.step_mean_ns;
+	estimate_compute(truth->means, truth->n, effort->stop_half_width, &truth->estimate);
+	forecast_process(&run->forecast, cell, &record, seconds);
+	forecast_estimate(&run->forecast, cell, &truth->estimate);
+}
+
+static void rounds(struct invented *run)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (size_t i = 0; i < CELLS; i++) {
+			struct truth *truth = &run->cells[i];
+			bool open;
+			if (truth->ended)
+				continue;
+			truth->ended =
+				!effort_wants_more(run->forecast.effort, run->forecast.repeat,
+						   truth->means, truth->n, (int)truth->n, &open);
+			if (truth->ended) {
+				forecast_end(&run->forecast, i);
+				continue;
+			}
+			one_process(run, i);
+			more = true;
+		}
+	}
+}
+
+/* Two frameworks, two networks each; how each starts is known roughly. */
+static void invent(struct invented *run, const struct effort_row *effort, int repeat, uint64_t seed)
+{
+	*run = (struct invented){.now = 0};
+	random_init(&run->random, seed);
+	forecast_init(&run->forecast, effort, repeat, false);
+	for (size_t i = 0; i < CELLS; i++) {
+		forecast_add(&run->forecast, &(struct forecast_cell){
+						     .reference = i % 2 ? 0 : 1,
+						     .start = i < 2 ? 1 : 5,
+						     .step = 1e-3,
+						     .warm_up_steps = -1,
+						     .group = i / 2,
+						     .gate = true,
+					     });
+		run->cells[i] = (struct truth){
+			.reference = i % 2 ? 0 : 4,
+			.gate = i < 2 ? 0.5 : 8,
+			.start = i < 2 ? 0.4 : 7,
+			.warm_up = effort->test_steadiness ? 15 : 1,
+			.spread = 0.02,
+		};
+	}
+}
+
+static void run_it(struct invented *run)
+{
+	for (size_t i = 0; i < CELLS; i++) {
+		const struct truth *truth = &run->cells[i];
+		if (truth->reference > 0) {
+			pass(run, FORECAST_REFERENCE, i, truth->reference);
+			forecast_reference(&run->forecast, i, false, truth->reference);
+		}
+		pass(run, FORECAST_GATE, i, truth->gate);
+		forecast_gate(&run->forecast, i, truth->gate);
+	}
+	rounds(run);
+}
+
+/* Share of what was foretold after a tenth of the run that was right, within a factor and `slack`
+ * seconds. */
+static double share_right(const struct invented *run, double slack)
+{
+	size_t right = 0, all = 0;
+	for (size_t i = 0; i < run->count; i++) {
+		double truth = run->now - run->at[i];
+		if (run->at[i] < run->now / 10)
+			continue;
+		all++;
+		right += run->left[i] <= truth * FACTOR + slack &&
+			 run->left[i] >= truth / FACTOR - slack;
+	}
+	return (double)right / (double)all;
+}
+
+static void a_fixed_number_is_foretold(void **state)
+{
+	struct invented run;
+	(void)state;
+	for (int repeat = 0; repeat <= 6; repeat += 6) {
+		invent(&run, &effort_table[0], repeat, 1);
+		struct forecast_range before = forecast_range(&run.forecast);
+		assert_int_equal(before.low_processes, repeat ? 24 : 12);
+		assert_int_equal(before.high_processes, repeat ? 24 : 12);
+		run_it(&run);
+		assert_true(forecast_is_fixed(&run.forecast));
+		/* The last hundredths of seconds are not a matter of factors. */
+		assert_true(share_right(&run, 0) >= 0.95);
+		assert_true(run.left[run.count - 1] < 5);
+		assert_true(before.low < run.now);
+		forecast_release(&run.forecast);
+	}
+}
+
+/* Whether a cell is known well enough after its next process is chance: so much slack, 27 s of 12
+ * min. */
+static void an_open_number_is_foretold(void **state)
+{
+	struct invented run;
+	double sum = 0;
+	int runs = 20;
+	(void)state;
+	for (int i = 0; i < runs; i++) {
+		invent(&run, &effort_table[1], 0, 100 + (uint64_t)i);
+		struct forecast_range before = forecast_range(&run.forecast);
+		assert_int_equal(before.low_processes, 20);
+		assert_int_equal(before.high_processes, 48);
+		run_it(&run);
+		assert_true(before.low < run.now && run.now < before.high);
+		assert_false(forecast_is_fixed(&run.forecast));
+		sum += share_right(&run, 27);
+		forecast_release(&run.forecast);
+	}
+	if (sum / runs < 0.9)
+		fail_msg("%.3f of what was foretold is right", sum / runs);
+}
+
+static void what_was_kept_takes_no_time(void **state)
+{
+	struct invented run;
+	struct forecast_now nothing = {FORECAST_NOTHING, 0, 0, 0};
+	(void)state;
+	invent(&run, &effort_table[0], 0, 1);
+	double with = forecast_left(&run.forecast, &nothing);
+	forecast_no_gate(&run.forecast, 0);
+	assert_true(fabs(with - forecast_left(&run.forecast, &nothing) - 2) < 1e-9);
+	for (size_t i = 0; i < CELLS; i++)
+		forecast_end(&run.forecast, i);
+	assert_true(forecast_left(&run.forecast, &nothing) == 0);
+	assert_int_equal(forecast_range(&run.forecast).high_processes, 0);
+	forecast_release(&run.forecast);
+}
+
+/* One that takes longer than was thought does not make the rest longer while it does. */
+static void what_overruns_does_not_grow(void **state)
+{
+	struct invented run;
+	(void)state;
+	invent(&run, &effort_table[0], 0, 1);
+	double before = INFINITY;
+	for (double passed = 0; passed < 100; passed++) {
+		struct forecast_now now = {FORECAST_GATE, 1, passed, 0};
+		double left = forecast_left(&run.forecast, &now);
+		assert_true(left <= before);
+		before = left;
+	}
+	/* A reference says itself how far it is, whatever was thought of it. */
+	struct forecast_now now = {FORECAST_REFERENCE, 0, 100, 0.5};
+	assert_true(forecast_left(&run.forecast, &now) > 100);
+	forecast_release(&run.forecast);
+}
+
+static void long_steps_make_long_windows(void **state)
+{
+	struct forecast f;
+	struct forecast_now nothing = {FORECAST_NOTHING, 0, 0, 0};
+	(void)state;
+	forecast_init(&f, &effort_table[1], 1, false);
+	forecast_add(&f, &(struct forecast_cell){.step = 2, .steps = 30, .warm_up_steps = 10});
+	/* The first one, ten, and thirty. */
+	assert_true(fabs(forecast_left(&f, &nothing) - 82) < 1e-9);
+	/* A framework whose steps take three times as long as was said. */
+	struct process_record record;
+	process_record_init(&record);
+	snprintf(record.status, sizeof record.status, "ok");
+	record.warm_up_ns = 60000000000;
+	record.window_ns = 180000000000;
+	record.step_mean_ns = 6e9;
+	forecast_add(&f, &(struct forecast_cell){.step = 1, .steps = 30, .warm_up_steps = 10});
+	forecast_process(&f, 0, &record, 246);
+	forecast_end(&f, 0);
+	assert_true(fabs(forecast_left(&f, &nothing) - (6 + 3 * 41)) < 1e-6);
+	forecast_release(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fixed_number_is_foretold),
+		cmocka_unit_test(an_open_number_is_foretold),
+		cmocka_unit_test(what_was_kept_takes_no_time),
+		cmocka_unit_test(what_overruns_does_not_grow),
+		cmocka_unit_test(long_steps_make_long_windows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
