@@ -76,7 +76,8 @@ const struct cli_command cli_commands[] = {
 			    "Data sets are looked for in --data DIR, $PRONY_DATA, the data folder "
 			    "of the user, and beside the program. `verify` compares every file "
 			    "with its published size and SHA-256; a FILE is read through in "
-			    "whichever of the formats of `prony data list` it is. `fetch` "
+			    "whichever of the formats of `prony data list` it is, and so is a "
+			    "folder of pictures, of which every broken one is named. `fetch` "
 			    "downloads, checks, and keeps only what is whole.",
 		    .options = data_option_rows},
 	 .run = command_data},

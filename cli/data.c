@@ -139,6 +139,24 @@ static void add_file(struct listing *listing, const char *path, const char *stat
 	listing->rows++;
 }
 
+static void say_broken(void *context, const char *text)
+{
+	(void)context;
+	cli_say("prony: %s\n", text);
+}
+
+/* What was told sample by sample is summed up instead of repeated. */
+static int fail_verified(const char *path, const struct data_findings *findings, struct error *err)
+{
+	struct error sum = ERROR_INIT;
+
+	if (findings->count == 0)
+		return cli_fail(err);
+	error_set(&sum, err->code, "%s: %" PRId64 " of %" PRId64 " samples are broken", path,
+		  findings->count, findings->samples);
+	return cli_fail(&sum);
+}
+
 /* One message for each file that is broken; the exit code is that of the first. */
 static int verify_dataset(const struct dataset *dataset, const char *folder,
 			  struct listing *listing)
@@ -147,12 +165,16 @@ static int verify_dataset(const struct dataset *dataset, const char *folder,
 
 	for (const struct dataset_file *file = dataset->files; file->name; file++) {
 		struct error err = ERROR_INIT;
-		char *path = path_join(folder, file->name);
-		bool whole = dataset_verify_file(dataset, file, folder, &err) == PRONY_OK;
+		char *path = dataset_file_path(file, folder);
+		struct data_findings findings = {.broken = say_broken};
+		enum prony_status status =
+			dataset_verify_file(dataset, file, folder, &findings, &err);
+		int64_t bytes =
+			file->is_folder && !file_is_directory(path) ? file->tar_bytes : file->bytes;
 
-		add_file(listing, path, whole ? "whole" : "broken", file->bytes);
-		if (!whole) {
-			int code = cli_fail(&err);
+		add_file(listing, path, status == PRONY_OK ? "whole" : "broken", bytes);
+		if (status != PRONY_OK) {
+			int code = fail_verified(path, &findings, &err);
 			exit_code = exit_code ? exit_code : code;
 		}
 		free(path);
@@ -164,14 +186,15 @@ static int verify_dataset(const struct dataset *dataset, const char *folder,
 static int verify_path(const char *path, struct listing *listing)
 {
 	const struct data_format *format;
+	struct data_findings findings = {.broken = say_broken};
 	struct error err = ERROR_INIT;
 	int64_t bytes = 0;
 	enum prony_status status = data_format_recognise(path, &format, &err);
 
 	if (status == PRONY_OK)
-		status = format->verify(path, &bytes, &err);
+		status = data_format_verify(format, path, 0, &findings, &bytes, &err);
 	add_file(listing, path, status == PRONY_OK ? "whole" : "broken", bytes);
-	return status == PRONY_OK ? 0 : cli_fail(&err);
+	return status == PRONY_OK ? 0 : fail_verified(path, &findings, &err);
 }
 
 static int verify_named(const char *name, const struct request *request, struct listing *listing)

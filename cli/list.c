@@ -98,14 +98,13 @@ static json_t *dataset_rows(const struct list_options *options, struct error *er
 	for (size_t i = 0; i < dataset_count; i++) {
 		const struct dataset *dataset = &dataset_table[i];
 		struct error why = ERROR_INIT;
-		char *folder = NULL;
+		char *folder = NULL, words[64];
+		dataset_shape_text(dataset, words, sizeof(words));
 		bool ready = dataset_locate(dataset, options->data, &folder, &why) == PRONY_OK;
 		json_t *row = json_object();
 		json_object_set_new(row, "dataset", json_string(dataset->name));
 		json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));
-		json_object_set_new(row, "shape",
-				    dataset->rank ? shape(dataset->dims, dataset->rank)
-						  : json_null());
+		json_object_set_new(row, "shape", dataset->rank ? json_string(words) : json_null());
 		json_object_set_new(row, "train", count_or_null(dataset->train_count));
 		json_object_set_new(row, "evaluation", count_or_null(dataset->evaluation_count));
 		json_object_set_new(row, "format",

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "base/strbuf.h"
 #include "datasets/dataset.h"
+#include "datasets/records.h"
 #include "datasets/samples.h"
 
 static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
@@ -30,10 +31,20 @@ static int squeeze(const int64_t *dims, int rank, int64_t *out, int64_t *product
 	return count;
 }
 
+/* Pictures become as large as the network wants them. */
+static bool has_any_size(const struct dataset *dataset)
+{
+	return dataset->rank == 3 && dataset->dims[1] == 0;
+}
+
 /* Same bytes in the same order: equal but for ones (1x28x28 and 28x28), or flat (784, 784x1). */
 static bool shapes_fit(const struct dataset *dataset, const struct batch_request *request)
 {
 	int64_t have[4], want[4], have_product, want_product;
+
+	if (has_any_size(dataset))
+		return request->rank == 3 && request->dims[0] == dataset->dims[0] &&
+		       request->dims[1] <= IMAGE_SIDE_MAX && request->dims[2] <= IMAGE_SIDE_MAX;
 	int have_count = squeeze(dataset->dims, dataset->rank, have, &have_product);
 	int want_count = squeeze(request->dims, request->rank, want, &want_product);
 
@@ -43,24 +54,35 @@ static bool shapes_fit(const struct dataset *dataset, const struct batch_request
 				   memcmp(have, want, sizeof(have[0]) * (size_t)want_count) == 0);
 }
 
+void dataset_shape_text(const struct dataset *dataset, char *out, size_t bytes)
+{
+	struct strbuf text;
+
+	strbuf_init(&text, 256);
+	if (has_any_size(dataset))
+		strbuf_printf(&text, "%" PRId64 "xHxW", dataset->dims[0]);
+	else
+		shape_text(dataset->dims, dataset->rank, &text);
+	snprintf(out, bytes, "%s", dataset->rank ? strbuf_text(&text) : "any");
+	strbuf_release(&text);
+}
+
 enum prony_status dataset_check_fit(const struct dataset *dataset,
 				    const struct batch_request *request, struct error *err)
 {
-	struct strbuf have, want;
+	struct strbuf want;
+	char have[64];
 
 	if (dataset->rank == 0 ||
 	    (shapes_fit(dataset, request) && request->classes == dataset->classes))
 		return PRONY_OK;
-	strbuf_init(&have, 256);
 	strbuf_init(&want, 256);
-	shape_text(dataset->dims, dataset->rank, &have);
+	dataset_shape_text(dataset, have, sizeof(have));
 	shape_text(request->dims, request->rank, &want);
 	error_set(err, PRONY_BAD_INPUT,
 		  "data set %s has samples of %s in %" PRId64 " classes, the network takes %s in "
 		  "%" PRId64 "; choose a network or a data set that fits, or `-d synthetic`",
-		  dataset->name, strbuf_text(&have), dataset->classes, strbuf_text(&want),
-		  request->classes);
-	strbuf_release(&have);
+		  dataset->name, have, dataset->classes, strbuf_text(&want), request->classes);
 	strbuf_release(&want);
 	return PRONY_BAD_INPUT;
 }
@@ -73,7 +95,7 @@ struct batch_stream {
 	struct samples *samples; /* NULL for synthetic */
 	size_t *order;		 /* of the samples in `epoch`; training only */
 	int64_t epoch;		 /* -1: none yet */
-	void *raw;		 /* a sample as the file has it */
+	void *raw;		 /* a sample as the file has it; NULL for records */
 	float (*scaled)[256];	 /* by channel: what each byte becomes */
 };
 
@@ -161,8 +183,10 @@ enum prony_status batch_stream_open(const struct dataset *dataset, const char *f
 		return status;
 	}
 	if (stream->samples) {
-		stream->raw = memory_alloc(stream->elements *
-					   data_element_bytes(samples_element(stream->samples)));
+		if (!samples_are_records(stream->samples))
+			stream->raw =
+				memory_alloc(stream->elements *
+					     data_element_bytes(samples_element(stream->samples)));
 		stream->scaled = memory_alloc((size_t)channels * sizeof(*stream->scaled));
 		for (int i = 0; i < channels * 256; i++)
 			stream->scaled[i / 256][i % 256] =
@@ -247,13 +271,13 @@ static struct pick *make_picks(struct batch_stream *stream, int count)
 	return picks;
 }
 
-/* Scales the raw sample, channel by channel. */
-static void convert(const struct batch_stream *stream, float *x)
+/* Scales a raw sample, channel by channel. */
+static void convert(const struct batch_stream *stream, const void *raw, float *x)
 {
 	int channels = channels_of(stream->dataset);
 	size_t plane = stream->elements / (size_t)channels;
-	const uint8_t *bytes = stream->raw;
-	const float *floats = stream->raw;
+	const uint8_t *bytes = raw;
+	const float *floats = raw;
 
 	for (int channel = 0; channel < channels; channel++)
 		for (size_t i = 0; i < plane; i++)
@@ -263,6 +287,48 @@ static void convert(const struct batch_stream *stream, float *x)
 				*x++ = (float)scale(stream->dataset, channel, (double)*floats++);
 }
 
+/* Batches being filled with pictures, by all cores. */
+struct filling {
+	const struct batch_stream *stream;
+	const struct pick *picks;
+	float *x;
+	int64_t *y;
+};
+
+/* Each place of each batch has a part of its picture of its own. */
+static uint64_t draw_of(const struct batch_stream *stream, size_t place)
+{
+	struct random random;
+	char name[64];
+
+	snprintf(name, sizeof(name), "part/%" PRId64,
+		 stream->at * stream->request.batch + (int64_t)place);
+	random_init_named(&random, stream->request.seed, name);
+	return random_next(&random);
+}
+
+static enum prony_status fill_one(void *context, int64_t item, struct data_record *record,
+				  struct error *err)
+{
+	const struct filling *filling = context;
+	const struct batch_stream *stream = filling->stream;
+	const struct pick *pick = &filling->picks[item];
+	const struct image_view view = {
+		.height = (int)stream->request.dims[1],
+		.width = (int)stream->request.dims[2],
+		.random = stream->request.training,
+		.draw = draw_of(stream, pick->place),
+	};
+	uint8_t *planes = memory_alloc(stream->elements);
+	enum prony_status status = samples_decode(stream->samples, pick->sample, &view, record,
+						  planes, &filling->y[pick->place], err);
+
+	if (status == PRONY_OK)
+		convert(stream, planes, filling->x + pick->place * stream->elements);
+	free(planes);
+	return status;
+}
+
 static enum prony_status fill_from_files(struct batch_stream *stream, int count, float *x,
 					 int64_t *y, struct error *err)
 {
@@ -270,13 +336,20 @@ static enum prony_status fill_from_files(struct batch_stream *stream, int count,
 	size_t total = (size_t)count * (size_t)stream->request.batch;
 	enum prony_status status = PRONY_OK;
 
+	if (samples_are_records(stream->samples)) {
+		struct filling filling = {.stream = stream, .picks = picks, .x = x, .y = y};
+
+		status = records_each((int64_t)total, fill_one, &filling, err);
+		free(picks);
+		return status;
+	}
 	for (size_t i = 0; i < total && status == PRONY_OK; i++) {
 		size_t place = picks[i].place;
 
 		status =
 			samples_read(stream->samples, picks[i].sample, stream->raw, &y[place], err);
 		if (status == PRONY_OK)
-			convert(stream, x + place * stream->elements);
+			convert(stream, stream->raw, x + place * stream->elements);
 	}
 	free(picks);
 	return status;

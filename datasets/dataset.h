@@ -25,6 +25,11 @@ struct dataset_file {
 	const char *sha256; /* hexadecimal; NULL = the file is read through instead */
 	int64_t bytes;	    /* 0 = not known */
 	const char *url;    /* for `data fetch`; NULL = in the archive, or nowhere */
+	/* A folder of pictures: sha256 and bytes are those of all files in it (path and content);
+	 * as_published is the tar file that may stand in its place, tar_bytes its size. */
+	bool is_folder;
+	const char *as_published;
+	int64_t tar_bytes;
 };
 
 /* Files that are published together, as one tar.gz with a folder in it. */
@@ -37,7 +42,7 @@ struct dataset {
 	const char *name, *summary;
 	const char *format; /* a row of data_formats; NULL = made while measuring */
 	int rank;	    /* of one sample; 0 = any (synthetic) */
-	int64_t dims[4];    /* C, H, W */
+	int64_t dims[4];    /* C, H, W; H and W 0: whatever the network takes */
 	int64_t classes;
 	int64_t train_count, evaluation_count; /* samples */
 	/* x = (value / scale - mean) / deviation, by channel; the same bytes for all. */
@@ -66,11 +71,19 @@ const char *dataset_nearest(const char *name);
 enum prony_status dataset_locate(const struct dataset *dataset, const char *data_option,
 				 char **folder, struct error *err);
 
-/* Checks size and SHA-256 of a file of the data set, or reads it through where no digest is known.
- */
+/* The file below the data set's folder, or the one that stands in its place; caller frees. */
+char *dataset_file_path(const struct dataset_file *file, const char *folder);
+
+struct data_findings;
+
+/* Checks size and SHA-256 of a file of the data set, or reads it through where no digest is known:
+ * each broken sample is then told to `findings`, which may be NULL. */
 enum prony_status dataset_verify_file(const struct dataset *dataset,
 				      const struct dataset_file *file, const char *folder,
-				      struct error *err);
+				      struct data_findings *findings, struct error *err);
+
+/* "3x32x32", "3xHxW", "any". */
+void dataset_shape_text(const struct dataset *dataset, char *out, size_t bytes);
 
 /* Whether its files, or an archive of them, can be downloaded. */
 bool dataset_is_published(const struct dataset *dataset);

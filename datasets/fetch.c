@@ -109,7 +109,7 @@ static enum prony_status fetch_file(const struct dataset *dataset, const struct 
 	as_part.name = part_name;
 	status = download(file, folder, part, err);
 	if (status == PRONY_OK) {
-		status = dataset_verify_file(dataset, &as_part, folder, err);
+		status = dataset_verify_file(dataset, &as_part, folder, NULL, err);
 		if (status != PRONY_OK)
 			error_prefix(err, "what %s gave is not the published file", file->url);
 	}
@@ -160,7 +160,7 @@ static enum prony_status take_files(const struct dataset *dataset, const char *f
 	     file++) {
 		char *old = path_join(from, file->name), *new = path_join(to, file->name);
 
-		status = dataset_verify_file(dataset, file, from, err);
+		status = dataset_verify_file(dataset, file, from, NULL, err);
 		if (status == PRONY_OK && rename(old, new) != 0)
 			status = error_errno(err, PRONY_IO, errno, "%s: cannot rename into place",
 					     new);
@@ -207,7 +207,7 @@ static enum prony_status fetch_all(const struct dataset *dataset, const char *fo
 
 	for (const struct dataset_file *file = dataset->files; file->name; file++) {
 		struct error ignored = ERROR_INIT;
-		bool whole = dataset_verify_file(dataset, file, folder, &ignored) == PRONY_OK;
+		bool whole = dataset_verify_file(dataset, file, folder, NULL, &ignored) == PRONY_OK;
 		enum prony_status status = PRONY_OK;
 
 		if (whole) {

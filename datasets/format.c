@@ -1,15 +1,19 @@
 #include "datasets/format.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "datasets/byte_stream.h"
 
-extern const struct data_format cifar10_format, idx_format;
+extern const struct data_format cifar10_format, idx_format, images_format;
 
 static const struct data_format *const data_formats[] = {
 	&idx_format,
 	&cifar10_format,
+	&images_format,
 };
 
 static const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);
@@ -27,13 +31,27 @@ size_t data_element_bytes(enum data_element element)
 	return element == DATA_F32 ? sizeof(float) : 1;
 }
 
+void data_record_reserve(struct data_record *record, size_t bytes)
+{
+	if (bytes <= record->capacity)
+		return;
+	record->capacity = bytes + bytes / 2;
+	record->bytes = memory_realloc(record->bytes, record->capacity);
+}
+
+void data_record_release(struct data_record *record)
+{
+	free(record->bytes);
+	*record = (struct data_record){0};
+}
+
 static enum prony_status unknown_format(const char *path, const uint8_t *head, size_t length,
 					struct error *err)
 {
 	struct strbuf text;
 
 	strbuf_init(&text, 256);
-	strbuf_printf(&text, "it begins with");
+	strbuf_printf(&text, length > 0 ? "it begins with" : "a folder without pictures");
 	for (size_t i = 0; i < length && i < 4; i++)
 		strbuf_printf(&text, " %02x", head[i]);
 	for (size_t i = 0; i < data_format_count; i++)
@@ -45,12 +63,15 @@ static enum prony_status unknown_format(const char *path, const uint8_t *head, s
 	return PRONY_BAD_INPUT;
 }
 
-enum prony_status data_format_recognise(const char *path, const struct data_format **out,
-					struct error *err)
+/* Up to DATA_HEAD_BYTES of a file, decompressed; none of a folder. */
+static enum prony_status read_head(const char *path, uint8_t *head, size_t *length,
+				   struct error *err)
 {
 	struct byte_stream *stream = NULL;
-	uint8_t head[DATA_HEAD_BYTES];
-	size_t length = 0;
+
+	*length = 0;
+	if (file_is_directory(path))
+		return PRONY_OK;
 	enum prony_status status = byte_stream_open(path, &stream, err);
 
 	if (status != PRONY_OK)
@@ -58,11 +79,21 @@ enum prony_status data_format_recognise(const char *path, const struct data_form
 	/* A byte at a time, because a file may be shorter; what is broken the format itself says.
 	 */
 	status = byte_stream_read(stream, 0, head, 1, "the first bytes", err);
-	while (status == PRONY_OK && ++length < sizeof(head))
-		if (byte_stream_read(stream, (int64_t)length, head + length, 1, "", NULL) !=
+	while (status == PRONY_OK && ++*length < DATA_HEAD_BYTES)
+		if (byte_stream_read(stream, (int64_t)*length, head + *length, 1, "", NULL) !=
 		    PRONY_OK)
 			break;
 	byte_stream_close(stream);
+	return status;
+}
+
+enum prony_status data_format_recognise(const char *path, const struct data_format **out,
+					struct error *err)
+{
+	uint8_t head[DATA_HEAD_BYTES];
+	size_t length;
+	enum prony_status status = read_head(path, head, &length, err);
+
 	if (status != PRONY_OK)
 		return status;
 	for (size_t i = 0; i < data_format_count; i++)

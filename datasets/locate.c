@@ -7,6 +7,23 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "datasets/dataset.h"
+#include "datasets/image_list.h"
+
+char *dataset_file_path(const struct dataset_file *file, const char *folder)
+{
+	char *path = path_join(folder, file->name);
+
+	if (file->as_published && !file_exists(path)) {
+		char *other = path_join(folder, file->as_published);
+
+		if (file_exists(other)) {
+			free(path);
+			return other;
+		}
+		free(other);
+	}
+	return path;
+}
 
 /* All files are there. */
 static bool holds_all_files(const struct dataset *dataset, const char *folder)
@@ -14,7 +31,7 @@ static bool holds_all_files(const struct dataset *dataset, const char *folder)
 	bool all = true;
 
 	for (const struct dataset_file *file = dataset->files; file->name && all; file++) {
-		char *path = path_join(folder, file->name);
+		char *path = dataset_file_path(file, folder);
 		struct stat info;
 
 		all = stat(path, &info) == 0;
@@ -30,7 +47,11 @@ static bool has_right_sizes(const struct dataset *dataset, const char *folder, c
 	for (const struct dataset_file *file = dataset->files; file->name; file++) {
 		char *path = path_join(folder, file->name);
 		struct stat info = {.st_size = -1};
-		bool right = stat(path, &info) == 0 && info.st_size == file->bytes;
+		bool right = stat(path, &info) == 0;
+
+		if (right && file->is_folder)
+			info.st_size = image_folder_bytes(path, file->bytes);
+		right = right && info.st_size == file->bytes;
 
 		if (!right)
 			*odd = memory_printf("%s has %lld bytes instead of %lld: %s", path,

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "datasets/byte_stream.h"
+#include "datasets/records.h"
 
 struct samples {
 	const struct dataset *dataset;
@@ -19,7 +20,7 @@ struct samples {
 	int64_t offset, count; /* those of the kind asked for, among all in the shards */
 };
 
-/* A shape less the ones: 1x28x28 and 28x28 are the same bytes. */
+/* A shape less the ones: 1x28x28 and 28x28 are the same bytes. A question mark: any. */
 static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
 {
 	const char *times = "";
@@ -27,7 +28,10 @@ static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
 	for (int i = 0; i < rank; i++) {
 		if (dims[i] == 1)
 			continue;
-		strbuf_printf(out, "%s%" PRId64, times, dims[i]);
+		if (dims[i] == 0)
+			strbuf_printf(out, "%s?", times);
+		else
+			strbuf_printf(out, "%s%" PRId64, times, dims[i]);
 		times = "x";
 	}
 }
@@ -67,7 +71,7 @@ static enum prony_status open_shard(struct samples *samples, const char *folder,
 	struct data_source *source = NULL;
 
 	for (int i = 0; i < format->shard_files; i++)
-		paths[i] = path_join(folder, file[i].name);
+		paths[i] = dataset_file_path(&file[i], folder);
 	enum prony_status status = format->open(&shard, &source, err);
 	if (status == PRONY_OK) {
 		samples->sources[samples->source_count++] = source;
@@ -156,4 +160,25 @@ enum prony_status samples_read(struct samples *samples, int64_t at, void *values
 
 	source->position = number % samples->shard_samples;
 	return samples->format->next(source, values, label, err);
+}
+
+bool samples_are_records(const struct samples *samples)
+{
+	return samples->format->record != NULL;
+}
+
+enum prony_status samples_decode(const struct samples *samples, int64_t at,
+				 const struct image_view *view, struct data_record *record,
+				 uint8_t *planes, int64_t *label, struct error *err)
+{
+	int64_t number = samples->offset + at;
+	const struct data_source *source = samples->sources[number / samples->shard_samples];
+	enum prony_status status =
+		samples->format->record(source, number % samples->shard_samples, record, err);
+
+	if (status == PRONY_OK)
+		status = record_decode(record, view, planes, err);
+	if (status == PRONY_OK)
+		*label = record->label;
+	return status;
 }

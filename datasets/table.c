@@ -25,6 +25,12 @@
 #define CIFAR10_TEST .part = PART_EVALUATION, .name = "test_batch.bin"
 #define CIFAR10_NAMES .part = PART_NAMES, .name = "batches.meta.txt"
 
+/* Of ILSVRC 2012. Mean and deviation of the training pictures, as torchvision's models take them.
+ */
+#define IMAGENET_VALUES                                                                            \
+	.format = "images", .rank = 3, .dims = {3, 0, 0}, .classes = 1000, .scale = 255,           \
+	.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}
+
 const struct dataset dataset_table[] = {
 	{
 		.name = "mnist",
@@ -123,6 +129,42 @@ const struct dataset dataset_table[] = {
 					 "2ce042b1e0b48db4bb214408e6414ba18b2731c24af244f2d6c112fd"
 					 "df31af00"},
 			},
+	},
+	{
+		.name = "imagenet",
+		.summary = "photographs in 1,000 classes (ILSVRC 2012), 1,281,167 and 50,000 "
+			   "images of any size",
+		IMAGENET_VALUES,
+		.train_count = 1281167,
+		.evaluation_count = 50000,
+		.sample = "imagenet-sample",
+		.files =
+			{
+				{.part = PART_TRAIN,
+				 .name = "train",
+				 .is_folder = true,
+				 .as_published = "ILSVRC2012_img_train.tar",
+				 .tar_bytes = 147897477120},
+				{.part = PART_EVALUATION,
+				 .name = "val",
+				 .is_folder = true,
+				 .as_published = "ILSVRC2012_img_val.tar",
+				 .tar_bytes = 6744924160},
+			},
+	},
+	{
+		.name = "imagenet-sample",
+		.summary =
+			"100 photographs of ImageNet, one of each of 100 classes: 80 to train, 20 "
+			"to evaluate",
+		IMAGENET_VALUES,
+		.train_count = 80,
+		.evaluation_count = 20,
+		.files = {{.name = "train",
+			   .is_folder = true,
+			   .bytes = 10385900,
+			   .sha256 = "5256192efee8f7ddfee0102c7d1504e00c2a9fc4be565c71dac4b1d53f"
+				     "2e0c50"}},
 	},
 	{
 		.name = "synthetic",

@@ -9,6 +9,7 @@
 #include "datasets/byte_stream.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
+#include "datasets/image_list.h"
 
 #define NAMES_LIMIT_BYTES ((size_t)4 << 20)
 
@@ -65,27 +66,59 @@ enum prony_status dataset_class_names(const struct dataset *dataset, const char 
 
 static enum prony_status read_through(const struct dataset *dataset,
 				      const struct dataset_file *file, const char *path,
-				      struct error *err)
+				      struct data_findings *findings, struct error *err)
 {
 	const char **names;
 	struct arena arena;
 	int64_t bytes;
 
 	if (file->part != PART_NAMES)
-		return data_format_find(dataset->format)->verify(path, &bytes, err);
+		return data_format_verify(data_format_find(dataset->format), path, dataset->classes,
+					  findings, &bytes, err);
 	arena_init(&arena, 0);
 	enum prony_status status = read_names(dataset, path, &arena, &names, err);
 	arena_release(&arena);
 	return status;
 }
 
+/* A folder, or the tar file in its place: every picture is decoded. */
+static enum prony_status verify_pictures(const struct dataset *dataset,
+					 const struct dataset_file *file, const char *path,
+					 struct data_findings *findings, struct error *err)
+{
+	int64_t bytes = file->bytes, expected = file->bytes;
+	char hex[DIGEST_HEX_BYTES];
+
+	if (!file_is_directory(path)) {
+		bytes = file_bytes(path);
+		expected = file->tar_bytes;
+	} else if (file->sha256) {
+		enum prony_status status = image_folder_digest(path, &bytes, hex, err);
+
+		if (status != PRONY_OK)
+			return status;
+		if (bytes == file->bytes && strcmp(hex, file->sha256) != 0)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "%s: SHA-256 of all files is %s instead of %s; %s", path,
+					 hex, file->sha256, dataset_remedy(dataset));
+	}
+	if (bytes != expected)
+		return error_set(err, PRONY_BAD_INPUT, "%s: has %lld bytes instead of %lld; %s",
+				 path, (long long)bytes, (long long)expected,
+				 dataset_remedy(dataset));
+	return read_through(dataset, file, path, findings, err);
+}
+
 static enum prony_status verify_file(const struct dataset *dataset, const struct dataset_file *file,
-				     const char *path, struct error *err)
+				     const char *path, struct data_findings *findings,
+				     struct error *err)
 {
 	struct stat info;
 	char hex[DIGEST_HEX_BYTES];
 	const char *remedy = dataset_remedy(dataset);
 
+	if (file->is_folder && file_exists(path))
+		return verify_pictures(dataset, file, path, findings, err);
 	if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
 		return error_set(err, PRONY_MISSING, "%s: not there; %s", path, remedy);
 	if (file->bytes > 0 && (int64_t)info.st_size != file->bytes)
@@ -93,7 +126,7 @@ static enum prony_status verify_file(const struct dataset *dataset, const struct
 				 "%s: has %lld bytes instead of %lld; remove it and %s", path,
 				 (long long)info.st_size, (long long)file->bytes, remedy);
 	if (!file->sha256)
-		return read_through(dataset, file, path, err);
+		return read_through(dataset, file, path, findings, err);
 	enum prony_status status = digest_file(path, hex, err);
 	if (status != PRONY_OK)
 		return status;
@@ -106,10 +139,10 @@ static enum prony_status verify_file(const struct dataset *dataset, const struct
 
 enum prony_status dataset_verify_file(const struct dataset *dataset,
 				      const struct dataset_file *file, const char *folder,
-				      struct error *err)
+				      struct data_findings *findings, struct error *err)
 {
-	char *path = path_join(folder, file->name);
-	enum prony_status status = verify_file(dataset, file, path, err);
+	char *path = dataset_file_path(file, folder);
+	enum prony_status status = verify_file(dataset, file, path, findings, err);
 
 	free(path);
 	return status;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "parity/parallel_internal.h"
+#include "base/parallel.h"
+#include "parity/worth_internal.h"
 
 /*
  * A tile of the result: rows x lanes(b) elements over one block of depth. Vectors of the compiler

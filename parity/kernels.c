@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "parity/parallel_internal.h"
+#include "base/parallel.h"
+#include "parity/worth_internal.h"
 
 double *kernel_input(const struct kernel_call *call, int i)
 {

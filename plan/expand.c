@@ -198,11 +198,12 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
 }
 
 /* In place of a network's data set that nobody asked for by name; why is said once. */
-static const struct dataset *synthetic_instead(struct expansion *e, const char *name,
-					       const char *why)
+static const struct dataset *synthetic_instead(struct expansion *e, const char *name)
 {
-	const char *note = arena_printf(
-		&e->plan->arena, "%s %s: networks that take it get synthetic data", name, why);
+	const char *note = arena_printf(&e->plan->arena,
+					"%s is not here (see prony data list): networks that take "
+					"it get synthetic data",
+					name);
 	bool said = false;
 
 	for (size_t i = 0; i < e->plan->note_count && !said; i++)
@@ -221,14 +222,10 @@ static enum prony_status own_dataset(struct expansion *e,
 	const char *name = named ? named->text : network->dataset;
 	const struct dataset *dataset = dataset_find(name);
 
-	if (!dataset)
-		dataset = synthetic_instead(e, name, "cannot be read yet");
 	enum prony_status status =
 		expansion_dataset(e, dataset, named && origin_is_option(named->origin), out, err);
 	if (status == PRONY_OK && !named && (*out)->reason)
-		status = expansion_dataset(
-			e, synthetic_instead(e, name, "is not here (see prony data list)"), false,
-			out, err);
+		status = expansion_dataset(e, synthetic_instead(e, name), false, out, err);
 	return status;
 }
 

@@ -29,7 +29,7 @@ const struct network zoo_alexnet_tf = {
 	.name = "alexnet-tf",
 	.summary = "AlexNet's convolutions; objective half the sum of squares of pool5 (TensorFlow "
 		   "models, benchmark_alexnet)",
-	.dataset = "imagenet",
+	.dataset = "synthetic",
 	.input_rank = 3,
 	.input_dims = {3, 224, 224},
 	.classes = 9216,

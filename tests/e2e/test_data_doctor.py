@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import tarfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -60,7 +61,7 @@ class DataTest(ProgramTest):
     def test_list(self):
         rows = {row["name"]: row for row in self.json("data", "list", "--data", self.data)}
         self.assertEqual(set(rows), {"mnist", "mnist-sample", "cifar10", "cifar10-sample",
-                                     "synthetic"})
+                                     "imagenet", "imagenet-sample", "synthetic"})
         self.assertEqual(rows["mnist"]["state"], "missing")
         self.assertIsNone(rows["mnist"]["folder"])
         self.assertEqual(rows["mnist-sample"]["state"], "ready")
@@ -153,6 +154,29 @@ class DataTest(ProgramTest):
         done = self.prony("data", "verify", path, expect=BAD_INPUT)
         for word in (path, "offset 9219", "truncated", "5 bytes"):
             self.assertIn(word, message(done))
+
+    def test_pictures(self):
+        corpus = os.path.join(os.environ["PRONY_SOURCE"], "tests", "fuzz", "corpus", "image")
+        folder = os.path.join(self.folder, "pictures")
+        for name, kind in (("rgb.jpg", "n01"), ("cmyk.jpg", "n02"), ("grey.png", "n02")):
+            os.makedirs(os.path.join(folder, kind), exist_ok=True)
+            shutil.copy(os.path.join(corpus, name), os.path.join(folder, kind))
+        size = sum(os.path.getsize(os.path.join(corpus, name))
+                   for name in ("rgb.jpg", "cmyk.jpg", "grey.png"))
+        self.assertEqual(self.json("data", "verify", folder),
+                         [{"file": folder, "state": "whole", "bytes": size}])
+        tar = os.path.join(self.folder, "train.tar")
+        with tarfile.open(tar, "w") as archive:
+            archive.add(folder, "pictures")
+        self.assertEqual(self.json("data", "verify", tar)[0]["bytes"], size)
+        for name in ("truncated.jpg", "text", "20000.jpg"):
+            shutil.copy(os.path.join(corpus, name), os.path.join(folder, "n02"))
+        done = self.prony("data", "verify", folder, expect=BAD_INPUT)
+        lines = done.stderr.splitlines()
+        for line, name, part in zip(lines, ("20000.jpg", "text", "truncated.jpg"),
+                                    ("too large: 20000 x 8", "no image", "truncated")):
+            self.assertIn(f"{folder}/n02/{name}: {part}", line)
+        self.assertEqual(lines[3:], [f"prony: {folder}: 3 of 6 samples are broken"])
 
     def test_nothing_is_here(self):
         done = self.prony("data", "verify", expect=MISSING, PRONY_SHARE=self.folder)

@@ -41,7 +41,7 @@ static enum prony_status verify_all(const struct dataset *dataset, const char *f
 	enum prony_status status = PRONY_OK;
 
 	for (size_t i = 0; status == PRONY_OK && dataset->files[i].name; i++)
-		status = dataset_verify_file(dataset, &dataset->files[i], folder, err);
+		status = dataset_verify_file(dataset, &dataset->files[i], folder, NULL, err);
 	return status;
 }
 
@@ -90,7 +90,8 @@ static void table_is_sound(void **state)
 		if (row->sample)
 			assert_non_null(dataset_find(row->sample));
 		for (const struct dataset_file *file = row->files; file->name; file++) {
-			assert_true(file->bytes > 0 || file->part == PART_NAMES);
+			assert_true(file->bytes > 0 || file->tar_bytes > 0 ||
+				    file->part == PART_NAMES);
 			assert_true(!file->sha256 ||
 				    strspn(file->sha256, "0123456789abcdef") == 64);
 			assert_true(!file->url || strncmp(file->url, "https://", 8) == 0);
@@ -206,18 +207,18 @@ static void broken_file_is_named(void **state)
 	struct error err = ERROR_INIT;
 
 	assert_int_equal(file_read(from, 1 << 20, &bytes, &length, NULL), PRONY_OK);
-	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_MISSING);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, NULL, &err), PRONY_MISSING);
 	error_clear(&err);
 	assert_int_equal(file_write_atomic(to, bytes, length, NULL), PRONY_OK);
-	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_OK);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, NULL, &err), PRONY_OK);
 	assert_int_equal(file_write_atomic(to, bytes, length - 1, NULL), PRONY_OK);
-	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_BAD_INPUT);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, NULL, &err), PRONY_BAD_INPUT);
 	assert_non_null(strstr(err.text, to));
 	assert_non_null(strstr(err.text, "4541 bytes instead of 4542"));
 	error_clear(&err);
 	bytes[2000] ^= 1;
 	assert_int_equal(file_write_atomic(to, bytes, length, NULL), PRONY_OK);
-	assert_int_equal(dataset_verify_file(sample, labels, *state, &err), PRONY_BAD_INPUT);
+	assert_int_equal(dataset_verify_file(sample, labels, *state, NULL, &err), PRONY_BAD_INPUT);
 	assert_non_null(strstr(err.text, to));
 	assert_non_null(strstr(err.text, "SHA-256"));
 	assert_non_null(strstr(err.text, "install the program again"));

@@ -60,7 +60,8 @@ static void each_sample(void **state)
 		char *path = corpus_path(sample->name);
 		struct error err = ERROR_INIT;
 		int64_t bytes = 0;
-		enum prony_status status = data_format_find("cifar10")->verify(path, &bytes, &err);
+		enum prony_status status = data_format_verify(data_format_find("cifar10"), path, 10,
+							      NULL, &bytes, &err);
 
 		if (status != (sample->message ? PRONY_BAD_INPUT : PRONY_OK) ||
 		    bytes != sample->bytes)
@@ -213,7 +214,7 @@ static void the_real_sample(void **state)
 	float *x = memory_alloc(sizeof(*x) * COUNT * PIXELS);
 	int64_t *y = memory_alloc(sizeof(*y) * COUNT);
 	for (size_t i = 0; sample->files[i].name; i++)
-		if (dataset_verify_file(sample, &sample->files[i], folder, &err) != PRONY_OK)
+		if (dataset_verify_file(sample, &sample->files[i], folder, NULL, &err) != PRONY_OK)
 			fail_msg("%s", err.text);
 	if (dataset_class_names(sample, folder, &arena, &names, &err) != PRONY_OK ||
 	    take(sample, folder, true, COUNT, x, y, &err) != PRONY_OK)

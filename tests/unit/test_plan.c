@@ -630,7 +630,7 @@ static void data_that_is_not_here_is_synthetic_and_says_so(void **state)
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 }
 
-static void data_without_a_reader_is_synthetic_and_says_so(void **state)
+static void all_data_that_is_not_here_is_said(void **state)
 {
 	struct fixture f;
 
@@ -642,7 +642,7 @@ static void data_without_a_reader_is_synthetic_and_says_so(void **state)
 	for (size_t i = 0; i < f.plan.count; i++)
 		assert_string_equal(f.plan.cells[i].cell.dataset, "synthetic");
 	assert_int_equal(f.plan.note_count, 2);
-	assert_says(f.plan.notes[0], "imagenet cannot be read yet");
+	assert_says(f.plan.notes[0], "imagenet is not here");
 	assert_says(f.plan.notes[1], "cifar10 is not here");
 	fixture_release(&f);
 }
@@ -693,7 +693,7 @@ int main(void)
 		cmocka_unit_test(the_command_line_has_the_last_word),
 		cmocka_unit_test(samples_stand_in_and_say_so),
 		cmocka_unit_test(data_that_is_not_here_is_synthetic_and_says_so),
-		cmocka_unit_test(data_without_a_reader_is_synthetic_and_says_so),
+		cmocka_unit_test(all_data_that_is_not_here_is_said),
 		cmocka_unit_test(the_dry_run_has_every_field),
 	};
 

@@ -48,7 +48,7 @@ static const struct {
 	{"lstm", "synthetic", 104508, 3857920},
 	{"alexnet", "imagenet", 61100840, 714188480},
 	{"alexnet-lrn", "imagenet", 60965224, 724406816},
-	{"alexnet-tf", "imagenet", 2469696, 658145280},
+	{"alexnet-tf", "synthetic", 2469696, 658145280},
 	{"vgg16", "imagenet", 138357544, 15470264320},
 	{"googlenet", "imagenet", 6624904, 1498376192},
 	{"googlenet-lrn", "imagenet", 6998552, 1582671872},

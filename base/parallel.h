@@ -1,11 +1,11 @@
 /*
- * Private to parity/: a loop whose items are shared out between threads that live only as long as
- * it does. No pool: the orchestrator forks workers and measures between two of these loops, and
- * must then have no thread but its own; starting one costs 20 us, an item is milliseconds of work.
- * No OpenMP: its threads spin on after a loop, and Clang would need a run-time library of its own.
+ * A loop whose items are shared out between threads that live only as long as it does. No pool: the
+ * orchestrator forks workers and measures between two of these loops, and must then have no thread
+ * but its own; starting one costs 20 us, an item is milliseconds of work. No OpenMP: its threads
+ * spin on after a loop, and Clang would need a run-time library of its own.
  */
-#ifndef PRONY_PARITY_PARALLEL_INTERNAL_H
-#define PRONY_PARITY_PARALLEL_INTERNAL_H
+#ifndef PRONY_BASE_PARALLEL_H
+#define PRONY_BASE_PARALLEL_H
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -18,8 +18,8 @@ struct parallel_items {
 /* The next item that nobody has taken, or -1. */
 int64_t parallel_next(struct parallel_items *items);
 
-/* How many threads such a number of multiplications is worth: at most one per allowed core. */
-int parallel_threads(int64_t macs);
+/* One for each core that this process may use, 1 to 256. */
+int parallel_cores(void);
 
 /*
  * Calls work(context, items) on up to `threads` threads, the caller's among them, and returns when

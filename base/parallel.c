@@ -1,4 +1,4 @@
-#include "parity/parallel_internal.h"
+#include "base/parallel.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -7,8 +7,6 @@
 
 #include "base/memory.h"
 
-/* Below this, starting a thread costs more than it saves. */
-#define MACS_PER_THREAD (INT64_C(1) << 20)
 #define THREADS_MAX 256
 
 struct job {
@@ -25,23 +23,12 @@ int64_t parallel_next(struct parallel_items *items)
 }
 
 /* A mask for more cores than cpu_set_t has is refused by the kernel: one thread then. */
-static int allowed_cores(void)
+int parallel_cores(void)
 {
 	cpu_set_t allowed;
+	int cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 
-	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-}
-
-int parallel_threads(int64_t macs)
-{
-	int64_t worth = macs / MACS_PER_THREAD;
-
-	if (worth < 2)
-		return 1;
-	int64_t cores = allowed_cores();
-	if (cores > THREADS_MAX)
-		cores = THREADS_MAX;
-	return (int)(worth < cores ? worth : cores);
+	return cores < THREADS_MAX ? cores : THREADS_MAX;
 }
 
 static void *run_thread(void *argument)

@@ -1,0 +1,260 @@
+/*
+ * The file of labels of pictures that lie together: a line for each, "NAME LABEL", or the label
+ * alone, in the order of the names. A label is a number from 0, or the name of a class, such as
+ * n01440764; classes are then numbered in the order of their names.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "datasets/image_list_internal.h"
+
+#define LABELS_LIMIT_BYTES ((size_t)256 << 20)
+
+/* Names beside the folder or tar file, after labels.txt in the folder and PATH.txt; those under
+ * which the labels of ImageNet's validation pictures are published. */
+static const char *const published[] = {
+	"val.txt",
+	"imagenet_2012_validation_synset_labels.txt",
+};
+
+/* The file's path in the list's arena, or NULL. */
+static const char *take_if_there(struct image_list *list, char *path)
+{
+	const char *found = file_exists(path) ? arena_strdup(&list->arena, path) : NULL;
+
+	free(path);
+	return found;
+}
+
+static char *folder_of(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	return length > 0 ? memory_printf("%.*s", (int)length, path) : memory_strdup("./");
+}
+
+/* A path less the slashes at its end and the end ".tar". */
+static char *stem_of(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	if (length > 4 && strncmp(path + length - 4, ".tar", 4) == 0)
+		length -= 4;
+	return memory_printf("%.*s", (int)length, path);
+}
+
+static const char *find_labels(struct image_list *list)
+{
+	char *folder = folder_of(list->path), *stem = stem_of(list->path);
+	const char *found = take_if_there(list, path_join(list->path, "labels.txt"));
+
+	if (!found)
+		found = take_if_there(list, memory_printf("%s.txt", stem));
+	for (size_t i = 0; !found && i < sizeof(published) / sizeof(published[0]); i++)
+		found = take_if_there(list, memory_printf("%s%s", folder, published[i]));
+	free(stem);
+	free(folder);
+	return found;
+}
+
+/* What a line of the file says. */
+struct label_line {
+	const char *name; /* NULL: it stands for itself */
+	char *label;
+	int64_t line;
+};
+
+struct label_file {
+	const char *path;
+	char *text;
+	struct label_line *lines;
+	size_t count;
+};
+
+static enum prony_status wrong(const struct label_file *file, int64_t line, const char *what,
+			       const char *word, struct error *err)
+{
+	return error_set(err, PRONY_BAD_INPUT,
+			 "%s: line %" PRId64 ": %s '%.80s'; mend the line, or take the labels from "
+			 "where they were published",
+			 file->path, line, what, word);
+}
+
+/* Splits "NAME LABEL" at the last space or tabulator. */
+static void split(char *line, struct label_line *out)
+{
+	char *last = line + strlen(line);
+
+	while (last > line && last[-1] != ' ' && last[-1] != '\t')
+		last--;
+	out->label = last;
+	out->name = NULL;
+	if (last == line)
+		return;
+	while (last > line && (last[-1] == ' ' || last[-1] == '\t'))
+		*--last = '\0';
+	out->name = line;
+}
+
+static enum prony_status read_lines(struct label_file *file, struct error *err)
+{
+	size_t length, room = 0;
+	enum prony_status status =
+		file_read(file->path, LABELS_LIMIT_BYTES, &file->text, &length, err);
+	char *rest = file->text, *line;
+
+	if (status != PRONY_OK)
+		return status;
+	for (int64_t number = 1; (line = strsep(&rest, "\n")); number++) {
+		size_t end = strlen(line);
+
+		while (end > 0 && strchr(" \t\r", line[end - 1]))
+			line[--end] = '\0';
+		if (*line == '\0')
+			continue;
+		if (file->count == room) {
+			room = room ? 2 * room : 1024;
+			file->lines = memory_realloc(file->lines, room * sizeof(*file->lines));
+		}
+		split(line, &file->lines[file->count]);
+		file->lines[file->count++].line = number;
+	}
+	return PRONY_OK;
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+	return strcmp(((const struct label_line *)left)->name,
+		      ((const struct label_line *)right)->name);
+}
+
+static int compare_words(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Puts lines with names into the order of the entries, and sees to it that each has its own. */
+static enum prony_status match(const struct image_list *list, struct label_file *file,
+			       struct error *err)
+{
+	bool named = file->count > 0 && file->lines[0].name;
+
+	for (size_t i = 0; i < file->count; i++)
+		if ((file->lines[i].name != NULL) != named)
+			return wrong(file, file->lines[i].line,
+				     named ? "no name before the label" : "a name, unlike before:",
+				     named ? file->lines[i].label : file->lines[i].name, err);
+	if (named)
+		qsort(file->lines, file->count, sizeof(*file->lines), compare_lines);
+	for (size_t i = 0; named && i < list->count && i < file->count; i++) {
+		int order = strcmp(file->lines[i].name, list->entries[i].name);
+
+		if (order < 0)
+			return wrong(file, file->lines[i].line,
+				     "not among the pictures:", file->lines[i].name, err);
+		if (order > 0)
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"%s: no line for %s of %s; add it, or take the picture away",
+				file->path, list->entries[i].name, list->path);
+	}
+	if (file->count != list->count)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: %zu labels, but %s holds %zu pictures; take the labels from "
+				 "where they were published",
+				 file->path, file->count, list->path, list->count);
+	return PRONY_OK;
+}
+
+static bool is_number(const char *text)
+{
+	return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+static enum prony_status take_numbers(struct image_list *list, const struct label_file *file,
+				      int64_t classes, struct error *err)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct label_line *line = &file->lines[i];
+
+		errno = 0;
+		long label = is_number(line->label) ? strtol(line->label, NULL, 10) : -1;
+		if (errno != 0 || label < 0 || label >= classes || label > INT32_MAX)
+			return error_set(err, PRONY_BAD_INPUT,
+					 "%s: line %" PRId64
+					 ": label '%.80s' is none of the %" PRId64
+					 " classes, 0 to %" PRId64
+					 "; mend the line, or take the labels from where they were "
+					 "published",
+					 file->path, line->line, line->label, classes, classes - 1);
+		list->entries[i].label = (int32_t)label;
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status take_words(struct image_list *list, const struct label_file *file,
+				    int64_t classes, struct error *err)
+{
+	const char **words = memory_alloc((list->count + 1) * sizeof(*words));
+	size_t count = 0;
+
+	list->classes = words;
+	for (size_t i = 0; i < list->count; i++) {
+		if (is_number(file->lines[i].label))
+			return wrong(file, file->lines[i].line,
+				     "a number among the names of classes:", file->lines[i].label,
+				     err);
+		words[i] = arena_strdup(&list->arena, file->lines[i].label);
+		list->entries[i].class_name = words[i];
+	}
+	qsort(words, list->count, sizeof(*words), compare_words);
+	for (size_t i = 0; i < list->count; i++)
+		if (count == 0 || strcmp(words[count - 1], words[i]) != 0)
+			words[count++] = words[i];
+	if ((int64_t)count > classes)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: names %zu classes, where there are %" PRId64
+				 "; take the labels from where they were published",
+				 file->path, count, classes);
+	list->class_count = count;
+	for (size_t i = 0; i < list->count; i++) {
+		const char **place = bsearch(&list->entries[i].class_name, words, count,
+					     sizeof(*words), compare_words);
+
+		list->entries[i].label = (int32_t)(place - words);
+	}
+	return PRONY_OK;
+}
+
+enum prony_status image_list_label(struct image_list *list, int64_t classes, struct error *err)
+{
+	struct label_file file = {.path = find_labels(list)};
+
+	if (!file.path)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: pictures without classes: put each into the folder of its "
+				 "class, or write labels.txt into it, lines of a name and a label "
+				 "(beside a tar file: NAME.txt)",
+				 list->path);
+	list->labels_path = file.path;
+	enum prony_status status = read_lines(&file, err);
+	if (status == PRONY_OK)
+		status = match(list, &file, err);
+	if (status == PRONY_OK)
+		status = is_number(file.lines[0].label) ? take_numbers(list, &file, classes, err)
+							: take_words(list, &file, classes, err);
+	free(file.lines);
+	free(file.text);
+	return status;
+}

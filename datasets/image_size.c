@@ -1,0 +1,22 @@
+/* What the decoders of pictures share: which are too large, and giving one back. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "datasets/image_internal.h"
+
+enum prony_status image_check_size(const char *name, int64_t height, int64_t width,
+				   struct error *err)
+{
+	if (height >= 1 && width >= 1 && height <= IMAGE_SIDE_MAX && width <= IMAGE_SIDE_MAX)
+		return PRONY_OK;
+	return error_set(err, PRONY_BAD_INPUT,
+			 "%s: too large: %" PRId64 " x %" PRId64
+			 " pixels, where a side of 1 to %d is read; " IMAGE_REMEDY,
+			 name, width, height, IMAGE_SIDE_MAX);
+}
+
+void image_release(struct image *image)
+{
+	free(image->pixels);
+	*image = (struct image){0};
+}

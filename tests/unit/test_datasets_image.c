@@ -1,0 +1,360 @@
+/* Pictures: what is read of each kind, what every broken one is called, which part becomes a
+ * sample, and that what is decoded in part or scaled is what the whole would give. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "datasets/image.h"
+#include "datasets/image_internal.h"
+#include "tests/fuzz/fuzz_image.h"
+
+static const struct sample {
+	const char *name, *message;
+	int height, width;
+} samples[] = {
+	{"rgb.jpg", NULL, 40, 60},
+	{"grey.jpg", NULL, 30, 40},
+	{"cmyk.jpg", NULL, 30, 40},
+	{"progressive.jpg", NULL, 40, 60},
+	{"full-chroma.jpg", NULL, 21, 33},
+	{"pixel.jpg", NULL, 1, 1},
+	{"tall.jpg", NULL, 200, 3},
+	{"rgb.png", NULL, 16, 20},
+	{"grey.png", NULL, 16, 20},
+	{"alpha.png", NULL, 10, 12},
+	{"palette.png", NULL, 10, 12},
+	{"truncated.jpg", "truncated: ", 0, 0},
+	{"truncated-head.jpg", "truncated: ", 0, 0},
+	{"no-end.jpg", "truncated: ", 0, 0},
+	{"corrupt.jpg", "corrupt: ", 0, 0},
+	{"20000.jpg", "too large: 20000 x 8 pixels", 0, 0},
+	{"20000.png", "too large: 8 x 20000 pixels", 0, 0},
+	{"truncated.png", "truncated: ", 0, 0},
+	{"corrupt.png", "corrupt: ", 0, 0},
+	{"text", "no image: begins with 3c 68 74 6d, and neither", 0, 0},
+	{"empty", "no image: empty", 0, 0},
+	{"two-bytes", "no image: begins with ff d8,", 0, 0},
+};
+enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
+
+static char *corpus_path(const char *name)
+{
+	return memory_printf("%s/tests/fuzz/corpus/image%s%s", getenv("PRONY_SOURCE"),
+			     *name ? "/" : "", name);
+}
+
+static uint8_t *read_sample(const char *name, size_t *length)
+{
+	char *path = corpus_path(name), *bytes;
+
+	assert_int_equal(file_read(path, 1 << 20, &bytes, length, NULL), PRONY_OK);
+	free(path);
+	return (uint8_t *)bytes;
+}
+
+static void each_sample(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SAMPLES; i++) {
+		const struct sample *sample = &samples[i];
+		struct image image = {0};
+		struct error err = ERROR_INIT;
+		size_t length;
+		uint8_t *bytes = read_sample(sample->name, &length);
+		enum prony_status status =
+			image_decode_whole("some/file", bytes, length, &image, &err);
+
+		if (status != (sample->message ? PRONY_BAD_INPUT : PRONY_OK) ||
+		    image.height != sample->height || image.width != sample->width)
+			fail_msg("%s: status %d, %d x %d, %s", sample->name, status, image.width,
+				 image.height, err.text);
+		if (sample->message &&
+		    (strncmp(err.text, "some/file: ", 11) != 0 ||
+		     strncmp(err.text + 11, sample->message, strlen(sample->message)) != 0 ||
+		     !strstr(err.text, "; replace the file, or take it away")))
+			fail_msg("%s: %s", sample->name, err.text);
+		image_release(&image);
+		free(bytes);
+	}
+}
+
+static void the_seed_corpus_runs(void **state)
+{
+	char *folder = corpus_path("");
+	DIR *stream = opendir(folder);
+	struct dirent *entry;
+	size_t files = 0;
+
+	(void)state;
+	assert_non_null(stream);
+	while ((entry = readdir(stream))) {
+		size_t length;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		uint8_t *bytes = read_sample(entry->d_name, &length);
+		assert_int_equal(LLVMFuzzerTestOneInput(bytes, length), 0);
+		/* Cut, and with a byte changed, at every seventh place. */
+		for (size_t cut = 0; cut < length; cut += 7) {
+			assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
+			bytes[cut] ^= 0x41;
+			assert_int_equal(LLVMFuzzerTestOneInput(bytes, length), 0);
+			bytes[cut] ^= 0x41;
+		}
+		free(bytes);
+		files++;
+	}
+	closedir(stream);
+	free(folder);
+	assert_int_equal(files, SAMPLES);
+}
+
+/* The generator's picture is blue-ish at its right lower edge and dark at its left upper one; that
+ * its colours come in the right order and not inverted is what this sees. */
+static void colours_are_in_their_places(void **state)
+{
+	static const char *const names[] = {"rgb.jpg", "progressive.jpg", "full-chroma.jpg",
+					    "rgb.png", "cmyk.jpg"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct image image;
+		size_t length;
+		uint8_t *bytes = read_sample(names[i], &length);
+
+		assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
+		const uint8_t *pixel = image.pixels + 3 * (2 * image.width + 16);
+		/* x 16, y 2: red 80, green 14, blue 94 and up to 40 for the check. */
+		if (abs(pixel[0] - 80) > 24 || abs(pixel[1] - 14) > 24 || abs(pixel[2] - 54) > 50)
+			fail_msg("%s: %d %d %d", names[i], pixel[0], pixel[1], pixel[2]);
+		image_release(&image);
+		free(bytes);
+	}
+}
+
+/* Grey values become three equal planes. */
+static void grey_is_three_times_the_same(void **state)
+{
+	size_t length;
+	struct image image;
+	uint8_t *bytes = read_sample("grey.jpg", &length);
+
+	(void)state;
+	assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
+	for (int i = 0; i < image.height * image.width; i++)
+		assert_true(image.pixels[3 * i] == image.pixels[3 * i + 1] &&
+			    image.pixels[3 * i] == image.pixels[3 * i + 2]);
+	image_release(&image);
+	free(bytes);
+}
+
+/* At full size a part is bit for bit what it is in the whole. */
+static void a_part_is_what_the_whole_has_there(void **state)
+{
+	enum { SIDE = 28 };
+	static const char *const names[] = {"rgb.jpg", "progressive.jpg", "full-chroma.jpg",
+					    "cmyk.jpg", "grey.jpg"};
+	uint8_t part[3 * SIDE * SIDE], of_whole[sizeof(part)];
+	int parts = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct image image;
+		size_t length;
+		uint8_t *bytes = read_sample(names[i], &length);
+
+		assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
+		for (uint64_t draw = 0; draw < 40; draw++) {
+			struct image_view view = {
+				.height = SIDE, .width = SIDE, .random = draw > 0, .draw = draw};
+			struct image_box box;
+
+			image_box_of(&view, image.height, image.width, &box);
+			assert_true(box.x.step < 2 && box.y.step < 2);
+			parts += box.x.high - box.x.low < image.width / 2;
+			assert_int_equal(image_decode("x", bytes, length, &view, part, NULL),
+					 PRONY_OK);
+			image_view_pixels(image.pixels, image.height, image.width, false, &view,
+					  of_whole);
+			if (memcmp(part, of_whole, sizeof(part)) != 0)
+				fail_msg("%s: draw %d differs", names[i], (int)draw);
+		}
+		image_release(&image);
+		free(bytes);
+	}
+	assert_true(parts > 20);
+}
+
+static double noise_db(const uint8_t *a, const uint8_t *b, size_t count)
+{
+	double squares = 0;
+
+	for (size_t i = 0; i < count; i++)
+		squares += (a[i] - b[i]) * (a[i] - b[i]);
+	return 10 * log10(255.0 * 255 * (double)count / (squares + 1e-9));
+}
+
+/* Scaled, a smooth picture stays what it is. */
+static void scaled_decoding_keeps_the_picture(void **state)
+{
+	static const int sides[] = {18, 9, 4};
+	static uint8_t scaled[3 * 18 * 18], of_whole[sizeof(scaled)];
+	struct image image;
+	size_t length;
+	uint8_t *bytes = read_sample("progressive.jpg", &length);
+
+	(void)state;
+	assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
+	for (size_t i = 0; i < 3; i++) {
+		struct image_view view = {.height = sides[i], .width = sides[i]};
+		size_t count = 3 * (size_t)(sides[i] * sides[i]);
+		struct image_box box;
+
+		image_box_of(&view, image.height, image.width, &box);
+		assert_true(box.x.step >= (i == 0 ? 1 : 2 << i) * 0.8);
+		assert_int_equal(image_decode("x", bytes, length, &view, scaled, NULL), PRONY_OK);
+		image_view_pixels(image.pixels, image.height, image.width, false, &view, of_whole);
+		if (noise_db(scaled, of_whole, count) < 24)
+			fail_msg("side %d: %.1f dB", sides[i], noise_db(scaled, of_whole, count));
+	}
+	image_release(&image);
+	free(bytes);
+}
+
+/* The sizes that others resize to before they cut the middle: 256 for 224, 342 for 299. */
+static void the_centre_is_that_of_others(void **state)
+{
+	static const struct {
+		int height, width, side;
+		double start_x, start_y, step_x, step_y;
+	} cases[] = {
+		{375, 500, 224, 58 * 500.0 / 341, 16 * 375.0 / 256, 500.0 / 341, 375.0 / 256},
+		{500, 375, 224, 16 * 375.0 / 256, 58 * 500.0 / 341, 375.0 / 256, 500.0 / 341},
+		{342, 342, 299, 22, 22, 1, 1},
+		{256, 256, 224, 16, 16, 1, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct image_view view = {.height = cases[i].side, .width = cases[i].side};
+		struct image_box box;
+
+		image_box_of(&view, cases[i].height, cases[i].width, &box);
+		assert_true(fabs(box.x.start - cases[i].start_x) < 1e-9);
+		assert_true(fabs(box.y.start - cases[i].start_y) < 1e-9);
+		assert_true(fabs(box.x.step - cases[i].step_x) < 1e-9);
+		assert_true(fabs(box.y.step - cases[i].step_y) < 1e-9);
+		assert_true(box.x.low == 0 && box.x.high == cases[i].width && !box.mirrored);
+	}
+}
+
+/* Inside the picture, of the promised areas and shapes, mirrored half of the time. */
+static void random_parts_are_as_promised(void **state)
+{
+	enum { DRAWS = 4000 };
+	double smallest = 1, largest = 0;
+	int mirrored = 0;
+
+	(void)state;
+	for (uint64_t draw = 0; draw < DRAWS; draw++) {
+		struct image_view view = {
+			.height = 224, .width = 224, .random = true, .draw = draw};
+		struct image_box box;
+
+		image_box_of(&view, 375, 500, &box);
+		int width = box.x.high - box.x.low, height = box.y.high - box.y.low;
+		double area = (double)width * height / (375 * 500), shape = (double)width / height;
+
+		assert_true(box.x.low >= 0 && box.x.high <= 500 && box.y.low >= 0 &&
+			    box.y.high <= 375);
+		assert_true(shape > 0.74 && shape < 1.35 && area > 0.078 && area <= 1);
+		smallest = fmin(smallest, area);
+		largest = fmax(largest, area);
+		mirrored += box.mirrored;
+	}
+	assert_true(smallest < 0.1 && largest > 0.9);
+	assert_in_range(mirrored, DRAWS * 45 / 100, DRAWS * 55 / 100);
+}
+
+/* Weights that add up to one leave what is even as it is, and a view of the same size leaves all.
+ */
+static void resampling_keeps_what_is_even(void **state)
+{
+	uint8_t pixels[3 * 30 * 50], planes[3 * 40 * 40], same[3 * 30 * 50];
+	struct image_span across = {.step = 1, .high = 50}, down = {.step = 1, .high = 30};
+	struct image image = {.height = 30, .width = 50, .pixels = pixels};
+	struct image_box box = {.x = across, .y = down};
+	struct random random;
+
+	(void)state;
+	memset(pixels, 201, sizeof(pixels));
+	for (uint64_t draw = 0; draw < 50; draw++) {
+		struct image_view view = {
+			.height = 40, .width = 40, .random = draw > 0, .draw = draw};
+
+		image_view_pixels(pixels, 30, 50, false, &view, planes);
+		for (size_t i = 0; i < sizeof(planes); i++)
+			assert_int_equal(planes[i], 201);
+	}
+	random_init(&random, 1);
+	for (size_t i = 0; i < sizeof(pixels); i++)
+		pixels[i] = (uint8_t)random_below(&random, 256);
+	image_resample(&image, &box, 30, 50, same);
+	for (size_t i = 0; i < sizeof(pixels); i++)
+		assert_int_equal(same[i % 3 * 1500 + i / 3], pixels[i]);
+	box.mirrored = true;
+	image_resample(&image, &box, 30, 50, same);
+	for (size_t i = 0; i < 1500; i++)
+		assert_int_equal(same[i / 50 * 50 + 49 - i % 50], pixels[3 * i]);
+}
+
+/* What is written as PNG is read again as it was. */
+static void png_keeps_every_pixel(void **state)
+{
+	uint8_t pixels[3 * 17 * 9], *bytes;
+	struct image image = {0};
+	struct random random;
+	size_t length;
+
+	(void)state;
+	random_init(&random, 2);
+	for (size_t i = 0; i < sizeof(pixels); i++)
+		pixels[i] = (uint8_t)random_below(&random, 256);
+	for (int channels = 1; channels <= 3; channels += 2) {
+		image_encode_png(pixels, 9, 17, channels, &bytes, &length);
+		assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
+		assert_true(image.height == 9 && image.width == 17);
+		for (int i = 0; i < 3 * 17 * 9; i++)
+			assert_int_equal(image.pixels[i], pixels[channels == 1 ? i / 3 : i]);
+		image_release(&image);
+		free(bytes);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_sample),
+		cmocka_unit_test(the_seed_corpus_runs),
+		cmocka_unit_test(colours_are_in_their_places),
+		cmocka_unit_test(grey_is_three_times_the_same),
+		cmocka_unit_test(a_part_is_what_the_whole_has_there),
+		cmocka_unit_test(scaled_decoding_keeps_the_picture),
+		cmocka_unit_test(the_centre_is_that_of_others),
+		cmocka_unit_test(random_parts_are_as_promised),
+		cmocka_unit_test(resampling_keeps_what_is_even),
+		cmocka_unit_test(png_keeps_every_pixel),
+	};
+	return cmocka_run_group_tests_name("datasets_image", tests, NULL, NULL);
+}

@@ -1,0 +1,415 @@
+/* Pictures in folders and tar files: the same order and labels whatever they lie in, the same
+ * batches whatever the number of threads, and a message for each way in which they can lie wrongly.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "datasets/dataset.h"
+#include "datasets/format.h"
+#include "datasets/image_list.h"
+#include "tests/fuzz/fuzz_tar.h"
+
+static const struct sample {
+	const char *name, *message;
+	size_t count;
+} samples[] = {
+	{"nested", NULL, 4},
+	{"folders", NULL, 2},
+	{"long-gnu", NULL, 1},
+	{"long-pax", NULL, 1},
+	{"flat", "pictures without classes: put each into the folder of its class", 0},
+	{"empty", "no picture is in it", 0},
+	{"nothing", "no picture is in it", 0},
+	{"truncated", "offset 0: truncated: the member is longer than the file", 0},
+	{"too-long", "offset 0: truncated: the member is longer than the file", 0},
+	{"bad-sum", "offset 0: no head of a tar file's member stands here", 0},
+	{"tar-in-class", "a tar file in that of a class", 0},
+	{"compressed", "compressed, so that nothing in it can be read by itself: gunzip it", 0},
+};
+enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
+
+static char *corpus_path(const char *folder, const char *name)
+{
+	return memory_printf("%s/tests/fuzz/corpus/%s%s%s", getenv("PRONY_SOURCE"), folder,
+			     *name ? "/" : "", name);
+}
+
+static void each_tar(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SAMPLES; i++) {
+		char *path = corpus_path("tar", samples[i].name);
+		struct image_list *list = NULL;
+		struct error err = ERROR_INIT;
+		enum prony_status status = image_list_open(path, 10, &list, &err);
+
+		if (status != (samples[i].message ? PRONY_BAD_INPUT : PRONY_OK) ||
+		    (list && list->count != samples[i].count))
+			fail_msg("%s: status %d, %s", samples[i].name, status, err.text);
+		if (samples[i].message && (strncmp(err.text, path, strlen(path)) != 0 ||
+					   !strstr(err.text, samples[i].message)))
+			fail_msg("%s: %s", samples[i].name, err.text);
+		image_list_close(list);
+		free(path);
+	}
+}
+
+static void the_seed_corpus_runs(void **state)
+{
+	char *folder = corpus_path("tar", "");
+	DIR *stream = opendir(folder);
+	struct dirent *entry;
+	size_t files = 0;
+
+	(void)state;
+	assert_non_null(stream);
+	while ((entry = readdir(stream))) {
+		size_t length;
+		char *bytes;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		char *path = path_join(folder, entry->d_name);
+		assert_int_equal(file_read(path, 1 << 20, &bytes, &length, NULL), PRONY_OK);
+		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
+		for (size_t cut = 0; cut < length; cut += 101)
+			assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, cut), 0);
+		free(bytes);
+		free(path);
+		files++;
+	}
+	closedir(stream);
+	free(folder);
+	assert_int_equal(files, SAMPLES);
+}
+
+static void copy_file(const char *from, const char *folder, const char *name)
+{
+	char *path = path_join(folder, name), *bytes;
+	size_t length;
+
+	assert_int_equal(file_read(from, 1 << 24, &bytes, &length, NULL), PRONY_OK);
+	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(path, bytes, length, NULL), PRONY_OK);
+	free(bytes);
+	free(path);
+}
+
+static void put_text(const char *folder, const char *name, const char *text)
+{
+	char *path = path_join(folder, name);
+
+	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
+	free(path);
+}
+
+static int make_folder(void **state)
+{
+	char *folder;
+
+	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
+		return -1;
+	*state = folder;
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	enum prony_status status = directory_remove(*state, NULL);
+
+	free(*state);
+	return status == PRONY_OK ? 0 : -1;
+}
+
+static void folders_are_classes(void **state)
+{
+	char *picture = corpus_path("image", "pixel.jpg"), *a = path_join(*state, "n02");
+	char *b = path_join(*state, "n01");
+	struct image_list *list;
+	struct error err = ERROR_INIT;
+
+	copy_file(picture, a, "x.JPEG");
+	copy_file(picture, b, "y.JPEG");
+	copy_file(picture, b, "z.JPEG");
+	put_text(*state, ".hidden", "");
+	if (image_list_open(*state, 2, &list, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	static const char *const names[] = {"n01/y.JPEG", "n01/z.JPEG", "n02/x.JPEG"};
+	assert_int_equal(list->count, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(list->entries[i].name, names[i]);
+		assert_int_equal(list->entries[i].label, i / 2);
+	}
+	assert_string_equal(list->classes[1], "n02");
+	image_list_close(list);
+	assert_int_equal(image_list_open(*state, 1, &list, &err), PRONY_BAD_INPUT);
+	assert_non_null(
+		strstr(err.text, "holds 2 classes, the last of them n02, where there are 1"));
+	error_clear(&err);
+	copy_file(picture, *state, "stray.JPEG");
+	assert_int_equal(image_list_open(*state, 2, &list, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "stray.JPEG lies beside the folders of the classes"));
+	error_clear(&err);
+	free(a);
+	free(b);
+	free(picture);
+}
+
+/* A file of labels, and what it gives: labels of a.jpg, b.jpg and c.jpg, or a message. */
+static const struct {
+	const char *text, *message;
+	int labels[3];
+} label_files[] = {
+	{"a.jpg 2\nb.jpg 0\nc.jpg 1\n", NULL, {2, 0, 1}},
+	{"c.jpg\t1\r\na.jpg  2\r\n\r\nb.jpg 0", NULL, {2, 0, 1}},
+	{"2\n0\n1\n", NULL, {2, 0, 1}},
+	{"n03\nn01\nn02\n", NULL, {2, 0, 1}},
+	{"a.jpg n01\nb.jpg n02\nc.jpg n01\n", NULL, {0, 1, 0}},
+	{"a.jpg 2\nb.jpg 0\nc.jpg 3\n", "line 3: label '3' is none of the 3 classes, 0 to 2", {0}},
+	{"a.jpg 2\nb.jpg -1\nc.jpg 1\n", "line 2: label '-1' is none of the 3 classes", {0}},
+	{"a.jpg 2\nb.jpg 0\n", "2 labels, but", {0}},
+	{"a.jpg 2\nb.jpg 0\nd.jpg 1\n", "no line for c.jpg of", {0}},
+	{"a.jpg 2\nb.jpg 0\nbb.jpg 1\nc.jpg 1\n", "line 3: not among the pictures: 'bb.jpg'", {0}},
+	{"a.jpg 2\n0\nc.jpg 1\n", "line 2: no name before the label '0'", {0}},
+	{"1\nb.jpg 0\n1\n", "line 2: a name, unlike before: 'b.jpg'", {0}},
+	{"n01\n2\nn01\n", "line 2: a number among the names of classes: '2'", {0}},
+	{"n1\nn2\nn3\n\n", NULL, {0, 1, 2}},
+	{"", "0 labels, but", {0}},
+};
+
+static void labels_in_a_file(void **state)
+{
+	static const char *const names[] = {"a.jpg", "b.jpg", "c.jpg"};
+	char *picture = corpus_path("image", "pixel.jpg");
+
+	for (int i = 0; i < 3; i++)
+		copy_file(picture, *state, names[i]);
+	for (size_t i = 0; i < sizeof(label_files) / sizeof(label_files[0]); i++) {
+		struct image_list *list = NULL;
+		struct error err = ERROR_INIT;
+
+		put_text(*state, "labels.txt", label_files[i].text);
+		enum prony_status status = image_list_open(*state, 3, &list, &err);
+		if (status != (label_files[i].message ? PRONY_BAD_INPUT : PRONY_OK) ||
+		    (label_files[i].message && (!strstr(err.text, label_files[i].message) ||
+						!strstr(err.text, "labels.txt: "))))
+			fail_msg("%d: status %d, %s", (int)i, status, err.text);
+		for (size_t k = 0; list && k < 3; k++)
+			assert_int_equal(list->entries[k].label, label_files[i].labels[k]);
+		image_list_close(list);
+	}
+	free(picture);
+}
+
+/* ImageNet's validation pictures as published: a flat tar file, and a file of labels beside it. */
+static void labels_beside_a_tar(void **state)
+{
+	char *from = corpus_path("tar", "flat"),
+	     *path = path_join(*state, "ILSVRC2012_img_val.tar");
+	struct image_list *list;
+	struct error err = ERROR_INIT;
+
+	copy_file(from, *state, "ILSVRC2012_img_val.tar");
+	assert_int_equal(image_list_open(path, 1000, &list, &err), PRONY_BAD_INPUT);
+	error_clear(&err);
+	put_text(*state, "val.txt", "a.jpg 65\nb.jpg 970\n");
+	if (image_list_open(path, 1000, &list, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(list->entries[0].label, 65);
+	assert_int_equal(list->entries[1].label, 970);
+	image_list_close(list);
+	free(path);
+	free(from);
+}
+
+enum { SIDE = 32, BATCH = 6, ELEMENTS = 3 * SIDE * SIDE };
+
+static enum prony_status take(const struct dataset *dataset, const char *folder, bool training,
+			      int64_t first, int count, float *x, int64_t *y, struct error *err)
+{
+	struct batch_request request = {.batch = BATCH,
+					.rank = 3,
+					.dims = {3, SIDE, SIDE},
+					.classes = dataset->classes,
+					.training = training,
+					.seed = 3,
+					.first = first};
+	struct batch_stream *stream = NULL;
+	enum prony_status status = batch_stream_open(dataset, folder, &request, &stream, err);
+
+	if (status == PRONY_OK)
+		status = batch_stream_next(stream, count, x, y, err);
+	batch_stream_close(stream);
+	return status;
+}
+
+static const struct dataset toy = {
+	.name = "toy",
+	.format = "images",
+	.rank = 3,
+	.dims = {3, 0, 0},
+	.classes = 4,
+	.train_count = 5,
+	.evaluation_count = 3,
+	.scale = 255,
+	.mean = {0.5, 0.25, 0},
+	.deviation = {1, 2, 0.5},
+	.files = {{.name = "all", .is_folder = true}},
+};
+
+static void put_toy(const char *folder)
+{
+	static const char *const names[] = {"rgb.jpg",	       "grey.jpg",	  "cmyk.jpg",
+					    "progressive.jpg", "full-chroma.jpg", "rgb.png",
+					    "grey.png",	       "alpha.png"};
+
+	for (size_t i = 0; i < 8; i++) {
+		char *picture = corpus_path("image", names[i]);
+		char *class_folder = memory_printf("%s/all/class%d", folder, (int)(i / 2));
+
+		copy_file(picture, class_folder, names[i]);
+		free(class_folder);
+		free(picture);
+	}
+}
+
+/* A batch is the same on one core and on all, alone and after others. */
+static void batches_do_not_depend_on_threads(void **state)
+{
+	size_t values = (size_t)ELEMENTS * BATCH;
+	float *all = memory_alloc(2 * values * sizeof(*all)),
+	      *one = memory_alloc(values * sizeof(*one));
+	int64_t labels[2 * BATCH], again[BATCH];
+	struct error err = ERROR_INIT;
+	cpu_set_t before, single;
+
+	put_toy(*state);
+	if (take(&toy, *state, true, 0, 2, all, labels, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&single);
+	for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&single) == 0; i++)
+		if (CPU_ISSET(i, &before))
+			CPU_SET(i, &single);
+	assert_int_equal(sched_setaffinity(0, sizeof(single), &single), 0);
+	assert_int_equal(take(&toy, *state, true, 1, 1, one, again, &err), PRONY_OK);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	assert_memory_equal(all + values, one, values * sizeof(*one));
+	assert_memory_equal(labels + BATCH, again, sizeof(again));
+	/* The second epoch's parts are others than the first's. */
+	for (size_t i = 0; i < BATCH; i++)
+		for (size_t k = 0; k < BATCH; k++)
+			assert_true(memcmp(all + i * ELEMENTS, one + k * ELEMENTS,
+					   ELEMENTS * sizeof(*one)) != 0);
+	/* Channels are scaled each in its own way. */
+	for (int c = 0; c < 3; c++)
+		for (int i = 0; i < SIDE * SIDE; i++) {
+			double value =
+				(double)all[c * SIDE * SIDE + i] * toy.deviation[c] + toy.mean[c];
+
+			assert_true(value > -1e-6 && value < 1 + 1e-6);
+		}
+	free(one);
+	free(all);
+}
+
+static void note_broken(void *context, const char *text)
+{
+	char *told = context;
+	size_t length = strlen(told);
+
+	snprintf(told + length, 4096 - length, "%s\n", text);
+}
+
+static void broken_pictures_are_named_and_counted(void **state)
+{
+	static const char *const names[] = {"truncated.jpg", "text", "20000.jpg"};
+	float *x = memory_alloc(sizeof(*x) * ELEMENTS * BATCH);
+	char *folder = path_join(*state, "all"), *last = path_join(folder, "class3"),
+	     told[4096] = "";
+	struct data_findings findings = {.broken = note_broken, .context = told};
+	struct error err = ERROR_INIT;
+	int64_t y[BATCH], bytes;
+
+	put_toy(*state);
+	for (size_t i = 0; i < 3; i++) {
+		char *picture = corpus_path("image", names[i]);
+
+		copy_file(picture, last, names[i]);
+		free(picture);
+	}
+	assert_int_equal(
+		data_format_verify(data_format_find("images"), folder, 4, &findings, &bytes, &err),
+		PRONY_BAD_INPUT);
+	assert_int_equal(findings.samples, 11);
+	assert_int_equal(findings.count, 3);
+	assert_non_null(strstr(told, "class3/truncated.jpg: truncated: "));
+	assert_non_null(strstr(told, "class3/text: no image: "));
+	assert_non_null(strstr(told, "class3/20000.jpg: too large: 20000 x 8"));
+	error_clear(&err);
+	/* The row says eight. */
+	assert_int_equal(take(&toy, *state, false, 0, 1, x, y, &err), PRONY_BAD_INPUT);
+	assert_non_null(
+		strstr(err.text, "holds 11 samples of 3x?x?, where data set toy has 8 of 3x?x?"));
+	free(last);
+	free(folder);
+	free(x);
+}
+
+/* The real ones, where they are beside the checkout. */
+static void the_real_sample(void **state)
+{
+	char *place = memory_printf("%s/../shared/data", getenv("PRONY_SOURCE")), *folder = NULL;
+	const struct dataset *sample = dataset_find("imagenet-sample");
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	if (dataset_locate(sample, place, &folder, NULL) != PRONY_OK) {
+		free(place);
+		skip();
+	}
+	if (dataset_verify_file(sample, &sample->files[0], folder, NULL, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	float *x = memory_alloc(sizeof(*x) * ELEMENTS * BATCH * 3);
+	int64_t y[BATCH * 3];
+	if (take(sample, folder, false, 0, 3, x, y, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	/* Evaluation begins behind the eighty, in the order of the classes. */
+	for (int i = 0; i < BATCH * 3; i++)
+		assert_int_equal(y[i], 80 + i);
+	double sum = 0;
+	for (int i = 0; i < ELEMENTS * BATCH * 3; i++)
+		sum += (double)x[i];
+	assert_true(sum / (ELEMENTS * BATCH * 3) > -0.6 && sum / (ELEMENTS * BATCH * 3) < 0.6);
+	free(x);
+	free(folder);
+	free(place);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_tar),
+		cmocka_unit_test(the_seed_corpus_runs),
+		cmocka_unit_test_setup_teardown(folders_are_classes, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(labels_in_a_file, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(labels_beside_a_tar, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(batches_do_not_depend_on_threads, make_folder,
+						remove_folder),
+		cmocka_unit_test_setup_teardown(broken_pictures_are_named_and_counted, make_folder,
+						remove_folder),
+		cmocka_unit_test(the_real_sample),
+	};
+	return cmocka_run_group_tests_name("datasets_images", tests, NULL, NULL);
+}
