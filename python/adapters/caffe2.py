@@ -48,14 +48,13 @@ class Adapter(NumpyAdapter):
         loss = builder.loss() if case.stage != "forward" else None
         self.blobs = builder.blobs
         self.layouts = builder.layouts
-        for name in case.parameters + case.states:
-            workspace.FeedBlob(self.blobs.get(name, name), self.weight(name))
-        for name, value in builder.constants.items():
-            workspace.FeedBlob(name, value)
+        self.load()
         macs = self.count(model.net)
         if loss:
             self.differentiate(model, loss)
+        # Its fills take the parameters' shapes; those of rnn_cell's layers it also fills anew.
         workspace.RunNetOnce(model.param_init_net)
+        self.load()
         workspace.CreateNet(model.net, overwrite=True)
         self.make_step(model.net.Name())
         self.outputs = [loss and str(loss), str(logits)]
@@ -63,9 +62,15 @@ class Adapter(NumpyAdapter):
                                   for name in case.parameters),
                 "macs": macs, "notes": graph_analysis.variance_note(case)}
 
+    def load(self):
+        """Fills the blobs of parameters, states and constants."""
+        for name in self.case.parameters + self.case.states:
+            workspace.FeedBlob(self.blobs.get(name, name), self.weight(name))
+        for name, value in self.builder.constants.items():
+            workspace.FeedBlob(name, value)
+
     def count(self, net):
-        """Multiply-accumulates of a pass over batch 0, which leaves no trace, counted on its blobs."""
-        kept = {name: workspace.FetchBlob(name) for name in self.case.states}
+        """Multiply-accumulates of a pass over batch 0, counted on its blobs; states move."""
         self.give(*self.batch(*self.case.batch(0)))
         workspace.RunNetOnce(net)
         macs = 0
@@ -76,8 +81,6 @@ class Adapter(NumpyAdapter):
                 raise WorkerError("unsupported", "%s: Caffe2 makes the shape %s, the graph says %s"
                                   % (node["name"], shape, self.case.shape(out)))
             macs += self.builder.macs(node)
-        for name, value in kept.items():
-            workspace.FeedBlob(name, value)
         return int(macs)
 
     def differentiate(self, model, loss):
@@ -89,6 +92,9 @@ class Adapter(NumpyAdapter):
                 model.AddParameter(core.BlobReference(name), ParameterTags.WEIGHT)
         model.params = [blob for blob in model.params if str(blob) not in self.builder.constants]
         model.weights = list(model.params)  # all decay
+        for blob in model.params:
+            if not model.param_init_net.BlobIsDefined(blob):
+                model.param_init_net.AddExternalInput(blob)
         model.AddGradientOperators([loss])
         self.gradients = {str(blob): str(grad) for blob, grad in model.param_to_grad.items()}
         if self.case.stage != "train":

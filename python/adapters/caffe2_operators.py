@@ -19,11 +19,12 @@ class Builder(object):
         self.case, self.model, self.net = case, model, model.net
         self.training = case.stage != "forward"
         self.nodes = case.nodes_for([case.graph["logits"]])
-        self.sequences = any(node["op"] in RECURRENT for node in self.nodes)
+        readers = [node["op"] for node in self.nodes if case.graph["input"] in node["inputs"]]
+        self.sequences = all(op in RECURRENT for op in readers)
         self.blobs, self.layouts, self.constants = {}, {}, {}
 
     def arranged(self, x):
-        """A batch as the net takes it: recurrent layers want time first."""
+        """A batch as the net takes it: recurrent layers want time first, and nothing else reads it."""
         return x.transpose(1, 0, 2) if self.sequences else x
 
     def logits(self):
@@ -158,7 +159,10 @@ def _recurrent(b, inputs, out, node):
         b.constants[state] = numpy.zeros((1, batch, size), numpy.float32)
     more = {} if lstm else {"activation": "relu"}
     layer = rnn_cell.LSTM if lstm else rnn_cell.BasicRNN
-    last = layer(b.model, inputs[0], None, tuple(states) if lstm else states, width, size, name,
+    x = inputs[0]
+    if x != b.case.graph["input"] or not b.sequences:
+        x = b.net.Transpose([x], name + ".time", axes=[1, 0, 2])
+    last = layer(b.model, x, None, tuple(states) if lstm else states, width, size, name,
                  outputs_with_grads=(1,), forward_only=not b.training, **more)[1]
     b.net.Reshape([last], [out, out + ".shape"], shape=[-1, size])
     second = name + "/gates_t_b"
@@ -167,12 +171,6 @@ def _recurrent(b, inputs, out, node):
         b.blobs[parameter] = name + "/" + blob
         if lstm:
             b.layouts[parameter] = gates_first("ifoc")
-
-
-def _recurrent_problem(case, node):
-    if node["inputs"][0] != case.graph["input"]:
-        return "of other than the input"
-    return graph_analysis.recurrent_problem(case, node)
 
 
 OPERATORS = {
@@ -218,6 +216,6 @@ REFUSALS = {
     "BatchNormalization": graph_analysis.statistics_problem,
     "LRN": graph_analysis.even_size_problem,
     "Slice": _slice_problem,
-    "LSTM": _recurrent_problem,
-    "RNN": _recurrent_problem,
+    "LSTM": graph_analysis.recurrent_problem,
+    "RNN": graph_analysis.recurrent_problem,
 }
