@@ -107,7 +107,8 @@ static enum prony_status time_triad(const struct ceilings_settings *s, struct tr
 static enum prony_status measure_bandwidth(const struct ceilings_settings *s, struct ceiling *out,
 					   struct error *err)
 {
-	struct triad t = {.count = triad_bytes() / sizeof(double)};
+	size_t bytes = s->array_bytes ? s->array_bytes : triad_bytes();
+	struct triad t = {.count = bytes / sizeof(double)};
 	double *memory = malloc(3 * t.count * sizeof(double));
 	enum prony_status status;
 

@@ -35,7 +35,8 @@ struct ceilings_settings {
 	const char *no_library;
 	const int *cpus; /* one logical processor of each core */
 	int cpu_count;
-	int64_t each_ns; /* about how long each figure is tried */
+	int64_t each_ns;    /* about how long each figure is tried */
+	size_t array_bytes; /* of each array in memory; 0: beyond the caches */
 };
 
 /* Each ceiling is a figure or a reason. PRONY_INTERNAL where threads cannot be had. */

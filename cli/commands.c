@@ -85,9 +85,15 @@ const struct cli_command cli_commands[] = {
 		    .summary = "what on this machine will spoil a measurement, and the remedy",
 		    .description =
 			    "Only looks; what it advises is yours to do. Sensors that are absent "
-			    "are named with the reason.",
+			    "are named with the reason. --measure finds what processors and memory "
+			    "can do at best: each cell of later runs says its share of it.",
 		    .options = doctor_option_rows},
 	 .run = command_doctor},
+	{.syntax = {.name = "ceilings",
+		    .summary = "measures what this machine can do at best (internal)",
+		    .options = ceilings_option_rows},
+	 .run = command_ceilings,
+	 .hidden = true},
 	{.syntax = {.name = "manual", .summary = "prints prony(1) as roff (internal)"},
 	 .run = command_manual,
 	 .hidden = true},

@@ -2,22 +2,34 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "cli/ceilings.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "diagnose/machine.h"
+#include "diagnose/measured.h"
+#include "store/machine_figures.h"
 
 enum { FINDINGS_MAX = 64 };
 
 struct doctor_options {
 	const char *format;
-	bool record;
+	bool record, measure;
 };
+
+/* Nothing is known better after longer: the best of many tries is taken. */
+#define EACH_NS INT64_C(200000000)
 
 const struct option doctor_option_rows[] = {
 	{.name = "record",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct doctor_options, record),
 	 .help = "print what every result keeps of this machine, as JSON, and stop"},
+	{.name = "measure",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct doctor_options, measure),
+	 .help = "measure what processors and memory can do at best (some seconds), and keep it "
+		 "for later runs"},
 	CLI_OPTION_FORMAT(struct doctor_options),
 	{.name = NULL},
 };
@@ -27,6 +39,45 @@ static const char *level_name(enum finding_level level)
 	static const char *const names[] = {"ok", "note", "warning"};
 
 	return names[level];
+}
+
+/* --measure: the ceilings, anew. */
+static int measure(const struct doctor_options *options)
+{
+	struct error err = ERROR_INIT;
+	json_t *record = machine_record("");
+	const json_t *ceilings = NULL;
+	int code = 0;
+
+	if (ceilings_renew(record, EACH_NS, &ceilings, &err) != PRONY_OK)
+		code = cli_fail(&err);
+	else if (strcmp(options->format, "json") == 0)
+		cli_print_json(ceilings);
+	else
+		ceilings_print(ceilings);
+	json_decref(record);
+	return code;
+}
+
+/* What was measured earlier on this machine, or how to. */
+static void print_measured(void)
+{
+	json_t *record = machine_record("");
+
+	measured_add(record);
+	const json_t *ceilings = measured_part(record, "ceilings");
+	double floor = machine_noise_floor(record);
+	cli_out("\n");
+	if (ceilings)
+		ceilings_print(ceilings);
+	else
+		cli_out("What this machine can do at best is not known: prony doctor --measure\n");
+	if (floor > 0)
+		cli_out("Noise floor: %.2g %% (prony selftest, %s)\n", 100 * floor,
+			json_string_or(measured_part(record, "noise"), "measured_at", "?"));
+	else
+		cli_out("What can be told apart on it is not known: prony selftest\n");
+	json_decref(record);
 }
 
 static void print_json(const struct finding *findings, size_t count)
@@ -89,9 +140,12 @@ int command_doctor(const struct cli_command *command, int argc, char **argv)
 			  positional[0]);
 		return cli_fail(&err);
 	}
+	if (options.measure)
+		return measure(&options);
 	if (options.record) {
 		json_t *record = machine_record("");
 
+		measured_add(record);
 		cli_print_json(record);
 		json_decref(record);
 		return 0;
@@ -99,7 +153,9 @@ int command_doctor(const struct cli_command *command, int argc, char **argv)
 	size_t count = machine_findings("", findings, FINDINGS_MAX);
 	if (strcmp(options.format, "json") == 0)
 		print_json(findings, count);
-	else
+	else {
 		print_text(findings, count);
+		print_measured();
+	}
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "cli/run_forecast.h"
 #include "cli/run_job.h"
 #include "diagnose/machine.h"
+#include "diagnose/measured.h"
 #include "report/html.h"
 #include "report/summary.h"
 
@@ -265,6 +266,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (!job->cells)
 		return error_set(err, PRONY_NOMEM, "no memory for %zu cells", count);
 	job->machine = machine_record("");
+	measured_add(job->machine);
 	enum prony_status status = store_open(job->options->store, false, &job->store, err);
 	if (status == PRONY_OK)
 		status = job_begin_run(job, argc, argv, err);

@@ -79,3 +79,9 @@ void measured_add(json_t *record)
 		json_object_set_new(json_object_get(record, "informational"), "measured", kept);
 	free(path);
 }
+
+const json_t *measured_part(const json_t *record, const char *part)
+{
+	const json_t *informational = json_object_get(record, "informational");
+	return json_object_get(json_object_get(informational, "measured"), part);
+}

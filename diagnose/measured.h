@@ -17,4 +17,7 @@ enum prony_status measured_keep(const json_t *record, const char *part, json_t *
  * nothing is kept, or cannot be read. store/machine_figures.h reads it there. */
 void measured_add(json_t *record);
 
+/* A part that stands there; NULL where it was never measured. Borrowed from the record. */
+const json_t *measured_part(const json_t *record, const char *part);
+
 #endif

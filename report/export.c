@@ -193,6 +193,11 @@ static const struct {
 	{"to_first_step_ns", offsetof(struct summary_row, to_first_step_ns)},
 	{"rss_peak_bytes", offsetof(struct summary_row, rss_peak_bytes)},
 	{"flops_per_second", offsetof(struct summary_row, flops)},
+	{"peak_flops_per_second", offsetof(struct summary_row, costs.peak_flops)},
+	{"peak_share", offsetof(struct summary_row, costs.peak_share)},
+	{"joules_per_step", offsetof(struct summary_row, costs.joules_per_step)},
+	{"joules_per_item", offsetof(struct summary_row, costs.joules_per_item)},
+	{"watts", offsetof(struct summary_row, costs.watts)},
 };
 
 enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,

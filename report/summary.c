@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/costs.h"
 #include "report/format.h"
 #include "report/names.h"
 #include "report/summary_internal.h"
@@ -171,6 +172,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->to_first_step_ns = median_field(&summary->arena, cell, field_to_first_step);
 	row->rss_peak_bytes = median_field(&summary->arena, cell, field_rss_peak);
 	row->floor_ratio = row->floor_low = row->floor_high = NAN;
+	costs_fill(summary->environment, &summary->arena, summary_has_figures(cell), row);
 }
 
 static bool rankable(const struct summary_row *row)
@@ -284,10 +286,20 @@ static size_t *gather_comparisons(struct summary *summary)
 	return order;
 }
 
+static json_t *read_environment(const struct stored_run *run)
+{
+	struct error ignored = ERROR_INIT;
+	const char *text = run->meta.environment;
+	json_t *record = NULL;
+	if (!text || json_parse(text, strlen(text), "environment", &record, &ignored) != PRONY_OK)
+		return NULL;
+	return record;
+}
+
 void summary_init(struct summary *summary, const struct stored_run *run)
 {
 	struct work work;
-	*summary = (struct summary){.run = run};
+	*summary = (struct summary){.run = run, .environment = read_environment(run)};
 	arena_init(&summary->arena, 0);
 	summary->rows = arena_array(&summary->arena, run->cell_count + 1, sizeof *summary->rows);
 	size_t *order = gather_comparisons(summary);
@@ -302,8 +314,10 @@ void summary_init(struct summary *summary, const struct stored_run *run)
 
 void summary_release(struct summary *summary)
 {
-	if (summary)
-		arena_release(&summary->arena);
+	if (!summary)
+		return;
+	json_decref(summary->environment);
+	arena_release(&summary->arena);
 }
 
 const char *summary_version(const struct summary_row *row)

@@ -10,6 +10,15 @@
 #include "stats/estimate.h"
 #include "store/store.h"
 
+/* What a step costs, and its share of what the machine can do; NaN where it is not known. Medians
+ * over processes. */
+struct summary_costs {
+	double joules_per_step, joules_per_item;	      /* of the processor packages */
+	double memory_joules_per_step, board_joules_per_step; /* the board contains the packages */
+	double watts;					      /* of the packages, in the windows */
+	double peak_flops, peak_share; /* of as many cores, in FLOP/s (store/machine_figures.h) */
+};
+
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
 	struct estimate step; /* ns per step over ok processes; n = 0 without summary_has_figures */
@@ -18,7 +27,8 @@ struct summary_row {
 	double floor_low, floor_high; /* Welch interval of it */
 	double to_first_step_ns;      /* median over processes; NaN without */
 	double rss_peak_bytes;	      /* median over processes; NaN without */
-	double flops;	   /* 2 x MACs x (3 when training) / step, a second; NaN without */
+	double flops; /* 2 x MACs x (3 when training) / step, a second; NaN without */
+	struct summary_costs costs;
 	size_t comparison; /* number of its comparison, from 0 */
 	bool disturbed;	   /* the machine did other things while it, or its floor, was measured */
 	int rank;	   /* 1 = fastest of its comparison; 0 = not ranked: the cell is not
@@ -30,6 +40,7 @@ struct summary_row {
 struct summary {
 	struct arena arena;
 	const struct stored_run *run;
+	json_t *environment;	  /* the run's machine record; NULL where it is none */
 	struct summary_row *rows; /* as rendered: comparison by comparison, each in order of rank */
 	size_t count, comparison_count;
 	size_t *first; /* row of each comparison, and the number of rows */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "report/costs.h"
 #include "report/summary.h"
 #include "report/text.h"
 
@@ -120,6 +121,8 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(object, "to_first_step_ns", json_number(row->to_first_step_ns));
 	json_object_set_new(object, "rss_peak_bytes", json_number(row->rss_peak_bytes));
 	json_object_set_new(object, "flops_per_second", json_number(row->flops));
+	json_object_set_new(object, "peak", costs_peak_to_json(&row->costs));
+	json_object_set_new(object, "energy", costs_energy_to_json(&row->costs));
 	json_object_set_new(object, "details",
 			    cell->framework ? json_incref(cell->framework) : json_null());
 	json_object_set_new(object, "parity", parity_to_json(cell));

@@ -10,11 +10,13 @@ enum { PROCESSES = 5, CELLS_MAX = 16, INTERVALS = 3 };
 
 #define MS 1e6
 
-static const char environments[2][400] = {
+static const char environments[2][600] = {
 	"{\"must_match\": {\"cpu_model\": \"Example CPU 9000\", \"cores_usable\": 2, "
 	"\"memory_gib\": 8},"
 	" \"should_match\": {\"kernel\": \"6.1.0\", \"governor\": null},"
-	" \"informational\": {\"load\": [0.1, 0.2, 0.3], \"note\": \"<b>bold</b>\"}}",
+	" \"informational\": {\"load\": [0.1, 0.2, 0.3], \"note\": \"<b>bold</b>\", "
+	"\"measured\": {\"ceilings\": {\"cores\": 2, \"fma_fp32\": {\"one\": 1e11, "
+	"\"all\": 2e11}}}}}",
 	"{\"must_match\": {\"cpu_model\": \"Example CPU 9900\", \"cores_usable\": 8, "
 	"\"memory_gib\": 64},"
 	" \"should_match\": {\"kernel\": \"6.1.0\", \"governor\": \"performance\"},"
@@ -91,6 +93,9 @@ static void fill_process(struct process_record *record, int replicate, double st
 	record->cpu_user_ns = (int64_t)(20000 * MS);
 	record->cpu_system_ns = (int64_t)(300 * MS);
 	record->window_cpu_cores = 1.97;
+	record->energy_joules = 40 * (double)record->window_ns * 1e-9;
+	record->power_mean_window = 40;
+	snprintf(record->energy_grade, sizeof record->energy_grade, "B");
 	record->mxcsr = 0x1F80;
 	record->threads = 2;
 	snprintf(record->precision, sizeof record->precision, "fp32");

@@ -1,0 +1,17 @@
+/* Private to report/: what a cell's step costs, and how much of the machine it uses. */
+#ifndef PRONY_REPORT_COSTS_H
+#define PRONY_REPORT_COSTS_H
+
+#include "report/summary.h"
+
+/* Fills row->costs from its cell and row->flops; with NaN where the cell's figures may not be
+ * shown. `environment`: the run's machine record, or NULL.
+ */
+void costs_fill(const json_t *environment, struct arena *arena, bool shown,
+		struct summary_row *row);
+
+/* {"joules_per_step": ...}; new references. */
+json_t *costs_energy_to_json(const struct summary_costs *costs);
+json_t *costs_peak_to_json(const struct summary_costs *costs);
+
+#endif

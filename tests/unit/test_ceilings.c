@@ -1,0 +1,199 @@
+/* What the machine can do at best: loops that count, what is kept of them, and a cell's share. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "ceilings/ceilings.h"
+#include "ceilings/fma.h"
+#include "diagnose/measured.h"
+#include "store/machine_figures.h"
+#include "tests/unit/machine_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A loop that does less than it says is found out: its time would be a peak that nobody has. */
+static void run_less(float one, float *lanes)
+{
+	struct fma_kernel kernel;
+	fma_kernel_find(FMA_FP32, &kernel);
+	kernel.run(one, lanes);
+	lanes[3] -= 1;
+}
+
+static void loops_do_what_they_count(void **state)
+{
+	struct fma_kernel kernel;
+
+	(void)state;
+	assert_true(fma_kernel_find(FMA_FP32, &kernel));
+	fma_pieces(&kernel, 0, 1);
+	assert_false(kernel.wrong);
+	assert_true(kernel.flops > 1e8 && strlen(kernel.name) > 2);
+	kernel.run = run_less;
+	fma_pieces(&kernel, 0, 1);
+	assert_true(kernel.wrong);
+	if (!fma_kernel_find(FMA_BF16, &kernel)) {
+		print_message("this processor has no bf16\n");
+		return;
+	}
+	fma_pieces(&kernel, 0, 1);
+	assert_false(kernel.wrong);
+}
+
+static void all_are_measured_or_say_why(void **state)
+{
+	static const int cpus[] = {0, 0}; /* two threads on one: slow, and right */
+	const struct ceilings_settings settings = {.no_library = "no oneDNN here",
+						   .cpus = cpus,
+						   .cpu_count = 2,
+						   .each_ns = 1,
+						   .array_bytes = 1 << 20};
+	struct ceilings found;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(ceilings_measure(&settings, &found, &err), PRONY_OK);
+	assert_true(found.fma_fp32.one > 1e8 && found.fma_fp32.all > 1e8);
+	assert_true(found.bandwidth.one > 1e7 && found.bandwidth.all > 1e7);
+	assert_true(isnan(found.matrix_fp32.one) && isnan(found.matrix_bf16.all));
+	assert_true(*found.matrix_fp32.absent);
+	assert_true(isnan(found.fma_bf16.one) == (*found.fma_bf16.absent != '\0'));
+	json_t *json = ceilings_to_json(&found, 2);
+	assert_true(json_is_null(json_object_get(json_object_get(json, "matrix_fp32"), "one")));
+	assert_true(json_real_or(json_object_get(json, "bandwidth"), "all", NAN) ==
+		    found.bandwidth.all);
+	assert_int_equal(json_int_or(json, "cores", 0), 2);
+	json_decref(json);
+}
+
+static json_t *record_with(const char *measured)
+{
+	struct error err = ERROR_INIT;
+	json_t *record = NULL;
+	char *text = memory_printf("{\"must_match\": {\"cores\": 4}, \"informational\": {%s}}",
+				   measured);
+
+	assert_int_equal(json_parse(text, strlen(text), "test", &record, &err), PRONY_OK);
+	free(text);
+	return record;
+}
+
+static void is(double got, double expected)
+{
+	if (isnan(expected) ? !isnan(got) : got != expected)
+		fail_msg("expected %.9g, got %.9g", expected, got);
+}
+
+static void shares_are_of_as_many_cores(void **state)
+{
+	json_t *record = record_with(
+		"\"measured\": {\"noise\": {\"floor\": 0.02}, \"ceilings\": {\"cores\": 4, "
+		"\"fma_fp32\": {\"one\": 100, \"all\": 250}, "
+		"\"matrix_fp32\": {\"one\": 90, \"all\": 300}, "
+		"\"fma_bf16\": {\"one\": null, \"all\": null}, "
+		"\"matrix_bf16\": {\"one\": 400, \"all\": 900}, "
+		"\"bandwidth\": {\"one\": 10, \"all\": 15}}}");
+
+	(void)state;
+	is(machine_noise_floor(record), 0.02);
+	is(machine_peak_flops(record, "fp32", 1), 100);
+	is(machine_peak_flops(record, "fp32", 2), 200);
+	is(machine_peak_flops(record, "fp32", 3), 270);
+	is(machine_peak_flops(record, "fp32", 4), 300);
+	is(machine_peak_flops(record, "fp32", 64), 300);
+	is(machine_peak_flops(record, "tf32", 1), 100);
+	is(machine_peak_flops(record, "bf16", 1), 400);
+	is(machine_peak_flops(record, "fp16", 1), NAN);
+	is(machine_peak_flops(record, "fp32", 0), NAN);
+	is(machine_bandwidth(record, 2), 15);
+	json_decref(record);
+}
+
+static void what_is_not_known_is_no_number(void **state)
+{
+	static const char *const rows[] = {
+		"\"x\": 1",
+		"\"measured\": 5",
+		"\"measured\": {\"ceilings\": [], \"noise\": []}",
+		"\"measured\": {\"ceilings\": {\"cores\": 4, \"fma_fp32\": {\"one\": 0, "
+		"\"all\": 9}}, \"noise\": {\"floor\": 0}}",
+		"\"measured\": {\"ceilings\": {\"cores\": 4, \"fma_fp32\": {\"one\": \"7\", "
+		"\"all\": 9}}, \"noise\": {\"floor\": -1}}",
+	};
+
+	(void)state;
+	is(machine_noise_floor(NULL), NAN);
+	is(machine_peak_flops(NULL, "fp32", 1), NAN);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		json_t *record = record_with(rows[i]);
+		is(machine_noise_floor(record), NAN);
+		is(machine_peak_flops(record, "fp32", 1), NAN);
+		is(machine_bandwidth(record, 1), NAN);
+		json_decref(record);
+	}
+}
+
+/* Kept for the machine, part by part; another machine has its own. */
+static void kept_by_machine(void **state)
+{
+	struct error err = ERROR_INIT;
+	json_t *record = record_with(""), *other = record_with("");
+	json_t *noise = json_pack("{s:f}", "floor", 0.03),
+	       *ceilings = json_pack("{s:i}", "cores", 4);
+
+	setenv("XDG_DATA_HOME", *state, 1);
+	json_object_set_new(json_object_get(other, "must_match"), "cores", json_integer(5));
+	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
+	assert_int_equal(measured_keep(record, "ceilings", ceilings, &err), PRONY_OK);
+	measured_add(record);
+	measured_add(other);
+	is(machine_noise_floor(record), 0.03);
+	assert_int_equal(json_int_or(measured_part(record, "ceilings"), "cores", 0), 4);
+	assert_true(*json_string_or(measured_part(record, "noise"), "measured_at", ""));
+	assert_null(measured_part(other, "noise"));
+	json_decref(other);
+	json_decref(record);
+
+	/* A file that something else has written is as none, and is written anew. */
+	record = record_with("");
+	char *folder = memory_printf("%s/prony/machines", (char *)*state);
+	assert_int_equal(directory_remove(folder, &err), PRONY_OK);
+	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
+	char *pattern = memory_printf("%s/*.json", folder);
+	glob_t found;
+	assert_int_equal(memory_glob(pattern, 0, &found), 1);
+	assert_int_equal(file_write_atomic(found.gl_pathv[0], "[1", 2, &err), PRONY_OK);
+	measured_add(record);
+	is(machine_noise_floor(record), NAN);
+	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
+	measured_add(record);
+	is(machine_noise_floor(record), 0.03);
+	globfree(&found);
+	free(pattern);
+	free(folder);
+	json_decref(record);
+	json_decref(noise);
+	json_decref(ceilings);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(loops_do_what_they_count),
+		cmocka_unit_test(all_are_measured_or_say_why),
+		cmocka_unit_test(shares_are_of_as_many_cores),
+		cmocka_unit_test(what_is_not_known_is_no_number),
+		cmocka_unit_test_setup_teardown(kept_by_machine, machine_setup, machine_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
