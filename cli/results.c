@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "report/published.h"
 
 const char **results_words(int argc)
 {
@@ -24,6 +25,7 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 	static const unsigned parts[] = {[RESULTS_FIGURES] = 0,
 					 [RESULTS_EVIDENCE] = STORE_CHECKS,
 					 [RESULTS_SERIES] = STORE_CHECKS | STORE_SERIES,
+					 [RESULTS_STEPS] = STORE_INTERVALS | STORE_SERIES,
 					 [RESULTS_LOGS] = STORE_CHECKS | STORE_SERIES | STORE_LOGS,
 					 [RESULTS_EVERYTHING] = STORE_ALL};
 	struct store *store = NULL;
@@ -79,6 +81,19 @@ enum prony_status results_check_output(const char *path, const char *store, stru
 		return error_set(err, PRONY_USAGE,
 				 "cannot write %s: it is the store; name another file", path);
 	return file_check_output(path, err);
+}
+
+void results_published(const struct summary *summary, struct strbuf *out)
+{
+	struct error err = ERROR_INIT;
+	struct published published;
+
+	if (published_load(NULL, &published, &err) != PRONY_OK) {
+		cli_say("prony: published figures: %s\n", err.text);
+		return;
+	}
+	published_render(&published, summary, cli_colour(), cli_width(), out);
+	published_release(&published);
 }
 
 enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err)

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "report/summary.h"
 #include "store/store.h"
 
 /* How much of a run to load. */
@@ -11,6 +12,7 @@ enum results_depth {
 	RESULTS_FIGURES,   /* cells and processes */
 	RESULTS_EVIDENCE,  /* and every figure of the gates */
 	RESULTS_SERIES,	   /* and what sensors saw */
+	RESULTS_STEPS,	   /* cells and processes with their intervals, and what sensors saw */
 	RESULTS_LOGS,	   /* and their logs */
 	RESULTS_EVERYTHING /* and their intervals */
 };
@@ -37,6 +39,10 @@ enum prony_status results_open_existing(const char *store, struct store **out, s
 /* Whether `path` (NULL and "-": standard output) can be written, and is not the store itself. Asked
  * before anything is read or measured. */
 enum prony_status results_check_output(const char *path, const char *store, struct error *err);
+
+/* Adds the published figures of the run's suite, where there are any; a broken file of them is said
+ * and spoils nothing. */
+void results_published(const struct summary *summary, struct strbuf *out);
 
 /* Writes text to a file, or to standard output for NULL and "-". */
 enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err);

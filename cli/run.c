@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
+#include "cli/form.h"
 #include "cli/framework_word.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
@@ -118,12 +119,15 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
 	unsigned parts = 0;
+	unsigned form_parts =
+		!as_json && job->spec.form != FORM_OURS ? STORE_INTERVALS | STORE_SERIES : 0;
 	enum prony_status status = PRONY_OK;
 	if (job->options->report)
 		status = results_parts_of_page(job->store, which, &parts, err);
 	if (status == PRONY_OK)
-		status = store_load_run(job->store, which, parts | (as_json ? STORE_CHECKS : 0),
-					&stored, err);
+		status = store_load_run(job->store, which,
+					parts | (as_json ? STORE_CHECKS : 0) | form_parts, &stored,
+					err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);
@@ -135,6 +139,12 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		struct strbuf text;
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
+		results_published(&summary, &text);
+		if (job->spec.form != FORM_OURS) {
+			strbuf_printf(&text, "\nas %s printed it:\n\n",
+				      *job->spec.origin ? job->spec.origin : job->spec.suite);
+			form_text(&stored, job->spec.form, &text);
+		}
 		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
 	}
@@ -245,6 +255,7 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 					 .data_folder = job->options->data,
 					 .self = job->self,
 					 .cores = job->cpu_count,
+					 .gpus = machine_gpus(""),
 					 .memory_bytes = room.bytes,
 					 .memory_of = room.of};
 	status = plan_expand(&job->spec, &settings, &job->plan, err);

@@ -28,6 +28,7 @@ static void print_summary(const struct stored_run *run, const char *format)
 		struct strbuf text;
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
+		results_published(&summary, &text);
 		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
 	}

@@ -192,16 +192,26 @@ static void put_memory(struct record *record)
 		  source_meminfo_bytes(record->root, "SwapFree"), lacks);
 }
 
+static const char gpu_folder[] = "/proc/driver/nvidia/gpus";
+
+int machine_gpus(const char *root)
+{
+	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * ENTRIES_MAX);
+	size_t count = source_entries(root, gpu_folder, "", names, ENTRIES_MAX);
+
+	free(names);
+	return (int)count;
+}
+
 /* GPUs by the files of NVIDIA's driver; what only its library knows, the sampler records. */
 static void put_gpus(struct record *record)
 {
-	static const char folder[] = "/proc/driver/nvidia/gpus";
 	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * ENTRIES_MAX);
-	size_t count = source_entries(record->root, folder, "", names, ENTRIES_MAX);
+	size_t count = source_entries(record->root, gpu_folder, "", names, ENTRIES_MAX);
 	json_t *models = json_array();
 
 	for (size_t i = 0; i < count; i++) {
-		char *path = memory_printf("%s/%s/information", folder, names[i]);
+		char *path = memory_printf("%s/%s/information", gpu_folder, names[i]);
 		char *text = source_text(record->root, path, NULL);
 		char *model = text ? source_field(text, "Model") : NULL;
 

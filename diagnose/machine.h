@@ -22,6 +22,9 @@ void machine_hash(const json_t *record, char hash[17]);
  * first logical CPU of each, up to capacity. */
 int machine_cores(int *cpus, int capacity);
 
+/* GPUs that NVIDIA's driver shows below `root`. */
+int machine_gpus(const char *root);
+
 enum finding_level { FINDING_OK, FINDING_NOTE, FINDING_WARNING };
 
 struct finding {

@@ -110,6 +110,14 @@ static void override(const struct expansion *e, const struct spec_word *const po
 	}
 }
 
+static void note_once(struct plan *plan, const char *note)
+{
+	for (size_t i = 0; i < plan->note_count; i++)
+		if (strcmp(plan->notes[i], note) == 0)
+			return;
+	plan_note(plan, note);
+}
+
 static void fill_words(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		       const struct dataset_choice *dataset, struct cell *cell)
 {
@@ -119,6 +127,46 @@ static void fill_words(const struct expansion *e, const struct spec_word *const 
 			axis_set(&axes[id], point[id]->text, cell);
 	snprintf(cell->network, sizeof(cell->network), "%s", point[AXIS_NETWORK]->text);
 	snprintf(cell->dataset, sizeof(cell->dataset), "%s", dataset->used->name);
+}
+
+/* The best of the suite's second choices, where a framework lacks the precision; said once. */
+static void other_precision(const struct expansion *e, struct plan_cell *cell)
+{
+	const struct spec_list *instead = &e->spec->precisions_instead;
+	const struct framework *framework = cell->place->framework;
+	enum precision asked = cell->cell.precision;
+
+	for (size_t i = 0; i < instead->count && !(framework->precisions & 1u << asked); i++) {
+		enum precision other;
+
+		if (!precision_parse(instead->words[i].text, &other) ||
+		    !(framework->precisions & 1u << other))
+			continue;
+		cell->cell.precision = other;
+		note_once(e->plan,
+			  arena_printf(&e->plan->arena, "%s has no %s: %s is used", framework->name,
+				       precision_name(asked), precision_name(other)));
+		return;
+	}
+}
+
+/* Steps that follow from others: those of epochs, whose first is the first step and the warm-up;
+ * and a screening's batch, which the steps of its epochs follow. */
+static void derive(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
+		   struct plan_cell *cell)
+{
+	const struct spec *spec = e->spec;
+
+	if (!origin_is_option(point[AXIS_BATCH]->origin))
+		cell->cell.batch = spec_screened_batch(spec, cell->cell.batch);
+	cell->loss_every = spec->loss_every;
+	if (spec->samples <= 0)
+		return;
+	cell->epoch_steps = (spec->samples + cell->cell.batch - 1) / cell->cell.batch;
+	if (cell->steps <= 0)
+		cell->steps = (spec->epochs - 1) * cell->epoch_steps;
+	if (cell->warm_up_steps < 0)
+		cell->warm_up_steps = cell->epoch_steps - 1;
 }
 
 /* What the cell's words mean to a worker. */
@@ -174,6 +222,8 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	};
 	fill_words(e, point, dataset, &cell->cell);
 	override(e, point, dataset, cell);
+	other_precision(e, cell);
+	derive(e, point, cell);
 	fill_recipe(e, &cell->cell, &cell->recipe);
 	fill_target(e, cell->place->framework, &cell->cell, &cell->target);
 	cell_key(&cell->cell, cell->key);
@@ -200,16 +250,10 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
 /* In place of a network's data set that nobody asked for by name; why is said once. */
 static const struct dataset *synthetic_instead(struct expansion *e, const char *name)
 {
-	const char *note = arena_printf(&e->plan->arena,
+	note_once(e->plan, arena_printf(&e->plan->arena,
 					"%s is not here (see prony data list): networks that take "
 					"it get synthetic data",
-					name);
-	bool said = false;
-
-	for (size_t i = 0; i < e->plan->note_count && !said; i++)
-		said = strcmp(e->plan->notes[i], note) == 0;
-	if (!said)
-		plan_note(e->plan, note);
+					name));
 	return dataset_find("synthetic");
 }
 
@@ -219,7 +263,8 @@ static enum prony_status own_dataset(struct expansion *e,
 {
 	const struct network *network = expansion_network(e, point[AXIS_NETWORK]->text);
 	const struct spec_word *named = point[AXIS_DATASET];
-	const char *name = named ? named->text : network->dataset;
+	bool own = named && strcmp(named->text, OWN_DATASET) == 0;
+	const char *name = named && !own ? named->text : network->dataset;
 	const struct dataset *dataset = dataset_find(name);
 
 	enum prony_status status =

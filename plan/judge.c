@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,6 +113,31 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 	if (cpu && cell->recipe.threads > e->settings->cores)
 		add_reason(reasons, "device %s: this process may use %d physical cores",
 			   cell->cell.device, e->settings->cores);
+}
+
+/* GPUs that are not here, of "cuda:0+1" each. */
+static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
+		       struct strbuf *reasons)
+{
+	const char *list = strchr(cell->cell.device, ':');
+	long highest = -1;
+
+	if (strncmp(cell->cell.device, "cuda:", 5) != 0)
+		return;
+	for (char *end; *list; list = end) {
+		long number = strtol(list + 1, &end, 10);
+
+		highest = number > highest ? number : highest;
+	}
+	if (highest < e->settings->gpus)
+		return;
+	if (e->settings->gpus == 0)
+		add_reason(reasons, "device %s: no NVIDIA driver shows a GPU here",
+			   cell->cell.device);
+	else
+		add_reason(reasons, "device %s: this machine has %d GPU%s, cuda:0%s",
+			   cell->cell.device, e->settings->gpus, e->settings->gpus > 1 ? "s" : "",
+			   e->settings->gpus > 1 ? " and on" : "");
 }
 
 /* Not in the plan's power to overcome: what the framework, its adapter and this program lack. */
@@ -307,6 +333,7 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 		judge_dataset(cell, reasons);
 	if (reasons->length > 0)
 		return CELL_UNSUPPORTED;
+	judge_gpus(e, cell, reasons);
 	if (cell->place->origin == ORIGIN_NONE)
 		add_reason(reasons, "%s", cell->place->reason ? cell->place->reason : "not found");
 	if (dataset->reason)

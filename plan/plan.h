@@ -29,8 +29,11 @@ struct plan_cell {
 	struct recipe recipe;
 	struct target target;
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */
-	const char *origin;	      /* where its framework comes from: "installed" */
-	const char *worker_name;      /* that it has to say in hello; NULL: whatever it says */
+	int64_t epoch_steps; /* of a block of the window, which is an epoch; 0 = by the protocol */
+	int64_t loss_every;  /* the loss is read after the first and each so many steps; 0 = not so
+			      */
+	const char *origin;  /* where its framework comes from: "installed" */
+	const char *worker_name; /* that it has to say in hello; NULL: whatever it says */
 	const char *const *worker_argv, *const *worker_environment; /* NULL unless pending */
 };
 
@@ -49,6 +52,7 @@ struct plan_settings {
 	const char *data_folder;	 /* --data */
 	const char *self;		 /* our executable */
 	int cores;	       /* allowed physical cores of this machine, for device "cpu" */
+	int gpus;	       /* of this machine, for devices "cuda:N" */
 	int64_t memory_bytes;  /* a cell may take; 0 = the machine's physical memory */
 	const char *memory_of; /* what that is, for messages; may be NULL */
 };

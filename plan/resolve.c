@@ -176,13 +176,14 @@ static enum prony_status check_dataset(const struct spec_word *word, struct expa
 	struct strbuf known;
 
 	(void)e;
-	if (dataset_find(word->text)) {
+	if (dataset_find(word->text) || strcmp(word->text, OWN_DATASET) == 0) {
 		*canonical = word->text;
 		return PRONY_OK;
 	}
 	strbuf_init(&known, WORDS_SHOWN_BYTES);
 	for (size_t i = 0; i < dataset_count; i++)
-		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", dataset_table[i].name);
+		strbuf_printf(&known, "%s, ", dataset_table[i].name);
+	strbuf_puts(&known, "and " OWN_DATASET ", each network's");
 	enum prony_status status = unknown_word(word, "data set", dataset_nearest(word->text),
 						strbuf_text(&known), err);
 	strbuf_release(&known);

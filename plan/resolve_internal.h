@@ -8,6 +8,9 @@
 
 #define PLAN_SLOTS 8 /* docs/semantics.md: the input rotates over at least 8 batches */
 
+/* Of the axis of data sets: each network's own, and no synthetic one where that is not here. */
+#define OWN_DATASET "own"
+
 struct framework_choice {
 	struct cell words; /* its framework, name, environment, backend and options */
 	const struct framework *framework;

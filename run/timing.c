@@ -9,6 +9,7 @@
 #include "base/process_tree.h"
 #include "parity/agreement.h"
 #include "parity/reference.h"
+#include "run/loss_series.h"
 #include "sensors/sampling.h"
 
 #define RECORDS_MAX ((int64_t)1 << 20)
@@ -23,8 +24,10 @@ struct timing {
 	struct sampling *sampling;
 	const struct recipe *recipe;
 	struct process_record *record;
-	int64_t steps_done; /* all so far: says which slot comes next */
-	double step_ns;	    /* best knowledge of how long one takes */
+	int64_t steps_done;   /* all so far: says which slot comes next */
+	double step_ns;	      /* best knowledge of how long one takes */
+	struct series losses; /* read in the window; empty where none were */
+	int64_t timed_ns;     /* of the window, less the reading */
 	unsigned *flags;
 };
 
@@ -104,6 +107,28 @@ static enum prony_status read_loss(struct timing *t, double *loss, struct error 
 	if (t->recipe->stage == STAGE_FORWARD)
 		return forward_loss(t, (int)((t->steps_done - 1) % t->recipe->slots), loss, err);
 	return session_read_loss(t->client, loss, err);
+}
+
+/* null computes nothing, and of a file as it is nobody knows what its outputs mean. */
+static bool has_loss(const struct timing *t)
+{
+	return !t->drive->cell->ungated && !t->drive->work->is_model;
+}
+
+static enum prony_status losses_read(struct timing *t, int64_t step, struct error *err)
+{
+	const struct process_record *record = t->record;
+	double loss = NAN;
+	enum prony_status status = read_loss(t, &loss, err);
+	if (status == PRONY_OK && !isfinite(loss))
+		status = error_set(err, PRONY_INVALID,
+				   "the loss after step %lld of the window is not finite",
+				   (long long)step);
+	if (status == PRONY_OK)
+		status = loss_series_add(&t->losses,
+					 record->intervals[record->interval_count - 1].end_ns, loss,
+					 err);
+	return status;
 }
 
 static enum prony_status first_step(struct timing *t, struct error *err)
@@ -246,6 +271,8 @@ static void size_window(struct timing *t, int64_t *steps, int64_t *every)
 		break;
 	default:
 		*every = at_least_one(ceil((double)limits->block_ns / t->step_ns));
+		if (t->drive->cell->epoch_steps > 0)
+			*every = t->drive->cell->epoch_steps;
 		if (*every > *steps)
 			*every = *steps;
 		/* Whole blocks only, so that all of them weigh the same. */
@@ -267,27 +294,67 @@ static void say_measuring(const struct timing *t)
 		drive->callbacks->event(drive->callbacks->context, &event);
 }
 
+/* Adds what was measured to the intervals of the record. */
+static enum prony_status keep_intervals(struct process_record *record,
+					const struct client_window *window, struct error *err)
+{
+	size_t count = record->interval_count + window->count;
+	struct step_record *rows = realloc(record->intervals, count * sizeof *rows);
+	if (!rows)
+		return error_set(err, PRONY_NOMEM, "no memory for %zu step records", count);
+	memcpy(rows + record->interval_count, window->records, window->count * sizeof *rows);
+	record->intervals = rows;
+	record->interval_count = count;
+	return PRONY_OK;
+}
+
+/* Steps until the loss is read again, after the first step and each so many. */
+static int64_t until_loss(const struct timing *t, int64_t done, int64_t steps)
+{
+	int64_t each = t->drive->cell->loss_every;
+	int64_t next = done == 0 ? 1 : (done / each + 1) * each;
+	return (next < steps ? next : steps) - done;
+}
+
+/* The window in one request; in several where losses are read on the way, between them. */
+static enum prony_status run_window(struct timing *t, int64_t steps, int64_t every,
+				    struct error *err)
+{
+	const struct plan_cell *cell = t->drive->cell;
+	bool losses = cell->loss_every > 0 && every == 1 && has_loss(t);
+	enum prony_status status = PRONY_OK;
+	for (int64_t done = 0; done < steps && status == PRONY_OK;) {
+		int64_t chunk = losses ? until_loss(t, done, steps) : steps;
+		struct client_window window;
+		status = run_steps(t, chunk, cell->cell.sync, every, &window, err);
+		if (status != PRONY_OK)
+			break;
+		t->timed_ns += window.records[window.count - 1].end_ns - window.records[0].begin_ns;
+		status = keep_intervals(t->record, &window, err);
+		done += chunk;
+		if (status == PRONY_OK && losses)
+			status = losses_read(t, done, err);
+	}
+	return status;
+}
+
 static enum prony_status measure_window(struct timing *t, struct error *err)
 {
 	int64_t steps, every;
-	struct client_window window;
 	struct process_record *record = t->record;
 	size_window(t, &steps, &every);
 	say_measuring(t);
 	sampling_mark(t->sampling, true);
-	enum prony_status status =
-		run_steps(t, steps, t->drive->cell->cell.sync, every, &window, err);
+	enum prony_status status = run_window(t, steps, every, err);
 	sampling_mark(t->sampling, false);
 	if (status != PRONY_OK)
 		return status;
-	record->intervals = malloc(window.count * sizeof *record->intervals);
-	if (!record->intervals)
-		return error_set(err, PRONY_NOMEM, "no memory for %zu step records", window.count);
-	memcpy(record->intervals, window.records, window.count * sizeof *record->intervals);
-	record->interval_count = window.count;
 	record->block_steps = every;
 	record->steps = steps;
 	status = process_record_summarise(record, err);
+	/* Of one request the same: what a worker leaves out between its blocks counts. */
+	if (status == PRONY_OK)
+		record->step_mean_ns = (double)t->timed_ns / (double)steps;
 	if (status == PRONY_OK)
 		record->window_begin_ns = record->intervals[0].begin_ns;
 	return status;
@@ -362,6 +429,7 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	/* While its processes can still be read. */
 	sampling_stop(t.sampling, record);
 	sampling_figures(record);
+	loss_series_keep(&t.losses, record);
 	if (sampling_disturbed(record))
 		own |= CELL_FLAG_DISTURBED;
 	client_end(t.client, &end);

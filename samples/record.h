@@ -24,7 +24,7 @@
 	X(started_wall_ns, INT, "ns", "wall clock at its start, since 1970")                       \
 	X(steps, INT, "", "steps in the measured window")                                          \
 	X(window_ns, INT, "ns", "length of the measured window")                                   \
-	X(step_mean_ns, REAL, "ns", "window_ns / steps")                                           \
+	X(step_mean_ns, REAL, "ns", "timed part of the window / steps")                            \
 	X(step_median_ns, REAL, "ns", "median over blocks or steps of the window")                 \
 	X(step_min_ns, REAL, "ns", "smallest block or step mean")                                  \
 	X(step_max_ns, REAL, "ns", "largest block or step mean")                                   \

@@ -10,6 +10,10 @@
 #define SERIES_WORD_BYTES 24
 #define SERIES_REASON_BYTES 160
 
+/* Sensor and channel of the losses that were read between the steps of a window, each at the time
+ * at which its step ended. */
+#define SERIES_LOSS "loss"
+
 /* What a value is. A counter only rises: where it falls it was set back, and that interval says
  * nothing. A balance is a difference of counters that are not read at one instant, so it may fall a
  * little and rise again. Of both, the rate (value per ns) is what is told. */

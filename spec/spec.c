@@ -6,6 +6,14 @@
 #include "spec/spec_internal.h"
 
 #define DEFAULT_SEED 1
+/* docs/semantics.md, "Published suites": a hundredth of the work, and each process still has steps
+ * that are neither the first nor alone. */
+#define SCREENING_STEPS 3
+#define SCREENING_WARM_UP 1
+#define SCREENING_PROCESSES 3
+#define SCREENING_SAMPLES 128
+#define SCREENING_EPOCHS 2
+#define SCREENING_DIVISOR 8
 
 static const char *const effort_words[EFFORT_COUNT] = {
 	[EFFORT_QUICK] = "quick",
@@ -38,6 +46,8 @@ void spec_init(struct spec *spec)
 		.warm_up_steps = -1,
 		.statistic = "geometric",
 		.seed = DEFAULT_SEED,
+		.origin = "",
+		.batch_divisor = 1,
 	};
 	arena_init(&spec->arena, 0);
 }
@@ -89,6 +99,26 @@ void spec_fix_warm_up(struct spec *spec, int64_t steps)
 	spec->warm_up_steps = steps;
 	for (size_t i = 0; i < spec->override_count; i++)
 		spec->overrides[i].warm_up_steps = -1;
+}
+
+void spec_screen(struct spec *spec)
+{
+	if (spec->samples > 0) {
+		spec->samples = SCREENING_SAMPLES;
+		spec->epochs = SCREENING_EPOCHS;
+	} else {
+		spec_fix_steps(spec, SCREENING_STEPS);
+		spec_fix_warm_up(spec, SCREENING_WARM_UP);
+	}
+	spec->repeat = SCREENING_PROCESSES;
+	spec->batch_divisor = SCREENING_DIVISOR;
+}
+
+int64_t spec_screened_batch(const struct spec *spec, int64_t batch)
+{
+	int64_t least = batch < 2 ? batch : 2, part = batch / spec->batch_divisor;
+
+	return spec->batch_divisor == 1 ? batch : part > least ? part : least;
 }
 
 void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count)
@@ -150,6 +180,28 @@ static void canonical_rule(struct strbuf *out, const char *kind, const struct sp
 	strbuf_putc(out, '\n');
 }
 
+/* What came with the published suites. A report finds the form there (report/form.h). */
+static void canonical_origin(struct strbuf *out, const struct spec *spec)
+{
+	const struct spec_list *instead = &spec->precisions_instead;
+
+	if (*spec->origin)
+		strbuf_printf(out, "origin=%s\n", spec->origin);
+	if (spec->form != FORM_OURS)
+		strbuf_printf(out, "form=%s\n", form_name(spec->form));
+	if (spec->loss_every > 0)
+		strbuf_printf(out, "loss-every=%lld\n", (long long)spec->loss_every);
+	if (spec->samples > 0)
+		strbuf_printf(out, "samples=%lld\nepochs=%lld\n", (long long)spec->samples,
+			      (long long)spec->epochs);
+	if (spec->batch_divisor > 1)
+		strbuf_printf(out, "batch-divisor=%lld\n", (long long)spec->batch_divisor);
+	for (size_t i = 0; i < instead->count; i++)
+		strbuf_printf(out, "%s%s%s",
+			      i ? "," : "precisions-instead=", instead->words[i].text,
+			      i + 1 < instead->count ? "" : "\n");
+}
+
 char *spec_canonical(const struct spec *spec)
 {
 	struct strbuf out;
@@ -170,6 +222,7 @@ char *spec_canonical(const struct spec *spec)
 	/* Not where it is not asked for: what is stored has the texts that it had before. */
 	if (spec->gate_only)
 		strbuf_puts(&out, "gate-only\n");
+	canonical_origin(&out, spec);
 	for (size_t i = 0; i < spec->shape_count; i++)
 		strbuf_printf(&out, "shape=%s\n", spec->shapes[i]);
 	for (size_t i = 0; i < spec->exclude_count; i++)

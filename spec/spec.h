@@ -45,8 +45,17 @@ struct spec {
 	int repeat;	       /* fixed number of processes; 0 = by effort */
 	const char *statistic; /* "geometric" (t interval on log means), "mean" */
 	uint64_t seed;
-	bool gate_only;	     /* parity without timing */
-	const char **shapes; /* "NAME=1x3x48x320": of inputs that ONNX files leave open */
+	const char *origin; /* the benchmark that is repeated, with its year; "": a suite of ours */
+	enum form form;	    /* how that printed */
+	int64_t loss_every; /* the loss is read after the first and each so many steps; 0 = not so
+			     */
+	int64_t samples;    /* of an epoch, where steps are not fixed; 0 = no epochs */
+	int64_t epochs;	    /* given with samples; the first one is warm-up */
+	struct spec_list precisions_instead; /* of one that a framework lacks, the best first */
+	int64_t batch_divisor; /* of batches that are not the command line's; 1 but in a screening
+				*/
+	bool gate_only;	       /* parity without timing */
+	const char **shapes;   /* "NAME=1x3x48x320": of inputs that ONNX files leave open */
 	size_t shape_count;
 	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite
 				   */
@@ -90,6 +99,12 @@ enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const
  * over its overrides. */
 void spec_fix_steps(struct spec *spec, int64_t steps);
 void spec_fix_warm_up(struct spec *spec, int64_t steps);
+
+/* Cuts a published suite down to what only screens: smaller batches, 3 steps after 1 in 3
+ * processes, or 2 epochs of 128 samples. What the command line fixes comes after it. */
+void spec_screen(struct spec *spec);
+/* A batch of a screening: max(min(2, b), b / divisor). */
+int64_t spec_screened_batch(const struct spec *spec, int64_t batch);
 
 /* Shapes as the command line has them; what they are of is known only with the files. */
 void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count);

@@ -16,7 +16,16 @@ static const struct yaml_kind suite_kind = {
 	.remedy = "give the path of a suite file, or a name from prony list suites",
 };
 
-enum value_kind { VALUE_TEXT, VALUE_EFFORT, VALUE_STATISTIC, VALUE_INT, VALUE_INT64, VALUE_UINT64 };
+enum value_kind {
+	VALUE_TEXT,
+	VALUE_LINE,
+	VALUE_EFFORT,
+	VALUE_STATISTIC,
+	VALUE_FORM,
+	VALUE_INT,
+	VALUE_INT64,
+	VALUE_UINT64
+};
 
 /* A key with one value: where it goes, its bounds, what to write. */
 struct suite_key {
@@ -39,6 +48,12 @@ struct suite_key {
 	{                                                                                          \
 		.name = "warm-up-steps", .needs = "a whole number from 0 to 1000000000",           \
 		.example = "20", .kind = VALUE_INT64, .offset = (where), .min = 0,                 \
+		.max = NUMBER_MAX                                                                  \
+	}
+#define COUNT_ROW(key, where, least, like)                                                         \
+	{                                                                                          \
+		.name = (key), .needs = "a whole number from " #least " to 1000000000",            \
+		.example = (like), .kind = VALUE_INT64, .offset = (where), .min = (least),         \
 		.max = NUMBER_MAX                                                                  \
 	}
 static const struct suite_key settings[] = {
@@ -73,6 +88,19 @@ static const struct suite_key settings[] = {
 	 .offset = SPEC(seed),
 	 .min = 0,
 	 .max = INT32_MAX},
+	{.name = "origin",
+	 .needs = "a line: the benchmark that the suite repeats, and its year",
+	 .example = "vgg-benchmarks, 2017",
+	 .kind = VALUE_LINE,
+	 .offset = SPEC(origin)},
+	{.name = "form",
+	 .needs = "ours, alexnet, cnn, precision, vgg or thesis",
+	 .example = "cnn",
+	 .kind = VALUE_FORM,
+	 .offset = SPEC(form)},
+	COUNT_ROW("loss-every", SPEC(loss_every), 1, "10"),
+	COUNT_ROW("samples", SPEC(samples), 1, "1000"),
+	COUNT_ROW("epochs", SPEC(epochs), 2, "4"),
 };
 
 static const struct suite_key override_values[] = {
@@ -85,6 +113,7 @@ static const char *const statistics[] = {"geometric", "mean"};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The places where keys stand; each has its own known ones. */
+#define INSTEAD "precisions-instead"
 enum place { PLACE_SUITE, PLACE_EXCLUDE, PLACE_OVERRIDE };
 static const char *const place_keys[] = {
 	[PLACE_SUITE] = NULL, [PLACE_EXCLUDE] = "exclude", [PLACE_OVERRIDE] = "override"};
@@ -115,6 +144,7 @@ static size_t known_keys(enum place place, const char **names)
 	for (size_t i = 0; i < row_count; i++)
 		names[count++] = rows[i].name;
 	if (place == PLACE_SUITE) {
+		names[count++] = INSTEAD;
 		names[count++] = place_keys[PLACE_EXCLUDE];
 		names[count++] = place_keys[PLACE_OVERRIDE];
 	}
@@ -124,7 +154,7 @@ static size_t known_keys(enum place place, const char **names)
 static enum prony_status unknown_key(const struct suite_file *file, const yaml_node_t *key,
 				     enum place place, struct error *err)
 {
-	const char *names[2 * AXIS_COUNT + COUNT(settings) + COUNT(override_values) + 2];
+	const char *names[2 * AXIS_COUNT + COUNT(settings) + COUNT(override_values) + 3];
 	size_t count = known_keys(place, names);
 
 	return yaml_file_unknown_key(&file->yaml, key, place_keys[place], names, count, err);
@@ -165,9 +195,9 @@ static enum prony_status add_words(struct suite_file *file, const yaml_node_t *n
 
 /* A word, or a list of words. */
 static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *value,
-				   enum axis_id axis, struct spec_list *out, struct error *err)
+				   enum axis_id axis, const char *key, struct spec_list *out,
+				   struct error *err)
 {
-	const char *key = axes[axis].plural;
 	struct spec_list list = {.count = 0};
 	enum prony_status status = PRONY_OK;
 
@@ -247,6 +277,13 @@ static bool take_value(struct suite_file *file, const struct suite_key *row,
 	case VALUE_TEXT:
 		*(const char **)member = arena_strdup(&file->spec->arena, text);
 		return true;
+	case VALUE_LINE:
+		if (*text == '\0' || strchr(text, '\n'))
+			return false;
+		*(const char **)member = arena_strdup(&file->spec->arena, text);
+		return true;
+	case VALUE_FORM:
+		return form_parse(text, member);
 	case VALUE_EFFORT:
 		return effort_parse(text, member);
 	case VALUE_STATISTIC:
@@ -301,7 +338,7 @@ static enum prony_status read_rule_key(struct suite_file *file, const yaml_node_
 					: NULL;
 
 	if (axis != AXIS_COUNT)
-		return read_axis(file, value, axis, &rule->axes[axis], err);
+		return read_axis(file, value, axis, name, &rule->axes[axis], err);
 	if (row)
 		return read_value(file, row, value, rule, err);
 	if (one == AXIS_COUNT || place != PLACE_OVERRIDE)
@@ -395,11 +432,13 @@ static enum prony_status read_key(struct suite_file *file, const yaml_node_t *ke
 	const struct suite_key *row = find_key(settings, COUNT(settings), name);
 
 	if (axis != AXIS_COUNT)
-		return read_axis(file, value, axis, &spec->axes[axis], err);
+		return read_axis(file, value, axis, name, &spec->axes[axis], err);
 	if (one != AXIS_COUNT)
 		return read_one(file, value, one, &spec->axes[one], err);
 	if (row)
 		return read_value(file, row, value, spec, err);
+	if (strcmp(name, INSTEAD) == 0)
+		return read_axis(file, value, AXIS_PRECISION, name, &spec->precisions_instead, err);
 	if (strcmp(name, place_keys[PLACE_EXCLUDE]) == 0)
 		return read_rules(file, value, PLACE_EXCLUDE, &spec->excludes, &spec->exclude_count,
 				  err);
@@ -407,6 +446,17 @@ static enum prony_status read_key(struct suite_file *file, const yaml_node_t *ke
 		return read_rules(file, value, PLACE_OVERRIDE, &spec->overrides,
 				  &spec->override_count, err);
 	return unknown_key(file, key, PLACE_SUITE, err);
+}
+
+static enum prony_status check_epochs(const struct suite_file *file, const yaml_node_t *root,
+				      struct error *err)
+{
+	if ((file->spec->samples > 0) == (file->spec->epochs > 0))
+		return PRONY_OK;
+	return yaml_file_wrong(&file->yaml, root, err,
+			       "%s: means nothing without %s; write samples: 1000 and epochs: 4",
+			       file->spec->samples > 0 ? "samples" : "epochs",
+			       file->spec->samples > 0 ? "epochs" : "samples");
 }
 
 /* A suite is called like its file. */
@@ -432,6 +482,8 @@ enum prony_status spec_read_file(struct spec *spec, const char *path, struct err
 		     pair < root->data.mapping.pairs.top && status == PRONY_OK; pair++)
 			status = read_key(&file, yaml_file_node(&file.yaml, pair->key),
 					  yaml_file_node(&file.yaml, pair->value), err);
+		if (status == PRONY_OK)
+			status = check_epochs(&file, root, err);
 		yaml_file_release(&file.yaml);
 	}
 	if (status == PRONY_OK) {

@@ -280,6 +280,8 @@ static void what_cannot_run_says_why(void **state)
 		 "precision bf16: mxnet has fp32 only"},
 		{"devices", "cuda:0", "native", CELL_UNSUPPORTED, "runs on the CPU only"},
 		{"devices", "cuda:0+1", "pytorch", CELL_UNSUPPORTED, "one GPU"},
+		{"devices", "cuda:1", "pytorch", CELL_MISSING, "this machine has 1 GPU, cuda:0"},
+		{"datasets", "own", "native", CELL_MISSING, "prony data fetch mnist"},
 		{"devices", "cpu:3", "native", CELL_UNSUPPORTED, "may use 2 physical cores"},
 		{"stages", "load", "null", CELL_UNSUPPORTED, "stage load: null has forward"},
 		{"inputs", "stream", "native", CELL_UNSUPPORTED, "input stream"},
@@ -299,6 +301,7 @@ static void what_cannot_run_says_why(void **state)
 
 		fixture_init(&f);
 		f.settings.memory_bytes = INT64_C(8) << 30;
+		f.settings.gpus = 1;
 		set(&f, "frameworks", rows[i].framework);
 		set(&f, rows[i].axis, rows[i].values);
 		expand_ok(&f);
@@ -311,6 +314,52 @@ static void what_cannot_run_says_why(void **state)
 		assert_null(f.plan.cells[0].worker_argv);
 		fixture_release(&f);
 	}
+}
+
+static void a_second_precision_is_said(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	suite(&f, "frameworks: [native, onnxruntime]\n"
+		  "networks: mlp\n"
+		  "datasets: synthetic\n"
+		  "stages: forward\n"
+		  "precisions: fp16\n"
+		  "precisions-instead: [bf16, fp32]\n");
+	expand_ok(&f);
+	assert_int_equal(find(&f, "native", STAGE_FORWARD)->cell.precision, PRECISION_BF16);
+	assert_int_equal(find(&f, "native", STAGE_FORWARD)->recipe.precision, PRECISION_BF16);
+	assert_int_equal(find(&f, "onnxruntime", STAGE_FORWARD)->cell.precision, PRECISION_FP32);
+	assert_int_equal(f.plan.note_count, 2);
+	assert_says(f.plan.notes[0], "native has no fp16: bf16 is used");
+	assert_says(f.plan.notes[1], "onnxruntime has no fp16: fp32 is used");
+	fixture_release(&f);
+}
+
+static void epochs_are_steps(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	suite(&f, "frameworks: native\n"
+		  "networks: [mlp, cnn]\n"
+		  "datasets: synthetic\n"
+		  "batch: 32\n"
+		  "samples: 1000\n"
+		  "epochs: 4\n"
+		  "override:\n"
+		  "  - networks: mlp\n"
+		  "    batch: 128\n"
+		  "    warm-up-steps: 2\n");
+	expand_ok(&f);
+	assert_int_equal(f.plan.cells[0].steps, 3 * 8);
+	assert_int_equal(f.plan.cells[0].warm_up_steps, 2);
+	assert_int_equal(f.plan.cells[1].steps, 3 * 32);
+	assert_int_equal(f.plan.cells[1].warm_up_steps, 31);
+	fixture_release(&f);
 }
 
 static void all_reasons_come_at_once(void **state)
@@ -691,6 +740,8 @@ int main(void)
 		cmocka_unit_test(excludes_match_all_their_lists),
 		cmocka_unit_test(overrides_change_what_they_match),
 		cmocka_unit_test(the_command_line_has_the_last_word),
+		cmocka_unit_test(a_second_precision_is_said),
+		cmocka_unit_test(epochs_are_steps),
 		cmocka_unit_test(samples_stand_in_and_say_so),
 		cmocka_unit_test(data_that_is_not_here_is_synthetic_and_says_so),
 		cmocka_unit_test(all_data_that_is_not_here_is_said),

@@ -88,6 +88,12 @@ static const char everything[] = "# a comment\n"
 				 "momentum: 0.5\n"
 				 "weight-decay: .0005\n"
 				 "seed: 7\n"
+				 "origin: a benchmark, 2018\n"
+				 "form: cnn\n"
+				 "loss-every: 10\n"
+				 "samples: 1000\n"
+				 "epochs: 4\n"
+				 "precisions-instead: [bf16, fp32]\n"
 				 "exclude:\n"
 				 "  - {networks: mlp, stages: train}\n"
 				 "  - frameworks: native\n"
@@ -129,7 +135,66 @@ static void every_key_is_read(void **state)
 	assert_list(&spec.axes[AXIS_MOMENTUM], "0.5");
 	assert_list(&spec.axes[AXIS_WEIGHT_DECAY], "0.0005");
 	assert_int_equal(spec.seed, 7);
+	assert_string_equal(spec.origin, "a benchmark, 2018");
+	assert_int_equal(spec.form, FORM_CNN);
+	assert_int_equal(spec.loss_every, 10);
+	assert_int_equal(spec.samples, 1000);
+	assert_int_equal(spec.epochs, 4);
+	assert_list(&spec.precisions_instead, "bf16,fp32");
 	assert_false(spec.frameworks_explicit);
+	spec_release(&spec);
+}
+
+/* An eighth of the batch, but two at least where there were two. */
+static void a_screening_is_small(void **state)
+{
+	static const int64_t batches[][2] = {{1, 1},  {2, 2},  {3, 2},	  {16, 2},
+					     {24, 3}, {32, 4}, {128, 16}, {1000, 125}};
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	assert_int_equal(
+		read_text("networks: lenet\norigin: mine, 2020\nsteps: 100\n", &spec, &err),
+		PRONY_OK);
+	assert_int_equal(spec_screened_batch(&spec, 128), 128);
+	spec_screen(&spec);
+	assert_int_equal(spec.steps, 3);
+	assert_int_equal(spec.warm_up_steps, 1);
+	assert_int_equal(spec.repeat, 3);
+	for (size_t i = 0; i < COUNT(batches); i++)
+		assert_int_equal(spec_screened_batch(&spec, batches[i][0]), batches[i][1]);
+	spec_release(&spec);
+	assert_int_equal(read_text("networks: mlp\norigin: mine, 2020\nsamples: 1000\nepochs: 4\n",
+				   &spec, &err),
+			 PRONY_OK);
+	spec_screen(&spec);
+	assert_int_equal(spec.samples, 128);
+	assert_int_equal(spec.epochs, 2);
+	assert_int_equal(spec.steps, 0);
+	spec_release(&spec);
+}
+
+/* What is stored keeps its text: nothing of this stands in it where it was not asked for. */
+static void texts_of_other_suites_stay(void **state)
+{
+	static const char *const words[] = {"origin", "form",	 "loss",   "samples",
+					    "epochs", "divisor", "instead"};
+	struct error err = ERROR_INIT;
+	struct spec spec;
+
+	(void)state;
+	assert_int_equal(read_text("networks: lenet\n", &spec, &err), PRONY_OK);
+	char *text = spec_canonical(&spec);
+	for (size_t i = 0; i < COUNT(words); i++)
+		assert_null(strstr(text, words[i]));
+	free(text);
+	spec_release(&spec);
+	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
+	text = spec_canonical(&spec);
+	assert_non_null(strstr(text, "\norigin=a benchmark, 2018\nform=cnn\nloss-every=10\n"
+				     "samples=1000\nepochs=4\nprecisions-instead=bf16,fp32\n"));
+	free(text);
 	spec_release(&spec);
 }
 
@@ -233,6 +298,16 @@ static const struct broken broken_files[] = {
 	{"learning-rates: [0.1, 0]\n", 1, {"learning-rates", "from 1e-12 to", "\"0\""}},
 	{"learning-rate: [0.1]\n", 1, {"learning-rate", "a list"}},
 	{"learning-rate: '0.1'\n", 1, {"learning-rate", "in quotes"}},
+	{"networks: lenet\nform: alexnett\n",
+	 2,
+	 {"form: needs", "alexnet, cnn", "write form: cnn"}},
+	{"networks: lenet\norigin: \"a\\nb\"\n", 2, {"origin: needs a line"}},
+	{"networks: lenet\nepochs: 4\n", 1, {"epochs: means nothing without samples"}},
+	{"samples: 10\n", 1, {"samples: means nothing without epochs"}},
+	{"samples: 10\nepochs: 1\n", 2, {"epochs: needs a whole number from 2", "epochs: 4"}},
+	{"networks: lenet\nloss-every: 0\n", 2, {"loss-every: needs a whole number from 1"}},
+	{"networks: lenet\nprecisions-instead: []\n", 2, {"precisions-instead: the list is empty"}},
+	{"precision-instead: fp32\n", 1, {"did you mean precisions-instead?"}},
 	{"lerning-rate: 0.1\n", 1, {"lerning-rate", "did you mean learning-rate?"}},
 	{"effort: hasty\n", 1, {"effort", "quick, default or rigorous"}},
 	{"statistic: median\n", 1, {"statistic", "geometric or mean"}},
@@ -500,6 +575,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_key_is_read),
+		cmocka_unit_test(a_screening_is_small),
+		cmocka_unit_test(texts_of_other_suites_stay),
 		cmocka_unit_test(rules_are_read),
 		cmocka_unit_test(words_know_their_line),
 		cmocka_unit_test(anchors_may_be_used),

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""The published suites: what they plan, and what they print as their origin did, computed again from the stored steps.
+
+$PRONY names the program. Suites run cut down to small networks of the framework `fake`, which computes rightly.
+"""
+import json
+import math
+import statistics
+import unittest
+
+from prony_program import ProgramTest
+
+SECOND = 1e-9
+RULE = "-" * 64
+
+
+def deviation(values):
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((x - mean) ** 2 for x in values) / len(values))
+
+
+def jitter(values):
+    middle = statistics.median(values)
+    return 1.4826 * statistics.median(abs(x - middle) for x in values)
+
+
+class StoredRun:
+    """Cells of the newest run with their processes: the complete export, and nothing of prony's own arithmetic."""
+
+    def __init__(self, text):
+        rows = [json.loads(line) for line in text.splitlines()]
+        self.run = rows[0]
+        self.cells = [row for row in rows if row["type"] == "cell"]
+        for cell in self.cells:
+            cell["processes"] = [row for row in rows if row["type"] == "process" and row["cell"] == cell["hash"]]
+
+    def cell(self, **axes):
+        return next(c for c in self.cells if all(c[key] == value for key, value in axes.items()))
+
+
+def seconds(process):
+    return [(end - begin) * SECOND for begin, end in process["intervals"]]
+
+
+def losses(process):
+    for series in process["sensors"]:
+        if series["sensor"] == "loss":
+            return dict(series["samples"])
+    return {}
+
+
+def alexnet_lines(cell, process, layers):
+    steps = seconds(process)
+    yield from layers
+    for i in range(0, len(steps), 10):
+        yield f"step {i}, duration = {steps[i]:.3f}"
+    what = {"forward": "Forward", "forward-backward": "Forward-backward"}[cell["stage"]]
+    yield f"{what} across {len(steps)} steps, {math.fsum(steps) / len(steps):.3f} +/- {deviation(steps):.3f} sec / batch"
+
+
+def cnn_lines(cell, process):
+    batch, steps, read = cell["batch"], seconds(process), losses(process)
+    speeds = [batch / x for x in steps]
+    yield "Done warm up"
+    yield "Step\tImg/sec\ttotal_loss"
+    for n in [1] + list(range(10, len(steps) + 1, 10)):
+        loss = read[process["intervals"][n - 1][1]]
+        yield (f"{n}\timages/sec: {batch * n / math.fsum(steps[:n]):.1f} +/- {deviation(speeds[:n]) / math.sqrt(n):.1f} "
+               f"(jitter = {jitter(speeds[:n]):.1f})\t{loss:.3f}")
+    yield RULE
+    yield f"total images/sec: {batch * len(steps) / math.fsum(steps):.2f}"
+    yield RULE
+
+
+def total_speed(cell):
+    rates = [cell["batch"] * p["steps"] / math.fsum(seconds(p)) for p in cell["processes"]]
+    return math.fsum(rates) / len(rates)
+
+
+class FormTest(ProgramTest):
+    def measure(self, suite, *words):
+        """Runs the suite and returns its stored run, what was printed, and its form without our own lines."""
+        done = self.prony("run", suite, "-f", "fake", "--store", self.store, *words, expect=0)
+        export = self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout
+        form = self.prony("report", "--form", "origin", "--store", self.store, expect=0).stdout
+        self.assertIn(form, done.stdout)
+        return StoredRun(export), done, [line for line in form.splitlines() if not line.startswith("# ")]
+
+    def test_alexnet(self):
+        run, _, form = self.measure("alexnet", "-n", "lenet", "-b", "4", "--steps", "25", "--warm-up", "1")
+        network = json.loads(self.prony("network", "lenet", "-b", "4", "--format", "json", expect=0).stdout)
+        rows = network["layers"] if isinstance(network, dict) else network
+        layers = []
+        for row in rows:
+            if row["operator"] in ("Conv", "MaxPool"):
+                n, c, h, w = row["shape"]
+                layers.append(f"{row['name']}   [{n}, {h}, {w}, {c}]")
+        self.assertEqual(len(layers), 4)
+        expected = []
+        for cell in run.cells:
+            self.assertEqual(cell["sync"], "step")
+            self.assertEqual(len(cell["processes"]), 1)
+            expected += alexnet_lines(cell, cell["processes"][0], layers)
+        self.assertEqual(form, expected)
+        self.assertEqual([line.split(" across")[0] for line in form if "across" in line], ["Forward", "Forward-backward"])
+
+    def test_cnn(self):
+        run, done, form = self.measure("cnn", "-n", "mlp,lenet", "-b", "2,4", "--steps", "23", "--warm-up", "1")
+        self.assertIn("fake has no fp16: fp32 is used", done.stderr)
+        expected = []
+        for cell in run.cells:
+            process = cell["processes"][0]
+            read = losses(process)
+            ends = [end for _, end in process["intervals"]]
+            self.assertEqual(sorted(read), [ends[0], ends[9], ends[19], ends[22]])
+            self.assertTrue(all(math.isfinite(x) and x > 0 for x in read.values()))
+            self.assertAlmostEqual(read[ends[22]], process["loss_last"], places=12)
+            # Reading is no part of a step: between the blocks, and in none of them.
+            timed = sum(end - begin for begin, end in process["intervals"])
+            self.assertGreater(process["window_ns"], timed)
+            self.assertAlmostEqual(process["step_mean_ns"], timed / 23, places=3)
+            expected += cnn_lines(cell, process)
+        order = list(dict.fromkeys(cell["network"] for cell in run.cells))
+        expected += ["", "fake, cpu, fp32, images/sec:", "", f"| batch | {' | '.join(order)} |", "| --- | --- | --- |"]
+        for batch in (2, 4):
+            speeds = [total_speed(run.cell(network=n, batch=batch)) for n in order]
+            expected.append(f"| {batch} | " + " | ".join(f"{x:.2f}" for x in speeds) + " |")
+        self.assertEqual(form, expected)
+
+    def test_vgg(self):
+        run, _, form = self.measure("vgg", "-n", "mlp", "-b", "4", "--steps", "9")
+        (process,) = run.cells[0]["processes"]
+        self.assertEqual(len(process["intervals"]), 1)
+        begin, end = process["intervals"][0]
+        self.assertEqual(form, ["Batch size: 4", "Iterations: 9",
+                                f"Time per iteration: {(end - begin) * SECOND * 1e3 / 9:7.3f} ms"])
+
+    def test_precision(self):
+        run, _, form = self.measure("precision", "-n", "mlp", "-b", "4", "-D", "cpu", "-p", "fp32", "--steps", "5",
+                                    "--warm-up", "1")
+        self.assertEqual(form[0], "Timestamp,Framework,Algorithm,BenchStage,Precision,Result")
+        expected = []
+        for cell in run.cells:
+            steps = [x for p in cell["processes"] for x in seconds(p)]
+            self.assertEqual(len(steps), 5)
+            stage = {"forward": "eval", "train": "train"}[cell["stage"]]
+            expected.append(f"fake,mlp,{stage},fp32,{math.fsum(steps) / 5 * 1e3:.3f}")
+        self.assertEqual(len(expected), 2)
+        self.assertEqual([line.split(",", 1)[1] for line in form[1:]], expected)
+
+    def test_thesis(self):
+        run, done, form = self.measure("thesis", "-n", "lenet", "-D", "cpu", "--quick")
+        self.assertIn("mnist is not here: mnist-sample is used", done.stderr)
+        (cell,) = run.cells
+        self.assertEqual(cell["batch"], 8)
+        self.assertIn("screening", cell["flags"])
+        self.assertEqual([(p["steps"], p["warm_up_steps"]) for p in cell["processes"]], [(3, 1)] * 3)
+        self.assertEqual(form, ["metric,dataset,network,framework,device,value",
+                                f"training_images_per_second,mnist-sample,lenet,fake,cpu,{total_speed(cell):.1f}"])
+
+    def test_keras(self):
+        """Epochs: the first is the first step and the warm-up."""
+        self.prony("run", "keras", "-f", "fake", "-n", "mlp", "-D", "cpu", "-s", "train", "--loop", "step", "--quick",
+                   "--store", self.store, expect=0)
+        run = StoredRun(self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout)
+        (cell,) = run.cells
+        self.assertEqual((cell["batch"], cell["optimiser"]), (16, "rmsprop"))
+        self.assertEqual([(p["steps"], p["warm_up_steps"], p["blocks"]) for p in cell["processes"]], [(8, 7, 1)] * 3)
+
+    def test_a_run_without_a_form_says_so(self):
+        self.prony("run", "-f", "null", "-n", "mlp", "-d", "synthetic", "-b", "1", "--quick", "--steps", "2",
+                   "--warm-up", "1", "--store", self.store)
+        done = self.prony("report", "--form", "origin", "--store", self.store, expect=65)
+        self.assertIn("has no form but ours", done.stderr)
+
+
+class PlanTest(ProgramTest):
+    def plan(self, suite, *words):
+        return json.loads(self.prony("run", suite, "--dry-run", "--format", "json", *words, expect=0).stdout)
+
+    def test_thesis_is_nine_cases_in_five_frameworks(self):
+        cells = self.plan("thesis")
+        self.assertEqual(len({(c["framework"], c["network"]) for c in cells}), 45)
+        self.assertEqual({c["device"] for c in cells}, {"cpu", "cuda:0", "cuda:0+1"})
+        self.assertEqual(len(cells), 135)
+        datasets = {(c["network"], c["dataset"].replace("-sample", "")) for c in cells}
+        self.assertEqual(len(datasets), 9)
+        self.assertIn(("alexnet-cifar", "cifar10"), datasets)
+        self.assertIn(("lenet", "mnist"), datasets)
+        fixed = {c["network"]: (c["batch"], c["steps"], c["warm_up_steps"], c["learning_rate"]) for c in cells}
+        self.assertEqual(fixed, {
+            "lenet": (64, 938, 0, 0.01), "alexnet-cifar": (128, 390, 0, 0.01), "vgg16-cifar": (128, 390, 0, 0.01),
+            "resnet50-cifar": (128, 390, 0, 0.1), "googlenet-cifar": (128, 390, 0, 0.1), "alexnet": (128, 300, 0, 0.01),
+            "resnet50": (8, 300, 0, 0.1), "googlenet": (8, 300, 0, 0.1), "vgg16": (8, 300, 0, 0.01)})
+
+    def test_quick_takes_an_eighth_and_leaves_what_is_named(self):
+        def batches(*words):
+            return {c["network"]: (c["batch"], c["steps"], c["warm_up_steps"]) for c in self.plan("thesis", *words)}
+        quick = batches("--quick")
+        self.assertEqual((quick["lenet"], quick["alexnet"], quick["vgg16"]), ((8, 3, 1), (16, 3, 1), (2, 3, 1)))
+        self.assertEqual(batches("--quick", "-b", "1", "--steps", "5", "--warm-up", "2")["lenet"], (1, 5, 2))
+        self.assertEqual({c["batch"] for c in self.plan("cnn", "--quick")}, {2, 4, 8})
+        self.assertEqual({c["batch"] for c in self.plan("quickstart", "--quick")}, {64})
+        self.assertEqual({(c["network"], c["batch"], c["steps"], c["warm_up_steps"]) for c in self.plan("keras", "-n", "mlp,cnn")},
+                         {("mlp", 128, 24, 7), ("cnn", 32, 96, 31)})
+
+    def test_the_others(self):
+        def axes(suite, *keys):
+            return {tuple(c[key] for key in keys) for c in self.plan(suite)}
+        self.assertEqual(axes("precision", "network", "batch", "steps", "warm_up_steps", "sync"),
+                         {(n, 16, 20, 20, "step") for n in ("vgg16", "resnet152", "densenet161")})
+        self.assertEqual(axes("precision", "device", "precision"),
+                         {("cpu", "fp32"), ("cpu", "bf16"), ("cuda:0", "fp32"), ("cuda:0", "fp16")})
+        self.assertEqual(axes("vgg", "network", "batch", "steps", "sync", "stage"), {("vgg16", 16, 100, "end", "train")})
+        self.assertEqual(len(axes("vgg", "framework")), 6)
+        self.assertEqual(axes("alexnet", "network", "dataset", "batch", "steps", "warm_up_steps", "stage"),
+                         {("alexnet-tf", "synthetic", 128, 100, 10, s) for s in ("forward", "forward-backward")})
+        self.assertEqual(len(axes("cnn", "network", "batch")), 15)
+        self.assertEqual(axes("cnn", "steps", "warm_up_steps", "precision", "optimiser"), {(100, 10, "bf16", "sgd")})
+        self.assertEqual(axes("inference", "batch", "sync"), {(1, "step"), (32, "blocks")})
+        self.assertEqual(axes("inference", "network"), {("lenet",), ("alexnet",), ("googlenet",), ("resnet50",)})
+        self.assertEqual(len(axes("keras", "network", "batch")), 5)
+
+    def test_suites_are_listed_and_sound(self):
+        rows = json.loads(self.prony("list", "suites", "--format", "json", expect=0).stdout)
+        states = {row["suite"]: row["state"] for row in rows}
+        for name in ("thesis", "precision", "vgg", "alexnet", "cnn", "keras", "inference", "quickstart"):
+            self.assertEqual(states[name], "ready")
+
+    def test_cells_without_their_data_are_missing_and_say_how_to_get_it(self):
+        cells = [c for c in self.plan("thesis", "-D", "cpu", "-f", "native", "-n", "alexnet-cifar", "--data", self.folder)]
+        for cell in cells:
+            self.assertEqual(cell["status"], "missing")
+            self.assertIn("prony data fetch cifar10", cell["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
