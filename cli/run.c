@@ -57,6 +57,7 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 			   .min_steps = job->effort->min_steps,
 			   .test_steadiness = job->effort->test_steadiness,
 			   .block_ns = BLOCK_MIN_NS,
+			   .window_block_ns = RECORD_BLOCK_NS,
 			   .window_max_ns = WINDOW_MAX_NS,
 			   .few_steps = FEW_STEPS,
 			   .processes_min =

@@ -39,8 +39,8 @@ bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 		      disturbed, measured, 100 * foreign);
 	if (steal >= 0.01)
 		strbuf_printf(out, ", its host up to %.0f %%", 100 * steal);
-	strbuf_puts(out, "; such cells are not held against the floor, and their order may be "
-			 "another one on an idle machine: end other work (prony doctor shows it) "
+	strbuf_puts(out, "; such cells are ranked only where that cannot have changed their order, "
+			 "and not held against the floor: end other work (prony doctor shows it) "
 			 "and measure again");
 	return true;
 }

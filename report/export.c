@@ -186,10 +186,15 @@ static const struct {
 	{"step_center_ns", offsetof(struct summary_row, step.center)},
 	{"step_low_ns", offsetof(struct summary_row, step.low)},
 	{"step_high_ns", offsetof(struct summary_row, step.high)},
+	{"undisturbed_center_ns", offsetof(struct summary_row, undisturbed.center)},
+	{"undisturbed_low_ns", offsetof(struct summary_row, undisturbed.low)},
+	{"undisturbed_high_ns", offsetof(struct summary_row, undisturbed.high)},
+	{"undisturbed_gap", offsetof(struct summary_row, gap)},
 	{"items_per_second", offsetof(struct summary_row, items_per_second)},
 	{"floor_ratio", offsetof(struct summary_row, floor_ratio)},
 	{"floor_low", offsetof(struct summary_row, floor_low)},
 	{"floor_high", offsetof(struct summary_row, floor_high)},
+	{"floor_half_width", offsetof(struct summary_row, floor_half_width)},
 	{"to_first_step_ns", offsetof(struct summary_row, to_first_step_ns)},
 	{"rss_peak_bytes", offsetof(struct summary_row, rss_peak_bytes)},
 	{"flops_per_second", offsetof(struct summary_row, flops)},
@@ -207,7 +212,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 	add_axis_names(out);
 	for (size_t i = 0; i < COUNT(outcome); i++)
 		strbuf_printf(out, ",%s", outcome[i].name);
-	strbuf_puts(out, ",rank,processes");
+	strbuf_puts(out, ",rank,rank_low,rank_high,processes");
 	for (size_t i = 0; i < COUNT(cell_figures); i++)
 		strbuf_printf(out, ",%s", cell_figures[i].name);
 	strbuf_putc(out, '\n');
@@ -217,6 +222,10 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 		strbuf_putc(out, ',');
 		if (row->rank > 0)
 			strbuf_printf(out, "%d", row->rank);
+		if (row->comparable)
+			strbuf_printf(out, ",%d,%d", row->rank_low, row->rank_high);
+		else
+			strbuf_puts(out, ",,");
 		strbuf_printf(out, ",%zu", row->step.n);
 		for (size_t k = 0; k < COUNT(cell_figures); k++) {
 			double value;
@@ -250,7 +259,7 @@ static void add_wide_row(const struct summary *summary, size_t comparison,
 		figures[k] = NAN;
 	for (size_t i = 0; i < count; i++) {
 		const char *name = rows[i].cell->cell.framework;
-		if (rows[i].rank > 0)
+		if (rows[i].comparable)
 			figures[names_find(frameworks, name, strlen(name))] =
 				rows[i].step.center / NS_PER_MS;
 	}
@@ -297,7 +306,7 @@ enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *ou
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		const char *stage = bench_stage(row->cell->cell.stage);
-		if (!stage || row->rank == 0)
+		if (!stage || !row->comparable)
 			continue;
 		strbuf_printf(out, "%s,", when);
 		add_axis(AXIS_FRAMEWORK, &row->cell->cell, out);
@@ -395,6 +404,21 @@ static void add_environment(const char *text, struct strbuf *out)
 	json_decref(environment);
 }
 
+static void add_verdicts(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	for (size_t i = 0; i < summary_verdict_count; i++) {
+		strbuf_clear(&line);
+		if (!summary_verdicts[i](summary, comparison, &line))
+			continue;
+		strbuf_putc(out, '\n');
+		text_markdown(strbuf_text(&line), out);
+		strbuf_putc(out, '\n');
+	}
+	strbuf_release(&line);
+}
+
 enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
 				  struct error *err)
 {
@@ -418,12 +442,7 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 		struct table *table = summary_table(summary, row->comparison, 0);
 		table_render_markdown(table, out);
 		table_free(table);
-		strbuf_clear(&line);
-		if (!summary_floor_broken(summary, row->comparison, &line))
-			continue;
-		strbuf_putc(out, '\n');
-		text_markdown(strbuf_text(&line), out);
-		strbuf_putc(out, '\n');
+		add_verdicts(summary, row->comparison, out);
 	}
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
@@ -437,9 +456,7 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 		text_markdown(strbuf_text(&line), out);
 		strbuf_puts(out, "**");
 	}
-	strbuf_puts(out, "\n\n+/-: half of the 95 % t interval over n processes; = and ~: cannot "
-			 "be told apart "
-			 "(ranks; from native).\n");
+	strbuf_puts(out, "\n\n" SUMMARY_LEGEND ".\n");
 	add_environment(summary->run->meta.environment, out);
 	strbuf_release(&line);
 	return finish(out, err);

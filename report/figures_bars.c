@@ -29,7 +29,7 @@ static double best_step(const struct html_page *page, size_t comparison, size_t 
 	for (size_t run = 0; run < page->count; run++) {
 		const struct summary_row *row =
 			html_find(page, run, comparison, page->frameworks[framework]);
-		if (row && row->rank > 0 && row->step.center < best)
+		if (row && row->comparable && row->step.center < best)
 			best = row->step.center;
 	}
 	return best;
@@ -116,9 +116,9 @@ static void add_step_row(struct figures *figures, struct figure *figure, const c
 	bar->cells = step_means(&figures->arena, row->cell, &bar->cell_count);
 	bar->text = isfinite(row->step.half_width)
 			    ? arena_printf(&figures->arena, "%s \xC2\xB1%s%s", step, percent,
-					   row->rank > 0 ? "" : ", not ranked")
+					   row->comparable ? "" : ", not ranked")
 			    : arena_printf(&figures->arena, "%s%s", step,
-					   row->rank > 0 ? "" : ", not ranked");
+					   row->comparable ? "" : ", not ranked");
 }
 
 void figures_steps(const struct html_page *page, size_t comparison, struct figures *figures)
@@ -135,7 +135,7 @@ void figures_steps(const struct html_page *page, size_t comparison, struct figur
 	if (!figure || page->count > 1)
 		return;
 	const struct summary_row *floor = html_find(page, 0, comparison, "native");
-	if (floor && floor->rank > 0)
+	if (floor && floor->comparable)
 		figure->reference = floor->step.center;
 }
 

@@ -142,7 +142,7 @@ static bool read_latency(const struct summary_row *row, struct figure_point *poi
 	return true;
 }
 
-/* A curve of a framework in a run, of the comparisons in which it has a rank. */
+/* A curve of a framework in a run, of the comparisons in which it is comparable. */
 static void add_curve(const struct html_page *page, size_t run, const char *framework,
 		      const struct family *family, read_point *read, struct figures *figures,
 		      struct figure *figure)
@@ -157,7 +157,7 @@ static void add_curve(const struct html_page *page, size_t run, const char *fram
 		const struct summary_row *row =
 			html_find(page, run, family->comparisons[i], framework);
 		struct figure_point point = {.x = family->values[i]};
-		if (row && row->rank > 0 && read(row, &point))
+		if (row && row->comparable && read(row, &point))
 			series->points[series->count++] = point;
 	}
 	if (series->count == 0)

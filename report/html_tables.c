@@ -29,7 +29,7 @@ static void overview_cell(const char *framework, const struct summary_row *row, 
 		strbuf_puts(out, ">not asked for</td>");
 		return;
 	}
-	if (row->rank == 0) {
+	if (!row->comparable) {
 		char *reason = text_line(summary_reason(row));
 		open_cell(framework, " bad", out);
 		strbuf_puts(out, " title=\"");
@@ -156,6 +156,19 @@ static void interval_cell(const struct estimate *step, struct strbuf *out)
 	html_cell("figure", text, out);
 }
 
+/* The ratio with its own interval below. */
+static void floor_cell(const struct summary_row *row, struct strbuf *out)
+{
+	char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
+	summary_floor_text(row, ratio, sizeof ratio);
+	format_ratio(row->floor_low, low, sizeof low);
+	format_ratio(row->floor_high, high, sizeof high);
+	strbuf_printf(out, "<td class=\"figure\">%s", ratio);
+	if (isfinite(row->floor_half_width) && strcmp(row->cell->cell.framework, "native"))
+		strbuf_printf(out, "<br><small>%s to %s</small>", low, high);
+	strbuf_puts(out, "</td>");
+}
+
 static void figure_cells(const struct summary_row *row, struct strbuf *out)
 {
 	char text[FORMAT_BYTES];
@@ -164,8 +177,7 @@ static void figure_cells(const struct summary_row *row, struct strbuf *out)
 	interval_cell(&row->step, out);
 	format_rate(row->items_per_second, text, sizeof text);
 	html_cell("figure", text, out);
-	summary_floor_text(row, text, sizeof text);
-	html_cell("figure", text, out);
+	floor_cell(row, out);
 	format_flops(row->flops, text, sizeof text);
 	html_cell("figure", text, out);
 	double cores = html_median(row->cell, "window_cpu_cores");
@@ -183,10 +195,9 @@ static void figure_cells(const struct summary_row *row, struct strbuf *out)
 static void comparison_row(const struct html_page *page, size_t run, const struct summary_row *row,
 			   size_t columns, struct strbuf *out)
 {
-	char rank[16] = "-", status[192];
+	char rank[24], status[192];
 	char *reason = text_line(summary_reason(row));
-	if (row->rank > 0)
-		snprintf(rank, sizeof rank, "%d%s", row->rank, row->tied ? "=" : "");
+	summary_rank_text(row, rank, sizeof rank);
 	summary_status_text(page->summaries[run], row, status, sizeof status);
 	html_row(row, row->rank == 1 ? "best" : *reason ? "explained" : "", out);
 	html_cell("figure", rank, out);
@@ -194,7 +205,7 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	html_cell(NULL, summary_version(row), out);
 	if (page->count > 1)
 		html_cell("label", page->labels[run], out);
-	html_cell(row->rank > 0 ? "good" : "bad", status, out);
+	html_cell(row->comparable ? "good" : "bad", status, out);
 	figure_cells(row, out);
 	strbuf_puts(out, "</tr>\n");
 	if (*reason) {
@@ -206,16 +217,17 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	free(reason);
 }
 
-/* Under the table: who was faster than native, in which run. */
-static void broken_floors(const struct html_page *page, size_t comparison, struct strbuf *out)
+/* Under the table, for each run. */
+static void add_verdict(const struct html_page *page, size_t comparison, summary_verdict *say,
+			struct strbuf *out)
 {
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	for (size_t run = 0; run < page->count; run++) {
-		const struct summary_row *native = html_find(page, run, comparison, "native");
+		size_t count;
+		const struct summary_row *rows = html_rows(page, run, comparison, &count);
 		strbuf_clear(&line);
-		if (!native ||
-		    !summary_floor_broken(page->summaries[run], native->comparison, &line))
+		if (count == 0 || !say(page->summaries[run], rows->comparison, &line))
 			continue;
 		strbuf_puts(out, "<p class=\"warning\">");
 		if (page->count > 1)
@@ -266,7 +278,8 @@ void html_comparison_table(const struct html_page *page, size_t comparison, stru
 	}
 	html_foot(out);
 	missing_line(page, comparison, out);
-	broken_floors(page, comparison, out);
+	for (size_t i = 0; i < summary_verdict_count; i++)
+		add_verdict(page, comparison, summary_verdicts[i], out);
 }
 
 static void json_cell(const json_t *object, const char *key, struct strbuf *out)

@@ -60,9 +60,10 @@ static size_t find_first(const struct summary *summary, size_t comparison, bool 
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		const char *name = row->cell->cell.framework;
-		if (row->rank == 0 || (without_native && !strcmp(name, "native")))
+		if (!row->comparable || (without_native && !strcmp(name, "native")))
 			continue;
-		if (rank > 0 && row->rank != rank)
+		/* Where nobody knows the order nobody is the first. */
+		if (row->rank == 0 || (rank > 0 && row->rank != rank))
 			break;
 		rank = row->rank;
 		if (used < GROUP_BYTES)
@@ -80,12 +81,12 @@ static bool is_led_by_native(const struct summary *summary, size_t comparison)
 	return row->rank == 1 && !row->tied && !strcmp(row->cell->cell.framework, "native");
 }
 
-static size_t count_ranked(const struct summary *summary, size_t comparison)
+static size_t count_comparable(const struct summary *summary, size_t comparison)
 {
-	size_t ranked = 0;
+	size_t comparable = 0;
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
-		ranked += summary->rows[i].rank > 0;
-	return ranked;
+		comparable += summary->rows[i].comparable;
+	return comparable;
 }
 
 static void add_places(const struct summary *summary, const struct group *group, struct strbuf *out)
@@ -107,16 +108,18 @@ static void add_places(const struct summary *summary, const struct group *group,
 static void add_winners(const struct summary *summary, bool without_native, struct strbuf *out)
 {
 	struct groups groups = {.rows = NULL};
-	size_t compared = 0;
+	size_t compared = 0, unknown = 0;
 	char names[GROUP_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
 		/* One alone is compared with nothing. */
-		if (count_ranked(summary, c) < (without_native ? 3 : 2) ||
+		if (count_comparable(summary, c) < (without_native ? 3 : 2) ||
 		    (without_native && !is_led_by_native(summary, c)))
 			continue;
 		compared++;
 		size_t count = find_first(summary, c, without_native, names);
-		add_to(&groups, names, c)->status = count > 1;
+		unknown += count == 0;
+		if (count > 0)
+			add_to(&groups, names, c)->status = count > 1;
 	}
 	for (size_t i = 0; i < groups.names.count; i++) {
 		const struct group *group = &groups.rows[i];
@@ -129,7 +132,12 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 			      without_native ? " when native, the floor, is left out" : "");
 		add_places(summary, group, out);
 	}
-	if (groups.names.count == 0 && !without_native)
+	if (unknown > 0 && !without_native)
+		strbuf_printf(out,
+			      "<li>Who is the fastest is not known in %zu of %zu comparison%s: the "
+			      "intervals of the ratios do not tell.</li>\n",
+			      unknown, compared, compared == 1 ? "" : "s");
+	else if (groups.names.count == 0 && !without_native)
 		strbuf_puts(out, "<li>No comparison has two frameworks that are ranked: nothing "
 				 "can be said of who is faster.</li>\n");
 	release(&groups);
@@ -145,7 +153,7 @@ static struct certainty judge(const struct summary *summary)
 	struct certainty sure = {.narrowest = INFINITY, .least = SIZE_MAX};
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		if (row->rank == 0)
+		if (!row->comparable)
 			continue;
 		sure.ranked++;
 		sure.tied += row->tied;

@@ -10,14 +10,9 @@
 #include "report/costs.h"
 #include "report/format.h"
 #include "report/names.h"
+#include "report/ranking.h"
 #include "report/summary_internal.h"
 #include "stats/effort.h"
-
-/* The positive, finite step means of a cell's ok processes. */
-struct means {
-	double *values;
-	size_t count;
-};
 
 static bool same(const char *a, const char *b)
 {
@@ -60,16 +55,20 @@ bool summary_has_figures(const struct stored_cell *cell)
 	return !refused && (cell->status == CELL_OK || cell->status == CELL_PENDING);
 }
 
-static struct means gather_means(struct arena *arena, const struct stored_cell *cell)
+/* The positive, finite step means of a cell's ok processes. */
+static struct round_means gather_means(struct arena *arena, const struct stored_cell *cell)
 {
-	struct means means = {.values =
-				      arena_array(arena, cell->process_count + 1, sizeof(double))};
+	double *means = arena_array(arena, cell->process_count + 1, sizeof *means);
+	int64_t *rounds = arena_array(arena, cell->process_count + 1, sizeof *rounds);
+	size_t count = 0;
 	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
 		double mean = cell->processes[i].step_mean_ns;
-		if (is_ok(&cell->processes[i]) && isfinite(mean) && mean > 0)
-			means.values[means.count++] = mean;
+		if (!is_ok(&cell->processes[i]) || !isfinite(mean) || !(mean > 0))
+			continue;
+		means[count] = mean;
+		rounds[count++] = cell->processes[i].round;
 	}
-	return means;
+	return (struct round_means){.means = means, .rounds = rounds, .count = count};
 }
 
 static double target_half_width(const char *effort)
@@ -159,82 +158,64 @@ static double flops_per_step(const struct work *work, const struct cell *cell)
 	return 2 * macs_per_sample(work, cell) * (double)cell->batch * passes;
 }
 
+/* Typical over undisturbed step, process by process. */
+static void fill_undisturbed(struct arena *arena, const struct stored_cell *cell,
+			     struct summary_row *row)
+{
+	double *typical = arena_array(arena, cell->process_count + 1, sizeof *typical);
+	double *undisturbed = arena_array(arena, cell->process_count + 1, sizeof *undisturbed);
+	size_t count = 0;
+	struct contrast gap;
+	for (size_t i = 0; row->step.n > 0 && i < cell->process_count; i++) {
+		const struct process_record *record = &cell->processes[i];
+		if (!is_ok(record) || !(record->step_undisturbed_ns > 0) ||
+		    !isfinite(record->step_undisturbed_ns) || !(record->step_mean_ns > 0))
+			continue;
+		typical[count] = record->step_mean_ns;
+		undisturbed[count++] = record->step_undisturbed_ns;
+	}
+	estimate_compute(undisturbed, count, 0, &row->undisturbed);
+	contrast_paired(undisturbed, typical, count, &gap);
+	row->gap = gap.ratio - 1;
+	row->gap_low = gap.low - 1;
+	row->gap_high = gap.high - 1;
+}
+
 static void fill_row(struct summary *summary, const struct work *work,
-		     const struct stored_cell *cell, const struct means *means,
+		     const struct stored_cell *cell, const struct round_means *means,
 		     struct summary_row *row)
 {
 	const double second_ns = 1e9;
 	row->cell = cell;
-	estimate_compute(means->values, means->count, target_half_width(summary->run->meta.effort),
+	estimate_compute(means->means, means->count, target_half_width(summary->run->meta.effort),
 			 &row->step);
+	fill_undisturbed(&summary->arena, cell, row);
 	row->items_per_second = (double)cell->cell.batch / row->step.center * second_ns;
 	row->flops = flops_per_step(work, &cell->cell) / row->step.center * second_ns;
 	row->to_first_step_ns = median_field(&summary->arena, cell, field_to_first_step);
 	row->rss_peak_bytes = median_field(&summary->arena, cell, field_rss_peak);
-	row->floor_ratio = row->floor_low = row->floor_high = NAN;
+	row->floor_ratio = row->floor_low = row->floor_high = row->floor_half_width = NAN;
+	row->floor_order = ORDER_UNKNOWN;
+	row->comparable = cell->status == CELL_OK && gate_passed(cell) && row->step.n > 0;
 	costs_fill(summary->environment, &summary->arena, summary_has_figures(cell), row);
-}
-
-static bool rankable(const struct summary_row *row)
-{
-	return row->cell->status == CELL_OK && gate_passed(row->cell) && row->step.n > 0;
 }
 
 struct sorted {
 	struct summary_row row;
-	struct means means;
+	struct round_means means;
 	size_t place; /* as they came */
 };
 
-/* Rankable rows by step time, then the others; equal ones as they came. */
+/* Comparable rows by step time, then the others; equal ones as they came. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;
-	bool ranked = rankable(&x->row);
-	if (ranked != rankable(&y->row))
-		return ranked ? -1 : 1;
-	if (ranked && x->row.step.center != y->row.step.center)
+	bool comparable = x->row.comparable;
+	if (comparable != y->row.comparable)
+		return comparable ? -1 : 1;
+	if (comparable && x->row.step.center != y->row.step.center)
 		return x->row.step.center < y->row.step.center ? -1 : 1;
 	return (x->place > y->place) - (x->place < y->place);
-}
-
-/* The native executor as it is used when nothing is said: the floor of the comparison. */
-static const struct sorted *find_floor(const struct sorted *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (rankable(&rows[i].row) && same(rows[i].row.cell->cell.framework, "native"))
-			return &rows[i];
-	return NULL;
-}
-
-static void rank_rows(struct sorted *rows, size_t count)
-{
-	const struct sorted *floor = find_floor(rows, count);
-	size_t first = 0; /* of those that share a rank */
-	for (size_t i = 0; i < count && rankable(&rows[i].row); i++) {
-		struct summary_row *row = &rows[i].row;
-		struct ratio ratio;
-		if (floor) {
-			ratio_welch(rows[i].means.values, rows[i].means.count, floor->means.values,
-				    floor->means.count, &ratio);
-			row->floor_ratio = ratio.center;
-			row->floor_low = ratio.low;
-			row->floor_high = ratio.high;
-		}
-		row->disturbed = (row->cell->flags | (floor ? floor->row.cell->flags : 0)) &
-				 CELL_FLAG_DISTURBED;
-		row->rank = (int)i + 1;
-		if (i == 0)
-			continue;
-		ratio_welch(rows[i].means.values, rows[i].means.count, rows[first].means.values,
-			    rows[first].means.count, &ratio);
-		if (ratio.low <= 1 && ratio.high >= 1) {
-			row->rank = rows[first].row.rank;
-			row->tied = rows[first].row.tied = true;
-		} else {
-			first = i;
-		}
-	}
 }
 
 /* Adds the rows of a comparison, those of the run's cells of these numbers. */
@@ -250,9 +231,14 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 		rows[i].row.comparison = comparison;
 	}
 	qsort(rows, count, sizeof *rows, compare_rows);
-	rank_rows(rows, count);
-	for (size_t i = 0; i < count; i++)
+	struct round_means *means = memory_alloc(count * sizeof *means);
+	struct summary_row *first = &summary->rows[summary->count];
+	for (size_t i = 0; i < count; i++) {
+		means[i] = rows[i].means;
 		summary->rows[summary->count++] = rows[i].row;
+	}
+	ranking_fill(first, means, count);
+	free(means);
 	free(rows);
 }
 
@@ -325,44 +311,10 @@ const char *summary_version(const struct summary_row *row)
 	return json_string_or(row->cell->framework, "version", "");
 }
 
-void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes)
-{
-	char ratio[FORMAT_BYTES];
-	format_ratio(row->floor_ratio, ratio, sizeof ratio);
-	bool alike = row->floor_low <= 1 && row->floor_high >= 1;
-	/* Native's own ratio is 1 by definition, not by measurement. */
-	bool itself = !strcmp(row->cell->cell.framework, "native");
-	snprintf(out, out_bytes, "%s%s", alike && !itself ? "~" : "", ratio);
-}
-
-bool summary_breaks_floor(const struct summary_row *row)
-{
-	return row->rank > 0 && row->floor_high < 1 && !row->disturbed;
-}
-
-bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out)
-{
-	bool broken = false;
-	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
-		const struct summary_row *row = &summary->rows[i];
-		char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
-		if (!summary_breaks_floor(row))
-			continue;
-		format_ratio(row->floor_ratio, ratio, sizeof ratio);
-		format_ratio(row->floor_low, low, sizeof low);
-		format_ratio(row->floor_high, high, sizeof high);
-		strbuf_printf(out, "%s%s (%s, 95 %% interval %s to %s)",
-			      broken ? ", " : "the floor is broken by ", row->cell->cell.framework,
-			      ratio, low, high);
-		broken = true;
-	}
-	return broken;
-}
-
 const char *summary_reason(const struct summary_row *row)
 {
 	const struct stored_cell *cell = row->cell;
-	if (row->rank > 0 || (cell->status == CELL_OK && cell->flags & CELL_FLAG_GATE_ONLY))
+	if (row->comparable || (cell->status == CELL_OK && cell->flags & CELL_FLAG_GATE_ONLY))
 		return "";
 	if (cell->reason && *cell->reason)
 		return cell->reason;

@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "report/table.h"
 #include "stats/estimate.h"
+#include "stats/order.h"
 #include "store/store.h"
 
 /* What a step costs, and its share of what the machine can do; NaN where it is not known. Medians
@@ -22,19 +23,27 @@ struct summary_costs {
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
 	struct estimate step; /* ns per step over ok processes; n = 0 without summary_has_figures */
-	double items_per_second; /* batch / step center; NaN without an estimate */
-	double floor_ratio;	 /* step / native's step of the same cell otherwise; NaN without */
-	double floor_low, floor_high; /* Welch interval of it */
-	double to_first_step_ns;      /* median over processes; NaN without */
-	double rss_peak_bytes;	      /* median over processes; NaN without */
-	double flops; /* 2 x MACs x (3 when training) / step, a second; NaN without */
+	struct estimate undisturbed;   /* the same of step_undisturbed_ns; n = 0 without */
+	double gap, gap_low, gap_high; /* step / undisturbed - 1 of the same processes, 95 %; NaN */
+	double items_per_second;       /* batch / step center; NaN without an estimate */
+	double floor_ratio; /* step / native's step of the same cell otherwise; NaN without */
+	double floor_low, floor_high, floor_half_width; /* its own 95 % interval */
+	bool floor_paired;	 /* by the rounds in which both ran; else Welch */
+	enum order floor_order;	 /* to native; ORDER_UNKNOWN without */
+	double to_first_step_ns; /* median over processes; NaN without */
+	double rss_peak_bytes;	 /* median over processes; NaN without */
+	double flops;		 /* 2 x MACs x (3 when training) / step, a second; NaN without */
 	struct summary_costs costs;
 	size_t comparison; /* number of its comparison, from 0 */
 	bool disturbed;	   /* the machine did other things while it, or its floor, was measured */
-	int rank;	   /* 1 = fastest of its comparison; 0 = not ranked: the cell is not
-			      ok or its gate did not pass */
-	bool tied;	   /* others have this rank: their intervals cannot be told apart */
-	bool folded;	   /* left out of tables: summary_absent names its framework */
+	bool comparable;   /* it is ok, its gate passed, and it has a step time */
+	int rank; /* 1 = fastest of its comparison; 0 = none: it is not comparable, or its order to
+		     another one is not known */
+	int rank_low, rank_high;  /* the ranks that are possible; 0 when it is not comparable */
+	bool tied;		  /* others have this rank: they cannot be told apart */
+	size_t processes_to_rank; /* of each contender, that would settle the order; 0: unknown, or
+				     nothing to settle */
+	bool folded;		  /* left out of tables: summary_absent names its framework */
 };
 
 struct summary {
@@ -70,20 +79,40 @@ const char *summary_version(const struct summary_row *row);
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
 			 size_t out_bytes);
 
-/* Step over native's: "2.10x"; "~1.05x" where the interval of the ratio holds 1; "-" without one.
- */
+/* Step over native's: "2.10x"; "~1.05x" where the two cannot be told apart; "-" without one. */
 void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes);
 
-/* Is the row's step shorter than native's, the whole interval of the ratio below 1, and was nothing
- * disturbed: threads that wait for each other lose more to other programs than those that do not.
- */
+/* "3", "1=" (shared), "1-2" (its order to another one is not known), "-". */
+void summary_rank_text(const struct summary_row *row, char *out, size_t out_bytes);
+
+/* Is the row's step shorter than native's: the whole interval of the ratio below 1 and at most
+ * ORDER_WIDTH_MAX wide, and nothing disturbed: threads that wait for each other lose more to other
+ * programs than those that do not. */
 bool summary_breaks_floor(const struct summary_row *row);
 
 /* Adds "the floor is broken by mxnet (0.87x, 95 % interval 0.85x to 0.89x)", without a line feed,
  * where a row of the comparison does; else nothing, and false. */
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* Why a row has no rank; "" when it has one. Borrowed. */
+/* What the signs of the tables mean. */
+#define SUMMARY_LEGEND                                                                             \
+	"+/-: half of the 95 % t interval over n processes, of the step and of its ratio to "      \
+	"native; = and ~ : cannot be told apart (ranks; from native)"
+
+/* Adds which contenders of the comparison have no rank, and what it would take, without a line
+ * feed; false, and nothing, when all have one. */
+bool summary_undecided(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* Adds whose typical steps lie far above its undisturbed ones, and whether that is the machine's
+ * doing or its own, without a line feed; false, and nothing, when nobody's do. */
+bool summary_gaps(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* What may stand under the table of a comparison, each a line: those three. */
+typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);
+extern summary_verdict *const summary_verdicts[];
+extern const size_t summary_verdict_count;
+
+/* Why a row is not comparable; "" when it is. Borrowed. */
 const char *summary_reason(const struct summary_row *row);
 
 /* The parity line, without a line feed. */

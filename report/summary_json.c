@@ -78,6 +78,21 @@ static json_t *estimate_to_json(const struct estimate *step)
 	return object;
 }
 
+static json_t *undisturbed_to_json(const struct summary_row *row)
+{
+	const struct estimate *step = &row->undisturbed;
+	json_t *object = json_object();
+	json_object_set_new(object, "processes", json_integer((json_int_t)step->n));
+	json_object_set_new(object, "center_ns", json_number(step->center));
+	json_object_set_new(object, "low_ns", json_number(step->low));
+	json_object_set_new(object, "high_ns", json_number(step->high));
+	json_object_set_new(object, "half_width", json_number(step->half_width));
+	json_object_set_new(object, "gap", json_number(row->gap));
+	json_object_set_new(object, "gap_low", json_number(row->gap_low));
+	json_object_set_new(object, "gap_high", json_number(row->gap_high));
+	return object;
+}
+
 static json_t *flags_to_json(unsigned flags)
 {
 	json_t *array = json_array();
@@ -99,6 +114,13 @@ static json_t *parity_to_json(const struct stored_cell *cell)
 	return object;
 }
 
+/* To native: null where there is none, or where it is itself. */
+static json_t *floor_order(const struct summary_row *row)
+{
+	bool none = isnan(row->floor_ratio) || !strcmp(row->cell->cell.framework, "native");
+	return none ? json_null() : json_string(order_word(row->floor_order));
+}
+
 json_t *summary_cell_to_json(const struct summary_row *row)
 {
 	const struct stored_cell *cell = row->cell;
@@ -110,12 +132,24 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(object, "flags", flags_to_json(cell->flags));
 	json_object_set_new(object, "reason", text_or_null(summary_reason(row)));
 	json_object_set_new(object, "rank", row->rank > 0 ? json_integer(row->rank) : json_null());
+	json_object_set_new(object, "rank_low",
+			    row->comparable ? json_integer(row->rank_low) : json_null());
+	json_object_set_new(object, "rank_high",
+			    row->comparable ? json_integer(row->rank_high) : json_null());
 	json_object_set_new(object, "tied", json_boolean(row->tied));
+	json_object_set_new(object, "processes_to_rank",
+			    row->processes_to_rank > 0
+				    ? json_integer((json_int_t)row->processes_to_rank)
+				    : json_null());
 	json_object_set_new(object, "step", estimate_to_json(&row->step));
+	json_object_set_new(object, "undisturbed", undisturbed_to_json(row));
 	json_object_set_new(object, "items_per_second", json_number(row->items_per_second));
 	json_object_set_new(floor, "ratio", json_number(row->floor_ratio));
 	json_object_set_new(floor, "low", json_number(row->floor_low));
 	json_object_set_new(floor, "high", json_number(row->floor_high));
+	json_object_set_new(floor, "half_width", json_number(row->floor_half_width));
+	json_object_set_new(floor, "paired", json_boolean(row->floor_paired));
+	json_object_set_new(floor, "order", floor_order(row));
 	json_object_set_new(floor, "broken", json_boolean(summary_breaks_floor(row)));
 	json_object_set_new(object, "floor", floor);
 	json_object_set_new(object, "to_first_step_ns", json_number(row->to_first_step_ns));

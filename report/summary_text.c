@@ -18,13 +18,14 @@ static const struct table_column columns[] = {
 	{"+/-", "half_width", TABLE_RIGHT},
 	{"items", "items_per_second", TABLE_RIGHT},
 	{"vs native", "floor_ratio", TABLE_RIGHT},
+	{"+/-", "floor_half_width", TABLE_RIGHT},
 	{"status", "status", TABLE_LEFT},
 	{"first step", "to_first_step_ns", TABLE_RIGHT},
 	{"memory", "rss_peak_bytes", TABLE_RIGHT},
 	{"n", "processes", TABLE_RIGHT},
 };
 
-enum { COLUMN_COUNT = sizeof columns / sizeof *columns, NARROW_COLUMNS = 7, NARROW_WIDTH = 100 };
+enum { COLUMN_COUNT = sizeof columns / sizeof *columns, NARROW_COLUMNS = 8, NARROW_WIDTH = 100 };
 
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
 {
@@ -57,20 +58,15 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 	}
 }
 
-static void rank_text(const struct summary_row *row, char *out, size_t out_bytes)
-{
-	if (row->rank > 0)
-		snprintf(out, out_bytes, "%d%s", row->rank, row->tied ? "=" : "");
-	else
-		snprintf(out, out_bytes, "-");
-}
-
 static void add_row(const struct summary *summary, const struct summary_row *row, size_t limit,
 		    struct table *table)
 {
 	char texts[COLUMN_COUNT][192];
 	const struct estimate *step = &row->step;
-	rank_text(row, texts[0], sizeof texts[0]);
+	/* Native's own ratio is 1 by definition: it has no interval. */
+	double ratio_width =
+		strcmp(row->cell->cell.framework, "native") ? row->floor_half_width : NAN;
+	summary_rank_text(row, texts[0], sizeof texts[0]);
 	const char *version = summary_version(row);
 	snprintf(texts[1], sizeof texts[1], "%s%s%s", row->cell->cell.framework,
 		 *version ? " " : "", version);
@@ -78,10 +74,11 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 	format_percent(step->half_width, texts[3], sizeof texts[3]);
 	format_rate(row->items_per_second, texts[4], sizeof texts[4]);
 	summary_floor_text(row, texts[5], sizeof texts[5]);
-	summary_status_text(summary, row, texts[6], sizeof texts[6]);
-	format_duration_within(row->to_first_step_ns, NAN, texts[7], sizeof texts[7]);
-	format_bytes(row->rss_peak_bytes, texts[8], sizeof texts[8]);
-	snprintf(texts[9], sizeof texts[9], step->n > 0 ? "%zu" : "-", step->n);
+	format_percent(ratio_width, texts[6], sizeof texts[6]);
+	summary_status_text(summary, row, texts[7], sizeof texts[7]);
+	format_duration_within(row->to_first_step_ns, NAN, texts[8], sizeof texts[8]);
+	format_bytes(row->rss_peak_bytes, texts[9], sizeof texts[9]);
+	snprintf(texts[10], sizeof texts[10], step->n > 0 ? "%zu" : "-", step->n);
 	json_t *values[COLUMN_COUNT] = {
 		row->rank > 0 ? json_integer(row->rank) : json_null(),
 		NULL,
@@ -89,6 +86,7 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 		json_number(step->half_width),
 		json_number(row->items_per_second),
 		json_number(row->floor_ratio),
+		json_number(ratio_width),
 		NULL,
 		json_number(row->to_first_step_ns),
 		json_number(row->rss_peak_bytes),
@@ -218,9 +216,11 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 						    narrow ? NARROW_COLUMNS : COLUMN_COUNT);
 		table_render_text(table, colour, width, out);
 		table_free(table);
-		strbuf_clear(&line);
-		if (summary_floor_broken(summary, row->comparison, &line))
-			text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
+		for (size_t k = 0; k < summary_verdict_count; k++) {
+			strbuf_clear(&line);
+			if (summary_verdicts[k](summary, row->comparison, &line))
+				text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
+		}
 	}
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
@@ -232,8 +232,6 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 			text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 	}
 	if (summary->count > 0)
-		text_wrap("+/-: half of the 95 % t interval over n processes; = and ~ : cannot be "
-			  "told apart (ranks; from native)",
-			  0, width, colour ? TEXT_DIM : "", plain, out);
+		text_wrap(SUMMARY_LEGEND, 0, width, colour ? TEXT_DIM : "", plain, out);
 	strbuf_release(&line);
 }

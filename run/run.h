@@ -16,8 +16,9 @@
 struct run_limits {
 	int64_t warm_up_cap_ns, window_ns, min_steps;
 	bool test_steadiness;
-	int64_t block_ns;      /* shortest block between two synchronisations */
-	int64_t window_max_ns; /* a window is never longer, but for few_steps steps */
+	int64_t block_ns;	 /* shortest block between two synchronisations of the warm-up */
+	int64_t window_block_ns; /* the same of the window */
+	int64_t window_max_ns;	 /* a window is never longer, but for few_steps steps */
 	int64_t few_steps;
 	int processes_min;	    /* that must end ok before a cell is */
 	int64_t request_timeout_ns; /* of one request beside its own expected time */

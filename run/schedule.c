@@ -193,12 +193,23 @@ static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *coun
 	return PRONY_OK;
 }
 
+/* Of a run that is resumed: those that were begun are over. A cell runs once in each until it ends.
+ */
+static int rounds_so_far(const struct schedule *s)
+{
+	int rounds = 0;
+	for (size_t cell = 0; cell < s->plan->count; cell++)
+		if (s->cells[cell].tried > rounds)
+			rounds = s->cells[cell].tried;
+	return rounds;
+}
+
 static enum prony_status run_rounds(struct schedule *s, struct error *err)
 {
 	size_t *wanted = calloc(s->plan->count ? s->plan->count : 1, sizeof *wanted), count;
 	enum prony_status status =
 		wanted ? PRONY_OK : error_set(err, PRONY_NOMEM, "no memory for a round");
-	for (int round = 0; status == PRONY_OK; round++) {
+	for (int round = rounds_so_far(s); status == PRONY_OK; round++) {
 		status = gather(s, wanted, &count, err);
 		if (status != PRONY_OK || !count)
 			break;

@@ -270,7 +270,7 @@ static void size_window(struct timing *t, int64_t *steps, int64_t *every)
 			*steps = RECORDS_MAX;
 		break;
 	default:
-		*every = at_least_one(ceil((double)limits->block_ns / t->step_ns));
+		*every = at_least_one(ceil((double)limits->window_block_ns / t->step_ns));
 		if (t->drive->cell->epoch_steps > 0)
 			*every = t->drive->cell->epoch_steps;
 		if (*every > *steps)

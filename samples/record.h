@@ -75,7 +75,8 @@
 	X(power_mean_run, REAL, "W", "mean power of the processor packages, whole run")            \
 	X(threads_alive, REAL, "", "most threads of the worker's tree at once, in the window")     \
 	X(cores_used, REAL, "", "most processors that they ran on at one instant of it")           \
-	X(null_reasons, TEXT1024, "", "why figures of the sensors are null: fields: reason; ...")
+	X(null_reasons, TEXT1024, "", "why figures of the sensors are null: fields: reason; ...")  \
+	X(step_undisturbed_ns, REAL, "ns", "10th percentile over blocks of 0.1 s, of 20 or more")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;
@@ -111,8 +112,17 @@ extern const size_t process_field_count;
 void process_record_init(struct process_record *record);
 void process_record_release(struct process_record *record);
 
-/* Fills steps, window_ns, mean, median, min, max, sd, blocks from the intervals. Each interval
- * holds record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
+/*
+ * What a step takes while nothing comes between: a low quantile over blocks of the window, each of
+ * at least so long (or one step), because single steps differ for reasons of their own. Of fewer
+ * blocks it would say little (docs/measurement.md).
+ */
+#define RECORD_BLOCK_NS INT64_C(100000000)
+#define RECORD_BLOCKS_MIN 20
+#define RECORD_UNDISTURBED_P 0.1
+
+/* Fills steps, window_ns, undisturbed, mean, median, min, max, sd, blocks from the intervals. Each
+ * interval holds record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
 enum prony_status process_record_summarise(struct process_record *record, struct error *err);
 
 #endif

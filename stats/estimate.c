@@ -123,27 +123,3 @@ void estimate_compute(const double *means, size_t n, double target_half_width, s
 	if (target_half_width > 0 && out->half_width > target_half_width)
 		out->needed = needed_for(t * log_sd, target_half_width);
 }
-
-void ratio_welch(const double *a, size_t na, const double *b, size_t nb, struct ratio *out)
-{
-	double mean_a, mean_b, sd_a, sd_b;
-
-	*out = (struct ratio){.center = NAN, .low = NAN, .high = NAN};
-	if (na == 0 || nb == 0)
-		return;
-	log_moments(a, na, &mean_a, &sd_a);
-	log_moments(b, nb, &mean_b, &sd_b);
-	double difference = mean_a - mean_b;
-	out->center = exp(difference);
-	if (na < 2 || nb < 2)
-		return;
-	double va = sd_a * sd_a / (double)na, vb = sd_b * sd_b / (double)nb, width = 0;
-	/* Without any spread Welch's degrees of freedom are 0 / 0, and the width is 0. */
-	if (va + vb > 0) {
-		double df = (va + vb) * (va + vb) /
-			    (va * va / (double)(na - 1) + vb * vb / (double)(nb - 1));
-		width = student_t_quantile(COVERAGE_P, df) * sqrt(va + vb);
-	}
-	out->low = exp(difference - width);
-	out->high = exp(difference + width);
-}

@@ -25,11 +25,8 @@ void estimate_compute(const double *means, size_t n, double target_half_width,
  * (Hill 1970, CACM algorithm 396, refined by Newton steps on the incomplete beta function). */
 double student_t_quantile(double p, double df);
 
-/* Ratio a / b of two unpaired sets of process means with a 95 % Welch interval on logs. */
-struct ratio {
-	double center, low, high; /* NaN interval when either n < 2 */
-};
-void ratio_welch(const double *a, size_t na, const double *b, size_t nb, struct ratio *out);
+/* P(T > t) of Student's t with df degrees of freedom, from the same incomplete beta function. */
+double student_t_upper(double t, double df);
 
 /* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7).
  */

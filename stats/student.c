@@ -68,6 +68,16 @@ static double upper_tail(double t, double df)
 	return 0.5 * beta_of_pair(df / 2, 0.5, df / (df + square), square / (df + square));
 }
 
+double student_t_upper(double t, double df)
+{
+	if (isnan(t) || !(df > 0))
+		return NAN;
+	/* With so many the error of the normal distribution is below 1e-6. */
+	if (df > SERIES_DF)
+		return 0.5 * erfc(t / sqrt(2));
+	return t >= 0 ? upper_tail(t, df) : 1 - upper_tail(-t, df);
+}
+
 static double density(double t, double df)
 {
 	return exp(log_gamma((df + 1) / 2) - log_gamma(df / 2) - 0.5 * log(df * PI) -

@@ -59,8 +59,9 @@ static void add_series(struct process_record *record)
 	record->sampling_cpu_ns = 2000000;
 }
 
-static void fill_process(struct process_record *record, int replicate, double step_ms, double speed,
-			 double start_ms)
+/* Each cell (`turn`) wobbles in a way of its own: nothing cancels between two of them. */
+static void fill_process(struct process_record *record, int replicate, size_t turn, double step_ms,
+			 double speed, double start_ms)
 {
 	process_record_init(record);
 	record->replicate = replicate;
@@ -68,7 +69,9 @@ static void fill_process(struct process_record *record, int replicate, double st
 	snprintf(record->status, sizeof record->status, "ok");
 	record->started_wall_ns = INT64_C(1795000000000000000) + replicate * INT64_C(20000000000);
 	record->steps = 1000;
-	record->step_mean_ns = step_ms * MS * wobble[replicate] / speed;
+	record->step_mean_ns = step_ms * MS *
+			       wobble[((size_t)replicate * (turn % 4 + 1) + turn) % PROCESSES] /
+			       speed;
 	record->window_ns = (int64_t)(record->step_mean_ns * 1000);
 	record->step_median_ns = record->step_mean_ns;
 	record->step_min_ns = record->step_mean_ns * 0.99;
@@ -153,7 +156,7 @@ static void add_ok(struct stored_run *run, const char *framework, enum stage sta
 	cell->processes = arena_array(&run->arena, PROCESSES, sizeof *cell->processes);
 	cell->process_count = PROCESSES;
 	for (int i = 0; i < PROCESSES; i++)
-		fill_process(&cell->processes[i], i, step_ms, speed, start_ms);
+		fill_process(&cell->processes[i], i, run->cell_count, step_ms, speed, start_ms);
 }
 
 /* One good process, then two crashes in a row. */
@@ -166,7 +169,7 @@ static void add_crashed(struct stored_run *run, const char *framework, enum stag
 	describe(cell, "1.9.1", "mkl");
 	cell->processes = arena_array(&run->arena, 3, sizeof *cell->processes);
 	cell->process_count = 3;
-	fill_process(&cell->processes[0], 0, 7, 1, 200);
+	fill_process(&cell->processes[0], 0, 0, 7, 1, 200);
 	for (int i = 1; i < 3; i++) {
 		process_record_init(&cell->processes[i]);
 		cell->processes[i].replicate = i;

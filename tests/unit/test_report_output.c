@@ -219,12 +219,18 @@ static void test_single_process(void **state)
 	cell->process_count = 1;
 	summary_init(&summary, &results->run);
 	const struct summary_row *native = find(&summary, "native", STAGE_TRAIN);
-	assert_int_equal(native->rank, 1);
+	/* One process of it: nobody knows how far its figure is from another one's. */
+	assert_int_equal(native->rank, 0);
+	assert_true(native->comparable && native->rank_low == 1 && native->rank_high == 2);
 	assert_true(isnan(native->step.half_width) && isnan(native->floor_low));
 	assert_false(native->tied);
 	strbuf_init(&text, 0);
+	assert_true(summary_undecided(&summary, native->comparison, &text));
+	assert_non_null(strstr(strbuf_text(&text),
+			       "; 3 processes of each would (--repeat 3, about 2 min)"));
+	strbuf_clear(&text);
 	summary_render(&summary, false, 120, &text);
-	assert_non_null(strstr(strbuf_text(&text), "6.20 ms      -"));
+	assert_non_null(strstr(strbuf_text(&text), "6.16 ms      -"));
 	strbuf_release(&text);
 	summary_release(&summary);
 	cell->process_count = count;
@@ -254,7 +260,7 @@ static void test_broken_floor(void **state)
 	assert_true(summary_floor_broken(&summary, 1, &text));
 	assert_string_equal(
 		strbuf_text(&text),
-		"the floor is broken by mxnet (0.804x, 95 % interval 0.793x to 0.814x)");
+		"the floor is broken by mxnet (0.804x, 95 % interval 0.794x to 0.814x)");
 	assert_true(summary_breaks_floor(find(&summary, "mxnet", STAGE_FORWARD)));
 	assert_false(summary_breaks_floor(find(&summary, "native", STAGE_FORWARD)));
 	assert_false(summary_breaks_floor(find(&summary, "pytorch", STAGE_FORWARD)));
@@ -474,6 +480,131 @@ static void a_page_keeps_its_colours_only(void **state)
 	free(text);
 }
 
+/* Scatters the processes of a cell: their geometric mean stays about what it is. */
+static void scatter(struct stored_cell *cell, double factor)
+{
+	const double spread[] = {factor, 1 / factor, factor, 1 / factor, 1};
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].step_mean_ns *= spread[i];
+}
+
+/* Where the interval of a ratio is wide and holds 1, nothing is said but what it would take. */
+static void test_undecided(void **state)
+{
+	struct results *results = *state;
+	struct stored_cell *mxnet = &results->run.cells[5], *pytorch = &results->run.cells[6];
+	struct summary summary;
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	assert_false(summary_undecided(&results->summary, 1, &text));
+	scatter(mxnet, 1.5);
+	change_speed(pytorch, 5);
+	summary_init(&summary, &results->run);
+	const struct summary_row *noisy = find(&summary, "mxnet", STAGE_FORWARD);
+	const struct summary_row *native = find(&summary, "native", STAGE_FORWARD);
+	const struct summary_row *last = find(&summary, "pytorch", STAGE_FORWARD);
+	assert_true(noisy->comparable && noisy->rank == 0 && !noisy->tied);
+	assert_true(noisy->rank_low == 1 && noisy->rank_high == 3);
+	assert_true(native->rank == 0 && native->rank_low == 1 && native->rank_high == 2);
+	assert_int_equal(noisy->floor_order, ORDER_UNKNOWN);
+	assert_true(noisy->processes_to_rank > 5);
+	/* Five times as long is slower, whatever the noise of the others. */
+	assert_true(last->rank == 4 && last->rank_low == 4);
+	assert_false(summary_floor_broken(&summary, 1, &text));
+	assert_false(summary_undecided(&summary, 0, &text));
+	assert_true(summary_undecided(&summary, 1, &text));
+	char expected[160];
+	snprintf(expected, sizeof expected,
+		 "no rank for native, mxnet, onnxruntime: the intervals of "
+		 "their ratios do not tell; %zu processes of each would (--repeat %zu, about ",
+		 noisy->processes_to_rank, noisy->processes_to_rank);
+	assert_non_null(strstr(strbuf_text(&text), expected));
+	json_t *json = summary_cell_to_json(noisy);
+	assert_true(json_is_null(json_object_get(json, "rank")));
+	assert_int_equal(json_integer_value(json_object_get(json, "rank_high")), 3);
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(json, "floor"), "order")),
+		"unknown");
+	json_decref(json);
+	strbuf_clear(&text);
+	summary_render(&summary, false, 120, &text);
+	assert_non_null(strstr(strbuf_text(&text), "\n1-3  mxnet 1.9.1"));
+	assert_non_null(strstr(strbuf_text(&text), "\n  4  pytorch 2.15.0"));
+	assert_non_null(strstr(strbuf_text(&text), "\nno rank for native, mxnet"));
+	summary_release(&summary);
+	/* Disturbed, no number of processes would do; five times as long is slower all the same. */
+	noisy = NULL;
+	scatter(mxnet, 1 / 1.5);
+	for (size_t i = 0; i < mxnet->process_count; i++)
+		mxnet->processes[i].foreign_share = 0.5;
+	mxnet->flags |= CELL_FLAG_DISTURBED;
+	summary_init(&summary, &results->run);
+	noisy = find(&summary, "mxnet", STAGE_FORWARD);
+	assert_true(noisy->rank == 0 && noisy->rank_high == 3 && noisy->processes_to_rank == 0);
+	assert_int_equal(find(&summary, "pytorch", STAGE_FORWARD)->rank, 4);
+	strbuf_clear(&text);
+	assert_true(summary_undecided(&summary, 1, &text));
+	assert_non_null(strstr(strbuf_text(&text), "on a machine that did other things"));
+	summary_release(&summary);
+	mxnet->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
+	for (size_t i = 0; i < mxnet->process_count; i++)
+		mxnet->processes[i].foreign_share = NAN;
+	change_speed(pytorch, 1 / 5.0);
+	strbuf_release(&text);
+}
+
+static void set_gap(struct stored_cell *cell, double gap)
+{
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].step_undisturbed_ns =
+			cell->processes[i].step_mean_ns / (1 + gap + 0.002 * (double)i);
+}
+
+/* A pause that one contender has is its own; one that all have is the machine's. */
+static void test_gaps(void **state)
+{
+	struct results *results = *state;
+	struct summary summary;
+	struct strbuf text;
+	const size_t forward[] = {5, 6, 7, 8};
+	strbuf_init(&text, 0);
+	assert_false(summary_gaps(&results->summary, 1, &text));
+	for (size_t i = 0; i < 4; i++)
+		set_gap(&results->run.cells[forward[i]], forward[i] == 6 ? 0.15 : 0.01);
+	summary_init(&summary, &results->run);
+	assert_true(summary_gaps(&summary, 1, &text));
+	assert_string_equal(strbuf_text(&text),
+			    "pytorch pauses of its own: its typical step is 15 % above its "
+			    "undisturbed one, those of the others 2 % at most");
+	const struct summary_row *row = find(&summary, "pytorch", STAGE_FORWARD);
+	assert_int_equal(row->undisturbed.n, 5);
+	assert_true(fabs(row->undisturbed.center * (1 + row->gap) / row->step.center - 1) < 1e-9);
+	assert_true(row->gap_low < row->gap && row->gap < row->gap_high);
+	json_t *json = summary_cell_to_json(row);
+	assert_true(json_number_value(
+			    json_object_get(json_object_get(json, "undisturbed"), "gap")) > 0.14);
+	json_decref(json);
+	summary_release(&summary);
+	for (size_t i = 0; i < 4; i++)
+		set_gap(&results->run.cells[forward[i]], 0.12 + 0.1 * (double)(i % 2));
+	strbuf_clear(&text);
+	summary_init(&summary, &results->run);
+	assert_true(summary_gaps(&summary, 1, &text));
+	summary_release(&summary);
+	for (size_t i = 0; i < 4; i++)
+		set_gap(&results->run.cells[forward[i]], 0.12);
+	strbuf_clear(&text);
+	summary_init(&summary, &results->run);
+	assert_true(summary_gaps(&summary, 1, &text));
+	assert_non_null(strstr(strbuf_text(&text), "the machine delays all of them now and then: "
+						   "typical steps are 12 to 12 % above"));
+	summary_release(&summary);
+	for (size_t i = 0; i < 4; i++)
+		for (size_t p = 0; p < 5; p++)
+			results->run.cells[forward[i]].processes[p].step_undisturbed_ns = NAN;
+	strbuf_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +616,8 @@ int main(void)
 		cmocka_unit_test(test_no_rank_without_parity),
 		cmocka_unit_test(test_single_process),
 		cmocka_unit_test(test_broken_floor),
+		cmocka_unit_test(test_undecided),
+		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_parity_counts),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(many_absent_frameworks_share_a_line),

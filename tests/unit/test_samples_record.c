@@ -284,6 +284,64 @@ static void latencies_have_percentiles(void **state)
 	process_record_release(&record);
 }
 
+/* A record of `count` intervals of `block_steps` steps; every fourth is `slow` times as long. */
+static struct process_record regular(size_t count, int64_t length_ns, int64_t block_steps,
+				     double slow)
+{
+	struct process_record record;
+	int64_t now = 1000;
+
+	process_record_init(&record);
+	record.intervals = memory_alloc(count * sizeof *record.intervals);
+	record.interval_count = count;
+	record.block_steps = block_steps;
+	for (size_t i = 0; i < count; i++) {
+		int64_t end = now + (i % 4 == 3 ? (int64_t)((double)length_ns * slow) : length_ns);
+		record.intervals[i] = (struct step_record){.begin_ns = now, .end_ns = end};
+		now = end;
+	}
+	return record;
+}
+
+/* What a step takes when nothing comes between: of blocks, not of single steps, and of enough. */
+static void undisturbed_steps_are_a_low_quantile_of_blocks(void **state)
+{
+	enum { ms = 1000000 };
+	struct error err = ERROR_INIT;
+	struct process_record record = regular(20, 100 * ms, 10, 3);
+
+	(void)state;
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(record.step_undisturbed_ns == 10.0 * ms);
+	assert_true(record.step_mean_ns == 15.0 * ms);
+	process_record_release(&record);
+	record = regular(19, 100 * ms, 10, 3);
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(isnan(record.step_undisturbed_ns));
+	process_record_release(&record);
+	/* The last block may hold fewer steps: it does not count. */
+	record = regular(21, 100 * ms, 10, 3);
+	record.steps = 203;
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(record.step_undisturbed_ns == 10.0 * ms);
+	process_record_release(&record);
+	/* Steps of 5 ms, a quarter of them of 15: each block of 0.1 s has some of both. */
+	record = regular(400, 5 * ms, 1, 3);
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(fabs(record.step_undisturbed_ns / (7.5 * ms) - 1) < 0.15);
+	assert_true(record.step_min_ns == 5.0 * ms);
+	process_record_release(&record);
+	record = regular(100, 5 * ms, 1, 3); /* eight blocks */
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(isnan(record.step_undisturbed_ns));
+	process_record_release(&record);
+	record = regular(30, 0, 1, 1);
+	record.intervals[29].end_ns++;
+	check(process_record_summarise(&record, &err), &err);
+	assert_true(isnan(record.step_undisturbed_ns));
+	process_record_release(&record);
+}
+
 /* A fixed number of steps may leave a shorter last block. */
 static void a_short_last_block_counts_its_steps(void **state)
 {
@@ -409,6 +467,7 @@ int main(void)
 		cmocka_unit_test(keys_fit),
 		cmocka_unit_test(a_window_is_summarised),
 		cmocka_unit_test(latencies_have_percentiles),
+		cmocka_unit_test(undisturbed_steps_are_a_low_quantile_of_blocks),
 		cmocka_unit_test(a_short_last_block_counts_its_steps),
 		cmocka_unit_test(one_interval_has_no_deviation),
 		cmocka_unit_test(impossible_windows_are_refused),

@@ -121,28 +121,6 @@ static void few_processes_have_no_interval(void **state)
 	assert_true(isnan(e.center) && isnan(e.median) && isnan(e.mad) && isnan(e.min));
 }
 
-static void ratios_are_welch(void **state)
-{
-	const double a[] = {1012000, 987000, 1033000, 1001000, 995000};
-	const double b[] = {803000, 811000, 799000, 806000};
-	const double same[] = {5, 5, 5};
-	struct ratio r;
-
-	(void)state;
-	ratio_welch(a, COUNT(a), b, COUNT(b), &r);
-	near(r.center, 1.249443073574793, 1e-12);
-	near(r.low, 1.2227641678673735, 1e-11);
-	near(r.high, 1.2767040735473615, 1e-11);
-	ratio_welch(b, COUNT(b), a, COUNT(a), &r);
-	near(r.low, 1 / 1.2767040735473615, 1e-11);
-	ratio_welch(a, COUNT(a), b, 1, &r);
-	assert_true(r.center > 1.2 && isnan(r.low) && isnan(r.high));
-	ratio_welch(same, 3, same, 2, &r);
-	assert_true(r.low == 1 && r.center == 1 && r.high == 1);
-	ratio_welch(a, 0, b, 2, &r);
-	assert_true(isnan(r.center));
-}
-
 static void order_statistics(void **state)
 {
 	const double x[] = {9, 1, 3, 7};
@@ -372,7 +350,6 @@ int main(void)
 		cmocka_unit_test(quantiles_have_no_step),
 		cmocka_unit_test(an_estimate_has_its_numbers),
 		cmocka_unit_test(few_processes_have_no_interval),
-		cmocka_unit_test(ratios_are_welch),
 		cmocka_unit_test(order_statistics),
 		cmocka_unit_test(intervals_cover),
 		cmocka_unit_test(flat_is_steady_after_ten_seconds),

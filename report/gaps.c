@@ -1,0 +1,54 @@
+/* The gap between typical and undisturbed steps: the machine's doing, or a contender's own. */
+#include <math.h>
+
+#include "report/summary.h"
+
+/* What is said something of; blocks of a quiet machine lie within one or two percent. */
+#define GAP_OWN 0.05
+#define GAP_OF_ALL 0.10
+
+/* Largest upper end of the gaps of the others; NaN when there are none. */
+static double others_at_most(const struct summary *summary, size_t comparison, size_t self)
+{
+	double most = NAN;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
+		if (i != self && summary->rows[i].comparable)
+			most = fmax(most, summary->rows[i].gap_high);
+	return most;
+}
+
+bool summary_gaps(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	size_t known = 0;
+	bool said = false;
+	double least = INFINITY, most = 0;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (!row->comparable || isnan(row->gap_low))
+			continue;
+		known++;
+		least = fmin(least, row->gap);
+		most = fmax(most, row->gap);
+		double others = others_at_most(summary, comparison, i);
+		if (row->gap < GAP_OWN || !(row->gap_low > others))
+			continue;
+		strbuf_printf(out,
+			      "%s pauses of its own: its typical step is %.0f %% above its "
+			      "undisturbed one, those of the others %.0f %% at most",
+			      row->cell->cell.framework, 100 * row->gap, 100 * fmax(others, 0));
+		said = true;
+	}
+	if (said || known == 0 || least < GAP_OF_ALL)
+		return said;
+	if (known == 1)
+		strbuf_printf(out,
+			      "the typical step is %.0f %% above the undisturbed one: pauses, of "
+			      "the machine or its own",
+			      100 * most);
+	else
+		strbuf_printf(out,
+			      "the machine delays all of them now and then: typical steps are %.0f "
+			      "to %.0f %% above undisturbed ones",
+			      100 * least, 100 * most);
+	return true;
+}

@@ -1,0 +1,211 @@
+/* Which contender of a comparison is before which, and what is said of it. */
+#include "report/ranking.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/format.h"
+
+/* More names than these are counted instead. */
+enum { NAMES_MAX = 4, PROCESSES_MAX = 1000 };
+
+static bool is_ok(const struct process_record *record)
+{
+	return !strcmp(record->status, cell_status_name(CELL_OK));
+}
+
+/* What other programs and the host may have changed in the order; 1 for a cell that is not flagged.
+ */
+static double margin_of(const struct stored_cell *cell)
+{
+	double *taken = memory_alloc((cell->process_count + 1) * sizeof *taken);
+	size_t count = 0;
+	for (size_t i = 0; i < cell->process_count; i++)
+		if (is_ok(&cell->processes[i]))
+			taken[count++] = fmax(cell->processes[i].foreign_share, 0) +
+					 fmax(cell->processes[i].steal_share, 0);
+	bool disturbed = cell->flags & CELL_FLAG_DISTURBED;
+	double margin = disturbed ? order_margin(taken, count) : 1;
+	free(taken);
+	return margin;
+}
+
+/* The native executor as it is used when nothing is said: the floor of the comparison. */
+static size_t find_floor(const struct summary_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(rows[i].cell->cell.framework, "native"))
+			return i;
+	return count;
+}
+
+static void hold_against(const struct contender *self, const struct contender *floor,
+			 struct summary_row *row)
+{
+	struct contrast contrast;
+	row->floor_order = order_pair(floor, self, &contrast);
+	row->floor_ratio = contrast.ratio;
+	row->floor_low = contrast.low;
+	row->floor_high = contrast.high;
+	row->floor_half_width = contrast_half_width(&contrast);
+	row->floor_paired = contrast.paired;
+}
+
+void ranking_fill(struct summary_row *rows, const struct round_means *means, size_t count)
+{
+	size_t comparable = 0;
+	while (comparable < count && rows[comparable].comparable)
+		comparable++;
+	struct contender *contenders = memory_alloc((comparable + 1) * sizeof *contenders);
+	struct place *places = memory_alloc((comparable + 1) * sizeof *places);
+	size_t floor = find_floor(rows, comparable);
+	for (size_t i = 0; i < comparable; i++)
+		contenders[i] =
+			(struct contender){.means = means[i], .margin = margin_of(rows[i].cell)};
+	order_places(contenders, comparable, places);
+	for (size_t i = 0; i < comparable; i++) {
+		struct summary_row *row = &rows[i];
+		row->rank = places[i].rank;
+		row->rank_low = places[i].low;
+		row->rank_high = places[i].high;
+		row->tied = places[i].tied;
+		row->processes_to_rank = places[i].needed;
+		row->disturbed = contenders[i].margin > 1;
+		if (floor == comparable)
+			continue;
+		hold_against(&contenders[i], &contenders[floor], row);
+		row->disturbed |= contenders[floor].margin > 1;
+	}
+	free(contenders);
+	free(places);
+}
+
+void summary_rank_text(const struct summary_row *row, char *out, size_t out_bytes)
+{
+	if (!row->comparable)
+		snprintf(out, out_bytes, "-");
+	else if (row->rank > 0)
+		snprintf(out, out_bytes, "%d%s", row->rank, row->tied ? "=" : "");
+	else
+		snprintf(out, out_bytes, "%d-%d", row->rank_low, row->rank_high);
+}
+
+void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes)
+{
+	char ratio[FORMAT_BYTES];
+	format_ratio(row->floor_ratio, ratio, sizeof ratio);
+	bool alike = isfinite(row->floor_ratio) &&
+		     (row->floor_order == ORDER_ALIKE || row->floor_order == ORDER_UNKNOWN);
+	/* Native's own ratio is 1 by definition, not by measurement. */
+	bool itself = !strcmp(row->cell->cell.framework, "native");
+	snprintf(out, out_bytes, "%s%s", alike && !itself ? "~" : "", ratio);
+}
+
+bool summary_breaks_floor(const struct summary_row *row)
+{
+	return row->floor_order == ORDER_FASTER && row->floor_half_width <= ORDER_WIDTH_MAX &&
+	       !row->disturbed;
+}
+
+bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	bool broken = false;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
+		if (!summary_breaks_floor(row))
+			continue;
+		format_ratio(row->floor_ratio, ratio, sizeof ratio);
+		format_ratio(row->floor_low, low, sizeof low);
+		format_ratio(row->floor_high, high, sizeof high);
+		strbuf_printf(out, "%s%s (%s, 95 %% interval %s to %s)",
+			      broken ? ", " : "the floor is broken by ", row->cell->cell.framework,
+			      ratio, low, high);
+		broken = true;
+	}
+	return broken;
+}
+
+/* What the contenders without a rank would cost together, with so many processes each. */
+struct remedy {
+	size_t contenders, of, needed;
+	double process_ns; /* one of each */
+	bool disturbed;
+};
+
+/* Mean over the ok processes, from start to end. */
+static double process_ns(const struct stored_cell *cell)
+{
+	double sum = 0;
+	size_t count = 0;
+	for (size_t i = 0; i < cell->process_count; i++) {
+		if (!is_ok(&cell->processes[i]) || cell->processes[i].total_ns == RECORD_NONE)
+			continue;
+		sum += (double)cell->processes[i].total_ns;
+		count++;
+	}
+	return count > 0 ? sum / (double)count : 0;
+}
+
+static struct remedy find_remedy(const struct summary *summary, size_t comparison)
+{
+	struct remedy remedy = {.contenders = 0};
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		remedy.of += row->comparable;
+		if (!row->comparable || row->rank > 0)
+			continue;
+		remedy.contenders++;
+		remedy.process_ns += process_ns(row->cell);
+		remedy.disturbed |= row->cell->flags & CELL_FLAG_DISTURBED;
+		if (row->processes_to_rank > remedy.needed)
+			remedy.needed = row->processes_to_rank;
+	}
+	return remedy;
+}
+
+static void name_undecided(const struct summary *summary, size_t comparison,
+			   const struct remedy *remedy, struct strbuf *out)
+{
+	const char *before = "no rank for ";
+	if (remedy->contenders > NAMES_MAX) {
+		strbuf_printf(out, "no rank for %zu of %zu", remedy->contenders, remedy->of);
+		return;
+	}
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (!row->comparable || row->rank > 0)
+			continue;
+		strbuf_printf(out, "%s%s", before, row->cell->cell.framework);
+		before = ", ";
+	}
+}
+
+bool summary_undecided(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	const double minute_ns = 60e9;
+	struct remedy remedy = find_remedy(summary, comparison);
+	if (remedy.contenders == 0)
+		return false;
+	name_undecided(summary, comparison, &remedy, out);
+	strbuf_puts(out, ": the intervals of their ratios do not tell");
+	double minutes = ceil((double)remedy.needed * remedy.process_ns / minute_ns);
+	if (remedy.disturbed)
+		strbuf_puts(out, " on a machine that did other things; measure again when it does "
+				 "not");
+	else if (remedy.needed == 0 || remedy.needed > PROCESSES_MAX)
+		strbuf_printf(out,
+			      ", and more than %d processes of each would be needed here: "
+			      "prony doctor says what disturbs",
+			      PROCESSES_MAX);
+	else
+		strbuf_printf(out, "; %zu processes of each would (--repeat %zu, about %.0f min)",
+			      remedy.needed, remedy.needed, fmax(minutes, 1));
+	return true;
+}
+
+summary_verdict *const summary_verdicts[] = {summary_floor_broken, summary_undecided, summary_gaps};
+const size_t summary_verdict_count = sizeof summary_verdicts / sizeof *summary_verdicts;

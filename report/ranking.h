@@ -1,0 +1,11 @@
+/* The ranks of a comparison; only report/summary.c uses this. */
+#ifndef PRONY_REPORT_RANKING_H
+#define PRONY_REPORT_RANKING_H
+
+#include "report/summary.h"
+
+/* Fills ranks, ties and the ratios to native of the rows of one comparison, the comparable ones
+ * first and by their step time; means: those of each row. */
+void ranking_fill(struct summary_row *rows, const struct round_means *means, size_t count);
+
+#endif

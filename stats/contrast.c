@@ -1,0 +1,215 @@
+#include "stats/contrast.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "stats/estimate.h"
+
+#define COVERAGE_P 0.975 /* two-sided 95 % */
+#define POWER_P 0.8	 /* of a comparison with as many processes as are named */
+
+const char *verdict_word(enum verdict verdict)
+{
+	static const char *const words[] = {
+#define X(id, word) word,
+		VERDICTS(X)
+#undef X
+	};
+
+	return verdict >= 0 && verdict < VERDICT_COUNT ? words[verdict] : "?";
+}
+
+/* Mean and variance (NaN for one) of differences x[i] - y[i], or of x where y is NULL; n > 0. */
+static void moments(const double *x, const double *y, size_t n, double *mean, double *variance)
+{
+	double sum = 0, squares = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += log(x[i]) - (y ? log(y[i]) : 0);
+	*mean = sum / (double)n;
+	for (size_t i = 0; i < n; i++) {
+		double off = log(x[i]) - (y ? log(y[i]) : 0) - *mean;
+		squares += off * off;
+	}
+	*variance = n > 1 ? squares / (double)(n - 1) : NAN;
+}
+
+/* Ratio and interval from difference, error and degrees of freedom. */
+static void complete(struct contrast *contrast)
+{
+	double width = NAN;
+
+	if (contrast->error == 0)
+		width = 0; /* no spread at all: Welch's degrees of freedom are 0 / 0 */
+	else if (contrast->error > 0)
+		width = student_t_quantile(COVERAGE_P, contrast->df) * contrast->error;
+	contrast->ratio = exp(contrast->difference);
+	contrast->low = exp(contrast->difference - width);
+	contrast->high = exp(contrast->difference + width);
+}
+
+static struct contrast unknown(bool paired, size_t na, size_t nb)
+{
+	return (struct contrast){.paired = paired,
+				 .na = na,
+				 .nb = nb,
+				 .difference = NAN,
+				 .error = NAN,
+				 .df = NAN,
+				 .spread = NAN,
+				 .df_each = NAN,
+				 .ratio = NAN,
+				 .low = NAN,
+				 .high = NAN};
+}
+
+void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out)
+{
+	double variance;
+
+	*out = unknown(true, n, n);
+	if (n == 0)
+		return;
+	moments(b, a, n, &out->difference, &variance);
+	if (n > 1) {
+		out->spread = sqrt(variance);
+		out->error = out->spread / sqrt((double)n);
+		out->df = (double)(n - 1);
+		out->df_each = 1;
+	}
+	complete(out);
+}
+
+void contrast_welch(const double *a, size_t na, const double *b, size_t nb, struct contrast *out)
+{
+	double mean_a, mean_b, va, vb;
+
+	*out = unknown(false, na, nb);
+	if (na == 0 || nb == 0)
+		return;
+	moments(a, NULL, na, &mean_a, &va);
+	moments(b, NULL, nb, &mean_b, &vb);
+	out->difference = mean_b - mean_a;
+	if (na > 1 && nb > 1) {
+		double ea = va / (double)na, eb = vb / (double)nb;
+		out->spread = sqrt(va + vb);
+		out->error = sqrt(ea + eb);
+		out->df = (ea + eb) * (ea + eb) /
+			  (ea * ea / (double)(na - 1) + eb * eb / (double)(nb - 1));
+		out->df_each = (va + vb) * (va + vb) / (va * va + vb * vb);
+	}
+	complete(out);
+}
+
+void contrast_mean(const struct contrast *contrasts, size_t count, struct contrast *out)
+{
+	double sum = 0, squares = 0, fourth = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct contrast *c = &contrasts[i];
+		if (isnan(c->error))
+			continue;
+		double square = c->error * c->error;
+		sum += c->difference;
+		squares += square;
+		fourth += square > 0 ? square * square / c->df : 0;
+		n++;
+	}
+	*out = unknown(false, n, n);
+	if (n == 0)
+		return;
+	out->difference = sum / (double)n;
+	out->error = sqrt(squares) / (double)n;
+	out->df = squares * squares / fourth;
+	complete(out);
+}
+
+enum verdict contrast_verdict(const struct contrast *contrast, double threshold)
+{
+	/* B at 1.01 and B at 1 / 1.01 of A are equally far from it. */
+	double limit = 1 + threshold;
+
+	if (isnan(contrast->low) || isnan(contrast->high))
+		return VERDICT_INCONCLUSIVE;
+	if (contrast->low > limit)
+		return VERDICT_SLOWER;
+	if (contrast->high < 1 / limit)
+		return VERDICT_FASTER;
+	if (contrast->low >= 1 / limit && contrast->high <= limit)
+		return VERDICT_SAME;
+	return VERDICT_INCONCLUSIVE;
+}
+
+double contrast_p(const struct contrast *contrast, double threshold)
+{
+	double beyond = fabs(contrast->difference) - log1p(threshold);
+
+	if (isnan(contrast->error))
+		return NAN;
+	if (contrast->error == 0)
+		return beyond > 0 ? 0 : 1;
+	return fmin(1, 2 * student_t_upper(beyond / contrast->error, contrast->df));
+}
+
+/* Whether n processes of each resolve the distance to the nearer limit. */
+static bool resolves(const struct contrast *contrast, double distance, size_t n)
+{
+	double df = contrast->df_each * (double)(n - 1);
+	double t = student_t_quantile(COVERAGE_P, df) + student_t_quantile(POWER_P, df);
+
+	return t * contrast->spread / sqrt((double)n) <= distance;
+}
+
+size_t contrast_needed(const struct contrast *contrast, double threshold)
+{
+	double distance = fabs(fabs(contrast->difference) - log1p(threshold));
+	size_t low = 2, high = CONTRAST_NEEDED_MAX;
+
+	if (isnan(contrast->spread) || isnan(distance))
+		return 0;
+	if (contrast->spread == 0)
+		return low;
+	if (!resolves(contrast, distance, high))
+		return high;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (resolves(contrast, distance, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+struct hypothesis {
+	double p;
+	size_t place;
+};
+
+static int compare_hypotheses(const void *a, const void *b)
+{
+	const struct hypothesis *x = a, *y = b;
+
+	return (x->p > y->p) - (x->p < y->p);
+}
+
+void adjust_for_many(const double *p, size_t count, double *adjusted)
+{
+	struct hypothesis *sorted = memory_alloc((count + 1) * sizeof *sorted);
+	size_t many = 0;
+	double least = 1;
+
+	for (size_t i = 0; i < count; i++) {
+		adjusted[i] = NAN;
+		if (!isnan(p[i]))
+			sorted[many++] = (struct hypothesis){p[i], i};
+	}
+	qsort(sorted, many, sizeof *sorted, compare_hypotheses);
+	for (size_t k = many; k > 0; k--) {
+		least = fmin(least, sorted[k - 1].p * (double)many / (double)k);
+		adjusted[sorted[k - 1].place] = least;
+	}
+	free(sorted);
+}

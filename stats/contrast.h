@@ -1,0 +1,69 @@
+/*
+ * How much slower is B than A? The ratio of two sets of process means with an interval of its own,
+ * a verdict against a threshold, and how many processes would bring one (docs/measurement.md).
+ */
+#ifndef PRONY_STATS_CONTRAST_H
+#define PRONY_STATS_CONTRAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* X(id, word) */
+#define VERDICTS(X)                                                                                \
+	X(SAME, "SAME")	    /* the interval lies within the threshold */                           \
+	X(FASTER, "FASTER") /* it lies below */                                                    \
+	X(SLOWER, "SLOWER") /* it lies above */                                                    \
+	X(INCONCLUSIVE, "INCONCLUSIVE")
+
+enum verdict {
+#define X(id, word) VERDICT_##id,
+	VERDICTS(X)
+#undef X
+		VERDICT_COUNT
+};
+
+const char *verdict_word(enum verdict verdict);
+
+/* A difference of logarithms of process means, B's less A's. */
+struct contrast {
+	bool paired;	   /* by rounds; else two independent sets */
+	size_t na, nb;	   /* processes that counted; equal where paired */
+	double difference; /* mean; NaN without processes of either */
+	double error;	   /* its standard error; NaN with less than two processes of either */
+	double df;	   /* degrees of freedom of it (Welch's where not paired) */
+	double spread;	   /* standard error times the square root of n, with n processes of each */
+	double df_each;	   /* degrees of freedom / (n - 1), with n of each */
+	double ratio, low, high; /* B / A, and its 95 % t interval */
+};
+
+/* a[i] and b[i] of the same round; n positive finite process means of each. */
+void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out);
+/* Welch 1947, on logarithms: sets that ran at different times. */
+void contrast_welch(const double *a, size_t na, const double *b, size_t nb, struct contrast *out);
+
+/* The geometric mean of independent ratios, as a contrast; those without an interval are left out.
+ * na and nb: how many were taken. Degrees of freedom after Satterthwaite 1946. */
+void contrast_mean(const struct contrast *contrasts, size_t count, struct contrast *out);
+
+/* threshold 0.01: what is not off by more than 1 % either way is the same. */
+enum verdict contrast_verdict(const struct contrast *contrast, double threshold);
+
+/* Two-sided p of "B is not off by more than the threshold": below 0.05 where the interval lies
+ * outside; NaN without an interval. */
+double contrast_p(const struct contrast *contrast, double threshold);
+
+/*
+ * Processes of each (or pairs) with which a verdict comes in 80 of 100 such comparisons, were
+ * difference and spread as they were found; 0 when unknown, CONTRAST_NEEDED_MAX for as many or
+ * more.
+ */
+#define CONTRAST_NEEDED_MAX 10000
+size_t contrast_needed(const struct contrast *contrast, double threshold);
+
+/*
+ * Benjamini and Hochberg 1995: adjusted[i] is the false discovery rate at which hypothesis i would
+ * just be rejected. NaNs are no hypotheses and stay NaN.
+ */
+void adjust_for_many(const double *p, size_t count, double *adjusted);
+
+#endif

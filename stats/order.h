@@ -1,0 +1,68 @@
+/* Which contender of a table is before which, as far as the intervals of their ratios tell. */
+#ifndef PRONY_STATS_ORDER_H
+#define PRONY_STATS_ORDER_H
+
+#include "stats/rounds.h"
+
+/*
+ * Two contenders share a rank only where the interval of their ratio is at most so wide to each
+ * side: a wider one that holds 1 says that nothing is known, not that they are alike.
+ */
+#define ORDER_WIDTH_MAX 0.10
+
+/* X(id, word): what B is to A */
+#define ORDERS(X)                                                                                  \
+	X(UNKNOWN, "unknown") /* the interval of their ratio does not tell */                      \
+	X(ALIKE, "alike")     /* it is narrow and holds 1 */                                       \
+	X(FASTER, "faster")   /* it lies below 1 */                                                \
+	X(SLOWER, "slower")   /* it lies above 1 */
+
+enum order {
+#define X(id, word) ORDER_##id,
+	ORDERS(X)
+#undef X
+		ORDER_COUNT
+};
+
+const char *order_word(enum order order);
+
+/* Half of the contrast's interval as a share of the ratio; NaN without one. */
+double contrast_half_width(const struct contrast *contrast);
+
+/* `margin`: 1, or for contenders that were disturbed how far beyond 1 the interval has to lie; then
+ * they are never alike. */
+enum order order_of(const struct contrast *contrast, double margin);
+
+/*
+ * What other programs may have done to the order of disturbed contenders: at worst one lost nothing
+ * to them and another its whole share, 1 / (1 - taken), in each of its processes. The geometric
+ * mean of that over `taken`, the shares of the machine that they took; at least ORDER_MARGIN_MIN.
+ */
+#define ORDER_MARGIN_MIN 1.05 /* of the least that counts as disturbed (sensors/figures.c) */
+double order_margin(const double *taken, size_t count);
+
+/* Processes of each (or pairs) that would settle an unknown order, were difference and spread to
+ * stay as they are; 0 when that is unknown or CONTRAST_NEEDED_MAX. */
+#define ORDER_PROCESSES_MIN 3 /* of one process nobody knows the spread: so many would tell more   \
+			       */
+size_t order_needed(const struct contrast *contrast);
+
+struct contender {
+	struct round_means means; /* at least one */
+	double margin;		  /* 1, or order_margin() of one that was disturbed */
+};
+
+/* What B is to A, and their ratio. */
+enum order order_pair(const struct contender *a, const struct contender *b, struct contrast *out);
+
+/* Place of a contender: the ranks from `low` to `high` are possible. */
+struct place {
+	int rank, low, high; /* rank: 0 where the order to another contender is unknown */
+	bool tied;	     /* others have this rank */
+	size_t needed; /* processes of each that would settle what is unknown for want of them */
+};
+
+/* contenders: from the fastest estimate to the slowest. */
+void order_places(const struct contender *contenders, size_t count, struct place *out);
+
+#endif

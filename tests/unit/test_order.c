@@ -1,0 +1,202 @@
+/*
+ * Ratios by rounds, and what ranks may be said by their intervals. The expected numbers were
+ * computed in Python, the t quantile by bisection on Simpson's integral: by other means than the
+ * code's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "stats/order.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void near(double found, double expected, double tolerance)
+{
+	if (!(fabs(found - expected) <= tolerance))
+		fail_msg("found %.17g, expected %.17g within %g", found, expected, tolerance);
+}
+
+static const double a_means[] = {1012000, 987000, 1033000, 1001000, 995000};
+static const double b_means[] = {803000, 811000, 799000, 806000};
+static const int64_t rounds[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static struct round_means means_of(const double *means, size_t count)
+{
+	return (struct round_means){.means = means, .rounds = rounds, .count = count};
+}
+
+static void contrasts_are_welch(void **state)
+{
+	const double same[] = {5, 5, 5};
+	struct contrast c;
+
+	(void)state;
+	contrast_welch(b_means, COUNT(b_means), a_means, COUNT(a_means), &c);
+	near(c.ratio, 1.249443073574793, 1e-12);
+	near(c.low, 1.2227641678673735, 1e-11);
+	near(c.high, 1.2767040735473615, 1e-11);
+	near(contrast_half_width(&c), sqrt(1.2767040735473615 / 1.2227641678673735) - 1, 1e-11);
+	contrast_welch(a_means, COUNT(a_means), b_means, COUNT(b_means), &c);
+	near(c.low, 1 / 1.2767040735473615, 1e-11);
+	contrast_welch(b_means, 1, a_means, COUNT(a_means), &c);
+	assert_true(c.ratio > 1.2 && isnan(c.low) && isnan(c.high));
+	assert_true(isnan(contrast_half_width(&c)));
+	contrast_welch(same, 2, same, 3, &c);
+	assert_true(c.low == 1 && c.ratio == 1 && c.high == 1);
+	contrast_welch(a_means, 0, b_means, 2, &c);
+	assert_true(isnan(c.ratio));
+}
+
+/* What both rounds have in common cancels; what only one has does not count. */
+static void common_rounds_are_paired(void **state)
+{
+	const int64_t late[] = {1, 2, 3, 9};
+	const int64_t again[] = {0, 1, 0, 1, 2};
+	const int64_t few[] = {0, 1, 12, 13};
+	const struct round_means a = means_of(a_means, COUNT(a_means));
+	struct round_means b = {.means = b_means, .rounds = late, .count = COUNT(b_means)};
+	struct contrast c, expected;
+
+	(void)state;
+	contrast_of_rounds(&a, &b, &c);
+	contrast_paired(a_means + 1, b_means, 3, &expected);
+	assert_true(c.paired && c.na == 3);
+	near(c.low, expected.low, 0);
+	near(c.ratio, 0.798872017271327, 1e-12);
+	near(c.low, 0.7642521244234469, 1e-10);
+	near(c.high, 0.8350601582699111, 1e-10);
+	/* Two common rounds only, or rounds that were counted anew: Welch over all. */
+	b.rounds = few;
+	contrast_of_rounds(&a, &b, &c);
+	contrast_welch(a_means, COUNT(a_means), b_means, COUNT(b_means), &expected);
+	assert_false(c.paired);
+	near(c.low, expected.low, 0);
+	const struct round_means resumed = {.means = a_means, .rounds = again, .count = 5};
+	b.rounds = rounds;
+	contrast_of_rounds(&resumed, &b, &c);
+	assert_false(c.paired);
+	/* Less than half of the smaller set. */
+	const double many[] = {1, 1, 1, 1, 1, 1, 1, 1};
+	const int64_t other[] = {0, 1, 2, 20, 21, 22, 23, 24};
+	const struct round_means x = means_of(many, 8);
+	const struct round_means y = {.means = many, .rounds = other, .count = 8};
+	contrast_of_rounds(&x, &y, &c);
+	assert_false(c.paired);
+}
+
+static void orders_follow_the_interval(void **state)
+{
+	static const struct {
+		double low, high, margin;
+		enum order order;
+	} rows[] = {
+		{0.98, 1.03, 1, ORDER_ALIKE},	   {1.02, 1.04, 1, ORDER_SLOWER},
+		{0.5, 0.99, 1, ORDER_FASTER},	   {0.8, 1.4, 1, ORDER_UNKNOWN},
+		{1.02, 9, 1, ORDER_SLOWER},	   {0.98, 1.03, 1.05, ORDER_UNKNOWN},
+		{1.02, 1.04, 1.05, ORDER_UNKNOWN}, {2.1, 3, 2, ORDER_SLOWER},
+		{0.3, 0.49, 2, ORDER_FASTER},	   {0.3, 0.51, 2, ORDER_UNKNOWN},
+		{NAN, NAN, 1, ORDER_UNKNOWN},	   {0.9, 1.1, 1, ORDER_UNKNOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct contrast c = {.low = rows[i].low, .high = rows[i].high};
+		if (order_of(&c, rows[i].margin) != rows[i].order)
+			fail_msg("row %zu is %s", i, order_word(order_of(&c, rows[i].margin)));
+	}
+	assert_string_equal(order_word(ORDER_ALIKE), "alike");
+}
+
+static void margins_are_what_was_taken(void **state)
+{
+	const double none[] = {0, 0}, half[] = {0.5, 0.5}, once[] = {0, 0, 0, 0.5};
+	const double all[] = {1}, unread[] = {NAN, -1};
+
+	(void)state;
+	near(order_margin(none, 2), ORDER_MARGIN_MIN, 0);
+	near(order_margin(unread, 2), ORDER_MARGIN_MIN, 0);
+	near(order_margin(half, 2), 2, 1e-12);
+	near(order_margin(once, 4), pow(2, 0.25), 1e-12);
+	assert_true(isfinite(order_margin(all, 1)) && order_margin(all, 1) > 100);
+}
+
+/* Processes that would do: checked by the widths that they give. */
+static void processes_are_counted(void **state)
+{
+	const double noisy[] = {100, 180, 60, 130, 90}, other[] = {110, 90, 170, 70, 120};
+	struct contrast c;
+
+	(void)state;
+	contrast_paired(noisy, other, 5, &c);
+	assert_int_equal(order_of(&c, 1), ORDER_UNKNOWN);
+	size_t n = order_needed(&c);
+	assert_true(n > 100 && n < 1000);
+	/* z x spread / sqrt(n) = ln 1.1; t is little more with so many. */
+	near((double)n, pow(1.96 * c.spread / log(1.1), 2), 5);
+	contrast_paired(noisy, other, 1, &c);
+	assert_int_equal(order_needed(&c), ORDER_PROCESSES_MIN);
+	contrast_paired(noisy, other, 0, &c);
+	assert_int_equal(order_needed(&c), 0);
+}
+
+#define PLACES 4
+static void expect_places(const struct contender *contenders, const struct place *expected)
+{
+	struct place found[PLACES];
+
+	order_places(contenders, PLACES, found);
+	for (size_t i = 0; i < PLACES; i++)
+		if (found[i].rank != expected[i].rank || found[i].low != expected[i].low ||
+		    found[i].high != expected[i].high || found[i].tied != expected[i].tied ||
+		    (found[i].needed > 0) != (expected[i].needed > 0))
+			fail_msg("place %zu: %d, %d to %d, tied %d, needed %zu", i, found[i].rank,
+				 found[i].low, found[i].high, found[i].tied, found[i].needed);
+}
+
+static void places_say_what_is_known(void **state)
+{
+	const double narrow[] = {100, 101, 99, 100.5, 99.5}, near_by[] = {101, 100, 100, 99, 101};
+	const double wide[] = {60, 180, 90, 160, 100}, slow[] = {500, 480, 530, 470, 510};
+	const struct contender settled = {.means = means_of(narrow, 5), .margin = 1};
+	const struct contender alike = {.means = means_of(near_by, 5), .margin = 1};
+	const struct contender noisy = {.means = means_of(wide, 5), .margin = 1};
+	const struct contender last = {.means = means_of(slow, 5), .margin = 1};
+	struct contender disturbed = alike, far = last;
+
+	(void)state;
+	disturbed.margin = 2;
+	far.margin = 2;
+	/* Two that are alike, one that nobody knows, and one that is slower than all of them. */
+	const struct contender first[] = {settled, alike, noisy, last};
+	const struct place places[] = {
+		{0, 1, 3, false, 1}, {0, 1, 3, false, 1}, {0, 1, 3, false, 1}, {4, 4, 4, false, 0}};
+	expect_places(first, places);
+	const struct contender quiet[] = {settled, alike, last, last};
+	const struct place ranked[] = {
+		{1, 1, 1, true, 0}, {1, 1, 1, true, 0}, {3, 3, 3, true, 0}, {3, 3, 3, true, 0}};
+	expect_places(quiet, ranked);
+	/* Under load five times as long is still slower; what is alike is not known to be, and no
+	 * number of processes changes that. */
+	const struct contender loaded[] = {settled, disturbed, far, far};
+	const struct place known[] = {
+		{0, 1, 2, false, 0}, {0, 1, 2, false, 0}, {0, 3, 4, false, 0}, {0, 3, 4, false, 0}};
+	expect_places(loaded, known);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(contrasts_are_welch),
+		cmocka_unit_test(common_rounds_are_paired),
+		cmocka_unit_test(orders_follow_the_interval),
+		cmocka_unit_test(margins_are_what_was_taken),
+		cmocka_unit_test(processes_are_counted),
+		cmocka_unit_test(places_say_what_is_known),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

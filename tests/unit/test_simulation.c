@@ -1,0 +1,289 @@
+/*
+ * The protocol against machines that are invented, so that the truth is known: how often what it
+ * says is wrong (docs/measurement.md has these rates). Seeds are fixed; the bounds are four
+ * standard errors of the rates wide or more.
+ *
+ * The noise model: a process has a factor of its own (0.7 %), its steps are correlated (AR(1) of
+ * 0.8, 2 %), and one in a hundred takes half as long again. What is estimated is the geometric mean
+ * of the step time over processes, each one's mean over its window.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/random.h"
+#include "stats/effort.h"
+#include "stats/estimate.h"
+#include "stats/order.h"
+
+#define PROCESS_SD 0.007
+#define STEP_SD 0.02
+#define CORRELATION 0.8
+#define SPIKE_SHARE 0.01
+#define SPIKE 0.5
+#define STEPS 200
+#define PROCESSES_MAX 40
+#define TRUTH (1 + SPIKE_SHARE * SPIKE) /* mean of a step of 1 */
+
+static void between(const char *what, double found, double low, double high)
+{
+	print_message("%s: %.1f %%\n", what, 100 * found);
+	if (!(found >= low && found <= high))
+		fail_msg("%s: %.4f is not between %g and %g", what, found, low, high);
+}
+
+/* Steps of a process whose own are `level` long on average; NULL keeps the mean only. */
+static double process_mean(struct random *random, double level, double *steps)
+{
+	double factor = level * exp(PROCESS_SD * random_normal(random));
+	double state = STEP_SD * random_normal(random), sum = 0;
+	const double fresh = STEP_SD * sqrt(1 - CORRELATION * CORRELATION);
+
+	for (int i = 0; i < STEPS; i++) {
+		double spike = random_uniform(random) < SPIKE_SHARE ? SPIKE : 0;
+		double step = factor * (1 + state + spike);
+		if (steps)
+			steps[i] = step;
+		sum += step;
+		state = CORRELATION * state + fresh * random_normal(random);
+	}
+	return sum / STEPS;
+}
+
+static bool claims(const struct contrast *contrast)
+{
+	return contrast->low > 1 || contrast->high < 1;
+}
+
+/* Two labels on the same thing: steps as replicates find differences that are none. */
+static void processes_are_the_replicates(void **state)
+{
+	enum { TRIALS = 2000, EACH = 5 };
+	static double pooled[2][EACH * STEPS];
+	struct random random;
+	int by_steps = 0, by_processes = 0;
+
+	(void)state;
+	random_init(&random, 1);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double means[2][EACH];
+		struct contrast contrast;
+		for (int side = 0; side < 2; side++)
+			for (int i = 0; i < EACH; i++)
+				means[side][i] = process_mean(&random, 1, pooled[side] + i * STEPS);
+		contrast_welch(pooled[0], EACH * STEPS, pooled[1], EACH * STEPS, &contrast);
+		by_steps += claims(&contrast);
+		contrast_welch(means[0], EACH, means[1], EACH, &contrast);
+		by_processes += claims(&contrast);
+	}
+	between("A/A, steps as replicates", (double)by_steps / TRIALS, 0.4, 0.8);
+	between("A/A, processes as replicates", (double)by_processes / TRIALS, 0.03, 0.07);
+}
+
+/* The machine becomes 2 % slower in the course of a run. */
+static void rounds_withstand_drift(void **state)
+{
+	enum { TRIALS = 2000, EACH = 8 };
+	const double drift = 0.02;
+	struct random random;
+	int one_by_one = 0, in_rounds = 0;
+
+	(void)state;
+	random_init(&random, 2);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double means[2][2][EACH]; /* [order][side] */
+		int64_t rounds[EACH];
+		struct contrast contrast;
+		for (int i = 0; i < EACH; i++) {
+			bool first = random_below(&random, 2);
+			rounds[i] = i;
+			for (int side = 0; side < 2; side++) {
+				double late = (double)(side * EACH + i) / (2 * EACH);
+				double soon = (double)(2 * i + (side != first)) / (2 * EACH);
+				means[0][side][i] = process_mean(&random, 1 + drift * late, NULL);
+				means[1][side][i] = process_mean(&random, 1 + drift * soon, NULL);
+			}
+		}
+		contrast_welch(means[0][0], EACH, means[0][1], EACH, &contrast);
+		one_by_one += claims(&contrast);
+		const struct round_means a = {means[1][0], rounds, EACH};
+		const struct round_means b = {means[1][1], rounds, EACH};
+		contrast_of_rounds(&a, &b, &contrast);
+		in_rounds += contrast.paired && claims(&contrast);
+	}
+	between("A/A under drift, one after the other", (double)one_by_one / TRIALS, 0.4, 0.95);
+	between("A/A under drift, in rounds", (double)in_rounds / TRIALS, 0.025, 0.07);
+}
+
+/* Runs processes until the effort has enough; does the interval miss the truth? */
+static bool misses(struct random *random, const struct effort_row *effort, double process_sd,
+		   size_t *used)
+{
+	double means[PROCESSES_MAX];
+	size_t n = 0;
+	bool capped;
+	struct estimate estimate;
+
+	while (effort_wants_more(effort, 0, means, n, (int)n, &capped)) {
+		double more = sqrt(fmax(process_sd * process_sd - PROCESS_SD * PROCESS_SD, 0));
+		means[n++] = process_mean(random, exp(more * random_normal(random)), NULL);
+	}
+	*used = n;
+	estimate_compute(means, n, 0, &estimate);
+	return estimate.low > TRUTH || estimate.high < TRUTH;
+}
+
+static double coverage(uint64_t seed, const struct effort_row *effort, double process_sd,
+		       int trials, double *processes)
+{
+	struct random random;
+	size_t sum = 0, used;
+	int missed = 0;
+
+	random_init(&random, seed);
+	for (int trial = 0; trial < trials; trial++) {
+		missed += misses(&random, effort, process_sd, &used);
+		sum += used;
+	}
+	*processes = (double)sum / trials;
+	return 1 - (double)missed / trials;
+}
+
+static void intervals_cover_with_the_stop_rule(void **state)
+{
+	double used;
+
+	(void)state;
+	between("coverage, default effort", coverage(3, &effort_table[1], PROCESS_SD, 10000, &used),
+		0.93, 0.97);
+	assert_true(used < 5.5);
+	/* The spread at which it looks most often before it stops. */
+	between("coverage, default effort, processes 2 % apart",
+		coverage(4, &effort_table[1], 0.02, 4000, &used), 0.93, 0.97);
+	assert_true(used > 5.5 && used < 11);
+	between("coverage, rigorous effort, processes 2 % apart",
+		coverage(5, &effort_table[2], 0.02, 1000, &used), 0.925, 0.97);
+	assert_true(used > 12 && used < 30);
+	between("coverage, quick effort", coverage(6, &effort_table[0], PROCESS_SD, 4000, &used),
+		0.935, 0.965);
+}
+
+/* Looking from three processes on stops when the spread looks small by chance. */
+static void peeking_early_misleads(void **state)
+{
+	double error[3];
+	const int starts[] = {3, 5, 8};
+	enum { TRIALS = 20000 };
+
+	(void)state;
+	for (size_t k = 0; k < 3; k++) {
+		struct random random;
+		struct effort_row effort = effort_table[1];
+		int missed = 0;
+		random_init(&random, 7);
+		effort.processes_start = starts[k];
+		effort.processes_cap = 20;
+		effort.stop_half_width = 0.01;
+		for (int trial = 0; trial < TRIALS; trial++) {
+			double means[PROCESSES_MAX];
+			size_t n = 0;
+			bool capped;
+			struct estimate estimate;
+			while (effort_wants_more(&effort, 0, means, n, (int)n, &capped))
+				means[n++] = exp(0.012 * random_normal(&random));
+			estimate_compute(means, n, 0, &estimate);
+			missed += estimate.low > 1 || estimate.high < 1;
+		}
+		error[k] = (double)missed / TRIALS;
+	}
+	between("error of the interval, looking from 3 on", error[0], 0.07, 0.12);
+	between("error of the interval, looking from 5 on", error[1], 0.05, 0.08);
+	between("error of the interval, looking from 8 on", error[2], 0.045, 0.07);
+}
+
+/*
+ * What the model leaves out: bursts of other work, which make one process in five up to 30 %
+ * slower, and a drift of 5 % over the run. The estimand is then the mean over such processes.
+ */
+static void bursts_are_reported(void **state)
+{
+	enum { TRIALS = 4000, EACH = 5 };
+	struct random random;
+	int bursts = 0, drifts = 0;
+	/* log of a process: one in five has a factor of 1 to 1.3, uniformly. */
+	const double burst_log = 0.2 * (1.3 * log(1.3) - 0.3) / 0.3;
+
+	(void)state;
+	random_init(&random, 8);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double burst[EACH], drift[EACH];
+		struct estimate estimate;
+		for (int i = 0; i < EACH; i++) {
+			double more = random_uniform(&random) < 0.2
+					      ? 1 + 0.3 * random_uniform(&random)
+					      : 1;
+			burst[i] = process_mean(&random, more, NULL);
+			drift[i] = process_mean(&random, exp(0.05 * (i - 2) / EACH), NULL);
+		}
+		estimate_compute(burst, EACH, 0, &estimate);
+		bursts += estimate.low <= TRUTH * exp(burst_log) &&
+			  estimate.high >= TRUTH * exp(burst_log);
+		estimate_compute(drift, EACH, 0, &estimate);
+		drifts += estimate.low <= TRUTH && estimate.high >= TRUTH;
+	}
+	between("coverage of 5 processes under bursts", (double)bursts / TRIALS, 0.5, 0.9);
+	between("coverage of 5 processes under drift", (double)drifts / TRIALS, 0.97, 1);
+}
+
+/* Ranks of a quick table: equal contenders, and one that takes five times as long. */
+static void quick_ranks_hold(void **state)
+{
+	enum { TRIALS = 4000 };
+	const size_t n = (size_t)effort_table[0].processes_start;
+	struct random random;
+	int64_t rounds[PROCESSES_MAX];
+	int wrong = 0, ranked = 0, alike = 0;
+
+	(void)state;
+	random_init(&random, 9);
+	for (size_t i = 0; i < n; i++)
+		rounds[i] = (int64_t)i;
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double means[3][PROCESSES_MAX];
+		struct contender contenders[3];
+		struct contrast contrast;
+		for (int side = 0; side < 3; side++) {
+			for (size_t i = 0; i < n; i++)
+				means[side][i] =
+					(side == 2 ? 5 : 1) * exp(0.4 * random_normal(&random));
+			contenders[side] =
+				(struct contender){.means = {means[side], rounds, n}, .margin = 1};
+		}
+		enum order equal = order_pair(&contenders[0], &contenders[1], &contrast);
+		wrong += equal == ORDER_FASTER || equal == ORDER_SLOWER;
+		alike += equal == ORDER_ALIKE;
+		ranked += order_pair(&contenders[0], &contenders[2], &contrast) == ORDER_SLOWER;
+	}
+	/* With processes 40 % apart nothing is known of equal ones, and five times as long ranks.
+	 */
+	between("equal contenders ranked, noisy machine", (double)wrong / TRIALS, 0.035, 0.065);
+	between("equal contenders called alike, noisy machine", (double)alike / TRIALS, 0, 0.01);
+	between("five times as long ranked, noisy machine", (double)ranked / TRIALS, 0.65, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(processes_are_the_replicates),
+		cmocka_unit_test(rounds_withstand_drift),
+		cmocka_unit_test(intervals_cover_with_the_stop_rule),
+		cmocka_unit_test(peeking_early_misleads),
+		cmocka_unit_test(bursts_are_reported),
+		cmocka_unit_test(quick_ranks_hold),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
