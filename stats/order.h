@@ -43,8 +43,9 @@ double order_margin(const double *taken, size_t count);
 
 /* Processes of each (or pairs) that would settle an unknown order, were difference and spread to
  * stay as they are; 0 when that is unknown or CONTRAST_NEEDED_MAX. */
-#define ORDER_PROCESSES_MIN 3 /* of one process nobody knows the spread: so many would tell more   \
-			       */
+#define ORDER_PROCESSES_MIN                                                                        \
+	3 /* of one process nobody knows the spread: so many would tell more                       \
+	   */
 size_t order_needed(const struct contrast *contrast);
 
 struct contender {
