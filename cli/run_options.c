@@ -44,7 +44,7 @@ const struct option run_option_rows[] = {
 	 .offset = offsetof(struct run_options, shapes),
 	 .metavar = "NAME=DIMS",
 	 .help = "shape of an input that an ONNX file leaves open, for one sample: x=1x3x48x320"},
-	ROW_FLAG(quick, "quick", "3 processes, 2 s each: screening"),
+	ROW_FLAG(quick, "quick", "7 processes, 0.8 s each: screening"),
 	ROW_FLAG(rigorous, "rigorous", "10 to 40 processes, until the interval is 1 % wide"),
 	ROW_INT(steps, "steps", 1, 1000000000, "N", "fixed steps of the measured window"),
 	ROW_INT(warm_up, "warm-up", 0, 1000000000, "N", "fixed steps of warm-up"),
