@@ -91,6 +91,7 @@ static enum prony_status execute(struct job *job, struct error *err)
 	fill_settings(job, &settings);
 	job_callbacks(job, &callbacks);
 	progress_start(&job->progress);
+	budget_begin(&job->budget, job->plan.count);
 	enum prony_status status = run_execute(&job->plan, job->cells, &settings, &callbacks, err);
 	progress_end(&job->progress);
 	if (status == PRONY_OK)
@@ -244,6 +245,9 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	enum prony_status status = run_options_spec(job->options, suites, count, &job->spec, err);
 	if (status != PRONY_OK)
 		return status;
+	status = budget_parse(job->options->budget, &job->budget, err);
+	if (status != PRONY_OK)
+		return status;
 	job->self = path_self();
 	job->cpu_count = machine_cores(job->cpus, JOB_CPUS_MAX);
 	struct memory_limit room = memory_limit_worker(job->options->memory_limit);
@@ -304,6 +308,7 @@ static void job_release(struct job *job)
 	json_decref(job->machine);
 	store_close(job->store);
 	forecast_release(&job->forecast);
+	budget_release(&job->budget);
 	if (job->plan_ready)
 		plan_release(&job->plan);
 	registry_release(&job->registry);

@@ -23,6 +23,20 @@ static bool wants_more(void *context, size_t cell, unsigned *flags)
 	return more;
 }
 
+/* With a fixed number of processes there is nothing to choose. */
+static bool can_wait(void *context, size_t cell)
+{
+	struct job *job = context;
+	return job->spec.repeat == 0 &&
+	       budget_later(&job->budget, job->cells, job->plan.count, cell, OK_PROCESSES_MIN);
+}
+
+static const char *is_late(void *context, size_t cell)
+{
+	const struct job *job = context;
+	return budget_late(&job->budget, cell);
+}
+
 static bool judge_steady(void *context, const struct step_record *blocks,
 			 const int64_t *block_steps, size_t count, int64_t window_ns)
 {
@@ -75,6 +89,8 @@ static void on_event(void *context, const struct run_event *event)
 	struct job *job = context;
 	const struct run_cell *cell = &job->cells[event->cell];
 	struct estimate so_far;
+	if (event->kind == EVENT_PROCESS_END)
+		budget_spend(&job->budget, event->cell, event->record->total_ns);
 	estimate_compute(cell->means, cell->mean_count, 0, &so_far);
 	progress_event(&job->progress, event, &so_far);
 }
@@ -84,6 +100,8 @@ void job_callbacks(struct job *job, struct run_callbacks *out)
 	*out = (struct run_callbacks){
 		.context = job,
 		.wants_more = wants_more,
+		.later = can_wait,
+		.late = is_late,
 		.steady = judge_steady,
 		.framework = sink_framework,
 		.gate = sink_gate,

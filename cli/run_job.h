@@ -5,6 +5,7 @@
 #define PRONY_CLI_RUN_JOB_H
 
 #include "cli/progress.h"
+#include "cli/run_budget.h"
 #include "cli/run_options.h"
 #include "frameworks/registry.h"
 #include "plan/plan.h"
@@ -24,6 +25,7 @@ struct job {
 	struct run_meta meta;
 	struct run_cell *cells; /* one for each of the plan */
 	const struct effort_row *effort;
+	struct budget budget;
 	struct forecast forecast;
 	struct progress progress;
 	json_t *machine;

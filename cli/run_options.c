@@ -67,6 +67,10 @@ const struct option run_option_rows[] = {
 	ROW_FLAG(gate_only, "gate-only", "run the parity gates and time nothing"),
 	ROW_TEXT(data, "data", "DIR", "folder of data sets"),
 	ROW_TEXT(keep_bundle, "keep-bundle", "DIR", "keep the case bundles there"),
+	ROW_TEXT(budget, "budget", "TIME",
+		 "end within 90s, 30m, 1.5h: after 3 processes of each cell only where intervals "
+		 "are "
+		 "widest"),
 	ROW_TEXT(setup, "setup", "COMMAND", "shell command before each process"),
 	ROW_TEXT(cleanup, "cleanup", "COMMAND", "shell command after each process"),
 	ROW_TEXT(report, "report", "FILE", "write the HTML page there"),

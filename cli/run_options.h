@@ -10,7 +10,7 @@ struct run_options {
 	struct option_list workers, shapes;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
 	bool quick, rigorous, dry_run, resume, show_command, gate, gate_only;
-	const char *store, *data, *keep_bundle, *setup, *cleanup, *format, *report;
+	const char *store, *data, *keep_bundle, *setup, *cleanup, *budget, *format, *report;
 };
 
 extern const struct option run_option_rows[];

@@ -79,6 +79,12 @@ struct run_callbacks {
 	void *context;
 	/* Another process of this cell? Asked before each. Sets *flags to add to the cell. */
 	bool (*wants_more)(void *context, size_t cell, unsigned *flags);
+	/* Not in this round: others need the time more. Asked of cells that want another; the first
+	 * round in which every cell says so runs them all. May be NULL. */
+	bool (*later)(void *context, size_t cell);
+	/* Why there is no time left for the cell's gate or another process; NULL: there is. May be
+	 * NULL. */
+	const char *(*late)(void *context, size_t cell);
 	/* A steadiness verdict on the warm-up blocks so far (stats/steady.h). */
 	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,
 		       size_t count, int64_t window_ns);

@@ -165,12 +165,32 @@ static enum prony_status end_sated(struct schedule *s, size_t cell, struct error
 {
 	int succeeded = (int)s->cells[cell].mean_count;
 	int wanted = s->settings->limits.processes_min;
-	char reason[96];
+	char reason[160];
+	const char *late = schedule_late(s, cell);
 	if (succeeded > 0 && succeeded >= wanted)
 		return schedule_end_cell(s, cell, CELL_OK, "", err);
+	if (late) {
+		snprintf(reason, sizeof reason, "%s: %d of %d processes ended ok", late, succeeded,
+			 wanted);
+		return schedule_end_cell(s, cell, CELL_TIMEOUT, reason, err);
+	}
 	snprintf(reason, sizeof reason, "%d of %d processes ended ok, %d are needed", succeeded,
 		 s->cells[cell].tried, wanted);
 	return schedule_end_cell(s, cell, CELL_INVALID, reason, err);
+}
+
+/* Of the cells that want another process those that need it most, if some can wait. */
+static size_t without_later(const struct schedule *s, size_t *wanted, size_t count)
+{
+	size_t now = 0;
+	for (size_t i = 0; i < count && s->callbacks->later; i++) {
+		if (s->callbacks->later(s->callbacks->context, wanted[i]))
+			continue;
+		size_t cell = wanted[now];
+		wanted[now++] = wanted[i];
+		wanted[i] = cell;
+	}
+	return now > 0 ? now : count;
 }
 
 /* Lists the cells that want another process; the others end. */
@@ -182,14 +202,17 @@ static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *coun
 		struct run_cell *state = &s->cells[cell];
 		if (state->status != CELL_PENDING)
 			continue;
-		if (s->callbacks->wants_more(s->callbacks->context, cell, &state->flags)) {
+		bool more = s->callbacks->wants_more(s->callbacks->context, cell, &state->flags);
+		if (more && !schedule_late(s, cell)) {
 			wanted[(*count)++] = cell;
 			continue;
 		}
+		state->flags |= more ? CELL_FLAG_NOT_CONVERGED : 0;
 		enum prony_status status = end_sated(s, cell, err);
 		if (status != PRONY_OK)
 			return status;
 	}
+	*count = without_later(s, wanted, *count);
 	return PRONY_OK;
 }
 
@@ -217,7 +240,7 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 			if (schedule_stopped(s))
 				status = error_set(err, PRONY_INTERRUPTED, "interrupted");
-			else
+			else if (!schedule_late(s, wanted[i]))
 				status = schedule_end_broken(
 					s, wanted[i], run_replicate(s, wanted[i], round, err), err);
 		}

@@ -13,6 +13,11 @@ bool schedule_stopped(const struct schedule *s)
 	return s->settings->stop && *s->settings->stop;
 }
 
+const char *schedule_late(const struct schedule *s, size_t cell)
+{
+	return s->callbacks->late ? s->callbacks->late(s->callbacks->context, cell) : NULL;
+}
+
 void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cell, int round,
 		  const char *text)
 {

@@ -159,7 +159,11 @@ enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
 		const struct run_cell *state = &s->cells[cell];
 		if (state->status != CELL_PENDING)
 			continue;
-		if (!state->gate_done && !s->plan->cells[cell].ungated) {
+		const char *late = schedule_late(s, cell);
+		bool gate = !state->gate_done && !s->plan->cells[cell].ungated;
+		if (gate && late) {
+			status = schedule_end_cell(s, cell, CELL_TIMEOUT, late, err);
+		} else if (gate) {
 			status = schedule_stopped(s)
 					 ? error_set(err, PRONY_INTERRUPTED, "interrupted")
 					 : gate_cell(s, cell, false, err);

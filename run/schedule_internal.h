@@ -36,6 +36,8 @@ void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cel
 		  const char *text);
 
 bool schedule_stopped(const struct schedule *s);
+/* Why there is no time left for the cell; NULL when there is. */
+const char *schedule_late(const struct schedule *s, size_t cell);
 /* Whether a process that ended so may do better the next time. */
 bool schedule_is_accident(enum cell_status ended);
 /* Who is told how far the reference of a cell has come. */

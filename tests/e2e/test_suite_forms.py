@@ -174,6 +174,27 @@ class FormTest(ProgramTest):
         self.assertIn("has no form but ours", done.stderr)
 
 
+class BudgetTest(ProgramTest):
+    WORDS = ("-f", "fake,null", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "--quick", "--steps", "2",
+             "--warm-up", "1")
+
+    def test_a_run_ends_in_time_and_says_why(self):
+        done = self.prony("run", *self.WORDS, "--repeat", "500", "--budget", "5s", "--store", self.store, expect=1)
+        self.assertRegex(done.stdout, r"the budget of 5s is spent: \d+ of 500 processes ended ok")
+        (begin, end), = self.rows("SELECT started_wall_ns, finished_wall_ns FROM run")
+        self.assertGreater((end - begin) * SECOND, 3)
+        self.assertLess((end - begin) * SECOND, 20)
+        self.assertEqual({row[0] for row in self.rows("SELECT status FROM cell")}, {"timeout"})
+
+    def test_time_enough_changes_nothing(self):
+        self.prony("run", *self.WORDS, "--budget", "1h", "--repeat", "3", "--store", self.store, expect=0)
+        self.assertEqual(self.rows("SELECT status, count(*) FROM process GROUP BY status"), [("ok", 6)])
+
+    def test_wrong_words(self):
+        done = self.prony("run", *self.WORDS, "--budget", "soon", "--store", self.store, expect=64)
+        self.assertIn("write 90s, 30m or 1.5h", done.stderr)
+
+
 class PlanTest(ProgramTest):
     def plan(self, suite, *words):
         return json.loads(self.prony("run", suite, "--dry-run", "--format", "json", *words, expect=0).stdout)
