@@ -230,6 +230,7 @@ static void offer_arguments(const struct command_syntax *syntax, size_t place,
 			    const struct word *word)
 {
 	const char *text = syntax->arguments ? syntax->arguments : "";
+	const char *first;
 	bool small = text[strcspn(text, SMALL)] && !strcspn(text + strspn(text, "[ "), SMALL);
 	for (const char *c = text; *c;) {
 		size_t length = strspn(c, SMALL CAPITALS);
@@ -242,7 +243,9 @@ static void offer_arguments(const struct command_syntax *syntax, size_t place,
 		bool suffix = c > text && c[-1] == '.'; /* of FILE.yaml */
 		if (islower((unsigned char)*c) && !suffix && (place == 0 || strstr(text, " ...]")))
 			offer(word, token, NULL);
-		else if (isupper((unsigned char)*c) && (place > 0 || !small))
+		/* What several actions take is offered once. */
+		else if (isupper((unsigned char)*c) && (place > 0 || !small) &&
+			 (!(first = strstr(text, token)) || first == c))
 			offer_kind(syntax, c, length, word);
 		c += length;
 	}

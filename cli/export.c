@@ -8,7 +8,7 @@
 
 #define EXPORT_BYTES_MAX ((size_t)4 << 30)
 
-static const char *const formats[] = {"csv", "json", "jsonl", "md", "ms", NULL};
+static const char *const formats[] = {"csv", "json", "jsonl", "md", "latex", "ms", NULL};
 static const char *const layouts[] = {"long", "cells", "wide", "ms", NULL};
 
 struct export_options {
@@ -22,7 +22,7 @@ const struct option export_option_rows[] = {
 	 .choices = formats,
 	 .metavar = "FORMAT",
 	 .help = "default csv; jsonl is complete, with intervals, logs and series; ms is csv in "
-		 "layout ms"},
+		 "layout ms; latex has tables of booktabs"},
 	{.name = "layout",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct export_options, layout),
@@ -54,10 +54,12 @@ static const struct {
 	{"json", NULL, export_json, RESULTS_SERIES},
 	{"jsonl", NULL, export_jsonl, RESULTS_EVERYTHING},
 	{"md", NULL, export_markdown, RESULTS_FIGURES},
+	{"latex", NULL, export_latex, RESULTS_FIGURES},
 };
 
-static enum prony_status export_run(const struct export_options *options, const char *which,
-				    struct error *err)
+/* The row of the format and layout that were asked for. */
+static enum prony_status find_writer(const struct export_options *options, size_t *out,
+				     struct error *err)
 {
 	bool ms = !strcmp(options->format, "ms"); /* a spelling of csv in that layout */
 	const char *format = ms ? "csv" : options->format;
@@ -74,22 +76,70 @@ static enum prony_status export_run(const struct export_options *options, const 
 		return error_set(err, PRONY_USAGE,
 				 "--layout is for --format csv; %s has one layout",
 				 options->format);
+	*out = row;
+	return PRONY_OK;
+}
+
+/* Of several runs each format is still one file: one header in CSV, a list in JSON. */
+static void join(const char *format, bool first, const char *text, struct strbuf *out)
+{
+	if (!strcmp(format, "csv") && !first)
+		text = strchr(text, '\n') + 1;
+	else if (!strcmp(format, "json"))
+		strbuf_puts(out, first ? "[\n" : ",\n");
+	else if (!first && strcmp(format, "jsonl") != 0)
+		strbuf_putc(out, '\n');
+	strbuf_puts(out, text);
+}
+
+static enum prony_status add_run(const struct export_options *options, size_t writer,
+				 const char *which, bool alone, bool first, struct strbuf *out,
+				 struct error *err)
+{
 	struct stored_run run;
-	enum prony_status status = results_check_output(options->output, options->store, err);
-	if (status == PRONY_OK)
-		status = results_load_run(options->store, which, writers[row].depth, &run, err);
-	if (status != PRONY_OK)
-		return status;
 	struct summary summary;
 	struct strbuf text;
+	enum prony_status status =
+		results_load_run(options->store, which, writers[writer].depth, &run, err);
+	if (status != PRONY_OK)
+		return status;
 	strbuf_init(&text, EXPORT_BYTES_MAX);
 	summary_init(&summary, &run);
-	status = writers[row].write(&summary, &text, err);
-	if (status == PRONY_OK)
-		status = results_write(&text, options->output, err);
+	status = writers[writer].write(&summary, &text, err);
+	if (status == PRONY_OK && alone)
+		strbuf_puts(out, strbuf_text(&text));
+	else if (status == PRONY_OK)
+		join(writers[writer].format, first, strbuf_text(&text), out);
 	summary_release(&summary);
 	strbuf_release(&text);
 	stored_run_release(&run);
+	return status;
+}
+
+static enum prony_status export_runs(const struct export_options *options, const char *const *which,
+				     size_t count, struct error *err)
+{
+	struct strbuf text;
+	size_t writer = 0;
+	enum prony_status status = find_writer(options, &writer, err);
+	if (status == PRONY_OK && count != 1 && writers[writer].write == export_csv_wide)
+		status = error_set(err, PRONY_USAGE,
+				   "--layout wide has the frameworks of one run as columns: name "
+				   "one run, or take --layout cells");
+	if (status == PRONY_OK)
+		status = results_check_output(options->output, options->store, err);
+	if (status != PRONY_OK)
+		return status;
+	strbuf_init(&text, EXPORT_BYTES_MAX);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++)
+		status = add_run(options, writer, which[i], count == 1, i == 0, &text, err);
+	if (count > 1 && !strcmp(writers[writer].format, "json"))
+		strbuf_puts(&text, "]\n");
+	if (status == PRONY_OK)
+		status = export_finish(&text, err);
+	if (status == PRONY_OK)
+		status = results_write(&text, options->output, err);
+	strbuf_release(&text);
 	return status;
 }
 
@@ -99,16 +149,11 @@ int command_export(const struct cli_command *command, int argc, char **argv)
 	struct error err = ERROR_INIT;
 	size_t count = 0;
 	int exit_code = 0;
+	const char *newest = "";
 	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		if (count > 1)
-			error_set(&err, PRONY_USAGE,
-				  "prony export takes one run, not %zu; call it for each", count);
-		else
-			export_run(&options, count ? words[0] : "", &err);
-		if (err.code)
-			exit_code = cli_fail(&err);
-	}
+	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code) &&
+	    export_runs(&options, count ? words : &newest, count ? count : 1, &err) != PRONY_OK)
+		exit_code = cli_fail(&err);
 	results_words_free(words);
 	return exit_code;
 }

@@ -174,19 +174,29 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 {
 	struct strbuf text;
 	char title[200];
-	size_t shown = 0;
+	size_t shown = 0, last = 0;
 	strbuf_init(&text, 0);
 	for (size_t i = 0; i < job->plan.count && shown < NOT_OK_SHOWN; i++) {
 		if (!all && !is_failure(job, i))
 			continue;
+		last = i;
 		progress_cell_title(&job->plan.cells[i], title, sizeof title);
 		strbuf_printf(&text, "%s%s (%s)", shown++ ? ", " : "", title,
 			      cell_status_name(job->cells[i].status));
 	}
 	if (count > shown)
 		strbuf_printf(&text, " and %zu more", count - shown);
-	cli_say("prony: %s: %s%s\n", all ? "no cell is ok" : "not ok", strbuf_text(&text),
-		all ? "; 'prony list frameworks' says what is here and how to get the rest" : "");
+	bool absent = false;
+	for (size_t i = 0; i < job->plan.count; i++)
+		absent = absent || (job->cells[i].status == CELL_MISSING &&
+				    job->plan.cells[i].place->origin == ORIGIN_NONE);
+	/* Of one cell there is room for all that the plan knew. */
+	const char *reason = count == 1 && shown == 1 ? job->plan.cells[last].reason : NULL;
+	cli_say("prony: %s: %s%s%s%s\n", all ? "no cell is ok" : "not ok", strbuf_text(&text),
+		reason ? ": " : "", reason ? reason : "",
+		all && absent && !reason
+			? "; 'prony list frameworks' says what is here and how to get the rest"
+			: "");
 	strbuf_release(&text);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "zoo/zoo.h"
 
 /* The option of an axis; X of cell/axes.h. */
 #define ROW_AXIS(id, member, type, enumeration, recipe, option, letter_, what, ...)                \
@@ -130,6 +131,22 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 	spec->gate_only = options->gate_only;
 }
 
+/* What stands where a suite should, and is something else that there is. */
+static enum prony_status not_a_suite(const char *word, struct error *err)
+{
+	size_t length = strlen(word);
+	bool model = length > 5 && !strcmp(word + length - 5, ".onnx");
+	if (model || zoo_find(word, NULL))
+		return error_set(
+			err, PRONY_USAGE,
+			"'%.200s' is a network, and prony run takes suites: write -n %.200s", word,
+			word);
+	if (!strcmp(word, "all") || !strcmp(word, "native"))
+		return error_set(err, PRONY_USAGE, "'%s' is no suite: of frameworks write -f %s",
+				 word, word);
+	return PRONY_OK;
+}
+
 enum prony_status run_options_spec(const struct run_options *options, const char **suites,
 				   size_t suite_count, struct spec *spec, struct error *err)
 {
@@ -143,7 +160,9 @@ enum prony_status run_options_spec(const struct run_options *options, const char
 	enum prony_status status = PRONY_OK;
 	for (size_t i = 0; i < suite_count && status == PRONY_OK; i++) {
 		char *path = NULL;
-		status = spec_find_suite(suites[i], &path, err);
+		status = not_a_suite(suites[i], err);
+		if (status == PRONY_OK)
+			status = spec_find_suite(suites[i], &path, err);
 		if (status == PRONY_OK)
 			status = spec_read_file(spec, path, err);
 		free(path);

@@ -15,8 +15,7 @@
 
 #define NS_PER_MS 1e6
 
-/* Every export ends here: text that did not fit is an error, never a shorter file. */
-static enum prony_status finish(const struct strbuf *out, struct error *err)
+enum prony_status export_finish(const struct strbuf *out, struct error *err)
 {
 	if (!out->truncated)
 		return PRONY_OK;
@@ -175,7 +174,7 @@ enum prony_status export_csv_long(const struct summary *summary, struct strbuf *
 		if (row->cell->process_count == 0)
 			add_long_row(summary, row, NULL, out);
 	}
-	return finish(out, err);
+	return export_finish(out, err);
 }
 
 /* Figures of a cell, as the members of JSON have them. */
@@ -236,7 +235,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 		}
 		strbuf_putc(out, '\n');
 	}
-	return finish(out, err);
+	return export_finish(out, err);
 }
 
 /* The frameworks of the run in the order in which they first appear. */
@@ -288,7 +287,7 @@ enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *
 	for (size_t i = 0; i < summary->comparison_count && !out->truncated; i++)
 		add_wide_row(summary, i, &frameworks, out);
 	names_release(&frameworks);
-	return finish(out, err);
+	return export_finish(out, err);
 }
 
 /* The words of this layout for a stage; NULL = it has none. */
@@ -316,7 +315,7 @@ enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *ou
 		add_axis(AXIS_PRECISION, &row->cell->cell, out);
 		strbuf_printf(out, ",%.6g\n", row->step.center / NS_PER_MS);
 	}
-	return finish(out, err);
+	return export_finish(out, err);
 }
 
 static void add_json(json_t *json, size_t flags, struct strbuf *out)
@@ -344,7 +343,7 @@ enum prony_status export_json(const struct summary *summary, struct strbuf *out,
 	}
 	/* As other commands print it; the complete export has every bit. */
 	add_json(document, JSON_INDENT(2) | JSON_REAL_PRECISION(15), out);
-	return finish(out, err);
+	return export_finish(out, err);
 }
 
 /* {"type": ..., then the members of `body`}: types first, so that a reader of lines sees them. */
@@ -389,7 +388,7 @@ enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out
 			add_json(process_line(summary, cell, &cell->processes[p]), JSON_COMPACT,
 				 out);
 	}
-	return finish(out, err);
+	return export_finish(out, err);
 }
 
 static void add_environment(const char *text, struct strbuf *out)
@@ -459,5 +458,5 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 	strbuf_puts(out, "\n\n" SUMMARY_LEGEND ".\n");
 	add_environment(summary->run->meta.environment, out);
 	strbuf_release(&line);
-	return finish(out, err);
+	return export_finish(out, err);
 }

@@ -1,4 +1,5 @@
-/* Exports: csv (long, cells, wide, ms), json, jsonl, md. The same bytes for the same store. */
+/* Exports: csv (long, cells, wide, ms), json, jsonl, md, latex. The same bytes for the same store.
+ */
 #ifndef PRONY_REPORT_EXPORT_H
 #define PRONY_REPORT_EXPORT_H
 
@@ -14,6 +15,7 @@
  *           eval, train -> train, others left out; Result = ms per step, geometric mean.
  * jsonl:    the complete export: a line for the run, each cell, each process with intervals, log
  *           and series.
+ * latex:    a table of booktabs for each comparison.
  * Fields are quoted only where needed (RFC 4180).
  */
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
@@ -29,5 +31,10 @@ enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out
 			       struct error *err);
 enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
 				  struct error *err);
+enum prony_status export_latex(const struct summary *summary, struct strbuf *out,
+			       struct error *err);
+
+/* Every export ends here: text that did not fit is an error, never a shorter file. */
+enum prony_status export_finish(const struct strbuf *out, struct error *err);
 
 #endif

@@ -9,9 +9,12 @@
 #include "report/text.h"
 
 enum {
-	GAP = 2,	  /* spaces between columns */
-	NOTE_INDENT = 2,  /* of a continuation line */
-	WRAP_COLUMNS = 16 /* a column narrower than this is not made narrower still */
+	GAP = 2,	 /* spaces between columns */
+	NOTE_INDENT = 2, /* of a continuation line */
+	/* A column narrower than this is not made narrower still; than the second, where the table
+	 * would not fit otherwise. */
+	WRAP_COLUMNS = 16,
+	WRAP_COLUMNS_LEAST = 12
 };
 
 struct entry {
@@ -103,15 +106,20 @@ static size_t *choose_widths(const struct table *table, int width)
 		}
 		total += widths[k];
 	}
+	size_t limit = WRAP_COLUMNS;
 	while (width > 0 && total > (size_t)width) {
 		size_t widest = table->column_count;
 		for (size_t k = 0; k < table->column_count; k++)
-			if (table->columns[k].align == TABLE_LEFT && widths[k] > WRAP_COLUMNS &&
+			if (table->columns[k].align == TABLE_LEFT && widths[k] > limit &&
 			    (widest == table->column_count || widths[k] > widths[widest]))
 				widest = k;
-		if (widest == table->column_count)
+		if (widest == table->column_count && limit == WRAP_COLUMNS_LEAST)
 			break;
-		size_t excess = total - (size_t)width, spare = widths[widest] - WRAP_COLUMNS;
+		if (widest == table->column_count) {
+			limit = WRAP_COLUMNS_LEAST;
+			continue;
+		}
+		size_t excess = total - (size_t)width, spare = widths[widest] - limit;
 		size_t less = excess < spare ? excess : spare;
 		widths[widest] -= less;
 		total -= less;
@@ -164,32 +172,82 @@ static void render_row(const struct table *table, const size_t *widths, const ch
 	strbuf_release(&line);
 }
 
+static bool fits(const struct table *table, const size_t *widths, int width)
+{
+	size_t total = table->column_count ? GAP * (table->column_count - 1) : 0;
+	for (size_t k = 0; k < table->column_count; k++)
+		total += widths[k];
+	return width <= 0 || total <= (size_t)width;
+}
+
+/* The column by which a reader knows a row: the first one of words. */
+static size_t name_column(const struct table *table)
+{
+	for (size_t k = 0; k < table->column_count; k++)
+		if (table->columns[k].align == TABLE_LEFT)
+			return k;
+	return 0;
+}
+
+/* A row too wide for its lines: its name, then the other cells with their titles, as many on a line
+ * as there is room for; none is broken that fits on a line by itself. What is not known ("-") needs
+ * no place where nothing has to align. */
+static void render_block(const struct table *table, const struct row *row, bool colour, int width,
+			 struct strbuf *out)
+{
+	struct strbuf line;
+	size_t name = name_column(table);
+	strbuf_init(&line, 0);
+	text_wrap(entry_text(row, name), 0, width, colour ? TEXT_BOLD : "",
+		  colour ? TEXT_PLAIN : "", out);
+	for (size_t k = 0; k <= table->column_count; k++) {
+		const char *text = k < table->column_count ? entry_text(row, k) : "";
+		if (k < table->column_count && (k == name || !*text || !strcmp(text, "-")))
+			continue;
+		size_t more = k < table->column_count ? text_columns(table->columns[k].title) + 1 +
+								text_columns(text)
+						      : (size_t)width;
+		if (line.length > 0 &&
+		    NOTE_INDENT + text_columns(strbuf_text(&line)) + GAP + more > (size_t)width) {
+			text_wrap(strbuf_text(&line), NOTE_INDENT, width, "", "", out);
+			strbuf_clear(&line);
+		}
+		if (k < table->column_count)
+			strbuf_printf(&line, "%s%s %s", line.length > 0 ? "  " : "",
+				      table->columns[k].title, text);
+	}
+	strbuf_release(&line);
+}
+
+static void render_note(const struct row *row, bool colour, int width, struct strbuf *out)
+{
+	if (row->note)
+		text_wrap(row->note, NOTE_INDENT, width, colour ? TEXT_DIM : "",
+			  colour ? TEXT_PLAIN : "", out);
+}
+
 void table_render_text(const struct table *table, bool colour, int width, struct strbuf *out)
 {
 	size_t *widths = choose_widths(table, width);
 	const char **rests = memory_alloc(table->column_count * sizeof *rests);
+	bool blocks = !fits(table, widths, width);
+	for (size_t i = 0; blocks && i < table->row_count; i++) {
+		render_block(table, &table->rows[i], colour, width, out);
+		render_note(&table->rows[i], colour, width, out);
+	}
 	for (size_t k = 0; k < table->column_count; k++)
 		rests[k] = table->columns[k].title;
-	render_row(table, widths, rests, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "", out);
-	for (size_t i = 0; i < table->row_count; i++) {
+	if (!blocks)
+		render_row(table, widths, rests, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "",
+			   out);
+	for (size_t i = 0; !blocks && i < table->row_count; i++) {
 		for (size_t k = 0; k < table->column_count; k++)
 			rests[k] = entry_text(&table->rows[i], k);
 		render_row(table, widths, rests, "", "", out);
-		if (table->rows[i].note)
-			text_wrap(table->rows[i].note, NOTE_INDENT, width, colour ? TEXT_DIM : "",
-				  colour ? TEXT_PLAIN : "", out);
+		render_note(&table->rows[i], colour, width, out);
 	}
 	free(rests);
 	free(widths);
-}
-
-/* The cell by which a reader knows the row: of the first column of words. */
-static const char *row_name(const struct table *table, const struct row *row)
-{
-	for (size_t k = 0; k < table->column_count; k++)
-		if (table->columns[k].align == TABLE_LEFT)
-			return entry_text(row, k);
-	return entry_text(row, 0);
 }
 
 void table_render_markdown(const struct table *table, struct strbuf *out)
@@ -217,10 +275,37 @@ void table_render_markdown(const struct table *table, struct strbuf *out)
 			continue;
 		strbuf_puts(out, first ? "\n- " : "- ");
 		first = false;
-		text_markdown(row_name(table, &table->rows[i]), out);
+		text_markdown(entry_text(&table->rows[i], name_column(table)), out);
 		strbuf_puts(out, ": ");
 		text_markdown(table->rows[i].note, out);
 		strbuf_putc(out, '\n');
+	}
+}
+
+void table_render_latex(const struct table *table, struct strbuf *out)
+{
+	strbuf_puts(out, "\\begin{tabular}{");
+	for (size_t k = 0; k < table->column_count; k++)
+		strbuf_putc(out, table->columns[k].align == TABLE_RIGHT ? 'r' : 'l');
+	strbuf_puts(out, "}\n\\toprule\n");
+	for (size_t k = 0; k < table->column_count; k++) {
+		text_latex(table->columns[k].title, out);
+		strbuf_puts(out, k + 1 < table->column_count ? " & " : " \\\\\n\\midrule\n");
+	}
+	for (size_t i = 0; i < table->row_count; i++)
+		for (size_t k = 0; k < table->column_count; k++) {
+			text_latex(entry_text(&table->rows[i], k), out);
+			strbuf_puts(out, k + 1 < table->column_count ? " & " : " \\\\\n");
+		}
+	strbuf_puts(out, "\\bottomrule\n\\end{tabular}\n");
+	for (size_t i = 0; i < table->row_count; i++) {
+		if (!table->rows[i].note)
+			continue;
+		strbuf_puts(out, "\n\\smallskip{\\footnotesize ");
+		text_latex(entry_text(&table->rows[i], name_column(table)), out);
+		strbuf_puts(out, ": ");
+		text_latex(table->rows[i].note, out);
+		strbuf_puts(out, "\\par}\n");
 	}
 }
 

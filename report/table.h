@@ -29,8 +29,11 @@ void table_cell(struct table *table, const char *text, json_t *value);
 /* A dim continuation line under the row (a reason), not part of JSON rows. */
 void table_note(struct table *table, const char *text);
 
+/* Where the columns do not fit into `width` (0: any), each row is a block of "title value". */
 void table_render_text(const struct table *table, bool colour, int width, struct strbuf *out);
 void table_render_markdown(const struct table *table, struct strbuf *out);
+/* A tabular of the package booktabs; notes behind it. */
+void table_render_latex(const struct table *table, struct strbuf *out);
 /* Array of objects; new reference. */
 json_t *table_to_json(const struct table *table);
 

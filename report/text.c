@@ -289,6 +289,48 @@ void text_markdown(const char *text, struct strbuf *out)
 	free(line);
 }
 
+void text_latex(const char *text, struct strbuf *out)
+{
+	/* Characters of which TeX makes something else, by themselves or in the old font encoding.
+	 */
+	static const struct {
+		char character;
+		const char *written;
+	} rows[] = {{'\\', "\\textbackslash{}"},
+		    {'{', "\\{"},
+		    {'}', "\\}"},
+		    {'$', "\\$"},
+		    {'&', "\\&"},
+		    {'#', "\\#"},
+		    {'%', "\\%"},
+		    {'_', "\\_"},
+		    {'~', "\\textasciitilde{}"},
+		    {'^', "\\textasciicircum{}"},
+		    {'<', "\\textless{}"},
+		    {'>', "\\textgreater{}"},
+		    {'|', "\\textbar{}"},
+		    {'"', "\\textquotedbl{}"},
+		    {'[', "{[}"},
+		    {']', "{]}"},
+		    {'\'', "\\textquotesingle{}"},
+		    {'`', "\\textasciigrave{}"}};
+	char *line = text_line(text);
+	for (const char *at = line; *at; at++) {
+		size_t i = 0, count = sizeof rows / sizeof *rows;
+		while (i < count && rows[i].character != *at)
+			i++;
+		if (i < count) {
+			strbuf_puts(out, rows[i].written);
+		} else if (!strncmp(at, "\xEF\xBF\xBD", 3)) {
+			strbuf_putc(out, '?');
+			at += 2;
+		} else {
+			strbuf_putc(out, *at);
+		}
+	}
+	free(line);
+}
+
 /* What a spreadsheet computes instead of showing it, also where a space stands before it, or a tab
  * or a carriage return, which some take for the end of a field. */
 static bool is_formula(const char *text)

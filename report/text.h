@@ -55,6 +55,9 @@ void text_html(const char *text, struct strbuf *out);
 /* One line, escaped for a cell of a Markdown table. */
 void text_markdown(const char *text, struct strbuf *out);
 
+/* One line, escaped for text of LaTeX; what was malformed is a question mark. */
+void text_latex(const char *text, struct strbuf *out);
+
 /* A field of CSV, quoted only where RFC 4180 asks for it. Text that a spreadsheet would take for a
  * formula gets an apostrophe in front; a number does not. */
 void text_csv(const char *text, struct strbuf *out);

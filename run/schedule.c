@@ -12,6 +12,7 @@
 #include "run/schedule_internal.h"
 #include "run/timing.h"
 
+#define HOOK_OUTPUT_BYTES 200 /* its last ones stand in the message */
 #define HOOK_TIMEOUT_NS INT64_C(600000000000)
 
 void run_cell_add_mean(struct run_cell *cell, double mean_ns)
@@ -85,10 +86,14 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	struct process_spec spec = {.argv = argv, .stop = s->settings->stop};
 	struct process_end end;
 	schedule_say(s, EVENT_STAGE, cell, round, what);
-	enum prony_status status = process_run(&spec, HOOK_TIMEOUT_NS, 65536, NULL, &end, err);
+	char *output = NULL;
+	enum prony_status status =
+		process_run(&spec, HOOK_TIMEOUT_NS, HOOK_OUTPUT_BYTES, &output, &end, err);
 	if (status == PRONY_OK && (end.signalled || end.code))
-		status = error_set(err, PRONY_USAGE, "the %s command failed with %s %d: %s", what,
-				   end.signalled ? "signal" : "exit code", end.code, command);
+		status = error_set(err, PRONY_USAGE, "the %s command failed with %s %d: %s%s%s",
+				   what, end.signalled ? "signal" : "exit code", end.code, command,
+				   *output ? "; it printed: " : "", output);
+	free(output);
 	return status;
 }
 

@@ -103,6 +103,7 @@ static void test_terminal(void **state)
 	const struct results *results = *state;
 	check_render(&results->summary, false, 120, "show.txt");
 	check_render(&results->summary, true, 80, "show-colour-80.txt");
+	check_render(&results->summary, false, 40, "show-40.txt");
 }
 
 static void test_exports(void **state)
@@ -115,7 +116,7 @@ static void test_exports(void **state)
 		{export_csv_long, "long.csv"},	 {export_csv_wide, "wide.csv"},
 		{export_csv_ms, "ms.csv"},	 {export_json, "run.json"},
 		{export_jsonl, "run.jsonl"},	 {export_markdown, "run.md"},
-		{export_csv_cells, "cells.csv"},
+		{export_csv_cells, "cells.csv"}, {export_latex, "run.tex"},
 	};
 	const struct results *results = *state;
 	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++) {

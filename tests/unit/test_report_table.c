@@ -219,6 +219,19 @@ static void test_table_text(void **state)
 		   "              until they have to be\n"
 		   "              broken\n"
 		   "lone\n");
+	/* Where the columns do not fit, no number is broken for it. */
+	check_text(false, 20,
+		   "caf\xC3\xA9\n"
+		   "  count 7\n"
+		   "  what short\n"
+		   "  because | of this\n"
+		   "\xE6\xBC\xA2\xE5\xAD\x97\xEF\xBF\xBD\n"
+		   "  count 1,234\n"
+		   "  what words that go\n"
+		   "  on and on until\n"
+		   "  they have to be\n"
+		   "  broken\n"
+		   "lone\n");
 }
 
 static void test_table_markdown_and_json(void **state)
