@@ -104,3 +104,25 @@ struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision
 		.timed_loss = 10 * forward,
 	};
 }
+
+enum precision parity_precision_shown(const struct graph *graph, double logits_error)
+{
+	static const enum precision candidates[] = {PRECISION_FP32, PRECISION_TF32, PRECISION_BF16};
+	/* The largest of many entries is off by about 3.5 deviations of 0.41
+	 * (accumulation_rounding). */
+	const double largest = 3.5 * 0.41;
+	struct accumulation forward = accumulate(graph, false);
+	enum precision shown = PRECISION_FP32;
+	double nearest = INFINITY;
+
+	for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+		double usual = largest * accumulation_rounding(&forward, candidates[i]);
+		/* Exact logits are nearest to the finest. */
+		double distance = fabs(log(fmax(logits_error, usual * 1e-6) / usual));
+		if (distance < nearest) {
+			nearest = distance;
+			shown = candidates[i];
+		}
+	}
+	return shown;
+}

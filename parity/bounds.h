@@ -17,4 +17,12 @@ struct parity_bounds {
  * reject tf32 passed off as fp32 and learning rate x 1.01, and accept every correct framework. */
 struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision precision);
 
+/*
+ * The precision whose rounding is nearest to how far the logits of a forward pass were off
+ * (relative to their root mean square), on a scale of ratios: fp32, tf32 (which fp16 cannot be told
+ * from: both round operands to 11 bits) or bf16. Evidence of what the arithmetic was, whatever was
+ * asked for.
+ */
+enum precision parity_precision_shown(const struct graph *graph, double logits_error);
+
 #endif

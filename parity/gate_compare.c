@@ -291,6 +291,24 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);
 }
 
+/* Of the forward pass before any update. fp16 and tf32 look alike: the one that was asked for. */
+static const char *precision_shown(const struct gate_verdict *verdict, const struct graph *graph,
+				   enum precision asked)
+{
+	for (size_t i = 0; i < verdict->count; i++) {
+		const struct gate_check *check = &verdict->checks[i];
+		if (check->step != 0 || strcmp(check->what, "logits") != 0)
+			continue;
+		if (!isfinite(check->value))
+			return NULL;
+		enum precision shown = parity_precision_shown(graph, check->value);
+		if (shown == PRECISION_TF32 && asked == PRECISION_FP16)
+			shown = PRECISION_FP16;
+		return precision_name(shown);
+	}
+	return NULL;
+}
+
 /* What stands beside the figures. */
 static void describe(struct gate_verdict *verdict, const struct gate_reference *ref,
 		     const struct gate_expected *expected, const struct gate_observed *observed)
@@ -322,6 +340,7 @@ enum prony_status gate_compare(const struct gate_reference *ref, const struct gr
 
 		judge(&judged, ref, &ref->expected[i], graph, gate, labels, observed);
 		describe(&judged, ref, &ref->expected[i], observed);
+		judged.precision_proved = precision_shown(&judged, graph, gate->precision);
 		if (i == 0 || judged.worst_ratio < verdict->worst_ratio)
 			*verdict = judged;
 	}

@@ -60,6 +60,9 @@ json_t *gate_verdict_to_json(const struct gate_verdict *verdict)
 		json_object_set_new(out, "learning_rate", json_real(verdict->learning_rate));
 	json_object_set_new(out, "kinks", json_integer(verdict->kinks));
 	json_object_set_new(out, "turned", json_integer(verdict->turned));
+	if (verdict->precision_proved)
+		json_object_set_new(out, "precision_proved",
+				    json_string(verdict->precision_proved));
 	if (verdict->rmsprop_epsilon)
 		json_object_set_new(out, "rmsprop_epsilon", json_string(verdict->rmsprop_epsilon));
 	if (verdict->running_variance)

@@ -28,6 +28,8 @@ struct gate_verdict {
 	int64_t parameters, macs; /* as the framework counts; -1: it cannot say */
 	int64_t batch, kinks, turned;
 	double learning_rate;	      /* NAN: nothing is trained */
+	const char *precision_proved; /* that the logits show (bounds.h); NULL: they could not be
+					 compared */
 	const char *rmsprop_epsilon;  /* "inside", "outside"; NULL: there is no choice */
 	const char *running_variance; /* "n", "n-1", "not read"; NULL: there is none */
 };

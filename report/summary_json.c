@@ -155,6 +155,8 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(object, "to_first_step_ns", json_number(row->to_first_step_ns));
 	json_object_set_new(object, "rss_peak_bytes", json_number(row->rss_peak_bytes));
 	json_object_set_new(object, "flops_per_second", json_number(row->flops));
+	json_object_set_new(object, "precision_proved",
+			    text_or_null(json_string_or(cell->evidence, "precision_proved", "")));
 	json_object_set_new(object, "peak", costs_peak_to_json(&row->costs));
 	json_object_set_new(object, "energy", costs_energy_to_json(&row->costs));
 	json_object_set_new(object, "details",

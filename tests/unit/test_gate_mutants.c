@@ -85,6 +85,47 @@ static void every_mutant_of_training_is_rejected(void **state)
 	}
 }
 
+/* The logits show what the operands were rounded to, whatever was asked for: also fp32 where bf16
+ * was, which the bounds of bf16 let pass. */
+static void the_logits_show_the_precision(void **state)
+{
+	static const struct {
+		int bits;
+		const char *shown;
+	} kinds[] = {{24, "fp32"}, {11, "tf32"}, {8, "bf16"}};
+	static const struct {
+		const char *network;
+		enum pictures pictures;
+		enum precision asked;
+	} cases[] = {{"lenet", STROKES, PRECISION_FP32},
+		     {"lenet", NOISE, PRECISION_BF16},
+		     {"mlp", STROKES, PRECISION_BF16},
+		     {"mlp", NOISE, PRECISION_TF32}};
+
+	(void)state;
+	for (size_t c = 0; c < COUNT(cases); c++) {
+		struct fixture f;
+
+		fixture_init_in(&f, cases[c].network, cases[c].asked, STAGE_FORWARD,
+				OPTIMISER_MOMENTUM, cases[c].pictures, 3);
+		for (size_t i = 0; i < COUNT(kinds); i++) {
+			const struct framework framework = {
+				.what = "rounded", .operand_bits = kinds[i].bits, .order_seed = 4};
+			struct gate_verdict found;
+			struct error err = ERROR_INIT;
+			struct outcome outcome;
+
+			play(&f, &framework, &outcome);
+			judge_figures(&f, &outcome, &found, &err);
+			assert_non_null(found.precision_proved);
+			if (strcmp(found.precision_proved, kinds[i].shown) != 0)
+				fail_msg("%s, %d bits: %s is shown", f.forward.name, kinds[i].bits,
+					 found.precision_proved);
+		}
+		fixture_release(&f);
+	}
+}
+
 static void mutants_of_rmsprop_are_rejected(void **state)
 {
 	static const struct {
@@ -196,6 +237,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_mutant_of_training_is_rejected),
+		cmocka_unit_test(the_logits_show_the_precision),
 		cmocka_unit_test(mutants_of_rmsprop_are_rejected),
 		cmocka_unit_test(mutants_without_update_are_rejected),
 		cmocka_unit_test(mutants_are_rejected_in_bf16),
