@@ -13,6 +13,7 @@
 #include "ceilings/team.h"
 
 #define SECOND_NS 1e9
+enum { TIMES_MIN = 3 };
 
 /* Arrays of at least four times the last cache each (McCalpin's rule for STREAM), within reason. */
 #define TRIAD_BYTES_MIN ((size_t)64 << 20)
@@ -24,7 +25,8 @@ static enum prony_status measure_fma(const struct ceilings_settings *s, enum fma
 				     struct ceiling *out, struct error *err)
 {
 	struct fma_kernel kernel;
-	struct team_work work = {.cpus = s->cpus, .piece = fma_pieces, .data = &kernel};
+	struct team_work work = {
+		.cpus = s->cpus, .piece = fma_pieces, .data = &kernel, .times_min = TIMES_MIN};
 	double one = NAN, all = NAN;
 	enum prony_status status;
 
@@ -89,7 +91,8 @@ static size_t triad_bytes(void)
 static enum prony_status time_triad(const struct ceilings_settings *s, struct triad *t, int threads,
 				    double *out, struct error *err)
 {
-	struct team_work work = {.cpus = s->cpus, .count = threads, .piece = run_triad, .data = t};
+	struct team_work work = {
+		.cpus = s->cpus, .count = threads, .piece = run_triad, .data = t, .times_min = 1};
 	double best = NAN;
 	enum prony_status status;
 
@@ -97,6 +100,7 @@ static enum prony_status time_triad(const struct ceilings_settings *s, struct tr
 	t->filled = false;
 	status = team_best(&work, 0, &best, err);
 	t->filled = true;
+	work.times_min = TIMES_MIN;
 	if (status == PRONY_OK)
 		status = team_best(&work, s->each_ns, &best, err);
 	if (status == PRONY_OK)

@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-enum { TIMES_MIN = 3 };
-
 struct team {
 	const struct team_work *work;
 	pthread_barrier_t gate; /* before and after each piece */
@@ -51,7 +49,8 @@ static double time_pieces(struct team *team, int64_t limit_ns)
 {
 	int64_t deadline = clock_monotonic_ns() + limit_ns, best = INT64_MAX;
 
-	for (int times = 0; times < TIMES_MIN || clock_monotonic_ns() < deadline; times++) {
+	for (int times = 0; times < team->work->times_min || clock_monotonic_ns() < deadline;
+	     times++) {
 		pthread_barrier_wait(&team->gate);
 		int64_t begin = clock_monotonic_ns();
 		team->work->piece(team->work->data, 0, 1);

@@ -13,10 +13,11 @@ struct team_work {
 	int count;
 	void (*piece)(void *data, size_t first, size_t end);
 	void *data;
+	int times_min; /* at least once */
 };
 
-/* The shortest time in ns in which all threads did their piece, of at least three times and as many
- * as fit into limit_ns. The caller is the first of the threads and keeps its processors. */
+/* The shortest time in ns in which all threads did their piece, of times_min times and as many as
+ * fit into limit_ns. The caller is the first of the threads and keeps its processors. */
 enum prony_status team_best(const struct team_work *work, int64_t limit_ns, double *best_ns,
 			    struct error *err);
 

@@ -180,6 +180,26 @@ enum prony_status ceilings_run(const char *self, const int *cpus, int cpu_count,
 	return status;
 }
 
+/* A ceiling is the best that was ever seen: what the machine was busy with hides it, and nothing
+ * raises it. Puts what is kept over what is lower. */
+static void keep_best(json_t *found, const json_t *kept)
+{
+	static const char *const members[] = {"one", "all"};
+	const char *name;
+	json_t *row;
+
+	json_object_foreach(found, name, row)
+	{
+		const json_t *old = json_object_get(kept, name);
+		double one = json_real_or(row, "one", NAN), before = json_real_or(old, "one", NAN);
+		for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+			if (json_real_or(old, members[i], NAN) > json_real_or(row, members[i], NAN))
+				json_object_set(row, members[i], json_object_get(old, members[i]));
+		if (before > one)
+			json_object_set(row, "how", json_object_get(old, "how"));
+	}
+}
+
 static void say_waiting(void *context, const char *path)
 {
 	(void)context;
@@ -199,8 +219,11 @@ enum prony_status ceilings_renew(json_t *record, int64_t each_ns, const json_t *
 		status = ceilings_run(self, cpus, count, each_ns, &found, err);
 		close(lock);
 	}
-	if (status == PRONY_OK)
+	if (status == PRONY_OK) {
+		measured_add(record);
+		keep_best(found, measured_part(record, "ceilings"));
 		status = measured_keep(record, "ceilings", found, err);
+	}
 	if (status == PRONY_OK) {
 		measured_add(record);
 		*out = measured_part(record, "ceilings");

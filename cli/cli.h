@@ -79,6 +79,7 @@ int command_framework(const struct cli_command *command, int argc, char **argv);
 int command_data(const struct cli_command *command, int argc, char **argv);
 int command_doctor(const struct cli_command *command, int argc, char **argv);
 int command_ceilings(const struct cli_command *command, int argc, char **argv);
+int command_selftest(const struct cli_command *command, int argc, char **argv);
 int command_network(const struct cli_command *command, int argc, char **argv);
 int command_version(const struct cli_command *command, int argc, char **argv);
 int command_completion(const struct cli_command *command, int argc, char **argv);

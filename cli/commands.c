@@ -89,6 +89,18 @@ const struct cli_command cli_commands[] = {
 			    "can do at best: each cell of later runs says its share of it.",
 		    .options = doctor_option_rows},
 	 .run = command_doctor},
+	{.syntax =
+		 {.name = "selftest",
+		  .summary = "what prony can tell apart on this machine, and its ceilings",
+		  .description =
+			  "Measures the clock, what the sensors cost, how far two runs of the same "
+			  "lie apart (the noise floor) and whether slowdowns of 1, 2 and 5 % are "
+			  "found, with the framework fake; and what processors and memory can do "
+			  "at best. About a minute; --quick 15 seconds. What it finds is kept for "
+			  "this machine, and later runs carry it: comparisons use the noise floor, "
+			  "each cell says its share of the ceiling.",
+		  .options = selftest_option_rows},
+	 .run = command_selftest},
 	{.syntax = {.name = "ceilings",
 		    .summary = "measures what this machine can do at best (internal)",
 		    .options = ceilings_option_rows},

@@ -14,6 +14,7 @@ extern const struct option log_option_rows[];
 extern const struct option data_option_rows[];
 extern const struct option doctor_option_rows[];
 extern const struct option ceilings_option_rows[];
+extern const struct option selftest_option_rows[];
 extern const struct option list_option_rows[];
 extern const struct option framework_option_rows[];
 extern const struct option network_option_rows[];

@@ -1,0 +1,348 @@
+/* `prony selftest`: what prony can tell apart on this machine, what it costs, and the ceilings. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/process_tree.h"
+#include "base/random.h"
+#include "cli/ceilings.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/selftest_parts.h"
+#include "diagnose/machine.h"
+#include "diagnose/measured.h"
+#include "report/format.h"
+#include "stats/contrast.h"
+#include "stats/estimate.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define MILLISECOND_NS INT64_C(1000000)
+
+/* What two runs of the same thing are taken for in most comparisons: pairs of default effort. */
+enum { PAIRS = 5, DRAWS = 2000, CLOCK_READS = 200000 };
+/* What lies within is the same, however quiet a machine is. */
+#define FLOOR_MIN 0.01
+/* Above it, the machine is told to be busy. */
+#define FLOOR_BUSY 0.05
+
+struct selftest_options {
+	const char *format;
+	bool quick;
+	long long seconds;
+};
+
+const struct option selftest_option_rows[] = {
+	{.name = "quick",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct selftest_options, quick),
+	 .help = "15 seconds instead of a minute, and wider intervals"},
+	{.name = "seconds",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct selftest_options, seconds),
+	 .min = 1,
+	 .max = 3600,
+	 .metavar = "N",
+	 .help = "about how long it takes; never less than three rounds of all arms"},
+	CLI_OPTION_FORMAT(struct selftest_options),
+	{.name = NULL},
+};
+
+static volatile int stop_wanted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop_wanted = 1;
+}
+
+/* Cost of a reading of the clock, and the smallest step that it makes. */
+struct clock_figures {
+	double read_ns;
+	int64_t step_ns;
+	bool process_clocks; /* those of other processes can be read, to the nanosecond */
+};
+
+static void measure_clock(struct clock_figures *out)
+{
+	int64_t begin = clock_monotonic_ns(), last = begin, step = INT64_MAX;
+
+	for (int i = 0; i < CLOCK_READS; i++) {
+		int64_t now = clock_monotonic_ns();
+		if (now > last && now - last < step)
+			step = now - last;
+		last = now;
+	}
+	out->read_ns = (double)(last - begin) / CLOCK_READS;
+	out->step_ns = step;
+	/* The first process of the machine is somebody else's, and may be read all the same. */
+	struct timespec time;
+	clockid_t clock;
+	out->process_clocks =
+		clock_getcpuclockid(getppid(), &clock) == 0 && clock_gettime(clock, &time) == 0;
+}
+
+/* What arms show together. */
+struct verdicts {
+	double floor;			  /* the noise floor, as in 0.012 */
+	double spread;			  /* standard deviation of a pair's ratio, of logarithms */
+	double covered;			  /* share of intervals of PAIRS pairs of A/A that hold 1 */
+	double wrong;			  /* share of them that say FASTER or SLOWER at the floor */
+	struct contrast found[ARM_COUNT]; /* each arm against A, all rounds */
+	double detected[ARM_COUNT]; /* share of draws of PAIRS pairs whose interval is above 1 */
+};
+
+/* PAIRS different rounds. */
+static void draw(struct random *random, const struct arms *arms, int arm, double *a, double *b)
+{
+	size_t order[ARM_ROUNDS_MAX];
+	size_t pairs = arms->rounds < PAIRS ? arms->rounds : PAIRS;
+
+	for (size_t i = 0; i < arms->rounds; i++)
+		order[i] = i;
+	random_shuffle(random, order, arms->rounds);
+	for (size_t i = 0; i < pairs; i++) {
+		a[i] = arms->means_ns[ARM_A][order[i]];
+		b[i] = arms->means_ns[arm][order[i]];
+	}
+}
+
+static void judge_draws(const struct arms *arms, struct verdicts *out)
+{
+	size_t pairs = arms->rounds < PAIRS ? arms->rounds : PAIRS;
+	struct random random;
+
+	random_init(&random, 1);
+	for (int arm = ARM_SAME; arm < ARM_COUNT; arm++) {
+		int covered = 0, wrong = 0, above = 0;
+		for (int i = 0; i < DRAWS; i++) {
+			double a[PAIRS], b[PAIRS];
+			struct contrast contrast;
+			draw(&random, arms, arm, a, b);
+			contrast_paired(a, b, pairs, &contrast);
+			enum verdict verdict = contrast_verdict(&contrast, out->floor);
+			covered += contrast.low <= 1 && contrast.high >= 1;
+			above += contrast.low > 1;
+			wrong += verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
+		}
+		out->detected[arm] = (double)above / DRAWS;
+		if (arm == ARM_SAME) {
+			out->covered = (double)covered / DRAWS;
+			out->wrong = (double)wrong / DRAWS;
+		}
+	}
+}
+
+/*
+ * The floor: what the mean of PAIRS logarithms of ratios of the same stays below in 95 of 100
+ * cases. Their true mean is 0, so that their spread has as many degrees of freedom as there are
+ * rounds.
+ */
+static void judge_arms(const struct arms *arms, struct verdicts *out)
+{
+	double squares = 0, n = (double)arms->rounds;
+
+	for (size_t i = 0; i < arms->rounds; i++) {
+		double log_ratio = log(arms->means_ns[ARM_SAME][i]) - log(arms->means_ns[ARM_A][i]);
+		squares += log_ratio * log_ratio;
+	}
+	out->spread = sqrt(squares / n);
+	out->floor = expm1(student_t_quantile(0.975, n) * out->spread / sqrt(PAIRS));
+	out->floor = fmax(out->floor, FLOOR_MIN);
+	for (int arm = ARM_SAME; arm < ARM_COUNT; arm++)
+		contrast_paired(arms->means_ns[ARM_A], arms->means_ns[arm], arms->rounds,
+				&out->found[arm]);
+	judge_draws(arms, out);
+}
+
+static json_t *delay_to_json(const struct arms *arms, const struct verdicts *v, int arm)
+{
+	const struct contrast *found = &v->found[arm];
+	double true_ratio = 1 + arms->injected[arm];
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:I}", "injected",
+			 json_number(arms->injected[arm]), "ratio", json_number(found->ratio),
+			 "low", json_number(found->low), "high", json_number(found->high),
+			 "verdict", verdict_word(contrast_verdict(found, v->floor)), "found",
+			 found->low > 1, "contains_injected",
+			 found->low <= true_ratio && found->high >= true_ratio, "found_by_5_pairs",
+			 json_number(v->detected[arm]), "pairs_needed",
+			 (json_int_t)contrast_needed(found, v->floor));
+}
+
+static json_t *noise_to_json(const struct arms *arms, const struct verdicts *v)
+{
+	json_t *delays = json_array();
+
+	for (int arm = ARM_1; arm < ARM_COUNT; arm++)
+		json_array_append_new(delays, delay_to_json(arms, v, arm));
+	return json_pack(
+		"{s:o, s:i, s:I, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:o}", "floor",
+		json_number(v->floor), "pairs", PAIRS, "rounds", (json_int_t)arms->rounds, "spread",
+		json_number(v->spread), "same", "ratio", json_number(v->found[ARM_SAME].ratio),
+		"low", json_number(v->found[ARM_SAME].low), "high",
+		json_number(v->found[ARM_SAME].high), "intervals_with_1", json_number(v->covered),
+		"wrong_verdicts", json_number(v->wrong), "delays", delays);
+}
+
+static json_t *to_json(const struct clock_figures *clock, const struct observer *observer,
+		       const json_t *noise, const json_t *ceilings)
+{
+	return json_pack(
+		"{s:{s:o, s:I, s:b}, s:{s:o, s:I, s:I, s:o, s:o, s:o}, s:O, s:O}", "clock",
+		"read_ns", json_number(clock->read_ns), "step_ns", (json_int_t)clock->step_ns,
+		"process_clocks", clock->process_clocks, "observer", "share_of_core",
+		json_number(observer->share), "start_ns", (json_int_t)observer->start_ns, "pairs",
+		(json_int_t)observer->pairs, "slowdown", json_number(observer->slowdown), "low",
+		json_number(observer->slowdown_low), "high", json_number(observer->slowdown_high),
+		"noise", noise, "ceilings", ceilings);
+}
+
+static void print_delays(const struct arms *arms, const struct verdicts *v)
+{
+	static const struct table_column columns[] = {
+		{"injected", "injected", TABLE_RIGHT},
+		{"found", "ratio", TABLE_RIGHT},
+		{"95 % interval", "interval", TABLE_LEFT},
+		{"verdict", "verdict", TABLE_LEFT},
+		{"by 5 pairs", "found_by_5_pairs", TABLE_RIGHT}};
+	struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
+
+	for (int arm = ARM_SAME; arm < ARM_COUNT; arm++) {
+		const struct contrast *found = &v->found[arm];
+		char text[64];
+		table_row(table);
+		snprintf(text, sizeof text, "%.2f %%", 100 * arms->injected[arm]);
+		table_cell(table, text, NULL);
+		snprintf(text, sizeof text, "%+.2f %%", 100 * (found->ratio - 1));
+		table_cell(table, text, NULL);
+		snprintf(text, sizeof text, "%+.2f to %+.2f %%", 100 * (found->low - 1),
+			 100 * (found->high - 1));
+		table_cell(table, text, NULL);
+		table_cell(table, verdict_word(contrast_verdict(found, v->floor)), NULL);
+		snprintf(text, sizeof text, "%.0f %%", 100 * v->detected[arm]);
+		table_cell(table, text, NULL);
+	}
+	cli_print_table(table, "table");
+	table_free(table);
+}
+
+static void print_text(const struct clock_figures *clock, const struct observer *observer,
+		       const struct arms *arms, const struct verdicts *v, const json_t *ceilings)
+{
+	cli_out("clock: a reading takes %.0f ns, its smallest step is %lld ns; processes' own "
+		"clocks %s\n",
+		clock->read_ns, (long long)clock->step_ns,
+		clock->process_clocks ? "are exact" : "count ticks of 10 ms only");
+	cli_out("sensors: %.2g %% of one core, and %.1f ms to find them at the start of a process; "
+		"work on all cores is %+.2f %% slower with them (95 %%: %+.2f to %+.2f %%, %zu "
+		"pairs)\n\n",
+		100 * observer->share, (double)observer->start_ns * 1e-6,
+		100 * (observer->slowdown - 1), 100 * (observer->slowdown_low - 1),
+		100 * (observer->slowdown_high - 1), observer->pairs);
+	cli_out("the framework fake against itself, the same and slowed down, %zu rounds:\n",
+		arms->rounds);
+	print_delays(arms, v);
+	cli_out("by 5 pairs: of %d draws of 5 rounds, how many intervals lie above 1. Of the same "
+		"twice, %.0f %% of those\nintervals hold 1, and %.1f %% of the verdicts are wrong "
+		"at the floor.\n\n",
+		DRAWS, 100 * v->covered, 100 * v->wrong);
+	cli_out("noise floor: %.2g %% (5 pairs of the same lie apart by less in 95 of 100 "
+		"cases)\n\n",
+		100 * v->floor);
+	if (v->floor > FLOOR_BUSY)
+		cli_out("That is much: end what else runs on the machine (prony doctor shows it), "
+			"and run this again.\n\n");
+	ceilings_print(ceilings);
+}
+
+/* How the seconds are shared out. */
+struct budget {
+	int64_t ceilings_each_ns, observer_ns, arms_ns;
+};
+
+static struct budget share_out(const struct selftest_options *options)
+{
+	int64_t seconds = options->seconds ? options->seconds : options->quick ? 15 : 60;
+	int64_t whole = seconds * SECOND_NS;
+
+	return (struct budget){.ceilings_each_ns =
+				       seconds < 30 ? 20 * MILLISECOND_NS : 200 * MILLISECOND_NS,
+			       .observer_ns = whole / 5,
+			       .arms_ns = whole * 3 / 5};
+}
+
+static int run_selftest(const struct selftest_options *options)
+{
+	struct error err = ERROR_INIT;
+	struct budget budget = share_out(options);
+	struct clock_figures clock;
+	struct observer observer = {0};
+	struct verdicts verdicts;
+	struct arms *arms = memory_alloc(sizeof *arms);
+	json_t *record = machine_record(""), *noise = NULL;
+	const json_t *ceilings = NULL;
+	int code = 0;
+
+	measure_clock(&clock);
+	cli_say("prony: what sensors cost, then rounds of fake, then the ceilings\n");
+	enum prony_status status =
+		observer_measure(machine_cores(NULL, 0), budget.observer_ns, &observer, &err);
+	if (status == PRONY_OK && !stop_wanted)
+		status = arms_measure(budget.arms_ns, &stop_wanted, arms, &err);
+	if (status == PRONY_OK && stop_wanted)
+		status = error_set(&err, PRONY_INTERRUPTED, "interrupted");
+	if (status == PRONY_OK && arms->rounds < 2)
+		status = error_set(&err, PRONY_CRASHED, "fewer than two rounds ended well");
+	if (status == PRONY_OK) {
+		judge_arms(arms, &verdicts);
+		noise = noise_to_json(arms, &verdicts);
+		status = measured_keep(record, "noise", noise, &err);
+	}
+	if (status == PRONY_OK)
+		status = ceilings_renew(record, budget.ceilings_each_ns, &ceilings, &err);
+	if (status != PRONY_OK) {
+		code = cli_fail(&err);
+	} else if (strcmp(options->format, "json") == 0) {
+		json_t *json = to_json(&clock, &observer, noise, ceilings);
+		cli_print_json(json);
+		json_decref(json);
+	} else {
+		print_text(&clock, &observer, arms, &verdicts, ceilings);
+	}
+	json_decref(noise);
+	json_decref(record);
+	free(arms);
+	return code;
+}
+
+int command_selftest(const struct cli_command *command, int argc, char **argv)
+{
+	struct selftest_options options = {.format = "table"};
+	struct sigaction action = {.sa_handler = on_signal};
+	struct error err = ERROR_INIT;
+	const char *positional[64];
+	size_t positional_count = 0;
+	int exit_code = 0;
+
+	if (argc > 64)
+		return cli_fail((error_set(&err, PRONY_USAGE, "too many words"), &err));
+	if (!cli_parse(command, argc, argv, &options, positional, &positional_count, &exit_code))
+		return exit_code;
+	if (positional_count > 0) {
+		error_set(&err, PRONY_USAGE,
+			  "prony selftest takes no words, but got '%s'; see prony selftest --help",
+			  positional[0]);
+		return cli_fail(&err);
+	}
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return run_selftest(&options);
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""`prony selftest`, with as little time as it takes: what it says, keeps, and later runs make of it.
+
+$PRONY names the program.
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+VERDICTS = {"SAME", "FASTER", "SLOWER", "INCONCLUSIVE"}
+RUN = ("run", "-n", "mlp", "-d", "synthetic", "-b", "8", "-s", "forward", "-D", "cpu:1",
+       "-f", "fake", "--repeat", "3", "--steps", "5", "--warm-up", "1")
+
+
+class SelftestTest(ProgramTest):
+    def check_noise(self, noise):
+        self.assertGreaterEqual(noise["floor"], 0.01)
+        self.assertGreaterEqual(noise["rounds"], 2)
+        same = noise["same"]
+        self.assertTrue(same["low"] <= same["ratio"] <= same["high"])
+        injected = [delay["injected"] for delay in noise["delays"]]
+        self.assertEqual(len(injected), 3)
+        self.assertEqual(injected, sorted(injected))
+        self.assertTrue(0 < injected[0] < 0.05 and injected[2] < 0.25, injected)
+        for delay in noise["delays"]:
+            self.assertIn(delay["verdict"], VERDICTS)
+            self.assertEqual(delay["found"], delay["low"] > 1)
+            self.assertTrue(0 <= delay["found_by_5_pairs"] <= 1)
+
+    def check_ceilings(self, ceilings):
+        for name in ("fma_fp32", "bandwidth"):
+            self.assertGreater(ceilings[name]["one"], 0, name)
+        for name in ("fma_fp32", "fma_bf16", "matrix_fp32", "matrix_bf16", "bandwidth"):
+            self.assertEqual(ceilings[name]["one"] is None, ceilings[name]["absent"] is not None)
+
+    def test_what_it_keeps_is_in_later_runs(self):
+        self.environment["XDG_DATA_HOME"] = os.path.join(self.folder, "data")
+        found = json.loads(self.prony("selftest", "--seconds", "1", "--format", "json",
+                                      expect=0).stdout)
+        self.check_noise(found["noise"])
+        self.check_ceilings(found["ceilings"])
+        self.assertGreater(found["clock"]["read_ns"], 0)
+        self.assertGreaterEqual(found["observer"]["share_of_core"], 0)
+        self.assertLess(found["observer"]["share_of_core"], 0.05)
+        self.assertIn("Noise floor:", self.prony("doctor", expect=0).stdout)
+
+        self.prony(*RUN, "--store", self.store, expect=0)
+        export = json.loads(self.prony("export", "--format", "json", "--store", self.store,
+                                       expect=0).stdout)
+        measured = export["run"]["environment"]["informational"]["measured"]
+        self.assertEqual(measured["noise"]["floor"], found["noise"]["floor"])
+        cell = export["cells"][0]
+        self.assertEqual(cell["precision_proved"], "fp32")
+        peak = cell["peak"]
+        self.assertGreaterEqual(peak["flops_per_second"], found["ceilings"]["fma_fp32"]["one"])
+        self.assertAlmostEqual(peak["share"], cell["flops_per_second"] / peak["flops_per_second"])
+
+    def test_usage(self):
+        self.assertIn("takes no words", self.prony("selftest", "now", expect=64).stderr)
+        self.assertIn("--cpus", self.prony("ceilings", expect=64).stderr)
+        self.assertIn("--cpus", self.prony("ceilings", "--cpus", "0,x", expect=64).stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
