@@ -15,6 +15,7 @@
 #include "cli/framework_word.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
+#include "cli/run_downloads.h"
 #include "cli/run_forecast.h"
 #include "cli/run_job.h"
 #include "diagnose/machine.h"
@@ -245,6 +246,11 @@ static int dry_run(struct job *job)
 			cli_out(" %s", *word);
 		cli_out("\n");
 	}
+	struct strbuf downloads;
+	strbuf_init(&downloads, 0);
+	downloads_text(&job->plan, &downloads);
+	cli_out("%s", strbuf_text(&downloads));
+	strbuf_release(&downloads);
 	json_decref(json);
 	return 0;
 }

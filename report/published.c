@@ -244,7 +244,11 @@ static void add_row(struct table *table, const struct summary_row *ours,
 	table_cell(table, cell->framework, NULL);
 	format_rate(ours->items_per_second, text, sizeof text);
 	table_cell(table, text, NULL);
-	format_rate(rate, text, sizeof text);
+	/* As it was printed, where it was a speed. */
+	if (rate == theirs->value)
+		snprintf(text, sizeof text, "%.10g /s", rate);
+	else
+		format_rate(rate, text, sizeof text);
 	table_cell(table, isnan(rate) ? "not available" : text, NULL);
 	snprintf(text, sizeof text, "batch %lld, %s", (long long)theirs->batch, theirs->precision);
 	table_cell(table, text, NULL);

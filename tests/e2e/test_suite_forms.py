@@ -5,6 +5,8 @@ $PRONY names the program. Suites run cut down to small networks of the framework
 """
 import json
 import math
+import os
+import re
 import statistics
 import unittest
 
@@ -247,6 +249,16 @@ class PlanTest(ProgramTest):
         states = {row["suite"]: row["state"] for row in rows}
         for name in ("thesis", "precision", "vgg", "alexnet", "cnn", "keras", "inference", "quickstart"):
             self.assertEqual(states[name], "ready")
+
+    def test_what_is_missing_has_its_size(self):
+        done = self.prony("run", "thesis", "--dry-run", "-D", "cpu", "--data", self.folder, expect=0)
+        rows = dict(re.findall(r"^prony (?:framework install|data fetch) (\S+)  (\d+) MB$", done.stdout, re.M))
+        locks = os.path.join(os.path.dirname(__file__), "../../frameworks/locks")
+        for name, lock in (("mxnet", "mxnet.txt"), ("caffe", "caffe-3.9.txt"), ("cntk", "cntk-3.6.txt")):
+            with open(os.path.join(locks, lock), encoding="utf-8") as stream:
+                self.assertEqual(rows[name], re.search(r"^# download-mb: (\d+)$", stream.read(), re.M).group(1))
+        self.assertEqual(rows["cifar10"], "171")
+        self.assertIn(f"to download: {sum(map(int, rows.values()))} MB in all", done.stdout)
 
     def test_cells_without_their_data_are_missing_and_say_how_to_get_it(self):
         cells = [c for c in self.plan("thesis", "-D", "cpu", "-f", "native", "-n", "alexnet-cifar", "--data", self.folder)]

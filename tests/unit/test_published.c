@@ -1,0 +1,152 @@
+/* The published figures: what stands in the file, what a broken one says, what is shown beside a
+ * run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "report/published.h"
+#include "report_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define HEADING                                                                                    \
+	"suite\tsource\tyear\thardware\tframework\tnetwork\tdataset\tdevice\tprecision\tbatch\t"   \
+	"stage\tmetric\tvalue\tspread\n"
+#define ROW(batch, metric, value)                                                                  \
+	"quickstart\tpaper\t2018\tan old machine\tpytorch\tlenet\tmnist\tcpu\tfp32\t" batch        \
+	"\ttrain\t" metric "\t" value "\t\n"
+
+static const struct published_row *find(const struct published *p, const char *framework,
+					const char *network, const char *device, const char *metric)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (!strcmp(p->rows[i].framework, framework) &&
+		    !strcmp(p->rows[i].network, network) && !strcmp(p->rows[i].device, device) &&
+		    !strcmp(p->rows[i].metric, metric))
+			return &p->rows[i];
+	fail_msg("no %s of %s %s on %s", metric, framework, network, device);
+	return NULL;
+}
+
+static void ours_is_exact(void **state)
+{
+	struct published p;
+	struct error err = ERROR_INIT;
+	size_t empty = 0;
+
+	(void)state;
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	if (published_load(NULL, &p, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	/* Nine cases, five frameworks, five devices, three metrics, less the memory of GPUs on
+	 * CPUs. */
+	assert_int_equal(p.count, 9 * 5 * 5 * 3 - 9 * 5 + 25);
+	const struct published_row *row =
+		find(&p, "caffe", "lenet", "gpu-k20m-1", "images_per_second");
+	assert_true(row->value == 19807 && isnan(row->spread));
+	assert_string_equal(row->hardware, "Tesla K20m");
+	assert_string_equal(row->year, "2018");
+	assert_int_equal(row->batch, 64);
+	assert_int_equal(find(&p, "mxnet", "resnet50", "cpu", "images_per_second")->batch, 8);
+	row = find(&p, "tensorflow+nchw+xla", "vgg16", "gpu", "milliseconds_per_step");
+	assert_true(row->value == 294.063);
+	assert_true(fabs(published_items_per_second(row) - 16 / 0.294063) < 1e-9);
+	row = find(&p, "tensorflow", "alexnet-tf", "gpu", "seconds_per_step");
+	assert_true(row->value == 0.131 && row->spread == 0.001);
+	for (size_t i = 0; i < p.count; i++) {
+		assert_false(!strcmp(p.rows[i].device, "cpu") &&
+			     !strcmp(p.rows[i].metric, "gpu_memory_mib"));
+		empty += isnan(p.rows[i].value) ? 1 : 0;
+	}
+	assert_int_equal(empty, 6 * 5 * 3 - 6);
+	published_release(&p);
+}
+
+static void broken_files_say_where(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{"suite\tsource\n", ":1: needs the heading"},
+		{"# x\n" HEADING "a\tb\n", ":3: needs 14 columns"},
+		{HEADING ROW("64", "images_per_hour", "5"), ":2: metric: needs images_per_second"},
+		{HEADING ROW("64", "images_per_second", "1e3"), ":2: value: needs a number"},
+		{HEADING ROW("64", "images_per_second", "0"), ":2: value: needs a number"},
+		{HEADING ROW("6.5", "images_per_second", "5"), ":2: batch: needs a whole number"},
+		{HEADING ROW("", "images_per_second", "5"), ":2: batch: needs a whole number"},
+	};
+	char *folder, *path;
+
+	(void)state;
+	assert_int_equal(directory_make_temporary("test-published-", &folder, NULL), PRONY_OK);
+	path = path_join(folder, "p.tsv");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct published p;
+		struct error err = ERROR_INIT;
+
+		file_write_atomic(path, rows[i].text, strlen(rows[i].text), NULL);
+		assert_int_equal(published_load(path, &p, &err), PRONY_BAD_INPUT);
+		if (!strstr(err.text, rows[i].says))
+			fail_msg("no \"%s\" in: %s", rows[i].says, err.text);
+	}
+	directory_remove(folder, NULL);
+	free(path);
+	free(folder);
+}
+
+static void a_run_has_them_beside_it(void **state)
+{
+	static const char text[] = HEADING ROW("64", "images_per_second", "818")
+		ROW("128", "images_per_second", "") ROW("64", "gpu_power_w", "30");
+	struct published p;
+	struct stored_run run;
+	struct summary summary;
+	struct strbuf out;
+	char *folder, *path;
+
+	(void)state;
+	assert_int_equal(directory_make_temporary("test-published-", &folder, NULL), PRONY_OK);
+	path = path_join(folder, "p.tsv");
+	file_write_atomic(path, text, strlen(text), NULL);
+	assert_int_equal(published_load(path, &p, NULL), PRONY_OK);
+	report_fixture_init(&run, 0);
+	summary_init(&summary, &run);
+	strbuf_init(&out, 0);
+	published_render(&p, &summary, false, 0, &out);
+	/* Of pytorch's two cells the one that trains: 818 a second, and one that was not available.
+	 */
+	assert_non_null(strstr(strbuf_text(&out), "818 /s"));
+	assert_non_null(strstr(strbuf_text(&out), "not available"));
+	assert_non_null(strstr(strbuf_text(&out), "2018"));
+	assert_non_null(strstr(strbuf_text(&out), "an old machine"));
+	assert_null(strstr(strbuf_text(&out), "forward"));
+	assert_null(strstr(strbuf_text(&out), "30"));
+	/* A run of another suite has none. */
+	strbuf_clear(&out);
+	memcpy(run.meta.suite, "mine", 5);
+	published_render(&p, &summary, false, 0, &out);
+	assert_int_equal(out.length, 0);
+	strbuf_release(&out);
+	summary_release(&summary);
+	stored_run_release(&run);
+	published_release(&p);
+	directory_remove(folder, NULL);
+	free(path);
+	free(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ours_is_exact),
+		cmocka_unit_test(broken_files_say_where),
+		cmocka_unit_test(a_run_has_them_beside_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
