@@ -16,7 +16,7 @@ import prony_program
 
 FAULTS = os.environ.get("PRONY_FAULTS", "build/tests/prony_faults")
 WORDS = ("-f", "null,fake", "-n", "mlp", "-d", "synthetic", "-b", "1", "-s", "forward", "--quick", "--steps", "2",
-         "--warm-up", "0")
+         "--warm-up", "0", "--repeat", "3")
 SQLITE_FULL, SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC = 13, 778, 1034
 PLACES = 6  # of a run, at which its disk fails
 
