@@ -6,8 +6,10 @@
 #include "cli/ceilings.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/framework_word.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
+#include "frameworks/registry.h"
 #include "store/machine_figures.h"
 
 enum { FINDINGS_MAX = 64 };
@@ -121,6 +123,58 @@ static void print_text(const struct finding *findings, size_t count)
 		cli_out("\nNothing found that will spoil a measurement.\n");
 }
 
+/* Whether what is installed of a framework is whole; a fault is a finding. Counts what is installed. */
+static size_t check_framework(const struct framework *framework, const char *environment,
+			      size_t *installed, struct finding *out)
+{
+	struct framework_place place = {.framework = framework};
+	struct arena arena;
+	size_t count = 0;
+
+	arena_init(&arena, 0);
+	if (framework_locate(framework, environment, &arena, &place, NULL) == PRONY_OK) {
+		const char *fault = framework_fault(&place, &arena);
+		const char *spelling = framework_spelling(framework, environment, &arena);
+
+		*installed += place.origin == ORIGIN_INSTALLED;
+		if (fault) {
+			*out = (struct finding){.level = FINDING_WARNING, .check = "framework"};
+			snprintf(out->value, sizeof(out->value), "%s: %s", spelling, fault);
+			snprintf(out->remedy, sizeof(out->remedy),
+				 "prony framework install %s makes it again", spelling);
+			count = 1;
+		}
+	}
+	arena_release(&arena);
+	return count;
+}
+
+/* Environments that prony installed, of which something was deleted since. */
+static size_t framework_findings(struct finding *out, size_t capacity)
+{
+	struct registry registry;
+	size_t count = 0, installed = 0;
+
+	if (cli_registry(&registry, NULL) != PRONY_OK)
+		return 0;
+	for (size_t i = 0; i < registry.count; i++) {
+		const struct framework *row = &registry.rows[i];
+		const char *const *found;
+		size_t environments = framework_environments(row, &registry.arena, &found);
+
+		for (size_t k = 0; k <= environments && count + 1 < capacity; k++)
+			count += check_framework(row, k ? found[k - 1] : "", &installed,
+						 &out[count]);
+	}
+	registry_release(&registry);
+	if (count == 0 && capacity > 0) {
+		out[count] = (struct finding){.level = FINDING_OK, .check = "frameworks"};
+		snprintf(out[count++].value, sizeof(out->value), "%zu installed, none damaged",
+			 installed);
+	}
+	return count;
+}
+
 int command_doctor(const struct cli_command *command, int argc, char **argv)
 {
 	struct doctor_options options = {.format = "table"};
@@ -151,6 +205,7 @@ int command_doctor(const struct cli_command *command, int argc, char **argv)
 		return 0;
 	}
 	size_t count = machine_findings("", findings, FINDINGS_MAX);
+	count += framework_findings(findings + count, FINDINGS_MAX - count);
 	if (strcmp(options.format, "json") == 0)
 		print_json(findings, count);
 	else {

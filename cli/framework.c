@@ -12,10 +12,16 @@
 #define NAMES_MAX 64
 
 struct framework_options {
-	const char *format;
+	const char *format, *own;
 };
 
 const struct option framework_option_rows[] = {
+	{.name = "own",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct framework_options, own),
+	 .metavar = "PATH",
+	 .help = "with install NAME: take this environment of yours (an interpreter, a library, or "
+		 "its folder) instead of installing one"},
 	CLI_OPTION_FORMAT(struct framework_options),
 	{.name = NULL},
 };
@@ -35,8 +41,8 @@ static void print_line(void *context, const char *text)
 	cli_say("%s\n", text);
 }
 
-static enum prony_status act_on(struct registry *registry, const char *verb, const char *word,
-				struct error *err)
+static enum prony_status act_on(struct registry *registry, const char *verb, const char *own,
+				const char *word, struct error *err)
 {
 	const struct install_sink sink = {.line = print_line, .stop = &stop};
 	const struct framework *framework = NULL;
@@ -45,6 +51,8 @@ static enum prony_status act_on(struct registry *registry, const char *verb, con
 
 	if (status != PRONY_OK)
 		return status;
+	if (own)
+		return framework_own(framework, environment, own, &sink, err);
 	if (strcmp(verb, "install") == 0)
 		return framework_install(framework, environment, &sink, err);
 	status = framework_remove(framework, environment, err);
@@ -67,8 +75,8 @@ static void catch_signals(void)
 }
 
 /* Goes on after a failure: one framework that cannot be had must not keep the rest away. */
-static int act_on_all(struct registry *registry, const char *verb, const char *const *words,
-		      size_t count)
+static int act_on_all(struct registry *registry, const char *verb, const char *own,
+		      const char *const *words, size_t count)
 {
 	int exit_code = 0;
 
@@ -76,7 +84,7 @@ static int act_on_all(struct registry *registry, const char *verb, const char *c
 		catch_signals();
 	for (size_t i = 0; i < count && !stop; i++) {
 		struct error err = ERROR_INIT;
-		if (act_on(registry, verb, words[i], &err) != PRONY_OK) {
+		if (act_on(registry, verb, own, words[i], &err) != PRONY_OK) {
 			int code = cli_fail(&err);
 			exit_code = exit_code ? exit_code : code;
 		}
@@ -151,6 +159,12 @@ int command_framework(const struct cli_command *command, int argc, char **argv)
 				   "'prony framework list' shows them",
 				   verb),
 			 &err));
+	if (options.own && (strcmp(verb, "install") != 0 || count != 2 ||
+			    strcmp(positional[1], "all") == 0))
+		return cli_fail((error_set(&err, PRONY_USAGE,
+					   "--own goes with one framework: prony framework install "
+					   "NAME --own PATH"),
+				 &err));
 	struct registry registry;
 	if (cli_registry(&registry, &err) != PRONY_OK)
 		return cli_fail(&err);
@@ -160,7 +174,7 @@ int command_framework(const struct cli_command *command, int argc, char **argv)
 	else if (list)
 		exit_code = listing_frameworks(&registry, words, word_count, options.format);
 	else
-		exit_code = act_on_all(&registry, verb, words, word_count);
+		exit_code = act_on_all(&registry, verb, options.own, words, word_count);
 	registry_release(&registry);
 	return exit_code;
 }

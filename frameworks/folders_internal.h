@@ -32,13 +32,17 @@ struct manifest {
 	const char *lock;	 /* file name of the lock */
 	const char *lock_sha256; /* of the lock's bytes */
 	const char *version;	 /* of the framework */
-	const char *entry;	 /* library or interpreter, below the folder */
+	const char *entry;	 /* library or interpreter, below the folder; absolute: of others */
 };
 
 /* False when there is none or it is damaged; then the folder counts as not installed. */
 bool manifest_read(const char *folder, struct arena *arena, struct manifest *out);
 enum prony_status manifest_write(const char *folder, const char *framework,
 				 const struct manifest *manifest, struct error *err);
+
+/* The library that a folder has, by the descriptor's pattern; NULL when it has none. */
+const char *framework_library_in(const char *folder, const struct framework *framework,
+				 struct arena *arena);
 
 /* "3.12,3.11", in the arena. */
 const char *words_joined(const struct word_list *list, struct arena *arena);

@@ -123,19 +123,35 @@ static enum prony_status check_disk(const struct install *install, struct error 
 }
 
 /* A folder that somebody filled by hand is theirs; an empty one is nobody's and goes away here. */
-static bool may_replace(const char *folder, struct arena *arena)
+enum prony_status install_may_replace(const struct install *install, struct error *err)
 {
-	return file_exists(arena_printf(arena, "%s/%s", folder, MANIFEST_NAME)) ||
-	       rmdir(folder) == 0 || !file_exists(folder);
+	char *manifest = path_join(install->folder, MANIFEST_NAME);
+	bool may = file_exists(manifest) || rmdir(install->folder) == 0 ||
+		   !file_exists(install->folder);
+
+	free(manifest);
+	return may ? PRONY_OK
+		   : error_set(err, PRONY_MISSING,
+			       "%s: the folder %s is there and was not made by prony; move it "
+			       "away to have it installed",
+			       install->spelling, install->folder);
 }
 
 static bool installed_already(const struct install *install, struct manifest *manifest)
 {
 	struct arena *arena = (struct arena *)&install->arena;
+	const char *entry = NULL;
+	struct python_answer answer;
 
-	return manifest_read(install->folder, arena, manifest) &&
-	       strcmp(manifest->lock_sha256, install->lock.sha256) == 0 &&
-	       file_has_bytes(arena_printf(arena, "%s/%s", install->folder, manifest->entry));
+	if (!manifest_read(install->folder, arena, manifest) ||
+	    strcmp(manifest->lock_sha256, install->lock.sha256) != 0)
+		return false;
+	entry = arena_printf(arena, "%s/%s", install->folder, manifest->entry);
+	if (!file_has_bytes(entry) || install->lock.kind != LOCK_VENV)
+		return file_has_bytes(entry);
+	/* A package may have been deleted out of its environment: then it is made again. */
+	python_ask(entry, install->framework, arena, &answer);
+	return answer.found;
 }
 
 /*
@@ -320,8 +336,7 @@ static enum prony_status make_environment(struct install *install, struct error 
 	return status == PRONY_OK ? install_pip(install, "install", err) : status;
 }
 
-/* The new folder takes the old one's place at once; what was there ends up in staging. */
-static enum prony_status put_in_place(const struct install *install, struct error *err)
+enum prony_status install_put_in_place(const struct install *install, struct error *err)
 {
 	/* Data before names: a folder that is there after a power failure has to be whole. */
 	int fd = open(install->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -370,7 +385,7 @@ static enum prony_status fill(struct install *install, struct error *err)
 					  .entry = entry};
 	status = manifest_write(install->tree, install->framework->name, &manifest, err);
 	if (status == PRONY_OK)
-		status = put_in_place(install, err);
+		status = install_put_in_place(install, err);
 	if (status == PRONY_OK)
 		install_say(install, "installed in %.1f s; its worker says version %s; it is in %s",
 			    (double)(clock_monotonic_ns() - start_ns) / 1e9, says, install->folder);
@@ -388,12 +403,9 @@ static enum prony_status install_locked(struct install *install, struct error *e
 			    install->folder);
 		return PRONY_OK;
 	}
-	if (!may_replace(install->folder, &install->arena))
-		return error_set(
-			err, PRONY_MISSING,
-			"%s: the folder %s is there and was not made by prony; move it away to "
-			"have it installed",
-			install->spelling, install->folder);
+	status = install_may_replace(install, err);
+	if (status != PRONY_OK)
+		return status;
 	/* Staging that is there was left by one that was killed: the lock says that it is gone. */
 	const char *const folders[] = {install->staging, install->tree, install->wheels,
 				       install->temporary};
@@ -408,11 +420,19 @@ static enum prony_status install_locked(struct install *install, struct error *e
 	return status;
 }
 
-static void install_init(struct install *install, const struct framework *framework,
-			 const char *environment, const struct install_sink *sink)
+enum prony_status install_begin(struct install *install, const struct framework *framework,
+				const char *environment, const struct install_sink *sink,
+				struct error *err)
 {
 	struct arena *arena = &install->arena;
 
+	if (environment && !framework_environment_valid(environment))
+		return error_set(err, PRONY_USAGE,
+				 "%s@%s: an environment's name holds letters, digits, "
+				 "'.', '_' and '-' and does not begin with '.'",
+				 framework->name, environment);
+	if (framework->broken)
+		return error_set(err, PRONY_BAD_INPUT, "%s", framework->broken);
 	*install = (struct install){.framework = framework, .sink = sink, .lock_fd = -1};
 	arena_init(arena, 0);
 	install->environment = arena_strdup(arena, environment ? environment : "");
@@ -422,6 +442,7 @@ static void install_init(struct install *install, const struct framework *framew
 	install->tree = arena_printf(arena, "%s/tree", install->staging);
 	install->wheels = arena_printf(arena, "%s/wheels", install->staging);
 	install->temporary = arena_printf(arena, "%s/tmp", install->staging);
+	return PRONY_OK;
 }
 
 /* Otherwise somebody wonders why what was installed is not what runs. */
@@ -443,19 +464,11 @@ enum prony_status framework_install(const struct framework *framework, const cha
 	struct install install;
 	struct manifest manifest;
 
-	if (environment && !framework_environment_valid(environment))
-		return error_set(err, PRONY_USAGE,
-				 "%s@%s: an environment's name holds letters, digits, "
-				 "'.', '_' and '-' and does not begin with '.'",
-				 framework->name, environment);
-	install_init(&install, framework, environment, sink);
-	enum prony_status status = PRONY_OK;
+	enum prony_status status = install_begin(&install, framework, environment, sink, err);
+	if (status != PRONY_OK)
+		return status;
 	if (framework->kind == FRAMEWORK_BUILTIN) {
 		install_say(&install, "is part of prony: nothing to install");
-		goto out;
-	}
-	if (framework->broken) {
-		status = error_set(err, PRONY_BAD_INPUT, "%s", framework->broken);
 		goto out;
 	}
 	if (framework->kind == FRAMEWORK_COMMAND) {

@@ -24,6 +24,19 @@ struct install {
 	int lock_fd; /* -1 when not taken */
 };
 
+/* Fills in the paths and names of an installation; then arena_release. PRONY_USAGE for a wrong name
+ * of an environment, PRONY_BAD_INPUT for a descriptor that is broken: then there is nothing to
+ * release. */
+enum prony_status install_begin(struct install *install, const struct framework *framework,
+				const char *environment, const struct install_sink *sink,
+				struct error *err);
+
+/* PRONY_MISSING when the folder is there and not ours; an empty one goes away. */
+enum prony_status install_may_replace(const struct install *install, struct error *err);
+
+/* The tree takes the folder's place at once; what was there ends up in staging. */
+enum prony_status install_put_in_place(const struct install *install, struct error *err);
+
 /* One line of progress: "NAME: text". */
 void install_say(const struct install *install, const char *format, ...) PRONY_PRINTF(2, 3);
 bool install_stopped(const struct install *install);

@@ -83,8 +83,8 @@ static bool locate_named(const char *variable, struct arena *arena, struct frame
 }
 
 /* The folder may have been filled by hand: then the pattern tells what to load. */
-static const char *library_by_pattern(const char *folder, const struct framework *framework,
-				      struct arena *arena)
+const char *framework_library_in(const char *folder, const struct framework *framework,
+				 struct arena *arena)
 {
 	const char *pattern = arena_printf(arena, "%s/%s", folder, framework->library_pattern);
 	const char *found = NULL;
@@ -101,11 +101,14 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 	const struct framework *framework = place->framework;
 	struct manifest manifest;
 	const char *entry = NULL;
+	bool others = false;
 
 	if (!file_is_directory(folder))
 		return false;
 	if (manifest_read(folder, arena, &manifest)) {
-		entry = arena_printf(arena, "%s/%s", folder, manifest.entry);
+		others = *manifest.entry == '/';
+		entry = others ? manifest.entry
+			       : arena_printf(arena, "%s/%s", folder, manifest.entry);
 		if (!file_has_bytes(entry)) {
 			place->reason = arena_printf(
 				arena,
@@ -116,13 +119,14 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 			return false;
 		}
 	} else if (framework->kind == FRAMEWORK_LIBRARY) {
-		entry = library_by_pattern(folder, framework, arena);
+		entry = framework_library_in(folder, framework, arena);
 	}
 	if (!entry)
 		return false;
-	place->origin = ORIGIN_INSTALLED;
+	/* What others made may change without us: it is the user's word that counts. */
+	place->origin = others ? ORIGIN_NAMED : ORIGIN_INSTALLED;
 	place->version = manifest.version;
-	place->folder = folder;
+	place->folder = others ? "" : folder;
 	if (framework->kind == FRAMEWORK_LIBRARY)
 		place->library = entry;
 	else
@@ -267,4 +271,27 @@ enum prony_status framework_locate(const struct framework *framework, const char
 			folder, looked ? ", no module in " : "", looked ? looked : "", variable,
 			spelling);
 	return PRONY_OK;
+}
+
+const char *framework_fault(const struct framework_place *place, struct arena *arena)
+{
+	const struct framework *framework = place->framework;
+	const char *folder = framework_folder(framework, place->environment, arena);
+	struct manifest manifest;
+	struct python_answer answer;
+
+	if (!manifest_read(folder, arena, &manifest))
+		return NULL;
+	if (place->origin == ORIGIN_NONE)
+		return place->reason;
+	/* What a variable names goes before it, and is asked whenever it is looked for. */
+	bool ours = place->origin == ORIGIN_INSTALLED || *manifest.entry == '/';
+	if (framework->kind != FRAMEWORK_PYTHON || !ours)
+		return NULL;
+	python_ask(place->interpreter, framework, arena, &answer);
+	if (!answer.ran)
+		return arena_printf(arena, "%s does not run", place->interpreter);
+	return answer.found ? NULL
+			    : arena_printf(arena, "no module %s in %s",
+					   words_joined(&framework->modules, arena), folder);
 }

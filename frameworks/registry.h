@@ -180,6 +180,19 @@ struct install_sink {
 enum prony_status framework_install(const struct framework *framework, const char *environment,
 				    const struct install_sink *sink, struct error *err);
 
+/*
+ * Takes an environment that the user has for a framework instead of installing one: `path` is an
+ * interpreter, a library, or the folder of either. It is tried, and remembered in place of an
+ * installation; nothing of it is changed, by framework_remove neither.
+ */
+enum prony_status framework_own(const struct framework *framework, const char *environment,
+				const char *path, const struct install_sink *sink,
+				struct error *err);
+
+/* What is wrong with what is installed (its interpreter does not run, its package is gone), in the
+ * arena; NULL when nothing is, or nothing is installed. Imports nothing. */
+const char *framework_fault(const struct framework_place *place, struct arena *arena);
+
 /* Removes what framework_install made; PRONY_MISSING when there is nothing. */
 enum prony_status framework_remove(const struct framework *framework, const char *environment,
 				   struct error *err);

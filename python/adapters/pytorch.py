@@ -42,6 +42,14 @@ def _devices():
     return ["cpu"] + ["cuda:%d" % i for i in range(torch.cuda.device_count())]
 
 
+def _instruction_set():
+    """What torch computes with; 1.13 has no name of its own for it."""
+    if hasattr(torch.backends, "cpu"):
+        return torch.backends.cpu.get_cpu_capability()
+    found = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
+    return found.group(1) if found else ""
+
+
 class Adapter(adapters.Adapter):
     options = OPTIONS
 
@@ -54,7 +62,7 @@ class Adapter(adapters.Adapter):
                 "libraries": {name: match.group(1).split("-")[0] for name, match in found if match},
                 "devices": devices, "precisions": sorted(precisions),
                 "stages": ["forward", "forward-backward", "train"],
-                "instruction_set": torch.backends.cpu.get_cpu_capability()}
+                "instruction_set": _instruction_set()}
 
     def supports(self, case):
         recipe = case.recipe
@@ -68,6 +76,8 @@ class Adapter(adapters.Adapter):
         if "compile" in case.options and not any(
                 shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
             reasons.append("option compile without a C++ compiler (install g++)")
+        if "compile" in case.options and not hasattr(torch, "compile"):
+            reasons.append("option compile, which came with torch 2.0")
         return reasons + pytorch_graph.problems(case)
 
     def open(self, case):
@@ -224,8 +234,12 @@ class Adapter(adapters.Adapter):
         """The step with autocast, and with a scaled loss where gradients are fp16."""
         results, batches, clear = self.results, self.batches, optimiser.zero_grad
         kind, dtype = self.device.type, self.low
-        self.scaler = scaler = torch.amp.GradScaler(
-            kind, init_scale=LOSS_SCALE, enabled=dtype == torch.float16)
+        half = dtype == torch.float16
+        if hasattr(torch.amp, "GradScaler"):
+            scaler = torch.amp.GradScaler(kind, init_scale=LOSS_SCALE, enabled=half)
+        else:  # before 2.3
+            scaler = torch.cuda.amp.GradScaler(init_scale=LOSS_SCALE, enabled=half)
+        self.scaler = scaler
 
         def step(slot):
             x, y = batches[slot]

@@ -4,9 +4,11 @@ Not a file of the tree is touched for either.
 
 $PRONY names the program, $PRONY_SOURCE the source tree.
 """
+import glob
 import json
 import os
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -19,7 +21,7 @@ from prony_program import ProgramTest  # noqa: E402
 SOURCE = os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 WORKER = os.path.abspath(os.path.join(SOURCE, "tests", "workers", "mlp.py"))
 FORWARD = os.path.join(os.path.dirname(WORKER), "forward.py")
-USAGE, DATA = 64, 65
+USAGE, DATA, MISSING = 64, 65, 1
 DESCRIPTOR = """name: mine
 summary: mlp in plain Python
 worker:
@@ -64,6 +66,44 @@ class OwnFrameworkTest(ProgramTest):
     def cells(self, done):
         """framework -> its cell, of a run with one cell each."""
         return {cell["framework"]: cell for cell in json.loads(done.stdout)["cells"]}
+
+    def test_environment_of_others(self):
+        """--own: an environment that is there is used, not changed, and its damage is found."""
+        folder = os.path.join(self.folder, "theirs")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        packages = glob.glob(os.path.join(folder, "lib", "python*", "site-packages"))[0]
+        os.mkdir(os.path.join(packages, "nothing_at_all"))
+        with open(os.path.join(packages, "nothing_at_all", "__init__.py"), "w", encoding="utf-8"):
+            pass
+        self.put("nothing.yaml", PYTHON_DESCRIPTOR.replace("json", "nothing_at_all")
+                 + "variables: {NOTHING: \"1\"}\n")
+        self.put("nothing_adapter.py", PYTHON_ADAPTER)
+        for path, part in ((os.path.join(self.folder, "absent"), "there is no"),
+                           (sys.executable, "has no module nothing_at_all"),
+                           ("/bin/true", "does not run as a Python interpreter")):
+            done = self.prony("framework", "install", "nothing", "--own", path, expect=MISSING)
+            self.assertIn(part, done.stderr)
+        done = self.prony("framework", "install", "null", "--own", folder, expect=USAGE)
+        self.assertIn("it has no environment", done.stderr)
+        done = self.prony("framework", "install", "all", "--own", folder, expect=USAGE)
+        self.assertIn("--own goes with one framework", done.stderr)
+
+        self.prony("framework", "install", "nothing", "--own", folder, expect=0)
+        row = self.rows_of("list", "frameworks")["nothing"]
+        self.assertEqual((row["status"], row["origin"], row["version"]), ("ready", "named", "1"))
+        self.assertEqual(row["path"], os.path.join(os.path.realpath(folder), "bin", "python"))
+        self.assertEqual(self.damaged(), [])
+
+        shutil.rmtree(os.path.join(packages, "nothing_at_all"))
+        self.assertIn("nothing: no module nothing_at_all", self.damaged()[0])
+        self.prony("framework", "remove", "nothing", expect=0)
+        self.assertEqual(self.rows_of("list", "frameworks")["nothing"]["status"], "missing")
+        self.assertTrue(os.path.exists(os.path.join(folder, "bin", "python")))
+
+    def damaged(self):
+        """What prony doctor found of frameworks."""
+        rows = json.loads(self.prony("doctor", "--format", "json", expect=0).stdout)
+        return [row["value"] for row in rows if row["check"] == "framework"]
 
     def measure(self, *words, expect=0):
         return self.prony("run", "-n", "mlp", "-b", "8", "--steps", "2", "--warm-up", "1",

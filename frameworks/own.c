@@ -1,0 +1,137 @@
+/* An environment that somebody else made: what is put into prony's folder is a manifest that points to it. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "frameworks/install_internal.h"
+
+/* With all links of its folder resolved, but not its own: what a link in a virtual environment leads
+ * to is the interpreter without that environment. NULL when the folder is not there. */
+static const char *whole_path(const char *path, struct arena *arena)
+{
+	const char *slash = strrchr(path, '/');
+	const char *folder = slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
+	char *real = realpath(*folder ? folder : "/", NULL);
+	const char *whole =
+		real ? arena_printf(arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+				    slash ? slash + 1 : path)
+		     : NULL;
+
+	free(real);
+	return whole;
+}
+
+static enum prony_status own_python(const struct install *install, const char *path,
+				    const char **entry, struct error *err)
+{
+	struct arena *arena = (struct arena *)&install->arena;
+	const struct framework *framework = install->framework;
+	const char *program =
+		file_is_directory(path) ? arena_printf(arena, "%s/bin/python", path) : path;
+	struct python_answer answer;
+
+	*entry = whole_path(program, arena);
+	if (!*entry || !file_exists(*entry))
+		return error_set(err, PRONY_MISSING,
+				 "%s: --own %s: there is no %s; name an interpreter, or the folder "
+				 "of a virtual environment",
+				 install->spelling, path, program);
+	python_ask(*entry, framework, arena, &answer);
+	if (!answer.ran)
+		return error_set(err, PRONY_MISSING,
+				 "%s: --own %s: %s does not run as a Python interpreter",
+				 install->spelling, path, *entry);
+	if (!answer.found)
+		return error_set(err, PRONY_MISSING,
+				 "%s: --own %s: %s has no module %s; install it there, or name "
+				 "another environment",
+				 install->spelling, path, *entry,
+				 words_joined(&framework->modules, arena));
+	return PRONY_OK;
+}
+
+static enum prony_status own_library(const struct install *install, const char *path,
+				     const char **entry, struct error *err)
+{
+	struct arena *arena = (struct arena *)&install->arena;
+	bool folder = file_is_directory(path);
+	const char *found = folder ? framework_library_in(path, install->framework, arena)
+			    : file_has_bytes(path) ? path
+						   : NULL;
+
+	*entry = found ? whole_path(found, arena) : NULL;
+	if (*entry)
+		return PRONY_OK;
+	return error_set(err, PRONY_MISSING,
+			 "%s: --own %s: %s; name the library, or the folder that has %s",
+			 install->spelling, path,
+			 folder ? "that folder does not have the library" : "there is no such file",
+			 install->framework->library_pattern);
+}
+
+/* In staging, as everything that is installed: whole and tried, or not at all. */
+static enum prony_status take_over(struct install *install, const char *entry, struct error *err)
+{
+	const char *says = "";
+	enum prony_status status = directory_remove(install->staging, err);
+
+	if (status == PRONY_OK)
+		status = directory_make(install->staging, err);
+	if (status == PRONY_OK)
+		status = directory_make(install->tree, err);
+	if (status == PRONY_OK) {
+		install->lock.version = "";
+		install_say(install, "loading it once in a worker");
+		status = install_try(install, entry, &says, err);
+	}
+	if (status == PRONY_OK) {
+		struct arena *arena = &install->arena;
+		const struct manifest manifest = {
+			.lock = "",
+			.lock_sha256 = "",
+			.version = arena_strndup(arena, says, strcspn(says, " ")),
+			.entry = entry};
+
+		status = manifest_write(install->tree, install->framework->name, &manifest, err);
+	}
+	if (status == PRONY_OK)
+		status = install_put_in_place(install, err);
+	if (status == PRONY_OK)
+		install_say(install, "its worker says version %s; from now on it is %s", says,
+			    entry);
+	directory_remove(install->staging, NULL);
+	return status;
+}
+
+enum prony_status framework_own(const struct framework *framework, const char *environment,
+				const char *path, const struct install_sink *sink,
+				struct error *err)
+{
+	struct install install;
+	const char *entry = NULL;
+	enum prony_status status = install_begin(&install, framework, environment, sink, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (framework->kind == FRAMEWORK_PYTHON)
+		status = own_python(&install, path, &entry, err);
+	else if (framework->kind == FRAMEWORK_LIBRARY)
+		status = own_library(&install, path, &entry, err);
+	else
+		status = error_set(err, PRONY_USAGE,
+				   "%s: --own: it has no environment, it is what %s starts",
+				   install.spelling, framework->file);
+	if (status == PRONY_OK)
+		status =
+			install_lock(install.folder, sink, install.spelling, &install.lock_fd, err);
+	if (status == PRONY_OK)
+		status = install_may_replace(&install, err);
+	if (status == PRONY_OK)
+		status = take_over(&install, entry, err);
+	if (install.lock_fd >= 0)
+		close(install.lock_fd);
+	arena_release(&install.arena);
+	return status;
+}
