@@ -22,7 +22,7 @@ USAGE, BAD_INPUT, STORAGE, MISSING = 64, 65, 74, 1
 IMAGES, LABELS = "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"
 CHECKS = {"governor", "boost", "load", "steal", "cores", "memory", "swap", "instruction set",
           "virtual machine", "clock source", "perf permissions", "sensor cpu-energy",
-          "sensor cpu-temperature", "sensor gpu"}
+          "sensor cpu-temperature", "sensor gpu", "frameworks"}
 
 
 def message(done):

@@ -116,7 +116,7 @@ class ListTest(FrameworkTest):
         library = os.path.join(self.frameworks, "mxnet@old", "mxnet", "libmxnet.so")
         with open(library, "w", encoding="utf-8"):
             pass
-        rows = [row for row in self.rows_of("list", "frameworks") if "mxnet" in row["framework"]]
+        rows = [row for row in self.rows_of("list", "frameworks") if row["name"] == "mxnet"]
         self.assertEqual([row["framework"] for row in rows], ["mxnet", "mxnet@old"])
         self.assertEqual(rows[1]["path"], library)
 

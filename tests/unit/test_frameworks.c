@@ -246,10 +246,14 @@ static void named_interpreter(void **state)
 static const struct framework *of_lock(const char *name, const char *python, const char *path,
 				       struct arena *arena)
 {
+	const char *at = strrchr(path, '@'); /* NAME@ENV[=BACKEND][-X.Y].txt */
+	const char *environment = at ? arena_strndup(arena, at + 1, strcspn(at + 1, "-=")) : "";
+
 	for (size_t i = 0; i < registry.count; i++) {
 		const struct framework *row = &registry.rows[i];
-		const char *found =
-			strcmp(row->name, name) == 0 ? lock_find(row, "", python, arena) : NULL;
+		const char *found = strcmp(row->name, name) == 0
+					    ? lock_find(row, environment, python, arena)
+					    : NULL;
 		if (found && strcmp(found, path) == 0)
 			return row;
 	}
