@@ -123,7 +123,8 @@ static void print_text(const struct finding *findings, size_t count)
 		cli_out("\nNothing found that will spoil a measurement.\n");
 }
 
-/* Whether what is installed of a framework is whole; a fault is a finding. Counts what is installed. */
+/* Whether what is installed of a framework is whole; a fault is a finding. Counts what is
+ * installed. */
 static size_t check_framework(const struct framework *framework, const char *environment,
 			      size_t *installed, struct finding *out)
 {

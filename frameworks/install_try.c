@@ -66,9 +66,9 @@ static enum prony_status say_hello(struct install *install, struct client *clien
 enum prony_status install_try(struct install *install, const char *entry, const char **says,
 			      struct error *err)
 {
-	const char *path = *entry == '/' ? entry
-					 : arena_printf(&install->arena, "%s/%s", install->tree,
-							entry);
+	const char *path = *entry == '/'
+				   ? entry
+				   : arena_printf(&install->arena, "%s/%s", install->tree, entry);
 	const struct framework_place place = {
 		.framework = install->framework,
 		.environment = install->environment,

@@ -1,4 +1,5 @@
-/* An environment that somebody else made: what is put into prony's folder is a manifest that points to it. */
+/* An environment that somebody else made: what is put into prony's folder is a manifest that points
+ * to it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,17 +8,16 @@
 #include "base/memory.h"
 #include "frameworks/install_internal.h"
 
-/* With all links of its folder resolved, but not its own: what a link in a virtual environment leads
- * to is the interpreter without that environment. NULL when the folder is not there. */
+/* With all links of its folder resolved, but not its own: what a link in a virtual environment
+ * leads to is the interpreter without that environment. NULL when the folder is not there. */
 static const char *whole_path(const char *path, struct arena *arena)
 {
 	const char *slash = strrchr(path, '/');
 	const char *folder = slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
 	char *real = realpath(*folder ? folder : "/", NULL);
-	const char *whole =
-		real ? arena_printf(arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
-				    slash ? slash + 1 : path)
-		     : NULL;
+	const char *whole = real ? arena_printf(arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+						slash ? slash + 1 : path)
+				 : NULL;
 
 	free(real);
 	return whole;
