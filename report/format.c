@@ -81,6 +81,14 @@ void format_rate(double per_second, char *out, size_t out_bytes)
 	format_scaled(per_second, DIGITS, units, 1e6, out, out_bytes);
 }
 
+void format_energy(double joules, char *out, size_t out_bytes)
+{
+	static const struct unit units[] = {
+		{1e-6, "uJ"}, {1e-3, "mJ"}, {1, "J"}, {1e3, "kJ"}, {0, NULL},
+	};
+	format_scaled(joules, 3, units, 1000, out, out_bytes);
+}
+
 void format_flops(double per_second, char *out, size_t out_bytes)
 {
 	static const struct unit units[] = {

@@ -22,6 +22,9 @@ void format_percent(double fraction, char *out, size_t out_bytes);
 /* The shortest decimal that reads back as the same number; nothing where it is not finite. */
 void format_real(double value, struct strbuf *out);
 
+/* "1.23 mJ" */
+void format_energy(double joules, char *out, size_t out_bytes);
+
 /* "12.3 GFLOP/s" */
 void format_flops(double per_second, char *out, size_t out_bytes);
 

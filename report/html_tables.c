@@ -169,6 +169,20 @@ static void floor_cell(const struct summary_row *row, struct strbuf *out)
 	strbuf_puts(out, "</td>");
 }
 
+static void flops_cell(const struct summary_row *row, struct strbuf *out)
+{
+	char flops[FORMAT_BYTES], share[FORMAT_BYTES], energy[FORMAT_BYTES];
+	format_flops(row->flops, flops, sizeof flops);
+	format_percent(row->costs.peak_share, share, sizeof share);
+	format_energy(row->costs.joules_per_item, energy, sizeof energy);
+	strbuf_printf(out, "<td class=\"figure\">%s", flops);
+	if (isfinite(row->costs.peak_share))
+		strbuf_printf(out, "<br><small>%s of peak</small>", share);
+	if (isfinite(row->costs.joules_per_item))
+		strbuf_printf(out, "<br><small>%s an item</small>", energy);
+	strbuf_puts(out, "</td>");
+}
+
 static void figure_cells(const struct summary_row *row, struct strbuf *out)
 {
 	char text[FORMAT_BYTES];
@@ -178,8 +192,7 @@ static void figure_cells(const struct summary_row *row, struct strbuf *out)
 	format_rate(row->items_per_second, text, sizeof text);
 	html_cell("figure", text, out);
 	floor_cell(row, out);
-	format_flops(row->flops, text, sizeof text);
-	html_cell("figure", text, out);
+	flops_cell(row, out);
 	double cores = html_median(row->cell, "window_cpu_cores");
 	snprintf(text, sizeof text, isfinite(cores) ? "%.2f" : "-", cores);
 	html_cell("figure", text, out);

@@ -128,8 +128,8 @@ bool summary_settings(const struct summary *summary, struct strbuf *out);
 /* One line that names the run: number, uid, suite, when, where, effort. */
 void summary_heading(const struct summary *summary, struct strbuf *out);
 
-/* Adds the table of one comparison. Columns beyond `columns` are left out; 0 = all. The caller
- * frees. */
+/* Adds the table of one comparison. Columns beyond `columns` are left out; 0 = all of which
+ * something is known. The caller frees. */
 struct table *summary_table(const struct summary *summary, size_t comparison, size_t columns);
 
 /* The table of `run` and `show`; rows of one comparison (network, dataset, stage, batch...) stand

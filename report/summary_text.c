@@ -23,9 +23,18 @@ static const struct table_column columns[] = {
 	{"first step", "to_first_step_ns", TABLE_RIGHT},
 	{"memory", "rss_peak_bytes", TABLE_RIGHT},
 	{"n", "processes", TABLE_RIGHT},
+	{"of peak", "peak_share", TABLE_RIGHT},
+	{"energy/item", "joules_per_item", TABLE_RIGHT},
 };
 
-enum { COLUMN_COUNT = sizeof columns / sizeof *columns, NARROW_COLUMNS = 8, NARROW_WIDTH = 100 };
+/* The last two stand there where something is known of them, and there is room. */
+enum {
+	COLUMN_COUNT = sizeof columns / sizeof *columns,
+	USUAL_COLUMNS = COLUMN_COUNT - 2,
+	NARROW_COLUMNS = 8,
+	NARROW_WIDTH = 100,
+	WIDE_WIDTH = 130
+};
 
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
 {
@@ -79,6 +88,8 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 	format_duration_within(row->to_first_step_ns, NAN, texts[8], sizeof texts[8]);
 	format_bytes(row->rss_peak_bytes, texts[9], sizeof texts[9]);
 	snprintf(texts[10], sizeof texts[10], step->n > 0 ? "%zu" : "-", step->n);
+	format_percent(row->costs.peak_share, texts[11], sizeof texts[11]);
+	format_energy(row->costs.joules_per_item, texts[12], sizeof texts[12]);
 	json_t *values[COLUMN_COUNT] = {
 		row->rank > 0 ? json_integer(row->rank) : json_null(),
 		NULL,
@@ -91,6 +102,8 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 		json_number(row->to_first_step_ns),
 		json_number(row->rss_peak_bytes),
 		json_integer((json_int_t)step->n),
+		json_number(row->costs.peak_share),
+		json_number(row->costs.joules_per_item),
 	};
 	table_row(table);
 	for (size_t i = 0; i < limit; i++)
@@ -101,10 +114,25 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 		table_note(table, summary_reason(row));
 }
 
+/* All columns of which a row of the comparison has something to say. */
+static size_t columns_known(const struct summary *summary, size_t comparison)
+{
+	size_t known = USUAL_COLUMNS;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_costs *costs = &summary->rows[i].costs;
+		if (isfinite(costs->joules_per_item))
+			return COLUMN_COUNT;
+		if (isfinite(costs->peak_share))
+			known = COLUMN_COUNT - 1;
+	}
+	return known;
+}
+
 struct table *summary_table(const struct summary *summary, size_t comparison, size_t limit)
 {
-	if (limit == 0 || limit > COLUMN_COUNT)
-		limit = COLUMN_COUNT;
+	size_t known = columns_known(summary, comparison);
+	if (limit == 0 || limit > known)
+		limit = known;
 	struct table *table = table_new(columns, limit);
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
 		if (!summary->rows[i].folded)
@@ -203,7 +231,7 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);
 	text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
-	bool narrow = width > 0 && width < NARROW_WIDTH;
+	bool narrow = width > 0 && width < NARROW_WIDTH, wide = width == 0 || width >= WIDE_WIDTH;
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		char title[CELL_KEY_BYTES];
@@ -213,7 +241,9 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 		strbuf_putc(out, '\n');
 		text_wrap(title, 0, width, bold, plain, out);
 		struct table *table = summary_table(summary, row->comparison,
-						    narrow ? NARROW_COLUMNS : COLUMN_COUNT);
+						    narrow ? NARROW_COLUMNS
+						    : wide ? 0
+							   : USUAL_COLUMNS);
 		table_render_text(table, colour, width, out);
 		table_free(table);
 		for (size_t k = 0; k < summary_verdict_count; k++) {

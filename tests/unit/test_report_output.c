@@ -106,6 +106,32 @@ static void test_terminal(void **state)
 	check_render(&results->summary, false, 40, "show-40.txt");
 }
 
+/* Share of the peak and energy stand there where they are known, and there is room. */
+static void columns_that_are_known(void **state)
+{
+	static const struct {
+		int width;
+		bool costs;
+	} cases[] = {{0, true}, {130, true}, {129, false}, {40, false}};
+	const struct results *results = *state;
+	struct stored_run without = results->run;
+	struct summary summary;
+	struct strbuf text;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		strbuf_init(&text, 0);
+		summary_render(&results->summary, false, cases[i].width, &text);
+		assert_true(cases[i].costs == (strstr(strbuf_text(&text), "of peak") != NULL));
+		assert_true(cases[i].costs == (strstr(strbuf_text(&text), "3.88 mJ") != NULL));
+		strbuf_release(&text);
+	}
+	/* A machine whose ceilings nobody measured: no share is of nothing. */
+	without.meta.environment = "{}";
+	summary_init(&summary, &without);
+	assert_true(isnan(summary.rows[0].costs.peak_share));
+	assert_true(isfinite(summary.rows[0].costs.joules_per_item));
+	summary_release(&summary);
+}
+
 static void test_exports(void **state)
 {
 	static const struct {
@@ -612,6 +638,7 @@ int main(void)
 		cmocka_unit_test(formulas_are_text),
 		cmocka_unit_test(a_page_keeps_its_colours_only),
 		cmocka_unit_test(test_terminal),
+		cmocka_unit_test(columns_that_are_known),
 		cmocka_unit_test(test_exports),
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_no_rank_without_parity),
