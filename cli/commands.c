@@ -69,17 +69,25 @@ const struct cli_command cli_commands[] = {
 			    "becomes as much smaller as it can.",
 		    .options = delete_option_rows},
 	 .run = command_delete},
-	{.syntax = {.name = "data",
-		    .arguments = "[list | verify [NAME|FILE...] | fetch NAME...]",
-		    .summary = "data sets: what is here, whether it is whole, getting it",
-		    .description =
-			    "Data sets are looked for in --data DIR, $PRONY_DATA, the data folder "
-			    "of the user, and beside the program. `verify` compares every file "
-			    "with its published size and SHA-256; a FILE is read through in "
-			    "whichever of the formats of `prony data list` it is, and so is a "
-			    "folder of pictures, of which every broken one is named. `fetch` "
-			    "downloads, checks, and keeps only what is whole.",
-		    .options = data_option_rows},
+	{.syntax =
+		 {.name = "data",
+		  .arguments = "[list | verify [NAME|FILE...] | fetch NAME... | convert NAME|FILE "
+			       "--to FORMAT -o DIR]",
+		  .summary =
+			  "data sets: what is here, whether it is whole, getting and converting it",
+		  .description =
+			  "Data sets are looked for in --data DIR, $PRONY_DATA, the data folder "
+			  "of the user, and beside the program. `verify` compares every file "
+			  "with its published size and SHA-256; a FILE is read through in "
+			  "whichever of the formats of `prony data list` it is, and so is a "
+			  "folder of pictures, of which every broken one is named. `fetch` "
+			  "downloads, checks, and keeps only what is whole. `convert` writes what "
+			  "frameworks read themselves: lmdb (Caffe), recordio (MXNet), tfrecord "
+			  "(TensorFlow), png with a map and a mean file (CNTK); a data set into "
+			  "DIR/train and "
+			  "DIR/evaluation. Photographs keep their bytes unless --size is given. "
+			  "Killed, the same command goes on.",
+		  .options = data_option_rows},
 	 .run = command_data},
 	{.syntax = {.name = "doctor",
 		    .summary = "what on this machine will spoil a measurement, and the remedy",

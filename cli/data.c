@@ -1,4 +1,6 @@
-/* `prony data`: which data sets are here, whether they are whole, and getting them. */
+/* `prony data`: which data sets are here, whether they are whole, getting and converting them. */
+#include "cli/data.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +12,9 @@
 #include "cli/commands.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
+#include "datasets/image.h"
 
 enum { WORDS_MAX = 256 };
-
-struct data_options {
-	const char *data, *format;
-};
 
 const struct option data_option_rows[] = {
 	{.name = "data",
@@ -24,28 +23,26 @@ const struct option data_option_rows[] = {
 	 .metavar = "DIR",
 	 .help = "folder of data sets"},
 	CLI_OPTION_FORMAT(struct data_options),
+	{.name = "to",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct data_options, to),
+	 .metavar = "FORMAT",
+	 .help = "of convert: lmdb, recordio, tfrecord or png"},
+	{.name = "output",
+	 .letter = 'o',
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct data_options, output),
+	 .metavar = "DIR",
+	 .help = "of convert: the folder to write to"},
+	{.name = "size",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct data_options, size),
+	 .metavar = "N",
+	 .min = 1,
+	 .max = IMAGE_SIDE_MAX,
+	 .help = "of convert: make photographs N x N pixels (default: as they are)"},
 	{.name = NULL},
 };
-
-/* What an action works on. */
-struct request {
-	const struct data_options *options;
-	const char **names;
-	size_t count;
-};
-
-static const struct dataset *find(const char *name, struct error *err)
-{
-	const struct dataset *dataset = dataset_find(name);
-
-	if (dataset)
-		return dataset;
-	const char *nearest = dataset_nearest(name);
-	error_set(err, PRONY_USAGE, "no data set is named '%s'%s%s%s; 'prony data list' lists them",
-		  name, nearest ? ": did you mean '" : "", nearest ? nearest : "",
-		  nearest ? "'?" : "");
-	return NULL;
-}
 
 /* How many, and their names where the data set is here and has some. */
 static void classes_cell(struct table *table, const struct dataset *dataset, const char *folder,
@@ -97,7 +94,7 @@ static void list_row(struct table *table, const struct dataset *dataset, const c
 	free(folder);
 }
 
-static int list_all(const struct request *request)
+static int list_all(const struct data_request *request)
 {
 	static const struct table_column columns[] = {
 		{"data set", "name", TABLE_LEFT},      {"state", "state", TABLE_LEFT},
@@ -197,14 +194,15 @@ static int verify_path(const char *path, struct listing *listing)
 	return status == PRONY_OK ? 0 : fail_verified(path, &findings, &err);
 }
 
-static int verify_named(const char *name, const struct request *request, struct listing *listing)
+static int verify_named(const char *name, const struct data_request *request,
+			struct listing *listing)
 {
 	struct error err = ERROR_INIT;
 	char *folder = NULL;
 
 	if (!dataset_find(name) && (strchr(name, '/') || file_exists(name)))
 		return verify_path(name, listing);
-	const struct dataset *dataset = find(name, &err);
+	const struct dataset *dataset = data_find(name, &err);
 	if (!dataset || dataset_locate(dataset, request->options->data, &folder, &err) != PRONY_OK)
 		return cli_fail(&err);
 	int exit_code = 0;
@@ -217,7 +215,7 @@ static int verify_named(const char *name, const struct request *request, struct 
 }
 
 /* Without names: all that are here. */
-static int verify_found(const struct request *request, struct listing *listing)
+static int verify_found(const struct data_request *request, struct listing *listing)
 {
 	int exit_code = 0;
 
@@ -237,7 +235,7 @@ static int verify_found(const struct request *request, struct listing *listing)
 	return exit_code;
 }
 
-static int verify(const struct request *request)
+static int verify(const struct data_request *request)
 {
 	struct listing listing = {
 		.table = table_new(verify_columns,
@@ -275,7 +273,7 @@ static void say(void *context, const char *text)
 static int fetch_one(const char *name, const char *data)
 {
 	struct error err = ERROR_INIT;
-	const struct dataset *dataset = find(name, &err);
+	const struct dataset *dataset = data_find(name, &err);
 
 	if (!dataset)
 		return cli_fail(&err);
@@ -289,7 +287,7 @@ static int fetch_one(const char *name, const char *data)
 	return exit_code;
 }
 
-static int fetch(const struct request *request)
+static int fetch(const struct data_request *request)
 {
 	struct error err = ERROR_INIT;
 	int exit_code = 0;
@@ -307,15 +305,16 @@ static int fetch(const struct request *request)
 
 static const struct {
 	const char *name;
-	int (*run)(const struct request *request);
+	int (*run)(const struct data_request *request);
 	bool takes_names;
 } actions[] = {
 	{"list", list_all, false},
 	{"verify", verify, true},
 	{"fetch", fetch, true},
+	{"convert", data_convert_action, true},
 };
 
-static int run_action(const char *name, const struct request *request)
+static int run_action(const char *name, const struct data_request *request)
 {
 	struct error err = ERROR_INIT;
 
@@ -329,7 +328,8 @@ static int run_action(const char *name, const struct request *request)
 		return cli_fail(&err);
 	}
 	error_set(&err, PRONY_USAGE,
-		  "prony data cannot '%s'; it knows list, verify [NAME...] and fetch NAME...",
+		  "prony data cannot '%s'; it knows list, verify [NAME...], fetch NAME... and "
+		  "convert NAME",
 		  name);
 	return cli_fail(&err);
 }
@@ -346,7 +346,7 @@ int command_data(const struct cli_command *command, int argc, char **argv)
 		return cli_fail((error_set(&err, PRONY_USAGE, "too many words"), &err));
 	if (!cli_parse(command, argc, argv, &options, words, &count, &exit_code))
 		return exit_code;
-	struct request request = {
+	struct data_request request = {
 		.options = &options, .names = words + 1, .count = count > 0 ? count - 1 : 0};
 	return run_action(count > 0 ? words[0] : "list", &request);
 }

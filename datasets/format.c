@@ -1,19 +1,17 @@
 #include "datasets/format.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "datasets/byte_stream.h"
 
-extern const struct data_format cifar10_format, idx_format, images_format;
+extern const struct data_format cifar10_format, idx_format, images_format, lmdb_format, png_format,
+	recordio_format, tfrecord_format;
 
 static const struct data_format *const data_formats[] = {
-	&idx_format,
-	&cifar10_format,
-	&images_format,
+	&idx_format,	  &cifar10_format, &lmdb_format,   &recordio_format,
+	&tfrecord_format, &png_format,	   &images_format, /* any folder, therefore last */
 };
 
 static const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);
@@ -26,23 +24,17 @@ const struct data_format *data_format_find(const char *name)
 	return NULL;
 }
 
+const struct data_format *data_format_written(size_t number)
+{
+	for (size_t i = 0; i < data_format_count; i++)
+		if (data_formats[i]->writer && number-- == 0)
+			return data_formats[i];
+	return NULL;
+}
+
 size_t data_element_bytes(enum data_element element)
 {
 	return element == DATA_F32 ? sizeof(float) : 1;
-}
-
-void data_record_reserve(struct data_record *record, size_t bytes)
-{
-	if (bytes <= record->capacity)
-		return;
-	record->capacity = bytes + bytes / 2;
-	record->bytes = memory_realloc(record->bytes, record->capacity);
-}
-
-void data_record_release(struct data_record *record)
-{
-	free(record->bytes);
-	*record = (struct data_record){0};
 }
 
 static enum prony_status unknown_format(const char *path, const uint8_t *head, size_t length,

@@ -75,9 +75,13 @@ struct data_format {
 	enum prony_status (*record)(const struct data_source *source, int64_t at,
 				    struct data_record *record, struct error *err);
 	void (*close)(struct data_source *source);
+	const struct data_writer *writer; /* datasets/writer.h; NULL: it is only read */
 };
 
 const struct data_format *data_format_find(const char *name);
+
+/* The n-th format that is written, NULL beyond the last: its name is the word of --to. */
+const struct data_format *data_format_written(size_t number);
 
 /* Reads a file, or a folder, through; every broken sample is told, the first is the error. Labels
  * lie below `classes`; 0: whatever they are. *bytes: of the data without what is around it. */

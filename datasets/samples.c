@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,6 +134,32 @@ enum prony_status samples_open(const struct dataset *dataset, const char *folder
 	return status;
 }
 
+enum prony_status samples_open_path(const struct data_format *format, const char *path,
+				    struct samples **out, struct error *err)
+{
+	const struct data_shard shard = {.paths = &path, .classes = INT32_MAX};
+	struct samples *samples = memory_alloc(sizeof(*samples));
+
+	*samples = (struct samples){.format = format};
+	if (format->shard_files > 1) {
+		free(samples);
+		return error_set(
+			err, PRONY_USAGE,
+			"%s: format %s has samples and labels in two files; name a data set "
+			"(prony data list)",
+			path, format->name);
+	}
+	enum prony_status status = format->open(&shard, &samples->sources[0], err);
+	if (status != PRONY_OK) {
+		free(samples);
+		return status;
+	}
+	samples->source_count = 1;
+	samples->count = samples->shard_samples = samples->sources[0]->count;
+	*out = samples;
+	return PRONY_OK;
+}
+
 void samples_close(struct samples *samples)
 {
 	if (!samples)
@@ -181,4 +208,27 @@ enum prony_status samples_decode(const struct samples *samples, int64_t at,
 	if (status == PRONY_OK)
 		*label = record->label;
 	return status;
+}
+
+enum prony_status samples_record(struct samples *samples, int64_t at, struct data_record *record,
+				 struct error *err)
+{
+	int64_t number = samples->offset + at;
+	struct data_source *source = samples->sources[number / samples->shard_samples];
+	int leading = IMAGE_CHANNELS - source->rank;
+	size_t bytes = 1;
+
+	if (samples->format->record)
+		return samples->format->record(source, number % samples->shard_samples, record,
+					       err);
+	for (int i = 0; i < IMAGE_CHANNELS; i++) {
+		record->dims[i] = i < leading ? 1 : source->dims[i - leading];
+		bytes *= (size_t)record->dims[i];
+	}
+	data_record_reserve(record, bytes);
+	record->length = bytes;
+	record->encoded = false;
+	record->name[0] = '\0';
+	snprintf(record->where, sizeof(record->where), "sample %" PRId64, at);
+	return samples_read(samples, at, record->bytes, &record->label, err);
 }

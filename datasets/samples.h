@@ -13,6 +13,9 @@ struct samples;
  * file, offset and remedy. `dataset` must live as long. */
 enum prony_status samples_open(const struct dataset *dataset, const char *folder, bool training,
 			       struct samples **out, struct error *err);
+/* A file or folder of a format, which is all of one kind; labels as they are. */
+enum prony_status samples_open_path(const struct data_format *format, const char *path,
+				    struct samples **out, struct error *err);
 void samples_close(struct samples *samples);
 
 int64_t samples_count(const struct samples *samples);
@@ -20,6 +23,11 @@ enum data_element samples_element(const struct samples *samples);
 
 /* Whether samples are files of their own, which samples_decode reads, not samples_read. */
 bool samples_are_records(const struct samples *samples);
+
+/* Sample `at` as it is stored; of formats that are no records its bytes (samples_element is
+ * DATA_U8), for one thread. */
+enum prony_status samples_record(struct samples *samples, int64_t at, struct data_record *record,
+				 struct error *err);
 
 /* Sample `at` through the view: its planes of bytes. `record` is the caller's, for as long as it
  * likes; several threads may call this, each with its own. */

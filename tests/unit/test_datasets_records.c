@@ -1,0 +1,198 @@
+/* The formats that frameworks read: what every broken file is called, and what a round trip in
+ * memory of the parts shows that whole conversions (tests/e2e/test_convert.py) meet by chance
+ * alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "datasets/crc32c.h"
+#include "datasets/datum.h"
+#include "datasets/format.h"
+#include "datasets/writer.h"
+#include "tests/fuzz/fuzz_records.h"
+
+static const struct sample {
+	const char *name, *format, *message;
+} samples[] = {
+	{"lmdb", "lmdb", NULL},
+	{"recordio", "recordio", NULL},
+	{"tfrecord", "tfrecord", NULL},
+	{"lmdb-short", "lmdb", "truncated: "},
+	{"lmdb-root", "lmdb", "offset 0: neither a branch nor a leaf"},
+	{"recordio-short", "recordio", "truncated: "},
+	{"recordio-label", "recordio", "offset 0: no IRHeader with one label"},
+	{"recordio-flag", "recordio", "offset 0: a part of a record where none belongs"},
+	{"tfrecord-short", "tfrecord", "truncated: "},
+	{"tfrecord-sum", "tfrecord", "offset 12: corrupt: the check sum of a record"},
+	{"tfrecord-length-sum", "tfrecord",
+	 "offset 0: corrupt: the check sum of a record's length"},
+};
+enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
+
+static char *corpus_path(const char *name)
+{
+	return memory_printf("%s/tests/fuzz/corpus/records%s%s", getenv("PRONY_SOURCE"),
+			     *name ? "/" : "", name);
+}
+
+static void each_sample(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SAMPLES; i++) {
+		char *path = corpus_path(samples[i].name);
+		struct error err = ERROR_INIT;
+		int64_t bytes;
+		enum prony_status status = data_format_verify(data_format_find(samples[i].format),
+							      path, 10, NULL, &bytes, &err);
+
+		if (status != (samples[i].message ? PRONY_BAD_INPUT : PRONY_OK))
+			fail_msg("%s: status %d, %s", samples[i].name, status, err.text);
+		if (samples[i].message && (strncmp(err.text, path, strlen(path)) != 0 ||
+					   !strstr(err.text, samples[i].message) ||
+					   !strstr(err.text, "prony data convert")))
+			fail_msg("%s: %s", samples[i].name, err.text);
+		free(path);
+	}
+}
+
+static void the_seed_corpus_runs(void **state)
+{
+	char *folder = corpus_path("");
+	DIR *stream = opendir(folder);
+	struct dirent *entry;
+	size_t files = 0;
+
+	(void)state;
+	assert_non_null(stream);
+	while ((entry = readdir(stream))) {
+		size_t length;
+		char *bytes;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		char *path = path_join(folder, entry->d_name);
+		assert_int_equal(file_read(path, 1 << 20, &bytes, &length, NULL), PRONY_OK);
+		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
+		for (size_t cut = 0; cut < length; cut += 37) {
+			assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, cut), 0);
+			bytes[cut] = (char)(bytes[cut] ^ 0x21);
+			assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
+			bytes[cut] = (char)(bytes[cut] ^ 0x21);
+		}
+		free(bytes);
+		free(path);
+		files++;
+	}
+	closedir(stream);
+	free(folder);
+	assert_int_equal(files, SAMPLES);
+}
+
+/* RFC 3720, appendix B.4, and the check value of the catalogues. */
+static void check_sums_are_castagnoli(void **state)
+{
+	uint8_t zeros[32] = {0}, ones[32], rising[32];
+
+	(void)state;
+	memset(ones, 0xff, sizeof(ones));
+	for (int i = 0; i < 32; i++)
+		rising[i] = (uint8_t)i;
+	assert_int_equal(crc32c("123456789", 9), 0xe3069283);
+	assert_int_equal(crc32c(zeros, 32), 0x8a9136aa);
+	assert_int_equal(crc32c(ones, 32), 0x62a8ab43);
+	assert_int_equal(crc32c(rising, 32), 0x46dd794e);
+	assert_int_equal(crc32c("", 0), 0);
+}
+
+/* The magic number in a record's own bytes is cut out and put back, wherever it stands. */
+static void recordio_survives_its_magic_number(void **state)
+{
+	static const uint8_t magic[] = {0x0a, 0x23, 0xd7, 0xce};
+	const struct data_format *format = data_format_find("recordio");
+	struct byte_buffer note = {0};
+	struct data_sink *sink;
+	struct error err = ERROR_INIT;
+	uint8_t bytes[80] = {0x89, 'P', 'N', 'G'};
+	char *folder;
+
+	(void)state;
+	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
+	memcpy(bytes + 8, magic, 4);  /* at a multiple of four */
+	memcpy(bytes + 12, magic, 4); /* right behind */
+	memcpy(bytes + 30, magic, 4); /* between */
+	memcpy(bytes + 76, magic, 4); /* at the end */
+	assert_int_equal(format->writer->open(&sink, folder, NULL, &err), PRONY_OK);
+	for (size_t i = 0; i < sizeof(bytes) - 4; i++) {
+		struct data_record record = {
+			.bytes = bytes, .length = sizeof(bytes) - i, .encoded = true, .label = 3};
+
+		sink->written = (int64_t)i;
+		assert_int_equal(format->writer->put(sink, &record, &err), PRONY_OK);
+	}
+	assert_int_equal(format->writer->commit(sink, &note, &err), PRONY_OK);
+	format->writer->close(sink);
+	char *path = path_join(folder, "data.rec");
+	const char *paths[] = {path};
+	const struct data_shard shard = {.paths = paths, .classes = 4};
+	struct data_source *source;
+	struct data_record read = {0};
+	if (format->open(&shard, &source, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(source->count, sizeof(bytes) - 4);
+	for (int64_t i = 0; i < source->count; i++) {
+		if (format->record(source, i, &read, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		assert_int_equal(read.length, sizeof(bytes) - (size_t)i);
+		assert_memory_equal(read.bytes, bytes, read.length);
+		assert_int_equal(read.label, 3);
+	}
+	format->close(source);
+	data_record_release(&read);
+	byte_buffer_release(&note);
+	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
+	free(path);
+	free(folder);
+}
+
+/* A Datum that Caffe's own protobuf wrote: channels 1, height 2, width 2, data, label 7. */
+static void datum_is_that_of_caffe(void **state)
+{
+	static const uint8_t caffe[] = {0x08, 1,    0x10, 2,	0x18, 2,    0x22,
+					4,    0xde, 0xad, 0xbe, 0xef, 0x28, 7};
+	struct byte_buffer out = {0};
+	struct data_record record = {0};
+
+	(void)state;
+	assert_true(datum_read(caffe, sizeof(caffe), &record));
+	assert_true(record.dims[0] == 1 && record.dims[1] == 2 && record.dims[2] == 2);
+	assert_true(record.label == 7 && record.length == 4 && !record.encoded);
+	datum_write(&record, &out);
+	assert_int_equal(out.length, sizeof(caffe));
+	assert_memory_equal(out.bytes, caffe, sizeof(caffe));
+	/* Fewer pixels than the shape says. */
+	out.bytes[3] = 3;
+	assert_false(datum_read(out.bytes, out.length, &record));
+	byte_buffer_release(&out);
+	data_record_release(&record);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_sample),
+		cmocka_unit_test(the_seed_corpus_runs),
+		cmocka_unit_test(check_sums_are_castagnoli),
+		cmocka_unit_test(recordio_survives_its_magic_number),
+		cmocka_unit_test(datum_is_that_of_caffe),
+	};
+	return cmocka_run_group_tests_name("datasets_records", tests, NULL, NULL);
+}
