@@ -47,73 +47,111 @@ static void sync_folder(const char *path)
 	}
 }
 
-/* Closes; the first failure's errno stays. */
-static bool finish(int fd, bool good)
-{
-	int errnum = errno;
+struct file_writer {
+	char *path, *temporary; /* temporary NULL: the file itself is written to */
+	int fd;
+};
 
-	if (close(fd) != 0 && good)
-		return false;
-	errno = errnum;
-	return good;
+static void writer_free(struct file_writer *writer)
+{
+	free(writer->temporary);
+	free(writer->path);
+	free(writer);
 }
 
-/* A temporary neighbour takes the name when it is whole, with the rights of what had it. */
-static enum prony_status replace(const char *path, const struct stat *old, const void *bytes,
-				 size_t length, struct error *err)
+/* The first failure's errno is still there. */
+static enum prony_status writer_fail(struct file_writer *writer, struct error *err)
 {
-	static atomic_uint serial;
-	char *temporary =
-		memory_printf("%s.%ld.%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-	enum prony_status status = PRONY_OK;
-	bool renamed = false;
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0664);
-
-	if (fd >= 0) {
-		/* Only root may give a file back to its owner. */
-		if (old && fchown(fd, old->st_uid, old->st_gid) != 0)
-			errno = 0;
-		bool good = (!old || fchmod(fd, old->st_mode & 0777) == 0) &&
-			    write_all(fd, bytes, length) && fsync(fd) == 0;
-		renamed = finish(fd, good) && rename(temporary, path) == 0;
-	}
-	if (!renamed) {
-		status = error_errno(err, PRONY_IO, errno, "cannot write %s", path);
-		if (fd >= 0)
-			unlink(temporary);
-	} else {
-		sync_folder(path);
-	}
-	free(temporary);
+	enum prony_status status =
+		error_errno(err, PRONY_IO, errno, "cannot write %s", writer->path);
+	if (writer->fd >= 0)
+		close(writer->fd);
+	if (writer->fd >= 0 && writer->temporary)
+		unlink(writer->temporary);
+	writer_free(writer);
 	return status;
 }
 
-/* What a link leads to, a device, a pipe: they stay what they are. */
-static enum prony_status write_through(const char *path, const void *bytes, size_t length,
-				       struct error *err)
+/* A temporary neighbour, with the rights of what has the name. What a link leads to, a device, a
+ * pipe: they stay what they are. */
+enum prony_status file_writer_open(const char *path, struct file_writer **out, struct error *err)
+{
+	static atomic_uint serial;
+	struct file_writer *writer = memory_alloc(sizeof *writer);
+	struct stat old;
+	bool there = lstat(path, &old) == 0;
+
+	*writer = (struct file_writer){.path = memory_strdup(path)};
+	if (there && !S_ISREG(old.st_mode)) {
+		writer->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0664);
+	} else {
+		writer->temporary = memory_printf("%s.%ld.%u.tmp", path, (long)getpid(),
+						  atomic_fetch_add(&serial, 1));
+		writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0664);
+	}
+	if (writer->fd < 0)
+		return writer_fail(writer, err);
+	if (there && writer->temporary) {
+		/* Only root may give a file back to its owner. */
+		if (fchown(writer->fd, old.st_uid, old.st_gid) != 0)
+			errno = 0;
+		if (fchmod(writer->fd, old.st_mode & 0777) != 0)
+			return writer_fail(writer, err);
+	}
+	*out = writer;
+	return PRONY_OK;
+}
+
+enum prony_status file_writer_add(struct file_writer *writer, const void *bytes, size_t length,
+				  struct error *err)
+{
+	return write_all(writer->fd, bytes, length) ? PRONY_OK : writer_fail(writer, err);
+}
+
+enum prony_status file_writer_finish(struct file_writer *writer, struct error *err)
 {
 	struct stat info;
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0664);
+	bool good =
+		fstat(writer->fd, &info) == 0 && (!S_ISREG(info.st_mode) || fsync(writer->fd) == 0);
 
-	if (fd < 0)
-		return error_errno(err, PRONY_IO, errno, "cannot write %s", path);
-	bool good = write_all(fd, bytes, length) && fstat(fd, &info) == 0 &&
-		    (!S_ISREG(info.st_mode) || fsync(fd) == 0);
-	if (!finish(fd, good))
-		return error_errno(err, PRONY_IO, errno, "cannot write %s", path);
+	if (good) {
+		good = close(writer->fd) == 0;
+		writer->fd = -1;
+	}
+	if (good && writer->temporary)
+		good = rename(writer->temporary, writer->path) == 0;
+	if (!good) {
+		int errnum = errno;
+		if (writer->temporary)
+			unlink(writer->temporary);
+		errno = errnum;
+		return writer_fail(writer, err);
+	}
+	if (writer->temporary)
+		sync_folder(writer->path);
+	writer_free(writer);
 	return PRONY_OK;
+}
+
+void file_writer_abandon(struct file_writer *writer)
+{
+	if (!writer)
+		return;
+	close(writer->fd);
+	if (writer->temporary)
+		unlink(writer->temporary);
+	writer_free(writer);
 }
 
 enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
 				    struct error *err)
 {
-	struct stat info;
+	struct file_writer *writer = NULL;
+	enum prony_status status = file_writer_open(path, &writer, err);
 
-	if (lstat(path, &info) != 0)
-		return replace(path, NULL, bytes, length, err);
-	if (S_ISREG(info.st_mode))
-		return replace(path, &info, bytes, length, err);
-	return write_through(path, bytes, length, err);
+	if (status == PRONY_OK)
+		status = file_writer_add(writer, bytes, length, err);
+	return status == PRONY_OK ? file_writer_finish(writer, err) : status;
 }
 
 /* Whether a new name can be put into the folder of `path`. */

@@ -19,6 +19,16 @@ enum prony_status file_read(const char *path, size_t limit_bytes, char **out, si
 enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
 				    struct error *err);
 
+/* The same in pieces: nothing stands under the name before it is finished. A piece or the end that
+ * fails leaves nothing behind, and the writer is released by then; so it is by file_writer_abandon,
+ * which takes NULL too. */
+struct file_writer;
+enum prony_status file_writer_open(const char *path, struct file_writer **out, struct error *err);
+enum prony_status file_writer_add(struct file_writer *writer, const void *bytes, size_t length,
+				  struct error *err);
+enum prony_status file_writer_finish(struct file_writer *writer, struct error *err);
+void file_writer_abandon(struct file_writer *writer);
+
 /* Whether file_write_atomic may be expected to work, so that nothing is computed in vain; PRONY_IO
  * with the reason. Writes nothing and waits for no reader of a pipe. */
 enum prony_status file_check_output(const char *path, struct error *err);

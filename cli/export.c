@@ -1,6 +1,7 @@
 /* `prony export`: a stored run for other programs. */
 #include <string.h>
 
+#include "base/files.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
@@ -47,7 +48,7 @@ static const struct {
 				   struct error *err);
 	enum results_depth depth;
 } writers[] = {
-	{"csv", "long", export_csv_long, RESULTS_FIGURES},
+	{"csv", "long", NULL, RESULTS_FIGURES}, /* in pieces */
 	{"csv", "cells", export_csv_cells, RESULTS_FIGURES},
 	{"csv", "wide", export_csv_wide, RESULTS_FIGURES},
 	{"csv", "ms", export_csv_ms, RESULTS_FIGURES},
@@ -56,6 +57,55 @@ static const struct {
 	{"md", NULL, export_markdown, RESULTS_FIGURES},
 	{"latex", NULL, export_latex, RESULTS_FIGURES},
 };
+
+static enum prony_status write_piece(void *context, const char *text, size_t length,
+				     struct error *err)
+{
+	struct file_writer **writer = context;
+	if (!*writer)
+		return cli_bytes(text, length, err);
+	enum prony_status status = file_writer_add(*writer, text, length, err);
+	if (status != PRONY_OK)
+		*writer = NULL;
+	return status;
+}
+
+/* Runs, one after another, with one heading. */
+static enum prony_status stream_runs(const struct export_options *options, const char *const *which,
+				     size_t count, const struct export_sink *sink,
+				     struct error *err)
+{
+	struct store *store = NULL;
+	enum prony_status status = store_open(options->store, true, &store, err);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		struct store_reader *reader = NULL;
+		status = store_reader_open(store, which[i], 0, &reader, err);
+		if (status == PRONY_OK)
+			status = export_stream_long(reader, i == 0, sink, err);
+		store_reader_close(reader);
+	}
+	store_close(store);
+	return status;
+}
+
+/* What is a row per process goes out while it is read: there may be a million. */
+static enum prony_status stream_out(const struct export_options *options, const char *const *which,
+				    size_t count, struct error *err)
+{
+	struct file_writer *writer = NULL;
+	const struct export_sink sink = {write_piece, &writer};
+	bool to_file = options->output && strcmp(options->output, "-") != 0;
+	enum prony_status status =
+		to_file ? file_writer_open(options->output, &writer, err) : PRONY_OK;
+	if (status == PRONY_OK)
+		status = stream_runs(options, which, count, &sink, err);
+	if (status == PRONY_OK && writer) {
+		status = file_writer_finish(writer, err);
+		writer = NULL;
+	}
+	file_writer_abandon(writer);
+	return status;
+}
 
 /* The row of the format and layout that were asked for. */
 static enum prony_status find_writer(const struct export_options *options, size_t *out,
@@ -130,6 +180,8 @@ static enum prony_status export_runs(const struct export_options *options, const
 		status = results_check_output(options->output, options->store, err);
 	if (status != PRONY_OK)
 		return status;
+	if (!writers[writer].write)
+		return stream_out(options, which, count, err);
 	strbuf_init(&text, EXPORT_BYTES_MAX);
 	for (size_t i = 0; i < count && status == PRONY_OK; i++)
 		status = add_run(options, writer, which[i], count == 1, i == 0, &text, err);

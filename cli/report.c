@@ -58,16 +58,16 @@ static enum prony_status load(const struct report_options *options, const char *
 	*out = (struct report_runs){.runs = memory_alloc(count * sizeof *out->runs),
 				    .summaries = memory_alloc(count * sizeof *out->summaries),
 				    .borrowed = memory_alloc(count * sizeof *out->borrowed)};
-	for (; out->count < count; out->count++) {
-		size_t i = out->count;
-		enum prony_status status =
-			results_load_for_page(options->store, names[i], &out->runs[i], err);
-		if (status != PRONY_OK)
-			return status;
-		summary_init(&out->summaries[i], &out->runs[i]);
+	struct store *store = NULL;
+	enum prony_status status = store_open(options->store, true, &store, err);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		status = results_load_for_page(store, names[i], &out->runs[i], &out->summaries[i],
+					       err);
 		out->borrowed[i] = &out->summaries[i];
+		out->count += status == PRONY_OK;
 	}
-	return PRONY_OK;
+	store_close(store);
+	return status;
 }
 
 static void release(struct report_runs *runs)

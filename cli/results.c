@@ -6,7 +6,9 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "report/html.h"
 #include "report/published.h"
+#include "report/stream.h"
 
 const char **results_words(int argc)
 {
@@ -36,28 +38,25 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 	return status;
 }
 
-enum prony_status results_parts_of_page(struct store *store, const char *which, unsigned *parts,
+enum prony_status results_load_for_page(struct store *store, const char *which,
+					struct stored_run *run, struct summary *summary,
 					struct error *err)
 {
 	enum { SHOWN_MAX = 3000 };
+	struct store_reader *reader = NULL;
 	int64_t processes = 0;
 	enum prony_status status = store_count_processes(store, which, &processes, err);
+	if (status == PRONY_OK && processes <= SHOWN_MAX) {
+		status = store_load_run(store, which, STORE_INTERVALS | STORE_SERIES, run, err);
+		if (status == PRONY_OK)
+			summary_init(summary, run);
+		return status;
+	}
 	if (status == PRONY_OK)
-		*parts = processes <= SHOWN_MAX ? STORE_INTERVALS | STORE_SERIES : 0;
-	return status;
-}
-
-enum prony_status results_load_for_page(const char *store_file, const char *which,
-					struct stored_run *out, struct error *err)
-{
-	struct store *store = NULL;
-	unsigned parts = 0;
-	enum prony_status status = store_open(store_file, true, &store, err);
+		status = store_reader_open(store, which, 0, &reader, err);
 	if (status == PRONY_OK)
-		status = results_parts_of_page(store, which, &parts, err);
-	if (status == PRONY_OK)
-		status = store_load_run(store, which, parts, out, err);
-	store_close(store);
+		status = stream_summary(reader, HTML_SECTIONS_MAX, run, summary, err);
+	store_reader_close(reader);
 	return status;
 }
 

@@ -25,13 +25,14 @@ void results_words_free(const char **words);
 enum prony_status results_load_run(const char *store, const char *which, enum results_depth depth,
 				   struct stored_run *out, struct error *err);
 
-/* What a page or figures need of a run, for store_load_run: intervals and what sensors saw, unless
- * it has so many processes that nobody looks at one of them. */
-enum prony_status results_parts_of_page(struct store *store, const char *which, unsigned *parts,
+/*
+ * A run and its summary for a page or figures: with intervals and what sensors saw, unless it has
+ * so many processes that nobody looks at one of them; then only the first comparisons have
+ * processes (report/stream.h).
+ */
+enum prony_status results_load_for_page(struct store *store, const char *which,
+					struct stored_run *run, struct summary *summary,
 					struct error *err);
-/* As results_load_run, with these parts. */
-enum prony_status results_load_for_page(const char *store, const char *which,
-					struct stored_run *out, struct error *err);
 
 /* Opens a store to change it; PRONY_BAD_INPUT where there is none, which is not made. */
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err);

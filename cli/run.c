@@ -100,16 +100,24 @@ static enum prony_status execute(struct job *job, struct error *err)
 	return status;
 }
 
-static enum prony_status write_report(const struct summary *summary, const char *path,
-				      struct error *err)
+static enum prony_status write_report(struct job *job, const char *which, struct error *err)
 {
+	struct stored_run stored;
+	struct summary summary;
 	struct strbuf page;
+	const struct summary *summaries[] = {&summary};
+	enum prony_status status = results_load_for_page(job->store, which, &stored, &summary, err);
+	if (status != PRONY_OK)
+		return status;
 	strbuf_init(&page, 0);
-	const struct summary *summaries[] = {summary};
-	enum prony_status status = html_report(summaries, 1, &page, err);
+	status = html_report(summaries, 1, &page, err);
 	if (status == PRONY_OK)
-		status = results_write(&page, path, err);
+		status = results_write(&page, job->options->report, err);
+	if (status == PRONY_OK)
+		cli_say("report: %s\n", job->options->report);
 	strbuf_release(&page);
+	summary_release(&summary);
+	stored_run_release(&stored);
 	return status;
 }
 
@@ -121,16 +129,10 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	unsigned parts = 0;
-	unsigned form_parts =
-		!as_json && job->spec.form != FORM_OURS ? STORE_INTERVALS | STORE_SERIES : 0;
-	enum prony_status status = PRONY_OK;
-	if (job->options->report)
-		status = results_parts_of_page(job->store, which, &parts, err);
-	if (status == PRONY_OK)
-		status = store_load_run(job->store, which,
-					parts | (as_json ? STORE_CHECKS : 0) | form_parts, &stored,
-					err);
+	unsigned parts = as_json		       ? STORE_CHECKS
+			 : job->spec.form != FORM_OURS ? (unsigned)(STORE_INTERVALS | STORE_SERIES)
+						       : 0;
+	enum prony_status status = store_load_run(job->store, which, parts, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);
@@ -151,14 +153,9 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
 	}
-	if (job->options->report) {
-		status = write_report(&summary, job->options->report, err);
-		if (status == PRONY_OK)
-			cli_say("report: %s\n", job->options->report);
-	}
 	summary_release(&summary);
 	stored_run_release(&stored);
-	return status;
+	return job->options->report ? write_report(job, which, err) : PRONY_OK;
 }
 
 /* Whether a cell makes the run a failure: one of those that a list of all, or a suite, named may be

@@ -11,6 +11,7 @@
 #include "report/format.h"
 #include "report/names.h"
 #include "report/series.h"
+#include "report/stream.h"
 #include "report/text.h"
 
 #define NS_PER_MS 1e6
@@ -115,7 +116,7 @@ static void add_field(const struct process_record *record, const struct record_f
 	case FIELD_TYPE_INT:
 		memcpy(&integer, member, sizeof integer);
 		if (integer != RECORD_NONE)
-			strbuf_printf(out, "%lld", (long long)integer);
+			format_integer(integer, out);
 		break;
 	case FIELD_TYPE_REAL:
 		memcpy(&real, member, sizeof real);
@@ -141,20 +142,7 @@ static void add_cell(const struct summary *summary, const struct summary_row *ro
 	}
 }
 
-static void add_long_row(const struct summary *summary, const struct summary_row *row,
-			 const struct process_record *record, struct strbuf *out)
-{
-	add_cell(summary, row, out);
-	for (size_t i = 0; i < process_field_count; i++) {
-		strbuf_putc(out, ',');
-		if (record)
-			add_field(record, &process_fields[i], out);
-	}
-	strbuf_putc(out, '\n');
-}
-
-enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
-				  struct error *err)
+static void long_head(struct strbuf *out)
 {
 	strbuf_puts(out, "run,framework");
 	add_axis_names(out);
@@ -166,15 +154,72 @@ enum prony_status export_csv_long(const struct summary *summary, struct strbuf *
 			      is_cell_column(process_fields[i].name) ? "process_" : "",
 			      process_fields[i].name);
 	strbuf_putc(out, '\n');
-	for (size_t i = 0; i < summary->count; i++) {
-		const struct summary_row *row = &summary->rows[i];
-		for (size_t p = 0; p < row->cell->process_count; p++)
-			add_long_row(summary, row, &row->cell->processes[p], out);
-		/* A cell that never ran is a result too. */
-		if (row->cell->process_count == 0)
-			add_long_row(summary, row, NULL, out);
+}
+
+/* The rows of a cell; one that never ran is a result too. */
+static void long_rows(const struct summary *summary, const struct summary_row *row,
+		      struct strbuf *out)
+{
+	struct strbuf head;
+	strbuf_init(&head, 0);
+	add_cell(summary, row, &head);
+	for (size_t p = 0; p < row->cell->process_count || p == 0; p++) {
+		strbuf_add(out, strbuf_text(&head), head.length);
+		for (size_t i = 0; i < process_field_count; i++) {
+			strbuf_putc(out, ',');
+			if (row->cell->process_count > 0)
+				add_field(&row->cell->processes[p], &process_fields[i], out);
+		}
+		strbuf_putc(out, '\n');
 	}
+	strbuf_release(&head);
+}
+
+enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
+				  struct error *err)
+{
+	long_head(out);
+	for (size_t i = 0; i < summary->count; i++)
+		long_rows(summary, &summary->rows[i], out);
 	return export_finish(out, err);
+}
+
+/* Where the rows of a run go that is read in pieces. */
+struct stream {
+	const struct export_sink *sink;
+	struct strbuf out;
+};
+
+static enum prony_status stream_rows(void *context, struct summary *summary, struct stored_run *run,
+				     struct error *err)
+{
+	enum { PIECE_BYTES = 1 << 16 };
+	struct stream *stream = context;
+	(void)run;
+	for (size_t i = 0; i < summary->count; i++)
+		long_rows(summary, &summary->rows[i], &stream->out);
+	enum prony_status status = export_finish(&stream->out, err);
+	if (status == PRONY_OK && stream->out.length >= PIECE_BYTES) {
+		status = stream->sink->write(stream->sink->context, stream->out.text,
+					     stream->out.length, err);
+		strbuf_clear(&stream->out);
+	}
+	return status;
+}
+
+enum prony_status export_stream_long(struct store_reader *reader, bool heading,
+				     const struct export_sink *sink, struct error *err)
+{
+	struct stream stream = {.sink = sink};
+	strbuf_init(&stream.out, (size_t)1 << 30);
+	if (heading)
+		long_head(&stream.out);
+	enum prony_status status = stream_comparisons(reader, stream_rows, &stream, err);
+	if (status == PRONY_OK)
+		status = sink->write(sink->context, strbuf_text(&stream.out), stream.out.length,
+				     err);
+	strbuf_release(&stream.out);
+	return status;
 }
 
 /* Figures of a cell, as the members of JSON have them. */

@@ -18,6 +18,17 @@
  * latex:    a table of booktabs for each comparison.
  * Fields are quoted only where needed (RFC 4180).
  */
+/* Where an export goes that is made in pieces. */
+struct export_sink {
+	enum prony_status (*write)(void *context, const char *text, size_t length,
+				   struct error *err);
+	void *context;
+};
+
+/* csv long, a comparison at a time: the same bytes as export_csv_long's, of a run that is never
+ * held whole. */
+enum prony_status export_stream_long(struct store_reader *reader, bool heading,
+				     const struct export_sink *sink, struct error *err);
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
 				  struct error *err);
 enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,

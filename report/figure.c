@@ -18,6 +18,15 @@ static const char *keep(struct figures *figures, const char *text)
 	return kept;
 }
 
+/* FNV-1a. */
+static uint32_t hash_of(const char *text)
+{
+	uint32_t hash = 2166136261U;
+	for (const char *c = text; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 16777619U;
+	return hash;
+}
+
 static bool has_name(const struct figures *figures, const char *name)
 {
 	for (size_t i = 0; i < figures->count; i++)
@@ -110,7 +119,8 @@ struct figure_series *figure_series(struct figures *figures, struct figure *figu
 	*series = (struct figure_series){.label = keep(figures, label),
 					 .group = keep(figures, group),
 					 .colour = keep(figures, colour),
-					 .joined = true};
+					 .joined = true,
+					 .mark = hash_of(group)};
 	series->points = arena_array(&figures->arena, room + 1, sizeof *series->points);
 	return series;
 }
@@ -123,25 +133,25 @@ static const struct {
 	{"null", "#808690"},
 	{"fake", "#808690"},
 	{"pytorch", "#d9480f"},
-	{"pytorch+compile", "#b8478f"},
+	{"pytorch+compile", "#c7506a"},
 	{"tensorflow", "#b57600"},
 	{"tensorflow1", "#8a7a1f"},
 	{"tensorflow-python", "#c2701c"},
 	{"keras3:tensorflow", "#d0312d"},
-	{"keras3:jax", "#3c9299"},
-	{"keras3:torch", "#c7506a"},
+	{"keras3:jax", "#7a75c0"},
+	{"keras3:torch", "#c2567a"},
 	{"keras2:tensorflow", "#b45257"},
 	{"keras2:theano", "#4d9a6a"},
 	{"keras2:cntk", "#98803a"},
 	{"mxnet", "#1f7fc4"},
-	{"onnxruntime", "#6f6fd8"},
+	{"onnxruntime", "#0f8f8f"},
 	{"openvino", "#8458c8"},
-	{"xla", "#2e8b57"},
-	{"jax", "#0f8f8f"},
+	{"xla", "#3d9140"},
+	{"jax", "#b8478f"},
 	{"theano", "#5a8a1e"},
 	{"chainer", "#a35fb0"},
 	{"paddle", "#3f6fe0"},
-	{"cntk", "#3d9140"},
+	{"cntk", "#2e8b57"},
 	{"caffe", "#9a6644"},
 	{"caffe2", "#c2567a"},
 };
@@ -153,15 +163,13 @@ static const char *const spare[] = {
 
 void figure_colour(const char *framework, char out[FIGURE_COLOUR_BYTES])
 {
-	uint32_t hash = 2166136261U; /* FNV-1a */
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(known[i].framework, framework)) {
 			snprintf(out, FIGURE_COLOUR_BYTES, "%s", known[i].colour);
 			return;
 		}
-	for (const char *c = framework; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 16777619U;
-	snprintf(out, FIGURE_COLOUR_BYTES, "%s", spare[hash % (sizeof spare / sizeof *spare)]);
+	snprintf(out, FIGURE_COLOUR_BYTES, "%s",
+		 spare[hash_of(framework) % (sizeof spare / sizeof *spare)]);
 }
 
 static void describe_rows(const struct figure *figure, struct strbuf *out)

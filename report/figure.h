@@ -47,6 +47,7 @@ struct figure_point {
 struct figure_series {
 	const char *label, *group, *colour;
 	bool joined, dashed;
+	unsigned mark; /* which shape marks its points: the group's own, as its colour is */
 	struct figure_point *points;
 	size_t count;
 };

@@ -49,7 +49,7 @@ void svg_line(struct strbuf *out, const char *class, const char *colour, double 
 	      double x2, double y2);
 /* An arrow head at an edge, where an interval goes on beyond: dx, dy its direction. */
 void svg_beyond(struct strbuf *out, double x, double y, int dx, int dy);
-/* The mark of the n-th series around a point. */
+/* A mark around a point: six shapes. */
 void svg_mark(struct strbuf *out, size_t n, double x, double y, const char *colour);
 /* Opening tag with what it shows in words. */
 void svg_begin(const struct figure *figure, int width, double height, struct strbuf *out);

@@ -170,7 +170,7 @@ static void draw_series(const struct figure *figure, const struct plot *plot, si
 	for (size_t k = 0; k < series->count; k++) {
 		draw_whisker(plot, &series->points[k], series->colour, out);
 		if (plot->marks || !series->joined)
-			svg_mark(out, i, scale_at(&plot->x, series->points[k].x),
+			svg_mark(out, series->mark, scale_at(&plot->x, series->points[k].x),
 				 scale_at(&plot->y, series->points[k].y), series->colour);
 	}
 	strbuf_puts(out, "</g>\n");

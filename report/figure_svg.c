@@ -151,7 +151,8 @@ void legend_draw(const struct figure *figure, int width, struct strbuf *out)
 			strbuf_puts(out, "<g data-framework=\"");
 			text_html(figure->series[i].group, out);
 			strbuf_puts(out, "\">");
-			svg_mark(out, i, at + 5, y - 4, figure->series[i].colour);
+			svg_mark(out, figure->series[i].mark, at + 5, y - 4,
+				 figure->series[i].colour);
 		} else {
 			strbuf_printf(out,
 				      "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" "

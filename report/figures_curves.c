@@ -28,15 +28,41 @@ static size_t family_key(const struct cell *cell, bool cores, char key[SUMMARY_K
 	return summary_comparison_key(&without, key);
 }
 
-static void add_member(struct family *family, size_t comparison, double value)
+struct member {
+	double value;
+	size_t comparison;
+};
+
+static int compare_members(const void *a, const void *b)
 {
-	size_t at = family->count++;
-	for (; at > 0 && family->values[at - 1] > value; at--) {
-		family->values[at] = family->values[at - 1];
-		family->comparisons[at] = family->comparisons[at - 1];
+	const struct member *x = a, *y = b;
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	return (x->comparison > y->comparison) - (x->comparison < y->comparison);
+}
+
+/* In order of their values. Of a long sweep, those about evenly spread over its logarithm: as many
+ * points as a curve can show. */
+static void arrange(struct family *family)
+{
+	enum { POINTS_MAX = 48 };
+	struct member *members = memory_alloc(family->count * sizeof *members);
+	for (size_t i = 0; i < family->count; i++)
+		members[i] = (struct member){family->values[i], family->comparisons[i]};
+	qsort(members, family->count, sizeof *members, compare_members);
+	size_t count = family->count;
+	double ratio = count > POINTS_MAX
+			       ? pow(members[count - 1].value / members[0].value, 1.0 / POINTS_MAX)
+			       : 1;
+	family->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (family->count > 0 && i + 1 < count &&
+		    members[i].value < family->values[family->count - 1] * ratio)
+			continue;
+		family->values[family->count] = members[i].value;
+		family->comparisons[family->count++] = members[i].comparison;
 	}
-	family->values[at] = value;
-	family->comparisons[at] = comparison;
+	free(members);
 }
 
 /* Families over one axis, appended to those that there are. */
@@ -68,10 +94,15 @@ static size_t gather(const struct html_page *page, struct arena *arena, bool cor
 					.cores = cores};
 	}
 	for (size_t i = 0; i < page->comparison_count; i++)
-		if (of[i] != NAMES_NONE && numbers[of[i]] != NAMES_NONE)
-			add_member(&families[numbers[of[i]]], i,
-				   cores ? cores_of(page->comparisons[i])
-					 : (double)page->comparisons[i]->batch);
+		if (of[i] != NAMES_NONE && numbers[of[i]] != NAMES_NONE) {
+			struct family *family = &families[numbers[of[i]]];
+			family->values[family->count] = cores ? cores_of(page->comparisons[i])
+							      : (double)page->comparisons[i]->batch;
+			family->comparisons[family->count++] = i;
+		}
+	for (size_t k = 0; k < names.count; k++)
+		if (numbers[k] != NAMES_NONE)
+			arrange(&families[numbers[k]]);
 	free(numbers);
 	free(sizes);
 	free(of);

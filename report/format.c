@@ -121,16 +121,3 @@ void format_percent(double fraction, char *out, size_t out_bytes)
 					  : 0,
 			 percent);
 }
-
-void format_real(double value, struct strbuf *out)
-{
-	char text[40];
-	if (!isfinite(value))
-		return;
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	strbuf_puts(out, text);
-}

@@ -3,6 +3,7 @@
 #define PRONY_REPORT_FORMAT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/strbuf.h"
 #include "report/summary.h"
@@ -18,6 +19,9 @@ void format_ratio(double ratio, char *out, size_t out_bytes);
 
 /* A fraction as "1.2 %". */
 void format_percent(double fraction, char *out, size_t out_bytes);
+
+/* All digits of a whole number. */
+void format_integer(int64_t value, struct strbuf *out);
 
 /* The shortest decimal that reads back as the same number; nothing where it is not finite. */
 void format_real(double value, struct strbuf *out);

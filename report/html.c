@@ -21,6 +21,7 @@ static void add_comparison_section(const struct html_page *page, size_t i, struc
 	figures_steps(page, i, &figures);
 	figures_start_up(page, i, &figures);
 	figures_memory(page, i, &figures);
+	figures_published(page, i, &figures);
 	figures_distribution(page, i, &figures);
 	figures_drift(page, i, &figures);
 	figures_load(page, i, &figures);
@@ -290,6 +291,7 @@ static void add_body(const struct html_page *page, struct strbuf *out)
 	add_section("ledger", "What did not run, and why", html_ledger, page, out);
 	add_section("parity", "Proof of the same work", html_parity, page, out);
 	add_section("frameworks", "Frameworks as they were", html_frameworks, page, out);
+	add_section("devices", "What the devices are and cost", html_devices, page, out);
 	add_section("reproduce", "Do it again", html_reproduce, page, out);
 	add_section("environment", page->count > 1 ? "Runs and machines" : "Run and machine",
 		    html_runs, page, out);

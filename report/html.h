@@ -5,6 +5,10 @@
 #include "base/strbuf.h"
 #include "report/summary.h"
 
+/* So many comparisons have a section of their own, and so many rows a table: of more, what they
+ * have in common is told, and where the rest is. */
+enum { HTML_SECTIONS_MAX = 60, HTML_ROWS_MAX = 400 };
+
 /*
  * Writes the page for one or several runs (several: machines or dates side by side). Everything it
  * needs is in it, and it refuses the network by a content security policy. Figures of intervals and

@@ -7,7 +7,9 @@
 
 #include "base/arena.h"
 #include "report/figure.h"
+#include "report/html.h"
 #include "report/names.h"
+#include "report/published.h"
 #include "report/summary.h"
 
 #define HTML_LABEL_BYTES 96
@@ -23,6 +25,7 @@ struct html_page {
 	struct names framework_names;	 /* the same, to be found */
 	const struct cell **comparisons; /* a cell of each, in order of appearance */
 	size_t comparison_count;
+	struct published published; /* empty where it cannot be read */
 	size_t **of_run; /* of each run, by comparison of the page: its number in the summary, or
 			    NAMES_NONE */
 };
@@ -76,12 +79,9 @@ void html_comparison_table(const struct html_page *page, size_t comparison, stru
 void html_ledger(const struct html_page *page, struct strbuf *out);
 void html_parity(const struct html_page *page, struct strbuf *out);
 void html_frameworks(const struct html_page *page, struct strbuf *out);
+void html_devices(const struct html_page *page, struct strbuf *out);
 void html_reproduce(const struct html_page *page, struct strbuf *out);
 void html_runs(const struct html_page *page, struct strbuf *out);
-
-/* So many comparisons have a section of their own, and so many rows a table: of more, what they
- * have in common is told, and where the rest is. */
-enum { HTML_SECTIONS_MAX = 60, HTML_ROWS_MAX = 400 };
 
 /* Style sheet and script. */
 extern const char html_style[], html_script[];

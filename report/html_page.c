@@ -45,9 +45,13 @@ static size_t *number_comparisons(struct html_page *page, struct names *names,
 void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count)
 {
 	size_t cells = 0, **numbers = memory_alloc((count + 1) * sizeof *numbers);
+	struct error none = ERROR_INIT;
 	struct names names = {.count = 0};
 	*page = (struct html_page){.summaries = summaries, .count = count};
 	arena_init(&page->arena, 0);
+	/* Other commands say what is wrong with the file. */
+	if (published_load(NULL, &page->published, &none) != PRONY_OK)
+		page->published = (struct published){.count = 0};
 	for (size_t run = 0; run < count; run++)
 		cells += summaries[run]->count;
 	page->labels = arena_array(&page->arena, count + 1, sizeof *page->labels);
@@ -79,6 +83,7 @@ void html_page_release(struct html_page *page)
 	if (!page)
 		return;
 	names_release(&page->framework_names);
+	published_release(&page->published);
 	arena_release(&page->arena);
 }
 

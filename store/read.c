@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
@@ -87,8 +88,8 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 	return status;
 }
 
-/* Caller frees. */
-static char *cell_query(const struct store *store, unsigned parts)
+/* Caller frees. ?1: a run, or for `single` a cell. */
+static char *cell_query(const struct store *store, unsigned parts, bool single)
 {
 	/* SQLite takes the figures away in a tenth of the time that it takes to parse them here;
 	 * what is damaged is said where it is parsed. */
@@ -109,7 +110,9 @@ static char *cell_query(const struct store *store, unsigned parts)
 	/* By number: sorting what the index of runs finds, evidence and all, would go over a disk.
 	 */
 	strbuf_puts(&sql,
-		    " FROM cell WHERE id IN (SELECT id FROM cell WHERE run = ?1) ORDER BY id");
+		    single ? " FROM cell WHERE id = ?1"
+			   : " FROM cell WHERE id IN (SELECT id FROM cell WHERE run = ?1) ORDER BY "
+			     "id");
 	return strbuf_take(&sql);
 }
 
@@ -119,7 +122,7 @@ static enum prony_status load_cells(struct store *store, unsigned parts, struct 
 	sqlite3_stmt *statement = NULL;
 	int64_t count = 0;
 	bool row = false;
-	char *query = cell_query(store, parts);
+	char *query = cell_query(store, parts, false);
 	enum prony_status status = sql_int(store, "SELECT count(*) FROM cell WHERE run = ?1",
 					   "read cells", 0, &count, err, "n", run->meta.id);
 
@@ -142,20 +145,22 @@ static enum prony_status load_cells(struct store *store, unsigned parts, struct 
 	return status;
 }
 
-/* The fields of a record from the columns that follow `first`. */
+/* The fields of an initialised record from the columns that follow `first`; NULL leaves what "not
+ * measured" is. */
 static void read_fields(sqlite3_stmt *statement, int first, struct process_record *record)
 {
 	for (size_t i = 0; i < process_field_count; i++) {
 		char *member = (char *)record + process_fields[i].offset;
 		int column = first + (int)i;
-		bool null = sqlite3_column_type(statement, column) == SQLITE_NULL;
+		if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+			continue;
 		switch (process_fields[i].type) {
 		case FIELD_TYPE_INT:
-			memcpy(member, &(int64_t){sql_integer(statement, column)}, sizeof(int64_t));
+			memcpy(member, &(int64_t){sqlite3_column_int64(statement, column)},
+			       sizeof(int64_t));
 			break;
 		case FIELD_TYPE_REAL:
-			memcpy(member,
-			       &(double){null ? NAN : sqlite3_column_double(statement, column)},
+			memcpy(member, &(double){sqlite3_column_double(statement, column)},
 			       sizeof(double));
 			break;
 		case FIELD_TYPE_TEXT:
@@ -259,19 +264,27 @@ static enum prony_status read_process(struct store *store, const struct cell_que
 	return status;
 }
 
-static enum prony_status load_processes(struct store *store, const struct cell_queries *queries,
-					struct arena *arena, struct stored_cell *cell,
-					struct error *err)
+/* How many processes a cell has. */
+static enum prony_status count_processes(struct store *store, const struct cell_queries *queries,
+					 int64_t cell, size_t *count, struct error *err)
 {
 	bool row = false;
-	enum prony_status status = ask(store, queries->count, cell->id, &row, err);
+	enum prony_status status = ask(store, queries->count, cell, &row, err);
 
-	if (status != PRONY_OK)
-		return status;
-	size_t count = (size_t)sqlite3_column_int64(queries->count, 0);
-	if (count > 0)
-		cell->processes = arena_array(arena, count, sizeof *cell->processes);
-	status = ask(store, queries->rows, cell->id, &row, err);
+	if (status == PRONY_OK)
+		*count = (size_t)sqlite3_column_int64(queries->count, 0);
+	return status;
+}
+
+/* Those of a cell into `records`, which has room for `count`. */
+static enum prony_status load_processes(struct store *store, const struct cell_queries *queries,
+					struct process_record *records, size_t count,
+					struct stored_cell *cell, struct error *err)
+{
+	bool row = false;
+	enum prony_status status = ask(store, queries->rows, cell->id, &row, err);
+
+	cell->processes = count > 0 ? records : NULL;
 	while (status == PRONY_OK && row && cell->process_count < count) {
 		/* Counted first, so that a half-read one is released too. */
 		struct process_record *record = &cell->processes[cell->process_count++];
@@ -294,8 +307,15 @@ enum prony_status load_run(struct store *store, int64_t id, unsigned parts, stru
 		status = load_cells(store, parts, &run, err);
 	if (status == PRONY_OK)
 		status = prepare_queries(store, parts, &queries, err);
-	for (size_t i = 0; i < run.cell_count && status == PRONY_OK; i++)
-		status = load_processes(store, &queries, &run.arena, &run.cells[i], err);
+	for (size_t i = 0; i < run.cell_count && status == PRONY_OK; i++) {
+		size_t count = 0;
+		status = count_processes(store, &queries, run.cells[i].id, &count, err);
+		if (status == PRONY_OK)
+			status = load_processes(
+				store, &queries,
+				arena_array(&run.arena, count, sizeof(struct process_record)),
+				count, &run.cells[i], err);
+	}
 	sqlite3_finalize(queries.count);
 	sqlite3_finalize(queries.rows);
 	if (status != PRONY_OK)
@@ -318,6 +338,154 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 	if (status == PRONY_OK)
 		status = load_run(store, id, parts, out, err);
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return status;
+}
+
+struct store_reader {
+	struct store *store;
+	struct arena arena; /* of meta's texts */
+	struct run_meta meta;
+	unsigned parts;
+	sqlite3_stmt *cell;
+	struct cell_queries queries;
+	struct process_record *records; /* of the run that was read last */
+	size_t capacity;
+};
+
+void store_reader_close(struct store_reader *reader)
+{
+	if (!reader)
+		return;
+	sqlite3_finalize(reader->cell);
+	sqlite3_finalize(reader->queries.count);
+	sqlite3_finalize(reader->queries.rows);
+	sqlite3_exec(reader->store->db, "ROLLBACK", NULL, NULL, NULL);
+	arena_release(&reader->arena);
+	free(reader->records);
+	free(reader);
+}
+
+enum prony_status store_reader_open(struct store *store, const char *which, unsigned parts,
+				    struct store_reader **out, struct error *err)
+{
+	struct store_reader *reader;
+	int64_t id = 0;
+	enum prony_status status = sql_run(store, "BEGIN", "read it", err);
+
+	if (status != PRONY_OK)
+		return status;
+	reader = memory_alloc(sizeof *reader);
+	*reader = (struct store_reader){.store = store, .parts = parts};
+	arena_init(&reader->arena, 0);
+	status = find_run(store, which ? which : "", &id, err);
+	if (status == PRONY_OK)
+		status = load_meta(store, id, &reader->arena, &reader->meta, err);
+	if (status == PRONY_OK) {
+		char *query = cell_query(store, parts, true);
+		status = sql_prepare(store, query, "read cells", &reader->cell, err, "");
+		free(query);
+	}
+	if (status == PRONY_OK)
+		status = prepare_queries(store, parts, &reader->queries, err);
+	if (status != PRONY_OK)
+		store_reader_close(reader);
+	else
+		*out = reader;
+	return status;
+}
+
+enum prony_status store_reader_cells(struct store_reader *reader,
+				     void (*visit)(void *context, int64_t id,
+						   const struct cell *cell),
+				     void *context, struct error *err)
+{
+	struct store *store = reader->store;
+	sqlite3_stmt *statement = NULL;
+	struct strbuf sql;
+	bool row = true;
+
+	strbuf_init(&sql, 0);
+	/* The axes stand where read_axes looks for them. */
+	strbuf_puts(&sql, "SELECT id");
+	for (int column = 1; column < CELL_FIRST_AXIS; column++)
+		strbuf_puts(&sql, ", NULL");
+	for (int id = 0; id < AXIS_COUNT; id++)
+		strbuf_printf(&sql, ", %s", store->axis_columns[id] ? axes[id].name : "NULL");
+	strbuf_puts(&sql, " FROM cell WHERE run = ?1 ORDER BY id");
+	enum prony_status status = sql_prepare(store, strbuf_text(&sql), "read cells", &statement,
+					       err, "n", reader->meta.id);
+	strbuf_release(&sql);
+	while (status == PRONY_OK) {
+		struct cell cell;
+		status = sql_step(store, statement, "read cells", &row, err);
+		if (status != PRONY_OK || !row)
+			break;
+		int64_t id = sqlite3_column_int64(statement, 0);
+		const char *unknown = read_axes(statement, &cell);
+		if (unknown)
+			status = error_set(err, PRONY_STORE,
+					   "%s: `%s` of cell %lld holds a word that this prony "
+					   "does not know",
+					   store->path, unknown, (long long)id);
+		else
+			visit(context, id, &cell);
+	}
+	sqlite3_finalize(statement);
+	return status;
+}
+
+/* Room for the processes of these cells, used again and again: asking the system for it anew each
+ * time takes as long as reading. */
+static enum prony_status make_room(struct store_reader *reader, const int64_t *cells, size_t count,
+				   struct error *err)
+{
+	size_t wanted = 0;
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		size_t processes = 0;
+		status =
+			count_processes(reader->store, &reader->queries, cells[i], &processes, err);
+		wanted += processes;
+	}
+	if (status != PRONY_OK || wanted <= reader->capacity)
+		return status;
+	struct process_record *records = realloc(reader->records, wanted * sizeof *reader->records);
+	if (!records)
+		return error_set(err, PRONY_NOMEM, "no memory for %zu process results", wanted);
+	reader->records = records;
+	reader->capacity = wanted;
+	return PRONY_OK;
+}
+
+enum prony_status store_reader_load(struct store_reader *reader, const int64_t *cells, size_t count,
+				    struct stored_run *out, struct error *err)
+{
+	struct stored_run run = {.meta = reader->meta};
+	size_t used = 0;
+	enum prony_status status = make_room(reader, cells, count, err);
+
+	arena_init(&run.arena, 0);
+	run.cells = arena_array(&run.arena, count + 1, sizeof *run.cells);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		bool row = false;
+		status = ask(reader->store, reader->cell, cells[i], &row, err);
+		if (status != PRONY_OK || !row)
+			break;
+		/* Counted first, so that a half-read one is released too. */
+		struct stored_cell *cell = &run.cells[run.cell_count++];
+		status = read_cell(reader->store, reader->cell, reader->parts, &run.arena, cell,
+				   err);
+		if (status == PRONY_OK)
+			status = load_processes(reader->store, &reader->queries,
+						reader->records + used, reader->capacity - used,
+						cell, err);
+		used += cell->process_count;
+	}
+	if (status != PRONY_OK)
+		stored_run_release(&run);
+	else
+		*out = run;
 	return status;
 }
 

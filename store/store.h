@@ -117,6 +117,24 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
 
+/*
+ * A run read in pieces, for one that nobody wants to hold: one snapshot until the reader is closed
+ * (NULL is fine). Opening takes what store_load_run takes.
+ */
+struct store_reader;
+enum prony_status store_reader_open(struct store *store, const char *which, unsigned parts,
+				    struct store_reader **out, struct error *err);
+void store_reader_close(struct store_reader *reader);
+/* Calls back for each cell, in order of insertion. */
+enum prony_status store_reader_cells(struct store_reader *reader,
+				     void (*visit)(void *context, int64_t id,
+						   const struct cell *cell),
+				     void *context, struct error *err);
+/* These cells, as a run that has no others; stored_run_release releases it. Its processes and texts
+ * are good until the next call. */
+enum prony_status store_reader_load(struct store_reader *reader, const int64_t *cells, size_t count,
+				    struct stored_run *out, struct error *err);
+
 /* How many processes the run has that `which` names, as store_load_run finds it. */
 enum prony_status store_count_processes(struct store *store, const char *which, int64_t *count,
 					struct error *err);

@@ -1,0 +1,149 @@
+/* What the machines' devices are and cost, and what one gets for money. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "report/devices.h"
+#include "report/format.h"
+#include "report/html_internal.h"
+#include "report/text.h"
+
+enum { GPUS_MAX = 16 };
+
+/* What a machine calls its devices, the processor first; texts of its record. */
+struct machine {
+	json_t *environment;
+	const char *names[GPUS_MAX + 1];
+	size_t count;
+};
+
+static void machine_init(struct machine *machine, const struct summary *summary)
+{
+	const char *text = summary->run->meta.environment;
+	json_t *gpu;
+	size_t i;
+	*machine = (struct machine){.environment = text ? json_loads(text, 0, NULL) : NULL};
+	const json_t *fixed = json_object_get(machine->environment, "must_match");
+	machine->names[machine->count++] = json_string_or(fixed, "cpu_model", "");
+	json_array_foreach(json_object_get(fixed, "gpus"), i, gpu)
+	{
+		const char *name =
+			json_is_string(gpu)
+				? json_string_value(gpu)
+				: json_string_or(gpu, "name", json_string_or(gpu, "model", NULL));
+		if (name && machine->count <= GPUS_MAX)
+			machine->names[machine->count++] = name;
+	}
+}
+
+/* That on which a cell ran, as the machine calls it; "" where nobody knows. */
+static const char *device_of(const struct machine *machine, const struct cell *cell)
+{
+	if (!strncmp(cell->device, "cpu", 3))
+		return machine->names[0];
+	return machine->count > 1 ? machine->names[1] : "";
+}
+
+static void number_cell(double value, const char *format, const char *unit, struct strbuf *out)
+{
+	char number[40], text[64];
+	snprintf(number, sizeof number, format, value);
+	snprintf(text, sizeof text, "%s%s%s", number, *unit ? " " : "", unit);
+	html_cell("figure", isfinite(value) ? text : "-", out);
+}
+
+static void device_line(const struct html_page *page, size_t run, const char *name,
+			const struct device_row *row, struct strbuf *out)
+{
+	strbuf_puts(out, "<tr>");
+	if (page->count > 1)
+		html_cell("label", page->labels[run], out);
+	html_cell("strong", row ? row->name : name, out);
+	number_cell(row ? row->cores : NAN, "%.0f", "", out);
+	number_cell(row ? row->memory_gib : NAN, "%.0f", "GiB", out);
+	for (int i = 0; i < PRECISION_COUNT; i++)
+		number_cell(row ? row->peak_tflops[i] : NAN, "%.4g", "", out);
+	number_cell(row ? row->retail : NAN, "%.0f", row ? row->currency : "", out);
+	number_cell(row ? row->hourly : NAN, "%.3g", row ? row->currency : "", out);
+	html_cell(NULL, row ? row->source : "in no devices.yaml", out);
+	strbuf_puts(out, "</tr>\n");
+}
+
+/* Cells that may be compared, with what their device costs; how many rows. */
+static size_t money_rows(const struct html_page *page, const struct device_table *table,
+			 struct strbuf *out)
+{
+	static const char *const titles[] = {
+		"framework", "work",	       "run",	   "device",
+		">items",    ">items for one", "currency", ">items/s for 1,000 (retail)"};
+	size_t shown = 0;
+	for (size_t run = 0; run < page->count; run++) {
+		struct machine machine;
+		machine_init(&machine, page->summaries[run]);
+		for (size_t i = 0; i < page->summaries[run]->count && shown < HTML_ROWS_MAX; i++) {
+			const struct summary_row *row = &page->summaries[run]->rows[i];
+			const struct device_row *device =
+				devices_find(table, device_of(&machine, &row->cell->cell));
+			char title[CELL_KEY_BYTES], rate[FORMAT_BYTES];
+			if (!row->comparable || !device ||
+			    (!isfinite(device->hourly) && !isfinite(device->retail)))
+				continue;
+			if (shown++ == 0)
+				HTML_HEAD(page, titles, out);
+			summary_comparison_title(&row->cell->cell, title, sizeof title);
+			format_rate(row->items_per_second, rate, sizeof rate);
+			html_row(row, "", out);
+			html_cell("strong", row->cell->cell.framework, out);
+			html_cell(NULL, title, out);
+			if (page->count > 1)
+				html_cell("label", page->labels[run], out);
+			html_cell(NULL, device->name, out);
+			html_cell("figure", rate, out);
+			number_cell(devices_items_per_money(device, row->items_per_second), "%.0f",
+				    "", out);
+			html_cell(NULL, device->currency, out);
+			number_cell(row->items_per_second / device->retail * 1000, "%.4g", "", out);
+			strbuf_puts(out, "</tr>\n");
+		}
+		json_decref(machine.environment);
+	}
+	if (shown > 0)
+		html_foot(out);
+	return shown;
+}
+
+void html_devices(const struct html_page *page, struct strbuf *out)
+{
+	static const char *const titles[] = {
+		"run",		 "device",	  ">cores",	   ">memory",
+		">fp32 TFLOP/s", ">tf32 TFLOP/s", ">fp16 TFLOP/s", ">bf16 TFLOP/s",
+		">retail",	 ">an hour",	  "source",
+	};
+	struct device_table table;
+	struct error err = ERROR_INIT;
+	if (devices_load(NULL, &table, &err) != PRONY_OK) {
+		strbuf_puts(out, "<p class=\"warning\">");
+		text_html(err.text, out);
+		strbuf_puts(out, "</p>\n");
+		return;
+	}
+	HTML_HEAD(page, titles, out);
+	for (size_t run = 0; run < page->count; run++) {
+		struct machine machine;
+		machine_init(&machine, page->summaries[run]);
+		for (size_t i = 0; i < machine.count; i++)
+			if (*machine.names[i])
+				device_line(page, run, machine.names[i],
+					    devices_find(&table, machine.names[i]), out);
+		json_decref(machine.environment);
+	}
+	html_foot(out);
+	strbuf_puts(out, "<p class=\"note\">Peaks and prices are those of devices.yaml: the "
+			 "vendors' figures, not measured here.</p>\n");
+	if (money_rows(page, &table, out) == 0)
+		strbuf_puts(out, "<p class=\"note\">What one gets for money needs a price: a row "
+				 "in ~/.config/prony/devices.yaml, as `{name: my machine, match: a "
+				 "part of its name above, hourly: 0.40, currency: EUR}`.</p>\n");
+	devices_release(&table);
+}

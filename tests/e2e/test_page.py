@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""The page in a browser: filters, numbers against the export, files of figures, phone, dark, paper.
+
+$PRONY is the program, $REPORT_STORE fills a store with the runs of tests/unit/report_fixture.c. Without
+Chromium the test is skipped (77).
+"""
+import csv
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import browser
+
+PRONY = os.environ.get("PRONY", "build/prony")
+REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
+UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+# What a reader sees of an element.
+SHOWN = "(e => e.getClientRects().length > 0)"
+
+
+def nanoseconds(text):
+    value, unit = text.split()
+    return float(value) * UNITS[unit]
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="prony-page-")
+        store, cls.page = os.path.join(cls.folder, "store.db"), os.path.join(cls.folder, "page.html")
+        subprocess.run([REPORT_STORE, store, "2"], check=True, timeout=240)
+        subprocess.run([PRONY, "report", "1", "--store", store, "-o", cls.page], check=True,
+                       capture_output=True, timeout=240)
+        cells = subprocess.run([PRONY, "export", "1", "--store", store, "--layout", "cells"],
+                               check=True, capture_output=True, text=True, timeout=240).stdout
+        cls.cells = list(csv.DictReader(io.StringIO(cells)))
+        cls.browser = browser.Browser(browser.find())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        shutil.rmtree(cls.folder)
+
+    def setUp(self):
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.errors, [])
+        strangers = [url for url in self.browser.requests
+                     if not url.startswith(("file://" + self.folder, "data:", "blob:", "about:"))]
+        self.assertEqual(strangers, [])
+
+    def texts(self, selector):
+        return self.browser.run(f"[...document.querySelectorAll({selector!r})].filter({SHOWN})"
+                                ".map(e => e.textContent)")
+
+    def tick(self, axis, value):
+        self.assertTrue(self.browser.run(
+            f"(box => {{ box.click(); return true; }})(document.querySelector("
+            f"'fieldset[data-axis={axis}] input[value=\"{value}\"]'))"))
+
+    def test_numbers(self):
+        """Every ranked cell of the export stands in its section's table with its numbers."""
+        self.browser.open(self.page)
+        found = 0
+        for cell in self.cells:
+            rows = self.browser.run(
+                "[...document.querySelectorAll('section[id^=comparison] tr[data-framework=\"%s\"]"
+                "[data-stage=\"%s\"]')].map(row => [...row.cells].map(cell => cell.textContent))"
+                % (cell["framework"], cell["stage"]))
+            if cell["status"] == "missing":
+                self.assertEqual(rows, [])
+                continue
+            row = rows[0]
+            self.assertEqual(row[1:4], [cell["framework"], cell["version"], row[3]])
+            self.assertEqual(row[0].rstrip("="), cell["rank"] or "-")
+            self.assertEqual(row[3].split()[0], cell["status"])
+            if not cell["rank"]:
+                continue
+            found += 1
+            step = float(cell["step_center_ns"])
+            self.assertAlmostEqual(nanoseconds(row[4]) / step, 1, delta=0.005)
+            low, high = map(nanoseconds, row[5].split(" to "))
+            self.assertAlmostEqual(low / float(cell["step_low_ns"]), 1, delta=0.005)
+            self.assertAlmostEqual(high / float(cell["step_high_ns"]), 1, delta=0.005)
+            self.assertAlmostEqual(float(row[6].split()[0]) / float(cell["items_per_second"]), 1,
+                                   delta=0.001)
+            self.assertIn(" " + cell["framework"], self.texts("#overview th[data-framework]"))
+        self.assertEqual(found, 6)
+
+    def test_bars_have_their_lengths(self):
+        """Bars of a figure are as long as the step times of the export say."""
+        self.browser.open(self.page)
+        bars = self.browser.run(
+            "Object.fromEntries([...document.querySelectorAll('figure[id^=step-time][id*=forward] "
+            ".wide-only g.row')].map(row => [row.dataset.framework, "
+            "+row.querySelector('rect').getAttribute('width')]))")
+        steps = {cell["framework"]: float(cell["step_center_ns"]) for cell in self.cells
+                 if cell["stage"] == "forward" and cell["rank"]}
+        self.assertEqual(set(bars), set(steps))
+        for name, step in steps.items():
+            self.assertAlmostEqual(bars[name] / bars["native"], step / steps["native"], delta=0.003)
+
+    def test_filters(self):
+        self.browser.open(self.page)
+        figure = "figure[id^=step-time][id*=forward] .wide-only "
+        height = f"document.querySelector('{figure}svg').getBoundingClientRect().height"
+        before = self.browser.run(height)
+        self.assertIn("mxnet", " ".join(self.texts("#overview th")))
+        self.tick("framework", "mxnet")
+        self.assertNotIn("mxnet", " ".join(self.texts("#overview th")))
+        self.assertNotIn("mxnet", " ".join(self.texts(figure + "g.row")))
+        self.assertEqual(len(self.texts(figure + "g.row")), 3)
+        self.assertLess(self.browser.run(height), before)
+        # Nothing overlaps: each row stands below the one before.
+        tops = self.browser.run(f"[...document.querySelectorAll('{figure}g.row')].filter({SHOWN})"
+                                ".map(row => row.querySelector('rect').getBoundingClientRect().top)")
+        self.assertEqual(tops, sorted(set(tops)))
+        self.tick("stage", "forward")
+        self.assertEqual(len(self.texts("section[id^=comparison]")), 1)
+        self.tick("status", "unsupported")
+        self.assertNotIn("unsupported", " ".join(self.texts("section[id^=comparison] tr")))
+        self.browser.run("document.querySelector('[data-action=all]').click()")
+        self.assertEqual(len(self.texts("section[id^=comparison]")), 2)
+        self.assertEqual(self.browser.run(height), before)
+
+    def test_files_of_figures(self):
+        """Each button gives a file: caught where it would be saved."""
+        self.browser.open(self.page)
+        self.browser.run("""
+            window.saved = {}; window.open_ = 0;
+            HTMLAnchorElement.prototype.click = function () {
+              var name = this.download;
+              open_++;
+              fetched(this.href).then(function (text) { saved[name] = text; open_--; });
+            };
+            var blobs = {}, make = URL.createObjectURL;
+            URL.createObjectURL = function (blob) {
+              var url = make.call(URL, blob); blobs[url] = blob; return url; };
+            function fetched(url) {
+              return blobs[url].arrayBuffer().then(function (bytes) {
+                return String.fromCharCode.apply(null, new Uint8Array(bytes)); }); }
+            document.querySelectorAll('figure[id^=step-time][id*=forward] button')
+              .forEach(function (button) { button.click(); });""")
+        saved = self.browser.run("""new Promise(function (done) { (function wait() {
+            if (Object.keys(saved).length === 3) done(saved); else setTimeout(wait, 20); })(); })""")
+        name = next(iter(saved)).rsplit(".", 1)[0]
+        self.assertEqual(sorted(saved), [name + ".csv", name + ".png", name + ".svg"])
+        self.assertTrue(saved[name + ".png"].startswith("\x89PNG"))
+        self.assertIn("<svg", saved[name + ".svg"])
+        rows = {row["row"]: row["step_ns"] for row in csv.DictReader(io.StringIO(saved[name + ".csv"]))}
+        self.assertEqual(rows, {cell["framework"]: cell["step_center_ns"] for cell in self.cells
+                                if cell["stage"] == "forward" and cell["rank"]})
+
+    def test_keyboard_and_numbers_behind(self):
+        self.browser.open(self.page)
+        focused = []
+        for _ in range(12):
+            self.browser.press("Tab")
+            focused.append(self.browser.run("document.activeElement.outerHTML.slice(0, 200)"))
+        self.assertIn("skip", focused[0])
+        self.assertTrue(any('type="checkbox"' in what for what in focused))
+        self.browser.run("document.querySelector('figure[id^=step-time] summary').focus()")
+        self.browser.press("Enter")
+        self.browser.run("new Promise(done => setTimeout(done, 200))")
+        if not self.texts("figure[id^=step-time] details td"):
+            self.browser.run("document.querySelector('figure[id^=step-time] details').open = true")
+            self.browser.run("new Promise(done => setTimeout(done, 200))")
+        self.assertIn("native", self.texts("figure[id^=step-time] details td"))
+        unnamed = self.browser.run("[...document.querySelectorAll('svg')]"
+                                   ".filter(svg => !svg.getAttribute('aria-label')).length")
+        self.assertEqual(unnamed, 0)
+
+    def test_phone(self):
+        """At 390 pixels nothing of a figure is cut off, and its letters stay readable."""
+        for width in (390, 500):
+            self.browser.open(self.page, width=width, height=800)
+            self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+            outside = self.browser.run(
+                "[...document.querySelectorAll('figure svg')].filter(%s).filter(svg => "
+                "[...svg.querySelectorAll('rect, text, line')].some(part => "
+                "part.getBoundingClientRect().right > innerWidth + 0.5)).length" % SHOWN)
+            self.assertEqual(outside, 0)
+            smallest = self.browser.run(
+                "Math.min(...[...document.querySelectorAll('figure svg')].filter(%s).map(svg => "
+                "12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))" % SHOWN)
+            self.assertGreater(smallest, 10)
+
+    def test_dark_and_paper(self):
+        ground = "getComputedStyle(document.body).backgroundColor"
+        letters = "getComputedStyle(document.querySelector('svg .ft')).fill"
+        self.browser.open(self.page, dark=True)
+        self.assertEqual(self.browser.run(ground), "rgb(20, 23, 27)")
+        self.assertEqual(self.browser.run(letters), "rgb(230, 233, 237)")
+        self.browser.run("document.querySelector('[data-action=theme]').click()")
+        self.assertEqual(self.browser.run(ground), "rgb(255, 255, 255)")
+        self.browser.open(self.page, dark=True, media="print")
+        self.assertEqual(self.browser.run(ground), "rgb(255, 255, 255)")
+        self.assertEqual(self.texts("form.filters, .tools"), [])
+        paper = self.browser.paper()
+        self.assertTrue(paper.startswith(b"%PDF"))
+        self.assertGreaterEqual(len(re.findall(rb"/Type\s*/Page\b", paper)), 2)
+
+
+if __name__ == "__main__":
+    if not browser.find():
+        print("skipped: no Chromium here (Debian package chromium, or $CHROMIUM names one)")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,113 @@
+/* devices.yaml: the tree's own, rows of users before it, and what is said of wrong ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "report/devices.h"
+
+static char *folder;
+
+static char *write_table(const char *text)
+{
+	struct error err = ERROR_INIT;
+	char *path = path_join(folder, "devices.yaml");
+	assert_int_equal(file_write_atomic(path, text, strlen(text), &err), PRONY_OK);
+	return path;
+}
+
+static int setup(void **state)
+{
+	struct error err = ERROR_INIT;
+	(void)state;
+	return directory_make_temporary("prony-devices", &folder, &err) == PRONY_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct error err = ERROR_INIT;
+	(void)state;
+	directory_remove(folder, &err);
+	free(folder);
+	return 0;
+}
+
+static void test_tree(void **state)
+{
+	struct device_table table;
+	struct error err = ERROR_INIT;
+	char *path = path_join(getenv("PRONY_SOURCE"), "devices.yaml");
+	(void)state;
+	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
+	const struct device_row *row = devices_find(&table, "NVIDIA H200");
+	assert_non_null(row);
+	assert_true(row->memory_gib == 141 && row->peak_tflops[PRECISION_TF32] == 494);
+	assert_true(isnan(row->hourly));
+	assert_non_null(devices_find(&table, "Intel(R) Xeon(R) CPU E5-2620 v2 @ 2.10GHz"));
+	assert_null(devices_find(&table, "AMD EPYC"));
+	assert_null(devices_find(&table, ""));
+	devices_release(&table);
+	free(path);
+}
+
+static void test_money(void **state)
+{
+	struct device_table table;
+	struct error err = ERROR_INIT;
+	char *path = write_table("devices:\n  - {name: mine, match: EPYC, hourly: 0.5, currency: "
+				 "EUR, peak_tflops: {bf16: 2}}\n");
+	(void)state;
+	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
+	const struct device_row *row = devices_find(&table, "amd epyc 9004");
+	assert_non_null(row);
+	assert_true(devices_items_per_money(row, 100) == 720000);
+	assert_true(isnan(row->retail) && row->peak_tflops[PRECISION_BF16] == 2);
+	devices_release(&table);
+	free(path);
+}
+
+static void test_wrong(void **state)
+{
+	static const char *const rows[][2] = {
+		{"device: []\n", "devices.yaml:1: "},
+		{"devices: 3\n", "needs a list"},
+		{"devices:\n  - 3\n", "devices.yaml:2: "},
+		{"devices:\n  - {name: a}\n", "needs the key match"},
+		{"devices:\n  - {name: a, match: b, retail: 5}\n", "currency"},
+		{"devices:\n  - {name: a, match: b, cores: many}\n",
+		 "cores: needs a number above 0"},
+		{"devices:\n  - {name: a, match: b, cores: -1}\n", "cores: needs a number above 0"},
+		{"devices:\n  - {name: a, match: b, core: 1}\n", "cores"},
+		{"devices:\n  - {name: a, match: []}\n", "match: needs"},
+		{"devices:\n  - {name: a, match: ''}\n", "match: needs"},
+		{"devices:\n  - {name: a, match: b, peak_tflops: {fp33: 1}}\n", "fp32"},
+		{"devices:\n  - {name: a, match: b, peak_tflops: 1}\n", "needs a mapping"},
+		{"devices: [\n", "devices.yaml:"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct device_table table;
+		struct error err = ERROR_INIT;
+		char *path = write_table(rows[i][0]);
+		assert_int_equal(devices_load(path, &table, &err), PRONY_BAD_INPUT);
+		if (!strstr(err.text, rows[i][1]))
+			fail_msg("%s: %s", rows[i][0], err.text);
+		free(path);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_money),
+		cmocka_unit_test(test_wrong),
+	};
+	return cmocka_run_group_tests_name("devices", tests, setup, teardown);
+}
