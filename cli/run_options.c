@@ -131,11 +131,18 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 	spec->gate_only = options->gate_only;
 }
 
-/* What stands where a suite should, and is something else that there is. */
+/* What stands where a suite should, and is something else that there is; suites may be called like
+ * networks (alexnet). */
 static enum prony_status not_a_suite(const char *word, struct error *err)
 {
 	size_t length = strlen(word);
 	bool model = length > 5 && !strcmp(word + length - 5, ".onnx");
+	struct error ignored = ERROR_INIT;
+	char *path = NULL;
+	bool suite = !model && spec_find_suite(word, &path, &ignored) == PRONY_OK;
+	free(path);
+	if (suite)
+		return PRONY_OK;
 	if (model || zoo_find(word, NULL))
 		return error_set(
 			err, PRONY_USAGE,
