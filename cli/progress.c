@@ -69,7 +69,7 @@ static void estimate_text(const struct estimate *estimate, char *out, size_t byt
 /* What is going on, as the forecast wants to know it. */
 static struct forecast_now current_part(const struct progress *p, int64_t now)
 {
-	struct forecast_now part = {.cell = p->cell};
+	struct forecast_now part = {.cell = p->cell, .whole = seconds_since(p->started_ns, now)};
 	if (!p->stage[0])
 		return part;
 	if (p->reference_since_ns) {
@@ -342,6 +342,7 @@ static void hear(struct progress *p, const struct run_event *event, const struct
 			say(p, line);
 		}
 		note_stage(p, event, "starting", now);
+		p->launch_ns = now;
 		p->in_gate = true;
 		break;
 	case EVENT_GATE_KEPT:
@@ -365,6 +366,8 @@ static void hear(struct progress *p, const struct run_event *event, const struct
 	case EVENT_STAGE:
 		note_stage(p, event, event->text, now);
 		forecast_step(p->forecast, event->cell, event->step_ns * 1e-9);
+		if (event->built)
+			forecast_launch(p->forecast, event->cell, seconds_since(p->launch_ns, now));
 		break;
 	case EVENT_PROCESS_END:
 		say_process(p, event, p->figure);

@@ -33,7 +33,7 @@ struct progress {
 	size_t cell;
 	int round;
 	char stage[64], figure[80];
-	int64_t stage_ns;
+	int64_t stage_ns, launch_ns; /* launch: of a gate's process */
 	/* What the forecast is told: the end of what was before, and how long the reference took
 	 * since.
 	 */

@@ -222,6 +222,10 @@ static void say_forecast(struct job *job)
 static int dry_run(struct job *job)
 {
 	json_t *json = plan_to_json(&job->plan);
+	struct error none = ERROR_INIT;
+	/* Where no store can be read, nothing is known of earlier runs. */
+	if (store_open(job->options->store, true, &job->store, &none) == PRONY_OK)
+		run_forecast_history(job, job->store, &job->forecast);
 	say_forecast(job);
 	if (!strcmp(job->options->format, "json")) {
 		cli_print_json(json);
@@ -304,6 +308,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (status == PRONY_OK) {
 		for (size_t i = 0; i < job->plan.count; i++)
 			job->progress.done += job->cells[i].tried;
+		run_forecast_history(job, job->store, &job->forecast);
 		run_forecast_resume(job, &job->forecast);
 		say_forecast(job);
 		status = execute(job, err);

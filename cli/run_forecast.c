@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "cli/memory_limit.h"
@@ -68,6 +69,7 @@ void run_forecast_plan(struct job *job, struct forecast *out)
 	char(*keys)[CELL_KEY_BYTES] = memory_alloc(room * sizeof *keys);
 	struct workload_costs *costs = memory_alloc(room * sizeof *costs);
 	forecast_init(out, job->effort, job->spec.repeat, job->spec.gate_only);
+	out->budget = (double)job->budget.length_ns * 1e-9;
 	for (size_t i = 0; i < plan->count; i++) {
 		const struct plan_cell *cell = &plan->cells[i];
 		size_t group = group_of(plan, out);
@@ -92,6 +94,25 @@ void run_forecast_plan(struct job *job, struct forecast *out)
 	}
 	free(keys);
 	free(costs);
+}
+
+void run_forecast_history(const struct job *job, struct store *store, struct forecast *f)
+{
+	char host[64] = "";
+	if (gethostname(host, sizeof host - 1) != 0)
+		return;
+	for (size_t i = 0; i < job->plan.count; i++) {
+		struct forecast_cell *cell = &f->cells[i];
+		struct store_times times;
+		struct error none = ERROR_INIT;
+		if (cell->ended ||
+		    store_times(store, job->plan.cells[i].hash, host, &times, &none) != PRONY_OK ||
+		    times.processes == 0)
+			continue;
+		cell->start = times.start_ns * 1e-9;
+		cell->step = times.step_ns * 1e-9;
+		cell->warm_up = times.warm_up_ns * 1e-9;
+	}
 }
 
 void run_forecast_resume(const struct job *job, struct forecast *f)

@@ -7,6 +7,9 @@
 /* From the plan alone: multiplications, how frameworks start, the effort. After make_plan. */
 void run_forecast_plan(struct job *job, struct forecast *out);
 
+/* What the store knows of earlier processes of the same cells on this machine. */
+void run_forecast_history(const struct job *job, struct store *store, struct forecast *f);
+
 /* Takes over what the store had of a resumed run. */
 void run_forecast_resume(const struct job *job, struct forecast *f);
 

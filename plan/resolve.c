@@ -76,7 +76,9 @@ static enum prony_status check_options(const struct spec_word *word,
 					   "%s: %s has no option +%s%s%s%s %s%s", word->origin,
 					   framework->name, typed, near ? "; did you mean +" : ";",
 					   near ? near : "", near ? "?" : "",
-					   known.length ? "It has " : "it has none",
+					   !known.length ? "it has none"
+					   : near	 ? "It has "
+							 : "it has ",
 					   strbuf_text(&known));
 		options += length + (options[length] == ',');
 	}

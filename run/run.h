@@ -70,8 +70,9 @@ struct run_event {
 	size_t cell; /* index in the plan */
 	int round;
 	const char *text;
-	double fraction;		     /* EVENT_REFERENCE: done, below 1 */
-	double step_ns;			     /* EVENT_STAGE: of a step, where it is known; else 0 */
+	double fraction; /* EVENT_REFERENCE: done, below 1 */
+	double step_ns;	 /* EVENT_STAGE: of a step, where it is known; else 0 */
+	bool built;	 /* EVENT_STAGE: steps of a network that is built follow */
 	const struct process_record *record; /* EVENT_PROCESS_END */
 };
 

@@ -61,8 +61,8 @@ static double seconds_of(int64_t ns)
 static double start_of(const struct forecast *f, const struct forecast_cell *cell)
 {
 	const struct forecast_group *group = &f->groups[cell->group];
-	/* What a gate takes is known first: a start, three steps and a comparison. */
-	return mean_or(&group->start, mean_or(&group->gate, cell->start));
+	/* The gate's process starts first. */
+	return mean_or(&group->start, mean_or(&group->launch, cell->start));
 }
 
 static double gate_of(const struct forecast *f, const struct forecast_cell *cell)
@@ -113,7 +113,8 @@ static double process_of(const struct forecast *f, const struct forecast_cell *c
 	if (cell->seen > 0)
 		return cell->passed / cell->seen;
 	warm_up_of(f, cell, step, &low, &high);
-	double warm_up = cell->warm_up_steps < 0 ? mean_or(&f->warm_up, sqrt(low * high)) : low;
+	double usual = cell->warm_up > 0 ? fmin(fmax(cell->warm_up, low), high) : sqrt(low * high);
+	double warm_up = cell->warm_up_steps < 0 ? mean_or(&f->warm_up, usual) : low;
 	return start_of(f, cell) + step + warm_up + window_of(f, cell, step);
 }
 
@@ -192,6 +193,11 @@ void forecast_reference(struct forecast *f, size_t cell, bool loss, double secon
 	*said = 0;
 }
 
+void forecast_launch(struct forecast *f, size_t cell, double seconds)
+{
+	learn(&f->groups[f->cells[cell].group].launch, seconds);
+}
+
 void forecast_gate(struct forecast *f, size_t cell, double seconds)
 {
 	learn(&f->groups[f->cells[cell].group].gate, seconds);
@@ -266,6 +272,10 @@ struct forecast_range forecast_range(const struct forecast *f)
 		warm_up_of(f, cell, step * DOUBT, &low, &high);
 		range.high += most * (start * DOUBT + high + window_of(f, cell, step * DOUBT));
 	}
+	if (f->budget > 0) {
+		range.low = fmin(range.low, f->budget);
+		range.high = fmin(range.high, f->budget);
+	}
 	return range;
 }
 
@@ -324,5 +334,6 @@ double forecast_left(const struct forecast *f, const struct forecast_now *now)
 		if (more > 0)
 			sum += more * each;
 	}
-	return fmax(sum - done_of(f, now), 0);
+	double left = fmax(sum - done_of(f, now), 0);
+	return f->budget > 0 ? fmin(left, fmax(f->budget - now->whole, 0)) : left;
 }

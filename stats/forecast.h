@@ -18,6 +18,7 @@ struct forecast_cell {
 	double loss;	  /* likewise what the first loss of timed processes is held to */
 	double start;	  /* of a process beside its steps: start, import, build, end */
 	double step;
+	double warm_up;		      /* as it was in earlier runs; 0: there were none */
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1: by the effort */
 	size_t group; /* cells of one framework start alike, and are mistaken alike */
 	bool gate;    /* is still to be run, or may be */
@@ -38,15 +39,17 @@ struct forecast_mean {
 };
 
 struct forecast_group {
-	struct forecast_mean start; /* of processes beside their steps */
-	struct forecast_mean gate;  /* of gates, without their reference */
-	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
+	struct forecast_mean start;  /* of processes beside their steps */
+	struct forecast_mean launch; /* of gates, up to their first step */
+	struct forecast_mean gate;   /* of gates, without their reference */
+	struct forecast_mean step;   /* logarithm of how much longer steps take than was said */
 };
 
 struct forecast {
 	const struct effort_row *effort;
 	int repeat; /* fixed number of processes; 0: by the effort */
 	bool gate_only;
+	double budget; /* the run ends after so long, whatever is open; 0: no such limit */
 	struct forecast_cell *cells;
 	size_t count;
 	struct forecast_group *groups;
@@ -62,6 +65,7 @@ struct forecast_now {
 	size_t cell;
 	double passed;	 /* in that part */
 	double fraction; /* of a reference that is done; 0 when it is not known */
+	double whole;	 /* since the run began */
 };
 
 /* Before the run: between what and what, because the number of processes, the length of warm-up and
@@ -80,6 +84,8 @@ void forecast_add(struct forecast *f, const struct forecast_cell *cell);
 void forecast_no_gate(struct forecast *f, size_t cell);
 /* A reference took so long; `loss`: that of the first loss. */
 void forecast_reference(struct forecast *f, size_t cell, bool loss, double seconds);
+/* A gate came to its first step after so long. */
+void forecast_launch(struct forecast *f, size_t cell, double seconds);
 /* A gate ended that took so long without its reference. */
 void forecast_gate(struct forecast *f, size_t cell, double seconds);
 /* A process that is warm knows how long its steps are. */

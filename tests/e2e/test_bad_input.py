@@ -91,6 +91,28 @@ class BadInputTest(ProgramTest):
     def test_unknown_suite(self):
         self.says(BAD_INPUT, ["quickstrat", "quickstart"], "run", "quickstrat")
 
+    def test_a_network_where_a_suite_stands(self):
+        for word in ("lenet", "models/mine.onnx"):
+            self.says(USAGE, [word, "is a network", "-n " + word], "run", "-f", "fake", word)
+        self.says(USAGE, ["-f all"], "run", "all")
+
+    def test_unknown_option_of_a_framework(self):
+        """Before anything runs, with the nearest; in a suite with its line."""
+        self.says(USAGE, ["-f: pytorch has no option +compil", "did you mean +compile?"],
+                  "run", "-f", "pytorch+compil", "-n", "mlp", "--store", self.store)
+        self.says(BAD_INPUT, ["mine.yaml:1: frameworks: mxnet has no option +nope; it has +nomkldnn, +nosubgraph"],
+                  "run", self.suite("frameworks: [mxnet+nope]\nnetworks: [mlp]\n"))
+        self.assertFalse(os.path.exists(self.store))
+
+    def test_setup_that_fails_says_what_it_printed(self):
+        self.says(USAGE, ["--setup command failed with exit code 3", "no such switch"], "run", "-f",
+                  "null", "-n", "mlp", "--steps", "2", "--warm-up", "0", "--repeat", "1", "--store",
+                  self.store, "--setup", "echo no such switch; exit 3")
+
+    def test_one_cell_that_cannot_run_says_why(self):
+        done = self.prony("run", "-f", "fake", "-n", "mlp", "-D", "cpu:4000", "--store", self.store, expect=1)
+        self.assertIn("(unsupported): device cpu:4000: this process may use", done.stderr.splitlines()[-1])
+
     def test_broken_yaml(self):
         path = self.suite("networks: [lenet\nframeworks: native\n")
         self.says(BAD_INPUT, ["mine.yaml:"], "run", path)

@@ -70,14 +70,14 @@ class DocumentsTest(unittest.TestCase):
     def test_every_command_exists(self):
         seen = set()
         for name, command, _ in self.commands():
-            self.assertIn(command, self.options, f"{name}: prony {command}")
+            self.assertTrue(command in self.options, f"{name}: there is no prony {command}")
             seen.add(command)
         self.assertGreater(len(seen), 8, "the documents name commands")
 
     def test_every_option_of_a_command_exists(self):
         seen = 0
         for name, command, rest in self.commands():
-            long, short = self.options[command]
+            long, short = self.options.get(command, (set(), set()))
             for word in own_words(command, rest.replace("...", " ").split()):
                 word = word.strip("[],.:")
                 if word.startswith("--") and len(word) > 2:

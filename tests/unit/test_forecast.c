@@ -38,7 +38,7 @@ struct invented {
 static void foretell(struct invented *run, enum forecast_part part, size_t cell, double passed,
 		     double fraction)
 {
-	struct forecast_now now = {part, cell, passed, fraction};
+	struct forecast_now now = {part, cell, passed, fraction, run->now};
 	assert_true(run->count < 4096);
 	run->at[run->count] = run->now;
 	run->left[run->count++] = forecast_left(&run->forecast, &now);
@@ -129,6 +129,7 @@ static void run_it(struct invented *run)
 			forecast_reference(&run->forecast, i, false, truth->reference);
 		}
 		pass(run, FORECAST_GATE, i, truth->gate);
+		forecast_launch(&run->forecast, i, truth->start);
 		forecast_gate(&run->forecast, i, truth->gate);
 	}
 	rounds(run);
@@ -195,7 +196,7 @@ static void an_open_number_is_foretold(void **state)
 static void what_was_kept_takes_no_time(void **state)
 {
 	struct invented run;
-	struct forecast_now nothing = {FORECAST_NOTHING, 0, 0, 0};
+	struct forecast_now nothing = {.part = FORECAST_NOTHING};
 	(void)state;
 	invent(&run, &effort_table[0], 0, 1);
 	double with = forecast_left(&run.forecast, &nothing);
@@ -216,21 +217,50 @@ static void what_overruns_does_not_grow(void **state)
 	invent(&run, &effort_table[0], 0, 1);
 	double before = INFINITY;
 	for (double passed = 0; passed < 100; passed++) {
-		struct forecast_now now = {FORECAST_GATE, 1, passed, 0};
+		struct forecast_now now = {FORECAST_GATE, 1, passed, 0, passed};
 		double left = forecast_left(&run.forecast, &now);
 		assert_true(left <= before);
 		before = left;
 	}
 	/* A reference says itself how far it is, whatever was thought of it. */
-	struct forecast_now now = {FORECAST_REFERENCE, 0, 100, 0.5};
+	struct forecast_now now = {FORECAST_REFERENCE, 0, 100, 0.5, 100};
 	assert_true(forecast_left(&run.forecast, &now) > 100);
+	forecast_release(&run.forecast);
+}
+
+static void earlier_runs_tell_the_warm_up(void **state)
+{
+	struct forecast f;
+	struct forecast_now nothing = {.part = FORECAST_NOTHING};
+	(void)state;
+	forecast_init(&f, &effort_table[1], 2, false);
+	forecast_add(&f, &(struct forecast_cell){
+				 .start = 1, .step = 0.001, .warm_up = 25, .warm_up_steps = -1});
+	assert_true(fabs(forecast_left(&f, &nothing) - 2 * (1 + 0.001 + 25 + 10)) < 1e-6);
+	/* Never longer than it may be. */
+	f.cells[0].warm_up = 100;
+	assert_true(fabs(forecast_left(&f, &nothing) - 2 * (1 + 0.001 + 30 + 10)) < 1e-6);
+	forecast_release(&f);
+}
+
+static void a_budget_ends_it(void **state)
+{
+	struct invented run;
+	(void)state;
+	invent(&run, &effort_table[1], 0, 1);
+	run.forecast.budget = 60;
+	assert_true(forecast_range(&run.forecast).high == 60);
+	struct forecast_now now = {.part = FORECAST_NOTHING, .whole = 45};
+	assert_true(forecast_left(&run.forecast, &now) == 15);
+	now.whole = 70;
+	assert_true(forecast_left(&run.forecast, &now) == 0);
 	forecast_release(&run.forecast);
 }
 
 static void long_steps_make_long_windows(void **state)
 {
 	struct forecast f;
-	struct forecast_now nothing = {FORECAST_NOTHING, 0, 0, 0};
+	struct forecast_now nothing = {.part = FORECAST_NOTHING};
 	(void)state;
 	forecast_init(&f, &effort_table[1], 1, false);
 	forecast_add(&f, &(struct forecast_cell){.step = 2, .steps = 30, .warm_up_steps = 10});
@@ -257,6 +287,8 @@ int main(void)
 		cmocka_unit_test(an_open_number_is_foretold),
 		cmocka_unit_test(what_was_kept_takes_no_time),
 		cmocka_unit_test(what_overruns_does_not_grow),
+		cmocka_unit_test(earlier_runs_tell_the_warm_up),
+		cmocka_unit_test(a_budget_ends_it),
 		cmocka_unit_test(long_steps_make_long_windows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
