@@ -142,7 +142,7 @@ class ConvertTest(Conversion):
         self.assertIn("--size 224", done.stderr)
 
     def test_killed_at_any_instant(self):
-        source, _ = self.tiny(800)
+        source, _ = self.tiny(600)
         for kind in FORMATS:
             whole, _ = self.convert(source, kind, kind + "-whole")
             folder, kills, delay = os.path.join(self.folder, kind + "-killed"), 0, 0.006
@@ -155,7 +155,7 @@ class ConvertTest(Conversion):
                     process.kill()
                     process.wait()
                     kills += 1
-                    delay *= 1.5
+                    delay *= 2
                 self.assertLess(kills, 60)
             self.assertGreater(kills, 1)
             self.assertEqual(tree(folder), tree(whole), kind)
