@@ -49,6 +49,7 @@ struct dataset {
 	double scale, mean[DATASET_CHANNELS_MAX], deviation[DATASET_CHANNELS_MAX];
 	const char *sample; /* "mnist-sample": used where only that exists; NULL = none */
 	bool shipped;	    /* comes with the program */
+	const char *owner;  /* who gives it out, to whom; NULL = see files, or nobody */
 	struct dataset_archive archive;
 	/* Ends with name NULL. Those of a part stand together, in the order in which their samples
 	 * count; files that the format reads together (images, labels) follow each other; names of

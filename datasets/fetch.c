@@ -236,6 +236,11 @@ enum prony_status dataset_fetch(const struct dataset *dataset, const char *folde
 		return error_set(err, PRONY_BAD_INPUT,
 				 "data set %s is made while measuring; there is nothing to fetch",
 				 dataset->name);
+	if (dataset->owner)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "data set %s cannot be fetched: %s; put them into a folder %s "
+				 "(docs/datasets.md)",
+				 dataset->name, dataset->owner, dataset->name);
 	if (!dataset_is_published(dataset))
 		return error_set(err, PRONY_BAD_INPUT, "data set %s %s; there is nothing to fetch",
 				 dataset->name,

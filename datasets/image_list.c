@@ -45,14 +45,17 @@ static bool is_picture_file(const char *name)
 static enum prony_status add_below(struct image_list *list, const char *path,
 				   const char *class_name, bool *folders, struct error *err);
 
-static enum prony_status add_member(struct image_list *list, const char *path, const char *name,
-				    const char *class_name, bool *folders, struct error *err)
+static enum prony_status add_member(struct image_list *list, const char *path,
+				    const struct dirent *member, const char *class_name,
+				    bool *folders, struct error *err)
 {
+	const char *name = member->d_name;
 	char *whole = path_join(path, name);
 	enum prony_status status = PRONY_OK;
 	struct image_entry entry = {.class_name = class_name, .offset = -1};
 
-	if (file_is_directory(whole)) {
+	/* A million files: only what is none is looked at. */
+	if (member->d_type != DT_REG && file_is_directory(whole)) {
 		*folders = true;
 		status = class_name
 				 ? error_set(err, PRONY_BAD_INPUT,
@@ -84,7 +87,7 @@ static enum prony_status add_below(struct image_list *list, const char *path,
 		return status;
 	for (int i = 0; i < count; i++) {
 		if (status == PRONY_OK && names[i]->d_name[0] != '.')
-			status = add_member(list, path, names[i]->d_name, class_name, folders, err);
+			status = add_member(list, path, names[i], class_name, folders, err);
 		free(names[i]);
 	}
 	free(names);

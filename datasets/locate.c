@@ -134,6 +134,11 @@ static enum prony_status not_found(const struct dataset *dataset, const struct s
 				 "data set %s comes with the program but is in none of %s; install "
 				 "the program again, or name its folder with PRONY_SHARE",
 				 name, strbuf_text(searched));
+	if (dataset->owner)
+		return error_set(err, PRONY_MISSING,
+				 "data set %s is in none of %s; %s; docs/datasets.md says how they "
+				 "lie, --data names the folder above",
+				 name, strbuf_text(searched), dataset->owner);
 	if (!dataset_is_published(dataset))
 		return error_set(err, PRONY_MISSING,
 				 "data set %s is in none of %s; copy its files there "

@@ -138,6 +138,8 @@ const struct dataset dataset_table[] = {
 		.train_count = 1281167,
 		.evaluation_count = 50000,
 		.sample = "imagenet-sample",
+		.owner = "https://image-net.org gives ILSVRC2012_img_train.tar and "
+			 "ILSVRC2012_img_val.tar to who registers there",
 		.files =
 			{
 				{.part = PART_TRAIN,

@@ -178,6 +178,11 @@ class DataTest(ProgramTest):
             self.assertIn(f"{folder}/n02/{name}: {part}", line)
         self.assertEqual(lines[3:], [f"prony: {folder}: 3 of 6 samples are broken"])
 
+    def test_who_gives_imagenet(self):
+        for words, code in ((("fetch",), BAD_INPUT), (("verify",), MISSING)):
+            done = self.prony("data", *words, "imagenet", "--data", self.data, expect=code)
+            self.assertIn("https://image-net.org gives ILSVRC2012_img_train.tar", message(done))
+
     def test_nothing_is_here(self):
         done = self.prony("data", "verify", expect=MISSING, PRONY_SHARE=self.folder)
         self.assertIn("no data set is here", message(done))
