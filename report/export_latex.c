@@ -24,8 +24,11 @@ static void add_comparison(const struct summary *summary, const struct summary_r
 	table_render_latex(table, out);
 	table_free(table);
 	strbuf_init(&line, 0);
-	if (summary_floor_broken(summary, row->comparison, &line))
-		add_line(&line, out);
+	for (size_t i = 0; i < summary_verdict_count; i++) {
+		strbuf_clear(&line);
+		if (summary_verdicts[i](summary, row->comparison, &line))
+			add_line(&line, out);
+	}
 	strbuf_release(&line);
 	strbuf_puts(out, "\\end{table}\n");
 }
@@ -52,8 +55,7 @@ enum prony_status export_latex(const struct summary *summary, struct strbuf *out
 			add_line(&line, out);
 	}
 	strbuf_clear(&line);
-	strbuf_puts(&line, "+/-: half of the 95 % t interval over n processes; = and ~: cannot be "
-			   "told apart (ranks; from native).");
+	strbuf_puts(&line, SUMMARY_LEGEND ".");
 	add_line(&line, out);
 	strbuf_release(&line);
 	return export_finish(out, err);

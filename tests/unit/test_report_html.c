@@ -252,6 +252,32 @@ static void test_broken_floor(void **state)
 	strbuf_release(&page);
 }
 
+/* Where an interval is wide the page says which ranks are possible, and names no winner. */
+static void test_unknown_order(void **state)
+{
+	struct stored_run stored;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	struct strbuf page;
+	struct error err = ERROR_INIT;
+	(void)state;
+	report_fixture_init(&stored, 0);
+	for (size_t i = 0; i < stored.cells[5].process_count; i++)
+		stored.cells[5].processes[i].step_mean_ns *= i % 2 ? 3 : 1.0 / 3;
+	summary_init(&summary, &stored);
+	strbuf_init(&page, 0);
+	assert_int_equal(html_report(&borrowed, 1, &page, &err), PRONY_OK);
+	assert_non_null(strstr(page.text, "Who is the fastest is not known in 1 of 2 comparisons"));
+	assert_non_null(strstr(page.text, ">1-4</td>"));
+	assert_non_null(strstr(page.text, ">2-3</td>"));
+	assert_non_null(strstr(page.text, "<p class=\"warning\">no rank for mxnet, native, "
+					  "onnxruntime, pytorch: "));
+	assert_null(strstr(page.text, "mxnet</strong> is the fastest"));
+	strbuf_release(&page);
+	summary_release(&summary);
+	stored_run_release(&stored);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_colours),
 		cmocka_unit_test(test_two_runs),
 		cmocka_unit_test(test_broken_floor),
+		cmocka_unit_test(test_unknown_order),
 	};
 	return cmocka_run_group_tests_name("report html", tests, NULL, NULL);
 }
