@@ -48,13 +48,17 @@ class SelftestTest(ProgramTest):
         self.assertGreater(found["clock"]["read_ns"], 0)
         self.assertGreaterEqual(found["observer"]["share_of_core"], 0)
         self.assertLess(found["observer"]["share_of_core"], 0.05)
-        self.assertIn("Noise floor:", self.prony("doctor", expect=0).stdout)
+        # On a machine that does other things it is not the machine's own, and not kept.
+        kept = found["noise"]["floor"] <= 0.1
+        self.assertEqual(found["noise"]["kept"], kept)
+        self.assertEqual("Noise floor:" in self.prony("doctor", expect=0).stdout, kept)
 
         self.prony(*RUN, "--store", self.store, expect=0)
         export = json.loads(self.prony("export", "--format", "json", "--store", self.store,
                                        expect=0).stdout)
         measured = export["run"]["environment"]["informational"]["measured"]
-        self.assertEqual(measured["noise"]["floor"], found["noise"]["floor"])
+        self.assertEqual(measured.get("noise", {}).get("floor"),
+                         found["noise"]["floor"] if kept else None)
         cell = export["cells"][0]
         self.assertEqual(cell["precision_proved"], "fp32")
         peak = cell["peak"]
