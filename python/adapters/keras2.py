@@ -87,6 +87,12 @@ class Adapter(NumpyAdapter):
         def update(slot):
             results[:] = train(*batches[slot])
             last[0] = slot
+
+        def update_alone(slot):
+            results[0] = train(*batches[slot])
+            last[0] = slot
+        if backend == "mxnet":
+            update = update_alone
         self.step = forward if self.case.stage == "forward" else update
 
     def fit(self, blocks, slot, mark):
@@ -107,6 +113,8 @@ class Adapter(NumpyAdapter):
         return x, numpy.eye(self.classes, dtype=numpy.float32)[array(y)]
 
     def read(self, what, tensors):
+        if backend == "mxnet" and self.case.stage == "train" and what in ("logits", "loss"):
+            self.results[1] = backends.trained_value(self.model)
         if what == "loss" and self.case.recipe["weight_decay"]:
             # Keras adds the penalty, whose gradient decays the weights, to the loss.
             logits = numpy.asarray(self.results[1], numpy.float64)
@@ -117,4 +125,4 @@ class Adapter(NumpyAdapter):
         NumpyAdapter.read(self, what, tensors)
 
     def parameter(self, name):
-        return K.get_value(self.variables[name])
+        return backends.value(backend, self.model, self.variables[name])

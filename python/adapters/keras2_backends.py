@@ -74,16 +74,48 @@ def optimiser(backend, recipe):
 
 
 def loss(backend):
-    """Function of labels (one-hot) and logits: the cross-entropy of each sample. Keras on Theano cuts
-    probabilities off at 1e-7 and has no gradient there; Theano does not."""
+    """Function of labels (one-hot) and logits: the cross-entropy of each sample. Keras on Theano and MXNet
+    cuts probabilities off at 1e-7 and has no gradient there; they themselves do not."""
     if backend == "theano":
         import theano.tensor as T
         return lambda labels, logits: T.nnet.categorical_crossentropy(T.nnet.softmax(logits), labels)
     from keras import backend as K
+    if backend == "mxnet":
+        import mxnet
+        from keras.backend.mxnet_backend import KerasSymbol, keras_mxnet_symbol
+        log_softmax = keras_mxnet_symbol(
+            lambda x: KerasSymbol(mxnet.sym.log_softmax(data=x.symbol)))
+        return lambda labels, logits: -K.sum(labels * log_softmax(logits), axis=-1)
     return lambda labels, logits: K.categorical_crossentropy(labels, logits, from_logits=True)
 
 
 def also_return(backend, model, value):
-    """Makes train_on_batch of a compiled model return, behind the loss, `value` of the same pass."""
+    """Makes train_on_batch of a compiled model return, behind the loss, `value` of the same pass; on MXNet,
+    whose metrics are means, `trained_value` gives it."""
+    if backend == "mxnet":
+        import mxnet
+        from keras import backend as K
+        phase = K.learning_phase()
+        K.set_learning_phase(1)
+        model._train_mxnet_symbol = mxnet.sym.Group(
+            [model._train_mxnet_symbol, mxnet.sym.BlockGrad(value.symbol)])
+        K.set_learning_phase(phase)
+        return
     model.metrics_tensors.append(value)
     model.metrics_names.append("logits")
+
+
+def trained_value(model):
+    """What also_return asked for of the last step, on MXNet."""
+    return model._module.get_outputs()[-1].asnumpy()
+
+
+def value(backend, model, variable):
+    """The array of a variable of a model's. On MXNet K.get_value gives what was set, not what was trained."""
+    if backend == "mxnet" and model.compiled:
+        model._sync_weights()
+        for kept in (model._args, model._auxs):
+            if variable.name in kept:
+                return kept[variable.name].asnumpy()
+    from keras import backend as K
+    return K.get_value(variable)

@@ -170,7 +170,8 @@ def _conv(b, node, inputs):
                           kernel_regularizer=b.decay, bias_regularizer=b.decay if bias else None)
     y = layer(x)
     b.own(node, layer.kernel, layer.bias if bias else None)
-    b.layouts[node["inputs"][1]] = _flipped if K.backend() == "theano" else _kernel
+    if K.backend() != "mxnet":  # its Keras keeps them as a bundle does
+        b.layouts[node["inputs"][1]] = _flipped if K.backend() == "theano" else _kernel
     out = K.int_shape(y)
     b.macs += int(numpy.prod(K.int_shape(layer.kernel)) * numpy.prod(out[1:]) // shape[0])
     return y

@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import counted  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
-FRAMEWORKS = ["caffe", "caffe2", "chainer", "cntk", "keras2:cntk", "keras2:tensorflow", "keras2:theano",
-              "paddle", "theano"]
+FRAMEWORKS = ["caffe", "caffe2", "chainer", "cntk", "keras2:cntk", "keras2:mxnet", "keras2:tensorflow",
+              "keras2:theano", "paddle", "theano"]
 
 
 class GateTest(ProgramTest):
