@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pty
+import re
 import shutil
 import sqlite3
 import stat
@@ -142,6 +143,45 @@ class Results(unittest.TestCase):
         self.assertIn("slow, run 1", text)
         self.assertIn("fast, run 2", text)
         self.assertEqual(self.prony("report", "-o", "-")[0][:15], "<!DOCTYPE html>")
+
+    def test_large_run(self):
+        """A run that is read a comparison at a time has the same page, but for what needs intervals."""
+        small, large = (os.path.join(self.folder, name) for name in ("small.html", "large.html"))
+        wanted = self.prony("export", "1", "--layout", "cells")[0]
+        self.prony("report", "1", "-o", small)
+        base = sqlite3.connect(self.store)
+        names = [row[1] for row in base.execute("PRAGMA table_info(process)")]
+        copied = ", ".join({"id": "NULL", "replicate": "replicate + 5 * i"}.get(name, name) for name in names)
+        base.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 110) "
+                     f"INSERT INTO process SELECT {copied} FROM process JOIN n WHERE status = 'ok' AND "
+                     "cell IN (SELECT id FROM cell WHERE run = 1)")
+        base.commit()
+        base.close()
+        self.prony("report", "1", "-o", large)
+
+        def told(path):
+            with open(path, encoding="utf-8") as stream:
+                text = stream.read()
+            rows = re.findall(r'<tr class="[^"]*" data-framework.*?</tr>', text)
+            self.assertGreater(len(rows), 20)
+            # Framework, version, status, step; intervals and ranks are those of many more processes.
+            return [re.sub(r"<[^>]*>", "|", row).split("|")[4:11:2] for row in rows
+                    if "colspan" not in row and "<td class=\"figure strong\">" in row]
+        self.assertEqual([row[:3] for row in told(large)], [row[:3] for row in told(small)])
+        self.assertIn("native", [row[0] for row in told(small)])
+        for after, before in zip(told(large), told(small)):
+            if before[3] == "-":
+                self.assertEqual(after[3], "-")
+                continue
+            self.assertEqual(after[3].split()[1], before[3].split()[1])
+            self.assertAlmostEqual(float(after[3].split()[0]) / float(before[3].split()[0]), 1, delta=0.01)
+        with open(large, encoding="utf-8") as stream:
+            self.assertNotIn("Load of each core", stream.read())
+        cells = list(csv.DictReader(io.StringIO(self.prony("export", "1", "--layout", "cells")[0])))
+        before = list(csv.DictReader(io.StringIO(wanted)))
+        self.assertEqual([row["status"] for row in cells], [row["status"] for row in before])
+        lines = self.prony("export", "1")[0].count("\n")
+        self.assertGreater(lines, 3000)
 
     def test_figures(self):
         folder = os.path.join(self.folder, "figures")

@@ -9,11 +9,13 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "report/export.h"
+#include "report/format.h"
 #include "report/text.h"
 #include "report_fixture.h"
 
@@ -632,9 +634,69 @@ static void test_gaps(void **state)
 	strbuf_release(&text);
 }
 
+/* The shortest text that the library reads back as the same number, in the library's own form. */
+static void shortest(double value, char out[40])
+{
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(out, 40, "%.*g", digits, value);
+		if (strtod(out, NULL) == value)
+			return;
+	}
+}
+
+static void test_exact_numbers(void **state)
+{
+	static const double values[] = {0,
+					1,
+					-1,
+					0.1,
+					1e-4,
+					9.9999999999999e-5,
+					1e14,
+					1e15,
+					1e300,
+					5e-324,
+					0.5,
+					1024,
+					1e22,
+					123456.7,
+					1.0 / 3,
+					9007199254740993.0,
+					999999999999999.9,
+					0.30000000000000004};
+	uint64_t random = 88172645463325252U;
+	struct strbuf text;
+	char wanted[40];
+	(void)state;
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < 200000; i++) {
+		double value = values[i % (sizeof values / sizeof *values)];
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		/* Every magnitude around those that are measured, decimal fractions among them. */
+		if (i >= 100)
+			value = (double)(random >> 11) * pow(10, (double)(i % 40) - 30);
+		if (i >= 100 && i % 3 == 0)
+			value = round(value * 1000) / 1000;
+		strbuf_clear(&text);
+		format_real(value, &text);
+		shortest(value, wanted);
+		assert_string_equal(text.text, wanted);
+	}
+	strbuf_clear(&text);
+	format_real(NAN, &text);
+	format_integer(INT64_MIN, &text);
+	format_integer(0, &text);
+	format_integer(-907, &text);
+	assert_string_equal(text.text, "-92233720368547758080-907");
+	strbuf_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exact_numbers),
 		cmocka_unit_test(formulas_are_text),
 		cmocka_unit_test(a_page_keeps_its_colours_only),
 		cmocka_unit_test(test_terminal),
