@@ -61,8 +61,10 @@ static double seconds_of(int64_t ns)
 static double start_of(const struct forecast *f, const struct forecast_cell *cell)
 {
 	const struct forecast_group *group = &f->groups[cell->group];
-	/* The gate's process starts first. */
-	return mean_or(&group->start, mean_or(&group->launch, cell->start));
+	/* The gate's process starts first, and reads its files from the disk: half of that counts.
+	 */
+	double launch = group->launch > 0 ? sqrt(group->launch * cell->start) : cell->start;
+	return mean_or(&group->start, launch);
 }
 
 static double gate_of(const struct forecast *f, const struct forecast_cell *cell)
@@ -195,7 +197,9 @@ void forecast_reference(struct forecast *f, size_t cell, bool loss, double secon
 
 void forecast_launch(struct forecast *f, size_t cell, double seconds)
 {
-	learn(&f->groups[f->cells[cell].group].launch, seconds);
+	struct forecast_group *group = &f->groups[f->cells[cell].group];
+	if (seconds > 0 && (group->launch <= 0 || seconds < group->launch))
+		group->launch = seconds;
 }
 
 void forecast_gate(struct forecast *f, size_t cell, double seconds)

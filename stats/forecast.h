@@ -39,10 +39,10 @@ struct forecast_mean {
 };
 
 struct forecast_group {
-	struct forecast_mean start;  /* of processes beside their steps */
-	struct forecast_mean launch; /* of gates, up to their first step */
-	struct forecast_mean gate;   /* of gates, without their reference */
-	struct forecast_mean step;   /* logarithm of how much longer steps take than was said */
+	struct forecast_mean start; /* of processes beside their steps */
+	double launch;		    /* shortest of gates up to their first step; 0: none yet */
+	struct forecast_mean gate;  /* of gates, without their reference */
+	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
 };
 
 struct forecast {

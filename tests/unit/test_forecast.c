@@ -243,6 +243,23 @@ static void earlier_runs_tell_the_warm_up(void **state)
 	forecast_release(&f);
 }
 
+/* The first one reads its files from the disk: it is half believed, the next one replaces it. */
+static void a_cold_start_is_half_believed(void **state)
+{
+	struct invented run;
+	struct forecast_now nothing = {.part = FORECAST_NOTHING};
+	(void)state;
+	invent(&run, &effort_table[0], 1, 1);
+	double before = forecast_left(&run.forecast, &nothing);
+	forecast_launch(&run.forecast, 0, 9);
+	/* Two processes of 3 s for 1 s. */
+	assert_true(fabs(forecast_left(&run.forecast, &nothing) - before - 4) < 1e-9);
+	forecast_launch(&run.forecast, 1, 1);
+	forecast_launch(&run.forecast, 1, 9);
+	assert_true(fabs(forecast_left(&run.forecast, &nothing) - before) < 1e-9);
+	forecast_release(&run.forecast);
+}
+
 static void a_budget_ends_it(void **state)
 {
 	struct invented run;
@@ -288,6 +305,7 @@ int main(void)
 		cmocka_unit_test(what_was_kept_takes_no_time),
 		cmocka_unit_test(what_overruns_does_not_grow),
 		cmocka_unit_test(earlier_runs_tell_the_warm_up),
+		cmocka_unit_test(a_cold_start_is_half_believed),
 		cmocka_unit_test(a_budget_ends_it),
 		cmocka_unit_test(long_steps_make_long_windows),
 	};
