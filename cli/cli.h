@@ -63,7 +63,9 @@ int cli_width(void);
 
 /* Prints a table as text, or as a JSON array when format is "json". */
 void cli_print_table(const struct table *table, const char *format);
-/* Prints indented JSON with a newline. */
+/* Indented JSON; the caller frees. */
+char *cli_json_text(const json_t *json);
+/* Prints it with a newline. */
 void cli_print_json(const json_t *json);
 
 /* One runner per command file. */
@@ -75,6 +77,9 @@ int command_export(const struct cli_command *command, int argc, char **argv);
 int command_log(const struct cli_command *command, int argc, char **argv);
 int command_import(const struct cli_command *command, int argc, char **argv);
 int command_delete(const struct cli_command *command, int argc, char **argv);
+int command_tag(const struct cli_command *command, int argc, char **argv);
+int command_compare(const struct cli_command *command, int argc, char **argv);
+int command_history(const struct cli_command *command, int argc, char **argv);
 int command_framework(const struct cli_command *command, int argc, char **argv);
 int command_data(const struct cli_command *command, int argc, char **argv);
 int command_doctor(const struct cli_command *command, int argc, char **argv);

@@ -59,16 +59,54 @@ const struct cli_command cli_commands[] = {
 		    .summary = "add the runs of another store that are not here yet",
 		    .options = import_option_rows},
 	 .run = command_import},
-	{.syntax = {.name = "delete",
-		    .arguments = "RUN...",
-		    .summary = "delete runs from the store for good",
-		    .description =
-			    "RUN is a run's number, or at least four digits with which its uid "
-			    "begins. What may mean two runs deletes neither. Says what it found "
-			    "and asks; without a terminal to answer at, --yes is needed. The file "
-			    "becomes as much smaller as it can.",
-		    .options = delete_option_rows},
+	{.syntax =
+		 {.name = "delete",
+		  .arguments = "RUN...",
+		  .summary = "delete runs from the store for good",
+		  .description =
+			  "RUN is a run's name, its number, or at least four digits with which its "
+			  "uid begins. What may mean two runs deletes neither. Says what it found "
+			  "and asks; without a terminal to answer at, --yes is needed. The file "
+			  "becomes as much smaller as it can.",
+		  .options = delete_option_rows},
 	 .run = command_delete},
+	{.syntax = {.name = "tag",
+		    .arguments = "RUN [TAG...]",
+		    .summary = "give a run a name and tags; every command finds it by its name",
+		    .description =
+			    "A name is one run's only; tags as many runs may share as one likes. "
+			    "Both begin with a letter (a tag also with a digit) and hold letters, "
+			    "digits and . _ + -.\n\n"
+			    "  prony tag latest nightly --name v2.1\n"
+			    "  prony list runs --tag nightly",
+		    .options = tag_option_rows},
+	 .run = command_tag},
+	{.syntax = {.name = "compare",
+		    .arguments = "A [B] [CELL...]",
+		    .summary = "how much slower B is than A, cell by cell, and how sure that is",
+		    .description =
+			    "A and B are runs (without B, the newest), or RUN:FRAMEWORK for two "
+			    "frameworks. Words after them tell the cells that are meant. Cells of "
+			    "one run are paired by rounds, those of different runs by Welch's t on "
+			    "the logarithms of process means. Ends with 0 when B is the same or "
+			    "faster, 2 when a cell is slower, 3 when it cannot be told, 1 when a "
+			    "cell that was ok in A is not in B.\n\n"
+			    "  prony compare main latest\n"
+			    "  prony compare latest:native latest:onnxruntime forward\n"
+			    "  prony compare 12 15 --threshold 5%",
+		    .options = compare_option_rows},
+	 .run = command_compare},
+	{.syntax = {.name = "history",
+		    .arguments = "CELL...",
+		    .summary = "a cell through the stored runs, and where it changed",
+		    .description =
+			    "CELL is the beginning of a cell's hash, or words of its key. Runs of "
+			    "other machines than that of the newest one are left out. Changes are "
+			    "found by E-divisive with permutation tests, at a level of 1 % for a "
+			    "history without any.\n\n"
+			    "  prony history native lenet train",
+		    .options = history_option_rows},
+	 .run = command_history},
 	{.syntax =
 		 {.name = "data",
 		  .arguments = "[list | verify [NAME|FILE...] | fetch NAME... | convert NAME|FILE "

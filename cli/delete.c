@@ -6,13 +6,12 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
+#include "cli/run_text.h"
 #include "report/summary.h"
-#include "report/text.h"
 
 struct delete_options {
 	const char *store;
@@ -28,25 +27,6 @@ const struct option delete_option_rows[] = {
 	CLI_OPTION_STORE(struct delete_options),
 	{.name = NULL},
 };
-
-/* "run 12 (a1b2c3d4), quickstart, 2026-11-18T11:06:40Z, on slow: 10 cells, 33 processes" */
-static void print_run(const struct run_extent *run)
-{
-	char when[32];
-	struct strbuf line;
-	clock_format_utc(run->meta.started_wall_ns, when, sizeof when);
-	strbuf_init(&line, 0);
-	strbuf_printf(&line, "run %lld (%.8s)%s%s, %s, on %s%s: %lld cell%s, %lld process%s",
-		      (long long)run->meta.id, run->meta.uid, *run->meta.suite ? ", " : "",
-		      run->meta.suite, when, run->meta.host,
-		      run->meta.finished_wall_ns == RECORD_NONE ? ", unfinished" : "",
-		      (long long)run->cells, run->cells == 1 ? "" : "s", (long long)run->processes,
-		      run->processes == 1 ? "" : "es");
-	char *clean = text_line(strbuf_text(&line));
-	cli_say("%s\n", clean);
-	free(clean);
-	strbuf_release(&line);
-}
 
 /* The runs that the words mean, each once. */
 static enum prony_status find_all(struct store *store, const char **words, size_t count,
@@ -108,7 +88,7 @@ static enum prony_status delete_runs(const struct delete_options *options, const
 	if (status == PRONY_OK)
 		status = find_all(store, words, count, runs, &found, err);
 	for (size_t i = 0; i < found && status == PRONY_OK; i++) {
-		print_run(&runs[i]);
+		run_say(&runs[i]);
 		ids[i] = runs[i].meta.id;
 	}
 	if (status == PRONY_OK && !yes)
@@ -137,9 +117,10 @@ int command_delete(const struct cli_command *command, int argc, char **argv)
 	const char **words = results_words(argc);
 	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
 		if (count == 0)
-			error_set(&err, PRONY_USAGE,
-				  "which run? prony delete RUN... takes numbers of runs, or the "
-				  "beginnings of their uids");
+			error_set(
+				&err, PRONY_USAGE,
+				"which run? prony delete RUN... takes names or numbers of runs, or "
+				"the beginnings of their uids");
 		else
 			delete_runs(&options, words, count, &err);
 		if (err.code)

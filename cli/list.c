@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/framework_word.h"
 #include "cli/listing.h"
+#include "cli/run_text.h"
 #include "datasets/dataset.h"
 #include "diagnose/machine.h"
 #include "samples/record.h"
@@ -21,7 +22,7 @@
 #define CORES_MAX 1024
 
 struct list_options {
-	const char *format, *data;
+	const char *format, *data, *store, *tag;
 };
 
 const struct option list_option_rows[] = {
@@ -30,6 +31,12 @@ const struct option list_option_rows[] = {
 	 .offset = offsetof(struct list_options, data),
 	 .metavar = "DIR",
 	 .help = "folder of data sets"},
+	{.name = "tag",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct list_options, tag),
+	 .metavar = "TAG",
+	 .help = "only the runs that bear this tag"},
+	CLI_OPTION_STORE(struct list_options),
 	CLI_OPTION_FORMAT(struct list_options),
 	{.name = NULL},
 };
@@ -223,6 +230,11 @@ static json_t *metric_rows(const struct list_options *options, struct error *err
 	return rows;
 }
 
+static json_t *run_rows_wanted(const struct list_options *options, struct error *err)
+{
+	return run_rows(options->store, options->tag, err);
+}
+
 static const struct topic topics[] = {
 	{"frameworks", framework_rows_wanted, framework_columns},
 	{"networks", network_rows,
@@ -258,7 +270,11 @@ static const struct topic topics[] = {
 				       {"UNIT", "unit", TABLE_LEFT},
 				       {"WHAT", "summary", TABLE_LEFT},
 				       {.title = NULL}}},
+	{"runs", run_rows_wanted, run_columns},
 };
+
+/* Pages of their own: not unless asked for. */
+enum { TOPICS_WHEN_ASKED = 2 };
 
 #define TOPIC_COUNT (sizeof(topics) / sizeof(topics[0]))
 
@@ -276,8 +292,7 @@ static const struct topic *find_topic(const char *word, struct error *err)
 	const char *nearest = word_nearest(word, names, TOPIC_COUNT);
 	error_set(err, PRONY_USAGE,
 		  "nothing called '%s' can be listed%s%s%s; frameworks, networks, datasets, "
-		  "devices, suites "
-		  "and metrics can",
+		  "devices, suites, metrics and runs can",
 		  word, nearest ? " (did you mean '" : "", nearest ? nearest : "",
 		  nearest ? "'?)" : "");
 	return NULL;
@@ -331,8 +346,7 @@ int command_list(const struct cli_command *command, int argc, char **argv)
 		chosen[used++] = find_topic(words[i], &err);
 	if (err.code)
 		return cli_fail(&err);
-	/* Metrics are a page of their own: not unless asked for. */
-	for (size_t i = 0; !count && i + 1 < TOPIC_COUNT; i++)
+	for (size_t i = 0; !count && i + TOPICS_WHEN_ASKED < TOPIC_COUNT; i++)
 		chosen[used++] = &topics[i];
 	return print_topics(chosen, used, &options);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "cli/cli.h"
 
 json_t *listing_text(const char *text)
@@ -10,12 +11,24 @@ json_t *listing_text(const char *text)
 	return text && *text ? json_string(text) : json_null();
 }
 
+/* "a, b" of an array of texts. */
+static char *join(const json_t *array)
+{
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < json_array_size(array); i++)
+		strbuf_printf(&text, "%s%s", i ? ", " : "",
+			      json_string_value(json_array_get(array, i)));
+	return strbuf_take(&text);
+}
+
 static void add_cell(struct table *table, json_t *value)
 {
 	char *text = json_is_integer(value)
 			     ? memory_printf("%lld", (long long)json_integer_value(value))
-		     : json_is_string(value) ? memory_strdup(json_string_value(value))
-					     : memory_strdup("-");
+		     : json_is_string(value)  ? memory_strdup(json_string_value(value))
+		     : json_array_size(value) ? join(value)
+					      : memory_strdup("-");
 	table_cell(table, text, value ? json_incref(value) : NULL);
 	free(text);
 }

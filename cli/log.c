@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
+#include "cli/cell_words.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
@@ -37,42 +38,6 @@ const struct option log_option_rows[] = {
 	CLI_OPTION_FORMAT(struct log_options),
 	{.name = NULL},
 };
-
-enum { HASH_WORD_MIN = 4 };
-
-/* Is `word` one of the words of the key, whole or after its "="? */
-static bool key_has(const char *key, const char *word)
-{
-	size_t length = strlen(word);
-	for (const char *at = key; *at; at += strspn(at, " ")) {
-		size_t end = strcspn(at, " ");
-		const char *value = memchr(at, '=', end);
-		value = value ? value + 1 : at;
-		if ((end == length && !strncmp(at, word, length)) ||
-		    ((size_t)(at + end - value) == length && !strncmp(value, word, length)))
-			return true;
-		at += end;
-	}
-	return false;
-}
-
-/* The beginning of the cell's hash, or a word or axis=word of its key. */
-static bool matches(const struct stored_cell *cell, const char *word)
-{
-	size_t length = strlen(word);
-	if (length >= HASH_WORD_MIN && !strncmp(cell->hash, word, length))
-		return true;
-	/* A whole key in one argument, as other commands print it. */
-	return key_has(cell->key, word) || (strchr(word, ' ') && strstr(cell->key, word));
-}
-
-static bool matches_all(const struct stored_cell *cell, const char **words, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!matches(cell, words[i]))
-			return false;
-	return true;
-}
 
 static bool has_process(const struct stored_cell *cell, long long process)
 {
@@ -227,7 +192,8 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 	strbuf_init(&text, LOG_BYTES_MAX);
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const struct stored_cell *cell = &run->cells[i];
-		if (!matches_all(cell, words, count) || !has_process(cell, options->process))
+		if (!cell_words_match(cell->key, cell->hash, words, count) ||
+		    !has_process(cell, options->process))
 			continue;
 		found++;
 		if (as_json)

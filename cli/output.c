@@ -125,9 +125,14 @@ int cli_width(void)
 	return width >= 40 && width <= 1000 ? (int)width : 120;
 }
 
+char *cli_json_text(const json_t *json)
+{
+	return text_of_json(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+}
+
 void cli_print_json(const json_t *json)
 {
-	char *text = text_of_json(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	char *text = cli_json_text(json);
 	puts(text);
 	free(text);
 }

@@ -15,6 +15,7 @@
 #include "cli/framework_word.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
+#include "cli/run_baseline.h"
 #include "cli/run_downloads.h"
 #include "cli/run_forecast.h"
 #include "cli/run_job.h"
@@ -138,6 +139,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	summary_init(&summary, &stored);
 	if (as_json) {
 		json_t *json = summary_to_json(&summary);
+		status = baseline_compare(job, &stored, json, err);
 		cli_print_json(json);
 		json_decref(json);
 	} else {
@@ -152,10 +154,13 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		}
 		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
+		status = baseline_compare(job, &stored, NULL, err);
 	}
 	summary_release(&summary);
 	stored_run_release(&stored);
-	return job->options->report ? write_report(job, which, err) : PRONY_OK;
+	if (status == PRONY_OK && job->options->report)
+		status = write_report(job, which, err);
+	return status;
 }
 
 /* Whether a cell makes the run a failure: one of those that a list of all, or a suite, named may be
@@ -300,7 +305,9 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		return error_set(err, PRONY_NOMEM, "no memory for %zu cells", count);
 	job->machine = machine_record("");
 	measured_add(job->machine);
-	enum prony_status status = store_open(job->options->store, false, &job->store, err);
+	enum prony_status status = baseline_load(job, err);
+	if (status == PRONY_OK)
+		status = store_open(job->options->store, false, &job->store, err);
 	if (status == PRONY_OK)
 		status = job_begin_run(job, argc, argv, err);
 	if (status == PRONY_OK)
@@ -323,6 +330,7 @@ static void job_release(struct job *job)
 	for (size_t i = 0; job->cells && i < job->plan.count; i++)
 		run_cell_release(&job->cells[i]);
 	free(job->cells);
+	baseline_release(job);
 	json_decref(job->machine);
 	store_close(job->store);
 	forecast_release(&job->forecast);
@@ -361,7 +369,9 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 	struct job job = {.options = &options};
 	options.dry_run |= options.show_command;
 	spec_init(&job.spec);
-	enum prony_status status = results_check_output(options.report, options.store, &err);
+	enum prony_status status = baseline_check_options(&options, &err);
+	if (status == PRONY_OK)
+		status = results_check_output(options.report, options.store, &err);
 	if (status == PRONY_OK && options.keep_bundle && !options.dry_run)
 		status = check_folder(options.keep_bundle, &err);
 	if (status == PRONY_OK)
@@ -377,6 +387,10 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 				"--resume goes on\n");
 	} else if (!options.dry_run) {
 		exit_code = outcome(&job);
+		if (baseline_save(&job, exit_code != 0, &err) != PRONY_OK)
+			exit_code = cli_fail(&err);
+		else if (job.slower)
+			exit_code = 2;
 	}
 	job_release(&job);
 	free(suites);

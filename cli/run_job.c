@@ -121,6 +121,7 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 	char *canonical = spec_canonical(&job->spec);
 	char *machine = json_dumps(job->machine, JSON_COMPACT | JSON_SORT_KEYS);
 	struct run_meta *meta = &job->meta;
+	snprintf(meta->name, sizeof meta->name, "%s", job->options->name ? job->options->name : "");
 	snprintf(meta->suite, sizeof meta->suite, "%s", job->spec.suite ? job->spec.suite : "");
 	snprintf(meta->version, sizeof meta->version, "%s", PRONY_VERSION);
 	snprintf(meta->effort, sizeof meta->effort, "%s", effort_name(job->spec.effort));
@@ -144,6 +145,8 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 		else if (status != PRONY_OK)
 			error_set(err, status, "%s", none.text);
 	}
+	if (status == PRONY_OK && *meta->name)
+		status = store_run_name(job->store, meta->id, meta->name, false, err);
 	if (status == PRONY_MISSING)
 		status = store_run_begin(job->store, meta, err);
 	meta->spec = meta->command = meta->environment = NULL;

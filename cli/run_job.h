@@ -32,6 +32,9 @@ struct job {
 	char *self;
 	int cpus[JOB_CPUS_MAX], cpu_count;
 	bool plan_ready;
+	struct stored_run baseline; /* what --baseline names */
+	bool baseline_loaded;
+	bool slower; /* than the baseline, a cell of it */
 };
 
 /* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same

@@ -75,6 +75,18 @@ const struct option run_option_rows[] = {
 	ROW_TEXT(setup, "setup", "COMMAND", "shell command before each process"),
 	ROW_TEXT(cleanup, "cleanup", "COMMAND", "shell command after each process"),
 	ROW_TEXT(report, "report", "FILE", "write the HTML page there"),
+	ROW_TEXT(name, "name", "NAME", "the name of the run, which no other run has"),
+	ROW_TEXT(baseline, "baseline", "RUN",
+		 "compare with this run at the end: exit code 2 where a cell is slower"),
+	ROW_TEXT(save_baseline, "save-baseline", "NAME",
+		 "name the run so at its end, unless a cell is slower or not ok; the run that had "
+		 "the "
+		 "name loses it"),
+	ROW_TEXT(threshold, "threshold", "PERCENT",
+		 "with --baseline: what lies within it is the same, as in 5% (default: 1%, or this "
+		 "machine's noise floor)"),
+	ROW_FLAG(force, "force",
+		 "with --baseline: compare with another machine too, and judge disturbed cells"),
 	CLI_OPTION_STORE(struct run_options),
 	CLI_OPTION_FORMAT(struct run_options),
 	{.name = NULL},

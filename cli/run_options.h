@@ -9,8 +9,9 @@ struct run_options {
 	struct option_list axes[AXIS_COUNT];
 	struct option_list workers, shapes;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
-	bool quick, rigorous, dry_run, resume, show_command, gate, gate_only;
+	bool quick, rigorous, dry_run, resume, show_command, gate, gate_only, force;
 	const char *store, *data, *keep_bundle, *setup, *cleanup, *budget, *format, *report;
+	const char *name, *baseline, *save_baseline, *threshold;
 };
 
 extern const struct option run_option_rows[];

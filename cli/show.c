@@ -8,19 +8,25 @@
 
 struct show_options {
 	const char *store, *format;
+	bool full;
 };
 
 const struct option show_option_rows[] = {
+	{.name = "full",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct show_options, full),
+	 .help = "of a sweep too, a table for each of its values"},
 	CLI_OPTION_STORE(struct show_options),
 	CLI_OPTION_FORMAT(struct show_options),
 	{.name = NULL},
 };
 
-static void print_summary(const struct stored_run *run, const char *format)
+static void print_summary(const struct stored_run *run, const struct show_options *options)
 {
 	struct summary summary;
 	summary_init(&summary, run);
-	if (!strcmp(format, "json")) {
+	summary.full = options->full;
+	if (!strcmp(options->format, "json")) {
 		json_t *json = summary_to_json(&summary);
 		cli_print_json(json);
 		json_decref(json);
@@ -50,7 +56,7 @@ int command_show(const struct cli_command *command, int argc, char **argv)
 					  strcmp(options.format, "json") ? RESULTS_FIGURES
 									 : RESULTS_EVIDENCE,
 					  &run, &err) == PRONY_OK) {
-			print_summary(&run, options.format);
+			print_summary(&run, &options);
 			stored_run_release(&run);
 		}
 		if (err.code)

@@ -53,6 +53,7 @@ struct summary {
 	struct summary_row *rows; /* as rendered: comparison by comparison, each in order of rank */
 	size_t count, comparison_count;
 	size_t *first; /* row of each comparison, and the number of rows */
+	bool full;     /* the text has a table for each comparison also of a sweep */
 };
 
 void summary_init(struct summary *summary, const struct stored_run *run);
@@ -140,6 +141,8 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 /* {"run": {...}, "cells": [...]}: documented in docs/results.md; new reference. */
 json_t *summary_to_json(const struct summary *summary);
 json_t *summary_run_to_json(const struct summary *summary);
+/* "a,b" as an array of strings; empty for NULL and "". New reference. */
+json_t *words_to_json(const char *words);
 json_t *summary_cell_to_json(const struct summary_row *row);
 /* Every field of PROCESS_FIELDS. */
 json_t *summary_process_to_json(const struct process_record *record);

@@ -1,9 +1,11 @@
 /* A summary as JSON; docs/results.md describes every member. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "report/costs.h"
 #include "report/summary.h"
 #include "report/text.h"
@@ -35,12 +37,27 @@ static json_t *embedded(const char *text)
 	return value ? value : text_or_null(text);
 }
 
+json_t *words_to_json(const char *words)
+{
+	json_t *array = json_array();
+	for (const char *at = words ? words : ""; *at; at += *at == ',') {
+		size_t length = strcspn(at, ",");
+		char *word = memory_printf("%.*s", (int)length, at);
+		json_array_append_new(array, text_json(word));
+		free(word);
+		at += length;
+	}
+	return array;
+}
+
 json_t *summary_run_to_json(const struct summary *summary)
 {
 	const struct run_meta *meta = &summary->run->meta;
 	json_t *run = json_object();
 	json_object_set_new(run, "id", json_integer(meta->id));
 	json_object_set_new(run, "uid", text_json(meta->uid));
+	json_object_set_new(run, "name", text_or_null(meta->name));
+	json_object_set_new(run, "tags", words_to_json(meta->tags));
 	json_object_set_new(run, "suite", text_or_null(meta->suite));
 	json_object_set_new(run, "version", text_json(meta->version));
 	json_object_set_new(run, "effort", text_json(meta->effort));

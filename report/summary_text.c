@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "report/format.h"
+#include "report/pivot.h"
 #include "report/summary.h"
 #include "report/text.h"
 
@@ -213,7 +214,8 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 	const struct run_meta *meta = &summary->run->meta;
 	char when[32];
 	clock_format_utc(meta->started_wall_ns, when, sizeof when);
-	strbuf_printf(out, "run %lld (%.8s)", (long long)meta->id, meta->uid);
+	strbuf_printf(out, "run %lld (%.8s)%s%s", (long long)meta->id, meta->uid,
+		      *meta->name ? " " : "", meta->name);
 	if (*meta->suite)
 		strbuf_printf(out, ", %s", meta->suite);
 	strbuf_printf(out, ", %s, on %s, %s effort%s", when, meta->host, meta->effort,
@@ -222,16 +224,14 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 		strbuf_puts(out, ", unfinished");
 }
 
-void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)
+/* A table for each comparison, and what is to be said of it. */
+static void render_comparisons(const struct summary *summary, bool colour, int width,
+			       struct strbuf *out)
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
-	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
-		summary_absent, summary_disturbance, summary_settings};
+	bool narrow = width > 0 && width < NARROW_WIDTH, wide = width == 0 || width >= WIDE_WIDTH;
 	struct strbuf line;
 	strbuf_init(&line, 0);
-	summary_heading(summary, &line);
-	text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
-	bool narrow = width > 0 && width < NARROW_WIDTH, wide = width == 0 || width >= WIDE_WIDTH;
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		char title[CELL_KEY_BYTES];
@@ -252,6 +252,23 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 				text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 		}
 	}
+	strbuf_release(&line);
+}
+
+void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out)
+{
+	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
+	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
+		summary_absent, summary_disturbance, summary_settings};
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	summary_heading(summary, &line);
+	text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
+	enum axis_id swept = summary->full ? AXIS_COUNT : pivot_axis(summary);
+	if (swept != AXIS_COUNT)
+		pivot_render(summary, swept, colour, width, out);
+	else
+		render_comparisons(summary, colour, width, out);
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
@@ -262,6 +279,7 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 			text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 	}
 	if (summary->count > 0)
-		text_wrap(SUMMARY_LEGEND, 0, width, colour ? TEXT_DIM : "", plain, out);
+		text_wrap(swept != AXIS_COUNT ? PIVOT_LEGEND : SUMMARY_LEGEND, 0, width,
+			  colour ? TEXT_DIM : "", plain, out);
 	strbuf_release(&line);
 }

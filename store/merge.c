@@ -68,8 +68,29 @@ static char *process_copy(const struct store *other)
 /* How runs are copied. */
 struct copy {
 	char *cells, *processes; /* statements; ?1 the run there, ?2 the run here */
-	bool has_series;
+	bool has_series, has_names;
 };
+
+/* A name that is another run's here comes as a tag. */
+static enum prony_status copy_names(struct store *store, int64_t old, int64_t new,
+				    struct error *err)
+{
+	static const char *const statements[] = {
+		"INSERT INTO main.run_tag (run, tag) SELECT ?2, tag FROM other.run_tag"
+		" WHERE run = ?1",
+		"INSERT INTO main.run_tag (run, tag) SELECT ?2, name FROM other.run_name"
+		" WHERE run = ?1 AND name IN (SELECT name FROM main.run_name)"
+		" ON CONFLICT (run, tag) DO NOTHING",
+		"INSERT INTO main.run_name (name, run) SELECT name, ?2 FROM other.run_name"
+		" WHERE run = ?1 AND NOT EXISTS"
+		" (SELECT 1 FROM main.run_name AS mine WHERE mine.name = run_name.name)",
+	};
+	enum prony_status status = PRONY_OK;
+
+	for (size_t i = 0; i < sizeof statements / sizeof *statements && status == PRONY_OK; i++)
+		status = sql_change(store, statements[i], doing, NULL, err, "nn", old, new);
+	return status;
+}
 
 static enum prony_status copy_rows(struct store *store, const struct copy *copy, int64_t old,
 				   int64_t *new, struct error *err)
@@ -93,6 +114,8 @@ static enum prony_status copy_rows(struct store *store, const struct copy *copy,
 	if (status == PRONY_OK && copy->has_series)
 		status = sql_change(store, COPY_BESIDE("process_series", SERIES_COLUMNS), doing,
 				    NULL, err, "nn", old, *new);
+	if (status == PRONY_OK && copy->has_names)
+		status = copy_names(store, old, *new, err);
 	return status;
 }
 
@@ -212,7 +235,8 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 	char *uri = memory_strdup(other->uri);
 	const struct copy copy = {.cells = cell_copy(other),
 				  .processes = process_copy(other),
-				  .has_series = other->has_series};
+				  .has_series = other->has_series,
+				  .has_names = other->has_names};
 	store_close(other);
 	status = sql_change(store, "ATTACH ?1 AS other", "attach the other store", NULL, err, "t",
 			    uri);

@@ -109,26 +109,26 @@ static char *cell_query(const struct store *store, unsigned parts, bool single)
 		strbuf_printf(&sql, ", %s", store->axis_columns[id] ? axes[id].name : "NULL");
 	/* By number: sorting what the index of runs finds, evidence and all, would go over a disk.
 	 */
-	strbuf_puts(&sql,
-		    single ? " FROM cell WHERE id = ?1"
-			   : " FROM cell WHERE id IN (SELECT id FROM cell WHERE run = ?1) ORDER BY "
-			     "id");
+	strbuf_puts(&sql, single ? " FROM cell WHERE id = ?1"
+				 : " FROM cell WHERE id IN (SELECT id FROM cell WHERE run = ?1"
+				   " AND hash = ifnull(?2, hash)) ORDER BY id");
 	return strbuf_take(&sql);
 }
 
-static enum prony_status load_cells(struct store *store, unsigned parts, struct stored_run *run,
-				    struct error *err)
+static enum prony_status load_cells(struct store *store, const char *hash, unsigned parts,
+				    struct stored_run *run, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
 	int64_t count = 0;
 	bool row = false;
 	char *query = cell_query(store, parts, false);
-	enum prony_status status = sql_int(store, "SELECT count(*) FROM cell WHERE run = ?1",
-					   "read cells", 0, &count, err, "n", run->meta.id);
+	enum prony_status status = sql_int(
+		store, "SELECT count(*) FROM cell WHERE run = ?1 AND hash = ifnull(?2, hash)",
+		"read cells", 0, &count, err, "nt", run->meta.id, hash);
 
 	if (status == PRONY_OK)
-		status =
-			sql_prepare(store, query, "read cells", &statement, err, "n", run->meta.id);
+		status = sql_prepare(store, query, "read cells", &statement, err, "nt",
+				     run->meta.id, hash);
 	free(query);
 	if (status != PRONY_OK)
 		return status;
@@ -295,8 +295,8 @@ static enum prony_status load_processes(struct store *store, const struct cell_q
 	return status;
 }
 
-enum prony_status load_run(struct store *store, int64_t id, unsigned parts, struct stored_run *out,
-			   struct error *err)
+enum prony_status load_run(struct store *store, int64_t id, const char *hash, unsigned parts,
+			   struct stored_run *out, struct error *err)
 {
 	struct stored_run run = {.cells = NULL};
 	struct cell_queries queries = {.count = NULL};
@@ -304,7 +304,7 @@ enum prony_status load_run(struct store *store, int64_t id, unsigned parts, stru
 	arena_init(&run.arena, 0);
 	enum prony_status status = load_meta(store, id, &run.arena, &run.meta, err);
 	if (status == PRONY_OK)
-		status = load_cells(store, parts, &run, err);
+		status = load_cells(store, hash, parts, &run, err);
 	if (status == PRONY_OK)
 		status = prepare_queries(store, parts, &queries, err);
 	for (size_t i = 0; i < run.cell_count && status == PRONY_OK; i++) {
@@ -336,7 +336,7 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 		return status;
 	status = find_run(store, which ? which : "", &id, err);
 	if (status == PRONY_OK)
-		status = load_run(store, id, parts, out, err);
+		status = load_run(store, id, NULL, parts, out, err);
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 	return status;
 }

@@ -11,9 +11,9 @@
 /*
  * Schema n is made by migrations[0..n-1]; a migration that was released never changes. The columns
  * of `process` come from PROCESS_FIELDS, those of axes that came later from cell/axes.h; they are
- * added when they are missing, as is the table of the sensors' series: what is new in them makes no
- * older store unreadable. Logs, intervals and series have tables of their own: SQLite would have to
- * walk through them to reach a column that was added later.
+ * added when they are missing, as are the tables of the sensors' series and of the runs' names:
+ * what is new in them makes no older store unreadable. Logs, intervals and series have tables of
+ * their own: SQLite would have to walk through them to reach a column that was added later.
  */
 static const char *const migrations[STORE_SCHEMA] = {
 	"CREATE TABLE run ("
@@ -48,6 +48,15 @@ static const char series_table[] =
 	" kind TEXT NOT NULL, unit TEXT NOT NULL, rate_unit TEXT NOT NULL, absent TEXT NOT NULL,"
 	" channels TEXT NOT NULL, samples BLOB NOT NULL, UNIQUE (process, sensor))";
 
+/* A name is one run's, a run has at most one; tags as many as one likes. */
+static const char names_tables[] =
+	"CREATE TABLE IF NOT EXISTS run_name ("
+	" name TEXT NOT NULL UNIQUE,"
+	" run INTEGER NOT NULL UNIQUE REFERENCES run ON DELETE CASCADE);"
+	"CREATE TABLE IF NOT EXISTS run_tag ("
+	" run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE, tag TEXT NOT NULL,"
+	" UNIQUE (run, tag))";
+
 /* How the text begins that made each of our tables. Rows are found by their number: that column has
  * to be the row's own. */
 static const struct {
@@ -59,6 +68,8 @@ static const struct {
 	{"process_log", "CREATE TABLE process_log ( process INTEGER PRIMARY KEY "},
 	{"process_intervals", "CREATE TABLE process_intervals ( process INTEGER PRIMARY KEY "},
 	{"process_series", "CREATE TABLE process_series ( process INTEGER NOT NULL "},
+	{"run_name", "CREATE TABLE run_name ( name TEXT NOT NULL UNIQUE,"},
+	{"run_tag", "CREATE TABLE run_tag ( run INTEGER NOT NULL "},
 };
 
 enum { TABLE_COUNT = sizeof tables / sizeof *tables, TABLES_OF_SCHEMA_1 = 5 };
@@ -201,14 +212,21 @@ enum prony_status schema_version(struct store *store, int64_t *version, struct e
 	return status;
 }
 
-static enum prony_status find_series(struct store *store, struct error *err)
+/* The tables that came later: an older store that may not be written lacks them. */
+static enum prony_status find_tables(struct store *store, struct error *err)
 {
-	int64_t count = 0;
+	int64_t series = 0, names = 0;
 	enum prony_status status =
 		sql_int(store, "SELECT count(*) FROM sqlite_master WHERE name = 'process_series'",
-			"read it", 0, &count, err, "");
+			"read it", 0, &series, err, "");
 
-	store->has_series = count > 0;
+	if (status == PRONY_OK)
+		status = sql_int(store,
+				 "SELECT count(*) FROM sqlite_master"
+				 " WHERE name IN ('run_name', 'run_tag')",
+				 "read it", 0, &names, err, "");
+	store->has_series = series > 0;
+	store->has_names = names == 2;
 	return status;
 }
 
@@ -241,7 +259,7 @@ static struct column column_at(struct store *store, size_t i)
 
 enum prony_status schema_find(struct store *store, struct error *err)
 {
-	enum prony_status status = find_series(store, err);
+	enum prony_status status = find_tables(store, err);
 
 	for (size_t i = 0; i < AXIS_COUNT + process_field_count && status == PRONY_OK; i++) {
 		struct column column = column_at(store, i);
@@ -286,6 +304,8 @@ enum prony_status schema_migrate(struct store *store, struct error *err)
 		status = sql_run(store, migrations[i], "make its tables", err);
 	if (status == PRONY_OK)
 		status = sql_run(store, series_table, "make its tables", err);
+	if (status == PRONY_OK)
+		status = sql_run(store, names_tables, "make its tables", err);
 	if (status == PRONY_OK)
 		status = add_columns(store, err);
 	if (status == PRONY_OK && version < STORE_SCHEMA) {

@@ -20,6 +20,7 @@ struct store {
 	bool *columns;		       /* per row of PROCESS_FIELDS: the table `process` has it */
 	bool axis_columns[AXIS_COUNT]; /* likewise of the table `cell` */
 	bool has_series;	       /* the table `process_series` is there */
+	bool has_names;		       /* the tables `run_name` and `run_tag` are there */
 	int depth;		       /* of transactions within one */
 	int64_t steps, steps_max;      /* of SQLite's machine: in this statement, and at most */
 };
@@ -87,7 +88,7 @@ enum prony_status store_say_lost(const struct store *store, struct error *err);
 enum prony_status schema_version(struct store *store, int64_t *version, struct error *err);
 /* Makes or brings up to date the tables, all or nothing; so it finds out whether it can write. */
 enum prony_status schema_migrate(struct store *store, struct error *err);
-/* Which columns there are, and whether there are series. */
+/* Which columns there are, and which of the tables that came later. */
 enum prony_status schema_find(struct store *store, struct error *err);
 
 /* Columns of process_series besides `process`. */
@@ -102,9 +103,16 @@ enum prony_status find_run(struct store *store, const char *which, int64_t *run,
 /* The row of a run; its long texts into the arena. */
 enum prony_status load_meta(struct store *store, int64_t id, struct arena *arena,
 			    struct run_meta *meta, struct error *err);
-/* A run by its id, within a transaction of the caller's. */
-enum prony_status load_run(struct store *store, int64_t id, unsigned parts, struct stored_run *out,
-			   struct error *err);
+/* A run by its id, within a transaction of the caller's; `hash`: that cell of it alone, or NULL. */
+enum prony_status load_run(struct store *store, int64_t id, const char *hash, unsigned parts,
+			   struct stored_run *out, struct error *err);
+
+/* Gives a new run its name, in the caller's transaction. */
+enum prony_status names_insert(struct store *store, int64_t run, const char *name,
+			       struct error *err);
+/* Name and tags of a run; the tags in the arena. */
+enum prony_status names_load(struct store *store, int64_t run, struct arena *arena,
+			     struct run_meta *meta, struct error *err);
 
 /* Whether a run that was copied from another store, in this transaction, holds only what prony
  * writes; PRONY_BAD_INPUT names the column that does not. */

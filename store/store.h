@@ -27,9 +27,13 @@ void store_close(struct store *store);
 /* The file of a store: `path`, or the default's for NULL; caller frees. */
 char *store_file(const char *path);
 
+#define RUN_WORD_BYTES 64 /* of a name or a tag, with its end */
+
 struct run_meta {
 	int64_t id;
-	char uid[33]; /* random; the same in every store it is imported into */
+	char uid[33];		   /* random; the same in every store it is imported into */
+	char name[RUN_WORD_BYTES]; /* one run's only; "" = none */
+	const char *tags;	   /* in alphabetical order, with commas; "" = none; NULL as "" */
 	char suite[64];
 	char version[32]; /* of prony */
 	char effort[16];
@@ -48,7 +52,8 @@ struct run_meta {
 enum prony_status store_batch_begin(struct store *store, struct error *err);
 enum prony_status store_batch_end(struct store *store, enum prony_status status, struct error *err);
 
-/* Inserts a run and sets meta->id and uid. */
+/* Inserts a run with its name and sets meta->id and uid. PRONY_USAGE for a name that another run
+ * has. */
 enum prony_status store_run_begin(struct store *store, struct run_meta *meta, struct error *err);
 enum prony_status store_run_finish(struct store *store, int64_t run, int64_t wall_ns,
 				   struct error *err);
@@ -111,8 +116,12 @@ enum store_part {
 	STORE_ALL = 15
 };
 
-/* `which`: "" = newest, else a run's id or the beginning of its uid. PRONY_BAD_INPUT when there is
- * none, or several. `parts`: those of enum store_part, or 0. */
+/*
+ * `which` names a run, in every command: "" or "latest" the newest, "latest~2" the second before
+ * it; a name; a number; else at least four digits with which a uid begins, eight where they are
+ * decimal and could be a number. PRONY_BAD_INPUT when there is none, or several. `parts`: those of
+ * enum store_part, or 0.
+ */
 enum prony_status store_load_run(struct store *store, const char *which, unsigned parts,
 				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
@@ -150,17 +159,54 @@ enum prony_status store_times(struct store *store, const char *hash, const char 
 
 /* A run, and how much belongs to it. */
 struct run_extent {
-	struct run_meta meta; /* spec, command, environment NULL */
-	int64_t cells, processes;
+	struct run_meta meta; /* spec, command, environment, tags NULL, but in a list */
+	int64_t cells, ok, processes;
 };
 
 /*
- * The run that is to be deleted: its id, or at least four digits with which its uid begins.
- * PRONY_BAD_INPUT when there is none, and when they may mean several, be it one by its id and
+ * The run that is to be changed or deleted: as store_load_run finds it, but never the newest for
+ * want of a word, and PRONY_BAD_INPUT also when the word may mean several, be it one by its id and
  * another by its uid. Reads its row only: what belongs to it may be damaged.
  */
 enum prony_status store_find_run(struct store *store, const char *which, struct run_extent *out,
 				 struct error *err);
+
+/* The runs that bear `tag` (NULL: all), the newest first; the list and its texts in the arena. */
+enum prony_status store_list_runs(struct store *store, const char *tag, struct arena *arena,
+				  struct run_extent **out, size_t *count, struct error *err);
+
+/*
+ * Whether a word can be a name: a letter, then letters, digits and ". _ + -", at most 63, no word
+ * that could be taken for a uid or for "latest"; or a tag, which may also begin with a digit.
+ * PRONY_USAGE says what is wrong.
+ */
+enum prony_status run_name_check(const char *name, struct error *err);
+enum prony_status run_tag_check(const char *tag, struct error *err);
+
+/* Gives a run a name; "" takes its name away. Where another run has it: `take` takes it from that
+ * one, else PRONY_USAGE. */
+enum prony_status store_run_name(struct store *store, int64_t run, const char *name, bool take,
+				 struct error *err);
+enum prony_status store_run_tag(struct store *store, int64_t run, const char *tag,
+				struct error *err);
+/* PRONY_BAD_INPUT when it does not bear it. */
+enum prony_status store_run_untag(struct store *store, int64_t run, const char *tag,
+				  struct error *err);
+
+/* A cell that some runs have. */
+struct cell_name {
+	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES];
+	int64_t runs;
+};
+
+/* The cells of all runs, each once, that of the newest run first; the list in the arena. */
+enum prony_status store_list_cells(struct store *store, struct arena *arena, struct cell_name **out,
+				   size_t *count, struct error *err);
+
+/* The last `most` runs that have a cell, the oldest first, each with that cell alone and its
+ * figures. The caller releases each run, then frees *out. */
+enum prony_status store_load_history(struct store *store, const char *hash, size_t most,
+				     struct stored_run **out, size_t *count, struct error *err);
 
 /* Deletes runs with all that belongs to them, all or none. */
 enum prony_status store_delete_runs(struct store *store, const int64_t *runs, size_t count,

@@ -3,6 +3,7 @@
  * a rule: what it is, and within which bounds. What no column says alone is looked at in the run as
  * every command will read it: words, JSON, keys that follow from the axes, intervals in order.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,9 @@ static const struct rule series_rules[] = {
 	LONG_TEXT("channels", false),
 	{"samples", RULE_BLOB, false, 0, INT64_C(1) << 30},
 };
+
+static const struct rule name_rules[] = {TEXT("name", RUN_WORD_BYTES)};
+static const struct rule tag_rules[] = {TEXT("tag", RUN_WORD_BYTES)};
 
 /* The bounds of numbers that are real are looked at where they are read. */
 static struct rule axis_rule(const struct axis *axis)
@@ -215,6 +219,8 @@ static enum prony_status check_columns(struct store *store, int64_t run, struct 
 		{"process_log", OF_PROCESS, log_rules, COUNT(log_rules)},
 		{"process_intervals", OF_PROCESS, interval_rules, COUNT(interval_rules)},
 		{"process_series", OF_PROCESS, series_rules, COUNT(series_rules)},
+		{"run_name", "run = ?1", name_rules, COUNT(name_rules)},
+		{"run_tag", "run = ?1", tag_rules, COUNT(tag_rules)},
 	};
 	enum prony_status status = PRONY_OK;
 
@@ -351,6 +357,24 @@ static enum prony_status check_words(struct store *store, int64_t run, struct er
 	return status;
 }
 
+/* Names and tags are words that prony would have taken. */
+static enum prony_status check_names(const struct run_meta *meta, struct error *err)
+{
+	char tag[RUN_WORD_BYTES];
+	struct error why = ERROR_INIT;
+
+	if (*meta->name && run_name_check(meta->name, &why) != PRONY_OK)
+		return wrong("name", "run_name", err);
+	for (const char *at = meta->tags; *at; at += *at == ',') {
+		size_t length = strcspn(at, ",");
+		snprintf(tag, sizeof tag, "%.*s", (int)length, at);
+		if (length >= sizeof tag || run_tag_check(tag, &why) != PRONY_OK)
+			return wrong("tag", "run_tag", err);
+		at += length;
+	}
+	return PRONY_OK;
+}
+
 static enum prony_status check_loaded(const struct stored_run *run, struct error *err)
 {
 	struct error why = ERROR_INIT;
@@ -360,6 +384,9 @@ static enum prony_status check_loaded(const struct stored_run *run, struct error
 
 	if (!is_hex(run->meta.uid))
 		return wrong("uid", "run", err);
+	status = check_names(&run->meta, err);
+	if (status != PRONY_OK)
+		return status;
 	if (*environment) {
 		status =
 			json_parse(environment, strlen(environment), "environment", &machine, &why);
@@ -386,7 +413,7 @@ enum prony_status validate_run(struct store *store, int64_t id, struct error *er
 	if (status == PRONY_OK) {
 		/* Words and JSON that the loader refuses are the other store's fault as well. */
 		struct error why = ERROR_INIT;
-		status = load_run(store, id, STORE_ALL, &run, &why);
+		status = load_run(store, id, NULL, STORE_ALL, &run, &why);
 		if (status != PRONY_OK) {
 			/* Without the name of this store. */
 			size_t length = strlen(store->path);

@@ -47,6 +47,8 @@ enum prony_status store_run_begin(struct store *store, struct run_meta *meta, st
 			    meta->statistic, or_empty(meta->spec), or_empty(meta->command),
 			    or_empty(meta->environment), meta->environment_hash, meta->host);
 	int64_t id = sqlite3_last_insert_rowid(store->db);
+	if (status == PRONY_OK && *meta->name)
+		status = names_insert(store, id, meta->name, err);
 	status = sql_end(store, status, doing, err);
 	if (status != PRONY_OK)
 		return status;

@@ -274,14 +274,12 @@ static void runs_are_found_and_listed(void **state)
 	static const struct {
 		const char *which;
 		int64_t id;
-	} rows[] = {{"", 1}, {"17", 17}, {"7", 7}, {"7f", 5}, {"abc1", 3}, {"abc2", 4}};
+	} rows[] = {{"", 1}, {"17", 17}, {"7", 7}, {"7fff", 5}, {"abc1", 3}, {"abc2", 4}};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		check(store_load_run(f->store, rows[i].which, 0, &run, &err), &err);
 		assert_int_equal(run.meta.id, rows[i].id);
 		stored_run_release(&run);
 	}
-	expect_error(store_load_run(f->store, "abc", 0, &run, &err), PRONY_BAD_INPUT, &err,
-		     "several runs begin with 'abc'");
 	expect_error(store_load_run(f->store, "%", 0, &run, &err), PRONY_BAD_INPUT, &err,
 		     "there is no run '%'");
 	expect_error(store_load_run(f->store, "4242424242", 0, &run, &err), PRONY_BAD_INPUT, &err,

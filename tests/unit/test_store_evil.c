@@ -50,6 +50,7 @@ static void make_sample(const struct store_folder *f, struct sample *sample)
 	struct store *store = NULL;
 	struct run_meta meta = fixture_meta(1000);
 
+	snprintf(meta.name, sizeof meta.name, "sample");
 	sample->path = path_join(f->folder, "other.db");
 	check(store_open(sample->path, false, &store, &err), &err);
 	check(store_run_begin(store, &meta, &err), &err);
@@ -70,6 +71,7 @@ static void make_sample(const struct store_folder *f, struct sample *sample)
 		json_decref(evidence);
 		json_decref(details);
 	}
+	check(store_run_tag(store, meta.id, "nightly", &err), &err);
 	check(store_run_finish(store, meta.id, 2000, &err), &err);
 	store_close(store);
 	assert_int_equal(by_hand(sample->path, "SELECT 1"), SQLITE_OK); /* no log beside it */
@@ -353,8 +355,14 @@ static int columns_of(struct store *store, const char *table, char names[NAMES_M
 
 static void every_column_is_looked_at(void **state)
 {
-	static const char *const tables[] = {
-		"run", "cell", "process", "process_log", "process_intervals", "process_series"};
+	static const char *const tables[] = {"run",
+					     "cell",
+					     "process",
+					     "process_log",
+					     "process_intervals",
+					     "process_series",
+					     "run_name",
+					     "run_tag"};
 	/* Numbers of rows, which a copy gets anew. */
 	static const char *const keys[] = {"id", "run", "cell", "process"};
 	struct store_folder *f = *state;

@@ -1,0 +1,38 @@
+#include "cli/cell_words.h"
+
+#include <string.h>
+
+enum { HASH_WORD_MIN = 4 };
+
+/* Is `word` one of the words of the key, whole or after its "="? */
+static bool key_has(const char *key, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *at = key; *at; at += strspn(at, " ")) {
+		size_t end = strcspn(at, " ");
+		const char *value = memchr(at, '=', end);
+		value = value ? value + 1 : at;
+		if ((end == length && !strncmp(at, word, length)) ||
+		    ((size_t)(at + end - value) == length && !strncmp(value, word, length)))
+			return true;
+		at += end;
+	}
+	return false;
+}
+
+static bool matches(const char *key, const char *hash, const char *word)
+{
+	size_t length = strlen(word);
+	if (length >= HASH_WORD_MIN && !strncmp(hash, word, length))
+		return true;
+	/* A whole key in one argument, as other commands print it. */
+	return key_has(key, word) || (strchr(word, ' ') && strstr(key, word));
+}
+
+bool cell_words_match(const char *key, const char *hash, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!matches(key, hash, words[i]))
+			return false;
+	return true;
+}

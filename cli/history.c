@@ -1,0 +1,120 @@
+/* `prony history`: cells through the stored runs, and where they changed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cell_words.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/compare_options.h"
+#include "cli/results.h"
+#include "report/history.h"
+
+enum { RUNS = 100, RUNS_MAX = 400 }; /* a test of changes takes the square of it */
+
+struct history_options {
+	const char *store, *format, *threshold;
+	long long runs;
+};
+
+const struct option history_option_rows[] = {
+	{.name = "runs",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct history_options, runs),
+	 .min = 1,
+	 .max = RUNS_MAX,
+	 .metavar = "N",
+	 .help = "the last N runs that have the cell (default: 100)"},
+	{.name = "threshold",
+	 .kind = OPTION_STRING,
+	 .offset = offsetof(struct history_options, threshold),
+	 .metavar = "PERCENT",
+	 .help = "a change within it is none (default: 1%)"},
+	CLI_OPTION_STORE(struct history_options),
+	CLI_OPTION_FORMAT(struct history_options),
+	{.name = NULL},
+};
+
+static enum prony_status show_cell(struct store *store, const struct cell_name *cell,
+				   const struct history_options *options,
+				   const struct change_settings *settings, json_t *all,
+				   struct error *err)
+{
+	struct stored_run *runs = NULL;
+	struct history history;
+	size_t count = 0;
+	enum prony_status status =
+		store_load_history(store, cell->hash, (size_t)options->runs, &runs, &count, err);
+	if (status != PRONY_OK)
+		return status;
+	history_init(&history, runs, count, settings);
+	if (!strcmp(options->format, "json")) {
+		json_array_append_new(all, history_to_json(&history));
+	} else {
+		struct strbuf text;
+		strbuf_init(&text, 0);
+		if (json_array_size(all))
+			strbuf_putc(&text, '\n');
+		history_render(&history, cli_colour(), cli_width(), &text);
+		cli_page(strbuf_text(&text));
+		strbuf_release(&text);
+		json_array_append_new(all, json_null()); /* counts */
+	}
+	history_release(&history);
+	for (size_t i = 0; i < count; i++)
+		stored_run_release(&runs[i]);
+	free(runs);
+	return PRONY_OK;
+}
+
+static enum prony_status show_cells(struct store *store, const struct history_options *options,
+				    const char **words, size_t count, struct error *err)
+{
+	struct change_settings settings = change_defaults;
+	struct cell_name *cells = NULL;
+	size_t many = 0;
+	struct arena arena;
+	double threshold = NAN;
+	json_t *all = json_array();
+	arena_init(&arena, 0);
+	enum prony_status status = threshold_parse(options->threshold, &threshold, err);
+	if (!isnan(threshold))
+		settings.threshold = threshold;
+	if (status == PRONY_OK)
+		status = store_list_cells(store, &arena, &cells, &many, err);
+	for (size_t i = 0; i < many && status == PRONY_OK; i++)
+		if (cell_words_match(cells[i].key, cells[i].hash, words, count))
+			status = show_cell(store, &cells[i], options, &settings, all, err);
+	if (status == PRONY_OK && json_array_size(all) == 0)
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "no stored run has such a cell as %s; 'prony log' lists a run's",
+				   words[0]);
+	if (status == PRONY_OK && !strcmp(options->format, "json"))
+		cli_print_json(all);
+	json_decref(all);
+	arena_release(&arena);
+	return status;
+}
+
+int command_history(const struct cli_command *command, int argc, char **argv)
+{
+	struct history_options options = {.format = "table", .runs = RUNS};
+	struct error err = ERROR_INIT;
+	struct store *store = NULL;
+	size_t count = 0;
+	int exit_code = 0;
+	const char **words = results_words(argc);
+	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
+		if (count == 0)
+			error_set(&err, PRONY_USAGE,
+				  "which cell? prony history takes words of its key, as in prony "
+				  "history native lenet train");
+		else if (store_open(options.store, true, &store, &err) == PRONY_OK)
+			show_cells(store, &options, words, count, &err);
+		store_close(store);
+		if (err.code)
+			exit_code = cli_fail(&err);
+	}
+	results_words_free(words);
+	return exit_code;
+}

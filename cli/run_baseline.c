@@ -1,0 +1,142 @@
+#include "cli/run_baseline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/compare_options.h"
+#include "cli/results.h"
+
+enum prony_status baseline_check_options(const struct run_options *options, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	double threshold;
+	if (options->name)
+		status = run_name_check(options->name, err);
+	if (status == PRONY_OK && options->save_baseline)
+		status = run_name_check(options->save_baseline, err);
+	if (status == PRONY_OK)
+		status = threshold_parse(options->threshold, &threshold, err);
+	if (status != PRONY_OK)
+		return status;
+	if (options->name && options->save_baseline)
+		return error_set(
+			err, PRONY_USAGE,
+			"--name and --save-baseline both give the run its name: leave one out");
+	if (!options->baseline && (options->threshold || options->force))
+		return error_set(err, PRONY_USAGE, "--%s is for --baseline",
+				 options->threshold ? "threshold" : "force");
+	if (options->gate_only && (options->baseline || options->save_baseline))
+		return error_set(err, PRONY_USAGE,
+				 "--gate-only times nothing: there is nothing to compare with a "
+				 "baseline, or to save as one");
+	return PRONY_OK;
+}
+
+/* Is one of the cells that will run in the baseline? */
+static bool has_common_cell(const struct job *job)
+{
+	for (size_t i = 0; i < job->plan.count; i++) {
+		char hash[CELL_HASH_BYTES];
+		if (job->plan.cells[i].status != CELL_PENDING)
+			continue;
+		cell_hash(&job->plan.cells[i].cell, hash);
+		for (size_t k = 0; k < job->baseline.cell_count; k++)
+			if (!strcmp(hash, job->baseline.cells[k].hash))
+				return true;
+	}
+	return false;
+}
+
+static enum prony_status check_machine(const struct job *job, struct error *err)
+{
+	struct strbuf text;
+	char *here = json_dumps(job->machine, JSON_COMPACT);
+	enum prony_status status = PRONY_OK;
+	strbuf_init(&text, 600);
+	if (!job->options->force && compare_machines(job->baseline.meta.environment, here, &text))
+		status = error_set(
+			err, PRONY_BAD_INPUT,
+			"the baseline '%s' and this machine cannot be compared: %s; --force "
+			"compares them all the same",
+			job->options->baseline, strbuf_text(&text));
+	strbuf_release(&text);
+	free(here);
+	return status;
+}
+
+enum prony_status baseline_load(struct job *job, struct error *err)
+{
+	const char *word = job->options->baseline;
+	if (!word)
+		return PRONY_OK;
+	enum prony_status status =
+		results_load_run(job->options->store, word, RESULTS_FIGURES, &job->baseline, err);
+	if (status != PRONY_OK) {
+		error_prefix(err, "--baseline %s (--save-baseline NAME makes one)", word);
+		return status;
+	}
+	job->baseline_loaded = true;
+	if (!has_common_cell(job))
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"no cell that would run is in the baseline '%s' (run %lld); 'prony log "
+			"--run %s' lists its cells",
+			word, (long long)job->baseline.meta.id, word);
+	return check_machine(job, err);
+}
+
+void baseline_release(struct job *job)
+{
+	if (job->baseline_loaded)
+		stored_run_release(&job->baseline);
+}
+
+static void print(const struct compare *compare)
+{
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	strbuf_putc(&text, '\n');
+	compare_render(compare, cli_colour(), cli_width(), &text);
+	cli_page(strbuf_text(&text));
+	strbuf_release(&text);
+}
+
+enum prony_status baseline_compare(struct job *job, const struct stored_run *run, json_t *json,
+				   struct error *err)
+{
+	struct compare_settings settings = {.force = job->options->force};
+	struct compare compare;
+	enum prony_status status =
+		threshold_parse(job->options->threshold, &settings.threshold, err);
+	if (status != PRONY_OK || !job->baseline_loaded)
+		return status;
+	compare_init(&compare, &(struct compare_side){&job->baseline, NULL},
+		     &(struct compare_side){run, NULL}, &settings);
+	if (json)
+		json_object_set_new(json, "comparison", compare_to_json(&compare));
+	else
+		print(&compare);
+	status = compare_allow(&compare, job->options->force, err);
+	job->slower = compare_exit(&compare) == 2;
+	compare_release(&compare);
+	return status;
+}
+
+enum prony_status baseline_save(struct job *job, bool failed, struct error *err)
+{
+	const char *name = job->options->save_baseline;
+	if (!name)
+		return PRONY_OK;
+	if (failed || job->slower) {
+		cli_say("prony: not saved as '%s': %s\n", name,
+			job->slower ? "it is slower than the baseline"
+				    : "not every cell that was asked for is ok");
+		return PRONY_OK;
+	}
+	enum prony_status status = store_run_name(job->store, job->meta.id, name, true, err);
+	if (status == PRONY_OK)
+		cli_say("saved as '%s': run %lld\n", name, (long long)job->meta.id);
+	return status;
+}

@@ -1,0 +1,250 @@
+/* Which cells of two sides match, and the verdict of each. */
+#include "report/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "report/compare_internal.h"
+#include "report/names.h"
+#include "report/summary.h"
+#include "stats/rounds.h"
+#include "store/machine_figures.h"
+
+#define FALSE_DISCOVERIES 0.05 /* of what is called FASTER or SLOWER, over all cells */
+
+/* The means of the processes of a cell that ended ok, with their rounds; in the arena. */
+static struct round_means gather(struct arena *arena, const struct stored_cell *cell)
+{
+	double *means = arena_array(arena, cell->process_count + 1, sizeof *means);
+	int64_t *rounds = arena_array(arena, cell->process_count + 1, sizeof *rounds);
+	size_t count = 0;
+
+	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
+		const struct process_record *record = &cell->processes[i];
+		double mean = record->step_mean_ns;
+		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0 || !isfinite(mean) ||
+		    !(mean > 0))
+			continue;
+		means[count] = mean;
+		rounds[count++] = record->round;
+	}
+	return (struct round_means){means, rounds, count};
+}
+
+static void contrast_rows(struct compare *compare, struct compare_row *row)
+{
+	struct round_means a = gather(&compare->arena, row->a);
+	struct round_means b = gather(&compare->arena, row->b);
+
+	estimate_compute(a.means, a.count, 0, &row->step_a);
+	estimate_compute(b.means, b.count, 0, &row->step_b);
+	row->judged = a.count > 0 && b.count > 0;
+	if (compare->paired)
+		contrast_of_rounds(&a, &b, &row->contrast);
+	else
+		contrast_welch(a.means, a.count, b.means, b.count, &row->contrast);
+}
+
+/* Why a cell has no figures. */
+static const char *ending(const struct compare *compare, const struct stored_cell *cell,
+			  const char *side)
+{
+	struct arena *arena = (struct arena *)&compare->arena;
+
+	if (cell->status == CELL_OK && cell->flags & CELL_FLAG_GATE_ONLY)
+		return arena_printf(arena, "only the gate ran in %s", side);
+	if (cell->status == CELL_OK || cell->status == CELL_PENDING)
+		return arena_printf(arena, "no process of %s delivered a step time", side);
+	return arena_printf(arena, "%s in %s%s%s", cell_status_name(cell->status), side,
+			    *cell->reason ? ": " : "", cell->reason);
+}
+
+static bool is_claim(enum verdict verdict)
+{
+	return verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
+}
+
+static void judge(struct compare *compare, struct compare_row *row, bool force)
+{
+	unsigned flags_a = row->a->flags, flags_b = row->b->flags;
+
+	row->verdict = VERDICT_INCONCLUSIVE;
+	if (!row->judged) {
+		row->reason = row->step_a.n > 0 ? ending(compare, row->b, "B")
+						: ending(compare, row->a, "A");
+		return;
+	}
+	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
+	if (is_claim(row->verdict) && !(row->p_adjusted <= FALSE_DISCOVERIES)) {
+		row->verdict = VERDICT_INCONCLUSIVE;
+		row->reason =
+			arena_printf(&compare->arena,
+				     "the interval lies outside, but among %zu cells one such "
+				     "may be chance (Benjamini-Hochberg %.2g)",
+				     compare->matched, row->p_adjusted);
+	}
+	if (is_claim(row->verdict) && (flags_a | flags_b) & CELL_FLAG_DISTURBED && !force) {
+		row->verdict = VERDICT_INCONCLUSIVE;
+		row->reason = arena_printf(
+			&compare->arena,
+			"the machine did other things while %s measured: measure again on an idle "
+			"one, or --force",
+			!(flags_b & CELL_FLAG_DISTURBED)   ? "A was"
+			: !(flags_a & CELL_FLAG_DISTURBED) ? "B was"
+							   : "both were");
+	}
+	if (row->verdict == VERDICT_INCONCLUSIVE && !*row->reason)
+		row->needed = contrast_needed(&row->contrast, compare->threshold);
+}
+
+static bool belongs(const struct compare_side *side, const struct compare_settings *settings,
+		    const struct stored_cell *cell)
+{
+	if (side->framework && strcmp(side->framework, cell->cell.framework) != 0)
+		return false;
+	return !settings->wanted || settings->wanted(cell, settings->context);
+}
+
+/* Cells with equal keys match: the same cell, or the same but for the frameworks that were named.
+ */
+static size_t match_key(const struct compare *compare, const struct stored_cell *cell,
+			char key[SUMMARY_KEY_BYTES])
+{
+	if (compare->a.framework && compare->b.framework)
+		return summary_comparison_key(&cell->cell, key);
+	memcpy(key, cell->hash, CELL_HASH_BYTES);
+	return CELL_HASH_BYTES;
+}
+
+static void match(struct compare *compare, const struct compare_settings *settings)
+{
+	const struct stored_run *a = compare->a.run, *b = compare->b.run;
+	const struct stored_cell **of_a = memory_alloc((a->cell_count + 1) * sizeof *of_a);
+	struct compare_row *rows =
+		arena_array(&compare->arena, a->cell_count + b->cell_count + 1, sizeof *rows);
+	struct names names = {.count = 0};
+	char key[SUMMARY_KEY_BYTES];
+	size_t lonely = 0; /* rows of B only; they go to the end */
+	struct compare_row *only_b = memory_alloc((b->cell_count + 1) * sizeof *only_b);
+
+	for (size_t i = 0; i < a->cell_count; i++)
+		if (belongs(&compare->a, settings, &a->cells[i]))
+			of_a[names_add(&names, key, match_key(compare, &a->cells[i], key))] =
+				&a->cells[i];
+	for (size_t i = 0; i < b->cell_count; i++) {
+		const struct stored_cell *cell = &b->cells[i];
+		if (!belongs(&compare->b, settings, cell))
+			continue;
+		size_t number = names_find(&names, key, match_key(compare, cell, key));
+		if (number == NAMES_NONE) {
+			only_b[lonely++] = (struct compare_row){.b = cell, .reason = ""};
+			continue;
+		}
+		rows[compare->matched++] =
+			(struct compare_row){.a = of_a[number], .b = cell, .reason = ""};
+		of_a[number] = NULL;
+	}
+	compare->count = compare->matched;
+	for (size_t i = 0; i < names.count; i++)
+		if (of_a[i])
+			rows[compare->count++] = (struct compare_row){.a = of_a[i], .reason = ""};
+	compare->only_a = compare->count - compare->matched;
+	compare->only_b = lonely;
+	memcpy(&rows[compare->count], only_b, lonely * sizeof *rows);
+	compare->count += lonely;
+	compare->rows = rows;
+	names_release(&names);
+	free(only_b);
+	free(of_a);
+}
+
+static void judge_all(struct compare *compare, bool force)
+{
+	size_t n = compare->matched, judged = 0;
+	double *p = memory_alloc((n + 1) * sizeof *p),
+	       *adjusted = memory_alloc((n + 1) * sizeof *p);
+	struct contrast *contrasts = memory_alloc((n + 1) * sizeof *contrasts);
+
+	for (size_t i = 0; i < n; i++) {
+		struct compare_row *row = &compare->rows[i];
+		contrast_rows(compare, row);
+		p[i] = row->p = contrast_p(&row->contrast, compare->threshold);
+		if (row->judged)
+			contrasts[judged++] = row->contrast;
+		compare->broken += row->a->status == CELL_OK && row->b->status != CELL_OK;
+	}
+	adjust_for_many(p, n, adjusted);
+	for (size_t i = 0; i < n; i++) {
+		struct compare_row *row = &compare->rows[i];
+		row->p_adjusted = adjusted[i];
+		judge(compare, row, force);
+		if (row->judged)
+			compare->verdicts[row->verdict]++;
+	}
+	contrast_mean(contrasts, judged, &compare->overall);
+	free(contrasts);
+	free(adjusted);
+	free(p);
+}
+
+static struct labels labels_of_rows(const struct compare *compare)
+{
+	const struct cell **cells = memory_alloc((compare->matched + 1) * sizeof *cells);
+
+	for (size_t i = 0; i < compare->matched; i++)
+		cells[i] = &compare->rows[i].b->cell;
+	struct labels labels = labels_of(cells, compare->matched);
+	free(cells);
+	return labels;
+}
+
+/* What the machine of a run cannot tell apart, by its own trials; NaN without. */
+static double noise_floor(const struct stored_run *run)
+{
+	const char *text = run->meta.environment;
+	struct error ignored = ERROR_INIT;
+	json_t *record = NULL;
+	double floor = NAN;
+
+	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) == PRONY_OK)
+		floor = machine_noise_floor(record);
+	json_decref(record);
+	return floor;
+}
+
+void compare_init(struct compare *compare, const struct compare_side *a,
+		  const struct compare_side *b, const struct compare_settings *settings)
+{
+	*compare = (struct compare){.a = *a,
+				    .b = *b,
+				    .threshold = settings->threshold,
+				    .paired = !strcmp(a->run->meta.uid, b->run->meta.uid)};
+	arena_init(&compare->arena, 0);
+	compare->noise_floor = fmax(noise_floor(a->run), noise_floor(b->run));
+	if (isnan(compare->threshold))
+		compare->threshold = fmax(COMPARE_THRESHOLD, compare->noise_floor);
+	match(compare, settings);
+	judge_all(compare, settings->force);
+	compare->labels = labels_of_rows(compare);
+	compare_find_differences(compare);
+}
+
+void compare_release(struct compare *compare)
+{
+	if (compare)
+		arena_release(&compare->arena);
+}
+
+enum verdict compare_verdict(const struct compare *compare)
+{
+	if (compare->verdicts[VERDICT_SLOWER])
+		return VERDICT_SLOWER;
+	if (compare->verdicts[VERDICT_INCONCLUSIVE])
+		return VERDICT_INCONCLUSIVE;
+	if (compare->verdicts[VERDICT_FASTER])
+		return VERDICT_FASTER;
+	return compare->verdicts[VERDICT_SAME] ? VERDICT_SAME : VERDICT_INCONCLUSIVE;
+}

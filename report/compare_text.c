@@ -1,0 +1,344 @@
+/* A comparison for people: terminal and Markdown. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "report/compare_internal.h"
+#include "report/format.h"
+#include "report/table.h"
+#include "report/text.h"
+
+static const struct table_column columns[] = {
+	{"cell", "cell", TABLE_LEFT},
+	{"A", "a_ns", TABLE_RIGHT},
+	{"B", "b_ns", TABLE_RIGHT},
+	{"B / A", "ratio", TABLE_RIGHT},
+	{"95 % interval", "interval", TABLE_RIGHT},
+	{"n", "n", TABLE_RIGHT},
+	{"verdict", "verdict", TABLE_LEFT},
+};
+
+enum { COLUMN_COUNT = sizeof columns / sizeof *columns, TEXT_BYTES = 96 };
+
+void compare_side_text(const struct compare_side *side, struct strbuf *out)
+{
+	const struct run_meta *meta = &side->run->meta;
+	char when[32];
+	clock_format_utc(meta->started_wall_ns, when, sizeof when);
+	if (side->framework)
+		strbuf_printf(out, "%s of ", side->framework);
+	strbuf_printf(out, "run %lld (%.8s)%s%s", (long long)meta->id, meta->uid,
+		      *meta->name ? " " : "", meta->name);
+	if (*meta->suite)
+		strbuf_printf(out, ", %s", meta->suite);
+	strbuf_printf(out, ", %s, on %s, %s effort", when, meta->host, meta->effort);
+}
+
+const char *compare_method(const struct compare *compare)
+{
+	return compare->paired ? "paired by rounds" : "different runs (Welch)";
+}
+
+static char *needed_text(const struct compare *compare, const struct compare_row *row)
+{
+	const struct contrast *c = &row->contrast;
+	const char *unit = c->paired ? "pairs of processes" : "processes of each";
+	char threshold[FORMAT_BYTES];
+	format_percent(compare->threshold, threshold, sizeof threshold);
+	if (isnan(c->error))
+		return memory_strdup("an interval needs at least two processes of each");
+	if (row->needed >= CONTRAST_NEEDED_MAX)
+		return memory_printf("the ratio lies so near the threshold of %s that not even %d "
+				     "%s would decide; another --threshold would",
+				     threshold, CONTRAST_NEEDED_MAX, unit);
+	size_t now = c->na < c->nb ? c->na : c->nb;
+	if (row->needed <= now)
+		return memory_printf("as many processes again would probably decide");
+	return memory_printf("about %zu %s would decide (now %zu): --repeat %zu", row->needed, unit,
+			     now, row->needed);
+}
+
+char *compare_note(const struct compare *compare, const struct compare_row *row)
+{
+	if (*row->reason)
+		return memory_strdup(row->reason);
+	if (row->judged && row->verdict == VERDICT_INCONCLUSIVE)
+		return needed_text(compare, row);
+	return memory_strdup("");
+}
+
+static void interval_text(const struct contrast *contrast, char out[TEXT_BYTES])
+{
+	if (isnan(contrast->low))
+		snprintf(out, TEXT_BYTES, "-");
+	else if (contrast->high < 9.995)
+		snprintf(out, TEXT_BYTES, "%.3f-%.3f", contrast->low, contrast->high);
+	else
+		snprintf(out, TEXT_BYTES, "%.3g-%.3g", contrast->low, contrast->high);
+}
+
+static void ratio_text(double ratio, char out[TEXT_BYTES])
+{
+	if (isnan(ratio))
+		snprintf(out, TEXT_BYTES, "-");
+	else
+		snprintf(out, TEXT_BYTES, ratio < 9.995 ? "%.3fx" : "%.3gx", ratio);
+}
+
+static void count_text(const struct compare_row *row, char out[TEXT_BYTES])
+{
+	if (row->contrast.paired)
+		snprintf(out, TEXT_BYTES, "%zu", row->contrast.na);
+	else if (row->step_a.n == row->step_b.n)
+		snprintf(out, TEXT_BYTES, "%zu", row->step_a.n);
+	else
+		snprintf(out, TEXT_BYTES, "%zu,%zu", row->step_a.n, row->step_b.n);
+}
+
+static void add_row(const struct compare *compare, const struct compare_row *row,
+		    struct table *table)
+{
+	char texts[COLUMN_COUNT][CELL_KEY_BYTES];
+	label_text(&compare->labels, &row->b->cell, texts[0], sizeof texts[0]);
+	format_duration_within(row->step_a.center, row->step_a.half_width, texts[1], TEXT_BYTES);
+	format_duration_within(row->step_b.center, row->step_b.half_width, texts[2], TEXT_BYTES);
+	ratio_text(row->contrast.ratio, texts[3]);
+	interval_text(&row->contrast, texts[4]);
+	count_text(row, texts[5]);
+	snprintf(texts[6], sizeof texts[6], "%s", verdict_word(row->verdict));
+	table_row(table);
+	for (int i = 0; i < COLUMN_COUNT; i++)
+		table_cell(table, texts[i], NULL);
+	char *note = compare_note(compare, row);
+	if (*note)
+		table_note(table, note);
+	free(note);
+}
+
+static struct table *make_table(const struct compare *compare)
+{
+	struct table *table = table_new(columns, COLUMN_COUNT);
+	for (size_t i = 0; i < compare->matched; i++)
+		if (compare->rows[i].judged)
+			add_row(compare, &compare->rows[i], table);
+	return table;
+}
+
+void compare_summary_text(const struct compare *compare, struct strbuf *out)
+{
+	const struct contrast *all = &compare->overall;
+	size_t judged = 0;
+	const char *before = ": ";
+	for (int v = 0; v < VERDICT_COUNT; v++)
+		judged += compare->verdicts[v];
+	strbuf_printf(out, "%zu of %zu matched cell%s judged", judged, compare->matched,
+		      compare->matched == 1 ? "" : "s");
+	for (int v = 0; v < VERDICT_COUNT; v++) {
+		if (!compare->verdicts[v])
+			continue;
+		strbuf_printf(out, "%s%zu %s", before, compare->verdicts[v],
+			      verdict_word((enum verdict)v));
+		before = ", ";
+	}
+	if (judged > 1 && !isnan(all->low))
+		strbuf_printf(out,
+			      "; geometric mean of their ratios %.3fx (95 %% interval %.3f-%.3f)",
+			      all->ratio, all->low, all->high);
+	if (compare->broken)
+		strbuf_printf(out, "; %zu ok in A and not in B", compare->broken);
+}
+
+/* A line of what stands under the table: where it goes, and how. */
+struct lines {
+	struct strbuf *out;
+	const char *before, *after;
+	int width;
+	bool markdown;
+};
+
+static void add_line(const struct lines *to, const char *text, bool plain)
+{
+	if (to->markdown) {
+		strbuf_puts(to->out, "- ");
+		text_markdown(text, to->out);
+		strbuf_putc(to->out, '\n');
+	} else {
+		text_wrap(text, 0, to->width, plain ? "" : to->before, plain ? "" : to->after,
+			  to->out);
+	}
+}
+
+/* Matched cells without figures: in one line those that ended alike in both, each other one with
+ * what became of it. */
+static void add_unjudged(const struct lines *to, const struct compare *compare)
+{
+	struct strbuf alike;
+	strbuf_init(&alike, 0);
+	for (size_t i = 0; i < compare->matched; i++) {
+		const struct compare_row *row = &compare->rows[i];
+		char label[CELL_KEY_BYTES];
+		if (row->judged)
+			continue;
+		label_text(&compare->labels, &row->b->cell, label, sizeof label);
+		if (row->a->status == row->b->status) {
+			strbuf_printf(&alike, "%s%s (%s)", alike.length ? "; " : "", label,
+				      cell_status_name(row->a->status));
+			continue;
+		}
+		char *text = memory_printf("not judged: %s: %s", label, row->reason);
+		add_line(to, text, false);
+		free(text);
+	}
+	if (alike.length) {
+		char *text = memory_printf("no figures in A and B: %s", strbuf_text(&alike));
+		add_line(to, text, true);
+		free(text);
+	}
+	strbuf_release(&alike);
+}
+
+/* "only in A: lenet, ...": cells without a counterpart. */
+static void add_lonely(const struct lines *to, const struct compare *compare, bool of_a)
+{
+	size_t from = compare->matched + (of_a ? 0 : compare->only_a);
+	size_t count = of_a ? compare->only_a : compare->only_b;
+	for (size_t i = from; i < from + count; i++) {
+		const struct compare_row *row = &compare->rows[i];
+		const struct cell *cell = of_a ? &row->a->cell : &row->b->cell;
+		char title[CELL_KEY_BYTES];
+		struct labels none = {.varies = {false}};
+		label_common(&none, cell, title, sizeof title);
+		char *text = memory_printf("only in %s: %s, %s", of_a ? "A" : "B", cell->framework,
+					   title);
+		add_line(to, text, true);
+		free(text);
+	}
+}
+
+static void add_differences(const struct lines *to, const struct compare *compare)
+{
+	static const char *const titles[DIFFERENCE_KINDS] = {
+		"must match and does not: ", "should match and does not: ",
+		"also different (informational): "};
+	for (int kind = 0; kind < DIFFERENCE_KINDS; kind++) {
+		struct strbuf text;
+		bool first = true;
+		if (!compare->of_kind[kind])
+			continue;
+		strbuf_init(&text, 0);
+		strbuf_puts(&text, titles[kind]);
+		for (size_t i = 0; i < compare->difference_count; i++) {
+			const struct compare_difference *at = &compare->differences[i];
+			if ((int)at->kind != kind)
+				continue;
+			strbuf_printf(&text, "%s%s", first ? "" : ", ", at->what);
+			/* The moment is always another one: its values are in JSON. */
+			if (kind != DIFFERENCE_INFORMATIONAL)
+				strbuf_printf(&text, " (%s -> %s)", at->a, at->b);
+			first = false;
+		}
+		add_line(to, strbuf_text(&text), kind != DIFFERENCE_MUST);
+		strbuf_release(&text);
+	}
+}
+
+static void add_threshold(const struct lines *to, const struct compare *compare)
+{
+	char threshold[FORMAT_BYTES], noise[FORMAT_BYTES];
+	format_percent(compare->threshold, threshold, sizeof threshold);
+	format_percent(compare->noise_floor, noise, sizeof noise);
+	char *text = memory_printf("%s; SAME, FASTER, SLOWER: the 95 %% t interval of B / A lies "
+				   "within, below or above %s of 1",
+				   compare_method(compare), threshold);
+	add_line(to, text, true);
+	free(text);
+	if (compare->threshold >= compare->noise_floor || isnan(compare->noise_floor))
+		return;
+	text = memory_printf("the threshold is below this machine's noise floor of %s: what is "
+			     "called different may be its noise",
+			     noise);
+	add_line(to, text, false);
+	free(text);
+}
+
+static void add_below(const struct lines *to, const struct compare *compare)
+{
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	compare_summary_text(compare, &text);
+	add_line(to, strbuf_text(&text), false);
+	strbuf_release(&text);
+	add_unjudged(to, compare);
+	add_lonely(to, compare, true);
+	add_lonely(to, compare, false);
+	add_differences(to, compare);
+	add_threshold(to, compare);
+}
+
+/* What is compared: both sides, and what all cells have in common. */
+static void add_heading(const struct compare *compare, int side, struct strbuf *out)
+{
+	strbuf_puts(out, side == 0 ? "A: " : "B: ");
+	compare_side_text(side == 0 ? &compare->a : &compare->b, out);
+}
+
+static void common_text(const struct compare *compare, char out[CELL_KEY_BYTES])
+{
+	out[0] = '\0';
+	if (compare->matched > 0)
+		label_common(&compare->labels, &compare->rows[0].b->cell, out, CELL_KEY_BYTES);
+}
+
+void compare_render(const struct compare *compare, bool colour, int width, struct strbuf *out)
+{
+	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
+	const struct lines to = {.out = out, .before = bold, .after = plain, .width = width};
+	char common[CELL_KEY_BYTES];
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	for (int side = 0; side < 2; side++) {
+		strbuf_clear(&line);
+		add_heading(compare, side, &line);
+		text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
+	}
+	strbuf_release(&line);
+	strbuf_putc(out, '\n');
+	common_text(compare, common);
+	if (*common)
+		text_wrap(common, 0, width, bold, plain, out);
+	if (compare->matched > 0) {
+		struct table *table = make_table(compare);
+		table_render_text(table, colour, width, out);
+		table_free(table);
+		strbuf_putc(out, '\n');
+	}
+	add_below(&to, compare);
+}
+
+void compare_markdown(const struct compare *compare, struct strbuf *out)
+{
+	const struct lines to = {.out = out, .markdown = true};
+	char common[CELL_KEY_BYTES];
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	for (int side = 0; side < 2; side++) {
+		strbuf_clear(&line);
+		add_heading(compare, side, &line);
+		add_line(&to, strbuf_text(&line), true);
+	}
+	strbuf_release(&line);
+	common_text(compare, common);
+	strbuf_putc(out, '\n');
+	text_markdown(common, out);
+	strbuf_puts(out, "\n\n");
+	if (compare->matched > 0) {
+		struct table *table = make_table(compare);
+		table_render_markdown(table, out);
+		table_free(table);
+		strbuf_putc(out, '\n');
+	}
+	add_below(&to, compare);
+}

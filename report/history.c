@@ -1,0 +1,293 @@
+#include "report/history.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "report/format.h"
+#include "report/labels.h"
+#include "report/summary.h"
+#include "report/table.h"
+#include "report/text.h"
+
+static struct estimate estimate_of(const struct stored_cell *cell)
+{
+	double *means = memory_alloc((cell->process_count + 1) * sizeof *means);
+	struct estimate step;
+	size_t n = 0;
+
+	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
+		double mean = cell->processes[i].step_mean_ns;
+		if (!strcmp(cell->processes[i].status, cell_status_name(CELL_OK)) &&
+		    isfinite(mean) && mean > 0)
+			means[n++] = mean;
+	}
+	estimate_compute(means, n, 0, &step);
+	free(means);
+	return step;
+}
+
+static json_t *environment_of(const struct stored_run *run)
+{
+	const char *text = run->meta.environment;
+	struct error ignored = ERROR_INIT;
+	json_t *record = NULL;
+
+	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) != PRONY_OK)
+		return NULL;
+	return record;
+}
+
+/* Is it the same machine, as far as results can be compared? */
+static bool same_machine(const json_t *a, const json_t *b)
+{
+	const json_t *x = json_object_get(a, "must_match"), *y = json_object_get(b, "must_match");
+
+	return (!x && !y) || (x && y && json_equal(x, y));
+}
+
+static void add_word(struct strbuf *out, const char *what, const char *before, const char *now)
+{
+	if (strcmp(before, now) != 0 && *before && *now)
+		strbuf_printf(out, "%s%s %s -> %s", out->length ? ", " : "", what, before, now);
+}
+
+/* What may be the cause of a change: another version of the framework or of prony, another
+ * surrounding. */
+static const char *different(struct arena *arena, const struct stored_run *before,
+			     const struct stored_run *now)
+{
+	const struct stored_cell *a = &before->cells[0], *b = &now->cells[0];
+	struct strbuf words;
+
+	strbuf_init(&words, 0);
+	add_word(&words, a->cell.name, json_string_or(a->framework, "version", ""),
+		 json_string_or(b->framework, "version", ""));
+	add_word(&words, "prony", before->meta.version, now->meta.version);
+	add_word(&words, "effort", before->meta.effort, now->meta.effort);
+	if (strcmp(before->meta.environment_hash, now->meta.environment_hash) != 0)
+		strbuf_printf(&words, "%sother surroundings (prony compare %lld %lld)",
+			      words.length ? ", " : "", (long long)before->meta.id,
+			      (long long)now->meta.id);
+	const char *text = arena_strdup(arena, strbuf_text(&words));
+	strbuf_release(&words);
+	return text;
+}
+
+static void find_changes(struct history *history, const struct change_settings *settings)
+{
+	double *centers = memory_alloc((history->count + 1) * sizeof *centers);
+
+	for (size_t i = 0; i < history->count; i++)
+		centers[i] = history->points[i].step.center;
+	history->change_count = changes_find(centers, history->count, settings, &history->changes);
+	for (size_t i = 0; i < history->change_count; i++)
+		history->points[history->changes[i].at].change = &history->changes[i];
+	free(centers);
+}
+
+void history_init(struct history *history, const struct stored_run *runs, size_t count,
+		  const struct change_settings *settings)
+{
+	*history = (struct history){.count = 0};
+	arena_init(&history->arena, 0);
+	history->points = arena_array(&history->arena, count + 1, sizeof *history->points);
+	json_t *newest = count ? environment_of(&runs[count - 1]) : NULL;
+	for (size_t i = 0; i < count; i++) {
+		json_t *environment = environment_of(&runs[i]);
+		bool here = same_machine(environment, newest);
+		json_decref(environment);
+		history->cell = &runs[i].cells[0];
+		struct estimate step = estimate_of(&runs[i].cells[0]);
+		if (!here || step.n == 0) {
+			history->other_machines += !here;
+			history->without += here;
+			continue;
+		}
+		struct history_point *point = &history->points[history->count++];
+		*point = (struct history_point){.run = &runs[i], .step = step, .different = ""};
+		if (history->count > 1)
+			point->different = different(&history->arena, point[-1].run, point->run);
+	}
+	json_decref(newest);
+	find_changes(history, settings);
+}
+
+void history_release(struct history *history)
+{
+	if (!history)
+		return;
+	free(history->changes);
+	arena_release(&history->arena);
+}
+
+/* A block for each point between the smallest and the largest (Unicode 2581 to 2588), the last ones
+ * that fit. */
+static void sparkline(const struct history *history, int width, struct strbuf *out)
+{
+	enum { LEVELS = 8 };
+	size_t from =
+		width > 0 && history->count > (size_t)width ? history->count - (size_t)width : 0;
+	double low = INFINITY, high = 0;
+
+	for (size_t i = from; i < history->count; i++) {
+		low = fmin(low, history->points[i].step.center);
+		high = fmax(high, history->points[i].step.center);
+	}
+	for (size_t i = from; i < history->count; i++) {
+		double share =
+			high > low ? (history->points[i].step.center - low) / (high - low) : 0;
+		int level = (int)(share * (LEVELS - 1) + 0.5);
+		strbuf_printf(out, "\xe2\x96%c", (char)(0x81 + level));
+	}
+	strbuf_putc(out, '\n');
+}
+
+/* "+8.2 % (+5.1 to +11.4 %)" */
+static void change_text(const struct change *change, char *out, size_t out_bytes)
+{
+	const struct contrast *c = &change->change;
+
+	if (isnan(c->low))
+		snprintf(out, out_bytes, "%+.1f %%", 100 * (c->ratio - 1));
+	else
+		snprintf(out, out_bytes, "%+.1f %% (%+.1f to %+.1f)", 100 * (c->ratio - 1),
+			 100 * (c->low - 1), 100 * (c->high - 1));
+}
+
+static void add_point(const struct history_point *point, struct table *table)
+{
+	const struct run_meta *meta = &point->run->meta;
+	char texts[6][96];
+
+	snprintf(texts[0], sizeof texts[0], "%lld", (long long)meta->id);
+	snprintf(texts[1], sizeof texts[1], "%s", meta->name);
+	clock_format_utc(meta->started_wall_ns, texts[2], sizeof texts[2]);
+	format_duration_within(point->step.center, point->step.half_width, texts[3],
+			       sizeof texts[3]);
+	format_percent(point->step.half_width, texts[4], sizeof texts[4]);
+	texts[5][0] = '\0';
+	if (point->change)
+		change_text(point->change, texts[5], sizeof texts[5]);
+	table_row(table);
+	for (int i = 0; i < 6; i++)
+		table_cell(table, texts[i], NULL);
+	if (*point->different)
+		table_note(table, point->different);
+}
+
+static void render_table(const struct history *history, bool colour, int width, struct strbuf *out)
+{
+	static const struct table_column columns[] = {
+		{"run", "run", TABLE_RIGHT},	    {"name", "name", TABLE_LEFT},
+		{"started", "started", TABLE_LEFT}, {"step", "step_ns", TABLE_RIGHT},
+		{"+/-", "half_width", TABLE_RIGHT}, {"change (95 %)", "change", TABLE_LEFT},
+	};
+	struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+
+	for (size_t i = 0; i < history->count; i++)
+		add_point(&history->points[i], table);
+	table_render_text(table, colour, width, out);
+	table_free(table);
+}
+
+/* What was left out, and what the changes mean. */
+static void add_below(const struct history *history, int width, struct strbuf *out)
+{
+	struct strbuf line;
+
+	strbuf_init(&line, 0);
+	strbuf_printf(&line, "%zu run%s, %zu change%s", history->count,
+		      history->count == 1 ? "" : "s", history->change_count,
+		      history->change_count == 1 ? "" : "s");
+	if (history->count < 2 * change_defaults.least)
+		strbuf_printf(&line, " (none can be found in fewer than %zu)",
+			      2 * change_defaults.least);
+	if (history->other_machines)
+		strbuf_printf(&line, "; %zu run%s of other machines left out",
+			      history->other_machines, history->other_machines == 1 ? "" : "s");
+	if (history->without)
+		strbuf_printf(&line, "; %zu run%s without a figure left out", history->without,
+			      history->without == 1 ? "" : "s");
+	text_wrap(strbuf_text(&line), 0, width, "", "", out);
+	strbuf_release(&line);
+}
+
+void history_render(const struct history *history, bool colour, int width, struct strbuf *out)
+{
+	char title[CELL_KEY_BYTES];
+	struct labels none = {.varies = {false}};
+
+	if (!history->cell)
+		return;
+	label_common(&none, &history->cell->cell, title, sizeof title);
+	char *heading = memory_printf("%s: %s", history->cell->cell.framework, title);
+	text_wrap(heading, 0, width, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "", out);
+	free(heading);
+	if (history->count > 0) {
+		sparkline(history, width, out);
+		render_table(history, colour, width, out);
+	}
+	add_below(history, width, out);
+}
+
+static json_t *point_to_json(const struct history_point *point)
+{
+	const struct run_meta *meta = &point->run->meta;
+	json_t *object = json_object();
+	char when[32];
+
+	clock_format_utc(meta->started_wall_ns, when, sizeof when);
+	json_object_set_new(object, "run", json_integer(meta->id));
+	json_object_set_new(object, "uid", text_json(meta->uid));
+	json_object_set_new(object, "name", *meta->name ? text_json(meta->name) : json_null());
+	json_object_set_new(object, "started", json_string(when));
+	json_object_set_new(object, "started_wall_ns", json_integer(meta->started_wall_ns));
+	json_object_set_new(object, "processes", json_integer((json_int_t)point->step.n));
+	json_object_set_new(object, "center_ns", json_number(point->step.center));
+	json_object_set_new(object, "low_ns", json_number(point->step.low));
+	json_object_set_new(object, "high_ns", json_number(point->step.high));
+	json_object_set_new(object, "environment_hash", text_json(meta->environment_hash));
+	json_object_set_new(object, "different",
+			    *point->different ? text_json(point->different) : json_null());
+	json_object_set_new(object, "change", json_boolean(point->change != NULL));
+	return object;
+}
+
+static json_t *change_to_json(const struct history *history, const struct change *change)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "run", json_integer(history->points[change->at].run->meta.id));
+	json_object_set_new(object, "point", json_integer((json_int_t)change->at));
+	json_object_set_new(object, "p", json_number(change->p));
+	json_object_set_new(object, "ratio", json_number(change->change.ratio));
+	json_object_set_new(object, "low", json_number(change->change.low));
+	json_object_set_new(object, "high", json_number(change->change.high));
+	return object;
+}
+
+json_t *history_to_json(const struct history *history)
+{
+	json_t *object = json_object(), *points = json_array(), *changes = json_array();
+
+	for (size_t i = 0; i < history->count; i++)
+		json_array_append_new(points, point_to_json(&history->points[i]));
+	for (size_t i = 0; i < history->change_count; i++)
+		json_array_append_new(changes, change_to_json(history, &history->changes[i]));
+	if (history->cell) {
+		json_object_set_new(object, "key", text_json(history->cell->key));
+		json_object_set_new(object, "hash", text_json(history->cell->hash));
+		cell_axes_to_json(&history->cell->cell, object);
+	}
+	json_object_set_new(object, "points", points);
+	json_object_set_new(object, "changes", changes);
+	json_object_set_new(object, "other_machines",
+			    json_integer((json_int_t)history->other_machines));
+	json_object_set_new(object, "without_figures", json_integer((json_int_t)history->without));
+	return object;
+}

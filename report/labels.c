@@ -1,0 +1,71 @@
+#include "report/labels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Over the cells in which the axis means something. */
+static void look(const struct axis *axis, const struct cell *const *cells, size_t count,
+		 bool *varies, bool *partly)
+{
+	const struct cell *first = NULL;
+	size_t applying = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!axis_applies(axis, cells[i]))
+			continue;
+		applying++;
+		*varies = *varies || (first && !axis_equal(axis, first, cells[i]));
+		first = first ? first : cells[i];
+	}
+	*partly = applying > 0 && applying < count;
+}
+
+struct labels labels_of(const struct cell *const *cells, size_t count)
+{
+	struct labels labels = {.varies = {false}};
+
+	for (int id = 0; id < AXIS_COUNT; id++)
+		look(&axes[id], cells, count, &labels.varies[id], &labels.partly[id]);
+	return labels;
+}
+
+/* Adds a value; titles begin with what stands between two of them: ", batch ", " with ". */
+static void add(const struct axis *axis, const struct cell *cell, char *out, size_t out_bytes)
+{
+	const char *title = axis->title ? axis->title : ", ";
+	char text[CELL_WORD_BYTES];
+	size_t used = strlen(out);
+
+	if (!used)
+		title += strspn(title, ", ");
+	axis_text(axis, axis_value(axis, cell), text);
+	snprintf(out + used, out_bytes - used, "%s%s%s", used && !*title ? ", " : "", title, text);
+}
+
+void label_text(const struct labels *labels, const struct cell *cell, char *out, size_t out_bytes)
+{
+	out[0] = '\0';
+	if (labels->varies[AXIS_FRAMEWORK])
+		add(&axes[AXIS_FRAMEWORK], cell, out, out_bytes);
+	for (int place = 0; place < AXIS_COUNT; place++) {
+		enum axis_id id = axis_in_order(place);
+		bool told = labels->varies[id] || (labels->partly[id] && !axes[id].quiet);
+		if (id != AXIS_FRAMEWORK && told && axis_applies(&axes[id], cell))
+			add(&axes[id], cell, out, out_bytes);
+	}
+	if (!*out)
+		add(&axes[AXIS_FRAMEWORK], cell, out, out_bytes);
+}
+
+void label_common(const struct labels *labels, const struct cell *cell, char *out, size_t out_bytes)
+{
+	out[0] = '\0';
+	for (int place = 0; place < AXIS_COUNT; place++) {
+		enum axis_id id = axis_in_order(place);
+		const struct axis *axis = &axes[id];
+		if (!axis->title || labels->varies[id] || labels->partly[id] ||
+		    !axis_applies(axis, cell) || (axis->quiet && axis_is_default(axis, cell)))
+			continue;
+		add(axis, cell, out, out_bytes);
+	}
+}

@@ -1,0 +1,398 @@
+#include "report/pivot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/format.h"
+#include "report/labels.h"
+#include "report/names.h"
+#include "report/text.h"
+
+enum { VALUES_MIN = 3, GAP = 2 };
+
+static bool is_numeric(const struct axis *axis)
+{
+	return axis->type == AXIS_INT || axis->type == AXIS_REAL;
+}
+
+static size_t count_values(const struct summary *summary, enum axis_id id)
+{
+	struct names names = {.count = 0};
+	char text[CELL_WORD_BYTES];
+
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct cell *cell = &summary->rows[i].cell->cell;
+		if (!axis_applies(&axes[id], cell))
+			continue;
+		axis_text(&axes[id], axis_value(&axes[id], cell), text);
+		names_add(&names, text, strlen(text));
+	}
+	size_t count = names.count;
+	names_release(&names);
+	return count;
+}
+
+enum axis_id pivot_axis(const struct summary *summary)
+{
+	enum axis_id found = AXIS_COUNT;
+
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		if (!is_numeric(&axes[id]) || count_values(summary, (enum axis_id)id) < VALUES_MIN)
+			continue;
+		if (found != AXIS_COUNT)
+			return AXIS_COUNT;
+		found = (enum axis_id)id;
+	}
+	return found;
+}
+
+/* Comparisons that differ by the axis only have equal keys. */
+static size_t sweep_key(const struct cell *cell, enum axis_id id, char key[SUMMARY_KEY_BYTES])
+{
+	struct cell same = *cell;
+	void *value = (char *)&same + axes[id].offset;
+
+	if (axes[id].type == AXIS_INT)
+		*(int64_t *)value = 0;
+	else
+		*(double *)value = 0;
+	return summary_comparison_key(&same, key);
+}
+
+static double number_of(const struct cell *cell, enum axis_id id)
+{
+	const void *value = axis_value(&axes[id], cell);
+
+	return axes[id].type == AXIS_INT ? (double)*(const int64_t *)value : *(const double *)value;
+}
+
+/* The cells of one sweep: rows by framework and value; NULL where there is none. */
+struct sweep {
+	const struct summary *summary;
+	enum axis_id axis;
+	struct names frameworks;
+	const struct cell **cells; /* of each value, in ascending order */
+	size_t values;
+	const struct summary_row **rows; /* [framework * values + value] */
+};
+
+struct numbered {
+	double number;
+	const struct cell *cell;
+};
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* The values that rows of the sweep have, each once. */
+static void find_values(struct sweep *sweep, const struct summary_row *const *rows, size_t count)
+{
+	struct numbered *all = memory_alloc((count + 1) * sizeof *all);
+
+	for (size_t i = 0; i < count; i++)
+		all[i] = (struct numbered){number_of(&rows[i]->cell->cell, sweep->axis),
+					   &rows[i]->cell->cell};
+	qsort(all, count, sizeof *all, compare_numbers);
+	sweep->cells = memory_alloc((count + 1) * sizeof *sweep->cells);
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || all[i].number != all[i - 1].number)
+			sweep->cells[sweep->values++] = all[i].cell;
+	free(all);
+}
+
+static size_t find_value(const struct sweep *sweep, const struct cell *cell)
+{
+	double number = number_of(cell, sweep->axis);
+	size_t at = 0;
+
+	while (number_of(sweep->cells[at], sweep->axis) != number)
+		at++;
+	return at;
+}
+
+static void sweep_init(struct sweep *sweep, const struct summary *summary, enum axis_id axis,
+		       const struct summary_row *const *rows, size_t count)
+{
+	*sweep = (struct sweep){.summary = summary, .axis = axis};
+	find_values(sweep, rows, count);
+	for (size_t i = 0; i < count; i++) {
+		const char *name = rows[i]->cell->cell.framework;
+		if (!rows[i]->folded)
+			names_add(&sweep->frameworks, name, strlen(name) + 1);
+	}
+	size_t places = sweep->frameworks.count * sweep->values + 1;
+	sweep->rows = memory_alloc(places * sizeof *sweep->rows);
+	memset(sweep->rows, 0, places * sizeof *sweep->rows);
+	for (size_t i = 0; i < count; i++) {
+		const char *name = rows[i]->cell->cell.framework;
+		size_t framework = names_find(&sweep->frameworks, name, strlen(name) + 1);
+		if (framework != NAMES_NONE && !rows[i]->folded)
+			sweep->rows[framework * sweep->values +
+				    find_value(sweep, &rows[i]->cell->cell)] = rows[i];
+	}
+}
+
+static void sweep_release(struct sweep *sweep)
+{
+	names_release(&sweep->frameworks);
+	free(sweep->cells);
+	free(sweep->rows);
+}
+
+static void entry_text(const struct summary_row *row, char out[64])
+{
+	char step[FORMAT_BYTES];
+
+	if (!row || row->cell->status == CELL_PENDING) {
+		snprintf(out, 64, "-");
+		return;
+	}
+	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
+	if (row->step.n > 0)
+		snprintf(out, 64, "%s%s", step, row->rank == 1 ? "*" : " ");
+	else
+		snprintf(out, 64, "%s", cell_status_name(row->cell->status));
+}
+
+/* One way to lay it out: `lines` by `columns`, with what names them. */
+struct layout {
+	const struct sweep *sweep;
+	bool by_framework; /* a line is a framework, and a column a value */
+	size_t lines, columns;
+	char (*titles)[CELL_WORD_BYTES]; /* of the columns */
+	size_t first_width;		 /* of the column that names the lines */
+};
+
+static void value_text(const struct sweep *sweep, size_t value, char out[CELL_WORD_BYTES])
+{
+	const struct axis *axis = &axes[sweep->axis];
+
+	axis_text(axis, axis_value(axis, sweep->cells[value]), out);
+}
+
+static const char *framework_name(const struct sweep *sweep, size_t framework)
+{
+	return sweep->frameworks.rows[framework].bytes;
+}
+
+static void name_line(const struct layout *layout, size_t line, char out[CELL_WORD_BYTES])
+{
+	if (layout->by_framework)
+		snprintf(out, CELL_WORD_BYTES, "%s", framework_name(layout->sweep, line));
+	else
+		value_text(layout->sweep, line, out);
+}
+
+static const struct summary_row *row_at(const struct layout *layout, size_t line, size_t column)
+{
+	const struct sweep *sweep = layout->sweep;
+	size_t framework = layout->by_framework ? line : column;
+	size_t value = layout->by_framework ? column : line;
+
+	return sweep->rows[framework * sweep->values + value];
+}
+
+static size_t wider(size_t width, const char *text)
+{
+	size_t columns = text_columns(text);
+
+	return columns > width ? columns : width;
+}
+
+static size_t column_width(const struct layout *layout, size_t column)
+{
+	size_t width = text_columns(layout->titles[column]);
+	char text[64];
+
+	for (size_t line = 0; line < layout->lines; line++) {
+		entry_text(row_at(layout, line, column), text);
+		width = wider(width, text);
+	}
+	return width;
+}
+
+static void layout_init(struct layout *layout, const struct sweep *sweep, bool by_framework)
+{
+	char text[CELL_WORD_BYTES];
+
+	*layout =
+		(struct layout){.sweep = sweep,
+				.by_framework = by_framework,
+				.lines = by_framework ? sweep->frameworks.count : sweep->values,
+				.columns = by_framework ? sweep->values : sweep->frameworks.count};
+	layout->titles = memory_alloc((layout->columns + 1) * sizeof *layout->titles);
+	for (size_t i = 0; i < layout->columns; i++) {
+		if (by_framework)
+			value_text(sweep, i, layout->titles[i]);
+		else
+			snprintf(layout->titles[i], CELL_WORD_BYTES, "%s",
+				 framework_name(sweep, i));
+	}
+	layout->first_width = text_columns(by_framework ? "framework" : axes[sweep->axis].name);
+	for (size_t i = 0; i < layout->lines; i++) {
+		name_line(layout, i, text);
+		layout->first_width = wider(layout->first_width, text);
+	}
+}
+
+/* How many columns from this one on fit; at least one. */
+static size_t columns_that_fit(const struct layout *layout, size_t from, int width)
+{
+	size_t used = layout->first_width, count = 0;
+
+	while (from + count < layout->columns) {
+		used += GAP + column_width(layout, from + count);
+		if (width > 0 && used > (size_t)width && count > 0)
+			break;
+		count++;
+	}
+	return count;
+}
+
+static void render_part(const struct layout *layout, size_t from, size_t count, bool colour,
+			int width, struct strbuf *out)
+{
+	struct table_column *columns = memory_alloc((count + 1) * sizeof *columns);
+	char text[64];
+
+	columns[0] = layout->by_framework
+			     ? (struct table_column){"framework", "framework", TABLE_LEFT}
+			     : (struct table_column){axes[layout->sweep->axis].name,
+						     axes[layout->sweep->axis].name, TABLE_RIGHT};
+	for (size_t i = 0; i < count; i++)
+		columns[1 + i] = (struct table_column){layout->titles[from + i],
+						       layout->titles[from + i], TABLE_RIGHT};
+	struct table *table = table_new(columns, count + 1);
+	for (size_t line = 0; line < layout->lines; line++) {
+		table_row(table);
+		name_line(layout, line, text);
+		table_cell(table, text, NULL);
+		for (size_t i = 0; i < count; i++) {
+			entry_text(row_at(layout, line, from + i), text);
+			table_cell(table, text, NULL);
+		}
+	}
+	table_render_text(table, colour, width, out);
+	table_free(table);
+	free(columns);
+}
+
+/* Frameworks down and values across, unless only the other way fits; what does not fit at all is
+ * told in parts. */
+static void render_sweep(const struct sweep *sweep, bool colour, int width, struct strbuf *out)
+{
+	struct layout layout, other;
+
+	layout_init(&layout, sweep, true);
+	layout_init(&other, sweep, false);
+	bool fits = columns_that_fit(&layout, 0, width) == layout.columns;
+	const struct layout *chosen = fits ? &layout : &other;
+	for (size_t from = 0; from < chosen->columns;) {
+		size_t count = columns_that_fit(chosen, from, width);
+		if (from > 0)
+			strbuf_putc(out, '\n');
+		render_part(chosen, from, count, colour, width, out);
+		from += count;
+	}
+	free(layout.titles);
+	free(other.titles);
+}
+
+/* Why cells have no figures: those of a framework with the same reason in one line. */
+static void add_reasons(const struct sweep *sweep, int width, struct strbuf *out)
+{
+	char value[CELL_WORD_BYTES];
+
+	for (size_t f = 0; f < sweep->frameworks.count; f++) {
+		const struct summary_row *const *rows = &sweep->rows[f * sweep->values];
+		for (size_t v = 0; v < sweep->values; v++) {
+			const char *reason = rows[v] ? summary_reason(rows[v]) : "";
+			bool said = !*reason;
+			struct strbuf line;
+			for (size_t k = 0; k < v && !said; k++)
+				said = rows[k] && !strcmp(summary_reason(rows[k]), reason);
+			if (said)
+				continue;
+			strbuf_init(&line, 0);
+			strbuf_printf(&line, "%s, %s", framework_name(sweep, f),
+				      axes[sweep->axis].name);
+			for (size_t k = v; k < sweep->values; k++) {
+				if (!rows[k] || strcmp(summary_reason(rows[k]), reason) != 0)
+					continue;
+				value_text(sweep, k, value);
+				strbuf_printf(&line, "%s %s", k > v ? "," : "", value);
+			}
+			strbuf_printf(&line, ": %s", reason);
+			text_wrap(strbuf_text(&line), 2, width, "", "", out);
+			strbuf_release(&line);
+		}
+	}
+}
+
+/* What contradicts the idea of a floor is said for each value. */
+static void add_broken_floors(const struct sweep *sweep, int width, struct strbuf *out)
+{
+	for (size_t v = 0; v < sweep->values; v++) {
+		struct strbuf line;
+		char value[CELL_WORD_BYTES];
+		const struct summary_row *any = NULL;
+		for (size_t f = 0; f < sweep->frameworks.count && !any; f++)
+			any = sweep->rows[f * sweep->values + v];
+		strbuf_init(&line, 0);
+		value_text(sweep, v, value);
+		strbuf_printf(&line, "%s %s: ", axes[sweep->axis].name, value);
+		if (any && summary_floor_broken(sweep->summary, any->comparison, &line))
+			text_wrap(strbuf_text(&line), 0, width, "", "", out);
+		strbuf_release(&line);
+	}
+}
+
+static void render_group(const struct summary *summary, enum axis_id axis,
+			 const struct summary_row *const *rows, size_t count, bool colour,
+			 int width, struct strbuf *out)
+{
+	struct labels labels = {.varies = {false}};
+	char title[CELL_KEY_BYTES];
+	struct sweep sweep;
+
+	labels.varies[axis] = true;
+	label_common(&labels, &rows[0]->cell->cell, title, sizeof title);
+	strbuf_putc(out, '\n');
+	text_wrap(title, 0, width, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "", out);
+	sweep_init(&sweep, summary, axis, rows, count);
+	if (sweep.frameworks.count > 0)
+		render_sweep(&sweep, colour, width, out);
+	add_reasons(&sweep, width, out);
+	add_broken_floors(&sweep, width, out);
+	sweep_release(&sweep);
+}
+
+void pivot_render(const struct summary *summary, enum axis_id axis, bool colour, int width,
+		  struct strbuf *out)
+{
+	const struct summary_row **rows = memory_alloc((summary->count + 1) * sizeof *rows);
+	size_t *of_row = memory_alloc((summary->count + 1) * sizeof *of_row);
+	struct names groups = {.count = 0};
+	char key[SUMMARY_KEY_BYTES];
+
+	for (size_t i = 0; i < summary->count; i++)
+		of_row[i] =
+			names_add(&groups, key, sweep_key(&summary->rows[i].cell->cell, axis, key));
+	for (size_t group = 0; group < groups.count; group++) {
+		size_t count = 0;
+		for (size_t i = 0; i < summary->count; i++)
+			if (of_row[i] == group)
+				rows[count++] = &summary->rows[i];
+		render_group(summary, axis, rows, count, colour, width, out);
+	}
+	names_release(&groups);
+	free(of_row);
+	free(rows);
+}

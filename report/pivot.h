@@ -1,0 +1,21 @@
+/* A sweep in one table: frameworks against the values of the number that a run varies. */
+#ifndef PRONY_REPORT_PIVOT_H
+#define PRONY_REPORT_PIVOT_H
+
+#include "report/summary.h"
+
+#define PIVOT_LEGEND                                                                               \
+	"step time with the digits that its interval makes meaningful; *: first, or shared "       \
+	"first, "                                                                                  \
+	"of its column of contenders; prony show --full has a table each, with intervals and "     \
+	"ranks"
+
+/* The numeric axis of which a run has at least three values, if there is one such axis and each
+ * cell is one of its sweep; AXIS_COUNT when there is none, or several. */
+enum axis_id pivot_axis(const struct summary *summary);
+
+/* The tables, one for each combination of the other axes; instead of those of summary_table. */
+void pivot_render(const struct summary *summary, enum axis_id axis, bool colour, int width,
+		  struct strbuf *out);
+
+#endif

@@ -1,0 +1,100 @@
+/* A cell through the runs: which cells there are, and what each run has of one. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "store/sql_internal.h"
+#include "store/store.h"
+
+static const char doing[] = "read the history of a cell";
+
+enum prony_status store_list_cells(struct store *store, struct arena *arena, struct cell_name **out,
+				   size_t *count, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int64_t many = 0;
+	bool row = true;
+	size_t used = 0;
+	/* A key follows from its hash. */
+	enum prony_status status =
+		sql_int(store, "SELECT count(DISTINCT hash) FROM cell", doing, 0, &many, err, "");
+
+	if (status == PRONY_OK)
+		status = sql_prepare(store,
+				     "SELECT max(key), hash, count(*) FROM cell JOIN run"
+				     " ON run.id = cell.run GROUP BY hash"
+				     " ORDER BY max(started_wall_ns) DESC, min(cell.id)",
+				     doing, &statement, err, "");
+	if (status != PRONY_OK)
+		return status;
+	struct cell_name *names = arena_array(arena, (size_t)many + 1, sizeof *names);
+	while (status == PRONY_OK && used < (size_t)many) {
+		status = sql_step(store, statement, doing, &row, err);
+		if (status != PRONY_OK || !row)
+			break;
+		struct cell_name *name = &names[used++];
+		sql_copy(statement, 0, name->key, sizeof name->key);
+		sql_copy(statement, 1, name->hash, sizeof name->hash);
+		name->runs = sqlite3_column_int64(statement, 2);
+	}
+	sqlite3_finalize(statement);
+	if (status == PRONY_OK) {
+		*out = names;
+		*count = used;
+	}
+	return status;
+}
+
+/* The last runs that have a cell, the oldest first. */
+static enum prony_status list_runs(struct store *store, const char *hash, size_t most,
+				   int64_t *runs, size_t *count, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	bool row = true;
+	size_t used = 0;
+	enum prony_status status =
+		sql_prepare(store,
+			    "SELECT id FROM (SELECT run.id, started_wall_ns FROM run JOIN cell ON "
+			    "run.id = cell.run"
+			    " WHERE hash = ?1 ORDER BY started_wall_ns DESC, run.id DESC LIMIT ?2)"
+			    " ORDER BY started_wall_ns, id",
+			    doing, &statement, err, "tn", hash, (int64_t)most);
+
+	while (status == PRONY_OK && used < most) {
+		status = sql_step(store, statement, doing, &row, err);
+		if (status != PRONY_OK || !row)
+			break;
+		runs[used++] = sqlite3_column_int64(statement, 0);
+	}
+	sqlite3_finalize(statement);
+	*count = used;
+	return status;
+}
+
+enum prony_status store_load_history(struct store *store, const char *hash, size_t most,
+				     struct stored_run **out, size_t *count, struct error *err)
+{
+	int64_t *ids = memory_alloc((most + 1) * sizeof *ids);
+	struct stored_run *runs = memory_alloc((most + 1) * sizeof *runs);
+	size_t many = 0, loaded = 0;
+	/* One snapshot: another prony may be writing. */
+	enum prony_status status = sql_run(store, "BEGIN", doing, err);
+
+	if (status == PRONY_OK) {
+		status = list_runs(store, hash, most, ids, &many, err);
+		while (loaded < many && status == PRONY_OK) {
+			status = load_run(store, ids[loaded], hash, 0, &runs[loaded], err);
+			loaded += status == PRONY_OK;
+		}
+		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	}
+	free(ids);
+	if (status == PRONY_OK) {
+		*out = runs;
+		*count = loaded;
+		return status;
+	}
+	for (size_t i = 0; i < loaded; i++)
+		stored_run_release(&runs[i]);
+	free(runs);
+	return status;
+}

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Runs have names; compare, and the gate of `run --baseline`: on invented figures, and on the fake.
+
+$PRONY is the program, $REPORT_STORE fills a store with the runs of tests/unit/report_fixture.c.
+"""
+import csv
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from prony_program import ProgramTest  # noqa: E402
+
+REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
+
+
+class StoredTest(ProgramTest):
+    """Runs 1 and 3 are of one machine, run 2 of another. Spread of processes: about 1 %."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["COLUMNS"] = "80"
+        subprocess.run([REPORT_STORE, self.store, "3"], check=True, timeout=240)
+
+    def sql(self, script):
+        base = sqlite3.connect(self.store)
+        base.executescript(script)
+        base.close()
+
+    def slow(self, run, framework, factor):
+        self.sql(f"UPDATE process SET step_mean_ns = step_mean_ns * {factor} WHERE cell IN"
+                 f" (SELECT id FROM cell WHERE run = {run} AND framework = '{framework}')")
+
+    def ask(self, *words, code=0):
+        done = self.prony(*words, "--store", self.store, expect=code)
+        return done.stdout if code < 64 else done.stderr
+
+    def compared(self, *words, code):
+        return json.loads(self.ask("compare", *words, "--format", "json", code=code))
+
+
+class NameTest(StoredTest):
+    def test_runs_have_names_everywhere(self):
+        self.ask("tag", "1", "nightly", "gcc-13", "--name", "main")
+        rows = json.loads(self.ask("list", "runs", "--format", "json"))
+        # The clock of the invented runs stands still: the last one stored is the newest.
+        self.assertEqual([row["id"] for row in rows], [3, 2, 1])
+        self.assertEqual((rows[2]["name"], rows[2]["tags"], rows[2]["cells"]),
+                         ("main", ["gcc-13", "nightly"], 10))
+        text = self.ask("list", "run", "--tag", "nightly")
+        self.assertIn("main", text)
+        self.assertEqual(len([line for line in text.splitlines() if "2026-" in line]), 1)
+        self.assertTrue(self.ask("show", "main").startswith("run 1 ("))
+        self.assertIn(") main, quickstart", self.ask("show", "1").splitlines()[0])
+        run = json.loads(self.ask("export", "main", "--format", "json"))["run"]
+        self.assertEqual((run["id"], run["name"], run["tags"]), (1, "main", ["gcc-13", "nightly"]))
+        self.assertIn("about to crash", self.ask("log", "--run", "main", "mxnet", "train"))
+        self.ask("report", "main", "2", "-o", os.path.join(self.folder, "page.html"))
+        self.assertTrue(self.ask("show", "latest~2").startswith("run 1 ("))
+        self.assertIn("run 1 (", self.prony("delete", "main", "-y", "--store", self.store, expect=0).stderr)
+        self.assertIn("no run 'main'", self.ask("show", "main", code=65))
+
+    def test_what_is_refused(self):
+        self.ask("tag", "1", "--name", "main")
+        self.assertIn("run 1 is called 'main' already", self.ask("tag", "2", "--name", "main", code=64))
+        self.assertIn("could be the beginning of a uid", self.ask("tag", "2", "--name", "cafe", code=64))
+        # All or nothing.
+        self.ask("tag", "2", "good", "bad tag", code=64)
+        self.assertNotIn("good", self.ask("list", "runs"))
+        self.assertIn("has no tag 'x'", self.ask("tag", "2", "x", "--remove", code=65))
+        self.assertIn("which run", self.ask("tag", code=64))
+        self.ask("tag", "1", "--name", "")
+        self.ask("tag", "2", "--name", "main")
+
+    def test_a_number_is_no_uid(self):
+        self.sql("UPDATE run SET uid = '6' || substr(uid, 2) WHERE id = 1;"
+                 "UPDATE run SET uid = '7' || substr(uid, 2) WHERE id > 1")
+        self.assertIn("no run '6'", self.ask("show", "6", code=65))
+        self.assertIn("no run '6'", self.ask("delete", "6", "-y", code=65))
+
+
+class VerdictTest(StoredTest):
+    def test_the_same_figures(self):
+        document = self.compared("1", "3", code=3)
+        self.assertEqual((document["ok_in_a_only"], document["verdict"]), (0, "INCONCLUSIVE"))
+        judged = [cell for cell in document["cells"] if cell["verdict"]]
+        self.assertEqual(len(judged), 6)
+        for cell in judged:
+            self.assertAlmostEqual(cell["ratio"]["ratio"], 1)
+            self.assertGreater(cell["processes_needed"], 5)
+        text = self.ask("compare", "1", "3", code=3)
+        self.assertIn(f"--repeat {judged[0]['processes_needed']}", text)
+        self.assertLessEqual(max(len(line) for line in text.splitlines()), 80)
+        # A wider threshold knows.
+        self.assertEqual(self.compared("1", "3", "--threshold", "2 %", code=0)["verdict"], "SAME")
+
+    def test_slower_and_faster(self):
+        self.slow(3, "native", 1.2)
+        self.slow(3, "pytorch", 0.8)
+        document = self.compared("1", "3", "--threshold", "5%", code=2)
+        self.assertEqual((document["verdict"], document["method"], document["threshold"]),
+                         ("SLOWER", "welch", 0.05))
+        found = {}
+        for cell in document["cells"]:
+            found.setdefault(cell["framework"], []).append(cell)
+        for cell in found["native"]:
+            self.assertEqual(cell["verdict"], "SLOWER")
+            self.assertAlmostEqual(cell["ratio"]["ratio"], 1.2, places=6)
+            self.assertTrue(1.15 < cell["ratio"]["low"] < 1.2 < cell["ratio"]["high"] < 1.25)
+            self.assertLessEqual(cell["p"], cell["p_adjusted"])
+        self.assertEqual({cell["verdict"] for cell in found["pytorch"]}, {"FASTER"})
+        self.assertEqual({cell["verdict"] for cell in found["fake"]}, {None})
+        self.assertEqual(self.compared("3", "1", "native", "--threshold", "5%", code=0)["verdict"], "FASTER")
+        self.compared("1", "3", "pytorch", "--threshold", "5%", code=0)
+        self.compared("1", "3", "native", "train", "--threshold", "25%", code=0)
+
+    def test_every_format_holds_every_cell(self):
+        self.slow(3, "native", 1.2)
+        self.sql("DELETE FROM cell WHERE run = 3 AND framework = 'jax';"
+                 "DELETE FROM cell WHERE run = 1 AND framework = 'fake'")
+        rows = list(csv.DictReader(io.StringIO(self.ask("compare", "1", "3", "--format", "csv", code=2))))
+        verdicts = [row["verdict"] for row in rows]
+        self.assertEqual((verdicts.count("SLOWER"), verdicts.count("only in A"), verdicts.count("only in B"),
+                          verdicts.count("not judged"), len(rows)), (2, 1, 1, 2, 10))
+        self.assertTrue(all(row["ratio_low"] for row in rows if row["verdict"] == "SLOWER"))
+        text = self.ask("compare", "1", "3", code=2)
+        for part in ("only in A: jax, lenet", "only in B: fake, lenet", "no figures in A and B: ", " SLOWER"):
+            self.assertIn(part, text)
+        page = self.ask("compare", "1", "3", "--format", "md", code=2)
+        self.assertIn("| cell | A | B | B / A |", page)
+        self.assertIn("only in A: jax", page)
+        output = os.path.join(self.folder, "out.json")
+        self.assertEqual(self.ask("compare", "1", "3", "--format", "json", "-o", output, code=2), "")
+        with open(output, encoding="utf-8") as stream:
+            document = json.load(stream)
+        self.assertEqual((len(document["only_in_a"]), len(document["only_in_b"])), (1, 1))
+
+    def test_two_frameworks_of_a_run_are_paired(self):
+        document = self.compared("latest:native", "latest:pytorch", code=2)
+        self.assertEqual((document["method"], document["a"]["framework"], document["b"]["framework"]),
+                         ("paired", "native", "pytorch"))
+        self.assertEqual(len(document["cells"]), 2)
+        # Five pairs; Welch would have about eight degrees of freedom.
+        for cell in document["cells"]:
+            self.assertAlmostEqual(cell["ratio"]["degrees_of_freedom"], 4)
+            self.assertTrue(1.4 < cell["ratio"]["low"] < cell["ratio"]["high"] < 1.7)
+        self.assertEqual(document["differences"],
+                         {"must_match": [], "should_match": [], "informational": []})
+        self.compared("latest:pytorch", "latest:native", code=0)
+
+    def test_another_machine_is_refused(self):
+        message = self.ask("compare", "1", "2", code=65)
+        for part in ("cpu_model (Example CPU 9000 and Example CPU 9900)", "memory_gib (8 and 64)", "--force"):
+            self.assertIn(part, message)
+        document = self.compared("1", "2", "--force", code=0)
+        self.assertEqual({row["what"] for row in document["differences"]["must_match"]},
+                         {"cpu_model", "cores_usable", "memory_gib"})
+        self.assertEqual([row["what"] for row in document["differences"]["should_match"]], ["governor"])
+        self.assertIn("must match and does not: cores_usable (2 -> 8)",
+                      self.ask("compare", "1", "2", "--force"))
+
+    def test_the_noise_floor_is_the_threshold(self):
+        self.sql("UPDATE run SET environment = json_set(environment, '$.informational.measured.noise',"
+                 " json('{\"floor\": 0.04}'))")
+        document = self.compared("1", "3", code=0)
+        self.assertEqual((document["threshold"], document["noise_floor"]), (0.04, 0.04))
+        self.assertIn("below this machine's noise floor of 4.0 %",
+                      self.ask("compare", "1", "3", "--threshold", "2%"))
+
+    def test_what_else_ran_is_no_verdict(self):
+        self.slow(3, "native", 1.2)
+        self.sql("UPDATE cell SET flags = 'disturbed' WHERE run = 3 AND framework = 'native'")
+        document = self.compared("1", "3", "native", code=3)
+        self.assertIn("while B was measured", document["cells"][0]["reason"])
+        self.compared("1", "3", "native", "--force", code=2)
+
+    def test_a_cell_that_broke(self):
+        self.sql("UPDATE cell SET status = 'crashed', reason = 'signal 11' WHERE run = 3"
+                 " AND framework = 'native' AND stage = 'train'")
+        document = self.compared("1", "3", "native", "--threshold", "2%", code=1)
+        self.assertEqual(document["ok_in_a_only"], 1)
+
+    def test_words_that_are_wrong(self):
+        for words, code, part in (
+                ((), 64, "prony compare A B"), (("1", "1"), 64, "are the same: run 1"),
+                (("1:native", "1:native"), 64, "run 1 and native"), (("1:native", "3"), 64, "in both"),
+                (("1:nativ", "3:native"), 65, "no framework 'nativ'; it has pytorch, native"),
+                (("1", "9"), 65, "no run '9'"), (("1", "3", "squeezenet"), 65, "nothing to compare"),
+                (("1", "3", "--threshold", "5"), 64, "as in 5%"), (("1", "3", "--threshold", "x"), 64, "'x'"),
+                (("1", "3", "--threshold", "-1%"), 64, "-1%"), (("1", "3", "--format", "xml"), 64, "csv")):
+            done = self.prony("compare", *words, "--store", self.store, expect=code)
+            self.assertIn(part, done.stderr)
+
+
+class GateTest(ProgramTest):
+    """Runs of the fake, whose step lasts 2 ms; the baseline's figures are made other ones."""
+
+    WORDS = ("-f", "fake+step-us=2000", "-n", "mlp", "-d", "synthetic", "-s", "train", "-b", "4",
+             "--warm-up", "2", "--steps", "20", "--repeat", "3")
+
+    def gate(self, *words, expect=None):
+        return self.prony("run", *self.WORDS, *words, "--store", self.store, expect=expect)
+
+    def baseline_takes(self, step_ns):
+        base = sqlite3.connect(self.store)
+        base.executescript(f"UPDATE process SET step_mean_ns = {step_ns} * (1 + replicate / 1000.0)"
+                           " WHERE cell = 1")
+        base.close()
+
+    def test_a_gate_against_a_baseline(self):
+        done = self.gate("--baseline", "main", expect=65)
+        self.assertIn("--baseline main (--save-baseline NAME makes one)", done.stderr)
+        done = self.gate("--save-baseline", "main", expect=0)
+        self.assertIn("saved as 'main': run 1", done.stderr)
+        # A thousand times as slow, then as fast: no load of this machine turns that round.
+        compared = ("--baseline", "main", "--force")
+        self.baseline_takes(2e9)
+        done = self.gate(*compared, "--format", "json", expect=0)
+        self.assertEqual(json.loads(done.stdout)["comparison"]["verdict"], "FASTER")
+        self.baseline_takes(2e3)
+        done = self.gate(*compared, "--save-baseline", "main", expect=2)
+        self.assertIn(" SLOWER", done.stdout)
+        self.assertIn("not saved as 'main': it is slower", done.stderr)
+        self.assertEqual(self.rows("SELECT run FROM run_name WHERE name = 'main'"), [(1,)])
+        self.baseline_takes(2e9)
+        self.gate(*compared, "--save-baseline", "main", expect=0)
+        self.assertEqual(self.rows("SELECT run FROM run_name WHERE name = 'main'"), [(4,)])
+
+    def test_what_is_refused_before_anything_runs(self):
+        self.gate("--name", "main", expect=0)
+        done = self.gate("--name", "main", expect=64)
+        self.assertIn("run 1 is called 'main' already", done.stderr)
+        done = self.gate("--baseline", "main", "--optimiser", "sgd", expect=65)
+        self.assertIn("no cell that would run is in the baseline", done.stderr)
+        for words in (("--threshold", "5%"), ("--force",), ("--name", "a", "--save-baseline", "b"),
+                      ("--name", "latest"), ("--save-baseline", "1x"),
+                      ("--baseline", "main", "--threshold", "200%"), ("--baseline", "main", "--gate-only")):
+            self.gate(*words, expect=64)
+        base = sqlite3.connect(self.store)
+        base.executescript("UPDATE run SET environment = '{\"must_match\": {\"cores\": 99}}'")
+        base.close()
+        done = self.gate("--baseline", "main", expect=65)
+        self.assertIn("cores (99 and ", done.stderr)
+        self.assertEqual(self.rows("SELECT count(*) FROM run"), [(1,)])
+
+
+if __name__ == "__main__":
+    unittest.main()

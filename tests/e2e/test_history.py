@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""history, and the one table of a sweep, on invented figures.
+
+$PRONY is the program, $REPORT_STORE fills a store with the runs of tests/unit/report_fixture.c.
+"""
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from prony_program import ProgramTest  # noqa: E402
+
+REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
+RUNS = 20
+
+
+class InventedTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.environment["COLUMNS"] = "80"
+        subprocess.run([REPORT_STORE, self.store, "1"], check=True, timeout=240)
+        self.base = sqlite3.connect(self.store, isolation_level=None)
+        self.addCleanup(self.base.close)
+
+    def columns(self, table, leave):
+        return ", ".join(row[1] for row in self.base.execute(f"PRAGMA table_info({table})")
+                         if row[1] not in leave)
+
+    def copy_cell(self, cell, run, factor, hash_of=None, batch=None):
+        """A copy of a cell with its processes, in another run or with another batch."""
+        columns = self.columns("cell", ("id", "run", "hash", "key", "batch"))
+        new = self.base.execute(
+            f"INSERT INTO cell (run, hash, key, batch, {columns}) SELECT ?, ifnull(?, hash),"
+            f" CASE WHEN ? IS NULL THEN key ELSE replace(key, 'batch=64', 'batch=' || ?) END,"
+            f" ifnull(?, batch), {columns} FROM cell WHERE id = ?",
+            (run, hash_of, batch, batch, batch, cell)).lastrowid
+        columns = self.columns("process", ("id", "cell", "step_mean_ns"))
+        self.base.execute(f"INSERT INTO process (cell, step_mean_ns, {columns}) SELECT ?, step_mean_ns * ?,"
+                          f" {columns} FROM process WHERE cell = ?", (new, factor, cell))
+        return new
+
+    def ask(self, *words, code=0):
+        done = self.prony(*words, "--store", self.store, expect=code)
+        return done.stdout if code == 0 else done.stderr
+
+
+class HistoryTest(InventedTest):
+    def setUp(self):
+        super().setUp()
+        (self.cell,), = self.base.execute("SELECT id FROM cell WHERE framework = 'native' AND stage = 'train'")
+        columns = self.columns("run", ("id", "uid", "started_wall_ns"))
+        self.base.execute("BEGIN")
+        for i in range(1, RUNS):
+            run = self.base.execute(f"INSERT INTO run (uid, started_wall_ns, {columns}) SELECT lower(hex("
+                                    f"randomblob(16))), started_wall_ns + {i} * 86400000000000, {columns}"
+                                    " FROM run WHERE id = 1").lastrowid
+            # 10 % slower from the thirteenth on, a wobble of 0.4 %.
+            self.copy_cell(self.cell, run, (1 + (i * 7 % 5 - 2) / 1000) * (1.1 if i >= 12 else 1))
+        self.base.execute("UPDATE cell SET details = json_set(details, '$.version', '3.3.0') WHERE run > 12"
+                          " AND framework = 'native'")
+        self.base.execute("COMMIT")
+
+    def test_a_change_is_found_where_it_is(self):
+        document, = json.loads(self.ask("history", "native", "lenet", "train", "--format", "json"))
+        self.assertEqual(len(document["points"]), RUNS)
+        change, = document["changes"]
+        self.assertEqual((change["run"], change["point"]), (13, 12))
+        self.assertTrue(1.09 < change["low"] < 1.1 < change["high"] < 1.11, change)
+        self.assertLessEqual(change["p"], 0.01)
+        self.assertEqual([point["run"] for point in document["points"] if point["change"]], [13])
+        self.assertEqual(document["points"][12]["different"], "native 3.2.0 -> 3.3.0")
+        # The same answer each time; a change within the threshold is none.
+        again, = json.loads(self.ask("history", document["hash"][:8], "--format", "json"))
+        self.assertEqual(again, document)
+        none, = json.loads(self.ask("history", document["hash"], "--threshold", "12%", "--format", "json"))
+        self.assertEqual(none["changes"], [])
+        few, = json.loads(self.ask("history", document["hash"], "--runs", "5", "--format", "json"))
+        self.assertEqual((len(few["points"]), few["changes"]), (5, []))
+
+    def test_in_a_terminal(self):
+        text = self.ask("history", "native", "train")
+        lines = text.splitlines()
+        self.assertTrue(lines[0].startswith("native: lenet, mnist-sample, train with momentum"))
+        self.assertEqual(len(lines[1]), RUNS)
+        self.assertTrue(set(lines[1]) <= set("▁▂▃▄▅▆▇█") and lines[1][-1] in "▇█" and lines[1][0] in "▁▂")
+        self.assertRegex(text, r"\n +13 .*\+10\.\d % \(\+9\.\d to \+10\.\d\)\n")
+        self.assertIn("native 3.2.0 -> 3.3.0", text)
+        self.assertIn(f"{RUNS} runs, 1 change\n", text)
+        self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_other_machines_are_left_out(self):
+        self.base.execute("UPDATE run SET environment = json_set(environment, '$.must_match.memory_gib', 99)"
+                          " WHERE id <= 4")
+        self.base.execute("UPDATE cell SET status = 'crashed' WHERE run = 6")
+        document, = json.loads(self.ask("history", "native", "train", "--format", "json"))
+        self.assertEqual((len(document["points"]), document["other_machines"], document["without_figures"]),
+                         (RUNS - 5, 4, 1))
+        text = self.ask("history", "native", "train")
+        self.assertIn("4 runs of other machines left out; 1 run without a figure", text)
+
+    def test_words_that_are_wrong(self):
+        self.assertIn("which cell", self.ask("history", code=64))
+        self.assertIn("no stored run has such a cell as squeezenet", self.ask("history", "squeezenet", code=65))
+        self.ask("history", "native", "--runs", "0", code=64)
+        self.ask("history", "native", "--threshold", "7", code=64)
+        # A word may mean several cells; each has its history.
+        self.assertEqual(len(json.loads(self.ask("history", "lenet", "--format", "json"))), 10)
+
+
+class SweepTest(InventedTest):
+    def sweep(self, *batches):
+        self.base.execute("BEGIN")
+        for (cell,) in self.base.execute("SELECT id FROM cell WHERE run = 1 AND batch = 64").fetchall():
+            for batch in batches:
+                self.copy_cell(cell, 1, batch / 64, f"{batch:08x}{cell:08x}", batch)
+        self.base.execute("COMMIT")
+
+    def test_a_sweep_is_one_table_for_each_stage(self):
+        single = self.ask("show")
+        self.assertIn("vs native", single)
+        self.sweep(1)
+        self.assertIn("vs native", self.ask("show"))  # two values are two tables
+        self.sweep(4, 16, 256)
+        text = self.ask("show")
+        self.assertNotIn("vs native", text)
+        lines = text.splitlines()
+        self.assertLess(len(lines), 40)
+        heads = [line for line in lines if line.startswith("framework")]
+        self.assertEqual([head.split()[1:] for head in heads], [["1", "4", "16", "64", "256"]] * 2)
+        native = [line for line in lines if line.startswith("native ")]
+        self.assertEqual(len(native), 2)
+        self.assertIn("6.20 ms*", native[0])
+        self.assertIn("24.8 ms*", native[0])
+        self.assertLessEqual(max(map(len, lines)), 80)
+        # The reason of what crashed is said once for all values.
+        self.assertEqual(text.count("mxnet, batch 1, 4, 16, 64, 256: killed by signal 11"), 1)
+        full = self.ask("show", "--full")
+        self.assertEqual(full.count("vs native"), 10)
+
+    def test_a_narrow_terminal_gets_it_the_other_way_round(self):
+        self.sweep(*(2 ** i for i in range(6)), *(2 ** i for i in range(7, 13)))
+        text = self.ask("show")
+        heads = [line.split() for line in text.splitlines() if line.lstrip().startswith("batch")]
+        self.assertTrue(heads and all("native" in head for head in heads))
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.environment["COLUMNS"] = "200"
+        self.assertIn("\nframework", self.ask("show"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,288 @@
+/* What runs are called: names, tags, numbers, the beginnings of uids; the runs of a cell. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "store/sql_internal.h"
+#include "store/store.h"
+#include "tests/unit/store_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int64_t begin(struct store *store, int64_t started, const char *name)
+{
+	struct run_meta meta = fixture_meta(started);
+	struct error err = ERROR_INIT;
+
+	snprintf(meta.name, sizeof meta.name, "%s", name);
+	check(store_run_begin(store, &meta, &err), &err);
+	return meta.id;
+}
+
+static void a_word_means_one_run(void **state)
+{
+	static const struct {
+		const char *which;
+		int64_t id; /* 0: there is none */
+	} rows[] = {
+		{"", 3},	{"latest", 3},	 {"latest~0", 3}, {"latest~2", 1}, {"latest~3", 0},
+		{"latest~", 0}, {"latest~x", 0}, {"main", 2},	  {"2", 2},	   {"02", 0},
+		{"6", 0},	{"66", 0},	 {"6666", 0},	  {"66661111", 1}, {"666611112", 0},
+		{"aaaa", 2},	{"aaa", 0},	 {"a", 0},	  {"%", 0},	   {"Main", 0},
+	};
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct stored_run run;
+
+	begin(f->store, 100, "");
+	begin(f->store, 200, "main");
+	begin(f->store, 300, "");
+	/* Identifiers are random: a run with the number 6 is asked for, and there is none. */
+	check(sql_run(f->store,
+		      "UPDATE run SET uid = '66661111' || substr(uid, 9) WHERE id = 1;"
+		      "UPDATE run SET uid = 'aaaab' || substr(uid, 6) WHERE id = 2;"
+		      "UPDATE run SET uid = 'ffff' || substr(uid, 5) WHERE id = 3",
+		      "test", &err),
+	      &err);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		enum prony_status status = store_load_run(f->store, rows[i].which, 0, &run, &err);
+		if (rows[i].id == 0) {
+			assert_int_equal(status, PRONY_BAD_INPUT);
+			error_clear(&err);
+			continue;
+		}
+		check(status, &err);
+		if (run.meta.id != rows[i].id)
+			fail_msg("'%s' is run %lld", rows[i].which, (long long)run.meta.id);
+		stored_run_release(&run);
+	}
+	check(sql_run(f->store, "UPDATE run SET uid = 'aaaac' || substr(uid, 6) WHERE id = 3",
+		      "test", &err),
+	      &err);
+	expect_error(store_load_run(f->store, "aaaa", 0, &run, &err), PRONY_BAD_INPUT, &err,
+		     "'aaaa' may mean run 2 (aaaab");
+}
+
+static void what_is_changed_is_named(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct run_extent found;
+
+	begin(f->store, 100, "main");
+	begin(f->store, 200, "");
+	expect_error(store_find_run(f->store, "", &found, &err), PRONY_BAD_INPUT, &err,
+		     "no run ''");
+	check(store_find_run(f->store, "main", &found, &err), &err);
+	assert_int_equal(found.meta.id, 1);
+	assert_string_equal(found.meta.name, "main");
+	check(store_find_run(f->store, "latest", &found, &err), &err);
+	assert_int_equal(found.meta.id, 2);
+	/* One by its number and another by its uid. */
+	check(sql_run(f->store,
+		      "UPDATE run SET id = 1234 WHERE id = 2;"
+		      "UPDATE run SET uid = '1234' || substr(uid, 5) WHERE id = 1",
+		      "test", &err),
+	      &err);
+	expect_error(store_find_run(f->store, "1234", &found, &err), PRONY_BAD_INPUT, &err,
+		     "'1234' may mean run 1 (1234");
+}
+
+static void names_are_one_runs_only(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct run_meta meta = fixture_meta(300);
+	struct run_extent found;
+
+	begin(f->store, 100, "main");
+	int64_t second = begin(f->store, 200, "");
+	snprintf(meta.name, sizeof meta.name, "main");
+	expect_error(store_run_begin(f->store, &meta, &err), PRONY_USAGE, &err,
+		     "run 1 is called 'main' already");
+	assert_int_equal(fixture_count(f->store, "run"), 2);
+	expect_error(store_run_name(f->store, second, "main", false, &err), PRONY_USAGE, &err,
+		     "prony tag 1 --name");
+	check(store_run_name(f->store, second, "main", true, &err), &err);
+	check(store_find_run(f->store, "main", &found, &err), &err);
+	assert_int_equal(found.meta.id, second);
+	/* Its own name again, another one, none. */
+	check(store_run_name(f->store, second, "main", false, &err), &err);
+	check(store_run_name(f->store, second, "v2.1_rc+1-x", false, &err), &err);
+	assert_int_equal(fixture_count(f->store, "run_name"), 1);
+	check(store_run_name(f->store, second, "", false, &err), &err);
+	assert_int_equal(fixture_count(f->store, "run_name"), 0);
+	check(store_run_name(f->store, second, "main", false, &err), &err);
+	check(store_delete_runs(f->store, &second, 1, &err), &err);
+	assert_int_equal(fixture_count(f->store, "run_name"), 0);
+}
+
+static void some_words_are_no_names(void **state)
+{
+	static const char *const names[] = {
+		"",	    "7up",
+		"-x",	    "a b",
+		"a:b",	    "a~1",
+		"latest",   "cafe",
+		"deadbeef", "\xc3\xa4",
+		"a\n",	    "a,b",
+		"a/b",	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaz"};
+	static const char *const good[] = {"main", "bad", "v1.2", "A", "cafes"};
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++)
+		expect_error(run_name_check(names[i], &err), PRONY_USAGE, &err, "cannot be a name");
+	for (size_t i = 0; i < COUNT(good); i++)
+		check(run_name_check(good[i], &err), &err);
+	check(run_tag_check("2026", &err), &err);
+	check(run_tag_check("cafe", &err), &err);
+	expect_error(run_tag_check("a,b", &err), PRONY_USAGE, &err, "cannot be a tag");
+	expect_error(run_tag_check(".a", &err), PRONY_USAGE, &err, "cannot be a tag");
+}
+
+static void runs_bear_tags(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct run_extent *runs;
+	struct arena arena;
+	size_t count = 0;
+
+	arena_init(&arena, 0);
+	int64_t a = begin(f->store, 100, "main"), b = begin(f->store, 200, "");
+	check(store_run_tag(f->store, a, "nightly", &err), &err);
+	check(store_run_tag(f->store, a, "nightly", &err), &err);
+	check(store_run_tag(f->store, a, "gcc", &err), &err);
+	check(store_run_tag(f->store, b, "nightly", &err), &err);
+	check(store_list_runs(f->store, NULL, &arena, &runs, &count, &err), &err);
+	assert_int_equal(count, 2);
+	assert_int_equal(runs[0].meta.id, b);
+	assert_string_equal(runs[1].meta.tags, "gcc,nightly");
+	assert_string_equal(runs[1].meta.name, "main");
+	check(store_list_runs(f->store, "gcc", &arena, &runs, &count, &err), &err);
+	assert_int_equal(count, 1);
+	check(store_list_runs(f->store, "none", &arena, &runs, &count, &err), &err);
+	assert_int_equal(count, 0);
+	check(store_run_untag(f->store, a, "gcc", &err), &err);
+	expect_error(store_run_untag(f->store, a, "gcc", &err), PRONY_BAD_INPUT, &err,
+		     "has no tag 'gcc'");
+	arena_release(&arena);
+}
+
+/* A store of before has no such tables, and may be one that cannot be written. */
+static void an_older_store_has_no_names(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct store *reader = NULL;
+	struct stored_run run;
+
+	begin(f->store, 100, "main");
+	check(sql_run(f->store, "DROP TABLE run_name; DROP TABLE run_tag", "test", &err), &err);
+	check(store_open(f->path, true, &reader, &err), &err);
+	check(store_load_run(reader, "1", 0, &run, &err), &err);
+	assert_string_equal(run.meta.name, "");
+	assert_string_equal(run.meta.tags, "");
+	stored_run_release(&run);
+	expect_error(store_load_run(reader, "main", 0, &run, &err), PRONY_BAD_INPUT, &err,
+		     "no run 'main'");
+	store_close(reader);
+}
+
+static void names_are_imported(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct store *other = NULL;
+	struct stored_run run;
+	char *path = path_join(f->folder, "other.db");
+	int imported = 0;
+
+	begin(f->store, 50, "main");
+	check(store_open(path, false, &other, &err), &err);
+	int64_t id = begin(other, 100, "main");
+	check(store_run_tag(other, id, "there", &err), &err);
+	begin(other, 200, "feature");
+	store_close(other);
+	check(store_import(f->store, path, &imported, &err), &err);
+	assert_int_equal(imported, 2);
+	check(store_load_run(f->store, "main", 0, &run, &err), &err);
+	assert_int_equal(run.meta.id, 1);
+	stored_run_release(&run);
+	/* The name was another run's here. */
+	check(store_load_run(f->store, "2", 0, &run, &err), &err);
+	assert_string_equal(run.meta.name, "");
+	assert_string_equal(run.meta.tags, "main,there");
+	stored_run_release(&run);
+	check(store_load_run(f->store, "feature", 0, &run, &err), &err);
+	assert_int_equal(run.meta.id, 3);
+	stored_run_release(&run);
+	free(path);
+}
+
+static void a_cell_has_a_history(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct stored_run *runs = NULL;
+	struct cell_name *cells = NULL;
+	struct arena arena;
+	size_t count = 0;
+	char hash[CELL_HASH_BYTES];
+
+	arena_init(&arena, 0);
+	struct cell native = fixture_cell("native", 8), mxnet = fixture_cell("mxnet", 8);
+	for (int i = 0; i < 4; i++) {
+		/* Not in the order of their numbers. */
+		int64_t run = begin(f->store, i == 0 ? 900 : 100 * i, ""), id = 0;
+		struct process_record record;
+		check(store_cell(f->store, run, &mxnet, &id, &err), &err);
+		if (i == 2)
+			continue;
+		check(store_cell(f->store, run, &native, &id, &err), &err);
+		fixture_record(&record, 0);
+		check(store_process(f->store, id, &record, &err), &err);
+		process_record_release(&record);
+	}
+	check(store_list_cells(f->store, &arena, &cells, &count, &err), &err);
+	assert_int_equal(count, 2);
+	cell_hash(&native, hash);
+	assert_int_equal(cells[0].runs + cells[1].runs, 7);
+	check(store_load_history(f->store, hash, 100, &runs, &count, &err), &err);
+	assert_int_equal(count, 3);
+	const int64_t order[] = {2, 4, 1};
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(runs[i].meta.id, order[i]);
+		assert_int_equal(runs[i].cell_count, 1);
+		assert_string_equal(runs[i].cells[0].hash, hash);
+		assert_int_equal(runs[i].cells[0].process_count, 1);
+		stored_run_release(&runs[i]);
+	}
+	free(runs);
+	check(store_load_history(f->store, hash, 2, &runs, &count, &err), &err);
+	assert_int_equal(count, 2);
+	assert_int_equal(runs[0].meta.id, 4);
+	for (size_t i = 0; i < count; i++)
+		stored_run_release(&runs[i]);
+	free(runs);
+	arena_release(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		store_test(a_word_means_one_run),    store_test(what_is_changed_is_named),
+		store_test(names_are_one_runs_only), cmocka_unit_test(some_words_are_no_names),
+		store_test(runs_bear_tags),	     store_test(an_older_store_has_no_names),
+		store_test(names_are_imported),	     store_test(a_cell_has_a_history),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
