@@ -13,14 +13,20 @@ void summary_fold(struct summary *summary)
 {
 	struct names names = {.count = 0};
 	bool *here = arena_array(&summary->arena, summary->count + 1, sizeof *here);
+	bool *missing = arena_array(&summary->arena, summary->count + 1, sizeof *missing);
 	size_t absent = 0;
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		size_t name = names_add(&names, cell->cell.framework, strlen(cell->cell.framework));
-		here[name] = here[name] || cell->status != CELL_MISSING;
+		missing[name] = missing[name] || cell->status == CELL_MISSING;
+		/* A stage that it does not have is refused whether it is here or not. */
+		here[name] = here[name] ||
+			     (cell->status != CELL_MISSING && cell->status != CELL_UNSUPPORTED);
 	}
-	for (size_t name = 0; name < names.count; name++)
+	for (size_t name = 0; name < names.count; name++) {
+		here[name] = here[name] || !missing[name];
 		absent += !here[name];
+	}
 	/* Where none is here it is the data or the device that is missing. */
 	bool many = absent > ROWS_KEPT && absent < names.count;
 	for (size_t i = 0; many && i < summary->count; i++) {

@@ -120,14 +120,15 @@ static void add_machine(const struct summary *summary, struct strbuf *out)
 	json_decref(environment);
 }
 
-/* A banner, where there is something to say. */
-static void add_condition(bool (*condition)(const struct summary *, struct strbuf *),
+/* A paragraph of a class, where there is something to say. */
+static void add_condition(const char *class,
+			  bool (*condition)(const struct summary *, struct strbuf *),
 			  const struct summary *summary, struct strbuf *out)
 {
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	if (condition(summary, &line)) {
-		strbuf_puts(out, "<p class=\"banner\">");
+		strbuf_printf(out, "<p class=\"%s\">", class);
 		text_html(strbuf_text(&line), out);
 		strbuf_puts(out, "</p>\n");
 	}
@@ -151,9 +152,9 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		strbuf_puts(out, "</p><p class=\"parity\">");
 		text_html(strbuf_text(&line), out);
 		strbuf_puts(out, "</p>\n");
-		add_condition(summary_absent, page->summaries[run], out);
-		add_condition(summary_disturbance, page->summaries[run], out);
-		add_condition(summary_settings, page->summaries[run], out);
+		add_condition("note", summary_absent, page->summaries[run], out);
+		add_condition("banner", summary_disturbance, page->summaries[run], out);
+		add_condition("banner", summary_settings, page->summaries[run], out);
 		strbuf_release(&line);
 	}
 	strbuf_puts(out, "</header>\n");
@@ -229,9 +230,11 @@ static void gather_values(const struct html_page *page, const struct axis *axis,
 {
 	for (size_t run = 0; run < page->count; run++)
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
+			const struct summary_row *row = &page->summaries[run]->rows[i];
 			char text[CELL_WORD_BYTES];
-			axis_text(axis, axis_value(axis, &page->summaries[run]->rows[i].cell->cell),
-				  text);
+			if (row->folded)
+				continue;
+			axis_text(axis, axis_value(axis, &row->cell->cell), text);
 			names_add(values, text, strlen(text) + 1);
 		}
 }
@@ -249,9 +252,10 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 	}
 	for (size_t run = 0; run < page->count; run++)
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
-			const char *name =
-				cell_status_name(page->summaries[run]->rows[i].cell->status);
-			names_add(&statuses, name, strlen(name) + 1);
+			const struct summary_row *row = &page->summaries[run]->rows[i];
+			const char *name = cell_status_name(row->cell->status);
+			if (!row->folded)
+				names_add(&statuses, name, strlen(name) + 1);
 		}
 	add_filter("status", &statuses, false, out);
 	names_release(&statuses);

@@ -286,7 +286,7 @@ void html_comparison_table(const struct html_page *page, size_t comparison, stru
 		size_t row_count;
 		const struct summary_row *rows = html_rows(page, run, comparison, &row_count);
 		for (size_t i = 0; i < row_count; i++)
-			if (rows[i].cell->status != CELL_MISSING)
+			if (rows[i].cell->status != CELL_MISSING && !rows[i].folded)
 				comparison_row(page, run, &rows[i], columns, out);
 	}
 	html_foot(out);

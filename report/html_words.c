@@ -212,7 +212,7 @@ static void add_broken(const struct summary *summary, struct strbuf *out)
 	char key[CELL_WORD_BYTES + 32];
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		if (row->rank > 0 || !*summary_reason(row))
+		if (row->rank > 0 || row->folded || !*summary_reason(row))
 			continue;
 		snprintf(key, sizeof key, "%s", row->cell->cell.framework);
 		size_t length = strlen(key);

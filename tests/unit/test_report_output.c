@@ -428,9 +428,19 @@ static void many_absent_frameworks_share_a_line(void **state)
 	json_decref(json);
 	/* One that has a cell of another end stays, and so do all where nothing else is there. */
 	summary_release(&summary);
+	run.cells[run.cell_count - 1].status = CELL_CRASHED;
+	summary_init(&summary, &run);
+	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
+	summary_release(&summary);
+	/* What is refused in one stage and missing in the other is not here either. */
 	run.cells[run.cell_count - 1].status = CELL_UNSUPPORTED;
 	summary_init(&summary, &run);
 	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
+	summary_release(&summary);
+	run.cells[run.cell_count] = run.cells[run.cell_count - 1];
+	run.cells[run.cell_count++].status = CELL_MISSING;
+	summary_init(&summary, &run);
+	assert_true(find(&summary, "jax", STAGE_FORWARD)->folded);
 	summary_release(&summary);
 	for (size_t i = 0; i < run.cell_count; i++)
 		run.cells[i].status = CELL_MISSING;
