@@ -126,7 +126,7 @@ static void live_text(struct progress *p)
 			 floor(seconds_since(p->stage_ns, now)));
 	progress_cell_title(&p->plan->cells[p->cell], title, sizeof title);
 	snprintf(p->line, sizeof p->line, "%s %s about %s left  %s  %.110s%s", passed, count, left,
-		 stage, title, p->figure);
+		 stage, title, p->figure_cell == p->cell ? p->figure : "");
 }
 
 static void show(struct progress *p)
@@ -389,6 +389,7 @@ void progress_event(struct progress *progress, const struct run_event *event,
 		end_reference(progress, now);
 	end_part(progress, event, estimate, now);
 	estimate_text(estimate, progress->figure, sizeof progress->figure);
+	progress->figure_cell = event->cell;
 	hear(progress, event, estimate, now);
 	if (progress->live)
 		show(progress);

@@ -30,7 +30,7 @@ struct progress {
 	char line[512];
 	/* What is going on: the cell, since when, and how far. */
 	bool in_gate;
-	size_t cell;
+	size_t cell, figure_cell; /* the figure is of that one */
 	int round;
 	char stage[64], figure[80];
 	int64_t stage_ns, launch_ns; /* launch: of a gate's process */
