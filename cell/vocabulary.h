@@ -21,7 +21,7 @@
 #define SYNC_MODES(X)                                                                              \
 	X(SYNC_END, "end")	 /* once, at the end of the window: throughput */                  \
 	X(SYNC_STEP, "step")	 /* each step: latency */                                          \
-	X(SYNC_BLOCKS, "blocks") /* every K steps, blocks of at least 250 ms: the default */
+	X(SYNC_BLOCKS, "blocks") /* every K steps, blocks of at least 0.1 s: the default */
 
 #define OPTIMISERS(X)                                                                              \
 	X(OPTIMISER_SGD, "sgd")                                                                    \

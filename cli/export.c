@@ -22,8 +22,8 @@ const struct option export_option_rows[] = {
 	 .offset = offsetof(struct export_options, format),
 	 .choices = formats,
 	 .metavar = "FORMAT",
-	 .help = "default csv; jsonl is complete, with intervals, logs and series; ms is csv in "
-		 "layout ms; latex has tables of booktabs"},
+	 .help = "default csv; jsonl is complete, with intervals, logs and series; latex has "
+		 "tables of booktabs"},
 	{.name = "layout",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct export_options, layout),

@@ -57,11 +57,6 @@ static json_t *what(const struct run_meta *meta)
 	return text;
 }
 
-static json_t *text_or_null(const char *text)
-{
-	return *text ? text_json(text) : json_null();
-}
-
 static json_t *run_row(const struct run_extent *run)
 {
 	const struct run_meta *meta = &run->meta;
@@ -70,11 +65,11 @@ static json_t *run_row(const struct run_extent *run)
 	clock_format_utc(meta->started_wall_ns, when, sizeof when);
 	json_object_set_new(row, "id", json_integer(meta->id));
 	json_object_set_new(row, "uid", text_json(meta->uid));
-	json_object_set_new(row, "name", text_or_null(meta->name));
+	json_object_set_new(row, "name", text_json_or_null(meta->name));
 	json_object_set_new(row, "tags", words_to_json(meta->tags));
-	json_object_set_new(row, "suite", text_or_null(meta->suite));
+	json_object_set_new(row, "suite", text_json_or_null(meta->suite));
 	json_object_set_new(row, "what", what(meta));
-	json_object_set_new(row, "command", text_or_null(meta->command));
+	json_object_set_new(row, "command", text_json_or_null(meta->command));
 	json_object_set_new(row, "started", text_json(when));
 	json_object_set_new(row, "started_wall_ns", json_integer(meta->started_wall_ns));
 	json_object_set_new(row, "finished_wall_ns",
@@ -82,8 +77,8 @@ static json_t *run_row(const struct run_extent *run)
 				    ? json_null()
 				    : json_integer(meta->finished_wall_ns));
 	json_object_set_new(row, "effort", text_json(meta->effort));
-	json_object_set_new(row, "host", text_or_null(meta->host));
-	json_object_set_new(row, "version", text_or_null(meta->version));
+	json_object_set_new(row, "host", text_json_or_null(meta->host));
+	json_object_set_new(row, "version", text_json_or_null(meta->version));
 	json_object_set_new(row, "cells", json_integer(run->cells));
 	json_object_set_new(row, "ok", json_integer(run->ok));
 	json_object_set_new(row, "processes", json_integer(run->processes));

@@ -9,11 +9,6 @@
 #include "report/compare_internal.h"
 #include "report/text.h"
 
-static json_t *text_or_null(const char *text)
-{
-	return text && *text ? text_json(text) : json_null();
-}
-
 static json_t *side_to_json(const struct compare_side *side)
 {
 	const struct run_meta *meta = &side->run->meta;
@@ -22,13 +17,13 @@ static json_t *side_to_json(const struct compare_side *side)
 	clock_format_utc(meta->started_wall_ns, when, sizeof when);
 	json_object_set_new(object, "run", json_integer(meta->id));
 	json_object_set_new(object, "uid", text_json(meta->uid));
-	json_object_set_new(object, "name", text_or_null(meta->name));
-	json_object_set_new(object, "framework", text_or_null(side->framework));
-	json_object_set_new(object, "suite", text_or_null(meta->suite));
+	json_object_set_new(object, "name", text_json_or_null(meta->name));
+	json_object_set_new(object, "framework", text_json_or_null(side->framework));
+	json_object_set_new(object, "suite", text_json_or_null(meta->suite));
 	json_object_set_new(object, "started", json_string(when));
-	json_object_set_new(object, "host", text_or_null(meta->host));
-	json_object_set_new(object, "effort", text_or_null(meta->effort));
-	json_object_set_new(object, "version", text_or_null(meta->version));
+	json_object_set_new(object, "host", text_json_or_null(meta->host));
+	json_object_set_new(object, "effort", text_json_or_null(meta->effort));
+	json_object_set_new(object, "version", text_json_or_null(meta->version));
 	return object;
 }
 
@@ -71,7 +66,7 @@ static json_t *row_to_json(const struct compare *compare, const struct compare_r
 			    row->judged ? json_string(verdict_word(row->verdict)) : json_null());
 	json_object_set_new(object, "processes_needed",
 			    row->needed ? json_integer((json_int_t)row->needed) : json_null());
-	json_object_set_new(object, "reason", text_or_null(note));
+	json_object_set_new(object, "reason", text_json_or_null(note));
 	free(note);
 	return object;
 }

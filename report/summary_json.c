@@ -16,11 +16,6 @@ static json_t *integer_or_null(int64_t value)
 }
 
 /* "" means that nothing is known. */
-static json_t *text_or_null(const char *text)
-{
-	return text && *text ? text_json(text) : json_null();
-}
-
 static json_t *utc(int64_t wall_ns)
 {
 	char text[32];
@@ -34,7 +29,7 @@ static json_t *utc(int64_t wall_ns)
 static json_t *embedded(const char *text)
 {
 	json_t *value = text && *text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	return value ? value : text_or_null(text);
+	return value ? value : text_json_or_null(text);
 }
 
 json_t *words_to_json(const char *words)
@@ -56,9 +51,9 @@ json_t *summary_run_to_json(const struct summary *summary)
 	json_t *run = json_object();
 	json_object_set_new(run, "id", json_integer(meta->id));
 	json_object_set_new(run, "uid", text_json(meta->uid));
-	json_object_set_new(run, "name", text_or_null(meta->name));
+	json_object_set_new(run, "name", text_json_or_null(meta->name));
 	json_object_set_new(run, "tags", words_to_json(meta->tags));
-	json_object_set_new(run, "suite", text_or_null(meta->suite));
+	json_object_set_new(run, "suite", text_json_or_null(meta->suite));
 	json_object_set_new(run, "version", text_json(meta->version));
 	json_object_set_new(run, "effort", text_json(meta->effort));
 	json_object_set_new(run, "statistic", text_json(meta->statistic));
@@ -67,10 +62,10 @@ json_t *summary_run_to_json(const struct summary *summary)
 	json_object_set_new(run, "finished", utc(meta->finished_wall_ns));
 	json_object_set_new(run, "started_wall_ns", integer_or_null(meta->started_wall_ns));
 	json_object_set_new(run, "finished_wall_ns", integer_or_null(meta->finished_wall_ns));
-	json_object_set_new(run, "command", text_or_null(meta->command));
-	json_object_set_new(run, "spec", text_or_null(meta->spec));
-	json_object_set_new(run, "host", text_or_null(meta->host));
-	json_object_set_new(run, "environment_hash", text_or_null(meta->environment_hash));
+	json_object_set_new(run, "command", text_json_or_null(meta->command));
+	json_object_set_new(run, "spec", text_json_or_null(meta->spec));
+	json_object_set_new(run, "host", text_json_or_null(meta->host));
+	json_object_set_new(run, "environment_hash", text_json_or_null(meta->environment_hash));
 	json_object_set_new(run, "environment", embedded(meta->environment));
 	return run;
 }
@@ -147,7 +142,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	cell_axes_to_json(&cell->cell, object);
 	json_object_set_new(object, "status", json_string(cell_status_name(cell->status)));
 	json_object_set_new(object, "flags", flags_to_json(cell->flags));
-	json_object_set_new(object, "reason", text_or_null(summary_reason(row)));
+	json_object_set_new(object, "reason", text_json_or_null(summary_reason(row)));
 	json_object_set_new(object, "rank", row->rank > 0 ? json_integer(row->rank) : json_null());
 	json_object_set_new(object, "rank_low",
 			    row->comparable ? json_integer(row->rank_low) : json_null());
@@ -172,8 +167,9 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(object, "to_first_step_ns", json_number(row->to_first_step_ns));
 	json_object_set_new(object, "rss_peak_bytes", json_number(row->rss_peak_bytes));
 	json_object_set_new(object, "flops_per_second", json_number(row->flops));
-	json_object_set_new(object, "precision_proved",
-			    text_or_null(json_string_or(cell->evidence, "precision_proved", "")));
+	json_object_set_new(
+		object, "precision_proved",
+		text_json_or_null(json_string_or(cell->evidence, "precision_proved", "")));
 	json_object_set_new(object, "peak", costs_peak_to_json(&row->costs));
 	json_object_set_new(object, "energy", costs_energy_to_json(&row->costs));
 	json_object_set_new(object, "details",
@@ -211,7 +207,7 @@ json_t *summary_process_to_json(const struct process_record *record)
 			value = json_number(real);
 			break;
 		case FIELD_TYPE_TEXT:
-			value = text_or_null(member);
+			value = text_json_or_null(member);
 			break;
 		}
 		json_object_set_new(object, field->name, value);

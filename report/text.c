@@ -215,6 +215,11 @@ json_t *text_json(const char *text)
 	return whole;
 }
 
+json_t *text_json_or_null(const char *text)
+{
+	return text && *text ? text_json(text) : json_null();
+}
+
 size_t text_take_line(const char **rest, size_t columns, const char **line)
 {
 	*line = *rest;

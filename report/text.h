@@ -48,6 +48,8 @@ char *text_of_json(const json_t *json, size_t flags);
 /* A JSON string with malformed bytes replaced; control characters stay, JSON escapes them. NULL
  * gives null. New reference. */
 json_t *text_json(const char *text);
+/* Likewise; null for "" too. */
+json_t *text_json_or_null(const char *text);
 
 /* Escapes for HTML text and double-quoted attributes. */
 void text_html(const char *text, struct strbuf *out);

@@ -73,7 +73,7 @@ static enum prony_status unknown_suite(const char *name, const char *const *name
 			  "unknown suite \"%.80s\"%s%s%s Built in: %s; a file is given by a path "
 			  "that ends in "
 			  ".yaml or has a slash",
-			  name, nearest ? "; did you mean " : ";", nearest ? nearest : "",
+			  name, nearest ? "; did you mean " : ".", nearest ? nearest : "",
 			  nearest ? "?" : "", count ? strbuf_text(&known) : "none");
 	strbuf_release(&known);
 	return status;

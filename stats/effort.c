@@ -5,7 +5,7 @@
 /* docs/measurement.md gives the reasons: quick has many short processes, because t with 2 degrees
  * of freedom makes an interval of three useless; the other windows outlast clock throttling and
  * drown the noise of single steps, the starts are where peeking at the interval stops misleading
- * (6.1 % false from 5). */
+ * (6.4 % false from 5). */
 const struct effort_row effort_table[3] = {
 	{.name = "quick",
 	 .processes_start = 7,

@@ -46,8 +46,3 @@ double machine_peak_flops(const json_t *environment, const char *precision, int6
 	product = ceiling(environment, name, cores);
 	return fmax(loop, product); /* of a number and NaN: the number */
 }
-
-double machine_bandwidth(const json_t *environment, int64_t cores)
-{
-	return ceiling(environment, "bandwidth", cores);
-}

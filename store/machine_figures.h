@@ -17,7 +17,4 @@ double machine_noise_floor(const json_t *environment);
  */
 double machine_peak_flops(const json_t *environment, const char *precision, int64_t cores);
 
-/* Likewise bytes a second to and from memory. */
-double machine_bandwidth(const json_t *environment, int64_t cores);
-
 #endif

@@ -47,7 +47,7 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 
 	if (!file_exists(store->path))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: there is no store yet; `prony run` makes it, --store FILE "
+				 "%s: there is no such store; `prony run` makes one, --store FILE "
 				 "names another",
 				 store->path);
 	/* To write, because the last one to close tidies up the log; falls back where it may not.

@@ -112,9 +112,13 @@ int main(int argc, char **argv)
 	struct summary summary;
 	struct strbuf text;
 	struct rusage usage;
-	const char *path = argc > 1 ? argv[1] : "bench_tables.db";
 	int cells = argc > 2 ? (int)strtol(argv[2], NULL, 10) : CELLS;
 
+	if (argc < 2) {
+		fprintf(stderr, "bench_tables STORE [CELLS]: made where it is not there\n");
+		return 64;
+	}
+	const char *path = argv[1];
 	if (!file_exists(path))
 		fill(path, cells);
 	int64_t begin_ns = clock_monotonic_ns();

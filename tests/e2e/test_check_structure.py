@@ -37,6 +37,7 @@ PLANTED = [
     ("length", "python/planted.py", "def f():\n" + "    pass\n" * 101, "python/planted.py:1: f() has 102"),
     ("places", "docs/planted.md", "see /wo" "rk/main/x\n", "docs/planted.md:1: absolute path"),
     ("places", "docs/planted.md", "\nhttps://py" "pi.org/x\n", "docs/planted.md:2: name of a package registry"),
+    ("places", "docs/planted.bin", "\0" * (3 << 20), "docs/planted.bin:1: 3 MiB in the tree"),
     ("dependencies", "frameworks/locks/planted.txt", "# version: 1\n", "planted.txt:1: no row of"),
     ("dependencies", "dependencies.tsv", "debian\tx\n", "needs 7 columns"),
     ("header", "base/planted.h", "#pragma once\nstatic inline size_t f(void) { return 0; }\n",
