@@ -75,7 +75,9 @@ void cli_live_line(const char *text)
 {
 	char *line = text_line(text);
 	/* One that wraps could not be taken back. */
-	size_t bytes = text_fit(line, (size_t)cli_width() - 1);
+	struct winsize size;
+	bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+	size_t bytes = text_fit(line, (known ? size.ws_col : (size_t)cli_width()) - 1);
 	fprintf(stderr, ERASE_LINE "%.*s", (int)bytes, line);
 	fflush(stderr);
 	free(line);

@@ -311,6 +311,8 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (status == PRONY_OK)
 		status = job_begin_run(job, argc, argv, err);
 	if (status == PRONY_OK)
+		status = baseline_is_older(job, err);
+	if (status == PRONY_OK)
 		status = job_register_cells(job, err);
 	if (status == PRONY_OK) {
 		for (size_t i = 0; i < job->plan.count; i++)
@@ -387,6 +389,8 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 				"--resume goes on\n");
 	} else if (!options.dry_run) {
 		exit_code = outcome(&job);
+		if (job.broken)
+			exit_code = 1;
 		if (baseline_save(&job, exit_code != 0, &err) != PRONY_OK)
 			exit_code = cli_fail(&err);
 		else if (job.slower)

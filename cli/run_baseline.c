@@ -87,6 +87,16 @@ enum prony_status baseline_load(struct job *job, struct error *err)
 	return check_machine(job, err);
 }
 
+enum prony_status baseline_is_older(const struct job *job, struct error *err)
+{
+	if (!job->baseline_loaded || job->baseline.meta.id != job->meta.id)
+		return PRONY_OK;
+	return error_set(err, PRONY_BAD_INPUT,
+			 "the baseline '%s' is run %lld, which --resume goes on with: a run is not "
+			 "held against itself; name an older one",
+			 job->options->baseline, (long long)job->meta.id);
+}
+
 void baseline_release(struct job *job)
 {
 	if (job->baseline_loaded)
@@ -119,7 +129,12 @@ enum prony_status baseline_compare(struct job *job, const struct stored_run *run
 	else
 		print(&compare);
 	status = compare_allow(&compare, job->options->force, err);
-	job->slower = compare_exit(&compare) == 2;
+	job->slower = compare.verdicts[VERDICT_SLOWER] > 0;
+	job->broken = compare.broken > 0;
+	if (job->broken)
+		cli_say("prony: %zu cell%s ok in the baseline '%s' and not in this run\n",
+			compare.broken, compare.broken == 1 ? " is" : "s are",
+			job->options->baseline);
 	compare_release(&compare);
 	return status;
 }

@@ -10,10 +10,12 @@ enum prony_status baseline_check_options(const struct run_options *options, stru
 /* Loads the baseline, if one is asked for, and makes sure, before anything is measured, that it can
  * be compared with what will be: a cell in common, and the same machine. */
 enum prony_status baseline_load(struct job *job, struct error *err);
+/* Once the run has its number: it is not the one that --resume goes on with. */
+enum prony_status baseline_is_older(const struct job *job, struct error *err);
 void baseline_release(struct job *job);
 
 /* Compares the finished run with the baseline: prints, or adds the member "comparison" to `json`.
- * Sets job->slower. */
+ * Sets job->slower and job->broken. */
 enum prony_status baseline_compare(struct job *job, const struct stored_run *run, json_t *json,
 				   struct error *err);
 

@@ -176,6 +176,8 @@ static void take_over(const struct stored_run *stored, struct run_cell *cell)
 	cell->gate_done = old->gate != CELL_PENDING;
 	cell->tried = (int)old->process_count;
 	for (size_t p = 0; p < old->process_count; p++) {
+		if (old->processes[p].round >= cell->rounds)
+			cell->rounds = (int)old->processes[p].round + 1;
 		cell->flags |= cell_flags_parse(old->processes[p].flags);
 		if (!strcmp(old->processes[p].status, "ok"))
 			run_cell_add_mean(cell, old->processes[p].step_mean_ns);

@@ -35,6 +35,7 @@ struct job {
 	struct stored_run baseline; /* what --baseline names */
 	bool baseline_loaded;
 	bool slower; /* than the baseline, a cell of it */
+	bool broken; /* a cell that is ok in the baseline is not in this run */
 };
 
 /* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same

@@ -103,12 +103,11 @@ struct verdicts {
 static void draw(struct random *random, const struct arms *arms, int arm, double *a, double *b)
 {
 	size_t order[ARM_ROUNDS_MAX];
-	size_t pairs = arms->rounds < PAIRS ? arms->rounds : PAIRS;
 
 	for (size_t i = 0; i < arms->rounds; i++)
 		order[i] = i;
 	random_shuffle(random, order, arms->rounds);
-	for (size_t i = 0; i < pairs; i++) {
+	for (size_t i = 0; i < PAIRS; i++) {
 		a[i] = arms->means_ns[ARM_A][order[i]];
 		b[i] = arms->means_ns[arm][order[i]];
 	}
@@ -116,9 +115,15 @@ static void draw(struct random *random, const struct arms *arms, int arm, double
 
 static void judge_draws(const struct arms *arms, struct verdicts *out)
 {
-	size_t pairs = arms->rounds < PAIRS ? arms->rounds : PAIRS;
 	struct random random;
 
+	/* Draws of all rounds would be one draw. */
+	if (arms->rounds <= PAIRS) {
+		out->covered = out->wrong = NAN;
+		for (int arm = ARM_SAME; arm < ARM_COUNT; arm++)
+			out->detected[arm] = NAN;
+		return;
+	}
 	random_init(&random, 1);
 	for (int arm = ARM_SAME; arm < ARM_COUNT; arm++) {
 		int covered = 0, wrong = 0, above = 0;
@@ -126,7 +131,7 @@ static void judge_draws(const struct arms *arms, struct verdicts *out)
 			double a[PAIRS], b[PAIRS];
 			struct contrast contrast;
 			draw(&random, arms, arm, a, b);
-			contrast_paired(a, b, pairs, &contrast);
+			contrast_paired(a, b, PAIRS, &contrast);
 			enum verdict verdict = contrast_verdict(&contrast, out->floor);
 			covered += contrast.low <= 1 && contrast.high >= 1;
 			above += contrast.low > 1;
@@ -227,7 +232,8 @@ static void print_delays(const struct arms *arms, const struct verdicts *v)
 			 100 * (found->high - 1));
 		table_cell(table, text, NULL);
 		table_cell(table, verdict_word(contrast_verdict(found, v->floor)), NULL);
-		snprintf(text, sizeof text, "%.0f %%", 100 * v->detected[arm]);
+		snprintf(text, sizeof text, isnan(v->detected[arm]) ? "-" : "%.0f %%",
+			 100 * v->detected[arm]);
 		table_cell(table, text, NULL);
 	}
 	cli_print_table(table, "table");
@@ -250,10 +256,15 @@ static void print_text(const struct clock_figures *clock, const struct observer 
 	cli_out("the framework fake against itself, the same and slowed down, %zu rounds:\n",
 		arms->rounds);
 	print_delays(arms, v);
-	cli_out("by 5 pairs: of %d draws of 5 rounds, how many intervals lie above 1. Of the same "
-		"twice, %.0f %% of those\nintervals hold 1, and %.1f %% of the verdicts are wrong "
-		"at the floor.\n\n",
-		DRAWS, 100 * v->covered, 100 * v->wrong);
+	if (isnan(v->covered))
+		cli_out("by 5 pairs: more than %d rounds are needed (--seconds N)\n\n", PAIRS);
+	else
+		cli_out("by 5 pairs: of %d draws of 5 rounds, how many intervals lie above 1. Of "
+			"the same "
+			"twice, %.0f %% of those\nintervals hold 1, and %.1f %% of the verdicts "
+			"are wrong "
+			"at the floor.\n\n",
+			DRAWS, 100 * v->covered, 100 * v->wrong);
 	cli_out("noise floor: %.2g %% (5 pairs of the same lie apart by less in 95 of 100 "
 		"cases)\n\n",
 		100 * v->floor);

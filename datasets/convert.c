@@ -136,7 +136,6 @@ static enum prony_status lock_folder(struct conversion *c, struct error *err)
 	if (flock(c->lock, LOCK_EX | LOCK_NB) != 0)
 		return error_set(err, PRONY_IO, "%s: another conversion writes into it now",
 				 folder);
-	remove_torn(folder);
 	return PRONY_OK;
 }
 
@@ -147,7 +146,10 @@ static bool is_empty(const char *folder)
 	bool empty = true;
 
 	while (stream && empty && (entry = readdir(stream)))
-		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+		/* A kill while the first journal was written leaves that. */
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+			(strncmp(entry->d_name, JOURNAL, strlen(JOURNAL)) == 0 &&
+			 is_torn(entry->d_name));
 	if (stream)
 		closedir(stream);
 	return empty;
@@ -189,6 +191,9 @@ static enum prony_status look_at_folder(struct conversion *c, struct error *err)
 		status = is_empty(folder) ? write_journal(c, err)
 					  : other_conversion(c, "files already", err);
 	}
+	/* Only in a folder that is this conversion's. */
+	if (status == PRONY_OK)
+		remove_torn(folder);
 	free(whole);
 	free(journal);
 	return status;
@@ -217,8 +222,17 @@ static void to_png(struct data_record *record)
 static enum prony_status to_pixels(struct data_record *record, const struct image_view *view,
 				   int height, int width, struct error *err)
 {
-	size_t length = IMAGE_CHANNELS * (size_t)height * (size_t)width;
+	size_t length = IMAGE_CHANNELS * (size_t)height * (size_t)width, plane = record->length;
 	uint8_t *planes = memory_alloc(length);
+
+	if (!record->encoded && record->dims[0] == 1) {
+		/* Grey: the same in each channel. */
+		data_record_reserve(record, IMAGE_CHANNELS * plane);
+		for (size_t i = 1; i < IMAGE_CHANNELS; i++)
+			memcpy(record->bytes + i * plane, record->bytes, plane);
+		record->length = IMAGE_CHANNELS * plane;
+		record->dims[0] = IMAGE_CHANNELS;
+	}
 	enum prony_status status = record_decode(record, view, planes, err);
 
 	if (status == PRONY_OK) {

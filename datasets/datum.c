@@ -22,6 +22,8 @@ static bool fits(const struct data_record *record)
 
 	if (record->encoded)
 		return image_kind_of(record->bytes, record->length) != IMAGE_NONE;
+	if (record->dims[0] != 1 && record->dims[0] != IMAGE_CHANNELS)
+		return false;
 	for (int i = 0; i < 3; i++) {
 		if (record->dims[i] < 1 || record->dims[i] > IMAGE_SIDE_MAX)
 			return false;

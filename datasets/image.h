@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 /* Larger ones are refused: none of ImageNet has more than a third of that. */
-enum { IMAGE_SIDE_MAX = 16384, IMAGE_CHANNELS = 3 };
+enum { IMAGE_SIDE_MAX = 16384, IMAGE_PIXELS_MAX = 1 << 27, IMAGE_CHANNELS = 3 };
 
 /* Which part of a picture becomes a sample, and how large. */
 struct image_view {

@@ -7,7 +7,7 @@
 /* The end of every message about a picture. */
 #define IMAGE_REMEDY "replace the file, or take it away"
 
-/* PRONY_BAD_INPUT beyond IMAGE_SIDE_MAX. */
+/* PRONY_BAD_INPUT beyond IMAGE_SIDE_MAX and IMAGE_PIXELS_MAX. */
 enum prony_status image_check_size(const char *name, int64_t height, int64_t width,
 				   struct error *err);
 

@@ -42,6 +42,8 @@ static void note(j_common_ptr common, int level)
 		return;
 	reader->warning = code;
 	common->err->format_message(common, reader->text);
+	/* Its pixels would be thrown away: a few bytes may claim to be a large picture. */
+	longjmp(reader->end, 1);
 }
 
 static void say_nothing(j_common_ptr common)

@@ -188,7 +188,8 @@ static enum prony_status write_mean(const struct png_sink *sink, struct error *e
 	char *path = path_join(sink->base.folder, PNG_MEAN_FILE);
 	struct strbuf text;
 
-	strbuf_init(&text, 0);
+	/* The mean of large pictures is long. */
+	strbuf_init(&text, SIZE_MAX / 4);
 	strbuf_printf(
 		&text,
 		"<?xml version=\"1.0\"?>\n<opencv_storage>\n<Channel>%" PRId64

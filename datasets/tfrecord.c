@@ -68,7 +68,7 @@ static enum prony_status open_source(const struct data_shard *shard, struct data
 	return file_source_open(shard, index_file, out, err);
 }
 
-/* The first value of a list, of bytes or of numbers (packed or not). */
+/* The first value of a list, of bytes or of numbers (packed or not); out->number is the list's. */
 static bool first_value(const struct protobuf_field *feature, struct protobuf_field *out)
 {
 	struct protobuf_reader reader = {feature->bytes, feature->bytes + feature->length};
@@ -81,6 +81,7 @@ static bool first_value(const struct protobuf_field *feature, struct protobuf_fi
 	if (!protobuf_next(&reader, &value, &broken) || value.number != TF_LIST_VALUE)
 		return false;
 	*out = value;
+	out->number = list.number;
 	if (list.number == TF_BYTES_LIST)
 		return value.is_bytes;
 	if (list.number != TF_INT64_LIST || !value.is_bytes)
@@ -114,14 +115,15 @@ static void take_feature(const struct protobuf_field *entry, struct data_record 
 	}
 	if (broken || !key.bytes || !feature.bytes || !first_value(&feature, &value))
 		return;
-	if (is_named(&key, TF_NAME_LABEL) && value.value <= INT32_MAX) {
+	if (is_named(&key, TF_NAME_LABEL) && value.number == TF_INT64_LIST &&
+	    value.value <= INT32_MAX) {
 		out->label = (int64_t)value.value;
-	} else if (is_named(&key, TF_NAME_ENCODED) && value.is_bytes) {
+	} else if (is_named(&key, TF_NAME_ENCODED) && value.number == TF_BYTES_LIST) {
 		data_record_reserve(out, value.length);
 		if (value.length > 0)
 			memcpy(out->bytes, value.bytes, value.length);
 		out->length = value.length;
-	} else if (is_named(&key, TF_NAME_FILE) && value.is_bytes) {
+	} else if (is_named(&key, TF_NAME_FILE) && value.number == TF_BYTES_LIST) {
 		size_t length = value.length < DATA_NAME_BYTES ? value.length : DATA_NAME_BYTES - 1;
 
 		memcpy(out->name, value.bytes, length);

@@ -84,7 +84,7 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 			arena_printf(&compare->arena,
 				     "the interval lies outside, but among %zu cells one such "
 				     "may be chance (Benjamini-Hochberg %.2g)",
-				     compare->matched, row->p_adjusted);
+				     compare->hypotheses, row->p_adjusted);
 	}
 	if (is_claim(row->verdict) && (flags_a | flags_b) & CELL_FLAG_DISTURBED && !force) {
 		row->verdict = VERDICT_INCONCLUSIVE;
@@ -139,7 +139,8 @@ static void match(struct compare *compare, const struct compare_settings *settin
 		if (!belongs(&compare->b, settings, cell))
 			continue;
 		size_t number = names_find(&names, key, match_key(compare, cell, key));
-		if (number == NAMES_NONE) {
+		/* A store of others may have a cell twice. */
+		if (number == NAMES_NONE || !of_a[number]) {
 			only_b[lonely++] = (struct compare_row){.b = cell, .reason = ""};
 			continue;
 		}
@@ -172,6 +173,7 @@ static void judge_all(struct compare *compare, bool force)
 		struct compare_row *row = &compare->rows[i];
 		contrast_rows(compare, row);
 		p[i] = row->p = contrast_p(&row->contrast, compare->threshold);
+		compare->hypotheses += isnan(row->p) ? 0 : 1;
 		if (row->judged)
 			contrasts[judged++] = row->contrast;
 		compare->broken += row->a->status == CELL_OK && row->b->status != CELL_OK;

@@ -61,6 +61,7 @@ struct compare {
 	size_t count, matched, only_a, only_b;
 	size_t verdicts[VERDICT_COUNT]; /* of judged rows */
 	size_t broken;			/* ok in A, not in B */
+	size_t hypotheses;		/* rows with a p */
 	struct contrast overall;	/* geometric mean of the judged rows' ratios */
 	struct compare_difference *differences;
 	size_t difference_count, of_kind[DIFFERENCE_KINDS];

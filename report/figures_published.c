@@ -65,7 +65,7 @@ void figures_published(const struct html_page *page, size_t comparison, struct f
 		figures, FIGURE_BARS, name, head,
 		"Solid: measured here, with 95 % intervals. Faint: published, with year, hardware, "
 		"batch and precision; other machines and versions, so no rank.",
-		page->framework_count * page->count + PUBLISHED_MAX);
+		html_row_count(page, comparison) + PUBLISHED_MAX);
 	figure->x = (struct figure_axis){.title = "items a second, more is better",
 					 .column = "items_per_second",
 					 .measure = FIGURE_PER_SECOND};

@@ -160,7 +160,7 @@ void figures_distribution(const struct html_page *page, size_t comparison, struc
 		start(page, comparison, "Distribution of step times",
 		      "Share of the steps that took at most so long, all processes together; where "
 		      "blocks of steps were timed, a block's mean stands for its steps.",
-		      FIGURE_LINES, page->framework_count * page->count, figures);
+		      FIGURE_LINES, html_row_count(page, comparison), figures);
 	figure->x = (struct figure_axis){.title = "time per step",
 					 .column = "step_ns",
 					 .measure = FIGURE_NS,
@@ -179,7 +179,7 @@ void figures_drift(const struct html_page *page, size_t comparison, struct figur
 		start(page, comparison, "Drift within the window",
 		      "Mean step time of each stretch of the measured window over the mean of its "
 		      "process: a level line is a steady machine.",
-		      FIGURE_LINES, page->framework_count * page->count, figures);
+		      FIGURE_LINES, html_row_count(page, comparison), figures);
 	figure->x = (struct figure_axis){
 		.title = "time since the window began", .column = "time_ns", .measure = FIGURE_NS};
 	figure->y = (struct figure_axis){.title = "step time / mean of its process",

@@ -105,7 +105,9 @@ static void form_thesis(const struct stored_run *run, struct strbuf *out)
 		text_csv(c->network, out);
 		strbuf_putc(out, ',');
 		text_csv(c->framework, out);
-		strbuf_printf(out, ",%s,", c->device);
+		strbuf_putc(out, ',');
+		text_csv(c->device, out);
+		strbuf_putc(out, ',');
 		if (count > 0)
 			strbuf_printf(out, "%.1f", sum / count);
 		strbuf_putc(out, '\n');

@@ -36,6 +36,8 @@ void html_page_release(struct html_page *page);
 /* The rows of a comparison of the page in a run; *count 0 when the run has none. */
 const struct summary_row *html_rows(const struct html_page *page, size_t run, size_t comparison,
 				    size_t *count);
+/* How many they are in all runs. */
+size_t html_row_count(const struct html_page *page, size_t comparison);
 
 /* That of a framework among them; NULL when the run has none. */
 const struct summary_row *html_find(const struct html_page *page, size_t run, size_t comparison,

@@ -99,6 +99,16 @@ const struct summary_row *html_rows(const struct html_page *page, size_t run, si
 	return &summary->rows[summary->first[number]];
 }
 
+size_t html_row_count(const struct html_page *page, size_t comparison)
+{
+	size_t sum = 0, count;
+	for (size_t run = 0; run < page->count; run++) {
+		html_rows(page, run, comparison, &count);
+		sum += count;
+	}
+	return sum;
+}
+
 const struct summary_row *html_find(const struct html_page *page, size_t run, size_t comparison,
 				    const char *framework)
 {

@@ -56,9 +56,10 @@ static bool *find_present(const struct html_page *page)
 	memset(present, 0, (page->framework_count + 1) * sizeof *present);
 	for (size_t run = 0; run < page->count; run++)
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
-			const struct stored_cell *cell = page->summaries[run]->rows[i].cell;
-			const char *name = cell->cell.framework;
-			if (cell->status != CELL_MISSING)
+			const struct summary_row *row = &page->summaries[run]->rows[i];
+			const char *name = row->cell->cell.framework;
+			/* Those that are folded are none of the page's. */
+			if (row->cell->status != CELL_MISSING && !row->folded)
 				present[names_find(&page->framework_names, name, strlen(name))] =
 					true;
 		}
@@ -357,8 +358,10 @@ static const struct stored_cell **find_speakers(const struct html_page *page, si
 	for (size_t i = 0; i < stored->cell_count; i++) {
 		const struct stored_cell *cell = &stored->cells[i];
 		const char *name = cell->cell.framework;
-		const struct stored_cell **best =
-			&speakers[names_find(&page->framework_names, name, strlen(name))];
+		size_t number = names_find(&page->framework_names, name, strlen(name));
+		if (number == NAMES_NONE)
+			continue;
+		const struct stored_cell **best = &speakers[number];
 		if (cell->framework && (!*best || (!(*best)->process_count && cell->process_count)))
 			*best = cell;
 	}

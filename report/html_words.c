@@ -187,11 +187,11 @@ static void add_certainty(const struct summary *summary, struct strbuf *out)
 			      wide);
 	}
 	if (sure.bare > 0)
-		strbuf_printf(out, "; %zu of %zu ranked cells have no interval", sure.bare,
+		strbuf_printf(out, "; %zu of %zu cells with figures have no interval", sure.bare,
 			      sure.ranked);
 	if (sure.tied > 0)
-		strbuf_printf(out, "; %zu of %zu ranked cells share their rank with another",
-			      sure.tied, sure.ranked);
+		strbuf_printf(out, "; %zu of %zu share their rank with another", sure.tied,
+			      sure.ranked);
 	if (sure.unsteady > 0)
 		strbuf_printf(out, "; %zu %s not steady", sure.unsteady,
 			      sure.unsteady == 1 ? "was" : "were");

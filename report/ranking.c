@@ -132,7 +132,7 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 /* What the contenders without a rank would cost together, with so many processes each. */
 struct remedy {
 	size_t contenders, of, needed;
-	double process_ns; /* one of each */
+	double process_ns; /* one of each, the ranked ones too */
 	bool disturbed;
 };
 
@@ -156,10 +156,11 @@ static struct remedy find_remedy(const struct summary *summary, size_t compariso
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		remedy.of += row->comparable;
+		/* --repeat is for all of them. */
+		remedy.process_ns += row->comparable ? process_ns(row->cell) : 0;
 		if (!row->comparable || row->rank > 0)
 			continue;
 		remedy.contenders++;
-		remedy.process_ns += process_ns(row->cell);
 		remedy.disturbed |= row->cell->flags & CELL_FLAG_DISTURBED;
 		if (row->processes_to_rank > remedy.needed)
 			remedy.needed = row->processes_to_rank;

@@ -136,6 +136,8 @@ static enum prony_status take_comparison(void *context, struct summary *part,
 		whole->run.meta.command = arena_strdup(&whole->run.arena, run->meta.command);
 		whole->run.meta.environment =
 			arena_strdup(&whole->run.arena, run->meta.environment);
+		whole->run.meta.tags =
+			arena_strdup(&whole->run.arena, run->meta.tags ? run->meta.tags : "");
 	}
 	make_room(whole, part->count);
 	for (size_t i = 0; i < part->count; i++) {

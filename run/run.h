@@ -40,6 +40,7 @@ struct run_cell {
 	bool gate_kept; /* by a verdict of an earlier run; a worker that says otherwise repeats it
 			 */
 	int tried;	/* replicates so far, stored ones included: the next one's number */
+	int rounds;	/* the first round that none of the stored ones had */
 	double *means;	/* step means in ns of those that ended ok, in order; owned */
 	size_t mean_count;
 

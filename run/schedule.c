@@ -221,14 +221,13 @@ static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *coun
 	return PRONY_OK;
 }
 
-/* Of a run that is resumed: those that were begun are over. A cell runs once in each until it ends.
- */
+/* Of a run that is resumed: those that were begun are over. */
 static int rounds_so_far(const struct schedule *s)
 {
 	int rounds = 0;
 	for (size_t cell = 0; cell < s->plan->count; cell++)
-		if (s->cells[cell].tried > rounds)
-			rounds = s->cells[cell].tried;
+		if (s->cells[cell].rounds > rounds)
+			rounds = s->cells[cell].rounds;
 	return rounds;
 }
 

@@ -153,29 +153,37 @@ double contrast_p(const struct contrast *contrast, double threshold)
 	return fmin(1, 2 * student_t_upper(beyond / contrast->error, contrast->df));
 }
 
-/* Whether n processes of each resolve the distance to the nearer limit. */
-static bool resolves(const struct contrast *contrast, double distance, size_t n)
+/*
+ * Whether n processes of each bring a verdict in 80 of 100 cases. Beyond the threshold one end of
+ * the interval has to clear the nearer limit; within it both ends have to stay inside.
+ */
+static bool resolves(const struct contrast *contrast, double threshold, size_t n)
 {
 	double df = contrast->df_each * (double)(n - 1);
-	double t = student_t_quantile(COVERAGE_P, df) + student_t_quantile(POWER_P, df);
+	double error = contrast->spread / sqrt((double)n);
+	double t = student_t_quantile(COVERAGE_P, df);
+	double away = fabs(contrast->difference), limit = log1p(threshold);
 
-	return t * contrast->spread / sqrt((double)n) <= distance;
+	if (away >= limit)
+		return (t + student_t_quantile(POWER_P, df)) * error <= away - limit;
+	double missed = student_t_upper((limit - away) / error - t, df) +
+			student_t_upper((limit + away) / error - t, df);
+	return 1 - missed >= POWER_P;
 }
 
 size_t contrast_needed(const struct contrast *contrast, double threshold)
 {
-	double distance = fabs(fabs(contrast->difference) - log1p(threshold));
 	size_t low = 2, high = CONTRAST_NEEDED_MAX;
 
-	if (isnan(contrast->spread) || isnan(distance))
+	if (isnan(contrast->spread) || isnan(contrast->difference))
 		return 0;
 	if (contrast->spread == 0)
 		return low;
-	if (!resolves(contrast, distance, high))
+	if (!resolves(contrast, threshold, high))
 		return high;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (resolves(contrast, distance, middle))
+		if (resolves(contrast, threshold, middle))
 			high = middle;
 		else
 			low = middle + 1;

@@ -87,64 +87,132 @@ enum order order_pair(const struct contender *a, const struct contender *b, stru
 	return order_of(out, fmax(a->margin, b->margin));
 }
 
-/*
- * orders[i * count + k]: what contender i is to k; the caller frees. Notes in the places how many
- * processes would settle what is unknown: of those that were disturbed, no number would.
- */
-static enum order *compare_all(const struct contender *contenders, size_t count,
-			       struct place *places)
+/* Those of a table of contenders, pair by pair. */
+struct pairs {
+	size_t count;		    /* of contenders */
+	struct contrast *contrasts; /* [i * count + k], k < i: of i to k */
+	enum order *orders;	    /* [i * count + k]: what contender i is to k */
+};
+
+/* Many pairs are compared at once: what a pair's own interval tells counts only where it would with
+ * a false discovery rate of 5 % among all pairs (Benjamini and Hochberg 1995). */
+static void correct_for_many(const struct contender *contenders, struct pairs *pairs)
+{
+	size_t count = pairs->count, n = 0;
+	double *p = memory_alloc((count * count + 1) * sizeof *p);
+	double *adjusted = memory_alloc((count * count + 1) * sizeof *adjusted);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < i; k++)
+			p[n++] = contrast_p(&pairs->contrasts[i * count + k],
+					    fmax(contenders[i].margin, contenders[k].margin) - 1);
+	adjust_for_many(p, n, adjusted);
+	n = 0;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < i; k++) {
+			enum order *order = &pairs->orders[i * count + k];
+			bool told = *order == ORDER_FASTER || *order == ORDER_SLOWER;
+			bool disturbed = contenders[i].margin > 1 || contenders[k].margin > 1;
+			if (told && !(adjusted[n] <= 0.05))
+				*order = disturbed || !(contrast_half_width(
+								&pairs->contrasts[i * count + k]) <=
+							ORDER_WIDTH_MAX)
+						 ? ORDER_UNKNOWN
+						 : ORDER_ALIKE;
+			n++;
+		}
+	free(adjusted);
+	free(p);
+}
+
+/* The caller frees both arrays. */
+static struct pairs compare_all(const struct contender *contenders, size_t count)
 {
 	static const enum order turned[] = {[ORDER_UNKNOWN] = ORDER_UNKNOWN,
 					    [ORDER_ALIKE] = ORDER_ALIKE,
 					    [ORDER_FASTER] = ORDER_SLOWER,
 					    [ORDER_SLOWER] = ORDER_FASTER};
-	enum order *orders = memory_alloc((count * count + 1) * sizeof *orders);
+	struct pairs pairs = {.count = count,
+			      .contrasts =
+				      memory_alloc((count * count + 1) * sizeof *pairs.contrasts),
+			      .orders = memory_alloc((count * count + 1) * sizeof *pairs.orders)};
 
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < i; k++)
+			pairs.orders[i * count + k] = order_pair(&contenders[k], &contenders[i],
+								 &pairs.contrasts[i * count + k]);
+	correct_for_many(contenders, &pairs);
 	for (size_t i = 0; i < count; i++) {
-		orders[i * count + i] = ORDER_ALIKE;
-		for (size_t k = 0; k < i; k++) {
-			struct contrast contrast;
-			enum order order = order_pair(&contenders[k], &contenders[i], &contrast);
-			orders[i * count + k] = order;
-			orders[k * count + i] = turned[order];
-			if (order != ORDER_UNKNOWN || contenders[i].margin > 1 ||
-			    contenders[k].margin > 1)
-				continue;
-			size_t needed = order_needed(&contrast);
-			if (needed > places[i].needed)
-				places[i].needed = needed;
-			if (needed > places[k].needed)
-				places[k].needed = needed;
-		}
+		pairs.orders[i * count + i] = ORDER_ALIKE;
+		for (size_t k = 0; k < i; k++)
+			pairs.orders[k * count + i] = turned[pairs.orders[i * count + k]];
 	}
-	return orders;
+	return pairs;
+}
+
+/*
+ * Whether a contender's place is known: its order to each other one is, and those that are alike to
+ * it are before and behind the same ones. (A may be faster than B, and C alike to both: C's place
+ * is then not known, and neither is theirs.)
+ */
+static bool is_clear(const struct pairs *pairs, const struct place *places, size_t i)
+{
+	const enum order *row = pairs->orders + i * pairs->count;
+	bool clear = true;
+
+	for (size_t k = 0; k < pairs->count; k++) {
+		clear &= row[k] != ORDER_UNKNOWN;
+		if (row[k] == ORDER_ALIKE)
+			clear &= places[k].low == places[i].low && places[k].high == places[i].high;
+	}
+	return clear;
+}
+
+/* Notes how many processes would settle what is open: of those that were disturbed, no number. */
+static void note_needed(const struct contender *contenders, const struct pairs *pairs,
+			struct place *places)
+{
+	for (size_t i = 0; i < pairs->count; i++)
+		for (size_t k = 0; k < i; k++) {
+			const struct contrast *contrast = &pairs->contrasts[i * pairs->count + k];
+			enum order order = pairs->orders[i * pairs->count + k];
+			bool open = order == ORDER_UNKNOWN ||
+				    (order == ORDER_ALIKE && (places[i].rank == 0) &&
+				     (places[k].rank == 0));
+			if (!open || contenders[i].margin > 1 || contenders[k].margin > 1)
+				continue;
+			size_t needed = order_needed(contrast);
+			if (order == ORDER_ALIKE) {
+				size_t apart = contrast_needed(contrast, 0);
+				needed = apart < CONTRAST_NEEDED_MAX ? apart : 0;
+			}
+			places[i].needed = needed > places[i].needed ? needed : places[i].needed;
+			places[k].needed = needed > places[k].needed ? needed : places[k].needed;
+		}
 }
 
 void order_places(const struct contender *contenders, size_t count, struct place *out)
 {
-	size_t leader = count; /* of those that share a rank */
+	struct pairs pairs = compare_all(contenders, count);
 
-	for (size_t i = 0; i < count; i++)
-		out[i] = (struct place){.low = 1, .high = (int)count};
-	enum order *orders = compare_all(contenders, count, out);
 	for (size_t i = 0; i < count; i++) {
-		const enum order *row = orders + i * count;
-		bool unknown = false;
+		const enum order *row = pairs.orders + i * count;
+		out[i] = (struct place){.low = 1, .high = (int)count};
 		for (size_t k = 0; k < count; k++) {
 			out[i].low += row[k] == ORDER_SLOWER;
 			out[i].high -= row[k] == ORDER_FASTER;
-			unknown |= row[k] == ORDER_UNKNOWN;
 		}
-		if (unknown)
-			continue;
-		out[i].rank = (int)i + 1;
-		if (leader < count && row[leader] == ORDER_ALIKE) {
-			out[i].rank = out[leader].rank;
-			out[i].tied = out[leader].tied = true;
-		} else {
-			leader = i;
-		}
-		out[i].low = out[i].high = out[i].rank;
 	}
-	free(orders);
+	for (size_t i = 0; i < count; i++) {
+		if (!is_clear(&pairs, out, i))
+			continue;
+		out[i].rank = out[i].low;
+		out[i].tied = out[i].low < out[i].high;
+	}
+	note_needed(contenders, &pairs, out);
+	for (size_t i = 0; i < count; i++)
+		if (out[i].rank > 0)
+			out[i].low = out[i].high = out[i].rank;
+	free(pairs.contrasts);
+	free(pairs.orders);
 }

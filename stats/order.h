@@ -63,7 +63,12 @@ struct place {
 	size_t needed; /* processes of each that would settle what is unknown for want of them */
 };
 
-/* contenders: from the fastest estimate to the slowest. */
+/*
+ * contenders: in any order. What is said of the pairs is corrected for their number, and a rank
+ * needs more than a pair: who is alike to two that are not alike has none, and neither have they. A
+ * faster one by paired rounds is before a slower one, whatever the estimates over all processes
+ * say.
+ */
 void order_places(const struct contender *contenders, size_t count, struct place *out);
 
 #endif

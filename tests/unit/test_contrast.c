@@ -112,7 +112,8 @@ static void the_number_named_decides(void **state)
 	size_t n = contrast_needed(&c, 0.01);
 	assert_int_equal(n, 10);
 	c = (struct contrast){.difference = 0, .spread = 0.02, .df_each = 2};
-	assert_int_equal(contrast_needed(&c, 0.01), 33);
+	size_t same = contrast_needed(&c, 0.01);
+	assert_int_equal(same, 44);
 	c.difference = log1p(0.01);
 	assert_int_equal(contrast_needed(&c, 0.01), CONTRAST_NEEDED_MAX);
 	random_init(&random, 5);
@@ -126,6 +127,18 @@ static void the_number_named_decides(void **state)
 		decided += contrast_verdict(&c, 0.01) == VERDICT_SLOWER;
 	}
 	/* 0.8 within four standard errors, and no less than was promised by much. */
+	assert_in_range(decided, TRIALS * 76 / 100, TRIALS * 86 / 100);
+	/* Within the threshold both ends of the interval have to be. */
+	decided = 0;
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double a[MANY], b[MANY];
+		for (size_t i = 0; i < same; i++) {
+			a[i] = exp(0.02 * sqrt(0.5) * random_normal(&random));
+			b[i] = exp(0.02 * sqrt(0.5) * random_normal(&random));
+		}
+		contrast_welch(a, same, b, same, &c);
+		decided += contrast_verdict(&c, 0.01) == VERDICT_SAME;
+	}
 	assert_in_range(decided, TRIALS * 76 / 100, TRIALS * 86 / 100);
 }
 

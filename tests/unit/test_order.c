@@ -188,9 +188,91 @@ static void places_say_what_is_known(void **state)
 	expect_places(loaded, known);
 }
 
+/* Two that differ by 1 %, both alike to a third: none of the three has a place. */
+static void alike_is_not_handed_on(void **state)
+{
+	const double fast[] = {100, 100.1, 99.9, 100.05, 99.95};
+	const double slow[] = {101, 101.1, 100.9, 101.05, 100.95};
+	const double between[] = {98, 106, 97, 105, 102};
+	const struct contender three[] = {{.means = means_of(fast, 5), .margin = 1},
+					  {.means = means_of(slow, 5), .margin = 1},
+					  {.means = means_of(between, 5), .margin = 1}};
+	struct place found[COUNT(three)];
+
+	(void)state;
+	order_places(three, COUNT(three), found);
+	assert_int_equal(found[0].rank, 0);
+	assert_true(found[0].low == 1 && found[0].high == 2);
+	assert_true(found[1].low == 2 && found[1].high == 3);
+	assert_true(found[2].low == 1 && found[2].high == 3);
+	assert_true(found[0].needed > 5 && found[2].needed > 5);
+}
+
+/* The rounds in which both ran decide, not the estimates over rounds that only one had. */
+static void common_rounds_rank(void **state)
+{
+	const double early[] = {1.000, 1.004, 0.998, 1.006, 1.002};
+	double late[12] = {0.955, 0.985, 0.95, 0.99, 0.96};
+	const int64_t all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+	struct place found[2];
+
+	(void)state;
+	for (size_t i = 5; i < COUNT(late); i++)
+		late[i] = 1.08 * late[i % 5];
+	const struct contender two[] = {
+		{.means = means_of(early, 5), .margin = 1},
+		{.means = {.means = late, .rounds = all, .count = COUNT(late)}, .margin = 1}};
+	order_places(two, 2, found);
+	assert_int_equal(found[0].rank, 2);
+	assert_int_equal(found[1].rank, 1);
+}
+
+static double noise(uint64_t *seed)
+{
+	double sum = -6;
+
+	/* Irwin and Hall: twelve uniform numbers; Knuth's MMIX generator. */
+	for (int i = 0; i < 12; i++) {
+		*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		sum += (double)(*seed >> 11) * 0x1p-53;
+	}
+	return sum;
+}
+
+/* Twelve that are the same: without a correction two of three such tables rank somebody. */
+static void many_are_not_ranked_by_chance(void **state)
+{
+	enum { TABLES = 200, MANY = 12, PROCESSES = 7 };
+	struct contender contenders[MANY];
+	double means[MANY][PROCESSES];
+	struct place found[MANY];
+	uint64_t seed = 1;
+	int ranked = 0;
+
+	(void)state;
+	for (int table = 0; table < TABLES; table++) {
+		bool wrong = false;
+		for (int i = 0; i < MANY; i++) {
+			for (int k = 0; k < PROCESSES; k++)
+				means[i][k] = 100 * exp(0.02 * noise(&seed));
+			contenders[i] = (struct contender){.means = means_of(means[i], PROCESSES),
+							   .margin = 1};
+		}
+		order_places(contenders, MANY, found);
+		for (int i = 0; i < MANY; i++)
+			wrong |= found[i].low > 1 || (found[i].rank == 0 && found[i].high < MANY);
+		ranked += wrong;
+	}
+	if (ranked > TABLES / 8)
+		fail_msg("%d of %d tables rank what is the same", ranked, TABLES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alike_is_not_handed_on),
+		cmocka_unit_test(common_rounds_rank),
+		cmocka_unit_test(many_are_not_ranked_by_chance),
 		cmocka_unit_test(contrasts_are_welch),
 		cmocka_unit_test(common_rounds_are_paired),
 		cmocka_unit_test(orders_follow_the_interval),

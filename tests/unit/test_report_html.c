@@ -133,7 +133,7 @@ static void test_words(void **state)
 					  "comparisons: lenet, mnist-sample, train"));
 	assert_non_null(strstr(page.text, "<strong>native, mxnet</strong> share the first place, "
 					  "and cannot be told apart, in 1 of 2"));
-	assert_non_null(strstr(page.text, "2 of 6 ranked cells share their rank with another"));
+	assert_non_null(strstr(page.text, "2 of 6 share their rank with another"));
 	assert_non_null(strstr(page.text, "Wrong results, so not ranked: fake (mismatch)"));
 	/* Native shares the first rank: ranks do not say who leads the others. */
 	assert_null(strstr(page.text, "when native, the floor, is left out"));

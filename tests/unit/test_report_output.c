@@ -16,6 +16,7 @@
 #include "base/files.h"
 #include "report/export.h"
 #include "report/format.h"
+#include "report/html.h"
 #include "report/text.h"
 #include "report_fixture.h"
 
@@ -441,6 +442,12 @@ static void many_absent_frameworks_share_a_line(void **state)
 	run.cells[run.cell_count++].status = CELL_MISSING;
 	summary_init(&summary, &run);
 	assert_true(find(&summary, "jax", STAGE_FORWARD)->folded);
+	/* The page knows nothing of them but their names. */
+	const struct summary *const summaries[] = {&summary};
+	strbuf_clear(&text);
+	assert_int_equal(html_report(summaries, 1, &text, &err), PRONY_OK);
+	assert_non_null(strstr(strbuf_text(&text), "not on this machine: jax, caffe, "));
+	assert_null(strstr(strbuf_text(&text), "value=\"jax\""));
 	summary_release(&summary);
 	for (size_t i = 0; i < run.cell_count; i++)
 		run.cells[i].status = CELL_MISSING;
