@@ -232,6 +232,17 @@ class GateTest(ProgramTest):
         self.gate(*compared, "--save-baseline", "main", expect=0)
         self.assertEqual(self.rows("SELECT run FROM run_name WHERE name = 'main'"), [(4,)])
 
+    def test_a_run_is_no_baseline_of_itself(self):
+        self.gate("--name", "main", expect=0)
+        base = sqlite3.connect(self.store)
+        base.executescript("PRAGMA foreign_keys = ON; UPDATE run SET finished_wall_ns = NULL; UPDATE cell SET status = 'pending';"
+                           "DELETE FROM process WHERE replicate = 2")
+        base.close()
+        for word in ("main", "latest"):
+            done = self.gate("--resume", "--baseline", word, expect=65)
+            self.assertIn(f"the baseline '{word}' is run 1, which --resume goes on with", done.stderr)
+        self.gate("--resume", expect=0)
+
     def test_what_is_refused_before_anything_runs(self):
         self.gate("--name", "main", expect=0)
         done = self.gate("--name", "main", expect=64)
