@@ -4,6 +4,11 @@
 #include "cli/cli.h"
 #include "cli/run_options.h"
 
+/* Of commands that take runs. */
+#define RUN_WORDS                                                                                  \
+	"RUN is a name, a number, `latest`, `latest~1` for the one before, or at least four "      \
+	"digits with which a uid begins."
+
 static int command_manual(const struct cli_command *command, int argc, char **argv)
 {
 	return manual_print(command, cli_commands, argc, argv);
@@ -37,26 +42,42 @@ const struct cli_command cli_commands[] = {
 	{.syntax = {.name = "show",
 		    .arguments = "[RUN]",
 		    .summary = "a run as a table (the newest unless told)",
+		    .description = RUN_WORDS "\n\n"
+					     "  prony show\n"
+					     "  prony show latest~1 --format json",
 		    .options = show_option_rows},
 	 .run = command_show},
 	{.syntax = {.name = "report",
 		    .arguments = "[RUN...]",
 		    .summary = "one page with charts; several runs stand side by side",
+		    .description = RUN_WORDS "\n\n"
+					     "  prony report -o report.html\n"
+					     "  prony report main latest -o both.html\n"
+					     "  prony report --figures figures",
 		    .options = report_option_rows},
 	 .run = command_report},
 	{.syntax = {.name = "export",
 		    .arguments = "[RUN...]",
 		    .summary = "results as CSV, JSON, JSON lines, Markdown or LaTeX",
+		    .description = RUN_WORDS "\n\n"
+					     "  prony export --layout cells > cells.csv\n"
+					     "  prony export latest --format jsonl > run.jsonl",
 		    .options = export_option_rows},
 	 .run = command_export},
 	{.syntax = {.name = "log",
 		    .arguments = "[CELL...]",
 		    .summary = "what each process of a cell printed, and the gate's evidence",
+		    .description = "CELL is the beginning of a cell's hash, or words of its key; "
+				   "without one, every cell is listed.\n\n"
+				   "  prony log pytorch train",
 		    .options = log_option_rows},
 	 .run = command_log},
 	{.syntax = {.name = "import",
 		    .arguments = "STORE...",
 		    .summary = "add the runs of another store that are not here yet",
+		    .description = "For example to see several machines side by side: copy the "
+				   "store of each, import them, name the runs to report.\n\n"
+				   "  prony import other-machine.db",
 		    .options = import_option_rows},
 	 .run = command_import},
 	{.syntax =
@@ -144,7 +165,7 @@ const struct cli_command cli_commands[] = {
 			  "found, with the framework fake; and what processors and memory can do "
 			  "at best. About a minute; --quick 15 seconds. What it finds is kept for "
 			  "this machine, and later runs carry it: comparisons use the noise floor, "
-			  "each cell says its share of the ceiling.",
+			  "each cell says its share of the peak.",
 		  .options = selftest_option_rows},
 	 .run = command_selftest},
 	{.syntax = {.name = "ceilings",
@@ -163,7 +184,8 @@ const struct cli_command cli_commands[] = {
 	 .run = command_list},
 	{.syntax = {.name = "framework",
 		    .arguments = "install NAME... | remove NAME... | list [NAME...]",
-		    .summary = "frameworks in environments of their own",
+		    .summary =
+			    "install, remove or list frameworks, each in an environment of its own",
 		    .description =
 			    "`install` downloads exactly the files that a lock pins by SHA-256, "
 			    "with pip and its own configuration, loads the framework once, and "
@@ -183,7 +205,7 @@ const struct cli_command cli_commands[] = {
 	 .run = command_network},
 	{.syntax = {.name = "worker-check",
 		    .arguments = "COMMAND [ARGUMENT...]",
-		    .summary = "does a worker keep the protocol, and does it compute right",
+		    .summary = "whether a worker keeps the protocol and computes right",
 		    .description =
 			    "Starts COMMAND as a worker several times and holds it to "
 			    "docs/worker-protocol.md: every verb, with shared memory and without, "
@@ -195,7 +217,7 @@ const struct cli_command cli_commands[] = {
 	 .run = command_worker_check},
 	{.syntax = {.name = "completion",
 		    .arguments = "bash | zsh | fish",
-		    .summary = "what makes a shell complete prony's words",
+		    .summary = "a script that makes a shell complete prony's words",
 		    .description =
 			    "Prints a script for the shell, which asks this program for the words "
 			    "that may stand where the cursor is: commands, options, and what "
