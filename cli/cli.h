@@ -42,6 +42,9 @@ int cli_fail(const struct error *err);
  */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
 	       const char **positional, size_t *positional_count, int *exit_code);
+/* Likewise, for commands that take no words. */
+bool cli_parse_options(const struct cli_command *command, int argc, char **argv, void *target,
+		       int *exit_code);
 
 /* The row that every command with a table has: "--format table|json". */
 extern const char *const cli_table_formats[]; /* table, json, NULL */

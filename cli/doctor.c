@@ -180,21 +180,10 @@ int command_doctor(const struct cli_command *command, int argc, char **argv)
 {
 	struct doctor_options options = {.format = "table"};
 	struct finding findings[FINDINGS_MAX];
-	struct error err = ERROR_INIT;
-	const char *positional[64];
-	size_t positional_count = 0;
 	int exit_code = 0;
 
-	if (argc > 64)
-		return cli_fail((error_set(&err, PRONY_USAGE, "too many words"), &err));
-	if (!cli_parse(command, argc, argv, &options, positional, &positional_count, &exit_code))
+	if (!cli_parse_options(command, argc, argv, &options, &exit_code))
 		return exit_code;
-	if (positional_count > 0) {
-		error_set(&err, PRONY_USAGE,
-			  "prony doctor takes no words, but got '%s'; see prony doctor --help",
-			  positional[0]);
-		return cli_fail(&err);
-	}
 	if (options.measure)
 		return measure(&options);
 	if (options.record) {

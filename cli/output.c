@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "report/text.h"
@@ -109,6 +110,24 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, void *t
 	strbuf_release(&text);
 	*exit_code = 0;
 	return false;
+}
+
+bool cli_parse_options(const struct cli_command *command, int argc, char **argv, void *target,
+		       int *exit_code)
+{
+	struct error err = ERROR_INIT;
+	const char **words = memory_alloc(((size_t)argc + 1) * sizeof *words);
+	size_t count = 0;
+	bool go_on = cli_parse(command, argc, argv, target, words, &count, exit_code);
+	if (go_on && count > 0) {
+		error_set(&err, PRONY_USAGE,
+			  "prony %s takes no words, but got '%s'; see prony %s --help",
+			  command->syntax.name, words[0], command->syntax.name);
+		*exit_code = cli_fail(&err);
+		go_on = false;
+	}
+	free(words);
+	return go_on;
 }
 
 bool cli_colour(void)

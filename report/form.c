@@ -87,17 +87,8 @@ static void form_thesis(const struct stored_run *run, struct strbuf *out)
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const struct stored_cell *cell = &run->cells[i];
 		const struct cell *c = &cell->cell;
-		double sum = 0;
-		int count = 0;
+		double speed = form_total_speed(cell);
 
-		for (size_t p = 0; p < cell->process_count; p++) {
-			const struct process_record *record = form_process(cell, p);
-
-			if (!record)
-				continue;
-			sum += (double)c->batch * (double)record->steps / form_timed(record);
-			count++;
-		}
 		strbuf_puts(out, c->stage == STAGE_TRAIN ? "training_images_per_second,"
 							 : "images_per_second,");
 		text_csv(c->dataset, out);
@@ -108,8 +99,8 @@ static void form_thesis(const struct stored_run *run, struct strbuf *out)
 		strbuf_putc(out, ',');
 		text_csv(c->device, out);
 		strbuf_putc(out, ',');
-		if (count > 0)
-			strbuf_printf(out, "%.1f", sum / count);
+		if (isfinite(speed))
+			strbuf_printf(out, "%.1f", speed);
 		strbuf_putc(out, '\n');
 	}
 }

@@ -1,4 +1,5 @@
 /* What the forms of origins share: processes, headings, steps. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,4 +56,20 @@ double form_timed(const struct process_record *record)
 	for (size_t i = 0; i < record->interval_count; i++)
 		seconds += form_step(record, i);
 	return seconds;
+}
+
+double form_total_speed(const struct stored_cell *cell)
+{
+	double sum = 0;
+	int count = 0;
+
+	for (size_t p = 0; p < cell->process_count; p++) {
+		const struct process_record *record = form_process(cell, p);
+
+		if (!record)
+			continue;
+		sum += (double)cell->cell.batch * (double)record->steps / form_timed(record);
+		count++;
+	}
+	return count ? sum / count : NAN;
 }

@@ -20,6 +20,8 @@ bool form_has_steps(const struct process_record *record, struct strbuf *out);
 
 /* Seconds in the timed steps of a process; steps are record->steps. */
 double form_timed(const struct process_record *record);
+/* Total images a second, the mean over processes; NaN without one. */
+double form_total_speed(const struct stored_cell *cell);
 
 /* One process, and what comes after all of them. */
 void form_alexnet(const struct stored_cell *cell, const struct process_record *record,

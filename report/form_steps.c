@@ -102,23 +102,6 @@ void form_cnn(const struct stored_cell *cell, const struct process_record *recor
 	free(speeds);
 }
 
-/* Total images a second, the mean over processes; NaN without one. */
-static double total_speed(const struct stored_cell *cell)
-{
-	double sum = 0;
-	int count = 0;
-
-	for (size_t p = 0; p < cell->process_count; p++) {
-		const struct process_record *record = form_process(cell, p);
-
-		if (!record)
-			continue;
-		sum += (double)cell->cell.batch * (double)record->steps / form_timed(record);
-		count++;
-	}
-	return count ? sum / count : NAN;
-}
-
 /* Cells of a run by numbers: of their table (all axes but network, batch and data set), network and
  * batch. */
 struct grid {
@@ -198,7 +181,7 @@ static void add_speed(const struct grid *grid, size_t network, size_t batch, str
 		    grid->network[i] != grid->network[network] ||
 		    grid->batch[i] != grid->batch[batch])
 			continue;
-		speed = total_speed(&grid->run->cells[i]);
+		speed = form_total_speed(&grid->run->cells[i]);
 		if (isnan(speed))
 			strbuf_printf(out, " %s |", cell_status_name(grid->run->cells[i].status));
 		else
