@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,9 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	char *output = NULL;
 	enum prony_status status =
 		process_run(&spec, HOOK_TIMEOUT_NS, HOOK_OUTPUT_BYTES, &output, &end, err);
+	/* Ctrl-C goes to the whole terminal, and the command may be gone before we hear of it. */
+	if (status == PRONY_OK && end.signalled && end.code == SIGINT)
+		status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (status == PRONY_OK && (end.signalled || end.code))
 		status = error_set(err, PRONY_USAGE, "the %s command failed with %s %d: %s%s%s",
 				   what, end.signalled ? "signal" : "exit code", end.code, command,
