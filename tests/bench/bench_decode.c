@@ -83,7 +83,7 @@ static void say_boxes(const struct bench *bench)
 	for (int64_t i = 0; i < bench->source->count; i++) {
 		struct image_view view = view_of(bench, i);
 		struct image_box box;
-		int height, width;
+		int height = 0, width = 0;
 
 		if (bench->format->record(bench->source, i, &record, &err) != PRONY_OK ||
 		    image_measure(record.where, record.bytes, record.length, &height, &width,
