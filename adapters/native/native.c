@@ -76,11 +76,12 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 #endif
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "onednn=%s;isa=%s;runtime=%s;fpmath=strict;loops=%s;loop_threads=%d;bound=%s;"
-		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s%s",
+		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s;spin_count=%s%s",
 		 version, onednn_isa_text(&native->dnn), onednn_runtime_text(&native->dnn),
 		 native->program.kernels->name, native->dnn.threads,
 		 native->dnn.bound ? "yes" : "no",
 		 getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "",
+		 getenv("GOMP_SPINCOUNT") ? getenv("GOMP_SPINCOUNT") : "",
 		 recipe->precision == PRECISION_BF16
 			 ? ";low_precision=activations and copies of weights"
 			 : "");
