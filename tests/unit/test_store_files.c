@@ -78,7 +78,7 @@ static void other_files_are_refused(void **state)
 	store_close(store);
 	refused(path, PRONY_STORE, "SQLite file of another program");
 	unlink(path);
-	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err, "no store yet");
+	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err, "no such store");
 	assert_false(file_exists(path));
 	free(path);
 }
