@@ -18,7 +18,15 @@ static enum prony_status import_all(const char *file, const char **others, size_
 				    struct error *err)
 {
 	struct store *store = NULL;
-	enum prony_status status = store_open(file, false, &store, err);
+	enum prony_status status = PRONY_OK;
+	/* Read all first: a wrong word neither makes an empty store nor leaves half an import. */
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		struct store *other = NULL;
+		status = store_open(others[i], true, &other, err);
+		store_close(other);
+	}
+	if (status == PRONY_OK)
+		status = store_open(file, false, &store, err);
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		int imported = 0;
 		status = store_import(store, others[i], &imported, err);

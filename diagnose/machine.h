@@ -8,7 +8,7 @@
 
 /*
  * Reads /proc, /sys, uname, hwloc into one JSON object: {"must_match": {...}, "should_match":
- * {...}, "informational": {...}} (docs/results.md). `root` ("" in use) is put before every path,
+ * {...}, "informational": {...}} (docs/store.md). `root` ("" in use) is put before every path,
  * for tests on recorded machines. Missing sources become null with a reason under "absent". New
  * reference.
  */

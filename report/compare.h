@@ -1,6 +1,6 @@
 /*
  * Two runs, or two frameworks of one, held against each other: which cells match, how much slower B
- * is than A in each, and what else is different between them (docs/measurement.md, "Comparisons").
+ * is than A in each, and what else is different between them (docs/comparisons.md, "Comparisons").
  */
 #ifndef PRONY_REPORT_COMPARE_H
 #define PRONY_REPORT_COMPARE_H

@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "samples/record.h"
 
-/* One object per sensor (docs/results.md), absent ones with their reason; new reference. */
+/* One object per sensor (docs/store.md), absent ones with their reason; new reference. */
 json_t *series_to_json(const struct process_record *record, bool with_samples);
 
 /* A line per channel: mean, smallest and largest of the window, mean of the run; a line per absent

@@ -15,7 +15,7 @@
 /*
  * Member types: int64_t (RECORD_NONE = null), double (NaN = null), char[] ("" = null). Every row
  * X(member, type, unit, doc) yields a SQL column, a CSV and JSON field and the row of
- * docs/results.md. Order is output order. Append only.
+ * docs/store.md. Order is output order. Append only.
  */
 #define PROCESS_FIELDS(X)                                                                          \
 	X(replicate, INT, "", "number of the process within its cell, from 0")                     \

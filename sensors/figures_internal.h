@@ -22,7 +22,7 @@ void figure_note(struct figure_notes *notes, const char *field, const char *form
 /* "a, b: why; c: why", in the order in which they came, fields of one reason together. */
 void figure_notes_write(const struct figure_notes *notes, char *out, size_t out_bytes);
 
-/* Energy and power of a measured window, and power of the whole run (docs/measurement.md). */
+/* Energy and power of a measured window, and power of the whole run (docs/sensors.md). */
 void figures_energy(struct process_record *record, struct figure_notes *notes);
 
 #endif

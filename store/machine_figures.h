@@ -1,5 +1,5 @@
 /* Figures of the machine that were measured once (`prony selftest`) and stand in the environment
- * record of each later run (docs/results.md). */
+ * record of each later run (docs/store.md). */
 #ifndef PRONY_STORE_MACHINE_FIGURES_H
 #define PRONY_STORE_MACHINE_FIGURES_H
 

@@ -1,4 +1,4 @@
-/* The only SQLite code: runs, cells, processes, their environment (docs/results.md). */
+/* The only SQLite code: runs, cells, processes, their environment (docs/store.md). */
 #ifndef PRONY_STORE_STORE_H
 #define PRONY_STORE_STORE_H
 

@@ -85,7 +85,7 @@ class ExampleTest(ProgramTest):
         for key in "inputs", "outputs":
             most = re.search(r"NODE_MAX_%s (\d+)" % key.upper(), text).group(1)
             self.assertEqual(node[key]["maxItems"], int(most), key)
-        page = os.path.join(json_schema.ROOT, "docs", "networks.md")
+        page = os.path.join(json_schema.ROOT, "docs", "operators.md")
         with open(page, encoding="utf-8") as stream:
             table = stream.read().partition("| operator | inputs |")[2].partition("\n\n")[0]
         defaults = re.findall(r"`(\w+): [^`=]+ = ([^`]+)`", table)

@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz_descriptor.h"
+#include "tests/fuzz/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +56,8 @@ static void check_row(const struct framework *row, struct arena *arena)
 		abort();
 }
 
+/* Always 0; aborts when a descriptor that is refused has no proper message, or one that is taken
+ * cannot be used. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct framework rows[DESCRIPTOR_BACKENDS_MAX];

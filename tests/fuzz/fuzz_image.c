@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz_image.h"
+#include "tests/fuzz/target.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz_onnx.h"
+#include "tests/fuzz/target.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +73,7 @@ static void build(const struct onnx_model *model)
 	}
 }
 
+/* Always 0; aborts when a model that was accepted does not hold together. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct error err = ERROR_INIT;

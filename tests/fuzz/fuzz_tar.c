@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz_tar.h"
+#include "tests/fuzz/target.h"
 
 #include <stdlib.h>
 

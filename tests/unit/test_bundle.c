@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "base/json.h"
 #include "bundle/bundle.h"
 #include "graph/graph_json.h"
-#include "tests/fuzz/fuzz_safetensors.h"
+#include "tests/fuzz/seed_corpus.h"
 #include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -228,32 +227,8 @@ static void damaged_images_never_crash(void **state)
 
 static void the_seed_corpus_runs(void **state)
 {
-	const char *source = getenv("PRONY_SOURCE");
-	struct dirent *entry;
-	int files = 0;
-
 	(void)state;
-	assert_non_null(source);
-	char *directory = path_join(source, "tests/fuzz/corpus/safetensors");
-	DIR *stream = opendir(directory);
-	assert_non_null(stream);
-	while ((entry = readdir(stream)) != NULL) {
-		struct error err = ERROR_INIT;
-		size_t length;
-		char *bytes;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		char *path = path_join(directory, entry->d_name);
-		check(file_read(path, 1 << 20, &bytes, &length, &err), &err);
-		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
-		free(bytes);
-		free(path);
-		files++;
-	}
-	closedir(stream);
-	free(directory);
-	assert_true(files >= 20);
+	assert_true(corpus_run("safetensors", NULL) >= 20);
 }
 
 /* A bundle of lenet with two batches in a folder of its own. */

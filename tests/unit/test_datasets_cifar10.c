@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
-#include "tests/fuzz/fuzz_cifar10.h"
+#include "tests/fuzz/seed_corpus.h"
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, PLANE = 32 * 32 };
 
@@ -44,20 +43,12 @@ static const struct sample {
 	{"odd-gz", "offset 3073: truncated, or trailing bytes: 3072 bytes where", 0},
 };
 
-static char *corpus_path(const char *name)
-{
-	const char *source = getenv("PRONY_SOURCE");
-
-	assert_non_null(source);
-	return memory_printf("%s/tests/fuzz/corpus/cifar10%s%s", source, *name ? "/" : "", name);
-}
-
 static void each_sample(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
 		const struct sample *sample = &samples[i];
-		char *path = corpus_path(sample->name);
+		char *path = corpus_path("cifar10", sample->name);
 		struct error err = ERROR_INIT;
 		int64_t bytes = 0;
 		enum prony_status status = data_format_verify(data_format_find("cifar10"), path, 10,
@@ -75,34 +66,18 @@ static void each_sample(void **state)
 	}
 }
 
+/* At every length; of a plain file the ends of a sample are enough. */
+static void cut_it(const char *name, uint8_t *bytes, size_t length)
+{
+	(void)name;
+	for (size_t cut = 0; cut<length; cut += length> 2048 ? 1024 : 1)
+		assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
+}
+
 static void the_seed_corpus_runs(void **state)
 {
-	char *folder = corpus_path("");
-	DIR *stream = opendir(folder);
-	struct dirent *entry;
-	size_t files = 0;
-
 	(void)state;
-	assert_non_null(stream);
-	while ((entry = readdir(stream))) {
-		size_t length;
-		char *bytes;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		char *path = path_join(folder, entry->d_name);
-		assert_int_equal(file_read(path, 1 << 20, &bytes, &length, NULL), PRONY_OK);
-		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
-		/* Cut at every length; of a plain file the ends of a sample are enough. */
-		for (size_t cut = 0; cut<length; cut += length> 2048 ? 1024 : 1)
-			assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, cut), 0);
-		free(bytes);
-		free(path);
-		files++;
-	}
-	closedir(stream);
-	free(folder);
-	assert_int_equal(files, sizeof(samples) / sizeof(samples[0]));
+	assert_int_equal(corpus_run("cifar10", cut_it), sizeof(samples) / sizeof(samples[0]));
 }
 
 /* Three training files of two samples and one to evaluate with; the first red pixel of a sample is

@@ -6,18 +6,16 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/random.h"
 #include "datasets/image.h"
 #include "datasets/image_internal.h"
-#include "tests/fuzz/fuzz_image.h"
+#include "tests/fuzz/seed_corpus.h"
 
 static const struct sample {
 	const char *name, *message;
@@ -48,15 +46,9 @@ static const struct sample {
 };
 enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
 
-static char *corpus_path(const char *name)
-{
-	return memory_printf("%s/tests/fuzz/corpus/image%s%s", getenv("PRONY_SOURCE"),
-			     *name ? "/" : "", name);
-}
-
 static uint8_t *read_sample(const char *name, size_t *length)
 {
-	char *path = corpus_path(name), *bytes;
+	char *path = corpus_path("image", name), *bytes;
 
 	assert_int_equal(file_read(path, 1 << 20, &bytes, length, NULL), PRONY_OK);
 	free(path);
@@ -89,35 +81,22 @@ static void each_sample(void **state)
 	}
 }
 
+/* At every seventh place. */
+static void cut_and_change(const char *name, uint8_t *bytes, size_t length)
+{
+	(void)name;
+	for (size_t cut = 0; cut < length; cut += 7) {
+		assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
+		bytes[cut] ^= 0x41;
+		assert_int_equal(LLVMFuzzerTestOneInput(bytes, length), 0);
+		bytes[cut] ^= 0x41;
+	}
+}
+
 static void the_seed_corpus_runs(void **state)
 {
-	char *folder = corpus_path("");
-	DIR *stream = opendir(folder);
-	struct dirent *entry;
-	size_t files = 0;
-
 	(void)state;
-	assert_non_null(stream);
-	while ((entry = readdir(stream))) {
-		size_t length;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		uint8_t *bytes = read_sample(entry->d_name, &length);
-		assert_int_equal(LLVMFuzzerTestOneInput(bytes, length), 0);
-		/* Cut, and with a byte changed, at every seventh place. */
-		for (size_t cut = 0; cut < length; cut += 7) {
-			assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
-			bytes[cut] ^= 0x41;
-			assert_int_equal(LLVMFuzzerTestOneInput(bytes, length), 0);
-			bytes[cut] ^= 0x41;
-		}
-		free(bytes);
-		files++;
-	}
-	closedir(stream);
-	free(folder);
-	assert_int_equal(files, SAMPLES);
+	assert_int_equal(corpus_run("image", cut_and_change), SAMPLES);
 }
 
 /* The generator's picture is blue-ish at its right lower edge and dark at its left upper one; that

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 #include "datasets/image_list.h"
-#include "tests/fuzz/fuzz_tar.h"
+#include "tests/fuzz/seed_corpus.h"
 
 static const struct sample {
 	const char *name, *message;
@@ -38,12 +37,6 @@ static const struct sample {
 	{"compressed", "compressed, so that nothing in it can be read by itself: gunzip it", 0},
 };
 enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
-
-static char *corpus_path(const char *folder, const char *name)
-{
-	return memory_printf("%s/tests/fuzz/corpus/%s%s%s", getenv("PRONY_SOURCE"), folder,
-			     *name ? "/" : "", name);
-}
 
 static void each_tar(void **state)
 {
@@ -65,33 +58,17 @@ static void each_tar(void **state)
 	}
 }
 
+static void cut_it(const char *name, uint8_t *bytes, size_t length)
+{
+	(void)name;
+	for (size_t cut = 0; cut < length; cut += 101)
+		assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
+}
+
 static void the_seed_corpus_runs(void **state)
 {
-	char *folder = corpus_path("tar", "");
-	DIR *stream = opendir(folder);
-	struct dirent *entry;
-	size_t files = 0;
-
 	(void)state;
-	assert_non_null(stream);
-	while ((entry = readdir(stream))) {
-		size_t length;
-		char *bytes;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		char *path = path_join(folder, entry->d_name);
-		assert_int_equal(file_read(path, 1 << 20, &bytes, &length, NULL), PRONY_OK);
-		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
-		for (size_t cut = 0; cut < length; cut += 101)
-			assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, cut), 0);
-		free(bytes);
-		free(path);
-		files++;
-	}
-	closedir(stream);
-	free(folder);
-	assert_int_equal(files, SAMPLES);
+	assert_int_equal(corpus_run("tar", cut_it), SAMPLES);
 }
 
 static void copy_file(const char *from, const char *folder, const char *name)

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 #include "datasets/datum.h"
 #include "datasets/format.h"
 #include "datasets/writer.h"
-#include "tests/fuzz/fuzz_records.h"
+#include "tests/fuzz/seed_corpus.h"
 
 static const struct sample {
 	const char *name, *format, *message;
@@ -38,17 +37,11 @@ static const struct sample {
 };
 enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
 
-static char *corpus_path(const char *name)
-{
-	return memory_printf("%s/tests/fuzz/corpus/records%s%s", getenv("PRONY_SOURCE"),
-			     *name ? "/" : "", name);
-}
-
 static void each_sample(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SAMPLES; i++) {
-		char *path = corpus_path(samples[i].name);
+		char *path = corpus_path("records", samples[i].name);
 		struct error err = ERROR_INIT;
 		int64_t bytes;
 		enum prony_status status = data_format_verify(data_format_find(samples[i].format),
@@ -64,37 +57,21 @@ static void each_sample(void **state)
 	}
 }
 
+static void cut_and_change(const char *name, uint8_t *bytes, size_t length)
+{
+	(void)name;
+	for (size_t cut = 0; cut < length; cut += 37) {
+		assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
+		bytes[cut] ^= 0x21;
+		assert_int_equal(LLVMFuzzerTestOneInput(bytes, length), 0);
+		bytes[cut] ^= 0x21;
+	}
+}
+
 static void the_seed_corpus_runs(void **state)
 {
-	char *folder = corpus_path("");
-	DIR *stream = opendir(folder);
-	struct dirent *entry;
-	size_t files = 0;
-
 	(void)state;
-	assert_non_null(stream);
-	while ((entry = readdir(stream))) {
-		size_t length;
-		char *bytes;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		char *path = path_join(folder, entry->d_name);
-		assert_int_equal(file_read(path, 1 << 20, &bytes, &length, NULL), PRONY_OK);
-		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
-		for (size_t cut = 0; cut < length; cut += 37) {
-			assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, cut), 0);
-			bytes[cut] = (char)(bytes[cut] ^ 0x21);
-			assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
-			bytes[cut] = (char)(bytes[cut] ^ 0x21);
-		}
-		free(bytes);
-		free(path);
-		files++;
-	}
-	closedir(stream);
-	free(folder);
-	assert_int_equal(files, SAMPLES);
+	assert_int_equal(corpus_run("records", cut_and_change), SAMPLES);
 }
 
 /* RFC 3720, appendix B.4, and the check value of the catalogues. */

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "base/memory.h"
 #include "frameworks/descriptor.h"
 #include "frameworks/folders_internal.h"
-#include "tests/fuzz/fuzz_descriptor.h"
+#include "tests/fuzz/seed_corpus.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HEAD "name: mine\nsummary: a worker\n"
@@ -364,27 +363,8 @@ static void roots_rights_are_guarded(void **state)
 
 static void the_corpus_of_the_fuzz_target_does_no_harm(void **state)
 {
-	char *folder = path_join(getenv("PRONY_SOURCE"), "tests/fuzz/corpus/descriptor");
-	DIR *directory = opendir(folder);
-	int count = 0;
-
 	(void)state;
-	assert_non_null(directory);
-	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-		char *path = path_join(folder, entry->d_name), *bytes;
-		size_t length;
-
-		if (entry->d_name[0] != '.' &&
-		    file_read(path, (size_t)1 << 20, &bytes, &length, NULL) == PRONY_OK) {
-			LLVMFuzzerTestOneInput((const uint8_t *)bytes, length);
-			free(bytes);
-			count++;
-		}
-		free(path);
-	}
-	closedir(directory);
-	free(folder);
-	assert_true(count >= 8);
+	assert_true(corpus_run("descriptor", NULL) >= 8);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

@@ -5,15 +5,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/json.h"
 #include "graph/graph_json.h"
-#include "tests/fuzz/fuzz_graph_json.h"
+#include "tests/fuzz/seed_corpus.h"
 #include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -308,35 +306,8 @@ static void a_graph_may_lack_a_loss(void **state)
 
 static void the_seed_corpus_runs(void **state)
 {
-	const char *source = getenv("PRONY_SOURCE");
-	char *directory, *path;
-	struct dirent *entry;
-	int files = 0;
-	DIR *stream;
-
 	(void)state;
-	assert_non_null(source);
-	directory = path_join(source, "tests/fuzz/corpus/graph_json");
-	stream = opendir(directory);
-	assert_non_null(stream);
-	while ((entry = readdir(stream)) != NULL) {
-		struct error err = ERROR_INIT;
-		size_t length;
-		char *text;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		path = path_join(directory, entry->d_name);
-		if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
-		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)text, length), 0);
-		free(text);
-		free(path);
-		files++;
-	}
-	closedir(stream);
-	free(directory);
-	assert_true(files >= 5);
+	assert_true(corpus_run("graph_json", NULL) >= 5);
 }
 
 int main(void)

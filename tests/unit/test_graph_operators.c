@@ -204,7 +204,7 @@ static void wrong_attributes_are_refused(void **state)
 	}
 }
 
-/* Type and default of an attribute, as docs/networks.md writes them. */
+/* Type and default of an attribute, as docs/operators.md writes them. */
 static void print_attribute(const struct attribute_row *row, const struct attributes *defaults,
 			    FILE *out)
 {
@@ -290,12 +290,12 @@ static void check_documented(enum op op, const char *line)
 			 outputs);
 	cells = documented_cells(op, inputs, outputs);
 	if (strncmp(strchr(line, '|'), cells, strlen(cells)) != 0)
-		fail_msg("docs/networks.md has to have, in the row of %s, %s", operator_name(op),
+		fail_msg("docs/operators.md has to have, in the row of %s, %s", operator_name(op),
 			 cells);
 	free(cells);
 }
 
-/* docs/networks.md says of every operator what a worker meets. */
+/* docs/operators.md says of every operator what a worker meets. */
 static void operators_are_documented(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -305,7 +305,7 @@ static void operators_are_documented(void **state)
 
 	(void)state;
 	assert_non_null(source);
-	path = path_join(source, "docs/networks.md");
+	path = path_join(source, "docs/operators.md");
 	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	table = strstr(text, "| operator | inputs | outputs | attributes | note |\n");

@@ -6,14 +6,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "tests/fuzz/fuzz_onnx.h"
+#include "tests/fuzz/seed_corpus.h"
 #include "tests/unit/onnx_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -460,35 +459,8 @@ static void external_data_has_a_total(void **state)
 
 static void the_seed_corpus_runs(void **state)
 {
-	const char *source = getenv("PRONY_SOURCE");
-	char *folder;
-	struct dirent *entry;
-	int files = 0;
-	DIR *stream;
-
 	(void)state;
-	assert_non_null(source);
-	folder = path_join(source, "tests/fuzz/corpus/onnx");
-	stream = opendir(folder);
-	assert_non_null(stream);
-	while ((entry = readdir(stream)) != NULL) {
-		struct error err = ERROR_INIT;
-		char *path, *bytes = NULL;
-		size_t length;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		path = path_join(folder, entry->d_name);
-		if (file_read(path, 1 << 20, &bytes, &length, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
-		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
-		free(bytes);
-		free(path);
-		files++;
-	}
-	closedir(stream);
-	free(folder);
-	assert_true(files >= 30);
+	assert_true(corpus_run("onnx", NULL) >= 30);
 }
 
 int main(void)

@@ -421,7 +421,7 @@ static void fields_are_described(void **state)
 	}
 }
 
-/* docs/results.md has the table of the fields, row for row. */
+/* docs/store.md has the table of the fields, row for row. */
 static void fields_are_documented(void **state)
 {
 	static const char *const types[] = {[FIELD_TYPE_INT] = "INTEGER",
@@ -435,7 +435,7 @@ static void fields_are_documented(void **state)
 	(void)state;
 	if (!source)
 		skip();
-	char *path = path_join(source, "docs/results.md");
+	char *path = path_join(source, "docs/store.md");
 	check(file_read(path, 1 << 20, &text, &length, &err), &err);
 	free(path);
 	const char *place = strstr(text, "| field | type | unit | what it is |\n");
@@ -447,7 +447,7 @@ static void fields_are_documented(void **state)
 			memory_printf("| `%s` | %s | %s | %s |\n", field->name, types[field->type],
 				      *field->unit ? field->unit : "-", field->doc);
 		if (strncmp(place, row, strlen(row)))
-			fail_msg("docs/results.md lacks, in its place, the row %s", row);
+			fail_msg("docs/store.md lacks, in its place, the row %s", row);
 		place += strlen(row);
 		free(row);
 	}

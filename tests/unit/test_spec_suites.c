@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "base/files.h"
 #include "base/strbuf.h"
 #include "spec/spec.h"
-#include "tests/fuzz/fuzz_suite.h"
+#include "tests/fuzz/seed_corpus.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -519,28 +518,8 @@ static void suites_are_found_by_name_or_path(void **state)
 /* What the fuzzer starts from, and what it found. */
 static void corpus_is_survived(void **state)
 {
-	char *corpus = path_join(getenv("PRONY_SOURCE"), "tests/fuzz/corpus/suite");
-	DIR *directory = opendir(corpus);
-	size_t count = 0;
-
 	(void)state;
-	assert_non_null(directory);
-	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-		char *path, *text = NULL;
-		size_t length = 0;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		path = path_join(corpus, entry->d_name);
-		assert_int_equal(file_read(path, 1 << 20, &text, &length, NULL), PRONY_OK);
-		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)text, length), 0);
-		free(text);
-		free(path);
-		count++;
-	}
-	closedir(directory);
-	free(corpus);
-	assert_true(count >= 8);
+	assert_true(corpus_run("suite", NULL) >= 8);
 }
 
 /* Each key that a message offers stands in the document, and so do the built-in suites. */

@@ -413,7 +413,7 @@ static void earlier_times_are_known(void **state)
 	assert_int_equal(times.processes, 0);
 }
 
-/* docs/results.md names every table and column. */
+/* docs/store.md names every table and column. */
 static void the_schema_is_documented(void **state)
 {
 	struct store_folder *f = *state;
@@ -427,7 +427,7 @@ static void the_schema_is_documented(void **state)
 
 	if (!source)
 		skip();
-	char *path = path_join(source, "docs/results.md");
+	char *path = path_join(source, "docs/store.md");
 	check(file_read(path, 1 << 20, &text, &length, &err), &err);
 	free(path);
 	check(sql_prepare(f->store,
@@ -442,7 +442,7 @@ static void the_schema_is_documented(void **state)
 		for (int i = 0; i < 2; i++) {
 			char *word = memory_printf("`%s`", sql_text(statement, i));
 			if (!strstr(text, word))
-				fail_msg("docs/results.md does not name %s", word);
+				fail_msg("docs/store.md does not name %s", word);
 			free(word);
 		}
 		columns++;
