@@ -190,8 +190,11 @@ const struct cli_command cli_commands[] = {
 			    "`install` downloads exactly the files that a lock pins by SHA-256, "
 			    "with pip and its own configuration, loads the framework once, and "
 			    "only then puts it into the data folder; what is installed already "
-			    "is left alone. `all` stands for all that can be installed. `remove` "
-			    "takes away what `install` made. NAME@ENV names one environment of "
+			    "is left alone. `all` stands for all that can be installed. What each "
+			    "downloads and takes is said first; several are installed at a time "
+			    "where the disk has room. After Ctrl-C, or a failure, the same command "
+			    "goes on. `remove` takes away what `install` made. NAME@ENV names one "
+			    "environment of "
 			    "several; its lock is to be put into the folder locks of the data "
 			    "folder.",
 		    .options = framework_option_rows},

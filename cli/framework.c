@@ -1,8 +1,10 @@
 /* `prony framework`: private environments of frameworks. */
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/parallel.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/framework_word.h"
@@ -10,9 +12,13 @@
 #include "frameworks/registry.h"
 
 #define NAMES_MAX 64
+#define JOBS_MAX 16
+/* What installs waits for the registry half of the time, and for the disk the rest. */
+#define JOBS_USUAL 4
 
 struct framework_options {
 	const char *format, *own;
+	long long jobs; /* 0: one for each core, JOBS_USUAL at most */
 };
 
 const struct option framework_option_rows[] = {
@@ -22,6 +28,14 @@ const struct option framework_option_rows[] = {
 	 .metavar = "PATH",
 	 .help = "with install NAME: take this environment of yours (an interpreter, a library, or "
 		 "its folder) instead of installing one"},
+	{.name = "jobs",
+	 .kind = OPTION_INT,
+	 .offset = offsetof(struct framework_options, jobs),
+	 .min = 1,
+	 .max = JOBS_MAX,
+	 .metavar = "N",
+	 .help = "with install: how many at a time, where the disk has room for them (default: one "
+		 "for each core, at most 4)"},
 	CLI_OPTION_FORMAT(struct framework_options),
 	{.name = NULL},
 };
@@ -41,21 +55,14 @@ static void print_line(void *context, const char *text)
 	cli_say("%s\n", text);
 }
 
-static enum prony_status act_on(struct registry *registry, const char *verb, const char *own,
-				const char *word, struct error *err)
+static enum prony_status remove_one(struct registry *registry, const char *word, struct error *err)
 {
-	const struct install_sink sink = {.line = print_line, .stop = &stop};
 	const struct framework *framework = NULL;
 	const char *environment = "";
 	enum prony_status status = framework_word(registry, word, &framework, &environment, err);
 
-	if (status != PRONY_OK)
-		return status;
-	if (own)
-		return framework_own(framework, environment, own, &sink, err);
-	if (strcmp(verb, "install") == 0)
-		return framework_install(framework, environment, &sink, err);
-	status = framework_remove(framework, environment, err);
+	if (status == PRONY_OK)
+		status = framework_remove(framework, environment, err);
 	if (status == PRONY_OK)
 		cli_say("%s: removed\n", word);
 	return status;
@@ -74,22 +81,66 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Goes on after a failure: one framework that cannot be had must not keep the rest away. */
-static int act_on_all(struct registry *registry, const char *verb, const char *own,
-		      const char *const *words, size_t count)
+/* Goes on after a failure: one that cannot be removed must not keep the rest. */
+static int remove_all(struct registry *registry, const char *const *words, size_t count)
 {
 	int exit_code = 0;
 
-	if (strcmp(verb, "install") == 0)
-		catch_signals();
-	for (size_t i = 0; i < count && !stop; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct error err = ERROR_INIT;
-		if (act_on(registry, verb, own, words[i], &err) != PRONY_OK) {
+		if (remove_one(registry, words[i], &err) != PRONY_OK) {
 			int code = cli_fail(&err);
 			exit_code = exit_code ? exit_code : code;
 		}
 	}
-	return stop ? prony_status_exit(PRONY_INTERRUPTED) : exit_code;
+	return exit_code;
+}
+
+static int take_own(struct registry *registry, const char *word, const char *path)
+{
+	const struct install_sink sink = {.line = print_line, .stop = &stop};
+	const struct framework *framework = NULL;
+	const char *environment = "";
+	struct error err = ERROR_INIT;
+
+	catch_signals();
+	enum prony_status status = framework_word(registry, word, &framework, &environment, &err);
+	if (status == PRONY_OK)
+		status = framework_own(framework, environment, path, &sink, &err);
+	return status == PRONY_OK ? 0 : cli_fail(&err);
+}
+
+static int install_all(struct registry *registry, const char *const *words, size_t count,
+		       long long jobs)
+{
+	const struct install_sink sink = {.line = print_line, .stop = &stop};
+	struct install_item *items = memory_alloc(count * sizeof(*items));
+	struct error err = ERROR_INIT;
+	enum prony_status status = PRONY_OK;
+	bool told = false;
+
+	if (jobs == 0)
+		jobs = parallel_cores() < JOBS_USUAL ? parallel_cores() : JOBS_USUAL;
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		items[i] = (struct install_item){.error = ERROR_INIT};
+		status = framework_word(registry, words[i], &items[i].framework,
+					&items[i].environment, &err);
+	}
+	if (status != PRONY_OK) {
+		free(items);
+		return cli_fail(&err);
+	}
+	catch_signals();
+	status = framework_install_many(items, count, (size_t)jobs, &sink);
+	/* What went wrong stands at the end, where it is seen; that it was stopped, once. */
+	for (size_t i = 0; i < count; i++) {
+		bool interrupted = items[i].error.code == PRONY_INTERRUPTED;
+		if (items[i].error.code != PRONY_OK && !(interrupted && told))
+			cli_fail(&items[i].error);
+		told = told || interrupted;
+	}
+	free(items);
+	return prony_status_exit(status);
 }
 
 static bool can_be_installed(const struct framework *row)
@@ -173,8 +224,12 @@ int command_framework(const struct cli_command *command, int argc, char **argv)
 		exit_code = cli_fail(&err);
 	else if (list)
 		exit_code = listing_frameworks(&registry, words, word_count, options.format);
+	else if (options.own)
+		exit_code = take_own(&registry, words[0], options.own);
+	else if (strcmp(verb, "install") == 0)
+		exit_code = install_all(&registry, words, word_count, options.jobs);
 	else
-		exit_code = act_on_all(&registry, verb, options.own, words, word_count);
+		exit_code = remove_all(&registry, words, word_count);
 	registry_release(&registry);
 	return exit_code;
 }

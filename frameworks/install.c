@@ -105,9 +105,14 @@ static enum prony_status check_needs(struct install *install, struct error *err)
 }
 
 /* Wheels, pip's own copies of them, and what becomes of them lie on the disk at the same time. */
+int64_t install_disk_mb(const struct install *install)
+{
+	return 2 * install->lock.download_mb + install->lock.disk_mb;
+}
+
 static enum prony_status check_disk(const struct install *install, struct error *err)
 {
-	int64_t wanted_mb = 2 * install->lock.download_mb + install->lock.disk_mb;
+	int64_t wanted_mb = install_disk_mb(install);
 	struct statvfs info;
 
 	if (statvfs(install->staging, &info) != 0)
@@ -458,42 +463,65 @@ static void mention_named(struct install *install)
 			    value);
 }
 
+enum prony_status install_prepare(struct install *install, bool *needed, struct error *err)
+{
+	const struct framework *framework = install->framework;
+	struct manifest manifest;
+
+	*needed = false;
+	if (framework->kind == FRAMEWORK_BUILTIN) {
+		install_say(install, "is part of prony: nothing to install");
+		return PRONY_OK;
+	}
+	if (framework->kind == FRAMEWORK_COMMAND) {
+		install_say(install, "is what %s starts: nothing to install", framework->file);
+		return PRONY_OK;
+	}
+	enum prony_status status = choose_lock(install, err);
+	if (status != PRONY_OK)
+		return status;
+	if (installed_already(install, &manifest)) {
+		install_say(install, "%s is installed already: %s", manifest.version,
+			    install->folder);
+		return PRONY_OK;
+	}
+	status = check_needs(install, err);
+	*needed = status == PRONY_OK;
+	return status;
+}
+
+enum prony_status install_carry_out(struct install *install, struct error *err)
+{
+	enum prony_status status = install_lock(install->folder, install->sink, install->spelling,
+						&install->lock_fd, err);
+
+	if (status == PRONY_OK)
+		status = install_locked(install, err);
+	if (install->lock_fd >= 0)
+		close(install->lock_fd);
+	install->lock_fd = -1;
+	return status;
+}
+
+void install_end(struct install *install, enum prony_status status)
+{
+	if (status == PRONY_OK)
+		mention_named(install);
+	arena_release(&install->arena);
+}
+
 enum prony_status framework_install(const struct framework *framework, const char *environment,
 				    const struct install_sink *sink, struct error *err)
 {
 	struct install install;
-	struct manifest manifest;
+	bool needed = false;
 
 	enum prony_status status = install_begin(&install, framework, environment, sink, err);
 	if (status != PRONY_OK)
 		return status;
-	if (framework->kind == FRAMEWORK_BUILTIN) {
-		install_say(&install, "is part of prony: nothing to install");
-		goto out;
-	}
-	if (framework->kind == FRAMEWORK_COMMAND) {
-		install_say(&install, "is what %s starts: nothing to install", framework->file);
-		goto out;
-	}
-	status = choose_lock(&install, err);
-	if (status != PRONY_OK)
-		goto out;
-	if (installed_already(&install, &manifest)) {
-		install_say(&install, "%s is installed already: %s", manifest.version,
-			    install.folder);
-		goto out;
-	}
-	status = check_needs(&install, err);
-	if (status == PRONY_OK)
-		status =
-			install_lock(install.folder, sink, install.spelling, &install.lock_fd, err);
-	if (status == PRONY_OK)
-		status = install_locked(&install, err);
-out:
-	if (status == PRONY_OK)
-		mention_named(&install);
-	if (install.lock_fd >= 0)
-		close(install.lock_fd);
-	arena_release(&install.arena);
+	status = install_prepare(&install, &needed, err);
+	if (status == PRONY_OK && needed)
+		status = install_carry_out(&install, err);
+	install_end(&install, status);
 	return status;
 }

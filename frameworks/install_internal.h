@@ -31,6 +31,21 @@ enum prony_status install_begin(struct install *install, const struct framework 
 				const char *environment, const struct install_sink *sink,
 				struct error *err);
 
+/*
+ * Chooses the lock and the interpreter. *needed: whether there is something to install; else it has
+ * been said why not. PRONY_MISSING for an interpreter, a lock or a library of the system.
+ */
+enum prony_status install_prepare(struct install *install, bool *needed, struct error *err);
+
+/* Installs what was prepared, when no other one does it any more. */
+enum prony_status install_carry_out(struct install *install, struct error *err);
+
+/* How much of the disk it takes at most while that goes on. */
+int64_t install_disk_mb(const struct install *install);
+
+/* After install_begin, whatever came of it. */
+void install_end(struct install *install, enum prony_status status);
+
 /* PRONY_MISSING when the folder is there and not ours; an empty one goes away. */
 enum prony_status install_may_replace(const struct install *install, struct error *err);
 

@@ -180,6 +180,24 @@ struct install_sink {
 enum prony_status framework_install(const struct framework *framework, const char *environment,
 				    const struct install_sink *sink, struct error *err);
 
+/* One of several to install, and how it ended. */
+struct install_item {
+	const struct framework *framework;
+	const char *environment;
+	enum prony_status status;
+	struct error error; /* ERROR_INIT; PRONY_INTERRUPTED for one that was not begun has none */
+};
+
+/*
+ * Installs several as framework_install does, at most `jobs` at a time and no more than the disk
+ * has room for while they are installed; those that share an environment one after the other. What
+ * each downloads and takes is said before the first begins. Goes on after a failure; the status is
+ * that of the first that failed, PRONY_INTERRUPTED when the user stopped it. Lines of several
+ * threads reach the sink one at a time, from any of them.
+ */
+enum prony_status framework_install_many(struct install_item *items, size_t count, size_t jobs,
+					 const struct install_sink *sink);
+
 /*
  * Takes an environment that the user has for a framework instead of installing one: `path` is an
  * interpreter, a library, or the folder of either. It is tried, and remembered in place of an

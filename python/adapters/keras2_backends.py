@@ -49,22 +49,28 @@ def start(backend, recipe):
     return _STARTS[backend](recipe)
 
 
-def problems(backend, case):
-    """List of str: what a backend cannot do, or does wrongly."""
-    if backend == "tensorflow" and case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
-        return ["rmsprop: Keras 2's own updates weights that gradients are still computed from, "
-                "TensorFlow's begins with a mean square of 1"]
-    return []
+def _waiting(kind, *arguments):
+    """An optimiser of Keras' for TensorFlow 1, whose first update waits for the last gradient: Keras changes
+    a weight as soon as its own gradient is there, while others are still computed from it."""
+    import tensorflow as tf
+
+    class Waiting(kind):
+        def get_gradients(self, loss, params):
+            return tf.tuple(super(Waiting, self).get_gradients(loss, params))
+    return Waiting(*arguments)
 
 
 def optimiser(backend, recipe):
-    """Keras' optimiser of a recipe. On TensorFlow 1 those of Keras change a weight as soon as its own
-    gradient is there, while others are still computed from it; TensorFlow's wait."""
+    """Keras' optimiser of a recipe. On TensorFlow 1 its own race (`_waiting`); for those that TensorFlow has by
+    the same rule, its own are taken, which wait by themselves. Its RMSprop begins with a mean square of 1."""
     rate = recipe["learning_rate"]
     momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
     import keras
     if recipe["optimiser"] == "rmsprop":
-        return keras.optimizers.RMSprop(rate, recipe["rho"], recipe["epsilon"])
+        how = rate, recipe["rho"], recipe["epsilon"]
+        if backend == "tensorflow":
+            return _waiting(keras.optimizers.RMSprop, *how)
+        return keras.optimizers.RMSprop(*how)
     if backend != "tensorflow":
         return keras.optimizers.SGD(rate, momentum)
     import tensorflow as tf

@@ -262,10 +262,13 @@ def _recurrent(b, node, inputs):
     how = {"kernel_regularizer": b.decay, "recurrent_regularizer": b.decay,
            "bias_regularizer": b.decay}
     if node["op"] == "LSTM":
-        layer = layers.LSTM(size, recurrent_activation="sigmoid", **how)
+        # On CNTK what Keras gives as an LSTM's output is the last of its states, which is the cell's.
+        apart = K.backend() == "cntk"
+        layer = layers.LSTM(size, recurrent_activation="sigmoid", return_state=apart, **how)
+        y = layer(inputs[0])[1] if apart else layer(inputs[0])
     else:
         layer = layers.SimpleRNN(size, activation="relu", **how)
-    y = layer(inputs[0])
+        y = layer(inputs[0])
     cell = layer.cell
     b.own(node, cell.kernel, cell.recurrent_kernel, cell.bias)
     time = b.case.shape(node["inputs"][0])[1]
