@@ -36,6 +36,7 @@ struct figure_row {
 	const char *text;	   /* at the bar's end */
 	double value, low, high;   /* low, high NaN: no interval is known */
 	bool faint;		   /* not measured here */
+	bool heading;		   /* no bar: what the rows below it have in common */
 	const double *cells;	   /* dots of a bar; parts of a stack; shades from 0 to 1 */
 	size_t cell_count;
 };

@@ -50,7 +50,8 @@ static void lay_out(const struct figure *figure, int width, struct layout *layou
 	double label = 0, text = 0;
 	*layout = (struct layout){.width = width, .above = width < NARROW_BELOW};
 	for (size_t i = 0; i < figure->row_count; i++) {
-		label = fmax(label, figure_text_width(figure->rows[i].label));
+		if (!figure->rows[i].heading)
+			label = fmax(label, figure_text_width(figure->rows[i].label));
 		text = fmax(text, figure_text_width(figure->rows[i].text));
 	}
 	bool dense = figure->row_count > DENSE_FROM;
@@ -133,6 +134,8 @@ static void draw_bar(const struct layout *layout, const struct figure_row *row, 
 		     struct strbuf *out)
 {
 	double end = scale_at(&layout->scale, row->value);
+	if (!isfinite(row->value))
+		return;
 	strbuf_printf(
 		out, "<rect fill=\"%s\"%s x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>",
 		row->colour,
@@ -190,7 +193,8 @@ static void draw_shades(const struct figure *figure, const struct layout *layout
 static void draw_text(const struct layout *layout, const struct figure_row *row, double middle,
 		      struct strbuf *out)
 {
-	double end = fmax(row->value, isfinite(row->high) ? row->high : 0);
+	double end =
+		fmax(isfinite(row->value) ? row->value : 0, isfinite(row->high) ? row->high : 0);
 	for (size_t i = 0; layout->scale.unit > 0 && i < row->cell_count && isfinite(row->high);
 	     i++)
 		end = fmax(end, row->cells[i]);
@@ -208,6 +212,13 @@ static void draw_row(const struct figure *figure, const struct layout *layout, s
 	text_html(row->group, out);
 	strbuf_printf(out, "\" transform=\"translate(0 %.1f)\">",
 		      layout->top + layout->pitch * (double)i);
+	if (row->heading) {
+		strbuf_puts(out, "<g font-weight=\"600\">");
+		svg_text(out, 1, layout->pitch - 6, ANCHOR_START, false, layout->width - 2,
+			 row->label);
+		strbuf_puts(out, "</g></g>\n");
+		return;
+	}
 	if (layout->above)
 		svg_text(out, 1, 13, ANCHOR_START, false, layout->width - 2, row->label);
 	else

@@ -11,8 +11,22 @@ static void add_number(double value, struct strbuf *out)
 	format_real(value, out);
 }
 
+/* "Tesla K20m: caffe": with the heading that it stands below. */
+static void add_label(const struct figure_row *row, const struct figure_row *heading,
+		      struct strbuf *out)
+{
+	struct strbuf label;
+	strbuf_init(&label, 0);
+	if (heading)
+		strbuf_printf(&label, "%s: ", heading->label);
+	strbuf_puts(&label, row->label);
+	text_csv(strbuf_text(&label), out);
+	strbuf_release(&label);
+}
+
 static void bars_csv(const struct figure *figure, struct strbuf *out)
 {
+	const struct figure_row *heading = NULL;
 	size_t dots = 0;
 	for (size_t i = 0; i < figure->row_count; i++)
 		dots = figure->rows[i].cell_count > dots ? figure->rows[i].cell_count : dots;
@@ -22,7 +36,11 @@ static void bars_csv(const struct figure *figure, struct strbuf *out)
 	strbuf_putc(out, '\n');
 	for (size_t i = 0; i < figure->row_count; i++) {
 		const struct figure_row *row = &figure->rows[i];
-		text_csv(row->label, out);
+		if (row->heading) {
+			heading = row;
+			continue;
+		}
+		add_label(row, heading, out);
 		add_number(row->value, out);
 		add_number(row->low, out);
 		add_number(row->high, out);

@@ -20,6 +20,7 @@ void figures_of_runs(const struct summary *const *summaries, size_t count, struc
 		figures_drift(&page, i, figures);
 		figures_load(&page, i, figures);
 	}
+	figures_study(&page, figures);
 	for (size_t run = 0; run < count; run++)
 		figures_run_drift(&page, run, figures);
 	html_page_release(&page);

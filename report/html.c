@@ -60,6 +60,19 @@ static void add_sweeps(const struct html_page *page, struct strbuf *out)
 	arena_release(&arena);
 }
 
+/* A study's own charts, where the suite repeats one that took several devices. */
+static void add_study(const struct html_page *page, struct strbuf *out)
+{
+	struct figures figures = {.count = 0};
+	figures_study(page, &figures);
+	if (figures.count > 0) {
+		strbuf_puts(out, "<section id=\"study\"><h2>As the study had it: by device</h2>\n");
+		html_figures(&figures, 0, out);
+		strbuf_puts(out, "</section>\n");
+	}
+	figures_release(&figures);
+}
+
 static void add_run_drift(const struct html_page *page, struct strbuf *out)
 {
 	struct figures figures = {.count = 0};
@@ -294,6 +307,7 @@ static void add_body(const struct html_page *page, struct strbuf *out)
 			      "<p class=\"note\">%zu more comparisons have no section here: `prony "
 			      "report --figures` and `prony export` have them.</p>\n",
 			      page->comparison_count - HTML_SECTIONS_MAX);
+	add_study(page, out);
 	add_run_drift(page, out);
 	add_section("ledger", "What did not run, and why", html_ledger, page, out);
 	add_section("parity", "Proof of the same work", html_parity, page, out);

@@ -114,7 +114,7 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 	strbuf_init(&reasons, 0);
 	/* The fusion of operators is on by default; without it is a variant. */
 	reasons_add_training(&reasons, graph, recipe, 1u << PRECISION_FP32);
-	mx_symbol_refusals(graph, recipe->stage != STAGE_FORWARD, &reasons);
+	mx_symbol_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
 
@@ -198,8 +198,16 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 	return PRONY_OK;
 }
 
-static enum prony_status describe_built(const struct mx_model *model, struct built *built,
-					struct error *err)
+static bool has_lrn(const struct graph *graph)
+{
+	for (int i = 0; i < graph->forward_count; i++)
+		if (graph->nodes[i].op == OP_LRN)
+			return true;
+	return false;
+}
+
+static enum prony_status describe_built(const struct mx_model *model, const struct graph *graph,
+					struct built *built, struct error *err)
 {
 	char fused[256];
 	enum prony_status status =
@@ -210,10 +218,13 @@ static enum prony_status describe_built(const struct mx_model *model, struct bui
 	built->parameters = 0;
 	for (int i = 0; i < model->parameter_count; i++)
 		built->parameters += mx_array_elements(model->api, model->parameters[i].weight);
-	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s%s%s", fused,
+	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s%s%s%s", fused,
 		 model->copies ? "one executor, a step copies its batch to it"
 			       : "one executor per slot over shared weights and memory",
 		 model->loss && model->state_count > 0 ? "; running variance divided by n" : "",
+		 model->loss && has_lrn(graph)
+			 ? "; LRN of operators with right gradients: MXNet's own has a wrong one"
+			 : "",
 		 model->recurrent_count > 0 ? "; second biases of recurrent layers stay zero" : "");
 	return PRONY_OK;
 }
@@ -235,7 +246,7 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = mx_symbol_measure(&mx->api, graph, mx->model.symbol, &done.macs, err);
 	if (status == PRONY_OK)
-		status = describe_built(&mx->model, &done, err);
+		status = describe_built(&mx->model, graph, &done, err);
 	if (status == PRONY_OK)
 		status = mx_check(&mx->api, mx->api.MXRandomSeed((int)(recipe->seed & 0x7fffffff)),
 				  "seed", err);

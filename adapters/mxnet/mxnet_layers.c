@@ -277,30 +277,6 @@ static enum prony_status emit_batch_norm(struct translation *t, const struct nod
 	return mx_emit(t, node, "BatchNorm", &options, &inputs, err);
 }
 
-static void refuse_lrn(const struct graph *graph, const struct node *node, struct strbuf *reasons)
-{
-	if (node->attributes.size % 2 == 0)
-		mx_refuse(reasons, node, "an even size");
-	if (mx_shape(graph, node->inputs[0])->rank != 4)
-		mx_refuse(reasons, node, "an input without height and width");
-}
-
-/* alpha is divided by the size, as in ONNX (src/operator/nn/lrn-inl.h). */
-static enum prony_status emit_lrn(struct translation *t, const struct node *node, struct error *err)
-{
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
-
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "alpha", "%.9g", node->attributes.alpha);
-	mx_option(&options, "beta", "%.9g", node->attributes.beta);
-	mx_option(&options, "knorm", "%.9g", node->attributes.bias);
-	mx_option(&options, "nsize", "%lld", (long long)node->attributes.size);
-	return mx_emit(t, node, "LRN", &options, &inputs, err);
-}
-
 static void refuse_loss(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (node->op == OP_SOFTMAX_CROSS_ENTROPY && mx_shape(graph, node->inputs[0])->rank != 2)
@@ -356,6 +332,5 @@ const struct mx_row mx_average_pool = {refuse_pool, emit_pool};
 const struct mx_row mx_global_average_pool = {NULL, emit_global_pool};
 const struct mx_row mx_gemm = {NULL, emit_gemm};
 const struct mx_row mx_batch_norm = {NULL, emit_batch_norm};
-const struct mx_row mx_lrn = {refuse_lrn, emit_lrn};
 const struct mx_row mx_cross_entropy = {refuse_loss, emit_cross_entropy};
 const struct mx_row mx_half_squares = {refuse_loss, emit_half_squares};

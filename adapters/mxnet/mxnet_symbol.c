@@ -54,25 +54,7 @@ static void refuse_outputs(const struct graph *graph, const struct node *node,
 	}
 }
 
-/* Measured against the reference: docs/frameworks-c.md. One reason for all layers. */
-static void refuse_training_of_lrn(const struct graph *graph, struct strbuf *reasons)
-{
-	bool first = true;
-
-	for (int i = 0; i < graph->forward_count; i++) {
-		if (graph->nodes[i].op != OP_LRN)
-			continue;
-		if (first)
-			strbuf_printf(reasons,
-				      "%sMXNet 1.9 computes a wrong gradient of LRN between "
-				      "convolutions or pools, only forward is measured: LRN",
-				      reasons->length > 0 ? "; " : "");
-		strbuf_printf(reasons, "%s %s", first ? "" : ",", graph->nodes[i].name);
-		first = false;
-	}
-}
-
-void mx_symbol_refusals(const struct graph *graph, bool training, struct strbuf *reasons)
+void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 {
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
@@ -84,8 +66,6 @@ void mx_symbol_refusals(const struct graph *graph, bool training, struct strbuf 
 			row->refuse(graph, node, reasons);
 		refuse_outputs(graph, node, reasons);
 	}
-	if (training)
-		refuse_training_of_lrn(graph, reasons);
 }
 
 /* The heads, of the logits' symbol and the loss's. */

@@ -12,7 +12,7 @@ enum mx_head { MX_HEAD_OBJECTIVE, MX_HEAD_LOGITS, MX_HEAD_COUNT };
 
 /* Appends to `reasons`, separated by "; ", everything in the forward graph that cannot be said in
  * MXNet's operators. */
-void mx_symbol_refusals(const struct graph *graph, bool training, struct strbuf *reasons);
+void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons);
 
 /*
  * Variables are named like the graph's values, nodes like its nodes. With `loss` the heads are

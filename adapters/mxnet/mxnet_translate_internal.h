@@ -90,7 +90,9 @@ void mx_refuse(struct strbuf *reasons, const struct node *node, const char *what
 
 /* Layers with a window or weights, and losses: mxnet_layers.c. */
 extern const struct mx_row mx_conv, mx_max_pool, mx_average_pool, mx_global_average_pool, mx_gemm,
-	mx_batch_norm, mx_lrn, mx_cross_entropy, mx_half_squares;
+	mx_batch_norm, mx_cross_entropy, mx_half_squares;
+/* mxnet_lrn.c */
+extern const struct mx_row mx_lrn;
 /* LSTM and RNN: mxnet_recurrent.c. */
 extern const struct mx_row mx_recurrent_row;
 /* Functions of each element, and other arrangements of them: mxnet_functions.c. */

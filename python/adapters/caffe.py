@@ -69,10 +69,15 @@ class Adapter(NumpyAdapter):
         return self.net.params[layer][index]
 
     def put(self, name, value):
+        if name in self.made.states:
+            self.made.states[name][...] = value
+            return
         blob = self.blob(name)
         blob.data[...] = (value * self.made.scales.get(name, 1)).reshape(blob.data.shape)
 
     def parameter(self, name):
+        if name in self.made.states:
+            return self.made.states[name]
         value = self.blob(name).data / numpy.float32(self.made.scales.get(name, 1))
         return value.reshape(self.case.shape(name))
 
@@ -95,9 +100,13 @@ class Adapter(NumpyAdapter):
             def run():
                 advance(1)
 
+        statistics = self.made.statistics
+
         def step(slot):
             put(net, *batches[slot])
             run()
+            for each in statistics:
+                each.follow()
         self.step = step
         self.blobs = [self.made.loss, self.made.tops[self.case.graph["logits"]]]
 

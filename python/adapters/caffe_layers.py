@@ -1,13 +1,8 @@
 """The graph as a net of Caffe's layers: one row for each operator, and what Caffe cannot do of it."""
-import functools
-import tempfile
-
-import caffe
-import numpy
 from caffe.proto import caffe_pb2
 
 import graph_analysis
-from safetensors_io import elements
+from adapters import caffe_normalisation
 
 POOL_METHODS = {"MaxPool": caffe_pb2.PoolingParameter.MAX,
                 "AveragePool": caffe_pb2.PoolingParameter.AVE}
@@ -18,13 +13,15 @@ ROUNDS = "round_mode" in caffe_pb2.PoolingParameter.DESCRIPTOR.fields_by_name
 
 class Net(object):
     """net: caffe_pb2.NetParameter; places: {parameter or state: (layer, index of its blob)}; scales:
-    {state: what Caffe keeps it times}; fixed: [(layer, index,
-    value)] of other blobs; tops: {value: its blob}; loss: name of the loss's blob or None."""
+    {state: what Caffe keeps it times}; states: {state: the
+    array of one that no blob holds}; statistics: [caffe_normalisation.Statistics] that move these; fixed: [(layer,
+    index, value)] of other blobs; tops: {value: its blob}; loss: name of the loss's blob or None."""
 
     def __init__(self, case):
         self.case, self.net = case, caffe_pb2.NetParameter(name=case.graph["name"])
         self.training = case.stage != "forward"
         self.places, self.scales, self.loss, self.fixed = {}, {}, None, []
+        self.states, self.statistics = {}, []
         graph = case.graph
         self.sequences = any(node["op"] == "LSTM" for node in case.nodes)
         self.input("data", self.arranged_shape(case.shape(graph["input"])))
@@ -81,6 +78,8 @@ class Net(object):
         """Fills the blobs that are no parameters of the graph's."""
         for layer, index, value in self.fixed:
             net.params[layer][index].data[...] = value
+        for statistics in self.statistics:
+            statistics.find(net)
         if self.sequences:
             cont = net.blobs["cont"].data
             cont[...] = 1
@@ -89,7 +88,10 @@ class Net(object):
     def macs(self, net):
         """Multiply-accumulates (int) of a forward batch, counted on Caffe's blobs."""
         total = 0
+        helpers = {layer for layer, _, _ in self.fixed}
         for layer in self.net.layer:
+            if layer.name in helpers:
+                continue
             if layer.type == "Convolution":
                 weight = net.params[layer.name][0].data
                 total += net.blobs[layer.top[0]].data.size * (weight.size // weight.shape[0])
@@ -103,7 +105,11 @@ class Net(object):
         return int(total)
 
     def notes(self):
-        return graph_analysis.variance_note(self.case)
+        notes = [graph_analysis.variance_note(self.case)]
+        if self.statistics:
+            notes.append("batch normalisation of %d layers each: this build's BatchNorm computes no "
+                         "statistics of a batch" % caffe_normalisation.LAYERS)
+        return "; ".join(note for note in notes if note)
 
 
 def _conv(net, node, a):
@@ -208,49 +214,6 @@ def _unary(kind):
     return lambda net, node, a: net.layer(kind, node) and None
 
 
-def _batch_norm(net, node, a):
-    """BatchNorm normalises, Scale multiplies and adds. Caffe keeps statistics as sums that decay, and
-    their weight in a third blob; from its limit on they are means."""
-    limit = 1.0 / (1.0 - a["momentum"])
-    layer = net.layer("BatchNorm", node, name=node["name"] + ".norm")
-    layer.batch_norm_param.moving_average_fraction = a["momentum"]
-    layer.batch_norm_param.eps = a["epsilon"]
-    layer.batch_norm_param.use_global_stats = not net.training
-    for index, name in enumerate(node["inputs"][3:5]):
-        net.places[name] = (layer.name, index)
-        net.scales[name] = limit
-    for _ in range(3):
-        layer.param.add(lr_mult=0, decay_mult=0)
-    net.fixed.append((layer.name, 2, limit))
-    scale = net.layer("Scale", node, bottom=[layer.top[0]], top=layer.top[0])
-    scale.scale_param.bias_term = True
-    net.own(scale, node, 1, 2)
-
-
-@functools.lru_cache(maxsize=None)
-def _normalises():
-    """Whether this Caffe computes a batch's statistics: there is a vendor's that does not."""
-    net = caffe_pb2.NetParameter()
-    net.layer.add(name="x", type="Input", top=["x"]).input_param.shape.add(dim=[8, 1, 1, 1])
-    layer = net.layer.add(name="y", type="BatchNorm", bottom=["x"], top=["y"])
-    layer.batch_norm_param.use_global_stats = False
-    with tempfile.NamedTemporaryFile("w", suffix=".prototxt") as out:
-        out.write(str(net))
-        out.flush()
-        made = caffe.Net(out.name, caffe.TRAIN)
-    made.blobs["x"].data[...] = numpy.arange(8.0).reshape(8, 1, 1, 1)
-    made.forward()
-    return abs(made.blobs["y"].data.std() - 1) < 0.01
-
-
-def _batch_norm_problem(case, node):
-    if case.stage != "forward" and not _normalises():
-        return "this build's BatchNorm computes no statistics of a batch"
-    if node["attributes"]["momentum"] >= 1:
-        return "a momentum of 1"
-    return graph_analysis.statistics_problem(case, node)
-
-
 def _lrn(net, node, a):
     p = net.layer("LRN", node).lrn_param
     p.local_size, p.alpha, p.beta, p.k = a["size"], a["alpha"], a["beta"], a["bias"]
@@ -341,7 +304,7 @@ OPERATORS = {
     "LeakyRelu": _relu,
     "Tanh": _unary("TanH"),
     "Sigmoid": _unary("Sigmoid"),
-    "BatchNormalization": _batch_norm,
+    "BatchNormalization": caffe_normalisation.layers,
     "LRN": _lrn,
     "Flatten": _flatten,
     "Reshape": _flatten,
@@ -360,7 +323,7 @@ REFUSALS = {
     "MaxPool": _pool_problem,
     "AveragePool": _pool_problem,
     "Gemm": _gemm_problem,
-    "BatchNormalization": _batch_norm_problem,
+    "BatchNormalization": caffe_normalisation.problem,
     "LRN": graph_analysis.even_size_problem,
     "Flatten": _flatten_problem,
     "Reshape": _flatten_problem,

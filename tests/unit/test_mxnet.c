@@ -86,7 +86,7 @@ static bool is_refused(const struct network *network)
 }
 
 /* All of them, so that one failure does not hide the next. */
-static void run_operators(exercise_body *body, bool training)
+static void run_operators(exercise_body *body)
 {
 	const char *only = getenv("PRONY_TEST_ONLY");
 	int failed = 0;
@@ -94,8 +94,6 @@ static void run_operators(exercise_body *body, bool training)
 	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
 		const struct network *network = &exercise_operators[i];
 
-		if (training && strncmp(network->name, "lrn", 3) == 0)
-			continue;
 		if (!is_refused(network) && (!only || strcmp(only, network->name) == 0))
 			failed += !exercise_run(&adapter_mxnet, library, network, 4, body);
 	}
@@ -105,13 +103,13 @@ static void run_operators(exercise_body *body, bool training)
 static void test_operators_forward(void **state)
 {
 	(void)state;
-	run_operators(exercise_forward, false);
+	run_operators(exercise_forward);
 }
 
 static void test_operators_gradients(void **state)
 {
 	(void)state;
-	run_operators(exercise_gradients, true);
+	run_operators(exercise_gradients);
 }
 
 static enum prony_status update_operators(struct exercise *e, struct error *err)
@@ -124,7 +122,7 @@ static enum prony_status update_operators(struct exercise *e, struct error *err)
 static void test_operators_updates(void **state)
 {
 	(void)state;
-	run_operators(update_operators, true);
+	run_operators(update_operators);
 }
 
 /* The built-in ones, and a single sample. */
@@ -298,9 +296,6 @@ static void test_refused_operators(void **state)
 
 	(void)state;
 	assert_non_null(strstr(reason_of("channel_pads", STAGE_TRAIN, &err), "Pad channels"));
-	assert_non_null(strstr(reason_of("lrn", STAGE_TRAIN, &err), "measured: LRN lrn1"));
-	assert_non_null(strstr(reason_of("lrn", STAGE_TRAIN, &err), "LRN lrn1, lrn2"));
-	assert_string_equal(reason_of("lrn", STAGE_FORWARD, &err), "");
 }
 
 static void test_missing(void **state)

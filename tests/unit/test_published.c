@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "report/figures.h"
 #include "report/published.h"
 #include "report_fixture.h"
 
@@ -141,12 +142,88 @@ static void a_run_has_them_beside_it(void **state)
 	free(folder);
 }
 
+/* The figure of that name; NULL when there is none. */
+static const struct figure *figure_of(const struct figures *figures, const char *name)
+{
+	for (size_t i = 0; i < figures->count; i++)
+		if (!strcmp(figures->items[i]->name, name))
+			return figures->items[i];
+	return NULL;
+}
+
+/* The row of that label below that heading; NULL when there is none. */
+static const struct figure_row *row_of(const struct figure *figure, const char *heading,
+				       const char *label)
+{
+	const char *now = "";
+
+	for (size_t i = 0; i < figure->row_count; i++) {
+		const struct figure_row *row = &figure->rows[i];
+
+		if (row->heading)
+			now = row->label;
+		if (!strcmp(now, heading) && !strcmp(row->label, label))
+			return row;
+	}
+	return NULL;
+}
+
+/* Speed, memory, power and speed-up of the study's LeNet, ours beside it, by device. */
+static void a_study_has_charts_by_device(void **state)
+{
+	struct figures figures = {.count = 0};
+	struct stored_run run;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	struct strbuf text;
+
+	(void)state;
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	report_fixture_init(&run, 0);
+	memcpy(run.meta.suite, "thesis", 7);
+	summary_init(&summary, &run);
+	figures_of_runs(&borrowed, 1, &figures);
+	const struct figure *speed = figure_of(&figures, "speed-by-device-lenet-mnist-sample");
+	const struct figure *memory = figure_of(&figures, "memory-by-device-lenet-mnist-sample");
+	const struct figure *power = figure_of(&figures, "power-by-device-lenet-mnist-sample");
+	const struct figure *up = figure_of(&figures, "speed-up-by-device-lenet-mnist-sample");
+
+	assert_true(speed && memory && power && up);
+	const struct figure_row *row = row_of(speed, "cpu, here, batch 64", "pytorch");
+	assert_true(row && isfinite(row->value) && row->low < row->value && !row->faint);
+	row = row_of(speed, "2018, Tesla K20m, batch 64", "caffe");
+	assert_true(row && row->value == 19807 && row->faint);
+	/* A GPU's memory on a CPU is no value at all, ours there is another one and says so. */
+	assert_null(row_of(memory, "2018, 2 x Xeon E5-2620 v2 (12 cores), batch 64", "caffe"));
+	row = row_of(memory, "2018, Tesla K20m, batch 64", "caffe");
+	assert_true(row && row->value == 140 * 0x1p20);
+	assert_non_null(row_of(memory, "cpu, here, batch 64: main memory", "native"));
+	row = row_of(power, "2018, 2 x Xeon E5-2620 v2 (12 cores), batch 64: its GPU, idle",
+		     "caffe");
+	assert_true(row && row->value == 33);
+	row = row_of(up, "2018, Tesla K20m, batch 64", "caffe");
+	assert_true(row && fabs(row->value - 19807.0 / 572) < 1e-9);
+	strbuf_init(&text, 0);
+	figure_csv(speed, &text);
+	assert_non_null(
+		strstr(strbuf_text(&text), "\n\"2018, Tesla K20m, batch 64: caffe\",19807,"));
+	strbuf_clear(&text);
+	figure_svg(speed, FIGURE_WIDE, &text);
+	assert_null(strstr(strbuf_text(&text), "nan"));
+	assert_non_null(strstr(strbuf_text(&text), ">2018, Tesla K20m, batch 64<"));
+	strbuf_release(&text);
+	figures_release(&figures);
+	summary_release(&summary);
+	stored_run_release(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ours_is_exact),
 		cmocka_unit_test(broken_files_say_where),
 		cmocka_unit_test(a_run_has_them_beside_it),
+		cmocka_unit_test(a_study_has_charts_by_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

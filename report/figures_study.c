@@ -1,0 +1,293 @@
+/* The charts of a study that took several devices: for each of its cases (network and data set)
+ * speed, memory and power, and how much faster each device was, frameworks grouped by device; ours
+ * first, then what was published. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/figures_internal.h"
+#include "report/format.h"
+#include "report/published.h"
+
+enum metric { METRIC_SPEED, METRIC_MEMORY, METRIC_POWER, METRIC_SPEED_UP, METRIC_COUNT };
+
+static const struct {
+	const char *name, *published, *caption;
+	struct figure_axis x;
+} metrics[METRIC_COUNT] = {
+	[METRIC_SPEED] = {"Speed by device",
+			  "images_per_second",
+			  "Images a second. Solid: here, with 95 % intervals. Faint: published.",
+			  {.title = "images a second, more is better",
+			   .column = "images_per_second",
+			   .measure = FIGURE_PER_SECOND}},
+	[METRIC_MEMORY] = {"Memory by device",
+			   "gpu_memory_mib",
+			   "Published: memory of the GPUs. On a CPU here: largest resident set of "
+			   "the worker's process tree, which is not that.",
+			   {.title = "memory, less is better",
+			    .column = "bytes",
+			    .measure = FIGURE_BYTES}},
+	[METRIC_POWER] = {"Power by device",
+			  "gpu_power_w",
+			  "Published: power of the GPUs, on a CPU of those that idle beside it. "
+			  "Here: of the processor packages, where there are counters.",
+			  {.title = "power (W), less is better",
+			   .column = "watts",
+			   .measure = FIGURE_PLAIN}},
+	[METRIC_SPEED_UP] = {"Speed-up by device",
+			     "images_per_second",
+			     "Images a second over those of the same framework on the CPU.",
+			     {.title = "times as fast as on the CPU",
+			      .column = "speed_up",
+			      .measure = FIGURE_PLAIN}},
+};
+
+/* A case: what its figures are made of. */
+struct study {
+	const struct html_page *page;
+	const struct cell *cell; /* one of the case's */
+	const char *suite;
+	enum metric metric;
+	struct figures *figures;
+	struct figure *figure;
+	size_t known, theirs; /* values; rows that were published */
+};
+
+static bool is_cpu(const char *device)
+{
+	return strncmp(device, "cpu", 3) == 0;
+}
+
+static bool is_of_case(const struct study *s, const struct cell *cell)
+{
+	return !strcmp(s->cell->network, cell->network) && s->cell->stage == cell->stage &&
+	       !strcmp(s->cell->dataset, cell->dataset);
+}
+
+static void add_heading(struct study *s, const char *text)
+{
+	figure_row(s->figures, s->figure, text, "", "#000000")->heading = true;
+}
+
+static const char *value_text(struct study *s, double value)
+{
+	char text[FORMAT_BYTES];
+	switch (s->metric) {
+	case METRIC_SPEED:
+		format_rate(value, text, sizeof text);
+		break;
+	case METRIC_MEMORY:
+		format_bytes(value, text, sizeof text);
+		break;
+	case METRIC_POWER:
+		snprintf(text, sizeof text, "%.0f W", value);
+		break;
+	default:
+		format_ratio(value, text, sizeof text);
+		break;
+	}
+	return arena_strdup(&s->figures->arena, text);
+}
+
+/* The same framework's row on the CPU; NULL when there is none with figures. */
+static const struct summary_row *find_on_cpu(const struct study *s, size_t run,
+					     const char *framework)
+{
+	for (size_t c = 0; c < s->page->comparison_count; c++) {
+		const struct cell *cell = s->page->comparisons[c];
+		const struct summary_row *row = html_find(s->page, run, c, framework);
+		if (row && row->step.n > 0 && is_cpu(cell->device) && is_of_case(s, cell))
+			return row;
+	}
+	return NULL;
+}
+
+static double our_value(const struct study *s, size_t run, const struct summary_row *row)
+{
+	const struct cell *cell = &row->cell->cell;
+	const struct summary_row *cpu;
+	switch (s->metric) {
+	case METRIC_SPEED:
+		return row->items_per_second;
+	case METRIC_MEMORY:
+		return is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
+	case METRIC_POWER:
+		return is_cpu(cell->device) ? html_median(row->cell, "power_mean_run") : NAN;
+	default:
+		cpu = find_on_cpu(s, run, cell->framework);
+		return cpu ? row->items_per_second / cpu->items_per_second : NAN;
+	}
+}
+
+static void add_our_row(struct study *s, size_t run, const struct summary_row *row)
+{
+	char colour[FIGURE_COLOUR_BYTES];
+	const char *name = row->cell->cell.framework;
+	figure_colour(name, colour);
+	struct figure_row *bar = figure_row(s->figures, s->figure, name, name, colour);
+	double value = row->step.n > 0 ? our_value(s, run, row) : NAN;
+	if (!isfinite(value)) {
+		bar->text = row->cell->status == CELL_OK ? "not measured"
+							 : cell_status_name(row->cell->status);
+		return;
+	}
+	bar->value = value;
+	bar->text = row->comparable ? value_text(s, value)
+				    : arena_printf(&s->figures->arena, "%s, not ranked",
+						   value_text(s, value));
+	if (s->metric == METRIC_SPEED) {
+		bar->low = value * row->step.center / row->step.high;
+		bar->high = value * row->step.center / row->step.low;
+	}
+	s->known++;
+}
+
+/* The rows of one device here; a line where nothing is known of it. */
+static void add_our_device(struct study *s, size_t run, size_t comparison)
+{
+	size_t count, known = 0;
+	const struct summary_row *rows = html_rows(s->page, run, comparison, &count);
+	const struct cell *cell = s->page->comparisons[comparison];
+	if (count == 0 || (s->metric == METRIC_SPEED_UP && is_cpu(cell->device)))
+		return;
+	for (size_t i = 0; i < count; i++)
+		known += rows[i].step.n > 0 && isfinite(our_value(s, run, &rows[i]));
+	add_heading(s, arena_printf(&s->figures->arena, "%s, %s, batch %lld%s", cell->device,
+				    s->page->count > 1 ? s->page->labels[run] : "here",
+				    (long long)cell->batch,
+				    known == 0			 ? ": not measured"
+				    : s->metric == METRIC_MEMORY ? ": main memory"
+								 : ""));
+	for (size_t i = 0; i < count && known > 0; i++)
+		if (!rows[i].folded)
+			add_our_row(s, run, &rows[i]);
+}
+
+static bool is_published(const struct study *s, const struct published_row *row)
+{
+	return !strcmp(row->suite, s->suite) && !strcmp(row->network, s->cell->network) &&
+	       !strcmp(row->stage, stage_name(s->cell->stage)) &&
+	       !strcmp(row->metric, metrics[s->metric].published);
+}
+
+/* What was published of the same framework on the CPU; NaN where that is not available. */
+static double published_on_cpu(const struct study *s, const struct published_row *of)
+{
+	const struct published *published = &s->page->published;
+	for (size_t i = 0; i < published->count; i++) {
+		const struct published_row *row = &published->rows[i];
+		if (is_published(s, row) && is_cpu(row->device) &&
+		    !strcmp(row->framework, of->framework))
+			return row->value;
+	}
+	return NAN;
+}
+
+static void add_published_row(struct study *s, const struct published_row *row)
+{
+	char colour[FIGURE_COLOUR_BYTES];
+	double value = row->value;
+	if (s->metric == METRIC_MEMORY)
+		value *= 0x1p20;
+	if (s->metric == METRIC_SPEED_UP)
+		value /= published_on_cpu(s, row);
+	figure_colour(row->framework, colour);
+	struct figure_row *bar =
+		figure_row(s->figures, s->figure, row->framework, row->framework, colour);
+	bar->faint = true;
+	bar->text = isfinite(value) ? value_text(s, value) : "not available";
+	bar->value = value;
+	s->known += isfinite(value);
+	s->theirs++;
+}
+
+/* All published rows of the device of the `first`-th one, unless an earlier one had them. */
+static void add_published_device(struct study *s, size_t first)
+{
+	const struct published *published = &s->page->published;
+	const struct published_row *row = &published->rows[first];
+	for (size_t i = 0; i < first; i++)
+		if (is_published(s, &published->rows[i]) &&
+		    !strcmp(published->rows[i].device, row->device))
+			return;
+	if (s->metric == METRIC_SPEED_UP && is_cpu(row->device))
+		return;
+	add_heading(s, arena_printf(&s->figures->arena, "%s, %s, batch %lld%s", row->year,
+				    row->hardware, (long long)row->batch,
+				    s->metric == METRIC_POWER && is_cpu(row->device)
+					    ? ": its GPU, idle"
+					    : ""));
+	for (size_t i = first; i < published->count; i++)
+		if (is_published(s, &published->rows[i]) &&
+		    !strcmp(published->rows[i].device, row->device))
+			add_published_row(s, &published->rows[i]);
+}
+
+/* Rows and headings that a figure may get. */
+static size_t room_of(const struct html_page *page)
+{
+	size_t room = 2 * page->published.count;
+	for (size_t c = 0; c < page->comparison_count; c++)
+		room += html_row_count(page, c) + page->count;
+	return room;
+}
+
+static void add_figure(struct study *s)
+{
+	const struct html_page *page = s->page;
+	struct strbuf name, caption;
+	strbuf_init(&name, 0);
+	strbuf_init(&caption, 0);
+	strbuf_printf(&name, "%s: %s, %s", metrics[s->metric].name, s->cell->network,
+		      s->cell->dataset);
+	strbuf_puts(&caption, metrics[s->metric].caption);
+	for (size_t run = 0; run < page->count; run++)
+		if (!strcmp(page->summaries[run]->run->meta.effort, "quick")) {
+			strbuf_puts(&caption, " Ours are of a sample of the work (quick).");
+			break;
+		}
+	s->figure = figures_add(s->figures, FIGURE_BARS, strbuf_text(&name), strbuf_text(&name),
+				strbuf_text(&caption), room_of(page));
+	s->figure->x = metrics[s->metric].x;
+	s->known = s->theirs = 0;
+	for (size_t c = 0; c < page->comparison_count; c++)
+		for (size_t run = 0; run < page->count && is_of_case(s, page->comparisons[c]);
+		     run++)
+			add_our_device(s, run, c);
+	for (size_t i = 0; i < page->published.count; i++)
+		if (is_published(s, &page->published.rows[i]))
+			add_published_device(s, i);
+	if (s->known == 0 || s->theirs == 0)
+		figures_drop(s->figures);
+	strbuf_release(&name);
+	strbuf_release(&caption);
+}
+
+/* Whether a suite repeats a study that took several devices and looked at their memory. */
+static bool is_study(const struct published *published, const char *suite)
+{
+	for (size_t i = 0; i < published->count; i++)
+		if (!strcmp(published->rows[i].suite, suite) &&
+		    !strcmp(published->rows[i].metric, metrics[METRIC_MEMORY].published))
+			return true;
+	return false;
+}
+
+void figures_study(const struct html_page *page, struct figures *figures)
+{
+	struct study s = {.page = page, .figures = figures};
+	s.suite = page->count > 0 ? page->summaries[0]->run->meta.suite : "";
+	if (!is_study(&page->published, s.suite))
+		return;
+	for (size_t c = 0; c < page->comparison_count; c++) {
+		bool seen = false;
+		s.cell = page->comparisons[c];
+		for (size_t before = 0; before < c; before++)
+			seen |= is_of_case(&s, page->comparisons[before]);
+		for (int metric = 0; metric < METRIC_COUNT && !seen; metric++) {
+			s.metric = (enum metric)metric;
+			add_figure(&s);
+		}
+	}
+}
