@@ -198,7 +198,7 @@ static void add_published_row(struct study *s, const struct published_row *row)
 	bar->faint = true;
 	bar->text = isfinite(value) ? value_text(s, value) : "not available";
 	bar->value = value;
-	s->known += isfinite(value);
+	s->known += isfinite(value) ? 1 : 0;
 	s->theirs++;
 }
 
