@@ -80,11 +80,13 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	  .needs = "a whole number from 1 to 16777216", .example = "16",                           \
 	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 5, .title = ", batch ")                          \
 	X(STAGE, stage, WORD, stage, SAME, "stages", 's',                                          \
-	  "stages: forward, forward-backward, train", .plural = "stages", .singular = "stage",     \
-	  .initial = "train", .texts = AXIS_IN_KEY_AND_SPEC, .order = 3, .title = ", ")            \
-	X(INPUT, input, WORD, input_mode, SAME, "input", 0, "how batches arrive: resident",        \
-	  .plural = "inputs", .singular = "input", .initial = "resident",                          \
-	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 9, .title = ", input ", .quiet = true)           \
+	  "stages: forward, forward-backward, train, load", .plural = "stages",                    \
+	  .singular = "stage", .initial = "train", .texts = AXIS_IN_KEY_AND_SPEC, .order = 3,      \
+	  .title = ", ")                                                                           \
+	X(INPUT, input, WORD, input_mode, SAME, "input", 0,                                        \
+	  "how batches arrive: resident, synthetic, stream, native", .plural = "inputs",           \
+	  .singular = "input", .initial = "resident", .texts = AXIS_IN_KEY_AND_SPEC, .order = 9,   \
+	  .title = ", input ", .quiet = true)                                                      \
 	X(SYNC, sync, WORD, sync_mode, OWN, "sync", 0,                                             \
 	  "when to wait for issued work: blocks, step, end", .plural = "syncs",                    \
 	  .singular = "sync mode", .initial = "blocks", .texts = AXIS_IN_KEY_AND_SPEC,             \

@@ -29,7 +29,10 @@
 
 /* How batches reach the step. */
 #define INPUT_MODES(X)                                                                             \
-	X(INPUT_RESIDENT, "resident") X(INPUT_STREAM, "stream") X(INPUT_NATIVE, "native")
+	X(INPUT_RESIDENT, "resident")	/* a few of the data set, in memory before */              \
+	X(INPUT_STREAM, "stream")	/* read and decoded by prony while the network runs */     \
+	X(INPUT_NATIVE, "native")	/* by the framework's own loader */                        \
+	X(INPUT_SYNTHETIC, "synthetic") /* as resident, random values whatever the data set */
 
 /* Who runs the steps: the harness, one by one, or the framework's own loop over epochs. */
 #define LOOPS(X) X(LOOP_STEP, "step") X(LOOP_FIT, "fit")

@@ -38,9 +38,12 @@ void progress_init(struct progress *progress, const struct plan *plan, struct fo
 
 void progress_cell_title(const struct plan_cell *cell, char *out, size_t bytes)
 {
-	snprintf(out, bytes, "%s %s %s b%lld %s %s", cell->cell.framework, cell->cell.network,
+	bool usual = axis_is_default(&axes[AXIS_INPUT], &cell->cell);
+
+	snprintf(out, bytes, "%s %s %s b%lld %s %s%s%s", cell->cell.framework, cell->cell.network,
 		 stage_name(cell->cell.stage), (long long)cell->cell.batch,
-		 precision_name(cell->cell.precision), cell->cell.device);
+		 precision_name(cell->cell.precision), cell->cell.device, usual ? "" : " ",
+		 usual ? "" : input_mode_name(cell->cell.input));
 }
 
 static void clock_text(double seconds, char *out, size_t bytes)

@@ -82,6 +82,10 @@ static void add_hello_members(struct client *client, json_t *request)
 		json_object_set_new(request, "shared_memory",
 				    json_pack("{s:i, s:I}", "fd", FD_SHARED, "bytes",
 					      (json_int_t)client->shared.bytes));
+	if (client->spec->ring_bytes)
+		json_object_set_new(
+			request, "ring",
+			json_pack("{s:i, s:i}", "ready_fd", FD_READY, "free_fd", FD_FREE));
 }
 
 /* The request as a line, without its newline; takes the members' reference. */

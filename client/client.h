@@ -22,6 +22,7 @@ struct client_spec {
 	int cpu_count;
 	size_t tensors_bytes;	 /* largest set that will be read, as a safetensors image */
 	size_t records_capacity; /* step records */
+	size_t ring_bytes;	 /* of batches that arrive while it runs; 0: they are resident */
 	int64_t memory_limit_bytes;
 	int64_t timeout_ns; /* of each request that has no longer one of its own */
 	const volatile int *stop;
@@ -55,6 +56,7 @@ enum prony_status client_check_name(const json_t *reply, const char *name, struc
 struct client_window {
 	const struct step_record *records;
 	size_t count;
+	int64_t wait_ns, copy_ns; /* of batches that arrived meanwhile; 0 where they are resident */
 };
 
 /* The run verb, with every claim checked: count, order, and lying within the request's own bracket.
@@ -93,6 +95,17 @@ struct client_end {
 /* Asks it to close when it still can, waits a moment, ends the whole tree, reaps. Never fails;
  * frees the client. NULL is fine. */
 void client_end(struct client *client, struct client_end *out);
+
+/*
+ * The parent's end of the ring of batches (client_spec.ring_bytes): its memory, which lives until
+ * client_end, and two pipes, whose ends the caller owns from now on. They do not block.
+ */
+struct client_ring {
+	void *memory;
+	int ready_fd; /* to write */
+	int free_fd;  /* to read */
+};
+void client_take_ring(struct client *client, struct client_ring *out);
 
 int64_t client_started_ns(const struct client *client);
 /* The guard: the worker and its children are the processes below it. */

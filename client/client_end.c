@@ -63,7 +63,7 @@ static void reap(struct client *client)
 static void release(struct client *client)
 {
 	int *fds[] = {&client->request_fd, &client->reply_fd, &client->life_fd, &client->report_fd,
-		      &client->log_fd};
+		      &client->log_fd,	   &client->ready_fd, &client->free_fd};
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
 		client_close_fd(fds[i]);
 	shared_release(&client->shared);

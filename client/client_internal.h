@@ -9,12 +9,21 @@
 #include "client/shared_memory.h"
 
 /* Descriptor numbers in the worker (and the guard's own two). */
-enum { FD_LIFE = 3, FD_REPORT = 4, FD_REQUEST = 5, FD_REPLY = 6, FD_SHARED = 7 };
+enum {
+	FD_LIFE = 3,
+	FD_REPORT = 4,
+	FD_REQUEST = 5,
+	FD_REPLY = 6,
+	FD_SHARED = 7,
+	FD_READY = 8,
+	FD_FREE = 9
+};
 
 struct client {
 	const struct client_spec *spec; /* borrowed until client_end */
 	pid_t guard, worker;
 	int request_fd, reply_fd, life_fd, report_fd, log_fd; /* ours; -1 when closed */
+	int ready_fd, free_fd;				      /* of the ring, until it is taken */
 	struct strbuf line, report;
 	struct log_buffer log;
 	struct shared shared;

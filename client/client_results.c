@@ -108,6 +108,22 @@ static enum prony_status take_window(struct client *client, const json_t *reply,
 	return status;
 }
 
+/* What it says it spent on batches, within the time that passed. */
+static enum prony_status take_input_times(const json_t *reply, struct client_window *window,
+					  struct error *err)
+{
+	const struct step_record *records = window->records;
+	int64_t passed = records[window->count - 1].end_ns - records[0].begin_ns;
+	window->wait_ns = json_int_or(reply, "wait_ns", -1);
+	window->copy_ns = json_int_or(reply, "copy_ns", -1);
+	if (window->wait_ns >= 0 && window->copy_ns >= 0 && window->wait_ns <= passed &&
+	    window->copy_ns <= passed - window->wait_ns)
+		return PRONY_OK;
+	return error_set(err, PRONY_INVALID,
+			 "its reply to run has wait_ns %lld and copy_ns %lld, where %lld ns passed",
+			 (long long)window->wait_ns, (long long)window->copy_ns, (long long)passed);
+}
+
 enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
 			     int64_t every, int64_t slot, int64_t timeout_ns,
 			     struct client_window *out, struct error *err)
@@ -126,6 +142,8 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 		status = take_window(client, reply, steps, wanted, sent, received, &records, err);
 	if (status == PRONY_OK)
 		*out = (struct client_window){.records = records, .count = (size_t)wanted};
+	if (status == PRONY_OK && client->spec->ring_bytes)
+		status = take_input_times(reply, out, err);
 	json_decref(reply);
 	return status;
 }

@@ -11,18 +11,19 @@
 #include "base/process_tree.h"
 #include "client/client_internal.h"
 
-/* All pipes of a worker; index 0 is read from, 1 written to. */
+/* All pipes of a worker; index 0 is read from, 1 written to. Those of the ring come last. */
 struct pipes {
-	int life[2], report[2], request[2], reply[2], log[2];
+	int life[2], report[2], request[2], reply[2], log[2], ready[2], freed[2];
 };
 
-static enum prony_status make_pipes(struct pipes *pipes, struct error *err)
+static enum prony_status make_pipes(struct pipes *pipes, bool ring, struct error *err)
 {
 	int(*all[])[2] = {&pipes->life, &pipes->report, &pipes->request, &pipes->reply,
-			  &pipes->log};
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+			  &pipes->log,	&pipes->ready,	&pipes->freed};
+	size_t count = sizeof all / sizeof *all;
+	for (size_t i = 0; i < count; i++)
 		(*all[i])[0] = (*all[i])[1] = -1;
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+	for (size_t i = 0; i < (ring ? count : count - 2); i++)
 		if (pipe2(*all[i], O_CLOEXEC))
 			return error_errno(err, PRONY_INTERNAL, errno,
 					   "cannot make a pipe for a worker");
@@ -31,7 +32,8 @@ static enum prony_status make_pipes(struct pipes *pipes, struct error *err)
 
 static void close_pipes(struct pipes *pipes)
 {
-	int *all[] = {pipes->life, pipes->report, pipes->request, pipes->reply, pipes->log};
+	int *all[] = {pipes->life, pipes->report, pipes->request, pipes->reply,
+		      pipes->log,  pipes->ready,  pipes->freed};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		client_close_fd(&all[i][0]);
 		client_close_fd(&all[i][1]);
@@ -99,8 +101,10 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 			{.parent = pipes->request[0], .child = FD_REQUEST},
 			{.parent = pipes->reply[1], .child = FD_REPLY},
 			{.parent = client->shared.fd, .child = FD_SHARED},
+			{.parent = pipes->ready[0], .child = FD_READY},
+			{.parent = pipes->freed[1], .child = FD_FREE},
 		};
-		size_t count = sizeof fds / sizeof *fds;
+		size_t count = sizeof fds / sizeof *fds - (spec->ring_bytes ? 0 : 2);
 		struct process_spec process = {.argv = argv,
 					       .environment = environment,
 					       .fds = fds,
@@ -119,14 +123,15 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 static void keep_ends(struct client *client, struct pipes *pipes)
 {
 	int *ours[] = {&client->life_fd, &client->request_fd, &client->report_fd, &client->reply_fd,
-		       &client->log_fd};
+		       &client->log_fd,	 &client->ready_fd,   &client->free_fd};
 	int *ends[] = {&pipes->life[1], &pipes->request[1], &pipes->report[0], &pipes->reply[0],
-		       &pipes->log[0]};
+		       &pipes->log[0],	&pipes->ready[1],   &pipes->freed[0]};
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
 		*ours[i] = *ends[i];
 		*ends[i] = -1;
 		/* Nothing that a worker does or leaves undone may keep us in a read or a write. */
-		fcntl(*ours[i], F_SETFL, O_NONBLOCK);
+		if (*ours[i] >= 0)
+			fcntl(*ours[i], F_SETFL, O_NONBLOCK);
 	}
 }
 
@@ -139,7 +144,7 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 	*out = client;
 	client->spec = spec;
 	client->request_fd = client->reply_fd = client->life_fd = client->report_fd =
-		client->log_fd = -1;
+		client->log_fd = client->ready_fd = client->free_fd = -1;
 	client->rss_peak_bytes = client->user_ns = client->system_ns = -1;
 	client->oom_kills = process_oom_kills(PROCESS_HERE);
 	client->next_id = 1;
@@ -147,10 +152,10 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 	strbuf_init(&client->report, 4096);
 	log_buffer_init(&client->log);
 	struct pipes pipes;
-	enum prony_status status = make_pipes(&pipes, err);
+	enum prony_status status = make_pipes(&pipes, spec->ring_bytes > 0, err);
 	if (status == PRONY_OK && !spec->no_shared_memory)
 		status = shared_init(&client->shared, spec->records_capacity, spec->tensors_bytes,
-				     err);
+				     spec->ring_bytes, err);
 	process_adopt_orphans(&client->before);
 	if (status == PRONY_OK)
 		status = spawn(client, &pipes, err);
@@ -158,4 +163,12 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 		keep_ends(client, &pipes);
 	close_pipes(&pipes);
 	return status;
+}
+
+void client_take_ring(struct client *client, struct client_ring *out)
+{
+	*out = (struct client_ring){.memory = shared_ring(&client->shared),
+				    .ready_fd = client->ready_fd,
+				    .free_fd = client->free_fd};
+	client->ready_fd = client->free_fd = -1;
 }

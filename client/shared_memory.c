@@ -13,7 +13,7 @@ static uint64_t pages(uint64_t bytes)
 }
 
 enum prony_status shared_init(struct shared *shared, size_t records, size_t tensors_bytes,
-			      struct error *err)
+			      size_t ring_bytes, struct error *err)
 {
 	struct shared_header header = {
 		.magic = SHARED_MAGIC,
@@ -21,6 +21,7 @@ enum prony_status shared_init(struct shared *shared, size_t records, size_t tens
 		.records_offset = PAGE_BYTES,
 		.records_bytes = pages(records * sizeof(struct step_record)),
 		.tensors_bytes = pages(tensors_bytes),
+		.ring_bytes = pages(ring_bytes),
 	};
 	header.tensors_offset = header.records_offset + header.records_bytes;
 	header.ring_offset = header.tensors_offset + header.tensors_bytes;
@@ -64,4 +65,9 @@ const struct step_record *shared_records(const struct shared *shared)
 const void *shared_tensors(const struct shared *shared)
 {
 	return (const char *)shared->header + shared->layout.tensors_offset;
+}
+
+void *shared_ring(const struct shared *shared)
+{
+	return (char *)shared->header + shared->layout.ring_offset;
 }

@@ -16,10 +16,11 @@ struct shared {
 
 /* Makes and maps it. Pages cost nothing until they are touched. */
 enum prony_status shared_init(struct shared *shared, size_t records, size_t tensors_bytes,
-			      struct error *err);
+			      size_t ring_bytes, struct error *err);
 void shared_release(struct shared *shared);
 
 const struct step_record *shared_records(const struct shared *shared);
 const void *shared_tensors(const struct shared *shared);
+void *shared_ring(const struct shared *shared);
 
 #endif

@@ -1,9 +1,11 @@
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/strbuf.h"
@@ -96,7 +98,10 @@ struct batch_stream {
 	size_t *order;		 /* of the samples in `epoch`; training only */
 	int64_t epoch;		 /* -1: none yet */
 	void *raw;		 /* a sample as the file has it; NULL for records */
-	float (*scaled)[256];	 /* by channel: what each byte becomes */
+	uint8_t *held;		 /* all samples as the files have them; NULL: read when needed */
+	int64_t *held_labels;
+	_Atomic int64_t storage_ns, decode_ns;
+	float (*scaled)[256]; /* by channel: what each byte becomes */
 };
 
 static enum prony_status measure_request(const struct batch_request *request, size_t *elements,
@@ -128,12 +133,15 @@ static enum prony_status measure_request(const struct batch_request *request, si
 }
 
 /* A stream for each batch, so that batch 7 is the same whether or not 0 to 6 were asked for. */
-static void fill_synthetic(struct batch_stream *stream, int count, float *x, int64_t *y)
+static void fill_synthetic(struct batch_stream *stream, int count, float *const *xs,
+			   int64_t *const *ys)
 {
 	const struct batch_request *request = &stream->request;
 	size_t values = stream->elements * (size_t)request->batch;
 
 	for (int b = 0; b < count; b++) {
+		float *x = xs[b];
+		int64_t *y = ys[b];
 		struct random random;
 		char name[64];
 
@@ -203,6 +211,8 @@ void batch_stream_close(struct batch_stream *stream)
 	samples_close(stream->samples);
 	free(stream->order);
 	free(stream->raw);
+	free(stream->held);
+	free(stream->held_labels);
 	free(stream->scaled);
 	free(stream);
 }
@@ -287,13 +297,32 @@ static void convert(const struct batch_stream *stream, const void *raw, float *x
 				*x++ = (float)scale(stream->dataset, channel, (double)*floats++);
 }
 
-/* Batches being filled with pictures, by all cores. */
+/* Batches being filled by all cores. */
 struct filling {
-	const struct batch_stream *stream;
+	struct batch_stream *stream;
 	const struct pick *picks;
-	float *x;
-	int64_t *y;
+	float *const *x;
+	int64_t *const *y;
 };
+
+static float *place_of(const struct batch_stream *stream, float *const *x, size_t place)
+{
+	size_t batch = (size_t)stream->request.batch;
+
+	return x[place / batch] + place % batch * stream->elements;
+}
+
+static int64_t *label_of(const struct batch_stream *stream, int64_t *const *y, size_t place)
+{
+	size_t batch = (size_t)stream->request.batch;
+
+	return y[place / batch] + place % batch;
+}
+
+static size_t raw_bytes(const struct batch_stream *stream)
+{
+	return stream->elements * data_element_bytes(samples_element(stream->samples));
+}
 
 /* Each place of each batch has a part of its picture of its own. */
 static uint64_t draw_of(const struct batch_stream *stream, size_t place)
@@ -307,11 +336,28 @@ static uint64_t draw_of(const struct batch_stream *stream, size_t place)
 	return random_next(&random);
 }
 
-static enum prony_status fill_one(void *context, int64_t item, struct data_record *record,
-				  struct error *err)
+/* A sample that is held: its values are only scaled. */
+static enum prony_status fill_held(void *context, int64_t item, struct data_record *record,
+				   struct error *err)
 {
 	const struct filling *filling = context;
-	const struct batch_stream *stream = filling->stream;
+	struct batch_stream *stream = filling->stream;
+	const struct pick *pick = &filling->picks[item];
+	int64_t begin_ns = clock_monotonic_ns();
+
+	(void)record, (void)err;
+	convert(stream, stream->held + (size_t)pick->sample * raw_bytes(stream),
+		place_of(stream, filling->x, pick->place));
+	*label_of(stream, filling->y, pick->place) = stream->held_labels[pick->sample];
+	atomic_fetch_add(&stream->decode_ns, clock_monotonic_ns() - begin_ns);
+	return PRONY_OK;
+}
+
+static enum prony_status fill_picture(void *context, int64_t item, struct data_record *record,
+				      struct error *err)
+{
+	const struct filling *filling = context;
+	struct batch_stream *stream = filling->stream;
 	const struct pick *pick = &filling->picks[item];
 	const struct image_view view = {
 		.height = (int)stream->request.dims[1],
@@ -319,44 +365,92 @@ static enum prony_status fill_one(void *context, int64_t item, struct data_recor
 		.random = stream->request.training,
 		.draw = draw_of(stream, pick->place),
 	};
+	int64_t begin_ns = clock_monotonic_ns(), read_ns = begin_ns;
 	uint8_t *planes = memory_alloc(stream->elements);
-	enum prony_status status = samples_decode(stream->samples, pick->sample, &view, record,
-						  planes, &filling->y[pick->place], err);
+	enum prony_status status = samples_record(stream->samples, pick->sample, record, err);
 
-	if (status == PRONY_OK)
-		convert(stream, planes, filling->x + pick->place * stream->elements);
+	if (status == PRONY_OK) {
+		read_ns = clock_monotonic_ns();
+		status = record_decode(record, &view, planes, err);
+	}
+	if (status == PRONY_OK) {
+		convert(stream, planes, place_of(stream, filling->x, pick->place));
+		*label_of(stream, filling->y, pick->place) = record->label;
+		atomic_fetch_add(&stream->storage_ns, read_ns - begin_ns);
+		atomic_fetch_add(&stream->decode_ns, clock_monotonic_ns() - read_ns);
+	}
 	free(planes);
 	return status;
 }
 
-static enum prony_status fill_from_files(struct batch_stream *stream, int count, float *x,
-					 int64_t *y, struct error *err)
+/* One by one, in the order of the files. */
+static enum prony_status fill_in_order(struct filling *filling, size_t total, struct error *err)
 {
-	struct pick *picks = make_picks(stream, count);
-	size_t total = (size_t)count * (size_t)stream->request.batch;
+	struct batch_stream *stream = filling->stream;
 	enum prony_status status = PRONY_OK;
 
-	if (samples_are_records(stream->samples)) {
-		struct filling filling = {.stream = stream, .picks = picks, .x = x, .y = y};
-
-		status = records_each((int64_t)total, fill_one, &filling, err);
-		free(picks);
-		return status;
-	}
 	for (size_t i = 0; i < total && status == PRONY_OK; i++) {
-		size_t place = picks[i].place;
+		const struct pick *pick = &filling->picks[i];
+		int64_t begin_ns = clock_monotonic_ns();
 
-		status =
-			samples_read(stream->samples, picks[i].sample, stream->raw, &y[place], err);
+		status = samples_read(stream->samples, pick->sample, stream->raw,
+				      label_of(stream, filling->y, pick->place), err);
+		int64_t read_ns = clock_monotonic_ns();
 		if (status == PRONY_OK)
-			convert(stream, stream->raw, x + place * stream->elements);
+			convert(stream, stream->raw, place_of(stream, filling->x, pick->place));
+		stream->storage_ns += read_ns - begin_ns;
+		stream->decode_ns += clock_monotonic_ns() - read_ns;
 	}
+	return status;
+}
+
+static enum prony_status fill_from_files(struct batch_stream *stream, int count, float *const *x,
+					 int64_t *const *y, struct error *err)
+{
+	struct pick *picks = make_picks(stream, count);
+	struct filling filling = {.stream = stream, .picks = picks, .x = x, .y = y};
+	size_t total = (size_t)count * (size_t)stream->request.batch;
+	enum prony_status status;
+
+	if (stream->held)
+		status = records_each((int64_t)total, fill_held, &filling, err);
+	else if (samples_are_records(stream->samples))
+		status = records_each((int64_t)total, fill_picture, &filling, err);
+	else
+		status = fill_in_order(&filling, total, err);
 	free(picks);
 	return status;
 }
 
-enum prony_status batch_stream_next(struct batch_stream *stream, int count, float *x, int64_t *y,
+enum prony_status batch_stream_hold(struct batch_stream *stream, int64_t limit_bytes,
 				    struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	size_t bytes, all;
+
+	if (!stream->samples || samples_are_records(stream->samples) || stream->held)
+		return PRONY_OK;
+	size_t count = (size_t)samples_count(stream->samples);
+	bytes = raw_bytes(stream);
+	if (__builtin_mul_overflow(bytes, count, &all) || all > (size_t)limit_bytes)
+		return PRONY_OK;
+	uint8_t *held = memory_alloc(all);
+	int64_t *labels = memory_alloc(count * sizeof(*labels));
+	for (size_t i = 0; i < count && status == PRONY_OK; i++)
+		status = samples_read(stream->samples, (int64_t)i, held + i * bytes, &labels[i],
+				      err);
+	if (status != PRONY_OK) {
+		free(held);
+		free(labels);
+		return status;
+	}
+	stream->held = held;
+	stream->held_labels = labels;
+	return PRONY_OK;
+}
+
+enum prony_status batch_stream_fill(struct batch_stream *stream, int count, float *const *x,
+				    int64_t *const *y, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
@@ -367,4 +461,32 @@ enum prony_status batch_stream_next(struct batch_stream *stream, int count, floa
 	if (status == PRONY_OK)
 		stream->at += count;
 	return status;
+}
+
+enum prony_status batch_stream_next(struct batch_stream *stream, int count, float *x, int64_t *y,
+				    struct error *err)
+{
+	size_t batch = (size_t)stream->request.batch;
+	float **xs = memory_alloc(((size_t)count + 1) * sizeof(*xs));
+	int64_t **ys = memory_alloc(((size_t)count + 1) * sizeof(*ys));
+
+	for (size_t i = 0; i < (size_t)count; i++) {
+		xs[i] = x + i * batch * stream->elements;
+		ys[i] = y + i * batch;
+	}
+	enum prony_status status = batch_stream_fill(stream, count, xs, ys, err);
+	free(xs);
+	free(ys);
+	return status;
+}
+
+size_t batch_stream_elements(const struct batch_stream *stream)
+{
+	return stream->elements;
+}
+
+struct batch_times batch_stream_times(const struct batch_stream *stream)
+{
+	return (struct batch_times){.storage_ns = stream->storage_ns,
+				    .decode_ns = stream->decode_ns};
 }

@@ -142,6 +142,27 @@ enum prony_status batch_stream_open(const struct dataset *dataset, const char *f
  * are read in one pass over the files, so that several at a time cost less than one by one. */
 enum prony_status batch_stream_next(struct batch_stream *stream, int count, float *x, int64_t *y,
 				    struct error *err);
+
+/* The same with memory of its own for each batch: x[i], y[i]. */
+enum prony_status batch_stream_fill(struct batch_stream *stream, int count, float *const *x,
+				    int64_t *const *y, struct error *err);
+
+/*
+ * Reads all samples into memory once, as the file has them, where they are plain values (no
+ * pictures) that take at most so much; batches are then picked out of it, by all cores. Else does
+ * nothing.
+ */
+enum prony_status batch_stream_hold(struct batch_stream *stream, int64_t limit_bytes,
+				    struct error *err);
+
+size_t batch_stream_elements(const struct batch_stream *stream); /* of a sample */
+
+/* What reading and decoding (with resizing and scaling) took so far, summed over the threads. */
+struct batch_times {
+	int64_t storage_ns, decode_ns;
+};
+struct batch_times batch_stream_times(const struct batch_stream *stream);
+
 void batch_stream_close(struct batch_stream *stream);
 
 #endif

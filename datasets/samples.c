@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "datasets/byte_stream.h"
-#include "datasets/records.h"
+#include "datasets/image.h"
 
 struct samples {
 	const struct dataset *dataset;
@@ -192,22 +192,6 @@ enum prony_status samples_read(struct samples *samples, int64_t at, void *values
 bool samples_are_records(const struct samples *samples)
 {
 	return samples->format->record != NULL;
-}
-
-enum prony_status samples_decode(const struct samples *samples, int64_t at,
-				 const struct image_view *view, struct data_record *record,
-				 uint8_t *planes, int64_t *label, struct error *err)
-{
-	int64_t number = samples->offset + at;
-	const struct data_source *source = samples->sources[number / samples->shard_samples];
-	enum prony_status status =
-		samples->format->record(source, number % samples->shard_samples, record, err);
-
-	if (status == PRONY_OK)
-		status = record_decode(record, view, planes, err);
-	if (status == PRONY_OK)
-		*label = record->label;
-	return status;
 }
 
 enum prony_status samples_record(struct samples *samples, int64_t at, struct data_record *record,

@@ -5,7 +5,6 @@
 
 #include "datasets/dataset.h"
 #include "datasets/format.h"
-#include "datasets/image.h"
 
 struct samples;
 
@@ -21,19 +20,14 @@ void samples_close(struct samples *samples);
 int64_t samples_count(const struct samples *samples);
 enum data_element samples_element(const struct samples *samples);
 
-/* Whether samples are files of their own, which samples_decode reads, not samples_read. */
+/* Whether samples are files of their own, which samples_record gives, not samples_read. */
 bool samples_are_records(const struct samples *samples);
 
-/* Sample `at` as it is stored; of formats that are no records its bytes (samples_element is
- * DATA_U8), for one thread. */
+/* Sample `at` as it is stored. Of records several threads may call this, each with its own (which
+ * it keeps from sample to sample); of other formats it gives their bytes (samples_element is
+ * DATA_U8), to one thread. */
 enum prony_status samples_record(struct samples *samples, int64_t at, struct data_record *record,
 				 struct error *err);
-
-/* Sample `at` through the view: its planes of bytes. `record` is the caller's, for as long as it
- * likes; several threads may call this, each with its own. */
-enum prony_status samples_decode(const struct samples *samples, int64_t at,
-				 const struct image_view *view, struct data_record *record,
-				 uint8_t *planes, int64_t *label, struct error *err);
 
 /* Reads sample `at`, 0 to count - 1; ascending numbers are cheap. `values` takes the elements of
  * one sample. */

@@ -186,6 +186,16 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 #undef X
 #undef SAME
 #undef OWN
+	/* What a worker does with them is the same. */
+	if (recipe->input == INPUT_SYNTHETIC)
+		recipe->input = INPUT_RESIDENT;
+}
+
+/* Whatever was asked for: what is loaded alone is what would be loaded while something runs. */
+static void settle_load(struct cell *cell)
+{
+	if (cell->stage == STAGE_LOAD && cell->input != INPUT_NATIVE)
+		cell->input = INPUT_STREAM;
 }
 
 static void fill_target(const struct expansion *e, const struct framework *framework,
@@ -224,6 +234,8 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	override(e, point, dataset, cell);
 	other_precision(e, cell);
 	derive(e, point, cell);
+	settle_load(&cell->cell);
+	cell->ungated |= cell->cell.stage == STAGE_LOAD;
 	fill_recipe(e, &cell->cell, &cell->recipe);
 	fill_target(e, cell->place->framework, &cell->cell, &cell->target);
 	cell_key(&cell->cell, cell->key);

@@ -140,21 +140,47 @@ static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 			   e->settings->gpus > 1 ? " and on" : "");
 }
 
+/* Batches that arrive while the network runs, and who makes them. */
+static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
+{
+	const struct framework *framework = cell->place->framework;
+
+	if (cell->cell.input == INPUT_NATIVE)
+		add_reason(reasons,
+			   "input native: this version starts no data loader of %s (input stream "
+			   "is prony's own)",
+			   framework->name);
+	if (cell->cell.input != INPUT_STREAM)
+		return;
+	if (!cell->dataset->format)
+		add_reason(reasons,
+			   "input stream: data set %s is drawn, not loaded (take a data set that "
+			   "is in files, or input synthetic)",
+			   cell->dataset->name);
+	if (cell->cell.loop == LOOP_FIT)
+		add_reason(reasons,
+			   "input stream: with loop fit the framework takes its batches itself");
+	if (network_is_as_it_is(cell->network))
+		add_reason(reasons, "input stream: files as they are get resident batches only");
+}
+
 /* Not in the plan's power to overcome: what the framework, its adapter and this program lack. */
 static void judge_support(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
 	const struct framework *framework = cell->place->framework;
 
-	judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage, framework->stages,
-		  framework->name);
+	if (cell->cell.stage == STAGE_LOAD && !(framework->stages & 1u << STAGE_LOAD))
+		add_reason(reasons,
+			   "stage load: prony's own loader is measured with the framework native");
+	else
+		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage,
+			  framework->stages, framework->name);
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->cell.precision,
 		  framework->precisions, framework->name);
 	judge_device(e, cell, framework, reasons);
 	judge_backend(e, cell, reasons);
-	if (cell->cell.input != INPUT_RESIDENT)
-		add_reason(reasons, "input %s: this version feeds resident batches only",
-			   input_mode_name(cell->cell.input));
+	judge_input(cell, reasons);
 	judge_bit(reasons, "loop", loop_word, LOOP_COUNT, cell->cell.loop, framework->loops,
 		  framework->name);
 }
@@ -336,7 +362,7 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 	judge_gpus(e, cell, reasons);
 	if (cell->place->origin == ORIGIN_NONE)
 		add_reason(reasons, "%s", cell->place->reason ? cell->place->reason : "not found");
-	if (dataset->reason)
+	if (dataset->reason && cell->cell.input != INPUT_SYNTHETIC)
 		add_reason(reasons, "%s", dataset->reason);
 	if (reasons->length > 0)
 		return CELL_MISSING;

@@ -21,7 +21,7 @@ struct plan_cell {
 	enum cell_status status; /* CELL_PENDING when it can be tried; else why not */
 	const char *reason;	 /* set with every other status */
 	bool explicit_;		 /* asked for by name: not ok means exit code 1 */
-	bool ungated;		 /* computes nothing (null): no gate, no loss check, never ranked */
+	bool ungated; /* computes nothing (null, or the stage load): no gate, no loss check */
 	const struct network *network;
 	const struct dataset *dataset;
 	const char *data_folder;	     /* NULL for synthetic */

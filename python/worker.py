@@ -15,6 +15,7 @@ import sys
 import time
 
 import adapters
+import batch_ring
 import safetensors_io
 from case import Case
 from errors import WorkerError
@@ -95,8 +96,8 @@ class SharedMemory(object):
         if header[:2] != (SHARED_MAGIC, PROTOCOL) or header[2] > size:
             raise WorkerError("invalid", "shared memory: magic 0x%08X, version %d, %d of %d bytes"
                               % (header[0], header[1], header[2], size))
-        self.records, self.tensors = header[3:5], header[5:7]
-        for offset, length in (self.records, self.tensors):
+        self.records, self.tensors, self.ring = header[3:5], header[5:7], header[7:9]
+        for offset, length in (self.records, self.tensors, self.ring):
             if offset + length > size:
                 raise WorkerError("invalid", "shared memory: a region ends outside")
 
@@ -136,7 +137,7 @@ class Worker(object):
 
     def __init__(self, adapter_name):
         self.adapter_name = adapter_name
-        self.adapter = self.shared = self.case = None
+        self.adapter = self.shared = self.ring = self.case = None
         self.place = "new"
         self.fed = set()
 
@@ -147,6 +148,8 @@ class Worker(object):
         offered = request.get("shared_memory")
         if offered:
             self.shared = SharedMemory(offered["fd"], offered["bytes"])
+        if self.shared and request.get("ring"):
+            self.ring = batch_ring.Ring(request["ring"])
         adapters.target = self.target = target_of(request)
         begin = now()
         try:
@@ -183,6 +186,10 @@ class Worker(object):
     def open(self, request):
         begin = now()
         self.case = Case(member(request, "bundle", str), self.target)
+        if self.streams():
+            if not self.ring:
+                raise WorkerError("invalid", "input stream: hello offered no ring of batches")
+            self.ring.lay_out(self.case, self.shared.room, self.shared.ring)
         reply = self.adapter.open(self.case)
         reply["settings"].update(python="%d.%d.%d" % sys.version_info[:3],
                                  python_gc="disabled in runs")
@@ -192,6 +199,9 @@ class Worker(object):
         self.place = "opened"
         reply["open_ns"] = now() - begin
         return reply
+
+    def streams(self):
+        return self.case.recipe["input"] == "stream"
 
     def build(self, request):
         begin = now()
@@ -203,6 +213,8 @@ class Worker(object):
 
     def feed(self, request):
         begin = now()
+        if self.streams():
+            raise WorkerError("invalid", "input stream: batches come through the ring, not by feed")
         slot, batch = member(request, "slot", int), member(request, "batch", int)
         if not 0 <= slot < self.case.slots:
             raise WorkerError("invalid", "slot %d of %d" % (slot, self.case.slots))
@@ -216,7 +228,7 @@ class Worker(object):
         if not 0 <= slot < slots:
             raise WorkerError("invalid", "slot %d of %d" % (slot, slots))
         for used in range(slot, slot + min(request["steps"], slots)):
-            if used % slots not in self.fed:
+            if used % slots not in self.fed and not self.streams():
                 raise WorkerError("invalid", "run uses slot %d before feed" % (used % slots))
         records = array.array("q", bytes(16 * len(blocks)))
         if self.shared:
@@ -227,14 +239,23 @@ class Worker(object):
             if FIT in self.target.options:
                 marked_loop(self.adapter.fit, now, blocks, slot, records)
             else:
-                timed_loop(self.adapter.step, self.adapter.sync, now, blocks, slot, following,
-                           records)
+                timed_loop(self.stepping(), self.adapter.sync, now, blocks, slot, following, records)
         finally:
             gc.enable()
         self.place = "ran"
         self.put_records(records)
-        return {"steps": request["steps"], "records": len(blocks),
-                "begin_at_ns": records[0], "end_at_ns": records[-1]}
+        reply = {"steps": request["steps"], "records": len(blocks),
+                 "begin_at_ns": records[0], "end_at_ns": records[-1]}
+        if self.streams():
+            reply.update(wait_ns=self.ring.waited, copy_ns=self.ring.copied)
+        return reply
+
+    def stepping(self):
+        """What a step calls with its slot."""
+        if not self.streams():
+            return self.adapter.step
+        self.ring.begin()
+        return self.ring.stepping(self.adapter.feed, self.adapter.step, now)
 
     def put_records(self, records):
         if sys.byteorder == "big":

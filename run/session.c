@@ -43,8 +43,8 @@ static size_t largest_read(const struct workload *work)
 }
 
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
-				const char *folder, size_t records, struct client **out,
-				struct error *err)
+				const char *folder, size_t records, size_t ring_bytes,
+				struct client **out, struct error *err)
 {
 	*spec = (struct client_spec){
 		.argv = drive->cell->worker_argv,
@@ -56,6 +56,7 @@ enum prony_status session_start(const struct drive *drive, struct client_spec *s
 		.cpu_count = drive->cpu_count,
 		.tensors_bytes = largest_read(drive->work) + 65536,
 		.records_capacity = records,
+		.ring_bytes = ring_bytes,
 		.memory_limit_bytes = drive->settings->limits.memory_limit_bytes,
 		.timeout_ns = drive->settings->limits.request_timeout_ns,
 		.stop = drive->settings->stop,
@@ -231,7 +232,7 @@ enum prony_status session_prepare(const struct drive *drive, struct client *clie
 		status = open_worker(drive, client, recipe, folder, facts, err);
 	if (status == PRONY_OK)
 		status = build_network(drive, client, facts, err);
-	if (status == PRONY_OK)
+	if (status == PRONY_OK && recipe->input == INPUT_RESIDENT)
 		status = feed_slots(client, recipe->slots, facts, err);
 	return status;
 }

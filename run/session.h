@@ -37,10 +37,11 @@ enum prony_status session_prepare(const struct drive *drive, struct client *clie
 				  struct session_facts *facts, struct error *err);
 void session_facts_release(struct session_facts *facts);
 
-/* Starts guard and worker for a bundle; `records` is the capacity for step records. */
+/* Starts guard and worker for a bundle; `records` is the capacity for step records, ring_bytes that
+ * for batches that arrive (0: they are resident). */
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
-				const char *folder, size_t records, struct client **out,
-				struct error *err);
+				const char *folder, size_t records, size_t ring_bytes,
+				struct client **out, struct error *err);
 
 /* Reads one scalar or tensor by name from what the worker gives; PRONY_PROTOCOL when it is not
  * there. */

@@ -10,6 +10,7 @@
 #include "parity/agreement.h"
 #include "parity/reference.h"
 #include "run/loss_series.h"
+#include "run/streaming.h"
 #include "sensors/sampling.h"
 
 #define RECORDS_MAX ((int64_t)1 << 20)
@@ -22,12 +23,15 @@ struct timing {
 	const struct drive *drive;
 	struct client *client;
 	struct sampling *sampling;
+	struct prefetch *loader;	/* of batches that arrive; NULL: they are resident */
+	struct prefetch_figures loaded; /* after the last request */
 	const struct recipe *recipe;
 	struct process_record *record;
-	int64_t steps_done;   /* all so far: says which slot comes next */
-	double step_ns;	      /* best knowledge of how long one takes */
-	struct series losses; /* read in the window; empty where none were */
-	int64_t timed_ns;     /* of the window, less the reading */
+	int64_t steps_done;	  /* all so far: says which slot comes next */
+	double step_ns;		  /* best knowledge of how long one takes */
+	struct series losses;	  /* read in the window; empty where none were */
+	int64_t timed_ns;	  /* of the window, less the reading */
+	int64_t wait_ns, copy_ns; /* of it: for batches that arrive */
 	unsigned *flags;
 };
 
@@ -42,9 +46,14 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 	double expected_ns = (double)steps * t->step_ns;
 	int64_t patience =
 		t->drive->settings->limits.request_timeout_ns + (int64_t)(4 * expected_ns);
+	const struct run_request request = {.steps = steps,
+					    .every = every,
+					    .slot = t->steps_done % t->recipe->slots,
+					    .timeout_ns = patience,
+					    .done = t->steps_done,
+					    .sync = sync};
 	enum prony_status status =
-		client_run(t->client, steps, sync, every, t->steps_done % t->recipe->slots,
-			   patience, window, err);
+		streaming_run(t->loader, t->client, &request, window, &t->loaded, err);
 	if (status != PRONY_OK)
 		return status;
 	t->steps_done += steps;
@@ -53,8 +62,16 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 	return PRONY_OK;
 }
 
+/* Of the batch of the last step. */
+static const int64_t *last_labels(const struct timing *t)
+{
+	int64_t last = t->steps_done - 1;
+	return t->loader ? prefetch_labels(t->loader, last)
+			 : t->drive->work->labels.tensors[last % t->recipe->slots].data;
+}
+
 /* The logits of the last step as float64, for the stage that has no loss. */
-static enum prony_status forward_loss(struct timing *t, int slot, double *loss, struct error *err)
+static enum prony_status forward_loss(struct timing *t, double *loss, struct error *err)
 {
 	struct arena arena;
 	struct tensor_set set;
@@ -72,7 +89,7 @@ static enum prony_status forward_loss(struct timing *t, int slot, double *loss, 
 		double *wide = arena_array(&arena, (size_t)count, sizeof *wide);
 		for (int64_t i = 0; i < count; i++)
 			wide[i] = (double)((const float *)logits->data)[i];
-		*loss = reference_objective(graph, wide, t->drive->work->labels.tensors[slot].data);
+		*loss = reference_objective(graph, wide, last_labels(t));
 	}
 	arena_release(&arena);
 	return status;
@@ -105,7 +122,7 @@ static enum prony_status check_outputs(struct timing *t, const struct tensor_set
 static enum prony_status read_loss(struct timing *t, double *loss, struct error *err)
 {
 	if (t->recipe->stage == STAGE_FORWARD)
-		return forward_loss(t, (int)((t->steps_done - 1) % t->recipe->slots), loss, err);
+		return forward_loss(t, loss, err);
 	return session_read_loss(t->client, loss, err);
 }
 
@@ -330,6 +347,8 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 		if (status != PRONY_OK)
 			break;
 		t->timed_ns += window.records[window.count - 1].end_ns - window.records[0].begin_ns;
+		t->wait_ns += window.wait_ns;
+		t->copy_ns += window.copy_ns;
 		status = keep_intervals(t->record, &window, err);
 		done += chunk;
 		if (status == PRONY_OK && losses)
@@ -342,6 +361,7 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 {
 	int64_t steps, every;
 	struct process_record *record = t->record;
+	const struct prefetch_figures before = t->loaded;
 	size_window(t, &steps, &every);
 	say_measuring(t);
 	sampling_mark(t->sampling, true);
@@ -357,6 +377,11 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 		record->step_mean_ns = (double)t->timed_ns / (double)steps;
 	if (status == PRONY_OK)
 		record->window_begin_ns = record->intervals[0].begin_ns;
+	if (t->loader) {
+		record->input_wait_ns = (double)t->wait_ns / (double)steps;
+		record->input_copy_ns = (double)t->copy_ns / (double)steps;
+		streaming_keep(record, &before, &t->loaded, steps, t->flags);
+	}
 	return status;
 }
 
@@ -389,8 +414,10 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 {
 	const struct drive *drive = t->drive;
 	struct session_facts facts = {0};
-	enum prony_status status =
-		session_start(drive, spec, drive->folder, (size_t)RECORDS_MAX, &t->client, why);
+	enum prony_status status = streaming_open(drive, &t->loader, why);
+	if (status == PRONY_OK)
+		status = session_start(drive, spec, drive->folder, (size_t)RECORDS_MAX,
+				       streaming_ring_bytes(drive), &t->client, why);
 	if (status == PRONY_OK)
 		status = sampling_start(PROCESS_HERE, client_guard(t->client), &t->sampling, why);
 	if (status == PRONY_OK)
@@ -400,6 +427,8 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 		*details = json_incref(facts.details);
 	}
 	session_facts_release(&facts);
+	if (status == PRONY_OK)
+		status = streaming_start(drive, t->client, t->loader, why);
 	if (status == PRONY_OK)
 		status = first_step(t, why);
 	if (status == PRONY_OK)
@@ -432,6 +461,7 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	loss_series_keep(&t.losses, record);
 	if (sampling_disturbed(record))
 		own |= CELL_FLAG_DISTURBED;
+	prefetch_close(t.loader);
 	client_end(t.client, &end);
 	record->total_ns = clock_monotonic_ns() - start;
 	if (status == PRONY_OK && !end.clean)

@@ -47,20 +47,29 @@ static void wrap_batches(struct workload *work, const struct graph *graph, int c
 	}
 }
 
+void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed,
+		      struct batch_request *out)
+{
+	*out = (struct batch_request){
+		.batch = batch,
+		.rank = cell->network->input_rank,
+		.classes = cell->network->classes,
+		.training = cell->recipe.stage != STAGE_FORWARD,
+		.seed = seed,
+	};
+	memcpy(out->dims, cell->network->input_dims, sizeof out->dims);
+}
+
 static enum prony_status make_batches(struct workload *work, const struct plan_cell *cell,
 				      const struct graph *graph, int count, int64_t first,
 				      uint64_t seed, struct tensor_set *inputs,
 				      struct tensor_set *labels, struct error *err)
 {
-	struct batch_request request = {
-		.batch = graph_batch(graph),
-		.rank = cell->network->input_rank,
-		.classes = cell->network->classes,
-		.training = cell->recipe.stage != STAGE_FORWARD,
-		.seed = seed,
-		.first = first,
-	};
-	memcpy(request.dims, cell->network->input_dims, sizeof request.dims);
+	bool drawn = cell->cell.input == INPUT_SYNTHETIC;
+	const struct dataset *dataset = drawn ? dataset_find("synthetic") : cell->dataset;
+	struct batch_request request;
+	workload_request(cell, graph_batch(graph), seed, &request);
+	request.first = first;
 	const struct value *input = &graph->values[graph->input];
 	size_t samples = (size_t)count * (size_t)request.batch;
 	size_t elements = (size_t)(shape_elements(&input->shape) / request.batch);
@@ -69,14 +78,20 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 	if (!x || !y)
 		return PRONY_NOMEM;
 	struct batch_stream *stream = NULL;
-	enum prony_status status =
-		batch_stream_open(cell->dataset, cell->data_folder, &request, &stream, err);
+	enum prony_status status = batch_stream_open(dataset, drawn ? NULL : cell->data_folder,
+						     &request, &stream, err);
 	if (status == PRONY_OK)
 		status = batch_stream_next(stream, count, x, y, err);
 	batch_stream_close(stream);
 	if (status == PRONY_OK)
 		wrap_batches(work, graph, count, x, y, inputs, labels);
 	return status;
+}
+
+/* Of those that arrive the first, whose loss is known. */
+static int resident_batches(const struct plan_cell *cell)
+{
+	return cell->recipe.input == INPUT_RESIDENT ? cell->recipe.slots : 1;
 }
 
 enum prony_status workload_init(struct workload *work, const struct plan_cell *cell, uint64_t seed,
@@ -95,7 +110,7 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 		status = network_weights(cell->network, &work->graph, seed, &work->arena,
 					 &work->weights, err);
 	if (status == PRONY_OK)
-		status = make_batches(work, cell, &work->graph, cell->recipe.slots, 0, seed,
+		status = make_batches(work, cell, &work->graph, resident_batches(cell), 0, seed,
 				      &work->inputs, &work->labels, err);
 	return status;
 }

@@ -47,6 +47,10 @@ enum prony_status workload_share_files(struct workload *work, const char *folder
 				       struct error *err);
 void workload_drop_files(struct workload *work);
 
+/* The batches of a cell, from number 0 on. */
+void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed,
+		      struct batch_request *out);
+
 /* The cell's key without its framework. */
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 

@@ -20,3 +20,15 @@ enum protocol_verb protocol_verb_parse(const char *name)
 			return (enum protocol_verb)verb;
 	return VERB_COUNT;
 }
+
+static uint64_t ring_pages(uint64_t bytes)
+{
+	return (bytes + RING_ALIGNMENT - 1) / RING_ALIGNMENT * RING_ALIGNMENT;
+}
+
+struct ring_layout ring_layout_of(uint64_t input_bytes, uint64_t label_bytes)
+{
+	uint64_t labels = ring_pages(input_bytes);
+
+	return (struct ring_layout){.labels = labels, .stride = labels + ring_pages(label_bytes)};
+}

@@ -42,8 +42,8 @@ struct step_record {
 
 /*
  * The shared memory: this header at offset 0, then the regions at their offsets (multiples of
- * 4096). Little-endian. The parent writes the header before hello and nothing else; the worker
- * writes records and tensors.
+ * 4096). Little-endian. The parent writes the header before hello, then nothing but the
+ * ring; the worker writes records and tensors.
  */
 #define SHARED_MAGIC 0x79E0B001u
 struct shared_header {
@@ -55,5 +55,16 @@ struct shared_header {
 		tensors_bytes;		  /* a safetensors image, the read verb fills from 0 */
 	uint64_t ring_offset, ring_bytes; /* streamed batches; 0 bytes with resident input */
 };
+
+/*
+ * The ring region: slot i begins at i * stride with a batch of the graph's input (F32); its labels
+ * (I64) follow at `labels`. A byte in the pipe of full slots stands for the next batch, in the
+ * order of the slots; one in that of free slots gives the oldest back.
+ */
+#define RING_ALIGNMENT 4096u
+struct ring_layout {
+	uint64_t labels, stride; /* bytes */
+};
+struct ring_layout ring_layout_of(uint64_t input_bytes, uint64_t label_bytes);
 
 #endif

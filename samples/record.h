@@ -76,7 +76,12 @@
 	X(threads_alive, REAL, "", "most threads of the worker's tree at once, in the window")     \
 	X(cores_used, REAL, "", "most processors that they ran on at one instant of it")           \
 	X(null_reasons, TEXT1024, "", "why figures of the sensors are null: fields: reason; ...")  \
-	X(step_undisturbed_ns, REAL, "ns", "10th percentile over blocks of 0.1 s, of 20 or more")
+	X(step_undisturbed_ns, REAL, "ns", "10th percentile over blocks of 0.1 s, of 20 or more")  \
+	X(input_wait_ns, REAL, "ns", "of a step: waiting for its batch, where batches arrive")     \
+	X(input_copy_ns, REAL, "ns", "of a step: handing its batch to the framework")              \
+	X(load_batches, INT, "", "batches that prony's loader made in the window")                 \
+	X(load_storage_ns, REAL, "ns", "of such a batch: reading, summed over threads")            \
+	X(load_decode_ns, REAL, "ns", "of such a batch: decoding and scaling, summed over threads")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

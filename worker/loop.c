@@ -19,7 +19,8 @@ enum prony_status loop_run(const struct adapter *adapter, struct session *sessio
 		return status;
 	int64_t begin_ns = clock_monotonic_ns();
 	while (left > 0) {
-		status = adapter->step(session, slot, err);
+		status = plan->ring ? ring_step(plan->ring, adapter, session, slot, err)
+				    : adapter->step(session, slot, err);
 		if (status != PRONY_OK)
 			return status;
 		slot = slot + 1 < plan->slots ? slot + 1 : 0;

@@ -6,12 +6,15 @@
 
 #include "adapters/adapter.h"
 #include "samples/protocol.h"
+#include "worker/ring.h"
 
 struct loop_plan {
 	int64_t steps; /* at least 1 */
 	int64_t every; /* steps between synchronisations, 1 .. steps */
 	int slot;      /* of the first step */
 	int slots;     /* step i works on (slot + i) mod slots */
+	struct ring
+		*ring; /* batches arrive through it, one for each step; NULL: they are resident */
 };
 
 /* Number of records that a plan yields: ceil(steps / every). */
@@ -20,7 +23,8 @@ int64_t loop_records(const struct loop_plan *plan);
 /*
  * Waits for issued work, then runs the steps and fills records[0 .. loop_records(plan) - 1], which
  * the caller has allocated and touched. Between the first and the last instant it calls the
- * adapter's step and sync and the clock, nothing else. Stops at the first error.
+ * adapter's step and sync and the clock, nothing else; of batches that arrive also what takes them
+ * (worker/ring.h). Stops at the first error.
  */
 enum prony_status loop_run(const struct adapter *adapter, struct session *session,
 			   const struct loop_plan *plan, struct step_record *records,

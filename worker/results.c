@@ -53,13 +53,18 @@ static enum prony_status check_header(const struct shared_header *h, size_t byte
 	if (!region_fits(h->records_offset, h->records_bytes, h->total_bytes) ||
 	    !region_fits(h->tensors_offset, h->tensors_bytes, h->total_bytes) ||
 	    !regions_apart(h->records_offset, h->records_bytes, h->tensors_offset,
-			   h->tensors_bytes))
+			   h->tensors_bytes) ||
+	    (h->ring_bytes > 0 &&
+	     (!region_fits(h->ring_offset, h->ring_bytes, h->total_bytes) ||
+	      !regions_apart(h->ring_offset, h->ring_bytes, h->records_offset, h->records_bytes) ||
+	      !regions_apart(h->ring_offset, h->ring_bytes, h->tensors_offset, h->tensors_bytes))))
 		return error_set(
 			err, PRONY_PROTOCOL,
-			"shared memory: records at %llu + %llu and tensors at %llu + %llu "
-			"must be multiples of %u, apart and inside %llu bytes",
+			"shared memory: records at %llu + %llu, tensors at %llu + %llu and the "
+			"ring at %llu + %llu must be multiples of %u, apart and inside %llu bytes",
 			(unsigned long long)h->records_offset, (unsigned long long)h->records_bytes,
 			(unsigned long long)h->tensors_offset, (unsigned long long)h->tensors_bytes,
+			(unsigned long long)h->ring_offset, (unsigned long long)h->ring_bytes,
 			REGION_ALIGNMENT, (unsigned long long)h->total_bytes);
 	return PRONY_OK;
 }
@@ -99,6 +104,8 @@ enum prony_status results_map(struct results *results, int fd, int64_t bytes, bo
 		.record_capacity = (int64_t)(header.records_bytes / sizeof(struct step_record)),
 		.tensors = (char *)map + header.tensors_offset,
 		.tensors_bytes = (size_t)header.tensors_bytes,
+		.ring = header.ring_bytes ? (char *)map + header.ring_offset : NULL,
+		.ring_bytes = (size_t)header.ring_bytes,
 	};
 	*mapped = true;
 	return PRONY_OK;

@@ -17,6 +17,8 @@ struct results {
 	int64_t record_capacity;
 	void *tensors; /* in the map */
 	size_t tensors_bytes;
+	const void *ring; /* in the map; only read */
+	size_t ring_bytes;
 };
 
 void results_init(struct results *results);

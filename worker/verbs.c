@@ -30,6 +30,7 @@ void worker_init(struct worker *w, const struct adapter *adapter, const char *li
 		.progress = PROGRESS_STARTED,
 	};
 	results_init(&w->results);
+	ring_init(&w->ring);
 }
 
 static void drop_bundle(struct worker *w)
@@ -59,6 +60,7 @@ void worker_release(struct worker *w)
 	free(w->fed);
 	w->fed = NULL;
 	drop_bundle(w);
+	ring_release(&w->ring);
 	results_release(&w->results);
 }
 
@@ -134,9 +136,7 @@ static enum prony_status serve_supports(struct worker *w, const json_t *request,
 	if (status != PRONY_OK)
 		return status;
 	strbuf_init(&reasons, ERROR_TEXT_BYTES);
-	status = w->bundle.is_model
-			 ? verbs_supports_file(w, &why)
-			 : w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, &why);
+	status = verbs_supports(w, &why);
 	if (status == PRONY_UNSUPPORTED)
 		strbuf_puts(&reasons, why.text[0] ? why.text : "the adapter gave no reason");
 	else
@@ -206,6 +206,11 @@ static enum prony_status serve_open(struct worker *w, const json_t *request, jso
 		verbs_add(reply, "mxcsr", json_integer(effective.mxcsr));
 	if (effective.settings[0])
 		verbs_add(reply, "settings", settings_object(effective.settings));
+	if (w->bundle.recipe.input == INPUT_STREAM)
+		status = ring_lay_out(&w->ring, &w->bundle, w->results.ring, w->results.ring_bytes,
+				      err);
+	if (status != PRONY_OK)
+		return verbs_adapter_result(w, status, "open", err);
 	w->fed = memory_alloc((size_t)w->bundle.recipe.slots * sizeof *w->fed);
 	memset(w->fed, 0, (size_t)w->bundle.recipe.slots * sizeof *w->fed);
 	w->progress = PROGRESS_OPENED;
@@ -260,6 +265,9 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 	int64_t slot = 0, batch = 0;
 	enum prony_status status = get_index(request, "slot", bundle->recipe.slots, &slot, err);
 
+	if (bundle->recipe.input == INPUT_STREAM)
+		return error_set(err, PRONY_PROTOCOL,
+				 "input stream: batches come through the ring, not by feed");
 	if (status == PRONY_OK)
 		status = get_index(request, "batch", batches, &batch, err);
 	if (status != PRONY_OK)
@@ -273,8 +281,8 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 	return PRONY_OK;
 }
 
-static enum prony_status parse_run(const struct worker *w, const json_t *request,
-				   struct loop_plan *plan, struct error *err)
+static enum prony_status parse_run(struct worker *w, const json_t *request, struct loop_plan *plan,
+				   struct error *err)
 {
 	const char *sync_word;
 	enum sync_mode sync;
@@ -295,6 +303,7 @@ static enum prony_status parse_run(const struct worker *w, const json_t *request
 				 "sync must be end, step or blocks, not \"%.40s\"", sync_word);
 	plan->slot = (int)slot;
 	plan->slots = w->bundle.recipe.slots;
+	plan->ring = w->bundle.recipe.input == INPUT_STREAM ? &w->ring : NULL;
 	plan->every = sync == SYNC_STEP ? 1 : plan->steps;
 	if (sync != SYNC_BLOCKS)
 		return PRONY_OK;
@@ -311,7 +320,7 @@ static enum prony_status parse_run(const struct worker *w, const json_t *request
 static enum prony_status check_fed(const struct worker *w, const struct loop_plan *plan,
 				   struct error *err)
 {
-	for (int64_t i = 0; i < plan->steps && i < plan->slots; i++) {
+	for (int64_t i = 0; !plan->ring && i < plan->steps && i < plan->slots; i++) {
 		int slot = (int)((plan->slot + i) % plan->slots);
 
 		if (!w->fed[slot])
@@ -334,6 +343,7 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 	status = results_reserve(&w->results, count, err);
 	if (status != PRONY_OK)
 		return status;
+	ring_begin(&w->ring);
 	status = loop_run(w->adapter, &w->session, &plan, w->results.records, err);
 	if (status != PRONY_OK)
 		return verbs_adapter_result(w, status, "step", err);
@@ -341,6 +351,10 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 	w->progress = PROGRESS_RAN;
 	verbs_add(reply, "steps", json_integer(plan.steps));
 	verbs_add(reply, "records", json_integer(count));
+	if (plan.ring) {
+		verbs_add(reply, "wait_ns", json_integer(w->ring.wait_ns));
+		verbs_add(reply, "copy_ns", json_integer(w->ring.copy_ns));
+	}
 	verbs_add(reply, "begin_at_ns", json_integer(w->results.records[0].begin_ns));
 	verbs_add(reply, "end_at_ns", json_integer(w->results.records[count - 1].end_ns));
 	return PRONY_OK;
@@ -359,6 +373,8 @@ static enum prony_status check_read(const struct worker *w, enum readout what, s
 	if (of_a_step && w->progress != PROGRESS_RAN)
 		return error_set(err, PRONY_PROTOCOL, "%s is asked for before the first step",
 				 readout_name(what));
+	if (recipe->stage == STAGE_LOAD)
+		return error_set(err, PRONY_PROTOCOL, "stage load has nothing to read");
 	if ((what == READ_LOSS || what == READ_GRADIENTS) &&
 	    (recipe->stage == STAGE_FORWARD || w->bundle.graph.loss == VALUE_NONE))
 		return error_set(err, PRONY_PROTOCOL, "stage %s has no %s",

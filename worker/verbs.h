@@ -9,6 +9,7 @@
 #include "bundle/bundle.h"
 #include "samples/protocol.h"
 #include "worker/results.h"
+#include "worker/ring.h"
 
 /* How far the worker has come; each verb needs a place in this order. */
 enum progress {
@@ -25,6 +26,7 @@ struct worker {
 	struct session session;
 	enum progress progress;
 	struct results results;
+	struct ring ring;
 	struct probe probe;
 	struct bundle bundle;
 	char *folder;	      /* of the bundle; NULL before one is loaded */

@@ -1,4 +1,5 @@
 /* The verb hello: what is asked for, whether there is it, and what the framework says of itself. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,32 @@ static enum prony_status map_shared(struct worker *w, const json_t *request, boo
 		return error_set(err, PRONY_PROTOCOL, "hello: no descriptor has number %" PRId64,
 				 fd);
 	return results_map(&w->results, (int)fd, bytes, mapped, err);
+}
+
+/* The descriptors of the ring of batches, where there is one; from now on they are ours. */
+static enum prony_status take_ring(struct worker *w, const json_t *request, struct error *err)
+{
+	json_t *ring = json_object_get(request, "ring");
+	int64_t fds[2];
+
+	if (!ring || json_is_null(ring))
+		return PRONY_OK;
+	if (!json_is_object(ring))
+		return error_set(err, PRONY_PROTOCOL, "hello: ring must be an object");
+	enum prony_status status = json_get_int(ring, "ready_fd", &fds[0], err);
+	if (status == PRONY_OK)
+		status = json_get_int(ring, "free_fd", &fds[1], err);
+	if (status != PRONY_OK)
+		return status;
+	for (int i = 0; i < 2; i++)
+		if (fds[i] < 0 || fds[i] > INT32_MAX || fds[0] == fds[1] ||
+		    fcntl((int)fds[i], F_SETFD, FD_CLOEXEC) < 0)
+			return error_set(err, PRONY_PROTOCOL,
+					 "hello: ring: %" PRId64 " is no descriptor of a pipe",
+					 fds[i]);
+	w->ring.ready_fd = (int)fds[0];
+	w->ring.free_fd = (int)fds[1];
+	return PRONY_OK;
 }
 
 static json_t *words_of(unsigned set, int count, const char *(*name)(int))
@@ -166,6 +193,8 @@ enum prony_status verbs_hello(struct worker *w, const json_t *request, json_t *r
 
 	if (status == PRONY_OK)
 		status = map_shared(w, request, &mapped, err);
+	if (status == PRONY_OK)
+		status = take_ring(w, request, err);
 	if (status != PRONY_OK)
 		return status;
 	status = check_target(w->adapter, &w->session.target, err);

@@ -14,7 +14,7 @@ void verbs_add(json_t *object, const char *key, json_t *value);
 void verbs_add_duration(json_t *reply, const char *key, int64_t begin_ns);
 
 /* What the adapter is given, of a graph or of a file as it is: verbs_work.c. */
-enum prony_status verbs_supports_file(const struct worker *w, struct error *why);
+enum prony_status verbs_supports(const struct worker *w, struct error *why);
 enum prony_status verbs_build(struct worker *w, struct built *built, struct error *err);
 enum prony_status verbs_feed(struct worker *w, int slot, int64_t batch, struct error *err);
 /* The outputs of the last step as an image of their own. */

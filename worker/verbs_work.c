@@ -4,7 +4,7 @@
 #include "adapters/reasons.h"
 #include "worker/verbs_internal.h"
 
-enum prony_status verbs_supports_file(const struct worker *w, struct error *why)
+static enum prony_status supports_file(const struct worker *w, struct error *why)
 {
 	const struct recipe *recipe = &w->bundle.recipe;
 	struct strbuf reasons;
@@ -19,14 +19,36 @@ enum prony_status verbs_supports_file(const struct worker *w, struct error *why)
 	return reasons_finish(&reasons, why);
 }
 
+/* Nothing of the network runs: batches arrive, and that is all. */
+static enum prony_status supports_load(const struct worker *w, struct error *why)
+{
+	if (!(w->probe.stages & 1u << STAGE_LOAD))
+		return error_set(why, PRONY_UNSUPPORTED, "stage load");
+	if (w->bundle.recipe.input != INPUT_STREAM)
+		return error_set(why, PRONY_UNSUPPORTED, "stage load: input %s loads nothing",
+				 input_mode_name(w->bundle.recipe.input));
+	return PRONY_OK;
+}
+
+enum prony_status verbs_supports(const struct worker *w, struct error *why)
+{
+	if (w->bundle.is_model)
+		return supports_file(w, why);
+	if (w->bundle.recipe.stage == STAGE_LOAD)
+		return supports_load(w, why);
+	return w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, why);
+}
+
 enum prony_status verbs_build(struct worker *w, struct built *built, struct error *err)
 {
 	const struct bundle *bundle = &w->bundle;
 
+	if (bundle->recipe.stage == STAGE_LOAD)
+		return PRONY_OK;
 	if (!bundle->is_model)
 		return w->adapter->build(&w->session, &w->bundle.graph, &bundle->recipe,
 					 &bundle->weights, built, err);
-	enum prony_status status = verbs_supports_file(w, err);
+	enum prony_status status = supports_file(w, err);
 	return status == PRONY_OK ? w->adapter->files->build(&w->session, &bundle->model,
 							     &bundle->recipe, built, err)
 				  : status;

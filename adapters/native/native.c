@@ -38,7 +38,8 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 	*found = (struct probe){
 		.libraries = {{.name = "onednn"}},
 		.library_count = 1,
-		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN |
+			  1u << STAGE_LOAD,
 		.precisions = 1u << PRECISION_FP32,
 		.devices = {"cpu"},
 		.device_count = 1,

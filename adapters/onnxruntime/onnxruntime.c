@@ -119,6 +119,10 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 
 	if (!api)
 		return error_set(err, PRONY_INTERNAL, "open before probe");
+	if (throughput && recipe->input == INPUT_STREAM)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "input stream with option throughput: steps in flight would still "
+				 "read a batch that is being replaced");
 	/* Of the session; with streams each call computes on the stream that makes it. */
 	ort->threads = throughput ? 1 : recipe->threads;
 	status = ort_check(api, api->create_env(ORT_LOGGING_ERROR, "prony", &ort->env),

@@ -182,6 +182,10 @@ static enum prony_status ov_open(struct session *s, const struct recipe *recipe,
 
 	if (!ov->core)
 		return error_set(err, PRONY_INTERNAL, "open before probe");
+	if (target_has_option(&s->target, "throughput") && recipe->input == INPUT_STREAM)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "input stream with option throughput: steps in flight would still "
+				 "read a batch that is being replaced");
 	/* Asked for here; build reads back what the compiled network has, and ends where it
 	 * differs. */
 	*effective = (struct effective){.precision = recipe->precision, .threads = recipe->threads};

@@ -63,7 +63,7 @@ class Adapter(adapters.Adapter):
     def supports(self, case):
         known = ["fp32", "bf16"] if case.device == "cpu" else ["fp32", "bf16", "tf32"]
         return (adapters.unsupported(
-            case, input=["resident"], stage=["forward", "forward-backward", "train"],
+            case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"], precision=known)
             + graph_analysis.problems(case, OPERATORS, {})
             + graph_evaluation.order_problems(case))

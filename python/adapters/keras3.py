@@ -102,7 +102,7 @@ class Adapter(adapters.Adapter):
 
     def supports(self, case):
         reasons = adapters.unsupported(
-            case, input=["resident"], stage=["forward", "train"], precision=sorted(POLICIES),
+            case, input=["resident", "stream"], stage=["forward", "train"], precision=sorted(POLICIES),
             optimiser=["sgd", "momentum", "rmsprop"])
         if "channels_first" in case.options and case.backend == "tensorflow":
             reasons.append("option channels_first with tensorflow, which has no such convolution on a CPU")

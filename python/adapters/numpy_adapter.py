@@ -62,7 +62,7 @@ class NumpyAdapter(adapters.Adapter):
                 "devices": ["cpu"], "precisions": ["fp32"], "stages": list(self.stages)}
 
     def supports(self, case):
-        reasons = adapters.unsupported(case, input=["resident"], precision=["fp32"],
+        reasons = adapters.unsupported(case, input=["resident", "stream"], precision=["fp32"],
                                        stage=self.stages)
         if case.stage == "train":
             reasons += adapters.unsupported(case, optimiser=self.optimisers)

@@ -67,7 +67,7 @@ class Adapter(adapters.Adapter):
     def supports(self, case):
         recipe = case.recipe
         reasons = adapters.unsupported(
-            case, input=["resident"], stage=["forward", "forward-backward", "train"],
+            case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"])
         if recipe["precision"] not in _precisions(case.device):
             reasons.append("precision %s on this %s" % (recipe["precision"], case.device))

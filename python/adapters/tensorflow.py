@@ -34,7 +34,7 @@ class Adapter(adapters.Adapter):
     def supports(self, case):
         known = ["fp32", "bf16"] if case.device == "cpu" else ["fp32", "bf16", "tf32"]
         reasons = adapters.unsupported(
-            case, input=["resident"], stage=["forward", "forward-backward", "train"],
+            case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"], precision=known)
         if "eager" in case.options and "xla" in case.options:
             reasons.append("options eager and xla together")

@@ -329,20 +329,27 @@ class Bundle(object):
 class Driver(object):
     """A worker process. ask(verb, ...) returns its reply and checks what every reply must keep."""
 
-    def __init__(self, command, shared=True, tensors_bytes=4 << 20, stderr=None):
+    def __init__(self, command, shared=True, tensors_bytes=4 << 20, stderr=None, ring_bytes=0):
+        self.ring_bytes, self.ring = ring_bytes, None
         request_read, self.request_write = os.pipe()
         self.reply_read, reply_write = os.pipe()
         self.shared_fd = self.room = None
         passed = [request_read, reply_write]
         if shared:
             passed.append(self._make_shared(tensors_bytes))
+        if ring_bytes:
+            ready_read, self.ready = os.pipe()
+            self.free, free_write = os.pipe()
+            self.ring = {"ready_fd": ready_read, "free_fd": free_write}
+            passed += self.ring.values()
         environment = dict(os.environ, PRONY_REQUEST_FD=str(request_read),
                            PRONY_REPLY_FD=str(reply_write), PYTHONDONTWRITEBYTECODE="1")
         self.started_ns = time.monotonic_ns()
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=passed,
                                         env=environment, stderr=stderr)
-        os.close(request_read)
-        os.close(reply_write)
+        for descriptor in passed:
+            if descriptor != self.shared_fd:
+                os.close(descriptor)
         self.requests = os.fdopen(self.request_write, "wb")
         self.replies = os.fdopen(self.reply_read, "rb")
         self.id = 0
@@ -351,12 +358,12 @@ class Driver(object):
         with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as out:
             self.shared_fd = os.dup(out.fileno())
         records = (RECORDS_BYTES + PAGE - 1) // PAGE * PAGE
-        self.total = PAGE + records + tensors_bytes
+        self.total = PAGE + records + tensors_bytes + self.ring_bytes
         self.tensors = PAGE + records
         os.ftruncate(self.shared_fd, self.total)
         self.room = mmap.mmap(self.shared_fd, self.total)
         HEADER.pack_into(self.room, 0, 0x79E0B001, PROTOCOL, self.total, PAGE, records, self.tensors,
-                         tensors_bytes, 0, 0)
+                         tensors_bytes, PAGE + records + tensors_bytes, self.ring_bytes)
         return self.shared_fd
 
     def send(self, line):
@@ -390,6 +397,8 @@ class Driver(object):
         members.update(target)
         if self.room:
             members["shared_memory"] = {"fd": self.shared_fd, "bytes": self.total}
+        if self.ring:
+            members["ring"] = self.ring
         return members
 
     def hello(self, **target):
@@ -402,7 +411,7 @@ class Driver(object):
         assert self.must("supports", bundle=bundle.folder)["supported"] is True
         opened = self.must("open", bundle=bundle.folder)
         built = self.must("build")
-        for slot in range(bundle.recipe["slots"]):
+        for slot in range(0 if self.ring else bundle.recipe["slots"]):
             self.must("feed", slot=slot, batch=slot)
         return greeting, opened, built
 
@@ -416,6 +425,7 @@ class Driver(object):
             with open(os.path.join(self.bundle.folder, "records.bin"), "rb") as source:
                 data = source.read()
         assert len(data) == size and reply["steps"] == steps, reply
+        self.reply = reply
         flat = array.array("q", data).tolist()
         records = list(zip(flat[::2], flat[1::2]))
         assert records[0][0] == reply["begin_at_ns"] and records[-1][1] == reply["end_at_ns"]

@@ -1,0 +1,99 @@
+#include "run/streaming.h"
+
+#include <inttypes.h>
+
+#include "samples/protocol.h"
+
+/* A window that takes more of its batches than this part from before it began is too short. */
+#define LOADED_BEFORE_MAX 0.1
+
+static bool is_streamed(const struct drive *drive)
+{
+	return drive->cell->recipe.input == INPUT_STREAM;
+}
+
+static struct ring_layout layout_of(const struct drive *drive)
+{
+	const struct graph *graph = &drive->work->graph;
+	const struct value *input = &graph->values[graph->input];
+
+	return ring_layout_of((uint64_t)shape_elements(&input->shape) * sizeof(float),
+			      (uint64_t)drive->cell->recipe.batch * sizeof(int64_t));
+}
+
+size_t streaming_ring_bytes(const struct drive *drive)
+{
+	return is_streamed(drive)
+		       ? (size_t)layout_of(drive).stride * (size_t)drive->cell->recipe.slots
+		       : 0;
+}
+
+enum prony_status streaming_open(const struct drive *drive, struct prefetch **out,
+				 struct error *err)
+{
+	struct batch_request request;
+
+	*out = NULL;
+	if (!is_streamed(drive))
+		return PRONY_OK;
+	workload_request(drive->cell, drive->cell->recipe.batch, drive->settings->seed, &request);
+	return prefetch_open(drive->cell->dataset, drive->cell->data_folder, &request, out, err);
+}
+
+enum prony_status streaming_start(const struct drive *drive, struct client *client,
+				  struct prefetch *loader, struct error *err)
+{
+	struct ring_layout layout;
+	struct client_ring ring;
+
+	if (!loader)
+		return PRONY_OK;
+	layout = layout_of(drive);
+	client_take_ring(client, &ring);
+	struct prefetch_ring to = {.memory = ring.memory,
+				   .slots = drive->cell->recipe.slots,
+				   .stride = (size_t)layout.stride,
+				   .labels = (size_t)layout.labels,
+				   .ready_fd = ring.ready_fd,
+				   .free_fd = ring.free_fd};
+	return prefetch_start(loader, &to, drive->cpus, drive->cpu_count, err);
+}
+
+enum prony_status streaming_run(struct prefetch *loader, struct client *client,
+				const struct run_request *request, struct client_window *window,
+				struct prefetch_figures *figures, struct error *err)
+{
+	struct error why = ERROR_INIT;
+
+	if (loader)
+		prefetch_go(loader);
+	enum prony_status status = client_run(client, request->steps, request->sync, request->every,
+					      request->slot, request->timeout_ns, window, err);
+	if (!loader)
+		return status;
+	enum prony_status loaded = prefetch_rest(loader, figures, &why);
+	/* A worker that ended closed its pipe too: what it said counts. */
+	if (loaded != PRONY_OK && (status == PRONY_OK || loaded != PRONY_CRASHED))
+		return error_set(err, loaded, "%s", why.text);
+	if (status == PRONY_OK && figures->freed != request->done + request->steps)
+		status = error_set(err, PRONY_INVALID,
+				   "it took %" PRId64 " batches for %" PRId64 " steps",
+				   figures->freed - request->done, request->steps);
+	return status;
+}
+
+void streaming_keep(struct process_record *record, const struct prefetch_figures *begin,
+		    const struct prefetch_figures *end, int64_t steps, unsigned *flags)
+{
+	int64_t loaded = end->filled - begin->filled;
+
+	record->load_batches = loaded;
+	if ((double)(steps - loaded) > LOADED_BEFORE_MAX * (double)steps)
+		*flags |= CELL_FLAG_NOT_STEADY;
+	if (loaded < 1)
+		return;
+	record->load_storage_ns =
+		(double)(end->times.storage_ns - begin->times.storage_ns) / (double)loaded;
+	record->load_decode_ns =
+		(double)(end->times.decode_ns - begin->times.decode_ns) / (double)loaded;
+}

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""How batches arrive: synthetic, resident, stream, and loading alone. $PRONY is the program."""
+import array
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+
+from c_worker import as_c_writes, end  # noqa: E402
+from prony_program import PRONY, ProgramTest  # noqa: E402
+from worker_driver import PAGE, Bundle, Driver, Network  # noqa: E402
+
+PRONY_WORKER = [os.path.abspath(PRONY), "worker", "--adapter"]
+PYTHON_WORKER = [sys.executable, os.path.join(ROOT, "python", "worker.py"), "--adapter"]
+SLOTS, BATCH, WIDTH = 3, 4, 6
+STRIDE = 2 * PAGE
+LATE_S = 0.02
+FIXED = ("--steps", "12", "--warm-up", "3", "--repeat", "3")
+
+
+def tiny():
+    net = Network("tiny", [BATCH, WIDTH])
+    net.linear("f1", 5)
+    return as_c_writes(net.graph())
+
+
+class Feeder(threading.Thread):
+    """Fills the ring with batch n = all values n, each `late` seconds after the last, or stops after
+    `count`."""
+
+    def __init__(self, driver, count, late):
+        super().__init__(daemon=True)
+        self.driver, self.count, self.late = driver, count, late
+
+    def run(self):
+        driver = self.driver
+        place = driver.total - driver.ring_bytes
+        for n in range(self.count):
+            if n >= SLOTS:
+                os.read(driver.free, 1)
+            time.sleep(self.late)
+            begin = place + n % SLOTS * STRIDE
+            values = array.array("f", [n] * (BATCH * WIDTH)).tobytes()
+            driver.room[begin:begin + len(values)] = values
+            labels = array.array("q", [n % 5] * BATCH).tobytes()
+            driver.room[begin + PAGE:begin + PAGE + len(labels)] = labels
+            os.write(driver.ready, b"\0")
+        os.close(driver.ready)
+
+
+class WorkerTest(unittest.TestCase):
+    """The ring, from the parent's side."""
+
+    def worker(self, command, stage="train", **recipe):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        driver = Driver(command, ring_bytes=SLOTS * STRIDE)
+        self.addCleanup(end, driver)
+        bundle = Bundle(folder.name, tiny(), slots=SLOTS, stage=stage, input="stream", **recipe)
+        return driver, bundle
+
+    def test_slow_loader_is_waiting(self):
+        for command in (PRONY_WORKER + ["null"], PYTHON_WORKER + ["null"], PRONY_WORKER + ["fake"]):
+            with self.subTest(command=command[-3:]):
+                driver, bundle = self.worker(command)
+                driver.prepare(bundle)
+                feeder = Feeder(driver, 20, LATE_S)
+                feeder.start()
+                driver.run(5)
+                records = driver.run(10, slot=5 % SLOTS)
+                passed = records[-1][1] - records[0][0]
+                self.assertGreater(passed, 0.9 * 9 * LATE_S * 1e9)
+                self.assertGreater(driver.reply["wait_ns"], 0.8 * 9 * LATE_S * 1e9)
+                self.assertLessEqual(driver.reply["wait_ns"] + driver.reply["copy_ns"], passed)
+
+    def test_fast_loader_is_not(self):
+        """Batches that are there before they are needed are not waited for, whatever the step takes."""
+        driver, bundle = self.worker(PRONY_WORKER + ["fake", "--option", "delay-ms=20"])
+        driver.prepare(bundle)
+        Feeder(driver, 20, 0).start()
+        driver.run(2)
+        records = driver.run(10, slot=2)
+        passed = records[-1][1] - records[0][0]
+        self.assertGreater(passed, 10 * 0.02 * 1e9)
+        self.assertLess(driver.reply["wait_ns"], passed / 2)
+
+    def test_batches_in_order(self):
+        """Each step computes on its own batch: the loss after n steps is that of batch n - 1."""
+        losses = {}
+        for name, stream in (("stream", True), ("resident", False)):
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            graph = tiny()
+            driver = Driver(PRONY_WORKER + ["fake"], ring_bytes=SLOTS * STRIDE if stream else 0)
+            self.addCleanup(end, driver)
+            bundle = Bundle(folder.name, graph, slots=SLOTS if stream else 7,
+                            input="stream" if stream else "resident")
+            if not stream:
+                bundle.batches = [([float(n)] * (BATCH * WIDTH), [n % 5] * BATCH) for n in range(7)]
+                bundle.write()
+            driver.prepare(bundle)
+            if stream:
+                Feeder(driver, 8, 0).start()
+            losses[name] = []
+            for n in range(7):
+                driver.run(1, slot=n % bundle.recipe["slots"])
+                losses[name].append(driver.read("loss")["loss"][1][0])
+        self.assertEqual(losses["stream"], losses["resident"])
+
+    def test_loader_ends(self):
+        for command in (PRONY_WORKER + ["null"], PYTHON_WORKER + ["null"]):
+            with self.subTest(command=command[-3:]):
+                driver, bundle = self.worker(command)
+                driver.prepare(bundle)
+                Feeder(driver, 2, 0).start()
+                reply = driver.ask("run", steps=5, sync="end", slot=0)
+                self.assertEqual((reply["ok"], reply["status"]), (False, "invalid"), reply)
+                self.assertIn("no more batches", reply["error"])
+
+    def test_feed_is_refused(self):
+        for command in (PRONY_WORKER + ["null"], PYTHON_WORKER + ["null"]):
+            driver, bundle = self.worker(command)
+            driver.prepare(bundle)
+            reply = driver.ask("feed", slot=0, batch=0)
+            self.assertEqual((reply["ok"], reply["status"]), (False, "invalid"), reply)
+
+    def test_bad_rings(self):
+        for command in (PRONY_WORKER + ["null"], PYTHON_WORKER + ["null"]):
+            for ring in ({"ready_fd": 900, "free_fd": 901}, {"ready_fd": "x", "free_fd": 5}, [], {}):
+                with self.subTest(command=command[-3:], ring=ring):
+                    driver, _ = self.worker(command)
+                    reply = driver.ask("hello", **dict(driver.greeting(), ring=ring or {"a": 1}))
+                    self.assertEqual((reply["ok"], reply["status"]), (False, "invalid"), reply)
+
+    def test_no_ring(self):
+        for command in (PRONY_WORKER + ["null"], PYTHON_WORKER + ["null"]):
+            driver, bundle = self.worker(command)
+            driver.ring = None
+            driver.hello()
+            driver.must("supports", bundle=bundle.folder)
+            reply = driver.ask("open", bundle=bundle.folder)
+            self.assertEqual((reply["ok"], reply["status"]), (False, "invalid"), reply)
+
+
+class InputTest(ProgramTest):
+    def run_cells(self, *words, **more):
+        self.prony("run", "--store", self.store, *words, expect=0, **more)
+        text = self.prony("export", "--store", self.store, "--format", "json", expect=0).stdout
+        return json.loads(text)
+
+    def processes(self, exported, **axes):
+        found = [cell for cell in exported["cells"]
+                 if all(cell[key] == value for key, value in axes.items())]
+        self.assertEqual(len(found), 1, [cell["key"] for cell in exported["cells"]])
+        return found[0], found[0]["processes"]
+
+    def test_inputs(self):
+        exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s",
+                                  "train", "--input", "synthetic,resident,stream", *FIXED)
+        first = {}
+        for word in ("synthetic", "resident", "stream"):
+            cell, processes = self.processes(exported, input=word)
+            self.assertEqual(cell["status"], "ok", cell["reason"])
+            first[word] = {process["loss_first"] for process in processes}
+            for process in processes:
+                if word == "stream":
+                    self.assertGreaterEqual(process["input_wait_ns"], 0)
+                    self.assertGreater(process["input_copy_ns"], 0)
+                    self.assertLess(process["input_wait_ns"] + process["input_copy_ns"],
+                                    process["step_mean_ns"])
+                else:
+                    self.assertIsNone(process["input_wait_ns"])
+                    self.assertIsNone(process["load_batches"])
+        # The same batches, or random ones.
+        self.assertEqual(first["stream"], first["resident"])
+        self.assertNotEqual(first["synthetic"], first["resident"])
+        self.assertNotIn("input synthetic", "".join(
+            cell["reason"] or "" for cell in exported["cells"]))
+
+    def test_forward(self):
+        exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s",
+                                  "forward", "--input", "resident,stream", *FIXED)
+        first = [{p["loss_first"] for p in self.processes(exported, input=word)[1]}
+                 for word in ("resident", "stream")]
+        self.assertEqual(*first)
+
+    def test_default_is_in_no_title(self):
+        done = self.prony("run", "--dry-run", "-f", "fake", "-n", "mlp", "--input", "resident,stream",
+                          "-d", "mnist-sample", expect=0)
+        self.assertIn("stream", done.stdout + done.stderr)
+
+    def test_nothing_to_load(self):
+        done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d", "synthetic",
+                          "--input", "stream", expect=1)
+        self.assertIn("is drawn, not loaded", done.stdout)
+        done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",
+                          "mnist-sample", "-s", "load", expect=1)
+        self.assertIn("with the framework native", done.stdout)
+
+    def test_synthetic_needs_no_files(self):
+        exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist", "-b", "8", "--input",
+                                  "synthetic", *FIXED, PRONY_DATA="")
+        cell, _ = self.processes(exported, input="synthetic")
+        self.assertEqual((cell["status"], cell["dataset"]), ("ok", "mnist"), cell["reason"])
+
+    def test_load(self):
+        """Loading alone takes what null waits for when batches arrive: it computes nothing."""
+        exported = self.run_cells("-f", "null", "-n", "mlp", "-d", "mnist-sample", "-b", "64", "-s",
+                                  "forward,load", "--input", "stream", "--steps", "400", "--warm-up",
+                                  "50", "--repeat", "3")
+        for stage in ("forward", "load"):
+            cell, processes = self.processes(exported, stage=stage)
+            self.assertEqual((cell["status"], cell["input"]), ("ok", "stream"), cell["reason"])
+            for process in processes:
+                self.assertGreater(process["input_wait_ns"], 0.5 * process["step_mean_ns"])
+                self.assertGreaterEqual(process["load_batches"], 400 - 8)
+                self.assertGreater(process["load_decode_ns"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,216 @@
+/* Batches that a thread loads ahead: their bytes, when they are loaded, and how it ends. */
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "datasets/prefetch.h"
+
+enum { SLOTS = 3, BATCH = 5, PIXELS = 28 * 28, STRIDE = 4 * BATCH * PIXELS + 8 * BATCH };
+
+struct rig {
+	char *folder;
+	struct prefetch *prefetch;
+	char *memory;
+	int ready, freed; /* the user's ends */
+};
+
+static struct batch_request request_of(bool training)
+{
+	return (struct batch_request){.batch = BATCH,
+				      .rank = 3,
+				      .dims = {1, 28, 28},
+				      .classes = 10,
+				      .training = training,
+				      .seed = 11};
+}
+
+static int setup(void **state)
+{
+	const char *source = getenv("PRONY_SOURCE");
+	struct batch_request request = request_of(true);
+	struct rig *rig = memory_alloc(sizeof(*rig));
+	struct error err = ERROR_INIT;
+	int ready[2], freed[2];
+
+	*state = rig;
+	rig->folder = memory_printf("%s/datasets/mnist-sample", source ? source : ".");
+	rig->memory = memory_alloc((size_t)SLOTS * STRIDE);
+	rig->prefetch = NULL;
+	if (pipe2(ready, O_CLOEXEC) || pipe2(freed, O_CLOEXEC))
+		return -1;
+	fcntl(ready[1], F_SETFL, O_NONBLOCK);
+	fcntl(freed[0], F_SETFL, O_NONBLOCK);
+	rig->ready = ready[0];
+	rig->freed = freed[1];
+	if (prefetch_open(dataset_find("mnist-sample"), rig->folder, &request, &rig->prefetch,
+			  &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	const struct prefetch_ring ring = {.memory = rig->memory,
+					   .slots = SLOTS,
+					   .stride = STRIDE,
+					   .labels = (size_t)4 * BATCH * PIXELS,
+					   .ready_fd = ready[1],
+					   .free_fd = freed[0]};
+	return prefetch_start(rig->prefetch, &ring, NULL, 0, &err) == PRONY_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct rig *rig = *state;
+
+	prefetch_close(rig->prefetch);
+	close(rig->ready);
+	if (rig->freed >= 0)
+		close(rig->freed);
+	free(rig->memory);
+	free(rig->folder);
+	free(rig);
+	return 0;
+}
+
+/* Whether a byte, or the end, comes within so long. */
+static bool comes(int fd, int milliseconds)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+	return poll(&poll_fd, 1, milliseconds) > 0;
+}
+
+static void take(const struct rig *rig)
+{
+	char byte;
+
+	assert_true(comes(rig->ready, 20000));
+	assert_int_equal(read(rig->ready, &byte, 1), 1);
+}
+
+static void test_same_bytes(void **state)
+{
+	const struct rig *rig = *state;
+	struct batch_request request = request_of(true);
+	struct prefetch_figures figures;
+	struct batch_stream *stream = NULL;
+	float x[BATCH * PIXELS];
+	int64_t y[BATCH];
+
+	assert_int_equal(batch_stream_open(dataset_find("mnist-sample"), rig->folder, &request,
+					   &stream, NULL),
+			 PRONY_OK);
+	prefetch_go(rig->prefetch);
+	for (int n = 0; n < 4 * SLOTS; n++) {
+		const char *slot = rig->memory + (size_t)(n % SLOTS) * STRIDE;
+
+		take(rig);
+		assert_int_equal(batch_stream_next(stream, 1, x, y, NULL), PRONY_OK);
+		assert_memory_equal(slot, x, sizeof(x));
+		assert_memory_equal(slot + sizeof(x), y, sizeof(y));
+		assert_int_equal(write(rig->freed, "", 1), 1);
+	}
+	assert_int_equal(prefetch_rest(rig->prefetch, &figures, NULL), PRONY_OK);
+	assert_int_equal(figures.freed, 4 * SLOTS);
+	assert_true(figures.filled >= figures.freed && figures.filled <= figures.freed + SLOTS);
+	assert_true(figures.times.decode_ns > 0);
+	/* Those of the last batch that was used are still known, of long ago no more. */
+	assert_memory_equal(prefetch_labels(rig->prefetch, 4 * SLOTS - 1), y, sizeof(y));
+	assert_null(prefetch_labels(rig->prefetch, 0));
+	assert_null(prefetch_labels(rig->prefetch, figures.filled));
+	batch_stream_close(stream);
+}
+
+static void test_rests(void **state)
+{
+	const struct rig *rig = *state;
+	struct prefetch_figures before, after;
+
+	assert_false(comes(rig->ready, 50)); /* not before it is told to */
+	prefetch_go(rig->prefetch);
+	for (int i = 0; i < SLOTS; i++)
+		take(rig);
+	assert_false(comes(rig->ready, 50)); /* all slots are taken */
+	assert_int_equal(prefetch_rest(rig->prefetch, &before, NULL), PRONY_OK);
+	assert_int_equal(before.filled, SLOTS);
+	assert_int_equal(write(rig->freed, "..", 2), 2);
+	assert_false(comes(rig->ready, 50)); /* free slots, and it rests */
+	assert_int_equal(prefetch_rest(rig->prefetch, &after, NULL), PRONY_OK);
+	assert_int_equal(after.filled, SLOTS);
+	assert_int_equal(after.freed, 2);
+	prefetch_go(rig->prefetch);
+	take(rig);
+}
+
+static void expect_end(const struct rig *rig, enum prony_status status, const char *text)
+{
+	struct prefetch_figures figures;
+	struct error err = ERROR_INIT;
+	char byte;
+
+	for (int i = 0; i < SLOTS; i++)
+		take(rig);
+	assert_true(comes(rig->ready, 20000));
+	assert_int_equal(read(rig->ready, &byte, 1), 0);
+	assert_int_equal(prefetch_rest(rig->prefetch, &figures, &err), status);
+	assert_non_null(strstr(err.text, text));
+}
+
+static void test_too_many_given_back(void **state)
+{
+	const struct rig *rig = *state;
+
+	assert_int_equal(write(rig->freed, "....", 4), 4);
+	prefetch_go(rig->prefetch);
+	struct prefetch_figures figures;
+	struct error err = ERROR_INIT;
+	char byte;
+
+	assert_true(comes(rig->ready, 20000));
+	assert_int_equal(read(rig->ready, &byte, 1), 0);
+	assert_int_equal(prefetch_rest(rig->prefetch, &figures, &err), PRONY_INVALID);
+	assert_non_null(strstr(err.text, "4 batches back of 0"));
+}
+
+static void test_user_goes(void **state)
+{
+	struct rig *rig = *state;
+
+	close(rig->freed);
+	rig->freed = -1;
+	prefetch_go(rig->prefetch);
+	expect_end(rig, PRONY_CRASHED, "was closed");
+}
+
+static void test_missing(void **state)
+{
+	struct batch_request request = request_of(true);
+	struct prefetch *prefetch = NULL;
+
+	(void)state;
+	assert_int_not_equal(
+		prefetch_open(dataset_find("mnist-sample"), "/nowhere", &request, &prefetch, NULL),
+		PRONY_OK);
+	assert_null(prefetch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rests, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_many_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_user_goes, setup, teardown),
+		cmocka_unit_test(test_missing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
