@@ -329,7 +329,8 @@ class Bundle(object):
 class Driver(object):
     """A worker process. ask(verb, ...) returns its reply and checks what every reply must keep."""
 
-    def __init__(self, command, shared=True, tensors_bytes=4 << 20, stderr=None, ring_bytes=0):
+    def __init__(self, command, shared=True, tensors_bytes=4 << 20, stderr=None, ring_bytes=0,
+                 stdout=None, variables=None):
         self.ring_bytes, self.ring = ring_bytes, None
         request_read, self.request_write = os.pipe()
         self.reply_read, reply_write = os.pipe()
@@ -342,11 +343,12 @@ class Driver(object):
             self.free, free_write = os.pipe()
             self.ring = {"ready_fd": ready_read, "free_fd": free_write}
             passed += self.ring.values()
-        environment = dict(os.environ, PRONY_REQUEST_FD=str(request_read),
+        environment = dict(os.environ if variables is None else variables,
+                           PRONY_REQUEST_FD=str(request_read),
                            PRONY_REPLY_FD=str(reply_write), PYTHONDONTWRITEBYTECODE="1")
         self.started_ns = time.monotonic_ns()
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=passed,
-                                        env=environment, stderr=stderr)
+                                        env=environment, stderr=stderr, stdout=stdout)
         for descriptor in passed:
             if descriptor != self.shared_fd:
                 os.close(descriptor)

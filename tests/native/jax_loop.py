@@ -1,65 +1,130 @@
 #!/usr/bin/env python3
-"""JAX: LeNet trained as in jax-ml/jax examples/mnist_classifier_fromscratch.py (parameters in a list, value_and_grad, one jitted
-update) with its convolutions as in jax.example_libraries.stax: N x H x W x C."""
+"""JAX: trained as in jax-ml/jax examples/mnist_classifier_fromscratch.py (parameters in a pytree, gradients, one jitted update whose old
+parameters are donated), layers as in jax.example_libraries.stax: N x H x W x C. ResNet-50 as in its examples/resnet50.py, in version 1.5
+and with running statistics as in google/flax examples/imagenet. With --plugin JAX drives another PJRT plug-in, as
+openxla.org's "PJRT plugin integration" says."""
 import os
 
 import window
 
-options = window.arguments(__doc__, ["lenet"])
+options = window.arguments(__doc__, ["lenet", "resnet50"], plugin="FILE? of a PJRT plug-in")
 os.environ["NPROC"] = str(options.threads)
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if options.plugin:
+    os.environ["PJRT_NAMES_AND_LIBRARY_PATHS"] = "plugin:" + options.plugin
+os.environ["JAX_PLATFORMS"] = "plugin" if options.plugin else "cpu"
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from jax import lax, nn, random  # noqa: E402
 
+if options.plugin:
+    from jax._src.interpreters import mlir
+    mlir._platforms_with_donation.append("plugin")  # else JAX drops what is donated
 
-def init(key):
-    shapes = [(5, 5, 1, 20), (20,), (5, 5, 20, 50), (50,), (800, 500), (500,), (500, 10), (10,)]
-    return [0.05 * random.normal(k, s) for k, s in zip(random.split(key, len(shapes)), shapes)]
-
-
-def convolve(x, w, b):
-    return lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")) + b
+STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 
 
-def pool(x):
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+def convolve(x, w, stride=1, padding=0):
+    return lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2,
+                                    dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
-def predict(params, x):
-    w1, b1, w2, b2, w3, b3, w4, b4 = params
-    x = pool(convolve(pool(convolve(x, w1, b1)), w2, b2))
-    return nn.relu(x.reshape(x.shape[0], -1) @ w3 + b3) @ w4 + b4
+def pool(x, size, stride, padding=0):
+    pads = [(0, 0), (padding, padding), (padding, padding), (0, 0)]
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), pads)
 
 
-def loss(params, x, y):
-    return -jnp.mean(jnp.take_along_axis(nn.log_softmax(predict(params, x)), y[:, None], 1))
+class Lenet(object):
+    def __init__(self, key):
+        shapes = [(5, 5, 1, 20), (20,), (5, 5, 20, 50), (50,), (800, 500), (500,), (500, 10), (10,)]
+        self.params = [0.05 * random.normal(k, s) for k, s in zip(random.split(key, len(shapes)), shapes)]
+        self.state = []
+
+    def apply(self, params, state, x, train):
+        w1, b1, w2, b2, w3, b3, w4, b4 = params
+        x = pool(convolve(pool(convolve(x, w1) + b1, 2, 2), w2) + b2, 2, 2)
+        return nn.relu(x.reshape(x.shape[0], -1) @ w3 + b3) @ w4 + b4, state
 
 
-def update(params, velocity, x, y):
-    value, grads = jax.value_and_grad(loss)(params, x, y)
-    velocity = [0.9 * v + g for v, g in zip(velocity, grads)]
-    return [p - 0.001 * v for p, v in zip(params, velocity)], velocity, value
+class Resnet50(object):
+    """Each convolution is followed by a normalisation: params is a list of (weight, scale, shift), state of (mean, variance)."""
+
+    def __init__(self, key):
+        self.key, self.params, self.state = key, [], []
+        self.layer(7, 3, 64)
+        inputs = 64
+        for width, count, _ in STAGES:
+            for i in range(count):
+                if i == 0:
+                    self.layer(1, inputs, 4 * width)
+                self.layer(1, inputs, width)
+                self.layer(3, width, width)
+                self.layer(1, width, 4 * width)
+                inputs = 4 * width
+        self.params.append((0.02 * random.normal(key, (inputs, 1000)), jnp.zeros(1000)))
+
+    def layer(self, size, inputs, outputs):
+        self.key, key = random.split(self.key)
+        scale = (2.0 / (size * size * inputs)) ** 0.5
+        self.params.append((scale * random.normal(key, (size, size, inputs, outputs)),
+                            jnp.ones(outputs), jnp.zeros(outputs)))
+        self.state.append((jnp.zeros(outputs), jnp.ones(outputs)))
+
+    def apply(self, params, state, x, train):
+        params, state, changed = iter(params), iter(state), []
+
+        def normalised(x, stride=1, padding=0):
+            w, scale, shift = next(params)
+            mean, variance = next(state)
+            x = convolve(x, w, stride, padding)
+            if train:
+                running = mean, variance
+                mean = jnp.mean(x, (0, 1, 2))
+                variance = jnp.mean(jnp.square(x), (0, 1, 2)) - jnp.square(mean)
+                changed.append(tuple(0.9 * old + 0.1 * new for old, new in zip(running, (mean, variance))))
+            return (x - mean) * (lax.rsqrt(variance + 1e-5) * scale) + shift
+
+        x = pool(nn.relu(normalised(x, 2, 3)), 3, 2, 1)
+        for _, count, first in STAGES:
+            for i in range(count):
+                stride = first if i == 0 else 1
+                shortcut = normalised(x, stride) if i == 0 else x
+                x = nn.relu(normalised(x))
+                x = nn.relu(normalised(x, stride, 1))
+                x = nn.relu(normalised(x) + shortcut)
+        weight, bias = next(params)
+        return jnp.mean(x, (1, 2)) @ weight + bias, changed
 
 
 def main():
-    params = init(random.PRNGKey(0))
-    state = [params, [jnp.zeros_like(p) for p in params], None]
+    channels, rows, columns, classes = window.image_shape(options.network)
+    model = {"lenet": Lenet, "resnet50": Resnet50}[options.network](random.PRNGKey(0))
+
+    def loss(params, state, x, y):
+        logits, state = model.apply(params, state, x, True)
+        return -jnp.mean(jnp.take_along_axis(nn.log_softmax(logits), y[:, None], 1)), state
+
+    def update(params, velocity, state, x, y):
+        (value, state), grads = jax.value_and_grad(loss, has_aux=True)(params, state, x, y)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, grads)
+        return jax.tree.map(lambda p, v: p - 0.001 * v, params, velocity), velocity, state, value
+
+    kept = [model.params, jax.tree.map(jnp.zeros_like, model.params), model.state, None]
     keys = random.split(random.PRNGKey(1), 2 * window.SLOTS)
-    batches = [(random.normal(keys[2 * i], (options.batch, 28, 28, 1)),
-                random.randint(keys[2 * i + 1], (options.batch,), 0, 10))
+    batches = [(random.normal(keys[2 * i], (options.batch, rows, columns, channels)),
+                random.randint(keys[2 * i + 1], (options.batch,), 0, classes))
                for i in range(window.SLOTS)]
-    step, infer = jax.jit(update, donate_argnums=(0, 1)), jax.jit(predict)
+    step = jax.jit(update, donate_argnums=(0, 1, 2))
+    infer = jax.jit(lambda params, state, x: model.apply(params, state, x, False)[0])
 
     def train(slot):
-        state[:] = step(state[0], state[1], *batches[slot])
+        kept[:] = step(kept[0], kept[1], kept[2], *batches[slot])
 
     def forward(slot):
-        state[2] = infer(params, batches[slot][0])
+        kept[3] = infer(kept[0], kept[2], batches[slot][0])
 
     window.run(train if options.stage == "train" else forward, options, jax.__version__,
-               lambda: jax.block_until_ready(state[2]))
+               lambda: jax.block_until_ready(kept[3]))
 
 
 if __name__ == "__main__":

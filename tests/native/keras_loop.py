@@ -5,29 +5,26 @@ import os
 
 import window
 
-options = window.arguments(__doc__, ["lenet", "vgg16"])
+options = window.arguments(__doc__, ["lenet", "resnet50", "vgg16"])
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["NPROC"] = str(options.threads)  # JAX's pool
 
 import keras  # noqa: E402
-from keras import layers  # noqa: E402
+from keras_networks import NETWORKS  # noqa: E402
 
 
-def lenet():
-    return keras.Sequential([
-        keras.Input((28, 28, 1)), layers.Conv2D(20, 5), layers.MaxPooling2D(), layers.Conv2D(50, 5),
-        layers.MaxPooling2D(), layers.Flatten(), layers.Dense(500, activation="relu"),
-        layers.Dense(10)])
+def limit_threads():
+    """What the machine's number of cores would do by itself, if it were the cell's."""
+    if keras.backend.backend() == "torch":
+        import torch
+        torch.set_num_threads(options.threads)
 
 
 def main():
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow
-        tensorflow.config.threading.set_intra_op_parallelism_threads(options.threads)
-        tensorflow.config.threading.set_inter_op_parallelism_threads(1)
+    limit_threads()
     keras.utils.set_random_seed(1)
-    model = lenet() if options.network == "lenet" else keras.applications.VGG16(
-        weights=None, classifier_activation=None)
+    model = NETWORKS[options.network]()
     model.compile(keras.optimizers.SGD(0.001, momentum=0.9),
                   keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     channels, rows, columns, classes = window.image_shape(options.network)

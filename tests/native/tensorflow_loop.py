@@ -1,28 +1,27 @@
 #!/usr/bin/env python3
-"""TensorFlow 2: LeNet trained as in tensorflow.org's "TensorFlow 2 quickstart for experts" (a model of Keras' layers, a GradientTape and
-apply_gradients inside one tf.function)."""
+"""TensorFlow 2: a training loop as in tensorflow.org's "TensorFlow 2 quickstart for experts" (a model of Keras' layers, a GradientTape
+and apply_gradients inside one tf.function), LeNet or ResNet-50. Threads are TensorFlow's own choice: as many as it may use cores."""
 import os
 
+import window
+
+options = window.arguments(__doc__, ["lenet", "resnet50"], xla="tf.function with jit_compile")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import tensorflow as tf  # noqa: E402
 
-import window  # noqa: E402
+from keras_networks import NETWORKS  # noqa: E402
 
 
 def main():
-    options = window.arguments(__doc__, ["lenet"], xla="tf.function with jit_compile")
-    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    layers = tf.keras.layers
-    model = tf.keras.Sequential([
-        tf.keras.Input((28, 28, 1)), layers.Conv2D(20, 5), layers.MaxPooling2D(), layers.Conv2D(50, 5),
-        layers.MaxPooling2D(), layers.Flatten(), layers.Dense(500, activation="relu"),
-        layers.Dense(10)])
+    model = NETWORKS[options.network]()
+    channels, rows, columns, classes = window.image_shape(options.network)
     loss_object = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = tf.keras.optimizers.SGD(0.001, momentum=0.9)
-    batches = [(tf.random.normal((options.batch, 28, 28, 1)),
-                tf.random.uniform((options.batch,), 0, 10, tf.int32)) for _ in range(window.SLOTS)]
+    batches = [(tf.random.normal((options.batch, rows, columns, channels)),
+                tf.random.uniform((options.batch,), 0, classes, tf.int32))
+               for _ in range(window.SLOTS)]
     last = [None]
 
     @tf.function(jit_compile=options.xla or None)
