@@ -61,7 +61,7 @@ static enum prony_status block(struct worker *workers, int count, int64_t length
 	enum prony_status status = PRONY_OK;
 
 	if (watched)
-		status = sampling_start(PROCESS_HERE, getpid(), &sampling, err);
+		status = sampling_start(PROCESS_HERE, getpid(), NULL, 0, &sampling, err);
 	if (status != PRONY_OK)
 		return status;
 	int64_t begin = clock_monotonic_ns();
@@ -82,7 +82,7 @@ static enum prony_status start_cost(struct observer *out, struct error *err)
 {
 	struct sampling *sampling = NULL;
 	struct process_record record;
-	enum prony_status status = sampling_start(PROCESS_HERE, getpid(), &sampling, err);
+	enum prony_status status = sampling_start(PROCESS_HERE, getpid(), NULL, 0, &sampling, err);
 
 	if (status != PRONY_OK)
 		return status;

@@ -9,36 +9,21 @@
 #include "base/memory.h"
 #include "report/compare_internal.h"
 #include "report/names.h"
+#include "report/replicates.h"
 #include "report/summary.h"
 #include "stats/rounds.h"
 #include "store/machine_figures.h"
 
 #define FALSE_DISCOVERIES 0.05 /* of what is called FASTER or SLOWER, over all cells */
 
-/* The means of the processes of a cell that ended ok, with their rounds; in the arena. */
-static struct round_means gather(struct arena *arena, const struct stored_cell *cell)
-{
-	double *means = arena_array(arena, cell->process_count + 1, sizeof *means);
-	int64_t *rounds = arena_array(arena, cell->process_count + 1, sizeof *rounds);
-	size_t count = 0;
-
-	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
-		const struct process_record *record = &cell->processes[i];
-		double mean = record->step_mean_ns;
-		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0 || !isfinite(mean) ||
-		    !(mean > 0))
-			continue;
-		means[count] = mean;
-		rounds[count++] = record->round;
-	}
-	return (struct round_means){means, rounds, count};
-}
-
 static void contrast_rows(struct compare *compare, struct compare_row *row)
 {
-	struct round_means a = gather(&compare->arena, row->a);
-	struct round_means b = gather(&compare->arena, row->b);
+	struct replicates of_a = replicates_of(&compare->arena, row->a);
+	struct replicates of_b = replicates_of(&compare->arena, row->b);
+	struct round_means a = of_a.means, b = of_b.means;
 
+	row->disturbed_a = of_a.loss > 0;
+	row->disturbed_b = of_b.loss > 0;
 	estimate_compute(a.means, a.count, 0, &row->step_a);
 	estimate_compute(b.means, b.count, 0, &row->step_b);
 	row->judged = a.count > 0 && b.count > 0;
@@ -69,8 +54,6 @@ static bool is_claim(enum verdict verdict)
 
 static void judge(struct compare *compare, struct compare_row *row, bool force)
 {
-	unsigned flags_a = row->a->flags, flags_b = row->b->flags;
-
 	row->verdict = VERDICT_INCONCLUSIVE;
 	if (!row->judged) {
 		row->reason = row->step_a.n > 0 ? ending(compare, row->b, "B")
@@ -86,15 +69,15 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 				     "may be chance (Benjamini-Hochberg %.2g)",
 				     compare->hypotheses, row->p_adjusted);
 	}
-	if (is_claim(row->verdict) && (flags_a | flags_b) & CELL_FLAG_DISTURBED && !force) {
+	if (is_claim(row->verdict) && (row->disturbed_a || row->disturbed_b) && !force) {
 		row->verdict = VERDICT_INCONCLUSIVE;
 		row->reason = arena_printf(
 			&compare->arena,
 			"the machine did other things while %s measured: measure again on an idle "
 			"one, or --force",
-			!(flags_b & CELL_FLAG_DISTURBED)   ? "A was"
-			: !(flags_a & CELL_FLAG_DISTURBED) ? "B was"
-							   : "both were");
+			!row->disturbed_b   ? "A was"
+			: !row->disturbed_a ? "B was"
+					    : "both were");
 	}
 	if (row->verdict == VERDICT_INCONCLUSIVE && !*row->reason)
 		row->needed = contrast_needed(&row->contrast, compare->threshold);

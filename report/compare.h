@@ -37,6 +37,7 @@ struct compare_row {
 	struct contrast contrast;	 /* B over A */
 	double p, p_adjusted;		 /* of "not off by more than the threshold"; NaN without */
 	bool judged;			 /* both have figures: the verdict means something */
+	bool disturbed_a, disturbed_b;	 /* processes that count were (report/replicates.h) */
 	enum verdict verdict;
 	size_t needed;	    /* processes of each that would decide; 0: not asked, or unknown */
 	const char *reason; /* why it is not judged, or is inconclusive; "" */

@@ -1,48 +1,106 @@
 /* Under the tables: what the figures depend on besides the frameworks. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
+#include "report/labels.h"
+#include "report/replicates.h"
 #include "report/summary.h"
 
-/* Largest share among the processes of a cell; 0 when none was read. */
-static double worst_share(const struct stored_cell *cell, bool steal)
+/* More cells than these are counted, not named. */
+enum { NAMED_MAX = 4 };
+
+/* What others did to the cells of a run. */
+struct disturbance {
+	size_t cells, measured; /* that were disturbed, of those with figures */
+	size_t processes, all;	/* the same of processes */
+	double foreign, steal, elsewhere;
+	struct strbuf names;
+};
+
+/* Which of a cell's it were, numbered as `prony log` does: "native, train: 2, 5 of 7". */
+static void name_processes(const struct labels *labels, const struct summary_row *row,
+			   const bool *disturbed, struct strbuf *out)
 {
-	double worst = 0;
-	for (size_t i = 0; i < cell->process_count; i++) {
-		const struct process_record *process = &cell->processes[i];
-		double share = steal ? process->steal_share : process->foreign_share;
-		if (share > worst)
-			worst = share;
+	const struct stored_cell *cell = row->cell;
+	size_t count = 0, named = 0;
+	char label[CELL_KEY_BYTES];
+
+	label_text(labels, &cell->cell, label, sizeof label);
+	for (size_t i = 0; i < cell->process_count; i++)
+		count += disturbed[i];
+	strbuf_printf(out, "%s%s: ", out->length ? "; " : "", label);
+	if (count == cell->process_count) {
+		strbuf_printf(out, "all %zu", count);
+		return;
 	}
-	return worst;
+	for (size_t i = 0; i < cell->process_count; i++)
+		if (disturbed[i])
+			strbuf_printf(out, "%s%lld", named++ ? ", " : "",
+				      (long long)cell->processes[i].replicate);
+	strbuf_printf(out, " of %zu", cell->process_count);
+}
+
+static void note_cell(const struct labels *labels, const struct summary_row *row,
+		      struct disturbance *found)
+{
+	const struct stored_cell *cell = row->cell;
+	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
+
+	found->measured += row->step.n > 0;
+	found->all += row->step.n > 0 ? cell->process_count : 0;
+	if (replicates_disturbed(cell, disturbed) > 0) {
+		for (size_t i = 0; i < cell->process_count; i++) {
+			const struct process_record *process = &cell->processes[i];
+			if (!disturbed[i])
+				continue;
+			found->processes++;
+			found->foreign = fmax(found->foreign, process->foreign_share);
+			found->steal = fmax(found->steal, process->steal_share);
+			found->elsewhere = fmax(found->elsewhere, process->foreign_elsewhere);
+		}
+		if (found->cells++ < NAMED_MAX)
+			name_processes(labels, row, disturbed, &found->names);
+	}
+	free(disturbed);
 }
 
 bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 {
-	size_t disturbed = 0, measured = 0;
-	double foreign = 0, steal = 0;
-	for (size_t i = 0; i < summary->count; i++) {
-		const struct stored_cell *cell = summary->rows[i].cell;
-		measured += summary->rows[i].step.n > 0;
-		if (!(cell->flags & CELL_FLAG_DISTURBED))
-			continue;
-		disturbed++;
-		foreign = fmax(foreign, worst_share(cell, false));
-		steal = fmax(steal, worst_share(cell, true));
+	struct disturbance found = {.cells = 0};
+	const struct cell **cells = memory_alloc((summary->count + 1) * sizeof *cells);
+
+	for (size_t i = 0; i < summary->count; i++)
+		cells[i] = &summary->rows[i].cell->cell;
+	struct labels labels = labels_of(cells, summary->count);
+	free(cells);
+	strbuf_init(&found.names, 0);
+	for (size_t i = 0; i < summary->count; i++)
+		note_cell(&labels, &summary->rows[i], &found);
+	if (found.cells > 0) {
+		strbuf_printf(out,
+			      "the machine was busy while %zu of %zu cells were measured, in %zu "
+			      "of %zu processes",
+			      found.cells, found.measured, found.processes, found.all);
+		if (found.cells <= NAMED_MAX)
+			strbuf_printf(out, " (processes %s)", strbuf_text(&found.names));
+		strbuf_printf(out, ": other programs took up to %.0f %% of their cores",
+			      100 * found.foreign);
+		if (found.steal >= 0.01)
+			strbuf_printf(out, ", the host up to %.0f %%", 100 * found.steal);
+		if (found.elsewhere >= 0.01)
+			strbuf_printf(out, ", and up to %.0f %% of the others",
+				      100 * found.elsewhere);
+		strbuf_puts(out,
+			    "; a cell is ranked by its other processes where these are three "
+			    "and half of all, else only where that cannot have changed its order, "
+			    "and then not held against the floor: end other work (prony doctor "
+			    "shows it) and measure again");
 	}
-	if (disturbed == 0)
-		return false;
-	strbuf_printf(out,
-		      "the machine was busy while %zu of %zu cells were measured: other "
-		      "programs took up to %.0f %% of it",
-		      disturbed, measured, 100 * foreign);
-	if (steal >= 0.01)
-		strbuf_printf(out, ", its host up to %.0f %%", 100 * steal);
-	strbuf_puts(out, "; such cells are ranked only where that cannot have changed their order, "
-			 "and not held against the floor: end other work (prony doctor shows it) "
-			 "and measure again");
-	return true;
+	strbuf_release(&found.names);
+	return found.cells > 0;
 }
 
 /* Variables that choose code or threads for some frameworks only, and whose default is what users

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "report/format.h"
 #include "report/labels.h"
+#include "report/replicates.h"
 #include "report/summary.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -19,18 +20,13 @@ enum { RUNS_FOR_A_CHANGE = 10 };
 
 static struct estimate estimate_of(const struct stored_cell *cell)
 {
-	double *means = memory_alloc((cell->process_count + 1) * sizeof *means);
+	struct arena arena;
 	struct estimate step;
-	size_t n = 0;
 
-	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
-		double mean = cell->processes[i].step_mean_ns;
-		if (!strcmp(cell->processes[i].status, cell_status_name(CELL_OK)) &&
-		    isfinite(mean) && mean > 0)
-			means[n++] = mean;
-	}
-	estimate_compute(means, n, 0, &step);
-	free(means);
+	arena_init(&arena, 0);
+	struct replicates found = replicates_of(&arena, cell);
+	estimate_compute(found.means.means, found.means.count, 0, &step);
+	arena_release(&arena);
 	return step;
 }
 

@@ -17,22 +17,6 @@ static bool is_ok(const struct process_record *record)
 	return !strcmp(record->status, cell_status_name(CELL_OK));
 }
 
-/* What other programs and the host may have changed in the order; 1 for a cell that is not flagged.
- */
-static double margin_of(const struct stored_cell *cell)
-{
-	double *taken = memory_alloc((cell->process_count + 1) * sizeof *taken);
-	size_t count = 0;
-	for (size_t i = 0; i < cell->process_count; i++)
-		if (is_ok(&cell->processes[i]))
-			taken[count++] = fmax(cell->processes[i].foreign_share, 0) +
-					 fmax(cell->processes[i].steal_share, 0);
-	bool disturbed = cell->flags & CELL_FLAG_DISTURBED;
-	double margin = disturbed ? order_margin(taken, count) : 1;
-	free(taken);
-	return margin;
-}
-
 /* The native executor as it is used when nothing is said: the floor of the comparison. */
 static size_t find_floor(const struct summary_row *rows, size_t count)
 {
@@ -54,7 +38,7 @@ static void hold_against(const struct contender *self, const struct contender *f
 	row->floor_paired = contrast.paired;
 }
 
-void ranking_fill(struct summary_row *rows, const struct round_means *means, size_t count)
+void ranking_fill(struct summary_row *rows, const struct replicates *replicates, size_t count)
 {
 	size_t comparable = 0;
 	while (comparable < count && rows[comparable].comparable)
@@ -63,8 +47,8 @@ void ranking_fill(struct summary_row *rows, const struct round_means *means, siz
 	struct place *places = memory_alloc((comparable + 1) * sizeof *places);
 	size_t floor = find_floor(rows, comparable);
 	for (size_t i = 0; i < comparable; i++)
-		contenders[i] =
-			(struct contender){.means = means[i], .margin = margin_of(rows[i].cell)};
+		contenders[i] = (struct contender){.means = replicates[i].means,
+						   .loss = replicates[i].loss};
 	order_places(contenders, comparable, places);
 	for (size_t i = 0; i < comparable; i++) {
 		struct summary_row *row = &rows[i];
@@ -73,11 +57,12 @@ void ranking_fill(struct summary_row *rows, const struct round_means *means, siz
 		row->rank_high = places[i].high;
 		row->tied = places[i].tied;
 		row->processes_to_rank = places[i].needed;
-		row->disturbed = contenders[i].margin > 1;
+		row->unsettled = places[i].disturbed;
+		row->disturbed = contenders[i].loss > 0;
 		if (floor == comparable)
 			continue;
 		hold_against(&contenders[i], &contenders[floor], row);
-		row->disturbed |= contenders[floor].margin > 1;
+		row->disturbed |= contenders[floor].loss > 0;
 	}
 	free(contenders);
 	free(places);
@@ -161,7 +146,7 @@ static struct remedy find_remedy(const struct summary *summary, size_t compariso
 		if (!row->comparable || row->rank > 0)
 			continue;
 		remedy.contenders++;
-		remedy.disturbed |= row->cell->flags & CELL_FLAG_DISTURBED;
+		remedy.disturbed |= row->unsettled;
 		if (row->processes_to_rank > remedy.needed)
 			remedy.needed = row->processes_to_rank;
 	}

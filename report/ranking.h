@@ -2,10 +2,11 @@
 #ifndef PRONY_REPORT_RANKING_H
 #define PRONY_REPORT_RANKING_H
 
+#include "report/replicates.h"
 #include "report/summary.h"
 
 /* Fills ranks, ties and the ratios to native of the rows of one comparison, the comparable ones
- * first and by their step time; means: those of each row. */
-void ranking_fill(struct summary_row *rows, const struct round_means *means, size_t count);
+ * first and by their step time; replicates: those of each row. */
+void ranking_fill(struct summary_row *rows, const struct replicates *replicates, size_t count);
 
 #endif

@@ -55,22 +55,6 @@ bool summary_has_figures(const struct stored_cell *cell)
 	return !refused && (cell->status == CELL_OK || cell->status == CELL_PENDING);
 }
 
-/* The positive, finite step means of a cell's ok processes. */
-static struct round_means gather_means(struct arena *arena, const struct stored_cell *cell)
-{
-	double *means = arena_array(arena, cell->process_count + 1, sizeof *means);
-	int64_t *rounds = arena_array(arena, cell->process_count + 1, sizeof *rounds);
-	size_t count = 0;
-	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
-		double mean = cell->processes[i].step_mean_ns;
-		if (!is_ok(&cell->processes[i]) || !isfinite(mean) || !(mean > 0))
-			continue;
-		means[count] = mean;
-		rounds[count++] = cell->processes[i].round;
-	}
-	return (struct round_means){.means = means, .rounds = rounds, .count = count};
-}
-
 static double target_half_width(const char *effort)
 {
 	for (size_t i = 0; i < sizeof effort_table / sizeof *effort_table; i++)
@@ -182,13 +166,15 @@ static void fill_undisturbed(struct arena *arena, const struct stored_cell *cell
 }
 
 static void fill_row(struct summary *summary, const struct work *work,
-		     const struct stored_cell *cell, const struct round_means *means,
+		     const struct stored_cell *cell, const struct replicates *replicates,
 		     struct summary_row *row)
 {
 	const double second_ns = 1e9;
 	row->cell = cell;
-	estimate_compute(means->means, means->count, target_half_width(summary->run->meta.effort),
-			 &row->step);
+	estimate_compute(replicates->means.means, replicates->means.count,
+			 target_half_width(summary->run->meta.effort), &row->step);
+	row->processes = replicates->all;
+	row->processes_disturbed = replicates->disturbed;
 	fill_undisturbed(&summary->arena, cell, row);
 	row->items_per_second = (double)cell->cell.batch / row->step.center * second_ns;
 	row->flops = flops_per_step(work, &cell->cell) / row->step.center * second_ns;
@@ -202,7 +188,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 
 struct sorted {
 	struct summary_row row;
-	struct round_means means;
+	struct replicates replicates;
 	size_t place; /* as they came */
 };
 
@@ -226,19 +212,19 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 	for (size_t i = 0; i < count; i++) {
 		const struct stored_cell *cell = &summary->run->cells[cells[i]];
 		rows[i] = (struct sorted){.place = i};
-		rows[i].means = gather_means(&summary->arena, cell);
-		fill_row(summary, work, cell, &rows[i].means, &rows[i].row);
+		rows[i].replicates = replicates_of(&summary->arena, cell);
+		fill_row(summary, work, cell, &rows[i].replicates, &rows[i].row);
 		rows[i].row.comparison = comparison;
 	}
 	qsort(rows, count, sizeof *rows, compare_rows);
-	struct round_means *means = memory_alloc(count * sizeof *means);
+	struct replicates *replicates = memory_alloc(count * sizeof *replicates);
 	struct summary_row *first = &summary->rows[summary->count];
 	for (size_t i = 0; i < count; i++) {
-		means[i] = rows[i].means;
+		replicates[i] = rows[i].replicates;
 		summary->rows[summary->count++] = rows[i].row;
 	}
-	ranking_fill(first, means, count);
-	free(means);
+	ranking_fill(first, replicates, count);
+	free(replicates);
 	free(rows);
 }
 

@@ -22,8 +22,10 @@ struct summary_costs {
 
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
-	struct estimate step; /* ns per step over ok processes; n = 0 without summary_has_figures */
-	struct estimate undisturbed;   /* the same of step_undisturbed_ns; n = 0 without */
+	struct estimate
+		step; /* ns per step over replicates_of; n = 0 without summary_has_figures */
+	size_t processes, processes_disturbed; /* with a step time; of them, disturbed */
+	struct estimate undisturbed;	       /* the same of step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high; /* step / undisturbed - 1 of the same processes, 95 %; NaN */
 	double items_per_second;       /* batch / step center; NaN without an estimate */
 	double floor_ratio; /* step / native's step of the same cell otherwise; NaN without */
@@ -35,7 +37,8 @@ struct summary_row {
 	double flops;		 /* 2 x MACs x (3 when training) / step, a second; NaN without */
 	struct summary_costs costs;
 	size_t comparison; /* number of its comparison, from 0 */
-	bool disturbed;	   /* the machine did other things while it, or its floor, was measured */
+	bool disturbed;	   /* the machine did other things in what counts of it, or of its floor */
+	bool unsettled;	   /* because of that its order to another one is not known */
 	bool comparable;   /* it is ok, its gate passed, and it has a step time */
 	int rank; /* 1 = fastest of its comparison; 0 = none: it is not comparable, or its order to
 		     another one is not known */

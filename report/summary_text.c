@@ -63,8 +63,14 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 	/* A space after each comma: a narrow column breaks lines there. */
 	for (char *rest = flags, *flag; *flags && (flag = strsep(&rest, ","));) {
 		size_t used = strlen(out);
-		snprintf(out + used, out_bytes - used, "%s%s%s", flag == flags ? " (" : ", ", flag,
-			 rest ? "" : ")");
+		snprintf(out + used, out_bytes - used, "%s%s", flag == flags ? " (" : ", ", flag);
+		used = strlen(out);
+		if (cell_flags_parse(flag) == CELL_FLAG_DISTURBED &&
+		    row->processes_disturbed < row->processes)
+			snprintf(out + used, out_bytes - used, " %zu of %zu",
+				 row->processes_disturbed, row->processes);
+		used = strlen(out);
+		snprintf(out + used, out_bytes - used, "%s", rest ? "" : ")");
 	}
 }
 

@@ -419,7 +419,8 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 		status = session_start(drive, spec, drive->folder, (size_t)RECORDS_MAX,
 				       streaming_ring_bytes(drive), &t->client, why);
 	if (status == PRONY_OK)
-		status = sampling_start(PROCESS_HERE, client_guard(t->client), &t->sampling, why);
+		status = sampling_start(PROCESS_HERE, client_guard(t->client), drive->cpus,
+					drive->cpu_count, &t->sampling, why);
 	if (status == PRONY_OK)
 		status = session_prepare(drive, t->client, t->recipe, drive->folder, &facts, why);
 	if (facts.details) {

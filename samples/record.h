@@ -58,8 +58,8 @@
 	X(memory_mean_window, REAL, "bytes", "the same over the window")                           \
 	X(memory_max_window, REAL, "bytes", "its largest sample in the window")                    \
 	X(cpu_cores, REAL, "cores", "busy processors of the whole machine, mean of the window")    \
-	X(steal_share, REAL, "", "share of the machine's time that its host took, in the window")  \
-	X(foreign_share, REAL, "", "share that other programs took, in the window")                \
+	X(steal_share, REAL, "", "share of its cores' time that the host took, in the window")     \
+	X(foreign_share, REAL, "", "share of its cores' time that other programs took, in it")     \
 	X(load_average, REAL, "", "mean of the 1-minute load average over the window")             \
 	X(frequency_mean_hz, REAL, "Hz", "clock of the processors, mean over them and the window") \
 	X(frequency_min_hz, REAL, "Hz", "lowest sample of any processor in the window")            \
@@ -81,7 +81,9 @@
 	X(input_copy_ns, REAL, "ns", "of a step: handing its batch to the framework")              \
 	X(load_batches, INT, "", "batches that prony's loader made in the window")                 \
 	X(load_storage_ns, REAL, "ns", "of such a batch: reading, summed over threads")            \
-	X(load_decode_ns, REAL, "ns", "of such a batch: decoding and scaling, summed over threads")
+	X(load_decode_ns, REAL, "ns",                                                              \
+	  "of such a batch: decoding and scaling, summed over threads")                            \
+	X(foreign_elsewhere, REAL, "", "share of the other cores' time that other programs took")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

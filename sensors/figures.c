@@ -24,7 +24,8 @@ struct row {
 	bool whole_run;
 	int64_t window_min_ns; /* shorter ones leave it null */
 	const char *field;
-	size_t offset; /* of a real in the record */
+	size_t offset;	     /* of a real in the record */
+	const char *without; /* why there may be no such channel */
 };
 
 #define FIELD(member) .field = #member, .offset = offsetof(struct process_record, member)
@@ -38,7 +39,9 @@ static const struct row rows[] = {
 	 FIELD(window_cpu_cores)},
 	{"cpu", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(cpu_cores)},
 	{"steal", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(steal_share)},
-	{"foreign", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(foreign_share)},
+	{"foreign", "cores", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(foreign_share)},
+	{"foreign", "elsewhere", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS,
+	 FIELD(foreign_elsewhere), .without = "the worker may use all processors"},
 	{"load", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(load_average)},
 	{"frequency", NULL, FIGURE_MEAN, ACROSS_MEAN, false, 0, FIELD(frequency_mean_hz)},
 	{"frequency", NULL, FIGURE_MIN, ACROSS_MIN, false, 0, FIELD(frequency_min_hz)},
@@ -106,6 +109,14 @@ static bool counts_ticks(const struct series *series)
 	return true;
 }
 
+static bool has_channel(const struct series *series, const char *channel)
+{
+	for (size_t c = 0; c < series->channel_count; c++)
+		if (!strcmp(series->channels[c], channel))
+			return true;
+	return false;
+}
+
 static void fill(struct process_record *record, const struct row *row, struct figure_notes *notes)
 {
 	const struct series *series =
@@ -121,6 +132,8 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 		least_ns = TICKS_WINDOW_NS;
 	if (series->count == 0)
 		figure_note(notes, row->field, "%s", series->absent);
+	else if (row->without && !has_channel(series, row->channel))
+		figure_note(notes, row->field, "%s", row->without);
 	else if (window && record->window_ns < least_ns)
 		figure_note(notes, row->field,
 			    "a window below %lld ms is too short for a clock of processor time",
@@ -147,8 +160,9 @@ void sampling_figures(struct process_record *record)
 
 bool sampling_disturbed(const struct process_record *record)
 {
-	const double share_max = 0.05;
+	const double share_max = 0.05, elsewhere_max = 0.25;
 
 	return record->window_ns != RECORD_NONE && record->window_ns >= TICKS_WINDOW_NS &&
-	       (record->foreign_share > share_max || record->steal_share > share_max);
+	       (record->foreign_share > share_max || record->steal_share > share_max ||
+		record->foreign_elsewhere > elsewhere_max);
 }

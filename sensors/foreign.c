@@ -1,8 +1,11 @@
-/* Busy time of the machine that neither the worker's processes nor prony used. */
+/* Busy time of processors that neither the worker's processes nor prony used. */
 #include <math.h>
 #include <stdio.h>
 
 #include "sensors/sensor.h"
+
+/* Two hardware threads of a core that are both busy get about half of it each. */
+#define BESIDE_WEIGHT 0.5
 
 /* Own time and that of children that have ended; 0 for a process that is gone: whoever waited for
  * it has its time now. */
@@ -14,7 +17,11 @@ static int64_t used_ns(const struct watched *watched, pid_t pid)
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
-	if (!watched->times.all.known || watched->times.online == 0)
+	struct cpu_time time;
+	int64_t beside;
+	int count;
+
+	if (!watched_own_time(watched, &time, &count, &beside))
 		snprintf(reason, SERIES_REASON_BYTES, "/proc/stat says nothing of processors");
 	else if (watched->guard <= 0 ||
 		 process_cpu_ns(watched->root_fd, watched->guard, NULL) < 0 ||
@@ -27,23 +34,41 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 
 static void name_channels(const struct watched *watched, struct sensor_handle *handle)
 {
-	(void)watched;
-	sensor_add_channel(handle, "foreign");
+	struct cpu_time time;
+	int64_t beside;
+	int count;
+
+	sensor_add_channel(handle, "cores");
+	if (watched_own_time(watched, &time, &count, &beside) && count < watched->times.online)
+		sensor_add_channel(handle, "elsewhere");
 }
 
-/* Per processor, so that its rate is a share of the machine. A balance: the kernel counts the one
- * in ticks and the others as they are, and a new process is known a second after it began. */
+/*
+ * Per processor, so that its rate is a share of their time: those that the worker is bound to, and
+ * all others. What the worker used it used on its own ones; prony is bound to none, and its little
+ * is divided among all. A balance: the kernel counts processors in ticks and processes as they are,
+ * and a new process is known a second after it began.
+ */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	const struct cpu_times *times = &watched->times;
-	(void)handle;
-	values[0] = NAN;
-	if (!times->all.known || times->online == 0)
+	struct cpu_time own;
+	int64_t beside;
+	int count;
+
+	for (size_t i = 0; i < handle->channel_count; i++)
+		values[i] = NAN;
+	if (!watched_own_time(watched, &own, &count, &beside))
 		return;
-	int64_t ours = used_ns(watched, watched->self) + used_ns(watched, watched->guard);
+	int64_t worker = used_ns(watched, watched->guard);
 	for (int i = 0; i < watched->below_count; i++)
-		ours += used_ns(watched, watched->below[i]);
-	values[0] = (double)(times->all.busy_ns - ours) / times->online;
+		worker += used_ns(watched, watched->below[i]);
+	double each = (double)used_ns(watched, watched->self) / times->online;
+	values[0] =
+		((double)(own.busy_ns - worker) + BESIDE_WEIGHT * (double)beside) / count - each;
+	if (handle->channel_count > 1 && times->online > count)
+		values[1] =
+			(double)(times->all.busy_ns - own.busy_ns) / (times->online - count) - each;
 }
 
 const struct sensor sensor_foreign = {

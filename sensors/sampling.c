@@ -171,7 +171,8 @@ static void release(struct sampling *s)
 	free(s);
 }
 
-enum prony_status sampling_start(int root_fd, pid_t guard, struct sampling **out, struct error *err)
+enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
+				 struct sampling **out, struct error *err)
 {
 	struct sampling *s = memory_alloc(sizeof *s);
 	pthread_condattr_t attributes;
@@ -184,6 +185,7 @@ enum prony_status sampling_start(int root_fd, pid_t guard, struct sampling **out
 	pthread_cond_init(&s->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	watched_init(&s->watched, root_fd, getpid(), guard);
+	watched_bind(&s->watched, cpus, cpu_count);
 	watched_look(&s->watched);
 	for (size_t i = 0; i < sensor_count; i++) {
 		s->tracks[i] = (struct track){.sensor = sensors[i]};

@@ -10,11 +10,11 @@
 
 struct sampling;
 
-/* Probes and opens every sensor for the processes below `guard` on the machine below root_fd
- * (base/process_tree.h), and starts the thread. It sleeps between samples, allocates nothing then,
- * and takes no signals. */
-enum prony_status sampling_start(int root_fd, pid_t guard, struct sampling **out,
-				 struct error *err);
+/* Probes and opens every sensor for the processes below `guard`, which are bound to `cpus` (none:
+ * to no ones in particular), on the machine below root_fd (base/process_tree.h), and starts the
+ * thread. It sleeps between samples, allocates nothing then, and takes no signals. */
+enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
+				 struct sampling **out, struct error *err);
 
 /* Samples every sensor now, in the caller's thread: at the edges of a window, so that what counters
  * say of it is exact. From a mark with in_window until one without, sensors that would disturb
@@ -28,8 +28,9 @@ void sampling_stop(struct sampling *sampling, struct process_record *record);
 /* Fills the fields of the record that its series and its window (may be none yet) give. */
 void sampling_figures(struct process_record *record);
 
-/* Did other programs, or the host, take more than 5 % of the machine's time in the window?
- * Never of a window below 200 ms. */
+/* Did other programs, or the host, take more than 5 % of the time of the worker's processors in the
+ * window, or other programs 25 % of that of the others, with which they share caches, memory and
+ * clock? Never of a window below 200 ms. */
 bool sampling_disturbed(const struct process_record *record);
 
 #endif

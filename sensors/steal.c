@@ -6,7 +6,11 @@
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
-	if (watched->times.all.known && watched->times.online > 0)
+	struct cpu_time time;
+	int64_t beside;
+	int count;
+
+	if (watched_own_time(watched, &time, &count, &beside))
 		return true;
 	snprintf(reason, SERIES_REASON_BYTES, "/proc/stat says nothing of processors");
 	return false;
@@ -15,17 +19,20 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 static void name_channels(const struct watched *watched, struct sensor_handle *handle)
 {
 	(void)watched;
-	sensor_add_channel(handle, "steal");
+	sensor_add_channel(handle, "cores");
 }
 
-/* Per processor, so that its rate is a share of the machine. */
+/* Of the processors that the worker is bound to, per processor: its rate is a share of their time.
+ */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
-	const struct cpu_times *times = &watched->times;
+	struct cpu_time own;
+	int64_t beside;
+	int count;
+
 	(void)handle;
-	values[0] = times->all.known && times->online > 0
-			    ? (double)times->all.steal_ns / times->online
-			    : NAN;
+	values[0] = watched_own_time(watched, &own, &count, &beside) ? (double)own.steal_ns / count
+								     : NAN;
 }
 
 const struct sensor sensor_steal = {

@@ -1,6 +1,7 @@
 #include "sensors/watched.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,6 +97,73 @@ void watched_init(struct watched *watched, int root_fd, pid_t self, pid_t guard)
 	watched->root_fd = root_fd;
 	watched->self = self;
 	watched->guard = guard;
+}
+
+/* "0,4" or "0-1": the hardware threads of a processor's core. */
+static void mark_siblings(struct watched *watched, int cpu)
+{
+	char path[96], buffer[256], *end;
+
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+		 cpu);
+	if (process_read_file(watched->root_fd, path, buffer, sizeof buffer) <= 0)
+		return;
+	for (const char *at = buffer;; at = end + 1) {
+		long first = strtol(at, &end, 10), last = first;
+		if (end == at)
+			return;
+		if (*end == '-') {
+			at = end + 1;
+			last = strtol(at, &end, 10);
+		}
+		for (long i = first; i >= 0 && i <= last && i < CPUS_MAX; i++)
+			watched->cores.beside[i] = true;
+		if (*end != ',')
+			return;
+	}
+}
+
+void watched_bind(struct watched *watched, const int *cpus, int count)
+{
+	struct watched_cores *cores = &watched->cores;
+
+	memset(cores, 0, sizeof *cores);
+	for (int i = 0; cpus && i < count; i++) {
+		if (cpus[i] < 0 || cpus[i] >= CPUS_MAX || cores->own[cpus[i]])
+			continue;
+		cores->own[cpus[i]] = true;
+		cores->count++;
+		mark_siblings(watched, cpus[i]);
+	}
+	for (int i = 0; i < CPUS_MAX; i++)
+		cores->beside[i] = cores->beside[i] && !cores->own[i];
+}
+
+bool watched_own_time(const struct watched *watched, struct cpu_time *out, int *count,
+		      int64_t *beside_ns)
+{
+	const struct watched_cores *cores = &watched->cores;
+	const struct cpu_times *times = &watched->times;
+	struct cpu_time sum = {.known = true};
+	int64_t beside = 0;
+
+	if (!times->all.known || times->online == 0)
+		return false;
+	for (int i = 0; i < CPUS_MAX && cores->count > 0; i++) {
+		const struct cpu_time *time = &times->cpus[i];
+		if (cores->own[i] && !time->known)
+			return false;
+		if (cores->own[i]) {
+			sum.busy_ns += time->busy_ns;
+			sum.steal_ns += time->steal_ns;
+			sum.total_ns += time->total_ns;
+		}
+		beside += cores->beside[i] && time->known ? time->busy_ns : 0;
+	}
+	*out = cores->count > 0 ? sum : times->all;
+	*count = cores->count > 0 ? cores->count : times->online;
+	*beside_ns = beside;
+	return true;
 }
 
 static void look_for_processes(struct watched *watched)

@@ -29,11 +29,19 @@ bool cpu_times_read(int root_fd, struct cpu_times *out);
 /* The load averages of 1, 5 and 15 minutes from /proc/loadavg. */
 bool load_averages_read(int root_fd, double out[3]);
 
+/* Processors that the worker is bound to. */
+struct watched_cores {
+	int count;	       /* 0: all that are on */
+	bool own[CPUS_MAX];    /* bound to it */
+	bool beside[CPUS_MAX]; /* another hardware thread of a core that it is bound to */
+};
+
 struct watched {
 	int root_fd;	/* a folder, or PROCESS_HERE */
 	int64_t now_ns; /* the instant of the last look on the monotonic clock */
 	pid_t self;	/* prony */
 	pid_t guard;	/* the worker and its children are the processes below it; 0 = nobody */
+	struct watched_cores cores;
 	struct cpu_times times;
 	pid_t below[PROCESS_TREE_MAX]; /* the guard, parents before their children */
 	int below_count;
@@ -41,6 +49,16 @@ struct watched {
 };
 
 void watched_init(struct watched *watched, int root_fd, pid_t self, pid_t guard);
+
+/* What follows is bound to these processors (none: to no ones in particular). */
+void watched_bind(struct watched *watched, const int *cpus, int count);
+
+/*
+ * Time of the processors that the worker is bound to, summed, and how many they are; *beside_ns:
+ * busy time of the other hardware threads of their cores. False while one of them says nothing.
+ */
+bool watched_own_time(const struct watched *watched, struct cpu_time *out, int *count,
+		      int64_t *beside_ns);
 
 /* Looks at times, and, when it is due, at which processes there are. The instant of the look on the
  * monotonic clock. */

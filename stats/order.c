@@ -25,25 +25,47 @@ double contrast_half_width(const struct contrast *contrast)
 	return sqrt(contrast->high / contrast->low) - 1;
 }
 
-enum order order_of(const struct contrast *contrast, double margin)
-{
-	if (contrast->high < 1 / margin)
-		return ORDER_FASTER;
-	if (contrast->low > margin)
-		return ORDER_SLOWER;
-	if (margin > 1 || !(contrast_half_width(contrast) <= ORDER_WIDTH_MAX))
-		return ORDER_UNKNOWN;
-	return ORDER_ALIKE;
-}
-
-double order_margin(const double *taken, size_t count)
+double order_loss(const double *taken, size_t count)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < count; i++)
 		if (taken[i] > 0)
 			sum -= log1p(-fmin(taken[i], TAKEN_MAX)) / (double)count;
-	return fmax(exp(sum), ORDER_MARGIN_MIN);
+	return sum > 0 ? fmax(sum, log(ORDER_MARGIN_MIN)) : 0;
+}
+
+struct margins order_margins(double loss_a, double loss_b)
+{
+	double faster = loss_a + fmax(loss_a - loss_b, 0);
+	double slower = loss_b + fmax(loss_b - loss_a, 0);
+
+	if (!(loss_a > 0 || loss_b > 0))
+		return (struct margins){1, 1};
+	return (struct margins){fmax(exp(faster), ORDER_MARGIN_MIN),
+				fmax(exp(slower), ORDER_MARGIN_MIN)};
+}
+
+static bool is_disturbed(const struct margins *margins)
+{
+	return margins->faster > 1 || margins->slower > 1;
+}
+
+/* What two are that are not told apart. */
+static enum order not_apart(const struct contrast *contrast, const struct margins *margins)
+{
+	bool wide = !(contrast_half_width(contrast) <= ORDER_WIDTH_MAX);
+
+	return wide || is_disturbed(margins) ? ORDER_UNKNOWN : ORDER_ALIKE;
+}
+
+enum order order_of(const struct contrast *contrast, const struct margins *margins)
+{
+	if (contrast->high < 1 / margins->faster)
+		return ORDER_FASTER;
+	if (contrast->low > margins->slower)
+		return ORDER_SLOWER;
+	return not_apart(contrast, margins);
 }
 
 /* With so many of each, were the spread to stay as it is. */
@@ -83,8 +105,10 @@ size_t order_needed(const struct contrast *contrast)
 
 enum order order_pair(const struct contender *a, const struct contender *b, struct contrast *out)
 {
+	struct margins margins = order_margins(a->loss, b->loss);
+
 	contrast_of_rounds(&a->means, &b->means, out);
-	return order_of(out, fmax(a->margin, b->margin));
+	return order_of(out, &margins);
 }
 
 /* Those of a table of contenders, pair by pair. */
@@ -103,23 +127,24 @@ static void correct_for_many(const struct contender *contenders, struct pairs *p
 	double *adjusted = memory_alloc((count * count + 1) * sizeof *adjusted);
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < i; k++)
-			p[n++] = contrast_p(&pairs->contrasts[i * count + k],
-					    fmax(contenders[i].margin, contenders[k].margin) - 1);
+		for (size_t k = 0; k < i; k++) {
+			const struct contrast *contrast = &pairs->contrasts[i * count + k];
+			struct margins margins =
+				order_margins(contenders[k].loss, contenders[i].loss);
+			p[n++] = contrast_p(
+				contrast,
+				(contrast->difference < 0 ? margins.faster : margins.slower) - 1);
+		}
 	adjust_for_many(p, n, adjusted);
 	n = 0;
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < i; k++) {
+		for (size_t k = 0; k < i; k++, n++) {
 			enum order *order = &pairs->orders[i * count + k];
+			struct margins margins =
+				order_margins(contenders[k].loss, contenders[i].loss);
 			bool told = *order == ORDER_FASTER || *order == ORDER_SLOWER;
-			bool disturbed = contenders[i].margin > 1 || contenders[k].margin > 1;
 			if (told && !(adjusted[n] <= 0.05))
-				*order = disturbed || !(contrast_half_width(
-								&pairs->contrasts[i * count + k]) <=
-							ORDER_WIDTH_MAX)
-						 ? ORDER_UNKNOWN
-						 : ORDER_ALIKE;
-			n++;
+				*order = not_apart(&pairs->contrasts[i * count + k], &margins);
 		}
 	free(adjusted);
 	free(p);
@@ -179,7 +204,10 @@ static void note_needed(const struct contender *contenders, const struct pairs *
 			bool open = order == ORDER_UNKNOWN ||
 				    (order == ORDER_ALIKE && (places[i].rank == 0) &&
 				     (places[k].rank == 0));
-			if (!open || contenders[i].margin > 1 || contenders[k].margin > 1)
+			bool disturbed = contenders[i].loss > 0 || contenders[k].loss > 0;
+			if (open && disturbed)
+				places[i].disturbed = places[k].disturbed = true;
+			if (!open || disturbed)
 				continue;
 			size_t needed = order_needed(contrast);
 			if (order == ORDER_ALIKE) {

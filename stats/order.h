@@ -29,17 +29,29 @@ const char *order_word(enum order order);
 /* Half of the contrast's interval as a share of the ratio; NaN without one. */
 double contrast_half_width(const struct contrast *contrast);
 
-/* `margin`: 1, or for contenders that were disturbed how far beyond 1 the interval has to lie; then
- * they are never alike. */
-enum order order_of(const struct contrast *contrast, double margin);
-
 /*
- * What other programs may have done to the order of disturbed contenders: at worst one lost nothing
- * to them and another its whole share, 1 / (1 - taken), in each of its processes. The geometric
- * mean of that over `taken`, the shares of the machine that they took; at least ORDER_MARGIN_MIN.
+ * What other programs may have done to a contender, as the logarithm of a factor on its step: in
+ * each of its processes its whole share, 1 / (1 - taken), where `taken` is the share of its cores'
+ * time that they took (0: not disturbed). 0 where no process was; else at least that of
+ * ORDER_MARGIN_MIN.
  */
 #define ORDER_MARGIN_MIN 1.05 /* of the least that counts as disturbed (sensors/figures.c) */
-double order_margin(const double *taken, size_t count);
+double order_loss(const double *taken, size_t count);
+
+/* How far beyond 1 the interval has to lie: 1, or what other programs may have made of a ratio of 1
+ * where they took from either; then the two are never alike. */
+struct margins {
+	double faster, slower; /* to call B the one, or the other */
+};
+
+/*
+ * At worst A lost nothing to others and B all of its share: so much slower B has to be. Where B was
+ * disturbed more than A the difference counts twice, because threads that wait for each other lose
+ * more than the share that was taken (docs/measurement.md).
+ */
+struct margins order_margins(double loss_a, double loss_b);
+
+enum order order_of(const struct contrast *contrast, const struct margins *margins);
 
 /* Processes of each (or pairs) that would settle an unknown order, were difference and spread to
  * stay as they are; 0 when that is unknown or CONTRAST_NEEDED_MAX. */
@@ -50,7 +62,7 @@ size_t order_needed(const struct contrast *contrast);
 
 struct contender {
 	struct round_means means; /* at least one */
-	double margin;		  /* 1, or order_margin() of one that was disturbed */
+	double loss;		  /* order_loss() of them; 0: none was disturbed */
 };
 
 /* What B is to A, and their ratio. */
@@ -60,6 +72,7 @@ enum order order_pair(const struct contender *a, const struct contender *b, stru
 struct place {
 	int rank, low, high; /* rank: 0 where the order to another contender is unknown */
 	bool tied;	     /* others have this rank */
+	bool disturbed;	     /* what is unknown, is it because one of the two was disturbed */
 	size_t needed; /* processes of each that would settle what is unknown for want of them */
 };
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How much of what prony says of two contenders is true, and what split of a minute says most, on this machine.
 
-    pool.py record --prony BUILD/prony [--rounds 300] [--pool pool.json]    goes on where it was interrupted
+    pool.py record --prony BUILD/prony [--rounds 300] [--minutes 60] [--pool pool.json]    goes on where it ended
     pool.py evaluate [--pool pool.json]                                     tables; measures nothing
 
 A pool is rounds of four arms in random order, each a process of the same cell (LeNet train with native unless
---framework and --network say otherwise), with a window of --window seconds in blocks of 0.1 s: A, A again, and two
-whose times are lengthened by 2 and 5 % in the evaluation: a slower program meets the same noise in proportion.
+--framework and --network say otherwise), with the warm-up and window of quick effort, or of --window seconds, in blocks
+of 0.1 s: A, A again, and two whose times are lengthened by 2 and 5 % in the evaluation: a slower program meets the same
+noise in proportion.
 From it trials of disjoint rounds are taken: how often the paired interval holds 1 (A/A), verdicts that are wrong,
 how often a slowdown is found, for the typical step (mean of the blocks) and the undisturbed one (their 10th
 percentile); and half widths of splits of the same wall time, start-up and warm-up included. Needs a machine that does
@@ -22,6 +23,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 ARMS = {"A": 1.0, "A again": 1.0, "+2 %": 1.02, "+5 %": 1.05}
 DELTA = 0.01
@@ -99,10 +101,12 @@ def record(options):
     if os.path.exists(options.pool):
         with open(options.pool, encoding="utf-8") as stream:
             pool = json.load(stream)
-    pilot = run(options, None)
-    step_s = sum(pilot["blocks"]) / len(pilot["blocks"]) / 1e9
-    steps = max(5, round(options.window / step_s)), max(1, round(options.warm_up / step_s))
-    while len(pool["rounds"]) < options.rounds:
+    steps, end = None, time.monotonic() + options.minutes * 60
+    if options.window:
+        pilot = run(options, None)
+        step_s = sum(pilot["blocks"]) / len(pilot["blocks"]) / 1e9
+        steps = max(5, round(options.window / step_s)), max(1, round(options.warm_up / step_s))
+    while len(pool["rounds"]) < options.rounds and time.monotonic() < end:
         order = random.sample(list(ARMS), len(ARMS))
         done = {arm: run(options, steps) for arm in order}
         pool["rounds"].append(done)
@@ -202,7 +206,8 @@ def main():
     parser.add_argument("--pool", default="pool.json")
     parser.add_argument("--prony", default="build/prony")
     parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--window", type=float, default=2.0, help="seconds")
+    parser.add_argument("--minutes", type=float, default=1440, help="end the recording then")
+    parser.add_argument("--window", type=float, help="seconds; without it windows are those of quick effort")
     parser.add_argument("--warm-up", type=float, default=0.5, help="seconds")
     parser.add_argument("--framework", default="native")
     parser.add_argument("--network", default="lenet")

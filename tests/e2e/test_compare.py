@@ -179,6 +179,14 @@ class VerdictTest(StoredTest):
         document = self.compared("1", "3", "native", code=3)
         self.assertIn("while B was measured", document["cells"][0]["reason"])
         self.compared("1", "3", "native", "--force", code=2)
+        # Where it is known which processes it were, and enough are left, these decide.
+        of_cell = " WHERE cell IN (SELECT id FROM cell WHERE run = 3 AND framework = 'native')"
+        self.sql("UPDATE process SET flags = 'disturbed', step_mean_ns = 9 * step_mean_ns" + of_cell +
+                 " AND replicate = 1")
+        document = self.compared("1", "3", "native", code=2)
+        self.assertLess(document["cells"][0]["ratio"]["ratio"], 1.5)
+        self.sql("UPDATE process SET flags = 'disturbed'" + of_cell)
+        self.compared("1", "3", "native", code=3)
 
     def test_a_cell_that_broke(self):
         self.sql("UPDATE cell SET status = 'crashed', reason = 'signal 11' WHERE run = 3"

@@ -89,11 +89,18 @@ void machine_remove_folder(const char *root, const char *path)
 
 void use_begin(struct sensor_use *use, const char *root, const struct sensor *sensor)
 {
+	use_begin_on(use, root, sensor, NULL, 0);
+}
+
+void use_begin_on(struct sensor_use *use, const char *root, const struct sensor *sensor,
+		  const int *cpus, int count)
+{
 	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	assert_true(root_fd >= 0);
 	*use = (struct sensor_use){.sensor = sensor, .watched = memory_alloc(sizeof *use->watched)};
 	watched_init(use->watched, root_fd, SELF, GUARD);
+	watched_bind(use->watched, cpus, count);
 	watched_look(use->watched);
 	use->here = sensor->probe(use->watched, use->reason);
 	assert_true(use->here == !*use->reason);

@@ -31,6 +31,9 @@ struct sensor_use {
 
 /* Probes it, opens it and takes a sample, where it is there. */
 void use_begin(struct sensor_use *use, const char *root, const struct sensor *sensor);
+/* The same of a worker that is bound to these processors. */
+void use_begin_on(struct sensor_use *use, const char *root, const struct sensor *sensor,
+		  const int *cpus, int count);
 /* Looks again, at processes too. */
 void use_again(struct sensor_use *use);
 void use_end(struct sensor_use *use);

@@ -92,22 +92,31 @@ static void common_rounds_are_paired(void **state)
 static void orders_follow_the_interval(void **state)
 {
 	static const struct {
-		double low, high, margin;
+		double low, high;
+		struct margins margins;
 		enum order order;
 	} rows[] = {
-		{0.98, 1.03, 1, ORDER_ALIKE},	   {1.02, 1.04, 1, ORDER_SLOWER},
-		{0.5, 0.99, 1, ORDER_FASTER},	   {0.8, 1.4, 1, ORDER_UNKNOWN},
-		{1.02, 9, 1, ORDER_SLOWER},	   {0.98, 1.03, 1.05, ORDER_UNKNOWN},
-		{1.02, 1.04, 1.05, ORDER_UNKNOWN}, {2.1, 3, 2, ORDER_SLOWER},
-		{0.3, 0.49, 2, ORDER_FASTER},	   {0.3, 0.51, 2, ORDER_UNKNOWN},
-		{NAN, NAN, 1, ORDER_UNKNOWN},	   {0.9, 1.1, 1, ORDER_UNKNOWN},
+		{0.98, 1.03, {1, 1}, ORDER_ALIKE},
+		{1.02, 1.04, {1, 1}, ORDER_SLOWER},
+		{0.5, 0.99, {1, 1}, ORDER_FASTER},
+		{0.8, 1.4, {1, 1}, ORDER_UNKNOWN},
+		{1.02, 9, {1, 1}, ORDER_SLOWER},
+		{0.98, 1.03, {1.05, 1.05}, ORDER_UNKNOWN},
+		{1.02, 1.04, {1.05, 1.05}, ORDER_UNKNOWN},
+		{2.1, 3, {4, 2}, ORDER_SLOWER},
+		{2.1, 3, {1.05, 4}, ORDER_UNKNOWN},
+		{0.3, 0.49, {2, 4}, ORDER_FASTER},
+		{0.3, 0.51, {2, 2}, ORDER_UNKNOWN},
+		{NAN, NAN, {1, 1}, ORDER_UNKNOWN},
+		{0.9, 1.1, {1, 1}, ORDER_UNKNOWN},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct contrast c = {.low = rows[i].low, .high = rows[i].high};
-		if (order_of(&c, rows[i].margin) != rows[i].order)
-			fail_msg("row %zu is %s", i, order_word(order_of(&c, rows[i].margin)));
+		enum order found = order_of(&c, &rows[i].margins);
+		if (found != rows[i].order)
+			fail_msg("row %zu is %s", i, order_word(found));
 	}
 	assert_string_equal(order_word(ORDER_ALIKE), "alike");
 }
@@ -115,14 +124,29 @@ static void orders_follow_the_interval(void **state)
 static void margins_are_what_was_taken(void **state)
 {
 	const double none[] = {0, 0}, half[] = {0.5, 0.5}, once[] = {0, 0, 0, 0.5};
-	const double all[] = {1}, unread[] = {NAN, -1};
+	const double all[] = {1}, unread[] = {NAN, -1}, little[] = {0, 1e-3};
 
 	(void)state;
-	near(order_margin(none, 2), ORDER_MARGIN_MIN, 0);
-	near(order_margin(unread, 2), ORDER_MARGIN_MIN, 0);
-	near(order_margin(half, 2), 2, 1e-12);
-	near(order_margin(once, 4), pow(2, 0.25), 1e-12);
-	assert_true(isfinite(order_margin(all, 1)) && order_margin(all, 1) > 100);
+	near(order_loss(none, 2), 0, 0);
+	near(order_loss(unread, 2), 0, 0);
+	near(order_loss(little, 2), log(ORDER_MARGIN_MIN), 0);
+	near(order_loss(half, 2), log(2), 1e-12);
+	near(order_loss(once, 4), log(2) / 4, 1e-12);
+	assert_true(isfinite(order_loss(all, 1)) && order_loss(all, 1) > log(100));
+	/* Both alike, one only, one more than the other: whoever is called the slower one. */
+	const struct {
+		double a, b, faster, slower;
+	} rows[] = {{0, 0, 1, 1},
+		    {2, 2, 2, 2},
+		    {2, 0, 4, ORDER_MARGIN_MIN},
+		    {0, 2, ORDER_MARGIN_MIN, 4},
+		    {2, 4, 2, 8}};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct margins margins = order_margins(rows[i].a > 0 ? log(rows[i].a) : 0,
+						       rows[i].b > 0 ? log(rows[i].b) : 0);
+		near(margins.faster, rows[i].faster, 1e-12);
+		near(margins.slower, rows[i].slower, 1e-12);
+	}
 }
 
 /* Processes that would do: checked by the widths that they give. */
@@ -133,7 +157,7 @@ static void processes_are_counted(void **state)
 
 	(void)state;
 	contrast_paired(noisy, other, 5, &c);
-	assert_int_equal(order_of(&c, 1), ORDER_UNKNOWN);
+	assert_int_equal(order_of(&c, &(const struct margins){1, 1}), ORDER_UNKNOWN);
 	size_t n = order_needed(&c);
 	assert_true(n > 100 && n < 1000);
 	/* z x spread / sqrt(n) = ln 1.1; t is little more with so many. */
@@ -153,6 +177,7 @@ static void expect_places(const struct contender *contenders, const struct place
 	for (size_t i = 0; i < PLACES; i++)
 		if (found[i].rank != expected[i].rank || found[i].low != expected[i].low ||
 		    found[i].high != expected[i].high || found[i].tied != expected[i].tied ||
+		    found[i].disturbed != expected[i].disturbed ||
 		    (found[i].needed > 0) != (expected[i].needed > 0))
 			fail_msg("place %zu: %d, %d to %d, tied %d, needed %zu", i, found[i].rank,
 				 found[i].low, found[i].high, found[i].tied, found[i].needed);
@@ -162,30 +187,46 @@ static void places_say_what_is_known(void **state)
 {
 	const double narrow[] = {100, 101, 99, 100.5, 99.5}, near_by[] = {101, 100, 100, 99, 101};
 	const double wide[] = {60, 180, 90, 160, 100}, slow[] = {500, 480, 530, 470, 510};
-	const struct contender settled = {.means = means_of(narrow, 5), .margin = 1};
-	const struct contender alike = {.means = means_of(near_by, 5), .margin = 1};
-	const struct contender noisy = {.means = means_of(wide, 5), .margin = 1};
-	const struct contender last = {.means = means_of(slow, 5), .margin = 1};
+	const struct contender settled = {.means = means_of(narrow, 5)};
+	const struct contender alike = {.means = means_of(near_by, 5)};
+	const struct contender noisy = {.means = means_of(wide, 5)};
+	const struct contender last = {.means = means_of(slow, 5)};
 	struct contender disturbed = alike, far = last;
 
 	(void)state;
-	disturbed.margin = 2;
-	far.margin = 2;
+	disturbed.loss = log(2);
+	far.loss = log(2);
 	/* Two that are alike, one that nobody knows, and one that is slower than all of them. */
 	const struct contender first[] = {settled, alike, noisy, last};
-	const struct place places[] = {
-		{0, 1, 3, false, 1}, {0, 1, 3, false, 1}, {0, 1, 3, false, 1}, {4, 4, 4, false, 0}};
+	const struct place places[] = {{0, 1, 3, false, false, 1},
+				       {0, 1, 3, false, false, 1},
+				       {0, 1, 3, false, false, 1},
+				       {4, 4, 4, false, false, 0}};
 	expect_places(first, places);
 	const struct contender quiet[] = {settled, alike, last, last};
-	const struct place ranked[] = {
-		{1, 1, 1, true, 0}, {1, 1, 1, true, 0}, {3, 3, 3, true, 0}, {3, 3, 3, true, 0}};
+	const struct place ranked[] = {{1, 1, 1, true, false, 0},
+				       {1, 1, 1, true, false, 0},
+				       {3, 3, 3, true, false, 0},
+				       {3, 3, 3, true, false, 0}};
 	expect_places(quiet, ranked);
 	/* Under load five times as long is still slower; what is alike is not known to be, and no
 	 * number of processes changes that. */
 	const struct contender loaded[] = {settled, disturbed, far, far};
-	const struct place known[] = {
-		{0, 1, 2, false, 0}, {0, 1, 2, false, 0}, {0, 3, 4, false, 0}, {0, 3, 4, false, 0}};
+	const struct place known[] = {{0, 1, 2, false, true, 0},
+				      {0, 1, 2, false, true, 0},
+				      {0, 3, 4, false, true, 0},
+				      {0, 3, 4, false, true, 0}};
 	expect_places(loaded, known);
+	/* Only the slow ones were disturbed, and three quarters of their time was taken: it may all
+	 * be that. Only the fast ones: then it is not. */
+	struct contender lost = last, won = settled;
+	lost.loss = log(4);
+	won.loss = log(4);
+	struct place found[2];
+	order_places((const struct contender[]){settled, lost}, 2, found);
+	assert_true(found[0].rank == 0 && found[1].rank == 0 && found[0].disturbed);
+	order_places((const struct contender[]){won, last}, 2, found);
+	assert_true(found[0].rank == 1 && found[1].rank == 2 && !found[0].disturbed);
 }
 
 /* Two that differ by 1 %, both alike to a third: none of the three has a place. */
@@ -194,9 +235,9 @@ static void alike_is_not_handed_on(void **state)
 	const double fast[] = {100, 100.1, 99.9, 100.05, 99.95};
 	const double slow[] = {101, 101.1, 100.9, 101.05, 100.95};
 	const double between[] = {98, 106, 97, 105, 102};
-	const struct contender three[] = {{.means = means_of(fast, 5), .margin = 1},
-					  {.means = means_of(slow, 5), .margin = 1},
-					  {.means = means_of(between, 5), .margin = 1}};
+	const struct contender three[] = {{.means = means_of(fast, 5)},
+					  {.means = means_of(slow, 5)},
+					  {.means = means_of(between, 5)}};
 	struct place found[COUNT(three)];
 
 	(void)state;
@@ -220,8 +261,8 @@ static void common_rounds_rank(void **state)
 	for (size_t i = 5; i < COUNT(late); i++)
 		late[i] = 1.08 * late[i % 5];
 	const struct contender two[] = {
-		{.means = means_of(early, 5), .margin = 1},
-		{.means = {.means = late, .rounds = all, .count = COUNT(late)}, .margin = 1}};
+		{.means = means_of(early, 5)},
+		{.means = {.means = late, .rounds = all, .count = COUNT(late)}}};
 	order_places(two, 2, found);
 	assert_int_equal(found[0].rank, 2);
 	assert_int_equal(found[1].rank, 1);
@@ -255,8 +296,7 @@ static void many_are_not_ranked_by_chance(void **state)
 		for (int i = 0; i < MANY; i++) {
 			for (int k = 0; k < PROCESSES; k++)
 				means[i][k] = 100 * exp(0.02 * noise(&seed));
-			contenders[i] = (struct contender){.means = means_of(means[i], PROCESSES),
-							   .margin = 1};
+			contenders[i] = (struct contender){.means = means_of(means[i], PROCESSES)};
 		}
 		order_places(contenders, MANY, found);
 		for (int i = 0; i < MANY; i++)

@@ -266,6 +266,116 @@ static void foreign_is_what_is_left(void **state)
 	assert_absent(*state, &sensor_foreign, "/proc/PID/stat");
 }
 
+/* Four processors, of which 0 and 2 are hardware threads of one core. */
+static const char before[] = "cpu  400 0 0 4000 0 0 0 40\n"
+			     "cpu0 100 0 0 1000 0 0 0 10\ncpu1 100 0 0 1000 0 0 0 10\n"
+			     "cpu2 100 0 0 1000 0 0 0 10\ncpu3 100 0 0 1000 0 0 0 10\n";
+
+/* A busy processor is the cell's business where the cell runs, and half of it beside it. */
+static void cells_have_processors_of_their_own(void **state)
+{
+	/* Ticks of each processor, the worker's, what it is bound to; what others took of a tick
+	 * of each of its own, and of each of the others. */
+	static const struct {
+		const char *stat;
+		int worker, cpus[2], count;
+		double cores, elsewhere, steal;
+	} rows[] = {
+		/* One loop beside a worker of one thread: 100 ticks passed. */
+		{"cpu  600 0 0 4200 0 0 0 40\ncpu0 200 0 0 1000 0 0 0 10\n"
+		 "cpu1 200 0 0 1000 0 0 0 10\ncpu2 100 0 0 1100 0 0 0 10\n"
+		 "cpu3 100 0 0 1100 0 0 0 10\n",
+		 100,
+		 {0},
+		 1,
+		 0,
+		 100. / 3,
+		 0},
+		/* The same loop on the worker's own: it gets half, the machine has three idle. */
+		{"cpu  500 0 0 4300 0 0 0 40\ncpu0 200 0 0 1000 0 0 0 10\n"
+		 "cpu1 100 0 0 1100 0 0 0 10\ncpu2 100 0 0 1100 0 0 0 10\n"
+		 "cpu3 100 0 0 1100 0 0 0 10\n",
+		 50,
+		 {0},
+		 1,
+		 50,
+		 0,
+		 0},
+		/* On the other hardware thread of its core. */
+		{"cpu  600 0 0 4200 0 0 0 40\ncpu0 200 0 0 1000 0 0 0 10\n"
+		 "cpu1 100 0 0 1100 0 0 0 10\ncpu2 200 0 0 1000 0 0 0 10\n"
+		 "cpu3 100 0 0 1100 0 0 0 10\n",
+		 100,
+		 {0},
+		 1,
+		 50,
+		 100. / 3,
+		 0},
+		/* Two threads on 1 and 3, one of them halved; the host took from 3, and from 2,
+		 * where the worker is not. */
+		{"cpu  600 0 0 4140 0 0 0 100\ncpu0 100 0 0 1100 0 0 0 10\n"
+		 "cpu1 200 0 0 1000 0 0 0 10\ncpu2 100 0 0 1060 0 0 0 50\n"
+		 "cpu3 200 0 0 980 0 0 0 30\n",
+		 150,
+		 {1, 3},
+		 2,
+		 25,
+		 0,
+		 10},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sensor_use foreign, steal;
+		sensor_machine(*state);
+		machine_file(*state, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			     i % 2 ? "0,2" : "0,2\n");
+		machine_file(*state, "/proc/stat", before);
+		use_begin_on(&foreign, *state, &sensor_foreign, rows[i].cpus, rows[i].count);
+		use_begin_on(&steal, *state, &sensor_steal, rows[i].cpus, rows[i].count);
+		assert_int_equal(foreign.handle.channel_count, 2);
+		double cores = foreign.values[0], elsewhere = foreign.values[1];
+		double stolen = steal.values[0];
+		machine_file(*state, "/proc/stat", rows[i].stat);
+		sensor_process(*state, WORKER, GUARD, 40 + rows[i].worker, 5, 1000);
+		use_again(&foreign);
+		use_again(&steal);
+		assert_real(foreign.values[0] - cores, rows[i].cores * TICK_NS);
+		assert_real(foreign.values[1] - elsewhere, rows[i].elsewhere * TICK_NS);
+		assert_real(steal.values[0] - stolen, rows[i].steal * TICK_NS);
+		/* One of its processors is switched off: nothing is known of it. */
+		machine_file(*state, "/proc/stat", "cpu  600 0 0 4200 0 0 0 40\ncpu2 1 0 0 1");
+		use_again(&foreign);
+		use_again(&steal);
+		assert_real(foreign.values[0], NAN);
+		assert_real(steal.values[0], NAN);
+		use_end(&foreign);
+		use_end(&steal);
+	}
+}
+
+static void what_says_of_siblings_may_be_garbage(void **state)
+{
+	static const struct {
+		const char *list;
+		int beside; /* how many processors that is */
+	} rows[] = {{"0-3", 3}, {"0", 0},   {"", 0},   {"x", 0},
+		    {"0,", 0},	{"2-1", 0}, {"-5", 0}, {"0-99999999", CPUS_MAX - 1}};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sensor_use use;
+		int beside = 0;
+		sensor_machine(*state);
+		machine_file(*state, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+			     rows[i].list);
+		use_begin_on(&use, *state, &sensor_steal, (const int[]){0, 0, -1, CPUS_MAX}, 4);
+		for (int cpu = 0; cpu < CPUS_MAX; cpu++)
+			beside += use.watched->cores.beside[cpu];
+		if (beside != rows[i].beside || use.watched->cores.count != 1)
+			fail_msg("row %zu: %d beside it", i, beside);
+		use_end(&use);
+	}
+}
+
 /* The thread on a machine that changes under it; also what a thread sanitizer looks at. */
 static void a_thread_samples_them_all(void **state)
 {
@@ -279,7 +389,7 @@ static void a_thread_samples_them_all(void **state)
 	sensor_process(*state, getpid(), 1, 3, 0, 100);
 	machine_file(*state, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
 	process_record_init(&record);
-	assert_int_equal(sampling_start(root_fd, GUARD, &sampling, &err), PRONY_OK);
+	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
 	sampling_mark(sampling, true);
 	record.window_begin_ns = clock_monotonic_ns();
@@ -328,6 +438,10 @@ static void a_thread_samples_them_all(void **state)
 	assert_true(sampling_disturbed(&record));
 	record.steal_share = NAN;
 	assert_false(sampling_disturbed(&record));
+	record.foreign_elsewhere = 0.2;
+	assert_false(sampling_disturbed(&record));
+	record.foreign_elsewhere = 0.3;
+	assert_true(sampling_disturbed(&record));
 	assert_real(record.frequency_mean_hz, NAN);
 	assert_real(record.frequency_min_hz, NAN);
 	assert_true(record.sampling_cpu_ns >= 0 && record.sampling_cpu_ns < 1000000000);
@@ -343,7 +457,7 @@ static void nothing_is_sampled_of_an_empty_machine(void **state)
 
 	process_record_init(&record);
 	sampling_stop(NULL, &record);
-	assert_int_equal(sampling_start(root_fd, GUARD, &sampling, &err), PRONY_OK);
+	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
 	sampling_mark(sampling, true);
 	sampling_stop(sampling, &record);
 	sampling_figures(&record);
@@ -388,6 +502,8 @@ int main(void)
 		machine_test(load_is_the_first_average),
 		machine_test(steal_is_per_processor),
 		machine_test(foreign_is_what_is_left),
+		machine_test(cells_have_processors_of_their_own),
+		machine_test(what_says_of_siblings_may_be_garbage),
 		machine_test(a_thread_samples_them_all),
 		machine_test(nothing_is_sampled_of_an_empty_machine),
 		cmocka_unit_test(the_table_is_whole),

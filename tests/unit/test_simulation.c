@@ -260,8 +260,7 @@ static void quick_ranks_hold(void **state)
 			for (size_t i = 0; i < n; i++)
 				means[side][i] =
 					(side == 2 ? 5 : 1) * exp(0.4 * random_normal(&random));
-			contenders[side] =
-				(struct contender){.means = {means[side], rounds, n}, .margin = 1};
+			contenders[side] = (struct contender){.means = {means[side], rounds, n}};
 		}
 		enum order equal = order_pair(&contenders[0], &contenders[1], &contrast);
 		wrong += equal == ORDER_FASTER || equal == ORDER_SLOWER;

@@ -1,0 +1,30 @@
+/* The processes of a stored cell from which its figures come. */
+#ifndef PRONY_REPORT_REPLICATES_H
+#define PRONY_REPORT_REPLICATES_H
+
+#include "base/arena.h"
+#include "stats/rounds.h"
+#include "store/store.h"
+
+/* So many processes, and half of all, have to be left where those that were disturbed do not count.
+ */
+#define REPLICATES_LEFT_MIN 3
+
+struct replicates {
+	struct round_means means; /* of those that count; in the arena */
+	size_t all, disturbed;	  /* processes with a step time; of them, disturbed */
+	double loss;		  /* order_loss() of those that count: 0 where none was disturbed */
+};
+
+/* Which processes of the cell were disturbed, those that say so, and all of an older run's cell of
+ * which none does although it was. out: of each process. How many. */
+size_t replicates_disturbed(const struct stored_cell *cell, bool *out);
+
+/*
+ * The positive, finite step means of a cell's ok processes. Those that were disturbed
+ * (sensors/sampling.h) are left out where enough remain; where not, all count. Empty without
+ * summary_has_figures.
+ */
+struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell);
+
+#endif
