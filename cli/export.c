@@ -14,6 +14,7 @@ static const char *const layouts[] = {"long", "cells", "wide", "ms", NULL};
 
 struct export_options {
 	const char *store, *output, *format, *layout;
+	bool all;
 };
 
 const struct option export_option_rows[] = {
@@ -31,6 +32,10 @@ const struct option export_option_rows[] = {
 	 .metavar = "LAYOUT",
 	 .help = "of csv: a row per process (default), a row per cell, a column per framework, or "
 		 "a row per ok cell in ms"},
+	{.name = "all",
+	 .kind = OPTION_FLAG,
+	 .offset = offsetof(struct export_options, all),
+	 .help = "every run of the store, the oldest first"},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_STRING,
@@ -41,21 +46,25 @@ const struct option export_option_rows[] = {
 	{.name = NULL},
 };
 
-/* One row per format and layout; layout NULL: the format has none. */
+/* One row per format and layout; layout NULL: the format has none. A run is read whole for `write`,
+ * to a depth; `stream` reads it in pieces, of which it wants these parts. */
 static const struct {
 	const char *format, *layout;
 	enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
 				   struct error *err);
 	enum results_depth depth;
+	enum prony_status (*stream)(struct store_reader *reader, bool first,
+				    const struct export_sink *sink, struct error *err);
+	unsigned parts;
 } writers[] = {
-	{"csv", "long", NULL, RESULTS_FIGURES}, /* in pieces */
-	{"csv", "cells", export_csv_cells, RESULTS_FIGURES},
-	{"csv", "wide", export_csv_wide, RESULTS_FIGURES},
-	{"csv", "ms", export_csv_ms, RESULTS_FIGURES},
-	{"json", NULL, export_json, RESULTS_SERIES},
-	{"jsonl", NULL, export_jsonl, RESULTS_EVERYTHING},
-	{"md", NULL, export_markdown, RESULTS_FIGURES},
-	{"latex", NULL, export_latex, RESULTS_FIGURES},
+	{"csv", "long", .stream = export_stream_long},
+	{"csv", "cells", .write = export_csv_cells, .depth = RESULTS_FIGURES},
+	{"csv", "wide", .write = export_csv_wide, .depth = RESULTS_FIGURES},
+	{"csv", "ms", .write = export_csv_ms, .depth = RESULTS_FIGURES},
+	{"json", NULL, .write = export_json, .depth = RESULTS_SERIES},
+	{"jsonl", NULL, .stream = export_stream_jsonl, .parts = STORE_ALL},
+	{"md", NULL, .write = export_markdown, .depth = RESULTS_FIGURES},
+	{"latex", NULL, .write = export_latex, .depth = RESULTS_FIGURES},
 };
 
 static enum prony_status write_piece(void *context, const char *text, size_t length,
@@ -67,43 +76,6 @@ static enum prony_status write_piece(void *context, const char *text, size_t len
 	enum prony_status status = file_writer_add(*writer, text, length, err);
 	if (status != PRONY_OK)
 		*writer = NULL;
-	return status;
-}
-
-/* Runs, one after another, with one heading. */
-static enum prony_status stream_runs(const struct export_options *options, const char *const *which,
-				     size_t count, const struct export_sink *sink,
-				     struct error *err)
-{
-	struct store *store = NULL;
-	enum prony_status status = store_open(options->store, true, &store, err);
-	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-		struct store_reader *reader = NULL;
-		status = store_reader_open(store, which[i], 0, &reader, err);
-		if (status == PRONY_OK)
-			status = export_stream_long(reader, i == 0, sink, err);
-		store_reader_close(reader);
-	}
-	store_close(store);
-	return status;
-}
-
-/* What is a row per process goes out while it is read: there may be a million. */
-static enum prony_status stream_out(const struct export_options *options, const char *const *which,
-				    size_t count, struct error *err)
-{
-	struct file_writer *writer = NULL;
-	const struct export_sink sink = {write_piece, &writer};
-	bool to_file = options->output && strcmp(options->output, "-") != 0;
-	enum prony_status status =
-		to_file ? file_writer_open(options->output, &writer, err) : PRONY_OK;
-	if (status == PRONY_OK)
-		status = stream_runs(options, which, count, &sink, err);
-	if (status == PRONY_OK && writer) {
-		status = file_writer_finish(writer, err);
-		writer = NULL;
-	}
-	file_writer_abandon(writer);
 	return status;
 }
 
@@ -130,68 +102,133 @@ static enum prony_status find_writer(const struct export_options *options, size_
 	return PRONY_OK;
 }
 
-/* Of several runs each format is still one file: one header in CSV, a list in JSON. */
-static void join(const char *format, bool first, const char *text, struct strbuf *out)
+/* What is to be written, and in which of the rows above. */
+struct job {
+	const struct export_options *options;
+	const char *const *which;
+	size_t count, writer;
+	struct export_sink sink;
+};
+
+static enum prony_status put(const struct job *job, const char *text, struct error *err)
 {
-	if (!strcmp(format, "csv") && !first)
-		text = strchr(text, '\n') + 1;
-	else if (!strcmp(format, "json"))
-		strbuf_puts(out, first ? "[\n" : ",\n");
-	else if (!first && strcmp(format, "jsonl") != 0)
-		strbuf_putc(out, '\n');
-	strbuf_puts(out, text);
+	return job->sink.write(job->sink.context, text, strlen(text), err);
 }
 
-static enum prony_status add_run(const struct export_options *options, size_t writer,
-				 const char *which, bool alone, bool first, struct strbuf *out,
-				 struct error *err)
+/* Of several runs each format is still one file: one header in CSV, a list in JSON. */
+static enum prony_status put_joined(const struct job *job, size_t run, const char *text,
+				    struct error *err)
 {
-	struct stored_run run;
+	const char *format = writers[job->writer].format, *before = "";
+	if (job->count == 1)
+		return put(job, text, err);
+	if (!strcmp(format, "csv"))
+		text = run > 0 ? strchr(text, '\n') + 1 : text;
+	else if (!strcmp(format, "json"))
+		before = run > 0 ? ",\n" : "[\n";
+	else
+		before = run > 0 ? "\n" : "";
+	enum prony_status status = put(job, before, err);
+	return status == PRONY_OK ? put(job, text, err) : status;
+}
+
+static enum prony_status put_whole(const struct job *job, size_t run, struct error *err)
+{
+	struct stored_run stored;
 	struct summary summary;
 	struct strbuf text;
-	enum prony_status status =
-		results_load_run(options->store, which, writers[writer].depth, &run, err);
+	enum prony_status status = results_load_run(job->options->store, job->which[run],
+						    writers[job->writer].depth, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	strbuf_init(&text, EXPORT_BYTES_MAX);
-	summary_init(&summary, &run);
-	status = writers[writer].write(&summary, &text, err);
-	if (status == PRONY_OK && alone)
-		strbuf_puts(out, strbuf_text(&text));
-	else if (status == PRONY_OK)
-		join(writers[writer].format, first, strbuf_text(&text), out);
+	summary_init(&summary, &stored);
+	status = writers[job->writer].write(&summary, &text, err);
+	if (status == PRONY_OK)
+		status = put_joined(job, run, strbuf_text(&text), err);
 	summary_release(&summary);
 	strbuf_release(&text);
-	stored_run_release(&run);
+	stored_run_release(&stored);
+	return status;
+}
+
+/* A run goes out before the next one is read, and in the formats that stream each comparison before
+ * the next: there may be a million processes. */
+static enum prony_status put_runs(const struct job *job, struct error *err)
+{
+	struct store *store = NULL;
+	bool streams = writers[job->writer].stream != NULL;
+	enum prony_status status =
+		streams ? store_open(job->options->store, true, &store, err) : PRONY_OK;
+	for (size_t i = 0; i < job->count && status == PRONY_OK; i++) {
+		struct store_reader *reader = NULL;
+		if (!streams) {
+			status = put_whole(job, i, err);
+			continue;
+		}
+		status = store_reader_open(store, job->which[i], writers[job->writer].parts,
+					   &reader, err);
+		if (status == PRONY_OK)
+			status = writers[job->writer].stream(reader, i == 0, &job->sink, err);
+		store_reader_close(reader);
+	}
+	store_close(store);
+	if (status == PRONY_OK && job->count > 1 && !strcmp(writers[job->writer].format, "json"))
+		status = put(job, "]\n", err);
+	return status;
+}
+
+static enum prony_status write_out(struct job *job, struct error *err)
+{
+	struct file_writer *writer = NULL;
+	const char *output = job->options->output;
+	bool to_file = output && strcmp(output, "-") != 0;
+	job->sink = (struct export_sink){write_piece, &writer};
+	enum prony_status status = to_file ? file_writer_open(output, &writer, err) : PRONY_OK;
+	if (status == PRONY_OK)
+		status = put_runs(job, err);
+	if (status == PRONY_OK && writer) {
+		status = file_writer_finish(writer, err);
+		writer = NULL;
+	}
+	file_writer_abandon(writer);
 	return status;
 }
 
 static enum prony_status export_runs(const struct export_options *options, const char *const *which,
 				     size_t count, struct error *err)
 {
-	struct strbuf text;
-	size_t writer = 0;
-	enum prony_status status = find_writer(options, &writer, err);
-	if (status == PRONY_OK && count != 1 && writers[writer].write == export_csv_wide)
+	struct job job = {.options = options, .which = which, .count = count};
+	enum prony_status status = find_writer(options, &job.writer, err);
+	if (status == PRONY_OK && count != 1 && writers[job.writer].write == export_csv_wide)
 		status = error_set(err, PRONY_USAGE,
 				   "--layout wide has the frameworks of one run as columns: name "
 				   "one run, or take --layout cells");
 	if (status == PRONY_OK)
 		status = results_check_output(options->output, options->store, err);
-	if (status != PRONY_OK)
-		return status;
-	if (!writers[writer].write)
-		return stream_out(options, which, count, err);
-	strbuf_init(&text, EXPORT_BYTES_MAX);
-	for (size_t i = 0; i < count && status == PRONY_OK; i++)
-		status = add_run(options, writer, which[i], count == 1, i == 0, &text, err);
-	if (count > 1 && !strcmp(writers[writer].format, "json"))
-		strbuf_puts(&text, "]\n");
+	return status == PRONY_OK ? write_out(&job, err) : status;
+}
+
+/* Every run of the store, the oldest first, by its number. */
+static enum prony_status export_all(const struct export_options *options, struct error *err)
+{
+	struct store *store = NULL;
+	struct run_extent *runs = NULL;
+	struct arena arena;
+	size_t count = 0;
+	arena_init(&arena, 0);
+	enum prony_status status = store_open(options->store, true, &store, err);
 	if (status == PRONY_OK)
-		status = export_finish(&text, err);
+		status = store_list_runs(store, NULL, &arena, &runs, &count, err);
+	store_close(store);
+	const char **which = arena_array(&arena, count + 1, sizeof *which);
+	for (size_t i = 0; i < count; i++)
+		which[count - 1 - i] = arena_printf(&arena, "%lld", (long long)runs[i].meta.id);
+	if (status == PRONY_OK && count == 0)
+		status = error_set(err, PRONY_BAD_INPUT, "the store has no runs yet");
 	if (status == PRONY_OK)
-		status = results_write(&text, options->output, err);
-	strbuf_release(&text);
+		status = export_runs(options, which, count, err);
+	arena_release(&arena);
 	return status;
 }
 
@@ -199,12 +236,22 @@ int command_export(const struct cli_command *command, int argc, char **argv)
 {
 	struct export_options options = {.format = "csv"};
 	struct error err = ERROR_INIT;
+	enum prony_status status = PRONY_OK;
 	size_t count = 0;
 	int exit_code = 0;
 	const char *newest = "";
 	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code) &&
-	    export_runs(&options, count ? words : &newest, count ? count : 1, &err) != PRONY_OK)
+	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
+		if (options.all && count > 0)
+			status = error_set(&err, PRONY_USAGE,
+					   "--all is for every run: leave %s out", words[0]);
+		else if (options.all)
+			status = export_all(&options, &err);
+		else
+			status = export_runs(&options, count ? words : &newest, count ? count : 1,
+					     &err);
+	}
+	if (status != PRONY_OK)
 		exit_code = cli_fail(&err);
 	results_words_free(words);
 	return exit_code;

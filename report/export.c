@@ -184,16 +184,17 @@ enum prony_status export_csv_long(const struct summary *summary, struct strbuf *
 	return export_finish(out, err);
 }
 
-/* Where the rows of a run go that is read in pieces. */
+/* Where the rows of a run go that is read in pieces, once they are as many bytes. */
+enum { PIECE_BYTES = 1 << 16 };
 struct stream {
-	const struct export_sink *sink;
+	const struct export_sink *sink; /* NULL: `out` keeps all */
 	struct strbuf out;
+	bool begun;
 };
 
 static enum prony_status stream_rows(void *context, struct summary *summary, struct stored_run *run,
 				     struct error *err)
 {
-	enum { PIECE_BYTES = 1 << 16 };
 	struct stream *stream = context;
 	(void)run;
 	for (size_t i = 0; i < summary->count; i++)
@@ -420,20 +421,92 @@ static json_t *process_line(const struct summary *summary, const struct stored_c
 	return line;
 }
 
+/* Sends what is there where that is a piece of some size. */
+static enum prony_status flush(struct stream *stream, size_t least, struct error *err)
+{
+	enum prony_status status = export_finish(&stream->out, err);
+	if (status != PRONY_OK || !stream->sink || stream->out.length < least)
+		return status;
+	status = stream->sink->write(stream->sink->context, strbuf_text(&stream->out),
+				     stream->out.length, err);
+	strbuf_clear(&stream->out);
+	return status;
+}
+
+static void add_run_line(const struct summary *summary, struct strbuf *out)
+{
+	add_json(typed_line("run", NULL, summary_run_to_json(summary)), JSON_COMPACT, out);
+}
+
+/* Of the cells of a summary, each with its processes behind it. */
+static enum prony_status add_cell_lines(struct stream *stream, const struct summary *summary,
+					struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	for (size_t i = 0; i < summary->count && status == PRONY_OK; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		json_t *line = typed_line("cell", summary->run->meta.uid,
+					  summary_cell_to_json(&summary->rows[i]));
+		json_object_set_new(line, "gate_log", text_json(cell->gate_log));
+		add_json(line, JSON_COMPACT, &stream->out);
+		for (size_t p = 0; p < cell->process_count && status == PRONY_OK; p++) {
+			add_json(process_line(summary, cell, &cell->processes[p]), JSON_COMPACT,
+				 &stream->out);
+			status = flush(stream, PIECE_BYTES, err);
+		}
+	}
+	return status;
+}
+
 enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out, struct error *err)
 {
-	const char *uid = summary->run->meta.uid;
-	add_json(typed_line("run", NULL, summary_run_to_json(summary)), JSON_COMPACT, out);
-	for (size_t i = 0; i < summary->count; i++) {
-		const struct stored_cell *cell = summary->rows[i].cell;
-		json_t *line = typed_line("cell", uid, summary_cell_to_json(&summary->rows[i]));
-		json_object_set_new(line, "gate_log", text_json(cell->gate_log));
-		add_json(line, JSON_COMPACT, out);
-		for (size_t p = 0; p < cell->process_count; p++)
-			add_json(process_line(summary, cell, &cell->processes[p]), JSON_COMPACT,
-				 out);
-	}
-	return export_finish(out, err);
+	struct stream stream = {.out = *out};
+	add_run_line(summary, &stream.out);
+	enum prony_status status = add_cell_lines(&stream, summary, err);
+	*out = stream.out;
+	return status == PRONY_OK ? export_finish(out, err) : status;
+}
+
+static enum prony_status stream_lines(void *context, struct summary *summary,
+				      struct stored_run *run, struct error *err)
+{
+	struct stream *stream = context;
+	(void)run;
+	if (!stream->begun)
+		add_run_line(summary, &stream->out);
+	stream->begun = true;
+	return add_cell_lines(stream, summary, err);
+}
+
+/* A run that has no cells yet has a line all the same. */
+static enum prony_status stream_empty_run(struct store_reader *reader, struct stream *stream,
+					  struct error *err)
+{
+	struct stored_run run;
+	struct summary summary;
+	enum prony_status status = store_reader_load(reader, NULL, 0, &run, err);
+	if (status != PRONY_OK)
+		return status;
+	summary_init(&summary, &run);
+	add_run_line(&summary, &stream->out);
+	summary_release(&summary);
+	stored_run_release(&run);
+	return PRONY_OK;
+}
+
+enum prony_status export_stream_jsonl(struct store_reader *reader, bool first,
+				      const struct export_sink *sink, struct error *err)
+{
+	struct stream stream = {.sink = sink};
+	(void)first;
+	strbuf_init(&stream.out, (size_t)1 << 30);
+	enum prony_status status = stream_comparisons(reader, stream_lines, &stream, err);
+	if (status == PRONY_OK && !stream.begun)
+		status = stream_empty_run(reader, &stream, err);
+	if (status == PRONY_OK)
+		status = flush(&stream, 0, err);
+	strbuf_release(&stream.out);
+	return status;
 }
 
 static void add_environment(const char *text, struct strbuf *out)

@@ -38,6 +38,9 @@ enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *
 enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *out,
 				struct error *err);
 enum prony_status export_json(const struct summary *summary, struct strbuf *out, struct error *err);
+/* The same of jsonl, which has no heading; the reader has all parts. */
+enum prony_status export_stream_jsonl(struct store_reader *reader, bool first,
+				      const struct export_sink *sink, struct error *err);
 enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out,
 			       struct error *err);
 enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,

@@ -11,7 +11,7 @@
 const struct process_record *form_process(const struct stored_cell *cell, size_t p)
 {
 	const struct process_record *record = &cell->processes[p];
-	bool good = summary_has_figures(cell) && record->intervals && record->steps > 0 &&
+	bool good = replicates_have_figures(cell) && record->intervals && record->steps > 0 &&
 		    !strcmp(record->status, cell_status_name(CELL_OK));
 
 	return good ? record : NULL;

@@ -143,7 +143,7 @@ double html_median(const struct stored_cell *cell, const char *field)
 {
 	double *values = memory_alloc((cell->process_count + 1) * sizeof *values);
 	size_t count = 0;
-	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
+	for (size_t i = 0; replicates_have_figures(cell) && i < cell->process_count; i++) {
 		double value = field_value(&cell->processes[i], field);
 		if (!strcmp(cell->processes[i].status, "ok") && isfinite(value))
 			values[count++] = value;

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/summary.h"
 #include "stats/order.h"
 
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out)
@@ -18,6 +17,12 @@ size_t replicates_disturbed(const struct stored_cell *cell, bool *out)
 		return count;
 	memset(out, true, cell->process_count * sizeof *out);
 	return cell->process_count;
+}
+
+bool replicates_have_figures(const struct stored_cell *cell)
+{
+	bool refused = cell->evidence && cell->gate != CELL_OK;
+	return !refused && (cell->status == CELL_OK || cell->status == CELL_PENDING);
 }
 
 static bool has_mean(const struct process_record *record)
@@ -45,7 +50,7 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 	struct replicates found = {.all = 0};
 
 	replicates_disturbed(cell, disturbed);
-	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
+	for (size_t i = 0; replicates_have_figures(cell) && i < cell->process_count; i++) {
 		if (!has_mean(&cell->processes[i]))
 			continue;
 		found.all++;

@@ -10,6 +10,10 @@
  */
 #define REPLICATES_LEFT_MIN 3
 
+/* May figures of the cell be shown: it is ok or unfinished, and its gate did not fail (null has
+ * none). Those of a cell that failed would invite comparison. */
+bool replicates_have_figures(const struct stored_cell *cell);
+
 struct replicates {
 	struct round_means means; /* of those that count; in the arena */
 	size_t all, disturbed;	  /* processes with a step time; of them, disturbed */
@@ -23,7 +27,7 @@ size_t replicates_disturbed(const struct stored_cell *cell, bool *out);
 /*
  * The positive, finite step means of a cell's ok processes. Those that were disturbed
  * (sensors/sampling.h) are left out where enough remain; where not, all count. Empty without
- * summary_has_figures.
+ * replicates_have_figures.
  */
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell);
 

@@ -49,12 +49,6 @@ static bool is_ok(const struct process_record *record)
 	return same(record->status, cell_status_name(CELL_OK));
 }
 
-bool summary_has_figures(const struct stored_cell *cell)
-{
-	bool refused = cell->evidence && cell->gate != CELL_OK;
-	return !refused && (cell->status == CELL_OK || cell->status == CELL_PENDING);
-}
-
 static double target_half_width(const char *effort)
 {
 	for (size_t i = 0; i < sizeof effort_table / sizeof *effort_table; i++)
@@ -69,7 +63,7 @@ static double median_field(struct arena *arena, const struct stored_cell *cell,
 {
 	double *values = arena_array(arena, cell->process_count + 1, sizeof *values);
 	size_t count = 0;
-	for (size_t i = 0; summary_has_figures(cell) && i < cell->process_count; i++) {
+	for (size_t i = 0; replicates_have_figures(cell) && i < cell->process_count; i++) {
 		int64_t value = field(&cell->processes[i]);
 		if (is_ok(&cell->processes[i]) && value != RECORD_NONE)
 			values[count++] = (double)value;
@@ -183,7 +177,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->floor_ratio = row->floor_low = row->floor_high = row->floor_half_width = NAN;
 	row->floor_order = ORDER_UNKNOWN;
 	row->comparable = cell->status == CELL_OK && gate_passed(cell) && row->step.n > 0;
-	costs_fill(summary->environment, &summary->arena, summary_has_figures(cell), row);
+	costs_fill(summary->environment, &summary->arena, replicates_have_figures(cell), row);
 }
 
 struct sorted {

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/strbuf.h"
+#include "report/replicates.h"
 #include "report/table.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
@@ -23,7 +24,7 @@ struct summary_costs {
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
 	struct estimate
-		step; /* ns per step over replicates_of; n = 0 without summary_has_figures */
+		step; /* ns per step over replicates_of; n = 0 without replicates_have_figures */
 	size_t processes, processes_disturbed; /* with a step time; of them, disturbed */
 	struct estimate undisturbed;	       /* the same of step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high; /* step / undisturbed - 1 of the same processes, 95 %; NaN */
@@ -70,10 +71,6 @@ void summary_comparison_title(const struct cell *cell, char *out, size_t out_byt
  * cells of one comparison, and how many there are. */
 #define SUMMARY_KEY_BYTES (AXIS_COUNT * (CELL_WORD_BYTES + 1))
 size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES]);
-
-/* May figures of the cell be shown: it is ok or unfinished, and its gate did not fail (null has
- * none). Those of a cell that failed would invite comparison. */
-bool summary_has_figures(const struct stored_cell *cell);
 
 /* Version that the framework gave; "" when it never said. Borrowed. */
 const char *summary_version(const struct summary_row *row);

@@ -4,7 +4,7 @@
     tests/bench/bench_store.py [--cells 20000] [--processes 50] [--times 3] [--keep FILE]
 
 Held to: export at most 1.5 times `sqlite3 -csv` on the same query (medians, interleaved) and 64 MiB;
-the page in 5 s. Needs the program sqlite3, build/prony and build/tests/report_store ($PRONY,
+the complete export of all runs 64 MiB; the page in 5 s. Needs the program sqlite3, build/prony and build/tests/report_store ($PRONY,
 $REPORT_STORE), and 1.5 GB of disk below $TMPDIR. Ends with 1 where a bound is missed.
 """
 import argparse
@@ -109,14 +109,16 @@ def main():
                 sys.exit("the exports have different numbers of lines")
             page.append(measure([PRONY, "report", "2", "--store", path, "-o", "-"], output)[0])
         size = os.path.getsize(output)
+        complete = measure([PRONY, "export", "--all", "--store", path, "--format", "jsonl"], os.devnull)
     finally:
         shutil.rmtree(folder)
     ratio = statistics.median(ours) / statistics.median(theirs)
     print(f"{lines - 1} rows: export {statistics.median(ours):.2f} s, sqlite3 -csv "
           f"{statistics.median(theirs):.2f} s, ratio {ratio:.2f} (at most {EXPORT_RATIO_MAX}); "
           f"{max(mib):.0f} MiB (at most {EXPORT_MIB_MAX})")
+    print(f"complete export of all runs: {complete[0]:.0f} s, {complete[1]:.0f} MiB")
     print(f"page: {statistics.median(page):.2f} s (at most {PAGE_SECONDS_MAX}), {size / 1e6:.1f} MB")
-    return 0 if (ratio <= EXPORT_RATIO_MAX and max(mib) <= EXPORT_MIB_MAX and
+    return 0 if (ratio <= EXPORT_RATIO_MAX and max(*mib, complete[1]) <= EXPORT_MIB_MAX and
                  statistics.median(page) <= PAGE_SECONDS_MAX) else 1
 
 

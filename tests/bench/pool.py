@@ -8,12 +8,16 @@ A pool is rounds of four arms in random order, each a process of the same cell (
 --framework and --network say otherwise), with the warm-up and window of quick effort, or of --window seconds, in blocks
 of 0.1 s: A, A again, and two whose times are lengthened by 2 and 5 % in the evaluation: a slower program meets the same
 noise in proportion.
-From it trials of disjoint rounds are taken: how often the paired interval holds 1 (A/A), verdicts that are wrong,
-how often a slowdown is found, for the typical step (mean of the blocks) and the undisturbed one (their 10th
-percentile); and half widths of splits of the same wall time, start-up and warm-up included. Needs a machine that does
-nothing else, or the noise that is to be told of. Standard library only.
+From it trials of disjoint rounds are taken: how often the paired interval holds 1 (A/A; the other two arms as they were
+measured are a second pair of the same), verdicts that are wrong, how often a slowdown is found, for the typical step
+(mean of the blocks) and the undisturbed one (their 10th percentile); the same with as many rounds as default effort
+takes (5 to 12, until both half widths are 2 %); a slowdown of twice the floor; with how many rounds the tool itself would
+find 2 %, and whether it does then; and half widths of splits of the same wall time, start-up and warm-up included. Needs
+a machine that does nothing else, or the noise that is to be told of. A pool may be compressed (NAME.gz). Standard library
+only.
 """
 import argparse
+import gzip
 import json
 import math
 import os
@@ -28,6 +32,11 @@ import time
 ARMS = {"A": 1.0, "A again": 1.0, "+2 %": 1.02, "+5 %": 1.05}
 DELTA = 0.01
 BLOCK_S = 0.1
+FLOOR_PAIRS = 5
+# Default effort: processes at least, at most, until both half widths are so small (stats/effort.c).
+EFFORT_MIN, EFFORT_MAX, EFFORT_HALF_WIDTH = 5, 12, 0.02
+# What more processes than these would decide is not tried; random draws for rates of what few disjoint trials show.
+NEEDED_MAX, DRAWS = 40, 1000
 # (processes, seconds of window): the splits of quick effort that are compared.
 SPLITS = (3, 2.0), (4, 1.6), (5, 1.2), (7, 0.8), (9, 0.5)
 
@@ -134,6 +143,42 @@ def log_ratios(rounds, arm, statistic, blocks=None):
             for r in rounds]
 
 
+def plain(rounds, arm):
+    """Logarithms of an arm's typical steps as they were measured."""
+    return [math.log(typical(r[arm]["blocks"])) for r in rounds]
+
+
+def default_effort(pairs):
+    """Trials of as many rounds each as default effort takes, from (log A, log B) of each round, one after the other."""
+    trials, begin = [], 0
+    while begin + EFFORT_MIN <= len(pairs):
+        size = EFFORT_MIN
+        while size < EFFORT_MAX and begin + size < len(pairs) and any(
+                math.expm1(interval(logs)[1]) > EFFORT_HALF_WIDTH for logs in zip(*pairs[begin:begin + size])):
+            size += 1
+        trials.append([b - a for a, b in pairs[begin:begin + size]])
+        begin += size
+    return trials
+
+
+def needed(logs):
+    """What the tool says beside INCONCLUSIVE (contrast_needed of stats/contrast.c): pairs with which a verdict comes in
+    80 of 100 comparisons."""
+    mean, limit = sum(logs) / len(logs), math.log1p(DELTA)
+    spread = math.sqrt(sum((x - mean) ** 2 for x in logs) / (len(logs) - 1))
+    distance = abs(abs(mean) - limit)
+    for n in range(2, NEEDED_MAX + 1):
+        if (student_t_known(0.975, n - 1) + student_t_known(0.8, n - 1)) * spread / math.sqrt(n) <= distance:
+            return n
+    return 0
+
+
+def student_t_known(p, df, known={}):
+    if (p, df) not in known:
+        known[p, df] = student_t(p, df)
+    return known[p, df]
+
+
 def trials_of(rounds, size):
     return [rounds[i:i + size] for i in range(0, len(rounds) - size + 1, size)]
 
@@ -146,7 +191,7 @@ def percentile(values, p):
 def evaluate_verdicts(rounds, statistic):
     print("| rounds a trial | trials | A/A holds 1 | A/A floor | A/A SLOWER or FASTER | +2 % SLOWER | +2 % FASTER "
           "| +5 % SLOWER |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for size in (3, 5, 7, 10, 20):
+    for size in (3, 5, 7, 10, 20, 40):
         trials = trials_of(rounds, size)
         if len(trials) < 3:
             continue
@@ -159,6 +204,45 @@ def evaluate_verdicts(rounds, statistic):
             size, len(trials), 100 * holds / len(trials), 100 * math.expm1(floor),
             share("A again", "SLOWER", "FASTER"), share("+2 %", "SLOWER"), share("+2 %", "FASTER"),
             share("+5 %", "SLOWER")))
+
+
+def share_of(words, *wanted):
+    return "%.0f %% of %d" % (100 * sum(word in wanted for word in words) / max(len(words), 1), len(words))
+
+
+def evaluate_default(rounds):
+    """The tool's own number of rounds; two pairs of the same: A and A again, and the two others unchanged."""
+    same = []
+    for one, other in (("A", "A again"), ("+2 %", "+5 %")):
+        same += default_effort(list(zip(plain(rounds, one), plain(rounds, other))))
+    every = [b - a for one, other in (("A", "A again"), ("+2 %", "+5 %"))
+             for a, b in zip(plain(rounds, one), plain(rounds, other))]
+    spread = math.sqrt(sum(x * x for x in every) / len(every))
+    floor = max(DELTA, math.expm1(student_t(0.975, len(every)) * spread / math.sqrt(FLOOR_PAIRS)))
+    sizes = sorted(len(trial) for trial in same)
+    says = [verdict(trial) for trial in same]
+    slower = [verdict([x + math.log1p(2 * floor) for x in trial]) for trial in same]
+    two = [verdict([x + math.log1p(0.02) for x in trial]) for trial in same]
+    print("\ndefault effort (%d to %d rounds, median %d), %d disjoint trials of the same: the interval holds 1 in %s; "
+          "SLOWER or FASTER, wrongly, %s" % (
+              sizes[0], sizes[-1], sizes[len(sizes) // 2], len(same),
+              share_of([abs(m) <= w for m, w in map(interval, same)], True), share_of(says, "SLOWER", "FASTER")))
+    print("floor: %.1f %% (%d pairs of the same lie apart by less in 95 of 100 cases); twice that is SLOWER in %s, FASTER in %s"
+          % (100 * floor, FLOOR_PAIRS, share_of(slower, "SLOWER"), share_of(slower, "FASTER")))
+    print("+2 %% at default effort: SLOWER %s, FASTER %s, SAME %s, INCONCLUSIVE %s" % tuple(
+        share_of(two, word) for word in ("SLOWER", "FASTER", "SAME", "INCONCLUSIVE")))
+    numbers = sorted(needed([x + math.log1p(0.02) for x in trial]) or math.inf
+                     for trial, word in zip(same, two) if word == "INCONCLUSIVE")
+    few = [n for n in numbers if n <= NEEDED_MAX]
+    if numbers:
+        print("of the inconclusive ones %d name at most %d pairs, the others more (median %s)" % (
+            len(few), NEEDED_MAX, numbers[len(numbers) // 2]))
+    chance = random.Random(1)
+    found = [verdict([x + math.log1p(0.02) for x in chance.sample(every, n)])
+             for n in few for _ in range(max(1, DRAWS // len(few)))]
+    if found:
+        print("with as many pairs as they name, drawn from all rounds: SLOWER %s, FASTER %s" % (
+            share_of(found, "SLOWER"), share_of(found, "FASTER")))
 
 
 def evaluate_splits(rounds):
@@ -182,7 +266,8 @@ def evaluate_splits(rounds):
 
 def evaluate(options):
     try:
-        with open(options.pool, encoding="utf-8") as stream:
+        opened = gzip.open if options.pool.endswith(".gz") else open
+        with opened(options.pool, "rt", encoding="utf-8") as stream:
             rounds = json.load(stream)["rounds"]
     except (OSError, ValueError, KeyError) as problem:
         fail("%s: %s; 'pool.py record' makes it" % (options.pool, problem))
@@ -197,6 +282,7 @@ def evaluate(options):
     for statistic in (typical, undisturbed):
         print("\n%s step, verdicts at a threshold of %.0f %%:\n" % (statistic.__name__, 100 * DELTA))
         evaluate_verdicts(rounds, statistic)
+    evaluate_default(rounds)
     evaluate_splits(rounds)
 
 

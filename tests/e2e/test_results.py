@@ -122,6 +122,30 @@ class Results(unittest.TestCase):
         self.assertIsNone(crashed[0]["step_mean_ns"])
         self.assertIn("</script>", good[0]["log"])
 
+    def test_export_of_all_runs(self):
+        for words in ((), ("--layout", "cells"), ("--layout", "ms"), ("--format", "json"),
+                      ("--format", "jsonl"), ("--format", "md")):
+            self.assertEqual(self.prony("export", "--all", *words)[0],
+                             self.prony("export", "1", "2", *words)[0])
+        lines = self.prony("export", "--all", "--format", "jsonl")[0]
+        each = [self.prony("export", run, "--format", "jsonl")[0] for run in "12"]
+        self.assertEqual(lines, "".join(each))
+        output = os.path.join(self.folder, "all.json")
+        self.prony("export", "--all", "--format", "json", "-o", output)
+        with open(output, encoding="utf-8") as stream:
+            self.assertEqual([run["run"]["id"] for run in json.load(stream)], [1, 2])
+        # Of one run --all is what its name alone gives.
+        one = os.path.join(self.folder, "one.db")
+        self.fill(one, 1)
+        for words in (("--layout", "wide"), ("--format", "json")):
+            self.assertEqual(self.prony("export", "--all", *words, store=one)[0],
+                             self.prony("export", "1", *words, store=one)[0])
+        _, message = self.prony("export", "--all", "1", code=64)
+        self.assertIn("leave 1 out", message)
+        _, message = self.prony("export", "--all", "--layout", "wide", code=64)
+        self.assertIn("one run", message)
+        self.prony("export", "--all", code=65, store=self.empty())
+
     def test_export_refuses(self):
         _, message = self.prony("export", "--format", "json", "--layout", "wide", code=64)
         self.assertIn("--layout", message)
