@@ -7,16 +7,18 @@
 
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out)
 {
-	size_t count = 0;
+	bool flagged = cell->flags & CELL_FLAG_DISTURBED;
+	size_t say = 0, count = 0;
 
+	for (size_t i = 0; i < cell->process_count; i++)
+		say += cell_flags_parse(cell->processes[i].flags) & CELL_FLAG_DISTURBED ? 1 : 0;
 	for (size_t i = 0; i < cell->process_count; i++) {
-		out[i] = cell_flags_parse(cell->processes[i].flags) & CELL_FLAG_DISTURBED;
+		const struct process_record *record = &cell->processes[i];
+		bool says = cell_flags_parse(record->flags) & CELL_FLAG_DISTURBED;
+		out[i] = says || (flagged && (say == 0 || isnan(record->foreign_share)));
 		count += out[i];
 	}
-	if (count > 0 || !(cell->flags & CELL_FLAG_DISTURBED))
-		return count;
-	memset(out, true, cell->process_count * sizeof *out);
-	return cell->process_count;
+	return count;
 }
 
 bool replicates_have_figures(const struct stored_cell *cell)
@@ -31,13 +33,27 @@ static bool has_mean(const struct process_record *record)
 	       isfinite(record->step_mean_ns) && record->step_mean_ns > 0;
 }
 
-/* Share of its cores' time that others, and the host, took; of one that was not disturbed 0. What
- * disturbed it from elsewhere is not known to have taken anything: then very little. */
+/* Share of its cores' time that others, and the host, took; NaN where nobody knows. */
 static double taken_from(const struct process_record *record)
 {
-	double taken = fmax(record->foreign_share, 0) + fmax(record->steal_share, 0);
+	return isnan(record->foreign_share) && isnan(record->steal_share)
+		       ? NAN
+		       : fmax(record->foreign_share, 0) + fmax(record->steal_share, 0);
+}
 
-	return taken > 0 ? taken : 1e-9;
+/* Of those that were disturbed: the mean of those of which it is known. Where none of their time
+ * was taken (others ran on other cores) very little, and where nobody knows as well. */
+static double taken_usually(const struct stored_cell *cell, const bool *disturbed)
+{
+	double sum = 0;
+	size_t known = 0;
+
+	for (size_t i = 0; i < cell->process_count; i++) {
+		double taken = disturbed[i] ? taken_from(&cell->processes[i]) : NAN;
+		sum += isnan(taken) ? 0 : taken;
+		known += isnan(taken) ? 0 : 1;
+	}
+	return fmax(known > 0 ? sum / (double)known : 0, 1e-9);
 }
 
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell)
@@ -57,6 +73,7 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 		found.disturbed += disturbed[i];
 	}
 	size_t left = found.all - found.disturbed;
+	double usually = taken_usually(cell, disturbed);
 	bool choose = left >= REPLICATES_LEFT_MIN && 2 * left >= found.all;
 	for (size_t i = 0; found.all > 0 && i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
@@ -64,6 +81,8 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 			continue;
 		means[count] = record->step_mean_ns;
 		taken[count] = disturbed[i] ? taken_from(record) : 0;
+		if (disturbed[i] && !(taken[count] > 0))
+			taken[count] = usually;
 		rounds[count++] = record->round;
 	}
 	found.loss = order_loss(taken, count);

@@ -20,8 +20,11 @@ struct replicates {
 	double loss;		  /* order_loss() of those that count: 0 where none was disturbed */
 };
 
-/* Which processes of the cell were disturbed, those that say so, and all of an older run's cell of
- * which none does although it was. out: of each process. How many. */
+/*
+ * Which processes of the cell count as disturbed: where it has the flag those that say so and those
+ * of which nobody knows (their windows were too short to tell), and all of an older run's cell of
+ * which none says so. out: of each process. How many.
+ */
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out);
 
 /*

@@ -181,6 +181,7 @@ class VerdictTest(StoredTest):
         self.compared("1", "3", "native", "--force", code=2)
         # Where it is known which processes it were, and enough are left, these decide.
         of_cell = " WHERE cell IN (SELECT id FROM cell WHERE run = 3 AND framework = 'native')"
+        self.sql("UPDATE process SET foreign_share = 0.01" + of_cell)
         self.sql("UPDATE process SET flags = 'disturbed', step_mean_ns = 9 * step_mean_ns" + of_cell +
                  " AND replicate = 1")
         document = self.compared("1", "3", "native", code=2)
