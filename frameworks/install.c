@@ -422,7 +422,7 @@ static enum prony_status install_locked(struct install *install, struct error *e
 	if (status == PRONY_OK)
 		status = fill(install, err);
 	directory_remove(install->staging, NULL);
-	return status;
+	return install_explain_full(install, status, err);
 }
 
 enum prony_status install_begin(struct install *install, const struct framework *framework,

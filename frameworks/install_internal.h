@@ -79,6 +79,10 @@ const char *install_find_python(struct install *install, const char *version,
  * read today's wheels, and today's does not run there. */
 enum prony_status install_own_pip(struct install *install, struct error *err);
 
+/* Of a failure whose text says that the disk is full (ours, venv's, pip's): with the remedy. */
+enum prony_status install_explain_full(const struct install *install, enum prony_status status,
+				       struct error *err);
+
 /* pip download into install->wheels, or pip install into the environment install->python belongs
  * to. */
 enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err);

@@ -202,10 +202,23 @@ static const char *last_words(const char *output, struct arena *arena)
 	return arena_strndup(arena, found, strcspn(found, "\n") < 400 ? strcspn(found, "\n") : 400);
 }
 
+static const char *const full[] = {"No space left on device", "Disk quota exceeded", NULL};
+
+enum prony_status install_explain_full(const struct install *install, enum prony_status status,
+				       struct error *err)
+{
+	if (status == PRONY_OK || !err || !holds_any(err->text, full))
+		return status;
+	error_clear(err);
+	return error_set(err, PRONY_IO,
+			 "%s: the disk with %s is full; make room there, or set XDG_DATA_HOME to a "
+			 "folder on another one",
+			 install->spelling, install->folder);
+}
+
 static enum prony_status explain(struct install *install, const char *output, struct error *err)
 {
 	static const char *const changed[] = {"DO NOT MATCH THE HASHES", NULL};
-	static const char *const full[] = {"No space left on device", "Disk quota exceeded", NULL};
 	static const char *const unreachable[] = {"Retrying (Retry(",
 						  "NewConnectionError",
 						  "Temporary failure in name resolution",
@@ -226,10 +239,7 @@ static enum prony_status explain(struct install *install, const char *output, st
 			"pip downloads from is damaged or was tampered with",
 			install->spelling, install->lock.name);
 	if (holds_any(output, full))
-		return error_set(err, PRONY_IO,
-				 "%s: the disk with %s is full; make room there, or set "
-				 "XDG_DATA_HOME to a folder on another one",
-				 install->spelling, install->folder);
+		return error_set(err, PRONY_IO, "%s: %s", install->spelling, full[0]);
 	if (holds_any(output, unreachable))
 		return error_set(
 			err, PRONY_IO,

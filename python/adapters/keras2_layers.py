@@ -259,8 +259,9 @@ def _dropout(b, node, inputs):
 
 def _recurrent(b, node, inputs):
     size = b.case.shape(node["outputs"][0])[1]
+    # MXNet's loop over time adds the first gate's bias to all four, and loses the weights' values.
     how = {"kernel_regularizer": b.decay, "recurrent_regularizer": b.decay,
-           "bias_regularizer": b.decay}
+           "bias_regularizer": b.decay, "unroll": K.backend() == "mxnet"}
     if node["op"] == "LSTM":
         # On CNTK what Keras gives as an LSTM's output is the last of its states, which is the cell's.
         apart = K.backend() == "cntk"

@@ -190,6 +190,18 @@ class InstallTest(FrameworkTest):
         self.assertIn("PIP_FIND_LINKS", lines[0])
         self.assertEqual(self.left_behind(), [])
 
+    def test_the_disk_fills_up(self):
+        """While pip writes, and while an environment is made: both say so, with the remedy, and leave nothing."""
+        full = "OSError: [Errno 28] No space left on device"
+        pip = self.script("pip", f'[ "$1" = -c ] && exit 0\necho "ERROR: {full}"; exit 1\n')
+        venv = self.script("venv", f'[ "$1" = -c ] && {{ echo 3.12; exit 0; }}\necho "{full}"; exit 1\n')
+        done = self.prony("framework", "install", "onnxruntime", "jax", expect=STORAGE, PRONY_PYTHON=pip,
+                          PRONY_PYTHON_3_12=venv)
+        for name in ("onnxruntime", "jax"):
+            self.assertIn(f"prony: {name}: the disk with {self.frameworks}/{name} is full; make room", done.stderr)
+            self.assertIn(f": {name} could not be installed", done.stderr)
+        self.assertEqual(self.left_behind(), [])
+
     def test_nothing_to_remove(self):
         done = self.prony("framework", "remove", "mxnet", expect=MISSING)
         self.assertIn("mxnet is not installed", message(done))
