@@ -16,8 +16,10 @@ void figures_distribution(const struct html_page *page, size_t comparison, struc
 void figures_drift(const struct html_page *page, size_t comparison, struct figures *figures);
 void figures_load(const struct html_page *page, size_t comparison, struct figures *figures);
 
-/* The charts of a study that took several devices, where the runs' suite repeats one: speed,
- * memory, power and speed-up of each of its cases, by device. */
+/* Whether the runs' suite repeats a study that took several devices: its memory was published, too.
+ */
+bool figures_is_study(const struct html_page *page);
+/* Then its charts: speed, memory, power and speed-up of each of its cases, by device. */
 void figures_study(const struct html_page *page, struct figures *figures);
 
 /* Over the whole of a run: what each process took, against its cell's figure. */

@@ -29,16 +29,20 @@ static void add_ours(const struct html_page *page, size_t run, const struct summ
 static void add_published(const struct published_row *row, struct figures *figures,
 			  struct figure *figure)
 {
-	char label[160], colour[FIGURE_COLOUR_BYTES], text[FORMAT_BYTES];
+	char colour[FIGURE_COLOUR_BYTES], text[FORMAT_BYTES];
 	double rate = published_items_per_second(row);
-	snprintf(label, sizeof label, "%s, %s, %s", row->framework, row->year, row->hardware);
 	figure_colour(row->framework, colour);
-	struct figure_row *bar = figure_row(figures, figure, label, row->framework, colour);
+	struct figure_row *bar =
+		figure_row(figures, figure, row->framework, row->framework, colour);
 	bar->value = rate;
 	bar->faint = true;
 	format_rate(rate, text, sizeof text);
-	bar->text = arena_printf(&figures->arena, "%s, batch %lld, %s", text, (long long)row->batch,
-				 row->precision);
+	bar->text = arena_strdup(&figures->arena, text);
+}
+
+static void add_heading(const char *text, struct figures *figures, struct figure *figure)
+{
+	figure_row(figures, figure, text, "", "#000000")->heading = true;
 }
 
 /* Whether a row of what was published is about a cell of the comparison. */
@@ -54,38 +58,82 @@ static bool is_about(const struct html_page *page, const struct published_row *p
 	return false;
 }
 
+/* The published rows about a comparison; how many, at most `room`. */
+static size_t find_published(const struct html_page *page, size_t comparison, size_t room,
+			     const struct published_row **found)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < page->published.count && count < room; i++) {
+		const struct published_row *row = &page->published.rows[i];
+		bool about = false;
+		for (size_t run = 0; run < page->count && !about; run++)
+			about = isfinite(published_items_per_second(row)) &&
+				is_about(page, row, run, comparison);
+		if (about)
+			found[count++] = row;
+	}
+	return count;
+}
+
+/* "2018, Tesla K20m, batch 64, fp32" */
+static void describe(const struct published_row *row, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s, %s, batch %lld, %s", row->year, row->hardware,
+		 (long long)row->batch, row->precision);
+}
+
+/* Below a heading for each year, machine, batch and precision, as they come first. */
+static void add_theirs(const struct published_row **rows, size_t count, struct figures *figures,
+		       struct figure *figure)
+{
+	char heading[2 * CELL_WORD_BYTES], other[2 * CELL_WORD_BYTES];
+	for (size_t i = 0; i < count; i++) {
+		bool seen = false;
+		describe(rows[i], heading, sizeof heading);
+		for (size_t before = 0; before < i && !seen; before++) {
+			describe(rows[before], other, sizeof other);
+			seen = !strcmp(heading, other);
+		}
+		if (seen)
+			continue;
+		add_heading(heading, figures, figure);
+		for (size_t k = i; k < count; k++) {
+			describe(rows[k], other, sizeof other);
+			if (!strcmp(heading, other))
+				add_published(rows[k], figures, figure);
+		}
+	}
+}
+
 void figures_published(const struct html_page *page, size_t comparison, struct figures *figures)
 {
+	const struct published_row *theirs[PUBLISHED_MAX];
 	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 32], head[CELL_KEY_BYTES + 32];
-	size_t ours = 0, theirs = 0;
+	size_t count = find_published(page, comparison, PUBLISHED_MAX, theirs), ours = 0;
+	/* A study's own charts have them. */
+	if (count == 0 || figures_is_study(page))
+		return;
 	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
 	snprintf(name, sizeof name, "Published %s", title);
 	snprintf(head, sizeof head, "Beside what was published: %s", title);
 	struct figure *figure = figures_add(
 		figures, FIGURE_BARS, name, head,
-		"Solid: measured here, with 95 % intervals. Faint: published, with year, hardware, "
-		"batch and precision; other machines and versions, so no rank.",
-		html_row_count(page, comparison) + PUBLISHED_MAX);
+		"Solid: measured here, with 95 % intervals. Faint: published, of other machines "
+		"and versions, so no rank.",
+		html_row_count(page, comparison) + 1 + 2 * PUBLISHED_MAX);
 	figure->x = (struct figure_axis){.title = "items a second, more is better",
 					 .column = "items_per_second",
 					 .measure = FIGURE_PER_SECOND};
+	add_heading("here", figures, figure);
 	for (size_t run = 0; run < page->count; run++) {
-		size_t count;
-		const struct summary_row *rows = html_rows(page, run, comparison, &count);
-		for (size_t i = 0; i < count; i++)
+		size_t rows_count;
+		const struct summary_row *rows = html_rows(page, run, comparison, &rows_count);
+		for (size_t i = 0; i < rows_count; i++)
 			if (rows[i].comparable && ++ours)
 				add_ours(page, run, &rows[i], figures, figure);
 	}
-	for (size_t i = 0; i < page->published.count && theirs < PUBLISHED_MAX; i++) {
-		const struct published_row *row = &page->published.rows[i];
-		bool about = isfinite(published_items_per_second(row));
-		for (size_t run = 0; run < page->count && about; run++)
-			if (is_about(page, row, run, comparison)) {
-				add_published(row, figures, figure);
-				theirs++;
-				break;
-			}
-	}
-	if (theirs == 0)
+	if (ours == 0)
 		figures_drop(figures);
+	else
+		add_theirs(theirs, count, figures, figure);
 }

@@ -264,9 +264,10 @@ static void add_figure(struct study *s)
 	strbuf_release(&caption);
 }
 
-/* Whether a suite repeats a study that took several devices and looked at their memory. */
-static bool is_study(const struct published *published, const char *suite)
+bool figures_is_study(const struct html_page *page)
 {
+	const struct published *published = &page->published;
+	const char *suite = page->count > 0 ? page->summaries[0]->run->meta.suite : "";
 	for (size_t i = 0; i < published->count; i++)
 		if (!strcmp(published->rows[i].suite, suite) &&
 		    !strcmp(published->rows[i].metric, metrics[METRIC_MEMORY].published))
@@ -277,9 +278,9 @@ static bool is_study(const struct published *published, const char *suite)
 void figures_study(const struct html_page *page, struct figures *figures)
 {
 	struct study s = {.page = page, .figures = figures};
-	s.suite = page->count > 0 ? page->summaries[0]->run->meta.suite : "";
-	if (!is_study(&page->published, s.suite))
+	if (!figures_is_study(page))
 		return;
+	s.suite = page->summaries[0]->run->meta.suite;
 	for (size_t c = 0; c < page->comparison_count; c++) {
 		bool seen = false;
 		s.cell = page->comparisons[c];

@@ -217,6 +217,42 @@ static void a_study_has_charts_by_device(void **state)
 	stored_run_release(&run);
 }
 
+/* Of a suite without devices to compare: a figure of each comparison, below year and hardware. */
+static void others_have_them_below_their_hardware(void **state)
+{
+	struct figures figures = {.count = 0};
+	struct stored_run run;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	const struct figure *figure = NULL;
+
+	(void)state;
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	report_fixture_init(&run, 0);
+	memcpy(run.meta.suite, "cnn", 4);
+	for (size_t i = 0; i < run.cell_count; i++) {
+		memcpy(run.cells[i].cell.network, "alexnet", 8);
+		if (!strcmp(run.cells[i].cell.framework, "pytorch"))
+			memcpy(run.cells[i].cell.framework, "tensorflow", 11);
+	}
+	summary_init(&summary, &run);
+	figures_of_runs(&borrowed, 1, &figures);
+	for (size_t i = 0; i < figures.count && !figure; i++)
+		if (!strncmp(figures.items[i]->name, "published-alexnet", 17))
+			figure = figures.items[i];
+	assert_non_null(figure);
+	assert_true(figure->rows[0].heading);
+	assert_non_null(row_of(figure, "here", "native"));
+	const struct figure_row *row =
+		row_of(figure, "2018, GeForce GTX 1050 Ti; AMD FX-6300; CUDA 9.1, batch 16, fp16",
+		       "tensorflow");
+	assert_true(row && row->faint && row->value > 0);
+	assert_null(figure_of(&figures, "speed-by-device-alexnet-mnist-sample"));
+	figures_release(&figures);
+	summary_release(&summary);
+	stored_run_release(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +260,7 @@ int main(void)
 		cmocka_unit_test(broken_files_say_where),
 		cmocka_unit_test(a_run_has_them_beside_it),
 		cmocka_unit_test(a_study_has_charts_by_device),
+		cmocka_unit_test(others_have_them_below_their_hardware),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
