@@ -43,7 +43,8 @@ static enum prony_status write_inputs(const char *folder, const struct tensor_se
 }
 
 static enum prony_status write_case(const char *folder, const struct recipe *recipe,
-				    const struct graph *graph, json_t *cell, struct error *err)
+				    const struct graph *graph, json_t *data, json_t *cell,
+				    struct error *err)
 {
 	json_t *document = json_pack(
 		"{s:i, s:{s:s, s:s, s:s, s:s}, s:o, s:o, s:I, s:I}", "schema", BUNDLE_SCHEMA,
@@ -52,6 +53,8 @@ static enum prony_status write_case(const char *folder, const struct recipe *rec
 		"graph", graph_to_json(graph), "parameters",
 		(json_int_t)graph_parameter_count(graph), "macs", (json_int_t)graph_macs(graph));
 
+	if (document && data)
+		json_object_set(document, "data", data);
 	if (document && cell)
 		json_object_set(document, "cell", cell);
 	enum prony_status status = case_write(folder, document, err);
@@ -71,7 +74,7 @@ enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 		status = write_inputs(folder, inputs, labels, shared ? shared->input : NULL, err);
 	/* Last: a folder with a case.json is a whole bundle. */
 	if (status == PRONY_OK)
-		status = write_case(folder, recipe, graph, cell, err);
+		status = write_case(folder, recipe, graph, shared ? shared->data : NULL, cell, err);
 	return status;
 }
 

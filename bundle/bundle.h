@@ -43,9 +43,12 @@ struct bundle {
 };
 
 /* Paths of tensor files that several bundles have in common. One that is not there yet is written,
- * read-only; the bundle's own is a hard link to it (a copy where the file system has none). */
+ * read-only; the bundle's own is a hard link to it (a copy where the file system has none). What is
+ * NULL is not shared. */
 struct bundle_shared {
 	const char *weights, *input;
+	json_t *data; /* where the framework's own loader finds its samples; NULL: batches are ours
+		       */
 };
 
 /*

@@ -22,7 +22,8 @@ struct client_spec {
 	int cpu_count;
 	size_t tensors_bytes;	 /* largest set that will be read, as a safetensors image */
 	size_t records_capacity; /* step records */
-	size_t ring_bytes;	 /* of batches that arrive while it runs; 0: they are resident */
+	bool input_times;	 /* batches arrive while it runs: a reply to run has their times */
+	size_t ring_bytes;	 /* where prony makes them; else 0 */
 	int64_t memory_limit_bytes;
 	int64_t timeout_ns; /* of each request that has no longer one of its own */
 	const volatile int *stop;

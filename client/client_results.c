@@ -142,7 +142,7 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 		status = take_window(client, reply, steps, wanted, sent, received, &records, err);
 	if (status == PRONY_OK)
 		*out = (struct client_window){.records = records, .count = (size_t)wanted};
-	if (status == PRONY_OK && client->spec->ring_bytes)
+	if (status == PRONY_OK && client->spec->input_times)
 		status = take_input_times(reply, out, err);
 	json_decref(reply);
 	return status;

@@ -79,6 +79,8 @@ static const struct key keys[] = {
 	 false},
 	{"devices", ROOT | BACKEND, read_devices, ROW(cuda), "cpu, cuda or both", "[cpu, cuda]",
 	 false},
+	{"native-input", ROOT | BACKEND, read_words, ROW(native_input),
+	 "formats of data sets that its own loader reads", "[idx, cifar10, images]", false},
 	{"reads-onnx", ROOT, read_flag, ROW(reads_onnx), "true or false", "true", false},
 	{"repairs", ROOT | BACKEND, read_repairs, 0, "a list of steps, each with its reason",
 	 "[{why: it is looked for there, symlink: lib/liba.so.1, to: liba.so.1.2}]", false},

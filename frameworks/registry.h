@@ -70,11 +70,12 @@ struct framework {
 	size_t repair_count;
 	unsigned stages, precisions; /* bit sets of what it can at best; a worker's word is final */
 	unsigned loops;		     /* bit set of enum loop_mode */
-	bool cuda;		     /* can use a GPU */
-	bool reads_onnx;	     /* can be given an ONNX file as it is */
-	bool harness_only;	     /* null and fake: never part of "all" */
-	bool computes_nothing;	     /* null: exempt from the gate and from ranking */
-	bool floor;		     /* what the others are related to: listed first */
+	struct word_list native_input; /* formats of data sets that its own loader reads */
+	bool cuda;		       /* can use a GPU */
+	bool reads_onnx;	       /* can be given an ONNX file as it is */
+	bool harness_only;	       /* null and fake: never part of "all" */
+	bool computes_nothing;	       /* null: exempt from the gate and from ranking */
+	bool floor;		       /* what the others are related to: listed first */
 };
 
 struct registry {

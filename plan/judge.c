@@ -140,28 +140,53 @@ static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 			   e->settings->gpus > 1 ? " and on" : "");
 }
 
+/* A framework's own loader, and what it reads as it is. */
+static void judge_native(const struct framework *framework, const struct dataset *dataset,
+			 struct strbuf *reasons)
+{
+	const struct word_list *formats = &framework->native_input;
+	struct strbuf known;
+
+	strbuf_init(&known, REASON_BYTES / 2);
+	bool can = false;
+	for (size_t i = 0; i < formats->count; i++) {
+		can |= strcmp(formats->words[i], dataset->format) == 0;
+		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", formats->words[i]);
+	}
+	if (formats->count == 0)
+		add_reason(reasons,
+			   "input native: no data loader of %s is driven (input stream is prony's)",
+			   framework->name);
+	else if (!can)
+		add_reason(reasons,
+			   "input native: the loader of %s is driven on data sets of format %s, "
+			   "and %s is %s",
+			   framework->name, strbuf_text(&known), dataset->name, dataset->format);
+	strbuf_release(&known);
+}
+
 /* Batches that arrive while the network runs, and who makes them. */
 static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 {
 	const struct framework *framework = cell->place->framework;
 
-	if (cell->cell.input == INPUT_NATIVE)
-		add_reason(reasons,
-			   "input native: this version starts no data loader of %s (input stream "
-			   "is prony's own)",
-			   framework->name);
-	if (cell->cell.input != INPUT_STREAM)
+	const char *word = input_mode_name(cell->cell.input);
+
+	if (cell->cell.input != INPUT_STREAM && cell->cell.input != INPUT_NATIVE)
 		return;
 	if (!cell->dataset->format)
 		add_reason(reasons,
-			   "input stream: data set %s is drawn, not loaded (take a data set that "
-			   "is in files, or input synthetic)",
-			   cell->dataset->name);
+			   "input %s: data set %s is drawn, not loaded (take a data set that is in "
+			   "files, or input synthetic)",
+			   word, cell->dataset->name);
+	else if (cell->cell.input == INPUT_NATIVE)
+		judge_native(framework, cell->dataset, reasons);
 	if (cell->cell.loop == LOOP_FIT)
 		add_reason(reasons,
-			   "input stream: with loop fit the framework takes its batches itself");
+			   "input %s: with loop fit the framework gets resident batches only",
+			   word);
 	if (network_is_as_it_is(cell->network))
-		add_reason(reasons, "input stream: files as they are get resident batches only");
+		add_reason(reasons, "input %s: files as they are get resident batches only", word);
 }
 
 /* Not in the plan's power to overcome: what the framework, its adapter and this program lack. */
@@ -170,10 +195,12 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 {
 	const struct framework *framework = cell->place->framework;
 
-	if (cell->cell.stage == STAGE_LOAD && !(framework->stages & 1u << STAGE_LOAD))
+	if (cell->cell.stage == STAGE_LOAD && cell->cell.input == INPUT_STREAM &&
+	    !(framework->stages & 1u << STAGE_LOAD))
 		add_reason(reasons,
-			   "stage load: prony's own loader is measured with the framework native");
-	else
+			   "stage load: prony's own loader is measured with the framework native "
+			   "(one of its own: --input native)");
+	else if (cell->cell.stage != STAGE_LOAD)
 		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage,
 			  framework->stages, framework->name);
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->cell.precision,

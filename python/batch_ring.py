@@ -53,7 +53,8 @@ class Ring(object):
 
     def stepping(self, feed, step, now):
         """A step that waits for the batch of its slot, feeds it, steps, and gives the slot back: a
-        framework has copied it when feed returns, or is done with it when step returns."""
+        framework has copied it when feed returns, or is done with it when step returns. step None: it
+        only waits."""
         ready, free, inputs, labels = self.ready, self.free, self.inputs, self.labels
         read, write = os.read, os.write
 
@@ -62,10 +63,10 @@ class Ring(object):
             if not read(ready, 1):
                 raise WorkerError("invalid", "no more batches come")
             taken = now()
-            feed(slot, inputs[slot], labels[slot])
-            fed = now()
-            step(slot)
-            write(free, b"\0")
             self.waited += taken - begin
-            self.copied += fed - taken
+            if step:
+                feed(slot, inputs[slot], labels[slot])
+                self.copied += now() - taken
+                step(slot)
+            write(free, b"\0")
         return stream

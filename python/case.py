@@ -39,6 +39,7 @@ class Case(object):
             raise WorkerError("invalid", "%s: %s" % (path, error))
         self.parameters = self._of_kind("parameter")
         self.states = self._of_kind("state")
+        self.data = document.get("data")  # for the framework's own loader, or None
         self._files = document.get("files", {})
         self._maps = {}
 

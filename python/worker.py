@@ -16,6 +16,7 @@ import time
 
 import adapters
 import batch_ring
+import own_loader
 import safetensors_io
 from case import Case
 from errors import WorkerError
@@ -137,7 +138,7 @@ class Worker(object):
 
     def __init__(self, adapter_name):
         self.adapter_name = adapter_name
-        self.adapter = self.shared = self.ring = self.case = None
+        self.adapter = self.shared = self.ring = self.arriving = self.case = None
         self.place = "new"
         self.fed = set()
 
@@ -179,7 +180,13 @@ class Worker(object):
                     kind, word or "(none)", ", ".join(filter(None, known)) or "none"))
 
     def supports(self, request):
-        reasons = self.adapter.supports(Case(member(request, "bundle", str), self.target))
+        case = Case(member(request, "bundle", str), self.target)
+        load, source = case.stage == "load", case.recipe["input"]
+        reasons = [] if load else self.adapter.supports(case)
+        if source == "native":
+            reasons += self.adapter.loader_problems(case)
+        elif load and source != "stream":
+            reasons.append("stage load: input %s loads nothing" % source)
         if reasons:
             return {"supported": False, "reason": "; ".join(reasons)[:ERROR_CHARACTERS_MAX]}
         return {"supported": True}
@@ -187,10 +194,11 @@ class Worker(object):
     def open(self, request):
         begin = now()
         self.case = Case(member(request, "bundle", str), self.target)
-        if self.streams():
+        if self.case.recipe["input"] == "stream":
             if not self.ring:
                 raise WorkerError("invalid", "input stream: hello offered no ring of batches")
             self.ring.lay_out(self.case, self.shared.room, self.shared.ring)
+            self.arriving = self.ring
         reply = self.adapter.open(self.case)
         reply["settings"].update(python="%d.%d.%d" % sys.version_info[:3],
                                  python_gc="disabled in runs")
@@ -201,12 +209,13 @@ class Worker(object):
         reply["open_ns"] = now() - begin
         return reply
 
-    def streams(self):
-        return self.case.recipe["input"] == "stream"
-
     def build(self, request):
         begin = now()
-        reply = self.adapter.build(self.case)
+        reply = {"parameters": None, "macs": None}
+        if self.case.stage != "load":
+            reply = self.adapter.build(self.case)
+        if self.case.recipe["input"] == "native":
+            self.arriving = own_loader.OwnLoader(self.adapter, self.case)
         reply["build_ns"] = now() - begin
         self.place = "built"
         freeze_garbage()
@@ -214,8 +223,8 @@ class Worker(object):
 
     def feed(self, request):
         begin = now()
-        if self.streams():
-            raise WorkerError("invalid", "input stream: batches come through the ring, not by feed")
+        if self.case.recipe["input"] != "resident":
+            raise WorkerError("invalid", "input %s: batches are not fed" % self.case.recipe["input"])
         slot, batch = member(request, "slot", int), member(request, "batch", int)
         if not 0 <= slot < self.case.slots:
             raise WorkerError("invalid", "slot %d of %d" % (slot, self.case.slots))
@@ -229,7 +238,7 @@ class Worker(object):
         if not 0 <= slot < slots:
             raise WorkerError("invalid", "slot %d of %d" % (slot, slots))
         for used in range(slot, slot + min(request["steps"], slots)):
-            if used % slots not in self.fed and not self.streams():
+            if used % slots not in self.fed and not self.arriving:
                 raise WorkerError("invalid", "run uses slot %d before feed" % (used % slots))
         records = array.array("q", bytes(16 * len(blocks)))
         if self.shared:
@@ -247,16 +256,19 @@ class Worker(object):
         self.put_records(records)
         reply = {"steps": request["steps"], "records": len(blocks),
                  "begin_at_ns": records[0], "end_at_ns": records[-1]}
-        if self.streams():
-            reply.update(wait_ns=self.ring.waited, copy_ns=self.ring.copied)
+        if self.arriving:
+            reply.update(wait_ns=self.arriving.waited, copy_ns=self.arriving.copied)
         return reply
 
     def stepping(self):
         """What a step calls with its slot."""
-        if not self.streams():
+        if not self.arriving:
             return self.adapter.step
-        self.ring.begin()
-        return self.ring.stepping(self.adapter.feed, self.adapter.step, now)
+        step = None if self.case.stage == "load" else self.adapter.step
+        self.arriving.begin()
+        if self.arriving is self.ring:
+            return self.ring.stepping(self.adapter.feed, step, now)
+        return self.arriving.stepping(step, now)
 
     def put_records(self, records):
         if sys.byteorder == "big":
@@ -302,6 +314,7 @@ class Worker(object):
         return [safetensors_io.Tensor(name, "F32", case.shape(name)) for name in names]
 
     def close(self, request):
+        self.arriving = None  # a loader ends its processes
         if self.adapter:
             self.adapter.close()
         if hasattr(gc, "unfreeze"):

@@ -193,5 +193,6 @@ bool summary_undecided(const struct summary *summary, size_t comparison, struct 
 	return true;
 }
 
-summary_verdict *const summary_verdicts[] = {summary_floor_broken, summary_undecided, summary_gaps};
+summary_verdict *const summary_verdicts[] = {summary_floor_broken, summary_undecided, summary_gaps,
+					     summary_input};
 const size_t summary_verdict_count = sizeof summary_verdicts / sizeof *summary_verdicts;

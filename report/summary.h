@@ -108,7 +108,12 @@ bool summary_undecided(const struct summary *summary, size_t comparison, struct 
  * doing or its own, without a line feed; false, and nothing, when nobody's do. */
 bool summary_gaps(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* What may stand under the table of a comparison, each a line: those three. */
+/* Adds what steps whose batches arrive lose to waiting and copying, beside the same cells with
+ * resident and synthetic batches and to loading alone, without a line feed; false where none
+ * arrive. */
+bool summary_input(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* What may stand under the table of a comparison, each a line: those four. */
 typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);
 extern summary_verdict *const summary_verdicts[];
 extern const size_t summary_verdict_count;

@@ -65,7 +65,8 @@ static enum prony_status gate_process(const struct drive *drive, struct client *
 	struct session_facts facts = {0};
 	struct arena arena;
 	arena_init(&arena, 0);
-	enum prony_status status = session_start(drive, spec, drive->folder, 16, 0, client, why);
+	enum prony_status status =
+		session_start(drive, spec, drive->folder, 16, INPUT_RESIDENT, client, why);
 	if (status == PRONY_OK)
 		status = session_prepare(drive, *client, &work->gate_recipe, drive->folder, &facts,
 					 why);

@@ -63,7 +63,7 @@ static enum prony_status witness(struct schedule *s, struct witness *out, struct
 		return status;
 	}
 	drive_event(&drive, EVENT_GATE_START, NULL, NULL);
-	status = session_start(&drive, &spec, folder, 16, 0, &client, &why);
+	status = session_start(&drive, &spec, folder, 16, INPUT_RESIDENT, &client, &why);
 	if (status == PRONY_OK)
 		status = session_prepare(&drive, client, &drive.cell->recipe, folder, &facts, &why);
 	if (status == PRONY_OK)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "bundle/safetensors.h"
+#include "run/streaming.h"
 
 #define MODEL_OUTPUTS_MAX_BYTES ((size_t)1 << 28)
 
@@ -43,7 +44,7 @@ static size_t largest_read(const struct workload *work)
 }
 
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
-				const char *folder, size_t records, size_t ring_bytes,
+				const char *folder, size_t records, enum input_mode input,
 				struct client **out, struct error *err)
 {
 	*spec = (struct client_spec){
@@ -56,7 +57,8 @@ enum prony_status session_start(const struct drive *drive, struct client_spec *s
 		.cpu_count = drive->cpu_count,
 		.tensors_bytes = largest_read(drive->work) + 65536,
 		.records_capacity = records,
-		.ring_bytes = ring_bytes,
+		.input_times = input != INPUT_RESIDENT,
+		.ring_bytes = input == INPUT_STREAM ? streaming_ring_bytes(drive) : 0,
 		.memory_limit_bytes = drive->settings->limits.memory_limit_bytes,
 		.timeout_ns = drive->settings->limits.request_timeout_ns,
 		.stop = drive->settings->stop,

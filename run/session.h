@@ -37,10 +37,10 @@ enum prony_status session_prepare(const struct drive *drive, struct client *clie
 				  struct session_facts *facts, struct error *err);
 void session_facts_release(struct session_facts *facts);
 
-/* Starts guard and worker for a bundle; `records` is the capacity for step records, ring_bytes that
- * for batches that arrive (0: they are resident). */
+/* Starts guard and worker for a bundle; `records` is the capacity for step records, `input` that of
+ * the bundle's recipe. */
 enum prony_status session_start(const struct drive *drive, struct client_spec *spec,
-				const char *folder, size_t records, size_t ring_bytes,
+				const char *folder, size_t records, enum input_mode input,
 				struct client **out, struct error *err);
 
 /* Reads one scalar or tensor by name from what the worker gives; PRONY_PROTOCOL when it is not

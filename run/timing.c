@@ -126,10 +126,33 @@ static enum prony_status read_loss(struct timing *t, double *loss, struct error 
 	return session_read_loss(t->client, loss, err);
 }
 
+/* What the framework's own loader gave it nobody else knows: what came of it must be finite. */
+static enum prony_status check_finite(struct timing *t, double *loss, struct error *err)
+{
+	struct arena arena;
+	struct tensor_set set = {.count = 0};
+	bool finite = true;
+	enum prony_status status = PRONY_OK;
+	arena_init(&arena, 0);
+	if (t->recipe->stage == STAGE_FORWARD) {
+		status = client_read(t->client, "logits", &arena, &set, err);
+		finite = status != PRONY_OK || agreement_is_finite(&set);
+	} else {
+		status = session_read_loss(t->client, loss, err);
+		finite = status != PRONY_OK || isfinite(*loss);
+	}
+	arena_release(&arena);
+	return finite ? status
+		      : error_set(err, PRONY_INVALID,
+				  t->recipe->stage == STAGE_FORWARD ? "a logit is not finite"
+								    : "a loss is not finite");
+}
+
 /* null computes nothing, and of a file as it is nobody knows what its outputs mean. */
 static bool has_loss(const struct timing *t)
 {
-	return !t->drive->cell->ungated && !t->drive->work->is_model;
+	bool known = t->recipe->input != INPUT_NATIVE || t->recipe->stage != STAGE_FORWARD;
+	return known && !t->drive->cell->ungated && !t->drive->work->is_model;
 }
 
 static enum prony_status losses_read(struct timing *t, int64_t step, struct error *err)
@@ -162,6 +185,8 @@ static enum prony_status first_step(struct timing *t, struct error *err)
 	const struct workload *work = t->drive->work;
 	if (work->is_model)
 		return check_outputs(t, &work->outputs, err);
+	if (t->recipe->input == INPUT_NATIVE)
+		return check_finite(t, &t->record->loss_first, err);
 	t->record->loss_expected = work->loss_mean;
 	status = read_loss(t, &t->record->loss_first, err);
 	if (status != PRONY_OK)
@@ -377,11 +402,12 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 		record->step_mean_ns = (double)t->timed_ns / (double)steps;
 	if (status == PRONY_OK)
 		record->window_begin_ns = record->intervals[0].begin_ns;
-	if (t->loader) {
+	if (t->recipe->input != INPUT_RESIDENT) {
 		record->input_wait_ns = (double)t->wait_ns / (double)steps;
 		record->input_copy_ns = (double)t->copy_ns / (double)steps;
-		streaming_keep(record, &before, &t->loaded, steps, t->flags);
 	}
+	if (t->loader)
+		streaming_keep(record, &before, &t->loaded, steps, t->flags);
 	return status;
 }
 
@@ -391,6 +417,8 @@ static enum prony_status last_loss(struct timing *t, struct error *err)
 		return PRONY_OK;
 	if (t->drive->work->is_model)
 		return check_outputs(t, NULL, err);
+	if (t->recipe->input == INPUT_NATIVE)
+		return check_finite(t, &t->record->loss_last, err);
 	enum prony_status status = read_loss(t, &t->record->loss_last, err);
 	if (status == PRONY_OK && !isfinite(t->record->loss_last))
 		status = error_set(err, PRONY_INVALID, "the loss after the window is not finite");
@@ -417,7 +445,7 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 	enum prony_status status = streaming_open(drive, &t->loader, why);
 	if (status == PRONY_OK)
 		status = session_start(drive, spec, drive->folder, (size_t)RECORDS_MAX,
-				       streaming_ring_bytes(drive), &t->client, why);
+				       t->recipe->input, &t->client, why);
 	if (status == PRONY_OK)
 		status = sampling_start(PROCESS_HERE, client_guard(t->client), drive->cpus,
 					drive->cpu_count, &t->sampling, why);

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "bundle/bundle.h"
+#include "datasets/describe.h"
 #include "parity/reference.h"
 #include "run/model_work.h"
 
@@ -341,7 +342,13 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 	char *input = work->files ? path_join(work->files,
 					      gate ? "gate-" BUNDLE_INPUT_FILE : BUNDLE_INPUT_FILE)
 				  : NULL;
-	struct bundle_shared shared = {.weights = weights, .input = input};
+	bool native = !gate && cell->recipe.input == INPUT_NATIVE;
+	struct bundle_shared shared = {
+		.weights = weights,
+		.input = input,
+		.data = native ? dataset_to_json(cell->dataset, cell->data_folder,
+						 cell->recipe.stage != STAGE_FORWARD)
+			       : NULL};
 	json_t *about =
 		json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);
 	status = bundle_write(folder, gate ? &work->gate_recipe : &cell->recipe,
@@ -349,6 +356,7 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 			      gate ? &work->gate_inputs : &work->inputs,
 			      gate ? &work->gate_labels : &work->labels, &shared, about, err);
 	json_decref(about);
+	json_decref(shared.data);
 	free(weights);
 	free(input);
 	return status;

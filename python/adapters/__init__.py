@@ -50,6 +50,19 @@ class Adapter(object):
         """Makes a batch resident in `slot`: x Tensor F32, y Tensor I64 or None."""
         raise NotImplementedError
 
+    def loader_problems(self, case):
+        """List of str: why the framework's own data loader cannot be driven on case.data."""
+        return ["input native: no data loader of its own is driven"]
+
+    def loader(self, case):
+        """An endless iterator over batches that the framework's own loader makes of case.data
+        (own_loader.Data), with as many workers as the recipe has threads."""
+        raise NotImplementedError
+
+    def take(self, slot, batch):
+        """Makes a batch of loader() resident in `slot`."""
+        raise NotImplementedError
+
     def step(self, slot):
         """Issues one step of the stage on a slot. build may replace it by a closure."""
         raise NotImplementedError

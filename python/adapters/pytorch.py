@@ -6,9 +6,11 @@ import shutil
 import torch
 
 import adapters
+import adapters.pytorch_data as pytorch_data
 import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
 import graph_analysis
+import own_loader
 from errors import WorkerError
 from safetensors_io import elements
 
@@ -67,7 +69,7 @@ class Adapter(adapters.Adapter):
     def supports(self, case):
         recipe = case.recipe
         reasons = adapters.unsupported(
-            case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
+            case, input=["resident", "stream", "native"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"])
         if recipe["precision"] not in _precisions(case.device):
             reasons.append("precision %s on this %s" % (recipe["precision"], case.device))
@@ -270,6 +272,17 @@ class Adapter(adapters.Adapter):
     def feed(self, slot, x, y):
         self.batches[slot] = (self._place(x, torch.float32),
                               None if y is None else self._place(y, torch.long))
+
+    def loader_problems(self, case):
+        return pytorch_data.problems(own_loader.Data(case))
+
+    def loader(self, case):
+        return pytorch_data.loader(own_loader.Data(case))
+
+    def take(self, slot, batch):
+        x, y = batch
+        layout = self.format if x.dim() == 4 else torch.contiguous_format
+        self.batches[slot] = (x.to(self.device, memory_format=layout), y.to(self.device))
 
     def read(self, what, tensors):
         for tensor in tensors:

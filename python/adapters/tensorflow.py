@@ -10,6 +10,8 @@ import tensorflow as tf
 import adapters
 import graph_analysis
 import graph_evaluation
+import own_loader
+from adapters import tensorflow_data
 from adapters.numpy_tensors import array, fill
 from adapters.tensorflow_operators import OPERATORS, REFUSALS
 from errors import WorkerError
@@ -34,7 +36,7 @@ class Adapter(adapters.Adapter):
     def supports(self, case):
         known = ["fp32", "bf16"] if case.device == "cpu" else ["fp32", "bf16", "tf32"]
         reasons = adapters.unsupported(
-            case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
+            case, input=["resident", "stream", "native"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"], precision=known)
         if "eager" in case.options and "xla" in case.options:
             reasons.append("options eager and xla together")
@@ -171,6 +173,15 @@ class Adapter(adapters.Adapter):
             raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
         self.batches[slot] = tuple(None if part is None else tf.identity(tf.constant(part))
                                    for part in self._batch(x, y))
+
+    def loader_problems(self, case):
+        return own_loader.Data(case).problems()
+
+    def loader(self, case):
+        return tensorflow_data.loader(own_loader.Data(case))
+
+    def take(self, slot, batch):
+        self.batches[slot] = batch
 
     def read(self, what, tensors):
         for tensor in tensors:

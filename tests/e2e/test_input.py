@@ -3,6 +3,7 @@
 import array
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -179,6 +180,8 @@ class InputTest(ProgramTest):
                 else:
                     self.assertIsNone(process["input_wait_ns"])
                     self.assertIsNone(process["load_batches"])
+        shown = self.prony("show", "--store", self.store, expect=0).stdout
+        self.assertRegex(" ".join(shown.split()), r"input: fake waits .* resident is .* synthetic is")
         # The same batches, or random ones.
         self.assertEqual(first["stream"], first["resident"])
         self.assertNotEqual(first["synthetic"], first["resident"])
@@ -223,6 +226,49 @@ class InputTest(ProgramTest):
                 self.assertGreater(process["input_wait_ns"], 0.5 * process["step_mean_ns"])
                 self.assertGreaterEqual(process["load_batches"], 400 - 8)
                 self.assertGreater(process["load_decode_ns"], 0)
+
+    def test_native_is_refused_with_reason(self):
+        done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",
+                          "mnist-sample", "--input", "native", expect=1)
+        self.assertIn("no data loader of fake is driven", done.stdout)
+
+
+class FrameworkTest(unittest.TestCase):
+    """Frameworks' own loaders, where they are installed."""
+
+    DATA = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
+    MODULES = {"pytorch": "pytorch", "tensorflow-python": "tensorflow"}
+
+    def test_own_loaders(self):
+        """Evaluation in the order of the files: the first batch is the one that prony makes."""
+        found = 0
+        for framework, module in self.MODULES.items():
+            python = os.path.join(self.DATA, "prony/frameworks", framework, "bin/python")
+            if not os.path.exists(python):
+                print("%s is not installed" % framework)
+                continue
+            found += 1
+            with self.subTest(framework=framework), tempfile.TemporaryDirectory() as folder:
+                environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
+                kept = os.path.join(folder, "kept")
+                run = [PRONY, "run", "--store", os.path.join(folder, "store.db"), "-f", framework, "-n",
+                       "lenet", "-d", "mnist-sample", "-b", "16", "-s", "forward", "--input", "native",
+                       "--keep-bundle", kept, "--steps", "3", "--warm-up", "0", "--repeat", "1"]
+                done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn("input: %s waits" % framework, done.stdout)
+                case = [name for name in os.listdir(kept) if name.endswith("-case")]
+                done = subprocess.run(
+                    [python, os.path.join(HERE, "readers/own_loader_reader.py"),
+                     os.path.join(ROOT, "python"), module, os.path.join(kept, case[0])],
+                    env=dict(environment, CUDA_VISIBLE_DEVICES=""), capture_output=True, text=True,
+                    check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                said = json.loads(done.stdout.splitlines()[-1])
+                self.assertTrue(said["values"] and said["labels"], said)
+                self.assertLess(said["largest"], 1e-5)
+        if not found:
+            sys.exit(77)
 
 
 if __name__ == "__main__":

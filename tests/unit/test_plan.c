@@ -273,7 +273,7 @@ static void what_cannot_run_says_why(void **state)
 		{"stages", "train", "onnxruntime", CELL_UNSUPPORTED,
 		 "stage train: onnxruntime has forward only"},
 		{"stages", "load", "pytorch", CELL_UNSUPPORTED,
-		 "stage load: prony's own loader is measured with the framework native"},
+		 "prony's own loader is measured with the framework native"},
 		{"precisions", "tf32", "native", CELL_UNSUPPORTED,
 		 "precision tf32: native has fp32, bf16"},
 		{"precisions", "bf16", "mxnet", CELL_UNSUPPORTED,

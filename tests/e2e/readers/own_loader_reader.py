@@ -1,0 +1,45 @@
+"""What an adapter's own loader makes of a case, beside the case's own first batch: prints the largest and the
+mean difference of values and whether labels are the same.
+
+    own_loader_reader.py PYTHON_FOLDER ADAPTER BUNDLE
+"""
+import importlib
+import json
+import sys
+
+sys.path.insert(0, sys.argv[1])
+
+import adapters  # noqa: E402
+import own_loader  # noqa: E402
+from case import Case  # noqa: E402
+
+TARGET = adapters.target = adapters.Target("cpu", "", [], 0, 1)
+CASE = Case(sys.argv[3], TARGET)
+MODULE = importlib.import_module("adapters.%s_data" % sys.argv[2])
+
+
+def flat(value):
+    """List of floats of nested lists."""
+    if not isinstance(value, list):
+        return [float(value)]
+    return [number for part in value for number in flat(part)]
+
+
+def main():
+    data = own_loader.Data(CASE)
+    x, y = next(MODULE.loader(data))
+    if sys.argv[2] == "tensorflow":
+        x, y = x.numpy(), y.numpy()
+        if x.ndim == 4:
+            x = x.transpose(0, 3, 1, 2)
+    x, y = flat(x.tolist()), flat(y.tolist())
+    wanted, labels = CASE.batch(0)
+    wanted = wanted.data.cast("B").cast("f").tolist()
+    apart = [abs(a - b) for a, b in zip(x, wanted)]
+    print(json.dumps({"values": len(x) == len(wanted), "largest": max(apart),
+                      "mean": sum(apart) / len(apart),
+                      "labels": y == flat(labels.data.cast("B").cast("q").tolist())}))
+
+
+if __name__ == "__main__":
+    main()
