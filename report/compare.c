@@ -11,10 +11,9 @@
 #include "report/names.h"
 #include "report/replicates.h"
 #include "report/summary.h"
+#include "stats/order.h"
 #include "stats/rounds.h"
 #include "store/machine_figures.h"
-
-#define FALSE_DISCOVERIES 0.05 /* of what is called FASTER or SLOWER, over all cells */
 
 static void contrast_rows(struct compare *compare, struct compare_row *row)
 {
@@ -61,13 +60,17 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 		return;
 	}
 	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
-	if (is_claim(row->verdict) && !(row->p_adjusted <= FALSE_DISCOVERIES)) {
+	double most = order_discoveries(&row->contrast);
+	if (is_claim(row->verdict) && !(row->p_adjusted <= most)) {
 		row->verdict = VERDICT_INCONCLUSIVE;
-		row->reason =
-			arena_printf(&compare->arena,
-				     "the interval lies outside, but among %zu cells one such "
-				     "may be chance (Benjamini-Hochberg %.2g)",
-				     compare->hypotheses, row->p_adjusted);
+		row->reason = arena_printf(
+			&compare->arena,
+			row->p_adjusted > ORDER_DISCOVERIES
+				? "the interval lies outside, but among %zu cells one such may be "
+				  "chance (Benjamini-Hochberg %.2g)"
+				: "the interval lies outside, but it is wide: among %zu cells one "
+				  "such may be chance (Benjamini-Hochberg %.2g, at most 0.01)",
+			compare->hypotheses, row->p_adjusted);
 	}
 	if (is_claim(row->verdict) && (row->disturbed_a || row->disturbed_b) && !force) {
 		row->verdict = VERDICT_INCONCLUSIVE;

@@ -25,6 +25,12 @@ double contrast_half_width(const struct contrast *contrast)
 	return sqrt(contrast->high / contrast->low) - 1;
 }
 
+double order_discoveries(const struct contrast *contrast)
+{
+	return contrast_half_width(contrast) <= ORDER_WIDTH_MAX ? ORDER_DISCOVERIES
+								: ORDER_DISCOVERIES_WIDE;
+}
+
 double order_loss(const double *taken, size_t count)
 {
 	double sum = 0;
@@ -119,7 +125,7 @@ struct pairs {
 };
 
 /* Many pairs are compared at once: what a pair's own interval tells counts only where it would with
- * a false discovery rate of 5 % among all pairs (Benjamini and Hochberg 1995). */
+ * that false discovery rate among all pairs (Benjamini and Hochberg 1995). */
 static void correct_for_many(const struct contender *contenders, struct pairs *pairs)
 {
 	size_t count = pairs->count, n = 0;
@@ -143,8 +149,9 @@ static void correct_for_many(const struct contender *contenders, struct pairs *p
 			struct margins margins =
 				order_margins(contenders[k].loss, contenders[i].loss);
 			bool told = *order == ORDER_FASTER || *order == ORDER_SLOWER;
-			if (told && !(adjusted[n] <= 0.05))
-				*order = not_apart(&pairs->contrasts[i * count + k], &margins);
+			const struct contrast *contrast = &pairs->contrasts[i * count + k];
+			if (told && !(adjusted[n] <= order_discoveries(contrast)))
+				*order = not_apart(contrast, &margins);
 		}
 	free(adjusted);
 	free(p);

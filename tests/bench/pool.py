@@ -33,6 +33,7 @@ ARMS = {"A": 1.0, "A again": 1.0, "+2 %": 1.02, "+5 %": 1.05}
 DELTA = 0.01
 BLOCK_S = 0.1
 FLOOR_PAIRS = 5
+WIDE = 0.10  # stats/order.h
 # Default effort: processes at least, at most, until both half widths are so small (stats/effort.c).
 EFFORT_MIN, EFFORT_MAX, EFFORT_HALF_WIDTH = 5, 12, 0.02
 # What more processes than these would decide is not tried; random draws for rates of what few disjoint trials show.
@@ -73,8 +74,11 @@ def interval(logs, known={}):
 
 
 def verdict(logs):
+    """As `prony compare --force` has it of one cell: wide intervals tell where those of 99 % would."""
     mean, width = interval(logs)
     limit = math.log1p(DELTA)
+    if math.expm1(width) > WIDE and abs(mean) > width:
+        width *= student_t_known(0.995, len(logs) - 1) / student_t_known(0.975, len(logs) - 1)
     if mean - width > limit:
         return "SLOWER"
     if mean + width < -limit:
@@ -161,16 +165,14 @@ def default_effort(pairs):
     return trials
 
 
-def needed(logs):
-    """What the tool says beside INCONCLUSIVE (contrast_needed of stats/contrast.c): pairs with which a verdict comes in
-    80 of 100 comparisons."""
-    mean, limit = sum(logs) / len(logs), math.log1p(DELTA)
-    spread = math.sqrt(sum((x - mean) ** 2 for x in logs) / (len(logs) - 1))
-    distance = abs(abs(mean) - limit)
+def needed(mean, spread):
+    """What the tool says beside INCONCLUSIVE (contrast_needed of stats/contrast.c) of a difference beyond the threshold:
+    pairs with which a verdict comes in 80 of 100 comparisons; infinite for more than NEEDED_MAX."""
+    distance = abs(mean) - math.log1p(DELTA)
     for n in range(2, NEEDED_MAX + 1):
         if (student_t_known(0.975, n - 1) + student_t_known(0.8, n - 1)) * spread / math.sqrt(n) <= distance:
             return n
-    return 0
+    return math.inf
 
 
 def student_t_known(p, df, known={}):
@@ -212,18 +214,20 @@ def share_of(words, *wanted):
 
 def evaluate_default(rounds):
     """The tool's own number of rounds; two pairs of the same: A and A again, and the two others unchanged."""
-    same = []
-    for one, other in (("A", "A again"), ("+2 %", "+5 %")):
-        same += default_effort(list(zip(plain(rounds, one), plain(rounds, other))))
-    every = [b - a for one, other in (("A", "A again"), ("+2 %", "+5 %"))
-             for a, b in zip(plain(rounds, one), plain(rounds, other))]
+    pairs = [list(zip(plain(rounds, one), plain(rounds, other))) for one, other in (("A", "A again"), ("+2 %", "+5 %"))]
+    same = [trial for rows in pairs for trial in default_effort(rows)]
+    every = [b - a for rows in pairs for a, b in rows]
+    three = [trial for rows in pairs for trial in trials_of([b - a for a, b in rows], 3)]
+    print("\n%d disjoint trials of three rounds of the same: the interval holds 1 in %d; SLOWER or FASTER, wrongly, %d" % (
+        len(three), sum(abs(m) <= w for m, w in map(interval, three)),
+        sum(verdict(trial) in ("SLOWER", "FASTER") for trial in three)))
     spread = math.sqrt(sum(x * x for x in every) / len(every))
     floor = max(DELTA, math.expm1(student_t(0.975, len(every)) * spread / math.sqrt(FLOOR_PAIRS)))
     sizes = sorted(len(trial) for trial in same)
     says = [verdict(trial) for trial in same]
     slower = [verdict([x + math.log1p(2 * floor) for x in trial]) for trial in same]
     two = [verdict([x + math.log1p(0.02) for x in trial]) for trial in same]
-    print("\ndefault effort (%d to %d rounds, median %d), %d disjoint trials of the same: the interval holds 1 in %s; "
+    print("default effort (%d to %d rounds, median %d), %d disjoint trials of the same: the interval holds 1 in %s; "
           "SLOWER or FASTER, wrongly, %s" % (
               sizes[0], sizes[-1], sizes[len(sizes) // 2], len(same),
               share_of([abs(m) <= w for m, w in map(interval, same)], True), share_of(says, "SLOWER", "FASTER")))
@@ -231,17 +235,12 @@ def evaluate_default(rounds):
           % (100 * floor, FLOOR_PAIRS, share_of(slower, "SLOWER"), share_of(slower, "FASTER")))
     print("+2 %% at default effort: SLOWER %s, FASTER %s, SAME %s, INCONCLUSIVE %s" % tuple(
         share_of(two, word) for word in ("SLOWER", "FASTER", "SAME", "INCONCLUSIVE")))
-    numbers = sorted(needed([x + math.log1p(0.02) for x in trial]) or math.inf
-                     for trial, word in zip(same, two) if word == "INCONCLUSIVE")
-    few = [n for n in numbers if n <= NEEDED_MAX]
-    if numbers:
-        print("of the inconclusive ones %d name at most %d pairs, the others more (median %s)" % (
-            len(few), NEEDED_MAX, numbers[len(numbers) // 2]))
-    chance = random.Random(1)
-    found = [verdict([x + math.log1p(0.02) for x in chance.sample(every, n)])
-             for n in few for _ in range(max(1, DRAWS // len(few)))]
-    if found:
-        print("with as many pairs as they name, drawn from all rounds: SLOWER %s, FASTER %s" % (
+    n = needed(math.log1p(0.02), spread)
+    print("2 %% needs %s pairs at this spread" % ("more than %d" % NEEDED_MAX if n == math.inf else "%d" % n))
+    if n < math.inf:
+        chance = random.Random(1)
+        found = [verdict([x + math.log1p(0.02) for x in chance.sample(every, n)]) for _ in range(DRAWS)]
+        print("with so many, drawn from all rounds: SLOWER %s, FASTER %s" % (
             share_of(found, "SLOWER"), share_of(found, "FASTER")))
 
 
