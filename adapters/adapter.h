@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "adapters/profile.h"
 #include "base/error.h"
 #include "bundle/recipe.h"
 #include "bundle/target.h"
@@ -67,6 +68,7 @@ struct session {
 	const char *library;  /* path to load; NULL for built-in adapters */
 	const char *option;   /* private knobs of null and fake: "crash@step=3"; "" = none */
 	struct target target; /* set before probe */
+	bool profiled;	      /* steps will be asked for that are profiled; set before probe */
 	void *private_data;   /* private_size bytes, zeroed before open */
 };
 
@@ -87,6 +89,25 @@ struct adapter_files {
 	 * borrowed until the next step. */
 	enum prony_status (*outputs)(struct session *s, struct arena *arena, struct tensor_set *out,
 				     struct error *err);
+};
+
+/*
+ * What a step consists of: of adapters whose framework says it, or which can time its parts. Steps
+ * that nobody asked to profile must cost the same with it and without. What has to be kept for
+ * `begin` (a model's bytes) is kept only where session.profiled is set.
+ */
+struct adapter_profile {
+	/* From here on `steps` steps, and no others, are profiled. `now_ns` is the harness' clock.
+	 * Work that is needed for it, a second compilation say, is done here, not in the steps. */
+	enum prony_status (*begin)(struct session *s, int64_t steps, int64_t (*now_ns)(void),
+				   struct error *err);
+	/* After each of these steps and its sync, outside of its time; may be NULL. */
+	enum prony_status (*stepped)(struct session *s, int64_t step, struct profile_log *log,
+				     struct error *err);
+	/* Stops, and adds what was seen that `stepped` has not added. instants: begin and end of
+	 * each step. */
+	enum prony_status (*end)(struct session *s, const int64_t *instants, int64_t steps,
+				 struct profile_log *log, struct error *err);
 };
 
 struct adapter {
@@ -143,7 +164,8 @@ struct adapter {
 	/* Called exactly once, even after a failed open. */
 	void (*close)(struct session *s);
 
-	const struct adapter_files *files; /* optional */
+	const struct adapter_files *files;     /* optional */
+	const struct adapter_profile *profile; /* optional */
 
 	/*
 	 * Optional; only the fake adapter has it, to test the parent: may falsify the reply to a

@@ -28,6 +28,8 @@
 /* Where a worker without shared memory puts step records and what it was asked to read. */
 #define BUNDLE_RECORDS_FILE "records.bin"
 #define BUNDLE_READ_FILE "read.safetensors"
+/* Where a worker puts what it was asked to profile. */
+#define BUNDLE_PROFILE_FILE "profile.json"
 
 struct bundle {
 	struct arena arena;

@@ -77,6 +77,7 @@ int command_list(const struct cli_command *command, int argc, char **argv);
 int command_show(const struct cli_command *command, int argc, char **argv);
 int command_report(const struct cli_command *command, int argc, char **argv);
 int command_export(const struct cli_command *command, int argc, char **argv);
+int command_profile(const struct cli_command *command, int argc, char **argv);
 int command_log(const struct cli_command *command, int argc, char **argv);
 int command_import(const struct cli_command *command, int argc, char **argv);
 int command_delete(const struct cli_command *command, int argc, char **argv);

@@ -64,6 +64,19 @@ const struct cli_command cli_commands[] = {
 					     "  prony export latest --format jsonl > run.jsonl",
 		    .options = export_option_rows},
 	 .run = command_export},
+	{.syntax =
+		 {.name = "profile",
+		  .arguments = "[SUITE | FILE.yaml]",
+		  .summary = "where the step of one cell goes: phases, layers, lines, processors",
+		  .description =
+			  "The words of `prony run`, which here choose one cell, in one framework "
+			  "or several side by side. Its steps run apart from any measurement, "
+			  "timed from within: nothing of it is proved or stored.\n\n"
+			  "  prony profile -f native,onnxruntime -n lenet -s forward\n"
+			  "  prony profile -f native -n lenet -s train --format chrome -o "
+			  "trace.json",
+		  .options = profile_option_rows},
+	 .run = command_profile},
 	{.syntax = {.name = "log",
 		    .arguments = "[CELL...]",
 		    .summary = "what each process of a cell printed, and the gate's evidence",

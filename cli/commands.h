@@ -13,6 +13,7 @@ extern const struct option delete_option_rows[];
 extern const struct option tag_option_rows[];
 extern const struct option compare_option_rows[];
 extern const struct option history_option_rows[];
+extern const struct option profile_option_rows[];
 extern const struct option log_option_rows[];
 extern const struct option data_option_rows[];
 extern const struct option doctor_option_rows[];

@@ -8,14 +8,6 @@
 #include "cli/cli.h"
 #include "zoo/zoo.h"
 
-/* The option of an axis; X of cell/axes.h. */
-#define ROW_AXIS(id, member, type, enumeration, recipe, option, letter_, what, ...)                \
-	{.name = (option),                                                                         \
-	 .letter = (letter_),                                                                      \
-	 .kind = OPTION_LIST,                                                                      \
-	 .offset = offsetof(struct run_options, axes) + AXIS_##id * sizeof(struct option_list),    \
-	 .metavar = "LIST",                                                                        \
-	 .help = (what)},
 #define ROW_INT(member, flag, low, high, unit, what)                                               \
 	{                                                                                          \
 		.name = (flag), .kind = OPTION_INT,                                                \
@@ -34,7 +26,7 @@
 	}
 
 const struct option run_option_rows[] = {
-	CELL_AXES(ROW_AXIS){
+	CELL_AXES(RUN_OPTION_AXIS){
 		.name = "worker",
 		.kind = OPTION_LIST,
 		.offset = offsetof(struct run_options, workers),

@@ -16,6 +16,15 @@ struct run_options {
 
 extern const struct option run_option_rows[];
 
+/* The option of an axis, X of cell/axes.h; of commands whose struct begins with run_options. */
+#define RUN_OPTION_AXIS(id, member, type, enumeration, recipe, option, letter_, what, ...)         \
+	{.name = (option),                                                                         \
+	 .letter = (letter_),                                                                      \
+	 .kind = OPTION_LIST,                                                                      \
+	 .offset = offsetof(struct run_options, axes) + AXIS_##id * sizeof(struct option_list),    \
+	 .metavar = "LIST",                                                                        \
+	 .help = (what)},
+
 /* Defaults: nothing given. */
 void run_options_init(struct run_options *options);
 

@@ -78,6 +78,8 @@ static void add_hello_members(struct client *client, json_t *request)
 	json_object_update(request, target);
 	json_decref(target);
 	json_object_set_new(request, "protocol", json_integer(PROTOCOL_VERSION));
+	if (client->spec->profile)
+		json_object_set_new(request, "profile", json_true());
 	if (!client->spec->no_shared_memory)
 		json_object_set_new(request, "shared_memory",
 				    json_pack("{s:i, s:I}", "fd", FD_SHARED, "bytes",

@@ -28,6 +28,7 @@ struct client_spec {
 	int64_t timeout_ns; /* of each request that has no longer one of its own */
 	const volatile int *stop;
 	bool no_shared_memory; /* offer none: files of the bundle serve */
+	bool profile;	       /* hello announces that a profile will be asked for */
 };
 
 struct client;
@@ -70,6 +71,14 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
  */
 enum prony_status client_read(struct client *client, const char *what, struct arena *arena,
 			      struct tensor_set *out, struct error *err);
+
+/*
+ * The profile verb; what the worker says of the steps lies in the bundle's file. *sent_ns and
+ * *received_ns bracket it on our clock. PRONY_INVALID: the steps that it claims are others.
+ */
+enum prony_status client_profile(struct client *client, enum protocol_profile what, int64_t steps,
+				 int64_t slot, int64_t timeout_ns, int64_t *sent_ns,
+				 int64_t *received_ns, struct error *err);
 
 /*
  * For worker-check: sends bytes as one line, whatever they are, and takes the reply to them, ok or

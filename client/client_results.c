@@ -148,6 +148,34 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 	return status;
 }
 
+enum prony_status client_profile(struct client *client, enum protocol_profile what, int64_t steps,
+				 int64_t slot, int64_t timeout_ns, int64_t *sent_ns,
+				 int64_t *received_ns, struct error *err)
+{
+	json_t *members = json_pack("{s:s, s:I, s:I}", "what", protocol_profile_name(what), "steps",
+				    (json_int_t)steps, "slot", (json_int_t)slot);
+	json_t *reply = NULL;
+	int64_t sent, received;
+	enum prony_status status = client_request(client, VERB_PROFILE, members, timeout_ns, &reply,
+						  &sent, &received, err);
+	if (status != PRONY_OK)
+		return status;
+	int64_t begin = json_int_or(reply, "begin_at_ns", INT64_MIN);
+	int64_t end = json_int_or(reply, "end_at_ns", INT64_MAX);
+	if (json_int_or(reply, "steps", -1) != steps)
+		status = error_set(err, PRONY_INVALID, "it profiled %lld steps instead of %lld",
+				   (long long)json_int_or(reply, "steps", -1), (long long)steps);
+	else if (begin < sent || end < begin || end > received)
+		status = error_set(err, PRONY_INVALID,
+				   "the steps that it profiled do not lie within the request");
+	json_decref(reply);
+	if (status == PRONY_OK) {
+		*sent_ns = sent;
+		*received_ns = received;
+	}
+	return status;
+}
+
 /* The safetensors image that a read left: in shared memory, or in the bundle's file. */
 static enum prony_status fetch_image(struct client *client, int64_t bytes, const void **image,
 				     struct error *err)

@@ -23,6 +23,8 @@ struct checker {
 	/* What it said at hello. */
 	unsigned stages; /* bit set of enum stage */
 	unsigned precisions;
+	unsigned profiles;		/* bit set of enum protocol_profile */
+	bool profiled;			/* the next session announces that one will be asked for */
 	char device[TARGET_WORD_BYTES]; /* that it is asked for */
 	bool device_found;
 	enum precision precision; /* that it is asked for */

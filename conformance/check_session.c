@@ -79,6 +79,7 @@ enum prony_status check_session_start(struct checker *checker, const char *name,
 		.timeout_ns = spec->timeout_ns,
 		.stop = spec->stop,
 		.no_shared_memory = !shared_memory,
+		.profile = checker->profiled,
 	};
 	return client_start(&out->spec, &out->client, err);
 }
@@ -263,6 +264,16 @@ static bool take_precision(void *context, const char *word)
 	return true;
 }
 
+static bool take_profile(void *context, const char *word)
+{
+	struct checker *checker = context;
+	enum protocol_profile profile = protocol_profile_parse(word);
+	if (profile == PROFILE_COUNT)
+		return false;
+	checker->profiles |= 1u << profile;
+	return true;
+}
+
 static bool take_device(void *context, const char *word)
 {
 	struct checker *checker = context;
@@ -272,9 +283,10 @@ static bool take_device(void *context, const char *word)
 
 /* What it can do, as the later checks need it. */
 static enum prony_status take_abilities(struct checker *checker, const json_t *reply,
-					struct error *why)
+					bool session_profiled, struct error *why)
 {
-	checker->stages = checker->precisions = 0;
+	const json_t *profiles = json_object_get(reply, "profiles");
+	checker->stages = checker->precisions = checker->profiles = 0;
 	checker->device_found = false;
 	enum prony_status status = need_words(reply, "devices", take_device, checker, why);
 	if (status == PRONY_OK && !checker->device_found)
@@ -284,6 +296,13 @@ static enum prony_status take_abilities(struct checker *checker, const json_t *r
 		status = need_words(reply, "stages", take_stage, checker, why);
 	if (status == PRONY_OK)
 		status = need_words(reply, "precisions", take_precision, checker, why);
+	/* A worker need not say anything of it. */
+	if (status == PRONY_OK &&
+	    (json_array_size(profiles) || (profiles && !json_is_array(profiles))))
+		status = need_words(reply, "profiles", take_profile, checker, why);
+	/* Those of a session that did not announce a profile are not asked for. */
+	if (!session_profiled)
+		checker->profiles = 0;
 	if (status == PRONY_OK && checker->stages == 1u << STAGE_LOAD)
 		status = error_set(why, PRONY_INVALID, "stages has none that computes");
 	for (int i = PRECISION_COUNT - 1; i >= 0; i--)
@@ -320,7 +339,9 @@ static enum prony_status check_greeting(struct check_session *session, const jso
 				   session->cell.target.world_size);
 	if (status == PRONY_OK)
 		status = need_integer(reply, "import_ns", &import_ns, why);
-	return status == PRONY_OK ? take_abilities(session->checker, reply, why) : status;
+	return status == PRONY_OK
+		       ? take_abilities(session->checker, reply, session->spec.profile, why)
+		       : status;
 }
 
 /* Writes the bundle as what the worker offers asks for. */

@@ -90,6 +90,8 @@ static const struct {
 	{"\"verb\": \"read\", \"what\": \"logits\"", false, 1u << AT_RAN},
 	{"\"verb\": \"read\", \"what\": \"loss\"", false, 1u << AT_RAN},
 	{"\"verb\": \"read\", \"what\": \"gradients\"", false, 1u << AT_RAN},
+	/* hello announced none */
+	{"\"verb\": \"profile\", \"what\": \"layers\", \"steps\": 1, \"slot\": 0", false, 0},
 	{"\"verb\": \"dance\"", false, 0},
 };
 

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
+#include "bundle/bundle.h"
 #include "conformance/check_internal.h"
+#include "profile/read.h"
 
 /* One run; its records must join, as the protocol's loop makes them. */
 static enum prony_status run_steps(struct check_session *session, int64_t steps,
@@ -158,6 +161,38 @@ static enum prony_status read_state(struct check_session *session, struct error 
 	return read_all(session, "state", VALUE_STATE, why);
 }
 
+/* What it says that it can profile; a worker need not say anything of it. */
+static enum prony_status
+ask_profile(struct check_session *session, enum protocol_profile what,
+	    enum prony_status (*take)(struct profile *profile, const char *path,
+				      const struct profile_bracket *bracket, struct error *err),
+	    struct error *why)
+{
+	struct profile profile = {.status = CELL_OK};
+	struct profile_bracket bracket = {.steps = 3};
+	if (!(session->checker->profiles & 1u << what))
+		return PRONY_OK;
+	char *path = path_join(session->bundle, BUNDLE_PROFILE_FILE);
+	arena_init(&profile.arena, 0);
+	enum prony_status status = client_profile(session->client, what, bracket.steps, 1, 0,
+						  &bracket.begin_ns, &bracket.end_ns, why);
+	if (status == PRONY_OK)
+		status = take(&profile, path, &bracket, why);
+	profile_release(&profile);
+	free(path);
+	return status;
+}
+
+static enum prony_status profile_layers(struct check_session *session, struct error *why)
+{
+	return ask_profile(session, PROFILE_LAYERS, profile_read_layers, why);
+}
+
+static enum prony_status profile_lines(struct check_session *session, struct error *why)
+{
+	return ask_profile(session, PROFILE_LINES, profile_read_lines, why);
+}
+
 static enum prony_status work_with_network(struct checker *checker, const char *name, int slots,
 					   bool shared_memory, bool *refused, struct error *err)
 {
@@ -177,15 +212,20 @@ static enum prony_status work_with_network(struct checker *checker, const char *
 		{"read gradients", read_gradients, true},
 		{"read weights", read_weights, true},
 		{"read state", read_state, true},
+		{"profile layers", profile_layers, false},
+		{"profile lines", profile_lines, false},
 		{"close", check_close, false},
 		{NULL, NULL, false},
 	};
 	struct check_session session;
 	bool passed = false;
+	/* One of two: it may make no difference to the rest. */
+	checker->profiled = shared_memory;
 	enum prony_status status =
 		check_session_start(checker, name, slots, shared_memory, &session, err);
 	if (status == PRONY_OK)
 		status = check_steps(&session, steps, &passed, err);
+	checker->profiled = false;
 	*refused = session.refused;
 	checker->stopped = !passed;
 	check_session_release(&session);

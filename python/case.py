@@ -7,7 +7,7 @@ from errors import WorkerError
 
 SCHEMA = 2
 FILES = {"weights": "weights.safetensors", "input": "input.safetensors",
-         "records": "records.bin", "read": "read.safetensors"}
+         "records": "records.bin", "read": "read.safetensors", "profile": "profile.json"}
 
 
 class Case(object):

@@ -5,6 +5,7 @@ The loop that is timed is `timed_loop` (or the framework's own, `marked_loop`); 
 requests.
 """
 import array
+import functools
 import gc
 import importlib
 import json
@@ -27,6 +28,7 @@ ERROR_CHARACTERS_MAX = 2000
 SHARED_MAGIC = 0x79E0B001
 SHARED_HEADER = struct.Struct("<II7Q")
 FIT = "fit"  # the option that leaves the steps to the framework's own loop
+PROFILE_STEPS_MAX = 100000
 READOUTS = ("logits", "loss", "weights", "gradients", "state")
 
 if hasattr(time, "monotonic_ns"):
@@ -133,7 +135,7 @@ class Worker(object):
     # Where each verb may come (docs/worker-protocol.md, "States").
     PLACES = {"hello": ("new",), "supports": ("greeted",), "open": ("greeted",),
               "build": ("opened",), "feed": ("built", "ran"), "run": ("built", "ran"),
-              "read": ("built", "ran"),
+              "read": ("built", "ran"), "profile": ("ran",),
               "close": ("new", "greeted", "opened", "built", "ran", "failed")}
 
     def __init__(self, adapter_name):
@@ -141,11 +143,15 @@ class Worker(object):
         self.adapter = self.shared = self.ring = self.arriving = self.case = None
         self.place = "new"
         self.fed = set()
+        self.profiled = False
 
     def hello(self, request):
         if request.get("protocol") != PROTOCOL:
             raise WorkerError("invalid", "protocol %r, this worker speaks %d"
                               % (request.get("protocol"), PROTOCOL))
+        self.profiled = request.get("profile", False)
+        if type(self.profiled) is not bool:
+            raise WorkerError("invalid", "hello: profile must be true or false")
         offered = request.get("shared_memory")
         if offered:
             self.shared = SharedMemory(offered["fd"], offered["bytes"])
@@ -163,11 +169,15 @@ class Worker(object):
         self.adapter = module.Adapter()
         reply = {"protocol": PROTOCOL, "shared_memory": self.shared is not None,
                  "rank": self.target.rank, "world_size": self.target.world_size,
-                 "import_ns": import_ns}
+                 "import_ns": import_ns, "profiles": self.profiles()}
         reply.update(self.adapter.hello())
         self.check_target(reply["devices"])
         self.place = "greeted"
         return reply
+
+    def profiles(self):
+        """List of str: what it can be asked to profile."""
+        return (["layers"] if self.adapter.says_layers else []) + ["lines"]
 
     def check_target(self, devices):
         """WorkerError for what the adapter has not, of all that hello asked for."""
@@ -232,26 +242,38 @@ class Worker(object):
         self.fed.add(slot)
         return {"feed_ns": now() - begin}
 
-    def run(self, request):
-        blocks = block_sizes(request)
+    def first_slot(self, request):
+        """The slot of a request's first step; WorkerError where one of the steps has no batch."""
         slot, slots = member(request, "slot", int), self.case.slots
         if not 0 <= slot < slots:
             raise WorkerError("invalid", "slot %d of %d" % (slot, slots))
         for used in range(slot, slot + min(request["steps"], slots)):
             if used % slots not in self.fed and not self.arriving:
                 raise WorkerError("invalid", "run uses slot %d before feed" % (used % slots))
-        records = array.array("q", bytes(16 * len(blocks)))
-        if self.shared:
-            self.shared.check(self.shared.records, 16 * len(blocks), "records")
+        return slot
+
+    def loop(self, blocks, slot, records, call=lambda function: function()):
+        """Runs blocks of steps from a slot on, by a function that calls what runs them."""
+        slots = self.case.slots
         following = [(i + 1) % slots for i in range(slots)]
+        adapter = self.adapter
         gc.disable()
         try:
             if FIT in self.target.options:
-                marked_loop(self.adapter.fit, now, blocks, slot, records)
+                call(functools.partial(marked_loop, adapter.fit, now, blocks, slot, records))
             else:
-                timed_loop(self.stepping(), self.adapter.sync, now, blocks, slot, following, records)
+                call(functools.partial(timed_loop, self.stepping(), adapter.sync, now, blocks, slot,
+                                       following, records))
         finally:
             gc.enable()
+
+    def run(self, request):
+        blocks = block_sizes(request)
+        slot = self.first_slot(request)
+        records = array.array("q", bytes(16 * len(blocks)))
+        if self.shared:
+            self.shared.check(self.shared.records, 16 * len(blocks), "records")
+        self.loop(blocks, slot, records)
         self.place = "ran"
         self.put_records(records)
         reply = {"steps": request["steps"], "records": len(blocks),
@@ -312,6 +334,34 @@ class Worker(object):
             return [safetensors_io.Tensor(what, "F32", shape)]
         names = case.states if what == "state" else case.parameters
         return [safetensors_io.Tensor(name, "F32", case.shape(name)) for name in names]
+
+    def profile(self, request):
+        what = member(request, "what", str)
+        steps = member(request, "steps", int)
+        if not self.profiled:
+            raise WorkerError("invalid", "hello did not announce a profile")
+        if what not in self.profiles():
+            raise WorkerError("invalid", "%s has no profile of %r" % (self.adapter_name, what))
+        if self.arriving:
+            raise WorkerError("invalid", "batches arrive while the network runs: profiles are of resident ones")
+        if not 1 <= steps <= PROFILE_STEPS_MAX:
+            raise WorkerError("invalid", "profile of %d steps" % steps)
+        slot = self.first_slot(request)
+        records = array.array("q", bytes(16 * steps))
+        if what == "layers":
+            self.adapter.profile_begin(steps)
+            self.loop([1] * steps, slot, records)
+            found = {"events": self.adapter.profile_end(records)}
+        else:
+            from line_tracer import LineTracer
+            tracer = LineTracer(now)
+            self.loop([1] * steps, slot, records, tracer.run)
+            found = tracer.report()
+        found["steps"] = [[records[2 * i], records[2 * i + 1]] for i in range(steps)]
+        with open(self.case.path("profile"), "w") as out:
+            json.dump(found, out)
+        return {"steps": steps, "begin_at_ns": records[0], "end_at_ns": records[-1],
+                "events": len(found.get("events") or found["functions"])}
 
     def close(self, request):
         self.arriving = None  # a loader ends its processes

@@ -62,6 +62,7 @@ enum prony_status session_start(const struct drive *drive, struct client_spec *s
 		.memory_limit_bytes = drive->settings->limits.memory_limit_bytes,
 		.timeout_ns = drive->settings->limits.request_timeout_ns,
 		.stop = drive->settings->stop,
+		.profile = drive->profile,
 	};
 	return client_start(spec, out, err);
 }
@@ -80,6 +81,20 @@ static int64_t stated_ns(const json_t *reply, const char *key, int64_t passed_ns
 {
 	int64_t stated = json_int_or(reply, key, passed_ns);
 	return stated < 0 || stated > passed_ns ? passed_ns : stated;
+}
+
+/* Those that this program knows. */
+static unsigned profiles_of(const json_t *reply)
+{
+	const json_t *words = json_object_get(reply, "profiles");
+	unsigned set = 0;
+	for (size_t i = 0; i < json_array_size(words); i++) {
+		enum protocol_profile profile =
+			protocol_profile_parse(json_string_value(json_array_get(words, i)));
+		if (profile != PROFILE_COUNT)
+			set |= 1u << profile;
+	}
+	return set;
 }
 
 static enum prony_status say_hello(const struct drive *drive, struct client *client,
@@ -102,6 +117,7 @@ static enum prony_status say_hello(const struct drive *drive, struct client *cli
 	facts->import_ns = stated_ns(reply, "import_ns", received - client_started_ns(client));
 	facts->spawn_ns = received - client_started_ns(client) - facts->import_ns;
 	copy_members(facts->details, reply, keys);
+	facts->profiles = profiles_of(reply);
 	json_decref(reply);
 	return status;
 }

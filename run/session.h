@@ -17,6 +17,7 @@ struct drive {
 	const int *cpus;
 	int cpu_count;
 	int round, replicate;
+	bool profile; /* its worker will be asked for one */
 };
 
 /* What a worker said of itself on the way; tells and times. */
@@ -25,6 +26,7 @@ struct session_facts {
 	int64_t threads, mxcsr; /* RECORD_NONE when not stated */
 	char precision[16];
 	int64_t parameters, macs; /* -1 when it cannot say */
+	unsigned profiles;	  /* that it can give: bits of enum protocol_profile */
 	json_t *details;	  /* version, libraries, settings, notes...; owned */
 };
 

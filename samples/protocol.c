@@ -32,3 +32,22 @@ struct ring_layout ring_layout_of(uint64_t input_bytes, uint64_t label_bytes)
 
 	return (struct ring_layout){.labels = labels, .stride = labels + ring_pages(label_bytes)};
 }
+
+static const char *const profile_names[PROFILE_COUNT] = {
+#define X(id, name) [PROFILE_##id] = name,
+	PROTOCOL_PROFILES(X)
+#undef X
+};
+
+const char *protocol_profile_name(enum protocol_profile profile)
+{
+	return (unsigned)profile < PROFILE_COUNT ? profile_names[profile] : "?";
+}
+
+enum protocol_profile protocol_profile_parse(const char *name)
+{
+	for (int profile = 0; name && profile < PROFILE_COUNT; profile++)
+		if (strcmp(profile_names[profile], name) == 0)
+			return (enum protocol_profile)profile;
+	return PROFILE_COUNT;
+}

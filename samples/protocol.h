@@ -23,6 +23,7 @@
 	X(FEED, "feed")                                                                            \
 	X(RUN, "run")                                                                              \
 	X(READ, "read")                                                                            \
+	X(PROFILE, "profile")                                                                      \
 	X(CLOSE, "close")
 
 enum protocol_verb {
@@ -34,6 +35,21 @@ enum protocol_verb {
 const char *protocol_verb_name(enum protocol_verb verb);
 /* VERB_COUNT when unknown. */
 enum protocol_verb protocol_verb_parse(const char *name);
+
+/* What a worker may be asked to profile: bits of a set, and their words. */
+#define PROTOCOL_PROFILES(X)                                                                       \
+	X(LAYERS, "layers")                                                                        \
+	X(LINES, "lines")
+
+enum protocol_profile {
+#define X(id, name) PROFILE_##id,
+	PROTOCOL_PROFILES(X)
+#undef X
+		PROFILE_COUNT
+};
+const char *protocol_profile_name(enum protocol_profile profile);
+/* PROFILE_COUNT when unknown. */
+enum protocol_profile protocol_profile_parse(const char *name);
 
 /* One interval between two synchronisations: a step (sync "step"), a block, or the whole window. */
 struct step_record {

@@ -241,35 +241,20 @@ static enum prony_status serve_build(struct worker *w, const json_t *request, js
 	return PRONY_OK;
 }
 
-/* An integer member in [0, limit). */
-static enum prony_status get_index(const json_t *request, const char *key, int64_t limit,
-				   int64_t *out, struct error *err)
-{
-	int64_t value;
-	enum prony_status status = json_get_int(request, key, &value, err);
-
-	if (status != PRONY_OK)
-		return status;
-	if (value < 0 || value >= limit)
-		return error_set(err, PRONY_PROTOCOL, "%s %" PRId64 " is outside 0 to %" PRId64,
-				 key, value, limit - 1);
-	*out = value;
-	return PRONY_OK;
-}
-
 static enum prony_status serve_feed(struct worker *w, const json_t *request, json_t *reply,
 				    struct error *err)
 {
 	const struct bundle *bundle = &w->bundle;
 	int64_t batches = bundle->is_model ? bundle->recipe.slots : (int64_t)bundle->inputs.count;
 	int64_t slot = 0, batch = 0;
-	enum prony_status status = get_index(request, "slot", bundle->recipe.slots, &slot, err);
+	enum prony_status status =
+		verbs_get_index(request, "slot", bundle->recipe.slots, &slot, err);
 
 	if (bundle->recipe.input == INPUT_STREAM)
 		return error_set(err, PRONY_PROTOCOL,
 				 "input stream: batches come through the ring, not by feed");
 	if (status == PRONY_OK)
-		status = get_index(request, "batch", batches, &batch, err);
+		status = verbs_get_index(request, "batch", batches, &batch, err);
 	if (status != PRONY_OK)
 		return status;
 	int64_t begin_ns = clock_monotonic_ns();
@@ -286,24 +271,15 @@ static enum prony_status parse_run(struct worker *w, const json_t *request, stru
 {
 	const char *sync_word;
 	enum sync_mode sync;
-	int64_t slot = 0;
-	enum prony_status status = json_get_int(request, "steps", &plan->steps, err);
+	enum prony_status status = verbs_parse_steps(w, request, plan, err);
 
 	if (status == PRONY_OK)
 		status = json_get_string(request, "sync", &sync_word, err);
-	if (status == PRONY_OK)
-		status = get_index(request, "slot", w->bundle.recipe.slots, &slot, err);
 	if (status != PRONY_OK)
 		return status;
-	if (plan->steps < 1)
-		return error_set(err, PRONY_PROTOCOL, "steps must be at least 1, not %" PRId64,
-				 plan->steps);
 	if (!sync_mode_parse(sync_word, &sync))
 		return error_set(err, PRONY_PROTOCOL,
 				 "sync must be end, step or blocks, not \"%.40s\"", sync_word);
-	plan->slot = (int)slot;
-	plan->slots = w->bundle.recipe.slots;
-	plan->ring = w->bundle.recipe.input == INPUT_STREAM ? &w->ring : NULL;
 	plan->every = sync == SYNC_STEP ? 1 : plan->steps;
 	if (sync != SYNC_BLOCKS)
 		return PRONY_OK;
@@ -316,27 +292,12 @@ static enum prony_status parse_run(struct worker *w, const json_t *request, stru
 	return PRONY_OK;
 }
 
-/* Every slot that the run will touch must hold a batch. */
-static enum prony_status check_fed(const struct worker *w, const struct loop_plan *plan,
-				   struct error *err)
-{
-	for (int64_t i = 0; !plan->ring && i < plan->steps && i < plan->slots; i++) {
-		int slot = (int)((plan->slot + i) % plan->slots);
-
-		if (!w->fed[slot])
-			return error_set(err, PRONY_PROTOCOL, "slot %d was never fed", slot);
-	}
-	return PRONY_OK;
-}
-
 static enum prony_status serve_run(struct worker *w, const json_t *request, json_t *reply,
 				   struct error *err)
 {
 	struct loop_plan plan;
 	enum prony_status status = parse_run(w, request, &plan, err);
 
-	if (status == PRONY_OK)
-		status = check_fed(w, &plan, err);
 	if (status != PRONY_OK)
 		return status;
 	int64_t count = loop_records(&plan);
@@ -475,6 +436,7 @@ static const struct verb_row {
 	[VERB_FEED] = {serve_feed, PROGRESS_BUILT, PROGRESS_RAN},
 	[VERB_RUN] = {serve_run, PROGRESS_BUILT, PROGRESS_RAN},
 	[VERB_READ] = {serve_read, PROGRESS_BUILT, PROGRESS_RAN},
+	[VERB_PROFILE] = {verbs_profile, PROGRESS_RAN, PROGRESS_RAN},
 	[VERB_CLOSE] = {serve_close, PROGRESS_STARTED, PROGRESS_FAILED},
 };
 

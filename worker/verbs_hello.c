@@ -101,6 +101,11 @@ static const char *precision_word(int precision)
 	return precision_name((enum precision)precision);
 }
 
+static const char *profile_word(int profile)
+{
+	return protocol_profile_name((enum protocol_profile)profile);
+}
+
 static json_t *devices_of(const struct probe *probe)
 {
 	json_t *array = json_array();
@@ -128,15 +133,19 @@ static void describe_probe(const struct worker *w, json_t *reply)
 	verbs_add(reply, "stages", words_of(probe->stages, STAGE_COUNT, stage_word));
 	if (probe->instruction_set[0])
 		verbs_add(reply, "instruction_set", json_string(probe->instruction_set));
+	verbs_add(reply, "profiles",
+		  words_of(w->adapter->profile ? 1u << PROFILE_LAYERS : 0, PROFILE_COUNT,
+			   profile_word));
 	verbs_add(reply, "rank", json_integer(w->session.target.rank));
 	verbs_add(reply, "world_size", json_integer(w->session.target.world_size));
 }
 
 /* What the request must say before the framework can be loaded; nothing has changed after an error.
  */
-static enum prony_status parse_hello(const json_t *request, struct target *target,
+static enum prony_status parse_hello(const json_t *request, struct target *target, bool *profiled,
 				     struct error *err)
 {
+	const json_t *profile = json_object_get(request, "profile");
 	int64_t protocol;
 	enum prony_status status = json_get_int(request, "protocol", &protocol, err);
 
@@ -146,6 +155,9 @@ static enum prony_status parse_hello(const json_t *request, struct target *targe
 				   protocol, PROTOCOL_VERSION);
 	if (status == PRONY_OK)
 		status = target_from_json(request, target, err);
+	*profiled = json_is_true(profile);
+	if (status == PRONY_OK && profile && !json_is_boolean(profile))
+		status = error_set(err, PRONY_PROTOCOL, "profile must be true or false");
 	error_prefix(err, "hello");
 	return status;
 }
@@ -189,7 +201,8 @@ enum prony_status verbs_hello(struct worker *w, const json_t *request, json_t *r
 			      struct error *err)
 {
 	bool mapped;
-	enum prony_status status = parse_hello(request, &w->session.target, err);
+	enum prony_status status =
+		parse_hello(request, &w->session.target, &w->session.profiled, err);
 
 	if (status == PRONY_OK)
 		status = map_shared(w, request, &mapped, err);

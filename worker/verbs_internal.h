@@ -2,6 +2,7 @@
 #ifndef PRONY_WORKER_VERBS_INTERNAL_H
 #define PRONY_WORKER_VERBS_INTERNAL_H
 
+#include "worker/loop.h"
 #include "worker/verbs.h"
 
 /* An adapter that failed once is in an unknown state: only close is left. Returns `status`. */
@@ -20,6 +21,17 @@ enum prony_status verbs_feed(struct worker *w, int slot, int64_t batch, struct e
 /* The outputs of the last step as an image of their own. */
 enum prony_status verbs_read_outputs(struct worker *w, struct arena *arena, void **image,
 				     size_t *bytes, struct error *err);
+
+/* An integer member in [0, limit). */
+enum prony_status verbs_get_index(const json_t *request, const char *key, int64_t limit,
+				  int64_t *out, struct error *err);
+/* steps and slot of a request; every slot that they touch must hold a batch. */
+enum prony_status verbs_parse_steps(struct worker *w, const json_t *request, struct loop_plan *plan,
+				    struct error *err);
+
+/* Steps with what the framework says of each, which goes to a file: verbs_profile.c. */
+enum prony_status verbs_profile(struct worker *w, const json_t *request, json_t *reply,
+				struct error *err);
 
 enum prony_status verbs_hello(struct worker *w, const json_t *request, json_t *reply,
 			      struct error *err);

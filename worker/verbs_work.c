@@ -1,7 +1,9 @@
 /* What the adapter is given to do: a graph, or a user's file as it is. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "adapters/reasons.h"
+#include "base/json.h"
 #include "worker/verbs_internal.h"
 
 static enum prony_status supports_file(const struct worker *w, struct error *why)
@@ -88,4 +90,51 @@ enum prony_status verbs_read_outputs(struct worker *w, struct arena *arena, void
 		memcpy(copies.tensors[i].data, outputs.tensors[i].data,
 		       (size_t)tensor_bytes(&outputs.tensors[i]));
 	return status;
+}
+
+enum prony_status verbs_get_index(const json_t *request, const char *key, int64_t limit,
+				  int64_t *out, struct error *err)
+{
+	int64_t value;
+	enum prony_status status = json_get_int(request, key, &value, err);
+
+	if (status != PRONY_OK)
+		return status;
+	if (value < 0 || value >= limit)
+		return error_set(err, PRONY_PROTOCOL, "%s %" PRId64 " is outside 0 to %" PRId64,
+				 key, value, limit - 1);
+	*out = value;
+	return PRONY_OK;
+}
+
+/* Every slot that the steps will touch must hold a batch. */
+static enum prony_status check_fed(const struct worker *w, const struct loop_plan *plan,
+				   struct error *err)
+{
+	for (int64_t i = 0; !plan->ring && i < plan->steps && i < plan->slots; i++) {
+		int slot = (int)((plan->slot + i) % plan->slots);
+
+		if (!w->fed[slot])
+			return error_set(err, PRONY_PROTOCOL, "slot %d was never fed", slot);
+	}
+	return PRONY_OK;
+}
+
+enum prony_status verbs_parse_steps(struct worker *w, const json_t *request, struct loop_plan *plan,
+				    struct error *err)
+{
+	int64_t slot = 0;
+	enum prony_status status = json_get_int(request, "steps", &plan->steps, err);
+
+	if (status == PRONY_OK)
+		status = verbs_get_index(request, "slot", w->bundle.recipe.slots, &slot, err);
+	if (status != PRONY_OK)
+		return status;
+	if (plan->steps < 1)
+		return error_set(err, PRONY_PROTOCOL, "steps must be at least 1, not %" PRId64,
+				 plan->steps);
+	plan->slot = (int)slot;
+	plan->slots = w->bundle.recipe.slots;
+	plan->ring = w->bundle.recipe.input == INPUT_STREAM ? &w->ring : NULL;
+	return check_fed(w, plan, err);
 }

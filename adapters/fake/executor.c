@@ -171,12 +171,18 @@ void executor_step(struct executor *ex, const struct recipe *recipe, const struc
 	ex->recipe = recipe;
 	ex->values[graph->input] = input->data; /* nobody writes there: it has no gradient */
 	ex->labels = training && labels ? labels->data : NULL;
+	if (ex->ran)
+		ex->ran(ex->context, -1);
 	for (int i = 0; i < end; i++) {
 		struct call call = {ex, &graph->nodes[i], &graph->nodes[i].attributes, training};
 
 		executor_find(call.node->op)(&call);
+		if (ex->ran)
+			ex->ran(ex->context, i);
 	}
 	if (training)
 		finish_training(ex);
+	if (ex->ran)
+		ex->ran(ex->context, graph->node_count);
 	ex->step++;
 }

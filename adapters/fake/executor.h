@@ -38,6 +38,10 @@ struct executor {
 	const struct recipe *recipe;
 	const int64_t *labels; /* NULL without */
 	int64_t step;	       /* so far */
+	/* Hears that a step begins (-1), that a node has run, and with the number of nodes that the
+	 * update has. NULL: nobody listens. */
+	void (*ran)(void *context, int node);
+	void *context;
 	/* For products, made once. */
 	float *unfolded, *packed, *partial;
 	size_t *order;

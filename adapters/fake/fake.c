@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "adapters/fake/executor.h"
+#include "adapters/fake/fake_profile.h"
 #include "adapters/fake/options_internal.h"
 #include "base/clock.h"
 
@@ -535,6 +536,24 @@ static void fake_tamper(struct session *s, const char *verb, json_t *reply, int6
 		json_object_set_new(reply, "id", json_integer(INT32_MAX));
 }
 
+static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t (*now_ns)(void),
+				       struct error *err)
+{
+	struct fake *fake = s->private_data;
+
+	return fake_profile_begin(&fake->executor, steps, now_ns, err);
+}
+
+static enum prony_status profile_end(struct session *s, const int64_t *instants, int64_t steps,
+				     struct profile_log *log, struct error *err)
+{
+	struct fake *fake = s->private_data;
+
+	return fake_profile_end(&fake->executor, instants, steps, log, err);
+}
+
+static const struct adapter_profile fake_profile = {.begin = profile_begin, .end = profile_end};
+
 const struct adapter adapter_fake = {
 	.abi = ADAPTER_ABI,
 	.name = "fake",
@@ -550,4 +569,5 @@ const struct adapter adapter_fake = {
 	.read = fake_read,
 	.close = fake_close,
 	.tamper = fake_tamper,
+	.profile = &fake_profile,
 };

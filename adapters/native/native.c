@@ -10,6 +10,7 @@
 
 #include "adapters/native/inspect.h"
 #include "adapters/native/lower/lower.h"
+#include "adapters/native/native_profile.h"
 
 /* A resident batch. */
 struct slot {
@@ -480,6 +481,24 @@ struct program *native_program(const struct session *session)
 	return &native->program;
 }
 
+static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t (*now_ns)(void),
+				       struct error *err)
+{
+	return native_profile_begin(native_program(s), steps, now_ns, err);
+}
+
+/* The events have the clock of the steps. */
+static enum prony_status profile_end(struct session *s, const int64_t *instants, int64_t steps,
+				     struct profile_log *log, struct error *err)
+{
+	const struct native *native = s->private_data;
+
+	(void)instants;
+	return native_profile_end(native_program(s), native->graph, steps, log, err);
+}
+
+static const struct adapter_profile native_profile = {.begin = profile_begin, .end = profile_end};
+
 const struct adapter adapter_native = {
 	.abi = ADAPTER_ABI,
 	.name = "native",
@@ -495,4 +514,5 @@ const struct adapter adapter_native = {
 	.sync = native_sync,
 	.read = native_read,
 	.close = native_close,
+	.profile = &native_profile,
 };

@@ -15,6 +15,14 @@ void program_init(struct program *program, const struct onednn *dnn)
 	arena_init(&program->arena, 0);
 }
 
+void program_timer_free(struct program_timer *timer)
+{
+	if (!timer)
+		return;
+	free(timer->instants);
+	free(timer);
+}
+
 void program_release(struct program *program)
 {
 	if (!program || !program->dnn)
@@ -34,6 +42,7 @@ void program_release(struct program *program)
 	free(program->gradients);
 	free(program->lasting);
 	free(program->state);
+	program_timer_free(program->timer);
 	arena_release(&program->arena);
 	*program = (struct program){0};
 }
@@ -366,12 +375,34 @@ enum prony_status program_run_one(struct program *program, int i, struct error *
 				      : onednn_check(status, "execution", command->name, err);
 }
 
-enum prony_status program_run(struct program *program, struct error *err)
+static enum prony_status run_timed(struct program *program, struct error *err)
+{
+	struct program_timer *timer = program->timer;
+	enum prony_status status = PRONY_OK;
+
+	if (timer->room - timer->used < 2 * (size_t)program->command_count)
+		return error_set(err, PRONY_INTERNAL, "more steps than were to be profiled");
+	for (int i = 0; status == PRONY_OK && i < program->command_count; i++) {
+		timer->instants[timer->used++] = timer->now_ns();
+		status = program_run_one(program, i, err);
+		timer->instants[timer->used++] = timer->now_ns();
+	}
+	return status;
+}
+
+static enum prony_status run_all(struct program *program, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
 	for (int i = 0; status == PRONY_OK && i < program->command_count; i++)
 		status = program_run_one(program, i, err);
+	return status;
+}
+
+enum prony_status program_run(struct program *program, struct error *err)
+{
+	enum prony_status status = program->timer ? run_timed(program, err) : run_all(program, err);
+
 	if (status == PRONY_OK)
 		program->step++;
 	return status;

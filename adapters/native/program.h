@@ -52,6 +52,14 @@ struct command {
 	int node;		      /* that it computes, or -1 */
 };
 
+/* Instants before and after each command, of as many steps as there is room for. */
+struct program_timer {
+	int64_t (*now_ns)(void);
+	int64_t *instants; /* owned */
+	size_t used, room;
+};
+void program_timer_free(struct program_timer *timer);
+
 struct program {
 	const struct onednn *dnn;
 	const struct kernels *kernels;
@@ -62,8 +70,9 @@ struct program {
 	struct command *commands;
 	int command_count, command_capacity;
 
-	int *inputs, input_count; /* operands that are the caller's batch */
-	int threads;		  /* see program_use_threads */
+	int *inputs, input_count;    /* operands that are the caller's batch */
+	int threads;		     /* see program_use_threads */
+	struct program_timer *timer; /* owned; NULL unless steps are profiled */
 
 	unsigned char *planned, *parameters, *gradients, *lasting;
 	unsigned char *state; /* of the optimiser */

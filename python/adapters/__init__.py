@@ -26,6 +26,7 @@ class Adapter(object):
 
     options = ()     # the words that a target may have
     backends = ("",)  # its backends
+    says_layers = False  # whether it has profile_begin and profile_end
 
     def hello(self):
         """dict of hello's reply: name, version, libraries, devices, precisions, stages and, where
@@ -78,6 +79,15 @@ class Adapter(object):
     def read(self, what, tensors):
         """Fills the data (writable memoryviews of bytes, which hold anything) of every Tensor (F32)
         in the list, which is of `what`: logits, loss, weights, gradients or state."""
+        raise NotImplementedError
+
+    def profile_begin(self, steps):
+        """From here on so many steps are profiled."""
+        raise NotImplementedError
+
+    def profile_end(self, instants):
+        """List of dict, the events of docs/worker-protocol.md ("profile"), of the steps whose begin and end
+        follow each other in instants (ns of CLOCK_MONOTONIC)."""
         raise NotImplementedError
 
     def status_of(self, error):

@@ -79,6 +79,9 @@ CARELESS = {
     "second-open": ("places: after open", '"verb": "open"'),
     "second-build": ("places: after build", '"verb": "build"'),
     "late-supports": ("places: after open", '"verb": "supports"'),
+    "no-profile": ("shared memory: profile lines", "its profile cannot be read"),
+    "half-profile": ("shared memory: profile lines", "has 0 steps, it was asked for 3"),
+    "long-profile": ("shared memory: profile lines", "needs total_ns, no longer than the request"),
 }
 
 
@@ -160,7 +163,7 @@ class RejectedTest(CheckTest):
                 self.assertIn(part, failed[0])
         with open(CARELESS_WORKER, encoding="utf-8") as source:
             table = source.read().split("\nFAULTS = {")[1].split("}")[0]
-        self.assertEqual(set(re.findall(r'"([\w-]+)": ', table)), set(CARELESS) | {"none"})
+        self.assertEqual(set(re.findall(r'"([\w-]+)": ', table)), set(CARELESS) | {"none", "slow-lines"})
 
     def test_every_wrong_number(self):
         for option in NUMERIC_FAULTS:

@@ -24,7 +24,7 @@ from c_worker import as_c_writes, end  # noqa: E402
 from worker_driver import Bundle, Driver, small  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
-VERBS = ["hello", "supports", "open", "build", "feed", "run", "read", "close"]
+VERBS = ["hello", "supports", "open", "build", "feed", "run", "read", "profile", "close"]
 
 
 def source(*parts):
@@ -100,6 +100,7 @@ class TrafficTest(unittest.TestCase):
         if stage != "forward":
             self.assertEqual(list(driver.read("loss")), ["loss"])
             self.assertEqual(list(driver.read("gradients")), list(bundle.weights))
+        self.assertIs(driver.ask("profile", what="layers", steps=2, slot=0)["ok"], False)
         self.assertEqual(driver.close(), 0)
 
     def test_every_worker(self):
@@ -160,7 +161,8 @@ class DocumentTest(unittest.TestCase):
 
     def test_verbs(self):
         self.assertEqual(re.findall(r"^### (\w+)$", self.DOCUMENT, re.M), VERBS)
-        self.assertEqual(re.findall(r'X\([A-Z]+, "(\w+)"\)', self.HEADER), VERBS)
+        table = self.HEADER.split("#define PROTOCOL_VERBS(X)")[1].split("\n\n")[0]
+        self.assertEqual(re.findall(r'X\([A-Z]+, "(\w+)"\)', table), VERBS)
         for kind in ("request", "reply"):
             self.assertTrue({"%s.%s" % (verb, kind) for verb in VERBS} <= set(SCHEMA["$defs"]))
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The Python worker with null, and one thing done carelessly: `careless.py FAULT`. worker-check has to
 reject each. Needs a copy of nothing: python/worker.py stands beside it in the tree."""
+import json
 import os
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -108,7 +110,54 @@ def forgets():
     Worker.answer = careless
 
 
+def other_name():
+    """As a framework of its own, `mine`, which prony runs."""
+    hello = Worker.hello
+    Worker.hello = lambda self, request: dict(hello(self, request), name="mine")
+
+
+def profiled(change):
+    """Writes a profile of which `change` makes another; None takes the file away."""
+    profile = Worker.profile
+    other_name()
+
+    def careless(self, request):
+        reply = profile(self, request)
+        path = self.case.path("profile")
+        with open(path) as source:
+            found = change(json.load(source))
+        os.remove(path)
+        if found is not None:
+            with open(path, "w") as out:
+                json.dump(found, out)
+        return reply
+    Worker.profile = careless
+
+
+def short_nap():
+    time.sleep(0.004)
+
+
+def long_nap():
+    time.sleep(0.008)
+
+
+def slow_lines():
+    """No fault: steps whose lines take a known time."""
+    other_name()
+
+    def step(self, slot):
+        short_nap()
+        long_nap()
+    import adapters.null
+    adapters.null.Adapter.step = step
+
+
 FAULTS = {
+    "no-profile": lambda: profiled(lambda found: None),
+    "half-profile": lambda: profiled(lambda found: dict(found, steps=[])),
+    "long-profile": lambda: profiled(lambda found: dict(found, total_ns=10 ** 15)),
+    "slow-lines": slow_lines,
     "records": records, "unfed": unfed, "early-read": early_read, "after-failure": after_failure,
     "any-target": any_target, "any-rank": any_rank, "wrong-rank": wrong_rank,
     "other-devices": other_devices, "old-protocol": old_protocol, "any-verb": any_verb,

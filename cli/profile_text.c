@@ -1,0 +1,303 @@
+#include "cli/profile_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/write.h"
+#include "report/format.h"
+#include "report/summary.h"
+#include "report/table.h"
+#include "report/text.h"
+
+/* Functions whose lines are shown, and lines of one. */
+enum { FUNCTIONS_SHOWN = 4, PATH_SHOWN = 60 };
+
+static void duration_cell(struct table *table, double ns)
+{
+	char text[FORMAT_BYTES];
+	format_duration(ns, text, sizeof text);
+	table_cell(table, ns > 0 ? text : "", NULL);
+}
+
+static void share_cell(struct table *table, double share)
+{
+	char text[FORMAT_BYTES];
+	format_percent(share, text, sizeof text);
+	table_cell(table, text, NULL);
+}
+
+static void finish_table(struct table *table, bool colour, int width, struct strbuf *out)
+{
+	table_render_text(table, colour, width, out);
+	table_free(table);
+	strbuf_putc(out, '\n');
+}
+
+static void phase_row(struct table *table, const struct profile *profiles, size_t count, int phase)
+{
+	int64_t steps = 0;
+	bool any = false;
+	char text[FORMAT_BYTES];
+	for (size_t i = 0; i < count; i++) {
+		any = any || profiles[i].phases[phase].ns >= 0;
+		steps = profiles[i].phases[phase].steps > steps ? profiles[i].phases[phase].steps
+								: steps;
+	}
+	if (!any)
+		return;
+	table_row(table);
+	table_cell(table, profile_phase_name(phase), NULL);
+	for (size_t i = 0; i < count; i++) {
+		const struct profile_phase *at = &profiles[i].phases[phase];
+		duration_cell(table, at->ns < 0 ? NAN : (double)at->ns);
+		snprintf(text, sizeof text, "%" PRId64, at->steps);
+		table_cell(table, at->ns >= 0 && at->steps ? text : "", NULL);
+	}
+}
+
+/* The phases of those that have a profile, side by side. */
+static void phases_table(const struct profile *profiles, size_t count, bool colour, int width,
+			 struct strbuf *out)
+{
+	struct table_column *columns = calloc(2 * count + 1, sizeof *columns);
+	if (!columns)
+		return;
+	columns[0] = (struct table_column){.title = "phase", .key = "phase"};
+	for (size_t i = 0; i < count; i++) {
+		columns[1 + 2 * i] =
+			(struct table_column){.title = profiles[i].cell->cell.framework,
+					      .key = "ns",
+					      .align = TABLE_RIGHT};
+		columns[2 + 2 * i] = (struct table_column){
+			.title = "steps", .key = "steps", .align = TABLE_RIGHT};
+	}
+	struct table *table = table_new(columns, 2 * count + 1);
+	for (int phase = 0; phase < PROFILE_PHASE_COUNT; phase++)
+		phase_row(table, profiles, count, phase);
+	table_row(table);
+	table_cell(table, "a step, nothing looked at", NULL);
+	for (size_t i = 0; i < count; i++) {
+		duration_cell(table, profiles[i].step_ns);
+		table_cell(table, "", NULL);
+	}
+	finish_table(table, colour, width, out);
+	free(columns);
+}
+
+static void layer_row(struct table *table, const struct profile *profile,
+		      const struct profile_layer *layer, bool passes)
+{
+	double steps = (double)profile->layer_steps, ns = profile_layer_ns(layer) / steps;
+	char *name = text_line(layer->name), *kind = text_line(layer->kind);
+	table_row(table);
+	table_cell(table, name, NULL);
+	table_cell(table, kind, NULL);
+	if (passes) {
+		duration_cell(table, layer->forward_ns / steps);
+		duration_cell(table, layer->backward_ns / steps);
+	}
+	duration_cell(table, ns);
+	share_cell(table, ns / profile->layer_step_ns);
+	free(name);
+	free(kind);
+}
+
+/* "6.98 ms of 7.11 ms (98.2 %) are in layers ..." */
+static void layers_sum(const struct profile *profile, struct strbuf *out)
+{
+	char sum[FORMAT_BYTES], step[FORMAT_BYTES], share[FORMAT_BYTES], rest[FORMAT_BYTES];
+	char named[FORMAT_BYTES], plain[FORMAT_BYTES];
+	double none = profile->layer_step_ns - profile->covered_ns;
+	format_duration(profile->layers_ns, sum, sizeof sum);
+	format_duration(profile->layer_step_ns, step, sizeof step);
+	format_percent(profile->layers_ns / profile->layer_step_ns, share, sizeof share);
+	format_duration(none > 0 ? none : 0, rest, sizeof rest);
+	format_percent(profile->named_ns / profile->layers_ns, named, sizeof named);
+	format_duration(profile->step_ns, plain, sizeof plain);
+	strbuf_printf(
+		out,
+		"sum %s of a step of %s (%s); unaccounted for: %s; %s of the sum has a name of the "
+		"network's\n",
+		sum, step, share, rest, named);
+	strbuf_printf(out, "looked at, %" PRId64 " steps took %s each; not looked at, %s\n",
+		      profile->layer_steps, step, plain);
+	if (profile->covered_ns < 0.99 * profile->layers_ns)
+		strbuf_puts(out, "layers ran beside each other: their sum is more than the time in "
+				 "which they ran\n");
+	strbuf_putc(out, '\n');
+}
+
+static void layers_table(const struct profile *profile, size_t top, bool colour, int width,
+			 struct strbuf *out)
+{
+	static const struct table_column all[] = {
+		{.title = "layer", .key = "layer"},
+		{.title = "operator", .key = "operator"},
+		{.title = "forward", .key = "forward_ns", .align = TABLE_RIGHT},
+		{.title = "backward", .key = "backward_ns", .align = TABLE_RIGHT},
+		{.title = "a step", .key = "ns", .align = TABLE_RIGHT},
+		{.title = "share", .key = "share", .align = TABLE_RIGHT},
+	};
+	static const struct table_column one[] = {
+		{.title = "layer", .key = "layer"},
+		{.title = "operator", .key = "operator"},
+		{.title = "a step", .key = "ns", .align = TABLE_RIGHT},
+		{.title = "share", .key = "share", .align = TABLE_RIGHT},
+	};
+	bool passes = profile->cell->cell.stage != STAGE_FORWARD;
+	struct table *table = passes ? table_new(all, sizeof all / sizeof *all)
+				     : table_new(one, sizeof one / sizeof *one);
+	struct profile_layer rest = {.kind = "", .name = NULL};
+	char name[64];
+	for (size_t i = 0; i < profile->layer_count; i++) {
+		const struct profile_layer *layer = &profile->layers[i];
+		if (i < top) {
+			layer_row(table, profile, layer, passes);
+			continue;
+		}
+		rest.forward_ns += layer->forward_ns;
+		rest.backward_ns += layer->backward_ns;
+		rest.other_ns += layer->other_ns;
+	}
+	if (profile->layer_count > top) {
+		snprintf(name, sizeof name, "%zu more", profile->layer_count - top);
+		rest.name = name;
+		layer_row(table, profile, &rest, passes);
+	}
+	table_render_text(table, colour, width, out);
+	table_free(table);
+	layers_sum(profile, out);
+}
+
+static void line_row(struct table *table, const struct profile *profile,
+		     const struct profile_line *line)
+{
+	char text[FORMAT_BYTES];
+	char *code = text_line(line->text);
+	double steps = (double)profile->line_steps;
+	table_row(table);
+	snprintf(text, sizeof text, "%" PRId64, line->line);
+	table_cell(table, text, NULL);
+	snprintf(text, sizeof text, "%.4g", (double)line->hits / steps);
+	table_cell(table, text, NULL);
+	duration_cell(table, (double)line->ns / steps);
+	duration_cell(table, line->hits ? (double)line->ns / (double)line->hits : 0);
+	share_cell(table, (double)line->ns / (double)profile->lines_total_ns);
+	table_cell(table, code, NULL);
+	free(code);
+}
+
+/* The end of a path, which tells files apart. */
+static const char *path_end(const char *path)
+{
+	size_t length = strlen(path);
+	if (length <= PATH_SHOWN)
+		return path;
+	const char *slash = strchr(path + length - PATH_SHOWN, '/');
+	return slash ? slash + 1 : path + length - PATH_SHOWN;
+}
+
+/* A function's lines in their order; those that took nothing are left out where there are many. */
+static void function_table(const struct profile *profile, const struct profile_function *function,
+			   size_t top, bool colour, int width, struct strbuf *out)
+{
+	static const struct table_column columns[] = {
+		{.title = "line", .key = "line", .align = TABLE_RIGHT},
+		{.title = "hits", .key = "hits", .align = TABLE_RIGHT},
+		{.title = "time", .key = "ns", .align = TABLE_RIGHT},
+		{.title = "per hit", .key = "per_hit", .align = TABLE_RIGHT},
+		{.title = "% time", .key = "share", .align = TABLE_RIGHT},
+		{.title = "line contents", .key = "text"},
+	};
+	struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+	char *name = text_line(function->name), *file = text_line(path_end(function->file));
+	char text[FORMAT_BYTES];
+	bool many = function->line_count > top;
+	format_duration((double)function->ns / (double)profile->line_steps, text, sizeof text);
+	strbuf_printf(out, "%s (%s:%" PRId64 "), %s a step\n", name, file, function->line, text);
+	for (size_t i = 0; i < function->line_count; i++) {
+		const struct profile_line *line = &function->lines[i];
+		if (!many || (double)line->ns >= 0.005 * (double)function->ns)
+			line_row(table, profile, line);
+	}
+	finish_table(table, colour, width, out);
+	free(name);
+	free(file);
+}
+
+static void lines_text(const struct profile *profile, size_t top, bool colour, int width,
+		       struct strbuf *out)
+{
+	char total[FORMAT_BYTES], share[FORMAT_BYTES];
+	double steps = (double)profile->line_steps;
+	int64_t sum = profile_lines_sum(profile);
+	format_duration((double)profile->lines_total_ns / steps, total, sizeof total);
+	format_percent((double)sum / (double)profile->lines_total_ns, share, sizeof share);
+	strbuf_printf(out,
+		      "%s: lines of Python, of a step; hits a step; times with what a line "
+		      "calls, without the tracer's own\n\n",
+		      profile->cell->cell.framework);
+	for (size_t i = 0; i < profile->function_count && i < FUNCTIONS_SHOWN; i++)
+		function_table(profile, &profile->functions[i], top, colour, width, out);
+	strbuf_printf(out,
+		      "%" PRId64 " steps took %s each; all lines' own times sum to %s of it; "
+		      "%zu functions, of which --format json has all\n\n",
+		      profile->line_steps, total, share, profile->function_count);
+}
+
+static void cores_text(const struct profile *profile, struct strbuf *out)
+{
+	if (!profile->core_count)
+		return;
+	strbuf_printf(out, "%s: busy processors in steps that nothing looked at:",
+		      profile->cell->cell.framework);
+	for (size_t i = 0; i < profile->core_count; i++) {
+		char share[FORMAT_BYTES];
+		format_percent(fmin(profile->cores[i], 1), share, sizeof share);
+		strbuf_printf(out, "%s %s %s", i ? "," : "", profile->core_names[i],
+			      isfinite(profile->cores[i]) ? share : "-");
+	}
+	strbuf_puts(out, "\n\n");
+}
+
+static void one_profile(const struct profile *profile, size_t top, bool colour, int width,
+			struct strbuf *out)
+{
+	if (profile->has_layers) {
+		strbuf_printf(out, "%s %s: layers, of a step\n", profile->cell->cell.framework,
+			      profile->version);
+		layers_table(profile, top, colour, width, out);
+	} else {
+		strbuf_printf(out, "%s %s: this framework says nothing per layer here\n\n",
+			      profile->cell->cell.framework, profile->version);
+	}
+	if (profile->has_lines)
+		lines_text(profile, top, colour, width, out);
+	cores_text(profile, out);
+}
+
+void profile_text(const struct profile *profiles, size_t count, size_t top, bool colour, int width,
+		  struct strbuf *out)
+{
+	char title[CELL_KEY_BYTES];
+	if (!count)
+		return;
+	summary_comparison_title(&profiles[0].cell->cell, title, sizeof title);
+	text_wrap(title, 0, width, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "", out);
+	text_wrap(profile_caution, 0, width, "", "", out);
+	strbuf_putc(out, '\n');
+	phases_table(profiles, count, colour, width, out);
+	for (size_t i = 0; i < count; i++) {
+		if (profiles[i].status == CELL_OK) {
+			one_profile(&profiles[i], top, colour, width, out);
+			continue;
+		}
+		char *reason = text_line(profiles[i].reason);
+		strbuf_printf(out, "%s: %s: %s\n\n", profiles[i].cell->cell.framework,
+			      cell_status_name(profiles[i].status), reason);
+		free(reason);
+	}
+}

@@ -1,0 +1,259 @@
+#include "profile/read.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+enum { WORDS_MAX = 4096, DEPTH_MAX = 1000 };
+
+static enum prony_status wrong(struct error *err, const char *list, size_t at, const char *what)
+{
+	return error_set(err, PRONY_PROTOCOL, "its profile is not as it must be: %s %zu: %s", list,
+			 at, what);
+}
+
+/* The file as an object; whatever keeps it from being read is the worker's fault. */
+static enum prony_status open_file(const char *path, json_t **out, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	json_t *json = NULL;
+	enum prony_status status = json_read_file(path, PROFILE_FILE_BYTES_MAX, &json, &why);
+	if (status == PRONY_OK && !json_is_object(json)) {
+		json_decref(json);
+		return error_set(err, PRONY_PROTOCOL, "its profile is not a JSON object");
+	}
+	if (status != PRONY_OK)
+		return error_set(err, status == PRONY_NOMEM ? status : PRONY_PROTOCOL,
+				 "its profile cannot be read: %s", why.text);
+	*out = json;
+	return PRONY_OK;
+}
+
+static enum prony_status need_array(const json_t *file, const char *key, const json_t **out,
+				    struct error *err)
+{
+	*out = json_object_get(file, key);
+	if (json_is_array(*out))
+		return PRONY_OK;
+	return error_set(err, PRONY_PROTOCOL, "its profile has no array \"%s\"", key);
+}
+
+/* A text that is not too long, in the arena; NULL where there is none. */
+static const char *text_of(struct profile *profile, const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	return text && *text ? arena_strndup(&profile->arena, text, strnlen(text, WORDS_MAX))
+			     : NULL;
+}
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+	return text ? text : otherwise;
+}
+
+/* A whole number from 0 to `most`. */
+static bool count_of(const json_t *object, const char *key, int64_t most, int64_t *out)
+{
+	const json_t *value = json_object_get(object, key);
+	*out = json_is_integer(value) ? json_integer_value(value) : -1;
+	return *out >= 0 && *out <= most;
+}
+
+/* The steps' own instants: as many as were asked for, in order, within the bracket. */
+static enum prony_status read_steps(const json_t *file, const struct profile_bracket *bracket,
+				    double *mean_ns, struct error *err)
+{
+	const json_t *steps;
+	int64_t last = bracket->begin_ns, sum = 0;
+	enum prony_status status = need_array(file, "steps", &steps, err);
+	if (status != PRONY_OK)
+		return status;
+	if ((int64_t)json_array_size(steps) != bracket->steps)
+		return error_set(err, PRONY_PROTOCOL,
+				 "its profile has %zu steps, it was asked for %lld",
+				 json_array_size(steps), (long long)bracket->steps);
+	for (size_t i = 0; i < json_array_size(steps); i++) {
+		const json_t *pair = json_array_get(steps, i);
+		const json_t *from = json_array_get(pair, 0), *to = json_array_get(pair, 1);
+		if (!json_is_integer(from) || !json_is_integer(to))
+			return wrong(err, "step", i, "it needs two instants");
+		int64_t begin = json_integer_value(from), end = json_integer_value(to);
+		if (begin < last || end < begin || end > bracket->end_ns)
+			return wrong(err, "step", i,
+				     "it does not lie after the one before and within the request");
+		last = end;
+		sum += end - begin;
+	}
+	*mean_ns = (double)sum / (double)bracket->steps;
+	return PRONY_OK;
+}
+
+static enum prony_status read_span(struct profile *profile, const json_t *event, size_t at,
+				   const struct profile_bracket *bracket, struct error *err)
+{
+	struct profile_span *span = &profile->spans[at];
+	const json_t *begin = json_object_get(event, "begin_ns");
+	int64_t passed = bracket->end_ns - bracket->begin_ns, thread = 0;
+	*span = (struct profile_span){.name = text_of(profile, event, "name"),
+				      .kind = text_or(text_of(profile, event, "operator"), ""),
+				      .layer = text_of(profile, event, "layer"),
+				      .pass = text_or(text_of(profile, event, "pass"), ""),
+				      .begin_ns = PROFILE_NO_TIME};
+	if (!span->name)
+		return wrong(err, "event", at, "it has no name");
+	if (!count_of(event, "duration_ns", passed, &span->ns))
+		return wrong(err, "event", at,
+			     "duration_ns must be a whole number, no longer than the request");
+	if (!count_of(event, "step", bracket->steps - 1, &span->step))
+		return wrong(err, "event", at, "step must be one of those asked for");
+	if (json_object_get(event, "thread") && !count_of(event, "thread", INT32_MAX, &thread))
+		return wrong(err, "event", at, "thread must be a small whole number");
+	span->thread = (int)thread;
+	if (!begin)
+		return PRONY_OK;
+	if (json_is_integer(begin))
+		span->begin_ns = json_integer_value(begin);
+	if (!json_is_integer(begin) || span->begin_ns < bracket->begin_ns ||
+	    span->begin_ns > bracket->end_ns - span->ns)
+		return wrong(err, "event", at, "it does not lie within the request");
+	return PRONY_OK;
+}
+
+enum prony_status profile_read_layers(struct profile *profile, const char *path,
+				      const struct profile_bracket *bracket, struct error *err)
+{
+	json_t *file = NULL;
+	const json_t *events = NULL;
+	double mean_ns = 0;
+	enum prony_status status = open_file(path, &file, err);
+	if (status == PRONY_OK)
+		status = read_steps(file, bracket, &mean_ns, err);
+	if (status == PRONY_OK)
+		status = need_array(file, "events", &events, err);
+	size_t count = status == PRONY_OK ? json_array_size(events) : 0;
+	if (status == PRONY_OK && count == 0)
+		status = error_set(err, PRONY_PROTOCOL, "its profile has no event");
+	if (status == PRONY_OK)
+		profile->spans =
+			arena_try_array(&profile->arena, count, sizeof *profile->spans, err);
+	if (status == PRONY_OK && !profile->spans)
+		status = PRONY_NOMEM;
+	for (size_t i = 0; status == PRONY_OK && i < count; i++)
+		status = read_span(profile, json_array_get(events, i), i, bracket, err);
+	if (status == PRONY_OK) {
+		profile->span_count = count;
+		profile->layer_steps = bracket->steps;
+		profile->layer_step_ns = mean_ns;
+	}
+	json_decref(file);
+	return status;
+}
+
+static enum prony_status read_line(struct profile *profile, const json_t *json, int64_t most,
+				   struct profile_line *line)
+{
+	bool good = count_of(json, "line", INT32_MAX, &line->line) &&
+		    count_of(json, "hits", INT64_MAX, &line->hits) &&
+		    count_of(json, "ns", INT64_MAX, &line->ns) &&
+		    count_of(json, "self_ns", most, &line->self_ns);
+	line->text = text_or(text_of(profile, json, "text"), "");
+	return good ? PRONY_OK : PRONY_PROTOCOL;
+}
+
+static enum prony_status read_function(struct profile *profile, const json_t *json, size_t at,
+				       int64_t most, struct error *err)
+{
+	struct profile_function *function = &profile->functions[at];
+	const json_t *lines = json_object_get(json, "lines");
+	function->name = text_of(profile, json, "name");
+	function->file = text_or(text_of(profile, json, "file"), "");
+	if (!function->name)
+		return wrong(err, "function", at, "it has no name");
+	if (!count_of(json, "line", INT32_MAX, &function->line) ||
+	    !count_of(json, "calls", INT64_MAX, &function->calls) ||
+	    !count_of(json, "ns", INT64_MAX, &function->ns) ||
+	    !count_of(json, "self_ns", most, &function->self_ns) || !json_is_array(lines))
+		return wrong(err, "function", at,
+			     "it needs line, calls, ns, self_ns (whole numbers) and lines");
+	function->line_count = json_array_size(lines);
+	function->lines =
+		arena_array(&profile->arena, function->line_count + 1, sizeof *function->lines);
+	for (size_t i = 0; i < function->line_count; i++)
+		if (read_line(profile, json_array_get(lines, i), most, &function->lines[i]))
+			return wrong(err, "function", at,
+				     "its lines need line, hits, ns and self_ns, whole numbers");
+	return PRONY_OK;
+}
+
+static enum prony_status read_stack(struct profile *profile, const json_t *json, size_t at,
+				    int64_t most, struct error *err)
+{
+	struct profile_stack *stack = &profile->stacks[at];
+	const json_t *frames = json_object_get(json, "frames");
+	size_t depth = json_array_size(frames);
+	if (depth == 0 || depth > DEPTH_MAX || !count_of(json, "ns", most, &stack->ns))
+		return wrong(err, "stack", at, "it needs frames, and ns, a whole number");
+	stack->frames = arena_array(&profile->arena, depth, sizeof(*stack->frames));
+	for (stack->depth = 0; stack->depth < depth; stack->depth++) {
+		const char *frame = json_string_value(json_array_get(frames, stack->depth));
+		if (!frame)
+			return wrong(err, "stack", at, "a frame is no text");
+		stack->frames[stack->depth] = arena_strdup(&profile->arena, frame);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status read_functions(struct profile *profile, const json_t *functions,
+					const json_t *stacks, int64_t most, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	size_t count = json_array_size(functions), depth = json_array_size(stacks);
+	profile->functions = arena_array(&profile->arena, count + 1, sizeof *profile->functions);
+	profile->stacks = arena_array(&profile->arena, depth + 1, sizeof *profile->stacks);
+	for (size_t i = 0; status == PRONY_OK && i < count; i++)
+		status = read_function(profile, json_array_get(functions, i), i, most, err);
+	for (size_t i = 0; status == PRONY_OK && i < depth; i++)
+		status = read_stack(profile, json_array_get(stacks, i), i, most, err);
+	if (status != PRONY_OK)
+		return status;
+	profile->function_count = count;
+	profile->stack_count = depth;
+	return PRONY_OK;
+}
+
+enum prony_status profile_read_lines(struct profile *profile, const char *path,
+				     const struct profile_bracket *bracket, struct error *err)
+{
+	json_t *file = NULL;
+	const json_t *functions = NULL, *stacks = NULL;
+	double mean_ns = 0;
+	int64_t total = 0, passed = bracket->end_ns - bracket->begin_ns;
+	enum prony_status status = open_file(path, &file, err);
+	if (status == PRONY_OK)
+		status = read_steps(file, bracket, &mean_ns, err);
+	if (status == PRONY_OK)
+		status = need_array(file, "functions", &functions, err);
+	if (status == PRONY_OK)
+		status = need_array(file, "stacks", &stacks, err);
+	if (status == PRONY_OK && !count_of(file, "total_ns", passed, &total))
+		status = error_set(err, PRONY_PROTOCOL,
+				   "its profile needs total_ns, no longer than the request");
+	if (status == PRONY_OK)
+		status = read_functions(profile, functions, stacks, passed, err);
+	if (status == PRONY_OK) {
+		profile->line_steps = bracket->steps;
+		profile->lines_total_ns = total;
+		profile->has_lines = true;
+	}
+	json_decref(file);
+	return status;
+}
+
+int64_t profile_lines_sum(const struct profile *profile)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < profile->function_count; i++)
+		for (size_t k = 0; k < profile->functions[i].line_count; k++)
+			sum += profile->functions[i].lines[k].self_ns;
+	return sum;
+}

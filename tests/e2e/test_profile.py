@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""prony profile: on the fake, whose delays are known; on workers in Python; on native.
+
+$PRONY names the program.
+"""
+import json
+import os
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import counted  # noqa: E402
+from prony_program import PRONY, ProgramTest  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CARELESS_WORKER = os.path.join(ROOT, "tests", "workers", "careless.py")
+LITTLE = ("-n", "mlp", "-d", "synthetic", "-b", "4", "--warm-up", "1", "--steps", "3")
+SHAPE = {"fc1", "fc2", "fc3"}  # of mlp, what takes its time
+
+
+class ProfileTest(ProgramTest):
+    def profiles(self, *words, base=LITTLE, expect=0, **more):
+        done = self.prony("profile", *base, *words, "--format", "json", expect=expect, **more)
+        return {row["framework"]: row for row in json.loads(done.stdout)}
+
+    def check_sums(self, row):
+        """Two forms of the same: rows and their sum, the sum and the step."""
+        layers = row["layers"]
+        rows = layers["rows"]
+        self.assertAlmostEqual(sum(one["ns"] for one in rows), layers["sum_ns"], delta=1)
+        self.assertAlmostEqual(sum(one["share"] for one in rows),
+                               layers["sum_ns"] / layers["step_ns"], places=6)
+        self.assertLessEqual(layers["covered_ns"], layers["step_ns"])
+        self.assertLessEqual(layers["named_ns"], layers["sum_ns"] + 1)
+        for one in rows:
+            self.assertAlmostEqual(one["forward_ns"] + one["backward_ns"] + one["other_ns"], one["ns"],
+                                   delta=1)
+
+
+class FakeTest(ProfileTest):
+    def test_known_delay(self):
+        """What the fake waits is in no layer: a step is the layers and that."""
+        for stage in ("forward", "train"):
+            with self.subTest(stage):
+                row = self.profiles("-f", "fake+delay-ms=20", "-s", stage)["fake+delay-ms=20"]
+                self.check_sums(row)
+                layers = row["layers"]
+                names = {one["layer"] for one in layers["rows"]}
+                self.assertTrue(SHAPE < names, names)
+                self.assertEqual(layers["named_ns"], layers["sum_ns"])
+                self.assertGreaterEqual(layers["step_ns"] - layers["covered_ns"], 20e6)
+                self.assertGreaterEqual(row["step_ns"], 20e6)
+                self.assertEqual("(update)" in names, stage == "train")
+                back = {one["layer"] for one in layers["rows"] if one["backward_ns"] > 0}
+                self.assertEqual(SHAPE <= back, stage == "train")
+                self.assertIsNone(row["lines"])
+
+    def test_phases(self):
+        row = self.profiles("-f", "fake", "-s", "train")["fake"]
+        phases = {one["phase"]: one for one in row["phases"]}
+        self.assertEqual(list(phases), ["start-up", "import", "open", "build", "feed", "first step",
+                                        "warm-up", "steps", "steps, layers timed", "read back"])
+        self.assertEqual(phases["steps, layers timed"]["steps"], 3)
+        self.assertEqual(phases["warm-up"]["steps"], 1)
+        self.assertAlmostEqual(phases["steps"]["ns"] / phases["steps"]["steps"], row["step_ns"], delta=1)
+        self.assertEqual(row["status"], "ok")
+        self.assertIn("no measurement", row["caution"])
+
+    def test_side_by_side(self):
+        done = self.prony("profile", *LITTLE, "-f", "fake,null", expect=0)
+        self.assertIn("fake  steps", done.stdout)
+        self.assertRegex(done.stdout, r"null \S+: this framework says nothing per layer here")
+        self.assertIn("no measurement", done.stdout)
+        self.assertFalse(os.path.exists(self.store))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "prony", "prony.db")))
+
+    def test_files(self):
+        for kind in ("csv", "chrome", "folded", "table"):
+            path = os.path.join(self.folder, kind)
+            done = self.prony("profile", *LITTLE, "-f", "fake", "--format", kind, "-o", path, expect=0)
+            self.assertEqual(done.stdout, "")
+            with open(path, encoding="utf-8") as stream:
+                text = stream.read()
+            self.assertIn("fc1", text)
+            if kind == "chrome":
+                events = json.loads(text)["traceEvents"]
+                steps = [one for one in events if one["name"] == "steps, layers timed"][0]
+                for one in (one for one in events if one.get("args", {}).get("layer")):
+                    self.assertGreaterEqual(one["ts"], steps["ts"])
+                    self.assertLessEqual(one["ts"] + one["dur"], steps["ts"] + steps["dur"] + 0.01)
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("prony-run")], [])
+
+    def test_wrong_words(self):
+        for words, expect, part in (
+                (("-f", "fake", "-b", "1,2"), 64, "a profile is of one cell"),
+                (("-f", "no-such"), 64, "no-such"),
+                (("-f", "fake", "--format", "svg"), 64, "give one of table, json, csv, chrome, folded"),
+                (("-f", "fake", "--steps", "0"), 64, "--steps"),
+                (("-f", "fake", "-o", "/nowhere/at/all"), 74, "/nowhere/at/all")):
+            with self.subTest(words):
+                done = self.prony("profile", "-n", "mlp", *words, expect=expect)
+                self.assertIn(part, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_failures(self):
+        for option, status, part in (("fail", "crashed", "as was asked for"),
+                                     ("after=2,crash", "crashed", "signal 11"),
+                                     ("exit-at=build,exit=3", "crashed", "exit code 3")):
+            with self.subTest(option):
+                name = "fake+" + "+".join(sorted(option.split(",")))
+                row = self.profiles("-f", name, expect=1)[name]
+                self.assertEqual((row["status"], row["layers"]), (status, None))
+                self.assertIn(part, row["reason"])
+        self.assert_nothing_stays()
+
+    def test_interrupted(self):
+        process = self.start("profile", *LITTLE, "-f", "fake+hang")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not any(
+                name.startswith("prony-run") for name in os.listdir(self.folder)):
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        self.assert_nothing_stays()
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("prony-run")], [])
+
+
+class PythonTest(ProfileTest):
+    def worker(self, fault, expect=0):
+        command = "mine=%s %s %s" % (sys.executable, CARELESS_WORKER, fault)
+        return self.profiles("--worker", command, "-f", "mine", expect=expect)["mine"]
+
+    def test_lines(self):
+        row = self.worker("slow-lines")
+        lines = row["lines"]
+        functions = {one["function"]: one for one in lines["functions"]}
+        total = lines["all_steps_ns"]
+        self.assertLess(abs(lines["all_lines_ns"] / total - 1), 0.02)
+        for one in functions.values():
+            own = sum(line["self_ns"] for line in one["lines"])
+            self.assertEqual(own, one["self_ns"])
+        root = functions["timed_loop"]
+        self.assertLess(abs(root["ns"] / total - 1), 0.02)
+        self.assertLess(abs(sum(line["ns"] for line in root["lines"]) / total - 1), 0.02)
+        # 3 steps that sleep 4 ms in a line and 8 ms in another's callee.
+        by_text = {line["text"].strip(): line for one in functions.values() for line in one["lines"]}
+        self.assertEqual(by_text["short_nap()"]["hits"], 3)
+        self.assertGreaterEqual(by_text["time.sleep(0.004)"]["self_ns"], 12e6)
+        self.assertGreaterEqual(by_text["time.sleep(0.008)"]["self_ns"], 24e6)
+        self.assertGreater(by_text["long_nap()"]["ns"], by_text["short_nap()"]["ns"])
+        self.assertLess(by_text["long_nap()"]["self_ns"], 12e6)
+        self.assertIsNone(row["layers"])
+
+    def test_malformed(self):
+        for fault, part in (("no-profile", "cannot be read"),
+                            ("half-profile", "its profile has 0 steps, it was asked for 1"),
+                            ("long-profile", "its profile needs total_ns, no longer than the request")):
+            with self.subTest(fault):
+                row = self.worker(fault, expect=1)
+                self.assertEqual(row["status"], "crashed")
+                self.assertIn(part, row["reason"])
+
+
+class NativeTest(ProfileTest):
+    """The floor says nearly all of its step: what it does beside its primitives is next to nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
+        rows = json.loads(self.prony("list", "frameworks", "--format", "json", expect=0,
+                                     **self.home).stdout)
+        if "native" not in {row["name"] for row in rows if row["status"] == "ready"}:
+            self.skipTest("native is not installed")
+
+    def test_named_share(self):
+        for network, stage in (("lenet", "forward"), ("lenet", "train"), ("mlp", "train")):
+            with self.subTest(network=network, stage=stage):
+                row = self.profiles("-f", "native", "-n", network, "-b", "64", "-s", stage, "-d",
+                                    "synthetic", "--steps", "20", base=(), **self.home)["native"]
+                self.check_sums(row)
+                layers = row["layers"]
+                self.assertGreaterEqual(layers["named_ns"] / layers["step_ns"], 0.9)
+                self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.9)
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())

@@ -1,0 +1,283 @@
+/* Profiles: what a worker writes is checked, names of frameworks find layers, sums agree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "profile/profile_internal.h"
+#include "profile/read.h"
+#include "profile/write.h"
+
+static const struct profile_bracket bracket = {.begin_ns = 1000, .end_ns = 9000, .steps = 2};
+
+/* conv1, conv1_relu and fire2/squeeze, whose name frameworks spell in ways of their own. */
+static void build(struct graph *graph)
+{
+	struct builder b = {.graph = graph, .error = ERROR_INIT};
+	const int64_t dims[] = {1, 8, 8};
+	int x;
+
+	graph_init(graph, "names");
+	x = build_input(&b, 2, 3, dims);
+	x = build_relu(&b, "conv1_relu", build_conv(&b, "conv1", x, 2, 3, 1, 1));
+	x = build_conv(&b, "fire2/squeeze", x, 2, 1, 1, 0);
+	x = build_linear(&b, "ip1", build_flatten(&b, "flatten", x), 3);
+	assert_int_equal(build_finish(&b, x, &b.error), PRONY_OK);
+}
+
+static void test_names(void **state)
+{
+	static const struct {
+		const char *name, *layer;
+	} rows[] = {
+		{"conv1", "conv1"},
+		{"conv1 forward", "conv1"},
+		{"conv1_relu", "conv1_relu"},
+		{"conv1_relu_kernel_time", "conv1_relu"},
+		{"conv1.weight copy", "conv1"},
+		{"gradients/conv1_grad/Conv2DBackpropFilter", "conv1"},
+		{"fire2_squeeze", "fire2/squeeze"},
+		{"model/fire2/squeeze/Conv2D", "fire2/squeeze"},
+		{"conv12", NULL},
+		{"xconv1", NULL},
+		{"ReorderInput", NULL},
+		{"", NULL},
+	};
+	struct graph graph;
+
+	(void)state;
+	build(&graph);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int node = profile_find_node(&graph, rows[i].name);
+
+		if (!rows[i].layer)
+			assert_int_equal(node, -1);
+		else
+			assert_string_equal(graph.nodes[node].name, rows[i].layer);
+	}
+	graph_release(&graph);
+}
+
+/* Reads text as the file of a worker. */
+static enum prony_status read_text(const char *text, bool lines, struct profile *profile,
+				   struct error *err)
+{
+	char *folder = NULL, *path;
+	enum prony_status status;
+
+	*profile = (struct profile){.status = CELL_OK};
+	arena_init(&profile->arena, 0);
+	assert_int_equal(directory_make_temporary("prony-test-", &folder, err), PRONY_OK);
+	path = path_join(folder, "profile.json");
+	if (text)
+		assert_int_equal(file_write_atomic(path, text, strlen(text), err), PRONY_OK);
+	status = (lines ? profile_read_lines : profile_read_layers)(profile, path, &bracket, err);
+	directory_remove(folder, NULL);
+	free(path);
+	free(folder);
+	return status;
+}
+
+#define STEPS "\"steps\": [[1000, 3000], [4000, 7000]]"
+#define EVENT(more) "{" STEPS ", \"events\": [{\"name\": \"conv1\", " more "}]}"
+
+static void test_bad_layers(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} rows[] = {
+		{NULL, "cannot be read"},
+		{"", "cannot be read"},
+		{"{\"steps\": [[1, ", "cannot be read"},
+		{"[]", "not a JSON object"},
+		{"{}", "no array \"steps\""},
+		{"{\"steps\": 7, \"events\": []}", "no array \"steps\""},
+		{"{\"steps\": [[1000, 2000]], \"events\": []}", "has 1 steps, it was asked for 2"},
+		{"{\"steps\": [[1000, 2000], [1500, 3000]], \"events\": []}",
+		 "step 1: it does not lie"},
+		{"{\"steps\": [[999, 2000], [2000, 3000]], \"events\": []}",
+		 "step 0: it does not lie"},
+		{"{\"steps\": [[1000, 2000], [2000, 9001]], \"events\": []}",
+		 "step 1: it does not lie"},
+		{"{\"steps\": [[1000], [2000, 3000]], \"events\": []}",
+		 "step 0: it needs two instants"},
+		{"{" STEPS "}", "no array \"events\""},
+		{"{" STEPS ", \"events\": []}", "no event"},
+		{"{" STEPS ", \"events\": [null]}", "event 0: it has no name"},
+		{"{" STEPS ", \"events\": [{\"name\": \"\"}]}", "event 0: it has no name"},
+		{EVENT("\"step\": 0"), "event 0: duration_ns must be"},
+		{EVENT("\"step\": 0, \"duration_ns\": -1"), "event 0: duration_ns must be"},
+		{EVENT("\"step\": 0, \"duration_ns\": 1.5"), "event 0: duration_ns must be"},
+		{EVENT("\"step\": 0, \"duration_ns\": 8001"), "event 0: duration_ns must be"},
+		{EVENT("\"duration_ns\": 5"), "event 0: step must be"},
+		{EVENT("\"duration_ns\": 5, \"step\": 2"), "event 0: step must be"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"begin_ns\": 8996"),
+		 "event 0: it does not lie"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"begin_ns\": 999"),
+		 "event 0: it does not lie"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"begin_ns\": \"x\""),
+		 "event 0: it does not lie"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"thread\": -1"),
+		 "event 0: thread must be"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct error err = ERROR_INIT;
+		struct profile profile;
+
+		assert_int_equal(read_text(rows[i].text, false, &profile, &err), PRONY_PROTOCOL);
+		assert_non_null(strstr(err.text, rows[i].part));
+		profile_release(&profile);
+	}
+}
+
+/* A step of conv1 (forward, backward), ip1 beside its backward pass, the update, one of nobody's.
+ */
+static const char two_steps[] =
+	"{" STEPS ", \"events\": ["
+	"{\"name\": \"conv1 forward\", \"begin_ns\": 1000, \"duration_ns\": 800, \"step\": 0, "
+	"\"pass\": \"forward\"},"
+	"{\"name\": \"conv1.grad\", \"layer\": \"conv1\", \"begin_ns\": 2000, \"duration_ns\": "
+	"500, "
+	"\"step\": 0, \"pass\": \"backward\", \"operator\": \"x\"},"
+	"{\"name\": \"ip1\", \"begin_ns\": 2200, \"duration_ns\": 600, \"step\": 0, \"thread\": 1},"
+	"{\"name\": \"sgd\", \"begin_ns\": 4000, \"duration_ns\": 100, \"step\": 1, \"pass\": "
+	"\"update\"},"
+	"{\"name\": \"Reorder\", \"operator\": \"Reorder\", \"duration_ns\": 200, \"step\": 1}]}";
+
+static void take_two_steps(struct profile *profile)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+
+	assert_int_equal(read_text(two_steps, false, profile, &err), PRONY_OK);
+	build(&graph);
+	profile_sum_layers(profile, &graph);
+	graph_release(&graph); /* the profile outlives it */
+}
+
+static void test_layers(void **state)
+{
+	struct profile profile;
+
+	(void)state;
+	take_two_steps(&profile);
+	assert_int_equal(profile.layer_count, 4);
+	assert_string_equal(profile.layers[0].name, "conv1");
+	assert_string_equal(profile.layers[0].kind, "Conv");
+	assert_int_equal(profile.layers[0].calls, 2);
+	assert_true(profile.layers[0].forward_ns == 800 && profile.layers[0].backward_ns == 500);
+	assert_string_equal(profile.layers[1].name, "ip1");
+	assert_true(profile.layers[1].other_ns == 600 && profile.layers[1].named);
+	assert_string_equal(profile.layers[2].name, "Reorder");
+	assert_false(profile.layers[2].named);
+	assert_string_equal(profile.layers[3].name, "(update)");
+	assert_true(profile.layer_step_ns == 2500); /* 2000 and 3000 */
+	assert_true(profile.layers_ns == 1100);	    /* 2200 in two steps */
+	assert_true(profile.named_ns == 1000);
+	/* ip1 ran beside 300 ns of conv1; when Reorder ran nobody says. */
+	assert_true(profile.covered_ns == (2200.0 - 300) / 2);
+	profile_release(&profile);
+}
+
+#define LINES(total, own)                                                                          \
+	"{" STEPS ", \"total_ns\": " total                                                         \
+	", \"functions\": [{\"name\": \"f\", \"file\": \"f.py\", "                                 \
+	"\"line\": 1, \"calls\": 2, \"ns\": 4000, \"self_ns\": 4000, \"lines\": ["                 \
+	"{\"line\": 2, \"hits\": 2, \"ns\": 3000, \"self_ns\": " own ", \"text\": \"  g()\"}, "    \
+	"{\"line\": 3, \"hits\": 2, \"ns\": 1000, \"self_ns\": 1000}]}], "                         \
+	"\"stacks\": [{\"frames\": [\"f\", \"a;b\"], \"ns\": 3000}]}"
+
+static void test_lines(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} bad[] = {
+		{"{" STEPS ", \"functions\": [], \"stacks\": []}", "needs total_ns"},
+		{LINES("9000", "1"), "needs total_ns"},
+		{LINES("4000", "-1"), "function 0: its lines need"},
+		{LINES("4000", "\"x\""), "function 0: its lines need"},
+		{"{" STEPS ", \"total_ns\": 1, \"functions\": [{}], \"stacks\": []}",
+		 "function 0: it has no name"},
+		{"{" STEPS ", \"total_ns\": 1, \"functions\": [], \"stacks\": [{\"ns\": 1}]}",
+		 "stack 0: it needs frames"},
+		{"{" STEPS ", \"total_ns\": 1, \"functions\": [], \"stacks\": "
+		 "[{\"ns\": 1, \"frames\": [7]}]}",
+		 "stack 0: a frame is no text"},
+	};
+	struct error err = ERROR_INIT;
+	struct profile profile;
+
+	(void)state;
+	assert_int_equal(read_text(LINES("4000", "3000"), true, &profile, &err), PRONY_OK);
+	assert_int_equal(profile_lines_sum(&profile), 4000);
+	assert_int_equal(profile.lines_total_ns, 4000);
+	assert_string_equal(profile.functions[0].lines[0].text, "  g()");
+	profile_release(&profile);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct error why = ERROR_INIT;
+
+		assert_int_equal(read_text(bad[i].text, true, &profile, &why), PRONY_PROTOCOL);
+		assert_non_null(strstr(why.text, bad[i].part));
+		profile_release(&profile);
+	}
+}
+
+static void test_written(void **state)
+{
+	static struct plan_cell cell = {.key = "framework=x", .hash = "0123"};
+	struct error err = ERROR_INIT;
+	struct profile profile;
+	struct strbuf text;
+	json_t *json = NULL;
+
+	(void)state;
+	snprintf(cell.cell.framework, sizeof cell.cell.framework, "x");
+	take_two_steps(&profile);
+	profile.cell = &cell;
+	for (int i = 0; i < PROFILE_PHASE_COUNT; i++)
+		profile.phases[i].ns = i == PROFILE_PHASE_LAYERS ? 6000 : -1;
+	strbuf_init(&text, 0);
+	profile_write_chrome(&profile, 1, &text);
+	assert_int_equal(json_parse(strbuf_text(&text), text.length, "trace", &json, &err),
+			 PRONY_OK);
+	/* Names of a process and three threads, one phase, five spans. */
+	assert_int_equal(json_array_size(json_object_get(json, "traceEvents")), 10);
+	json_decref(json);
+	strbuf_clear(&text);
+	profile_write_json(&profile, 1, &text);
+	assert_int_equal(json_parse(strbuf_text(&text), text.length, "json", &json, &err),
+			 PRONY_OK);
+	json_decref(json);
+	strbuf_clear(&text);
+	profile_write_folded(&profile, 1, &text);
+	assert_string_equal(strbuf_text(&text), "x;layers;(beside the layers);Reorder 100\n"
+						"x;layers;(update);update;sgd 50\n"
+						"x;layers;conv1;backward;conv1.grad 250\n"
+						"x;layers;conv1;forward;conv1 forward 400\n"
+						"x;layers;ip1;ip1 300\n");
+	strbuf_clear(&text);
+	profile_write_csv(&profile, 1, &text);
+	assert_non_null(strstr(strbuf_text(&text),
+			       "\nlayer,x,conv1,Conv,1,400.0,250.0,0.0,650.0,0.260000,,,\n"));
+	strbuf_release(&text);
+	profile_release(&profile);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),	cmocka_unit_test(test_bad_layers),
+		cmocka_unit_test(test_layers),	cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
