@@ -147,7 +147,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
 		results_published(&summary, &text);
-		if (job->spec.form != FORM_OURS) {
+		if (job->spec.form != FORM_OURS && !job->options->gate_only) {
 			strbuf_printf(&text, "\nas %s printed it:\n\n",
 				      *job->spec.origin ? job->spec.origin : job->spec.suite);
 			form_text(&stored, job->spec.form, &text);

@@ -238,7 +238,7 @@ static void add_row(struct table *table, const struct summary_row *ours,
 	char text[CELL_KEY_BYTES];
 
 	table_row(table);
-	snprintf(text, sizeof text, "%s, %s, batch %lld", cell->network, stage_name(cell->stage),
+	snprintf(text, sizeof text, "%s %s b%lld", cell->network, stage_name(cell->stage),
 		 (long long)cell->batch);
 	table_cell(table, text, NULL);
 	table_cell(table, cell->framework, NULL);
