@@ -283,6 +283,8 @@ static void add_contents(const struct html_page *page, struct strbuf *out)
 			 "<a href=\"#overview\">Overview</a> ");
 	if (page->comparison_count > 0)
 		strbuf_puts(out, "<a href=\"#comparison-1\">Comparisons</a> ");
+	if (figures_is_study(page))
+		strbuf_puts(out, "<a href=\"#study\">By device</a> ");
 	strbuf_puts(out, "<a href=\"#ledger\">What did not run</a> "
 			 "<a href=\"#parity\">Proof of the same work</a> "
 			 "<a href=\"#frameworks\">Frameworks</a> "

@@ -70,6 +70,10 @@ class Adapter(NumpyAdapter):
         if case.stage == "train":
             model.compile(backends.optimiser(backend, case.recipe), backends.loss(backend))
             backends.also_return(backend, model, logits)
+        if backend != "mxnet":
+            # Here, not in front of the first epoch: Theano compiles for seconds to minutes.
+            (model._make_predict_function if case.stage == "forward"
+             else model._make_train_function)()
         self.make_step(model)
         counted = sum(numpy.prod(K.int_shape(w)) for w in model.trainable_weights)
         return {"parameters": int(counted), "macs": builder.macs * case.recipe["batch"],
