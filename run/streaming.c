@@ -63,19 +63,22 @@ enum prony_status streaming_run(struct prefetch *loader, struct client *client,
 				const struct run_request *request, struct client_window *window,
 				struct prefetch_figures *figures, struct error *err)
 {
-	struct error why = ERROR_INIT;
+	struct error why = ERROR_INIT, of_worker = ERROR_INIT;
 
 	if (loader)
 		prefetch_go(loader);
-	enum prony_status status = client_run(client, request->steps, request->sync, request->every,
-					      request->slot, request->timeout_ns, window, err);
+	enum prony_status status =
+		client_run(client, request->steps, request->sync, request->every, request->slot,
+			   request->timeout_ns, window, loader ? &of_worker : err);
 	if (!loader)
 		return status;
 	enum prony_status loaded = prefetch_rest(loader, figures, &why);
 	/* A worker that ended closed its pipe too: what it said counts. */
 	if (loaded != PRONY_OK && (status == PRONY_OK || loaded != PRONY_CRASHED))
 		return error_set(err, loaded, "%s", why.text);
-	if (status == PRONY_OK && figures->freed != request->done + request->steps)
+	if (status != PRONY_OK)
+		return error_set(err, status, "%s", of_worker.text);
+	if (figures->freed != request->done + request->steps)
 		status = error_set(err, PRONY_INVALID,
 				   "it took %" PRId64 " batches for %" PRId64 " steps",
 				   figures->freed - request->done, request->steps);

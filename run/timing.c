@@ -458,6 +458,8 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 	session_facts_release(&facts);
 	if (status == PRONY_OK)
 		status = streaming_start(drive, t->client, t->loader, why);
+	if (status == PRONY_OK && t->loader)
+		sampling_prony_too(t->sampling);
 	if (status == PRONY_OK)
 		status = first_step(t, why);
 	if (status == PRONY_OK)

@@ -46,8 +46,9 @@ static void name_channels(const struct watched *watched, struct sensor_handle *h
 /*
  * Per processor, so that its rate is a share of their time: those that the worker is bound to, and
  * all others. What the worker used it used on its own ones; prony is bound to none, and its little
- * is divided among all. A balance: the kernel counts processors in ticks and processes as they are,
- * and a new process is known a second after it began.
+ * is divided among all, unless it loads the worker's batches, on the same ones. A balance: the
+ * kernel counts processors in ticks and processes as they are, and a new process is known a second
+ * after it began.
  */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
@@ -63,7 +64,9 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 	int64_t worker = used_ns(watched, watched->guard);
 	for (int i = 0; i < watched->below_count; i++)
 		worker += used_ns(watched, watched->below[i]);
-	double each = (double)used_ns(watched, watched->self) / times->online;
+	int64_t prony = used_ns(watched, watched->self);
+	double each = watched->cores.prony_too ? 0 : (double)prony / times->online;
+	worker += watched->cores.prony_too ? prony : 0;
 	values[0] =
 		((double)(own.busy_ns - worker) + BESIDE_WEIGHT * (double)beside) / count - each;
 	if (handle->channel_count > 1 && times->online > count)

@@ -201,6 +201,13 @@ enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int 
 	return PRONY_OK;
 }
 
+void sampling_prony_too(struct sampling *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	s->watched.cores.prony_too = true;
+	pthread_mutex_unlock(&s->mutex);
+}
+
 void sampling_mark(struct sampling *s, bool in_window)
 {
 	int64_t before = thread_cpu_ns();

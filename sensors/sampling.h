@@ -16,6 +16,9 @@ struct sampling;
 enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
 				 struct sampling **out, struct error *err);
 
+/* From now on prony works on the worker's processors too, as it does while it loads batches. */
+void sampling_prony_too(struct sampling *sampling);
+
 /* Samples every sensor now, in the caller's thread: at the edges of a window, so that what counters
  * say of it is exact. From a mark with in_window until one without, sensors that would disturb
  * rest. */

@@ -32,6 +32,7 @@ bool load_averages_read(int root_fd, double out[3]);
 /* Processors that the worker is bound to. */
 struct watched_cores {
 	int count;	       /* 0: all that are on */
+	bool prony_too;	       /* prony works on them as well: it loads the worker's batches */
 	bool own[CPUS_MAX];    /* bound to it */
 	bool beside[CPUS_MAX]; /* another hardware thread of a core that it is bound to */
 };

@@ -3,12 +3,14 @@
 import array
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -226,6 +228,28 @@ class InputTest(ProgramTest):
                 self.assertGreater(process["input_wait_ns"], 0.5 * process["step_mean_ns"])
                 self.assertGreaterEqual(process["load_batches"], 400 - 8)
                 self.assertGreater(process["load_decode_ns"], 0)
+
+    def test_broken_photograph(self):
+        """The loader's own words, not those of the worker that it left waiting."""
+        def chunk(kind, data):
+            return (struct.pack(">I", len(data)) + kind + data
+                    + struct.pack(">I", zlib.crc32(kind + data)))
+        pixels = zlib.compress(b"".join(b"\0" + bytes(3 * 40) for _ in range(40)))
+        png = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", 40, 40, 8, 2, 0, 0, 0))
+               + chunk(b"IDAT", pixels) + chunk(b"IEND", b""))
+        train = os.path.join(self.folder, "pictures", "imagenet-sample", "train")
+        for n in range(100):
+            os.makedirs(os.path.join(train, "n%08d" % n))
+            with open(os.path.join(train, "n%08d" % n, "a.JPEG"), "wb") as out:
+                out.write(png if n != 40 else png[:-30])
+        words = ("-f", "null", "-n", "googlenet", "-d", "imagenet-sample", "--data",
+                 os.path.join(self.folder, "pictures"), "-b", "8", "-s", "load", "--steps", "20",
+                 "--warm-up", "1", "--repeat", "1")
+        done = self.prony("run", "--store", self.store, *words, expect=1)
+        self.assertIn("n00000040/a.JPEG", done.stdout)
+        with open(os.path.join(train, "n00000040", "a.JPEG"), "wb") as out:
+            out.write(png)
+        self.prony("run", "--store", self.store, *words, expect=0)
 
     def test_native_is_refused_with_reason(self):
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",

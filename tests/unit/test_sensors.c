@@ -353,6 +353,34 @@ static void cells_have_processors_of_their_own(void **state)
 	}
 }
 
+/* While it loads the worker's batches prony works where the worker does: none of it is foreign. */
+static void prony_may_work_there_too(void **state)
+{
+	static const int cpus[] = {0};
+	struct sensor_use foreign;
+
+	sensor_machine(*state);
+	machine_file(*state, "/proc/stat",
+		     "cpu  200 0 0 2200 0 0 0 20\ncpu0 100 0 0 1100 0 0 0 10\n"
+		     "cpu1 100 0 0 1100 0 0 0 10\n");
+	use_begin_on(&foreign, *state, &sensor_foreign, cpus, 1);
+	foreign.watched->cores.prony_too = true;
+	use_again(&foreign);
+	double cores = foreign.values[0], elsewhere = foreign.values[1];
+	machine_file(*state, "/proc/stat",
+		     "cpu  300 0 0 2200 0 0 0 20\ncpu0 200 0 0 1100 0 0 0 10\n"
+		     "cpu1 100 0 0 1100 0 0 0 10\n");
+	sensor_process(*state, SELF, 1, 60, 0, 1000);
+	use_again(&foreign);
+	double with = foreign.values[0] - cores;
+	foreign.watched->cores.prony_too = false;
+	use_again(&foreign);
+	/* Half of its time would be taken for that of the other processor. */
+	assert_true(foreign.values[0] - cores > with);
+	assert_real(foreign.values[1] - elsewhere < 0 ? 1 : 0, 1);
+	use_end(&foreign);
+}
+
 static void what_says_of_siblings_may_be_garbage(void **state)
 {
 	static const struct {
@@ -502,6 +530,7 @@ int main(void)
 		machine_test(load_is_the_first_average),
 		machine_test(steal_is_per_processor),
 		machine_test(foreign_is_what_is_left),
+		machine_test(prony_may_work_there_too),
 		machine_test(cells_have_processors_of_their_own),
 		machine_test(what_says_of_siblings_may_be_garbage),
 		machine_test(a_thread_samples_them_all),
