@@ -20,6 +20,7 @@
 #define PLAIN_NS INT64_C(500000000) /* before, and again after the layers */
 #define LAYERS_NS INT64_C(1000000000)
 #define LINES_NS INT64_C(300000000) /* without the tracer */
+#define CORES_NS INT64_C(200000000)
 #define EVENTS_WANTED 50000
 
 /* State of one profiled process. */
@@ -240,7 +241,8 @@ static void keep_cores(struct taking *t)
 {
 	struct profile *profile = t->profile;
 	const struct series *cpu = series_find(t->record.series, t->record.series_count, "cpu");
-	if (!cpu || t->plain_to_ns == 0)
+	/* The kernel counts in hundredths of a second: of less it would say 0 or 1. */
+	if (!cpu || t->plain_to_ns - t->plain_from_ns < CORES_NS)
 		return;
 	profile->cores = arena_array(&profile->arena, cpu->channel_count, sizeof *profile->cores);
 	profile->core_names =

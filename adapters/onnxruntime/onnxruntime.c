@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/onnxruntime/ort_internal.h"
+#include "adapters/onnxruntime/ort_profile.h"
 #include "adapters/reasons.h"
 #include "base/loader.h"
 #include "base/strbuf.h"
@@ -204,6 +204,8 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 		status = onnx_export(graph, weights, &model, &length, err);
 	if (status == PRONY_OK)
 		status = ort_make_session(ort, model, length, err);
+	if (status == PRONY_OK && s->profiled)
+		status = ort_profile_keep(ort, model, length, err);
 	free(model);
 	if (status == PRONY_OK)
 		status = ort_make_slots(s, recipe, err);
@@ -267,6 +269,7 @@ static void ort_close(struct session *s)
 	if (!api)
 		return;
 	ort_streams_stop(ort->streams);
+	ort_profile_release(ort);
 	for (int i = 0; ort->slots && i < ort->slot_count; i++) {
 		struct ort_slot *slot = &ort->slots[i];
 
@@ -304,4 +307,5 @@ const struct adapter adapter_onnxruntime = {
 	.read = ort_read,
 	.close = ort_close,
 	.files = &ort_files,
+	.profile = &ort_adapter_profile,
 };

@@ -65,7 +65,10 @@ struct ort_api {
 	ort_unused *unused_11[2];
 	struct ort_status *(*set_session_execution_mode)(struct ort_session_options *options,
 							 enum ort_execution_mode mode); /* 13 */
-	ort_unused *unused_14[9];
+	struct ort_status *(*enable_profiling)(struct ort_session_options *options,
+					       const char *file_prefix);	      /* 14 */
+	struct ort_status *(*disable_profiling)(struct ort_session_options *options); /* 15 */
+	ort_unused *unused_16[7];
 	struct ort_status *(*set_graph_optimization_level)(
 		struct ort_session_options *options, enum ort_optimization_level level); /* 23 */
 	struct ort_status *(*set_intra_op_num_threads)(struct ort_session_options *options,
@@ -123,6 +126,7 @@ ORT_POSITION(get_error_message, 2);
 ORT_POSITION(disable_telemetry_events, 6);
 ORT_POSITION(run, 9);
 ORT_POSITION(set_session_execution_mode, 13);
+ORT_POSITION(enable_profiling, 14);
 ORT_POSITION(set_inter_op_num_threads, 25);
 ORT_POSITION(session_get_input_type_info, 33);
 ORT_POSITION(create_tensor_with_data, 49);

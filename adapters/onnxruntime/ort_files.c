@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "adapters/onnxruntime/ort_internal.h"
+#include "adapters/onnxruntime/ort_profile.h"
 
 static bool dtype_of(enum ort_element_type type, enum dtype *out)
 {
@@ -64,6 +64,8 @@ static enum prony_status build(struct session *s, const struct model_file *model
 	for (size_t i = 0; i < ort->output_count; i++)
 		ort->output_names[i] = model->outputs.tensors[i].name;
 	status = ort_make_session(ort, model->bytes, model->length, err);
+	if (status == PRONY_OK && s->profiled)
+		status = ort_profile_keep(ort, model->bytes, model->length, err);
 	if (status == PRONY_OK)
 		status = ort_make_slots(s, recipe, err);
 	if (status != PRONY_OK)

@@ -13,6 +13,14 @@ struct ort_slot {
 	float *logits;
 };
 
+/* What a second session needs that is looked at: ort_profile.h. */
+struct ort_profile {
+	void *model; /* owned; NULL unless a profile was announced */
+	size_t length;
+	char *folder;		   /* where it writes */
+	struct ort_session *plain; /* the first one, while the second steps */
+};
+
 struct ort_state {
 	const struct ort_api *api;
 	const struct ort_api_base *base;
@@ -27,6 +35,7 @@ struct ort_state {
 	struct ort_slot *slots;
 	int slot_count, last_slot, threads;
 	struct ort_streams *streams; /* NULL: the caller computes, with the session's own pool */
+	struct ort_profile profile;
 };
 
 /* Turns a status of ONNX Runtime into ours and releases it. */

@@ -55,6 +55,23 @@ def _instruction_set():
 class Adapter(adapters.Adapter):
     options = OPTIONS
 
+    @property
+    def says_layers(self):
+        """A compiled module has no layers any more."""
+        return "compile" not in adapters.target.options
+
+    def profile_begin(self, steps):
+        from adapters.pytorch_profile import LayerProfile
+        self.plain_step = self.step
+        self.layer_profile = LayerProfile(self.module, self.builder)
+        self.step = self.layer_profile.begin(self.step)
+
+    def profile_end(self, instants):
+        events = self.layer_profile.end(instants)
+        self.step = self.plain_step
+        self.plain_step = self.layer_profile = None
+        return events
+
     def hello(self):
         config = torch.__config__.show()
         found = [(name, re.search(pattern, config)) for name, pattern in LIBRARIES]
@@ -158,6 +175,7 @@ class Adapter(adapters.Adapter):
         builder = pytorch_graph.Builder(case, self.parameters, self.states,
                                         self.low if self.forward_only else None)
         module = builder.module().train(not self.forward_only)
+        self.module, self.builder = module, builder
         macs = self._count(module, builder)
         notes = ["%d activations in place" % builder.inplace] if builder.inplace else []
         if graph_analysis.normalised(case):

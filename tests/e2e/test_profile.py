@@ -166,26 +166,38 @@ class PythonTest(ProfileTest):
                 self.assertIn(part, row["reason"])
 
 
-class NativeTest(ProfileTest):
-    """The floor says nearly all of its step: what it does beside its primitives is next to nothing."""
+class FrameworkTest(ProfileTest):
+    """Of what is installed: it says nearly all of its step, and by the network's names."""
 
     def setUp(self):
         super().setUp()
         self.home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
         rows = json.loads(self.prony("list", "frameworks", "--format", "json", expect=0,
                                      **self.home).stdout)
-        if "native" not in {row["name"] for row in rows if row["status"] == "ready"}:
-            self.skipTest("native is not installed")
+        self.ready = {row["name"] for row in rows if row["status"] == "ready"}
 
-    def test_named_share(self):
+    def layers(self, framework, network, stage):
+        row = self.profiles("-f", framework, "-n", network, "-b", "64", "-s", stage, "-d", "synthetic",
+                            "--steps", "20", base=(), **self.home)[framework]
+        self.check_sums(row)
+        return row["layers"]
+
+    def test_onnxruntime(self):
+        if "onnxruntime" not in self.ready:
+            self.skipTest("onnxruntime is not installed")
+        layers = self.layers("onnxruntime", "lenet", "forward")
+        self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.8)
+        self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.8)
+        self.assertLessEqual({"conv1", "conv2", "ip1", "ip2"}, {one["layer"] for one in layers["rows"]})
+
+    def test_native(self):
+        """What it does beside its primitives is next to nothing."""
+        if "native" not in self.ready:
+            self.skipTest("native is not installed")
         for network, stage in (("lenet", "forward"), ("lenet", "train"), ("mlp", "train")):
             with self.subTest(network=network, stage=stage):
-                row = self.profiles("-f", "native", "-n", network, "-b", "64", "-s", stage, "-d",
-                                    "synthetic", "--steps", "20", base=(), **self.home)["native"]
-                self.check_sums(row)
-                layers = row["layers"]
+                layers = self.layers("native", network, stage)
                 self.assertGreaterEqual(layers["named_ns"] / layers["step_ns"], 0.9)
-                self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.9)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+/* The reader of ONNX Runtime's profiles, on a file that ONNX Runtime 1.31.1 wrote for LeNet (its
+ * nodes' memory figures left out), and on what is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/onnxruntime/ort_profile.h"
+#include "base/files.h"
+#include "base/json.h"
+
+static json_t *recorded(void)
+{
+	struct error err = ERROR_INIT;
+	json_t *events = NULL;
+	char *path = path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/onnxruntime.json");
+
+	assert_int_equal(json_read_file(path, 1 << 20, &events, &err), PRONY_OK);
+	free(path);
+	return events;
+}
+
+/* The file has three runs of 435, 429 and 427 us; the last two are the steps. */
+static void test_recorded(void **state)
+{
+	const int64_t instants[] = {1000000, 1440000, 1441000, 1880000};
+	struct error err = ERROR_INIT;
+	struct profile_log log;
+	json_t *events = recorded();
+	int64_t sum = 0;
+
+	(void)state;
+	profile_log_init(&log);
+	assert_int_equal(ort_profile_read(events, instants, 2, &log, &err), PRONY_OK);
+	assert_int_equal(log.count, 20);
+	assert_string_equal(log.events[0].name, "conv1_nchwc");
+	assert_string_equal(log.events[0].kind, "Conv");
+	assert_int_equal(log.events[0].duration_ns, 43000);
+	assert_int_equal(log.events[0].begin_ns, 1002000); /* 2 us after its run began */
+	assert_string_equal(log.events[18].name, "fused ip1");
+	for (size_t i = 0; i < log.count; i++) {
+		const struct profile_event *event = &log.events[i];
+
+		assert_int_equal(event->step, i / 10);
+		assert_true(event->begin_ns >= instants[2 * event->step]);
+		assert_true(event->begin_ns + event->duration_ns <= instants[2 * event->step + 1]);
+		sum += i >= 10 ? event->duration_ns : 0;
+	}
+	assert_int_equal(sum, 396000);
+	profile_log_release(&log);
+	json_decref(events);
+}
+
+/* A step that seems shorter than its nodes, by what whole microseconds leave out. */
+static void test_rounding(void **state)
+{
+	const int64_t instants[] = {0, 100};
+	struct error err = ERROR_INIT;
+	struct profile_log log;
+	json_t *events = recorded();
+
+	(void)state;
+	profile_log_init(&log);
+	assert_int_equal(ort_profile_read(events, instants, 1, &log, &err), PRONY_OK);
+	for (size_t i = 0; i < log.count; i++) {
+		assert_true(log.events[i].begin_ns >= 0);
+		assert_true(log.events[i].begin_ns + log.events[i].duration_ns <= 100);
+	}
+	profile_log_release(&log);
+	json_decref(events);
+}
+
+static void test_malformed(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} rows[] = {
+		{"{}", "has 0 runs of 1 steps"},
+		{"[]", "has 0 runs of 1 steps"},
+		{"[7, null, {\"name\": 3}]", "has 0 runs of 1 steps"},
+		{"[{\"name\": \"model_run\"}]", "no whole ts and dur: model_run"},
+		{"[{\"name\": \"model_run\", \"ts\": 1.5, \"dur\": 2}]", "no whole ts and dur"},
+		{"[{\"cat\": \"Node\", \"name\": \"a\", \"ts\": 5}, "
+		 "{\"name\": \"model_run\", \"ts\": 1, \"dur\": 9}]",
+		 "no whole ts and dur: a"},
+	};
+	const int64_t instants[] = {0, 100};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct error err = ERROR_INIT;
+		struct profile_log log;
+		json_t *events = json_loads(rows[i].text, 0, NULL);
+
+		profile_log_init(&log);
+		assert_int_equal(ort_profile_read(events, instants, 1, &log, &err), PRONY_INVALID);
+		assert_non_null(strstr(err.text, rows[i].part));
+		profile_log_release(&log);
+		json_decref(events);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_rounding),
+		cmocka_unit_test(test_malformed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
