@@ -1,8 +1,9 @@
 """One row for each operator: the layer of Keras 3, or where there is none the function of keras.ops,
 that a user would take.
 
-A row gets a graph_evaluation.Operation on symbolic tensors. Its run's context has `data_format` and
-`regularizer` (function that makes one, or returns None); the weights of a layer that it makes it hands
+A row gets a graph_evaluation.Operation on symbolic tensors. Its run's context has `data_format`,
+`regularizer` (function that makes one, or returns None) and `flattened`, {name of a value: channels, rows and
+columns} of images that were flattened in our order; the weights of a layer that it makes it hands
 to keep(t, place, variable, there, back), whose functions convert arrays of NumPy from and to the bundle's.
 """
 import keras
@@ -112,9 +113,14 @@ def _gemm(t):
     layer = layers.Dense(t.shape[1], use_bias=len(t.names) > 2 and bool(t.names[2]),
                          **_regularizers(t, "kernel", "bias"))
     result = layer(t.input(0))
-    turned = t.attributes["transB"]
-    turn = (lambda w: w.T) if turned else (lambda w: w)
-    keep(t, 1, layer.kernel, turn, turn)
+    turn = (lambda w: w.T) if t.attributes["transB"] else (lambda w: w)
+    there, back = turn, turn
+    image = t.run.context["flattened"].get(t.names[0])
+    if image:
+        rows = numpy.arange(elements(image)).reshape(image).transpose(1, 2, 0).ravel()
+        home = numpy.argsort(rows)
+        there, back = (lambda w: turn(w)[rows]), (lambda w: turn(w[home]))
+    keep(t, 1, layer.kernel, there, back)
     if layer.use_bias:
         keep(t, 2, layer.bias)
     t.run.macs += t.shape[0] * elements(layer.kernel.shape)
@@ -233,6 +239,34 @@ def _reshape(t):
     return t.reshaped(ops.reshape, ops.transpose)
 
 
+def _only_reader(t, name):
+    """The node that alone reads a value; None where several do, or none."""
+    readers = [node for node in t.case.nodes for read in node["inputs"] if read == name]
+    return readers[0] if len(readers) == 1 else None
+
+
+def _flatten(t):
+    """As it lies where a dense layer follows, whose rows are then arranged accordingly."""
+    name = next(node["outputs"][0] for node in t.case.nodes if node["name"] == t.name)
+    reader = _only_reader(t, name)
+    if (t.attributes["axis"] == 1 and t.layout.moves(t.input_shape) and reader
+            and reader["op"] == "Gemm" and reader["inputs"][0] == name):
+        t.run.context["flattened"][name] = t.input_shape[1:]
+        return layers.Flatten()(t.input(0))
+    return _reshape(t)
+
+
+def _relu(t):
+    """The activation of the layer in front, as one writes it, where nothing else reads that."""
+    x = t.input(0)
+    layer = getattr(getattr(x, "_keras_history", None), "operation", None)
+    if (isinstance(layer, (layers.Dense, layers.Conv2D)) and _only_reader(t, t.names[0])
+            and layer.activation is keras.activations.linear and t.names[0] != t.case.graph["logits"]):
+        layer.activation = keras.activations.relu
+        return x
+    return layers.Activation("relu")(x)
+
+
 OPERATORS = {
     "Conv": _conv,
     "MaxPool": _max_pool,
@@ -240,7 +274,7 @@ OPERATORS = {
     "GlobalAveragePool": lambda t: layers.GlobalAveragePooling2D(
         data_format=_format(t), keepdims=True)(t.input(0)),
     "Gemm": _gemm,
-    "Relu": _activation("relu"),
+    "Relu": _relu,
     "Tanh": _activation("tanh"),
     "Sigmoid": _activation("sigmoid"),
     "HardSigmoid": lambda t: ops.clip(
@@ -256,7 +290,7 @@ OPERATORS = {
     "Softmax": lambda t: layers.Softmax(t.axis(t.attributes["axis"]))(t.input(0)),
     "BatchNormalization": _batch_norm,
     "LRN": _lrn,
-    "Flatten": _reshape,
+    "Flatten": _flatten,
     "Reshape": _reshape,
     "Identity": _plain(lambda x: x),
     "Transpose": lambda t: ops.transpose(t.input(0), t.layout.permutation(t.attributes["perm"])),

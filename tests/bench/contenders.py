@@ -20,7 +20,7 @@ import worker_driver  # noqa: E402
 
 MARK = "PRONY_EQUIVALENCE_MARK"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-LOOK_S = 0.01  # between two looks at the processes of `prony run`
+LOOK_S = 0.05  # between two looks at the processes of `prony run`
 LOG_LINES = 3
 # The largest read of a worker is none: nothing is read here.
 NOTHING_READ = 1 << 16
@@ -120,13 +120,14 @@ class Worker(object):
         with open(os.path.join(folder, "run.json"), "wb") as out, open(os.path.join(folder, "run.log"), "wb") as err:
             process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
         try:
-            while process.poll() is None:
+            while process.poll() is None and not self.argv:
                 self.look(mark)
                 time.sleep(LOOK_S)
+            process.wait()
         finally:
             if process.poll() is None:
                 process.terminate()
-            process.wait()
+                process.wait()
         self.cell = self.read_cell(command)
         if not self.argv:
             raise Failed("%s: its worker was not seen" % " ".join(command))
@@ -147,7 +148,7 @@ class Worker(object):
         return cell
 
     def look(self, mark):
-        """Keeps command and environment of the worker, if there is one now."""
+        """Keeps command and environment of the worker, if there is one now: that of the gate is the same."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open("/proc/%s/environ" % pid, "rb") as stream:
