@@ -176,7 +176,8 @@ class Adapter(Side):
     def __init__(self, worker, log):
         self.slot, self.slots = 0, worker.bundle.recipe["slots"]
         with open(log, "wb") as stream:
-            self.driver = worker_driver.Driver(worker.argv, True, NOTHING_READ, stream, stream, worker.variables)
+            self.driver = worker_driver.Driver(worker.argv, tensors_bytes=NOTHING_READ, stderr=stream, stdout=stream,
+                                               variables=worker.variables)
         self.process = self.driver.process
         try:
             self.version = self.driver.prepare(worker.bundle)[0]["version"]
