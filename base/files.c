@@ -310,7 +310,14 @@ char *path_self(void)
 			break;
 		}
 		if ((size_t)length < capacity) {
+			/* The kernel's word for a program that was replaced, as a build or an
+			 * update does while a run goes on: what now lies there is meant. */
+			const char gone[] = " (deleted)";
+			const size_t tail = sizeof gone - 1;
+
 			path[length] = '\0';
+			if ((size_t)length > tail && !strcmp(path + length - tail, gone))
+				path[(size_t)length - tail] = '\0';
 			return path;
 		}
 		free(path);

@@ -47,10 +47,12 @@ static void note_cell(const struct labels *labels, const struct summary_row *row
 		      struct disturbance *found)
 {
 	const struct stored_cell *cell = row->cell;
-	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
 
-	found->measured += row->step.n > 0;
-	found->all += row->step.n > 0 ? cell->process_count : 0;
+	if (row->step.n == 0) /* it has not ended, or not well: no figures that could be spoilt */
+		return;
+	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
+	found->measured++;
+	found->all += cell->process_count;
 	if (replicates_disturbed(cell, disturbed) > 0) {
 		for (size_t i = 0; i < cell->process_count; i++) {
 			const struct process_record *process = &cell->processes[i];
