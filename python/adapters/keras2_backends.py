@@ -19,8 +19,9 @@ def _start_tensorflow(recipe):
     tf.compat.v1.logging.set_verbosity("ERROR")
     tf.compat.v1.set_random_seed(recipe["seed"])
     K.set_session(tf.compat.v1.Session(config=tf.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=recipe["threads"], inter_op_parallelism_threads=1)))
-    return recipe["threads"], {"inter_op_threads": 1}
+        intra_op_parallelism_threads=recipe["threads"],
+        inter_op_parallelism_threads=recipe["threads"])))  # as many, as by default
+    return recipe["threads"], {"inter_op_threads": recipe["threads"]}
 
 
 def _start_theano(recipe):

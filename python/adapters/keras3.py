@@ -39,7 +39,7 @@ class _Tensorflow(object):
         """Sets the number of threads; the number that took effect."""
         from tensorflow import config
         config.threading.set_intra_op_parallelism_threads(count)
-        config.threading.set_inter_op_parallelism_threads(1)
+        config.threading.set_inter_op_parallelism_threads(count)  # its default: as many
         return config.threading.get_intra_op_parallelism_threads()
 
 

@@ -52,7 +52,7 @@ class Adapter(adapters.Adapter):
             tf.config.set_visible_devices(self.gpus[int(case.device.split(":")[1])], "GPU")
             self.sync = tf.test.experimental.sync_devices
         tf.config.threading.set_intra_op_parallelism_threads(recipe["threads"])
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(recipe["threads"])  # as by default
         tf.config.experimental.enable_tensor_float_32_execution(recipe["precision"] == "tf32")
         tf.random.set_seed(recipe["seed"])
         self.low = tf.bfloat16 if recipe["precision"] == "bf16" else None

@@ -512,12 +512,12 @@ class PytorchTest(WorkerTest):
                              ({"backend": "jax"}, "backend jax")):
             driver = self.pytorch()
             self.refused(driver.ask("hello", **driver.greeting(**target)), "unsupported", word)
-        bundle = self.bundle(graph, precision="tf32", input="stream")
+        bundle = self.bundle(graph, precision="tf32")
         driver = self.pytorch()
         driver.hello()
         reply = driver.must("supports", bundle=bundle.folder)
         self.assertIs(reply["supported"], False)
-        for word in ("operator Sine", "input stream"):
+        for word in ("operator Sine", "precision tf32"):
             self.assertIn(word, reply["reason"])
 
     def test_low_precision(self):
