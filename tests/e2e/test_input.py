@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 
+import counted  # noqa: E402
 from c_worker import as_c_writes, end  # noqa: E402
 from prony_program import PRONY, ProgramTest  # noqa: E402
 from worker_driver import PAGE, Bundle, Driver, Network  # noqa: E402
@@ -269,7 +270,6 @@ class FrameworkTest(unittest.TestCase):
         for framework, module in self.MODULES.items():
             python = os.path.join(self.DATA, "prony/frameworks", framework, "bin/python")
             if not os.path.exists(python):
-                print("%s is not installed" % framework)
                 continue
             found += 1
             with self.subTest(framework=framework), tempfile.TemporaryDirectory() as folder:
@@ -292,8 +292,8 @@ class FrameworkTest(unittest.TestCase):
                 self.assertTrue(said["values"] and said["labels"], said)
                 self.assertLess(said["largest"], 1e-5)
         if not found:
-            sys.exit(77)
+            self.skipTest("not installed: prony framework install pytorch, tensorflow-python")
 
 
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(counted.main())

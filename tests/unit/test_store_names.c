@@ -46,7 +46,7 @@ static void a_word_means_one_run(void **state)
 	begin(f->store, 300, "");
 	/* Identifiers are random: a run with the number 6 is asked for, and there is none. */
 	check(sql_run(f->store,
-		      "UPDATE run SET uid = '66661111' || substr(uid, 9) WHERE id = 1;"
+		      "UPDATE run SET uid = '66661111f' || substr(uid, 10) WHERE id = 1;"
 		      "UPDATE run SET uid = 'aaaab' || substr(uid, 6) WHERE id = 2;"
 		      "UPDATE run SET uid = 'ffff' || substr(uid, 5) WHERE id = 3",
 		      "test", &err),
