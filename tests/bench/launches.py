@@ -65,11 +65,12 @@ def measure(options, store):
 def check_selftest(options):
     found = json.loads(prony(options, "selftest", "--format", "json"))
     observer, noise = found["observer"], found["noise"]
+    same = noise["same"]
     print("selftest: sensors take %.2f %% of a core; work is %+.2f %% slower with them (95 %%: at most %+.2f %%); noise "
           "floor %.1f %%%s; of the same twice %s of the intervals by 5 pairs hold 1" % (
               100 * observer["share_of_core"], 100 * (observer["slowdown"] - 1), 100 * (observer["high"] - 1),
               100 * noise["floor"], "" if noise["kept"] else " (not kept)",
-              "-" if noise["intervals_with_1"] is None else "%.0f %%" % (100 * noise["intervals_with_1"])))
+              "-" if same["intervals_with_1"] is None else "%.0f %%" % (100 * same["intervals_with_1"])))
     return observer["share_of_core"] <= OBSERVER_MAX
 
 
