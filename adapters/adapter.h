@@ -11,6 +11,7 @@
 
 #include "adapters/profile.h"
 #include "base/error.h"
+#include "bundle/loader_data.h"
 #include "bundle/recipe.h"
 #include "bundle/target.h"
 #include "graph/graph.h"
@@ -110,6 +111,25 @@ struct adapter_profile {
 				 struct profile_log *log, struct error *err);
 };
 
+/*
+ * The framework's own data loader (input native): of adapters whose framework has one. The stage
+ * load calls open, next and close alone, and no build before.
+ */
+struct adapter_loader {
+	/* Pure and cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason. */
+	enum prony_status (*supports)(const struct loader_data *data, const struct graph *graph,
+				      const struct recipe *recipe, struct error *why);
+	/* Starts it, after build; it may load from here on. Data and graph are borrowed until
+	 * close. */
+	enum prony_status (*open)(struct session *s, const struct loader_data *data,
+				  const struct graph *graph, const struct recipe *recipe,
+				  struct error *err);
+	/* Returns when the next batch is there; they never end. */
+	enum prony_status (*next)(struct session *s, struct error *err);
+	/* Makes the batch of the last `next` resident in a slot, as feed does. */
+	enum prony_status (*take)(struct session *s, int slot, struct error *err);
+};
+
 struct adapter {
 	uint32_t abi;
 	const char *name, *summary; /* name is stored with results: never renamed */
@@ -166,6 +186,8 @@ struct adapter {
 
 	const struct adapter_files *files;     /* optional */
 	const struct adapter_profile *profile; /* optional */
+	const char *no_profile;		       /* why there is none; optional */
+	const struct adapter_loader *loader;   /* optional */
 
 	/*
 	 * Optional; only the fake adapter has it, to test the parent: may falsify the reply to a

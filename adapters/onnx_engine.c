@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/checks.h"
 #include "adapters/reasons.h"
 
 static void refuse_node(const struct graph *graph, const struct node *node, struct strbuf *reasons)
@@ -66,16 +67,9 @@ enum prony_status onnx_engine_logits(const struct onnx_ends *ends, float **out, 
 enum prony_status onnx_engine_check_feed(const struct onnx_ends *ends, int slot, int slots,
 					 const struct tensor *input, struct error *err)
 {
-	char have[96], want[96];
+	enum prony_status status = check_slot(slot, slots, err);
 
-	if (slot < 0 || slot >= slots)
-		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, slots);
-	if (input->dtype == DTYPE_F32 && shape_equal(&input->shape, &ends->input_shape))
-		return PRONY_OK;
-	shape_text(&input->shape, have, sizeof(have));
-	shape_text(&ends->input_shape, want, sizeof(want));
-	return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
-			 dtype_name(input->dtype), have, want);
+	return status == PRONY_OK ? check_input(&ends->input_shape, input, err) : status;
 }
 
 enum prony_status onnx_engine_read(const struct onnx_ends *ends, const char *engine,

@@ -36,8 +36,6 @@ static void add_precision(struct strbuf *reasons, enum precision asked, unsigned
 void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions)
 {
 	add_precision(reasons, recipe->precision, precisions);
-	if (recipe->input == INPUT_NATIVE)
-		reasons_add(reasons, "input native: no data loader of its own is driven");
 	if (recipe->threads < 1 || recipe->slots < 1)
 		reasons_add(reasons, "%d threads and %d slots: at least one of each",
 			    recipe->threads, recipe->slots);

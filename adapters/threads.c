@@ -3,6 +3,9 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
 
 int threads_count(const char *part)
 {
@@ -27,4 +30,13 @@ int threads_count(const char *part)
 	}
 	closedir(tasks);
 	return count;
+}
+
+uint32_t threads_mxcsr(void)
+{
+#if defined(__SSE__)
+	return _mm_getcsr();
+#else
+	return 0;
+#endif
 }

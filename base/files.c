@@ -119,6 +119,25 @@ enum prony_status file_read(const char *path, size_t limit_bytes, char **out, si
 	return status;
 }
 
+struct file_stamp file_stamp(const char *path)
+{
+	struct stat about;
+
+	if (stat(path, &about) != 0)
+		return (struct file_stamp){0};
+	return (struct file_stamp){.device = (int64_t)about.st_dev,
+				   .inode = (int64_t)about.st_ino,
+				   .bytes = about.st_size,
+				   .changed_ns = (int64_t)about.st_mtim.tv_sec * 1000000000 +
+						 about.st_mtim.tv_nsec};
+}
+
+bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
+	       a->changed_ns == b->changed_ns;
+}
+
 int64_t file_bytes(const char *path)
 {
 	struct stat info;

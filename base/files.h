@@ -36,6 +36,15 @@ enum prony_status file_check_output(const char *path, struct error *err);
 /* Whether two names are of one file. */
 bool file_is_same(const char *a, const char *b);
 
+/* What a file is until somebody writes to it or puts another one in its place. */
+struct file_stamp {
+	int64_t device, inode, bytes, changed_ns;
+};
+
+/* All zero when it is not there. */
+struct file_stamp file_stamp(const char *path);
+bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b);
+
 /* Its size; 0 when it is not there. */
 int64_t file_bytes(const char *path);
 

@@ -3,9 +3,11 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #define NEAREST_MAX_DISTANCE 3
 #define NEAREST_MAX_LENGTH 63
+#define PART_MIN_LENGTH 4 /* fewer letters begin too much */
 
 static bool same_letter(char a, char b)
 {
@@ -44,6 +46,22 @@ static size_t edit_distance(const char *a, const char *b)
 	return rows[i % 3][columns];
 }
 
+/* The first word of which the typed one is the beginning or, where there is none, the end. */
+static const char *longer_word(const char *word, size_t length, const char *const *words,
+			       size_t count)
+{
+	const char *ending = NULL;
+
+	for (size_t i = 0; length >= PART_MIN_LENGTH && i < count; i++) {
+		size_t whole = words[i] ? strlen(words[i]) : 0;
+		if (whole > length && !strncasecmp(words[i], word, length))
+			return words[i];
+		if (whole > length && !ending && !strcasecmp(words[i] + whole - length, word))
+			ending = words[i];
+	}
+	return ending;
+}
+
 const char *word_nearest(const char *word, const char *const *words, size_t count)
 {
 	const char *nearest = NULL;
@@ -66,5 +84,6 @@ const char *word_nearest(const char *word, const char *const *words, size_t coun
 			nearest = words[i];
 		}
 	}
-	return nearest;
+	const char *longer = nearest && limit <= 1 ? NULL : longer_word(word, length, words, count);
+	return longer ? longer : nearest;
 }

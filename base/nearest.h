@@ -6,7 +6,8 @@
 
 /*
  * The word of `words` nearest to `word` (edit distance at most 3, at most a third of the
- * word's letters and less than all of them), for "did you mean"; NULL when none is near.
+ * word's letters and less than all of them), for "did you mean"; where none is off by one letter
+ * only, the first that begins or ends with it (resnet: resnet50). NULL when none is near.
  */
 const char *word_nearest(const char *word, const char *const *words, size_t count);
 

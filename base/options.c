@@ -376,17 +376,21 @@ static size_t paragraph(const char *text, const char **next)
 	return length;
 }
 
-/* The sentence of an option with what its kind adds: the choices or the range. */
+/* The sentence of an option with what its kind adds: the choices, the range, the default. */
 static void full_help(const struct option *option, struct strbuf *out)
 {
 	strbuf_puts(out, option->help ? option->help : "");
 	if (option->kind == OPTION_CHOICE) {
-		strbuf_puts(out, ": ");
-		list_choices(option, out);
+		strbuf_printf(out, ": %s (default)", option->choices[0]);
+		for (const char *const *word = option->choices + 1; *word; word++)
+			strbuf_printf(out, ", %s", *word);
 	} else if (has_range(option)) {
 		strbuf_printf(out, " (%lld to %lld)", option->min, option->max);
 	} else if (option->kind == OPTION_LIST) {
-		strbuf_puts(out, " (repeatable)");
+		bool known = option->initial && **option->initial;
+
+		strbuf_printf(out, " (%s%s%srepeatable)", known ? "default: " : "",
+			      known ? *option->initial : "", known ? "; " : "");
 	}
 }
 

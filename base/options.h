@@ -30,7 +30,9 @@ struct option {
 	size_t offset; /* of the member in the caller's struct */
 	const char *metavar;
 	const char *help;	    /* one sentence, no full stop */
-	const char *const *choices; /* OPTION_CHOICE: NULL-terminated */
+	const char *const *choices; /* OPTION_CHOICE: NULL-terminated, the default first */
+	const char *const *initial; /* OPTION_LIST: the word when nothing is said; NULL, or "": none
+				     * that the help names */
 	long long min, max;	    /* OPTION_INT, OPTION_MIB; both 0: any */
 	bool hidden;
 };

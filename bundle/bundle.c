@@ -204,6 +204,24 @@ static enum prony_status file_path(const char *folder, const json_t *files, cons
 	return PRONY_OK;
 }
 
+/* Of a bundle whose batches the framework's own loader makes. */
+static enum prony_status read_data(const json_t *document, struct bundle *bundle, struct error *err)
+{
+	const json_t *data = json_object_get(document, "data");
+
+	if (bundle->recipe.input != INPUT_NATIVE)
+		return PRONY_OK;
+	if (!data)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "\"data\" is missing: input native has nothing to read");
+	enum prony_status status = loader_data_from_json(data, &bundle->arena, &bundle->data, err);
+
+	if (status != PRONY_OK)
+		error_prefix(err, "\"data\"");
+	bundle->has_data = status == PRONY_OK;
+	return status;
+}
+
 static enum prony_status read_case(const json_t *document, struct bundle *bundle, struct error *err)
 {
 	json_t *recipe, *graph;
@@ -230,7 +248,7 @@ static enum prony_status read_case(const json_t *document, struct bundle *bundle
 				   "\"batch\" of the recipe is %" PRId64
 				   ", the graph is built for %" PRId64,
 				   bundle->recipe.batch, graph_batch(&bundle->graph));
-	return status;
+	return status == PRONY_OK ? read_data(document, bundle, err) : status;
 }
 
 static enum prony_status read_tensor_files(const char *folder, const json_t *document,

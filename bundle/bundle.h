@@ -12,6 +12,7 @@
 #ifndef PRONY_BUNDLE_BUNDLE_H
 #define PRONY_BUNDLE_BUNDLE_H
 
+#include "bundle/loader_data.h"
 #include "bundle/recipe.h"
 #include "bundle/safetensors.h"
 #include "graph/graph.h"
@@ -37,6 +38,8 @@ struct bundle {
 	struct graph graph;
 	struct tensor_set weights;
 	struct tensor_set inputs, labels; /* one tensor per batch, in order */
+	bool has_data;			  /* what the framework's own loader reads */
+	struct loader_data data;
 	/* Instead of graph, weights and labels: inputs has those of batch 0, of batch 1, ... */
 	bool is_model;
 	struct model_file model;

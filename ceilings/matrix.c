@@ -147,6 +147,10 @@ static enum prony_status best_rate(const struct ceilings_settings *s, struct one
 
 	if (status == PRONY_OK)
 		status = onednn_start(dnn, threads, err);
+	if (status == PRONY_OK && dnn->on_tbb && onednn_threads(dnn) != threads)
+		status = error_set(err, PRONY_UNSUPPORTED,
+				   "a libdnnl on TBB keeps the threads that it began with; name "
+				   "one on OpenMP");
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == PRONY_OK; i++) {
 		struct product product = {.dnn = dnn, .n = sizes[i]};
 		double before = *best, flops = 2.0 * (double)(sizes[i] * sizes[i] * sizes[i]);

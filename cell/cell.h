@@ -44,7 +44,12 @@ enum cell_status {
 	X(DISTURBED, "disturbed", 5)                                                               \
 	X(GATE_ONLY, "gate-only", 6)                                                               \
 	/* The only proof: other engines do the same. */                                           \
-	X(AGREEMENT, "agreement", 7)
+	X(AGREEMENT, "agreement", 7)                                                               \
+	/* Input native: a script of the worker's loads. */                                        \
+	X(FED_BY_SCRIPT, "fed-by-script", 8)                                                       \
+	/* Proven on pixels none of which are equal: of several equal maxima its max-pools choose  \
+	 * otherwise. */                                                                           \
+	X(EQUAL_MAXIMA, "equal-maxima", 9)
 
 enum cell_flag {
 #define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),

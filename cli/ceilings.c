@@ -15,11 +15,11 @@
 #include "ceilings/ceilings.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/machine_lock.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
 #include "frameworks/registry.h"
 #include "report/format.h"
-#include "run/lock.h"
 
 enum { OUTPUT_BYTES = 1 << 16, CPUS_MAX_HERE = 1024, EACH_MS_MAX = 60000 };
 #define MILLISECOND_NS INT64_C(1000000)
@@ -200,20 +200,14 @@ static void keep_best(json_t *found, const json_t *kept)
 	}
 }
 
-static void say_waiting(void *context, const char *path)
-{
-	(void)context;
-	cli_say("prony: waiting for another prony that measures (%s)\n", path);
-}
-
 enum prony_status ceilings_renew(json_t *record, int64_t each_ns, const json_t **out,
 				 struct error *err)
 {
-	char *self = path_self(), *lock_path = lock_default_path();
+	char *self = path_self();
 	int *cpus = memory_alloc(CPUS_MAX_HERE * sizeof *cpus), lock = -1;
 	int count = machine_cores(cpus, CPUS_MAX_HERE);
 	json_t *found = NULL;
-	enum prony_status status = lock_take(lock_path, NULL, say_waiting, NULL, &lock, err);
+	enum prony_status status = machine_lock(NULL, &lock, err);
 
 	if (status == PRONY_OK) {
 		status = ceilings_run(self, cpus, count, each_ns, &found, err);
@@ -230,7 +224,6 @@ enum prony_status ceilings_renew(json_t *record, int64_t each_ns, const json_t *
 	}
 	json_decref(found);
 	free(cpus);
-	free(lock_path);
 	free(self);
 	return status;
 }

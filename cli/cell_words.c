@@ -2,7 +2,12 @@
 
 #include <string.h>
 
+#include "base/strbuf.h"
+
 enum { HASH_WORD_MIN = 4 };
+
+/* Otherwise `prony log native` would tell of every framework that loads its own batches. */
+static const char hidden[] = "input=native";
 
 /* Is `word` one of the words of the key, whole or after its "="? */
 static bool key_has(const char *key, const char *word)
@@ -12,8 +17,9 @@ static bool key_has(const char *key, const char *word)
 		size_t end = strcspn(at, " ");
 		const char *value = memchr(at, '=', end);
 		value = value ? value + 1 : at;
+		bool bare = end != strlen(hidden) || strncmp(at, hidden, end) != 0;
 		if ((end == length && !strncmp(at, word, length)) ||
-		    ((size_t)(at + end - value) == length && !strncmp(value, word, length)))
+		    (bare && (size_t)(at + end - value) == length && !strncmp(value, word, length)))
 			return true;
 		at += end;
 	}
@@ -35,4 +41,13 @@ bool cell_words_match(const char *key, const char *hash, const char *const *word
 		if (!matches(key, hash, words[i]))
 			return false;
 	return true;
+}
+
+char *cell_words_joined(const char *const *words, size_t count)
+{
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < count; i++)
+		strbuf_printf(&text, "%s%s", i ? " " : "", words[i]);
+	return strbuf_take(&text);
 }

@@ -53,6 +53,13 @@ extern const char *const cli_table_formats[]; /* table, json, NULL */
 		.name = "format", .kind = OPTION_CHOICE, .offset = offsetof(type, format),         \
 		.choices = cli_table_formats, .metavar = "FORMAT", .help = "how to print"          \
 	}
+#define CLI_OPTION_DATA(type)                                                                      \
+	{                                                                                          \
+		.name = "data", .kind = OPTION_STRING, .offset = offsetof(type, data),             \
+		.metavar = "DIR",                                                                  \
+		.help = "folder of data sets (default: $PRONY_DATA, then prony/data in the data "  \
+			"folder)"                                                                  \
+	}
 #define CLI_OPTION_STORE(type)                                                                     \
 	{                                                                                          \
 		.name = "store", .kind = OPTION_STRING, .offset = offsetof(type, store),           \

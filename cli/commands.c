@@ -26,18 +26,24 @@ static int command_complete(const struct cli_command *command, int argc, char **
 }
 
 const struct cli_command cli_commands[] = {
-	{.syntax = {.name = "run",
-		    .arguments = "[SUITE | FILE.yaml]",
-		    .summary = "measure: a suite, or the product of the axes given",
-		    .description =
-			    "Each cell first has to prove that it computes the same as the "
-			    "reference; then processes of all cells run in rounds, in random "
-			    "order, until each is known well enough. Options replace the axes of "
-			    "a suite. Results are stored as they come: what was killed goes on "
-			    "with --resume.\n\n"
-			    "  prony run quickstart\n"
-			    "  prony run -f native,pytorch -n lenet -b 1..256*4 -s forward,train",
-		    .options = run_option_rows},
+	{.syntax =
+		 {.name = "run",
+		  .arguments = "[SUITE | FILE.yaml]",
+		  .summary = "measure: a suite, or the product of the axes given",
+		  .description =
+			  "Each cell first has to prove that it computes the same as the "
+			  "reference; then processes of all cells run in rounds, in random "
+			  "order, until each is known well enough. Options replace the axes of "
+			  "a suite; what neither names has its default (data sets: the network's "
+			  "own). The effort says how well "
+			  "is well enough: by default 5 to 12 processes of 10 s each, until the "
+			  "interval is +/- 2 %; less with --quick, more with --rigorous. Results "
+			  "are stored as they come: what was killed goes on with --resume.\n\n"
+			  "  prony run quickstart --dry-run       # what would run, and how long\n"
+			  "  prony run quickstart\n"
+			  "  prony run -f native,pytorch -n lenet -b 1..256*4 -s forward,train\n"
+			  "  prony run -f all -n lenet --gate-only",
+		  .options = run_option_rows},
 	 .run = command_run},
 	{.syntax = {.name = "show",
 		    .arguments = "[RUN]",
@@ -82,6 +88,7 @@ const struct cli_command cli_commands[] = {
 		    .summary = "what each process of a cell printed, and the gate's evidence",
 		    .description = "CELL is the beginning of a cell's hash, or words of its key; "
 				   "without one, every cell is listed.\n\n"
+				   "  prony log\n"
 				   "  prony log pytorch train",
 		    .options = log_option_rows},
 	 .run = command_log},
@@ -101,7 +108,9 @@ const struct cli_command cli_commands[] = {
 			  "RUN is a run's name, its number, or at least four digits with which its "
 			  "uid begins. What may mean two runs deletes neither. Says what it found "
 			  "and asks; without a terminal to answer at, --yes is needed. The file "
-			  "becomes as much smaller as it can.",
+			  "becomes as much smaller as it can.\n\n"
+			  "  prony list runs\n"
+			  "  prony delete 12 13",
 		  .options = delete_option_rows},
 	 .run = command_delete},
 	{.syntax = {.name = "tag",
@@ -158,7 +167,11 @@ const struct cli_command cli_commands[] = {
 			  "(TensorFlow), png with a map and a mean file (CNTK); a data set into "
 			  "DIR/train and "
 			  "DIR/evaluation. Photographs keep their bytes unless --size is given. "
-			  "Killed, the same command goes on.",
+			  "Killed, the same command goes on.\n\n"
+			  "  prony data list\n"
+			  "  prony data fetch cifar10\n"
+			  "  prony data verify mnist-sample\n"
+			  "  prony data convert mnist-sample --to recordio -o mnist-recordio",
 		  .options = data_option_rows},
 	 .run = command_data},
 	{.syntax = {.name = "doctor",
@@ -166,7 +179,9 @@ const struct cli_command cli_commands[] = {
 		    .description =
 			    "Only looks; what it advises is yours to do. Sensors that are absent "
 			    "are named with the reason. --measure finds what processors and memory "
-			    "can do at best: each cell of later runs says its share of it.",
+			    "can do at best: each cell of later runs says its share of it.\n\n"
+			    "  prony doctor\n"
+			    "  prony doctor --measure",
 		    .options = doctor_option_rows},
 	 .run = command_doctor},
 	{.syntax =
@@ -174,10 +189,12 @@ const struct cli_command cli_commands[] = {
 		  .summary = "what prony can tell apart on this machine, and its ceilings",
 		  .description =
 			  "Measures the clock, what the sensors cost, how far two runs of the same "
-			  "lie apart (the noise floor) and whether slowdowns of 1, 2 and 5 % are "
+			  "lie apart (its noise), how much slower something must be to be found "
+			  "(the "
+			  "noise floor) and whether slowdowns of 1, 2 and 5 % are "
 			  "found, with the framework fake; and what processors and memory can do "
 			  "at best. About a minute; --quick 15 seconds. What it finds is kept for "
-			  "this machine, and later runs carry it: comparisons use the noise floor, "
+			  "this machine, and later runs carry it: comparisons use the noise, "
 			  "each cell says its share of the peak.",
 		  .options = selftest_option_rows},
 	 .run = command_selftest},
@@ -192,7 +209,10 @@ const struct cli_command cli_commands[] = {
 	{.syntax = {.name = "list",
 		    .arguments = "[frameworks|networks|datasets|devices|suites|metrics|runs ...]",
 		    .summary = "what exists, what is installed, and why the rest is not",
-		    .description = "Without a word: everything but metrics and runs.",
+		    .description = "Without a word: everything but metrics and runs.\n\n"
+				   "  prony list frameworks\n"
+				   "  prony list networks datasets suites\n"
+				   "  prony list runs",
 		    .options = list_option_rows},
 	 .run = command_list},
 	{.syntax = {.name = "framework",
@@ -208,8 +228,12 @@ const struct cli_command cli_commands[] = {
 			    "where the disk has room. After Ctrl-C, or a failure, the same command "
 			    "goes on. `remove` takes away what `install` made. NAME@ENV names one "
 			    "environment of "
-			    "several; its lock is to be put into the folder locks of the data "
-			    "folder.",
+			    "several; its lock is one of the framework's own whose version begins "
+			    "with ENV, or NAME@ENV.txt in the folder locks of the data folder.\n\n"
+			    "  prony framework install pytorch\n"
+			    "  prony framework install jax@0.10\n"
+			    "  prony framework install pytorch@mine --own ~/venv/bin/python\n"
+			    "  prony framework remove pytorch",
 		    .options = framework_option_rows},
 	 .run = command_framework},
 	{.syntax =
@@ -217,6 +241,10 @@ const struct cli_command cli_commands[] = {
 		  .arguments = "NAME|FILE.onnx",
 		  .summary =
 			  "layers, shapes, parameters, MACs and memory of a network; its ONNX file",
+		  .description = "MACs are multiply-accumulates of the forward pass.\n\n"
+				 "  prony network lenet\n"
+				 "  prony network resnet50 --batch 8 --onnx resnet50.onnx\n"
+				 "  prony network ./model.onnx --draw model.svg",
 		  .options = network_option_rows},
 	 .run = command_network},
 	{.syntax = {.name = "worker-check",

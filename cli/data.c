@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "datasets/converted.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 #include "datasets/image.h"
@@ -17,11 +18,7 @@
 enum { WORDS_MAX = 256 };
 
 const struct option data_option_rows[] = {
-	{.name = "data",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct data_options, data),
-	 .metavar = "DIR",
-	 .help = "folder of data sets"},
+	CLI_OPTION_DATA(struct data_options),
 	CLI_OPTION_FORMAT(struct data_options),
 	{.name = "to",
 	 .kind = OPTION_STRING,
@@ -179,6 +176,38 @@ static int verify_dataset(const struct dataset *dataset, const char *folder,
 	return exit_code;
 }
 
+/* A folder of `data convert`, by the digests that stand in it. */
+static int verify_converted(const char *path, struct listing *listing)
+{
+	struct data_findings findings = {.broken = say_broken};
+	struct error err = ERROR_INIT;
+	int64_t bytes = 0;
+	enum prony_status status = dataset_verify_converted(path, &findings, &bytes, &err);
+
+	add_file(listing, path, status == PRONY_OK ? "whole" : "broken", bytes);
+	return status == PRONY_OK ? 0 : cli_fail(&err);
+}
+
+/* DIR/train and DIR/evaluation; false where none of them is there. */
+static bool verify_parts(const char *path, struct listing *listing, int *exit_code)
+{
+	static const char *const parts[] = {"train", "evaluation"};
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		char *part = path_join(path, parts[i]);
+
+		if (dataset_is_converted(part)) {
+			int code = verify_converted(part, listing);
+
+			*exit_code = *exit_code ? *exit_code : code;
+			any = true;
+		}
+		free(part);
+	}
+	return any;
+}
+
 /* Any file of a format, by what it says of itself: nobody published a digest of it. */
 static int verify_path(const char *path, struct listing *listing)
 {
@@ -186,6 +215,12 @@ static int verify_path(const char *path, struct listing *listing)
 	struct data_findings findings = {.broken = say_broken};
 	struct error err = ERROR_INIT;
 	int64_t bytes = 0;
+	int exit_code = 0;
+
+	if (dataset_is_converted(path))
+		return verify_converted(path, listing);
+	if (verify_parts(path, listing, &exit_code))
+		return exit_code;
 	enum prony_status status = data_format_recognise(path, &format, &err);
 
 	if (status == PRONY_OK)

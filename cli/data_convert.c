@@ -2,6 +2,7 @@
 #include "cli/data.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,39 @@ static int convert(struct convert_request *request)
 	return cli_fail(&err);
 }
 
+/* The real path of what there is of a path already; "" when nothing is known of it. */
+static void real_beginning(const char *path, char out[PATH_MAX])
+{
+	char *part = memory_strdup(path), *slash;
+
+	while (!realpath(part, out)) {
+		*out = '\0';
+		if (!*part || strcmp(part, "/") == 0 || strcmp(part, ".") == 0)
+			break;
+		slash = strrchr(part, '/');
+		if (slash)
+			slash[slash == part] = '\0';
+		else
+			memcpy(part, ".", 2);
+	}
+	free(part);
+}
+
+/* What is written into a data set's own folder would be part of it from then on. */
+static enum prony_status check_apart(const char *source, const char *output, struct error *err)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+
+	real_beginning(source, from);
+	real_beginning(output, to);
+	size_t length = strlen(from);
+	if (length == 0 || strncmp(to, from, length) != 0 || (to[length] && to[length] != '/'))
+		return PRONY_OK;
+	return error_set(err, PRONY_USAGE,
+			 "-o %s lies in %s, which is converted; name a folder outside of it",
+			 output, source);
+}
+
 /* Both kinds of a data set, each in a folder of its own. */
 static int convert_dataset(const struct dataset *dataset, const struct data_request *request,
 			   struct convert_request *wanted)
@@ -94,6 +128,8 @@ static int convert_dataset(const struct dataset *dataset, const struct data_requ
 			  "%s is made while measuring: there is nothing to convert", dataset->name);
 		return cli_fail(&err);
 	}
+	if (check_apart(folder, request->options->output, &err) != PRONY_OK)
+		exit_code = cli_fail(&err);
 	for (int part = 0; part < 2 && exit_code == 0; part++) {
 		char *output = path_join(request->options->output, parts[part]);
 		char *source = memory_printf("%s, %s", dataset->name, parts[part]);
@@ -120,6 +156,8 @@ static int convert_path(const char *path, const struct data_request *request,
 	struct error err = ERROR_INIT;
 	enum prony_status status = data_format_recognise(path, &format, &err);
 
+	if (status == PRONY_OK)
+		status = check_apart(path, request->options->output, &err);
 	if (status == PRONY_OK)
 		status = samples_open_path(format, path, &wanted->samples, &err);
 	if (status != PRONY_OK)

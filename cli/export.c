@@ -23,15 +23,15 @@ const struct option export_option_rows[] = {
 	 .offset = offsetof(struct export_options, format),
 	 .choices = formats,
 	 .metavar = "FORMAT",
-	 .help = "default csv; jsonl is complete, with intervals, logs and series; latex has "
+	 .help = "jsonl is complete, with intervals, logs and series; latex has "
 		 "tables of booktabs"},
 	{.name = "layout",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct export_options, layout),
 	 .choices = layouts,
 	 .metavar = "LAYOUT",
-	 .help = "of csv: a row per process (default), a row per cell, a column per framework, or "
-		 "a row per ok cell in ms"},
+	 .help = "of csv: a row per process, a row per cell, a column per framework, or a row per "
+		 "ok cell in ms"},
 	{.name = "all",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct export_options, all),

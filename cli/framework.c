@@ -210,11 +210,11 @@ int command_framework(const struct cli_command *command, int argc, char **argv)
 				   "'prony framework list' shows them",
 				   verb),
 			 &err));
-	if (options.own &&
-	    (strcmp(verb, "install") != 0 || count != 2 || strcmp(positional[1], "all") == 0))
+	if (options.own && (!*options.own || strcmp(verb, "install") != 0 || count != 2 ||
+			    strcmp(positional[1], "all") == 0))
 		return cli_fail((error_set(&err, PRONY_USAGE,
-					   "--own goes with one framework: prony framework install "
-					   "NAME --own PATH"),
+					   "--own goes with one framework and a path: prony "
+					   "framework install NAME --own PATH"),
 				 &err));
 	struct registry registry;
 	if (cli_registry(&registry, &err) != PRONY_OK)

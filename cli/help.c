@@ -22,6 +22,24 @@ const struct cli_command *help_find(const struct cli_command *rows, const char *
 	return NULL;
 }
 
+/* The command that takes the word as its first one: install, fetch, verify. */
+static const char *command_with(const struct cli_command *rows, const char *word)
+{
+	size_t length = strlen(word);
+	for (const struct cli_command *command = rows; command->run; command++) {
+		const char *words = command->syntax.arguments;
+		for (const char *at = words; at && length > 3 && !command->hidden;) {
+			at = strstr(at, word);
+			if (!at)
+				break;
+			if ((at == words || at[-1] == ' ' || at[-1] == '[') && at[length] == ' ')
+				return command->syntax.name;
+			at += length;
+		}
+	}
+	return NULL;
+}
+
 int help_unknown(const struct cli_command *rows, const char *word)
 {
 	const char *names[64];
@@ -31,8 +49,13 @@ int help_unknown(const struct cli_command *rows, const char *word)
 			names[count++] = command->syntax.name;
 	const char *nearest = word_nearest(word, names, count);
 	struct error err = ERROR_INIT;
-	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s; 'prony --help' lists them", word,
-		  nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+	const char *owner = nearest ? NULL : command_with(rows, word);
+	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s%s%s; 'prony --help' lists them", word,
+		  nearest || owner ? ": did you mean '" : "", owner ? owner : "", owner ? " " : "",
+		  nearest ? nearest
+		  : owner ? word
+			  : "",
+		  nearest || owner ? "'?" : "");
 	return cli_fail(&err);
 }
 

@@ -85,10 +85,14 @@ static enum prony_status show_cells(struct store *store, const struct history_op
 	for (size_t i = 0; i < many && status == PRONY_OK; i++)
 		if (cell_words_match(cells[i].key, cells[i].hash, words, count))
 			status = show_cell(store, &cells[i], options, &settings, all, err);
-	if (status == PRONY_OK && json_array_size(all) == 0)
+	if (status == PRONY_OK && json_array_size(all) == 0) {
+		char *wanted = cell_words_joined(words, count);
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "no stored run has such a cell as %s; 'prony log' lists a run's",
-				   words[0]);
+				   "no stored run has such a cell as %.400s; 'prony log' lists a "
+				   "run's; each word is one of its key",
+				   wanted);
+		free(wanted);
+	}
 	if (status == PRONY_OK && !strcmp(options->format, "json"))
 		cli_print_json(all);
 	json_decref(all);

@@ -26,11 +26,7 @@ struct list_options {
 };
 
 const struct option list_option_rows[] = {
-	{.name = "data",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct list_options, data),
-	 .metavar = "DIR",
-	 .help = "folder of data sets"},
+	CLI_OPTION_DATA(struct list_options),
 	{.name = "tag",
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct list_options, tag),

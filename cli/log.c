@@ -202,13 +202,15 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 			add_cell_text(cell, options->process, &text);
 	}
 	enum prony_status status = PRONY_OK;
-	if (found == 0)
+	if (found == 0) {
+		char *wanted = cell_words_joined(words, count);
 		status = error_set(
 			err, PRONY_BAD_INPUT,
-			"run %lld has no such cell%s%s; 'prony log --run %lld' lists its cells",
-			(long long)run->meta.id, count ? " as " : "", count ? words[0] : "",
+			"run %lld has no such cell%s%.400s; 'prony log --run %lld' lists its cells",
+			(long long)run->meta.id, count ? " as " : "", wanted,
 			(long long)run->meta.id);
-	else if (as_json)
+		free(wanted);
+	} else if (as_json)
 		cli_print_json(array);
 	else
 		status = results_write(&text, NULL, err);

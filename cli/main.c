@@ -1,9 +1,11 @@
 /* prony: one row per command, in the order in which help shows them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/environment.h"
@@ -18,15 +20,28 @@ static bool open_standard_streams(void)
 	return true;
 }
 
-/* Output that did not arrive is a failure, but for a reader who has seen enough. */
+/* Which write failed, and why, is forgotten by the time the last one is tried. */
+static bool reader_is_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+	return errno == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR));
+}
+
+/* Output that did not arrive is a failure, but for a reader who has seen enough. What ends with a
+ * code of its own (a verdict, cells that failed) keeps it. */
 static int finish_output(int code)
 {
 	errno = 0;
-	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE || code)
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || reader_is_gone() ||
+	    code == prony_status_exit(PRONY_IO))
 		return code;
 	struct error err = ERROR_INIT;
-	error_errno(&err, PRONY_IO, errno ? errno : EIO, "writing to standard output");
-	return cli_fail(&err);
+	if (errno)
+		error_errno(&err, PRONY_IO, errno, "writing to standard output");
+	else
+		error_set(&err, PRONY_IO, "not all of it could be written to standard output");
+	int failed = cli_fail(&err);
+	return code ? code : failed;
 }
 
 static int dispatch(int argc, char **argv)

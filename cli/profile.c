@@ -6,19 +6,17 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "cli/chosen.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/framework_word.h"
+#include "cli/machine_lock.h"
 #include "cli/memory_limit.h"
 #include "cli/profile_text.h"
 #include "cli/results.h"
-#include "cli/run_job.h"
 #include "client/leftover.h"
-#include "diagnose/machine.h"
 #include "profile/write.h"
-#include "run/lock.h"
 
-enum { DEFAULT_TIMEOUT_S = 300, DEFAULT_TOP = 15 };
+enum { DEFAULT_TOP = 15 };
 #define SECOND_NS INT64_C(1000000000)
 #define OUTPUT_BYTES_MAX ((size_t)1 << 30)
 
@@ -38,37 +36,14 @@ static const char *const formats[] = {"table", "json", "csv", "chrome", "folded"
 	}
 
 const struct option profile_option_rows[] = {
-	CELL_AXES(RUN_OPTION_AXIS){
-		.name = "worker",
-		.kind = OPTION_LIST,
-		.offset = offsetof(struct profile_options, run.workers),
-		.metavar = "NAME=COMMAND",
-		.help = "a worker of your own as framework NAME; words are split as a shell does"},
-	{.name = "shape",
-	 .kind = OPTION_LIST,
-	 .offset = offsetof(struct profile_options, run.shapes),
-	 .metavar = "NAME=DIMS",
-	 .help = "shape of an input that an ONNX file leaves open, for one sample: x=1x3x48x320"},
-	ROW_INT(steps, "steps", 1, 100000, "N",
+	RUN_OPTIONS_CELLS ROW_INT(
+		steps, "steps", 1, 100000, "N",
 		"steps to look at, and as many before and after that nothing looks at "
 		"(default: about a second)"),
 	ROW_INT(run.warm_up, "warm-up", 0, 4096, "N", "fixed steps of warm-up"),
 	ROW_INT(top, "top", 1, 1000000, "N", "rows of a table (default: 15)"),
-	ROW_INT(run.seed, "seed", 0, INT32_MAX, "N", "seed of weights and batches"),
-	ROW_INT(run.timeout, "timeout", 1, 86400, "SECONDS",
-		"patience with one request (default: 300)"),
-	{.name = "memory-limit",
-	 .kind = OPTION_MIB,
-	 .offset = offsetof(struct profile_options, run.memory_limit),
-	 .min = 16,
-	 .max = 1 << 30,
-	 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: 90 % of "
-		 "what is available)"},
-	{.name = "data",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct profile_options, run.data),
-	 .metavar = "DIR",
-	 .help = "folder of data sets"},
+	ROW_INT(run.seed, "seed", 0, INT32_MAX, "N", "seed of weights and batches (default: 1)"),
+	RUN_OPTIONS_PATIENCE CLI_OPTION_DATA(struct run_options),
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_STRING,
@@ -96,14 +71,9 @@ static void on_signal(int number)
 /* Everything of one `prony profile`. */
 struct profiling {
 	const struct profile_options *options;
-	struct spec spec;
-	struct registry registry;
-	struct plan plan;
+	struct chosen chosen;
 	struct profile *profiles; /* one for each cell of the plan */
 	size_t count;		  /* of them so far */
-	char *self;
-	int cpus[JOB_CPUS_MAX], cpu_count;
-	bool plan_ready;
 };
 
 /* A profile is of one cell: what the frameworks have in common. */
@@ -126,69 +96,55 @@ static enum prony_status check_one(const struct plan *plan, struct error *err)
 	return PRONY_OK;
 }
 
-static enum prony_status make_plan(struct profiling *p, const char **words, size_t count,
-				   struct error *err)
+/* Without any word the default of `prony run` would be profiled in every framework that is here. */
+static bool names_cell(const struct run_options *run, size_t words)
 {
-	const struct run_options *run = &p->options->run;
-	enum prony_status status = run_options_spec(run, words, count, &p->spec, err);
-	if (status != PRONY_OK)
-		return status;
-	p->self = path_self();
-	p->cpu_count = machine_cores(p->cpus, JOB_CPUS_MAX);
-	struct memory_limit room = memory_limit_worker(run->memory_limit);
-	status = cli_registry(&p->registry, err);
-	for (size_t i = 0; status == PRONY_OK && i < run->workers.count; i++)
-		status = registry_add_worker(&p->registry, run->workers.values[i], err);
-	if (status != PRONY_OK)
-		return status;
-	struct plan_settings settings = {.registry = &p->registry,
-					 .data_folder = run->data,
-					 .self = p->self,
-					 .cores = p->cpu_count,
-					 .gpus = machine_gpus(""),
-					 .memory_bytes = room.bytes,
-					 .memory_of = room.of};
-	status = plan_expand(&p->spec, &settings, &p->plan, err);
-	if (status != PRONY_OK)
-		return status;
-	p->plan_ready = true;
-	for (size_t i = 0; i < p->plan.note_count; i++)
-		cli_say("%s\n", p->plan.notes[i]);
-	return check_one(&p->plan, err);
+	return words > 0 || run->axes[AXIS_FRAMEWORK].count || run->axes[AXIS_NETWORK].count ||
+	       run->workers.count;
 }
 
-static void say_waiting(void *context, const char *path)
+static enum prony_status choose(struct profiling *p, const char **words, size_t count,
+				struct error *err)
 {
-	(void)context;
-	cli_say("waiting: another prony measures on this machine (%s)\n", path);
+	if (!names_cell(&p->options->run, count))
+		return error_set(err, PRONY_USAGE,
+				 "profile which cell? Give a framework and a network, as in: "
+				 "prony profile -f native -n lenet -s train");
+	enum prony_status status = chosen_make(&p->chosen, &p->options->run, words, count, err);
+	if (status != PRONY_OK)
+		return status;
+	for (size_t i = 0; i < p->chosen.plan.note_count; i++)
+		cli_say("%s\n", p->chosen.plan.notes[i]);
+	return check_one(&p->chosen.plan, err);
 }
 
 static enum prony_status take_all(struct profiling *p, struct error *err)
 {
 	const struct run_options *run = &p->options->run;
 	struct run_settings settings = {
-		.seed = p->spec.seed,
-		.limits = {.request_timeout_ns =
-				   SECOND_NS * (run->timeout ? run->timeout : DEFAULT_TIMEOUT_S),
+		.seed = p->chosen.spec.seed,
+		.limits = {.request_timeout_ns = SECOND_NS * run->timeout,
 			   .memory_limit_bytes = memory_limit_worker(run->memory_limit).bytes},
-		.self = p->self,
-		.cpus = p->cpus,
-		.cpu_count = p->cpu_count,
+		.self = p->chosen.self,
+		.cpus = p->chosen.cpus,
+		.cpu_count = p->chosen.cpu_count,
 		.stop = &stop_wanted};
 	const struct profile_settings how = {.run = &settings, .steps = p->options->steps};
-	char *lock = lock_default_path();
 	int fd = -1;
-	enum prony_status status = lock_take(lock, &stop_wanted, say_waiting, NULL, &fd, err);
-	p->profiles = memory_alloc(p->plan.count * sizeof *p->profiles);
+	enum prony_status status = machine_lock(&stop_wanted, &fd, err);
+	p->profiles = memory_alloc(p->chosen.plan.count * sizeof *p->profiles);
 	leftover_sweep();
-	while (status == PRONY_OK && p->count < p->plan.count) {
-		cli_say("profiling %s\n", p->plan.cells[p->count].cell.framework);
-		status = profile_take(&p->plan.cells[p->count], &how, &p->profiles[p->count], err);
-		p->count++;
+	while (status == PRONY_OK && p->count < p->chosen.plan.count) {
+		cli_say("profiling %s\n", p->chosen.plan.cells[p->count].cell.framework);
+		struct profile *profile = &p->profiles[p->count];
+		status = profile_take(&p->chosen.plan.cells[p->count], &how, profile, err);
+		if (status == PRONY_OK)
+			p->count++;
+		else
+			profile_release(profile);
 	}
 	if (fd >= 0)
 		close(fd);
-	free(lock);
 	return status;
 }
 
@@ -223,6 +179,20 @@ static enum prony_status show(const struct profiling *p, struct error *err)
 	return status;
 }
 
+/* Profiles that were done before an interruption are kept; it stays one (status, err). */
+static enum prony_status show_taken(const struct profiling *p, enum prony_status status,
+				    struct error *err)
+{
+	struct error why = ERROR_INIT;
+	if (status == PRONY_OK)
+		return show(p, err);
+	cli_say("interrupted: %zu of %zu are profiled\n", p->count, p->chosen.plan.count);
+	if (show(p, &why) == PRONY_OK)
+		return status;
+	error_clear(err);
+	return error_set(err, why.code, "%s", why.text);
+}
+
 /* 1 when one that was asked for by name has none, or none has. */
 static int outcome(const struct profiling *p)
 {
@@ -231,9 +201,9 @@ static int outcome(const struct profiling *p)
 	for (size_t i = 0; i < p->count; i++) {
 		bool ok = p->profiles[i].status == CELL_OK;
 		good += ok;
-		failed = failed || (!ok && p->plan.cells[i].explicit_);
+		failed = failed || (!ok && p->chosen.plan.cells[i].explicit_);
 		if (!ok && strcmp(p->options->format, "table") != 0)
-			cli_say("prony: %s: %s: %s\n", p->plan.cells[i].cell.framework,
+			cli_say("prony: %s: %s: %s\n", p->chosen.plan.cells[i].cell.framework,
 				cell_status_name(p->profiles[i].status), p->profiles[i].reason);
 	}
 	return failed || good == 0;
@@ -244,11 +214,7 @@ static void release(struct profiling *p)
 	for (size_t i = 0; i < p->count; i++)
 		profile_release(&p->profiles[i]);
 	free(p->profiles);
-	if (p->plan_ready)
-		plan_release(&p->plan);
-	registry_release(&p->registry);
-	spec_release(&p->spec);
-	free(p->self);
+	chosen_release(&p->chosen);
 }
 
 int command_profile(const struct cli_command *command, int argc, char **argv)
@@ -265,7 +231,7 @@ int command_profile(const struct cli_command *command, int argc, char **argv)
 		return exit_code;
 	}
 	struct profiling p = {.options = &options};
-	spec_init(&p.spec);
+	chosen_init(&p.chosen);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -273,11 +239,11 @@ int command_profile(const struct cli_command *command, int argc, char **argv)
 	if (options.output && strcmp(options.output, "-") != 0)
 		status = file_check_output(options.output, &err);
 	if (status == PRONY_OK)
-		status = make_plan(&p, words, count, &err);
+		status = choose(&p, words, count, &err);
 	if (status == PRONY_OK)
 		status = take_all(&p, &err);
-	if (status == PRONY_OK)
-		status = show(&p, &err);
+	if (status == PRONY_OK || (status == PRONY_INTERRUPTED && p.count > 0))
+		status = show_taken(&p, status, &err);
 	exit_code = status == PRONY_OK ? outcome(&p) : cli_fail(&err);
 	release(&p);
 	free(words);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,8 @@ static void layer_row(struct table *table, const struct profile *profile,
 		      const struct profile_layer *layer, bool passes)
 {
 	double steps = (double)profile->layer_steps, ns = profile_layer_ns(layer) / steps;
-	char *name = text_line(layer->name), *kind = text_line(layer->kind);
+	char *name = text_line(layer->fused ? layer->fused : layer->name);
+	char *kind = text_line(layer->kind);
 	table_row(table);
 	table_cell(table, name, NULL);
 	table_cell(table, kind, NULL);
@@ -105,8 +107,21 @@ static void layer_row(struct table *table, const struct profile *profile,
 	free(kind);
 }
 
+/* A sentence in lines of the terminal's width. */
+PRONY_PRINTF(3, 4) static void say(int width, struct strbuf *out, const char *format, ...)
+{
+	struct strbuf text;
+	va_list arguments;
+	strbuf_init(&text, 0);
+	va_start(arguments, format);
+	strbuf_vprintf(&text, format, arguments);
+	va_end(arguments);
+	text_wrap(strbuf_text(&text), 0, width, "", "", out);
+	strbuf_release(&text);
+}
+
 /* "6.98 ms of 7.11 ms (98.2 %) are in layers ..." */
-static void layers_sum(const struct profile *profile, struct strbuf *out)
+static void layers_sum(const struct profile *profile, int width, struct strbuf *out)
 {
 	char sum[FORMAT_BYTES], step[FORMAT_BYTES], share[FORMAT_BYTES], rest[FORMAT_BYTES];
 	char named[FORMAT_BYTES], plain[FORMAT_BYTES];
@@ -117,16 +132,16 @@ static void layers_sum(const struct profile *profile, struct strbuf *out)
 	format_duration(none > 0 ? none : 0, rest, sizeof rest);
 	format_percent(profile->named_ns / profile->layers_ns, named, sizeof named);
 	format_duration(profile->step_ns, plain, sizeof plain);
-	strbuf_printf(
-		out,
-		"sum %s of a step of %s (%s); unaccounted for: %s; %s of the sum has a name of the "
-		"network's\n",
-		sum, step, share, rest, named);
-	strbuf_printf(out, "looked at, %" PRId64 " steps took %s each; not looked at, %s\n",
-		      profile->layer_steps, step, plain);
+	say(width, out,
+	    "sum %s of a step of %s (%s); unaccounted for: %s; %s of the sum has a name of the "
+	    "network's",
+	    sum, step, share, rest, named);
+	say(width, out, "looked at, %" PRId64 " steps took %s each; not looked at, %s",
+	    profile->layer_steps, step, plain);
 	if (profile->covered_ns < 0.99 * profile->layers_ns)
-		strbuf_puts(out, "layers ran beside each other: their sum is more than the time in "
-				 "which they ran\n");
+		say(width, out,
+		    "layers ran beside each other: their sum is more than the time in "
+		    "which they ran");
 	strbuf_putc(out, '\n');
 }
 
@@ -169,7 +184,7 @@ static void layers_table(const struct profile *profile, size_t top, bool colour,
 	}
 	table_render_text(table, colour, width, out);
 	table_free(table);
-	layers_sum(profile, out);
+	layers_sum(profile, width, out);
 }
 
 static void line_row(struct table *table, const struct profile *profile,
@@ -217,7 +232,7 @@ static void function_table(const struct profile *profile, const struct profile_f
 	char text[FORMAT_BYTES];
 	bool many = function->line_count > top;
 	format_duration((double)function->ns / (double)profile->line_steps, text, sizeof text);
-	strbuf_printf(out, "%s (%s:%" PRId64 "), %s a step\n", name, file, function->line, text);
+	say(width, out, "%s (%s:%" PRId64 "), %s a step", name, file, function->line, text);
 	for (size_t i = 0; i < function->line_count; i++) {
 		const struct profile_line *line = &function->lines[i];
 		if (!many || (double)line->ns >= 0.005 * (double)function->ns)
@@ -236,47 +251,56 @@ static void lines_text(const struct profile *profile, size_t top, bool colour, i
 	int64_t sum = profile_lines_sum(profile);
 	format_duration((double)profile->lines_total_ns / steps, total, sizeof total);
 	format_percent((double)sum / (double)profile->lines_total_ns, share, sizeof share);
-	strbuf_printf(out,
-		      "%s: lines of Python, of a step; hits a step; times with what a line "
-		      "calls, without the tracer's own\n\n",
-		      profile->cell->cell.framework);
+	say(width, out,
+	    "%s: lines of Python, of a step; hits a step; times with what a line calls, without "
+	    "the tracer's own",
+	    profile->cell->cell.framework);
+	strbuf_putc(out, '\n');
 	for (size_t i = 0; i < profile->function_count && i < FUNCTIONS_SHOWN; i++)
 		function_table(profile, &profile->functions[i], top, colour, width, out);
-	strbuf_printf(out,
-		      "%" PRId64 " steps took %s each; all lines' own times sum to %s of it; "
-		      "%zu functions, of which --format json has all\n\n",
-		      profile->line_steps, total, share, profile->function_count);
+	say(width, out,
+	    "%" PRId64
+	    " steps took %s each; all lines' own times sum to %s of it; %zu functions, of "
+	    "which --format json has all",
+	    profile->line_steps, total, share, profile->function_count);
+	strbuf_putc(out, '\n');
 }
 
-static void cores_text(const struct profile *profile, struct strbuf *out)
+static void cores_text(const struct profile *profile, int width, struct strbuf *out)
 {
+	struct strbuf text;
 	if (!profile->core_count)
 		return;
-	strbuf_printf(out, "%s: busy processors in steps that nothing looked at:",
+	strbuf_init(&text, 0);
+	strbuf_printf(&text, "%s: busy processors in steps that nothing looked at:",
 		      profile->cell->cell.framework);
 	for (size_t i = 0; i < profile->core_count; i++) {
 		char share[FORMAT_BYTES];
 		format_percent(fmin(profile->cores[i], 1), share, sizeof share);
-		strbuf_printf(out, "%s %s %s", i ? "," : "", profile->core_names[i],
+		strbuf_printf(&text, "%s %s %s", i ? "," : "", profile->core_names[i],
 			      isfinite(profile->cores[i]) ? share : "-");
 	}
-	strbuf_puts(out, "\n\n");
+	text_wrap(strbuf_text(&text), 0, width, "", "", out);
+	strbuf_putc(out, '\n');
+	strbuf_release(&text);
 }
 
 static void one_profile(const struct profile *profile, size_t top, bool colour, int width,
 			struct strbuf *out)
 {
 	if (profile->has_layers) {
-		strbuf_printf(out, "%s %s: layers, of a step\n", profile->cell->cell.framework,
-			      profile->version);
+		say(width, out, "%s %s: layers, of a step", profile->cell->cell.framework,
+		    profile->version);
 		layers_table(profile, top, colour, width, out);
 	} else {
-		strbuf_printf(out, "%s %s: this framework says nothing per layer here\n\n",
-			      profile->cell->cell.framework, profile->version);
+		say(width, out, "%s %s: this framework says nothing per layer here%s%s",
+		    profile->cell->cell.framework, profile->version,
+		    profile->no_layers[0] ? ": " : "", profile->no_layers);
+		strbuf_putc(out, '\n');
 	}
 	if (profile->has_lines)
 		lines_text(profile, top, colour, width, out);
-	cores_text(profile, out);
+	cores_text(profile, width, out);
 }
 
 void profile_text(const struct profile *profiles, size_t count, size_t top, bool colour, int width,
@@ -295,9 +319,8 @@ void profile_text(const struct profile *profiles, size_t count, size_t top, bool
 			one_profile(&profiles[i], top, colour, width, out);
 			continue;
 		}
-		char *reason = text_line(profiles[i].reason);
-		strbuf_printf(out, "%s: %s: %s\n\n", profiles[i].cell->cell.framework,
-			      cell_status_name(profiles[i].status), reason);
-		free(reason);
+		say(width, out, "%s: %s: %s", profiles[i].cell->cell.framework,
+		    cell_status_name(profiles[i].status), profiles[i].reason);
+		strbuf_putc(out, '\n');
 	}
 }

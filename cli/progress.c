@@ -15,6 +15,9 @@
 #include "report/summary.h"
 
 #define SECOND_NS INT64_C(1000000000)
+/* More often than the clock on the screen changes: a turn of the processor that comes late on a
+ * busy machine leaves no second without a change. */
+#define TICK_NS (SECOND_NS / 4)
 #define REFERENCE_LINE_NS (10 * SECOND_NS)
 /* Where no terminal is, so long nothing may have been said. */
 #define QUIET_NS (60 * SECOND_NS)
@@ -83,6 +86,10 @@ static struct forecast_now current_part(const struct progress *p, int64_t now)
 	}
 	part.part = p->in_gate ? FORECAST_GATE : FORECAST_PROCESS;
 	part.passed = seconds_since(p->since_ns + p->reference_ns, now);
+	part.measures = !p->in_gate && p->measures_since_ns > 0;
+	part.measured = part.measures ? seconds_since(p->measures_since_ns, now) : 0;
+	if (!p->in_gate && !strcmp(p->stage, RUN_STAGE_WARM_UP))
+		part.warmed = seconds_since(p->stage_ns, now);
 	return part;
 }
 
@@ -110,13 +117,15 @@ static void count_text(const struct progress *p, char *out, size_t bytes)
 /* What changes stands first: a narrow terminal cuts the rest off. */
 static void live_text(struct progress *p)
 {
+	static const char beats[][3] = {"| ", "/ ", "- ", "\\ "};
+	const char *beat = p->live ? beats[p->beat % (sizeof beats / sizeof *beats)] : "";
 	int64_t now = clock_monotonic_ns();
 	char passed[24], left[24], count[40], stage[120], title[200];
 	clock_text(seconds_since(p->started_ns, now), passed, sizeof passed);
 	clock_text(time_left(p, now), left, sizeof left);
 	count_text(p, count, sizeof count);
 	if (!p->stage[0]) {
-		snprintf(p->line, sizeof p->line, "%s %s starting", passed, count);
+		snprintf(p->line, sizeof p->line, "%s%s %s starting", beat, passed, count);
 		return;
 	}
 	if (p->reference_since_ns)
@@ -128,8 +137,8 @@ static void live_text(struct progress *p)
 		snprintf(stage, sizeof stage, "round %d: %s, %.0f s", p->round + 1, p->stage,
 			 floor(seconds_since(p->stage_ns, now)));
 	progress_cell_title(&p->plan->cells[p->cell], title, sizeof title);
-	snprintf(p->line, sizeof p->line, "%s %s about %s left  %s  %.110s%s", passed, count, left,
-		 stage, title, p->figure_cell == p->cell ? p->figure : "");
+	snprintf(p->line, sizeof p->line, "%s%s %s about %s left  %s  %.110s%s", beat, passed,
+		 count, left, stage, title, p->figure_cell == p->cell ? p->figure : "");
 }
 
 static void show(struct progress *p)
@@ -156,7 +165,7 @@ void progress_say(struct progress *progress, const char *text)
 	pthread_mutex_unlock(&progress->lock);
 }
 
-/* Each second; whatever the program waits for or computes. */
+/* Four times a second; whatever the program waits for or computes. */
 static void *tick(void *context)
 {
 	struct progress *p = context;
@@ -164,7 +173,10 @@ static void *tick(void *context)
 	clock_gettime(CLOCK_MONOTONIC, &next);
 	pthread_mutex_lock(&p->lock);
 	while (!p->over) {
-		next.tv_sec++;
+		next.tv_nsec += TICK_NS;
+		next.tv_sec += next.tv_nsec / SECOND_NS;
+		next.tv_nsec %= SECOND_NS;
+		p->beat++;
 		while (!p->over && pthread_cond_timedwait(&p->ended, &p->lock, &next) != ETIMEDOUT)
 			continue;
 		if (p->over)
@@ -297,6 +309,9 @@ static void end_part(struct progress *p, const struct run_event *event,
 		break;
 	case EVENT_PROCESS_END:
 		p->done++;
+		if (p->measures_since_ns)
+			forecast_tail(p->forecast, event->cell, event->record,
+				      seconds_since(p->measures_since_ns, now));
 		forecast_process(p->forecast, event->cell, event->record, seconds);
 		forecast_estimate(p->forecast, event->cell, estimate);
 		break;
@@ -308,7 +323,7 @@ static void end_part(struct progress *p, const struct run_event *event,
 		return;
 	}
 	p->since_ns = now;
-	p->reference_ns = 0;
+	p->reference_ns = p->measures_since_ns = 0;
 }
 
 static void note_stage(struct progress *p, const struct run_event *event, const char *stage,
@@ -318,6 +333,8 @@ static void note_stage(struct progress *p, const struct run_event *event, const 
 	p->round = event->round;
 	snprintf(p->stage, sizeof p->stage, "%s", stage);
 	p->stage_ns = now;
+	/* Only a process that is about to measure says how long its steps are. */
+	p->measures_since_ns = event->kind == EVENT_STAGE && event->step_ns > 0 ? now : 0;
 }
 
 static void hear(struct progress *p, const struct run_event *event, const struct estimate *estimate,

@@ -1,7 +1,7 @@
 /*
- * What `prony run` shows while it works. On a terminal: one live line that changes every second,
- * whatever is going on, and above it what has ended. Elsewhere: a line for each process, and one
- * when for long there was nothing to say.
+ * What `prony run` shows while it works. On a terminal: one live line that changes four times a
+ * second, whatever is going on, and above it what has ended. Elsewhere: a line for each process,
+ * and one when for long there was nothing to say.
  */
 #ifndef PRONY_CLI_PROGRESS_H
 #define PRONY_CLI_PROGRESS_H
@@ -34,6 +34,8 @@ struct progress {
 	int round;
 	char stage[64], figure[80];
 	int64_t stage_ns, launch_ns; /* launch: of a gate's process */
+	int64_t measures_since_ns;   /* of a process; 0: it does not yet */
+	unsigned beat;		     /* turns a sign at each tick */
 	/* What the forecast is told: the end of what was before, and how long the reference took
 	 * since.
 	 */

@@ -38,8 +38,7 @@ const struct option report_option_rows[] = {
 	 .offset = offsetof(struct report_options, form),
 	 .choices = report_forms,
 	 .metavar = "FORM",
-	 .help = "page (default), or origin: as the benchmark printed that the run's suite "
-		 "repeats"},
+	 .help = "one page, or what the benchmark printed that the run's suite repeats"},
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };

@@ -12,19 +12,19 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/form.h"
-#include "cli/framework_word.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
 #include "cli/run_baseline.h"
 #include "cli/run_downloads.h"
 #include "cli/run_forecast.h"
 #include "cli/run_job.h"
+#include "cli/run_plan.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
 #include "report/html.h"
 #include "report/summary.h"
 
-enum { DEFAULT_TIMEOUT_S = 300, NOT_OK_SHOWN = 3 };
+enum { NOT_OK_SHOWN = 3 };
 #define SECOND_NS INT64_C(1000000000)
 #define START_DELAY_NS                                                                             \
 	SECOND_NS /* docs/measurement.md: breaks up what is periodic on the machine */
@@ -53,7 +53,7 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 {
 	const struct run_options *o = job->options;
 	*settings = (struct run_settings){
-		.seed = job->spec.seed,
+		.seed = job->chosen.spec.seed,
 		.limits = {.warm_up_cap_ns = job->effort->warm_up_cap_ns,
 			   .window_ns = job->effort->window_ns,
 			   .min_steps = job->effort->min_steps,
@@ -62,16 +62,16 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 			   .window_block_ns = RECORD_BLOCK_NS,
 			   .window_max_ns = WINDOW_MAX_NS,
 			   .few_steps = FEW_STEPS,
-			   .processes_min =
-				   job->spec.repeat > 0 ? job->spec.repeat : OK_PROCESSES_MIN,
-			   .request_timeout_ns =
-				   SECOND_NS * (o->timeout ? o->timeout : DEFAULT_TIMEOUT_S),
+			   .processes_min = job->chosen.spec.repeat > 0 ? job->chosen.spec.repeat
+									: OK_PROCESSES_MIN,
+			   .request_timeout_ns = SECOND_NS * o->timeout,
 			   .memory_limit_bytes = memory_limit_worker(o->memory_limit).bytes,
-			   .start_delay_ns = job->spec.effort == EFFORT_QUICK ? 0 : START_DELAY_NS},
+			   .start_delay_ns =
+				   job->chosen.spec.effort == EFFORT_QUICK ? 0 : START_DELAY_NS},
 		.reference_bytes = memory_limit_reference(),
-		.self = job->self,
-		.cpus = job->cpus,
-		.cpu_count = job->cpu_count,
+		.self = job->chosen.self,
+		.cpus = job->chosen.cpus,
+		.cpu_count = job->chosen.cpu_count,
 		.cache = true,
 		.repeat_gates = o->gate,
 		.gate_only = o->gate_only,
@@ -93,8 +93,9 @@ static enum prony_status execute(struct job *job, struct error *err)
 	fill_settings(job, &settings);
 	job_callbacks(job, &callbacks);
 	progress_start(&job->progress);
-	budget_begin(&job->budget, job->plan.count);
-	enum prony_status status = run_execute(&job->plan, job->cells, &settings, &callbacks, err);
+	budget_begin(&job->budget, job->chosen.plan.count);
+	enum prony_status status =
+		run_execute(&job->chosen.plan, job->cells, &settings, &callbacks, err);
 	progress_end(&job->progress);
 	if (status == PRONY_OK)
 		status = store_run_finish(job->store, job->meta.id, clock_wall_ns(), err);
@@ -130,9 +131,10 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	unsigned parts = as_json		       ? STORE_CHECKS
-			 : job->spec.form != FORM_OURS ? (unsigned)(STORE_INTERVALS | STORE_SERIES)
-						       : 0;
+	unsigned parts = as_json ? STORE_CHECKS
+			 : job->chosen.spec.form != FORM_OURS
+				 ? (unsigned)(STORE_INTERVALS | STORE_SERIES)
+				 : 0;
 	enum prony_status status = store_load_run(job->store, which, parts, &stored, err);
 	if (status != PRONY_OK)
 		return status;
@@ -147,10 +149,11 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
 		results_published(&summary, &text);
-		if (job->spec.form != FORM_OURS && !job->options->gate_only) {
+		if (job->chosen.spec.form != FORM_OURS && !job->options->gate_only) {
 			strbuf_printf(&text, "\nas %s printed it:\n\n",
-				      *job->spec.origin ? job->spec.origin : job->spec.suite);
-			form_text(&stored, job->spec.form, &text);
+				      *job->chosen.spec.origin ? job->chosen.spec.origin
+							       : job->chosen.spec.suite);
+			form_text(&stored, job->chosen.spec.form, &text);
 		}
 		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
@@ -169,7 +172,7 @@ static bool is_failure(const struct job *job, size_t cell)
 {
 	enum cell_status status = job->cells[cell].status;
 	bool lenient = status == CELL_UNSUPPORTED || status == CELL_MISSING;
-	return status != CELL_OK && (job->plan.cells[cell].explicit_ || !lenient);
+	return status != CELL_OK && (job->chosen.plan.cells[cell].explicit_ || !lenient);
 }
 
 /* Names the first cells that are not ok: all of them, or those that are failures. */
@@ -179,22 +182,22 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 	char title[200];
 	size_t shown = 0, last = 0;
 	strbuf_init(&text, 0);
-	for (size_t i = 0; i < job->plan.count && shown < NOT_OK_SHOWN; i++) {
+	for (size_t i = 0; i < job->chosen.plan.count && shown < NOT_OK_SHOWN; i++) {
 		if (!all && !is_failure(job, i))
 			continue;
 		last = i;
-		progress_cell_title(&job->plan.cells[i], title, sizeof title);
+		progress_cell_title(&job->chosen.plan.cells[i], title, sizeof title);
 		strbuf_printf(&text, "%s%s (%s)", shown++ ? ", " : "", title,
 			      cell_status_name(job->cells[i].status));
 	}
 	if (count > shown)
 		strbuf_printf(&text, " and %zu more", count - shown);
 	bool absent = false;
-	for (size_t i = 0; i < job->plan.count; i++)
+	for (size_t i = 0; i < job->chosen.plan.count; i++)
 		absent = absent || (job->cells[i].status == CELL_MISSING &&
-				    job->plan.cells[i].place->origin == ORIGIN_NONE);
+				    job->chosen.plan.cells[i].place->origin == ORIGIN_NONE);
 	/* Of one cell there is room for all that the plan knew. */
-	const char *reason = count == 1 && shown == 1 ? job->plan.cells[last].reason : NULL;
+	const char *reason = count == 1 && shown == 1 ? job->chosen.plan.cells[last].reason : NULL;
 	cli_say("prony: %s: %s%s%s%s\n", all ? "no cell is ok" : "not ok", strbuf_text(&text),
 		reason ? ": " : "", reason ? reason : "",
 		all && absent && !reason
@@ -207,13 +210,13 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 static int outcome(const struct job *job)
 {
 	size_t good = 0, failures = 0;
-	for (size_t i = 0; i < job->plan.count; i++) {
+	for (size_t i = 0; i < job->chosen.plan.count; i++) {
 		good += job->cells[i].status == CELL_OK;
 		failures += is_failure(job, i);
 	}
 	if (good > 0 && failures == 0)
 		return 0;
-	say_not_ok(job, good == 0, good == 0 ? job->plan.count : failures);
+	say_not_ok(job, good == 0, good == 0 ? job->chosen.plan.count : failures);
 	return 1;
 }
 
@@ -226,7 +229,7 @@ static void say_forecast(struct job *job)
 
 static int dry_run(struct job *job)
 {
-	json_t *json = plan_to_json(&job->plan);
+	json_t *json = plan_to_json(&job->chosen.plan);
 	struct error none = ERROR_INIT;
 	/* Where no store can be read, nothing is known of earlier runs. */
 	if (store_open(job->options->store, true, &job->store, &none) == PRONY_OK)
@@ -237,26 +240,15 @@ static int dry_run(struct job *job)
 		json_decref(json);
 		return 0;
 	}
-	for (size_t i = 0; i < job->plan.count; i++) {
-		const struct plan_cell *cell = &job->plan.cells[i];
-		cli_out("%s  %s%s%s\n", cell->key,
-			cell->status == CELL_PENDING ? "would run" : cell_status_name(cell->status),
-			cell->status == CELL_PENDING ? "" : ": ",
-			cell->status == CELL_PENDING ? "" : cell->reason);
-		if (!job->options->show_command || !cell->worker_argv)
-			continue;
-		cli_out("   ");
-		for (const char *const *row = cell->worker_environment; row && *row; row++)
-			cli_out(" %s", *row);
-		for (const char *const *word = cell->worker_argv; *word; word++)
-			cli_out(" %s", *word);
-		cli_out("\n");
-	}
-	struct strbuf downloads;
-	strbuf_init(&downloads, 0);
-	downloads_text(&job->plan, &downloads);
-	cli_out("%s", strbuf_text(&downloads));
-	strbuf_release(&downloads);
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	if (job->options->show_command)
+		plan_commands_text(&job->chosen.plan, &text);
+	else
+		plan_text(&job->chosen.plan, cli_width(), &text);
+	downloads_text(&job->chosen.plan, &text);
+	cli_page(strbuf_text(&text));
+	strbuf_release(&text);
 	json_decref(json);
 	return 0;
 }
@@ -264,42 +256,22 @@ static int dry_run(struct job *job)
 static enum prony_status make_plan(struct job *job, const char **suites, size_t count,
 				   struct error *err)
 {
-	enum prony_status status = run_options_spec(job->options, suites, count, &job->spec, err);
+	enum prony_status status = budget_parse(job->options->budget, &job->budget, err);
+	if (status == PRONY_OK)
+		status = chosen_make(&job->chosen, job->options, suites, count, err);
 	if (status != PRONY_OK)
 		return status;
-	status = budget_parse(job->options->budget, &job->budget, err);
-	if (status != PRONY_OK)
-		return status;
-	job->self = path_self();
-	job->cpu_count = machine_cores(job->cpus, JOB_CPUS_MAX);
-	struct memory_limit room = memory_limit_worker(job->options->memory_limit);
-	status = cli_registry(&job->registry, err);
-	for (size_t i = 0; status == PRONY_OK && i < job->options->workers.count; i++)
-		status = registry_add_worker(&job->registry, job->options->workers.values[i], err);
-	if (status != PRONY_OK)
-		return status;
-	struct plan_settings settings = {.registry = &job->registry,
-					 .data_folder = job->options->data,
-					 .self = job->self,
-					 .cores = job->cpu_count,
-					 .gpus = machine_gpus(""),
-					 .memory_bytes = room.bytes,
-					 .memory_of = room.of};
-	status = plan_expand(&job->spec, &settings, &job->plan, err);
-	if (status != PRONY_OK)
-		return status;
-	job->plan_ready = true;
-	job->effort = &effort_table[job->spec.effort];
+	job->effort = &effort_table[job->chosen.spec.effort];
 	run_forecast_plan(job, &job->forecast);
-	progress_init(&job->progress, &job->plan, &job->forecast);
-	for (size_t i = 0; i < job->plan.note_count; i++)
-		progress_say(&job->progress, job->plan.notes[i]);
+	progress_init(&job->progress, &job->chosen.plan, &job->forecast);
+	for (size_t i = 0; i < job->chosen.plan.note_count; i++)
+		progress_say(&job->progress, job->chosen.plan.notes[i]);
 	return PRONY_OK;
 }
 
 static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
 {
-	size_t count = job->plan.count ? job->plan.count : 1;
+	size_t count = job->chosen.plan.count ? job->chosen.plan.count : 1;
 	job->cells = calloc(count, sizeof *job->cells);
 	if (!job->cells)
 		return error_set(err, PRONY_NOMEM, "no memory for %zu cells", count);
@@ -315,7 +287,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (status == PRONY_OK)
 		status = job_register_cells(job, err);
 	if (status == PRONY_OK) {
-		for (size_t i = 0; i < job->plan.count; i++)
+		for (size_t i = 0; i < job->chosen.plan.count; i++)
 			job->progress.done += job->cells[i].tried;
 		run_forecast_history(job, job->store, &job->forecast);
 		run_forecast_resume(job, &job->forecast);
@@ -329,7 +301,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 
 static void job_release(struct job *job)
 {
-	for (size_t i = 0; job->cells && i < job->plan.count; i++)
+	for (size_t i = 0; job->cells && i < job->chosen.plan.count; i++)
 		run_cell_release(&job->cells[i]);
 	free(job->cells);
 	baseline_release(job);
@@ -337,11 +309,7 @@ static void job_release(struct job *job)
 	store_close(job->store);
 	forecast_release(&job->forecast);
 	budget_release(&job->budget);
-	if (job->plan_ready)
-		plan_release(&job->plan);
-	registry_release(&job->registry);
-	spec_release(&job->spec);
-	free(job->self);
+	chosen_release(&job->chosen);
 }
 
 /* That bundles can be put there, before anything is measured. */
@@ -370,7 +338,7 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 	}
 	struct job job = {.options = &options};
 	options.dry_run |= options.show_command;
-	spec_init(&job.spec);
+	chosen_init(&job.chosen);
 	enum prony_status status = baseline_check_options(&options, &err);
 	if (status == PRONY_OK)
 		status = results_check_output(options.report, options.store, &err);

@@ -37,11 +37,11 @@ enum prony_status baseline_check_options(const struct run_options *options, stru
 /* Is one of the cells that will run in the baseline? */
 static bool has_common_cell(const struct job *job)
 {
-	for (size_t i = 0; i < job->plan.count; i++) {
+	for (size_t i = 0; i < job->chosen.plan.count; i++) {
 		char hash[CELL_HASH_BYTES];
-		if (job->plan.cells[i].status != CELL_PENDING)
+		if (job->chosen.plan.cells[i].status != CELL_PENDING)
 			continue;
-		cell_hash(&job->plan.cells[i].cell, hash);
+		cell_hash(&job->chosen.plan.cells[i].cell, hash);
 		for (size_t k = 0; k < job->baseline.cell_count; k++)
 			if (!strcmp(hash, job->baseline.cells[k].hash))
 				return true;

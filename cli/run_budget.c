@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "stats/estimate.h"
+#include "cli/run_counted.h"
 
 #define SECOND_NS 1e9
 #define HOURS_MAX 1e4
@@ -75,7 +75,7 @@ static double half_width(const struct run_cell *cell)
 {
 	struct estimate estimate;
 
-	estimate_compute(cell->means, cell->mean_count, 0, &estimate);
+	counted_estimate(cell, &estimate);
 	return isfinite(estimate.half_width) ? estimate.half_width : INFINITY;
 }
 

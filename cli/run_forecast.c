@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "cli/memory_limit.h"
+#include "cli/run_counted.h"
 #include "run/workload.h"
 
 /* Multiply-accumulates that a core does in a second: the float64 reference with AVX2
@@ -63,12 +64,12 @@ static struct workload_costs costs_of(const struct plan_cell *cell)
 
 void run_forecast_plan(struct job *job, struct forecast *out)
 {
-	const struct plan *plan = &job->plan;
-	double cores = job->cpu_count;
+	const struct plan *plan = &job->chosen.plan;
+	double cores = job->chosen.cpu_count;
 	size_t room = plan->count ? plan->count : 1;
 	char(*keys)[CELL_KEY_BYTES] = memory_alloc(room * sizeof *keys);
 	struct workload_costs *costs = memory_alloc(room * sizeof *costs);
-	forecast_init(out, job->effort, job->spec.repeat, job->spec.gate_only);
+	forecast_init(out, job->effort, job->chosen.spec.repeat, job->chosen.spec.gate_only);
 	out->budget = (double)job->budget.length_ns * 1e-9;
 	for (size_t i = 0; i < plan->count; i++) {
 		const struct plan_cell *cell = &plan->cells[i];
@@ -101,23 +102,25 @@ void run_forecast_history(const struct job *job, struct store *store, struct for
 	char host[64] = "";
 	if (gethostname(host, sizeof host - 1) != 0)
 		return;
-	for (size_t i = 0; i < job->plan.count; i++) {
+	for (size_t i = 0; i < job->chosen.plan.count; i++) {
 		struct forecast_cell *cell = &f->cells[i];
 		struct store_times times;
 		struct error none = ERROR_INIT;
 		if (cell->ended ||
-		    store_times(store, job->plan.cells[i].hash, host, &times, &none) != PRONY_OK ||
+		    store_times(store, job->chosen.plan.cells[i].hash, host, job->effort->name,
+				&times, &none) != PRONY_OK ||
 		    times.processes == 0)
 			continue;
 		cell->start = times.start_ns * 1e-9;
 		cell->step = times.step_ns * 1e-9;
 		cell->warm_up = times.warm_up_ns * 1e-9;
+		cell->earlier_spread = times.spread;
 	}
 }
 
 void run_forecast_resume(const struct job *job, struct forecast *f)
 {
-	for (size_t i = 0; i < job->plan.count; i++) {
+	for (size_t i = 0; i < job->chosen.plan.count; i++) {
 		const struct run_cell *cell = &job->cells[i];
 		struct estimate estimate;
 		if (cell->status != CELL_PENDING)
@@ -125,7 +128,8 @@ void run_forecast_resume(const struct job *job, struct forecast *f)
 		if (cell->gate_done)
 			forecast_no_gate(f, i);
 		f->cells[i].tried = cell->tried;
-		estimate_compute(cell->means, cell->mean_count, 0, &estimate);
+		f->cells[i].good = cell->mean_count;
+		counted_estimate(cell, &estimate);
 		forecast_estimate(f, i, &estimate);
 	}
 }
@@ -158,11 +162,11 @@ void run_forecast_text(const struct job *job, const struct forecast *f, char *ou
 		memcpy(span, ", ", 3);
 		span_text(range.low, range.high, span + 2, sizeof span - 2);
 	}
-	const char *cells = job->plan.count == 1 ? "" : "s";
+	const char *cells = job->chosen.plan.count == 1 ? "" : "s";
 	if (f->gate_only)
 		snprintf(out, out_bytes, "%zu cell%s: %s gate%s to run, nothing is timed%s",
-			 job->plan.count, cells, count, plural, span);
+			 job->chosen.plan.count, cells, count, plural, span);
 	else
-		snprintf(out, out_bytes, "%zu cell%s, %s effort: %s process%s%s", job->plan.count,
-			 cells, job->effort->name, count, plural, span);
+		snprintf(out, out_bytes, "%zu cell%s, %s effort: %s process%s%s",
+			 job->chosen.plan.count, cells, job->effort->name, count, plural, span);
 }

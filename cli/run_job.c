@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
+#include "cli/run_counted.h"
 #include "diagnose/machine.h"
 #include "frameworks/registry.h"
+#include "run/gating.h"
 #include "stats/steady.h"
 
 static bool wants_more(void *context, size_t cell, unsigned *flags)
@@ -16,8 +18,7 @@ static bool wants_more(void *context, size_t cell, unsigned *flags)
 	struct job *job = context;
 	const struct run_cell *at = &job->cells[cell];
 	bool not_converged = false;
-	bool more = effort_wants_more(job->effort, job->spec.repeat, at->means, at->mean_count,
-				      at->tried, &not_converged);
+	bool more = counted_wants_more(at, job->effort, job->chosen.spec.repeat, &not_converged);
 	if (!more && not_converged)
 		*flags |= CELL_FLAG_NOT_CONVERGED;
 	return more;
@@ -27,8 +28,9 @@ static bool wants_more(void *context, size_t cell, unsigned *flags)
 static bool can_wait(void *context, size_t cell)
 {
 	struct job *job = context;
-	return job->spec.repeat == 0 &&
-	       budget_later(&job->budget, job->cells, job->plan.count, cell, OK_PROCESSES_MIN);
+	return job->chosen.spec.repeat == 0 &&
+	       budget_later(&job->budget, job->cells, job->chosen.plan.count, cell,
+			    OK_PROCESSES_MIN);
 }
 
 static const char *is_late(void *context, size_t cell)
@@ -69,10 +71,13 @@ static enum prony_status sink_process(void *context, size_t cell,
 static unsigned standing_flags(const struct job *job, size_t cell)
 {
 	unsigned flags = 0;
-	if (job->spec.effort == EFFORT_QUICK)
+	if (job->chosen.spec.effort == EFFORT_QUICK)
 		flags |= CELL_FLAG_SCREENING;
-	if (job->plan.cells[cell].place->origin == ORIGIN_DISCOVERED)
+	if (job->chosen.plan.cells[cell].place->origin == ORIGIN_DISCOVERED)
 		flags |= CELL_FLAG_DISCOVERED;
+	if (job->chosen.plan.cells[cell].cell.input == INPUT_NATIVE &&
+	    job->chosen.plan.cells[cell].place->framework->fed_by_script)
+		flags |= CELL_FLAG_FED_BY_SCRIPT;
 	return flags;
 }
 
@@ -91,7 +96,7 @@ static void on_event(void *context, const struct run_event *event)
 	struct estimate so_far;
 	if (event->kind == EVENT_PROCESS_END)
 		budget_spend(&job->budget, event->cell, event->record->total_ns);
-	estimate_compute(cell->means, cell->mean_count, 0, &so_far);
+	counted_estimate(cell, &so_far);
 	progress_event(&job->progress, event, &so_far);
 }
 
@@ -118,15 +123,16 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 	strbuf_puts(&command, "prony");
 	for (int i = 0; i < argc; i++)
 		strbuf_printf(&command, " %s", argv[i]);
-	char *canonical = spec_canonical(&job->spec);
+	char *canonical = spec_canonical(&job->chosen.spec);
 	char *machine = json_dumps(job->machine, JSON_COMPACT | JSON_SORT_KEYS);
 	struct run_meta *meta = &job->meta;
 	snprintf(meta->name, sizeof meta->name, "%s", job->options->name ? job->options->name : "");
-	snprintf(meta->suite, sizeof meta->suite, "%s", job->spec.suite ? job->spec.suite : "");
+	snprintf(meta->suite, sizeof meta->suite, "%s",
+		 job->chosen.spec.suite ? job->chosen.spec.suite : "");
 	snprintf(meta->version, sizeof meta->version, "%s", PRONY_VERSION);
-	snprintf(meta->effort, sizeof meta->effort, "%s", effort_name(job->spec.effort));
-	snprintf(meta->statistic, sizeof meta->statistic, "%s", job->spec.statistic);
-	meta->seed = (int64_t)job->spec.seed;
+	snprintf(meta->effort, sizeof meta->effort, "%s", effort_name(job->chosen.spec.effort));
+	snprintf(meta->statistic, sizeof meta->statistic, "%s", job->chosen.spec.statistic);
+	meta->seed = (int64_t)job->chosen.spec.seed;
 	meta->started_wall_ns = clock_wall_ns();
 	meta->finished_wall_ns = RECORD_NONE;
 	meta->spec = canonical;
@@ -172,7 +178,8 @@ static void take_over(const struct stored_run *stored, struct run_cell *cell)
 	if (!old)
 		return;
 	cell->status = old->status;
-	cell->flags = old->flags;
+	/* One that was killed behind its gate has no flags in the store yet. */
+	cell->flags = old->flags | gate_flags(old->gate, old->evidence);
 	cell->gate_done = old->gate != CELL_PENDING;
 	cell->tried = (int)old->process_count;
 	for (size_t p = 0; p < old->process_count; p++) {
@@ -180,7 +187,7 @@ static void take_over(const struct stored_run *stored, struct run_cell *cell)
 			cell->rounds = (int)old->processes[p].round + 1;
 		cell->flags |= cell_flags_parse(old->processes[p].flags);
 		if (!strcmp(old->processes[p].status, "ok"))
-			run_cell_add_mean(cell, old->processes[p].step_mean_ns);
+			run_cell_add(cell, &old->processes[p]);
 	}
 }
 
@@ -188,7 +195,7 @@ static void take_over(const struct stored_run *stored, struct run_cell *cell)
 static enum prony_status register_cell(struct job *job, const struct stored_run *stored, size_t i,
 				       struct error *err)
 {
-	const struct plan_cell *planned = &job->plan.cells[i];
+	const struct plan_cell *planned = &job->chosen.plan.cells[i];
 	struct run_cell *cell = &job->cells[i];
 	enum prony_status status =
 		store_cell(job->store, job->meta.id, &planned->cell, &cell->id, err);
@@ -214,7 +221,7 @@ enum prony_status job_register_cells(struct job *job, struct error *err)
 	if (status == PRONY_OK) {
 		status = store_batch_begin(job->store, err);
 		if (status == PRONY_OK) {
-			for (size_t i = 0; i < job->plan.count && status == PRONY_OK; i++)
+			for (size_t i = 0; i < job->chosen.plan.count && status == PRONY_OK; i++)
 				status = register_cell(job, &stored, i, err);
 			status = store_batch_end(job->store, status, err);
 		}

@@ -4,23 +4,17 @@
 #ifndef PRONY_CLI_RUN_JOB_H
 #define PRONY_CLI_RUN_JOB_H
 
+#include "cli/chosen.h"
 #include "cli/progress.h"
 #include "cli/run_budget.h"
-#include "cli/run_options.h"
-#include "frameworks/registry.h"
-#include "plan/plan.h"
 #include "run/run.h"
 #include "stats/effort.h"
 #include "store/store.h"
 
-enum { JOB_CPUS_MAX = 1024 };
-
 /* Everything of one `prony run`. */
 struct job {
 	const struct run_options *options;
-	struct spec spec;
-	struct registry registry;
-	struct plan plan;
+	struct chosen chosen;
 	struct store *store;
 	struct run_meta meta;
 	struct run_cell *cells; /* one for each of the plan */
@@ -29,9 +23,6 @@ struct job {
 	struct forecast forecast;
 	struct progress progress;
 	json_t *machine;
-	char *self;
-	int cpus[JOB_CPUS_MAX], cpu_count;
-	bool plan_ready;
 	struct stored_run baseline; /* what --baseline names */
 	bool baseline_loaded;
 	bool slower; /* than the baseline, a cell of it */

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "frameworks/registry.h"
 #include "zoo/zoo.h"
+
+enum { TIMEOUT_S = 300 };
 
 #define ROW_INT(member, flag, low, high, unit, what)                                               \
 	{                                                                                          \
@@ -26,39 +29,24 @@
 	}
 
 const struct option run_option_rows[] = {
-	CELL_AXES(RUN_OPTION_AXIS){
-		.name = "worker",
-		.kind = OPTION_LIST,
-		.offset = offsetof(struct run_options, workers),
-		.metavar = "NAME=COMMAND",
-		.help = "a worker of your own as framework NAME; words are split as a shell does"},
-	{.name = "shape",
-	 .kind = OPTION_LIST,
-	 .offset = offsetof(struct run_options, shapes),
-	 .metavar = "NAME=DIMS",
-	 .help = "shape of an input that an ONNX file leaves open, for one sample: x=1x3x48x320"},
-	ROW_FLAG(quick, "quick", "7 processes, 0.8 s each: screening"),
-	ROW_FLAG(rigorous, "rigorous", "10 to 40 processes, until the interval is 1 % wide"),
-	ROW_INT(steps, "steps", 1, 1000000000, "N", "fixed steps of the measured window"),
-	ROW_INT(warm_up, "warm-up", 0, 1000000000, "N", "fixed steps of warm-up"),
-	ROW_INT(repeat, "repeat", 1, 10000, "N", "fixed number of processes"),
-	ROW_INT(seed, "seed", 0, INT32_MAX, "N", "seed of weights, batches and order"),
-	ROW_INT(timeout, "timeout", 1, 86400, "SECONDS",
-		"patience with one request (default: 300)"),
-	{.name = "memory-limit",
-	 .kind = OPTION_MIB,
-	 .offset = offsetof(struct run_options, memory_limit),
-	 .min = 16,
-	 .max = 1 << 30,
-	 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: 90 % of "
-		 "what is "
-		 "available)"},
-	ROW_FLAG(resume, "resume", "go on with the newest unfinished run of the same cells"),
+	RUN_OPTIONS_CELLS ROW_FLAG(quick, "quick",
+				   "effort quick: 7 processes of 0.8 s each, which only screens"),
+	ROW_FLAG(rigorous, "rigorous",
+		 "effort rigorous: 10 to 40 processes of 20 s each, until the interval is +/- 1 %"),
+	ROW_INT(steps, "steps", 1, 1000000000, "N",
+		"fixed steps of the measured window (default: as many as fill its time)"),
+	ROW_INT(warm_up, "warm-up", 0, 1000000000, "N",
+		"fixed steps of warm-up (default: until it is steady)"),
+	ROW_INT(repeat, "repeat", 1, 10000, "N",
+		"fixed number of processes (default: the effort's)"),
+	ROW_INT(seed, "seed", 0, INT32_MAX, "N", "seed of weights, batches and order (default: 1)"),
+	RUN_OPTIONS_PATIENCE ROW_FLAG(resume, "resume",
+				      "go on with the newest unfinished run of the same cells"),
 	ROW_FLAG(dry_run, "dry-run", "say what would run, and stop"),
 	ROW_FLAG(show_command, "show-command", "say that, and the command line of each worker"),
 	ROW_FLAG(gate, "gate", "repeat parity gates that passed in an earlier run"),
 	ROW_FLAG(gate_only, "gate-only", "run the parity gates and time nothing"),
-	ROW_TEXT(data, "data", "DIR", "folder of data sets"),
+	CLI_OPTION_DATA(struct run_options),
 	ROW_TEXT(keep_bundle, "keep-bundle", "DIR", "keep the case bundles there"),
 	ROW_TEXT(budget, "budget", "TIME",
 		 "end within 90s, 30m, 1.5h: after 3 processes of each cell only where intervals "
@@ -76,7 +64,7 @@ const struct option run_option_rows[] = {
 		 "name loses it"),
 	ROW_TEXT(threshold, "threshold", "PERCENT",
 		 "with --baseline: what lies within it is the same, as in 5% (default: 1%, or this "
-		 "machine's noise floor)"),
+		 "machine's noise)"),
 	ROW_FLAG(force, "force",
 		 "with --baseline: compare with another machine too, and judge disturbed cells"),
 	CLI_OPTION_STORE(struct run_options),
@@ -86,7 +74,8 @@ const struct option run_option_rows[] = {
 
 void run_options_init(struct run_options *options)
 {
-	*options = (struct run_options){.warm_up = -1, .seed = -1, .format = "table"};
+	*options = (struct run_options){
+		.warm_up = -1, .seed = -1, .timeout = TIMEOUT_S, .format = "table"};
 }
 
 static enum prony_status set_axes(const struct run_options *o, struct spec *spec, struct error *err)
@@ -135,6 +124,18 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 	spec->gate_only = options->gate_only;
 }
 
+static bool is_framework(const char *word)
+{
+	struct registry registry;
+	struct error ignored = ERROR_INIT;
+	if (registry_load(&registry, &ignored) != PRONY_OK)
+		return false;
+	const char *name = arena_strndup(&registry.arena, word, strcspn(word, "@:+"));
+	bool found = framework_find(&registry, name, NULL) != NULL;
+	registry_release(&registry);
+	return found;
+}
+
 /* What stands where a suite should, and is something else that there is; suites may be called like
  * networks (alexnet). */
 static enum prony_status not_a_suite(const char *word, struct error *err)
@@ -148,13 +149,12 @@ static enum prony_status not_a_suite(const char *word, struct error *err)
 	if (suite)
 		return PRONY_OK;
 	if (model || zoo_find(word, NULL))
-		return error_set(
-			err, PRONY_USAGE,
-			"'%.200s' is a network, and prony run takes suites: write -n %.200s", word,
-			word);
-	if (!strcmp(word, "all") || !strcmp(word, "native"))
-		return error_set(err, PRONY_USAGE, "'%s' is no suite: of frameworks write -f %s",
+		return error_set(err, PRONY_USAGE,
+				 "'%.200s' is a network, and here stand suites: write -n %.200s",
 				 word, word);
+	if (!strcmp(word, "all") || is_framework(word))
+		return error_set(err, PRONY_USAGE,
+				 "'%.200s' is no suite: of frameworks write -f %.200s", word, word);
 	return PRONY_OK;
 }
 

@@ -2,6 +2,8 @@
 #ifndef PRONY_CLI_RUN_OPTIONS_H
 #define PRONY_CLI_RUN_OPTIONS_H
 
+#include <stddef.h>
+
 #include "base/options.h"
 #include "spec/spec.h"
 
@@ -23,8 +25,40 @@ extern const struct option run_option_rows[];
 	 .kind = OPTION_LIST,                                                                      \
 	 .offset = offsetof(struct run_options, axes) + AXIS_##id * sizeof(struct option_list),    \
 	 .metavar = "LIST",                                                                        \
+	 .initial = &axes[AXIS_##id].initial,                                                      \
 	 .help = (what)},
 
+/* Rows of commands whose struct begins with run_options: what chooses cells, */
+#define RUN_OPTIONS_CELLS                                                                          \
+	CELL_AXES(RUN_OPTION_AXIS){                                                                \
+		.name = "worker",                                                                  \
+		.kind = OPTION_LIST,                                                               \
+		.offset = offsetof(struct run_options, workers),                                   \
+		.metavar = "NAME=COMMAND",                                                         \
+		.help = "a worker of your own as framework NAME; words are split as a shell "      \
+			"does"},                                                                   \
+		{.name = "shape",                                                                  \
+		 .kind = OPTION_LIST,                                                              \
+		 .offset = offsetof(struct run_options, shapes),                                   \
+		 .metavar = "NAME=DIMS",                                                           \
+		 .help = "shape of an input that an ONNX file leaves open, for one sample: "       \
+			 "x=1x3x48x320"},
+/* what bounds a worker, */
+#define RUN_OPTIONS_PATIENCE                                                                       \
+	{.name = "timeout",                                                                        \
+	 .kind = OPTION_INT,                                                                       \
+	 .offset = offsetof(struct run_options, timeout),                                          \
+	 .min = 1,                                                                                 \
+	 .max = 86400,                                                                             \
+	 .metavar = "SECONDS",                                                                     \
+	 .help = "patience with one request (default: 300)"},                                      \
+		{.name = "memory-limit",                                                           \
+		 .kind = OPTION_MIB,                                                               \
+		 .offset = offsetof(struct run_options, memory_limit),                             \
+		 .min = 16,                                                                        \
+		 .max = 1 << 30,                                                                   \
+		 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: "  \
+			 "90 % of what is available)"},
 /* Defaults: nothing given. */
 void run_options_init(struct run_options *options);
 

@@ -21,17 +21,15 @@
 #include "report/format.h"
 #include "stats/contrast.h"
 #include "stats/estimate.h"
+#include "stats/noise.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MILLISECOND_NS INT64_C(1000000)
 
-/* What two runs of the same thing are taken for in most comparisons: pairs of default effort. */
-enum { PAIRS = 5, DRAWS = 2000, CLOCK_READS = 200000 };
-/* What lies within is the same, however quiet a machine is. */
-#define FLOOR_MIN 0.01
+enum { DRAWS = 2000, CLOCK_READS = 200000 };
 /* Above it other programs are measured, not the machine: with such a threshold everything would be
  * the same. It is said, and not kept. */
-#define FLOOR_MAX 0.1
+#define APART_MAX 0.1
 
 struct selftest_options {
 	const char *format;
@@ -91,15 +89,15 @@ static void measure_clock(struct clock_figures *out)
 
 /* What arms show together. */
 struct verdicts {
-	double floor;			  /* the noise floor, as in 0.012 */
-	double spread;			  /* standard deviation of a pair's ratio, of logarithms */
-	double covered;			  /* share of intervals of PAIRS pairs of A/A that hold 1 */
-	double wrong;			  /* share of them that say FASTER or SLOWER at the floor */
+	struct noise noise;
+	double covered; /* share of intervals of NOISE_PAIRS pairs of A/A that hold 1 */
+	double wrong;	/* share of them that say FASTER or SLOWER, beyond what noise is */
 	struct contrast found[ARM_COUNT]; /* each arm against A, all rounds */
-	double detected[ARM_COUNT]; /* share of draws of PAIRS pairs whose interval is above 1 */
+	double detected[ARM_COUNT]; /* share of draws of NOISE_PAIRS pairs whose interval is above 1
+				     */
 };
 
-/* PAIRS different rounds. */
+/* NOISE_PAIRS different rounds. */
 static void draw(struct random *random, const struct arms *arms, int arm, double *a, double *b)
 {
 	size_t order[ARM_ROUNDS_MAX];
@@ -107,7 +105,7 @@ static void draw(struct random *random, const struct arms *arms, int arm, double
 	for (size_t i = 0; i < arms->rounds; i++)
 		order[i] = i;
 	random_shuffle(random, order, arms->rounds);
-	for (size_t i = 0; i < PAIRS; i++) {
+	for (size_t i = 0; i < NOISE_PAIRS; i++) {
 		a[i] = arms->means_ns[ARM_A][order[i]];
 		b[i] = arms->means_ns[arm][order[i]];
 	}
@@ -118,7 +116,7 @@ static void judge_draws(const struct arms *arms, struct verdicts *out)
 	struct random random;
 
 	/* Draws of all rounds would be one draw. */
-	if (arms->rounds <= PAIRS) {
+	if (arms->rounds <= NOISE_PAIRS) {
 		out->covered = out->wrong = NAN;
 		for (int arm = ARM_SAME; arm < ARM_COUNT; arm++)
 			out->detected[arm] = NAN;
@@ -128,11 +126,11 @@ static void judge_draws(const struct arms *arms, struct verdicts *out)
 	for (int arm = ARM_SAME; arm < ARM_COUNT; arm++) {
 		int covered = 0, wrong = 0, above = 0;
 		for (int i = 0; i < DRAWS; i++) {
-			double a[PAIRS], b[PAIRS];
+			double a[NOISE_PAIRS], b[NOISE_PAIRS];
 			struct contrast contrast;
 			draw(&random, arms, arm, a, b);
-			contrast_paired(a, b, PAIRS, &contrast);
-			enum verdict verdict = contrast_verdict(&contrast, out->floor);
+			contrast_paired(a, b, NOISE_PAIRS, &contrast);
+			enum verdict verdict = contrast_verdict(&contrast, out->noise.apart);
 			covered += contrast.low <= 1 && contrast.high >= 1;
 			above += contrast.low > 1;
 			wrong += verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
@@ -145,22 +143,9 @@ static void judge_draws(const struct arms *arms, struct verdicts *out)
 	}
 }
 
-/*
- * The floor: what the mean of PAIRS logarithms of ratios of the same stays below in 95 of 100
- * cases. Their true mean is 0, so that their spread has as many degrees of freedom as there are
- * rounds.
- */
 static void judge_arms(const struct arms *arms, struct verdicts *out)
 {
-	double squares = 0, n = (double)arms->rounds;
-
-	for (size_t i = 0; i < arms->rounds; i++) {
-		double log_ratio = log(arms->means_ns[ARM_SAME][i]) - log(arms->means_ns[ARM_A][i]);
-		squares += log_ratio * log_ratio;
-	}
-	out->spread = sqrt(squares / n);
-	out->floor = expm1(student_t_quantile(0.975, n) * out->spread / sqrt(PAIRS));
-	out->floor = fmax(out->floor, FLOOR_MIN);
+	noise_of(arms->means_ns[ARM_A], arms->means_ns[ARM_SAME], arms->rounds, &out->noise);
 	for (int arm = ARM_SAME; arm < ARM_COUNT; arm++)
 		contrast_paired(arms->means_ns[ARM_A], arms->means_ns[arm], arms->rounds,
 				&out->found[arm]);
@@ -175,11 +160,11 @@ static json_t *delay_to_json(const struct arms *arms, const struct verdicts *v, 
 	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:I}", "injected",
 			 json_number(arms->injected[arm]), "ratio", json_number(found->ratio),
 			 "low", json_number(found->low), "high", json_number(found->high),
-			 "verdict", verdict_word(contrast_verdict(found, v->floor)), "found",
+			 "verdict", verdict_word(contrast_verdict(found, v->noise.apart)), "found",
 			 found->low > 1, "contains_injected",
 			 found->low <= true_ratio && found->high >= true_ratio, "found_by_5_pairs",
 			 json_number(v->detected[arm]), "pairs_needed",
-			 (json_int_t)contrast_needed(found, v->floor));
+			 (json_int_t)contrast_needed(found, v->noise.apart));
 }
 
 static json_t *noise_to_json(const struct arms *arms, const struct verdicts *v)
@@ -189,9 +174,10 @@ static json_t *noise_to_json(const struct arms *arms, const struct verdicts *v)
 	for (int arm = ARM_1; arm < ARM_COUNT; arm++)
 		json_array_append_new(delays, delay_to_json(arms, v, arm));
 	return json_pack(
-		"{s:o, s:b, s:i, s:I, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:o}", "floor",
-		json_number(v->floor), "kept", v->floor <= FLOOR_MAX, "pairs", PAIRS, "rounds",
-		(json_int_t)arms->rounds, "spread", json_number(v->spread), "same", "ratio",
+		"{s:o, s:o, s:b, s:i, s:I, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:o}", "floor",
+		json_number(v->noise.floor), "apart", json_number(v->noise.apart), "kept",
+		v->noise.apart <= APART_MAX, "pairs", NOISE_PAIRS, "rounds",
+		(json_int_t)arms->rounds, "spread", json_number(v->noise.spread), "same", "ratio",
 		json_number(v->found[ARM_SAME].ratio), "low", json_number(v->found[ARM_SAME].low),
 		"high", json_number(v->found[ARM_SAME].high), "intervals_with_1",
 		json_number(v->covered), "wrong_verdicts", json_number(v->wrong), "delays", delays);
@@ -231,7 +217,7 @@ static void print_delays(const struct arms *arms, const struct verdicts *v)
 		snprintf(text, sizeof text, "%+.2f to %+.2f %%", 100 * (found->low - 1),
 			 100 * (found->high - 1));
 		table_cell(table, text, NULL);
-		table_cell(table, verdict_word(contrast_verdict(found, v->floor)), NULL);
+		table_cell(table, verdict_word(contrast_verdict(found, v->noise.apart)), NULL);
 		snprintf(text, sizeof text, isnan(v->detected[arm]) ? "-" : "%.0f %%",
 			 100 * v->detected[arm]);
 		table_cell(table, text, NULL);
@@ -243,6 +229,8 @@ static void print_delays(const struct arms *arms, const struct verdicts *v)
 static void print_text(const struct clock_figures *clock, const struct observer *observer,
 		       const struct arms *arms, const struct verdicts *v, const json_t *ceilings)
 {
+	char apart[32], floor[32];
+
 	cli_out("clock: a reading takes %.0f ns, its smallest step is %lld ns; processes' own "
 		"clocks %s\n",
 		clock->read_ns, (long long)clock->step_ns,
@@ -257,18 +245,21 @@ static void print_text(const struct clock_figures *clock, const struct observer 
 		arms->rounds);
 	print_delays(arms, v);
 	if (isnan(v->covered))
-		cli_out("by 5 pairs: more than %d rounds are needed (--seconds N)\n\n", PAIRS);
+		cli_out("by 5 pairs: more than %d rounds are needed (--seconds N)\n\n",
+			NOISE_PAIRS);
 	else
 		cli_out("by 5 pairs: of %d draws of 5 rounds, how many intervals lie above 1. Of "
-			"the same "
-			"twice, %.0f %% of those\nintervals hold 1, and %.1f %% of the verdicts "
-			"are wrong "
-			"at the floor.\n\n",
+			"the same twice, %.0f %% of those\nintervals hold 1, and %.1f %% of the "
+			"verdicts are wrong.\n\n",
 			DRAWS, 100 * v->covered, 100 * v->wrong);
-	cli_out("noise floor: %.2g %% (5 pairs of the same lie apart by less in 95 of 100 "
-		"cases)\n\n",
-		100 * v->floor);
-	if (v->floor > FLOOR_MAX)
+	format_percent(v->noise.apart, apart, sizeof apart);
+	format_percent(v->noise.floor, floor, sizeof floor);
+	cli_out("noise: %s (5 pairs of the same lie apart by less in 95 of 100 cases: the "
+		"threshold of\ncomparisons)\nnoise floor: %s (a slowdown of twice that is "
+		"called SLOWER in %.0f of 100 comparisons\nof 5 pairs, the least of default "
+		"effort)\n\n",
+		apart, floor, 100 * NOISE_FOUND);
+	if (v->noise.apart > APART_MAX)
 		cli_out("That is not the machine's own, and is not kept: end what else runs on it "
 			"(prony doctor shows that), and run this again.\n\n");
 	ceilings_print(ceilings);
@@ -315,7 +306,7 @@ static int run_selftest(const struct selftest_options *options)
 	if (status == PRONY_OK) {
 		judge_arms(arms, &verdicts);
 		noise = noise_to_json(arms, &verdicts);
-		if (verdicts.floor <= FLOOR_MAX)
+		if (verdicts.noise.apart <= APART_MAX)
 			status = measured_keep(record, "noise", noise, &err);
 	}
 	if (status == PRONY_OK)

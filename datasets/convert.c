@@ -21,8 +21,6 @@
 /* After so many samples all is brought to the disk and noted. */
 enum { CHUNK = 256 };
 
-#define JOURNAL ".conversion"
-#define WHOLE "conversion.txt"
 #define JOURNAL_LIMIT_BYTES ((size_t)256 << 20)
 
 struct conversion {
@@ -50,7 +48,7 @@ static char *make_identity(const struct convert_request *request)
 
 static enum prony_status write_journal(struct conversion *c, struct error *err)
 {
-	char *path = path_join(c->request->folder, JOURNAL), head[128];
+	char *path = path_join(c->request->folder, CONVERT_JOURNAL), head[128];
 	struct byte_buffer text = {0};
 
 	byte_buffer_add(&text, c->identity, strlen(c->identity));
@@ -89,7 +87,7 @@ static enum prony_status read_journal(struct conversion *c, const char *path, st
 			&c->result.written, &c->result.broken) != 3 ||
 		 c->position < 0 || c->position > samples_count(c->request->samples) ||
 		 c->result.written + c->result.broken != c->position)
-		status = other_conversion(c, "a broken " JOURNAL, err);
+		status = other_conversion(c, "a broken " CONVERT_JOURNAL, err);
 	else {
 		char *state = strchr(line, '\n');
 
@@ -104,7 +102,8 @@ static enum prony_status read_journal(struct conversion *c, const char *path, st
 /* What a kill left of files that are written whole or not at all. */
 static bool is_torn(const char *name)
 {
-	static const char *const whole[] = {JOURNAL ".", WHOLE ".", WRITER_SUMS ".", "mean.xml."};
+	static const char *const whole[] = {CONVERT_JOURNAL ".", CONVERT_WHOLE ".", WRITER_SUMS ".",
+					    "mean.xml."};
 	size_t length = strlen(name);
 	bool ours = false;
 
@@ -148,7 +147,7 @@ static bool is_empty(const char *folder)
 	while (stream && empty && (entry = readdir(stream)))
 		/* A kill while the first journal was written leaves that. */
 		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			(strncmp(entry->d_name, JOURNAL, strlen(JOURNAL)) == 0 &&
+			(strncmp(entry->d_name, CONVERT_JOURNAL, strlen(CONVERT_JOURNAL)) == 0 &&
 			 is_torn(entry->d_name));
 	if (stream)
 		closedir(stream);
@@ -176,7 +175,8 @@ static enum prony_status check_whole(struct conversion *c, const char *path, str
 static enum prony_status look_at_folder(struct conversion *c, struct error *err)
 {
 	const char *folder = c->request->folder;
-	char *journal = path_join(folder, JOURNAL), *whole = path_join(folder, WHOLE);
+	char *journal = path_join(folder, CONVERT_JOURNAL),
+	     *whole = path_join(folder, CONVERT_WHOLE);
 	enum prony_status status = directory_make(folder, err);
 
 	if (status == PRONY_OK)
@@ -361,7 +361,8 @@ static enum prony_status convert_chunk(struct conversion *c, int64_t count, stru
 static enum prony_status end(struct conversion *c, struct error *err)
 {
 	const char *folder = c->request->folder;
-	char *whole = path_join(folder, WHOLE), *journal = path_join(folder, JOURNAL);
+	char *whole = path_join(folder, CONVERT_WHOLE),
+	     *journal = path_join(folder, CONVERT_JOURNAL);
 	char *text = memory_printf("%swritten: %" PRId64 "\nleft out: %" PRId64 "\n", c->identity,
 				   c->result.written, c->result.broken);
 	enum prony_status status = c->request->format->writer->finish(c->sink, err);

@@ -4,6 +4,11 @@
 
 #include "datasets/samples.h"
 
+/* Stands in the folder of a conversion that is whole, and says of what it is. */
+#define CONVERT_WHOLE "conversion.txt"
+/* Stands in the folder of one that has not come to its end. */
+#define CONVERT_JOURNAL ".conversion"
+
 struct convert_request {
 	struct samples *samples;
 	const char *source; /* what it is called, and of which kind: part of what makes a

@@ -41,19 +41,32 @@ static json_t *numbers(const double *values, int count)
 	return array;
 }
 
-json_t *dataset_to_json(const struct dataset *dataset, const char *folder, bool training)
+/* Of a sample as it is stored. */
+static json_t *shape_of(const struct dataset *dataset, int size)
 {
-	bool both = dataset->files[0].part == PART_BOTH;
 	json_t *shape = json_array();
 
 	for (int i = 0; i < dataset->rank; i++)
-		json_array_append_new(shape, json_integer(dataset->dims[i]));
+		json_array_append_new(shape,
+				      json_integer(size > 0 && i > 0 ? size : dataset->dims[i]));
+	return shape;
+}
+
+json_t *dataset_to_json(const struct dataset *dataset, const char *folder, bool training,
+			const struct converted *converted)
+{
+	bool both = dataset->files[0].part == PART_BOTH, other = converted->format != NULL;
+	int64_t count = training ? dataset->train_count : dataset->evaluation_count;
+
 	return json_pack(
 		"{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:f, s:o, s:o, s:b}", "name", dataset->name,
-		"format", dataset->format, "shards", shards_of(dataset, folder, training), "first",
-		(json_int_t)(both && !training ? dataset->train_count : 0), "count",
-		(json_int_t)(training ? dataset->train_count : dataset->evaluation_count), "shape",
-		shape, "classes", (json_int_t)dataset->classes, "scale", dataset->scale, "mean",
-		numbers(dataset->mean, (int)dataset->dims[0]), "deviation",
-		numbers(dataset->deviation, (int)dataset->dims[0]), "training", training);
+		"format", other ? converted->format : dataset->format, "shards",
+		other ? json_pack("[[s]]", converted->folder)
+		      : shards_of(dataset, folder, training),
+		"first", (json_int_t)(both && !training && !other ? dataset->train_count : 0),
+		"count", (json_int_t)(other ? converted->samples : count), "shape",
+		shape_of(dataset, converted->size), "classes", (json_int_t)dataset->classes,
+		"scale", dataset->scale, "mean", numbers(dataset->mean, (int)dataset->dims[0]),
+		"deviation", numbers(dataset->deviation, (int)dataset->dims[0]), "training",
+		training);
 }

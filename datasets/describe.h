@@ -4,13 +4,15 @@
 
 #include <jansson.h>
 
-#include "datasets/dataset.h"
+#include "datasets/converted.h"
 
 /*
- * New reference. The member `data` of case.json (docs/worker-protocol.md): name, format, the files
+ * New reference. The member `data` of case.json (docs/case-bundle.md): name, format, the files
  * of each shard, which of their samples count (first, count), shape (0: whatever the network
- * takes), classes, scale, mean and deviation by channel, whether they are to train with.
+ * takes), classes, scale, mean and deviation by channel, whether they are to train with. Where
+ * `converted` has a format, the files are those in its folder, of that part alone.
  */
-json_t *dataset_to_json(const struct dataset *dataset, const char *folder, bool training);
+json_t *dataset_to_json(const struct dataset *dataset, const char *folder, bool training,
+			const struct converted *converted);
 
 #endif

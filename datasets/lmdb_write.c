@@ -29,8 +29,11 @@ struct lmdb_sink {
 
 static enum prony_status failed(const struct lmdb_sink *sink, int code, struct error *err)
 {
-	return error_set(err, code == ENOMEM ? PRONY_NOMEM : PRONY_IO, "%s/" DATA_FILE ": %s",
-			 sink->base.folder, mdb_strerror(code));
+	/* LMDB says "Input/output error" of a write that was cut short. */
+	return error_set(err, code == ENOMEM ? PRONY_NOMEM : PRONY_IO, "%s/" DATA_FILE ": %s%s",
+			 sink->base.folder, mdb_strerror(code),
+			 code == EIO ? " (the disk is full, or a limit of ulimit -f is reached)"
+				     : "");
 }
 
 static void close_environment(struct lmdb_sink *sink)

@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "datasets/dataset.h"
 #include "datasets/image_list.h"
+#include "datasets/places.h"
 
 char *dataset_file_path(const struct dataset_file *file, const char *folder)
 {
@@ -101,10 +102,7 @@ static char *find_below(const struct dataset *dataset, const char *place, char *
 	return NULL;
 }
 
-/* The folders that may hold data sets, in the order of search; caller frees each. */
-enum { PLACES_MAX = 4 };
-
-static size_t list_places(const char *data_option, char *places[PLACES_MAX])
+size_t data_places(const char *data_option, char *places[PLACES_MAX])
 {
 	size_t count = 0;
 	const char *variable = getenv("PRONY_DATA");
@@ -172,7 +170,7 @@ enum prony_status dataset_locate(const struct dataset *dataset, const char *data
 		*folder = NULL;
 		return PRONY_OK;
 	}
-	size_t count = list_places(data_option, places);
+	size_t count = data_places(data_option, places);
 	strbuf_init(&searched, ERROR_TEXT_BYTES / 2);
 	for (size_t i = 0; i < count && !found; i++) {
 		strbuf_printf(&searched, "%s%s/%s", i > 0 ? ", " : "", places[i], dataset->name);

@@ -128,7 +128,7 @@ static void check_load(const struct examination *seen, struct finding *finding)
 		found(finding, FINDING_NOTE, "", "absent: /proc/loadavg cannot be read");
 		return;
 	}
-	/* Five per cent is the bound for foreign work in docs/measuring.md. A load that is left
+	/* Five per cent is the bound for foreign work in docs/sensors.md. A load that is left
 	 * from work that has ended is only told. */
 	bool high = load > 0.25 * threads;
 	enum finding_level level = busy > 5 || (busy < 0 && high) ? FINDING_WARNING

@@ -11,7 +11,7 @@
 static const struct yaml_kind descriptor_kind = {
 	.noun = "framework descriptor",
 	.example = "name: mine",
-	.page = "docs/frameworks.md",
+	.page = "docs/descriptors.md",
 	.remedy = "make it readable, or move it away",
 };
 
@@ -81,6 +81,8 @@ static const struct key keys[] = {
 	 false},
 	{"native-input", ROOT | BACKEND, read_words, ROW(native_input),
 	 "formats of data sets that its own loader reads", "[idx, cifar10, images]", false},
+	{"fed-by-script", ROOT | BACKEND, read_flag, ROW(fed_by_script), "true or false", "true",
+	 false},
 	{"reads-onnx", ROOT, read_flag, ROW(reads_onnx), "true or false", "true", false},
 	{"repairs", ROOT | BACKEND, read_repairs, 0, "a list of steps, each with its reason",
 	 "[{why: it is looked for there, symlink: lib/liba.so.1, to: liba.so.1.2}]", false},

@@ -1,4 +1,4 @@
-/* A framework's descriptor file, read: docs/frameworks.md has its grammar. */
+/* A framework's descriptor file, read: docs/descriptors.md has its grammar. */
 #ifndef PRONY_FRAMEWORKS_DESCRIPTOR_H
 #define PRONY_FRAMEWORKS_DESCRIPTOR_H
 

@@ -85,6 +85,9 @@ static enum prony_status take_over(struct install *install, const char *entry, s
 		install->lock.version = "";
 		install_say(install, "loading it once in a worker");
 		status = install_try(install, entry, &says, err);
+		if (status != PRONY_OK && status != PRONY_INTERRUPTED)
+			error_prefix(err, "%s: --own %s does not work here, so nothing was changed",
+				     install->spelling, entry);
 	}
 	if (status == PRONY_OK) {
 		struct arena *arena = &install->arena;

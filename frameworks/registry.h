@@ -1,7 +1,7 @@
 /*
  * The registry: which frameworks exist, where each is found on this machine, how its worker is
- * started, how it is installed. A framework is a descriptor file (docs/frameworks.md); nothing here
- * knows how one is driven.
+ * started, how it is installed. A framework is a descriptor file (docs/descriptors.md); nothing
+ * here knows how one is driven.
  */
 #ifndef PRONY_FRAMEWORKS_REGISTRY_H
 #define PRONY_FRAMEWORKS_REGISTRY_H
@@ -71,6 +71,7 @@ struct framework {
 	unsigned stages, precisions; /* bit sets of what it can at best; a worker's word is final */
 	unsigned loops;		     /* bit set of enum loop_mode */
 	struct word_list native_input; /* formats of data sets that its own loader reads */
+	bool fed_by_script;	       /* that loader is a script of the worker's */
 	bool cuda;		       /* can use a GPU */
 	bool reads_onnx;	       /* can be given an ONNX file as it is */
 	bool harness_only;	       /* null and fake: never part of "all" */

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static const int last_axes[] = {0, 2, 3, 1};
+/* Axis i of what lies so is this one in the graph. */
+static const int last_axes[] = {0, 2, 3, 1}, kernel_axes[] = {2, 3, 1, 0};
 
 /* The index of the only forward node that reads a value, or -1: there are none or several. */
 static int only_reader(const struct graph *graph, int value)
@@ -95,8 +96,27 @@ static void mark_all_flat(const struct graph *graph, int64_t *marks, struct layo
 	}
 }
 
+/* A parameter or constant that convolutions alone read, as their weight. */
+static bool is_kernel(const struct graph *graph, int value)
+{
+	bool read = false;
+
+	if (graph->values[value].kind != VALUE_PARAMETER &&
+	    graph->values[value].kind != VALUE_STATE)
+		return false;
+	for (int i = 0; i < graph->forward_count; i++)
+		for (int k = 0; k < graph->nodes[i].input_count; k++) {
+			if (graph->nodes[i].inputs[k] != value)
+				continue;
+			if (graph->nodes[i].op != OP_CONV || k != 1)
+				return false;
+			read = true;
+		}
+	return read;
+}
+
 /* Gradients lie as what they are the gradient of. */
-static void follow(const struct graph *graph, const struct node *node, int64_t *channels)
+static void follow(const struct graph *graph, const struct node *node, struct layouts *out)
 {
 	const struct node *forward =
 		node->differentiates >= 0 ? &graph->nodes[node->differentiates] : NULL;
@@ -104,29 +124,13 @@ static void follow(const struct graph *graph, const struct node *node, int64_t *
 
 	if (node->op == OP_GEMM_GRAD_INPUT)
 		from = forward->inputs[0];
-	else if (node->op == OP_GEMM_GRAD_WEIGHT)
+	else if (node->op == OP_GEMM_GRAD_WEIGHT || node->op == OP_CONV_GRAD_WEIGHT)
 		from = forward->inputs[1];
 	else if (node->op != OP_RELU_GRAD && node->op != OP_ELEMENTWISE_GRAD &&
 		 node->op != OP_DROPOUT_GRAD && node->op != OP_ADD && node->op != OP_NEG)
 		return;
-	channels[node->outputs[0]] = channels[from];
-}
-
-/* Rank 4, and not what a convolution multiplies with. */
-static bool is_image(const struct graph *graph, int value)
-{
-	const struct value *v = &graph->values[value];
-
-	if (v->shape.rank != 4)
-		return false;
-	for (int i = 0; i < graph->node_count; i++) {
-		const struct node *node = &graph->nodes[i];
-
-		if ((node->op == OP_CONV && node->inputs[1] == value) ||
-		    (node->op == OP_CONV_GRAD_WEIGHT && node->outputs[0] == value))
-			return false;
-	}
-	return true;
+	out->values[node->outputs[0]] = out->values[from];
+	out->channels[node->outputs[0]] = out->channels[from];
 }
 
 void graph_layouts(const struct graph *graph, bool last, struct arena *arena, struct layouts *out)
@@ -138,27 +142,36 @@ void graph_layouts(const struct graph *graph, bool last, struct arena *arena, st
 		.values = arena_array(arena, count, sizeof(out->values[0])),
 		.channels = arena_array(arena, count, sizeof(out->channels[0])),
 	};
-	if (!last)
-		return;
-	mark_all_flat(graph, arena_array(arena, count, sizeof(int64_t)), out);
-	for (int i = graph->forward_count; i < graph->node_count; i++)
-		follow(graph, &graph->nodes[i], out->channels);
+	if (last)
+		mark_all_flat(graph, arena_array(arena, count, sizeof(int64_t)), out);
 	for (int v = 0; v < graph->value_count; v++) {
 		if (out->channels[v])
 			out->values[v] = LAYOUT_LAST_FLAT;
-		else if (is_image(graph, v))
+		else if (is_kernel(graph, v))
+			out->values[v] = LAYOUT_KERNEL;
+		else if (last && graph->values[v].shape.rank == 4)
 			out->values[v] = LAYOUT_LAST;
 	}
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_GEMM && !node->attributes.trans_b &&
+		    out->channels[node->inputs[1]])
+			out->values[node->inputs[1]] = LAYOUT_LAST_FLAT_ROWS;
+	}
+	for (int i = graph->forward_count; i < graph->node_count; i++)
+		follow(graph, &graph->nodes[i], out);
 }
 
 struct shape layouts_shape(const struct layouts *layouts, int value)
 {
 	const struct shape *shape = &layouts->graph->values[value].shape;
+	struct arrangement order = layouts_arrangement(layouts, value);
 	struct shape lies = *shape;
 
-	if (layouts->values[value] == LAYOUT_LAST)
-		for (int i = 0; i < 4; i++)
-			lies.dims[i] = shape->dims[last_axes[i]];
+	if (order.rank == lies.rank)
+		for (int i = 0; i < lies.rank; i++)
+			lies.dims[i] = shape->dims[order.axes[i]];
 	return lies;
 }
 
@@ -182,17 +195,21 @@ struct arrangement arrangement_make(int rank, const int64_t *dims, const int *ax
 
 struct arrangement layouts_arrangement(const struct layouts *layouts, int value)
 {
-	static const int flat_axes[] = {0, 2, 1};
-	const struct shape *shape = &layouts->graph->values[value].shape;
+	static const int flat_axes[] = {0, 2, 1}, row_axes[] = {1, 0, 2};
+	const int64_t *d = layouts->graph->values[value].shape.dims;
 	int64_t channels = layouts->channels[value];
 
 	switch (layouts->values[value]) {
 	case LAYOUT_LAST:
-		return arrangement_make(4, shape->dims, last_axes);
+		return arrangement_make(4, d, last_axes);
+	case LAYOUT_KERNEL:
+		return arrangement_make(4, d, kernel_axes);
 	case LAYOUT_LAST_FLAT:
-		return arrangement_make(
-			3, (const int64_t[]){shape->dims[0], channels, shape->dims[1] / channels},
-			flat_axes);
+		return arrangement_make(3, (const int64_t[]){d[0], channels, d[1] / channels},
+					flat_axes);
+	case LAYOUT_LAST_FLAT_ROWS:
+		return arrangement_make(3, (const int64_t[]){channels, d[0] / channels, d[1]},
+					row_axes);
 	case LAYOUT_GRAPH:
 		break;
 	}

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "datasets/format.h"
 #include "plan/resolve_internal.h"
 
 #define REASON_BYTES 900
@@ -140,7 +141,25 @@ static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 			   e->settings->gpus > 1 ? " and on" : "");
 }
 
-/* A framework's own loader, and what it reads as it is. */
+/* The format in which a framework's own loader reads a data set: the one it lies in, or else one
+ * into which it can be converted; NULL without either. */
+static const char *native_format(const struct framework *framework, const struct dataset *dataset)
+{
+	const struct word_list *formats = &framework->native_input;
+	const char *other = NULL;
+
+	for (size_t i = 0; i < formats->count; i++) {
+		const struct data_format *format = data_format_find(formats->words[i]);
+
+		if (strcmp(formats->words[i], dataset->format) == 0)
+			return dataset->format;
+		if (!other && format && format->writer)
+			other = format->name;
+	}
+	return other;
+}
+
+/* A framework's own loader, and what it reads. */
 static void judge_native(const struct framework *framework, const struct dataset *dataset,
 			 struct strbuf *reasons)
 {
@@ -148,16 +167,13 @@ static void judge_native(const struct framework *framework, const struct dataset
 	struct strbuf known;
 
 	strbuf_init(&known, REASON_BYTES / 2);
-	bool can = false;
-	for (size_t i = 0; i < formats->count; i++) {
-		can |= strcmp(formats->words[i], dataset->format) == 0;
+	for (size_t i = 0; i < formats->count; i++)
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", formats->words[i]);
-	}
 	if (formats->count == 0)
 		add_reason(reasons,
 			   "input native: no data loader of %s is driven (input stream is prony's)",
 			   framework->name);
-	else if (!can)
+	else if (!native_format(framework, dataset))
 		add_reason(reasons,
 			   "input native: the loader of %s is driven on data sets of format %s, "
 			   "and %s is %s",
@@ -374,8 +390,31 @@ static enum cell_status judge_memory(const struct expansion *e, const struct pla
 	return CELL_OUT_OF_MEMORY;
 }
 
+/* Where the framework's own loader reads another format than the data set's. */
+static void find_converted(const struct expansion *e, struct plan_cell *cell,
+			   struct strbuf *reasons)
+{
+	const struct dataset *dataset = cell->dataset;
+	struct converted found;
+	struct error why = ERROR_INIT;
+
+	if (cell->cell.input != INPUT_NATIVE)
+		return;
+	const char *format = native_format(cell->place->framework, dataset);
+	if (strcmp(format, dataset->format) == 0)
+		return;
+	if (dataset_locate_converted(dataset, format, cell->cell.stage != STAGE_FORWARD,
+				     e->settings->data_folder, &found, &why) != PRONY_OK) {
+		add_reason(reasons, "%s", why.text);
+		return;
+	}
+	cell->converted = found;
+	cell->converted.folder = arena_strdup(&e->plan->arena, found.folder);
+	free(found.folder);
+}
+
 static enum cell_status judge(const struct expansion *e, const struct dataset_choice *dataset,
-			      const struct plan_cell *cell, struct strbuf *reasons)
+			      struct plan_cell *cell, struct strbuf *reasons)
 {
 	judge_support(e, cell, reasons);
 	if (cell->network->file && cell->network->file->reason && !cell->ungated)
@@ -391,6 +430,8 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 		add_reason(reasons, "%s", cell->place->reason ? cell->place->reason : "not found");
 	if (dataset->reason && cell->cell.input != INPUT_SYNTHETIC)
 		add_reason(reasons, "%s", dataset->reason);
+	else
+		find_converted(e, cell, reasons);
 	if (reasons->length > 0)
 		return CELL_MISSING;
 	/* What a file takes as it is nobody knows before. */

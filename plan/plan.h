@@ -8,7 +8,7 @@
 #include "bundle/recipe.h"
 #include "bundle/target.h"
 #include "cell/cell.h"
-#include "datasets/dataset.h"
+#include "datasets/converted.h"
 #include "zoo/source.h"
 
 struct framework_place;
@@ -24,7 +24,9 @@ struct plan_cell {
 	bool ungated; /* computes nothing (null, or the stage load): no gate, no loss check */
 	const struct network *network;
 	const struct dataset *dataset;
-	const char *data_folder;	     /* NULL for synthetic */
+	const char *data_folder;    /* NULL for synthetic */
+	struct converted converted; /* input native: what its loader reads in the place of these
+				       files; without a format: they themselves. In the arena */
 	const struct framework_place *place; /* frameworks/registry.h */
 	struct recipe recipe;
 	struct target target;

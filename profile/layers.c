@@ -201,6 +201,8 @@ void profile_sum_layers(struct profile *profile, const struct graph *graph)
 	for (size_t i = 0; i < profile->span_count; i++) {
 		struct profile_layer *layer = layer_of(profile, &profile->spans[i], &naming);
 		add_span(layer, &profile->spans[i]);
+		if (layer->named && !layer->fused && strstr(profile->spans[i].name, PROFILE_FUSED))
+			layer->fused = profile->spans[i].name;
 		profile->spans[i].layer = layer->named ? layer->name : NULL;
 	}
 	for (size_t i = 0; i < profile->layer_count; i++) {

@@ -50,8 +50,9 @@ struct profile_span {
 /* A layer of the network, or what the framework did beside them, over all profiled steps. */
 struct profile_layer {
 	const char *name;
-	const char *kind; /* operator of the network; of others what the framework says */
-	bool named;	  /* a layer of the network, or its update */
+	const char *kind;  /* operator of the network; of others what the framework says */
+	const char *fused; /* all that is in it, "conv1 + conv1.bn", where it is not alone */
+	bool named;	   /* a layer of the network, or its update */
 	int64_t calls;
 	double forward_ns, backward_ns, other_ns; /* sums */
 };
@@ -89,6 +90,7 @@ struct profile {
 
 	/* Layers. */
 	bool has_layers;
+	char no_layers[256]; /* why there are none; "" when nobody says */
 	int64_t layer_steps;
 	double layer_step_ns; /* mean of a step while layers are timed */
 	struct profile_span *spans;

@@ -4,6 +4,9 @@
 
 #include "profile/profile.h"
 
+/* What stands between the nodes' names in a span's name that is several. */
+#define PROFILE_FUSED " + "
+
 /*
  * The forward node of the network that a name of the framework's belongs to: the longest one with
  * which it begins, or which stands in it between characters that are no letters or digits. -1:

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-enum { WORDS_MAX = 4096, DEPTH_MAX = 1000 };
+enum { WORDS_MAX = 4096, DEPTH_MAX = 1000, THREAD_MAX = 1 << 20 };
 
 static enum prony_status wrong(struct error *err, const char *list, size_t at, const char *what)
 {
@@ -38,17 +38,15 @@ static enum prony_status need_array(const json_t *file, const char *key, const j
 	return error_set(err, PRONY_PROTOCOL, "its profile has no array \"%s\"", key);
 }
 
-/* A text that is not too long, in the arena; NULL where there is none. */
-static const char *text_of(struct profile *profile, const json_t *object, const char *key)
+/* A text that is not too long, in the arena; `otherwise` where there is none. False: it is no text.
+ */
+static bool text_of(struct arena *arena, const json_t *object, const char *key,
+		    const char *otherwise, const char **out)
 {
-	const char *text = json_string_value(json_object_get(object, key));
-	return text && *text ? arena_strndup(&profile->arena, text, strnlen(text, WORDS_MAX))
-			     : NULL;
-}
-
-static const char *text_or(const char *text, const char *otherwise)
-{
-	return text ? text : otherwise;
+	const json_t *value = json_object_get(object, key);
+	const char *text = json_string_value(value);
+	*out = text && *text ? arena_strndup(arena, text, strnlen(text, WORDS_MAX)) : otherwise;
+	return text || !value;
 }
 
 /* A whole number from 0 to `most`. */
@@ -84,29 +82,42 @@ static enum prony_status read_steps(const json_t *file, const struct profile_bra
 		last = end;
 		sum += end - begin;
 	}
+	/* Shares are of it. */
+	if (sum == 0)
+		return error_set(err, PRONY_PROTOCOL, "its profile has steps that took no time");
 	*mean_ns = (double)sum / (double)bracket->steps;
 	return PRONY_OK;
 }
 
-static enum prony_status read_span(struct profile *profile, const json_t *event, size_t at,
-				   const struct profile_bracket *bracket, struct error *err)
+/* The words of an event. */
+static enum prony_status read_words(struct arena *arena, const json_t *event, size_t at,
+				    struct profile_span *span, struct error *err)
 {
-	struct profile_span *span = &profile->spans[at];
+	if (!text_of(arena, event, "name", NULL, &span->name) || !span->name)
+		return wrong(err, "event", at, "it has no name");
+	if (!text_of(arena, event, "operator", "", &span->kind) ||
+	    !text_of(arena, event, "layer", NULL, &span->layer) ||
+	    !text_of(arena, event, "pass", "", &span->pass))
+		return wrong(err, "event", at, "operator, layer and pass must be texts");
+	return PRONY_OK;
+}
+
+static enum prony_status read_span(struct arena *arena, const json_t *event, size_t at,
+				   const struct profile_bracket *bracket, struct profile_span *span,
+				   struct error *err)
+{
 	const json_t *begin = json_object_get(event, "begin_ns");
 	int64_t passed = bracket->end_ns - bracket->begin_ns, thread = 0;
-	*span = (struct profile_span){.name = text_of(profile, event, "name"),
-				      .kind = text_or(text_of(profile, event, "operator"), ""),
-				      .layer = text_of(profile, event, "layer"),
-				      .pass = text_or(text_of(profile, event, "pass"), ""),
-				      .begin_ns = PROFILE_NO_TIME};
-	if (!span->name)
-		return wrong(err, "event", at, "it has no name");
+	*span = (struct profile_span){.begin_ns = PROFILE_NO_TIME};
+	enum prony_status status = read_words(arena, event, at, span, err);
+	if (status != PRONY_OK)
+		return status;
 	if (!count_of(event, "duration_ns", passed, &span->ns))
 		return wrong(err, "event", at,
 			     "duration_ns must be a whole number, no longer than the request");
 	if (!count_of(event, "step", bracket->steps - 1, &span->step))
 		return wrong(err, "event", at, "step must be one of those asked for");
-	if (json_object_get(event, "thread") && !count_of(event, "thread", INT32_MAX, &thread))
+	if (json_object_get(event, "thread") && !count_of(event, "thread", THREAD_MAX, &thread))
 		return wrong(err, "event", at, "thread must be a small whole number");
 	span->thread = (int)thread;
 	if (!begin)
@@ -124,6 +135,7 @@ enum prony_status profile_read_layers(struct profile *profile, const char *path,
 {
 	json_t *file = NULL;
 	const json_t *events = NULL;
+	struct profile_span *spans = NULL;
 	double mean_ns = 0;
 	enum prony_status status = open_file(path, &file, err);
 	if (status == PRONY_OK)
@@ -134,13 +146,14 @@ enum prony_status profile_read_layers(struct profile *profile, const char *path,
 	if (status == PRONY_OK && count == 0)
 		status = error_set(err, PRONY_PROTOCOL, "its profile has no event");
 	if (status == PRONY_OK)
-		profile->spans =
-			arena_try_array(&profile->arena, count, sizeof *profile->spans, err);
-	if (status == PRONY_OK && !profile->spans)
+		spans = arena_try_array(&profile->arena, count, sizeof *spans, err);
+	if (status == PRONY_OK && !spans)
 		status = PRONY_NOMEM;
 	for (size_t i = 0; status == PRONY_OK && i < count; i++)
-		status = read_span(profile, json_array_get(events, i), i, bracket, err);
+		status = read_span(&profile->arena, json_array_get(events, i), i, bracket,
+				   &spans[i], err);
 	if (status == PRONY_OK) {
+		profile->spans = spans;
 		profile->span_count = count;
 		profile->layer_steps = bracket->steps;
 		profile->layer_step_ns = mean_ns;
@@ -149,74 +162,77 @@ enum prony_status profile_read_layers(struct profile *profile, const char *path,
 	return status;
 }
 
-static enum prony_status read_line(struct profile *profile, const json_t *json, int64_t most,
-				   struct profile_line *line)
+static bool read_line(struct arena *arena, const json_t *json, int64_t most,
+		      struct profile_line *line)
 {
-	bool good = count_of(json, "line", INT32_MAX, &line->line) &&
-		    count_of(json, "hits", INT64_MAX, &line->hits) &&
-		    count_of(json, "ns", INT64_MAX, &line->ns) &&
-		    count_of(json, "self_ns", most, &line->self_ns);
-	line->text = text_or(text_of(profile, json, "text"), "");
-	return good ? PRONY_OK : PRONY_PROTOCOL;
+	return count_of(json, "line", INT32_MAX, &line->line) &&
+	       count_of(json, "hits", INT64_MAX, &line->hits) &&
+	       count_of(json, "ns", INT64_MAX, &line->ns) &&
+	       count_of(json, "self_ns", most, &line->self_ns) &&
+	       text_of(arena, json, "text", "", &line->text);
 }
 
-static enum prony_status read_function(struct profile *profile, const json_t *json, size_t at,
-				       int64_t most, struct error *err)
+static enum prony_status read_function(struct arena *arena, const json_t *json, size_t at,
+				       int64_t most, struct profile_function *function,
+				       struct error *err)
 {
-	struct profile_function *function = &profile->functions[at];
 	const json_t *lines = json_object_get(json, "lines");
-	function->name = text_of(profile, json, "name");
-	function->file = text_or(text_of(profile, json, "file"), "");
-	if (!function->name)
+	if (!text_of(arena, json, "name", NULL, &function->name) || !function->name)
 		return wrong(err, "function", at, "it has no name");
+	if (!text_of(arena, json, "file", "", &function->file))
+		return wrong(err, "function", at, "its file is no text");
 	if (!count_of(json, "line", INT32_MAX, &function->line) ||
 	    !count_of(json, "calls", INT64_MAX, &function->calls) ||
-	    !count_of(json, "ns", INT64_MAX, &function->ns) ||
+	    !count_of(json, "ns", most, &function->ns) ||
 	    !count_of(json, "self_ns", most, &function->self_ns) || !json_is_array(lines))
 		return wrong(err, "function", at,
-			     "it needs line, calls, ns, self_ns (whole numbers) and lines");
+			     "it needs line, calls, ns, self_ns (whole numbers, no longer than the "
+			     "request) and lines");
 	function->line_count = json_array_size(lines);
-	function->lines =
-		arena_array(&profile->arena, function->line_count + 1, sizeof *function->lines);
+	function->lines = arena_array(arena, function->line_count + 1, sizeof *function->lines);
 	for (size_t i = 0; i < function->line_count; i++)
-		if (read_line(profile, json_array_get(lines, i), most, &function->lines[i]))
+		if (!read_line(arena, json_array_get(lines, i), most, &function->lines[i]))
 			return wrong(err, "function", at,
 				     "its lines need line, hits, ns and self_ns, whole numbers");
 	return PRONY_OK;
 }
 
-static enum prony_status read_stack(struct profile *profile, const json_t *json, size_t at,
-				    int64_t most, struct error *err)
+static enum prony_status read_stack(struct arena *arena, const json_t *json, size_t at,
+				    int64_t most, struct profile_stack *stack, struct error *err)
 {
-	struct profile_stack *stack = &profile->stacks[at];
 	const json_t *frames = json_object_get(json, "frames");
 	size_t depth = json_array_size(frames);
 	if (depth == 0 || depth > DEPTH_MAX || !count_of(json, "ns", most, &stack->ns))
 		return wrong(err, "stack", at, "it needs frames, and ns, a whole number");
-	stack->frames = arena_array(&profile->arena, depth, sizeof(*stack->frames));
+	stack->frames = arena_array(arena, depth, sizeof(*stack->frames));
 	for (stack->depth = 0; stack->depth < depth; stack->depth++) {
 		const char *frame = json_string_value(json_array_get(frames, stack->depth));
 		if (!frame)
 			return wrong(err, "stack", at, "a frame is no text");
-		stack->frames[stack->depth] = arena_strdup(&profile->arena, frame);
+		stack->frames[stack->depth] = arena_strdup(arena, frame);
 	}
 	return PRONY_OK;
 }
 
+/* Into the profile only when all of it is good: it may hold those of an earlier request. */
 static enum prony_status read_functions(struct profile *profile, const json_t *functions,
 					const json_t *stacks, int64_t most, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
+	struct arena *arena = &profile->arena;
 	size_t count = json_array_size(functions), depth = json_array_size(stacks);
-	profile->functions = arena_array(&profile->arena, count + 1, sizeof *profile->functions);
-	profile->stacks = arena_array(&profile->arena, depth + 1, sizeof *profile->stacks);
+	struct profile_function *function = arena_array(arena, count + 1, sizeof *function);
+	struct profile_stack *stack = arena_array(arena, depth + 1, sizeof *stack);
 	for (size_t i = 0; status == PRONY_OK && i < count; i++)
-		status = read_function(profile, json_array_get(functions, i), i, most, err);
+		status = read_function(arena, json_array_get(functions, i), i, most, &function[i],
+				       err);
 	for (size_t i = 0; status == PRONY_OK && i < depth; i++)
-		status = read_stack(profile, json_array_get(stacks, i), i, most, err);
+		status = read_stack(arena, json_array_get(stacks, i), i, most, &stack[i], err);
 	if (status != PRONY_OK)
 		return status;
+	profile->functions = function;
 	profile->function_count = count;
+	profile->stacks = stack;
 	profile->stack_count = depth;
 	return PRONY_OK;
 }
@@ -235,9 +251,10 @@ enum prony_status profile_read_lines(struct profile *profile, const char *path,
 		status = need_array(file, "functions", &functions, err);
 	if (status == PRONY_OK)
 		status = need_array(file, "stacks", &stacks, err);
-	if (status == PRONY_OK && !count_of(file, "total_ns", passed, &total))
+	if (status == PRONY_OK && (!count_of(file, "total_ns", passed, &total) || total == 0))
 		status = error_set(err, PRONY_PROTOCOL,
-				   "its profile needs total_ns, no longer than the request");
+				   "its profile needs total_ns, no longer than the request "
+				   "and above 0");
 	if (status == PRONY_OK)
 		status = read_functions(profile, functions, stacks, passed, err);
 	if (status == PRONY_OK) {

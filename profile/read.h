@@ -1,4 +1,4 @@
-/* What a worker writes when it is asked for a profile: docs/worker-protocol.md, "profile". */
+/* What a worker writes when it is asked for a profile: docs/case-bundle.md, "profile.json". */
 #ifndef PRONY_PROFILE_READ_H
 #define PRONY_PROFILE_READ_H
 

@@ -170,7 +170,9 @@ static enum prony_status take_lines(struct taking *t, struct error *err)
 	enum prony_status status = ask_profile(t, PROFILE_LINES, 1, profile_read_lines, err);
 	int64_t steps = t->settings->steps > 0 ? t->settings->steps
 					       : clamp((double)LINES_NS / t->step_ns, 3, 100);
+	/* What of one step was seen is no profile, should the others not come. */
 	t->profile->phases[PROFILE_PHASE_LINES].ns = -1;
+	t->profile->has_lines = false;
 	return status == PRONY_OK ? ask_profile(t, PROFILE_LINES, steps, profile_read_lines, err)
 				  : status;
 }
@@ -205,6 +207,7 @@ static void keep_facts(struct taking *t, const struct session_facts *facts)
 	t->profiles = facts->profiles;
 	snprintf(t->profile->version, sizeof t->profile->version, "%s",
 		 json_string_or(facts->details, "version", ""));
+	snprintf(t->profile->no_layers, sizeof t->profile->no_layers, "%s", facts->no_layers);
 }
 
 static enum prony_status drive_worker(struct taking *t, struct client_spec *spec, struct error *err)

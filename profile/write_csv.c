@@ -1,8 +1,17 @@
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "profile/write.h"
 #include "report/text.h"
+
+/* What frameworks say is one line, and no command to a terminal. */
+static void add_text(const char *text, struct strbuf *out)
+{
+	char *clean = text_line(text);
+	text_csv(clean, out);
+	free(clean);
+}
 
 static void begin_row(const struct profile *profile, const char *kind, const char *name,
 		      const char *operator_, struct strbuf *out)
@@ -10,9 +19,9 @@ static void begin_row(const struct profile *profile, const char *kind, const cha
 	strbuf_printf(out, "%s,", kind);
 	text_csv(profile->cell->cell.framework, out);
 	strbuf_putc(out, ',');
-	text_csv(name, out);
+	add_text(name, out);
 	strbuf_putc(out, ',');
-	text_csv(operator_, out);
+	add_text(operator_, out);
 }
 
 static void add_layers(const struct profile *profile, struct strbuf *out)
@@ -40,9 +49,9 @@ static void add_lines(const struct profile *profile, struct strbuf *out)
 			strbuf_printf(out, ",%g,,,%.1f,%.1f,%.6f,", (double)line->hits / steps,
 				      (double)line->self_ns / steps, (double)line->ns / steps,
 				      (double)line->ns / (double)profile->lines_total_ns);
-			text_csv(function->file, out);
+			add_text(function->file, out);
 			strbuf_printf(out, ",%" PRId64 ",", line->line);
-			text_csv(line->text, out);
+			add_text(line->text, out);
 			strbuf_putc(out, '\n');
 		}
 	}

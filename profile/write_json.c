@@ -34,14 +34,15 @@ static json_t *layers_json(const struct profile *profile)
 		const struct profile_layer *layer = &profile->layers[i];
 		double ns = profile_layer_ns(layer) / steps;
 		json_array_append_new(
-			rows, json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "layer",
-					text_json(layer->name), "operator", text_json(layer->kind),
-					"named", layer->named, "calls",
-					json_number((double)layer->calls / steps), "forward_ns",
-					json_number(layer->forward_ns / steps), "backward_ns",
-					json_number(layer->backward_ns / steps), "other_ns",
-					json_number(layer->other_ns / steps), "ns", json_number(ns),
-					"share", json_number(ns / profile->layer_step_ns)));
+			rows,
+			json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "layer",
+				  text_json(layer->name), "operator", text_json(layer->kind),
+				  "fused", text_json_or_null(layer->fused), "named", layer->named,
+				  "calls", json_number((double)layer->calls / steps), "forward_ns",
+				  json_number(layer->forward_ns / steps), "backward_ns",
+				  json_number(layer->backward_ns / steps), "other_ns",
+				  json_number(layer->other_ns / steps), "ns", json_number(ns),
+				  "share", json_number(ns / profile->layer_step_ns)));
 	}
 	return json_pack(
 		"{s:I, s:o, s:o, s:o, s:o, s:o}", "steps", (json_int_t)profile->layer_steps,
@@ -92,14 +93,15 @@ static json_t *cores_json(const struct profile *profile)
 static json_t *profile_json(const struct profile *profile)
 {
 	return json_pack(
-		"{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "cell",
+		"{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "cell",
 		profile->cell->key, "hash", profile->cell->hash, "framework",
 		profile->cell->cell.framework, "version", text_json_or_null(profile->version),
 		"status", cell_status_name(profile->status), "reason",
 		text_json_or_null(profile->reason), "caution", profile_caution, "phases",
 		phases_json(profile), "step_ns",
 		profile->step_ns > 0 ? json_number(profile->step_ns) : json_null(), "layers",
-		layers_json(profile), "lines", lines_json(profile), "cores", cores_json(profile));
+		layers_json(profile), "no_layers", text_json_or_null(profile->no_layers), "lines",
+		lines_json(profile), "cores", cores_json(profile));
 }
 
 void profile_write_json(const struct profile *profiles, size_t count, struct strbuf *out)
@@ -107,8 +109,8 @@ void profile_write_json(const struct profile *profiles, size_t count, struct str
 	json_t *array = json_array();
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(array, profile_json(&profiles[i]));
-	char *text = json_dumps(array, JSON_INDENT(2));
-	strbuf_puts(out, text ? text : "[]");
+	char *text = text_of_json(array, JSON_INDENT(2));
+	strbuf_puts(out, text);
 	strbuf_putc(out, '\n');
 	free(text);
 	json_decref(array);

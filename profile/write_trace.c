@@ -10,8 +10,8 @@
 static void add_string(const char *text, struct strbuf *out)
 {
 	json_t *json = text_json(text);
-	char *dumped = json_dumps(json, JSON_ENCODE_ANY);
-	strbuf_puts(out, dumped ? dumped : "\"\"");
+	char *dumped = text_of_json(json, JSON_ENCODE_ANY);
+	strbuf_puts(out, dumped);
 	free(dumped);
 	json_decref(json);
 }

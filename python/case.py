@@ -1,4 +1,4 @@
-"""The case bundle (docs/worker-protocol.md, "The case bundle"): what one process has to do."""
+"""The case bundle (docs/case-bundle.md): what one process has to do."""
 import json
 import os
 

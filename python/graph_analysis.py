@@ -36,6 +36,11 @@ def drops(case):
     return bool(case.recipe["dropout"]) and case.stage != "forward"
 
 
+def differentiates(case, op):
+    """Whether a step computes the gradient of an operator of that name."""
+    return case.stage != "forward" and any(node["op"] == op for node in case.nodes)
+
+
 def last_uses(nodes, kept):
     """One list for each node: names of the values (parameters among them) that nothing reads behind
     it, which may be let go of then. kept: names that stay."""

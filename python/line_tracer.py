@@ -23,7 +23,7 @@ class Function(object):
         return found
 
     def report(self):
-        """dict as docs/worker-protocol.md has it."""
+        """dict as docs/case-bundle.md has it."""
         code = self.code
         return {"name": getattr(code, "co_qualname", code.co_name), "file": code.co_filename,
                 "line": code.co_firstlineno, "calls": self.calls, "ns": self.total,

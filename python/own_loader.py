@@ -1,5 +1,5 @@
 """Batches from the framework's own data loader (the input "native"), and what such a loader has to know
-of the data set: the member `data` of case.json (docs/worker-protocol.md)."""
+of the data set: the member `data` of case.json (docs/case-bundle.md)."""
 import gzip
 import os
 import random
@@ -19,7 +19,7 @@ class Data(object):
         given = case.data
         if given is None:
             raise WorkerError("invalid", "case.json says nothing of data for an own loader")
-        self.format, self.shards = given["format"], given["shards"]
+        self.name, self.format, self.shards = given["name"], given["format"], given["shards"]
         self.first, self.count = given["first"], given["count"]
         self.shape, self.training = given["shape"], given["training"]
         self.scale, self.mean, self.deviation = given["scale"], given["mean"], given["deviation"]

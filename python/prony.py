@@ -7,7 +7,7 @@
 
 A source is a file of `prony export --format jsonl` (one that ends in .gz is unpacked), an open one, or
 nothing: then the program PRONY, or "prony", exports the run named, or the newest. Records have the names
-of docs/results.md, with a dot between those of members and members of members ("step.center_ns"); None
+of docs/exports.md, with a dot between those of members and members of members ("step.center_ns"); None
 is what was not measured. Times are in ns, memory in bytes.
 """
 import gzip

@@ -170,6 +170,8 @@ class Worker(object):
         reply = {"protocol": PROTOCOL, "shared_memory": self.shared is not None,
                  "rank": self.target.rank, "world_size": self.target.world_size,
                  "import_ns": import_ns, "profiles": self.profiles()}
+        if self.adapter.no_layers:
+            reply["no_layers"] = self.adapter.no_layers
         reply.update(self.adapter.hello())
         self.check_target(reply["devices"])
         self.place = "greeted"
@@ -177,7 +179,7 @@ class Worker(object):
 
     def profiles(self):
         """List of str: what it can be asked to profile."""
-        return (["layers"] if self.adapter.says_layers else []) + ["lines"]
+        return ([] if self.adapter.no_layers else ["layers"]) + ["lines"]
 
     def check_target(self, devices):
         """WorkerError for what the adapter has not, of all that hello asked for."""

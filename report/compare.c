@@ -189,18 +189,18 @@ static struct labels labels_of_rows(const struct compare *compare)
 	return labels;
 }
 
-/* What the machine of a run cannot tell apart, by its own trials; NaN without. */
-static double noise_floor(const struct stored_run *run)
+/* What the machine of a run knows of its noise, by its own trials: the larger ones stay. */
+static void take_noise(const struct stored_run *run, struct compare *compare)
 {
 	const char *text = run->meta.environment;
 	struct error ignored = ERROR_INIT;
 	json_t *record = NULL;
-	double floor = NAN;
 
-	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) == PRONY_OK)
-		floor = machine_noise_floor(record);
+	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) == PRONY_OK) {
+		compare->noise = fmax(compare->noise, machine_noise(record));
+		compare->noise_floor = fmax(compare->noise_floor, machine_noise_floor(record));
+	}
 	json_decref(record);
-	return floor;
 }
 
 void compare_init(struct compare *compare, const struct compare_side *a,
@@ -209,11 +209,14 @@ void compare_init(struct compare *compare, const struct compare_side *a,
 	*compare = (struct compare){.a = *a,
 				    .b = *b,
 				    .threshold = settings->threshold,
+				    .noise = NAN,
+				    .noise_floor = NAN,
 				    .paired = !strcmp(a->run->meta.uid, b->run->meta.uid)};
 	arena_init(&compare->arena, 0);
-	compare->noise_floor = fmax(noise_floor(a->run), noise_floor(b->run));
+	take_noise(a->run, compare);
+	take_noise(b->run, compare);
 	if (isnan(compare->threshold))
-		compare->threshold = fmax(COMPARE_THRESHOLD, compare->noise_floor);
+		compare->threshold = fmax(COMPARE_THRESHOLD, compare->noise);
 	match(compare, settings);
 	judge_all(compare, settings->force);
 	compare->labels = labels_of_rows(compare);

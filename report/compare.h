@@ -23,7 +23,7 @@ struct compare_side {
 };
 
 struct compare_settings {
-	double threshold; /* of verdicts; NaN: COMPARE_THRESHOLD, or the noise floor if larger */
+	double threshold; /* of verdicts; NaN: COMPARE_THRESHOLD, or the noise if larger */
 	bool force;	  /* disturbed cells are judged as others are */
 	/* Which cells are meant; NULL: all. */
 	bool (*wanted)(const struct stored_cell *cell, void *context);
@@ -56,8 +56,10 @@ struct compare {
 	struct arena arena;
 	struct compare_side a, b;
 	double threshold;
-	double noise_floor; /* the larger of both machines', as a ratio less 1; NaN: not measured */
-	bool paired;	    /* cells of the same rounds of one run */
+	/* stats/noise.h: `apart` and the floor, the larger ones of both machines; NaN: not measured
+	 */
+	double noise, noise_floor;
+	bool paired;		  /* cells of the same rounds of one run */
 	struct compare_row *rows; /* matched ones, then those of A only, then those of B only */
 	size_t count, matched, only_a, only_b;
 	size_t verdicts[VERDICT_COUNT]; /* of judged rows */
@@ -87,7 +89,7 @@ void compare_render(const struct compare *compare, bool colour, int width, struc
 void compare_markdown(const struct compare *compare, struct strbuf *out);
 /* A row per cell, those of one side only included. */
 void compare_csv(const struct compare *compare, struct strbuf *out);
-/* docs/results.md describes every member; new reference. */
+/* docs/exports.md describes every member; new reference. */
 json_t *compare_to_json(const struct compare *compare);
 
 #endif

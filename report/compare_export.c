@@ -1,4 +1,4 @@
-/* A comparison for programs: JSON and CSV (docs/results.md). */
+/* A comparison for programs: JSON and CSV (docs/exports.md). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +117,7 @@ json_t *compare_to_json(const struct compare *compare)
 	json_object_set_new(object, "verdict", json_string(verdict_word(compare_verdict(compare))));
 	json_object_set_new(object, "method", json_string(compare->paired ? "paired" : "welch"));
 	json_object_set_new(object, "threshold", json_number(compare->threshold));
+	json_object_set_new(object, "noise", json_number(compare->noise));
 	json_object_set_new(object, "noise_floor", json_number(compare->noise_floor));
 	json_object_set_new(object, "cells", cells);
 	json_object_set_new(object, "verdicts", verdicts);

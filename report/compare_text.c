@@ -249,16 +249,16 @@ static void add_threshold(const struct lines *to, const struct compare *compare)
 {
 	char threshold[FORMAT_BYTES], noise[FORMAT_BYTES];
 	format_percent(compare->threshold, threshold, sizeof threshold);
-	format_percent(compare->noise_floor, noise, sizeof noise);
+	format_percent(compare->noise, noise, sizeof noise);
 	char *text = memory_printf("%s; SAME, FASTER, SLOWER: the 95 %% t interval of B / A lies "
 				   "within, below or above %s of 1",
 				   compare_method(compare), threshold);
 	add_line(to, text, true);
 	free(text);
-	if (compare->threshold >= compare->noise_floor || isnan(compare->noise_floor))
+	if (compare->threshold >= compare->noise || isnan(compare->noise))
 		return;
-	text = memory_printf("the threshold is below this machine's noise floor of %s: what is "
-			     "called different may be its noise",
+	text = memory_printf("the threshold is below this machine's noise of %s: what is called "
+			     "different may be that",
 			     noise);
 	add_line(to, text, false);
 	free(text);

@@ -13,7 +13,7 @@
 enum { NAMED_MAX = 4 };
 
 /* What others did to the cells of a run. */
-struct disturbance {
+struct taken {
 	size_t cells, measured; /* that were disturbed, of those with figures */
 	size_t processes, all;	/* the same of processes */
 	double foreign, steal, elsewhere;
@@ -44,7 +44,7 @@ static void name_processes(const struct labels *labels, const struct summary_row
 }
 
 static void note_cell(const struct labels *labels, const struct summary_row *row,
-		      struct disturbance *found)
+		      struct taken *found)
 {
 	const struct stored_cell *cell = row->cell;
 
@@ -71,7 +71,7 @@ static void note_cell(const struct labels *labels, const struct summary_row *row
 
 bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 {
-	struct disturbance found = {.cells = 0};
+	struct taken found = {.cells = 0};
 	const struct cell **cells = memory_alloc((summary->count + 1) * sizeof *cells);
 
 	for (size_t i = 0; i < summary->count; i++)

@@ -304,7 +304,7 @@ static void add_wide_row(const struct summary *summary, size_t comparison,
 		figures[k] = NAN;
 	for (size_t i = 0; i < count; i++) {
 		const char *name = rows[i].cell->cell.framework;
-		if (rows[i].comparable)
+		if (rows[i].comparable || summary_only_loads(&rows[i]))
 			figures[names_find(frameworks, name, strlen(name))] =
 				rows[i].step.center / NS_PER_MS;
 	}

@@ -34,7 +34,7 @@ void history_init(struct history *history, const struct stored_run *runs, size_t
 void history_release(struct history *history);
 
 void history_render(const struct history *history, bool colour, int width, struct strbuf *out);
-/* docs/results.md; new reference. */
+/* docs/exports.md; new reference. */
 json_t *history_to_json(const struct history *history);
 
 #endif

@@ -111,6 +111,9 @@ static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
 	else if (json_object_get(stored->evidence, "agreement"))
 		snprintf(text, sizeof text,
 			 "agrees with other engines; not proven, no reference computes it");
+	else if (json_object_get(stored->evidence, "equal_maxima"))
+		snprintf(text, sizeof text,
+			 "same work on random pixels; another gradient of equal maxima on these");
 	else if (*kept)
 		snprintf(text, sizeof text, "same work, found on %.32s", kept);
 	else
@@ -133,7 +136,9 @@ static void parity_row(const struct html_page *page, size_t run, const struct su
 	html_cell(NULL, title, out);
 	if (page->count > 1)
 		html_cell("label", page->labels[run], out);
-	if (!stored->evidence)
+	if (stored->cell.stage == STAGE_LOAD)
+		html_cell("none", "nothing to prove: batches alone", out);
+	else if (!stored->evidence)
 		html_cell("none", "never came to the gate", out);
 	else
 		verdict_cell(stored, out);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "stats/estimate.h"
 #include "stats/order.h"
 
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out)
@@ -11,11 +12,12 @@ size_t replicates_disturbed(const struct stored_cell *cell, bool *out)
 	size_t say = 0, count = 0;
 
 	for (size_t i = 0; i < cell->process_count; i++)
-		say += cell_flags_parse(cell->processes[i].flags) & CELL_FLAG_DISTURBED ? 1 : 0;
+		say += process_disturbance(&cell->processes[i]) == DISTURBANCE_SEEN ? 1 : 0;
 	for (size_t i = 0; i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
-		bool says = cell_flags_parse(record->flags) & CELL_FLAG_DISTURBED;
-		out[i] = says || (flagged && (say == 0 || isnan(record->foreign_share)));
+		enum disturbance found = process_disturbance(record);
+		out[i] = found == DISTURBANCE_SEEN ||
+			 (flagged && (say == 0 || found == DISTURBANCE_UNKNOWN));
 		count += out[i];
 	}
 	return count;
@@ -72,9 +74,8 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 		found.all++;
 		found.disturbed += disturbed[i];
 	}
-	size_t left = found.all - found.disturbed;
 	double usually = taken_usually(cell, disturbed);
-	bool choose = left >= REPLICATES_LEFT_MIN && 2 * left >= found.all;
+	bool choose = estimate_leaves_out(found.all, found.disturbed);
 	for (size_t i = 0; found.all > 0 && i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
 		if (!has_mean(record) || (choose && disturbed[i]))

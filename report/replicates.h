@@ -6,10 +6,6 @@
 #include "stats/rounds.h"
 #include "store/store.h"
 
-/* So many processes, and half of all, have to be left where those that were disturbed do not count.
- */
-#define REPLICATES_LEFT_MIN 3
-
 /* May figures of the cell be shown: it is ok or unfinished, and its gate did not fail (null has
  * none). Those of a cell that failed would invite comparison. */
 bool replicates_have_figures(const struct stored_cell *cell);

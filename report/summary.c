@@ -291,6 +291,12 @@ const char *summary_version(const struct summary_row *row)
 	return json_string_or(row->cell->framework, "version", "");
 }
 
+bool summary_only_loads(const struct summary_row *row)
+{
+	return row->cell->status == CELL_OK && row->cell->cell.stage == STAGE_LOAD &&
+	       row->step.n > 0;
+}
+
 const char *summary_reason(const struct summary_row *row)
 {
 	const struct stored_cell *cell = row->cell;
@@ -300,6 +306,9 @@ const char *summary_reason(const struct summary_row *row)
 		return cell->reason;
 	if (cell->status == CELL_PENDING)
 		return "not finished: the same command with --resume goes on";
+	if (cell->status == CELL_OK && cell->cell.stage == STAGE_LOAD)
+		return "batches alone, nothing is computed: there is no parity to prove, so no "
+		       "rank";
 	if (cell->status == CELL_OK && !cell->evidence)
 		return "not ranked: the parity gate did not run";
 	if (cell->status == CELL_OK && !gate_passed(cell))

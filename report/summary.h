@@ -118,6 +118,9 @@ typedef bool summary_verdict(const struct summary *summary, size_t comparison, s
 extern summary_verdict *const summary_verdicts[];
 extern const size_t summary_verdict_count;
 
+/* Whether it was timed with nothing to prove: batches were loaded, and nothing computed. */
+bool summary_only_loads(const struct summary_row *row);
+
 /* Why a row is not comparable; "" when it is. Borrowed. */
 const char *summary_reason(const struct summary_row *row);
 
@@ -143,7 +146,7 @@ struct table *summary_table(const struct summary *summary, size_t comparison, si
  * line ("parity: 7 of 7 cells did the same work (worst ... of bound)"). */
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out);
 
-/* {"run": {...}, "cells": [...]}: documented in docs/results.md; new reference. */
+/* {"run": {...}, "cells": [...]}: documented in docs/exports.md; new reference. */
 json_t *summary_to_json(const struct summary *summary);
 json_t *summary_run_to_json(const struct summary *summary);
 /* "a,b" as an array of strings; empty for NULL and "". New reference. */

@@ -1,4 +1,4 @@
-/* A summary as JSON; docs/results.md describes every member. */
+/* A summary as JSON; docs/exports.md describes every member. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -175,31 +175,70 @@ static void add_agreement(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, "; %zu unproven", unproven);
 }
 
+/* Whether the gate held a cell to its work on random pixels alone, by what is stored of it: the
+ * flag is younger than the evidence. */
+static bool is_untied(const struct stored_cell *cell)
+{
+	return cell->gate == CELL_OK && json_object_get(cell->evidence, "equal_maxima");
+}
+
+/* Frameworks whose max-pools have another gradient of equal maxima: they train by that on this
+ * data, and only the rest of their work was held to ours. */
+static void add_untied(const struct summary *summary, size_t untied, struct strbuf *out)
+{
+	if (untied == 0)
+		return;
+	strbuf_printf(out, "; %zu only on random pixels (", untied);
+	const char *comma = "";
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		bool known = !is_untied(cell);
+		for (size_t k = 0; k < i && !known; k++)
+			known = is_untied(summary->rows[k].cell) &&
+				!strcmp(summary->rows[k].cell->cell.framework,
+					cell->cell.framework);
+		if (known)
+			continue;
+		strbuf_printf(out, "%s%s", comma, cell->cell.framework);
+		comma = ", ";
+	}
+	strbuf_puts(out, "): of several equal maxima their max-pools choose otherwise, so that on "
+			 "this data they train another network");
+}
+
 void summary_parity(const struct summary *summary, struct strbuf *out)
 {
-	size_t passed = 0, wrong = 0, absent = 0, ended = 0, kept = 0;
+	size_t passed = 0, untied = 0, wrong = 0, absent = 0, ended = 0, kept = 0, loading = 0;
 	double worst = NAN;
 	const char *worst_what = "";
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		const char *what;
-		/* A framework that refuses the network leaves nothing to judge. */
-		if (!cell->evidence || cell->gate == CELL_UNSUPPORTED)
+		/* Nothing is computed, or a framework refuses the network: nothing to judge. */
+		if (cell->cell.stage == STAGE_LOAD)
+			loading += summary_only_loads(&summary->rows[i]);
+		else if (!cell->evidence || cell->gate == CELL_UNSUPPORTED)
 			absent += !summary->rows[i].folded;
 		else if (cell->gate != CELL_OK && cell->gate != CELL_UNPROVEN)
 			(*(cell->gate == CELL_MISMATCH ? &wrong : &ended))++;
 		if (!cell->evidence || cell->gate != CELL_OK ||
 		    json_object_get(cell->evidence, "agreement"))
 			continue;
-		passed++;
-		kept += *json_string_or(cell->evidence, "cached", "") != '\0';
+		(*(is_untied(cell) ? &untied : &passed))++;
+		kept += !is_untied(cell) && *json_string_or(cell->evidence, "cached", "") != '\0';
 		double ratio = worst_of(cell->evidence, &what);
 		if (isfinite(ratio) && !(ratio <= worst)) {
 			worst = ratio;
 			worst_what = what;
 		}
 	}
-	strbuf_printf(out, "parity: %zu of %zu cells did the same work", passed, passed + wrong);
+	if (loading > 0 && passed + untied + wrong + ended + absent == 0) {
+		strbuf_puts(out, "parity: nothing to prove, batches are loaded and nothing is "
+				 "computed");
+		return;
+	}
+	strbuf_printf(out, "parity: %zu of %zu cells did the same work", passed,
+		      passed + untied + wrong);
 	if (isfinite(worst))
 		strbuf_printf(out, " (worst: %s at %.2g of its bound)", worst_what, worst);
 	if (kept > 0)
@@ -211,8 +250,12 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, "; %zu ended in the gate before anything could be compared",
 			      ended);
 	add_agreement(summary, out);
+	add_untied(summary, untied, out);
 	if (absent > 0)
 		strbuf_printf(out, "; %zu never came to the gate", absent);
+	if (loading > 0)
+		strbuf_printf(out, "; %zu only %s batches", loading,
+			      loading == 1 ? "loads" : "load");
 }
 
 void summary_heading(const struct summary *summary, struct strbuf *out)

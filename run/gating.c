@@ -107,6 +107,7 @@ enum prony_status gating_run(const struct drive *drive, struct gating *out, stru
 void gating_release(struct gating *gating)
 {
 	json_decref(gating->framework);
+	json_decref(gating->equal_maxima);
 	free(gating->log);
 	arena_release(&gating->arena);
 }
@@ -116,7 +117,17 @@ json_t *gating_evidence(const struct gating *gating)
 	if (!gating->compared)
 		return json_pack("{s:b, s:s}", "passed", 0, "error", gating->reason);
 	json_t *evidence = gate_verdict_to_json(&gating->verdict);
+	if (gating->equal_maxima)
+		json_object_set(evidence, "equal_maxima", gating->equal_maxima);
 	if (gating->framework)
 		json_object_set(evidence, "framework", gating->framework);
 	return evidence;
+}
+
+unsigned gate_flags(enum cell_status verdict, const json_t *evidence)
+{
+	if (verdict != CELL_OK)
+		return 0;
+	return (json_object_get(evidence, "agreement") ? CELL_FLAG_AGREEMENT : 0) |
+	       (json_object_get(evidence, "equal_maxima") ? CELL_FLAG_EQUAL_MAXIMA : 0);
 }

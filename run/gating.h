@@ -11,6 +11,9 @@ struct gating {
 	bool compared; /* else there is no verdict */
 	struct gate_verdict verdict;
 	json_t *framework; /* what it said of itself; may be NULL */
+	/* NULL, or (schedule_internal.h) its "rule" of equal maxima and the worst figure on its own
+	 * "data", where it passed on random pixels alone. */
+	json_t *equal_maxima;
 	char *log;
 	struct arena arena;
 };
@@ -26,5 +29,8 @@ void gating_release(struct gating *gating);
 /* As it is stored: the verdict and what the framework said of itself, or why there is none. New
  * reference. */
 json_t *gating_evidence(const struct gating *gating);
+
+/* The flags that a cell has by its gate's verdict and stored evidence (NULL: none). */
+unsigned gate_flags(enum cell_status verdict, const json_t *evidence);
 
 #endif

@@ -42,6 +42,7 @@ struct run_cell {
 	int tried;	/* replicates so far, stored ones included: the next one's number */
 	int rounds;	/* the first round that none of the stored ones had */
 	double *means;	/* step means in ns of those that ended ok, in order; owned */
+	enum disturbance *disturbances; /* of each of them; owned */
 	size_t mean_count;
 
 	int failures;	       /* in a row */
@@ -49,7 +50,8 @@ struct run_cell {
 	struct workload *work; /* NULL until needed */
 };
 
-void run_cell_add_mean(struct run_cell *cell, double mean_ns);
+/* Adds a process that ended ok. */
+void run_cell_add(struct run_cell *cell, const struct process_record *record);
 void run_cell_release(struct run_cell *cell);
 
 enum run_event_kind {
@@ -65,6 +67,9 @@ enum run_event_kind {
 	EVENT_CELL_END,
 	EVENT_WAITING /* text: the lock that another prony holds */
 };
+
+/* The stage that has no end of its own: listeners may ask for it. */
+#define RUN_STAGE_WARM_UP "warm-up"
 
 struct run_event {
 	enum run_event_kind kind;

@@ -16,20 +16,25 @@
 #define HOOK_OUTPUT_BYTES 200 /* its last ones stand in the message */
 #define HOOK_TIMEOUT_NS INT64_C(600000000000)
 
-void run_cell_add_mean(struct run_cell *cell, double mean_ns)
+void run_cell_add(struct run_cell *cell, const struct process_record *record)
 {
-	/* Doubles at powers of two. */
-	if ((cell->mean_count & (cell->mean_count - 1)) == 0)
-		cell->means =
-			memory_realloc(cell->means, (cell->mean_count ? 2 * cell->mean_count : 1) *
-							    sizeof *cell->means);
-	cell->means[cell->mean_count++] = mean_ns;
+	size_t n = cell->mean_count, room = n ? 2 * n : 1;
+	if ((n & (n - 1)) == 0) {
+		cell->means = memory_realloc(cell->means, room * sizeof *cell->means);
+		cell->disturbances =
+			memory_realloc(cell->disturbances, room * sizeof *cell->disturbances);
+	}
+	cell->means[n] = record->step_mean_ns;
+	cell->disturbances[n] = process_disturbance(record);
+	cell->mean_count++;
 }
 
 void run_cell_release(struct run_cell *cell)
 {
 	free(cell->means);
+	free(cell->disturbances);
 	cell->means = NULL;
+	cell->disturbances = NULL;
 	cell->mean_count = 0;
 }
 
@@ -48,6 +53,7 @@ static enum prony_status schedule_init(struct schedule *s, struct error *err)
 		gate_cache_open(&s->gates, s->settings->self);
 		cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &s->answers);
 	}
+	s->program = file_stamp(s->settings->self);
 	random_init_named(&s->random, s->settings->seed, "schedule");
 	if (s->settings->keep_bundle) {
 		enum prony_status status = directory_make(s->settings->keep_bundle, err);
@@ -113,7 +119,7 @@ static enum prony_status take_record(struct schedule *s, size_t cell,
 	cell_status_parse(record->status, &ended);
 	state->tried++;
 	if (ended == CELL_OK)
-		run_cell_add_mean(state, record->step_mean_ns);
+		run_cell_add(state, record);
 	struct run_event event = {.kind = EVENT_PROCESS_END,
 				  .cell = cell,
 				  .round = (int)record->round,
@@ -246,9 +252,8 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 			break;
 		random_shuffle(&s->random, wanted, count);
 		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-			if (schedule_stopped(s))
-				status = error_set(err, PRONY_INTERRUPTED, "interrupted");
-			else if (!schedule_late(s, wanted[i]))
+			status = schedule_may_start(s, err);
+			if (status == PRONY_OK && !schedule_late(s, wanted[i]))
 				status = schedule_end_broken(
 					s, wanted[i], run_replicate(s, wanted[i], round, err), err);
 		}

@@ -190,13 +190,13 @@ static enum prony_status settle(struct schedule *s, const struct witness *all, s
 		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", one->reason);
 	enum prony_status status = s->callbacks->gate(s->callbacks->context, one->cell, verdict,
 						      evidence, one->log ? one->log : "", err);
+	state->flags |= gate_flags(verdict, evidence);
 	json_decref(evidence);
 	if (status == PRONY_OK)
 		status = tell_framework(s->callbacks, one->cell, one->framework, err);
 	if (status != PRONY_OK)
 		return status;
 	state->gate_done = true;
-	state->flags |= verdict == CELL_OK ? CELL_FLAG_AGREEMENT : 0;
 	schedule_say(s, EVENT_GATE_END, one->cell, 0, NULL);
 	return verdict == CELL_OK ? PRONY_OK
 				  : schedule_end_cell(s, one->cell, verdict, one->reason, err);
@@ -221,9 +221,11 @@ static enum prony_status agree_on(struct schedule *s, struct witness *all, size_
 				  struct error *err)
 {
 	enum prony_status status = PRONY_OK;
-	for (size_t i = 0; i < count && status == PRONY_OK; i++)
-		status = schedule_stopped(s) ? error_set(err, PRONY_INTERRUPTED, "interrupted")
-					     : witness(s, &all[i], err);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		status = schedule_may_start(s, err);
+		if (status == PRONY_OK)
+			status = witness(s, &all[i], err);
+	}
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		struct workload *work = s->cells[all[i].cell].work;
 		status = settle(s, all, count, &all[i], err);

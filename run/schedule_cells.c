@@ -8,9 +8,17 @@
 
 #define REFERENCE_EVERY_NS INT64_C(200000000)
 
-bool schedule_stopped(const struct schedule *s)
+enum prony_status schedule_may_start(const struct schedule *s, struct error *err)
 {
-	return s->settings->stop && *s->settings->stop;
+	if (s->settings->stop && *s->settings->stop)
+		return error_set(err, PRONY_INTERRUPTED, "interrupted");
+	struct file_stamp now = file_stamp(s->settings->self);
+	if (!file_stamp_equal(&now, &s->program))
+		return error_set(err, PRONY_IO,
+				 "%s was replaced or removed since this run began, so its next "
+				 "process would be of another program; what was measured is stored",
+				 s->settings->self);
+	return PRONY_OK;
 }
 
 const char *schedule_late(const struct schedule *s, size_t cell)

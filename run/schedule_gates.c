@@ -5,6 +5,15 @@
 #include "base/json.h"
 #include "run/schedule_internal.h"
 
+/* Stores a verdict. Where a gate was run again, the flags of the first go. */
+static enum prony_status tell_gate(struct schedule *s, size_t cell, enum cell_status verdict,
+				   const json_t *evidence, const char *log, struct error *err)
+{
+	const unsigned both = CELL_FLAG_AGREEMENT | CELL_FLAG_EQUAL_MAXIMA;
+	s->cells[cell].flags = (s->cells[cell].flags & ~both) | gate_flags(verdict, evidence);
+	return s->callbacks->gate(s->callbacks->context, cell, verdict, evidence, log, err);
+}
+
 /* Takes the verdict of an earlier run over; *kept: there was one. */
 static enum prony_status take_kept(struct schedule *s, size_t cell, const char *key, bool *kept,
 				   struct error *err)
@@ -16,8 +25,7 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 	if (!*kept)
 		return PRONY_OK;
 	schedule_say(s, EVENT_GATE_KEPT, cell, 0, json_string_or(gate.evidence, "cached", ""));
-	enum prony_status status = s->callbacks->gate(s->callbacks->context, cell, CELL_OK,
-						      gate.evidence, gate.log, err);
+	enum prony_status status = tell_gate(s, cell, CELL_OK, gate.evidence, gate.log, err);
 	if (status == PRONY_OK)
 		status = tell_framework(s->callbacks, cell,
 					json_object_get(gate.evidence, "framework"), err);
@@ -32,8 +40,7 @@ static enum prony_status take_gating(struct schedule *s, size_t cell, const stru
 {
 	json_t *evidence = gating_evidence(gating);
 	enum prony_status status =
-		s->callbacks->gate(s->callbacks->context, cell, gating->status, evidence,
-				   gating->log ? gating->log : "", err);
+		tell_gate(s, cell, gating->status, evidence, gating->log ? gating->log : "", err);
 	json_decref(evidence);
 	if (status == PRONY_OK && gating->compared)
 		status = tell_framework(s->callbacks, cell, gating->framework, err);
@@ -60,12 +67,30 @@ static enum prony_status try_gate(struct schedule *s, size_t cell, const struct 
 	}
 }
 
+/* A mismatch that a rule of the framework's gradients may explain. */
+static enum prony_status gate_untied(struct schedule *s, size_t cell, const struct drive *first,
+				     struct untied *untied, struct gating *gating,
+				     struct error *err)
+{
+	struct drive drive;
+	struct gating again = {.status = CELL_PENDING};
+	enum prony_status status = schedule_untie(s, first, untied, &drive, err);
+	if (status == PRONY_OK)
+		status = try_gate(s, cell, &drive, &again, err);
+	if (status == PRONY_OK && again.compared)
+		schedule_take_untied(gating, &again);
+	else
+		gating_release(&again);
+	return status;
+}
+
 /* `key`: under which a pass is kept; NULL: it is not. */
 static enum prony_status run_gate(struct schedule *s, size_t cell, const char *key,
 				  struct error *err)
 {
 	struct drive drive;
 	struct gating gating = {.status = CELL_PENDING};
+	struct untied untied = {.folder = NULL};
 	char *folder = NULL;
 	enum prony_status status =
 		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
@@ -74,11 +99,14 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const char *k
 		status = schedule_drive(s, cell, true, 0, &drive, &folder, err);
 	if (status == PRONY_OK)
 		status = try_gate(s, cell, &drive, &gating, err);
+	if (status == PRONY_OK && schedule_may_untie(&drive, &gating))
+		status = gate_untied(s, cell, &drive, &untied, &gating, err);
 	if (status == PRONY_OK && key)
 		gate_cache_write(&s->gates, key, &gating);
 	if (status == PRONY_OK)
 		status = take_gating(s, cell, &gating, err);
 	gating_release(&gating);
+	untied_release(&untied, s->settings->keep_bundle);
 	if (folder && !s->settings->keep_bundle)
 		directory_remove(folder, NULL);
 	free(folder);
@@ -164,9 +192,9 @@ enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
 		if (gate && late) {
 			status = schedule_end_cell(s, cell, CELL_TIMEOUT, late, err);
 		} else if (gate) {
-			status = schedule_stopped(s)
-					 ? error_set(err, PRONY_INTERRUPTED, "interrupted")
-					 : gate_cell(s, cell, false, err);
+			status = schedule_may_start(s, err);
+			if (status == PRONY_OK)
+				status = gate_cell(s, cell, false, err);
 			status = schedule_end_broken(s, cell, status, err);
 			drop_gate_after(s, cell);
 		}

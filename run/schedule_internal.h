@@ -1,11 +1,12 @@
 /*
  * Private to the schedule, by the file that has it, the ones below first: schedule.c calls
- * schedule_gates.c, both call schedule_cells.c.
+ * schedule_gates.c, that schedule_untied.c, all call schedule_cells.c.
  */
 #ifndef PRONY_RUN_SCHEDULE_INTERNAL_H
 #define PRONY_RUN_SCHEDULE_INTERNAL_H
 
 #include "base/cache.h"
+#include "base/files.h"
 #include "base/random.h"
 #include "run/gate_cache.h"
 #include "run/run.h"
@@ -26,6 +27,7 @@ struct schedule {
 	struct gate_cache gates;
 	struct cache answers;
 	struct random random;
+	struct file_stamp program; /* settings->self when the run began */
 	int lock_fd, folder_fd;
 };
 
@@ -35,7 +37,12 @@ struct schedule {
 void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cell, int round,
 		  const char *text);
 
-bool schedule_stopped(const struct schedule *s);
+/*
+ * Before another process is started. PRONY_INTERRUPTED when the user stopped the run; PRONY_IO when
+ * the program, which is what workers and guards are started from, is not the one that began: their
+ * figures would stand in one table with those of another program.
+ */
+enum prony_status schedule_may_start(const struct schedule *s, struct error *err);
 /* Why there is no time left for the cell; NULL when there is. */
 const char *schedule_late(const struct schedule *s, size_t cell);
 /* Whether a process that ended so may do better the next time. */
@@ -61,6 +68,30 @@ enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum pron
 /* schedule_agree.c: in place of a gate, the engines of each file that no graph expresses are held
  * to each other. */
 enum prony_status schedule_agree(struct schedule *s, struct error *err);
+
+/*
+ * schedule_untied.c: a framework may give a max-pool's gradient to another of several equal maxima
+ * than the first, or to each, which its settings say (equal_maxima). Pictures with equal pixels
+ * then make its training a mismatch whatever else it does. It is gated again on random pixels, of
+ * which no two are equal: what it shows there is the rest of its work, within the same bounds.
+ */
+struct untied { /* zero: was not needed */
+	struct plan_cell cell;
+	struct workload work;
+	char *folder; /* of its bundle */
+};
+
+/* Whether that may be how a gate ended that `drive` drove: a max-pool is differentiated, on other
+ * data than random pixels, and what comes before the first gradient is right. */
+bool schedule_may_untie(const struct drive *drive, const struct gating *gating);
+/* The second gate's work with its answers and its bundle, in *untied (release it, also after an
+ * error), and what drives it; `first` drove the first one. */
+enum prony_status schedule_untie(struct schedule *s, const struct drive *first,
+				 struct untied *untied, struct drive *drive, struct error *err);
+/* Puts the second gate, which came to a verdict, in the place of the first. The names in *gating
+ * are then those of *untied: release that later. */
+void schedule_take_untied(struct gating *gating, struct gating *again);
+void untied_release(struct untied *untied, bool keep_bundle);
 
 /* schedule_gates.c */
 

@@ -118,6 +118,8 @@ static enum prony_status say_hello(const struct drive *drive, struct client *cli
 	facts->spawn_ns = received - client_started_ns(client) - facts->import_ns;
 	copy_members(facts->details, reply, keys);
 	facts->profiles = profiles_of(reply);
+	snprintf(facts->no_layers, sizeof facts->no_layers, "%s",
+		 json_string_or(reply, "no_layers", ""));
 	json_decref(reply);
 	return status;
 }

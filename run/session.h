@@ -27,6 +27,7 @@ struct session_facts {
 	char precision[16];
 	int64_t parameters, macs; /* -1 when it cannot say */
 	unsigned profiles;	  /* that it can give: bits of enum protocol_profile */
+	char no_layers[256];	  /* why it has no layers; "" when it does not say */
 	json_t *details;	  /* version, libraries, settings, notes...; owned */
 };
 

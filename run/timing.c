@@ -265,7 +265,7 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 {
 	int64_t fixed = t->drive->cell->warm_up_steps, start = clock_monotonic_ns();
 	enum prony_status status = PRONY_OK;
-	drive_event(t->drive, EVENT_STAGE, "warm-up", NULL);
+	drive_event(t->drive, EVENT_STAGE, RUN_STAGE_WARM_UP, NULL);
 	t->record->warm_up_steps = 0;
 	if (fixed > 0) {
 		struct client_window window;

@@ -347,7 +347,8 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 		.weights = weights,
 		.input = input,
 		.data = native ? dataset_to_json(cell->dataset, cell->data_folder,
-						 cell->recipe.stage != STAGE_FORWARD)
+						 cell->recipe.stage != STAGE_FORWARD,
+						 &cell->converted)
 			       : NULL};
 	json_t *about =
 		json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);

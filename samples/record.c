@@ -24,6 +24,13 @@ const struct record_field process_fields[] = {
 };
 const size_t process_field_count = sizeof process_fields / sizeof process_fields[0];
 
+enum disturbance process_disturbance(const struct process_record *record)
+{
+	if (cell_flags_parse(record->flags) & CELL_FLAG_DISTURBED)
+		return DISTURBANCE_SEEN;
+	return isnan(record->foreign_share) ? DISTURBANCE_UNKNOWN : DISTURBANCE_NONE;
+}
+
 void process_record_init(struct process_record *record)
 {
 	*record = (struct process_record){.intervals = NULL};

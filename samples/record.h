@@ -119,6 +119,11 @@ extern const size_t process_field_count;
 void process_record_init(struct process_record *record);
 void process_record_release(struct process_record *record);
 
+/* What is known of other programs, or the host, taking from a process: its flag, or nothing where
+ * its window was too short to tell. */
+enum disturbance { DISTURBANCE_NONE, DISTURBANCE_UNKNOWN, DISTURBANCE_SEEN };
+enum disturbance process_disturbance(const struct process_record *record);
+
 /*
  * What a step takes while nothing comes between: a low quantile over blocks of the window, each of
  * at least so long (or one step), because single steps differ for reasons of their own. Of fewer

@@ -191,6 +191,22 @@ size_t contrast_needed(const struct contrast *contrast, double threshold)
 	return low;
 }
 
+double contrast_finds(double spread, size_t n, double threshold, double share)
+{
+	double df = (double)(n - 1), t = student_t_quantile(COVERAGE_P, df);
+	double low = 0, high = 4 * t + 10;
+
+	/* Beyond the threshold by so many standard errors. */
+	while (high - low > 1e-6) {
+		double middle = low + (high - low) / 2;
+		if (student_t_upper_shifted(t, df, middle) < share)
+			low = middle;
+		else
+			high = middle;
+	}
+	return log1p(threshold) + high * spread / sqrt((double)n);
+}
+
 struct hypothesis {
 	double p;
 	size_t place;

@@ -61,6 +61,13 @@ double contrast_p(const struct contrast *contrast, double threshold);
 size_t contrast_needed(const struct contrast *contrast, double threshold);
 
 /*
+ * The smallest difference of logarithms that a comparison of n pairs (at least 2) calls SLOWER in
+ * `share` of all cases, where the logarithms of single pairs' ratios have the given standard
+ * deviation.
+ */
+double contrast_finds(double spread, size_t n, double threshold, double share);
+
+/*
  * Benjamini and Hochberg 1995: adjusted[i] is the false discovery rate at which hypothesis i would
  * just be rejected. NaNs are no hypotheses and stay NaN.
  */

@@ -34,8 +34,9 @@ const struct effort_row effort_table[3] = {
 };
 
 /*
- * A process that failed by accident is made up for, but not without end. As a cell ends at its
- * second failure in a row, twice as many processes always hold the results that are wanted.
+ * A process that failed by accident, or does not count because the machine did other things, is
+ * made up for, but not without end. As a cell ends at its second failure in a row, twice as many
+ * processes hold the results that are wanted, unless others disturb most of them.
  */
 static bool may_try(int wanted, int tried)
 {

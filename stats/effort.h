@@ -27,8 +27,9 @@ extern const struct effort_row effort_table[3];
 #define FEW_STEPS 3	   /* steps of a cell whose step is longer than WINDOW_MAX/3 */
 #define OK_PROCESSES_MIN 3 /* committed results that an ok cell needs */
 
-/* Should another process of the cell run? `means` are the ok process means so far, `tried` all
- * processes started. *not_converged is set when it stops at the cap with the interval too wide. */
+/* Should another process of the cell run? `means` are those of the processes that count so far,
+ * `tried` all that were started: at most twice as many as are wanted. *not_converged is set when it
+ * stops at the cap with the interval too wide. */
 bool effort_wants_more(const struct effort_row *effort, int fixed_repeat, const double *means,
 		       size_t n, int tried, bool *not_converged);
 

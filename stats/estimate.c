@@ -82,6 +82,13 @@ static void log_moments(const double *x, size_t n, double *mean, double *sd)
 	free(logs);
 }
 
+bool estimate_leaves_out(size_t all, size_t disturbed)
+{
+	size_t left = all - disturbed;
+
+	return left >= UNDISTURBED_MIN && 2 * left >= all;
+}
+
 /* Processes for a target, were their spread and t to stay as they are (docs/measurement.md). */
 static size_t needed_for(double t_sd, double target)
 {

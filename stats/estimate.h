@@ -21,12 +21,20 @@ struct estimate {
 void estimate_compute(const double *means, size_t n, double target_half_width,
 		      struct estimate *out);
 
+/* Do those that were disturbed not count? Where so many are left, and half of all. */
+#define UNDISTURBED_MIN 3
+bool estimate_leaves_out(size_t all, size_t disturbed);
+
 /* Quantile of Student's t with df degrees of freedom, p in (0, 1); absolute error below 1e-9
  * (Hill 1970, CACM algorithm 396, refined by Newton steps on the incomplete beta function). */
 double student_t_quantile(double p, double df);
 
 /* P(T > t) of Student's t with df degrees of freedom, from the same incomplete beta function. */
 double student_t_upper(double t, double df);
+
+/* The same where the mean is off by `shift` standard errors (noncentral t): how often a test at t
+ * finds that; absolute error below 1e-6. df at least 1. */
+double student_t_upper_shifted(double t, double df, double shift);
 
 /* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7).
  */

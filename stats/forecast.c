@@ -109,15 +109,23 @@ static void warm_up_of(const struct forecast *f, const struct forecast_cell *cel
 	*high = fmax(*high, step);
 }
 
-static double process_of(const struct forecast *f, const struct forecast_cell *cell)
+/* One that has lasted so long already ends between now and its longest. */
+static double warm_up_after(const struct forecast *f, const struct forecast_cell *cell,
+			    double warmed)
 {
-	double low, high, step = step_of(f, cell);
-	if (cell->seen > 0)
-		return cell->passed / cell->seen;
-	warm_up_of(f, cell, step, &low, &high);
+	double low, high;
+	warm_up_of(f, cell, step_of(f, cell), &low, &high);
 	double usual = cell->warm_up > 0 ? fmin(fmax(cell->warm_up, low), high) : sqrt(low * high);
 	double warm_up = cell->warm_up_steps < 0 ? mean_or(&f->warm_up, usual) : low;
-	return start_of(f, cell) + step + warm_up + window_of(f, cell, step);
+	return warmed < high ? fmax(warm_up, sqrt(warmed * high)) : warmed;
+}
+
+static double process_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	double step = step_of(f, cell);
+	if (cell->seen > 0)
+		return cell->passed / cell->seen;
+	return start_of(f, cell) + step + warm_up_after(f, cell, 0) + window_of(f, cell, step);
 }
 
 static double reference_scale(const struct forecast *f)
@@ -136,13 +144,26 @@ static double spread_for(double n, double half_width)
 	return log1p(half_width) * sqrt(n) / student_t_quantile(0.975, n - 1);
 }
 
+/*
+ * What is thought of the number of processes before intervals tell: the middle between few and
+ * many, or, the more processes other programs disturbed, as many as there may be.
+ */
+static double usual_processes(const struct forecast *f)
+{
+	const struct effort_row *effort = f->effort;
+	double middle = sqrt((double)effort->processes_start * effort->processes_cap);
+	double most = (double)effort->processes_cap;
+	return middle * pow(most / middle, mean_or(&f->disturbed, 0));
+}
+
 /* The spread of a cell, of which a few processes know little: those of all cells, and what lies in
  * the middle between few and many processes, count too. */
 static double spread_of(const struct forecast *f, const struct forecast_cell *cell)
 {
 	const struct effort_row *effort = f->effort;
-	double middle = sqrt((double)effort->processes_start * effort->processes_cap);
-	double prior = spread_for(middle, effort->stop_half_width);
+	double prior = spread_for(usual_processes(f), effort->stop_half_width);
+	if (cell->earlier_spread > 0)
+		prior = cell->earlier_spread;
 	double squares = PRIOR_WEIGHT * prior * prior, weight = PRIOR_WEIGHT;
 	for (size_t i = 0; i < f->count; i++) {
 		const struct forecast_cell *other = &f->cells[i];
@@ -159,23 +180,30 @@ static double spread_of(const struct forecast *f, const struct forecast_cell *ce
 		    (PRIOR_WEIGHT + own));
 }
 
+/* Processes of which the effort has had its number. */
+static size_t had_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	return forecast_is_fixed(f) ? cell->good : cell->n;
+}
+
 /* Processes that the cell will have had. */
 static double processes_of(const struct forecast *f, const struct forecast_cell *cell)
 {
 	const struct effort_row *effort = f->effort;
 	if (cell->ended || f->gate_only)
 		return cell->tried;
-	double failed = (double)cell->tried - (double)cell->n;
+	double had = (double)had_of(f, cell), failed = (double)cell->tried - had;
 	double least = f->repeat > 0 ? f->repeat : effort->processes_start;
 	double most = forecast_is_fixed(f) ? least : effort->processes_cap;
 	/* It goes on, so that it wants another one. */
-	double needed = fmax(least, (double)(cell->n + 1));
+	double needed = fmax(least, had + 1);
 	if (!forecast_is_fixed(f)) {
 		double spread = spread_of(f, cell);
 		while (needed < most && spread_for(needed, effort->stop_half_width) < spread)
 			needed++;
 	}
-	return fmax(fmin(needed, fmax(most, (double)cell->n)) + failed, cell->tried);
+	double all = fmin(needed, fmax(most, had)) + failed;
+	return fmax(fmin(all, 2 * most), cell->tried); /* no cell tries more (stats/effort.c) */
 }
 
 void forecast_no_gate(struct forecast *f, size_t cell)
@@ -225,9 +253,11 @@ void forecast_process(struct forecast *f, size_t cell, const struct process_reco
 	struct forecast_group *group = &f->groups[of->group];
 	of->tried++;
 	of->loss = 0;
+	learn(&f->disturbed, process_disturbance(record) == DISTURBANCE_SEEN);
 	if (strcmp(record->status, "ok") != 0 || record->warm_up_ns == RECORD_NONE ||
 	    record->window_ns == RECORD_NONE)
 		return;
+	of->good++;
 	of->passed += seconds;
 	of->seen++;
 	double warm_up = seconds_of(record->warm_up_ns), window = seconds_of(record->window_ns);
@@ -235,6 +265,14 @@ void forecast_process(struct forecast *f, size_t cell, const struct process_reco
 	if (of->warm_up_steps < 0)
 		learn(&f->warm_up, warm_up);
 	forecast_step(f, cell, record->step_mean_ns / NS_PER_SECOND);
+}
+
+void forecast_tail(struct forecast *f, size_t cell, const struct process_record *record,
+		   double seconds)
+{
+	if (record->window_ns != RECORD_NONE)
+		learn(&f->groups[f->cells[cell].group].tail,
+		      fmax(seconds - seconds_of(record->window_ns), 0));
 }
 
 void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *estimate)
@@ -267,8 +305,9 @@ struct forecast_range forecast_range(const struct forecast *f)
 		}
 		int least = f->repeat > 0 ? f->repeat : f->effort->processes_start;
 		int most = forecast_is_fixed(f) ? least : f->effort->processes_cap;
-		least = least > (int)cell->n ? least - (int)cell->n : 0;
-		most = most > (int)cell->n ? most - (int)cell->n : 0;
+		int had = (int)had_of(f, cell);
+		least = least > had ? least - had : 0;
+		most = most > had ? most - had : 0;
 		range.low_processes += least;
 		range.high_processes += most;
 		warm_up_of(f, cell, step / DOUBT, &low, &high);
@@ -291,21 +330,17 @@ double forecast_processes(const struct forecast *f)
 	return sum;
 }
 
-/* What of the current part is done already, of what was expected of it. */
+/* What of the current gate or reference is done already, of what was expected of it. */
 static double done_of(const struct forecast *f, const struct forecast_now *now)
 {
 	const struct forecast_cell *cell = &f->cells[now->cell];
 	double expected = 0;
 	switch (now->part) {
 	case FORECAST_NOTHING:
+	case FORECAST_PROCESS: /* rest_of_process() */
 		return 0;
 	case FORECAST_GATE:
 		expected = cell->gate ? gate_of(f, cell) : 0;
-		break;
-	case FORECAST_PROCESS:
-		expected = process_of(f, cell);
-		if (cell->seen == 0)
-			expected = fmax(expected, now->passed);
 		break;
 	case FORECAST_REFERENCE:
 		expected = (cell->gate ? cell->reference : cell->loss) * reference_scale(f);
@@ -321,6 +356,19 @@ static double done_of(const struct forecast *f, const struct forecast_now *now)
 	return fmin(now->passed, expected);
 }
 
+/* However long it took to come to its window: that is still before it, and what comes after. */
+static double rest_of_process(const struct forecast *f, const struct forecast_now *now)
+{
+	const struct forecast_cell *cell = &f->cells[now->cell];
+	double window = window_of(f, cell, step_of(f, cell));
+	double end = window + mean_or(&f->groups[cell->group].tail, 0);
+	if (now->measures)
+		return fmax(end - now->measured, 0);
+	if (now->warmed > 0)
+		return warm_up_after(f, cell, now->warmed) - now->warmed + end;
+	return fmax(process_of(f, cell) - now->passed, end);
+}
+
 double forecast_left(const struct forecast *f, const struct forecast_now *now)
 {
 	double sum = 0, scale = reference_scale(f);
@@ -332,11 +380,15 @@ double forecast_left(const struct forecast *f, const struct forecast_now *now)
 		if (cell->gate)
 			sum += gate_of(f, cell);
 		double more = processes_of(f, cell) - cell->tried, each = process_of(f, cell);
-		/* The first one tells already while it goes on. */
-		if (now->part == FORECAST_PROCESS && now->cell == i && cell->seen == 0)
-			each = fmax(each, now->passed);
-		if (more > 0)
-			sum += more * each;
+		if (more > 0 && now->part == FORECAST_PROCESS && now->cell == i) {
+			double rest = rest_of_process(f, now);
+			/* The first one tells already while it goes on. */
+			if (cell->seen == 0)
+				each = fmax(each, now->passed + rest);
+			sum += rest;
+			more--;
+		}
+		sum += fmax(more, 0) * each;
 	}
 	double left = fmax(sum - done_of(f, now), 0);
 	return f->budget > 0 ? fmin(left, fmax(f->budget - now->whole, 0)) : left;

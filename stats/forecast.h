@@ -19,6 +19,7 @@ struct forecast_cell {
 	double start;	  /* of a process beside its steps: start, import, build, end */
 	double step;
 	double warm_up;		      /* as it was in earlier runs; 0: there were none */
+	double earlier_spread;	      /* likewise of its processes, as `spread` below */
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1: by the effort */
 	size_t group; /* cells of one framework start alike, and are mistaken alike */
 	bool gate;    /* is still to be run, or may be */
@@ -28,7 +29,8 @@ struct forecast_cell {
 	double told;   /* length of a step, from a process that is about to measure; 0: none yet */
 	double passed; /* in processes of this run */
 	int seen;      /* how many these were */
-	size_t n;      /* good ones, stored ones included */
+	size_t good;   /* those that ended ok, stored ones included */
+	size_t n;      /* of them, those that count */
 	double spread; /* standard deviation of the logarithms of their means; NaN when n < 2 */
 };
 
@@ -40,6 +42,7 @@ struct forecast_mean {
 
 struct forecast_group {
 	struct forecast_mean start; /* of processes beside their steps */
+	struct forecast_mean tail;  /* of it: after the window */
 	double launch;		    /* shortest of gates up to their first step; 0: none yet */
 	struct forecast_mean gate;  /* of gates, without their reference */
 	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
@@ -56,6 +59,7 @@ struct forecast {
 	size_t group_count;
 	double reference_said, reference_took; /* of references that have ended */
 	struct forecast_mean warm_up;
+	struct forecast_mean disturbed; /* 1 for each process that was, 0 for the others */
 };
 
 /* What is going on at the moment. */
@@ -66,6 +70,9 @@ struct forecast_now {
 	double passed;	 /* in that part */
 	double fraction; /* of a reference that is done; 0 when it is not known */
 	double whole;	 /* since the run began */
+	double warmed;	 /* a process warms up, so long; 0: it does not */
+	bool measures;	 /* it is in its window, so long: */
+	double measured;
 };
 
 /* Before the run: between what and what, because the number of processes, the length of warm-up and
@@ -93,7 +100,10 @@ void forecast_step(struct forecast *f, size_t cell, double seconds);
 /* A process ended; `seconds` since the one before it, without a reference. */
 void forecast_process(struct forecast *f, size_t cell, const struct process_record *record,
 		      double seconds);
-/* The good processes of a cell so far. */
+/* Likewise: it ended so long after its window began. */
+void forecast_tail(struct forecast *f, size_t cell, const struct process_record *record,
+		   double seconds);
+/* The processes of a cell that count so far. */
 void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *estimate);
 void forecast_end(struct forecast *f, size_t cell);
 

@@ -78,6 +78,34 @@ double student_t_upper(double t, double df)
 	return t >= 0 ? upper_tail(t, df) : 1 - upper_tail(-t, df);
 }
 
+/* Density of the standard deviation of df + 1 values, divided by the true one (chi over sqrt(df)).
+ */
+static double deviation_density(double u, double df)
+{
+	if (u <= 0)
+		return df > 1 ? 0 : sqrt(2 / PI);
+	return exp(log(2) + df / 2 * log(df / 2) - log_gamma(df / 2) + (df - 1) * log(u) -
+		   df * u * u / 2);
+}
+
+/* P(shift + Z > t u), Z normal, over all u, by Simpson's rule. */
+double student_t_upper_shifted(double t, double df, double shift)
+{
+	enum { PARTS = 240 };
+
+	if (isnan(t) || isnan(shift) || !(df >= 1))
+		return NAN;
+	if (df > SERIES_DF)
+		return 0.5 * erfc((t - shift) / sqrt(2));
+	double low = fmax(1 - 10 / sqrt(df), 0), high = 1 + 10 / sqrt(df), sum = 0;
+	double width = (high - low) / PARTS;
+	for (int i = 0; i <= PARTS; i++) {
+		double u = low + i * width, weight = i == 0 || i == PARTS ? 1 : i % 2 ? 4 : 2;
+		sum += weight * deviation_density(u, df) * 0.5 * erfc((t * u - shift) / sqrt(2));
+	}
+	return sum * width / 3;
+}
+
 static double density(double t, double df)
 {
 	return exp(log_gamma((df + 1) / 2) - log_gamma(df / 2) - 0.5 * log(df * PI) -

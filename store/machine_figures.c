@@ -19,6 +19,12 @@ double machine_noise_floor(const json_t *environment)
 	return floor > 0 && floor < 10 ? floor : NAN;
 }
 
+double machine_noise(const json_t *environment)
+{
+	double apart = json_real_or(measured(environment, "noise"), "apart", NAN);
+	return apart > 0 && apart < 10 ? apart : machine_noise_floor(environment);
+}
+
 static double ceiling(const json_t *environment, const char *name, int64_t cores)
 {
 	const json_t *ceilings = measured(environment, "ceilings");

@@ -6,9 +6,13 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* The smallest relative difference that two runs of the same thing do not show on this machine, as
- * in 0.012; at least 0.01. NaN where nobody measured it. `environment`: the record, or NULL. */
+/* The floor of stats/noise.h, as in 0.012; at least 0.01. NaN where nobody measured it.
+ * `environment`: the record, or NULL. */
 double machine_noise_floor(const json_t *environment);
+
+/* Likewise how far two of the same lie apart; of records that do not have it (until version 0.1.0)
+ * the floor, which was that. */
+double machine_noise(const json_t *environment);
 
 /*
  * What so many cores can do at best with operands of a precision ("fp32", "bf16"), in FLOP/s: the

@@ -6,6 +6,7 @@
 
 #include "adapters/adapter.h"
 #include "samples/protocol.h"
+#include "worker/own_loader.h"
 #include "worker/ring.h"
 
 struct loop_plan {
@@ -13,8 +14,9 @@ struct loop_plan {
 	int64_t every; /* steps between synchronisations, 1 .. steps */
 	int slot;      /* of the first step */
 	int slots;     /* step i works on (slot + i) mod slots */
-	struct ring
-		*ring; /* batches arrive through it, one for each step; NULL: they are resident */
+	/* What batches arrive through, one for each step; without either they are resident. */
+	struct ring *ring;
+	struct own_loader *own;
 };
 
 /* Number of records that a plan yields: ceil(steps / every). */
@@ -24,7 +26,7 @@ int64_t loop_records(const struct loop_plan *plan);
  * Waits for issued work, then runs the steps and fills records[0 .. loop_records(plan) - 1], which
  * the caller has allocated and touched. Between the first and the last instant it calls the
  * adapter's step and sync and the clock, nothing else; of batches that arrive also what takes them
- * (worker/ring.h). Stops at the first error.
+ * (worker/ring.h, worker/own_loader.h). Stops at the first error.
  */
 enum prony_status loop_run(const struct adapter *adapter, struct session *session,
 			   const struct loop_plan *plan, struct step_record *records,

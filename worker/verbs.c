@@ -117,7 +117,9 @@ static void check_probe(const struct worker *w, struct strbuf *why)
 {
 	const struct recipe *recipe = &w->bundle.recipe;
 
-	if (!(w->probe.stages & 1u << recipe->stage))
+	/* What loads for itself loads alone too. */
+	if (!(w->probe.stages & 1u << recipe->stage) &&
+	    !(recipe->stage == STAGE_LOAD && w->bundle.has_data))
 		strbuf_printf(why, "no stage %s", stage_name(recipe->stage));
 	if (!(w->probe.precisions & 1u << recipe->precision))
 		strbuf_printf(why, "%sno precision %s%s%s", why->length ? "; " : "",
@@ -250,9 +252,9 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 	enum prony_status status =
 		verbs_get_index(request, "slot", bundle->recipe.slots, &slot, err);
 
-	if (bundle->recipe.input == INPUT_STREAM)
-		return error_set(err, PRONY_PROTOCOL,
-				 "input stream: batches come through the ring, not by feed");
+	if (bundle->recipe.input != INPUT_RESIDENT)
+		return error_set(err, PRONY_PROTOCOL, "input %s: batches are not fed",
+				 input_mode_name(bundle->recipe.input));
 	if (status == PRONY_OK)
 		status = verbs_get_index(request, "batch", batches, &batch, err);
 	if (status != PRONY_OK)
@@ -305,6 +307,7 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 	if (status != PRONY_OK)
 		return status;
 	ring_begin(&w->ring);
+	own_loader_begin(&w->own);
 	status = loop_run(w->adapter, &w->session, &plan, w->results.records, err);
 	if (status != PRONY_OK)
 		return verbs_adapter_result(w, status, "step", err);
@@ -312,9 +315,9 @@ static enum prony_status serve_run(struct worker *w, const json_t *request, json
 	w->progress = PROGRESS_RAN;
 	verbs_add(reply, "steps", json_integer(plan.steps));
 	verbs_add(reply, "records", json_integer(count));
-	if (plan.ring) {
-		verbs_add(reply, "wait_ns", json_integer(w->ring.wait_ns));
-		verbs_add(reply, "copy_ns", json_integer(w->ring.copy_ns));
+	if (plan.ring || plan.own) {
+		verbs_add(reply, "wait_ns", json_integer(w->ring.wait_ns + w->own.wait_ns));
+		verbs_add(reply, "copy_ns", json_integer(w->ring.copy_ns + w->own.copy_ns));
 	}
 	verbs_add(reply, "begin_at_ns", json_integer(w->results.records[0].begin_ns));
 	verbs_add(reply, "end_at_ns", json_integer(w->results.records[count - 1].end_ns));

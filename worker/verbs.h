@@ -8,6 +8,7 @@
 #include "adapters/adapter.h"
 #include "bundle/bundle.h"
 #include "samples/protocol.h"
+#include "worker/own_loader.h"
 #include "worker/results.h"
 #include "worker/ring.h"
 
@@ -27,6 +28,7 @@ struct worker {
 	enum progress progress;
 	struct results results;
 	struct ring ring;
+	struct own_loader own;
 	struct probe probe;
 	struct bundle bundle;
 	char *folder;	      /* of the bundle; NULL before one is loaded */

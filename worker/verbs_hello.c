@@ -136,6 +136,8 @@ static void describe_probe(const struct worker *w, json_t *reply)
 	verbs_add(reply, "profiles",
 		  words_of(w->adapter->profile ? 1u << PROFILE_LAYERS : 0, PROFILE_COUNT,
 			   profile_word));
+	if (!w->adapter->profile && w->adapter->no_profile)
+		verbs_add(reply, "no_layers", json_string(w->adapter->no_profile));
 	verbs_add(reply, "rank", json_integer(w->session.target.rank));
 	verbs_add(reply, "world_size", json_integer(w->session.target.world_size));
 }

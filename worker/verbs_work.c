@@ -24,6 +24,8 @@ static enum prony_status supports_file(const struct worker *w, struct error *why
 /* Nothing of the network runs: batches arrive, and that is all. */
 static enum prony_status supports_load(const struct worker *w, struct error *why)
 {
+	if (w->bundle.has_data)
+		return PRONY_OK;
 	if (!(w->probe.stages & 1u << STAGE_LOAD))
 		return error_set(why, PRONY_UNSUPPORTED, "stage load");
 	if (w->bundle.recipe.input != INPUT_STREAM)
@@ -36,21 +38,42 @@ enum prony_status verbs_supports(const struct worker *w, struct error *why)
 {
 	if (w->bundle.is_model)
 		return supports_file(w, why);
-	if (w->bundle.recipe.stage == STAGE_LOAD)
-		return supports_load(w, why);
-	return w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, why);
+	enum prony_status status =
+		w->bundle.recipe.stage == STAGE_LOAD
+			? supports_load(w, why)
+			: w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, why);
+	if (status != PRONY_OK || !w->bundle.has_data)
+		return status;
+	if (!w->adapter->loader)
+		return error_set(why, PRONY_UNSUPPORTED,
+				 "input native: no data loader of its own is driven");
+	return w->adapter->loader->supports(&w->bundle.data, &w->bundle.graph, &w->bundle.recipe,
+					    why);
+}
+
+static enum prony_status start_loader(struct worker *w, struct error *err)
+{
+	const struct bundle *bundle = &w->bundle;
+	const struct adapter_loader *loader = w->adapter->loader;
+
+	if (!loader)
+		return error_set(err, PRONY_UNSUPPORTED, "input native: no data loader");
+	w->own.only_load = bundle->recipe.stage == STAGE_LOAD;
+	return loader->open(&w->session, &bundle->data, &bundle->graph, &bundle->recipe, err);
 }
 
 enum prony_status verbs_build(struct worker *w, struct built *built, struct error *err)
 {
 	const struct bundle *bundle = &w->bundle;
 
-	if (bundle->recipe.stage == STAGE_LOAD)
-		return PRONY_OK;
-	if (!bundle->is_model)
-		return w->adapter->build(&w->session, &w->bundle.graph, &bundle->recipe,
-					 &bundle->weights, built, err);
-	enum prony_status status = supports_file(w, err);
+	enum prony_status status = PRONY_OK;
+	if (!bundle->is_model) {
+		if (bundle->recipe.stage != STAGE_LOAD)
+			status = w->adapter->build(&w->session, &w->bundle.graph, &bundle->recipe,
+						   &bundle->weights, built, err);
+		return status == PRONY_OK && bundle->has_data ? start_loader(w, err) : status;
+	}
+	status = supports_file(w, err);
 	return status == PRONY_OK ? w->adapter->files->build(&w->session, &bundle->model,
 							     &bundle->recipe, built, err)
 				  : status;
@@ -111,7 +134,7 @@ enum prony_status verbs_get_index(const json_t *request, const char *key, int64_
 static enum prony_status check_fed(const struct worker *w, const struct loop_plan *plan,
 				   struct error *err)
 {
-	for (int64_t i = 0; !plan->ring && i < plan->steps && i < plan->slots; i++) {
+	for (int64_t i = 0; !plan->ring && !plan->own && i < plan->steps && i < plan->slots; i++) {
 		int slot = (int)((plan->slot + i) % plan->slots);
 
 		if (!w->fed[slot])
@@ -136,5 +159,6 @@ enum prony_status verbs_parse_steps(struct worker *w, const json_t *request, str
 	plan->slot = (int)slot;
 	plan->slots = w->bundle.recipe.slots;
 	plan->ring = w->bundle.recipe.input == INPUT_STREAM ? &w->ring : NULL;
+	plan->own = w->bundle.has_data ? &w->own : NULL;
 	return check_fed(w, plan, err);
 }

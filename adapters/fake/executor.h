@@ -25,6 +25,7 @@ struct executor_settings {
 	bool frozen_biases;  /* nor does any parameter of rank 1 */
 	double norm_epsilon, norm_momentum; /* of batch normalisations; 0: the graph's */
 	bool unbiased;			    /* the running variance follows that of n - 1 */
+	bool each_maximum;		    /* of several equal ones has a pool's gradient */
 	double rate_factor;		    /* of the learning rate */
 	const char *rate_spares;	    /* parameters whose names start with this keep theirs */
 };

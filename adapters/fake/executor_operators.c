@@ -28,6 +28,21 @@ static int64_t pool_argmax(const struct attributes *a, const struct shape *x, co
 	return best;
 }
 
+/* dx gets dy wherever a window is as large as at `best`. */
+static void give_to_equals(const struct attributes *a, const struct shape *x, const float *plane,
+			   int64_t row, int64_t column, int64_t best, float dy, float *dx)
+{
+	for (int64_t k = 0; k < a->kernel[0] * a->kernel[1]; k++) {
+		int64_t h = row * a->strides[0] - a->pads[0] + k / a->kernel[1] * a->dilations[0];
+		int64_t w =
+			column * a->strides[1] - a->pads[1] + k % a->kernel[1] * a->dilations[1];
+
+		if (h >= 0 && h < x->dims[2] && w >= 0 && w < x->dims[3] &&
+		    plane[h * x->dims[3] + w] == plane[best])
+			dx[h * x->dims[3] + w] += dy;
+	}
+}
+
 /* Forward: y = the maxima of x. Backward (dx given): dx gets y, which is then dy, at their places.
  */
 static void pool(const struct call *c, int x_value, int y_value, float *dx)
@@ -44,7 +59,10 @@ static void pool(const struct call *c, int x_value, int y_value, float *dx)
 			for (int64_t w = 0; w < y->dims[3]; w++, out++) {
 				int64_t best = pool_argmax(c->a, x, plane, h, w);
 
-				if (dx && best >= 0)
+				if (dx && best >= 0 && c->ex->settings.each_maximum)
+					give_to_equals(c->a, x, plane, h, w, best, *out,
+						       dx + p * x_plane);
+				else if (dx && best >= 0)
 					dx[p * x_plane + best] += *out;
 				else if (!dx)
 					*out = best >= 0 ? plane[best] : -INFINITY;

@@ -209,6 +209,10 @@ static void claim(const struct fake *fake, const struct recipe *recipe, struct e
 	};
 	if (!is_active(fake))
 		return;
+	if (fake->options.each_maximum == EACH_MAXIMUM_SAID ||
+	    fake->options.each_maximum == EACH_MAXIMUM_CLAIMED)
+		snprintf(effective->settings, sizeof effective->settings,
+			 "rmsprop_epsilon=outside;equal_maxima=each");
 	if (fake->options.wrong_threads)
 		effective->threads++;
 	if (fake->options.wrong_precision)
@@ -272,6 +276,8 @@ static void make_mutant(struct fake *fake, const struct graph *graph)
 		settings->operand_bits = TF32_BITS;
 	settings->frozen_biases = o->no_bias_gradient;
 	settings->rate_factor = o->lr_scale;
+	settings->each_maximum =
+		o->each_maximum == EACH_MAXIMUM_SAID || o->each_maximum == EACH_MAXIMUM_UNSAID;
 	/* The first layer's parameters: "conv1.weight", "conv1.bias". */
 	if (o->frozen_layer && first != VALUE_NONE) {
 		const char *name = graph->values[first].name;

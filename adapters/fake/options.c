@@ -123,6 +123,14 @@ static const struct fake_option rows[] = {
 	FLAG("swapped-channels", swapped_channels,
 	     "mutant: channels 0 and 1 of the first weight are swapped, and swapped back when "
 	     "read"),
+	{.name = "each-maximum",
+	 .argument = "said|unsaid|claimed",
+	 .kind = KIND_CHOICE,
+	 .offset = MEMBER(each_maximum),
+	 .choices = {"said", "unsaid", "claimed"},
+	 .doc = "a max-pool's gradient goes to each of several equal maxima, which its settings "
+		"say "
+		"or do not; claimed: they say so, and it goes to the first"},
 };
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])

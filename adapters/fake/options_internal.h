@@ -43,6 +43,7 @@ enum fake_fault {
 /* Numbers of choices; 0 = not asked for. */
 enum { WRONG_PRECISION_BF16 = 1, WRONG_PRECISION_FP16, WRONG_PRECISION_TF32, WRONG_PRECISION_FP32 };
 enum { NAN_LOSS_FIRST = 1, NAN_LOSS_LAST };
+enum { EACH_MAXIMUM_SAID = 1, EACH_MAXIMUM_UNSAID, EACH_MAXIMUM_CLAIMED };
 enum { IMPOSSIBLE_TIME_LONG = 1, IMPOSSIBLE_TIME_BEFORE };
 
 /* 0 everywhere (and lr_scale 1) is a correct executor. */
@@ -55,6 +56,7 @@ struct fake_options {
 	int64_t wrong_precision, wrong_threads; /* precision: number of the choice */
 	int64_t wrong_logits, nan_loss, impossible_time, backwards_time;
 	int64_t no_momentum, no_bias_gradient, tf32, frozen_layer, swapped_channels;
+	int64_t each_maximum; /* number of the choice */
 	double lr_scale;
 };
 

@@ -6,19 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
+#include "adapters/checks.h"
+#include "adapters/mxnet/mxnet_loader.h"
 #include "adapters/mxnet/mxnet_model.h"
+#include "adapters/mxnet/mxnet_profile.h"
+#include "adapters/probe.h"
 #include "adapters/reasons.h"
+#include "adapters/threads.h"
 
 struct mx_state {
 	struct mx_api api;
 	bool loaded;
 	struct mx_model model;
+	struct mx_loader loader;
 	float *labels; /* of one batch, as MXNet takes them */
 	int last_slot; /* of the last step; -1 = none yet */
+	struct mx_profile profile;
 };
 
 /*
@@ -40,14 +44,6 @@ static void set_environment(void)
 	setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0", 0); /* a page for each operator */
 }
 
-static void add_library(struct probe *found, const char *name, const char *version)
-{
-	int i = found->library_count++;
-
-	snprintf(found->libraries[i].name, sizeof(found->libraries[i].name), "%s", name);
-	snprintf(found->libraries[i].version, sizeof(found->libraries[i].version), "%s", version);
-}
-
 static enum prony_status describe(const struct mx_api *api, struct probe *found, struct error *err)
 {
 	const struct mx_feature *features = NULL;
@@ -65,7 +61,7 @@ static enum prony_status describe(const struct mx_api *api, struct probe *found,
 				 "MXNet %d.%d.%d: the C interface used here is that of 1.9",
 				 version / 10000, version / 100 % 100, version % 100);
 	*found = (struct probe){
-		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.stages = PROBE_TRAINER,
 		.precisions = 1u << PRECISION_FP32,
 		.devices = {"cpu"},
 		.device_count = 1,
@@ -73,13 +69,13 @@ static enum prony_status describe(const struct mx_api *api, struct probe *found,
 	snprintf(found->version, sizeof(found->version), "%d.%d.%d", version / 10000,
 		 version / 100 % 100, version % 100);
 	if (api->openblas_get_config)
-		add_library(found, "openblas", api->openblas_get_config());
+		probe_add_library(found, "openblas", api->openblas_get_config());
 	for (size_t i = 0; i < count; i++) {
 		if (!features[i].enabled)
 			continue;
 		/* Hidden inside libmxnet.so: its version cannot be asked for. */
 		if (strcmp(features[i].name, "MKLDNN") == 0)
-			add_library(found, "mkldnn", "built in");
+			probe_add_library(found, "mkldnn", "built in");
 		/* Listed from the oldest to the newest; MKL-DNN chooses its own. */
 		if (strncmp(features[i].name, "CPU_", 4) == 0)
 			snprintf(found->instruction_set, sizeof(found->instruction_set),
@@ -132,16 +128,7 @@ static void visit_engine(void *run_context, void *argument)
 	(void)run_context;
 	visit->api->omp_set_num_threads(visit->threads_wanted);
 	visit->threads_found = visit->api->omp_get_max_threads();
-#if defined(__SSE__)
-	visit->mxcsr = _mm_getcsr();
-#endif
-}
-
-static const char *environment_or(const char *name, const char *otherwise)
-{
-	const char *value = getenv(name);
-
-	return value && value[0] != '\0' ? value : otherwise;
+	visit->mxcsr = threads_mxcsr();
 }
 
 static void describe_settings(const struct recipe *recipe, struct effective *effective)
@@ -156,15 +143,16 @@ static void describe_settings(const struct recipe *recipe, struct effective *eff
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "OMP_NUM_THREADS=%s;MXNET_ENGINE_TYPE=%s;MXNET_CPU_WORKER_NTHREADS=%s;"
 		 "MXNET_MKLDNN_ENABLED=%s;MXNET_SUBGRAPH_BACKEND=%s;MXNET_EXEC_BULK_EXEC_TRAIN=%s;"
-		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s",
-		 environment_or("OMP_NUM_THREADS", "unset"),
-		 environment_or("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
-		 environment_or("MXNET_CPU_WORKER_NTHREADS", "1"),
-		 environment_or("MXNET_MKLDNN_ENABLED", "1"),
-		 environment_or("MXNET_SUBGRAPH_BACKEND", "MKLDNN"),
-		 environment_or("MXNET_EXEC_BULK_EXEC_TRAIN", "1"),
-		 environment_or("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
-		 recipe->stage == STAGE_TRAIN ? updates[recipe->optimiser] : "none");
+		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s%s",
+		 probe_environment("OMP_NUM_THREADS", "unset"),
+		 probe_environment("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
+		 probe_environment("MXNET_CPU_WORKER_NTHREADS", "1"),
+		 probe_environment("MXNET_MKLDNN_ENABLED", "1"),
+		 probe_environment("MXNET_SUBGRAPH_BACKEND", "MKLDNN"),
+		 probe_environment("MXNET_EXEC_BULK_EXEC_TRAIN", "1"),
+		 probe_environment("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
+		 recipe->stage == STAGE_TRAIN ? updates[recipe->optimiser] : "none",
+		 recipe->input == INPUT_NATIVE ? ";loader=ImageRecordIter" : "");
 }
 
 static enum prony_status mxnet_open(struct session *s, const struct recipe *recipe,
@@ -265,19 +253,13 @@ static enum prony_status feed_labels(struct mx_state *mx, struct mx_slot *slot,
 				     const struct tensor *labels, struct error *err)
 {
 	const struct graph *graph = mx->model.graph;
-	int64_t batch = graph_batch(graph), classes = graph_classes(graph);
+	int64_t batch = graph_batch(graph);
+	enum prony_status status = check_labels(graph, labels, err);
 
-	if (!labels || labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
-		return error_set(err, PRONY_BAD_INPUT, "labels are not %lld I64", (long long)batch);
-	for (int64_t i = 0; i < batch; i++) {
-		int64_t label = ((const int64_t *)labels->data)[i];
-
-		if (label < 0 || label >= classes)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "label %lld of sample %lld is not in 0..%lld",
-					 (long long)label, (long long)i, (long long)classes - 1);
-		mx->labels[i] = (float)label;
-	}
+	if (status != PRONY_OK)
+		return status;
+	for (int64_t i = 0; i < batch; i++)
+		mx->labels[i] = (float)((const int64_t *)labels->data)[i];
 	return mx_check(&mx->api,
 			mx->api.MXNDArraySyncCopyFromCPU(slot->label, mx->labels, (size_t)batch),
 			"copy the labels", err);
@@ -287,24 +269,17 @@ static enum prony_status mxnet_feed(struct session *s, int slot, const struct te
 				    const struct tensor *labels, struct error *err)
 {
 	struct mx_state *mx = s->private_data;
-	const struct shape *want;
-	enum prony_status status;
+	const struct shape *want = &mx->model.graph->values[mx->model.graph->input].shape;
+	enum prony_status status = check_slot(slot, mx->model.slot_count, err);
 
-	if (slot < 0 || slot >= mx->model.slot_count)
-		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, mx->model.slot_count);
-	want = &mx->model.graph->values[mx->model.graph->input].shape;
-	if (input->dtype != DTYPE_F32 || !shape_equal(&input->shape, want)) {
-		char have_text[96], want_text[96];
-
-		shape_text(&input->shape, have_text, sizeof(have_text));
-		shape_text(want, want_text, sizeof(want_text));
-		return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
-				 dtype_name(input->dtype), have_text, want_text);
-	}
-	status = mx_check(&mx->api,
-			  mx->api.MXNDArraySyncCopyFromCPU(mx->model.slots[slot].input, input->data,
-							   (size_t)shape_elements(want)),
-			  "copy the batch", err);
+	if (status == PRONY_OK)
+		status = check_input(want, input, err);
+	if (status == PRONY_OK)
+		status = mx_check(&mx->api,
+				  mx->api.MXNDArraySyncCopyFromCPU(mx->model.slots[slot].input,
+								   input->data,
+								   (size_t)shape_elements(want)),
+				  "copy the batch", err);
 	if (status == PRONY_OK && mx->model.loss && has_labels(mx->model.graph))
 		status = feed_labels(mx, &mx->model.slots[slot], labels, err);
 	return status;
@@ -313,9 +288,10 @@ static enum prony_status mxnet_feed(struct session *s, int slot, const struct te
 static enum prony_status mxnet_step(struct session *s, int slot, struct error *err)
 {
 	struct mx_state *mx = s->private_data;
+	enum prony_status status = check_slot(slot, mx->model.slot_count, err);
 
-	if (slot < 0 || slot >= mx->model.slot_count)
-		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, mx->model.slot_count);
+	if (status != PRONY_OK)
+		return status;
 	mx->last_slot = slot;
 	return mx_model_step(&mx->model, slot, err);
 }
@@ -465,7 +441,7 @@ static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set 
 
 	if (!mx->model.loss)
 		return error_set(err, PRONY_UNSUPPORTED, "stage forward has no loss");
-	if (out->count != 1 || shape_elements(&out->tensors[0].shape) != 1 ||
+	if (shape_elements(&out->tensors[0].shape) != 1 ||
 	    (out->tensors[0].dtype != DTYPE_F64 && out->tensors[0].dtype != DTYPE_F32))
 		return error_set(err, PRONY_INTERNAL,
 				 "the loss is read into one F64 or F32 scalar");
@@ -484,15 +460,12 @@ static enum prony_status mxnet_read(struct session *s, enum readout what, struct
 				    struct error *err)
 {
 	struct mx_state *mx = s->private_data;
+	enum prony_status status = check_readout(what, mx->last_slot >= 0, out, err);
 
-	if ((what == READ_LOGITS || what == READ_LOSS || what == READ_GRADIENTS) &&
-	    mx->last_slot < 0)
-		return error_set(err, PRONY_INTERNAL, "read of %s before the first step",
-				 readout_name(what));
+	if (status != PRONY_OK)
+		return status;
 	switch (what) {
 	case READ_LOGITS:
-		if (out->count != 1)
-			return error_set(err, PRONY_INTERNAL, "logits are read into one tensor");
 		return copy_out(&mx->api, mx_model_program(&mx->model, mx->last_slot)->logits,
 				&out->tensors[0], err);
 	case READ_LOSS:
@@ -515,11 +488,64 @@ static void mxnet_close(struct session *s)
 		return;
 	/* A failure of the last steps was or will be reported by sync; here it changes nothing. */
 	mx->api.MXNDArrayWaitAll();
+	mx_loader_release(&mx->loader);
+	mx_profile_release(&mx->profile);
 	mx_model_release(&mx->model);
 	free(mx->labels);
 	mx->api.MXNotifyShutdown(); /* else its threads outlive what they work on at exit */
 	*mx = (struct mx_state){0};
 }
+
+static enum prony_status loader_open(struct session *s, const struct loader_data *data,
+				     const struct graph *graph, const struct recipe *recipe,
+				     struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+
+	return mx_loader_open(&mx->loader, &mx->api, data, graph, recipe, err);
+}
+
+static enum prony_status loader_next(struct session *s, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+
+	return mx_loader_next(&mx->loader, err);
+}
+
+static enum prony_status loader_take(struct session *s, int slot, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+
+	if (slot < 0 || slot >= mx->model.slot_count)
+		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, mx->model.slot_count);
+	return mx_loader_take(&mx->loader, &mx->model.slots[slot], err);
+}
+
+static const struct adapter_loader mxnet_loader = {
+	.supports = mx_loader_supports,
+	.open = loader_open,
+	.next = loader_next,
+	.take = loader_take,
+};
+
+static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t (*now_ns)(void),
+				       struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+
+	(void)steps;
+	return mx_profile_begin(&mx->profile, &mx->model, mx->last_slot, now_ns, err);
+}
+
+static enum prony_status profile_end(struct session *s, const int64_t *instants, int64_t steps,
+				     struct profile_log *log, struct error *err)
+{
+	struct mx_state *mx = s->private_data;
+
+	return mx_profile_end(&mx->profile, instants, steps, log, err);
+}
+
+static const struct adapter_profile profile = {.begin = profile_begin, .end = profile_end};
 
 const struct adapter adapter_mxnet = {
 	.abi = ADAPTER_ABI,
@@ -536,4 +562,6 @@ const struct adapter adapter_mxnet = {
 	.sync = mxnet_sync,
 	.read = mxnet_read,
 	.close = mxnet_close,
+	.loader = &mxnet_loader,
+	.profile = &profile,
 };

@@ -17,6 +17,7 @@ struct mx_ndarray;
 struct mx_symbol;
 struct mx_executor;
 struct mx_operator;
+struct mx_iterator;
 
 struct mx_feature { /* LibFeature of libinfo.h */
 	const char *name;
@@ -56,6 +57,19 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 	  (struct mx_ndarray * array, const void *data, size_t elements))                          \
 	X(MXNDArraySyncCopyToCPU, (struct mx_ndarray * array, void *data, size_t elements))        \
 	X(MXNDArrayWaitAll, (void))                                                                \
+	X(MXNDArrayWaitToRead, (struct mx_ndarray * array))                                        \
+	X(MXNDArrayGetData, (struct mx_ndarray * array, void **out))                               \
+	X(MXListDataIters, (uint32_t * count, const void ***out))                                  \
+	X(MXDataIterGetIterInfo,                                                                   \
+	  (const void *creator, const char **name, const char **text, uint32_t *count,             \
+	   const char ***names, const char ***types, const char ***texts))                         \
+	X(MXDataIterCreateIter, (const void *creator, uint32_t count, const char **keys,           \
+				 const char **values, struct mx_iterator **out))                   \
+	X(MXDataIterFree, (struct mx_iterator * iterator))                                         \
+	X(MXDataIterNext, (struct mx_iterator * iterator, int *more))                              \
+	X(MXDataIterBeforeFirst, (struct mx_iterator * iterator))                                  \
+	X(MXDataIterGetData, (struct mx_iterator * iterator, struct mx_ndarray * *out))            \
+	X(MXDataIterGetLabel, (struct mx_iterator * iterator, struct mx_ndarray * *out))           \
 	X(MXImperativeInvokeEx,                                                                    \
 	  (const struct mx_operator *op, int input_count, struct mx_ndarray **inputs,              \
 	   int *output_count, struct mx_ndarray ***outputs, int parameter_count,                   \
@@ -92,6 +106,14 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 	X(MXExecutorOutputs,                                                                       \
 	  (struct mx_executor * executor, uint32_t * count, struct mx_ndarray * **out))            \
 	X(MXExecutorGetOptimizedSymbol, (struct mx_executor * executor, struct mx_symbol * *out))  \
+	X(MXExecutorSetMonitorCallbackEX,                                                          \
+	  (struct mx_executor * executor,                                                          \
+	   void (*callback)(const char *name, struct mx_ndarray *array, void *context),            \
+	   void *context, int inputs_too))                                                         \
+	X(MXSetProcessProfilerConfig,                                                              \
+	  (int count, const char *const *keys, const char *const *values, void *store))            \
+	X(MXSetProcessProfilerState, (int on, int of_server, void *store))                         \
+	X(MXDumpProcessProfile, (int finished, int of_server, void *store))                        \
 	X(MXExecutorFree, (struct mx_executor * executor))                                         \
 	X(NNGetOpHandle, (const char *name, const struct mx_operator **out))                       \
 	X(NNSymbolCompose, (struct mx_symbol * symbol, const char *name, uint32_t count,           \

@@ -4,23 +4,10 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-/* An operator of one input with the given options. */
-static enum prony_status emit_unary(struct translation *t, const struct node *node,
-				    const char *operator, const struct mx_options * options,
-				    struct error *err)
-{
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
-
-	return status == PRONY_OK ? mx_emit(t, node, operator, options, &inputs, err) : status;
-}
 
 /* A function of each element in MXNet's words: up to two options, from numbers of the node. */
 struct function {
-	const char *name;
-	const char *type; /* its act_type, or NULL */
+	const char *name, *options;
 	const char *keys[2];
 	size_t numbers[2]; /* in struct attributes */
 };
@@ -29,67 +16,53 @@ struct function {
 
 /* clang-format off */
 static const struct function functions[OP_COUNT] = {
-	[OP_RELU] = {"Activation", "relu", {NULL, NULL}, {0, 0}},
-	[OP_TANH] = {"Activation", "tanh", {NULL, NULL}, {0, 0}},
-	[OP_SIGMOID] = {"Activation", "sigmoid", {NULL, NULL}, {0, 0}},
-	[OP_HARD_SIGMOID] = {"hard_sigmoid", NULL, {"alpha", "beta"}, {NUMBER(alpha), NUMBER(beta)}},
-	[OP_CLIP] = {"clip", NULL, {"a_min", "a_max"}, {NUMBER(min), NUMBER(max)}},
-	[OP_ELU] = {"LeakyReLU", "elu", {"slope", NULL}, {NUMBER(alpha), 0}},
-	[OP_LEAKY_RELU] = {"LeakyReLU", "leaky", {"slope", NULL}, {NUMBER(alpha), 0}},
-	[OP_EXP] = {"exp", NULL, {NULL, NULL}, {0, 0}},
-	[OP_SQRT] = {"sqrt", NULL, {NULL, NULL}, {0, 0}},
-	[OP_GELU] = {"LeakyReLU", "gelu", {NULL, NULL}, {0, 0}},
-	[OP_NEG] = {"negative", NULL, {NULL, NULL}, {0, 0}},
+	[OP_RELU] = {"Activation", "act_type=relu", {NULL, NULL}, {0, 0}},
+	[OP_TANH] = {"Activation", "act_type=tanh", {NULL, NULL}, {0, 0}},
+	[OP_SIGMOID] = {"Activation", "act_type=sigmoid", {NULL, NULL}, {0, 0}},
+	[OP_HARD_SIGMOID] = {"hard_sigmoid", "", {"alpha", "beta"}, {NUMBER(alpha), NUMBER(beta)}},
+	[OP_CLIP] = {"clip", "", {"a_min", "a_max"}, {NUMBER(min), NUMBER(max)}},
+	[OP_ELU] = {"LeakyReLU", "act_type=elu", {"slope", NULL}, {NUMBER(alpha), 0}},
+	[OP_LEAKY_RELU] = {"LeakyReLU", "act_type=leaky", {"slope", NULL}, {NUMBER(alpha), 0}},
+	[OP_EXP] = {"exp", "", {NULL, NULL}, {0, 0}},
+	[OP_SQRT] = {"sqrt", "", {NULL, NULL}, {0, 0}},
+	[OP_GELU] = {"LeakyReLU", "act_type=gelu", {NULL, NULL}, {0, 0}},
+	[OP_NEG] = {"negative", "", {NULL, NULL}, {0, 0}},
 };
 /* clang-format on */
 
-/* The symbol of a function of `x`. */
-static enum prony_status make_function(struct translation *t, enum op op,
-				       const struct attributes *a, const char *name,
-				       struct mx_symbol *x, struct mx_symbol **out,
-				       struct error *err)
+static struct mx_symbol *function(struct translation *t, enum op op, const struct attributes *a,
+				  const char *suffix, struct mx_symbol *x)
 {
 	const struct function *f = &functions[op];
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
+	char options[MX_OPTIONS_BYTES];
+	size_t used = (size_t)snprintf(options, sizeof(options), "%s", f->options);
 
-	if (f->type)
-		mx_option(&options, "act_type", "%s", f->type);
 	for (int i = 0; i < 2 && f->keys[i]; i++) {
 		double number = *(const double *)((const char *)a + f->numbers[i]);
-
 		/* MXNet does not read the largest floats. */
-		if (fabs(number) >= (double)FLT_MAX)
-			mx_option(&options, f->keys[i], "%s3.4e+38", number < 0 ? "-" : "");
-		else
-			mx_option(&options, f->keys[i], "%.9g", number);
+		double read = fabs(number) >= (double)FLT_MAX ? copysign(3.4e38, number) : number;
+
+		used += (size_t)snprintf(options + used, sizeof(options) - used, " %s=%.9g",
+					 f->keys[i], read);
 	}
-	mx_input(&inputs, "data", x);
-	return mx_make(t, f->name, name, &options, &inputs, out, err);
+	return mx_op(t, suffix, f->name, &x, 1, options);
 }
 
 /* A step of a decomposition on the symbols of the steps before it; symbols[0] is x. */
-static enum prony_status make_step(struct translation *t, const struct elementwise_step *step,
-				   const char *name, struct mx_symbol *const *symbols,
-				   struct mx_symbol **out, struct error *err)
+static struct mx_symbol *step(struct translation *t, const struct elementwise_step *step,
+			      const char *suffix, struct mx_symbol *const *symbols)
 {
 	const struct attributes attributes = {.alpha = step->constant, .beta = step->beta};
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
+	bool sum = step->op == OP_ADD;
+	struct mx_symbol *x = symbols[step->inputs[0]];
 
 	if (operator_row(step->op)->elementwise)
-		return make_function(t, step->op, &attributes, name, symbols[step->inputs[0]], out,
-				     err);
-	if (step->inputs[1] == ELEMENTWISE_CONSTANT) {
-		mx_option(&options, "scalar", "%.17g", step->constant);
-		mx_input(&inputs, "data", symbols[step->inputs[0]]);
-		return mx_make(t, step->op == OP_ADD ? "_plus_scalar" : "_mul_scalar", name,
-			       &options, &inputs, out, err);
-	}
-	mx_input(&inputs, "lhs", symbols[step->inputs[0]]);
-	mx_input(&inputs, "rhs", symbols[step->inputs[1]]);
-	return mx_make(t, step->op == OP_ADD ? "elemwise_add" : "elemwise_mul", name, &options,
-		       &inputs, out, err);
+		return function(t, step->op, &attributes, suffix, x);
+	if (step->inputs[1] == ELEMENTWISE_CONSTANT)
+		return mx_scalar(t, suffix, sum ? "_plus_scalar" : "_mul_scalar", x,
+				 step->constant);
+	return mx_op(t, suffix, sum ? "elemwise_add" : "elemwise_mul",
+		     MX_IN(x, symbols[step->inputs[1]]), NULL);
 }
 
 /* The row's steps in MXNet's operators; 0 where it has none. */
@@ -101,37 +74,25 @@ static int steps_of(const struct node *node, struct elementwise_step *steps)
 }
 
 /* What the row says it is made of, else MXNet's own operator. */
-static enum prony_status emit_function(struct translation *t, const struct node *node,
-				       struct error *err)
+struct mx_symbol *mx_function(struct translation *t, const struct node *node)
 {
 	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
-	struct mx_symbol *symbols[ELEMENTWISE_MAX_STEPS + 1];
-	struct mx_inputs inputs = {0};
+	struct mx_symbol *symbols[ELEMENTWISE_MAX_STEPS + 1] = {mx_in(t, 0)};
 	int count = steps_of(node, steps);
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
 
-	if (status != PRONY_OK)
-		return status;
-	symbols[0] = inputs.symbols[0];
 	if (count == 0)
-		return make_function(t, node->op, &node->attributes, node->name, symbols[0],
-				     &t->values[node->outputs[0]], err);
-	for (int i = 0; status == PRONY_OK && i < count; i++) {
-		char name[MX_OPTION_BYTES * 3];
+		return function(t, node->op, &node->attributes, "", symbols[0]);
+	for (int i = 0; i < count; i++) {
+		char suffix[16] = "";
 
 		if (i + 1 < count)
-			snprintf(name, sizeof(name), "%s.%d", node->name, i);
-		else
-			snprintf(name, sizeof(name), "%s", node->name);
-		status = make_step(t, &steps[i], name, symbols, &symbols[i + 1], err);
+			snprintf(suffix, sizeof(suffix), "%d", i);
+		symbols[i + 1] = step(t, &steps[i], suffix, symbols);
 	}
-	if (status == PRONY_OK)
-		t->values[node->outputs[0]] = symbols[count];
-	return status;
+	return symbols[count];
 }
 
-static void refuse_function(const struct graph *graph, const struct node *node,
-			    struct strbuf *reasons)
+void mx_refuse_function(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
 
@@ -140,126 +101,78 @@ static void refuse_function(const struct graph *graph, const struct node *node,
 		mx_refuse(reasons, node, "MXNet 1.9 has no such function");
 }
 
-static enum prony_status emit_softmax(struct translation *t, const struct node *node,
-				      struct error *err)
+struct mx_symbol *mx_softmax(struct translation *t, const struct node *node)
 {
-	struct mx_options options = {0};
-
-	mx_option(&options, "axis", "%lld", (long long)node->attributes.axis);
-	return emit_unary(t, node, "softmax", &options, err);
+	return mx_unary(t, "softmax", mx_text(t, "axis=%lld", (long long)node->attributes.axis));
 }
 
 /* MXNet 1.9 knows no shape without dimensions: it stands for an unknown one. */
-static void refuse_scalar(const struct graph *graph, const struct node *node,
-			  struct strbuf *reasons)
+void mx_refuse_scalar(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (mx_shape(graph, node->outputs[0])->rank == 0)
 		mx_refuse(reasons, node, "makes a scalar, which MXNet 1.9 has not");
 }
 
-static enum prony_status emit_reshape(struct translation *t, const struct node *node,
-				      struct error *err)
+struct mx_symbol *mx_reshape(struct translation *t, const struct node *node)
 {
 	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
-	struct mx_options options = {0};
 
-	mx_option_list(&options, "shape", y->dims, y->rank);
-	return emit_unary(t, node, "Reshape", &options, err);
+	return mx_unary(t, "Reshape", mx_text(t, "shape=%s", mx_list(y->dims, y->rank).text));
 }
 
-static enum prony_status emit_flatten(struct translation *t, const struct node *node,
-				      struct error *err)
+struct mx_symbol *mx_flatten(struct translation *t, const struct node *node)
 {
-	const struct mx_options none = {0};
-
-	if (node->attributes.axis != 1)
-		return emit_reshape(t, node, err);
-	return emit_unary(t, node, "Flatten", &none, err);
+	return node->attributes.axis == 1 ? mx_unary(t, "Flatten", NULL) : mx_reshape(t, node);
 }
 
-static enum prony_status emit_identity(struct translation *t, const struct node *node,
-				       struct error *err)
+struct mx_symbol *mx_identity(struct translation *t, const struct node *node)
 {
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
-
-	if (status == PRONY_OK)
-		t->values[node->outputs[0]] = inputs.symbols[0];
-	return status;
+	(void)node;
+	return mx_in(t, 0);
 }
 
-static enum prony_status emit_dropout(struct translation *t, const struct node *node,
-				      struct error *err)
+struct mx_symbol *mx_dropout(struct translation *t, const struct node *node)
 {
-	struct mx_options options = {0};
-
 	if (!t->dropout)
-		return emit_identity(t, node, err);
-	mx_option(&options, "p", "%.9g", node->attributes.ratio);
-	return emit_unary(t, node, "Dropout", &options, err);
+		return mx_in(t, 0);
+	return mx_unary(t, "Dropout", mx_text(t, "p=%.9g", node->attributes.ratio));
 }
 
-static enum prony_status emit_transpose(struct translation *t, const struct node *node,
-					struct error *err)
+struct mx_symbol *mx_transpose(struct translation *t, const struct node *node)
 {
-	struct mx_options options = {0};
+	const struct int_list *axes = &node->attributes.ints;
 
-	mx_option_list(&options, "axes", node->attributes.ints.items, node->attributes.ints.count);
-	return emit_unary(t, node, "transpose", &options, err);
+	return mx_unary(t, "transpose",
+			mx_text(t, "axes=%s", mx_list(axes->items, axes->count).text));
 }
 
-static enum prony_status emit_concat(struct translation *t, const struct node *node,
-				     struct error *err)
+struct mx_symbol *mx_concat(struct translation *t, const struct node *node)
 {
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-	const char *keys[NODE_MAX_INPUTS];
-	char text[NODE_MAX_INPUTS][8];
-	enum prony_status status;
+	struct mx_symbol *parts[NODE_MAX_INPUTS];
+	int count = mx_all_in(t, parts);
 
-	for (int i = 0; i < node->input_count; i++) {
-		snprintf(text[i], sizeof(text[i]), "arg%d", i);
-		keys[i] = text[i];
-	}
-	status = mx_get_inputs(t, node, keys, &inputs, err);
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "num_args", "%d", node->input_count);
-	mx_option(&options, "dim", "%lld", (long long)node->attributes.axis);
-	return mx_emit(t, node, "Concat", &options, &inputs, err);
+	return mx_op(t, "", "Concat", parts, count,
+		     mx_text(t, "num_args=%d dim=%lld", count, (long long)node->attributes.axis));
 }
 
-/* Axes without a bound are left whole: "(None,2,)". */
-static void slice_bound(struct mx_options *options, const char *key, int64_t axis, int64_t bound)
-{
-	char text[MX_OPTION_BYTES] = "";
-	size_t used = 0;
-
-	for (int64_t i = 0; i < axis; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "None,");
-	snprintf(text + used, sizeof(text) - used, "%lld,", (long long)bound);
-	mx_option(options, key, "(%s)", text);
-}
-
-static enum prony_status emit_slice(struct translation *t, const struct node *node,
-				    struct error *err)
+struct mx_symbol *mx_slice(struct translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
-	struct mx_options options = {0};
+	/* Axes without a bound are left whole. */
+	static const char whole[] = "None,None,None,None,None,None,None,None,";
+	int before = (int)(a->axis * 5);
 
-	if (a->step == 1) {
-		mx_option(&options, "axis", "%lld", (long long)a->axis);
-		mx_option(&options, "begin", "%lld", (long long)a->start);
-		mx_option(&options, "end", "%lld", (long long)a->end);
-		return emit_unary(t, node, "slice_axis", &options, err);
-	}
-	slice_bound(&options, "begin", a->axis, a->start);
-	slice_bound(&options, "end", a->axis, a->end);
-	slice_bound(&options, "step", a->axis, a->step);
-	return emit_unary(t, node, "slice", &options, err);
+	if (a->step == 1)
+		return mx_unary(t, "slice_axis",
+				mx_text(t, "axis=%lld begin=%lld end=%lld", (long long)a->axis,
+					(long long)a->start, (long long)a->end));
+	return mx_unary(t, "slice",
+			mx_text(t, "begin=(%.*s%lld,) end=(%.*s%lld,) step=(%.*s%lld,)", before,
+				whole, (long long)a->start, before, whole, (long long)a->end,
+				before, whole, (long long)a->step));
 }
 
-static void refuse_pad(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+void mx_refuse_pad(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	const struct int_list *pads = &node->attributes.ints;
 
@@ -269,86 +182,37 @@ static void refuse_pad(const struct graph *graph, const struct node *node, struc
 		mx_refuse(reasons, node, "MXNet pads height and width of four dimensions only");
 }
 
-static enum prony_status emit_pad(struct translation *t, const struct node *node, struct error *err)
+struct mx_symbol *mx_pad(struct translation *t, const struct node *node)
 {
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
+	const int64_t *pads = node->attributes.ints.items;
 
-	if (status == PRONY_OK)
-		status = mx_pad(t, node, node->attributes.ints.items, node->attributes.value,
-				&inputs, err);
-	if (status == PRONY_OK)
-		t->values[node->outputs[0]] = inputs.symbols[0];
-	return status;
+	return mx_pad_image(t, mx_in(t, 0), &pads[2], &pads[6], node->attributes.value);
 }
 
-static enum prony_status emit_reduce_mean(struct translation *t, const struct node *node,
-					  struct error *err)
+struct mx_symbol *mx_reduce_mean(struct translation *t, const struct node *node)
 {
-	struct mx_options options = {0};
+	const struct int_list *axes = &node->attributes.ints;
 
-	mx_option_list(&options, "axis", node->attributes.ints.items, node->attributes.ints.count);
-	mx_option(&options, "keepdims", "%s", node->attributes.keep_dims ? "True" : "False");
-	return emit_unary(t, node, "mean", &options, err);
+	return mx_unary(t, "mean",
+			mx_text(t, "axis=%s keepdims=%s", mx_list(axes->items, axes->count).text,
+				mx_bool(node->attributes.keep_dims)));
 }
 
-static enum prony_status emit_double(struct translation *t, const struct node *node,
-				     struct mx_symbol *x, struct error *err)
+struct mx_symbol *mx_arithmetic(struct translation *t, const struct node *node)
 {
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-
-	mx_option(&options, "scalar", "2");
-	mx_input(&inputs, "data", x);
-	return mx_emit(t, node, "_mul_scalar", &options, &inputs, err);
-}
-
-static enum prony_status emit_binary(struct translation *t, const struct node *node,
-				     struct error *err)
-{
-	static const char *const keys[] = {"lhs", "rhs"};
-	const struct mx_options none = {0};
-	struct mx_inputs inputs = {0};
+	static const char *const types[OP_COUNT][2] = {
+		[OP_ADD] = {"broadcast_add", "elemwise_add"},
+		[OP_SUB] = {"broadcast_sub", "elemwise_sub"},
+		[OP_MUL] = {"broadcast_mul", "elemwise_mul"},
+		[OP_DIV] = {"broadcast_div", "elemwise_div"},
+	};
 	bool same = shape_equal(mx_shape(t->graph, node->inputs[0]),
 				mx_shape(t->graph, node->inputs[1])) != 0;
-	const char *operator= NULL;
-	enum prony_status status = mx_get_inputs(t, node, keys, &inputs, err);
+	struct mx_symbol *a = mx_in(t, 0), *b = mx_in(t, 1);
 
-	if (status != PRONY_OK)
-		return status;
 	/* The fusion of a sum into the convolution in front expects another value on its other
 	 * side, and fails where both are the convolution's. */
-	if (node->op == OP_ADD && inputs.symbols[0] == inputs.symbols[1])
-		return emit_double(t, node, inputs.symbols[0], err);
-	switch (node->op) {
-	case OP_ADD:
-		operator= same ? "elemwise_add" : "broadcast_add";
-		break;
-	case OP_SUB:
-		operator= same ? "elemwise_sub" : "broadcast_sub";
-		break;
-	case OP_MUL:
-		operator= same ? "elemwise_mul" : "broadcast_mul";
-		break;
-	default:
-		operator= same ? "elemwise_div" : "broadcast_div";
-		break;
-	}
-	return mx_emit(t, node, operator, & none, &inputs, err);
+	if (node->op == OP_ADD && a == b)
+		return mx_scalar(t, "", "_mul_scalar", a, 2);
+	return mx_op(t, "", types[node->op][same], MX_IN(a, b), NULL);
 }
-
-const struct mx_row mx_function = {refuse_function, emit_function};
-const struct mx_row mx_softmax = {NULL, emit_softmax};
-const struct mx_row mx_flatten = {NULL, emit_flatten};
-const struct mx_row mx_reshape = {refuse_scalar, emit_reshape};
-const struct mx_row mx_identity = {NULL, emit_identity};
-const struct mx_row mx_transpose = {NULL, emit_transpose};
-const struct mx_row mx_concat = {NULL, emit_concat};
-const struct mx_row mx_slice = {NULL, emit_slice};
-const struct mx_row mx_pad_row = {refuse_pad, emit_pad};
-const struct mx_row mx_reduce_mean = {refuse_scalar, emit_reduce_mean};
-const struct mx_row mx_dropout = {NULL, emit_dropout};
-const struct mx_row mx_add = {refuse_scalar, emit_binary};
-const struct mx_row mx_sub = {refuse_scalar, emit_binary};
-const struct mx_row mx_mul = {refuse_scalar, emit_binary};
-const struct mx_row mx_div = {refuse_scalar, emit_binary};

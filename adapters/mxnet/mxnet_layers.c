@@ -4,6 +4,8 @@
 #include <float.h>
 #include <string.h>
 
+#include "graph/window.h"
+
 static bool pads_symmetric(const struct node *node)
 {
 	const int64_t *pads = node->attributes.pads;
@@ -11,40 +13,26 @@ static bool pads_symmetric(const struct node *node)
 	return pads[0] == pads[2] && pads[1] == pads[3];
 }
 
-/* Pads of height and width, in front of the operator. */
-static enum prony_status pad_image(struct translation *t, const struct node *node,
-				   const int64_t begins[2], const int64_t ends[2], double value,
-				   struct mx_inputs *inputs, struct error *err)
-{
-	const int64_t pads[8] = {0, 0, begins[0], begins[1], 0, 0, ends[0], ends[1]};
-
-	return mx_pad(t, node, pads, value, inputs, err);
-}
-
 /* Convolution has one padding for both sides: uneven ones become a Pad node in front. */
-static enum prony_status emit_conv(struct translation *t, const struct node *node,
-				   struct error *err)
+struct mx_symbol *mx_conv(struct translation *t, const struct node *node)
 {
-	static const char *const keys[] = {"data", "weight", "bias"};
+	static const int64_t none[2] = {0, 0};
 	const struct attributes *a = &node->attributes;
 	const struct shape *weight = mx_shape(t->graph, node->inputs[1]);
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
 	bool symmetric = pads_symmetric(node);
-	enum prony_status status = mx_get_inputs(t, node, keys, &inputs, err);
+	struct mx_symbol *in[3];
+	int count = mx_all_in(t, in);
 
-	if (status == PRONY_OK && !symmetric)
-		status = pad_image(t, node, &a->pads[0], &a->pads[2], 0, &inputs, err);
-	if (status != PRONY_OK)
-		return status;
-	mx_option_pair(&options, "kernel", weight->dims[2], weight->dims[3]);
-	mx_option_pair(&options, "stride", a->strides[0], a->strides[1]);
-	mx_option_pair(&options, "dilate", a->dilations[0], a->dilations[1]);
-	mx_option_pair(&options, "pad", symmetric ? a->pads[0] : 0, symmetric ? a->pads[1] : 0);
-	mx_option(&options, "num_filter", "%lld", (long long)weight->dims[0]);
-	mx_option(&options, "num_group", "%lld", (long long)a->group);
-	mx_option(&options, "no_bias", "%s", mx_has_bias(node) ? "False" : "True");
-	return mx_emit(t, node, "Convolution", &options, &inputs, err);
+	if (!symmetric)
+		in[0] = mx_pad_image(t, in[0], &a->pads[0], &a->pads[2], 0);
+	return mx_op(t, "", "Convolution", in, count,
+		     mx_text(t,
+			     "kernel=%s stride=%s dilate=%s pad=%s num_filter=%lld num_group=%lld "
+			     "no_bias=%s",
+			     mx_pair(&weight->dims[2]).text, mx_pair(a->strides).text,
+			     mx_pair(a->dilations).text, mx_pair(symmetric ? a->pads : none).text,
+			     (long long)weight->dims[0], (long long)a->group,
+			     mx_bool(!mx_has_bias(node))));
 }
 
 /* A size that MXNet computes; its "full" rounds up without looking where the last window begins. */
@@ -95,11 +83,10 @@ static void plan_pool(const struct graph *graph, const struct node *node, bool e
 	}
 	*plan = (struct pool_plan){.padded = true, .full = ends_matter && a->ceil_mode};
 	for (int i = 0; i < 2; i++) {
-		int64_t reach = (y->dims[2 + i] - 1) * a->strides[i] + a->kernel[i];
-		int64_t behind = reach - a->pads[i] - x->dims[2 + i];
+		int64_t behind = window_behind(a, i, x->dims[2 + i], y->dims[2 + i]);
 
 		plan->explicit_begins[i] = a->pads[i];
-		plan->explicit_ends[i] = ends_matter ? a->pads[2 + i] : behind > 0 ? behind : 0;
+		plan->explicit_ends[i] = ends_matter ? a->pads[2 + i] : behind;
 	}
 }
 
@@ -122,7 +109,7 @@ static bool plan_holds(const struct graph *graph, const struct node *node,
 	return true;
 }
 
-static void refuse_pool(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+void mx_refuse_pool(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	bool average = node->op == OP_AVERAGE_POOL;
 	bool counts = average && node->attributes.count_include_pad;
@@ -135,46 +122,30 @@ static void refuse_pool(const struct graph *graph, const struct node *node, stru
 		mx_refuse(reasons, node, "padding or rounding that MXNet's pooling has not");
 }
 
-static enum prony_status emit_pool(struct translation *t, const struct node *node,
-				   struct error *err)
+struct mx_symbol *mx_pool(struct translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
 	bool average = node->op == OP_AVERAGE_POOL;
 	bool counts = average && a->count_include_pad;
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
+	struct mx_symbol *x = mx_in(t, 0);
 	struct pool_plan plan;
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
 
 	plan_pool(t->graph, node, counts, &plan);
-	if (status == PRONY_OK && plan.padded)
-		status = pad_image(t, node, plan.explicit_begins, plan.explicit_ends,
-				   average ? 0 : -(double)FLT_MAX, &inputs, err);
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "pool_type", "%s", average ? "avg" : "max");
-	mx_option_pair(&options, "kernel", a->kernel[0], a->kernel[1]);
-	mx_option_pair(&options, "stride", a->strides[0], a->strides[1]);
-	mx_option_pair(&options, "pad", plan.pads[0], plan.pads[1]);
-	mx_option(&options, "pooling_convention", "%s", plan.full ? "full" : "valid");
-	if (average)
-		mx_option(&options, "count_include_pad", "%s", counts ? "True" : "False");
-	return mx_emit(t, node, "Pooling", &options, &inputs, err);
+	if (plan.padded)
+		x = mx_pad_image(t, x, plan.explicit_begins, plan.explicit_ends,
+				 average ? 0 : -(double)FLT_MAX);
+	return mx_op(t, "", "Pooling", &x, 1,
+		     mx_text(t, "pool_type=%s kernel=%s stride=%s pad=%s pooling_convention=%s%s%s",
+			     average ? "avg" : "max", mx_pair(a->kernel).text,
+			     mx_pair(a->strides).text, mx_pair(plan.pads).text,
+			     plan.full ? "full" : "valid", average ? " count_include_pad=" : "",
+			     average ? mx_bool(counts) : ""));
 }
 
-static enum prony_status emit_global_pool(struct translation *t, const struct node *node,
-					  struct error *err)
+struct mx_symbol *mx_global_pool(struct translation *t, const struct node *node)
 {
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
-
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "pool_type", "avg");
-	mx_option(&options, "global_pool", "True");
-	mx_option_pair(&options, "kernel", 1, 1);
-	return mx_emit(t, node, "Pooling", &options, &inputs, err);
+	(void)node;
+	return mx_unary(t, "Pooling", "pool_type=avg global_pool=True kernel=(1,1)");
 }
 
 /* The layer that MXNet has for it: a weight of [out, in], and nothing scaled. */
@@ -185,99 +156,56 @@ static bool is_fully_connected(const struct node *node)
 	return !a->trans_a && a->trans_b && a->alpha == 1 && (!mx_has_bias(node) || a->beta == 1);
 }
 
-static enum prony_status emit_fully_connected(struct translation *t, const struct node *node,
-					      struct error *err)
+static struct mx_symbol *fully_connected(struct translation *t, const struct node *node)
 {
-	static const char *const keys[] = {"data", "weight", "bias"};
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_inputs(t, node, keys, &inputs, err);
+	struct mx_symbol *in[3];
+	int count = mx_all_in(t, in);
 
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "num_hidden", "%lld",
-		  (long long)mx_shape(t->graph, node->inputs[1])->dims[0]);
-	mx_option(&options, "no_bias", "%s", mx_has_bias(node) ? "False" : "True");
-	mx_option(&options, "flatten", "False");
-	return mx_emit(t, node, "FullyConnected", &options, &inputs, err);
+	return mx_op(t, "", "FullyConnected", in, count,
+		     mx_text(t, "num_hidden=%lld no_bias=%s flatten=False",
+			     (long long)mx_shape(t->graph, node->inputs[1])->dims[0],
+			     mx_bool(!mx_has_bias(node))));
 }
 
-static enum prony_status scale(struct translation *t, const struct node *node, const char *suffix,
-			       double factor, struct mx_symbol **symbol, struct error *err)
+static struct mx_symbol *scaled(struct translation *t, const char *suffix, double factor,
+				struct mx_symbol *x)
 {
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-
-	if (factor == 1)
-		return PRONY_OK;
-	mx_option(&options, "scalar", "%.17g", factor);
-	mx_input(&inputs, "data", *symbol);
-	return mx_make_part(t, node, suffix, "_mul_scalar", &options, &inputs, symbol, err);
+	return factor == 1 ? x : mx_scalar(t, suffix, "_mul_scalar", x, factor);
 }
 
 /* Any other product: its parts one after the other. */
-static enum prony_status emit_product(struct translation *t, const struct node *node,
-				      struct error *err)
+static struct mx_symbol *product(struct translation *t, const struct node *node)
 {
-	static const char *const keys[] = {"lhs", "rhs", "bias"};
 	const struct attributes *a = &node->attributes;
-	const struct mx_options none = {0};
-	struct mx_options options = {0};
-	struct mx_inputs all = {0}, inputs = {0}, sum = {0};
-	struct mx_symbol *product = NULL;
-	enum prony_status status = mx_get_inputs(t, node, keys, &all, err);
+	bool alone = a->alpha == 1 && !mx_has_bias(node);
+	struct mx_symbol *y = mx_op(t, alone ? "" : "dot", "dot", MX_IN(mx_in(t, 0), mx_in(t, 1)),
+				    mx_text(t, "transpose_a=%s transpose_b=%s", mx_bool(a->trans_a),
+					    mx_bool(a->trans_b)));
 
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "transpose_a", "%s", a->trans_a ? "True" : "False");
-	mx_option(&options, "transpose_b", "%s", a->trans_b ? "True" : "False");
-	mx_input(&inputs, "lhs", all.symbols[0]);
-	mx_input(&inputs, "rhs", all.symbols[1]);
-	if (a->alpha == 1 && !mx_has_bias(node))
-		return mx_emit(t, node, "dot", &options, &inputs, err);
-	status = mx_make_part(t, node, "dot", "dot", &options, &inputs, &product, err);
-	if (status == PRONY_OK)
-		status = scale(t, node, "alpha", a->alpha, &product, err);
-	if (status != PRONY_OK)
-		return status;
-	if (!mx_has_bias(node)) {
-		t->values[node->outputs[0]] = product;
-		return PRONY_OK;
-	}
-	status = scale(t, node, "beta", a->beta, &all.symbols[2], err);
-	if (status != PRONY_OK)
-		return status;
-	mx_input(&sum, "lhs", product);
-	mx_input(&sum, "rhs", all.symbols[2]);
-	return mx_emit(t, node, "broadcast_add", &none, &sum, err);
+	y = scaled(t, "alpha", a->alpha, y);
+	if (!mx_has_bias(node))
+		return y;
+	return mx_op(t, "", "broadcast_add", MX_IN(y, scaled(t, "beta", a->beta, mx_in(t, 2))),
+		     NULL);
 }
 
-static enum prony_status emit_gemm(struct translation *t, const struct node *node,
-				   struct error *err)
+struct mx_symbol *mx_gemm(struct translation *t, const struct node *node)
 {
-	return is_fully_connected(node) ? emit_fully_connected(t, node, err)
-					: emit_product(t, node, err);
+	return is_fully_connected(node) ? fully_connected(t, node) : product(t, node);
 }
 
 /* MXNet's momentum is ONNX's; its defaults fix gamma at 1 and have another epsilon. */
-static enum prony_status emit_batch_norm(struct translation *t, const struct node *node,
-					 struct error *err)
+struct mx_symbol *mx_batch_norm(struct translation *t, const struct node *node)
 {
-	static const char *const keys[] = {"data", "gamma", "beta", "moving_mean", "moving_var"};
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_inputs(t, node, keys, &inputs, err);
+	struct mx_symbol *in[5];
+	int count = mx_all_in(t, in);
 
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "eps", "%.17g", node->attributes.epsilon);
-	mx_option(&options, "momentum", "%.9g", node->attributes.momentum);
-	mx_option(&options, "fix_gamma", "False");
-	mx_option(&options, "use_global_stats", "False");
-	return mx_emit(t, node, "BatchNorm", &options, &inputs, err);
+	return mx_op(t, "", "BatchNorm", in, count,
+		     mx_text(t, "eps=%.17g momentum=%.9g fix_gamma=False use_global_stats=False",
+			     node->attributes.epsilon, node->attributes.momentum));
 }
 
-static void refuse_loss(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+void mx_refuse_loss(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (node->op == OP_SOFTMAX_CROSS_ENTROPY && mx_shape(graph, node->inputs[0])->rank != 2)
 		mx_refuse(reasons, node, "logits are not batch x classes");
@@ -285,52 +213,26 @@ static void refuse_loss(const struct graph *graph, const struct node *node, stru
 		mx_refuse(reasons, node, "is not taken of the logits");
 }
 
-static enum prony_status emit_cross_entropy(struct translation *t, const struct node *node,
-					    struct error *err)
+/* Divides the gradient by the batch size: the loss is a mean. */
+struct mx_symbol *mx_cross_entropy(struct translation *t, const struct node *node)
 {
-	static const char *const keys[] = {"data", "label"};
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-
-	if (!t->loss)
-		return PRONY_OK;
-	enum prony_status status = mx_get_inputs(t, node, keys, &inputs, err);
-	if (status != PRONY_OK)
-		return status;
-	/* Divides the gradient by the batch size: the loss is a mean. */
-	mx_option(&options, "normalization", "batch");
-	return mx_make(t, "SoftmaxOutput", node->name, &options, &inputs, &t->objective, err);
+	(void)node;
+	if (t->loss)
+		t->objective = mx_op(t, "", "SoftmaxOutput", MX_IN(mx_in(t, 0), mx_in(t, 1)),
+				     "normalization=batch");
+	return NULL;
 }
 
 /* Half the sum of squares, made an objective: the backward pass begins with 1. */
-static enum prony_status emit_half_squares(struct translation *t, const struct node *node,
-					   struct error *err)
+struct mx_symbol *mx_half_squares(struct translation *t, const struct node *node)
 {
-	const struct mx_options none = {0};
-	struct mx_options half = {0};
-	struct mx_inputs inputs = {0};
-	struct mx_symbol *symbol = NULL;
+	struct mx_symbol *x;
 
+	(void)node;
 	if (!t->loss)
-		return PRONY_OK;
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
-	if (status == PRONY_OK)
-		status = mx_make_part(t, node, "square", "square", &none, &inputs,
-				      &inputs.symbols[0], err);
-	if (status == PRONY_OK)
-		status = mx_make_part(t, node, "sum", "sum", &none, &inputs, &symbol, err);
-	if (status != PRONY_OK)
-		return status;
-	inputs.symbols[0] = symbol;
-	mx_option(&half, "grad_scale", "0.5");
-	return mx_make(t, "MakeLoss", node->name, &half, &inputs, &t->objective, err);
+		return NULL;
+	x = mx_op(t, "square", "square", MX_IN(mx_in(t, 0)), NULL);
+	x = mx_op(t, "sum", "sum", &x, 1, NULL);
+	t->objective = mx_op(t, "", "MakeLoss", &x, 1, "grad_scale=0.5");
+	return NULL;
 }
-
-const struct mx_row mx_conv = {NULL, emit_conv};
-const struct mx_row mx_max_pool = {refuse_pool, emit_pool};
-const struct mx_row mx_average_pool = {refuse_pool, emit_pool};
-const struct mx_row mx_global_average_pool = {NULL, emit_global_pool};
-const struct mx_row mx_gemm = {NULL, emit_gemm};
-const struct mx_row mx_batch_norm = {NULL, emit_batch_norm};
-const struct mx_row mx_cross_entropy = {refuse_loss, emit_cross_entropy};
-const struct mx_row mx_half_squares = {refuse_loss, emit_half_squares};

@@ -5,7 +5,7 @@
  */
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
-static void refuse_lrn(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+void mx_refuse_lrn(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (node->attributes.size % 2 == 0)
 		mx_refuse(reasons, node, "an even size");
@@ -13,95 +13,36 @@ static void refuse_lrn(const struct graph *graph, const struct node *node, struc
 		mx_refuse(reasons, node, "an input without height and width");
 }
 
-/* alpha is divided by the size, as in ONNX (src/operator/nn/lrn-inl.h). */
-static enum prony_status emit_own(struct translation *t, const struct node *node,
-				  struct mx_inputs *inputs, struct error *err)
-{
-	struct mx_options options = {0};
-
-	mx_option(&options, "alpha", "%.9g", node->attributes.alpha);
-	mx_option(&options, "beta", "%.9g", node->attributes.beta);
-	mx_option(&options, "knorm", "%.9g", node->attributes.bias);
-	mx_option(&options, "nsize", "%lld", (long long)node->attributes.size);
-	return mx_emit(t, node, "LRN", &options, inputs, err);
-}
-
-/* The next step over the only symbol in `inputs`, which becomes its result. */
-static enum prony_status next(struct translation *t, const struct node *node, const char *suffix,
-			      const char *operator, const struct mx_options * options,
-			      struct mx_inputs *inputs, struct error *err)
-{
-	return mx_make_part(t, node, suffix, operator, options, inputs, &inputs->symbols[0], err);
-}
-
-static enum prony_status next_scalar(struct translation *t, const struct node *node,
-				     const char *suffix, const char *operator, double scalar,
-				     struct mx_inputs *inputs, struct error *err)
-{
-	struct mx_options options = {0};
-
-	mx_option(&options, "scalar", "%.17g", scalar);
-	return next(t, node, suffix, operator, & options, inputs, err);
-}
-
 /* The mean of the squares of `size` channels around each, zeros beyond the first and the last. */
-static enum prony_status mean_of_squares(struct translation *t, const struct node *node,
-					 struct mx_inputs *inputs, struct error *err)
+static struct mx_symbol *mean_of_squares(struct translation *t, const struct node *node)
 {
-	const struct shape *x = mx_shape(t->graph, node->inputs[0]);
-	const int64_t flat[4] = {x->dims[0], 1, x->dims[1], x->dims[2] * x->dims[3]};
-	const int64_t size = node->attributes.size;
-	const struct mx_options none = {0};
-	struct mx_options channels = {0}, pool = {0}, back = {0};
-	enum prony_status status = next(t, node, "squares", "square", &none, inputs, err);
+	const struct shape *shape = mx_shape(t->graph, node->inputs[0]);
+	const int64_t *d = shape->dims, flat[4] = {d[0], 1, d[1], d[2] * d[3]};
+	const long long size = node->attributes.size;
+	struct mx_symbol *x = mx_op(t, "squares", "square", MX_IN(mx_in(t, 0)), NULL);
 
-	mx_option_list(&channels, "shape", flat, 4);
-	if (status == PRONY_OK)
-		status = next(t, node, "channels", "Reshape", &channels, inputs, err);
-	mx_option(&pool, "pool_type", "avg");
-	mx_option(&pool, "count_include_pad", "True");
-	mx_option_pair(&pool, "kernel", size, 1);
-	mx_option_pair(&pool, "pad", size / 2, 0);
-	mx_option_pair(&pool, "stride", 1, 1);
-	if (status == PRONY_OK)
-		status = next(t, node, "mean", "Pooling", &pool, inputs, err);
-	mx_option_list(&back, "shape", x->dims, 4);
-	if (status == PRONY_OK)
-		status = next(t, node, "places", "Reshape", &back, inputs, err);
-	return status;
+	x = mx_op(t, "channels", "Reshape", &x, 1, mx_text(t, "shape=%s", mx_list(flat, 4).text));
+	x = mx_op(t, "mean", "Pooling", &x, 1,
+		  mx_text(t,
+			  "pool_type=avg count_include_pad=True kernel=(%lld,1) pad=(%lld,0) "
+			  "stride=(1,1)",
+			  size, size / 2));
+	return mx_op(t, "places", "Reshape", &x, 1, mx_text(t, "shape=%s", mx_list(d, 4).text));
 }
 
-/* x (bias + alpha mean)^-beta */
-static enum prony_status emit_composed(struct translation *t, const struct node *node,
-				       struct mx_inputs *inputs, struct error *err)
+/* MXNet's alpha is divided by the size, as in ONNX (src/operator/nn/lrn-inl.h). Composed it is
+ * x (bias + alpha mean)^-beta. */
+struct mx_symbol *mx_lrn(struct translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
-	const struct mx_options none = {0};
-	struct mx_inputs product = {0};
-	struct mx_symbol *x = inputs->symbols[0];
-	enum prony_status status = mean_of_squares(t, node, inputs, err);
+	struct mx_symbol *scale;
 
-	if (status == PRONY_OK)
-		status = next_scalar(t, node, "alpha", "_mul_scalar", a->alpha, inputs, err);
-	if (status == PRONY_OK)
-		status = next_scalar(t, node, "bias", "_plus_scalar", a->bias, inputs, err);
-	if (status == PRONY_OK)
-		status = next_scalar(t, node, "beta", "_power_scalar", -a->beta, inputs, err);
-	if (status != PRONY_OK)
-		return status;
-	mx_input(&product, "lhs", x);
-	mx_input(&product, "rhs", inputs->symbols[0]);
-	return mx_emit(t, node, "elemwise_mul", &none, &product, err);
+	if (!t->loss)
+		return mx_unary(t, "LRN",
+				mx_text(t, "alpha=%.9g beta=%.9g knorm=%.9g nsize=%lld", a->alpha,
+					a->beta, a->bias, (long long)a->size));
+	scale = mx_scalar(t, "alpha", "_mul_scalar", mean_of_squares(t, node), a->alpha);
+	scale = mx_scalar(t, "bias", "_plus_scalar", scale, a->bias);
+	scale = mx_scalar(t, "beta", "_power_scalar", scale, -a->beta);
+	return mx_op(t, "", "elemwise_mul", MX_IN(mx_in(t, 0), scale), NULL);
 }
-
-static enum prony_status emit_lrn(struct translation *t, const struct node *node, struct error *err)
-{
-	struct mx_inputs inputs = {0};
-	enum prony_status status = mx_get_data(t, node, &inputs, err);
-
-	if (status != PRONY_OK)
-		return status;
-	return t->loss ? emit_composed(t, node, &inputs, err) : emit_own(t, node, &inputs, err);
-}
-
-const struct mx_row mx_lrn = {refuse_lrn, emit_lrn};

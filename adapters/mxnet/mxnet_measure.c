@@ -292,21 +292,29 @@ static void write_fused(const json_t *document, char *out, size_t out_bytes)
 	}
 }
 
+enum prony_status mx_executor_symbol(const struct mx_api *api, struct mx_executor *executor,
+				     json_t **out, struct error *err)
+{
+	struct mx_symbol *symbol = NULL;
+	enum prony_status status =
+		mx_check(api, api->MXExecutorGetOptimizedSymbol(executor, &symbol),
+			 "ask for the optimised symbol", err);
+
+	if (status == PRONY_OK)
+		status = symbol_json(api, symbol, out, err);
+	if (symbol)
+		api->MXSymbolFree(symbol);
+	return status;
+}
+
 enum prony_status mx_fused_nodes(const struct mx_api *api, struct mx_executor *executor, char *out,
 				 size_t out_bytes, struct error *err)
 {
-	struct mx_symbol *symbol = NULL;
 	json_t *document = NULL;
-	enum prony_status status;
+	enum prony_status status = mx_executor_symbol(api, executor, &document, err);
 
-	status = mx_check(api, api->MXExecutorGetOptimizedSymbol(executor, &symbol),
-			  "ask for the optimised symbol", err);
-	if (status == PRONY_OK)
-		status = symbol_json(api, symbol, &document, err);
 	if (status == PRONY_OK)
 		write_fused(document, out, out_bytes);
 	json_decref(document);
-	if (symbol)
-		api->MXSymbolFree(symbol);
 	return status;
 }

@@ -3,17 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum prony_status find_weight(const struct tensor_set *weights, const struct value *value,
-				     const struct tensor **out, struct error *err)
-{
-	const struct tensor *tensor = tensor_find(weights, value->name);
-
-	if (!tensor || tensor->dtype != DTYPE_F32 || !shape_equal(&tensor->shape, &value->shape))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "weights lack %s as F32 in the shape of the network", value->name);
-	*out = tensor;
-	return PRONY_OK;
-}
+#include "adapters/checks.h"
 
 static enum prony_status make_states(struct mx_model *model, const struct tensor_set *weights,
 				     struct error *err)
@@ -21,9 +11,8 @@ static enum prony_status make_states(struct mx_model *model, const struct tensor
 	const struct graph *graph = model->graph;
 	enum prony_status status = PRONY_OK;
 
-	model->states = calloc((size_t)graph->value_count + 1, sizeof(model->states[0]));
-	if (!model->states)
-		return error_set(err, PRONY_NOMEM, "no memory for the running statistics");
+	model->states =
+		arena_array(&model->arena, (size_t)graph->value_count, sizeof(model->states[0]));
 	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++) {
 		struct mx_constant *state = &model->states[model->state_count];
 		const struct tensor *tensor = NULL;
@@ -32,7 +21,7 @@ static enum prony_status make_states(struct mx_model *model, const struct tensor
 			continue;
 		state->value = &graph->values[i];
 		model->state_count++;
-		status = find_weight(weights, state->value, &tensor, err);
+		status = check_weight(weights, state->value, &tensor, err);
 		if (status == PRONY_OK)
 			status = mx_array_new(model->api, &tensor->shape, tensor->data,
 					      &state->array, err);
@@ -45,9 +34,8 @@ static enum prony_status make_recurrents(struct mx_model *model, struct error *e
 	const struct graph *graph = model->graph;
 	enum prony_status status = PRONY_OK;
 
-	model->recurrents = calloc((size_t)graph->forward_count + 1, sizeof(model->recurrents[0]));
-	if (!model->recurrents)
-		return error_set(err, PRONY_NOMEM, "no memory for the recurrent layers");
+	model->recurrents = arena_array(&model->arena, (size_t)graph->forward_count,
+					sizeof(model->recurrents[0]));
 	for (int i = 0; status == PRONY_OK && i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
@@ -108,7 +96,7 @@ static enum prony_status make_parameter(struct mx_model *model, const struct rec
 	const struct value *value = parameter->value;
 	const struct tensor *tensor = NULL;
 	bool state = model->train && recipe->optimiser != OPTIMISER_SGD;
-	enum prony_status status = find_weight(weights, value, &tensor, err);
+	enum prony_status status = check_weight(weights, value, &tensor, err);
 
 	parameter->layer = find_layer(model, value, &input);
 	if (status == PRONY_OK && parameter->layer)
@@ -126,22 +114,20 @@ static enum prony_status make_parameter(struct mx_model *model, const struct rec
 static enum prony_status make_parameters(struct mx_model *model, const struct recipe *recipe,
 					 const struct tensor_set *weights, struct error *err)
 {
-	int count = graph_parameters(model->graph, NULL, 0);
-	int *indices = calloc((size_t)count + 1, sizeof(indices[0]));
+	const struct graph *graph = model->graph;
 	enum prony_status status = PRONY_OK;
 
-	model->parameters = calloc((size_t)count + 1, sizeof(model->parameters[0]));
-	if (!indices || !model->parameters) {
-		free(indices);
-		return error_set(err, PRONY_NOMEM, "no memory for %d parameters", count);
+	model->parameters = arena_array(&model->arena, (size_t)graph->value_count,
+					sizeof(model->parameters[0]));
+	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++) {
+		struct mx_parameter *parameter = &model->parameters[model->parameter_count];
+
+		if (graph->values[i].kind != VALUE_PARAMETER)
+			continue;
+		parameter->value = &graph->values[i];
+		model->parameter_count++;
+		status = make_parameter(model, recipe, weights, parameter, err);
 	}
-	graph_parameters(model->graph, indices, count);
-	model->parameter_count = count;
-	for (int i = 0; i < count; i++)
-		model->parameters[i].value = &model->graph->values[indices[i]];
-	for (int i = 0; status == PRONY_OK && i < count; i++)
-		status = make_parameter(model, recipe, weights, &model->parameters[i], err);
-	free(indices);
 	return status;
 }
 
@@ -203,7 +189,8 @@ static enum prony_status fill_argument(const struct mx_model *model, const struc
 }
 
 static enum prony_status list_arguments(const struct mx_model *model, const struct mx_slot *bound,
-					struct binding *binding, struct error *err)
+					struct arena *arena, struct binding *binding,
+					struct error *err)
 {
 	const char **names = NULL;
 	enum prony_status status =
@@ -213,19 +200,17 @@ static enum prony_status list_arguments(const struct mx_model *model, const stru
 
 	if (status != PRONY_OK)
 		return status;
-	binding->arguments = calloc(binding->count, sizeof(binding->arguments[0]));
-	binding->gradients = calloc(binding->count, sizeof(binding->gradients[0]));
-	binding->requests = calloc(binding->count, sizeof(binding->requests[0]));
-	if (!binding->arguments || !binding->gradients || !binding->requests)
-		return error_set(err, PRONY_NOMEM, "no memory for the arguments");
+	binding->arguments = arena_array(arena, binding->count, sizeof(binding->arguments[0]));
+	binding->gradients = arena_array(arena, binding->count, sizeof(binding->gradients[0]));
+	binding->requests = arena_array(arena, binding->count, sizeof(binding->requests[0]));
 	for (uint32_t i = 0; status == PRONY_OK && i < binding->count; i++)
 		status = fill_argument(model, bound, names[i], binding, i, err);
 	return status;
 }
 
 /* The running statistics. */
-static enum prony_status list_statistics(const struct mx_model *model, struct binding *binding,
-					 struct error *err)
+static enum prony_status list_statistics(const struct mx_model *model, struct arena *arena,
+					 struct binding *binding, struct error *err)
 {
 	const char **names = NULL;
 	enum prony_status status =
@@ -237,9 +222,7 @@ static enum prony_status list_statistics(const struct mx_model *model, struct bi
 	if (status != PRONY_OK)
 		return status;
 	binding->statistics =
-		calloc((size_t)binding->statistic_count + 1, sizeof(binding->statistics[0]));
-	if (!binding->statistics)
-		return error_set(err, PRONY_NOMEM, "no memory for the statistics");
+		arena_array(arena, binding->statistic_count, sizeof(binding->statistics[0]));
 	for (uint32_t i = 0; status == PRONY_OK && i < binding->statistic_count; i++)
 		status = find_state(model, names[i], &binding->statistics[i], err);
 	return status;
@@ -247,15 +230,18 @@ static enum prony_status list_statistics(const struct mx_model *model, struct bi
 
 /* `shared` lends its memory pool: steps run one after the other, so that the activations of one
  * program are all that is ever needed. */
-static enum prony_status bind(struct mx_model *model, const struct mx_slot *bound,
+static enum prony_status bind(const struct mx_model *model, const struct mx_slot *bound,
 			      struct mx_program *program, struct mx_executor *shared,
 			      struct error *err)
 {
 	struct binding binding = {0};
-	enum prony_status status = list_arguments(model, bound, &binding, err);
+	struct arena arena;
+	enum prony_status status;
 
+	arena_init(&arena, 0);
+	status = list_arguments(model, bound, &arena, &binding, err);
 	if (status == PRONY_OK)
-		status = list_statistics(model, &binding, err);
+		status = list_statistics(model, &arena, &binding, err);
 	if (status == PRONY_OK)
 		status = mx_check(model->api,
 				  model->api->MXExecutorBindEX(
@@ -264,10 +250,7 @@ static enum prony_status bind(struct mx_model *model, const struct mx_slot *boun
 					  binding.requests, binding.statistic_count,
 					  binding.statistics, shared, &program->executor),
 				  "bind", err);
-	free(binding.arguments);
-	free(binding.gradients);
-	free(binding.requests);
-	free(binding.statistics);
+	arena_release(&arena);
 	return status;
 }
 
@@ -306,9 +289,8 @@ static enum prony_status make_slots(struct mx_model *model, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
-	model->slots = calloc((size_t)model->slot_count, sizeof(model->slots[0]));
-	if (!model->slots)
-		return error_set(err, PRONY_NOMEM, "no memory for %d slots", model->slot_count);
+	model->slots =
+		arena_array(&model->arena, (size_t)model->slot_count, sizeof(model->slots[0]));
 	for (int i = 0; status == PRONY_OK && i < model->slot_count; i++)
 		status = make_slot(model, &model->slots[i], err);
 	return status;
@@ -333,9 +315,8 @@ static enum prony_status make_copies(struct mx_model *model, struct error *err)
 				  "_copyto", err);
 	if (status != PRONY_OK)
 		return status;
-	model->copies = calloc(2 * (size_t)model->slot_count, sizeof(model->copies[0]));
-	if (!model->copies)
-		return error_set(err, PRONY_NOMEM, "no memory for %d slots", model->slot_count);
+	model->copies =
+		arena_array(&model->arena, 2 * (size_t)model->slot_count, sizeof(model->copies[0]));
 	for (int i = 0; i < model->slot_count; i++) {
 		const struct mx_slot *slot = &model->slots[i];
 
@@ -355,6 +336,23 @@ static bool wants_one_program(const struct mx_model *model)
 	return model->recurrent_count > 0 || (!model->loss && bytes > MX_SHARED_WEIGHTS_BYTES);
 }
 
+enum prony_status mx_model_bind(struct mx_model *model, struct mx_executor *shared,
+				struct mx_program **out, struct error *err)
+{
+	struct mx_program *programs =
+		arena_array(&model->arena, (size_t)model->program_count, sizeof(programs[0]));
+	enum prony_status status = PRONY_OK;
+
+	*out = programs;
+	for (int i = 0; status == PRONY_OK && i < model->program_count; i++) {
+		status = bind(model, model->copies ? &model->bound : &model->slots[i], &programs[i],
+			      i > 0 ? programs[0].executor : shared, err);
+		if (status == PRONY_OK)
+			status = get_heads(model, &programs[i], err);
+	}
+	return status;
+}
+
 static enum prony_status make_programs(struct mx_model *model, struct error *err)
 {
 	bool one = wants_one_program(model);
@@ -363,16 +361,7 @@ static enum prony_status make_programs(struct mx_model *model, struct error *err
 	if (status != PRONY_OK)
 		return status;
 	model->program_count = one ? 1 : model->slot_count;
-	model->programs = calloc((size_t)model->program_count, sizeof(model->programs[0]));
-	if (!model->programs)
-		return error_set(err, PRONY_NOMEM, "no memory for the executors");
-	for (int i = 0; status == PRONY_OK && i < model->program_count; i++) {
-		status = bind(model, one ? &model->bound : &model->slots[i], &model->programs[i],
-			      i > 0 ? model->programs[0].executor : NULL, err);
-		if (status == PRONY_OK)
-			status = get_heads(model, &model->programs[i], err);
-	}
-	return status;
+	return mx_model_bind(model, NULL, &model->programs, err);
 }
 
 enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api,
@@ -388,6 +377,7 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 		.loss = recipe->stage != STAGE_FORWARD,
 		.train = recipe->stage == STAGE_TRAIN,
 	};
+	arena_init(&model->arena, 0);
 	/* Evaluation has no dropout, with or without the node. */
 	status = mx_symbol_new(api, graph, model->loss, model->loss && recipe->dropout,
 			       &model->symbol, err);
@@ -438,19 +428,24 @@ static void free_array(const struct mx_api *api, struct mx_ndarray *array)
 		api->MXNDArrayFree(array);
 }
 
+void mx_programs_release(const struct mx_api *api, const struct mx_program *programs, int count)
+{
+	/* Executors that borrow the first one's memory go before it. */
+	for (int i = count - 1; programs && i >= 0; i--) {
+		free_array(api, programs[i].logits);
+		free_array(api, programs[i].objective);
+		if (programs[i].executor)
+			api->MXExecutorFree(programs[i].executor);
+	}
+}
+
 void mx_model_release(struct mx_model *model)
 {
 	const struct mx_api *api = model ? model->api : NULL;
 
 	if (!api)
 		return;
-	/* Executors that borrow the first one's memory go before it. */
-	for (int i = model->program_count - 1; model->programs && i >= 0; i--) {
-		free_array(api, model->programs[i].logits);
-		free_array(api, model->programs[i].objective);
-		if (model->programs[i].executor)
-			api->MXExecutorFree(model->programs[i].executor);
-	}
+	mx_programs_release(api, model->programs, model->program_count);
 	for (int i = 0; model->slots && i < model->slot_count; i++) {
 		free_array(api, model->slots[i].input);
 		free_array(api, model->slots[i].label);
@@ -468,12 +463,6 @@ void mx_model_release(struct mx_model *model)
 		free_array(api, model->states[i].array);
 	if (model->symbol)
 		api->MXSymbolFree(model->symbol);
-	free(model->slots);
-	free(model->programs);
-	free(model->copies);
-	free(model->parameters);
-	free(model->recurrents);
-	free(model->states);
-	free(model->updates);
+	arena_release(&model->arena);
 	*model = (struct mx_model){0};
 }

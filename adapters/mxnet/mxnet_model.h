@@ -57,6 +57,7 @@ struct mx_call {
 
 struct mx_model {
 	const struct mx_api *api;
+	struct arena arena; /* of all lists below */
 	const struct graph *graph;
 	struct mx_symbol *symbol;
 	struct mx_parameter *parameters; /* in graph order */
@@ -83,6 +84,14 @@ void mx_model_release(struct mx_model *model);
 
 /* The program that runs a slot's batch. */
 struct mx_program *mx_model_program(const struct mx_model *model, int slot);
+
+/* Programs over the model's arrays, as many as it has, listed until the model is released; those of
+ * `shared`, where it is not NULL, lend them their memory and stay until they are released. *out is
+ * set on failure too: what was made. */
+enum prony_status mx_model_bind(struct mx_model *model, struct mx_executor *shared,
+				struct mx_program **out, struct error *err);
+/* Frees executors and heads; not the list. */
+void mx_programs_release(const struct mx_api *api, const struct mx_program *programs, int count);
 
 /* Issues a step on a slot; returns before it is done. */
 enum prony_status mx_model_step(struct mx_model *model, int slot, struct error *err);

@@ -126,7 +126,7 @@ void mx_gates_to_graph(float *data, int64_t elements)
 }
 
 /* The vector belongs to one node: what another one reads as well cannot lie in it. */
-static void refuse(const struct graph *graph, const struct node *node, struct strbuf *reasons)
+void mx_refuse_recurrent(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	int readers = 0;
 
@@ -143,79 +143,27 @@ static void refuse(const struct graph *graph, const struct node *node, struct st
 		mx_refuse(reasons, node, "weights that another operator reads, too");
 }
 
-static enum prony_status add_argument(struct translation *t, const struct node *node,
-				      const char *key, const char *suffix, struct mx_inputs *inputs,
-				      struct error *err)
+static struct mx_symbol *argument(struct translation *t, const char *suffix)
 {
-	struct strbuf name;
-	struct mx_symbol *symbol = NULL;
-	enum prony_status status;
-
-	strbuf_init(&name, 0);
-	strbuf_printf(&name, "%s%s", node->name, suffix);
-	status = mx_check(t->api, t->api->MXSymbolCreateVariable(strbuf_text(&name), &symbol),
-			  strbuf_text(&name), err);
-	strbuf_release(&name);
-	if (status != PRONY_OK)
-		return status;
-	mx_own(t, symbol);
-	mx_input(inputs, key, symbol);
-	return PRONY_OK;
+	return mx_variable(t, mx_text(t, "%s%s", t->node->name, suffix));
 }
 
-/* The layer: (output, state after the last step[, cells]) of time x batch x features. */
-static enum prony_status emit_layer(struct translation *t, const struct node *node,
-				    struct mx_symbol *data, struct mx_symbol **out,
-				    struct error *err)
+/* The layer makes (output, state after the last step[, cells]) of time x batch x features; the
+ * state is batch x hidden. */
+struct mx_symbol *mx_recurrent(struct translation *t, const struct node *node)
 {
-	bool lstm = node->op == OP_LSTM;
-	struct mx_options options = {0};
-	struct mx_inputs inputs = {0};
-	enum prony_status status;
-
-	mx_input(&inputs, "data", data);
-	status = add_argument(t, node, "parameters", MX_RECURRENT_WEIGHTS, &inputs, err);
-	if (status == PRONY_OK)
-		status = add_argument(t, node, "state", MX_RECURRENT_STATE, &inputs, err);
-	if (status == PRONY_OK && lstm)
-		status = add_argument(t, node, "state_cell", MX_RECURRENT_CELL, &inputs, err);
-	if (status != PRONY_OK)
-		return status;
-	mx_option(&options, "mode", "%s", lstm ? "lstm" : "rnn_relu");
-	mx_option(&options, "num_layers", "1");
-	mx_option(&options, "state_size", "%lld",
-		  (long long)mx_shape(t->graph, node->outputs[0])->dims[1]);
-	mx_option(&options, "state_outputs", "True");
-	return mx_make_part(t, node, "layer", "RNN", &options, &inputs, out, err);
-}
-
-/* The state after the last step, as batch x hidden. */
-static enum prony_status emit(struct translation *t, const struct node *node, struct error *err)
-{
-	static const char *const keys[] = {"data", "w", "r", "b"};
 	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
-	const int64_t time_first[] = {1, 0, 2};
-	struct mx_options turn = {0}, shape = {0};
-	struct mx_inputs inputs = {0}, data = {0}, last = {0};
-	struct mx_symbol *turned = NULL, *layer = NULL, *state = NULL;
-	enum prony_status status = mx_get_inputs(t, node, keys, &inputs, err);
+	bool lstm = node->op == OP_LSTM;
+	struct mx_symbol *in[4], *state;
 
-	if (status != PRONY_OK)
-		return status;
-	mx_input(&data, "data", inputs.symbols[0]);
-	mx_option_list(&turn, "axes", time_first, 3);
-	status = mx_make_part(t, node, "turned", "transpose", &turn, &data, &turned, err);
-	if (status == PRONY_OK)
-		status = emit_layer(t, node, turned, &layer, err);
-	if (status == PRONY_OK)
-		status = mx_check(t->api, t->api->MXSymbolGetOutput(layer, 1, &state), node->name,
-				  err);
-	if (status != PRONY_OK)
-		return status;
-	mx_own(t, state);
-	mx_input(&last, "data", state);
-	mx_option_list(&shape, "shape", y->dims, y->rank);
-	return mx_emit(t, node, "Reshape", &shape, &last, err);
+	in[0] = mx_op(t, "turned", "transpose", MX_IN(mx_in(t, 0)), "axes=(1,0,2,)");
+	in[1] = argument(t, MX_RECURRENT_WEIGHTS);
+	in[2] = argument(t, MX_RECURRENT_STATE);
+	in[3] = lstm ? argument(t, MX_RECURRENT_CELL) : NULL;
+	state = mx_op(t, "layer", "RNN", in, lstm ? 4 : 3,
+		      mx_text(t, "mode=%s num_layers=1 state_size=%lld state_outputs=True",
+			      lstm ? "lstm" : "rnn_relu", (long long)y->dims[1]));
+	state = mx_output(t, state, 1);
+	return mx_op(t, "", "Reshape", &state, 1,
+		     mx_text(t, "shape=%s", mx_list(y->dims, y->rank).text));
 }
-
-const struct mx_row mx_recurrent_row = {refuse, emit};

@@ -1,40 +1,43 @@
 #include "adapters/mxnet/mxnet_symbol.h"
 
-#include <stdlib.h>
-
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
-static const struct mx_row *const rows[OP_COUNT] = {
-	[OP_CONV] = &mx_conv,
-	[OP_MAX_POOL] = &mx_max_pool,
-	[OP_AVERAGE_POOL] = &mx_average_pool,
-	[OP_GLOBAL_AVERAGE_POOL] = &mx_global_average_pool,
-	[OP_GEMM] = &mx_gemm,
-	[OP_SOFTMAX] = &mx_softmax,
-	[OP_BATCH_NORM] = &mx_batch_norm,
-	[OP_LRN] = &mx_lrn,
-	[OP_FLATTEN] = &mx_flatten,
-	[OP_RESHAPE] = &mx_reshape,
-	[OP_IDENTITY] = &mx_identity,
-	[OP_TRANSPOSE] = &mx_transpose,
-	[OP_CONCAT] = &mx_concat,
-	[OP_SLICE] = &mx_slice,
-	[OP_PAD] = &mx_pad_row,
-	[OP_REDUCE_MEAN] = &mx_reduce_mean,
-	[OP_DROPOUT] = &mx_dropout,
-	[OP_ADD] = &mx_add,
-	[OP_SUB] = &mx_sub,
-	[OP_MUL] = &mx_mul,
-	[OP_DIV] = &mx_div,
-	[OP_LSTM] = &mx_recurrent_row,
-	[OP_RNN] = &mx_recurrent_row,
-	[OP_SOFTMAX_CROSS_ENTROPY] = &mx_cross_entropy,
-	[OP_HALF_SQUARES] = &mx_half_squares,
+/* Why a node cannot be said in MXNet's operators (NULL: it always can), and how it is. */
+static const struct row {
+	mx_refusal *refuse;
+	mx_translator *translate;
+} rows[OP_COUNT] = {
+	[OP_CONV] = {NULL, mx_conv},
+	[OP_MAX_POOL] = {mx_refuse_pool, mx_pool},
+	[OP_AVERAGE_POOL] = {mx_refuse_pool, mx_pool},
+	[OP_GLOBAL_AVERAGE_POOL] = {NULL, mx_global_pool},
+	[OP_GEMM] = {NULL, mx_gemm},
+	[OP_SOFTMAX] = {NULL, mx_softmax},
+	[OP_BATCH_NORM] = {NULL, mx_batch_norm},
+	[OP_LRN] = {mx_refuse_lrn, mx_lrn},
+	[OP_FLATTEN] = {NULL, mx_flatten},
+	[OP_RESHAPE] = {mx_refuse_scalar, mx_reshape},
+	[OP_IDENTITY] = {NULL, mx_identity},
+	[OP_TRANSPOSE] = {NULL, mx_transpose},
+	[OP_CONCAT] = {NULL, mx_concat},
+	[OP_SLICE] = {NULL, mx_slice},
+	[OP_PAD] = {mx_refuse_pad, mx_pad},
+	[OP_REDUCE_MEAN] = {mx_refuse_scalar, mx_reduce_mean},
+	[OP_DROPOUT] = {NULL, mx_dropout},
+	[OP_ADD] = {mx_refuse_scalar, mx_arithmetic},
+	[OP_SUB] = {mx_refuse_scalar, mx_arithmetic},
+	[OP_MUL] = {mx_refuse_scalar, mx_arithmetic},
+	[OP_DIV] = {mx_refuse_scalar, mx_arithmetic},
+	[OP_LSTM] = {mx_refuse_recurrent, mx_recurrent},
+	[OP_RNN] = {mx_refuse_recurrent, mx_recurrent},
+	[OP_SOFTMAX_CROSS_ENTROPY] = {mx_refuse_loss, mx_cross_entropy},
+	[OP_HALF_SQUARES] = {mx_refuse_loss, mx_half_squares},
 };
+static const struct row function = {mx_refuse_function, mx_function};
 
-static const struct mx_row *row_of(enum op op)
+static const struct row *row_of(enum op op)
 {
-	return rows[op] || !operator_row(op)->elementwise ? rows[op] : &mx_function;
+	return rows[op].translate || !operator_row(op)->elementwise ? &rows[op] : &function;
 }
 
 /* Masks and statistics of a batch stay inside MXNet's operators. */
@@ -58,9 +61,9 @@ void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 {
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
-		const struct mx_row *row = row_of(node->op);
+		const struct row *row = row_of(node->op);
 
-		if (!row)
+		if (!row->translate)
 			mx_refuse(reasons, node, "no translation into MXNet's operators");
 		else if (row->refuse)
 			row->refuse(graph, node, reasons);
@@ -68,26 +71,26 @@ void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 	}
 }
 
-/* The heads, of the logits' symbol and the loss's. */
+/* The heads, of the logits' symbol and the loss's: a copy of its own, because the translation frees
+ * everything it made. */
 static enum prony_status finish(struct translation *t, struct mx_symbol **out, struct error *err)
 {
-	struct mx_symbol *heads[MX_HEAD_COUNT];
-	const struct mx_options none = {0};
-	struct mx_inputs inputs = {0};
-	enum prony_status status;
+	const struct node logits = {.name = "prony.logits"};
+	struct mx_symbol *heads[MX_HEAD_COUNT] = {t->values[t->graph->logits]};
 
-	/* A copy of its own in both cases: the translation frees everything it made. */
-	if (!t->loss) {
-		heads[0] = t->values[t->graph->logits];
-		return mx_check(t->api, t->api->MXSymbolCreateGroup(1, heads, out), "logits", err);
+	if (t->loss) {
+		t->node = &logits;
+		heads[MX_HEAD_LOGITS] =
+			mx_op(t, "", "BlockGrad", MX_IN(t->values[t->graph->logits]), NULL);
+		heads[MX_HEAD_OBJECTIVE] = t->objective;
+		if (t->error.code == PRONY_OK && !t->objective)
+			error_set(&t->error, PRONY_BAD_INPUT, "network %s has no loss",
+				  t->graph->name);
 	}
-	mx_input(&inputs, "data", t->values[t->graph->logits]);
-	status = mx_make(t, "BlockGrad", "prony.logits", &none, &inputs, &heads[MX_HEAD_LOGITS],
-			 err);
-	if (status != PRONY_OK)
-		return status;
-	heads[MX_HEAD_OBJECTIVE] = t->objective;
-	return mx_check(t->api, t->api->MXSymbolCreateGroup(MX_HEAD_COUNT, heads, out),
+	if (t->error.code != PRONY_OK)
+		return error_set(err, t->error.code, "%s", t->error.text);
+	return mx_check(t->api,
+			t->api->MXSymbolCreateGroup(t->loss ? MX_HEAD_COUNT : 1, heads, out),
 			"group of heads", err);
 }
 
@@ -95,26 +98,21 @@ enum prony_status mx_symbol_new(const struct mx_api *api, const struct graph *gr
 				bool dropout, struct mx_symbol **out, struct error *err)
 {
 	struct translation t = {.api = api, .graph = graph, .loss = loss, .dropout = dropout};
-	enum prony_status status = PRONY_OK;
+	struct arena arena;
+	enum prony_status status;
 
+	arena_init(&arena, 0);
 	/* One per value, some per node, one for the logits' head. */
 	t.owned_capacity = graph->value_count + MX_SYMBOLS_PER_NODE * graph->node_count + 1;
-	t.owned = calloc((size_t)t.owned_capacity, sizeof(struct mx_symbol *));
-	t.values = calloc((size_t)graph->value_count, sizeof(struct mx_symbol *));
-	if (!t.owned || !t.values) {
-		status = error_set(err, PRONY_NOMEM, "no memory for the symbol");
-		goto out;
+	t.owned = arena_array(&arena, (size_t)t.owned_capacity, sizeof(t.owned[0]));
+	t.values = arena_array(&arena, (size_t)graph->value_count, sizeof(t.values[0]));
+	for (int i = 0; i < graph->forward_count; i++) {
+		t.node = &graph->nodes[i];
+		t.values[t.node->outputs[0]] = row_of(t.node->op)->translate(&t, t.node);
 	}
-	for (int i = 0; status == PRONY_OK && i < graph->forward_count; i++)
-		status = row_of(graph->nodes[i].op)->emit(&t, &graph->nodes[i], err);
-	if (status == PRONY_OK && loss && !t.objective)
-		status = error_set(err, PRONY_BAD_INPUT, "network %s has no loss", graph->name);
-	if (status == PRONY_OK)
-		status = finish(&t, out, err);
-out:
+	status = finish(&t, out, err);
 	for (int i = 0; i < t.owned_count; i++)
 		api->MXSymbolFree(t.owned[i]);
-	free(t.owned);
-	free(t.values);
+	arena_release(&arena);
 	return status;
 }

@@ -2,6 +2,8 @@
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_SYMBOL_H
 #define PRONY_ADAPTERS_MXNET_MXNET_SYMBOL_H
 
+#include <jansson.h>
+
 #include "adapters/mxnet/mxnet_api.h"
 #include "base/strbuf.h"
 #include "graph/graph.h"
@@ -35,5 +37,9 @@ enum prony_status mx_symbol_measure(const struct mx_api *api, const struct graph
  * "none". */
 enum prony_status mx_fused_nodes(const struct mx_api *api, struct mx_executor *executor, char *out,
 				 size_t out_bytes, struct error *err);
+
+/* The symbol that a bound executor runs forward, as MXNet's JSON; fused nodes have "subgraphs". */
+enum prony_status mx_executor_symbol(const struct mx_api *api, struct mx_executor *executor,
+				     json_t **out, struct error *err);
 
 #endif

@@ -3,163 +3,159 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-void mx_option(struct mx_options *options, const char *key, const char *format, ...)
+#define OPTIONS_MAX 10
+#define NAME_BYTES 320
+
+const char *mx_text(struct translation *t, const char *format, ...)
 {
 	va_list arguments;
-	uint32_t i = options->count++;
+	int length;
 
-	assert(i < MX_OPTION_MAX);
 	va_start(arguments, format);
-	vsnprintf(options->text[i], sizeof(options->text[i]), format, arguments);
+	length = vsnprintf(t->text, sizeof(t->text), format, arguments);
 	va_end(arguments);
-	options->keys[i] = key;
-	options->values[i] = options->text[i];
+	assert(length < (int)sizeof(t->text));
+	(void)length;
+	return t->text;
 }
 
-void mx_option_list(struct mx_options *options, const char *key, const int64_t *items, int count)
+/* The comma behind the last makes a list of one number one. */
+struct mx_list mx_list(const int64_t *items, int count)
 {
-	char text[MX_OPTION_BYTES];
-	size_t used = 0;
+	struct mx_list list = {"("};
+	size_t used = 1;
 
-	/* "(2,)": the comma makes a list of one number one. */
-	for (int i = 0; i < count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%lld,",
+	for (int i = 0; i < count; i++)
+		used += (size_t)snprintf(list.text + used, sizeof(list.text) - used, "%lld,",
 					 (long long)items[i]);
-	assert(used < sizeof(text) - 2);
-	text[used] = '\0';
-	mx_option(options, key, "(%s)", text);
+	assert(used < sizeof(list.text) - 1);
+	memcpy(list.text + used, ")", 2);
+	return list;
 }
 
-void mx_option_pair(struct mx_options *options, const char *key, int64_t a, int64_t b)
+struct mx_list mx_pair(const int64_t two[2])
 {
-	mx_option(options, key, "(%lld,%lld)", (long long)a, (long long)b);
+	struct mx_list list;
+
+	snprintf(list.text, sizeof(list.text), "(%lld,%lld)", (long long)two[0], (long long)two[1]);
+	return list;
 }
 
-void mx_input(struct mx_inputs *inputs, const char *key, struct mx_symbol *symbol)
+const char *mx_bool(bool value)
 {
-	assert(inputs->count < NODE_MAX_INPUTS);
-	inputs->keys[inputs->count] = key;
-	inputs->symbols[inputs->count++] = symbol;
+	return value ? "True" : "False";
 }
 
-void mx_own(struct translation *t, struct mx_symbol *symbol)
+/* Takes the symbol that a call has made: it is freed with the translation. */
+static struct mx_symbol *take(struct translation *t, int result, struct mx_symbol *const *symbol,
+			      const char *what)
 {
+	if (mx_check(t->api, result, what, &t->error) != PRONY_OK)
+		return NULL;
 	assert(t->owned_count < t->owned_capacity);
-	t->owned[t->owned_count++] = symbol;
+	return t->owned[t->owned_count++] = *symbol;
 }
 
-enum prony_status mx_make(struct translation *t, const char *operator, const char * name,
-			  const struct mx_options *options, const struct mx_inputs *inputs,
-			  struct mx_symbol **out, struct error *err)
+static struct mx_symbol *create(struct translation *t, const char *type, char *options,
+				const char *what)
 {
-	const struct mx_api *api = t->api;
+	const char *keys[OPTIONS_MAX], *values[OPTIONS_MAX];
 	const struct mx_operator *handle = NULL;
 	struct mx_symbol *symbol = NULL;
-	enum prony_status status;
+	uint32_t count = 0;
+	char *rest = NULL;
 
-	status = mx_check(api, api->NNGetOpHandle(operator, & handle), operator, err);
-	if (status != PRONY_OK)
-		return status;
-	status = mx_check(api,
-			  api->MXSymbolCreateAtomicSymbol(
-				  handle, options->count, (const char **)(uintptr_t)options->keys,
-				  (const char **)(uintptr_t)options->values, &symbol),
-			  name, err);
-	if (status != PRONY_OK)
-		return status;
-	mx_own(t, symbol);
-	status = mx_check(api,
-			  api->NNSymbolCompose(symbol, name, inputs->count,
-					       (const char **)(uintptr_t)inputs->keys,
-					       (struct mx_symbol **)(uintptr_t)inputs->symbols),
-			  name, err);
-	if (status == PRONY_OK)
-		*out = symbol;
-	return status;
+	for (char *word = strtok_r(options, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		char *equals = strchr(word, '=');
+
+		assert(equals && count < OPTIONS_MAX);
+		*equals = '\0';
+		keys[count] = word;
+		values[count++] = equals + 1;
+	}
+	if (mx_check(t->api, t->api->NNGetOpHandle(type, &handle), type, &t->error) != PRONY_OK)
+		return NULL;
+	return take(t, t->api->MXSymbolCreateAtomicSymbol(handle, count, keys, values, &symbol),
+		    &symbol, what);
 }
 
-enum prony_status mx_emit(struct translation *t, const struct node *node, const char *operator,
-			  const struct mx_options * options, const struct mx_inputs *inputs,
-			  struct error *err)
+struct mx_symbol *mx_op(struct translation *t, const char *suffix, const char *type,
+			struct mx_symbol *const *inputs, int count, const char *options)
 {
-	return mx_make(t, operator, node->name, options, inputs, &t->values[node->outputs[0]], err);
+	char name[NAME_BYTES], text[MX_OPTIONS_BYTES];
+	struct mx_symbol *symbol;
+
+	if (t->error.code != PRONY_OK)
+		return NULL;
+	snprintf(name, sizeof(name), "%s%s%s", t->node->name, *suffix ? "." : "", suffix);
+	snprintf(text, sizeof(text), "%s", options ? options : "");
+	symbol = create(t, type, text, name);
+	if (symbol)
+		mx_check(t->api,
+			 t->api->NNSymbolCompose(symbol, name, (uint32_t)count, NULL,
+						 (struct mx_symbol **)(uintptr_t)inputs),
+			 name, &t->error);
+	return symbol;
 }
 
-enum prony_status mx_make_part(struct translation *t, const struct node *node, const char *suffix,
-			       const char *operator, const struct mx_options * options,
-			       const struct mx_inputs *inputs, struct mx_symbol **out,
-			       struct error *err)
+struct mx_symbol *mx_unary(struct translation *t, const char *type, const char *options)
 {
-	char name[160];
-
-	snprintf(name, sizeof(name), "%s.%s", node->name, suffix);
-	return mx_make(t, operator, name, options, inputs, out, err);
+	return mx_op(t, "", type, MX_IN(mx_in(t, 0)), options);
 }
 
-/* The symbol of a node's input. */
-static enum prony_status get(struct translation *t, const struct node *node, int index,
-			     struct mx_symbol **out, struct error *err)
+struct mx_symbol *mx_scalar(struct translation *t, const char *suffix, const char *type,
+			    struct mx_symbol *x, double scalar)
 {
-	int value = node->inputs[index];
+	return mx_op(t, suffix, type, &x, 1, mx_text(t, "scalar=%.17g", scalar));
+}
+
+struct mx_symbol *mx_pad_image(struct translation *t, struct mx_symbol *x, const int64_t begins[2],
+			       const int64_t ends[2], double value)
+{
+	const int64_t width[8] = {0, 0, 0, 0, begins[0], ends[0], begins[1], ends[1]};
+
+	return mx_op(t, "pad", "Pad", &x, 1,
+		     mx_text(t, "mode=constant constant_value=%.9g pad_width=%s", value,
+			     mx_list(width, 8).text));
+}
+
+struct mx_symbol *mx_variable(struct translation *t, const char *name)
+{
 	struct mx_symbol *symbol = NULL;
 
-	if (!t->values[value]) {
-		const char *name = t->graph->values[value].name;
-		enum prony_status status =
-			mx_check(t->api, t->api->MXSymbolCreateVariable(name, &symbol), name, err);
-
-		if (status != PRONY_OK)
-			return status;
-		mx_own(t, symbol);
-		t->values[value] = symbol;
-	}
-	*out = t->values[value];
-	return PRONY_OK;
+	if (t->error.code != PRONY_OK)
+		return NULL;
+	return take(t, t->api->MXSymbolCreateVariable(name, &symbol), &symbol, name);
 }
 
-enum prony_status mx_get_inputs(struct translation *t, const struct node *node,
-				const char *const *keys, struct mx_inputs *inputs,
-				struct error *err)
+struct mx_symbol *mx_output(struct translation *t, struct mx_symbol *symbol, uint32_t index)
 {
-	enum prony_status status = PRONY_OK;
+	struct mx_symbol *output = NULL;
 
-	for (int i = 0; status == PRONY_OK && i < node->input_count; i++) {
-		struct mx_symbol *symbol = NULL;
-
-		if (node->inputs[i] == VALUE_NONE)
-			continue;
-		status = get(t, node, i, &symbol, err);
-		if (status == PRONY_OK)
-			mx_input(inputs, keys[i], symbol);
-	}
-	return status;
+	if (t->error.code != PRONY_OK)
+		return NULL;
+	return take(t, t->api->MXSymbolGetOutput(symbol, index, &output), &output, t->node->name);
 }
 
-enum prony_status mx_get_data(struct translation *t, const struct node *node,
-			      struct mx_inputs *inputs, struct error *err)
+struct mx_symbol *mx_in(struct translation *t, int i)
 {
-	static const char *const keys[] = {"data"};
+	int value = t->node->inputs[i];
 
-	return mx_get_inputs(t, node, keys, inputs, err);
+	if (!t->values[value])
+		t->values[value] = mx_variable(t, t->graph->values[value].name);
+	return t->values[value];
 }
 
-enum prony_status mx_pad(struct translation *t, const struct node *node, const int64_t pads[8],
-			 double value, struct mx_inputs *inputs, struct error *err)
+int mx_all_in(struct translation *t, struct mx_symbol **out)
 {
-	struct mx_options options = {0};
-	struct mx_inputs data = {0};
-	int64_t width[8];
+	int count = 0;
 
-	for (int i = 0; i < 4; i++) {
-		width[2 * i] = pads[i];
-		width[2 * i + 1] = pads[4 + i];
-	}
-	mx_option(&options, "mode", "constant");
-	mx_option(&options, "constant_value", "%.9g", value);
-	mx_option_list(&options, "pad_width", width, 8);
-	mx_input(&data, "data", inputs->symbols[0]);
-	return mx_make_part(t, node, "pad", "Pad", &options, &data, &inputs->symbols[0], err);
+	for (int i = 0; i < t->node->input_count; i++)
+		if (t->node->inputs[i] != VALUE_NONE)
+			out[count++] = mx_in(t, i);
+	return count;
 }
 
 const struct shape *mx_shape(const struct graph *graph, int value)

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static void option(struct mx_call *update, const char *key, const char *format, ...)
 	PRONY_PRINTF(3, 4);
@@ -86,10 +85,8 @@ enum prony_status mx_updates_init(struct mx_model *model, const struct recipe *r
 	status = mx_check(model->api, model->api->NNGetOpHandle(name, &operator), name, err);
 	if (status != PRONY_OK)
 		return status;
-	model->updates =
-		calloc((size_t)(model->parameter_count / group + 1), sizeof(model->updates[0]));
-	if (!model->updates)
-		return error_set(err, PRONY_NOMEM, "no memory for the update calls");
+	model->updates = arena_array(&model->arena, (size_t)(model->parameter_count / group + 1),
+				     sizeof(model->updates[0]));
 	for (int first = 0; first < model->parameter_count; first += group) {
 		struct mx_call *update = &model->updates[model->update_count++];
 

@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
+#include "adapters/checks.h"
 #include "adapters/native/inspect.h"
 #include "adapters/native/lower/lower.h"
 #include "adapters/native/native_profile.h"
+#include "adapters/threads.h"
 
 /* A resident batch. */
 struct slot {
@@ -72,10 +71,8 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 		 * build looks up in its primitives. */
 		.precision = recipe->precision,
 		.threads = onednn_threads(&native->dnn),
+		.mxcsr = threads_mxcsr(),
 	};
-#if defined(__x86_64__)
-	effective->mxcsr = _mm_getcsr();
-#endif
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "onednn=%s;isa=%s;runtime=%s;fpmath=strict;loops=%s;loop_threads=%d;bound=%s;"
 		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s;spin_count=%s%s",
@@ -207,17 +204,11 @@ static enum prony_status load_all(struct native *native, struct parameter *param
 	for (int i = 0; i < count; i++) {
 		struct parameter *parameter = &parameters[i];
 		const struct value *value = &native->graph->values[parameter->value];
-		const struct tensor *given = tensor_find(weights, value->name);
-		enum prony_status status;
+		const struct tensor *given = NULL;
+		enum prony_status status = check_weight(weights, value, &given, err);
 
-		if (!given)
-			return error_set(err, PRONY_BAD_INPUT, "the weights lack '%s'",
-					 value->name);
-		if (given->dtype != DTYPE_F32 || !shape_equal(&given->shape, &value->shape))
-			return error_set(err, PRONY_BAD_INPUT,
-					 "'%s' has another type or shape than the network",
-					 value->name);
-		status = load_one(native, parameter, given, weights, err);
+		if (status == PRONY_OK)
+			status = load_one(native, parameter, given, weights, err);
 		if (status != PRONY_OK)
 			return status;
 	}
@@ -290,40 +281,26 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 static enum prony_status convert_labels(const struct native *native, const struct tensor *labels,
 					int32_t *out, struct error *err)
 {
-	int64_t classes = graph_classes(native->graph), batch = graph_batch(native->graph);
-	const int64_t *from = labels->data;
+	enum prony_status status = check_labels(native->graph, labels, err);
 
-	if (labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
-		return error_set(err, PRONY_BAD_INPUT, "labels must be %lld I64", (long long)batch);
-	for (int64_t i = 0; i < batch; i++) {
-		if (from[i] < 0 || from[i] >= classes)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "label %lld of sample %lld is not 0 to %lld",
-					 (long long)from[i], (long long)i, (long long)classes - 1);
-		out[i] = (int32_t)from[i];
-	}
-	return PRONY_OK;
+	for (int64_t i = 0; status == PRONY_OK && i < graph_batch(native->graph); i++)
+		out[i] = (int32_t)((const int64_t *)labels->data)[i];
+	return status;
 }
 
 static enum prony_status native_feed(struct session *s, int slot, const struct tensor *input,
 				     const struct tensor *labels, struct error *err)
 {
 	struct native *native = s->private_data;
-	enum prony_status status;
+	enum prony_status status = check_slot(slot, native->recipe.slots, err);
 
-	if (slot < 0 || slot >= native->recipe.slots)
-		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, native->recipe.slots);
-	if (input->dtype != DTYPE_F32 ||
-	    !shape_equal(&input->shape, &native->graph->values[native->graph->input].shape))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "the batch has another type or shape than the network's input");
-	if (labels) {
+	if (status == PRONY_OK)
+		status =
+			check_input(&native->graph->values[native->graph->input].shape, input, err);
+	if (status == PRONY_OK && (labels || native->lowering.training))
 		status = convert_labels(native, labels, native->slots[slot].labels, err);
-		if (status != PRONY_OK)
-			return status;
-	} else if (native->lowering.training) {
-		return error_set(err, PRONY_BAD_INPUT, "training needs labels");
-	}
+	if (status != PRONY_OK)
+		return status;
 	native->slots[slot].input = input->data;
 	native->slots[slot].fed = true;
 	return PRONY_OK;

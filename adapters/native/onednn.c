@@ -3,11 +3,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "adapters/native/onednn_sycl.h"
 #include "base/loader.h"
 
-/* Looks for the OpenMP run-time among the dependencies of libdnnl (dlsym searches those too). */
+/* Looks for the OpenMP run-time among the dependencies of libdnnl (dlsym searches those too); a
+ * libdnnl on TBB has none, and our loops take the system's. */
 static void find_team(struct onednn *dnn, const char *path)
 {
+	void *team = dnn->handle;
 	const struct loader_symbol symbols[] = {
 		LOADER_OPTIONAL(dnn->team_run, "GOMP_parallel"),
 		LOADER_OPTIONAL(dnn->team_member, "omp_get_thread_num"),
@@ -16,8 +19,9 @@ static void find_team(struct onednn *dnn, const char *path)
 		LOADER_OPTIONAL(dnn->threads_set, "omp_set_num_threads"),
 	};
 
-	(void)loader_resolve(dnn->handle, path, symbols, sizeof(symbols) / sizeof(symbols[0]),
-			     NULL);
+	if (dnn->on_tbb)
+		(void)loader_open("libgomp.so.1", &team, NULL);
+	(void)loader_resolve(team, path, symbols, sizeof(symbols) / sizeof(symbols[0]), NULL);
 	if (!dnn->team_member || !dnn->team_size)
 		dnn->team_run = NULL;
 }
@@ -34,7 +38,7 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 
 	if (!path)
 		return error_set(err, PRONY_MISSING, "no path to libdnnl.so.3 was given");
-	status = loader_open(path, &dnn->handle, err);
+	status = onednn_sycl_open(path, &dnn->handle, err);
 	if (status != PRONY_OK)
 		return status;
 	status = loader_resolve(dnn->handle, path, symbols, sizeof(symbols) / sizeof(symbols[0]),
@@ -45,14 +49,15 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 	if (version->major != 3)
 		return error_set(err, PRONY_MISSING, "%s is oneDNN %d.%d.%d; version 3 is needed",
 				 path, version->major, version->minor, version->patch);
-	/* The others want a device or a pool from us that we do not have. */
-	if (version->cpu_runtime != DNNL_RUNTIME_OMP && version->cpu_runtime != DNNL_RUNTIME_TBB &&
+	dnn->deferred = version->cpu_runtime == DNNL_RUNTIME_SYCL;
+	dnn->on_tbb = dnn->deferred || version->cpu_runtime == DNNL_RUNTIME_TBB;
+	/* The others want a pool from us that we do not have. */
+	if (!dnn->on_tbb && version->cpu_runtime != DNNL_RUNTIME_OMP &&
 	    version->cpu_runtime != DNNL_RUNTIME_SEQ)
-		return error_set(
-			err, PRONY_MISSING,
-			"%s runs on SYCL or a foreign thread pool; name a libdnnl that was "
-			"built for OpenMP",
-			path);
+		return error_set(err, PRONY_MISSING,
+				 "%s runs on a foreign thread pool; name a libdnnl that was built "
+				 "for OpenMP, SYCL or TBB",
+				 path);
 	find_team(dnn, path);
 	return PRONY_OK;
 }
@@ -76,13 +81,15 @@ static void bind_member(void *data)
 static void start_threads(struct onednn *dnn, int threads)
 {
 	dnn->threads = 1;
+	dnn->narrowed = dnn->on_tbb && onednn_tbb_narrow(dnn, threads);
 	if (!dnn->threads_set)
 		return;
 	dnn->threads_set(threads);
 	if (!dnn->team_run)
 		return;
 	dnn->threads = threads;
-	if (threads < 2 || sched_getaffinity(0, sizeof(dnn->allowed), &dnn->allowed) != 0 ||
+	if (dnn->on_tbb || threads < 2 ||
+	    sched_getaffinity(0, sizeof(dnn->allowed), &dnn->allowed) != 0 ||
 	    CPU_COUNT(&dnn->allowed) < threads)
 		return;
 	dnn->team_run(bind_member, dnn, (unsigned)threads, 0);
@@ -94,6 +101,8 @@ enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *er
 	enum prony_status status;
 
 	start_threads(dnn, threads);
+	if (dnn->deferred && dnn->engine_get_count(dnnl_cpu) == 0)
+		return onednn_sycl_no_device(err);
 	status = onednn_check(dnn->engine_create(&dnn->engine, dnnl_cpu, 0), "engine", "cpu", err);
 	if (status != PRONY_OK)
 		return status;
@@ -108,17 +117,24 @@ void onednn_use_threads(const struct onednn *dnn, int threads)
 		dnn->threads_set(threads);
 }
 
+enum prony_status onednn_finish(const struct onednn *dnn, struct error *err)
+{
+	return dnn->deferred
+		       ? onednn_check(dnn->stream_wait(dnn->stream), "execution", "stream", err)
+		       : PRONY_OK;
+}
+
 void onednn_stop(struct onednn *dnn)
 {
 	if (dnn->stream)
 		dnn->stream_destroy(dnn->stream);
 	if (dnn->engine)
 		dnn->engine_destroy(dnn->engine);
-	if (dnn->bound)
+	if (dnn->bound || dnn->narrowed)
 		(void)sched_setaffinity(0, sizeof(dnn->allowed), &dnn->allowed);
 	dnn->stream = NULL;
 	dnn->engine = NULL;
-	dnn->bound = false;
+	dnn->bound = dnn->narrowed = false;
 }
 
 void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes)
@@ -135,6 +151,8 @@ const char *onednn_runtime_text(const struct onednn *dnn)
 		return "openmp";
 	case DNNL_RUNTIME_TBB:
 		return "tbb";
+	case DNNL_RUNTIME_SYCL:
+		return "sycl";
 	default:
 		return "sequential";
 	}
@@ -142,14 +160,11 @@ const char *onednn_runtime_text(const struct onednn *dnn)
 
 int onednn_threads(const struct onednn *dnn)
 {
-	cpu_set_t allowed;
-
 	if (dnn->version()->cpu_runtime == DNNL_RUNTIME_SEQ)
 		return 1;
-	if (dnn->threads_max && dnn->version()->cpu_runtime == DNNL_RUNTIME_OMP)
-		return dnn->threads_max();
-	/* TBB takes all that the process may use and cannot be told otherwise from C. */
-	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : -1;
+	if (dnn->on_tbb)
+		return onednn_tbb_threads(dnn);
+	return dnn->threads_max ? dnn->threads_max() : -1;
 }
 
 const char *onednn_isa_text(const struct onednn *dnn)

@@ -13,6 +13,7 @@
 #define ONEDNN_FUNCTIONS(X)                                                                        \
 	X(version)                                                                                 \
 	X(get_effective_cpu_isa)                                                                   \
+	X(engine_get_count)                                                                        \
 	X(engine_create)                                                                           \
 	X(engine_destroy)                                                                          \
 	X(stream_create)                                                                           \
@@ -75,8 +76,12 @@ struct onednn {
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 
-	/* The OpenMP run-time that libdnnl was linked with; NULL when it has none. Our own loops
-	 * run on the same threads, so that no second pool competes for the cores. */
+	bool on_tbb;   /* its threads are TBB's, which cannot be told how many: onednn_sycl.h */
+	bool deferred; /* its primitives are tasks of a queue: onednn_finish waits for them */
+
+	/* The OpenMP run-time that libdnnl was linked with, so that our own loops run on the same
+	 * threads and no second pool competes for the cores; the system's beside TBB. NULL when
+	 * there is none. */
 	void (*team_run)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
 	int (*team_member)(void);
 	int (*team_size)(void);
@@ -84,7 +89,8 @@ struct onednn {
 	void (*threads_set)(int threads);
 	int threads;	   /* that our own loops use; 1 without a run-time */
 	bool bound;	   /* each thread to a processor of its own */
-	cpu_set_t allowed; /* of the calling thread before it was bound */
+	bool narrowed;	   /* all of them to as many processors */
+	cpu_set_t allowed; /* of the calling thread before that */
 };
 
 /* Loads the library; PRONY_MISSING when it is not there or not version 3. */
@@ -93,7 +99,9 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 /*
  * Makes engine and stream, starts the threads and binds each of them, the caller included, to one
  * of the processors that the process may use: two that wait for each other by spinning must never
- * share one. Unbound where there are fewer processors than threads.
+ * share one. Unbound where there are fewer processors than threads. On TBB all share as many
+ * processors, and the first call in a process decides (onednn_threads). PRONY_MISSING where the
+ * library's run-time has no CPU.
  */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
 
@@ -101,13 +109,16 @@ enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *er
  * on as many as they were made for. */
 void onednn_use_threads(const struct onednn *dnn, int threads);
 
+/* Returns when what was given to the stream is done; at once where executing is doing. */
+enum prony_status onednn_finish(const struct onednn *dnn, struct error *err);
+
 /* Destroys engine and stream and unbinds the caller; the library and its threads stay. */
 void onednn_stop(struct onednn *dnn);
 
 /* "3.2.0". */
 void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes);
 
-/* What the library's threads belong to: "openmp", "tbb", "sequential". */
+/* What the library's threads belong to: "openmp", "tbb", "sycl" (on TBB), "sequential". */
 const char *onednn_runtime_text(const struct onednn *dnn);
 
 /* Threads that the library's primitives really use; -1 = cannot say. */

@@ -359,20 +359,37 @@ enum prony_status program_set_input(struct program *program, void *data, struct 
 	return PRONY_OK;
 }
 
-enum prony_status program_run_one(struct program *program, int i, struct error *err)
+/* A loop of ours reads what primitives before it wrote. */
+static enum prony_status run_kernel(struct program *program, const struct command *command,
+				    struct error *err)
+{
+	enum prony_status status = onednn_finish(program->dnn, err);
+
+	if (status == PRONY_OK)
+		command->kernel(program, command);
+	return status;
+}
+
+/* A primitive may then still be under way. */
+static enum prony_status start_one(struct program *program, int i, struct error *err)
 {
 	const struct onednn *dnn = program->dnn;
 	const struct command *command = &program->commands[i];
 	dnnl_status_t status;
 
-	if (!command->primitive) {
-		command->kernel(program, command);
-		return PRONY_OK;
-	}
+	if (!command->primitive)
+		return run_kernel(program, command, err);
 	status = dnn->primitive_execute(command->primitive, dnn->stream, command->operand_count,
 					command->args);
 	return status == dnnl_success ? PRONY_OK
 				      : onednn_check(status, "execution", command->name, err);
+}
+
+enum prony_status program_run_one(struct program *program, int i, struct error *err)
+{
+	enum prony_status status = start_one(program, i, err);
+
+	return status == PRONY_OK ? onednn_finish(program->dnn, err) : status;
 }
 
 static enum prony_status run_timed(struct program *program, struct error *err)
@@ -395,8 +412,8 @@ static enum prony_status run_all(struct program *program, struct error *err)
 	enum prony_status status = PRONY_OK;
 
 	for (int i = 0; status == PRONY_OK && i < program->command_count; i++)
-		status = program_run_one(program, i, err);
-	return status;
+		status = start_one(program, i, err);
+	return status == PRONY_OK ? onednn_finish(program->dnn, err) : status;
 }
 
 enum prony_status program_run(struct program *program, struct error *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/onnxruntime/ort_profile.h"
+#include "adapters/probe.h"
 #include "adapters/reasons.h"
 #include "base/loader.h"
 #include "base/strbuf.h"
@@ -37,7 +38,6 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	ort->base = base;
 	ort->api = api;
 	*found = (struct probe){
-		.library_count = 1,
 		.stages = 1u << STAGE_FORWARD,
 		.precisions = 1u << PRECISION_FP32,
 		.devices = {"cpu"},
@@ -45,9 +45,7 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	};
 	snprintf(found->version, sizeof(found->version), "%s", base->get_version_string());
 	/* Its kernels (MLAS) are part of the library and have no version of their own. */
-	snprintf(found->libraries[0].name, sizeof(found->libraries[0].name), "mlas");
-	snprintf(found->libraries[0].version, sizeof(found->libraries[0].version), "%s",
-		 base->get_version_string());
+	probe_add_library(found, "mlas", base->get_version_string());
 	return PRONY_OK;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "adapters/openvino/openvino_internal.h"
+#include "adapters/openvino/openvino_profile.h"
+#include "adapters/probe.h"
 #include "adapters/reasons.h"
 #include "onnx/onnx.h"
 
@@ -88,10 +90,7 @@ static enum prony_status ask_version(const struct ov_state *ov, struct probe *fo
 		 version.build);
 	/* Its kernels (a fork of oneDNN) are part of the plug-in and have no version of their own.
 	 */
-	snprintf(found->libraries[0].name, sizeof(found->libraries[0].name), "build");
-	snprintf(found->libraries[0].version, sizeof(found->libraries[0].version), "%s",
-		 version.build);
-	found->library_count = 1;
+	probe_add_library(found, "build", version.build);
 	ov->api.ov_version_free(&version);
 	return PRONY_OK;
 }
@@ -252,6 +251,8 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 		status = onnx_export(graph, weights, &bytes, &length, err);
 	if (status == PRONY_OK)
 		status = ov_compile(ov, bytes, length, recipe, err);
+	if (status == PRONY_OK && s->profiled)
+		status = ov_profile_keep(ov, bytes, length, graph, recipe, err);
 	free(bytes);
 	if (status == PRONY_OK)
 		status = port_type(ov, ov->api.ov_compiled_model_input_by_index, &ov->input_type,
@@ -347,6 +348,7 @@ static void ov_close(struct session *s)
 
 	if (!ov->loaded)
 		return;
+	ov_profile_release(ov);
 	for (int i = 0; ov->slots && i < ov->slot_count; i++) {
 		struct ov_slot *slot = &ov->slots[i];
 
@@ -389,4 +391,5 @@ const struct adapter adapter_openvino = {
 	.read = ov_read,
 	.close = ov_close,
 	.files = &ov_files,
+	.profile = &ov_adapter_profile,
 };

@@ -11,6 +11,8 @@ enum prony_status ov_api_load(struct ov_api *api, const char *path, struct error
 #define X(result, function, arguments) LOADER_SYMBOL(api->function, #function),
 		OV_FUNCTIONS(X)
 #undef X
+			LOADER_OPTIONAL(api->encrypts,
+					"ov_property_key_cache_encryption_callbacks"),
 	};
 	void *library;
 	enum prony_status status = loader_open(path, &library, err);

@@ -41,6 +41,27 @@ struct ov_partial_shape {
 	struct ov_dimension rank, *dims;
 };
 
+enum { OV_NODE_NOT_RUN, OV_NODE_OPTIMISED_OUT, OV_NODE_EXECUTED };
+
+struct ov_profiling {
+	int status;
+	int64_t real_us, cpu_us;
+	const char *name, *executed_as, *type; /* "conv1", "jit_avx2_FP32", "Convolution" */
+};
+
+struct ov_profiling_list {
+	struct ov_profiling *nodes;
+	size_t count;
+};
+
+/* Value of the property that CACHE_ENCRYPTION names, a pointer: what a model is given to that is
+ * exported. Called twice, at first with no room, for the size alone. */
+struct ov_encryption {
+	void (*encrypt)(const char *in, size_t bytes, char *out, size_t *out_bytes);
+	void (*decrypt)(const char *in, size_t bytes, char *out, size_t *out_bytes);
+};
+#define OV_CACHE_ENCRYPTION "CACHE_ENCRYPTION_CALLBACKS"
+
 enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 
 /* X(result, function, arguments). A result of int is a status: 0, or a negative error. */
@@ -64,6 +85,8 @@ enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 	  (const struct ov_core *core, const struct ov_model *model, const char *device,           \
 	   size_t strings, struct ov_compiled **out, ...))                                         \
 	X(void, ov_compiled_model_free, (struct ov_compiled * compiled))                           \
+	X(int, ov_compiled_model_export_model,                                                     \
+	  (const struct ov_compiled *compiled, const char *path))                                  \
 	X(int, ov_compiled_model_get_property,                                                     \
 	  (const struct ov_compiled *compiled, const char *key, char **value))                     \
 	X(int, ov_compiled_model_input_by_index,                                                   \
@@ -91,6 +114,9 @@ enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 	X(int, ov_infer_request_infer, (struct ov_request * request))                              \
 	X(int, ov_infer_request_start_async, (struct ov_request * request))                        \
 	X(int, ov_infer_request_wait, (struct ov_request * request))                               \
+	X(int, ov_infer_request_get_profiling_info,                                                \
+	  (const struct ov_request *request, struct ov_profiling_list *out))                       \
+	X(void, ov_profiling_info_list_free, (struct ov_profiling_list * list))                    \
 	X(int, ov_tensor_create_from_host_ptr,                                                     \
 	  (int type, struct ov_shape shape, void *data, struct ov_tensor **out))                   \
 	X(int, ov_tensor_get_shape, (const struct ov_tensor *tensor, struct ov_shape *out))        \
@@ -103,6 +129,7 @@ struct ov_api {
 #define X(result, function, arguments) result(*function) arguments;
 	OV_FUNCTIONS(X)
 #undef X
+	void *encrypts; /* not NULL: knows the property OV_CACHE_ENCRYPTION */
 };
 
 /* PRONY_MISSING when the library cannot be loaded or lacks a function. */

@@ -1,7 +1,7 @@
 /* A user's ONNX file as it is: any number of inputs and outputs, by their names. */
 #include <stdlib.h>
 
-#include "adapters/openvino/openvino_internal.h"
+#include "adapters/openvino/openvino_profile.h"
 
 static enum prony_status build(struct session *s, const struct model_file *model,
 			       const struct recipe *recipe, struct built *built, struct error *err)
@@ -15,6 +15,8 @@ static enum prony_status build(struct session *s, const struct model_file *model
 	if (!ov->outputs)
 		return error_set(err, PRONY_NOMEM, "no memory for the outputs");
 	status = ov_compile(ov, model->bytes, model->length, recipe, err);
+	if (status == PRONY_OK && s->profiled)
+		status = ov_profile_keep(ov, model->bytes, model->length, NULL, recipe, err);
 	if (status == PRONY_OK)
 		status = ov_make_slots(ov, recipe, err);
 	if (status != PRONY_OK)

@@ -14,6 +14,21 @@ struct ov_slot {
 	bool started; /* asynchronously, and not waited for */
 };
 
+/* What a second network needs that is looked at, and what it was replaced for: openvino_profile.h.
+ */
+struct ov_profile {
+	void *model; /* owned; NULL unless a profile was announced */
+	size_t length;
+	const struct graph *graph; /* borrowed; NULL of a file */
+	struct ov_names *names;	   /* of the second network; NULL where it does not say them */
+	struct recipe recipe;
+	bool counts;		      /* what is compiled counts the time of its nodes */
+	struct ov_compiled *plain;    /* while the second is in its place; else NULL */
+	struct ov_request **requests; /* of `plain`, by slot */
+	int64_t *before;	      /* of each node, us that it took before the steps */
+	size_t node_count;
+};
+
 struct ov_state {
 	struct ov_api api;
 	bool loaded;
@@ -26,6 +41,7 @@ struct ov_state {
 	int slot_count, last_slot, input_type, output_type;
 	size_t input_count;
 	bool throughput;
+	struct ov_profile profile;
 	char device[TARGET_WORD_BYTES]; /* OpenVINO's word: "CPU" */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/openvino/openvino_internal.h"
+#include "adapters/openvino/openvino_names.h"
 
 static const char *precision_property(enum precision precision)
 {
@@ -30,6 +31,14 @@ struct ov_properties ov_properties_for(const struct ov_state *ov, const struct r
 	return p;
 }
 
+/* How many of the compiler's last arguments count, which are for a profile. */
+static size_t profile_strings(const struct ov_state *ov)
+{
+	if (!ov->profile.counts)
+		return 0;
+	return ov->api.encrypts ? 4 : 2;
+}
+
 static enum prony_status compile(struct ov_state *ov, const void *bytes, size_t length,
 				 const struct ov_properties *p, struct error *err)
 {
@@ -41,13 +50,15 @@ static enum prony_status compile(struct ov_state *ov, const void *bytes, size_t 
 		"read the ONNX model", err);
 
 	if (status == PRONY_OK)
-		status = ov_check(api,
-				  api->ov_core_compile_model(ov->core, model, ov->device,
-							     (size_t)2 * OV_PROPERTIES,
-							     &ov->compiled, p->key[0], p->value[0],
-							     p->key[1], p->value[1], p->key[2],
-							     p->value[2], p->key[3], p->value[3]),
-				  "compile the model", err);
+		status = ov_check(
+			api,
+			api->ov_core_compile_model(ov->core, model, ov->device,
+						   (size_t)2 * OV_PROPERTIES + profile_strings(ov),
+						   &ov->compiled, p->key[0], p->value[0], p->key[1],
+						   p->value[1], p->key[2], p->value[2], p->key[3],
+						   p->value[3], "PERF_COUNT", "YES",
+						   OV_CACHE_ENCRYPTION, ov_names_encryption()),
+			"compile the model", err);
 	if (model)
 		api->ov_model_free(model);
 	/* That the bytes are an ONNX file was seen before. */

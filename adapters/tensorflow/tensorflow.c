@@ -1,14 +1,16 @@
 #include "adapters/tensorflow/tensorflow.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters/checks.h"
+#include "adapters/probe.h"
 #include "adapters/reasons.h"
-#include "adapters/tensorflow/tf_model.h"
+#include "adapters/tensorflow/tf_profile.h"
 #include "adapters/threads.h"
+#include "base/parallel.h"
 
 /* What differs between the libraries: this table, and nothing else. */
 struct series {
@@ -96,20 +98,12 @@ static enum prony_status set_environment(const struct tf_state *tf, const struct
 	return PRONY_OK;
 }
 
-static int count_cores(void)
-{
-	cpu_set_t cores;
-
-	CPU_ZERO(&cores);
-	return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
 /* Whether the build has kernels for GPUs: then a session says how many of them are here. */
 static enum prony_status find_devices(struct tf_state *tf, struct probe *found, struct error *err)
 {
 	/* The process is bound to the cores that the recipe wants; the first session decides. */
 	const struct tf_configuration any = {
-		.intra_threads = count_cores(), .inter_threads = count_cores(), .gpu = 0};
+		.intra_threads = parallel_cores(), .inter_threads = parallel_cores(), .gpu = 0};
 	struct tf_buffer *kernels = tf->api.TF_GetRegisteredKernelsForOp("MatMul", tf->api.status);
 	enum prony_status status = tf_check(&tf->api, "ask for its kernels", err);
 	bool gpu = status == PRONY_OK && memmem(kernels->data, kernels->length, "GPU", 3);
@@ -151,7 +145,7 @@ static enum prony_status probe_series(const struct series *series, struct sessio
 		return status;
 	tf->loaded = true;
 	*found = (struct probe){
-		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.stages = PROBE_TRAINER,
 		.precisions = series->precisions,
 	};
 	snprintf(found->version, sizeof(found->version), "%s", tf->api.TF_Version());
@@ -196,13 +190,6 @@ static enum prony_status tensorflow1_supports(const struct graph *graph,
 	return supports(graph, recipe, series_1.precisions, why);
 }
 
-static const char *environment_or(const char *name, const char *otherwise)
-{
-	const char *value = getenv(name);
-
-	return value && value[0] != '\0' ? value : otherwise;
-}
-
 /* Threads that compute inside an operation, by how many the session has started; as asked where the
  * number is none that this series starts. */
 static int threads_of(const struct series *series, const struct tf_configuration *asked,
@@ -222,9 +209,9 @@ static void describe(const struct tf_state *tf, const struct target *target,
 		 "TF_XLA_FLAGS=%s;TF_ENABLE_ONEDNN_OPTS=%s;rmsprop_epsilon=inside",
 		 c->intra_threads, c->inter_threads, started,
 		 target_has_option(target, "nchw") ? "NCHW" : "NHWC",
-		 c->xla ? "auto-clustering" : "off", environment_or("TF_XLA_FLAGS", ""),
-		 environment_or("TF_ENABLE_ONEDNN_OPTS",
-				tf->series->onednn ? "default" : "not built"));
+		 c->xla ? "auto-clustering" : "off", probe_environment("TF_XLA_FLAGS", ""),
+		 probe_environment("TF_ENABLE_ONEDNN_OPTS",
+				   tf->series->onednn ? "default" : "not built"));
 }
 
 static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
@@ -290,53 +277,18 @@ static enum prony_status tf_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-static enum prony_status check_batch(const struct graph *graph, const struct tensor *input,
-				     const struct tensor *labels, bool wants_labels,
-				     struct error *err)
-{
-	const struct shape *want = &graph->values[graph->input].shape;
-	int64_t batch = graph_batch(graph), classes;
-
-	if (input->dtype != DTYPE_F32 || !shape_equal(&input->shape, want)) {
-		char have_text[96], want_text[96];
-
-		shape_text(&input->shape, have_text, sizeof(have_text));
-		shape_text(want, want_text, sizeof(want_text));
-		return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
-				 dtype_name(input->dtype), have_text, want_text);
-	}
-	if (!wants_labels)
-		return PRONY_OK;
-	if (!labels || labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
-		return error_set(err, PRONY_BAD_INPUT, "labels are not %lld I64", (long long)batch);
-	classes = graph_classes(graph);
-	for (int64_t i = 0; i < batch; i++) {
-		int64_t label = ((const int64_t *)labels->data)[i];
-
-		if (label < 0 || label >= classes)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "label %lld of sample %lld is not in 0..%lld",
-					 (long long)label, (long long)i, (long long)classes - 1);
-	}
-	return PRONY_OK;
-}
-
-static enum prony_status check_slot(const struct tf_model *model, int slot, struct error *err)
-{
-	if (slot >= 0 && slot < model->slots.count)
-		return PRONY_OK;
-	return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, model->slots.count);
-}
-
 static enum prony_status tf_feed(struct session *s, int slot, const struct tensor *input,
 				 const struct tensor *labels, struct error *err)
 {
 	struct tf_state *tf = s->private_data;
+	const struct graph *graph = tf->model.graph;
 	bool wants_labels = tf->model.slots.label.operation != NULL;
-	enum prony_status status = check_slot(&tf->model, slot, err);
+	enum prony_status status = check_slot(slot, tf->model.slots.count, err);
 
 	if (status == PRONY_OK)
-		status = check_batch(tf->model.graph, input, labels, wants_labels, err);
+		status = check_input(&graph->values[graph->input].shape, input, err);
+	if (status == PRONY_OK && wants_labels)
+		status = check_labels(graph, labels, err);
 	if (status != PRONY_OK)
 		return status;
 	return tf_model_feed(&tf->model, slot, input->data, wants_labels ? labels->data : NULL,
@@ -346,7 +298,7 @@ static enum prony_status tf_feed(struct session *s, int slot, const struct tenso
 static enum prony_status tf_step(struct session *s, int slot, struct error *err)
 {
 	struct tf_state *tf = s->private_data;
-	enum prony_status status = check_slot(&tf->model, slot, err);
+	enum prony_status status = check_slot(slot, tf->model.slots.count, err);
 
 	return status == PRONY_OK ? tf_model_step(&tf->model, slot, err) : status;
 }
@@ -396,38 +348,32 @@ static const struct tf_weight *find_weight(const struct tf_model *model, const c
 	return NULL;
 }
 
-/* What to fetch for each variable: its value, or the gradient that was kept. */
-static enum prony_status choose_outputs(struct tf_model *model, bool gradients,
-					struct tf_output *outputs, struct error *err)
+static enum prony_status check_stage(const struct tf_model *model, enum readout what,
+				     struct error *err)
 {
-	if (gradients && (!model->backward || model->train))
-		return error_set(err, PRONY_UNSUPPORTED,
-				 "only stage forward-backward keeps gradients: in %s an update "
-				 "takes them",
-				 model->train ? "train" : "forward there are none, and in train");
-	for (int i = 0; i < model->weights.variable_count; i++) {
-		const struct tf_variable *variable = &model->weights.variables[i];
-
-		outputs[i] = variable->read;
-		if (gradients && variable->trained)
-			outputs[i] = tf_read(&model->t.e, variable->gradient, TF_TYPE_FLOAT);
-	}
-	return model->t.e.error.code == PRONY_OK
-		       ? PRONY_OK
-		       : error_set(err, model->t.e.error.code, "%s", model->t.e.error.text);
+	if (what != READ_GRADIENTS || (model->backward && !model->train))
+		return PRONY_OK;
+	return error_set(err, PRONY_UNSUPPORTED,
+			 "only stage forward-backward keeps gradients: in %s an update takes them",
+			 model->train ? "train" : "forward there are none, and in train");
 }
 
 static enum prony_status read_weights(struct tf_model *model, bool gradients,
 				      const struct tensor_set *out, struct error *err)
 {
 	size_t count = (size_t)model->weights.variable_count;
-	struct tf_output *outputs = calloc(count + 1, sizeof(outputs[0]));
-	struct tf_tensor **tensors = calloc(count + 1, sizeof(tensors[0]));
-	enum prony_status status = PRONY_NOMEM;
+	struct tf_output *outputs = arena_array(&model->arena, count, sizeof(outputs[0]));
+	struct tf_tensor **tensors = arena_array(&model->arena, count, sizeof(tensors[0]));
+	enum prony_status status;
 
-	if (!outputs || !tensors)
-		goto out;
-	status = choose_outputs(model, gradients, outputs, err);
+	for (size_t i = 0; i < count; i++) {
+		const struct tf_variable *variable = &model->weights.variables[i];
+
+		outputs[i] = variable->read;
+		if (gradients && variable->trained)
+			outputs[i] = tf_read(&model->t.e, variable->gradient, TF_TYPE_FLOAT);
+	}
+	status = tf_emit_end(&model->t.e, err);
 	if (status == PRONY_OK)
 		status = tf_model_fetch(model, outputs, (int)count, tensors, err);
 	for (size_t i = 0; status == PRONY_OK && i < out->count; i++) {
@@ -439,16 +385,12 @@ static enum prony_status read_weights(struct tf_model *model, bool gradients,
 			status = error_set(err, PRONY_INTERNAL, "no weight %s of that shape",
 					   tensor->name);
 		else
-			status = tf_weight_copy(
-				weight, tensor->data,
-				model->api->TF_TensorData(tensors[weight->variable]), false, err);
+			tf_weight_copy(weight, tensor->data,
+				       model->api->TF_TensorData(tensors[weight->variable]), false);
 	}
 	for (size_t i = 0; i < count; i++)
 		if (tensors[i])
 			model->api->TF_DeleteTensor(tensors[i]);
-out:
-	free(outputs);
-	free(tensors);
 	return status;
 }
 
@@ -456,22 +398,18 @@ static enum prony_status tf_read_back(struct session *s, enum readout what, stru
 				      struct error *err)
 {
 	struct tf_model *model = &((struct tf_state *)s->private_data)->model;
+	enum prony_status status = check_stage(model, what, err);
 
-	switch (what) {
-	case READ_LOGITS:
+	if (status == PRONY_OK)
+		status = check_readout(what, model->slots.next >= 0, out, err);
+	if (status != PRONY_OK)
+		return status;
+	if (what == READ_LOGITS)
 		return read_result(model, &model->logits, model->graph->logits, &out->tensors[0],
 				   err);
-	case READ_LOSS:
+	if (what == READ_LOSS)
 		return read_result(model, &model->loss, model->graph->loss, &out->tensors[0], err);
-	case READ_WEIGHTS:
-	case READ_GRADIENTS:
-	case READ_STATE:
-		return read_weights(model, what == READ_GRADIENTS, out, err);
-	case READ_OUTPUTS:
-	case READ_COUNT:
-		break;
-	}
-	return error_set(err, PRONY_INTERNAL, "unknown readout %d", (int)what);
+	return read_weights(model, what == READ_GRADIENTS, out, err);
 }
 
 static void tf_close(struct session *s)
@@ -481,6 +419,7 @@ static void tf_close(struct session *s)
 	if (!tf->series)
 		return;
 	if (tf->loaded) {
+		tf_profile_stop(&tf->model);
 		tf_model_release(&tf->model);
 		tf_session_close(&tf->running, &tf->api);
 		tf_api_release(&tf->api);
@@ -489,10 +428,45 @@ static void tf_close(struct session *s)
 	*tf = (struct tf_state){0};
 }
 
+static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t (*now_ns)(void),
+				       struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+
+	(void)steps, (void)now_ns;
+	if (strcmp(s->target.device, "cpu") != 0)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "on %s a trace of TensorFlow has when operations were handed to "
+				 "the device, not how long they took",
+				 s->target.device);
+	return tf_profile_begin(&tf->model, err);
+}
+
+static enum prony_status profile_stepped(struct session *s, int64_t step, struct profile_log *log,
+					 struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+
+	return tf_profile_stepped(&tf->model, step, log, err);
+}
+
+static enum prony_status profile_end(struct session *s, const int64_t *instants, int64_t steps,
+				     struct profile_log *log, struct error *err)
+{
+	struct tf_state *tf = s->private_data;
+
+	(void)steps, (void)err;
+	tf_profile_end(&tf->model, instants, log);
+	return PRONY_OK;
+}
+
+static const struct adapter_profile profile = {
+	.begin = profile_begin, .stepped = profile_stepped, .end = profile_end};
+
 #define TENSORFLOW_MEMBERS                                                                         \
 	.abi = ADAPTER_ABI, .private_size = sizeof(struct tf_state), .open = tf_open,              \
 	.build = tf_build, .feed = tf_feed, .step = tf_step, .sync = tf_sync,                      \
-	.read = tf_read_back, .close = tf_close
+	.read = tf_read_back, .close = tf_close, .profile = &profile
 
 const struct adapter adapter_tensorflow = {
 	TENSORFLOW_MEMBERS,

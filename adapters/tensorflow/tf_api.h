@@ -49,6 +49,7 @@ enum tf_code { TF_CODE_OK = 0, TF_CODE_RESOURCE_EXHAUSTED = 8, TF_CODE_UNIMPLEME
 	X(void, TF_DeleteStatus, (struct tf_status * status))                                      \
 	X(int, TF_GetCode, (const struct tf_status *status))                                       \
 	X(const char *, TF_Message, (const struct tf_status *status))                              \
+	X(struct tf_buffer *, TF_NewBuffer, (void))                                                \
 	X(void, TF_DeleteBuffer, (struct tf_buffer * buffer))                                      \
 	X(struct tf_buffer *, TF_GetRegisteredKernelsForOp,                                        \
 	  (const char *operation, struct tf_status *status))                                       \

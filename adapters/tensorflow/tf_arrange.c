@@ -40,18 +40,12 @@ void tf_transpose_node(struct tf_translation *t, const struct node *node)
 
 void tf_concat(struct tf_translation *t, const struct node *node)
 {
-	struct tf_output parts[NODE_MAX_INPUTS], axis;
+	int axis = layouts_axis(&t->layouts, node->outputs[0], (int)node->attributes.axis);
+	struct tf_output parts[NODE_MAX_INPUTS];
 
 	for (int i = 0; i < node->input_count; i++)
 		parts[i] = tf_take(t, node, i);
-	if (node->input_count == 1) {
-		tf_give(t, node, 0, parts[0]);
-		return;
-	}
-	axis = tf_index(&t->e,
-			layouts_axis(&t->layouts, node->outputs[0], (int)node->attributes.axis));
-	tf_give(t, node, 0,
-		tf_op_list(&t->e, "ConcatV2", parts, node->input_count, &axis, 1, NULL));
+	tf_give(t, node, 0, tf_join(t, parts, node->input_count, axis));
 }
 
 /* Begin, end and stride along every axis, as the value lies. */
@@ -148,106 +142,59 @@ void tf_pad_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_slice(&t->e, tf_take(t, node, 0), pads, &lies));
 }
 
-/* The axes that a mean is over, as x lies; returns how many elements each mean has. */
-static int64_t mean_axes(const struct tf_translation *t, const struct node *mean, bool *reduced)
+/* `type` (Sum, Mean) of x, which lies as `value`, over the axes that are summed; they stay as 1. */
+static struct tf_output reduce(struct tf_translation *t, const char *type, struct tf_output x,
+			       int value, const struct reduction *r)
 {
-	static const struct int_list spatial = {.items = {2, 3}, .count = 2};
-	const struct int_list *axes =
-		mean->op == OP_GLOBAL_AVERAGE_POOL ? &spatial : &mean->attributes.ints;
-	const struct shape *x = tf_graph_shape(t, mean->inputs[0]);
-	int64_t elements = 1;
-
-	for (int i = 0; i < axes->count; i++) {
-		int axis = (int)axes->items[i];
-
-		reduced[layouts_axis(&t->layouts, mean->inputs[0], axis)] = true;
-		elements *= x->dims[axis];
-	}
-	return elements;
-}
-
-/* The shape of a mean whose axes are kept, in the graph's order. */
-static struct shape kept_shape(const struct tf_translation *t, const struct node *mean)
-{
-	struct shape shape = *tf_graph_shape(t, mean->inputs[0]);
 	bool reduced[TENSOR_MAX_RANK] = {false};
 
-	mean_axes(t, mean, reduced);
-	for (int i = 0; i < shape.rank; i++)
-		if (reduced[layouts_axis(&t->layouts, mean->inputs[0], i)])
-			shape.dims[i] = 1;
-	return shape;
+	for (int i = 0; i < r->kept.rank; i++)
+		reduced[layouts_axis(&t->layouts, value, i)] = r->summed[i];
+	return tf_reduce(t, type, x, reduced, r->kept.rank);
 }
 
-/* From x's order to the graph's, or back; the axes of one element do not move anything. */
-static struct tf_output reorder(struct tf_translation *t, struct tf_output x,
-				const struct shape *graph_shape, bool last, bool back)
+static bool is_last(const struct tf_translation *t, int value)
 {
-	const int64_t *dims = graph_shape->dims;
-	struct shape to = *graph_shape;
-
-	if (!last)
-		return x;
-	if (back)
-		to = (struct shape){.rank = 4, .dims = {dims[0], dims[2], dims[3], dims[1]}};
-	if (dims[1] == 1 || dims[2] * dims[3] == 1)
-		return tf_reshape(&t->e, x, &to);
-	return tf_transpose(
-		&t->e, x, back ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 3, 1, 2}, 4);
+	return t->layouts.values[value] == LAYOUT_LAST;
 }
 
-void tf_reduce_mean(struct tf_translation *t, const struct node *node)
+void tf_mean(struct tf_translation *t, const struct node *node)
 {
-	int x = node->inputs[0], y = node->outputs[0];
-	bool reduced[TENSOR_MAX_RANK] = {false}, last = t->layouts.values[x] == LAYOUT_LAST;
-	struct shape kept = kept_shape(t, node);
-	struct tf_output mean;
+	struct reduction r = reduction_of_mean(t->graph, node);
+	const struct shape *y = tf_graph_shape(t, node->outputs[0]);
+	struct tf_output mean = reduce(t, "Mean", tf_take(t, node, 0), node->inputs[0], &r);
 
-	mean_axes(t, node, reduced);
-	mean = tf_reduce(t, "Mean", tf_take(t, node, 0), reduced, kept.rank);
-	if (tf_graph_shape(t, y)->rank < kept.rank)
-		mean = tf_reshape(&t->e, reorder(t, mean, &kept, last, false),
-				  tf_graph_shape(t, y));
+	if (y->rank < r.kept.rank && is_last(t, node->inputs[0]))
+		mean = tf_turn(t, mean, &r.kept, false);
+	if (y->rank < r.kept.rank)
+		mean = tf_reshape(&t->e, mean, y);
 	tf_give(t, node, 0, mean);
 }
 
-void tf_reduce_mean_grad(struct tf_translation *t, const struct node *node)
+void tf_mean_grad(struct tf_translation *t, const struct node *node)
 {
-	const struct node *forward = tf_forward(t, node);
-	int x = forward->inputs[0], y = forward->outputs[0];
-	bool reduced[TENSOR_MAX_RANK] = {false}, last = t->layouts.values[x] == LAYOUT_LAST;
-	int64_t elements = mean_axes(t, forward, reduced);
-	struct shape kept = kept_shape(t, forward), lies = tf_lying_shape(t, x);
-	struct tf_output dy = tf_scale(&t->e, tf_take(t, node, 0), 1 / (double)elements);
+	struct reduction r = reduction_of_mean(t->graph, tf_forward(t, node));
+	int dx = node->outputs[0];
+	bool widened = tf_graph_shape(t, node->inputs[0])->rank < r.kept.rank;
+	struct shape lies = tf_lying_shape(t, dx);
+	struct tf_output dy = tf_scale(&t->e, tf_take(t, node, 0), 1 / (double)r.count);
 
-	if (tf_graph_shape(t, y)->rank < kept.rank)
-		dy = reorder(t, tf_reshape(&t->e, dy, &kept), &kept, last, true);
+	if (widened)
+		dy = tf_reshape(&t->e, dy, &r.kept);
+	if (widened && is_last(t, dx))
+		dy = tf_turn(t, dy, &r.kept, true);
 	tf_give(t, node, 0, tf_binary(&t->e, "BroadcastTo", dy, tf_dims(&t->e, &lies)));
-}
-
-/* An operand's shape with as many axes as the result. */
-static struct shape widened(const struct shape *shape, int rank)
-{
-	struct shape wide = {.rank = rank};
-
-	for (int i = 0; i < rank; i++) {
-		int from = i - (rank - shape->rank);
-
-		wide.dims[i] = from < 0 ? 1 : shape->dims[from];
-	}
-	return wide;
 }
 
 /* What is broadcast to an image that lies with channels last has to lie so, too. */
 static struct tf_output operand(struct tf_translation *t, const struct node *node, int i)
 {
 	int value = node->inputs[i], y = node->outputs[0];
-	struct shape wide = widened(tf_graph_shape(t, value), tf_graph_shape(t, y)->rank);
+	struct reduction r = reduction_of_broadcast(tf_graph_shape(t, y), tf_graph_shape(t, value));
 
-	if (t->layouts.values[y] != LAYOUT_LAST || t->layouts.values[value] == LAYOUT_LAST ||
-	    shape_elements(&wide) == 1)
+	if (!is_last(t, y) || is_last(t, value) || shape_elements(&r.kept) == 1)
 		return tf_take(t, node, i);
-	return reorder(t, tf_reshape(&t->e, tf_take(t, node, i), &wide), &wide, true, true);
+	return tf_turn(t, tf_reshape(&t->e, tf_take(t, node, i), &r.kept), &r.kept, true);
 }
 
 /*
@@ -308,15 +255,12 @@ void tf_arithmetic(struct tf_translation *t, const struct node *node)
 void tf_broadcast_grad(struct tf_translation *t, const struct node *node)
 {
 	int dy = node->inputs[0], dx = node->outputs[0];
-	bool reduced[TENSOR_MAX_RANK] = {false}, last = t->layouts.values[dy] == LAYOUT_LAST;
-	const struct shape *y = tf_graph_shape(t, dy), *x = tf_graph_shape(t, dx);
-	struct shape wide = widened(x, y->rank), lies = tf_lying_shape(t, dx);
-	struct tf_output sum;
+	const struct shape *whole = tf_graph_shape(t, dy), *part = tf_graph_shape(t, dx);
+	struct reduction r = reduction_of_broadcast(whole, part);
+	struct shape lies = tf_lying_shape(t, dx);
+	struct tf_output sum = reduce(t, "Sum", tf_take(t, node, 0), dy, &r);
 
-	for (int i = 0; i < y->rank; i++)
-		reduced[layouts_axis(&t->layouts, dy, i)] = wide.dims[i] == 1 && y->dims[i] != 1;
-	sum = tf_reduce(t, "Sum", tf_take(t, node, 0), reduced, y->rank);
-	if (x->rank < y->rank)
-		sum = reorder(t, sum, &wide, last, false);
+	if (part->rank < whole->rank && is_last(t, dy))
+		sum = tf_turn(t, sum, &r.kept, false);
 	tf_give(t, node, 0, tf_reshape(&t->e, sum, &lies));
 }

@@ -8,30 +8,11 @@
 
 static const struct tf_output nothing;
 
-struct tf_attribute tf_int(const char *name, int64_t value)
+enum prony_status tf_emit_end(const struct tf_emit *e, struct error *err)
 {
-	return (struct tf_attribute){
-		.name = name, .kind = TF_ATTRIBUTE_INT, .ints = {value}, .count = 1};
-}
-
-struct tf_attribute tf_float(const char *name, double value)
-{
-	return (struct tf_attribute){.name = name, .kind = TF_ATTRIBUTE_FLOAT, .number = value};
-}
-
-struct tf_attribute tf_bool(const char *name, bool value)
-{
-	return (struct tf_attribute){.name = name, .kind = TF_ATTRIBUTE_BOOL, .count = value};
-}
-
-struct tf_attribute tf_type(const char *name, enum tf_type value)
-{
-	return (struct tf_attribute){.name = name, .kind = TF_ATTRIBUTE_TYPE, .count = (int)value};
-}
-
-struct tf_attribute tf_text(const char *name, const char *value)
-{
-	return (struct tf_attribute){.name = name, .kind = TF_ATTRIBUTE_TEXT, .text = value};
+	if (e->error.code == PRONY_OK)
+		return PRONY_OK;
+	return error_set(err, e->error.code, "%s", e->error.text);
 }
 
 struct tf_attribute tf_ints(const char *name, const int64_t *values, int count)
@@ -266,7 +247,7 @@ struct tf_output tf_cast(struct tf_emit *e, struct tf_output x, enum tf_type typ
 {
 	if (tf_type_of(e, x) == type)
 		return x;
-	return tf_op(e, "Cast", TF_IN(x), TF_WITH(tf_type("DstT", type)));
+	return tf_op(e, "Cast", TF_IN(x), TF_WITH(TF_TYPE("DstT", type)));
 }
 
 struct tf_output tf_reshape(struct tf_emit *e, struct tf_output x, const struct shape *shape)

@@ -51,13 +51,31 @@ struct tf_attribute {
 			.kind = TF_ATTRIBUTE_END                                                   \
 		}                                                                                  \
 	}
-struct tf_attribute tf_int(const char *name, int64_t value);
-struct tf_attribute tf_float(const char *name, double value);
-struct tf_attribute tf_bool(const char *name, bool value);
-struct tf_attribute tf_type(const char *name, enum tf_type value);
-struct tf_attribute tf_text(const char *name, const char *value);
+#define TF_INT(key, value)                                                                         \
+	{                                                                                          \
+		.name = (key), .kind = TF_ATTRIBUTE_INT, .ints = { value }                         \
+	}
+#define TF_FLOAT(key, value)                                                                       \
+	{                                                                                          \
+		.name = (key), .kind = TF_ATTRIBUTE_FLOAT, .number = (value)                       \
+	}
+#define TF_BOOL(key, value)                                                                        \
+	{                                                                                          \
+		.name = (key), .kind = TF_ATTRIBUTE_BOOL, .count = (value)                         \
+	}
+#define TF_TYPE(key, value)                                                                        \
+	{                                                                                          \
+		.name = (key), .kind = TF_ATTRIBUTE_TYPE, .count = (int)(value)                    \
+	}
+#define TF_TEXT(key, value)                                                                        \
+	{                                                                                          \
+		.name = (key), .kind = TF_ATTRIBUTE_TEXT, .text = (value)                          \
+	}
 struct tf_attribute tf_ints(const char *name, const int64_t *values, int count);
 struct tf_attribute tf_shape(const char *name, const struct shape *shape);
+
+/* The first error, or PRONY_OK. */
+enum prony_status tf_emit_end(const struct tf_emit *e, struct error *err);
 
 /* Appends an operation; returns its output 0. `attributes` NULL: none. */
 struct tf_output tf_op(struct tf_emit *e, const char *type, const struct tf_output *inputs,

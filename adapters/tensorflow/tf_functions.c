@@ -117,7 +117,7 @@ void tf_function(struct tf_translation *t, const struct node *node)
 		y = tf_unary(&t->e, "Relu6", binary(t, "AddV2", x, number(t, x, 3)));
 		y = binary(t, "Mul", x, tf_scale(&t->e, y, 1.0 / 6));
 	} else if (node->op == OP_LEAKY_RELU) {
-		y = tf_op(&t->e, "LeakyRelu", TF_IN(x), TF_WITH(tf_float("alpha", a->alpha)));
+		y = tf_op(&t->e, "LeakyRelu", TF_IN(x), TF_WITH(TF_FLOAT("alpha", a->alpha)));
 	} else if (node->op == OP_ELU) {
 		y = *tf_kept(t, node) = tf_unary(&t->e, "Elu", x);
 		y = a->alpha == 1 ? y : choose(t, x, y, y, a->alpha);
@@ -163,7 +163,7 @@ void tf_function_grad(struct tf_translation *t, const struct node *node)
 		dx = hard_swish_grad(t, x, dy);
 	} else if (f->op == OP_LEAKY_RELU) {
 		dx = tf_op(&t->e, "LeakyReluGrad", TF_IN(dy, x),
-			   TF_WITH(tf_float("alpha", a->alpha)));
+			   TF_WITH(TF_FLOAT("alpha", a->alpha)));
 	} else if (f->op == OP_ELU) {
 		dy = a->alpha == 1 ? dy : choose(t, x, dy, dy, a->alpha);
 		dx = binary(t, "EluGrad", dy, *tf_kept(t, f));

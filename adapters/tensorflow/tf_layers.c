@@ -1,13 +1,6 @@
 /* Products, normalisations, dropout, the loss. */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
-static struct tf_output multiply(struct tf_translation *t, struct tf_output a, struct tf_output b,
-				 bool turn_a, bool turn_b)
-{
-	return tf_op(&t->e, "MatMul", TF_IN(a, b),
-		     TF_WITH(tf_bool("transpose_a", turn_a), tf_bool("transpose_b", turn_b)));
-}
-
 static bool turned_b(const struct tf_translation *t, const struct node *gemm)
 {
 	return gemm->attributes.trans_b && !tf_is_own_weight(t->graph, gemm);
@@ -23,8 +16,8 @@ void tf_gemm(struct tf_translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
 	struct tf_output y = scaled(t,
-				    multiply(t, tf_take(t, node, 0), tf_take(t, node, 1),
-					     a->trans_a, turned_b(t, node)),
+				    tf_matmul(t, tf_take(t, node, 0), tf_take(t, node, 1),
+					      a->trans_a, turned_b(t, node)),
 				    a->alpha);
 
 	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
@@ -40,7 +33,7 @@ void tf_gemm_grad_input(struct tf_translation *t, const struct node *node)
 	struct tf_output b = tf_take(t, node, 1);
 
 	tf_give(t, node, 0,
-		turn_a ? multiply(t, b, dy, turn_b, true) : multiply(t, dy, b, false, !turn_b));
+		turn_a ? tf_matmul(t, b, dy, turn_b, true) : tf_matmul(t, dy, b, false, !turn_b));
 }
 
 void tf_gemm_grad_weight(struct tf_translation *t, const struct node *node)
@@ -50,8 +43,8 @@ void tf_gemm_grad_weight(struct tf_translation *t, const struct node *node)
 	struct tf_output a = tf_take(t, node, 0), dy = tf_take(t, node, 1);
 	struct tf_output scaled_dy = scaled(t, dy, gemm->attributes.alpha);
 
-	t->values[node->outputs[0]] = turn_b ? multiply(t, scaled_dy, a, true, turn_a)
-					     : multiply(t, a, scaled_dy, !turn_a, false);
+	t->values[node->outputs[0]] = turn_b ? tf_matmul(t, scaled_dy, a, true, turn_a)
+					     : tf_matmul(t, a, scaled_dy, !turn_a, false);
 	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
 		tf_give(t, node, 1,
 			scaled(t, tf_unary(&t->e, "BiasAddGrad", dy), gemm->attributes.beta));
@@ -82,9 +75,9 @@ void tf_batch_norm(struct tf_translation *t, const struct node *node)
 	}
 	y = tf_op(&t->e, "FusedBatchNormV3",
 		  TF_IN(x, tf_take(t, node, 1), tf_take(t, node, 2), mean, variance),
-		  TF_WITH(tf_float("epsilon", node->attributes.epsilon),
-			  tf_text("data_format", tf_data_format(t)),
-			  tf_bool("is_training", t->training)));
+		  TF_WITH(TF_FLOAT("epsilon", node->attributes.epsilon),
+			  TF_TEXT("data_format", tf_data_format(t)),
+			  TF_BOOL("is_training", t->training)));
 	*tf_kept(t, node) = y;
 	tf_give(t, node, 0, tf_reshape(&t->e, y, &lies));
 	for (int i = 1; i < node->output_count; i++)
@@ -101,9 +94,9 @@ void tf_batch_norm_grad(struct tf_translation *t, const struct node *node)
 		   TF_IN(as_image(t, tf_take(t, node, 0), forward->inputs[0]),
 			 as_image(t, tf_take(t, node, 1), forward->inputs[0]), tf_take(t, node, 2),
 			 tf_nth(y, 3), tf_nth(y, 4), tf_nth(y, 5)),
-		   TF_WITH(tf_float("epsilon", forward->attributes.epsilon),
-			   tf_text("data_format", tf_data_format(t)),
-			   tf_bool("is_training", true)));
+		   TF_WITH(TF_FLOAT("epsilon", forward->attributes.epsilon),
+			   TF_TEXT("data_format", tf_data_format(t)),
+			   TF_BOOL("is_training", true)));
 	if (node->outputs[0] != VALUE_NONE)
 		tf_give(t, node, 0, tf_reshape(&t->e, dx, &lies));
 	for (int i = 1; i < node->output_count; i++)
@@ -115,9 +108,9 @@ static struct tf_output lrn(struct tf_translation *t, const struct attributes *a
 			    const struct tf_output *inputs, int count)
 {
 	return tf_op(&t->e, type, inputs, count,
-		     TF_WITH(tf_int("depth_radius", (a->size - 1) / 2), tf_float("bias", a->bias),
-			     tf_float("alpha", a->alpha / (double)a->size),
-			     tf_float("beta", a->beta)));
+		     TF_WITH(TF_INT("depth_radius", (a->size - 1) / 2), TF_FLOAT("bias", a->bias),
+			     TF_FLOAT("alpha", a->alpha / (double)a->size),
+			     TF_FLOAT("beta", a->beta)));
 }
 
 /* Its kernels know channels last only. */
@@ -157,8 +150,8 @@ void tf_dropout(struct tf_translation *t, const struct node *node)
 		return;
 	}
 	mask = tf_op(&t->e, "RandomUniform", TF_IN(tf_dims(&t->e, &lies)),
-		     TF_WITH(tf_type("dtype", TF_TYPE_FLOAT), tf_int("seed", t->seed),
-			     tf_int("seed2", node - t->graph->nodes)));
+		     TF_WITH(TF_TYPE("dtype", TF_TYPE_FLOAT), TF_INT("seed", t->seed),
+			     TF_INT("seed2", node - t->graph->nodes)));
 	mask = tf_binary(&t->e, "GreaterEqual", mask, tf_number(&t->e, mask, ratio));
 	mask = tf_scale(&t->e, tf_cast(&t->e, mask, t->type), 1 / (1 - ratio));
 	*tf_kept(t, node) = mask;

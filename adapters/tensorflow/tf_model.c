@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "adapters/checks.h"
+
 /* One run: inputs that are fed, outputs that are fetched, an operation that is carried out. */
 struct run {
 	const struct tf_output *inputs;
@@ -13,13 +15,22 @@ struct run {
 	const struct tf_operation *target; /* NULL: none */
 };
 
+/* `profile` as a step has it, NULL: nobody looks. */
+static enum prony_status run_traced(struct tf_model *model, const struct run *run,
+				    const struct tf_profile *profile, const char *what,
+				    struct error *err)
+{
+	model->api->TF_SessionRun(model->session, profile ? profile->options : NULL, run->inputs,
+				  run->values, run->input_count, run->outputs, run->results,
+				  run->output_count, &run->target, run->target ? 1 : 0,
+				  profile ? profile->metadata : NULL, model->api->status);
+	return tf_check(model->api, what, err);
+}
+
 static enum prony_status run_session(struct tf_model *model, const struct run *run,
 				     const char *what, struct error *err)
 {
-	model->api->TF_SessionRun(model->session, NULL, run->inputs, run->values, run->input_count,
-				  run->outputs, run->results, run->output_count, &run->target,
-				  run->target ? 1 : 0, NULL, model->api->status);
-	return tf_check(model->api, what, err);
+	return run_traced(model, run, NULL, what, err);
 }
 
 /* The resources of all slots as one tensor of handles. */
@@ -145,6 +156,7 @@ static void init_translation(struct tf_model *model, struct tf_graph *graph,
 		.plain = arena_array(arena, values, sizeof(t->plain[0])),
 		.kept = arena_array(arena, nodes, sizeof(t->kept[0])),
 		.states = arena_array(arena, nodes, sizeof(t->states[0])),
+		.made = arena_array(arena, nodes, sizeof(t->made[0])),
 		.readers = arena_array(arena, values, sizeof(t->readers[0])),
 		.arena = arena,
 	};
@@ -181,15 +193,16 @@ static enum prony_status build_step(struct tf_model *model, const struct recipe 
 	}
 	if (status != PRONY_OK)
 		return status;
+	model->updates.first = e->count;
 	if (model->train)
 		tf_updates_build(model, recipe, targets, &count, start, start_count);
 	else if (model->backward)
 		tf_gradients_build(model, targets, &count);
+	model->updates.end = e->count;
 	e->scope = NULL;
 	e->macs = macs;
 	model->step = tf_group(e, targets, count);
-	return e->error.code == PRONY_OK ? PRONY_OK
-					 : error_set(err, e->error.code, "%s", e->error.text);
+	return tf_emit_end(e, err);
 }
 
 /* Feeds every variable's first value and runs `target`. */
@@ -210,16 +223,12 @@ static enum prony_status fill_variables(struct tf_model *model, const struct ten
 	}
 	for (int i = 0; status == PRONY_OK && i < w->weight_count; i++) {
 		const struct tf_weight *weight = &w->weights[i];
-		const char *name = model->graph->values[weight->value].name;
-		const struct tensor *tensor = tensor_find(given, name);
+		const struct tensor *tensor = NULL;
 
-		if (!tensor || tensor->dtype != DTYPE_F32 ||
-		    shape_elements(&tensor->shape) != weight->elements)
-			status = error_set(err, PRONY_BAD_INPUT, "no weights for %s", name);
-		else
-			status = tf_weight_copy(weight, tensor->data,
-						model->api->TF_TensorData(values[weight->variable]),
-						true, err);
+		status = check_weight(given, &model->graph->values[weight->value], &tensor, err);
+		if (status == PRONY_OK)
+			tf_weight_copy(weight, tensor->data,
+				       model->api->TF_TensorData(values[weight->variable]), true);
 	}
 	if (status == PRONY_OK)
 		status = run_session(model, &run, "fill the variables", err);
@@ -259,9 +268,8 @@ enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api
 		start[start_count++] = tf_assign(&model->t.e, model->weights.variables[i].handle,
 						 model->weights.variables[i].placeholder);
 	target = tf_group(&model->t.e, start, start_count);
-	if (!target)
-		return error_set(err, model->t.e.error.code, "%s", model->t.e.error.text);
-	return fill_variables(model, weights, target, err);
+	status = tf_emit_end(&model->t.e, err);
+	return status == PRONY_OK ? fill_variables(model, weights, target, err) : status;
 }
 
 static enum prony_status choose_slot(struct tf_model *model, int slot, struct error *err)
@@ -322,7 +330,7 @@ enum prony_status tf_model_step(struct tf_model *model, int slot, struct error *
 	if (slot != model->slots.next)
 		status = choose_slot(model, slot, err);
 	if (status == PRONY_OK)
-		status = run_session(model, &run, "step", err);
+		status = run_traced(model, &run, &model->profile, "step", err);
 	if (status == PRONY_OK)
 		model->slots.next = slot + 1 < model->slots.count ? slot + 1 : 0;
 	return status;

@@ -25,6 +25,15 @@ struct tf_slots {
 	struct tf_operation *feed, *choose; /* put a batch into a slot; set index */
 };
 
+/* While steps are looked at: tf_profile.h. */
+#define TF_PROFILE_THREADS 64
+struct tf_profile {
+	const struct tf_buffer *options;      /* of a step; NULL: nobody looks */
+	struct tf_buffer *metadata;	      /* what the last step said */
+	uint32_t threads[TF_PROFILE_THREADS]; /* TensorFlow's numbers of those that were met */
+	int thread_count;
+};
+
 struct tf_model {
 	const struct tf_api *api;
 	const struct graph *graph;
@@ -34,6 +43,8 @@ struct tf_model {
 	struct tf_slots slots;
 	struct tf_result logits, loss;
 	struct tf_operation *step;
+	struct tf_range updates; /* operations that update weights */
+	struct tf_profile profile;
 	struct tf_session *session; /* borrowed, like its graph */
 	bool train, backward;	    /* stages */
 };

@@ -60,7 +60,7 @@ void tf_lstm(struct tf_translation *t, const struct node *node)
 	lstm_inputs(t, node, in);
 	t->states[node - t->graph->nodes] = in;
 	y = tf_op(&t->e, "BlockLSTM", in, LSTM_INPUTS,
-		  TF_WITH(tf_float("forget_bias", 0), tf_float("cell_clip", -1)));
+		  TF_WITH(TF_FLOAT("forget_bias", 0), TF_FLOAT("cell_clip", -1)));
 	*tf_kept(t, node) = y;
 	y = tf_slice(&t->e, tf_nth(y, LSTM_OUTPUTS - 1), (const int64_t[]){s.time - 1, 0, 0},
 		     &last);
@@ -91,19 +91,12 @@ void tf_lstm_grad(struct tf_translation *t, const struct node *node)
 	in[LSTM_INPUTS + LSTM_OUTPUTS + 1] =
 		tf_pad(t, tf_reshape(&t->e, tf_take(t, node, 0), &one), before, 3, 0);
 	d = tf_op(&t->e, "BlockLSTMGrad", in, LSTM_INPUTS + LSTM_OUTPUTS + 2,
-		  TF_WITH(tf_bool("use_peephole", false)));
+		  TF_WITH(TF_BOOL("use_peephole", false)));
 	if (node->outputs[0] != VALUE_NONE)
 		tf_give(t, node, 0, swap(t, d));
 	give_weight(t, node, 1, tf_nth(d, 3));
 	give_weight(t, node, 2, tf_nth(d, 3));
 	give_weight(t, node, 3, tf_nth(d, 7));
-}
-
-static struct tf_output multiply(struct tf_translation *t, struct tf_output a, struct tf_output b,
-				 bool turn_a, bool turn_b)
-{
-	return tf_op(&t->e, "MatMul", TF_IN(a, b),
-		     TF_WITH(tf_bool("transpose_a", turn_a), tf_bool("transpose_b", turn_b)));
 }
 
 /* Kept: x as a matrix, time step after time step. states: those before each step, and the last. */
@@ -114,29 +107,19 @@ void tf_rnn(struct tf_translation *t, const struct node *node)
 	struct tf_output *h = arena_array(t->arena, (size_t)s.time + 1, sizeof(h[0])), r, x;
 
 	*tf_kept(t, node) = tf_reshape(&t->e, swap(t, tf_take(t, node, 0)), &flat);
-	x = multiply(t, *tf_kept(t, node), tf_take(t, node, 1), false, false);
+	x = tf_matmul(t, *tf_kept(t, node), tf_take(t, node, 1), false, false);
 	x = tf_binary(&t->e, "BiasAdd", x, tf_take(t, node, 3));
 	if (s.time > 1)
 		x = tf_op(&t->e, "Split", TF_IN(tf_index(&t->e, 0), x),
-			  TF_WITH(tf_int("num_split", s.time)));
+			  TF_WITH(TF_INT("num_split", s.time)));
 	r = tf_take(t, node, 2);
 	h[0] = zeros(t, 2, (const int64_t[]){s.batch, s.hidden});
 	for (int i = 0; i < s.time; i++)
 		h[i + 1] = tf_unary(&t->e, "Relu",
-				    tf_binary(&t->e, "AddV2", multiply(t, h[i], r, false, false),
+				    tf_binary(&t->e, "AddV2", tf_matmul(t, h[i], r, false, false),
 					      s.time > 1 ? tf_nth(x, i) : x));
 	t->states[node - t->graph->nodes] = h;
 	tf_give(t, node, 0, h[s.time]);
-}
-
-/* Of all time steps below each other. */
-static struct tf_output stack(struct tf_translation *t, const struct tf_output *steps,
-			      int64_t count)
-{
-	struct tf_output axis = tf_index(&t->e, 0);
-
-	return count == 1 ? steps[0]
-			  : tf_op_list(&t->e, "ConcatV2", steps, (int)count, &axis, 1, NULL);
 }
 
 void tf_rnn_grad(struct tf_translation *t, const struct node *node)
@@ -151,15 +134,15 @@ void tf_rnn_grad(struct tf_translation *t, const struct node *node)
 	for (int64_t i = s.time - 1; i >= 0; i--) {
 		dz[i] = tf_binary(&t->e, "ReluGrad", dh, h[i + 1]);
 		if (i > 0)
-			dh = multiply(t, dz[i], tf_take(t, node, 3), false, true);
+			dh = tf_matmul(t, dz[i], tf_take(t, node, 3), false, true);
 	}
-	all = stack(t, dz, s.time);
+	all = tf_join(t, dz, s.time, 0);
 	if (node->outputs[0] != VALUE_NONE)
 		tf_give(t, node, 0,
 			swap(t,
-			     tf_reshape(&t->e, multiply(t, all, tf_take(t, node, 2), false, true),
+			     tf_reshape(&t->e, tf_matmul(t, all, tf_take(t, node, 2), false, true),
 					&steps)));
-	give_weight(t, node, 1, multiply(t, *tf_kept(t, rnn), all, true, false));
-	give_weight(t, node, 2, multiply(t, stack(t, h, s.time), all, true, false));
+	give_weight(t, node, 1, tf_matmul(t, *tf_kept(t, rnn), all, true, false));
+	give_weight(t, node, 2, tf_matmul(t, tf_join(t, h, s.time, 0), all, true, false));
 	give_weight(t, node, 3, tf_unary(&t->e, "BiasAddGrad", all));
 }

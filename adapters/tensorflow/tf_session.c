@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
+
+#include "adapters/threads.h"
 
 #define CONFIG_BYTES 96
 #define PROBE_ALIGNMENT 64 /* what TensorFlow asks for to take memory as it is */
@@ -109,11 +108,7 @@ enum prony_status tf_session_devices(const struct tf_running *running, const str
 static void visit(void *data, size_t bytes, void *argument)
 {
 	(void)bytes;
-#if defined(__SSE__)
-	*(uint32_t *)argument = _mm_getcsr();
-#else
-	(void)argument;
-#endif
+	*(uint32_t *)argument = threads_mxcsr();
 	free(data);
 }
 
@@ -137,11 +132,11 @@ enum prony_status tf_session_mxcsr(const struct tf_running *running, const struc
 	const struct shape shape = {.rank = 1, .dims = {PROBE_ALIGNMENT / sizeof(float)}};
 	struct tf_output placeholder =
 		tf_op(&e, "Placeholder", NULL, 0,
-		      TF_WITH(tf_type("dtype", TF_TYPE_FLOAT), tf_shape("shape", &shape)));
+		      TF_WITH(TF_TYPE("dtype", TF_TYPE_FLOAT), tf_shape("shape", &shape)));
 	struct tf_output handle =
 		tf_op(&e, "VarHandleOp", NULL, 0,
-		      TF_WITH(tf_type("dtype", TF_TYPE_FLOAT), tf_shape("shape", &shape),
-			      tf_text("shared_name", "prony_thread")));
+		      TF_WITH(TF_TYPE("dtype", TF_TYPE_FLOAT), tf_shape("shape", &shape),
+			      TF_TEXT("shared_name", "prony_thread")));
 	struct tf_operation *assign =
 		tf_binary(&e, "AssignVariableOp", handle, placeholder).operation;
 	void *data = aligned_alloc(PROBE_ALIGNMENT, PROBE_ALIGNMENT);

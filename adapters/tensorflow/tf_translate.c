@@ -3,71 +3,57 @@
 #include "adapters/reasons.h"
 #include "adapters/tensorflow/tf_translate_internal.h"
 
-static tf_operator *const operators[OP_COUNT] = {
-	[OP_CONV] = tf_conv,
-	[OP_CONV_GRAD_INPUT] = tf_conv_grad_input,
-	[OP_CONV_GRAD_WEIGHT] = tf_conv_grad_weight,
-	[OP_MAX_POOL] = tf_max_pool,
-	[OP_MAX_POOL_GRAD] = tf_max_pool_grad,
-	[OP_AVERAGE_POOL] = tf_average_pool,
-	[OP_AVERAGE_POOL_GRAD] = tf_average_pool_grad,
-	[OP_GLOBAL_AVERAGE_POOL] = tf_reduce_mean,
-	[OP_GLOBAL_AVERAGE_POOL_GRAD] = tf_reduce_mean_grad,
-	[OP_REDUCE_MEAN] = tf_reduce_mean,
-	[OP_REDUCE_MEAN_GRAD] = tf_reduce_mean_grad,
-	[OP_GEMM] = tf_gemm,
-	[OP_GEMM_GRAD_INPUT] = tf_gemm_grad_input,
-	[OP_GEMM_GRAD_WEIGHT] = tf_gemm_grad_weight,
-	[OP_SOFTMAX] = tf_softmax,
-	[OP_SOFTMAX_GRAD] = tf_softmax_grad,
-	[OP_BATCH_NORM] = tf_batch_norm,
-	[OP_BATCH_NORM_GRAD] = tf_batch_norm_grad,
-	[OP_LRN] = tf_lrn,
-	[OP_LRN_GRAD] = tf_lrn_grad,
-	[OP_FLATTEN] = tf_reshape_node,
-	[OP_FLATTEN_GRAD] = tf_reshape_grad,
-	[OP_RESHAPE] = tf_reshape_node,
-	[OP_RESHAPE_GRAD] = tf_reshape_grad,
-	[OP_TRANSPOSE] = tf_transpose_node,
-	[OP_CONCAT] = tf_concat,
-	[OP_SLICE] = tf_slice_node,
-	[OP_SLICE_GRAD] = tf_slice_grad,
-	[OP_PAD] = tf_pad_node,
-	[OP_PAD_GRAD] = tf_pad_grad,
-	[OP_DROPOUT] = tf_dropout,
-	[OP_DROPOUT_GRAD] = tf_dropout_grad,
-	[OP_ADD] = tf_arithmetic,
-	[OP_SUB] = tf_arithmetic,
-	[OP_MUL] = tf_arithmetic,
-	[OP_DIV] = tf_arithmetic,
-	[OP_BROADCAST_GRAD] = tf_broadcast_grad,
-	[OP_RELU_GRAD] = tf_function_grad,
-	[OP_ELEMENTWISE_GRAD] = tf_function_grad,
-	[OP_LSTM] = tf_lstm,
-	[OP_LSTM_GRAD] = tf_lstm_grad,
-	[OP_RNN] = tf_rnn,
-	[OP_RNN_GRAD] = tf_rnn_grad,
-	[OP_SOFTMAX_CROSS_ENTROPY] = tf_cross_entropy,
-	[OP_SOFTMAX_CROSS_ENTROPY_GRAD] = tf_cross_entropy_grad,
-	[OP_HALF_SQUARES] = tf_half_squares,
-	[OP_HALF_SQUARES_GRAD] = tf_half_squares_grad,
+/* What an operator becomes, and its gradients: of its input, or all there are; of its weight. */
+static const struct row {
+	tf_operator *forward, *gradient, *of_weight;
+} rows[OP_COUNT] = {
+	[OP_CONV] = {tf_conv, tf_conv_grad_input, tf_conv_grad_weight},
+	[OP_MAX_POOL] = {tf_max_pool, tf_max_pool_grad, NULL},
+	[OP_AVERAGE_POOL] = {tf_average_pool, tf_average_pool_grad, NULL},
+	[OP_GLOBAL_AVERAGE_POOL] = {tf_mean, tf_mean_grad, NULL},
+	[OP_REDUCE_MEAN] = {tf_mean, tf_mean_grad, NULL},
+	[OP_GEMM] = {tf_gemm, tf_gemm_grad_input, tf_gemm_grad_weight},
+	[OP_SOFTMAX] = {tf_softmax, tf_softmax_grad, NULL},
+	[OP_BATCH_NORM] = {tf_batch_norm, tf_batch_norm_grad, NULL},
+	[OP_LRN] = {tf_lrn, tf_lrn_grad, NULL},
+	[OP_FLATTEN] = {tf_reshape_node, tf_reshape_grad, NULL},
+	[OP_RESHAPE] = {tf_reshape_node, tf_reshape_grad, NULL},
+	[OP_TRANSPOSE] = {tf_transpose_node, NULL, NULL},
+	[OP_CONCAT] = {tf_concat, NULL, NULL},
+	[OP_SLICE] = {tf_slice_node, tf_slice_grad, NULL},
+	[OP_PAD] = {tf_pad_node, tf_pad_grad, NULL},
+	[OP_DROPOUT] = {tf_dropout, tf_dropout_grad, NULL},
+	[OP_ADD] = {tf_arithmetic, tf_broadcast_grad, NULL},
+	[OP_SUB] = {tf_arithmetic, tf_broadcast_grad, NULL},
+	[OP_MUL] = {tf_arithmetic, tf_broadcast_grad, NULL},
+	[OP_DIV] = {tf_arithmetic, tf_broadcast_grad, NULL},
+	[OP_LSTM] = {tf_lstm, tf_lstm_grad, NULL},
+	[OP_RNN] = {tf_rnn, tf_rnn_grad, NULL},
+	[OP_SOFTMAX_CROSS_ENTROPY] = {tf_cross_entropy, tf_cross_entropy_grad, NULL},
+	[OP_HALF_SQUARES] = {tf_half_squares, tf_half_squares_grad, NULL},
 };
+static const struct row elementwise = {tf_function, tf_function_grad, NULL};
+
+static void translate_node(struct tf_translation *t, const struct node *node)
+{
+	bool gradient = node->differentiates >= 0;
+	bool of_weight = node->op == OP_CONV_GRAD_WEIGHT || node->op == OP_GEMM_GRAD_WEIGHT;
+	enum op op = gradient ? tf_forward(t, node)->op : node->op;
+	const struct row *row = rows[op].forward ? &rows[op] : &elementwise;
+
+	t->e.scope = node->name;
+	(of_weight ? row->of_weight : gradient ? row->gradient : row->forward)(t, node);
+}
 
 enum prony_status tf_translate(struct tf_translation *t, int first, int end, struct error *err)
 {
 	for (int i = first; i < end && t->e.error.code == PRONY_OK; i++) {
-		const struct node *node = &t->graph->nodes[i];
-
-		t->e.scope = node->name;
-		if (operators[node->op])
-			operators[node->op](t, node);
-		else
-			tf_function(t, node);
+		t->made[i].first = t->e.count;
+		translate_node(t, &t->graph->nodes[i]);
+		t->made[i].end = t->e.count;
 	}
 	t->e.scope = NULL;
-	if (t->e.error.code != PRONY_OK)
-		return error_set(err, t->e.error.code, "%s", t->e.error.text);
-	return PRONY_OK;
+	return tf_emit_end(&t->e, err);
 }
 
 static void refuse_weights(const struct graph *graph, const struct node *node,
@@ -97,7 +83,7 @@ void tf_refusals(const struct graph *graph, struct strbuf *reasons)
 		const struct node *node = &graph->nodes[i];
 		const char *name = operator_name(node->op);
 
-		if (!operators[node->op] && !operator_row(node->op)->elementwise)
+		if (!rows[node->op].forward && !operator_row(node->op)->elementwise)
 			reasons_add(reasons, "operator %s (%s) is not known here", name,
 				    node->name);
 		refuse_weights(graph, node, reasons);

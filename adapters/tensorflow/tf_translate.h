@@ -10,6 +10,11 @@
 #include "base/strbuf.h"
 #include "graph/layout.h"
 
+/* Numbers of operations, as their names have them: "p.conv1.12". */
+struct tf_range {
+	int first, end;
+};
+
 struct tf_translation {
 	struct tf_emit e;
 	const struct graph *graph;
@@ -22,6 +27,7 @@ struct tf_translation {
 	struct tf_output *plain;   /* the same in the graph's order, where somebody asked */
 	struct tf_output *kept;	   /* of each node, for its gradient: see the node's function */
 	struct tf_output **states; /* of each recurrent node: what it was after each time step */
+	struct tf_range *made;	   /* of each node, the operations that it became */
 	int *readers;		   /* how many inputs of nodes each value is */
 	struct arena *arena;
 };

@@ -3,6 +3,7 @@
 #define PRONY_ADAPTERS_TENSORFLOW_TF_TRANSLATE_INTERNAL_H
 
 #include "adapters/tensorflow/tf_translate.h"
+#include "graph/reduction.h"
 
 /* Input i of a node: as it lies, or in the graph's order. */
 struct tf_output tf_take(struct tf_translation *t, const struct node *node, int i);
@@ -12,6 +13,11 @@ struct tf_output tf_take_plain(struct tf_translation *t, const struct node *node
  * that TensorFlow infers is another than the graph's. */
 void tf_give(struct tf_translation *t, const struct node *node, int i, struct tf_output y);
 void tf_give_plain(struct tf_translation *t, const struct node *node, int i, struct tf_output y);
+
+/* An image that lies with channels last in the graph's order, or back; `shape` is the graph's. What
+ * moves only axes of one element is a reshape. */
+struct tf_output tf_turn(struct tf_translation *t, struct tf_output x, const struct shape *shape,
+			 bool back);
 
 /* Shape of a value in the graph, or as it lies. */
 const struct shape *tf_graph_shape(const struct tf_translation *t, int value);
@@ -26,6 +32,13 @@ bool tf_is_shared(const struct graph *graph, const struct node *node, int input)
 
 /* "NHWC" or "NCHW". */
 const char *tf_data_format(const struct tf_translation *t);
+
+/* The product of two matrices, each turned before where that is asked for. */
+struct tf_output tf_matmul(struct tf_translation *t, struct tf_output a, struct tf_output b,
+			   bool turn_a, bool turn_b);
+/* Parts behind each other along an axis, as they lie; one part is itself. */
+struct tf_output tf_join(struct tf_translation *t, const struct tf_output *parts, int64_t count,
+			 int axis);
 
 /* x with `pads` (in the order in which x lies: begins, then ends) around it. */
 struct tf_output tf_pad(struct tf_translation *t, struct tf_output x, const int64_t *pads, int rank,
@@ -48,7 +61,7 @@ tf_operator tf_half_squares, tf_half_squares_grad;
 /* tf_arrange.c: shapes */
 tf_operator tf_reshape_node, tf_reshape_grad, tf_transpose_node, tf_concat, tf_slice_node,
 	tf_slice_grad, tf_pad_node, tf_pad_grad;
-tf_operator tf_reduce_mean, tf_reduce_mean_grad, tf_arithmetic, tf_broadcast_grad;
+tf_operator tf_mean, tf_mean_grad, tf_arithmetic, tf_broadcast_grad;
 /* tf_functions.c: each element by itself */
 tf_operator tf_function, tf_function_grad;
 /* tf_recurrent.c */

@@ -1,8 +1,6 @@
 /* What the files of the translation share. */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
-static const int64_t to_plain[] = {0, 3, 1, 2}, to_last[] = {0, 2, 3, 1};
-
 const struct shape *tf_graph_shape(const struct tf_translation *t, int value)
 {
 	return &t->graph->values[value].shape;
@@ -33,38 +31,28 @@ struct tf_output tf_take(struct tf_translation *t, const struct node *node, int 
 	return t->values[node->inputs[i]];
 }
 
-/* A transposition that moves only order of one element is a reshape. */
-static struct tf_output turn(struct tf_translation *t, struct tf_output x, int value,
-			     const int64_t *order, const struct shape *to)
+struct tf_output tf_turn(struct tf_translation *t, struct tf_output x, const struct shape *shape,
+			 bool back)
 {
-	const int64_t *dims = tf_graph_shape(t, value)->dims;
+	static const int64_t to_graph[] = {0, 3, 1, 2}, to_last[] = {0, 2, 3, 1};
+	const int64_t *d = shape->dims;
+	const struct shape lies = {.rank = 4, .dims = {d[0], d[2], d[3], d[1]}};
 
-	if (dims[1] == 1 || dims[2] * dims[3] == 1)
-		return tf_reshape(&t->e, x, to);
-	return tf_transpose(&t->e, x, order, 4);
+	if (d[1] == 1 || d[2] * d[3] == 1)
+		return tf_reshape(&t->e, x, back ? &lies : shape);
+	return tf_transpose(&t->e, x, back ? to_last : to_graph, 4);
 }
 
 struct tf_output tf_take_plain(struct tf_translation *t, const struct node *node, int i)
 {
 	int value = node->inputs[i];
-	const struct shape *shape = tf_graph_shape(t, value);
-	int64_t channels = t->layouts.channels[value];
-	struct tf_output x = t->values[value], *plain = &t->plain[value];
+	struct tf_output *plain = &t->plain[value];
 
-	if (t->layouts.values[value] == LAYOUT_GRAPH)
-		return x;
-	if (plain->operation)
-		return *plain;
-	if (channels) {
-		struct shape split = {
-			.rank = 3, .dims = {shape->dims[0], shape->dims[1] / channels, channels}};
-
-		x = tf_reshape(&t->e, x, &split);
-		*plain = tf_reshape(&t->e, tf_transpose(&t->e, x, (const int64_t[]){0, 2, 1}, 3),
-				    shape);
-	} else {
-		*plain = turn(t, x, value, to_plain, shape);
-	}
+	/* What is flattened as it lies is read by nobody who needs another order. */
+	if (t->layouts.values[value] != LAYOUT_LAST)
+		return t->values[value];
+	if (!plain->operation)
+		*plain = tf_turn(t, t->values[value], tf_graph_shape(t, value), false);
 	return *plain;
 }
 
@@ -95,13 +83,30 @@ void tf_give(struct tf_translation *t, const struct node *node, int i, struct tf
 void tf_give_plain(struct tf_translation *t, const struct node *node, int i, struct tf_output y)
 {
 	int value = node->outputs[i];
-	struct shape lies = tf_lying_shape(t, value);
 
 	if (t->layouts.values[value] != LAYOUT_GRAPH) {
 		t->plain[value] = y;
-		y = turn(t, y, value, to_last, &lies);
+		y = tf_turn(t, y, tf_graph_shape(t, value), true);
 	}
 	tf_give(t, node, i, y);
+}
+
+struct tf_output tf_matmul(struct tf_translation *t, struct tf_output a, struct tf_output b,
+			   bool turn_a, bool turn_b)
+{
+	return tf_op(&t->e, "MatMul", TF_IN(a, b),
+		     TF_WITH(TF_BOOL("transpose_a", turn_a), TF_BOOL("transpose_b", turn_b)));
+}
+
+struct tf_output tf_join(struct tf_translation *t, const struct tf_output *parts, int64_t count,
+			 int axis)
+{
+	struct tf_output at;
+
+	if (count == 1)
+		return parts[0];
+	at = tf_index(&t->e, axis);
+	return tf_op_list(&t->e, "ConcatV2", parts, (int)count, &at, 1, NULL);
 }
 
 struct tf_output tf_pad(struct tf_translation *t, struct tf_output x, const int64_t *pads, int rank,
@@ -129,7 +134,7 @@ struct tf_output tf_reduce(struct tf_translation *t, const char *type, struct tf
 		if (reduced[i])
 			order[count++] = i;
 	return tf_op(&t->e, type, TF_IN(x, tf_indices(&t->e, order, count)),
-		     TF_WITH(tf_bool("keep_dims", true)));
+		     TF_WITH(TF_BOOL("keep_dims", true)));
 }
 
 /* Whether somebody else reads it, who may want it in another order. */

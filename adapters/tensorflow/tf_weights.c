@@ -1,7 +1,6 @@
 #include "adapters/tensorflow/tf_weights.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct tf_output tf_resource(struct tf_emit *e, enum tf_type type, const struct shape *shape)
@@ -11,13 +10,13 @@ struct tf_output tf_resource(struct tf_emit *e, enum tf_type type, const struct 
 	/* Two resources of one name would be one. */
 	snprintf(name, sizeof(name), "prony%d", e->count);
 	return tf_op(e, "VarHandleOp", NULL, 0,
-		     TF_WITH(tf_type("dtype", type), tf_shape("shape", shape),
-			     tf_text("shared_name", name)));
+		     TF_WITH(TF_TYPE("dtype", type), tf_shape("shape", shape),
+			     TF_TEXT("shared_name", name)));
 }
 
 struct tf_output tf_read(struct tf_emit *e, struct tf_output handle, enum tf_type type)
 {
-	return tf_op(e, "ReadVariableOp", TF_IN(handle), TF_WITH(tf_type("dtype", type)));
+	return tf_op(e, "ReadVariableOp", TF_IN(handle), TF_WITH(TF_TYPE("dtype", type)));
 }
 
 struct tf_operation *tf_assign(struct tf_emit *e, struct tf_output handle, struct tf_output value)
@@ -28,7 +27,7 @@ struct tf_operation *tf_assign(struct tf_emit *e, struct tf_output handle, struc
 struct tf_output tf_placeholder(struct tf_emit *e, enum tf_type type, const struct shape *shape)
 {
 	return tf_op(e, "Placeholder", NULL, 0,
-		     TF_WITH(tf_type("dtype", type), tf_shape("shape", shape)));
+		     TF_WITH(TF_TYPE("dtype", type), tf_shape("shape", shape)));
 }
 
 /* The first forward node that reads a value, and as which input. */
@@ -41,42 +40,19 @@ static const struct node *reader_of(const struct graph *graph, int value, int *i
 	return NULL;
 }
 
-/* OIHW as HWIO; of a depthwise convolution (C M) x 1 x H x W as H x W x C x M. */
-static void plan_conv(const struct tf_translation *t, const struct node *conv,
-		      struct tf_weight *weight, struct shape *shape)
-{
-	const int64_t *w = t->graph->values[weight->value].shape.dims;
-	int64_t group = conv->attributes.group;
-
-	if (tf_is_depthwise(t->graph, conv)) {
-		*shape = (struct shape){.rank = 4, .dims = {w[2], w[3], group, w[0] / group}};
-		weight->order =
-			arrangement_make(4, (const int64_t[]){group, w[0] / group, w[2], w[3]},
-					 (const int[]){2, 3, 0, 1});
-		return;
-	}
-	*shape = (struct shape){.rank = 4, .dims = {w[2], w[3], w[1], w[0]}};
-	weight->order = arrangement_make(4, w, (const int[]){2, 3, 1, 0});
-}
-
 /* As [in, out]; what meets an image that was flattened as it lies counts H, W, C. */
 static void plan_gemm(const struct tf_translation *t, const struct node *gemm,
 		      struct tf_weight *weight, struct shape *shape)
 {
-	bool turned = gemm->attributes.trans_b;
 	const int64_t *w = t->graph->values[weight->value].shape.dims;
-	int64_t in = w[turned ? 1 : 0], out = w[turned ? 0 : 1];
 	int64_t channels = t->layouts.channels[weight->value];
-	int64_t pixels = channels ? in / channels : in;
 
-	*shape = (struct shape){.rank = 2, .dims = {in, out}};
+	if (!gemm->attributes.trans_b)
+		return;
 	channels = channels ? channels : 1;
-	if (turned)
-		weight->order = arrangement_make(3, (const int64_t[]){out, channels, pixels},
-						 (const int[]){2, 1, 0});
-	else if (channels > 1)
-		weight->order = arrangement_make(3, (const int64_t[]){channels, pixels, out},
-						 (const int[]){1, 0, 2});
+	*shape = (struct shape){.rank = 2, .dims = {w[1], w[0]}};
+	weight->order = arrangement_make(3, (const int64_t[]){w[0], channels, w[1] / channels},
+					 (const int[]){2, 1, 0});
 }
 
 /* One matrix of an LSTM holds the input's rows and, behind them, the state's. */
@@ -120,9 +96,11 @@ static void plan(struct tf_translation *t, struct tf_weights *all, int value)
 		.elements = shape_elements(&shape),
 		.order = layouts_arrangement(&t->layouts, value),
 	};
-	if (node && node->op == OP_CONV && input == 1)
-		plan_conv(t, node, weight, &shape);
-	else if (node && node->op == OP_GEMM && input == 1 && tf_is_own_weight(t->graph, node))
+	if (node && node->op == OP_CONV && input == 1 && tf_is_depthwise(t->graph, node)) {
+		/* H x W x 1 x (C M) */
+		shape.dims[2] = node->attributes.group;
+		shape.dims[3] /= node->attributes.group;
+	} else if (node && node->op == OP_GEMM && input == 1 && tf_is_own_weight(t->graph, node))
 		plan_gemm(t, node, weight, &shape);
 	else if (recurrent)
 		plan_recurrent(t, node, input, weight, &shape);
@@ -176,41 +154,31 @@ void tf_weights_build(struct tf_translation *t, struct tf_weights *out)
 	}
 }
 
-/* Swaps blocks 1 and 3 of four: the way there is the way back. */
-static void swap_gates(float *data, int64_t elements)
+/* Swaps blocks 1 and 3 of the four in each row: the way there is the way back. */
+static void swap_gates(float *data, int64_t rows, int64_t block)
 {
-	int64_t block = elements / 4;
+	for (int64_t row = 0; row < rows; row++, data += 4 * block)
+		for (int64_t i = 0; i < block; i++) {
+			float kept = data[block + i];
 
-	for (int64_t i = 0; i < block; i++) {
-		float kept = data[block + i];
-
-		data[block + i] = data[3 * block + i];
-		data[3 * block + i] = kept;
-	}
+			data[block + i] = data[3 * block + i];
+			data[3 * block + i] = kept;
+		}
 }
 
-enum prony_status tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
-				 bool to_variable, struct error *err)
+/* In the graph the gates are blocks of rows, in the variable parts of each row. */
+void tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
+		    bool to_variable)
 {
-	size_t bytes = (size_t)weight->elements * sizeof(float);
-	float *ours = in_graph;
+	int64_t rows = weight->order.rank > 0 ? weight->order.dims[1] : 1;
 
-	if (weight->gates && to_variable) { /* what we are given is not ours to change */
-		ours = malloc(bytes);
-		if (!ours)
-			return error_set(err, PRONY_NOMEM, "no memory for %zu bytes", bytes);
-		memcpy(ours, in_graph, bytes);
-		swap_gates(ours, weight->elements);
-	}
+	variable += weight->offset;
 	if (to_variable)
-		arrangement_copy(&weight->order, weight->elements, ours, variable + weight->offset,
-				 false);
+		arrangement_copy(&weight->order, weight->elements, in_graph, variable, false);
 	else
-		arrangement_copy(&weight->order, weight->elements, variable + weight->offset, ours,
-				 true);
-	if (weight->gates && !to_variable)
-		swap_gates(ours, weight->elements);
-	if (ours != in_graph)
-		free(ours);
-	return PRONY_OK;
+		arrangement_copy(&weight->order, weight->elements, variable, in_graph, true);
+	if (weight->gates && to_variable)
+		swap_gates(variable, rows, weight->elements / rows / 4);
+	else if (weight->gates)
+		swap_gates(in_graph, 1, weight->elements / 4);
 }

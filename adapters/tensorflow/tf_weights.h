@@ -35,8 +35,8 @@ struct tf_weights {
 void tf_weights_build(struct tf_translation *t, struct tf_weights *out);
 
 /* Moves a weight between the graph's order and its place in the data of its whole variable. */
-enum prony_status tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
-				 bool to_variable, struct error *err);
+void tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
+		    bool to_variable);
 
 /* A resource of TensorFlow that outlives a step, what it holds, and what gives it a value. */
 struct tf_output tf_resource(struct tf_emit *e, enum tf_type type, const struct shape *shape);

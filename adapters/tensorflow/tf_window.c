@@ -4,6 +4,8 @@
 #include <float.h>
 #include <string.h>
 
+#include "graph/window.h"
+
 /* TensorFlow's words for what lies around the input. */
 struct padding {
 	const char *word;
@@ -16,10 +18,7 @@ static const int64_t *sides(const struct tf_translation *t, const struct shape *
 	return &lying->dims[t->last ? 1 : 2];
 }
 
-/*
- * How much the windows reach beyond x. What ceil_mode adds is padding behind; rows that no window
- * reaches need none.
- */
+/* How much the windows reach beyond x, and whether TensorFlow has a word for it. */
 static struct padding padding_of(const struct node *node, const struct shape *x,
 				 const struct shape *y)
 {
@@ -31,10 +30,10 @@ static struct padding padding_of(const struct node *node, const struct shape *x,
 		int64_t in = x->dims[2 + i], out = y->dims[2 + i];
 		int64_t reach =
 			(out - 1) * a->strides[i] + (a->kernel[i] - 1) * a->dilations[i] + 1 - in;
-		int64_t behind = reach - a->pads[i], both = reach > 0 ? reach : 0;
+		int64_t both = reach > 0 ? reach : 0;
 
 		p.pads[i] = a->pads[i];
-		p.pads[i + 2] = behind > 0 ? behind : 0;
+		p.pads[i + 2] = window_behind(a, i, in, out);
 		valid = valid && p.pads[i] == 0 && p.pads[i + 2] == 0;
 		same = same && out == (in + a->strides[i] - 1) / a->strides[i] &&
 		       p.pads[i] == both / 2 && p.pads[i + 2] == both - both / 2;
@@ -119,8 +118,8 @@ static struct tf_output convolve(struct tf_translation *t, const struct node *fo
 	if (strcmp(p.word, "EXPLICIT") == 0 && tf_is_depthwise(t->graph, forward))
 		p.word = "VALID";
 	return tf_op(&t->e, type, inputs, count,
-		     TF_WITH(tf_text("data_format", tf_data_format(t)),
-			     spatial(t, "strides", a->strides), tf_text("padding", p.word),
+		     TF_WITH(TF_TEXT("data_format", tf_data_format(t)),
+			     spatial(t, "strides", a->strides), TF_TEXT("padding", p.word),
 			     spatial(t, "dilations", a->dilations),
 			     strcmp(p.word, "EXPLICIT") == 0
 				     ? tf_ints("explicit_paddings", around, 8)
@@ -135,20 +134,9 @@ static void split(struct tf_translation *t, struct tf_output x, int axis, int64_
 
 	if (parts > 1)
 		first = tf_op(&t->e, "Split", TF_IN(tf_index(&t->e, axis), x),
-			      TF_WITH(tf_int("num_split", parts)));
+			      TF_WITH(TF_INT("num_split", parts)));
 	for (int i = 0; i < parts; i++)
 		out[i] = tf_nth(first, parts > 1 ? i : x.index);
-}
-
-static struct tf_output join(struct tf_translation *t, const struct tf_output *parts, int64_t count,
-			     int axis)
-{
-	struct tf_output at;
-
-	if (count == 1)
-		return parts[0];
-	at = tf_index(&t->e, axis);
-	return tf_op_list(&t->e, "ConcatV2", parts, (int)count, &at, 1, NULL);
 }
 
 /* Groups are convolutions side by side, as TensorFlow's own AlexNet had them: its CPU kernel has
@@ -192,10 +180,10 @@ void tf_conv(struct tf_translation *t, const struct node *node)
 	split(t, tf_take(t, node, 1), 3, parts, w);
 	for (int64_t i = 0; i < parts; i++)
 		x[i] = convolve(t, node, type, TF_IN(x[i], w[i]));
-	y = join(t, x, parts, channel_axis(t));
+	y = tf_join(t, x, parts, channel_axis(t));
 	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
 		y = tf_op(&t->e, "BiasAdd", TF_IN(y, tf_take(t, node, 2)),
-			  TF_WITH(tf_text("data_format", tf_data_format(t))));
+			  TF_WITH(TF_TEXT("data_format", tf_data_format(t))));
 	tf_give(t, node, 0, y);
 }
 
@@ -226,11 +214,11 @@ void tf_conv_grad_weight(struct tf_translation *t, const struct node *node)
 				depthwise ? "DepthwiseConv2dNativeBackpropFilter"
 					  : "Conv2DBackpropFilter",
 				TF_IN(x[i], tf_dims(&t->e, &shape), dy[i]));
-	t->values[node->outputs[0]] = join(t, x, parts, 3);
+	t->values[node->outputs[0]] = tf_join(t, x, parts, 3);
 	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
 		t->values[node->outputs[1]] =
 			tf_op(&t->e, "BiasAddGrad", TF_IN(tf_take(t, node, 1)),
-			      TF_WITH(tf_text("data_format", tf_data_format(t))));
+			      TF_WITH(TF_TEXT("data_format", tf_data_format(t))));
 }
 
 void tf_conv_grad_input(struct tf_translation *t, const struct node *node)
@@ -253,7 +241,7 @@ void tf_conv_grad_input(struct tf_translation *t, const struct node *node)
 				 depthwise ? "DepthwiseConv2dNativeBackpropInput"
 					   : "Conv2DBackpropInput",
 				 TF_IN(tf_dims(&t->e, &size), w[i], dy[i]));
-	dx = join(t, dy, parts, channel_axis(t));
+	dx = tf_join(t, dy, parts, channel_axis(t));
 	tf_give(t, node, 0, padded ? crop_sides(t, dx, p.pads, &x) : dx);
 }
 
@@ -261,10 +249,10 @@ static struct tf_output pool(struct tf_translation *t, const struct node *forwar
 			     const char *padding, const struct tf_output *inputs, int count)
 {
 	return tf_op(&t->e, type, inputs, count,
-		     TF_WITH(tf_text("data_format", tf_data_format(t)),
+		     TF_WITH(TF_TEXT("data_format", tf_data_format(t)),
 			     spatial(t, "ksize", forward->attributes.kernel),
 			     spatial(t, "strides", forward->attributes.strides),
-			     tf_text("padding", padding)));
+			     TF_TEXT("padding", padding)));
 }
 
 /* Kept: the input, padded where TensorFlow has no word for it. The padding never is the largest. */
@@ -293,17 +281,6 @@ void tf_max_pool_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, padded ? crop_sides(t, dx, p.pads, &x) : dx);
 }
 
-/* How many elements, along one axis, count in window `place`. */
-static int64_t counted(const struct attributes *a, int axis, int64_t in, int64_t place)
-{
-	int64_t begin = place * a->strides[axis] - a->pads[axis];
-	int64_t end = begin + a->kernel[axis];
-	int64_t first = a->count_include_pad ? -a->pads[axis] : 0;
-	int64_t last = a->count_include_pad ? in + a->pads[axis + 2] : in;
-
-	return (end < last ? end : last) - (begin > first ? begin : first);
-}
-
 /*
  * TensorFlow divides by what lies inside x (SAME), or by the whole window of what was padded. Where
  * that is not what the graph asks for, the result is multiplied by this, one number a window.
@@ -319,8 +296,8 @@ static struct tf_output correction(struct tf_translation *t, const struct node *
 
 	for (int64_t i = 0; i < height * width; i++)
 		factors[i] = (float)(a->kernel[0] * a->kernel[1]) /
-			     (float)(counted(a, 0, x->dims[2], i / width) *
-				     counted(a, 1, x->dims[3], i % width));
+			     (float)(window_counted(a, 0, x->dims[2], i / width) *
+				     window_counted(a, 1, x->dims[3], i % width));
 	shape.dims[0] = shape.dims[channel_axis(t)] = 1;
 	return tf_numbers(&t->e, like, &shape, factors);
 }

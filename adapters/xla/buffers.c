@@ -3,37 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/layout.h"
-
-/* Between the graph's order and the port's. */
-static void rearrange(float *to, const float *from, const struct shape *shape,
-		      const struct port *port, bool back)
-{
-	const struct arrangement arrangement =
-		arrangement_make(shape->rank, shape->dims, layout_axes(port->layout));
-
-	arrangement_copy(&arrangement, shape_elements(shape), from, to, back);
-}
-
-/* To the nearest, ties to even; NaN stays one. */
-static uint16_t to_bf16(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	if ((bits & 0x7fffffff) > 0x7f800000)
-		return (uint16_t)(bits >> 16 | 0x40);
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static float from_bf16(uint16_t x)
-{
-	uint32_t bits = (uint32_t)x << 16;
-	float value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
+#include "adapters/bf16.h"
 
 static enum prony_status new_floats(const struct shape *shape, float **out, struct error *err)
 {
@@ -54,15 +24,15 @@ enum prony_status buffer_from_floats(const struct pjrt *pjrt, const float *data,
 	float *copy = NULL;
 	enum prony_status status = PRONY_OK;
 
-	if (narrow || port->layout != LAYOUT_PLAIN) {
+	if (narrow || port->order.rank > 0) {
 		status = new_floats(shape, &copy, err);
 		if (status != PRONY_OK)
 			return status;
-		rearrange(copy, data, shape, port, false);
+		arrangement_copy(&port->order, shape_elements(shape), data, copy, false);
 	}
 	if (narrow) /* in place: each is half as large */
 		for (int64_t i = 0; i < shape_elements(shape); i++) {
-			uint16_t half = to_bf16(copy[i]);
+			uint16_t half = bf16_from_float(copy[i]);
 
 			memcpy((char *)copy + (size_t)i * sizeof(half), &half, sizeof(half));
 		}
@@ -81,7 +51,7 @@ enum prony_status buffer_to_floats(const struct pjrt *pjrt, struct pjrt_buffer *
 	float *copy;
 	enum prony_status status;
 
-	if (!narrow && port->layout == LAYOUT_PLAIN)
+	if (!narrow && port->order.rank == 0)
 		return pjrt_download(pjrt, buffer, shape->rank, out, count * sizeof(*out), err);
 	status = new_floats(shape, &copy, err);
 	if (status != PRONY_OK)
@@ -92,10 +62,10 @@ enum prony_status buffer_to_floats(const struct pjrt *pjrt, struct pjrt_buffer *
 		uint16_t half;
 
 		memcpy(&half, (char *)copy + i * sizeof(half), sizeof(half));
-		copy[i] = from_bf16(half);
+		copy[i] = bf16_to_float(half);
 	}
 	if (status == PRONY_OK)
-		rearrange(out, copy, shape, port, true);
+		arrangement_copy(&port->order, (int64_t)count, copy, out, true);
 	free(copy);
 	return status;
 }

@@ -5,88 +5,62 @@
 
 #include "adapters/xla/emit_internal.h"
 
-static emit_function *const rows[OP_COUNT] = {
-	[OP_CONV] = emit_conv,
-	[OP_CONV_GRAD_INPUT] = emit_conv_grad_input,
-	[OP_CONV_GRAD_WEIGHT] = emit_conv_grad_weight,
-	[OP_GEMM] = emit_gemm,
-	[OP_GEMM_GRAD_INPUT] = emit_gemm_grad_input,
-	[OP_GEMM_GRAD_WEIGHT] = emit_gemm_grad_weight,
-	[OP_MAX_POOL] = emit_max_pool,
-	[OP_MAX_POOL_GRAD] = emit_max_pool_grad,
-	[OP_AVERAGE_POOL] = emit_average_pool,
-	[OP_AVERAGE_POOL_GRAD] = emit_average_pool_grad,
-	[OP_GLOBAL_AVERAGE_POOL] = emit_global_average,
-	[OP_GLOBAL_AVERAGE_POOL_GRAD] = emit_global_average_grad,
-	[OP_BATCH_NORM] = emit_batch_norm,
-	[OP_BATCH_NORM_GRAD] = emit_batch_norm_grad,
-	[OP_LRN] = emit_lrn,
-	[OP_LRN_GRAD] = emit_lrn_grad,
-	[OP_SOFTMAX] = emit_softmax,
-	[OP_SOFTMAX_GRAD] = emit_softmax_grad,
-	[OP_DROPOUT] = emit_dropout,
-	[OP_DROPOUT_GRAD] = emit_dropout_grad,
-	[OP_SOFTMAX_CROSS_ENTROPY] = emit_cross_entropy,
-	[OP_SOFTMAX_CROSS_ENTROPY_GRAD] = emit_cross_entropy_grad,
-	[OP_HALF_SQUARES] = emit_half_squares,
-	[OP_HALF_SQUARES_GRAD] = emit_half_squares_grad,
-	[OP_RELU_GRAD] = emit_relu_grad,
-	[OP_ELEMENTWISE_GRAD] = emit_elementwise_grad,
-	[OP_ADD] = emit_binary,
-	[OP_SUB] = emit_binary,
-	[OP_MUL] = emit_binary,
-	[OP_DIV] = emit_binary,
-	[OP_FLATTEN] = emit_reshape,
-	[OP_FLATTEN_GRAD] = emit_reshape_grad,
-	[OP_RESHAPE] = emit_reshape,
-	[OP_RESHAPE_GRAD] = emit_reshape_grad,
-	[OP_TRANSPOSE] = emit_transpose,
-	[OP_CONCAT] = emit_concat,
-	[OP_SLICE] = emit_slice,
-	[OP_SLICE_GRAD] = emit_slice_grad,
-	[OP_PAD] = emit_pad,
-	[OP_PAD_GRAD] = emit_pad_grad,
-	[OP_REDUCE_MEAN] = emit_reduce_mean,
-	[OP_REDUCE_MEAN_GRAD] = emit_reduce_mean_grad,
-	[OP_BROADCAST_GRAD] = emit_broadcast_grad,
-	[OP_LSTM] = emit_lstm,
-	[OP_LSTM_GRAD] = emit_lstm_grad,
-	[OP_RNN] = emit_rnn,
-	[OP_RNN_GRAD] = emit_rnn_grad,
+/* How an operator is written, and its gradients: of its input, or all there are; of its weight. */
+static const struct row {
+	emit_function *forward, *gradient, *of_weight;
+} rows[OP_COUNT] = {
+	[OP_CONV] = {emit_conv, emit_conv_grad_input, emit_conv_grad_weight},
+	[OP_GEMM] = {emit_gemm, emit_gemm_grad_input, emit_gemm_grad_weight},
+	[OP_MAX_POOL] = {emit_max_pool, emit_max_pool_grad, NULL},
+	[OP_AVERAGE_POOL] = {emit_average_pool, emit_average_pool_grad, NULL},
+	[OP_GLOBAL_AVERAGE_POOL] = {emit_mean, emit_mean_grad, NULL},
+	[OP_BATCH_NORM] = {emit_batch_norm, emit_batch_norm_grad, NULL},
+	[OP_LRN] = {emit_lrn, emit_lrn_grad, NULL},
+	[OP_SOFTMAX] = {emit_softmax, emit_softmax_grad, NULL},
+	[OP_DROPOUT] = {emit_dropout, emit_dropout_grad, NULL},
+	[OP_SOFTMAX_CROSS_ENTROPY] = {emit_cross_entropy, emit_cross_entropy_grad, NULL},
+	[OP_HALF_SQUARES] = {emit_half_squares, emit_half_squares_grad, NULL},
+	[OP_ADD] = {emit_binary, emit_broadcast_grad, NULL},
+	[OP_SUB] = {emit_binary, emit_broadcast_grad, NULL},
+	[OP_MUL] = {emit_binary, emit_broadcast_grad, NULL},
+	[OP_DIV] = {emit_binary, emit_broadcast_grad, NULL},
+	[OP_FLATTEN] = {emit_reshape, emit_reshape, NULL},
+	[OP_RESHAPE] = {emit_reshape, emit_reshape, NULL},
+	[OP_TRANSPOSE] = {emit_transpose, NULL, NULL},
+	[OP_CONCAT] = {emit_concat, NULL, NULL},
+	[OP_SLICE] = {emit_slice, emit_slice_grad, NULL},
+	[OP_PAD] = {emit_pad, emit_pad_grad, NULL},
+	[OP_REDUCE_MEAN] = {emit_mean, emit_mean_grad, NULL},
+	[OP_LSTM] = {emit_lstm, emit_lstm_grad, NULL},
+	[OP_RNN] = {emit_rnn, emit_rnn_grad, NULL},
 };
-
-static emit_function *row_of(enum op op)
-{
-	return emit_knows_element(op) ? emit_elementwise : rows[op];
-}
+static const struct row elementwise = {emit_elementwise, emit_elementwise_grad, NULL};
 
 bool emit_knows(enum op op)
 {
-	return row_of(op) != NULL;
+	return rows[op].forward || emit_knows_element(op);
 }
 
-/* Weights of a convolution are kept as it reads them. */
-static enum memory_order parameter_layout(const struct graph *graph, int value)
+static void emit_node(struct emitter *l, const struct node *node)
 {
-	for (int i = 0; i < graph->forward_count; i++)
-		if (graph->nodes[i].op == OP_CONV && graph->nodes[i].inputs[1] == value)
-			return LAYOUT_HWIO;
-	return emit_layout(graph->values[value].shape.rank);
+	bool gradient = node->differentiates >= 0;
+	bool of_weight = node->op == OP_CONV_GRAD_WEIGHT || node->op == OP_GEMM_GRAD_WEIGHT;
+	enum op op = gradient ? l->graph->nodes[node->differentiates].op : node->op;
+	const struct row *row = rows[op].forward ? &rows[op] : &elementwise;
+
+	(of_weight ? row->of_weight : gradient ? row->gradient : row->forward)(l, node);
 }
 
 static struct port *add_port(struct emitter *l, struct port *ports, int *count, enum role role,
 			     int value, enum hlo_type type)
 {
-	const struct shape *shape = &l->graph->values[value].shape;
+	const struct shape lies = emit_lying(l, value);
 	struct port *port = &ports[(*count)++];
 
-	*port = (struct port){.role = role, .value = value};
-	port->layout = role == ROLE_PARAMETER || role == ROLE_MOMENT || role == ROLE_GRADIENT
-			       ? parameter_layout(l->graph, value)
-		       : role == ROLE_LOGITS ? LAYOUT_PLAIN
-					     : emit_layout(shape->rank);
-	const struct shape lies = layout_shape(port->layout, shape);
-	port->hlo = hlo_name(&l->h, type, &lies);
+	*port = (struct port){.role = role,
+			      .value = value,
+			      .order = layouts_arrangement(&l->layouts, value),
+			      .hlo = hlo_name(&l->h, type, &lies)};
 	return port;
 }
 
@@ -146,10 +120,8 @@ static void list_arguments(struct emitter *l, struct program *out)
 	for (int i = 0; i < out->argument_count; i++) {
 		const struct port *port = &out->arguments[i];
 
-		if (port->role == ROLE_MOMENT || port->role == ROLE_RANDOM)
-			continue;
-		l->values[port->value].hlo = port->hlo;
-		l->values[port->value].layout = port->layout;
+		if (port->role != ROLE_MOMENT && port->role != ROLE_RANDOM)
+			l->values[port->value] = port->hlo;
 	}
 }
 
@@ -157,7 +129,7 @@ static void list_arguments(struct emitter *l, struct program *out)
 static struct hlo decayed(struct emitter *l, const struct port *weight)
 {
 	int gradient = l->graph->values[weight->value].gradient;
-	struct hlo g = emit_value_as(l, gradient, weight->layout, HLO_F32);
+	struct hlo g = emit_value_as(l, gradient, HLO_F32);
 
 	if (l->recipe->weight_decay == 0)
 		return g;
@@ -191,7 +163,7 @@ static struct hlo next_state(struct emitter *l, const struct port *state)
 {
 	double momentum = 0;
 	int statistic = graph_state_statistic(l->graph, state->value, &momentum);
-	struct hlo batch = emit_value_as(l, statistic, state->layout, HLO_F32);
+	struct hlo batch = emit_value_as(l, statistic, HLO_F32);
 
 	return hlo_binary(&l->h, "add", hlo_with(&l->h, "multiply", state->hlo, momentum),
 			  hlo_with(&l->h, "multiply", batch, 1 - momentum));
@@ -232,13 +204,13 @@ static void list_results(struct emitter *l, struct program *out)
 		    l->recipe->stage != STAGE_FORWARD_BACKWARD)
 			continue;
 		port = add_port(l, out->results, &out->result_count, ROLE_GRADIENT, i, HLO_F32);
-		port->hlo = emit_value_as(l, graph->values[i].gradient, port->layout, HLO_F32);
+		port->hlo = emit_value_as(l, graph->values[i].gradient, HLO_F32);
 	}
 	if (l->training)
 		add_port(l, out->results, &out->result_count, ROLE_LOSS, graph->loss, HLO_F32)
-			->hlo = emit_value_as(l, graph->loss, LAYOUT_PLAIN, HLO_F32);
+			->hlo = emit_value_as(l, graph->loss, HLO_F32);
 	add_port(l, out->results, &out->result_count, ROLE_LOGITS, graph->logits, HLO_F32)->hlo =
-		emit_value_as(l, graph->logits, LAYOUT_PLAIN, HLO_F32);
+		emit_value_as(l, graph->logits, HLO_F32);
 }
 
 static void write_ports(struct strbuf *out, const struct port *ports, int count)
@@ -294,13 +266,14 @@ enum prony_status emit_program(struct graph *graph, const struct recipe *recipe,
 		return status;
 	hlo_init(&l.h);
 	l.h.exact = exact;
+	graph_layouts(graph, true, arena, &l.layouts);
 	l.values = arena_array(arena, (size_t)graph->value_count, sizeof(*l.values));
 	l.recurrences = arena_array(arena, (size_t)graph->node_count, sizeof(*l.recurrences));
 	list_arguments(&l, &program);
 	for (int i = 0; i < nodes; i++) {
 		/* Evaluation ends at the logits. */
 		if (l.training || !operator_row(graph->nodes[i].op)->is_loss)
-			row_of(graph->nodes[i].op)(&l, &graph->nodes[i]);
+			emit_node(&l, &graph->nodes[i]);
 		if (i == graph->forward_count - 1)
 			program.macs = l.h.macs;
 	}

@@ -8,17 +8,7 @@
 #include "adapters/xla/hlo.h"
 #include "base/arena.h"
 #include "bundle/recipe.h"
-#include "graph/graph.h"
-
-/*
- * The order of the dimensions of a value of rank 4: as the graph has them, or as XLA's own front
- * end (JAX) arranges activations and the weights of convolutions. Other ranks are LAYOUT_PLAIN.
- */
-enum memory_order { LAYOUT_PLAIN, LAYOUT_NHWC, LAYOUT_HWIO };
-
-/* Dimension i in memory is dimension layout_axes(layout)[i] of the graph's value. */
-const int *layout_axes(enum memory_order layout);
-struct shape layout_shape(enum memory_order layout, const struct shape *shape);
+#include "graph/layout.h"
 
 enum role {
 	ROLE_PARAMETER,
@@ -35,9 +25,9 @@ enum role {
 /* An argument or a result of the function. */
 struct port {
 	enum role role;
-	int value; /* of the graph, or VALUE_NONE */
-	enum memory_order layout;
-	struct hlo hlo; /* its type, and its shape in memory */
+	int value;		  /* of the graph, or VALUE_NONE */
+	struct arrangement order; /* in which it lies: channels last, as JAX has them */
+	struct hlo hlo;		  /* its type, and its shape in memory */
 };
 
 struct program {

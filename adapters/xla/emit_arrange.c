@@ -3,30 +3,41 @@
 
 #include "adapters/xla/emit_internal.h"
 
-/* Elements keep the graph's order, whatever lies in memory. */
-static void reshape(struct emitter *l, const struct node *node, const struct shape *shape)
+/* x, which lies as a value does, in the graph's order, or back. */
+static struct hlo turned(struct emitter *l, struct hlo x, int value, bool back)
 {
-	struct hlo x = emit_input_as(l, node, 0, LAYOUT_PLAIN, l->compute);
+	static const int given[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	int order[TENSOR_MAX_RANK];
 
-	emit_output_as(l, node, 0, hlo_reshape(&l->h, x, shape), LAYOUT_PLAIN);
+	emit_order(l, value, order);
+	return emit_arrange(l, x, back ? given : order, back ? order : given, x.shape.rank);
 }
 
+/* Elements keep the graph's order; an image that is flattened as it lies, and back, stays as it is.
+ */
 void emit_reshape(struct emitter *l, const struct node *node)
 {
-	reshape(l, node, emit_shape(l, node->outputs[0]));
-}
+	bool gradient = node->differentiates >= 0;
+	int x = node->inputs[0], y = node->outputs[0];
+	int flat = gradient ? l->graph->nodes[node->differentiates].outputs[0] : y;
+	struct shape lies = emit_lying(l, y);
+	struct hlo moved = emit_input(l, node, 0);
 
-void emit_reshape_grad(struct emitter *l, const struct node *node)
-{
-	reshape(l, node, emit_shape(l, node->outputs[0]));
+	if (l->layouts.values[flat] == LAYOUT_LAST_FLAT) {
+		emit_output(l, node, 0, hlo_reshape(&l->h, moved, &lies));
+		return;
+	}
+	moved = hlo_reshape(&l->h, turned(l, moved, x, false), emit_shape(l, y));
+	emit_output(l, node, 0, turned(l, moved, y, true));
 }
 
 void emit_transpose(struct emitter *l, const struct node *node)
 {
 	struct hlo x = emit_input(l, node, 0);
 	int rank = x.shape.rank, from[TENSOR_MAX_RANK], place[TENSOR_MAX_RANK];
-	const int *order = layout_axes(emit_layout(rank));
+	int order[TENSOR_MAX_RANK];
 
+	emit_order(l, node->inputs[0], order);
 	for (int i = 0; i < rank; i++)
 		place[node->attributes.ints.items[i]] = i;
 	for (int i = 0; i < rank; i++)
@@ -42,7 +53,7 @@ void emit_concat(struct emitter *l, const struct node *node)
 		parts[i] = emit_input(l, node, i);
 	emit_output(l, node, 0,
 		    hlo_concatenate(&l->h, parts, node->input_count,
-				    emit_axis(parts[0].shape.rank, node->attributes.axis)));
+				    emit_axis(l, node->outputs[0], node->attributes.axis)));
 }
 
 void emit_slice(struct emitter *l, const struct node *node)
@@ -50,16 +61,16 @@ void emit_slice(struct emitter *l, const struct node *node)
 	const struct attributes *a = &node->attributes;
 	struct hlo x = emit_input(l, node, 0);
 
-	emit_output(
-		l, node, 0,
-		hlo_slice(&l->h, x, emit_axis(x.shape.rank, a->axis), a->start, a->end, a->step));
+	emit_output(l, node, 0,
+		    hlo_slice(&l->h, x, emit_axis(l, node->inputs[0], a->axis), a->start, a->end,
+			      a->step));
 }
 
 void emit_slice_grad(struct emitter *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
 	struct hlo dy = emit_input(l, node, 0);
-	int axis = emit_axis(dy.shape.rank, a->axis);
+	int axis = emit_axis(l, node->outputs[0], a->axis);
 	int64_t low[TENSOR_MAX_RANK] = {0}, high[TENSOR_MAX_RANK] = {0};
 	int64_t between[TENSOR_MAX_RANK] = {0};
 
@@ -74,9 +85,10 @@ void emit_pad(struct emitter *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
 	struct hlo x = emit_input(l, node, 0);
-	const int *order = layout_axes(emit_layout(x.shape.rank));
 	int64_t low[TENSOR_MAX_RANK], high[TENSOR_MAX_RANK], none[TENSOR_MAX_RANK] = {0};
+	int order[TENSOR_MAX_RANK];
 
+	emit_order(l, node->inputs[0], order);
 	for (int i = 0; i < x.shape.rank; i++) {
 		low[i] = a->ints.items[order[i]];
 		high[i] = a->ints.items[x.shape.rank + order[i]];
@@ -92,93 +104,56 @@ void emit_pad_grad(struct emitter *l, const struct node *node)
 	for (int i = 0; i < shape->rank; i++) {
 		int64_t start = node->attributes.ints.items[i];
 
-		dx = hlo_slice(&l->h, dx, emit_axis(shape->rank, i), start, start + shape->dims[i],
-			       1);
+		dx = hlo_slice(&l->h, dx, emit_axis(l, node->outputs[0], i), start,
+			       start + shape->dims[i], 1);
 	}
 	emit_output(l, node, 0, dx);
 }
 
-/* Axes of what ReduceMean gives, as those of what it takes; order[i] of dimension i in memory. */
-static void mean_axes(const struct node *node, int rank, int *order)
+/* Sums x up to what output 0 is, or takes its mean. */
+static void give_reduced(struct emitter *l, const struct node *node, struct hlo x,
+			 const struct reduction *r, bool mean)
 {
-	const struct int_list *reduced = &node->attributes.ints;
-	int kept[TENSOR_MAX_RANK], count = 0, next = 0;
+	int rank = emit_shape(l, node->outputs[0])->rank, order[TENSOR_MAX_RANK];
+	int over[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK], count = 0, left = 0;
 
-	for (int i = 0; i < rank; i++) {
-		bool gone = next < reduced->count && reduced->items[next] == i;
-
-		next += gone;
-		if (!gone || node->attributes.keep_dims)
-			kept[count++] = i;
-	}
-	for (int i = 0; i < count; i++)
-		order[i] = kept[layout_axes(emit_layout(count))[i]];
-}
-
-static double mean_count(const struct node *node, const struct shape *shape)
-{
-	double count = 1;
-
-	for (int i = 0; i < node->attributes.ints.count; i++)
-		count *= (double)shape->dims[node->attributes.ints.items[i]];
-	return count;
-}
-
-void emit_reduce_mean(struct emitter *l, const struct node *node)
-{
-	struct hlo x = emit_input_f32(l, node, 0);
-	const struct shape *shape = emit_shape(l, node->inputs[0]);
-	int rank = shape->rank, to[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK];
-	int over[TENSOR_MAX_RANK], count = 0, left = 0;
-	const int *order = layout_axes(emit_layout(rank));
-
-	for (int i = 0; i < rank; i++) {
-		bool reduced = false;
-
-		for (int k = 0; k < node->attributes.ints.count; k++)
-			reduced |= node->attributes.ints.items[k] == order[i];
-		if (reduced)
+	emit_order(l, node->inputs[0], order);
+	for (int i = 0; i < x.shape.rank; i++) {
+		if (r->summed[order[i]])
 			over[count++] = i;
 		else
 			from[left++] = order[i];
 	}
 	x = hlo_reduce(&l->h, "add", x, over, count);
-	x = hlo_with(&l->h, "multiply", x, 1 / mean_count(node, shape));
-	mean_axes(node, rank, to);
-	emit_output(l, node, 0,
-		    emit_arrange(l, x, from, to, emit_shape(l, node->outputs[0])->rank));
+	if (mean)
+		x = hlo_with(&l->h, "multiply", x, 1 / (double)r->count);
+	emit_part_axes(l, r, node->outputs[0], to);
+	emit_output(l, node, 0, emit_arrange(l, x, from, to, rank));
 }
 
-void emit_reduce_mean_grad(struct emitter *l, const struct node *node)
+void emit_mean(struct emitter *l, const struct node *node)
 {
-	const struct shape *shape = emit_shape(l, node->outputs[0]);
-	struct hlo dy = emit_input(l, node, 0);
-	int order[TENSOR_MAX_RANK];
+	struct reduction r = reduction_of_mean(l->graph, node);
 
-	mean_axes(node, shape->rank, order);
-	dy = hlo_with(&l->h, "multiply", dy, 1 / mean_count(node, shape));
-	emit_output(l, node, 0, emit_spread(l, dy, order, shape));
+	give_reduced(l, node, emit_input_f32(l, node, 0), &r, true);
 }
 
-/* Axis i of the result is axis i + skipped of dy. */
+void emit_mean_grad(struct emitter *l, const struct node *node)
+{
+	const struct node *mean = &l->graph->nodes[node->differentiates];
+	struct reduction r = reduction_of_mean(l->graph, mean);
+	struct hlo dy = emit_input(l, node, 0);
+	int from[TENSOR_MAX_RANK];
+
+	emit_part_axes(l, &r, node->inputs[0], from);
+	dy = hlo_with(&l->h, "multiply", dy, 1 / (double)r.count);
+	emit_output(l, node, 0, emit_spread(l, dy, from, node->outputs[0]));
+}
+
 void emit_broadcast_grad(struct emitter *l, const struct node *node)
 {
-	const struct shape *to = emit_shape(l, node->outputs[0]);
-	const struct shape *shape = emit_shape(l, node->inputs[0]);
-	const int *order = layout_axes(emit_layout(shape->rank));
-	int skipped = shape->rank - to->rank;
-	int over[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], count = 0, left = 0;
-	struct hlo dx = emit_input_f32(l, node, 0);
+	struct reduction r = reduction_of_broadcast(emit_shape(l, node->inputs[0]),
+						    emit_shape(l, node->outputs[0]));
 
-	for (int i = 0; i < shape->rank; i++) {
-		int axis = order[i] - skipped;
-
-		if (axis < 0 || to->dims[axis] != shape->dims[order[i]])
-			over[count++] = i;
-		else
-			from[left++] = axis;
-	}
-	dx = hlo_reduce(&l->h, "add", dx, over, count);
-	emit_output(l, node, 0,
-		    emit_arrange(l, dx, from, layout_axes(emit_layout(to->rank)), to->rank));
+	give_reduced(l, node, emit_input_f32(l, node, 0), &r, false);
 }

@@ -143,34 +143,39 @@ void emit_elementwise(struct emitter *l, const struct node *node)
 			     emit_input(l, node, 0)));
 }
 
-void emit_elementwise_grad(struct emitter *l, const struct node *node)
+/* A choice, not a product: dy may be infinite where the slope is 0. */
+static struct hlo relu_grad(struct emitter *l, const struct node *node)
+{
+	struct hlo dy = emit_input(l, node, 0), y = emit_input(l, node, 1);
+	struct hlo zero = hlo_number(&l->h, y, 0);
+
+	return hlo_select(&l->h, hlo_compare(&l->h, "GT", y, zero), dy, zero);
+}
+
+static struct hlo slope_grad(struct emitter *l, const struct node *node)
 {
 	const struct node *forward = &l->graph->nodes[node->differentiates];
 	struct hlo slope = evaluate(&l->h, function_of(forward)->slope, &forward->attributes,
 				    emit_input(l, node, 1));
 
-	emit_output(l, node, 0, hlo_binary(&l->h, "multiply", emit_input(l, node, 0), slope));
+	return hlo_binary(&l->h, "multiply", emit_input(l, node, 0), slope);
 }
 
-void emit_relu_grad(struct emitter *l, const struct node *node)
+void emit_elementwise_grad(struct emitter *l, const struct node *node)
 {
-	struct hlo dy = emit_input(l, node, 0), y = emit_input(l, node, 1);
-	struct hlo zero = hlo_number(&l->h, y, 0);
-
-	emit_output(l, node, 0, hlo_select(&l->h, hlo_compare(&l->h, "GT", y, zero), dy, zero));
+	emit_output(l, node, 0,
+		    node->op == OP_RELU_GRAD ? relu_grad(l, node) : slope_grad(l, node));
 }
 
 /* Input i repeated to the shape of the output: the last axes correspond. */
 static struct hlo repeated(struct emitter *l, const struct node *node, int i)
 {
-	const struct shape *shape = emit_shape(l, node->outputs[0]);
-	struct hlo x = emit_input(l, node, i);
-	const int *order = layout_axes(emit_layout(x.shape.rank));
+	struct reduction r = reduction_of_broadcast(emit_shape(l, node->outputs[0]),
+						    emit_shape(l, node->inputs[i]));
 	int from[TENSOR_MAX_RANK];
 
-	for (int k = 0; k < x.shape.rank; k++)
-		from[k] = order[k] + shape->rank - x.shape.rank;
-	return emit_spread(l, x, from, shape);
+	emit_part_axes(l, &r, node->inputs[i], from);
+	return emit_spread(l, emit_input(l, node, i), from, node->outputs[0]);
 }
 
 void emit_binary(struct emitter *l, const struct node *node)

@@ -2,15 +2,7 @@
 #include <math.h>
 
 #include "adapters/xla/emit_internal.h"
-
-/* Padding and more so that `out` windows fit: what ceil_mode adds, and never less than nothing. */
-static int64_t padding_behind(const struct attributes *a, int i, int64_t in, int64_t out)
-{
-	int64_t high = (out - 1) * a->strides[i] + (a->kernel[i] - 1) * a->dilations[i] + 1 - in -
-		       a->pads[i];
-
-	return high > 0 ? high : 0;
-}
+#include "graph/window.h"
 
 /* The windows of a pool over x, whose result has that shape; both N x H x W x C. */
 static struct hlo_window pool_window(const struct attributes *a, const struct shape *x,
@@ -24,14 +16,14 @@ static struct hlo_window pool_window(const struct attributes *a, const struct sh
 	};
 
 	for (int i = 0; i < 2; i++)
-		window.high[1 + i] = padding_behind(a, i, x->dims[1 + i], y->dims[1 + i]);
+		window.high[1 + i] = window_behind(a, i, x->dims[1 + i], y->dims[1 + i]);
 	return window;
 }
 
 void emit_max_pool(struct emitter *l, const struct node *node)
 {
 	struct hlo x = emit_input(l, node, 0);
-	const struct shape y = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	const struct shape y = emit_lying(l, node->outputs[0]);
 	struct hlo_window window = pool_window(&node->attributes, &x.shape, &y);
 
 	emit_output(l, node, 0, hlo_reduce_window(&l->h, "maximum", x, &window));
@@ -50,19 +42,12 @@ static struct hlo averaged(struct emitter *l, const struct attributes *a, struct
 			   const struct shape *x)
 {
 	for (int i = 0; i < 2; i++) {
-		int64_t size = y.shape.dims[1 + i], pad = a->count_include_pad;
-		int64_t least = pad ? -a->pads[i] : 0;
-		int64_t most = x->dims[1 + i] + (pad ? a->pads[i + 2] : 0);
+		int64_t size = y.shape.dims[1 + i];
 		double *shares = arena_array(l->arena, (size_t)size, sizeof(*shares));
 		const int axis = 1 + i;
 
-		for (int64_t k = 0; k < size; k++) {
-			int64_t from = k * a->strides[i] - a->pads[i], to = from + a->kernel[i];
-
-			from = from < least ? least : from;
-			to = to > most ? most : to;
-			shares[k] = 1 / (double)(to - from);
-		}
+		for (int64_t k = 0; k < size; k++)
+			shares[k] = 1 / (double)window_counted(a, i, x->dims[1 + i], k);
 		y = hlo_binary(
 			&l->h, "multiply", y,
 			hlo_broadcast(&l->h, hlo_vector(&l->h, shares, size), &axis, &y.shape));
@@ -73,7 +58,7 @@ static struct hlo averaged(struct emitter *l, const struct attributes *a, struct
 void emit_average_pool(struct emitter *l, const struct node *node)
 {
 	struct hlo x = emit_input_f32(l, node, 0);
-	const struct shape y = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	const struct shape y = emit_lying(l, node->outputs[0]);
 	struct hlo_window window = pool_window(&node->attributes, &x.shape, &y);
 
 	emit_output(l, node, 0,
@@ -85,7 +70,7 @@ void emit_average_pool(struct emitter *l, const struct node *node)
 void emit_average_pool_grad(struct emitter *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
-	const struct shape x = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	const struct shape x = emit_lying(l, node->outputs[0]);
 	struct hlo dy = averaged(l, a, emit_input_f32(l, node, 0), &x);
 	struct hlo_window window = {.size = {1, a->kernel[0], a->kernel[1], 1},
 				    .stride = {1, 1, 1, 1},
@@ -102,35 +87,15 @@ void emit_average_pool_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, hlo_reduce_window(&l->h, "add", dy, &window));
 }
 
-void emit_global_average(struct emitter *l, const struct node *node)
+/* One over the elements of each channel of x. */
+static double channel_share(const struct shape *x)
 {
-	static const int plane[] = {1, 2}, left[] = {0, 1};
-	struct hlo x = emit_input(l, node, 0);
-	double count = (double)(x.shape.dims[1] * x.shape.dims[2]);
-	struct hlo y =
-		hlo_with(&l->h, "multiply", hlo_reduce(&l->h, "add", x, plane, 2), 1 / count);
-
-	emit_output(l, node, 0, emit_arrange(l, y, left, layout_axes(LAYOUT_NHWC), 4));
+	return 1 / (double)(shape_elements(x) / x->dims[emit_channel(x->rank)]);
 }
 
-void emit_global_average_grad(struct emitter *l, const struct node *node)
+static struct hlo channel_mean(struct emitter *l, struct hlo x)
 {
-	const struct shape *shape = emit_shape(l, node->outputs[0]);
-	struct hlo dy = emit_input(l, node, 0);
-
-	dy = hlo_with(&l->h, "multiply", dy, 1 / (double)(shape->dims[2] * shape->dims[3]));
-	emit_output(l, node, 0, emit_spread(l, dy, layout_axes(LAYOUT_NHWC), shape));
-}
-
-static double channel_size(const struct shape *shape)
-{
-	return (double)(shape_elements(shape) / shape->dims[1]);
-}
-
-/* Mean of the channels of x, which lies as values are computed. */
-static struct hlo channel_mean(struct emitter *l, struct hlo x, const struct shape *shape)
-{
-	return hlo_with(&l->h, "multiply", emit_sum_channels(l, x), 1 / channel_size(shape));
+	return hlo_with(&l->h, "multiply", emit_sum_channels(l, x), channel_share(&x.shape));
 }
 
 /* 1 / sqrt(variance + epsilon) */
@@ -142,16 +107,16 @@ static struct hlo inverse_deviation(struct emitter *l, const struct node *node, 
 
 void emit_batch_norm(struct emitter *l, const struct node *node)
 {
-	const struct shape *shape = emit_shape(l, node->inputs[0]);
+	const struct shape lies = emit_lying(l, node->inputs[0]), *shape = &lies;
 	struct hlo_text *h = &l->h;
 	struct hlo x = emit_input_f32(l, node, 0), scale = emit_input_f32(l, node, 1), factor;
 	struct hlo mean = emit_input_f32(l, node, 3), variance = emit_input_f32(l, node, 4);
 
 	if (l->training)
-		mean = channel_mean(l, x, shape);
+		mean = channel_mean(l, x);
 	x = hlo_binary(h, "subtract", x, emit_channels(l, mean, shape));
 	if (l->training)
-		variance = channel_mean(l, hlo_binary(h, "multiply", x, x), shape);
+		variance = channel_mean(l, hlo_binary(h, "multiply", x, x));
 	factor = hlo_binary(h, "multiply", scale, inverse_deviation(l, node, variance));
 	x = hlo_binary(h, "multiply", x, emit_channels(l, factor, shape));
 	x = hlo_binary(h, "add", x, emit_channels(l, emit_input_f32(l, node, 2), shape));
@@ -163,12 +128,12 @@ void emit_batch_norm(struct emitter *l, const struct node *node)
 /* dx = scale / deviation * (dy - mean of dy - z * mean of dy z), z being x normalised. */
 void emit_batch_norm_grad(struct emitter *l, const struct node *node)
 {
-	const struct shape *shape = emit_shape(l, node->inputs[1]);
+	const struct shape lies = emit_lying(l, node->inputs[1]), *shape = &lies;
 	struct hlo_text *h = &l->h;
 	struct hlo dy = emit_input_f32(l, node, 0), x = emit_input_f32(l, node, 1);
 	struct hlo inverse = inverse_deviation(l, node, emit_input_f32(l, node, 4));
 	struct hlo dbias = emit_sum_channels(l, dy), dscale, factor, z, dx;
-	double share = 1 / channel_size(shape);
+	double share = channel_share(shape);
 
 	z = hlo_binary(h, "subtract", x, emit_channels(l, emit_input_f32(l, node, 3), shape));
 	dscale = emit_sum_channels(l, hlo_binary(h, "multiply", dy, z));
@@ -188,7 +153,7 @@ void emit_batch_norm_grad(struct emitter *l, const struct node *node)
 /* Sums of `size` channels around each; for an even size there is one more above it, or below. */
 static struct hlo sum_around(struct emitter *l, struct hlo x, int64_t size, bool more_below)
 {
-	int channel = emit_axis(x.shape.rank, 1);
+	int channel = emit_channel(x.shape.rank);
 	struct hlo_window window;
 
 	for (int i = 0; i < x.shape.rank; i++) {
@@ -259,7 +224,7 @@ void emit_softmax(struct emitter *l, const struct node *node)
 {
 	struct hlo x = emit_input_f32(l, node, 0), sum;
 
-	x = exponentials(l, x, emit_axis(x.shape.rank, node->attributes.axis), &sum);
+	x = exponentials(l, x, emit_axis(l, node->inputs[0], node->attributes.axis), &sum);
 	emit_output(l, node, 0, hlo_binary(&l->h, "divide", x, sum));
 }
 
@@ -268,7 +233,7 @@ void emit_softmax_grad(struct emitter *l, const struct node *node)
 	struct hlo dy = emit_input_f32(l, node, 0), y = emit_input_f32(l, node, 1), sum;
 
 	sum = over_axis(l, "add", hlo_binary(&l->h, "multiply", dy, y),
-			emit_axis(y.shape.rank, node->attributes.axis));
+			emit_axis(l, node->inputs[1], node->attributes.axis));
 	emit_output(l, node, 0,
 		    hlo_binary(&l->h, "multiply", y, hlo_binary(&l->h, "subtract", dy, sum)));
 }
@@ -309,7 +274,7 @@ void emit_dropout_grad(struct emitter *l, const struct node *node)
 static struct hlo is_label(struct emitter *l, const struct node *node, const struct shape *shape)
 {
 	static const int rows = 0;
-	struct hlo labels = emit_input_as(l, node, 1, LAYOUT_PLAIN, HLO_I32);
+	struct hlo labels = emit_value_as(l, node->inputs[1], HLO_I32);
 
 	return hlo_compare(&l->h, "EQ", hlo_iota(&l->h, HLO_I32, shape, 1),
 			   hlo_broadcast(&l->h, labels, &rows, shape));

@@ -22,20 +22,30 @@ static int64_t reach(const struct attributes *a, int i)
 	return (a->kernel[i] - 1) * a->dilations[i] + 1;
 }
 
+/* H x W x I x O; what others read as well lies as O x H x W x I. */
+static struct hlo kernel(struct emitter *l, const struct node *node)
+{
+	static const int from_image[] = {1, 2, 3, 0};
+	struct hlo w = emit_input(l, node, 1);
+
+	return l->layouts.values[node->inputs[1]] == LAYOUT_KERNEL
+		       ? w
+		       : hlo_transpose(&l->h, w, from_image);
+}
+
 void emit_conv(struct emitter *l, const struct node *node)
 {
-	const struct shape *shape = emit_shape(l, node->outputs[0]);
-	const struct shape lies = layout_shape(LAYOUT_NHWC, shape);
+	const struct shape lies = emit_lying(l, node->outputs[0]);
 	const struct attributes *a = &node->attributes;
 	struct hlo_conv conv = geometry(a);
 	struct hlo x = emit_input(l, node, 0);
-	struct hlo w = emit_input_as(l, node, 1, LAYOUT_HWIO, l->compute), y;
+	struct hlo w = kernel(l, node), y;
 
 	conv.dimensions = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]";
 	conv.terms = a->kernel[0] * a->kernel[1] * w.shape.dims[2];
 	y = hlo_convolution(&l->h, x, w, &conv, l->compute, &lies);
 	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
-		y = hlo_binary(&l->h, "add", y, emit_channels(l, emit_input(l, node, 2), shape));
+		y = hlo_binary(&l->h, "add", y, emit_channels(l, emit_input(l, node, 2), &lies));
 	emit_output(l, node, 0, y);
 }
 
@@ -47,10 +57,10 @@ void emit_conv_grad_input(struct emitter *l, const struct node *node)
 {
 	static const int to_inputs[] = {0, 1, 4, 3, 2};
 	const struct attributes *a = &node->attributes;
-	struct shape lies = layout_shape(LAYOUT_NHWC, emit_shape(l, node->outputs[0]));
+	struct shape lies = emit_lying(l, node->outputs[0]);
 	struct hlo_conv conv = geometry(a);
 	struct hlo dy = emit_input(l, node, 0);
-	struct hlo w = emit_input_as(l, node, 1, LAYOUT_HWIO, l->compute);
+	struct hlo w = kernel(l, node);
 	int64_t inputs = w.shape.dims[2], outputs = w.shape.dims[3] / a->group;
 
 	w = hlo_reverse(&l->h, w, 0, 1);
@@ -80,10 +90,12 @@ void emit_conv_grad_input(struct emitter *l, const struct node *node)
 /* dw is x convolved with dy, its elements `stride` apart; batches are what is summed over. */
 void emit_conv_grad_weight(struct emitter *l, const struct node *node)
 {
+	static const int to_image[] = {3, 0, 1, 2};
 	const struct attributes *a = &node->attributes;
-	struct shape lies = layout_shape(LAYOUT_HWIO, emit_shape(l, node->outputs[0]));
+	const int64_t *w = emit_shape(l, node->outputs[0])->dims;
+	struct shape shape = {.rank = 4, .dims = {w[2], w[3], w[1], w[0]}};
 	struct hlo_conv conv = geometry(a);
-	struct hlo x = emit_input(l, node, 0), dy = emit_input(l, node, 1);
+	struct hlo x = emit_input(l, node, 0), dy = emit_input(l, node, 1), dw;
 
 	conv.dimensions = "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]";
 	conv.groups = 1;
@@ -95,8 +107,10 @@ void emit_conv_grad_weight(struct emitter *l, const struct node *node)
 		conv.rhs_dilation[i] = a->strides[i];
 		conv.high[i] = spread - x.shape.dims[1 + i] + reach(a, i) - a->pads[i] - 1;
 	}
-	emit_output_as(l, node, 0, hlo_convolution(&l->h, x, dy, &conv, HLO_F32, &lies),
-		       LAYOUT_HWIO);
+	dw = hlo_convolution(&l->h, x, dy, &conv, HLO_F32, &shape);
+	if (l->layouts.values[node->outputs[0]] != LAYOUT_KERNEL)
+		dw = hlo_transpose(&l->h, dw, to_image);
+	emit_output(l, node, 0, dw);
 	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
 		emit_output(l, node, 1, emit_sum_channels(l, dy));
 }
@@ -114,9 +128,9 @@ void emit_gemm(struct emitter *l, const struct node *node)
 
 	y = scaled(l, y, a->alpha);
 	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
-		y = hlo_binary(&l->h, "add", y,
-			       emit_channels(l, scaled(l, emit_input(l, node, 2), a->beta),
-					     emit_shape(l, node->outputs[0])));
+		y = hlo_binary(
+			&l->h, "add", y,
+			emit_channels(l, scaled(l, emit_input(l, node, 2), a->beta), &y.shape));
 	emit_output(l, node, 0, y);
 }
 

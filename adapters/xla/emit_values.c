@@ -3,91 +3,66 @@
 
 #include "adapters/xla/emit_internal.h"
 
-const int *layout_axes(enum memory_order layout)
-{
-	static const int order[][TENSOR_MAX_RANK] = {
-		[LAYOUT_PLAIN] = {0, 1, 2, 3, 4, 5, 6, 7},
-		[LAYOUT_NHWC] = {0, 2, 3, 1},
-		[LAYOUT_HWIO] = {2, 3, 1, 0},
-	};
-
-	return order[layout];
-}
-
-struct shape layout_shape(enum memory_order layout, const struct shape *shape)
-{
-	const int *order = layout_axes(layout);
-	struct shape lies = {.rank = shape->rank};
-
-	for (int i = 0; i < shape->rank; i++)
-		lies.dims[i] = shape->dims[order[i]];
-	return lies;
-}
-
-enum memory_order emit_layout(int rank)
-{
-	return rank == 4 ? LAYOUT_NHWC : LAYOUT_PLAIN;
-}
-
-int emit_axis(int rank, int64_t axis)
-{
-	const int *order = layout_axes(emit_layout(rank));
-	int at = 0;
-
-	while (order[at] != axis)
-		at++;
-	return at;
-}
-
 const struct shape *emit_shape(const struct emitter *l, int value)
 {
 	return &l->graph->values[value].shape;
 }
 
-struct hlo emit_value_as(struct emitter *l, int value, enum memory_order layout, enum hlo_type type)
+struct shape emit_lying(const struct emitter *l, int value)
 {
-	struct hlo x = l->values[value].hlo;
-
-	x = hlo_convert(&l->h, x, type);
-	return emit_arrange(l, x, layout_axes(l->values[value].layout), layout_axes(layout),
-			    x.shape.rank);
+	return layouts_shape(&l->layouts, value);
 }
 
-struct hlo emit_input_as(struct emitter *l, const struct node *node, int i,
-			 enum memory_order layout, enum hlo_type type)
+int emit_axis(const struct emitter *l, int value, int64_t axis)
 {
-	return emit_value_as(l, node->inputs[i], layout, type);
+	return layouts_axis(&l->layouts, value, (int)axis);
+}
+
+void emit_order(const struct emitter *l, int value, int *out)
+{
+	for (int i = 0; i < emit_shape(l, value)->rank; i++)
+		out[emit_axis(l, value, i)] = i;
+}
+
+int emit_channel(int rank)
+{
+	return rank == 4 ? 3 : 1;
+}
+
+void emit_part_axes(const struct emitter *l, const struct reduction *r, int part, int *out)
+{
+	for (int i = 0; i < emit_shape(l, part)->rank; i++)
+		out[emit_axis(l, part, i)] = r->axes[i];
+}
+
+struct hlo emit_value_as(struct emitter *l, int value, enum hlo_type type)
+{
+	return hlo_convert(&l->h, l->values[value], type);
 }
 
 struct hlo emit_input(struct emitter *l, const struct node *node, int i)
 {
-	return emit_input_as(l, node, i, emit_layout(emit_shape(l, node->inputs[i])->rank),
-			     l->compute);
+	return emit_value_as(l, node->inputs[i], l->compute);
 }
 
 struct hlo emit_input_f32(struct emitter *l, const struct node *node, int i)
 {
-	return emit_input_as(l, node, i, emit_layout(emit_shape(l, node->inputs[i])->rank),
-			     HLO_F32);
+	return emit_value_as(l, node->inputs[i], HLO_F32);
 }
 
-void emit_output_as(struct emitter *l, const struct node *node, int i, struct hlo y,
-		    enum memory_order layout)
+void emit_output(struct emitter *l, const struct node *node, int i, struct hlo y)
 {
 	int value = i < node->output_count ? node->outputs[i] : VALUE_NONE;
 
 	if (value == VALUE_NONE)
 		return;
+	const struct shape lies = emit_lying(l, value);
+	assert(shape_equal(&y.shape, &lies));
+	(void)lies;
 	/* What is summed up over the batch, as losses and statistics are, stays in fp32. */
 	if (l->graph->values[value].kind == VALUE_ACTIVATION && y.shape.rank > 1)
 		y = hlo_convert(&l->h, y, l->compute);
-	l->values[value].hlo = y;
-	l->values[value].layout = layout;
-}
-
-void emit_output(struct emitter *l, const struct node *node, int i, struct hlo y)
-{
-	emit_output_as(l, node, i, y, emit_layout(y.shape.rank));
+	l->values[value] = y;
 }
 
 static int find(const int *list, int count, int wanted)
@@ -122,14 +97,15 @@ struct hlo emit_arrange(struct emitter *l, struct hlo x, const int *from, const 
 	return hlo_reshape(&l->h, x, &full);
 }
 
-struct hlo emit_spread(struct emitter *l, struct hlo x, const int *from, const struct shape *shape)
+struct hlo emit_spread(struct emitter *l, struct hlo x, const int *from, int value)
 {
-	enum memory_order layout = emit_layout(shape->rank);
-	const int *order = layout_axes(layout);
-	struct shape lies = layout_shape(layout, shape);
-	int labels[TENSOR_MAX_RANK], places[TENSOR_MAX_RANK], count = 0;
+	int order[TENSOR_MAX_RANK], labels[TENSOR_MAX_RANK], places[TENSOR_MAX_RANK], count = 0;
+	struct shape lies = emit_lying(l, value);
 
-	for (int i = 0; i < shape->rank; i++) {
+	if (shape_equal(&x.shape, &lies))
+		return x;
+	emit_order(l, value, order);
+	for (int i = 0; i < lies.rank; i++) {
 		int at = find(from, x.shape.rank, order[i]);
 
 		if (at < 0 || x.shape.dims[at] == 1)
@@ -140,11 +116,11 @@ struct hlo emit_spread(struct emitter *l, struct hlo x, const int *from, const s
 	return hlo_broadcast(&l->h, emit_arrange(l, x, from, labels, count), places, &lies);
 }
 
-struct hlo emit_channels(struct emitter *l, struct hlo x, const struct shape *shape)
+struct hlo emit_channels(struct emitter *l, struct hlo x, const struct shape *lies)
 {
-	const int channel = 1;
+	const int channel = emit_channel(lies->rank);
 
-	return emit_spread(l, x, &channel, shape);
+	return hlo_broadcast(&l->h, x, &channel, lies);
 }
 
 struct hlo emit_sum_channels(struct emitter *l, struct hlo x)
@@ -152,7 +128,7 @@ struct hlo emit_sum_channels(struct emitter *l, struct hlo x)
 	int order[TENSOR_MAX_RANK], count = 0;
 
 	for (int i = 0; i < x.shape.rank; i++)
-		if (i != emit_axis(x.shape.rank, 1))
+		if (i != emit_channel(x.shape.rank))
 			order[count++] = i;
 	return hlo_reduce(&l->h, "add", x, order, count);
 }

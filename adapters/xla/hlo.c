@@ -58,6 +58,13 @@ static void write_axes(struct hlo_text *h, const char *before, const int *axes, 
 	write_numbers(h, before, numbers, count);
 }
 
+/* "%v1, %v2" */
+static void write_operands(struct hlo_text *h, const struct hlo *operands, int count)
+{
+	for (int i = 0; i < count; i++)
+		strbuf_printf(&h->text, "%s%%v%d", i > 0 ? ", " : "", operands[i].id);
+}
+
 struct hlo hlo_begin(struct hlo_text *h, const char *op, enum hlo_type type,
 		     const struct shape *shape)
 {
@@ -68,14 +75,39 @@ struct hlo hlo_begin(struct hlo_text *h, const char *op, enum hlo_type type,
 	return result;
 }
 
+/* hlo_begin with " %v1, %v2" behind it. */
+static struct hlo begin_of(struct hlo_text *h, const char *op, const struct hlo *operands,
+			   int count, enum hlo_type type, const struct shape *shape)
+{
+	struct hlo result = hlo_begin(h, op, type, shape);
+
+	strbuf_puts(&h->text, " ");
+	write_operands(h, operands, count);
+	return result;
+}
+
+static void write_types(struct hlo_text *h, const struct hlo *values, int count)
+{
+	for (int i = 0; i < count; i++) {
+		strbuf_puts(&h->text, i > 0 ? ", " : "");
+		write_type_of(h, values[i]);
+	}
+}
+
 struct hlo hlo_end(struct hlo_text *h, const struct hlo *operands, int count, struct hlo result)
 {
 	strbuf_puts(&h->text, " : (");
-	for (int i = 0; i < count; i++) {
-		strbuf_puts(&h->text, i > 0 ? ", " : "");
-		write_type_of(h, operands[i]);
-	}
+	write_types(h, operands, count);
 	strbuf_puts(&h->text, ") -> ");
+	write_type_of(h, result);
+	strbuf_puts(&h->text, "\n");
+	return result;
+}
+
+/* " : A", the end of an operation whose operands have the type of its result. */
+static struct hlo end_alike(struct hlo_text *h, struct hlo result)
+{
+	strbuf_puts(&h->text, " : ");
 	write_type_of(h, result);
 	strbuf_puts(&h->text, "\n");
 	return result;
@@ -83,19 +115,14 @@ struct hlo hlo_end(struct hlo_text *h, const struct hlo *operands, int count, st
 
 struct hlo hlo_unary(struct hlo_text *h, const char *op, struct hlo x)
 {
-	struct hlo y = hlo_begin(h, op, x.type, &x.shape);
-
-	strbuf_printf(&h->text, " %%v%d : ", x.id);
-	write_type_of(h, x);
-	strbuf_puts(&h->text, "\n");
-	return y;
+	return end_alike(h, begin_of(h, op, &x, 1, x.type, &x.shape));
 }
 
 struct hlo hlo_erf(struct hlo_text *h, struct hlo x)
 {
-	struct hlo y = hlo_begin(h, "chlo.erf", x.type, &x.shape);
+	struct hlo y = begin_of(h, "chlo.erf", &x, 1, x.type, &x.shape);
 
-	strbuf_printf(&h->text, " %%v%d : ", x.id);
+	strbuf_puts(&h->text, " : ");
 	write_type_of(h, x);
 	strbuf_puts(&h->text, " -> ");
 	write_type_of(h, y);
@@ -105,13 +132,10 @@ struct hlo hlo_erf(struct hlo_text *h, struct hlo x)
 
 struct hlo hlo_binary(struct hlo_text *h, const char *op, struct hlo a, struct hlo b)
 {
-	struct hlo y = hlo_begin(h, op, a.type, &a.shape);
+	const struct hlo operands[] = {a, b};
 
 	assert(a.type == b.type && shape_equal(&a.shape, &b.shape));
-	strbuf_printf(&h->text, " %%v%d, %%v%d : ", a.id, b.id);
-	write_type_of(h, a);
-	strbuf_puts(&h->text, "\n");
-	return y;
+	return end_alike(h, begin_of(h, op, operands, 2, a.type, &a.shape));
 }
 
 struct hlo hlo_with(struct hlo_text *h, const char *op, struct hlo a, double b)
@@ -124,10 +148,8 @@ static struct hlo constant(struct hlo_text *h, enum hlo_type type, const struct 
 {
 	struct hlo y = hlo_begin(h, "constant", type, shape);
 
-	strbuf_printf(&h->text, " dense<%s> : ", text);
-	write_type_of(h, y);
-	strbuf_puts(&h->text, "\n");
-	return y;
+	strbuf_printf(&h->text, " dense<%s>", text);
+	return end_alike(h, y);
 }
 
 struct hlo hlo_number(struct hlo_text *h, struct hlo like, double number)
@@ -148,16 +170,14 @@ struct hlo hlo_minus_infinity(struct hlo_text *h, enum hlo_type type)
 
 struct hlo hlo_vector(struct hlo_text *h, const double *numbers, int64_t count)
 {
-	struct hlo y =
-		hlo_begin(h, "constant", HLO_F32, &(struct shape){.rank = 1, .dims = {count}});
+	const struct shape shape = {.rank = 1, .dims = {count}};
+	struct hlo y = hlo_begin(h, "constant", HLO_F32, &shape);
 
 	strbuf_puts(&h->text, " dense<[");
 	for (int64_t i = 0; i < count; i++)
 		strbuf_printf(&h->text, "%s%.9e", i > 0 ? ", " : "", numbers[i]);
-	strbuf_puts(&h->text, "]> : ");
-	write_type_of(h, y);
-	strbuf_puts(&h->text, "\n");
-	return y;
+	strbuf_puts(&h->text, "]>");
+	return end_alike(h, y);
 }
 
 struct hlo hlo_compare(struct hlo_text *h, const char *direction, struct hlo a, struct hlo b)
@@ -171,47 +191,36 @@ struct hlo hlo_compare(struct hlo_text *h, const char *direction, struct hlo a, 
 
 struct hlo hlo_select(struct hlo_text *h, struct hlo condition, struct hlo yes, struct hlo no)
 {
-	struct hlo y = hlo_begin(h, "select", yes.type, &yes.shape);
+	const struct hlo operands[] = {condition, yes, no};
+	struct hlo y = begin_of(h, "select", operands, 3, yes.type, &yes.shape);
 
-	strbuf_printf(&h->text, " %%v%d, %%v%d, %%v%d : ", condition.id, yes.id, no.id);
-	write_type_of(h, condition);
-	strbuf_puts(&h->text, ", ");
-	write_type_of(h, yes);
+	strbuf_puts(&h->text, " : ");
+	write_types(h, operands, 2);
 	strbuf_puts(&h->text, "\n");
 	return y;
 }
 
 struct hlo hlo_convert(struct hlo_text *h, struct hlo x, enum hlo_type type)
 {
-	struct hlo y;
-
 	if (x.type == type)
 		return x;
-	y = hlo_begin(h, "convert", type, &x.shape);
-	strbuf_printf(&h->text, " %%v%d", x.id);
-	return hlo_end(h, &x, 1, y);
+	return hlo_end(h, &x, 1, begin_of(h, "convert", &x, 1, type, &x.shape));
 }
 
 struct hlo hlo_iota(struct hlo_text *h, enum hlo_type type, const struct shape *shape, int axis)
 {
 	struct hlo y = hlo_begin(h, "iota", type, shape);
 
-	strbuf_printf(&h->text, " dim = %d : ", axis);
-	write_type_of(h, y);
-	strbuf_puts(&h->text, "\n");
-	return y;
+	strbuf_printf(&h->text, " dim = %d", axis);
+	return end_alike(h, y);
 }
 
 struct hlo hlo_reshape(struct hlo_text *h, struct hlo x, const struct shape *shape)
 {
-	struct hlo y;
-
 	if (shape_equal(&x.shape, shape))
 		return x;
 	assert(shape_elements(&x.shape) == shape_elements(shape));
-	y = hlo_begin(h, "reshape", x.type, shape);
-	strbuf_printf(&h->text, " %%v%d", x.id);
-	return hlo_end(h, &x, 1, y);
+	return hlo_end(h, &x, 1, begin_of(h, "reshape", &x, 1, x.type, shape));
 }
 
 struct hlo hlo_transpose(struct hlo_text *h, struct hlo x, const int *order)
@@ -226,8 +235,7 @@ struct hlo hlo_transpose(struct hlo_text *h, struct hlo x, const int *order)
 	}
 	if (!turned)
 		return x;
-	y = hlo_begin(h, "transpose", x.type, &shape);
-	strbuf_printf(&h->text, " %%v%d", x.id);
+	y = begin_of(h, "transpose", &x, 1, x.type, &shape);
 	write_axes(h, ", dims = ", order, shape.rank);
 	return hlo_end(h, &x, 1, y);
 }
@@ -238,8 +246,7 @@ struct hlo hlo_broadcast(struct hlo_text *h, struct hlo x, const int *to, const 
 
 	if (shape_equal(&x.shape, shape))
 		return x;
-	y = hlo_begin(h, "broadcast_in_dim", x.type, shape);
-	strbuf_printf(&h->text, " %%v%d", x.id);
+	y = begin_of(h, "broadcast_in_dim", &x, 1, x.type, shape);
 	write_axes(h, ", dims = ", to, x.shape.rank);
 	return hlo_end(h, &x, 1, y);
 }
@@ -253,10 +260,9 @@ struct hlo hlo_slice(struct hlo_text *h, struct hlo x, int axis, int64_t start, 
 	shape.dims[axis] = (limit - start - 1) / step + 1;
 	if (shape_equal(&x.shape, &shape))
 		return x;
-	y = hlo_begin(h, "slice", x.type, &shape);
-	strbuf_printf(&h->text, " %%v%d [", x.id);
+	y = begin_of(h, "slice", &x, 1, x.type, &shape);
 	for (int i = 0; i < shape.rank; i++)
-		strbuf_printf(&h->text, "%s%lld:%lld:%lld", i > 0 ? ", " : "",
+		strbuf_printf(&h->text, "%s%lld:%lld:%lld", i > 0 ? ", " : " [",
 			      (long long)(i == axis ? start : 0),
 			      (long long)(i == axis ? limit : x.shape.dims[i]),
 			      (long long)(i == axis ? step : 1));
@@ -267,18 +273,18 @@ struct hlo hlo_slice(struct hlo_text *h, struct hlo x, int axis, int64_t start, 
 struct hlo hlo_pad(struct hlo_text *h, struct hlo x, double value, const int64_t *low,
 		   const int64_t *high, const int64_t *interior)
 {
-	struct hlo with = hlo_number(h, (struct hlo){.type = x.type, .shape = hlo_scalar}, value);
+	const struct hlo scalar = {.type = x.type, .shape = hlo_scalar};
+	const struct hlo operands[] = {x, hlo_number(h, scalar, value)};
 	struct shape shape = x.shape;
 	struct hlo y;
 
 	for (int i = 0; i < shape.rank; i++)
 		shape.dims[i] += low[i] + high[i] + (shape.dims[i] - 1) * interior[i];
-	y = hlo_begin(h, "pad", x.type, &shape);
-	strbuf_printf(&h->text, " %%v%d, %%v%d", x.id, with.id);
+	y = begin_of(h, "pad", operands, 2, x.type, &shape);
 	write_numbers(h, ", low = ", low, shape.rank);
 	write_numbers(h, ", high = ", high, shape.rank);
 	write_numbers(h, ", interior = ", interior, shape.rank);
-	return hlo_end(h, (const struct hlo[]){x, with}, 2, y);
+	return hlo_end(h, operands, 2, y);
 }
 
 struct hlo hlo_concatenate(struct hlo_text *h, const struct hlo *parts, int count, int axis)
@@ -288,21 +294,17 @@ struct hlo hlo_concatenate(struct hlo_text *h, const struct hlo *parts, int coun
 
 	for (int i = 1; i < count; i++)
 		shape.dims[axis] += parts[i].shape.dims[axis];
-	y = hlo_begin(h, "concatenate", parts[0].type, &shape);
-	for (int i = 0; i < count; i++)
-		strbuf_printf(&h->text, "%s%%v%d", i > 0 ? ", " : " ", parts[i].id);
+	y = begin_of(h, "concatenate", parts, count, parts[0].type, &shape);
 	strbuf_printf(&h->text, ", dim = %d", axis);
 	return hlo_end(h, parts, count, y);
 }
 
 struct hlo hlo_reverse(struct hlo_text *h, struct hlo x, int first, int second)
 {
-	struct hlo y = hlo_begin(h, "reverse", x.type, &x.shape);
+	struct hlo y = begin_of(h, "reverse", &x, 1, x.type, &x.shape);
 
-	strbuf_printf(&h->text, " %%v%d, dims = [%d, %d] : ", x.id, first, second);
-	write_type_of(h, x);
-	strbuf_puts(&h->text, "\n");
-	return y;
+	strbuf_printf(&h->text, ", dims = [%d, %d]", first, second);
+	return end_alike(h, y);
 }
 
 struct hlo hlo_entry(struct hlo_text *h, struct hlo x, struct hlo index)
@@ -313,12 +315,9 @@ struct hlo hlo_entry(struct hlo_text *h, struct hlo x, struct hlo index)
 
 	cut.dims[0] = 1;
 	memcpy(shape.dims, &x.shape.dims[1], (size_t)shape.rank * sizeof(shape.dims[0]));
-	y = hlo_begin(h, "dynamic_slice", x.type, &cut);
-	strbuf_printf(&h->text, " %%v%d, %%v%d", x.id, index.id);
-	for (int i = 1; i < cut.rank; i++) {
-		strbuf_printf(&h->text, ", %%v%d", zero.id);
+	for (int i = 1; i < cut.rank; i++)
 		operands[i + 1] = zero;
-	}
+	y = begin_of(h, "dynamic_slice", operands, cut.rank + 1, x.type, &cut);
 	write_numbers(h, ", sizes = ", cut.dims, cut.rank);
 	return hlo_reshape(h, hlo_end(h, operands, cut.rank + 1, y), &shape);
 }
@@ -326,44 +325,34 @@ struct hlo hlo_entry(struct hlo_text *h, struct hlo x, struct hlo index)
 struct hlo hlo_with_entry(struct hlo_text *h, struct hlo x, struct hlo entry, struct hlo index)
 {
 	struct hlo operands[TENSOR_MAX_RANK + 2] = {x};
-	struct hlo zero = hlo_number(h, index, 0), y;
+	struct hlo zero = hlo_number(h, index, 0);
 	struct shape cut = x.shape;
+	int count = x.shape.rank + 2;
 
 	cut.dims[0] = 1;
 	operands[1] = hlo_reshape(h, entry, &cut);
-	y = hlo_begin(h, "dynamic_update_slice", x.type, &x.shape);
-	strbuf_printf(&h->text, " %%v%d, %%v%d", x.id, operands[1].id);
-	for (int i = 0; i < cut.rank; i++) {
-		operands[i + 2] = i == 0 ? index : zero;
-		strbuf_printf(&h->text, ", %%v%d", operands[i + 2].id);
-	}
-	return hlo_end(h, operands, cut.rank + 2, y);
+	operands[2] = index;
+	for (int i = 3; i < count; i++)
+		operands[i] = zero;
+	return hlo_end(h, operands, count,
+		       begin_of(h, "dynamic_update_slice", operands, count, x.type, &x.shape));
 }
 
 struct hlo hlo_random(struct hlo_text *h, struct hlo *state, const struct shape *shape)
 {
-	struct hlo next = hlo_name(h, state->type, &state->shape);
-	struct hlo bits = hlo_name(h, HLO_U32, shape);
+	const struct hlo results[] = {hlo_name(h, state->type, &state->shape),
+				      hlo_name(h, HLO_U32, shape)};
 
-	strbuf_printf(&h->text,
-		      "  %%v%d, %%v%d = stablehlo.rng_bit_generator %%v%d, algorithm = DEFAULT : (",
-		      next.id, bits.id, state->id);
+	strbuf_puts(&h->text, "  ");
+	write_operands(h, results, 2);
+	strbuf_printf(&h->text, " = stablehlo.rng_bit_generator %%v%d, algorithm = DEFAULT : (",
+		      state->id);
 	write_type_of(h, *state);
 	strbuf_puts(&h->text, ") -> (");
-	write_type_of(h, next);
-	strbuf_puts(&h->text, ", ");
-	write_type_of(h, bits);
+	write_types(h, results, 2);
 	strbuf_puts(&h->text, ")\n");
-	*state = next;
-	return bits;
-}
-
-static void write_carried(struct hlo_text *h, const struct hlo *values, int count)
-{
-	for (int i = 0; i < count; i++) {
-		strbuf_puts(&h->text, ", ");
-		write_type_of(h, values[i]);
-	}
+	*state = results[0];
+	return results[1];
 }
 
 void hlo_loop_begin(struct hlo_text *h, struct hlo_loop *loop)
@@ -382,8 +371,8 @@ void hlo_loop_begin(struct hlo_text *h, struct hlo_loop *loop)
 	strbuf_printf(&h->text, " = stablehlo.while(%%v%d = %%v%d", loop->index.id, zero.id);
 	for (int i = 0; i < loop->count; i++)
 		strbuf_printf(&h->text, ", %%v%d = %%v%d", loop->inside[i].id, loop->carried[i].id);
-	strbuf_puts(&h->text, ") : tensor<i32>");
-	write_carried(h, loop->carried, loop->count);
+	strbuf_puts(&h->text, ") : tensor<i32>, ");
+	write_types(h, loop->carried, loop->count);
 	strbuf_puts(&h->text, "\n  cond {\n");
 	last = hlo_number(h, loop->index, (double)loop->trips);
 	more = hlo_compare(h, "LT", loop->index, last);
@@ -395,11 +384,10 @@ void hlo_loop_end(struct hlo_text *h, struct hlo_loop *loop, const struct hlo *n
 {
 	struct hlo index = hlo_with(h, "add", loop->index, 1);
 
-	strbuf_printf(&h->text, "  stablehlo.return %%v%d", index.id);
-	for (int i = 0; i < loop->count; i++)
-		strbuf_printf(&h->text, ", %%v%d", next[i].id);
-	strbuf_puts(&h->text, " : tensor<i32>");
-	write_carried(h, next, loop->count);
+	strbuf_printf(&h->text, "  stablehlo.return %%v%d, ", index.id);
+	write_operands(h, next, loop->count);
+	strbuf_puts(&h->text, " : tensor<i32>, ");
+	write_types(h, next, loop->count);
 	strbuf_puts(&h->text, "\n  }\n");
 	h->repeat = 1;
 }

@@ -1,18 +1,17 @@
 #include "adapters/xla/xla.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
+#include "adapters/checks.h"
+#include "adapters/probe.h"
 #include "adapters/reasons.h"
 #include "adapters/threads.h"
 #include "adapters/xla/buffers.h"
 #include "adapters/xla/emit.h"
 #include "adapters/xla/pjrt.h"
+#include "base/parallel.h"
 
 struct slot {
 	struct pjrt_buffer *input, *labels;
@@ -47,23 +46,6 @@ static enum prony_status start(struct xla_state *xla, int threads, struct error 
 	return pjrt_start(&xla->pjrt, err);
 }
 
-static int bound_processors(void)
-{
-	cpu_set_t cores;
-
-	CPU_ZERO(&cores);
-	return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
-static void add_library(struct probe *found, const char *name, const char *version)
-{
-	int i = found->library_count++;
-
-	snprintf(found->libraries[i].name, sizeof(found->libraries[i].name), "%s", name);
-	snprintf(found->libraries[i].version, sizeof(found->libraries[i].version), "%.*s",
-		 (int)strcspn(version, "\n"), version);
-}
-
 /* "cpu", or "cuda:0", "tpu:0" and so on. */
 static void name_device(const struct pjrt *pjrt, size_t index, char out[TARGET_WORD_BYTES])
 {
@@ -81,17 +63,17 @@ static void describe(const struct pjrt *pjrt, struct probe *found)
 	char text[160];
 
 	*found = (struct probe){
-		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
+		.stages = PROBE_TRAINER,
 		.precisions = XLA_PRECISIONS,
 	};
 	snprintf(found->version, sizeof(found->version), "PJRT %d.%d", pjrt->api->version.major,
 		 pjrt->api->version.minor);
 	if (pjrt_attribute(pjrt, "stablehlo_current_version", text, sizeof(text)))
-		add_library(found, "stablehlo", text);
+		probe_add_library(found, "stablehlo", text);
 	if (pjrt_attribute(pjrt, "xla_version", text, sizeof(text)))
-		add_library(found, "xla", text);
+		probe_add_library(found, "xla", text);
 	pjrt_platform_version(pjrt, text, sizeof(text));
-	add_library(found, pjrt->platform, text);
+	probe_add_library(found, pjrt->platform, text);
 	for (size_t i = 0; i < pjrt->device_count && i < ADAPTER_DEVICES_MAX; i++)
 		name_device(pjrt, i, found->devices[found->device_count++]);
 }
@@ -107,7 +89,7 @@ static enum prony_status xla_probe(struct session *s, struct probe *found, struc
 				 "plug-in or run `prony framework install xla`");
 	status = pjrt_load(&xla->pjrt, s->library, err);
 	if (status == PRONY_OK)
-		status = start(xla, bound_processors(), err);
+		status = start(xla, parallel_cores(), err);
 	if (status == PRONY_OK)
 		describe(&xla->pjrt, found);
 	return status;
@@ -179,11 +161,9 @@ static enum prony_status xla_open(struct session *s, const struct recipe *recipe
 	*effective = (struct effective){
 		.precision = recipe->precision,
 		.threads = on_cpu(s) ? threads_count("XLAEigen") : recipe->threads,
+		.mxcsr = threads_mxcsr(),
 	};
 	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
-#if defined(__SSE__)
-	effective->mxcsr = _mm_getcsr();
-#endif
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "NPROC=%d;XLA_FLAGS=%s;device_kind=%s;layout=nhwc;donation=%s;"
 		 "products=%s;rmsprop_epsilon=inside%s",
@@ -202,17 +182,17 @@ static enum prony_status fill_argument(struct xla_state *xla, const struct recip
 {
 	const struct port *port = &xla->program.arguments[i];
 	const uint64_t random[2] = {recipe->seed, 0};
-	const struct tensor *tensor;
+	const struct tensor *tensor = NULL;
+	enum prony_status status;
 
 	switch (port->role) {
 	case ROLE_PARAMETER:
 	case ROLE_STATE:
-		tensor = tensor_find(weights, xla->graph->values[port->value].name);
-		if (!tensor || tensor->dtype != DTYPE_F32)
-			return error_set(err, PRONY_BAD_INPUT, "the weights lack F32 '%s'",
-					 xla->graph->values[port->value].name);
-		return buffer_from_floats(&xla->pjrt, tensor->data, &tensor->shape, port,
-					  &xla->arguments[i], err);
+		status = check_weight(weights, &xla->graph->values[port->value], &tensor, err);
+		return status == PRONY_OK
+			       ? buffer_from_floats(&xla->pjrt, tensor->data, &tensor->shape, port,
+						    &xla->arguments[i], err)
+			       : status;
 	case ROLE_MOMENT:
 		return buffer_of_zeros(&xla->pjrt, port, &xla->arguments[i], err);
 	case ROLE_RANDOM:
@@ -288,27 +268,19 @@ static enum prony_status xla_build(struct session *s, struct graph *graph,
 static enum prony_status feed_labels(struct xla_state *xla, struct slot *slot,
 				     const struct tensor *labels, struct error *err)
 {
-	int64_t batch = graph_batch(xla->graph), classes = graph_classes(xla->graph);
+	int64_t batch = graph_batch(xla->graph);
 	struct pjrt_buffer *buffer = NULL;
 	int32_t *copy;
-	enum prony_status status = PRONY_OK;
+	enum prony_status status = check_labels(xla->graph, labels, err);
 
-	if (!labels || labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
-		return error_set(err, PRONY_BAD_INPUT, "labels are not %lld I64", (long long)batch);
+	if (status != PRONY_OK)
+		return status;
 	copy = calloc((size_t)batch, sizeof(*copy));
 	if (!copy)
 		return error_set(err, PRONY_NOMEM, "no memory for the labels");
-	for (int64_t i = 0; status == PRONY_OK && i < batch; i++) {
-		int64_t label = ((const int64_t *)labels->data)[i];
-
-		copy[i] = (int32_t)label;
-		if (label < 0 || label >= classes)
-			status = error_set(err, PRONY_BAD_INPUT,
-					   "label %lld of sample %lld is not in 0..%lld",
-					   (long long)label, (long long)i, (long long)classes - 1);
-	}
-	if (status == PRONY_OK)
-		status = pjrt_upload(&xla->pjrt, copy, PJRT_S32, &labels->shape, &buffer, err);
+	for (int64_t i = 0; i < batch; i++)
+		copy[i] = (int32_t)((const int64_t *)labels->data)[i];
+	status = pjrt_upload(&xla->pjrt, copy, PJRT_S32, &labels->shape, &buffer, err);
 	free(copy);
 	if (status != PRONY_OK)
 		return status;
@@ -323,20 +295,13 @@ static enum prony_status xla_feed(struct session *s, int slot, const struct tens
 	struct xla_state *xla = s->private_data;
 	const struct shape *want = &xla->graph->values[xla->graph->input].shape;
 	struct pjrt_buffer *buffer = NULL;
-	enum prony_status status;
+	enum prony_status status = check_slot(slot, xla->slot_count, err);
 
-	if (slot < 0 || slot >= xla->slot_count)
-		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, xla->slot_count);
-	if (input->dtype != DTYPE_F32 || !shape_equal(&input->shape, want)) {
-		char have_text[96], want_text[96];
-
-		shape_text(&input->shape, have_text, sizeof(have_text));
-		shape_text(want, want_text, sizeof(want_text));
-		return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
-				 dtype_name(input->dtype), have_text, want_text);
-	}
-	status = buffer_from_floats(&xla->pjrt, input->data, want,
-				    &xla->program.arguments[xla->input], &buffer, err);
+	if (status == PRONY_OK)
+		status = check_input(want, input, err);
+	if (status == PRONY_OK)
+		status = buffer_from_floats(&xla->pjrt, input->data, want,
+					    &xla->program.arguments[xla->input], &buffer, err);
 	if (status != PRONY_OK)
 		return status;
 	pjrt_free(&xla->pjrt, xla->slots[slot].input);
@@ -424,10 +389,9 @@ static enum prony_status read_tensor(const struct xla_state *xla, enum role role
 			*(double *)out->data = (double)loss;
 		return status;
 	}
-	if (out->dtype != DTYPE_F32 ||
-	    !shape_equal(&out->shape, &xla->graph->values[port->value].shape))
-		return error_set(err, PRONY_INTERNAL, "%s is not read as F32 of its own shape",
-				 out->name ? out->name : "tensor");
+	status = check_read_shape(out, &xla->graph->values[port->value].shape, err);
+	if (status != PRONY_OK)
+		return status;
 	return buffer_to_floats(&xla->pjrt, buffer, port, &out->shape, out->data, err);
 }
 
@@ -440,17 +404,9 @@ static enum prony_status xla_read(struct session *s, enum readout what, struct t
 		[READ_GRADIENTS] = ROLE_GRADIENT,
 	};
 	struct xla_state *xla = s->private_data;
-	bool named = what == READ_WEIGHTS || what == READ_GRADIENTS || what == READ_STATE;
-	enum prony_status status = PRONY_OK;
+	bool named = what != READ_LOGITS && what != READ_LOSS;
+	enum prony_status status = check_readout(what, xla->stepped, out, err);
 
-	if ((unsigned)what >= READ_COUNT)
-		return error_set(err, PRONY_INTERNAL, "readout %d", (int)what);
-	if (what != READ_WEIGHTS && what != READ_STATE && !xla->stepped)
-		return error_set(err, PRONY_INTERNAL, "read of %s before the first step",
-				 readout_name(what));
-	if (!named && out->count != 1)
-		return error_set(err, PRONY_INTERNAL, "%s are read into one tensor",
-				 readout_name(what));
 	for (size_t i = 0; status == PRONY_OK && i < out->count; i++)
 		status = read_tensor(xla, roles[what], named ? out->tensors[i].name : NULL,
 				     &out->tensors[i], err);
@@ -495,4 +451,6 @@ const struct adapter adapter_xla = {
 	.sync = xla_sync,
 	.read = xla_read,
 	.close = xla_close,
+	.no_profile = "a profiler is an extension of PJRT's interface, which its plug-in for CPU "
+		      "(0.81) has not; jax has the same compiler",
 };

@@ -26,7 +26,8 @@ class Adapter(object):
 
     options = ()     # the words that a target may have
     backends = ("",)  # its backends
-    says_layers = False  # whether it has profile_begin and profile_end
+    # Why it has no profile_begin and profile_end; empty: it has. Of the process: device, backend, options.
+    no_layers = "no profiler of its own is read"
 
     def hello(self):
         """dict of hello's reply: name, version, libraries, devices, precisions, stages and, where
@@ -86,7 +87,7 @@ class Adapter(object):
         raise NotImplementedError
 
     def profile_end(self, instants):
-        """List of dict, the events of docs/worker-protocol.md ("profile"), of the steps whose begin and end
+        """List of dict, the events of docs/case-bundle.md ("profile.json"), of the steps whose begin and end
         follow each other in instants (ns of CLOCK_MONOTONIC)."""
         raise NotImplementedError
 

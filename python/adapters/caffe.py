@@ -1,4 +1,4 @@
-"""Caffe: a net out of the graph, its own solvers; see docs/frameworks-python.md, "caffe"."""
+"""Caffe: a net out of the graph, its own solvers; see docs/frameworks-discontinued.md, "caffe"."""
 import os
 import tempfile
 
@@ -6,8 +6,10 @@ os.environ.setdefault("GLOG_minloglevel", "2")  # before the import: its log of 
 
 import caffe  # noqa: E402
 import numpy  # noqa: E402
+import own_loader  # noqa: E402
 from caffe.proto import caffe_pb2  # noqa: E402
 
+from adapters import caffe_data  # noqa: E402
 from adapters.caffe_layers import OPERATORS, REFUSALS, Net  # noqa: E402
 from adapters.numpy_adapter import NumpyAdapter, gates_first  # noqa: E402
 from adapters.numpy_tensors import array  # noqa: E402
@@ -18,6 +20,7 @@ SOLVERS = {"sgd": "SGD", "momentum": "SGD", "rmsprop": "RMSProp"}
 class Adapter(NumpyAdapter):
     name, version = "caffe", getattr(caffe, "__version__", "1.0")
     operators, refusals = OPERATORS, REFUSALS
+    inputs = ("resident", "stream", "native")
 
     def open(self, case):
         caffe.set_mode_cpu()
@@ -114,6 +117,17 @@ class Adapter(NumpyAdapter):
         x = self.made.arranged(array(x))
         labels = numpy.zeros(len(x), numpy.float32) if y is None else array(y).astype(numpy.float32)
         return numpy.array(x, order="C"), labels
+
+    def loader_problems(self, case):
+        return caffe_data.problems(own_loader.Data(case))
+
+    def loader(self, case):
+        return caffe_data.loader(own_loader.Data(case))
+
+    def take(self, slot, batch):
+        """As a view: the step that follows copies it into the net, as every step does."""
+        x, labels = batch
+        self.batches[slot] = (self.made.arranged(x), labels)
 
     def read(self, what, tensors):
         if what in ("logits", "loss"):

@@ -1,5 +1,5 @@
 """Caffe2: a net out of the graph, run in its workspace, its own optimisers; see
-docs/frameworks-python.md, "caffe2"."""
+docs/frameworks-discontinued.md, "caffe2"."""
 import os
 
 import numpy
@@ -36,6 +36,15 @@ class Adapter(NumpyAdapter):
         if case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
             settings["rmsprop_epsilon"] = "inside"
         return self.opened(case, THREADS, **settings)
+
+    def gradient_of_equals(self):
+        workspace.ResetWorkspace()
+        net = core.Net("equals")
+        y = net.MaxPool("x", "y", kernel=2, stride=2, order="NCHW")
+        gradients = net.AddGradientOperators([net.SumElements(y, "sum")])
+        workspace.FeedBlob("x", numpy.ones((1, 1, 2, 2), numpy.float32))
+        workspace.RunNetOnce(net)
+        return workspace.FetchBlob(str(gradients["x"]))
 
     def build(self, case):
         self.start(case)

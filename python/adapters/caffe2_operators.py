@@ -93,7 +93,8 @@ def _batch_norm(b, inputs, out, node):
     a = node["attributes"]
     outs = [out]
     if b.training:
-        outs += inputs[3:5] + [out + ".mean", out + ".inverse"]
+        # Not NAME.mean, as the running one of a layer NAME is called.
+        outs += inputs[3:5] + [out + ".saved_mean", out + ".saved_inverse"]
     b.net.SpatialBN(inputs, outs, order="NCHW", epsilon=a["epsilon"], momentum=a["momentum"],
                     is_test=int(not b.training))
 

@@ -1,4 +1,4 @@
-"""Chainer: functions called one by one, its own optimisers; see docs/frameworks-python.md, "chainer"."""
+"""Chainer: functions called one by one, its own optimisers; see docs/frameworks-discontinued.md, "chainer"."""
 import os
 import warnings
 

@@ -1,9 +1,11 @@
-"""CNTK 2: its own functions, learners and trainer; see docs/frameworks-python.md, "cntk"."""
+"""CNTK 2: its own functions, learners and trainer; see docs/frameworks-discontinued.md, "cntk"."""
 import numpy
 
 import adapters.cntk_setup  # before CNTK itself
 import cntk
 import graph_analysis
+import own_loader
+from adapters import cntk_data
 from adapters.cntk_operators import OPERATORS, REFUSALS, Translation
 from adapters.numpy_adapter import NumpyAdapter, gates_first, transposed
 from adapters.numpy_tensors import array
@@ -12,11 +14,13 @@ from adapters.numpy_tensors import array
 class Adapter(NumpyAdapter):
     name, version = "cntk", cntk.__version__
     operators, refusals = OPERATORS, REFUSALS
+    inputs = ("resident", "stream", "native")
     optimisers = ("sgd", "momentum")  # CNTK's RMSprop is another rule
 
     def open(self, case):
         threads = adapters.cntk_setup.start(case.recipe)
-        return self.opened(case, threads, learner="unit_gain=False")
+        loader = {"loader": "UserMinibatchSource"} if case.recipe["input"] == "native" else {}
+        return self.opened(case, threads, learner="unit_gain=False", **loader)
 
     def build(self, case):
         self.start(case)
@@ -66,9 +70,14 @@ class Adapter(NumpyAdapter):
         loss = cntk.cross_entropy_with_softmax(logits, self.y)
         trained = [self.values[name] for name in self.case.parameters]
         if self.case.stage == "forward-backward":
+            # A function gives what is inside of it only in name: of logits that are no output of its network
+            # CNTK says "GetEvalOrder: Called without prior call to FormEvalOrder()".
+            outputs = [loss.output, logits.output]
+            both = cntk.combine([loss, logits])
+
             def step(slot):
-                self.gradients, out = loss.grad(batches[slot], trained, [loss, logits])
-                results[:] = out[loss], out[logits]
+                self.gradients, out = both.grad(batches[slot], trained, outputs, grad_root=outputs[0])
+                results[:] = [out[output] for output in outputs]
             self.step = step
             return
         trainer = cntk.Trainer(logits, loss, [self.learner(recipe, trained)])
@@ -93,6 +102,19 @@ class Adapter(NumpyAdapter):
             classes = self.y.shape[0]
             given[self.y] = numpy.eye(classes, dtype=numpy.float32)[array(y)]
         return given
+
+    def loader_problems(self, case):
+        if any(node["op"] in ("LSTM", "RNN") for node in case.nodes):
+            return ["input native: its UserMinibatchSource gives samples, not sequences"]
+        return own_loader.Data(case).problems()
+
+    def loader(self, case):
+        return cntk_data.loader(own_loader.Data(case), case.shape(case.graph["logits"])[1])
+
+    def take(self, slot, batch):
+        self.batches[slot] = {self.x: batch[0]}
+        if self.case.stage != "forward":
+            self.batches[slot][self.y] = batch[1]
 
     def read(self, what, tensors):
         if what == "loss":

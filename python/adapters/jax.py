@@ -12,6 +12,7 @@ import jaxlib
 
 import graph_analysis
 import graph_evaluation
+from adapters import jax_trace, traced_layers
 from adapters.jax_operators import OPERATORS
 from adapters.numpy_tensors import array, fill
 from adapters.xla_threads import pool_threads
@@ -46,6 +47,19 @@ def macs_of(jaxpr):
 
 class Adapter(adapters.Adapter):
     options = ("channels_first",)
+
+    @property
+    def no_layers(self):
+        return "" if adapters.target.device == "cpu" else "what jax.profiler says of a GPU is not read"
+
+    def profile_begin(self, steps):
+        self.plain_step = self.step
+        self.trace = jax_trace.layer_trace(self.case)
+        self.step = self.trace.begin(self.step)
+
+    def profile_end(self, instants):
+        self.step = self.plain_step
+        return self.trace.end(instants)
 
     def hello(self):
         self.gpus = []
@@ -134,7 +148,8 @@ class Adapter(adapters.Adapter):
         values[graph["input"]] = product(graph["input"], x)
         if y is not None:
             values[graph["label"]] = y
-        run = graph_evaluation.Evaluation(self.case, self.layout, OPERATORS, values, key=key)
+        run = graph_evaluation.Evaluation(
+            self.case, self.layout, traced_layers.scoped(self.case, OPERATORS, jax.named_scope), values, key=key)
         results = run.compute(graph_analysis.wanted(self.case))
         logits = results[-1].astype(jnp.float32)
         return [None if self.forward_only else results[0], logits], dict(states, **run.updates)
@@ -165,7 +180,8 @@ class Adapter(adapters.Adapter):
         gradients, (results, states) = jax.grad(loss, has_aux=True)(state["parameters"])
         state = dict(state, states=states, key=key)
         if self.case.stage == "train":
-            state["parameters"], slots = self._update(state["parameters"], state.get("slots"), gradients)
+            with jax.named_scope(traced_layers.UPDATE):
+                state["parameters"], slots = self._update(state["parameters"], state.get("slots"), gradients)
             if "slots" in state:
                 state["slots"] = slots
         return state, gradients, results

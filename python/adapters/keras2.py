@@ -1,5 +1,5 @@
-"""Keras 2 on TensorFlow 1, Theano, CNTK or MXNet: train_on_batch and predict_on_batch; see docs/frameworks-python.md,
-"keras2"."""
+"""Keras 2 on TensorFlow 1, Theano, CNTK or MXNet: train_on_batch and predict_on_batch; see
+docs/frameworks-discontinued.md, "keras2"."""
 import os
 
 import numpy
@@ -54,9 +54,14 @@ class Adapter(NumpyAdapter):
         K.set_image_data_format("channels_last" if backends.channels_last(backend)
                                 else "channels_first")
         threads, settings = backends.start(backend, case.recipe)
+        if backend == "mxnet":
+            self.sync = backends.finished
         return self.opened(case, threads, image_data_format=K.image_data_format(),
                            loop="fit, predict" if "fit" in case.options
                            else "train_on_batch, predict_on_batch", **settings)
+
+    def gradient_of_equals(self):
+        return backends.gradient_of_equals(backend)
 
     def build(self, case):
         self.start(case)
@@ -75,9 +80,10 @@ class Adapter(NumpyAdapter):
             (model._make_predict_function if case.stage == "forward"
              else model._make_train_function)()
         self.make_step(model)
+        unbiased = backend in ("tensorflow", "theano")
         counted = sum(numpy.prod(K.int_shape(w)) for w in model.trainable_weights)
         return {"parameters": int(counted), "macs": builder.macs * case.recipe["batch"],
-                "notes": graph_analysis.variance_note(case)}
+                "notes": graph_analysis.variance_note(case) if unbiased else ""}
 
     def make_step(self, model):
         batches, results = self.batches, self.results

@@ -13,9 +13,27 @@ def libraries(backend):
     return {backend: importlib.import_module(backend).__version__}
 
 
+def _mend_tensorflow_statistics(K):
+    """Running statistics of Keras 2.2.4 on TensorFlow begin anew, whatever was set (zero_debias), and the variance
+    that the fused normalisation gives, of n - 1 already, is corrected for that once more."""
+    from tensorflow.python.training import moving_averages
+    normalise = K.normalize_batch_in_training
+
+    def normalised(x, gamma, beta, axes, epsilon=1e-3):
+        made, mean, variance = normalise(x, gamma, beta, axes, epsilon)
+        if axes == [0, 1, 2]:
+            count = K.cast(K.prod([K.shape(x)[axis] for axis in axes]), K.dtype(x))
+            variance = variance * (count - 1.0) / count
+        return made, mean, variance
+    K.normalize_batch_in_training = normalised
+    K.moving_average_update = lambda x, value, momentum: moving_averages.assign_moving_average(
+        x, value, momentum, zero_debias=False)
+
+
 def _start_tensorflow(recipe):
     import tensorflow as tf
     from keras import backend as K
+    _mend_tensorflow_statistics(K)
     tf.compat.v1.logging.set_verbosity("ERROR")
     tf.compat.v1.set_random_seed(recipe["seed"])
     K.set_session(tf.compat.v1.Session(config=tf.compat.v1.ConfigProto(
@@ -30,13 +48,55 @@ def _start_theano(recipe):
     return threads, {"openmp": theano.config.openmp, "blas_ldflags": theano.config.blas.ldflags}
 
 
+def _mend_cntk_normalisation(cntk_backend):
+    """Keras 2.2.4 gives a batch normalisation's epsilon in the place of its axis on CNTK, so that it is 1e-3 in training
+    whatever was asked for. Its function updates running statistics behind the weights, from another pass: theirs
+    would be those of the weights after the step."""
+    normalise, call = cntk_backend.batch_normalization, cntk_backend.Function.__call__
+
+    def normalised(x, mean, var, beta, gamma, axis=-1, epsilon=1e-3):
+        if isinstance(axis, float):
+            axis, epsilon = -1, axis
+        return normalise(x, mean, var, beta, gamma, axis, epsilon)
+
+    def called(function, inputs):
+        updates = function.unrelated_updates
+        if function.trainer is None or updates is None:
+            return call(function, inputs)
+        given = dict(zip(function.placeholders, inputs))
+        updates.eval({argument: given[argument] for argument in updates.arguments}, as_numpy=False)
+        function.unrelated_updates = None
+        try:
+            return call(function, inputs)
+        finally:
+            function.unrelated_updates = updates
+    cntk_backend.batch_normalization = normalised
+    cntk_backend.Function.__call__ = called
+
+
 def _start_cntk(recipe):
     import adapters.cntk_setup
+    from keras.backend import cntk_backend
+    _mend_cntk_normalisation(cntk_backend)
     return adapters.cntk_setup.start(recipe), {}
+
+
+def _mend_mxnet_scale(K):
+    """Keras-MXNet leaves MXNet's default that a normalisation's scale is 1 and stays so (fix_gamma)."""
+    import mxnet
+
+    def normalised(x, gamma, beta, mean, variance, momentum=0.9, axis=1, epsilon=1e-3,
+                   use_global_stats=False):
+        return K.KerasSymbol(mxnet.sym.BatchNorm(
+            x.symbol, gamma.symbol, beta.symbol, mean.symbol, variance.symbol, momentum=momentum,
+            axis=axis, eps=epsilon, use_global_stats=use_global_stats, fix_gamma=False))
+    K.mxnet_batchnorm = K.keras_mxnet_symbol(normalised)
 
 
 def _start_mxnet(recipe):
     import mxnet
+    from keras import backend as K
+    _mend_mxnet_scale(K)
     mxnet.random.seed(recipe["seed"])
     return int(os.environ.get("OMP_NUM_THREADS", "1")), {}
 
@@ -96,6 +156,24 @@ def loss(backend):
     return lambda labels, logits: K.categorical_crossentropy(labels, logits, from_logits=True)
 
 
+def power(backend, x, exponent):
+    """x ** exponent of a value of a backend's above 0, of each element. CNTK's own lets go of x before it computes
+    the gradient by it: of a sum's power that is the gradient at whatever stands in its memory by then."""
+    from keras import backend as K
+    return K.exp(exponent * K.log(x)) if backend == "cntk" else K.pow(x, exponent)
+
+
+def gradient_of_equals(backend):
+    """As in NumpyAdapter, where Keras gives gradients of something else than a model's loss."""
+    if backend not in ("tensorflow", "theano"):
+        return None
+    import numpy
+    from keras import backend as K
+    x = K.variable(numpy.ones((1, 2, 2, 1) if channels_last(backend) else (1, 1, 2, 2)))
+    y = K.pool2d(x, (2, 2), (2, 2), pool_mode="max")
+    return K.function([], K.gradients(K.sum(y), [x]))([])[0]
+
+
 def also_return(backend, model, value):
     """Makes train_on_batch of a compiled model return, behind the loss, `value` of the same pass; on MXNet,
     whose metrics are means, `trained_value` gives it."""
@@ -110,6 +188,13 @@ def also_return(backend, model, value):
         return
     model.metrics_tensors.append(value)
     model.metrics_names.append("logits")
+
+
+def finished():
+    """Returns when MXNet has finished what it was told. train_on_batch waits for the loss alone, and who reads a
+    normalisation's running statistics is not made to wait for the backward pass, which updates them."""
+    import mxnet
+    mxnet.nd.waitall()
 
 
 def trained_value(model):

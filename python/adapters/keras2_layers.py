@@ -4,6 +4,7 @@ from keras import backend as K
 from keras import layers, regularizers
 
 import graph_analysis
+from adapters.keras2_backends import power
 from errors import WorkerError
 
 # What a value of 0 in place of one that is not there does to a MaxPool of it: nothing.
@@ -30,6 +31,12 @@ def _same(attributes):
     kernel = attributes["kernel_shape"]
     return (attributes["strides"] == [1, 1] and all(size % 2 for size in kernel)
             and attributes["pads"] == [size // 2 for size in kernel] * 2)
+
+
+def _pads_itself(case, node):
+    """Whether a backend pads for a kernel by itself: CNTK where the input is no smaller than that."""
+    sizes = zip(case.shape(node["inputs"][0])[2:], node["attributes"]["kernel_shape"])
+    return K.backend() != "cntk" or all(size >= kernel for size, kernel in sizes)
 
 
 def _pool_pads(case, node):
@@ -159,7 +166,7 @@ class Builder(object):
 def _conv(b, node, inputs):
     a = node["attributes"]
     x, padding = inputs[0], "valid"
-    if a["dilations"] == [1, 1] and _same(a):
+    if a["dilations"] == [1, 1] and _same(a) and _pads_itself(b.case, node):
         padding = "same"
     elif any(a["pads"]):
         x = _zeros(x, a["pads"])
@@ -242,9 +249,11 @@ def _lrn(b, node, inputs):
     band = numpy.zeros((1, 1, channels, channels), numpy.float32)
     for out in range(channels):
         band[0, 0, max(0, out - front):out - front + a["size"], out] = a["alpha"] / a["size"]
-    kernel = K.variable(band)
-    return layers.Lambda(lambda x: x / K.pow(a["bias"] + K.conv2d(K.square(x), kernel), a["beta"]),
-                         output_shape=K.int_shape(inputs[0])[1:])(inputs[0])
+    kernel = K.variable(band.transpose(3, 2, 0, 1) if K.backend() == "mxnet" else band)
+
+    def normalised(x):
+        return x / power(K.backend(), a["bias"] + K.conv2d(K.square(x), kernel), a["beta"])
+    return layers.Lambda(normalised, output_shape=K.int_shape(inputs[0])[1:])(inputs[0])
 
 
 def _flatten(b, node, inputs):

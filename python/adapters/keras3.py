@@ -18,7 +18,7 @@ import numpy
 
 import graph_analysis
 import graph_evaluation
-from adapters import keras_epochs
+from adapters import keras3_profile, keras_epochs
 from adapters.keras3_layers import OPERATORS, REFUSALS, shared_parameters
 from adapters.numpy_tensors import array, fill
 from errors import WorkerError
@@ -103,6 +103,28 @@ class Adapter(adapters.Adapter):
     options = ("channels_first", "eager", "fit")
     backends = BACKENDS
 
+    @property
+    def no_layers(self):
+        words = adapters.target.options
+        if "fit" in words:
+            return "the framework's own loop over epochs is not looked into; profile it with --loop step"
+        if "eager" in words and adapters.target.backend != "torch":
+            return "operations that run at once keep no names of layers; profile it without +eager"
+        return ""
+
+    def profile_begin(self, steps):
+        self.plain_step = self.step
+        if not self.compiled:
+            self.scopes.put(self.loss, self.model.optimizer)
+        self.trace = keras3_profile.trace(self.case)
+        self.step = self.trace.begin(self.step)
+
+    def profile_end(self, instants):
+        self.step = self.plain_step
+        if not self.compiled:
+            self.scopes.take_away(self.loss, self.model.optimizer)
+        return self.trace.end(instants)
+
     def hello(self):
         self.below = {"tensorflow": _Tensorflow, "jax": _Jax, "torch": _Torch}[keras.backend.backend()]()
         return {"name": "keras3", "version": keras.__version__,
@@ -146,7 +168,12 @@ class Adapter(adapters.Adapter):
         self.loss = self._loss()
         model = self._model()
         self._load()
-        model.compile(optimizer=self._optimiser(), loss=self.loss,
+        optimiser = self._optimiser()
+        # Scopes cost nothing where calls are traced once.
+        self.compiled = keras.backend.backend() != "torch" and "eager" not in case.options
+        if self.compiled:
+            self.scopes.put(self.loss, optimiser)
+        model.compile(optimizer=optimiser, loss=self.loss,
                       run_eagerly="eager" in case.options)
         self._make_step(model)
         notes = ["jit_compile %s" % model.jit_compile]
@@ -170,8 +197,9 @@ class Adapter(adapters.Adapter):
         values.update((name, array(case.weight(name), self.layout.order(len(case.shape(name)))))
                       for name in case.states)
         values[graph["input"]] = x
+        self.scopes = keras3_profile.Scopes(case, x)
         run = graph_evaluation.Evaluation(
-            case, self.layout, OPERATORS, values, kept=self.kept, regularizer=self._regularizer,
+            case, self.layout, self.scopes.noting(OPERATORS), values, kept=self.kept, regularizer=self._regularizer,
             data_format=keras.backend.image_data_format(), flattened={})
         logits = run.compute([graph["logits"]])[0]
         self.macs = run.macs

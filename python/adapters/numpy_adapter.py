@@ -43,6 +43,15 @@ def speed_settings(prefixes=()):
             if name.startswith(SPEED_VARIABLES + tuple(prefixes))}
 
 
+def equal_maxima_setting(gradient):
+    """{"equal_maxima": word} of what gradient_of_equals found, which the gate holds the framework to: "first" of
+    several equal maxima has the gradient, or "each", whole; else the numbers."""
+    if gradient is None:
+        return {}
+    numbers = tuple(float(number) for number in numpy.ravel(gradient))
+    return {"equal_maxima": {(1, 0, 0, 0): "first", (1, 1, 1, 1): "each"}.get(numbers, str(numbers))}
+
+
 class NumpyAdapter(adapters.Adapter):
     """operators: {operator: row}, refusals: {operator: (case, node) -> why not or None}; layouts:
     {parameter: function that turns a bundle's array into the framework's, by moving elements}."""
@@ -50,6 +59,7 @@ class NumpyAdapter(adapters.Adapter):
     operators, refusals = {}, {}
     stages = ("forward", "forward-backward", "train")
     optimisers = ("sgd", "momentum", "rmsprop")
+    inputs = ("resident", "stream")  # and "native" of those with a loader
     name = version = None
     layouts = {}
 
@@ -62,15 +72,22 @@ class NumpyAdapter(adapters.Adapter):
                 "devices": ["cpu"], "precisions": ["fp32"], "stages": list(self.stages)}
 
     def supports(self, case):
-        reasons = adapters.unsupported(case, input=["resident", "stream"], precision=["fp32"],
+        reasons = adapters.unsupported(case, input=self.inputs, precision=["fp32"],
                                        stage=self.stages)
         if case.stage == "train":
             reasons += adapters.unsupported(case, optimiser=self.optimisers)
         return reasons + graph_analysis.problems(case, self.operators, self.refusals)
 
+    def gradient_of_equals(self):
+        """The gradient that the framework, asked now, gives a 2 x 2 window of ones which a max-pool of 2 x 2
+        reads, where that of the maximum is 1: four numbers; None where it is not asked."""
+        return None
+
     def opened(self, case, threads, **settings):
         """The reply to open."""
         settings.update(speed_settings())
+        if graph_analysis.differentiates(case, "MaxPool"):
+            settings.update(equal_maxima_setting(self.gradient_of_equals()))
         if case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
             settings.setdefault("rmsprop_epsilon", "outside")
         return {"device": "cpu", "threads": threads, "precision": "fp32",

@@ -1,4 +1,5 @@
 """PyTorch, eager or compiled, as a careful user runs it: see docs/frameworks-python.md, "pytorch"."""
+import functools
 import os
 import re
 import shutil
@@ -56,18 +57,21 @@ class Adapter(adapters.Adapter):
     options = OPTIONS
 
     @property
-    def says_layers(self):
-        """A compiled module has no layers any more."""
-        return "compile" not in adapters.target.options
+    def no_layers(self):
+        return ("a compiled module has no layers any more; profile it without +compile"
+                if "compile" in adapters.target.options else "")
 
     def profile_begin(self, steps):
-        from adapters.pytorch_profile import LayerProfile
+        from adapters.pytorch_profile import LayerProfile, Named, layers_of
         self.plain_step = self.step
-        self.layer_profile = LayerProfile(self.module, self.builder)
+        # Stands before the class's own.
+        self.module.forward = Named(self.module, layers_of(self.module, self.builder)).run
+        self.layer_profile = LayerProfile()
         self.step = self.layer_profile.begin(self.step)
 
     def profile_end(self, instants):
         events = self.layer_profile.end(instants)
+        del self.module.forward
         self.step = self.plain_step
         self.plain_step = self.layer_profile = None
         return events
@@ -184,6 +188,10 @@ class Adapter(adapters.Adapter):
             notes.append("torch.compile fuses what it can")
             module = torch.compile(module, dynamic=False)
             self._compile_now(module)
+        else:
+            # GraphModule's own call explains a step that failed, and imports half of torch for that:
+            # where memory ran out it fails once more, and says something else (SystemError).
+            module = functools.partial(torch.nn.Module.__call__, module)
         self._make_step(module, case.stage == "train")
         trained = self.parameters.values()
         return {"parameters": sum(p.numel() for p in trained if p.requires_grad or self.forward_only),

@@ -1,14 +1,15 @@
-"""torch.profiler's events as layers of the network: docs/worker-protocol.md, "profile"."""
+"""torch.profiler's events as layers of the network: docs/case-bundle.md, "profile.json"."""
 import torch
 import torch.fx
 import torch.profiler
 
 STEP = "prony step"
 LAYER = "prony layer "
+UPDATE = "Optimizer.step"  # as torch begins the names of its own
 BACKWARD = "autograd::engine::evaluate_function: "
 
 
-class _Named(torch.fx.Interpreter):
+class Named(torch.fx.Interpreter):
     """Runs a GraphModule node by node, each under its layer's name. `layers` maps fx names to it."""
 
     def __init__(self, module, layers):
@@ -38,15 +39,14 @@ def layers_of(module, builder):
 
 
 class LayerProfile(object):
-    def __init__(self, module, builder):
-        self.module = module
-        self.named = _Named(module, layers_of(module, builder))
+    """Of steps in which each layer runs under record_function(LAYER + its name)."""
+
+    def __init__(self):
         self.profiler = torch.profiler.profile(
             activities=[torch.profiler.ProfilerActivity.CPU])
 
     def begin(self, step):
         """The step to run instead of `step`."""
-        self.module.forward = self.named.run  # stands before the class's own
         self.profiler.__enter__()
 
         def marked(slot):
@@ -57,7 +57,6 @@ class LayerProfile(object):
     def end(self, instants):
         """List of dict, the events of the steps."""
         self.profiler.__exit__(None, None, None)
-        del self.module.forward
         found = self.profiler.events()
         steps = sorted((event for event in found if event.name == STEP),
                        key=lambda event: event.time_range.start)
@@ -95,7 +94,7 @@ def events_of(step, number, begin, end):
             layer = layers.get(event.sequence_nr)
             yield told(event, name=name, operator=name, **({"pass": "backward", "layer": layer} if layer
                                                            else {"pass": "backward"}))
-        elif event.name.startswith("Optimizer.step"):
+        elif event.name.startswith(UPDATE):
             yield told(event, name=event.name, operator="Update", **{"pass": "update"})
         else:
             yield told(event, name=event.name, operator=event.name)

@@ -1,5 +1,6 @@
 """TensorFlow 2 through its Python interface, tf.function or eager: see docs/frameworks-python.md,
 "tensorflow-python"."""
+import contextlib
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: what it says of the CPU
@@ -11,7 +12,7 @@ import adapters
 import graph_analysis
 import graph_evaluation
 import own_loader
-from adapters import tensorflow_data
+from adapters import tensorflow_data, traced_layers
 from adapters.numpy_tensors import array, fill
 from adapters.tensorflow_operators import OPERATORS, REFUSALS
 from errors import WorkerError
@@ -24,6 +25,22 @@ FILTERS = [2, 3, 1, 0]
 
 class Adapter(adapters.Adapter):
     options = ("eager", "xla")
+
+    @property
+    def no_layers(self):
+        if "eager" in adapters.target.options:
+            return "operations that run at once keep no names of layers; profile it without +eager"
+        return "" if adapters.target.device == "cpu" else "what tf.profiler says of a GPU is not read"
+
+    def profile_begin(self, steps):
+        from adapters.tensorflow_trace import layer_trace
+        self.plain_step = self.step
+        self.trace = layer_trace(self.case)
+        self.step = self.trace.begin(self.step)
+
+    def profile_end(self, instants):
+        self.step = self.plain_step
+        return self.trace.end(instants)
 
     def hello(self):
         self.gpus = tf.config.list_physical_devices("GPU")
@@ -109,7 +126,9 @@ class Adapter(adapters.Adapter):
         values[graph["input"]] = product(graph["input"], x)
         if y is not None:
             values[graph["label"]] = y
-        run = graph_evaluation.Evaluation(self.case, LAYOUT, OPERATORS, values)
+        # Scopes cost what is traced nothing.
+        rows = OPERATORS if self.eager else traced_layers.scoped(self.case, OPERATORS, tf.name_scope)
+        run = graph_evaluation.Evaluation(self.case, LAYOUT, rows, values)
         results = run.compute(graph_analysis.wanted(self.case))
         self.macs = run.macs
         logits = tf.cast(results[-1], tf.float32)
@@ -123,7 +142,8 @@ class Adapter(adapters.Adapter):
         for name, value in updates.items():
             self.variables[name].assign(value)
         if self.case.stage == "train":
-            self._update(gradients)
+            with contextlib.nullcontext() if self.eager else tf.name_scope(traced_layers.UPDATE):
+                self._update(gradients)
         return loss, logits, gradients
 
     def _update(self, gradients):

@@ -1,4 +1,5 @@
-"""Theano: its own graph, its own gradients, updates of shared variables; see docs/frameworks-python.md, "theano"."""
+"""Theano: its own graph, its own gradients, updates of shared variables; see
+docs/frameworks-discontinued.md, "theano"."""
 import os
 
 import numpy
@@ -35,6 +36,11 @@ class Adapter(NumpyAdapter):
         return self.opened(case, threads, openmp=theano.config.openmp, compiler=_compiler(),
                            blas_ldflags=theano.config.blas.ldflags, mode=theano.config.mode,
                            optimizer=theano.config.optimizer)
+
+    def gradient_of_equals(self):
+        x = theano.shared(numpy.ones((1, 1, 2, 2), numpy.float32))
+        y = theano.tensor.signal.pool.pool_2d(x, (2, 2), ignore_border=True)
+        return T.grad(y.sum(), x).eval()
 
     def build(self, case):
         self.start(case)

@@ -32,7 +32,9 @@ import time
 ARMS = {"A": 1.0, "A again": 1.0, "+2 %": 1.02, "+5 %": 1.05}
 DELTA = 0.01
 BLOCK_S = 0.1
-FLOOR_PAIRS = 5
+# stats/noise.h: pairs of a comparison, and how many standard errors beyond the threshold a slowdown has to be so that
+# 0.9 of the paired t tests find it (noncentral t with 4 degrees of freedom).
+FLOOR_PAIRS, FLOOR_ERRORS = 5, 4.396
 WIDE = 0.10  # stats/order.h
 # Default effort: processes at least, at most, until both half widths are so small (stats/effort.c).
 EFFORT_MIN, EFFORT_MAX, EFFORT_HALF_WIDTH = 5, 12, 0.02
@@ -222,7 +224,9 @@ def evaluate_default(rounds):
         len(three), sum(abs(m) <= w for m, w in map(interval, three)),
         sum(verdict(trial) in ("SLOWER", "FASTER") for trial in three)))
     spread = math.sqrt(sum(x * x for x in every) / len(every))
-    floor = max(DELTA, math.expm1(student_t(0.975, len(every)) * spread / math.sqrt(FLOOR_PAIRS)))
+    apart = max(DELTA, math.expm1(student_t(0.975, len(every)) * spread / math.sqrt(FLOOR_PAIRS)))
+    found = math.log1p(apart) + FLOOR_ERRORS * spread / math.sqrt(FLOOR_PAIRS)
+    floor = max(DELTA, math.expm1(found) / 2)
     sizes = sorted(len(trial) for trial in same)
     says = [verdict(trial) for trial in same]
     slower = [verdict([x + math.log1p(2 * floor) for x in trial]) for trial in same]
@@ -231,8 +235,8 @@ def evaluate_default(rounds):
           "SLOWER or FASTER, wrongly, %s" % (
               sizes[0], sizes[-1], sizes[len(sizes) // 2], len(same),
               share_of([abs(m) <= w for m, w in map(interval, same)], True), share_of(says, "SLOWER", "FASTER")))
-    print("floor: %.1f %% (%d pairs of the same lie apart by less in 95 of 100 cases); twice that is SLOWER in %s, FASTER in %s"
-          % (100 * floor, FLOOR_PAIRS, share_of(slower, "SLOWER"), share_of(slower, "FASTER")))
+    print("%d pairs of the same lie apart by less than %.1f %% in 95 of 100 cases; floor: %.1f %%; twice that is SLOWER in %s, "
+          "FASTER in %s" % (FLOOR_PAIRS, 100 * apart, 100 * floor, share_of(slower, "SLOWER"), share_of(slower, "FASTER")))
     print("+2 %% at default effort: SLOWER %s, FASTER %s, SAME %s, INCONCLUSIVE %s" % tuple(
         share_of(two, word) for word in ("SLOWER", "FASTER", "SAME", "INCONCLUSIVE")))
     n = needed(math.log1p(0.02), spread)

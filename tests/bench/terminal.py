@@ -21,8 +21,8 @@ import termios
 import time
 
 LEFT = re.compile(r"about (?:(\d+):)?(\d+):(\d\d) left")
-# The screen is drawn once a second; the scheduler of a busy machine is not punctual.
-STILL_S = 1.5
+# The screen is drawn four times a second; the scheduler of a busy machine is not punctual.
+STILL_S = 1.0
 FACTOR, FROM_PART = 1.5, 0.1
 # The clock shows whole seconds.
 ROUNDING_S = 2.0

@@ -58,6 +58,32 @@ class BadInputTest(ProgramTest):
             self.assertEqual(done.returncode, STORAGE, done.stderr)
             self.assertIn("standard output", done.stderr)
 
+    def test_words_at_the_wrong_place(self):
+        """What a newcomer types, and the command that was meant."""
+        self.says(USAGE, ["no command 'install'", "'framework install'"], "install", "pytorch")
+        self.says(USAGE, ["no command 'fetch'", "'data fetch'"], "fetch", "mnist")
+        self.says(USAGE, ["no command 'ist'"], "ist")
+        self.says(USAGE, ["no suite", "-f pytorch"], "run", "pytorch")
+        self.says(USAGE, ["is a network", "-n lenet"], "run", "lenet")
+        self.says(USAGE, ["did you mean resnet50"], "run", "-f", "fake", "-n", "resnet")
+
+    def test_output_of_a_failed_run(self):
+        """Its code stays; what is lost on a full disk is said, and of a reader who has left nothing is."""
+        command = [PRONY, "run", "-f", "fake", "-n", "mlp", "-d", "synthetic", "--input", "stream", "-b",
+                   ",".join(map(str, range(1, 40)))]  # refused, each in a table of its own
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(command, env=self.environment, stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("standard output", done.stderr)
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(command, env=self.environment, stdout=writer, stderr=subprocess.PIPE,
+                              text=True, check=False)
+        os.close(writer)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertNotIn("standard output", done.stderr)
+
     def test_closed_standard_streams(self):
         """No file may take the number of a closed one: what is printed would end in it."""
         done = subprocess.run(["/bin/sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', PRONY, "run", "-f",

@@ -165,12 +165,16 @@ class VerdictTest(StoredTest):
         self.assertIn("must match and does not: cores_usable (2 -> 8)",
                       self.ask("compare", "1", "2", "--force"))
 
-    def test_the_noise_floor_is_the_threshold(self):
+    def test_the_noise_is_the_threshold(self):
         self.sql("UPDATE run SET environment = json_set(environment, '$.informational.measured.noise',"
                  " json('{\"floor\": 0.04}'))")
         document = self.compared("1", "3", code=0)
         self.assertEqual((document["threshold"], document["noise_floor"]), (0.04, 0.04))
-        self.assertIn("below this machine's noise floor of 4.0 %",
+        self.sql("UPDATE run SET environment = json_set(environment, '$.informational.measured.noise',"
+                 " json('{\"floor\": 0.06, \"apart\": 0.03}'))")
+        document = self.compared("1", "3", code=0)
+        self.assertEqual([document[name] for name in ("threshold", "noise", "noise_floor")], [0.03, 0.03, 0.06])
+        self.assertIn("below this machine's noise of 3.0 %",
                       self.ask("compare", "1", "3", "--threshold", "2%"))
 
     def test_what_else_ran_is_no_verdict(self):

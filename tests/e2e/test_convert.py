@@ -198,6 +198,7 @@ class ConvertTest(Conversion):
     def test_refusals(self):
         source, _ = self.tiny(3)
         folder, _ = self.convert(source, "lmdb", "out")
+        photographs = self.photographs()
         for words, expect, part in (
                 (("data", "convert", source), USAGE, "needs --to FORMAT: lmdb, recordio, tfrecord, png"),
                 (("data", "convert", source, "--to", "tar", "-o", "x"), USAGE, "no such format to write"),
@@ -209,7 +210,9 @@ class ConvertTest(Conversion):
                 (("data", "convert", source, "--to", "png", "-o", self.folder), BAD_INPUT,
                  "holds files already"),
                 (("data", "convert", source, "--to", "png", "--size", "8", "-o", "x"), USAGE,
-                 "--size is for photographs")):
+                 "--size is for photographs"),
+                (("data", "convert", photographs, "--to", "lmdb", "-o", photographs + "/a/b"), USAGE,
+                 "lies in %s, which is converted" % photographs)):
             done = self.prony(*words, expect=expect)
             self.assertIn(part, done.stderr)
 
@@ -233,6 +236,32 @@ class ConvertTest(Conversion):
                 self.assertEqual(seen.returncode, 0 if kind == "lmdb" and flip else BAD_INPUT, (kind, at))
                 if seen.returncode:
                     self.assertIn(path, seen.stderr)
+
+    def test_folders_are_verified(self):
+        """The digests that were written with them find any change, also where the format has no check sums."""
+        source, _ = self.tiny(20)
+        for kind, file in (("lmdb", "data.mdb"), ("recordio", "data.idx"), ("tfrecord", FORMATS["tfrecord"]),
+                           ("png", "images/00000/00000007.png")):
+            folder, _ = self.convert(source, kind, kind)
+            seen = self.prony("data", "verify", folder, "--format", "json", expect=0)
+            self.assertEqual([(row["file"], row["state"]) for row in json.loads(seen.stdout)],
+                             [(folder, "whole")])
+            path = os.path.join(folder, file)
+            with open(path, "rb") as stream:
+                data = bytearray(stream.read())
+            data[len(data) // 2] ^= 0x55
+            with open(path, "wb") as stream:
+                stream.write(data)
+            seen = self.prony("data", "verify", folder, expect=BAD_INPUT)
+            self.assertIn("%s: SHA-256 is %s instead of " % (path, hashlib.sha256(data).hexdigest()), seen.stderr)
+            self.assertRegex(seen.stderr, r"%s: 1 of \d+ files are not as they were written, \d of \d+ samples "
+                             "are broken; remove the folder and convert again" % folder)
+            with open(os.path.join(folder, "SHA256SUMS"), "w", encoding="ascii") as stream:
+                stream.write("what?\n")
+            self.assertIn("SHA256SUMS: line 1: no SHA-256", self.prony(
+                "data", "verify", folder, expect=BAD_INPUT).stderr)
+            os.rename(os.path.join(folder, "conversion.txt"), os.path.join(folder, ".conversion"))
+            self.assertIn("not come to its end", self.prony("data", "verify", folder, expect=BAD_INPUT).stderr)
 
 
 class FrameworkTest(Conversion):

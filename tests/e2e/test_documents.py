@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What documents, help and manual say of commands and options is what there is.
+"""What documents, help and manual say of commands, options, files and each other is what there is.
 
 $PRONY names the program, $PRONY_SOURCE the source tree.
 """
@@ -22,6 +22,11 @@ SOURCE = os.environ.get("PRONY_SOURCE", ".")
 COMMAND = re.compile(r"(?:^|[\s`(/])prony ([a-z][a-z-]*)((?: [^`|;&<>#()\n]*)?)")
 CODE = re.compile(r"`([^`\n]+)`|^(?: {4}|\t)(.*)$", re.MULTILINE)
 LONG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+# A file of the tree between backticks; NAME and the like, patterns and what a build makes are none.
+FILE = re.compile(r"`((?:[\w.-]+/)+[\w.@=-]+\.(?:c|h|py|yaml|tsv|md|json|txt|pl|js))`")
+PAGE = re.compile(r"\bdocs/[\w/.-]+\.(?:md|json)\b")
 
 
 def documents():
@@ -30,6 +35,49 @@ def documents():
         for path in sorted(glob.glob(os.path.join(SOURCE, pattern))):
             with open(path, encoding="utf-8") as stream:
                 yield os.path.relpath(path, SOURCE), stream.read()
+
+
+def pages():
+    """Paths of all pages, dated ones too."""
+    return [path for pattern in ("*.md", "docs/*.md", "docs/measured/*.md", "docs/results/**/*.md", "*/*/README.md")
+            for path in sorted(glob.glob(os.path.join(SOURCE, pattern), recursive=True))
+            if not os.path.relpath(path, SOURCE).startswith("build")]
+
+
+def sources():
+    """Paths of all code that may name a page."""
+    for folder in sorted(next(os.walk(SOURCE))[1]):
+        if not folder.startswith(("build", ".", "docs")):
+            for pattern in ("**/*.[ch]", "**/*.py"):
+                yield from sorted(glob.glob(os.path.join(SOURCE, folder, pattern), recursive=True))
+
+
+def read(path):
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def anchors(text):
+    """What a link may name behind '#': headings, as they are spelled in addresses."""
+    found, times = set(), {}
+    for heading in HEADING.findall(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        word = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        times[word] = times.get(word, -1) + 1
+        found.add(word if not times[word] else f"{word}-{times[word]}")
+    return found
+
+
+def broken_links(path, text):
+    for link in LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+        if not os.path.exists(target):
+            yield link
+        elif anchor and target.endswith(".md") and anchor not in anchors(read(target) if name else text):
+            yield link
 
 
 def says(*words):
@@ -87,6 +135,38 @@ class DocumentsTest(unittest.TestCase):
                     self.assertIn(word[1], short | {"h"}, f"{name}: prony {command}{rest}")
                     seen += 1
         self.assertGreater(seen, 40, "the documents name options")
+
+    def test_every_link_leads_somewhere(self):
+        seen = 0
+        for path in pages():
+            text = read(path)
+            seen += len(LINK.findall(text))
+            self.assertEqual(list(broken_links(path, text)), [], path)
+        self.assertGreater(seen, 200, "the documents have links")
+
+    def test_broken_links_are_found(self):
+        page = os.path.join(SOURCE, "docs", "datasets.md")
+        text = ("# Here\n[a](frameworks.md) [b](#here) [c](https://x.invalid/y) [d](none.md)\n"
+                "[e](frameworks.md#none)\n")
+        self.assertEqual(list(broken_links(page, text)), ["none.md", "frameworks.md#none"])
+        self.assertEqual(anchors("# A `b`, c\n## A b c\n## A b c\n```\n# no\n```\n"),
+                         {"a-b-c", "a-b-c-1", "a-b-c-2"})
+
+    def test_every_file_named_is_there(self):
+        """Files between backticks in pages that speak of the tree as it is, and pages that sources name."""
+        seen = 0
+        for name, text in documents():
+            for path in FILE.findall(text):
+                top = path.split("/")[0]
+                if re.search(r"[A-Z]{4}", path.replace("README", "")) or not os.path.isdir(os.path.join(SOURCE, top)):
+                    continue
+                seen += 1
+                self.assertTrue(os.path.exists(os.path.join(SOURCE, path)), f"{name}: {path}")
+        self.assertGreater(seen, 60, "the documents name files")
+        for path in sources():
+            for page in PAGE.findall(read(path)):
+                if not re.search(r"NAME|planted", page):
+                    self.assertTrue(os.path.exists(os.path.join(SOURCE, page)), f"{path}: {page}")
 
     def test_help_names_only_what_exists(self):
         """Examples of a command's own help, and its options in prose."""

@@ -106,6 +106,11 @@ class HistoryTest(InventedTest):
     def test_words_that_are_wrong(self):
         self.assertIn("which cell", self.ask("history", code=64))
         self.assertIn("no stored run has such a cell as squeezenet", self.ask("history", "squeezenet", code=65))
+        self.assertIn("such a cell as native lenet squeezenet", self.ask("history", "native", "lenet", "squeezenet", code=65))
+        # The framework, not what others load for themselves.
+        self.base.execute("UPDATE cell SET key = key || ' input=native' WHERE framework = 'onnxruntime'")
+        self.assertNotIn("onnxruntime", self.ask("history", "native"))
+        self.assertIn("onnxruntime", self.ask("history", "input=native"))
         self.ask("history", "native", "--runs", "0", code=64)
         self.ask("history", "native", "--threshold", "7", code=64)
         # A word may mean several cells; each has its history.

@@ -262,7 +262,8 @@ class FrameworkTest(unittest.TestCase):
     """Frameworks' own loaders, where they are installed."""
 
     DATA = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
-    MODULES = {"pytorch": "pytorch", "tensorflow-python": "tensorflow"}
+    MODULES = {"pytorch": "pytorch", "tensorflow-python": "tensorflow", "caffe": "caffe", "cntk": "cntk"}
+    FORMATS = {"mxnet": ("recordio", "data.rec"), "caffe": ("lmdb", "data.mdb")}  # and a file of it
 
     def test_own_loaders(self):
         """Evaluation in the order of the files: the first batch is the one that prony makes."""
@@ -275,12 +276,19 @@ class FrameworkTest(unittest.TestCase):
             with self.subTest(framework=framework), tempfile.TemporaryDirectory() as folder:
                 environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
                 kept = os.path.join(folder, "kept")
+                if framework in self.FORMATS:
+                    kind = self.FORMATS[framework][0]
+                    subprocess.run([PRONY, "data", "convert", "mnist-sample", "--to", kind, "-o",
+                                    os.path.join(folder, "mnist-sample-" + kind)],
+                                   capture_output=True, check=True)
                 run = [PRONY, "run", "--store", os.path.join(folder, "store.db"), "-f", framework, "-n",
                        "lenet", "-d", "mnist-sample", "-b", "16", "-s", "forward", "--input", "native",
+                       "--data", folder,
                        "--keep-bundle", kept, "--steps", "3", "--warm-up", "0", "--repeat", "1"]
                 done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertIn("input: %s waits" % framework, done.stdout)
+                self.assertEqual("fed-by-script" in done.stdout, framework == "cntk")
                 case = [name for name in os.listdir(kept) if name.endswith("-case")]
                 done = subprocess.run(
                     [python, os.path.join(HERE, "readers/own_loader_reader.py"),
@@ -292,7 +300,73 @@ class FrameworkTest(unittest.TestCase):
                 self.assertTrue(said["values"] and said["labels"], said)
                 self.assertLess(said["largest"], 1e-5)
         if not found:
-            self.skipTest("not installed: prony framework install pytorch, tensorflow-python")
+            self.skipTest("not installed: prony framework install " + ", ".join(self.MODULES))
+
+    def test_photographs(self):
+        """PyTorch's view of a photograph in evaluation is prony's, but for the rounding of decoders."""
+        python = os.path.join(self.DATA, "prony/frameworks/pytorch/bin/python")
+        data = os.path.join(ROOT, "../shared/data")
+        photographs = os.path.join(data, "imagenet/train")
+        if not os.path.exists(python) or not os.path.isdir(photographs):
+            self.skipTest("no PyTorch (prony framework install pytorch), or no %s" % photographs)
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([PRONY, "data", "convert", "imagenet-sample", "--data", data, "--to", "png", "--size",
+                            "224", "-o", folder], capture_output=True, check=True)
+            done = subprocess.run(
+                [python, os.path.join(HERE, "readers/photographs_reader.py"), os.path.join(ROOT, "python"),
+                 photographs, os.path.join(folder, "evaluation"), "224"],
+                capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout.splitlines()[-1])
+        if "missing" in said:
+            self.skipTest("%s: an environment from before Pillow belonged to it" % said["missing"])
+        self.assertEqual(said["count"], 20)
+        self.assertLess(said["largest"], 0.5)
+
+    def cells(self, framework, folder, *words):
+        """(exit code, {stage: cell}) of a run of LeNet in training and of loading alone."""
+        environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
+        store = os.path.join(folder, "store%d.db" % len(os.listdir(folder)))
+        done = subprocess.run(
+            [PRONY, "run", "--store", store, "-f", framework, "-n", "lenet", "-d", "mnist-sample", "-b",
+             "16", "-s", "train,load", "--input", "native", "--data", folder, "--steps", "8",
+             "--warm-up", "1", "--repeat", "1", *words],
+            env=environment, capture_output=True, text=True, check=False)
+        text = subprocess.run([PRONY, "export", "--store", store, "--format", "json"], env=environment,
+                              capture_output=True, text=True, check=True).stdout
+        return done, {cell["stage"]: cell for cell in json.loads(text)["cells"]}
+
+    def test_formats_of_their_own(self):
+        """Converted first, then read: without it, with it, and damaged."""
+        installed = {framework: kind for framework, kind in self.FORMATS.items()
+                     if os.path.isdir(os.path.join(self.DATA, "prony/frameworks", framework))}
+        if not installed:
+            self.skipTest("not installed: prony framework install " + ", ".join(self.FORMATS))
+        for framework, (kind, file) in installed.items():
+            with self.subTest(framework=framework), tempfile.TemporaryDirectory() as folder:
+                done, cells = self.cells(framework, folder)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                for cell in cells.values():
+                    self.assertEqual(cell["status"], "missing")
+                    self.assertIn("prony data convert mnist-sample --to " + kind, cell["reason"])
+                place = os.path.join(folder, "mnist-sample-" + kind)
+                subprocess.run([PRONY, "data", "convert", "mnist-sample", "--to", kind, "-o", place],
+                               capture_output=True, check=True)
+                done, cells = self.cells(framework, folder)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual(set(cells), {"train", "load"})
+                for stage, cell in cells.items():
+                    self.assertEqual((cell["status"], cell["input"]), ("ok", "native"))
+                    for process in cell["processes"]:
+                        self.assertGreaterEqual(process["input_wait_ns"], 0)
+                        self.assertEqual(process["input_copy_ns"] > 0, stage == "train")
+                self.assertIn("there is no parity to prove", " ".join(done.stdout.split()))
+                with open(os.path.join(place, "train", file), "r+b") as stream:
+                    stream.truncate(5000)
+                done, cells = self.cells(framework, folder)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                for cell in cells.values():
+                    self.assertIn(cell["status"], ("invalid", "crashed", "timeout"), cell["reason"])
 
 
 if __name__ == "__main__":

@@ -86,6 +86,9 @@ class OnnxModelTest(ProgramTest):
         self.assertRegex(done.stderr, "no translation for Celu \\('[^']+'")
         done = self.prony("run", "-n", other, "-f", "fake", "-s", "forward", "--dry-run", expect=0)
         self.assertIn("no translation for Celu", done.stdout)
+        # Cells that one thing keeps from running share a line.
+        done = self.prony("run", "-n", other, "-f", "fake", "-s", "forward", "-b", "2,4,8", "--dry-run", expect=0)
+        self.assertIn("3 of 3 cells cannot run:\n  fake (3 cells): unsupported: ", done.stdout)
 
 
 if __name__ == "__main__":

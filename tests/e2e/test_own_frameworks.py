@@ -87,6 +87,10 @@ class OwnFrameworkTest(ProgramTest):
         self.assertIn("it has no environment", done.stderr)
         done = self.prony("framework", "install", "all", "--own", folder, expect=USAGE)
         self.assertIn("--own goes with one framework", done.stderr)
+        done = self.prony("framework", "install", "onnxruntime", "--own", "", expect=64)
+        self.assertIn("and a path", done.stderr)
+        done = self.prony("framework", "install", "onnxruntime", "--own", "/etc/passwd", expect=1)
+        self.assertIn("onnxruntime: --own /etc/passwd does not work here, so nothing was changed", done.stderr)
 
         self.prony("framework", "install", "nothing", "--own", folder, expect=0)
         row = self.rows_of("list", "frameworks")["nothing"]

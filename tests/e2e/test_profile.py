@@ -3,6 +3,7 @@
 
 $PRONY names the program.
 """
+import csv
 import json
 import os
 import signal
@@ -73,7 +74,7 @@ class FakeTest(ProfileTest):
     def test_side_by_side(self):
         done = self.prony("profile", *LITTLE, "-f", "fake,null", expect=0)
         self.assertIn("fake  steps", done.stdout)
-        self.assertRegex(done.stdout, r"null \S+: this framework says nothing per layer here")
+        self.assertRegex(done.stdout, r"null \S+: this framework says nothing per layer here\n")
         self.assertIn("no measurement", done.stdout)
         self.assertFalse(os.path.exists(self.store))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "prony", "prony.db")))
@@ -94,6 +95,11 @@ class FakeTest(ProfileTest):
                     self.assertLessEqual(one["ts"] + one["dur"], steps["ts"] + steps["dur"] + 0.01)
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("prony-run")], [])
 
+    def test_narrow(self):
+        done = self.prony("profile", *LITTLE, "-f", "fake+delay-ms=100", expect=0, COLUMNS="40")
+        self.assertIn("busy processors", done.stdout)
+        self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 40], [])
+
     def test_wrong_words(self):
         for words, expect, part in (
                 (("-f", "fake", "-b", "1,2"), 64, "a profile is of one cell"),
@@ -105,6 +111,11 @@ class FakeTest(ProfileTest):
                 done = self.prony("profile", "-n", "mlp", *words, expect=expect)
                 self.assertIn(part, done.stderr)
                 self.assertEqual(done.stdout, "")
+
+    def test_bare(self):
+        """Not all frameworks on the network that `prony run` takes by itself."""
+        done = self.prony("profile", expect=64)
+        self.assertIn("profile which cell?", done.stderr)
 
     def test_failures(self):
         for option, status, part in (("fail", "crashed", "as was asked for"),
@@ -128,6 +139,25 @@ class FakeTest(ProfileTest):
         self.assertEqual(process.wait(60), 130)
         self.assert_nothing_stays()
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("prony-run")], [])
+
+
+    def test_interrupted_later(self):
+        """What was profiled before is kept."""
+        log, out = (os.path.join(self.folder, name) for name in ("said", "done.json"))
+
+        def said():
+            with open(log, encoding="utf-8") as stream:
+                return stream.read()
+        process = self.start("profile", *LITTLE, "-f", "fake,fake+hang", "--format", "json", "-o", out, log=log)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and "profiling fake+hang" not in said():
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        with open(out, encoding="utf-8") as stream:
+            self.assertEqual([(row["framework"], row["status"]) for row in json.load(stream)], [("fake", "ok")])
+        self.assertIn("interrupted: 1 of 2 are profiled", said())
+        self.assert_nothing_stays()
 
 
 class PythonTest(ProfileTest):
@@ -176,24 +206,152 @@ class FrameworkTest(ProfileTest):
                                      **self.home).stdout)
         self.ready = {row["name"] for row in rows if row["status"] == "ready"}
 
-    def layers(self, framework, network, stage):
-        row = self.profiles("-f", framework, "-n", network, "-b", "64", "-s", stage, "-d", "synthetic",
-                            "--steps", "20", base=(), **self.home)[framework]
+    def need(self, framework):
+        if framework not in self.ready:
+            self.skipTest(framework + " is not installed")
+
+    def words(self, framework, network, stage, batch="64", steps="20"):
+        return ("-f", framework, "-n", network, "-b", batch, "-s", stage, "-d", "synthetic", "--steps", steps)
+
+    def layers(self, framework, network, stage, batch="64"):
+        row = self.profiles(*self.words(framework, network, stage, batch), base=(), **self.home)[framework]
+        self.assertEqual((row["status"], row["reason"]), ("ok", None))
         self.check_sums(row)
         return row["layers"]
 
+    def check_files(self, framework, network, stage, layers):
+        """Every form has the same layers."""
+        for kind in ("csv", "chrome", "folded"):
+            text = self.prony("profile", *self.words(framework, network, stage, "8", "3"), "--format", kind,
+                              expect=0, **self.home).stdout
+            if kind == "chrome":
+                found = {one["args"]["layer"] for one in json.loads(text)["traceEvents"]
+                         if one.get("args", {}).get("layer")}
+            elif kind == "csv":
+                found = {one["name"] for one in csv.DictReader(text.splitlines()) if one["kind"] == "layer"}
+            else:
+                found = {line.split(";")[2] for line in text.splitlines() if ";layers;" in line}
+            self.assertLessEqual(layers, found, kind)
+
     def test_onnxruntime(self):
-        if "onnxruntime" not in self.ready:
-            self.skipTest("onnxruntime is not installed")
+        self.need("onnxruntime")
         layers = self.layers("onnxruntime", "lenet", "forward")
         self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.8)
         self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.8)
         self.assertLessEqual({"conv1", "conv2", "ip1", "ip2"}, {one["layer"] for one in layers["rows"]})
 
+    def test_openvino(self):
+        """Means of whole microseconds: of few steps they may be more than the step is."""
+        self.need("openvino")
+        layers = self.layers("openvino", "lenet", "forward")
+        self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.7)
+        self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
+        times = {one["layer"]: one["forward_ns"] for one in layers["rows"]}
+        self.assertLessEqual({"conv1", "conv2", "ip1"}, set(times))
+        self.assertGreater(times["conv2"], times["ip1"])  # 102 and 26 million MACs
+        self.check_files("openvino", "lenet", "forward", {"conv1", "conv2", "ip1"})
+        row = self.profiles(*self.words("openvino+throughput", "lenet", "forward"), base=(), expect=1,
+                            **self.home)["openvino+throughput"]
+        self.assertEqual((row["status"], row["layers"]), ("unsupported", None))
+        self.assertIn("several steps run at once", row["reason"])
+
+    def test_openvino_folded(self):
+        """What was folded and fused has the names of all its parts, and counts for the first."""
+        self.need("openvino")
+        layers = self.layers("openvino", "resnet50-cifar", "forward", "1")
+        self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.95)
+        fused = {one["layer"]: one["fused"] for one in layers["rows"]}
+        self.assertEqual(fused["conv1"], "conv1 + conv1.bn + conv1.relu")
+        self.assertEqual(fused["stage1.0.conv2"],
+                         "stage1.0.conv2 + stage1.0.conv2.bn + stage1.0.add + stage1.0.relu")
+        row = self.profiles(*self.words("openvino", "lstm", "forward", "1", "3"), base=(), **self.home)["openvino"]
+        self.assertGreaterEqual({one["layer"] for one in row["layers"]["rows"]}, {"lstm", "fc"})
+
+    def test_mxnet(self):
+        """Nodes that became one, and those of the backward pass, have their layer's name."""
+        self.need("mxnet")
+        shape = {"conv1", "conv2", "ip1", "ip2", "pool1", "pool2"}
+        for network, stage in (("lenet", "forward"), ("lenet", "train"), ("resnet50-cifar", "forward")):
+            with self.subTest(network=network, stage=stage):
+                layers = self.layers("mxnet", network, stage, "64" if network == "lenet" else "2")
+                self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.6)
+                self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
+                names = {one["layer"] for one in layers["rows"]}
+                self.assertEqual("(update)" in names, stage == "train")
+                if network == "lenet":
+                    self.assertLessEqual(shape, names)
+                    back = {one["layer"] for one in layers["rows"] if one["backward_ns"] > 0}
+                    self.assertEqual(shape & back, shape if stage == "train" else set())
+        self.check_files("mxnet", "lenet", "train", shape | {"(update)"})
+
+    def check_tensorflow(self, framework):
+        """What was fused has the name of its product."""
+        self.need(framework)
+        shape = {"conv1", "conv2", "ip1", "ip2", "pool1", "pool2"}
+        for stage in ("forward", "train"):
+            with self.subTest(stage=stage):
+                layers = self.layers(framework, "lenet", stage)
+                self.assertGreaterEqual(layers["covered_ns"] / layers["step_ns"], 0.4)
+                self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
+                rows = {one["layer"]: one for one in layers["rows"]}
+                self.assertLessEqual(shape, set(rows))
+                self.assertEqual("(update)" in rows, stage == "train")
+                self.assertGreater(rows["ip1"]["forward_ns"], rows["ip2"]["forward_ns"])  # 80 times the work
+                back = {name for name, one in rows.items() if one["backward_ns"] > 0}
+                self.assertEqual(shape & back, shape if stage == "train" else set())
+        self.check_files(framework, "lenet", "train", shape | {"(update)"})
+
+    def test_tensorflow(self):
+        self.check_tensorflow("tensorflow")
+
+    def test_tensorflow1(self):
+        self.check_tensorflow("tensorflow1")
+
+    def check_traced(self, framework, covered):
+        """Forward, backward and update of each layer, whatever the compiler made of them."""
+        self.need(framework)
+        row = self.profiles(*self.words(framework, "lenet", "train", "16", "3"), base=(), **self.home)[framework]
+        self.assertEqual((row["status"], row["reason"], row["no_layers"]), ("ok", None, None))
+        layers = row["layers"]
+        self.check_sums(row)
+        self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
+        self.assertGreaterEqual(layers["covered_ns"] / layers["step_ns"], covered)
+        rows = {one["layer"]: one for one in layers["rows"]}
+        for name in ("conv1", "conv2", "pool1", "pool2", "ip1", "ip2"):
+            self.assertGreater(rows[name]["forward_ns"], 0, name)
+            self.assertGreater(rows[name]["backward_ns"], 0, name)
+        self.assertGreater(rows["(update)"]["other_ns"], 0)
+        self.assertIsNotNone(row["lines"])
+
+    def test_jax(self):
+        self.check_traced("jax", 0.2)
+
+    def test_tensorflow_python(self):
+        self.check_traced("tensorflow-python", 0.1)
+
+    def test_keras3_torch(self):
+        self.check_traced("keras3:torch", 0.1)
+
+    def test_keras3_jax(self):
+        self.check_traced("keras3:jax", 0.1)
+
+    def test_keras3_tensorflow(self):
+        self.check_traced("keras3:tensorflow", 0.1)
+
+    def test_no_layers(self):
+        """Why there are none."""
+        for framework, part in (("xla", "extension of PJRT"), ("tensorflow-python+eager", "without +eager")):
+            if framework.split("+")[0] not in self.ready:
+                continue
+            with self.subTest(framework):
+                row = self.profiles(*self.words(framework, "mlp", "forward", "1", "2"), base=(),
+                                    **self.home)[framework]
+                self.assertEqual((row["status"], row["layers"]), ("ok", None))
+                self.assertIn(part, row["no_layers"])
+
     def test_native(self):
         """What it does beside its primitives is next to nothing."""
-        if "native" not in self.ready:
-            self.skipTest("native is not installed")
+        self.need("native")
         for network, stage in (("lenet", "forward"), ("lenet", "train"), ("mlp", "train")):
             with self.subTest(network=network, stage=stage):
                 layers = self.layers("native", network, stage)

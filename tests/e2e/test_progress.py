@@ -38,6 +38,8 @@ class TerminalTest(ProgramTest):
         still, since = seen.longest_still()
         self.assertLess(still, STILL_S, f"from second {since}: {seen.changes}")
         lines = [line for _, _, line in seen.changes]
+        # It turns a sign four times a second, also while the user's command says nothing: 3 s in each of two rounds.
+        self.assertGreater(sum("--setup" in line for line in lines), 12, lines)
         for stage in ("parity: ", "round 1: --setup, 2 s", "round 2: warm-up", "round 2: measuring"):
             self.assertTrue(any(stage in line for line in lines), f"{stage}: {lines}")
         # The number of processes is known, and never grows.
@@ -76,6 +78,13 @@ class PlainTest(ProgramTest):
         self.assertRegex(lines[0], r"^1 cell, quick effort: 2 processes, (up to|about|\d+ to) \d+ (s|min)$")
         self.assertEqual([line[:5] for line in lines if line.startswith("[")], ["[1/2]", "[2/2]"])
         self.assertNotIn("\033", done.stderr)
+
+    def test_the_dry_run_says_what_would_run(self):
+        done = self.prony("run", "-f", "fake,fake@one", "-n", "mlp", "-s", "forward,train", "-b", "4", "-d", "synthetic",
+                          "--dry-run", expect=0)
+        self.assertEqual(done.stdout.splitlines(), [
+            "mlp, synthetic, batch 4, cpu, fp32", "  forward: fake", "  train with momentum: fake", "2 of 4 cells cannot run:",
+            "  fake@one (2 cells): missing: fake has no environments to choose from; say fake alone"])
 
     def test_the_dry_run_says_how_long_it_would_take(self):
         command = ["run", "-f", "fake", "-n", "mlp", "-s", "forward", "-b", "1,2,4"]

@@ -17,11 +17,23 @@ sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
 from float64_reference import Reference  # noqa: E402
+from python_environments import Environment  # noqa: E402
 from worker_driver import (  # noqa: E402
-    Bundle, Driver, arranged, lenet, mlp, normalised, sequences, small)
+    Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small)
 
 WORKER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "python", "worker.py")
 GRAPHS = {"small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences}
+
+
+def rescaled(batch):
+    """A normalisation for those that refuse something else of `normalised`."""
+    net = Network("rescaled", [batch, 2, 5, 5])
+    net.conv("c1", 4, 3, bias=False)
+    net.batch_norm("c1.bn", 1e-5, 0.9)
+    net.relu("r1")
+    net.flatten("flat")
+    net.linear("f1", 5)
+    return net.graph()
 
 
 class Framework(object):
@@ -35,17 +47,7 @@ class Framework(object):
         self.name, self.adapter, self.backend = name, adapter, backend
         self.unbiased, self.inside, self.options = unbiased, inside, options
         self.refused, self.rounds, self.gradients = dict(refused), rounds, gradients
-
-    def python(self):
-        """Path of its interpreter, None when it is not installed."""
-        words = "_".join(filter(None, ["PRONY", self.name, self.backend, "PYTHON"]))
-        data = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
-        folder = self.name + ("=" + self.backend if self.backend else "")
-        for path in (os.environ.get(words.upper().replace("-", "_")),
-                     os.path.join(data, "prony/frameworks", folder, "bin/python")):
-            if path and os.path.exists(path):
-                return path
-        return None
+        self.environment = Environment(name, backend)
 
 
 FRAMEWORKS = [
@@ -73,22 +75,22 @@ class Conformance(object):
     """The tests of one framework, which a class derived from this names in `framework`."""
 
     def setUp(self):
-        self.path = self.framework.python()
-        if not self.path:
-            if self.framework.name in os.environ.get("PRONY_INSTALLED", "").split():
-                self.fail("set-up installed it, and it has no interpreter")
-            self.skipTest("not installed: prony framework install %s%s" % (
-                self.framework.name, self.framework.backend and ":" + self.framework.backend))
+        self.framework.environment.need(self)
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
         self.log = open(os.path.join(self.scratch.name, "stderr"), "w+")
         self.addCleanup(self.log.close)
 
+    def worker(self):
+        environment = self.framework.environment
+        return Driver([environment.python, WORKER, "--adapter", self.framework.adapter],
+                      stderr=self.log, variables=environment.variables)
+
     def start(self, graph, **recipe):
         """(worker after feed, bundle, replies of hello, open, build)."""
         bundle = Bundle(tempfile.mkdtemp(dir=self.scratch.name), graph,
                         backend=self.framework.backend, **recipe)
-        driver = Driver([self.path, WORKER, "--adapter", self.framework.adapter], stderr=self.log)
+        driver = self.worker()
         self.addCleanup(lambda: driver.process.poll() is None and driver.finish())
         return driver, bundle, driver.prepare(bundle)
 
@@ -137,11 +139,13 @@ class Conformance(object):
                     self.gate(graph(4), weight_decay=0.01)
         if "normalised" not in self.framework.refused:
             self.gate(normalised(4), stage="forward")
+        else:
+            self.gate(rescaled(4))
 
     def refusal(self, graph):
         """Why a graph cannot run, "" when it can."""
         bundle = Bundle(tempfile.mkdtemp(dir=self.scratch.name), graph, backend=self.framework.backend)
-        driver = Driver([self.path, WORKER, "--adapter", self.framework.adapter], stderr=self.log)
+        driver = self.worker()
         driver.hello(**bundle.target)
         reply = driver.must("supports", bundle=bundle.folder)
         driver.close()

@@ -20,7 +20,9 @@ RUN = ("run", "-n", "mlp", "-d", "synthetic", "-b", "8", "-s", "forward", "-D", 
 
 class SelftestTest(ProgramTest):
     def check_noise(self, noise):
-        self.assertGreaterEqual(noise["floor"], 0.01)
+        self.assertGreaterEqual(noise["apart"], 0.01)
+        # Twice the floor is beyond the threshold by more than five pairs of the same ever are.
+        self.assertGreater(2 * noise["floor"], noise["apart"] + 4.3 * noise["spread"] / 5 ** 0.5)
         self.assertGreaterEqual(noise["rounds"], 2)
         same = noise["same"]
         self.assertTrue(same["low"] <= same["ratio"] <= same["high"])
@@ -52,7 +54,7 @@ class SelftestTest(ProgramTest):
         self.assertGreaterEqual(found["observer"]["share_of_core"], 0)
         self.assertLess(found["observer"]["share_of_core"], 0.05)
         # On a machine that does other things it is not the machine's own, and not kept.
-        kept = found["noise"]["floor"] <= 0.1
+        kept = found["noise"]["apart"] <= 0.1
         self.assertEqual(found["noise"]["kept"], kept)
         self.assertEqual("Noise floor:" in self.prony("doctor", expect=0).stdout, kept)
 

@@ -96,6 +96,21 @@ class CopyTest(SturdyTest):
         self.assertEqual([row["suite"] for row in json.loads(done.stdout)], ["mine"], done.stderr)
 
 
+class ReplacedTest(SturdyTest):
+    def test_a_program_that_is_replaced_ends_the_run(self):
+        program = os.path.join(self.folder, "prony")
+        shutil.copy(PRONY, program)
+        # Before the second of three processes: the third would be another program's.
+        setup = f"if [ -e begun ]; then cp '{program}' new && mv new '{program}'; fi; touch begun"
+        words = [word if word != "1" or before != "--repeat" else "3"
+                 for before, word in zip(("",) + self.run_words(), self.run_words())]
+        done = self.child(*words, "--setup", setup, program=program, PRONY_SHARE=SOURCE)
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn("was replaced or removed since this run began", done.stderr)
+        shown = json.loads(self.child("export", "--format", "json", "--store", self.store).stdout)
+        self.assertEqual(len(shown["cells"][0]["processes"]), 2)
+
+
 class SudoTest(SturdyTest):
     @unittest.skipIf(os.geteuid() != 0, "needs root's rights")
     def test_variables_that_decide_what_root_loads_are_said(self):

@@ -222,6 +222,10 @@ class PlanTest(ProgramTest):
         quick = batches("--quick")
         self.assertEqual((quick["lenet"], quick["alexnet"], quick["vgg16"]), ((8, 3, 1), (16, 3, 1), (2, 3, 1)))
         self.assertEqual(batches("--quick", "-b", "1", "--steps", "5", "--warm-up", "2")["lenet"], (1, 5, 2))
+        rates = {c["network"]: c["learning_rate"] for c in self.plan("thesis", "--quick")}
+        self.assertEqual((rates["lenet"], rates["resnet50-cifar"], rates["vgg16"]), (0.00125, 0.0125, 0.0025))
+        for words in (("--learning-rate", "0.01"), ("-b", "8")):
+            self.assertEqual({c["learning_rate"] for c in self.plan("thesis", "--quick", "-n", "vgg16", *words)}, {0.01})
         self.assertEqual({c["batch"] for c in self.plan("cnn", "--quick")}, {2, 4, 8})
         self.assertEqual({c["batch"] for c in self.plan("quickstart", "--quick")}, {64})
         self.assertEqual({(c["network"], c["batch"], c["steps"], c["warm_up_steps"]) for c in self.plan("keras", "-n", "mlp,cnn")},

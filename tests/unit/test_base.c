@@ -272,6 +272,10 @@ static void nearest_words(void **state)
 		{"lneet", "lenet"},
 		{"mlpabc", NULL},
 		{"zz", NULL},
+		{"resnet", "resnet50"},
+		{"alex", "alexnet"},
+		{"NET18", "resnet18"},
+		{"res", NULL},
 		{NULL, NULL},
 	};
 	(void)state;

@@ -262,8 +262,8 @@ static void help_text(void **state)
 		"  -f, --framework LIST        frameworks to run (repeatable)\n"
 		"  -b, --batch N               examples per step (1 to 65536)\n"
 		"      --seed N                seed of everything random\n"
-		"  -s, --stage WORD            what one step does: forward, forward-backward,\n"
-		"                              train\n"
+		"  -s, --stage WORD            what one step does: forward (default),\n"
+		"                              forward-backward, train\n"
 		"  -h, --help                  show this text and end\n";
 	(void)state;
 	struct strbuf out;

@@ -106,6 +106,7 @@ static void shares_are_of_as_many_cores(void **state)
 
 	(void)state;
 	is(machine_noise_floor(record), 0.02);
+	is(machine_noise(record), 0.02);
 	is(machine_peak_flops(record, "fp32", 1), 100);
 	is(machine_peak_flops(record, "fp32", 2), 200);
 	is(machine_peak_flops(record, "fp32", 3), 270);
@@ -146,7 +147,7 @@ static void kept_by_machine(void **state)
 {
 	struct error err = ERROR_INIT;
 	json_t *record = record_with(""), *other = record_with("");
-	json_t *noise = json_pack("{s:f}", "floor", 0.03),
+	json_t *noise = json_pack("{s:f, s:f}", "floor", 0.03, "apart", 0.02),
 	       *ceilings = json_pack("{s:i}", "cores", 4);
 
 	setenv("XDG_DATA_HOME", *state, 1);
@@ -156,6 +157,7 @@ static void kept_by_machine(void **state)
 	measured_add(record);
 	measured_add(other);
 	is(machine_noise_floor(record), 0.03);
+	is(machine_noise(record), 0.02);
 	assert_int_equal(json_int_or(measured_part(record, "ceilings"), "cores", 0), 4);
 	assert_true(*json_string_or(measured_part(record, "noise"), "measured_at", ""));
 	assert_null(measured_part(other, "noise"));
@@ -176,6 +178,7 @@ static void kept_by_machine(void **state)
 	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
 	measured_add(record);
 	is(machine_noise_floor(record), 0.03);
+	is(machine_noise(record), 0.02);
 	globfree(&found);
 	free(pattern);
 	free(folder);

@@ -38,7 +38,17 @@ struct invented {
 static void foretell(struct invented *run, enum forecast_part part, size_t cell, double passed,
 		     double fraction)
 {
-	struct forecast_now now = {part, cell, passed, fraction, run->now};
+	const struct truth *truth = &run->cells[cell];
+	double warmed = part == FORECAST_PROCESS ? passed - truth->start : 0;
+	double measured = warmed - truth->warm_up;
+	struct forecast_now now = {.part = part,
+				   .cell = cell,
+				   .passed = passed,
+				   .fraction = fraction,
+				   .whole = run->now,
+				   .warmed = measured < 0 ? fmax(warmed, 0) : 0,
+				   .measures = measured >= 0,
+				   .measured = fmax(measured, 0)};
 	assert_true(run->count < 4096);
 	run->at[run->count] = run->now;
 	run->left[run->count++] = forecast_left(&run->forecast, &now);
@@ -217,13 +227,15 @@ static void what_overruns_does_not_grow(void **state)
 	invent(&run, &effort_table[0], 0, 1);
 	double before = INFINITY;
 	for (double passed = 0; passed < 100; passed++) {
-		struct forecast_now now = {FORECAST_GATE, 1, passed, 0, passed};
+		struct forecast_now now = {
+			.part = FORECAST_GATE, .cell = 1, .passed = passed, .whole = passed};
 		double left = forecast_left(&run.forecast, &now);
 		assert_true(left <= before);
 		before = left;
 	}
 	/* A reference says itself how far it is, whatever was thought of it. */
-	struct forecast_now now = {FORECAST_REFERENCE, 0, 100, 0.5, 100};
+	struct forecast_now now = {
+		.part = FORECAST_REFERENCE, .passed = 100, .fraction = 0.5, .whole = 100};
 	assert_true(forecast_left(&run.forecast, &now) > 100);
 	forecast_release(&run.forecast);
 }
@@ -297,6 +309,105 @@ static void long_steps_make_long_windows(void **state)
 	forecast_release(&f);
 }
 
+static void add_one(struct forecast *f, const struct effort_row *effort)
+{
+	forecast_init(f, effort, 0, false);
+	forecast_add(f, &(struct forecast_cell){
+				.start = 1, .step = 0.001, .warm_up = 10, .warm_up_steps = -1});
+}
+
+static void end_one(struct forecast *f, const char *flags, double seconds)
+{
+	struct process_record record;
+	process_record_init(&record);
+	snprintf(record.status, sizeof record.status, "ok");
+	snprintf(record.flags, sizeof record.flags, "%s", flags);
+	record.warm_up_ns = 10000000000;
+	record.window_ns = 10000000000;
+	record.step_mean_ns = 1e6;
+	forecast_process(f, 0, &record, seconds);
+	forecast_tail(f, 0, &record, 12);
+}
+
+/* The last process comes late to its window: that is before it all the same, and its end too. */
+static void a_window_to_come_is_not_forgotten(void **state)
+{
+	struct forecast f;
+	(void)state;
+	add_one(&f, &effort_table[1]);
+	f.repeat = 2;
+	end_one(&f, "", 23);
+	struct forecast_now now = {.part = FORECAST_PROCESS, .passed = 3};
+	assert_true(fabs(forecast_left(&f, &now) - 20) < 1e-9);
+	now.passed = 60;
+	assert_true(fabs(forecast_left(&f, &now) - 12) < 1e-9);
+	/* A warm-up that was 10 s, and is longer now, ends between here and its cap of 30 s. */
+	now.warmed = 2;
+	assert_true(fabs(forecast_left(&f, &now) - 20) < 1e-9);
+	now.warmed = 25;
+	assert_true(fabs(forecast_left(&f, &now) - (sqrt(25 * 30) - 25 + 12)) < 1e-9);
+	now.warmed = 40;
+	assert_true(fabs(forecast_left(&f, &now) - 12) < 1e-9);
+	now = (struct forecast_now){
+		.part = FORECAST_PROCESS, .passed = 64, .measures = true, .measured = 4};
+	assert_true(fabs(forecast_left(&f, &now) - 8) < 1e-9);
+	now.measured = 11.5;
+	assert_true(fabs(forecast_left(&f, &now) - 0.5) < 1e-9);
+	/* It has ended, and nobody said so yet: nothing is left. */
+	end_one(&f, "", 70);
+	now.measures = false;
+	assert_true(forecast_left(&f, &now) == 0);
+	forecast_release(&f);
+}
+
+/* Where as many run as were asked for, what does not count is not made up for. */
+static void a_fixed_number_stays(void **state)
+{
+	struct estimate three = {.n = 3};
+	struct forecast f;
+	(void)state;
+	add_one(&f, &effort_table[1]);
+	for (int fixed = 0; fixed <= 7; fixed += 7) {
+		f.repeat = fixed;
+		for (int i = 0; i < 5 && !fixed; i++)
+			end_one(&f, i < 3 ? "" : "disturbed", 20);
+		forecast_estimate(&f, 0, &three);
+		assert_true(fixed ? forecast_processes(&f) == 7 : forecast_processes(&f) > 7);
+	}
+	forecast_release(&f);
+}
+
+/* Where other programs take from processes, intervals stay wide and all processes are wanted. */
+static void a_busy_machine_takes_all_processes(void **state)
+{
+	struct forecast f;
+	(void)state;
+	add_one(&f, &effort_table[1]);
+	assert_true(forecast_processes(&f) < 9);
+	end_one(&f, "disturbed", 21);
+	assert_true(forecast_processes(&f) >= 12);
+	end_one(&f, "", 21);
+	assert_true(forecast_processes(&f) > 8);
+	forecast_release(&f);
+}
+
+/* How far processes lay apart in earlier runs says how many there will be. */
+static void earlier_runs_tell_the_spread(void **state)
+{
+	static const struct {
+		double spread;
+		int processes;
+	} rows[] = {{0.002, 5}, {0.02, 7}, {0.1, 12}};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct forecast f;
+		add_one(&f, &effort_table[1]);
+		f.cells[0].earlier_spread = rows[i].spread;
+		assert_true(fabs(forecast_processes(&f) - rows[i].processes) < 0.5);
+		forecast_release(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +416,10 @@ int main(void)
 		cmocka_unit_test(what_was_kept_takes_no_time),
 		cmocka_unit_test(what_overruns_does_not_grow),
 		cmocka_unit_test(earlier_runs_tell_the_warm_up),
+		cmocka_unit_test(a_window_to_come_is_not_forgotten),
+		cmocka_unit_test(a_fixed_number_stays),
+		cmocka_unit_test(a_busy_machine_takes_all_processes),
+		cmocka_unit_test(earlier_runs_tell_the_spread),
 		cmocka_unit_test(a_cold_start_is_half_believed),
 		cmocka_unit_test(a_budget_ends_it),
 		cmocka_unit_test(long_steps_make_long_windows),

@@ -16,6 +16,7 @@
 #include "frameworks/folders_internal.h"
 #include "frameworks/lock.h"
 #include "frameworks/wheel.h"
+#include "install_fixture.h"
 #include "wheel_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -48,23 +49,6 @@ static int remove_home(void **state)
 
 	free(*state);
 	return status == PRONY_OK ? 0 : -1;
-}
-
-static void put_file(const char *folder, const char *name, const char *text)
-{
-	char *path = path_join(folder, name);
-	char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
-
-	assert_int_equal(directory_make(parent, NULL), PRONY_OK);
-	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
-	free(parent);
-	free(path);
-}
-
-static void assert_holds(const char *text, const char *part)
-{
-	if (!text || !strstr(text, part))
-		fail_msg("'%s' is not in: %s", part, text ? text : "(null)");
 }
 
 static void registry_is_consistent(void **state)
@@ -151,7 +135,7 @@ static void folder_filled_by_hand_counts(void **state)
 	struct arena arena;
 
 	arena_init(&arena, 0);
-	put_file(*state, "prony/frameworks/mxnet/mxnet/libmxnet.so", "not loaded here");
+	install_put_file(*state, "prony/frameworks/mxnet/mxnet/libmxnet.so", "not loaded here");
 	locate("mxnet", NULL, &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
 	assert_holds(place.library, "mxnet/libmxnet.so");
@@ -174,7 +158,7 @@ static void manifest_names_version_and_library(void **state)
 	char *folder = path_join(*state, "prony/frameworks/mxnet@test");
 
 	arena_init(&arena, 0);
-	put_file(folder, "deep/lib.so", "not loaded here");
+	install_put_file(folder, "deep/lib.so", "not loaded here");
 	assert_int_equal(manifest_write(folder, "mxnet", &manifest, &err), PRONY_OK);
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
@@ -195,7 +179,7 @@ static void manifest_names_version_and_library(void **state)
 	assert_holds(place.reason, "is gone; install it again");
 
 	/* A damaged manifest is no installation, and what it belongs to can still be removed. */
-	put_file(folder, MANIFEST_NAME, "{\"entry\": ");
+	install_put_file(folder, MANIFEST_NAME, "{\"entry\": ");
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
 	assert_int_equal(framework_remove(find("mxnet"), "test", &err), PRONY_OK);
@@ -224,7 +208,7 @@ static void named_interpreter(void **state)
 		char *text =
 			arena_printf(&arena, "%.*s%s%s", (int)(strstr(script, "%s") - script),
 				     script, found ? "true" : "false", strstr(script, "%s") + 2);
-		put_file(*state, "python", text);
+		install_put_file(*state, "python", text);
 		assert_int_equal(chmod(program, 0755), 0);
 		locate("pytorch", NULL, &arena, &place);
 		assert_int_equal(place.origin, found ? ORIGIN_NAMED : ORIGIN_NONE);
@@ -233,7 +217,7 @@ static void named_interpreter(void **state)
 	}
 	assert_string_equal(place.interpreter, "/opt/python");
 	assert_string_equal(place.version, "7.7");
-	put_file(*state, "python", "#!/bin/sh\nexit 3\n");
+	install_put_file(*state, "python", "#!/bin/sh\nexit 3\n");
 	assert_int_equal(chmod(program, 0755), 0);
 	locate("pytorch", NULL, &arena, &place);
 	assert_holds(place.reason, "does not run as a Python interpreter");
@@ -247,8 +231,11 @@ static const struct framework *of_lock(const char *name, const char *python, con
 				       struct arena *arena)
 {
 	const char *at = strrchr(path, '@'); /* NAME@ENV[=BACKEND][-X.Y].txt */
-	const char *environment = at ? arena_strndup(arena, at + 1, strcspn(at + 1, "-=")) : "";
+	size_t length = at ? strcspn(at + 1, "-=") : 0;
 
+	if (at && at[1 + length] == '\0')
+		length -= strlen(".txt");
+	const char *environment = at ? arena_strndup(arena, at + 1, length) : "";
 	for (size_t i = 0; i < registry.count; i++) {
 		const struct framework *row = &registry.rows[i];
 		const char *found = strcmp(row->name, name) == 0
@@ -322,11 +309,12 @@ static void bad_locks_are_named(void **state)
 	arena_init(&arena, 0);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
-		put_file(*state, "lock.txt", rows[i].text);
+		install_put_file(*state, "lock.txt", rows[i].text);
 		assert_int_equal(lock_read(path, &arena, &lock, &err), PRONY_BAD_INPUT);
 		assert_holds(err.text, rows[i].message);
 	}
-	put_file(*state, "lock.txt", GOOD "#\n# unknown: kept out\n# needs: libz.so.1\r\nx==1\n");
+	install_put_file(*state, "lock.txt",
+			 GOOD "#\n# unknown: kept out\n# needs: libz.so.1\r\nx==1\n");
 	assert_int_equal(lock_read(path, &arena, &lock, NULL), PRONY_OK);
 	assert_string_equal(lock.needs.words[0], "libz.so.1");
 	arena_release(&arena);

@@ -1,7 +1,4 @@
-/*
- * Installing, offline: pip takes a small wheel from a folder, and this program plays the worker
- * that loads it, in the way that the file in the wheel says.
- */
+/* Installing: the worker that loads what was installed does what the file in the wheel says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,98 +22,52 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "client/guard.h"
 #include "frameworks/folders_internal.h"
-#include "frameworks/registry.h"
+#include "install_fixture.h"
 #include "samples/protocol.h"
 #include "wheel_fixture.h"
 
 #define LIBRARY "mxnet/libmxnet.so"
-#define LINES_BYTES_MAX ((size_t)64 * 1024)
-
-static struct registry registry;
+#define SIZES "# disk-mb: 1\n"
 
 static const struct framework *find(const char *name)
 {
-	return framework_find(&registry, name, NULL);
+	return framework_find(&install_registry, name, NULL);
 }
 
 struct fixture {
-	char *home, *wheels, *folder, *staging;
-	struct strbuf lines; /* of the sink */
-	volatile int stop;
+	struct install_fixture install;
+	char *folder, *staging;
 };
 
-/* The reply to a request, by the first word of the library that it was to load. */
-static json_t *play_reply(const json_t *request, const char *library)
+/* By the first word of the library. */
+static json_t *play(const json_t *request, const char *name, const char *library)
 {
 	bool imposter = strncmp(library, "imposter", 8) == 0;
 	json_t *id = json_object_get(request, "id");
 
-	if (strcmp(json_string_or(request, "verb", ""), "close") == 0)
-		return json_pack("{s:O, s:b}", "id", id, "ok", 1);
+	if (strncmp(library, "crash", 5) == 0) {
+		fprintf(stderr, "about to crash\nundefined symbol: frobnicate\n");
+		raise(SIGKILL);
+	}
+	if (strncmp(library, "babble", 6) == 0)
+		return NULL;
 	if (strncmp(library, "refuse", 6) == 0)
 		return json_pack("{s:O, s:b, s:s, s:s}", "id", id, "ok", 0, "status", "missing",
 				 "error", "needs another processor");
 	return json_pack("{s:O, s:b, s:i, s:s, s:s, s:{s:s}}", "id", id, "ok", 1, "protocol",
-			 PROTOCOL_VERSION, "name", imposter ? "native" : "mxnet", "version", "9.9",
+			 PROTOCOL_VERSION, "name", imposter ? "native" : name, "version", "9.9",
 			 "libraries", "blas", "3");
-}
-
-/* `program worker --adapter mxnet --library FILE`: the first word of FILE says what to do. */
-static int play_worker(const char *library)
-{
-	const char *reply_fd = getenv("PRONY_REPLY_FD"), *request_fd = getenv("PRONY_REQUEST_FD");
-	char text[256] = "", line[1024];
-	FILE *file = fopen(library, "r");
-
-	if (!file || !reply_fd || !request_fd || !fgets(text, sizeof(text), file))
-		return 1;
-	fclose(file);
-	FILE *requests = fdopen((int)strtol(request_fd, NULL, 10), "r");
-	FILE *replies = fdopen((int)strtol(reply_fd, NULL, 10), "w");
-	if (strncmp(text, "crash", 5) == 0) {
-		fprintf(stderr, "about to crash\nundefined symbol: frobnicate\n");
-		raise(SIGKILL);
-	}
-	while (requests && replies && fgets(line, sizeof(line), requests)) {
-		json_t *request = json_loads(line, 0, NULL);
-		json_t *reply = play_reply(request, text);
-		char *words = json_dumps(reply, JSON_COMPACT);
-
-		fprintf(replies, "%s\n", strncmp(text, "babble", 6) ? words : "this is no JSON");
-		fflush(replies);
-		free(words);
-		json_decref(reply);
-		json_decref(request);
-	}
-	return 0;
-}
-
-static void take_line(void *context, const char *text)
-{
-	struct strbuf *lines = context;
-
-	strbuf_puts(lines, text);
-	strbuf_putc(lines, '\n');
 }
 
 static int set_up(void **state)
 {
 	struct fixture *fixture = memory_alloc(sizeof(*fixture));
 
-	*fixture = (struct fixture){0};
-	strbuf_init(&fixture->lines, LINES_BYTES_MAX);
-	if (directory_make_temporary("prony-test-", &fixture->home, NULL) != PRONY_OK)
+	if (!install_fixture_make(&fixture->install))
 		return -1;
-	fixture->wheels = path_join(fixture->home, "wheels");
-	fixture->folder = path_join(fixture->home, "prony/frameworks/mxnet");
-	fixture->staging = path_join(fixture->home, "prony/frameworks/.mxnet.part");
-	setenv("XDG_DATA_HOME", fixture->home, 1);
-	setenv("PIP_NO_INDEX", "1", 1);
-	setenv("PIP_CONFIG_FILE", "/dev/null", 1);
-	setenv("no_proxy", "127.0.0.1", 1);
-	setenv("PIP_FIND_LINKS", fixture->wheels, 1);
+	fixture->folder = path_join(fixture->install.home, "prony/frameworks/mxnet");
+	fixture->staging = path_join(fixture->install.home, "prony/frameworks/.mxnet.part");
 	*state = fixture;
 	return 0;
 }
@@ -124,63 +75,23 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *fixture = *state;
-	enum prony_status status = directory_remove(fixture->home, NULL);
+	bool gone = install_fixture_release(&fixture->install);
 
-	strbuf_release(&fixture->lines);
 	free(fixture->staging);
 	free(fixture->folder);
-	free(fixture->wheels);
-	free(fixture->home);
 	free(fixture);
-	return status == PRONY_OK ? 0 : -1;
+	return gone ? 0 : -1;
 }
 
-static void put_file(const char *folder, const char *name, const char *text)
-{
-	char *path = path_join(folder, name);
-	char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
-
-	assert_int_equal(directory_make(parent, NULL), PRONY_OK);
-	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
-	free(parent);
-	free(path);
-}
-
-static void write_lock(const struct fixture *fixture, const char *name, const char *version,
-		       const char *sha256, const char *more)
-{
-	char *text =
-		memory_printf("# framework: mxnet\n# kind: unpack\n# version: %s\n# disk-mb: 1\n"
-			      "# pip-arguments: --no-deps --only-binary=:all:\n# keep: mxnet/*.so\n"
-			      "# library: " LIBRARY "\n%smxnet==%s \\\n    --hash=sha256:%s\n",
-			      version, more, version, sha256);
-
-	put_file(fixture->home, name, text);
-	free(text);
-}
-
-/* A wheel whose library says `behaviour`, and a lock of ours in DATA/locks, which goes first. */
 static void offer(const struct fixture *fixture, const char *version, const char *behaviour)
 {
-	char sha256[DIGEST_HEX_BYTES];
-
-	wheel_write(fixture->wheels, "mxnet", version, LIBRARY, behaviour, sha256);
-	write_lock(fixture, "prony/locks/mxnet.txt", version, sha256, "");
+	install_offer(&fixture->install, "mxnet", version, behaviour, SIZES);
 }
 
 static enum prony_status install(struct fixture *fixture, struct error *err)
 {
-	const struct install_sink sink = {
-		.line = take_line, .context = &fixture->lines, .stop = &fixture->stop};
-
-	strbuf_clear(&fixture->lines);
-	return framework_install(find("mxnet"), "", &sink, err);
-}
-
-static void assert_holds(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("'%s' is not in: %s", part, text);
+	strbuf_clear(&fixture->install.lines);
+	return framework_install(find("mxnet"), "", &fixture->install.sink, err);
 }
 
 static void assert_installs(struct fixture *fixture, const char *line)
@@ -189,7 +100,7 @@ static void assert_installs(struct fixture *fixture, const char *line)
 
 	if (install(fixture, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_holds(strbuf_text(&fixture->lines), line);
+	assert_holds(strbuf_text(&fixture->install.lines), line);
 	assert_false(file_exists(fixture->staging));
 }
 
@@ -318,7 +229,6 @@ static void repairs_are_done(void **state)
 		 .symbols = {symbols, 1}},
 	};
 	struct fixture *fixture = *state;
-	const struct install_sink sink = {.line = take_line, .context = &fixture->lines};
 	struct framework mxnet = *find("mxnet");
 	struct error err = ERROR_INIT;
 	char target[64] = "", *path = path_join(fixture->folder, "mxnet/liba.so.1");
@@ -326,9 +236,9 @@ static void repairs_are_done(void **state)
 	offer(fixture, "9.9", "good");
 	mxnet.repairs = steps;
 	mxnet.repair_count = sizeof(steps) / sizeof(steps[0]);
-	if (framework_install(&mxnet, "", &sink, &err) != PRONY_OK)
+	if (framework_install(&mxnet, "", &fixture->install.sink, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_holds(strbuf_text(&fixture->lines), "repairing mx*t/liba.so.1: asks for it");
+	assert_holds(strbuf_text(&fixture->install.lines), "repairing mx*t/liba.so.1: asks for it");
 	assert_int_equal(readlink(path, target, sizeof(target) - 1), 11);
 	assert_string_equal(target, "libmxnet.so");
 	free(path);
@@ -345,7 +255,8 @@ static void repairs_are_done(void **state)
 	/* A pattern that means nothing is said, and what was there stays. */
 	steps[0].path = "no*ne/liba.so.1";
 	offer(fixture, "9.10", "good");
-	assert_int_equal(framework_install(&mxnet, "", &sink, &err), PRONY_BAD_INPUT);
+	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, &err),
+			 PRONY_BAD_INPUT);
 	assert_holds(err.text, "0 folders match no*ne/liba.so.1");
 	assert_false(file_exists(fixture->staging));
 }
@@ -357,7 +268,7 @@ static void hash_is_checked(void **state)
 
 	offer(fixture, "9.9", "good");
 	/* The same name and version with other contents: somebody changed it on the way. */
-	wheel_write(fixture->wheels, "mxnet", "9.9", LIBRARY, "good but another", sha256);
+	wheel_write(fixture->install.wheels, "mxnet", "9.9", LIBRARY, "good but another", sha256);
 	assert_refused(fixture, PRONY_BAD_INPUT, "its SHA-256 differs");
 }
 
@@ -367,8 +278,9 @@ static void nothing_to_download(void **state)
 	char sha256[DIGEST_HEX_BYTES];
 
 	offer(fixture, "9.9", "good");
-	write_lock(fixture, "prony/locks/mxnet.txt", "9.8",
-		   "0000000000000000000000000000000000000000000000000000000000000000", "");
+	install_write_lock(&fixture->install, "mxnet", "9.8",
+			   "0000000000000000000000000000000000000000000000000000000000000000",
+			   SIZES);
 	assert_refused(fixture, PRONY_IO, "pip could not get what");
 
 	/* A registry that nobody answers for: port 9 of this machine. */
@@ -378,10 +290,10 @@ static void nothing_to_download(void **state)
 	assert_refused(fixture, PRONY_IO, "could not reach a package registry");
 	unsetenv("PIP_INDEX_URL");
 	setenv("PIP_NO_INDEX", "1", 1);
-	setenv("PIP_FIND_LINKS", fixture->wheels, 1);
+	setenv("PIP_FIND_LINKS", fixture->install.wheels, 1);
 
-	wheel_write(fixture->wheels, "mxnet", "9.7", "mxnet/other.so", "good", sha256);
-	write_lock(fixture, "prony/locks/mxnet.txt", "9.7", sha256, "");
+	wheel_write(fixture->install.wheels, "mxnet", "9.7", "mxnet/other.so", "good", sha256);
+	install_write_lock(&fixture->install, "mxnet", "9.7", sha256, SIZES);
 	assert_refused(fixture, PRONY_BAD_INPUT, "is not among the files that 'keep' takes");
 }
 
@@ -389,9 +301,11 @@ static void needs_are_checked_first(void **state)
 {
 	struct fixture *fixture = *state;
 
-	write_lock(fixture, "prony/locks/mxnet.txt", "9.9", "00", "# needs: libnothere.so.7\n");
+	install_write_lock(&fixture->install, "mxnet", "9.9", "00",
+			   SIZES "# needs: libnothere.so.7\n");
 	assert_refused(fixture, PRONY_MISSING, "apt install libnothere7");
-	write_lock(fixture, "prony/locks/mxnet.txt", "9.9", "00", "# download-mb: 1000000\n");
+	install_write_lock(&fixture->install, "mxnet", "9.9", "00",
+			   SIZES "# download-mb: 1000000\n");
 	assert_refused(fixture, PRONY_IO, "MB are free");
 }
 
@@ -400,13 +314,13 @@ static void other_peoples_folders_stay(void **state)
 	struct fixture *fixture = *state;
 
 	offer(fixture, "9.9", "good");
-	put_file(fixture->folder, "notes.txt", "mine");
+	install_put_file(fixture->folder, "notes.txt", "mine");
 	assert_refused(fixture, PRONY_MISSING, "was not made by prony");
 	char *notes = path_join(fixture->folder, "notes.txt");
 	assert_int_equal(unlink(notes), 0);
 	free(notes);
 	/* An empty folder is nobody's; what a killed installation left goes away. */
-	put_file(fixture->staging, "tree/half", "of a library");
+	install_put_file(fixture->staging, "tree/half", "of a library");
 	assert_installs(fixture, "installed in");
 }
 
@@ -421,10 +335,10 @@ static void environments_need_a_lock_of_their_own(void **state)
 	assert_int_equal(framework_install(mxnet, "old", NULL, &err), PRONY_MISSING);
 	assert_holds(err.text, "no lock file mxnet@old.txt");
 	assert_holds(err.text, "PRONY_MXNET_OLD_LIBRARY");
-	wheel_write(fixture->wheels, "mxnet", "8.8", LIBRARY, "good", sha256);
-	write_lock(fixture, "prony/locks/mxnet@old.txt", "8.8", sha256, "");
+	wheel_write(fixture->install.wheels, "mxnet", "8.8", LIBRARY, "good", sha256);
+	install_write_lock(&fixture->install, "mxnet@old", "8.8", sha256, SIZES);
 	assert_int_equal(framework_install(mxnet, "old", NULL, NULL), PRONY_OK);
-	char *folder = path_join(fixture->home, "prony/frameworks/mxnet@old");
+	char *folder = path_join(fixture->install.home, "prony/frameworks/mxnet@old");
 	assert_true(file_is_directory(folder));
 	assert_false(file_exists(fixture->folder));
 	assert_int_equal(framework_remove(mxnet, "old", NULL), PRONY_OK);
@@ -435,7 +349,7 @@ static void environments_need_a_lock_of_their_own(void **state)
 	error_clear(&err);
 	assert_int_equal(framework_install(mxnet, "9", NULL, NULL), PRONY_OK);
 	assert_int_equal(framework_install(mxnet, "9.9", NULL, NULL), PRONY_OK);
-	folder = path_join(fixture->home, "prony/frameworks/mxnet@9.9");
+	folder = path_join(fixture->install.home, "prony/frameworks/mxnet@9.9");
 	assert_true(file_is_directory(folder));
 	free(folder);
 	assert_int_equal(framework_install(mxnet, "9.", NULL, &err), PRONY_MISSING);
@@ -453,11 +367,12 @@ static void lock_for_something_else(void **state)
 {
 	struct fixture *fixture = *state;
 
-	put_file(fixture->home, "prony/locks/mxnet.txt",
-		 "# framework: native\n# kind: unpack\n# version: 1\n# library: a\n# keep: a\n");
+	install_put_file(
+		fixture->install.home, "prony/locks/mxnet.txt",
+		"# framework: native\n# kind: unpack\n# version: 1\n# library: a\n# keep: a\n");
 	assert_refused(fixture, PRONY_BAD_INPUT, "the key framework is native, not mxnet");
-	put_file(fixture->home, "prony/locks/mxnet.txt",
-		 "# framework: mxnet\n# kind: venv\n# version: 1\n# python: 3.11\n");
+	install_put_file(fixture->install.home, "prony/locks/mxnet.txt",
+			 "# framework: mxnet\n# kind: venv\n# version: 1\n# python: 3.11\n");
 	assert_refused(fixture, PRONY_BAD_INPUT, "the key kind has to be unpack");
 }
 
@@ -468,8 +383,8 @@ static void missing_interpreter(void **state)
 	const struct framework *pytorch = find("pytorch");
 	struct error err = ERROR_INIT;
 
-	put_file(fixture->home, "prony/locks/pytorch.txt",
-		 "# framework: pytorch\n# kind: venv\n# version: 1\n# python: 1.4\n");
+	install_put_file(fixture->install.home, "prony/locks/pytorch.txt",
+			 "# framework: pytorch\n# kind: venv\n# version: 1\n# python: 1.4\n");
 	assert_int_equal(framework_install(pytorch, "", NULL, &err), PRONY_MISSING);
 	assert_holds(err.text, "needs Python 1.4");
 	assert_holds(err.text, "PRONY_PYTHON_1_4 is not set, no python1.4 on PATH");
@@ -484,7 +399,6 @@ static void missing_interpreter(void **state)
 static void the_locks_own_pip_comes_first(void **state)
 {
 	struct fixture *fixture = *state;
-	const struct install_sink sink = {.line = take_line, .context = &fixture->lines};
 	const char *const argv[] = {
 		"python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2], end='')", NULL};
 	const struct process_spec spec = {.argv = argv};
@@ -499,9 +413,10 @@ static void the_locks_own_pip_comes_first(void **state)
 		"%064d\nnever==1 --hash=sha256:%064d\n",
 		version, 0, 0);
 
-	put_file(fixture->home, "prony/locks/pytorch.txt", text);
-	assert_int_equal(framework_install(find("pytorch"), "", &sink, &err), PRONY_IO);
-	assert_holds(strbuf_text(&fixture->lines), "pip 99.9.9 first");
+	install_put_file(fixture->install.home, "prony/locks/pytorch.txt", text);
+	assert_int_equal(framework_install(find("pytorch"), "", &fixture->install.sink, &err),
+			 PRONY_IO);
+	assert_holds(strbuf_text(&fixture->install.lines), "pip 99.9.9 first");
 	assert_holds(err.text, "pip==99.9.9");
 	free(text);
 	free(version);
@@ -513,11 +428,11 @@ static void stop_cleans_up(void **state)
 	struct error err = ERROR_INIT;
 
 	offer(fixture, "9.9", "good");
-	fixture->stop = 1;
+	fixture->install.stop = 1;
 	assert_int_equal(install(fixture, &err), PRONY_INTERRUPTED);
 	assert_false(file_exists(fixture->folder));
 	assert_false(file_exists(fixture->staging));
-	fixture->stop = 0;
+	fixture->install.stop = 0;
 	assert_installs(fixture, "installed in");
 }
 
@@ -541,8 +456,8 @@ static _Noreturn void install_and_tell(int told)
 static void one_at_a_time(void **state)
 {
 	struct fixture *fixture = *state;
-	char *path = path_join(fixture->home, "prony/frameworks/.mxnet.lock");
-	char *frameworks = path_join(fixture->home, "prony/frameworks");
+	char *path = path_join(fixture->install.home, "prony/frameworks/.mxnet.lock");
+	char *frameworks = path_join(fixture->install.home, "prony/frameworks");
 
 	offer(fixture, "9.9", "good");
 	assert_int_equal(directory_make(frameworks, NULL), PRONY_OK);
@@ -575,9 +490,9 @@ static void one_at_a_time(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
-int main(int argc, char **argv)
+static int tests(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest all[] = {
 		TEST(installs_tries_and_keeps),
 		TEST(an_empty_library_and_an_open_umask),
 		TEST(another_lock_replaces),
@@ -595,15 +510,10 @@ int main(int argc, char **argv)
 		TEST(one_at_a_time),
 	};
 
-	if (argc >= 2 && strcmp(argv[1], "guard") == 0)
-		return guard_main(argc - 1, argv + 1);
-	if (argc == 6 && strcmp(argv[1], "worker") == 0)
-		return play_worker(argv[5]);
-	signal(SIGPIPE, SIG_IGN);
-	setenv("XDG_CONFIG_HOME", "/nowhere", 1);
-	if (registry_load(&registry, NULL) != PRONY_OK)
-		return 1;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	registry_release(&registry);
-	return failed;
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return install_main(argc, argv, play, tests);
 }

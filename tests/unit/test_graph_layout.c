@@ -1,4 +1,5 @@
-/* Which values lie with channels last, and arrays moved between the two orders. */
+/* What those who translate a graph ask of it: which values lie with channels last, which axes are
+ * summed up, how far windows reach. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,8 @@
 #include <cmocka.h>
 
 #include "graph/layout.h"
+#include "graph/reduction.h"
+#include "graph/window.h"
 
 static int find(const struct graph *graph, const char *name)
 {
@@ -46,8 +49,8 @@ static void test_values(void **state)
 	assert_int_equal(layouts.values[graph.input], LAYOUT_LAST);
 	assert_int_equal(layouts.values[find(&graph, "relu")], LAYOUT_LAST);
 	assert_int_equal(layouts.values[find(&graph, "relu.grad")], LAYOUT_LAST);
-	assert_int_equal(layouts.values[find(&graph, "conv.weight")], LAYOUT_GRAPH);
-	assert_int_equal(layouts.values[find(&graph, "conv.weight.grad")], LAYOUT_GRAPH);
+	assert_int_equal(layouts.values[find(&graph, "conv.weight")], LAYOUT_KERNEL);
+	assert_int_equal(layouts.values[find(&graph, "conv.weight.grad")], LAYOUT_KERNEL);
 	assert_int_equal(layouts.values[find(&graph, "flatten")], LAYOUT_LAST_FLAT);
 	assert_int_equal(layouts.values[find(&graph, "after")], LAYOUT_LAST_FLAT);
 	assert_int_equal(layouts.values[find(&graph, "after.grad")], LAYOUT_LAST_FLAT);
@@ -63,7 +66,10 @@ static void test_values(void **state)
 				 graph.values[graph.input].shape.dims[axis]);
 	graph_layouts(&graph, false, &arena, &layouts);
 	for (int i = 0; i < graph.value_count; i++)
-		assert_int_equal(layouts.values[i], LAYOUT_GRAPH);
+		assert_int_equal(layouts.values[i],
+				 strncmp(graph.values[i].name, "conv.weight", 11) == 0
+					 ? LAYOUT_KERNEL
+					 : LAYOUT_GRAPH);
 	graph_release(&graph);
 	arena_release(&arena);
 }
@@ -80,6 +86,37 @@ static void test_flat_result(void **state)
 	build(&graph, true);
 	graph_layouts(&graph, true, &arena, &layouts);
 	assert_int_equal(layouts.values[graph.logits], LAYOUT_GRAPH);
+	graph_release(&graph);
+	arena_release(&arena);
+}
+
+/* A product with [in, out]: the rows of its weight are in the order of what was flattened. */
+static void test_flat_rows(void **state)
+{
+	struct builder b = {.error = ERROR_INIT};
+	const int64_t dims[] = {2, 1, 3}, weight[] = {6, 2};
+	const float given[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+	const float want[12] = {0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11};
+	struct arrangement order;
+	struct layouts layouts;
+	struct arena arena;
+	struct graph graph;
+	float lies[12];
+	int x, w;
+
+	(void)state;
+	arena_init(&arena, 0);
+	graph_init(&graph, "rows");
+	b.graph = &graph;
+	x = build_flatten(&b, "flatten", build_input(&b, 4, 3, dims));
+	w = build_parameter(&b, "w", 2, weight, FILL_HE_NORMAL, 6);
+	x = build_node(&b, OP_GEMM, "product", (const int[]){x, w}, 2, NULL);
+	assert_int_equal(build_finish(&b, x, &b.error), PRONY_OK);
+	graph_layouts(&graph, true, &arena, &layouts);
+	assert_int_equal(layouts.values[w], LAYOUT_LAST_FLAT_ROWS);
+	order = layouts_arrangement(&layouts, w);
+	arrangement_copy(&order, 12, given, lies, false);
+	assert_memory_equal(lies, want, sizeof(want));
 	graph_release(&graph);
 	arena_release(&arena);
 }
@@ -102,12 +139,70 @@ static void test_arrangement(void **state)
 	assert_memory_equal(there, oihw, sizeof(oihw));
 }
 
+/* A mean of 2 x 3 x 4 x 5 over axes 1 and 3. */
+static struct reduction mean(bool keep_dims)
+{
+	struct value x = {.shape = {.rank = 4, .dims = {2, 3, 4, 5}}};
+	const struct graph graph = {.values = &x, .value_count = 1};
+	struct node node = {.op = OP_REDUCE_MEAN, .inputs = {0}, .input_count = 1};
+
+	node.attributes.ints = (struct int_list){.items = {1, 3}, .count = 2};
+	node.attributes.keep_dims = keep_dims;
+	return reduction_of_mean(&graph, &node);
+}
+
+static void test_mean(void **state)
+{
+	struct reduction left = mean(false), kept = mean(true);
+
+	(void)state;
+	assert_int_equal(left.count, 15);
+	assert_true(!left.summed[0] && left.summed[1] && !left.summed[2] && left.summed[3]);
+	assert_memory_equal(left.kept.dims, ((const int64_t[]){2, 1, 4, 1}), 4 * sizeof(int64_t));
+	assert_memory_equal(left.axes, ((const int[]){0, 2}), 2 * sizeof(int));
+	assert_memory_equal(kept.axes, ((const int[]){0, 1, 2, 3}), 4 * sizeof(int));
+}
+
+/* Aligned at their ends; an axis that is not there is summed up also where it has one element. */
+static void test_broadcast(void **state)
+{
+	const struct shape whole = {.rank = 4, .dims = {1, 3, 4, 5}};
+	const struct shape part = {.rank = 2, .dims = {4, 1}};
+	struct reduction r = reduction_of_broadcast(&whole, &part);
+
+	(void)state;
+	assert_int_equal(r.count, 15);
+	assert_true(r.summed[0] && r.summed[1] && !r.summed[2] && r.summed[3]);
+	assert_memory_equal(r.kept.dims, ((const int64_t[]){1, 1, 4, 1}), 4 * sizeof(int64_t));
+	assert_memory_equal(r.axes, ((const int[]){2, 3}), 2 * sizeof(int));
+}
+
+/* Windows of 3, two apart, one element of padding, over 6: three fit, ceil_mode adds one. */
+static void test_windows(void **state)
+{
+	struct attributes a = {
+		.kernel = {3, 3}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}};
+
+	(void)state;
+	assert_int_equal(window_behind(&a, 0, 6, 3), 0);
+	assert_int_equal(window_behind(&a, 1, 6, 4), 2);
+	assert_int_equal(window_behind(&a, 0, 9, 2), 0);
+	assert_int_equal(window_counted(&a, 0, 6, 0), 2);
+	assert_int_equal(window_counted(&a, 0, 6, 3), 1);
+	a.count_include_pad = true;
+	assert_int_equal(window_counted(&a, 0, 6, 0), 3);
+	assert_int_equal(window_counted(&a, 0, 6, 3), 2);
+	a.dilations[0] = 2;
+	assert_int_equal(window_behind(&a, 0, 6, 3), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_flat_result),
-		cmocka_unit_test(test_arrangement),
+		cmocka_unit_test(test_values),	  cmocka_unit_test(test_flat_result),
+		cmocka_unit_test(test_flat_rows), cmocka_unit_test(test_arrangement),
+		cmocka_unit_test(test_mean),	  cmocka_unit_test(test_broadcast),
+		cmocka_unit_test(test_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

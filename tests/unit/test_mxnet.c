@@ -9,6 +9,9 @@
 #include <cmocka.h>
 
 #include "adapters/mxnet/mxnet.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "datasets/convert.h"
 #include "exercise_networks.h"
 #include "framework_exercise.h"
 
@@ -230,6 +233,185 @@ static void test_wrong_weight(void **state)
 	assert_true(run("mlp", 4, exercise_wrong_weight));
 }
 
+/* What a test's own loader reads: the part to evaluate with of mnist-sample, 2,000 samples. */
+enum { OWN_BATCH = 16, OWN_SAMPLES = 2000 };
+
+static const struct dataset *sample_set(char **folder)
+{
+	const char *source = getenv("PRONY_SOURCE");
+
+	*folder = memory_printf("%s/datasets/mnist-sample", source ? source : ".");
+	return dataset_find("mnist-sample");
+}
+
+static enum prony_status convert_to(const char *folder, struct error *err)
+{
+	struct convert_request request = {
+		.source = "mnist-sample, evaluation",
+		.folder = folder,
+		.format = data_format_find("recordio"),
+	};
+	struct convert_result result;
+	char *files;
+	const struct dataset *dataset = sample_set(&files);
+	enum prony_status status = samples_open(dataset, files, false, &request.samples, err);
+
+	if (status == PRONY_OK)
+		status = data_convert(&request, &result, err);
+	samples_close(request.samples);
+	free(files);
+	return status;
+}
+
+static void describe_own(const char **folder, struct loader_data *data)
+{
+	*data = (struct loader_data){
+		.name = "mnist-sample",
+		.format = "recordio",
+		.paths = folder,
+		.path_count = 1,
+		.count = OWN_SAMPLES,
+		.channels = 1,
+		.height = 28,
+		.width = 28,
+		.classes = 10,
+		.scale = 255,
+		.mean = {0.1307},
+		.deviation = {0.3081},
+	};
+}
+
+/* The first batch as prony makes it, over the one that was drawn for a slot. */
+static enum prony_status fill_first(struct exercise *e, int slot, struct error *err)
+{
+	struct batch_request request = {
+		.batch = OWN_BATCH, .rank = 3, .dims = {1, 28, 28}, .classes = 10, .seed = 1};
+	struct batch_stream *stream;
+	char *files;
+	const struct dataset *dataset = sample_set(&files);
+	enum prony_status status = batch_stream_open(dataset, files, &request, &stream, err);
+
+	if (status == PRONY_OK) {
+		status = batch_stream_next(stream, 1, e->inputs[slot].data, e->labels[slot].data,
+					   err);
+		batch_stream_close(stream);
+	}
+	free(files);
+	return status;
+}
+
+/* Logits of one step on a slot as doubles. */
+static enum prony_status own_logits(struct exercise *e, int slot, double *out, struct error *err)
+{
+	struct tensor_set logits;
+	enum prony_status status = exercise_step(e, slot, err);
+
+	if (status == PRONY_OK)
+		status = exercise_read(e, READ_LOGITS, &logits, err);
+	for (int i = 0; status == PRONY_OK && i < OWN_BATCH * 10; i++)
+		out[i] = ((const float *)logits.tensors[0].data)[i];
+	return status;
+}
+
+/* Batch `number` of ImageRecordIter, taken into slot 1, against the one that lies in slot 0. */
+static enum prony_status compare_own(struct exercise *e, const double *wanted, bool same,
+				     struct error *err)
+{
+	double logits[OWN_BATCH * 10];
+	float found[OWN_BATCH * 10];
+	enum prony_status status = e->adapter->loader->take(&e->session, 1, err);
+
+	if (status == PRONY_OK)
+		status = own_logits(e, 1, logits, err);
+	if (status != PRONY_OK)
+		return status;
+	for (int i = 0; i < OWN_BATCH * 10; i++)
+		found[i] = (float)logits[i];
+	status = exercise_compare("logits", found, wanted, OWN_BATCH * 10, 1e-5, NULL);
+	return (status == PRONY_OK) == same ? PRONY_OK
+					    : error_set(err, PRONY_MISMATCH, "a batch is %s",
+							same ? "another" : "the same");
+}
+
+/* In the order of the file, and from its end to its beginning. */
+static enum prony_status own_batches(struct exercise *e, const char *folder, struct error *err)
+{
+	const struct adapter_loader *loader = e->adapter->loader;
+	struct loader_data data;
+	double wanted[OWN_BATCH * 10];
+	enum prony_status status = fill_first(e, 0, err);
+
+	describe_own(&folder, &data);
+	if (status == PRONY_OK)
+		status = exercise_open(e, err);
+	if (status == PRONY_OK)
+		status = own_logits(e, 0, wanted, err);
+	if (status == PRONY_OK)
+		status = loader->open(&e->session, &data, &e->graph, &e->recipe, err);
+	for (int i = 0; status == PRONY_OK && i <= OWN_SAMPLES / OWN_BATCH; i++) {
+		status = loader->next(&e->session, err);
+		if (status == PRONY_OK && (i < 2 || i == OWN_SAMPLES / OWN_BATCH))
+			status = compare_own(e, wanted, i != 1, err);
+	}
+	return status;
+}
+
+static enum prony_status own_loader(struct exercise *e, struct error *err)
+{
+	char *folder;
+	enum prony_status status = directory_make_temporary("prony-mxnet-", &folder, err);
+
+	if (status != PRONY_OK)
+		return status;
+	e->recipe.stage = STAGE_FORWARD;
+	e->recipe.batch = OWN_BATCH;
+	e->recipe.input = INPUT_NATIVE;
+	status = convert_to(folder, err);
+	if (status == PRONY_OK)
+		status = own_batches(e, folder, err);
+	directory_remove(folder, NULL);
+	free(folder);
+	return status;
+}
+
+static void test_own_loader(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", OWN_BATCH, own_loader));
+}
+
+/* What ImageRecordIter cannot do is said before it dies of it. */
+static void test_own_loader_refusals(void **state)
+{
+	const char *folder = "/nonexistent";
+	struct loader_data data;
+	struct recipe recipe;
+	struct graph graph;
+	struct error err = ERROR_INIT;
+	const struct adapter_loader *loader = adapter_mxnet.loader;
+
+	(void)state;
+	recipe_defaults(&recipe);
+	recipe.batch = OWN_BATCH;
+	describe_own(&folder, &data);
+	assert_int_equal(zoo_build(zoo_find("lenet", NULL), OWN_BATCH, &graph, NULL), PRONY_OK);
+	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_OK);
+	data.count = OWN_BATCH - 1;
+	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "no batch of 16 from a file of 15 samples"));
+	describe_own(&folder, &data);
+	data.format = "idx";
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "reads recordio, not idx"));
+	describe_own(&folder, &data);
+	data.channels = 3;
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "3x28x28 is not what the network takes"));
+	graph_release(&graph);
+}
+
 static void test_refusals(void **state)
 {
 	struct recipe recipe;
@@ -312,6 +494,8 @@ int main(void)
 		cmocka_unit_test(test_refused_operators),
 		cmocka_unit_test(test_shared_weights),
 		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_own_loader_refusals),
+		cmocka_unit_test(test_own_loader),
 		cmocka_unit_test(test_forward),
 		cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_operators_forward),

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/native/kernels/bf16.h"
+#include "adapters/bf16.h"
 #include "adapters/native/kernels/broadcast_reduce.h"
 #include "adapters/native/kernels/loops.h"
 #include "adapters/native/program.h"

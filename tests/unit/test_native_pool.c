@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/native/kernels/bf16.h"
+#include "adapters/bf16.h"
 #include "adapters/native/kernels/max_pool.h"
 #include "base/memory.h"
 #include "base/random.h"

@@ -125,6 +125,13 @@ static void test_bad_layers(void **state)
 		 "event 0: it does not lie"},
 		{EVENT("\"duration_ns\": 5, \"step\": 0, \"thread\": -1"),
 		 "event 0: thread must be"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"thread\": 2147483647"),
+		 "event 0: thread must be"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"layer\": 7"),
+		 "event 0: operator, layer and pass must be texts"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"pass\": {}"),
+		 "event 0: operator, layer and pass must be texts"},
+		{"{\"steps\": [[2000, 2000], [3000, 3000]], \"events\": []}", "took no time"},
 	};
 
 	(void)state;
@@ -202,6 +209,13 @@ static void test_lines(void **state)
 	} bad[] = {
 		{"{" STEPS ", \"functions\": [], \"stacks\": []}", "needs total_ns"},
 		{LINES("9000", "1"), "needs total_ns"},
+		{LINES("0", "1"), "needs total_ns"},
+		{"{" STEPS ", \"total_ns\": 1, \"functions\": [{\"name\": \"f\", \"line\": 1, "
+		 "\"calls\": 1, \"ns\": 8001, \"self_ns\": 1, \"lines\": []}], \"stacks\": []}",
+		 "function 0: it needs line"},
+		{"{" STEPS ", \"total_ns\": 1, \"functions\": [{\"name\": \"f\", \"file\": 1}], "
+		 "\"stacks\": []}",
+		 "function 0: its file is no text"},
 		{LINES("4000", "-1"), "function 0: its lines need"},
 		{LINES("4000", "\"x\""), "function 0: its lines need"},
 		{"{" STEPS ", \"total_ns\": 1, \"functions\": [{}], \"stacks\": []}",
@@ -228,6 +242,63 @@ static void test_lines(void **state)
 		assert_non_null(strstr(why.text, bad[i].part));
 		profile_release(&profile);
 	}
+}
+
+/* Names that a terminal would obey, or that would be two lines, are neither in any file. */
+static void test_hostile_names(void **state)
+{
+	static struct plan_cell cell = {.key = "framework=x", .hash = "0123"};
+	static void (*const writers[])(const struct profile *profiles, size_t count,
+				       struct strbuf *out) = {
+		profile_write_json, profile_write_csv, profile_write_chrome, profile_write_folded};
+	struct error err = ERROR_INIT;
+	struct profile profile;
+	struct strbuf text;
+
+	(void)state;
+	snprintf(cell.cell.framework, sizeof cell.cell.framework, "x");
+	assert_int_equal(read_text("{" STEPS
+				   ", \"events\": [{\"name\": \"a\\u009b2J\\u202e\\u001b[1m\\nb\", "
+				   "\"operator\": \"\\u001b]0;t\\u0007\", \"duration_ns\": 200, "
+				   "\"step\": 1}]}",
+				   false, &profile, &err),
+			 PRONY_OK);
+	profile.cell = &cell;
+	profile_sum_layers(&profile, NULL);
+	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+		strbuf_init(&text, 0);
+		writers[i](&profile, 1, &text);
+		assert_null(strstr(strbuf_text(&text), "\xC2\x9B"));
+		assert_null(strstr(strbuf_text(&text), "\xE2\x80\xAE"));
+		assert_null(strchr(strbuf_text(&text), '\x1B'));
+		assert_null(strstr(strbuf_text(&text), "1m\nb"));
+		strbuf_release(&text);
+	}
+	profile_release(&profile);
+}
+
+/* Of a second answer that is wrong nothing stands in the profile, and the first stays whole. */
+static void test_second_answer(void **state)
+{
+	static const char wrong[] = "{" STEPS ", \"total_ns\": 1, \"functions\": ["
+				    "{\"name\": \"g\"}], \"stacks\": []}";
+	struct error err = ERROR_INIT;
+	struct profile profile;
+	char *folder = NULL, *path;
+
+	(void)state;
+	assert_int_equal(read_text(LINES("4000", "3000"), true, &profile, &err), PRONY_OK);
+	assert_int_equal(directory_make_temporary("prony-test-", &folder, &err), PRONY_OK);
+	path = path_join(folder, "profile.json");
+	assert_int_equal(file_write_atomic(path, wrong, strlen(wrong), &err), PRONY_OK);
+	assert_int_equal(profile_read_lines(&profile, path, &bracket, &err), PRONY_PROTOCOL);
+	assert_int_equal(profile.function_count, 1);
+	assert_string_equal(profile.functions[0].name, "f");
+	assert_int_equal(profile_lines_sum(&profile), 4000);
+	directory_remove(folder, NULL);
+	free(path);
+	free(folder);
+	profile_release(&profile);
 }
 
 static void test_written(void **state)
@@ -274,9 +345,10 @@ static void test_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_bad_layers),
-		cmocka_unit_test(test_layers),	cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_written),
+		cmocka_unit_test(test_names),	      cmocka_unit_test(test_bad_layers),
+		cmocka_unit_test(test_layers),	      cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_written),
+		cmocka_unit_test(test_second_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -418,6 +418,30 @@ static void test_parity_counts(void **state)
 			       "; 1 did not and is not ranked; 1 ended in the gate before anything "
 			       "could be compared; 3 never came to the gate"));
 	summary_release(&summary);
+
+	/* What only loads has nothing to prove. */
+	run.cells[0].gate = CELL_OK;
+	run.cells[1].evidence = NULL;
+	run.cells[1].gate = CELL_PENDING;
+	for (size_t i = 0; i < run.cell_count; i++)
+		run.cells[i].cell.stage = i == 1 ? STAGE_LOAD : run.cells[i].cell.stage;
+	summary_init(&summary, &run);
+	strbuf_clear(&text);
+	summary_parity(&summary, &text);
+	assert_non_null(strstr(strbuf_text(&text), "; 1 only loads batches"));
+	const struct summary_row *loads = find(&summary, "native", STAGE_LOAD);
+	assert_int_equal(loads->rank, 0);
+	assert_string_equal(summary_reason(loads),
+			    "batches alone, nothing is computed: there is no parity to prove, so "
+			    "no rank");
+	/* Its time stands in the layout for a spreadsheet all the same. */
+	strbuf_clear(&text);
+	assert_int_equal(export_csv_wide(&summary, &text, NULL), PRONY_OK);
+	const char *row = strstr(strbuf_text(&text), ",load,");
+	assert_non_null(row);
+	row = strstr(row, ",step,");
+	assert_true(strcspn(row, "0123456789") < strcspn(row, "\n"));
+	summary_release(&summary);
 	strbuf_release(&text);
 	stored_run_release(&run);
 }

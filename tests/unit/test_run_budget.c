@@ -1,13 +1,17 @@
-/* A run with a budget: its words, when it is late, whose turn it is. */
+/* A run with a budget: its words, when it is late, whose turn it is; and which processes count on
+ * the way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/run_budget.h"
+#include "cli/run_counted.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND INT64_C(1000000000)
@@ -66,11 +70,26 @@ static void the_last_process_says_what_the_next_one_takes(void **state)
 	budget_release(&budget);
 }
 
+/* A process that ended ok. */
+static void add(struct run_cell *cell, double mean_ns, const char *flags, double foreign_share)
+{
+	struct process_record record;
+
+	process_record_init(&record);
+	record.step_mean_ns = mean_ns;
+	record.foreign_share = foreign_share;
+	snprintf(record.flags, sizeof record.flags, "%s", flags);
+	cell->flags |= cell_flags_parse(flags);
+	run_cell_add(cell, &record);
+	cell->tried++;
+	process_record_release(&record);
+}
+
 static void fill(struct run_cell *cell, double spread, size_t count)
 {
 	*cell = (struct run_cell){.status = CELL_PENDING};
 	for (size_t i = 0; i < count; i++)
-		run_cell_add_mean(cell, 1e6 * (1 + spread * ((double)i - 1)));
+		add(cell, 1e6 * (1 + spread * ((double)i - 1)), "", 0);
 }
 
 /* Until each has three; then where intervals are widest, and in turn where they are alike. */
@@ -99,6 +118,62 @@ static void the_widest_comes_first(void **state)
 	budget_release(&budget);
 }
 
+/* What the table leaves out does not end a cell, and its spread does not keep it going. */
+static void those_that_were_disturbed_do_not_count(void **state)
+{
+	static const double quiet[] = {1.000e6, 1.004e6, 0.998e6, 1.001e6, 0.999e6};
+	const struct effort_row *effort = &effort_table[1];
+	struct run_cell cell = {.status = CELL_PENDING};
+	struct estimate estimate;
+	bool open;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		add(&cell, quiet[i], "", 0.01);
+	add(&cell, 1.8e6, "disturbed", 0.6);
+	add(&cell, 1.5e6, "not-steady,disturbed", 0.4);
+	counted_estimate(&cell, &estimate);
+	assert_int_equal(estimate.n, 3);
+	assert_true(counted_wants_more(&cell, effort, 0, &open));  /* five ran, three count */
+	assert_false(counted_wants_more(&cell, effort, 5, &open)); /* five were asked for */
+	assert_true(counted_wants_more(&cell, &effort_table[0], 0, &open)); /* two short of seven */
+	/* Nobody knows of this one, in a cell that was disturbed. */
+	add(&cell, quiet[3], "", NAN);
+	counted_estimate(&cell, &estimate);
+	assert_int_equal(estimate.n, 3);
+	add(&cell, quiet[3], "", 0.01);
+	assert_true(counted_wants_more(&cell, effort, 0, &open));
+	add(&cell, quiet[4], "", 0.01);
+	counted_estimate(&cell, &estimate);
+	assert_int_equal(estimate.n, 5);
+	assert_true(estimate.half_width < 0.01);
+	assert_false(counted_wants_more(&cell, effort, 0, &open));
+	assert_false(open);
+	run_cell_release(&cell);
+}
+
+/* On a machine that always does other things all count, and on one that does so every second time a
+ * cell ends, too. */
+static void a_busy_machine_ends(void **state)
+{
+	const struct effort_row *effort = &effort_table[1];
+	bool open = false;
+
+	(void)state;
+	for (int period = 1; period <= 3; period++) {
+		struct run_cell cell = {.status = CELL_PENDING};
+		while (counted_wants_more(&cell, effort, 0, &open)) {
+			bool busy = cell.tried % period == 0;
+			add(&cell, 1e6 * (1 + 0.2 * (cell.tried % 4)), busy ? "disturbed" : "",
+			    busy ? 0.5 : 0);
+			assert_true(cell.tried <= 2 * effort->processes_cap);
+		}
+		assert_true(cell.tried >= effort->processes_cap);
+		assert_true(open);
+		run_cell_release(&cell);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +181,8 @@ int main(void)
 		cmocka_unit_test(no_budget_is_never_late),
 		cmocka_unit_test(the_last_process_says_what_the_next_one_takes),
 		cmocka_unit_test(the_widest_comes_first),
+		cmocka_unit_test(those_that_were_disturbed_do_not_count),
+		cmocka_unit_test(a_busy_machine_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

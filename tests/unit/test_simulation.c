@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "stats/effort.h"
 #include "stats/estimate.h"
+#include "stats/noise.h"
 #include "stats/order.h"
 
 #define PROCESS_SD 0.007
@@ -278,6 +279,93 @@ static void quick_ranks_hold(void **state)
 	between("five times as long ranked, noisy machine", (double)ranked / TRIALS, 0.98, 1);
 }
 
+/* A machine whose processes lie `sd` apart, and what is said there of default effort. */
+struct told {
+	double floor;	 /* mean of those that a self-test of FLOOR_ROUNDS finds */
+	double found[2]; /* a slowdown of twice the floor is SLOWER: threshold 1 %, and `apart` */
+	double wrong;	 /* of the same twice, FASTER or SLOWER, threshold 1 % */
+	double opposite; /* +2 % is FASTER, threshold 1 % */
+};
+
+static enum verdict judged(const struct contrast *contrast, double threshold)
+{
+	enum verdict verdict = contrast_verdict(contrast, threshold);
+
+	return contrast_p(contrast, threshold) <= order_discoveries(contrast)
+		       ? verdict
+		       : VERDICT_INCONCLUSIVE;
+}
+
+/* Two cells of one run, B `slowdown` slower; they stop by themselves. */
+static void compare_cells(struct random *random, double sd, double slowdown, struct contrast *out)
+{
+	double means[2][PROCESSES_MAX];
+	int64_t rounds[PROCESSES_MAX];
+	size_t n[2] = {0, 0};
+	bool capped;
+
+	for (int side = 0; side < 2; side++)
+		while (effort_wants_more(&effort_table[1], 0, means[side], n[side], (int)n[side],
+					 &capped))
+			means[side][n[side]++] =
+				(1 + side * slowdown) * exp(sd * random_normal(random));
+	for (size_t i = 0; i < PROCESSES_MAX; i++)
+		rounds[i] = (int64_t)i;
+	const struct round_means a = {means[0], rounds, n[0]}, b = {means[1], rounds, n[1]};
+	contrast_of_rounds(&a, &b, out);
+}
+
+static void tell(uint64_t seed, double sd, struct told *out)
+{
+	enum { TRIALS = 1500, FLOOR_ROUNDS = 15 };
+	struct random random;
+	struct contrast contrast;
+	struct told sum = {.floor = 0};
+
+	random_init(&random, seed);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double a[FLOOR_ROUNDS], b[FLOOR_ROUNDS];
+		struct noise noise;
+		for (int i = 0; i < FLOOR_ROUNDS; i++) {
+			a[i] = exp(sd * random_normal(&random));
+			b[i] = exp(sd * random_normal(&random));
+		}
+		noise_of(a, b, FLOOR_ROUNDS, &noise);
+		sum.floor += noise.floor;
+		compare_cells(&random, sd, 2 * noise.floor, &contrast);
+		sum.found[0] += judged(&contrast, NOISE_MIN) == VERDICT_SLOWER;
+		sum.found[1] += judged(&contrast, noise.apart) == VERDICT_SLOWER;
+		compare_cells(&random, sd, 0, &contrast);
+		enum verdict same = judged(&contrast, NOISE_MIN);
+		sum.wrong += same == VERDICT_SLOWER || same == VERDICT_FASTER;
+		compare_cells(&random, sd, 0.02, &contrast);
+		sum.opposite += judged(&contrast, NOISE_MIN) == VERDICT_FASTER;
+	}
+	*out = (struct told){sum.floor / TRIALS,
+			     {sum.found[0] / TRIALS, sum.found[1] / TRIALS},
+			     sum.wrong / TRIALS,
+			     sum.opposite / TRIALS};
+}
+
+/* What the self-test prints as the floor is what default effort finds, however far processes lie
+ * apart; of the same it says nothing, and +2 % is never FASTER. */
+static void twice_the_floor_is_found(void **state)
+{
+	static const double spreads[] = {0.003, 0.005, 0.007, 0.01, 0.015, 0.03};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof spreads / sizeof *spreads; i++) {
+		struct told told;
+		tell(10 + i, spreads[i], &told);
+		print_message("processes %.1f %% apart: floor %.2f %%, wrong %.2f %%\n",
+			      100 * spreads[i], 100 * told.floor, 100 * told.wrong);
+		between("twice the floor is SLOWER, threshold 1 %", told.found[0], 0.885, 1);
+		between("twice the floor is SLOWER, threshold the noise", told.found[1], 0.885, 1);
+		assert_true(told.wrong <= 0.02);
+		assert_true(told.opposite <= 0.001);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +375,7 @@ int main(void)
 		cmocka_unit_test(peeking_early_misleads),
 		cmocka_unit_test(bursts_are_reported),
 		cmocka_unit_test(quick_ranks_hold),
+		cmocka_unit_test(twice_the_floor_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

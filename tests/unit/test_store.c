@@ -392,7 +392,7 @@ static void earlier_times_are_known(void **state)
 	static const char *const statuses[] = {"ok", "ok", "crashed"};
 
 	cell_hash(&cell, hash);
-	check(store_times(f->store, hash, "here", &times, &err), &err);
+	check(store_times(f->store, hash, "here", "quick", &times, &err), &err);
 	assert_int_equal(times.processes, 0);
 	int64_t id = fixture_cell_of(f->store, "native", 1);
 	for (int i = 0; i < 3; i++) {
@@ -406,10 +406,14 @@ static void earlier_times_are_known(void **state)
 		check(store_process(f->store, id, &record, &err), &err);
 		process_record_release(&record);
 	}
-	check(store_times(f->store, hash, "here", &times, &err), &err);
+	check(store_times(f->store, hash, "here", "quick", &times, &err), &err);
 	assert_int_equal(times.processes, 2);
 	assert_true(times.start_ns == 150 && times.warm_up_ns == 10 && times.step_ns == 5);
-	check(store_times(f->store, hash, "another", &times, &err), &err);
+	/* Of 4 and 6. */
+	assert_true(fabs(times.spread - log(1.5) / sqrt(2)) < 1e-12);
+	check(store_times(f->store, hash, "here", "default", &times, &err), &err);
+	assert_true(times.processes == 2 && times.spread == 0);
+	check(store_times(f->store, hash, "another", "quick", &times, &err), &err);
 	assert_int_equal(times.processes, 0);
 }
 

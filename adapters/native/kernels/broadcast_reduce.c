@@ -1,6 +1,6 @@
 #include "adapters/native/kernels/broadcast_reduce.h"
 
-#include "adapters/native/kernels/bf16.h"
+#include "adapters/bf16.h"
 
 /* Whether dimension i + 1 is run through in every array just as if it were part of dimension i. */
 static bool joins(const int64_t *const *strides, int count, const int64_t *dims, int i)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adapters/native/kernels/bf16.h"
+#include "adapters/bf16.h"
 #include "adapters/native/kernels/instruction_set.h"
 
 BODY void relu_body(float *y, const float *x, size_t n)

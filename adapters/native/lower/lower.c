@@ -84,7 +84,8 @@ static int choose_threads(const struct lowering *l)
 	const double worthwhile_us = 200, macs_per_us = 4e4;
 	double forward_us = (double)graph_macs(l->graph) / macs_per_us;
 
-	return forward_us < worthwhile_us ? 1 : l->dnn->threads;
+	/* What TBB took it keeps. */
+	return forward_us < worthwhile_us && !l->dnn->on_tbb ? 1 : l->dnn->threads;
 }
 
 /* Appends what computes a node. */

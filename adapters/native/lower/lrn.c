@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "adapters/native/kernels/bf16.h"
+#include "adapters/bf16.h"
 #include "adapters/native/lower/lower_internal.h"
 
 /*

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "adapters/native/kernels/bf16.h"
+#include "adapters/bf16.h"
 #include "adapters/native/kernels/broadcast_reduce.h"
 #include "adapters/native/lower/lower_internal.h"
 

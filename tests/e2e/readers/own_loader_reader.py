@@ -27,7 +27,11 @@ def flat(value):
 
 def main():
     data = own_loader.Data(CASE)
-    x, y = next(MODULE.loader(data))
+    classes = [CASE.shape(CASE.graph["logits"])[1]] if sys.argv[2] == "cntk" else []
+    batches = MODULE.loader(data, *classes)  # whose arrays these may be
+    x, y = next(batches)
+    if sys.argv[2] == "cntk":
+        x, y = x.asarray(), y.asarray().argmax(1)
     if sys.argv[2] == "tensorflow":
         x, y = x.numpy(), y.numpy()
         if x.ndim == 4:

@@ -1,6 +1,6 @@
 /* bfloat16: the upper half of an fp32. */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_BF16_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_BF16_H
+#ifndef PRONY_ADAPTERS_BF16_H
+#define PRONY_ADAPTERS_BF16_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,0 +1,96 @@
+#include "adapters/native/onednn_sycl.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/loader.h"
+#include "base/memory.h"
+
+/* tbb::detail::r1::max_concurrency(const task_arena_base *): the caller's arena with NULL. */
+#define TBB_MAX_CONCURRENCY "_ZN3tbb6detail2r115max_concurrencyEPKNS0_2d115task_arena_baseE"
+
+/* A file beside the library, or beside it in another wheel; names may be patterns. */
+static bool find_beside(const char *path, const char *name, char *out)
+{
+	const char *slash = strrchr(path, '/');
+	int folder_bytes = slash ? (int)(slash - path) : 1;
+	const char *folder = slash ? path : ".";
+	char pattern[2 * PATH_MAX];
+	glob_t found;
+	bool one;
+
+	snprintf(pattern, sizeof(pattern), "{%.*s,%.*s/../../../*.data/data/lib}/%s", folder_bytes,
+		 folder, folder_bytes, folder, name);
+	one = memory_glob(pattern, GLOB_BRACE, &found) > 0 && strlen(found.gl_pathv[0]) < PATH_MAX;
+	if (one)
+		memcpy(out, found.gl_pathv[0], strlen(found.gl_pathv[0]) + 1);
+	globfree(&found);
+	return one;
+}
+
+/* Opened once, they are found by their names; they stay. */
+static void open_needed(const char *path)
+{
+	/* Each behind what it needs itself. libsycl opens libOpenCL by its name. */
+	static const char *const names[] = {"libintlc.so.5", "libimf.so",    "libirng.so",
+					    "libsvml.so",    "libtbb.so.12", "libsycl.so.[0-9]",
+					    "libOpenCL.so.1"};
+	char place[PATH_MAX];
+	void *handle;
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (find_beside(path, names[i], place) &&
+		    loader_open(place, &handle, NULL) == PRONY_OK)
+			any = true;
+	}
+	if (any && find_beside(path, "libintelocl.so", place))
+		setenv("OCL_ICD_FILENAMES", place, 0);
+}
+
+enum prony_status onednn_sycl_open(const char *path, void **handle, struct error *err)
+{
+	if (loader_open(path, handle, NULL) == PRONY_OK)
+		return PRONY_OK;
+	open_needed(path);
+	return loader_open(path, handle, err);
+}
+
+bool onednn_tbb_narrow(struct onednn *dnn, int threads)
+{
+	cpu_set_t few;
+
+	if (sched_getaffinity(0, sizeof(dnn->allowed), &dnn->allowed) != 0 ||
+	    CPU_COUNT(&dnn->allowed) <= threads)
+		return false;
+	CPU_ZERO(&few);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&few) < threads; cpu++) {
+		if (CPU_ISSET(cpu, &dnn->allowed))
+			CPU_SET(cpu, &few);
+	}
+	return sched_setaffinity(0, sizeof(few), &few) == 0;
+}
+
+int onednn_tbb_threads(const struct onednn *dnn)
+{
+	int (*threads)(const void *arena) = NULL;
+	const struct loader_symbol symbol = LOADER_OPTIONAL(threads, TBB_MAX_CONCURRENCY);
+
+	(void)loader_resolve(dnn->handle, "libtbb", &symbol, 1, NULL);
+	return threads ? threads(NULL) : -1;
+}
+
+enum prony_status onednn_sycl_no_device(struct error *err)
+{
+	const char *named = getenv("OCL_ICD_FILENAMES");
+
+	return error_set(
+		err, PRONY_MISSING,
+		"libdnnl runs on SYCL, which found no CPU among the devices of OpenCL "
+		"(OCL_ICD_FILENAMES=%s); it needs libOpenCL.so.1 and libintelocl.so with all "
+		"that lies beside it: 'prony framework install native@3.13' has them",
+		named ? named : "");
+}

@@ -1,0 +1,16 @@
+/* Filling in what a framework says of itself (struct probe, struct effective). */
+#ifndef PRONY_ADAPTERS_PROBE_H
+#define PRONY_ADAPTERS_PROBE_H
+
+#include "adapters/adapter.h"
+
+/* The stages of who trains and has no loader of its own. */
+#define PROBE_TRAINER (1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN)
+
+/* Appends a math library with the first line of what it says its version is. */
+void probe_add_library(struct probe *found, const char *name, const char *version);
+
+/* The variable's text; `otherwise` where it is not set or empty. */
+const char *probe_environment(const char *name, const char *otherwise);
+
+#endif

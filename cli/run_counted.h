@@ -1,0 +1,19 @@
+/*
+ * The processes of a cell that count while a run goes on: those from which its table will take the
+ * estimate (report/replicates.h). A stop rule that counted others would end before the estimate has
+ * what it was promised.
+ */
+#ifndef PRONY_CLI_RUN_COUNTED_H
+#define PRONY_CLI_RUN_COUNTED_H
+
+#include "run/run.h"
+#include "stats/effort.h"
+
+void counted_estimate(const struct run_cell *cell, struct estimate *out);
+
+/* effort_wants_more() of those that count; of all where their number is fixed (`repeat`, quick
+ * effort). */
+bool counted_wants_more(const struct run_cell *cell, const struct effort_row *effort, int repeat,
+			bool *not_converged);
+
+#endif

@@ -1,0 +1,115 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "run/schedule_internal.h"
+
+#define DRAWS 8
+
+/* What it said of the gradient of equal maxima, where it is another than ours; else "". */
+static const char *rule_of(const struct gating *gating)
+{
+	const char *rule =
+		json_string_or(json_object_get(gating->framework, "settings"), "equal_maxima", "");
+	return strcmp(rule, "first") ? rule : "";
+}
+
+/* A rule of gradients explains nothing of what comes before the first one. */
+static bool first_pass_is_right(const struct gate_verdict *verdict)
+{
+	for (size_t i = 0; i < verdict->count; i++)
+		if (verdict->checks[i].step == 0 && !verdict->checks[i].passed)
+			return false;
+	return true;
+}
+
+static bool has_max_pool(const struct graph *graph)
+{
+	for (int i = 0; i < graph->node_count; i++)
+		if (graph->nodes[i].op == OP_MAX_POOL)
+			return true;
+	return false;
+}
+
+bool schedule_may_untie(const struct drive *drive, const struct gating *gating)
+{
+	const struct plan_cell *planned = drive->cell;
+	return gating->status == CELL_MISMATCH && gating->compared && *rule_of(gating) &&
+	       planned->cell.stage != STAGE_FORWARD && has_max_pool(&drive->work->graph) &&
+	       first_pass_is_right(&gating->verdict) && planned->cell.input != INPUT_SYNTHETIC &&
+	       planned->dataset != dataset_find("synthetic");
+}
+
+/*
+ * Where maxima are so nearly equal that the reference tries both, the framework's float32 may see
+ * them as equal, which is neither of its answers.
+ */
+static bool has_near_ties(const struct workload *work)
+{
+	const struct recipe *recipe = &work->gate_recipe;
+	bool places = recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_RMSPROP;
+	return work->gate.expected_count > (places ? 2 : 1);
+}
+
+/* The answers on pixels that are drawn until no maxima are nearly equal; the last ones count. */
+static enum prony_status draw(struct schedule *s, const struct drive *first, struct untied *untied,
+			      struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	for (uint64_t seed = s->settings->seed; status == PRONY_OK; seed++) {
+		status = workload_init(&untied->work, &untied->cell, seed, err);
+		untied->work.reference_bytes = first->work->reference_bytes;
+		untied->work.answers = first->work->answers;
+		if (status == PRONY_OK)
+			status = workload_need_gate(&untied->work, &untied->cell, seed,
+						    schedule_watch(s, first->index), err);
+		if (status != PRONY_OK || seed == s->settings->seed + DRAWS - 1 ||
+		    !has_near_ties(&untied->work))
+			break;
+		workload_release(&untied->work);
+		untied->work = (struct workload){.answers = NULL};
+	}
+	return status;
+}
+
+enum prony_status schedule_untie(struct schedule *s, const struct drive *first,
+				 struct untied *untied, struct drive *drive, struct error *err)
+{
+	schedule_say(s, EVENT_GATE_AGAIN, first->index, 0,
+		     "its pool's gradient of equal maxima is another, so now pixels without any");
+	untied->cell = *first->cell;
+	untied->cell.cell.input = INPUT_SYNTHETIC;
+	if (untied->cell.recipe.batch > GATE_BATCH_MIN)
+		untied->cell.recipe.batch = GATE_BATCH_MIN;
+	if (asprintf(&untied->folder, "%s-untied", first->folder) < 0) {
+		untied->folder = NULL;
+		return error_set(err, PRONY_NOMEM, "no memory for a path");
+	}
+	enum prony_status status = draw(s, first, untied, err);
+	if (status == PRONY_OK)
+		status = workload_write_bundle(&untied->work, &untied->cell, true, untied->folder,
+					       err);
+	*drive = *first;
+	drive->cell = &untied->cell;
+	drive->work = &untied->work;
+	drive->folder = untied->folder;
+	return status;
+}
+
+void schedule_take_untied(struct gating *gating, struct gating *again)
+{
+	json_t *worst = gate_check_to_json(&gating->verdict.checks[gating->verdict.worst]);
+	again->equal_maxima = json_pack("{s:s, s:o}", "rule", rule_of(gating), "data", worst);
+	gating_release(gating);
+	*gating = *again;
+}
+
+void untied_release(struct untied *untied, bool keep_bundle)
+{
+	workload_release(&untied->work);
+	if (untied->folder && !keep_bundle)
+		directory_remove(untied->folder, NULL);
+	free(untied->folder);
+}

@@ -1,0 +1,44 @@
+"""What PyTorch's own loader sees of photographs in evaluation, beside PNG files of what prony sees: prints the largest
+mean difference of one, in levels of 255, and how many there were.
+
+    photographs_reader.py PYTHON_FOLDER PHOTOGRAPHS CONVERTED SIZE
+"""
+import json
+import os
+import sys
+
+sys.path.insert(0, sys.argv[1])
+try:
+    from PIL import Image, ImageChops, ImageStat
+except ImportError as error:
+    print(json.dumps({"missing": str(error)}))
+    sys.exit()
+
+from adapters import pytorch_data  # noqa: E402
+
+
+class Asked(object):
+    """What an own_loader.Data would say."""
+    training, scale, mean, deviation = False, 255.0, [0.0] * 3, [1.0] * 3
+    batch_shape = [1, 3, int(sys.argv[4]), int(sys.argv[4])]
+
+    @staticmethod
+    def photographs():
+        return []
+
+
+def main():
+    samples = pytorch_data.Photographs(Asked)
+    files = sorted(os.path.join(place, name) for place, _, names in os.walk(sys.argv[2]) for name in names)
+    with open(os.path.join(sys.argv[3], "map.txt"), encoding="ascii") as stream:
+        ours = [line.split("\t")[0] for line in stream]
+    largest = 0
+    for file, our in zip(files[len(files) - len(ours):], ours):
+        with Image.open(file) as image, Image.open(os.path.join(sys.argv[3], our)) as wanted:
+            apart = ImageChops.difference(samples.seen(image.convert("RGB")), wanted.convert("RGB"))
+            largest = max(largest, *ImageStat.Stat(apart).mean)
+    print(json.dumps({"largest": largest, "count": len(ours)}))
+
+
+if __name__ == "__main__":
+    main()

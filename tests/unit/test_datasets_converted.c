@@ -1,0 +1,204 @@
+/* Data sets in the formats of frameworks' own loaders: where they are found, and what is told of
+ * them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "bundle/loader_data.h"
+#include "datasets/convert.h"
+#include "datasets/describe.h"
+
+#define SET "mnist-sample"
+
+enum { EVALUATION = 2000, TRAIN = 8000 };
+
+static char *sources(void)
+{
+	const char *source = getenv("PRONY_SOURCE");
+
+	return memory_printf("%s/datasets/" SET, source ? source : ".");
+}
+
+/* A home of its own, so that nothing of the user's is seen. */
+static int make_home(void **state)
+{
+	char *folder;
+
+	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
+		return -1;
+	setenv("XDG_DATA_HOME", folder, 1);
+	setenv("PRONY_SHARE", folder, 1);
+	unsetenv("PRONY_DATA");
+	*state = folder;
+	return 0;
+}
+
+static int remove_home(void **state)
+{
+	directory_remove(*state, NULL);
+	free(*state);
+	return 0;
+}
+
+static void convert(const char *folder, const char *source, const char *format)
+{
+	struct convert_request request = {
+		.source = source, .folder = folder, .format = data_format_find(format)};
+	struct convert_result result;
+	char *files = sources();
+
+	assert_int_equal(samples_open(dataset_find(SET), files, false, &request.samples, NULL),
+			 PRONY_OK);
+	assert_int_equal(data_convert(&request, &result, NULL), PRONY_OK);
+	samples_close(request.samples);
+	free(files);
+}
+
+static enum prony_status locate(bool training, const char *option, struct converted *out,
+				struct error *err)
+{
+	return dataset_locate_converted(dataset_find(SET), "recordio", training, option, out, err);
+}
+
+static void test_locate(void **state)
+{
+	char *folder = memory_printf("%s/prony/data/" SET "-recordio/evaluation", (char *)*state);
+	struct converted found = {.format = NULL};
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "prony data convert " SET " --to recordio -o "));
+	assert_null(found.format);
+	convert(folder, SET ", evaluation", "recordio");
+	assert_int_equal(locate(false, NULL, &found, NULL), PRONY_OK);
+	assert_string_equal(found.folder, folder);
+	assert_string_equal(found.format, "recordio");
+	assert_int_equal(found.samples, EVALUATION);
+	assert_int_equal(found.size, 0);
+	free(found.folder);
+	/* The other part was not converted, and of this one only half. */
+	assert_int_equal(locate(true, NULL, &found, NULL), PRONY_MISSING);
+	char *whole = path_join(folder, CONVERT_WHOLE);
+	remove(whole);
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "to its end"));
+	free(whole);
+	free(folder);
+}
+
+/* What lies under the name has to be it. */
+static void test_another(void **state)
+{
+	char *option = memory_printf("%s/other", (char *)*state);
+	char *folder = memory_printf("%s/" SET "-recordio/evaluation", option);
+	struct converted found = {.format = NULL};
+	struct error err = ERROR_INIT;
+
+	convert(folder, "cifar10, evaluation", "recordio");
+	assert_int_equal(locate(false, option, &found, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, CONVERT_WHOLE " is not of " SET ", evaluation"));
+	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
+	convert(folder, SET ", evaluation", "lmdb");
+	assert_int_equal(locate(false, option, &found, NULL), PRONY_BAD_INPUT);
+	free(folder);
+	free(option);
+}
+
+static void test_described(void **state)
+{
+	struct converted converted = {
+		.format = "lmdb", .folder = memory_strdup("/d/train"), .samples = 7, .size = 64};
+	struct converted none = {.format = NULL};
+	const struct dataset *dataset = dataset_find("imagenet-sample");
+	struct loader_data data;
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 0);
+	json_t *json = dataset_to_json(dataset, "/x", true, &converted);
+	assert_int_equal(loader_data_from_json(json, &arena, &data, NULL), PRONY_OK);
+	assert_string_equal(data.format, "lmdb");
+	assert_int_equal(data.path_count, 1);
+	assert_string_equal(data.paths[0], "/d/train");
+	assert_int_equal(data.first, 0);
+	assert_int_equal(data.count, 7);
+	assert_int_equal(data.channels, 3);
+	assert_int_equal(data.height, 64);
+	assert_int_equal(data.width, 64);
+	assert_true(data.training);
+	assert_true(data.mean[2] == dataset->mean[2]);
+	json_decref(json);
+	/* As published: two files in a shard, and where the part begins in them. */
+	json = dataset_to_json(dataset_find(SET), "/m", false, &none);
+	assert_int_equal(loader_data_from_json(json, &arena, &data, NULL), PRONY_OK);
+	assert_string_equal(data.format, "idx");
+	assert_int_equal(data.path_count, 2);
+	assert_int_equal(data.first, TRAIN);
+	assert_int_equal(data.count, EVALUATION);
+	json_decref(json);
+	free(converted.folder);
+	arena_release(&arena);
+}
+
+static void test_broken_descriptions(void **state)
+{
+	static const struct {
+		const char *key, *value, *says;
+	} rows[] = {
+		{"name", "3", "'name'"},
+		{"format", "[]", "'format'"},
+		{"shards", "[]", "no arrays of paths"},
+		{"shards", "[[]]", "no arrays of paths"},
+		{"shards", "[[3]]", "a path is no string"},
+		{"first", "-1", "name no samples"},
+		{"count", "0", "name no samples"},
+		{"shape", "[3, 2]", "channels, height and width"},
+		{"shape", "[5, 2, 2]", "channels, height and width"},
+		{"shape", "[0, 2, 2]", "channels, height and width"},
+		{"shape", "[1, -2, 2]", "channels, height and width"},
+		{"mean", "[1, 2]", "\"mean\" has 2 numbers for 1 channels"},
+		{"deviation", "[\"x\"]", "\"deviation\" holds no number"},
+		{"deviation", "[0]", "have to be above 0"},
+		{"scale", "0", "have to be above 0"},
+		{"training", "1", "'training'"},
+	};
+	struct converted none = {.format = NULL};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		json_t *json = dataset_to_json(dataset_find(SET), "/m", false, &none);
+		struct loader_data data;
+		struct arena arena;
+		struct error err = ERROR_INIT;
+
+		arena_init(&arena, 0);
+		json_object_set_new(json, rows[i].key,
+				    json_loads(rows[i].value, JSON_DECODE_ANY, NULL));
+		assert_int_equal(loader_data_from_json(json, &arena, &data, &err), PRONY_BAD_INPUT);
+		if (!strstr(err.text, rows[i].says))
+			fail_msg("%s %s: %s", rows[i].key, rows[i].value, err.text);
+		json_decref(json);
+		arena_release(&arena);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_locate, make_home, remove_home),
+		cmocka_unit_test_setup_teardown(test_another, make_home, remove_home),
+		cmocka_unit_test(test_described),
+		cmocka_unit_test(test_broken_descriptions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/*
+ * Which libdnnl the native executor takes, what it finds for one out of wheels that were unpacked
+ * side by side, and how it runs on one whose primitives are tasks of a queue: with fake_dnnl.c, so
+ * that no oneDNN is needed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/native/onednn.h"
+#include "adapters/native/program.h"
+#include "base/files.h"
+#include "base/loader.h"
+#include "base/memory.h"
+
+static char *folder, *library; /* FOLDER/onednn-3.data/data/lib/libdnnl.so.3 */
+
+/* Puts a file as `name` into the libraries of a wheel below the folder; returns where it is. */
+static char *put(const char *wheel, const char *name, const char *from)
+{
+	char *lib = memory_printf("%s/%s.data/data/lib", folder, wheel), *bytes, *to;
+	size_t length;
+	FILE *file;
+
+	assert_int_equal(directory_make(lib, NULL), PRONY_OK);
+	to = memory_printf("%s/%s", lib, name);
+	file = fopen(to, "wb");
+	assert_non_null(file);
+	if (from) {
+		assert_int_equal(file_read(from, (size_t)64 << 20, &bytes, &length, NULL),
+				 PRONY_OK);
+		assert_int_equal(fwrite(bytes, 1, length, file), length);
+		free(bytes);
+	}
+	assert_int_equal(fclose(file), 0);
+	free(lib);
+	return to;
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	assert_int_equal(directory_make_temporary("prony-native-", &folder, NULL), PRONY_OK);
+	library = put("onednn-3", "libdnnl.so.3", getenv("FAKE_DNNL_LIBRARY"));
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
+	free(library);
+	free(folder);
+	return 0;
+}
+
+static enum prony_status load(struct onednn *dnn, const char *how, struct error *err)
+{
+	*dnn = (struct onednn){.handle = NULL};
+	*err = (struct error)ERROR_INIT;
+	setenv("FAKE_DNNL", how, 1);
+	return onednn_load(dnn, library, err);
+}
+
+/* First of all: once a library is in the process, it is found wherever it lies. */
+static void finds_what_lies_beside(void **state)
+{
+	struct onednn dnn;
+	struct error err;
+	char version[32];
+
+	(void)state;
+	unsetenv("OCL_ICD_FILENAMES");
+	assert_int_equal(load(&dnn, "sycl", &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, library));
+	assert_non_null(strstr(err.text, "libsycl.so.9: cannot open"));
+	assert_null(getenv("OCL_ICD_FILENAMES"));
+
+	free(put("intel_sycl_rt-9", "libsycl.so.9", getenv("FAKE_SYCL_LIBRARY")));
+	char *opencl = put("intel_opencl_rt-1", "libintelocl.so", NULL);
+	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
+	onednn_version_text(&dnn, version, sizeof(version));
+	assert_string_equal(version, "3.13.2");
+	assert_string_equal(onednn_runtime_text(&dnn), "sycl");
+	assert_true(file_is_same(getenv("OCL_ICD_FILENAMES"), opencl));
+	free(opencl);
+}
+
+static void refuses_others(void **state)
+{
+	struct onednn dnn;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(load(&dnn, "old", &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "is oneDNN 2.13.2; version 3 is needed"));
+	assert_int_equal(load(&dnn, "pool", &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "runs on a foreign thread pool"));
+	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
+	setenv("FAKE_DNNL_NO_CPU", "1", 1);
+	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_MISSING);
+	assert_non_null(strstr(err.text, "found no CPU among the devices of OpenCL"));
+	unsetenv("FAKE_DNNL_NO_CPU");
+	onednn_stop(&dnn);
+}
+
+static int processors(void)
+{
+	cpu_set_t allowed;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	return CPU_COUNT(&allowed);
+}
+
+/* TBB takes as many threads as there are processors, so these are narrowed, and given back. */
+static void tbb_gets_as_many_threads_as_asked(void **state)
+{
+	int before = processors();
+	struct onednn dnn;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(load(&dnn, "tbb", &err), PRONY_OK);
+	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_OK);
+	assert_int_equal(processors(), 1);
+	assert_int_equal(onednn_threads(&dnn), 1);
+	onednn_stop(&dnn);
+	assert_int_equal(processors(), before);
+	/* What it took first it keeps, and that is what is said. */
+	assert_int_equal(onednn_start(&dnn, before, &err), PRONY_OK);
+	assert_int_equal(onednn_threads(&dnn), 1);
+	onednn_stop(&dnn);
+}
+
+static int seen; /* primitives under way when the loop ran; -1: it did not */
+static int (*pending)(void);
+
+static void look(struct program *program, const struct command *command)
+{
+	(void)program;
+	(void)command;
+	seen = pending();
+}
+
+static void loops_wait_for_primitives(void **state)
+{
+	struct onednn dnn;
+	struct error err;
+	struct program program;
+	const struct loader_symbol symbol = LOADER_SYMBOL(pending, "fake_dnnl_pending");
+	union {
+		int *any;
+		dnnl_primitive_t primitive;
+	} fake = {.any = &seen};
+
+	(void)state;
+	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
+	assert_int_equal(loader_resolve(dnn.handle, library, &symbol, 1, NULL), PRONY_OK);
+	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_OK);
+	program_init(&program, &dnn);
+	program_command(&program, "a", "primitive", 0)->primitive = fake.primitive;
+	program_command(&program, "a", "loop", 0)->kernel = look;
+	program_command(&program, "b", "primitive", 0)->primitive = fake.primitive;
+	assert_int_equal(program_finish(&program, false, false, &err), PRONY_OK);
+	seen = -1;
+	assert_int_equal(program_run(&program, &err), PRONY_OK);
+	assert_int_equal(seen, 0);
+	assert_int_equal(pending(), 0); /* nor is the last one left when the step returns */
+	assert_int_equal(program_run_one(&program, 0, &err), PRONY_OK);
+	assert_int_equal(pending(), 0);
+	program_release(&program);
+	onednn_stop(&dnn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_lies_beside),
+		cmocka_unit_test(refuses_others),
+		cmocka_unit_test(tbb_gets_as_many_threads_as_asked),
+		cmocka_unit_test(loops_wait_for_primitives),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,100 @@
+/* The reader of MXNet's profiles, on the second file of a process that MXNet 1.9.1 wrote, which no
+ * reader of JSON takes as it is, and on what is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/mxnet/mxnet_trace.h"
+#include "base/files.h"
+
+/* Two steps of four nodes; something is deleted in the last one of each. */
+static void test_recorded(void **state)
+{
+	static const char *const names[] = {"_sg_mkldnn_conv", "_sg_mkldnn_conv", "_sg_mkldnn_conv",
+					    "_sg_mkldnn_fully_connected", "DeleteVariable"};
+	char *path = path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/mxnet.json"), *text;
+	struct error err = ERROR_INIT;
+	struct mx_trace trace;
+	struct arena arena;
+	size_t length;
+
+	(void)state;
+	arena_init(&arena, 0);
+	assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), PRONY_OK);
+	assert_int_equal(mx_trace_read(text, length, &arena, &trace, &err), PRONY_OK);
+	assert_int_equal(trace.count, 10);
+	for (size_t i = 0; i < trace.count; i++) {
+		const struct mx_trace_event *event = &trace.events[i];
+
+		assert_string_equal(event->name, names[i % 5]);
+		assert_true(event->end_us >= event->begin_us);
+		assert_true(i == 0 || event->begin_us >= trace.events[i - 1].begin_us);
+	}
+	assert_true(trace.events[4].begin_us > trace.events[3].begin_us);
+	assert_true(trace.events[4].end_us <= trace.events[3].end_us);
+	free(text);
+	free(path);
+	arena_release(&arena);
+}
+
+#define EVENT(phase, name, ts)                                                                     \
+	"{\"name\": \"" name "\", \"cat\": \"operator\", \"ph\": \"" phase "\", \"ts\": " ts       \
+	", \"tid\": 15863771935977259251}"
+
+static void test_texts(void **state)
+{
+	static const struct {
+		const char *text, *part; /* NULL: it is taken */
+		size_t count;
+	} rows[] = {
+		{"", "MXNet's profile", 0},
+		{"{", "MXNet's profile", 0},
+		{"{}", "no list traceEvents", 0},
+		{"{\"traceEvents\": {}}", "no list traceEvents", 0},
+		{"{\"traceEvents\": []}", NULL, 0},
+		{"{\"traceEvents\": [7, \"x\", null]}", NULL, 0},
+		{"{\"traceEvents\": [\n , " EVENT("B", "[a,b]", "7") "," EVENT("E", "[a,b]",
+									       "9") "]}",
+		 NULL, 1},
+		{"{\"traceEvents\": [" EVENT("B", "a", "7") "]}", "a begins and does not end", 0},
+		{"{\"traceEvents\": [" EVENT("B", "a", "7") "," EVENT("E", "b", "9") "]}",
+		 "a begins and does not end", 0},
+		{"{\"traceEvents\": [" EVENT("B", "a", "7") "," EVENT("E", "a", "6") "]}",
+		 "a begins and does not end", 0},
+		{"{\"traceEvents\": [{\"id\": 10000000000000000000000000}]}", NULL, 0},
+		{"{\"traceEvents\": [{\"name\": \"a\\\\\\\"[, 12\"}]}", NULL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char *text = strdup(rows[i].text);
+		struct error err = ERROR_INIT;
+		struct mx_trace trace = {0};
+		struct arena arena;
+
+		arena_init(&arena, 0);
+		enum prony_status status = mx_trace_read(text, strlen(text), &arena, &trace, &err);
+		if (status != PRONY_OK && !rows[i].part)
+			fail_msg("row %zu: %s", i, err.text);
+		assert_int_equal(status == PRONY_OK, rows[i].part == NULL);
+		if (rows[i].part && !strstr(err.text, rows[i].part))
+			fail_msg("row %zu: '%s' lacks '%s'", i, err.text, rows[i].part);
+		assert_int_equal(trace.count, rows[i].count);
+		arena_release(&arena);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_texts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* What OpenVINO's compiled networks were made of, on parts of what 2026.4 exported of ResNet and of
+ * an LSTM, and on what is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/openvino/openvino_names.h"
+#include "zoo/zoo.h"
+
+#define LAYER(id, name, type, parts)                                                               \
+	"<layer id=\"" id "\" name=\"" name "\" type=\"" type "\" version=\"opset1\">"             \
+	"<rt_info><attribute name=\"fused_names\" version=\"0\" value=\"" parts "\" /></rt_info>"  \
+	"</layer>"
+#define EDGE(from, to)                                                                             \
+	"<edge from-layer=\"" from "\" from-port=\"0\" to-layer=\"" to "\" to-port=\"1\" />"
+
+static struct graph graph;
+static struct arena arena;
+
+static void make(const char *network)
+{
+	struct error err = ERROR_INIT;
+	const struct network *found = zoo_find(network, NULL);
+
+	assert_non_null(found);
+	arena_init(&arena, 0);
+	assert_int_equal(zoo_build(found, 2, &graph, &err), PRONY_OK);
+}
+
+static void release(struct ov_names *names)
+{
+	ov_names_release(names);
+	arena_release(&arena);
+	graph_release(&graph);
+}
+
+static void check(const struct ov_names *names, const char *node, const char *layer,
+		  const char *all)
+{
+	const char *said = "untouched";
+	int found = ov_names_find(names, &graph, node, &arena, &said);
+
+	if (!layer) {
+		assert_int_equal(found, -1);
+		assert_string_equal(said, "untouched");
+		return;
+	}
+	assert_in_range(found, 0, graph.forward_count - 1);
+	assert_string_equal(graph.nodes[found].name, layer);
+	assert_string_equal(said, all);
+}
+
+static void test_folded(void **state)
+{
+	(void)state;
+	make("resnet50-cifar");
+	struct ov_names *names = ov_names_parse(
+		"<net><layers>" LAYER("0", "input", "Parameter", "input")
+			LAYER("1", "Multiply_7493", "Convolution", "conv1, conv1.bn")
+				LAYER("2", "a &amp; &lt;b&gt;", "Add", "stage1.0.add") LAYER(
+					"3", "Multiply_74", "Convolution",
+					"stage1.0.conv1.bn, stage1.0.conv1") "</layers></net>");
+
+	check(names, "Multiply_7493", "conv1", "conv1 + conv1.bn");
+	check(names, "Multiply_74", "stage1.0.conv1", "stage1.0.conv1 + stage1.0.conv1.bn");
+	check(names, "input_f32_acdb_Multiply_7493", "conv1", "input_f32_acdb_Multiply_7493");
+	check(names, "a & <b>", "stage1.0.add", "stage1.0.add");
+	check(names, "input", NULL, NULL);
+	check(names, "Multiply_7", NULL, NULL);
+	check(names, "", NULL, NULL);
+	release(names);
+}
+
+/* By its weights, and by the names of its outputs. */
+static void test_lstm(void **state)
+{
+	(void)state;
+	make("lstm");
+	struct ov_names *names = ov_names_parse(
+		LAYER("3", "Concat_14", "Const", "Concat_14, Split_13, lstm.W")
+			LAYER("6", "LSTMSequence_58", "LSTMSequence", "LSTMSequence_58")
+				LAYER("7", "LSTMSequence_59", "LSTMSequence",
+				      "LSTMSequence_59, lstm_lstm.state")
+					LAYER("8", "fc", "FullyConnected", "Multiply_69, fc")
+						EDGE("3", "6") EDGE("77", "6") "<edge />");
+
+	check(names, "LSTMSequence_58", "lstm", "lstm");
+	check(names, "LSTMSequence_59", "lstm", "lstm");
+	check(names, "fc", "fc", "fc");
+	check(names, "Concat_14", NULL, NULL);
+	release(names);
+}
+
+static void test_none(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"<layer ",
+		"<layer name=\"a\"",
+		"<layer id=\"0\" name=\"a\" <attribute name=\"fused_names\"",
+		"<layer id=\"0\" name=\"a\"><attribute name=\"fused_names\" value=\"conv1",
+		"<edge from-layer=\"0"};
+
+	(void)state;
+	make("lenet");
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct ov_names *names = ov_names_parse(texts[i]);
+
+		check(names, "a", NULL, NULL);
+		ov_names_release(names);
+	}
+	release(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_lstm),
+		cmocka_unit_test(test_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
