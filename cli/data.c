@@ -191,11 +191,10 @@ static int verify_converted(const char *path, struct listing *listing)
 /* DIR/train and DIR/evaluation; false where none of them is there. */
 static bool verify_parts(const char *path, struct listing *listing, int *exit_code)
 {
-	static const char *const parts[] = {"train", "evaluation"};
 	bool any = false;
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		char *part = path_join(path, parts[i]);
+	for (int i = 0; i < 2; i++) {
+		char *part = path_join(path, dataset_part(i == 0));
 
 		if (dataset_is_converted(part)) {
 			int code = verify_converted(part, listing);

@@ -116,7 +116,6 @@ static enum prony_status check_apart(const char *source, const char *output, str
 static int convert_dataset(const struct dataset *dataset, const struct data_request *request,
 			   struct convert_request *wanted)
 {
-	static const char *const parts[] = {"train", "evaluation"};
 	struct error err = ERROR_INIT;
 	char *folder = NULL;
 	int exit_code = 0;
@@ -130,14 +129,15 @@ static int convert_dataset(const struct dataset *dataset, const struct data_requ
 	}
 	if (check_apart(folder, request->options->output, &err) != PRONY_OK)
 		exit_code = cli_fail(&err);
-	for (int part = 0; part < 2 && exit_code == 0; part++) {
-		char *output = path_join(request->options->output, parts[part]);
-		char *source = memory_printf("%s, %s", dataset->name, parts[part]);
+	for (int i = 0; i < 2 && exit_code == 0; i++) {
+		const char *part = dataset_part(i == 0);
+		char *output = path_join(request->options->output, part);
+		char *source = memory_printf("%s, %s", dataset->name, part);
 
 		wanted->folder = output;
 		wanted->source = source;
 		exit_code =
-			samples_open(dataset, folder, part == 0, &wanted->samples, &err) == PRONY_OK
+			samples_open(dataset, folder, i == 0, &wanted->samples, &err) == PRONY_OK
 				? convert(wanted)
 				: cli_fail(&err);
 		samples_close(wanted->samples);

@@ -229,13 +229,13 @@ static void say_forecast(struct job *job)
 
 static int dry_run(struct job *job)
 {
-	json_t *json = plan_to_json(&job->chosen.plan);
 	struct error none = ERROR_INIT;
 	/* Where no store can be read, nothing is known of earlier runs. */
 	if (store_open(job->options->store, true, &job->store, &none) == PRONY_OK)
 		run_forecast_history(job, job->store, &job->forecast);
 	say_forecast(job);
 	if (!strcmp(job->options->format, "json")) {
+		json_t *json = plan_to_json(&job->chosen.plan);
 		cli_print_json(json);
 		json_decref(json);
 		return 0;
@@ -249,7 +249,6 @@ static int dry_run(struct job *job)
 	downloads_text(&job->chosen.plan, &text);
 	cli_page(strbuf_text(&text));
 	strbuf_release(&text);
-	json_decref(json);
 	return 0;
 }
 

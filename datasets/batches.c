@@ -146,7 +146,7 @@ static void fill_synthetic(struct batch_stream *stream, int count, float *const 
 		char name[64];
 
 		snprintf(name, sizeof(name), "synthetic/%s/%" PRId64,
-			 request->training ? "train" : "evaluation", stream->at + b);
+			 dataset_part(request->training), stream->at + b);
 		random_init_named(&random, request->seed, name);
 		for (size_t i = 0; i < values; i++) {
 			float value = (float)random_normal(&random);

@@ -8,38 +8,77 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/convert.h"
+#include "datasets/format.h"
 #include "datasets/places.h"
 
 /* A few lines. */
 #define LIMIT_BYTES ((size_t)1 << 16)
 
-/* Of its conversion.txt: datasets/convert.c writes it. */
-static enum prony_status read_whole(const char *path, const struct dataset *dataset,
-				    const char *part, struct converted *out, struct error *err)
+/* "source: SOURCE, N samples", then format, size and what was written, a line each. */
+static bool parse_note(char *text, struct conversion_note *note)
 {
-	char *text, *wanted = memory_printf("source: %s, %s, ", dataset->name, part);
-	char *format = memory_printf("\nformat: %s\nsize: ", out->format);
+	static const char head[] = "source: ";
+	char *rest = strchr(text, '\n'), format[32];
+	int length = 0;
+
+	if (!rest || strncmp(text, head, sizeof(head) - 1) != 0)
+		return false;
+	*rest++ = '\0';
+	char *samples = strrchr(text, ',');
+	if (!samples || sscanf(rest, "format: %31s size: %n", format, &length) != 1 || length == 0)
+		return false;
+	*samples = '\0';
+	rest += length;
+	if (sscanf(rest, "%d", &note->size) != 1)
+		note->size = 0; /* "as it is" */
+	rest = strchr(rest, '\n');
+	note->format = data_format_find(format);
+	note->source = text + sizeof(head) - 1;
+	return note->format && rest && note->size >= 0 &&
+	       sscanf(rest, " written: %" SCNd64, &note->samples) == 1 && note->samples > 0;
+}
+
+enum prony_status conversion_note_read(const char *folder, struct conversion_note *out,
+				       struct error *err)
+{
+	char *path = path_join(folder, CONVERT_WHOLE), *text = NULL;
+	struct conversion_note note = {.size = 0};
 	size_t length;
 	enum prony_status status = file_read(path, LIMIT_BYTES, &text, &length, err);
 
-	if (status == PRONY_OK) {
-		const char *size = strstr(text, format);
-		const char *written = strstr(text, "\nwritten: ");
-		bool whole = strncmp(text, wanted, strlen(wanted)) == 0 && size && written &&
-			     sscanf(written, "\nwritten: %" SCNd64, &out->samples) == 1 &&
-			     out->samples > 0;
-
-		if (whole && sscanf(size + strlen(format), "%d", &out->size) != 1)
-			out->size = 0; /* "as it is" */
-		if (!whole)
-			status = error_set(err, PRONY_BAD_INPUT,
-					   "%s is not of %s, %s in %s: remove its folder and "
-					   "convert again",
-					   path, dataset->name, part, out->format);
-		free(text);
+	if (status == PRONY_OK && parse_note(text, &note)) {
+		note.source = memory_strdup(note.source);
+		*out = note;
+	} else if (status == PRONY_OK) {
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s: not what prony writes of a conversion's source, format and "
+				   "size; remove its folder and convert again",
+				   path);
 	}
+	free(text);
+	free(path);
+	return status;
+}
+
+/* Whether the conversion in the folder is of this part, in this format. */
+static enum prony_status check_note(const char *folder, const struct dataset *dataset,
+				    const char *part, struct converted *out, struct error *err)
+{
+	struct conversion_note note;
+	enum prony_status status = conversion_note_read(folder, &note, err);
+
+	if (status != PRONY_OK)
+		return status;
+	char *wanted = memory_printf("%s, %s", dataset->name, part);
+	if (strcmp(note.source, wanted) != 0 || strcmp(note.format->name, out->format) != 0)
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s/" CONVERT_WHOLE " is not of %s in %s: remove its folder and "
+				   "convert again",
+				   folder, wanted, out->format);
+	out->size = note.size;
+	out->samples = note.samples;
 	free(wanted);
-	free(format);
+	free(note.source);
 	return status;
 }
 
@@ -66,7 +105,7 @@ enum prony_status dataset_locate_converted(const struct dataset *dataset, const 
 					   bool training, const char *data_option,
 					   struct converted *out, struct error *err)
 {
-	const char *part = training ? "train" : "evaluation";
+	const char *part = dataset_part(training);
 	char *places[PLACES_MAX];
 	struct converted found = {.format = format};
 	size_t count = data_places(data_option, places);
@@ -78,7 +117,7 @@ enum prony_status dataset_locate_converted(const struct dataset *dataset, const 
 		char *whole = path_join(folder, CONVERT_WHOLE);
 
 		if (file_exists(whole)) {
-			status = read_whole(whole, dataset, part, &found, err);
+			status = check_note(folder, dataset, part, &found, err);
 			found.folder = folder;
 		} else {
 			begun |= file_exists(folder);

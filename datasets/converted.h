@@ -4,6 +4,20 @@
 
 #include "datasets/dataset.h"
 
+struct data_format;
+
+/* What conversion.txt, which datasets/convert.c writes last, says of its folder. */
+struct conversion_note {
+	char *source;			  /* "cifar10, train"; caller frees */
+	const struct data_format *format; /* never NULL */
+	int size;			  /* pictures are size x size; 0: as they are */
+	int64_t samples;		  /* > 0 */
+};
+
+/* PRONY_BAD_INPUT where the file says something else, with the remedy; PRONY_IO. */
+enum prony_status conversion_note_read(const char *folder, struct conversion_note *out,
+				       struct error *err);
+
 /* The folder of a part of a data set in another format. */
 struct converted {
 	const char *format; /* a row of data_formats; NULL = none */

@@ -86,6 +86,9 @@ enum prony_status dataset_verify_file(const struct dataset *dataset,
 /* "3x32x32", "3xHxW", "any". */
 void dataset_shape_text(const struct dataset *dataset, char *out, size_t bytes);
 
+/* "train" or "evaluation": how messages and the folders of conversions name a part. */
+const char *dataset_part(bool training);
+
 /* Whether its files, or an archive of them, can be downloaded. */
 bool dataset_is_published(const struct dataset *dataset);
 

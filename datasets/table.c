@@ -198,6 +198,11 @@ bool dataset_is_published(const struct dataset *dataset)
 	return dataset->files[0].url || dataset->archive.file.url;
 }
 
+const char *dataset_part(bool training)
+{
+	return training ? "train" : "evaluation";
+}
+
 const char *dataset_remedy(const struct dataset *dataset)
 {
 	if (dataset_is_published(dataset))

@@ -12,7 +12,6 @@
 #include "datasets/format.h"
 #include "datasets/writer.h"
 
-#define NOTE_LIMIT_BYTES ((size_t)1 << 16)
 #define REMEDY "remove the folder and convert again"
 
 /* What is known of the folder while its lines are gone through. */
@@ -36,29 +35,6 @@ static bool holds(const char *folder, const char *name)
 bool dataset_is_converted(const char *folder)
 {
 	return holds(folder, CONVERT_WHOLE) || holds(folder, CONVERT_JOURNAL);
-}
-
-/* The format that conversion.txt names. */
-static enum prony_status read_note(const char *folder, const struct data_format **out,
-				   struct error *err)
-{
-	char *path = path_join(folder, CONVERT_WHOLE), *text, name[32] = "";
-	size_t length;
-	enum prony_status status = file_read(path, NOTE_LIMIT_BYTES, &text, &length, err);
-
-	if (status == PRONY_OK) {
-		const char *at = strstr(text, "\nformat: ");
-
-		if (at)
-			sscanf(at, "\nformat: %31s", name);
-		*out = data_format_find(name);
-		if (!*out)
-			status = error_set(err, PRONY_BAD_INPUT,
-					   "%s: names no format that prony knows; " REMEDY, path);
-		free(text);
-	}
-	free(path);
-	return status;
 }
 
 static void tell(const struct data_findings *findings, const char *text)
@@ -159,10 +135,14 @@ enum prony_status dataset_verify_converted(const char *folder, struct data_findi
 				 "%s: a conversion that has not come to its end: the command that "
 				 "began it goes on",
 				 folder);
-	enum prony_status status = read_note(folder, &look.format, err);
+	struct conversion_note note;
+	enum prony_status status = conversion_note_read(folder, &note, err);
 
-	if (status == PRONY_OK)
-		status = go_through_sums(&look, err);
+	if (status != PRONY_OK)
+		return status;
+	free(note.source);
+	look.format = note.format;
+	status = go_through_sums(&look, err);
 	if (status != PRONY_OK)
 		return status;
 	if (!look.read) /* a format whose shard is the folder */

@@ -1,4 +1,4 @@
-"""Traces of TensorFlow's and XLA's profiler as layers of the network: docs/worker-protocol.md, "profile".
+"""Traces of TensorFlow's and XLA's profiler as layers of the network: docs/case-bundle.md, "profile.json".
 
 An adapter puts what it makes for each node of the graph into a scope of the framework's, named by scope();
 names of operations begin with the names of the scopes that they were made in, and after compilation, too,

@@ -113,6 +113,45 @@ static void test_another(void **state)
 	free(option);
 }
 
+/* Only what the program writes of a conversion is taken for one. */
+static void test_notes(void **state)
+{
+	static const char *const broken[] = {
+		"",
+		"source: mnist, train, 5 samples",
+		"of: mnist, train, 5 samples\nformat: lmdb\nsize: as it is\nwritten: 5\n",
+		"source: mnist\nformat: lmdb\nsize: as it is\nwritten: 5\n",
+		"source: mnist, train, 5 samples\nformat: none\nsize: as it is\nwritten: 5\n",
+		"source: mnist, train, 5 samples\nformat: lmdb\nsize: -1 x -1\nwritten: 5\n",
+		"source: mnist, train, 5 samples\nformat: lmdb\nsize: 8 x 8\nwritten: 0\n",
+		"source: mnist, train, 5 samples\nformat: lmdb\nsize: 8 x 8",
+		"source: mnist, train, 5 samples\nformat: lmdb\nwritten: 5\n",
+	};
+	static const char good[] = "source: a, b, train, 5 samples\nformat: lmdb\nsize: 8 x 8\n"
+				   "written: 4\nleft out: 1\n";
+	char *path = path_join(*state, CONVERT_WHOLE);
+	struct conversion_note note;
+
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		struct error err = ERROR_INIT;
+
+		assert_int_equal(file_write_atomic(path, broken[i], strlen(broken[i]), NULL),
+				 PRONY_OK);
+		if (conversion_note_read(*state, &note, &err) != PRONY_BAD_INPUT ||
+		    !strstr(err.text, path) || !strstr(err.text, "convert again"))
+			fail_msg("%s: %s", broken[i], err.text);
+	}
+	assert_int_equal(file_write_atomic(path, good, strlen(good), NULL), PRONY_OK);
+	assert_int_equal(conversion_note_read(*state, &note, NULL), PRONY_OK);
+	assert_string_equal(note.source, "a, b, train");
+	assert_ptr_equal(note.format, data_format_find("lmdb"));
+	assert_int_equal(note.size, 8);
+	assert_int_equal(note.samples, 4);
+	free(note.source);
+	assert_int_equal(remove(path), 0);
+	free(path);
+}
+
 static void test_described(void **state)
 {
 	struct converted converted = {
@@ -196,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_locate, make_home, remove_home),
 		cmocka_unit_test_setup_teardown(test_another, make_home, remove_home),
+		cmocka_unit_test_setup_teardown(test_notes, make_home, remove_home),
 		cmocka_unit_test(test_described),
 		cmocka_unit_test(test_broken_descriptions),
 	};
