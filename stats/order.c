@@ -109,12 +109,44 @@ size_t order_needed(const struct contrast *contrast)
 	return needed < CONTRAST_NEEDED_MAX ? needed : 0;
 }
 
+static void find_extremes(const struct round_means *means, double *least, double *most)
+{
+	*least = INFINITY;
+	*most = 0;
+	for (size_t i = 0; i < means->count; i++) {
+		*least = fmin(*least, means->means[i]);
+		*most = fmax(*most, means->means[i]);
+	}
+}
+
+enum order order_apart(const struct contender *a, const struct contender *b,
+		       const struct margins *margins, double *p)
+{
+	double least_a, most_a, least_b, most_b, arrangements = 1;
+	size_t na = a->means.count, nb = b->means.count;
+	enum order order = ORDER_UNKNOWN;
+
+	find_extremes(&a->means, &least_a, &most_a);
+	find_extremes(&b->means, &least_b, &most_b);
+	if (least_b > most_a * margins->slower)
+		order = ORDER_SLOWER;
+	else if (most_b < least_a / margins->faster)
+		order = ORDER_FASTER;
+	for (size_t i = 1; i <= na; i++)
+		arrangements *= (double)(nb + i) / (double)i;
+	/* Two of them are so, and there are two looks: the interval's and this. */
+	*p = order == ORDER_UNKNOWN ? 1 : fmin(1, 2 * 2 / arrangements);
+	return order;
+}
+
 enum order order_pair(const struct contender *a, const struct contender *b, struct contrast *out)
 {
 	struct margins margins = order_margins(a->loss, b->loss);
+	double p;
 
 	contrast_of_rounds(&a->means, &b->means, out);
-	return order_of(out, &margins);
+	enum order order = order_of(out, &margins), apart = order_apart(a, b, &margins, &p);
+	return order == ORDER_UNKNOWN && p <= ORDER_DISCOVERIES_WIDE ? apart : order;
 }
 
 /* Those of a table of contenders, pair by pair. */
@@ -137,9 +169,15 @@ static void correct_for_many(const struct contender *contenders, struct pairs *p
 			const struct contrast *contrast = &pairs->contrasts[i * count + k];
 			struct margins margins =
 				order_margins(contenders[k].loss, contenders[i].loss);
-			p[n++] = contrast_p(
+			double apart;
+			order_apart(&contenders[k], &contenders[i], &margins, &apart);
+			p[n] = contrast_p(
 				contrast,
 				(contrast->difference < 0 ? margins.faster : margins.slower) - 1);
+			/* Of one process there is no interval, and nothing to tell apart. */
+			if (!isnan(p[n]))
+				p[n] = fmin(p[n], apart);
+			n++;
 		}
 	adjust_for_many(p, n, adjusted);
 	n = 0;

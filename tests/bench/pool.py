@@ -88,22 +88,20 @@ def verdict(logs):
     return "SAME" if -limit <= mean - width and mean + width <= limit else "INCONCLUSIVE"
 
 
-def run(options, steps):
+def run(options, store, steps):
     """One process: {"blocks": ns per step of each, "process_ns", "window_ns"}."""
-    with tempfile.TemporaryDirectory(prefix="prony-pool-") as folder:
-        store = os.path.join(folder, "store.db")
-        words = [options.prony, "run", "-f", options.framework, "-n", options.network, "-s", options.stage, "-b",
-                 str(options.batch), "--quick", "--repeat", "1", "--store", store]
-        if steps:
-            words += ["--steps", str(steps[0]), "--warm-up", str(steps[1])]
-        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode:
-            fail("%s: exit code %d: %s" % (" ".join(words), done.returncode, done.stdout[-500:]))
-        with sqlite3.connect(store) as connection:
-            row = connection.execute(
-                "SELECT block_steps, intervals, total_ns, window_ns, foreign_share FROM process JOIN "
-                "process_intervals ON process = id WHERE status = 'ok'").fetchone()
-        connection.close()
+    words = [options.prony, "run", "-f", options.framework, "-n", options.network, "-s", options.stage, "-b",
+             str(options.batch), "--quick", "--repeat", "1", "--store", store]
+    if steps:
+        words += ["--steps", str(steps[0]), "--warm-up", str(steps[1])]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        fail("%s: exit code %d: %s" % (" ".join(words), done.returncode, done.stdout[-500:]))
+    with sqlite3.connect(store) as connection:
+        row = connection.execute(
+            "SELECT block_steps, intervals, total_ns, window_ns, foreign_share FROM process JOIN "
+            "process_intervals ON process = id WHERE status = 'ok' AND id = (SELECT MAX(id) FROM process)").fetchone()
+    connection.close()
     if not row:
         fail("no process ended ok: " + done.stdout[-500:])
     times = struct.unpack("<%dq" % (len(row[1]) // 8), row[1])
@@ -116,14 +114,20 @@ def record(options):
     if os.path.exists(options.pool):
         with open(options.pool, encoding="utf-8") as stream:
             pool = json.load(stream)
+    # One store for all: a gate that passed is not repeated.
+    with tempfile.TemporaryDirectory(prefix="prony-pool-") as folder:
+        record_rounds(options, os.path.join(folder, "store.db"), pool)
+
+
+def record_rounds(options, store, pool):
     steps, end = None, time.monotonic() + options.minutes * 60
     if options.window:
-        pilot = run(options, None)
+        pilot = run(options, store, None)
         step_s = sum(pilot["blocks"]) / len(pilot["blocks"]) / 1e9
         steps = max(5, round(options.window / step_s)), max(1, round(options.warm_up / step_s))
     while len(pool["rounds"]) < options.rounds and time.monotonic() < end:
         order = random.sample(list(ARMS), len(ARMS))
-        done = {arm: run(options, steps) for arm in order}
+        done = {arm: run(options, store, steps) for arm in order}
         pool["rounds"].append(done)
         with open(options.pool + ".new", "w", encoding="utf-8") as stream:
             json.dump(pool, stream)
