@@ -13,25 +13,43 @@
 /* MXCSR, Intel SDM volume 1, 10.2.3: flush to zero, denormals are zero. */
 enum { MXCSR_FTZ = 1 << 15, MXCSR_DAZ = 1 << 6 };
 
-/* Opens the cell of a framework's column. */
-static void open_cell(const char *framework, const char *class, struct strbuf *out)
+/* The overview is read down where more frameworks stand in it than a page is wide, and few
+ * comparisons. */
+enum { ACROSS_FRAMEWORKS = 7, ACROSS_COMPARISONS = 4 };
+
+/* What a column of the overview is of: a framework, or else a comparison. */
+struct column {
+	const char *framework;
+	const struct cell *comparison;
+};
+
+static void column_attributes(const struct column *column, struct strbuf *out)
+{
+	if (column->framework)
+		html_attribute("framework", column->framework, out);
+	else
+		html_attributes(column->comparison, false, out);
+}
+
+static void open_cell(const struct column *column, const char *class, struct strbuf *out)
 {
 	strbuf_puts(out, "<td");
-	html_attribute("framework", framework, out);
+	column_attributes(column, out);
 	strbuf_printf(out, " class=\"figure%s\"", class);
 }
 
-static void overview_cell(const char *framework, const struct summary_row *row, struct strbuf *out)
+static void overview_cell(const struct column *column, const struct summary_row *row,
+			  struct strbuf *out)
 {
 	char step[FORMAT_BYTES], ratio[FORMAT_BYTES];
 	if (!row) {
-		open_cell(framework, " none", out);
+		open_cell(column, " none", out);
 		strbuf_puts(out, ">not asked for</td>");
 		return;
 	}
 	if (!row->comparable) {
 		char *reason = text_line(summary_reason(row));
-		open_cell(framework, " bad", out);
+		open_cell(column, " bad", out);
 		strbuf_puts(out, " title=\"");
 		text_html(reason, out);
 		strbuf_printf(out, "\">%s</td>",
@@ -42,7 +60,7 @@ static void overview_cell(const char *framework, const struct summary_row *row, 
 	}
 	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
 	summary_floor_text(row, ratio, sizeof ratio);
-	open_cell(framework, row->rank == 1 ? " best" : "", out);
+	open_cell(column, row->rank == 1 ? " best" : "", out);
 	strbuf_printf(out, ">%s", step);
 	if (isfinite(row->floor_ratio))
 		strbuf_printf(out, " <small>%s</small>", ratio);
@@ -66,47 +84,97 @@ static bool *find_present(const struct html_page *page)
 	return present;
 }
 
-static void overview_head(const struct html_page *page, const bool *present, struct strbuf *out)
+static void framework_name(const char *framework, struct strbuf *out)
 {
-	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>"
-			 "<th scope=\"col\">same work</th>");
-	if (page->count > 1)
-		strbuf_puts(out, "<th scope=\"col\">run</th>");
-	for (size_t k = 0; k < page->framework_count; k++) {
-		char colour[FIGURE_COLOUR_BYTES];
-		if (!present[k])
-			continue;
-		figure_colour(page->frameworks[k], colour);
-		strbuf_puts(out, "<th scope=\"col\" class=\"figure\"");
-		html_attribute("framework", page->frameworks[k], out);
-		strbuf_printf(out, "><span class=\"swatch\" style=\"background:%s\"></span> ",
-			      colour);
-		text_html(page->frameworks[k], out);
-		strbuf_puts(out, "</th>");
-	}
-	strbuf_puts(out, "</tr></thead><tbody>\n");
+	char colour[FIGURE_COLOUR_BYTES];
+	figure_colour(framework, colour);
+	strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span> ", colour);
+	text_html(framework, out);
 }
 
-static void overview_row(const struct html_page *page, size_t comparison, size_t run,
-			 const bool *present, struct strbuf *out)
+/* What was compared, with a link to its section where the page has one. */
+static void comparison_name(const struct html_page *page, size_t comparison, struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES];
 	bool linked = comparison < HTML_SECTIONS_MAX;
 	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
-	strbuf_puts(out, "<tr");
-	html_attributes(page->comparisons[comparison], false, out);
-	strbuf_puts(out, "><td>");
 	if (linked)
 		strbuf_printf(out, "<a href=\"#comparison-%zu\">", comparison + 1);
 	text_html(title, out);
-	strbuf_puts(out, linked ? "</a></td>" : "</td>");
+	strbuf_puts(out, linked ? "</a>" : "");
+}
+
+/* A row for each comparison, a column for each framework. */
+static void overview_by_comparison(const struct html_page *page, size_t shown, const bool *present,
+				   struct strbuf *out)
+{
+	strbuf_puts(out, "<th scope=\"col\">same work</th>");
 	if (page->count > 1)
-		html_cell("label", page->labels[run], out);
-	for (size_t k = 0; k < page->framework_count; k++)
-		if (present[k])
-			overview_cell(page->frameworks[k],
+		strbuf_puts(out, "<th scope=\"col\">run</th>");
+	for (size_t k = 0; k < page->framework_count; k++) {
+		if (!present[k])
+			continue;
+		strbuf_puts(out, "<th scope=\"col\" class=\"figure\"");
+		html_attribute("framework", page->frameworks[k], out);
+		strbuf_puts(out, ">");
+		framework_name(page->frameworks[k], out);
+		strbuf_puts(out, "</th>");
+	}
+	strbuf_puts(out, "</tr></thead><tbody>\n");
+	for (size_t line = 0; line < shown * page->count; line++) {
+		size_t comparison = line / page->count, run = line % page->count;
+		strbuf_puts(out, "<tr");
+		html_attributes(page->comparisons[comparison], false, out);
+		strbuf_puts(out, "><td>");
+		comparison_name(page, comparison, out);
+		strbuf_puts(out, "</td>");
+		if (page->count > 1)
+			html_cell("label", page->labels[run], out);
+		for (size_t k = 0; k < page->framework_count; k++) {
+			struct column column = {.framework = page->frameworks[k]};
+			if (present[k])
+				overview_cell(
+					&column,
+					html_find(page, run, comparison, page->frameworks[k]), out);
+		}
+		strbuf_puts(out, "</tr>\n");
+	}
+}
+
+/* A row for each framework, a column for each comparison of each run. */
+static void overview_by_framework(const struct html_page *page, size_t shown, const bool *present,
+				  struct strbuf *out)
+{
+	strbuf_puts(out, "<th scope=\"col\">framework</th>");
+	for (size_t line = 0; line < shown * page->count; line++) {
+		struct column column = {.comparison = page->comparisons[line / page->count]};
+		strbuf_puts(out, "<th scope=\"col\" class=\"figure work\"");
+		column_attributes(&column, out);
+		strbuf_puts(out, ">");
+		comparison_name(page, line / page->count, out);
+		if (page->count > 1) {
+			strbuf_puts(out, "<br>");
+			text_html(page->labels[line % page->count], out);
+		}
+		strbuf_puts(out, "</th>");
+	}
+	strbuf_puts(out, "</tr></thead><tbody>\n");
+	for (size_t k = 0; k < page->framework_count; k++) {
+		if (!present[k])
+			continue;
+		strbuf_puts(out, "<tr");
+		html_attribute("framework", page->frameworks[k], out);
+		strbuf_puts(out, "><th scope=\"row\">");
+		framework_name(page->frameworks[k], out);
+		strbuf_puts(out, "</th>");
+		for (size_t line = 0; line < shown * page->count; line++) {
+			size_t comparison = line / page->count, run = line % page->count;
+			struct column column = {.comparison = page->comparisons[comparison]};
+			overview_cell(&column,
 				      html_find(page, run, comparison, page->frameworks[k]), out);
-	strbuf_puts(out, "</tr>\n");
+		}
+		strbuf_puts(out, "</tr>\n");
+	}
 }
 
 /* Frameworks that are not here at all have no column: a line names them. */
@@ -126,13 +194,16 @@ static void overview_missing(const struct html_page *page, const bool *present, 
 void html_overview(const struct html_page *page, struct strbuf *out)
 {
 	bool *present = find_present(page);
-	size_t shown = page->comparison_count;
+	size_t shown = page->comparison_count, across = 0;
 	if (shown * page->count > HTML_ROWS_MAX)
 		shown = HTML_ROWS_MAX / page->count;
-	overview_head(page, present, out);
-	for (size_t i = 0; i < shown; i++)
-		for (size_t run = 0; run < page->count; run++)
-			overview_row(page, i, run, present, out);
+	for (size_t k = 0; k < page->framework_count; k++)
+		across += present[k];
+	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
+	if (across > ACROSS_FRAMEWORKS && shown * page->count <= ACROSS_COMPARISONS)
+		overview_by_framework(page, shown, present, out);
+	else
+		overview_by_comparison(page, shown, present, out);
 	html_foot(out);
 	strbuf_puts(out, "<p class=\"note\">Time per step; beside it the ratio to native, the "
 			 "floor. Marked: "

@@ -2,11 +2,13 @@
 
 $PRONY names the program.
 """
+import functools
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -15,6 +17,25 @@ PRONY = os.environ.get("PRONY", "build/prony")
 # Set in the environment of everything a test starts, so that what stays behind can be found.
 MARK = "PRONY_TEST_MARK"
 PATIENCE_S = 240
+
+
+def timed(check, tries=3):
+    """A check with bounds on times: what else runs on the machine may spoil one try, a fault spoils each.
+
+    Every try has a folder of its own, and what failed in one that was not the last is written.
+    """
+    @functools.wraps(check)
+    def tried(self, *words, **more):
+        for left in reversed(range(tries)):
+            try:
+                return check(self, *words, **more)
+            except AssertionError as error:
+                if not left:
+                    raise
+                print(f"{self.id()}, {left} more tries: {error}", file=sys.stderr)
+            self.doCleanups()
+            self.setUp()
+    return tried
 
 
 def marked_processes(mark):

@@ -19,7 +19,7 @@ sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
 from c_worker import as_c_writes, end  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+from prony_program import PRONY, ProgramTest, timed  # noqa: E402
 from worker_driver import PAGE, Bundle, Driver, Network  # noqa: E402
 
 PRONY_WORKER = [os.path.abspath(PRONY), "worker", "--adapter"]
@@ -85,6 +85,7 @@ class WorkerTest(unittest.TestCase):
                 self.assertGreater(driver.reply["wait_ns"], 0.8 * 9 * LATE_S * 1e9)
                 self.assertLessEqual(driver.reply["wait_ns"] + driver.reply["copy_ns"], passed)
 
+    @timed
     def test_fast_loader_is_not(self):
         """Batches that are there before they are needed are not waited for, whatever the step takes."""
         driver, bundle = self.worker(PRONY_WORKER + ["fake", "--option", "delay-ms=20"])
@@ -217,6 +218,7 @@ class InputTest(ProgramTest):
         cell, _ = self.processes(exported, input="synthetic")
         self.assertEqual((cell["status"], cell["dataset"]), ("ok", "mnist"), cell["reason"])
 
+    @timed
     def test_load(self):
         """Loading alone takes what null waits for when batches arrive: it computes nothing."""
         exported = self.run_cells("-f", "null", "-n", "mlp", "-d", "mnist-sample", "-b", "64", "-s",

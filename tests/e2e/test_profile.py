@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+from prony_program import PRONY, ProgramTest, timed  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CARELESS_WORKER = os.path.join(ROOT, "tests", "workers", "careless.py")
@@ -165,6 +165,7 @@ class PythonTest(ProfileTest):
         command = "mine=%s %s %s" % (sys.executable, CARELESS_WORKER, fault)
         return self.profiles("--worker", command, "-f", "mine", expect=expect)["mine"]
 
+    @timed
     def test_lines(self):
         row = self.worker("slow-lines")
         lines = row["lines"]
@@ -233,6 +234,7 @@ class FrameworkTest(ProfileTest):
                 found = {line.split(";")[2] for line in text.splitlines() if ";layers;" in line}
             self.assertLessEqual(layers, found, kind)
 
+    @timed
     def test_onnxruntime(self):
         self.need("onnxruntime")
         layers = self.layers("onnxruntime", "lenet", "forward")
@@ -240,6 +242,7 @@ class FrameworkTest(ProfileTest):
         self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.8)
         self.assertLessEqual({"conv1", "conv2", "ip1", "ip2"}, {one["layer"] for one in layers["rows"]})
 
+    @timed
     def test_openvino(self):
         """Means of whole microseconds: of few steps they may be more than the step is."""
         self.need("openvino")
@@ -255,6 +258,7 @@ class FrameworkTest(ProfileTest):
         self.assertEqual((row["status"], row["layers"]), ("unsupported", None))
         self.assertIn("several steps run at once", row["reason"])
 
+    @timed
     def test_openvino_folded(self):
         """What was folded and fused has the names of all its parts, and counts for the first."""
         self.need("openvino")
@@ -267,22 +271,38 @@ class FrameworkTest(ProfileTest):
         row = self.profiles(*self.words("openvino", "lstm", "forward", "1", "3"), base=(), **self.home)["openvino"]
         self.assertGreaterEqual({one["layer"] for one in row["layers"]["rows"]}, {"lstm", "fc"})
 
+    @timed
+    def check_mxnet(self, network, stage, shape):
+        layers = self.layers("mxnet", network, stage, "64" if network == "lenet" else "2")
+        self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.6)
+        self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
+        names = {one["layer"] for one in layers["rows"]}
+        self.assertEqual("(update)" in names, stage == "train")
+        if network == "lenet":
+            self.assertLessEqual(shape, names)
+            back = {one["layer"] for one in layers["rows"] if one["backward_ns"] > 0}
+            self.assertEqual(shape & back, shape if stage == "train" else set())
+
     def test_mxnet(self):
         """Nodes that became one, and those of the backward pass, have their layer's name."""
         self.need("mxnet")
         shape = {"conv1", "conv2", "ip1", "ip2", "pool1", "pool2"}
         for network, stage in (("lenet", "forward"), ("lenet", "train"), ("resnet50-cifar", "forward")):
             with self.subTest(network=network, stage=stage):
-                layers = self.layers("mxnet", network, stage, "64" if network == "lenet" else "2")
-                self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.6)
-                self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
-                names = {one["layer"] for one in layers["rows"]}
-                self.assertEqual("(update)" in names, stage == "train")
-                if network == "lenet":
-                    self.assertLessEqual(shape, names)
-                    back = {one["layer"] for one in layers["rows"] if one["backward_ns"] > 0}
-                    self.assertEqual(shape & back, shape if stage == "train" else set())
+                self.check_mxnet(network, stage, shape)
         self.check_files("mxnet", "lenet", "train", shape | {"(update)"})
+
+    @timed
+    def check_tensorflow_stage(self, framework, stage, shape):
+        layers = self.layers(framework, "lenet", stage)
+        self.assertGreaterEqual(layers["covered_ns"] / layers["step_ns"], 0.4)
+        self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
+        rows = {one["layer"]: one for one in layers["rows"]}
+        self.assertLessEqual(shape, set(rows))
+        self.assertEqual("(update)" in rows, stage == "train")
+        self.assertGreater(rows["ip1"]["forward_ns"], rows["ip2"]["forward_ns"])  # 80 times the work
+        back = {name for name, one in rows.items() if one["backward_ns"] > 0}
+        self.assertEqual(shape & back, shape if stage == "train" else set())
 
     def check_tensorflow(self, framework):
         """What was fused has the name of its product."""
@@ -290,15 +310,7 @@ class FrameworkTest(ProfileTest):
         shape = {"conv1", "conv2", "ip1", "ip2", "pool1", "pool2"}
         for stage in ("forward", "train"):
             with self.subTest(stage=stage):
-                layers = self.layers(framework, "lenet", stage)
-                self.assertGreaterEqual(layers["covered_ns"] / layers["step_ns"], 0.4)
-                self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
-                rows = {one["layer"]: one for one in layers["rows"]}
-                self.assertLessEqual(shape, set(rows))
-                self.assertEqual("(update)" in rows, stage == "train")
-                self.assertGreater(rows["ip1"]["forward_ns"], rows["ip2"]["forward_ns"])  # 80 times the work
-                back = {name for name, one in rows.items() if one["backward_ns"] > 0}
-                self.assertEqual(shape & back, shape if stage == "train" else set())
+                self.check_tensorflow_stage(framework, stage, shape)
         self.check_files(framework, "lenet", "train", shape | {"(update)"})
 
     def test_tensorflow(self):
@@ -307,6 +319,7 @@ class FrameworkTest(ProfileTest):
     def test_tensorflow1(self):
         self.check_tensorflow("tensorflow1")
 
+    @timed
     def check_traced(self, framework, covered):
         """Forward, backward and update of each layer, whatever the compiler made of them."""
         self.need(framework)
@@ -349,13 +362,17 @@ class FrameworkTest(ProfileTest):
                 self.assertEqual((row["status"], row["layers"]), ("ok", None))
                 self.assertIn(part, row["no_layers"])
 
+    @timed
+    def check_native(self, network, stage):
+        layers = self.layers("native", network, stage)
+        self.assertGreaterEqual(layers["named_ns"] / layers["step_ns"], 0.9)
+
     def test_native(self):
         """What it does beside its primitives is next to nothing."""
         self.need("native")
         for network, stage in (("lenet", "forward"), ("lenet", "train"), ("mlp", "train")):
             with self.subTest(network=network, stage=stage):
-                layers = self.layers("native", network, stage)
-                self.assertGreaterEqual(layers["named_ns"] / layers["step_ns"], 0.9)
+                self.check_native(network, stage)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "bench")]
 
 import counted  # noqa: E402
 import terminal  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+from prony_program import PRONY, ProgramTest, timed  # noqa: E402
 
 INTERRUPTED = 130
 # A loaded test machine gives the program its turn late; without a tick the waits below are 3 s.
@@ -31,6 +31,7 @@ class TerminalTest(ProgramTest):
         environment = {**self.environment, "TERM": "xterm"}
         return terminal.record([PRONY, *words, "--store", self.store], environment, columns, act)
 
+    @timed
     def test_no_second_without_a_sign_of_life(self):
         """Through gate, warm-up, window, and a command of the user's that says nothing."""
         seen = self.watch(*STEADY, "--setup", "sleep 3")

@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest, timed  # noqa: E402
 
 # A window of 1.2 s in which one thread spins.
 BUSY = ("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward", "-D", "cpu:1",
@@ -60,6 +60,7 @@ class SensorsTest(ProgramTest):
         known = [row[1] for row in disturbing if row[1] is not None]
         self.assertEqual(process["memory_pss_max"], max(known, default=None))
 
+    @timed
     def test_a_busy_worker(self):
         self.prony(*BUSY, "--store", self.store)
         process = self.process()

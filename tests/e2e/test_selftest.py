@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest, timed  # noqa: E402
 
 VERDICTS = {"SAME", "FASTER", "SLOWER", "INCONCLUSIVE"}
 RUN = ("run", "-n", "mlp", "-d", "synthetic", "-b", "8", "-s", "forward", "-D", "cpu:1",
@@ -44,6 +44,7 @@ class SelftestTest(ProgramTest):
         for name in ("fma_fp32", "fma_bf16", "matrix_fp32", "matrix_bf16", "bandwidth"):
             self.assertEqual(ceilings[name]["one"] is None, ceilings[name]["absent"] is not None)
 
+    @timed
     def test_what_it_keeps_is_in_later_runs(self):
         self.environment["XDG_DATA_HOME"] = os.path.join(self.folder, "data")
         found = json.loads(self.prony("selftest", "--seconds", "1", "--format", "json",

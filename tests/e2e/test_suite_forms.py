@@ -10,7 +10,7 @@ import re
 import statistics
 import unittest
 
-from prony_program import ProgramTest
+from prony_program import ProgramTest, timed
 
 SECOND = 1e-9
 RULE = "-" * 64
@@ -180,6 +180,7 @@ class BudgetTest(ProgramTest):
     WORDS = ("-f", "fake,null", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "--quick", "--steps", "2",
              "--warm-up", "1")
 
+    @timed
     def test_a_run_ends_in_time_and_says_why(self):
         done = self.prony("run", *self.WORDS, "--repeat", "500", "--budget", "5s", "--store", self.store, expect=1)
         self.assertRegex(done.stdout, r"the budget of 5s is spent: \d+ of 500 processes ended ok")

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -278,6 +279,32 @@ static void test_unknown_order(void **state)
 	stored_run_release(&stored);
 }
 
+/* More frameworks than a page is wide stand in rows, none beyond the edge of the paper. */
+static void test_many_frameworks(void **state)
+{
+	struct stored_run stored;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	struct strbuf page;
+	struct error err = ERROR_INIT;
+	(void)state;
+	report_fixture_init(&stored, 0);
+	strbuf_init(&page, 0);
+	for (size_t i = 0; i < stored.cell_count; i++) {
+		struct cell *cell = &stored.cells[i].cell;
+		if (strcmp(cell->framework, "native") != 0)
+			snprintf(cell->framework, sizeof cell->framework, "pytorch@%zu", i);
+	}
+	summary_init(&summary, &stored);
+	assert_int_equal(html_report(&borrowed, 1, &page, &err), PRONY_OK);
+	assert_int_equal(count_of(page.text, "<th scope=\"col\" class=\"figure work\""), 2);
+	assert_int_equal(count_of(page.text, "<th scope=\"row\"><span class=\"swatch\""), 8);
+	assert_non_null(strstr(page.text, "<tr data-framework=\"pytorch@6\"><th scope=\"row\">"));
+	strbuf_release(&page);
+	summary_release(&summary);
+	stored_run_release(&stored);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_two_runs),
 		cmocka_unit_test(test_broken_floor),
 		cmocka_unit_test(test_unknown_order),
+		cmocka_unit_test(test_many_frameworks),
 	};
 	return cmocka_run_group_tests_name("report html", tests, NULL, NULL);
 }
