@@ -133,9 +133,9 @@ static void overview_by_comparison(const struct html_page *page, size_t shown, c
 		for (size_t k = 0; k < page->framework_count; k++) {
 			struct column column = {.framework = page->frameworks[k]};
 			if (present[k])
-				overview_cell(
-					&column,
-					html_find(page, run, comparison, page->frameworks[k]), out);
+				overview_cell(&column,
+					      html_find(page, run, comparison, page->frameworks[k]),
+					      out);
 		}
 		strbuf_puts(out, "</tr>\n");
 	}

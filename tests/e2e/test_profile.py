@@ -205,7 +205,7 @@ class FrameworkTest(ProfileTest):
         self.home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
         rows = json.loads(self.prony("list", "frameworks", "--format", "json", expect=0,
                                      **self.home).stdout)
-        self.ready = {row["name"] for row in rows if row["status"] == "ready"}
+        self.ready = {row["framework"] for row in rows if row["status"] == "ready"}
 
     def need(self, framework):
         if framework not in self.ready:
@@ -274,7 +274,8 @@ class FrameworkTest(ProfileTest):
     @timed
     def check_mxnet(self, network, stage, shape):
         layers = self.layers("mxnet", network, stage, "64" if network == "lenet" else "2")
-        self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.6)
+        # 180 nodes of some microseconds: what the engine does between them was up to 0.44 of a step.
+        self.assertGreaterEqual(layers["sum_ns"] / layers["step_ns"], 0.6 if network == "lenet" else 0.4)
         self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
         names = {one["layer"] for one in layers["rows"]}
         self.assertEqual("(update)" in names, stage == "train")
