@@ -130,7 +130,7 @@ static void judge_draws(const struct arms *arms, struct verdicts *out)
 			struct contrast contrast;
 			draw(&random, arms, arm, a, b);
 			contrast_paired(a, b, NOISE_PAIRS, &contrast);
-			enum verdict verdict = contrast_verdict(&contrast, out->noise.apart);
+			enum verdict verdict = contrast_claim(&contrast, out->noise.apart);
 			covered += contrast.low <= 1 && contrast.high >= 1;
 			above += contrast.low > 1;
 			wrong += verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
@@ -155,16 +155,17 @@ static void judge_arms(const struct arms *arms, struct verdicts *out)
 static json_t *delay_to_json(const struct arms *arms, const struct verdicts *v, int arm)
 {
 	const struct contrast *found = &v->found[arm];
+	const struct strictness strictness = verdict_strictness(v->noise.apart);
 	double true_ratio = 1 + arms->injected[arm];
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:I}", "injected",
 			 json_number(arms->injected[arm]), "ratio", json_number(found->ratio),
 			 "low", json_number(found->low), "high", json_number(found->high),
-			 "verdict", verdict_word(contrast_verdict(found, v->noise.apart)), "found",
+			 "verdict", verdict_word(contrast_claim(found, v->noise.apart)), "found",
 			 found->low > 1, "contains_injected",
 			 found->low <= true_ratio && found->high >= true_ratio, "found_by_5_pairs",
 			 json_number(v->detected[arm]), "pairs_needed",
-			 (json_int_t)contrast_needed(found, v->noise.apart));
+			 (json_int_t)contrast_needed(found, v->noise.apart, &strictness));
 }
 
 static json_t *noise_to_json(const struct arms *arms, const struct verdicts *v)
@@ -217,7 +218,7 @@ static void print_delays(const struct arms *arms, const struct verdicts *v)
 		snprintf(text, sizeof text, "%+.2f to %+.2f %%", 100 * (found->low - 1),
 			 100 * (found->high - 1));
 		table_cell(table, text, NULL);
-		table_cell(table, verdict_word(contrast_verdict(found, v->noise.apart)), NULL);
+		table_cell(table, verdict_word(contrast_claim(found, v->noise.apart)), NULL);
 		snprintf(text, sizeof text, isnan(v->detected[arm]) ? "-" : "%.0f %%",
 			 100 * v->detected[arm]);
 		table_cell(table, text, NULL);

@@ -11,7 +11,7 @@
 #include "report/names.h"
 #include "report/replicates.h"
 #include "report/summary.h"
-#include "stats/order.h"
+#include "stats/contrast.h"
 #include "stats/rounds.h"
 #include "store/machine_figures.h"
 
@@ -60,17 +60,24 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 		return;
 	}
 	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
-	double most = order_discoveries(&row->contrast);
+	struct strictness strictness = verdict_strictness(compare->threshold);
+	double most = contrast_discoveries(&row->contrast, &strictness);
 	if (is_claim(row->verdict) && !(row->p_adjusted <= most)) {
 		row->verdict = VERDICT_INCONCLUSIVE;
-		row->reason = arena_printf(
-			&compare->arena,
-			row->p_adjusted > ORDER_DISCOVERIES
-				? "the interval lies outside, but among %zu cells one such may be "
-				  "chance (Benjamini-Hochberg %.2g)"
-				: "the interval lies outside, but it is wide: among %zu cells one "
-				  "such may be chance (Benjamini-Hochberg %.2g, at most 0.01)",
-			compare->hypotheses, row->p_adjusted);
+		/* Of one cell the number that would decide says more. */
+		if (row->p_adjusted > CONTRAST_DISCOVERIES)
+			row->reason =
+				arena_printf(&compare->arena,
+					     "the interval lies outside, but among %zu cells one "
+					     "such may be chance (Benjamini-Hochberg %.2g)",
+					     compare->hypotheses, row->p_adjusted);
+		else if (compare->hypotheses > 1)
+			row->reason = arena_printf(
+				&compare->arena,
+				"the interval lies outside, but it is wide, or of few processes: "
+				"among %zu cells one such may be chance (Benjamini-Hochberg "
+				"%.2g, at most %g)",
+				compare->hypotheses, row->p_adjusted, CONTRAST_DISCOVERIES_STRICT);
 	}
 	if (is_claim(row->verdict) && (row->disturbed_a || row->disturbed_b) && !force) {
 		row->verdict = VERDICT_INCONCLUSIVE;
@@ -83,7 +90,7 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 					    : "both were");
 	}
 	if (row->verdict == VERDICT_INCONCLUSIVE && !*row->reason)
-		row->needed = contrast_needed(&row->contrast, compare->threshold);
+		row->needed = contrast_needed(&row->contrast, compare->threshold, &strictness);
 }
 
 static bool belongs(const struct compare_side *side, const struct compare_settings *settings,

@@ -8,6 +8,8 @@
 
 #define COVERAGE_P 0.975 /* two-sided 95 % */
 #define POWER_P 0.8	 /* of a comparison with as many processes as are named */
+#define NARROW_MAX 0.10
+#define FEW 5 /* processes; stats/effort.h, default */
 
 const char *verdict_word(enum verdict verdict)
 {
@@ -153,25 +155,66 @@ double contrast_p(const struct contrast *contrast, double threshold)
 	return fmin(1, 2 * student_t_upper(beyond / contrast->error, contrast->df));
 }
 
+double contrast_half_width(const struct contrast *contrast)
+{
+	return sqrt(contrast->high / contrast->low) - 1;
+}
+
+struct strictness verdict_strictness(double threshold)
+{
+	return (struct strictness){fmin(2 * threshold, NARROW_MAX), FEW};
+}
+
+static double discoveries(double half_width, size_t processes, const struct strictness *strictness)
+{
+	return half_width <= strictness->narrow && processes >= strictness->few
+		       ? CONTRAST_DISCOVERIES
+		       : CONTRAST_DISCOVERIES_STRICT;
+}
+
+double contrast_discoveries(const struct contrast *contrast, const struct strictness *strictness)
+{
+	size_t least = contrast->na < contrast->nb ? contrast->na : contrast->nb;
+
+	return discoveries(contrast_half_width(contrast), least, strictness);
+}
+
+enum verdict contrast_claim(const struct contrast *contrast, double threshold)
+{
+	enum verdict verdict = contrast_verdict(contrast, threshold);
+	bool claim = verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
+	struct strictness strictness = verdict_strictness(threshold);
+
+	return claim && contrast_p(contrast, threshold) >
+				       contrast_discoveries(contrast, &strictness)
+		       ? VERDICT_INCONCLUSIVE
+		       : verdict;
+}
+
 /*
  * Whether n processes of each bring a verdict in 80 of 100 cases. Beyond the threshold one end of
  * the interval has to clear the nearer limit; within it both ends have to stay inside.
  */
-static bool resolves(const struct contrast *contrast, double threshold, size_t n)
+static bool resolves(const struct contrast *contrast, double threshold,
+		     const struct strictness *strictness, size_t n)
 {
 	double df = contrast->df_each * (double)(n - 1);
 	double error = contrast->spread / sqrt((double)n);
 	double t = student_t_quantile(COVERAGE_P, df);
 	double away = fabs(contrast->difference), limit = log1p(threshold);
 
-	if (away >= limit)
-		return (t + student_t_quantile(POWER_P, df)) * error <= away - limit;
+	if (away >= limit) {
+		double level = 1 - discoveries(expm1(t * error), n, strictness) / 2;
+		double claims = student_t_quantile(level, df);
+		return (claims + student_t_quantile(POWER_P, df)) * error <= away - limit;
+	}
 	double missed = student_t_upper((limit - away) / error - t, df) +
 			student_t_upper((limit + away) / error - t, df);
 	return 1 - missed >= POWER_P;
 }
 
-size_t contrast_needed(const struct contrast *contrast, double threshold)
+size_t contrast_needed(const struct contrast *contrast, double threshold,
+		       const struct strictness *strictness)
 {
 	size_t low = 2, high = CONTRAST_NEEDED_MAX;
 
@@ -179,11 +222,11 @@ size_t contrast_needed(const struct contrast *contrast, double threshold)
 		return 0;
 	if (contrast->spread == 0)
 		return low;
-	if (!resolves(contrast, threshold, high))
+	if (!resolves(contrast, threshold, strictness, high))
 		return high;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (resolves(contrast, threshold, middle))
+		if (resolves(contrast, threshold, strictness, middle))
 			high = middle;
 		else
 			low = middle + 1;
@@ -193,18 +236,25 @@ size_t contrast_needed(const struct contrast *contrast, double threshold)
 
 double contrast_finds(double spread, size_t n, double threshold, double share)
 {
-	double df = (double)(n - 1), t = student_t_quantile(COVERAGE_P, df);
-	double low = 0, high = 4 * t + 10;
+	double df = (double)(n - 1), error = spread / sqrt((double)n);
+	double t = student_t_quantile(COVERAGE_P, df);
+	double strict = student_t_quantile(1 - CONTRAST_DISCOVERIES_STRICT / 2, df);
+	struct strictness strictness = verdict_strictness(threshold);
+	/* Where the spread comes out as no more than so much of the true one, 95 % are enough. */
+	double narrow = n < strictness.few ? 0 : log1p(strictness.narrow) / (t * error);
+	double low = 0, high = 4 * strict + 10;
 
 	/* Beyond the threshold by so many standard errors. */
 	while (high - low > 1e-6) {
 		double middle = low + (high - low) / 2;
-		if (student_t_upper_shifted(t, df, middle) < share)
+		if (student_t_upper_shifted(t, df, middle, 0, narrow) +
+			    student_t_upper_shifted(strict, df, middle, narrow, INFINITY) <
+		    share)
 			low = middle;
 		else
 			high = middle;
 	}
-	return log1p(threshold) + high * spread / sqrt((double)n);
+	return log1p(threshold) + high * error;
 }
 
 struct hypothesis {

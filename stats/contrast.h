@@ -52,18 +52,44 @@ enum verdict contrast_verdict(const struct contrast *contrast, double threshold)
  * outside; NaN without an interval. */
 double contrast_p(const struct contrast *contrast, double threshold);
 
+/* Half of the interval as a share of the ratio; NaN without one. */
+double contrast_half_width(const struct contrast *contrast);
+
+/*
+ * When a claim of FASTER or SLOWER needs 99 % instead of 95 %: half the interval is more than
+ * `narrow` of the ratio (0.01 = 1 %), so that what does not matter no longer keeps chance away, or
+ * there are less than `few` processes, whose spread often comes out far too small. Of the same
+ * twice one pair in fifty would be called so (docs/measured/2026-11-23-verdicts.md).
+ */
+struct strictness {
+	double narrow;
+	size_t few;
+};
+
+/* That of a verdict: twice the threshold, at most 10 %, and the least of default effort. */
+struct strictness verdict_strictness(double threshold);
+
+/* False discovery rate within which a difference is claimed. */
+#define CONTRAST_DISCOVERIES 0.05
+#define CONTRAST_DISCOVERIES_STRICT 0.01
+double contrast_discoveries(const struct contrast *contrast, const struct strictness *strictness);
+
+/* contrast_verdict of one comparison alone; FASTER and SLOWER only as strict as a verdict is. */
+enum verdict contrast_claim(const struct contrast *contrast, double threshold);
+
 /*
  * Processes of each (or pairs) with which a verdict comes in 80 of 100 such comparisons, were
  * difference and spread as they were found; 0 when unknown, CONTRAST_NEEDED_MAX for as many or
  * more.
  */
 #define CONTRAST_NEEDED_MAX 10000
-size_t contrast_needed(const struct contrast *contrast, double threshold);
+size_t contrast_needed(const struct contrast *contrast, double threshold,
+		       const struct strictness *strictness);
 
 /*
  * The smallest difference of logarithms that a comparison of n pairs (at least 2) calls SLOWER in
- * `share` of all cases, where the logarithms of single pairs' ratios have the given standard
- * deviation.
+ * `share` of all cases (as strict as a verdict is), where the logarithms of single pairs' ratios
+ * have the given standard deviation.
  */
 double contrast_finds(double spread, size_t n, double threshold, double share);
 

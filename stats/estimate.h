@@ -32,9 +32,12 @@ double student_t_quantile(double p, double df);
 /* P(T > t) of Student's t with df degrees of freedom, from the same incomplete beta function. */
 double student_t_upper(double t, double df);
 
-/* The same where the mean is off by `shift` standard errors (noncentral t): how often a test at t
- * finds that; absolute error below 1e-6. df at least 1. */
-double student_t_upper_shifted(double t, double df, double shift);
+/*
+ * The same where the mean is off by `shift` standard errors (noncentral t): how often a test at t
+ * finds that and the standard deviation comes out between `from` and `to` of the true one (0 and
+ * INFINITY: whatever it is); absolute error below 1e-6. df at least 1.
+ */
+double student_t_upper_shifted(double t, double df, double shift, double from, double to);
 
 /* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7).
  */

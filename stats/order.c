@@ -9,6 +9,9 @@
 #define COVERAGE_P 0.975 /* two-sided 95 % */
 #define TAKEN_MAX 0.999
 
+/* Ranks go by as few processes as published suites have. */
+static const struct strictness strict_where_wide = {ORDER_WIDTH_MAX, 0};
+
 const char *order_word(enum order order)
 {
 	static const char *const words[] = {
@@ -18,17 +21,6 @@ const char *order_word(enum order order)
 	};
 
 	return words[order];
-}
-
-double contrast_half_width(const struct contrast *contrast)
-{
-	return sqrt(contrast->high / contrast->low) - 1;
-}
-
-double order_discoveries(const struct contrast *contrast)
-{
-	return contrast_half_width(contrast) <= ORDER_WIDTH_MAX ? ORDER_DISCOVERIES
-								: ORDER_DISCOVERIES_WIDE;
 }
 
 double order_loss(const double *taken, size_t count)
@@ -104,7 +96,8 @@ size_t order_needed(const struct contrast *contrast)
 	if (isnan(contrast->spread))
 		return isnan(contrast->difference) ? 0 : ORDER_PROCESSES_MIN;
 	/* Whichever comes first: the interval leaves 1, or it is narrow. */
-	size_t apart = contrast_needed(contrast, 0), alike = needed_to_be_alike(contrast);
+	size_t apart = contrast_needed(contrast, 0, &strict_where_wide),
+	       alike = needed_to_be_alike(contrast);
 	size_t needed = apart < alike ? apart : alike;
 	return needed < CONTRAST_NEEDED_MAX ? needed : 0;
 }
@@ -146,7 +139,7 @@ enum order order_pair(const struct contender *a, const struct contender *b, stru
 
 	contrast_of_rounds(&a->means, &b->means, out);
 	enum order order = order_of(out, &margins), apart = order_apart(a, b, &margins, &p);
-	return order == ORDER_UNKNOWN && p <= ORDER_DISCOVERIES_WIDE ? apart : order;
+	return order == ORDER_UNKNOWN && p <= CONTRAST_DISCOVERIES_STRICT ? apart : order;
 }
 
 /* Those of a table of contenders, pair by pair. */
@@ -188,7 +181,8 @@ static void correct_for_many(const struct contender *contenders, struct pairs *p
 				order_margins(contenders[k].loss, contenders[i].loss);
 			bool told = *order == ORDER_FASTER || *order == ORDER_SLOWER;
 			const struct contrast *contrast = &pairs->contrasts[i * count + k];
-			if (told && !(adjusted[n] <= order_discoveries(contrast)))
+			if (told &&
+			    !(adjusted[n] <= contrast_discoveries(contrast, &strict_where_wide)))
 				*order = not_apart(contrast, &margins);
 		}
 	free(adjusted);
@@ -256,7 +250,7 @@ static void note_needed(const struct contender *contenders, const struct pairs *
 				continue;
 			size_t needed = order_needed(contrast);
 			if (order == ORDER_ALIKE) {
-				size_t apart = contrast_needed(contrast, 0);
+				size_t apart = contrast_needed(contrast, 0, &strict_where_wide);
 				needed = apart < CONTRAST_NEEDED_MAX ? apart : 0;
 			}
 			places[i].needed = needed > places[i].needed ? needed : places[i].needed;

@@ -10,15 +10,6 @@
  */
 #define ORDER_WIDTH_MAX 0.10
 
-/*
- * False discovery rate within which one is called faster or slower: less where the interval is
- * wider than that, because then what does not matter (the threshold, near neighbours) no longer
- * keeps chance away: of the same twice one pair in twenty would be called so.
- */
-#define ORDER_DISCOVERIES 0.05
-#define ORDER_DISCOVERIES_WIDE 0.01
-double order_discoveries(const struct contrast *contrast);
-
 /* X(id, word): what B is to A */
 #define ORDERS(X)                                                                                  \
 	X(UNKNOWN, "unknown") /* the interval of their ratio does not tell */                      \
@@ -34,9 +25,6 @@ enum order {
 };
 
 const char *order_word(enum order order);
-
-/* Half of the contrast's interval as a share of the ratio; NaN without one. */
-double contrast_half_width(const struct contrast *contrast);
 
 /*
  * What other programs may have done to a contender, as the logarithm of a factor on its step: in

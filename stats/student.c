@@ -88,17 +88,17 @@ static double deviation_density(double u, double df)
 		   df * u * u / 2);
 }
 
-/* P(shift + Z > t u), Z normal, over all u, by Simpson's rule. */
-double student_t_upper_shifted(double t, double df, double shift)
+/* P(shift + Z > t u), Z normal, over those u, by Simpson's rule. */
+double student_t_upper_shifted(double t, double df, double shift, double from, double to)
 {
 	enum { PARTS = 240 };
 
 	if (isnan(t) || isnan(shift) || !(df >= 1))
 		return NAN;
 	if (df > SERIES_DF)
-		return 0.5 * erfc((t - shift) / sqrt(2));
-	double low = fmax(1 - 10 / sqrt(df), 0), high = 1 + 10 / sqrt(df), sum = 0;
-	double width = (high - low) / PARTS;
+		return from <= 1 && 1 < to ? 0.5 * erfc((t - shift) / sqrt(2)) : 0;
+	double low = fmax(fmax(1 - 10 / sqrt(df), 0), from), sum = 0;
+	double high = fmax(low, fmin(1 + 10 / sqrt(df), to)), width = (high - low) / PARTS;
 	for (int i = 0; i <= PARTS; i++) {
 		double u = low + i * width, weight = i == 0 || i == PARTS ? 1 : i % 2 ? 4 : 2;
 		sum += weight * deviation_density(u, df) * 0.5 * erfc((t * u - shift) / sqrt(2));

@@ -32,10 +32,10 @@ import time
 ARMS = {"A": 1.0, "A again": 1.0, "+2 %": 1.02, "+5 %": 1.05}
 DELTA = 0.01
 BLOCK_S = 0.1
-# stats/noise.h: pairs of a comparison, and how many standard errors beyond the threshold a slowdown has to be so that
-# 0.9 of the paired t tests find it (noncentral t with 4 degrees of freedom).
-FLOOR_PAIRS, FLOOR_ERRORS = 5, 4.396
-WIDE = 0.10  # stats/order.h
+# stats/noise.h: pairs of a comparison, and in how many of these a slowdown of twice the floor is found.
+FLOOR_PAIRS, FLOOR_FOUND = 5, 0.9
+# stats/contrast.c: a claim needs 99 % where the interval is wider than twice the threshold, or of fewer processes.
+NARROW_MAX, FEW = 0.10, 5
 # Default effort: processes at least, at most, until both half widths are so small (stats/effort.c).
 EFFORT_MIN, EFFORT_MAX, EFFORT_HALF_WIDTH = 5, 12, 0.02
 # What more processes than these would decide is not tried; random draws for rates of what few disjoint trials show.
@@ -75,17 +75,45 @@ def interval(logs, known={}):
     return mean, known[n - 1] * spread / math.sqrt(n)
 
 
+def is_strict(half_width, processes, delta):
+    return half_width > math.log1p(min(2 * delta, NARROW_MAX)) or processes < FEW
+
+
 def verdict(logs):
-    """As `prony compare --force` has it of one cell: wide intervals tell where those of 99 % would."""
+    """As `prony compare --force` has it of one cell (contrast_claim of stats/contrast.c)."""
     mean, width = interval(logs)
     limit = math.log1p(DELTA)
-    if math.expm1(width) > WIDE and abs(mean) > width:
+    if -limit <= mean - width and mean + width <= limit:
+        return "SAME"
+    if is_strict(width, len(logs), DELTA):
         width *= student_t_known(0.995, len(logs) - 1) / student_t_known(0.975, len(logs) - 1)
     if mean - width > limit:
         return "SLOWER"
-    if mean + width < -limit:
-        return "FASTER"
-    return "SAME" if -limit <= mean - width and mean + width <= limit else "INCONCLUSIVE"
+    return "FASTER" if mean + width < -limit else "INCONCLUSIVE"
+
+
+def slowdown_found(spread, delta):
+    """Logarithm of what FLOOR_PAIRS pairs call SLOWER in FLOOR_FOUND of all cases (contrast_finds there), by Simpson's
+    rule over what the standard deviation comes out as, a part of the true one."""
+    df, parts = FLOOR_PAIRS - 1, 600
+    error = spread / math.sqrt(FLOOR_PAIRS)
+    scale = math.log(2) + df / 2 * math.log(df / 2) - math.lgamma(df / 2)
+
+    def found(away):
+        total = 0.0
+        for i in range(1, parts + 1):
+            part = 6.0 * i / parts
+            strict = is_strict(student_t_known(0.975, df) * part * error, FLOOR_PAIRS, delta)
+            t = student_t_known(0.995 if strict else 0.975, df)
+            density = math.exp(scale + (df - 1) * math.log(part) - df * part * part / 2)
+            total += (2 + 2 * (i % 2)) * density * 0.5 * math.erfc((t * part - away) / math.sqrt(2))
+        return total * 6.0 / parts / 3
+
+    low, high = 0.0, 30.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (middle, high) if found(middle) < FLOOR_FOUND else (low, middle)
+    return math.log1p(delta) + high * error
 
 
 def run(options, store, steps):
@@ -176,7 +204,9 @@ def needed(mean, spread):
     pairs with which a verdict comes in 80 of 100 comparisons; infinite for more than NEEDED_MAX."""
     distance = abs(mean) - math.log1p(DELTA)
     for n in range(2, NEEDED_MAX + 1):
-        if (student_t_known(0.975, n - 1) + student_t_known(0.8, n - 1)) * spread / math.sqrt(n) <= distance:
+        error = spread / math.sqrt(n)
+        strict = is_strict(student_t_known(0.975, n - 1) * error, n, DELTA)
+        if (student_t_known(0.995 if strict else 0.975, n - 1) + student_t_known(0.8, n - 1)) * error <= distance:
             return n
     return math.inf
 
@@ -229,8 +259,7 @@ def evaluate_default(rounds):
         sum(verdict(trial) in ("SLOWER", "FASTER") for trial in three)))
     spread = math.sqrt(sum(x * x for x in every) / len(every))
     apart = max(DELTA, math.expm1(student_t(0.975, len(every)) * spread / math.sqrt(FLOOR_PAIRS)))
-    found = math.log1p(apart) + FLOOR_ERRORS * spread / math.sqrt(FLOOR_PAIRS)
-    floor = max(DELTA, math.expm1(found) / 2)
+    floor = max(DELTA, math.expm1(slowdown_found(spread, apart)) / 2)
     sizes = sorted(len(trial) for trial in same)
     says = [verdict(trial) for trial in same]
     slower = [verdict([x + math.log1p(2 * floor) for x in trial]) for trial in same]

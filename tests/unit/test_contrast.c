@@ -16,6 +16,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+static const struct strictness verdicts = {0.02, 5}; /* of a threshold of 1 % */
+
 static const double first[] = {1012, 987, 1033, 1001, 995};
 static const double second[] = {1049, 1020, 1075, 1038, 1037};
 
@@ -94,7 +96,7 @@ static void what_has_no_spread_or_no_interval(void **state)
 	near(c.ratio, 1.2, 1e-13);
 	assert_true(isnan(c.low) && isnan(contrast_p(&c, 0.01)));
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_INCONCLUSIVE);
-	assert_int_equal(contrast_needed(&c, 0.01), 0);
+	assert_int_equal(contrast_needed(&c, 0.01, &verdicts), 0);
 	contrast_paired(NULL, NULL, 0, &c);
 	assert_true(isnan(c.ratio));
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_INCONCLUSIVE);
@@ -109,13 +111,13 @@ static void the_number_named_decides(void **state)
 	int decided = 0;
 
 	(void)state;
-	size_t n = contrast_needed(&c, 0.01);
+	size_t n = contrast_needed(&c, 0.01, &verdicts);
 	assert_int_equal(n, 10);
 	c = (struct contrast){.difference = 0, .spread = 0.02, .df_each = 2};
-	size_t same = contrast_needed(&c, 0.01);
+	size_t same = contrast_needed(&c, 0.01, &verdicts);
 	assert_int_equal(same, 44);
 	c.difference = log1p(0.01);
-	assert_int_equal(contrast_needed(&c, 0.01), CONTRAST_NEEDED_MAX);
+	assert_int_equal(contrast_needed(&c, 0.01, &verdicts), CONTRAST_NEEDED_MAX);
 	random_init(&random, 5);
 	for (int trial = 0; trial < TRIALS; trial++) {
 		double a[MANY], b[MANY];
@@ -124,7 +126,7 @@ static void the_number_named_decides(void **state)
 			b[i] = exp(0.03 + 0.02 * random_normal(&random));
 		}
 		contrast_paired(a, b, n, &c);
-		decided += contrast_verdict(&c, 0.01) == VERDICT_SLOWER;
+		decided += contrast_claim(&c, 0.01) == VERDICT_SLOWER;
 	}
 	/* 0.8 within four standard errors, and no less than was promised by much. */
 	assert_in_range(decided, TRIALS * 76 / 100, TRIALS * 86 / 100);
@@ -161,14 +163,48 @@ static void verdicts_are_rarely_wrong(void **state)
 		}
 		contrast_welch(a, N, same, N, &c);
 		outside += c.low > 1 || c.high < 1;
-		wrong += contrast_verdict(&c, 0.01) == VERDICT_SLOWER ||
-			 contrast_verdict(&c, 0.01) == VERDICT_FASTER;
+		wrong += contrast_claim(&c, 0.01) == VERDICT_SLOWER ||
+			 contrast_claim(&c, 0.01) == VERDICT_FASTER;
 		contrast_welch(a, N, slow, N, &c);
-		found += contrast_verdict(&c, 0.01) == VERDICT_SLOWER;
+		found += contrast_claim(&c, 0.01) == VERDICT_SLOWER;
 	}
 	assert_in_range(outside, TRIALS * 35 / 1000, TRIALS * 65 / 1000);
 	assert_in_range(wrong, 0, TRIALS * 2 / 1000);
 	assert_in_range(found, TRIALS * 90 / 100, TRIALS);
+}
+
+/* Of a wide interval, or of few processes, a claim needs 99 %; and so many processes are named. */
+static void claims_are_strict_where_chance_makes_them(void **state)
+{
+	const struct strictness lax = {1, 0};
+	struct contrast five = {
+		.na = 5, .nb = 5, .error = 0.01, .df = 4, .spread = 0.0224, .df_each = 1};
+	struct contrast three = {.na = 3, .nb = 3, .error = 0.002, .df = 2};
+
+	(void)state;
+	five.low = exp(-0.0278);
+	five.high = exp(0.0278);
+	near(contrast_discoveries(&five, &verdicts), 0.01, 0);
+	near(contrast_discoveries(&five, &lax), 0.05, 0);
+	five.low = exp(-0.0190);
+	five.high = exp(0.0190);
+	near(contrast_discoveries(&five, &verdicts), 0.05, 0);
+	three.difference = 0.0229; /* p = 0.02 beyond 1 % */
+	three.low = exp(0.0229 - 0.0086);
+	three.high = exp(0.0229 + 0.0086);
+	assert_int_equal(contrast_verdict(&three, 0.01), VERDICT_SLOWER);
+	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_INCONCLUSIVE);
+	three.difference = 0.05;
+	three.low = exp(0.05 - 0.0086);
+	three.high = exp(0.05 + 0.0086);
+	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_SLOWER);
+	three.difference = -0.05;
+	three.low = exp(-0.05 - 0.0086);
+	three.high = exp(-0.05 + 0.0086);
+	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_FASTER);
+	near(verdict_strictness(0.2).narrow, 0.10, 0);
+	five.difference = 0.08; /* decided while it is wide */
+	assert_true(contrast_needed(&five, 0.01, &verdicts) > contrast_needed(&five, 0.01, &lax));
 }
 
 static void a_mean_of_ratios_has_an_interval(void **state)
@@ -218,6 +254,7 @@ int main(void)
 		cmocka_unit_test(what_has_no_spread_or_no_interval),
 		cmocka_unit_test(the_number_named_decides),
 		cmocka_unit_test(verdicts_are_rarely_wrong),
+		cmocka_unit_test(claims_are_strict_where_chance_makes_them),
 		cmocka_unit_test(a_mean_of_ratios_has_an_interval),
 		cmocka_unit_test(many_hypotheses_are_adjusted),
 	};

@@ -297,14 +297,16 @@ static void efforts_are_those_of_the_protocol(void **state)
 static void shifted_tails_are_exact(void **state)
 {
 	(void)state;
-	near(student_t_upper_shifted(2.7764451051977944, 4, 4.4), 0.900498247913664, 1e-6);
-	near(student_t_upper_shifted(2.3060041352041667, 8, 3.7), 0.89811413664718, 1e-6);
-	near(student_t_upper_shifted(2.2, 11, 0.5), 0.0666603662454472, 1e-6);
-	near(student_t_upper_shifted(-1, 3, 1), 0.964023429238765, 1e-6);
-	near(student_t_upper_shifted(2.5, 40, 0), student_t_upper(2.5, 40), 1e-6);
-	near(student_t_upper_shifted(1, 1, 0), 0.25, 1e-6);
-	near(student_t_upper_shifted(2, 1e7, 3), 0.84134474606854293, 1e-6);
-	assert_true(isnan(student_t_upper_shifted(1, 0.5, 0)));
+	near(student_t_upper_shifted(2.7764451051977944, 4, 4.4, 0, INFINITY), 0.900498247913664,
+	     1e-6);
+	near(student_t_upper_shifted(2.3060041352041667, 8, 3.7, 0, INFINITY), 0.89811413664718,
+	     1e-6);
+	near(student_t_upper_shifted(2.2, 11, 0.5, 0, INFINITY), 0.0666603662454472, 1e-6);
+	near(student_t_upper_shifted(-1, 3, 1, 0, INFINITY), 0.964023429238765, 1e-6);
+	near(student_t_upper_shifted(2.5, 40, 0, 0, INFINITY), student_t_upper(2.5, 40), 1e-6);
+	near(student_t_upper_shifted(1, 1, 0, 0, INFINITY), 0.25, 1e-6);
+	near(student_t_upper_shifted(2, 1e7, 3, 0, INFINITY), 0.84134474606854293, 1e-6);
+	assert_true(isnan(student_t_upper_shifted(1, 0.5, 0, 0, INFINITY)));
 }
 
 static void it_stops_when_narrow_enough(void **state)
