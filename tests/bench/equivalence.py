@@ -8,8 +8,8 @@ half width of the ratio is small enough.
 A process of the script and one of the adapter's worker, started in random order, run blocks of the same number of steps as ABBA, BAAB,
 ...; the one that does not run is stopped. A pair of processes gives one ratio adapter / script: the mean of the middle half of its
 rounds' logarithms. Its interval is Student's t on these over pairs of processes, which differ more than blocks do. EQUIVALENT: the
-interval lies within 0.98 to 1.02 (two one-sided tests of 2.5 % each) and is narrow; DIFFERENT: it lies outside; INCONCLUSIVE: neither,
-when it is narrow or the time is over. Exit status 0 when no pair is DIFFERENT. The worker is the one that `prony run` starts for
+interval lies within 0.98 to 1.02 (two one-sided tests of 2.5 % each) and is narrow or the time is over; SLOWER: the adapter is, by
+more than that; FASTER: the script is the slower (its loop in Python has more to do), so that nobody is handicapped; INCONCLUSIVE: neither. Exit status 0 when no pair is SLOWER. The worker is the one that `prony run` starts for
 the cell, with its variables and bundle, after its gate. Scripts run in the environments that prony installed; where one has no Python
 of its own (onnxruntime, openvino), --python or PRONY_NATIVE_PYTHON names one that imports the package. Standard library only.
 """
@@ -76,12 +76,12 @@ def interval(logs):
 
 
 def verdict(low, high, wanted):
-    """Word for an interval of a ratio; None while it is wider than wanted and undecided."""
+    """Word for an interval of a ratio; None while it is wider than wanted (math.inf: the time is over) and undecided."""
     narrow = (high - low) / 2 <= wanted
     if BOUNDS[0] <= low and high <= BOUNDS[1] and narrow:
         return "EQUIVALENT"
     if high < BOUNDS[0] or low > BOUNDS[1]:
-        return "DIFFERENT"
+        return "FASTER" if high < 1 else "SLOWER"
     return "INCONCLUSIVE" if narrow else None
 
 
@@ -190,6 +190,8 @@ def judge(options, name, folder, end):
             name, len(measured), ratio, low, high,
             ", ".join("%s %.4f" % (clock, math.exp(log)) for clock, log in last["logs"].items()),
             1e3 * last["seconds"]["adapter"], 1e3 * last["seconds"]["script"]), file=sys.stderr)
+    if len(measured) >= PROCESSES_LEAST:
+        word = word or verdict(low, high, math.inf)
     return Judged(name, word or "INCONCLUSIVE", "", measured)
 
 
@@ -273,7 +275,7 @@ def main():
             put_section(options.page, options.heading, table(options, judged))
     if not options.page:
         print("\n" + table(options, judged))
-    sys.exit(1 if any(row.word == "DIFFERENT" for row in judged) else 0)
+    sys.exit(1 if any(row.word == "SLOWER" for row in judged) else 0)
 
 
 if __name__ == "__main__":

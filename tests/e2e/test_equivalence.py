@@ -40,9 +40,12 @@ class StatisticsTest(unittest.TestCase):
         self.assertEqual(equivalence.interval(logs[:1])[1:], (0.0, math.inf))
 
     def test_verdicts(self):
-        for low, high, word in ((0.985, 1.015, None), (0.99, 1.005, "EQUIVALENT"), (1.03, 1.2, "DIFFERENT"),
-                                (0.8, 0.97, "DIFFERENT"), (1.01, 1.025, "INCONCLUSIVE"), (0.0, math.inf, None)):
+        for low, high, word in ((0.985, 1.015, None), (0.99, 1.005, "EQUIVALENT"), (1.03, 1.2, "SLOWER"),
+                                (0.8, 0.97, "FASTER"), (1.01, 1.025, "INCONCLUSIVE"), (0.0, math.inf, None)):
             self.assertEqual(equivalence.verdict(low, high, 0.01), word, (low, high))
+        # When the time is over what lies within is enough, however narrow it was wanted.
+        self.assertEqual(equivalence.verdict(0.985, 1.015, math.inf), "EQUIVALENT")
+        self.assertEqual(equivalence.verdict(0.975, 1.015, math.inf), "INCONCLUSIVE")
 
     def test_middle_mean_leaves_out_what_disturbed(self):
         self.assertEqual(equivalence.middle_mean([5, 1, 1, 1, 1, 1, 1, 900]), 1)
