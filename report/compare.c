@@ -51,8 +51,30 @@ static bool is_claim(enum verdict verdict)
 	return verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
 }
 
+/* Why an interval that lies outside is no claim; NULL where it is one. */
+static const char *doubt(struct compare *compare, const struct compare_row *row,
+			 const struct strictness *strictness)
+{
+	double most = contrast_discoveries(&row->contrast, strictness);
+	if (row->p_adjusted <= most)
+		return NULL;
+	if (row->p_adjusted > CONTRAST_DISCOVERIES)
+		return arena_printf(&compare->arena,
+				    "the interval lies outside, but among %zu cells one such may "
+				    "be chance (Benjamini-Hochberg %.2g)",
+				    compare->hypotheses, row->p_adjusted);
+	return arena_printf(
+		&compare->arena,
+		"the interval lies outside, but where it is wide, or of fewer than "
+		"%zu processes, that of %g %% has to (%s%.2g)",
+		strictness->few, 100 * (1 - CONTRAST_DISCOVERIES_STRICT),
+		compare->hypotheses > 1 ? "Benjamini-Hochberg " : "p = ", row->p_adjusted);
+}
+
 static void judge(struct compare *compare, struct compare_row *row, bool force)
 {
+	struct strictness strictness = verdict_strictness(compare->threshold);
+	const char *reason = NULL;
 	row->verdict = VERDICT_INCONCLUSIVE;
 	if (!row->judged) {
 		row->reason = row->step_a.n > 0 ? ending(compare, row->b, "B")
@@ -60,37 +82,25 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 		return;
 	}
 	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
-	struct strictness strictness = verdict_strictness(compare->threshold);
-	double most = contrast_discoveries(&row->contrast, &strictness);
-	if (is_claim(row->verdict) && !(row->p_adjusted <= most)) {
-		row->verdict = VERDICT_INCONCLUSIVE;
-		/* Of one cell the number that would decide says more. */
-		if (row->p_adjusted > CONTRAST_DISCOVERIES)
-			row->reason =
-				arena_printf(&compare->arena,
-					     "the interval lies outside, but among %zu cells one "
-					     "such may be chance (Benjamini-Hochberg %.2g)",
-					     compare->hypotheses, row->p_adjusted);
-		else if (compare->hypotheses > 1)
-			row->reason = arena_printf(
-				&compare->arena,
-				"the interval lies outside, but it is wide, or of few processes: "
-				"among %zu cells one such may be chance (Benjamini-Hochberg "
-				"%.2g, at most %g)",
-				compare->hypotheses, row->p_adjusted, CONTRAST_DISCOVERIES_STRICT);
-	}
-	if (is_claim(row->verdict) && (row->disturbed_a || row->disturbed_b) && !force) {
-		row->verdict = VERDICT_INCONCLUSIVE;
-		row->reason = arena_printf(
+	if (is_claim(row->verdict) && (row->disturbed_a || row->disturbed_b) && !force)
+		reason = arena_printf(
 			&compare->arena,
 			"the machine did other things while %s measured: measure again on an idle "
 			"one, or --force",
 			!row->disturbed_b   ? "A was"
 			: !row->disturbed_a ? "B was"
 					    : "both were");
+	else {
+		if (is_claim(row->verdict))
+			reason = doubt(compare, row, &strictness);
+		if (reason || row->verdict == VERDICT_INCONCLUSIVE)
+			row->needed =
+				contrast_needed(&row->contrast, compare->threshold, &strictness);
 	}
-	if (row->verdict == VERDICT_INCONCLUSIVE && !*row->reason)
-		row->needed = contrast_needed(&row->contrast, compare->threshold, &strictness);
+	if (reason) {
+		row->verdict = VERDICT_INCONCLUSIVE;
+		row->reason = reason;
+	}
 }
 
 static bool belongs(const struct compare_side *side, const struct compare_settings *settings,

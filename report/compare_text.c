@@ -63,11 +63,15 @@ static char *needed_text(const struct compare *compare, const struct compare_row
 
 char *compare_note(const struct compare *compare, const struct compare_row *row)
 {
-	if (*row->reason)
+	if (!row->judged || row->verdict != VERDICT_INCONCLUSIVE)
 		return memory_strdup(row->reason);
-	if (row->judged && row->verdict == VERDICT_INCONCLUSIVE)
-		return needed_text(compare, row);
-	return memory_strdup("");
+	if (*row->reason && !row->needed)
+		return memory_strdup(row->reason);
+	char *needed = needed_text(compare, row);
+	char *note =
+		*row->reason ? memory_printf("%s; %s", row->reason, needed) : memory_strdup(needed);
+	free(needed);
+	return note;
 }
 
 static void interval_text(const struct contrast *contrast, char out[TEXT_BYTES])
