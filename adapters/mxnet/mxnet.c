@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,7 @@ struct engine_visit {
 	const struct mx_api *api;
 	int threads_wanted, threads_found;
 	uint32_t mxcsr;
+	pthread_t thread;
 };
 
 static void visit_engine(void *run_context, void *argument)
@@ -129,6 +131,7 @@ static void visit_engine(void *run_context, void *argument)
 	visit->api->omp_set_num_threads(visit->threads_wanted);
 	visit->threads_found = visit->api->omp_get_max_threads();
 	visit->mxcsr = threads_mxcsr();
+	visit->thread = pthread_self();
 }
 
 static void describe_settings(const struct recipe *recipe, struct effective *effective)
@@ -176,6 +179,15 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 		status = mx_check(api, api->MXNDArrayWaitAll(), "wait for the engine", err);
 	if (status != PRONY_OK)
 		return status;
+	/*
+	 * MXNet copies large arrays with OpenMP on the thread that asks, which is this one, and
+	 * libgomp then keeps a second team. More threads than processors end its spinning
+	 * (gomp_throttled_spin_count): at the end of each parallel region the engine's own team
+	 * slept from then on, and LeNet's training took 22 ms instead of 12. A script that has its
+	 * batches from MXNet meets none of that.
+	 */
+	if (!pthread_equal(visit.thread, pthread_self()))
+		api->omp_set_num_threads(1);
 	*effective = (struct effective){
 		.device = "cpu",
 		.precision = PRECISION_FP32,

@@ -19,12 +19,6 @@
 /* Whole microseconds, cut off, on two clocks. */
 #define SLACK_NS 2000
 
-/* How many nodes of its step have run. */
-static size_t nodes_before(const struct mx_profile *profile)
-{
-	return profile->step_nodes ? profile->nodes % profile->step_nodes : profile->nodes;
-}
-
 static void add_mark(struct mx_profile *profile, const char *node, size_t length)
 {
 	if (profile->count == profile->room) {
@@ -42,7 +36,7 @@ static void add_mark(struct mx_profile *profile, const char *node, size_t length
 	profile->marks[profile->count++] =
 		(struct mx_mark){.at_ns = profile->now_ns(),
 				 .node = name,
-				 .backward = nodes_before(profile) >= profile->forward_nodes};
+				 .backward = profile->nodes >= profile->forward_nodes};
 	profile->nodes++;
 }
 
@@ -59,9 +53,12 @@ static void ran_node(const char *output, struct mx_ndarray *array, void *context
 	size_t length = suffix ? (size_t)(suffix - output) : strlen(output);
 
 	api->MXNDArrayFree(array);
+	/* A step has as many outputs as the first had; of its nodes the last may have several. */
+	if (profile->step_outputs && profile->outputs % profile->step_outputs == 0)
+		profile->nodes = 0;
+	profile->outputs++;
 	if (profile->count < PROFILE_EVENTS_MAX) {
-		const char *last =
-			nodes_before(profile) ? profile->marks[profile->count - 1].node : "";
+		const char *last = profile->nodes ? profile->marks[profile->count - 1].node : "";
 
 		/* One of several outputs of the same; what is wrong with it sync reports. */
 		if (strncmp(last, output, length) != 0 || last[length] != '\0') {
@@ -154,7 +151,8 @@ static enum prony_status warm(struct mx_profile *profile, int slot, struct error
 				  err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXNDArrayWaitAll(), "wait", err);
-	profile->step_nodes = profile->nodes;
+	profile->step_outputs = profile->outputs;
+	profile->outputs = 0;
 	profile->count = 0;
 	profile->nodes = 0;
 	return status;

@@ -23,10 +23,11 @@ struct mx_profile {
 	struct arena arena; /* of the marks */
 	struct mx_mark *marks;
 	size_t count, room;
-	size_t nodes;			  /* that have run in all */
-	size_t forward_nodes, step_nodes; /* of a forward pass, of a step; 0: not known yet */
-	int64_t marked_ns;		  /* when the engine ran our mark */
-	json_t *optimised;		  /* the symbol that runs forward; which nodes became one */
+	size_t nodes;		      /* of its step that have run */
+	size_t forward_nodes;	      /* of a forward pass; 0: not known yet */
+	size_t outputs, step_outputs; /* reported in all, and in a step; 0: not known yet */
+	int64_t marked_ns;	      /* when the engine ran our mark */
+	json_t *optimised;	      /* the symbol that runs forward; which nodes became one */
 };
 
 /* As in struct adapter_profile; `slot` has been stepped on. */

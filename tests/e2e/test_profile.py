@@ -279,6 +279,8 @@ class FrameworkTest(ProfileTest):
         self.assertGreaterEqual(layers["named_ns"] / layers["sum_ns"], 0.9)
         names = {one["layer"] for one in layers["rows"]}
         self.assertEqual("(update)" in names, stage == "train")
+        # The last node forward, and the last one backward.
+        self.assertEqual([one["backward_ns"] for one in layers["rows"] if one["layer"] == "prony.logits"], [0] * (stage == "train"))
         if network == "lenet":
             self.assertLessEqual(shape, names)
             back = {one["layer"] for one in layers["rows"] if one["backward_ns"] > 0}

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include "adapters/mxnet/mxnet.h"
+#include "adapters/threads.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/convert.h"
@@ -186,6 +188,45 @@ static void test_dropout(void **state)
 	(void)state;
 	assert_true(run("mlp", 8, exercise_dropout_on));
 	assert_true(run("mlp", 8, exercise_dropout_off));
+}
+
+/* Threads that MXNet has started when a step has run, of two networks: shared with their children.
+ */
+static int *started;
+
+static enum prony_status count_threads(struct exercise *e, struct error *err)
+{
+	int before = threads_count("");
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	e->recipe.threads = 2;
+	status = exercise_open(e, err);
+	if (status == PRONY_OK)
+		status = exercise_step(e, 0, err);
+	*started = threads_count("") - before;
+	return status;
+}
+
+/*
+ * Arrays of 200,000 elements and more are copied with OpenMP on our thread, whose team would make
+ * libgomp's threads more than the processors, so that none of them waits for the next region any
+ * more: LeNet has such weights, the other network has none.
+ */
+static void test_no_team_but_the_engines(void **state)
+{
+	int of_small;
+
+	(void)state;
+	started = mmap(NULL, sizeof(*started), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	assert_true(started != MAP_FAILED);
+	assert_true(exercise_run(&adapter_mxnet, library, &exercise_network_odd, 4, count_threads));
+	of_small = *started;
+	assert_true(run("lenet", 4, count_threads));
+	assert_int_equal(*started, of_small);
+	assert_true(of_small >= 2);
+	munmap(started, sizeof(*started));
 }
 
 /* Resident pages of this process. */
@@ -506,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_updates),
 		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_dropout),
+		cmocka_unit_test(test_no_team_but_the_engines),
 		cmocka_unit_test(test_leak),
 		cmocka_unit_test(test_wrong_weight),
 	};
