@@ -83,9 +83,10 @@ bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 		note_cell(&labels, &summary->rows[i], &found);
 	if (found.cells > 0) {
 		strbuf_printf(out,
-			      "the machine was busy while %zu of %zu cells were measured, in %zu "
+			      "the machine was busy while %zu of %zu cells %s measured, in %zu "
 			      "of %zu processes",
-			      found.cells, found.measured, found.processes, found.all);
+			      found.cells, found.measured, found.cells == 1 ? "was" : "were",
+			      found.processes, found.all);
 		if (found.cells <= NAMED_MAX)
 			strbuf_printf(out, " (processes %s)", strbuf_text(&found.names));
 		strbuf_printf(out, ": other programs took up to %.0f %% of their cores",
