@@ -319,7 +319,7 @@ static void test_broken_floor(void **state)
 	assert_false(summary_floor_broken(&summary, 1, &text));
 	assert_true(summary_disturbance(&summary, &text));
 	assert_non_null(strstr(strbuf_text(&text),
-			       "busy while 1 of 6 cells were measured, in 3 of 30 processes "
+			       "busy while 1 of 6 cells was measured, in 3 of 30 processes "
 			       "(processes native, forward: 1, 2, 3 of 5): other programs took up "
 			       "to 51 % of their cores; a cell is ranked"));
 	strbuf_clear(&text);
