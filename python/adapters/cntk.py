@@ -5,6 +5,7 @@ import adapters.cntk_setup  # before CNTK itself
 import cntk
 import graph_analysis
 import own_loader
+import photographs
 from adapters import cntk_data
 from adapters.cntk_operators import OPERATORS, REFUSALS, Translation
 from adapters.numpy_adapter import NumpyAdapter, gates_first, transposed
@@ -106,7 +107,7 @@ class Adapter(NumpyAdapter):
     def loader_problems(self, case):
         if any(node["op"] in ("LSTM", "RNN") for node in case.nodes):
             return ["input native: its UserMinibatchSource gives samples, not sequences"]
-        return own_loader.Data(case).problems()
+        return photographs.problems(own_loader.Data(case))
 
     def loader(self, case):
         return cntk_data.loader(own_loader.Data(case), case.shape(case.graph["logits"])[1])

@@ -12,6 +12,7 @@ import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
 import graph_analysis
 import own_loader
+import photographs
 from errors import WorkerError
 from safetensors_io import elements
 
@@ -300,7 +301,7 @@ class Adapter(adapters.Adapter):
                               None if y is None else self._place(y, torch.long))
 
     def loader_problems(self, case):
-        return pytorch_data.problems(own_loader.Data(case))
+        return photographs.problems(own_loader.Data(case))
 
     def loader(self, case):
         return pytorch_data.loader(own_loader.Data(case))

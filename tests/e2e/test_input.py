@@ -267,42 +267,63 @@ class FrameworkTest(unittest.TestCase):
     MODULES = {"pytorch": "pytorch", "tensorflow-python": "tensorflow", "caffe": "caffe", "cntk": "cntk"}
     FORMATS = {"mxnet": ("recordio", "data.rec"), "caffe": ("lmdb", "data.mdb")}  # and a file of it
 
+    def first_batch(self, framework, python, folder, environment, *words):
+        """What own_loader_reader.py says of the first batch of evaluation, after a run that must be ok."""
+        kept = os.path.join(folder, "kept")
+        run = [PRONY, "run", "--store", os.path.join(folder, "store.db"), "-f", framework, "-s", "forward", "--input",
+               "native", "--keep-bundle", kept, "--steps", "3", "--warm-up", "0", "--repeat", "1", *words]
+        done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("input: %s waits" % framework, done.stdout)
+        self.assertEqual("fed-by-script" in done.stdout, framework == "cntk")
+        case = [name for name in os.listdir(kept) if name.endswith("-case")]
+        done = subprocess.run(
+            [python, os.path.join(HERE, "readers/own_loader_reader.py"), os.path.join(ROOT, "python"),
+             self.MODULES[framework], os.path.join(kept, case[0])],
+            env=dict(environment, CUDA_VISIBLE_DEVICES=""), capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout.splitlines()[-1])
+        self.assertTrue(said["values"] and said["labels"], said)
+        return said
+
     def test_own_loaders(self):
         """Evaluation in the order of the files: the first batch is the one that prony makes."""
         found = 0
-        for framework, module in self.MODULES.items():
+        for framework in self.MODULES:
             python = os.path.join(self.DATA, "prony/frameworks", framework, "bin/python")
             if not os.path.exists(python):
                 continue
             found += 1
             with self.subTest(framework=framework), tempfile.TemporaryDirectory() as folder:
                 environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
-                kept = os.path.join(folder, "kept")
                 if framework in self.FORMATS:
                     kind = self.FORMATS[framework][0]
                     subprocess.run([PRONY, "data", "convert", "mnist-sample", "--to", kind, "-o",
                                     os.path.join(folder, "mnist-sample-" + kind)],
                                    capture_output=True, check=True)
-                run = [PRONY, "run", "--store", os.path.join(folder, "store.db"), "-f", framework, "-n",
-                       "lenet", "-d", "mnist-sample", "-b", "16", "-s", "forward", "--input", "native",
-                       "--data", folder,
-                       "--keep-bundle", kept, "--steps", "3", "--warm-up", "0", "--repeat", "1"]
-                done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
-                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                self.assertIn("input: %s waits" % framework, done.stdout)
-                self.assertEqual("fed-by-script" in done.stdout, framework == "cntk")
-                case = [name for name in os.listdir(kept) if name.endswith("-case")]
-                done = subprocess.run(
-                    [python, os.path.join(HERE, "readers/own_loader_reader.py"),
-                     os.path.join(ROOT, "python"), module, os.path.join(kept, case[0])],
-                    env=dict(environment, CUDA_VISIBLE_DEVICES=""), capture_output=True, text=True,
-                    check=False)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                said = json.loads(done.stdout.splitlines()[-1])
-                self.assertTrue(said["values"] and said["labels"], said)
+                said = self.first_batch(framework, python, folder, environment, "-n", "lenet", "-d", "mnist-sample",
+                                        "-b", "16", "--data", folder)
                 self.assertLess(said["largest"], 1e-5)
         if not found:
             self.skipTest("not installed: prony framework install " + ", ".join(self.MODULES))
+
+    def test_own_loaders_of_photographs(self):
+        """The same, but for what decoders round."""
+        data = os.path.join(ROOT, "../shared/data")
+        if not os.path.isdir(os.path.join(data, "imagenet/train")):
+            self.skipTest("no photographs in %s" % data)
+        found = 0
+        for framework in ("pytorch", "cntk"):
+            python = os.path.join(self.DATA, "prony/frameworks", framework, "bin/python")
+            if not os.path.exists(python):
+                continue
+            found += 1
+            with self.subTest(framework=framework), tempfile.TemporaryDirectory() as folder:
+                said = self.first_batch(framework, python, folder, dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock")),
+                                        "-n", "googlenet", "-d", "imagenet-sample", "-b", "2", "--data", data)
+                self.assertLess(said["mean"], 0.02)
+        if not found:
+            self.skipTest("not installed: prony framework install pytorch, cntk")
 
     def test_photographs(self):
         """PyTorch's view of a photograph in evaluation is prony's, but for the rounding of decoders."""

@@ -1,4 +1,4 @@
-"""What PyTorch's own loader sees of photographs in evaluation, beside PNG files of what prony sees: prints the largest
+"""What the input native of PyTorch and CNTK sees of photographs in evaluation, beside PNG files of what prony sees: prints the largest
 mean difference of one, in levels of 255, and how many there were.
 
     photographs_reader.py PYTHON_FOLDER PHOTOGRAPHS CONVERTED SIZE
@@ -14,12 +14,12 @@ except ImportError as error:
     print(json.dumps({"missing": str(error)}))
     sys.exit()
 
-from adapters import pytorch_data  # noqa: E402
+import photographs  # noqa: E402
 
 
 class Asked(object):
     """What an own_loader.Data would say."""
-    training, scale, mean, deviation = False, 255.0, [0.0] * 3, [1.0] * 3
+    training = False
     batch_shape = [1, 3, int(sys.argv[4]), int(sys.argv[4])]
 
     @staticmethod
@@ -28,7 +28,7 @@ class Asked(object):
 
 
 def main():
-    samples = pytorch_data.Photographs(Asked)
+    samples = photographs.Photographs(Asked)
     files = sorted(os.path.join(place, name) for place, _, names in os.walk(sys.argv[2]) for name in names)
     with open(os.path.join(sys.argv[3], "map.txt"), encoding="ascii") as stream:
         ours = [line.split("\t")[0] for line in stream]
