@@ -146,13 +146,33 @@ struct mx_symbol *mx_transpose(struct translation *t, const struct node *node)
 			mx_text(t, "axes=%s", mx_list(axes->items, axes->count).text));
 }
 
+/* Whether all parts are whole blocks of the channels that oneDNN keeps together. */
+static bool whole_blocks(const struct translation *t, const struct node *node)
+{
+	for (int i = 0; i < node->input_count; i++)
+		if (mx_shape(t->graph, node->inputs[i])->dims[node->attributes.axis] % 16 != 0)
+			return false;
+	return true;
+}
+
+/*
+ * MXNet 1.9 takes the gradient apart as it lies, and ends with "could not construct a sub-memory"
+ * where that is in blocks which two parts share. The gradient of slice_axis, which here takes all,
+ * lies plainly; what may write over its input (Reshape, a product) keeps the blocks.
+ */
 struct mx_symbol *mx_concat(struct translation *t, const struct node *node)
 {
+	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
+	bool plain = t->loss && y->rank == 4 && !whole_blocks(t, node);
 	struct mx_symbol *parts[NODE_MAX_INPUTS];
 	int count = mx_all_in(t, parts);
+	struct mx_symbol *joined =
+		mx_op(t, plain ? "joined" : "", "Concat", parts, count,
+		      mx_text(t, "num_args=%d dim=%lld", count, (long long)node->attributes.axis));
 
-	return mx_op(t, "", "Concat", parts, count,
-		     mx_text(t, "num_args=%d dim=%lld", count, (long long)node->attributes.axis));
+	if (!plain)
+		return joined;
+	return mx_op(t, "", "slice_axis", &joined, 1, "axis=0 begin=0 end=None");
 }
 
 struct mx_symbol *mx_slice(struct translation *t, const struct node *node)

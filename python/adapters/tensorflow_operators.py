@@ -12,43 +12,43 @@ from safetensors_io import elements
 LARGEST = 3.4028234e38  # Clip's bounds where it has none
 
 
-def _padding(t, pads):
-    """tf's word or list for the padding of a convolution or pool."""
+def _window(t, pads, value=0.0):
+    """(first input, padded where TensorFlow has no word for it; the word). A list of pads would do for forward,
+    but its gradient is not oneDNN's: 1.3 times as slow in fp32, 120 times in bf16 for a convolution of ResNet-50."""
     if not any(pads):
-        return "VALID"
+        return t.input(0), "VALID"
     if graph_analysis.same_padding(t.attributes, t.input_shape, t.shape):
-        return "SAME"
-    return [list(pair) for pair in t.pads(pads)]
+        return t.input(0), "SAME"
+    return tf.pad(t.input(0), t.pads(pads), constant_values=value), "VALID"
 
 
 def _count_conv(t, result, weights):
     t.run.macs += elements(result.shape) * elements(weights.shape[:3])
 
 
-def _depthwise(t, padding):
+def _depthwise(t, x, padding):
     a, w = t.attributes, t.input(1)
     channels = t.input_shape[1]
     w = tf.reshape(w, list(w.shape[:2]) + [channels, w.shape[3] // channels])
-    return tf.nn.depthwise_conv2d(t.input(0), w, t.layout.spatial(a["strides"], 1), padding,
+    return tf.nn.depthwise_conv2d(x, w, t.layout.spatial(a["strides"], 1), padding,
                                   dilations=a["dilations"])
 
 
-def _grouped(t, padding):
+def _grouped(t, x, padding):
     """Convolutions side by side: those of TensorFlow on a CPU have no gradient in groups."""
     a = t.attributes
-    parts = zip(tf.split(t.input(0), a["group"], 3), tf.split(t.input(1), a["group"], 3))
-    return tf.concat([tf.nn.conv2d(x, w, a["strides"], padding, dilations=a["dilations"])
-                      for x, w in parts], 3)
+    parts = zip(tf.split(x, a["group"], 3), tf.split(t.input(1), a["group"], 3))
+    return tf.concat([tf.nn.conv2d(part, w, a["strides"], padding, dilations=a["dilations"])
+                      for part, w in parts], 3)
 
 
 def _conv(t):
     a = t.attributes
-    padding = _padding(t, a["pads"])
+    x, padding = _window(t, a["pads"])
     if a["group"] == 1:
-        result = tf.nn.conv2d(t.input(0), t.input(1), a["strides"], padding,
-                              dilations=a["dilations"])
+        result = tf.nn.conv2d(x, t.input(1), a["strides"], padding, dilations=a["dilations"])
     else:
-        result = (_depthwise if a["group"] == t.input_shape[1] else _grouped)(t, padding)
+        result = (_depthwise if a["group"] == t.input_shape[1] else _grouped)(t, x, padding)
     _count_conv(t, result, t.input(1))
     return result if t.input(2) is None else tf.nn.bias_add(result, t.input(2))
 
@@ -64,10 +64,8 @@ def _conv_problem(case, node):
 
 
 def _max_pool(t):
-    a, x = t.attributes, t.input(0)
-    padding = _padding(t, t.pooled_pads())
-    if isinstance(padding, list) and "xla" in t.case.options:  # whose pools have words only
-        x, padding = tf.pad(x, padding, constant_values=x.dtype.min), "VALID"
+    a = t.attributes
+    x, padding = _window(t, t.pooled_pads(), t.input(0).dtype.min)
     return tf.nn.max_pool2d(x, a["kernel_shape"], a["strides"], padding)
 
 
