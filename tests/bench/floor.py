@@ -92,8 +92,7 @@ def keep(cell):
     details = cell.get("details") or {}
     return {"framework": cell["framework"], "status": cell["status"], "reason": cell["reason"],
             "version": details.get("version"), "step_ns": cell["step"]["center_ns"],
-            "half_width": cell["step"]["half_width"], "processes": cell["step"]["processes"],
-            "ranked": cell["rank"] is not None, "floor": cell["floor"]}
+            "half_width": cell["step"]["half_width"], "processes": cell["step"]["processes"], "floor": cell["floor"]}
 
 
 def machine_of(run):
@@ -140,7 +139,7 @@ def cell_of(entry, framework):
 def cell_text(cell, native):
     if cell is None:
         return ""
-    if not cell["ranked"]:
+    if cell["step_ns"] is None:
         return cell["status"]
     interval = "" if cell["half_width"] is None else f" +/- {100 * cell['half_width']:.2g} %"
     ratio = cell["floor"]["ratio"]
@@ -164,20 +163,28 @@ def verdict(entry):
     if cells is None:
         return "the frameworks were not run"
     native = cell_of(entry, "native")
-    if native is None or not native["ranked"]:
+    if native is None or native["step_ns"] is None:
         return "there is no floor: native " + (native["status"] if native else "was not asked for")
-    others = [cell for cell in cells if cell["ranked"] and cell["framework"] != "native"]
+    others = [cell for cell in cells if cell["step_ns"] is not None and not is_native(cell)]
     broken = [cell for cell in others if cell["floor"]["broken"]]
+    near = [cell for cell in others if cell["floor"]["low"] is None or cell["floor"]["low"] <= 1]
     if not others:
         return "nothing to compare"
     if not broken:
-        near = [f"{cell['framework']} ({cell['floor']['ratio']:.2f}x)" for cell in others
-                if cell["floor"]["low"] is None or cell["floor"]["low"] <= 1]
-        return "floor holds" + (f"; cannot be told from {', '.join(near)}" if near else "")
-    names = ", ".join(f"{cell['framework']} ({cell['floor']['ratio']:.2f}x)" for cell in broken)
+        return f"undecided: {', '.join(map(beside, near))}" if near else "holds"
     layer = heaviest(entry)
-    return f"**the floor is broken by {names}**" + (
-        f" (layer that loses most: {layer})" if layer else "")
+    return f"**broken by {', '.join(map(beside, broken))}**" + (f" (layer that loses most: {layer})" if layer else "")
+
+
+def is_native(cell):
+    """native itself, or another oneDNN under it."""
+    return cell["framework"].split("@")[0] == "native"
+
+
+def beside(cell):
+    floor = cell["floor"]
+    interval = "" if floor["low"] is None else f", {floor['low']:.2f} to {floor['high']:.2f}"
+    return f"{cell['framework']} ({floor['ratio']:.2f}x{interval})"
 
 
 def bench_texts(seen):
@@ -259,6 +266,9 @@ def table(results):
         row += bench_texts(entry.get("bench"))
         row += [cell_text(cell_of(entry, name), name == "native") for name in frameworks]
         lines.append("| " + " | ".join(row + [verdict(entry)]) + " |")
+    decided = [verdict(entry) for entry in entries if entry.get("cells")]
+    if decided:
+        lines += ["", f"{sum(not text.startswith('undecided') for text in decided)} of {len(decided)} rows decided."]
     missed = [line for entry in entries for line in misses(entry)]
     if missed:
         lines += ["", "Not reached:", ""] + [f"- {line}" for line in missed]

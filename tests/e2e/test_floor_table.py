@@ -14,7 +14,7 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench/floo
 def cell(framework, step_ms, ratio, broken=False, status="ok"):
     return {"framework": framework, "status": status, "reason": None, "version": "1.0",
             "step_ns": None if step_ms is None else step_ms * 1e6, "half_width": 0.012,
-            "processes": 5, "ranked": status == "ok",
+            "processes": 5,
             "floor": {"ratio": ratio, "low": ratio, "high": ratio, "broken": broken}}
 
 
@@ -49,21 +49,28 @@ class FloorTable(unittest.TestCase):
     def test_holds(self):
         text = self.table(ENTRY)
         self.assertIn("| `resnet50` | 8, train | 964 | 1.020 | 1, 0, 52 | 0, 0 + 400 | 0.71 | 1.90 |"
-                      " 970 +/- 1.2 % | unsupported | 1200 +/- 1.2 %, 1.24x | floor holds |", text)
+                      " 970 +/- 1.2 % | unsupported | 1200 +/- 1.2 %, 1.24x | holds |", text)
         self.assertIn("our FMA loop (avx512f): 236 to 236 GFLOP/s", text)
         self.assertNotIn("Not reached", text)
 
     def test_broken(self):
         entry = copy.deepcopy(ENTRY)
         entry["cells"].append(cell("mxnet", 900, 0.93, broken=True))
-        self.assertIn("| **the floor is broken by mxnet (0.93x)** (layer that loses most: conv1 weight "
+        self.assertIn("| **broken by mxnet (0.93x, 0.93 to 0.93)** (layer that loses most: conv1 weight "
                       "gradient: 31 ms, 0.34 of the peak) |", self.table(entry))
 
     def test_cannot_be_told(self):
         entry = copy.deepcopy(ENTRY)
         entry["cells"].append(cell("mxnet", 960, 0.99))
         entry["cells"][-1]["floor"].update(low=0.97, high=1.01)
-        self.assertIn("| floor holds; cannot be told from mxnet (0.99x) |", self.table(entry))
+        self.assertIn("| undecided: mxnet (0.99x, 0.97 to 1.01) |", self.table(entry))
+        self.assertIn("1 of 2 rows decided.", self.table(entry, ENTRY))
+
+    def test_other_versions_of_native(self):
+        """They have columns, and no say in whether the floor holds."""
+        entry = copy.deepcopy(ENTRY)
+        entry["cells"].append(cell("native@3.6", 900, 0.93))
+        self.assertIn("| 900 +/- 1.2 %, 0.93x | unsupported | 1200 +/- 1.2 %, 1.24x | holds |", self.table(entry))
 
     def test_not_reached(self):
         entry = copy.deepcopy(ENTRY)
@@ -85,7 +92,7 @@ class FloorTable(unittest.TestCase):
 
     def test_nothing_to_stand_on(self):
         entry = copy.deepcopy(ENTRY)
-        entry["cells"][0].update(status="crashed", ranked=False)
+        entry["cells"][0].update(status="crashed", step_ns=None)
         self.assertIn("there is no floor: native crashed", self.table(entry))
         del entry["cells"], entry["bench"]
         self.assertIn("the frameworks were not run", self.table(entry))
