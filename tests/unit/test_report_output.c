@@ -421,6 +421,7 @@ static void test_parity_counts(void **state)
 
 	/* What only loads has nothing to prove. */
 	run.cells[0].gate = CELL_OK;
+	json_decref(run.cells[1].evidence);
 	run.cells[1].evidence = NULL;
 	run.cells[1].gate = CELL_PENDING;
 	for (size_t i = 0; i < run.cell_count; i++)
