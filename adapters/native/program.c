@@ -156,41 +156,55 @@ struct command *program_command(struct program *program, const char *name, const
 	program->commands = grow(&program->arena, program->commands, program->command_count,
 				 &program->command_capacity, sizeof(struct command));
 	command = &program->commands[program->command_count++];
-	*command = (struct command){.node = -1};
+	*command = (struct command){.node = -1, .parts = 1};
 	command->operands = arena_array(&program->arena, room, sizeof(*command->operands));
 	command->args = arena_array(&program->arena, room, sizeof(*command->args));
 	snprintf(command->name, sizeof(command->name), "%.36s %.16s", name, what);
 	return command;
 }
 
-enum prony_status program_primitive(struct program *program, const char *name, const char *what,
-				    const_dnnl_primitive_desc_t pd, const int *args,
-				    const int *operands, int count, struct error *err)
+static void add_argument(struct command *command, int arg, int operand)
+{
+	command->args[command->operand_count].arg = arg;
+	command->operands[command->operand_count++] = operand;
+}
+
+enum prony_status program_primitive_parts(struct program *program, const char *name,
+					  const char *what, const_dnnl_primitive_desc_t pd,
+					  const int *args, const int *operands, int count,
+					  int parts, struct error *err)
 {
 	const struct onednn *dnn = program->dnn;
 	const_dnnl_memory_desc_t scratch =
 		dnn->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-	struct command *command = program_command(program, name, what, count + 1);
+	bool needs_scratch = scratch && dnn->memory_desc_get_size(scratch) > 0;
+	struct command *command = program_command(program, name, what, parts * (count + 1));
 	enum prony_status status;
 	int operand;
 
+	onednn_use_threads(dnn, parts > 1 ? 1 : program->threads);
 	status = onednn_check(dnn->primitive_create(&command->primitive, pd), what, name, err);
-	if (status != PRONY_OK)
-		return status;
-	for (int i = 0; i < count; i++) {
-		if (operands[i] == OPERAND_NONE)
+	onednn_use_threads(dnn, program->threads);
+	command->parts = parts;
+	for (int p = 0; status == PRONY_OK && p < parts; p++) {
+		for (int i = 0; i < count; i++) {
+			if (operands[p * count + i] != OPERAND_NONE)
+				add_argument(command, args[i], operands[p * count + i]);
+		}
+		if (!needs_scratch)
 			continue;
-		command->args[command->operand_count].arg = args[i];
-		command->operands[command->operand_count++] = operands[i];
+		status = program_operand(program, scratch, REGION_PLANNED, &operand, err);
+		if (status == PRONY_OK)
+			add_argument(command, DNNL_ARG_SCRATCHPAD, operand);
 	}
-	if (!scratch || dnn->memory_desc_get_size(scratch) == 0)
-		return PRONY_OK;
-	status = program_operand(program, scratch, REGION_PLANNED, &operand, err);
-	if (status != PRONY_OK)
-		return status;
-	command->args[command->operand_count].arg = DNNL_ARG_SCRATCHPAD;
-	command->operands[command->operand_count++] = operand;
-	return PRONY_OK;
+	return status;
+}
+
+enum prony_status program_primitive(struct program *program, const char *name, const char *what,
+				    const_dnnl_primitive_desc_t pd, const int *args,
+				    const int *operands, int count, struct error *err)
+{
+	return program_primitive_parts(program, name, what, pd, args, operands, count, 1, err);
 }
 
 /* The commands between which each memory is in use. What is written in one step and read in the
@@ -370,17 +384,49 @@ static enum prony_status run_kernel(struct program *program, const struct comman
 	return status;
 }
 
+struct parts_run {
+	const struct program *program;
+	const struct command *command;
+	_Atomic int failed; /* a status of the library's */
+};
+
+static void run_parts(void *data, size_t first, size_t end)
+{
+	struct parts_run *run = data;
+	const struct command *command = run->command;
+	const struct onednn *dnn = run->program->dnn;
+	int count = command->operand_count / command->parts;
+
+	for (size_t p = first; p < end; p++) {
+		dnnl_status_t status = dnn->primitive_execute(
+			command->primitive, dnn->stream, count, command->args + p * (size_t)count);
+
+		if (status != dnnl_success)
+			run->failed = (int)status;
+	}
+}
+
+static dnnl_status_t execute(const struct program *program, const struct command *command)
+{
+	const struct onednn *dnn = program->dnn;
+	struct parts_run run = {.program = program, .command = command};
+
+	if (command->parts == 1)
+		return dnn->primitive_execute(command->primitive, dnn->stream,
+					      command->operand_count, command->args);
+	onednn_split(dnn, command->parts, (size_t)command->parts, run_parts, &run);
+	return (dnnl_status_t)run.failed;
+}
+
 /* A primitive may then still be under way. */
 static enum prony_status start_one(struct program *program, int i, struct error *err)
 {
-	const struct onednn *dnn = program->dnn;
 	const struct command *command = &program->commands[i];
 	dnnl_status_t status;
 
 	if (!command->primitive)
 		return run_kernel(program, command, err);
-	status = dnn->primitive_execute(command->primitive, dnn->stream, command->operand_count,
-					command->args);
+	status = execute(program, command);
 	return status == dnnl_success ? PRONY_OK
 				      : onednn_check(status, "execution", command->name, err);
 }

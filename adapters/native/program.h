@@ -45,6 +45,7 @@ struct command {
 	void (*kernel)(struct program *program, const struct command *command);
 	int *operands, operand_count; /* in the program's arena */
 	dnnl_exec_arg_t *args;	      /* of a primitive, in the order of operands */
+	int parts;		      /* of a primitive: see program_primitive_parts; else 1 */
 	size_t elements;	      /* of a kernel */
 	bool bf16;		      /* operand 0 of a kernel, and those of its kind */
 	double ratio;		      /* dropout; momentum of a statistic */
@@ -123,6 +124,16 @@ struct command *program_command(struct program *program, const char *name, const
 enum prony_status program_primitive(struct program *program, const char *name, const char *what,
 				    const_dnnl_primitive_desc_t pd, const int *args,
 				    const int *operands, int count, struct error *err);
+/*
+ * The same for `parts` independent parts of the work, executed at once by as many threads, one
+ * each: part p has operands[p * count + i] as args[i], OPERAND_NONE in all parts or in none. The
+ * primitive was described for one thread (onednn_use_threads), on a library whose threads are
+ * OpenMP's.
+ */
+enum prony_status program_primitive_parts(struct program *program, const char *name,
+					  const char *what, const_dnnl_primitive_desc_t pd,
+					  const int *args, const int *operands, int count,
+					  int parts, struct error *err);
 
 /* Plans the memory, allocates it (zeroed) and makes the memory objects. `gradients` and `state` (of
  * the optimiser): whether the stage has any. */

@@ -212,6 +212,61 @@ static void steps_reorder_no_weights_in_vain(void **state)
 	}
 }
 
+/* Whether the recurrent layer is computed in so many parts of the batch. */
+static enum prony_status check_parts(struct exercise *e, int wanted, struct error *err)
+{
+	const struct program *program = native_program(&e->session);
+	int parts = 1;
+
+	for (int i = 0; i < program->command_count; i++)
+		parts = program->commands[i].parts > parts ? program->commands[i].parts : parts;
+	if (parts != wanted)
+		return error_set(err, PRONY_MISMATCH, "%d parts, not %d", parts, wanted);
+	return PRONY_OK;
+}
+
+static enum prony_status forward_in_parts(struct exercise *e, struct error *err)
+{
+	enum prony_status status = exercise_forward(e, err);
+
+	return status == PRONY_OK ? check_parts(e, 2, err) : status;
+}
+
+static enum prony_status gradients_in_parts(struct exercise *e, struct error *err)
+{
+	enum prony_status status = exercise_gradients(e, err);
+
+	return status == PRONY_OK ? check_parts(e, 2, err) : status;
+}
+
+static enum prony_status updates_in_parts(struct exercise *e, struct error *err)
+{
+	enum prony_status status = update_momentum(e, err);
+
+	return status == PRONY_OK ? check_parts(e, 2, err) : status;
+}
+
+static enum prony_status forward_as_a_whole(struct exercise *e, struct error *err)
+{
+	enum prony_status status = exercise_forward(e, err);
+
+	return status == PRONY_OK ? check_parts(e, 1, err) : status;
+}
+
+static void each_thread_takes_its_rows_through_all_steps(void **state)
+{
+	static const char *const networks[] = {"lstm", "irnn"};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		run(networks[i], 16, forward_in_parts);
+		run(networks[i], 16, gradients_in_parts);
+		run(networks[i], 16, updates_in_parts);
+		run(networks[i], 15, forward_as_a_whole);
+		run(networks[i], 4, gradients_in_parts);
+	}
+}
+
 static enum prony_status check_allocations(struct exercise *e, struct error *err)
 {
 	enum prony_status status;
@@ -242,6 +297,7 @@ static void steps_allocate_nothing(void **state)
 	(void)state;
 	run("lenet", 64, check_allocations);
 	run("mlp", 64, check_allocations);
+	run("lstm", 16, check_allocations);
 	if (exercise_has_precision(&adapter_native, library, PRECISION_BF16))
 		run("lenet", 64, check_allocations_bf16);
 }
@@ -438,6 +494,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_weight_is_noticed),
 		cmocka_unit_test(steps_allocate_nothing),
 		cmocka_unit_test(steps_reorder_no_weights_in_vain),
+		cmocka_unit_test(each_thread_takes_its_rows_through_all_steps),
 		cmocka_unit_test(reports_what_it_did),
 		cmocka_unit_test(dropout_draws_new_masks),
 		cmocka_unit_test(passes_the_gate_in_bf16),

@@ -32,12 +32,11 @@ struct node_state {
 	bool absorbed; /* computed by the command of the node before it */
 	bool wants_dx; /* its input's gradient will be asked for */
 	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
-	int src, dst; /* operands as the forward primitive has them */
-	int side;     /* workspace or mask */
-	int parts[5]; /* of a recurrent layer: all states, the last, the last cell, the initial ones
-		       */
-	const void *detail; /* what the gradient's kernel needs, too */
-	int relu_gradient;  /* node that is computed within the gradient of this one, or -1 */
+	int src, dst;			   /* operands as the forward primitive has them */
+	int side;			   /* workspace or mask */
+	const struct recurrent *recurrent; /* recurrent.c */
+	const void *detail;		   /* what the gradient's kernel needs, too */
+	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
 };
 
 /* A batch normalisation that is part of a convolution's weights and of its bias, an operand of its

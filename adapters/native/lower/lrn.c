@@ -1,24 +1,10 @@
-#include <math.h>
-
-#include "adapters/bf16.h"
+#include "adapters/native/kernels/lrn.h"
 #include "adapters/native/lower/lower_internal.h"
 
 /*
- * Response normalisation across channels: y = x * s^-beta, s = bias + alpha / size * (sum of x^2
- * over a window of channels). The library has fast code for one window size and one beta only. Ours
- * takes a position's channels, which lie together or in blocks, one after the other. Nothing is
- * kept for the gradient: s is cheaper to compute again than to read.
+ * Response normalisation. The library has fast code for one window size and one beta only, and its
+ * gradient is wrong at 32 channels.
  */
-
-struct lrn {
-	int64_t channels, positions; /* of a sample */
-	int64_t block;		     /* channels that lie together */
-	int64_t block_stride, position_stride, sample_stride;
-	int64_t before, after; /* channels of the window on either side */
-	float scale, bias, beta;
-	bool bf16;    /* what is read and written; computed in fp32 */
-	int64_t room; /* floats of an array of channels with zeros around */
-};
 
 struct share {
 	const struct lrn *lrn;
@@ -28,130 +14,27 @@ struct share {
 	const struct program *program;
 };
 
-/* The channels of the position that begins with element `at` of an array. */
-static void gather(const struct lrn *lrn, float *to, const void *from, int64_t at)
-{
-	for (int64_t c = 0; c < lrn->channels; c += lrn->block) {
-		int64_t start = at + c / lrn->block * lrn->block_stride;
-		int64_t count = lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
-
-		if (lrn->bf16)
-			for (int64_t i = 0; i < count; i++)
-				to[c + i] = bf16_to_float(((const uint16_t *)from)[start + i]);
-		else
-			for (int64_t i = 0; i < count; i++)
-				to[c + i] = ((const float *)from)[start + i];
-	}
-}
-
-static void scatter(const struct lrn *lrn, void *to, int64_t at, const float *from)
-{
-	for (int64_t c = 0; c < lrn->channels; c += lrn->block) {
-		int64_t start = at + c / lrn->block * lrn->block_stride;
-		int64_t count = lrn->channels - c < lrn->block ? lrn->channels - c : lrn->block;
-
-		if (lrn->bf16)
-			for (int64_t i = 0; i < count; i++)
-				((uint16_t *)to)[start + i] = bf16_from_float(from[c + i]);
-		else
-			for (int64_t i = 0; i < count; i++)
-				((float *)to)[start + i] = from[c + i];
-	}
-}
-
-/* sum[c] = sum of from[c - before] to from[c + after]; there are zeros around `from`. */
-static void window_sum(int64_t channels, int64_t before, int64_t after, float *restrict sum,
-		       const float *restrict from)
-{
-	for (int64_t c = 0; c < channels; c++)
-		sum[c] = from[c - before];
-	for (int64_t d = 1 - before; d <= after; d++) {
-		for (int64_t c = 0; c < channels; c++)
-			sum[c] += from[c + d];
-	}
-}
-
-/* s and s^-beta of every channel; `squares` is scratch with zeros around. */
-static void factors(const struct lrn *lrn, const float *x, float *restrict squares,
-		    float *restrict s, float *restrict power)
-{
-	for (int64_t c = 0; c < lrn->channels; c++)
-		squares[c] = x[c] * x[c];
-	window_sum(lrn->channels, lrn->before, lrn->after, s, squares);
-	for (int64_t c = 0; c < lrn->channels; c++)
-		s[c] = lrn->bias + lrn->scale * s[c];
-	if (lrn->beta == 0.75f) {
-		for (int64_t c = 0; c < lrn->channels; c++) {
-			float root = sqrtf(s[c]);
-
-			power[c] = 1 / (root * sqrtf(root));
-		}
-		return;
-	}
-	for (int64_t c = 0; c < lrn->channels; c++)
-		power[c] = powf(s[c], -lrn->beta);
-}
-
-/* Where position `i` of all samples begins. */
-static int64_t place(const struct lrn *lrn, int64_t i)
-{
-	return i / lrn->positions * lrn->sample_stride + i % lrn->positions * lrn->position_stride;
-}
-
-/* Each member of the team has its own part of the scratch memory, zero where nobody writes. */
-static float *own_scratch(const struct share *share, int arrays)
+/* Each member of the team has its own part of the scratch memory. */
+static float *own_scratch(const struct share *share)
 {
 	const struct onednn *dnn = share->program->dnn;
-	int member = dnn->team_run && dnn->team_member ? dnn->team_member() : 0;
+	size_t member = dnn->team_run && dnn->team_member ? (size_t)dnn->team_member() : 0;
 
-	return share->scratch + (int64_t)member * arrays * share->lrn->room;
+	return share->scratch + member * lrn_scratch_floats(share->lrn);
 }
-
-enum { ARRAYS = 6 };
 
 static void share_forward(void *data, size_t first, size_t end)
 {
 	const struct share *share = data;
-	const struct lrn *lrn = share->lrn;
-	float *scratch = own_scratch(share, ARRAYS) + lrn->before + lrn->after;
-	float *x = scratch, *squares = x + lrn->room, *s = squares + lrn->room;
-	float *power = s + lrn->room;
 
-	for (size_t i = first; i < end; i++) {
-		int64_t at = place(lrn, (int64_t)i);
-
-		gather(lrn, x, share->x, at);
-		factors(lrn, x, squares, s, power);
-		for (int64_t c = 0; c < lrn->channels; c++)
-			x[c] *= power[c];
-		scatter(lrn, share->out, at, x);
-	}
+	lrn_forward(share->lrn, share->out, share->x, own_scratch(share), first, end);
 }
 
-/* dx_i = dy_i s_i^-beta - 2 beta alpha/size x_i sum over the j in whose window i is of dy_j y_j /
- * s_j */
 static void share_backward(void *data, size_t first, size_t end)
 {
 	const struct share *share = data;
-	const struct lrn *lrn = share->lrn;
-	float *scratch = own_scratch(share, ARRAYS) + lrn->before + lrn->after;
-	float *x = scratch, *squares = x + lrn->room, *s = squares + lrn->room;
-	float *power = s + lrn->room, *dy = power + lrn->room, *ratio = dy + lrn->room;
-	float factor = 2 * lrn->beta * lrn->scale;
 
-	for (size_t i = first; i < end; i++) {
-		int64_t at = place(lrn, (int64_t)i);
-
-		gather(lrn, x, share->x, at);
-		gather(lrn, dy, share->dy, at);
-		factors(lrn, x, squares, s, power);
-		for (int64_t c = 0; c < lrn->channels; c++)
-			ratio[c] = dy[c] * x[c] * power[c] / s[c];
-		window_sum(lrn->channels, lrn->after, lrn->before, s, ratio);
-		for (int64_t c = 0; c < lrn->channels; c++)
-			dy[c] = dy[c] * power[c] - factor * x[c] * s[c];
-		scatter(lrn, share->out, at, dy);
-	}
+	lrn_backward(share->lrn, share->out, share->x, share->dy, own_scratch(share), first, end);
 }
 
 static void run_forward(struct program *program, const struct command *command)
@@ -258,8 +141,8 @@ static struct lrn *attributes(struct lowering *l, const struct node *node)
 			    .after = after < channels ? after : channels,
 			    .scale = (float)(a->alpha / (double)a->size),
 			    .bias = (float)a->bias,
-			    .beta = (float)a->beta};
-	lrn->room = (channels + 2 * (lrn->before + lrn->after) + 15) / 16 * 16;
+			    .beta = (float)a->beta,
+			    .loops = lrn_pick(instruction_set_best())};
 	return lrn;
 }
 
@@ -267,7 +150,7 @@ static struct lrn *attributes(struct lowering *l, const struct node *node)
 static enum prony_status make_scratch(struct lowering *l, const struct lrn *lrn, int *out,
 				      struct error *err)
 {
-	int64_t floats = lrn->room * ARRAYS * l->dnn->threads;
+	int64_t floats = (int64_t)lrn_scratch_floats(lrn) * l->dnn->threads;
 	dnnl_memory_desc_t plain = NULL;
 	enum prony_status status = lower_plain(l, dnnl_f32, 1, &floats, &plain, err);
 

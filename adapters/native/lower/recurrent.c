@@ -5,6 +5,11 @@
 /*
  * LSTM and RNN as the library has them: time x batch x features, weights 1 x 1 x inputs x gates x
  * hidden, gates in the order i, f, c, o. Weights come in and go out in ONNX's order (native.c).
+ *
+ * Steps follow each other, rows of the batch do not: where all threads can have as many rows, each
+ * takes its own through all steps alone. The library shares out each step instead, a product of a
+ * few dozen rows, and its threads wait for each other after each: on two threads that takes 1.3 to
+ * 2.8 times as long, at two rows as at 128.
  */
 
 enum tensor_index {
@@ -18,111 +23,193 @@ enum tensor_index {
 	TENSORS
 };
 
-/* In node_state.parts: the first are outputs, from FIRST on are the initial states. */
-enum { FIRST = 3, PARTS = 5 };
-
-struct shapes {
-	bool lstm;
-	int64_t batch, steps, features, hidden, gates;
-	/* Owned: what the layer reads and writes, and gradients, which are always fp32. */
-	dnnl_memory_desc_t any[TENSORS], gradient[TENSORS];
+/* What the forward primitive is given, and the backward primitive, too. */
+enum {
+	X,
+	W_X,
+	W_H,
+	B,
+	STATES, /* of all steps */
+	LAST,
+	LAST_CELL,
+	WORKSPACE,
+	FIRST,
+	FIRST_CELL,
+	FORWARD_OPERANDS
 };
 
-static void shapes_release(const struct lowering *l, struct shapes *s)
+/* What the backward primitive is given besides: gradients. */
+enum {
+	D_STATES = FORWARD_OPERANDS,
+	D_LAST,
+	D_LAST_CELL,
+	D_X,
+	D_W_X,
+	D_W_H,
+	D_B,
+	D_FIRST,
+	D_FIRST_CELL,
+	BACKWARD_OPERANDS
+};
+
+static const int arguments[BACKWARD_OPERANDS] = {
+	[X] = DNNL_ARG_SRC_LAYER,
+	[W_X] = DNNL_ARG_WEIGHTS_LAYER,
+	[W_H] = DNNL_ARG_WEIGHTS_ITER,
+	[B] = DNNL_ARG_BIAS,
+	[STATES] = DNNL_ARG_DST_LAYER,
+	[LAST] = DNNL_ARG_DST_ITER,
+	[LAST_CELL] = DNNL_ARG_DST_ITER_C,
+	[WORKSPACE] = DNNL_ARG_WORKSPACE,
+	[FIRST] = DNNL_ARG_SRC_ITER,
+	[FIRST_CELL] = DNNL_ARG_SRC_ITER_C,
+	[D_STATES] = DNNL_ARG_DIFF_DST_LAYER,
+	[D_LAST] = DNNL_ARG_DIFF_DST_ITER,
+	[D_LAST_CELL] = DNNL_ARG_DIFF_DST_ITER_C,
+	[D_X] = DNNL_ARG_DIFF_SRC_LAYER,
+	[D_W_X] = DNNL_ARG_DIFF_WEIGHTS_LAYER,
+	[D_W_H] = DNNL_ARG_DIFF_WEIGHTS_ITER,
+	[D_B] = DNNL_ARG_DIFF_BIAS,
+	[D_FIRST] = DNNL_ARG_DIFF_SRC_ITER,
+	[D_FIRST_CELL] = DNNL_ARG_DIFF_SRC_ITER_C,
+};
+
+/* A layer; its gradient asks the node that it differentiates. */
+struct recurrent {
+	bool lstm;
+	int parts;    /* of the batch */
+	int64_t rows; /* of a part */
+	int64_t steps, features, hidden, gates;
+	int *operands; /* [part][FORWARD_OPERANDS], in the program's arena */
+};
+
+/* Owned: what the primitives of a part read and write. The weights' layouts are theirs to choose,
+ * all others are row-major. Gradients are always fp32. */
+struct layouts {
+	dnnl_memory_desc_t data[TENSORS], gradient[TENSORS];
+};
+
+static void layouts_release(const struct lowering *l, struct layouts *s)
 {
 	for (int i = 0; i < TENSORS; i++) {
-		if (s->any[i])
-			l->dnn->memory_desc_destroy(s->any[i]);
+		if (s->data[i])
+			l->dnn->memory_desc_destroy(s->data[i]);
 		if (s->gradient[i])
 			l->dnn->memory_desc_destroy(s->gradient[i]);
-		s->any[i] = s->gradient[i] = NULL;
+		s->data[i] = s->gradient[i] = NULL;
 	}
 }
 
 /* With what is multiplied in `type`. Cell states and biases are fp32. */
-static enum prony_status shapes_make(const struct lowering *l, const struct node *node,
-				     dnnl_data_type_t type, struct shapes *s, struct error *err)
+static enum prony_status layouts_make(const struct lowering *l, const struct recurrent *r,
+				      dnnl_data_type_t type, struct layouts *s, struct error *err)
 {
-	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
-	const struct shape *r = &l->graph->values[node->inputs[2]].shape;
-	enum prony_status status = PRONY_OK;
-
-	*s = (struct shapes){.lstm = node->op == OP_LSTM,
-			     .batch = x->dims[0],
-			     .steps = x->dims[1],
-			     .features = x->dims[2],
-			     .hidden = r->dims[1]};
-	s->gates = s->lstm ? 4 : 1;
-
 	const struct {
 		int rank;
 		int64_t dims[5];
 	} wanted[TENSORS] = {
-		[LAYER] = {3, {s->steps, s->batch, s->features}},
-		[INNER] = {4, {1, 1, s->batch, s->hidden}},
-		[CELL] = {4, {1, 1, s->batch, s->hidden}},
-		[WEIGHT] = {5, {1, 1, s->features, s->gates, s->hidden}},
-		[REPEAT] = {5, {1, 1, s->hidden, s->gates, s->hidden}},
-		[BIAS] = {4, {1, 1, s->gates, s->hidden}},
-		[HIDDEN_LAYER] = {3, {s->steps, s->batch, s->hidden}},
+		[LAYER] = {3, {r->steps, r->rows, r->features}},
+		[INNER] = {4, {1, 1, r->rows, r->hidden}},
+		[CELL] = {4, {1, 1, r->rows, r->hidden}},
+		[WEIGHT] = {5, {1, 1, r->features, r->gates, r->hidden}},
+		[REPEAT] = {5, {1, 1, r->hidden, r->gates, r->hidden}},
+		[BIAS] = {4, {1, 1, r->gates, r->hidden}},
+		[HIDDEN_LAYER] = {3, {r->steps, r->rows, r->hidden}},
 	};
+	enum prony_status status = PRONY_OK;
 
+	*s = (struct layouts){0};
 	for (int i = 0; status == PRONY_OK && i < TENSORS; i++) {
-		status = lower_any(l, i == CELL || i == BIAS ? dnnl_f32 : type, wanted[i].rank,
-				   wanted[i].dims, &s->any[i], err);
+		enum prony_status (*make)(const struct lowering *, dnnl_data_type_t, int,
+					  const int64_t *, dnnl_memory_desc_t *, struct error *) =
+			i == WEIGHT || i == REPEAT ? lower_any : lower_plain;
+
+		status = make(l, i == CELL || i == BIAS ? dnnl_f32 : type, wanted[i].rank,
+			      wanted[i].dims, &s->data[i], err);
 		if (status == PRONY_OK)
-			status = lower_any(l, dnnl_f32, wanted[i].rank, wanted[i].dims,
-					   &s->gradient[i], err);
+			status = make(l, dnnl_f32, wanted[i].rank, wanted[i].dims, &s->gradient[i],
+				      err);
 	}
 	if (status != PRONY_OK)
-		shapes_release(l, s);
+		layouts_release(l, s);
 	return status;
 }
 
-static dnnl_status_t create_forward(const struct lowering *l, const struct shapes *s,
+/* Parts of a batch: one for each thread, or one that all threads share. */
+static int parts_of(const struct lowering *l, int64_t batch)
+{
+	int threads = l->program->threads;
+
+	if (threads < 2 || l->dnn->on_tbb || !l->dnn->team_run || batch % threads != 0)
+		return 1;
+	return threads;
+}
+
+static struct recurrent *recurrent_make(struct lowering *l, const struct node *node)
+{
+	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
+	const struct shape *w_h = &l->graph->values[node->inputs[2]].shape;
+	struct recurrent *r = arena_alloc(&l->program->arena, sizeof *r);
+	int parts = parts_of(l, x->dims[0]);
+
+	*r = (struct recurrent){.lstm = node->op == OP_LSTM,
+				.parts = parts,
+				.rows = x->dims[0] / parts,
+				.steps = x->dims[1],
+				.features = x->dims[2],
+				.hidden = w_h->dims[1],
+				.gates = node->op == OP_LSTM ? 4 : 1};
+	r->operands = arena_array(&l->program->arena, (size_t)parts * FORWARD_OPERANDS,
+				  sizeof *r->operands);
+	for (int i = 0; i < parts * FORWARD_OPERANDS; i++)
+		r->operands[i] = OPERAND_NONE;
+	return r;
+}
+
+static dnnl_status_t create_forward(const struct lowering *l, bool lstm, const struct layouts *s,
 				    const_dnnl_primitive_attr_t attributes,
 				    dnnl_primitive_desc_t *out)
 {
 	const struct onednn *dnn = l->dnn;
 	dnnl_prop_kind_t kind = l->training ? dnnl_forward_training : dnnl_forward_inference;
 
-	if (!s->lstm)
+	if (!lstm)
 		return dnn->vanilla_rnn_forward_primitive_desc_create(
 			out, dnn->engine, kind, dnnl_eltwise_relu, dnnl_unidirectional_left2right,
-			s->any[LAYER], s->any[INNER], s->any[WEIGHT], s->any[REPEAT], s->any[BIAS],
-			s->any[HIDDEN_LAYER], s->any[INNER], 0, 0, 0, attributes);
+			s->data[LAYER], s->data[INNER], s->data[WEIGHT], s->data[REPEAT],
+			s->data[BIAS], s->data[HIDDEN_LAYER], s->data[INNER], 0, 0, 0, attributes);
 	return dnn->lstm_forward_primitive_desc_create(
-		out, dnn->engine, kind, dnnl_unidirectional_left2right, s->any[LAYER],
-		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL,
-		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], 0, attributes);
+		out, dnn->engine, kind, dnnl_unidirectional_left2right, s->data[LAYER],
+		s->data[INNER], s->data[CELL], s->data[WEIGHT], s->data[REPEAT], NULL, NULL,
+		s->data[BIAS], s->data[HIDDEN_LAYER], s->data[INNER], s->data[CELL], 0, attributes);
 }
 
-static dnnl_status_t create_backward(const struct lowering *l, const struct shapes *s,
+static dnnl_status_t create_backward(const struct lowering *l, bool lstm, const struct layouts *s,
 				     const_dnnl_primitive_desc_t forward,
 				     const_dnnl_primitive_attr_t attributes,
 				     dnnl_primitive_desc_t *out)
 {
 	const struct onednn *dnn = l->dnn;
 
-	if (!s->lstm)
+	if (!lstm)
 		return dnn->vanilla_rnn_backward_primitive_desc_create(
 			out, dnn->engine, dnnl_backward, dnnl_eltwise_relu,
-			dnnl_unidirectional_left2right, s->any[LAYER], s->any[INNER],
-			s->any[WEIGHT], s->any[REPEAT], s->any[BIAS], s->any[HIDDEN_LAYER],
-			s->any[INNER], s->gradient[LAYER], s->gradient[INNER], s->gradient[WEIGHT],
+			dnnl_unidirectional_left2right, s->data[LAYER], s->data[INNER],
+			s->data[WEIGHT], s->data[REPEAT], s->data[BIAS], s->data[HIDDEN_LAYER],
+			s->data[INNER], s->gradient[LAYER], s->gradient[INNER], s->gradient[WEIGHT],
 			s->gradient[REPEAT], s->gradient[BIAS], s->gradient[HIDDEN_LAYER],
 			s->gradient[INNER], 0, 0, 0, forward, attributes);
 	return dnn->lstm_backward_primitive_desc_create(
-		out, dnn->engine, dnnl_backward, dnnl_unidirectional_left2right, s->any[LAYER],
-		s->any[INNER], s->any[CELL], s->any[WEIGHT], s->any[REPEAT], NULL, NULL,
-		s->any[BIAS], s->any[HIDDEN_LAYER], s->any[INNER], s->any[CELL], s->gradient[LAYER],
-		s->gradient[INNER], s->gradient[CELL], s->gradient[WEIGHT], s->gradient[REPEAT],
-		NULL, NULL, s->gradient[BIAS], s->gradient[HIDDEN_LAYER], s->gradient[INNER],
-		s->gradient[CELL], 0, forward, attributes);
+		out, dnn->engine, dnnl_backward, dnnl_unidirectional_left2right, s->data[LAYER],
+		s->data[INNER], s->data[CELL], s->data[WEIGHT], s->data[REPEAT], NULL, NULL,
+		s->data[BIAS], s->data[HIDDEN_LAYER], s->data[INNER], s->data[CELL],
+		s->gradient[LAYER], s->gradient[INNER], s->gradient[CELL], s->gradient[WEIGHT],
+		s->gradient[REPEAT], NULL, NULL, s->gradient[BIAS], s->gradient[HIDDEN_LAYER],
+		s->gradient[INNER], s->gradient[CELL], 0, forward, attributes);
 }
 
-static enum prony_status describe(struct lowering *l, int n, const struct shapes *s,
-				  struct error *err)
+static enum prony_status describe(struct lowering *l, int n, const struct recurrent *r,
+				  const struct layouts *s, struct error *err)
 {
 	struct node_state *state = &l->nodes[n];
 	dnnl_primitive_attr_t attributes = NULL;
@@ -131,33 +218,53 @@ static enum prony_status describe(struct lowering *l, int n, const struct shapes
 
 	if (status != PRONY_OK)
 		return status;
-	created = create_forward(l, s, attributes, &state->forward);
+	created = create_forward(l, r->lstm, s, attributes, &state->forward);
 	if (created == dnnl_success && l->training)
-		created = create_backward(l, s, state->forward, attributes, &state->backward_data);
+		created = create_backward(l, r->lstm, s, state->forward, attributes,
+					  &state->backward_data);
 	l->dnn->primitive_attr_destroy(attributes);
 	return onednn_check(created, "recurrent layer", l->graph->nodes[n].name, err);
 }
 
-/* Declares weights i (1: of x, 2: of h, 3: bias) in the layout of their gradient. */
-static enum prony_status declare(struct lowering *l, int n, const struct shapes *s, int i,
+/* The same in fp32 where the library lacks the other type. */
+static enum prony_status describe_in_any_type(struct lowering *l, int n, const struct recurrent *r,
+					      struct layouts *s, struct error *err)
+{
+	enum prony_status status = layouts_make(l, r, l->data, s, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = describe(l, n, r, s, l->data == dnnl_f32 ? err : NULL);
+	if (status != PRONY_UNSUPPORTED || l->data == dnnl_f32)
+		return status;
+	layouts_release(l, s);
+	if (l->nodes[n].forward) /* then it was the gradient that does not exist */
+		l->dnn->primitive_desc_destroy(l->nodes[n].forward);
+	l->nodes[n].forward = NULL;
+	status = layouts_make(l, r, dnnl_f32, s, err);
+	return status == PRONY_OK ? describe(l, n, r, s, err) : status;
+}
+
+/* Declares weights i (0: of x, 1: of h, 2: bias) in the layout of their gradient. */
+static enum prony_status declare(struct lowering *l, int n, const struct recurrent *r, int i,
 				 struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	const struct node_state *state = &l->nodes[n];
-	int64_t inputs = i == 1 ? s->features : s->hidden;
-	dnnl_dims_t dims = {1, 1, inputs, s->gates, s->hidden};
-	dnnl_dims_t strides = {0, 0, 1, s->hidden * inputs, inputs};
+	int64_t inputs = i == 0 ? r->features : r->hidden;
+	dnnl_dims_t dims = {1, 1, inputs, r->gates, r->hidden};
+	dnnl_dims_t strides = {0, 0, 1, r->hidden * inputs, inputs};
 	const_dnnl_memory_desc_t master =
-		l->training ? dnn->primitive_desc_query_md(state->backward_data,
-							   dnnl_query_diff_weights_md, i - 1)
-			    : dnn->primitive_desc_query_md(state->forward, dnnl_query_weights_md,
-							   i - 1);
+		l->training
+			? dnn->primitive_desc_query_md(state->backward_data,
+						       dnnl_query_diff_weights_md, i)
+			: dnn->primitive_desc_query_md(state->forward, dnnl_query_weights_md, i);
 	dnnl_memory_desc_t plain = NULL;
 	enum prony_status status;
 
-	strides[0] = strides[1] = s->gates * s->hidden * inputs;
-	if (i == 3)
-		status = lower_plain(l, dnnl_f32, 4, (const int64_t[]){1, 1, s->gates, s->hidden},
+	strides[0] = strides[1] = r->gates * r->hidden * inputs;
+	if (i == 2)
+		status = lower_plain(l, dnnl_f32, 4, (const int64_t[]){1, 1, r->gates, r->hidden},
 				     &plain, err);
 	else
 		status = onednn_check(
@@ -165,132 +272,207 @@ static enum prony_status declare(struct lowering *l, int n, const struct shapes 
 			"memory descriptor", "recurrent weights", err);
 	if (status != PRONY_OK)
 		return status;
-	status = lower_parameter(l, l->graph->nodes[n].inputs[i], master, plain, err);
-	l->parameters[l->parameter_count - 1].gates = (int)s->gates;
+	status = lower_parameter(l, l->graph->nodes[n].inputs[1 + i], master, plain, err);
+	l->parameters[l->parameter_count - 1].gates = (int)r->gates;
 	/* What the library packs for itself it does not unpack. */
 	l->parameters[l->parameter_count - 1].keeps_original |= !l->training;
 	return status;
 }
 
-/* Operand of weights i for a primitive that wants them as `desc`. */
-static enum prony_status weights_as(struct lowering *l, const struct node *node, int i,
-				    const_dnnl_memory_desc_t desc, int *out, struct error *err)
+/* Weights in the layouts that a primitive wants, the same for all parts of `operands`. */
+static enum prony_status use_weights(struct lowering *l, const struct node *node,
+				     const_dnnl_primitive_desc_t pd, int parts, int stride,
+				     int *operands, struct error *err)
 {
-	return lower_weights(l, node->inputs[i], desc, node->name, out, err);
-}
+	enum prony_status status = PRONY_OK;
 
-/* The batch with time in front, as the primitive wants it. */
-static enum prony_status source(struct lowering *l, int n, struct error *err)
-{
-	const struct onednn *dnn = l->dnn;
-	const struct node *node = &l->graph->nodes[n];
-	struct node_state *state = &l->nodes[n];
-	dnnl_memory_desc_t swapped = NULL;
-	int x, view;
-	enum prony_status status = lower_value(l, node->inputs[0], node->name, &x, err);
+	for (int i = 0; status == PRONY_OK && i < 3; i++) {
+		int operand;
 
-	if (status != PRONY_OK)
-		return status;
-	status = onednn_check(dnn->memory_desc_permute_axes(&swapped, l->program->operands[x].desc,
-							    (const int[]){1, 0, 2}),
-			      "transposition", node->name, err);
-	if (status == PRONY_OK)
-		status = program_alias(l->program, x, swapped, 0, &view, err);
-	if (status == PRONY_OK)
-		status = lower_as(
-			l, view, dnn->primitive_desc_query_md(state->forward, dnnl_query_src_md, 0),
-			node->name, &state->src, err);
-	if (swapped)
-		dnn->memory_desc_destroy(swapped);
+		status =
+			lower_weights(l, node->inputs[1 + i],
+				      l->dnn->primitive_desc_query_md(pd, dnnl_query_weights_md, i),
+				      node->name, &operand, err);
+		for (int p = 0; status == PRONY_OK && p < parts; p++)
+			operands[p * stride + W_X + i] = operand;
+	}
 	return status;
 }
 
-/* Appends the forward primitive; its outputs go to state->parts. */
-static enum prony_status append_forward(struct lowering *l, int n, const struct shapes *s,
-					struct error *err)
+/* Views of `whole`, in which the parts of a tensor follow each other: operands[p * stride]. */
+static enum prony_status view_parts(struct lowering *l, int whole, const_dnnl_memory_desc_t part,
+				    int parts, int stride, int *operands, struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
-	const struct node *node = &l->graph->nodes[n];
-	struct node_state *state = &l->nodes[n];
-	const_dnnl_memory_desc_t workspace =
-		dnn->primitive_desc_query_md(state->forward, dnnl_query_workspace_md, 0);
-	int weights[3];
+	size_t bytes = l->dnn->memory_desc_get_size(part);
 	enum prony_status status = PRONY_OK;
 
-	for (int i = 0; status == PRONY_OK && i < 3; i++)
-		status = weights_as(
-			l, node, 1 + i,
-			dnn->primitive_desc_query_md(state->forward, dnnl_query_weights_md, i),
-			&weights[i], err);
-	for (int i = 0; i < PARTS; i++)
-		state->parts[i] = OPERAND_NONE;
-	state->side = OPERAND_NONE;
-	/* Zeros, which nobody ever writes. The library can do without, but then (3.2) its gradient
-	 * of the recurrent weights is wrong. */
-	for (int i = 0; status == PRONY_OK && i < (s->lstm ? 2 : 1); i++)
-		status = program_operand(
-			l->program,
-			dnn->primitive_desc_query_md(state->forward, dnnl_query_src_md, 1 + i),
-			REGION_LASTING, &state->parts[FIRST + i], err);
-	for (int i = 0; status == PRONY_OK && i < (s->lstm ? 3 : 2); i++)
-		status = program_operand(
-			l->program,
-			dnn->primitive_desc_query_md(state->forward, dnnl_query_dst_md, i),
-			REGION_PLANNED, &state->parts[i], err);
-	if (status == PRONY_OK && l->training && workspace &&
-	    dnn->memory_desc_get_size(workspace) > 0)
-		status = program_operand(l->program, workspace, REGION_PLANNED, &state->side, err);
+	for (int p = 0; status == PRONY_OK && p < parts; p++)
+		status = program_alias(l->program, whole, part, (size_t)p * bytes,
+				       &operands[p * stride], err);
+	return status;
+}
+
+/* A tensor of its own for each part. */
+static enum prony_status own_parts(struct lowering *l, const_dnnl_memory_desc_t part, int parts,
+				   int stride, int *operands, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (int p = 0; status == PRONY_OK && p < parts; p++)
+		status = program_operand(l->program, part, REGION_PLANNED, &operands[p * stride],
+					 err);
+	return status;
+}
+
+/* One for all parts: zeros, which nobody ever writes. */
+static enum prony_status zeros(struct lowering *l, const_dnnl_memory_desc_t part, int parts,
+			       int stride, int *operands, struct error *err)
+{
+	int operand;
+	enum prony_status status = program_operand(l->program, part, REGION_LASTING, &operand, err);
+
+	for (int p = 0; status == PRONY_OK && p < parts; p++)
+		operands[p * stride] = operand;
+	return status;
+}
+
+/* The dimensions of what all parts read or write: parts x steps x rows x channels, or the same with
+ * the batch in front. */
+static enum prony_status in_parts(const struct lowering *l, const struct recurrent *r,
+				  dnnl_data_type_t type, bool batch_first, dnnl_memory_desc_t *out,
+				  struct error *err)
+{
+	int64_t dims[] = {r->parts, r->steps, r->rows, r->features};
+	int64_t first[] = {r->parts, r->rows, r->steps, r->features};
+
+	return lower_plain(l, type, 4, batch_first ? first : dims, out, err);
+}
+
+/* The contents of `operand`, 4 dimensions, with steps and rows exchanged, as `as`. */
+static enum prony_status exchange(struct lowering *l, int operand, const_dnnl_memory_desc_t as,
+				  const char *name, int *out, struct error *err)
+{
+	dnnl_memory_desc_t swapped = NULL;
+	int view;
+	enum prony_status status = onednn_check(
+		l->dnn->memory_desc_permute_axes(&swapped, l->program->operands[operand].desc,
+						 (const int[]){0, 2, 1, 3}),
+		"transposition", name, err);
+
+	if (status == PRONY_OK)
+		status = program_alias(l->program, operand, swapped, 0, &view, err);
+	if (status == PRONY_OK)
+		status = lower_as(l, view, as, name, out, err);
+	if (swapped)
+		l->dnn->memory_desc_destroy(swapped);
+	return status;
+}
+
+/* The batch with time in front of the rows of each part. */
+static enum prony_status source(struct lowering *l, const struct node *node,
+				const struct recurrent *r, const struct layouts *s,
+				struct error *err)
+{
+	dnnl_memory_desc_t batch_first = NULL, time_first = NULL;
+	int x, whole;
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &x, err);
+
+	if (status == PRONY_OK)
+		status = in_parts(l, r, lower_type(l, x), true, &batch_first, err);
+	if (status == PRONY_OK)
+		status = in_parts(l, r, onednn_type(l->dnn, s->data[LAYER]), false, &time_first,
+				  err);
+	if (status == PRONY_OK)
+		status = lower_as(l, x, batch_first, node->name, &x, err);
+	if (status == PRONY_OK)
+		status = exchange(l, x, time_first, node->name, &whole, err);
+	if (status == PRONY_OK)
+		status = view_parts(l, whole, s->data[LAYER], r->parts, FORWARD_OPERANDS,
+				    &r->operands[X], err);
+	if (batch_first)
+		l->dnn->memory_desc_destroy(batch_first);
+	if (time_first)
+		l->dnn->memory_desc_destroy(time_first);
+	return status;
+}
+
+/* What the forward primitive writes; state->dst is the last state of the whole batch. */
+static enum prony_status results(struct lowering *l, int n, const struct recurrent *r,
+				 const struct layouts *s, struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	struct node_state *state = &l->nodes[n];
+	const int64_t dims[] = {r->parts * r->rows, r->hidden};
+	const_dnnl_memory_desc_t workspace =
+		dnn->primitive_desc_query_md(state->forward, dnnl_query_workspace_md, 0);
+	dnnl_memory_desc_t last = NULL;
+	enum prony_status status =
+		lower_plain(l, onednn_type(dnn, s->data[INNER]), 2, dims, &last, err);
+
 	if (status != PRONY_OK)
 		return status;
-	return program_primitive(
-		l->program, node->name, "forward", state->forward,
-		(const int[]){DNNL_ARG_SRC_LAYER, DNNL_ARG_WEIGHTS_LAYER, DNNL_ARG_WEIGHTS_ITER,
-			      DNNL_ARG_BIAS, DNNL_ARG_DST_LAYER, DNNL_ARG_DST_ITER,
-			      DNNL_ARG_DST_ITER_C, DNNL_ARG_WORKSPACE, DNNL_ARG_SRC_ITER,
-			      DNNL_ARG_SRC_ITER_C},
-		(const int[]){state->src, weights[0], weights[1], weights[2], state->parts[0],
-			      state->parts[1], state->parts[2], state->side, state->parts[FIRST],
-			      state->parts[FIRST + 1]},
-		10, err);
+	status = program_operand(l->program, last, REGION_PLANNED, &state->dst, err);
+	dnn->memory_desc_destroy(last);
+	if (status == PRONY_OK)
+		status = view_parts(l, state->dst, s->data[INNER], r->parts, FORWARD_OPERANDS,
+				    &r->operands[LAST], err);
+	if (status == PRONY_OK)
+		status = own_parts(l, s->data[HIDDEN_LAYER], r->parts, FORWARD_OPERANDS,
+				   &r->operands[STATES], err);
+	if (status == PRONY_OK && r->lstm)
+		status = own_parts(l, s->data[CELL], r->parts, FORWARD_OPERANDS,
+				   &r->operands[LAST_CELL], err);
+	if (status == PRONY_OK && l->training && workspace &&
+	    dnn->memory_desc_get_size(workspace) > 0)
+		status = own_parts(l, workspace, r->parts, FORWARD_OPERANDS,
+				   &r->operands[WORKSPACE], err);
+	return status;
+}
+
+static enum prony_status append_forward(struct lowering *l, int n, const struct recurrent *r,
+					const struct layouts *s, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	enum prony_status status = source(l, node, r, s, err);
+
+	if (status == PRONY_OK)
+		status = use_weights(l, node, l->nodes[n].forward, r->parts, FORWARD_OPERANDS,
+				     r->operands, err);
+	/* The library can do without initial states, but then (3.2) its gradient of the recurrent
+	 * weights is wrong. */
+	if (status == PRONY_OK)
+		status = zeros(l, s->data[INNER], r->parts, FORWARD_OPERANDS, &r->operands[FIRST],
+			       err);
+	if (status == PRONY_OK && r->lstm)
+		status = zeros(l, s->data[CELL], r->parts, FORWARD_OPERANDS,
+			       &r->operands[FIRST_CELL], err);
+	if (status == PRONY_OK)
+		status = results(l, n, r, s, err);
+	if (status != PRONY_OK)
+		return status;
+	return program_primitive_parts(l->program, node->name, "forward", l->nodes[n].forward,
+				       arguments, r->operands, FORWARD_OPERANDS, r->parts, err);
 }
 
 enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
-	dnnl_memory_desc_t plain = NULL;
-	struct shapes s;
-	enum prony_status status = shapes_make(l, node, l->data, &s, err);
+	struct recurrent *r = recurrent_make(l, node);
+	struct layouts s;
+	enum prony_status status;
 
-	if (status != PRONY_OK)
-		return status;
-	status = describe(l, n, &s, l->data == dnnl_f32 ? err : NULL);
-	if (status == PRONY_UNSUPPORTED && l->data != dnnl_f32) {
-		shapes_release(l, &s);
-		if (l->nodes[n].forward) /* then it was the gradient that does not exist */
-			l->dnn->primitive_desc_destroy(l->nodes[n].forward);
-		l->nodes[n].forward = NULL;
-		status = shapes_make(l, node, dnnl_f32, &s, err);
-		if (status == PRONY_OK)
-			status = describe(l, n, &s, err);
-	}
-	for (int i = 1; status == PRONY_OK && i <= 3; i++)
-		status = declare(l, n, &s, i, err);
+	l->nodes[n].recurrent = r;
+	if (r->parts > 1)
+		onednn_use_threads(l->dnn, 1);
+	status = describe_in_any_type(l, n, r, &s, err);
+	onednn_use_threads(l->dnn, l->program->threads);
+	for (int i = 0; status == PRONY_OK && i < 3; i++)
+		status = declare(l, n, r, i, err);
 	if (status == PRONY_OK)
-		status = source(l, n, err);
-	if (status == PRONY_OK)
-		status = append_forward(l, n, &s, err);
-	if (status == PRONY_OK)
-		status = lower_plain(l, lower_type(l, l->nodes[n].parts[1]), 2, y->dims, &plain,
-				     err);
-	if (status == PRONY_OK)
-		status =
-			lower_as(l, l->nodes[n].parts[1], plain, node->name, &l->nodes[n].dst, err);
-	if (plain)
-		l->dnn->memory_desc_destroy(plain);
+		status = append_forward(l, n, r, &s, err);
 	l->values[node->outputs[0]].operand = l->nodes[n].dst;
-	l->macs += s.batch * s.steps * s.gates * s.hidden * (s.features + s.hidden);
-	shapes_release(l, &s);
+	l->macs += r->parts * r->rows * r->steps * r->gates * r->hidden * (r->features + r->hidden);
+	layouts_release(l, &s);
 	return status;
 }
 
@@ -301,110 +483,155 @@ static void run_clear(struct program *program, const struct command *command)
 		       program->operands[command->operands[i]].bytes);
 }
 
-/* The gradient that a primitive computes with time in front, as the value that the graph has. */
+struct sum {
+	float *to;
+	const float *from;
+};
+
+static void add(void *data, size_t first, size_t end)
+{
+	const struct sum *sum = data;
+
+	for (size_t i = first; i < end; i++)
+		sum->to[i] += sum->from[i];
+}
+
+/* Adds to operands 0 to 2 the three after them, then the next three. */
+static void run_sum(struct program *program, const struct command *command)
+{
+	for (int i = 3; i < command->operand_count; i++) {
+		const struct operand *to = &program->operands[command->operands[i % 3]];
+		struct sum sum = {.to = to->data, .from = lower_data(program, command, i)};
+		size_t elements = to->bytes / sizeof(float);
+
+		onednn_parallel(program->dnn, lower_threads(program, elements), elements, add,
+				&sum);
+	}
+}
+
+/* The gradient that the primitives compute with time in front, as the value that the graph has. */
 static enum prony_status publish_dx(struct lowering *l, int value, int dx, const char *name,
 				    struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
 	const struct shape *shape = &l->graph->values[value].shape;
-	dnnl_memory_desc_t swapped = NULL, plain = NULL;
-	int view;
+	dnnl_memory_desc_t plain = NULL;
 	enum prony_status status =
-		onednn_check(dnn->memory_desc_permute_axes(&swapped, l->program->operands[dx].desc,
-							   (const int[]){1, 0, 2}),
-			     "transposition", name, err);
+		lower_plain(l, lower_type(l, dx), shape->rank, shape->dims, &plain, err);
 
 	if (status == PRONY_OK)
-		status = program_alias(l->program, dx, swapped, 0, &view, err);
-	if (status == PRONY_OK)
-		status = lower_plain(l, lower_type(l, dx), shape->rank, shape->dims, &plain, err);
-	if (status == PRONY_OK)
-		status = lower_as(l, view, plain, name, &l->values[value].operand, err);
+		status = exchange(l, dx, plain, name, &l->values[value].operand, err);
 	if (plain)
-		dnn->memory_desc_destroy(plain);
-	if (swapped)
-		dnn->memory_desc_destroy(swapped);
+		l->dnn->memory_desc_destroy(plain);
 	return status;
 }
 
-/* Operands of the backward primitive that are not the forward's. */
-struct backward {
-	int weights[3], dweights[3];
-	int dx, dlayer, dlast, dcell;
-	int dfirst[2]; /* of the initial states, which nobody wants */
-};
+/* The gradient of the last state, which comes for the whole batch. */
+static enum prony_status last_gradient(struct lowering *l, const struct node *node,
+				       const struct recurrent *r, int *operands, struct error *err)
+{
+	const int64_t dims[] = {r->parts * r->rows, r->hidden};
+	const_dnnl_memory_desc_t part = l->dnn->primitive_desc_query_md(
+		l->nodes[node->differentiates].backward_data, dnnl_query_diff_dst_md, 1);
+	dnnl_memory_desc_t plain = NULL;
+	int whole;
+	enum prony_status status = lower_plain(l, onednn_type(l->dnn, part), 2, dims, &plain, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = lower_as(l, l->values[node->inputs[0]].operand, plain, node->name, &whole, err);
+	l->dnn->memory_desc_destroy(plain);
+	if (status != PRONY_OK)
+		return status;
+	return view_parts(l, whole, part, r->parts, BACKWARD_OPERANDS, &operands[D_LAST], err);
+}
+
+/* The weights' gradients: the first part's are what the update reads. The primitives add to what
+ * they find, so `clear` tells all. */
+static enum prony_status weight_gradients(struct lowering *l, const struct node *forward,
+					  const struct recurrent *r, int *operands, int *clear,
+					  struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; status == PRONY_OK && i < 3; i++) {
+		int gradient = lower_find_parameter(l, forward->inputs[1 + i])->gradient;
+
+		operands[D_W_X + i] = gradient;
+		status =
+			own_parts(l, l->program->operands[gradient].desc, r->parts - 1,
+				  BACKWARD_OPERANDS, &operands[BACKWARD_OPERANDS + D_W_X + i], err);
+		for (int p = 0; status == PRONY_OK && p < r->parts; p++)
+			clear[3 * p + i] = operands[p * BACKWARD_OPERANDS + D_W_X + i];
+	}
+	return status;
+}
 
 static enum prony_status backward_operands(struct lowering *l, const struct node *node,
-					   struct backward *b, struct error *err)
+					   const struct recurrent *r, int *operands, int *dx,
+					   int *clear, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	const struct node *forward = &l->graph->nodes[node->differentiates];
 	const_dnnl_primitive_desc_t pd = l->nodes[node->differentiates].backward_data;
-	bool lstm = forward->op == OP_LSTM;
-	enum prony_status status =
-		lower_as(l, l->values[node->inputs[0]].operand,
-			 dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 1), node->name,
-			 &b->dlast, err);
+	dnnl_memory_desc_t time_first = NULL;
+	enum prony_status status;
 
-	for (int i = 0; status == PRONY_OK && i < 3; i++) {
-		b->dweights[i] = lower_find_parameter(l, forward->inputs[1 + i])->gradient;
-		status = weights_as(l, forward, 1 + i,
-				    dnn->primitive_desc_query_md(pd, dnnl_query_weights_md, i),
-				    &b->weights[i], err);
+	for (int p = 0; p < r->parts; p++) {
+		int *part = operands + p * BACKWARD_OPERANDS;
+
+		memcpy(part, r->operands + p * FORWARD_OPERANDS, FORWARD_OPERANDS * sizeof(int));
+		for (int i = FORWARD_OPERANDS; i < BACKWARD_OPERANDS; i++)
+			part[i] = OPERAND_NONE;
 	}
+	status = use_weights(l, forward, pd, r->parts, BACKWARD_OPERANDS, operands, err);
 	if (status == PRONY_OK)
-		status = program_operand(
-			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
-			REGION_PLANNED, &b->dx, err);
+		status = last_gradient(l, node, r, operands, err);
 	if (status == PRONY_OK)
-		status = program_operand(
-			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0),
-			REGION_PLANNED, &b->dlayer, err);
-	b->dcell = b->dfirst[1] = OPERAND_NONE;
-	for (int i = 0; status == PRONY_OK && i < (lstm ? 2 : 1); i++)
-		status = program_operand(
-			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 1 + i),
-			REGION_PLANNED, &b->dfirst[i], err);
-	if (status == PRONY_OK && lstm)
-		status = program_operand(
-			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 2),
-			REGION_PLANNED, &b->dcell, err);
-	if (status != PRONY_OK)
-		return status;
-	/* Only the last state has a gradient, and the primitive adds to what the weights' have. */
-	lower_command(
-		l, node->name, "clear", run_clear,
-		(const int[]){b->dlayer, b->dweights[0], b->dweights[1], b->dweights[2], b->dcell},
-		lstm ? 5 : 4);
-	return PRONY_OK;
+		status = weight_gradients(l, forward, r, operands, clear, err);
+	if (status == PRONY_OK)
+		status = in_parts(l, r, dnnl_f32, false, &time_first, err);
+	if (status == PRONY_OK)
+		status = program_operand(l->program, time_first, REGION_PLANNED, dx, err);
+	if (time_first)
+		dnn->memory_desc_destroy(time_first);
+	if (status == PRONY_OK)
+		status = view_parts(l, *dx,
+				    dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
+				    r->parts, BACKWARD_OPERANDS, &operands[D_X], err);
+	/* Only the last state has a gradient. */
+	if (status == PRONY_OK)
+		status = zeros(l, dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0),
+			       r->parts, BACKWARD_OPERANDS, &operands[D_STATES], err);
+	if (status == PRONY_OK && r->lstm)
+		status = zeros(l, dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 2),
+			       r->parts, BACKWARD_OPERANDS, &operands[D_LAST_CELL], err);
+	/* Those of the initial states nobody wants. */
+	for (int i = 0; status == PRONY_OK && i < (r->lstm ? 2 : 1); i++)
+		status = own_parts(l,
+				   dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 1 + i),
+				   r->parts, BACKWARD_OPERANDS, &operands[D_FIRST + i], err);
+	return status;
 }
 
 enum prony_status lower_recurrent_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct node_state *state = &l->nodes[node->differentiates];
-	struct backward b;
-	enum prony_status status = backward_operands(l, node, &b, err);
+	const struct recurrent *r = state->recurrent;
+	int *operands = arena_array(&l->program->arena, (size_t)r->parts * BACKWARD_OPERANDS,
+				    sizeof *operands);
+	int *clear = arena_array(&l->program->arena, (size_t)r->parts * 3, sizeof *clear);
+	int dx = OPERAND_NONE;
+	enum prony_status status = backward_operands(l, node, r, operands, &dx, clear, err);
 
 	if (status != PRONY_OK)
 		return status;
-	status = program_primitive(
-		l->program, node->name, "", state->backward_data,
-		(const int[]){DNNL_ARG_SRC_LAYER, DNNL_ARG_WEIGHTS_LAYER, DNNL_ARG_WEIGHTS_ITER,
-			      DNNL_ARG_BIAS, DNNL_ARG_DST_LAYER, DNNL_ARG_DST_ITER,
-			      DNNL_ARG_DST_ITER_C, DNNL_ARG_WORKSPACE, DNNL_ARG_DIFF_DST_LAYER,
-			      DNNL_ARG_DIFF_DST_ITER, DNNL_ARG_DIFF_DST_ITER_C,
-			      DNNL_ARG_DIFF_SRC_LAYER, DNNL_ARG_DIFF_WEIGHTS_LAYER,
-			      DNNL_ARG_DIFF_WEIGHTS_ITER, DNNL_ARG_DIFF_BIAS, DNNL_ARG_SRC_ITER,
-			      DNNL_ARG_SRC_ITER_C, DNNL_ARG_DIFF_SRC_ITER,
-			      DNNL_ARG_DIFF_SRC_ITER_C},
-		(const int[]){state->src, b.weights[0], b.weights[1], b.weights[2], state->parts[0],
-			      state->parts[1], state->parts[2], state->side, b.dlayer, b.dlast,
-			      b.dcell, b.dx, b.dweights[0], b.dweights[1], b.dweights[2],
-			      state->parts[FIRST], state->parts[FIRST + 1], b.dfirst[0],
-			      b.dfirst[1]},
-		19, err);
+	lower_command(l, node->name, "clear", run_clear, clear, 3 * r->parts);
+	status = program_primitive_parts(l->program, node->name, "", state->backward_data,
+					 arguments, operands, BACKWARD_OPERANDS, r->parts, err);
+	if (status == PRONY_OK && r->parts > 1)
+		lower_command(l, node->name, "sum", run_sum, clear, 3 * r->parts);
 	if (status == PRONY_OK && node->outputs[0] != VALUE_NONE)
-		status = publish_dx(l, node->outputs[0], b.dx, node->name, err);
+		status = publish_dx(l, node->outputs[0], dx, node->name, err);
 	return status;
 }
