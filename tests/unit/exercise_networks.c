@@ -295,7 +295,8 @@ static int rnn(struct builder *b, int x)
 	return build_linear(b, "fc", x, 5);
 }
 
-/* Two layers over what a convolution made: somebody wants the gradient of their input. */
+/* Two layers over what a convolution made: somebody wants the gradient of their input. What follows
+ * them may be computed in place, which their own gradients must not meet. */
 static int sequences(struct builder *b, int x)
 {
 	int last[2];
@@ -303,7 +304,9 @@ static int sequences(struct builder *b, int x)
 	x = build_relu(b, "relu", exercise_conv(b, "conv", x, 8, true));
 	x = build_reshape(b, "rows", x, 3, (const int64_t[]){0, 8, 110});
 	last[0] = with_bias(b, "lstm.bias", build_lstm(b, "lstm", x, 12));
+	last[0] = build_relu(b, "relu_lstm", last[0]);
 	last[1] = with_bias(b, "rnn.bias", build_irnn(b, "rnn", x, 7, 0.1));
+	last[1] = build_node(b, OP_TANH, "tanh", &last[1], 1, NULL);
 	return build_linear(b, "fc", build_concat(b, "concat", last, 2, 1), 5);
 }
 
