@@ -9,6 +9,9 @@ void gate_add_check(struct gate_verdict *verdict, struct gate_check check)
 	double ratio = INFINITY;
 	size_t count = verdict->count;
 
+	/* Networks that amplify rounding to infinity: nothing could fail here. */
+	if (!check.reason && !isfinite(check.bound))
+		check.reason = "rounding alone may change it without limit";
 	/* Not "value > bound": a NaN must fail. */
 	check.passed = check.value <= check.bound && !check.reason;
 	if (!isfinite(check.ratio))

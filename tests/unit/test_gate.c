@@ -230,6 +230,16 @@ static void what_is_missing_or_broken_is_a_mismatch(void **state)
 	outcome.observed.loss[0] = f.reference.expected[0].loss[0];
 	check(judge(&f, &outcome, NULL, &err), &err);
 
+	/* What nothing could fail proves nothing. */
+	for (int i = 0; i < 2; i++) {
+		f.reference.expected[0].logits_slack[1] = i ? (double)NAN : (double)INFINITY;
+		assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
+		assert_non_null(strstr(err.text, "logits of step 2: rounding alone may change it"));
+		error_clear(&err);
+	}
+	f.reference.expected[0].logits_slack[1] = 0;
+	check(judge(&f, &outcome, NULL, &err), &err);
+
 	outcome.weights.count--;
 	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
 	assert_non_null(strstr(err.text, "change of fc3.bias: missing"));
