@@ -49,7 +49,9 @@ enum cell_status {
 	X(FED_BY_SCRIPT, "fed-by-script", 8)                                                       \
 	/* Proven on pixels none of which are equal: of several equal maxima its max-pools choose  \
 	 * otherwise. */                                                                           \
-	X(EQUAL_MAXIMA, "equal-maxima", 9)
+	X(EQUAL_MAXIMA, "equal-maxima", 9)                                                         \
+	/* The gate allowed for rounding as much as there is to see. */                            \
+	X(COARSE_GATE, "coarse-gate", 10)
 
 enum cell_flag {
 #define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),
@@ -69,6 +71,8 @@ void cell_defaults(struct cell *cell);
 
 const char *cell_status_name(enum cell_status status);
 bool cell_status_parse(const char *word, enum cell_status *out);
+/* All of them and a terminator. */
+#define CELL_FLAGS_BYTES 128
 /* "screening,discovered"; "" for none. */
 void cell_flags_text(unsigned flags, char *out, size_t out_bytes);
 unsigned cell_flags_parse(const char *text);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 
@@ -45,9 +46,28 @@ static json_t *count_or_null(int64_t count)
 	return count < 0 ? json_null() : json_integer(count);
 }
 
+/*
+ * Of the tensors that are trained, those of which as much may be off as there is to see: one that
+ * was never updated, off by 1, would pass. NULL where there is none.
+ */
+static json_t *coarse(const struct gate_verdict *verdict)
+{
+	int tensors = 0, all = 0;
+
+	for (size_t i = 0; i < verdict->count; i++) {
+		const struct gate_check *check = &verdict->checks[i];
+
+		if (strcmp(check->what, "change") != 0 && strcmp(check->what, "gradient") != 0)
+			continue;
+		all++;
+		tensors += check->bound >= 1;
+	}
+	return tensors > 0 ? json_pack("{s:i, s:i}", "tensors", tensors, "of", all) : NULL;
+}
+
 json_t *gate_verdict_to_json(const struct gate_verdict *verdict)
 {
-	json_t *out = json_object(), *checks = json_array();
+	json_t *out = json_object(), *checks = json_array(), *vague = coarse(verdict);
 
 	for (size_t i = 0; i < verdict->count; i++)
 		json_array_append_new(checks, gate_check_to_json(&verdict->checks[i]));
@@ -69,5 +89,7 @@ json_t *gate_verdict_to_json(const struct gate_verdict *verdict)
 		json_object_set_new(out, "running_variance",
 				    json_string(verdict->running_variance));
 	json_object_set(out, "worst", json_array_get(checks, verdict->worst));
+	if (vague)
+		json_object_set_new(out, "coarse", vague);
 	return out;
 }

@@ -59,7 +59,7 @@ static void write_status(const struct summary_row *row, struct strbuf *out)
 
 static void write_flags(const struct summary_row *row, struct strbuf *out)
 {
-	char text[128];
+	char text[CELL_FLAGS_BYTES];
 	cell_flags_text(row->cell->flags, text, sizeof text);
 	add_text(text, out);
 }

@@ -114,6 +114,9 @@ static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
 	else if (json_object_get(stored->evidence, "equal_maxima"))
 		snprintf(text, sizeof text,
 			 "same work on random pixels; another gradient of equal maxima on these");
+	else if (json_object_get(stored->evidence, "coarse"))
+		snprintf(text, sizeof text,
+			 "same work, coarsely: rounding may change as much as a layer learns");
 	else if (*kept)
 		snprintf(text, sizeof text, "same work, found on %.32s", kept);
 	else

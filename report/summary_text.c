@@ -54,7 +54,7 @@ void summary_comparison_title(const struct cell *cell, char *out, size_t out_byt
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
 			 size_t out_bytes)
 {
-	char flags[128];
+	char flags[CELL_FLAGS_BYTES];
 	unsigned shown = row->cell->flags;
 	if (!strcmp(summary->run->meta.effort, "quick"))
 		shown &= ~(unsigned)CELL_FLAG_SCREENING;
@@ -209,6 +209,7 @@ static void add_untied(const struct summary *summary, size_t untied, struct strb
 void summary_parity(const struct summary *summary, struct strbuf *out)
 {
 	size_t passed = 0, untied = 0, wrong = 0, absent = 0, ended = 0, kept = 0, loading = 0;
+	size_t coarse = 0;
 	double worst = NAN;
 	const char *worst_what = "";
 	for (size_t i = 0; i < summary->count; i++) {
@@ -225,6 +226,7 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		    json_object_get(cell->evidence, "agreement"))
 			continue;
 		(*(is_untied(cell) ? &untied : &passed))++;
+		coarse += !is_untied(cell) && json_object_get(cell->evidence, "coarse");
 		kept += !is_untied(cell) && *json_string_or(cell->evidence, "cached", "") != '\0';
 		double ratio = worst_of(cell->evidence, &what);
 		if (isfinite(ratio) && !(ratio <= worst)) {
@@ -243,6 +245,11 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, " (worst: %s at %.2g of its bound)", worst_what, worst);
 	if (kept > 0)
 		strbuf_printf(out, "; %zu of them found in an earlier run", kept);
+	if (coarse > 0)
+		strbuf_printf(out,
+			      "; %zu of them coarsely: rounding may change what a layer learns by "
+			      "as much as that is, so that the same in fp32 is the better proof",
+			      coarse);
 	if (wrong > 0)
 		strbuf_printf(out, "; %zu did not and %s not ranked", wrong,
 			      wrong == 1 ? "is" : "are");

@@ -129,5 +129,6 @@ unsigned gate_flags(enum cell_status verdict, const json_t *evidence)
 	if (verdict != CELL_OK)
 		return 0;
 	return (json_object_get(evidence, "agreement") ? CELL_FLAG_AGREEMENT : 0) |
-	       (json_object_get(evidence, "equal_maxima") ? CELL_FLAG_EQUAL_MAXIMA : 0);
+	       (json_object_get(evidence, "equal_maxima") ? CELL_FLAG_EQUAL_MAXIMA : 0) |
+	       (json_object_get(evidence, "coarse") ? CELL_FLAG_COARSE_GATE : 0);
 }

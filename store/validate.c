@@ -241,7 +241,7 @@ static bool is_hex(const char *text)
 
 static bool flags_are_known(const char *text)
 {
-	char known[128];
+	char known[CELL_FLAGS_BYTES];
 
 	cell_flags_text(cell_flags_parse(text), known, sizeof known);
 	return !strcmp(known, text);

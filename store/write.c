@@ -180,7 +180,7 @@ enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell
 				    unsigned flags, const char *reason, struct error *err)
 {
 	static const char doing[] = "store how a cell ended";
-	char text[128];
+	char text[CELL_FLAGS_BYTES];
 	int changes = 0;
 
 	cell_flags_text(flags, text, sizeof text);

@@ -328,6 +328,14 @@ static void the_evidence_is_stored_as_ever(void **state)
 	assert_string_equal(words, "change of b: missing");
 	free(text);
 	json_decref(evidence);
+
+	/* A tensor that may be off by as much as it is. */
+	checks[2].bound = 1;
+	evidence = gate_verdict_to_json(&found);
+	text = json_dumps(json_object_get(evidence, "coarse"), JSON_COMPACT);
+	assert_string_equal(text, "{\"tensors\":1,\"of\":2}");
+	free(text);
+	json_decref(evidence);
 }
 
 static int average_layers(struct builder *b, int input)

@@ -419,6 +419,15 @@ static void test_parity_counts(void **state)
 			       "could be compared; 3 never came to the gate"));
 	summary_release(&summary);
 
+	/* A proof that allows as much as there is to see is counted apart. */
+	json_object_set_new(run.cells[1].evidence, "coarse",
+			    json_pack("{s:i, s:i}", "tensors", 1, "of", 2));
+	summary_init(&summary, &run);
+	strbuf_clear(&text);
+	summary_parity(&summary, &text);
+	assert_non_null(strstr(strbuf_text(&text), "; 1 of them coarsely: rounding may change"));
+	summary_release(&summary);
+
 	/* What only loads has nothing to prove. */
 	run.cells[0].gate = CELL_OK;
 	json_decref(run.cells[1].evidence);
