@@ -46,23 +46,28 @@ static json_t *count_or_null(int64_t count)
 	return count < 0 ? json_null() : json_integer(count);
 }
 
+/* Logits before any update, and what each tensor learns. */
+static bool shows_work(const struct gate_check *check)
+{
+	return (strcmp(check->what, "logits") == 0 && check->step == 0) ||
+	       strcmp(check->what, "change") == 0 || strcmp(check->what, "gradient") == 0;
+}
+
 /*
- * Of the tensors that are trained, those of which as much may be off as there is to see: one that
- * was never updated, off by 1, would pass. NULL where there is none.
+ * Of the figures that show the work, those that may be off by as much as there is to see: zeros,
+ * or a tensor that was never updated, off by 1, would pass. NULL where there is none.
  */
 static json_t *coarse(const struct gate_verdict *verdict)
 {
-	int tensors = 0, all = 0;
+	int figures = 0, all = 0;
 
 	for (size_t i = 0; i < verdict->count; i++) {
-		const struct gate_check *check = &verdict->checks[i];
-
-		if (strcmp(check->what, "change") != 0 && strcmp(check->what, "gradient") != 0)
+		if (!shows_work(&verdict->checks[i]))
 			continue;
 		all++;
-		tensors += check->bound >= 1;
+		figures += verdict->checks[i].bound >= 1;
 	}
-	return tensors > 0 ? json_pack("{s:i, s:i}", "tensors", tensors, "of", all) : NULL;
+	return figures > 0 ? json_pack("{s:i, s:i}", "figures", figures, "of", all) : NULL;
 }
 
 json_t *gate_verdict_to_json(const struct gate_verdict *verdict)

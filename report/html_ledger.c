@@ -116,7 +116,7 @@ static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
 			 "same work on random pixels; another gradient of equal maxima on these");
 	else if (json_object_get(stored->evidence, "coarse"))
 		snprintf(text, sizeof text,
-			 "same work, coarsely: rounding may change as much as a layer learns");
+			 "same work, coarsely: rounding alone may change as much as was compared");
 	else if (*kept)
 		snprintf(text, sizeof text, "same work, found on %.32s", kept);
 	else

@@ -247,8 +247,8 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, "; %zu of them found in an earlier run", kept);
 	if (coarse > 0)
 		strbuf_printf(out,
-			      "; %zu of them coarsely: rounding may change what a layer learns by "
-			      "as much as that is, so that the same in fp32 is the better proof",
+			      "; %zu of them coarsely: rounding alone may change as much as was "
+			      "compared, so that the same in fp32 is the better proof",
 			      coarse);
 	if (wrong > 0)
 		strbuf_printf(out, "; %zu did not and %s not ranked", wrong,

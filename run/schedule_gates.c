@@ -9,8 +9,8 @@
 static enum prony_status tell_gate(struct schedule *s, size_t cell, enum cell_status verdict,
 				   const json_t *evidence, const char *log, struct error *err)
 {
-	const unsigned all = CELL_FLAG_AGREEMENT | CELL_FLAG_EQUAL_MAXIMA | CELL_FLAG_COARSE_GATE;
-	s->cells[cell].flags = (s->cells[cell].flags & ~all) | gate_flags(verdict, evidence);
+	s->cells[cell].flags =
+		(s->cells[cell].flags & ~(unsigned)GATE_FLAGS) | gate_flags(verdict, evidence);
 	return s->callbacks->gate(s->callbacks->context, cell, verdict, evidence, log, err);
 }
 

@@ -333,7 +333,19 @@ static void the_evidence_is_stored_as_ever(void **state)
 	checks[2].bound = 1;
 	evidence = gate_verdict_to_json(&found);
 	text = json_dumps(json_object_get(evidence, "coarse"), JSON_COMPACT);
-	assert_string_equal(text, "{\"tensors\":1,\"of\":2}");
+	assert_string_equal(text, "{\"figures\":1,\"of\":2}");
+	free(text);
+	json_decref(evidence);
+	/* Logits alone, as in evaluation, before any update. */
+	checks[2].bound = 0.5;
+	checks[1].bound = 1.5;
+	evidence = gate_verdict_to_json(&found);
+	assert_null(json_object_get(evidence, "coarse"));
+	json_decref(evidence);
+	checks[1].step = 0;
+	evidence = gate_verdict_to_json(&found);
+	text = json_dumps(json_object_get(evidence, "coarse"), JSON_COMPACT);
+	assert_string_equal(text, "{\"figures\":1,\"of\":3}");
 	free(text);
 	json_decref(evidence);
 }

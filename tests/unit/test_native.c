@@ -212,45 +212,38 @@ static void steps_reorder_no_weights_in_vain(void **state)
 	}
 }
 
-/* Whether the recurrent layer is computed in so many parts of the batch. */
-static enum prony_status check_parts(struct exercise *e, int wanted, struct error *err)
+/* What a body found, and whether the recurrent layer was computed in so many parts of the batch. */
+static enum prony_status in_parts(struct exercise *e, enum prony_status status, int wanted,
+				  struct error *err)
 {
 	const struct program *program = native_program(&e->session);
 	int parts = 1;
 
-	for (int i = 0; i < program->command_count; i++)
+	for (int i = 0; status == PRONY_OK && i < program->command_count; i++)
 		parts = program->commands[i].parts > parts ? program->commands[i].parts : parts;
-	if (parts != wanted)
+	if (status == PRONY_OK && parts != wanted)
 		return error_set(err, PRONY_MISMATCH, "%d parts, not %d", parts, wanted);
-	return PRONY_OK;
+	return status;
 }
 
 static enum prony_status forward_in_parts(struct exercise *e, struct error *err)
 {
-	enum prony_status status = exercise_forward(e, err);
-
-	return status == PRONY_OK ? check_parts(e, 2, err) : status;
+	return in_parts(e, exercise_forward(e, err), 2, err);
 }
 
 static enum prony_status gradients_in_parts(struct exercise *e, struct error *err)
 {
-	enum prony_status status = exercise_gradients(e, err);
-
-	return status == PRONY_OK ? check_parts(e, 2, err) : status;
+	return in_parts(e, exercise_gradients(e, err), 2, err);
 }
 
 static enum prony_status updates_in_parts(struct exercise *e, struct error *err)
 {
-	enum prony_status status = update_momentum(e, err);
-
-	return status == PRONY_OK ? check_parts(e, 2, err) : status;
+	return in_parts(e, update_momentum(e, err), 2, err);
 }
 
 static enum prony_status forward_as_a_whole(struct exercise *e, struct error *err)
 {
-	enum prony_status status = exercise_forward(e, err);
-
-	return status == PRONY_OK ? check_parts(e, 1, err) : status;
+	return in_parts(e, exercise_forward(e, err), 1, err);
 }
 
 static void each_thread_takes_its_rows_through_all_steps(void **state)

@@ -421,11 +421,12 @@ static void test_parity_counts(void **state)
 
 	/* A proof that allows as much as there is to see is counted apart. */
 	json_object_set_new(run.cells[1].evidence, "coarse",
-			    json_pack("{s:i, s:i}", "tensors", 1, "of", 2));
+			    json_pack("{s:i, s:i}", "figures", 1, "of", 2));
 	summary_init(&summary, &run);
 	strbuf_clear(&text);
 	summary_parity(&summary, &text);
-	assert_non_null(strstr(strbuf_text(&text), "; 1 of them coarsely: rounding may change"));
+	assert_non_null(
+		strstr(strbuf_text(&text), "; 1 of them coarsely: rounding alone may change"));
 	summary_release(&summary);
 
 	/* What only loads has nothing to prove. */

@@ -1,6 +1,6 @@
-#include <string.h>
+#include "adapters/native/lower/recurrent.h"
 
-#include "adapters/native/lower/lower_internal.h"
+#include <string.h>
 
 /*
  * LSTM and RNN as the library has them: time x batch x features, weights 1 x 1 x inputs x gates x
@@ -8,20 +8,9 @@
  *
  * Steps follow each other, rows of the batch do not: where all threads can have as many rows, each
  * takes its own through all steps alone. The library shares out each step instead, a product of a
- * few dozen rows, and its threads wait for each other after each: on two threads that takes 1.3 to
- * 2.8 times as long, at two rows as at 128.
+ * few dozen rows, and its threads wait for each other after each: on two threads that took 1.1 to 3
+ * times as long, least with many rows and few steps.
  */
-
-enum tensor_index {
-	LAYER,	/* x, or the states of all steps */
-	INNER,	/* the last state */
-	CELL,	/* the last cell state of an LSTM */
-	WEIGHT, /* of x */
-	REPEAT, /* of h */
-	BIAS,
-	HIDDEN_LAYER, /* states of all steps */
-	TENSORS
-};
 
 /* What the forward primitive is given, and the backward primitive, too. */
 enum {
@@ -74,67 +63,6 @@ static const int arguments[BACKWARD_OPERANDS] = {
 	[D_FIRST_CELL] = DNNL_ARG_DIFF_SRC_ITER_C,
 };
 
-/* A layer; its gradient asks the node that it differentiates. */
-struct recurrent {
-	bool lstm;
-	int parts;    /* of the batch */
-	int64_t rows; /* of a part */
-	int64_t steps, features, hidden, gates;
-	int *operands; /* [part][FORWARD_OPERANDS], in the program's arena */
-};
-
-/* Owned: what the primitives of a part read and write. The weights' layouts are theirs to choose,
- * all others are row-major. Gradients are always fp32. */
-struct layouts {
-	dnnl_memory_desc_t data[TENSORS], gradient[TENSORS];
-};
-
-static void layouts_release(const struct lowering *l, struct layouts *s)
-{
-	for (int i = 0; i < TENSORS; i++) {
-		if (s->data[i])
-			l->dnn->memory_desc_destroy(s->data[i]);
-		if (s->gradient[i])
-			l->dnn->memory_desc_destroy(s->gradient[i]);
-		s->data[i] = s->gradient[i] = NULL;
-	}
-}
-
-/* With what is multiplied in `type`. Cell states and biases are fp32. */
-static enum prony_status layouts_make(const struct lowering *l, const struct recurrent *r,
-				      dnnl_data_type_t type, struct layouts *s, struct error *err)
-{
-	const struct {
-		int rank;
-		int64_t dims[5];
-	} wanted[TENSORS] = {
-		[LAYER] = {3, {r->steps, r->rows, r->features}},
-		[INNER] = {4, {1, 1, r->rows, r->hidden}},
-		[CELL] = {4, {1, 1, r->rows, r->hidden}},
-		[WEIGHT] = {5, {1, 1, r->features, r->gates, r->hidden}},
-		[REPEAT] = {5, {1, 1, r->hidden, r->gates, r->hidden}},
-		[BIAS] = {4, {1, 1, r->gates, r->hidden}},
-		[HIDDEN_LAYER] = {3, {r->steps, r->rows, r->hidden}},
-	};
-	enum prony_status status = PRONY_OK;
-
-	*s = (struct layouts){0};
-	for (int i = 0; status == PRONY_OK && i < TENSORS; i++) {
-		enum prony_status (*make)(const struct lowering *, dnnl_data_type_t, int,
-					  const int64_t *, dnnl_memory_desc_t *, struct error *) =
-			i == WEIGHT || i == REPEAT ? lower_any : lower_plain;
-
-		status = make(l, i == CELL || i == BIAS ? dnnl_f32 : type, wanted[i].rank,
-			      wanted[i].dims, &s->data[i], err);
-		if (status == PRONY_OK)
-			status = make(l, dnnl_f32, wanted[i].rank, wanted[i].dims, &s->gradient[i],
-				      err);
-	}
-	if (status != PRONY_OK)
-		layouts_release(l, s);
-	return status;
-}
-
 /* Parts of a batch: one for each thread, or one that all threads share. */
 static int parts_of(const struct lowering *l, int64_t batch)
 {
@@ -164,85 +92,6 @@ static struct recurrent *recurrent_make(struct lowering *l, const struct node *n
 	for (int i = 0; i < parts * FORWARD_OPERANDS; i++)
 		r->operands[i] = OPERAND_NONE;
 	return r;
-}
-
-static dnnl_status_t create_forward(const struct lowering *l, bool lstm, const struct layouts *s,
-				    const_dnnl_primitive_attr_t attributes,
-				    dnnl_primitive_desc_t *out)
-{
-	const struct onednn *dnn = l->dnn;
-	dnnl_prop_kind_t kind = l->training ? dnnl_forward_training : dnnl_forward_inference;
-
-	if (!lstm)
-		return dnn->vanilla_rnn_forward_primitive_desc_create(
-			out, dnn->engine, kind, dnnl_eltwise_relu, dnnl_unidirectional_left2right,
-			s->data[LAYER], s->data[INNER], s->data[WEIGHT], s->data[REPEAT],
-			s->data[BIAS], s->data[HIDDEN_LAYER], s->data[INNER], 0, 0, 0, attributes);
-	return dnn->lstm_forward_primitive_desc_create(
-		out, dnn->engine, kind, dnnl_unidirectional_left2right, s->data[LAYER],
-		s->data[INNER], s->data[CELL], s->data[WEIGHT], s->data[REPEAT], NULL, NULL,
-		s->data[BIAS], s->data[HIDDEN_LAYER], s->data[INNER], s->data[CELL], 0, attributes);
-}
-
-static dnnl_status_t create_backward(const struct lowering *l, bool lstm, const struct layouts *s,
-				     const_dnnl_primitive_desc_t forward,
-				     const_dnnl_primitive_attr_t attributes,
-				     dnnl_primitive_desc_t *out)
-{
-	const struct onednn *dnn = l->dnn;
-
-	if (!lstm)
-		return dnn->vanilla_rnn_backward_primitive_desc_create(
-			out, dnn->engine, dnnl_backward, dnnl_eltwise_relu,
-			dnnl_unidirectional_left2right, s->data[LAYER], s->data[INNER],
-			s->data[WEIGHT], s->data[REPEAT], s->data[BIAS], s->data[HIDDEN_LAYER],
-			s->data[INNER], s->gradient[LAYER], s->gradient[INNER], s->gradient[WEIGHT],
-			s->gradient[REPEAT], s->gradient[BIAS], s->gradient[HIDDEN_LAYER],
-			s->gradient[INNER], 0, 0, 0, forward, attributes);
-	return dnn->lstm_backward_primitive_desc_create(
-		out, dnn->engine, dnnl_backward, dnnl_unidirectional_left2right, s->data[LAYER],
-		s->data[INNER], s->data[CELL], s->data[WEIGHT], s->data[REPEAT], NULL, NULL,
-		s->data[BIAS], s->data[HIDDEN_LAYER], s->data[INNER], s->data[CELL],
-		s->gradient[LAYER], s->gradient[INNER], s->gradient[CELL], s->gradient[WEIGHT],
-		s->gradient[REPEAT], NULL, NULL, s->gradient[BIAS], s->gradient[HIDDEN_LAYER],
-		s->gradient[INNER], s->gradient[CELL], 0, forward, attributes);
-}
-
-static enum prony_status describe(struct lowering *l, int n, const struct recurrent *r,
-				  const struct layouts *s, struct error *err)
-{
-	struct node_state *state = &l->nodes[n];
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_status_t created;
-	enum prony_status status = lower_attributes(l, false, &attributes, err);
-
-	if (status != PRONY_OK)
-		return status;
-	created = create_forward(l, r->lstm, s, attributes, &state->forward);
-	if (created == dnnl_success && l->training)
-		created = create_backward(l, r->lstm, s, state->forward, attributes,
-					  &state->backward_data);
-	l->dnn->primitive_attr_destroy(attributes);
-	return onednn_check(created, "recurrent layer", l->graph->nodes[n].name, err);
-}
-
-/* The same in fp32 where the library lacks the other type. */
-static enum prony_status describe_in_any_type(struct lowering *l, int n, const struct recurrent *r,
-					      struct layouts *s, struct error *err)
-{
-	enum prony_status status = layouts_make(l, r, l->data, s, err);
-
-	if (status != PRONY_OK)
-		return status;
-	status = describe(l, n, r, s, l->data == dnnl_f32 ? err : NULL);
-	if (status != PRONY_UNSUPPORTED || l->data == dnnl_f32)
-		return status;
-	layouts_release(l, s);
-	if (l->nodes[n].forward) /* then it was the gradient that does not exist */
-		l->dnn->primitive_desc_destroy(l->nodes[n].forward);
-	l->nodes[n].forward = NULL;
-	status = layouts_make(l, r, dnnl_f32, s, err);
-	return status == PRONY_OK ? describe(l, n, r, s, err) : status;
 }
 
 /* Declares weights i (0: of x, 1: of h, 2: bias) in the layout of their gradient. */
@@ -370,7 +219,7 @@ static enum prony_status exchange(struct lowering *l, int operand, const_dnnl_me
 
 /* The batch with time in front of the rows of each part. */
 static enum prony_status source(struct lowering *l, const struct node *node,
-				const struct recurrent *r, const struct layouts *s,
+				const struct recurrent *r, const struct recurrent_layouts *s,
 				struct error *err)
 {
 	dnnl_memory_desc_t batch_first = NULL, time_first = NULL;
@@ -398,7 +247,7 @@ static enum prony_status source(struct lowering *l, const struct node *node,
 
 /* What the forward primitive writes; state->dst is the last state of the whole batch. */
 static enum prony_status results(struct lowering *l, int n, const struct recurrent *r,
-				 const struct layouts *s, struct error *err)
+				 const struct recurrent_layouts *s, struct error *err)
 {
 	const struct onednn *dnn = l->dnn;
 	struct node_state *state = &l->nodes[n];
@@ -430,7 +279,7 @@ static enum prony_status results(struct lowering *l, int n, const struct recurre
 }
 
 static enum prony_status append_forward(struct lowering *l, int n, const struct recurrent *r,
-					const struct layouts *s, struct error *err)
+					const struct recurrent_layouts *s, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	enum prony_status status = source(l, node, r, s, err);
@@ -458,13 +307,13 @@ enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct recurrent *r = recurrent_make(l, node);
-	struct layouts s;
+	struct recurrent_layouts s;
 	enum prony_status status;
 
 	l->nodes[n].recurrent = r;
 	if (r->parts > 1)
 		onednn_use_threads(l->dnn, 1);
-	status = describe_in_any_type(l, n, r, &s, err);
+	status = recurrent_describe(l, n, r, &s, err);
 	onednn_use_threads(l->dnn, l->program->threads);
 	for (int i = 0; status == PRONY_OK && i < 3; i++)
 		status = declare(l, n, r, i, err);
@@ -472,7 +321,7 @@ enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err)
 		status = append_forward(l, n, r, &s, err);
 	l->values[node->outputs[0]].operand = l->nodes[n].dst;
 	l->macs += r->parts * r->rows * r->steps * r->gates * r->hidden * (r->features + r->hidden);
-	layouts_release(l, &s);
+	recurrent_layouts_release(l, &s);
 	return status;
 }
 
