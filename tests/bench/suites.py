@@ -80,10 +80,9 @@ class Results:
                               stderr=subprocess.STDOUT, universal_newlines=True)
         return next((line for line in done.stdout.splitlines() if re.match(r"\d+ cells?, ", line)), "")
 
-    def newest(self):
-        """uid of the store's newest run, or None."""
-        runs = json.loads(self.output("list", "runs", "--format", "json") or "[]")
-        runs = runs if isinstance(runs, list) else runs["runs"]
+    def newest(self, suite):
+        """uid of the store's newest run of a suite, or None. Not of its newest run: --resume goes on with one that may be older."""
+        runs = [run for run in json.loads(self.output("list", "runs", "--format", "json") or "[]") if run["suite"] == suite]
         return max(runs, key=lambda run: run["started_wall_ns"])["uid"] if runs else None
 
     def run(self, suite, seconds):
@@ -111,7 +110,7 @@ class Results:
     def keep(self, suite, known, started, end):
         known["seconds"] += time.time() - started
         known["end"] = end
-        known["run"] = self.newest()
+        known["run"] = self.newest(suite)
         self.save()
         print("   %s after %.1f min" % (known["end"], known["seconds"] / 60), flush=True)
 
@@ -244,6 +243,16 @@ def demoted(markdown):
     return re.sub(r"^#", "###", markdown, flags=re.M)
 
 
+def rows_by_hand(top):
+    """Rows of the table in the folder's README that are of no suite of ours: what was put there by hand stays."""
+    path = os.path.join(top, "README.md")
+    if not os.path.exists(path):
+        return []
+    with open(path) as source:
+        rows = [line.rstrip("\n") for line in source if line.startswith("| [")]
+    return [row for row in rows if re.search(r"\((.*?)/", row).group(1) not in SUITES]
+
+
 def render(results):
     done = [(suite, results.state["suites"][suite]) for suite in SUITES
             if results.state["suites"].get(suite, {}).get("run")]
@@ -255,7 +264,7 @@ def render(results):
     results.save()
     top = results.options.out or os.path.join(TOP, "docs", "results", results.state["folder"])
     os.makedirs(top, exist_ok=True)
-    rows = [render_suite(results, suite, known, top) for suite, known in done]
+    rows = [render_suite(results, suite, known, top) for suite, known in done] + rows_by_hand(top)
     missing = [suite for suite in SUITES if suite not in dict(done)]
     write(top, "README.md", "\n".join([
         "# The published suites on %s" % words, "",
