@@ -215,28 +215,53 @@ int64_t process_tree_rss_bytes(int root_fd, pid_t root)
 	return sum;
 }
 
-int64_t process_cpu_ns(int root_fd, pid_t pid, int64_t *reaped)
+/* `count` numbers of proc(5)'s stat from one field on, 10 to 17 of them, which are in pairs: own,
+ * and of the children waited for. The state, field 3, comes first here. */
+static bool stat_numbers(int root_fd, pid_t pid, int field, int count, int64_t *out)
 {
-	/* Fields 14 to 17 of proc(5): user and system time, own and of children waited for. The
-	 * state, field 3, comes first here. */
-	enum { BEFORE = 11, TIMES = 4 };
 	char buffer[1024], *end;
 	const char *fields = stat_fields(root_fd, pid, buffer, sizeof buffer);
-	long hertz = sysconf(_SC_CLK_TCK);
-	int64_t tick = INT64_C(1000000000) / (hertz > 0 ? hertz : 100), times[TIMES];
-	fields = fields ? skip_fields(fields, BEFORE) : NULL;
-	for (int i = 0; fields && i < TIMES; i++) {
-		times[i] = strtoll(fields, &end, 10);
-		if (end == fields || times[i] < 0 || times[i] > INT64_MAX / tick / 2)
-			return -1;
+
+	fields = fields ? skip_fields(fields, field - 3) : NULL;
+	for (int i = 0; fields && i < count; i++) {
+		out[i] = strtoll(fields, &end, 10);
+		if (end == fields || out[i] < 0)
+			return false;
 		fields = end;
 	}
-	if (!fields)
+	return fields != NULL;
+}
+
+int64_t process_cpu_ns(int root_fd, pid_t pid, int64_t *reaped)
+{
+	enum { USER, SYSTEM, REAPED_USER, REAPED_SYSTEM, TIMES };
+	long hertz = sysconf(_SC_CLK_TCK);
+	int64_t tick = INT64_C(1000000000) / (hertz > 0 ? hertz : 100), times[TIMES];
+
+	if (!stat_numbers(root_fd, pid, 14, TIMES, times))
 		return -1;
+	for (int i = 0; i < TIMES; i++)
+		if (times[i] > INT64_MAX / tick / 2)
+			return -1;
 	if (reaped)
-		*reaped = (times[2] + times[3]) * tick;
+		*reaped = (times[REAPED_USER] + times[REAPED_SYSTEM]) * tick;
 	int64_t exact = root_fd == PROCESS_HERE ? exact_cpu_ns(pid) : -1;
-	return exact >= 0 ? exact : (times[0] + times[1]) * tick;
+	return exact >= 0 ? exact : (times[USER] + times[SYSTEM]) * tick;
+}
+
+int64_t process_page_faults(int root_fd, pid_t pid, int64_t *reaped)
+{
+	enum { MINOR, REAPED_MINOR, MAJOR, REAPED_MAJOR, COUNTS };
+	int64_t counts[COUNTS];
+
+	if (!stat_numbers(root_fd, pid, 10, COUNTS, counts))
+		return -1;
+	for (int i = 0; i < COUNTS; i++)
+		if (counts[i] > INT64_MAX / COUNTS)
+			return -1;
+	if (reaped)
+		*reaped = counts[REAPED_MINOR] + counts[REAPED_MAJOR];
+	return counts[MINOR] + counts[MAJOR];
 }
 
 bool process_threads_add(int root_fd, pid_t pid, struct process_threads *threads)

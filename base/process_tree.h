@@ -43,6 +43,10 @@ int64_t process_tree_rss_bytes(int root_fd, pid_t root);
  * that of its children that have ended and were waited for, in ticks. -1 when it is gone. */
 int64_t process_cpu_ns(int root_fd, pid_t pid, int64_t *reaped);
 
+/* Page faults of one process with all its threads, minor and major ones, since it began; *reaped
+ * (may be NULL) = those of its children that have ended and were waited for. -1 when it is gone. */
+int64_t process_page_faults(int root_fd, pid_t pid, int64_t *reaped);
+
 enum { PROCESSORS_MAX = 1024 };
 /* What the threads of processes do at one instant. */
 struct process_threads {

@@ -83,7 +83,8 @@
 	X(load_storage_ns, REAL, "ns", "of such a batch: reading, summed over threads")            \
 	X(load_decode_ns, REAL, "ns",                                                              \
 	  "of such a batch: decoding and scaling, summed over threads")                            \
-	X(foreign_elsewhere, REAL, "", "share of the other cores' time that other programs took")
+	X(foreign_elsewhere, REAL, "", "share of the other cores' time that other programs took")  \
+	X(page_faults_step, REAL, "", "page faults of its tree, a step of the window")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

@@ -26,6 +26,7 @@ struct row {
 	const char *field;
 	size_t offset;	     /* of a real in the record */
 	const char *without; /* why there may be no such channel */
+	bool per_step;	     /* of what is per second: of a step of the window */
 };
 
 #define FIELD(member) .field = #member, .offset = offsetof(struct process_record, member)
@@ -47,6 +48,8 @@ static const struct row rows[] = {
 	{"frequency", NULL, FIGURE_MIN, ACROSS_MIN, false, 0, FIELD(frequency_min_hz)},
 	{"threads", "alive", FIGURE_SEEN, ACROSS_SUM, false, 0, FIELD(threads_alive)},
 	{"threads", "processors", FIGURE_SEEN, ACROSS_SUM, false, 0, FIELD(cores_used)},
+	{"page_faults", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(page_faults_step),
+	 .per_step = true},
 };
 
 static double pick(const struct series_range *range, enum figure figure)
@@ -141,6 +144,8 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 	else {
 		double value = combine(series, row, row->whole_run ? INT64_MIN : begin,
 				       row->whole_run ? INT64_MAX : end);
+		if (row->per_step)
+			value *= (double)record->window_ns * 1e-9 / (double)record->steps;
 		memcpy((char *)record + row->offset, &value, sizeof value);
 		if (isnan(value))
 			figure_note(notes, row->field, "no sample of %s says it of the window",

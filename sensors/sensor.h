@@ -49,6 +49,7 @@ struct sensor {
 	X(memory_pss)                                                                              \
 	X(threads)                                                                                 \
 	X(rapl)                                                                                    \
+	X(page_faults)                                                                             \
 	X(worker_cpu)
 
 #define X(name) extern const struct sensor sensor_##name;

@@ -181,6 +181,24 @@ static void look_for_processes(struct watched *watched)
 		watched->tree_due_ns = end + NOBODY_PERIOD_NS;
 }
 
+double watched_tree_sum(const struct watched *watched,
+			int64_t (*count)(int root_fd, pid_t pid, int64_t *reaped))
+{
+	int64_t reaped = 0, sum = 0;
+
+	if (watched->below_count == 0 || count(watched->root_fd, watched->guard, &reaped) < 0)
+		return NAN;
+	sum = reaped;
+	for (int i = 0; i < watched->below_count; i++) {
+		int64_t own = count(watched->root_fd, watched->below[i], &reaped);
+		/* The worker itself is gone; a child that is has its own with who waited for it. */
+		if (own < 0 && i == 0)
+			return NAN;
+		sum += own < 0 ? 0 : own + reaped;
+	}
+	return (double)sum;
+}
+
 int64_t watched_look(struct watched *watched)
 {
 	look_for_processes(watched);

@@ -61,6 +61,14 @@ void watched_bind(struct watched *watched, const int *cpus, int count);
 bool watched_own_time(const struct watched *watched, struct cpu_time *out, int *count,
 		      int64_t *beside_ns);
 
+/*
+ * What a function of base/process_tree.h counts of one process (own, and *reaped of its children
+ * that were waited for), summed over the worker's tree with those that have ended: the guard waits
+ * for those whose parent did not. NAN once the worker is gone.
+ */
+double watched_tree_sum(const struct watched *watched,
+			int64_t (*count)(int root_fd, pid_t pid, int64_t *reaped));
+
 /* Looks at times, and, when it is due, at which processes there are. The instant of the look on the
  * monotonic clock. */
 int64_t watched_look(struct watched *watched);

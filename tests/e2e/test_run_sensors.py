@@ -17,7 +17,7 @@ from prony_program import ProgramTest, timed  # noqa: E402
 BUSY = ("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward", "-D", "cpu:1",
         "-f", "fake+step-us=100000", "--repeat", "1", "--steps", "12", "--warm-up", "2")
 SENSORS = ["memory", "cpu", "frequency", "load", "steal", "foreign", "memory_pss",
-           "threads", "rapl", "worker_cpu"]
+           "threads", "rapl", "page_faults", "worker_cpu"]
 
 
 class SensorsTest(ProgramTest):
@@ -80,6 +80,7 @@ class SensorsTest(ProgramTest):
         # One thread computes; on a busy machine it may never be seen on its processor.
         self.assertGreaterEqual(process["threads_alive"], 1)
         self.assertIn(process["cores_used"], (None, 1))
+        self.assertGreaterEqual(process["page_faults_step"], 0)
         # Half a percent of a core is the aim; a machine under load spoils caches, so ten times that.
         self.assertGreater(process["sampling_cpu_ns"], 0)
         self.assertLess(process["sampling_cpu_ns"], 0.05 * process["total_ns"])

@@ -23,8 +23,8 @@ void sensor_process(const char *root, int pid, int parent, int ticks, int reaped
 	char path[96], text[160];
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	snprintf(text, sizeof text, "%d (a) b (c) S %d 1 1 0 -1 0 0 0 0 0 %d 0 %d 0 20 0 1 0 99",
-		 pid, parent, ticks, reaped);
+	snprintf(text, sizeof text, "%d (a) b (c) S %d 1 1 0 -1 0 %d %d 1 2 %d 0 %d 0 20 0 1 0 99",
+		 pid, parent, pages, reaped, ticks, reaped);
 	machine_file(root, path, text);
 	snprintf(path, sizeof path, "/proc/%d/statm", pid);
 	snprintf(text, sizeof text, "999999 %d 5 1 0 9 0", pages);

@@ -7,7 +7,8 @@
 enum { SELF = 10, GUARD = 20, WORKER = 21, CHILD = 22 };
 #define TICK_NS 1e7
 
-/* A process with its parent, ticks of user time and of its reaped children, and resident pages. */
+/* A process with its parent, ticks of user time and of its reaped children, and resident pages; it
+ * had a minor fault for each page and 1 major one, its children as many as ticks and 2. */
 void sensor_process(const char *root, int pid, int parent, int ticks, int reaped, int pages);
 /* "21 22 " */
 void sensor_children(const char *root, int pid, const char *list);

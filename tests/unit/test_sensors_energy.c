@@ -194,6 +194,22 @@ static void processor_time_is_the_whole_trees(void **state)
 	assert_absent(*state, &sensor_worker_cpu, "/proc/PID/stat");
 }
 
+static void page_faults_are_the_whole_trees(void **state)
+{
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	use_begin(&use, *state, &sensor_page_faults);
+	/* Not the guard's own 51, but the 8 of those that it waited for. */
+	assert_real(use.values[0], 1e9 * ((6 + 2) + (1000 + 1 + 5 + 2) + (200 + 1 + 0 + 2)));
+	machine_file(*state, "/proc/21/stat", "garbage");
+	use_again(&use);
+	assert_real(use.values[0], NAN);
+	use_end(&use);
+	machine_remove_folder(*state, "/proc/20");
+	assert_absent(*state, &sensor_page_faults, "/proc/PID/stat");
+}
+
 static void thread(const char *root, int pid, int number, char run_state, int processor)
 {
 	char path[96], text[256];
@@ -379,6 +395,24 @@ static void windows_too_short_for_a_clock(void **state)
 	}
 }
 
+static void page_faults_of_a_step(void **state)
+{
+	static const char *const tree[] = {"tree"};
+	/* 3,000 a second. */
+	static const double rows[] = {0, 0, 1e9, 3000e9};
+	struct process_record record;
+
+	(void)state;
+	process_record_init(&record);
+	add_series(&record, "page_faults", SERIES_COUNTER, tree, 1, rows, 2);
+	record.window_begin_ns = SECOND_NS / 4;
+	record.window_ns = SECOND_NS / 2;
+	record.steps = 50;
+	sampling_figures(&record);
+	assert_real(record.page_faults_step, 30);
+	process_record_release(&record);
+}
+
 /* Threads are seen at instants: between two of them nothing is known. */
 static void threads_that_nobody_saw(void **state)
 {
@@ -422,10 +456,12 @@ int main(void)
 		machine_test(all_packages_or_none),
 		machine_test(counters_for_root_only),
 		machine_test(processor_time_is_the_whole_trees),
+		machine_test(page_faults_are_the_whole_trees),
 		machine_test(threads_are_counted_where_they_run),
 		cmocka_unit_test(energy_between_the_marks),
 		cmocka_unit_test(energy_that_is_not_known),
 		cmocka_unit_test(windows_too_short_for_a_clock),
+		cmocka_unit_test(page_faults_of_a_step),
 		cmocka_unit_test(threads_that_nobody_saw),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
