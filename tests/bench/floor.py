@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 NETWORKS = ["lenet:64", "lstm:32", "alexnet:8", "googlenet:8", "resnet50:8", "inception3:8", "vgg16:8"]
-FRAMEWORKS = "native,mxnet,onnxruntime,openvino,pytorch"
+FRAMEWORKS = "native,mxnet,onnxruntime,openvino,tensorflow,tensorflow1,xla,pytorch"
 STEP_OVER_SUM_MAX = 1.05
 SHARE_MIN = {("resnet50", "train"): 0.60, ("vgg16", "train"): 0.75}
 # Bursts of other work lengthen steps, but not the median of what is shorter than the pause between them.
