@@ -109,7 +109,7 @@ static double time_left(struct progress *p, int64_t now)
 /* "[7/~31]"; where the number is open it is what the run looks like. */
 static void count_text(const struct progress *p, char *out, size_t bytes)
 {
-	const struct forecast *f = p->forecast;
+	struct forecast *f = p->forecast;
 	double all = f->gate_only ? (double)p->plan->count : forecast_processes(f);
 	snprintf(out, bytes, "[%d/%s%.0f]", p->done, forecast_is_fixed(f) ? "" : "~", all);
 }

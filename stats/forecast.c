@@ -17,7 +17,10 @@
 
 void forecast_init(struct forecast *f, const struct effort_row *effort, int repeat, bool gate_only)
 {
-	*f = (struct forecast){.effort = effort, .repeat = repeat, .gate_only = gate_only};
+	*f = (struct forecast){
+		.effort = effort, .learned = true, .repeat = repeat, .gate_only = gate_only};
+	if (!forecast_is_fixed(f))
+		stopping_rule_init(&f->rule, effort);
 }
 
 void forecast_release(struct forecast *f)
@@ -138,46 +141,50 @@ bool forecast_is_fixed(const struct forecast *f)
 	return f->repeat > 0 || f->gate_only || f->effort->stop_half_width <= 0;
 }
 
-/* The spread with which about `n` processes are enough. */
-static double spread_for(double n, double half_width)
-{
-	return log1p(half_width) * sqrt(n) / student_t_quantile(0.975, n - 1);
-}
-
 /*
- * What is thought of the number of processes before intervals tell: the middle between few and
- * many, or, the more processes other programs disturbed, as many as there may be.
+ * What is thought of a spread before intervals tell: one with which the fewest processes are as
+ * likely enough as not, or, the more of them other programs disturbed, one with which the most are
+ * not. Of the fewest up to the middle between both it foretold best (docs/measured).
  */
-static double usual_processes(const struct forecast *f)
+static double usual_spread(const struct forecast *f)
 {
-	const struct effort_row *effort = f->effort;
-	double middle = sqrt((double)effort->processes_start * effort->processes_cap);
-	double most = (double)effort->processes_cap;
-	return middle * pow(most / middle, mean_or(&f->disturbed, 0));
+	double calm = f->rule.narrow[f->rule.start], busy = 2 * f->rule.narrow[f->rule.cap];
+	return calm * pow(busy / calm, mean_or(&f->disturbed, 0));
 }
 
-/* The spread of a cell, of which a few processes know little: those of all cells, and what lies in
- * the middle between few and many processes, count too. */
-static double spread_of(const struct forecast *f, const struct forecast_cell *cell)
+/* What is thought of the spread of a cell's processes: what earlier runs had, or what is usual, and
+ * those of the other cells of this run. */
+static double believed_spread(const struct forecast *f, const struct forecast_cell *cell)
 {
-	const struct effort_row *effort = f->effort;
-	double prior = spread_for(usual_processes(f), effort->stop_half_width);
-	if (cell->earlier_spread > 0)
-		prior = cell->earlier_spread;
+	double prior = cell->earlier_spread > 0 ? cell->earlier_spread : usual_spread(f);
 	double squares = PRIOR_WEIGHT * prior * prior, weight = PRIOR_WEIGHT;
 	for (size_t i = 0; i < f->count; i++) {
 		const struct forecast_cell *other = &f->cells[i];
-		if (other->n < 2 || !isfinite(other->spread))
+		if (other == cell || other->n < 2 || !isfinite(other->spread))
 			continue;
 		squares += other->spread * other->spread * (double)(other->n - 1);
 		weight += (double)(other->n - 1);
 	}
-	double shared = squares / weight;
-	if (cell->n < 2 || !isfinite(cell->spread))
-		return sqrt(shared);
-	double own = (double)(cell->n - 1);
-	return sqrt((PRIOR_WEIGHT * shared + own * cell->spread * cell->spread) /
-		    (PRIOR_WEIGHT + own));
+	return sqrt(squares / weight);
+}
+
+/* Draws how many processes of each open cell may count in the end. Each cell has a seed of its own:
+ * what is foretold moves when something was learned, never by itself. */
+static void draw_counts(struct forecast *f)
+{
+	if (!f->learned || forecast_is_fixed(f))
+		return;
+	for (size_t i = 0; i < f->count; i++) {
+		struct forecast_cell *cell = &f->cells[i];
+		if (cell->ended)
+			continue;
+		struct stopping_known known = {.n = (int)cell->n,
+					       .spread = cell->spread,
+					       .prior = believed_spread(f, cell),
+					       .weight = PRIOR_WEIGHT};
+		stopping_draw(&f->rule, &known, i, cell->counts);
+	}
+	f->learned = false;
 }
 
 /* Processes of which the effort has had its number. */
@@ -186,24 +193,16 @@ static size_t had_of(const struct forecast *f, const struct forecast_cell *cell)
 	return forecast_is_fixed(f) ? cell->good : cell->n;
 }
 
-/* Processes that the cell will have had. */
-static double processes_of(const struct forecast *f, const struct forecast_cell *cell)
+/* Processes that the cell will have had, in one of the draws. */
+static int processes_of(const struct forecast *f, const struct forecast_cell *cell, int draw)
 {
-	const struct effort_row *effort = f->effort;
+	int had = (int)had_of(f, cell), failed = cell->tried - had;
+	int most = f->repeat > 0 ? f->repeat : f->effort->processes_cap;
 	if (cell->ended || f->gate_only)
 		return cell->tried;
-	double had = (double)had_of(f, cell), failed = (double)cell->tried - had;
-	double least = f->repeat > 0 ? f->repeat : effort->processes_start;
-	double most = forecast_is_fixed(f) ? least : effort->processes_cap;
-	/* It goes on, so that it wants another one. */
-	double needed = fmax(least, had + 1);
-	if (!forecast_is_fixed(f)) {
-		double spread = spread_of(f, cell);
-		while (needed < most && spread_for(needed, effort->stop_half_width) < spread)
-			needed++;
-	}
-	double all = fmin(needed, fmax(most, had)) + failed;
-	return fmax(fmin(all, 2 * most), cell->tried); /* no cell tries more (stats/effort.c) */
+	int all = (forecast_is_fixed(f) ? (most > had ? most : had) : cell->counts[draw]) + failed;
+	all = all < 2 * most ? all : 2 * most; /* no cell tries more (stats/effort.c) */
+	return all > cell->tried ? all : cell->tried;
 }
 
 void forecast_no_gate(struct forecast *f, size_t cell)
@@ -254,6 +253,7 @@ void forecast_process(struct forecast *f, size_t cell, const struct process_reco
 	of->tried++;
 	of->loss = 0;
 	learn(&f->disturbed, process_disturbance(record) == DISTURBANCE_SEEN);
+	f->learned = true;
 	if (strcmp(record->status, "ok") != 0 || record->warm_up_ns == RECORD_NONE ||
 	    record->window_ns == RECORD_NONE)
 		return;
@@ -279,6 +279,7 @@ void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *e
 {
 	f->cells[cell].n = estimate->n;
 	f->cells[cell].spread = estimate->n >= 2 ? estimate->cv_between : NAN;
+	f->learned = true;
 }
 
 void forecast_end(struct forecast *f, size_t cell)
@@ -322,12 +323,15 @@ struct forecast_range forecast_range(const struct forecast *f)
 	return range;
 }
 
-double forecast_processes(const struct forecast *f)
+double forecast_processes(struct forecast *f)
 {
-	double sum = 0;
+	double draws[STOPPING_DRAWS] = {0};
+
+	draw_counts(f);
 	for (size_t i = 0; i < f->count; i++)
-		sum += processes_of(f, &f->cells[i]);
-	return sum;
+		for (int d = 0; d < STOPPING_DRAWS; d++)
+			draws[d] += processes_of(f, &f->cells[i], d);
+	return median_of(draws, STOPPING_DRAWS);
 }
 
 /* What of the current gate or reference is done already, of what was expected of it. */
@@ -369,9 +373,32 @@ static double rest_of_process(const struct forecast *f, const struct forecast_no
 	return fmax(process_of(f, cell) - now->passed, end);
 }
 
-double forecast_left(const struct forecast *f, const struct forecast_now *now)
+/* `draws`: seconds of the cell's processes that are to come, added for each draw. */
+static void add_processes(const struct forecast *f, const struct forecast_now *now, size_t i,
+			  double draws[STOPPING_DRAWS])
 {
-	double sum = 0, scale = reference_scale(f);
+	const struct forecast_cell *cell = &f->cells[i];
+	double each = process_of(f, cell), rest = 0;
+	bool runs = now->part == FORECAST_PROCESS && now->cell == i;
+
+	if (runs) {
+		rest = rest_of_process(f, now);
+		/* The first one tells already while it goes on. */
+		if (cell->seen == 0)
+			each = fmax(each, now->passed + rest);
+	}
+	for (int d = 0; d < STOPPING_DRAWS; d++) {
+		int more = processes_of(f, cell, d) - cell->tried;
+		if (more > 0)
+			draws[d] += runs ? rest + (more - 1) * each : more * each;
+	}
+}
+
+double forecast_left(struct forecast *f, const struct forecast_now *now)
+{
+	double sum = 0, scale = reference_scale(f), draws[STOPPING_DRAWS] = {0};
+
+	draw_counts(f);
 	for (size_t i = 0; i < f->count; i++) {
 		const struct forecast_cell *cell = &f->cells[i];
 		if (cell->ended)
@@ -379,17 +406,8 @@ double forecast_left(const struct forecast *f, const struct forecast_now *now)
 		sum += (cell->reference + cell->loss) * scale;
 		if (cell->gate)
 			sum += gate_of(f, cell);
-		double more = processes_of(f, cell) - cell->tried, each = process_of(f, cell);
-		if (more > 0 && now->part == FORECAST_PROCESS && now->cell == i) {
-			double rest = rest_of_process(f, now);
-			/* The first one tells already while it goes on. */
-			if (cell->seen == 0)
-				each = fmax(each, now->passed + rest);
-			sum += rest;
-			more--;
-		}
-		sum += fmax(more, 0) * each;
+		add_processes(f, now, i, draws);
 	}
-	double left = fmax(sum - done_of(f, now), 0);
+	double left = fmax(sum + median_of(draws, STOPPING_DRAWS) - done_of(f, now), 0);
 	return f->budget > 0 ? fmin(left, fmax(f->budget - now->whole, 0)) : left;
 }

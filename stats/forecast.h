@@ -11,6 +11,7 @@
 
 #include "samples/record.h"
 #include "stats/effort.h"
+#include "stats/stopping.h"
 
 /* A cell: the caller fills the first part, forecast_add the rest. */
 struct forecast_cell {
@@ -32,6 +33,7 @@ struct forecast_cell {
 	size_t good;   /* those that ended ok, stored ones included */
 	size_t n;      /* of them, those that count */
 	double spread; /* standard deviation of the logarithms of their means; NaN when n < 2 */
+	int counts[STOPPING_DRAWS]; /* how many may count in the end, equally likely */
 };
 
 /* What has been learned of a kind of time: a mean. */
@@ -50,7 +52,9 @@ struct forecast_group {
 
 struct forecast {
 	const struct effort_row *effort;
-	int repeat; /* fixed number of processes; 0: by the effort */
+	struct stopping_rule rule; /* where the number is open */
+	bool learned;		   /* since cells' counts were drawn */
+	int repeat;		   /* fixed number of processes; 0: by the effort */
 	bool gate_only;
 	double budget; /* the run ends after so long, whatever is open; 0: no such limit */
 	struct forecast_cell *cells;
@@ -108,10 +112,12 @@ void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *e
 void forecast_end(struct forecast *f, size_t cell);
 
 struct forecast_range forecast_range(const struct forecast *f);
-/* Processes that the run will have had at its end, those that have ended included. */
-double forecast_processes(const struct forecast *f);
+/* Processes that the run will have had at its end, those that have ended included: as likely more
+ * as fewer. */
+double forecast_processes(struct forecast *f);
 /* Whether their number is known: nothing decides on the way how many are enough. */
 bool forecast_is_fixed(const struct forecast *f);
-double forecast_left(const struct forecast *f, const struct forecast_now *now);
+/* Seconds until the end: as likely more as fewer, by how many processes cells may still want. */
+double forecast_left(struct forecast *f, const struct forecast_now *now);
 
 #endif

@@ -203,6 +203,73 @@ static void an_open_number_is_foretold(void **state)
 		fail_msg("%.3f of what was foretold is right", sum / runs);
 }
 
+/* Without slack, whatever the spread: 0.79 with a number that follows from the spread alone. */
+static void whatever_the_spread_it_is_foretold(void **state)
+{
+	static const double spreads[] = {0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06};
+	struct invented run;
+	double sum = 0;
+	int runs = 30, count = sizeof spreads / sizeof *spreads;
+	(void)state;
+	for (int i = 0; i < runs * count; i++) {
+		invent(&run, &effort_table[1], 0, 100 + (uint64_t)i / 7);
+		for (size_t c = 0; c < CELLS; c++)
+			run.cells[c].spread = spreads[i % count];
+		run_it(&run);
+		sum += share_right(&run, 0);
+		forecast_release(&run.forecast);
+	}
+	if (sum / runs / count < 0.85)
+		fail_msg("%.3f of what was foretold is right", sum / runs / count);
+}
+
+/* How many processes a cell had: the rule itself on processes that lie `spread` apart. */
+static double stopped_at(double spread, int trials, struct random *random)
+{
+	double sum = 0;
+	for (int i = 0; i < trials; i++) {
+		double means[STOPPING_PROCESSES_MAX];
+		size_t n = 0;
+		bool open;
+		while (effort_wants_more(&effort_table[1], 0, means, n, (int)n, &open))
+			means[n++] = 5e6 * exp(spread * random_normal(random));
+		sum += (double)n;
+	}
+	return sum / trials;
+}
+
+static void draws_are_what_the_rule_does(void **state)
+{
+	struct stopping_rule rule;
+	struct random random;
+	(void)state;
+	random_init(&random, 7);
+	stopping_rule_init(&rule, &effort_table[1]);
+	for (double spread = 0.005; spread < 0.05; spread *= 1.5) {
+		/* So much is believed that the spread is known. */
+		struct stopping_known known = {.prior = spread, .weight = 2000};
+		int counts[STOPPING_DRAWS];
+		double drawn = 0;
+		for (uint64_t seed = 0; seed < 10; seed++) {
+			stopping_draw(&rule, &known, seed, counts);
+			for (int i = 0; i < STOPPING_DRAWS; i++)
+				drawn += counts[i];
+		}
+		drawn /= 10 * STOPPING_DRAWS;
+		assert_true(fabs(drawn - stopped_at(spread, 1280, &random)) < 0.3);
+	}
+	/* Four that lie at one place: the next one is enough. Four far apart: never soon. */
+	struct stopping_known four = {.n = 4, .spread = 1e-6, .prior = 1e-6, .weight = 4};
+	int counts[STOPPING_DRAWS];
+	stopping_draw(&rule, &four, 1, counts);
+	for (int i = 0; i < STOPPING_DRAWS; i++)
+		assert_int_equal(counts[i], 5);
+	four.spread = four.prior = 0.5;
+	stopping_draw(&rule, &four, 1, counts);
+	for (int i = 0; i < STOPPING_DRAWS; i++)
+		assert_int_equal(counts[i], 12);
+}
+
 static void what_was_kept_takes_no_time(void **state)
 {
 	struct invented run;
@@ -363,7 +430,7 @@ static void a_window_to_come_is_not_forgotten(void **state)
 /* Where as many run as were asked for, what does not count is not made up for. */
 static void a_fixed_number_stays(void **state)
 {
-	struct estimate three = {.n = 3};
+	struct estimate three = {.n = 3, .cv_between = 0.05};
 	struct forecast f;
 	(void)state;
 	add_one(&f, &effort_table[1]);
@@ -413,6 +480,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fixed_number_is_foretold),
 		cmocka_unit_test(an_open_number_is_foretold),
+		cmocka_unit_test(whatever_the_spread_it_is_foretold),
+		cmocka_unit_test(draws_are_what_the_rule_does),
 		cmocka_unit_test(what_was_kept_takes_no_time),
 		cmocka_unit_test(what_overruns_does_not_grow),
 		cmocka_unit_test(earlier_runs_tell_the_warm_up),

@@ -1,0 +1,57 @@
+#include "stats/stopping.h"
+
+#include <math.h>
+
+#include "base/random.h"
+
+void stopping_rule_init(struct stopping_rule *rule, const struct effort_row *effort)
+{
+	*rule = (struct stopping_rule){.start = effort->processes_start,
+				       .cap = effort->processes_cap};
+	for (int n = 2; n <= rule->cap && n <= STOPPING_PROCESSES_MAX; n++)
+		rule->narrow[n] =
+			log1p(effort->stop_half_width) * sqrt(n) / student_t_quantile(0.975, n - 1);
+}
+
+static double chi_squared(struct random *random, int freedom)
+{
+	double sum = 0;
+
+	for (int i = 0; i < freedom; i++) {
+		double normal = random_normal(random);
+		sum += normal * normal;
+	}
+	return sum;
+}
+
+/* Welford's recurrence goes on from the processes that there are, whose mean is 0 here. */
+static int one_draw(const struct stopping_rule *rule, int n, double squares, double sigma,
+		    struct random *random)
+{
+	double centre = n > 0 ? sigma / sqrt(n) * random_normal(random) : 0, mean = 0;
+
+	while (n < rule->cap) {
+		double value = centre + sigma * random_normal(random), off = value - mean;
+		n++;
+		mean += off / n;
+		squares += off * (value - mean);
+		if (n >= rule->start && sqrt(squares / (n - 1)) <= rule->narrow[n])
+			break;
+	}
+	return n;
+}
+
+void stopping_draw(const struct stopping_rule *rule, const struct stopping_known *known,
+		   uint64_t seed, int counts[STOPPING_DRAWS])
+{
+	int freedom = known->n > 1 ? known->n - 1 : 0;
+	double squares = freedom > 0 ? freedom * known->spread * known->spread : 0;
+	double believed = known->weight * known->prior * known->prior + squares;
+	struct random random;
+
+	random_init(&random, seed);
+	for (int i = 0; i < STOPPING_DRAWS; i++) {
+		double sigma = sqrt(believed / chi_squared(&random, known->weight + freedom));
+		counts[i] = one_draw(rule, known->n, squares, sigma, &random);
+	}
+}
