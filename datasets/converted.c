@@ -10,6 +10,7 @@
 #include "datasets/convert.h"
 #include "datasets/format.h"
 #include "datasets/places.h"
+#include "datasets/writer.h"
 
 /* A few lines. */
 #define LIMIT_BYTES ((size_t)1 << 16)
@@ -87,14 +88,18 @@ static enum prony_status not_converted(const struct dataset *dataset, const char
 				       struct error *err)
 {
 	char *home = path_data_home();
+	const struct data_writer *writer = data_format_find(format)->writer;
 	char *into = memory_printf("%s/data/%s-%s", home ? home : "DIR", dataset->name, format);
 	enum prony_status status = error_set(
 		err, PRONY_MISSING,
 		"%s is not there in %s%s: `prony data convert %s --to %s%s -o %s` makes it (any "
 		"folder %s-%s where data sets are looked for will do%s%s)",
 		dataset->name, format, begun ? " to its end" : "", dataset->name, format,
-		dataset->dims[1] == 0 ? " [--size N]" : "", into, dataset->name, format,
-		count ? ", the first of them is " : "", count ? places[0] : "");
+		dataset->dims[1] != 0			       ? ""
+		: writer->one_size || writer->read_in_one_size ? " --size 256"
+							       : " [--size N]",
+		into, dataset->name, format, count ? ", the first of them is " : "",
+		count ? places[0] : "");
 
 	free(into);
 	free(home);

@@ -160,6 +160,7 @@ static enum prony_status finish(struct data_sink *base, struct error *err)
 
 const struct data_writer lmdb_writer = {
 	.raw = true,
+	.read_in_one_size = true,
 	.open = open_sink,
 	.put = put,
 	.commit = commit,

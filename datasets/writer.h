@@ -17,6 +17,7 @@ struct data_sink {
 struct data_writer {
 	bool raw;		 /* takes pixels as they are; else they are made PNG before */
 	bool one_size, only_png; /* what it cannot do without */
+	bool read_in_one_size;	 /* what the framework's own loader of it cannot do without */
 	/* Begins, or goes on from a state (NULL: begins). */
 	enum prony_status (*open)(struct data_sink **out, const char *folder,
 				  const struct byte_buffer *state, struct error *err);

@@ -68,6 +68,30 @@ static enum prony_status locate(bool training, const char *option, struct conver
 	return dataset_locate_converted(dataset_find(SET), "recordio", training, option, out, err);
 }
 
+/* Photographs have to be made one size where the format's reader takes no other, else may. */
+static void test_size_is_named(void **state)
+{
+	static const struct {
+		const char *set, *format, *says;
+	} rows[] = {
+		{"imagenet-sample", "lmdb", "--to lmdb --size 256 -o "},
+		{"imagenet-sample", "recordio", "--to recordio [--size N] -o "},
+		{SET, "lmdb", "--to lmdb -o "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct converted found;
+		struct error err = ERROR_INIT;
+
+		assert_int_equal(dataset_locate_converted(dataset_find(rows[i].set), rows[i].format,
+							  true, NULL, &found, &err),
+				 PRONY_MISSING);
+		if (!strstr(err.text, rows[i].says))
+			fail_msg("no \"%s\" in: %s", rows[i].says, err.text);
+	}
+}
+
 static void test_locate(void **state)
 {
 	char *folder = memory_printf("%s/prony/data/" SET "-recordio/evaluation", (char *)*state);
@@ -233,6 +257,7 @@ static void test_broken_descriptions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_size_is_named, make_home, remove_home),
 		cmocka_unit_test_setup_teardown(test_locate, make_home, remove_home),
 		cmocka_unit_test_setup_teardown(test_another, make_home, remove_home),
 		cmocka_unit_test_setup_teardown(test_notes, make_home, remove_home),
