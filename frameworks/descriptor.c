@@ -81,6 +81,8 @@ static const struct key keys[] = {
 	 false},
 	{"native-input", ROOT | BACKEND, read_words, ROW(native_input),
 	 "formats of data sets that its own loader reads", "[idx, cifar10, images]", false},
+	{"native-input-by", ROOT, read_text, ROW(native_input_by),
+	 "the framework that has the same library's loader", "tensorflow-python", false},
 	{"fed-by-script", ROOT | BACKEND, read_flag, ROW(fed_by_script), "true or false", "true",
 	 false},
 	{"reads-onnx", ROOT, read_flag, ROW(reads_onnx), "true or false", "true", false},

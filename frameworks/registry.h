@@ -71,6 +71,7 @@ struct framework {
 	unsigned stages, precisions; /* bit sets of what it can at best; a worker's word is final */
 	unsigned loops;		     /* bit set of enum loop_mode */
 	struct word_list native_input; /* formats of data sets that its own loader reads */
+	const char *native_input_by;   /* the framework that has this library's loader; or NULL */
 	bool fed_by_script;	       /* that loader is a script of the worker's */
 	bool cuda;		       /* can use a GPU */
 	bool reads_onnx;	       /* can be given an ONNX file as it is */

@@ -50,6 +50,30 @@ static const struct framework_choice *choice_of(const struct expansion *e,
 	return &e->frameworks[point[AXIS_FRAMEWORK] - e->asked.axes[AXIS_FRAMEWORK].words];
 }
 
+static void note_once(struct plan *plan, const char *note)
+{
+	for (size_t i = 0; i < plan->note_count; i++)
+		if (strcmp(plan->notes[i], note) == 0)
+			return;
+	plan_note(plan, note);
+}
+
+/* That choice, or the one that reads its input in its place; said once. */
+static const struct framework_choice *runs_as(const struct expansion *e,
+					      const struct spec_word *const point[AXIS_COUNT])
+{
+	const struct framework_choice *asked = choice_of(e, point);
+
+	if (!asked->reader || strcmp(point[AXIS_INPUT]->text, input_mode_name(INPUT_NATIVE)) != 0)
+		return asked;
+	note_once(e->plan,
+		  arena_printf(&e->plan->arena,
+			       "no data loader of %s is driven: with input native %s, which "
+			       "has the same library's, takes its place",
+			       asked->words.framework, asked->reader->words.framework));
+	return asked->reader;
+}
+
 /* An empty list matches everything; `other` is a second spelling that matches too, or NULL. */
 static bool list_matches(const struct spec_list *list, const char *word, const char *other)
 {
@@ -110,18 +134,11 @@ static void override(const struct expansion *e, const struct spec_word *const po
 	}
 }
 
-static void note_once(struct plan *plan, const char *note)
-{
-	for (size_t i = 0; i < plan->note_count; i++)
-		if (strcmp(plan->notes[i], note) == 0)
-			return;
-	plan_note(plan, note);
-}
-
-static void fill_words(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
+static void fill_words(const struct framework_choice *framework,
+		       const struct spec_word *const point[AXIS_COUNT],
 		       const struct dataset_choice *dataset, struct cell *cell)
 {
-	*cell = choice_of(e, point)->words;
+	*cell = framework->words;
 	for (int id = 0; id < AXIS_COUNT; id++)
 		if (id != AXIS_FRAMEWORK && id != AXIS_NETWORK && id != AXIS_DATASET)
 			axis_set(&axes[id], point[id]->text, cell);
@@ -231,7 +248,7 @@ static void fill_target(const struct expansion *e, const struct framework *frame
 static void fill_cell(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		      const struct dataset_choice *dataset, struct plan_cell *cell)
 {
-	const struct framework_choice *framework = choice_of(e, point);
+	const struct framework_choice *framework = runs_as(e, point);
 
 	*cell = (struct plan_cell){
 		.status = CELL_PENDING,
@@ -246,7 +263,7 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 		.steps = e->spec->steps,
 		.warm_up_steps = e->spec->warm_up_steps,
 	};
-	fill_words(e, point, dataset, &cell->cell);
+	fill_words(framework, point, dataset, &cell->cell);
 	override(e, point, dataset, cell);
 	other_precision(e, cell);
 	derive(e, point, cell);

@@ -171,8 +171,12 @@ static void judge_native(const struct framework *framework, const struct dataset
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", formats->words[i]);
 	if (formats->count == 0)
 		add_reason(reasons,
-			   "input native: no data loader of %s is driven (input stream is prony's)",
-			   framework->name);
+			   "input native: no data loader of %s is driven (input stream is "
+			   "prony's)%s%s%s",
+			   framework->name, framework->native_input_by ? "; that of " : "",
+			   framework->native_input_by ? framework->native_input_by : "",
+			   framework->native_input_by ? " takes no environment or option of it"
+						      : "");
 	else if (!native_format(framework, dataset))
 		add_reason(reasons,
 			   "input native: the loader of %s is driven on data sets of format %s, "

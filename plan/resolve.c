@@ -326,6 +326,33 @@ static enum prony_status locate_framework(struct expansion *e, size_t number, st
 	return status == PRONY_OK ? PRONY_OK : error_set(err, status, "%s", wrong.text);
 }
 
+static bool reads_natively(const struct expansion *e)
+{
+	const struct spec_list *inputs = &e->asked.axes[AXIS_INPUT];
+	bool natively = false;
+
+	for (size_t i = 0; i < inputs->count; i++)
+		natively |= strcmp(inputs->words[i].text, input_mode_name(INPUT_NATIVE)) == 0;
+	return natively;
+}
+
+/* An environment and options are those of the framework that has them: no other takes its place. */
+static enum prony_status locate_reader(struct expansion *e, struct framework_choice *choice,
+				       struct error *err)
+{
+	const struct registry *registry = e->settings->registry;
+	const char *name = choice->framework->native_input_by;
+	const struct framework *framework = name ? framework_find(registry, name, NULL) : NULL;
+	struct framework_choice *reader;
+
+	if (!framework || *choice->words.environment || *choice->words.options)
+		return PRONY_OK;
+	choice->reader = reader = arena_alloc(&e->plan->arena, sizeof(*reader));
+	*reader = (struct framework_choice){.framework = framework};
+	enum prony_status status = cell_parse_framework(name, &reader->words, err);
+	return status == PRONY_OK ? locate(e, reader, err) : status;
+}
+
 static enum prony_status locate_frameworks(struct expansion *e, struct error *err)
 {
 	size_t count = e->asked.axes[AXIS_FRAMEWORK].count;
@@ -334,6 +361,8 @@ static enum prony_status locate_frameworks(struct expansion *e, struct error *er
 	e->frameworks = arena_array(&e->plan->arena, count ? count : 1, sizeof(*e->frameworks));
 	for (size_t i = 0; i < count && status == PRONY_OK; i++)
 		status = locate_framework(e, i, err);
+	for (size_t i = 0; i < count && status == PRONY_OK && reads_natively(e); i++)
+		status = locate_reader(e, &e->frameworks[i], err);
 	return status;
 }
 

@@ -15,6 +15,9 @@ struct framework_choice {
 	struct cell words; /* its framework, name, environment, backend and options */
 	const struct framework *framework;
 	const struct framework_place *place;
+	/* The one that takes its place where the input is native, because the same library's loader
+	 * is driven there alone; NULL: none, or the input is native nowhere. */
+	const struct framework_choice *reader;
 };
 
 struct dataset_choice {

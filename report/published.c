@@ -210,9 +210,23 @@ void published_release(struct published *published)
 	*published = (struct published){.count = 0};
 }
 
+/* What was published of TensorFlow is about it through its Python interface, too. */
+static bool is_of_framework(const char *published, const struct cell *cell)
+{
+	static const char library[] = "tensorflow", python[] = "tensorflow-python";
+
+	const char *ours = cell->framework;
+
+	if (!strncmp(published, library, sizeof(library) - 1) &&
+	    !strncmp(ours, python, sizeof(python) - 1) &&
+	    !strcmp(published + sizeof(library) - 1, ours + sizeof(python) - 1))
+		return true;
+	return !strcmp(published, ours);
+}
+
 bool published_matches(const struct published_row *row, const char *suite, const struct cell *cell)
 {
-	return !strcmp(row->suite, suite) && !strcmp(row->framework, cell->framework) &&
+	return !strcmp(row->suite, suite) && is_of_framework(row->framework, cell) &&
 	       !strcmp(row->network, cell->network) && !strcmp(row->stage, stage_name(cell->stage));
 }
 

@@ -40,8 +40,9 @@ struct published {
 enum prony_status published_load(const char *path, struct published *out, struct error *err);
 void published_release(struct published *published);
 
-/* Whether a row is about a cell of the run of that suite: framework, network and stage; batch,
- * precision and device are the row's own and stand beside it. */
+/* Whether a row is about a cell of the run of that suite: framework (tensorflow-python is
+ * TensorFlow, too), network and stage; batch, precision and device are the row's own and stand
+ * beside it. */
 bool published_matches(const struct published_row *row, const char *suite, const struct cell *cell);
 
 /* NaN for a metric that is no speed, and where nothing was available. */

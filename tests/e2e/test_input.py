@@ -259,6 +259,15 @@ class InputTest(ProgramTest):
                           "mnist-sample", "--input", "native", expect=1)
         self.assertIn("no data loader of fake is driven", done.stdout)
 
+    def test_native_thesis_is_whole(self):
+        """Each of the five frameworks reads by itself: none of the 45 cells is unsupported."""
+        done = self.prony("run", "thesis", "--quick", "-D", "cpu", "--input", "native", "--dry-run", "--format",
+                          "json", expect=0)
+        cells = json.loads(done.stdout)
+        self.assertEqual(len(cells), 45)
+        self.assertEqual({cell["framework"] for cell in cells}, {"caffe", "tensorflow-python", "pytorch", "mxnet", "cntk"})
+        self.assertEqual({cell["status"] for cell in cells} - {"missing", "pending"}, set())
+
 
 class FrameworkTest(unittest.TestCase):
     """Frameworks' own loaders, where they are installed."""

@@ -336,6 +336,51 @@ static void a_second_precision_is_said(void **state)
 	fixture_release(&f);
 }
 
+/* TensorFlow's tf.data belongs to its Python package; options are those of who has them. */
+static void another_reads_for_the_same_library(void **state)
+{
+	static const struct {
+		const char *frameworks, *inputs, *cells;
+	} rows[] = {
+		{"tensorflow", "native", "tensorflow-python "},
+		{"tensorflow", "resident,native", "tensorflow tensorflow-python "},
+		{"tensorflow,tensorflow-python", "native", "tensorflow-python "},
+		{"tensorflow+nchw", "native", "tensorflow+nchw "},
+		{"tensorflow@other", "native", "tensorflow@other "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct fixture f;
+		char cells[200] = "";
+		size_t used = 0;
+
+		fixture_init(&f);
+		set(&f, "frameworks", rows[i].frameworks);
+		set(&f, "inputs", rows[i].inputs);
+		set(&f, "datasets", "mnist-sample");
+		set(&f, "stages", "train");
+		expand_ok(&f);
+		for (size_t c = 0; c < f.plan.count; c++)
+			used += (size_t)snprintf(cells + used, sizeof(cells) - used, "%s ",
+						 f.plan.cells[c].cell.framework);
+		assert_string_equal(cells, rows[i].cells);
+		const struct plan_cell *last = &f.plan.cells[f.plan.count - 1];
+		if (strstr(cells, "tensorflow-python")) {
+			assert_string_equal(last->worker_name, "tensorflow-python");
+			assert_string_equal(last->place->framework->name, "tensorflow-python");
+			assert_int_equal(last->status, CELL_MISSING);
+			assert_int_equal(f.plan.note_count, 1);
+			assert_says(f.plan.notes[0], "with input native tensorflow-python");
+		} else {
+			assert_int_equal(last->status, CELL_UNSUPPORTED);
+			assert_says(last->reason, "takes no environment or option");
+			assert_int_equal(f.plan.note_count, 0);
+		}
+		fixture_release(&f);
+	}
+}
+
 static void epochs_are_steps(void **state)
 {
 	struct fixture f;
@@ -739,6 +784,7 @@ int main(void)
 		cmocka_unit_test(overrides_change_what_they_match),
 		cmocka_unit_test(the_command_line_has_the_last_word),
 		cmocka_unit_test(a_second_precision_is_said),
+		cmocka_unit_test(another_reads_for_the_same_library),
 		cmocka_unit_test(epochs_are_steps),
 		cmocka_unit_test(samples_stand_in_and_say_so),
 		cmocka_unit_test(data_that_is_not_here_is_synthetic_and_says_so),

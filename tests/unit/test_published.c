@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,39 @@ static void broken_files_say_where(void **state)
 	directory_remove(folder, NULL);
 	free(path);
 	free(folder);
+}
+
+/* The library's two interfaces are one framework to who published; its options are not. */
+static void tensorflow_is_both_of_its_interfaces(void **state)
+{
+	static const struct {
+		const char *published, *ours;
+		bool matches;
+	} rows[] = {
+		{"tensorflow", "tensorflow", true},
+		{"tensorflow", "tensorflow-python", true},
+		{"tensorflow+xla", "tensorflow-python+xla", true},
+		{"tensorflow", "tensorflow-python+xla", false},
+		{"tensorflow+nchw", "tensorflow-python", false},
+		{"tensorflow", "tensorflow1", false},
+		{"keras2:tensorflow", "tensorflow-python", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct published_row row = {.suite = "thesis",
+					    .framework = rows[i].published,
+					    .network = "lenet",
+					    .stage = "train"};
+		struct cell cell;
+
+		cell_defaults(&cell);
+		snprintf(cell.framework, sizeof cell.framework, "%s", rows[i].ours);
+		snprintf(cell.network, sizeof cell.network, "lenet");
+		cell.stage = STAGE_TRAIN;
+		if (published_matches(&row, "thesis", &cell) != rows[i].matches)
+			fail_msg("%s, %s", rows[i].published, rows[i].ours);
+	}
 }
 
 static void a_run_has_them_beside_it(void **state)
@@ -258,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ours_is_exact),
 		cmocka_unit_test(broken_files_say_where),
+		cmocka_unit_test(tensorflow_is_both_of_its_interfaces),
 		cmocka_unit_test(a_run_has_them_beside_it),
 		cmocka_unit_test(a_study_has_charts_by_device),
 		cmocka_unit_test(others_have_them_below_their_hardware),
