@@ -125,53 +125,6 @@ struct figure_series *figure_series(struct figures *figures, struct figure *figu
 	return series;
 }
 
-/* The floor, and what tests the harness, are grey: they are no contenders. */
-static const struct {
-	const char *framework, *colour;
-} known[] = {
-	{"native", "#808690"},
-	{"null", "#808690"},
-	{"fake", "#808690"},
-	{"pytorch", "#d9480f"},
-	{"pytorch+compile", "#c7506a"},
-	{"tensorflow", "#b57600"},
-	{"tensorflow1", "#8a7a1f"},
-	{"tensorflow-python", "#c2701c"},
-	{"keras3:tensorflow", "#d0312d"},
-	{"keras3:jax", "#7a75c0"},
-	{"keras3:torch", "#c2567a"},
-	{"keras2:tensorflow", "#b45257"},
-	{"keras2:theano", "#4d9a6a"},
-	{"keras2:cntk", "#98803a"},
-	{"mxnet", "#1f7fc4"},
-	{"onnxruntime", "#0f8f8f"},
-	{"openvino", "#8458c8"},
-	{"xla", "#3d9140"},
-	{"jax", "#b8478f"},
-	{"theano", "#5a8a1e"},
-	{"chainer", "#a35fb0"},
-	{"paddle", "#3f6fe0"},
-	{"cntk", "#2e8b57"},
-	{"caffe", "#9a6644"},
-	{"caffe2", "#c2567a"},
-};
-
-/* For every other spelling: by its bytes, so that it does not change with its company. */
-static const char *const spare[] = {
-	"#4f7fae", "#c0653a", "#4d9a6a", "#a35fb0", "#98803a", "#c7506a", "#3c9299", "#7a75c0",
-};
-
-void figure_colour(const char *framework, char out[FIGURE_COLOUR_BYTES])
-{
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (!strcmp(known[i].framework, framework)) {
-			snprintf(out, FIGURE_COLOUR_BYTES, "%s", known[i].colour);
-			return;
-		}
-	snprintf(out, FIGURE_COLOUR_BYTES, "%s",
-		 spare[hash_of(framework) % (sizeof spare / sizeof *spare)]);
-}
-
 static void describe_rows(const struct figure *figure, struct strbuf *out)
 {
 	enum { TOLD = 12 };

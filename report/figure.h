@@ -96,11 +96,6 @@ struct figure_series *figure_series(struct figures *figures, struct figure *figu
 				    const char *label, const char *group, const char *colour,
 				    size_t room);
 
-/* A framework's own colour, from its name alone, so that it has it on every page; at least 3 to 1
- * against white and against the dark ground of pages (WCAG 2.2, 1.4.11). `out`: "#rrggbb". */
-#define FIGURE_COLOUR_BYTES 8
-void figure_colour(const char *framework, char out[FIGURE_COLOUR_BYTES]);
-
 /* What a figure shows, in a sentence or two, for who cannot see it. */
 void figure_describe(const struct figure *figure, struct strbuf *out);
 

@@ -62,13 +62,12 @@ static struct figure *draw_rows(const struct html_page *page, size_t comparison,
 	size_t *order = order_frameworks(page, comparison);
 	for (size_t i = 0; i < page->framework_count; i++) {
 		const char *name = page->frameworks[order[i]];
-		char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], colour[FIGURE_COLOUR_BYTES];
-		figure_colour(name, colour);
+		char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
 		for (size_t run = 0; run < page->count; run++) {
 			const struct summary_row *row = html_find(page, run, comparison, name);
 			html_row_label(page, run, name, label, sizeof label);
 			if (row && row->step.n > 0)
-				visit(figures, figure, label, colour, row);
+				visit(figures, figure, label, html_colour(page, name), row);
 		}
 	}
 	free(order);

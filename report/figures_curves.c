@@ -178,11 +178,10 @@ static void add_curve(const struct html_page *page, size_t run, const char *fram
 		      const struct family *family, read_point *read, struct figures *figures,
 		      struct figure *figure)
 {
-	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], colour[FIGURE_COLOUR_BYTES];
-	figure_colour(framework, colour);
+	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
 	html_row_label(page, run, framework, label, sizeof label);
-	struct figure_series *series =
-		figure_series(figures, figure, label, framework, colour, family->count);
+	struct figure_series *series = figure_series(figures, figure, label, framework,
+						     html_colour(page, framework), family->count);
 	series->dashed = run > 0;
 	for (size_t i = 0; i < family->count; i++) {
 		const struct summary_row *row =

@@ -12,13 +12,11 @@ enum { PUBLISHED_MAX = 60 };
 static void add_ours(const struct html_page *page, size_t run, const struct summary_row *row,
 		     struct figures *figures, struct figure *figure)
 {
-	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], colour[FIGURE_COLOUR_BYTES],
-		text[FORMAT_BYTES];
+	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], text[FORMAT_BYTES];
 	const char *name = row->cell->cell.framework;
 	double work = row->items_per_second * row->step.center;
 	html_row_label(page, run, name, label, sizeof label);
-	figure_colour(name, colour);
-	struct figure_row *bar = figure_row(figures, figure, label, name, colour);
+	struct figure_row *bar = figure_row(figures, figure, label, name, html_colour(page, name));
 	bar->value = row->items_per_second;
 	bar->low = work / row->step.high;
 	bar->high = work / row->step.low;
@@ -26,14 +24,13 @@ static void add_ours(const struct html_page *page, size_t run, const struct summ
 	bar->text = arena_strdup(&figures->arena, text);
 }
 
-static void add_published(const struct published_row *row, struct figures *figures,
-			  struct figure *figure)
+static void add_published(const struct html_page *page, const struct published_row *row,
+			  struct figures *figures, struct figure *figure)
 {
-	char colour[FIGURE_COLOUR_BYTES], text[FORMAT_BYTES];
+	char text[FORMAT_BYTES];
 	double rate = published_items_per_second(row);
-	figure_colour(row->framework, colour);
-	struct figure_row *bar =
-		figure_row(figures, figure, row->framework, row->framework, colour);
+	struct figure_row *bar = figure_row(figures, figure, row->framework, row->framework,
+					    html_colour(page, row->framework));
 	bar->value = rate;
 	bar->faint = true;
 	format_rate(rate, text, sizeof text);
@@ -83,8 +80,8 @@ static void describe(const struct published_row *row, char *out, size_t out_byte
 }
 
 /* Below a heading for each year, machine, batch and precision, as they come first. */
-static void add_theirs(const struct published_row **rows, size_t count, struct figures *figures,
-		       struct figure *figure)
+static void add_theirs(const struct html_page *page, const struct published_row **rows,
+		       size_t count, struct figures *figures, struct figure *figure)
 {
 	char heading[2 * CELL_WORD_BYTES], other[2 * CELL_WORD_BYTES];
 	for (size_t i = 0; i < count; i++) {
@@ -100,7 +97,7 @@ static void add_theirs(const struct published_row **rows, size_t count, struct f
 		for (size_t k = i; k < count; k++) {
 			describe(rows[k], other, sizeof other);
 			if (!strcmp(heading, other))
-				add_published(rows[k], figures, figure);
+				add_published(page, rows[k], figures, figure);
 		}
 	}
 }
@@ -135,5 +132,5 @@ void figures_published(const struct html_page *page, size_t comparison, struct f
 	if (ours == 0)
 		figures_drop(figures);
 	else
-		add_theirs(theirs, count, figures, figure);
+		add_theirs(page, theirs, count, figures, figure);
 }

@@ -122,10 +122,9 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 
 static void add_our_row(struct study *s, size_t run, const struct summary_row *row)
 {
-	char colour[FIGURE_COLOUR_BYTES];
 	const char *name = row->cell->cell.framework;
-	figure_colour(name, colour);
-	struct figure_row *bar = figure_row(s->figures, s->figure, name, name, colour);
+	struct figure_row *bar =
+		figure_row(s->figures, s->figure, name, name, html_colour(s->page, name));
 	double value = row->step.n > 0 ? our_value(s, run, row) : NAN;
 	if (!isfinite(value)) {
 		bar->text = row->cell->status == CELL_OK ? "not measured"
@@ -186,15 +185,13 @@ static double published_on_cpu(const struct study *s, const struct published_row
 
 static void add_published_row(struct study *s, const struct published_row *row)
 {
-	char colour[FIGURE_COLOUR_BYTES];
 	double value = row->value;
 	if (s->metric == METRIC_MEMORY)
 		value *= 0x1p20;
 	if (s->metric == METRIC_SPEED_UP)
 		value /= published_on_cpu(s, row);
-	figure_colour(row->framework, colour);
-	struct figure_row *bar =
-		figure_row(s->figures, s->figure, row->framework, row->framework, colour);
+	struct figure_row *bar = figure_row(s->figures, s->figure, row->framework, row->framework,
+					    html_colour(s->page, row->framework));
 	bar->faint = true;
 	bar->text = isfinite(value) ? value_text(s, value) : "not available";
 	bar->value = value;

@@ -133,14 +133,13 @@ static void add_all(const struct html_page *page, size_t comparison, double end_
 		const struct summary_row *rows = html_rows(page, run, comparison, &count);
 		for (size_t i = 0; i < count; i++) {
 			const char *name = rows[i].cell->cell.framework;
-			char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4],
-				colour[FIGURE_COLOUR_BYTES];
+			char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
 			if (rows[i].step.n == 0)
 				continue;
-			figure_colour(name, colour);
 			html_row_label(page, run, name, label, sizeof label);
-			struct figure_series *series = figure_series(figures, figure, label, name,
-								     colour, QUANTILES + BINS);
+			struct figure_series *series =
+				figure_series(figures, figure, label, name, html_colour(page, name),
+					      QUANTILES + BINS);
 			series->dashed = run > 0;
 			if (end_ns > 0)
 				add_drift(series, rows[i].cell, end_ns);
@@ -204,13 +203,12 @@ static const struct series *find_cores(const struct stored_cell *cell)
 }
 
 /* Rows of a framework: a core each, or as many of them together as make few enough rows. */
-static void add_cores(const struct series *cores, const char *framework, double end_ns,
-		      struct figures *figures, struct figure *figure)
+static void add_cores(const struct series *cores, const char *framework, const char *colour,
+		      double end_ns, struct figures *figures, struct figure *figure)
 {
 	size_t each = (cores->channel_count + LOAD_ROWS_MAX - 1) / LOAD_ROWS_MAX;
-	char label[CELL_WORD_BYTES + 2 * SERIES_WORD_BYTES + 4], colour[FIGURE_COLOUR_BYTES];
+	char label[CELL_WORD_BYTES + 2 * SERIES_WORD_BYTES + 4];
 	int64_t begin_ns = cores->times_ns[0];
-	figure_colour(framework, colour);
 	for (size_t c = 0; c < cores->channel_count; c += each) {
 		size_t last = c + each < cores->channel_count ? c + each : cores->channel_count;
 		double *cells = arena_array(&figures->arena, LOAD_BINS, sizeof *cells);
@@ -260,7 +258,9 @@ void figures_load(const struct html_page *page, size_t comparison, struct figure
 	for (size_t i = 0; i < count; i++) {
 		const struct series *cores = find_cores(rows[i].cell);
 		if (cores && rows[i].step.n > 0)
-			add_cores(cores, rows[i].cell->cell.framework, end_ns, figures, figure);
+			add_cores(cores, rows[i].cell->cell.framework,
+				  html_colour(page, rows[i].cell->cell.framework), end_ns, figures,
+				  figure);
 	}
 }
 
@@ -319,11 +319,10 @@ void figures_run_drift(const struct html_page *page, size_t run, struct figures 
 					 .logarithmic = true};
 	figure->reference = 1;
 	for (size_t k = 0; k < page->framework_count; k++) {
-		char colour[FIGURE_COLOUR_BYTES];
-		figure_colour(page->frameworks[k], colour);
-		struct figure_series *series = figure_series(
-			figures, figure, page->frameworks[k], page->frameworks[k], colour,
-			POINTS_MAX + processes / (processes / POINTS_MAX + 1));
+		struct figure_series *series =
+			figure_series(figures, figure, page->frameworks[k], page->frameworks[k],
+				      html_colour(page, page->frameworks[k]),
+				      POINTS_MAX + processes / (processes / POINTS_MAX + 1));
 		series->joined = false;
 		add_processes(summary, page->frameworks[k], begin_ns, processes / POINTS_MAX + 1,
 			      series);

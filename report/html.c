@@ -214,23 +214,22 @@ static void add_method(const struct html_page *page, struct strbuf *out)
 }
 
 /* A box for each value that an axis has on this page, where it has several. */
-static void add_filter(const char *name, const struct names *values, bool coloured,
-		       struct strbuf *out)
+static void add_filter(const struct html_page *page, const char *name, const struct names *values,
+		       bool coloured, struct strbuf *out)
 {
 	if (values->count < 2)
 		return;
 	strbuf_printf(out, "<fieldset data-axis=\"%s\"><legend>%s</legend>", name, name);
 	for (size_t i = 0; i < values->count; i++) {
 		const char *value = values->rows[i].bytes;
-		char colour[FIGURE_COLOUR_BYTES], *clean = text_line(value);
+		char *clean = text_line(value);
 		strbuf_puts(out, "<label><input type=\"checkbox\" checked autocomplete=\"off\" "
 				 "value=\"");
 		text_html(clean, out);
 		strbuf_puts(out, "\">");
-		figure_colour(value, colour);
 		if (coloured)
 			strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span>",
-				      colour);
+				      html_colour(page, value));
 		text_html(clean, out);
 		strbuf_puts(out, "</label> ");
 		free(clean);
@@ -260,7 +259,7 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 		const struct axis *axis = &axes[html_filters[i]];
 		struct names values = {.count = 0};
 		gather_values(page, axis, &values);
-		add_filter(axis->name, &values, html_filters[i] == AXIS_FRAMEWORK, out);
+		add_filter(page, axis->name, &values, html_filters[i] == AXIS_FRAMEWORK, out);
 		names_release(&values);
 	}
 	for (size_t run = 0; run < page->count; run++)
@@ -270,7 +269,7 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 			if (!row->folded)
 				names_add(&statuses, name, strlen(name) + 1);
 		}
-	add_filter("status", &statuses, false, out);
+	add_filter(page, "status", &statuses, false, out);
 	names_release(&statuses);
 	strbuf_puts(out, "<div><button type=\"button\" data-action=\"all\">Show all</button> "
 			 "<button type=\"button\" data-action=\"theme\">Light or dark</button>"

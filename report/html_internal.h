@@ -23,6 +23,8 @@ struct html_page {
 	const char **frameworks;	  /* spellings, in order of appearance */
 	size_t framework_count;
 	struct names framework_names;	 /* the same, to be found */
+	struct names coloured;		 /* the same and those published for the runs' suites */
+	const char **colours;		 /* of each of these, "#rrggbb" */
 	const struct cell **comparisons; /* a cell of each, in order of appearance */
 	size_t comparison_count;
 	struct published published; /* empty where it cannot be read */
@@ -42,6 +44,9 @@ size_t html_row_count(const struct html_page *page, size_t comparison);
 /* That of a framework among them; NULL when the run has none. */
 const struct summary_row *html_find(const struct html_page *page, size_t run, size_t comparison,
 				    const char *framework);
+
+/* The colour of a framework of the page, or of one that was published, everywhere on it. */
+const char *html_colour(const struct html_page *page, const char *framework);
 
 /* Median of a field of process_fields over the ok processes of a cell; NaN when none has it or the
  * cell's figures are not to be shown. */

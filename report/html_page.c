@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "report/colours.h"
 #include "stats/estimate.h"
 
 /* Frameworks of a run that the page does not know yet, in the order of the run's cells. */
@@ -40,6 +41,37 @@ static size_t *number_comparisons(struct html_page *page, struct names *names,
 			page->comparisons[page->comparison_count++] = cell;
 	}
 	return numbers;
+}
+
+static bool is_suite_of(const struct html_page *page, const char *suite)
+{
+	for (size_t run = 0; run < page->count; run++)
+		if (!strcmp(suite, page->summaries[run]->run->meta.suite))
+			return true;
+	return false;
+}
+
+/* One colour for each framework, published ones too: those of all runs and sections. */
+static void choose_colours(struct html_page *page)
+{
+	const struct published *published = &page->published;
+	size_t most = page->framework_count + published->count;
+	const char **names = arena_array(&page->arena, most + 1, sizeof *names);
+	for (size_t i = 0; i < page->framework_count; i++)
+		names[names_add(&page->coloured, page->frameworks[i],
+				strlen(page->frameworks[i]))] = page->frameworks[i];
+	for (size_t i = 0; i < published->count; i++) {
+		const char *name = published->rows[i].framework;
+		if (is_suite_of(page, published->rows[i].suite))
+			names[names_add(&page->coloured, name, strlen(name))] = name;
+	}
+	page->colours = arena_array(&page->arena, most + 1, sizeof *page->colours);
+	colours_assign(names, page->coloured.count, page->colours);
+}
+
+const char *html_colour(const struct html_page *page, const char *framework)
+{
+	return page->colours[names_find(&page->coloured, framework, strlen(framework))];
 }
 
 void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count)
@@ -76,6 +108,7 @@ void html_page_init(struct html_page *page, const struct summary *const *summari
 	}
 	free(numbers);
 	names_release(&names);
+	choose_colours(page);
 }
 
 void html_page_release(struct html_page *page)
@@ -83,6 +116,7 @@ void html_page_release(struct html_page *page)
 	if (!page)
 		return;
 	names_release(&page->framework_names);
+	names_release(&page->coloured);
 	published_release(&page->published);
 	arena_release(&page->arena);
 }

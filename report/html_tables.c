@@ -84,11 +84,10 @@ static bool *find_present(const struct html_page *page)
 	return present;
 }
 
-static void framework_name(const char *framework, struct strbuf *out)
+static void framework_name(const struct html_page *page, const char *framework, struct strbuf *out)
 {
-	char colour[FIGURE_COLOUR_BYTES];
-	figure_colour(framework, colour);
-	strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span> ", colour);
+	strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span> ",
+		      html_colour(page, framework));
 	text_html(framework, out);
 }
 
@@ -117,7 +116,7 @@ static void overview_by_comparison(const struct html_page *page, size_t shown, c
 		strbuf_puts(out, "<th scope=\"col\" class=\"figure\"");
 		html_attribute("framework", page->frameworks[k], out);
 		strbuf_puts(out, ">");
-		framework_name(page->frameworks[k], out);
+		framework_name(page, page->frameworks[k], out);
 		strbuf_puts(out, "</th>");
 	}
 	strbuf_puts(out, "</tr></thead><tbody>\n");
@@ -165,7 +164,7 @@ static void overview_by_framework(const struct html_page *page, size_t shown, co
 		strbuf_puts(out, "<tr");
 		html_attribute("framework", page->frameworks[k], out);
 		strbuf_puts(out, "><th scope=\"row\">");
-		framework_name(page->frameworks[k], out);
+		framework_name(page, page->frameworks[k], out);
 		strbuf_puts(out, "</th>");
 		for (size_t line = 0; line < shown * page->count; line++) {
 			size_t comparison = line / page->count, run = line % page->count;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frameworks/registry.h"
+#include "report/colours.h"
 #include "report/figures.h"
 #include "report/html.h"
 #include "report_fixture.h"
@@ -204,23 +206,78 @@ static double luminance(const char *colour)
 	return sum;
 }
 
-/* The same wherever they are asked for, and visible on both grounds of figures. */
+static void check_contrast(const char *framework, const char *colour)
+{
+	double light = (luminance("#f5f6f8") + 0.05) / (luminance(colour) + 0.05);
+	double dark = (luminance(colour) + 0.05) / (luminance("#1d2127") + 0.05);
+	if (light < 3 || dark < 3)
+		fail_msg("%s: %.2f on light, %.2f on dark", framework, light, dark);
+}
+
+/* Every framework of the tree and, of one after the other, its options, as many as have colours
+ * that differ; all on one page. */
+static size_t contenders(struct arena *arena, const char **names, size_t room)
+{
+	struct registry registry;
+	size_t count = 0, own;
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
+	for (size_t i = 0; i < registry.count; i++)
+		if (!registry.rows[i].harness_only && !registry.rows[i].of_user)
+			names[count++] = framework_spelling(&registry.rows[i], NULL, arena);
+	own = count;
+	names[count++] = "mine";
+	names[count++] = "pytorch@nightly";
+	for (size_t i = 0; i < registry.count; i++)
+		for (size_t k = 0; k < registry.rows[i].option_count; k++)
+			if (count < own + COLOURS_SPARE && count < room)
+				names[count++] = arena_printf(arena, "%s+%s", registry.rows[i].name,
+							      registry.rows[i].options[k].name);
+	registry_release(&registry);
+	return count;
+}
+
+/* Visible on both grounds of figures, and any two differ. */
 static void test_colours(void **state)
 {
-	static const char *const names[] = {"native",  "pytorch", "pytorch+compile", "tensorflow",
-					    "jax",     "theano",  "keras2:cntk",     "caffe",
-					    "chainer", "mine",	  "other+x",	     "yours"};
+	enum { ROOM = 100 };
+	const char *names[ROOM], *colours[ROOM], *alone;
+	struct arena arena;
 	(void)state;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		char colour[FIGURE_COLOUR_BYTES], again[FIGURE_COLOUR_BYTES];
-		figure_colour(names[i], colour);
-		figure_colour(names[i], again);
-		assert_string_equal(colour, again);
-		double light = (luminance("#f5f6f8") + 0.05) / (luminance(colour) + 0.05);
-		double dark = (luminance(colour) + 0.05) / (luminance("#1d2127") + 0.05);
-		if (light < 3 || dark < 3)
-			fail_msg("%s: %.2f on light, %.2f on dark", names[i], light, dark);
+	arena_init(&arena, 0);
+	size_t count = contenders(&arena, names, ROOM);
+	assert_true(count > 30 && count < ROOM);
+	colours_assign(names, count, colours);
+	for (size_t i = 0; i < count; i++) {
+		check_contrast(names[i], colours[i]);
+		for (size_t k = 0; k < i; k++)
+			if (!(colours_distance(colours[i], colours[k]) >= COLOURS_APART))
+				fail_msg("%s %s, %s %s", names[i], colours[i], names[k],
+					 colours[k]);
+		/* Those of the tree have it on every page. */
+		colours_assign(&names[i], 1, &alone);
+		if (!strpbrk(names[i], "+@") && strcmp(names[i], "mine") != 0)
+			assert_string_equal(alone, colours[i]);
 	}
+	arena_release(&arena);
+	assert_true(fabs(colours_distance("#000000", "#ffffff") - 1) < 1e-4);
+}
+
+/* The order in which they are met does not matter. */
+static void test_colours_are_kept(void **state)
+{
+	static const char *const names[] = {"pytorch+compile", "pytorch", "pytorch+eager", "mine"},
+				 *const turned[] = {"mine", "pytorch+eager", "pytorch",
+						    "pytorch+compile"};
+	const char *colours[4], *again[4];
+	(void)state;
+	colours_assign(names, 4, colours);
+	colours_assign(turned, 4, again);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(colours[i], again[3 - i]);
+	/* An option's is a shade of its framework's: nearer to it than to most. */
+	assert_true(colours_distance(colours[0], colours[1]) <
+		    colours_distance("#0f8cf5", colours[1]) / 2);
 }
 
 static void test_two_runs(void **state)
@@ -315,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_whiskers),
 		cmocka_unit_test(test_colours),
+		cmocka_unit_test(test_colours_are_kept),
 		cmocka_unit_test(test_two_runs),
 		cmocka_unit_test(test_broken_floor),
 		cmocka_unit_test(test_unknown_order),
