@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/form.h"
+#include "cli/histories.h"
 #include "cli/results.h"
 #include "report/figures.h"
 #include "report/html.h"
@@ -49,6 +50,7 @@ struct report_runs {
 	struct summary *summaries;
 	const struct summary **borrowed;
 	size_t count;
+	struct histories histories;
 };
 
 static enum prony_status load(const struct report_options *options, const char **names,
@@ -65,12 +67,15 @@ static enum prony_status load(const struct report_options *options, const char *
 		out->borrowed[i] = &out->summaries[i];
 		out->count += status == PRONY_OK;
 	}
+	if (status == PRONY_OK)
+		status = histories_load(store, out->borrowed, out->count, &out->histories, err);
 	store_close(store);
 	return status;
 }
 
 static void release(struct report_runs *runs)
 {
+	histories_release(&runs->histories);
 	for (size_t i = 0; i < runs->count; i++) {
 		summary_release(&runs->summaries[i]);
 		stored_run_release(&runs->runs[i]);
@@ -104,7 +109,8 @@ static enum prony_status write_figures(const struct report_runs *runs, const cha
 {
 	struct figures figures = {.count = 0};
 	enum prony_status status = directory_make(folder, err);
-	figures_of_runs(runs->borrowed, runs->count, &figures);
+	figures_of_runs(runs->borrowed, runs->count, runs->histories.items, runs->histories.count,
+			&figures);
 	for (size_t i = 0; i < 2 * figures.count && status == PRONY_OK; i++)
 		status = write_figure(figures.items[i / 2], folder, i % 2 == 1, err);
 	if (status == PRONY_OK)
@@ -118,7 +124,8 @@ static enum prony_status write_page(const struct report_runs *runs, const char *
 {
 	struct strbuf page;
 	strbuf_init(&page, PAGE_BYTES_MAX);
-	enum prony_status status = html_report(runs->borrowed, runs->count, &page, err);
+	enum prony_status status = html_report(runs->borrowed, runs->count, runs->histories.items,
+					       runs->histories.count, &page, err);
 	if (status == PRONY_OK)
 		status = results_write(&page, output, err);
 	if (status == PRONY_OK)

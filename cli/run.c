@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/form.h"
+#include "cli/histories.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
 #include "cli/run_baseline.h"
@@ -106,18 +107,22 @@ static enum prony_status write_report(struct job *job, const char *which, struct
 {
 	struct stored_run stored;
 	struct summary summary;
+	struct histories histories = {.count = 0};
 	struct strbuf page;
 	const struct summary *summaries[] = {&summary};
 	enum prony_status status = results_load_for_page(job->store, which, &stored, &summary, err);
 	if (status != PRONY_OK)
 		return status;
 	strbuf_init(&page, 0);
-	status = html_report(summaries, 1, &page, err);
+	status = histories_load(job->store, summaries, 1, &histories, err);
+	if (status == PRONY_OK)
+		status = html_report(summaries, 1, histories.items, histories.count, &page, err);
 	if (status == PRONY_OK)
 		status = results_write(&page, job->options->report, err);
 	if (status == PRONY_OK)
 		cli_say("report: %s\n", job->options->report);
 	strbuf_release(&page);
+	histories_release(&histories);
 	summary_release(&summary);
 	stored_run_release(&stored);
 	return status;

@@ -4,10 +4,13 @@
 #define PRONY_REPORT_FIGURES_H
 
 #include "report/figure.h"
+#include "report/history.h"
 #include "report/summary.h"
 
 /* Adds every figure that the runs have the data for; those of intervals and sensors where the runs
- * were loaded with them (STORE_INTERVALS, STORE_SERIES). */
-void figures_of_runs(const struct summary *const *summaries, size_t count, struct figures *figures);
+ * were loaded with them (STORE_INTERVALS, STORE_SERIES). `histories`: of their cells. */
+void figures_of_runs(const struct summary *const *summaries, size_t count,
+		     const struct history *histories, size_t history_count,
+		     struct figures *figures);
 
 #endif

@@ -25,6 +25,9 @@ void figures_study(const struct html_page *page, struct figures *figures);
 /* Over the whole of a run: what each process took, against its cell's figure. */
 void figures_run_drift(const struct html_page *page, size_t run, struct figures *figures);
 
+/* The step of a comparison's cells through earlier runs. */
+void figures_history(const struct html_page *page, size_t comparison, struct figures *figures);
+
 /* Comparisons that differ in one axis only, a number: batch, or cores of the device. */
 struct family {
 	size_t *comparisons; /* of the page, in order of that number */

@@ -194,26 +194,27 @@ static void render_table(const struct history *history, bool colour, int width, 
 	table_free(table);
 }
 
-/* What was left out, and what the changes mean. */
-static void add_below(const struct history *history, int width, struct strbuf *out)
+void history_words(const struct history *history, struct strbuf *out)
 {
-	struct strbuf line;
-
-	strbuf_init(&line, 0);
-	strbuf_printf(&line, "%zu run%s, %zu change%s", history->count,
+	strbuf_printf(out, "%zu run%s, %zu change%s", history->count,
 		      history->count == 1 ? "" : "s", history->change_count,
 		      history->change_count == 1 ? "" : "s");
+	for (size_t i = 0; i < history->change_count; i++) {
+		const struct change *change = &history->changes[i];
+		char text[96];
+		change_text(change, text, sizeof text);
+		strbuf_printf(out, "%s run %lld %s", i > 0 ? "," : ":",
+			      (long long)history->points[change->at].run->meta.id, text);
+	}
 	if (history->count < RUNS_FOR_A_CHANGE)
-		strbuf_printf(&line, " (in fewer than %d hardly any can be found)",
+		strbuf_printf(out, " (in fewer than %d hardly any can be found)",
 			      RUNS_FOR_A_CHANGE);
 	if (history->other_machines)
-		strbuf_printf(&line, "; %zu run%s of other machines left out",
+		strbuf_printf(out, "; %zu run%s of other machines left out",
 			      history->other_machines, history->other_machines == 1 ? "" : "s");
 	if (history->without)
-		strbuf_printf(&line, "; %zu run%s without a figure left out", history->without,
+		strbuf_printf(out, "; %zu run%s without a figure left out", history->without,
 			      history->without == 1 ? "" : "s");
-	text_wrap(strbuf_text(&line), 0, width, "", "", out);
-	strbuf_release(&line);
 }
 
 void history_render(const struct history *history, bool colour, int width, struct strbuf *out)
@@ -231,7 +232,11 @@ void history_render(const struct history *history, bool colour, int width, struc
 		sparkline(history, width, out);
 		render_table(history, colour, width, out);
 	}
-	add_below(history, width, out);
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	history_words(history, &line);
+	text_wrap(strbuf_text(&line), 0, width, "", "", out);
+	strbuf_release(&line);
 }
 
 static json_t *point_to_json(const struct history_point *point)

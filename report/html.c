@@ -276,28 +276,42 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 			 "</div></form>\n");
 }
 
-static void add_contents(const struct html_page *page, struct strbuf *out)
+/* The sections that the page has, of those that a reader may look for: id (or its beginning: the
+ * first of them) and what it is called. */
+static const char *const contents[][2] = {
+	{"words", "In words"},
+	{"overview", "Overview"},
+	{"sweep-", "Curves"},
+	{"comparison-", "Comparisons"},
+	{"study", "By device"},
+	{"drift", "Drift"},
+	{"history", "Earlier runs"},
+	{"ledger", "What did not run"},
+	{"parity", "Proof of the same work"},
+	{"frameworks", "Frameworks"},
+	{"devices", "Devices"},
+	{"reproduce", "Do it again"},
+	{"environment", "Machine"},
+	{"method", "How to read this"},
+};
+
+static void add_contents(const char *body, struct strbuf *out)
 {
-	strbuf_puts(out, "<nav aria-label=\"Contents\"><a href=\"#words\">In words</a> "
-			 "<a href=\"#overview\">Overview</a> ");
-	if (page->comparison_count > 0)
-		strbuf_puts(out, "<a href=\"#comparison-1\">Comparisons</a> ");
-	if (figures_is_study(page))
-		strbuf_puts(out, "<a href=\"#study\">By device</a> ");
-	strbuf_puts(out, "<a href=\"#ledger\">What did not run</a> "
-			 "<a href=\"#parity\">Proof of the same work</a> "
-			 "<a href=\"#frameworks\">Frameworks</a> "
-			 "<a href=\"#reproduce\">Do it again</a> "
-			 "<a href=\"#environment\">Machine</a> "
-			 "<a href=\"#method\">How to read this</a></nav>\n");
+	strbuf_puts(out, "<nav aria-label=\"Contents\">");
+	for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+		char opening[64];
+		snprintf(opening, sizeof opening, "<section id=\"%s", contents[i][0]);
+		const char *section = strstr(body, opening);
+		const char *id = section ? strchr(section, '"') + 1 : NULL;
+		if (id)
+			strbuf_printf(out, "%s<a href=\"#%.*s\">%s</a>", i > 0 ? " " : "",
+				      (int)strcspn(id, "\""), id, contents[i][1]);
+	}
+	strbuf_puts(out, "</nav>\n");
 }
 
-static void add_body(const struct html_page *page, struct strbuf *out)
+static void add_sections(const struct html_page *page, struct strbuf *out)
 {
-	add_intro(page, out);
-	add_contents(page, out);
-	add_filters(page, out);
-	strbuf_puts(out, "<main>\n");
 	add_section("words", "In words", html_words, page, out);
 	add_section("overview", "Overview", html_overview, page, out);
 	add_sweeps(page, out);
@@ -310,6 +324,8 @@ static void add_body(const struct html_page *page, struct strbuf *out)
 			      page->comparison_count - HTML_SECTIONS_MAX);
 	add_study(page, out);
 	add_run_drift(page, out);
+	if (page->history_count > 0)
+		add_section("history", "The same cells in earlier runs", html_history, page, out);
 	add_section("ledger", "What did not run, and why", html_ledger, page, out);
 	add_section("parity", "Proof of the same work", html_parity, page, out);
 	add_section("frameworks", "Frameworks as they were", html_frameworks, page, out);
@@ -318,14 +334,29 @@ static void add_body(const struct html_page *page, struct strbuf *out)
 	add_section("environment", page->count > 1 ? "Runs and machines" : "Run and machine",
 		    html_runs, page, out);
 	add_section("method", "How to read this", add_method, page, out);
+}
+
+/* The contents come first, and say what sections there are. */
+static void add_body(const struct html_page *page, struct strbuf *out)
+{
+	struct strbuf sections;
+	strbuf_init(&sections, out->limit_bytes);
+	add_sections(page, &sections);
+	add_intro(page, out);
+	add_contents(strbuf_text(&sections), out);
+	add_filters(page, out);
+	strbuf_puts(out, "<main>\n");
+	strbuf_puts(out, strbuf_text(&sections));
 	strbuf_puts(out, "</main>\n<footer>prony " PRONY_VERSION "</footer>\n");
+	strbuf_release(&sections);
 }
 
 enum prony_status html_report(const struct summary *const *summaries, size_t count,
+			      const struct history *histories, size_t history_count,
 			      struct strbuf *out, struct error *err)
 {
 	struct html_page page;
-	html_page_init(&page, summaries, count);
+	html_page_init(&page, summaries, count, histories, history_count);
 	add_head(&page, out);
 	add_body(&page, out);
 	strbuf_puts(out, "<script>\n");

@@ -5,9 +5,9 @@
 #include "report/html_internal.h"
 #include "report/text.h"
 
-const enum axis_id html_filters[HTML_FILTERS] = {AXIS_FRAMEWORK, AXIS_NETWORK, AXIS_DATASET,
-						 AXIS_STAGE,	 AXIS_BATCH,   AXIS_DEVICE,
-						 AXIS_PRECISION};
+const enum axis_id html_filters[HTML_FILTERS] = {
+	AXIS_FRAMEWORK, AXIS_NETWORK, AXIS_DATASET, AXIS_STAGE,	    AXIS_BATCH, AXIS_DEVICE,
+	AXIS_PRECISION, AXIS_INPUT,   AXIS_SYNC,    AXIS_OPTIMISER, AXIS_LOOP};
 
 void html_cell(const char *class, const char *text, struct strbuf *out)
 {

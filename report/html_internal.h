@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "report/figure.h"
+#include "report/history.h"
 #include "report/html.h"
 #include "report/names.h"
 #include "report/published.h"
@@ -27,12 +28,16 @@ struct html_page {
 	const char **colours;		 /* of each of these, "#rrggbb" */
 	const struct cell **comparisons; /* a cell of each, in order of appearance */
 	size_t comparison_count;
+	const struct history *histories; /* of cells of the runs, borrowed */
+	size_t history_count;
 	struct published published; /* empty where it cannot be read */
 	size_t **of_run; /* of each run, by comparison of the page: its number in the summary, or
 			    NAMES_NONE */
 };
 
-void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count);
+/* `histories`: of cells of the runs, borrowed. */
+void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count,
+		    const struct history *histories, size_t history_count);
 void html_page_release(struct html_page *page);
 
 /* The rows of a comparison of the page in a run; *count 0 when the run has none. */
@@ -58,7 +63,7 @@ void html_row_label(const struct html_page *page, size_t run, const char *framew
 
 /* The axes by which a reader hides rows, columns, bars and curves: as data-NAME of elements. The
  * framework comes first. */
-enum { HTML_FILTERS = 7 };
+enum { HTML_FILTERS = 11 };
 extern const enum axis_id html_filters[HTML_FILTERS];
 void html_attribute(const char *name, const char *value, struct strbuf *out);
 void html_attributes(const struct cell *cell, bool framework, struct strbuf *out);
@@ -87,6 +92,7 @@ void html_ledger(const struct html_page *page, struct strbuf *out);
 void html_parity(const struct html_page *page, struct strbuf *out);
 void html_frameworks(const struct html_page *page, struct strbuf *out);
 void html_devices(const struct html_page *page, struct strbuf *out);
+void html_history(const struct html_page *page, struct strbuf *out);
 void html_reproduce(const struct html_page *page, struct strbuf *out);
 void html_runs(const struct html_page *page, struct strbuf *out);
 

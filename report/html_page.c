@@ -74,12 +74,16 @@ const char *html_colour(const struct html_page *page, const char *framework)
 	return page->colours[names_find(&page->coloured, framework, strlen(framework))];
 }
 
-void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count)
+void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count,
+		    const struct history *histories, size_t history_count)
 {
 	size_t cells = 0, **numbers = memory_alloc((count + 1) * sizeof *numbers);
 	struct error none = ERROR_INIT;
 	struct names names = {.count = 0};
-	*page = (struct html_page){.summaries = summaries, .count = count};
+	*page = (struct html_page){.summaries = summaries,
+				   .count = count,
+				   .histories = histories,
+				   .history_count = history_count};
 	arena_init(&page->arena, 0);
 	/* Other commands say what is wrong with the file. */
 	if (published_load(NULL, &page->published, &none) != PRONY_OK)

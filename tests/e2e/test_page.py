@@ -33,7 +33,8 @@ class PageTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="prony-page-")
         store, cls.page = os.path.join(cls.folder, "store.db"), os.path.join(cls.folder, "page.html")
-        subprocess.run([REPORT_STORE, store, "2"], check=True, timeout=240)
+        subprocess.run([REPORT_STORE, store, "4"], check=True, timeout=240)
+        cls.store = store
         subprocess.run([PRONY, "report", "1", "--store", store, "-o", cls.page], check=True,
                        capture_output=True, timeout=240)
         cells = subprocess.run([PRONY, "export", "1", "--store", store, "--layout", "cells"],
@@ -130,6 +131,59 @@ class PageTest(unittest.TestCase):
         self.assertEqual(len(self.texts("section[id^=comparison]")), 2)
         self.assertEqual(self.browser.run(height), before)
 
+    def page_of(self, name, *words):
+        page = os.path.join(self.folder, name)
+        subprocess.run([PRONY, *words, page], check=True, capture_output=True, timeout=240)
+        return page
+
+    def test_contents(self):
+        """Each section is linked once, in its order, the first for those of a kind; each link leads to one."""
+        self.browser.open(self.page_of("second.html", "report", "3", "--store", self.store, "-o"))
+        linked = self.browser.run("[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))")
+        sections = self.browser.run("[...document.querySelectorAll('main > section')].map(s => s.id)")
+        firsts = {}
+        for section in sections:
+            firsts.setdefault(re.sub(r"-\d+$", "", section), section)
+        self.assertEqual(linked, list(firsts.values()))
+        self.assertLessEqual({"drift", "history", "devices"}, set(linked))
+
+    def test_history(self):
+        """Of the same machine's earlier run, in the third of four; the first has none before it."""
+        self.browser.open(self.page)
+        self.assertEqual(self.texts("#history"), [])
+        self.browser.open(self.page_of("third.html", "report", "3", "--store", self.store, "-o"))
+        points = list(csv.DictReader(io.StringIO(self.browser.run(
+            "document.querySelector('#history figure[id*=forward]').dataset.csv"))))
+        steps = {cell["framework"]: cell["step_center_ns"] for cell in self.cells
+                 if cell["stage"] == "forward" and cell["rank"]}
+        self.assertLessEqual(set(steps), {point["series"] for point in points})
+        for name, step in steps.items():
+            self.assertEqual([(point["run"], point["step_ns"]) for point in points if point["series"] == name],
+                             [("1", step), ("3", step)])
+        self.assertIn("2 runs, 0 changes", " ".join(self.texts("#history td")))
+        self.tick("framework", "mxnet")
+        self.assertNotIn("mxnet", " ".join(self.texts("#history td")))
+        self.tick("stage", "forward")
+        self.assertEqual(self.texts("#history figure[id*=forward]"), [])
+
+    def test_filters_of_what_varies(self):
+        """Input, synchronisation, optimiser and loop have boxes where cells differ in them, and else none."""
+        self.browser.open(self.page)
+        for axis in ("input", "sync", "optimiser", "loop"):
+            self.assertEqual(self.texts(f"fieldset[data-axis={axis}]"), [])
+        store = os.path.join(self.folder, "inputs.db")
+        subprocess.run([PRONY, "run", "-f", "null", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "--input",
+                        "resident,stream", "--sync", "blocks,step", "--optimiser", "sgd,momentum", "--steps", "3",
+                        "--warm-up", "1", "--repeat", "1", "--store", store], check=True, capture_output=True,
+                       timeout=240)
+        self.browser.open(self.page_of("inputs.html", "report", "--store", store, "-o"))
+        sections = len(self.texts("section[id^=comparison]"))
+        self.assertEqual(sections, 8)
+        for axis, value in (("input", "stream"), ("sync", "step"), ("optimiser", "sgd")):
+            self.tick(axis, value)
+            sections //= 2
+            self.assertEqual(len(self.texts("section[id^=comparison]")), sections)
+
     def test_files_of_figures(self):
         """Each button gives a file: caught where it would be saved."""
         self.browser.open(self.page)
@@ -161,7 +215,7 @@ class PageTest(unittest.TestCase):
     def test_keyboard_and_numbers_behind(self):
         self.browser.open(self.page)
         focused = []
-        for _ in range(12):
+        for _ in range(20):
             self.browser.press("Tab")
             focused.append(self.browser.run("document.activeElement.outerHTML.slice(0, 200)"))
         self.assertIn("skip", focused[0])

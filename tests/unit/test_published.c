@@ -216,7 +216,7 @@ static void a_study_has_charts_by_device(void **state)
 	report_fixture_init(&run, 0);
 	memcpy(run.meta.suite, "thesis", 7);
 	summary_init(&summary, &run);
-	figures_of_runs(&borrowed, 1, &figures);
+	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
 	const struct figure *speed = figure_of(&figures, "speed-by-device-lenet-mnist-sample");
 	const struct figure *memory = figure_of(&figures, "memory-by-device-lenet-mnist-sample");
 	const struct figure *power = figure_of(&figures, "power-by-device-lenet-mnist-sample");
@@ -270,7 +270,7 @@ static void others_have_them_below_their_hardware(void **state)
 			memcpy(run.cells[i].cell.framework, "tensorflow", 11);
 	}
 	summary_init(&summary, &run);
-	figures_of_runs(&borrowed, 1, &figures);
+	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
 	for (size_t i = 0; i < figures.count && !figure; i++)
 		if (!strncmp(figures.items[i]->name, "published-alexnet", 17))
 			figure = figures.items[i];

@@ -30,7 +30,7 @@ static void make_page_with(size_t runs, double factor, struct strbuf *page)
 		summary_init(&summaries[i], &stored[i]);
 	}
 	strbuf_init(page, 0);
-	assert_int_equal(html_report(borrowed, runs, page, &err), PRONY_OK);
+	assert_int_equal(html_report(borrowed, runs, NULL, 0, page, &err), PRONY_OK);
 	for (size_t i = 0; i < runs; i++) {
 		summary_release(&summaries[i]);
 		stored_run_release(&stored[i]);
@@ -122,7 +122,7 @@ static void make_figures(struct figures *figures)
 	report_fixture_init(&stored, 0);
 	summary_init(&summary, &stored);
 	*figures = (struct figures){.count = 0};
-	figures_of_runs(&borrowed, 1, figures);
+	figures_of_runs(&borrowed, 1, NULL, 0, figures);
 	summary_release(&summary);
 	stored_run_release(&stored);
 }
@@ -324,7 +324,7 @@ static void test_unknown_order(void **state)
 		stored.cells[5].processes[i].step_mean_ns *= i % 2 ? 3 : 1.0 / 3;
 	summary_init(&summary, &stored);
 	strbuf_init(&page, 0);
-	assert_int_equal(html_report(&borrowed, 1, &page, &err), PRONY_OK);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
 	assert_non_null(strstr(page.text, "Who is the fastest is not known in 1 of 2 comparisons"));
 	assert_non_null(strstr(page.text, ">1-4</td>"));
 	assert_non_null(strstr(page.text, ">2-3</td>"));
@@ -353,7 +353,7 @@ static void test_many_frameworks(void **state)
 			snprintf(cell->framework, sizeof cell->framework, "pytorch@%zu", i);
 	}
 	summary_init(&summary, &stored);
-	assert_int_equal(html_report(&borrowed, 1, &page, &err), PRONY_OK);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
 	assert_int_equal(count_of(page.text, "<th scope=\"col\" class=\"figure work\""), 2);
 	assert_int_equal(count_of(page.text, "<th scope=\"row\"><span class=\"swatch\""), 8);
 	assert_non_null(strstr(page.text, "<tr data-framework=\"pytorch@6\"><th scope=\"row\">"));

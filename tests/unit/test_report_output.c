@@ -517,7 +517,7 @@ static void many_absent_frameworks_share_a_line(void **state)
 	/* The page knows nothing of them but their names. */
 	const struct summary *const summaries[] = {&summary};
 	strbuf_clear(&text);
-	assert_int_equal(html_report(summaries, 1, &text, &err), PRONY_OK);
+	assert_int_equal(html_report(summaries, 1, NULL, 0, &text, &err), PRONY_OK);
 	assert_non_null(strstr(strbuf_text(&text), "not on this machine: jax, caffe, "));
 	assert_null(strstr(strbuf_text(&text), "value=\"jax\""));
 	summary_release(&summary);

@@ -277,7 +277,7 @@ static void show_everything(struct store *store, const char *what)
 	for (size_t i = 0; i < COUNT(writers); i++)
 		if (writers[i](&summary, &out, &err) != PRONY_OK)
 			fail_msg("accepted, and cannot be exported with %s: %s", what, err.text);
-	if (html_report(summaries, 1, &out, &err) != PRONY_OK)
+	if (html_report(summaries, 1, NULL, 0, &out, &err) != PRONY_OK)
 		fail_msg("accepted, and cannot be reported with %s: %s", what, err.text);
 	strbuf_release(&out);
 	summary_release(&summary);

@@ -1,0 +1,25 @@
+/* What a page needs to know of earlier runs. */
+#ifndef PRONY_CLI_HISTORIES_H
+#define PRONY_CLI_HISTORIES_H
+
+#include "report/history.h"
+#include "report/summary.h"
+#include "store/store.h"
+
+struct histories {
+	struct history *items;
+	struct stored_run **runs; /* of each item */
+	size_t *run_counts;
+	size_t count;
+};
+
+/*
+ * The histories, up to the newest of these runs, of those of their cells that have a figure and
+ * that earlier runs of the store have, too; of the first 200 such cells, each over its last 100
+ * runs. histories_release after success.
+ */
+enum prony_status histories_load(struct store *store, const struct summary *const *summaries,
+				 size_t count, struct histories *out, struct error *err);
+void histories_release(struct histories *histories);
+
+#endif

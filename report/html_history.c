@@ -1,0 +1,89 @@
+/* Cells through earlier runs: a figure for each comparison, and what changed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "report/figures_internal.h"
+#include "report/text.h"
+
+/* Whether a history is of a cell of that comparison. */
+static bool is_of(const struct history *history, const struct cell *comparison)
+{
+	char a[SUMMARY_KEY_BYTES], b[SUMMARY_KEY_BYTES];
+	size_t length = summary_comparison_key(&history->cell->cell, a);
+	return length == summary_comparison_key(comparison, b) && !memcmp(a, b, length);
+}
+
+static void add_series(const struct html_page *page, const struct history *history,
+		       struct figures *figures, struct figure *figure)
+{
+	const char *name = history->cell->cell.framework;
+	struct figure_series *series =
+		figure_series(figures, figure, name, name, html_colour(page, name), history->count);
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_point *point = &history->points[i];
+		series->points[series->count++] =
+			(struct figure_point){(double)point->run->meta.id, point->step.center,
+					      point->step.low, point->step.high};
+	}
+}
+
+void figures_history(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 16];
+	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
+	snprintf(head, sizeof head, "History: %s", title);
+	struct figure *figure =
+		figures_add(figures, FIGURE_LINES, head, head,
+			    "Each point is a stored run of the same cell on the same machine, with "
+			    "its 95 % interval; numbers of runs stand below.",
+			    page->history_count);
+	figure->x = (struct figure_axis){
+		.title = "run", .column = "run", .measure = FIGURE_PLAIN, .ticks_at_values = true};
+	figure->y = (struct figure_axis){
+		.title = "time per step", .column = "step_ns", .measure = FIGURE_NS};
+	for (size_t i = 0; i < page->history_count; i++)
+		if (is_of(&page->histories[i], page->comparisons[comparison]))
+			add_series(page, &page->histories[i], figures, figure);
+	if (figure->series_count == 0)
+		figures_drop(figures);
+}
+
+static void add_rows(const struct html_page *page, struct strbuf *out)
+{
+	static const char *const titles[] = {"framework", "work", "through the runs"};
+	HTML_HEAD(page, titles, out);
+	for (size_t i = 0; i < page->history_count; i++) {
+		const struct cell *cell = &page->histories[i].cell->cell;
+		char title[CELL_KEY_BYTES];
+		struct strbuf words;
+		strbuf_init(&words, 0);
+		history_words(&page->histories[i], &words);
+		summary_comparison_title(cell, title, sizeof title);
+		strbuf_puts(out, "<tr");
+		html_attributes(cell, true, out);
+		strbuf_puts(out, ">");
+		html_cell("strong", cell->framework, out);
+		html_cell(NULL, title, out);
+		html_cell(NULL, strbuf_text(&words), out);
+		strbuf_puts(out, "</tr>\n");
+		strbuf_release(&words);
+	}
+	html_foot(out);
+}
+
+void html_history(const struct html_page *page, struct strbuf *out)
+{
+	for (size_t c = 0; c < page->comparison_count && c < HTML_SECTIONS_MAX; c++) {
+		struct figures figures = {.count = 0};
+		figures_history(page, c, &figures);
+		if (figures.count > 0) {
+			strbuf_puts(out, "<div");
+			html_attributes(page->comparisons[c], false, out);
+			strbuf_puts(out, ">");
+			html_figures(&figures, 0, out);
+			strbuf_puts(out, "</div>\n");
+		}
+		figures_release(&figures);
+	}
+	add_rows(page, out);
+}
