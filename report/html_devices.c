@@ -1,6 +1,7 @@
 /* What the machines' devices are and cost, and what one gets for money. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -16,6 +17,8 @@ struct machine {
 	json_t *environment;
 	const char *names[GPUS_MAX + 1];
 	size_t count;
+	int64_t cores; /* 0: unknown */
+	int64_t usable;
 };
 
 static void machine_init(struct machine *machine, const struct summary *summary)
@@ -26,6 +29,8 @@ static void machine_init(struct machine *machine, const struct summary *summary)
 	*machine = (struct machine){.environment = text ? json_loads(text, 0, NULL) : NULL};
 	const json_t *fixed = json_object_get(machine->environment, "must_match");
 	machine->names[machine->count++] = json_string_or(fixed, "cpu_model", "");
+	machine->usable = json_int_or(fixed, "cores_usable", 0);
+	machine->cores = json_int_or(fixed, "cores", machine->usable);
 	json_array_foreach(json_object_get(fixed, "gpus"), i, gpu)
 	{
 		const char *name =
@@ -37,12 +42,57 @@ static void machine_init(struct machine *machine, const struct summary *summary)
 	}
 }
 
-/* That on which a cell ran, as the machine calls it; "" where nobody knows. */
-static const char *device_of(const struct machine *machine, const struct cell *cell)
+/* Adds a share of one of the machine's devices to what a cell's cost; false where it is in no
+ * table, or its prices are in another currency. */
+static bool add_device(const struct machine *machine, const struct device_table *table,
+		       size_t device, double share, struct device_row *price)
 {
+	const struct device_row *row =
+		device < machine->count ? devices_find(table, machine->names[device]) : NULL;
+	if (!row || (price->name && strcmp(price->currency, row->currency) != 0))
+		return false;
+	price->hourly += share * row->hourly;
+	price->retail += share * row->retail;
+	price->currency = row->currency;
+	price->name = row->name;
+	return true;
+}
+
+/* Of a processor the share of its cores: "2 of 16 cores of EPYC 9004". */
+static bool price_cores(const struct machine *machine, const struct device_table *table,
+			int64_t cores, struct device_row *price, struct strbuf *name)
+{
+	bool whole = cores == machine->cores;
+	if (cores <= 0 || cores > machine->cores ||
+	    !add_device(machine, table, 0, (double)cores / (double)machine->cores, price))
+		return false;
+	if (!whole)
+		strbuf_printf(name, "%lld of %lld cores of ", (long long)cores,
+			      (long long)machine->cores);
+	strbuf_puts(name, price->name);
+	return true;
+}
+
+/* What the devices of a cell cost together, as one; `name`: what they are. False where that is not
+ * known of all of them. */
+static bool price_of(const struct machine *machine, const struct device_table *table,
+		     const struct cell *cell, struct device_row *price, struct strbuf *name)
+{
+	const char *list = strchr(cell->device, ':');
+	*price = (struct device_row){.hourly = 0, .retail = 0};
 	if (!strncmp(cell->device, "cpu", 3))
-		return machine->names[0];
-	return machine->count > 1 ? machine->names[1] : "";
+		return price_cores(machine, table,
+				   list ? strtoll(list + 1, NULL, 10) : machine->usable, price,
+				   name);
+	/* "cuda:0+1" */
+	for (char *end; list && *list; list = end) {
+		unsigned long number = strtoul(list + 1, &end, 10);
+		if (end == list + 1 || number >= GPUS_MAX ||
+		    !add_device(machine, table, 1 + number, 1, price))
+			return false;
+		strbuf_printf(name, "%s%s", name->length > 0 ? " + " : "", price->name);
+	}
+	return price->name;
 }
 
 static void number_cell(double value, const char *format, const char *unit, struct strbuf *out)
@@ -70,7 +120,26 @@ static void device_line(const struct html_page *page, size_t run, const char *na
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* Cells that may be compared, with what their device costs; how many rows. */
+static void money_line(const struct html_page *page, size_t run, const struct summary_row *row,
+		       const struct device_row *price, const char *device, struct strbuf *out)
+{
+	char title[CELL_KEY_BYTES], rate[FORMAT_BYTES];
+	summary_comparison_title(&row->cell->cell, title, sizeof title);
+	format_rate(row->items_per_second, rate, sizeof rate);
+	html_row(row, "", out);
+	html_cell("strong", row->cell->cell.framework, out);
+	html_cell(NULL, title, out);
+	if (page->count > 1)
+		html_cell("label", page->labels[run], out);
+	html_cell(NULL, device, out);
+	html_cell("figure", rate, out);
+	number_cell(devices_items_per_money(price, row->items_per_second), "%.0f", "", out);
+	html_cell(NULL, price->currency, out);
+	number_cell(row->items_per_second / price->retail * 1000, "%.4g", "", out);
+	strbuf_puts(out, "</tr>\n");
+}
+
+/* Cells that may be compared, with what their devices cost; how many rows. */
 static size_t money_rows(const struct html_page *page, const struct device_table *table,
 			 struct strbuf *out)
 {
@@ -83,28 +152,17 @@ static size_t money_rows(const struct html_page *page, const struct device_table
 		machine_init(&machine, page->summaries[run]);
 		for (size_t i = 0; i < page->summaries[run]->count && shown < HTML_ROWS_MAX; i++) {
 			const struct summary_row *row = &page->summaries[run]->rows[i];
-			const struct device_row *device =
-				devices_find(table, device_of(&machine, &row->cell->cell));
-			char title[CELL_KEY_BYTES], rate[FORMAT_BYTES];
-			if (!row->comparable || !device ||
-			    (!isfinite(device->hourly) && !isfinite(device->retail)))
-				continue;
-			if (shown++ == 0)
-				HTML_HEAD(page, titles, out);
-			summary_comparison_title(&row->cell->cell, title, sizeof title);
-			format_rate(row->items_per_second, rate, sizeof rate);
-			html_row(row, "", out);
-			html_cell("strong", row->cell->cell.framework, out);
-			html_cell(NULL, title, out);
-			if (page->count > 1)
-				html_cell("label", page->labels[run], out);
-			html_cell(NULL, device->name, out);
-			html_cell("figure", rate, out);
-			number_cell(devices_items_per_money(device, row->items_per_second), "%.0f",
-				    "", out);
-			html_cell(NULL, device->currency, out);
-			number_cell(row->items_per_second / device->retail * 1000, "%.4g", "", out);
-			strbuf_puts(out, "</tr>\n");
+			struct device_row price;
+			struct strbuf device;
+			strbuf_init(&device, 0);
+			if (row->comparable &&
+			    price_of(&machine, table, &row->cell->cell, &price, &device) &&
+			    (isfinite(price.hourly) || isfinite(price.retail))) {
+				if (shown++ == 0)
+					HTML_HEAD(page, titles, out);
+				money_line(page, run, row, &price, strbuf_text(&device), out);
+			}
+			strbuf_release(&device);
 		}
 		json_decref(machine.environment);
 	}

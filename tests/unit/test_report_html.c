@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "frameworks/registry.h"
 #include "report/colours.h"
 #include "report/figures.h"
@@ -280,6 +281,72 @@ static void test_colours_are_kept(void **state)
 		    colours_distance("#0f8cf5", colours[1]) / 2);
 }
 
+/* A machine of dear and cheap GPUs, and what its devices cost. */
+static const char priced_machine[] =
+	"{\"must_match\": {\"cpu_model\": \"Example CPU 9000\", \"cores\": 4, "
+	"\"cores_usable\": 2, \"gpus\": [\"GPU 10\", \"GPU 20\", \"GPU 30\"]}}";
+static const char prices[] = "devices:\n"
+			     "  - {name: Box, match: Example CPU, hourly: 4, currency: EUR}\n"
+			     "  - {name: Small, match: GPU 10, hourly: 1, currency: EUR}\n"
+			     "  - {name: Large, match: GPU 20, hourly: 10, currency: EUR}\n"
+			     "  - {name: Foreign, match: GPU 30, hourly: 10, currency: USD}\n";
+
+/* `called` NULL: the page has no price of it. */
+static void check_price(const char *device, const char *called, double hourly)
+{
+	struct stored_run stored;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	struct strbuf page;
+	char wanted[200];
+	report_fixture_init(&stored, 0);
+	stored.meta.environment = priced_machine;
+	for (size_t c = 0; c < stored.cell_count; c++)
+		snprintf(stored.cells[c].cell.device, sizeof stored.cells[c].cell.device, "%s",
+			 device);
+	summary_init(&summary, &stored);
+	strbuf_init(&page, 0);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, NULL), PRONY_OK);
+	if (called)
+		snprintf(wanted, sizeof wanted, "<td class=\"figure\">%.0f</td><td>EUR</td>",
+			 summary.rows[0].items_per_second * 3600 / hourly);
+	else
+		snprintf(wanted, sizeof wanted, "needs a price");
+	if (!strstr(page.text, wanted))
+		fail_msg("%s: no %s", device, wanted);
+	snprintf(wanted, sizeof wanted, "<td>%s</td>", called ? called : "EUR");
+	assert_int_equal(strstr(page.text, wanted) != NULL, called != NULL);
+	strbuf_release(&page);
+	summary_release(&summary);
+	stored_run_release(&stored);
+}
+
+/* Two GPUs cost both, the second one not what the first does, and one of four cores a quarter. */
+static void test_money(void **state)
+{
+	char *folder, *own, *path;
+	(void)state;
+	assert_int_equal(directory_make_temporary("test-money-", &folder, NULL), PRONY_OK);
+	setenv("XDG_CONFIG_HOME", folder, 1);
+	own = path_join(folder, "prony");
+	path = path_join(own, "devices.yaml");
+	assert_int_equal(directory_make(own, NULL), PRONY_OK);
+	assert_int_equal(file_write_atomic(path, prices, strlen(prices), NULL), PRONY_OK);
+	check_price("cuda:0", "Small", 1);
+	check_price("cuda:1", "Large", 10);
+	check_price("cuda:0+1", "Small + Large", 11);
+	check_price("cuda:0+2", NULL, 0);
+	check_price("cuda:3", NULL, 0);
+	check_price("cpu", "2 of 4 cores of Box", 2);
+	check_price("cpu:1", "1 of 4 cores of Box", 1);
+	check_price("cpu:4", "Box", 4);
+	unsetenv("XDG_CONFIG_HOME");
+	directory_remove(folder, NULL);
+	free(folder);
+	free(own);
+	free(path);
+}
+
 static void test_two_runs(void **state)
 {
 	struct strbuf page;
@@ -373,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_whiskers),
 		cmocka_unit_test(test_colours),
 		cmocka_unit_test(test_colours_are_kept),
+		cmocka_unit_test(test_money),
 		cmocka_unit_test(test_two_runs),
 		cmocka_unit_test(test_broken_floor),
 		cmocka_unit_test(test_unknown_order),
