@@ -1,4 +1,4 @@
-"""What Theano has to be told before it is imported: threads, and a BLAS to compile against."""
+"""What Theano has to be told before it is imported: threads, a BLAS to compile against, and where compiled modules stay."""
 import glob
 import os
 
@@ -17,11 +17,12 @@ def blas_flags():
 
 
 def prepare():
-    """Adds to THEANO_FLAGS what it does not say yet. Threads are those of OMP_NUM_THREADS."""
-    given = os.environ.get("THEANO_FLAGS", "")
+    """Adds to the user's THEANO_FLAGS what they do not say. Threads are those of OMP_NUM_THREADS."""
+    given = [flag for flag in os.environ.get("THEANO_FLAGS", "").split(",") if flag.strip()]
+    said = {flag.split("=", 1)[0].strip() for flag in given}
     threads = os.environ.get("OMP_NUM_THREADS", "1")
-    wanted = {"floatX": "float32", "blas.ldflags": blas_flags(),
-              "openmp": str(threads != "1")}
-    flags = [given] if given else []
-    flags += ["%s=%s" % item for item in sorted(wanted.items()) if item[0] + "=" not in given]
-    os.environ["THEANO_FLAGS"] = ",".join(flags)
+    wanted = {"floatX": "float32", "blas.ldflags": blas_flags(), "openmp": str(threads != "1")}
+    if "PRONY_THEANO_COMPILEDIR" in os.environ:
+        wanted["base_compiledir"] = os.environ["PRONY_THEANO_COMPILEDIR"]
+    os.environ["THEANO_FLAGS"] = ",".join(
+        given + ["%s=%s" % item for item in sorted(wanted.items()) if item[0] not in said])

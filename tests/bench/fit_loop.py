@@ -78,7 +78,7 @@ def judge(options, spelling):
     if not path:
         return "%-18s not installed: prony framework install %s" % (spelling, spelling), True
     if backend == "theano":
-        os.environ.setdefault("THEANO_FLAGS", "base_compiledir=" + os.path.join(options.cache, "theano"))
+        os.environ["PRONY_THEANO_COMPILEDIR"] = os.path.join(options.cache, name, "theano")
     os.environ["KERAS_HOME"] = os.path.join(options.cache, name)
     run = Run(path, name, backend, options, True)
     run.epochs(options.epochs)  # builds, compiles

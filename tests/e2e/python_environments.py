@@ -18,7 +18,7 @@ class Environment(object):
         # As the descriptors have them: what was compiled before is found.
         cache = os.path.join(data, "cache")
         self.variables = dict(os.environ, KERAS_HOME=os.path.join(cache, "keras2"),
-                              THEANO_FLAGS="base_compiledir=" + os.path.join(cache, "theano"))
+                              PRONY_THEANO_COMPILEDIR=os.path.join(cache, name, "theano"))
 
     def need(self, test):
         """Skips a test where it is not installed; fails it where $PRONY_INSTALLED says that it is."""

@@ -247,6 +247,27 @@ static const struct framework *of_lock(const char *name, const char *python, con
 	return NULL;
 }
 
+/* A version that a descriptor offers and no lock has would be asked for in vain. */
+static void offered_versions_have_locks(void **state)
+{
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 0);
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	for (size_t i = 0; i < registry.count; i++) {
+		const struct framework *row = &registry.rows[i];
+
+		for (size_t k = 0; k < row->pythons.count; k++)
+			if (!lock_find(row, "", row->pythons.words[k], &arena))
+				fail_msg("%s offers Python %s, and there is no lock %s-%s.txt",
+					 row->file, row->pythons.words[k],
+					 lock_stem(row, "", &arena), row->pythons.words[k]);
+	}
+	unsetenv("PRONY_SHARE");
+	arena_release(&arena);
+}
+
 /* Every lock that is shipped is read, belongs to a framework, and is found by its name. */
 static void shipped_locks(void **state)
 {
@@ -461,6 +482,7 @@ int main(void)
 		TEST(folder_filled_by_hand_counts),
 		TEST(manifest_names_version_and_library),
 		TEST(named_interpreter),
+		TEST(offered_versions_have_locks),
 		TEST(shipped_locks),
 		TEST(bad_locks_are_named),
 		TEST(wheel_gives_what_is_wanted),
