@@ -154,9 +154,9 @@ static bool installed_already(const struct install *install, struct manifest *ma
 	entry = arena_printf(arena, "%s/%s", install->folder, manifest->entry);
 	if (!file_has_bytes(entry) || install->lock.kind != LOCK_VENV)
 		return file_has_bytes(entry);
-	/* A package may have been deleted out of its environment: then it is made again. */
+	/* Something may have been deleted out of its environment: then it is made again. */
 	python_ask(entry, install->framework, arena, &answer);
-	return answer.found;
+	return answer.found && !framework_packages_fault(install->folder, arena);
 }
 
 /*
@@ -201,11 +201,26 @@ static bool has_python(struct install *install, struct strbuf *looked)
 	return install->python != NULL;
 }
 
+/* "3.12, 3.11": those that have a lock for what is asked for. */
+static const char *locked_versions(struct install *install)
+{
+	const struct word_list *versions = &install->framework->pythons;
+	const char *text = "";
+
+	for (size_t i = 0; i < versions->count; i++)
+		if (lock_find(install->framework, install->environment, versions->words[i],
+			      &install->arena))
+			text = arena_printf(&install->arena, "%s%s%s", text, *text ? ", " : "",
+					    versions->words[i]);
+	return text;
+}
+
 /* What is installed already, else the first version whose interpreter is here. */
 static enum prony_status choose_python(struct install *install, struct error *err)
 {
 	size_t locks;
 	enum prony_status status = each_version(install, is_installed, NULL, &locks, err);
+	const char *versions = locked_versions(install);
 	struct strbuf looked;
 
 	if (status != PRONY_OK || locks == 0 || is_installed(install, NULL))
@@ -219,9 +234,8 @@ static enum prony_status choose_python(struct install *install, struct error *er
 			"get one (pyenv install %s, a package pythonX.Y-venv where there is one, "
 			"or a build of your own) and, if it is elsewhere, name it in "
 			"PRONY_PYTHON_X_Y (X.Y its version)",
-			install->spelling,
-			words_joined(&install->framework->pythons, &install->arena),
-			strbuf_text(&looked), install->framework->pythons.words[0]);
+			install->spelling, versions, strbuf_text(&looked),
+			arena_strndup(&install->arena, versions, strcspn(versions, ",")));
 	strbuf_release(&looked);
 	return status;
 }

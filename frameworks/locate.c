@@ -291,7 +291,8 @@ const char *framework_fault(const struct framework_place *place, struct arena *a
 	python_ask(place->interpreter, framework, arena, &answer);
 	if (!answer.ran)
 		return arena_printf(arena, "%s does not run", place->interpreter);
-	return answer.found ? NULL
-			    : arena_printf(arena, "no module %s in %s",
-					   words_joined(&framework->modules, arena), folder);
+	if (!answer.found)
+		return arena_printf(arena, "no module %s in %s",
+				    words_joined(&framework->modules, arena), folder);
+	return place->origin == ORIGIN_INSTALLED ? framework_packages_fault(folder, arena) : NULL;
 }

@@ -210,8 +210,8 @@ enum prony_status framework_own(const struct framework *framework, const char *e
 				const char *path, const struct install_sink *sink,
 				struct error *err);
 
-/* What is wrong with what is installed (its interpreter does not run, its package is gone), in the
- * arena; NULL when nothing is, or nothing is installed. Imports nothing. */
+/* What is wrong with what is installed (its interpreter does not run, a file of a package is gone),
+ * in the arena; NULL when nothing is, or nothing is installed. Imports nothing. */
 const char *framework_fault(const struct framework_place *place, struct arena *arena);
 
 /* Removes what framework_install made; PRONY_MISSING when there is nothing. */

@@ -163,7 +163,7 @@ class Worker(object):
             module = load_adapter(self.adapter_name)
         except (ImportError, OSError) as error:
             raise WorkerError("missing", "%s under Python %d.%d: %s; 'prony doctor' says what is damaged, and "
-                              "'prony framework remove' and 'install' make an environment of prony's again"
+                              "'prony framework install' makes an environment of prony's again"
                               % ((self.adapter_name,) + sys.version_info[:2] + (error,)))
         import_ns = now() - begin
         self.adapter = module.Adapter()

@@ -67,6 +67,13 @@ class OwnFrameworkTest(ProgramTest):
         """framework -> its cell, of a run with one cell each."""
         return {cell["framework"]: cell for cell in json.loads(done.stdout)["cells"]}
 
+    def measure(self, *words, expect=0, repeat=3):
+        return self.prony("run", "-n", "mlp", "-b", "8", "--steps", "2", "--warm-up", "1",
+                          "--repeat", str(repeat), "--store", self.store, "--format", "json", *words,
+                          expect=expect)
+
+
+class EnvironmentTest(OwnFrameworkTest):
     def test_environment_of_others(self):
         """--own: an environment that is there is used, not changed, and its damage is found."""
         folder = os.path.join(self.folder, "theirs")
@@ -104,15 +111,52 @@ class OwnFrameworkTest(ProgramTest):
         self.assertEqual(self.rows_of("list", "frameworks")["nothing"]["status"], "missing")
         self.assertTrue(os.path.exists(os.path.join(folder, "bin", "python")))
 
+    def installed_by_prony(self, packages):
+        """Folder of an environment of `nothing` as an installation leaves it; packages: {file of a list of pip's: its text},
+        below site-packages. The files that the lists name are not made."""
+        folder = os.path.join(self.folder, "prony", "frameworks", "nothing")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        with open(os.path.join(folder, "manifest.json"), "w", encoding="utf-8") as stream:
+            json.dump({"framework": "nothing", "version": "1", "lock": "", "lock_sha256": "",
+                       "entry": "bin/python"}, stream)
+        site = glob.glob(os.path.join(folder, "lib", "python*", "site-packages"))[0]
+        for name, text in packages.items():
+            os.makedirs(os.path.dirname(os.path.join(site, name)))
+            with open(os.path.join(site, name), "w", encoding="utf-8") as stream:
+                stream.write(text)
+        return site
+
+    def test_a_package_with_a_part_of_it_gone(self):
+        """What pip wrote down of each file is held against what is there."""
+        self.put("nothing.yaml", PYTHON_DESCRIPTOR)
+        site = self.installed_by_prony({
+            "wheel-1.0.dist-info/RECORD":
+                'wheel/a.py,sha256=x,4\n"wheel/b,""c"".py",sha256=x,0\n'
+                "wheel/__pycache__/a.pyc,sha256=x,9\nwheel-1.0.dist-info/RECORD,,\n",
+            "old-2.0-py3.egg-info/installed-files.txt": "../old/c.py\nPKG-INFO\n"})
+        whole = {"wheel/a.py": "1234", 'wheel/b,"c".py': "", "old/c.py": "x"}
+        for name, text in whole.items():
+            os.makedirs(os.path.dirname(os.path.join(site, name)), exist_ok=True)
+            with open(os.path.join(site, name), "w", encoding="utf-8") as stream:
+                stream.write(text)
+        self.assertEqual(self.damaged(), [])
+        for name, package in (("wheel/a.py", "wheel-1.0"), ('wheel/b,"c".py', "wheel-1.0"),
+                              ("old/c.py", "old-2.0-py3")):
+            os.rename(os.path.join(site, name), os.path.join(site, "aside"))
+            found, = self.damaged()
+            self.assertIn("nothing: package %s is damaged: " % package, found)
+            self.assertIn(name + " is gone", found)
+            os.rename(os.path.join(site, "aside"), os.path.join(site, name))
+        os.truncate(os.path.join(site, "wheel/a.py"), 3)
+        found, = self.damaged()
+        self.assertIn("wheel/a.py has 3 bytes, not 4", found)
+        self.assertIn("prony framework install nothing makes it again",
+                      self.prony("doctor", expect=0, COLUMNS="500").stdout)
+
     def damaged(self):
         """What prony doctor found of frameworks."""
         rows = json.loads(self.prony("doctor", "--format", "json", expect=0).stdout)
         return [row["value"] for row in rows if row["check"] == "framework"]
-
-    def measure(self, *words, expect=0, repeat=3):
-        return self.prony("run", "-n", "mlp", "-b", "8", "--steps", "2", "--warm-up", "1",
-                          "--repeat", str(repeat), "--store", self.store, "--format", "json", *words,
-                          expect=expect)
 
 
 class ForeignWorkerTest(OwnFrameworkTest):
@@ -233,6 +277,47 @@ class PythonFrameworkTest(OwnFrameworkTest):
         row = self.cells(self.measure("-f", "nothing", expect=1))["nothing"]
         self.assertEqual(row["status"], "missing")
         self.assertIn("nothing_adapter.py", row["reason"])
+
+
+class TheanoFlagsTest(OwnFrameworkTest):
+    """The user's THEANO_FLAGS reach Theano, and what they do not say is added: an interpreter that is asked for Theano
+    says that it has it, and started as its worker prepares the flags and writes them down."""
+    INTERPRETER = """#!/bin/sh
+if [ "$1" = -c ]; then
+    echo 'prony-answer:{"found": true, "version": "1.0.5", "executable": "%(self)s", "path": []}'
+    exit
+fi
+PYTHONPATH="%(folder)s:%(source)s/python" exec "%(python)s" -c '
+import os, adapters.theano_setup
+adapters.theano_setup.prepare()
+open("%(folder)s/flags", "w").write(os.environ["THEANO_FLAGS"])'
+"""
+
+    def flags(self, framework, **variables):
+        """{name: value} of what a worker of that framework has in THEANO_FLAGS."""
+        path = os.path.join(self.folder, "python-of-theano")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(self.INTERPRETER % {
+                "self": path, "folder": self.folder, "python": sys.executable, "source": os.path.abspath(SOURCE)})
+        os.chmod(path, 0o755)
+        with open(os.path.join(self.folder, "numpy.py"), "w", encoding="utf-8"):
+            pass
+        name = "PRONY_%s_PYTHON" % framework.upper().replace(":", "_")
+        self.prony("run", "-f", framework, "-n", "mlp", "-b", "8", "--gate-only", "-D", "cpu:1", "--store", self.store,
+                   expect=1, **{name: path}, **variables)
+        with open(os.path.join(self.folder, "flags"), encoding="utf-8") as stream:
+            return dict(flag.split("=", 1) for flag in stream.read().split(","))
+
+    def test_the_users_go_in_front(self):
+        cache = os.path.join(self.folder, "prony", "cache")
+        for framework, folder in (("theano", "theano"), ("keras2:theano", "keras2")):
+            wanted = {"floatX": "float32", "openmp": "False", "blas.ldflags": "-lopenblas",
+                      "base_compiledir": os.path.join(cache, folder, "theano")}
+            self.assertEqual(self.flags(framework, THEANO_FLAGS=""), wanted)
+            given = "optimizer=fast_compile,blas.ldflags=-lmine -lm"
+            self.assertEqual(self.flags(framework, THEANO_FLAGS=given),
+                             {**wanted, "optimizer": "fast_compile", "blas.ldflags": "-lmine -lm"})
+            self.assertEqual(self.flags(framework, THEANO_FLAGS="base_compiledir=/mine")["base_compiledir"], "/mine")
 
 
 class BrokenDescriptorTest(OwnFrameworkTest):
