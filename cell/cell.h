@@ -85,7 +85,11 @@ enum cell_status cell_status_from(enum prony_status status);
  * canonical spelling; PRONY_USAGE explains the grammar. Does not ask whether it exists. */
 enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, struct error *err);
 
-/* Checks a device spelling: cpu, cpu:N, cuda:N, cuda:N+M...; *threads = N of cpu:N, 0 for "cpu". */
+/*
+ * Checks a device spelling: cpu, cpu:N, cuda:N, cuda:N+M..., and NAME, NAME:N, NAME.N of what only
+ * a framework's library knows; *threads = N of cpu:N, else 0. PRONY_USAGE explains the grammar, and
+ * names the word that a slip is near to.
+ */
 enum prony_status device_parse(const char *spelling, int *threads, struct error *err);
 
 /* Canonical key, "framework=native network=lenet dataset=... ... dropout=on" and then what is not

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cell/cell.h"
 
 #define DEVICES_MAX 64
 #define THREADS_MAX 65536
 
-#define LOWER "abcdefghijklmnopqrstuvwxyz0123456789"
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
+#define LOWER LETTERS "0123456789"
 #define NAME_BYTES LOWER "_-"
 #define ENVIRONMENT_BYTES NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZ."
 #define OPTION_BYTES ENVIRONMENT_BYTES "="
@@ -107,8 +109,9 @@ enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, 
 static enum prony_status bad_device(const char *spelling, const char *what, struct error *err)
 {
 	return error_set(err, PRONY_USAGE,
-			 "device '%s': %s; write cpu (all cores), cpu:4 (four of them), cuda:0, or "
-			 "cuda:0+1 (two GPUs)",
+			 "device '%s': %s; write cpu (all cores), cpu:4 (four of them), cuda:0, "
+			 "cuda:0+1 (two GPUs), or what a framework's library calls another one, as "
+			 "in gpu.1 or tpu:0",
 			 spelling, what);
 }
 
@@ -129,27 +132,12 @@ static bool take_number(const char **text, long limit, long *out)
 	return true;
 }
 
-enum prony_status device_parse(const char *spelling, int *threads, struct error *err)
+/* One GPU or several: what follows "cuda:". */
+static enum prony_status parse_gpus(const char *spelling, const char *rest, struct error *err)
 {
+	uint64_t seen = 0;
 	long number = 0;
 
-	if (strlen(spelling) >= CELL_WORD_BYTES)
-		return bad_device(spelling, "too long", err);
-	if (!strcmp(spelling, "cpu")) {
-		*threads = 0;
-		return PRONY_OK;
-	}
-	if (!strncmp(spelling, "cpu:", 4)) {
-		const char *rest = spelling + 4;
-		if (!take_number(&rest, THREADS_MAX, &number) || *rest || number == 0)
-			return bad_device(spelling, "no number of cores after 'cpu:'", err);
-		*threads = (int)number;
-		return PRONY_OK;
-	}
-	if (strncmp(spelling, "cuda:", 5))
-		return bad_device(spelling, "unknown", err);
-	const char *rest = spelling + 5;
-	uint64_t seen = 0;
 	for (bool first = true; first || *rest == '+'; first = false) {
 		rest += !first;
 		if (!take_number(&rest, DEVICES_MAX - 1, &number))
@@ -160,6 +148,54 @@ enum prony_status device_parse(const char *spelling, int *threads, struct error 
 	}
 	if (*rest)
 		return bad_device(spelling, "did not expect what follows the number", err);
-	*threads = 0;
 	return PRONY_OK;
+}
+
+/*
+ * A library's own word for one: NAME, NAME:N or NAME.N. Whether there is one only the library
+ * knows, so a slip in one of our words has to be caught here; gpu, tpu, npu and their like are
+ * none.
+ */
+static enum prony_status parse_other_device(const char *spelling, struct error *err)
+{
+	static const char *const ours[] = {"cpu", "cuda"};
+	char name[CELL_WORD_BYTES], what[64];
+	const char *rest = spelling;
+	long number = 0;
+
+	if (!take_word(&rest, LOWER "_", name) || !strchr(LETTERS, name[0]))
+		return bad_device(spelling, "the name is missing or not in lower case", err);
+	const char *near = word_nearest(name, ours, 2);
+	for (size_t i = 0; i < 2; i++)
+		if (strncmp(name, ours[i], strlen(ours[i])) == 0)
+			near = ours[i];
+	if (near && (strlen(name) != 3 || strcmp(name + 1, "pu") != 0 || name[0] == 'c')) {
+		snprintf(what, sizeof(what), "unknown; did you mean %s?", near);
+		return bad_device(spelling, what, err);
+	}
+	if (*rest && ((*rest != ':' && *rest != '.') ||
+		      (rest++, !take_number(&rest, DEVICES_MAX - 1, &number)) || *rest))
+		return bad_device(spelling, "no number after the name", err);
+	return PRONY_OK;
+}
+
+enum prony_status device_parse(const char *spelling, int *threads, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	long number = 0;
+
+	if (strlen(spelling) >= CELL_WORD_BYTES)
+		return bad_device(spelling, "too long", err);
+	if (!strncmp(spelling, "cpu:", 4)) {
+		const char *rest = spelling + 4;
+		if (!take_number(&rest, THREADS_MAX, &number) || *rest || number == 0)
+			return bad_device(spelling, "no number of cores after 'cpu:'", err);
+	} else if (!strncmp(spelling, "cuda:", 5)) {
+		status = parse_gpus(spelling, spelling + 5, err);
+	} else if (strcmp(spelling, "cpu") != 0) {
+		status = parse_other_device(spelling, err);
+	}
+	if (status == PRONY_OK)
+		*threads = (int)number;
+	return status;
 }

@@ -52,7 +52,12 @@ static json_t *options_of(const struct framework *framework)
 
 static json_t *devices_of(const struct framework *framework)
 {
-	return framework->cuda ? json_pack("[s, s]", "cpu", "cuda") : json_pack("[s]", "cpu");
+	json_t *array = json_pack("[s]", "cpu");
+	if (framework->devices & FRAMEWORK_CUDA)
+		json_array_append_new(array, json_string("cuda"));
+	if (framework->devices & FRAMEWORK_ANY)
+		json_array_append_new(array, json_string("any"));
+	return array;
 }
 
 static json_t *framework_row(const struct framework *framework, const char *environment)

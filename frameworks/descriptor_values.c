@@ -240,12 +240,18 @@ static enum prony_status take_loop(struct reader *reader, const struct key *key,
 static enum prony_status take_device(struct reader *reader, const struct key *key,
 				     const yaml_node_t *node, void *member, struct error *err)
 {
-	bool cuda = strcmp(yaml_text(node), "cuda") == 0;
+	static const struct {
+		const char *word;
+		unsigned bit;
+	} known[] = {{"cpu", 0}, {"cuda", FRAMEWORK_CUDA}, {"any", FRAMEWORK_ANY}};
 
-	if (!cuda && strcmp(yaml_text(node), "cpu") != 0)
-		return reader_needs(reader, key, node, err);
-	*(bool *)member |= cuda;
-	return PRONY_OK;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(yaml_text(node), known[i].word) != 0)
+			continue;
+		*(unsigned *)member |= known[i].bit;
+		return PRONY_OK;
+	}
+	return reader_needs(reader, key, node, err);
 }
 
 enum prony_status read_stages(struct reader *reader, const struct key *key,
@@ -278,10 +284,10 @@ enum prony_status read_loops(struct reader *reader, const struct key *key, const
 enum prony_status read_devices(struct reader *reader, const struct key *key,
 			       const yaml_node_t *value, void *target, struct error *err)
 {
-	bool *cuda = (void *)((char *)target + key->offset);
+	unsigned *bits = (void *)((char *)target + key->offset);
 
-	*cuda = false;
-	return each_word(reader, key, value, take_device, cuda, err);
+	*bits = 0;
+	return each_word(reader, key, value, take_device, bits, err);
 }
 
 enum prony_status read_environment(struct reader *reader, const struct key *key,

@@ -20,6 +20,12 @@ enum framework_kind {
 	FRAMEWORK_COMMAND  /* a program that speaks the protocol by itself */
 };
 
+/* What may stand in a cell's place of a device, beside cpu and cpu:N. */
+enum framework_device {
+	FRAMEWORK_CUDA = 1, /* cuda:N */
+	FRAMEWORK_ANY = 2   /* whatever the worker finds, by the name that its library gives it */
+};
+
 struct word_list {
 	const char **words;
 	size_t count;
@@ -73,7 +79,7 @@ struct framework {
 	struct word_list native_input; /* formats of data sets that its own loader reads */
 	const char *native_input_by;   /* the framework that has this library's loader; or NULL */
 	bool fed_by_script;	       /* that loader is a script of the worker's */
-	bool cuda;		       /* can use a GPU */
+	unsigned devices;	       /* beside the CPU: bit set of enum framework_device */
 	bool reads_onnx;	       /* can be given an ONNX file as it is */
 	bool harness_only;	       /* null and fake: never part of "all" */
 	bool computes_nothing;	       /* null: exempt from the gate and from ranking */

@@ -104,10 +104,13 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 			 const struct framework *framework, struct strbuf *reasons)
 {
 	bool cpu = strncmp(cell->cell.device, "cpu", 3) == 0;
+	bool cuda = strncmp(cell->cell.device, "cuda:", 5) == 0;
+	unsigned can = framework->devices;
 
-	if (!cpu && !framework->cuda)
-		add_reason(reasons, "device %s: %s runs on the CPU only", cell->cell.device,
-			   framework->name);
+	/* Which devices a library has its worker says, in its reply to hello. */
+	if (!cpu && !(can & FRAMEWORK_ANY) && !(cuda && can & FRAMEWORK_CUDA))
+		add_reason(reasons, "device %s: %s runs on %s", cell->cell.device, framework->name,
+			   can & FRAMEWORK_CUDA ? "cpu and cuda:N" : "the CPU only");
 	if (!cpu && strchr(cell->cell.device, '+'))
 		add_reason(reasons, "device %s: a cell of this version has one GPU",
 			   cell->cell.device);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "worker/verbs_internal.h"
 
 enum prony_status verbs_adapter_result(struct worker *w, enum prony_status status, const char *call,
@@ -188,15 +189,24 @@ static enum prony_status check_target(const struct adapter *adapter, const struc
 	return PRONY_OK;
 }
 
-static enum prony_status check_device(const struct probe *probe, const char *device,
-				      struct error *err)
+static enum prony_status check_device(const struct adapter *adapter, const struct probe *probe,
+				      const char *device, struct error *err)
 {
-	for (int i = 0; i < probe->device_count && i < ADAPTER_DEVICES_MAX; i++)
-		if (strcmp(probe->devices[i], device) == 0)
+	struct strbuf found;
+
+	strbuf_init(&found, 0);
+	for (int i = 0; i < probe->device_count && i < ADAPTER_DEVICES_MAX; i++) {
+		if (strcmp(probe->devices[i], device) == 0) {
+			strbuf_release(&found);
 			return PRONY_OK;
-	return error_set(err, PRONY_UNSUPPORTED, "there is no device %s: it found %s%s", device,
-			 probe->device_count ? probe->devices[0] : "none",
-			 probe->device_count > 1 ? " and others" : "");
+		}
+		strbuf_printf(&found, "%s%s", i > 0 ? ", " : "", probe->devices[i]);
+	}
+	enum prony_status status =
+		error_set(err, PRONY_UNSUPPORTED, "device %s: %s finds %s here", device,
+			  adapter->name, found.length > 0 ? strbuf_text(&found) : "none");
+	strbuf_release(&found);
+	return status;
 }
 
 enum prony_status verbs_hello(struct worker *w, const json_t *request, json_t *reply,
@@ -223,7 +233,7 @@ enum prony_status verbs_hello(struct worker *w, const json_t *request, json_t *r
 	w->close_owed = true;
 	status = w->adapter->probe(&w->session, &w->probe, err);
 	if (status == PRONY_OK)
-		status = check_device(&w->probe, w->session.target.device, err);
+		status = check_device(w->adapter, &w->probe, w->session.target.device, err);
 	verbs_add_duration(reply, "import_ns", begin_ns);
 	if (status != PRONY_OK)
 		return verbs_adapter_result(w, status, "probe", err);

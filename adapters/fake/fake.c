@@ -176,8 +176,9 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 		.version = PRONY_VERSION,
 		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
 		.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_TF32,
-		.devices = {"cpu"},
-		.device_count = 1,
+		/* The second is the CPU again, under a name that nobody but a library can know. */
+		.devices = {"cpu", "fake:0"},
+		.device_count = 2,
 	};
 	return PRONY_OK;
 }

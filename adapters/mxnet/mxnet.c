@@ -49,24 +49,25 @@ static enum prony_status describe(const struct mx_api *api, struct probe *found,
 {
 	const struct mx_feature *features = NULL;
 	size_t count = 0;
-	int version = 0;
+	int version = 0, gpus = 0;
 	enum prony_status status;
 
 	status = mx_check(api, api->MXGetVersion(&version), "version", err);
 	if (status == PRONY_OK)
+		status = mx_check(api, api->MXGetGPUCount(&gpus), "count GPUs", err);
+	if (status == PRONY_OK)
 		status = mx_check(api, api->MXLibInfoFeatures(&features, &count), "features", err);
 	if (status != PRONY_OK)
 		return status;
-	if (version / 100 != 109) /* 10901 is 1.9.1 */
-		return error_set(err, PRONY_UNSUPPORTED,
-				 "MXNet %d.%d.%d: the C interface used here is that of 1.9",
-				 version / 10000, version / 100 % 100, version % 100);
 	*found = (struct probe){
 		.stages = PROBE_TRAINER,
 		.precisions = 1u << PRECISION_FP32,
 		.devices = {"cpu"},
 		.device_count = 1,
 	};
+	for (int i = 0; i < gpus && found->device_count < ADAPTER_DEVICES_MAX; i++)
+		snprintf(found->devices[found->device_count++], sizeof(found->devices[0]),
+			 "cuda:%d", i);
 	snprintf(found->version, sizeof(found->version), "%d.%d.%d", version / 10000,
 		 version / 100 % 100, version % 100);
 	if (api->openblas_get_config)
@@ -100,6 +101,10 @@ static enum prony_status mxnet_probe(struct session *s, struct probe *found, str
 		return status;
 	mx->loaded = true;
 	mx->last_slot = -1;
+	if (strncmp(s->target.device, "cuda:", 5) == 0)
+		mx->api.device = (struct mx_context){
+			.device_type = MX_DEVICE_GPU,
+			.device_id = (int32_t)strtol(s->target.device + 5, NULL, 10)};
 	return describe(&mx->api, found, err);
 }
 
@@ -163,7 +168,6 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 {
 	struct mx_state *mx = s->private_data;
 	const struct mx_api *api = &mx->api;
-	const struct mx_context cpu = {.device_type = MX_DEVICE_CPU};
 	struct engine_visit visit = {.api = api, .threads_wanted = recipe->threads};
 	enum prony_status status;
 
@@ -172,8 +176,8 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 	status = mx_check(api, api->MXSetNumOMPThreads(recipe->threads), "set threads", err);
 	if (status == PRONY_OK)
 		status = mx_check(api,
-				  api->MXEnginePushSync(visit_engine, &visit, NULL, &cpu, NULL, 0,
-							NULL, 0, NULL, 0, "prony"),
+				  api->MXEnginePushSync(visit_engine, &visit, NULL, &api->device,
+							NULL, 0, NULL, 0, NULL, 0, "prony"),
 				  "ask the engine's thread", err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXNDArrayWaitAll(), "wait for the engine", err);
@@ -189,11 +193,11 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 	if (!pthread_equal(visit.thread, pthread_self()))
 		api->omp_set_num_threads(1);
 	*effective = (struct effective){
-		.device = "cpu",
 		.precision = PRECISION_FP32,
 		.threads = visit.threads_found,
 		.mxcsr = visit.mxcsr,
 	};
+	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
 	describe_settings(recipe, effective);
 	return PRONY_OK;
 }

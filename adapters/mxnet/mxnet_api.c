@@ -8,7 +8,7 @@
 
 enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error *err)
 {
-	struct mx_api loaded = {0};
+	struct mx_api loaded = {.device = {.device_type = MX_DEVICE_CPU}};
 	const struct loader_symbol symbols[] = {
 #define X(function, arguments) LOADER_SYMBOL(loaded.function, #function),
 		MX_FUNCTIONS(X)
@@ -20,14 +20,21 @@ enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error
 	};
 	const struct mx_operator **operators = NULL;
 	uint32_t count = 0;
+	int version = 0;
 	void *library;
 	enum prony_status status = loader_open(path, &library, err);
 
 	if (status == PRONY_OK)
 		status = loader_resolve(library, path, symbols,
 					sizeof(symbols) / sizeof(symbols[0]), err);
+	if (status == PRONY_OK)
+		status = mx_check(&loaded, loaded.MXGetVersion(&version), "version", err);
 	if (status != PRONY_OK)
 		return status;
+	if (version / 100 != 109) /* 10901 is 1.9.1 */
+		return error_set(err, PRONY_MISSING,
+				 "MXNet %d.%d.%d in %s: the C interface used here is that of 1.9",
+				 version / 10000, version / 100 % 100, version % 100, path);
 	/* Only this makes operators of the old kind (Pad) known to the rest of the interface. */
 	status = mx_check(&loaded, loaded.MXSymbolListAtomicSymbolCreators(&count, &operators),
 			  "list operators", err);
@@ -75,10 +82,10 @@ enum prony_status mx_array_new(const struct mx_api *api, const struct shape *sha
 			return error_set(err, PRONY_NOMEM, "no memory for %lld zeros",
 					 (long long)elements);
 	}
-	status = mx_check(
-		api,
-		api->MXNDArrayCreateEx(dims, rank, MX_DEVICE_CPU, 0, 0, MX_TYPE_FLOAT32, &array),
-		"create an array", err);
+	status = mx_check(api,
+			  api->MXNDArrayCreateEx(dims, rank, api->device.device_type,
+						 api->device.device_id, 0, MX_TYPE_FLOAT32, &array),
+			  "create an array", err);
 	if (status == PRONY_OK)
 		status = mx_check(
 			api,

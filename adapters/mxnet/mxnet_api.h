@@ -29,6 +29,7 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 };
 
 #define MX_DEVICE_CPU 1
+#define MX_DEVICE_GPU 2
 #define MX_TYPE_FLOAT32 0
 #define MX_GRADIENT_NONE 0u
 #define MX_GRADIENT_WRITE 1u /* OpReqType kWriteTo: fresh gradients, not accumulated */
@@ -36,6 +37,7 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 /* X(function, arguments); arrays that a call returns live until the next call of the thread. */
 #define MX_FUNCTIONS(X)                                                                            \
 	X(MXGetVersion, (int *out))                                                                \
+	X(MXGetGPUCount, (int *out))                                                               \
 	X(MXLibInfoFeatures, (const struct mx_feature **out, size_t *count))                       \
 	X(MXRandomSeed, (int seed))                                                                \
 	X(MXSetNumOMPThreads, (int threads))                                                       \
@@ -128,17 +130,20 @@ struct mx_api {
 	int (*omp_get_max_threads)(void);
 	void (*omp_set_num_threads)(int threads);
 	const char *(*openblas_get_config)(void); /* NULL with another BLAS */
+	struct mx_context device;		  /* where arrays lie and executors compute */
 };
 
-/* PRONY_MISSING when the library cannot be loaded or lacks a function. */
+/* For the device CPU. PRONY_MISSING when the library cannot be loaded, lacks a function or has
+ * another version than 1.9. */
 enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error *err);
 
 /* Turns a return code into a status; `what` says what was tried. */
 enum prony_status mx_check(const struct mx_api *api, int result, const char *what,
 			   struct error *err);
 
-/* An array of fp32 on the CPU with the shape of `shape`, filled from `data`, or with zeros (NULL).
- * PRONY_UNSUPPORTED for shapes over the 2^31 - 1 elements that this build of MXNet indexes. */
+/* An array of fp32 on the device with the shape of `shape`, filled from `data`, or with zeros
+ * (NULL). PRONY_UNSUPPORTED for shapes over the 2^31 - 1 elements that this build of MXNet indexes.
+ */
 enum prony_status mx_array_new(const struct mx_api *api, const struct shape *shape,
 			       const float *data, struct mx_ndarray **out, struct error *err);
 

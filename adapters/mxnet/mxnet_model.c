@@ -245,7 +245,8 @@ static enum prony_status bind(const struct mx_model *model, const struct mx_slot
 	if (status == PRONY_OK)
 		status = mx_check(model->api,
 				  model->api->MXExecutorBindEX(
-					  model->symbol, MX_DEVICE_CPU, 0, 0, NULL, NULL, NULL,
+					  model->symbol, model->api->device.device_type,
+					  model->api->device.device_id, 0, NULL, NULL, NULL,
 					  binding.count, binding.arguments, binding.gradients,
 					  binding.requests, binding.statistic_count,
 					  binding.statistics, shared, &program->executor),

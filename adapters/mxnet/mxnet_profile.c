@@ -125,12 +125,11 @@ static void mark_time(void *run_context, void *argument)
 /* Work of ours for the engine, whose time is then known on both clocks. */
 static enum prony_status compare_clocks(struct mx_profile *profile, struct error *err)
 {
-	static const struct mx_context cpu = {.device_type = MX_DEVICE_CPU};
 	const struct mx_api *api = profile->model->api;
 	enum prony_status status =
 		mx_check(api,
-			 api->MXEnginePushSync(mark_time, profile, NULL, &cpu, NULL, 0, NULL, 0,
-					       NULL, 0, MARK_NAME),
+			 api->MXEnginePushSync(mark_time, profile, NULL, &api->device, NULL, 0,
+					       NULL, 0, NULL, 0, MARK_NAME),
 			 "ask the engine's thread", err);
 
 	return status == PRONY_OK ? mx_check(api, api->MXNDArrayWaitAll(), "wait", err) : status;

@@ -11,6 +11,35 @@
 #include "base/strbuf.h"
 #include "onnx/onnx.h"
 
+/* A session without a provider of its own has that of the CPU, which a build can lack. */
+static enum prony_status find_providers(const struct ort_api *api, const char *library,
+					struct probe *found, struct error *err)
+{
+	struct strbuf list;
+	char **names = NULL;
+	int count = 0;
+	enum prony_status status =
+		ort_check(api, api->get_available_providers(&names, &count), "list providers", err);
+
+	if (status != PRONY_OK)
+		return status;
+	strbuf_init(&list, 0);
+	for (int i = 0; i < count; i++) {
+		strbuf_printf(&list, "%s%s", i > 0 ? "," : "", names[i]);
+		if (strcmp(names[i], "CPUExecutionProvider") == 0)
+			snprintf(found->devices[found->device_count++], sizeof(found->devices[0]),
+				 "cpu");
+	}
+	probe_add_library(found, "providers", strbuf_text(&list));
+	if (found->device_count == 0)
+		status = error_set(err, PRONY_MISSING,
+				   "%s has no execution provider for the CPU, only %s", library,
+				   strbuf_text(&list));
+	strbuf_release(&list);
+	ort_check(api, api->release_available_providers(names, count), "free providers", NULL);
+	return status;
+}
+
 static enum prony_status ort_probe(struct session *s, struct probe *found, struct error *err)
 {
 	struct ort_state *ort = s->private_data;
@@ -32,7 +61,7 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	const struct ort_api_base *base = get_api_base();
 	const struct ort_api *api = base->get_api(ORT_API_WANTED);
 	if (!api)
-		return error_set(err, PRONY_UNSUPPORTED,
+		return error_set(err, PRONY_MISSING,
 				 "ONNX Runtime %s in %s is too old: 1.%d or newer is needed",
 				 base->get_version_string(), s->library, ORT_API_WANTED);
 	ort->base = base;
@@ -40,13 +69,11 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	*found = (struct probe){
 		.stages = 1u << STAGE_FORWARD,
 		.precisions = 1u << PRECISION_FP32,
-		.devices = {"cpu"},
-		.device_count = 1,
 	};
 	snprintf(found->version, sizeof(found->version), "%s", base->get_version_string());
 	/* Its kernels (MLAS) are part of the library and have no version of their own. */
 	probe_add_library(found, "mlas", base->get_version_string());
-	return PRONY_OK;
+	return find_providers(api, s->library, found, err);
 }
 
 /* What ONNX Runtime's kernels refuse (core/providers/cpu/nn). */
@@ -140,8 +167,8 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 				   "describe memory", err);
 	if (status != PRONY_OK)
 		return status;
-	*effective = (struct effective){
-		.device = "cpu", .precision = PRECISION_FP32, .threads = recipe->threads};
+	*effective = (struct effective){.precision = PRECISION_FP32, .threads = recipe->threads};
+	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "graph_optimization_level=all;execution_mode=sequential;intra_op_threads=%d;"
 		 "inter_op_threads=1;streams=%d;session.intra_op.allow_spinning=%s;telemetry=off",

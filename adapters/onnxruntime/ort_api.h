@@ -113,7 +113,10 @@ struct ort_api {
 	void (*release_type_info)(struct ort_type_info *info);		      /* 98 */
 	void (*release_tensor_info)(struct ort_tensor_info *info);	      /* 99 */
 	void (*release_session_options)(struct ort_session_options *options); /* 100 */
-	ort_unused *unused_101[29];
+	ort_unused *unused_101[24];
+	struct ort_status *(*get_available_providers)(char ***out, int *count);	    /* 125 */
+	struct ort_status *(*release_available_providers)(char **names, int count); /* 126 */
+	ort_unused *unused_127[3];
 	struct ort_status *(*add_session_config_entry)(struct ort_session_options *options,
 						       const char *key,
 						       const char *value); /* 130 */
@@ -138,6 +141,7 @@ ORT_POSITION(create_cpu_memory_info, 69);
 ORT_POSITION(release_value, 96);
 ORT_POSITION(release_tensor_info, 99);
 ORT_POSITION(release_session_options, 100);
+ORT_POSITION(get_available_providers, 125);
 ORT_POSITION(add_session_config_entry, 130);
 
 /* OrtApiBase, what the one exported function OrtGetApiBase returns. */

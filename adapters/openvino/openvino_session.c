@@ -21,7 +21,11 @@ static const char *precision_property(enum precision precision)
 struct ov_properties ov_properties_for(const struct ov_state *ov, const struct recipe *recipe)
 {
 	struct ov_properties p = {
-		.key = {"INFERENCE_PRECISION_HINT", "INFERENCE_NUM_THREADS", "PERFORMANCE_HINT",
+		/* What has no threads that infer has them to compile. */
+		.key = {"INFERENCE_PRECISION_HINT",
+			strcmp(ov->device, "CPU") == 0 ? "INFERENCE_NUM_THREADS"
+						       : "COMPILATION_NUM_THREADS",
+			"PERFORMANCE_HINT",
 			ov->throughput ? "PERFORMANCE_HINT_NUM_REQUESTS" : "NUM_STREAMS"}};
 
 	snprintf(p.value[0], sizeof(p.value[0]), "%s", precision_property(recipe->precision));

@@ -89,9 +89,11 @@ enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *e
 	return check(pjrt, api->plugin_initialize(&initialize), "initialise the plug-in", err);
 }
 
-/* The plug-in for CPUs makes four devices of one processor unless it is told; others refuse the
- * option. */
-static enum prony_status create_client(struct pjrt *pjrt, struct error *err)
+/*
+ * The plug-in for CPUs makes four devices of one processor unless it is told; others may refuse the
+ * option, and start without it. *refusal: why it was refused, "" where it was taken.
+ */
+static enum prony_status create_client(struct pjrt *pjrt, struct error *refusal, struct error *err)
 {
 	static const char name[] = "cpu_device_count";
 	const struct pjrt_named_value option = {
@@ -102,7 +104,7 @@ static enum prony_status create_client(struct pjrt *pjrt, struct error *err)
 					       .option_count = 1};
 	struct error why = ERROR_INIT;
 
-	if (check(pjrt, pjrt->api->client_create(&args), "start a client", NULL) != PRONY_OK) {
+	if (check(pjrt, pjrt->api->client_create(&args), "start a client", refusal) != PRONY_OK) {
 		args = (struct pjrt_client_create_args){HEAD(pjrt_client_create_args)};
 		check(pjrt, pjrt->api->client_create(&args), "start a client", &why);
 	}
@@ -116,7 +118,8 @@ enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err)
 {
 	struct pjrt_devices_args devices = {HEAD(pjrt_devices_args)};
 	struct pjrt_text_args name = {HEAD(pjrt_text_args)};
-	enum prony_status status = create_client(pjrt, err);
+	struct error refusal = ERROR_INIT;
+	enum prony_status status = create_client(pjrt, &refusal, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -126,14 +129,22 @@ enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err)
 	if (status == PRONY_OK)
 		status = check(pjrt, pjrt->api->client_platform_name(&name), "name the platform",
 			       err);
-	if (status == PRONY_OK && devices.count == 0)
-		status = error_set(err, PRONY_MISSING, "XLA has no device");
 	if (status != PRONY_OK)
 		return status;
 	pjrt->devices = devices.devices;
 	pjrt->device_count = devices.count;
 	copy_text(pjrt->platform, sizeof(pjrt->platform), name.text, name.text_bytes);
+	if (pjrt_is_cpu(pjrt) && refusal.code != PRONY_OK)
+		return error_set(err, PRONY_MISSING, "with one device of the CPU, %s",
+				 refusal.text);
+	if (devices.count == 0)
+		return error_set(err, PRONY_MISSING, "XLA has no device");
 	return pjrt_choose(pjrt, 0, NULL, 0, err);
+}
+
+bool pjrt_is_cpu(const struct pjrt *pjrt)
+{
+	return strcmp(pjrt->platform, "cpu") == 0 || strcmp(pjrt->platform, "Host") == 0;
 }
 
 enum prony_status pjrt_choose(struct pjrt *pjrt, size_t index, char *kind, size_t kind_bytes,

@@ -20,12 +20,13 @@ struct pjrt {
  * another version. */
 enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *err);
 
-/* Starts a client: its threads start, its devices and platform are known, the first is chosen.
- * PRONY_MISSING: there is no device for it. */
+/* Starts a client: its threads start, its devices and platform are known, the first is chosen. A
+ * CPU is one device. PRONY_MISSING: there is no device for it. */
 enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err);
 /* Chooses the index-th of its devices; `kind` gets what it is ("NVIDIA H100"). */
 enum prony_status pjrt_choose(struct pjrt *pjrt, size_t index, char *kind, size_t kind_bytes,
 			      struct error *err);
+bool pjrt_is_cpu(const struct pjrt *pjrt);
 void pjrt_stop(struct pjrt *pjrt);
 
 /* A text of the client, terminated and cut to the room there is. */

@@ -1,5 +1,6 @@
 #include "adapters/xla/xla.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,11 +52,13 @@ static void name_device(const struct pjrt *pjrt, size_t index, char out[TARGET_W
 {
 	const char *platform = pjrt->platform;
 
-	if (strcmp(platform, "cpu") == 0 || strcmp(platform, "Host") == 0)
+	if (pjrt_is_cpu(pjrt))
 		snprintf(out, TARGET_WORD_BYTES, "cpu");
 	else
 		snprintf(out, TARGET_WORD_BYTES, "%s:%zu",
 			 strcmp(platform, "gpu") == 0 ? "cuda" : platform, index);
+	for (char *at = out; *at; at++)
+		*at = (char)tolower((unsigned char)*at);
 }
 
 static void describe(const struct pjrt *pjrt, struct probe *found)

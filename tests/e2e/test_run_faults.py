@@ -74,6 +74,13 @@ class FaultsTest(ProgramTest):
         line = next(line for line in done.stdout.splitlines() if "fake+" in line)
         self.assertIn(status, line)
 
+    def test_a_device_that_the_library_has_not(self):
+        """Of devices that are no words of prony's the library says which it has."""
+        self.prony("run", "-f", "fake", "-D", "fake:0,fake:1", *SHORT, "--store", self.store)
+        self.assertEqual(self.rows("select device, status, reason from cell order by device"), [
+            ("fake:0", "ok", ""),
+            ("fake:1", "unsupported", "device fake:1: fake finds cpu, fake:0 here")])
+
     def test_nan_first_loss_is_seen_by_the_gate(self):
         done, cell = self.run_faulty("nan-loss")
         self.assertIn(cell[1], ("mismatch", "invalid"), cell[2])

@@ -17,14 +17,15 @@ from prony_program import ProgramTest  # noqa: E402
 
 
 class FailureTest(ProgramTest):
-    def xla_ends(self, expect, **environment):
+    def xla_ends(self, expect, device="cpu:1", **environment):
         done = self.prony("run", "-n", "mlp", "-f", "xla,fake", "-s", "forward", "-b", "8", "-D",
-                          "cpu:1", "--steps", "1", "--warm-up", "0", "--repeat", "1", "--store",
+                          f"cpu:1,{device}", "--steps", "1", "--warm-up", "0", "--repeat", "1", "--store",
                           self.store, "--format", "json", expect=expect, seconds=300,
                           **environment)
-        cells = {cell["framework"]: cell for cell in json.loads(done.stdout)["cells"]}
-        self.assertEqual(cells["fake"]["status"], "ok")
-        return cells["xla"]["status"], cells["xla"]["reason"]
+        cells = {(cell["framework"], cell["device"]): cell
+                 for cell in json.loads(done.stdout)["cells"]}
+        self.assertEqual(cells["fake", "cpu:1"]["status"], "ok")
+        return cells["xla", device]["status"], cells["xla", device]["reason"]
 
 
 class PluginTest(FailureTest):
@@ -42,6 +43,13 @@ class PluginTest(FailureTest):
                                        FAKE_PJRT="major")
         self.assertEqual(status, "missing")
         self.assertIn("version 7.42 of the PJRT interface", reason)
+
+
+    def test_another_device(self):
+        """The plug-in is asked which devices it has; one of those gets as far as any."""
+        plugin = {"PRONY_XLA_LIBRARY": os.environ["FAKE_PJRT_PLUGIN"], "FAKE_PJRT": "works"}
+        self.assertEqual(self.xla_ends(1, device="tpu:0", **plugin),
+                         ("unsupported", "device tpu:0: xla finds abacus:0, abacus:1 here"))
 
 
 class InstalledTest(FailureTest):

@@ -1,6 +1,7 @@
 /*
- * A plug-in of the PJRT interface that can do nothing but go wrong, as FAKE_PJRT says: "null",
- * "major", "short", "initialize", "client", "devices".
+ * A plug-in of the PJRT interface that computes nothing. FAKE_PJRT says how it goes wrong: "null",
+ * "major", "short", "initialize", "client", "devices", "option" (it is one for CPUs, and takes no
+ * options); with another word it has two devices of the platform ABACUS.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,19 +49,41 @@ static struct pjrt_error *initialize(struct pjrt_empty_args *args)
 static struct pjrt_error *client_create(struct pjrt_client_create_args *args)
 {
 	args->client = NULL;
-	return error_of("client");
+	return args->option_count > 0 && goes_wrong("option") ? error_of("option")
+							      : error_of("client");
 }
 
 static struct pjrt_error *devices(struct pjrt_devices_args *args)
 {
-	args->count = 0;
+	static struct pjrt_device *const two[2];
+
+	args->devices = two;
+	args->count = goes_wrong("devices") ? 0 : 2;
 	return NULL;
 }
 
 static struct pjrt_error *name(struct pjrt_text_args *args)
 {
-	args->text = "abacus";
-	args->text_bytes = 6;
+	args->text = goes_wrong("option") ? "cpu" : "ABACUS";
+	args->text_bytes = strlen(args->text);
+	return NULL;
+}
+
+static struct pjrt_error *attributes(struct pjrt_attributes_args *args)
+{
+	args->count = 0;
+	return NULL;
+}
+
+static struct pjrt_error *description(struct pjrt_description_args *args)
+{
+	args->description = NULL;
+	return NULL;
+}
+
+static struct pjrt_error *number(struct pjrt_id_args *args)
+{
+	args->id = 0;
 	return NULL;
 }
 
@@ -80,7 +103,12 @@ __attribute__((visibility("default"))) const struct pjrt_api *GetPjrtApi(void)
 		.plugin_initialize = initialize,
 		.client_create = client_create,
 		.client_platform_name = name,
+		.client_platform_version = name,
 		.client_addressable_devices = devices,
+		.plugin_attributes = attributes,
+		.device_description = description,
+		.description_id = number,
+		.description_kind = name,
 	};
 	return goes_wrong("null") ? NULL : &api;
 }

@@ -152,12 +152,20 @@ static void devices(void **state)
 	static const struct {
 		const char *spelling;
 		int threads;
-	} good[] = {{"cpu", 0}, {"cpu:4", 4}, {"cpu:256", 256}, {"cuda:0", 0}, {"cuda:0+1+12", 0}};
+	} good[] = {{"cpu", 0},		{"cpu:4", 4},  {"cpu:256", 256}, {"cuda:0", 0},
+		    {"cuda:0+1+12", 0}, {"gpu", 0},    {"gpu.1", 0},	 {"tpu:0", 0},
+		    {"npu", 0},		{"rocm:3", 0}, {"iree_vm", 0}};
 	static const char *const bad[] = {
 		"",	   "CPU",      "cpu:",	    "cpu:0",   "cpu:04", "cpu:-1",
 		"cpu:4 ",  "cpu:1+2",  "cpu:70000", "cuda",    "cuda:",	 "cuda:x",
-		"cuda:0+", "cuda:0+0", "cuda:0,1",  "cuda:64", "gpu:0",	 "cpu:99999999999999999999",
+		"cuda:0+", "cuda:0+0", "cuda:0,1",  "cuda:64", "gpu:x",	 "cpu:99999999999999999999",
+		"cdua:0",  "cuda.0",   "cuad:0",    "cuda0",   "cup",	 "cpus",
+		"cpu4",	   "cpi",      "gpu:",	    "gpu.",    "gpu:01", "gpu:0+1",
+		"tpu:64",  "0:cpu",    "_gpu",	    "GPU.0",   "gpu 0",	 "-gpu",
 	};
+	static const struct {
+		const char *slip, *meant;
+	} near[] = {{"cdua:0", "cuda"}, {"cuda0", "cuda"}, {"cpus", "cpu"}, {"cup", "cpu"}};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
@@ -173,6 +181,14 @@ static void devices(void **state)
 			fail_msg("'%s' was taken", bad[i]);
 		assert_int_equal(threads, -1);
 		assert_non_null(strstr(err.text, "cuda:0+1"));
+	}
+	for (size_t i = 0; i < COUNT(near); i++) {
+		struct error err = ERROR_INIT;
+		char words[32];
+		int threads;
+		snprintf(words, sizeof words, "did you mean %s?", near[i].meant);
+		assert_int_equal(device_parse(near[i].slip, &threads, &err), PRONY_USAGE);
+		assert_non_null(strstr(err.text, words));
 	}
 }
 

@@ -16,19 +16,26 @@
 #include "zoo/zoo.h"
 
 /* What probing a library says; `how` it goes wrong, if it is ours. */
-static enum prony_status probe(const char *library, const char *how, struct error *err)
+static enum prony_status probe_for(const char *library, const char *how, struct probe *found,
+				   struct error *err)
 {
 	void *data = calloc(1, adapter_xla.private_size);
 	struct session session = {.library = library, .private_data = data};
-	struct probe found;
 	enum prony_status status;
 
 	*err = (struct error)ERROR_INIT;
 	setenv("FAKE_PJRT", how, 1);
-	status = adapter_xla.probe(&session, &found, err);
+	status = adapter_xla.probe(&session, found, err);
 	adapter_xla.close(&session);
 	free(data);
 	return status;
+}
+
+static enum prony_status probe(const char *library, const char *how, struct error *err)
+{
+	struct probe found;
+
+	return probe_for(library, how, &found, err);
 }
 
 static void test_wrong_plugins(void **state)
@@ -44,6 +51,8 @@ static void test_wrong_plugins(void **state)
 		{"initialize", "initialise the plug-in: no such accelerator", PRONY_UNSUPPORTED},
 		{"client", "start a client: no such accelerator", PRONY_MISSING},
 		{"devices", "XLA has no device", PRONY_MISSING},
+		{"option", "with one device of the CPU, XLA, start a client: no such accelerator",
+		 PRONY_MISSING},
 	};
 	const char *library = getenv("FAKE_PJRT_PLUGIN");
 
@@ -57,6 +66,19 @@ static void test_wrong_plugins(void **state)
 			fail_msg("%s: %s", cases[i].how, err.text);
 		assert_null(strstr(err.text, "more that is not part of it"));
 	}
+}
+
+/* Devices are called as the plug-in calls its platform, and numbered. */
+static void test_devices(void **state)
+{
+	struct probe found;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(probe_for(getenv("FAKE_PJRT_PLUGIN"), "", &found, &err), PRONY_OK);
+	assert_int_equal(found.device_count, 2);
+	assert_string_equal(found.devices[0], "abacus:0");
+	assert_string_equal(found.devices[1], "abacus:1");
 }
 
 /* A file that is no library, and a library that is no plug-in: the loader's words, with the path.
@@ -167,7 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wrong_plugins), cmocka_unit_test(test_no_plugins),
 		cmocka_unit_test(test_networks),      cmocka_unit_test(test_donation),
-		cmocka_unit_test(test_precision),
+		cmocka_unit_test(test_precision),     cmocka_unit_test(test_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,117 @@
+/* Libraries that adapters cannot use: gone, cut off, something else, of another version. Each is
+ * `missing`, with its path and what the loader or the library says. Needs no framework. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adapters/adapter.h"
+#include "base/files.h"
+#include "base/memory.h"
+
+/* PRONY_TENSORFLOW1_LIBPYTHON, which tensorflow1 loads before its own, is there on every machine.
+ */
+#define ANY_LIBRARY "libm.so.6"
+
+static const char *const names[] = {"tensorflow",  "tensorflow1", "mxnet",
+				    "onnxruntime", "openvino",	  "xla"};
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+static void assert_missing(const char *name, const char *library, const char *says)
+{
+	const struct adapter *adapter = adapter_find(name);
+	struct error err = ERROR_INIT;
+	struct probe found;
+
+	assert_non_null(adapter);
+	struct session session = {.library = library,
+				  .private_data = calloc(1, adapter->private_size)};
+	target_defaults(&session.target);
+	enum prony_status status = adapter->probe(&session, &found, &err);
+	adapter->close(&session);
+	free(session.private_data);
+	if (status != PRONY_MISSING || !strstr(err.text, says) ||
+	    (library && !strstr(err.text, library)))
+		fail_msg("%s: %s: %s", name, prony_status_text(status), err.text);
+}
+
+static void test_none(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NAMES; i++) {
+		char variable[64], *at = variable;
+
+		snprintf(variable, sizeof(variable), "PRONY_%s_LIBRARY", names[i]);
+		for (; *at; at++)
+			*at = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
+		assert_missing(names[i], NULL, variable);
+		assert_missing(names[i], "/nonexistent/library.so", "No such file or directory");
+	}
+}
+
+/* A file of text, the head of a library alone, and a library that was cut off in the middle. */
+static void test_damaged(void **state)
+{
+	struct error err = ERROR_INIT;
+	char *folder = NULL, *path, *bytes = NULL;
+	size_t length = 0;
+
+	(void)state;
+	assert_int_equal(directory_make_temporary("prony-damaged", &folder, &err), PRONY_OK);
+	assert_int_equal(file_read(getenv("OTHER_VERSION"), 1 << 20, &bytes, &length, &err),
+			 PRONY_OK);
+	path = path_join(folder, "damaged.so");
+	for (size_t i = 0; i < NAMES; i++) {
+		assert_int_equal(file_write_atomic(path, "not a library at all\n", 21, &err),
+				 PRONY_OK);
+		assert_missing(names[i], path, "too short");
+		assert_int_equal(file_write_atomic(path, bytes, 16, &err), PRONY_OK);
+		assert_missing(names[i], path, "too short");
+		assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
+		assert_missing(names[i], path, "cut off");
+	}
+	directory_remove(folder, NULL);
+	free(bytes);
+	free(path);
+	free(folder);
+}
+
+static void test_other_libraries(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NAMES; i++)
+		assert_missing(names[i], ANY_LIBRARY, "lacks the function");
+}
+
+static void test_other_versions(void **state)
+{
+	const char *other = getenv("OTHER_VERSION");
+
+	(void)state;
+	assert_missing("mxnet", other, "MXNet 1.8.0 in");
+	assert_missing("onnxruntime", other, "ONNX Runtime 1.10.0 in");
+	setenv("OTHER_TENSORFLOW", "1.15.5", 1);
+	assert_missing("tensorflow", other, "TensorFlow 1.15.5 in");
+	setenv("OTHER_TENSORFLOW", "2.21.0", 1);
+	assert_missing("tensorflow1", other, "TensorFlow 2.21.0 in");
+	/* OpenVINO's says no version before its functions are there. */
+	assert_missing("openvino", other, "lacks the function ov_");
+	assert_missing("xla", other, "lacks the function GetPjrtApi");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_other_libraries),
+		cmocka_unit_test(test_other_versions),
+	};
+
+	setenv("PRONY_TENSORFLOW1_LIBPYTHON", ANY_LIBRARY, 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
