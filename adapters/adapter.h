@@ -32,7 +32,8 @@ struct probe {
 	char devices[ADAPTER_DEVICES_MAX][TARGET_WORD_BYTES]; /* found here: {"cpu", "cuda:0"} */
 	int device_count;
 	unsigned stages, precisions; /* bit sets: 1u << STAGE_TRAIN, 1u << PRECISION_BF16 */
-	char instruction_set[64];    /* that it says it uses; "" when it does not say */
+	/* That it says it uses; of one that does not say, how it chooses, and out of what. */
+	char instruction_set[160];
 };
 
 /* What really took effect, read back from the framework where it can be; compared with the recipe.

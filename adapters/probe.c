@@ -1,5 +1,8 @@
 #include "adapters/probe.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,32 @@ void probe_add_library(struct probe *found, const char *name, const char *versio
 	snprintf(found->libraries[i].name, sizeof(found->libraries[i].name), "%s", name);
 	snprintf(found->libraries[i].version, sizeof(found->libraries[i].version), "%.*s",
 		 (int)strcspn(version, "\n"), version);
+}
+
+void probe_add_processor(struct probe *found, const char *how)
+{
+	char has[80] = "";
+	size_t length = 0;
+
+#if defined(__x86_64__)
+	static const struct {
+		const char *name;
+		unsigned subleaf, word, bit; /* of cpuid's leaf 7: eax, ebx, ecx, edx */
+	} known[] = {{"avx2", 0, 1, 5},		{"avx512f", 0, 1, 16},	  {"avx512bw", 0, 1, 30},
+		     {"avx512_vnni", 0, 2, 11}, {"avx512_bf16", 1, 0, 5}, {"amx_bf16", 0, 3, 22}};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		unsigned words[4];
+
+		if (__get_cpuid_count(7, known[i].subleaf, &words[0], &words[1], &words[2],
+				      &words[3]) &&
+		    words[known[i].word] & 1u << known[i].bit)
+			length += (size_t)snprintf(has + length, sizeof(has) - length, "%s%s",
+						   length > 0 ? "," : "", known[i].name);
+	}
+#endif
+	snprintf(found->instruction_set, sizeof(found->instruction_set),
+		 "not said (%s); the processor has %s", how, length > 0 ? has : "none of AVX");
 }
 
 const char *probe_environment(const char *name, const char *otherwise)

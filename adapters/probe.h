@@ -10,6 +10,12 @@
 /* Appends a math library with the first line of what it says its version is. */
 void probe_add_library(struct probe *found, const char *name, const char *version);
 
+/*
+ * For a framework that does not say which instructions it uses: how its kernels come by theirs
+ * ("oneDNN by cpuid"), and what this processor has of those that such choices are made by.
+ */
+void probe_add_processor(struct probe *found, const char *how);
+
 /* The variable's text; `otherwise` where it is not set or empty. */
 const char *probe_environment(const char *name, const char *otherwise);
 

@@ -73,6 +73,7 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	snprintf(found->version, sizeof(found->version), "%s", base->get_version_string());
 	/* Its kernels (MLAS) are part of the library and have no version of their own. */
 	probe_add_library(found, "mlas", base->get_version_string());
+	probe_add_processor(found, "MLAS by cpuid");
 	return find_providers(api, s->library, found, err);
 }
 

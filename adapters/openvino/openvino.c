@@ -91,6 +91,7 @@ static enum prony_status ask_version(const struct ov_state *ov, struct probe *fo
 	/* Its kernels (a fork of oneDNN) are part of the plug-in and have no version of their own.
 	 */
 	probe_add_library(found, "build", version.build);
+	probe_add_processor(found, "oneDNN and generated code by cpuid");
 	ov->api.ov_version_free(&version);
 	return PRONY_OK;
 }

@@ -153,6 +153,8 @@ static enum prony_status probe_series(const struct series *series, struct sessio
 		return error_set(err, PRONY_MISSING, "TensorFlow %s in %s: this adapter is for %s",
 				 found->version, s->library, series->version);
 	/* Eigen, and oneDNN where there is one, are inside and have no version to ask for. */
+	probe_add_processor(found, series->onednn ? "Eigen as it was built, oneDNN by cpuid"
+						  : "Eigen as it was built");
 	return find_devices(tf, found, err);
 }
 
@@ -240,7 +242,8 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 		status = tf_session_mxcsr(&tf->running, &tf->api, &mxcsr, err);
 	if (status != PRONY_OK)
 		return status;
-	/* Types stand in the graph, operation by operation: the precision is what was asked for. */
+	/* Types stand in the graph, operation by operation: build reads them back, and ends where
+	 * they are others. */
 	*effective = (struct effective){
 		.precision = recipe->precision,
 		.threads = threads_of(tf->series, &wanted, started),
@@ -248,6 +251,20 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 	};
 	describe(tf, &s->target, &wanted, started, effective);
 	return PRONY_OK;
+}
+
+/* The types that TensorFlow infers for what multiplies; open could only say what was asked for. */
+static enum prony_status check_precision(const struct tf_emit *e, enum precision asked,
+					 struct error *err)
+{
+	bool bf16 = asked == PRECISION_BF16;
+
+	if (e->products[bf16] > 0 ? bf16 || e->products[1] == 0 : e->products[!bf16] == 0)
+		return PRONY_OK;
+	return error_set(err, PRONY_INVALID,
+			 "asked for precision %s, TensorFlow has %d products in float and %d in "
+			 "bfloat16",
+			 precision_name(asked), e->products[0], e->products[1]);
 }
 
 static enum prony_status tf_build(struct session *s, struct graph *graph,
@@ -260,6 +277,8 @@ static enum prony_status tf_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = tf_model_init(&tf->model, &tf->api, &tf->running, graph, recipe,
 				       !target_has_option(&s->target, "nchw"), weights, err);
+	if (status == PRONY_OK)
+		status = check_precision(&tf->model.t.e, recipe->precision, err);
 	if (status != PRONY_OK)
 		return status;
 	*built = (struct built){.macs = tf->model.t.e.macs};
@@ -271,9 +290,9 @@ static enum prony_status tf_build(struct session *s, struct graph *graph,
 			built->parameters += shape_elements(&shape);
 	}
 	snprintf(built->notes, sizeof(built->notes),
-		 "%d operations before TensorFlow's own rewriting; a step is one run without feeds "
-		 "and fetches",
-		 tf->model.t.e.count);
+		 "%d operations before TensorFlow's own rewriting, products in float %d, in "
+		 "bfloat16 %d; a step is one run without feeds and fetches",
+		 tf->model.t.e.count, tf->model.t.e.products[0], tf->model.t.e.products[1]);
 	return PRONY_OK;
 }
 

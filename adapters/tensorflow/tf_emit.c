@@ -108,6 +108,12 @@ static void count_macs(struct tf_emit *e, const char *type, const struct tf_outp
 	e->macs = out.rank < 0 || each <= 0 ? -1 : e->macs + shape_elements(&out) * each;
 }
 
+static void count_product(struct tf_emit *e, const char *type, struct tf_output y)
+{
+	if (strstr(type, "Conv2") || strcmp(type, "MatMul") == 0 || strstr(type, "BlockLSTM"))
+		e->products[tf_type_of(e, y) == TF_TYPE_BFLOAT16]++;
+}
+
 struct tf_output tf_op_list(struct tf_emit *e, const char *type, const struct tf_output *list,
 			    int list_count, const struct tf_output *inputs, int count,
 			    const struct tf_attribute *attributes)
@@ -125,8 +131,10 @@ struct tf_output tf_op_list(struct tf_emit *e, const char *type, const struct tf
 	for (const struct tf_attribute *a = attributes; a && a->kind != TF_ATTRIBUTE_END; a++)
 		set_attribute(e->api, description, a);
 	y = finish(e, description, type);
-	if (e->error.code == PRONY_OK)
+	if (e->error.code == PRONY_OK) {
 		count_macs(e, type, inputs, y);
+		count_product(e, type, y);
+	}
 	return y;
 }
 

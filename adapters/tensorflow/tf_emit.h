@@ -14,6 +14,7 @@ struct tf_emit {
 	const char *scope; /* what operations are named after: the node that they are of */
 	int count;	   /* of operations, which makes their names unique */
 	int64_t macs;	   /* of the products so far, counted on TensorFlow's shapes; -1: unknown */
+	int products[2];   /* and their gradients, by the type TensorFlow says: fp32, bf16 */
 	struct error error;
 };
 

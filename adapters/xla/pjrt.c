@@ -1,6 +1,8 @@
 #include "adapters/xla/pjrt.h"
 
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/loader.h"
@@ -233,7 +235,7 @@ enum prony_status pjrt_compile(const struct pjrt *pjrt, const char *text, size_t
 	static const char format[] = "mlir";
 	const struct pjrt_program program = {
 		HEAD(pjrt_program),
-		.code = text,
+		.code = (char *)(uintptr_t)text, /* only read */
 		.code_bytes = bytes,
 		.format = format,
 		.format_bytes = sizeof(format) - 1,
@@ -246,6 +248,39 @@ enum prony_status pjrt_compile(const struct pjrt *pjrt, const char *text, size_t
 
 	if (status == PRONY_OK)
 		*out = args.executable;
+	return status;
+}
+
+enum prony_status pjrt_optimised(const struct pjrt *pjrt, struct pjrt_executable *executable,
+				 char **out, size_t *bytes, struct error *err)
+{
+	static const char format[] = "hlo_with_config";
+	struct pjrt_loaded_args loaded = {HEAD(pjrt_loaded_args), .loaded = executable};
+	struct pjrt_program program = {HEAD(pjrt_program)};
+	struct pjrt_optimised_args args = {HEAD(pjrt_optimised_args), .program = &program};
+	enum prony_status status =
+		check(pjrt, pjrt->api->executable_program(&loaded), "ask for the executable", err);
+
+	if (status != PRONY_OK)
+		return status;
+	args.executable = loaded.executable;
+	status = check(pjrt, pjrt->api->program_optimised(&args), "ask for what it compiled", err);
+	if (status == PRONY_OK && (program.format_bytes != sizeof(format) - 1 ||
+				   memcmp(program.format, format, sizeof(format) - 1) != 0))
+		status = error_set(err, PRONY_UNSUPPORTED, "XLA tells what it compiled as %.*s",
+				   (int)program.format_bytes, program.format);
+	if (status == PRONY_OK && !(program.code = malloc(program.code_bytes)))
+		status = error_set(err, PRONY_NOMEM, "no memory for what XLA compiled");
+	if (status == PRONY_OK)
+		status = check(pjrt, pjrt->api->program_optimised(&args), "read what it compiled",
+			       err);
+	destroy(pjrt, pjrt->api->program_destroy, loaded.executable);
+	if (status == PRONY_OK) {
+		*out = program.code;
+		*bytes = program.code_bytes;
+	} else {
+		free(program.code);
+	}
 	return status;
 }
 

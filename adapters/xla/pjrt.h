@@ -37,6 +37,10 @@ bool pjrt_attribute(const struct pjrt *pjrt, const char *name, char *out, size_t
 /* Compiles StableHLO; the caller destroys *out with pjrt_executable_free. */
 enum prony_status pjrt_compile(const struct pjrt *pjrt, const char *text, size_t bytes,
 			       struct pjrt_executable **out, struct error *err);
+/* What the compiler made of it, a serialised HloModuleProtoWithConfig; the caller frees *out.
+ * PRONY_UNSUPPORTED where the plug-in does not tell. */
+enum prony_status pjrt_optimised(const struct pjrt *pjrt, struct pjrt_executable *executable,
+				 char **out, size_t *bytes, struct error *err);
 void pjrt_executable_free(const struct pjrt *pjrt, struct pjrt_executable *executable);
 
 /* Copies dense host data to the device; they may be freed afterwards. */

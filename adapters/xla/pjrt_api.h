@@ -105,7 +105,7 @@ struct pjrt_id_args {
 
 struct pjrt_program {
 	PJRT_HEAD;
-	const char *code;
+	char *code;
 	size_t code_bytes;
 	const char *format;
 	size_t format_bytes;
@@ -118,6 +118,18 @@ struct pjrt_compile_args {
 	const char *options; /* CompileOptionsProto */
 	size_t option_bytes;
 	struct pjrt_executable *executable; /* out */
+};
+
+struct pjrt_loaded_args {
+	PJRT_HEAD;
+	struct pjrt_executable *loaded;
+	void *executable; /* out: what was compiled, without its place on devices */
+};
+
+struct pjrt_optimised_args {
+	PJRT_HEAD;
+	void *executable;
+	struct pjrt_program *program; /* without `code` it gets the size and the format alone */
 };
 
 struct pjrt_layout {
@@ -226,9 +238,14 @@ struct pjrt_api {
 	pjrt_text_function *description_kind; /* 26 */
 	pjrt_unused *unused_27[2];
 	struct pjrt_error *(*device_description)(struct pjrt_description_args *args); /* 29 */
-	pjrt_unused *unused_30[20];
-	pjrt_object_function *executable_destroy; /* 50 */
-	pjrt_unused *unused_51[4];
+	pjrt_unused *unused_30[10];
+	pjrt_object_function *program_destroy; /* 40 */
+	pjrt_unused *unused_41[7];
+	struct pjrt_error *(*program_optimised)(struct pjrt_optimised_args *args); /* 48 */
+	pjrt_unused *unused_49[1];
+	pjrt_object_function *executable_destroy;				 /* 50 */
+	struct pjrt_error *(*executable_program)(struct pjrt_loaded_args *args); /* 51 */
+	pjrt_unused *unused_52[3];
 	struct pjrt_error *(*executable_execute)(struct pjrt_execute_args *args); /* 55 */
 	pjrt_unused *unused_56[2];
 	pjrt_object_function *buffer_destroy; /* 58 */
@@ -252,6 +269,8 @@ PJRT_POSITION(client_addressable_devices, 16);
 PJRT_POSITION(client_compile, 20);
 PJRT_POSITION(buffer_from_host, 22);
 PJRT_POSITION(device_description, 29);
+PJRT_POSITION(program_destroy, 40);
+PJRT_POSITION(program_optimised, 48);
 PJRT_POSITION(executable_destroy, 50);
 PJRT_POSITION(executable_execute, 55);
 PJRT_POSITION(buffer_dimensions, 60);

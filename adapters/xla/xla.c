@@ -10,6 +10,7 @@
 #include "adapters/reasons.h"
 #include "adapters/threads.h"
 #include "adapters/xla/buffers.h"
+#include "adapters/xla/compiled.h"
 #include "adapters/xla/emit.h"
 #include "adapters/xla/pjrt.h"
 #include "base/parallel.h"
@@ -25,6 +26,7 @@ struct xla_state {
 	const struct graph *graph; /* borrowed */
 	struct program program;
 	struct pjrt_executable *executable;
+	char types[128]; /* of the values in it */
 	/* As the program has them; those of the batch are a slot's, for the call alone. */
 	struct pjrt_buffer **arguments, **results;
 	int input, labels; /* places among the arguments; -1 = none */
@@ -77,6 +79,7 @@ static void describe(const struct pjrt *pjrt, struct probe *found)
 		probe_add_library(found, "xla", text);
 	pjrt_platform_version(pjrt, text, sizeof(text));
 	probe_add_library(found, pjrt->platform, text);
+	probe_add_processor(found, "compiled for it by LLVM");
 	for (size_t i = 0; i < pjrt->device_count && i < ADAPTER_DEVICES_MAX; i++)
 		name_device(pjrt, i, found->devices[found->device_count++]);
 }
@@ -161,6 +164,7 @@ static enum prony_status xla_open(struct session *s, const struct recipe *recipe
 		status = choose_device(s, kind, sizeof(kind), err);
 	if (status != PRONY_OK)
 		return status;
+	/* Of the precision build reads back what was compiled, and ends where it is another. */
 	*effective = (struct effective){
 		.precision = recipe->precision,
 		.threads = on_cpu(s) ? threads_count("XLAEigen") : recipe->threads,
@@ -219,9 +223,9 @@ static void describe_built(const struct xla_state *xla, struct built *built)
 		if (xla->program.arguments[i].role == ROLE_PARAMETER)
 			built->parameters += pjrt_elements(&xla->pjrt, xla->arguments[i]);
 	snprintf(built->notes, sizeof(built->notes),
-		 "one program of %zu KiB of StableHLO; %d of %d arguments are overwritten%s",
+		 "one program of %zu KiB of StableHLO; %d of %d arguments are overwritten%s; %s",
 		 xla->program.bytes / 1024, xla->program.kept, xla->program.argument_count,
-		 xla->program.kept > 0 ? "; running variance divided by n" : "");
+		 xla->program.kept > 0 ? "; running variance divided by n" : "", xla->types);
 }
 
 static enum prony_status compile(struct session *s, struct graph *graph,
@@ -236,6 +240,9 @@ static enum prony_status compile(struct session *s, struct graph *graph,
 				      &xla->executable, err);
 	free(xla->program.text);
 	xla->program.text = NULL;
+	if (status == PRONY_OK)
+		status = compiled_check(&xla->pjrt, xla->executable, recipe->precision, xla->types,
+					sizeof(xla->types), err);
 	return status;
 }
 

@@ -205,6 +205,8 @@ enum prony_status exercise_open(struct exercise *e, struct error *err)
 	const struct adapter *adapter = e->adapter;
 	enum prony_status status = adapter->probe(&e->session, &e->probe, err);
 
+	if (status == PRONY_OK && !e->probe.instruction_set[0])
+		status = error_set(err, PRONY_MISMATCH, "nothing is said of instructions");
 	if (status == PRONY_OK)
 		status = adapter->supports(&e->graph, &e->recipe, err);
 	if (status == PRONY_OK)

@@ -8,10 +8,12 @@
 
 #include <cmocka.h>
 
+#include "adapters/xla/compiled.h"
+#include "adapters/xla/emit.h"
 #include "adapters/xla/pjrt.h"
 #include "adapters/xla/xla.h"
 #include "exercise_networks.h"
-#include "framework_exercise.h"
+#include "framework_gate.h"
 
 static const char *library;
 
@@ -172,6 +174,72 @@ static void test_dilated(void **state)
 	graph_release(&graph);
 }
 
+/* bf16 by the gate, and the gate's own proof that it sees something there. */
+static enum prony_status narrow(struct exercise *e, struct error *err)
+{
+	e->recipe.precision = PRECISION_BF16;
+	return exercise_gate(e, NULL, err);
+}
+
+static enum prony_status narrow_at_another_rate(struct exercise *e, struct error *err)
+{
+	static const struct gate_mutant mutant = {.what = "twice the rate", .rate = 2};
+
+	e->recipe.precision = PRECISION_BF16;
+	return exercise_gate(e, &mutant, err);
+}
+
+static void test_bf16(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", 8, narrow));
+	assert_true(run("mlp", 8, narrow));
+	assert_true(run("lenet", 8, narrow_at_another_rate));
+}
+
+/* What was compiled is read back: a program in one precision is not taken for the other. */
+static enum prony_status check_read_back(struct exercise *e, struct error *err)
+{
+	static const enum precision precisions[] = {PRECISION_FP32, PRECISION_BF16};
+	struct pjrt pjrt = {.api = NULL};
+	enum prony_status status = pjrt_load(&pjrt, e->library, err);
+
+	if (status == PRONY_OK)
+		status = pjrt_start(&pjrt, err);
+	e->recipe.stage = STAGE_FORWARD;
+	for (int i = 0; i < 2 && status == PRONY_OK; i++) {
+		struct pjrt_executable *executable = NULL;
+		struct program program;
+		char right[128], wrong[128];
+		struct error refused = ERROR_INIT;
+
+		e->recipe.precision = precisions[i];
+		status = emit_program(&e->graph, &e->recipe, false, &e->arena, &program, err);
+		if (status != PRONY_OK)
+			return status;
+		status = pjrt_compile(&pjrt, program.text, program.bytes, &executable, err);
+		free(program.text);
+		if (status == PRONY_OK)
+			status = compiled_check(&pjrt, executable, precisions[i], right,
+						sizeof(right), err);
+		if (status == PRONY_OK &&
+		    (!strstr(right, "products 4 f32") ||
+		     compiled_check(&pjrt, executable, precisions[1 - i], wrong, sizeof(wrong),
+				    &refused) != PRONY_INVALID ||
+		     !strstr(refused.text, precision_name(precisions[1 - i]))))
+			status = error_set(err, PRONY_MISMATCH, "%s; %s", right, refused.text);
+		pjrt_executable_free(&pjrt, executable);
+	}
+	pjrt_stop(&pjrt);
+	return status;
+}
+
+static void test_read_back(void **state)
+{
+	(void)state;
+	assert_true(run("lenet", 4, check_read_back));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,7 +247,8 @@ int main(void)
 		cmocka_unit_test(test_forward),	     cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_operators),    cmocka_unit_test(test_updates),
 		cmocka_unit_test(test_reports),	     cmocka_unit_test(test_dropout),
-		cmocka_unit_test(test_wrong_weight),
+		cmocka_unit_test(test_wrong_weight), cmocka_unit_test(test_bf16),
+		cmocka_unit_test(test_read_back),
 	};
 
 	library = exercise_library("PRONY_XLA_LIBRARY",
