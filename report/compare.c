@@ -30,6 +30,13 @@ static void contrast_rows(struct compare *compare, struct compare_row *row)
 		contrast_of_rounds(&a, &b, &row->contrast);
 	else
 		contrast_welch(a.means, a.count, b.means, b.count, &row->contrast);
+	a = of_a.undisturbed;
+	b = of_b.undisturbed;
+	if (compare->paired)
+		contrast_of_rounds(&a, &b, &row->undisturbed);
+	else
+		contrast_welch(a.means, a.count, b.means, b.count, &row->undisturbed);
+	row->undisturbed_verdict = contrast_claim(&row->undisturbed, compare->threshold);
 }
 
 /* Why a cell has no figures. */
@@ -82,7 +89,8 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 		return;
 	}
 	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
-	if (is_claim(row->verdict) && (row->disturbed_a || row->disturbed_b) && !force)
+	bool claim = is_claim(row->verdict);
+	if (claim && (row->disturbed_a || row->disturbed_b) && !force)
 		reason = arena_printf(
 			&compare->arena,
 			"the machine did other things while %s measured: measure again on an idle "
@@ -90,13 +98,10 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 			!row->disturbed_b   ? "A was"
 			: !row->disturbed_a ? "B was"
 					    : "both were");
-	else {
-		if (is_claim(row->verdict))
-			reason = doubt(compare, row, &strictness);
-		if (reason || row->verdict == VERDICT_INCONCLUSIVE)
-			row->needed =
-				contrast_needed(&row->contrast, compare->threshold, &strictness);
-	}
+	else if (claim)
+		reason = doubt(compare, row, &strictness);
+	if (reason || row->verdict == VERDICT_INCONCLUSIVE)
+		row->needed = contrast_needed(&row->contrast, compare->threshold, &strictness);
 	if (reason) {
 		row->verdict = VERDICT_INCONCLUSIVE;
 		row->reason = reason;
@@ -215,7 +220,15 @@ static void take_noise(const struct stored_run *run, struct compare *compare)
 
 	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) == PRONY_OK) {
 		compare->noise = fmax(compare->noise, machine_noise(record));
-		compare->noise_floor = fmax(compare->noise_floor, machine_noise_floor(record));
+		double floor = machine_noise_floor(record);
+		const char *when = machine_noise_measured_at(record);
+		if (!isnan(floor) && !(floor <= compare->noise_floor)) {
+			compare->noise_floor = floor;
+			compare->noise_measured_at =
+				when ? arena_strdup(&compare->arena, when) : NULL;
+			compare->noise_age_days =
+				machine_noise_age_days(record, run->meta.started_wall_ns);
+		}
 	}
 	json_decref(record);
 }
@@ -228,6 +241,7 @@ void compare_init(struct compare *compare, const struct compare_side *a,
 				    .threshold = settings->threshold,
 				    .noise = NAN,
 				    .noise_floor = NAN,
+				    .noise_age_days = NAN,
 				    .paired = !strcmp(a->run->meta.uid, b->run->meta.uid)};
 	arena_init(&compare->arena, 0);
 	take_noise(a->run, compare);

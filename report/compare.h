@@ -22,6 +22,8 @@ struct compare_side {
 	const char *framework;	      /* NULL: all */
 };
 
+#define COMPARE_NOISE_DAYS 30 /* a floor that was measured earlier is said to be old */
+
 struct compare_settings {
 	double threshold; /* of verdicts; NaN: COMPARE_THRESHOLD, or the noise if larger */
 	bool force;	  /* disturbed cells are judged as others are */
@@ -32,12 +34,14 @@ struct compare_settings {
 
 /* A cell of A and the one of B that matches it; only one of them where nothing does. */
 struct compare_row {
-	const struct stored_cell *a, *b; /* borrowed; NULL: there is none */
-	struct estimate step_a, step_b;	 /* ns; n = 0 where it has no figures */
-	struct contrast contrast;	 /* B over A */
-	double p, p_adjusted;		 /* of "not off by more than the threshold"; NaN without */
-	bool judged;			 /* both have figures: the verdict means something */
-	bool disturbed_a, disturbed_b;	 /* processes that count were (report/replicates.h) */
+	const struct stored_cell *a, *b;  /* borrowed; NULL: there is none */
+	struct estimate step_a, step_b;	  /* ns; n = 0 where it has no figures */
+	struct contrast contrast;	  /* B over A */
+	struct contrast undisturbed;	  /* the same of undisturbed steps; ratio NaN without */
+	enum verdict undisturbed_verdict; /* of that alone; it decides nothing */
+	double p, p_adjusted;		  /* of "not off by more than the threshold"; NaN without */
+	bool judged;			  /* both have figures: the verdict means something */
+	bool disturbed_a, disturbed_b;	  /* processes that count were (report/replicates.h) */
 	enum verdict verdict;
 	size_t needed;	    /* processes of each that would decide; 0: not asked, or unknown */
 	const char *reason; /* why it is not judged, or is inconclusive; "" */
@@ -59,7 +63,9 @@ struct compare {
 	/* stats/noise.h: `apart` and the floor, the larger ones of both machines; NaN: not measured
 	 */
 	double noise, noise_floor;
-	bool paired;		  /* cells of the same rounds of one run */
+	const char *noise_measured_at; /* the floor's time, UTC; NULL without */
+	double noise_age_days;	       /* then, from it to the run that has it; NaN without */
+	bool paired;		       /* cells of the same rounds of one run */
 	struct compare_row *rows; /* matched ones, then those of A only, then those of B only */
 	size_t count, matched, only_a, only_b;
 	size_t verdicts[VERDICT_COUNT]; /* of judged rows */

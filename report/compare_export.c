@@ -51,6 +51,16 @@ static json_t *ratio_to_json(const struct contrast *contrast)
 	return object;
 }
 
+/* That of undisturbed steps, with its own verdict; null where not both have them. */
+static json_t *undisturbed_to_json(const struct compare_row *row)
+{
+	if (!row->judged || isnan(row->undisturbed.ratio))
+		return json_null();
+	json_t *object = ratio_to_json(&row->undisturbed);
+	json_object_set_new(object, "verdict", json_string(verdict_word(row->undisturbed_verdict)));
+	return object;
+}
+
 static json_t *row_to_json(const struct compare *compare, const struct compare_row *row)
 {
 	json_t *object = json_object();
@@ -60,6 +70,7 @@ static json_t *row_to_json(const struct compare *compare, const struct compare_r
 	json_object_set_new(object, "b", step_to_json(row->b, &row->step_b));
 	json_object_set_new(object, "ratio",
 			    row->judged ? ratio_to_json(&row->contrast) : json_null());
+	json_object_set_new(object, "undisturbed", undisturbed_to_json(row));
 	json_object_set_new(object, "p", json_number(row->judged ? row->p : NAN));
 	json_object_set_new(object, "p_adjusted", json_number(row->judged ? row->p_adjusted : NAN));
 	json_object_set_new(object, "verdict",
@@ -119,6 +130,9 @@ json_t *compare_to_json(const struct compare *compare)
 	json_object_set_new(object, "threshold", json_number(compare->threshold));
 	json_object_set_new(object, "noise", json_number(compare->noise));
 	json_object_set_new(object, "noise_floor", json_number(compare->noise_floor));
+	json_object_set_new(object, "noise_measured_at",
+			    text_json_or_null(compare->noise_measured_at));
+	json_object_set_new(object, "noise_age_days", json_number(compare->noise_age_days));
 	json_object_set_new(object, "cells", cells);
 	json_object_set_new(object, "verdicts", verdicts);
 	json_object_set_new(object, "ok_in_a_only", json_integer((json_int_t)compare->broken));
@@ -186,6 +200,9 @@ static void add_row(const struct compare *compare, const struct compare_row *row
 	add_number(judged ? row->contrast.ratio : NAN, out);
 	add_number(judged ? row->contrast.low : NAN, out);
 	add_number(judged ? row->contrast.high : NAN, out);
+	add_number(judged ? row->undisturbed.ratio : NAN, out);
+	add_number(judged ? row->undisturbed.low : NAN, out);
+	add_number(judged ? row->undisturbed.high : NAN, out);
 	add_number(judged ? row->p : NAN, out);
 	add_number(judged ? row->p_adjusted : NAN, out);
 	add_number(row->needed ? (double)row->needed : NAN, out);
@@ -204,8 +221,8 @@ void compare_csv(const struct compare *compare, struct strbuf *out)
 	for (int i = 0; i < 2; i++)
 		strbuf_printf(out, ",%s_status,%s_processes,%s_center_ns,%s_low_ns,%s_high_ns",
 			      sides[i], sides[i], sides[i], sides[i], sides[i]);
-	strbuf_puts(out,
-		    ",method,ratio,ratio_low,ratio_high,p,p_adjusted,processes_needed,reason\n");
+	strbuf_puts(out, ",method,ratio,ratio_low,ratio_high,undisturbed_ratio,undisturbed_low,"
+			 "undisturbed_high,p,p_adjusted,processes_needed,reason\n");
 	for (size_t i = 0; i < compare->count; i++)
 		add_row(compare, &compare->rows[i], out);
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "report/compare_internal.h"
 #include "report/format.h"
+#include "report/replicates.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -46,6 +47,7 @@ static char *needed_text(const struct compare *compare, const struct compare_row
 {
 	const struct contrast *c = &row->contrast;
 	const char *unit = c->paired ? "pairs of processes" : "processes of each";
+	const double minute_ns = 60e9;
 	char threshold[FORMAT_BYTES];
 	format_percent(compare->threshold, threshold, sizeof threshold);
 	if (isnan(c->error))
@@ -54,11 +56,18 @@ static char *needed_text(const struct compare *compare, const struct compare_row
 		return memory_printf("the ratio lies so near the threshold of %s that not even %d "
 				     "%s would decide; another --threshold would",
 				     threshold, CONTRAST_NEEDED_MAX, unit);
-	size_t now = c->na < c->nb ? c->na : c->nb;
+	size_t now = c->na < c->nb ? c->na : c->nb, needed = row->needed > now ? row->needed : now;
+	double minutes =
+		ceil((double)needed *
+		     (replicates_process_ns(row->a) + replicates_process_ns(row->b)) / minute_ns);
 	if (row->needed <= now)
-		return memory_printf("as many processes again would probably decide");
-	return memory_printf("about %zu %s would decide (now %zu): --repeat %zu", row->needed, unit,
-			     now, row->needed);
+		return memory_printf(
+			"as many processes again would probably decide (about %.0f min "
+			"of both)",
+			fmax(minutes, 1));
+	return memory_printf("about %zu %s would decide (now %zu): --repeat %zu, about %.0f min of "
+			     "both",
+			     row->needed, unit, now, row->needed, fmax(minutes, 1));
 }
 
 char *compare_note(const struct compare *compare, const struct compare_row *row)
@@ -102,6 +111,24 @@ static void count_text(const struct compare_row *row, char out[TEXT_BYTES])
 		snprintf(out, TEXT_BYTES, "%zu,%zu", row->step_a.n, row->step_b.n);
 }
 
+/* What undisturbed steps say beside it, and whether that is something else; "" without them. The
+ * caller frees. */
+static char *undisturbed_text(const struct compare_row *row)
+{
+	const struct contrast *contrast = &row->undisturbed;
+	char ratio[TEXT_BYTES], interval[TEXT_BYTES];
+	if (isnan(contrast->low))
+		return memory_strdup("");
+	bool other = row->verdict != VERDICT_INCONCLUSIVE &&
+		     row->undisturbed_verdict != VERDICT_INCONCLUSIVE &&
+		     row->verdict != row->undisturbed_verdict;
+	ratio_text(contrast->ratio, ratio);
+	interval_text(contrast, interval);
+	return memory_printf("undisturbed steps: %s (%s), %s%s", ratio, interval,
+			     verdict_word(row->undisturbed_verdict),
+			     other ? ": they disagree, the verdict goes by typical steps" : "");
+}
+
 static void add_row(const struct compare *compare, const struct compare_row *row,
 		    struct table *table)
 {
@@ -116,9 +143,12 @@ static void add_row(const struct compare *compare, const struct compare_row *row
 	table_row(table);
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		table_cell(table, texts[i], NULL);
-	char *note = compare_note(compare, row);
-	if (*note)
-		table_note(table, note);
+	char *note = compare_note(compare, row), *undisturbed = undisturbed_text(row);
+	char *both = memory_printf("%s%s%s", note, *note && *undisturbed ? "; " : "", undisturbed);
+	if (*both)
+		table_note(table, both);
+	free(both);
+	free(undisturbed);
 	free(note);
 }
 
@@ -268,6 +298,27 @@ static void add_threshold(const struct lines *to, const struct compare *compare)
 	free(text);
 }
 
+/* The least that comparisons on the machine find, and when that was measured. */
+static void add_noise_floor(const struct lines *to, const struct compare *compare)
+{
+	char floor[FORMAT_BYTES];
+	format_percent(compare->noise_floor, floor, sizeof floor);
+	if (isnan(compare->noise_floor)) {
+		add_line(to, "noise floor: not measured on this machine (prony selftest)", true);
+		return;
+	}
+	bool old = compare->noise_age_days > COMPARE_NOISE_DAYS;
+	const char *when = compare->noise_measured_at ? compare->noise_measured_at : "unknown when";
+	char *text = old ? memory_printf("noise floor: %s, measured %s, %.0f days before the run: "
+					 "the machine may be another one by now (prony selftest)",
+					 floor, when, compare->noise_age_days)
+			 : memory_printf("noise floor: %s (a slowdown of twice that is found), "
+					 "measured %s",
+					 floor, when);
+	add_line(to, text, !old);
+	free(text);
+}
+
 static void add_below(const struct lines *to, const struct compare *compare)
 {
 	struct strbuf text;
@@ -280,6 +331,7 @@ static void add_below(const struct lines *to, const struct compare *compare)
 	add_lonely(to, compare, false);
 	add_differences(to, compare);
 	add_threshold(to, compare);
+	add_noise_floor(to, compare);
 }
 
 /* What is compared: both sides, and what all cells have in common. */

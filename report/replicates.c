@@ -35,6 +35,11 @@ static bool has_mean(const struct process_record *record)
 	       isfinite(record->step_mean_ns) && record->step_mean_ns > 0;
 }
 
+bool replicates_has_undisturbed(const struct process_record *record)
+{
+	return isfinite(record->step_undisturbed_ns) && record->step_undisturbed_ns > 0;
+}
+
 /* Share of its cores' time that others, and the host, took; NaN where nobody knows. */
 static double taken_from(const struct process_record *record)
 {
@@ -58,12 +63,31 @@ static double taken_usually(const struct stored_cell *cell, const bool *disturbe
 	return fmax(known > 0 ? sum / (double)known : 0, 1e-9);
 }
 
+double replicates_process_ns(const struct stored_cell *cell)
+{
+	double sum = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < cell->process_count; i++) {
+		const struct process_record *record = &cell->processes[i];
+		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0 ||
+		    record->total_ns == RECORD_NONE)
+			continue;
+		sum += (double)record->total_ns;
+		count++;
+	}
+	return count > 0 ? sum / (double)count : 0;
+}
+
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell)
 {
-	size_t room = cell->process_count + 1, count = 0;
+	size_t room = cell->process_count + 1, count = 0, calm = 0;
 	double *means = arena_array(arena, room, sizeof *means);
 	double *taken = arena_array(arena, room, sizeof *taken);
+	double *undisturbed = arena_array(arena, room, sizeof *undisturbed);
 	int64_t *rounds = arena_array(arena, room, sizeof *rounds);
+	int64_t *undisturbed_rounds = arena_array(arena, room, sizeof *undisturbed_rounds);
+	const struct process_record **records = arena_array(arena, room, sizeof *records);
 	bool *disturbed = arena_array(arena, room, sizeof *disturbed);
 	struct replicates found = {.all = 0};
 
@@ -84,9 +108,17 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 		taken[count] = disturbed[i] ? taken_from(record) : 0;
 		if (disturbed[i] && !(taken[count] > 0))
 			taken[count] = usually;
+		records[count] = record;
 		rounds[count++] = record->round;
+		if (!replicates_has_undisturbed(record))
+			continue;
+		undisturbed[calm] = record->step_undisturbed_ns;
+		undisturbed_rounds[calm++] = record->round;
 	}
 	found.loss = order_loss(taken, count);
+	found.records = records;
 	found.means = (struct round_means){.means = means, .rounds = rounds, .count = count};
+	found.undisturbed = (struct round_means){
+		.means = undisturbed, .rounds = undisturbed_rounds, .count = calm};
 	return found;
 }

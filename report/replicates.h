@@ -11,9 +11,11 @@
 bool replicates_have_figures(const struct stored_cell *cell);
 
 struct replicates {
-	struct round_means means; /* of those that count; in the arena */
-	size_t all, disturbed;	  /* processes with a step time; of them, disturbed */
-	double loss;		  /* order_loss() of those that count: 0 where none was disturbed */
+	struct round_means means;	       /* of those that count; in the arena */
+	const struct process_record **records; /* the same ones; in the arena */
+	struct round_means undisturbed;	       /* step_undisturbed_ns of those that have it */
+	size_t all, disturbed;		       /* processes with a step time; of them, disturbed */
+	double loss; /* order_loss() of those that count: 0 where none was disturbed */
 };
 
 /*
@@ -29,5 +31,11 @@ size_t replicates_disturbed(const struct stored_cell *cell, bool *out);
  * replicates_have_figures.
  */
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell);
+
+/* Had its window enough blocks for step_undisturbed_ns. */
+bool replicates_has_undisturbed(const struct process_record *record);
+
+/* Mean time of the cell's ok processes, from start to end, in ns; 0 where none has it. */
+double replicates_process_ns(const struct stored_cell *cell);
 
 #endif

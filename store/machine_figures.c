@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/json.h"
 
@@ -23,6 +24,22 @@ double machine_noise(const json_t *environment)
 {
 	double apart = json_real_or(measured(environment, "noise"), "apart", NAN);
 	return apart > 0 && apart < 10 ? apart : machine_noise_floor(environment);
+}
+
+const char *machine_noise_measured_at(const json_t *environment)
+{
+	return json_string_value(json_object_get(measured(environment, "noise"), "measured_at"));
+}
+
+double machine_noise_age_days(const json_t *environment, int64_t wall_ns)
+{
+	const double ns_per_second = 1e9, seconds_per_day = 86400;
+	const char *when = machine_noise_measured_at(environment);
+	struct tm utc = {.tm_isdst = 0};
+
+	if (!when || !strptime(when, "%Y-%m-%dT%H:%M:%SZ", &utc))
+		return NAN;
+	return ((double)wall_ns / ns_per_second - (double)timegm(&utc)) / seconds_per_day;
 }
 
 static double ceiling(const json_t *environment, const char *name, int64_t cores)

@@ -14,6 +14,13 @@ double machine_noise_floor(const json_t *environment);
  * the floor, which was that. */
 double machine_noise(const json_t *environment);
 
+/* When that was measured, "2026-11-21T03:34:05Z"; NULL where it was not. Borrowed from the record.
+ */
+const char *machine_noise_measured_at(const json_t *environment);
+
+/* Days from then to a time since 1970 in ns; NaN where the record does not say when. */
+double machine_noise_age_days(const json_t *environment, int64_t wall_ns);
+
 /*
  * What so many cores can do at best with operands of a precision ("fp32", "bf16"), in FLOP/s: the
  * best of loop and matrix product. Between one core and all of them: as many times one, at most

@@ -177,11 +177,46 @@ class VerdictTest(StoredTest):
         self.assertIn("below this machine's noise of 3.0 %",
                       self.ask("compare", "1", "3", "--threshold", "2%"))
 
+    def test_the_noise_floor_is_printed_with_its_date(self):
+        def measured(when):
+            self.sql("UPDATE run SET environment = json_set(environment, '$.informational.measured.noise',"
+                     f" json('{{\"floor\": 0.04, \"measured_at\": \"{when}\"}}'))")
+            return " ".join(self.ask("compare", "1", "3").split())
+
+        unknown = " ".join(self.ask("compare", "1", "3", code=3).split())
+        self.assertIn("noise floor: not measured on this machine", unknown)
+        # The invented runs began at 2026-11-18T11:06:40Z.
+        text = measured("2026-11-01T11:06:40Z")
+        self.assertIn("noise floor: 4.0 % (a slowdown of twice that is found), measured 2026-11-01T11:06:40Z", text)
+        self.assertEqual(self.compared("1", "3", code=0)["noise_age_days"], 17)
+        text = measured("2026-10-18T11:06:40Z")
+        self.assertIn("measured 2026-10-18T11:06:40Z, 31 days before the run", text)
+
+    def test_undisturbed_steps_have_a_ratio_beside_it(self):
+        self.assertNotIn("undisturbed", self.ask("compare", "1", "3", code=3))
+        self.sql("UPDATE process SET step_undisturbed_ns = 0.9 * step_mean_ns")
+        self.slow(3, "native", 1.2)
+        document = self.compared("1", "3", "native", code=2)
+        for cell in document["cells"]:
+            self.assertEqual(cell["verdict"], "SLOWER")
+            self.assertEqual(cell["undisturbed"]["verdict"], "INCONCLUSIVE")
+            self.assertAlmostEqual(cell["undisturbed"]["ratio"], 1, delta=1e-9)
+        # Pauses made the one slower; with a threshold that such an interval fits into it is SAME.
+        document = self.compared("1", "3", "native", "--threshold", "5%", code=2)
+        self.assertEqual({cell["undisturbed"]["verdict"] for cell in document["cells"]}, {"SAME"})
+        text = " ".join(self.ask("compare", "1", "3", "native", "--threshold", "5%", code=2).split())
+        self.assertIn("SAME: they disagree, the verdict goes by typical steps", text)
+        table = list(csv.DictReader(io.StringIO(self.ask("compare", "1", "3", "--format", "csv", code=2))))
+        self.assertTrue(all(row["undisturbed_ratio"] for row in table if row["ratio"]))
+
     def test_what_else_ran_is_no_verdict(self):
         self.slow(3, "native", 1.2)
         self.sql("UPDATE cell SET flags = 'disturbed' WHERE run = 3 AND framework = 'native'")
         document = self.compared("1", "3", "native", code=3)
         self.assertIn("while B was measured", document["cells"][0]["reason"])
+        # And what it would take on an idle machine.
+        self.assertGreater(document["cells"][0]["processes_needed"], 1)
+        self.assertRegex(document["cells"][0]["reason"], r"or --force; .* decide .*min of both")
         self.compared("1", "3", "native", "--force", code=2)
         # Where it is known which processes it were, and enough are left, these decide.
         of_cell = " WHERE cell IN (SELECT id FROM cell WHERE run = 3 AND framework = 'native')"
