@@ -235,7 +235,16 @@ static const struct {
 	{"undisturbed_low_ns", offsetof(struct summary_row, undisturbed.low)},
 	{"undisturbed_high_ns", offsetof(struct summary_row, undisturbed.high)},
 	{"undisturbed_gap", offsetof(struct summary_row, gap)},
-	{"items_per_second", offsetof(struct summary_row, items_per_second)},
+	{"undisturbed_floor_ratio", offsetof(struct summary_row, floor_undisturbed.ratio)},
+	{"undisturbed_floor_low", offsetof(struct summary_row, floor_undisturbed.low)},
+	{"undisturbed_floor_high", offsetof(struct summary_row, floor_undisturbed.high)},
+#define LATENCY(name, which)                                                                       \
+	{"latency_" name "_center_ns", offsetof(struct summary_row, latency[which].center)},       \
+		{"latency_" name "_low_ns", offsetof(struct summary_row, latency[which].low)},     \
+		{"latency_" name "_high_ns", offsetof(struct summary_row, latency[which].high)},
+	LATENCY("p50", 0) LATENCY("p90", 1) LATENCY("p99", 2)
+#undef LATENCY
+		{"items_per_second", offsetof(struct summary_row, items_per_second)},
 	{"floor_ratio", offsetof(struct summary_row, floor_ratio)},
 	{"floor_low", offsetof(struct summary_row, floor_low)},
 	{"floor_high", offsetof(struct summary_row, floor_high)},
@@ -558,6 +567,12 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 		strbuf_puts(out, "\n\n");
 		struct table *table = summary_table(summary, row->comparison, 0);
 		table_render_markdown(table, out);
+		table_free(table);
+		table = summary_latency(summary, row->comparison);
+		if (table) {
+			strbuf_putc(out, '\n');
+			table_render_markdown(table, out);
+		}
 		table_free(table);
 		add_verdicts(summary, row->comparison, out);
 	}

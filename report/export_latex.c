@@ -23,6 +23,12 @@ static void add_comparison(const struct summary *summary, const struct summary_r
 	struct table *table = summary_table(summary, row->comparison, 0);
 	table_render_latex(table, out);
 	table_free(table);
+	table = summary_latency(summary, row->comparison);
+	if (table) {
+		strbuf_puts(out, "\n\\medskip\n");
+		table_render_latex(table, out);
+	}
+	table_free(table);
 	strbuf_init(&line, 0);
 	for (size_t i = 0; i < summary_verdict_count; i++) {
 		strbuf_clear(&line);

@@ -1,6 +1,8 @@
 /* The gap between typical and undisturbed steps: the machine's doing, or a contender's own. */
 #include <math.h>
+#include <string.h>
 
+#include "report/format.h"
 #include "report/summary.h"
 
 /* What is said something of; blocks of a quiet machine lie within one or two percent. */
@@ -51,4 +53,32 @@ bool summary_gaps(const struct summary *summary, size_t comparison, struct strbu
 			      "to %.0f %% above undisturbed ones",
 			      100 * least, 100 * most);
 	return true;
+}
+
+bool summary_disagreement(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	bool said = false;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		const struct contrast *undisturbed = &row->floor_undisturbed;
+		char typical[FORMAT_BYTES], other[FORMAT_BYTES], low[FORMAT_BYTES],
+			high[FORMAT_BYTES];
+		if (row->undisturbed_order == ORDER_UNKNOWN || row->floor_order == ORDER_UNKNOWN ||
+		    row->undisturbed_order == row->floor_order ||
+		    !strcmp(row->cell->cell.framework, "native"))
+			continue;
+		summary_floor_text(row, typical, sizeof typical);
+		summary_undisturbed_text(row, other, sizeof other);
+		format_ratio(undisturbed->low, low, sizeof low);
+		format_ratio(undisturbed->high, high, sizeof high);
+		strbuf_printf(out,
+			      "%s%s is %s native by typical steps and %s (95 %% interval %s to "
+			      "%s) by undisturbed ones",
+			      said ? "; " : "they disagree: ", row->cell->cell.framework, typical,
+			      other, low, high);
+		said = true;
+	}
+	if (said)
+		strbuf_puts(out, "; ranks go by the typical step");
+	return said;
 }

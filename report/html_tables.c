@@ -235,8 +235,37 @@ static void floor_cell(const struct summary_row *row, struct strbuf *out)
 	format_ratio(row->floor_low, low, sizeof low);
 	format_ratio(row->floor_high, high, sizeof high);
 	strbuf_printf(out, "<td class=\"figure\">%s", ratio);
-	if (isfinite(row->floor_half_width) && strcmp(row->cell->cell.framework, "native"))
+	bool itself = !strcmp(row->cell->cell.framework, "native");
+	if (isfinite(row->floor_half_width) && !itself)
 		strbuf_printf(out, "<br><small>%s to %s</small>", low, high);
+	if (isfinite(row->floor_undisturbed.low) && !itself) {
+		summary_undisturbed_text(row, ratio, sizeof ratio);
+		format_ratio(row->floor_undisturbed.low, low, sizeof low);
+		format_ratio(row->floor_undisturbed.high, high, sizeof high);
+		strbuf_printf(out, "<br><small>undisturbed %s, %s to %s</small>", ratio, low, high);
+	}
+	strbuf_puts(out, "</td>");
+}
+
+/* The step; where each was waited for, the percentiles with their intervals below. */
+static void step_cell(const struct summary_row *row, struct strbuf *out)
+{
+	char step[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
+	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
+	strbuf_printf(out, "<td class=\"figure strong\">%s", step);
+	for (int which = 0; which < SUMMARY_LATENCIES; which++) {
+		const struct estimate *found = &row->latency[which];
+		if (found->n == 0)
+			continue;
+		format_duration_within(found->center, found->half_width, step, sizeof step);
+		strbuf_printf(out, "<br><small>%s %s", summary_latency_name(which), step);
+		if (isfinite(found->half_width)) {
+			format_duration_within(found->low, found->half_width, low, sizeof low);
+			format_duration_within(found->high, found->half_width, high, sizeof high);
+			strbuf_printf(out, ", %s to %s", low, high);
+		}
+		strbuf_puts(out, "</small>");
+	}
 	strbuf_puts(out, "</td>");
 }
 
@@ -257,8 +286,7 @@ static void flops_cell(const struct summary_row *row, struct strbuf *out)
 static void figure_cells(const struct summary_row *row, struct strbuf *out)
 {
 	char text[FORMAT_BYTES];
-	format_duration_within(row->step.center, row->step.half_width, text, sizeof text);
-	html_cell("figure strong", text, out);
+	step_cell(row, out);
 	interval_cell(&row->step, out);
 	format_rate(row->items_per_second, text, sizeof text);
 	html_cell("figure", text, out);

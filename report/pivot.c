@@ -11,7 +11,8 @@
 #include "report/names.h"
 #include "report/text.h"
 
-enum { VALUES_MIN = 3, GAP = 2 };
+/* Of each kind of line so many stand under a sweep, and then one for all others. */
+enum { VALUES_MIN = 3, GAP = 2, LINES_MAX = 3 };
 
 static bool is_numeric(const struct axis *axis)
 {
@@ -156,7 +157,10 @@ static void entry_text(const struct summary_row *row, char out[64])
 	}
 	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
 	if (row->step.n > 0)
-		snprintf(out, 64, "%s%s", step, row->rank == 1 ? "*" : " ");
+		snprintf(out, 64, "%s%s", step,
+			 row->rank == 1			     ? "*"
+			 : row->comparable && row->rank == 0 ? "?"
+							     : " ");
 	else
 		snprintf(out, 64, "%s", cell_status_name(row->cell->status));
 }
@@ -336,22 +340,119 @@ static void add_reasons(const struct sweep *sweep, int width, struct strbuf *out
 	}
 }
 
-/* What contradicts the idea of a floor is said for each value. */
-static void add_broken_floors(const struct sweep *sweep, int width, struct strbuf *out)
+/* The numbers of the comparisons of its values, in their order; the caller frees. */
+static size_t *comparisons_of(const struct sweep *sweep)
 {
+	size_t *numbers = memory_alloc((sweep->values + 1) * sizeof *numbers);
+
+	for (size_t v = 0; v < sweep->values; v++)
+		for (size_t f = 0; f < sweep->frameworks.count; f++) {
+			const struct summary_row *row = sweep->rows[f * sweep->values + v];
+			if (row)
+				numbers[v] = row->comparison;
+		}
+	return numbers;
+}
+
+/* "batch 1, 16: " and what stands under the tables of these values; those that say the same are one
+ * line, and what further ones say is in --full. */
+static void add_verdict(const struct sweep *sweep, const size_t *comparisons, summary_verdict *say,
+			int width, struct strbuf *out)
+{
+	struct strbuf *texts = memory_alloc((sweep->values + 1) * sizeof *texts), line;
+	bool *said = memory_alloc((sweep->values + 1) * sizeof *said);
+	size_t lines = 0;
+
 	for (size_t v = 0; v < sweep->values; v++) {
-		struct strbuf line;
-		char value[CELL_WORD_BYTES];
-		const struct summary_row *any = NULL;
-		for (size_t f = 0; f < sweep->frameworks.count && !any; f++)
-			any = sweep->rows[f * sweep->values + v];
-		strbuf_init(&line, 0);
-		value_text(sweep, v, value);
-		strbuf_printf(&line, "%s %s: ", axes[sweep->axis].name, value);
-		if (any && summary_floor_broken(sweep->summary, any->comparison, &line))
-			text_wrap(strbuf_text(&line), 0, width, "", "", out);
-		strbuf_release(&line);
+		strbuf_init(&texts[v], 0);
+		said[v] = !say(sweep->summary, comparisons[v], &texts[v]);
 	}
+	for (size_t v = 0; v < sweep->values; v++) {
+		bool last = lines == LINES_MAX;
+		const char *comma = "";
+		if (said[v])
+			continue;
+		strbuf_init(&line, 0);
+		strbuf_printf(&line, "%s ", axes[sweep->axis].name);
+		for (size_t k = v; k < sweep->values; k++) {
+			char value[CELL_WORD_BYTES];
+			if (said[k] ||
+			    (!last && strcmp(strbuf_text(&texts[k]), strbuf_text(&texts[v])) != 0))
+				continue;
+			value_text(sweep, k, value);
+			strbuf_printf(&line, "%s%s", comma, value);
+			comma = ", ";
+			said[k] = true;
+		}
+		strbuf_printf(&line, ": %s",
+			      last ? "something of that kind, too: prony show --full"
+				   : strbuf_text(&texts[v]));
+		text_wrap(strbuf_text(&line), 0, width, "", "", out);
+		strbuf_release(&line);
+		lines++;
+	}
+	for (size_t v = 0; v < sweep->values; v++)
+		strbuf_release(&texts[v]);
+	free(texts);
+	free(said);
+}
+
+/* Whose interval is the widest, and how narrow they can be. */
+struct widths {
+	double least, most;
+	const struct summary_row *widest;
+};
+
+static struct widths find_widths(const struct sweep *sweep)
+{
+	struct widths widths = {INFINITY, 0, NULL};
+
+	for (size_t i = 0; i < sweep->frameworks.count * sweep->values; i++) {
+		const struct summary_row *row = sweep->rows[i];
+		if (!row || isnan(row->step.half_width))
+			continue;
+		widths.least = fmin(widths.least, row->step.half_width);
+		if (!widths.widest || row->step.half_width > widths.most) {
+			widths.most = row->step.half_width;
+			widths.widest = row;
+		}
+	}
+	return widths;
+}
+
+static void add_widths(const struct sweep *sweep, int width, struct strbuf *out)
+{
+	struct widths widths = find_widths(sweep);
+	char least[FORMAT_BYTES], most[FORMAT_BYTES], value[CELL_WORD_BYTES], text[256];
+
+	if (!widths.widest)
+		return;
+	const struct cell *cell = &widths.widest->cell->cell;
+	format_percent(widths.least, least, sizeof least);
+	format_percent(widths.most, most, sizeof most);
+	axis_text(&axes[sweep->axis], axis_value(&axes[sweep->axis], cell), value);
+	bool same = !strcmp(least, most);
+	snprintf(text, sizeof text, "+/- %s%s%s (%s, %s %s, has the widest)", same ? "" : least,
+		 same ? "" : " to ", most, cell->framework, axes[sweep->axis].name, value);
+	text_wrap(text, 0, width, "", "", out);
+}
+
+/* What stands under the tables of its comparisons, of all of them. */
+static void add_below(const struct sweep *sweep, int width, struct strbuf *out)
+{
+	size_t *comparisons = comparisons_of(sweep);
+	struct strbuf line;
+
+	add_widths(sweep, width, out);
+	for (size_t k = 0; k < summary_verdict_count; k++)
+		if (summary_verdicts[k] != summary_undecided)
+			add_verdict(sweep, comparisons, summary_verdicts[k], width, out);
+	strbuf_init(&line, 0);
+	strbuf_puts(&line, "?: ");
+	if (summary_undecided_among(sweep->summary, comparisons, sweep->values, &line))
+		text_wrap(strbuf_text(&line), 0, width, "", "", out);
+	strbuf_release(&line);
+	free(comparisons);
 }
 
 static void render_group(const struct summary *summary, enum axis_id axis,
@@ -370,7 +471,8 @@ static void render_group(const struct summary *summary, enum axis_id axis,
 	if (sweep.frameworks.count > 0)
 		render_sweep(&sweep, colour, width, out);
 	add_reasons(&sweep, width, out);
-	add_broken_floors(&sweep, width, out);
+	if (sweep.frameworks.count > 0)
+		add_below(&sweep, width, out);
 	sweep_release(&sweep);
 }
 

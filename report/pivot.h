@@ -5,10 +5,10 @@
 #include "report/summary.h"
 
 #define PIVOT_LEGEND                                                                               \
-	"step time with the digits that its interval makes meaningful; *: first, or shared "       \
-	"first, "                                                                                  \
-	"of its column of contenders; prony show --full has a table each, with intervals and "     \
-	"ranks"
+	"step time with the digits that its interval makes meaningful, +/-: half of the 95 % t "   \
+	"interval over processes; *: first, or shared first, of its column of contenders, ?: the " \
+	"order to another one is not known; prony show --full has a table each, with intervals "   \
+	"and ranks"
 
 /* The numeric axis of which a run has at least three values, if there is one such axis and each
  * cell is one of its sweep; AXIS_COUNT when there is none, or several. */

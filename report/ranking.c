@@ -12,11 +12,6 @@
 /* More names than these are counted instead. */
 enum { NAMES_MAX = 4, PROCESSES_MAX = 1000 };
 
-static bool is_ok(const struct process_record *record)
-{
-	return !strcmp(record->status, cell_status_name(CELL_OK));
-}
-
 /* The native executor as it is used when nothing is said: the floor of the comparison. */
 static size_t find_floor(const struct summary_row *rows, size_t count)
 {
@@ -36,6 +31,17 @@ static void hold_against(const struct contender *self, const struct contender *f
 	row->floor_high = contrast.high;
 	row->floor_half_width = contrast_half_width(&contrast);
 	row->floor_paired = contrast.paired;
+}
+
+/* The same by undisturbed steps, where both have them. */
+static void hold_undisturbed(const struct replicates *self, const struct replicates *floor,
+			     struct summary_row *row)
+{
+	const struct margins none = {1, 1};
+	if (self->undisturbed.count == 0 || floor->undisturbed.count == 0)
+		return;
+	contrast_of_rounds(&floor->undisturbed, &self->undisturbed, &row->floor_undisturbed);
+	row->undisturbed_order = order_of(&row->floor_undisturbed, &none);
 }
 
 void ranking_fill(struct summary_row *rows, const struct replicates *replicates, size_t count)
@@ -62,6 +68,7 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 		if (floor == comparable)
 			continue;
 		hold_against(&contenders[i], &contenders[floor], row);
+		hold_undisturbed(&replicates[i], &replicates[floor], row);
 		row->disturbed |= contenders[floor].loss > 0;
 	}
 	free(contenders);
@@ -78,15 +85,25 @@ void summary_rank_text(const struct summary_row *row, char *out, size_t out_byte
 		snprintf(out, out_bytes, "%d-%d", row->rank_low, row->rank_high);
 }
 
-void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes)
+static void ratio_text(const struct summary_row *row, double ratio, enum order order, char *out,
+		       size_t out_bytes)
 {
-	char ratio[FORMAT_BYTES];
-	format_ratio(row->floor_ratio, ratio, sizeof ratio);
-	bool alike = isfinite(row->floor_ratio) &&
-		     (row->floor_order == ORDER_ALIKE || row->floor_order == ORDER_UNKNOWN);
+	char text[FORMAT_BYTES];
+	format_ratio(ratio, text, sizeof text);
+	bool alike = isfinite(ratio) && (order == ORDER_ALIKE || order == ORDER_UNKNOWN);
 	/* Native's own ratio is 1 by definition, not by measurement. */
 	bool itself = !strcmp(row->cell->cell.framework, "native");
-	snprintf(out, out_bytes, "%s%s", alike && !itself ? "~" : "", ratio);
+	snprintf(out, out_bytes, "%s%s", alike && !itself ? "~" : "", text);
+}
+
+void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes)
+{
+	ratio_text(row, row->floor_ratio, row->floor_order, out, out_bytes);
+}
+
+void summary_undisturbed_text(const struct summary_row *row, char *out, size_t out_bytes)
+{
+	ratio_text(row, row->floor_undisturbed.ratio, row->undisturbed_order, out, out_bytes);
 }
 
 bool summary_breaks_floor(const struct summary_row *row)
@@ -119,38 +136,24 @@ struct remedy {
 	size_t contenders, of, needed;
 	double process_ns; /* one of each, the ranked ones too */
 	bool disturbed;
+	bool unknown; /* no number would do for one of them */
 };
 
-/* Mean over the ok processes, from start to end. */
-static double process_ns(const struct stored_cell *cell)
+static void add_remedy(const struct summary *summary, size_t comparison, struct remedy *remedy)
 {
-	double sum = 0;
-	size_t count = 0;
-	for (size_t i = 0; i < cell->process_count; i++) {
-		if (!is_ok(&cell->processes[i]) || cell->processes[i].total_ns == RECORD_NONE)
-			continue;
-		sum += (double)cell->processes[i].total_ns;
-		count++;
-	}
-	return count > 0 ? sum / (double)count : 0;
-}
-
-static struct remedy find_remedy(const struct summary *summary, size_t comparison)
-{
-	struct remedy remedy = {.contenders = 0};
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		remedy.of += row->comparable;
+		remedy->of += row->comparable;
 		/* --repeat is for all of them. */
-		remedy.process_ns += row->comparable ? process_ns(row->cell) : 0;
+		remedy->process_ns += row->comparable ? replicates_process_ns(row->cell) : 0;
 		if (!row->comparable || row->rank > 0)
 			continue;
-		remedy.contenders++;
-		remedy.disturbed |= row->unsettled;
-		if (row->processes_to_rank > remedy.needed)
-			remedy.needed = row->processes_to_rank;
+		remedy->contenders++;
+		remedy->disturbed |= row->unsettled;
+		remedy->unknown |= row->processes_to_rank == 0;
+		if (row->processes_to_rank > remedy->needed)
+			remedy->needed = row->processes_to_rank;
 	}
-	return remedy;
 }
 
 static void name_undecided(const struct summary *summary, size_t comparison,
@@ -170,29 +173,48 @@ static void name_undecided(const struct summary *summary, size_t comparison,
 	}
 }
 
-bool summary_undecided(const struct summary *summary, size_t comparison, struct strbuf *out)
+static void add_cost(const struct remedy *remedy, struct strbuf *out)
 {
 	const double minute_ns = 60e9;
-	struct remedy remedy = find_remedy(summary, comparison);
-	if (remedy.contenders == 0)
-		return false;
-	name_undecided(summary, comparison, &remedy, out);
+	double minutes = ceil((double)remedy->needed * remedy->process_ns / minute_ns);
+	bool known = !remedy->unknown && remedy->needed <= PROCESSES_MAX;
 	strbuf_puts(out, ": the intervals of their ratios do not tell");
-	double minutes = ceil((double)remedy.needed * remedy.process_ns / minute_ns);
-	if (remedy.disturbed)
+	if (remedy->disturbed)
 		strbuf_puts(out, " on a machine that did other things; measure again when it does "
 				 "not");
-	else if (remedy.needed == 0 || remedy.needed > PROCESSES_MAX)
+	if (known)
+		strbuf_printf(out,
+			      "%s %zu processes of each would%s (--repeat %zu, about %.0f min)",
+			      remedy->disturbed ? ":" : ";", remedy->needed,
+			      remedy->disturbed ? " then, as ratios and spreads are now" : "",
+			      remedy->needed, fmax(minutes, 1));
+	else if (!remedy->disturbed)
 		strbuf_printf(out,
 			      ", and more than %d processes of each would be needed here: "
 			      "prony doctor says what disturbs",
 			      PROCESSES_MAX);
-	else
-		strbuf_printf(out, "; %zu processes of each would (--repeat %zu, about %.0f min)",
-			      remedy.needed, remedy.needed, fmax(minutes, 1));
+}
+
+bool summary_undecided(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	struct remedy remedy = {.contenders = 0};
+	add_remedy(summary, comparison, &remedy);
+	if (remedy.contenders == 0)
+		return false;
+	name_undecided(summary, comparison, &remedy, out);
+	add_cost(&remedy, out);
 	return true;
 }
 
-summary_verdict *const summary_verdicts[] = {summary_floor_broken, summary_undecided, summary_gaps,
-					     summary_input};
-const size_t summary_verdict_count = sizeof summary_verdicts / sizeof *summary_verdicts;
+bool summary_undecided_among(const struct summary *summary, const size_t *comparisons, size_t count,
+			     struct strbuf *out)
+{
+	struct remedy remedy = {.contenders = 0};
+	for (size_t i = 0; i < count; i++)
+		add_remedy(summary, comparisons[i], &remedy);
+	if (remedy.contenders == 0)
+		return false;
+	strbuf_printf(out, "no rank for %zu of %zu", remedy.contenders, remedy.of);
+	add_cost(&remedy, out);
+	return true;
+}

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "report/costs.h"
 #include "report/format.h"
+#include "report/latency.h"
 #include "report/names.h"
 #include "report/ranking.h"
 #include "report/summary_internal.h"
@@ -137,23 +138,18 @@ static double flops_per_step(const struct work *work, const struct cell *cell)
 }
 
 /* Typical over undisturbed step, process by process. */
-static void fill_undisturbed(struct arena *arena, const struct stored_cell *cell,
+static void fill_undisturbed(struct arena *arena, const struct replicates *replicates,
 			     struct summary_row *row)
 {
-	double *typical = arena_array(arena, cell->process_count + 1, sizeof *typical);
-	double *undisturbed = arena_array(arena, cell->process_count + 1, sizeof *undisturbed);
+	const struct round_means *undisturbed = &replicates->undisturbed;
+	double *typical = arena_array(arena, undisturbed->count + 1, sizeof *typical);
 	size_t count = 0;
 	struct contrast gap;
-	for (size_t i = 0; row->step.n > 0 && i < cell->process_count; i++) {
-		const struct process_record *record = &cell->processes[i];
-		if (!is_ok(record) || !(record->step_undisturbed_ns > 0) ||
-		    !isfinite(record->step_undisturbed_ns) || !(record->step_mean_ns > 0))
-			continue;
-		typical[count] = record->step_mean_ns;
-		undisturbed[count++] = record->step_undisturbed_ns;
-	}
-	estimate_compute(undisturbed, count, 0, &row->undisturbed);
-	contrast_paired(undisturbed, typical, count, &gap);
+	for (size_t i = 0; i < replicates->means.count; i++)
+		if (replicates_has_undisturbed(replicates->records[i]))
+			typical[count++] = replicates->means.means[i];
+	estimate_compute(undisturbed->means, count, 0, &row->undisturbed);
+	contrast_paired(undisturbed->means, typical, count, &gap);
 	row->gap = gap.ratio - 1;
 	row->gap_low = gap.low - 1;
 	row->gap_high = gap.high - 1;
@@ -169,13 +165,15 @@ static void fill_row(struct summary *summary, const struct work *work,
 			 target_half_width(summary->run->meta.effort), &row->step);
 	row->processes = replicates->all;
 	row->processes_disturbed = replicates->disturbed;
-	fill_undisturbed(&summary->arena, cell, row);
+	fill_undisturbed(&summary->arena, replicates, row);
+	latency_fill(&summary->arena, cell, replicates, row);
 	row->items_per_second = (double)cell->cell.batch / row->step.center * second_ns;
 	row->flops = flops_per_step(work, &cell->cell) / row->step.center * second_ns;
 	row->to_first_step_ns = median_field(&summary->arena, cell, field_to_first_step);
 	row->rss_peak_bytes = median_field(&summary->arena, cell, field_rss_peak);
 	row->floor_ratio = row->floor_low = row->floor_high = row->floor_half_width = NAN;
-	row->floor_order = ORDER_UNKNOWN;
+	row->floor_order = row->undisturbed_order = ORDER_UNKNOWN;
+	row->floor_undisturbed = (struct contrast){.ratio = NAN, .low = NAN, .high = NAN};
 	row->comparable = cell->status == CELL_OK && gate_passed(cell) && row->step.n > 0;
 	costs_fill(summary->environment, &summary->arena, replicates_have_figures(cell), row);
 }

@@ -21,6 +21,8 @@ struct summary_costs {
 	double peak_flops, peak_share; /* of as many cores, in FLOP/s (store/machine_figures.h) */
 };
 
+#define SUMMARY_LATENCIES 3
+
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
 	struct estimate
@@ -28,14 +30,18 @@ struct summary_row {
 	size_t processes, processes_disturbed; /* with a step time; of them, disturbed */
 	struct estimate undisturbed;	       /* the same of step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high; /* step / undisturbed - 1 of the same processes, 95 %; NaN */
-	double items_per_second;       /* batch / step center; NaN without an estimate */
-	double floor_ratio; /* step / native's step of the same cell otherwise; NaN without */
+	/* p50, p90, p99 of single steps, ns; n = 0 unless each was waited for (report/latency.h) */
+	struct estimate latency[SUMMARY_LATENCIES];
+	double items_per_second; /* batch / step center; NaN without an estimate */
+	double floor_ratio;	 /* step / native's step of the same cell otherwise; NaN without */
 	double floor_low, floor_high, floor_half_width; /* its own 95 % interval */
-	bool floor_paired;	 /* by the rounds in which both ran; else Welch */
-	enum order floor_order;	 /* to native; ORDER_UNKNOWN without */
-	double to_first_step_ns; /* median over processes; NaN without */
-	double rss_peak_bytes;	 /* median over processes; NaN without */
-	double flops;		 /* 2 x MACs x (3 when training) / step, a second; NaN without */
+	bool floor_paired;		   /* by the rounds in which both ran; else Welch */
+	enum order floor_order;		   /* to native; ORDER_UNKNOWN without */
+	struct contrast floor_undisturbed; /* undisturbed step / native's; NaNs without */
+	enum order undisturbed_order;	   /* to native by that; ORDER_UNKNOWN without */
+	double to_first_step_ns;	   /* median over processes; NaN without */
+	double rss_peak_bytes;		   /* median over processes; NaN without */
+	double flops; /* 2 x MACs x (3 when training) / step, a second; NaN without */
 	struct summary_costs costs;
 	size_t comparison; /* number of its comparison, from 0 */
 	bool disturbed;	   /* the machine did other things in what counts of it, or of its floor */
@@ -83,6 +89,9 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 /* Step over native's: "2.10x"; "~1.05x" where the two cannot be told apart; "-" without one. */
 void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes);
 
+/* The same of the ratio of undisturbed steps. */
+void summary_undisturbed_text(const struct summary_row *row, char *out, size_t out_bytes);
+
 /* "3", "1=" (shared), "1-2" (its order to another one is not known), "-". */
 void summary_rank_text(const struct summary_row *row, char *out, size_t out_bytes);
 
@@ -104,6 +113,10 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
  * feed; false, and nothing, when all have one. */
 bool summary_undecided(const struct summary *summary, size_t comparison, struct strbuf *out);
 
+/* The same over several comparisons, of a sweep. */
+bool summary_undecided_among(const struct summary *summary, const size_t *comparisons, size_t count,
+			     struct strbuf *out);
+
 /* Adds whose typical steps lie far above its undisturbed ones, and whether that is the machine's
  * doing or its own, without a line feed; false, and nothing, when nobody's do. */
 bool summary_gaps(const struct summary *summary, size_t comparison, struct strbuf *out);
@@ -113,7 +126,15 @@ bool summary_gaps(const struct summary *summary, size_t comparison, struct strbu
  * arrive. */
 bool summary_input(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* What may stand under the table of a comparison, each a line: those four. */
+/* Adds who is another thing to native by undisturbed steps than by typical ones, without a line
+ * feed; false, and nothing, when nobody is. */
+bool summary_disagreement(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* Adds which contenders ran otherwise than they were asked to: with other threads, on fewer cores,
+ * in another precision; false, and nothing, when none did. */
+bool summary_effective(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* What may stand under the table of a comparison, each a line: those six. */
 typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);
 extern summary_verdict *const summary_verdicts[];
 extern const size_t summary_verdict_count;
@@ -140,6 +161,15 @@ void summary_heading(const struct summary *summary, struct strbuf *out);
 /* Adds the table of one comparison. Columns beyond `columns` are left out; 0 = all of which
  * something is known. The caller frees. */
 struct table *summary_table(const struct summary *summary, size_t comparison, size_t columns);
+
+/* Under it, where each step was waited for: percentiles of the steps, with intervals. NULL where
+ * there are none. The caller frees. */
+struct table *summary_latency(const struct summary *summary, size_t comparison);
+const char *summary_latency_name(int which); /* "p50", of row->latency[which] */
+
+/* What `show --full` has besides: FLOP/s and its share of what the machine can do, the undisturbed
+ * step and its ratio to native. NULL where nothing of it is known. The caller frees. */
+struct table *summary_details(const struct summary *summary, size_t comparison);
 
 /* The table of `run` and `show`; rows of one comparison (network, dataset, stage, batch...) stand
  * together, ranked: ok cells by step time, then the others with their reason. Ends with the parity

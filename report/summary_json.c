@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "report/costs.h"
+#include "report/latency.h"
 #include "report/summary.h"
 #include "report/text.h"
 
@@ -90,6 +91,18 @@ static json_t *estimate_to_json(const struct estimate *step)
 	return object;
 }
 
+/* To native by undisturbed steps; null where there is none, or where it is itself. */
+static json_t *undisturbed_floor_to_json(const struct summary_row *row)
+{
+	const struct contrast *contrast = &row->floor_undisturbed;
+	if (isnan(contrast->ratio) || !strcmp(row->cell->cell.framework, "native"))
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:s}", "ratio", json_number(contrast->ratio),
+			 "low", json_number(contrast->low), "high", json_number(contrast->high),
+			 "half_width", json_number(contrast_half_width(contrast)), "paired",
+			 contrast->paired, "order", order_word(row->undisturbed_order));
+}
+
 static json_t *undisturbed_to_json(const struct summary_row *row)
 {
 	const struct estimate *step = &row->undisturbed;
@@ -102,6 +115,7 @@ static json_t *undisturbed_to_json(const struct summary_row *row)
 	json_object_set_new(object, "gap", json_number(row->gap));
 	json_object_set_new(object, "gap_low", json_number(row->gap_low));
 	json_object_set_new(object, "gap_high", json_number(row->gap_high));
+	json_object_set_new(object, "floor", undisturbed_floor_to_json(row));
 	return object;
 }
 
@@ -155,6 +169,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 				    : json_null());
 	json_object_set_new(object, "step", estimate_to_json(&row->step));
 	json_object_set_new(object, "undisturbed", undisturbed_to_json(row));
+	json_object_set_new(object, "latency", latency_to_json(row));
 	json_object_set_new(object, "items_per_second", json_number(row->items_per_second));
 	json_object_set_new(floor, "ratio", json_number(row->floor_ratio));
 	json_object_set_new(floor, "low", json_number(row->floor_low));

@@ -24,17 +24,19 @@ static const struct table_column columns[] = {
 	{"first step", "to_first_step_ns", TABLE_RIGHT},
 	{"memory", "rss_peak_bytes", TABLE_RIGHT},
 	{"n", "processes", TABLE_RIGHT},
+	{"FLOP/s", "flops_per_second", TABLE_RIGHT},
 	{"of peak", "peak_share", TABLE_RIGHT},
 	{"energy/item", "joules_per_item", TABLE_RIGHT},
 };
 
-/* The last two stand there where something is known of them, and there is room. */
+/* The last three stand there where something is known of them, and there is room: always from
+ * WIDE_WIDTH on, where a long status gives way to them. */
 enum {
 	COLUMN_COUNT = sizeof columns / sizeof *columns,
-	USUAL_COLUMNS = COLUMN_COUNT - 2,
+	USUAL_COLUMNS = COLUMN_COUNT - 3,
 	NARROW_COLUMNS = 8,
 	NARROW_WIDTH = 100,
-	WIDE_WIDTH = 130
+	WIDE_WIDTH = 144
 };
 
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
@@ -95,8 +97,9 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 	format_duration_within(row->to_first_step_ns, NAN, texts[8], sizeof texts[8]);
 	format_bytes(row->rss_peak_bytes, texts[9], sizeof texts[9]);
 	snprintf(texts[10], sizeof texts[10], step->n > 0 ? "%zu" : "-", step->n);
-	format_percent(row->costs.peak_share, texts[11], sizeof texts[11]);
-	format_energy(row->costs.joules_per_item, texts[12], sizeof texts[12]);
+	format_flops(row->flops, texts[11], sizeof texts[11]);
+	format_percent(row->costs.peak_share, texts[12], sizeof texts[12]);
+	format_energy(row->costs.joules_per_item, texts[13], sizeof texts[13]);
 	json_t *values[COLUMN_COUNT] = {
 		row->rank > 0 ? json_integer(row->rank) : json_null(),
 		NULL,
@@ -109,6 +112,7 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 		json_number(row->to_first_step_ns),
 		json_number(row->rss_peak_bytes),
 		json_integer((json_int_t)step->n),
+		json_number(row->flops),
 		json_number(row->costs.peak_share),
 		json_number(row->costs.joules_per_item),
 	};
@@ -131,6 +135,8 @@ static size_t columns_known(const struct summary *summary, size_t comparison)
 			return COLUMN_COUNT;
 		if (isfinite(costs->peak_share))
 			known = COLUMN_COUNT - 1;
+		else if (isfinite(summary->rows[i].flops) && known == USUAL_COLUMNS)
+			known = USUAL_COLUMNS + 1;
 	}
 	return known;
 }
@@ -280,31 +286,49 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 		strbuf_puts(out, ", unfinished");
 }
 
+/* As many columns as there is room for. */
+static struct table *table_that_fits(const struct summary *summary, size_t comparison, int width)
+{
+	struct table *table = summary_table(summary, comparison, 0);
+	if (width == 0 || width >= WIDE_WIDTH || table_fits(table, width))
+		return table;
+	table_free(table);
+	return summary_table(summary, comparison,
+			     width < NARROW_WIDTH ? NARROW_COLUMNS : USUAL_COLUMNS);
+}
+
+/* One that stands below that of its comparison, if there is one; frees it. */
+static void render_more(struct table *table, bool colour, int width, struct strbuf *out)
+{
+	if (!table)
+		return;
+	strbuf_putc(out, '\n');
+	table_render_text(table, colour, width, out);
+	table_free(table);
+}
+
 /* A table for each comparison, and what is to be said of it. */
 static void render_comparisons(const struct summary *summary, bool colour, int width,
 			       struct strbuf *out)
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
-	bool narrow = width > 0 && width < NARROW_WIDTH, wide = width == 0 || width >= WIDE_WIDTH;
 	struct strbuf line;
 	strbuf_init(&line, 0);
-	for (size_t i = 0; i < summary->count; i++) {
-		const struct summary_row *row = &summary->rows[i];
+	for (size_t c = 0; c < summary->comparison_count; c++) {
 		char title[CELL_KEY_BYTES];
-		if (i > 0 && row->comparison == row[-1].comparison)
-			continue;
-		summary_comparison_title(&row->cell->cell, title, sizeof title);
+		summary_comparison_title(&summary->rows[summary->first[c]].cell->cell, title,
+					 sizeof title);
 		strbuf_putc(out, '\n');
 		text_wrap(title, 0, width, bold, plain, out);
-		struct table *table = summary_table(summary, row->comparison,
-						    narrow ? NARROW_COLUMNS
-						    : wide ? 0
-							   : USUAL_COLUMNS);
+		struct table *table = table_that_fits(summary, c, width);
 		table_render_text(table, colour, width, out);
 		table_free(table);
+		render_more(summary_latency(summary, c), colour, width, out);
+		if (summary->full)
+			render_more(summary_details(summary, c), colour, width, out);
 		for (size_t k = 0; k < summary_verdict_count; k++) {
 			strbuf_clear(&line);
-			if (summary_verdicts[k](summary, row->comparison, &line))
+			if (summary_verdicts[k](summary, c, &line))
 				text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 		}
 	}

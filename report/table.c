@@ -92,10 +92,9 @@ static const char *entry_text(const struct row *row, size_t column)
 	return column < row->count ? row->entries[column].text : "";
 }
 
-/* Natural widths; then the widest left-aligned columns give way until the whole fits. */
-static size_t *choose_widths(const struct table *table, int width)
+/* What the columns need, each text on one line; their sum with the gaps. */
+static size_t natural_widths(const struct table *table, size_t *widths)
 {
-	size_t *widths = memory_alloc(table->column_count * sizeof *widths);
 	size_t total = table->column_count ? GAP * (table->column_count - 1) : 0;
 	for (size_t k = 0; k < table->column_count; k++) {
 		widths[k] = text_columns(table->columns[k].title);
@@ -106,6 +105,22 @@ static size_t *choose_widths(const struct table *table, int width)
 		}
 		total += widths[k];
 	}
+	return total;
+}
+
+bool table_fits(const struct table *table, int width)
+{
+	size_t *widths = memory_alloc(table->column_count * sizeof *widths);
+	size_t total = natural_widths(table, widths);
+	free(widths);
+	return width <= 0 || total <= (size_t)width;
+}
+
+/* Natural widths; then the widest left-aligned columns give way until the whole fits. */
+static size_t *choose_widths(const struct table *table, int width)
+{
+	size_t *widths = memory_alloc(table->column_count * sizeof *widths);
+	size_t total = natural_widths(table, widths);
 	size_t limit = WRAP_COLUMNS;
 	while (width > 0 && total > (size_t)width) {
 		size_t widest = table->column_count;

@@ -29,6 +29,9 @@ void table_cell(struct table *table, const char *text, json_t *value);
 /* A dim continuation line under the row (a reason), not part of JSON rows. */
 void table_note(struct table *table, const char *text);
 
+/* Do all columns fit into `width` (0: any) with every text on one line. */
+bool table_fits(const struct table *table, int width);
+
 /* Where the columns do not fit into `width` (0: any), each row is a block of "title value". */
 void table_render_text(const struct table *table, bool colour, int width, struct strbuf *out);
 void table_render_markdown(const struct table *table, struct strbuf *out);

@@ -232,7 +232,31 @@ static bool is_clear(const struct pairs *pairs, const struct place *places, size
 	return clear;
 }
 
-/* Notes how many processes would settle what is open: of those that were disturbed, no number. */
+/* Processes of each that would settle an open pair; 0 when none is known. Where the two were
+ * disturbed: undisturbed ones, of which there have to be enough that the others do not count. */
+static size_t needed_by(const struct contrast *contrast, enum order order, bool disturbed)
+{
+	size_t needed = order_needed(contrast);
+
+	if (order == ORDER_ALIKE) {
+		size_t apart = contrast_needed(contrast, 0, &strict_where_wide);
+		needed = apart < CONTRAST_NEEDED_MAX ? apart : 0;
+	}
+	return disturbed && needed > 0 && needed < ORDER_PROCESSES_MIN ? ORDER_PROCESSES_MIN
+								       : needed;
+}
+
+/* The number that settles all that is open of a contender: none does where one pair has none. */
+static void raise_needed(struct place *place, size_t needed)
+{
+	place->unknown |= needed == 0;
+	if (place->unknown)
+		place->needed = 0;
+	else if (needed > place->needed)
+		place->needed = needed;
+}
+
+/* Notes how many processes would settle what is open. */
 static void note_needed(const struct contender *contenders, const struct pairs *pairs,
 			struct place *places)
 {
@@ -244,17 +268,13 @@ static void note_needed(const struct contender *contenders, const struct pairs *
 				    (order == ORDER_ALIKE && (places[i].rank == 0) &&
 				     (places[k].rank == 0));
 			bool disturbed = contenders[i].loss > 0 || contenders[k].loss > 0;
-			if (open && disturbed)
-				places[i].disturbed = places[k].disturbed = true;
-			if (!open || disturbed)
+			if (!open)
 				continue;
-			size_t needed = order_needed(contrast);
-			if (order == ORDER_ALIKE) {
-				size_t apart = contrast_needed(contrast, 0, &strict_where_wide);
-				needed = apart < CONTRAST_NEEDED_MAX ? apart : 0;
-			}
-			places[i].needed = needed > places[i].needed ? needed : places[i].needed;
-			places[k].needed = needed > places[k].needed ? needed : places[k].needed;
+			size_t needed = needed_by(contrast, order, disturbed);
+			places[i].disturbed |= disturbed;
+			places[k].disturbed |= disturbed;
+			raise_needed(&places[i], needed);
+			raise_needed(&places[k], needed);
 		}
 }
 

@@ -80,7 +80,9 @@ struct place {
 	int rank, low, high; /* rank: 0 where the order to another contender is unknown */
 	bool tied;	     /* others have this rank */
 	bool disturbed;	     /* what is unknown, is it because one of the two was disturbed */
-	size_t needed; /* processes of each that would settle what is unknown for want of them */
+	bool unknown;	     /* no number of processes is known that would settle it */
+	size_t needed; /* processes of each that would, undisturbed ones where it is disturbed, were
+			  ratios and spreads as they were found; 0: unknown, or nothing to settle */
 };
 
 /*

@@ -145,7 +145,27 @@ class SweepTest(InventedTest):
         # The reason of what crashed is said once for all values.
         self.assertEqual(text.count("mxnet, batch 1, 4, 16, 64, 256: killed by signal 11"), 1)
         full = self.ask("show", "--full")
-        self.assertEqual(full.count("vs native"), 10)
+        self.assertEqual(full.count("vs native"), 20)  # and as many of undisturbed steps
+
+    def test_a_sweep_says_how_sure_it_is(self):
+        self.sweep(1, 4, 16, 256)
+        text = " ".join(self.ask("show").split())
+        self.assertRegex(text, r"\+/- 1\.\d % \(\w+, batch \d+, has the widest\)")
+        self.assertNotIn("no rank", text)
+        # native, 20 % to both sides at batch 16: no order there, and it is said what would tell.
+        self.base.execute("UPDATE process SET step_mean_ns = step_mean_ns * (0.8 + 0.4 * (replicate % 2)) WHERE cell IN"
+                          " (SELECT id FROM cell WHERE framework = 'native' AND batch = 16 AND stage = 'forward')")
+        text = self.ask("show")
+        native = [line for line in text.splitlines() if line.startswith("native ")][1]
+        self.assertRegex(native, r"ms\* +\d+ us\*|\?")
+        self.assertEqual(native.count("?"), 1)
+        self.assertRegex(" ".join(text.split()), r"\?: no rank for 4 of 20: .* processes of each would \(--repeat \d+")
+        # What contradicts the idea of a floor, at three values and then in one line for the rest.
+        self.base.execute("UPDATE process SET step_mean_ns = step_mean_ns / 2 WHERE cell IN"
+                          " (SELECT id FROM cell WHERE framework = 'pytorch' AND stage = 'train')")
+        text = " ".join(self.ask("show").split())
+        self.assertEqual(text.count("the floor is broken by pytorch"), 1, text)  # the same ratio at all of them
+        self.assertIn("batch 1, 4, 16, 64, 256: the floor is broken by pytorch", text)
 
     def test_a_narrow_terminal_gets_it_the_other_way_round(self):
         self.sweep(*(2 ** i for i in range(6)), *(2 ** i for i in range(7, 13)))

@@ -178,6 +178,7 @@ static void expect_places(const struct contender *contenders, const struct place
 		if (found[i].rank != expected[i].rank || found[i].low != expected[i].low ||
 		    found[i].high != expected[i].high || found[i].tied != expected[i].tied ||
 		    found[i].disturbed != expected[i].disturbed ||
+		    found[i].unknown != expected[i].unknown ||
 		    (found[i].needed > 0) != (expected[i].needed > 0))
 			fail_msg("place %zu: %d, %d to %d, tied %d, needed %zu", i, found[i].rank,
 				 found[i].low, found[i].high, found[i].tied, found[i].needed);
@@ -198,25 +199,34 @@ static void places_say_what_is_known(void **state)
 	far.loss = log(2);
 	/* Two that are alike, one that nobody knows, and one that is slower than all of them. */
 	const struct contender first[] = {settled, alike, noisy, last};
-	const struct place places[] = {{0, 1, 3, false, false, 1},
-				       {0, 1, 3, false, false, 1},
-				       {0, 1, 3, false, false, 1},
-				       {4, 4, 4, false, false, 0}};
+	const struct place places[] = {{0, 1, 3, false, false, false, 1},
+				       {0, 1, 3, false, false, false, 1},
+				       {0, 1, 3, false, false, false, 1},
+				       {4, 4, 4, false, false, false, 0}};
 	expect_places(first, places);
 	const struct contender quiet[] = {settled, alike, last, last};
-	const struct place ranked[] = {{1, 1, 1, true, false, 0},
-				       {1, 1, 1, true, false, 0},
-				       {3, 3, 3, true, false, 0},
-				       {3, 3, 3, true, false, 0}};
+	const struct place ranked[] = {{1, 1, 1, true, false, false, 0},
+				       {1, 1, 1, true, false, false, 0},
+				       {3, 3, 3, true, false, false, 0},
+				       {3, 3, 3, true, false, false, 0}};
 	expect_places(quiet, ranked);
-	/* Under load five times as long is still slower; what is alike is not known to be, and no
-	 * number of processes changes that. */
+	/* Under load five times as long is still slower; what is alike is not known to be: so many
+	 * that were not disturbed would tell. */
 	const struct contender loaded[] = {settled, disturbed, far, far};
-	const struct place known[] = {{0, 1, 2, false, true, 0},
-				      {0, 1, 2, false, true, 0},
-				      {0, 3, 4, false, true, 0},
-				      {0, 3, 4, false, true, 0}};
+	const struct place known[] = {{0, 1, 2, false, true, false, 3},
+				      {0, 1, 2, false, true, false, 3},
+				      {0, 3, 4, false, true, false, 3},
+				      {0, 3, 4, false, true, false, 3}};
 	expect_places(loaded, known);
+	/* No number would do for one that takes anything: nor for those that it leaves
+	 * without a place, whatever else they lack. */
+	const double any[] = {100, 1e8, 1e-4, 1e5, 0.1};
+	const struct contender hopeless[] = {settled, noisy, {.means = means_of(any, 5)}, last};
+	const struct place never[] = {{0, 1, 3, false, false, true, 0},
+				      {0, 1, 3, false, false, true, 0},
+				      {0, 1, 4, false, false, true, 0},
+				      {0, 3, 4, false, false, false, 1}};
+	expect_places(hopeless, never);
 	/* Only the slow ones were disturbed, and three quarters of their time was taken: it may all
 	 * be that. Only the fast ones: then it is not. */
 	struct contender lost = last, won = settled;

@@ -115,7 +115,7 @@ static void columns_that_are_known(void **state)
 	static const struct {
 		int width;
 		bool costs;
-	} cases[] = {{0, true}, {130, true}, {129, false}, {40, false}};
+	} cases[] = {{0, true}, {144, true}, {130, false}, {40, false}};
 	const struct results *results = *state;
 	struct stored_run without = results->run;
 	struct summary summary;
@@ -650,7 +650,7 @@ static void test_undecided(void **state)
 	assert_non_null(strstr(strbuf_text(&text), "\n  4  pytorch 2.15.0"));
 	assert_non_null(strstr(strbuf_text(&text), "\nno rank for native, mxnet"));
 	summary_release(&summary);
-	/* Disturbed, no number of processes would do; five times as long is slower all the same. */
+	/* Disturbed: so many that are not would do; five times as long is slower all the same. */
 	noisy = NULL;
 	scatter(mxnet, 1 / 1.5);
 	for (size_t i = 0; i < mxnet->process_count; i++)
@@ -659,11 +659,14 @@ static void test_undecided(void **state)
 	summary_init(&summary, &results->run);
 	noisy = find(&summary, "mxnet", STAGE_FORWARD);
 	/* Who is faster although others took half of his time is faster. */
-	assert_true(noisy->rank == 0 && noisy->rank_high == 2 && noisy->processes_to_rank == 0);
+	assert_true(noisy->rank == 0 && noisy->rank_high == 2 && noisy->processes_to_rank == 3);
 	assert_int_equal(find(&summary, "pytorch", STAGE_FORWARD)->rank, 4);
 	strbuf_clear(&text);
 	assert_true(summary_undecided(&summary, 1, &text));
-	assert_non_null(strstr(strbuf_text(&text), "on a machine that did other things"));
+	assert_non_null(strstr(strbuf_text(&text),
+			       "on a machine that did other things; measure again when it does "
+			       "not: 3 processes of each would then, as ratios and spreads are now "
+			       "(--repeat 3, about 3 min)"));
 	summary_release(&summary);
 	mxnet->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < mxnet->process_count; i++)

@@ -1,0 +1,74 @@
+/* What contenders really ran with, where it is not what they were asked for. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "report/summary.h"
+
+/* Processor time that a core's worth may lack or exceed: start and end of the window. */
+#define CORES_SLACK 0.5
+
+/* The most of the cell's processes: processors at one instant, and processor time / time; NaN where
+ * nobody looked. Threads: as asked, which a process has to confirm before it is timed. */
+struct used {
+	double processors, cores, threads;
+};
+
+static struct used find_used(const struct stored_cell *cell)
+{
+	struct used most = {NAN, NAN, NAN};
+	for (size_t i = 0; i < cell->process_count; i++) {
+		const struct process_record *record = &cell->processes[i];
+		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0)
+			continue;
+		most.processors = fmax(most.processors, record->cores_used);
+		most.cores = fmax(most.cores, record->window_cpu_cores);
+		if (record->threads > 0)
+			most.threads = (double)record->threads;
+	}
+	return most;
+}
+
+/* Samples of threads are few: processor time has to say so, too, where it is known. */
+static bool says_cores(const struct summary_row *row, const char *before, struct strbuf *out)
+{
+	struct used used = find_used(row->cell);
+	bool fewer = used.processors < used.threads && !(used.cores > used.threads - CORES_SLACK);
+	bool more = used.processors > used.threads || used.cores > used.threads + CORES_SLACK;
+	if (!fewer && !more)
+		return false;
+	strbuf_printf(out, "%s%s, asked for %.0f thread%s, ", before, row->cell->cell.framework,
+		      used.threads, used.threads > 1 ? "s" : "");
+	if (fewer)
+		strbuf_printf(out, "never ran on more than %.0f processor%s at once",
+			      used.processors, used.processors > 1 ? "s" : "");
+	else
+		strbuf_printf(out, "ran on %.0f processors",
+			      ceil(fmax(used.processors, used.cores)));
+	return true;
+}
+
+static bool says_precision(const struct summary_row *row, const char *before, struct strbuf *out)
+{
+	const char *asked = precision_name(row->cell->cell.precision);
+	const char *proved = json_string_or(row->cell->evidence, "precision_proved", asked);
+	if (!strcmp(asked, proved))
+		return false;
+	strbuf_printf(out, "%s%s, asked for %s, computes as %s does by its logits", before,
+		      row->cell->cell.framework, asked, proved);
+	return true;
+}
+
+bool summary_effective(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	bool said = false;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->step.n == 0)
+			continue;
+		said |= says_cores(row, said ? "; " : "", out);
+		said |= says_precision(row, said ? "; " : "", out);
+	}
+	return said;
+}

@@ -1,0 +1,96 @@
+#include "report/latency.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "report/format.h"
+
+/* Slower steps than a percentile that a window has to have: of fewer it would be one or two steps'
+ * chance. */
+#define BEYOND_MIN 10
+
+static const struct {
+	const char *name;
+	int64_t one_in; /* so many steps one is slower */
+	size_t offset;	/* of a double in struct process_record */
+} percentiles[SUMMARY_LATENCIES] = {
+	{"p50", 2, offsetof(struct process_record, step_median_ns)},
+	{"p90", 10, offsetof(struct process_record, step_p90_ns)},
+	{"p99", 100, offsetof(struct process_record, step_p99_ns)},
+};
+
+/* NaN where the window is too short for it, or nobody stored it. */
+static double percentile_in(const struct process_record *record, int which)
+{
+	double value =
+		*(const double *)(const void *)((const char *)record + percentiles[which].offset);
+	bool enough =
+		record->block_steps == 1 && record->steps >= BEYOND_MIN * percentiles[which].one_in;
+	return enough && value > 0 ? value : NAN;
+}
+
+void latency_fill(struct arena *arena, const struct stored_cell *cell,
+		  const struct replicates *replicates, struct summary_row *row)
+{
+	size_t n = cell->cell.sync == SYNC_STEP ? replicates->means.count : 0;
+	double *values = arena_array(arena, n + 1, sizeof *values);
+	for (int which = 0; which < SUMMARY_LATENCIES; which++) {
+		bool all = true;
+		for (size_t i = 0; i < n; i++) {
+			values[i] = percentile_in(replicates->records[i], which);
+			all &= isfinite(values[i]);
+		}
+		/* Of some of them only it would be that of the faster ones. */
+		estimate_compute(values, all ? n : 0, 0, &row->latency[which]);
+	}
+}
+
+json_t *latency_to_json(const struct summary_row *row)
+{
+	json_t *object = json_object();
+	for (int which = 0; which < SUMMARY_LATENCIES; which++) {
+		const struct estimate *found = &row->latency[which];
+		json_object_set_new(
+			object, percentiles[which].name,
+			json_pack("{s:I, s:o, s:o, s:o, s:o}", "processes", (json_int_t)found->n,
+				  "center_ns", json_number(found->center), "low_ns",
+				  json_number(found->low), "high_ns", json_number(found->high),
+				  "half_width", json_number(found->half_width)));
+	}
+	return object;
+}
+
+static const struct table_column columns[] = {
+	{"framework", "framework", TABLE_LEFT}, {"p50", "p50_ns", TABLE_RIGHT},
+	{"+/-", "p50_half_width", TABLE_RIGHT}, {"p90", "p90_ns", TABLE_RIGHT},
+	{"+/-", "p90_half_width", TABLE_RIGHT}, {"p99", "p99_ns", TABLE_RIGHT},
+	{"+/-", "p99_half_width", TABLE_RIGHT},
+};
+
+const char *summary_latency_name(int which)
+{
+	return percentiles[which].name;
+}
+
+struct table *summary_latency(const struct summary *summary, size_t comparison)
+{
+	struct table *table = NULL;
+	char text[FORMAT_BYTES];
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->latency[0].n == 0)
+			continue;
+		table = table ? table : table_new(columns, sizeof columns / sizeof *columns);
+		table_row(table);
+		table_cell(table, row->cell->cell.framework, NULL);
+		for (int which = 0; which < SUMMARY_LATENCIES; which++) {
+			const struct estimate *found = &row->latency[which];
+			format_duration_within(found->center, found->half_width, text, sizeof text);
+			table_cell(table, text, json_number(found->center));
+			format_percent(found->half_width, text, sizeof text);
+			table_cell(table, text, json_number(found->half_width));
+		}
+	}
+	return table;
+}

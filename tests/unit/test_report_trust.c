@@ -1,0 +1,219 @@
+/* What tables say of how far their figures go: percentiles of steps, undisturbed steps, what took
+ * effect, what it would take. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/compare.h"
+#include "report/export.h"
+#include "report/summary.h"
+#include "report_fixture.h"
+
+/* Cells of the fixture: forward in these, and what else they are. */
+enum { MXNET = 5, PYTORCH = 6, NATIVE = 7, FORWARD = 1 };
+
+static int setup(void **state)
+{
+	static struct stored_run run;
+	report_fixture_init(&run, 0);
+	*state = &run;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	stored_run_release(*state);
+	return 0;
+}
+
+static const struct summary_row *find(const struct summary *summary, const struct stored_cell *cell)
+{
+	for (size_t i = 0; i < summary->count; i++)
+		if (summary->rows[i].cell == cell)
+			return &summary->rows[i];
+	fail_msg("no row");
+	return NULL;
+}
+
+static void expect(const struct strbuf *text, const char *part)
+{
+	if (!strstr(strbuf_text(text), part))
+		fail_msg("'%s' is not in: %s", part, strbuf_text(text));
+}
+
+static void wait_for_each_step(struct stored_cell *cell, int64_t steps)
+{
+	cell->cell.sync = SYNC_STEP;
+	for (size_t i = 0; i < cell->process_count; i++) {
+		struct process_record *record = &cell->processes[i];
+		record->block_steps = 1;
+		record->steps = steps;
+		record->step_p90_ns = 1.1 * record->step_median_ns;
+		record->step_p99_ns = 1.5 * record->step_median_ns;
+	}
+}
+
+/* Of each process, then over them as the step; a percentile only where ten steps lie beyond it. */
+static void percentiles_have_intervals(void **state)
+{
+	static const struct {
+		int64_t steps;
+		size_t known; /* percentiles */
+	} cases[] = {{19, 0}, {20, 1}, {99, 1}, {100, 2}, {999, 2}, {1000, 3}};
+	struct stored_run *run = *state;
+	struct stored_cell *cell = &run->cells[NATIVE];
+	struct summary summary;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		wait_for_each_step(cell, cases[i].steps);
+		summary_init(&summary, run);
+		const struct summary_row *row = find(&summary, cell);
+		for (size_t which = 0; which < SUMMARY_LATENCIES; which++)
+			assert_int_equal(row->latency[which].n,
+					 which < cases[i].known ? cell->process_count : 0);
+		summary_release(&summary);
+	}
+	summary_init(&summary, run);
+	const struct summary_row *row = find(&summary, cell);
+	assert_true(fabs(row->latency[2].center / (1.5 * row->step.center) - 1) < 1e-9);
+	assert_true(fabs(row->latency[2].low / (1.5 * row->step.low) - 1) < 1e-9);
+	summary_release(&summary);
+	/* One window that was too short: of the others only it would be that of the faster ones. */
+	cell->processes[2].steps = 500;
+	summary_init(&summary, run);
+	row = find(&summary, cell);
+	assert_int_equal(row->latency[1].n, cell->process_count);
+	assert_int_equal(row->latency[2].n, 0);
+	json_t *json = summary_cell_to_json(row);
+	const json_t *latency = json_object_get(json, "latency");
+	assert_true(json_is_null(json_object_get(json_object_get(latency, "p99"), "center_ns")));
+	assert_true(json_is_real(json_object_get(json_object_get(latency, "p90"), "half_width")));
+	json_decref(json);
+	summary_release(&summary);
+	/* Where blocks are waited for there are none, also if a block is one step. */
+	cell->cell.sync = SYNC_BLOCKS;
+	summary_init(&summary, run);
+	assert_int_equal(find(&summary, cell)->latency[0].n, 0);
+	assert_null(summary_latency(&summary, FORWARD));
+	summary_release(&summary);
+}
+
+static void percentiles_stand_under_the_table(void **state)
+{
+	struct stored_run *run = *state;
+	struct summary summary;
+	struct strbuf text;
+	struct error err = ERROR_INIT;
+	strbuf_init(&text, 0);
+	for (size_t i = MXNET; i <= NATIVE + 1; i++)
+		wait_for_each_step(&run->cells[i], 1000);
+	run->cells[NATIVE + 2].cell.sync = SYNC_STEP;
+	summary_init(&summary, run);
+	summary_render(&summary, false, 80, &text);
+	expect(&text, "\nframework        p50    +/-      p90    +/-      p99    +/-\n"
+		      "native       2.10 ms  1.1 %  2.31 ms  1.1 %  3.15 ms  1.1 %\n");
+	strbuf_clear(&text);
+	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
+	expect(&text, "| native | 2.10 ms | 1.1 % | 2.31 ms | 1.1 % | 3.15 ms | 1.1 % |\n");
+	strbuf_clear(&text);
+	assert_int_equal(export_csv_cells(&summary, &text, &err), PRONY_OK);
+	expect(&text, ",latency_p99_center_ns,latency_p99_low_ns,latency_p99_high_ns,");
+	summary_release(&summary);
+	strbuf_release(&text);
+}
+
+static void set_undisturbed(struct stored_cell *cell, double factor)
+{
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].step_undisturbed_ns = cell->processes[i].step_mean_ns * factor;
+}
+
+/* The ratio of undisturbed steps has its own interval, and where it says otherwise that is said. */
+static void undisturbed_steps_have_a_ratio(void **state)
+{
+	struct stored_run *run = *state;
+	struct summary summary;
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	set_undisturbed(&run->cells[NATIVE], 0.95);
+	summary_init(&summary, run);
+	assert_true(isnan(find(&summary, &run->cells[MXNET])->floor_undisturbed.ratio));
+	assert_false(summary_disagreement(&summary, FORWARD, &text));
+	summary_release(&summary);
+	set_undisturbed(&run->cells[MXNET], 0.95);
+	set_undisturbed(&run->cells[PYTORCH], 0.60);
+	summary_init(&summary, run);
+	const struct summary_row *row = find(&summary, &run->cells[MXNET]);
+	assert_true(fabs(row->floor_undisturbed.ratio / row->floor_ratio - 1) < 1e-9);
+	assert_int_equal(row->undisturbed_order, ORDER_ALIKE);
+	row = find(&summary, &run->cells[PYTORCH]);
+	assert_int_equal(row->floor_order, ORDER_SLOWER);
+	assert_int_equal(row->undisturbed_order, ORDER_FASTER);
+	assert_int_equal(row->rank, 4);
+	assert_true(summary_disagreement(&summary, FORWARD, &text));
+	assert_string_equal(strbuf_text(&text),
+			    "they disagree: pytorch is 1.48x native by typical steps and 0.932x "
+			    "(95 % interval 0.912x to 0.953x) by undisturbed ones; ranks go by the "
+			    "typical step");
+	json_t *json = summary_cell_to_json(row);
+	const json_t *floor = json_object_get(json_object_get(json, "undisturbed"), "floor");
+	assert_string_equal(json_string_value(json_object_get(floor, "order")), "faster");
+	json_decref(json);
+	/* With its figures in the second table of --full, which 80 columns hold. */
+	summary.full = true;
+	strbuf_clear(&text);
+	summary_render(&summary, false, 80, &text);
+	expect(&text,
+	       "\nframework          FLOP/s  of peak  undisturbed    +/-  vs native    +/-\n");
+	expect(&text,
+	       "\npytorch      94.7 GFLOP/s     47 %      1.86 ms  1.1 %     0.932x  2.2 %\n");
+	summary_release(&summary);
+	strbuf_release(&text);
+}
+
+/* Threads and precision that were asked for, against what was seen. */
+static void what_took_effect_is_said(void **state)
+{
+	struct stored_run *run = *state;
+	struct stored_cell *cell = &run->cells[MXNET];
+	struct summary summary;
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	summary_init(&summary, run);
+	assert_false(summary_effective(&summary, FORWARD, &text));
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].cores_used = 1;
+	/* Few samples of threads; processor time says that there were two. */
+	assert_false(summary_effective(&summary, FORWARD, &text));
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].window_cpu_cores = 1.02;
+	json_object_set_new(run->cells[PYTORCH].evidence, "precision_proved", json_string("bf16"));
+	assert_true(summary_effective(&summary, FORWARD, &text));
+	assert_string_equal(strbuf_text(&text),
+			    "mxnet, asked for 2 threads, never ran on more than 1 processor at "
+			    "once; pytorch, asked for fp32, computes as bf16 does by its logits");
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].cores_used = 4;
+	strbuf_clear(&text);
+	assert_true(summary_effective(&summary, FORWARD, &text));
+	expect(&text, "mxnet, asked for 2 threads, ran on 4 processors; ");
+	summary_release(&summary);
+	strbuf_release(&text);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(percentiles_have_intervals),
+		TEST(percentiles_stand_under_the_table),
+		TEST(undisturbed_steps_have_a_ratio),
+		TEST(what_took_effect_is_said),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
