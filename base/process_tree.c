@@ -299,12 +299,42 @@ int process_threads_processors(const struct process_threads *threads)
 	return count;
 }
 
+/* The number behind a word; -1 when it is not there. */
+static int64_t number_behind(const char *text, const char *word)
+{
+	const char *found = strstr(text, word);
+	return found ? (int64_t)strtoll(found + strlen(word), NULL, 10) : -1;
+}
+
+bool process_switches_add(int root_fd, pid_t pid, struct process_switches *switches)
+{
+	char path[96], buffer[4096];
+	struct numbers tasks;
+	bool known = false;
+	pid_t task;
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	if (!numbers_open(&tasks, root_fd, path))
+		return false;
+	while (numbers_next(&tasks, &task)) {
+		snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)task);
+		if (process_read_file(root_fd, path, buffer, sizeof buffer) <= 0)
+			continue;
+		int64_t voluntary = number_behind(buffer, "\nvoluntary_ctxt_switches:");
+		int64_t involuntary = number_behind(buffer, "\nnonvoluntary_ctxt_switches:");
+		if (voluntary < 0 || involuntary < 0)
+			continue;
+		switches->voluntary += voluntary;
+		switches->involuntary += involuntary;
+		known = true;
+	}
+	return known;
+}
+
 int64_t process_oom_kills(int root_fd)
 {
 	/* On some 200 lines; it is the last but a few. */
 	char buffer[16384];
 	if (process_read_file(root_fd, "/proc/vmstat", buffer, sizeof buffer) <= 0)
 		return -1;
-	const char *line = strstr(buffer, "\noom_kill ");
-	return line ? (int64_t)strtoll(line + sizeof "\noom_kill " - 1, NULL, 10) : -1;
+	return number_behind(buffer, "\noom_kill ");
 }

@@ -60,6 +60,15 @@ bool process_threads_add(int root_fd, pid_t pid, struct process_threads *threads
 /* How many processors they run on. */
 int process_threads_processors(const struct process_threads *threads);
 
+/* How often threads of processes gave their processor away: to wait, or because others were to run.
+ */
+struct process_switches {
+	int64_t voluntary, involuntary;
+};
+
+/* Adds those of all threads of a process; false when it is gone, or the kernel does not say. */
+bool process_switches_add(int root_fd, pid_t pid, struct process_switches *switches);
+
 /* Processes that the kernel killed for memory since boot; -1 when it does not say. */
 int64_t process_oom_kills(int root_fd);
 

@@ -146,13 +146,12 @@ size_t source_entries(const char *root, const char *folder, const char *prefix,
 	return count;
 }
 
-/* For what takes a folder's descriptor; -1: it cannot be opened. */
-static int open_root(const char *root)
+int source_open_root(const char *root)
 {
 	return *root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : PROCESS_HERE;
 }
 
-static void close_root(int root_fd)
+void source_close_root(int root_fd)
 {
 	if (root_fd >= 0)
 		close(root_fd);
@@ -161,20 +160,20 @@ static void close_root(int root_fd)
 bool source_cpu_time(const char *root, struct cpu_time *out)
 {
 	struct cpu_times *times = memory_alloc(sizeof(*times));
-	int root_fd = open_root(root);
+	int root_fd = source_open_root(root);
 	bool known = cpu_times_read(root_fd, times);
 
 	*out = times->all;
-	close_root(root_fd);
+	source_close_root(root_fd);
 	free(times);
 	return known;
 }
 
 bool source_load_averages(const char *root, double out[3])
 {
-	int root_fd = open_root(root);
+	int root_fd = source_open_root(root);
 	bool known = load_averages_read(root_fd, out);
 
-	close_root(root_fd);
+	source_close_root(root_fd);
 	return known;
 }

@@ -33,6 +33,10 @@ int64_t source_meminfo_bytes(const char *root, const char *key);
 size_t source_entries(const char *root, const char *folder, const char *prefix,
 		      char (*names)[SOURCE_NAME_BYTES], size_t capacity);
 
+/* The root for what takes a folder's descriptor (base/process_tree.h); -1: it cannot be opened. */
+int source_open_root(const char *root);
+void source_close_root(int root_fd);
+
 /* Processors' worth of time that the control groups above this process grant, versions 1 and 2;
  * 0 = unlimited or unknown. */
 double source_cpu_quota(const char *root);

@@ -8,6 +8,7 @@
 #include "report/labels.h"
 #include "report/replicates.h"
 #include "report/summary.h"
+#include "samples/disturbance.h"
 
 /* More cells than these are counted, not named. */
 enum { NAMED_MAX = 4 };
@@ -16,7 +17,8 @@ enum { NAMED_MAX = 4 };
 struct taken {
 	size_t cells, measured; /* that were disturbed, of those with figures */
 	size_t processes, all;	/* the same of processes */
-	double foreign, steal, elsewhere;
+	unsigned causes;	/* their bits (samples/disturbance.h) */
+	double *most;		/* the largest figure of each cause */
 	struct strbuf names;
 };
 
@@ -59,14 +61,55 @@ static void note_cell(const struct labels *labels, const struct summary_row *row
 			if (!disturbed[i])
 				continue;
 			found->processes++;
-			found->foreign = fmax(found->foreign, process->foreign_share);
-			found->steal = fmax(found->steal, process->steal_share);
-			found->elsewhere = fmax(found->elsewhere, process->foreign_elsewhere);
+			found->causes |= disturbance_seen(process);
+			for (size_t k = 0; k < disturbance_cause_count; k++)
+				found->most[k] =
+					fmax(found->most[k],
+					     disturbance_figure(process, &disturbance_causes[k]));
 		}
 		if (found->cells++ < NAMED_MAX)
 			name_processes(labels, row, disturbed, &found->names);
 	}
 	free(disturbed);
+}
+
+static bool only_others(unsigned causes)
+{
+	for (size_t i = 0; i < disturbance_cause_count; i++)
+		if (causes >> i & 1 && !disturbance_causes[i].others)
+			return false;
+	return true;
+}
+
+/* ": other programs took up to 12 % of their cores, the host ..." */
+static void name_causes(const struct taken *found, struct strbuf *out)
+{
+	const char *before = ": ";
+
+	for (size_t i = 0; i < disturbance_cause_count; i++) {
+		const struct disturbance_cause *cause = &disturbance_causes[i];
+		double value = found->most[i] * cause->scale;
+		if (!(found->causes >> i & 1))
+			continue;
+		strbuf_printf(out, "%s%s %.*f %s", before, cause->text, value < 10 ? 1 : 0, value,
+			      cause->unit);
+		before = ", ";
+	}
+}
+
+/* "end other work (prony doctor shows it), free memory and measure again" */
+static void name_remedies(unsigned causes, struct strbuf *out)
+{
+	const char *last = "";
+
+	for (size_t i = 0; i < disturbance_cause_count; i++) {
+		const char *remedy = disturbance_causes[i].remedy;
+		if (!(causes >> i & 1) || !strcmp(remedy, last))
+			continue;
+		strbuf_printf(out, "%s%s", *last ? ", " : "", remedy);
+		last = remedy;
+	}
+	strbuf_puts(out, *last ? " and measure again" : "measure again (prony doctor helps)");
 }
 
 bool summary_disturbance(const struct summary *summary, struct strbuf *out)
@@ -79,30 +122,29 @@ bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 	struct labels labels = labels_of(cells, summary->count);
 	free(cells);
 	strbuf_init(&found.names, 0);
+	found.most = memory_alloc(disturbance_cause_count * sizeof *found.most);
+	for (size_t i = 0; i < disturbance_cause_count; i++)
+		found.most[i] = NAN;
 	for (size_t i = 0; i < summary->count; i++)
 		note_cell(&labels, &summary->rows[i], &found);
 	if (found.cells > 0) {
 		strbuf_printf(out,
-			      "the machine was busy while %zu of %zu cells %s measured, in %zu "
+			      "the machine was %s while %zu of %zu cells %s measured, in %zu "
 			      "of %zu processes",
-			      found.cells, found.measured, found.cells == 1 ? "was" : "were",
-			      found.processes, found.all);
+			      only_others(found.causes) ? "busy" : "busy or slow", found.cells,
+			      found.measured, found.cells == 1 ? "was" : "were", found.processes,
+			      found.all);
 		if (found.cells <= NAMED_MAX)
 			strbuf_printf(out, " (processes %s)", strbuf_text(&found.names));
-		strbuf_printf(out, ": other programs took up to %.0f %% of their cores",
-			      100 * found.foreign);
-		if (found.steal >= 0.01)
-			strbuf_printf(out, ", the host up to %.0f %%", 100 * found.steal);
-		if (found.elsewhere >= 0.01)
-			strbuf_printf(out, ", and up to %.0f %% of the others",
-				      100 * found.elsewhere);
+		name_causes(&found, out);
 		strbuf_puts(out,
 			    "; a cell is ranked by its other processes where these are three "
 			    "and half of all, else only where that cannot have changed its order, "
-			    "and then not held against the floor: end other work (prony doctor "
-			    "shows it) and measure again");
+			    "and then not held against the floor: ");
+		name_remedies(found.causes, out);
 	}
 	strbuf_release(&found.names);
+	free(found.most);
 	return found.cells > 0;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "samples/disturbance.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
 
@@ -23,6 +24,16 @@ size_t replicates_disturbed(const struct stored_cell *cell, bool *out)
 	return count;
 }
 
+unsigned replicates_causes(const struct stored_cell *cell)
+{
+	unsigned causes = 0;
+
+	for (size_t i = 0; i < cell->process_count; i++)
+		if (process_disturbance(&cell->processes[i]) == DISTURBANCE_SEEN)
+			causes |= disturbance_seen(&cell->processes[i]);
+	return causes;
+}
+
 bool replicates_have_figures(const struct stored_cell *cell)
 {
 	bool refused = cell->evidence && cell->gate != CELL_OK;
@@ -40,14 +51,6 @@ bool replicates_has_undisturbed(const struct process_record *record)
 	return isfinite(record->step_undisturbed_ns) && record->step_undisturbed_ns > 0;
 }
 
-/* Share of its cores' time that others, and the host, took; NaN where nobody knows. */
-static double taken_from(const struct process_record *record)
-{
-	return isnan(record->foreign_share) && isnan(record->steal_share)
-		       ? NAN
-		       : fmax(record->foreign_share, 0) + fmax(record->steal_share, 0);
-}
-
 /* Of those that were disturbed: the mean of those of which it is known. Where none of their time
  * was taken (others ran on other cores) very little, and where nobody knows as well. */
 static double taken_usually(const struct stored_cell *cell, const bool *disturbed)
@@ -56,7 +59,7 @@ static double taken_usually(const struct stored_cell *cell, const bool *disturbe
 	size_t known = 0;
 
 	for (size_t i = 0; i < cell->process_count; i++) {
-		double taken = disturbed[i] ? taken_from(&cell->processes[i]) : NAN;
+		double taken = disturbed[i] ? disturbance_taken(&cell->processes[i]) : NAN;
 		sum += isnan(taken) ? 0 : taken;
 		known += isnan(taken) ? 0 : 1;
 	}
@@ -105,7 +108,7 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 		if (!has_mean(record) || (choose && disturbed[i]))
 			continue;
 		means[count] = record->step_mean_ns;
-		taken[count] = disturbed[i] ? taken_from(record) : 0;
+		taken[count] = disturbed[i] ? disturbance_taken(record) : 0;
 		if (disturbed[i] && !(taken[count] > 0))
 			taken[count] = usually;
 		records[count] = record;

@@ -25,9 +25,13 @@ struct replicates {
  */
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out);
 
+/* What disturbed those of them that say so: causes by their bits (samples/disturbance.h); 0 where
+ * none says it. */
+unsigned replicates_causes(const struct stored_cell *cell);
+
 /*
  * The positive, finite step means of a cell's ok processes. Those that were disturbed
- * (sensors/sampling.h) are left out where enough remain; where not, all count. Empty without
+ * (samples/disturbance.h) are left out where enough remain; where not, all count. Empty without
  * replicates_have_figures.
  */
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell);

@@ -8,8 +8,10 @@
 #include "base/json.h"
 #include "report/format.h"
 #include "report/pivot.h"
+#include "report/replicates.h"
 #include "report/summary.h"
 #include "report/text.h"
+#include "samples/disturbance.h"
 
 /* In order of weight: a narrow terminal shows the first ones. */
 static const struct table_column columns[] = {
@@ -53,6 +55,19 @@ void summary_comparison_title(const struct cell *cell, char *out, size_t out_byt
 	}
 }
 
+/* " 2 of 7: busy+quota" */
+static void add_disturbance(const struct summary_row *row, char *out, size_t out_bytes)
+{
+	size_t used = strlen(out);
+	char words[64];
+	if (row->processes_disturbed < row->processes)
+		snprintf(out + used, out_bytes - used, " %zu of %zu", row->processes_disturbed,
+			 row->processes);
+	used = strlen(out);
+	disturbance_words(replicates_causes(row->cell), words, sizeof words);
+	snprintf(out + used, out_bytes - used, "%s%s", *words ? ": " : "", words);
+}
+
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
 			 size_t out_bytes)
 {
@@ -66,11 +81,8 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 	for (char *rest = flags, *flag; *flags && (flag = strsep(&rest, ","));) {
 		size_t used = strlen(out);
 		snprintf(out + used, out_bytes - used, "%s%s", flag == flags ? " (" : ", ", flag);
-		used = strlen(out);
-		if (cell_flags_parse(flag) == CELL_FLAG_DISTURBED &&
-		    row->processes_disturbed < row->processes)
-			snprintf(out + used, out_bytes - used, " %zu of %zu",
-				 row->processes_disturbed, row->processes);
+		if (cell_flags_parse(flag) == CELL_FLAG_DISTURBED)
+			add_disturbance(row, out, out_bytes);
 		used = strlen(out);
 		snprintf(out + used, out_bytes - used, "%s", rest ? "" : ")");
 	}

@@ -11,6 +11,7 @@
 #include "parity/reference.h"
 #include "run/loss_series.h"
 #include "run/streaming.h"
+#include "samples/disturbance.h"
 #include "sensors/sampling.h"
 
 #define RECORDS_MAX ((int64_t)1 << 20)
@@ -490,7 +491,7 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	sampling_stop(t.sampling, record);
 	sampling_figures(record);
 	loss_series_keep(&t.losses, record);
-	if (sampling_disturbed(record))
+	if (disturbance_seen(record))
 		own |= CELL_FLAG_DISTURBED;
 	prefetch_close(t.loader);
 	client_end(t.client, &end);

@@ -84,6 +84,18 @@
 	X(load_decode_ns, REAL, "ns",                                                              \
 	  "of such a batch: decoding and scaling, summed over threads")                            \
 	X(foreign_elsewhere, REAL, "", "share of the other cores' time that other programs took")  \
+	X(pressure_cpu, REAL, "", "share of the window in which something waited for a processor") \
+	X(pressure_memory, REAL, "", "share of it in which something waited for memory")           \
+	X(pressure_io, REAL, "", "share of it in which something waited for a disk")               \
+	X(quota_share, REAL, "", "share of its cores' time that a quota kept it from them")        \
+	X(thermal_share, REAL, "", "share of its cores' time in which heat slowed them down")      \
+	X(frequency_drop, REAL, "", "how far their mean clock lay below its highest sample")       \
+	X(temperature_max, REAL, "degC", "highest of the processor packages in the window")        \
+	X(swap_rate, REAL, "B/s", "what the machine read from swap space and wrote to it")         \
+	X(switches_voluntary, REAL, "/s",                                                          \
+	  "context switches of its threads to wait, in the window")                                \
+	X(switches_involuntary, REAL, "/s", "the same where others were to run")                   \
+	X(sampling_missed, INT, "", "samples of the sensors that came a period late or more")      \
 	X(page_faults_step, REAL, "", "page faults of its tree, a step of the window")
 
 struct process_record {

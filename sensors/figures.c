@@ -8,13 +8,15 @@
 
 /* FIGURE_SEEN: the largest of the samples within, where FIGURE_MAX goes on between those around. */
 enum figure { FIGURE_MEAN, FIGURE_MIN, FIGURE_MAX, FIGURE_SEEN };
-enum across { ACROSS_SUM, ACROSS_MEAN, ACROSS_MIN }; /* channels */
+enum across { ACROSS_SUM, ACROSS_MEAN, ACROSS_MIN, ACROSS_MAX }; /* channels */
 
 /* What is counted in ticks of 10 ms says nothing of windows below this. */
 #define TICKS_WINDOW_NS INT64_C(200000000)
 /* The clocks of processes are exact, but the window is asked for and answered in part of them. */
 #define CLOCK_WINDOW_NS INT64_C(10000000)
 #define TICK_NS 1e7
+/* With fewer samples of the clock in a window nobody knows what it was before and after. */
+enum { DROP_SAMPLES_MIN = 3 };
 
 struct row {
 	const char *sensor;
@@ -46,6 +48,19 @@ static const struct row rows[] = {
 	{"load", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(load_average)},
 	{"frequency", NULL, FIGURE_MEAN, ACROSS_MEAN, false, 0, FIELD(frequency_mean_hz)},
 	{"frequency", NULL, FIGURE_MIN, ACROSS_MIN, false, 0, FIELD(frequency_min_hz)},
+	{"temperature", NULL, FIGURE_MAX, ACROSS_MAX, false, 0, FIELD(temperature_max)},
+	/* A package that is too hot slows down each of its cores, which may be so themselves. */
+	{"thermal", NULL, FIGURE_MEAN, ACROSS_MAX, false, TICKS_WINDOW_NS, FIELD(thermal_share)},
+	{"quota", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(quota_share)},
+	{"pressure", "cpu", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(pressure_cpu)},
+	{"pressure", "memory", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS,
+	 FIELD(pressure_memory)},
+	{"pressure", "io", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(pressure_io)},
+	{"swap", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(swap_rate)},
+	{"switches", "voluntary", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS,
+	 FIELD(switches_voluntary)},
+	{"switches", "involuntary", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS,
+	 FIELD(switches_involuntary)},
 	{"threads", "alive", FIGURE_SEEN, ACROSS_SUM, false, 0, FIELD(threads_alive)},
 	{"threads", "processors", FIGURE_SEEN, ACROSS_SUM, false, 0, FIELD(cores_used)},
 	{"page_faults", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(page_faults_step),
@@ -81,7 +96,7 @@ static double largest_seen(const struct series *series, size_t channel, int64_t 
 static double combine(const struct series *series, const struct row *row, int64_t begin_ns,
 		      int64_t end_ns)
 {
-	double sum = 0, least = NAN;
+	double sum = 0, least = NAN, most = NAN;
 	size_t known = 0;
 
 	for (size_t c = 0; c < series->channel_count; c++) {
@@ -94,11 +109,14 @@ static double combine(const struct series *series, const struct row *row, int64_
 		if (isnan(value))
 			continue;
 		sum += value;
-		least = known++ == 0 || value < least ? value : least;
+		least = fmin(least, value); /* of a number and NaN: the number */
+		most = fmax(most, value);
+		known++;
 	}
 	if (known == 0)
 		return NAN;
 	return row->across == ACROSS_MIN    ? least
+	       : row->across == ACROSS_MAX  ? most
 	       : row->across == ACROSS_MEAN ? sum / (double)known
 					    : sum;
 }
@@ -139,7 +157,7 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 		figure_note(notes, row->field, "%s", row->without);
 	else if (window && record->window_ns < least_ns)
 		figure_note(notes, row->field,
-			    "a window below %lld ms is too short for a clock of processor time",
+			    "a window below %lld ms is too short for what it is counted in",
 			    (long long)(least_ns / 1000000));
 	else {
 		double value = combine(series, row, row->whole_run ? INT64_MIN : begin,
@@ -153,21 +171,55 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 	}
 }
 
+/* Mean clock of the worker's processors at one sample. */
+static double clock_at(const struct series *series, size_t sample)
+{
+	double sum = 0;
+	size_t known = 0;
+
+	for (size_t c = 0; c < series->channel_count; c++) {
+		double hz = series->values[sample * series->channel_count + c];
+		sum += isnan(hz) ? 0 : hz;
+		known += isnan(hz) ? 0 : 1;
+	}
+	return known > 0 ? sum / (double)known : NAN;
+}
+
+/* By how much the mean over the samples of the window lies below the highest of them. Those at its
+ * edges, where the worker waits, are none. */
+static void fill_drop(struct process_record *record, struct figure_notes *notes)
+{
+	const struct series *series =
+		series_find(record->series, record->series_count, "frequency");
+	double sum = 0, highest = 0;
+	size_t count = 0;
+
+	if (!series || record->window_begin_ns == RECORD_NONE || record->window_ns == RECORD_NONE)
+		return;
+	for (size_t i = 0; i < series->count; i++) {
+		int64_t at_ns = series->times_ns[i] - record->window_begin_ns;
+		double hz = clock_at(series, i);
+		if (at_ns < 0 || at_ns > record->window_ns || isnan(hz))
+			continue;
+		sum += hz;
+		highest = fmax(highest, hz);
+		count++;
+	}
+	if (count >= DROP_SAMPLES_MIN)
+		record->frequency_drop = 1 - sum / (double)count / highest;
+	else
+		figure_note(notes, "frequency_drop", "%s",
+			    series->count == 0 ? series->absent
+					       : "the window holds too few samples of the clock");
+}
+
 void sampling_figures(struct process_record *record)
 {
 	struct figure_notes notes = {.count = 0};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		fill(record, &rows[i], &notes);
+	fill_drop(record, &notes);
 	figures_energy(record, &notes);
 	figure_notes_write(&notes, record->null_reasons, sizeof record->null_reasons);
-}
-
-bool sampling_disturbed(const struct process_record *record)
-{
-	const double share_max = 0.05, elsewhere_max = 0.25;
-
-	return record->window_ns != RECORD_NONE && record->window_ns >= TICKS_WINDOW_NS &&
-	       (record->foreign_share > share_max || record->steal_share > share_max ||
-		record->foreign_elsewhere > elsewhere_max);
 }

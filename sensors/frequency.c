@@ -1,27 +1,32 @@
-/* The clock of each processor as its frequency driver says it. */
-#include <fcntl.h>
+/* The clocks of the processors that the worker is bound to, as their frequency driver says them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "sensors/files.h"
 #include "sensors/sensor.h"
 
-/* Once a second: some drivers interrupt the processor to read it. */
+/* Once a second, and of no others: some drivers interrupt the processor to read it. */
 #define PERIOD_NS 1000000000
 
-static int open_cpu(const struct watched *watched, size_t cpu)
+/* A channel: a processor and its file, -1 while it cannot be opened. */
+struct clock {
+	int cpu, fd;
+};
+
+static int open_cpu(const struct watched *watched, int cpu)
 {
 	char path[96];
-	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/cpufreq/scaling_cur_freq", cpu);
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu);
 	return process_open_file(watched->root_fd, path);
 }
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
 	for (int cpu = 0; cpu < watched->times.count; cpu++) {
-		int fd = open_cpu(watched, (size_t)cpu);
+		int fd = watched_owns(watched, cpu) ? open_cpu(watched, cpu) : -1;
 		if (fd < 0)
 			continue;
 		close(fd);
@@ -34,46 +39,41 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 
 static void open_all(const struct watched *watched, struct sensor_handle *handle)
 {
-	sensor_add_cpus(watched, handle);
-	int *fds = memory_alloc(handle->channel_count * sizeof *fds);
-	for (size_t i = 0; i < handle->channel_count; i++)
-		fds[i] = open_cpu(watched, i);
-	handle->state = fds;
-}
+	struct clock *clocks = memory_alloc((size_t)watched->times.count * sizeof *clocks);
 
-/* In Hz from kHz; NaN for what is no number. */
-static double read_hz(int fd)
-{
-	char buffer[32], *end;
-	ssize_t got = fd < 0 ? -1 : pread(fd, buffer, sizeof buffer - 1, 0);
-	if (got <= 0)
-		return NAN;
-	buffer[got] = '\0';
-	long long khz = strtoll(buffer, &end, 10);
-	return end == buffer || khz <= 0 ? NAN : (double)khz * 1e3;
+	for (int cpu = 0; cpu < watched->times.count; cpu++) {
+		char name[SERIES_WORD_BYTES];
+		if (!watched_owns(watched, cpu))
+			continue;
+		snprintf(name, sizeof name, "cpu%d", cpu);
+		clocks[handle->channel_count] = (struct clock){cpu, open_cpu(watched, cpu)};
+		sensor_add_channel(handle, name);
+	}
+	handle->state = clocks;
 }
 
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
-	int *fds = handle->state;
+	struct clock *clocks = handle->state;
 	for (size_t i = 0; i < handle->channel_count; i++) {
-		values[i] = read_hz(fds[i]);
-		if (!isnan(values[i]))
+		int64_t khz = file_number(clocks[i].fd);
+		values[i] = khz > 0 ? (double)khz * 1e3 : NAN;
+		if (khz > 0)
 			continue;
 		/* Its processor may be off; when it comes back the file is another one. */
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = open_cpu(watched, i);
+		if (clocks[i].fd >= 0)
+			close(clocks[i].fd);
+		clocks[i].fd = open_cpu(watched, clocks[i].cpu);
 	}
 }
 
 static void close_all(struct sensor_handle *handle)
 {
-	int *fds = handle->state;
+	struct clock *clocks = handle->state;
 	for (size_t i = 0; i < handle->channel_count; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	free(fds);
+		if (clocks[i].fd >= 0)
+			close(clocks[i].fd);
+	free(clocks);
 }
 
 const struct sensor sensor_frequency = {

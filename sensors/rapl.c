@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "sensors/files.h"
 #include "sensors/sensor.h"
 
 #define FOLDER "/sys/class/powercap"
@@ -154,17 +155,6 @@ static void open_all(const struct watched *watched, struct sensor_handle *handle
 	handle->state = zones;
 }
 
-static int64_t read_uj(int fd)
-{
-	char buffer[32], *end;
-	ssize_t got = fd < 0 ? -1 : pread(fd, buffer, sizeof buffer - 1, 0);
-	if (got <= 0)
-		return -1;
-	buffer[got] = '\0';
-	long long value = strtoll(buffer, &end, 10);
-	return end == buffer ? -1 : value;
-}
-
 /* The counter as if it had never gone round, in nJ. Where it was set back, what is told falls,
  * which makes that interval say nothing (samples/series.h). */
 static double unwrapped_nj(struct zone *zone, int64_t uj, int64_t now_ns)
@@ -195,7 +185,7 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 	struct zones *zones = handle->state;
 	for (size_t i = 0; i < zones->count; i++) {
 		struct zone *zone = &zones->rows[i];
-		int64_t uj = read_uj(zone->fd);
+		int64_t uj = file_number(zone->fd);
 		if (uj >= 0) {
 			values[i] = unwrapped_nj(zone, uj, watched->now_ns);
 			continue;

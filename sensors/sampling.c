@@ -37,6 +37,7 @@ struct sampling {
 	pthread_cond_t changed;
 	bool stop, in_window;
 	int64_t cpu_ns; /* of the thread once it has ended, and of marks */
+	int64_t missed; /* samples that came late by a period or more */
 };
 
 static int64_t thread_cpu_ns(void)
@@ -79,8 +80,12 @@ static void sample(struct sampling *s, bool all, bool backwards)
 	for (size_t i = 0; i < sensor_count; i++) {
 		struct track *track = &s->tracks[backwards ? sensor_count - 1 - i : i];
 		bool rests = s->in_window && track->sensor->outside_windows;
-		if (track->open && !rests && (all || track->due_ns <= now))
-			take(&s->watched, track);
+		if (!track->open || rests || (!all && track->due_ns > now))
+			continue;
+		/* One that rested was not meant to come. */
+		if (track->due_ns > 0 && !track->sensor->outside_windows)
+			s->missed += now - track->due_ns >= track->period_ns;
+		take(&s->watched, track);
 	}
 }
 
@@ -232,6 +237,7 @@ void sampling_stop(struct sampling *s, struct process_record *record)
 	pthread_mutex_unlock(&s->mutex);
 	pthread_join(s->thread, NULL);
 	record->sampling_cpu_ns = s->cpu_ns;
+	record->sampling_missed = s->missed;
 	record->series = memory_alloc(sensor_count * sizeof *record->series);
 	record->series_count = sensor_count;
 	for (size_t i = 0; i < sensor_count; i++) {

@@ -31,9 +31,4 @@ void sampling_stop(struct sampling *sampling, struct process_record *record);
 /* Fills the fields of the record that its series and its window (may be none yet) give. */
 void sampling_figures(struct process_record *record);
 
-/* Did other programs, or the host, take more than 5 % of the time of the worker's processors in the
- * window, or other programs 25 % of that of the others, with which they share caches, memory and
- * clock? Never of a window below 200 ms. */
-bool sampling_disturbed(const struct process_record *record);
-
 #endif

@@ -43,11 +43,17 @@ struct sensor {
 	X(memory)                                                                                  \
 	X(cpu)                                                                                     \
 	X(frequency)                                                                               \
+	X(temperature)                                                                             \
+	X(thermal)                                                                                 \
 	X(load)                                                                                    \
 	X(steal)                                                                                   \
 	X(foreign)                                                                                 \
 	X(memory_pss)                                                                              \
 	X(threads)                                                                                 \
+	X(switches)                                                                                \
+	X(pressure)                                                                                \
+	X(swap)                                                                                    \
+	X(quota)                                                                                   \
 	X(rapl)                                                                                    \
 	X(page_faults)                                                                             \
 	X(worker_cpu)

@@ -139,6 +139,11 @@ void watched_bind(struct watched *watched, const int *cpus, int count)
 		cores->beside[i] = cores->beside[i] && !cores->own[i];
 }
 
+bool watched_owns(const struct watched *watched, int cpu)
+{
+	return watched->cores.count == 0 || watched->cores.own[cpu];
+}
+
 bool watched_own_time(const struct watched *watched, struct cpu_time *out, int *count,
 		      int64_t *beside_ns)
 {

@@ -54,6 +54,9 @@ void watched_init(struct watched *watched, int root_fd, pid_t self, pid_t guard)
 /* What follows is bound to these processors (none: to no ones in particular). */
 void watched_bind(struct watched *watched, const int *cpus, int count);
 
+/* Is the worker bound to the processor, or to none in particular? */
+bool watched_owns(const struct watched *watched, int cpu);
+
 /*
  * Time of the processors that the worker is bound to, summed, and how many they are; *beside_ns:
  * busy time of the other hardware threads of their cores. False while one of them says nothing.

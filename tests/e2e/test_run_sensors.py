@@ -16,8 +16,9 @@ from prony_program import ProgramTest, timed  # noqa: E402
 # A window of 1.2 s in which one thread spins.
 BUSY = ("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward", "-D", "cpu:1",
         "-f", "fake+step-us=100000", "--repeat", "1", "--steps", "12", "--warm-up", "2")
-SENSORS = ["memory", "cpu", "frequency", "load", "steal", "foreign", "memory_pss",
-           "threads", "rapl", "page_faults", "worker_cpu"]
+SENSORS = ["memory", "cpu", "frequency", "temperature", "thermal", "load", "steal", "foreign",
+           "memory_pss", "threads", "switches", "pressure", "swap", "quota", "rapl", "page_faults",
+           "worker_cpu"]
 
 
 class SensorsTest(ProgramTest):
@@ -73,10 +74,15 @@ class SensorsTest(ProgramTest):
         self.check_memory(process, by_name)
         if by_name["frequency"]["absent"]:
             self.assertIsNone(process["frequency_mean_hz"])
-            self.assertIn("frequency_min_hz: no frequency control", process["null_reasons"])
+            self.assertIn("frequency_drop: no frequency control", process["null_reasons"])
         if by_name["rapl"]["absent"]:
             self.assertIsNone(process["energy_joules"])
             self.assertIn(by_name["rapl"]["absent"], process["null_reasons"])
+        for sensor, field in (("quota", "quota_share"), ("thermal", "thermal_share"),
+                              ("swap", "swap_rate"), ("pressure", "pressure_memory"),
+                              ("temperature", "temperature_max"),
+                              ("switches", "switches_voluntary")):
+            self.assertEqual(process[field] is None, by_name[sensor]["absent"] is not None, field)
         # One thread computes; on a busy machine it may never be seen on its processor.
         self.assertGreaterEqual(process["threads_alive"], 1)
         self.assertIn(process["cores_used"], (None, 1))

@@ -145,3 +145,25 @@ void assert_absent(const char *root, const struct sensor *sensor, const char *wh
 		fail_msg("%s: expected '%s', got '%s'", sensor->name, why, use.reason);
 	use_end(&use);
 }
+
+void series_add(struct process_record *record, const char *sensor, enum series_kind kind,
+		const char *const *channels, size_t width, const double *rows, size_t count)
+{
+	struct series *series;
+
+	record->series =
+		memory_realloc(record->series, (record->series_count + 1) * sizeof *record->series);
+	series = &record->series[record->series_count++];
+	*series = (struct series){.kind = kind, .channel_count = width, .count = count};
+	snprintf(series->sensor, sizeof series->sensor, "%s", sensor);
+	series->channels = memory_alloc(width * sizeof *series->channels);
+	series->times_ns = memory_alloc((count + 1) * sizeof *series->times_ns);
+	series->values = memory_alloc((count * width + 1) * sizeof *series->values);
+	for (size_t c = 0; c < width; c++)
+		snprintf(series->channels[c], SERIES_WORD_BYTES, "%s", channels[c]);
+	for (size_t i = 0; i < count; i++) {
+		series->times_ns[i] = (int64_t)rows[i * (width + 1)];
+		memcpy(&series->values[i * width], &rows[i * (width + 1) + 1],
+		       width * sizeof *rows);
+	}
+}

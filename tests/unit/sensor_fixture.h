@@ -2,6 +2,7 @@
 #ifndef PRONY_TESTS_UNIT_SENSOR_FIXTURE_H
 #define PRONY_TESTS_UNIT_SENSOR_FIXTURE_H
 
+#include "samples/record.h"
 #include "sensors/sensor.h"
 
 enum { SELF = 10, GUARD = 20, WORKER = 21, CHILD = 22 };
@@ -38,6 +39,10 @@ void use_begin_on(struct sensor_use *use, const char *root, const struct sensor 
 /* Looks again, at processes too. */
 void use_again(struct sensor_use *use);
 void use_end(struct sensor_use *use);
+
+/* Gives the record what a sensor saw: rows of a time in ns and a value per channel. */
+void series_add(struct process_record *record, const char *sensor, enum series_kind kind,
+		const char *const *channels, size_t width, const double *rows, size_t count);
 
 void assert_real(double got, double expected);
 /* It is not there, and says why in these words among others. */

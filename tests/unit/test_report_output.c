@@ -340,7 +340,7 @@ static void test_broken_floor(void **state)
 	assert_true(row->step.n == 3 && row->processes == 5 && !row->disturbed);
 	char words[64];
 	summary_status_text(&summary, row, words, sizeof words);
-	assert_string_equal(words, "ok (disturbed 2 of 5)");
+	assert_string_equal(words, "ok (disturbed 2 of 5: busy)");
 	summary_release(&summary);
 	/* Of one of the three nobody knows whether it was: it is no better than those that were. */
 	native->processes[3].foreign_share = NAN;
@@ -371,6 +371,41 @@ static void test_broken_floor(void **state)
 	mxnet->process_count = count;
 	change_speed(mxnet, 1 / 0.8);
 	strbuf_release(&text);
+}
+
+/* What the machine did itself is named as what others did, each cause with its remedy. */
+static void test_slow_machine(void **state)
+{
+	struct results *results = *state;
+	struct stored_cell *native = &results->run.cells[7];
+	struct process_record *process = &native->processes[1];
+	struct summary summary;
+	struct strbuf text;
+	char words[64];
+	native->flags |= CELL_FLAG_DISTURBED;
+	snprintf(process->flags, sizeof process->flags, "disturbed");
+	for (size_t i = 0; i < native->process_count; i++)
+		native->processes[i].foreign_share = i == 1 ? 0.512 : 0.01;
+	process->quota_share = 0.023;
+	strbuf_init(&text, 0);
+	summary_init(&summary, &results->run);
+	assert_true(summary_disturbance(&summary, &text));
+	assert_non_null(strstr(strbuf_text(&text), "the machine was busy or slow while 1 of 6"));
+	assert_non_null(strstr(strbuf_text(&text),
+			       "51 % of their cores, the quota of a control group kept them from "
+			       "their cores for up to 2.3 % of the time; a cell"));
+	assert_non_null(strstr(strbuf_text(&text),
+			       ": end other work (prony doctor shows it), give prony whole cores "
+			       "(cpuset), not a quota and measure again"));
+	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
+	assert_string_equal(words, "ok (disturbed 1 of 5: busy+quota)");
+	native->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
+	process->flags[0] = '\0';
+	process->quota_share = NAN;
+	for (size_t i = 0; i < native->process_count; i++)
+		native->processes[i].foreign_share = NAN;
+	strbuf_release(&text);
+	summary_release(&summary);
 }
 
 /* Variables that change how fast a framework is stand under the table, others do not. */
@@ -799,6 +834,7 @@ int main(void)
 		cmocka_unit_test(test_no_rank_without_parity),
 		cmocka_unit_test(test_single_process),
 		cmocka_unit_test(test_broken_floor),
+		cmocka_unit_test(test_slow_machine),
 		cmocka_unit_test(test_undecided),
 		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_parity_counts),

@@ -254,29 +254,6 @@ static void threads_are_counted_where_they_run(void **state)
 	assert_absent(*state, &sensor_threads, "/proc/PID/task");
 }
 
-/* A series of one sensor with these times (ns) and values, in a record with a window. */
-static void add_series(struct process_record *record, const char *sensor, enum series_kind kind,
-		       const char *const *channels, size_t width, const double *rows, size_t count)
-{
-	struct series *series;
-
-	record->series =
-		memory_realloc(record->series, (record->series_count + 1) * sizeof *record->series);
-	series = &record->series[record->series_count++];
-	*series = (struct series){.kind = kind, .channel_count = width, .count = count};
-	snprintf(series->sensor, sizeof series->sensor, "%s", sensor);
-	series->channels = memory_alloc(width * sizeof *series->channels);
-	series->times_ns = memory_alloc((count + 1) * sizeof *series->times_ns);
-	series->values = memory_alloc((count * width + 1) * sizeof *series->values);
-	for (size_t c = 0; c < width; c++)
-		snprintf(series->channels[c], SERIES_WORD_BYTES, "%s", channels[c]);
-	for (size_t i = 0; i < count; i++) {
-		series->times_ns[i] = (int64_t)rows[i * (width + 1)];
-		memcpy(&series->values[i * width], &rows[i * (width + 1) + 1],
-		       width * sizeof *rows);
-	}
-}
-
 static const char *const two_packages[] = {"package-0", "package-1", "dram-0"};
 
 static struct process_record record_of(const double *rows, size_t count, int64_t begin_ns,
@@ -285,7 +262,7 @@ static struct process_record record_of(const double *rows, size_t count, int64_t
 	struct process_record record;
 
 	process_record_init(&record);
-	add_series(&record, "rapl", SERIES_COUNTER, two_packages, 3, rows, count);
+	series_add(&record, "rapl", SERIES_COUNTER, two_packages, 3, rows, count);
 	record.window_begin_ns = begin_ns;
 	record.window_ns = window_ns;
 	sampling_figures(&record);
@@ -382,8 +359,8 @@ static void windows_too_short_for_a_clock(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct process_record record;
 		process_record_init(&record);
-		add_series(&record, "worker_cpu", SERIES_COUNTER, tree, 1, cases[i].rows, 2);
-		add_series(&record, "cpu", SERIES_COUNTER, cpus, 2, both, 2);
+		series_add(&record, "worker_cpu", SERIES_COUNTER, tree, 1, cases[i].rows, 2);
+		series_add(&record, "cpu", SERIES_COUNTER, cpus, 2, both, 2);
 		record.window_begin_ns = SECOND_NS / 2;
 		record.window_ns = cases[i].window_ns;
 		sampling_figures(&record);
@@ -404,7 +381,7 @@ static void page_faults_of_a_step(void **state)
 
 	(void)state;
 	process_record_init(&record);
-	add_series(&record, "page_faults", SERIES_COUNTER, tree, 1, rows, 2);
+	series_add(&record, "page_faults", SERIES_COUNTER, tree, 1, rows, 2);
 	record.window_begin_ns = SECOND_NS / 4;
 	record.window_ns = SECOND_NS / 2;
 	record.steps = 50;
@@ -432,7 +409,7 @@ static void threads_that_nobody_saw(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct process_record record;
 		process_record_init(&record);
-		add_series(&record, "threads", SERIES_GAUGE, channels, 2, rows, 4);
+		series_add(&record, "threads", SERIES_GAUGE, channels, 2, rows, 4);
 		record.window_begin_ns = cases[i].begin_ns;
 		record.window_ns = cases[i].window_ns;
 		sampling_figures(&record);

@@ -1,0 +1,82 @@
+#include "samples/disturbance.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELD(member) offsetof(struct process_record, member)
+#define PERCENT 100
+#define PER_MIB (1. / 1048576)
+#define END_OTHERS "end other work (prony doctor shows it)"
+#define FREE_MEMORY "free memory, or measure smaller batches"
+
+/* Limits: docs/sensors.md, "A busy machine". */
+const struct disturbance_cause disturbance_causes[] = {
+	{"busy", FIELD(foreign_share), 0.05, true, true, "other programs took up to",
+	 "% of their cores", PERCENT, END_OTHERS},
+	{"busy", FIELD(foreign_elsewhere), 0.25, true, false, "other programs took up to",
+	 "% of the other cores", PERCENT, END_OTHERS},
+	{"steal", FIELD(steal_share), 0.05, true, true, "the host took up to", "% of their cores",
+	 PERCENT, "use a host without overcommitment"},
+	{"quota", FIELD(quota_share), 0.01, false, true,
+	 "the quota of a control group kept them from their cores for up to", "% of the time",
+	 PERCENT, "give prony whole cores (cpuset), not a quota"},
+	{"heat", FIELD(thermal_share), 0.01, false, true, "heat slowed their cores down for up to",
+	 "% of the time", PERCENT, "cool the machine, or lower its clock"},
+	{"clock", FIELD(frequency_drop), 0.03, false, true, "the clock of their cores lay up to",
+	 "% below its highest", PERCENT,
+	 "let the clock stand still (governor performance, boost off)"},
+	{"memory", FIELD(pressure_memory), 0.01, false, true, "something waited for memory up to",
+	 "% of the time", PERCENT, FREE_MEMORY},
+	{"memory", FIELD(swap_rate), 1048576, false, false, "up to",
+	 "MiB/s went to swap space or came from it", PER_MIB, FREE_MEMORY},
+};
+const size_t disturbance_cause_count = sizeof disturbance_causes / sizeof disturbance_causes[0];
+
+double disturbance_figure(const struct process_record *record,
+			  const struct disturbance_cause *cause)
+{
+	double figure;
+
+	memcpy(&figure, (const char *)record + cause->offset, sizeof figure);
+	return figure;
+}
+
+unsigned disturbance_seen(const struct process_record *record)
+{
+	unsigned seen = 0;
+
+	for (size_t i = 0; i < disturbance_cause_count; i++)
+		if (disturbance_figure(record, &disturbance_causes[i]) >
+		    disturbance_causes[i].limit)
+			seen |= 1U << i;
+	return seen;
+}
+
+double disturbance_taken(const struct process_record *record)
+{
+	double sum = NAN;
+
+	for (size_t i = 0; i < disturbance_cause_count; i++) {
+		double figure = disturbance_figure(record, &disturbance_causes[i]);
+		if (disturbance_causes[i].takes_time && !isnan(figure))
+			sum = (isnan(sum) ? 0 : sum) + fmax(figure, 0);
+	}
+	return sum;
+}
+
+void disturbance_words(unsigned seen, char *out, size_t out_bytes)
+{
+	const char *last = "";
+	size_t used = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < disturbance_cause_count; i++) {
+		const char *word = disturbance_causes[i].word;
+		if (!(seen >> i & 1) || !strcmp(word, last) || used >= out_bytes)
+			continue;
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", *last ? "+" : "",
+					 word);
+		last = word;
+	}
+}

@@ -1,0 +1,106 @@
+/* Time in which something waited for a processor, for memory or for a disk: the kernel's pressure
+ * stall information (Documentation/accounting/psi.rst of Linux). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "sensors/files.h"
+#include "sensors/groups.h"
+#include "sensors/sensor.h"
+
+enum { RESOURCES = 3 };
+static const char *const resources[RESOURCES] = {"cpu", "memory", "io"};
+
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", in us. NaN where the kernel counts none. */
+static double total_ns(int fd)
+{
+	char text[256], *end;
+
+	if (file_reread(fd, text, sizeof text) <= 0 || strncmp(text, "some ", 5) != 0)
+		return NAN;
+	const char *total = strstr(text, " total=");
+	const char *digits = total ? total + sizeof " total=" - 1 : "";
+	long long us = strtoll(digits, &end, 10);
+	return end == digits || us < 0 ? NAN : (double)us * 1e3;
+}
+
+/* That of the control group nearest to prony and its workers that has one, else of the machine. */
+static int open_nearest(const struct watched *watched, const char *resource)
+{
+	struct group_folder *groups = memory_alloc(GROUP_FOLDERS_MAX * sizeof *groups);
+	size_t count = group_folders(watched->root_fd, "cpu", groups, GROUP_FOLDERS_MAX);
+	char path[GROUP_PATH_BYTES + 32];
+	int fd = -1;
+
+	for (size_t i = 0; i <= count && fd < 0; i++) {
+		if (i < count && !groups[i].version_2)
+			continue;
+		snprintf(path, sizeof path, i < count ? "%s/%s.pressure" : "%s/%s",
+			 i < count ? groups[i].path : "/proc/pressure", resource);
+		fd = process_open_file(watched->root_fd, path);
+		if (fd >= 0 && isnan(total_ns(fd))) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	free(groups);
+	return fd;
+}
+
+static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
+{
+	for (int i = 0; i < RESOURCES; i++) {
+		int fd = open_nearest(watched, resources[i]);
+		if (fd < 0)
+			continue;
+		close(fd);
+		return true;
+	}
+	snprintf(reason, SERIES_REASON_BYTES, "this kernel does not count pressure");
+	return false;
+}
+
+static void open_all(const struct watched *watched, struct sensor_handle *handle)
+{
+	int *fds = memory_alloc(RESOURCES * sizeof *fds);
+
+	for (int i = 0; i < RESOURCES; i++) {
+		sensor_add_channel(handle, resources[i]);
+		fds[i] = open_nearest(watched, resources[i]);
+	}
+	handle->state = fds;
+}
+
+static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
+{
+	const int *fds = handle->state;
+
+	(void)watched;
+	for (int i = 0; i < RESOURCES; i++)
+		values[i] = total_ns(fds[i]);
+}
+
+static void close_all(struct sensor_handle *handle)
+{
+	int *fds = handle->state;
+
+	for (int i = 0; i < RESOURCES; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	free(fds);
+}
+
+const struct sensor sensor_pressure = {
+	.name = "pressure",
+	.unit = "ns",
+	.rate_unit = "share",
+	.kind = SERIES_COUNTER,
+	.period_ns = 1000000000,
+	.probe = probe,
+	.open = open_all,
+	.sample = sample,
+	.close = close_all,
+};

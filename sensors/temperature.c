@@ -1,0 +1,117 @@
+/* Temperature of the processor packages (Documentation/hwmon/sysfs-interface.rst of Linux). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "sensors/files.h"
+#include "sensors/sensor.h"
+
+enum { CHIPS_MAX = 64 };
+
+struct thermometers {
+	int fds[CHIPS_MAX];
+	size_t count;
+};
+
+/* Drivers whose first input is that of the whole package; and, where there is none of them, zones
+ * of the kernel's thermal control (Arm). */
+static const struct source {
+	const char *folder, *name, *input;
+	const char *const names[5]; /* begin so */
+} sources[] = {
+	{"/sys/class/hwmon/hwmon",
+	 "name",
+	 "temp1_input",
+	 {"coretemp", "k10temp", "zenpower", "cpu_thermal"}},
+	{"/sys/class/thermal/thermal_zone", "type", "temp", {"x86_pkg_temp", "cpu", "soc"}},
+};
+
+static bool is_named(const struct source *source, const char *name)
+{
+	for (size_t i = 0; i < sizeof source->names / sizeof source->names[0]; i++)
+		if (source->names[i] && !strncmp(name, source->names[i], strlen(source->names[i])))
+			return true;
+	return false;
+}
+
+static void find_thermometers(const struct watched *watched, struct thermometers *out)
+{
+	out->count = 0;
+	for (size_t s = 0; s < sizeof sources / sizeof sources[0] && out->count == 0; s++)
+		for (int i = 0; i < CHIPS_MAX; i++) {
+			char path[96], name[64];
+			snprintf(path, sizeof path, "%s%d/%s", sources[s].folder, i,
+				 sources[s].name);
+			if (process_read_file(watched->root_fd, path, name, sizeof name) <= 0 ||
+			    !is_named(&sources[s], name))
+				continue;
+			snprintf(path, sizeof path, "%s%d/%s", sources[s].folder, i,
+				 sources[s].input);
+			int fd = process_open_file(watched->root_fd, path);
+			if (fd >= 0)
+				out->fds[out->count++] = fd;
+		}
+}
+
+static void close_thermometers(struct thermometers *thermometers)
+{
+	for (size_t i = 0; i < thermometers->count; i++)
+		close(thermometers->fds[i]);
+}
+
+static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
+{
+	struct thermometers found;
+
+	find_thermometers(watched, &found);
+	close_thermometers(&found);
+	if (found.count == 0)
+		snprintf(reason, SERIES_REASON_BYTES,
+			 "no thermometer of the processor: a virtual machine, or no driver");
+	return found.count > 0;
+}
+
+static void open_all(const struct watched *watched, struct sensor_handle *handle)
+{
+	struct thermometers *thermometers = memory_alloc(sizeof *thermometers);
+
+	find_thermometers(watched, thermometers);
+	for (size_t i = 0; i < thermometers->count; i++) {
+		char name[SERIES_WORD_BYTES];
+		snprintf(name, sizeof name, "package-%d", (int)i);
+		sensor_add_channel(handle, name);
+	}
+	handle->state = thermometers;
+}
+
+static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
+{
+	const struct thermometers *thermometers = handle->state;
+
+	(void)watched;
+	for (size_t i = 0; i < thermometers->count; i++) {
+		int64_t millidegrees = file_number(thermometers->fds[i]);
+		values[i] = millidegrees > 0 ? (double)millidegrees * 1e-3 : NAN;
+	}
+}
+
+static void close_all(struct sensor_handle *handle)
+{
+	close_thermometers(handle->state);
+	free(handle->state);
+}
+
+const struct sensor sensor_temperature = {
+	.name = "temperature",
+	.unit = "degC",
+	.rate_unit = "",
+	.kind = SERIES_GAUGE,
+	.period_ns = 1000000000,
+	.probe = probe,
+	.open = open_all,
+	.sample = sample,
+	.close = close_all,
+};

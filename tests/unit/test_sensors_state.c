@@ -1,0 +1,336 @@
+/* Sensors of what holds a worker back, on recorded machines, and what makes a process disturbed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "samples/disturbance.h"
+#include "sensors/sampling.h"
+#include "sensors/sensor.h"
+#include "tests/unit/machine_fixture.h"
+#include "tests/unit/sensor_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define SECOND_NS INT64_C(1000000000)
+#define PSI(total) "some avg10=1.00 avg60=0.50 avg300=0.10 total=" total "\nfull avg10=0 total=9\n"
+
+static void pressure_is_that_of_the_nearest_group(void **state)
+{
+	static const char *const bad[] = {"", "full avg10=0 total=3\n", "some avg10=0.00\n",
+					  "some avg10=0 total=x\n", "some avg10=0 total=-4\n"};
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	assert_absent(*state, &sensor_pressure, "does not count pressure");
+	machine_file(*state, "/proc/pressure/cpu", PSI("100"));
+	machine_file(*state, "/proc/pressure/memory", PSI("20"));
+	use_begin(&use, *state, &sensor_pressure);
+	assert_int_equal(use.handle.channel_count, 3);
+	assert_string_equal(use.handle.channels[1], "memory");
+	assert_real(use.values[0], 100e3);
+	assert_real(use.values[1], 20e3);
+	assert_real(use.values[2], NAN);
+	use_end(&use);
+	/* Its own group counts; of the one above only what that does not have. */
+	machine_file(*state, "/proc/self/cgroup", "1:cpu:/old\n0::/user.slice/me\n");
+	machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("7"));
+	machine_file(*state, "/sys/fs/cgroup/user.slice/io.pressure", PSI("3"));
+	use_begin(&use, *state, &sensor_pressure);
+	assert_real(use.values[0], 7e3);
+	assert_real(use.values[1], 20e3);
+	assert_real(use.values[2], 3e3);
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", bad[i]);
+		use_again(&use);
+		assert_real(use.values[0], NAN);
+	}
+	machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("9"));
+	use_again(&use);
+	assert_real(use.values[0], 9e3);
+	use_end(&use);
+	/* The path is the host's, the mount the container's own. */
+	machine_file(*state, "/proc/self/cgroup", "0::/docker/0815\n");
+	machine_file(*state, "/sys/fs/cgroup/cpu.pressure", PSI("11"));
+	use_begin(&use, *state, &sensor_pressure);
+	assert_real(use.values[0], 11e3);
+	use_end(&use);
+}
+
+static void quotas_are_those_of_all_groups_above(void **state)
+{
+	static const int cpus[] = {0, 1};
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	assert_absent(*state, &sensor_quota, "no control group has a quota");
+	machine_file(*state, "/proc/self/cgroup", "4:cpu,cpuacct:/a/b\n0::/c/d\n");
+	machine_file(*state, "/sys/fs/cgroup/c/d/cpu.max", "max 100000");
+	machine_file(*state, "/sys/fs/cgroup/c/d/cpu.stat", "usage_usec 5\nthrottled_usec 77\n");
+	/* What has no quota throttles nobody: its 0 would say that it was looked at. */
+	assert_absent(*state, &sensor_quota, "no control group has a quota");
+	machine_file(*state, "/sys/fs/cgroup/c/cpu.max", "150000 100000");
+	assert_absent(*state, &sensor_quota, "no control group has a quota");
+	machine_file(*state, "/sys/fs/cgroup/c/cpu.stat",
+		     "usage_usec 5\nnr_throttled 3\nthrottled_usec 4000\n");
+	use_begin_on(&use, *state, &sensor_quota, cpus, 2);
+	assert_int_equal(use.handle.channel_count, 1);
+	assert_real(use.values[0], 4000e3 / 2);
+	use_end(&use);
+	/* Version 1 beside it, in ns, and summed up where both have one. */
+	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "50000");
+	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000");
+	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.stat",
+		     "nr_periods 9\nnr_throttled 2\nthrottled_time 6000000\n");
+	use_begin_on(&use, *state, &sensor_quota, cpus, 2);
+	assert_real(use.values[0], (4000e3 + 6e6) / 2);
+	machine_file(*state, "/sys/fs/cgroup/c/cpu.stat", "garbage\nthrottled_usecs 1\n");
+	use_again(&use);
+	assert_real(use.values[0], NAN);
+	use_end(&use);
+}
+
+static void swap_counts_bytes(void **state)
+{
+	const double page = (double)sysconf(_SC_PAGESIZE);
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	assert_absent(*state, &sensor_swap, "/proc/vmstat says nothing");
+	machine_file(*state, "/proc/vmstat", "nr_free_pages 5\npswpin 3\npswpout 40\nx 1\n");
+	machine_file(*state, "/proc/meminfo", "MemTotal: 9 kB\nSwapTotal:       0 kB\n");
+	assert_absent(*state, &sensor_swap, "no swap space");
+	machine_file(*state, "/proc/meminfo", "MemTotal: 9 kB\nSwapTotal:    4096 kB\n");
+	use_begin(&use, *state, &sensor_swap);
+	assert_string_equal(use.handle.channels[0], "in");
+	assert_real(use.values[0], 3e9 * page);
+	assert_real(use.values[1], 40e9 * page);
+	machine_file(*state, "/proc/vmstat", "pswpin -3\npswpoutside 40\n");
+	use_again(&use);
+	assert_real(use.values[0], NAN);
+	assert_real(use.values[1], NAN);
+	machine_remove_file(*state, "/proc/vmstat");
+	use_again(&use);
+	assert_real(use.values[0], NAN);
+	use_end(&use);
+}
+
+static void set_switches(const char *root, int pid, int thread, const char *text)
+{
+	char path[96];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, thread);
+	machine_file(root, path, text);
+}
+
+static void switches_are_those_of_all_threads(void **state)
+{
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	assert_absent(*state, &sensor_switches, "status does not say");
+	set_switches(*state, GUARD, GUARD,
+		     "Name:\tx\nvoluntary_ctxt_switches:\t900\n"
+		     "nonvoluntary_ctxt_switches:\t900\n");
+	set_switches(*state, WORKER, WORKER,
+		     "Name:\tx\nvoluntary_ctxt_switches:\t10\nnonvoluntary_ctxt_switches:\t1\n");
+	set_switches(*state, WORKER, 300,
+		     "Name:\tx\nvoluntary_ctxt_switches:\t20\nnonvoluntary_ctxt_switches:\t2\n");
+	set_switches(*state, CHILD, CHILD,
+		     "Name:\tx\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t4\n");
+	use_begin(&use, *state, &sensor_switches);
+	/* Not the guard's. */
+	assert_real(use.values[0], 70e9);
+	assert_real(use.values[1], 7e9);
+	/* A kernel that says one of them only says too little. */
+	set_switches(*state, WORKER, 300, "Name:\tx\nvoluntary_ctxt_switches:\t20\n");
+	use_again(&use);
+	assert_real(use.values[0], 50e9);
+	machine_remove_folder(*state, "/proc/21/task");
+	machine_remove_folder(*state, "/proc/22");
+	use_again(&use);
+	assert_real(use.values[0], NAN);
+	use_end(&use);
+}
+
+#define CPU "/sys/devices/system/cpu/cpu"
+
+static void heat_is_that_of_the_workers_processors(void **state)
+{
+	static const int cpus[] = {1};
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	assert_absent(*state, &sensor_thermal, "no thermal_throttle here");
+	machine_file(*state, CPU "0/thermal_throttle/core_throttle_total_time_ms", "100");
+	machine_file(*state, CPU "0/thermal_throttle/package_throttle_total_time_ms", "40");
+	machine_file(*state, CPU "1/thermal_throttle/core_throttle_total_time_ms", "300");
+	machine_file(*state, CPU "1/thermal_throttle/package_throttle_total_time_ms", "40");
+	use_begin(&use, *state, &sensor_thermal);
+	assert_int_equal(use.handle.channel_count, 2);
+	assert_string_equal(use.handle.channels[1], "package");
+	assert_real(use.values[0], 200e6);
+	assert_real(use.values[1], 40e6);
+	machine_file(*state, CPU "0/thermal_throttle/core_throttle_total_time_ms", "x");
+	use_again(&use);
+	assert_real(use.values[0], NAN);
+	assert_real(use.values[1], 40e6);
+	use_end(&use);
+	use_begin_on(&use, *state, &sensor_thermal, cpus, 1);
+	assert_real(use.values[0], 300e6);
+	use_end(&use);
+}
+
+static void temperature_is_that_of_packages(void **state)
+{
+	struct sensor_use use;
+
+	sensor_machine(*state);
+	machine_file(*state, "/sys/class/hwmon/hwmon0/name", "nvme\n");
+	machine_file(*state, "/sys/class/hwmon/hwmon0/temp1_input", "30000\n");
+	assert_absent(*state, &sensor_temperature, "no thermometer");
+	machine_file(*state, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+	machine_file(*state, "/sys/class/thermal/thermal_zone1/temp", "55000\n");
+	use_begin(&use, *state, &sensor_temperature);
+	assert_int_equal(use.handle.channel_count, 1);
+	assert_real(use.values[0], 55);
+	use_end(&use);
+	/* A driver says it better than a zone, and of each package. */
+	machine_file(*state, "/sys/class/hwmon/hwmon2/name", "coretemp\n");
+	machine_file(*state, "/sys/class/hwmon/hwmon2/temp1_input", "71500\n");
+	machine_file(*state, "/sys/class/hwmon/hwmon3/name", "coretemp\n");
+	machine_file(*state, "/sys/class/hwmon/hwmon3/temp1_input", "68000\n");
+	use_begin(&use, *state, &sensor_temperature);
+	assert_int_equal(use.handle.channel_count, 2);
+	assert_string_equal(use.handle.channels[1], "package-1");
+	assert_real(use.values[0], 71.5);
+	assert_real(use.values[1], 68);
+	machine_file(*state, "/sys/class/hwmon/hwmon3/temp1_input", "error\n");
+	use_again(&use);
+	assert_real(use.values[1], NAN);
+	use_end(&use);
+}
+
+/* A process of which one sensor saw something, with a window from half a second on. */
+static void record_with(struct process_record *record, const char *sensor, enum series_kind kind,
+			const char *const *channels, size_t width, const double *rows, size_t count,
+			int64_t window_ns)
+{
+	process_record_init(record);
+	series_add(record, sensor, kind, channels, width, rows, count);
+	record->window_begin_ns = SECOND_NS / 2;
+	record->window_ns = window_ns;
+	sampling_figures(record);
+}
+
+static void figures_of_the_window(void **state)
+{
+	static const char *const heat[] = {"core", "package"},
+				 *const pressure[] = {"cpu", "memory", "io"},
+				 *const swap[] = {"in", "out"};
+	/* 2 and 5 % of the time; 0 and 1 %, and nobody knows; 1 and 2 MB/s. */
+	static const double hot[] = {0, 0, 0, 1e9, 2e7, 5e7, 2e9, 4e7, 10e7};
+	static const double waits[] = {0, 0, 5, NAN, 1e9, 0, 1e7 + 5, NAN, 2e9, 0, 2e7 + 5, NAN};
+	static const double pages[] = {0, 0, 0, 1e9, 1e15, 2e15, 2e9, 2e15, 4e15};
+	struct process_record record;
+
+	(void)state;
+	record_with(&record, "thermal", SERIES_COUNTER, heat, 2, hot, 3, SECOND_NS);
+	assert_real(record.thermal_share, 0.05);
+	process_record_release(&record);
+	record_with(&record, "thermal", SERIES_COUNTER, heat, 2, hot, 3, SECOND_NS / 10);
+	assert_real(record.thermal_share, NAN);
+	assert_non_null(strstr(record.null_reasons, "thermal_share: a window below 200 ms"));
+	process_record_release(&record);
+	record_with(&record, "pressure", SERIES_COUNTER, pressure, 3, waits, 3, SECOND_NS);
+	assert_real(record.pressure_cpu, 0);
+	assert_real(record.pressure_memory, 0.01);
+	assert_real(record.pressure_io, NAN);
+	assert_non_null(strstr(record.null_reasons, "pressure_io: no sample of pressure"));
+	process_record_release(&record);
+	record_with(&record, "swap", SERIES_COUNTER, swap, 2, pages, 3, SECOND_NS);
+	assert_real(record.swap_rate, 3e6);
+	assert_true(disturbance_seen(&record) != 0);
+	process_record_release(&record);
+}
+
+/* The clock falls within the window; what it was while the worker waited is not looked at. */
+static void a_clock_that_falls(void **state)
+{
+	static const char *const cpus[] = {"cpu0", "cpu1"};
+	static const double falls[] = {0,   1e9, 1e9,	1e9,   3e9, 3e9, 2e9, 3e9,
+				       NAN, 3e9, 2.4e9, 2.4e9, 4e9, 1e9, 1e9};
+	struct process_record record;
+
+	(void)state;
+	record_with(&record, "frequency", SERIES_GAUGE, cpus, 2, falls, 5, 3 * SECOND_NS);
+	assert_real(record.frequency_drop, 1 - 2.8 / 3.0);
+	assert_true(disturbance_seen(&record) != 0);
+	process_record_release(&record);
+	record_with(&record, "frequency", SERIES_GAUGE, cpus, 2, falls, 5, 2 * SECOND_NS);
+	assert_real(record.frequency_drop, NAN);
+	assert_non_null(strstr(record.null_reasons, "frequency_drop: the window holds too few"));
+	assert_int_equal(disturbance_seen(&record), 0);
+	process_record_release(&record);
+}
+
+/* Each cause at its limit and above it, with its word; and what they take together. */
+static void each_cause_has_a_limit(void **state)
+{
+	struct process_record record;
+	char words[64];
+
+	(void)state;
+	process_record_init(&record);
+	assert_int_equal(disturbance_seen(&record), 0);
+	assert_real(disturbance_taken(&record), NAN);
+	for (size_t i = 0; i < disturbance_cause_count; i++) {
+		const struct disturbance_cause *cause = &disturbance_causes[i];
+		double *figure = (double *)(void *)((char *)&record + cause->offset);
+		process_record_init(&record);
+		*figure = cause->limit;
+		assert_int_equal(disturbance_seen(&record), 0);
+		*figure = cause->limit * 1.01;
+		assert_int_equal(disturbance_seen(&record), 1 << i);
+		disturbance_words(disturbance_seen(&record), words, sizeof words);
+		assert_string_equal(words, cause->word);
+		assert_real(disturbance_taken(&record), cause->takes_time ? *figure : NAN);
+		assert_true(*cause->text && *cause->unit && *cause->remedy);
+	}
+	process_record_init(&record);
+	record.foreign_share = 0.04;
+	record.foreign_elsewhere = 0.3;
+	record.quota_share = 0.2;
+	record.steal_share = 0.06;
+	disturbance_words(disturbance_seen(&record), words, sizeof words);
+	assert_string_equal(words, "busy+steal+quota");
+	assert_real(disturbance_taken(&record), 0.3);
+	disturbance_words(~0U, words, sizeof words);
+	assert_string_equal(words, "busy+steal+quota+heat+clock+memory");
+}
+
+#define machine_test(function)                                                                     \
+	cmocka_unit_test_setup_teardown(function, machine_setup, machine_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		machine_test(pressure_is_that_of_the_nearest_group),
+		machine_test(quotas_are_those_of_all_groups_above),
+		machine_test(swap_counts_bytes),
+		machine_test(switches_are_those_of_all_threads),
+		machine_test(heat_is_that_of_the_workers_processors),
+		machine_test(temperature_is_that_of_packages),
+		cmocka_unit_test(figures_of_the_window),
+		cmocka_unit_test(a_clock_that_falls),
+		cmocka_unit_test(each_cause_has_a_limit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
