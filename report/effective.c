@@ -6,11 +6,14 @@
 #include "base/json.h"
 #include "report/summary.h"
 
-/* Processor time that a core's worth may lack or exceed: start and end of the window. */
-#define CORES_SLACK 0.5
+/* Processor time of more than so many cores: start and end of the window, and what waits now and
+ * then. */
+#define CORES_MORE 0.5
+#define CORES_FEWER 0.1
 
 /* The most of the cell's processes: processors at one instant, and processor time / time; NaN where
- * nobody looked. Threads: as asked, which a process has to confirm before it is timed. */
+ * nobody looked, or other programs had the processors. Threads: as asked, which a process has to
+ * confirm before it is timed. */
 struct used {
 	double processors, cores, threads;
 };
@@ -20,7 +23,8 @@ static struct used find_used(const struct stored_cell *cell)
 	struct used most = {NAN, NAN, NAN};
 	for (size_t i = 0; i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
-		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0)
+		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0 ||
+		    process_disturbance(record) == DISTURBANCE_SEEN)
 			continue;
 		most.processors = fmax(most.processors, record->cores_used);
 		most.cores = fmax(most.cores, record->window_cpu_cores);
@@ -30,12 +34,12 @@ static struct used find_used(const struct stored_cell *cell)
 	return most;
 }
 
-/* Samples of threads are few: processor time has to say so, too, where it is known. */
+/* Samples of threads are few: processor time has to say so, too. */
 static bool says_cores(const struct summary_row *row, const char *before, struct strbuf *out)
 {
 	struct used used = find_used(row->cell);
-	bool fewer = used.processors < used.threads && !(used.cores > used.threads - CORES_SLACK);
-	bool more = used.processors > used.threads || used.cores > used.threads + CORES_SLACK;
+	bool fewer = used.processors < used.threads && used.cores <= used.processors + CORES_FEWER;
+	bool more = used.processors > used.threads || used.cores > used.threads + CORES_MORE;
 	if (!fewer && !more)
 		return false;
 	strbuf_printf(out, "%s%s, asked for %.0f thread%s, ", before, row->cell->cell.framework,

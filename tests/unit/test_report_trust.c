@@ -188,7 +188,10 @@ static void what_took_effect_is_said(void **state)
 	assert_false(summary_effective(&summary, FORWARD, &text));
 	for (size_t i = 0; i < cell->process_count; i++)
 		cell->processes[i].cores_used = 1;
-	/* Few samples of threads; processor time says that there were two. */
+	/* Few samples of threads; processor time says that there were two, or nothing. */
+	assert_false(summary_effective(&summary, FORWARD, &text));
+	for (size_t i = 0; i < cell->process_count; i++)
+		cell->processes[i].window_cpu_cores = NAN;
 	assert_false(summary_effective(&summary, FORWARD, &text));
 	for (size_t i = 0; i < cell->process_count; i++)
 		cell->processes[i].window_cpu_cores = 1.02;
