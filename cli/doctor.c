@@ -19,6 +19,8 @@ struct doctor_options {
 	bool record, measure;
 };
 
+/* How long the processors are watched. */
+#define WATCH_NS INT64_C(500000000)
 /* Nothing is known better after longer: the best of many tries is taken. */
 #define EACH_NS INT64_C(200000000)
 
@@ -194,7 +196,7 @@ int command_doctor(const struct cli_command *command, int argc, char **argv)
 		json_decref(record);
 		return 0;
 	}
-	size_t count = machine_findings("", findings, FINDINGS_MAX);
+	size_t count = machine_findings("", WATCH_NS, findings, FINDINGS_MAX);
 	count += framework_findings(findings + count, FINDINGS_MAX - count);
 	if (strcmp(options.format, "json") == 0)
 		print_json(findings, count);

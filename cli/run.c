@@ -30,6 +30,9 @@ enum { NOT_OK_SHOWN = 3 };
 #define START_DELAY_NS                                                                             \
 	SECOND_NS /* docs/measurement.md: breaks up what is periodic on the machine */
 
+/* How long others are watched before a run: enough to see a processor that they keep busy. */
+#define FINDINGS_WATCH_NS INT64_C(40000000)
+
 static volatile int stop_wanted;
 
 /*
@@ -273,6 +276,18 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	return PRONY_OK;
 }
 
+/* What on this machine will spoil the numbers, where there is something. */
+static void say_findings(struct job *job)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	if (conditions_found(job->machine, false, &line)) {
+		strbuf_puts(&line, "; prony doctor says what to do");
+		progress_say(&job->progress, strbuf_text(&line));
+	}
+	strbuf_release(&line);
+}
+
 static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
 {
 	size_t count = job->chosen.plan.count ? job->chosen.plan.count : 1;
@@ -281,6 +296,8 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		return error_set(err, PRONY_NOMEM, "no memory for %zu cells", count);
 	job->machine = machine_record("");
 	measured_add(job->machine);
+	job_drop_replaced(job);
+	machine_findings_add(job->machine, "", FINDINGS_WATCH_NS);
 	enum prony_status status = baseline_load(job, err);
 	if (status == PRONY_OK)
 		status = store_open(job->options->store, false, &job->store, err);
@@ -296,6 +313,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		run_forecast_history(job, job->store, &job->forecast);
 		run_forecast_resume(job, &job->forecast);
 		say_forecast(job);
+		say_findings(job);
 		status = execute(job, err);
 	}
 	if (status == PRONY_OK)

@@ -116,6 +116,33 @@ void job_callbacks(struct job *job, struct run_callbacks *out)
 	};
 }
 
+/* Does every worker of the plan get a value of prony's own for the variable? */
+static bool is_replaced(const struct plan *plan, const char *name)
+{
+	size_t length = strlen(name), workers = 0, replaced = 0;
+	for (size_t i = 0; i < plan->count; i++) {
+		const char *const *rows = plan->cells[i].worker_environment;
+		workers += rows != NULL;
+		while (rows && *rows && (strncmp(*rows, name, length) || (*rows)[length] != '='))
+			rows++;
+		replaced += rows && *rows;
+	}
+	return workers > 0 && replaced == workers;
+}
+
+void job_drop_replaced(struct job *job)
+{
+	json_t *set = json_object_get(json_object_get(job->machine, "should_match"), "environment");
+	json_t *value;
+	const char *name;
+	void *next;
+	json_object_foreach_safe(set, next, name, value)
+	{
+		if (is_replaced(&job->chosen.plan, name))
+			json_object_del(set, name);
+	}
+}
+
 enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err)
 {
 	struct strbuf command;

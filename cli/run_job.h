@@ -29,6 +29,10 @@ struct job {
 	bool broken; /* a cell that is ok in the baseline is not in this run */
 };
 
+/* Takes those variables of the user's environment out of the machine's record that reach no worker
+ * of the plan, because each gets a value of prony's own (the number of threads). */
+void job_drop_replaced(struct job *job);
+
 /* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same
  * kind. `argv` is kept with it as the command. */
 enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err);

@@ -11,8 +11,8 @@
 #include "diagnose/sources.h"
 #include "diagnose/topology.h"
 
-/* How long the processors are watched; a tick is 10 ms. */
-#define WATCH_NS (INT64_C(500) * 1000000)
+/* Processor times come in ticks of 10 ms: of up to two nobody knows when they were. */
+#define TICKS_UNSURE_NS INT64_C(20000000)
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 enum { POLICIES_MAX = 4096 };
@@ -40,6 +40,16 @@ static void found(struct finding *finding, enum finding_level level, const char 
 	va_start(arguments, format);
 	vsnprintf(finding->value, sizeof(finding->value), format, arguments);
 	va_end(arguments);
+}
+
+/* Time of all processors that passed while they were watched; less where the part is too small to
+ * tell: 0. */
+static double share_percent(const struct examination *seen, int64_t part_ns)
+{
+	int64_t passed = seen->after.total_ns - seen->before.total_ns;
+
+	return passed > 0 && part_ns > TICKS_UNSURE_NS ? 100.0 * (double)part_ns / (double)passed
+						       : 0;
 }
 
 static bool is_virtual(const struct examination *seen)
@@ -120,7 +130,7 @@ static void check_load(const struct examination *seen, struct finding *finding)
 	int64_t passed = seen->after.total_ns - seen->before.total_ns;
 	int64_t used = seen->after.busy_ns - seen->before.busy_ns;
 	int threads = seen->has_topology ? seen->topology.threads : 1;
-	double busy = passed > 0 ? 100.0 * (double)used / (double)passed : -1;
+	double busy = passed > 0 ? share_percent(seen, used) : -1;
 
 	if (source_load_averages(seen->root, averages))
 		load = averages[0];
@@ -144,17 +154,14 @@ static void check_load(const struct examination *seen, struct finding *finding)
 
 static void check_steal(const struct examination *seen, struct finding *finding)
 {
-	int64_t passed = seen->after.total_ns - seen->before.total_ns;
-	double since_boot, now = 0;
+	double since_boot, now;
 
 	if (!seen->after.known) {
 		found(finding, FINDING_NOTE, "", "absent: /proc/stat cannot be read");
 		return;
 	}
 	since_boot = 100.0 * (double)seen->after.steal_ns / (double)seen->after.total_ns;
-	if (passed > 0)
-		now = 100.0 * (double)(seen->after.steal_ns - seen->before.steal_ns) /
-		      (double)passed;
+	now = share_percent(seen, seen->after.steal_ns - seen->before.steal_ns);
 	if (now > 1 || since_boot > 1)
 		found(finding, FINDING_WARNING,
 		      "the host gives this machine's time to others: use a host without "
@@ -356,29 +363,35 @@ static void check_gpu(const struct examination *seen, struct finding *finding)
 static const struct {
 	const char *name;
 	void (*check)(const struct examination *seen, struct finding *finding);
+	bool spoils; /* what it warns of spoils numbers, and not what is known of them */
 } checks[] = {
-	{"governor", check_governor},
-	{"boost", check_boost},
-	{"load", check_load},
-	{"steal", check_steal},
-	{"cores", check_cores},
-	{"memory", check_memory},
-	{"swap", check_swap},
-	{"instruction set", check_instruction_set},
-	{"virtual machine", check_virtual},
-	{"clock source", check_clock},
-	{"perf permissions", check_perf},
-	{"sensor cpu-energy", check_energy},
-	{"sensor cpu-temperature", check_temperature},
-	{"sensor gpu", check_gpu},
+	{"governor", check_governor, true},
+	{"boost", check_boost, false},
+	{"load", check_load, true},
+	{"steal", check_steal, true},
+	{"cores", check_cores, true},
+	{"memory", check_memory, true},
+	{"swap", check_swap, true},
+	{"instruction set", check_instruction_set, false},
+	{"virtual machine", check_virtual, false},
+	{"clock source", check_clock, true},
+	{"perf permissions", check_perf, false},
+	{"sensor cpu-energy", check_energy, false},
+	{"sensor cpu-temperature", check_temperature, false},
+	{"sensor gpu", check_gpu, false},
 };
 
-static void examine(const char *root, struct examination *seen)
+static void examine(const char *root, int64_t watch_ns, struct examination *seen)
 {
 	*seen = (struct examination){.root = root};
 	source_cpu_time(root, &seen->before);
-	int64_t until = clock_monotonic_ns() + WATCH_NS;
-
+	seen->after = seen->before;
+	/* First, so that what follows is not taken for the work of others. A recorded machine
+	 * stands still. */
+	if (seen->before.known && !*root) {
+		clock_sleep_until_ns(clock_monotonic_ns() + watch_ns);
+		source_cpu_time(root, &seen->after);
+	}
 	seen->cpuinfo = source_text(root, "/proc/cpuinfo", NULL);
 	if (seen->cpuinfo)
 		seen->flags = source_field(seen->cpuinfo, "flags");
@@ -388,26 +401,36 @@ static void examine(const char *root, struct examination *seen)
 		seen->flags = memory_strdup("");
 	seen->has_topology = topology_read(root, &seen->topology, NULL, 0);
 	source_instruments(root, seen->instruments);
-	seen->after = seen->before;
-	/* A recorded machine stands still. */
-	if (seen->before.known && !*root) {
-		clock_sleep_until_ns(until);
-		source_cpu_time(root, &seen->after);
-	}
 }
 
-size_t machine_findings(const char *root, struct finding *out, size_t capacity)
+size_t machine_findings(const char *root, int64_t watch_ns, struct finding *out, size_t capacity)
 {
 	struct examination seen;
 	size_t count = 0;
 
-	examine(root ? root : "", &seen);
+	examine(root ? root : "", watch_ns, &seen);
 	for (; count < sizeof(checks) / sizeof(checks[0]) && count < capacity; count++) {
-		out[count] = (struct finding){.level = FINDING_NOTE};
+		out[count] = (struct finding){.spoils = checks[count].spoils};
 		snprintf(out[count].check, sizeof(out[count].check), "%s", checks[count].name);
 		checks[count].check(&seen, &out[count]);
 	}
 	free(seen.flags);
 	free(seen.cpuinfo);
 	return count;
+}
+
+void machine_findings_add(json_t *record, const char *root, int64_t watch_ns)
+{
+	struct finding findings[sizeof(checks) / sizeof(checks[0])];
+	size_t count =
+		machine_findings(root, watch_ns, findings, sizeof(findings) / sizeof(findings[0]));
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		if (findings[i].spoils && findings[i].level == FINDING_WARNING)
+			json_array_append_new(array, json_pack("{s:s, s:s, s:s}", "check",
+							       findings[i].check, "value",
+							       findings[i].value, "remedy",
+							       findings[i].remedy));
+	json_object_set_new(json_object_get(record, "informational"), "findings", array);
 }

@@ -3,6 +3,8 @@
 #define PRONY_DIAGNOSE_MACHINE_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -29,14 +31,20 @@ enum finding_level { FINDING_OK, FINDING_NOTE, FINDING_WARNING };
 
 struct finding {
 	enum finding_level level;
+	bool spoils;	  /* a warning of it spoils numbers; else only what is known of them */
 	char check[32];	  /* "governor" */
 	char value[128];  /* what was found */
 	char remedy[256]; /* what to do; "" when nothing */
 };
 
 /* Runs the doctor's checks: governor, boost, load, steal, cores, memory, swap, instruction set,
- * virtual machine, sensors absent and why, clock source, perf permissions. Returns how many (<=
- * capacity). */
-size_t machine_findings(const char *root, struct finding *out, size_t capacity);
+ * virtual machine, sensors absent and why, clock source, perf permissions. Sleeps for watch_ns, in
+ * which it sees what others do; what is two ticks of 10 ms at most is not told. Returns how many
+ * (<= capacity). */
+size_t machine_findings(const char *root, int64_t watch_ns, struct finding *out, size_t capacity);
+
+/* Adds the warnings of it that spoil numbers to a machine_record, as informational.findings
+ * (docs/store.md). */
+void machine_findings_add(json_t *record, const char *root, int64_t watch_ns);
 
 #endif

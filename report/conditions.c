@@ -148,9 +148,50 @@ bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 	return found.cells > 0;
 }
 
+bool conditions_found(const json_t *record, bool remedies, struct strbuf *out)
+{
+	const json_t *found = json_object_get(json_object_get(record, "informational"), "findings");
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(found, i, row)
+	{
+		const char *remedy = json_string_or(row, "remedy", "");
+		strbuf_printf(out, "%s%s: %s",
+			      i == 0 ? "before the run this machine was not as it should be: "
+				     : "; ",
+			      json_string_or(row, "check", "?"), json_string_or(row, "value", "?"));
+		if (remedies && *remedy)
+			strbuf_printf(out, " (%s)", remedy);
+	}
+	return json_array_size(found) > 0;
+}
+
+/* The record of the run's machine; NULL: there is none. New reference. */
+static json_t *record_of(const struct summary *summary)
+{
+	struct error ignored = ERROR_INIT;
+	const char *text = summary->run->meta.environment;
+	json_t *record = NULL;
+
+	if (text)
+		json_parse(text, strlen(text), "environment", &record, &ignored);
+	return record;
+}
+
+bool summary_findings(const struct summary *summary, struct strbuf *out)
+{
+	json_t *record = record_of(summary);
+	bool found = conditions_found(record, true, out);
+
+	json_decref(record);
+	return found;
+}
+
 /* Variables that choose code or threads for some frameworks only, and whose default is what users
  * of these frameworks have. Sources: the manuals of OpenBLAS, OpenMP (GNU and LLVM), oneDNN, MKL,
- * TensorFlow and XLA. */
+ * TensorFlow, XLA, JAX and PyTorch. Those that prony replaces for every worker do not stand in the
+ * record (cli/run_job.c). */
 static const char *const decisive[] = {
 	"OPENBLAS_CORETYPE",
 	"OMP_",
@@ -161,7 +202,11 @@ static const char *const decisive[] = {
 	"DNNL_",
 	"XLA_FLAGS",
 	"TF_ENABLE_ONEDNN",
+	"TF_ONEDNN_",
+	"TF_MKL_",
 	"TF_XLA_",
+	"JAX_",
+	"PYTORCH_",
 	"MXNET_",
 	"TORCH_",
 	"LD_PRELOAD",
@@ -183,12 +228,9 @@ static bool is_decisive(const char *name)
 
 bool summary_settings(const struct summary *summary, struct strbuf *out)
 {
-	struct error ignored = ERROR_INIT;
-	const char *text = summary->run->meta.environment, *name;
-	json_t *record = NULL, *value;
+	json_t *record = record_of(summary), *value;
+	const char *name;
 	bool first = true;
-	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) != PRONY_OK)
-		return false;
 	json_t *set = json_object_get(json_object_get(record, "should_match"), "environment");
 	json_object_foreach(set, name, value)
 	{

@@ -166,6 +166,7 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		text_html(strbuf_text(&line), out);
 		strbuf_puts(out, "</p>\n");
 		add_condition("note", summary_absent, page->summaries[run], out);
+		add_condition("banner", summary_findings, page->summaries[run], out);
 		add_condition("banner", summary_disturbance, page->summaries[run], out);
 		add_condition("banner", summary_settings, page->summaries[run], out);
 		strbuf_release(&line);

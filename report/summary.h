@@ -148,6 +148,13 @@ const char *summary_reason(const struct summary_row *row);
 /* The parity line, without a line feed. */
 void summary_parity(const struct summary *summary, struct strbuf *out);
 
+/* What of a machine's record was known to spoil numbers before a run began, with remedies or
+ * without. False, and nothing added, where there was nothing. */
+bool conditions_found(const json_t *record, bool remedies, struct strbuf *out);
+
+/* The same of the run's machine, as it stands at the head of a page. */
+bool summary_findings(const struct summary *summary, struct strbuf *out);
+
 /* What stands under the tables, each without a line feed: which frameworks of the run are not on
  * the machine and have no rows, that the machine was busy, and variables of the environment that
  * change how fast a framework is. False, and nothing added, when there is nothing to say. */

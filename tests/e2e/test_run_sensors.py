@@ -92,6 +92,22 @@ class SensorsTest(ProgramTest):
         self.assertLess(process["sampling_cpu_ns"], 0.05 * process["total_ns"])
         self.check_outputs(process)
 
+    def test_what_stands_in_the_record_reached_a_worker(self):
+        text = self.prony("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward",
+                          "-f", "fake", "--repeat", "1", "--steps", "2", "--warm-up", "1",
+                          "--store", self.store, OMP_NUM_THREADS="7", MKL_NUM_THREADS="7",
+                          OMP_WAIT_POLICY="passive", PYTORCH_JIT="0", expect=0).stdout
+        line = next(line for line in text.splitlines() if "set in the environment" in line)
+        self.assertIn("OMP_WAIT_POLICY=passive, PYTORCH_JIT=0", line)
+        self.assertNotIn("NUM_THREADS", text)
+        (run,) = [row for row in map(json.loads, self.prony(
+            "export", "--format", "jsonl", "--store", self.store, expect=0).stdout.splitlines())
+            if row["type"] == "run"]
+        environment = run["environment"]
+        self.assertNotIn("OMP_NUM_THREADS", environment["should_match"]["environment"])
+        for finding in environment["informational"]["findings"]:
+            self.assertEqual(set(finding), {"check", "value", "remedy"})
+
     def check_outputs(self, process):
         log = self.prony("log", "fake+step-us=100000", "--store", self.store, expect=0).stdout
         self.assertIn("memory rss", log)

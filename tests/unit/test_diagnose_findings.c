@@ -16,7 +16,7 @@
 #include "diagnose/machine.h"
 #include "tests/unit/machine_fixture.h"
 
-enum { CAPACITY = 32, NOBODY = 65534 };
+enum { CAPACITY = 32, NOBODY = 65534, WATCH_NS = 50000000 };
 
 static const struct finding *of(const struct finding *findings, size_t count, const char *check)
 {
@@ -32,7 +32,7 @@ static void good_server_has_nothing(void **state)
 	struct finding findings[CAPACITY];
 
 	machine_good_server(*state);
-	size_t count = machine_findings(*state, findings, CAPACITY);
+	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
 	assert_int_equal(count, 14);
 	for (size_t i = 0; i < count; i++)
 		if (findings[i].level != FINDING_OK || *findings[i].remedy || !*findings[i].value)
@@ -93,9 +93,9 @@ static void check_fault(const struct fault *fault)
 
 	assert_int_equal(machine_setup(&root), 0);
 	machine_good_server(root);
-	size_t count = machine_findings(root, before, CAPACITY);
+	size_t count = machine_findings(root, WATCH_NS, before, CAPACITY);
 	machine_file(root, fault->path, fault->text);
-	assert_int_equal(machine_findings(root, after, CAPACITY), count);
+	assert_int_equal(machine_findings(root, WATCH_NS, after, CAPACITY), count);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(after[i].check, fault->check) != 0) {
 			if (after[i].level != before[i].level)
@@ -117,6 +117,31 @@ static void each_fault_is_found(void **state)
 		check_fault(&faults[i]);
 }
 
+/* What a run keeps: the warnings that spoil numbers, and no others. */
+static void a_run_keeps_what_spoils_numbers(void **state)
+{
+	machine_good_server(*state);
+	json_t *record = json_pack("{s:{}}", "informational");
+	machine_findings_add(record, *state, WATCH_NS);
+	const json_t *informational = json_object_get(record, "informational");
+	assert_int_equal(json_array_size(json_object_get(informational, "findings")), 0);
+	/* Energy that nobody may read spoils nothing. */
+	machine_file(*state, RAPL "/name", "dram");
+	machine_file(*state, CPUFREQ "/cpufreq/policy1/scaling_governor", "powersave");
+	machine_file(*state, "/sys/fs/cgroup/user.slice/cpu.max", "150000 100000");
+	machine_findings_add(record, *state, WATCH_NS);
+	const json_t *found = json_object_get(informational, "findings");
+	assert_int_equal(json_array_size(found), 2);
+	const json_t *first = json_array_get(found, 0);
+	assert_string_equal(json_string_value(json_object_get(first, "check")), "governor");
+	assert_string_equal(json_string_value(json_object_get(first, "value")),
+			    "powersave (1 of 2 policies)");
+	assert_non_null(strstr(json_string_value(json_object_get(first, "remedy")), "cpupower"));
+	assert_string_equal(json_string_value(json_object_get(json_array_get(found, 1), "check")),
+			    "cores");
+	json_decref(record);
+}
+
 static void instruction_sets(void **state)
 {
 	static const struct {
@@ -135,7 +160,7 @@ static void instruction_sets(void **state)
 		struct finding findings[CAPACITY];
 
 		machine_processors(*state, 1, 1, 1, rows[i].flags);
-		size_t count = machine_findings(*state, findings, CAPACITY);
+		size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
 		const struct finding *found = of(findings, count, "instruction set");
 		assert_string_equal(found->value, rows[i].value);
 		assert_int_equal(found->level, rows[i].level);
@@ -149,7 +174,7 @@ static void virtual_machine(void **state)
 	machine_processors(*state, 1, 2, 1, "avx avx2 hypervisor");
 	machine_file(*state, "/sys/class/dmi/id/sys_vendor", "QEMU");
 	machine_file(*state, "/sys/class/dmi/id/product_name", "Standard PC");
-	size_t count = machine_findings(*state, findings, CAPACITY);
+	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
 	assert_string_equal(of(findings, count, "virtual machine")->value, "yes: QEMU Standard PC");
 	assert_int_equal(of(findings, count, "virtual machine")->level, FINDING_NOTE);
 	assert_non_null(strstr(of(findings, count, "sensor cpu-energy")->value, "virtual machine"));
@@ -159,7 +184,7 @@ static void virtual_machine(void **state)
 static void empty_machine(void **state)
 {
 	struct finding findings[CAPACITY];
-	size_t count = machine_findings(*state, findings, CAPACITY);
+	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
 
 	for (size_t i = 0; i < count; i++) {
 		bool knows = strcmp(findings[i].check, "cores") == 0;
@@ -167,8 +192,8 @@ static void empty_machine(void **state)
 		assert_int_equal(findings[i].level, knows ? FINDING_WARNING : FINDING_NOTE);
 		assert_true(*findings[i].value != '\0');
 	}
-	assert_int_equal(machine_findings(*state, findings, 3), 3);
-	assert_int_equal(machine_findings(*state, findings, 0), 0);
+	assert_int_equal(machine_findings(*state, WATCH_NS, findings, 3), 3);
+	assert_int_equal(machine_findings(*state, WATCH_NS, findings, 0), 0);
 }
 
 static void only_root_may_read_energy(void **state)
@@ -190,7 +215,7 @@ static void only_root_may_read_energy(void **state)
 
 		if (setuid(NOBODY) != 0)
 			_exit(2);
-		size_t count = machine_findings(*state, findings, CAPACITY);
+		size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
 		const struct finding *found = of(findings, count, "sensor cpu-energy");
 		_exit(found->level == FINDING_WARNING && strstr(found->value, "only root") &&
 				      strstr(found->remedy, "chmod")
@@ -206,7 +231,7 @@ static void only_root_may_read_energy(void **state)
 static void this_machine(void **state)
 {
 	struct finding findings[CAPACITY];
-	size_t count = machine_findings("", findings, CAPACITY);
+	size_t count = machine_findings("", WATCH_NS, findings, CAPACITY);
 
 	(void)state;
 	assert_int_equal(count, 14);
@@ -219,9 +244,13 @@ static void this_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_MACHINE(good_server_has_nothing), cmocka_unit_test(each_fault_is_found),
-		ON_MACHINE(instruction_sets),	     ON_MACHINE(virtual_machine),
-		ON_MACHINE(empty_machine),	     ON_MACHINE(only_root_may_read_energy),
+		ON_MACHINE(good_server_has_nothing),
+		cmocka_unit_test(each_fault_is_found),
+		ON_MACHINE(a_run_keeps_what_spoils_numbers),
+		ON_MACHINE(instruction_sets),
+		ON_MACHINE(virtual_machine),
+		ON_MACHINE(empty_machine),
+		ON_MACHINE(only_root_may_read_energy),
 		cmocka_unit_test(this_machine),
 	};
 	return cmocka_run_group_tests_name("diagnose_findings", tests, NULL, NULL);

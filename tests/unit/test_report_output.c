@@ -429,6 +429,16 @@ static void test_settings(void **state)
 		strbuf_text(&text),
 		"set in the environment: OPENBLAS_CORETYPE=Haswell, OMP_WAIT_POLICY=passive; it "
 		"may slow down some of the frameworks and not the others");
+	strbuf_clear(&text);
+	assert_false(summary_findings(&summary, &text));
+	assert_int_equal(text.length, 0);
+	run.meta.environment = "{\"informational\": {\"findings\": ["
+			       "{\"check\": \"governor\", \"value\": \"powersave\", \"remedy\": "
+			       "\"set it\"}, {\"check\": \"steal\", \"value\": \"8 % now\"}]}}";
+	assert_true(summary_findings(&summary, &text));
+	assert_string_equal(strbuf_text(&text),
+			    "before the run this machine was not as it should be: governor: "
+			    "powersave (set it); steal: 8 % now");
 	strbuf_release(&text);
 	summary_release(&summary);
 	stored_run_release(&run);
