@@ -154,7 +154,7 @@ enum prony_status ceilings_measure(const struct ceilings_settings *s, struct cei
 	if (status == PRONY_OK)
 		status = measure_bandwidth(s, &found.bandwidth, err);
 	if (status == PRONY_OK)
-		matrix_measure(s, &found.matrix_fp32, &found.matrix_bf16);
+		matrix_measure(s, &found);
 	if (status == PRONY_OK)
 		*out = found;
 	return status;

@@ -36,11 +36,11 @@ static void release(struct product *p)
 
 static void fill(void *data, size_t bytes, dnnl_data_type_t type)
 {
-	static const uint16_t one_bf16 = 0x3f80;
+	const uint16_t one = type == dnnl_bf16 ? 0x3f80 : 0x3c00; /* of 16 bits */
 
-	if (type == dnnl_bf16)
+	if (type == dnnl_bf16 || type == dnnl_f16)
 		for (size_t i = 0; i < bytes / sizeof(uint16_t); i++)
-			((uint16_t *)data)[i] = one_bf16;
+			((uint16_t *)data)[i] = one;
 	else
 		for (size_t i = 0; i < bytes / sizeof(float); i++)
 			((float *)data)[i] = 1;
@@ -168,6 +168,15 @@ static enum prony_status best_rate(const struct ceilings_settings *s, struct one
 	return status;
 }
 
+/* AVX512-FP16, which what has AMX-FP16 has, too: the library names what it found on the processor.
+ */
+static bool has_fp16(const struct onednn *dnn)
+{
+	unsigned isa = (unsigned)dnn->get_effective_cpu_isa();
+
+	return (isa & dnnl_cpu_isa_avx512_core_fp16) == dnnl_cpu_isa_avx512_core_fp16;
+}
+
 static void measure(const struct ceilings_settings *s, struct onednn *dnn, dnnl_data_type_t type,
 		    struct ceiling *out)
 {
@@ -176,9 +185,9 @@ static void measure(const struct ceilings_settings *s, struct onednn *dnn, dnnl_
 	int64_t size = 0;
 	char version[32];
 
-	if (type == dnnl_bf16 && !onednn_has_bf16(dnn)) {
+	if ((type == dnnl_bf16 && !onednn_has_bf16(dnn)) || (type == dnnl_f16 && !has_fp16(dnn))) {
 		snprintf(out->absent, sizeof out->absent,
-			 "the processor, or the library on it, has no bf16 instructions");
+			 "the processor, or the library on it, has no such instructions");
 		return;
 	}
 	enum prony_status status = best_rate(s, dnn, type, 1, &one, &size, &why);
@@ -195,8 +204,14 @@ static void measure(const struct ceilings_settings *s, struct onednn *dnn, dnnl_
 		 (long long)size);
 }
 
-void matrix_measure(const struct ceilings_settings *s, struct ceiling *fp32, struct ceiling *bf16)
+void matrix_measure(const struct ceilings_settings *s, struct ceilings *out)
 {
+	const struct {
+		dnnl_data_type_t type;
+		struct ceiling *out;
+	} rows[] = {{dnnl_f32, &out->matrix_fp32},
+		    {dnnl_f16, &out->matrix_fp16},
+		    {dnnl_bf16, &out->matrix_bf16}};
 	struct onednn dnn = {.handle = NULL};
 	struct error why = ERROR_INIT;
 	cpu_set_t cpus;
@@ -205,16 +220,17 @@ void matrix_measure(const struct ceilings_settings *s, struct ceiling *fp32, str
 		error_set(&why, PRONY_MISSING, "%s", s->no_library ? s->no_library : "no oneDNN");
 	else
 		onednn_load(&dnn, s->library, &why);
-	if (why.code != PRONY_OK) {
-		snprintf(fp32->absent, sizeof fp32->absent, "%.150s", why.text);
-		snprintf(bf16->absent, sizeof bf16->absent, "%.150s", why.text);
-		return;
-	}
 	/* The library's threads go to those that this process may use. */
 	CPU_ZERO(&cpus);
 	for (int i = 0; i < s->cpu_count; i++)
 		CPU_SET((size_t)s->cpus[i], &cpus);
-	(void)sched_setaffinity(0, sizeof cpus, &cpus);
-	measure(s, &dnn, dnnl_f32, fp32);
-	measure(s, &dnn, dnnl_bf16, bf16);
+	if (why.code == PRONY_OK)
+		(void)sched_setaffinity(0, sizeof cpus, &cpus);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct ceiling *row = rows[i].out;
+		if (why.code == PRONY_OK)
+			measure(s, &dnn, rows[i].type, row);
+		else
+			snprintf(row->absent, sizeof row->absent, "%.150s", why.text);
+	}
 }

@@ -4,8 +4,8 @@
 
 #include "ceilings/ceilings.h"
 
-/* The best of several sizes, in a layout of the library's choice; or why there is none. */
-void matrix_measure(const struct ceilings_settings *settings, struct ceiling *fp32,
-		    struct ceiling *bf16);
+/* Fills the matrix products of `out`: the best of several sizes, in a layout of the library's
+ * choice; or why there is none. */
+void matrix_measure(const struct ceilings_settings *settings, struct ceilings *out);
 
 #endif

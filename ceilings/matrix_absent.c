@@ -3,10 +3,11 @@
 
 #include "ceilings/matrix.h"
 
-void matrix_measure(const struct ceilings_settings *settings, struct ceiling *fp32,
-		    struct ceiling *bf16)
+void matrix_measure(const struct ceilings_settings *settings, struct ceilings *out)
 {
+	struct ceiling *const all[] = {&out->matrix_fp32, &out->matrix_fp16, &out->matrix_bf16};
 	(void)settings;
-	snprintf(fp32->absent, sizeof fp32->absent, "prony was built without oneDNN's headers");
-	snprintf(bf16->absent, sizeof bf16->absent, "prony was built without oneDNN's headers");
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		snprintf(all[i]->absent, sizeof all[i]->absent,
+			 "prony was built without oneDNN's headers");
 }

@@ -41,7 +41,7 @@ class SelftestTest(ProgramTest):
     def check_ceilings(self, ceilings):
         for name in ("fma_fp32", "bandwidth"):
             self.assertGreater(ceilings[name]["one"], 0, name)
-        for name in ("fma_fp32", "fma_bf16", "matrix_fp32", "matrix_bf16", "bandwidth"):
+        for name in ("fma_fp32", "fma_bf16", "matrix_fp32", "matrix_fp16", "matrix_bf16", "bandwidth"):
             self.assertEqual(ceilings[name]["one"] is None, ceilings[name]["absent"] is not None)
 
     @timed

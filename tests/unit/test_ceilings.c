@@ -66,7 +66,8 @@ static void all_are_measured_or_say_why(void **state)
 	assert_true(found.fma_fp32.one > 1e8 && found.fma_fp32.all > 1e8);
 	assert_true(found.bandwidth.one > 1e7 && found.bandwidth.all > 1e7);
 	assert_true(isnan(found.matrix_fp32.one) && isnan(found.matrix_bf16.all));
-	assert_true(*found.matrix_fp32.absent);
+	assert_true(isnan(found.matrix_fp16.one));
+	assert_true(*found.matrix_fp32.absent && *found.matrix_fp16.absent);
 	assert_true(isnan(found.fma_bf16.one) == (*found.fma_bf16.absent != '\0'));
 	json_t *json = ceilings_to_json(&found, 2);
 	assert_true(json_is_null(json_object_get(json_object_get(json, "matrix_fp32"), "one")));
@@ -101,6 +102,7 @@ static void shares_are_of_as_many_cores(void **state)
 		"\"fma_fp32\": {\"one\": 100, \"all\": 250}, "
 		"\"matrix_fp32\": {\"one\": 90, \"all\": 300}, "
 		"\"fma_bf16\": {\"one\": null, \"all\": null}, "
+		"\"matrix_fp16\": {\"one\": 350, \"all\": 800}, "
 		"\"matrix_bf16\": {\"one\": 400, \"all\": 900}, "
 		"\"bandwidth\": {\"one\": 10, \"all\": 15}}}");
 
@@ -114,7 +116,8 @@ static void shares_are_of_as_many_cores(void **state)
 	is(machine_peak_flops(record, "fp32", 64), 300);
 	is(machine_peak_flops(record, "tf32", 1), 100);
 	is(machine_peak_flops(record, "bf16", 1), 400);
-	is(machine_peak_flops(record, "fp16", 1), NAN);
+	is(machine_peak_flops(record, "fp16", 1), 350);
+	is(machine_peak_flops(record, "fp64", 1), NAN);
 	is(machine_peak_flops(record, "fp32", 0), NAN);
 	json_decref(record);
 }
