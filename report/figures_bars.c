@@ -1,4 +1,4 @@
-/* Figures of one comparison whose rows are frameworks: step time, start-up, memory. */
+/* Figures of one comparison whose rows are frameworks: step time, start-up, memory, power. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,24 +186,53 @@ void figures_start_up(const struct html_page *page, size_t comparison, struct fi
 	draw_rows(page, comparison, figures, figure, add_start_row);
 }
 
+/* A bar of a median over processes, and these as dots. */
+static struct figure_row *add_median(struct figures *figures, struct figure *figure,
+				     const char *label, const char *colour,
+				     const struct summary_row *row, double median,
+				     double (*of)(const struct process_record *process))
+{
+	struct figure_row *bar =
+		figure_row(figures, figure, label, row->cell->cell.framework, colour);
+	double *dots = arena_array(&figures->arena, row->cell->process_count + 1, sizeof *dots);
+	for (size_t i = 0; i < row->cell->process_count; i++) {
+		const struct process_record *process = &row->cell->processes[i];
+		if (!strcmp(process->status, "ok") && isfinite(of(process)))
+			dots[bar->cell_count++] = of(process);
+	}
+	bar->cells = dots;
+	bar->value = median;
+	return bar;
+}
+
+static double peak_of(const struct process_record *process)
+{
+	return process->rss_peak_bytes == RECORD_NONE ? NAN : (double)process->rss_peak_bytes;
+}
+
 static void add_memory_row(struct figures *figures, struct figure *figure, const char *label,
 			   const char *colour, const struct summary_row *row)
 {
 	char text[FORMAT_BYTES];
 	if (!isfinite(row->rss_peak_bytes))
 		return;
-	struct figure_row *bar =
-		figure_row(figures, figure, label, row->cell->cell.framework, colour);
-	double *dots = arena_array(&figures->arena, row->cell->process_count + 1, sizeof *dots);
-	for (size_t i = 0; i < row->cell->process_count; i++) {
-		const struct process_record *process = &row->cell->processes[i];
-		if (!strcmp(process->status, "ok") && process->rss_peak_bytes != RECORD_NONE)
-			dots[bar->cell_count++] = (double)process->rss_peak_bytes;
-	}
-	bar->cells = dots;
-	bar->value = row->rss_peak_bytes;
 	format_bytes(row->rss_peak_bytes, text, sizeof text);
-	bar->text = arena_strdup(&figures->arena, text);
+	add_median(figures, figure, label, colour, row, row->rss_peak_bytes, peak_of)->text =
+		arena_strdup(&figures->arena, text);
+}
+
+static double power_of(const struct process_record *process)
+{
+	return process->power_mean_window;
+}
+
+static void add_power_row(struct figures *figures, struct figure *figure, const char *label,
+			  const char *colour, const struct summary_row *row)
+{
+	double watts = row->costs.watts;
+	if (isfinite(watts))
+		add_median(figures, figure, label, colour, row, watts, power_of)->text =
+			arena_printf(&figures->arena, "%.3g W", watts);
 }
 
 void figures_memory(const struct html_page *page, size_t comparison, struct figures *figures)
@@ -217,4 +246,16 @@ void figures_memory(const struct html_page *page, size_t comparison, struct figu
 					 .column = "rss_peak_bytes",
 					 .measure = FIGURE_BYTES};
 	draw_rows(page, comparison, figures, figure, add_memory_row);
+}
+
+void figures_power(const struct html_page *page, size_t comparison, struct figures *figures)
+{
+	struct figure *figure = start(
+		page, comparison, "Power",
+		"Mean power of all processor packages in the window, by their counters "
+		"(whatever ran on them): bars are medians over processes, dots the processes.",
+		FIGURE_BARS, figures);
+	figure->x = (struct figure_axis){
+		.title = "power (W), less is better", .column = "watts", .measure = FIGURE_PLAIN};
+	draw_rows(page, comparison, figures, figure, add_power_row);
 }

@@ -111,6 +111,7 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 	case METRIC_SPEED:
 		return row->items_per_second;
 	case METRIC_MEMORY:
+		/* Sensors of GPUs would have fields of their own: there are none. */
 		return is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
 	case METRIC_POWER:
 		return is_cpu(cell->device) ? html_median(row->cell, "power_mean_run") : NAN;
@@ -142,6 +143,37 @@ static void add_our_row(struct study *s, size_t run, const struct summary_row *r
 	s->known++;
 }
 
+/* What a process' null_reasons ("field, field: reason; field: reason") say of its power; in the
+ * arena, NULL when nothing. */
+static const char *power_reason(const struct process_record *process, struct arena *arena)
+{
+	static const char field[] = "power_mean_run";
+	for (const char *group = process->null_reasons; *group;) {
+		const char *end = strstr(group, "; "), *found = strstr(group, field),
+			   *reason = strstr(group, ": ");
+		if (!end)
+			end = group + strlen(group);
+		if (found && reason && found < reason && reason < end)
+			return arena_printf(arena, "%.*s", (int)(end - reason - 2), reason + 2);
+		group = *end ? end + 2 : end;
+	}
+	return NULL;
+}
+
+/* ": not measured", and why. */
+static const char *not_measured(const struct study *s, const struct summary_row *rows, size_t count)
+{
+	struct arena *arena = &s->figures->arena;
+	const char *why = NULL;
+	if (!is_cpu(rows[0].cell->cell.device) &&
+	    (s->metric == METRIC_MEMORY || s->metric == METRIC_POWER))
+		return ": not measured, no sensor reads GPUs";
+	for (size_t i = 0; i < count && s->metric == METRIC_POWER; i++)
+		for (size_t p = 0; p < rows[i].cell->process_count && !why; p++)
+			why = power_reason(&rows[i].cell->processes[p], arena);
+	return why ? arena_printf(arena, ": not measured, %s", why) : ": not measured";
+}
+
 /* The rows of one device here; a line where nothing is known of it. */
 static void add_our_device(struct study *s, size_t run, size_t comparison)
 {
@@ -155,7 +187,7 @@ static void add_our_device(struct study *s, size_t run, size_t comparison)
 	add_heading(s, arena_printf(&s->figures->arena, "%s, %s, batch %lld%s", cell->device,
 				    s->page->count > 1 ? s->page->labels[run] : "here",
 				    (long long)cell->batch,
-				    known == 0			 ? ": not measured"
+				    known == 0			 ? not_measured(s, rows, count)
 				    : s->metric == METRIC_MEMORY ? ": main memory"
 								 : ""));
 	for (size_t i = 0; i < count && known > 0; i++)

@@ -251,6 +251,38 @@ static void a_study_has_charts_by_device(void **state)
 	stored_run_release(&run);
 }
 
+/* Where no counter gave a power the study's chart says why, as the processes did. */
+static void power_that_is_not_there_has_its_reason(void **state)
+{
+	struct figures figures = {.count = 0};
+	struct stored_run run;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+
+	(void)state;
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	report_fixture_init(&run, 0);
+	memcpy(run.meta.suite, "thesis", 7);
+	for (size_t i = 0; i < run.cell_count; i++)
+		for (size_t p = 0; p < run.cells[i].process_count; p++) {
+			struct process_record *record = &run.cells[i].processes[p];
+			record->power_mean_run = NAN;
+			snprintf(record->null_reasons, sizeof record->null_reasons,
+				 "cpu_cores: too short; energy_joules, power_mean_run: no "
+				 "powercap; x: y");
+		}
+	summary_init(&summary, &run);
+	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
+	const struct figure *power = figure_of(&figures, "power-by-device-lenet-mnist-sample");
+	const char *heading = "cpu, here, batch 64: not measured, no powercap";
+
+	assert_non_null(power);
+	assert_non_null(row_of(power, heading, heading));
+	figures_release(&figures);
+	summary_release(&summary);
+	stored_run_release(&run);
+}
+
 /* Of a suite without devices to compare: a figure of each comparison, below year and hardware. */
 static void others_have_them_below_their_hardware(void **state)
 {
@@ -292,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ours_is_exact),
 		cmocka_unit_test(broken_files_say_where),
+		cmocka_unit_test(power_that_is_not_there_has_its_reason),
 		cmocka_unit_test(tensorflow_is_both_of_its_interfaces),
 		cmocka_unit_test(a_run_has_them_beside_it),
 		cmocka_unit_test(a_study_has_charts_by_device),

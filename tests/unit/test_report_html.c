@@ -75,10 +75,11 @@ static void test_complete(void **state)
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 		if (!strstr(page.text, wanted[i]))
 			fail_msg("the page lacks: %s", wanted[i]);
-	/* Step time, start-up, memory and load of the cores for each comparison; drift of the run.
+	/* Step time, start-up, memory, power and load of the cores for each comparison; drift of
+	 * the run.
 	 */
-	assert_int_equal(count_of(page.text, "<figure "), 9);
-	assert_int_equal(count_of(page.text, "<svg "), 18);
+	assert_int_equal(count_of(page.text, "<figure "), 11);
+	assert_int_equal(count_of(page.text, "<svg "), 22);
 	strbuf_release(&page);
 }
 
@@ -150,7 +151,7 @@ static void test_figures(void **state)
 	struct strbuf text;
 	(void)state;
 	make_figures(&figures);
-	assert_int_equal(figures.count, 9);
+	assert_int_equal(figures.count, 11);
 	for (size_t i = 0; i < figures.count; i++)
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(figures.items[i]->name, figures.items[k]->name);
@@ -161,6 +162,11 @@ static void test_figures(void **state)
 	assert_int_equal(strncmp(text.text, "row,step_ns,low,high,process_0,", 31), 0);
 	assert_non_null(strstr(text.text, "\nnative,6203"));
 	assert_non_null(strstr(text.text, ",6162800,6200000,"));
+	const struct figure *power = figures.items[3];
+	assert_int_equal(strncmp(power->name, "power-lenet-mnist-sample-train", 30), 0);
+	assert_string_equal(power->rows[0].label, "native");
+	assert_true(power->rows[0].value == 40);
+	assert_string_equal(power->rows[0].text, "40 W");
 	strbuf_release(&text);
 	figures_release(&figures);
 }
