@@ -11,9 +11,9 @@
 #define CORES_MORE 0.5
 #define CORES_FEWER 0.1
 
-/* The most of the cell's processes: processors at one instant, and processor time / time; NaN where
- * nobody looked, or other programs had the processors. Threads: as asked, which a process has to
- * confirm before it is timed. */
+/* The most of the cell's undisturbed processes: processors at one instant, and processor time /
+ * time; NaN where nobody looked. Threads: as asked, which a process has to confirm before it is
+ * timed. */
 struct used {
 	double processors, cores, threads;
 };
@@ -23,6 +23,7 @@ static struct used find_used(const struct stored_cell *cell)
 	struct used most = {NAN, NAN, NAN};
 	for (size_t i = 0; i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
+		/* Where others run, threads have to share what is left. */
 		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0 ||
 		    process_disturbance(record) == DISTURBANCE_SEEN)
 			continue;

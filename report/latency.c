@@ -94,3 +94,28 @@ struct table *summary_latency(const struct summary *summary, size_t comparison)
 	}
 	return table;
 }
+
+bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	bool said = false;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		int known = 0;
+		while (known < SUMMARY_LATENCIES && row->latency[known].n > 0)
+			known++;
+		if (row->cell->cell.sync != SYNC_STEP || row->step.n == 0 ||
+		    known == SUMMARY_LATENCIES)
+			continue;
+		for (int which = 0; which < SUMMARY_LATENCIES && !said; which++)
+			strbuf_printf(out, "%s%s %lld",
+				      which ? ", "
+					    : "percentiles need so many "
+					      "steps in every window: ",
+				      percentiles[which].name,
+				      (long long)(BEYOND_MIN * percentiles[which].one_in));
+		strbuf_printf(out, "%s %s has no %s", said ? "," : ";", row->cell->cell.framework,
+			      percentiles[known].name);
+		said = true;
+	}
+	return said;
+}

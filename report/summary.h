@@ -134,7 +134,11 @@ bool summary_disagreement(const struct summary *summary, size_t comparison, stru
  * in another precision; false, and nothing, when none did. */
 bool summary_effective(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* What may stand under the table of a comparison, each a line: those six. */
+/* Adds whose windows had too few steps for a percentile, where each step was waited for; false, and
+ * nothing, when all have them. */
+bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* What may stand under the table of a comparison, each a line: those seven. */
 typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);
 extern summary_verdict *const summary_verdicts[];
 extern const size_t summary_verdict_count;

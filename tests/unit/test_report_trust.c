@@ -89,6 +89,11 @@ static void percentiles_have_intervals(void **state)
 	row = find(&summary, cell);
 	assert_int_equal(row->latency[1].n, cell->process_count);
 	assert_int_equal(row->latency[2].n, 0);
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	assert_true(summary_short_windows(&summary, row->comparison, &text));
+	assert_string_equal(strbuf_text(&text), "percentiles need so many steps in every window: "
+						"p50 20, p90 100, p99 1000; native has no p99");
 	json_t *json = summary_cell_to_json(row);
 	const json_t *latency = json_object_get(json, "latency");
 	assert_true(json_is_null(json_object_get(json_object_get(latency, "p99"), "center_ns")));
@@ -100,7 +105,9 @@ static void percentiles_have_intervals(void **state)
 	summary_init(&summary, run);
 	assert_int_equal(find(&summary, cell)->latency[0].n, 0);
 	assert_null(summary_latency(&summary, FORWARD));
+	assert_false(summary_short_windows(&summary, FORWARD, &text));
 	summary_release(&summary);
+	strbuf_release(&text);
 }
 
 static void percentiles_stand_under_the_table(void **state)
@@ -200,8 +207,16 @@ static void what_took_effect_is_said(void **state)
 	assert_string_equal(strbuf_text(&text),
 			    "mxnet, asked for 2 threads, never ran on more than 1 processor at "
 			    "once; pytorch, asked for fp32, computes as bf16 does by its logits");
+	/* Beside other programs it had to. */
 	for (size_t i = 0; i < cell->process_count; i++)
+		snprintf(cell->processes[i].flags, sizeof cell->processes[i].flags, "disturbed");
+	strbuf_clear(&text);
+	assert_true(summary_effective(&summary, FORWARD, &text));
+	assert_null(strstr(strbuf_text(&text), "mxnet"));
+	for (size_t i = 0; i < cell->process_count; i++) {
+		*cell->processes[i].flags = '\0';
 		cell->processes[i].cores_used = 4;
+	}
 	strbuf_clear(&text);
 	assert_true(summary_effective(&summary, FORWARD, &text));
 	expect(&text, "mxnet, asked for 2 threads, ran on 4 processors; ");
