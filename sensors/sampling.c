@@ -17,6 +17,9 @@
  * seventeen minutes at 4 Hz. */
 enum { SAMPLES_MAX = 4096 };
 
+/* Of costs: more than two windows have only profiles. */
+enum { COSTS_MAX = 64 };
+
 /* A sensor takes at most this part of a processor's time, and comes less often where it would. */
 #define COST_FACTOR 400
 
@@ -26,6 +29,7 @@ struct track {
 	struct sensor_handle handle;
 	struct series series;
 	int64_t period_ns, due_ns;
+	int64_t cpu_ns; /* that its samples took */
 	bool open;
 };
 
@@ -36,8 +40,10 @@ struct sampling {
 	pthread_mutex_t mutex; /* over all of this */
 	pthread_cond_t changed;
 	bool stop, in_window;
-	int64_t cpu_ns; /* of the thread once it has ended, and of marks */
-	int64_t missed; /* samples that came late by a period or more */
+	int64_t cpu_ns;	     /* of the thread once it has ended, and of marks */
+	int64_t look_cpu_ns; /* for what several sensors need (sensors/watched.h) */
+	struct series costs; /* of looking and of each open sensor, at marks and both ends */
+	int64_t missed;	     /* samples that came late by a period or more */
 };
 
 static int64_t thread_cpu_ns(void)
@@ -64,7 +70,8 @@ static void take(struct watched *watched, struct track *track)
 			      &series->values[series->count * series->channel_count]);
 	series->times_ns[series->count++] = now_ns;
 	/* Of a large process some take milliseconds. */
-	int64_t rest = (thread_cpu_ns() - before) * COST_FACTOR;
+	int64_t cost = thread_cpu_ns() - before, rest = cost * COST_FACTOR;
+	track->cpu_ns += cost;
 	track->due_ns = now_ns + (rest > track->period_ns ? rest : track->period_ns);
 }
 
@@ -73,8 +80,9 @@ static void take(struct watched *watched, struct track *track)
 static void sample(struct sampling *s, bool all, bool backwards)
 {
 	bool nobody = s->watched.below_count == 0;
-	int64_t now = watched_look(&s->watched);
+	int64_t before = thread_cpu_ns(), now = watched_look(&s->watched);
 
+	s->look_cpu_ns += thread_cpu_ns() - before;
 	/* The beginning of the worker. */
 	all = all || (nobody && s->watched.below_count > 0);
 	for (size_t i = 0; i < sensor_count; i++) {
@@ -87,6 +95,36 @@ static void sample(struct sampling *s, bool all, bool backwards)
 			s->missed += now - track->due_ns >= track->period_ns;
 		take(&s->watched, track);
 	}
+}
+
+static void open_costs(struct sampling *s)
+{
+	struct series *costs = &s->costs;
+
+	*costs = (struct series){
+		.sensor = "sampling", .unit = "ns", .rate_unit = "cores", .kind = SERIES_COUNTER};
+	costs->channels = memory_alloc((sensor_count + 1) * sizeof *costs->channels);
+	costs->times_ns = memory_alloc(COSTS_MAX * sizeof *costs->times_ns);
+	costs->values = memory_alloc(COSTS_MAX * (sensor_count + 1) * sizeof *costs->values);
+	snprintf(costs->channels[costs->channel_count++], SERIES_WORD_BYTES, "looking");
+	for (size_t i = 0; i < sensor_count; i++)
+		if (s->tracks[i].open)
+			snprintf(costs->channels[costs->channel_count++], SERIES_WORD_BYTES, "%s",
+				 sensors[i]->name);
+}
+
+static void note_costs(struct sampling *s)
+{
+	struct series *costs = &s->costs;
+
+	if (costs->count == COSTS_MAX)
+		series_thin_out(costs);
+	double *values = &costs->values[costs->count * costs->channel_count];
+	costs->times_ns[costs->count++] = clock_monotonic_ns();
+	*values++ = (double)s->look_cpu_ns;
+	for (size_t i = 0; i < sensor_count; i++)
+		if (s->tracks[i].open)
+			*values++ = (double)s->tracks[i].cpu_ns;
 }
 
 /* When the thread must wake up, for a worker that is not there yet too; sensors that rest wait for
@@ -170,6 +208,7 @@ static void release(struct sampling *s)
 			track->sensor->close(&track->handle);
 		series_release(&track->series);
 	}
+	series_release(&s->costs);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->mutex);
 	free(s->tracks);
@@ -196,6 +235,8 @@ enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int 
 		s->tracks[i] = (struct track){.sensor = sensors[i]};
 		open_track(&s->watched, &s->tracks[i]);
 	}
+	open_costs(s);
+	note_costs(s);
 	s->cpu_ns = thread_cpu_ns() - before;
 	int code = start_thread(s);
 	if (code) {
@@ -218,9 +259,14 @@ void sampling_mark(struct sampling *s, bool in_window)
 	int64_t before = thread_cpu_ns();
 
 	pthread_mutex_lock(&s->mutex);
+	/* What the marks themselves cost lies outside the window. */
 	if (in_window)
 		s->in_window = true;
+	else
+		note_costs(s);
 	sample(s, true, !in_window);
+	if (in_window)
+		note_costs(s);
 	s->in_window = in_window;
 	s->cpu_ns += thread_cpu_ns() - before;
 	pthread_cond_signal(&s->changed);
@@ -238,11 +284,14 @@ void sampling_stop(struct sampling *s, struct process_record *record)
 	pthread_join(s->thread, NULL);
 	record->sampling_cpu_ns = s->cpu_ns;
 	record->sampling_missed = s->missed;
-	record->series = memory_alloc(sensor_count * sizeof *record->series);
-	record->series_count = sensor_count;
+	note_costs(s);
+	record->series_count = sensor_count + 1;
+	record->series = memory_alloc(record->series_count * sizeof *record->series);
 	for (size_t i = 0; i < sensor_count; i++) {
 		record->series[i] = s->tracks[i].series;
 		s->tracks[i].series = (struct series){.count = 0};
 	}
+	record->series[sensor_count] = s->costs;
+	s->costs = (struct series){.count = 0};
 	release(s);
 }

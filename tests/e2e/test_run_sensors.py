@@ -18,7 +18,7 @@ BUSY = ("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward", "-
         "-f", "fake+step-us=100000", "--repeat", "1", "--steps", "12", "--warm-up", "2")
 SENSORS = ["memory", "cpu", "frequency", "temperature", "thermal", "load", "steal", "foreign",
            "memory_pss", "threads", "switches", "pressure", "swap", "quota", "rapl", "page_faults",
-           "worker_cpu"]
+           "worker_cpu", "sampling"]
 
 
 class SensorsTest(ProgramTest):

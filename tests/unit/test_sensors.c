@@ -410,6 +410,30 @@ static void what_says_of_siblings_may_be_garbage(void **state)
 	}
 }
 
+/* At the start, at both marks and at the end; of each sensor that is here, and not more than all.
+ */
+static void check_costs(const struct process_record *record)
+{
+	const struct series *costs = series_find(record->series, record->series_count, "sampling");
+	size_t open = 0;
+	double sum = 0;
+
+	for (size_t i = 0; i < sensor_count; i++)
+		open += record->series[i].count > 0;
+	assert_int_equal(costs->count, 4);
+	assert_int_equal(costs->channel_count, open + 1);
+	assert_string_equal(costs->channels[0], "looking");
+	assert_true(costs->times_ns[1] <= record->window_begin_ns);
+	assert_true(costs->times_ns[2] >= record->window_begin_ns + record->window_ns);
+	for (size_t c = 0; c < costs->channel_count; c++) {
+		const double *first = &costs->values[c], *last = first + 3 * costs->channel_count;
+		assert_real(*first, 0);
+		assert_true(*last > 0);
+		sum += *last;
+	}
+	assert_true(sum <= (double)record->sampling_cpu_ns);
+}
+
 /* The thread on a machine that changes under it; also what a thread sanitizer looks at. */
 static void a_thread_samples_them_all(void **state)
 {
@@ -437,7 +461,7 @@ static void a_thread_samples_them_all(void **state)
 	sampling_figures(&record);
 	close(root_fd);
 
-	assert_int_equal(record.series_count, sensor_count);
+	assert_int_equal(record.series_count, sensor_count + 1);
 	for (size_t i = 0; i < sensor_count; i++) {
 		const struct series *series = &record.series[i];
 		assert_string_equal(series->sensor, sensors[i]->name);
@@ -467,6 +491,7 @@ static void a_thread_samples_them_all(void **state)
 	assert_true(fabs(record.steal_share * seconds - 0.1) < 0.05);
 	assert_real(record.load_average, 1.5);
 	assert_in_range(record.sampling_missed, 0, 100);
+	check_costs(&record);
 	assert_real(record.frequency_mean_hz, NAN);
 	assert_real(record.frequency_min_hz, NAN);
 	assert_true(record.sampling_cpu_ns >= 0 && record.sampling_cpu_ns < 1000000000);
@@ -487,7 +512,7 @@ static void nothing_is_sampled_of_an_empty_machine(void **state)
 	sampling_stop(sampling, &record);
 	sampling_figures(&record);
 	close(root_fd);
-	assert_int_equal(record.series_count, sensor_count);
+	assert_int_equal(record.series_count, sensor_count + 1);
 	for (size_t i = 0; i < sensor_count; i++) {
 		assert_int_equal(record.series[i].count, 0);
 		assert_true(strlen(record.series[i].absent) > 10);
