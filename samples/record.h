@@ -96,6 +96,8 @@
 	  "context switches of its threads to wait, in the window")                                \
 	X(switches_involuntary, REAL, "/s", "the same where others were to run")                   \
 	X(sampling_missed, INT, "", "samples of the sensors that came a period late or more")      \
+	X(energy_update_ns, INT, "ns",                                                             \
+	  "time between two steps of the counter of energy, measured")                             \
 	X(page_faults_step, REAL, "", "page faults of its tree, a step of the window")
 
 struct process_record {

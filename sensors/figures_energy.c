@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "sensors/figures_internal.h"
+#include "sensors/sensor.h"
 
-/* A counter moves about every millisecond: both ends of a window may be off by one such step, which
- * in 100 ms is 2 %. */
-#define WINDOW_MIN_NS INT64_C(100000000)
+/* Both ends of a window may be off by one step of the counter, which in a hundred of them is 2 %. A
+ * counter of which no two were seen is taken for one that moves every millisecond. */
+#define WINDOW_STEPS 100
+#define STEP_NS INT64_C(1000000)
 
 #define NJ_PER_J 1e9
 
@@ -95,6 +97,30 @@ static double mean_watts(const struct series *series)
 	return found > 0 ? sum : NAN;
 }
 
+/* Whether the counter moved between a sample and the one before it, within a mark. */
+static bool is_step(const struct series *series, size_t at)
+{
+	const double *now = &series->values[at * series->channel_count];
+
+	return series->times_ns[at] - series->times_ns[at - 1] <= SENSOR_STEPS_NS &&
+	       *now > *(now - series->channel_count);
+}
+
+/* The time between the two steps that were seen at a mark, the last two of samples that lie so
+ * near; RECORD_NONE: nobody saw two. */
+static int64_t measured_step_ns(const struct series *series)
+{
+	int64_t least = RECORD_NONE;
+
+	for (size_t i = 1; i < series->count; i++) {
+		int64_t gap = series->times_ns[i] - series->times_ns[i - 1];
+		bool last = i + 1 == series->count || !is_step(series, i + 1);
+		if (last && is_step(series, i) && (least == RECORD_NONE || gap < least))
+			least = gap;
+	}
+	return least;
+}
+
 void figures_energy(struct process_record *record, struct figure_notes *notes)
 {
 	const struct {
@@ -108,14 +134,22 @@ void figures_energy(struct process_record *record, struct figure_notes *notes)
 	const struct series *series = series_find(record->series, record->series_count, "rapl");
 	bool window = record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE;
 	int64_t begin = window ? record->window_begin_ns : 0;
+	char too_short[SERIES_REASON_BYTES];
 
 	if (!series)
 		return;
+	record->energy_update_ns = measured_step_ns(series);
+	int64_t least_ns =
+		WINDOW_STEPS *
+		(record->energy_update_ns > STEP_NS ? record->energy_update_ns : STEP_NS);
 	record->power_mean_run = series->count > 0 ? mean_watts(series) : NAN;
+	snprintf(too_short, sizeof too_short,
+		 "a window below %lld ms is too short for a counter of energy",
+		 (long long)(least_ns / 1000000));
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0] && window; i++) {
 		const char *why = series->absent;
-		if (series->count > 0 && record->window_ns < WINDOW_MIN_NS)
-			why = "a window below 100 ms is too short for a counter of energy";
+		if (series->count > 0 && record->window_ns < least_ns)
+			why = too_short;
 		else if (series->count > 0)
 			*rows[i].value = joules(series, rows[i].channels, begin,
 						begin + record->window_ns, &why);

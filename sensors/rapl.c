@@ -22,7 +22,7 @@ enum { TOP_ZONES_MAX = 64, CHILD_ZONES_MAX = 8, ZONES_MAX = 64 };
 /* No package draws so much. A counter that fell, or rose, by more was set back, or went round more
  * than once while nobody looked. */
 #define POWER_MAX_W 5000.0
-/* Counters move about once in a millisecond, with what was used since. */
+/* Counters move in steps, about one in a millisecond, with what was used since. */
 #define UPDATES_S 0.02
 
 struct zone {
@@ -213,6 +213,7 @@ const struct sensor sensor_rapl = {
 	.rate_unit = "W",
 	.kind = SERIES_COUNTER,
 	.period_ns = 250000000,
+	.in_steps = true,
 	.probe = probe,
 	.open = open_all,
 	.sample = sample,

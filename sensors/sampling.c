@@ -23,6 +23,12 @@ enum { COSTS_MAX = 64 };
 /* A sensor takes at most this part of a processor's time, and comes less often where it would. */
 #define COST_FACTOR 400
 
+/* How often it is looked whether a value has moved. */
+#define STEPS_POLL_NS INT64_C(100000)
+
+/* Of a window. */
+enum edge { EDGE_NONE, EDGE_BEGIN, EDGE_END };
+
 /* A sensor and what it saw. */
 struct track {
 	const struct sensor *sensor;
@@ -75,9 +81,43 @@ static void take(struct watched *watched, struct track *track)
 	track->due_ns = now_ns + (rest > track->period_ns ? rest : track->period_ns);
 }
 
+static bool moved(const struct series *series)
+{
+	const double *last = &series->values[(series->count - 1) * series->channel_count];
+
+	return *last != *(last - series->channel_count);
+}
+
+/*
+ * After a sample of a sensor whose values move in steps: in its place two at the instants at which
+ * the first channel did, so that what it says there is exact, and the time between them is that
+ * between its steps. Where it does not move the sample stays.
+ */
+static void take_steps(struct watched *watched, struct track *track)
+{
+	struct series *series = &track->series;
+	int64_t until = clock_monotonic_ns() + SENSOR_STEPS_NS;
+
+	for (int steps = 0; steps < 2 && clock_monotonic_ns() < until;) {
+		clock_sleep_until_ns(clock_monotonic_ns() + STEPS_POLL_NS);
+		take(watched, track);
+		size_t last = series->count - 1, width = series->channel_count;
+		if (last == 0 || !moved(series)) {
+			series->count -= last > 0;
+			continue;
+		}
+		if (steps++ > 0)
+			continue;
+		series->times_ns[last - 1] = series->times_ns[last];
+		memcpy(&series->values[(last - 1) * width], &series->values[last * width],
+		       width * sizeof *series->values);
+		series->count--;
+	}
+}
+
 /* Those that are due, or all; the mutex is held. Backwards at the end of a window: the sensors that
  * come last in the table are those nearest to it at both ends. */
-static void sample(struct sampling *s, bool all, bool backwards)
+static void sample(struct sampling *s, bool all, enum edge edge)
 {
 	bool nobody = s->watched.below_count == 0;
 	int64_t before = thread_cpu_ns(), now = watched_look(&s->watched);
@@ -86,7 +126,7 @@ static void sample(struct sampling *s, bool all, bool backwards)
 	/* The beginning of the worker. */
 	all = all || (nobody && s->watched.below_count > 0);
 	for (size_t i = 0; i < sensor_count; i++) {
-		struct track *track = &s->tracks[backwards ? sensor_count - 1 - i : i];
+		struct track *track = &s->tracks[edge == EDGE_END ? sensor_count - 1 - i : i];
 		bool rests = s->in_window && track->sensor->outside_windows;
 		if (!track->open || rests || (!all && track->due_ns > now))
 			continue;
@@ -94,6 +134,8 @@ static void sample(struct sampling *s, bool all, bool backwards)
 		if (track->due_ns > 0 && !track->sensor->outside_windows)
 			s->missed += now - track->due_ns >= track->period_ns;
 		take(&s->watched, track);
+		if (edge != EDGE_NONE && track->sensor->in_steps)
+			take_steps(&s->watched, track);
 	}
 }
 
@@ -156,7 +198,7 @@ static void *run(void *context)
 				    ? pthread_cond_wait(&s->changed, &s->mutex)
 				    : pthread_cond_timedwait(&s->changed, &s->mutex, &until);
 		if (woken == ETIMEDOUT && !s->stop)
-			sample(s, false, false);
+			sample(s, false, EDGE_NONE);
 	}
 	s->cpu_ns += thread_cpu_ns();
 	pthread_mutex_unlock(&s->mutex);
@@ -264,7 +306,7 @@ void sampling_mark(struct sampling *s, bool in_window)
 		s->in_window = true;
 	else
 		note_costs(s);
-	sample(s, true, !in_window);
+	sample(s, true, in_window ? EDGE_BEGIN : EDGE_END);
 	if (in_window)
 		note_costs(s);
 	s->in_window = in_window;

@@ -31,11 +31,15 @@ struct sensor {
 	enum series_kind kind;
 	int64_t period_ns;    /* between two samples */
 	bool outside_windows; /* taking a sample would disturb what is measured */
+	bool in_steps;	      /* values move in steps: at marks it is sampled where they do */
 	bool (*probe)(const struct watched *watched, char reason[SERIES_REASON_BYTES]);
 	void (*open)(const struct watched *watched, struct sensor_handle *handle);
 	void (*sample)(const struct watched *watched, struct sensor_handle *handle, double *values);
 	void (*close)(struct sensor_handle *handle);
 };
+
+/* For how long, at a mark, the steps of such a sensor are waited for. */
+#define SENSOR_STEPS_NS INT64_C(20000000)
 
 /* A row is sensor_NAME of sensors/NAME.c. The last ones are sampled nearest to the window at both
  * of its ends: those whose exact count between them matters. */

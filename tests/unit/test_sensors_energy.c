@@ -6,13 +6,17 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "sensors/sampling.h"
 #include "tests/unit/machine_fixture.h"
@@ -335,6 +339,84 @@ static void energy_that_is_not_known(void **state)
 	}
 }
 
+/* A counter that moves every 10 ms, as was seen at the begin of the window: that needs a second. */
+static void energy_of_a_slow_counter(void **state)
+{
+	static const double rows[] = {0,   0,	 5e9,  1e9, 1e7, 0.3e9, 5.2e9, 1e9,
+				      1e9, 30e9, 25e9, 4e9, 2e9, 90e9,	65e9,  7e9};
+	struct process_record record = record_of(rows, 4, SECOND_NS / 2, SECOND_NS);
+
+	(void)state;
+	assert_true(record.energy_update_ns == 10000000);
+	assert_true(record.energy_joules > 0);
+	process_record_release(&record);
+	record = record_of(rows, 4, SECOND_NS / 2, SECOND_NS / 2);
+	assert_real(record.energy_joules, NAN);
+	says(&record, "energy_psys_joules: a window below 1000 ms is too short for a counter");
+	process_record_release(&record);
+	record = record_of((const double[])STEADY, 3, SECOND_NS / 2, SECOND_NS);
+	assert_true(record.energy_update_ns == RECORD_NONE);
+	process_record_release(&record);
+}
+
+enum { MARKS = 6 };
+
+struct meter {
+	const char *root;
+	atomic_bool stop;
+};
+
+/* A counter that uses 40 W, in steps of 5 ms. */
+static void *count_energy(void *context)
+{
+	struct meter *meter = context;
+	char *path = memory_printf("%s" FOLDER "intel-rapl:0/energy_uj", meter->root);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	for (int64_t i = 0; !atomic_load(&meter->stop); i++) {
+		char text[32];
+		int length =
+			snprintf(text, sizeof text, "%lld\n", (long long)(1000000 + i * 40 * 5000));
+		assert_int_equal(pwrite(fd, text, (size_t)length, 0), length);
+		clock_sleep_until_ns(clock_monotonic_ns() + 5000000);
+	}
+	close(fd);
+	free(path);
+	return NULL;
+}
+
+/* At the marks: the instants at which the counter moved, and none at which it stood. */
+static void steps_are_waited_for_at_marks(void **state)
+{
+	struct meter meter = {.root = *state};
+	struct sampling *sampling = NULL;
+	struct process_record record;
+	struct error err = ERROR_INIT;
+	pthread_t thread;
+
+	server(*state);
+	machine_remove_folder(*state, FOLDER "intel-rapl:1");
+	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	process_record_init(&record);
+	assert_int_equal(pthread_create(&thread, NULL, count_energy, &meter), 0);
+	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	/* One would do, where nobody else wants the processor. */
+	for (int i = 0; i < MARKS; i++) {
+		sampling_mark(sampling, i % 2 == 0);
+		clock_sleep_until_ns(clock_monotonic_ns() + 2 * SENSOR_STEPS_NS);
+	}
+	sampling_stop(sampling, &record);
+	atomic_store(&meter.stop, true);
+	pthread_join(thread, NULL);
+	close(root_fd);
+	sampling_figures(&record);
+	const struct series *series = series_find(record.series, record.series_count, "rapl");
+	assert_in_range(series->count, (size_t)MARKS, (size_t)(2 * MARKS + 3));
+	/* Not shorter than they are, but for what the meter comes late. */
+	assert_in_range(record.energy_update_ns, 1000000, SENSOR_STEPS_NS);
+	process_record_release(&record);
+}
+
 /* What a clock cannot tell is null, with the reason: not 0.00 cores, nor 10 of 2. */
 static void windows_too_short_for_a_clock(void **state)
 {
@@ -437,6 +519,8 @@ int main(void)
 		machine_test(threads_are_counted_where_they_run),
 		cmocka_unit_test(energy_between_the_marks),
 		cmocka_unit_test(energy_that_is_not_known),
+		cmocka_unit_test(energy_of_a_slow_counter),
+		machine_test(steps_are_waited_for_at_marks),
 		cmocka_unit_test(windows_too_short_for_a_clock),
 		cmocka_unit_test(page_faults_of_a_step),
 		cmocka_unit_test(threads_that_nobody_saw),
