@@ -113,6 +113,8 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 		spec->effort = EFFORT_RIGOROUS;
 	if (*spec->origin && spec->effort == EFFORT_QUICK)
 		spec_screen(spec);
+	if (spec->effort == EFFORT_QUICK && spec->quick_repeat > 0)
+		spec->repeat = spec->quick_repeat;
 	if (options->steps > 0)
 		spec_fix_steps(spec, options->steps);
 	if (options->warm_up >= 0)

@@ -73,6 +73,34 @@ void costs_fill(const json_t *environment, struct arena *arena, bool shown, stru
 	costs->peak_share = row->flops / costs->peak_flops;
 }
 
+/* "field, field: reason; field: reason", of which energy's is power's. */
+static bool power_reason(const char *reasons, struct strbuf *out)
+{
+	static const char field[] = "energy_joules";
+
+	for (const char *group = reasons; *group;) {
+		const char *end = strstr(group, "; "), *found = strstr(group, field);
+		const char *reason = strstr(group, ": ");
+
+		if (!end)
+			end = group + strlen(group);
+		if (found && reason && found < reason && reason < end) {
+			strbuf_printf(out, "%.*s", (int)(end - reason - 2), reason + 2);
+			return true;
+		}
+		group = *end ? end + 2 : end;
+	}
+	return false;
+}
+
+bool costs_power_reason(const struct stored_cell *cell, struct strbuf *out)
+{
+	for (size_t i = 0; i < cell->process_count; i++)
+		if (power_reason(cell->processes[i].null_reasons, out))
+			return true;
+	return false;
+}
+
 json_t *costs_energy_to_json(const struct summary_costs *costs)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "joules_per_step",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/costs.h"
 #include "report/figures_internal.h"
 #include "report/format.h"
 #include "report/published.h"
@@ -143,35 +144,22 @@ static void add_our_row(struct study *s, size_t run, const struct summary_row *r
 	s->known++;
 }
 
-/* What a process' null_reasons ("field, field: reason; field: reason") say of its power; in the
- * arena, NULL when nothing. */
-static const char *power_reason(const struct process_record *process, struct arena *arena)
-{
-	static const char field[] = "power_mean_run";
-	for (const char *group = process->null_reasons; *group;) {
-		const char *end = strstr(group, "; "), *found = strstr(group, field),
-			   *reason = strstr(group, ": ");
-		if (!end)
-			end = group + strlen(group);
-		if (found && reason && found < reason && reason < end)
-			return arena_printf(arena, "%.*s", (int)(end - reason - 2), reason + 2);
-		group = *end ? end + 2 : end;
-	}
-	return NULL;
-}
-
 /* ": not measured", and why. */
 static const char *not_measured(const struct study *s, const struct summary_row *rows, size_t count)
 {
-	struct arena *arena = &s->figures->arena;
-	const char *why = NULL;
+	struct strbuf text;
+	bool known = false;
 	if (!is_cpu(rows[0].cell->cell.device) &&
 	    (s->metric == METRIC_MEMORY || s->metric == METRIC_POWER))
 		return ": not measured, no sensor reads GPUs";
-	for (size_t i = 0; i < count && s->metric == METRIC_POWER; i++)
-		for (size_t p = 0; p < rows[i].cell->process_count && !why; p++)
-			why = power_reason(&rows[i].cell->processes[p], arena);
-	return why ? arena_printf(arena, ": not measured, %s", why) : ": not measured";
+	strbuf_init(&text, 0);
+	strbuf_puts(&text, ": not measured, ");
+	for (size_t i = 0; i < count && s->metric == METRIC_POWER && !known; i++)
+		known = costs_power_reason(rows[i].cell, &text);
+	const char *said =
+		known ? arena_strdup(&s->figures->arena, strbuf_text(&text)) : ": not measured";
+	strbuf_release(&text);
+	return said;
 }
 
 /* The rows of one device here; a line where nothing is known of it. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "report/costs.h"
 #include "report/form_internal.h"
 #include "report/summary.h"
 #include "report/text.h"
@@ -80,29 +81,98 @@ static void form_precision(const struct stored_run *run, struct strbuf *out)
 	}
 }
 
-/* Images a second, the mean over processes; what is not known is empty, as in the original. */
+static double process_memory(const struct process_record *record)
+{
+	return record->rss_peak_bytes == RECORD_NONE ? NAN
+						     : (double)record->rss_peak_bytes / 0x1p20;
+}
+
+static double process_power(const struct process_record *record)
+{
+	return record->power_mean_run;
+}
+
+/* Mean over the processes that have it, as the original's of three runs; NaN without one. */
+static double mean_over(const struct stored_cell *cell,
+			double (*of)(const struct process_record *record))
+{
+	double sum = 0;
+	int count = 0;
+
+	for (size_t p = 0; p < cell->process_count; p++) {
+		const struct process_record *record = form_process(cell, p);
+
+		if (record && isfinite(of(record))) {
+			sum += of(record);
+			count++;
+		}
+	}
+	return count ? sum / count : NAN;
+}
+
+static void thesis_row(const char *metric, const struct cell *cell, double value,
+		       struct strbuf *out)
+{
+	const char *const words[] = {metric, cell->dataset, cell->network, cell->framework,
+				     cell->device};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		text_csv(words[i], out);
+		strbuf_putc(out, ',');
+	}
+	if (isfinite(value))
+		strbuf_printf(out, "%.1f", value);
+	strbuf_putc(out, '\n');
+}
+
+static bool is_cpu(const struct cell *cell)
+{
+	return strncmp(cell->device, "cpu", 3) == 0;
+}
+
+/* Why there is no power, as the first cell has it whose processes say so. */
+static void no_power(const struct stored_run *run, struct strbuf *out)
+{
+	struct strbuf why;
+	bool known = false;
+
+	strbuf_init(&why, 0);
+	for (size_t i = 0; i < run->cell_count && !known; i++)
+		known = costs_power_reason(&run->cells[i], &why);
+	char *line = text_line(strbuf_text(&why));
+	if (known)
+		strbuf_printf(out, "# cpu_power_w: %s\n", line);
+	free(line);
+	strbuf_release(&why);
+}
+
+/*
+ * Speed, memory and power; what is not known is empty, as in the original, with its reason at the
+ * end. The original's memory and power are those of GPUs, of which there is no sensor; ours on a
+ * CPU are others and have other names: the worker's largest resident set, the processor packages.
+ */
 static void form_thesis(const struct stored_run *run, struct strbuf *out)
 {
+	bool gpus = false;
+
 	strbuf_puts(out, "metric,dataset,network,framework,device,value\n");
+	for (size_t i = 0; i < run->cell_count; i++)
+		thesis_row(run->cells[i].cell.stage == STAGE_TRAIN ? "training_images_per_second"
+								   : "images_per_second",
+			   &run->cells[i].cell, form_total_speed(&run->cells[i]), out);
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const struct stored_cell *cell = &run->cells[i];
-		const struct cell *c = &cell->cell;
-		double speed = form_total_speed(cell);
+		bool cpu = is_cpu(&cell->cell);
 
-		strbuf_puts(out, c->stage == STAGE_TRAIN ? "training_images_per_second,"
-							 : "images_per_second,");
-		text_csv(c->dataset, out);
-		strbuf_putc(out, ',');
-		text_csv(c->network, out);
-		strbuf_putc(out, ',');
-		text_csv(c->framework, out);
-		strbuf_putc(out, ',');
-		text_csv(c->device, out);
-		strbuf_putc(out, ',');
-		if (isfinite(speed))
-			strbuf_printf(out, "%.1f", speed);
-		strbuf_putc(out, '\n');
+		thesis_row(cpu ? "memory_mib" : "gpu_memory_mib", &cell->cell,
+			   cpu ? mean_over(cell, process_memory) : NAN, out);
+		thesis_row(cpu ? "cpu_power_w" : "gpu_power_w", &cell->cell,
+			   cpu ? mean_over(cell, process_power) : NAN, out);
+		gpus |= !cpu;
 	}
+	if (gpus)
+		strbuf_puts(out, "# gpu_memory_mib, gpu_power_w: no sensor reads GPUs\n");
+	no_power(run, out);
 }
 
 static void write_process(const struct stored_cell *cell, const struct process_record *record,

@@ -43,6 +43,7 @@ struct spec {
 	int64_t steps;	       /* fixed steps of the window; 0 = by time */
 	int64_t warm_up_steps; /* fixed warm-up; -1 = by steadiness */
 	int repeat;	       /* fixed number of processes; 0 = by effort */
+	int quick_repeat;      /* the same of a suite's with effort quick; 0 = by effort */
 	const char *statistic; /* "geometric" (t interval on log means), "mean" */
 	uint64_t seed;
 	const char *origin; /* the benchmark that is repeated, with its year; "": a suite of ours */

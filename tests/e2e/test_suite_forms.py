@@ -3,6 +3,8 @@
 
 $PRONY names the program. Suites run cut down to small networks of the framework `fake`, which computes rightly.
 """
+import csv
+import io
 import json
 import math
 import os
@@ -157,8 +159,20 @@ class FormTest(ProgramTest):
         self.assertEqual(cell["batch"], 8)
         self.assertIn("screening", cell["flags"])
         self.assertEqual([(p["steps"], p["warm_up_steps"]) for p in cell["processes"]], [(3, 1)] * 3)
+        axes = "mnist-sample,lenet,fake,cpu"
+
+        def mean(field, unit):
+            values = [p[field] / unit for p in cell["processes"] if p[field] is not None]
+            return f"{math.fsum(values) / len(values):.1f}" if values else ""
+        power = mean("power_mean_run", 1)
         self.assertEqual(form, ["metric,dataset,network,framework,device,value",
-                                f"training_images_per_second,mnist-sample,lenet,fake,cpu,{total_speed(cell):.1f}"])
+                                f"training_images_per_second,{axes},{total_speed(cell):.1f}",
+                                f"memory_mib,{axes},{mean('rss_peak_bytes', 1 << 20)}",
+                                f"cpu_power_w,{axes},{power}"])
+        reasons = re.findall(r"^# cpu_power_w: (.+)$", done.stdout, re.M)
+        self.assertEqual(len(reasons), 0 if power else 1)
+        for reason in reasons:
+            self.assertIn("energy_psys_joules: " + reason, cell["processes"][0]["null_reasons"])
 
     def test_keras(self):
         """Epochs: the first is the first step and the warm-up."""
@@ -168,6 +182,37 @@ class FormTest(ProgramTest):
         (cell,) = run.cells
         self.assertEqual((cell["batch"], cell["optimiser"]), (16, "rmsprop"))
         self.assertEqual([(p["steps"], p["warm_up_steps"], p["blocks"]) for p in cell["processes"]], [(8, 7, 1)] * 3)
+        self.assertEqual(self.check_cells(run), 1)
+
+    def check_cells(self, run):
+        """Step, interval's centre and items a second of the table of cells, from the stored intervals; how many."""
+        text = self.prony("export", "--layout", "cells", "--format", "csv", "--store", self.store, expect=0).stdout
+        rows = list(csv.DictReader(io.StringIO(text)))
+        for row, cell in zip(rows, run.cells):
+            means = [math.fsum(seconds(p)) / SECOND / p["steps"] for p in cell["processes"]]
+            centre = math.exp(math.fsum(map(math.log, means)) / len(means))
+            self.assertAlmostEqual(float(row["step_center_ns"]) / centre, 1, delta=1e-9)
+            self.assertAlmostEqual(float(row["items_per_second"]) * centre / cell["batch"], 1e9, delta=1)
+            for p in cell["processes"]:
+                self.assertAlmostEqual(p["step_mean_ns"] * p["steps"] / math.fsum(seconds(p)), 1e9, delta=1)
+        return len(rows)
+
+    def test_inference(self):
+        """Latency at batch 1, where each step is waited for, and throughput at 32; three processes with --quick."""
+        self.prony("run", "inference", "-f", "fake", "-n", "lenet", "--quick", "--store", self.store, expect=0)
+        run = StoredRun(self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout)
+        self.assertEqual([len(cell["processes"]) for cell in run.cells], [3, 3])
+        self.assertEqual(self.check_cells(run), 2)
+        one = run.cell(batch=1)
+        for p in one["processes"]:
+            steps = sorted(seconds(p))
+            self.assertAlmostEqual(p["step_median_ns"] * SECOND, statistics.median(steps), delta=1e-12)
+            for name, share in (("step_p90_ns", 0.9), ("step_p99_ns", 0.99)):
+                at = share * (len(steps) - 1)
+                self.assertLessEqual(steps[math.floor(at)], p[name] * SECOND * (1 + 1e-12))
+                self.assertGreaterEqual(steps[math.ceil(at)], p[name] * SECOND * (1 - 1e-12))
+        many = self.prony("run", "inference", "-f", "fake", "--quick", "--repeat", "5", "--dry-run", expect=0).stderr
+        self.assertIn("8 cells, quick effort: 40 processes", many)
 
     def test_a_run_without_a_form_says_so(self):
         self.prony("run", "-f", "null", "-n", "mlp", "-d", "synthetic", "-b", "1", "--quick", "--steps", "2",

@@ -268,7 +268,7 @@ static void power_that_is_not_there_has_its_reason(void **state)
 			struct process_record *record = &run.cells[i].processes[p];
 			record->power_mean_run = NAN;
 			snprintf(record->null_reasons, sizeof record->null_reasons,
-				 "cpu_cores: too short; energy_joules, power_mean_run: no "
+				 "cpu_cores: too short; energy_joules, energy_dram_joules: no "
 				 "powercap; x: y");
 		}
 	summary_init(&summary, &run);
