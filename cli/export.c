@@ -63,8 +63,8 @@ static const struct {
 	{"csv", "ms", .write = export_csv_ms, .depth = RESULTS_FIGURES},
 	{"json", NULL, .write = export_json, .depth = RESULTS_SERIES},
 	{"jsonl", NULL, .stream = export_stream_jsonl, .parts = STORE_ALL},
-	{"md", NULL, .write = export_markdown, .depth = RESULTS_FIGURES},
-	{"latex", NULL, .write = export_latex, .depth = RESULTS_FIGURES},
+	{"md", NULL, .write = export_markdown, .depth = RESULTS_WINDOWS},
+	{"latex", NULL, .write = export_latex, .depth = RESULTS_WINDOWS},
 };
 
 static enum prony_status write_piece(void *context, const char *text, size_t length,

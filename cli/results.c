@@ -10,6 +10,9 @@
 #include "report/published.h"
 #include "report/stream.h"
 
+/* Of runs with more processes the steps are not looked at: it would take minutes. */
+enum { SHOWN_MAX = 3000 };
+
 const char **results_words(int argc)
 {
 	return memory_alloc(((size_t)argc + 1) * sizeof(const char *));
@@ -25,15 +28,22 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 				   struct error *err)
 {
 	static const unsigned parts[] = {[RESULTS_FIGURES] = 0,
-					 [RESULTS_EVIDENCE] = STORE_CHECKS,
+					 [RESULTS_WINDOWS] = STORE_INTERVALS,
+					 [RESULTS_EVIDENCE] = STORE_INTERVALS | STORE_CHECKS,
 					 [RESULTS_SERIES] = STORE_CHECKS | STORE_SERIES,
 					 [RESULTS_STEPS] = STORE_INTERVALS | STORE_SERIES,
 					 [RESULTS_LOGS] = STORE_CHECKS | STORE_SERIES | STORE_LOGS,
 					 [RESULTS_EVERYTHING] = STORE_ALL};
 	struct store *store = NULL;
+	unsigned wanted = parts[depth];
+	int64_t processes = 0;
 	enum prony_status status = store_open(store_file, true, &store, err);
+	if (status == PRONY_OK && (depth == RESULTS_WINDOWS || depth == RESULTS_EVIDENCE))
+		status = store_count_processes(store, which, &processes, err);
+	if (processes > SHOWN_MAX)
+		wanted &= ~(unsigned)STORE_INTERVALS;
 	if (status == PRONY_OK)
-		status = store_load_run(store, which, parts[depth], out, err);
+		status = store_load_run(store, which, wanted, out, err);
 	store_close(store);
 	return status;
 }
@@ -42,7 +52,6 @@ enum prony_status results_load_for_page(struct store *store, const char *which,
 					struct stored_run *run, struct summary *summary,
 					struct error *err)
 {
-	enum { SHOWN_MAX = 3000 };
 	struct store_reader *reader = NULL;
 	int64_t processes = 0;
 	enum prony_status status = store_count_processes(store, which, &processes, err);

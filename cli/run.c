@@ -139,10 +139,11 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	unsigned parts = as_json ? STORE_CHECKS
-			 : job->chosen.spec.form != FORM_OURS
-				 ? (unsigned)(STORE_INTERVALS | STORE_SERIES)
-				 : 0;
+	unsigned parts = STORE_INTERVALS;
+	if (as_json)
+		parts |= STORE_CHECKS;
+	else if (job->chosen.spec.form != FORM_OURS)
+		parts |= STORE_SERIES;
 	enum prony_status status = store_load_run(job->store, which, parts, &stored, err);
 	if (status != PRONY_OK)
 		return status;

@@ -53,7 +53,7 @@ int command_show(const struct cli_command *command, int argc, char **argv)
 		if (count > 1)
 			error_set(&err, PRONY_USAGE, "prony show takes one run, not %zu", count);
 		else if (results_load_run(options.store, count ? words[0] : "",
-					  strcmp(options.format, "json") ? RESULTS_FIGURES
+					  strcmp(options.format, "json") ? RESULTS_WINDOWS
 									 : RESULTS_EVIDENCE,
 					  &run, &err) == PRONY_OK) {
 			print_summary(&run, &options);

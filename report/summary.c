@@ -167,6 +167,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->processes_disturbed = replicates->disturbed;
 	fill_undisturbed(&summary->arena, replicates, row);
 	latency_fill(&summary->arena, cell, replicates, row);
+	summary_diagnose(&summary->arena, replicates, row);
 	row->items_per_second = (double)cell->cell.batch / row->step.center * second_ns;
 	row->flops = flops_per_step(work, &cell->cell) / row->step.center * second_ns;
 	row->to_first_step_ns = median_field(&summary->arena, cell, field_to_first_step);

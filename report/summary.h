@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "report/replicates.h"
 #include "report/table.h"
+#include "stats/diagnoses.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
 #include "store/store.h"
@@ -30,6 +31,7 @@ struct summary_row {
 	size_t processes, processes_disturbed; /* with a step time; of them, disturbed */
 	struct estimate undisturbed;	       /* the same of step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high; /* step / undisturbed - 1 of the same processes, 95 %; NaN */
+	struct diagnoses diagnoses; /* over replicates_of; of blocks where intervals were loaded */
 	/* p50, p90, p99 of single steps, ns; n = 0 unless each was waited for (report/latency.h) */
 	struct estimate latency[SUMMARY_LATENCIES];
 	double items_per_second; /* batch / step center; NaN without an estimate */
@@ -138,7 +140,11 @@ bool summary_effective(const struct summary *summary, size_t comparison, struct 
  * nothing, when all have them. */
 bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* What may stand under the table of a comparison, each a line: those seven. */
+/* Adds what the spread of cells shows besides its size, by what it is: who shows it, what it means
+ * and what helps, without a line feed; false when nothing was found. */
+bool summary_diagnoses(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* What may stand under the table of a comparison, each a line: those eight. */
 typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);
 extern summary_verdict *const summary_verdicts[];
 extern const size_t summary_verdict_count;

@@ -115,29 +115,37 @@ static double quantile(const double *x, size_t n, double p)
 	return x[below] + (at - (double)below) * (x[above] - x[below]);
 }
 
-/*
- * The intervals are joined to blocks of about RECORD_BLOCK_NS, equally many each; what is left at
- * the end belongs to none, nor does a last interval with fewer steps than the others. NaN where
- * there are too few blocks.
- */
-static double undisturbed(const struct process_record *record, int64_t steps)
+double *process_record_blocks(const struct process_record *record, size_t *count)
 {
 	size_t n = record->interval_count;
 	const struct step_record *row = record->intervals;
 
-	if (steps % record->block_steps)
+	*count = 0;
+	if (n < RECORD_BLOCKS_MIN || record->block_steps < 1)
+		return NULL;
+	if (record->steps % record->block_steps)
 		n--;
-	if (n < RECORD_BLOCKS_MIN)
-		return NAN;
 	double length = (double)(row[n - 1].end_ns - row[0].begin_ns) / (double)n;
 	double wanted = length > 0 ? (double)RECORD_BLOCK_NS / length + 0.5 : (double)n;
-	size_t each = wanted < 2 ? 1 : wanted < (double)n ? (size_t)wanted : n, count = n / each;
-	double *blocks = count < RECORD_BLOCKS_MIN ? NULL : malloc(count * sizeof *blocks);
+	size_t each = wanted < 2 ? 1 : wanted < (double)n ? (size_t)wanted : n, joined = n / each;
+	double *blocks = joined < RECORD_BLOCKS_MIN ? NULL : malloc(joined * sizeof *blocks);
 	if (!blocks)
-		return NAN;
-	for (size_t i = 0; i < count; i++)
+		return NULL;
+	for (size_t i = 0; i < joined; i++)
 		blocks[i] = (double)(row[(i + 1) * each - 1].end_ns - row[i * each].begin_ns) /
 			    ((double)each * (double)record->block_steps);
+	*count = joined;
+	return blocks;
+}
+
+/* NaN where there are too few blocks. */
+static double undisturbed(const struct process_record *record)
+{
+	size_t count;
+	double *blocks = process_record_blocks(record, &count);
+
+	if (!blocks)
+		return NAN;
 	qsort(blocks, count, sizeof *blocks, compare_reals);
 	double value = quantile(blocks, count, RECORD_UNDISTURBED_P);
 	free(blocks);
@@ -182,7 +190,7 @@ enum prony_status process_record_summarise(struct process_record *record, struct
 	record->step_p99_ns = record->block_steps == 1 ? quantile(means, n, 0.99) : NAN;
 	record->step_min_ns = means[0];
 	record->step_max_ns = means[n - 1];
-	record->step_undisturbed_ns = undisturbed(record, steps);
+	record->step_undisturbed_ns = undisturbed(record);
 	record->step_sd_ns = n > 1 ? sqrt(squares / (double)(n - 1)) : NAN;
 	free(means);
 	return PRONY_OK;

@@ -148,6 +148,14 @@ enum disturbance process_disturbance(const struct process_record *record);
 #define RECORD_BLOCKS_MIN 20
 #define RECORD_UNDISTURBED_P 0.1
 
+/*
+ * Means of the window in blocks of about RECORD_BLOCK_NS, ns per step, in order of time: intervals
+ * joined, equally many each. What is left at the end belongs to none, nor does a last interval with
+ * fewer steps than the others. NULL and 0 where there would be less than RECORD_BLOCKS_MIN, or
+ * there is no memory; the caller frees.
+ */
+double *process_record_blocks(const struct process_record *record, size_t *count);
+
 /* Fills steps, window_ns, undisturbed, mean, median, min, max, sd, blocks from the intervals. Each
  * interval holds record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
 enum prony_status process_record_summarise(struct process_record *record, struct error *err);

@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "stats/diagnoses.h"
 #include "stats/effort.h"
 #include "stats/estimate.h"
 #include "stats/noise.h"
@@ -357,6 +358,99 @@ static void twice_the_floor_is_found(void **state)
 	}
 }
 
+/* What is wrong with the processes of a made-up cell; all relative. */
+struct fault {
+	double first, every_other,
+		rise; /* of processes: the first, each second, from first to last */
+	double later_half, alternating; /* of blocks: the later half, each second run of four */
+	double wander;			/* standard deviation of blocks, AR(1) of 0.9 */
+};
+
+/* DIAGNOSED processes of blocks of five steps each, 10 ms a step. */
+enum { DIAGNOSED = 7, STEPS_OF_BLOCK = 5, BLOCKS = STEPS / STEPS_OF_BLOCK };
+
+static void diagnose_made_up(struct random *random, const struct fault *fault,
+			     struct diagnoses *out)
+{
+	const double step_ns = 1e7, stay = 0.9;
+	static double steps[STEPS], blocks[DIAGNOSED][BLOCKS];
+	struct diagnosed_process processes[DIAGNOSED];
+
+	for (int i = 0; i < DIAGNOSED; i++) {
+		double level = step_ns * (1 + fault->rise * i / (DIAGNOSED - 1)) *
+			       (1 + (i == 0 ? fault->first : 0)) *
+			       (1 + (i % 2 ? fault->every_other : 0));
+		double mean = 0, state = random_normal(random);
+		process_mean(random, level, steps);
+		for (int b = 0; b < BLOCKS; b++) {
+			double sum = 0;
+			for (int k = 0; k < STEPS_OF_BLOCK; k++)
+				sum += steps[b * STEPS_OF_BLOCK + k] / STEPS_OF_BLOCK;
+			sum *= (1 + (2 * b >= BLOCKS ? fault->later_half : 0)) *
+			       (1 + (b / 4 % 2 ? fault->alternating : 0)) *
+			       exp(fault->wander * state);
+			state = stay * state + sqrt(1 - stay * stay) * random_normal(random);
+			blocks[i][b] = sum;
+			mean += sum / BLOCKS;
+		}
+		processes[i] = (struct diagnosed_process){mean, blocks[i], BLOCKS};
+	}
+	diagnose(processes, DIAGNOSED, out);
+}
+
+/* How often each diagnosis is raised, and any, which stands at DIAGNOSIS_COUNT. */
+static void how_often(uint64_t seed, const struct fault *fault, int trials,
+		      double rates[DIAGNOSIS_COUNT + 1])
+{
+	struct random random;
+
+	random_init(&random, seed);
+	for (int id = 0; id <= DIAGNOSIS_COUNT; id++)
+		rates[id] = 0;
+	for (int trial = 0; trial < trials; trial++) {
+		struct diagnoses found;
+		bool any = false;
+		diagnose_made_up(&random, fault, &found);
+		for (int id = 0; id < DIAGNOSIS_COUNT; id++) {
+			rates[id] += isnan(found.values[id]) ? 0 : 1;
+			any |= !isnan(found.values[id]);
+		}
+		rates[DIAGNOSIS_COUNT] += any ? 1 : 0;
+	}
+	for (int id = 0; id <= DIAGNOSIS_COUNT; id++)
+		rates[id] /= trials;
+}
+
+/* Noise without structure raises hardly any diagnosis, and each fault its own. */
+static void faults_are_diagnosed(void **state)
+{
+	static const struct {
+		struct fault fault;
+		enum diagnosis_id id;
+	} rows[] = {
+		{{.first = 0.1}, DIAGNOSIS_FIRST_SLOWEST},
+		{{.every_other = 0.21}, DIAGNOSIS_TWO_SPEEDS},
+		{{.rise = 0.08}, DIAGNOSIS_TREND},
+		{{.every_other = 0.06}, DIAGNOSIS_SPREAD_BETWEEN},
+		{{.wander = 0.08}, DIAGNOSIS_SPREAD_WITHIN},
+		{{.alternating = 0.3}, DIAGNOSIS_BLOCKS_TWO_SPEEDS},
+		{{.later_half = 0.05}, DIAGNOSIS_SHIFT},
+		{{.wander = 0.08}, DIAGNOSIS_CORRELATED},
+	};
+	double rates[DIAGNOSIS_COUNT + 1];
+
+	(void)state;
+	how_often(20, &(struct fault){0}, 4000, rates);
+	for (int id = 0; id < DIAGNOSIS_COUNT; id++)
+		print_message("no fault: %s %.2f %%\n", diagnosis_word((enum diagnosis_id)id),
+			      100 * rates[id]);
+	between("no fault, anything diagnosed", rates[DIAGNOSIS_COUNT], 0, 0.02);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		how_often(21 + i, &rows[i].fault, 500, rates);
+		between(diagnosis_word(rows[i].id), rates[rows[i].id], 0.9, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +461,7 @@ int main(void)
 		cmocka_unit_test(bursts_are_reported),
 		cmocka_unit_test(quick_ranks_hold),
 		cmocka_unit_test(twice_the_floor_is_found),
+		cmocka_unit_test(faults_are_diagnosed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,89 @@
+/* What the spread of cells shows besides its size, under the table of their comparison. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/summary.h"
+#include "report/summary_internal.h"
+
+enum { NAMED_MAX = 4 };
+
+void summary_diagnose(struct arena *arena, const struct replicates *replicates,
+		      struct summary_row *row)
+{
+	size_t room = replicates->means.count + 1, count = 0;
+	struct diagnosed_process *processes = arena_array(arena, room, sizeof *processes);
+	double **blocks = arena_array(arena, room, sizeof *blocks);
+
+	for (size_t i = 0; i < replicates->means.count; i++) {
+		const struct process_record *record = replicates->records[i];
+		struct diagnosed_process *process = &processes[count];
+		process->mean = record->step_mean_ns;
+		process->blocks = blocks[count] =
+			process_record_blocks(record, &process->block_count);
+		/* A clock too coarse for them, or a store that somebody wrote. */
+		for (size_t k = 0; k < process->block_count; k++)
+			if (!(process->blocks[k] > 0))
+				process->block_count = 0;
+		count++;
+	}
+	diagnose(processes, count, &row->diagnoses);
+	for (size_t i = 0; i < count; i++)
+		free(blocks[i]);
+}
+
+/* Adds who shows it, each with its figure. */
+static size_t name_rows(const struct summary *summary, size_t comparison, int id,
+			struct strbuf *out)
+{
+	size_t named = 0;
+
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (isnan(row->diagnoses.values[id]) || named++ >= NAMED_MAX)
+			continue;
+		strbuf_printf(out, "%s%s: ",
+			      named > 1		? ", "
+			      : out->length > 0 ? "; "
+						: "",
+			      row->cell->cell.framework);
+		diagnosis_figure((enum diagnosis_id)id, row->diagnoses.values[id], out);
+	}
+	if (named > NAMED_MAX)
+		strbuf_printf(out, " and %zu others", named - NAMED_MAX);
+	return named;
+}
+
+bool summary_diagnoses(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	bool any = false;
+
+	for (int id = 0; id < DIAGNOSIS_COUNT; id++)
+		if (name_rows(summary, comparison, id, out) > 0) {
+			strbuf_printf(out, " (%s)", diagnosis_remedy((enum diagnosis_id)id));
+			any = true;
+		}
+	return any;
+}
+
+json_t *summary_diagnoses_to_json(const struct summary_row *row)
+{
+	json_t *array = json_array();
+
+	for (int i = 0; i < DIAGNOSIS_COUNT; i++) {
+		enum diagnosis_id id = (enum diagnosis_id)i;
+		struct strbuf figure;
+		if (isnan(row->diagnoses.values[id]))
+			continue;
+		json_t *object = json_object();
+		strbuf_init(&figure, 0);
+		diagnosis_figure(id, row->diagnoses.values[id], &figure);
+		json_object_set_new(object, "what", json_string(diagnosis_word(id)));
+		json_object_set_new(object, "value", json_real(row->diagnoses.values[id]));
+		json_object_set_new(object, "text", json_string(strbuf_text(&figure)));
+		json_object_set_new(object, "remedy", json_string(diagnosis_remedy(id)));
+		json_array_append_new(array, object);
+		strbuf_release(&figure);
+	}
+	return array;
+}

@@ -1,0 +1,252 @@
+#include "stats/diagnoses.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "stats/changes.h"
+#include "stats/estimate.h"
+
+/* Of tests of a cell's processes. */
+#define LEVEL 0.005
+#define PROCESSES_MIN 5
+/* What matters to nobody is not said, however significant. */
+#define MEANS_APART_MIN 0.02
+#define LEVELS_APART_MIN 0.05
+#define SPREAD_BETWEEN_MAX 0.02
+#define SPREAD_WITHIN_MAX 0.05
+#define CORRELATION_MAX 0.5
+#define SHIFT_MIN 0.01
+#define STEP_MIN_NS 1e6
+/* How far beyond its expectation a split into two is; that of blocks, which are correlated. */
+#define SPLIT_Z 2.6
+#define SPLIT_Z_BLOCKS 6
+
+static const struct {
+	const char *word, *before, *after;
+	double factor;
+	const char *remedy;
+} rows[] = {
+#define X(id, word, before, after, factor, remedy) {word, before, after, factor, remedy},
+	DIAGNOSES(X)
+#undef X
+};
+
+const char *diagnosis_word(enum diagnosis_id id)
+{
+	return rows[id].word;
+}
+
+const char *diagnosis_remedy(enum diagnosis_id id)
+{
+	return rows[id].remedy;
+}
+
+void diagnosis_figure(enum diagnosis_id id, double value, struct strbuf *out)
+{
+	strbuf_printf(out, "%s%.2g%s", rows[id].before, rows[id].factor * value, rows[id].after);
+}
+
+static int compare_reals(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+struct moments {
+	double mean, squares; /* sum of squared distances from the mean */
+};
+
+static struct moments moments_of(const double *x, size_t n)
+{
+	struct moments m = {0, 0};
+
+	for (size_t i = 0; i < n; i++)
+		m.mean += x[i] / (double)n;
+	for (size_t i = 0; i < n; i++)
+		m.squares += (x[i] - m.mean) * (x[i] - m.mean);
+	return m;
+}
+
+/* The first against what the others predict of one more (t, one-sided). */
+static double first_slowest(const double *logs, size_t n)
+{
+	struct moments others = moments_of(logs + 1, n - 1);
+	double df = (double)(n - 2), above = logs[0] - others.mean;
+	double error = sqrt(others.squares / df * (1 + 1 / (double)(n - 1)));
+	bool found = above > MEANS_APART_MIN && above > student_t_quantile(1 - LEVEL, df) * error;
+
+	return found ? expm1(above) : NAN;
+}
+
+/*
+ * Two levels: the best split of the sorted values leaves much less within its parts than a normal
+ * distribution would (Engelman and Hartigan, "Percentage Points of a Test for Clusters", JASA 64,
+ * 1969, with their approximation: log(total/within) has mean -log(1 - 2/pi) + 2.4/(n - 2) and
+ * standard deviation 1/sqrt(n - 2)). Each part has at least `least`: one that is off is an outlier.
+ */
+static double two_speeds(const double *logs, size_t n, size_t least, double z)
+{
+	double *sorted = memory_alloc(n * sizeof *sorted), within = INFINITY, apart = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = logs[i];
+	qsort(sorted, n, sizeof *sorted, compare_reals);
+	for (size_t at = least; at + least <= n; at++) {
+		struct moments low = moments_of(sorted, at), high = moments_of(sorted + at, n - at);
+		if (low.squares + high.squares < within) {
+			within = low.squares + high.squares;
+			apart = high.mean - low.mean;
+		}
+	}
+	double df = (double)(n - 2), total = moments_of(sorted, n).squares;
+	double expected = -log(1 - M_2_PI) + 2.4 / df + z / sqrt(df);
+	free(sorted);
+	/* Compared without a logarithm, so that levels without any spread count. */
+	bool found = apart > log1p(LEVELS_APART_MIN) && within < total * exp(-expected);
+	return found ? expm1(apart) : NAN;
+}
+
+/* A straight line through the processes in their order (t, two-sided): its whole rise. */
+static double trend(const double *logs, size_t n)
+{
+	struct moments all = moments_of(logs, n);
+	double xx = 0, xy = 0, middle = (double)(n - 1) / 2, df = (double)(n - 2);
+
+	for (size_t i = 0; i < n; i++) {
+		double x = (double)i - middle;
+		xx += x * x;
+		xy += x * (logs[i] - all.mean);
+	}
+	double slope = xy / xx, residual = fmax(all.squares - slope * xy, 0);
+	double rise = slope * (double)(n - 1), error = sqrt(residual / df / xx);
+	bool found = fabs(rise) > MEANS_APART_MIN &&
+		     fabs(slope) > student_t_quantile(1 - LEVEL / 2, df) * error;
+
+	return found ? expm1(rise) : NAN;
+}
+
+static void diagnose_processes(const struct diagnosed_process *processes, size_t n, double *values)
+{
+	double *logs = memory_alloc((n + 1) * sizeof *logs), sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		logs[i] = log(processes[i].mean);
+		sum += logs[i];
+	}
+	if (n > 0 && exp(sum / (double)n) < STEP_MIN_NS)
+		values[DIAGNOSIS_SHORT_STEP] = exp(sum / (double)n);
+	if (n >= PROCESSES_MIN) {
+		double spread = sqrt(moments_of(logs, n).squares / (double)(n - 1));
+		values[DIAGNOSIS_FIRST_SLOWEST] = first_slowest(logs, n);
+		values[DIAGNOSIS_TWO_SPEEDS] = two_speeds(logs, n, 2, SPLIT_Z);
+		values[DIAGNOSIS_TREND] = trend(logs, n);
+		if (spread > SPREAD_BETWEEN_MAX)
+			values[DIAGNOSIS_SPREAD_BETWEEN] = spread;
+	}
+	free(logs);
+}
+
+/* Of a window. */
+struct within {
+	double variance, correlation; /* of logarithms of blocks */
+	double two_speeds, shift;     /* NaN: none */
+};
+
+/* Neighbours are joined, equally many: the tests of a window suppose blocks that hardly depend on
+ * each other. How many there are then: DIAGNOSED_BLOCKS_MIN to twice as many less one. */
+static size_t join(const double *blocks, size_t count, double *out)
+{
+	size_t each = count / DIAGNOSED_BLOCKS_MIN, joined = 0;
+
+	for (; (joined + 1) * each <= count; joined++)
+		out[joined] = moments_of(blocks + joined * each, each).mean;
+	return joined;
+}
+
+/* The largest step from one level to the next. */
+static double shift_of(const double *joined, size_t count)
+{
+	struct change_settings settings = change_defaults;
+	struct change *changes;
+	double largest = NAN;
+
+	settings.permutations = 199;
+	settings.threshold = SHIFT_MIN;
+	size_t found = changes_find(joined, count, &settings, &changes);
+	for (size_t i = 0; i < found; i++)
+		if (!(fabs(changes[i].change.difference) <= fabs(largest)))
+			largest = changes[i].change.difference;
+	free(changes);
+	return largest;
+}
+
+static struct within look_within(const struct diagnosed_process *process)
+{
+	size_t n = process->block_count;
+	double *logs = memory_alloc(n * sizeof *logs);
+	double joined[2 * DIAGNOSED_BLOCKS_MIN], products = 0;
+
+	for (size_t i = 0; i < n; i++)
+		logs[i] = log(process->blocks[i]);
+	struct moments all = moments_of(logs, n);
+	for (size_t i = 1; i < n; i++)
+		products += (logs[i] - all.mean) * (logs[i - 1] - all.mean);
+	struct within found = {.variance = all.squares / (double)(n - 1),
+			       .correlation = all.squares > 0 ? products / all.squares : 0,
+			       .two_speeds = two_speeds(logs, n, n / 10, SPLIT_Z_BLOCKS),
+			       .shift = shift_of(joined, join(process->blocks, n, joined))};
+	free(logs);
+	return found;
+}
+
+/* The median, where at least half have one: what one window shows alone is chance, or other work.
+ */
+static double of_half(double *values, size_t count, size_t of)
+{
+	return count > 0 && 2 * count >= of ? median_of(values, count) : NAN;
+}
+
+static void diagnose_windows(const struct diagnosed_process *processes, size_t count,
+			     double *values)
+{
+	double *correlations = memory_alloc(3 * (count + 1) * sizeof *correlations);
+	double *levels = correlations + count + 1, *shifts = levels + count + 1, variance = 0;
+	size_t windows = 0, level_count = 0, shift_count = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (processes[i].block_count < DIAGNOSED_BLOCKS_MIN)
+			continue;
+		struct within found = look_within(&processes[i]);
+		variance += found.variance;
+		correlations[windows++] = found.correlation;
+		if (!isnan(found.two_speeds))
+			levels[level_count++] = found.two_speeds;
+		if (!isnan(found.shift))
+			shifts[shift_count++] = found.shift;
+	}
+	if (windows > 0) {
+		double spread = sqrt(variance / (double)windows);
+		double correlation = median_of(correlations, windows);
+		double shift = of_half(shifts, shift_count, windows);
+		if (spread > SPREAD_WITHIN_MAX)
+			values[DIAGNOSIS_SPREAD_WITHIN] = spread;
+		if (correlation > CORRELATION_MAX)
+			values[DIAGNOSIS_CORRELATED] = correlation;
+		values[DIAGNOSIS_BLOCKS_TWO_SPEEDS] = of_half(levels, level_count, windows);
+		/* Up in one and down in the next cancel: no longer warm-up mends that. */
+		if (fabs(shift) > SHIFT_MIN)
+			values[DIAGNOSIS_SHIFT] = expm1(shift);
+	}
+	free(correlations);
+}
+
+void diagnose(const struct diagnosed_process *processes, size_t count, struct diagnoses *out)
+{
+	for (int id = 0; id < DIAGNOSIS_COUNT; id++)
+		out->values[id] = NAN;
+	diagnose_processes(processes, count, out->values);
+	diagnose_windows(processes, count, out->values);
+}
