@@ -19,6 +19,7 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		const struct process_record *record = replicates->records[i];
 		struct diagnosed_process *process = &processes[count];
 		process->mean = record->step_mean_ns;
+		process->page_faults = record->page_faults_step;
 		process->blocks = blocks[count] =
 			process_record_blocks(record, &process->block_count);
 		/* A clock too coarse for them, or a store that somebody wrote. */
@@ -56,9 +57,10 @@ static size_t name_rows(const struct summary *summary, size_t comparison, int id
 
 bool summary_diagnoses(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
+	int count = summary->full ? DIAGNOSIS_COUNT : DIAGNOSIS_SAID_ALREADY;
 	bool any = false;
 
-	for (int id = 0; id < DIAGNOSIS_COUNT; id++)
+	for (int id = 0; id < count; id++)
 		if (name_rows(summary, comparison, id, out) > 0) {
 			strbuf_printf(out, " (%s)", diagnosis_remedy((enum diagnosis_id)id));
 			any = true;

@@ -65,7 +65,7 @@ struct summary {
 	struct summary_row *rows; /* as rendered: comparison by comparison, each in order of rank */
 	size_t count, comparison_count;
 	size_t *first; /* row of each comparison, and the number of rows */
-	bool full;     /* the text has a table for each comparison also of a sweep */
+	bool full; /* the text has a table for each comparison also of a sweep, and all diagnoses */
 };
 
 void summary_init(struct summary *summary, const struct stored_run *run);

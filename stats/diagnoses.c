@@ -19,6 +19,10 @@
 #define CORRELATION_MAX 0.5
 #define SHIFT_MIN 0.01
 #define STEP_MIN_NS 1e6
+/* What a page fault takes at least, a trap and 4 KiB of zeros, and the share of a step from which
+ * they matter. Some 2 us on a virtual machine (docs/measured/2026-11-23-page-faults.md). */
+#define FAULT_NS 500
+#define FAULTS_SHARE_MIN 0.02
 /* How far beyond its expectation a split into two is; that of blocks, which are correlated. */
 #define SPLIT_Z 2.6
 #define SPLIT_Z_BLOCKS 6
@@ -128,6 +132,20 @@ static double trend(const double *logs, size_t n)
 	return found ? expm1(rise) : NAN;
 }
 
+/* The median of those in which they are worth a part of the step; two processes at least. */
+static double page_faults(const struct diagnosed_process *processes, size_t n)
+{
+	double *faults = memory_alloc((n + 1) * sizeof *faults);
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (processes[i].page_faults * FAULT_NS > FAULTS_SHARE_MIN * processes[i].mean)
+			faults[count++] = processes[i].page_faults;
+	double middle = count >= 2 ? median_of(faults, count) : NAN;
+	free(faults);
+	return middle;
+}
+
 static void diagnose_processes(const struct diagnosed_process *processes, size_t n, double *values)
 {
 	double *logs = memory_alloc((n + 1) * sizeof *logs), sum = 0;
@@ -136,6 +154,7 @@ static void diagnose_processes(const struct diagnosed_process *processes, size_t
 		logs[i] = log(processes[i].mean);
 		sum += logs[i];
 	}
+	values[DIAGNOSIS_PAGE_FAULTS] = page_faults(processes, n);
 	if (n > 0 && exp(sum / (double)n) < STEP_MIN_NS)
 		values[DIAGNOSIS_SHORT_STEP] = exp(sum / (double)n);
 	if (n >= PROCESSES_MIN) {

@@ -364,6 +364,7 @@ struct fault {
 		rise; /* of processes: the first, each second, from first to last */
 	double later_half, alternating; /* of blocks: the later half, each second run of four */
 	double wander;			/* standard deviation of blocks, AR(1) of 0.9 */
+	double page_faults;		/* a step of each second process */
 };
 
 /* DIAGNOSED processes of blocks of five steps each, 10 ms a step. */
@@ -393,7 +394,8 @@ static void diagnose_made_up(struct random *random, const struct fault *fault,
 			blocks[i][b] = sum;
 			mean += sum / BLOCKS;
 		}
-		processes[i] = (struct diagnosed_process){mean, blocks[i], BLOCKS};
+		processes[i] = (struct diagnosed_process){mean, i % 2 ? fault->page_faults : 0,
+							  blocks[i], BLOCKS};
 	}
 	diagnose(processes, DIAGNOSED, out);
 }
@@ -430,6 +432,7 @@ static void faults_are_diagnosed(void **state)
 	} rows[] = {
 		{{.first = 0.1}, DIAGNOSIS_FIRST_SLOWEST},
 		{{.every_other = 0.21}, DIAGNOSIS_TWO_SPEEDS},
+		{{.page_faults = 1000}, DIAGNOSIS_PAGE_FAULTS},
 		{{.rise = 0.08}, DIAGNOSIS_TREND},
 		{{.every_other = 0.06}, DIAGNOSIS_SPREAD_BETWEEN},
 		{{.wander = 0.08}, DIAGNOSIS_SPREAD_WITHIN},
