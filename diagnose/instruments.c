@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "diagnose/sources.h"
+#include "sensors/temperature.h"
 
 enum { ENTRIES_MAX = 128 };
 
@@ -72,27 +73,22 @@ static void find_energy(const char *root, struct instrument *instrument)
 
 static void find_temperature(const char *root, struct instrument *instrument)
 {
-	static const char *const chips[] = {"coretemp", "k10temp", "zenpower", "cpu_thermal", NULL};
-	static const char *const zones[] = {"x86_pkg_temp", "cpu", "soc", NULL};
-	char folder[96];
-	const char *file = "temp1_input";
+	char paths[1][THERMOMETER_BYTES];
+	int root_fd = source_open_root(root);
+	size_t count = temperature_files(root_fd, paths, 1);
 
-	if (!find_named(root, "/sys/class/hwmon", "hwmon", "name", chips, folder, sizeof(folder))) {
-		file = "temp";
-		if (!find_named(root, "/sys/class/thermal", "thermal_zone", "type", zones, folder,
-				sizeof(folder))) {
-			snprintf(instrument->reason, sizeof(instrument->reason),
-				 is_virtual(root)
-					 ? "a virtual machine is not shown the host's sensors"
-					 : "no processor's sensor in /sys/class/hwmon or "
-					   "/sys/class/thermal");
-			if (!is_virtual(root))
-				snprintf(instrument->remedy, sizeof(instrument->remedy),
-					 "load the kernel's module coretemp or k10temp");
-			return;
-		}
+	source_close_root(root_fd);
+	if (count == 0) {
+		snprintf(instrument->reason, sizeof(instrument->reason),
+			 is_virtual(root) ? "a virtual machine is not shown the host's sensors"
+					  : "no processor's sensor in /sys/class/hwmon or "
+					    "/sys/class/thermal");
+		if (!is_virtual(root))
+			snprintf(instrument->remedy, sizeof(instrument->remedy),
+				 "load the kernel's module coretemp or k10temp");
+		return;
 	}
-	snprintf(instrument->where, sizeof(instrument->where), "%s/%s", folder, file);
+	snprintf(instrument->where, sizeof(instrument->where), "%s", paths[0]);
 	instrument->present = source_exists(root, instrument->where);
 	instrument->readable = source_readable(root, instrument->where);
 	if (!instrument->readable)

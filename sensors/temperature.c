@@ -1,4 +1,6 @@
 /* Temperature of the processor packages (Documentation/hwmon/sysfs-interface.rst of Linux). */
+#include "sensors/temperature.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +11,8 @@
 #include "sensors/files.h"
 #include "sensors/sensor.h"
 
-enum { CHIPS_MAX = 64 };
-
 struct thermometers {
-	int fds[CHIPS_MAX];
+	int fds[THERMOMETERS_MAX];
 	size_t count;
 };
 
@@ -37,23 +37,34 @@ static bool is_named(const struct source *source, const char *name)
 	return false;
 }
 
-static void find_thermometers(const struct watched *watched, struct thermometers *out)
+size_t temperature_files(int root_fd, char (*out)[THERMOMETER_BYTES], size_t capacity)
 {
-	out->count = 0;
-	for (size_t s = 0; s < sizeof sources / sizeof sources[0] && out->count == 0; s++)
-		for (int i = 0; i < CHIPS_MAX; i++) {
-			char path[96], name[64];
+	size_t count = 0;
+
+	for (size_t s = 0; s < sizeof sources / sizeof sources[0] && count == 0; s++)
+		for (int i = 0; i < THERMOMETERS_MAX && count < capacity; i++) {
+			char path[THERMOMETER_BYTES], name[64];
 			snprintf(path, sizeof path, "%s%d/%s", sources[s].folder, i,
 				 sources[s].name);
-			if (process_read_file(watched->root_fd, path, name, sizeof name) <= 0 ||
-			    !is_named(&sources[s], name))
-				continue;
-			snprintf(path, sizeof path, "%s%d/%s", sources[s].folder, i,
-				 sources[s].input);
-			int fd = process_open_file(watched->root_fd, path);
-			if (fd >= 0)
-				out->fds[out->count++] = fd;
+			if (process_read_file(root_fd, path, name, sizeof name) > 0 &&
+			    is_named(&sources[s], name))
+				snprintf(out[count++], THERMOMETER_BYTES, "%s%d/%s",
+					 sources[s].folder, i, sources[s].input);
 		}
+	return count;
+}
+
+static void find_thermometers(const struct watched *watched, struct thermometers *out)
+{
+	char paths[THERMOMETERS_MAX][THERMOMETER_BYTES];
+	size_t count = temperature_files(watched->root_fd, paths, THERMOMETERS_MAX);
+
+	out->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		int fd = process_open_file(watched->root_fd, paths[i]);
+		if (fd >= 0)
+			out->fds[out->count++] = fd;
+	}
 }
 
 static void close_thermometers(struct thermometers *thermometers)

@@ -32,7 +32,7 @@ const char *order_word(enum order order);
  * time that they took (0: not disturbed). 0 where no process was; else at least that of
  * ORDER_MARGIN_MIN.
  */
-#define ORDER_MARGIN_MIN 1.05 /* of the least that counts as disturbed (sensors/figures.c) */
+#define ORDER_MARGIN_MIN 1.05 /* others took 5 % at least (samples/disturbance.c) */
 double order_loss(const double *taken, size_t count);
 
 /* How far beyond 1 the interval has to lie: 1, or what other programs may have made of a ratio of 1
