@@ -42,8 +42,8 @@ static void found(struct finding *finding, enum finding_level level, const char 
 	va_end(arguments);
 }
 
-/* Time of all processors that passed while they were watched; less where the part is too small to
- * tell: 0. */
+/* A part of the time of all processors that passed while they were watched; 0 where it is too small
+ * to tell. */
 static double share_percent(const struct examination *seen, int64_t part_ns)
 {
 	int64_t passed = seen->after.total_ns - seen->before.total_ns;

@@ -156,8 +156,7 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 	else if (row->without && !has_channel(series, row->channel))
 		figure_note(notes, row->field, "%s", row->without);
 	else if (window && record->window_ns < least_ns)
-		figure_note(notes, row->field,
-			    "a window below %lld ms is too short for what it is counted in",
+		figure_note(notes, row->field, "a window below %lld ms is too short to count in",
 			    (long long)(least_ns / 1000000));
 	else {
 		double value = combine(series, row, row->whole_run ? INT64_MIN : begin,

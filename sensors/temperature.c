@@ -80,8 +80,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	find_thermometers(watched, &found);
 	close_thermometers(&found);
 	if (found.count == 0)
-		snprintf(reason, SERIES_REASON_BYTES,
-			 "no thermometer of the processor: a virtual machine, or no driver");
+		snprintf(reason, SERIES_REASON_BYTES, "no thermometer of the processor in /sys");
 	return found.count > 0;
 }
 

@@ -37,8 +37,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 		close(fd);
 		return true;
 	}
-	snprintf(reason, SERIES_REASON_BYTES,
-		 "no thermal_throttle here: a virtual machine, or a processor without it");
+	snprintf(reason, SERIES_REASON_BYTES, "no thermal_throttle in /sys");
 	return false;
 }
 

@@ -168,7 +168,7 @@ static void heat_is_that_of_the_workers_processors(void **state)
 	struct sensor_use use;
 
 	sensor_machine(*state);
-	assert_absent(*state, &sensor_thermal, "no thermal_throttle here");
+	assert_absent(*state, &sensor_thermal, "no thermal_throttle in /sys");
 	machine_file(*state, CPU "0/thermal_throttle/core_throttle_total_time_ms", "100");
 	machine_file(*state, CPU "0/thermal_throttle/package_throttle_total_time_ms", "40");
 	machine_file(*state, CPU "1/thermal_throttle/core_throttle_total_time_ms", "300");
