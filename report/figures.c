@@ -17,6 +17,7 @@ void figures_of_runs(const struct summary *const *summaries, size_t count,
 		figures_start_up(&page, i, figures);
 		figures_memory(&page, i, figures);
 		figures_power(&page, i, figures);
+		figures_input(&page, i, figures);
 		figures_published(&page, i, figures);
 		figures_distribution(&page, i, figures);
 		figures_drift(&page, i, figures);

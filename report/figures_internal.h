@@ -11,6 +11,8 @@ void figures_start_up(const struct html_page *page, size_t comparison, struct fi
 void figures_memory(const struct html_page *page, size_t comparison, struct figures *figures);
 /* Where counters gave it. */
 void figures_power(const struct html_page *page, size_t comparison, struct figures *figures);
+/* Where batches arrive. */
+void figures_input(const struct html_page *page, size_t comparison, struct figures *figures);
 /* Beside what others published for the same suite. */
 void figures_published(const struct html_page *page, size_t comparison, struct figures *figures);
 /* These need intervals, or what sensors saw. */

@@ -22,6 +22,7 @@ static void add_comparison_section(const struct html_page *page, size_t i, struc
 	figures_start_up(page, i, &figures);
 	figures_memory(page, i, &figures);
 	figures_power(page, i, &figures);
+	figures_input(page, i, &figures);
 	figures_published(page, i, &figures);
 	figures_distribution(page, i, &figures);
 	figures_drift(page, i, &figures);

@@ -1,9 +1,9 @@
 /* Batches that arrive: what a step loses to storage, decoding and copying. */
+#include "report/input.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "report/summary.h"
 
 /* Mean of a figure over the processes that have it; NaN without one. */
 static double mean_of(const struct stored_cell *cell, size_t offset)
@@ -51,6 +51,38 @@ static const struct summary_row *loading(const struct summary *summary, const st
 	return other(summary, &loaded, STAGE_LOAD, cell->input);
 }
 
+static bool arrives(const struct summary_row *row)
+{
+	return row->step.n > 0 && row->cell->cell.stage != STAGE_LOAD &&
+	       isfinite(MEAN(row->cell, input_wait_ns));
+}
+
+bool input_split(const struct summary *summary, const struct summary_row *row,
+		 struct input_split *split)
+{
+	const struct cell *cell = &row->cell->cell;
+	if (!arrives(row))
+		return false;
+	const struct summary_row *resident = other(summary, cell, cell->stage, INPUT_RESIDENT);
+	double storage = MEAN(row->cell, load_storage_ns), decode = MEAN(row->cell, load_decode_ns);
+	double copy = MEAN(row->cell, input_copy_ns), step = row->step.center;
+	double wait = fmin(MEAN(row->cell, input_wait_ns), step);
+	*split = (struct input_split){.copying = isfinite(copy) ? fmin(copy, step - wait) : 0};
+	split->computing = step - wait - split->copying;
+	/* Not known where there are no intervals. */
+	if (resident && resident->step.high < row->step.low - wait - split->copying) {
+		split->slowed = split->computing - resident->step.center;
+		split->computing = resident->step.center;
+	}
+	if (storage + decode > 0) {
+		split->storage = wait * storage / (storage + decode);
+		split->decoding = wait - split->storage;
+	} else {
+		split->loader = wait;
+	}
+	return true;
+}
+
 static void add_against(const struct summary_row *row, const struct summary_row *than,
 			const char *input, struct strbuf *out)
 {
@@ -93,9 +125,7 @@ bool summary_input(const struct summary *summary, size_t comparison, struct strb
 	bool said = false;
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		const struct cell *cell = &row->cell->cell;
-		if (row->step.n == 0 || cell->stage == STAGE_LOAD ||
-		    isnan(MEAN(row->cell, input_wait_ns)))
+		if (!arrives(row))
 			continue;
 		strbuf_puts(out, said ? "; " : "input: ");
 		add_row(summary, row, out);
