@@ -194,18 +194,23 @@ static void render_table(const struct history *history, bool colour, int width, 
 	table_free(table);
 }
 
+void history_changes(const struct history *history, struct strbuf *out)
+{
+	for (size_t i = 0; i < history->change_count; i++) {
+		const struct history_point *point = &history->points[history->changes[i].at];
+		char text[96];
+		change_text(point->change, text, sizeof text);
+		strbuf_printf(out, "%srun %lld: %s%s%s", i > 0 ? "; " : "",
+			      (long long)point->run->meta.id, text, *point->different ? ", " : "",
+			      point->different);
+	}
+}
+
 void history_words(const struct history *history, struct strbuf *out)
 {
 	strbuf_printf(out, "%zu run%s, %zu change%s", history->count,
 		      history->count == 1 ? "" : "s", history->change_count,
 		      history->change_count == 1 ? "" : "s");
-	for (size_t i = 0; i < history->change_count; i++) {
-		const struct change *change = &history->changes[i];
-		char text[96];
-		change_text(change, text, sizeof text);
-		strbuf_printf(out, "%s run %lld %s", i > 0 ? "," : ":",
-			      (long long)history->points[change->at].run->meta.id, text);
-	}
 	if (history->count < RUNS_FOR_A_CHANGE)
 		strbuf_printf(out, " (in fewer than %d hardly any can be found)",
 			      RUNS_FOR_A_CHANGE);

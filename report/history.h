@@ -33,8 +33,9 @@ void history_init(struct history *history, const struct stored_run *runs, size_t
 		  const struct change_settings *settings);
 void history_release(struct history *history);
 
-/* Adds "12 runs, 1 change: run 7 +8.2 % (+5.1 to +11.4)", and what was left out, without a line
- * feed. */
+/* Adds "run 7: +8.2 % (+5.1 to +11.4), native 3.2.0 -> 3.3.0", and "12 runs, 1 change" with what
+ * was left out, both without a line feed. */
+void history_changes(const struct history *history, struct strbuf *out);
 void history_words(const struct history *history, struct strbuf *out);
 void history_render(const struct history *history, bool colour, int width, struct strbuf *out);
 /* docs/exports.md; new reference. */

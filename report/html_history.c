@@ -50,13 +50,16 @@ void figures_history(const struct html_page *page, size_t comparison, struct fig
 
 static void add_rows(const struct html_page *page, struct strbuf *out)
 {
-	static const char *const titles[] = {"framework", "work", "through the runs"};
+	static const char *const titles[] = {"framework", "work", "changes (95 %)",
+					     "through the runs"};
 	HTML_HEAD(page, titles, out);
 	for (size_t i = 0; i < page->history_count; i++) {
 		const struct cell *cell = &page->histories[i].cell->cell;
 		char title[CELL_KEY_BYTES];
-		struct strbuf words;
+		struct strbuf changes, words;
+		strbuf_init(&changes, 0);
 		strbuf_init(&words, 0);
+		history_changes(&page->histories[i], &changes);
 		history_words(&page->histories[i], &words);
 		summary_comparison_title(cell, title, sizeof title);
 		strbuf_puts(out, "<tr");
@@ -64,8 +67,10 @@ static void add_rows(const struct html_page *page, struct strbuf *out)
 		strbuf_puts(out, ">");
 		html_cell("strong", cell->framework, out);
 		html_cell(NULL, title, out);
+		html_cell(NULL, changes.length > 0 ? strbuf_text(&changes) : "none found", out);
 		html_cell(NULL, strbuf_text(&words), out);
 		strbuf_puts(out, "</tr>\n");
+		strbuf_release(&changes);
 		strbuf_release(&words);
 	}
 	html_foot(out);

@@ -93,6 +93,14 @@ class HistoryTest(InventedTest):
         self.assertIn(f"{RUNS} runs, 1 change\n", text)
         self.assertLessEqual(max(map(len, lines)), 80)
 
+    def test_on_the_page(self):
+        """The page of a run has its cells' histories up to it, and their changes."""
+        page = self.ask("report", str(RUNS), "-o", "-")
+        self.assertRegex(page, r"<td>run 13: \+10\.\d % \(\+9\.\d to \+10\.\d\), native 3\.2\.0 -&gt; 3\.3\.0</td>"
+                         rf"<td>{RUNS} runs, 1 change</td>")
+        self.assertIn("<td>5 runs, 0 changes", self.ask("report", "5", "-o", "-"))
+        self.assertNotIn('id="history"', self.ask("report", "1", "-o", "-"))
+
     def test_other_machines_are_left_out(self):
         self.base.execute("UPDATE run SET environment = json_set(environment, '$.must_match.memory_gib', 99)"
                           " WHERE id <= 4")

@@ -210,10 +210,10 @@ class Results(unittest.TestCase):
     def test_figures(self):
         folder = os.path.join(self.folder, "figures")
         _, message = self.prony("report", "1", "--figures", folder)
-        self.assertIn("figures: 9 in", message)
+        self.assertIn("figures: 11 in", message)
         self.assertFalse(os.path.exists("report.html"))
         names = sorted(os.listdir(folder))
-        self.assertEqual(len(names), 18)
+        self.assertEqual(len(names), 22)
         for name in names:
             path = os.path.join(folder, name)
             if name.endswith(".svg"):
