@@ -88,4 +88,6 @@ class Adapter(NumpyAdapter):
         return getattr(self.values[name], "array", self.values[name])
 
     def gradient(self, name):
+        if self.case.stage == "train" and self.case.recipe["weight_decay"]:  # its hook adds to gradients
+            return NumpyAdapter.gradient(self, name)
         return self.values[name].grad

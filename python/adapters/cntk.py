@@ -43,7 +43,8 @@ class Adapter(NumpyAdapter):
             macs += t.macs
         self.make_step(made[graph["logits"]])
         return {"parameters": sum(int(numpy.prod(p.shape)) for p in self.values.values()),
-                "macs": macs * case.recipe["batch"], "notes": ""}
+                "macs": macs * case.recipe["batch"],
+                "notes": graph_analysis.variance_note(case)}
 
     def arrange(self, node):
         """Weights are kept as CNTK's own layers keep them."""
@@ -55,8 +56,8 @@ class Adapter(NumpyAdapter):
                 self.layouts[name] = lambda w: (gates(w) if gates else w).T
 
     def make_input(self, shape):
-        sequences = any(node["op"] in ("LSTM", "RNN") for node in self.case.nodes)
-        if sequences:
+        readers = [node["op"] for node in self.case.nodes if self.case.graph["input"] in node["inputs"]]
+        if all(op in ("LSTM", "RNN") for op in readers):
             return cntk.sequence.input_variable(shape[2:])
         return cntk.input_variable(shape[1:])
 

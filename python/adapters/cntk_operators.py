@@ -100,8 +100,10 @@ def _concat(t):
 
 
 def _time(t):
+    """The inputs, the first as a sequence: the network's input is one already where only such layers read it."""
     t.macs = t.shapes[0][1] * (elements(t.shapes[1]) + elements(t.shapes[2]))
-    return t.inputs
+    x = t.inputs[0]
+    return [x if len(x.dynamic_axes) > 1 else cntk.to_sequence(x)] + t.inputs[1:]
 
 
 def _lstm(t):

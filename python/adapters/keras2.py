@@ -56,6 +56,8 @@ class Adapter(NumpyAdapter):
         threads, settings = backends.start(backend, case.recipe)
         if backend == "mxnet":
             self.sync = backends.finished
+            if case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
+                settings["rmsprop_epsilon"] = "inside"
         return self.opened(case, threads, image_data_format=K.image_data_format(),
                            loop="fit, predict" if "fit" in case.options
                            else "train_on_batch, predict_on_batch", **settings)

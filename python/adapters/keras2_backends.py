@@ -42,8 +42,20 @@ def _start_tensorflow(recipe):
     return recipe["threads"], {"inter_op_threads": recipe["threads"]}
 
 
+def _mend_theano_statistics(K):
+    """The variance that Keras 2.2.4 takes of Theano's normalisation (1 / std squared) has epsilon in it."""
+    normalise = K.normalize_batch_in_training
+
+    def normalised(x, gamma, beta, axes, epsilon=1e-3):
+        made, mean, variance = normalise(x, gamma, beta, axes, epsilon)
+        return made, mean, variance - epsilon
+    K.normalize_batch_in_training = normalised
+
+
 def _start_theano(recipe):
     import theano
+    from keras import backend as K
+    _mend_theano_statistics(K)
     threads = int(os.environ.get("OMP_NUM_THREADS", "1")) if theano.config.openmp else 1
     return threads, {"openmp": theano.config.openmp, "blas_ldflags": theano.config.blas.ldflags}
 

@@ -4,6 +4,7 @@ from keras import backend as K
 from keras import layers, regularizers
 
 import graph_analysis
+from adapters import theano_setup
 from adapters.keras2_backends import power
 from errors import WorkerError
 
@@ -87,6 +88,8 @@ def _problem(case, node):
     rank = len(case.shape(node["inputs"][0]))
     if op == "Conv" and a["group"] != 1:
         return "groups"
+    if op == "BatchNormalization" and K.backend() == "theano":
+        return theano_setup.epsilon_problem(node)
     if op == "Conv" and a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
         return "dilations and strides at once"
     if op == "MaxPool":
@@ -234,7 +237,9 @@ def _gemm(b, node, inputs):
 
 def _batch_norm(b, node, inputs):
     a = node["attributes"]
-    layer = layers.BatchNormalization(axis=b.axis, momentum=a["momentum"], epsilon=a["epsilon"],
+    # A plain number: one of numpy's makes Keras' running variance float64.
+    epsilon = float(theano_setup.epsilon(a["epsilon"])) if K.backend() == "theano" else a["epsilon"]
+    layer = layers.BatchNormalization(axis=b.axis, momentum=a["momentum"], epsilon=epsilon,
                                       beta_regularizer=b.decay, gamma_regularizer=b.decay)
     y = layer(inputs[0])
     b.own(node, layer.gamma, layer.beta, layer.moving_mean, layer.moving_variance)

@@ -5,6 +5,7 @@ import theano.tensor as T
 from theano.tensor.signal import pool
 
 import graph_analysis
+from adapters import theano_setup
 from safetensors_io import elements
 
 LARGEST = 3.4028234e38
@@ -50,13 +51,14 @@ def _conv(t):
 
 
 def _pool(t, mode, fill):
-    """A pool, by padding that Theano's own takes (even, below the window; rounding up without any),
-    else behind padding that is written out."""
+    """A pool, by padding that Theano's own takes (even, below the window; rounding up without any, where its last
+    window holds something that the one before does not), else behind padding that is written out."""
     a = t.attributes
     behind = [max(0, n) for n in graph_analysis.window_reach(a, t.shapes[0], t.shape)]
     front, kernel = a["pads"][:2], a["kernel_shape"]
     x, pads, down = t.inputs[0], (0, 0), True
-    if front == [0, 0] and behind != [0, 0] and mode == "max":
+    up = pool.Pool.out_shape(t.shapes[0], tuple(kernel), False, tuple(a["strides"]))[2:]
+    if front == [0, 0] and behind != [0, 0] and mode == "max" and list(up) == t.shape[2:]:
         down = False  # the last windows reach beyond the input
     elif all(n <= p < k for n, p, k in zip(behind, front, kernel)):
         pads = tuple(front)
@@ -64,7 +66,7 @@ def _pool(t, mode, fill):
         x = t.padded(front + behind, fill)
     y = pool.pool_2d(x, tuple(kernel), ignore_border=down, stride=tuple(a["strides"]), pad=pads,
                      mode=mode)
-    return y[:, :, :t.shape[2], :t.shape[3]] if pads != (0, 0) or not down else y
+    return y[:, :, :t.shape[2], :t.shape[3]] if pads != (0, 0) else y
 
 
 def _average_pool(t):
@@ -96,9 +98,7 @@ def _gemm(t):
 def _batch_norm(t):
     a = t.attributes
     x, scale, bias, mean, variance = t.inputs
-    epsilon = numpy.float32(a["epsilon"])
-    if epsilon < 1e-5 <= a["epsilon"]:  # rounded below Theano's limit
-        epsilon = numpy.nextafter(epsilon, numpy.float32(1))
+    epsilon = theano_setup.epsilon(a["epsilon"])
     if not t.training:
         return T.nnet.bn.batch_normalization_test(x, scale, bias, mean, variance, axes="spatial",
                                                   epsilon=epsilon)
@@ -110,9 +110,7 @@ def _batch_norm(t):
 
 
 def _batch_norm_problem(case, node):
-    if node["attributes"]["epsilon"] < 1e-5:
-        return "an epsilon below 1e-5"
-    return graph_analysis.statistics_problem(case, node)
+    return theano_setup.epsilon_problem(node) or graph_analysis.statistics_problem(case, node)
 
 
 def _lrn(t):

@@ -1,4 +1,5 @@
-"""What Theano has to be told before it is imported: threads, a BLAS to compile against, and where compiled modules stay."""
+"""What every adapter on Theano needs: what Theano has to be told before it is imported (threads, a BLAS to compile
+against, where compiled modules stay), and what it takes for an epsilon."""
 import glob
 import os
 
@@ -14,6 +15,21 @@ def blas_flags():
             if not set(" ,") & set(path):
                 return "-L%s -l:%s" % (folder, os.path.basename(path))
     return "-lopenblas"
+
+
+# Of a batch normalisation; less is refused.
+EPSILON_LEAST = 1e-5
+
+
+def epsilon(value):
+    """A normalisation's epsilon in float32: 1e-5 is less there, which Theano refuses, so that it is the next above."""
+    rounded = numpy.float32(value)
+    return numpy.nextafter(rounded, numpy.float32(1)) if rounded < EPSILON_LEAST <= value else rounded
+
+
+def epsilon_problem(node):
+    """Why a node's epsilon cannot be translated, or None."""
+    return "an epsilon below 1e-5" if node["attributes"]["epsilon"] < EPSILON_LEAST else None
 
 
 def prepare():

@@ -17,7 +17,7 @@ class Environment(object):
         self.python = next((path for path in places if path and os.path.exists(path)), None)
         # As the descriptors have them: what was compiled before is found.
         cache = os.path.join(data, "cache")
-        self.variables = dict(os.environ, KERAS_HOME=os.path.join(cache, "keras2"),
+        self.variables = dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", KERAS_HOME=os.path.join(cache, "keras2"),
                               PRONY_THEANO_COMPILEDIR=os.path.join(cache, name, "theano"))
 
     def need(self, test):

@@ -22,9 +22,6 @@ from worker_driver import (  # noqa: E402
     Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small)
 
 WORKER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "python", "worker.py")
-GRAPHS = {"small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences}
-
-
 def rescaled(batch):
     """A normalisation for those that refuse something else of `normalised`."""
     net = Network("rescaled", [batch, 2, 5, 5])
@@ -36,24 +33,99 @@ def rescaled(batch):
     return net.graph()
 
 
+def common(batch):
+    """What every framework has, with windows that do not come out even."""
+    net = Network("common", [batch, 3, 8, 7])
+    net.conv("c1", 6, 3, pads=(1, 1, 1, 1))
+    net.relu("r1")
+    net.unary("LRN", "n1", alpha=0.5, beta=0.7, bias=1.5, size=3)
+    net.pool("m1", 3, 2)
+    net.last, net.shape = "n1", [batch, 6, 8, 7]
+    net.pool("a1", 3, 2, op="AveragePool", count_include_pad=False)
+    net.node("Concat", "cat", ["m1", "a1"], [batch, 12, 3, 3], axis=1)
+    net.conv("c2", 4, 1)
+    net.unary("Sigmoid", "gate")
+    net.add("gated", "c2", "Mul")
+    net.conv("c3", 4, 3, pads=(1, 1, 1, 1))
+    net.add("sum", "gated")
+    net.unary("Tanh", "tanh")
+    net.flatten("flat")
+    net.linear("f1", 7)
+    net.relu("r2")
+    net.linear("f2", 5)
+    return net.graph()
+
+
+def memory(batch):
+    """An LSTM over the input, and what reads its last state."""
+    net = Network("memory", [batch, 4, 6])
+    net.recurrent("LSTM", "lstm", "x", 5)
+    net.linear("f1", 3)
+    return net.graph()
+
+
+def peculiar(batch):
+    """Attributes that few frameworks have."""
+    net = Network("peculiar", [batch, 4, 8, 8])
+    net.unary("LRN", "even", alpha=0.5, beta=0.7, bias=1.5, size=2)
+    net.pool("up", 3, 2, (0, 0, 0, 0), True, "AveragePool", count_include_pad=False)
+    net.unary("MaxPool", "apart", [batch, 4, 2, 2], kernel_shape=[2, 2], strides=[1, 1], pads=[0] * 4,
+              dilations=[2, 2], ceil_mode=False)
+    net.flatten("flat")
+    net.linear("f1", 5)
+    return net.graph()
+
+
+UP_PADS = "AveragePool up: padding"
+EVEN, UP, APART = "LRN even: an even size", "AveragePool up: ceil_mode", "MaxPool apart: dilations"
+GRAPHS = {"common": common, "small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences}
+# {graph of recurrent layers: multiply-accumulates of 4 samples}
+RECURRENT = {sequences: 4 * (6 * 4 * 8 + 4 * (20 * 11 + 3 * 9) + 8 * 5), memory: 4 * (4 * 20 * 11 + 5 * 3)}
+
+
 class Framework(object):
     """name, backend: as in NAME:BACKEND; adapter: the word of the worker; unbiased: whether its running
-    variance is that of n - 1; inside: whether RMSprop's epsilon is inside of the root; options: words to
-    try beside none; refused: {graph: what supports has to say of it}; rounds: how many times the bounds its
+    variance is that of n - 1; inside: whether RMSprop's epsilon is inside of the root, None where it has no
+    RMSprop; options: words to try beside none; refused: {graph: what supports has to say of it}; peculiar: all
+    that it has to say of that graph, None where it has each attribute; rounds: how many times the bounds its
     rounding may take; gradients: the stages in which it keeps them."""
 
     def __init__(self, name, adapter, backend="", unbiased=False, inside=False, options=(), refused=(),
-                 rounds=1, gradients=("forward-backward", "train")):
+                 peculiar=None, rounds=1, gradients=("forward-backward", "train")):
         self.name, self.adapter, self.backend = name, adapter, backend
         self.unbiased, self.inside, self.options = unbiased, inside, options
-        self.refused, self.rounds, self.gradients = dict(refused), rounds, gradients
+        self.refused, self.peculiar = dict(refused), peculiar
+        self.rounds, self.gradients = rounds, gradients
+        self.recurrent = memory if "sequences" in self.refused else sequences
         self.environment = Environment(name, backend)
 
 
+# Keras 2 on Theano compiles for minutes: test_keras2.py has what is its own, and Theano's row the rest.
+KERAS2 = {"small": "Gemm f1: another product than x w + b", "normalised": "operator Clip",
+          "arranged": "operator Slice", "sequences": "Reshape rows: to other than batch x features"}
 FRAMEWORKS = [
+    Framework("caffe", "caffe", unbiased=True,
+              refused={"small": "Conv c1: uneven padding", "normalised": "AveragePool a1: padding that does not count",
+                       "arranged": "operator Slice", "sequences": "operator RNN"},
+              peculiar=[EVEN, UP_PADS + " that Caffe counts otherwise", APART], gradients=["forward-backward"]),
     Framework("caffe2", "caffe2", unbiased=True, inside=True, gradients=["forward-backward"],
               refused={"small": "Gemm f1: another", "normalised": "AveragePool a1: ceil_mode",
-                       "arranged": "Slice every: a step"}),
+                       "arranged": "Slice every: a step"}, peculiar=[EVEN, UP, APART]),
+    Framework("chainer", "chainer", unbiased=True, gradients=["forward-backward"],
+              refused={"normalised": "AveragePool a1: padding that does not count", "arranged": "operator Pad"},
+              peculiar=[EVEN, UP, APART]),
+    Framework("cntk", "cntk", unbiased=True, inside=None, gradients=["forward-backward"],
+              refused={"small": "Gemm f1: another product than x w + b", "normalised": "AveragePool a1: padding",
+                       "arranged": "operator Slice"}, peculiar=[EVEN, UP_PADS, APART]),
+    Framework("paddle", "paddle", inside=True,
+              refused={"normalised": "AveragePool a1: ceil_mode", "arranged": "operator Pad"},
+              peculiar=[EVEN, UP, APART]),
+    Framework("theano", "theano", unbiased=True,
+              refused={"normalised": "AveragePool a3: padding that is uneven", "arranged": "operator Softmax"},
+              peculiar=[UP, APART]),
+    Framework("keras2", "keras2", "tensorflow", unbiased=True, refused=KERAS2),
+    Framework("keras2", "keras2", "cntk", refused=KERAS2),
+    Framework("keras2", "keras2", "mxnet", inside=True, refused=KERAS2),
     Framework("jax", "jax", options=["channels_first"]),
     Framework("tensorflow-python", "tensorflow", unbiased=True, inside=True,
               options=["eager", "xla"]),
@@ -142,9 +214,14 @@ class Conformance(object):
         else:
             self.gate(rescaled(4))
 
-    def refusal(self, graph):
+    def test_peculiar_attributes(self):
+        """The reason of each, and of nothing else."""
+        if self.framework.peculiar is not None:
+            self.assertEqual(sorted(self.refusal(peculiar(4)).split("; ")), sorted(self.framework.peculiar))
+
+    def refusal(self, graph, **recipe):
         """Why a graph cannot run, "" when it can."""
-        bundle = Bundle(tempfile.mkdtemp(dir=self.scratch.name), graph, backend=self.framework.backend)
+        bundle = Bundle(tempfile.mkdtemp(dir=self.scratch.name), graph, backend=self.framework.backend, **recipe)
         driver = self.worker()
         driver.hello(**bundle.target)
         reply = driver.must("supports", bundle=bundle.folder)
@@ -152,10 +229,14 @@ class Conformance(object):
         return "" if reply["supported"] else reply["reason"]
 
     def test_updates(self):
-        self.gate(sequences(4), optimiser="sgd", learning_rate=0.1)
+        graph = self.framework.recurrent(4)
+        self.gate(graph, optimiser="sgd", learning_rate=0.1)
         if self.framework.gradients == ["forward-backward"]:
-            self.gate(sequences(4), stage="forward-backward")
-        self.gate(sequences(4), optimiser="rmsprop", learning_rate=0.001)
+            self.gate(graph, stage="forward-backward")
+        if self.framework.inside is None:
+            self.assertIn("optimiser rmsprop", self.refusal(graph, optimiser="rmsprop"))
+        else:
+            self.gate(graph, optimiser="rmsprop", learning_rate=0.001)
 
     def test_options(self):
         for option in self.framework.options:
@@ -164,7 +245,7 @@ class Conformance(object):
 
     def test_wrong_momentum(self):
         """The comparison must be able to fail."""
-        driver, bundle, _ = self.start(sequences(4), momentum=0.8)
+        driver, bundle, _ = self.start(self.framework.recurrent(4), momentum=0.8)
         bundle.recipe["momentum"] = 0.9
         reference = Reference(bundle)
         for batch in range(3):
@@ -184,8 +265,8 @@ class Conformance(object):
                          (self.framework.name, "cpu", 1, "fp32"))
         driver.run(3, "step")
         self.assertEqual(driver.close(), 0)
-        built = self.start(sequences(4))[2][2]
-        self.assertEqual(built["macs"], 4 * (6 * 4 * 8 + 4 * (20 * 11 + 3 * 9) + 8 * 5))
+        built = self.start(self.framework.recurrent(4))[2][2]
+        self.assertEqual(built["macs"], RECURRENT[self.framework.recurrent])
 
     def test_dropout(self):
         """With dropout on, two steps on one batch differ by more than an update of the rate 1e-9 can
