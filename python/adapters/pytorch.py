@@ -20,7 +20,10 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 # fp16 has five bits of exponent; gradients are scaled to stay within. The first steps of torch's
 # default (65536) overflow and are skipped, which the gate would take for a missing update.
 LOSS_SCALE = 1024.0
-OPTIONS = ("channels_last", "compile", "fused")
+OPTIONS = ("channels_last", "compile", "cudagraph", "fused", "max_autotune")
+# Of torch.compile, by whether its options max_autotune and cudagraph are asked for.
+COMPILE_MODES = {(False, False): "default", (True, False): "max-autotune-no-cudagraphs",
+                 (False, True): "reduce-overhead", (True, True): "max-autotune"}
 SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_",
                    "CUDNN_", "CUDA_LAUNCH", "CUDA_MODULE", "CUDA_DEVICE", "CUBLAS_",
                    "NVIDIA_TF32_OVERRIDE")
@@ -36,6 +39,25 @@ def _cpu_precisions():
         if getattr(torch.ops.mkldnn, ask, bool)():
             found.append(word)
     return found
+
+
+def _compile_mode(case):
+    return COMPILE_MODES["max_autotune" in case.options, "cudagraph" in case.options]
+
+
+def _compile_problems(case):
+    """List of str: why a case cannot be compiled as it asks for."""
+    if "compile" not in case.options:
+        return ["option %s without compile" % word for word in ("cudagraph", "max_autotune")
+                if word in case.options]
+    reasons = []
+    if not any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
+        reasons.append("option compile without a C++ compiler (install g++)")
+    if not hasattr(torch, "compile"):
+        reasons.append("option compile, which came with torch 2.0")
+    if "cudagraph" in case.options and case.device == "cpu":
+        reasons.append("option cudagraph on a CPU, which has no CUDA graphs")
+    return reasons
 
 
 def _precisions(device):
@@ -97,12 +119,7 @@ class Adapter(adapters.Adapter):
             reasons.append("precision %s on this %s" % (recipe["precision"], case.device))
         if "fused" in case.options and recipe["optimiser"] == "rmsprop":
             reasons.append("option fused with rmsprop")
-        if "compile" in case.options and not any(
-                shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
-            reasons.append("option compile without a C++ compiler (install g++)")
-        if "compile" in case.options and not hasattr(torch, "compile"):
-            reasons.append("option compile, which came with torch 2.0")
-        return reasons + pytorch_graph.problems(case)
+        return reasons + _compile_problems(case) + pytorch_graph.problems(case)
 
     def open(self, case):
         recipe = case.recipe
@@ -147,6 +164,8 @@ class Adapter(adapters.Adapter):
             "inference_mode": str(torch.is_inference_mode_enabled()),
             "onednn": str(torch.backends.mkldnn.is_available()),
         }
+        if "compile" in case.options:
+            settings["compile_mode"] = _compile_mode(case)
         if self.cuda:
             settings["cudnn_benchmark"] = str(torch.backends.cudnn.benchmark)
             settings["cudnn_tf32"] = str(torch.backends.cudnn.allow_tf32)
@@ -187,7 +206,7 @@ class Adapter(adapters.Adapter):
             notes.append("running variance divided by n - 1")
         if "compile" in case.options:
             notes.append("torch.compile fuses what it can")
-            module = torch.compile(module, dynamic=False)
+            module = torch.compile(module, dynamic=False, mode=_compile_mode(case))
             self._compile_now(module)
         else:
             # GraphModule's own call explains a step that failed, and imports half of torch for that:

@@ -355,6 +355,23 @@ class PytorchTest(WorkerTest):
         if not shutil.which("g++"):
             self.skipTest("no g++")
         self.gate(options=["compile"])
+        self.gate(options=["compile", "max_autotune"])
+
+    def test_compile_modes(self):
+        """What torch.compile was told, and which modes are none."""
+        for words, why in ((["cudagraph"], "option cudagraph without compile"),
+                           (["max_autotune"], "option max_autotune without compile"),
+                           (["compile", "cudagraph"], "option cudagraph on a CPU")):
+            driver, bundle = self.pytorch(), self.bundle(small(4), options=words)
+            driver.hello(**bundle.target)
+            self.assertIn(why, driver.must("supports", bundle=bundle.folder)["reason"])
+            driver.close()
+        if shutil.which("g++"):
+            driver, bundle = self.pytorch(), self.bundle(small(4), options=["compile", "max_autotune"])
+            driver.hello(**bundle.target)
+            settings = driver.must("open", bundle=bundle.folder)["settings"]
+            self.assertEqual(settings["compile_mode"], "max-autotune-no-cudagraphs")
+            driver.close()
 
     def test_operators(self):
         """Every operator, in the three stages; statistics run in the training stages only."""
