@@ -92,13 +92,37 @@ static enum prony_status feed(struct session *s, int slot, const struct tensor *
 	return status;
 }
 
+/* ov_tensor_get_shape fails of what has no dimensions (ov_shape_create wants one at least); then it
+ * is one element. */
+static enum prony_status output_shape(const struct ov_state *ov, const struct ov_tensor *tensor,
+				      size_t bytes, struct tensor *out, struct error *err)
+{
+	const struct ov_api *api = &ov->api;
+	struct ov_shape shape = {0};
+	struct error why = ERROR_INIT;
+
+	out->shape = (struct shape){.rank = 0};
+	if (ov_check(api, api->ov_tensor_get_shape(tensor, &shape), "ask for a shape", &why) !=
+	    PRONY_OK)
+		return (int64_t)bytes == tensor_bytes(out)
+			       ? PRONY_OK
+			       : error_set(err, why.code, "%s", why.text);
+	enum prony_status status = PRONY_OK;
+	if (shape.rank > TENSOR_MAX_RANK)
+		status = error_set(err, PRONY_UNSUPPORTED, "output %s has %lld dimensions",
+				   out->name, (long long)shape.rank);
+	else
+		out->shape = shape_make((int)shape.rank, shape.dims);
+	api->ov_shape_free(&shape);
+	return status;
+}
+
 /* Of the type that the file declares: numbers of types are another matter in each release. */
 static enum prony_status read_output(struct ov_state *ov, size_t index, struct tensor *out,
 				     struct error *err)
 {
 	const struct ov_api *api = &ov->api;
 	struct ov_slot *slot = &ov->slots[ov->last_slot];
-	struct ov_shape shape = {0};
 	size_t bytes = 0;
 
 	*out = ov->model->outputs.tensors[index];
@@ -110,19 +134,10 @@ static enum prony_status read_output(struct ov_state *ov, size_t index, struct t
 		api->ov_infer_request_get_tensor(slot->request, out->name, &ov->outputs[index]),
 		"find an output", err);
 	if (status == PRONY_OK)
-		status = ov_check(api, api->ov_tensor_get_shape(ov->outputs[index], &shape),
-				  "ask for a shape", err);
-	if (status == PRONY_OK && shape.rank > TENSOR_MAX_RANK)
-		status = error_set(err, PRONY_UNSUPPORTED, "output %s has %lld dimensions",
-				   out->name, (long long)shape.rank);
-	out->shape.rank = (int)shape.rank;
-	for (int i = 0; status == PRONY_OK && i < out->shape.rank; i++)
-		out->shape.dims[i] = shape.dims[i];
-	if (shape.dims)
-		api->ov_shape_free(&shape);
-	if (status == PRONY_OK)
 		status = ov_check(api, api->ov_tensor_get_byte_size(ov->outputs[index], &bytes),
 				  "ask for a size", err);
+	if (status == PRONY_OK)
+		status = output_shape(ov, ov->outputs[index], bytes, out, err);
 	if (status == PRONY_OK && (int64_t)bytes != tensor_bytes(out))
 		status = error_set(err, PRONY_UNSUPPORTED,
 				   "output %s has %zu bytes, its declared type %s makes %lld",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Files that no graph expresses, as they are: `-n model.onnx --shape NAME=DIMS`.
 
-$PRONY names the program. PlanTest needs no framework; EngineTest runs what is installed: a file with two
-inputs, one of them of integers, whose batch and length are open.
+$PRONY names the program. PlanTest needs no framework; EngineTest runs what is installed: files with two
+inputs, one of them of integers, whose batch and length are open; one of them is of opset 21 and has an If and a Loop.
 """
 import json
 import os
@@ -16,7 +16,7 @@ import counted  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
 USAGE = 64
-FLOAT, INT64, STRING = 1, 7, 8
+FLOAT, INT64, STRING, BOOL = 1, 7, 8, 9
 
 
 def varint(number):
@@ -48,17 +48,29 @@ def node(operator, inputs, outputs, *attributes):
             + field(4, operator) + b"".join(field(5, attribute) for attribute in attributes))
 
 
-def tensor(name, dims, numbers):
-    return (b"".join(field(1, dim) for dim in dims) + field(2, FLOAT) + field(8, name)
-            + field(9, struct.pack(f"<{len(numbers)}f", *numbers)))
+def tensor(name, dims, numbers, element=FLOAT):
+    letter = {FLOAT: "f", INT64: "q"}[element]
+    return (b"".join(field(1, dim) for dim in dims) + field(2, element) + field(8, name)
+            + field(9, struct.pack(f"<{len(numbers)}{letter}", *numbers)))
 
 
-def model(inputs, outputs, nodes, initializers=()):
-    graph = (b"".join(field(1, item) for item in nodes) + field(2, "g")
-             + b"".join(field(5, item) for item in initializers)
-             + b"".join(field(11, item) for item in inputs)
-             + b"".join(field(12, item) for item in outputs))
-    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+def number(name, value):
+    return field(1, name) + field(3, value) + field(20, 2)
+
+
+def subgraph(name, *parts):
+    return field(1, name) + field(6, graph(*parts)) + field(20, 5)
+
+
+def graph(inputs, outputs, nodes, initializers=()):
+    return (b"".join(field(1, item) for item in nodes) + field(2, "g")
+            + b"".join(field(5, item) for item in initializers)
+            + b"".join(field(11, item) for item in inputs)
+            + b"".join(field(12, item) for item in outputs))
+
+
+def model(*parts, opset=17):
+    return field(1, 8 if opset < 21 else 10) + field(7, graph(*parts)) + field(8, field(2, opset))
 
 
 def lookup(element=INT64):
@@ -67,9 +79,32 @@ def lookup(element=INT64):
                  [port("y", FLOAT, ["n", "length", 4]), port("last", INT64, ["n", 4])],
                  [node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["y"]),
                   node("ReduceMax", ["y"], ["m"], field(1, "axes") + field(8, 1) + field(20, 7),
-                       field(1, "keepdims") + field(3, 0) + field(20, 2)),
-                  node("Cast", ["m"], ["last"], field(1, "to") + field(3, INT64) + field(20, 2))],
+                       number("keepdims", 0)),
+                  node("Cast", ["m"], ["last"], number("to", INT64))],
                  [tensor("table", [10, 4], [0.37 * i for i in range(40)])])
+
+
+def control():
+    """The rows' sum decides whether their table's values and `x` are doubled or negated (If); then
+    three times half of what there is and `x` (Loop, which reads `x` from outside)."""
+    some = ["n", "length", 4]
+    body = subgraph("body", [port("i", INT64, []), port("on", BOOL, []), port("v", FLOAT, some)],
+                    [port("still", BOOL, []), port("w", FLOAT, some)],
+                    [node("Identity", ["on"], ["still"]), node("Mul", ["v", "half"], ["h"]),
+                     node("Add", ["h", "x"], ["w"])])
+    return model([port("rows", INT64, ["n", "length"]), port("x", FLOAT, ["n", "length", 4])],
+                 [port("y", FLOAT, some), port("sum", INT64, [])],
+                 [node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["s"]),
+                  node("ReduceSum", ["rows"], ["sum"], number("keepdims", 0)),
+                  node("Greater", ["sum", "limit"], ["large"]),
+                  node("If", ["large"], ["chosen"],
+                       subgraph("then_branch", [], [port("a", FLOAT, some)],
+                                [node("Add", ["s", "s"], ["a"])]),
+                       subgraph("else_branch", [], [port("b", FLOAT, some)],
+                                [node("Neg", ["s"], ["b"])])),
+                  node("Loop", ["trips", "", "chosen"], ["y"], body)],
+                 [tensor("table", [10, 4], [0.37 * i for i in range(40)]), tensor("half", [], [0.5]),
+                  tensor("trips", [], [3], INT64), tensor("limit", [], [45], INT64)], opset=21)
 
 
 class FileTest(ProgramTest):
@@ -155,6 +190,14 @@ class EngineTest(FileTest):
             self.assertLess(rows[0]["value"], 1e-5)
         shown = self.prony("show", "--store", self.store, expect=0).stdout
         self.assertIn("0 of 0 cells did the same work; 3 only agree with other engines", shown)
+
+    def test_control_flow_of_a_late_opset(self):
+        self.write(control())
+        for name, cell in self.run_on("onnxruntime,openvino", 0).items():
+            self.assertEqual((name, cell["status"], cell["flags"]), (name, "ok", ["agreement"]),
+                             cell["reason"])
+            row, = cell["parity"]["evidence"]["agreement"]
+            self.assertLess(row["value"], 1e-5)
 
     def test_one_engine_proves_nothing(self):
         cell = self.run_on("openvino,openvino+throughput", 1)["openvino"]

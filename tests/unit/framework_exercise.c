@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "onnx/onnx.h"
 #include "parity/reference.h"
 
 #define SEED 7
@@ -217,6 +218,43 @@ enum prony_status exercise_open(struct exercise *e, struct error *err)
 	for (int slot = 0; status == PRONY_OK && slot < EXERCISE_SLOTS; slot++)
 		status = adapter->feed(&e->session, slot, &e->inputs[slot], &e->labels[slot], err);
 	return status;
+}
+
+enum prony_status exercise_file(struct exercise *e, struct tensor *logits, struct error *err)
+{
+	const struct adapter *adapter = e->adapter;
+	const struct value *input = &e->graph.values[e->graph.input];
+	const struct value *output = &e->graph.values[e->graph.logits];
+	struct model_file *file = arena_alloc(&e->arena, sizeof(*file));
+	struct tensor *ends = arena_array(&e->arena, 2, sizeof(*ends));
+	struct tensor_set outputs;
+	void *bytes = NULL;
+	enum prony_status status;
+
+	ends[0] = e->inputs[0];
+	ends[0].name = input->name;
+	ends[1] = (struct tensor){.name = output->name, .dtype = DTYPE_F32};
+	*file = (struct model_file){.inputs = {.tensors = &ends[0], .count = 1},
+				    .outputs = {.tensors = &ends[1], .count = 1}};
+	e->recipe.stage = STAGE_FORWARD;
+	e->recipe.slots = 1;
+	status = onnx_export(&e->graph, &e->weights, &bytes, &file->length, err);
+	file->bytes = bytes;
+	if (status == PRONY_OK)
+		status = adapter->probe(&e->session, &e->probe, err);
+	if (status == PRONY_OK)
+		status = adapter->open(&e->session, &e->recipe, &e->effective, err);
+	if (status == PRONY_OK)
+		status = adapter->files->build(&e->session, file, &e->recipe, &e->built, err);
+	if (status == PRONY_OK)
+		status = adapter->files->feed(&e->session, 0, file->inputs.tensors, err);
+	if (status == PRONY_OK)
+		status = exercise_step(e, 0, err);
+	if (status == PRONY_OK)
+		status = adapter->files->outputs(&e->session, &e->arena, &outputs, err);
+	if (status == PRONY_OK)
+		*logits = outputs.tensors[0];
+	return status; /* the engine has the file's bytes until the process ends */
 }
 
 enum prony_status exercise_step(struct exercise *e, int slot, struct error *err)

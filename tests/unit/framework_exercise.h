@@ -65,6 +65,12 @@ enum prony_status exercise_compare(const char *name, const float *a, const doubl
 
 /* Whole exercises, on the recipe as it stands: */
 enum prony_status exercise_forward(struct exercise *exercise, struct error *err);
+/*
+ * One step on the graph as an ONNX file as it is, of an adapter that takes such: past what the
+ * adapter refuses of graphs, so that the engine itself says what it cannot. *logits: in the arena.
+ */
+enum prony_status exercise_file(struct exercise *exercise, struct tensor *logits,
+				struct error *err);
 /* Issues two rounds of steps before it waits, so that several are in flight; what is read is of the
  * last slot of them, each slot in turn. */
 enum prony_status exercise_in_flight(struct exercise *exercise, struct error *err);

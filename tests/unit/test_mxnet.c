@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "adapters/mxnet/mxnet.h"
+#include "adapters/mxnet/mxnet_translate_internal.h"
 #include "adapters/threads.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -521,6 +522,66 @@ static void test_refused_operators(void **state)
 	assert_non_null(strstr(reason_of("channel_pads", STAGE_TRAIN, &err), "Pad channels"));
 }
 
+/* What MXNet says of an operator with these options on an array of that shape. */
+static void ask(const struct mx_api *api, const char *type, const char *options, int rank,
+		const int *dims, struct error *said)
+{
+	const struct node node = {.name = "asked"};
+	struct mx_symbol *owned[4];
+	struct translation t = {.api = api, .node = &node, .owned = owned, .owned_capacity = 4};
+	struct mx_symbol *x = mx_variable(&t, "x"), *y = mx_op(&t, "", type, &x, 1, options);
+	const char *const name = "x";
+	const uint32_t starts[] = {0, (uint32_t)rank};
+	uint32_t counts[3];
+	const int *ranks[3], **shapes[3];
+	int complete = 0;
+
+	*said = t.error;
+	if (said->code == PRONY_OK)
+		mx_check(api,
+			 api->MXSymbolInferShapeEx(y, 1, (const char **)(uintptr_t)&name, starts,
+						   dims, &counts[0], &ranks[0], &shapes[0],
+						   &counts[1], &ranks[1], &shapes[1], &counts[2],
+						   &ranks[2], &shapes[2], &complete),
+			 "infer shapes", said);
+	for (int i = 0; i < t.owned_count; i++)
+		api->MXSymbolFree(owned[i]);
+}
+
+/* The main ones of what supports refuses, asked of MXNet itself. */
+static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
+{
+	static const struct {
+		const char *type, *options;
+		int rank;
+		const char *says;
+	} rows[] = {
+		{"Pooling", "kernel=(2,2) dilate=(2,2)", 4, "Cannot find argument 'dilate'"},
+		{"Pad", "mode=constant pad_width=(0,0,1,1,0,0,0,0)", 4,
+		 "expects padding on the first two axes to be zero"},
+		{"Pad", "mode=constant pad_width=(0,0,1,1)", 2, "only supports 4-D or 5-D input"},
+	};
+	static const int dims[] = {2, 3, 4, 4};
+	struct mx_api api;
+	enum prony_status status = mx_api_load(&api, e->library, err);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && status == PRONY_OK; i++) {
+		struct error said = ERROR_INIT;
+
+		ask(&api, rows[i].type, rows[i].options, rows[i].rank, dims, &said);
+		if (!strstr(said.text, rows[i].says))
+			status = error_set(err, PRONY_MISMATCH, "of %s %s: %s", rows[i].type,
+					   rows[i].options, said.text);
+	}
+	return status;
+}
+
+static void test_its_own_refusals(void **state)
+{
+	(void)state;
+	assert_true(run("mlp", 1, its_own_refusals));
+}
+
 static void test_missing(void **state)
 {
 	(void)state;
@@ -531,6 +592,7 @@ static void test_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_its_own_refusals),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_refused_operators),
 		cmocka_unit_test(test_shared_weights),

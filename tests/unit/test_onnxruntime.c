@@ -130,6 +130,50 @@ static void test_refused_operators(void **state)
 	assert_non_null(strstr(err.text, "LRN lrn2"));
 }
 
+/* What ONNX Runtime says of an LRN that supports refuses. */
+static enum prony_status even_lrn(struct exercise *e, struct error *err)
+{
+	struct error said = ERROR_INIT;
+	struct tensor logits;
+
+	for (int i = 0; i < e->graph.node_count; i++)
+		if (e->graph.nodes[i].op == OP_LRN)
+			e->graph.nodes[i].attributes.size = 4;
+	if (exercise_file(e, &logits, &said) != PRONY_OK &&
+	    strstr(said.text, "size_ % 2 == 1 was false"))
+		return PRONY_OK;
+	return error_set(err, PRONY_MISMATCH, "an even LRN: %s", said.text);
+}
+
+static enum prony_status flat_lrn(struct exercise *e, struct error *err)
+{
+	struct error said = ERROR_INIT;
+	struct tensor logits;
+
+	if (exercise_file(e, &logits, &said) != PRONY_OK &&
+	    strstr(said.text, "X_shape.NumDimensions() == 4 was false"))
+		return PRONY_OK;
+	return error_set(err, PRONY_MISMATCH, "an LRN of vectors: %s", said.text);
+}
+
+static int lrn_of_vectors(struct builder *b, int x)
+{
+	return build_linear(b, "fc", build_lrn(b, "lrn", x, 3, 0.5, 0.75, 1), 5);
+}
+
+static void test_its_own_refusals(void **state)
+{
+	static const struct network vectors = {.name = "vectors",
+					       .input_rank = 1,
+					       .input_dims = {12},
+					       .classes = 5,
+					       .layers = lrn_of_vectors};
+
+	(void)state;
+	assert_true(exercise_run(&adapter_onnxruntime, library, exercise_find("lrn"), 4, even_lrn));
+	assert_true(exercise_run(&adapter_onnxruntime, library, &vectors, 4, flat_lrn));
+}
+
 static void test_missing(void **state)
 {
 	(void)state;
@@ -140,10 +184,11 @@ static void test_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_refused_operators),
-		cmocka_unit_test(test_missing),	   cmocka_unit_test(test_forward),
-		cmocka_unit_test(test_operators),  cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_throughput), cmocka_unit_test(test_wrong_weight),
+		cmocka_unit_test(test_its_own_refusals),  cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_refused_operators), cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_forward),		  cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_reports),		  cmocka_unit_test(test_throughput),
+		cmocka_unit_test(test_wrong_weight),
 	};
 
 	library = exercise_library("PRONY_ONNXRUNTIME_LIBRARY",

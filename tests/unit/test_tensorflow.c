@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "adapters/tensorflow/tensorflow.h"
+#include "adapters/tensorflow/tf_emit.h"
 #include "exercise_networks.h"
 #include "framework_exercise.h"
 #include "parity/reference.h"
@@ -265,6 +266,60 @@ static void test_refusals(void **state)
 	graph_release(&graph);
 }
 
+/* What TensorFlow says of the operations that supports refuses to ask it for. */
+static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
+{
+	static const char *const says[] = {"type 'float' when 'int' expected",
+					   "Shape must be rank 4 but is rank 3",
+					   "Shape must be rank 4 but is rank 3"};
+	const int64_t ones[] = {1, 1, 1, 1}, twos[] = {1, 2, 2, 1};
+	const struct shape sequence = shape_make(3, (const int64_t[]){2, 3, 4});
+	const struct shape image = shape_make(4, (const int64_t[]){1, 4, 4, 2});
+	const struct shape channels = shape_make(1, (const int64_t[]){4});
+	const float numbers[32] = {0};
+	struct tf_api api;
+	/* The adapter knows what has to be loaded first. */
+	enum prony_status status = adapter->probe(&e->session, &e->probe, err);
+
+	if (status == PRONY_OK)
+		status = tf_api_load(&api, e->library, NULL, err);
+	for (int i = 0; i < 4 && status == PRONY_OK; i++) {
+		struct tf_emit emit = {.api = &api, .graph = api.TF_NewGraph()};
+		struct tf_output s = tf_constant(&emit, TF_TYPE_FLOAT, &sequence, numbers);
+		struct tf_output x = tf_constant(&emit, TF_TYPE_FLOAT, &image, numbers);
+		struct tf_output c = tf_constant(&emit, TF_TYPE_FLOAT, &channels, numbers);
+		bool as_expected;
+
+		if (i == 0)
+			tf_op(&emit, "LRN", TF_IN(x), TF_WITH(TF_FLOAT("depth_radius", 1.5)));
+		else if (i == 1)
+			tf_op(&emit, "LRN", TF_IN(s), NULL);
+		else if (i == 2)
+			tf_op(&emit, "FusedBatchNormV3", TF_IN(s, c, c, c, c), NULL);
+		else /* 1.15 says that there is no such attribute, 2.21 passes over it */
+			x = tf_op(&emit, "MaxPool", TF_IN(x),
+				  TF_WITH(tf_ints("ksize", twos, 4), tf_ints("strides", ones, 4),
+					  TF_TEXT("padding", "VALID"),
+					  tf_ints("dilations", twos, 4)));
+		if (i < 3)
+			as_expected = strstr(emit.error.text, says[i]) != NULL;
+		else
+			as_expected = strstr(emit.error.text, "'dilations' not in Op") ||
+				      tf_shape_of(&emit, x).dims[1] == 3;
+		if (!as_expected)
+			status = error_set(err, PRONY_MISMATCH, "TensorFlow says of %d: %s", i,
+					   emit.error.text);
+		api.TF_DeleteGraph(emit.graph);
+	}
+	return status;
+}
+
+static void test_its_own_refusals(void **state)
+{
+	(void)state;
+	assert_true(run("mlp", 1, its_own_refusals));
+}
+
 static void test_missing(void **state)
 {
 	(void)state;
@@ -275,6 +330,7 @@ static void test_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_its_own_refusals),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_forward),
