@@ -138,6 +138,9 @@ struct adapter {
 	/* The words that a target may have, with commas between them; "" = none; NULL: probe judges
 	 * them. */
 	const char *options;
+	/* Optional, where `options` is NULL: of words with commas between them, before there is a
+	 * session. PRONY_UNSUPPORTED names the one that is wrong. */
+	enum prony_status (*judge_options)(const char *words, struct error *why);
 	size_t private_size;
 
 	/* Applies the target, loads the library and reports, the devices too; called first and

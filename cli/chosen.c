@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "adapters/adapter.h"
 #include "base/files.h"
 #include "cli/framework_word.h"
 #include "cli/memory_limit.h"
@@ -11,6 +12,16 @@ void chosen_init(struct chosen *chosen)
 {
 	*chosen = (struct chosen){.self = NULL};
 	spec_init(&chosen->spec);
+}
+
+/* An adapter of ours can be asked before a worker is started. */
+static enum prony_status judge_options(const struct framework *framework, const char *options,
+				       struct error *why)
+{
+	const struct adapter *adapter =
+		framework->kind == FRAMEWORK_BUILTIN ? adapter_find(framework->adapter) : NULL;
+
+	return adapter && adapter->judge_options ? adapter->judge_options(options, why) : PRONY_OK;
 }
 
 enum prony_status chosen_make(struct chosen *chosen, const struct run_options *options,
@@ -33,7 +44,8 @@ enum prony_status chosen_make(struct chosen *chosen, const struct run_options *o
 					 .cores = chosen->cpu_count,
 					 .gpus = machine_gpus(""),
 					 .memory_bytes = room.bytes,
-					 .memory_of = room.of};
+					 .memory_of = room.of,
+					 .judge_options = judge_options};
 	status = plan_expand(&chosen->spec, &settings, &chosen->plan, err);
 	chosen->plan_ready = status == PRONY_OK;
 	return status;

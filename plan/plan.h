@@ -11,6 +11,7 @@
 #include "datasets/converted.h"
 #include "zoo/source.h"
 
+struct framework;
 struct framework_place;
 struct registry;
 struct spec;
@@ -57,6 +58,10 @@ struct plan_settings {
 	int gpus;	       /* of this machine, for devices "cuda:N" */
 	int64_t memory_bytes;  /* a cell may take; 0 = the machine's physical memory */
 	const char *memory_of; /* what that is, for messages; may be NULL */
+	/* Of frameworks that leave options to their worker, where that can be told without one; may
+	 * be NULL. */
+	enum prony_status (*judge_options)(const struct framework *framework, const char *options,
+					   struct error *why);
 };
 
 /*

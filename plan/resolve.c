@@ -53,9 +53,19 @@ static enum prony_status unknown_framework(const struct spec_word *word,
 
 /* Every "+" word, of a framework whose options are known; before anything is started. */
 static enum prony_status check_options(const struct spec_word *word,
+				       const struct plan_settings *settings,
 				       const struct framework *framework, const char *options,
 				       struct error *err)
 {
+	struct error wrong = ERROR_INIT;
+
+	if (framework->any_option) {
+		if (settings->judge_options &&
+		    settings->judge_options(framework, options, &wrong) != PRONY_OK)
+			return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
+					 wrong.text);
+		return PRONY_OK;
+	}
 	const char **names = memory_alloc((framework->option_count + 1) * sizeof(*names));
 	enum prony_status status = PRONY_OK;
 	struct strbuf known;
@@ -65,7 +75,7 @@ static enum prony_status check_options(const struct spec_word *word,
 		names[i] = framework->options[i].name;
 		strbuf_printf(&known, "%s+%s", i > 0 ? ", " : "", names[i]);
 	}
-	while (status == PRONY_OK && !framework->any_option && *options) {
+	while (status == PRONY_OK && *options) {
 		size_t length = strcspn(options, ",");
 		char typed[CELL_WORD_BYTES];
 
@@ -109,7 +119,7 @@ static enum prony_status check_framework(const struct spec_word *word, struct ex
 	/* A backend that it does not have is judged with the rest of the cell. */
 	const struct framework *row =
 		framework_find(e->settings->registry, cell.name, cell.backend);
-	return check_options(word, row ? row : known, cell.options, err);
+	return check_options(word, e->settings, row ? row : known, cell.options, err);
 }
 
 const struct network *expansion_network(const struct expansion *e, const char *word)

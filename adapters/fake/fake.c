@@ -154,6 +154,13 @@ static enum prony_status strike(struct fake *fake, enum fake_place place, struct
 	return PRONY_OK;
 }
 
+static enum prony_status fake_judge_options(const char *words, struct error *why)
+{
+	struct fake_options options = FAKE_OPTIONS_INIT;
+
+	return fake_options_parse(words, &options, why);
+}
+
 static enum prony_status fake_probe(struct session *s, struct probe *found, struct error *err)
 {
 	struct fake *fake = s->private_data;
@@ -565,6 +572,7 @@ const struct adapter adapter_fake = {
 	.abi = ADAPTER_ABI,
 	.name = "fake",
 	.summary = "a correct executor that fails on demand: tests the harness",
+	.judge_options = fake_judge_options,
 	.private_size = sizeof(struct fake),
 	.probe = fake_probe,
 	.supports = fake_supports,

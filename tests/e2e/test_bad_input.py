@@ -126,6 +126,10 @@ class BadInputTest(ProgramTest):
         """Before anything runs, with the nearest; in a suite with its line."""
         self.says(USAGE, ["-f: pytorch has no option +compil", "did you mean +compile?"],
                   "run", "-f", "pytorch+compil", "-n", "mlp", "--store", self.store)
+        for spelling, words in (("null+foo", ["null has no option +foo; it has none"]),
+                                ("fake+crsh", ['fake has no option "crsh"', "did you mean crash?"]),
+                                ("fake+lr-scale=x", ["fake: lr-scale takes a number"])):
+            self.says(USAGE, words, "run", "-f", spelling, "-n", "mlp", "--dry-run")
         self.says(BAD_INPUT, ["mine.yaml:1: frameworks: mxnet has no option +nope; it has +nomkldnn, +nosubgraph"],
                   "run", self.suite("frameworks: [mxnet+nope]\nnetworks: [mlp]\n"))
         self.assertFalse(os.path.exists(self.store))
