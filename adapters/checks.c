@@ -20,6 +20,11 @@ enum prony_status check_input(const struct shape *want, const struct tensor *inp
 			 dtype_name(input->dtype), have_text, want_text);
 }
 
+bool check_takes_labels(const struct graph *graph)
+{
+	return graph->nodes[graph->values[graph->loss].producer].op == OP_SOFTMAX_CROSS_ENTROPY;
+}
+
 enum prony_status check_labels(const struct graph *graph, const struct tensor *labels,
 			       struct error *err)
 {

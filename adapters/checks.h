@@ -11,6 +11,9 @@ enum prony_status check_slot(int slot, int slots, struct error *err);
 enum prony_status check_input(const struct shape *want, const struct tensor *input,
 			      struct error *err);
 
+/* Whether the network's loss is taken of labels: half the sum of squares has none. */
+bool check_takes_labels(const struct graph *graph);
+
 /* PRONY_BAD_INPUT for labels that are not one I64 for each sample (NULL: there are none), or that
  * name no class. */
 enum prony_status check_labels(const struct graph *graph, const struct tensor *labels,

@@ -3,9 +3,27 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum prony_status probe_library_named(const struct session *s, const char *framework,
+				      const char *file, struct error *err)
+{
+	char name[32];
+	size_t i = 0;
+
+	if (s->library)
+		return PRONY_OK;
+	for (; framework[i] && i + 1 < sizeof(name); i++)
+		name[i] = (char)toupper((unsigned char)framework[i]);
+	name[i] = '\0';
+	return error_set(err, PRONY_MISSING,
+			 "no library named; set PRONY_%s_LIBRARY to the path of %s or run `prony "
+			 "framework install %s`",
+			 name, file, framework);
+}
 
 void probe_add_library(struct probe *found, const char *name, const char *version)
 {

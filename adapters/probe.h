@@ -7,6 +7,11 @@
 /* The stages of who trains and has no loader of its own. */
 #define PROBE_TRAINER (1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN)
 
+/* Where no library is named: PRONY_MISSING says how to name one or install it. `file`: what it is
+ * called, "libmxnet.so". */
+enum prony_status probe_library_named(const struct session *s, const char *framework,
+				      const char *file, struct error *err);
+
 /* Appends a math library with the first line of what it says its version is. */
 void probe_add_library(struct probe *found, const char *name, const char *version);
 

@@ -46,6 +46,16 @@ enum prony_status profile_log_add(struct profile_log *log, const struct profile_
 	return PRONY_OK;
 }
 
+void profile_event_cut(struct profile_event *event, int64_t begin, int64_t end)
+{
+	if (event->begin_ns < begin)
+		event->begin_ns = begin;
+	if (event->begin_ns > end)
+		event->begin_ns = end;
+	if (event->duration_ns > end - event->begin_ns)
+		event->duration_ns = end - event->begin_ns;
+}
+
 int64_t profile_step_at(const int64_t *instants, int64_t steps, int64_t at_ns)
 {
 	int64_t low = 0, high = steps;

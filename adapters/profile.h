@@ -39,6 +39,9 @@ void profile_log_release(struct profile_log *log);
 enum prony_status profile_log_add(struct profile_log *log, const struct profile_event *event,
 				  struct error *err);
 
+/* Cuts what stands out of its step, which lasted from `begin` to `end`. */
+void profile_event_cut(struct profile_event *event, int64_t begin, int64_t end);
+
 /* The step in whose interval an instant lies, `instants` being pairs of begin and end that rise; -1
  * when it lies in none. */
 int64_t profile_step_at(const int64_t *instants, int64_t steps, int64_t at_ns);

@@ -115,6 +115,16 @@ int graph_find_value(const struct graph *graph, const char *name)
 	return VALUE_NONE;
 }
 
+int graph_forward_readers(const struct graph *graph, int value)
+{
+	int readers = 0;
+
+	for (int i = 0; i < graph->forward_count; i++)
+		for (int k = 0; k < graph->nodes[i].input_count; k++)
+			readers += graph->nodes[i].inputs[k] == value;
+	return readers;
+}
+
 int graph_find_node(const struct graph *graph, const char *name)
 {
 	for (int i = 0; i < graph->node_count; i++) {

@@ -76,6 +76,9 @@ void graph_copy_forward(const struct graph *graph, struct graph *out);
 /* Index of the value of that name, or VALUE_NONE. Linear in the number of values. */
 int graph_find_value(const struct graph *graph, const char *name);
 
+/* How many inputs of forward nodes a value is. */
+int graph_forward_readers(const struct graph *graph, int value);
+
 /* Building blocks. They record the first error inside the builder and then do nothing, so that a
  * network reads as a list of layers; graph_finish reports it. */
 struct builder {

@@ -91,10 +91,9 @@ static enum prony_status mxnet_probe(struct session *s, struct probe *found, str
 	struct mx_state *mx = s->private_data;
 	enum prony_status status;
 
-	if (!s->library)
-		return error_set(err, PRONY_MISSING,
-				 "no library named; set PRONY_MXNET_LIBRARY to the path of "
-				 "libmxnet.so or run `prony framework install mxnet`");
+	status = probe_library_named(s, "mxnet", "libmxnet.so", err);
+	if (status != PRONY_OK)
+		return status;
 	set_environment();
 	status = mx_api_load(&mx->api, s->library, err);
 	if (status != PRONY_OK)
@@ -259,12 +258,6 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 	return status;
 }
 
-/* Half the sum of squares has none. */
-static bool has_labels(const struct graph *graph)
-{
-	return graph->nodes[graph->values[graph->loss].producer].op == OP_SOFTMAX_CROSS_ENTROPY;
-}
-
 static enum prony_status feed_labels(struct mx_state *mx, struct mx_slot *slot,
 				     const struct tensor *labels, struct error *err)
 {
@@ -296,7 +289,7 @@ static enum prony_status mxnet_feed(struct session *s, int slot, const struct te
 								   input->data,
 								   (size_t)shape_elements(want)),
 				  "copy the batch", err);
-	if (status == PRONY_OK && mx->model.loss && has_labels(mx->model.graph))
+	if (status == PRONY_OK && mx->model.loss && check_takes_labels(mx->model.graph))
 		status = feed_labels(mx, &mx->model.slots[slot], labels, err);
 	return status;
 }
@@ -461,8 +454,9 @@ static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set 
 	    (out->tensors[0].dtype != DTYPE_F64 && out->tensors[0].dtype != DTYPE_F32))
 		return error_set(err, PRONY_INTERNAL,
 				 "the loss is read into one F64 or F32 scalar");
-	enum prony_status status = has_labels(mx->model.graph) ? compute_loss(mx, &loss, err)
-							       : compute_squares(mx, &loss, err);
+	enum prony_status status = check_takes_labels(mx->model.graph)
+					   ? compute_loss(mx, &loss, err)
+					   : compute_squares(mx, &loss, err);
 	if (status != PRONY_OK)
 		return status;
 	if (out->tensors[0].dtype == DTYPE_F64)

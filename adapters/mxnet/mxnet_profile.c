@@ -260,9 +260,7 @@ static enum prony_status add_event(const struct mx_profile *profile,
 		return error_set(err, PRONY_INVALID,
 				 "MXNet's profile has %.60s, which reaches out of its step",
 				 from->name);
-	event.begin_ns = event.begin_ns > begin ? event.begin_ns : begin;
-	if (event.duration_ns > end - event.begin_ns)
-		event.duration_ns = end - event.begin_ns;
+	profile_event_cut(&event, begin, end);
 	/* The copy of a batch comes before the first node, updates behind the last. */
 	if (mark && strcmp(from->name, "_copyto") != 0) {
 		event.name = mark->node;

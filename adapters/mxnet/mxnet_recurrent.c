@@ -135,9 +135,7 @@ void mx_refuse_recurrent(const struct graph *graph, const struct node *node, str
 			mx_refuse(reasons, node, "weights that are not parameters");
 			return;
 		}
-		for (int i = 0; i < graph->forward_count; i++)
-			for (int k = 0; k < graph->nodes[i].input_count; k++)
-				readers += graph->nodes[i].inputs[k] == node->inputs[input];
+		readers += graph_forward_readers(graph, node->inputs[input]);
 	}
 	if (readers != 3)
 		mx_refuse(reasons, node, "weights that another operator reads, too");

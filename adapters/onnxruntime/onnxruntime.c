@@ -48,11 +48,9 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 	void *library;
 	enum prony_status status;
 
-	if (!s->library)
-		return error_set(err, PRONY_MISSING,
-				 "no library named; set PRONY_ONNXRUNTIME_LIBRARY to the path of "
-				 "libonnxruntime.so or run `prony framework install onnxruntime`");
-	status = loader_open(s->library, &library, err);
+	status = probe_library_named(s, "onnxruntime", "libonnxruntime.so", err);
+	if (status == PRONY_OK)
+		status = loader_open(s->library, &library, err);
 	if (status == PRONY_OK)
 		status = loader_resolve(library, s->library, symbols, 1, err);
 	if (status != PRONY_OK)

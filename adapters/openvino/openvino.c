@@ -110,11 +110,9 @@ static enum prony_status ov_probe(struct session *s, struct probe *found, struct
 	struct probe probe = {.stages = 1u << STAGE_FORWARD};
 	enum prony_status status;
 
-	if (!s->library)
-		return error_set(err, PRONY_MISSING,
-				 "no library named; set PRONY_OPENVINO_LIBRARY to the path of "
-				 "libopenvino_c.so or run `prony framework install openvino`");
-	status = ov_api_load(&ov->api, s->library, err);
+	status = probe_library_named(s, "openvino", "libopenvino_c.so", err);
+	if (status == PRONY_OK)
+		status = ov_api_load(&ov->api, s->library, err);
 	if (status != PRONY_OK)
 		return status;
 	ov->loaded = true;

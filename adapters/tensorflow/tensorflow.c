@@ -14,8 +14,8 @@
 
 /* What differs between the libraries: this table, and nothing else. */
 struct series {
-	const char *version; /* what TF_Version begins with */
-	const char *library; /* of messages: the variable and the file */
+	const char *version;	    /* what TF_Version begins with */
+	const char *name, *library; /* of messages: the file */
 	unsigned precisions;
 	bool onednn;	 /* its kernels can be switched off */
 	int pools, idle; /* a session starts pools * intra + inter + idle threads */
@@ -30,8 +30,8 @@ struct series {
 
 static const struct series series_2 = {
 	.version = "2.",
-	.library = "PRONY_TENSORFLOW_LIBRARY to the path of libtensorflow_cc.so.2 or run `prony "
-		   "framework install tensorflow`",
+	.name = "tensorflow",
+	.library = "libtensorflow_cc.so.2",
 	.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_BF16,
 	.onednn = true,
 	.pools = 1,
@@ -40,8 +40,8 @@ static const struct series series_2 = {
 
 static const struct series series_1 = {
 	.version = "1.15",
-	.library = "PRONY_TENSORFLOW1_LIBRARY to the path of _pywrap_tensorflow_internal.so or run "
-		   "`prony framework install tensorflow1`",
+	.name = "tensorflow1",
+	.library = "_pywrap_tensorflow_internal.so",
 	.precisions = 1u << PRECISION_FP32,
 	.pools = 2, /* one of the device XLA_CPU */
 	.idle = 4,
@@ -134,9 +134,9 @@ static enum prony_status probe_series(const struct series *series, struct sessio
 
 	tf->series = series;
 	arena_init(&tf->arena, 0);
-	if (!s->library)
-		return error_set(err, PRONY_MISSING, "no library named; set %s", series->library);
-	status = set_environment(tf, &s->target, err);
+	status = probe_library_named(s, series->name, series->library, err);
+	if (status == PRONY_OK)
+		status = set_environment(tf, &s->target, err);
 	if (status == PRONY_OK)
 		status = find_python(series, s->library, &tf->arena, &python, err);
 	if (status == PRONY_OK)

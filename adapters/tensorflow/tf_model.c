@@ -58,14 +58,6 @@ static struct tf_output read_batch(struct tf_emit *e, struct tf_output handles,
 		     TF_WITH(tf_shape("shape", shape)));
 }
 
-static bool has_labels(const struct tf_model *model)
-{
-	const struct graph *graph = model->graph;
-
-	return model->backward &&
-	       graph->nodes[graph->values[graph->loss].producer].op == OP_SOFTMAX_CROSS_ENTROPY;
-}
-
 /* Resources of all slots, what fills one, and the batch that a step reads. */
 static void build_slots(struct tf_model *model, int count, struct tf_operation **targets,
 			int *target_count)
@@ -96,7 +88,7 @@ static void build_slots(struct tf_model *model, int count, struct tf_operation *
 	feeds[feed_count++] = tf_assign(e, pick(e, s->inputs, s->chosen), s->input);
 	t->values[graph->input] =
 		tf_cast(e, read_batch(e, s->inputs, now, TF_TYPE_FLOAT, &input), t->type);
-	if (has_labels(model)) {
+	if (model->backward && check_takes_labels(graph)) {
 		const struct shape *label = &graph->values[graph->label].shape;
 
 		s->labels = pack_slots(e, count, TF_TYPE_INT64, label, &model->arena);
@@ -300,9 +292,9 @@ enum prony_status tf_model_feed(struct tf_model *model, int slot, const float *i
 	struct tf_tensor *values[] = {
 		tf_tensor_new(model->api, TF_TYPE_INT32, &scalar, err),
 		tf_tensor_new(model->api, TF_TYPE_FLOAT, &shape, err),
-		labels && has_labels(model) ? tf_tensor_new(model->api, TF_TYPE_INT64,
-							    &graph->values[graph->label].shape, err)
-					    : NULL,
+		labels ? tf_tensor_new(model->api, TF_TYPE_INT64,
+				       &graph->values[graph->label].shape, err)
+		       : NULL,
 	};
 	struct run run = {inputs, values, values[2] ? 3 : 2, NULL, NULL, 0, model->slots.feed};
 	enum prony_status status = PRONY_OUT_OF_MEMORY;

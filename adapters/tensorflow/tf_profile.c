@@ -218,10 +218,7 @@ void tf_profile_end(struct tf_model *model, const int64_t *instants, struct prof
 
 		/* The clock of the day may have been set meanwhile. */
 		event->begin_ns += apart;
-		event->begin_ns = event->begin_ns > begin ? event->begin_ns : begin;
-		event->begin_ns = event->begin_ns < end ? event->begin_ns : end;
-		if (event->duration_ns > end - event->begin_ns)
-			event->duration_ns = end - event->begin_ns;
+		profile_event_cut(event, begin, end);
 	}
 	tf_profile_stop(model);
 }

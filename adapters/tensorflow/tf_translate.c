@@ -69,7 +69,7 @@ static void refuse_weights(const struct graph *graph, const struct node *node,
 		bool given = weight->kind == VALUE_PARAMETER ||
 			     (weight->kind == VALUE_STATE && !recurrent);
 
-		if (given && !tf_is_shared(graph, node, i))
+		if (given && graph_forward_readers(graph, node->inputs[i]) == 1)
 			continue;
 		reasons_add(reasons, "%s %s: weights that %s", operator_name(node->op), node->name,
 			    given ? "another operator reads as well" : "are not parameters");

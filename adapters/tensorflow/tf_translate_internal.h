@@ -27,9 +27,6 @@ struct shape tf_lying_shape(const struct tf_translation *t, int value);
 const struct node *tf_forward(const struct tf_translation *t, const struct node *gradient);
 struct tf_output *tf_kept(struct tf_translation *t, const struct node *forward);
 
-/* Whether others read what a node has as input, who may want it in another order. */
-bool tf_is_shared(const struct graph *graph, const struct node *node, int input);
-
 /* "NHWC" or "NCHW". */
 const char *tf_data_format(const struct tf_translation *t);
 

@@ -137,19 +137,8 @@ struct tf_output tf_reduce(struct tf_translation *t, const char *type, struct tf
 		     TF_WITH(TF_BOOL("keep_dims", true)));
 }
 
-/* Whether somebody else reads it, who may want it in another order. */
-bool tf_is_shared(const struct graph *graph, const struct node *node, int input)
-{
-	int value = node->inputs[input], readers = 0;
-
-	for (int i = 0; i < graph->forward_count; i++)
-		for (int k = 0; k < graph->nodes[i].input_count; k++)
-			readers += graph->nodes[i].inputs[k] == value;
-	return readers > 1;
-}
-
 bool tf_is_own_weight(const struct graph *graph, const struct node *gemm)
 {
 	return graph->values[gemm->inputs[1]].kind == VALUE_PARAMETER &&
-	       !tf_is_shared(graph, gemm, 1);
+	       graph_forward_readers(graph, gemm->inputs[1]) == 1;
 }

@@ -89,11 +89,9 @@ static enum prony_status xla_probe(struct session *s, struct probe *found, struc
 	struct xla_state *xla = s->private_data;
 	enum prony_status status;
 
-	if (!s->library)
-		return error_set(err, PRONY_MISSING,
-				 "no library named; set PRONY_XLA_LIBRARY to the path of a PJRT "
-				 "plug-in or run `prony framework install xla`");
-	status = pjrt_load(&xla->pjrt, s->library, err);
+	status = probe_library_named(s, "xla", "a PJRT plug-in", err);
+	if (status == PRONY_OK)
+		status = pjrt_load(&xla->pjrt, s->library, err);
 	if (status == PRONY_OK)
 		status = start(xla, parallel_cores(), err);
 	if (status == PRONY_OK)
