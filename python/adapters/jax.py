@@ -24,24 +24,28 @@ SPEED_VARIABLES = ("JAX_", "XLA_", "NPROC", "OMP_", "CUDA_", "CUDNN_", "TF_")
 MATMUL_PRECISION = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
 
 
-def macs_of(jaxpr):
-    """Multiply-accumulates (int) of the convolutions and products in a jaxpr, in its calls and as
-    often as its loops run."""
-    total = 0
+def products(jaxpr, times=1):
+    """(equation, how often it runs) of the convolutions and products in a jaxpr, in its calls and its loops."""
     for equation in jaxpr.eqns:
-        name, result = equation.primitive.name, equation.outvars[0].aval
-        operands = [variable.aval for variable in equation.invars]
-        if name == "conv_general_dilated":
-            out = equation.params["dimension_numbers"].rhs_spec[0]
-            total += result.size * operands[1].size // operands[1].shape[out]
-        elif name == "dot_general":
-            contracted = equation.params["dimension_numbers"][0][0]
-            total += result.size * elements([operands[0].shape[axis] for axis in contracted])
-        times = equation.params.get("length", 1) if name == "scan" else 1
+        if equation.primitive.name in ("conv_general_dilated", "dot_general"):
+            yield equation, times
+        inside = times * (equation.params.get("length", 1) if equation.primitive.name == "scan" else 1)
         for inner in equation.params.values():
             inner = getattr(inner, "jaxpr", inner)
             if hasattr(inner, "eqns"):
-                total += times * macs_of(inner)
+                yield from products(inner, inside)
+
+
+def macs_of(jaxpr):
+    """Multiply-accumulates (int) of a jaxpr."""
+    total = 0
+    for equation, times in products(jaxpr):
+        result, operands = equation.outvars[0].aval, [variable.aval for variable in equation.invars]
+        numbers = equation.params["dimension_numbers"]
+        if equation.primitive.name == "conv_general_dilated":
+            total += times * (result.size * operands[1].size // operands[1].shape[numbers.rhs_spec[0]])
+        else:
+            total += times * result.size * elements([operands[0].shape[axis] for axis in numbers[0][0]])
     return total
 
 
@@ -103,7 +107,9 @@ class Adapter(adapters.Adapter):
             settings["rmsprop_epsilon"] = "outside"
         settings.update((name, os.environ[name]) for name in sorted(os.environ)
                         if name.startswith(SPEED_VARIABLES))
-        return {"device": case.device, "settings": settings, "precision": recipe["precision"],
+        # What is bf16 is so in the program itself, where build looks.
+        asked = {word: name for name, word in MATMUL_PRECISION.items()}[effective]
+        return {"device": case.device, "settings": settings, "precision": asked,
                 "threads": pool_threads() if cpu else recipe["threads"]}
 
     def build(self, case):
@@ -124,14 +130,24 @@ class Adapter(adapters.Adapter):
             state["slots"] = jax.tree.map(jnp.zeros_like, parameters)
         x, y = (None if part is None else jax.ShapeDtypeStruct(part.shape, part.dtype)
                 for part in self._batch(*case.batch(0)))
-        macs = macs_of(jax.make_jaxpr(self._forward)(
-            parameters, state["states"], state["key"], x, y).jaxpr)
+        program = jax.make_jaxpr(self._forward)(parameters, state["states"], state["key"], x, y).jaxpr
+        macs = macs_of(program)
+        self._check_precision(program)
         self._make_step(state, x, y)
         notes = ["jax.jit of the whole step"]
         if graph_analysis.normalised(case):
             notes.append("running variance divided by n")
         return {"parameters": sum(value.size for value in parameters.values()), "macs": int(macs),
                 "notes": "; ".join(notes)}
+
+    def _check_precision(self, program):
+        """WorkerError where the traced program does not multiply what the recipe's precision says."""
+        wanted = jnp.dtype(self.low or jnp.float32)
+        others = {operand.aval.dtype for equation, _ in products(program)
+                  for operand in equation.invars} - {wanted}
+        if others:
+            raise WorkerError("unsupported", "precision %s: the program multiplies %s" % (
+                self.case.recipe["precision"], ", ".join(sorted(map(str, others)))))
 
     def _weight(self, name):
         value = jnp.array(array(self.case.weight(name), self.orders[name]))

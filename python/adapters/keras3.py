@@ -158,7 +158,8 @@ class Adapter(adapters.Adapter):
             settings["rmsprop_epsilon"] = "inside"
         settings.update((name, os.environ[name]) for name in sorted(os.environ)
                         if name.startswith(SPEED_VARIABLES))
-        return {"device": "cpu", "settings": settings, "precision": recipe["precision"],
+        asked = {policy: name for name, policy in POLICIES.items()}[settings["dtype_policy"]]
+        return {"device": "cpu", "settings": settings, "precision": asked,
                 "threads": threads}
 
     def build(self, case):
@@ -167,6 +168,7 @@ class Adapter(adapters.Adapter):
         self.batches, self.labels = [None] * case.slots, [None] * case.slots
         self.loss = self._loss()
         model = self._model()
+        self._check_precision(model)
         self._load()
         optimiser = self._optimiser()
         # Scopes cost nothing where calls are traced once.
@@ -209,6 +211,15 @@ class Adapter(adapters.Adapter):
             return model
         self.last = Kept(dtype="float32")
         return keras.Model(x, self.last(logits))
+
+    def _check_precision(self, model):
+        """WorkerError where a layer with weights does not compute in what the recipe's precision says."""
+        wanted = keras.mixed_precision.DTypePolicy(POLICIES[self.case.recipe["precision"]]).compute_dtype
+        others = {layer.compute_dtype for layer in model.layers
+                  if layer.weights and not isinstance(layer, Kept)} - {wanted}
+        if others:
+            raise WorkerError("unsupported", "precision %s: layers compute in %s" % (
+                self.case.recipe["precision"], ", ".join(sorted(others))))
 
     def _load(self):
         for name, (variable, there, _) in self.kept.items():

@@ -21,6 +21,7 @@ from safetensors_io import elements
 SPEED_VARIABLES = ("TF_", "XLA_", "OMP_", "MKL_", "DNNL_", "ONEDNN_", "CUDA_", "CUDNN_")
 LAYOUT = graph_evaluation.Layout(last=True)  # the one that TensorFlow has on a CPU
 FILTERS = [2, 3, 1, 0]
+PRODUCTS = ("Conv2D", "DepthwiseConv2dNative", "MatMul", "BatchMatMulV2")
 
 
 class Adapter(adapters.Adapter):
@@ -84,7 +85,10 @@ class Adapter(adapters.Adapter):
             settings["rmsprop_epsilon"] = "inside"
         settings.update((name, os.environ[name]) for name in sorted(os.environ)
                         if name.startswith(SPEED_VARIABLES))
-        return {"device": case.device, "settings": settings, "precision": recipe["precision"],
+        # What is bf16 is so in the graph itself, where build looks.
+        tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
+        return {"device": case.device, "settings": settings,
+                "precision": "tf32" if tf32 else "bf16" if self.low is not None else "fp32",
                 "threads": tf.config.threading.get_intra_op_parallelism_threads()}
 
     def build(self, case):
@@ -169,10 +173,9 @@ class Adapter(adapters.Adapter):
         batches = self.batches
         forward = tf.function(lambda x: self._forward(x, None)[0][1], jit_compile=self.xla or None)
         train = tf.function(self._train, jit_compile=self.xla or None)
-        if self.forward_only:
-            forward.get_concrete_function(specs[0])
-        else:
-            train.get_concrete_function(*specs)
+        traced = (forward.get_concrete_function(specs[0]) if self.forward_only
+                  else train.get_concrete_function(*specs))
+        self._check_precision(traced.graph)
         if self.eager:
             forward, train = (lambda x: self._forward(x, None)[0][1]), self._train
         if self.forward_only:
@@ -182,6 +185,15 @@ class Adapter(adapters.Adapter):
             def step(slot):
                 kept[:] = train(*batches[slot])
         self.step = step
+
+    def _check_precision(self, graph):
+        """WorkerError where the traced graph does not multiply what the recipe's precision says."""
+        wanted = self.low or tf.float32
+        others = {source.dtype for operation in graph.get_operations() if operation.type in PRODUCTS
+                  for source in operation.inputs} - {wanted}
+        if others:
+            raise WorkerError("unsupported", "precision %s: the graph multiplies %s" % (
+                self.case.recipe["precision"], ", ".join(sorted(kind.name for kind in others))))
 
     def _batch(self, x, y):
         """Input and label as arrays of NumPy in our layout."""
