@@ -24,7 +24,7 @@
 #define FAULT_NS 500
 #define FAULTS_SHARE_MIN 0.02
 /* How far beyond its expectation a split into two is; that of blocks, which are correlated. */
-#define SPLIT_Z 2.6
+#define SPLIT_Z 3.5
 #define SPLIT_Z_BLOCKS 6
 
 static const struct {
