@@ -36,13 +36,13 @@ static bool is_whole(const char *path)
 	return whole;
 }
 
-enum prony_status loader_open(const char *path, void **handle, struct error *err)
+static enum prony_status open_with(const char *path, int flags, void **handle, struct error *err)
 {
 	if (!is_whole(path))
 		return error_set(err, PRONY_MISSING,
 				 "cannot load %s: the file is cut off; install it again", path);
 	dlerror(); /* forget an older error */
-	void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void *opened = dlopen(path, flags);
 
 	if (!opened) {
 		const char *text = dlerror();
@@ -51,6 +51,18 @@ enum prony_status loader_open(const char *path, void **handle, struct error *err
 	}
 	*handle = opened;
 	return PRONY_OK;
+}
+
+enum prony_status loader_open(const char *path, void **handle, struct error *err)
+{
+	return open_with(path, RTLD_NOW | RTLD_LOCAL, handle, err);
+}
+
+enum prony_status loader_open_global(const char *path, struct error *err)
+{
+	void *handle;
+
+	return open_with(path, RTLD_NOW | RTLD_GLOBAL, &handle, err);
 }
 
 static void *find(void *handle, const struct loader_symbol *symbol)

@@ -32,6 +32,8 @@ struct loader_symbol {
  * PRONY_MISSING with the loader's own text when it cannot be opened or lacks a function.
  */
 enum prony_status loader_open(const char *path, void **handle, struct error *err);
+/* The same for one whose symbols a later library takes without naming it. */
+enum prony_status loader_open_global(const char *path, struct error *err);
 enum prony_status loader_resolve(void *handle, const char *path,
 				 const struct loader_symbol *symbols, size_t count,
 				 struct error *err);

@@ -1,17 +1,8 @@
 #include "adapters/tensorflow/tf_api.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "base/loader.h"
-
-static enum prony_status load_before(const char *path, struct error *err)
-{
-	/* Never closed, like every framework: see base/loader.h. */
-	if (!path || dlopen(path, RTLD_NOW | RTLD_GLOBAL))
-		return PRONY_OK;
-	return error_set(err, PRONY_MISSING, "cannot load %s: %s", path, dlerror());
-}
 
 enum prony_status tf_api_load(struct tf_api *api, const char *path, const char *before,
 			      struct error *err)
@@ -23,7 +14,7 @@ enum prony_status tf_api_load(struct tf_api *api, const char *path, const char *
 #undef X
 	};
 	void *library;
-	enum prony_status status = load_before(before, err);
+	enum prony_status status = before ? loader_open_global(before, err) : PRONY_OK;
 
 	if (status == PRONY_OK)
 		status = loader_open(path, &library, err);

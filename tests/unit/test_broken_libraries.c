@@ -74,6 +74,10 @@ static void test_damaged(void **state)
 		assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
 		assert_missing(names[i], path, "cut off");
 	}
+	/* What has to come before is looked at as well. */
+	setenv("PRONY_TENSORFLOW1_LIBPYTHON", path, 1);
+	assert_missing("tensorflow1", path, "cut off");
+	setenv("PRONY_TENSORFLOW1_LIBPYTHON", ANY_LIBRARY, 1);
 	directory_remove(folder, NULL);
 	free(bytes);
 	free(path);
