@@ -59,6 +59,8 @@ PAIRS = {
     "openvino-lenet": ("openvino", {}, None, "-f openvino " + SEEN % ("lenet", 64)),
     "tensorflow-python-lenet": ("tensorflow", {}, "tensorflow-python", "-f tensorflow-python " + LENET),
 }
+PAIRS.update((name + "-lenet", (name, {}, name, "-f %s %s" % (name, LENET)))
+             for name in ("paddle", "chainer", "theano", "cntk", "caffe", "caffe2"))
 # Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
 T95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042]
