@@ -27,8 +27,7 @@
 
 enum { NOT_OK_SHOWN = 3 };
 #define SECOND_NS INT64_C(1000000000)
-#define START_DELAY_NS                                                                             \
-	SECOND_NS /* docs/measurement.md: breaks up what is periodic on the machine */
+#define START_DELAY_NS SECOND_NS /* docs/runs.md: breaks up what is periodic on the machine */
 
 /* How long others are watched before a run: enough to see a processor that they keep busy. */
 #define FINDINGS_WATCH_NS INT64_C(40000000)
