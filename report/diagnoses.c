@@ -1,8 +1,10 @@
-/* What the spread of cells shows besides its size, under the table of their comparison. */
+/* What the spread of cells shows besides its size, under the table of their comparison, and how
+ * their time would be split best. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "report/summary.h"
 #include "report/summary_internal.h"
 
@@ -11,7 +13,9 @@ enum { NAMED_MAX = 4 };
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		      struct summary_row *row)
 {
+	const double second_ns = 1e9;
 	size_t room = replicates->means.count + 1, count = 0;
+	double window_ns = 0, cost_ns = 0;
 	struct diagnosed_process *processes = arena_array(arena, room, sizeof *processes);
 	double **blocks = arena_array(arena, room, sizeof *blocks);
 
@@ -27,7 +31,13 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 			if (!(process->blocks[k] > 0))
 				process->block_count = 0;
 		count++;
+		window_ns += (double)record->window_ns;
+		/* What is not known is RECORD_NONE: then one of the means is negative, and no
+		 * split is proposed. */
+		cost_ns += (double)record->total_ns - (double)record->window_ns;
 	}
+	components_of(processes, count, window_ns / (double)count / second_ns,
+		      cost_ns / (double)count / second_ns, &row->components);
 	diagnose(processes, count, &row->diagnoses);
 	for (size_t i = 0; i < count; i++)
 		free(blocks[i]);
@@ -66,6 +76,39 @@ bool summary_diagnoses(const struct summary *summary, size_t comparison, struct 
 			any = true;
 		}
 	return any;
+}
+
+bool summary_splits(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	bool any = false;
+
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct components *found = &summary->rows[i].components;
+		if (!summary->full || isnan(found->best_s))
+			continue;
+		strbuf_printf(out,
+			      "%s%s: windows of %.2g s (now %.2g s; a process costs %.2g s beside "
+			      "it), interval %.0f %% narrower",
+			      any ? "; " : "best split of the same time, by variance components: ",
+			      summary->rows[i].cell->cell.framework, found->best_s, found->window_s,
+			      found->cost_s, 100 * (1 - found->error_ratio));
+		any = true;
+	}
+	return any;
+}
+
+json_t *summary_components_to_json(const struct summary_row *row)
+{
+	const struct components *found = &row->components;
+	json_t *object = json_object();
+
+	json_object_set_new(object, "variance_within_s", json_number(found->within));
+	json_object_set_new(object, "variance_between", json_number(found->between));
+	json_object_set_new(object, "window_s", json_number(found->window_s));
+	json_object_set_new(object, "cost_s", json_number(found->cost_s));
+	json_object_set_new(object, "best_window_s", json_number(found->best_s));
+	json_object_set_new(object, "error_ratio", json_number(found->error_ratio));
+	return object;
 }
 
 json_t *summary_diagnoses_to_json(const struct summary_row *row)

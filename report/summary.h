@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "report/replicates.h"
 #include "report/table.h"
+#include "stats/components.h"
 #include "stats/diagnoses.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
@@ -32,6 +33,7 @@ struct summary_row {
 	struct estimate undisturbed;	       /* the same of step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high; /* step / undisturbed - 1 of the same processes, 95 %; NaN */
 	struct diagnoses diagnoses; /* over replicates_of; of blocks where intervals were loaded */
+	struct components components; /* of the same */
 	/* p50, p90, p99 of single steps, ns; n = 0 unless each was waited for (report/latency.h) */
 	struct estimate latency[SUMMARY_LATENCIES];
 	double items_per_second; /* batch / step center; NaN without an estimate */
@@ -65,7 +67,8 @@ struct summary {
 	struct summary_row *rows; /* as rendered: comparison by comparison, each in order of rank */
 	size_t count, comparison_count;
 	size_t *first; /* row of each comparison, and the number of rows */
-	bool full; /* the text has a table for each comparison also of a sweep, and all diagnoses */
+	bool full; /* the text has a table for each comparison also of a sweep, all diagnoses and
+		      splits */
 };
 
 void summary_init(struct summary *summary, const struct stored_run *run);
@@ -144,7 +147,11 @@ bool summary_short_windows(const struct summary *summary, size_t comparison, str
  * and what helps, without a line feed; false when nothing was found. */
 bool summary_diagnoses(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* What may stand under the table of a comparison, each a line: those eight. */
+/* Adds how each contender's time would be split best between processes and windows, where the text
+ * is full and that is known; no line feed. */
+bool summary_splits(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* What may stand under the table of a comparison, each a line: those nine. */
 typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);
 extern summary_verdict *const summary_verdicts[];
 extern const size_t summary_verdict_count;

@@ -8,11 +8,12 @@
  * others are here. */
 void summary_fold(struct summary *summary);
 
-/* Fills row->diagnoses from the processes that count. */
+/* Fills row->diagnoses and row->components from the processes that count. */
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		      struct summary_row *row);
 
 /* What was found, an object each (docs/exports.md); new reference. */
 json_t *summary_diagnoses_to_json(const struct summary_row *row);
+json_t *summary_components_to_json(const struct summary_row *row);
 
 #endif

@@ -172,6 +172,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(object, "undisturbed", undisturbed_to_json(row));
 	json_object_set_new(object, "latency", latency_to_json(row));
 	json_object_set_new(object, "diagnoses", summary_diagnoses_to_json(row));
+	json_object_set_new(object, "split", summary_components_to_json(row));
 	json_object_set_new(object, "items_per_second", json_number(row->items_per_second));
 	json_object_set_new(floor, "ratio", json_number(row->floor_ratio));
 	json_object_set_new(floor, "low", json_number(row->floor_low));
