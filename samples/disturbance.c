@@ -23,7 +23,7 @@ const struct disturbance_cause disturbance_causes[] = {
 	 PERCENT, "give prony whole cores (cpuset), not a quota"},
 	{"heat", FIELD(thermal_share), 0.01, false, true, "heat slowed their cores down for up to",
 	 "% of the time", PERCENT, "cool the machine, or lower its clock"},
-	{"clock", FIELD(frequency_drop), 0.03, false, true, "the clock of their cores lay up to",
+	{"clock", FIELD(frequency_drop), 0.05, false, true, "the clock of their cores lay up to",
 	 "% below its highest", PERCENT,
 	 "let the clock stand still (governor performance, boost off)"},
 	{"memory", FIELD(pressure_memory), 0.01, false, true, "something waited for memory up to",
