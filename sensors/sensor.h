@@ -73,6 +73,10 @@ extern const size_t sensor_count;
 /* For `open`: one more channel. */
 void sensor_add_channel(struct sensor_handle *handle, const char *name);
 
+/* For `probe` and `open` of what is counted of the worker's whole tree, from /proc/PID/stat. */
+bool sensor_probe_stat(const struct watched *watched, char reason[SERIES_REASON_BYTES]);
+void sensor_add_tree(const struct watched *watched, struct sensor_handle *handle);
+
 /* For `open`: a channel per processor, "cpu0"... */
 void sensor_add_cpus(const struct watched *watched, struct sensor_handle *handle);
 
