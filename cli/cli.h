@@ -25,6 +25,9 @@ extern const struct cli_command cli_commands[];
  * becomes U+FFFD (report/text.h), whatever the text and wherever it goes.
  */
 void cli_out(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard output */
+/* Hands on what was printed; errno of the first write to standard output that failed, 0 where all
+ * arrived. */
+int cli_finish_output(void);
 void cli_say(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard error */
 /* What was laid out for a terminal, in whose colours the sequences of report/text.h stay. */
 void cli_page(const char *text);

@@ -20,26 +20,21 @@ static bool open_standard_streams(void)
 	return true;
 }
 
-/* Which write failed, and why, is forgotten by the time the last one is tried. */
-static bool reader_is_gone(void)
+static bool reader_is_gone(int errnum)
 {
 	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-	return errno == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR));
+	return errnum == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR));
 }
 
 /* Output that did not arrive is a failure, but for a reader who has seen enough. What ends with a
  * code of its own (a verdict, cells that failed) keeps it. */
 static int finish_output(int code)
 {
-	errno = 0;
-	if ((fflush(stdout) == 0 && !ferror(stdout)) || reader_is_gone() ||
-	    code == prony_status_exit(PRONY_IO))
+	int errnum = cli_finish_output();
+	if (!errnum || reader_is_gone(errnum) || code == prony_status_exit(PRONY_IO))
 		return code;
 	struct error err = ERROR_INIT;
-	if (errno)
-		error_errno(&err, PRONY_IO, errno, "writing to standard output");
-	else
-		error_set(&err, PRONY_IO, "not all of it could be written to standard output");
+	error_errno(&err, PRONY_IO, errnum, "writing to standard output");
 	int failed = cli_fail(&err);
 	return code ? code : failed;
 }

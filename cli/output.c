@@ -19,13 +19,31 @@
 
 const char *const cli_table_formats[] = {"table", "json", NULL};
 
+/* Why the first write to standard output failed that did: a later one may succeed. */
+static int output_errnum;
+
+static void put(const char *text, FILE *to)
+{
+	errno = 0;
+	if (fputs(text, to) == EOF && to == stdout && !output_errnum)
+		output_errnum = errno;
+}
+
+int cli_finish_output(void)
+{
+	errno = 0;
+	if (fflush(stdout) != 0 && !output_errnum)
+		output_errnum = errno;
+	return output_errnum;
+}
+
 static void print_to(FILE *to, const char *format, va_list arguments)
 {
 	char *text = NULL;
 	if (vasprintf(&text, format, arguments) < 0)
 		return; /* without memory a message is lost, and the exit code tells */
 	char *harmless = text_block(text);
-	fputs(harmless, to);
+	put(harmless, to);
 	free(harmless);
 	free(text);
 }
@@ -42,7 +60,7 @@ void cli_say(const char *format, ...)
 {
 	va_list arguments;
 	/* Both may go to one file: nothing said belongs into the middle of a table. */
-	fflush(stdout);
+	cli_finish_output();
 	va_start(arguments, format);
 	print_to(stderr, format, arguments);
 	va_end(arguments);
@@ -51,7 +69,7 @@ void cli_say(const char *format, ...)
 void cli_page(const char *text)
 {
 	char *harmless = text_page(text);
-	fputs(harmless, stdout);
+	put(harmless, stdout);
 	free(harmless);
 }
 
@@ -154,7 +172,8 @@ char *cli_json_text(const json_t *json)
 void cli_print_json(const json_t *json)
 {
 	char *text = cli_json_text(json);
-	puts(text);
+	put(text, stdout);
+	put("\n", stdout);
 	free(text);
 }
 
