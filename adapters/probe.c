@@ -57,7 +57,7 @@ void probe_add_processor(struct probe *found, const char *how)
 	}
 #endif
 	snprintf(found->instruction_set, sizeof(found->instruction_set),
-		 "not said (%s); the processor has %s", how, length > 0 ? has : "none of AVX");
+		 "not said (%s); the processor has %s", how, length > 0 ? has : "no AVX2");
 }
 
 const char *probe_environment(const char *name, const char *otherwise)

@@ -166,6 +166,8 @@ static enum prony_status parse_other_device(const char *spelling, struct error *
 	if (!take_word(&rest, LOWER "_", name) || !strchr(LETTERS, name[0]))
 		return bad_device(spelling, "the name is missing or not in lower case", err);
 	const char *near = word_nearest(name, ours, 2);
+	if (!strcmp(name, "cuda") || !strcmp(name, "cpu"))
+		return bad_device(spelling, "no number after ':'", err);
 	for (size_t i = 0; i < 2; i++)
 		if (strncmp(name, ours[i], strlen(ours[i])) == 0)
 			near = ours[i];

@@ -301,7 +301,7 @@ static void say(void *context, const char *text)
 	const char *name = context;
 
 	cli_out("%s: %s\n", name, text);
-	fflush(stdout);
+	cli_finish_output();
 }
 
 static int fetch_one(const char *name, const char *data)

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 
 /* Cells of more processes are those of a run of which nobody looks at one of them. */
-enum { CELLS_MAX = 200, RUNS_MAX = 100, PROCESSES_MAX = 1000 };
+enum { CELLS_MAX = 64, RUNS_MAX = 50, PROCESSES_MAX = 1000 };
 
 /* Whether the runs have that cell, with a figure. */
 static bool is_shown(const struct summary *const *summaries, size_t count, const char *hash)

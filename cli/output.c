@@ -34,6 +34,8 @@ int cli_finish_output(void)
 	errno = 0;
 	if (fflush(stdout) != 0 && !output_errnum)
 		output_errnum = errno;
+	if (ferror(stdout) && !output_errnum)
+		output_errnum = EIO;
 	return output_errnum;
 }
 

@@ -104,7 +104,7 @@ static void print_result(void *context, const char *check, enum check_outcome ou
 		check_figure_text(&figures[i], text);
 		cli_out("        %-4s %s\n", figures[i].passed ? "ok" : "off", text);
 	}
-	fflush(stdout); /* a worker may take its time over the next one */
+	cli_finish_output(); /* a worker may take its time over the next one */
 }
 
 /*

@@ -60,14 +60,14 @@ static char *needed_text(const struct compare *compare, const struct compare_row
 	double minutes =
 		ceil((double)needed *
 		     (replicates_process_ns(row->a) + replicates_process_ns(row->b)) / minute_ns);
+	char cost[48] = "";
+	if (minutes > 0) /* not known of runs that were stored without it */
+		snprintf(cost, sizeof cost, "about %.0f min of both", minutes);
 	if (row->needed <= now)
-		return memory_printf(
-			"as many processes again would probably decide (about %.0f min "
-			"of both)",
-			fmax(minutes, 1));
-	return memory_printf("about %zu %s would decide (now %zu): --repeat %zu, about %.0f min of "
-			     "both",
-			     row->needed, unit, now, row->needed, fmax(minutes, 1));
+		return memory_printf("as many processes again would probably decide%s%s%s",
+				     *cost ? " (" : "", cost, *cost ? ")" : "");
+	return memory_printf("about %zu %s would decide (now %zu): --repeat %zu%s%s", row->needed,
+			     unit, now, row->needed, *cost ? ", " : "", cost);
 }
 
 char *compare_note(const struct compare *compare, const struct compare_row *row)

@@ -13,7 +13,7 @@
 /* More cells than these are counted, not named. */
 enum { NAMED_MAX = 4 };
 
-/* What others did to the cells of a run. */
+/* What the machine did to the cells of a run. */
 struct taken {
 	size_t cells, measured; /* that were disturbed, of those with figures */
 	size_t processes, all;	/* the same of processes */
@@ -55,7 +55,7 @@ static void note_cell(const struct labels *labels, const struct summary_row *row
 	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
 	found->measured++;
 	found->all += cell->process_count;
-	if (replicates_disturbed(cell, disturbed) > 0) {
+	if (replicates_flagged(cell, disturbed) > 0) {
 		for (size_t i = 0; i < cell->process_count; i++) {
 			const struct process_record *process = &cell->processes[i];
 			if (!disturbed[i])
@@ -73,12 +73,26 @@ static void note_cell(const struct labels *labels, const struct summary_row *row
 	free(disturbed);
 }
 
-static bool only_others(unsigned causes)
+static bool has_own(unsigned causes)
 {
 	for (size_t i = 0; i < disturbance_cause_count; i++)
 		if (causes >> i & 1 && !disturbance_causes[i].others)
-			return false;
-	return true;
+			return true;
+	return false;
+}
+
+/* What comes of it. Where nothing was stored of a cause others were it (an older run). */
+static void name_effect(unsigned causes, struct strbuf *out)
+{
+	if (has_own(causes))
+		strbuf_puts(out, "; what a contender may have brought about itself counts all the "
+				 "same");
+	if (!causes || disturbance_by_others(causes))
+		strbuf_puts(out,
+			    "; a cell is ranked by its other processes where these are three "
+			    "and half of all, else only where that cannot have changed its order, "
+			    "and then not held against the floor");
+	strbuf_puts(out, ": ");
 }
 
 /* ": other programs took up to 12 % of their cores, the host ..." */
@@ -131,16 +145,15 @@ bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out,
 			      "the machine was %s while %zu of %zu cells %s measured, in %zu "
 			      "of %zu processes",
-			      only_others(found.causes) ? "busy" : "busy or slow", found.cells,
-			      found.measured, found.cells == 1 ? "was" : "were", found.processes,
-			      found.all);
+			      !has_own(found.causes)		    ? "busy"
+			      : disturbance_by_others(found.causes) ? "busy or slow"
+								    : "slow",
+			      found.cells, found.measured, found.cells == 1 ? "was" : "were",
+			      found.processes, found.all);
 		if (found.cells <= NAMED_MAX)
 			strbuf_printf(out, " (processes %s)", strbuf_text(&found.names));
 		name_causes(&found, out);
-		strbuf_puts(out,
-			    "; a cell is ranked by its other processes where these are three "
-			    "and half of all, else only where that cannot have changed its order, "
-			    "and then not held against the floor: ");
+		name_effect(found.causes, out);
 		name_remedies(found.causes, out);
 	}
 	strbuf_release(&found.names);

@@ -22,6 +22,7 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 	for (size_t i = 0; i < replicates->means.count; i++) {
 		const struct process_record *record = replicates->records[i];
 		struct diagnosed_process *process = &processes[count];
+		process->number = (double)record->replicate;
 		process->mean = record->step_mean_ns;
 		process->page_faults = record->page_faults_step;
 		process->blocks = blocks[count] =

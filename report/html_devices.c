@@ -58,17 +58,19 @@ static bool add_device(const struct machine *machine, const struct device_table 
 	return true;
 }
 
-/* Of a processor the share of its cores: "2 of 16 cores of EPYC 9004". */
+/* Of a processor the share of its cores, which the table tells, else the machine: "2 of 16 cores of
+ * EPYC 9004". */
 static bool price_cores(const struct machine *machine, const struct device_table *table,
 			int64_t cores, struct device_row *price, struct strbuf *name)
 {
-	bool whole = cores == machine->cores;
+	const struct device_row *row =
+		machine->count > 0 ? devices_find(table, machine->names[0]) : NULL;
+	double all = row && row->cores > 0 ? row->cores : (double)machine->cores;
 	if (cores <= 0 || cores > machine->cores ||
-	    !add_device(machine, table, 0, (double)cores / (double)machine->cores, price))
+	    !add_device(machine, table, 0, (double)cores / all, price))
 		return false;
-	if (!whole)
-		strbuf_printf(name, "%lld of %lld cores of ", (long long)cores,
-			      (long long)machine->cores);
+	if ((double)cores != all)
+		strbuf_printf(name, "%lld of %.0f cores of ", (long long)cores, all);
 	strbuf_puts(name, price->name);
 	return true;
 }
@@ -84,7 +86,9 @@ static bool price_of(const struct machine *machine, const struct device_table *t
 		return price_cores(machine, table,
 				   list ? strtoll(list + 1, NULL, 10) : machine->usable, price,
 				   name);
-	/* "cuda:0+1" */
+	/* "cuda:0+1"; of another library's device the table says nothing. */
+	if (strncmp(cell->device, "cuda:", 5) != 0)
+		return false;
 	for (char *end; list && *list; list = end) {
 		unsigned long number = strtoul(list + 1, &end, 10);
 		if (end == list + 1 || number >= GPUS_MAX ||

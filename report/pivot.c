@@ -340,17 +340,20 @@ static void add_reasons(const struct sweep *sweep, int width, struct strbuf *out
 	}
 }
 
-/* The numbers of the comparisons of its values, in their order; the caller frees. */
+/* The numbers of the comparisons of its values, in their order, SIZE_MAX where a value has no row;
+ * the caller frees. */
 static size_t *comparisons_of(const struct sweep *sweep)
 {
 	size_t *numbers = memory_alloc((sweep->values + 1) * sizeof *numbers);
 
-	for (size_t v = 0; v < sweep->values; v++)
+	for (size_t v = 0; v < sweep->values; v++) {
+		numbers[v] = SIZE_MAX;
 		for (size_t f = 0; f < sweep->frameworks.count; f++) {
 			const struct summary_row *row = sweep->rows[f * sweep->values + v];
 			if (row)
 				numbers[v] = row->comparison;
 		}
+	}
 	return numbers;
 }
 
@@ -365,7 +368,8 @@ static void add_verdict(const struct sweep *sweep, const size_t *comparisons, su
 
 	for (size_t v = 0; v < sweep->values; v++) {
 		strbuf_init(&texts[v], 0);
-		said[v] = !say(sweep->summary, comparisons[v], &texts[v]);
+		said[v] = comparisons[v] == SIZE_MAX ||
+			  !say(sweep->summary, comparisons[v], &texts[v]);
 	}
 	for (size_t v = 0; v < sweep->values; v++) {
 		bool last = lines == LINES_MAX;

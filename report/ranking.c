@@ -211,7 +211,8 @@ bool summary_undecided_among(const struct summary *summary, const size_t *compar
 {
 	struct remedy remedy = {.contenders = 0};
 	for (size_t i = 0; i < count; i++)
-		add_remedy(summary, comparisons[i], &remedy);
+		if (comparisons[i] != SIZE_MAX)
+			add_remedy(summary, comparisons[i], &remedy);
 	if (remedy.contenders == 0)
 		return false;
 	strbuf_printf(out, "no rank for %zu of %zu", remedy.contenders, remedy.of);

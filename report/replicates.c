@@ -7,19 +7,39 @@
 #include "stats/estimate.h"
 #include "stats/order.h"
 
+static bool says_disturbed(const struct process_record *record)
+{
+	return cell_flags_parse(record->flags) & CELL_FLAG_DISTURBED;
+}
+
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out)
 {
 	bool flagged = cell->flags & CELL_FLAG_DISTURBED;
-	size_t say = 0, count = 0;
+	size_t say = 0, seen = 0, count = 0;
 
-	for (size_t i = 0; i < cell->process_count; i++)
-		say += process_disturbance(&cell->processes[i]) == DISTURBANCE_SEEN ? 1 : 0;
 	for (size_t i = 0; i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
-		enum disturbance found = process_disturbance(record);
+		say += says_disturbed(record) ? 1 : 0;
+		seen += process_disturbance(record) == DISTURBANCE_SEEN ? 1 : 0;
+	}
+	for (size_t i = 0; i < cell->process_count; i++) {
+		enum disturbance found = process_disturbance(&cell->processes[i]);
 		out[i] = found == DISTURBANCE_SEEN ||
-			 (flagged && (say == 0 || found == DISTURBANCE_UNKNOWN));
+			 (flagged && (say == 0 || (seen > 0 && found == DISTURBANCE_UNKNOWN)));
 		count += out[i];
+	}
+	return count;
+}
+
+size_t replicates_flagged(const struct stored_cell *cell, bool *out)
+{
+	size_t count = replicates_disturbed(cell, out);
+
+	for (size_t i = 0; i < cell->process_count; i++) {
+		if (out[i] || !says_disturbed(&cell->processes[i]))
+			continue;
+		out[i] = true;
+		count++;
 	}
 	return count;
 }
@@ -29,7 +49,7 @@ unsigned replicates_causes(const struct stored_cell *cell)
 	unsigned causes = 0;
 
 	for (size_t i = 0; i < cell->process_count; i++)
-		if (process_disturbance(&cell->processes[i]) == DISTURBANCE_SEEN)
+		if (says_disturbed(&cell->processes[i]))
 			causes |= disturbance_seen(&cell->processes[i]);
 	return causes;
 }
@@ -100,6 +120,7 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 			continue;
 		found.all++;
 		found.disturbed += disturbed[i];
+		found.flagged += disturbed[i] || says_disturbed(&cell->processes[i]);
 	}
 	double usually = taken_usually(cell, disturbed);
 	bool choose = estimate_leaves_out(found.all, found.disturbed);

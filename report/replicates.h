@@ -14,19 +14,23 @@ struct replicates {
 	struct round_means means;	       /* of those that count; in the arena */
 	const struct process_record **records; /* the same ones; in the arena */
 	struct round_means undisturbed;	       /* step_undisturbed_ns of those that have it */
-	size_t all, disturbed;		       /* processes with a step time; of them, disturbed */
-	double loss; /* order_loss() of those that count: 0 where none was disturbed */
+	size_t all, disturbed; /* processes with a step time; of them, disturbed by others */
+	size_t flagged;	       /* disturbed by anything */
+	double loss;	       /* order_loss() of those that count: 0 where none was disturbed */
 };
 
 /*
- * Which processes of the cell count as disturbed: where it has the flag those that say so and those
- * of which nobody knows (their windows were too short to tell), and all of an older run's cell of
- * which none says so. out: of each process. How many.
+ * Which processes of the cell count as disturbed by others: where it has the flag those that say so
+ * and those of which nobody knows (their windows were too short to tell), and all of an older run's
+ * cell of which none says so. out: of each process. How many.
  */
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out);
 
-/* What disturbed those of them that say so: causes by their bits (samples/disturbance.h); 0 where
- * none says it. */
+/* The same, and those that say that anything disturbed them. */
+size_t replicates_flagged(const struct stored_cell *cell, bool *out);
+
+/* What disturbed those that say so: causes by their bits (samples/disturbance.h); 0 where none says
+ * it. */
 unsigned replicates_causes(const struct stored_cell *cell);
 
 /*

@@ -164,7 +164,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	estimate_compute(replicates->means.means, replicates->means.count,
 			 target_half_width(summary->run->meta.effort), &row->step);
 	row->processes = replicates->all;
-	row->processes_disturbed = replicates->disturbed;
+	row->processes_disturbed = replicates->flagged;
 	fill_undisturbed(&summary->arena, replicates, row);
 	latency_fill(&summary->arena, cell, replicates, row);
 	summary_diagnose(&summary->arena, replicates, row);

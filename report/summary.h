@@ -29,7 +29,7 @@ struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
 	struct estimate
 		step; /* ns per step over replicates_of; n = 0 without replicates_have_figures */
-	size_t processes, processes_disturbed; /* with a step time; of them, disturbed */
+	size_t processes, processes_disturbed; /* with a step time; of all, disturbed by anything */
 	struct estimate undisturbed;	       /* the same of step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high; /* step / undisturbed - 1 of the same processes, 95 %; NaN */
 	struct diagnoses diagnoses; /* over replicates_of; of blocks where intervals were loaded */

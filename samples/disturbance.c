@@ -12,23 +12,23 @@
 
 /* Limits: docs/sensors.md, "A busy machine". */
 const struct disturbance_cause disturbance_causes[] = {
-	{"busy", FIELD(foreign_share), 0.05, true, true, "other programs took up to",
-	 "% of their cores", PERCENT, END_OTHERS},
-	{"busy", FIELD(foreign_elsewhere), 0.25, true, false, "other programs took up to",
+	{"busy", FIELD(foreign_share), 0.05, true, "other programs took up to", "% of their cores",
+	 PERCENT, END_OTHERS},
+	{"busy", FIELD(foreign_elsewhere), 0.25, true, "other programs took up to",
 	 "% of the other cores", PERCENT, END_OTHERS},
-	{"steal", FIELD(steal_share), 0.05, true, true, "the host took up to", "% of their cores",
+	{"steal", FIELD(steal_share), 0.05, true, "the host took up to", "% of their cores",
 	 PERCENT, "use a host without overcommitment"},
-	{"quota", FIELD(quota_share), 0.01, false, true,
+	{"quota", FIELD(quota_share), 0.01, false,
 	 "the quota of a control group kept them from their cores for up to", "% of the time",
 	 PERCENT, "give prony whole cores (cpuset), not a quota"},
-	{"heat", FIELD(thermal_share), 0.01, false, true, "heat slowed their cores down for up to",
+	{"heat", FIELD(thermal_share), 0.01, false, "heat slowed their cores down for up to",
 	 "% of the time", PERCENT, "cool the machine, or lower its clock"},
-	{"clock", FIELD(frequency_drop), 0.05, false, true, "the clock of their cores lay up to",
+	{"clock", FIELD(frequency_drop), 0.05, false, "the clock of their cores lay up to",
 	 "% below its highest", PERCENT,
 	 "let the clock stand still (governor performance, boost off)"},
-	{"memory", FIELD(pressure_memory), 0.01, false, true, "something waited for memory up to",
+	{"memory", FIELD(pressure_memory), 0.01, false, "something waited for memory up to",
 	 "% of the time", PERCENT, FREE_MEMORY},
-	{"memory", FIELD(swap_rate), 1048576, false, false, "up to",
+	{"memory", FIELD(swap_rate), 1048576, false, "up to",
 	 "MiB/s went to swap space or came from it", PER_MIB, FREE_MEMORY},
 };
 const size_t disturbance_cause_count = sizeof disturbance_causes / sizeof disturbance_causes[0];
@@ -53,16 +53,19 @@ unsigned disturbance_seen(const struct process_record *record)
 	return seen;
 }
 
+bool disturbance_by_others(unsigned seen)
+{
+	for (size_t i = 0; i < disturbance_cause_count; i++)
+		if (seen >> i & 1 && disturbance_causes[i].others)
+			return true;
+	return false;
+}
+
 double disturbance_taken(const struct process_record *record)
 {
-	double sum = NAN;
-
-	for (size_t i = 0; i < disturbance_cause_count; i++) {
-		double figure = disturbance_figure(record, &disturbance_causes[i]);
-		if (disturbance_causes[i].takes_time && !isnan(figure))
-			sum = (isnan(sum) ? 0 : sum) + fmax(figure, 0);
-	}
-	return sum;
+	return isnan(record->foreign_share) && isnan(record->steal_share)
+		       ? NAN
+		       : fmax(record->foreign_share, 0) + fmax(record->steal_share, 0);
 }
 
 void disturbance_words(unsigned seen, char *out, size_t out_bytes)

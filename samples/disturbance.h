@@ -8,8 +8,7 @@ struct disturbance_cause {
 	const char *word; /* in tables: "busy"; some causes share one */
 	size_t offset;	  /* of a real in the record */
 	double limit;	  /* above it the process is disturbed (docs/sensors.md) */
-	bool others;	  /* other programs, or the host, do it: not the machine itself */
-	bool takes_time;  /* the real is a share of the worker's time that it did not get */
+	bool others;	  /* other programs, or the host, do it: never the contender itself */
 	/* "TEXT 12 UNIT": the real times the scale between them. */
 	const char *text, *unit;
 	double scale;
@@ -28,7 +27,11 @@ double disturbance_figure(const struct process_record *record,
  * of windows below 200 ms are not known, so of these it is 0. */
 unsigned disturbance_seen(const struct process_record *record);
 
-/* Share of the worker's time that all causes took together; NaN where nobody knows. */
+/* Whether others had a part in such causes: what a contender may bring about itself by using the
+ * machine (heat, swapping, a quota) is said, but excuses nothing. */
+bool disturbance_by_others(unsigned seen);
+
+/* Share of the worker's time that others took; NaN where nobody knows. */
 double disturbance_taken(const struct process_record *record);
 
 /* "busy+quota": the words of such causes, "" where there are none. */

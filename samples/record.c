@@ -1,4 +1,5 @@
 #include "samples/record.h"
+#include "samples/disturbance.h"
 
 #include <assert.h>
 #include <math.h>
@@ -26,8 +27,10 @@ const size_t process_field_count = sizeof process_fields / sizeof process_fields
 
 enum disturbance process_disturbance(const struct process_record *record)
 {
-	if (cell_flags_parse(record->flags) & CELL_FLAG_DISTURBED)
-		return DISTURBANCE_SEEN;
+	if (cell_flags_parse(record->flags) & CELL_FLAG_DISTURBED) {
+		unsigned seen = disturbance_seen(record);
+		return seen && !disturbance_by_others(seen) ? DISTURBANCE_NONE : DISTURBANCE_SEEN;
+	}
 	return isnan(record->foreign_share) ? DISTURBANCE_UNKNOWN : DISTURBANCE_NONE;
 }
 

@@ -170,18 +170,15 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 	}
 }
 
-/* Mean clock of the worker's processors at one sample. */
+/* Highest clock of the worker's processors at one sample: one that idles runs slowly, and says
+ * nothing. */
 static double clock_at(const struct series *series, size_t sample)
 {
-	double sum = 0;
-	size_t known = 0;
+	double highest = NAN;
 
-	for (size_t c = 0; c < series->channel_count; c++) {
-		double hz = series->values[sample * series->channel_count + c];
-		sum += isnan(hz) ? 0 : hz;
-		known += isnan(hz) ? 0 : 1;
-	}
-	return known > 0 ? sum / (double)known : NAN;
+	for (size_t c = 0; c < series->channel_count; c++)
+		highest = fmax(highest, series->values[sample * series->channel_count + c]);
+	return highest;
 }
 
 /* By how much the mean over the samples of the window lies below the highest of them. Those at its

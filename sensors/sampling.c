@@ -1,6 +1,7 @@
 #include "sensors/sampling.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -85,7 +86,8 @@ static bool moved(const struct series *series)
 {
 	const double *last = &series->values[(series->count - 1) * series->channel_count];
 
-	return *last != *(last - series->channel_count);
+	return isfinite(*last) && isfinite(*(last - series->channel_count)) &&
+	       *last != *(last - series->channel_count);
 }
 
 /*

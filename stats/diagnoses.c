@@ -94,38 +94,47 @@ static double first_slowest(const double *logs, size_t n)
 static double two_speeds(const double *logs, size_t n, size_t least, double z)
 {
 	double *sorted = memory_alloc(n * sizeof *sorted), within = INFINITY, apart = 0;
+	struct moments all = moments_of(logs, n);
+	double low = 0;
 
 	for (size_t i = 0; i < n; i++)
-		sorted[i] = logs[i];
+		sorted[i] = logs[i] - all.mean;
 	qsort(sorted, n, sizeof *sorted, compare_reals);
-	for (size_t at = least; at + least <= n; at++) {
-		struct moments low = moments_of(sorted, at), high = moments_of(sorted + at, n - at);
-		if (low.squares + high.squares < within) {
-			within = low.squares + high.squares;
-			apart = high.mean - low.mean;
+	/* About the common mean the sums of both parts are opposite, and the squares between them
+	 * are what the parts lack. */
+	for (size_t at = 1; at + least <= n; at++) {
+		double size = (double)at, rest = (double)(n - at);
+		low += sorted[at - 1];
+		double left = fmax(all.squares - low * low / size - low * low / rest, 0);
+		if (at >= least && left < within) {
+			within = left;
+			apart = -low / rest - low / size;
 		}
 	}
-	double df = (double)(n - 2), total = moments_of(sorted, n).squares;
+	double df = (double)(n - 2);
 	double expected = -log(1 - M_2_PI) + 2.4 / df + z / sqrt(df);
 	free(sorted);
 	/* Compared without a logarithm, so that levels without any spread count. */
-	bool found = apart > log1p(LEVELS_APART_MIN) && within < total * exp(-expected);
+	bool found = apart > log1p(LEVELS_APART_MIN) && within < all.squares * exp(-expected);
 	return found ? expm1(apart) : NAN;
 }
 
-/* A straight line through the processes in their order (t, two-sided): its whole rise. */
-static double trend(const double *logs, size_t n)
+/* A straight line through the processes by when they ran (t, two-sided): its whole rise. */
+static double trend(const struct diagnosed_process *processes, const double *logs, size_t n)
 {
 	struct moments all = moments_of(logs, n);
-	double xx = 0, xy = 0, middle = (double)(n - 1) / 2, df = (double)(n - 2);
+	double xx = 0, xy = 0, middle = 0, df = (double)(n - 2);
 
+	for (size_t i = 0; i < n; i++)
+		middle += processes[i].number / (double)n;
 	for (size_t i = 0; i < n; i++) {
-		double x = (double)i - middle;
+		double x = processes[i].number - middle;
 		xx += x * x;
 		xy += x * (logs[i] - all.mean);
 	}
 	double slope = xy / xx, residual = fmax(all.squares - slope * xy, 0);
-	double rise = slope * (double)(n - 1), error = sqrt(residual / df / xx);
+	double rise = slope * (processes[n - 1].number - processes[0].number),
+	       error = sqrt(residual / df / xx);
 	bool found = fabs(rise) > MEANS_APART_MIN &&
 		     fabs(slope) > student_t_quantile(1 - LEVEL / 2, df) * error;
 
@@ -159,9 +168,11 @@ static void diagnose_processes(const struct diagnosed_process *processes, size_t
 		values[DIAGNOSIS_SHORT_STEP] = exp(sum / (double)n);
 	if (n >= PROCESSES_MIN) {
 		double spread = sqrt(moments_of(logs, n).squares / (double)(n - 1));
-		values[DIAGNOSIS_FIRST_SLOWEST] = first_slowest(logs, n);
+		/* It may have been left out: then the second one stands there. */
+		if (processes[0].number <= 1)
+			values[DIAGNOSIS_FIRST_SLOWEST] = first_slowest(logs, n);
 		values[DIAGNOSIS_TWO_SPEEDS] = two_speeds(logs, n, 2, SPLIT_Z);
-		values[DIAGNOSIS_TREND] = trend(logs, n);
+		values[DIAGNOSIS_TREND] = trend(processes, logs, n);
 		if (spread > SPREAD_BETWEEN_MAX)
 			values[DIAGNOSIS_SPREAD_BETWEEN] = spread;
 	}

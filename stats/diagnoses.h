@@ -49,10 +49,11 @@ const char *diagnosis_remedy(enum diagnosis_id id); /* what it means and what he
 /* Adds "processes at two speeds, 21 % apart". */
 void diagnosis_figure(enum diagnosis_id id, double value, struct strbuf *out);
 
-/* A process: its mean, page faults a step (NaN where nobody counted), and the means of equal blocks
+/* A process: its number, 1 for the cell's first, its mean, page faults a step (NaN where nobody
+ * counted), and the means of equal blocks
  * of its window in order of time, all ns per step, positive and finite. Borrowed. */
 struct diagnosed_process {
-	double mean, page_faults;
+	double number, mean, page_faults;
 	const double *blocks;
 	size_t block_count;
 };

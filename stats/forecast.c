@@ -152,35 +152,47 @@ static double usual_spread(const struct forecast *f)
 	return calm * pow(busy / calm, mean_or(&f->disturbed, 0));
 }
 
+/* What a cell's processes tell of a spread: degrees of freedom, and sum of squares. */
+struct told {
+	double squares, weight;
+};
+
+static struct told told_by(const struct forecast_cell *cell)
+{
+	double freedom = cell->n >= 2 && isfinite(cell->spread) ? (double)(cell->n - 1) : 0;
+	return (struct told){freedom > 0 ? cell->spread * cell->spread * freedom : 0, freedom};
+}
+
 /* What is thought of the spread of a cell's processes: what earlier runs had, or what is usual, and
- * those of the other cells of this run. */
-static double believed_spread(const struct forecast *f, const struct forecast_cell *cell)
+ * those of the other cells of this run (`all` with its own). */
+static double believed_spread(const struct forecast *f, const struct forecast_cell *cell,
+			      const struct told *all)
 {
 	double prior = cell->earlier_spread > 0 ? cell->earlier_spread : usual_spread(f);
-	double squares = PRIOR_WEIGHT * prior * prior, weight = PRIOR_WEIGHT;
-	for (size_t i = 0; i < f->count; i++) {
-		const struct forecast_cell *other = &f->cells[i];
-		if (other == cell || other->n < 2 || !isfinite(other->spread))
-			continue;
-		squares += other->spread * other->spread * (double)(other->n - 1);
-		weight += (double)(other->n - 1);
-	}
-	return sqrt(squares / weight);
+	struct told own = told_by(cell);
+	return sqrt((PRIOR_WEIGHT * prior * prior + fmax(all->squares - own.squares, 0)) /
+		    (PRIOR_WEIGHT + all->weight - own.weight));
 }
 
 /* Draws how many processes of each open cell may count in the end. Each cell has a seed of its own:
  * what is foretold moves when something was learned, never by itself. */
 static void draw_counts(struct forecast *f)
 {
+	struct told all = {0, 0};
 	if (!f->learned || forecast_is_fixed(f))
 		return;
+	for (size_t i = 0; i < f->count; i++) {
+		struct told cell = told_by(&f->cells[i]);
+		all.squares += cell.squares;
+		all.weight += cell.weight;
+	}
 	for (size_t i = 0; i < f->count; i++) {
 		struct forecast_cell *cell = &f->cells[i];
 		if (cell->ended)
 			continue;
 		struct stopping_known known = {.n = (int)cell->n,
 					       .spread = cell->spread,
-					       .prior = believed_spread(f, cell),
+					       .prior = believed_spread(f, cell, &all),
 					       .weight = PRIOR_WEIGHT};
 		stopping_draw(&f->rule, &known, i, cell->counts);
 	}

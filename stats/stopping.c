@@ -6,9 +6,12 @@
 
 void stopping_rule_init(struct stopping_rule *rule, const struct effort_row *effort)
 {
-	*rule = (struct stopping_rule){.start = effort->processes_start,
-				       .cap = effort->processes_cap};
-	for (int n = 2; n <= rule->cap && n <= STOPPING_PROCESSES_MAX; n++)
+	int cap = effort->processes_cap;
+
+	*rule = (struct stopping_rule){
+		.start = effort->processes_start,
+		.cap = cap < STOPPING_PROCESSES_MAX ? cap : STOPPING_PROCESSES_MAX};
+	for (int n = 2; n <= rule->cap; n++)
 		rule->narrow[n] =
 			log1p(effort->stop_half_width) * sqrt(n) / student_t_quantile(0.975, n - 1);
 }

@@ -165,7 +165,7 @@ class SweepTest(InventedTest):
                           " (SELECT id FROM cell WHERE framework = 'native' AND batch = 16 AND stage = 'forward')")
         text = self.ask("show")
         native = [line for line in text.splitlines() if line.startswith("native ")][1]
-        self.assertRegex(native, r"ms\* +\d+ us\*|\?")
+        self.assertRegex(native, r"131 us\* +494 us\? +2\.10 ms\*")
         self.assertEqual(native.count("?"), 1)
         self.assertRegex(" ".join(text.split()), r"\?: no rank for 4 of 20: .* processes of each would \(--repeat \d+")
         # What contradicts the idea of a floor, at three values and then in one line for the rest.

@@ -82,7 +82,10 @@ class SensorsTest(ProgramTest):
                               ("swap", "swap_rate"), ("pressure", "pressure_memory"),
                               ("temperature", "temperature_max"),
                               ("switches", "switches_voluntary")):
-            self.assertEqual(process[field] is None, by_name[sensor]["absent"] is not None, field)
+            if by_name[sensor]["absent"]:
+                self.assertIsNone(process[field], field)
+            # A kernel may count one kind of pressure, and a file may refuse to be read.
+            self.assertTrue(process[field] is not None or field in process["null_reasons"], field)
         # One thread computes; on a busy machine it may never be seen on its processor.
         self.assertGreaterEqual(process["threads_alive"], 1)
         self.assertIn(process["cores_used"], (None, 1))

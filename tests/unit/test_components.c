@@ -61,7 +61,7 @@ static double retuned_error(uint64_t seed, const struct machine *machine, double
 				double mean = split_process(&random, machine, wanted, blocks[place],
 							    &count);
 				if (i < LOOKS)
-					processes[i] = (struct diagnosed_process){mean, NAN,
+					processes[i] = (struct diagnosed_process){i + 1, mean, NAN,
 										  blocks[i], count};
 				left -= wanted + machine->cost_s;
 				sum += log(mean);
@@ -92,7 +92,8 @@ static void splits_follow_the_variance(void **state)
 	for (size_t i = 0; i < MANY; i++) {
 		size_t count;
 		double mean = split_process(&random, &machines[0], 10, blocks[i], &count);
-		processes[i] = (struct diagnosed_process){mean, NAN, blocks[i], count};
+		processes[i] =
+			(struct diagnosed_process){(double)i + 1, mean, NAN, blocks[i], count};
 	}
 	components_of(processes, MANY, 10, machines[0].cost_s, &found);
 	between("within, of 1 % at 1 s", sqrt(found.within), 0.0095, 0.0105);
@@ -108,8 +109,8 @@ static void splits_follow_the_variance(void **state)
 static void too_little_says_nothing(void **state)
 {
 	static const double blocks[DIAGNOSED_BLOCKS_MIN - 1] = {1};
-	const struct diagnosed_process processes[2] = {{1, NAN, blocks, DIAGNOSED_BLOCKS_MIN - 1},
-						       {1, NAN, NULL, 0}};
+	const struct diagnosed_process processes[2] = {
+		{1, 1, NAN, blocks, DIAGNOSED_BLOCKS_MIN - 1}, {2, 1, NAN, NULL, 0}};
 	struct components found;
 
 	(void)state;

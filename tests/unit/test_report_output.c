@@ -393,12 +393,25 @@ static void test_slow_machine(void **state)
 	assert_non_null(strstr(strbuf_text(&text), "the machine was busy or slow while 1 of 6"));
 	assert_non_null(strstr(strbuf_text(&text),
 			       "51 % of their cores, the quota of a control group kept them from "
-			       "their cores for up to 2.3 % of the time; a cell"));
+			       "their cores for up to 2.3 % of the time; what a contender may "
+			       "have brought about itself counts all the same; a cell"));
 	assert_non_null(strstr(strbuf_text(&text),
 			       ": end other work (prony doctor shows it), give prony whole cores "
 			       "(cpuset), not a quota and measure again"));
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 1 of 5: busy+quota)");
+	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 4);
+	summary_release(&summary);
+	/* What it may have done itself leaves nothing out. */
+	process->foreign_share = 0.01;
+	summary_init(&summary, &results->run);
+	strbuf_clear(&text);
+	assert_true(summary_disturbance(&summary, &text));
+	assert_non_null(strstr(strbuf_text(&text), "the machine was slow while 1 of 6"));
+	assert_null(strstr(strbuf_text(&text), "ranked by its other processes"));
+	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
+	assert_string_equal(words, "ok (disturbed 1 of 5: quota)");
+	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 5);
 	native->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	process->flags[0] = '\0';
 	process->quota_share = NAN;

@@ -428,9 +428,10 @@ static void check_costs(const struct process_record *record)
 	for (size_t c = 0; c < costs->channel_count; c++) {
 		const double *first = &costs->values[c], *last = first + 3 * costs->channel_count;
 		assert_real(*first, 0);
-		assert_true(*last > 0);
+		assert_true(*last >= 0); /* some clocks of processor time are coarse */
 		sum += *last;
 	}
+	assert_true(sum > 0);
 	assert_true(sum <= (double)record->sampling_cpu_ns);
 }
 

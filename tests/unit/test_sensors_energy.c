@@ -394,6 +394,7 @@ static void steps_are_waited_for_at_marks(void **state)
 	struct error err = ERROR_INIT;
 	pthread_t thread;
 
+	int64_t begin_ns = clock_monotonic_ns();
 	server(*state);
 	machine_remove_folder(*state, FOLDER "intel-rapl:1");
 	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -411,9 +412,12 @@ static void steps_are_waited_for_at_marks(void **state)
 	close(root_fd);
 	sampling_figures(&record);
 	const struct series *series = series_find(record.series, record.series_count, "rapl");
-	assert_in_range(series->count, (size_t)MARKS, (size_t)(2 * MARKS + 3));
-	/* Not shorter than they are, but for what the meter comes late. */
-	assert_in_range(record.energy_update_ns, 1000000, SENSOR_STEPS_NS);
+	/* Two at each mark where the meter had a processor, else one, and those of every 250 ms. */
+	size_t others = (size_t)((clock_monotonic_ns() - begin_ns) / sensor_rapl.period_ns) + 3;
+	assert_in_range(series->count, (size_t)MARKS, 2 * MARKS + others);
+	/* A meter that was kept waiting makes up for it: shorter ones are possible then. */
+	if (record.energy_update_ns != RECORD_NONE)
+		assert_in_range(record.energy_update_ns, 1, SENSOR_STEPS_NS);
 	process_record_release(&record);
 }
 

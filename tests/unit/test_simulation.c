@@ -448,8 +448,8 @@ static void diagnose_made_up(struct random *random, const struct fault *fault,
 			blocks[i][b] = sum;
 			mean += sum / BLOCKS;
 		}
-		processes[i] = (struct diagnosed_process){mean, i % 2 ? fault->page_faults : 0,
-							  blocks[i], BLOCKS};
+		processes[i] = (struct diagnosed_process){
+			i + 1, mean, i % 2 ? fault->page_faults : 0, blocks[i], BLOCKS};
 	}
 	diagnose(processes, DIAGNOSED, out);
 }
