@@ -148,12 +148,17 @@ static enum prony_status read_weights(struct check_session *session, struct erro
 	return read_all(session, "weights", VALUE_PARAMETER, why);
 }
 
-/* Whoever has no step that ends before its update may have none to show. */
+/* Whoever has no step that ends before its update may have none to show, nor may a framework that
+ * uses them up in its update: the gate reads them where the step ends before it. */
 static enum prony_status read_gradients(struct check_session *session, struct error *why)
 {
 	if (!(session->checker->stages & 1u << STAGE_FORWARD_BACKWARD))
 		return PRONY_OK;
-	return read_all(session, "gradients", VALUE_PARAMETER, why);
+	enum prony_status status = read_all(session, "gradients", VALUE_PARAMETER, why);
+	if (status != PRONY_UNSUPPORTED)
+		return status;
+	*why = (struct error)ERROR_INIT;
+	return PRONY_OK;
 }
 
 static enum prony_status read_state(struct check_session *session, struct error *why)
@@ -209,11 +214,12 @@ static enum prony_status work_with_network(struct checker *checker, const char *
 		{"run, sync step", run_each, false},
 		{"run, sync blocks", run_blocks, false},
 		{"read loss again", read_loss, true},
-		{"read gradients", read_gradients, true},
 		{"read weights", read_weights, true},
 		{"read state", read_state, true},
 		{"profile layers", profile_layers, false},
 		{"profile lines", profile_lines, false},
+		/* Last: a worker that refuses this serves nothing else. */
+		{"read gradients", read_gradients, true},
 		{"close", check_close, false},
 		{NULL, NULL, false},
 	};

@@ -98,6 +98,8 @@ static const struct key keys[] = {
 	 false},
 	{"variables", 1u << PLACE_OPTION, read_variables, OPTION(variables), "names with texts",
 	 "{MINE_LAYOUT: nhwc}", false},
+	{"native-input", 1u << PLACE_OPTION, read_words, OPTION(native_input),
+	 "formats of data sets that its own loader reads with it", "[lmdb]", false},
 	{"recomputes", 1u << PLACE_OPTION, read_flag, OPTION(recomputes), "true or false", "true",
 	 false},
 
@@ -296,7 +298,9 @@ static enum prony_status read_options(struct reader *reader, struct framework *r
 						 option->name);
 		/* Either it sets variables, or the worker is told of it. */
 		if (!option->word)
-			option->word = option->variables.count ? "" : option->name;
+			option->word = option->variables.count || option->native_input.count
+					       ? ""
+					       : option->name;
 	}
 	return status;
 }

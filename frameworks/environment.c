@@ -83,6 +83,30 @@ const char *framework_variable(const char *spelling, const char *suffix, struct 
 	return variable;
 }
 
+/* {path: bytes} of a manifest; what is none is passed over. */
+static void read_files(json_t *all, struct arena *arena, struct manifest *out)
+{
+	out->files = arena_array(arena, json_object_size(all), sizeof(*out->files));
+	for (void *at = json_object_iter(all); at; at = json_object_iter_next(all, at))
+		if (json_is_integer(json_object_iter_value(at)))
+			out->files[out->file_count++] = (struct kept_file){
+				.path = arena_strdup(arena, json_object_iter_key(at)),
+				.bytes = json_integer_value(json_object_iter_value(at))};
+}
+
+static json_t *written_files(const struct manifest *manifest)
+{
+	json_t *files = json_object();
+
+	for (size_t i = 0; i < manifest->file_count && files; i++)
+		if (json_object_set_new(files, manifest->files[i].path,
+					json_integer(manifest->files[i].bytes)) != 0) {
+			json_decref(files);
+			files = NULL;
+		}
+	return files;
+}
+
 bool manifest_read(const char *folder, struct arena *arena, struct manifest *out)
 {
 	const char *path = arena_printf(arena, "%s/%s", folder, MANIFEST_NAME);
@@ -95,6 +119,7 @@ bool manifest_read(const char *folder, struct arena *arena, struct manifest *out
 	out->lock_sha256 = arena_strdup(arena, json_string_or(document, "lock_sha256", ""));
 	out->version = arena_strdup(arena, json_string_or(document, "version", ""));
 	out->entry = arena_strdup(arena, json_string_or(document, "entry", ""));
+	read_files(json_object_get(document, "files"), arena, out);
 	json_decref(document);
 	return out->entry[0] != '\0';
 }
@@ -103,13 +128,15 @@ enum prony_status manifest_write(const char *folder, const char *framework,
 				 const struct manifest *manifest, struct error *err)
 {
 	char *path = path_join(folder, MANIFEST_NAME);
-	json_t *document = json_pack("{ss ss ss ss ss}", "framework", framework, "version",
+	json_t *document = json_pack("{ss ss ss ss ss so}", "framework", framework, "version",
 				     manifest->version, "lock", manifest->lock, "lock_sha256",
-				     manifest->lock_sha256, "entry", manifest->entry);
+				     manifest->lock_sha256, "entry", manifest->entry, "files",
+				     written_files(manifest));
 	char *text = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
 	enum prony_status status =
 		text ? file_write_atomic(path, text, strlen(text), err)
-		     : error_set(err, PRONY_BAD_INPUT, "%s: the lock's text is not UTF-8", path);
+		     : error_set(err, PRONY_BAD_INPUT,
+				 "%s: the lock's text or a file's name is not UTF-8", path);
 
 	free(text);
 	json_decref(document);

@@ -3,6 +3,7 @@
 #define PRONY_FRAMEWORKS_FOLDERS_INTERNAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -10,7 +11,7 @@
 #include "frameworks/registry.h"
 
 #define MANIFEST_NAME "manifest.json"
-#define MANIFEST_BYTES_MAX ((size_t)64 * 1024)
+#define MANIFEST_BYTES_MAX ((size_t)1024 * 1024)
 
 /* "native", "pytorch@1.13", "keras3=jax": the name of its folder and of its lock. */
 const char *framework_environment_name(const struct framework *framework, const char *environment,
@@ -27,18 +28,33 @@ void placeholder_values(const struct framework_place *place, int threads, struct
 /* Letters, digits, ".", "_" and "-", not starting with a dot: it becomes part of a path. */
 bool framework_environment_valid(const char *environment);
 
+/* A file that prony put into an installation. */
+struct kept_file {
+	const char *path; /* below the folder */
+	int64_t bytes;	  /* of a link: its own */
+};
+
 /* What an installation says of itself. Strings in the arena, "" when absent. */
 struct manifest {
 	const char *lock;	 /* file name of the lock */
 	const char *lock_sha256; /* of the lock's bytes */
 	const char *version;	 /* of the framework */
 	const char *entry;	 /* library or interpreter, below the folder; absolute: of others */
+	/* What came out of wheels and what was repaired, but not what pip installed. None in the
+	 * manifests of earlier versions, which are as good. */
+	struct kept_file *files;
+	size_t file_count;
 };
 
 /* False when there is none or it is damaged; then the folder counts as not installed. */
 bool manifest_read(const char *folder, struct arena *arena, struct manifest *out);
 enum prony_status manifest_write(const char *folder, const char *framework,
 				 const struct manifest *manifest, struct error *err);
+
+/* The first of those files that is gone or has another size, in the arena; NULL when all are whole.
+ */
+const char *framework_files_fault(const char *folder, const struct manifest *manifest,
+				  struct arena *arena);
 
 /* The library that a folder has, by the descriptor's pattern; NULL when it has none. */
 const char *framework_library_in(const char *folder, const struct framework *framework,

@@ -149,7 +149,8 @@ static bool installed_already(const struct install *install, struct manifest *ma
 	struct python_answer answer;
 
 	if (!manifest_read(install->folder, arena, manifest) ||
-	    strcmp(manifest->lock_sha256, install->lock.sha256) != 0)
+	    strcmp(manifest->lock_sha256, install->lock.sha256) != 0 ||
+	    framework_files_fault(install->folder, manifest, arena))
 		return false;
 	entry = arena_printf(arena, "%s/%s", install->folder, manifest->entry);
 	if (!file_has_bytes(entry) || install->lock.kind != LOCK_VENV)
@@ -379,6 +380,10 @@ static enum prony_status fill(struct install *install, struct error *err)
 {
 	const char *entry = install->lock.kind == LOCK_VENV ? VENV_ENTRY : install->lock.library;
 	const char *says = "";
+	struct manifest manifest = {.lock = install->lock.name,
+				    .lock_sha256 = install->lock.sha256,
+				    .version = install->lock.version,
+				    .entry = entry};
 	int64_t start_ns = clock_monotonic_ns();
 
 	install_say(install, "installing %s (download %" PRId64 " MB, on disk %" PRId64 " MB)",
@@ -388,6 +393,9 @@ static enum prony_status fill(struct install *install, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	status = install_repair(install, err);
+	/* Before a worker has been there, which may leave something of its own. */
+	if (status == PRONY_OK)
+		status = install_list_files(install, &manifest, err);
 	if (status != PRONY_OK)
 		return status;
 	install_say(install, "loading it once in a worker");
@@ -398,10 +406,6 @@ static enum prony_status fill(struct install *install, struct error *err)
 			     install->spelling);
 		return status;
 	}
-	const struct manifest manifest = {.lock = install->lock.name,
-					  .lock_sha256 = install->lock.sha256,
-					  .version = install->lock.version,
-					  .entry = entry};
 	status = manifest_write(install->tree, install->framework->name, &manifest, err);
 	if (status == PRONY_OK)
 		status = install_put_in_place(install, err);

@@ -90,6 +90,17 @@ enum prony_status install_pip(struct install *install, const char *subcommand, s
 /* Does what the descriptor says is to be repaired in `tree`, saying why. */
 enum prony_status install_repair(struct install *install, struct error *err);
 
+/* Where in `tree` a repair is made, in the arena; its folder may be a pattern, which has to mean
+ * one folder (PRONY_BAD_INPUT). */
+enum prony_status install_repair_path(struct install *install,
+				      const struct framework_repair *repair, const char **out,
+				      struct error *err);
+
+/* Fills in the manifest's files, in the arena, as they lie in `tree` now: all of a library's, and
+ * of an environment those that were repaired. */
+enum prony_status install_list_files(struct install *install, struct manifest *manifest,
+				     struct error *err);
+
 /* Starts a worker on what lies in `tree` and lets it load the framework. *says (in the arena): its
  * version and those of its libraries. */
 enum prony_status install_try(struct install *install, const char *entry, const char **says,

@@ -9,9 +9,9 @@
 
 #define COMPILE_LIMIT_NS INT64_C(60000000000)
 
-/* The step's path in `tree`; its folder may be a pattern, which has to mean one folder. */
-static enum prony_status repair_path(struct install *install, const struct framework_repair *repair,
-				     const char **out, struct error *err)
+enum prony_status install_repair_path(struct install *install,
+				      const struct framework_repair *repair, const char **out,
+				      struct error *err)
 {
 	struct arena *arena = &install->arena;
 	const char *path = arena_printf(arena, "%s/%s", install->tree, repair->path);
@@ -69,7 +69,7 @@ static enum prony_status repair_one(struct install *install, const struct framew
 				    struct error *err)
 {
 	const char *path = NULL;
-	enum prony_status status = repair_path(install, repair, &path, err);
+	enum prony_status status = install_repair_path(install, repair, &path, err);
 
 	if (status != PRONY_OK)
 		return status;

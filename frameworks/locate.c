@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/strbuf.h"
+#include "cell/cell.h"
 #include "frameworks/descriptor.h"
 #include "frameworks/folders_internal.h"
 
@@ -112,8 +113,7 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 		if (!file_has_bytes(entry)) {
 			place->reason = arena_printf(
 				arena,
-				"%s was installed but is %s; install it again: "
-				"prony framework install %s",
+				"%s was installed but is %s; install it again: " CELL_INSTALL "%s",
 				entry, file_exists(entry) ? "empty" : "gone",
 				framework_spelling(framework, place->environment, arena));
 			return false;
@@ -266,8 +266,7 @@ enum prony_status framework_locate(const struct framework *framework, const char
 	}
 	if (!place->reason)
 		place->reason = arena_printf(
-			arena,
-			"not in %s%s%s, and %s is not set; install it: prony framework install %s",
+			arena, "not in %s%s%s, and %s is not set; install it: " CELL_INSTALL "%s",
 			folder, looked ? ", no module in " : "", looked ? looked : "", variable,
 			spelling);
 	return PRONY_OK;
@@ -286,6 +285,11 @@ const char *framework_fault(const struct framework_place *place, struct arena *a
 		return place->reason;
 	/* What a variable names goes before it, and is asked whenever it is looked for. */
 	bool ours = place->origin == ORIGIN_INSTALLED || *manifest.entry == '/';
+	const char *fault = place->origin == ORIGIN_INSTALLED
+				    ? framework_files_fault(folder, &manifest, arena)
+				    : NULL;
+	if (fault)
+		return fault;
 	if (framework->kind != FRAMEWORK_PYTHON || !ours)
 		return NULL;
 	python_ask(place->interpreter, framework, arena, &answer);

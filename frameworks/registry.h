@@ -36,7 +36,10 @@ struct framework_option {
 	const char *name, *help;
 	const char *word;	    /* what the worker gets in the recipe's options; "" = nothing */
 	struct word_list variables; /* NAME=VALUE */
-	bool recomputes;	    /* then not all activations are kept */
+	/* Formats of data sets that the framework's own loader reads with it, instead of the
+	 * framework's: then it is an option of --input native alone. */
+	struct word_list native_input;
+	bool recomputes; /* then not all activations are kept */
 };
 
 enum repair_kind { REPAIR_SYMLINK, REPAIR_WRITE_FILE, REPAIR_STUB_LIBRARY };
@@ -216,8 +219,8 @@ enum prony_status framework_own(const struct framework *framework, const char *e
 				const char *path, const struct install_sink *sink,
 				struct error *err);
 
-/* What is wrong with what is installed (its interpreter does not run, a file of a package is gone),
- * in the arena; NULL when nothing is, or nothing is installed. Imports nothing. */
+/* What is wrong with what is installed (its interpreter does not run, a file is gone or has another
+ * size), in the arena; NULL when nothing is, or nothing is installed. Imports nothing. */
 const char *framework_fault(const struct framework_place *place, struct arena *arena);
 
 /* Removes what framework_install made; PRONY_MISSING when there is nothing. */

@@ -11,6 +11,19 @@ HEADS = {"idx": (16, 8)}  # bytes before the samples and before the labels
 CIFAR10_RECORD = 1 + 3 * 32 * 32
 
 
+def seen(folder):
+    """Names in a folder; hidden ones belong to other programs."""
+    return [name for name in os.listdir(folder) if not name.startswith(".")]
+
+
+def pictures(folder, name):
+    """Paths of the pictures of a class, in the order of their names: what has none is no class."""
+    place = os.path.join(folder, name)
+    if not os.path.isdir(place):
+        return []
+    return [os.path.join(place, file) for file in sorted(seen(place)) if file.lower().endswith(PICTURES)]
+
+
 class Data(object):
     """The data set of a case. shape is that of a stored sample (channels first; 0: any size), shards a list
     of lists of paths, first and count say which of all samples are meant."""
@@ -27,26 +40,23 @@ class Data(object):
         self.batch_shape = case.shape(case.graph["input"])
         self.batch, self.seed = case.recipe["batch"], case.recipe["seed"]
         self.threads = case.recipe["threads"]
+        # Stored as large as the network takes it, or flat: nothing is cut out or resized.
+        self.as_stored = len(self.batch_shape) != 4 or list(self.shape) == list(self.batch_shape[1:])
 
     def problems(self):
         """List of str: why it cannot be read as it lies there."""
         if self.format != "images":
             return []
         folder = self.shards[0][0]
-        if not os.path.isdir(folder) or not any(
-                os.path.isdir(os.path.join(folder, name)) for name in os.listdir(folder)):
+        if not os.path.isdir(folder) or not any(pictures(folder, name) for name in seen(folder)):
             return ["input native: %s is no folder with a folder for each class" % folder]
         return []
 
     def photographs(self):
         """List of (path, label), classes in the order of their names."""
         folder = self.shards[0][0]
-        names = sorted(name for name in os.listdir(folder)
-                       if os.path.isdir(os.path.join(folder, name)))
-        found = [(os.path.join(folder, name, file), label)
-                 for label, name in enumerate(names)
-                 for file in sorted(os.listdir(os.path.join(folder, name)))
-                 if file.lower().endswith(PICTURES)]
+        classes = [files for files in (pictures(folder, name) for name in sorted(seen(folder))) if files]
+        found = [(path, label) for label, files in enumerate(classes) for path in files]
         if len(found) < self.first + self.count:
             raise WorkerError("invalid", "%s has %d photographs, not %d"
                               % (folder, len(found), self.first + self.count))

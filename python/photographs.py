@@ -8,7 +8,7 @@ AREAS, RATIOS, TRIES = (0.08, 1.0), (math.log(3 / 4), math.log(4 / 3)), 10
 
 def problems(data):
     """List of str: why this data set (own_loader.Data) cannot be loaded here."""
-    if data.format == "images":
+    if data.format in ("images", "lmdb"):
         try:
             import PIL  # noqa: F401
         except ImportError:
@@ -32,15 +32,12 @@ def random_part(width, height):
     return left, top, left + wide, top + high
 
 
-class Photographs(object):
-    """Numbered samples of data, an own_loader.Data of photographs."""
+class View(object):
+    """What the network of a case sees of photographs; data is an own_loader.Data."""
 
     def __init__(self, data):
-        self.files, self.training = data.photographs(), data.training
+        self.training = data.training
         self.height, self.width = data.batch_shape[2:]
-
-    def __len__(self):
-        return len(self.files)
 
     def seen(self, image):
         """The part of a PIL.Image, as large as the network takes it."""
@@ -48,11 +45,22 @@ class Photographs(object):
         if self.training:
             image = image.crop(random_part(*image.size)).resize((self.width, self.height), Image.BILINEAR)
             return image.transpose(Image.FLIP_LEFT_RIGHT) if random.random() < 0.5 else image
-        shorter = min(self.height, self.width) * 8 // 7
+        shorter = round(min(self.height, self.width) * 8 / 7)
         width, height = (int(shorter * side / min(image.size)) for side in image.size)
         left, top = int(round((width - self.width) / 2)), int(round((height - self.height) / 2))
         image = image.resize((width, height), Image.BILINEAR)
         return image.crop((left, top, left + self.width, top + self.height))
+
+
+class Photographs(View):
+    """Numbered samples of a folder of files."""
+
+    def __init__(self, data):
+        super(Photographs, self).__init__(data)
+        self.files = data.photographs()
+
+    def __len__(self):
+        return len(self.files)
 
     def sample(self, number):
         """(bytes, label): red, green and blue of each pixel, [height, width, 3]."""

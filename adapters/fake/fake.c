@@ -392,6 +392,8 @@ static enum prony_status fake_step(struct session *s, int slot, struct error *er
 		spin_until_ns(clock_monotonic_ns() + o->delay_ns);
 	if (o->step_ns > 0 && is_active(fake))
 		spin_until_ns(begin_ns + o->step_ns);
+	if (o->cold_ns > 0 && fake->steps == 1 && is_active(fake))
+		spin_until_ns(clock_monotonic_ns() + o->cold_ns);
 	return PRONY_OK;
 }
 

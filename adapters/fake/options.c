@@ -58,6 +58,8 @@ static const struct fake_option rows[] = {
 	NUMBER("delay-ms", "N", delay_ns, 60000, NANOSECONDS_PER_MS, "the same in milliseconds"),
 	NUMBER("step-us", "N", step_ns, 60000000, NANOSECONDS_PER_US,
 	       "each step lasts N us, or as long as its arithmetic: an answer known in advance"),
+	NUMBER("cold-ms", "N", cold_ns, 60000, NANOSECONDS_PER_MS,
+	       "the first step takes N ms longer, as one that compiles"),
 	FAULT("crash", FAULT_CRASH, PLACE(AT_STEP), "ends by SIGSEGV"),
 	FAULT_WITH_NUMBER("exit", FAULT_EXIT, PLACE(AT_STEP), "N", exit_code, 255,
 			  "ends with exit code N (0 when left out) without a reply"),

@@ -50,7 +50,7 @@ enum { IMPOSSIBLE_TIME_LONG = 1, IMPOSSIBLE_TIME_BEFORE };
 struct fake_options {
 	unsigned faults;	      /* bit set of enum fake_fault */
 	unsigned places[FAULT_COUNT]; /* bit sets of enum fake_place; 0 = the fault's own default */
-	int64_t exit_code, oom_mib, after, delay_ns, step_ns;
+	int64_t exit_code, oom_mib, after, delay_ns, step_ns, cold_ns;
 	int64_t gate_only, timed_only;
 	int64_t missing, unsupported;
 	int64_t wrong_precision, wrong_threads; /* precision: number of the choice */

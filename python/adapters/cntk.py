@@ -12,6 +12,11 @@ from adapters.numpy_adapter import NumpyAdapter, gates_first, transposed
 from adapters.numpy_tensors import array
 
 
+def _array(value):
+    """NumPy's array of one of CNTK's values, or of what is an array or a list of arrays already."""
+    return value.asarray() if hasattr(value, "asarray") else numpy.asarray(value)
+
+
 class Adapter(NumpyAdapter):
     name, version = "cntk", cntk.__version__
     operators, refusals = OPERATORS, REFUSALS
@@ -77,8 +82,11 @@ class Adapter(NumpyAdapter):
             outputs = [loss.output, logits.output]
             both = cntk.combine([loss, logits])
 
+            # CNTK's own values, which hold until the next step: an array of each gradient is a copy that
+            # nobody asked for. read() makes arrays of those that it gives.
             def step(slot):
-                self.gradients, out = both.grad(batches[slot], trained, outputs, grad_root=outputs[0])
+                self.gradients, out = both.grad(batches[slot], trained, outputs, as_numpy=False,
+                                                grad_root=outputs[0])
                 results[:] = [out[output] for output in outputs]
             self.step = step
             return
@@ -121,9 +129,9 @@ class Adapter(NumpyAdapter):
     def read(self, what, tensors):
         if what == "loss":
             self.results[0] = (self.trainer.previous_minibatch_loss_average
-                               if self.case.stage == "train" else numpy.mean(self.results[0]))
-        elif what == "logits" and not isinstance(self.results[1], numpy.ndarray):
-            self.results[1] = numpy.asarray(self.results[1])
+                               if self.case.stage == "train" else numpy.mean(_array(self.results[0])))
+        elif what == "logits":
+            self.results[1] = _array(self.results[1])
         NumpyAdapter.read(self, what, tensors)
 
     def parameter(self, name):
@@ -133,4 +141,4 @@ class Adapter(NumpyAdapter):
         if self.gradients is None:
             return NumpyAdapter.gradient(self, name)
         # CNTK adds up over the samples; a trainer divides.
-        return self.gradients[self.values[name]] / self.case.recipe["batch"]
+        return _array(self.gradients[self.values[name]]) / self.case.recipe["batch"]

@@ -257,10 +257,12 @@ def _flatten(t):
 
 
 def _relu(t):
-    """The activation of the layer in front, as one writes it, where nothing else reads that."""
+    """The activation of the layer in front, as one writes it, where nothing else reads that. The layer has to be what
+    makes this very value: behind an Identity, or a Dropout that does nothing, the same tensor has other names."""
     x = t.input(0)
     layer = getattr(getattr(x, "_keras_history", None), "operation", None)
-    if (isinstance(layer, (layers.Dense, layers.Conv2D)) and _only_reader(t, t.names[0])
+    maker = next((node["op"] for node in t.case.nodes if t.names[0] in node["outputs"]), None)
+    if (maker in ("Conv", "Gemm") and isinstance(layer, (layers.Dense, layers.Conv2D)) and _only_reader(t, t.names[0])
             and layer.activation is keras.activations.linear and t.names[0] != t.case.graph["logits"]):
         layer.activation = keras.activations.relu
         return x

@@ -48,12 +48,13 @@ def fit(model, batches, blocks, slot, callback):
 def predict(model, batches, blocks, slot, mark):
     """The same with predict; its result for the last batch."""
     size, found = len(batches[slot][0]), None
-    for steps in blocks:
+    for steps, group in itertools.groupby(blocks):
         x, = _joined([batch[:1] for batch in batches], slot, steps)
-        if PREDICT_CALLS_BACK:
-            found = model.predict(x, batch_size=size, verbose=0, callbacks=[Marks(mark)])
-        else:
-            mark()
-            found = model.predict(x, batch_size=size)
-            mark()
+        for _ in group:
+            if PREDICT_CALLS_BACK:
+                found = model.predict(x, batch_size=size, verbose=0, callbacks=[Marks(mark)])
+            else:
+                mark()
+                found = model.predict(x, batch_size=size)
+                mark()
     return found[-size:]

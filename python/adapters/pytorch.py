@@ -1,5 +1,6 @@
 """PyTorch, eager or compiled, as a careful user runs it: see docs/frameworks-python.md, "pytorch"."""
 import functools
+import inspect
 import os
 import re
 import shutil
@@ -12,7 +13,6 @@ import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
 import graph_analysis
 import own_loader
-import photographs
 from errors import WorkerError
 from safetensors_io import elements
 
@@ -119,6 +119,8 @@ class Adapter(adapters.Adapter):
             reasons.append("precision %s on this %s" % (recipe["precision"], case.device))
         if "fused" in case.options and recipe["optimiser"] == "rmsprop":
             reasons.append("option fused with rmsprop")
+        if "fused" in case.options and "fused" not in inspect.signature(torch.optim.SGD).parameters:
+            reasons.append("option fused, which SGD of torch %s has not" % torch.__version__)
         return reasons + _compile_problems(case) + pytorch_graph.problems(case)
 
     def open(self, case):
@@ -320,7 +322,7 @@ class Adapter(adapters.Adapter):
                               None if y is None else self._place(y, torch.long))
 
     def loader_problems(self, case):
-        return photographs.problems(own_loader.Data(case))
+        return pytorch_data.problems(own_loader.Data(case))
 
     def loader(self, case):
         return pytorch_data.loader(own_loader.Data(case))

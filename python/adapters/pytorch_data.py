@@ -1,7 +1,10 @@
 """Batches by torch's DataLoader, as a training script has them: one process for each core, samples in a
 Dataset, its own collation (docs/frameworks-python.md, "pytorch")."""
+import io
+
 import photographs
 import torch
+from errors import WorkerError
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 
@@ -34,6 +37,25 @@ class Scaling(object):
         return value.to(torch.float32).div_(self.scale).sub_(self.mean).div_(self.deviation)
 
 
+def problems(data):
+    """List of str: why this data set cannot be loaded here."""
+    if data.format == "lmdb":
+        try:
+            import lmdb  # noqa: F401
+        except ImportError:
+            return ["option lmdb needs the package lmdb, which this environment has not: prony framework install NAME "
+                    "makes prony's own again (NAME as in prony list frameworks)"]
+        if data.as_stored:
+            return []
+    return photographs.problems(data)
+
+
+def planes(pixels, height, width):
+    """[3, height, width] of the bytes of an image, channels last."""
+    values = torch.frombuffer(bytearray(pixels), dtype=torch.uint8)
+    return values.reshape(height, width, 3).permute(2, 0, 1).contiguous()
+
+
 class Photographs(Dataset):
     """Files of JPEG: ToTensor and Normalize in torch."""
 
@@ -45,9 +67,74 @@ class Photographs(Dataset):
 
     def __getitem__(self, number):
         pixels, label = self.read.sample(number)
-        values = torch.frombuffer(bytearray(pixels), dtype=torch.uint8)
-        values = values.reshape(self.read.height, self.read.width, 3).permute(2, 0, 1)
-        return self.scaled(values.contiguous()), label
+        return self.scaled(planes(pixels, self.read.height, self.read.width)), label
+
+
+def _varint(message, at):
+    """(value, where it ends) of a varint of protobuf."""
+    value = shift = 0
+    while True:
+        byte, at = message[at], at + 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def read_datum(message):
+    """dict of the fields of Caffe's Datum by number: 1 channels, 2 height, 3 width, 4 data, 5 label, 7 encoded.
+    IndexError where it ends too early."""
+    fields, at = {}, 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        value, end = _varint(message, at) if key & 7 in (0, 2) else (None, at + (8 if key & 7 == 1 else 4))
+        if key & 7 == 2:
+            at, end = end, end + value
+            value = message[at:end]
+        fields[key >> 3], at = value, end
+    return fields
+
+
+class Records(Dataset):
+    """LMDB of Datum messages, opened by each process for itself."""
+
+    def __init__(self, data):
+        self.path, self.scaled, self.shape = data.shards[0][0], Scaling(data), data.batch_shape[1:]
+        self.view = None if data.as_stored else photographs.View(data)
+        self.records = None
+        with self.opened() as base, base.begin() as records:
+            keys = list(records.cursor().iternext(values=False))
+        if len(keys) < data.first + data.count:
+            raise WorkerError("invalid", "%s has %d samples, not %d" % (self.path, len(keys), data.first + data.count))
+        self.keys = keys[data.first:data.first + data.count]
+
+    def opened(self):
+        import lmdb
+        return lmdb.open(self.path, readonly=True, lock=False, readahead=False, meminit=False)
+
+    def __len__(self):
+        return len(self.keys)
+
+    def __getitem__(self, number):
+        if self.records is None:
+            self.records = self.opened().begin()
+        datum = read_datum(self.records.get(self.keys[number]))
+        return self.scaled(self.pixels(datum)).reshape(self.shape), datum.get(5, 0)
+
+    def pixels(self, datum):
+        """[channel, height, width] of bytes."""
+        value, channels, height, width = datum[4], datum[1], datum[2], datum[3]
+        if not self.view and not datum.get(7):
+            return torch.frombuffer(bytearray(value), dtype=torch.uint8).reshape(channels, height, width)
+        from PIL import Image
+        if datum.get(7):
+            image = Image.open(io.BytesIO(value)).convert("RGB")
+        else:
+            size = height * width
+            image = Image.merge("RGB", [Image.frombytes("L", (width, height), value[begin:begin + size])
+                                        for begin in range(0, 3 * size, size)])
+        seen = self.view.seen(image) if self.view else image
+        return planes(seen.tobytes(), seen.height, seen.width)
 
 
 class Endless(Sampler):
@@ -64,6 +151,6 @@ class Endless(Sampler):
 
 def loader(data):
     """Endless iterator over (images, labels)."""
-    samples = Photographs(data) if data.format == "images" else Plain(data)
+    samples = {"images": Photographs, "lmdb": Records}.get(data.format, Plain)(data)
     made = DataLoader(samples, batch_sampler=Endless(data), num_workers=data.threads)
     return iter(made)

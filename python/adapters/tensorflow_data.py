@@ -1,10 +1,16 @@
 """Batches by tf.data, as its guides have them: files read, decoded and scaled by map, in parallel, and
 prefetched (docs/frameworks-python.md, "tensorflow-python")."""
+import os
+
 import tensorflow as tf
 
 from own_loader import CIFAR10_RECORD, HEADS
 
 AUTOTUNE = tf.data.AUTOTUNE
+# Of an order of samples; of files as they lie in the records (that of TensorFlow's own ResNet).
+PATHS_SHUFFLED, RECORDS_SHUFFLED = 100000, 10000
+FEATURES = {"image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/class/label": tf.io.FixedLenFeature([], tf.int64)}
 
 
 def _scaled(data, image):
@@ -39,38 +45,77 @@ def _plain(data):
         image = tf.reshape(tf.io.decode_raw(values, tf.uint8), data.shape)
         return (_scaled(data, tf.transpose(image, [1, 2, 0])),
                 tf.cast(tf.io.decode_raw(label, tf.uint8)[0], tf.int32))
-    return _records(data).skip(data.first).take(data.count).cache(), decode
+    samples = _records(data).skip(data.first).take(data.count).cache()
+    return _shuffled(data, samples, PATHS_SHUFFLED), decode
+
+
+def _random_part(file):
+    """A part of a photograph: of JPEG it is decoded alone, as TensorFlow's own models read ImageNet."""
+    def part(shape):
+        begin, size, _ = tf.image.sample_distorted_bounding_box(
+            shape, tf.zeros([0, 0, 4]), area_range=(0.08, 1.0), aspect_ratio_range=(0.75, 4 / 3),
+            use_image_if_no_bounding_boxes=True)
+        return begin, size
+
+    def of_jpeg():
+        begin, size = part(tf.io.extract_jpeg_shape(file))
+        window = tf.stack([begin[0], begin[1], size[0], size[1]])
+        return tf.io.decode_and_crop_jpeg(file, window, channels=3)
+
+    def of_png():
+        image = tf.io.decode_png(file, channels=3)
+        return tf.slice(image, *part(tf.shape(image)))
+    return tf.cond(tf.io.is_jpeg(file), of_jpeg, of_png)
+
+
+def _seen(data):
+    """Function of (bytes of a photograph, label): what the network sees of it, and the label."""
+    height, width = data.batch_shape[2:]
+
+    def train(file, label):
+        image = tf.image.resize(_random_part(file), [height, width])
+        return _scaled(data, tf.image.random_flip_left_right(image)), label
+
+    def evaluate(file, label):
+        image = tf.ensure_shape(tf.io.decode_image(file, channels=3, expand_animations=False), [None, None, 3])
+        sides = tf.shape(image)[:2]
+        shorter = round(min(height, width) * 8 / 7)
+        image = tf.image.resize(image, sides * shorter // tf.reduce_min(sides))
+        return _scaled(data, tf.image.resize_with_crop_or_pad(image, height, width)), label
+    return train if data.training else evaluate
 
 
 def _photographs(data):
-    """As TensorFlow's own models read ImageNet: the part is decoded alone."""
-    height, width = data.batch_shape[2:]
     paths, labels = zip(*data.photographs())
-
-    def train(path, label):
-        file = tf.io.read_file(path)
-        begin, size, _ = tf.image.sample_distorted_bounding_box(
-            tf.io.extract_jpeg_shape(file), tf.zeros([0, 0, 4]), area_range=(0.08, 1.0),
-            aspect_ratio_range=(0.75, 4 / 3), use_image_if_no_bounding_boxes=True)
-        window = tf.stack([begin[0], begin[1], size[0], size[1]])
-        image = tf.image.resize(tf.io.decode_and_crop_jpeg(file, window, channels=3), [height, width])
-        return _scaled(data, tf.image.random_flip_left_right(image)), label
-
-    def evaluate(path, label):
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        sides = tf.shape(image)[:2]
-        shorter = min(height, width) * 8 // 7
-        image = tf.image.resize(image, sides * shorter // tf.reduce_min(sides) + 1)
-        return _scaled(data, tf.image.resize_with_crop_or_pad(image, height, width)), label
+    seen = _seen(data)
     files = tf.data.Dataset.from_tensor_slices((list(paths), tf.constant(labels, tf.int32)))
-    return files, train if data.training else evaluate
+    return _shuffled(data, files, PATHS_SHUFFLED), lambda path, label: seen(tf.io.read_file(path), label)
+
+
+def _examples(data):
+    """TFRecord files of Example messages."""
+    folder = data.shards[0][0]
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".tfrecord")]
+    examples = tf.data.TFRecordDataset(paths).skip(data.first).take(data.count)
+    seen = None if data.as_stored else _seen(data)
+
+    def decode(example):
+        row = tf.io.parse_single_example(example, FEATURES)
+        file, label = row["image/encoded"], tf.cast(row["image/class/label"], tf.int32)
+        if seen:
+            return seen(file, label)
+        image = tf.io.decode_image(file, channels=data.shape[0], expand_animations=False)
+        return _scaled(data, tf.ensure_shape(image, data.shape[1:] + data.shape[:1])), label
+    return _shuffled(data, examples, RECORDS_SHUFFLED), decode
+
+
+def _shuffled(data, samples, most):
+    return samples.shuffle(min(data.count, most), seed=data.seed) if data.training else samples
 
 
 def loader(data):
     """Endless iterator over (images channels last, labels)."""
-    samples, decode = _photographs(data) if data.format == "images" else _plain(data)
-    if data.training:
-        samples = samples.shuffle(min(data.count, 100000), seed=data.seed)
+    samples, decode = {"images": _photographs, "tfrecord": _examples}.get(data.format, _plain)(data)
     batches = (samples.repeat().map(decode, num_parallel_calls=AUTOTUNE)
                .batch(data.batch, drop_remainder=True).prefetch(AUTOTUNE))
     options = tf.data.Options()

@@ -88,15 +88,16 @@ class Adapter(NumpyAdapter):
         case = self.case
         trained = [self.shared[name] for name in case.parameters]
         gradients = T.grad(outputs[0], trained)
-        # Gradients are in memory anyway; here they can be read.
-        self.gradients = {name: theano.shared(numpy.zeros_like(w.get_value(borrow=True)),
-                                              broadcastable=w.broadcastable)
-                          for name, w in zip(case.parameters, trained)}
-        updates = self.updates + [(self.gradients[name], g)
-                                  for name, g in zip(case.parameters, gradients)]
         if case.stage == "train":
-            updates += self.rule(trained, gradients)
-        function = theano.function([x, y], outputs, updates=updates)
+            updates = self.rule(trained, gradients)
+        else:
+            # Where nothing else takes them, they go where they can be read. In a step that trains this
+            # second use would keep Theano from making product and update one Gemm in place.
+            self.gradients = {name: theano.shared(numpy.zeros_like(w.get_value(borrow=True)),
+                                                  broadcastable=w.broadcastable)
+                              for name, w in zip(case.parameters, trained)}
+            updates = [(self.gradients[name], g) for name, g in zip(case.parameters, gradients)]
+        self.function = function = theano.function([x, y], outputs, updates=self.updates + updates)
         batches, results = self.batches, self.results
 
         def step(slot):
@@ -130,6 +131,8 @@ class Adapter(NumpyAdapter):
         return self.shared[name].get_value(borrow=True)
 
     def gradient(self, name):
+        if self.case.stage == "train":
+            return NumpyAdapter.gradient(self, name)
         return self.gradients[name].get_value(borrow=True)
 
 

@@ -1,7 +1,7 @@
-"""What an adapter's own loader makes of a case, beside the case's own first batch: prints the largest and the
-mean difference of values and whether labels are the same.
+"""What an adapter's own loader makes of a case, beside the case's own first batch or what it makes of another
+case: prints the largest and the mean difference of values and whether labels are the same.
 
-    own_loader_reader.py PYTHON_FOLDER ADAPTER BUNDLE
+    own_loader_reader.py PYTHON_FOLDER ADAPTER BUNDLE [OTHER_BUNDLE]
 """
 import importlib
 import json
@@ -14,7 +14,6 @@ import own_loader  # noqa: E402
 from case import Case  # noqa: E402
 
 TARGET = adapters.target = adapters.Target("cpu", "", [], 0, 1)
-CASE = Case(sys.argv[3], TARGET)
 MODULE = importlib.import_module("adapters.%s_data" % sys.argv[2])
 
 
@@ -25,9 +24,10 @@ def flat(value):
     return [number for part in value for number in flat(part)]
 
 
-def main():
-    data = own_loader.Data(CASE)
-    classes = [CASE.shape(CASE.graph["logits"])[1]] if sys.argv[2] == "cntk" else []
+def loaded(case):
+    """(values, labels) of the first batch by the adapter's loader."""
+    data = own_loader.Data(case)
+    classes = [case.shape(case.graph["logits"])[1]] if sys.argv[2] == "cntk" else []
     batches = MODULE.loader(data, *classes)  # whose arrays these may be
     x, y = next(batches)
     if sys.argv[2] == "cntk":
@@ -36,13 +36,21 @@ def main():
         x, y = x.numpy(), y.numpy()
         if x.ndim == 4:
             x = x.transpose(0, 3, 1, 2)
-    x, y = flat(x.tolist()), flat(y.tolist())
-    wanted, labels = CASE.batch(0)
-    wanted = wanted.data.cast("B").cast("f").tolist()
+    return flat(x.tolist()), flat(y.tolist())
+
+
+def stored(case):
+    values, labels = case.batch(0)
+    return values.data.cast("B").cast("f").tolist(), flat(labels.data.cast("B").cast("q").tolist())
+
+
+def main():
+    case = Case(sys.argv[3], TARGET)
+    x, y = loaded(case)
+    wanted, labels = loaded(Case(sys.argv[4], TARGET)) if len(sys.argv) > 4 else stored(case)
     apart = [abs(a - b) for a, b in zip(x, wanted)]
     print(json.dumps({"values": len(x) == len(wanted), "largest": max(apart),
-                      "mean": sum(apart) / len(apart),
-                      "labels": y == flat(labels.data.cast("B").cast("q").tolist())}))
+                      "mean": sum(apart) / len(apart), "labels": y == labels}))
 
 
 if __name__ == "__main__":
