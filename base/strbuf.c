@@ -94,6 +94,12 @@ void strbuf_printf(struct strbuf *buf, const char *format, ...)
 	va_end(arguments);
 }
 
+void strbuf_two_digits(struct strbuf *buf, double value)
+{
+	/* From there on %g would write 1e+02. */
+	strbuf_printf(buf, value >= 99.5 || value <= -99.5 ? "%.0f" : "%.2g", value);
+}
+
 const char *strbuf_text(const struct strbuf *buf)
 {
 	return buf->text ? buf->text : "";

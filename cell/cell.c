@@ -14,6 +14,19 @@ void cell_defaults(struct cell *cell)
 			axis_set(&axes[id], axes[id].initial, cell);
 }
 
+bool cell_not_installed(const struct cell *cell, const char *reason)
+{
+	size_t length = strcspn(cell->framework, "+");
+
+	for (const char *at = reason; at && (at = strstr(at, CELL_INSTALL));) {
+		at += strlen(CELL_INSTALL);
+		/* Its own name to the end, not one that begins with it; in quotes at times. */
+		if (!strncmp(at, cell->framework, length) && strchr(";'`", at[length]))
+			return true;
+	}
+	return false;
+}
+
 void cell_key(const struct cell *cell, char key[CELL_KEY_BYTES])
 {
 	size_t used = 0;

@@ -66,6 +66,13 @@ struct cell {
 	CELL_AXES(AXIS_MEMBER)
 };
 
+/* The remedy of a framework that is not here ends its reason, followed by its spelling. Reasons are
+ * stored: this text finds those of all runs, and never changes. */
+#define CELL_INSTALL "prony framework install "
+/* Whether a missing cell's reason says that its framework is not here, rather than a device, data
+ * or a part that it lacks. */
+bool cell_not_installed(const struct cell *cell, const char *reason);
+
 /* Every axis at its default; no framework, no data set. */
 void cell_defaults(struct cell *cell);
 

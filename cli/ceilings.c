@@ -15,7 +15,6 @@
 #include "ceilings/ceilings.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/machine_lock.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
 #include "frameworks/registry.h"
@@ -204,15 +203,11 @@ enum prony_status ceilings_renew(json_t *record, int64_t each_ns, const json_t *
 				 struct error *err)
 {
 	char *self = path_self();
-	int *cpus = memory_alloc(CPUS_MAX_HERE * sizeof *cpus), lock = -1;
+	int *cpus = memory_alloc(CPUS_MAX_HERE * sizeof *cpus);
 	int count = machine_cores(cpus, CPUS_MAX_HERE);
 	json_t *found = NULL;
-	enum prony_status status = machine_lock(NULL, &lock, err);
+	enum prony_status status = ceilings_run(self, cpus, count, each_ns, &found, err);
 
-	if (status == PRONY_OK) {
-		status = ceilings_run(self, cpus, count, each_ns, &found, err);
-		close(lock);
-	}
 	if (status == PRONY_OK) {
 		measured_add(record);
 		keep_best(found, measured_part(record, "ceilings"));

@@ -15,8 +15,8 @@
 enum prony_status ceilings_run(const char *self, const int *cpus, int cpu_count, int64_t each_ns,
 			       json_t **out, struct error *err);
 
-/* The same under the machine-wide lock, and keeps it for the machine of the record (borrowed),
- * which gets it too. *out is borrowed from the record. */
+/* The same, kept for the machine of the record (borrowed), which gets it too. *out is borrowed from
+ * the record. The caller holds the machine's lock (cli/machine_lock.h). */
 enum prony_status ceilings_renew(json_t *record, int64_t each_ns, const json_t **out,
 				 struct error *err);
 

@@ -191,19 +191,32 @@ static int verify_converted(const char *path, struct listing *listing)
 /* DIR/train and DIR/evaluation; false where none of them is there. */
 static bool verify_parts(const char *path, struct listing *listing, int *exit_code)
 {
-	bool any = false;
+	struct error err = ERROR_INIT;
+	char *parts[2];
+	bool there[2];
 
 	for (int i = 0; i < 2; i++) {
-		char *part = path_join(path, dataset_part(i == 0));
-
-		if (dataset_is_converted(part)) {
-			int code = verify_converted(part, listing);
-
-			*exit_code = *exit_code ? *exit_code : code;
-			any = true;
-		}
-		free(part);
+		parts[i] = path_join(path, dataset_part(i == 0));
+		there[i] = dataset_is_converted(parts[i]);
 	}
+	bool any = there[0] || there[1];
+	for (int i = 0; any && i < 2; i++) {
+		int code;
+
+		if (there[i]) {
+			code = verify_converted(parts[i], listing);
+		} else {
+			error_set(
+				&err, PRONY_BAD_INPUT,
+				"%s: not converted, where %s is: the command that made that makes "
+				"this too",
+				parts[i], parts[!i]);
+			code = cli_fail(&err);
+		}
+		*exit_code = *exit_code ? *exit_code : code;
+	}
+	for (int i = 0; i < 2; i++)
+		free(parts[i]);
 	return any;
 }
 

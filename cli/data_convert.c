@@ -56,7 +56,8 @@ static void show_result(const struct convert_request *request, const struct conv
 	cli_out("\n");
 }
 
-static int convert(struct convert_request *request)
+/* The exit code; that of samples that are broken and were left out becomes *left_out instead. */
+static int convert(struct convert_request *request, int *left_out)
 {
 	struct watch watch = {.folder = request->folder, .live = isatty(STDERR_FILENO) == 1};
 	struct convert_result result = {0};
@@ -76,7 +77,8 @@ static int convert(struct convert_request *request)
 	error_set(&err, PRONY_BAD_INPUT,
 		  "%s: %" PRId64 " of %" PRId64 " samples are broken and were left out",
 		  request->source, result.broken, result.broken + result.written);
-	return cli_fail(&err);
+	*left_out = cli_fail(&err);
+	return 0;
 }
 
 /* The real path of what there is of a path already; "" when nothing is known of it. */
@@ -129,6 +131,8 @@ static int convert_dataset(const struct dataset *dataset, const struct data_requ
 	}
 	if (check_apart(folder, request->options->output, &err) != PRONY_OK)
 		exit_code = cli_fail(&err);
+	/* What was left out of one part keeps nobody from the other. */
+	int left_out = 0;
 	for (int i = 0; i < 2 && exit_code == 0; i++) {
 		const char *part = dataset_part(i == 0);
 		char *output = path_join(request->options->output, part);
@@ -138,7 +142,7 @@ static int convert_dataset(const struct dataset *dataset, const struct data_requ
 		wanted->source = source;
 		exit_code =
 			samples_open(dataset, folder, i == 0, &wanted->samples, &err) == PRONY_OK
-				? convert(wanted)
+				? convert(wanted, &left_out)
 				: cli_fail(&err);
 		samples_close(wanted->samples);
 		wanted->samples = NULL;
@@ -146,7 +150,7 @@ static int convert_dataset(const struct dataset *dataset, const struct data_requ
 		free(output);
 	}
 	free(folder);
-	return exit_code;
+	return exit_code ? exit_code : left_out;
 }
 
 static int convert_path(const char *path, const struct data_request *request,
@@ -164,9 +168,9 @@ static int convert_path(const char *path, const struct data_request *request,
 		return cli_fail(&err);
 	wanted->folder = request->options->output;
 	wanted->source = path;
-	int exit_code = convert(wanted);
+	int left_out = 0, exit_code = convert(wanted, &left_out);
 	samples_close(wanted->samples);
-	return exit_code;
+	return exit_code ? exit_code : left_out;
 }
 
 /* The format of --to; the message lists them. */

@@ -1,12 +1,14 @@
 /* `prony doctor`: what on this machine will spoil a measurement, and the remedy. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/ceilings.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/framework_word.h"
+#include "cli/machine_lock.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
 #include "frameworks/registry.h"
@@ -51,9 +53,14 @@ static int measure(const struct doctor_options *options)
 	struct error err = ERROR_INIT;
 	json_t *record = machine_record("");
 	const json_t *ceilings = NULL;
-	int code = 0;
+	int code = 0, lock = -1;
+	enum prony_status status = machine_lock(NULL, &lock, &err);
 
-	if (ceilings_renew(record, EACH_NS, &ceilings, &err) != PRONY_OK)
+	if (status == PRONY_OK) {
+		status = ceilings_renew(record, EACH_NS, &ceilings, &err);
+		close(lock);
+	}
+	if (status != PRONY_OK)
 		code = cli_fail(&err);
 	else if (strcmp(options->format, "json") == 0)
 		cli_print_json(ceilings);

@@ -22,12 +22,18 @@ static bool is_shown(const struct summary *const *summaries, size_t count, const
 	return false;
 }
 
-static bool is_among(const struct summary *const *summaries, size_t count, int64_t id)
+/* The id of the newest of the runs that have that cell. */
+static int64_t newest_shown(const struct summary *const *summaries, size_t count, const char *hash)
 {
-	for (size_t run = 0; run < count; run++)
-		if (summaries[run]->run->meta.id == id)
-			return true;
-	return false;
+	const struct run_meta *newest = NULL;
+	for (size_t run = 0; run < count; run++) {
+		const struct run_meta *meta = &summaries[run]->run->meta;
+		if (is_shown(&summaries[run], 1, hash) &&
+		    (!newest || meta->started_wall_ns > newest->started_wall_ns ||
+		     (meta->started_wall_ns == newest->started_wall_ns && meta->id > newest->id)))
+			newest = meta;
+	}
+	return newest ? newest->id : 0;
 }
 
 static void release_runs(struct stored_run *runs, size_t count)
@@ -57,14 +63,12 @@ static enum prony_status load_one(struct store *store, const struct summary *con
 {
 	struct stored_run *runs = NULL;
 	struct history history;
-	size_t loaded = 0, shown;
-	enum prony_status status = store_load_history(store, hash, RUNS_MAX, &runs, &loaded, err);
+	size_t loaded = 0;
+	enum prony_status status = store_load_history(
+		store, hash, newest_shown(summaries, count, hash), RUNS_MAX, &runs, &loaded, err);
 	if (status != PRONY_OK)
 		return status;
-	for (shown = loaded; shown > 0; shown--)
-		if (is_among(summaries, count, runs[shown - 1].meta.id))
-			break;
-	history_init(&history, runs, shown, &change_defaults);
+	history_init(&history, runs, loaded, &change_defaults);
 	keep(out, &history, runs, loaded);
 	return PRONY_OK;
 }

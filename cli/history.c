@@ -44,7 +44,7 @@ static enum prony_status show_cell(struct store *store, const struct cell_name *
 	struct history history;
 	size_t count = 0;
 	enum prony_status status =
-		store_load_history(store, cell->hash, (size_t)options->runs, &runs, &count, err);
+		store_load_history(store, cell->hash, 0, (size_t)options->runs, &runs, &count, err);
 	if (status != PRONY_OK)
 		return status;
 	history_init(&history, runs, count, settings);

@@ -342,11 +342,6 @@ static void hear(struct progress *p, const struct run_event *event, const struct
 {
 	char text[160];
 	switch (event->kind) {
-	case EVENT_WAITING:
-		snprintf(text, sizeof text, "another prony is measuring (%.100s): waiting for it",
-			 event->text);
-		say(p, text);
-		break;
 	case EVENT_REFERENCE:
 		hear_reference(p, event, now);
 		break;

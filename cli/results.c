@@ -30,7 +30,8 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 	static const unsigned parts[] = {[RESULTS_FIGURES] = 0,
 					 [RESULTS_WINDOWS] = STORE_INTERVALS,
 					 [RESULTS_EVIDENCE] = STORE_INTERVALS | STORE_CHECKS,
-					 [RESULTS_SERIES] = STORE_CHECKS | STORE_SERIES,
+					 [RESULTS_SERIES] =
+						 STORE_INTERVALS | STORE_CHECKS | STORE_SERIES,
 					 [RESULTS_STEPS] = STORE_INTERVALS | STORE_SERIES,
 					 [RESULTS_LOGS] = STORE_CHECKS | STORE_SERIES | STORE_LOGS,
 					 [RESULTS_EVERYTHING] = STORE_ALL};
@@ -38,7 +39,8 @@ enum prony_status results_load_run(const char *store_file, const char *which,
 	unsigned wanted = parts[depth];
 	int64_t processes = 0;
 	enum prony_status status = store_open(store_file, true, &store, err);
-	if (status == PRONY_OK && (depth == RESULTS_WINDOWS || depth == RESULTS_EVIDENCE))
+	if (status == PRONY_OK &&
+	    (depth == RESULTS_WINDOWS || depth == RESULTS_EVIDENCE || depth == RESULTS_SERIES))
 		status = store_count_processes(store, which, &processes, err);
 	if (processes > SHOWN_MAX)
 		wanted &= ~(unsigned)STORE_INTERVALS;

@@ -12,7 +12,7 @@ enum results_depth {
 	RESULTS_FIGURES,   /* cells and processes */
 	RESULTS_WINDOWS,   /* and, unless there are very many, their intervals */
 	RESULTS_EVIDENCE,  /* and every figure of the gates */
-	RESULTS_SERIES,	   /* figures, evidence, and what sensors saw */
+	RESULTS_SERIES,	   /* that, and what sensors saw */
 	RESULTS_STEPS,	   /* cells and processes with their intervals, and what sensors saw */
 	RESULTS_LOGS,	   /* and their logs */
 	RESULTS_EVERYTHING /* and their intervals */

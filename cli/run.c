@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/form.h"
 #include "cli/histories.h"
+#include "cli/machine_lock.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
 #include "cli/run_baseline.h"
@@ -52,6 +53,14 @@ static void on_signal(int number)
 	stop_wanted = 1;
 }
 
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
 static void fill_settings(struct job *job, struct run_settings *settings)
 {
 	const struct run_options *o = job->options;
@@ -89,10 +98,6 @@ static enum prony_status execute(struct job *job, struct error *err)
 {
 	struct run_settings settings;
 	struct run_callbacks callbacks;
-	struct sigaction action = {.sa_handler = on_signal};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
 	fill_settings(job, &settings);
 	job_callbacks(job, &callbacks);
 	progress_start(&job->progress);
@@ -288,19 +293,61 @@ static void say_findings(struct job *job)
 	strbuf_release(&line);
 }
 
+static void record_machine(struct job *job)
+{
+	json_decref(job->machine);
+	job->machine = machine_record("");
+	measured_add(job->machine);
+	job_drop_replaced(job);
+}
+
+static bool something_runs(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->cells[i].status == CELL_PENDING)
+			return true;
+	return false;
+}
+
+/* Waits for its turn before anything is watched or timed: else the other one's work would be found
+ * on the machine. What may have changed meanwhile is looked at again: the machine and what was
+ * measured of it, and which run a baseline's name means. */
+static enum prony_status take_machine(struct job *job, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	if (something_runs(&job->chosen.plan)) {
+		status = machine_lock(&stop_wanted, &job->lock_fd, err);
+		if (status != PRONY_OK)
+			return status;
+		record_machine(job);
+		baseline_release(job);
+		status = baseline_load(job, err);
+	}
+	if (status == PRONY_OK)
+		machine_findings_add(job->machine, "", FINDINGS_WATCH_NS);
+	return status;
+}
+
+static void release_machine(struct job *job)
+{
+	if (job->lock_fd >= 0)
+		close(job->lock_fd);
+	job->lock_fd = -1;
+}
+
 static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
 {
 	size_t count = job->chosen.plan.count ? job->chosen.plan.count : 1;
 	job->cells = calloc(count, sizeof *job->cells);
 	if (!job->cells)
 		return error_set(err, PRONY_NOMEM, "no memory for %zu cells", count);
-	job->machine = machine_record("");
-	measured_add(job->machine);
-	job_drop_replaced(job);
-	machine_findings_add(job->machine, "", FINDINGS_WATCH_NS);
+	record_machine(job);
+	catch_signals();
 	enum prony_status status = baseline_load(job, err);
 	if (status == PRONY_OK)
 		status = store_open(job->options->store, false, &job->store, err);
+	if (status == PRONY_OK)
+		status = take_machine(job, err);
 	if (status == PRONY_OK)
 		status = job_begin_run(job, argc, argv, err);
 	if (status == PRONY_OK)
@@ -316,6 +363,8 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		say_findings(job);
 		status = execute(job, err);
 	}
+	/* Who reads the output may take his time. */
+	release_machine(job);
 	if (status == PRONY_OK)
 		status = show_result(job, err);
 	return status;
@@ -329,6 +378,7 @@ static void job_release(struct job *job)
 	baseline_release(job);
 	json_decref(job->machine);
 	store_close(job->store);
+	release_machine(job);
 	forecast_release(&job->forecast);
 	budget_release(&job->budget);
 	chosen_release(&job->chosen);
@@ -358,7 +408,7 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 		free(suites);
 		return exit_code;
 	}
-	struct job job = {.options = &options};
+	struct job job = {.options = &options, .lock_fd = -1};
 	options.dry_run |= options.show_command;
 	chosen_init(&job.chosen);
 	enum prony_status status = baseline_check_options(&options, &err);
@@ -374,7 +424,7 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 		status = measure(&job, argc, argv, &err);
 	if (status != PRONY_OK) {
 		exit_code = cli_fail(&err);
-		if (status == PRONY_INTERRUPTED && job.store)
+		if (status == PRONY_INTERRUPTED && job.meta.id)
 			cli_say("prony: what was measured is stored; the same command with "
 				"--resume goes on\n");
 	} else if (!options.dry_run) {

@@ -101,6 +101,7 @@ void baseline_release(struct job *job)
 {
 	if (job->baseline_loaded)
 		stored_run_release(&job->baseline);
+	job->baseline_loaded = false;
 }
 
 static void print(const struct compare *compare)

@@ -15,6 +15,7 @@
 struct job {
 	const struct run_options *options;
 	struct chosen chosen;
+	int lock_fd; /* the machine's; -1: not taken */
 	struct store *store;
 	struct run_meta meta;
 	struct run_cell *cells; /* one for each of the plan */

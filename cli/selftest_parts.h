@@ -30,7 +30,7 @@ struct arms {
 	double injected[ARM_COUNT];		    /* what was really added, of A's step */
 };
 
-/* Runs rounds for about limit_ns, at least three; under the machine-wide lock. */
+/* Runs rounds for about limit_ns, at least three; the caller holds the machine's lock. */
 enum prony_status arms_measure(int64_t limit_ns, const volatile int *stop, struct arms *out,
 			       struct error *err);
 

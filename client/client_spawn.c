@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/process_tree.h"
+#include "base/strbuf.h"
 #include "client/client_internal.h"
 
 /* All pipes of a worker; index 0 is read from, 1 written to. Those of the ring come last. */
@@ -40,13 +41,12 @@ static void close_pipes(struct pipes *pipes)
 	}
 }
 
-static void cpu_list(const struct client_spec *spec, char *out, size_t bytes)
+static void cpu_list(const struct client_spec *spec, struct strbuf *out)
 {
-	snprintf(out, bytes, "-");
-	size_t used = 0;
-	for (int i = 0; spec->cpus && i < spec->cpu_count && used + 12 < bytes; i++)
-		used += (size_t)snprintf(out + used, bytes - used, "%s%d", i ? "," : "",
-					 spec->cpus[i]);
+	for (int i = 0; spec->cpus && i < spec->cpu_count; i++)
+		strbuf_printf(out, "%s%d", i ? "," : "", spec->cpus[i]);
+	if (!out->length)
+		strbuf_putc(out, '-');
 }
 
 /* argv of the guard: self guard LIFE REPORT CPUS -- worker... */
@@ -86,10 +86,11 @@ static const char **worker_environment(const struct client_spec *spec)
 static enum prony_status spawn(struct client *client, struct pipes *pipes, struct error *err)
 {
 	const struct client_spec *spec = client->spec;
-	char cpus[1024];
-	cpu_list(spec, cpus, sizeof cpus);
 	const char **argv = NULL, **environment = worker_environment(spec);
-	enum prony_status status = guard_argv(spec, cpus, &argv, err);
+	struct strbuf cpus;
+	strbuf_init(&cpus, 0);
+	cpu_list(spec, &cpus);
+	enum prony_status status = guard_argv(spec, strbuf_text(&cpus), &argv, err);
 	if (status == PRONY_OK && !environment)
 		status = error_set(err, PRONY_NOMEM, "no memory for an environment");
 	if (status == PRONY_OK) {
@@ -114,6 +115,7 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 		client->started_ns = clock_monotonic_ns();
 		status = process_start(&process, &client->guard, err);
 	}
+	strbuf_release(&cpus);
 	free(argv);
 	free(environment);
 	return status;

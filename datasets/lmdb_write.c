@@ -83,6 +83,17 @@ static void close_sink(struct data_sink *base)
 	free(sink);
 }
 
+/* Samples that a state says are on the disk: "lmdb N\n". */
+static int64_t noted_samples(const struct byte_buffer *state)
+{
+	char text[64] = "";
+	int64_t samples = 0;
+
+	if (state && state->length < sizeof(text))
+		memcpy(text, state->bytes, state->length);
+	return sscanf(text, "lmdb %" SCNd64, &samples) == 1 ? samples : 0;
+}
+
 static enum prony_status open_sink(struct data_sink **out, const char *folder,
 				   const struct byte_buffer *state, struct error *err)
 {
@@ -106,12 +117,18 @@ static enum prony_status open_sink(struct data_sink **out, const char *folder,
 		code = mdb_stat(sink->transaction, sink->database, &stat);
 	sink->there = (int64_t)stat.ms_entries;
 	close_environment(sink);
-	if (code == 0) {
+	int64_t noted = noted_samples(state);
+	enum prony_status status = code == 0 ? PRONY_OK : failed(sink, code, err);
+	if (status == PRONY_OK && sink->there < noted)
+		status =
+			error_set(err, PRONY_BAD_INPUT,
+				  "%s/" DATA_FILE ": has %" PRId64 " of the %" PRId64
+				  " samples that were written; remove the folder and convert again",
+				  folder, sink->there, noted);
+	if (status == PRONY_OK)
 		*out = &sink->base;
-		return PRONY_OK;
-	}
-	enum prony_status status = failed(sink, code, err);
-	close_sink(&sink->base);
+	else
+		close_sink(&sink->base);
 	return status;
 }
 
@@ -143,7 +160,9 @@ static enum prony_status commit(struct data_sink *base, struct byte_buffer *stat
 	struct lmdb_sink *sink = (struct lmdb_sink *)base;
 	MDB_txn *transaction = sink->transaction;
 
-	byte_buffer_add(state, "lmdb\n", 5);
+	char note[40];
+	snprintf(note, sizeof(note), "lmdb %" PRId64 "\n", base->written);
+	byte_buffer_add(state, note, strlen(note));
 	sink->transaction = NULL;
 	int code = transaction ? mdb_txn_commit(transaction) : 0;
 	close_environment(sink);

@@ -151,6 +151,10 @@ enum prony_status dataset_verify_converted(const char *folder, struct data_findi
 	if (look.changed == 0 && !look.read)
 		return error_set(err, PRONY_BAD_INPUT, "%s: no file of %s is in it; " REMEDY,
 				 folder, look.format->name);
+	if (look.changed == 0 && findings->count == 0 && findings->samples < note.samples)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: holds %" PRId64 " of %" PRId64 " samples; " REMEDY, folder,
+				 findings->samples, note.samples);
 	if (look.changed == 0 && findings->count == 0)
 		return PRONY_OK;
 	return error_set(err, PRONY_BAD_INPUT,

@@ -144,11 +144,32 @@ static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 			   e->settings->gpus > 1 ? " and on" : "");
 }
 
+/* The cell's option that chooses what the framework's own loader reads; NULL without one. */
+static const struct framework_option *native_option(const struct plan_cell *cell)
+{
+	const struct framework *framework = cell->place->framework;
+
+	for (size_t i = 0; i < framework->option_count; i++)
+		if (framework->options[i].native_input.count > 0 &&
+		    has_word(cell->cell.options, framework->options[i].name,
+			     strlen(framework->options[i].name)))
+			return &framework->options[i];
+	return NULL;
+}
+
+static const struct word_list *native_formats(const struct plan_cell *cell)
+{
+	const struct framework_option *option = native_option(cell);
+
+	return option ? &option->native_input : &cell->place->framework->native_input;
+}
+
 /* The format in which a framework's own loader reads a data set: the one it lies in, or else one
  * into which it can be converted; NULL without either. */
-static const char *native_format(const struct framework *framework, const struct dataset *dataset)
+static const char *native_format(const struct plan_cell *cell)
 {
-	const struct word_list *formats = &framework->native_input;
+	const struct word_list *formats = native_formats(cell);
+	const struct dataset *dataset = cell->dataset;
 	const char *other = NULL;
 
 	for (size_t i = 0; i < formats->count; i++) {
@@ -163,10 +184,10 @@ static const char *native_format(const struct framework *framework, const struct
 }
 
 /* A framework's own loader, and what it reads. */
-static void judge_native(const struct framework *framework, const struct dataset *dataset,
-			 struct strbuf *reasons)
+static void judge_native(const struct plan_cell *cell, struct strbuf *reasons)
 {
-	const struct word_list *formats = &framework->native_input;
+	const struct framework *framework = cell->place->framework;
+	const struct word_list *formats = native_formats(cell);
 	struct strbuf known;
 
 	strbuf_init(&known, REASON_BYTES / 2);
@@ -180,21 +201,25 @@ static void judge_native(const struct framework *framework, const struct dataset
 			   framework->native_input_by ? framework->native_input_by : "",
 			   framework->native_input_by ? " takes no environment or option of it"
 						      : "");
-	else if (!native_format(framework, dataset))
+	else if (!native_format(cell))
 		add_reason(reasons,
 			   "input native: the loader of %s is driven on data sets of format %s, "
 			   "and %s is %s",
-			   framework->name, strbuf_text(&known), dataset->name, dataset->format);
+			   framework->name, strbuf_text(&known), cell->dataset->name,
+			   cell->dataset->format);
 	strbuf_release(&known);
 }
 
 /* Batches that arrive while the network runs, and who makes them. */
 static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 {
-	const struct framework *framework = cell->place->framework;
-
 	const char *word = input_mode_name(cell->cell.input);
+	const struct framework_option *option = native_option(cell);
 
+	if (option && cell->cell.input != INPUT_NATIVE)
+		add_reason(reasons,
+			   "option %s chooses what is read with input native, and the input is %s",
+			   option->name, word);
 	if (cell->cell.input != INPUT_STREAM && cell->cell.input != INPUT_NATIVE)
 		return;
 	if (!cell->dataset->format)
@@ -203,7 +228,7 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 			   "files, or input synthetic)",
 			   word, cell->dataset->name);
 	else if (cell->cell.input == INPUT_NATIVE)
-		judge_native(framework, cell->dataset, reasons);
+		judge_native(cell, reasons);
 	if (cell->cell.loop == LOOP_FIT)
 		add_reason(reasons,
 			   "input %s: with loop fit the framework gets resident batches only",
@@ -407,7 +432,7 @@ static void find_converted(const struct expansion *e, struct plan_cell *cell,
 
 	if (cell->cell.input != INPUT_NATIVE)
 		return;
-	const char *format = native_format(cell->place->framework, dataset);
+	const char *format = native_format(cell);
 	if (strcmp(format, dataset->format) == 0)
 		return;
 	if (dataset_locate_converted(dataset, format, cell->cell.stage != STAGE_FORWARD,

@@ -90,7 +90,10 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 	}
 	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
 	bool claim = is_claim(row->verdict);
-	if (claim && (row->disturbed_a || row->disturbed_b) && !force)
+	/* The same is no more known than the other: what others took of one may hide a difference.
+	 */
+	if (row->verdict != VERDICT_INCONCLUSIVE && (row->disturbed_a || row->disturbed_b) &&
+	    !force)
 		reason = arena_printf(
 			&compare->arena,
 			"the machine did other things while %s measured: measure again on an idle "
@@ -222,12 +225,15 @@ static void take_noise(const struct stored_run *run, struct compare *compare)
 		compare->noise = fmax(compare->noise, machine_noise(record));
 		double floor = machine_noise_floor(record);
 		const char *when = machine_noise_measured_at(record);
-		if (!isnan(floor) && !(floor <= compare->noise_floor)) {
+		double age = machine_noise_age_days(record, run->meta.started_wall_ns);
+		/* Of two runs with the same floor the later one is the one that it is too old for.
+		 */
+		bool later = floor == compare->noise_floor && age > compare->noise_age_days;
+		if (!isnan(floor) && (later || !(floor <= compare->noise_floor))) {
 			compare->noise_floor = floor;
 			compare->noise_measured_at =
 				when ? arena_strdup(&compare->arena, when) : NULL;
-			compare->noise_age_days =
-				machine_noise_age_days(record, run->meta.started_wall_ns);
+			compare->noise_age_days = age;
 		}
 	}
 	json_decref(record);

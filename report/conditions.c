@@ -8,6 +8,7 @@
 #include "report/labels.h"
 #include "report/replicates.h"
 #include "report/summary.h"
+#include "report/summary_internal.h"
 #include "samples/disturbance.h"
 
 /* More cells than these are counted, not named. */
@@ -22,55 +23,82 @@ struct taken {
 	struct strbuf names;
 };
 
-/* Which of a cell's it were, numbered as `prony log` does: "native, train: 2, 5 of 7". */
-static void name_processes(const struct labels *labels, const struct summary_row *row,
-			   const bool *disturbed, struct strbuf *out)
+/* Which of a cell's it were: "2, 5 of 7". */
+static const char *name_processes(const struct stored_cell *cell, const bool *disturbed,
+				  size_t count, struct arena *arena)
 {
-	const struct stored_cell *cell = row->cell;
-	size_t count = 0, named = 0;
-	char label[CELL_KEY_BYTES];
+	struct strbuf text;
+	size_t named = 0;
 
-	label_text(labels, &cell->cell, label, sizeof label);
-	for (size_t i = 0; i < cell->process_count; i++)
-		count += disturbed[i];
-	strbuf_printf(out, "%s%s: ", out->length ? "; " : "", label);
-	if (count == cell->process_count) {
-		strbuf_printf(out, "all %zu", count);
-		return;
-	}
+	if (count == cell->process_count)
+		return arena_printf(arena, "all %zu", count);
+	strbuf_init(&text, 0);
 	for (size_t i = 0; i < cell->process_count; i++)
 		if (disturbed[i])
-			strbuf_printf(out, "%s%lld", named++ ? ", " : "",
+			strbuf_printf(&text, "%s%lld", named++ ? ", " : "",
 				      (long long)cell->processes[i].replicate);
-	strbuf_printf(out, " of %zu", cell->process_count);
+	strbuf_printf(&text, " of %zu", cell->process_count);
+	const char *kept = arena_strdup(arena, strbuf_text(&text));
+	strbuf_release(&text);
+	return kept;
+}
+
+void summary_take(struct arena *arena, const struct stored_cell *cell, struct summary_taken *taken)
+{
+	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
+
+	*taken = (struct summary_taken){.all = cell->process_count};
+	taken->disturbed = replicates_flagged(cell, disturbed);
+	if (taken->disturbed > 0) {
+		double *most = arena_array(arena, disturbance_cause_count, sizeof *most);
+		for (size_t k = 0; k < disturbance_cause_count; k++)
+			most[k] = NAN;
+		for (size_t i = 0; i < cell->process_count; i++) {
+			const struct process_record *process = &cell->processes[i];
+			if (!disturbed[i])
+				continue;
+			taken->causes |= disturbance_seen(process);
+			for (size_t k = 0; k < disturbance_cause_count; k++)
+				most[k] = fmax(most[k],
+					       disturbance_figure(process, &disturbance_causes[k]));
+		}
+		taken->most = most;
+		taken->which = name_processes(cell, disturbed, taken->disturbed, arena);
+	}
+	free(disturbed);
+}
+
+void summary_keep_taken(struct arena *arena, struct summary_taken *taken)
+{
+	if (taken->disturbed == 0)
+		return;
+	double *most = arena_array(arena, disturbance_cause_count, sizeof *most);
+	memcpy(most, taken->most, disturbance_cause_count * sizeof *most);
+	taken->most = most;
+	taken->which = arena_strdup(arena, taken->which);
 }
 
 static void note_cell(const struct labels *labels, const struct summary_row *row,
 		      struct taken *found)
 {
-	const struct stored_cell *cell = row->cell;
+	const struct summary_taken *taken = &row->taken;
+	char label[CELL_KEY_BYTES];
 
 	if (row->step.n == 0) /* it has not ended, or not well: no figures that could be spoilt */
 		return;
-	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
 	found->measured++;
-	found->all += cell->process_count;
-	if (replicates_flagged(cell, disturbed) > 0) {
-		for (size_t i = 0; i < cell->process_count; i++) {
-			const struct process_record *process = &cell->processes[i];
-			if (!disturbed[i])
-				continue;
-			found->processes++;
-			found->causes |= disturbance_seen(process);
-			for (size_t k = 0; k < disturbance_cause_count; k++)
-				found->most[k] =
-					fmax(found->most[k],
-					     disturbance_figure(process, &disturbance_causes[k]));
-		}
-		if (found->cells++ < NAMED_MAX)
-			name_processes(labels, row, disturbed, &found->names);
+	found->all += taken->all;
+	if (taken->disturbed == 0)
+		return;
+	found->processes += taken->disturbed;
+	found->causes |= taken->causes;
+	for (size_t k = 0; k < disturbance_cause_count; k++)
+		found->most[k] = fmax(found->most[k], taken->most[k]);
+	if (found->cells++ < NAMED_MAX) {
+		label_text(labels, &row->cell->cell, label, sizeof label);
+		strbuf_printf(&found->names, "%s%s: %s", found->names.length ? "; " : "", label,
+			      taken->which);
 	}
-	free(disturbed);
 }
 
 static bool has_own(unsigned causes)

@@ -22,7 +22,7 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 	for (size_t i = 0; i < replicates->means.count; i++) {
 		const struct process_record *record = replicates->records[i];
 		struct diagnosed_process *process = &processes[count];
-		process->number = (double)record->replicate;
+		process->number = (double)record->replicate + 1;
 		process->mean = record->step_mean_ns;
 		process->page_faults = record->page_faults_step;
 		process->blocks = blocks[count] =
@@ -87,12 +87,16 @@ bool summary_splits(const struct summary *summary, size_t comparison, struct str
 		const struct components *found = &summary->rows[i].components;
 		if (!summary->full || isnan(found->best_s))
 			continue;
-		strbuf_printf(out,
-			      "%s%s: windows of %.2g s (now %.2g s; a process costs %.2g s beside "
-			      "it), interval %.0f %% narrower",
+		strbuf_printf(out, "%s%s: windows of ",
 			      any ? "; " : "best split of the same time, by variance components: ",
-			      summary->rows[i].cell->cell.framework, found->best_s, found->window_s,
-			      found->cost_s, 100 * (1 - found->error_ratio));
+			      summary->rows[i].cell->cell.framework);
+		strbuf_two_digits(out, found->best_s);
+		strbuf_puts(out, " s (now ");
+		strbuf_two_digits(out, found->window_s);
+		strbuf_puts(out, " s; a process costs ");
+		strbuf_two_digits(out, found->cost_s);
+		strbuf_printf(out, " s beside it), interval %.0f %% narrower",
+			      100 * (1 - found->error_ratio));
 		any = true;
 	}
 	return any;

@@ -26,6 +26,14 @@ static bool is_beyond(const struct layout *layout, const struct figure_row *row)
 	return row->high > layout->scale.high * (1 + 1e-9);
 }
 
+/* Adds what may go out beyond the values, no further than the axis reaches. */
+static void reach_out(struct extent *extent, double values, double value)
+{
+	/* Not fmin alone, which of a number and NaN (nothing is known) gives the number. */
+	if (isfinite(value))
+		extent_add(extent, fmin(value, values * FIGURE_REACH));
+}
+
 /* The largest of what is drawn: values first, then what may go out beyond them. */
 static double largest(const struct figure *figure)
 {
@@ -38,9 +46,9 @@ static double largest(const struct figure *figure)
 	double values = extent.high;
 	for (size_t i = 0; i < figure->row_count; i++) {
 		const struct figure_row *row = &figure->rows[i];
-		extent.high = fmax(extent.high, fmin(row->high, values * FIGURE_REACH));
+		reach_out(&extent, values, row->high);
 		for (size_t k = 0; k < row->cell_count; k++)
-			extent.high = fmax(extent.high, fmin(row->cells[k], values * FIGURE_REACH));
+			reach_out(&extent, values, row->cells[k]);
 	}
 	return extent.high;
 }
@@ -189,14 +197,13 @@ static void draw_shades(const struct figure *figure, const struct layout *layout
 	}
 }
 
-/* Behind the bar, and behind its interval where that is longer. */
+/* Behind the bar, and behind its interval and dots where these reach further. */
 static void draw_text(const struct layout *layout, const struct figure_row *row, double middle,
 		      struct strbuf *out)
 {
 	double end =
 		fmax(isfinite(row->value) ? row->value : 0, isfinite(row->high) ? row->high : 0);
-	for (size_t i = 0; layout->scale.unit > 0 && i < row->cell_count && isfinite(row->high);
-	     i++)
+	for (size_t i = 0; i < row->cell_count; i++)
 		end = fmax(end, row->cells[i]);
 	if (*row->text)
 		svg_text(out, scale_at(&layout->scale, end) + GAP, middle + 4, ANCHOR_START, false,

@@ -86,6 +86,9 @@ static void lay_out(const struct figure *figure, int width, struct plot *plot)
 	}
 	plot->left = widest + 8;
 	scale_init(&plot->x, &figure->x, x.low, x.high, plot->left, plot->right);
+	/* Numbers of runs and the like: nothing begins at zero. */
+	if (figure->x.ticks_at_values && !plot->x.logarithmic && x.low < x.high)
+		plot->x.low = x.low;
 	for (size_t i = 0; i < figure->series_count; i++)
 		points = figure->series[i].count > points ? figure->series[i].count : points;
 	plot->marks = points <= MARKED_MAX;

@@ -156,6 +156,9 @@ static void add_start_row(struct figures *figures, struct figure *figure, const 
 {
 	char text[FORMAT_BYTES];
 	double *parts = arena_array(&figures->arena, COUNT(phases), sizeof *parts), sum = 0;
+	/* Of large runs few cells keep their processes: its whole would be called the rest. */
+	if (row->cell->process_count == 0)
+		return;
 	for (size_t i = 0; i < COUNT(phases); i++) {
 		parts[i] = phase_ns(row, i);
 		sum += isfinite(parts[i]) ? parts[i] : 0;

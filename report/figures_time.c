@@ -294,22 +294,29 @@ void figures_run_drift(const struct html_page *page, size_t run, struct figures 
 	const struct summary *summary = page->summaries[run];
 	int64_t begin_ns = INT64_MAX;
 	size_t processes = 0;
+	bool some = false; /* only: of large runs few cells keep their processes */
 	char name[HTML_LABEL_BYTES + 32];
-	for (size_t i = 0; i < summary->count; i++)
-		for (size_t p = 0; p < summary->rows[i].cell->process_count; p++) {
-			int64_t at = summary->rows[i].cell->processes[p].started_wall_ns;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		some = some || cell->process_count < summary->rows[i].taken.all;
+		for (size_t p = 0; p < cell->process_count; p++) {
+			int64_t at = cell->processes[p].started_wall_ns;
 			processes++;
 			if (at != RECORD_NONE && at < begin_ns)
 				begin_ns = at;
 		}
+	}
 	if (processes < 6 || begin_ns == INT64_MAX)
 		return;
 	snprintf(name, sizeof name, "Drift over the run%s%s", page->count > 1 ? ": " : "",
 		 page->count > 1 ? page->labels[run] : "");
 	struct figure *figure = figures_add(
 		figures, FIGURE_LINES, name, name,
-		"Each process where it ran, over its cell's figure: what changes for all of them "
-		"at one time is the machine, not a framework.",
+		some ? "Each process of the first comparisons where it ran, over its cell's "
+		       "figure: what changes for all of them at one time is the machine, not a "
+		       "framework. Those of the others are not here."
+		     : "Each process where it ran, over its cell's figure: what changes for all of "
+		       "them at one time is the machine, not a framework.",
 		page->framework_count);
 	figure->x = (struct figure_axis){
 		.title = "time since the first process", .column = "time_ns", .measure = FIGURE_NS};

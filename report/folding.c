@@ -18,16 +18,18 @@ void summary_fold(struct summary *summary)
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		size_t name = names_add(&names, cell->cell.framework, strlen(cell->cell.framework));
-		missing[name] = missing[name] || cell->status == CELL_MISSING;
+		/* Where a device or data is missing the reason is what a reader needs. */
+		bool absent_here = cell->status == CELL_MISSING &&
+				   cell_not_installed(&cell->cell, cell->reason);
+		missing[name] = missing[name] || absent_here;
 		/* A stage that it does not have is refused whether it is here or not. */
-		here[name] = here[name] ||
-			     (cell->status != CELL_MISSING && cell->status != CELL_UNSUPPORTED);
+		here[name] = here[name] || (!absent_here && cell->status != CELL_UNSUPPORTED);
 	}
 	for (size_t name = 0; name < names.count; name++) {
 		here[name] = here[name] || !missing[name];
 		absent += !here[name];
 	}
-	/* Where none is here it is the data or the device that is missing. */
+	/* Where none is here the reasons are all that there is to show. */
 	bool many = absent > ROWS_KEPT && absent < names.count;
 	for (size_t i = 0; many && i < summary->count; i++) {
 		struct summary_row *row = &summary->rows[i];

@@ -33,6 +33,17 @@ static void add_comparison_section(const struct html_page *page, size_t i, struc
 	strbuf_puts(out, "</section>\n");
 }
 
+/* What all comparisons of a sweep have, and filters find it by. */
+static void family_attributes(const struct html_page *page, const struct family *family,
+			      struct strbuf *out)
+{
+	const struct cell *cell = page->comparisons[family->comparisons[0]];
+	unsigned shared = HTML_FILTERS_ALL & ~1U;
+	for (size_t i = 1; i < family->count; i++)
+		shared = html_shared(shared, cell, page->comparisons[family->comparisons[i]]);
+	html_attributes_of(cell, shared, out);
+}
+
 /* Sections of sweeps: of comparisons that differ in batch, or in cores, only. */
 static void add_sweeps(const struct html_page *page, struct strbuf *out)
 {
@@ -41,15 +52,13 @@ static void add_sweeps(const struct html_page *page, struct strbuf *out)
 	arena_init(&arena, 0);
 	const struct family *families = figures_families(page, &arena, &count);
 	for (size_t i = 0; i < count && i < HTML_SECTIONS_MAX; i++) {
-		const struct cell *cell = page->comparisons[families[i].comparisons[0]];
 		struct figures figures = {.count = 0};
 		char title[CELL_KEY_BYTES];
 		figures_curves(page, &families[i], &figures);
 		if (figures.count > 0) {
 			figures_family_title(page, &families[i], title, sizeof title);
 			strbuf_printf(out, "<section id=\"sweep-%zu\"", i + 1);
-			html_attribute("network", cell->network, out);
-			html_attribute("dataset", cell->dataset, out);
+			family_attributes(page, &families[i], out);
 			strbuf_printf(out,
 				      "><h2>Over %s: ", families[i].cores ? "cores" : "batch size");
 			text_html(title, out);
@@ -247,7 +256,7 @@ static void gather_values(const struct html_page *page, const struct axis *axis,
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
 			const struct summary_row *row = &page->summaries[run]->rows[i];
 			char text[CELL_WORD_BYTES];
-			if (row->folded)
+			if (row->folded || !axis_applies(axis, &row->cell->cell))
 				continue;
 			axis_text(axis, axis_value(axis, &row->cell->cell), text);
 			names_add(values, text, strlen(text) + 1);

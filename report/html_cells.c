@@ -51,20 +51,42 @@ void html_attribute(const char *name, const char *value, struct strbuf *out)
 	free(clean);
 }
 
-void html_attributes(const struct cell *cell, bool framework, struct strbuf *out)
+unsigned html_shared(unsigned filters, const struct cell *cell, const struct cell *other)
 {
-	for (size_t i = !framework; i < HTML_FILTERS; i++) {
+	for (size_t i = 0; i < HTML_FILTERS; i++)
+		if (!axis_equal(&axes[html_filters[i]], cell, other))
+			filters &= ~(1U << i);
+	return filters;
+}
+
+void html_attributes_of(const struct cell *cell, unsigned filters, struct strbuf *out)
+{
+	for (size_t i = 0; i < HTML_FILTERS; i++) {
 		const struct axis *axis = &axes[html_filters[i]];
 		char text[CELL_WORD_BYTES];
+		/* Inference has no optimiser: no box hides it. */
+		if (!(filters >> i & 1) || !axis_applies(axis, cell))
+			continue;
 		axis_text(axis, axis_value(axis, cell), text);
 		html_attribute(axis->name, text, out);
 	}
 }
 
-void html_row(const struct summary_row *row, const char *class, struct strbuf *out)
+void html_attributes(const struct cell *cell, bool framework, struct strbuf *out)
+{
+	html_attributes_of(cell, framework ? HTML_FILTERS_ALL : HTML_FILTERS_ALL & ~1U, out);
+}
+
+void html_row_of(const struct summary_row *row, unsigned filters, const char *class,
+		 struct strbuf *out)
 {
 	strbuf_printf(out, "<tr class=\"%s\"", class);
-	html_attributes(&row->cell->cell, true, out);
+	html_attributes_of(&row->cell->cell, filters, out);
 	html_attribute("status", cell_status_name(row->cell->status), out);
 	strbuf_puts(out, ">");
+}
+
+void html_row(const struct summary_row *row, const char *class, struct strbuf *out)
+{
+	html_row_of(row, HTML_FILTERS_ALL, class, out);
 }

@@ -66,13 +66,21 @@ void html_row_label(const struct html_page *page, size_t run, const char *framew
 enum { HTML_FILTERS = 11 };
 extern const enum axis_id html_filters[HTML_FILTERS];
 void html_attribute(const char *name, const char *value, struct strbuf *out);
+/* One for each of them that means something in the cell; all but the framework, or all. */
 void html_attributes(const struct cell *cell, bool framework, struct strbuf *out);
+/* For what stands for several cells: those of `filters`, bits by place in html_filters, alone. It
+ * begins with all, and html_shared leaves those in which another cell is the same. */
+#define HTML_FILTERS_ALL ((1U << HTML_FILTERS) - 1)
+unsigned html_shared(unsigned filters, const struct cell *cell, const struct cell *other);
+void html_attributes_of(const struct cell *cell, unsigned filters, struct strbuf *out);
 
 /* A table: its head ('>' before a title: figures, which stand on the right; "run" is left out where
  * there is one), rows that filters find, cells (class NULL: none), foot. */
 void html_head(const struct html_page *page, const char *const *titles, size_t count,
 	       struct strbuf *out);
 void html_row(const struct summary_row *row, const char *class, struct strbuf *out);
+void html_row_of(const struct summary_row *row, unsigned filters, const char *class,
+		 struct strbuf *out);
 void html_cell(const char *class, const char *text, struct strbuf *out);
 void html_foot(struct strbuf *out);
 #define HTML_HEAD(page, titles, out)                                                               \

@@ -12,8 +12,9 @@
 
 /* Cells of a framework that ended alike for the same reason are one row. */
 struct alike {
-	const struct summary_row *row;
+	const struct summary_row *row; /* the first of them */
 	size_t run, count;
+	unsigned shared; /* what filters find all of them by */
 };
 
 static size_t alike_key(const struct summary_row *row, size_t run, char *out, size_t out_bytes)
@@ -43,8 +44,12 @@ static struct alike *gather_alike(const struct html_page *page, size_t *count)
 				rows = memory_realloc(rows, capacity * sizeof *rows);
 			}
 			if (number == known)
-				rows[number] = (struct alike){.row = row, .run = run};
+				rows[number] = (struct alike){
+					.row = row, .run = run, .shared = HTML_FILTERS_ALL};
 			rows[number].count++;
+			rows[number].shared =
+				html_shared(rows[number].shared, &rows[number].row->cell->cell,
+					    &row->cell->cell);
 		}
 	*count = names.count;
 	names_release(&names);
@@ -67,7 +72,7 @@ void html_ledger(const struct html_page *page, struct strbuf *out)
 				 rows[i].count - 1);
 		else
 			snprintf(work, sizeof work, "%s", title);
-		html_row(row, "", out);
+		html_row_of(row, rows[i].shared, "", out);
 		html_cell("strong", row->cell->cell.framework, out);
 		html_cell(NULL, work, out);
 		if (page->count > 1)

@@ -13,9 +13,9 @@
 /* MXCSR, Intel SDM volume 1, 10.2.3: flush to zero, denormals are zero. */
 enum { MXCSR_FTZ = 1 << 15, MXCSR_DAZ = 1 << 6 };
 
-/* The overview is read down where more frameworks stand in it than a page is wide, and few
- * comparisons. */
-enum { ACROSS_FRAMEWORKS = 7, ACROSS_COMPARISONS = 4 };
+/* The overview is read down where more frameworks stand in it than a page is wide, and fewer
+ * comparisons: what is wider than paper is cut off there. */
+enum { ACROSS_FRAMEWORKS = 7 };
 
 /* What a column of the overview is of: a framework, or else a comparison. */
 struct column {
@@ -61,7 +61,10 @@ static void overview_cell(const struct column *column, const struct summary_row 
 	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
 	summary_floor_text(row, ratio, sizeof ratio);
 	open_cell(column, row->rank == 1 ? " best" : "", out);
-	strbuf_printf(out, ">%s", step);
+	/* Not by colour alone: paper has none, and who listens to the page neither. */
+	strbuf_puts(out,
+		    row->rank == 1 ? "><span role=\"img\" aria-label=\"first\">*</span> " : ">");
+	strbuf_puts(out, step);
 	if (isfinite(row->floor_ratio))
 		strbuf_printf(out, " <small>%s</small>", ratio);
 	strbuf_puts(out, "</td>");
@@ -176,18 +179,37 @@ static void overview_by_framework(const struct html_page *page, size_t shown, co
 	}
 }
 
-/* Frameworks that are not here at all have no column: a line names them. */
+static bool is_installed(const struct html_page *page, const char *framework)
+{
+	for (size_t run = 0; run < page->count; run++)
+		for (size_t i = 0; i < page->summaries[run]->count; i++) {
+			const struct stored_cell *cell = page->summaries[run]->rows[i].cell;
+			if (!strcmp(cell->cell.framework, framework) &&
+			    cell->status == CELL_MISSING &&
+			    cell_not_installed(&cell->cell, cell->reason))
+				return false;
+		}
+	return true;
+}
+
+/* Frameworks that have nothing to show have no column: a line names those that are not here at all,
+ * and one those that lack a device or data. */
 static void overview_missing(const struct html_page *page, const bool *present, struct strbuf *out)
 {
-	bool first = true;
-	for (size_t k = 0; k < page->framework_count; k++) {
-		if (present[k])
-			continue;
-		strbuf_puts(out, first ? "<p class=\"note\">Not installed: " : ", ");
-		text_html(page->frameworks[k], out);
-		first = false;
+	for (int installed = 0; installed < 2; installed++) {
+		bool first = true;
+		for (size_t k = 0; k < page->framework_count; k++) {
+			if (present[k] || is_installed(page, page->frameworks[k]) != installed)
+				continue;
+			strbuf_puts(out, !first	     ? ", "
+					 : installed ? "<p class=\"note\">Missing, <a "
+						       "href=\"#ledger\">for these reasons</a>: "
+						     : "<p class=\"note\">Not installed: ");
+			text_html(page->frameworks[k], out);
+			first = false;
+		}
+		strbuf_puts(out, first ? "" : ".</p>\n");
 	}
-	strbuf_puts(out, first ? "" : ".</p>\n");
 }
 
 void html_overview(const struct html_page *page, struct strbuf *out)
@@ -199,13 +221,13 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 	for (size_t k = 0; k < page->framework_count; k++)
 		across += present[k];
 	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
-	if (across > ACROSS_FRAMEWORKS && shown * page->count <= ACROSS_COMPARISONS)
+	if (across > ACROSS_FRAMEWORKS && shown * page->count < across)
 		overview_by_framework(page, shown, present, out);
 	else
 		overview_by_comparison(page, shown, present, out);
 	html_foot(out);
 	strbuf_puts(out, "<p class=\"note\">Time per step; beside it the ratio to native, the "
-			 "floor. Marked: "
+			 "floor. Marked with *: "
 			 "the fastest, and those that cannot be told apart from it.</p>\n");
 	if (shown < page->comparison_count)
 		strbuf_printf(out,
@@ -351,7 +373,7 @@ static void add_verdict(const struct html_page *page, size_t comparison, summary
 	strbuf_release(&line);
 }
 
-/* What is not installed is one line, not a row each; the ledger has the reasons. */
+/* What is missing is one line, not a row each; the ledger has the reasons. */
 static void missing_line(const struct html_page *page, size_t comparison, struct strbuf *out)
 {
 	bool first = true;
@@ -364,7 +386,9 @@ static void missing_line(const struct html_page *page, size_t comparison, struct
 				continue;
 			html_row_label(page, run, rows[i].cell->cell.framework, label,
 				       sizeof label);
-			strbuf_puts(out, first ? "<p class=\"note\">Missing: " : "; ");
+			strbuf_puts(out, first ? "<p class=\"note\">Missing, <a "
+						 "href=\"#ledger\">for these reasons</a>: "
+					       : "; ");
 			text_html(label, out);
 			first = false;
 		}
@@ -430,7 +454,9 @@ static void framework_row(const struct html_page *page, size_t run,
 			  const struct stored_cell *stored, struct strbuf *out)
 {
 	const json_t *details = stored->framework;
-	strbuf_puts(out, "<tr>");
+	strbuf_puts(out, "<tr");
+	html_attribute("framework", stored->cell.framework, out);
+	strbuf_puts(out, ">");
 	html_cell("strong", stored->cell.framework, out);
 	if (page->count > 1)
 		html_cell("label", page->labels[run], out);

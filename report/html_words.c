@@ -10,7 +10,7 @@
 #include "report/html_internal.h"
 #include "report/text.h"
 
-enum { PLACES_TOLD = 3, GROUP_BYTES = 512 };
+enum { PLACES_TOLD = 3, CANDIDATES_TOLD = 6, GROUP_BYTES = 512 };
 
 /* Comparisons, or cells, of which the same is to be said. */
 struct group {
@@ -74,19 +74,22 @@ static size_t find_first(const struct summary *summary, size_t comparison, bool 
 	return count;
 }
 
-/* Whether native is the first, alone: only then do ranks say who comes first among the others. */
-static bool is_led_by_native(const struct summary *summary, size_t comparison)
+/* Where nobody knows who is first: those that may be, as find_first tells. More than
+ * CANDIDATES_TOLD are a number. */
+static void find_candidates(const struct summary *summary, size_t comparison, char out[GROUP_BYTES])
 {
-	const struct summary_row *row = &summary->rows[summary->first[comparison]];
-	return row->rank == 1 && !row->tied && !strcmp(row->cell->cell.framework, "native");
-}
-
-static size_t count_comparable(const struct summary *summary, size_t comparison)
-{
-	size_t comparable = 0;
-	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
-		comparable += summary->rows[i].comparable;
-	return comparable;
+	size_t count = 0, used = 0;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (!row->comparable || (row->rank > 0 ? row->rank : row->rank_low) != 1)
+			continue;
+		if (count < CANDIDATES_TOLD && used < GROUP_BYTES)
+			used += (size_t)snprintf(out + used, GROUP_BYTES - used, "%s%s",
+						 count > 0 ? ", " : "", row->cell->cell.framework);
+		count++;
+	}
+	if (count > CANDIDATES_TOLD)
+		snprintf(out, GROUP_BYTES, "%zu frameworks", count);
 }
 
 static void add_places(const struct summary *summary, const struct group *group, struct strbuf *out)
@@ -104,11 +107,42 @@ static void add_places(const struct summary *summary, const struct group *group,
 	strbuf_puts(out, ".</li>\n");
 }
 
+/* "The fastest is one of native, openvino in 2 of 8 comparisons: ..." for each set of them. */
+static void add_candidates(const struct summary *summary, const struct groups *groups,
+			   size_t compared, struct strbuf *out)
+{
+	for (size_t i = 0; i < groups->names.count; i++) {
+		const struct group *group = &groups->rows[i];
+		strbuf_puts(out, "<li>The fastest is one of <strong>");
+		text_html(groups->names.rows[i].bytes, out);
+		strbuf_printf(out,
+			      "</strong>, and the intervals of the ratios do not tell which, in "
+			      "%zu of %zu comparison%s",
+			      group->count, compared, compared == 1 ? "" : "s");
+		add_places(summary, group, out);
+	}
+}
+
+/* Whether native is the first, alone: only then do ranks say who comes first among the others. */
+static bool is_led_by_native(const struct summary *summary, size_t comparison)
+{
+	const struct summary_row *row = &summary->rows[summary->first[comparison]];
+	return row->rank == 1 && !row->tied && !strcmp(row->cell->cell.framework, "native");
+}
+
+static size_t count_comparable(const struct summary *summary, size_t comparison)
+{
+	size_t comparable = 0;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
+		comparable += summary->rows[i].comparable;
+	return comparable;
+}
+
 /* One sentence for each set of frameworks that comes first anywhere. */
 static void add_winners(const struct summary *summary, bool without_native, struct strbuf *out)
 {
-	struct groups groups = {.rows = NULL};
-	size_t compared = 0, unknown = 0;
+	struct groups groups = {.rows = NULL}, candidates = {.rows = NULL};
+	size_t compared = 0;
 	char names[GROUP_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
 		/* One alone is compared with nothing. */
@@ -117,9 +151,12 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 			continue;
 		compared++;
 		size_t count = find_first(summary, c, without_native, names);
-		unknown += count == 0;
-		if (count > 0)
+		if (count > 0) {
 			add_to(&groups, names, c)->status = count > 1;
+		} else if (!without_native) {
+			find_candidates(summary, c, names);
+			add_to(&candidates, names, c);
+		}
 	}
 	for (size_t i = 0; i < groups.names.count; i++) {
 		const struct group *group = &groups.rows[i];
@@ -132,15 +169,12 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 			      without_native ? " when native, the floor, is left out" : "");
 		add_places(summary, group, out);
 	}
-	if (unknown > 0 && !without_native)
-		strbuf_printf(out,
-			      "<li>Who is the fastest is not known in %zu of %zu comparison%s: the "
-			      "intervals of the ratios do not tell.</li>\n",
-			      unknown, compared, compared == 1 ? "" : "s");
-	else if (groups.names.count == 0 && !without_native)
+	add_candidates(summary, &candidates, compared, out);
+	if (groups.names.count == 0 && candidates.names.count == 0 && !without_native)
 		strbuf_puts(out, "<li>No comparison has two frameworks that are ranked: nothing "
 				 "can be said of who is faster.</li>\n");
 	release(&groups);
+	release(&candidates);
 }
 
 struct certainty {

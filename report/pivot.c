@@ -480,13 +480,14 @@ static void render_group(const struct summary *summary, enum axis_id axis,
 	sweep_release(&sweep);
 }
 
-void pivot_render(const struct summary *summary, enum axis_id axis, bool colour, int width,
-		  struct strbuf *out)
+bool pivot_render(const struct summary *summary, enum axis_id axis, pivot_usual *usual, bool colour,
+		  int width, struct strbuf *out)
 {
 	const struct summary_row **rows = memory_alloc((summary->count + 1) * sizeof *rows);
 	size_t *of_row = memory_alloc((summary->count + 1) * sizeof *of_row);
 	struct names groups = {.count = 0};
 	char key[SUMMARY_KEY_BYTES];
+	bool any_usual = false;
 
 	for (size_t i = 0; i < summary->count; i++)
 		of_row[i] =
@@ -496,9 +497,16 @@ void pivot_render(const struct summary *summary, enum axis_id axis, bool colour,
 		for (size_t i = 0; i < summary->count; i++)
 			if (of_row[i] == group)
 				rows[count++] = &summary->rows[i];
-		render_group(summary, axis, rows, count, colour, width, out);
+		/* Such rows differ in nothing else: they are one comparison. */
+		if (axis_applies(&axes[axis], &rows[0]->cell->cell)) {
+			render_group(summary, axis, rows, count, colour, width, out);
+		} else {
+			usual(summary, rows[0]->comparison, colour, width, out);
+			any_usual = true;
+		}
 	}
 	names_release(&groups);
 	free(of_row);
 	free(rows);
+	return any_usual;
 }

@@ -14,8 +14,14 @@
  * cell is one of its sweep; AXIS_COUNT when there is none, or several. */
 enum axis_id pivot_axis(const struct summary *summary);
 
-/* The tables, one for each combination of the other axes; instead of those of summary_table. */
-void pivot_render(const struct summary *summary, enum axis_id axis, bool colour, int width,
-		  struct strbuf *out);
+/* Adds the usual table of a comparison. */
+typedef void pivot_usual(const struct summary *summary, size_t comparison, bool colour, int width,
+			 struct strbuf *out);
+
+/* The tables, one for each combination of the other axes; instead of those of summary_table, but
+ * for what the axis means nothing in (inference has no learning rate): that has its usual table.
+ * True when there is any such one. */
+bool pivot_render(const struct summary *summary, enum axis_id axis, pivot_usual *usual, bool colour,
+		  int width, struct strbuf *out);
 
 #endif

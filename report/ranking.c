@@ -21,11 +21,13 @@ static size_t find_floor(const struct summary_row *rows, size_t count)
 	return count;
 }
 
+/* The order is that of the ranks: corrected for the number of pairs. */
 static void hold_against(const struct contender *self, const struct contender *floor,
-			 struct summary_row *row)
+			 enum order order, struct summary_row *row)
 {
 	struct contrast contrast;
-	row->floor_order = order_pair(floor, self, &contrast);
+	contrast_of_rounds(&floor->means, &self->means, &contrast);
+	row->floor_order = order;
 	row->floor_ratio = contrast.ratio;
 	row->floor_low = contrast.low;
 	row->floor_high = contrast.high;
@@ -55,7 +57,7 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 	for (size_t i = 0; i < comparable; i++)
 		contenders[i] = (struct contender){.means = replicates[i].means,
 						   .loss = replicates[i].loss};
-	order_places(contenders, comparable, places);
+	order_places(contenders, comparable, floor, places);
 	for (size_t i = 0; i < comparable; i++) {
 		struct summary_row *row = &rows[i];
 		row->rank = places[i].rank;
@@ -67,7 +69,7 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 		row->disturbed = contenders[i].loss > 0;
 		if (floor == comparable)
 			continue;
-		hold_against(&contenders[i], &contenders[floor], row);
+		hold_against(&contenders[i], &contenders[floor], places[i].to_floor, row);
 		hold_undisturbed(&replicates[i], &replicates[floor], row);
 		row->disturbed |= contenders[floor].loss > 0;
 	}

@@ -165,6 +165,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 			 target_half_width(summary->run->meta.effort), &row->step);
 	row->processes = replicates->all;
 	row->processes_disturbed = replicates->flagged;
+	summary_take(&summary->arena, cell, &row->taken);
 	fill_undisturbed(&summary->arena, replicates, row);
 	latency_fill(&summary->arena, cell, replicates, row);
 	summary_diagnose(&summary->arena, replicates, row);

@@ -23,6 +23,15 @@ struct summary_costs {
 	double peak_flops, peak_share; /* of as many cores, in FLOP/s (store/machine_figures.h) */
 };
 
+/* What the machine did to a cell's processes; kept here, because of large runs few cells keep their
+ * processes. */
+struct summary_taken {
+	size_t all, disturbed; /* processes, and those of them that were disturbed by anything */
+	unsigned causes;       /* bits (samples/disturbance.h) */
+	const double *most;    /* the largest figure of each cause; NULL where none was disturbed */
+	const char *which;     /* "2, 5 of 7", numbered as `prony log` does, "all 7"; likewise */
+};
+
 #define SUMMARY_LATENCIES 3
 
 struct summary_row {
@@ -47,6 +56,7 @@ struct summary_row {
 	double rss_peak_bytes;		   /* median over processes; NaN without */
 	double flops; /* 2 x MACs x (3 when training) / step, a second; NaN without */
 	struct summary_costs costs;
+	struct summary_taken taken;
 	size_t comparison; /* number of its comparison, from 0 */
 	bool disturbed;	   /* the machine did other things in what counts of it, or of its floor */
 	bool unsettled;	   /* because of that its order to another one is not known */

@@ -4,9 +4,14 @@
 
 #include "report/summary.h"
 
-/* Marks the rows of frameworks all of whose cells are missing, where there are many of them and
- * others are here. */
+/* Marks the rows of frameworks that are not installed, where there are many of them and others are
+ * here. */
 void summary_fold(struct summary *summary);
+
+/* Fills row->taken; what it points to is in the arena. */
+void summary_take(struct arena *arena, const struct stored_cell *cell, struct summary_taken *taken);
+/* Another arena's copy of it. */
+void summary_keep_taken(struct arena *arena, struct summary_taken *taken);
 
 /* Fills row->diagnoses and row->components from the processes that count. */
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,

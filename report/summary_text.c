@@ -319,30 +319,28 @@ static void render_more(struct table *table, bool colour, int width, struct strb
 	table_free(table);
 }
 
-/* A table for each comparison, and what is to be said of it. */
-static void render_comparisons(const struct summary *summary, bool colour, int width,
-			       struct strbuf *out)
+/* The table of a comparison below its title, and what is to be said of it. */
+static void render_comparison(const struct summary *summary, size_t comparison, bool colour,
+			      int width, struct strbuf *out)
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
+	char title[CELL_KEY_BYTES];
 	struct strbuf line;
 	strbuf_init(&line, 0);
-	for (size_t c = 0; c < summary->comparison_count; c++) {
-		char title[CELL_KEY_BYTES];
-		summary_comparison_title(&summary->rows[summary->first[c]].cell->cell, title,
-					 sizeof title);
-		strbuf_putc(out, '\n');
-		text_wrap(title, 0, width, bold, plain, out);
-		struct table *table = table_that_fits(summary, c, width);
-		table_render_text(table, colour, width, out);
-		table_free(table);
-		render_more(summary_latency(summary, c), colour, width, out);
-		if (summary->full)
-			render_more(summary_details(summary, c), colour, width, out);
-		for (size_t k = 0; k < summary_verdict_count; k++) {
-			strbuf_clear(&line);
-			if (summary_verdicts[k](summary, c, &line))
-				text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
-		}
+	summary_comparison_title(&summary->rows[summary->first[comparison]].cell->cell, title,
+				 sizeof title);
+	strbuf_putc(out, '\n');
+	text_wrap(title, 0, width, bold, plain, out);
+	struct table *table = table_that_fits(summary, comparison, width);
+	table_render_text(table, colour, width, out);
+	table_free(table);
+	render_more(summary_latency(summary, comparison), colour, width, out);
+	if (summary->full)
+		render_more(summary_details(summary, comparison), colour, width, out);
+	for (size_t k = 0; k < summary_verdict_count; k++) {
+		strbuf_clear(&line);
+		if (summary_verdicts[k](summary, comparison, &line))
+			text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 	}
 	strbuf_release(&line);
 }
@@ -357,10 +355,11 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 	summary_heading(summary, &line);
 	text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 	enum axis_id swept = summary->full ? AXIS_COUNT : pivot_axis(summary);
+	bool plain_tables = swept == AXIS_COUNT;
 	if (swept != AXIS_COUNT)
-		pivot_render(summary, swept, colour, width, out);
-	else
-		render_comparisons(summary, colour, width, out);
+		plain_tables = pivot_render(summary, swept, render_comparison, colour, width, out);
+	for (size_t c = 0; swept == AXIS_COUNT && c < summary->comparison_count; c++)
+		render_comparison(summary, c, colour, width, out);
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
 	strbuf_putc(out, '\n');
@@ -370,8 +369,9 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 		if (conditions[i](summary, &line))
 			text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
 	}
-	if (summary->count > 0)
-		text_wrap(swept != AXIS_COUNT ? PIVOT_LEGEND : SUMMARY_LEGEND, 0, width,
-			  colour ? TEXT_DIM : "", plain, out);
+	if (summary->count > 0 && swept != AXIS_COUNT)
+		text_wrap(PIVOT_LEGEND, 0, width, colour ? TEXT_DIM : "", plain, out);
+	if (summary->count > 0 && plain_tables)
+		text_wrap(SUMMARY_LEGEND, 0, width, colour ? TEXT_DIM : "", plain, out);
 	strbuf_release(&line);
 }

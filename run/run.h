@@ -64,8 +64,7 @@ enum run_event_kind {
 	EVENT_PROCESS_START,
 	EVENT_STAGE /* of either; text: "import", "build", "warm-up"... */,
 	EVENT_PROCESS_END,
-	EVENT_CELL_END,
-	EVENT_WAITING /* text: the lock that another prony holds */
+	EVENT_CELL_END
 };
 
 /* The stage that has no end of its own: listeners may ask for it. */
@@ -122,7 +121,6 @@ struct run_settings {
 	const char *keep_bundle; /* folder that gets the bundles; NULL = temporary, removed */
 	const char *setup_command,
 		*cleanup_command; /* shell text around each process; NULL = none */
-	const char *lock_path;	  /* machine-wide lock; NULL = default ($PRONY_LOCK, /tmp) */
 	const volatile int *stop; /* set by a signal handler: finish cleanly, PRONY_INTERRUPTED */
 };
 
@@ -130,7 +128,8 @@ struct run_settings {
  * Runs every pending cell of the plan: first its gate, then rounds in which each cell that wants
  * more runs once, in seeded random order. A cell whose process or gate fails ends with that status:
  * at once, or after a second crash or time-out in a row, which may be accidents. So does a cell
- * whose data or model turn out to be broken. `cells` has one element per cell of the plan.
+ * whose data or model turn out to be broken. `cells` has one element per cell of the plan. The
+ * caller holds the machine's lock (run/lock.h).
  */
 enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			      const struct run_settings *settings,

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "client/leftover.h"
-#include "run/lock.h"
 #include "run/schedule_internal.h"
 #include "run/timing.h"
 
@@ -36,11 +35,6 @@ void run_cell_release(struct run_cell *cell)
 	cell->means = NULL;
 	cell->disturbances = NULL;
 	cell->mean_count = 0;
-}
-
-static void say_waiting(void *context, const char *path)
-{
-	schedule_say(context, EVENT_WAITING, 0, 0, path);
 }
 
 static enum prony_status schedule_init(struct schedule *s, struct error *err)
@@ -77,8 +71,6 @@ static void schedule_release(struct schedule *s)
 		directory_remove(s->folder, NULL);
 	if (s->folder_fd >= 0)
 		close(s->folder_fd);
-	if (s->lock_fd >= 0)
-		close(s->lock_fd);
 	free(s->works);
 	free(s->folder);
 }
@@ -262,17 +254,6 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 	return status;
 }
 
-static enum prony_status take_lock(struct schedule *s, struct error *err)
-{
-	char *path = s->settings->lock_path ? strdup(s->settings->lock_path) : lock_default_path();
-	if (!path)
-		return error_set(err, PRONY_NOMEM, "no memory for a path");
-	enum prony_status status =
-		lock_take(path, s->settings->stop, say_waiting, s, &s->lock_fd, err);
-	free(path);
-	return status;
-}
-
 static bool anything_pending(const struct schedule *s)
 {
 	for (size_t cell = 0; cell < s->plan->count; cell++)
@@ -289,13 +270,10 @@ enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			     .cells = cells,
 			     .settings = settings,
 			     .callbacks = callbacks,
-			     .lock_fd = -1,
 			     .folder_fd = -1};
 	if (!anything_pending(&s))
 		return PRONY_OK;
 	enum prony_status status = schedule_init(&s, err);
-	if (status == PRONY_OK)
-		status = take_lock(&s, err);
 	if (status == PRONY_OK)
 		status = schedule_run_gates(&s, err);
 	if (status == PRONY_OK && !settings->gate_only)

@@ -28,7 +28,7 @@ struct schedule {
 	struct cache answers;
 	struct random random;
 	struct file_stamp program; /* settings->self when the run began */
-	int lock_fd, folder_fd;
+	int folder_fd;
 };
 
 /* schedule_cells.c: the works of cells, their bundles, their ends. */

@@ -15,6 +15,7 @@
 #include "sensors/sampling.h"
 
 #define RECORDS_MAX ((int64_t)1 << 20)
+#define WINDOW_FILLED 0.1		 /* of a window may be missing */
 #define BLOCKS_MAX 4096			 /* warm-up blocks that are kept for the steadiness test */
 #define CALIBRATION_NS INT64_C(20000000) /* a step is known well enough after so long */
 #define CHUNK_NS INT64_C(1000000000)	 /* steadiness is looked at once a second */
@@ -29,6 +30,7 @@ struct timing {
 	const struct recipe *recipe;
 	struct process_record *record;
 	int64_t steps_done;	  /* all so far: says which slot comes next */
+	int64_t last_batch;	  /* of the last step */
 	double step_ns;		  /* best knowledge of how long one takes */
 	struct series losses;	  /* read in the window; empty where none were */
 	int64_t timed_ns;	  /* of the window, less the reading */
@@ -39,6 +41,30 @@ struct timing {
 static int64_t at_least_one(double value)
 {
 	return value < 1 ? 1 : (int64_t)value;
+}
+
+/* What the steps of a request took: with what lies between its blocks, which an ordinary loop has
+ * too. A framework's own loop has calls of ours between its epochs, which are nobody's. */
+static int64_t steps_took(const struct timing *t, const struct client_window *window)
+{
+	int64_t sum = 0;
+	if (t->drive->cell->cell.loop != LOOP_FIT)
+		return window->records[window->count - 1].end_ns - window->records[0].begin_ns;
+	for (size_t i = 0; i < window->count; i++)
+		sum += window->records[i].end_ns - window->records[i].begin_ns;
+	return sum;
+}
+
+/* The batch of a request's last step, counted from the first of all. Each epoch of a framework's
+ * own loop begins with the request's first one. */
+static int64_t last_batch(const struct timing *t, const struct run_request *request)
+{
+	int64_t every = request->steps;
+	if (t->drive->cell->cell.loop == LOOP_FIT && request->sync == SYNC_STEP)
+		every = 1;
+	else if (t->drive->cell->cell.loop == LOOP_FIT && request->sync == SYNC_BLOCKS)
+		every = (request->steps - 1) % request->every + 1;
+	return request->done + every - 1;
 }
 
 static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mode sync,
@@ -58,15 +84,15 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 	if (status != PRONY_OK)
 		return status;
 	t->steps_done += steps;
-	int64_t passed = window->records[window->count - 1].end_ns - window->records[0].begin_ns;
-	t->step_ns = (double)passed / (double)steps;
+	t->last_batch = last_batch(t, &request);
+	t->step_ns = (double)steps_took(t, window) / (double)steps;
 	return PRONY_OK;
 }
 
 /* Of the batch of the last step. */
 static const int64_t *last_labels(const struct timing *t)
 {
-	int64_t last = t->steps_done - 1;
+	int64_t last = t->last_batch;
 	return t->loader ? prefetch_labels(t->loader, last)
 			 : t->drive->work->labels.tensors[last % t->recipe->slots].data;
 }
@@ -230,6 +256,35 @@ static void keep_blocks(struct warm_up *warm, const struct client_window *window
 	}
 }
 
+/* How many steps fill the window. *few: fewer than the least, because a step is that long. */
+static int64_t window_steps(const struct timing *t, bool *few)
+{
+	const struct run_limits *limits = &t->drive->settings->limits;
+	int64_t steps = t->drive->cell->steps;
+	*few = false;
+	if (steps > 0)
+		return steps;
+	steps = at_least_one(ceil((double)limits->window_ns / t->step_ns));
+	if (steps < limits->min_steps)
+		steps = limits->min_steps;
+	if ((double)steps * t->step_ns > (double)limits->window_max_ns) {
+		steps = at_least_one((double)limits->window_max_ns / t->step_ns);
+		if (steps < limits->few_steps)
+			steps = limits->few_steps;
+		*few = steps < limits->min_steps;
+	}
+	return steps;
+}
+
+/* How long the coming window will be, as far as is known; not shorter than the effort's. */
+static int64_t coming_window_ns(const struct timing *t)
+{
+	bool few;
+	double coming = (double)window_steps(t, &few) * t->step_ns;
+	int64_t least = t->drive->settings->limits.window_ns;
+	return coming > (double)least ? (int64_t)coming : least;
+}
+
 /* Blocks until steady, or until the cap; steadiness is the caller's judgement. */
 static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, struct error *err)
 {
@@ -252,7 +307,7 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 		if (limits->test_steadiness && t->drive->callbacks->steady &&
 		    t->drive->callbacks->steady(t->drive->callbacks->context, warm->blocks,
 						warm->block_steps, warm->count,
-						limits->window_ns)) {
+						coming_window_ns(t))) {
 			steady = true;
 			break;
 		}
@@ -290,19 +345,10 @@ static void size_window(struct timing *t, int64_t *steps, int64_t *every)
 {
 	const struct run_limits *limits = &t->drive->settings->limits;
 	int64_t fixed = t->drive->cell->steps;
-	*steps = fixed;
-	if (fixed <= 0) {
-		*steps = at_least_one(ceil((double)limits->window_ns / t->step_ns));
-		if (*steps < limits->min_steps)
-			*steps = limits->min_steps;
-		if ((double)*steps * t->step_ns > (double)limits->window_max_ns) {
-			*steps = at_least_one((double)limits->window_max_ns / t->step_ns);
-			if (*steps < limits->few_steps)
-				*steps = limits->few_steps;
-			if (*steps < limits->min_steps)
-				*t->flags |= CELL_FLAG_FEW_STEPS;
-		}
-	}
+	bool few;
+	*steps = window_steps(t, &few);
+	if (few)
+		*t->flags |= CELL_FLAG_FEW_STEPS;
 	switch (t->drive->cell->cell.sync) {
 	case SYNC_END:
 		*every = *steps;
@@ -372,7 +418,7 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 		status = run_steps(t, chunk, cell->cell.sync, every, &window, err);
 		if (status != PRONY_OK)
 			break;
-		t->timed_ns += window.records[window.count - 1].end_ns - window.records[0].begin_ns;
+		t->timed_ns += steps_took(t, &window);
 		t->wait_ns += window.wait_ns;
 		t->copy_ns += window.copy_ns;
 		status = keep_intervals(t->record, &window, err);
@@ -381,6 +427,21 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 			status = losses_read(t, done, err);
 	}
 	return status;
+}
+
+/* Steps that fill what is left of the window where nothing was warmed up: the first, cold step said
+ * how many would. 0: it is full. */
+static int64_t steps_left(const struct timing *t, int64_t every)
+{
+	const struct plan_cell *cell = t->drive->cell;
+	double window = (double)t->drive->settings->limits.window_ns;
+	double left = window - (double)t->timed_ns;
+	int64_t room = RECORDS_MAX - (int64_t)t->record->interval_count;
+	if (cell->steps > 0 || cell->warm_up_steps != 0 || cell->loss_every > 0 ||
+	    left < WINDOW_FILLED * window || room < 1)
+		return 0;
+	int64_t blocks = at_least_one(left / ((double)every * t->step_ns));
+	return (blocks < room ? blocks : room) * every;
 }
 
 static enum prony_status measure_window(struct timing *t, struct error *err)
@@ -392,6 +453,8 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	say_measuring(t);
 	sampling_mark(t->sampling, true);
 	enum prony_status status = run_window(t, steps, every, err);
+	for (int64_t left; status == PRONY_OK && (left = steps_left(t, every)) > 0; steps += left)
+		status = run_window(t, left, every, err);
 	sampling_mark(t->sampling, false);
 	if (status != PRONY_OK)
 		return status;

@@ -122,6 +122,9 @@ static void take_steps(struct watched *watched, struct track *track)
 static void sample(struct sampling *s, bool all, enum edge edge)
 {
 	bool nobody = s->watched.below_count == 0;
+	/* A process first seen in the window would bring what it had counted before. */
+	if (edge == EDGE_BEGIN)
+		s->watched.tree_due_ns = 0;
 	int64_t before = thread_cpu_ns(), now = watched_look(&s->watched);
 
 	s->look_cpu_ns += thread_cpu_ns() - before;

@@ -49,7 +49,9 @@ const char *diagnosis_remedy(enum diagnosis_id id)
 
 void diagnosis_figure(enum diagnosis_id id, double value, struct strbuf *out)
 {
-	strbuf_printf(out, "%s%.2g%s", rows[id].before, rows[id].factor * value, rows[id].after);
+	strbuf_puts(out, rows[id].before);
+	strbuf_two_digits(out, rows[id].factor * value);
+	strbuf_puts(out, rows[id].after);
 }
 
 static int compare_reals(const void *a, const void *b)

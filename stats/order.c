@@ -278,13 +278,15 @@ static void note_needed(const struct contender *contenders, const struct pairs *
 		}
 }
 
-void order_places(const struct contender *contenders, size_t count, struct place *out)
+void order_places(const struct contender *contenders, size_t count, size_t floor, struct place *out)
 {
 	struct pairs pairs = compare_all(contenders, count);
 
 	for (size_t i = 0; i < count; i++) {
 		const enum order *row = pairs.orders + i * count;
-		out[i] = (struct place){.low = 1, .high = (int)count};
+		out[i] = (struct place){.low = 1,
+					.high = (int)count,
+					.to_floor = floor < count ? row[floor] : ORDER_UNKNOWN};
 		for (size_t k = 0; k < count; k++) {
 			out[i].low += row[k] == ORDER_SLOWER;
 			out[i].high -= row[k] == ORDER_FASTER;

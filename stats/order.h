@@ -83,14 +83,16 @@ struct place {
 	bool unknown;	     /* no number of processes is known that would settle it */
 	size_t needed; /* processes of each that would, undisturbed ones where it is disturbed, were
 			  ratios and spreads as they were found; 0: unknown, or nothing to settle */
+	enum order to_floor; /* what it is to contender `floor`; ORDER_UNKNOWN without one */
 };
 
 /*
  * contenders: in any order. What is said of the pairs is corrected for their number, and a rank
  * needs more than a pair: who is alike to two that are not alike has none, and neither have they. A
  * faster one by paired rounds is before a slower one, whatever the estimates over all processes
- * say.
+ * say. floor: the contender that all others are held to; `count` without one.
  */
-void order_places(const struct contender *contenders, size_t count, struct place *out);
+void order_places(const struct contender *contenders, size_t count, size_t floor,
+		  struct place *out);
 
 #endif

@@ -45,8 +45,8 @@ enum prony_status store_list_cells(struct store *store, struct arena *arena, str
 }
 
 /* The last runs that have a cell, the oldest first. */
-static enum prony_status list_runs(struct store *store, const char *hash, size_t most,
-				   int64_t *runs, size_t *count, struct error *err)
+static enum prony_status list_runs(struct store *store, const char *hash, int64_t until,
+				   size_t most, int64_t *runs, size_t *count, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
 	bool row = true;
@@ -55,9 +55,11 @@ static enum prony_status list_runs(struct store *store, const char *hash, size_t
 		sql_prepare(store,
 			    "SELECT id FROM (SELECT run.id, started_wall_ns FROM run JOIN cell ON "
 			    "run.id = cell.run"
-			    " WHERE hash = ?1 ORDER BY started_wall_ns DESC, run.id DESC LIMIT ?2)"
+			    " WHERE hash = ?1 AND (?3 = 0 OR (started_wall_ns, run.id) <= "
+			    "(SELECT started_wall_ns, id FROM run WHERE id = ?3)) ORDER BY "
+			    "started_wall_ns DESC, run.id DESC LIMIT ?2)"
 			    " ORDER BY started_wall_ns, id",
-			    doing, &statement, err, "tn", hash, (int64_t)most);
+			    doing, &statement, err, "tnn", hash, (int64_t)most, until);
 
 	while (status == PRONY_OK && used < most) {
 		status = sql_step(store, statement, doing, &row, err);
@@ -70,8 +72,9 @@ static enum prony_status list_runs(struct store *store, const char *hash, size_t
 	return status;
 }
 
-enum prony_status store_load_history(struct store *store, const char *hash, size_t most,
-				     struct stored_run **out, size_t *count, struct error *err)
+enum prony_status store_load_history(struct store *store, const char *hash, int64_t until,
+				     size_t most, struct stored_run **out, size_t *count,
+				     struct error *err)
 {
 	int64_t *ids = memory_alloc((most + 1) * sizeof *ids);
 	struct stored_run *runs = memory_alloc((most + 1) * sizeof *runs);
@@ -80,7 +83,7 @@ enum prony_status store_load_history(struct store *store, const char *hash, size
 	enum prony_status status = sql_run(store, "BEGIN", doing, err);
 
 	if (status == PRONY_OK) {
-		status = list_runs(store, hash, most, ids, &many, err);
+		status = list_runs(store, hash, until, most, ids, &many, err);
 		while (loaded < many && status == PRONY_OK) {
 			status = load_run(store, ids[loaded], hash, 0, &runs[loaded], err);
 			loaded += status == PRONY_OK;

@@ -205,10 +205,12 @@ struct cell_name {
 enum prony_status store_list_cells(struct store *store, struct arena *arena, struct cell_name **out,
 				   size_t *count, struct error *err);
 
-/* The last `most` runs that have a cell, the oldest first, each with that cell alone and its
- * figures. The caller releases each run, then frees *out. */
-enum prony_status store_load_history(struct store *store, const char *hash, size_t most,
-				     struct stored_run **out, size_t *count, struct error *err);
+/* The last `most` runs that have a cell, up to the run `until` (its id; 0: the newest of all), the
+ * oldest first, each with that cell alone and its figures. The caller releases each run, then frees
+ * *out. */
+enum prony_status store_load_history(struct store *store, const char *hash, int64_t until,
+				     size_t most, struct stored_run **out, size_t *count,
+				     struct error *err);
 
 /* Deletes runs with all that belongs to them, all or none. */
 enum prony_status store_delete_runs(struct store *store, const int64_t *runs, size_t count,

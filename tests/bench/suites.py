@@ -89,7 +89,7 @@ class Results:
         """Runs or resumes a suite for at most so long."""
         known = self.state["suites"].setdefault(suite, {"seconds": 0})
         known.setdefault("estimate", self.estimate(suite))
-        known["command"] = "prony run %s --quick -D %s" % (suite, self.options.device)
+        known["command"] = " ".join(["prony run", suite, "--quick -D", self.options.device] + shlex.split(self.options.more))
         words = self.run_words(suite) + ["--resume"]
         print("== %s, %d min left: %s" % (suite, seconds / 60, known["estimate"]), flush=True)
         started = time.time()
@@ -219,8 +219,9 @@ def render_suite(results, suite, known, top):
              "The plan said: %s. It took %.1f min%s." % (known["estimate"] or "nothing", known["seconds"] / 60, {
                  "cut": ", and was cut by its time: cells without figures are pending",
                  "done": ""}.get(known["end"], ", and ended early (%s)" % known["end"])),
-             "A sample of the work (batches of an eighth, three processes of three steps): for screening. "
-             "Files: %s." % ", ".join(files), "",
+             "%s: for screening. Files: %s." % (
+                 "A sample of the work (batches of an eighth, three processes of three steps)" if origin
+                 else "Effort quick", ", ".join(files)), "",
              "Versions: %s." % ", ".join("%s %s" % pair for pair in versions(cells).items()), ""]
     rows = list(failures(cells))
     if rows:

@@ -92,11 +92,11 @@ class ProgramTest(unittest.TestCase):
                              f"{' '.join(words)}\n{done.stdout}\n{done.stderr}")
         return done
 
-    def start(self, *words, log=None):
+    def start(self, *words, log=None, program=PRONY, stdout=None):
         stream = open(log or os.devnull, "ab")
         self.addCleanup(stream.close)
-        return subprocess.Popen([PRONY, *words], env=self.environment, stdin=subprocess.DEVNULL,
-                                stdout=stream, stderr=stream)
+        return subprocess.Popen([program, *words], env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=stream if stdout is None else stdout, stderr=stream)
 
     def assert_nothing_stays(self, seconds=60):
         """Waits for the last to be reaped; what is not told to end lives longer than that."""

@@ -191,6 +191,10 @@ class VerdictTest(StoredTest):
         self.assertEqual(self.compared("1", "3", code=0)["noise_age_days"], 17)
         text = measured("2026-10-18T11:06:40Z")
         self.assertIn("measured 2026-10-18T11:06:40Z, 31 days before the run", text)
+        # The same floor in both: the later run is the one that it is too old for.
+        self.sql("UPDATE run SET started_wall_ns = started_wall_ns + 60 * 86400 * 1000000000 WHERE id = 3")
+        text = measured("2026-11-08T11:06:40Z")
+        self.assertIn("70 days before the run", text)
 
     def test_undisturbed_steps_have_a_ratio_beside_it(self):
         self.assertNotIn("undisturbed", self.ask("compare", "1", "3", code=3))
@@ -227,6 +231,16 @@ class VerdictTest(StoredTest):
         self.assertLess(document["cells"][0]["ratio"]["ratio"], 1.5)
         self.sql("UPDATE process SET flags = 'disturbed'" + of_cell)
         self.compared("1", "3", "native", code=3)
+
+    def test_what_was_disturbed_is_not_known_to_be_the_same(self):
+        """The baseline may have been slowed down by as much as what is compared is slower."""
+        wide = ("--threshold", "40%")
+        self.compared("1", "3", "native", *wide, code=0)
+        self.sql("UPDATE cell SET flags = 'disturbed' WHERE run = 1 AND framework = 'native'")
+        document = self.compared("1", "3", "native", *wide, code=3)
+        self.assertEqual({cell["verdict"] for cell in document["cells"]}, {"INCONCLUSIVE"})
+        self.assertIn("while A was measured", document["cells"][0]["reason"])
+        self.compared("1", "3", "native", *wide, "--force", code=0)
 
     def test_a_cell_that_broke(self):
         self.sql("UPDATE cell SET status = 'crashed', reason = 'signal 11' WHERE run = 3"

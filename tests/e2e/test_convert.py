@@ -164,18 +164,7 @@ class ConvertTest(Conversion):
         """What was done is not done again, and a torn end is cut off."""
         source, _ = self.tiny(1500)
         folder = os.path.join(self.folder, "out")
-        process = self.start("data", "convert", source, "--to", "recordio", "-o", folder)
-        journal = os.path.join(folder, ".conversion")
-        while process.poll() is None:
-            try:
-                with open(journal, "rb") as stream:
-                    if b"\nat 0 " not in stream.read():
-                        break
-            except OSError:
-                time.sleep(0.001)
-        process.kill()
-        process.wait()
-        if not os.path.exists(journal):
+        if not self.kill_in_the_middle(source, "recordio", folder):
             self.skipTest("the conversion ended before it could be killed")
         with open(os.path.join(folder, "data.rec"), "ab") as stream:
             stream.write(b"torn")
@@ -186,6 +175,21 @@ class ConvertTest(Conversion):
         _, done = self.convert(source, "recordio", "out")
         self.assertIn("1500 samples as recordio, there already", done.stdout)
 
+    def kill_in_the_middle(self, source, kind, folder):
+        """False when it ended before."""
+        process = self.start("data", "convert", source, "--to", kind, "-o", folder)
+        journal = os.path.join(folder, ".conversion")
+        while process.poll() is None:
+            try:
+                with open(journal, "rb") as stream:
+                    if b"\nat 0 " not in stream.read():
+                        break
+            except OSError:
+                time.sleep(0.001)
+        process.kill()
+        process.wait()
+        return os.path.exists(journal)
+
     def test_broken_photographs_are_left_out(self):
         source = self.photographs("truncated.jpg", "text", "20000.jpg")
         folder, done = self.convert(source, "recordio", "out", expect=BAD_INPUT)
@@ -194,6 +198,45 @@ class ConvertTest(Conversion):
             self.assertIn(part, done.stderr)
         with open(os.path.join(folder, "conversion.txt"), encoding="utf-8") as stream:
             self.assertIn("written: 4\nleft out: 3\n", stream.read())
+
+    def test_what_is_broken_in_one_part_keeps_nobody_from_the_other(self):
+        """A data set has two parts, and both are whole in the end, but for what was left out."""
+        train = os.path.join(self.folder, "pictures", "imagenet-sample", "train")
+        with open(os.path.join(CORPUS, "rgb.png"), "rb") as stream:
+            picture = stream.read()
+        for number in range(100):
+            os.makedirs(os.path.join(train, "n%08d" % number))
+            with open(os.path.join(train, "n%08d" % number, "a.png"), "wb") as out:
+                out.write(picture if number != 40 else picture[:-30])
+        for _ in range(2):
+            folder, done = self.convert("imagenet-sample", "lmdb", "imagenet-sample-lmdb", "--data",
+                                        os.path.join(self.folder, "pictures"), expect=BAD_INPUT)
+            self.assertIn("imagenet-sample, train: 1 of 80 samples are broken", done.stderr)
+            for part, written in (("train", 79), ("evaluation", 20)):
+                with open(os.path.join(folder, part, "conversion.txt"), encoding="utf-8") as stream:
+                    self.assertIn("written: %d\n" % written, stream.read())
+        self.prony("data", "verify", folder, expect=0)
+        shutil.rmtree(os.path.join(folder, "evaluation"))
+        done = self.prony("data", "verify", folder, expect=BAD_INPUT)
+        self.assertIn("evaluation: not converted, where", done.stderr)
+
+    def test_lmdb_that_lost_samples(self):
+        """Removed while the conversion rested; or less than what conversion.txt says."""
+        source, _ = self.tiny(1500)
+        folder = os.path.join(self.folder, "out")
+        if not self.kill_in_the_middle(source, "lmdb", folder):
+            self.skipTest("the conversion ended before it could be killed")
+        os.remove(os.path.join(folder, "data.mdb"))
+        _, done = self.convert(source, "lmdb", "out", expect=BAD_INPUT)
+        self.assertRegex(done.stderr, r"data.mdb: has 0 of the \d+ samples that were written; remove the folder")
+        folder, _ = self.convert(source, "lmdb", "whole")
+        note = os.path.join(folder, "conversion.txt")
+        with open(note, encoding="utf-8") as stream:
+            text = stream.read()
+        with open(note, "w", encoding="utf-8") as out:
+            out.write(text.replace("written: 1500", "written: 1600"))
+        done = self.prony("data", "verify", folder, expect=BAD_INPUT)
+        self.assertIn("holds 1500 of 1600 samples", done.stderr)
 
     def test_refusals(self):
         source, _ = self.tiny(3)

@@ -46,6 +46,19 @@ class GateTest(ProgramTest):
         """Keras' own loop; --loop fit."""
         self.passes("keras2:tensorflow", "--loop", "fit")
 
+    def test_time_between_epochs_is_none_of_theirs(self):
+        """Each epoch of predict is a call, before which Keras makes what reads the data."""
+        done = self.prony("run", "-f", "keras3:tensorflow", "-n", "mlp", "-d", "synthetic", "-s", "forward", "-b", "16",
+                          "--loop", "fit", "--sync", "step", "--steps", "5", "--warm-up", "2", "--repeat", "1",
+                          "--store", self.store, "--format", "json", seconds=600,
+                          XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
+        cell, = json.loads(done.stdout)["cells"]
+        if cell["status"] == "missing":
+            self.skipTest(cell["reason"])
+        (mean, window, median), = self.rows("select step_mean_ns, window_ns, step_median_ns from process")
+        self.assertLess(5 * mean, 0.99 * window)
+        self.assertLess(mean, 3 * median)
+
     def test_nasnet_in_mxnet(self):
         """Parts of a Concat that share a block of channels: small networks do not get such blocks."""
         stage = "forward-backward"

@@ -5,6 +5,7 @@ $PRONY is the program, $REPORT_STORE fills a store with the runs of tests/unit/r
 """
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -174,6 +175,42 @@ class SweepTest(InventedTest):
         text = " ".join(self.ask("show").split())
         self.assertEqual(text.count("the floor is broken by pytorch"), 1, text)  # the same ratio at all of them
         self.assertIn("batch 1, 4, 16, 64, 256: the floor is broken by pytorch", text)
+
+    def test_what_the_sweep_means_nothing_to(self):
+        """Inference has no learning rate: it has its usual table, and no column of one."""
+        self.base.execute("BEGIN")
+        for (cell,) in self.base.execute("SELECT id FROM cell WHERE run = 1 AND stage = 'train'").fetchall():
+            for rate in (0.01, 0.1):
+                new = self.copy_cell(cell, 1, 1 + rate, f"{int(rate * 100):08x}{cell:08x}")
+                self.base.execute("UPDATE cell SET learning_rate = ?, key = key || ? WHERE id = ?",
+                                  (rate, f" learning_rate={rate}", new))
+        self.base.execute("COMMIT")
+        text = self.ask("show")
+        train, forward = text.split("\n\n")[1:3]
+        self.assertEqual([line.split() for line in train.splitlines() if line.startswith("framework")],
+                         [["framework", "0.001", "0.01", "0.1"]])
+        self.assertIn("forward, batch 64", forward)
+        self.assertIn("vs native", forward)
+        self.assertNotIn("learning_rate", forward)
+        # The signs of both kinds are explained.
+        words = " ".join(text.split())
+        self.assertIn("step time with the digits", words)
+        self.assertIn("= and ~ : cannot be told apart", words)
+
+    def test_a_page_of_more_processes_than_it_holds(self):
+        """Above 3,000 the comparisons after the 60th have no processes on it: it says so, and counts them all."""
+        self.sweep(*(size for size in range(1, 112) if size != 64))
+        self.base.execute("UPDATE cell SET flags = 'disturbed' WHERE status = 'ok' AND batch IN (5, 111)")
+        self.base.execute("UPDATE process SET flags = 'disturbed', foreign_share = 0.512 WHERE replicate = 1 AND cell IN"
+                          " (SELECT id FROM cell WHERE flags = 'disturbed')")
+        processes, = self.base.execute("SELECT count(*) FROM process").fetchone()
+        self.assertGreater(processes, 3000)
+        banner = re.compile(r"the machine was busy while \d+ of \d+ cells were measured, in \d+ of \d+ processes")
+        # What is shown in a terminal is counted cell by cell, from all their processes.
+        shown = banner.search(" ".join(self.ask("show").split()))
+        page = self.ask("report", "-o", "-")
+        self.assertEqual(banner.search(page)[0], shown[0])
+        self.assertIn("Each process of the first comparisons where it ran", page)
 
     def test_a_narrow_terminal_gets_it_the_other_way_round(self):
         self.sweep(*(2 ** i for i in range(6)), *(2 ** i for i in range(7, 13)))

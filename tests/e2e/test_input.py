@@ -155,6 +155,38 @@ class WorkerTest(unittest.TestCase):
             self.assertEqual((reply["ok"], reply["status"]), (False, "invalid"), reply)
 
 
+class OwnLoaderTest(unittest.TestCase):
+    """What the adapters' loaders have in common."""
+
+    def test_classes_of_photographs(self):
+        """As prony numbers them: hidden names and folders without pictures are no classes."""
+        sys.path.insert(0, os.path.join(ROOT, "python"))
+        self.addCleanup(sys.path.pop, 0)
+        import own_loader
+        with tempfile.TemporaryDirectory() as folder:
+            for name in (".hidden/a.png", "a-empty/labels.txt", "b/x.png", "b/._x.png", "c/y.PNG", "c/notes"):
+                os.makedirs(os.path.join(folder, os.path.dirname(name)), exist_ok=True)
+                with open(os.path.join(folder, name), "wb"):
+                    pass
+            data = own_loader.Data.__new__(own_loader.Data)
+            data.shards, data.first, data.count, data.format = [[folder]], 0, 2, "images"
+            self.assertEqual(data.photographs(),
+                             [(os.path.join(folder, "b/x.png"), 0), (os.path.join(folder, "c/y.PNG"), 1)])
+            self.assertEqual(data.problems(), [])
+            data.shards = [[os.path.join(folder, "b")]]
+            self.assertIn("no folder with a folder for each class", data.problems()[0])
+
+    def test_locks_have_what_loaders_need(self):
+        locks = os.path.join(ROOT, "frameworks", "locks")
+        found = [name for name in os.listdir(locks) if name.startswith("pytorch")]
+        self.assertGreaterEqual(len(found), 3)
+        for name in found:
+            with open(os.path.join(locks, name), encoding="utf-8") as stream:
+                text = stream.read()
+            for package in ("lmdb==", "pillow=="):
+                self.assertIn("\n" + package, text, name)
+
+
 class InputTest(ProgramTest):
     def run_cells(self, *words, **more):
         self.prony("run", "--store", self.store, *words, expect=0, **more)
@@ -274,10 +306,12 @@ class FrameworkTest(unittest.TestCase):
 
     DATA = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
     MODULES = {"pytorch": "pytorch", "tensorflow-python": "tensorflow", "caffe": "caffe", "cntk": "cntk"}
-    FORMATS = {"mxnet": ("recordio", "data.rec"), "caffe": ("lmdb", "data.mdb")}  # and a file of it
+    # And a file of it.
+    FORMATS = {"mxnet": ("recordio", "data.rec"), "caffe": ("lmdb", "data.mdb"), "pytorch+lmdb": ("lmdb", "data.mdb"),
+               "tensorflow-python+tfrecord": ("tfrecord", "data-00000.tfrecord")}
 
-    def first_batch(self, framework, python, folder, environment, *words):
-        """What own_loader_reader.py says of the first batch of evaluation, after a run that must be ok."""
+    def first_case(self, framework, folder, environment, *words):
+        """Folder of the case of an evaluation with the framework's own loader, after a run that must be ok."""
         kept = os.path.join(folder, "kept")
         run = [PRONY, "run", "--store", os.path.join(folder, "store.db"), "-f", framework, "-s", "forward", "--input",
                "native", "--keep-bundle", kept, "--steps", "3", "--warm-up", "0", "--repeat", "1", *words]
@@ -285,10 +319,14 @@ class FrameworkTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("input: %s waits" % framework, done.stdout)
         self.assertEqual("fed-by-script" in done.stdout, framework == "cntk")
-        case = [name for name in os.listdir(kept) if name.endswith("-case")]
+        case, = [name for name in os.listdir(kept) if name.endswith("-case")]
+        return os.path.join(kept, case)
+
+    def first_batch(self, framework, python, environment, *cases):
+        """What own_loader_reader.py says of the first batch of evaluation."""
         done = subprocess.run(
             [python, os.path.join(HERE, "readers/own_loader_reader.py"), os.path.join(ROOT, "python"),
-             self.MODULES[framework], os.path.join(kept, case[0])],
+             self.MODULES[framework.split("+")[0]], *cases],
             env=dict(environment, CUDA_VISIBLE_DEVICES=""), capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout.splitlines()[-1])
@@ -298,8 +336,8 @@ class FrameworkTest(unittest.TestCase):
     def test_own_loaders(self):
         """Evaluation in the order of the files: the first batch is the one that prony makes."""
         found = 0
-        for framework in self.MODULES:
-            python = os.path.join(self.DATA, "prony/frameworks", framework, "bin/python")
+        for framework in [*self.MODULES, "pytorch+lmdb", "tensorflow-python+tfrecord"]:
+            python = os.path.join(self.DATA, "prony/frameworks", framework.split("+")[0], "bin/python")
             if not os.path.exists(python):
                 continue
             found += 1
@@ -310,11 +348,14 @@ class FrameworkTest(unittest.TestCase):
                     subprocess.run([PRONY, "data", "convert", "mnist-sample", "--to", kind, "-o",
                                     os.path.join(folder, "mnist-sample-" + kind)],
                                    capture_output=True, check=True)
-                said = self.first_batch(framework, python, folder, environment, "-n", "lenet", "-d", "mnist-sample",
-                                        "-b", "16", "--data", folder)
+                case = self.first_case(framework, folder, environment, "-n", "lenet", "-d", "mnist-sample", "-b", "16",
+                                       "--data", folder)
+                said = self.first_batch(framework, python, environment, case)
                 self.assertLess(said["largest"], 1e-5)
         if not found:
             self.skipTest("not installed: prony framework install " + ", ".join(self.MODULES))
+
+    GOOGLENET = ("-n", "googlenet", "-d", "imagenet-sample", "-b", "2", "--data")
 
     def test_own_loaders_of_photographs(self):
         """The same, but for what decoders round."""
@@ -322,17 +363,54 @@ class FrameworkTest(unittest.TestCase):
         if not os.path.isdir(os.path.join(data, "imagenet/train")):
             self.skipTest("no photographs in %s" % data)
         found = 0
-        for framework in ("pytorch", "cntk"):
-            python = os.path.join(self.DATA, "prony/frameworks", framework, "bin/python")
+        for framework in ("pytorch", "cntk", "pytorch+lmdb"):
+            python = os.path.join(self.DATA, "prony/frameworks", framework.split("+")[0], "bin/python")
             if not os.path.exists(python):
                 continue
             found += 1
             with self.subTest(framework=framework), tempfile.TemporaryDirectory() as folder:
-                said = self.first_batch(framework, python, folder, dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock")),
-                                        "-n", "googlenet", "-d", "imagenet-sample", "-b", "2", "--data", data)
+                environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
+                if framework in self.FORMATS:
+                    self.convert("imagenet-sample", "--data", data, "-o", os.path.join(folder, "imagenet-sample-lmdb"))
+                os.symlink(os.path.join(data, "imagenet"), os.path.join(folder, "imagenet"))
+                case = self.first_case(framework, folder, environment, *self.GOOGLENET, folder)
+                said = self.first_batch(framework, python, environment, case)
                 self.assertLess(said["mean"], 0.02)
         if not found:
             self.skipTest("not installed: prony framework install pytorch, cntk")
+
+    def convert(self, source, *words):
+        subprocess.run([PRONY, "data", "convert", source, "--to", "lmdb", *words], capture_output=True, check=True)
+
+    def name_source(self, first, second):
+        """What was converted twice is of the first one's data set, too."""
+        with open(os.path.join(first, "conversion.txt"), encoding="utf-8") as stream:
+            source = stream.readline()
+        with open(os.path.join(second, "conversion.txt"), "r+", encoding="utf-8") as stream:
+            lines = stream.readlines()
+            stream.seek(0)
+            stream.truncate()
+            stream.writelines([source] + lines[1:])
+
+    def test_records_larger_than_seen(self):
+        """Of stored pixels PyTorch's loader sees what a conversion of these pixels sees."""
+        data = os.path.join(ROOT, "../shared/data")
+        python = os.path.join(self.DATA, "prony/frameworks/pytorch/bin/python")
+        if not os.path.exists(python) or not os.path.isdir(os.path.join(data, "imagenet/train")):
+            self.skipTest("no PyTorch (prony framework install pytorch), or no photographs in %s" % data)
+        cases = []
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
+            larger, seen = (os.path.join(folder, name, "imagenet-sample-lmdb") for name in ("larger", "seen"))
+            self.convert("imagenet-sample", "--data", data, "--size", "256", "-o", larger)
+            for part in ("train", "evaluation"):
+                self.convert(os.path.join(larger, part), "--size", "224", "-o", os.path.join(seen, part))
+                self.name_source(os.path.join(larger, part), os.path.join(seen, part))
+            for place in (os.path.dirname(larger), os.path.dirname(seen)):
+                os.symlink(os.path.join(data, "imagenet"), os.path.join(place, "imagenet"))
+                cases.append(self.first_case("pytorch+lmdb", place, environment, *self.GOOGLENET, place))
+            said = self.first_batch("pytorch", python, environment, *cases)
+            self.assertLess(said["mean"], 0.02)
 
     def test_photographs(self):
         """PyTorch's view of a photograph in evaluation is prony's, but for the rounding of decoders."""
@@ -371,7 +449,7 @@ class FrameworkTest(unittest.TestCase):
     def test_formats_of_their_own(self):
         """Converted first, then read: without it, with it, and damaged."""
         installed = {framework: kind for framework, kind in self.FORMATS.items()
-                     if os.path.isdir(os.path.join(self.DATA, "prony/frameworks", framework))}
+                     if os.path.isdir(os.path.join(self.DATA, "prony/frameworks", framework.split("+")[0]))}
         if not installed:
             self.skipTest("not installed: prony framework install " + ", ".join(self.FORMATS))
         for framework, (kind, file) in installed.items():

@@ -117,6 +117,7 @@ class PageTest(unittest.TestCase):
         self.tick("framework", "mxnet")
         self.assertNotIn("mxnet", " ".join(self.texts("#overview th")))
         self.assertNotIn("mxnet", " ".join(self.texts(figure + "g.row")))
+        self.assertNotIn("mxnet", " ".join(self.texts("#frameworks td.strong")))
         self.assertEqual(len(self.texts(figure + "g.row")), 3)
         self.assertLess(self.browser.run(height), before)
         # Nothing overlaps: each row stands below the one before.
@@ -183,6 +184,25 @@ class PageTest(unittest.TestCase):
             self.tick(axis, value)
             sections //= 2
             self.assertEqual(len(self.texts("section[id^=comparison]")), sections)
+
+    def test_filters_of_what_does_not_apply(self):
+        """Inference has no optimiser: no box of one hides it. Curves go with what they are of."""
+        store = os.path.join(self.folder, "optimisers.db")
+        subprocess.run([PRONY, "run", "-f", "fake", "-n", "mlp", "-d", "mnist-sample", "-b", "4,8", "-s",
+                        "forward,train", "--optimiser", "sgd,momentum", "--steps", "3", "--warm-up", "1",
+                        "--repeat", "1", "--store", store], check=True, capture_output=True, timeout=240)
+        self.browser.open(self.page_of("optimisers.html", "report", "--store", store, "-o"))
+        curves, sections = "section[id^=sweep]", "section[id^=comparison]"
+        self.assertEqual((len(self.texts(curves)), len(self.texts(sections))), (3, 6))
+        self.tick("optimiser", "sgd")
+        self.assertEqual((len(self.texts(curves)), len(self.texts(sections))), (2, 4))
+        self.tick("optimiser", "momentum")
+        self.assertEqual((len(self.texts(curves)), len(self.texts(sections))), (1, 2))
+        self.assertIn("forward", " ".join(self.texts(curves + " h2")))
+        self.tick("batch", "4")
+        self.assertEqual((len(self.texts(curves)), len(self.texts(sections))), (1, 1))
+        self.tick("stage", "forward")
+        self.assertEqual(self.texts(f"{curves}, {sections}"), [])
 
     def test_files_of_figures(self):
         """Each button gives a file: caught where it would be saved."""
@@ -257,6 +277,8 @@ class PageTest(unittest.TestCase):
         self.browser.open(self.page, dark=True, media="print")
         self.assertEqual(self.browser.run(ground), "rgb(255, 255, 255)")
         self.assertEqual(self.texts("form.filters, .tools"), [])
+        letters = "parseFloat(getComputedStyle(document.querySelector('%s')).fontSize)"
+        self.assertLess(self.browser.run(letters % "#overview td"), self.browser.run(letters % "body"))
         paper = self.browser.paper()
         self.assertTrue(paper.startswith(b"%PDF"))
         self.assertGreaterEqual(len(re.findall(rb"/Type\s*/Page\b", paper)), 2)

@@ -3,10 +3,15 @@
 
 $PRONY names the program.
 """
+import datetime
+import fcntl
 import json
 import os
 import re
+import shutil
+import signal
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -14,7 +19,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "bench")]
 
 import counted  # noqa: E402
 import terminal  # noqa: E402
-from prony_program import PRONY, ProgramTest, timed  # noqa: E402
+from prony_program import PATIENCE_S, PRONY, ProgramTest, timed  # noqa: E402
 
 INTERRUPTED = 130
 # A loaded test machine gives the program its turn late; without a tick the waits below are 3 s.
@@ -100,6 +105,111 @@ class PlainTest(ProgramTest):
         done = self.prony(*QUICK, "-f", "fake", "--show-command", "--store", self.store, expect=0)
         self.assertIn("worker --adapter fake", done.stdout)
         self.assertFalse(os.path.exists(self.store))
+
+
+class WaitingTest(ProgramTest):
+    def test_nothing_is_looked_at_before_the_other_one_is_done(self):
+        """Its load would stand in the result, as found on the machine."""
+        log = os.path.join(self.folder, "log")
+        with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            process = self.start(*QUICK, "-f", "fake", "--store", self.store, log=log)
+            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            self.assertEqual(self.rows("select * from run"), [])
+            released = time.time()
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        (environment,), = self.rows("select environment from run")
+        # Of the machine as it was when its turn came; in whole seconds.
+        self.assertGreaterEqual(self.recorded_at(json.loads(environment)), int(released))
+
+    @staticmethod
+    def recorded_at(machine):
+        told = machine["informational"]["recorded_at"]
+        return datetime.datetime.strptime(told, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+
+    def test_a_program_that_was_replaced_meanwhile_measures_nothing(self):
+        log, own = os.path.join(self.folder, "log"), os.path.join(self.folder, "prony")
+        shutil.copy(PRONY, own)
+        self.environment["PRONY_SHARE"] = os.path.dirname(os.path.dirname(HERE))
+        with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            process = self.start(*QUICK, "-f", "fake", "--store", self.store, log=log, program=own)
+            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            shutil.copy(PRONY, own + ".new")
+            os.replace(own + ".new", own)
+        self.assertNotEqual(process.wait(PATIENCE_S), 0)
+        self.assertTrue(self.comes(log, "was replaced or removed while this waited"))
+        self.assertEqual(self.rows("select * from process"), [])
+
+    def test_a_self_test_waits_with_all_that_it_does(self):
+        log = os.path.join(self.folder, "log")
+        with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            process = self.start("selftest", "--quick", log=log)
+            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(PATIENCE_S), INTERRUPTED)
+        with open(log, encoding="utf-8") as stream:
+            self.assertNotIn("what sensors cost", stream.read())
+
+    def test_who_reads_slowly_keeps_nobody_waiting(self):
+        """The output is more than a pipe holds, and nobody takes it."""
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        while True:
+            os.set_blocking(writing, False)
+            try:
+                os.write(writing, bytes(1 << 16))
+            except BlockingIOError:
+                break
+        os.set_blocking(writing, True)
+        process = self.start(*QUICK, "-f", "fake", "--store", self.store, stdout=writing)
+        os.close(writing)
+        self.assertTrue(self.happens(lambda: self.rows("select * from run where finished_wall_ns > 0")))
+        with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as lock:
+            self.assertTrue(self.happens(lambda: self.taken(lock)))
+        self.assertIsNone(process.poll())
+        process.kill()
+        process.wait()
+
+    @staticmethod
+    def taken(lock):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def test_waiting_can_be_interrupted(self):
+        log = os.path.join(self.folder, "log")
+        with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            process = self.start(*QUICK, "-f", "fake", "--store", self.store, log=log)
+            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(PATIENCE_S), INTERRUPTED)
+        with open(log, encoding="utf-8") as stream:
+            self.assertNotIn("--resume", stream.read())
+
+    def test_who_only_looks_up_what_is_missing_does_not_wait(self):
+        with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.prony(*QUICK, "-f", "fake@none", "--store", self.store, expect=1)
+
+    @staticmethod
+    def happens(check):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if check():
+                return True
+            time.sleep(0.02)
+        return False
+
+    def comes(self, path, words):
+        def said():
+            with open(path, encoding="utf-8") as stream:
+                return words in stream.read()
+        return self.happens(said)
 
 
 class OutcomeTest(ProgramTest):

@@ -7,6 +7,7 @@ $PRONY_INSTALLED names (tools/run-tests) have to be there.
 """
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -76,9 +77,26 @@ def peculiar(batch):
     return net.graph()
 
 
+def aliased(batch):
+    """A Relu of what a convolution and a dense layer make, under another name: others read it as it was."""
+    net = Network("aliased", [batch, 2, 5, 5])
+    net.conv("c1", 4, 3)
+    net.unary("Identity", "c1.same")
+    net.relu("r1")
+    net.add("sum", "c1")
+    net.flatten("flat")
+    net.linear("f1", 6)
+    net.dropout("f1.same", 0.5)
+    net.relu("r2")
+    net.add("sum2", "f1")
+    net.linear("f2", 5)
+    return net.graph()
+
+
 UP_PADS = "AveragePool up: padding"
 EVEN, UP, APART = "LRN even: an even size", "AveragePool up: ceil_mode", "MaxPool apart: dilations"
-GRAPHS = {"common": common, "small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences}
+GRAPHS = {"common": common, "small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences,
+          "aliased": aliased}
 # {graph of recurrent layers: multiply-accumulates of 4 samples}
 RECURRENT = {sequences: 4 * (6 * 4 * 8 + 4 * (20 * 11 + 3 * 9) + 8 * 5), memory: 4 * (4 * 20 * 11 + 5 * 3)}
 
@@ -120,7 +138,7 @@ FRAMEWORKS = [
     Framework("paddle", "paddle", inside=True,
               refused={"normalised": "AveragePool a1: ceil_mode", "arranged": "operator Pad"},
               peculiar=[EVEN, UP, APART]),
-    Framework("theano", "theano", unbiased=True,
+    Framework("theano", "theano", unbiased=True, gradients=["forward-backward"],
               refused={"normalised": "AveragePool a3: padding that is uneven", "arranged": "operator Softmax"},
               peculiar=[UP, APART]),
     Framework("keras2", "keras2", "tensorflow", unbiased=True, refused=KERAS2),
@@ -280,6 +298,53 @@ class Conformance(object):
             driver.close()
         self.assertGreater(abs(losses[0] - losses[1]), 1e-4)
         self.assertEqual(losses[:2], losses[2:])
+
+
+MLP_PARAMETERS = 6  # weights and biases of three layers
+INSIDE = """
+import sys
+sys.path.insert(0, %r)
+import adapters, case, worker
+adapters.target = adapters.Target("cpu", "", [], 0, 1)
+adapter = worker.load_adapter(%r).Adapter()
+work = case.Case(%r, adapters.target)
+adapter.open(work)
+adapter.build(work)
+adapter.feed(0, *work.batch(0))
+adapter.step(0)
+print(%s)
+"""
+
+
+class StepTest(unittest.TestCase):
+    """What a step consists of, asked of the adapter itself."""
+
+    def ask(self, name, what, **recipe):
+        """The words that an expression of `adapter` gives after a step of mlp."""
+        environment = Environment(name)
+        environment.need(self)
+        with tempfile.TemporaryDirectory() as folder:
+            bundle = Bundle(folder, mlp(8, width=64), **recipe)
+            script = INSIDE % (os.path.dirname(WORKER), name, bundle.folder, what)
+            done = subprocess.run([environment.python, "-B", "-W", "ignore", "-c", script], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, universal_newlines=True, timeout=300,
+                                  env=environment.variables, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.split()
+
+    def test_cntk_copies_no_gradient(self):
+        """Nor loss and logits: they are values of CNTK's own until somebody reads them."""
+        kinds = self.ask("cntk", "*[type(v).__name__ for v in list(adapter.gradients.values()) + adapter.results]",
+                         stage="forward-backward")
+        self.assertEqual(len(kinds), MLP_PARAMETERS + 2)
+        self.assertNotIn("ndarray", kinds)
+        self.assertNotIn("list", kinds)
+
+    def test_theano_updates_in_place(self):
+        """Of each weight's gradient, product and update are one Gemm; of the layers' own products there are more."""
+        for optimiser in ("sgd", "momentum"):
+            nodes = self.ask("theano", "*[n.op for n in adapter.function.maker.fgraph.toposort()]", optimiser=optimiser)
+            self.assertGreaterEqual(sum(node.startswith("Gemm{inplace}") for node in nodes), MLP_PARAMETERS // 2, nodes)
 
 
 for row in FRAMEWORKS:

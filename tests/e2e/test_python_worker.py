@@ -58,11 +58,13 @@ def find_pythons():
     return found
 
 
+DATA = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
+
+
 def find_torch():
     """A Python that can import torch, or None."""
-    data = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
     for path in (os.environ.get("PRONY_PYTORCH_PYTHON"),
-                 os.path.join(data, "prony/frameworks/pytorch/bin/python"), sys.executable):
+                 os.path.join(DATA, "prony/frameworks/pytorch/bin/python"), sys.executable):
         if path and os.path.exists(path) and runs(
                 path, "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
                 ) is not None:
@@ -536,6 +538,20 @@ class PytorchTest(WorkerTest):
         self.assertIs(reply["supported"], False)
         for word in ("operator Sine", "precision tf32"):
             self.assertIn(word, reply["reason"])
+
+    def test_fused_before_it_was(self):
+        """torch 1.13's SGD has no such word: a reason, in no stage a TypeError."""
+        old = os.path.join(DATA, "prony/frameworks/pytorch@1.13/bin/python")
+        if not os.path.exists(old):
+            self.skipTest("not installed: prony framework install pytorch@1.13")
+        for options, supported in (([], True), (["fused"], False)):
+            bundle = self.bundle(small(4), options=options)
+            driver = self.driver([old, WORKER, "--adapter", "pytorch"])
+            driver.hello(**bundle.target)
+            reply = driver.must("supports", bundle=bundle.folder)
+            self.assertIs(reply["supported"], supported, reply)
+            self.assertTrue(supported or "option fused, which SGD of torch 1.13" in reply["reason"], reply)
+            driver.close()
 
     def test_low_precision(self):
         for precision in ("bf16", "fp16"):

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/strbuf.h"
 #include "client_fixture.h"
 
 /* In each script: take one request, send one line. */
@@ -482,6 +483,36 @@ static void raw_lines_and_hanging_up(void **state)
 	assert_true(peer_end(&peer).signalled);
 }
 
+/* The list in the guard's command line, shown by a program in its place, has the last of many. */
+static void a_worker_has_all_its_cpus(void **state)
+{
+	const char *const nothing[] = {"x", NULL};
+	struct client_end end;
+	struct client *client = NULL;
+	struct strbuf line;
+	int cpus[400];
+
+	(void)state;
+	strbuf_init(&line, 0);
+	strbuf_puts(&line, "guard 3 4 ");
+	for (int i = 0; i < 400; i++) {
+		cpus[i] = 2 * i;
+		strbuf_printf(&line, "%s%d", i ? "," : "", cpus[i]);
+	}
+	strbuf_puts(&line, " -- x\n");
+	const struct client_spec spec = {.argv = nothing,
+					 .self = "/bin/echo",
+					 .bundle = "/",
+					 .cpus = cpus,
+					 .cpu_count = 400,
+					 .timeout_ns = 10 * SECOND_NS};
+	assert_int_equal(client_start(&spec, &client, NULL), PRONY_OK);
+	client_end(client, &end);
+	assert_string_equal(end.log, strbuf_text(&line));
+	free(end.log);
+	strbuf_release(&line);
+}
+
 static void ending_nothing_is_fine(void **state)
 {
 	(void)state;
@@ -506,6 +537,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(memory_has_a_limit),
 		cmocka_unit_test(a_flood_on_standard_output_is_only_a_log),
 		cmocka_unit_test(raw_lines_and_hanging_up),
+		cmocka_unit_test(a_worker_has_all_its_cpus),
 		cmocka_unit_test(ending_nothing_is_fine),
 	};
 	int exit_code;

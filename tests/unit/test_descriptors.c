@@ -83,6 +83,7 @@ static void every_key_is_read(void **state)
 			  "  nhwc: {help: its layout, word: channels_last}\n"
 			  "  quiet: {help: says less, variables: {C: 'x'}, recomputes: true}\n"
 			  "  plain: {help: as it is}\n"
+			  "  records: {help: reads them, native-input: [lmdb]}\n"
 			  "stages: [forward, train]\nprecisions: bf16\ndevices: [cpu, cuda]\n"
 			  "loops: [step, fit]\n"
 			  "repairs:\n"
@@ -102,10 +103,12 @@ static void every_key_is_read(void **state)
 	assert_int_equal(row->precisions, 1u << PRECISION_BF16);
 	assert_int_equal(row->loops, 1u << LOOP_STEP | 1u << LOOP_FIT);
 	assert_true(row->devices == FRAMEWORK_CUDA && row->of_user && !row->any_option);
-	assert_int_equal(row->option_count, 3);
-	assert_string_equal(framework_option_words(row, "nhwc,plain,quiet,unknown", &f->arena),
-			    "channels_last,plain,unknown");
+	assert_int_equal(row->option_count, 4);
+	assert_string_equal(
+		framework_option_words(row, "nhwc,plain,quiet,records,unknown", &f->arena),
+		"channels_last,plain,unknown");
 	assert_true(framework_option(row, "quiet", 5)->recomputes);
+	assert_words(&framework_option(row, "records", 7)->native_input, "lmdb", &f->arena);
 	assert_int_equal(row->repair_count, 3);
 	assert_int_equal(row->repairs[1].kind, REPAIR_WRITE_FILE);
 	assert_string_equal(row->repairs[1].text, "x\ny\n");

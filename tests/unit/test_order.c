@@ -173,15 +173,17 @@ static void expect_places(const struct contender *contenders, const struct place
 {
 	struct place found[PLACES];
 
-	order_places(contenders, PLACES, found);
+	order_places(contenders, PLACES, 0, found);
 	for (size_t i = 0; i < PLACES; i++)
 		if (found[i].rank != expected[i].rank || found[i].low != expected[i].low ||
 		    found[i].high != expected[i].high || found[i].tied != expected[i].tied ||
 		    found[i].disturbed != expected[i].disturbed ||
 		    found[i].unknown != expected[i].unknown ||
+		    found[i].to_floor != expected[i].to_floor ||
 		    (found[i].needed > 0) != (expected[i].needed > 0))
-			fail_msg("place %zu: %d, %d to %d, tied %d, needed %zu", i, found[i].rank,
-				 found[i].low, found[i].high, found[i].tied, found[i].needed);
+			fail_msg("place %zu: %d, %d to %d, tied %d, needed %zu, %s", i,
+				 found[i].rank, found[i].low, found[i].high, found[i].tied,
+				 found[i].needed, order_word(found[i].to_floor));
 }
 
 static void places_say_what_is_known(void **state)
@@ -199,33 +201,33 @@ static void places_say_what_is_known(void **state)
 	far.loss = log(2);
 	/* Two that are alike, one that nobody knows, and one that is slower than all of them. */
 	const struct contender first[] = {settled, alike, noisy, last};
-	const struct place places[] = {{0, 1, 3, false, false, false, 1},
-				       {0, 1, 3, false, false, false, 1},
-				       {0, 1, 3, false, false, false, 1},
-				       {4, 4, 4, false, false, false, 0}};
+	const struct place places[] = {{0, 1, 3, false, false, false, 1, ORDER_ALIKE},
+				       {0, 1, 3, false, false, false, 1, ORDER_ALIKE},
+				       {0, 1, 3, false, false, false, 1, ORDER_UNKNOWN},
+				       {4, 4, 4, false, false, false, 0, ORDER_SLOWER}};
 	expect_places(first, places);
 	const struct contender quiet[] = {settled, alike, last, last};
-	const struct place ranked[] = {{1, 1, 1, true, false, false, 0},
-				       {1, 1, 1, true, false, false, 0},
-				       {3, 3, 3, true, false, false, 0},
-				       {3, 3, 3, true, false, false, 0}};
+	const struct place ranked[] = {{1, 1, 1, true, false, false, 0, ORDER_ALIKE},
+				       {1, 1, 1, true, false, false, 0, ORDER_ALIKE},
+				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER},
+				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER}};
 	expect_places(quiet, ranked);
 	/* Under load five times as long is still slower; what is alike is not known to be: so many
 	 * that were not disturbed would tell. */
 	const struct contender loaded[] = {settled, disturbed, far, far};
-	const struct place known[] = {{0, 1, 2, false, true, false, 3},
-				      {0, 1, 2, false, true, false, 3},
-				      {0, 3, 4, false, true, false, 3},
-				      {0, 3, 4, false, true, false, 3}};
+	const struct place known[] = {{0, 1, 2, false, true, false, 3, ORDER_ALIKE},
+				      {0, 1, 2, false, true, false, 3, ORDER_UNKNOWN},
+				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER},
+				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER}};
 	expect_places(loaded, known);
 	/* No number would do for one that takes anything: nor for those that it leaves
 	 * without a place, whatever else they lack. */
 	const double any[] = {100, 1e8, 1e-4, 1e5, 0.1};
 	const struct contender hopeless[] = {settled, noisy, {.means = means_of(any, 5)}, last};
-	const struct place never[] = {{0, 1, 3, false, false, true, 0},
-				      {0, 1, 3, false, false, true, 0},
-				      {0, 1, 4, false, false, true, 0},
-				      {0, 3, 4, false, false, false, 1}};
+	const struct place never[] = {{0, 1, 3, false, false, true, 0, ORDER_ALIKE},
+				      {0, 1, 3, false, false, true, 0, ORDER_UNKNOWN},
+				      {0, 1, 4, false, false, true, 0, ORDER_UNKNOWN},
+				      {0, 3, 4, false, false, false, 1, ORDER_SLOWER}};
 	expect_places(hopeless, never);
 	/* Only the slow ones were disturbed, and three quarters of their time was taken: it may all
 	 * be that. Only the fast ones: then it is not. */
@@ -233,9 +235,9 @@ static void places_say_what_is_known(void **state)
 	lost.loss = log(4);
 	won.loss = log(4);
 	struct place found[2];
-	order_places((const struct contender[]){settled, lost}, 2, found);
+	order_places((const struct contender[]){settled, lost}, 2, 0, found);
 	assert_true(found[0].rank == 0 && found[1].rank == 0 && found[0].disturbed);
-	order_places((const struct contender[]){won, last}, 2, found);
+	order_places((const struct contender[]){won, last}, 2, 0, found);
 	assert_true(found[0].rank == 1 && found[1].rank == 2 && !found[0].disturbed);
 }
 
@@ -251,7 +253,7 @@ static void alike_is_not_handed_on(void **state)
 	struct place found[COUNT(three)];
 
 	(void)state;
-	order_places(three, COUNT(three), found);
+	order_places(three, COUNT(three), 0, found);
 	assert_int_equal(found[0].rank, 0);
 	assert_true(found[0].low == 1 && found[0].high == 2);
 	assert_true(found[1].low == 2 && found[1].high == 3);
@@ -273,7 +275,7 @@ static void common_rounds_rank(void **state)
 	const struct contender two[] = {
 		{.means = means_of(early, 5)},
 		{.means = {.means = late, .rounds = all, .count = COUNT(late)}}};
-	order_places(two, 2, found);
+	order_places(two, 2, 0, found);
 	assert_int_equal(found[0].rank, 2);
 	assert_int_equal(found[1].rank, 1);
 }
@@ -294,7 +296,7 @@ static void an_outlier_hides_no_order(void **state)
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_SLOWER);
 	assert_true(contrast.low < 1 && contrast.high > 100);
 	assert_int_equal(order_pair(&two[1], &two[0], &contrast), ORDER_FASTER);
-	order_places(two, 2, found);
+	order_places(two, 2, 0, found);
 	assert_true(found[0].rank == 1 && found[1].rank == 2);
 	/* Others took half and three quarters of their time: a factor of 2 is theirs, not 3. */
 	two[0].loss = log(4);
@@ -338,23 +340,32 @@ static void many_are_not_ranked_by_chance(void **state)
 	double means[MANY][PROCESSES];
 	struct place found[MANY];
 	uint64_t seed = 1;
-	int ranked = 0;
+	int ranked = 0, broken = 0;
 
 	(void)state;
 	for (int table = 0; table < TABLES; table++) {
+		bool told = false;
 		bool wrong = false;
 		for (int i = 0; i < MANY; i++) {
 			for (int k = 0; k < PROCESSES; k++)
 				means[i][k] = 100 * exp(0.02 * noise(&seed));
 			contenders[i] = (struct contender){.means = means_of(means[i], PROCESSES)};
 		}
-		order_places(contenders, MANY, found);
+		order_places(contenders, MANY, 0, found);
 		for (int i = 0; i < MANY; i++)
 			wrong |= found[i].low > 1 || (found[i].rank == 0 && found[i].high < MANY);
 		ranked += wrong;
+		/* What is said of the floor goes by the same orders. */
+		for (int i = 1; i < MANY; i++)
+			told |= found[i].to_floor == ORDER_FASTER ||
+				found[i].to_floor == ORDER_SLOWER;
+		broken += told;
+		assert_true(wrong || !told);
 	}
 	if (ranked > TABLES / 8)
 		fail_msg("%d of %d tables rank what is the same", ranked, TABLES);
+	if (broken > TABLES / 20)
+		fail_msg("%d of %d tables break the floor by chance", broken, TABLES);
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "frameworks/registry.h"
 #include "report/colours.h"
+#include "report/figure_internal.h"
 #include "report/figures.h"
 #include "report/html.h"
 #include "report_fixture.h"
@@ -129,6 +130,41 @@ static void make_figures(struct figures *figures)
 	stored_run_release(&stored);
 }
 
+/* Of large runs few cells keep their processes: what needs them is not drawn of the others. */
+static void test_without_processes(void **state)
+{
+	struct stored_run stored;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	struct figures figures = {.count = 0};
+	size_t starts = 0, steps = 0, drifts = 0;
+	(void)state;
+	report_fixture_init(&stored, 0);
+	summary_init(&summary, &stored);
+	size_t counts[16];
+	for (size_t i = 0; i < stored.cell_count; i++) {
+		counts[i] = stored.cells[i].process_count;
+		if (stored.cells[i].cell.stage == STAGE_FORWARD)
+			stored.cells[i].process_count = 0;
+	}
+	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
+	for (size_t i = 0; i < figures.count; i++) {
+		const struct figure *figure = figures.items[i];
+		starts += !strncmp(figure->name, "start-up-", 9);
+		steps += !strncmp(figure->name, "step-time-", 10);
+		if (strcmp(figure->name, "drift-over-the-run") != 0)
+			continue;
+		drifts++;
+		assert_non_null(strstr(figure->caption, "of the first comparisons"));
+	}
+	assert_true(starts == 1 && steps == 2 && drifts == 1);
+	figures_release(&figures);
+	for (size_t i = 0; i < stored.cell_count; i++)
+		stored.cells[i].process_count = counts[i];
+	summary_release(&summary);
+	stored_run_release(&stored);
+}
+
 static void test_words(void **state)
 {
 	struct strbuf page;
@@ -196,6 +232,87 @@ static void test_whiskers(void **state)
 	}
 	assert_string_equal(figure->name, "a-b");
 	assert_string_equal(figures_add(&figures, FIGURE_BARS, "A-B", "", "", 0)->name, "a-b-2");
+	figures_release(&figures);
+}
+
+static double number_after(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+	assert_non_null(at);
+	return strtod(at + strlen(what), NULL);
+}
+
+/* Where no interval is known the longest bar, or dot, is where the axis ends; the text stands
+ * behind both. */
+static void test_bars_without_intervals(void **state)
+{
+	static const double dots[] = {0.5e6, 1.25e6};
+	struct figures figures = {.count = 0};
+	struct strbuf text;
+	(void)state;
+	struct figure *figure = figures_add(&figures, FIGURE_BARS, "a", "t", "c", 2);
+	figure->x = (struct figure_axis){.title = "x", .column = "x", .measure = FIGURE_NS};
+	for (int i = 0; i < 2; i++) {
+		struct figure_row *row = figure_row(&figures, figure, "r", "r", "#000000");
+		row->value = 1e6 / (i + 1);
+		row->text = "text";
+		assert_true(isnan(row->low) && isnan(row->high));
+	}
+	for (int with_dots = 0; with_dots < 2; with_dots++) {
+		figure->rows[0].cells = dots;
+		figure->rows[0].cell_count = with_dots ? 2 : 0;
+		strbuf_init(&text, 0);
+		figure_svg(figure, FIGURE_WIDE, &text);
+		const char *row = strstr(text.text, "class=\"row\""), *bar = strstr(row, "<rect ");
+		double left = number_after(bar, " x=\""), length = number_after(bar, " width=\"");
+		/* All that is right of it is the text's. */
+		double end = FIGURE_WIDE - figure_text_width("text") - 16;
+		double longest = with_dots ? length * 1.25 : length;
+		assert_true(fabs(left + longest - end) < 0.2);
+		const char *behind = strstr(bar, "<text");
+		assert_true(fabs(number_after(behind, " x=\"") - (left + longest + 8)) < 0.2);
+		strbuf_release(&text);
+	}
+	figures_release(&figures);
+}
+
+/* Numbers of runs spread over the axis, wherever they begin. */
+static void test_axis_of_runs(void **state)
+{
+	enum { POINTS = 6 };
+	struct figures figures = {.count = 0};
+	struct strbuf text;
+	double first = INFINITY, last = 0;
+	(void)state;
+	struct figure *figure = figures_add(&figures, FIGURE_LINES, "a", "t", "c", 1);
+	figure->x = (struct figure_axis){
+		.title = "run", .column = "run", .measure = FIGURE_PLAIN, .ticks_at_values = true};
+	figure->y = (struct figure_axis){.title = "y", .column = "y", .measure = FIGURE_NS};
+	struct figure_series *series = figure_series(&figures, figure, "r", "r", "#000000", POINTS);
+	for (int i = 0; i < POINTS; i++)
+		series->points[series->count++] =
+			(struct figure_point){950 + 10 * i, 1e6, NAN, NAN};
+	strbuf_init(&text, 0);
+	figure_svg(figure, FIGURE_WIDE, &text);
+	const char *marks = strstr(text.text, "<polyline");
+	assert_non_null(marks);
+	marks = strstr(marks, "points=\"") + strlen("points=\"");
+	for (int i = 0; i < POINTS; i++) {
+		char *end;
+		double x = strtod(marks, &end);
+		first = fmin(first, x);
+		last = fmax(last, x);
+		strtod(end + 1, &end);
+		marks = end + strspn(end, " ");
+	}
+	assert_true(last - first > 0.8 * FIGURE_WIDE);
+	/* Each has its label. */
+	for (int i = 0; i < POINTS; i++) {
+		char label[16];
+		snprintf(label, sizeof label, ">%d</text>", 950 + 10 * i);
+		assert_non_null(strstr(text.text, label));
+	}
+	strbuf_release(&text);
 	figures_release(&figures);
 }
 
@@ -461,7 +578,10 @@ static void test_unknown_order(void **state)
 	summary_init(&summary, &stored);
 	strbuf_init(&page, 0);
 	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
-	assert_non_null(strstr(page.text, "Who is the fastest is not known in 1 of 2 comparisons"));
+	assert_non_null(strstr(page.text,
+			       "The fastest is one of <strong>mxnet, native</strong>, and the "
+			       "intervals of the ratios do not tell which, in 1 of 2 "
+			       "comparisons: "));
 	assert_non_null(strstr(page.text, ">1-4</td>"));
 	assert_non_null(strstr(page.text, ">2-3</td>"));
 	assert_non_null(strstr(page.text, "<p class=\"warning\">no rank for mxnet, native, "
@@ -472,8 +592,8 @@ static void test_unknown_order(void **state)
 	stored_run_release(&stored);
 }
 
-/* More frameworks than a page is wide stand in rows, none beyond the edge of the paper. */
-static void test_many_frameworks(void **state)
+/* A row of several cells goes when all of them go: it has what they share. */
+static void test_alike(void **state)
 {
 	struct stored_run stored;
 	struct summary summary;
@@ -482,20 +602,81 @@ static void test_many_frameworks(void **state)
 	struct error err = ERROR_INIT;
 	(void)state;
 	report_fixture_init(&stored, 0);
+	struct stored_cell *cell = &stored.cells[stored.cell_count++], *alike = cell - 1;
+	assert_int_equal(alike->status, CELL_MISSING);
+	*cell = *alike;
+	cell->cell.stage = STAGE_TRAIN;
+	cell_key(&cell->cell, cell->key);
+	summary_init(&summary, &stored);
 	strbuf_init(&page, 0);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
+	const char *ledger = strstr(page.text, "<section id=\"ledger\""),
+		   *end = strstr(ledger, "</section>");
+	const char *row = strstr(ledger, "<tr class=\"\" data-framework=\"jax\"");
+	assert_non_null(row);
+	assert_true(row < end);
+	char *text = strndup(row, (size_t)(strstr(row, "</tr>") - row));
+	assert_non_null(strstr(text, ", and 1 more alike"));
+	assert_non_null(strstr(text, " data-network=\"lenet\""));
+	assert_non_null(strstr(text, " data-status=\"missing\""));
+	assert_null(strstr(text, " data-stage="));
+	assert_null(strstr(text, " data-optimiser="));
+	free(text);
+	strbuf_release(&page);
+	summary_release(&summary);
+	stored_run_release(&stored);
+}
+
+/* The page of eight frameworks in so many comparisons. */
+static void make_wide_page(int comparisons, struct strbuf *page)
+{
+	struct stored_run stored;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	struct error err = ERROR_INIT;
+	report_fixture_init(&stored, 0);
+	strbuf_init(page, 0);
 	for (size_t i = 0; i < stored.cell_count; i++) {
 		struct cell *cell = &stored.cells[i].cell;
 		if (strcmp(cell->framework, "native") != 0)
 			snprintf(cell->framework, sizeof cell->framework, "pytorch@%zu", i);
+		if (cell->stage == STAGE_FORWARD)
+			cell->batch = 1 + (int)i % (comparisons - 1);
 	}
 	summary_init(&summary, &stored);
-	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
-	assert_int_equal(count_of(page.text, "<th scope=\"col\" class=\"figure work\""), 2);
-	assert_int_equal(count_of(page.text, "<th scope=\"row\"><span class=\"swatch\""), 8);
-	assert_non_null(strstr(page.text, "<tr data-framework=\"pytorch@6\"><th scope=\"row\">"));
-	strbuf_release(&page);
+	assert_int_equal(summary.comparison_count, comparisons);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, &err), PRONY_OK);
 	summary_release(&summary);
 	stored_run_release(&stored);
+}
+
+/* More frameworks than a page is wide stand in rows, none beyond the edge of the paper. */
+static void test_many_frameworks(void **state)
+{
+	struct strbuf page;
+	(void)state;
+	for (int comparisons = 2; comparisons <= 6; comparisons += 4) {
+		make_wide_page(comparisons, &page);
+		assert_int_equal(count_of(page.text, "<th scope=\"col\" class=\"figure work\""),
+				 comparisons);
+		assert_int_equal(count_of(page.text, "<th scope=\"row\"><span class=\"swatch\""),
+				 8);
+		assert_non_null(
+			strstr(page.text, "<tr data-framework=\"pytorch@6\"><th scope=\"row\">"));
+		strbuf_release(&page);
+	}
+}
+
+/* The fastest have a sign, not a colour alone; the two that share the first place both. */
+static void test_first_is_marked(void **state)
+{
+	struct strbuf page;
+	(void)state;
+	make_page(1, &page);
+	assert_int_equal(count_of(page.text, "<span role=\"img\" aria-label=\"first\">*</span> "),
+			 3);
+	assert_int_equal(count_of(page.text, "class=\"figure best\"><span role=\"img\""), 3);
+	strbuf_release(&page);
 }
 
 int main(void)
@@ -504,9 +685,12 @@ int main(void)
 		cmocka_unit_test(test_complete),
 		cmocka_unit_test(test_self_contained),
 		cmocka_unit_test(test_nothing_becomes_markup),
+		cmocka_unit_test(test_without_processes),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_whiskers),
+		cmocka_unit_test(test_bars_without_intervals),
+		cmocka_unit_test(test_axis_of_runs),
 		cmocka_unit_test(test_colours),
 		cmocka_unit_test(test_colours_are_kept),
 		cmocka_unit_test(test_money),
@@ -514,7 +698,9 @@ int main(void)
 		cmocka_unit_test(test_two_runs),
 		cmocka_unit_test(test_broken_floor),
 		cmocka_unit_test(test_unknown_order),
+		cmocka_unit_test(test_alike),
 		cmocka_unit_test(test_many_frameworks),
+		cmocka_unit_test(test_first_is_marked),
 	};
 	return cmocka_run_group_tests_name("report html", tests, NULL, NULL);
 }

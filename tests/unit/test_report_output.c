@@ -538,6 +538,10 @@ static void many_absent_frameworks_share_a_line(void **state)
 		struct stored_cell *cell = &run.cells[run.cell_count++];
 		*cell = jax;
 		snprintf(cell->cell.framework, sizeof cell->cell.framework, "%s", absent[more]);
+		cell->reason = arena_printf(
+			&run.arena,
+			"not in /a, and PRONY_A is not set; install it: prony framework install %s",
+			absent[more]);
 		/* What the fixture releases is jax's. */
 		cell->framework = cell->evidence = NULL;
 	}
@@ -579,10 +583,58 @@ static void many_absent_frameworks_share_a_line(void **state)
 	assert_non_null(strstr(strbuf_text(&text), "not on this machine: jax, caffe, "));
 	assert_null(strstr(strbuf_text(&text), "value=\"jax\""));
 	summary_release(&summary);
-	for (size_t i = 0; i < run.cell_count; i++)
+	for (size_t i = 0; i < run.cell_count; i++) {
 		run.cells[i].status = CELL_MISSING;
+		run.cells[i].reason = arena_printf(&run.arena, "prony framework install %s",
+						   run.cells[i].cell.framework);
+	}
 	summary_init(&summary, &run);
 	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
+	summary_release(&summary);
+	strbuf_release(&text);
+	stored_run_release(&run);
+}
+
+/* What lacks a device or data is installed, and its reason is what a reader needs. */
+static void what_lacks_a_device_keeps_its_reason(void **state)
+{
+	static const char *const reasons[] = {
+		"no GPU cuda:0 on this machine",
+		"data set imagenet is not here: prony data fetch imagenet",
+		"this needs the package lmdb: prony framework install NAME makes prony's own again",
+		"not in /a, and PRONY_A is not set; install it: prony framework install caffe33",
+	};
+	struct stored_run run;
+	struct summary summary;
+	struct strbuf text;
+	struct error err = ERROR_INIT;
+	const struct summary *const summaries[] = {&summary};
+	(void)state;
+	report_fixture_init(&run, 0);
+	strbuf_init(&text, 0);
+	const struct stored_cell jax = run.cells[run.cell_count - 1];
+	assert_true(cell_not_installed(&jax.cell, jax.reason));
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+		struct stored_cell *cell = &run.cells[run.cell_count++];
+		*cell = jax;
+		snprintf(cell->cell.framework, sizeof cell->cell.framework, "%s%zu",
+			 i == 3 ? "caffe" : "mine", i);
+		cell->reason = reasons[i];
+		cell->framework = cell->evidence = NULL;
+		assert_false(cell_not_installed(&cell->cell, cell->reason));
+	}
+	summary_init(&summary, &run);
+	assert_false(summary_absent(&summary, &text));
+	for (size_t i = 0; i < summary.count; i++)
+		assert_false(summary.rows[i].folded);
+	summary_render(&summary, false, 0, &text);
+	assert_non_null(strstr(strbuf_text(&text), reasons[0]));
+	strbuf_clear(&text);
+	assert_int_equal(html_report(summaries, 1, NULL, 0, &text, &err), PRONY_OK);
+	assert_non_null(strstr(strbuf_text(&text), ">Not installed: jax.<"));
+	assert_non_null(
+		strstr(strbuf_text(&text), "for these reasons</a>: mine0, mine1, mine2, caffe3.<"));
+	assert_non_null(strstr(strbuf_text(&text), reasons[0]));
 	summary_release(&summary);
 	strbuf_release(&text);
 	stored_run_release(&run);
@@ -863,6 +915,7 @@ int main(void)
 		cmocka_unit_test(test_parity_counts),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(many_absent_frameworks_share_a_line),
+		cmocka_unit_test(what_lacks_a_device_keeps_its_reason),
 		cmocka_unit_test(test_empty_run),
 	};
 	return cmocka_run_group_tests_name("report output", tests, setup, teardown);

@@ -499,6 +499,36 @@ static void a_thread_samples_them_all(void **state)
 	process_record_release(&record);
 }
 
+/* A data loader's process, born after processes were last looked for: what it had worked before the
+ * window is not of the window.
+ */
+static void the_tree_is_looked_at_before_a_window(void **state)
+{
+	struct sampling *sampling = NULL;
+	struct process_record record;
+	struct error err = ERROR_INIT;
+	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	sensor_machine(*state);
+	process_record_init(&record);
+	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	sensor_process(*state, 30, WORKER, 900, 0, 10);
+	sensor_children(*state, WORKER, "22 30 ");
+	sampling_mark(sampling, true);
+	record.window_begin_ns = clock_monotonic_ns();
+	sensor_process(*state, 30, WORKER, 930, 0, 10);
+	/* Long enough for the next look at the tree, and for a share of ticks. */
+	clock_sleep_until_ns(clock_monotonic_ns() + 1200000000);
+	record.window_ns = clock_monotonic_ns() - record.window_begin_ns;
+	sampling_mark(sampling, false);
+	sampling_stop(sampling, &record);
+	sampling_figures(&record);
+	close(root_fd);
+	double seconds = (double)record.window_ns * 1e-9;
+	assert_true(fabs(record.window_cpu_cores * seconds - 0.3) < 0.1);
+	process_record_release(&record);
+}
+
 static void nothing_is_sampled_of_an_empty_machine(void **state)
 {
 	struct sampling *sampling = NULL;
@@ -557,6 +587,7 @@ int main(void)
 		machine_test(cells_have_processors_of_their_own),
 		machine_test(what_says_of_siblings_may_be_garbage),
 		machine_test(a_thread_samples_them_all),
+		machine_test(the_tree_is_looked_at_before_a_window),
 		machine_test(nothing_is_sampled_of_an_empty_machine),
 		cmocka_unit_test(the_table_is_whole),
 	};

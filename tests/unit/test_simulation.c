@@ -319,10 +319,10 @@ static void quick_ranks_hold(void **state)
 		}
 		enum order equal = order_pair(&contenders[0], &contenders[1], &contrast);
 		alike += equal == ORDER_ALIKE;
-		order_places(contenders, 2, equals);
+		order_places(contenders, 2, 0, equals);
 		wrong += equals[0].low > 1 || equals[1].low > 1;
 		contenders[1] = contenders[2];
-		order_places(contenders, 2, far);
+		order_places(contenders, 2, 0, far);
 		ranked += far[0].rank == 1 && far[1].rank == 2;
 	}
 	/* With processes 40 % apart nothing is known of equal ones, and five times as long ranks.

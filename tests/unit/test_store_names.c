@@ -256,7 +256,7 @@ static void a_cell_has_a_history(void **state)
 	assert_int_equal(count, 2);
 	cell_hash(&native, hash);
 	assert_int_equal(cells[0].runs + cells[1].runs, 7);
-	check(store_load_history(f->store, hash, 100, &runs, &count, &err), &err);
+	check(store_load_history(f->store, hash, 0, 100, &runs, &count, &err), &err);
 	assert_int_equal(count, 3);
 	const int64_t order[] = {2, 4, 1};
 	for (size_t i = 0; i < 3; i++) {
@@ -267,11 +267,17 @@ static void a_cell_has_a_history(void **state)
 		stored_run_release(&runs[i]);
 	}
 	free(runs);
-	check(store_load_history(f->store, hash, 2, &runs, &count, &err), &err);
+	check(store_load_history(f->store, hash, 0, 2, &runs, &count, &err), &err);
 	assert_int_equal(count, 2);
 	assert_int_equal(runs[0].meta.id, 4);
 	for (size_t i = 0; i < count; i++)
 		stored_run_release(&runs[i]);
+	free(runs);
+	/* Up to a run, however many came after it. */
+	check(store_load_history(f->store, hash, 4, 1, &runs, &count, &err), &err);
+	assert_int_equal(count, 1);
+	assert_int_equal(runs[0].meta.id, 4);
+	stored_run_release(&runs[0]);
 	free(runs);
 	arena_release(&arena);
 }

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""What windows of known steps become: how long they are, and what is said of a cell's processes.
+
+$PRONY names the program.
+"""
+import json
+import os
+import sqlite3
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import counted  # noqa: E402
+from prony_program import ProgramTest  # noqa: E402
+
+FAKE = ("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1")
+
+
+class WindowTest(ProgramTest):
+    def sql(self, statement, *values):
+        base = sqlite3.connect(self.store)
+        with base:
+            base.execute(statement, values)
+        base.close()
+
+    def cell(self, command, *words):
+        text = self.prony(command, *words, "--format", "json", "--store", self.store, expect=0).stdout
+        cell, = json.loads(text)["cells"]
+        return cell
+
+    def test_a_cold_first_step_does_not_size_the_window(self):
+        """Without a warm-up nobody knows a step's time but by the first one."""
+        self.prony(*FAKE, "-f", "fake+step-us=10000+cold-ms=1500", "--quick", "--warm-up", "0", "--repeat", "1",
+                   "--store", self.store, expect=0)
+        (window, steps, block), = self.rows("select window_ns, steps, block_steps from process")
+        # Of 0.8 s; a twentieth and the cold step's guess would be 0.05 s.
+        self.assertGreater(window, 0.7e9)
+        self.assertGreater(steps, 60)
+        self.assertEqual(steps % block, 0)
+
+    def test_all_that_is_known_is_in_each_json(self):
+        """Windows of more than twenty blocks: what is split, and diagnosed, of a cell's processes."""
+        self.prony(*FAKE, "-f", "fake+step-us=2000", "--sync", "step", "--steps", "1100", "--warm-up", "1", "--repeat", "3",
+                   "--store", self.store, expect=0)
+        shown, exported = self.cell("show"), self.cell("export")
+        self.assertIsNotNone(shown["split"]["window_s"])
+        for member in ("split", "diagnoses"):
+            self.assertEqual(shown[member], exported[member])
+        lines = self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout.splitlines()
+        cell = next(row for row in map(json.loads, lines) if row["type"] == "cell")
+        for member, value in shown["split"].items():
+            self.assertAlmostEqual(cell["split"][member], value, delta=1e-9 * abs(value))
+
+    def test_the_first_process_is_the_first(self):
+        """It may be cold; the second one is not when the first has been left out."""
+        self.prony(*FAKE, "-f", "fake", "--steps", "3", "--warm-up", "0", "--repeat", "7", "--store", self.store, expect=0)
+
+        def found(slow, disturbed):
+            self.sql("update process set flags = '', foreign_share = 0.01, step_mean_ns = 1e6 * (1 + 0.001 * (replicate % 3))")
+            self.sql("update process set step_mean_ns = 1.1e6 where replicate = ?", slow)
+            self.sql("update process set flags = 'disturbed', step_mean_ns = 2e6 where replicate = ?", disturbed)
+            self.sql("update cell set flags = ?", "disturbed" if disturbed >= 0 else "")
+            return {row["what"] for row in self.cell("show")["diagnoses"]}
+        self.assertIn("first-slowest", found(0, -1))
+        self.assertNotIn("first-slowest", found(1, 0))
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())

@@ -1,0 +1,173 @@
+/* An installation of which something was damaged since: found by its manifest, and mended. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "frameworks/install_internal.h"
+#include "install_fixture.h"
+#include "samples/protocol.h"
+#include "wheel_fixture.h"
+
+struct fixture {
+	struct install_fixture install;
+	char *folder;
+};
+
+static json_t *play(const json_t *request, const char *name, const char *library)
+{
+	(void)library;
+	return json_pack("{s:O, s:b, s:i, s:s, s:s}", "id", json_object_get(request, "id"), "ok", 1,
+			 "protocol", PROTOCOL_VERSION, "name", name, "version", "9.9");
+}
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = memory_alloc(sizeof(*fixture));
+
+	if (!install_fixture_make(&fixture->install))
+		return -1;
+	fixture->folder = path_join(fixture->install.home, "prony/frameworks/mxnet");
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	bool gone = install_fixture_release(&fixture->install);
+
+	free(fixture->folder);
+	free(fixture);
+	return gone ? 0 : -1;
+}
+
+/* The fault names a file, and a second installation mends it. */
+static void assert_mended(struct fixture *fixture, const struct framework *mxnet, const char *fault)
+{
+	struct framework_place place;
+	struct error err = ERROR_INIT;
+	struct arena arena;
+
+	arena_init(&arena, 0);
+	assert_int_equal(framework_locate(mxnet, "", &arena, &place, NULL), PRONY_OK);
+	assert_int_equal(place.origin, ORIGIN_INSTALLED);
+	assert_holds(framework_fault(&place, &arena), fault);
+	strbuf_clear(&fixture->install.lines);
+	if (framework_install(mxnet, "", &fixture->install.sink, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_holds(strbuf_text(&fixture->install.lines), "installed in");
+	assert_null(framework_fault(&place, &arena));
+	arena_release(&arena);
+}
+
+static void delete (const struct fixture *fixture, const char *name)
+{
+	char *path = path_join(fixture->folder, name);
+
+	assert_int_equal(unlink(path), 0);
+	free(path);
+}
+
+/* As installations of before have none, which counted whole files only. */
+static void forget_files(const struct fixture *fixture)
+{
+	char *path = path_join(fixture->folder, MANIFEST_NAME);
+	json_t *document = NULL;
+
+	assert_int_equal(json_read_file(path, MANIFEST_BYTES_MAX, &document, NULL), PRONY_OK);
+	assert_int_equal(json_object_size(json_object_get(document, "files")), 4);
+	assert_int_equal(json_object_del(document, "files"), 0);
+	assert_int_equal(json_dump_file(document, path, 0), 0);
+	json_decref(document);
+	free(path);
+}
+
+/* Whatever came out of a wheel, and whatever was repaired. */
+static void damage_is_found_and_mended(void **state)
+{
+	struct framework_repair steps[] = {
+		{.kind = REPAIR_SYMLINK, .why = "a", .path = "mx*t/liba.so.1", .text = "/nowhere"},
+		{.kind = REPAIR_WRITE_FILE, .why = "b", .path = "etc/mx.cfg", .text = "quiet\n"},
+	};
+	struct fixture *fixture = *state;
+	struct framework mxnet = *framework_find(&install_registry, "mxnet", NULL);
+	char sha256[DIGEST_HEX_BYTES], *library = path_join(fixture->folder, "mxnet/libmxnet.so");
+
+	wheel_write(fixture->install.wheels, "second", "1", "mxnet/libsecond.so", "more", sha256);
+	char *more = memory_printf("# disk-mb: 1\nsecond==1 --hash=sha256:%s\n", sha256);
+	install_offer(&fixture->install, "mxnet", "9.9", "good", more);
+	free(more);
+	mxnet.repairs = steps;
+	mxnet.repair_count = sizeof(steps) / sizeof(steps[0]);
+	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
+	assert_int_equal(truncate(library, 2), 0);
+	assert_mended(fixture, &mxnet, "mxnet/libmxnet.so has 2 bytes, not 4");
+	delete (fixture, "mxnet/libsecond.so");
+	assert_mended(fixture, &mxnet, "mxnet/libsecond.so is gone");
+	delete (fixture, "mxnet/liba.so.1");
+	assert_mended(fixture, &mxnet, "mxnet/liba.so.1 is gone");
+	delete (fixture, "etc/mx.cfg");
+	assert_mended(fixture, &mxnet, "etc/mx.cfg is gone");
+
+	forget_files(fixture);
+	delete (fixture, "etc/mx.cfg");
+	strbuf_clear(&fixture->install.lines);
+	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
+	assert_holds(strbuf_text(&fixture->install.lines), "9.9 is installed already");
+	free(library);
+}
+
+/* What pip put there has lists of its own. */
+static void an_environment_lists_its_repairs(void **state)
+{
+	struct framework_repair step = {
+		.kind = REPAIR_WRITE_FILE, .why = "b", .path = "etc/mx.cfg", .text = "quiet\n"};
+	struct fixture *fixture = *state;
+	struct framework mxnet = *framework_find(&install_registry, "mxnet", NULL);
+	struct manifest manifest = {.entry = ""};
+	struct install install;
+
+	mxnet.repairs = &step;
+	mxnet.repair_count = 1;
+	assert_int_equal(install_begin(&install, &mxnet, "", &fixture->install.sink, NULL),
+			 PRONY_OK);
+	install.lock.kind = LOCK_VENV;
+	install_put_file(install.tree, "lib/package.py", "pip's");
+	assert_int_equal(install_repair(&install, NULL), PRONY_OK);
+	assert_int_equal(install_list_files(&install, &manifest, NULL), PRONY_OK);
+	assert_int_equal(manifest.file_count, 1);
+	assert_string_equal(manifest.files[0].path, "etc/mx.cfg");
+	assert_int_equal(manifest.files[0].bytes, 6);
+	assert_null(framework_files_fault(install.tree, &manifest, &install.arena));
+	install_put_file(install.tree, "etc/mx.cfg", "loud\n");
+	assert_holds(framework_files_fault(install.tree, &manifest, &install.arena),
+		     "etc/mx.cfg has 5 bytes, not 6");
+	assert_int_equal(directory_remove(install.staging, NULL), PRONY_OK);
+	install_end(&install, PRONY_INTERRUPTED);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		TEST(damage_is_found_and_mended),
+		TEST(an_environment_lists_its_repairs),
+	};
+
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return install_main(argc, argv, play, tests);
+}
