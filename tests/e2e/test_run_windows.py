@@ -31,14 +31,14 @@ class WindowTest(ProgramTest):
 
     def test_a_cold_first_step_does_not_size_the_window(self):
         """Without a warm-up nobody knows a step's time but by the first one."""
-        self.prony(*FAKE, "-f", "fake+step-us=10000+cold-ms=1500", "--quick", "--warm-up", "0", "--repeat", "1",
+        self.prony(*FAKE, "-f", "fake+step-us=5000+cold-ms=1500", "--quick", "--warm-up", "0", "--repeat", "1",
                    "--store", self.store, expect=0)
         (window, steps, block), = self.rows("select window_ns, steps, block_steps from process")
         # Of 0.8 s; a twentieth and the cold step's guess would be 0.05 s.
         self.assertGreater(window, 0.7e9)
-        # Of 10 ms and no shorter; a busy machine lets each take longer, so fewer fill the window.
-        self.assertGreater(steps, 20)
-        self.assertLessEqual(steps * 10e6, window)
+        # 160 on a quiet machine; a busy one lets each step take longer, so fewer fill the window.
+        self.assertGreater(steps, 60)
+        self.assertLessEqual(steps * 5e6, window)
         self.assertEqual(steps % block, 0)
 
     def test_all_that_is_known_is_in_each_json(self):
