@@ -36,8 +36,8 @@ class WindowTest(ProgramTest):
         (window, steps, block), = self.rows("select window_ns, steps, block_steps from process")
         # Of 0.8 s; a twentieth and the cold step's guess would be 0.05 s.
         self.assertGreater(window, 0.7e9)
-        # 160 on a quiet machine; a busy one lets each step take longer, so fewer fill the window.
-        self.assertGreater(steps, 60)
+        # 160 on a quiet machine, 58 seen beside six busy loops; the cold step alone would fill it in one.
+        self.assertGreater(steps, 10)
         self.assertLessEqual(steps * 5e6, window)
         self.assertEqual(steps % block, 0)
 
