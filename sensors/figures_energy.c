@@ -97,30 +97,6 @@ static double mean_watts(const struct series *series)
 	return found > 0 ? sum : NAN;
 }
 
-/* Whether the counter moved between a sample and the one before it, within a mark. */
-static bool is_step(const struct series *series, size_t at)
-{
-	const double *now = &series->values[at * series->channel_count];
-
-	return series->times_ns[at] - series->times_ns[at - 1] <= SENSOR_STEPS_NS &&
-	       *now > *(now - series->channel_count);
-}
-
-/* The time between the two steps that were seen at a mark, the last two of samples that lie so
- * near; RECORD_NONE: nobody saw two. */
-static int64_t measured_step_ns(const struct series *series)
-{
-	int64_t least = RECORD_NONE;
-
-	for (size_t i = 1; i < series->count; i++) {
-		int64_t gap = series->times_ns[i] - series->times_ns[i - 1];
-		bool last = i + 1 == series->count || !is_step(series, i + 1);
-		if (last && is_step(series, i) && (least == RECORD_NONE || gap < least))
-			least = gap;
-	}
-	return least;
-}
-
 void figures_energy(struct process_record *record, struct figure_notes *notes)
 {
 	const struct {
@@ -138,7 +114,6 @@ void figures_energy(struct process_record *record, struct figure_notes *notes)
 
 	if (!series)
 		return;
-	record->energy_update_ns = measured_step_ns(series);
 	int64_t least_ns =
 		WINDOW_STEPS *
 		(record->energy_update_ns > STEP_NS ? record->energy_update_ns : STEP_NS);

@@ -27,6 +27,10 @@ enum { COSTS_MAX = 64 };
 /* How often it is looked whether a value has moved. */
 #define STEPS_POLL_NS INT64_C(100000)
 
+/* A step is known to lie between two looks. Where more than this part of the time between two steps
+ * lies between them, one may have been several, and the time found wrong by so much. */
+#define STEPS_UNSURE_MAX (1.0 / 3)
+
 /* Of a window. */
 enum edge { EDGE_NONE, EDGE_BEGIN, EDGE_END };
 
@@ -36,7 +40,8 @@ struct track {
 	struct sensor_handle handle;
 	struct series series;
 	int64_t period_ns, due_ns;
-	int64_t cpu_ns; /* that its samples took */
+	int64_t cpu_ns;	 /* that its samples took */
+	int64_t step_ns; /* the shortest time between two steps that was seen; RECORD_NONE: none */
 	bool open;
 };
 
@@ -93,24 +98,38 @@ static bool moved(const struct series *series)
 /*
  * After a sample of a sensor whose values move in steps: in its place two at the instants at which
  * the first channel did, so that what it says there is exact, and the time between them is that
- * between its steps. Where it does not move the sample stays.
+ * between its steps. A look that came late says when it moved no better than when it was looked
+ * before: there may have been several steps, or the one long ago, and the next two are waited for.
+ * Where none are seen, the last instant at which it moved stays alone, or the sample does.
  */
 static void take_steps(struct watched *watched, struct track *track)
 {
 	struct series *series = &track->series;
+	int64_t looked_ns = series->times_ns[series->count - 1];
+	int64_t first_ns = 0, first_unsure_ns = 0; /* of the step before; 0: none yet */
 	int64_t until = clock_monotonic_ns() + SENSOR_STEPS_NS;
 
-	for (int steps = 0; steps < 2 && clock_monotonic_ns() < until;) {
+	while (clock_monotonic_ns() < until) {
 		clock_sleep_until_ns(clock_monotonic_ns() + STEPS_POLL_NS);
 		take(watched, track);
 		size_t last = series->count - 1, width = series->channel_count;
+		int64_t now_ns = series->times_ns[last];
+		/* To after the reading: that may be kept waiting, too. */
+		int64_t unsure_ns = clock_monotonic_ns() - looked_ns;
+		looked_ns = now_ns;
 		if (last == 0 || !moved(series)) {
 			series->count -= last > 0;
 			continue;
 		}
-		if (steps++ > 0)
-			continue;
-		series->times_ns[last - 1] = series->times_ns[last];
+		double most = STEPS_UNSURE_MAX * (double)(now_ns - first_ns);
+		if (first_ns > 0 && (double)first_unsure_ns <= most && (double)unsure_ns <= most) {
+			if (track->step_ns == RECORD_NONE || now_ns - first_ns < track->step_ns)
+				track->step_ns = now_ns - first_ns;
+			return;
+		}
+		first_ns = now_ns;
+		first_unsure_ns = unsure_ns;
+		series->times_ns[last - 1] = now_ns;
 		memcpy(&series->values[(last - 1) * width], &series->values[last * width],
 		       width * sizeof *series->values);
 		series->count--;
@@ -279,7 +298,7 @@ enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int 
 	watched_bind(&s->watched, cpus, cpu_count);
 	watched_look(&s->watched);
 	for (size_t i = 0; i < sensor_count; i++) {
-		s->tracks[i] = (struct track){.sensor = sensors[i]};
+		s->tracks[i] = (struct track){.sensor = sensors[i], .step_ns = RECORD_NONE};
 		open_track(&s->watched, &s->tracks[i]);
 	}
 	open_costs(s);
@@ -335,6 +354,9 @@ void sampling_stop(struct sampling *s, struct process_record *record)
 	record->series_count = sensor_count + 1;
 	record->series = memory_alloc(record->series_count * sizeof *record->series);
 	for (size_t i = 0; i < sensor_count; i++) {
+		/* The counters of energy are the only ones that move in steps. */
+		if (s->tracks[i].sensor->in_steps)
+			record->energy_update_ns = s->tracks[i].step_ns;
 		record->series[i] = s->tracks[i].series;
 		s->tracks[i].series = (struct series){.count = 0};
 	}

@@ -25,11 +25,12 @@ void sampling_prony_too(struct sampling *sampling);
 void sampling_mark(struct sampling *sampling, bool in_window);
 
 /* Ends the thread and gives what was seen to the record: a series for each sensor, absent ones with
- * their reason, one ("sampling") of the CPU time that each of them took, sampling_cpu_ns and
- * sampling_missed. Frees it; NULL is fine. */
+ * their reason, one ("sampling") of the CPU time that each of them took, sampling_cpu_ns,
+ * sampling_missed and energy_update_ns. Frees it; NULL is fine. */
 void sampling_stop(struct sampling *sampling, struct process_record *record);
 
-/* Fills the fields of the record that its series and its window (may be none yet) give. */
+/* Fills the fields of the record that its series, energy_update_ns and its window (may be none yet)
+ * give. */
 void sampling_figures(struct process_record *record);
 
 #endif

@@ -260,17 +260,24 @@ static void threads_are_counted_where_they_run(void **state)
 
 static const char *const two_packages[] = {"package-0", "package-1", "dram-0"};
 
-static struct process_record record_of(const double *rows, size_t count, int64_t begin_ns,
-				       int64_t window_ns)
+static struct process_record record_stepwise(const double *rows, size_t count, int64_t update_ns,
+					     int64_t begin_ns, int64_t window_ns)
 {
 	struct process_record record;
 
 	process_record_init(&record);
+	record.energy_update_ns = update_ns;
 	series_add(&record, "rapl", SERIES_COUNTER, two_packages, 3, rows, count);
 	record.window_begin_ns = begin_ns;
 	record.window_ns = window_ns;
 	sampling_figures(&record);
 	return record;
+}
+
+static struct process_record record_of(const double *rows, size_t count, int64_t begin_ns,
+				       int64_t window_ns)
+{
+	return record_stepwise(rows, count, RECORD_NONE, begin_ns, window_ns);
 }
 
 static void says(const struct process_record *record, const char *what)
@@ -339,24 +346,29 @@ static void energy_that_is_not_known(void **state)
 	}
 }
 
-/* A counter that moves every 10 ms, as was seen at the begin of the window: that needs a second. */
+/* A counter that was seen to move every 10 ms: that needs a second. One that moves more often than
+ * every millisecond, or was not seen to, needs 100 ms. */
 static void energy_of_a_slow_counter(void **state)
 {
-	static const double rows[] = {0,   0,	 5e9,  1e9, 1e7, 0.3e9, 5.2e9, 1e9,
-				      1e9, 30e9, 25e9, 4e9, 2e9, 90e9,	65e9,  7e9};
-	struct process_record record = record_of(rows, 4, SECOND_NS / 2, SECOND_NS);
+	static const double rows[] = STEADY;
+	const int64_t often[] = {RECORD_NONE, 300000};
+	struct process_record record = record_stepwise(rows, 3, 10000000, SECOND_NS / 2, SECOND_NS);
 
 	(void)state;
-	assert_true(record.energy_update_ns == 10000000);
 	assert_true(record.energy_joules > 0);
 	process_record_release(&record);
-	record = record_of(rows, 4, SECOND_NS / 2, SECOND_NS / 2);
+	record = record_stepwise(rows, 3, 10000000, SECOND_NS / 2, SECOND_NS / 2);
 	assert_real(record.energy_joules, NAN);
 	says(&record, "energy_psys_joules: a window below 1000 ms is too short for a counter");
 	process_record_release(&record);
-	record = record_of((const double[])STEADY, 3, SECOND_NS / 2, SECOND_NS);
-	assert_true(record.energy_update_ns == RECORD_NONE);
-	process_record_release(&record);
+	for (size_t i = 0; i < COUNT(often); i++) {
+		record = record_stepwise(rows, 3, often[i], SECOND_NS / 2, SECOND_NS / 10);
+		assert_true(record.energy_joules > 0);
+		process_record_release(&record);
+		record = record_stepwise(rows, 3, often[i], SECOND_NS / 2, SECOND_NS / 11);
+		assert_real(record.energy_joules, NAN);
+		process_record_release(&record);
+	}
 }
 
 enum { MARKS = 6 };
