@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "store/machine_figures.h"
 
 enum { KEY_DIGITS = 16, FILE_BYTES_MAX = 1 << 20 };
 
@@ -54,6 +55,7 @@ enum prony_status measured_keep(const json_t *record, const char *part, json_t *
 	clock_format_utc(clock_wall_ns(), now, sizeof now);
 	json_object_set_new(dated, "measured_at", json_string(now));
 	json_object_set_new(dated, "prony", json_string(PRONY_VERSION));
+	json_object_set_new(dated, "surroundings", machine_surroundings(record));
 	json_object_set_new(kept, part, dated);
 	char *text = json_dumps(kept, JSON_INDENT(2) | JSON_SORT_KEYS);
 	json_decref(kept);

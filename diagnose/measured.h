@@ -8,7 +8,8 @@
 
 /*
  * Keeps one part ("ceilings", "noise"; borrowed) for the machine that a record is of, in
- * DATA/machines/KEY.json beside the others and with the time; KEY is a digest of must_match.
+ * DATA/machines/KEY.json beside the others, with the time and the surroundings
+ * (store/machine_figures.h); KEY is a digest of must_match.
  */
 enum prony_status measured_keep(const json_t *record, const char *part, json_t *value,
 				struct error *err);

@@ -214,6 +214,16 @@ static struct labels labels_of_rows(const struct compare *compare)
 	return labels;
 }
 
+/* The floor of a run, which is the larger one so far. */
+static void take_floor(const json_t *record, double floor, double age, struct compare *compare)
+{
+	const char *when = machine_noise_measured_at(record);
+
+	compare->noise_floor = floor;
+	compare->noise_measured_at = when ? arena_strdup(&compare->arena, when) : NULL;
+	compare->noise_age_days = age;
+}
+
 /* What the machine of a run knows of its noise, by its own trials: the larger ones stay. */
 static void take_noise(const struct stored_run *run, struct compare *compare)
 {
@@ -224,17 +234,16 @@ static void take_noise(const struct stored_run *run, struct compare *compare)
 	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) == PRONY_OK) {
 		compare->noise = fmax(compare->noise, machine_noise(record));
 		double floor = machine_noise_floor(record);
-		const char *when = machine_noise_measured_at(record);
 		double age = machine_noise_age_days(record, run->meta.started_wall_ns);
 		/* Of two runs with the same floor the later one is the one that it is too old for.
 		 */
-		bool later = floor == compare->noise_floor && age > compare->noise_age_days;
-		if (!isnan(floor) && (later || !(floor <= compare->noise_floor))) {
-			compare->noise_floor = floor;
-			compare->noise_measured_at =
-				when ? arena_strdup(&compare->arena, when) : NULL;
-			compare->noise_age_days = age;
-		}
+		bool same = floor == compare->noise_floor;
+		bool larger = !isnan(floor) && !(floor <= compare->noise_floor);
+		if (larger || (same && age > compare->noise_age_days))
+			take_floor(record, floor, age, compare);
+		/* It holds for either as little as for the one whose machine has changed. */
+		if (larger || (same && !compare->noise_elsewhere))
+			compare->noise_elsewhere = compare_elsewhere_text(compare, record);
 	}
 	json_decref(record);
 }

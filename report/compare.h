@@ -65,7 +65,10 @@ struct compare {
 	double noise, noise_floor;
 	const char *noise_measured_at; /* the floor's time, UTC; NULL without */
 	double noise_age_days;	       /* then, from it to the run that has it; NaN without */
-	bool paired;		       /* cells of the same rounds of one run */
+	/* "kernel: then 6.1, now 6.8": what was otherwise then; NULL: nothing, or it is not known
+	 */
+	const char *noise_elsewhere;
+	bool paired;		  /* cells of the same rounds of one run */
 	struct compare_row *rows; /* matched ones, then those of A only, then those of B only */
 	size_t count, matched, only_a, only_b;
 	size_t verdicts[VERDICT_COUNT]; /* of judged rows */

@@ -4,9 +4,11 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "report/compare_internal.h"
 #include "report/names.h"
 #include "report/text.h"
+#include "store/machine_figures.h"
 
 enum { VALUE_COLUMNS = 60 };
 
@@ -34,6 +36,38 @@ static char *value_text(const json_t *value)
 		line = cut;
 	}
 	return line;
+}
+
+static char *then_or_now(const json_t *value)
+{
+	return json_is_null(value) ? memory_strdup("none") : value_text(value);
+}
+
+const char *compare_elsewhere_text(struct compare *compare, const json_t *record)
+{
+	const json_t *then = machine_noise_surroundings(record);
+	json_t *now = machine_surroundings(record), *is;
+	struct strbuf text;
+	const char *name, *found = NULL;
+
+	strbuf_init(&text, 0);
+	json_object_foreach(now, name, is)
+	{
+		const json_t *was = json_object_get(then, name);
+		/* Nothing is known of what was not written down. */
+		if (!was || json_equal(was, is))
+			continue;
+		char *left = then_or_now(was), *right = then_or_now(is);
+		strbuf_printf(&text, "%s%s: then %s, now %s", text.length > 0 ? "; " : "", name,
+			      left, right);
+		free(left);
+		free(right);
+	}
+	if (text.length > 0)
+		found = arena_strdup(&compare->arena, strbuf_text(&text));
+	strbuf_release(&text);
+	json_decref(now);
+	return found;
 }
 
 /* What takes a difference. */

@@ -133,6 +133,7 @@ json_t *compare_to_json(const struct compare *compare)
 	json_object_set_new(object, "noise_measured_at",
 			    text_json_or_null(compare->noise_measured_at));
 	json_object_set_new(object, "noise_age_days", json_number(compare->noise_age_days));
+	json_object_set_new(object, "noise_elsewhere", text_json_or_null(compare->noise_elsewhere));
 	json_object_set_new(object, "cells", cells);
 	json_object_set_new(object, "verdicts", verdicts);
 	json_object_set_new(object, "ok_in_a_only", json_integer((json_int_t)compare->broken));

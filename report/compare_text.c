@@ -317,6 +317,14 @@ static void add_noise_floor(const struct lines *to, const struct compare *compar
 					 floor, when);
 	add_line(to, text, !old);
 	free(text);
+	if (!compare->noise_elsewhere)
+		return;
+	text = memory_printf(
+		"the noise floor was measured in other surroundings: %s (prony selftest "
+		"measures it anew)",
+		compare->noise_elsewhere);
+	add_line(to, text, false);
+	free(text);
 }
 
 static void add_below(const struct lines *to, const struct compare *compare)

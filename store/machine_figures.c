@@ -42,6 +42,35 @@ double machine_noise_age_days(const json_t *environment, int64_t wall_ns)
 	return ((double)wall_ns / ns_per_second - (double)timegm(&utc)) / seconds_per_day;
 }
 
+json_t *machine_surroundings(const json_t *environment)
+{
+	static const struct {
+		const char *section, *name;
+	} rows[] = {
+		{"must_match", "cpu_model"},	   {"must_match", "threads_usable"},
+		{"should_match", "kernel"},	   {"should_match", "microcode"},
+		{"should_match", "governor"},	   {"should_match", "frequency_driver"},
+		{"should_match", "boost"},	   {"should_match", "intel_no_turbo"},
+		{"should_match", "smt"},	   {"should_match", "virtual_machine"},
+		{"should_match", "nvidia_driver"},
+	};
+	json_t *found = json_object();
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		json_t *section = json_object_get(environment, rows[i].section);
+		json_t *value = json_object_get(section, rows[i].name);
+		if (value)
+			json_object_set(found, rows[i].name, value);
+	}
+	return found;
+}
+
+const json_t *machine_noise_surroundings(const json_t *environment)
+{
+	const json_t *then = json_object_get(measured(environment, "noise"), "surroundings");
+	return json_is_object(then) ? then : NULL;
+}
+
 static double ceiling(const json_t *environment, const char *name, int64_t cores)
 {
 	const json_t *ceilings = measured(environment, "ceilings");

@@ -21,6 +21,15 @@ const char *machine_noise_measured_at(const json_t *environment);
 /* Days from then to a time since 1970 in ns; NaN where the record does not say when. */
 double machine_noise_age_days(const json_t *environment, int64_t wall_ns);
 
+/* What of a record makes the machine that figures were measured on another one, though all that
+ * must match does: kernel, frequency driver and governor, drivers and such, as members of an
+ * object; those that the record does not have are missing. New reference. */
+json_t *machine_surroundings(const json_t *environment);
+
+/* Likewise as they were when the floor was measured; NULL where nobody wrote them down (until
+ * version 0.1.0). Borrowed from the record. */
+const json_t *machine_noise_surroundings(const json_t *environment);
+
 /*
  * What so many cores can do at best with operands of a precision ("fp32", "bf16"), in FLOP/s: the
  * best of loop and matrix product. Between one core and all of them: as many times one, at most

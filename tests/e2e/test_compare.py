@@ -196,6 +196,35 @@ class VerdictTest(StoredTest):
         text = measured("2026-11-08T11:06:40Z")
         self.assertIn("70 days before the run", text)
 
+    def test_a_noise_floor_of_other_surroundings(self):
+        def measured(surroundings, which="1, 3"):
+            noise = json.dumps({"floor": 0.04, "measured_at": "2026-11-01T11:06:40Z", **surroundings})
+            self.sql("UPDATE run SET environment = json_set(environment, '$.informational.measured.noise',"
+                     f" json('{noise}')) WHERE id IN ({which})")
+            text = " ".join(self.ask("compare", "1", "3").split())
+            return text, self.compared("1", "3", code=0)["noise_elsewhere"]
+
+        self.sql("UPDATE run SET environment = json_set(environment, '$.should_match.kernel', '6.8.0',"
+                 " '$.should_match.governor', 'powersave', '$.should_match.nvidia_driver', NULL) WHERE id IN (1, 3)")
+        now = {"kernel": "6.8.0", "governor": "powersave", "nvidia_driver": None}
+        # Those of older versions do not say, and what neither or one alone says is no difference.
+        for known in ({}, {"surroundings": now}, {"surroundings": {"kernel": "6.8.0", "microcode": "0x1"}},
+                      {"surroundings": "elsewhere"}, {"surroundings": {}}):
+            text, elsewhere = measured(known)
+            self.assertIsNone(elsewhere, known)
+            self.assertNotIn("other surroundings", text)
+        then = {"surroundings": {**now, "kernel": "6.1.0", "nvidia_driver": "570.1"}}
+        expected = {"kernel: then 6.1.0, now 6.8.0", "nvidia_driver: then 570.1, now none"}
+        text, elsewhere = measured(then)
+        self.assertEqual(set(elsewhere.split("; ")), expected)
+        self.assertIn("the noise floor was measured in other surroundings: ", text)
+        self.assertIn(f"{elsewhere} (prony selftest measures it anew)", text)
+        self.assertIn("noise floor: 4.0 % (a slowdown of twice that is found), measured 2026-11-01", text)
+        # The same floor, which one of the two runs only is far from.
+        for which in ("1", "3"):
+            measured({"surroundings": now})
+            self.assertEqual(set(measured(then, which)[1].split("; ")), expected)
+
     def test_undisturbed_steps_have_a_ratio_beside_it(self):
         self.assertNotIn("undisturbed", self.ask("compare", "1", "3", code=3))
         self.sql("UPDATE process SET step_undisturbed_ns = 0.9 * step_mean_ns")

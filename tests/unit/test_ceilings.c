@@ -164,6 +164,7 @@ static void kept_by_machine(void **state)
 	assert_int_equal(json_int_or(measured_part(record, "ceilings"), "cores", 0), 4);
 	assert_true(*json_string_or(measured_part(record, "noise"), "measured_at", ""));
 	assert_null(measured_part(other, "noise"));
+	assert_int_equal(json_object_size(machine_noise_surroundings(record)), 0);
 	json_decref(other);
 	json_decref(record);
 
@@ -190,6 +191,33 @@ static void kept_by_machine(void **state)
 	json_decref(ceilings);
 }
 
+/* What a floor was measured in stays with it; what later records say is another thing. */
+static void surroundings_stay_with_it(void **state)
+{
+	struct error err = ERROR_INIT;
+	json_t *record = record_with(""), *noise = json_pack("{s:f}", "floor", 0.03);
+	json_t *set =
+		json_pack("{s:s, s:s, s:n}", "kernel", "6.1", "distribution", "A 1", "governor");
+	const json_t *then;
+
+	setenv("XDG_DATA_HOME", *state, 1);
+	assert_null(machine_noise_surroundings(NULL));
+	assert_null(machine_noise_surroundings(record));
+	json_object_set_new(record, "should_match", set);
+	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
+	json_object_set_new(set, "kernel", json_string("6.8"));
+	measured_add(record);
+	then = machine_noise_surroundings(record);
+	json_t *now = machine_surroundings(record);
+	assert_string_equal(json_string_or(then, "kernel", ""), "6.1");
+	assert_true(json_is_null(json_object_get(then, "governor")));
+	assert_int_equal(json_object_size(then), 2);
+	assert_string_equal(json_string_or(now, "kernel", ""), "6.8");
+	json_decref(now);
+	json_decref(noise);
+	json_decref(record);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +226,8 @@ int main(void)
 		cmocka_unit_test(shares_are_of_as_many_cores),
 		cmocka_unit_test(what_is_not_known_is_no_number),
 		cmocka_unit_test_setup_teardown(kept_by_machine, machine_setup, machine_teardown),
+		cmocka_unit_test_setup_teardown(surroundings_stay_with_it, machine_setup,
+						machine_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
