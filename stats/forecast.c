@@ -18,7 +18,7 @@
 void forecast_init(struct forecast *f, const struct effort_row *effort, int repeat, bool gate_only)
 {
 	*f = (struct forecast){
-		.effort = effort, .learned = true, .repeat = repeat, .gate_only = gate_only};
+		.effort = effort, .learned = 1, .repeat = repeat, .gate_only = gate_only};
 	if (!forecast_is_fixed(f))
 		stopping_rule_init(&f->rule, effort);
 }
@@ -35,6 +35,7 @@ void forecast_add(struct forecast *f, const struct forecast_cell *cell)
 	f->cells = memory_realloc(f->cells, (f->count + 1) * sizeof *f->cells);
 	f->cells[f->count] = *cell;
 	f->cells[f->count++].spread = NAN;
+	f->due = f->count;
 	if (cell->group < f->group_count)
 		return;
 	f->groups = memory_realloc(f->groups, (cell->group + 1) * sizeof *f->groups);
@@ -79,14 +80,9 @@ static double gate_of(const struct forecast *f, const struct forecast_cell *cell
 /* As long as this framework's steps were against what was said, else as all steps were. */
 static double step_of(const struct forecast *f, const struct forecast_cell *cell)
 {
-	struct forecast_mean all = {.sum = 0};
 	if (cell->told > 0)
 		return cell->told;
-	for (size_t i = 0; i < f->group_count; i++) {
-		all.sum += f->groups[i].step.sum;
-		all.count += f->groups[i].step.count;
-	}
-	return cell->step * exp(mean_or(&f->groups[cell->group].step, mean_or(&all, 0)));
+	return cell->step * exp(mean_or(&f->groups[cell->group].step, mean_or(&f->step, 0)));
 }
 
 static double window_of(const struct forecast *f, const struct forecast_cell *cell, double step)
@@ -152,51 +148,37 @@ static double usual_spread(const struct forecast *f)
 	return calm * pow(busy / calm, mean_or(&f->disturbed, 0));
 }
 
-/* What a cell's processes tell of a spread: degrees of freedom, and sum of squares. */
-struct told {
-	double squares, weight;
-};
-
-static struct told told_by(const struct forecast_cell *cell)
+/* What a cell's processes tell of a spread. */
+static struct forecast_told told_by(const struct forecast_cell *cell)
 {
 	double freedom = cell->n >= 2 && isfinite(cell->spread) ? (double)(cell->n - 1) : 0;
-	return (struct told){freedom > 0 ? cell->spread * cell->spread * freedom : 0, freedom};
+	return (struct forecast_told){freedom > 0 ? cell->spread * cell->spread * freedom : 0,
+				      freedom};
 }
 
 /* What is thought of the spread of a cell's processes: what earlier runs had, or what is usual, and
- * those of the other cells of this run (`all` with its own). */
-static double believed_spread(const struct forecast *f, const struct forecast_cell *cell,
-			      const struct told *all)
+ * those of the other cells of this run. */
+static double believed_spread(const struct forecast *f, const struct forecast_cell *cell)
 {
 	double prior = cell->earlier_spread > 0 ? cell->earlier_spread : usual_spread(f);
-	struct told own = told_by(cell);
-	return sqrt((PRIOR_WEIGHT * prior * prior + fmax(all->squares - own.squares, 0)) /
-		    (PRIOR_WEIGHT + all->weight - own.weight));
+	struct forecast_told own = told_by(cell);
+	return sqrt((PRIOR_WEIGHT * prior * prior + fmax(f->told.squares - own.squares, 0)) /
+		    (PRIOR_WEIGHT + f->told.weight - own.weight));
 }
 
-/* Draws how many processes of each open cell may count in the end. Each cell has a seed of its own:
+/* Draws how many processes of an open cell may count in the end. Each cell has a seed of its own:
  * what is foretold moves when something was learned, never by itself. */
-static void draw_counts(struct forecast *f)
+static void draw_counts(struct forecast *f, size_t i)
 {
-	struct told all = {0, 0};
-	if (!f->learned || forecast_is_fixed(f))
+	struct forecast_cell *cell = &f->cells[i];
+	if (cell->drawn == f->learned || cell->ended || forecast_is_fixed(f))
 		return;
-	for (size_t i = 0; i < f->count; i++) {
-		struct told cell = told_by(&f->cells[i]);
-		all.squares += cell.squares;
-		all.weight += cell.weight;
-	}
-	for (size_t i = 0; i < f->count; i++) {
-		struct forecast_cell *cell = &f->cells[i];
-		if (cell->ended)
-			continue;
-		struct stopping_known known = {.n = (int)cell->n,
-					       .spread = cell->spread,
-					       .prior = believed_spread(f, cell, &all),
-					       .weight = PRIOR_WEIGHT};
-		stopping_draw(&f->rule, &known, i, cell->counts);
-	}
-	f->learned = false;
+	struct stopping_known known = {.n = (int)cell->n,
+				       .spread = cell->spread,
+				       .prior = believed_spread(f, cell),
+				       .weight = PRIOR_WEIGHT};
+	stopping_draw(&f->rule, &known, i, cell->counts);
+	cell->drawn = f->learned;
 }
 
 /* Processes of which the effort has had its number. */
@@ -217,10 +199,54 @@ static int processes_of(const struct forecast *f, const struct forecast_cell *ce
 	return all > cell->tried ? all : cell->tried;
 }
 
+/* sign 1 or -1: into the sums, or out of them. */
+static void count_share(struct forecast_sums *sums, const struct forecast_share *share, int sign)
+{
+	sums->gates += sign * share->gate;
+	sums->references += sign * share->references;
+	sums->tried += sign * share->tried;
+	for (int d = 0; d < STOPPING_DRAWS; d++) {
+		sums->seconds[d] += sign * share->more[d] * share->each;
+		sums->more[d] += sign * share->more[d];
+	}
+}
+
+static void look_at(struct forecast *f, size_t i)
+{
+	struct forecast_cell *cell = &f->cells[i];
+	struct forecast_share share = {.in = true, .tried = cell->tried};
+	draw_counts(f, i);
+	if (!cell->ended) {
+		double each = process_of(f, cell);
+		share.gate = cell->gate ? gate_of(f, cell) : 0;
+		share.references = cell->reference + cell->loss;
+		share.each = isfinite(each) ? each : 0; /* it could never be taken out again */
+		for (int d = 0; d < STOPPING_DRAWS; d++)
+			share.more[d] = processes_of(f, cell, d) - cell->tried;
+	}
+	if (cell->share.in)
+		count_share(&f->sums, &cell->share, -1);
+	count_share(&f->sums, &share, 1);
+	cell->share = share;
+	f->looks++;
+}
+
+/* What was learned of one cell may change all; they are looked at by turns. */
+static void look_at_due(struct forecast *f)
+{
+	for (size_t i = 0; f->due > 0 && (!f->asked || i < FORECAST_LOOKS); i++) {
+		f->next = f->next < f->count ? f->next : 0;
+		look_at(f, f->next++);
+		f->due--;
+	}
+	f->asked = true;
+}
+
 void forecast_no_gate(struct forecast *f, size_t cell)
 {
 	f->cells[cell].gate = false;
 	f->cells[cell].reference = 0;
+	f->due = f->count;
 }
 
 void forecast_reference(struct forecast *f, size_t cell, bool loss, double seconds)
@@ -232,6 +258,7 @@ void forecast_reference(struct forecast *f, size_t cell, bool loss, double secon
 		f->reference_took += seconds;
 	}
 	*said = 0;
+	f->due = f->count;
 }
 
 void forecast_launch(struct forecast *f, size_t cell, double seconds)
@@ -239,6 +266,7 @@ void forecast_launch(struct forecast *f, size_t cell, double seconds)
 	struct forecast_group *group = &f->groups[f->cells[cell].group];
 	if (seconds > 0 && (group->launch <= 0 || seconds < group->launch))
 		group->launch = seconds;
+	f->due = f->count;
 }
 
 void forecast_gate(struct forecast *f, size_t cell, double seconds)
@@ -252,9 +280,12 @@ void forecast_step(struct forecast *f, size_t cell, double seconds)
 	struct forecast_cell *of = &f->cells[cell];
 	if (!(seconds > 0))
 		return;
-	if (of->told <= 0 && of->step > 0)
+	if (of->told <= 0 && of->step > 0) {
 		learn(&f->groups[of->group].step, log(seconds / of->step));
+		learn(&f->step, log(seconds / of->step));
+	}
 	of->told = seconds;
+	f->due = f->count;
 }
 
 void forecast_process(struct forecast *f, size_t cell, const struct process_record *record,
@@ -265,7 +296,8 @@ void forecast_process(struct forecast *f, size_t cell, const struct process_reco
 	of->tried++;
 	of->loss = 0;
 	learn(&f->disturbed, process_disturbance(record) == DISTURBANCE_SEEN);
-	f->learned = true;
+	f->learned++;
+	f->due = f->count;
 	if (strcmp(record->status, "ok") != 0 || record->warm_up_ns == RECORD_NONE ||
 	    record->window_ns == RECORD_NONE)
 		return;
@@ -289,9 +321,14 @@ void forecast_tail(struct forecast *f, size_t cell, const struct process_record 
 
 void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *estimate)
 {
+	struct forecast_told before = told_by(&f->cells[cell]), after;
 	f->cells[cell].n = estimate->n;
 	f->cells[cell].spread = estimate->n >= 2 ? estimate->cv_between : NAN;
-	f->learned = true;
+	after = told_by(&f->cells[cell]);
+	f->told.squares += after.squares - before.squares;
+	f->told.weight += after.weight - before.weight;
+	f->learned++;
+	f->due = f->count;
 }
 
 void forecast_end(struct forecast *f, size_t cell)
@@ -299,6 +336,8 @@ void forecast_end(struct forecast *f, size_t cell)
 	forecast_no_gate(f, cell);
 	f->cells[cell].loss = 0;
 	f->cells[cell].ended = true;
+	if (f->asked)
+		look_at(f, cell);
 }
 
 struct forecast_range forecast_range(const struct forecast *f)
@@ -337,12 +376,11 @@ struct forecast_range forecast_range(const struct forecast *f)
 
 double forecast_processes(struct forecast *f)
 {
-	double draws[STOPPING_DRAWS] = {0};
+	double draws[STOPPING_DRAWS];
 
-	draw_counts(f);
-	for (size_t i = 0; i < f->count; i++)
-		for (int d = 0; d < STOPPING_DRAWS; d++)
-			draws[d] += processes_of(f, &f->cells[i], d);
+	look_at_due(f);
+	for (int d = 0; d < STOPPING_DRAWS; d++)
+		draws[d] = (double)(f->sums.tried + f->sums.more[d]);
 	return median_of(draws, STOPPING_DRAWS);
 }
 
@@ -385,41 +423,36 @@ static double rest_of_process(const struct forecast *f, const struct forecast_no
 	return fmax(process_of(f, cell) - now->passed, end);
 }
 
-/* `draws`: seconds of the cell's processes that are to come, added for each draw. */
-static void add_processes(const struct forecast *f, const struct forecast_now *now, size_t i,
-			  double draws[STOPPING_DRAWS])
+/* `draws`: with what the process that runs has behind it. */
+static void add_running(const struct forecast *f, const struct forecast_now *now,
+			double draws[STOPPING_DRAWS])
 {
-	const struct forecast_cell *cell = &f->cells[i];
-	double each = process_of(f, cell), rest = 0;
-	bool runs = now->part == FORECAST_PROCESS && now->cell == i;
+	const struct forecast_cell *cell = &f->cells[now->cell];
+	double rest = rest_of_process(f, now), each = cell->share.each;
 
-	if (runs) {
-		rest = rest_of_process(f, now);
-		/* The first one tells already while it goes on. */
-		if (cell->seen == 0)
-			each = fmax(each, now->passed + rest);
-	}
+	/* The first one tells already while it goes on. */
+	if (cell->seen == 0)
+		each = fmax(each, now->passed + rest);
 	for (int d = 0; d < STOPPING_DRAWS; d++) {
-		int more = processes_of(f, cell, d) - cell->tried;
+		int more = cell->share.more[d];
 		if (more > 0)
-			draws[d] += runs ? rest + (more - 1) * each : more * each;
+			draws[d] += rest + (more - 1) * each - more * cell->share.each;
 	}
 }
 
 double forecast_left(struct forecast *f, const struct forecast_now *now)
 {
-	double sum = 0, scale = reference_scale(f), draws[STOPPING_DRAWS] = {0};
+	const struct forecast_sums *sums = &f->sums;
+	double draws[STOPPING_DRAWS];
 
-	draw_counts(f);
-	for (size_t i = 0; i < f->count; i++) {
-		const struct forecast_cell *cell = &f->cells[i];
-		if (cell->ended)
-			continue;
-		sum += (cell->reference + cell->loss) * scale;
-		if (cell->gate)
-			sum += gate_of(f, cell);
-		add_processes(f, now, i, draws);
-	}
-	double left = fmax(sum + median_of(draws, STOPPING_DRAWS) - done_of(f, now), 0);
+	look_at_due(f);
+	/* The one that runs is never out of date. */
+	if (now->cell < f->count)
+		look_at(f, now->cell);
+	memcpy(draws, sums->seconds, sizeof draws);
+	if (now->part == FORECAST_PROCESS && now->cell < f->count)
+		add_running(f, now, draws);
+	double known = sums->references * reference_scale(f) + sums->gates;
+	double left = fmax(known + median_of(draws, STOPPING_DRAWS) - done_of(f, now), 0);
 	return f->budget > 0 ? fmin(left, fmax(f->budget - now->whole, 0)) : left;
 }

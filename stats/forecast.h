@@ -13,7 +13,19 @@
 #include "stats/effort.h"
 #include "stats/stopping.h"
 
-/* A cell: the caller fills the first part, forecast_add the rest. */
+/* Cells that one question looks at anew. So many and fewer are always up to date; of more, each is
+ * so again after count / FORECAST_LOOKS questions. */
+enum { FORECAST_LOOKS = 256 };
+
+/* What of a cell is in the sums, as it was looked at last; seconds. */
+struct forecast_share {
+	bool in;
+	double gate, references, each; /* each: of its processes to come */
+	int more[STOPPING_DRAWS];      /* processes to come */
+	int tried;
+};
+
+/* A cell: the caller fills the first part, before the first question, forecast_add the rest. */
 struct forecast_cell {
 	double reference; /* the gate's reference computes so long; 0: another cell's is used */
 	double loss;	  /* likewise what the first loss of timed processes is held to */
@@ -34,6 +46,8 @@ struct forecast_cell {
 	size_t n;      /* of them, those that count */
 	double spread; /* standard deviation of the logarithms of their means; NaN when n < 2 */
 	int counts[STOPPING_DRAWS]; /* how many may count in the end, equally likely */
+	unsigned drawn;		    /* the counts, from what was learned until then */
+	struct forecast_share share;
 };
 
 /* What has been learned of a kind of time: a mean. */
@@ -50,10 +64,21 @@ struct forecast_group {
 	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
 };
 
+/* Degrees of freedom, and sum of squares: what cells' processes tell of a spread. */
+struct forecast_told {
+	double squares, weight;
+};
+
+/* Over all cells, of their shares. */
+struct forecast_sums {
+	double gates, references, seconds[STOPPING_DRAWS];
+	int64_t more[STOPPING_DRAWS], tried;
+};
+
 struct forecast {
 	const struct effort_row *effort;
 	struct stopping_rule rule; /* where the number is open */
-	bool learned;		   /* since cells' counts were drawn */
+	unsigned learned;	   /* how often something that says how many processes there are */
 	int repeat;		   /* fixed number of processes; 0: by the effort */
 	bool gate_only;
 	double budget; /* the run ends after so long, whatever is open; 0: no such limit */
@@ -64,6 +89,13 @@ struct forecast {
 	double reference_said, reference_took; /* of references that have ended */
 	struct forecast_mean warm_up;
 	struct forecast_mean disturbed; /* 1 for each process that was, 0 for the others */
+	struct forecast_mean step;	/* of all groups */
+	struct forecast_told told;	/* of all cells */
+	struct forecast_sums sums;
+	bool asked; /* all cells are in the sums */
+	/* To be looked at, from `next` on, since something has changed; `looks`: at cells, so far.
+	 */
+	size_t due, next, looks;
 };
 
 /* What is going on at the moment. */
@@ -112,6 +144,9 @@ void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *e
 void forecast_end(struct forecast *f, size_t cell);
 
 struct forecast_range forecast_range(const struct forecast *f);
+/* Questions, as often as a line on a terminal changes: what they take does not grow with the cells,
+ * but for the first one. */
+
 /* Processes that the run will have had at its end, those that have ended included: as likely more
  * as fewer. */
 double forecast_processes(struct forecast *f);

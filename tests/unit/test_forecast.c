@@ -475,6 +475,95 @@ static void earlier_runs_tell_the_spread(void **state)
 	}
 }
 
+enum { MANY = 10000, LOOKS_MAX = 1000, ENDED = 3 };
+
+/* So many cells of three frameworks. */
+static void many(struct forecast *f, size_t count)
+{
+	forecast_init(f, &effort_table[1], 0, false);
+	for (size_t i = 0; i < count; i++)
+		forecast_add(f, &(struct forecast_cell){.start = 1 + (double)(i % 3),
+							.step = 1e-3 * (double)(1 + i % 7),
+							.reference = i % 11 ? 0 : 2,
+							.warm_up_steps = -1,
+							.group = i % 3,
+							.gate = true});
+}
+
+/* A gate and a process of a cell, which say something of all cells. */
+static void goes_on(struct forecast *f, size_t cell)
+{
+	struct estimate estimate = {.n = 2, .cv_between = 0.01 + 1e-4 * (double)(cell % 50)};
+	struct process_record record;
+	forecast_gate(f, cell, 3);
+	process_record_init(&record);
+	snprintf(record.status, sizeof record.status, "ok");
+	record.warm_up_ns = 12000000000;
+	record.window_ns = 10000000000;
+	record.step_mean_ns = 4e6;
+	forecast_step(f, cell, 4e-3);
+	forecast_process(f, cell, &record, 25);
+	forecast_estimate(f, cell, &estimate);
+}
+
+static void assert_near(double a, double b)
+{
+	if (!(fabs(a - b) <= 1e-9 * fabs(b)))
+		fail_msg("%.12g and %.12g", a, b);
+}
+
+/* The line changes four times a second, whatever the number of cells: so its price must not grow
+ * with them. What it says comes to be what somebody says who looks at all of them. */
+static void ten_thousand_cells_are_not_looked_at_each_time(void **state)
+{
+	struct forecast asked, fresh;
+	(void)state;
+	many(&asked, MANY);
+	many(&fresh, MANY);
+	struct forecast_now now = {.part = FORECAST_PROCESS, .passed = 5};
+	forecast_left(&asked, &now);
+	for (size_t i = 0; i < 60; i++) {
+		now.cell = i * 37 % MANY;
+		goes_on(&asked, now.cell);
+		goes_on(&fresh, now.cell);
+		size_t before = asked.looks;
+		forecast_left(&asked, &now);
+		forecast_processes(&asked);
+		assert_in_range(asked.looks - before, 1, LOOKS_MAX);
+	}
+	for (size_t i = 0; i < MANY / FORECAST_LOOKS + 1; i++)
+		forecast_left(&asked, &now);
+	assert_near(forecast_left(&asked, &now), forecast_left(&fresh, &now));
+	assert_near(forecast_processes(&asked), forecast_processes(&fresh));
+	/* When nothing was learned, at the one that runs only. */
+	size_t before = asked.looks;
+	forecast_left(&asked, &now);
+	forecast_processes(&asked);
+	assert_int_equal(asked.looks - before, 1);
+	/* A cell that has ended is so at once, wherever it stands. */
+	double left = forecast_left(&asked, &now), processes = forecast_processes(&asked);
+	forecast_end(&asked, MANY / 2 + 1);
+	assert_true(forecast_left(&asked, &now) < left - 5 * 20);
+	assert_true(forecast_processes(&asked) <= processes - 5);
+	forecast_release(&asked);
+	forecast_release(&fresh);
+}
+
+/* A run that is resumed has cells that ended before anybody asked. */
+static void cells_that_ended_before_are_not_all(void **state)
+{
+	struct forecast f, rest;
+	struct forecast_now nothing = {.part = FORECAST_NOTHING};
+	(void)state;
+	many(&f, FORECAST_LOOKS + ENDED);
+	for (size_t i = 0; i < ENDED; i++)
+		forecast_end(&f, FORECAST_LOOKS + i);
+	many(&rest, FORECAST_LOOKS);
+	assert_near(forecast_left(&f, &nothing), forecast_left(&rest, &nothing));
+	forecast_release(&f);
+	forecast_release(&rest);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +581,8 @@ int main(void)
 		cmocka_unit_test(a_cold_start_is_half_believed),
 		cmocka_unit_test(a_budget_ends_it),
 		cmocka_unit_test(long_steps_make_long_windows),
+		cmocka_unit_test(ten_thousand_cells_are_not_looked_at_each_time),
+		cmocka_unit_test(cells_that_ended_before_are_not_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
