@@ -11,10 +11,10 @@
 #include "parity/reference.h"
 #include "run/loss_series.h"
 #include "run/streaming.h"
+#include "run/window.h"
 #include "samples/disturbance.h"
 #include "sensors/sampling.h"
 
-#define RECORDS_MAX ((int64_t)1 << 20)
 #define WINDOW_FILLED 0.1		 /* of a window may be missing */
 #define BLOCKS_MAX 4096			 /* warm-up blocks that are kept for the steadiness test */
 #define CALIBRATION_NS INT64_C(20000000) /* a step is known well enough after so long */
@@ -37,11 +37,6 @@ struct timing {
 	int64_t wait_ns, copy_ns; /* of it: for batches that arrive */
 	unsigned *flags;
 };
-
-static int64_t at_least_one(double value)
-{
-	return value < 1 ? 1 : (int64_t)value;
-}
 
 /* What the steps of a request took: with what lies between its blocks, which an ordinary loop has
  * too. A framework's own loop has calls of ours between its epochs, which are nobody's. */
@@ -256,35 +251,6 @@ static void keep_blocks(struct warm_up *warm, const struct client_window *window
 	}
 }
 
-/* How many steps fill the window. *few: fewer than the least, because a step is that long. */
-static int64_t window_steps(const struct timing *t, bool *few)
-{
-	const struct run_limits *limits = &t->drive->settings->limits;
-	int64_t steps = t->drive->cell->steps;
-	*few = false;
-	if (steps > 0)
-		return steps;
-	steps = at_least_one(ceil((double)limits->window_ns / t->step_ns));
-	if (steps < limits->min_steps)
-		steps = limits->min_steps;
-	if ((double)steps * t->step_ns > (double)limits->window_max_ns) {
-		steps = at_least_one((double)limits->window_max_ns / t->step_ns);
-		if (steps < limits->few_steps)
-			steps = limits->few_steps;
-		*few = steps < limits->min_steps;
-	}
-	return steps;
-}
-
-/* How long the coming window will be, as far as is known; not shorter than the effort's. */
-static int64_t coming_window_ns(const struct timing *t)
-{
-	bool few;
-	double coming = (double)window_steps(t, &few) * t->step_ns;
-	int64_t least = t->drive->settings->limits.window_ns;
-	return coming > (double)least ? (int64_t)coming : least;
-}
-
 /* Blocks until steady, or until the cap; steadiness is the caller's judgement. */
 static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, struct error *err)
 {
@@ -305,9 +271,9 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 		t->record->warm_up_steps += every * blocks;
 		keep_blocks(warm, &window, every);
 		if (limits->test_steadiness && t->drive->callbacks->steady &&
-		    t->drive->callbacks->steady(t->drive->callbacks->context, warm->blocks,
-						warm->block_steps, warm->count,
-						coming_window_ns(t))) {
+		    t->drive->callbacks->steady(
+			    t->drive->callbacks->context, warm->blocks, warm->block_steps,
+			    warm->count, window_coming_ns(t->drive->cell, limits, t->step_ns))) {
 			steady = true;
 			break;
 		}
@@ -338,37 +304,6 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 	}
 	t->record->warm_up_ns = clock_monotonic_ns() - start;
 	return status;
-}
-
-/* How many steps the window has, and how many between two synchronisations. */
-static void size_window(struct timing *t, int64_t *steps, int64_t *every)
-{
-	const struct run_limits *limits = &t->drive->settings->limits;
-	int64_t fixed = t->drive->cell->steps;
-	bool few;
-	*steps = window_steps(t, &few);
-	if (few)
-		*t->flags |= CELL_FLAG_FEW_STEPS;
-	switch (t->drive->cell->cell.sync) {
-	case SYNC_END:
-		*every = *steps;
-		break;
-	case SYNC_STEP:
-		*every = 1;
-		if (*steps > RECORDS_MAX)
-			*steps = RECORDS_MAX;
-		break;
-	default:
-		*every = at_least_one(ceil((double)limits->window_block_ns / t->step_ns));
-		if (t->drive->cell->epoch_steps > 0)
-			*every = t->drive->cell->epoch_steps;
-		if (*every > *steps)
-			*every = *steps;
-		/* Whole blocks only, so that all of them weigh the same. */
-		if (fixed <= 0)
-			*steps = (*steps + *every - 1) / *every * *every;
-		break;
-	}
 }
 
 static void say_measuring(const struct timing *t)
@@ -446,10 +381,13 @@ static int64_t steps_left(const struct timing *t, int64_t every)
 
 static enum prony_status measure_window(struct timing *t, struct error *err)
 {
-	int64_t steps, every;
 	struct process_record *record = t->record;
 	const struct prefetch_figures before = t->loaded;
-	size_window(t, &steps, &every);
+	const struct window_size size =
+		window_size(t->drive->cell, &t->drive->settings->limits, t->step_ns);
+	int64_t steps = size.steps, every = size.every;
+	if (size.few)
+		*t->flags |= CELL_FLAG_FEW_STEPS;
 	say_measuring(t);
 	sampling_mark(t->sampling, true);
 	enum prony_status status = run_window(t, steps, every, err);

@@ -237,6 +237,37 @@ static void drift_decides(void **state)
 	}
 }
 
+static bool steady_over(const struct warm_up *warm, double window_s)
+{
+	return steady_reached(warm->blocks, warm->steps, warm->count,
+			      (int64_t)(window_s * (double)SECOND_NS));
+}
+
+/* The drift is that of the window that comes: of each slope there is a length up to which it is
+ * steady. What the line is unsure of grows with that, too. */
+static void the_coming_window_decides(void **state)
+{
+	struct warm_up *warm = calloc(1, sizeof *warm);
+
+	(void)state;
+	assert_non_null(warm);
+	for (double slope = 0.0007; slope < 0.03; slope *= 3) {
+		double longest = 0.02 / slope;
+		warm->count = 0;
+		for (int k = 0; k < 80; k++)
+			add_block(warm, 1e7 * (1 + slope * (0.25 * k - 15)), 25);
+		assert_true(steady_over(warm, 0.97 * longest));
+		assert_false(steady_over(warm, 1.03 * longest));
+	}
+	/* Without a slope, but 2 % up and down: its standard error is 0.11 % a second. */
+	warm->count = 0;
+	for (int k = 0; k < 80; k++)
+		add_block(warm, 1e7 * (k % 2 ? 1.02 : 0.98), 25);
+	assert_true(steady_over(warm, 7));
+	assert_false(steady_over(warm, 13));
+	free(warm);
+}
+
 /* Leftover bias of a window that follows the verdict: 400 processes that settle exponentially. */
 static void verdicts_leave_little_bias(void **state)
 {
@@ -371,6 +402,7 @@ int main(void)
 		cmocka_unit_test(intervals_cover),
 		cmocka_unit_test(flat_is_steady_after_ten_seconds),
 		cmocka_unit_test(few_blocks_are_not_steady),
+		cmocka_unit_test(the_coming_window_decides),
 		cmocka_unit_test(drift_decides),
 		cmocka_unit_test(verdicts_leave_little_bias),
 		cmocka_unit_test(efforts_are_those_of_the_protocol),

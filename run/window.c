@@ -1,0 +1,62 @@
+#include "run/window.h"
+
+#include <math.h>
+
+/* How many steps fill the window. */
+static int64_t steps_of(const struct plan_cell *cell, const struct run_limits *limits,
+			double step_ns, bool *few)
+{
+	int64_t steps = cell->steps;
+
+	*few = false;
+	if (steps > 0)
+		return steps;
+	steps = at_least_one(ceil((double)limits->window_ns / step_ns));
+	if (steps < limits->min_steps)
+		steps = limits->min_steps;
+	if ((double)steps * step_ns > (double)limits->window_max_ns) {
+		steps = at_least_one((double)limits->window_max_ns / step_ns);
+		if (steps < limits->few_steps)
+			steps = limits->few_steps;
+		*few = steps < limits->min_steps;
+	}
+	return steps;
+}
+
+struct window_size window_size(const struct plan_cell *cell, const struct run_limits *limits,
+			       double step_ns)
+{
+	struct window_size size;
+
+	size.steps = steps_of(cell, limits, step_ns, &size.few);
+	switch (cell->cell.sync) {
+	case SYNC_END:
+		size.every = size.steps;
+		break;
+	case SYNC_STEP:
+		size.every = 1;
+		if (size.steps > RECORDS_MAX)
+			size.steps = RECORDS_MAX;
+		break;
+	default:
+		size.every = at_least_one(ceil((double)limits->window_block_ns / step_ns));
+		if (cell->epoch_steps > 0)
+			size.every = cell->epoch_steps;
+		if (size.every > size.steps)
+			size.every = size.steps;
+		/* Whole blocks only, so that all of them weigh the same. */
+		if (cell->steps <= 0)
+			size.steps = (size.steps + size.every - 1) / size.every * size.every;
+		break;
+	}
+	return size;
+}
+
+int64_t window_coming_ns(const struct plan_cell *cell, const struct run_limits *limits,
+			 double step_ns)
+{
+	double coming = (double)window_size(cell, limits, step_ns).steps * step_ns;
+	int64_t least = limits->window_ns;
+
+	return coming > (double)least ? (int64_t)coming : least;
+}

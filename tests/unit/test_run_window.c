@@ -1,0 +1,202 @@
+/* How long the window of a timed process will be, which the steadiness test is told before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/framework_word.h"
+#include "cli/run_options.h"
+#include "plan/plan.h"
+#include "run/run.h"
+#include "run/window.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MS INT64_C(1000000)
+#define SECOND (1000 * MS)
+
+/* Of default effort. */
+static const struct run_limits limits = {.window_ns = 10 * SECOND,
+					 .min_steps = 20,
+					 .window_block_ns = 100 * MS,
+					 .window_max_ns = 120 * SECOND,
+					 .few_steps = 3};
+
+static const struct {
+	enum sync_mode sync;
+	int64_t fixed, epoch_steps, step_ns;
+	int64_t steps, every;
+	bool few;
+	int64_t coming_ns;
+} rows[] = {
+	/* The effort's; whole blocks, and steps that do not go into it. */
+	{SYNC_BLOCKS, 0, 0, 10 * MS, 1000, 10, false, 10 * SECOND},
+	{SYNC_BLOCKS, 0, 0, 90 * MS, 112, 2, false, 10080 * MS},
+	{SYNC_BLOCKS, 0, 0, 3 * MS, 3366, 34, false, 10098 * MS},
+	{SYNC_END, 0, 0, 3 * MS, 3334, 3334, false, 10002 * MS},
+	/* Its least number of steps, and the longest window. */
+	{SYNC_BLOCKS, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND},
+	{SYNC_STEP, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND},
+	{SYNC_BLOCKS, 0, 0, 7 * SECOND, 17, 1, true, 119 * SECOND},
+	{SYNC_BLOCKS, 0, 0, 90 * SECOND, 3, 1, true, 270 * SECOND},
+	/* No more records than there may be. */
+	{SYNC_STEP, 0, 0, 1000, RECORDS_MAX, 1, false, 10 * SECOND},
+	{SYNC_STEP, 0, 0, 9900, 1010102, 1, false, 9900 * INT64_C(1010102)},
+	/* Fixed steps: as many, also where that is longer than any window; never less than the
+	 * effort's. */
+	{SYNC_BLOCKS, 5000, 0, 10 * MS, 5000, 10, false, 50 * SECOND},
+	{SYNC_BLOCKS, 100, 0, 2 * SECOND, 100, 1, false, 200 * SECOND},
+	{SYNC_BLOCKS, 20, 0, 10 * MS, 20, 10, false, 10 * SECOND},
+	{SYNC_BLOCKS, 3000, 1000, 10 * MS, 3000, 1000, false, 30 * SECOND},
+};
+
+static void the_coming_window_is_the_one_that_is_measured(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct plan_cell cell = {.cell.sync = rows[i].sync,
+					       .steps = rows[i].fixed,
+					       .epoch_steps = rows[i].epoch_steps};
+		struct window_size size = window_size(&cell, &limits, (double)rows[i].step_ns);
+		int64_t coming_ns = window_coming_ns(&cell, &limits, (double)rows[i].step_ns);
+		if (size.steps != rows[i].steps || size.every != rows[i].every ||
+		    size.few != rows[i].few || coming_ns != rows[i].coming_ns)
+			fail_msg("row %zu: %lld steps, every %lld, %s, %lld ns", i,
+				 (long long)size.steps, (long long)size.every,
+				 size.few ? "few" : "enough", (long long)coming_ns);
+	}
+}
+
+/* A run of one process of `null`. */
+struct trial {
+	struct plan plan;
+	struct run_cell cell;
+	bool done;
+	int64_t told_ns, window_ns; /* to the steadiness test; that was measured */
+	char status[64];
+};
+
+static bool wants_more(void *context, size_t cell, unsigned *flags)
+{
+	(void)cell, (void)flags;
+	return !((struct trial *)context)->done;
+}
+
+static bool judge(void *context, const struct step_record *blocks, const int64_t *block_steps,
+		  size_t count, int64_t window_ns)
+{
+	(void)blocks, (void)block_steps, (void)count;
+	((struct trial *)context)->told_ns = window_ns;
+	return true;
+}
+
+static enum prony_status keep_gate(void *context, size_t cell, enum cell_status verdict,
+				   const json_t *evidence, const char *log, struct error *err)
+{
+	(void)context, (void)cell, (void)verdict, (void)evidence, (void)log, (void)err;
+	return PRONY_OK;
+}
+
+static enum prony_status keep_process(void *context, size_t cell,
+				      const struct process_record *record, struct error *err)
+{
+	struct trial *trial = context;
+
+	(void)cell, (void)err;
+	trial->done = true;
+	trial->window_ns = record->window_ns;
+	snprintf(trial->status, sizeof trial->status, "%.60s", record->status);
+	return PRONY_OK;
+}
+
+static enum prony_status keep_end(void *context, size_t cell, enum cell_status status,
+				  unsigned flags, const char *reason, struct error *err)
+{
+	(void)context, (void)cell, (void)status, (void)flags, (void)reason, (void)err;
+	return PRONY_OK;
+}
+
+static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps)
+{
+	static const int cpus[] = {0};
+	const char *self = getenv("PRONY");
+	struct error err = ERROR_INIT;
+	struct registry registry = {.count = 0};
+	struct run_options options;
+	struct spec spec;
+
+	*trial = (struct trial){.done = false};
+	run_options_init(&options);
+	options.axes[AXIS_FRAMEWORK].values[options.axes[AXIS_FRAMEWORK].count++] = "null";
+	options.axes[AXIS_NETWORK].values[options.axes[AXIS_NETWORK].count++] = "mlp";
+	options.axes[AXIS_DATASET].values[options.axes[AXIS_DATASET].count++] = "synthetic";
+	options.axes[AXIS_DEVICE].values[options.axes[AXIS_DEVICE].count++] = "cpu:1";
+	options.axes[AXIS_BATCH].values[options.axes[AXIS_BATCH].count++] = "8";
+	options.axes[AXIS_STAGE].values[options.axes[AXIS_STAGE].count++] = "forward";
+	spec_init(&spec);
+	assert_int_equal(cli_registry(&registry, &err), PRONY_OK);
+	assert_int_equal(run_options_spec(&options, NULL, 0, &spec, &err), PRONY_OK);
+	const struct plan_settings planned = {.registry = &registry, .self = self, .cores = 1};
+	assert_int_equal(plan_expand(&spec, &planned, &trial->plan, &err), PRONY_OK);
+	assert_int_equal(trial->plan.count, 1);
+	trial->plan.cells[0].steps = steps;
+	const struct run_settings settings = {.limits = {.warm_up_cap_ns = 60 * SECOND,
+							 .window_ns = 20 * MS,
+							 .min_steps = min_steps,
+							 .test_steadiness = true,
+							 .block_ns = 10 * MS,
+							 .window_block_ns = 10 * MS,
+							 .window_max_ns = 120 * SECOND,
+							 .few_steps = 3,
+							 .processes_min = 1,
+							 .request_timeout_ns = 60 * SECOND},
+					      .self = self,
+					      .cpus = cpus,
+					      .cpu_count = 1};
+	const struct run_callbacks callbacks = {.context = trial,
+						.wants_more = wants_more,
+						.steady = judge,
+						.gate = keep_gate,
+						.process = keep_process,
+						.cell_end = keep_end};
+	assert_int_equal(run_execute(&trial->plan, &trial->cell, &settings, &callbacks, &err),
+			 PRONY_OK);
+	assert_string_equal(trial->status, "ok");
+	run_cell_release(&trial->cell);
+	plan_release(&trial->plan);
+	spec_release(&spec);
+	registry_release(&registry);
+}
+
+/* Steps of `null` take nanoseconds, so that windows which are known by their steps only are long
+ * ones here; on a busy machine some times longer than was foretold. */
+static void the_steadiness_test_is_told(void **state)
+{
+	static const struct {
+		int64_t fixed, least;
+	} windows[] = {{0, 3}, {0, 300000000}, {300000000, 3}};
+	struct trial trial;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(windows); i++) {
+		run_trial(&trial, windows[i].fixed, windows[i].least);
+		if (i > 0)
+			assert_true(trial.window_ns > 150 * MS);
+		if (trial.told_ns < trial.window_ns / 5 || trial.told_ns > 5 * trial.window_ns)
+			fail_msg("window %zu: told %lld ns, measured %lld ns", i,
+				 (long long)trial.told_ns, (long long)trial.window_ns);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_coming_window_is_the_one_that_is_measured),
+		cmocka_unit_test(the_steadiness_test_is_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
