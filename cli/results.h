@@ -22,7 +22,11 @@ enum results_depth {
 const char **results_words(int argc);
 void results_words_free(const char **words);
 
-/* Opens the store (NULL: the default one) and loads a run as store_load_run does. */
+/* Loads a run as store_load_run does, as much of it as is said. */
+enum prony_status results_load(struct store *store, const char *which, enum results_depth depth,
+			       struct stored_run *out, struct error *err);
+
+/* Likewise of a store that it opens (NULL: the default one). */
 enum prony_status results_load_run(const char *store, const char *which, enum results_depth depth,
 				   struct stored_run *out, struct error *err);
 

@@ -143,12 +143,13 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	unsigned parts = STORE_INTERVALS;
-	if (as_json)
-		parts |= STORE_CHECKS;
-	else if (job->chosen.spec.form != FORM_OURS)
-		parts |= STORE_SERIES;
-	enum prony_status status = store_load_run(job->store, which, parts, &stored, err);
+	/* What was published of other programs is made of every step. */
+	bool steps = job->chosen.spec.form != FORM_OURS;
+	enum prony_status status = results_load(job->store, which,
+						as_json ? RESULTS_EVIDENCE
+						: steps ? RESULTS_STEPS
+							: RESULTS_WINDOWS,
+						&stored, err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);
