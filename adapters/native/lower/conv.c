@@ -309,6 +309,8 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 		return lower_depthwise(l, n, err);
 	g = geometry_make(l, n, true);
 	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
+	if (status == PRONY_OK && lower_is_winograd(l, n))
+		return lower_winograd(l, n, err);
 	if (status == PRONY_OK)
 		status = choose_type(l, n, &g, &best, err);
 	if (status != PRONY_OK) {

@@ -178,6 +178,10 @@ enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error
 bool lower_is_few_rows(const struct lowering *l, int n);
 enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err);
 
+/* winograd.c: convolutions of 3x3 windows in evaluation; the source is nodes[n].src. */
+bool lower_is_winograd(const struct lowering *l, int n);
+enum prony_status lower_winograd(struct lowering *l, int n, struct error *err);
+
 /* The other operators: a function for each or for a family; n is the node. */
 
 /* conv.c, gemm.c, recurrent.c */

@@ -17,6 +17,9 @@ struct parameter {
 	int copies[2];	       /* operands with the same in other layouts, or OPERAND_NONE */
 	bool keeps_original;   /* what is in memory cannot be read back as what was given */
 	const float *original; /* then: what was given, in the program's arena */
+	/* Makes what a loop of ours reads in its place, whenever it was loaded; or NULL. */
+	void (*prepare)(struct program *program, const struct parameter *parameter);
+	const void *prepare_detail;
 };
 
 struct value_state {
@@ -36,6 +39,7 @@ struct node_state {
 	int side;			   /* workspace or mask */
 	const struct recurrent *recurrent; /* recurrent.c */
 	const void *detail;		   /* what the gradient's kernel needs, too */
+	const char *own;		   /* name of our loop that computes it, or NULL */
 	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
 };
 

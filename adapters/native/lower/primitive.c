@@ -47,7 +47,9 @@ static const char *implementation(const struct lowering *l, const_dnnl_primitive
 static const char *pass(const struct lowering *l, const struct node_state *state,
 			const_dnnl_primitive_desc_t pd, bool used)
 {
-	return !pd && state->detail && used ? "own" : implementation(l, pd);
+	if (pd || !state->detail || !used)
+		return implementation(l, pd);
+	return state->own ? state->own : "own";
 }
 
 int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade)

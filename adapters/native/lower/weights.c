@@ -45,6 +45,8 @@ enum prony_status lower_refresh_copies(const struct lowering *l, const struct pa
 					      l->program->operands[parameter->operand].desc,
 					      l->program->operands[parameter->operand].data, err);
 	}
+	if (status == PRONY_OK && parameter->prepare)
+		parameter->prepare(l->program, parameter);
 	return status;
 }
 
