@@ -46,7 +46,20 @@ static size_t floats_of(const struct winograd *c, int64_t channels, const int64_
 
 struct data {
 	float *x, *w, *bias, *before, *y;
+	bool turned;
 };
+
+/* The weight of tap t of output k for input i, in blocks of both; turned: those are the other's
+ * outputs and inputs, and taps are counted from the end. */
+static double weight(const struct winograd *c, int64_t lanes, const struct data *d, int64_t k,
+		     int64_t i, int64_t t)
+{
+	int64_t output = d->turned ? i : k, input = d->turned ? k : i;
+	int64_t inputs = (d->turned ? c->outputs : c->channels) / lanes;
+	int64_t block = (output / lanes * inputs + input / lanes) * 9 + (d->turned ? 8 - t : t);
+
+	return (double)d->w[(block * lanes + input % lanes) * lanes + output % lanes];
+}
 
 static double input(const struct winograd *c, int64_t lanes, const struct data *d, int64_t n,
 		    int64_t channel, int64_t row, int64_t column)
@@ -66,13 +79,13 @@ static double expected(const struct winograd *c, int64_t lanes, const struct dat
 
 	*scale = fabs(sum);
 	for (int64_t i = 0; i < c->channels; i++) {
-		const float *w = d->w + (k * c->channels + i) * 9;
 		double inputs = 0, weights = 0;
 
 		for (int64_t t = 0; t < 9; t++) {
-			sum += (double)w[t] *
-			       input(c, lanes, d, n, i, at[0] + t / 3, at[1] + t % 3);
-			weights += fabs((double)w[t]);
+			double w = weight(c, lanes, d, k, i, t);
+
+			sum += w * input(c, lanes, d, n, i, at[0] + t / 3, at[1] + t % 3);
+			weights += fabs(w);
 		}
 		for (int64_t t = 0; t < 16; t++)
 			inputs += fabs(input(c, lanes, d, n, i, at[0] / 2 * 2 + t / 4,
@@ -104,11 +117,12 @@ static void compare(const struct winograd *c, int64_t lanes, const struct data *
 }
 
 /* In `shares` shares, the last one first, the others together; nothing is written past the end. */
-static void check(const struct winograd *c, enum instruction_set set, bool has_bias, size_t shares)
+static void check_windows(const struct winograd *c, enum instruction_set set, bool has_bias,
+			  size_t shares, bool turned)
 {
 	const struct winograd_loops *loops = winograd_pick(set);
 	size_t outputs = floats_of(c, c->outputs, c->out), panels, own;
-	struct data d = {0};
+	struct data d = {.turned = turned};
 	struct random random;
 	float *u, *scratch;
 
@@ -127,8 +141,8 @@ static void check(const struct winograd *c, enum instruction_set set, bool has_b
 	for (size_t i = 0; i < outputs; i++)
 		d.y[i] = d.before[i];
 	d.y[outputs] = u[winograd_weight_floats(c, loops)] = scratch[shares * own] = 7;
-	winograd_weights(c, loops, u, d.w, panels / 2, panels);
-	winograd_weights(c, loops, u, d.w, 0, panels / 2);
+	winograd_weights(c, loops, u, d.w, turned, panels / 2, panels);
+	winograd_weights(c, loops, u, d.w, turned, 0, panels / 2);
 	winograd_forward(c, loops, d.y, d.x, u, d.bias, scratch, shares, shares - 1, shares);
 	winograd_forward(c, loops, d.y, d.x, u, d.bias, scratch, shares, 0, shares - 1);
 	compare(c, winograd_lanes(loops), &d);
@@ -141,6 +155,11 @@ static void check(const struct winograd *c, enum instruction_set set, bool has_b
 	free(d.bias);
 	free(d.w);
 	free(d.x);
+}
+
+static void check(const struct winograd *c, enum instruction_set set, bool has_bias, size_t shares)
+{
+	check_windows(c, set, has_bias, shares, false);
 }
 
 static struct winograd layer(int64_t batch, int64_t channels, int64_t outputs, int64_t height,
@@ -189,6 +208,7 @@ static void test_channels(void **unused)
 						  (const int64_t[]){1, 1, 1, 1});
 
 			check(&c, (enum instruction_set)set, true, 2);
+			check_windows(&c, (enum instruction_set)set, false, 2, true);
 		}
 	}
 }

@@ -1,5 +1,7 @@
 #include "adapters/native/kernels/winograd.h"
 
+#include <string.h>
+
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
 #else
@@ -32,6 +34,7 @@ struct block {
 
 struct winograd_loops {
 	int64_t lanes, rows[2];
+	void (*windows)(float *u, int64_t stride, const float *w, bool turned);
 	void (*input)(const struct winograd *c, const struct block *b, float *v, const float *x,
 		      const struct place *tile, int64_t t);
 	void (*product[2])(float *m, const float *x, const float *u, int64_t blocks,
@@ -94,49 +97,21 @@ size_t winograd_weight_floats(const struct winograd *c, const struct winograd_lo
 	return POSITIONS * winograd_panels(c, loops) * (size_t)(c->channels * 2 * loops->lanes);
 }
 
-/* G g of a row or column of a window, 3 values to 4. */
-static void window_1d(double *to, int to_stride, const double *g, int stride)
-{
-	double even = (g[0] + g[2 * stride]) / 2, odd = g[stride] / 2;
-
-	to[0] = g[0];
-	to[to_stride] = even + odd;
-	to[2 * to_stride] = even - odd;
-	to[3 * to_stride] = g[2 * stride];
-}
-
-/* u[position * stride] of one window, zeros for none. */
-static void transform_window(float *u, size_t stride, const float *w)
-{
-	double g[9] = {0}, half[12], whole[16];
-
-	for (int i = 0; w && i < 9; i++)
-		g[i] = (double)w[i];
-	for (int j = 0; j < 3; j++)
-		window_1d(half + j, 3, g + j, 3);
-	for (int i = 0; i < 4; i++)
-		window_1d(whole + i * 4, 1, half + i * 3, 1);
-	for (size_t p = 0; p < POSITIONS; p++)
-		u[p * stride] = (float)whole[p];
-}
-
 void winograd_weights(const struct winograd *c, const struct winograd_loops *loops, float *u,
-		      const float *w, size_t first, size_t end)
+		      const float *w, bool turned, size_t first, size_t end)
 {
-	int64_t width = 2 * loops->lanes;
-	size_t stride = winograd_panels(c, loops) * (size_t)(c->channels * width);
+	int64_t lanes = loops->lanes, block = 9 * lanes * lanes;
+	int64_t inputs = c->channels / lanes, outputs = c->outputs / lanes;
+	int64_t stride = (int64_t)winograd_panels(c, loops) * c->channels * 2 * lanes;
 
-	for (int64_t panel = (int64_t)first; panel < (int64_t)end; panel++) {
-		for (int64_t i = 0; i < c->channels; i++) {
-			for (int64_t k = 0; k < width; k++) {
-				int64_t output = panel * width + k;
-				const float *window = output < c->outputs
-							      ? w + (output * c->channels + i) * 9
-							      : NULL;
+	for (int64_t o = (int64_t)first * 2; o < (int64_t)end * 2; o++) {
+		float *panel = u + o / 2 * c->channels * 2 * lanes + o % 2 * lanes;
 
-				transform_window(u + (panel * c->channels + i) * width + k, stride,
-						 window);
-			}
+		for (int64_t i = 0; i < inputs; i++) {
+			const float *from = w + (turned ? i * outputs + o : o * inputs + i) * block;
+
+			loops->windows(panel + i * lanes * 2 * lanes, stride,
+				       o < outputs ? from : NULL, turned);
 		}
 	}
 }

@@ -37,10 +37,15 @@ int64_t winograd_tiles(const struct winograd *c);
 /* Floats of the transformed windows, and panels of outputs that they come in. */
 size_t winograd_weight_floats(const struct winograd *c, const struct winograd_loops *loops);
 size_t winograd_panels(const struct winograd *c, const struct winograd_loops *loops);
-/* Transforms the windows w[outputs][channels][3][3], row-major, of panels first to end - 1 into u,
- * in double precision. */
+/*
+ * Transforms the windows of panels first to end - 1 into u. w has outputs x channels windows in
+ * blocks of winograd_lanes of both (oneDNN's OIhw16i16o and OIhw8i8o) and starts at a cache line.
+ * `turned`: c is the convolution that gives the gradient of another one's input, and w has that
+ * one's windows, channels x outputs: they are turned by half a circle, and inputs and outputs
+ * change places.
+ */
 void winograd_weights(const struct winograd *c, const struct winograd_loops *loops, float *u,
-		      const float *w, size_t first, size_t end);
+		      const float *w, bool turned, size_t first, size_t end);
 
 /* Floats that a share needs for itself while it is computed. */
 size_t winograd_scratch_floats(const struct winograd *c, const struct winograd_loops *loops,

@@ -71,6 +71,52 @@ TARGET static void NAME(input)(const struct winograd *c, const struct block *b, 
 	}
 }
 
+/* G g of a row or column of a window, three values to four. */
+TARGET static inline void NAME(window_1d)(NAME(vector) * to, int to_stride, const NAME(vector) * g,
+					  int stride)
+{
+	NAME(vector) even = (g[0] + g[2 * stride]) * 0.5F, odd = g[stride] * 0.5F;
+
+	to[0] = g[0];
+	to[to_stride] = even + odd;
+	to[2 * to_stride] = even - odd;
+	to[3 * to_stride] = g[2 * stride];
+}
+
+/*
+ * A block of LANES inputs by a vector of outputs: u[position * stride + input * 2 * LANES] = G g G'
+ * of the windows w[tap][input][output], or, turned, of w[tap][output][input] with the taps in
+ * reverse. Zeros where w is NULL.
+ */
+TARGET static void NAME(windows)(float *u, int64_t stride, const float *w, bool turned)
+{
+	float block[9 * LANES * LANES] __attribute__((aligned(64)));
+
+	if (!w)
+		memset(block, 0, sizeof(block));
+	for (int t = 0; w && t < 9; t++) {
+		const float *tap = w + (turned ? 8 - t : t) * LANES * LANES;
+		float *to = block + t * LANES * LANES;
+
+		if (!turned)
+			memcpy(to, tap, LANES * LANES * sizeof(float));
+		for (int i = 0; turned && i < LANES; i++)
+			for (int o = 0; o < LANES; o++)
+				to[i * LANES + o] = tap[o * LANES + i];
+	}
+	for (int i = 0; i < LANES; i++) {
+		NAME(vector) g[9], half[12], whole[16];
+
+		UNROLL for (int t = 0; t < 9; t++) g[t] =
+			*(const NAME(vector) *)(block + (t * LANES + i) * LANES);
+		UNROLL for (int j = 0; j < 3; j++) NAME(window_1d)(half + j, 3, g + j, 3);
+		UNROLL for (int j = 0; j < 4; j++)
+			NAME(window_1d)(whole + j * 4, 1, half + j * 3, 1);
+		UNROLL for (int p = 0; p < 16; p++) *
+			(NAME(vector) *)(u + p * stride + i * 2 * LANES) = whole[p];
+	}
+}
+
 /* `rows` tiles times a panel of two vectors of outputs, over all channels: x[channel block][tile],
  * u[channel][output], m[output block][tile]. */
 TARGET static inline __attribute__((always_inline)) void
@@ -159,7 +205,7 @@ TARGET static void NAME(output)(const struct winograd *c, const struct block *b,
 		NAME(vector) shift = {0};
 
 		if (bias)
-			__builtin_memcpy(&shift, bias + i * LANES, sizeof(shift));
+			memcpy(&shift, bias + i * LANES, sizeof(shift));
 		NAME(output_tile)
 		(c, y, m + (i * b->room + t) * LANES, b->m_stride, shift, rows, columns);
 	}
@@ -168,6 +214,7 @@ TARGET static void NAME(output)(const struct winograd *c, const struct block *b,
 static const struct winograd_loops NAME(loops) = {
 	.lanes = LANES,
 	.rows = {ROWS, ROWS_FEW},
+	.windows = NAME(windows),
 	.input = NAME(input),
 	.product = {NAME(product_many), NAME(product_few)},
 	.output = NAME(output),

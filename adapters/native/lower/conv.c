@@ -296,21 +296,29 @@ static bool candidate_is_depthwise(const struct lowering *l, const struct candid
 	return candidate->grade >= 0;
 }
 
+static void count_macs(struct lowering *l, const struct geometry *g)
+{
+	l->macs += g->y[0] * g->y[1] * g->y[2] * g->y[3] * g->w[g->w_rank - 1] *
+		   g->w[g->w_rank - 2] * g->w[g->w_rank - 3];
+}
+
 enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct geometry g;
 	struct candidate best = {.grade = -1};
 	dnnl_memory_desc_t plain = NULL;
-	bool depthwise = lower_is_depthwise(l, n);
+	bool depthwise = lower_is_depthwise(l, n), done = false;
 	enum prony_status status;
 
 	if (depthwise && l->data == dnnl_f32)
 		return lower_depthwise(l, n, err);
 	g = geometry_make(l, n, true);
 	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
-	if (status == PRONY_OK && lower_is_winograd(l, n))
-		return lower_winograd(l, n, err);
+	if (status == PRONY_OK && !l->training && lower_is_winograd(l, n)) {
+		count_macs(l, &g);
+		return lower_winograd(l, n, &done, err);
+	}
 	if (status == PRONY_OK)
 		status = choose_type(l, n, &g, &best, err);
 	if (status != PRONY_OK) {
@@ -328,8 +336,11 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	l->nodes[n].forward = best.forward;
 	l->nodes[n].backward_data = best.backward_data;
 	l->nodes[n].backward_weights = best.backward_weights;
-	l->macs += g.y[0] * g.y[1] * g.y[2] * g.y[3] * g.w[g.w_rank - 1] * g.w[g.w_rank - 2] *
-		   g.w[g.w_rank - 3];
+	count_macs(l, &g);
+	if (l->training && lower_is_winograd(l, n))
+		status = lower_winograd(l, n, &done, err);
+	if (status != PRONY_OK || done)
+		return status;
 	status = lower_plain(l, dnnl_f32, g.w_rank, g.w, &plain, err);
 	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, &g.chain, err) : status;
 }

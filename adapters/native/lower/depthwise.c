@@ -451,6 +451,8 @@ enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error 
 	enum prony_status status;
 	int dy, dx;
 
+	if (lower_has_winograd_gradient(l, node->differentiates))
+		return lower_winograd_grad_input(l, n, err);
 	if (!layer || state->backward_data)
 		return lower_weighted_grad_input(l, n, err);
 	status = lower_as(l, l->values[node->inputs[0]].operand,

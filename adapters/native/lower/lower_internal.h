@@ -178,9 +178,16 @@ enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error
 bool lower_is_few_rows(const struct lowering *l, int n);
 enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err);
 
-/* winograd.c: convolutions of 3x3 windows in evaluation; the source is nodes[n].src. */
+/*
+ * winograd.c: convolutions of 3x3 windows by fewer multiplications; the source is nodes[n].src. In
+ * training the library's primitives of the node are there, too: *done is false, and nothing was appended,
+ * where they want other layouts.
+ */
 bool lower_is_winograd(const struct lowering *l, int n);
-enum prony_status lower_winograd(struct lowering *l, int n, struct error *err);
+enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct error *err);
+/* Whether it computes the input's gradient of convolution n, too. */
+bool lower_has_winograd_gradient(const struct lowering *l, int n);
+enum prony_status lower_winograd_grad_input(struct lowering *l, int n, struct error *err);
 
 /* The other operators: a function for each or for a family; n is the node. */
 

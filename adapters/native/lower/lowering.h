@@ -39,7 +39,7 @@ struct node_state {
 	int side;			   /* workspace or mask */
 	const struct recurrent *recurrent; /* recurrent.c */
 	const void *detail;		   /* what the gradient's kernel needs, too */
-	const char *own;		   /* name of our loop that computes it, or NULL */
+	struct winograd_layer *winograd;   /* winograd.c; NULL where it does not compute the node */
 	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
 };
 

@@ -43,13 +43,19 @@ static const char *implementation(const struct lowering *l, const_dnnl_primitive
 	return name;
 }
 
-/* What computes one pass of a layer. */
-static const char *pass(const struct lowering *l, const struct node_state *state,
-			const_dnnl_primitive_desc_t pd, bool used)
+/* What computes the forward pass of a layer, and the gradient of its input. */
+static const char *forward(const struct lowering *l, const struct node_state *state)
 {
-	if (pd || !state->detail || !used)
-		return implementation(l, pd);
-	return state->own ? state->own : "own";
+	if (state->winograd)
+		return "winograd";
+	return !state->forward && state->detail ? "own" : implementation(l, state->forward);
+}
+
+static const char *data_gradient(const struct lowering *l, int n)
+{
+	if (l->nodes[n].backward_data && lower_has_winograd_gradient(l, n))
+		return "winograd";
+	return implementation(l, l->nodes[n].backward_data);
 }
 
 int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade)
@@ -77,13 +83,13 @@ void lower_note(struct lowering *l, int n, const int *fused, int count)
 	}
 	if (l->training)
 		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s,%s,%s; ",
-				  l->graph->nodes[n].name, with, implementation(l, state->forward),
-				  implementation(l, state->backward_data),
-				  implementation(l, state->backward_weights));
+				  l->graph->nodes[n].name, with,
+				  state->winograd ? forward(l, state)
+						  : implementation(l, state->forward),
+				  data_gradient(l, n), implementation(l, state->backward_weights));
 	else
 		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
-				  l->graph->nodes[n].name, with,
-				  pass(l, state, state->forward, true));
+				  l->graph->nodes[n].name, with, forward(l, state));
 	if (length > 0 && (size_t)length < room)
 		l->notes_length += (size_t)length;
 	else

@@ -2,8 +2,10 @@
 #include "adapters/native/lower/lower_internal.h"
 
 /*
- * Convolutions of 3x3 windows in evaluation, whose windows nobody changes: they are transformed
- * when they are loaded. oneDNN 3.2 has no such code for fp32.
+ * Convolutions of 3x3 windows in fp32, forward, and the gradients of their inputs, which are such
+ * convolutions of windows that are turned. In evaluation, where nobody changes the windows, they
+ * are transformed when they are loaded, else once a step for each of the two. oneDNN 3.2 has no
+ * such code.
  */
 
 /*
@@ -16,17 +18,27 @@
 #define CHANNELS_LEAST 16
 #define TILES_LEAST 8
 #define PRODUCTS_MOST 0.8 /* of those of the definition */
+/* Where windows are transformed in each step, which takes as long as the products of 8 to 27 tiles.
+ */
+#define TILES_TRAINED 96
 
-/* What the command needs, in the program's arena. */
-struct layer {
+/* What the commands of a pass need, in the program's arena. */
+struct pass {
 	struct winograd c;
 	const struct winograd_loops *loops;
 	size_t shares;
 	int windows; /* operand: transformed */
+	bool turned;
+};
+
+/* Of a layer: forward, and the gradient of its input. */
+struct winograd_layer {
+	struct pass forward, gradient;
+	bool has_gradient;
 };
 
 struct share {
-	const struct layer *layer;
+	const struct pass *pass;
 	float *y, *scratch;
 	const float *x, *u, *bias;
 };
@@ -35,15 +47,15 @@ static void share_forward(void *data, size_t first, size_t end)
 {
 	const struct share *s = data;
 
-	winograd_forward(&s->layer->c, s->layer->loops, s->y, s->x, s->u, s->bias, s->scratch,
-			 s->layer->shares, first, end);
+	winograd_forward(&s->pass->c, s->pass->loops, s->y, s->x, s->u, s->bias, s->scratch,
+			 s->pass->shares, first, end);
 }
 
 /* Operands: y, scratch, x, transformed windows and perhaps the bias. */
 static void run(struct program *program, const struct command *command)
 {
-	const struct layer *layer = command->detail;
-	struct share s = {.layer = layer,
+	const struct pass *pass = command->detail;
+	struct share s = {.pass = pass,
 			  .y = lower_data(program, command, 0),
 			  .scratch = lower_data(program, command, 1),
 			  .x = lower_data(program, command, 2),
@@ -51,11 +63,11 @@ static void run(struct program *program, const struct command *command)
 
 	if (command->operand_count > 4)
 		s.bias = lower_data(program, command, 4);
-	onednn_split(program->dnn, program->threads, layer->shares, share_forward, &s);
+	onednn_split(program->dnn, program->threads, pass->shares, share_forward, &s);
 }
 
 struct transformation {
-	const struct layer *layer;
+	const struct pass *pass;
 	float *u;
 	const float *w;
 };
@@ -64,18 +76,30 @@ static void share_weights(void *data, size_t first, size_t end)
 {
 	const struct transformation *t = data;
 
-	winograd_weights(&t->layer->c, t->layer->loops, t->u, t->w, first, end);
+	winograd_weights(&t->pass->c, t->pass->loops, t->u, t->w, t->pass->turned, first, end);
+}
+
+static void transform(struct program *program, const struct pass *pass, float *u, const float *w)
+{
+	struct transformation t = {.pass = pass, .u = u, .w = w};
+
+	onednn_split(program->dnn, program->threads, winograd_panels(&pass->c, pass->loops),
+		     share_weights, &t);
+}
+
+/* Operands: w, transformed windows. */
+static void run_transform(struct program *program, const struct command *command)
+{
+	transform(program, command->detail, lower_data(program, command, 1),
+		  lower_data(program, command, 0));
 }
 
 static void prepare(struct program *program, const struct parameter *parameter)
 {
-	const struct layer *layer = parameter->prepare_detail;
-	struct transformation t = {.layer = layer,
-				   .u = program->operands[layer->windows].data,
-				   .w = program->operands[parameter->operand].data};
+	const struct pass *pass = parameter->prepare_detail;
 
-	onednn_split(program->dnn, program->threads, winograd_panels(&layer->c, layer->loops),
-		     share_weights, &t);
+	transform(program, pass, program->operands[pass->windows].data,
+		  program->operands[parameter->operand].data);
 }
 
 static struct winograd geometry(const struct lowering *l, const struct node *node)
@@ -111,24 +135,27 @@ static bool saves(const struct winograd *c)
 	return (double)(winograd_tiles(c) / c->batch * 16) <= PRODUCTS_MOST * places;
 }
 
+static bool worth(const struct lowering *l, const struct winograd *c)
+{
+	int64_t lanes = winograd_lanes(winograd_pick(instruction_set_best()));
+
+	return c->channels % lanes == 0 && c->outputs % lanes == 0 &&
+	       c->channels >= CHANNELS_LEAST && c->outputs >= CHANNELS_LEAST &&
+	       winograd_tiles(c) >= TILES_LEAST * l->program->threads &&
+	       (!l->training || winograd_tiles(c) >= TILES_TRAINED) && saves(c);
+}
+
 bool lower_is_winograd(const struct lowering *l, int n)
 {
-	const struct node *node = &l->graph->nodes[n];
-	const struct attributes *a = &node->attributes;
-	const struct winograd_loops *loops = winograd_pick(instruction_set_best());
-	struct winograd c = geometry(l, node);
-	int64_t lanes;
+	const struct attributes *a = &l->graph->nodes[n].attributes;
+	struct winograd c = geometry(l, &l->graph->nodes[n]);
 
-	if (!loops || l->training || l->data != dnnl_f32 || a->group != 1)
-		return false;
 	for (int i = 0; i < 2; i++) {
 		if (a->kernel[i] != 3 || a->strides[i] != 1 || a->dilations[i] != 1)
 			return false;
 	}
-	lanes = winograd_lanes(loops);
-	return c.channels % lanes == 0 && c.outputs % lanes == 0 && c.channels >= CHANNELS_LEAST &&
-	       c.outputs >= CHANNELS_LEAST &&
-	       winograd_tiles(&c) >= TILES_LEAST * l->program->threads && saves(&c);
+	return winograd_pick(instruction_set_best()) && l->data == dnnl_f32 && a->group == 1 &&
+	       worth(l, &c);
 }
 
 /* Of what the layer could compute on the way: a folded batch normalisation, a sum and a ReLU. */
@@ -147,123 +174,233 @@ static struct chain short_chain(const struct lowering *l, int n, bool allow_sum)
 	return chain;
 }
 
-/* Blocks of channels for dims. */
-static enum prony_status blocked(const struct lowering *l, const struct layer *layer,
-				 const int64_t hw[2], int64_t channels, dnnl_memory_desc_t *out,
-				 struct error *err)
+/* Blocks of channels. */
+static enum prony_status blocked_image(const struct lowering *l, const struct pass *pass,
+				       const int64_t hw[2], int64_t channels,
+				       dnnl_memory_desc_t *out, struct error *err)
 {
-	const dnnl_dims_t dims = {layer->c.batch, channels, hw[0], hw[1]};
-	dnnl_format_tag_t tag = winograd_lanes(layer->loops) == 16 ? dnnl_nChw16c : dnnl_nChw8c;
+	const dnnl_dims_t dims = {pass->c.batch, channels, hw[0], hw[1]};
+	dnnl_format_tag_t tag = winograd_lanes(pass->loops) == 16 ? dnnl_nChw16c : dnnl_nChw8c;
 
 	return onednn_check(l->dnn->memory_desc_create_with_tag(out, 4, dims, dnnl_f32, tag),
 			    "memory descriptor", "blocks of channels", err);
 }
 
-/* Where the result goes, and what is computed on the way: a sum only onto what has its layout. */
-static enum prony_status choose_result(struct lowering *l, int n, struct layer *layer,
-				       struct chain *chain, struct error *err)
+/* Blocks of both, as the library has them where it computes the gradient of the weights. */
+static enum prony_status blocked_windows(const struct lowering *l, const struct pass *pass,
+					 dnnl_memory_desc_t *out, struct error *err)
 {
-	struct node_state *state = &l->nodes[n];
-	dnnl_memory_desc_t desc = NULL;
-	enum prony_status status = blocked(l, layer, layer->c.out, layer->c.outputs, &desc, err);
+	const dnnl_dims_t dims = {pass->c.outputs, pass->c.channels, 3, 3};
+	dnnl_format_tag_t tag = winograd_lanes(pass->loops) == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o;
 
-	if (status != PRONY_OK)
-		return status;
-	*chain = short_chain(l, n, true);
-	if (chain->sum != OPERAND_NONE &&
-	    !l->dnn->memory_desc_equal(l->program->operands[chain->sum].desc, desc))
-		*chain = short_chain(l, n, false);
-	layer->c.sum = chain->sum != OPERAND_NONE;
-	layer->c.relu =
-		chain->count > 0 && l->graph->nodes[chain->nodes[chain->count - 1]].op == OP_RELU;
-	state->dst = chain->sum;
-	if (!layer->c.sum)
-		status = program_operand(l->program, desc, REGION_PLANNED, &state->dst, err);
-	l->dnn->memory_desc_destroy(desc);
+	return onednn_check(l->dnn->memory_desc_create_with_tag(out, 4, dims, dnnl_f32, tag),
+			    "memory descriptor", "blocks of windows", err);
+}
+
+/* Whether the gradient of the weights is computed over the same layouts, so that nothing of it has
+ * to be converted. */
+static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t backward_weights,
+			 const_dnnl_memory_desc_t x, const_dnnl_memory_desc_t y,
+			 const_dnnl_memory_desc_t w)
+{
+	const struct onednn *dnn = l->dnn;
+
+	return dnn->memory_desc_equal(
+		       dnn->primitive_desc_query_md(backward_weights, dnnl_query_src_md, 0), x) &&
+	       dnn->memory_desc_equal(
+		       dnn->primitive_desc_query_md(backward_weights, dnnl_query_diff_dst_md, 0),
+		       y) &&
+	       dnn->memory_desc_equal(dnn->primitive_desc_query_md(backward_weights,
+								   dnnl_query_diff_weights_md, 0),
+				      w);
+}
+
+struct layouts {
+	dnnl_memory_desc_t x, y, w;
+};
+
+static void layouts_release(const struct lowering *l, struct layouts *layouts)
+{
+	dnnl_memory_desc_t owned[] = {layouts->x, layouts->y, layouts->w};
+
+	for (int i = 0; i < 3; i++) {
+		if (owned[i])
+			l->dnn->memory_desc_destroy(owned[i]);
+	}
+}
+
+static enum prony_status layouts_make(const struct lowering *l, const struct pass *pass,
+				      struct layouts *out, struct error *err)
+{
+	enum prony_status status =
+		blocked_image(l, pass, pass->c.in, pass->c.channels, &out->x, err);
+
+	if (status == PRONY_OK)
+		status = blocked_image(l, pass, pass->c.out, pass->c.outputs, &out->y, err);
+	if (status == PRONY_OK)
+		status = blocked_windows(l, pass, &out->w, err);
 	return status;
 }
 
-/* Declares the windows: as the graph has them, and transformed. */
-static enum prony_status declare_weights(struct lowering *l, int n, struct layer *layer,
-					 struct error *err)
+static struct pass pass_make(const struct lowering *l, struct winograd c, bool turned)
+{
+	return (struct pass){.c = c,
+			     .loops = winograd_pick(instruction_set_best()),
+			     .shares = (size_t)l->program->threads,
+			     .turned = turned};
+}
+
+/* Transformed windows, new in each step. */
+static void append_transform(struct lowering *l, int n, struct pass *pass, const char *what)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct command *command;
+
+	pass->windows = program_bytes(l->program, winograd_weight_floats(&pass->c, pass->loops) *
+							  sizeof(float));
+	command = lower_command(
+		l, node->name, what, run_transform,
+		(const int[]){lower_find_parameter(l, node->inputs[1])->operand, pass->windows}, 2);
+	command->detail = pass;
+}
+
+/* The same where nobody changes them: when they are loaded. */
+static enum prony_status lasting_transform(struct lowering *l, int n, struct pass *pass,
+					   struct error *err)
+{
+	struct parameter *parameter = lower_find_parameter(l, l->graph->nodes[n].inputs[1]);
+	int64_t floats = (int64_t)winograd_weight_floats(&pass->c, pass->loops);
+	dnnl_memory_desc_t row = NULL;
+	enum prony_status status = lower_plain(l, dnnl_f32, 1, &floats, &row, err);
+
+	if (status == PRONY_OK)
+		status = program_operand(l->program, row, REGION_LASTING, &pass->windows, err);
+	if (row)
+		l->dnn->memory_desc_destroy(row);
+	parameter->prepare = prepare;
+	parameter->prepare_detail = pass;
+	return status;
+}
+
+/* Appends the product with windows that are transformed. */
+static void append_pass(struct lowering *l, int n, const struct pass *pass, const char *what, int y,
+			int x, int bias)
+{
+	size_t scratch =
+		pass->shares * winograd_scratch_floats(&pass->c, pass->loops, pass->shares);
+	struct command *command =
+		lower_command(l, l->graph->nodes[n].name, what, run,
+			      (const int[]){y, program_bytes(l->program, scratch * sizeof(float)),
+					    x, pass->windows, bias},
+			      bias == OPERAND_NONE ? 4 : 5);
+
+	command->detail = pass;
+}
+
+/* Declares windows, their transformed form and the bias. */
+static enum prony_status declare(struct lowering *l, int n, struct winograd_layer *layer,
+				 const struct layouts *layouts, const struct chain *chain,
+				 int *bias, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *w = &l->graph->values[node->inputs[1]].shape;
-	int64_t floats = (int64_t)winograd_weight_floats(&layer->c, layer->loops);
-	dnnl_memory_desc_t plain = NULL, row = NULL;
-	struct parameter *parameter;
+	dnnl_memory_desc_t plain = NULL;
 	enum prony_status status = lower_plain(l, dnnl_f32, w->rank, w->dims, &plain, err);
 
 	if (status == PRONY_OK)
-		status = lower_parameter(l, node->inputs[1], plain, plain, err);
+		status = lower_parameter(l, node->inputs[1], layouts->w, plain, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, dnnl_f32, 1, &floats, &row, err);
-	if (status == PRONY_OK)
-		status = program_operand(l->program, row, REGION_LASTING, &layer->windows, err);
-	if (row)
-		l->dnn->memory_desc_destroy(row);
-	if (status != PRONY_OK)
-		return status;
-	parameter = lower_find_parameter(l, node->inputs[1]);
-	parameter->prepare = prepare;
-	parameter->prepare_detail = layer;
-	return PRONY_OK;
+		status = lower_weighted_bias(l, n, chain, bias, err);
+	if (status == PRONY_OK && !l->training)
+		status = lasting_transform(l, n, &layer->forward, err);
+	return status;
 }
 
-static enum prony_status append(struct lowering *l, int n, struct layer *layer,
-				const struct chain *chain, struct error *err)
+/* Appends the forward pass over agreed layouts. */
+static enum prony_status forward(struct lowering *l, int n, struct winograd_layer *layer,
+				 const struct layouts *layouts, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	struct command *command;
-	enum prony_status status = declare_weights(l, n, layer, err);
-	int bias = OPERAND_NONE, scratch;
-
-	if (status == PRONY_OK)
-		status = lower_weighted_bias(l, n, chain, &bias, err);
-	if (status != PRONY_OK)
-		return status;
-	scratch = program_bytes(
-		l->program,
-		layer->shares * winograd_scratch_floats(&layer->c, layer->loops, layer->shares) *
-			sizeof(float));
-	command =
-		lower_command(l, node->name, "forward", run,
-			      (const int[]){state->dst, scratch, state->src, layer->windows, bias},
-			      bias == OPERAND_NONE ? 4 : 5);
-	command->detail = layer;
-	state->detail = layer;
-	state->own = "winograd";
-	return PRONY_OK;
-}
-
-enum prony_status lower_winograd(struct lowering *l, int n, struct error *err)
-{
-	const struct node *node = &l->graph->nodes[n];
-	struct node_state *state = &l->nodes[n];
-	struct layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
-	dnnl_memory_desc_t x = NULL;
-	struct chain chain;
+	struct pass *pass = &layer->forward;
+	struct chain chain = short_chain(l, n, true);
+	int bias = OPERAND_NONE;
 	enum prony_status status;
 
-	*layer = (struct layer){.c = geometry(l, node),
-				.loops = winograd_pick(instruction_set_best()),
-				.shares = (size_t)l->program->threads};
-	status = blocked(l, layer, layer->c.in, layer->c.channels, &x, err);
+	if (chain.sum != OPERAND_NONE &&
+	    !l->dnn->memory_desc_equal(l->program->operands[chain.sum].desc, layouts->y))
+		chain = short_chain(l, n, false);
+	pass->c.sum = chain.sum != OPERAND_NONE;
+	pass->c.relu =
+		chain.count > 0 && l->graph->nodes[chain.nodes[chain.count - 1]].op == OP_RELU;
+	status = declare(l, n, layer, layouts, &chain, &bias, err);
 	if (status == PRONY_OK)
-		status = lower_as(l, state->src, x, node->name, &state->src, err);
-	if (x)
-		l->dnn->memory_desc_destroy(x);
-	if (status == PRONY_OK)
-		status = choose_result(l, n, layer, &chain, err);
-	if (status == PRONY_OK)
-		status = append(l, n, layer, &chain, err);
+		status = lower_as(l, state->src, layouts->x, node->name, &state->src, err);
+	state->dst = chain.sum;
+	if (status == PRONY_OK && !pass->c.sum)
+		status = program_operand(l->program, layouts->y, REGION_PLANNED, &state->dst, err);
 	if (status != PRONY_OK)
 		return status;
-	l->macs += layer->c.batch * layer->c.outputs * layer->c.out[0] * layer->c.out[1] *
-		   layer->c.channels * 9;
+	if (l->training)
+		append_transform(l, n, pass, "windows");
+	append_pass(l, n, pass, "forward", state->dst, state->src, bias);
+	state->winograd = layer;
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, &chain, state->dst);
 	lower_note(l, n, chain.nodes, chain.count);
+	return PRONY_OK;
+}
+
+enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct error *err)
+{
+	struct node_state *state = &l->nodes[n];
+	struct winograd_layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
+	struct winograd c = geometry(l, &l->graph->nodes[n]), back = c;
+	struct layouts layouts = {0};
+	enum prony_status status;
+
+	back.channels = c.outputs;
+	back.outputs = c.channels;
+	for (int i = 0; i < 2; i++) {
+		back.in[i] = c.out[i];
+		back.out[i] = c.in[i];
+		back.before[i] = 2 - c.before[i];
+	}
+	*layer = (struct winograd_layer){.forward = pass_make(l, c, false),
+					 .gradient = pass_make(l, back, true),
+					 .has_gradient = worth(l, &back)};
+	status = layouts_make(l, &layer->forward, &layouts, err);
+	*done = status == PRONY_OK &&
+		(!l->training ||
+		 same_layouts(l, state->backward_weights, layouts.x, layouts.y, layouts.w));
+	if (*done)
+		status = forward(l, n, layer, &layouts, err);
+	layouts_release(l, &layouts);
+	return status;
+}
+
+bool lower_has_winograd_gradient(const struct lowering *l, int n)
+{
+	return l->nodes[n].winograd && l->nodes[n].winograd->has_gradient;
+}
+
+enum prony_status lower_winograd_grad_input(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[node->differentiates];
+	struct pass *pass = &state->winograd->gradient;
+	int dy, dx;
+	enum prony_status status =
+		lower_as(l, l->values[node->inputs[0]].operand,
+			 l->program->operands[state->dst].desc, node->name, &dy, err);
+
+	if (status == PRONY_OK)
+		status = program_operand(l->program, l->program->operands[state->src].desc,
+					 REGION_PLANNED, &dx, err);
+	if (status != PRONY_OK)
+		return status;
+	append_transform(l, node->differentiates, pass, "turned windows");
+	append_pass(l, node->differentiates, pass, "data gradient", dx, dy, OPERAND_NONE);
+	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }
