@@ -72,8 +72,9 @@ class Adapter(NumpyAdapter):
         self.variables, self.layouts = builder.variables, builder.layouts
         self.classes = case.shape(case.graph["logits"])[1]
         self.model = model = keras.models.Model(builder.input, logits)
-        for name in case.parameters + case.states:
-            K.set_value(self.variables[name], self.weight(name))
+        # At once, as a model's set_weights: TensorFlow reads the grown graph again for each call.
+        K.batch_set_value([(self.variables[name], self.weight(name))
+                           for name in case.parameters + case.states])
         if case.stage == "train":
             model.compile(backends.optimiser(backend, case.recipe), backends.loss(backend))
             backends.also_return(backend, model, logits)
