@@ -76,15 +76,22 @@ struct profiling {
 	size_t count;		  /* of them so far */
 };
 
+static void key_without_framework(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
+{
+	struct cell anonymous = cell->cell;
+	snprintf(anonymous.framework, sizeof anonymous.framework, "-");
+	cell_key(&anonymous, key);
+}
+
 /* A profile is of one cell: what the frameworks have in common. */
 static enum prony_status check_one(const struct plan *plan, struct error *err)
 {
 	char first[CELL_KEY_BYTES], other[CELL_KEY_BYTES];
 	if (plan->count == 0)
 		return error_set(err, PRONY_USAGE, "these words choose no cell");
-	workload_key(&plan->cells[0], first);
+	key_without_framework(&plan->cells[0], first);
 	for (size_t i = 1; i < plan->count; i++) {
-		workload_key(&plan->cells[i], other);
+		key_without_framework(&plan->cells[i], other);
 		if (strcmp(first, other) != 0)
 			return error_set(
 				err, PRONY_USAGE,

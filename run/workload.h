@@ -51,7 +51,7 @@ void workload_drop_files(struct workload *work);
 void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed,
 		      struct batch_request *out);
 
-/* The cell's key without its framework. */
+/* What cells of the same work have in common: the key without framework, loop and when to wait. */
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 
 /* What the gate runs, and its key; computes nothing of the network. */

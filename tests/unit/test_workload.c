@@ -198,6 +198,24 @@ static void settling_can_be_interrupted(void **state)
 	network_file_free(file);
 }
 
+/* The reference of a large network takes minutes: not once for each way to run its steps. */
+static void who_runs_the_steps_makes_no_other_work(void **state)
+{
+	struct plan_cell cell = {.cell = {.framework = "native", .network = "lenet", .batch = 8}};
+	char key[CELL_KEY_BYTES], other[CELL_KEY_BYTES];
+
+	(void)state;
+	workload_key(&cell, key);
+	snprintf(cell.cell.framework, sizeof cell.cell.framework, "keras3:jax");
+	cell.cell.loop = LOOP_FIT;
+	cell.cell.sync = SYNC_END;
+	workload_key(&cell, other);
+	assert_string_equal(other, key);
+	cell.cell.stage = STAGE_TRAIN;
+	workload_key(&cell, other);
+	assert_string_not_equal(other, key);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +224,7 @@ int main(void)
 		cmocka_unit_test(rmsprop_opens_the_rate_of_the_zoo),
 		cmocka_unit_test(who_waits_hears_how_far_it_is),
 		cmocka_unit_test(settling_can_be_interrupted),
+		cmocka_unit_test(who_runs_the_steps_makes_no_other_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
