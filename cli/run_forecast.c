@@ -82,11 +82,13 @@ void run_forecast_plan(struct job *job, struct forecast *out)
 		costs[i] = first == i ? costs_of(cell) : costs[first];
 		double own = first == i && !cell->ungated ? 1 / (REFERENCE_MACS * cores) : 0;
 		double macs = cell->ungated ? 0 : (double)costs[i].step;
+		double updates = macs > 0 ? costs[i].gate_steps / macs : 0;
 		forecast_add(out, &(struct forecast_cell){
 					  .reference = (double)costs[i].gate * own,
 					  .loss = (double)costs[i].loss * own,
 					  .start = start_of(cell->place->framework),
 					  .step = STEP_LEAST + macs / (STEP_MACS * cores),
+					  .gate_steps = updates,
 					  .steps = cell->steps,
 					  .warm_up_steps = cell->warm_up_steps,
 					  .group = group,

@@ -189,6 +189,8 @@ enum prony_status workload_costs(const struct plan_cell *cell, int64_t reference
 	enum prony_status status = build_gate(&work, cell, err);
 	if (status == PRONY_OK) {
 		out->gate = gate_cost(&work.gate_graph, &work.gate_recipe, !cell->network->file);
+		out->gate_steps =
+			GATE_UPDATES * (double)reference_cost(&work.gate_graph, cell->recipe.stage);
 		status = network_build(cell->network, cell->recipe.batch, &graph, err);
 	}
 	if (status == PRONY_OK) {

@@ -71,6 +71,7 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 struct workload_costs {
 	int64_t gate, loss; /* of the reference, for the gate and for the first loss */
 	int64_t step;	    /* of one step of the framework */
+	double gate_steps;  /* of all its steps in the gate */
 };
 /* `reference_bytes` as in struct run_settings. */
 enum prony_status workload_costs(const struct plan_cell *cell, int64_t reference_bytes,

@@ -71,18 +71,19 @@ static double start_of(const struct forecast *f, const struct forecast_cell *cel
 	return mean_or(&group->start, launch);
 }
 
-static double gate_of(const struct forecast *f, const struct forecast_cell *cell)
-{
-	const struct forecast_group *group = &f->groups[cell->group];
-	return mean_or(&group->gate, mean_or(&group->start, cell->start));
-}
-
 /* As long as this framework's steps were against what was said, else as all steps were. */
 static double step_of(const struct forecast *f, const struct forecast_cell *cell)
 {
 	if (cell->told > 0)
 		return cell->told;
 	return cell->step * exp(mean_or(&f->groups[cell->group].step, mean_or(&f->step, 0)));
+}
+
+static double gate_of(const struct forecast *f, const struct forecast_cell *cell)
+{
+	const struct forecast_group *group = &f->groups[cell->group];
+	double start = mean_or(&group->gate, mean_or(&group->start, cell->start));
+	return start + cell->gate_steps * step_of(f, cell);
 }
 
 static double window_of(const struct forecast *f, const struct forecast_cell *cell, double step)
@@ -271,7 +272,9 @@ void forecast_launch(struct forecast *f, size_t cell, double seconds)
 
 void forecast_gate(struct forecast *f, size_t cell, double seconds)
 {
-	learn(&f->groups[f->cells[cell].group].gate, seconds);
+	const struct forecast_cell *of = &f->cells[cell];
+	double steps = of->gate_steps * step_of(f, of);
+	learn(&f->groups[of->group].gate, fmax(seconds - steps, 0));
 	forecast_no_gate(f, cell);
 }
 
@@ -349,7 +352,7 @@ struct forecast_range forecast_range(const struct forecast *f)
 		if (cell->ended)
 			continue;
 		double references = (cell->reference + cell->loss) * DOUBT;
-		range.high += references + (cell->gate ? start * DOUBT : 0);
+		range.high += references + (cell->gate ? gate_of(f, cell) * DOUBT : 0);
 		if (f->gate_only) {
 			range.low_processes++;
 			range.high_processes++;

@@ -31,8 +31,9 @@ struct forecast_cell {
 	double loss;	  /* likewise what the first loss of timed processes is held to */
 	double start;	  /* of a process beside its steps: start, import, build, end */
 	double step;
-	double warm_up;		      /* as it was in earlier runs; 0: there were none */
-	double earlier_spread;	      /* likewise of its processes, as `spread` below */
+	double gate_steps;     /* of the gate, in steps of the cell: its batch may be larger */
+	double warm_up;	       /* as it was in earlier runs; 0: there were none */
+	double earlier_spread; /* likewise of its processes, as `spread` below */
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1: by the effort */
 	size_t group; /* cells of one framework start alike, and are mistaken alike */
 	bool gate;    /* is still to be run, or may be */
@@ -60,7 +61,7 @@ struct forecast_group {
 	struct forecast_mean start; /* of processes beside their steps */
 	struct forecast_mean tail;  /* of it: after the window */
 	double launch;		    /* shortest of gates up to their first step; 0: none yet */
-	struct forecast_mean gate;  /* of gates, without their reference */
+	struct forecast_mean gate;  /* of gates, without their reference and their steps */
 	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
 };
 

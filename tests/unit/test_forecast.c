@@ -376,6 +376,26 @@ static void long_steps_make_long_windows(void **state)
 	forecast_release(&f);
 }
 
+/* The gate of a large network takes minutes, that of a small one no longer than its start. */
+static void a_gates_own_steps_take_time(void **state)
+{
+	struct forecast f;
+	struct forecast_now nothing = {.part = FORECAST_NOTHING};
+	(void)state;
+	forecast_init(&f, &effort_table[1], 1, true);
+	struct forecast_cell cell = {.start = 4, .step = 2, .gate_steps = 6, .gate = true};
+	forecast_add(&f, &cell);
+	assert_true(fabs(forecast_left(&f, &nothing) - (4 + 12)) < 1e-9);
+	assert_true(fabs(forecast_range(&f).high - 1.5 * 16) < 1e-9);
+	/* What it took beside them is what the next one takes, whatever its network. */
+	forecast_gate(&f, 0, 21);
+	forecast_end(&f, 0);
+	cell.step = 0.001;
+	forecast_add(&f, &cell);
+	assert_true(fabs(forecast_left(&f, &nothing) - (9 + 0.006)) < 1e-9);
+	forecast_release(&f);
+}
+
 static void add_one(struct forecast *f, const struct effort_row *effort)
 {
 	forecast_init(f, effort, 0, false);
@@ -583,6 +603,7 @@ int main(void)
 		cmocka_unit_test(long_steps_make_long_windows),
 		cmocka_unit_test(ten_thousand_cells_are_not_looked_at_each_time),
 		cmocka_unit_test(cells_that_ended_before_are_not_all),
+		cmocka_unit_test(a_gates_own_steps_take_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
