@@ -1,8 +1,10 @@
 /*
  * The loops of winograd.c for one instruction set, included by it for each: LANES floats of a
  * vector, ROWS tiles of a product in registers, or ROWS_FEW; NAME(x) is x with the set's name,
- * TARGET its attribute.
+ * TARGET its attribute. Without them it is empty: every header compiles alone.
  */
+
+#ifdef LANES
 
 typedef float NAME(vector) __attribute__((vector_size(LANES * 4), may_alias));
 typedef int32_t NAME(mask) __attribute__((vector_size(LANES * 4), may_alias));
@@ -221,3 +223,5 @@ static const struct winograd_loops NAME(loops) = {
 };
 
 #undef INPUT_1D
+
+#endif

@@ -451,7 +451,7 @@ enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error 
 	enum prony_status status;
 	int dy, dx;
 
-	if (lower_has_winograd_gradient(l, node->differentiates))
+	if (l->nodes[node->differentiates].winograd_gradient)
 		return lower_winograd_grad_input(l, n, err);
 	if (!layer || state->backward_data)
 		return lower_weighted_grad_input(l, n, err);

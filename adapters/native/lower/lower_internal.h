@@ -180,13 +180,12 @@ enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err);
 
 /*
  * winograd.c: convolutions of 3x3 windows by fewer multiplications; the source is nodes[n].src. In
- * training the library's primitives of the node are there, too: *done is false, and nothing was appended,
- * where they want other layouts.
+ * training the library's primitives of the node are there, too: *done is false, and nothing was
+ * appended, where they want other layouts. Of convolutions whose winograd_gradient is set it
+ * computes the gradient of the input, too.
  */
 bool lower_is_winograd(const struct lowering *l, int n);
 enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct error *err);
-/* Whether it computes the input's gradient of convolution n, too. */
-bool lower_has_winograd_gradient(const struct lowering *l, int n);
 enum prony_status lower_winograd_grad_input(struct lowering *l, int n, struct error *err);
 
 /* The other operators: a function for each or for a family; n is the node. */

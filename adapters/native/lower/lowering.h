@@ -40,6 +40,7 @@ struct node_state {
 	const struct recurrent *recurrent; /* recurrent.c */
 	const void *detail;		   /* what the gradient's kernel needs, too */
 	struct winograd_layer *winograd;   /* winograd.c; NULL where it does not compute the node */
+	bool winograd_gradient;		   /* it computes the gradient of the input, too */
 	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
 };
 

@@ -53,7 +53,7 @@ static const char *forward(const struct lowering *l, const struct node_state *st
 
 static const char *data_gradient(const struct lowering *l, int n)
 {
-	if (l->nodes[n].backward_data && lower_has_winograd_gradient(l, n))
+	if (l->nodes[n].backward_data && l->nodes[n].winograd_gradient)
 		return "winograd";
 	return implementation(l, l->nodes[n].backward_data);
 }

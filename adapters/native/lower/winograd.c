@@ -34,7 +34,6 @@ struct pass {
 /* Of a layer: forward, and the gradient of its input. */
 struct winograd_layer {
 	struct pass forward, gradient;
-	bool has_gradient;
 };
 
 struct share {
@@ -345,6 +344,7 @@ static enum prony_status forward(struct lowering *l, int n, struct winograd_laye
 		append_transform(l, n, pass, "windows");
 	append_pass(l, n, pass, "forward", state->dst, state->src, bias);
 	state->winograd = layer;
+	state->winograd_gradient = worth(l, &layer->gradient.c);
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, &chain, state->dst);
 	lower_note(l, n, chain.nodes, chain.count);
@@ -367,8 +367,7 @@ enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct e
 		back.before[i] = 2 - c.before[i];
 	}
 	*layer = (struct winograd_layer){.forward = pass_make(l, c, false),
-					 .gradient = pass_make(l, back, true),
-					 .has_gradient = worth(l, &back)};
+					 .gradient = pass_make(l, back, true)};
 	status = layouts_make(l, &layer->forward, &layouts, err);
 	*done = status == PRONY_OK &&
 		(!l->training ||
@@ -377,11 +376,6 @@ enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct e
 		status = forward(l, n, layer, &layouts, err);
 	layouts_release(l, &layouts);
 	return status;
-}
-
-bool lower_has_winograd_gradient(const struct lowering *l, int n)
-{
-	return l->nodes[n].winograd && l->nodes[n].winograd->has_gradient;
 }
 
 enum prony_status lower_winograd_grad_input(struct lowering *l, int n, struct error *err)
