@@ -175,38 +175,45 @@ static struct winograd layer(int64_t batch, int64_t channels, int64_t outputs, i
 	};
 }
 
-/* Even and odd images, from one output on; padding that is even, uneven, none, and so wide that
- * whole tiles lie in it. */
+/* Even and odd images, from one output on; padding that is even, uneven, none, so wide that whole
+ * tiles lie in it, and negative: what wide padding becomes in the gradient of the input. */
 static void test_images(void **unused)
 {
 	static const int64_t sides[][2] = {{1, 1}, {3, 3}, {4, 7}, {8, 6}, {13, 5}};
-	static const int64_t pads[][4] = {{1, 1, 1, 1}, {2, 0, 1, 3}, {0, 0, 0, 0}, {5, 6, 4, 5}};
+	static const int64_t pads[][4] = {
+		{1, 1, 1, 1}, {2, 0, 1, 3}, {0, 0, 0, 0}, {5, 6, 4, 5}, {-1, -3, 0, 2}};
 
 	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
-		for (size_t i = 0; i < 20; i++) {
-			const int64_t *side = sides[i / 4];
-			struct winograd c = layer(2, 32, 48, side[0], side[1], pads[i % 4]);
+		for (size_t i = 0; i < 25; i++) {
+			const int64_t *side = sides[i / 5];
+			struct winograd c = layer(2, 32, 48, side[0], side[1], pads[i % 5]);
 
 			c.sum = i % 3 == 0;
 			c.relu = i % 2 == 0;
 			if (c.out[0] > 0 && c.out[1] > 0)
-				check(&c, (enum instruction_set)set, i % 5 != 0, 1 + i % 3);
+				check(&c, (enum instruction_set)set, i % 4 != 0, 1 + i % 3);
 		}
 	}
 }
 
-/* One panel of outputs and several, half a panel at the end, more and fewer channels. */
+/* One panel of outputs and several, half a panel at the end, more and fewer channels; also such as
+ * only the narrower vectors divide. */
 static void test_channels(void **unused)
 {
-	static const int64_t channels[][2] = {{16, 16}, {16, 80}, {48, 32}, {80, 96}, {160, 16}};
+	static const int64_t channels[][2] = {{16, 16}, {16, 80},  {48, 32},
+					      {80, 96}, {160, 16}, {24, 40}};
 
 	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
-		for (size_t i = 0; i < 5; i++) {
+		const struct winograd_loops *loops = winograd_pick((enum instruction_set)set);
+
+		for (size_t i = 0; loops && i < 6; i++) {
 			struct winograd c = layer(1, channels[i][0], channels[i][1], 6, 6,
 						  (const int64_t[]){1, 1, 1, 1});
 
+			if (c.outputs % winograd_lanes(loops) != 0)
+				continue;
 			check(&c, (enum instruction_set)set, true, 2);
 			check_windows(&c, (enum instruction_set)set, false, 2, true);
 		}
