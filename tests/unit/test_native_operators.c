@@ -177,6 +177,17 @@ static int square_windows(struct builder *b, int x)
 	return exercise_finish(b, build_conv_window(b, "conv7", x, 32, &none, 1, true));
 }
 
+/* A row of blocked channels becomes a column: the same bytes, which a sum takes next to others. */
+static int turned_row(struct builder *b, int x)
+{
+	static const int64_t turn[] = {0, 1, 3, 2};
+	struct window row = {.kernel = {3, 3}, .pads = {0, 2, 0, 3}};
+
+	x = build_transpose(b, "turn", build_conv_window(b, "row", x, 16, &row, 1, true), turn);
+	x = build_add(b, "add", exercise_conv(b, "conv", x, 16, true), x);
+	return build_linear(b, "fc", build_flatten(b, "flatten", x), 5);
+}
+
 /* Of the depthwise layers under test. */
 static int64_t depthwise_side, depthwise_channels;
 
@@ -221,6 +232,11 @@ static const struct network own[] = {
 	{.name = "wide_products", IMAGE_OF(299), .layers = wide_products},
 	{.name = "odd_product", IMAGE_OF(1365), .layers = odd_product},
 	{.name = "square_windows", IMAGE, .layers = square_windows},
+	{.name = "turned_row",
+	 .input_rank = 3,
+	 .input_dims = {16, 3, 4},
+	 .classes = 5,
+	 .layers = turned_row},
 	{.name = "joined_blocks", IMAGE, .layers = joined_blocks},
 	{.name = "joined_channels_last", IMAGE, .layers = joined_channels_last},
 };

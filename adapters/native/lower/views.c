@@ -69,7 +69,11 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = lower_like(l, permuted, shape->rank, shape->dims, &like, err);
 	if (status == PRONY_OK)
-		status = program_alias(l->program, x, permuted, 0, &view, err);
+		/* Equal but for the strides of dimensions of 1: then in the usual ones, for the
+		 * library's sums misread others. */
+		status = program_alias(l->program, x,
+				       dnn->memory_desc_equal(permuted, like) ? like : permuted, 0,
+				       &view, err);
 	if (status == PRONY_OK)
 		status = lower_as(l, view, like, node->name, &l->values[node->outputs[0]].operand,
 				  err);
