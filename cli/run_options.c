@@ -30,7 +30,7 @@ enum { TIMEOUT_S = 300 };
 
 const struct option run_option_rows[] = {
 	RUN_OPTIONS_CELLS ROW_FLAG(quick, "quick",
-				   "effort quick: 7 processes of 0.8 s each, which only screens"),
+				   "effort quick: 11 processes of 0.4 s each, which only screens"),
 	ROW_FLAG(rigorous, "rigorous",
 		 "effort rigorous: 10 to 40 processes of 20 s each, until the interval is +/- 1 %"),
 	ROW_INT(steps, "steps", 1, 1000000000, "N",

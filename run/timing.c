@@ -260,7 +260,11 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 	enum prony_status status = calibrate(t, err);
 	for (int64_t now; status == PRONY_OK && (now = clock_monotonic_ns()) < deadline;) {
 		int64_t left = deadline - now, chunk = left < CHUNK_NS ? left : CHUNK_NS;
-		int64_t every = at_least_one(ceil((double)limits->block_ns / t->step_ns));
+		int64_t block = limits->block_ns;
+		/* Nobody looks at its blocks: it ends at its cap instead of with one of them. */
+		if (!limits->test_steadiness && left < block)
+			block = left;
+		int64_t every = at_least_one(ceil((double)block / t->step_ns));
 		int64_t blocks = at_least_one((double)chunk / ((double)every * t->step_ns));
 		if (blocks > RECORDS_MAX)
 			blocks = RECORDS_MAX;

@@ -41,7 +41,7 @@ EFFORT_MIN, EFFORT_MAX, EFFORT_HALF_WIDTH = 5, 12, 0.02
 # What more processes than these would decide is not tried; random draws for rates of what few disjoint trials show.
 NEEDED_MAX, DRAWS = 40, 1000
 # (processes, seconds of window): the splits of quick effort that are compared.
-SPLITS = (3, 2.0), (4, 1.6), (5, 1.2), (7, 0.8), (9, 0.5)
+SPLITS = (3, 2.0), (4, 1.6), (5, 1.2), (7, 0.8), (9, 0.5), (11, 0.4)
 
 
 def fail(message):

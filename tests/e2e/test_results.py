@@ -460,7 +460,7 @@ class OldStore(unittest.TestCase):
         self.assertLess(set(processes), set(after))
         # The first run had ended, with as many processes as quick effort had then.
         runs = collections.Counter(run for _, run, _ in before)
-        self.assertEqual(len(after), 3 * runs[1] + 7 * runs[2])
+        self.assertEqual(len(after), 3 * runs[1] + 11 * runs[2])
 
 
 if __name__ == "__main__":

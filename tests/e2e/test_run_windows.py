@@ -34,9 +34,9 @@ class WindowTest(ProgramTest):
         self.prony(*FAKE, "-f", "fake+step-us=5000+cold-ms=1500", "--quick", "--warm-up", "0", "--repeat", "1",
                    "--store", self.store, expect=0)
         (window, steps, block), = self.rows("select window_ns, steps, block_steps from process")
-        # Of 0.8 s; a twentieth and the cold step's guess would be 0.05 s.
-        self.assertGreater(window, 0.7e9)
-        # 160 on a quiet machine, 58 seen beside six busy loops; the cold step alone would fill it in one.
+        # Of 0.4 s; a twentieth and the cold step's guess would be 0.05 s.
+        self.assertGreater(window, 0.35e9)
+        # 80 on a quiet machine, 29 to be expected beside six busy loops; the cold step alone would fill it in one.
         self.assertGreater(steps, 10)
         self.assertLessEqual(steps * 5e6, window)
         self.assertEqual(steps % block, 0)

@@ -168,8 +168,8 @@ static void a_fixed_number_is_foretold(void **state)
 	for (int repeat = 0; repeat <= 6; repeat += 6) {
 		invent(&run, &effort_table[0], repeat, 1);
 		struct forecast_range before = forecast_range(&run.forecast);
-		assert_int_equal(before.low_processes, repeat ? 24 : 28);
-		assert_int_equal(before.high_processes, repeat ? 24 : 28);
+		assert_int_equal(before.low_processes, repeat ? 24 : 44);
+		assert_int_equal(before.high_processes, repeat ? 24 : 44);
 		run_it(&run);
 		assert_true(forecast_is_fixed(&run.forecast));
 		/* The last hundredths of seconds are not a matter of factors. */

@@ -335,7 +335,7 @@ static double noise(uint64_t *seed)
 /* Twelve that are the same: without a correction two of three such tables rank somebody. */
 static void many_are_not_ranked_by_chance(void **state)
 {
-	enum { TABLES = 200, MANY = 12, PROCESSES = 7 };
+	enum { TABLES = 200, MANY = 12, PROCESSES = 11 };
 	struct contender contenders[MANY];
 	double means[MANY][PROCESSES];
 	struct place found[MANY];

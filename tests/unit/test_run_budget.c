@@ -136,7 +136,7 @@ static void those_that_were_disturbed_do_not_count(void **state)
 	assert_int_equal(estimate.n, 3);
 	assert_true(counted_wants_more(&cell, effort, 0, &open));  /* five ran, three count */
 	assert_false(counted_wants_more(&cell, effort, 5, &open)); /* five were asked for */
-	assert_true(counted_wants_more(&cell, &effort_table[0], 0, &open)); /* two short of seven */
+	assert_true(counted_wants_more(&cell, &effort_table[0], 0, &open)); /* of eleven */
 	/* Nobody knows of this one, in a cell that was disturbed. */
 	add(&cell, quiet[3], "", NAN);
 	counted_estimate(&cell, &estimate);

@@ -332,6 +332,50 @@ static void quick_ranks_hold(void **state)
 	between("five times as long ranked, noisy machine", (double)ranked / TRIALS, 0.98, 1);
 }
 
+/* Median half width over invented cells of `n` processes that lie `between` apart and whose windows
+ * of `seconds` add `within` of a second's mean. */
+static double half_width(struct random *random, size_t n, double seconds, double between,
+			 double within)
+{
+	enum { TRIALS = 4001 };
+	static double widths[TRIALS];
+	double sd = sqrt(between * between + within * within / seconds);
+
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double means[PROCESSES_MAX];
+		struct estimate estimate;
+		for (size_t i = 0; i < n; i++)
+			means[i] = exp(sd * random_normal(random));
+		estimate_compute(means, n, 0, &estimate);
+		widths[trial] = log1p(estimate.half_width);
+	}
+	return percentile_of(widths, TRIALS, 0.5);
+}
+
+/* What quick effort is for: intervals that are a third of those of three processes of 2 s each,
+ * which took as long. It is what Student's t gives while processes differ more than what a window
+ * holds; the median of three, whose deviation is mostly too small, is below what t alone says. */
+static void many_short_ones_are_a_third_as_wide(void **state)
+{
+	/* Of the variance of a mean over 2 s, the part that is within the window. */
+	static const struct {
+		double part, low, high;
+	} rows[] = {{0, 0.30, 0.33}, {0.02, 0.31, 0.34}, {0.1, 0.355, 0.39}};
+	const size_t n = (size_t)effort_table[0].processes_start;
+	const double seconds = (double)effort_table[0].window_ns * 1e-9;
+	struct random random;
+
+	(void)state;
+	random_init(&random, 30);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		double apart = 0.02 * sqrt(1 - rows[i].part), in = 0.02 * sqrt(2 * rows[i].part);
+		double before = half_width(&random, 3, 2, apart, in);
+		between("half width of quick effort over that of 3 processes of 2 s",
+			half_width(&random, n, seconds, apart, in) / before, rows[i].low,
+			rows[i].high);
+	}
+}
+
 /* A machine whose processes lie `sd` apart, and what is said there of default effort. */
 struct told {
 	double floor;	 /* mean of those that a self-test of FLOOR_ROUNDS finds */
@@ -523,6 +567,7 @@ int main(void)
 		cmocka_unit_test(peeking_early_misleads),
 		cmocka_unit_test(bursts_are_reported),
 		cmocka_unit_test(quick_ranks_hold),
+		cmocka_unit_test(many_short_ones_are_a_third_as_wide),
 		cmocka_unit_test(twice_the_floor_is_found),
 		cmocka_unit_test(faults_are_diagnosed),
 	};

@@ -313,7 +313,7 @@ static void verdicts_leave_little_bias(void **state)
 static void efforts_are_those_of_the_protocol(void **state)
 {
 	(void)state;
-	assert_int_equal(effort_table[0].processes_cap, 7);
+	assert_int_equal(effort_table[0].processes_cap, 11);
 	assert_int_equal(effort_table[1].processes_start, 5);
 	assert_int_equal(effort_table[1].processes_cap, 12);
 	assert_int_equal(effort_table[2].processes_start, 10);
@@ -358,8 +358,8 @@ static void it_stops_when_narrow_enough(void **state)
 	assert_false(effort_wants_more(normal, 0, wide, 12, 12, &flag));
 	assert_true(flag);
 	/* Quick never looks at the interval. */
-	assert_true(effort_wants_more(&effort_table[0], 0, wide, 6, 6, &flag));
-	assert_false(effort_wants_more(&effort_table[0], 0, wide, 7, 7, &flag));
+	assert_true(effort_wants_more(&effort_table[0], 0, wide, 10, 10, &flag));
+	assert_false(effort_wants_more(&effort_table[0], 0, wide, 11, 11, &flag));
 	assert_false(flag);
 }
 
@@ -370,8 +370,8 @@ static void failures_are_made_up_for_but_not_for_ever(void **state)
 
 	(void)state;
 	assert_true(effort_wants_more(&effort_table[0], 0, wide, 2, 3, &flag));
-	assert_true(effort_wants_more(&effort_table[0], 0, wide, 2, 13, &flag));
-	assert_false(effort_wants_more(&effort_table[0], 0, wide, 2, 14, &flag));
+	assert_true(effort_wants_more(&effort_table[0], 0, wide, 2, 21, &flag));
+	assert_false(effort_wants_more(&effort_table[0], 0, wide, 2, 22, &flag));
 	assert_false(effort_wants_more(&effort_table[1], 0, wide, 7, 24, &flag));
 	assert_true(flag);
 }
