@@ -344,3 +344,44 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	status = lower_plain(l, dnnl_f32, g.w_rank, g.w, &plain, err);
 	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, &g.chain, err) : status;
 }
+
+/* Whether our own depthwise loops compute a pass of a convolution for which the library has `pd`.
+ */
+static bool own_depthwise(const struct node_state *state, const_dnnl_primitive_desc_t pd)
+{
+	return state->detail && !pd;
+}
+
+enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err)
+{
+	const struct node_state *state = &l->nodes[l->graph->nodes[n].differentiates];
+
+	return own_depthwise(state, state->backward_weights)
+		       ? lower_depthwise_grad_weight(l, n, err)
+		       : lower_weighted_grad_weight(l, n, err);
+}
+
+/* Our own loops read and write the layouts of the forward pass. */
+enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct node_state *state = &l->nodes[node->differentiates];
+	enum prony_status status;
+	int dy, dx;
+
+	if (!state->winograd_gradient && !own_depthwise(state, state->backward_data))
+		return lower_weighted_grad_input(l, n, err);
+	status = lower_as(l, l->values[node->inputs[0]].operand,
+			  l->program->operands[state->dst].desc, node->name, &dy, err);
+	if (status == PRONY_OK)
+		status = program_operand(l->program, l->program->operands[state->src].desc,
+					 REGION_PLANNED, &dx, err);
+	if (status != PRONY_OK)
+		return status;
+	if (state->winograd_gradient)
+		lower_winograd_grad_input(l, n, dx, dy);
+	else
+		lower_depthwise_grad_input(l, n, dx, dy);
+	l->values[node->outputs[0]].operand = dx;
+	return PRONY_OK;
+}

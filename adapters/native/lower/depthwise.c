@@ -409,7 +409,7 @@ out:
 	return status;
 }
 
-enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err)
+enum prony_status lower_depthwise_grad_weight(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct node *forward = &l->graph->nodes[node->differentiates];
@@ -417,13 +417,11 @@ enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error
 	const struct layer *layer = state->detail;
 	bool has_bias = node->output_count > 1 && node->outputs[1] != VALUE_NONE;
 	struct command *command;
-	enum prony_status status;
 	int dy, partial;
+	enum prony_status status =
+		lower_as(l, l->values[node->inputs[1]].operand,
+			 l->program->operands[state->dst].desc, node->name, &dy, err);
 
-	if (!layer || state->backward_weights)
-		return lower_weighted_grad_weight(l, n, err);
-	status = lower_as(l, l->values[node->inputs[1]].operand,
-			  l->program->operands[state->dst].desc, node->name, &dy, err);
 	if (status != PRONY_OK)
 		return status;
 	/* The data gradient, which follows, takes the same layout: it must not convert again. */
@@ -441,32 +439,14 @@ enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error
 	return PRONY_OK;
 }
 
-enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err)
+void lower_depthwise_grad_input(struct lowering *l, int n, int dx, int dy)
 {
-	const struct node *node = &l->graph->nodes[n];
-	const struct node *forward = &l->graph->nodes[node->differentiates];
-	const struct node_state *state = &l->nodes[node->differentiates];
-	const struct layer *layer = state->detail;
-	struct command *command;
-	enum prony_status status;
-	int dy, dx;
-
-	if (l->nodes[node->differentiates].winograd_gradient)
-		return lower_winograd_grad_input(l, n, err);
-	if (!layer || state->backward_data)
-		return lower_weighted_grad_input(l, n, err);
-	status = lower_as(l, l->values[node->inputs[0]].operand,
-			  l->program->operands[state->dst].desc, node->name, &dy, err);
-	if (status == PRONY_OK)
-		status = program_operand(l->program, l->program->operands[state->src].desc,
-					 REGION_PLANNED, &dx, err);
-	if (status != PRONY_OK)
-		return status;
-	command = lower_command(
+	const struct node *forward = &l->graph->nodes[l->graph->nodes[n].differentiates];
+	const struct layer *layer = l->nodes[l->graph->nodes[n].differentiates].detail;
+	struct command *command = lower_command(
 		l, forward->name, "data gradient", run_data,
 		(const int[]){dx, dy, lower_find_parameter(l, forward->inputs[1])->operand}, 3);
+
 	command->elements = layer->work;
 	command->detail = layer;
-	l->values[node->outputs[0]].operand = dx;
-	return PRONY_OK;
 }

@@ -13,7 +13,7 @@
  * to a third with one (8 MB). */
 #define FEW_ROWS_BYTES ((int64_t)4 << 20)
 
-/* For the choice of threads, which counts elements: see lower_depthwise.c. */
+/* For the choice of threads, which counts elements: see depthwise.c. */
 #define MACS_OF_AN_ELEMENT 8
 
 /* What the command needs, in the program's arena. */

@@ -167,12 +167,13 @@ enum prony_status lower_weighted_forward(struct lowering *l, int n, dnnl_memory_
 enum prony_status lower_weighted_bias(struct lowering *l, int n, const struct chain *chain,
 				      int *out, struct error *err);
 
-/* depthwise.c: convolutions in which each channel has a window of its own; and the gradients of
- * all. */
+/* depthwise.c: convolutions in which each channel has a window of its own. Gradients are for layers
+ * whose pass the library has no good code for; dx and dy are operands in the layouts of the forward
+ * pass. */
 bool lower_is_depthwise(const struct lowering *l, int n);
 enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err);
-enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err);
-enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err);
+void lower_depthwise_grad_input(struct lowering *l, int n, int dx, int dy);
+enum prony_status lower_depthwise_grad_weight(struct lowering *l, int n, struct error *err);
 
 /* few_rows_gemm.c: matrix products of few rows with many weights; the source is nodes[n].src. */
 bool lower_is_few_rows(const struct lowering *l, int n);
@@ -186,12 +187,14 @@ enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err);
  */
 bool lower_is_winograd(const struct lowering *l, int n);
 enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct error *err);
-enum prony_status lower_winograd_grad_input(struct lowering *l, int n, struct error *err);
+void lower_winograd_grad_input(struct lowering *l, int n, int dx, int dy);
 
 /* The other operators: a function for each or for a family; n is the node. */
 
 /* conv.c, gemm.c, recurrent.c */
 enum prony_status lower_conv(struct lowering *l, int n, struct error *err);
+enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err);
+enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err);
 enum prony_status lower_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status lower_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status lower_recurrent_grad(struct lowering *l, int n, struct error *err);

@@ -378,23 +378,11 @@ enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct e
 	return status;
 }
 
-enum prony_status lower_winograd_grad_input(struct lowering *l, int n, struct error *err)
+void lower_winograd_grad_input(struct lowering *l, int n, int dx, int dy)
 {
-	const struct node *node = &l->graph->nodes[n];
-	struct node_state *state = &l->nodes[node->differentiates];
-	struct pass *pass = &state->winograd->gradient;
-	int dy, dx;
-	enum prony_status status =
-		lower_as(l, l->values[node->inputs[0]].operand,
-			 l->program->operands[state->dst].desc, node->name, &dy, err);
+	int forward = l->graph->nodes[n].differentiates;
+	struct pass *pass = &l->nodes[forward].winograd->gradient;
 
-	if (status == PRONY_OK)
-		status = program_operand(l->program, l->program->operands[state->src].desc,
-					 REGION_PLANNED, &dx, err);
-	if (status != PRONY_OK)
-		return status;
-	append_transform(l, node->differentiates, pass, "turned windows");
-	append_pass(l, node->differentiates, pass, "data gradient", dx, dy, OPERAND_NONE);
-	l->values[node->outputs[0]].operand = dx;
-	return PRONY_OK;
+	append_transform(l, forward, pass, "turned windows");
+	append_pass(l, forward, pass, "data gradient", dx, dy, OPERAND_NONE);
 }
