@@ -12,6 +12,7 @@
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
 #include "frameworks/registry.h"
+#include "report/compare.h"
 #include "store/machine_figures.h"
 
 enum { FINDINGS_MAX = 64 };
@@ -78,6 +79,8 @@ static void print_measured(void)
 	measured_add(record);
 	const json_t *ceilings = measured_part(record, "ceilings");
 	double floor = machine_noise_floor(record);
+	struct strbuf elsewhere;
+	strbuf_init(&elsewhere, 0);
 	cli_out("\n");
 	if (ceilings)
 		ceilings_print(ceilings);
@@ -88,6 +91,11 @@ static void print_measured(void)
 			json_string_or(measured_part(record, "noise"), "measured_at", "?"));
 	else
 		cli_out("What can be told apart on it is not known: prony selftest\n");
+	if (floor > 0 && compare_noise_elsewhere(record, &elsewhere))
+		cli_out("It was measured in other surroundings: %s (prony selftest measures it "
+			"anew)\n",
+			strbuf_text(&elsewhere));
+	strbuf_release(&elsewhere);
 	json_decref(record);
 }
 

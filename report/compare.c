@@ -224,6 +224,19 @@ static void take_floor(const json_t *record, double floor, double age, struct co
 	compare->noise_age_days = age;
 }
 
+/* In the arena; NULL: nothing. */
+static const char *noise_elsewhere(const json_t *record, struct arena *arena)
+{
+	struct strbuf text;
+	const char *found = NULL;
+
+	strbuf_init(&text, 0);
+	if (compare_noise_elsewhere(record, &text))
+		found = arena_strdup(arena, strbuf_text(&text));
+	strbuf_release(&text);
+	return found;
+}
+
 /* What the machine of a run knows of its noise, by its own trials: the larger ones stay. */
 static void take_noise(const struct stored_run *run, struct compare *compare)
 {
@@ -243,7 +256,7 @@ static void take_noise(const struct stored_run *run, struct compare *compare)
 			take_floor(record, floor, age, compare);
 		/* It holds for either as little as for the one whose machine has changed. */
 		if (larger || (same && !compare->noise_elsewhere))
-			compare->noise_elsewhere = compare_elsewhere_text(compare, record);
+			compare->noise_elsewhere = noise_elsewhere(record, &compare->arena);
 	}
 	json_decref(record);
 }

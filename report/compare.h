@@ -90,6 +90,11 @@ bool compare_machines(const char *environment_a, const char *environment_b, stru
 /* The same of a comparison, with what took effect in its cells. */
 bool compare_obstacles(const struct compare *compare, struct strbuf *out);
 
+/* "kernel: then 6.1, now 6.8; governor: ...": what the record of a machine says otherwise than was
+ * written down with its noise floor; false, and nothing added, when there is nothing or it is not
+ * known. */
+bool compare_noise_elsewhere(const json_t *record, struct strbuf *out);
+
 /* "SLOWER", "SAME"... of the whole: SLOWER where any is, INCONCLUSIVE where any is left, FASTER
  * where any is. */
 enum verdict compare_verdict(const struct compare *compare);

@@ -43,14 +43,13 @@ static char *then_or_now(const json_t *value)
 	return json_is_null(value) ? memory_strdup("none") : value_text(value);
 }
 
-const char *compare_elsewhere_text(struct compare *compare, const json_t *record)
+bool compare_noise_elsewhere(const json_t *record, struct strbuf *out)
 {
 	const json_t *then = machine_noise_surroundings(record);
 	json_t *now = machine_surroundings(record), *is;
-	struct strbuf text;
-	const char *name, *found = NULL;
+	const char *name;
+	bool any = false;
 
-	strbuf_init(&text, 0);
 	json_object_foreach(now, name, is)
 	{
 		const json_t *was = json_object_get(then, name);
@@ -58,16 +57,13 @@ const char *compare_elsewhere_text(struct compare *compare, const json_t *record
 		if (!was || json_equal(was, is))
 			continue;
 		char *left = then_or_now(was), *right = then_or_now(is);
-		strbuf_printf(&text, "%s%s: then %s, now %s", text.length > 0 ? "; " : "", name,
-			      left, right);
+		strbuf_printf(out, "%s%s: then %s, now %s", any ? "; " : "", name, left, right);
+		any = true;
 		free(left);
 		free(right);
 	}
-	if (text.length > 0)
-		found = arena_strdup(&compare->arena, strbuf_text(&text));
-	strbuf_release(&text);
 	json_decref(now);
-	return found;
+	return any;
 }
 
 /* What takes a difference. */

@@ -10,11 +10,6 @@
  * within a run. */
 void compare_find_differences(struct compare *compare);
 
-/* "kernel: then 6.1, now 6.8; governor: ...": what the record of a run says otherwise than was
- * written down with its noise floor; NULL: nothing, or it is not known. In the comparison's arena.
- */
-const char *compare_elsewhere_text(struct compare *compare, const json_t *record);
-
 /* "run 3 (a1b2c3d4) main, 2026-11-22T10:00:00Z, on host, default effort", with the framework. */
 void compare_side_text(const struct compare_side *side, struct strbuf *out);
 

@@ -70,6 +70,21 @@ class SelftestTest(ProgramTest):
         peak = cell["peak"]
         self.assertGreaterEqual(peak["flops_per_second"], found["ceilings"]["fma_fp32"]["one"])
         self.assertAlmostEqual(peak["share"], cell["flops_per_second"] / peak["flops_per_second"])
+        self.check_doctor_of_other_surroundings()
+
+    def check_doctor_of_other_surroundings(self):
+        machines = os.path.join(self.environment["XDG_DATA_HOME"], "prony", "machines")
+        file, = (os.path.join(machines, name) for name in os.listdir(machines))
+        with open(file, encoding="utf-8") as stream:
+            kept = json.load(stream)
+        now = kept["ceilings"]["surroundings"]
+        for surroundings, said in ((now, False), ({**now, "kernel": "2.6.32"}, True)):
+            kept["noise"] = {"floor": 0.04, "measured_at": "2026-11-01T11:06:40Z", "surroundings": surroundings}
+            with open(file, "w", encoding="utf-8") as stream:
+                json.dump(kept, stream)
+            text = self.prony("doctor", expect=0).stdout
+            self.assertIn("Noise floor: 4 % (prony selftest, 2026-11-01T11:06:40Z)", text)
+            self.assertEqual("other surroundings: kernel: then 2.6.32, now " in text, said, text)
 
     def test_usage(self):
         self.assertIn("takes no words", self.prony("selftest", "now", expect=64).stderr)
