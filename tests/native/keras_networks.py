@@ -15,12 +15,11 @@ def lenet():
         layers.Dense(10)])
 
 
-def convolution(x, filters, size, stride=1):
-    x = layers.Conv2D(filters, size, strides=stride, padding="same", use_bias=False)(x)
-    return layers.BatchNormalization(epsilon=1.001e-5)(x)
+def block(x, filters, stride, project, normalization):
+    def convolution(x, filters, size, stride=1):
+        x = layers.Conv2D(filters, size, strides=stride, padding="same", use_bias=False)(x)
+        return normalization(epsilon=1.001e-5)(x)
 
-
-def block(x, filters, stride, project):
     shortcut = convolution(x, 4 * filters, 1, stride) if project else x
     x = layers.Activation("relu")(convolution(x, filters, 1))
     x = layers.Activation("relu")(convolution(x, filters, 3, stride))
@@ -28,15 +27,15 @@ def block(x, filters, stride, project):
     return layers.Activation("relu")(layers.Add()([shortcut, x]))
 
 
-def resnet50():
+def resnet50(normalization=layers.BatchNormalization):
     image = keras.Input((224, 224, 3))
     x = layers.ZeroPadding2D(3)(image)
     x = layers.Conv2D(64, 7, strides=2, use_bias=False)(x)
-    x = layers.Activation("relu")(layers.BatchNormalization(epsilon=1.001e-5)(x))
+    x = layers.Activation("relu")(normalization(epsilon=1.001e-5)(x))
     x = layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
     for filters, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
         for i in range(count):
-            x = block(x, filters, stride if i == 0 else 1, i == 0)
+            x = block(x, filters, stride if i == 0 else 1, i == 0, normalization)
     return keras.Model(image, layers.Dense(1000)(layers.GlobalAveragePooling2D()(x)))
 
 

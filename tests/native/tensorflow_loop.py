@@ -5,7 +5,9 @@ import os
 
 import window
 
-options = window.arguments(__doc__, ["lenet", "resnet50"], xla="tf.function with jit_compile")
+options = window.arguments(__doc__, ["lenet", "resnet50"], xla="tf.function with jit_compile",
+                           fused="TensorFlow's fused batch normalisation and update, where Keras 3 composes both of "
+                                 "sums and products")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
@@ -14,8 +16,29 @@ import tensorflow as tf  # noqa: E402
 from keras_networks import NETWORKS  # noqa: E402
 
 
+class FusedBatchNormalization(tf.keras.layers.Layer):
+    def __init__(self, epsilon, momentum=0.99):
+        super().__init__()
+        self.epsilon, self.momentum = epsilon, momentum
+
+    def build(self, shape):
+        self.scale, self.shift, self.mean, self.variance = (
+            self.add_weight(shape=(shape[-1],), initializer=first, trainable=trained)
+            for first, trained in (("ones", True), ("zeros", True), ("zeros", False), ("ones", False)))
+
+    def call(self, x, training=False):
+        if not training:
+            return tf.compat.v1.nn.fused_batch_norm(x, self.scale, self.shift, self.mean, self.variance, self.epsilon,
+                                                    is_training=False)[0]
+        y, mean, variance = tf.compat.v1.nn.fused_batch_norm(x, self.scale, self.shift, epsilon=self.epsilon)
+        for running, new in (self.mean, mean), (self.variance, variance):
+            running.assign(self.momentum * running.value + (1 - self.momentum) * new)
+        return y
+
+
 def main():
-    model = NETWORKS[options.network]()
+    fused = {"normalization": FusedBatchNormalization} if options.fused and options.network == "resnet50" else {}
+    model = NETWORKS[options.network](**fused)
     channels, rows, columns, classes = window.image_shape(options.network)
     loss_object = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = tf.keras.optimizers.SGD(0.001, momentum=0.9)
@@ -24,12 +47,19 @@ def main():
                for _ in range(window.SLOTS)]
     last = [None]
 
+    weights = [variable.value for variable in model.trainable_variables]
+    moments = [tf.Variable(tf.zeros_like(weight)) for weight in weights] if options.fused else []
+
     @tf.function(jit_compile=options.xla or None)
     def train_step(images, labels):
         with tf.GradientTape() as tape:
             loss = loss_object(labels, model(images, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        if options.fused:
+            for weight, moment, gradient in zip(weights, moments, gradients):
+                tf.raw_ops.ResourceApplyMomentum(var=weight.handle, accum=moment.handle, lr=0.001, grad=gradient, momentum=0.9)
+        else:
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
     @tf.function(jit_compile=options.xla or None)
