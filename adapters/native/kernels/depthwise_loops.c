@@ -2,12 +2,6 @@
 
 #include "adapters/native/kernels/depthwise.h"
 
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-
 const int depthwise_widths[DEPTHWISE_WIDTHS] = {7, 5, 3, 1};
 const int depthwise_rows[DEPTHWISE_WIDTHS] = {2, 2, 3, 1};
 

@@ -1,11 +1,5 @@
 #include "adapters/native/kernels/few_rows_gemm.h"
 
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 #define BLOCK_MAX 32
 #define VECTORS 2	 /* of a block: the weights of an element are whole cache lines */
 #define TILE_ROWS_MAX 12 /* sums that stay in registers */

@@ -45,6 +45,13 @@ static inline enum instruction_set instruction_set_best(void)
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Before a loop whose few iterations, known here, must lie in registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 /* A loop's body, compiled into one function for each instruction set. */
 #define BODY static inline __attribute__((always_inline))
 

@@ -81,12 +81,6 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 	((bits)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(address))))
 #define NARROW_avx512(x) ((halves)_mm512_cvtepi32_epi16((__m512i)(x)))
 
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-
 /* One vector of channels of a point, whose first window is at `dy` and `at`. */
 #define POINT(set, target, type, element, lanes)                                                   \
 	target static inline void point_##type##_##set##_##lanes(                                  \

@@ -2,12 +2,6 @@
 
 #include <string.h>
 
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 #define POSITIONS 16 /* of a transformed tile */
 /*
  * Tiles that are transformed at once. Many, for all windows are read once for each such block; few,
