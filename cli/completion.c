@@ -168,9 +168,10 @@ static void offer_axis(const struct axis *axis, const struct word *word)
 	}
 	if (axis == &axes[AXIS_FRAMEWORK])
 		offer_frameworks(&last);
-	else if (axis == &axes[AXIS_NETWORK])
+	else if (axis == &axes[AXIS_NETWORK]) {
 		offer_networks(&last);
-	else if (axis == &axes[AXIS_DATASET])
+		offer(&last, "all", "all of them");
+	} else if (axis == &axes[AXIS_DATASET])
 		offer_datasets(&last);
 	else if (axis == &axes[AXIS_DEVICE])
 		offer(&last, "cpu", "all cores");

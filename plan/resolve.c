@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
+#define EVERYTHING "all"      /* every framework but the harness's own; every network of the zoo */
 
 /* "suite.yaml:3: networks: unknown network "lenett"; did you mean lenet? Known: mlp, lenet". */
 static enum prony_status unknown_word(const struct spec_word *word, const char *kind,
@@ -103,7 +104,7 @@ static enum prony_status check_framework(const struct spec_word *word, struct ex
 	struct error wrong = ERROR_INIT;
 	struct cell cell = {0};
 
-	if (strcmp(word->text, "all") == 0) {
+	if (strcmp(word->text, EVERYTHING) == 0) {
 		*canonical = word->text;
 		return PRONY_OK;
 	}
@@ -169,14 +170,14 @@ static enum prony_status check_network(const struct spec_word *word, struct expa
 
 	if (network_is_file(word->text))
 		return check_network_file(word, e, canonical, err);
-	if (zoo_find(word->text, &nearest)) {
+	if (strcmp(word->text, EVERYTHING) == 0 || zoo_find(word->text, &nearest)) {
 		*canonical = word->text;
 		return PRONY_OK;
 	}
 	strbuf_init(&known, WORDS_SHOWN_BYTES);
 	for (size_t i = 0; i < zoo_network_count; i++)
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", zoo_networks[i]->name);
-	strbuf_puts(&known, ", and ONNX files (FILE.onnx)");
+	strbuf_puts(&known, ", all, and ONNX files (FILE.onnx)");
 	enum prony_status status = unknown_word(word, "network", nearest, strbuf_text(&known), err);
 	strbuf_release(&known);
 	return status;
@@ -237,16 +238,33 @@ static enum prony_status check(enum axis_id axis, const struct spec_word *word, 
 	}
 }
 
-/* A framework by name stands for all its variants in a rule, so only the main axis expands "all".
- */
+/* What "all" stands for; the words' number. */
+static size_t everything(enum axis_id axis, struct expansion *e, const char *origin,
+			 struct spec_word *words)
+{
+	const struct registry *registry = e->settings->registry;
+	size_t count = 0;
+
+	if (axis == AXIS_NETWORK) {
+		for (; count < zoo_network_count; count++)
+			words[count] = (struct spec_word){zoo_networks[count]->name, origin};
+		return count;
+	}
+	for (size_t f = 0; f < registry->count; f++)
+		if (!registry->rows[f].harness_only && !registry->rows[f].broken)
+			words[count++] = (struct spec_word){
+				framework_spelling(&registry->rows[f], NULL, &e->plan->arena),
+				origin};
+	return count;
+}
+
 static enum prony_status canonical_list(const struct spec_list *list, enum axis_id axis,
 					bool expand_all, struct expansion *e, struct spec_list *out,
 					struct error *err)
 {
-	struct arena *arena = &e->plan->arena;
-	const struct registry *registry = e->settings->registry;
-	size_t room = list->count + (expand_all ? registry->count * list->count : 0);
-	struct spec_word *words = arena_array(arena, room ? room : 1, sizeof(*words));
+	size_t of_all = axis == AXIS_NETWORK ? zoo_network_count : e->settings->registry->count;
+	size_t room = list->count + (expand_all ? of_all * list->count : 0);
+	struct spec_word *words = arena_array(&e->plan->arena, room ? room : 1, sizeof(*words));
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -255,21 +273,18 @@ static enum prony_status canonical_list(const struct spec_list *list, enum axis_
 
 		if (status != PRONY_OK)
 			return status;
-		if (!expand_all || strcmp(text, "all") != 0) {
+		if (expand_all && strcmp(text, EVERYTHING) == 0)
+			count += everything(axis, e, list->words[i].origin, words + count);
+		else
 			words[count++] = (struct spec_word){text, list->words[i].origin};
-			continue;
-		}
-		for (size_t f = 0; f < registry->count; f++)
-			if (!registry->rows[f].harness_only && !registry->rows[f].broken)
-				words[count++] = (struct spec_word){
-					framework_spelling(&registry->rows[f], NULL, arena),
-					list->words[i].origin};
 	}
 	*out = (struct spec_list){.words = words, .count = count};
 	return PRONY_OK;
 }
 
-static enum prony_status canonical_rule(const struct spec_rule *rule, bool expand_all,
+/* A framework by name stands for all its variants in a rule, so that "all" of them stays a word
+ * there. */
+static enum prony_status canonical_rule(const struct spec_rule *rule, bool of_plan,
 					struct expansion *e, struct spec_rule *out,
 					struct error *err)
 {
@@ -278,7 +293,8 @@ static enum prony_status canonical_rule(const struct spec_rule *rule, bool expan
 	*out = *rule;
 	for (int id = 0; id < AXIS_COUNT && status == PRONY_OK; id++)
 		status = canonical_list(&rule->axes[id], (enum axis_id)id,
-					expand_all && id == AXIS_FRAMEWORK, e, &out->axes[id], err);
+					id == AXIS_NETWORK || (of_plan && id == AXIS_FRAMEWORK), e,
+					&out->axes[id], err);
 	return status;
 }
 

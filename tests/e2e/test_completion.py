@@ -22,6 +22,7 @@ ROWS = [
     ("prony run --qu", ["--quick"], ["--rigorous"]),
     ("prony run quick", ["quickstart"], ["latency"]),
     ("prony run -n res", ["resnet50", "resnet152"], ["lenet"]),
+    ("prony run -n al", ["all", "alexnet"], ["lenet"]),
     ("prony run -f native,onnx", ["native,onnxruntime"], ["native"]),
     ("prony run -n mlp -s for", ["forward", "forward-backward"], ["train"]),
     ("prony run --networks le", ["lenet"], ["mlp"]),

@@ -14,6 +14,7 @@
 #include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
+#include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -572,6 +573,7 @@ static void unknown_words_of_a_suite_have_a_line(void **state)
 		{"exclude:\n- {networks: lenett}\n", "mine.yaml:2: networks: unknown network"},
 		{"override:\n- {stages: trian, steps: 3}\n", "mine.yaml:2: stages: unknown stage"},
 		{"exclude:\n- {frameworks: all}\n", "nothing is left"},
+		{"exclude:\n- {networks: all}\n", "nothing is left"},
 		{"batches: 1..4000+1\nnetworks: [lenet, mlp]\nstages: [forward, train]\n"
 		 "precisions: [fp32, tf32]\n",
 		 "more than 16384 cells"},
@@ -588,6 +590,21 @@ static void unknown_words_of_a_suite_have_a_line(void **state)
 		assert_says(f.err.text, rows[i].words);
 		fixture_release(&f);
 	}
+}
+
+static void all_networks_are_those_of_the_zoo(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	set(&f, "frameworks", "native");
+	set(&f, "networks", "all,lenet"); /* what comes out twice is one cell */
+	expand_ok(&f);
+	assert_int_equal(f.plan.count, zoo_network_count);
+	for (size_t i = 0; i < f.plan.count; i++)
+		assert_string_equal(f.plan.cells[i].cell.network, zoo_networks[i]->name);
+	fixture_release(&f);
 }
 
 static void excludes_match_all_their_lists(void **state)
@@ -786,6 +803,7 @@ int main(void)
 		cmocka_unit_test(memory_is_bounded_by_the_machine),
 		cmocka_unit_test(unknown_words_are_refused),
 		cmocka_unit_test(unknown_words_of_a_suite_have_a_line),
+		cmocka_unit_test(all_networks_are_those_of_the_zoo),
 		cmocka_unit_test(excludes_match_all_their_lists),
 		cmocka_unit_test(overrides_change_what_they_match),
 		cmocka_unit_test(the_command_line_has_the_last_word),
