@@ -352,7 +352,9 @@ enum prony_status plan_expand(const struct spec *spec, const struct plan_setting
 			      struct plan *out, struct error *err)
 {
 	struct plan plan = {0};
-	struct expansion e = {.spec = spec, .settings = settings, .plan = &plan};
+	const struct network_memory *memories = NULL;
+	struct expansion e = {
+		.spec = spec, .settings = settings, .plan = &plan, .memories = &memories};
 	size_t total = 0;
 
 	arena_init(&plan.arena, 0);

@@ -4,15 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
-#include "base/strbuf.h"
 #include "datasets/format.h"
 #include "plan/resolve_internal.h"
 
 #define REASON_BYTES 900
-#define MEMORY_BYTES 32
 
 static void add_reason(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);
 
@@ -296,130 +293,6 @@ static void judge_file(const struct plan_cell *cell, struct strbuf *reasons)
 	if (network_model_ports(cell->network, cell->cell.batch, &arena, &model, &why) != PRONY_OK)
 		add_reason(reasons, "%s", why.text);
 	arena_release(&arena);
-}
-
-/* Bytes of the batches that a worker holds; saturates. */
-static int64_t batches_bytes(const struct plan_cell *cell, int64_t batch)
-{
-	int64_t bytes = PLAN_SLOTS * (int64_t)sizeof(float);
-
-	for (int i = 0; i < cell->network->input_rank; i++)
-		if (__builtin_mul_overflow(bytes, cell->network->input_dims[i], &bytes))
-			return INT64_MAX;
-	return __builtin_mul_overflow(bytes, batch, &bytes) ? INT64_MAX : bytes;
-}
-
-static void memory_text(int64_t bytes, char out[MEMORY_BYTES])
-{
-	if (bytes >= INT64_C(1) << 30)
-		snprintf(out, MEMORY_BYTES, "%.1f GiB", (double)bytes / 0x1p30);
-	else
-		snprintf(out, MEMORY_BYTES, "%.0f MiB", (double)bytes / 0x1p20);
-}
-
-/* Arrays of the size of the parameters that the update keeps beside them. */
-static int optimiser_copies(const struct plan_cell *cell)
-{
-	return cell->cell.stage == STAGE_TRAIN && cell->recipe.optimiser != OPTIMISER_SGD;
-}
-
-/* Then what the forward pass takes is all that is known. */
-static bool recomputes(const struct plan_cell *cell)
-{
-	const struct framework *framework = cell->place->framework;
-
-	for (size_t i = 0; i < framework->option_count; i++)
-		if (framework->options[i].recomputes &&
-		    has_word(cell->cell.options, framework->options[i].name,
-			     strlen(framework->options[i].name)))
-			return true;
-	return false;
-}
-
-/* What the network takes at the least, in the cell's stage. */
-static enum prony_status network_bytes(const struct plan_cell *cell, int64_t batch, int64_t *bytes,
-				       struct error *why)
-{
-	bool half =
-		cell->cell.precision == PRECISION_FP16 || cell->cell.precision == PRECISION_BF16;
-	struct graph graph;
-	enum prony_status status = network_build(cell->network, batch, &graph, why);
-
-	if (status != PRONY_OK)
-		return status;
-	if (cell->cell.stage != STAGE_FORWARD && graph_parameter_count(&graph) == 0)
-		status = error_set(why, PRONY_UNSUPPORTED,
-				   "stage %s: the network has no parameters, take stage forward",
-				   stage_name(cell->cell.stage));
-	else if (cell->cell.stage != STAGE_FORWARD && !recomputes(cell))
-		status = graph_add_backward(&graph, why);
-	if (status == PRONY_OK)
-		*bytes = graph_memory_least(&graph, optimiser_copies(cell), half ? 2 : 4);
-	graph_release(&graph);
-	return status;
-}
-
-/* The network and the batches. */
-static enum prony_status needed_bytes(const struct plan_cell *cell, int64_t batch, int64_t *bytes,
-				      struct error *why)
-{
-	int64_t network = 0;
-	enum prony_status status = PRONY_OK;
-
-	if (!cell->ungated)
-		status = network_bytes(cell, batch, &network, why);
-	if (__builtin_add_overflow(batches_bytes(cell, batch), network, bytes))
-		*bytes = INT64_MAX;
-	return status;
-}
-
-/* What would fit, for a cell that needs `need` and does not: all but the parameters grows with the
- * batch. Nothing is said of a batch that a model has fixed. */
-static void add_remedy(const struct plan_cell *cell, int64_t need, int64_t have,
-		       struct strbuf *text)
-{
-	struct error why = ERROR_INIT;
-	char one_text[MEMORY_BYTES];
-	int64_t batch = cell->cell.batch, one = need;
-
-	if (batch > 1 && needed_bytes(cell, 1, &one, &why) != PRONY_OK)
-		return;
-	memory_text(one, one_text);
-	if (one > have && batch > 1)
-		strbuf_printf(text, ", and even batch 1 needs %s", one_text);
-	else if (one <= have && need > one)
-		strbuf_printf(text, ": take a smaller batch (-b), of %" PRId64 " at most",
-			      1 + (int64_t)((double)(have - one) / (double)(need - one) *
-					    (double)(batch - 1)));
-}
-
-/*
- * A cell that cannot fit would take the machine's memory and perhaps other programs with it. The
- * estimate is of what every framework needs: it errs on the side of trying.
- */
-static enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
-				     struct strbuf *reasons)
-{
-	int64_t have =
-		e->settings->memory_bytes > 0 ? e->settings->memory_bytes : memory_physical_bytes();
-	int64_t need = 0;
-	const char *of = e->settings->memory_of;
-	char need_text[MEMORY_BYTES], have_text[MEMORY_BYTES];
-	struct error why = ERROR_INIT;
-
-	if (needed_bytes(cell, cell->cell.batch, &need, &why) != PRONY_OK && need <= have) {
-		add_reason(reasons, "%s", why.text);
-		return CELL_UNSUPPORTED;
-	}
-	if (need <= have)
-		return CELL_PENDING;
-	memory_text(need, need_text);
-	memory_text(have, have_text);
-	add_reason(reasons, "batch %" PRId64 " needs at least %s, and there are %s%s%s%s",
-		   cell->cell.batch, need_text, have_text, of ? " (" : "", of ? of : "",
-		   of ? ")" : "");
-	add_remedy(cell, need, have, reasons);
-	return CELL_OUT_OF_MEMORY;
 }
 
 /* Where the framework's own loader reads another format than the data set's. */

@@ -2,6 +2,7 @@
 #ifndef PRONY_PLAN_RESOLVE_INTERNAL_H
 #define PRONY_PLAN_RESOLVE_INTERNAL_H
 
+#include "base/strbuf.h"
 #include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
@@ -38,6 +39,7 @@ struct expansion {
 	size_t dataset_count;
 	bool *shapes_used;			/* of the spec's shapes: a file has such an input */
 	struct spec_rule *excludes, *overrides; /* with canonical words */
+	const struct network_memory **memories; /* memory.c: what is known of networks so far */
 };
 
 /* Checks every word of the spec and locates its frameworks; messages name origin, list and nearest.
@@ -59,5 +61,12 @@ void plan_note(struct plan *plan, const char *text);
  */
 enum prony_status judge_cell(const struct expansion *e, const struct dataset_choice *dataset,
 			     struct plan_cell *cell, struct error *err);
+
+/*
+ * memory.c: whether a cell fits; a reason is added where it does not, or where its network has no
+ * such stage.
+ */
+enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
+			      struct strbuf *reasons);
 
 #endif

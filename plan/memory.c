@@ -1,0 +1,185 @@
+/* Whether a cell fits into the machine's memory: what it takes at the least, and what there is. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "plan/resolve_internal.h"
+
+#define MEMORY_BYTES 32
+
+/* Bytes of the batches that a worker holds; saturates. */
+static int64_t batches_bytes(const struct plan_cell *cell, int64_t batch)
+{
+	int64_t bytes = PLAN_SLOTS * (int64_t)sizeof(float);
+
+	for (int i = 0; i < cell->network->input_rank; i++)
+		if (__builtin_mul_overflow(bytes, cell->network->input_dims[i], &bytes))
+			return INT64_MAX;
+	return __builtin_mul_overflow(bytes, batch, &bytes) ? INT64_MAX : bytes;
+}
+
+static void memory_text(int64_t bytes, char out[MEMORY_BYTES])
+{
+	if (bytes >= INT64_C(1) << 30)
+		snprintf(out, MEMORY_BYTES, "%.1f GiB", (double)bytes / 0x1p30);
+	else
+		snprintf(out, MEMORY_BYTES, "%.0f MiB", (double)bytes / 0x1p20);
+}
+
+/* Arrays of the size of the parameters that the update keeps beside them. */
+static int optimiser_copies(const struct plan_cell *cell)
+{
+	return cell->cell.stage == STAGE_TRAIN && cell->recipe.optimiser != OPTIMISER_SGD;
+}
+
+/* Then what the forward pass takes is all that is known. */
+static bool recomputes(const struct plan_cell *cell)
+{
+	const char *options = cell->cell.options;
+
+	while (*options) {
+		size_t length = strcspn(options, ",");
+		const struct framework_option *option =
+			framework_option(cell->place->framework, options, length);
+
+		if (option && option->recomputes)
+			return true;
+		options += length + (options[length] == ',');
+	}
+	return false;
+}
+
+/* What decides how much a network takes, and the answer: frameworks share it, and building a deep
+ * network's graph takes milliseconds. */
+struct network_memory {
+	const struct network *network;
+	int64_t batch;
+	enum stage stage;
+	bool recomputes;
+	int optimiser_copies, element_bytes;
+	enum prony_status status;
+	int64_t bytes;
+	const char *why; /* where the status says that there is none */
+	const struct network_memory *next;
+};
+
+static bool same_question(const struct network_memory *a, const struct network_memory *b)
+{
+	return a->network == b->network && a->batch == b->batch && a->stage == b->stage &&
+	       a->recomputes == b->recomputes && a->optimiser_copies == b->optimiser_copies &&
+	       a->element_bytes == b->element_bytes;
+}
+
+static enum prony_status count_bytes(struct network_memory *m, struct error *why)
+{
+	struct graph graph;
+	enum prony_status status = network_build(m->network, m->batch, &graph, why);
+
+	if (status != PRONY_OK)
+		return status;
+	if (m->stage != STAGE_FORWARD && graph_parameter_count(&graph) == 0)
+		status = error_set(why, PRONY_UNSUPPORTED,
+				   "stage %s: the network has no parameters, take stage forward",
+				   stage_name(m->stage));
+	else if (m->stage != STAGE_FORWARD && !m->recomputes)
+		status = graph_add_backward(&graph, why);
+	if (status == PRONY_OK)
+		m->bytes = graph_memory_least(&graph, m->optimiser_copies, m->element_bytes);
+	graph_release(&graph);
+	return status;
+}
+
+/* What the network takes at the least, in the cell's stage. */
+static enum prony_status network_bytes(const struct expansion *e, const struct plan_cell *cell,
+				       int64_t batch, int64_t *bytes, struct error *why)
+{
+	bool half =
+		cell->cell.precision == PRECISION_FP16 || cell->cell.precision == PRECISION_BF16;
+	struct network_memory question = {.network = cell->network,
+					  .batch = batch,
+					  .stage = cell->cell.stage,
+					  .recomputes = recomputes(cell),
+					  .optimiser_copies = optimiser_copies(cell),
+					  .element_bytes = half ? 2 : 4};
+	const struct network_memory *known = *e->memories;
+
+	while (known && !same_question(known, &question))
+		known = known->next;
+	if (!known) {
+		struct network_memory *answer = arena_alloc(&e->plan->arena, sizeof(*answer));
+		struct error none = ERROR_INIT;
+
+		*answer = question;
+		answer->status = count_bytes(answer, &none);
+		answer->why = arena_strdup(&e->plan->arena, none.text);
+		answer->next = *e->memories;
+		*e->memories = known = answer;
+	}
+	*bytes = known->bytes;
+	return known->status == PRONY_OK ? PRONY_OK
+					 : error_set(why, known->status, "%s", known->why);
+}
+
+/* The network and the batches. */
+static enum prony_status needed_bytes(const struct expansion *e, const struct plan_cell *cell,
+				      int64_t batch, int64_t *bytes, struct error *why)
+{
+	int64_t network = 0;
+	enum prony_status status = PRONY_OK;
+
+	if (!cell->ungated)
+		status = network_bytes(e, cell, batch, &network, why);
+	if (__builtin_add_overflow(batches_bytes(cell, batch), network, bytes))
+		*bytes = INT64_MAX;
+	return status;
+}
+
+/* What would fit, for a cell that needs `need` and does not: all but the parameters grows with the
+ * batch. Nothing is said of a batch that a model has fixed. */
+static void add_remedy(const struct expansion *e, const struct plan_cell *cell, int64_t need,
+		       int64_t have, struct strbuf *text)
+{
+	struct error why = ERROR_INIT;
+	char one_text[MEMORY_BYTES];
+	int64_t batch = cell->cell.batch, one = need;
+
+	if (batch > 1 && needed_bytes(e, cell, 1, &one, &why) != PRONY_OK)
+		return;
+	memory_text(one, one_text);
+	if (one > have && batch > 1)
+		strbuf_printf(text, ", and even batch 1 needs %s", one_text);
+	else if (one <= have && need > one)
+		strbuf_printf(text, ": take a smaller batch (-b), of %" PRId64 " at most",
+			      1 + (int64_t)((double)(have - one) / (double)(need - one) *
+					    (double)(batch - 1)));
+}
+
+/*
+ * A cell that cannot fit would take the machine's memory and perhaps other programs with it. The
+ * estimate is of what every framework needs: it errs on the side of trying.
+ */
+enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
+			      struct strbuf *reasons)
+{
+	int64_t have =
+		e->settings->memory_bytes > 0 ? e->settings->memory_bytes : memory_physical_bytes();
+	int64_t need = 0;
+	const char *of = e->settings->memory_of;
+	char need_text[MEMORY_BYTES], have_text[MEMORY_BYTES];
+	struct error why = ERROR_INIT;
+
+	if (needed_bytes(e, cell, cell->cell.batch, &need, &why) != PRONY_OK && need <= have) {
+		strbuf_puts(reasons, why.text);
+		return CELL_UNSUPPORTED;
+	}
+	if (need <= have)
+		return CELL_PENDING;
+	memory_text(need, need_text);
+	memory_text(have, have_text);
+	strbuf_printf(reasons, "batch %" PRId64 " needs at least %s, and there are %s%s%s%s",
+		      cell->cell.batch, need_text, have_text, of ? " (" : "", of ? of : "",
+		      of ? ")" : "");
+	add_remedy(e, cell, need, have, reasons);
+	return CELL_OUT_OF_MEMORY;
+}
