@@ -8,6 +8,11 @@ void *lower_data(const struct program *program, const struct command *command, i
 	return program->operands[command->operands[i]].data;
 }
 
+void *lower_optional(const struct program *program, const struct command *command, int i)
+{
+	return i < command->operand_count ? lower_data(program, command, i) : NULL;
+}
+
 int lower_threads(const struct program *program, size_t elements)
 {
 	return elements < PARALLEL_ELEMENTS ? 1 : program->threads;

@@ -61,11 +61,6 @@ static void share_sum(void *data, size_t first, size_t end)
 			      s->partial, first, end);
 }
 
-static float *optional(const struct program *program, const struct command *command, int i)
-{
-	return i < command->operand_count ? lower_data(program, command, i) : NULL;
-}
-
 /* Operands: y, x, w and perhaps the bias. */
 static void run_forward(struct program *program, const struct command *command)
 {
@@ -74,7 +69,7 @@ static void run_forward(struct program *program, const struct command *command)
 			  .out = lower_data(program, command, 0),
 			  .a = lower_data(program, command, 1),
 			  .b = lower_data(program, command, 2),
-			  .bias = optional(program, command, 3)};
+			  .bias = lower_optional(program, command, 3)};
 
 	onednn_split(program->dnn, lower_threads(program, command->elements),
 		     (size_t)(layer->d.batch * layer->d.out[0]), share_forward, &s);
@@ -102,7 +97,7 @@ static void run_weights(struct program *program, const struct command *command)
 			  .partial = lower_data(program, command, 1),
 			  .a = lower_data(program, command, 2),
 			  .b = lower_data(program, command, 3),
-			  .bias = optional(program, command, 4)};
+			  .bias = lower_optional(program, command, 4)};
 	size_t units = depthwise_units(&layer->d, layer->loops);
 	size_t taps = (size_t)(layer->d.kernel[0] * layer->d.kernel[1]);
 

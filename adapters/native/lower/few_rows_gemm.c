@@ -50,12 +50,11 @@ static void run(struct program *program, const struct command *command)
 			      .y = lower_data(program, command, 0),
 			      .packed = lower_data(program, command, 1),
 			      .x = lower_data(program, command, 2),
-			      .w = lower_data(program, command, 3)};
+			      .w = lower_data(program, command, 3),
+			      .bias = lower_optional(program, command, 4)};
 	int64_t block = few_rows_block(layer->loops);
 	int threads = lower_threads(program, command->elements);
 
-	if (command->operand_count > 4)
-		share.bias = lower_data(program, command, 4);
 	onednn_split(program->dnn, threads, (size_t)(layer->s.inner / layer->s.x.points),
 		     share_pack, &share);
 	onednn_split(program->dnn, threads, (size_t)((layer->s.outputs + block - 1) / block),

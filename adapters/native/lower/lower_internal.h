@@ -106,8 +106,10 @@ enum prony_status lower_weights(struct lowering *l, int value, const_dnnl_memory
 struct command *lower_command(struct lowering *l, const char *name, const char *what,
 			      void (*kernel)(struct program *, const struct command *),
 			      const int *operands, int count);
-/* The operand's memory, for such a command, and the threads for its elements. */
+/* The operand's memory, for such a command, and the threads for its elements. Optional operands are
+ * the last ones: NULL where the command has fewer. */
 void *lower_data(const struct program *program, const struct command *command, int i);
+void *lower_optional(const struct program *program, const struct command *command, int i);
 int lower_threads(const struct program *program, size_t elements);
 
 /* eltwise.c: functions of one element that the library has. */

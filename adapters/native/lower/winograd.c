@@ -58,10 +58,9 @@ static void run(struct program *program, const struct command *command)
 			  .y = lower_data(program, command, 0),
 			  .scratch = lower_data(program, command, 1),
 			  .x = lower_data(program, command, 2),
-			  .u = lower_data(program, command, 3)};
+			  .u = lower_data(program, command, 3),
+			  .bias = lower_optional(program, command, 4)};
 
-	if (command->operand_count > 4)
-		s.bias = lower_data(program, command, 4);
 	onednn_split(program->dnn, program->threads, pass->shares, share_forward, &s);
 }
 
