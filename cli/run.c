@@ -234,11 +234,29 @@ static int outcome(const struct job *job)
 	return 1;
 }
 
+static bool something_runs(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->cells[i].status == CELL_PENDING)
+			return true;
+	return false;
+}
+
 static void say_forecast(struct job *job)
 {
 	char line[200];
 	run_forecast_text(job, &job->forecast, line, sizeof line);
 	progress_say(&job->progress, line);
+}
+
+/* Before anybody waits for the rest. */
+static void say_lacks(struct job *job)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	if (something_runs(&job->chosen.plan) && plan_lacks_text(&job->chosen.plan, &line))
+		progress_say(&job->progress, strbuf_text(&line));
+	strbuf_release(&line);
 }
 
 static int dry_run(struct job *job)
@@ -302,14 +320,6 @@ static void record_machine(struct job *job)
 	job_drop_replaced(job);
 }
 
-static bool something_runs(const struct plan *plan)
-{
-	for (size_t i = 0; i < plan->count; i++)
-		if (plan->cells[i].status == CELL_PENDING)
-			return true;
-	return false;
-}
-
 /* Waits for its turn before anything is watched or timed: else the other one's work would be found
  * on the machine. What may have changed meanwhile is looked at again: the machine and what was
  * measured of it, and which run a baseline's name means. */
@@ -361,6 +371,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		run_forecast_history(job, job->store, &job->forecast);
 		run_forecast_resume(job, &job->forecast);
 		say_forecast(job);
+		say_lacks(job);
 		say_findings(job);
 		status = execute(job, err);
 	}

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "frameworks/registry.h"
 #include "report/labels.h"
 #include "report/text.h"
 
-enum { INDENT = 2, NAMES_SHOWN = 4 };
+enum { INDENT = 2, NAMES_SHOWN = 4, REASONS_SHOWN = 2 };
 
 static bool would_run(const struct plan_cell *cell)
 {
@@ -114,15 +115,29 @@ static void add_obstacle(const struct obstacle *obstacle, const struct labels *l
 	strbuf_release(&line);
 }
 
-static void add_obstacles(const struct plan *plan, const struct labels *labels, int width,
-			  struct strbuf *out)
+static bool would_not_run(const struct plan_cell *cell)
+{
+	return !would_run(cell);
+}
+
+/* The framework is here, and what else it takes is not. */
+static bool lacks_something(const struct plan_cell *cell)
+{
+	return cell->status == CELL_MISSING && cell->place->origin != ORIGIN_NONE;
+}
+
+/* Those of the plan's cells that are meant, by their reasons: a new array, which the caller frees.
+ */
+static struct obstacle *find_obstacles(const struct plan *plan,
+				       bool (*meant)(const struct plan_cell *cell),
+				       size_t *obstacle_count, size_t *cell_count)
 {
 	struct obstacle *obstacles = memory_alloc((plan->count + 1) * sizeof *obstacles);
 	size_t count = 0, cells = 0;
 
 	for (size_t i = 0; i < plan->count; i++) {
 		const struct plan_cell *cell = &plan->cells[i];
-		if (would_run(cell))
+		if (!meant(cell))
 			continue;
 		struct obstacle *found = find_obstacle(obstacles, count, cell);
 		if (!found) {
@@ -133,11 +148,37 @@ static void add_obstacles(const struct plan *plan, const struct labels *labels, 
 		cells++;
 		add_name(found, cell->cell.framework);
 	}
+	*obstacle_count = count;
+	*cell_count = cells;
+	return obstacles;
+}
+
+static void add_obstacles(const struct plan *plan, const struct labels *labels, int width,
+			  struct strbuf *out)
+{
+	size_t count, cells;
+	struct obstacle *obstacles = find_obstacles(plan, would_not_run, &count, &cells);
+
 	if (cells > 0)
 		strbuf_printf(out, "%zu of %zu cells cannot run:\n", cells, plan->count);
 	for (size_t i = 0; i < count; i++)
 		add_obstacle(&obstacles[i], labels, width, out);
 	free(obstacles);
+}
+
+bool plan_lacks_text(const struct plan *plan, struct strbuf *out)
+{
+	size_t count, cells;
+	struct obstacle *obstacles = find_obstacles(plan, lacks_something, &count, &cells);
+
+	if (cells > 0)
+		strbuf_printf(out, "%zu of %zu cells cannot run", cells, plan->count);
+	for (size_t i = 0; i < count && i < REASONS_SHOWN; i++)
+		strbuf_printf(out, "%s%s", i ? "; " : ": ", obstacles[i].cell->reason);
+	if (count > REASONS_SHOWN)
+		strbuf_puts(out, "; --dry-run says why the others cannot");
+	free(obstacles);
+	return cells > 0;
 }
 
 void plan_text(const struct plan *plan, int width, struct strbuf *out)

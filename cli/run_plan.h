@@ -14,6 +14,11 @@
  */
 void plan_text(const struct plan *plan, int width, struct strbuf *out);
 
+/* Adds in one line how many cells of frameworks that are here cannot run for want of something
+ * else, data or a device, and the reasons; false, and nothing added, where there are none. What of
+ * frameworks is not here the table says, and what they cannot do. */
+bool plan_lacks_text(const struct plan *plan, struct strbuf *out);
+
 /* A line for each cell: its key, what would become of it, and the command of its worker. */
 void plan_commands_text(const struct plan *plan, struct strbuf *out);
 

@@ -221,6 +221,17 @@ class OutcomeTest(ProgramTest):
         self.assertIn("prony: no cell is ok: native mlp forward b64 fp32 cpu (missing), ", last)
         self.assertIn("prony list frameworks", last)
 
+    def test_data_that_is_not_here_is_said_before_anybody_waits(self):
+        words = ("2 of 4 cells cannot run: data set mnist is in none of ", "prony data fetch mnist")
+        command = ["run", "-f", "fake", "-n", "mlp", "-d", "synthetic,mnist", "-s", "forward,train", "-b", "2", "--steps", "3", "--warm-up",
+                   "0", "--repeat", "2", "--store", self.store]
+        before = self.prony(*command, expect=1, XDG_DATA_HOME=self.folder).stderr.partition("parity: ")[0]
+        for part in words:
+            self.assertEqual(before.count(part), 1, before)
+        # Frameworks that are not here, and what they cannot do, the table says.
+        self.assertNotIn("cannot run", self.prony(*QUICK, "-f", "fake,caffe", "--store", self.store, PATH="/usr/bin:/bin", expect=1,
+                                                  XDG_DATA_HOME=self.folder).stderr)
+
     def test_a_failure_is_named(self):
         done = self.prony(*QUICK, "-f", "fake,fake+wrong-logits", "--store", self.store, expect=1)
         self.assertRegex(done.stderr.splitlines()[-1],
