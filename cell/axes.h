@@ -62,7 +62,8 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	X(FRAMEWORK, framework, FRAMEWORK_TYPE, none, OWN, "frameworks", 'f',                      \
 	  "frameworks, NAME[@ENV][:BACKEND][+OPTION...], or all", .plural = "frameworks",          \
 	  .singular = "framework", .initial = "all", .texts = AXIS_IN_KEY_AND_SPEC, .order = 99)   \
-	X(NETWORK, network, TEXT, none, OWN, "networks", 'n', "networks", .plural = "networks",    \
+	X(NETWORK, network, TEXT, none, OWN, "networks", 'n',                                      \
+	  "networks, ONNX files (FILE.onnx), or all of the zoo", .plural = "networks",             \
 	  .singular = "network", .initial = "lenet", .texts = AXIS_IN_KEY_AND_SPEC, .order = 1,    \
 	  .title = "")                                                                             \
 	X(DATASET, dataset, TEXT, none, OWN, "datasets", 'd', "data sets", .plural = "datasets",   \

@@ -93,16 +93,23 @@ static enum prony_status set_axes(const struct run_options *o, struct spec *spec
 					       o->axes[id].count, origin, err);
 	}
 	if (o->axes[AXIS_FRAMEWORK].count)
-		spec->frameworks_explicit = true;
+		spec->cells_explicit = true;
 	return status;
 }
 
 /* "all" asks for whatever there is: what is missing then is no failure. */
-static void weigh_frameworks(struct spec *spec)
+static bool names_all(const struct spec_list *list)
 {
-	for (size_t i = 0; i < spec->axes[AXIS_FRAMEWORK].count; i++)
-		if (!strcmp(spec->axes[AXIS_FRAMEWORK].words[i].text, "all"))
-			spec->frameworks_explicit = false;
+	for (size_t i = 0; i < list->count; i++)
+		if (!strcmp(list->words[i].text, "all"))
+			return true;
+	return false;
+}
+
+static void weigh_words(struct spec *spec)
+{
+	if (names_all(&spec->axes[AXIS_FRAMEWORK]) || names_all(&spec->axes[AXIS_NETWORK]))
+		spec->cells_explicit = false;
 }
 
 static void set_numbers(const struct run_options *options, struct spec *spec)
@@ -156,7 +163,8 @@ static enum prony_status not_a_suite(const char *word, struct error *err)
 				 word, word);
 	if (!strcmp(word, "all") || is_framework(word))
 		return error_set(err, PRONY_USAGE,
-				 "'%.200s' is no suite: of frameworks write -f %.200s", word, word);
+				 "'%.200s' is no suite: of frameworks write -f %.200s%s", word,
+				 word, is_framework(word) ? "" : ", of networks -n all");
 	return PRONY_OK;
 }
 
@@ -186,7 +194,7 @@ enum prony_status run_options_spec(const struct run_options *options, const char
 		return status;
 	set_numbers(options, spec);
 	spec_set_shapes(spec, options->shapes.values, options->shapes.count);
-	weigh_frameworks(spec);
+	weigh_words(spec);
 	spec_complete(spec);
 	return PRONY_OK;
 }

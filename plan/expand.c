@@ -252,7 +252,7 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 
 	*cell = (struct plan_cell){
 		.status = CELL_PENDING,
-		.explicit_ = e->spec->frameworks_explicit,
+		.explicit_ = e->spec->cells_explicit,
 		.ungated = framework->framework->computes_nothing,
 		.network = expansion_network(e, point[AXIS_NETWORK]->text),
 		.dataset = dataset->used,

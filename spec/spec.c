@@ -83,7 +83,7 @@ enum prony_status spec_set_axis(struct spec *spec, enum axis_id axis, const char
 		all |= strcmp(list.words[i].text, "all") == 0;
 	spec->axes[axis] = list;
 	if (axis == AXIS_FRAMEWORK)
-		spec->frameworks_explicit = list.count > 0 && !all;
+		spec->cells_explicit = list.count > 0 && !all;
 	return PRONY_OK;
 }
 

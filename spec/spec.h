@@ -58,8 +58,8 @@ struct spec {
 	bool gate_only;	       /* parity without timing */
 	const char **shapes;   /* "NAME=1x3x48x320": of inputs that ONNX files leave open */
 	size_t shape_count;
-	bool frameworks_explicit; /* named one by one on the command line, not "all" or by a suite
-				   */
+	bool cells_explicit; /* frameworks and networks are named one by one on the command line,
+				not "all" or by a suite */
 };
 
 /* Empty lists, default effort, seed 1. */

@@ -495,7 +495,7 @@ enum prony_status spec_read_file(struct spec *spec, const char *path, struct err
 	}
 	if (status == PRONY_OK) {
 		draft.suite = suite_name(path, &draft.arena);
-		draft.frameworks_explicit = false;
+		draft.cells_explicit = false;
 		*spec = draft;
 	} else {
 		/* What was read stays in the arena unused. */

@@ -232,6 +232,14 @@ class OutcomeTest(ProgramTest):
         self.assertNotIn("cannot run", self.prony(*QUICK, "-f", "fake,caffe", "--store", self.store, PATH="/usr/bin:/bin", expect=1,
                                                   XDG_DATA_HOME=self.folder).stderr)
 
+    def test_what_all_networks_have_beyond_a_framework_is_none(self):
+        """Networks that nobody named do not take every data set."""
+        command = ["run", "-f", "null", "-d", "mnist-sample", "-s", "forward", "-b", "1", "--steps", "1", "--warm-up", "0", "--repeat",
+                   "2", "--store", self.store]
+        done = self.prony(*command, "-n", "mlp,alexnet", expect=1)
+        self.assertIn("alexnet forward b1 fp32 cpu (unsupported)", done.stderr)
+        self.prony(*command, "-n", "all", expect=0)
+
     def test_a_failure_is_named(self):
         done = self.prony(*QUICK, "-f", "fake,fake+wrong-logits", "--store", self.store, expect=1)
         self.assertRegex(done.stderr.splitlines()[-1],

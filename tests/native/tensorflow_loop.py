@@ -37,8 +37,8 @@ class FusedBatchNormalization(tf.keras.layers.Layer):
 
 
 def main():
-    fused = {"normalization": FusedBatchNormalization} if options.fused and options.network == "resnet50" else {}
-    model = NETWORKS[options.network](**fused)
+    own = {"normalization": FusedBatchNormalization} if options.fused and options.network == "resnet50" else {}
+    model = NETWORKS[options.network](**own)
     channels, rows, columns, classes = window.image_shape(options.network)
     loss_object = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = tf.keras.optimizers.SGD(0.001, momentum=0.9)
@@ -47,16 +47,16 @@ def main():
                for _ in range(window.SLOTS)]
     last = [None]
 
-    weights = [variable.value for variable in model.trainable_variables]
-    moments = [tf.Variable(tf.zeros_like(weight)) for weight in weights] if options.fused else []
+    fused = [(variable.value, tf.Variable(tf.zeros_like(variable.value)))
+             for variable in model.trainable_variables] if options.fused else []
 
     @tf.function(jit_compile=options.xla or None)
     def train_step(images, labels):
         with tf.GradientTape() as tape:
             loss = loss_object(labels, model(images, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
-        if options.fused:
-            for weight, moment, gradient in zip(weights, moments, gradients):
+        if fused:
+            for (weight, moment), gradient in zip(fused, gradients):
                 tf.raw_ops.ResourceApplyMomentum(var=weight.handle, accum=moment.handle, lr=0.001, grad=gradient, momentum=0.9)
         else:
             optimizer.apply_gradients(zip(gradients, model.trainable_variables))

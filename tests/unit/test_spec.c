@@ -141,7 +141,7 @@ static void values_split_at_commas(void **state)
 	assert_int_equal(spec_set_axis(&spec, AXIS_BATCH, batches, 2, "-b", &err), PRONY_OK);
 	assert_list(&spec.axes[AXIS_FRAMEWORK], "native,mxnet,pytorch+compile");
 	assert_list(&spec.axes[AXIS_BATCH], "1,2,4,64,128");
-	assert_true(spec.frameworks_explicit);
+	assert_true(spec.cells_explicit);
 	assert_string_equal(spec.axes[AXIS_FRAMEWORK].words[2].origin, "-f");
 	spec_release(&spec);
 }
@@ -155,7 +155,7 @@ static void all_is_not_asked_for_by_name(void **state)
 	(void)state;
 	spec_init(&spec);
 	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, values, 1, "-f", &err), PRONY_OK);
-	assert_false(spec.frameworks_explicit);
+	assert_false(spec.cells_explicit);
 	spec_release(&spec);
 }
 
@@ -196,7 +196,7 @@ static void defaults_fill_what_is_empty(void **state)
 	assert_list(&spec.axes[AXIS_OPTIMISER], "momentum");
 	assert_list(&spec.axes[AXIS_DROPOUT], "on");
 	assert_list(&spec.axes[AXIS_LEARNING_RATE], "0.001");
-	assert_false(spec.frameworks_explicit);
+	assert_false(spec.cells_explicit);
 	spec_release(&spec);
 }
 

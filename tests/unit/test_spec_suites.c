@@ -140,7 +140,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(spec.samples, 1000);
 	assert_int_equal(spec.epochs, 4);
 	assert_list(&spec.precisions_instead, "bf16,fp32");
-	assert_false(spec.frameworks_explicit);
+	assert_false(spec.cells_explicit);
 	spec_release(&spec);
 }
 
