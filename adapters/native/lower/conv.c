@@ -189,17 +189,43 @@ static double padded_work(const struct lowering *l, const struct candidate *cand
 	return work;
 }
 
+/* A candidate over source and destination in the layout of a tag, taken when its grade is at least
+ * `enough`. */
+static enum prony_status choose_tag(const struct lowering *l, const struct geometry *g,
+				    dnnl_format_tag_t tag, int enough, struct candidate *best,
+				    struct error *err)
+{
+	const struct onednn *dnn = l->dnn;
+	dnnl_memory_desc_t x = NULL, y = NULL;
+	struct candidate other = {.grade = -1};
+	enum prony_status status = PRONY_OK;
+
+	if (dnn->memory_desc_create_with_tag(&x, 4, g->x, g->type, tag) == dnnl_success &&
+	    dnn->memory_desc_create_with_tag(&y, 4, g->y, g->type, tag) == dnnl_success) {
+		status = candidate_try(l, g, x, y, &other, err);
+		prefer(l, best, &other, enough);
+	}
+	if (x)
+		dnn->memory_desc_destroy(x);
+	if (y)
+		dnn->memory_desc_destroy(y);
+	return status;
+}
+
 /*
  * The library's own choice, except that
  * - the layout that the input already has is kept where that costs no grade: no reorder;
- * - channels last, which need no padding, replace blocked channels that are mostly padding.
+ * - channels last, which need no padding, replace blocked channels that are mostly padding;
+ * - what would be reference code is avoided: without AVX-512 the layouts that the library chooses
+ *   for LeNet's first layer leave it no other code for the gradient of the weights.
  */
 static enum prony_status choose(const struct lowering *l, const struct geometry *g, int x,
 				struct candidate *best, struct error *err)
 {
+	const dnnl_format_tag_t plain[] = {dnnl_nhwc, dnnl_nchw};
 	const struct onednn *dnn = l->dnn;
 	const_dnnl_memory_desc_t present = l->program->operands[x].desc;
-	dnnl_memory_desc_t any_x = NULL, any_y = NULL, last_x = NULL, last_y = NULL;
+	dnnl_memory_desc_t any_x = NULL, any_y = NULL;
 	struct candidate other = {.grade = -1};
 	enum prony_status status = lower_any(l, g->type, 4, g->x, &any_x, err);
 
@@ -218,20 +244,14 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 		prefer(l, best, &other, best->grade);
 	}
 	if (status == PRONY_OK && !g->target && best->grade >= 0 &&
-	    padded_work(l, best) > PADDED_WORK_MAX &&
-	    dnn->memory_desc_create_with_tag(&last_x, 4, g->x, g->type, dnnl_nhwc) ==
-		    dnnl_success &&
-	    dnn->memory_desc_create_with_tag(&last_y, 4, g->y, g->type, dnnl_nhwc) ==
-		    dnnl_success) {
-		status = candidate_try(l, g, last_x, last_y, &other, err);
-		prefer(l, best, &other, 2);
-	}
-	for (int i = 0; i < 4; i++) {
-		dnnl_memory_desc_t made[] = {any_x, any_y, last_x, last_y};
-
-		if (made[i])
-			dnn->memory_desc_destroy(made[i]);
-	}
+	    padded_work(l, best) > PADDED_WORK_MAX)
+		status = choose_tag(l, g, dnnl_nhwc, 2, best, err);
+	for (int i = 0; i < 2 && status == PRONY_OK && !g->target && best->grade < 1; i++)
+		status = choose_tag(l, g, plain[i], best->grade + 1, best, err);
+	if (any_x)
+		dnn->memory_desc_destroy(any_x);
+	if (any_y)
+		dnn->memory_desc_destroy(any_y);
 	return status;
 }
 
