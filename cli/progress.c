@@ -24,6 +24,8 @@
 /* The time left is shown anew when it is longer than it was by this, and so many seconds. */
 #define NEWS_FACTOR 1.1
 #define NEWS_SECONDS 2
+/* Up to so many times shorter and longer, it is shown as one figure. */
+#define ONE_FIGURE 1.5
 
 static double seconds_since(int64_t then_ns, int64_t now_ns)
 {
@@ -33,7 +35,7 @@ static double seconds_since(int64_t then_ns, int64_t now_ns)
 void progress_init(struct progress *progress, const struct plan *plan, struct forecast *forecast)
 {
 	const char *term = getenv("TERM");
-	*progress = (struct progress){.plan = plan, .forecast = forecast, .left = NAN};
+	*progress = (struct progress){.plan = plan, .forecast = forecast, .left = {NAN, NAN, NAN}};
 	progress->live = isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
 	progress->started_ns = progress->said_ns = progress->since_ns = clock_monotonic_ns();
 	pthread_mutex_init(&progress->lock, NULL);
@@ -93,17 +95,38 @@ static struct forecast_now current_part(const struct progress *p, int64_t now)
 	return part;
 }
 
-/* How long it still takes; what was shown before is kept to, unless it is no longer true. */
-static double time_left(struct progress *p, int64_t now)
+/* What was shown goes down with the clock and is kept to, unless it is no longer true. */
+static double kept_or_new(double shown, double passed, double now)
+{
+	double due = shown - passed;
+	return due > 0 && now > due && now <= due * NEWS_FACTOR + NEWS_SECONDS ? due : now;
+}
+
+/* How long it still takes. */
+static struct forecast_time time_left(struct progress *p, int64_t now)
 {
 	struct forecast_now part = current_part(p, now);
-	double left = forecast_left(p->forecast, &part);
-	double due = p->left - seconds_since(p->left_ns, now);
-	if (!(due > 0 && left > due && left <= due * NEWS_FACTOR + NEWS_SECONDS))
-		due = left;
-	p->left = due;
+	struct forecast_time left = forecast_left(p->forecast, &part);
+	double passed = seconds_since(p->left_ns, now);
+	p->left.low = kept_or_new(p->left.low, passed, left.low);
+	p->left.middle = kept_or_new(p->left.middle, passed, left.middle);
+	p->left.high = kept_or_new(p->left.high, passed, left.high);
 	p->left_ns = now;
-	return due;
+	return p->left;
+}
+
+/* One figure where it is one, "about 3:10 left"; else between which: "2:10 to 5:30 left". */
+static void left_text(const struct forecast_time *left, char *out, size_t bytes)
+{
+	char low[24], middle[24], high[24];
+	clock_text(left->low, low, sizeof low);
+	clock_text(left->middle, middle, sizeof middle);
+	clock_text(left->high, high, sizeof high);
+	if (left->low >= left->middle / ONE_FIGURE - NEWS_SECONDS &&
+	    left->high <= left->middle * ONE_FIGURE + NEWS_SECONDS)
+		snprintf(out, bytes, "about %s left", middle);
+	else
+		snprintf(out, bytes, "%s to %s left", low, high);
 }
 
 /* "[7/~31]"; where the number is open it is what the run looks like. */
@@ -120,9 +143,10 @@ static void live_text(struct progress *p)
 	static const char beats[][3] = {"| ", "/ ", "- ", "\\ "};
 	const char *beat = p->live ? beats[p->beat % (sizeof beats / sizeof *beats)] : "";
 	int64_t now = clock_monotonic_ns();
-	char passed[24], left[24], count[40], stage[120], title[200];
+	char passed[24], left[64], count[40], stage[120], title[200];
 	clock_text(seconds_since(p->started_ns, now), passed, sizeof passed);
-	clock_text(time_left(p, now), left, sizeof left);
+	struct forecast_time until = time_left(p, now);
+	left_text(&until, left, sizeof left);
 	count_text(p, count, sizeof count);
 	if (!p->stage[0]) {
 		snprintf(p->line, sizeof p->line, "%s%s %s starting", beat, passed, count);
@@ -137,8 +161,8 @@ static void live_text(struct progress *p)
 		snprintf(stage, sizeof stage, "round %d: %s, %.0f s", p->round + 1, p->stage,
 			 floor(seconds_since(p->stage_ns, now)));
 	progress_cell_title(&p->plan->cells[p->cell], title, sizeof title);
-	snprintf(p->line, sizeof p->line, "%s%s %s about %s left  %s  %.110s%s", beat, passed,
-		 count, left, stage, title, p->figure_cell == p->cell ? p->figure : "");
+	snprintf(p->line, sizeof p->line, "%s%s %s %s  %s  %.110s%s", beat, passed, count, left,
+		 stage, title, p->figure_cell == p->cell ? p->figure : "");
 }
 
 static void show(struct progress *p)

@@ -42,7 +42,7 @@ struct progress {
 	int64_t since_ns, reference_ns, reference_since_ns;
 	double fraction;
 	/* Time left as it was shown last: it goes down, and up only for a reason. */
-	double left;
+	struct forecast_time left;
 	int64_t left_ns;
 };
 

@@ -14,6 +14,9 @@
 #define PRIOR_WEIGHT 4
 /* A reference that has come this far tells how long it will take. */
 #define TELLING_FRACTION 0.1
+/* Between these parts of the draws the end of a run lies nearly always. */
+#define LEFT_LOW 0.03
+#define LEFT_HIGH (1 - LEFT_LOW)
 
 void forecast_init(struct forecast *f, const struct effort_row *effort, int repeat, bool gate_only)
 {
@@ -443,19 +446,33 @@ static void add_running(const struct forecast *f, const struct forecast_now *now
 	}
 }
 
-double forecast_left(struct forecast *f, const struct forecast_now *now)
+/* Seconds until the end, in each of the draws. */
+static void draw_left(struct forecast *f, const struct forecast_now *now,
+		      double draws[STOPPING_DRAWS])
 {
 	const struct forecast_sums *sums = &f->sums;
-	double draws[STOPPING_DRAWS];
 
 	look_at_due(f);
 	/* The one that runs is never out of date. */
 	if (now->cell < f->count)
 		look_at(f, now->cell);
-	memcpy(draws, sums->seconds, sizeof draws);
+	memcpy(draws, sums->seconds, sizeof sums->seconds);
 	if (now->part == FORECAST_PROCESS && now->cell < f->count)
 		add_running(f, now, draws);
-	double known = sums->references * reference_scale(f) + sums->gates;
-	double left = fmax(known + median_of(draws, STOPPING_DRAWS) - done_of(f, now), 0);
-	return f->budget > 0 ? fmin(left, fmax(f->budget - now->whole, 0)) : left;
+	double known = sums->references * reference_scale(f) + sums->gates - done_of(f, now);
+	double most = f->budget > 0 ? fmax(f->budget - now->whole, 0) : INFINITY;
+	for (int d = 0; d < STOPPING_DRAWS; d++)
+		draws[d] = fmin(fmax(known + draws[d], 0), most);
+}
+
+struct forecast_time forecast_left(struct forecast *f, const struct forecast_now *now)
+{
+	double draws[STOPPING_DRAWS];
+
+	draw_left(f, now, draws);
+	return (struct forecast_time){
+		.low = percentile_of(draws, STOPPING_DRAWS, LEFT_LOW),
+		.middle = median_of(draws, STOPPING_DRAWS),
+		.high = percentile_of(draws, STOPPING_DRAWS, LEFT_HIGH),
+	};
 }

@@ -112,6 +112,13 @@ struct forecast_now {
 	double measured;
 };
 
+/* Until the end of the run: as likely more than `middle` as less, and nearly always between `low`
+ * and `high`, by how many processes cells may still want. Where their number is fixed all three are
+ * one. */
+struct forecast_time {
+	double low, middle, high;
+};
+
 /* Before the run: between what and what, because the number of processes, the length of warm-up and
  * what is kept of gates are open. */
 struct forecast_range {
@@ -153,7 +160,6 @@ struct forecast_range forecast_range(const struct forecast *f);
 double forecast_processes(struct forecast *f);
 /* Whether their number is known: nothing decides on the way how many are enough. */
 bool forecast_is_fixed(const struct forecast *f);
-/* Seconds until the end: as likely more as fewer, by how many processes cells may still want. */
-double forecast_left(struct forecast *f, const struct forecast_now *now);
+struct forecast_time forecast_left(struct forecast *f, const struct forecast_now *now);
 
 #endif

@@ -1,6 +1,7 @@
 #include "stats/stopping.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/random.h"
 
@@ -27,19 +28,22 @@ static double chi_squared(struct random *random, int freedom)
 	return sum;
 }
 
+static bool has_stopped(const struct stopping_rule *rule, int n, double squares)
+{
+	return n >= rule->cap || (n >= rule->start && sqrt(squares / (n - 1)) <= rule->narrow[n]);
+}
+
 /* Welford's recurrence goes on from the processes that there are, whose mean is 0 here. */
 static int one_draw(const struct stopping_rule *rule, int n, double squares, double sigma,
 		    struct random *random)
 {
 	double centre = n > 0 ? sigma / sqrt(n) * random_normal(random) : 0, mean = 0;
 
-	while (n < rule->cap) {
+	while (!has_stopped(rule, n, squares)) {
 		double value = centre + sigma * random_normal(random), off = value - mean;
 		n++;
 		mean += off / n;
 		squares += off * (value - mean);
-		if (n >= rule->start && sqrt(squares / (n - 1)) <= rule->narrow[n])
-			break;
 	}
 	return n;
 }

@@ -22,7 +22,7 @@ struct stopping_rule {
 
 void stopping_rule_init(struct stopping_rule *rule, const struct effort_row *effort);
 
-/* What is known of a cell that goes on: `n` processes count and have the standard deviation
+/* What is known of a cell: `n` processes count and have the standard deviation
  * `spread` (of logarithms; any value where n < 2). Of it was thought `prior`, as if from `weight`
  * degrees of freedom (> 0). */
 struct stopping_known {
@@ -32,8 +32,8 @@ struct stopping_known {
 };
 
 /*
- * Writes STOPPING_DRAWS numbers of processes that will count in the end, each above n except where
- * n has reached the cap. The same `seed` gives the same numbers. The variance is drawn from its
+ * Writes STOPPING_DRAWS numbers of processes that will count in the end, each above n unless the rule
+ * ends the cell there. The same `seed` gives the same numbers. The variance is drawn from its
  * posterior, a scaled inverse chi squared (Gelman et al., Bayesian Data Analysis, 3.2).
  */
 void stopping_draw(const struct stopping_rule *rule, const struct stopping_known *known,

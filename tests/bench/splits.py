@@ -141,8 +141,8 @@ def evaluate(options, pairs, walls, now_processes):
             key + (between([b[key].center - a[key].center for a, b in pairs]),)))
 
 
-def compare(options, folder):
-    store, path = os.path.join(folder, "store.db"), os.path.join(folder, "before.yaml")
+def compare(options, folder, store):
+    path = os.path.join(folder, "before.yaml")
     now = ["run", "-f", options.frameworks, "-n", options.network, "-b", str(options.batch), "-s", options.stages, "--quick"]
     prony(options, store, *now, "--repeat", "3")
     cells, _ = measured(options, store)
@@ -180,6 +180,7 @@ def main():
     parser.add_argument("--stages", default="train")
     parser.add_argument("--network", default="lenet")
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--store", help="keeps the runs there")
     parser.add_argument("--before", default="3x2.0", metavar="NxSECONDS")
     parser.add_argument("--warm-up", type=float, default=0.5, help="seconds, of the split before")
     options = parser.parse_args()
@@ -191,7 +192,7 @@ def main():
     if options.processes < 2 or options.pairs < 1:
         fail("two processes and one pair are the least")
     with tempfile.TemporaryDirectory(prefix="prony-splits-") as folder:
-        compare(options, folder)
+        compare(options, folder, options.store or os.path.join(folder, "store.db"))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,8 @@ class TerminalTest(ProgramTest):
                             for line in seen.screen.lines), seen.screen.lines)
         late = [(now, shown, true) for now, shown, true in seen.forecasts() if now > seen.seconds / 2]
         self.assertTrue(late)
-        for now, shown, true in late:
+        for now, (shown, most), true in late:
+            self.assertEqual(shown, most, "how many processes there will be is known")
             self.assertLess(abs(shown - true), 4 + true / 2, f"at {now}")
 
     def test_the_time_left_stands_in_forty_columns(self):

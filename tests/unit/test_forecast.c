@@ -14,7 +14,10 @@
 #include "stats/forecast.h"
 
 #define CELLS 4
+/* Within this and so many seconds one figure is shown (cli/progress.c). */
 #define FACTOR 1.5
+#define SECONDS 2
+#define NEWS 1.1
 
 /* The truth about a cell, which the forecast does not know. */
 struct truth {
@@ -31,9 +34,15 @@ struct invented {
 	struct random random;
 	double now;
 	/* What was foretold, when. */
-	double at[4096], left[4096];
+	double at[4096];
+	struct forecast_time left[4096];
 	size_t count;
 };
+
+static double left_of(struct forecast *f, const struct forecast_now *now)
+{
+	return forecast_left(f, now).middle;
+}
 
 static void foretell(struct invented *run, enum forecast_part part, size_t cell, double passed,
 		     double fraction)
@@ -145,20 +154,35 @@ static void run_it(struct invented *run)
 	rounds(run);
 }
 
-/* Share of what was foretold after a tenth of the run that was right, within a factor and `slack`
- * seconds. */
-static double share_right(const struct invented *run, double slack)
+/* Of what was foretold after a tenth of the run, the shares that were right. */
+struct right {
+	double middle; /* within a factor and `slack` seconds */
+	double shown;  /* the same, or between low and high where these lie further apart */
+	double figure; /* what was shown as one figure, right or not */
+};
+
+static struct right share_right(const struct invented *run, double slack)
 {
-	size_t right = 0, all = 0;
+	struct right right = {0, 0, 0};
+	double all = 0;
 	for (size_t i = 0; i < run->count; i++) {
 		double truth = run->now - run->at[i];
+		const struct forecast_time *left = &run->left[i];
 		if (run->at[i] < run->now / 10)
 			continue;
+		bool middle = left->middle <= truth * FACTOR + slack &&
+			      left->middle >= truth / FACTOR - slack;
+		bool figure = left->high <= left->middle * FACTOR + SECONDS &&
+			      left->low >= left->middle / FACTOR - SECONDS;
 		all++;
-		right += run->left[i] <= truth * FACTOR + slack &&
-			 run->left[i] >= truth / FACTOR - slack;
+		right.middle += middle;
+		right.figure += figure;
+		right.shown += figure ? left->middle <= truth * FACTOR + SECONDS &&
+						left->middle >= truth / FACTOR - SECONDS
+				      : left->low <= truth * NEWS + SECONDS &&
+						left->high >= truth / NEWS - SECONDS;
 	}
-	return (double)right / (double)all;
+	return (struct right){right.middle / all, right.shown / all, right.figure / all};
 }
 
 static void a_fixed_number_is_foretold(void **state)
@@ -173,8 +197,9 @@ static void a_fixed_number_is_foretold(void **state)
 		run_it(&run);
 		assert_true(forecast_is_fixed(&run.forecast));
 		/* The last hundredths of seconds are not a matter of factors. */
-		assert_true(share_right(&run, 0) >= 0.95);
-		assert_true(run.left[run.count - 1] < 5);
+		assert_true(share_right(&run, 0).middle >= 0.95);
+		assert_true(share_right(&run, 0).figure == 1);
+		assert_true(run.left[run.count - 1].middle < 5);
 		assert_true(before.low < run.now);
 		forecast_release(&run.forecast);
 	}
@@ -196,19 +221,20 @@ static void an_open_number_is_foretold(void **state)
 		run_it(&run);
 		assert_true(before.low < run.now && run.now < before.high);
 		assert_false(forecast_is_fixed(&run.forecast));
-		sum += share_right(&run, 27);
+		sum += share_right(&run, 27).middle;
 		forecast_release(&run.forecast);
 	}
 	if (sum / runs < 0.9)
 		fail_msg("%.3f of what was foretold is right", sum / runs);
 }
 
-/* Without slack, whatever the spread: 0.79 with a number that follows from the spread alone. */
+/* Whatever the spread; nothing that was foretold is within 1.5 always, for when a cell stops is
+ * chance: so two figures are shown where one would be wrong too often. */
 static void whatever_the_spread_it_is_foretold(void **state)
 {
 	static const double spreads[] = {0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06};
 	struct invented run;
-	double sum = 0;
+	struct right sum = {0, 0, 0};
 	int runs = 30, count = sizeof spreads / sizeof *spreads;
 	(void)state;
 	for (int i = 0; i < runs * count; i++) {
@@ -216,11 +242,16 @@ static void whatever_the_spread_it_is_foretold(void **state)
 		for (size_t c = 0; c < CELLS; c++)
 			run.cells[c].spread = spreads[i % count];
 		run_it(&run);
-		sum += share_right(&run, 0);
+		struct right right = share_right(&run, 0);
+		sum.middle += right.middle / runs / count;
+		sum.shown += right.shown / runs / count;
+		sum.figure += right.figure / runs / count;
 		forecast_release(&run.forecast);
 	}
-	if (sum / runs / count < 0.85)
-		fail_msg("%.3f of what was foretold is right", sum / runs / count);
+	if (sum.middle < 0.91 || sum.shown < 0.95 || sum.figure < 0.55)
+		fail_msg("%.3f of the middles and %.3f of what is shown is right, %.3f of it one "
+			 "figure",
+			 sum.middle, sum.shown, sum.figure);
 }
 
 /* How many processes a cell had: the rule itself on processes that lie `spread` apart. */
@@ -264,6 +295,12 @@ static void draws_are_what_the_rule_does(void **state)
 	stopping_draw(&rule, &four, 1, counts);
 	for (int i = 0; i < STOPPING_DRAWS; i++)
 		assert_int_equal(counts[i], 5);
+	/* The cell has stopped, though nobody said so yet. */
+	four.n = 5;
+	stopping_draw(&rule, &four, 1, counts);
+	for (int i = 0; i < STOPPING_DRAWS; i++)
+		assert_int_equal(counts[i], 5);
+	four.n = 4;
 	four.spread = four.prior = 0.5;
 	stopping_draw(&rule, &four, 1, counts);
 	for (int i = 0; i < STOPPING_DRAWS; i++)
@@ -276,12 +313,12 @@ static void what_was_kept_takes_no_time(void **state)
 	struct forecast_now nothing = {.part = FORECAST_NOTHING};
 	(void)state;
 	invent(&run, &effort_table[0], 0, 1);
-	double with = forecast_left(&run.forecast, &nothing);
+	double with = left_of(&run.forecast, &nothing);
 	forecast_no_gate(&run.forecast, 0);
-	assert_true(fabs(with - forecast_left(&run.forecast, &nothing) - 2) < 1e-9);
+	assert_true(fabs(with - left_of(&run.forecast, &nothing) - 2) < 1e-9);
 	for (size_t i = 0; i < CELLS; i++)
 		forecast_end(&run.forecast, i);
-	assert_true(forecast_left(&run.forecast, &nothing) == 0);
+	assert_true(left_of(&run.forecast, &nothing) == 0);
 	assert_int_equal(forecast_range(&run.forecast).high_processes, 0);
 	forecast_release(&run.forecast);
 }
@@ -296,14 +333,14 @@ static void what_overruns_does_not_grow(void **state)
 	for (double passed = 0; passed < 100; passed++) {
 		struct forecast_now now = {
 			.part = FORECAST_GATE, .cell = 1, .passed = passed, .whole = passed};
-		double left = forecast_left(&run.forecast, &now);
+		double left = left_of(&run.forecast, &now);
 		assert_true(left <= before);
 		before = left;
 	}
 	/* A reference says itself how far it is, whatever was thought of it. */
 	struct forecast_now now = {
 		.part = FORECAST_REFERENCE, .passed = 100, .fraction = 0.5, .whole = 100};
-	assert_true(forecast_left(&run.forecast, &now) > 100);
+	assert_true(left_of(&run.forecast, &now) > 100);
 	forecast_release(&run.forecast);
 }
 
@@ -315,10 +352,10 @@ static void earlier_runs_tell_the_warm_up(void **state)
 	forecast_init(&f, &effort_table[1], 2, false);
 	forecast_add(&f, &(struct forecast_cell){
 				 .start = 1, .step = 0.001, .warm_up = 25, .warm_up_steps = -1});
-	assert_true(fabs(forecast_left(&f, &nothing) - 2 * (1 + 0.001 + 25 + 10)) < 1e-6);
+	assert_true(fabs(left_of(&f, &nothing) - 2 * (1 + 0.001 + 25 + 10)) < 1e-6);
 	/* Never longer than it may be. */
 	f.cells[0].warm_up = 100;
-	assert_true(fabs(forecast_left(&f, &nothing) - 2 * (1 + 0.001 + 30 + 10)) < 1e-6);
+	assert_true(fabs(left_of(&f, &nothing) - 2 * (1 + 0.001 + 30 + 10)) < 1e-6);
 	forecast_release(&f);
 }
 
@@ -329,13 +366,13 @@ static void a_cold_start_is_half_believed(void **state)
 	struct forecast_now nothing = {.part = FORECAST_NOTHING};
 	(void)state;
 	invent(&run, &effort_table[0], 1, 1);
-	double before = forecast_left(&run.forecast, &nothing);
+	double before = left_of(&run.forecast, &nothing);
 	forecast_launch(&run.forecast, 0, 9);
 	/* Two processes of 3 s for 1 s. */
-	assert_true(fabs(forecast_left(&run.forecast, &nothing) - before - 4) < 1e-9);
+	assert_true(fabs(left_of(&run.forecast, &nothing) - before - 4) < 1e-9);
 	forecast_launch(&run.forecast, 1, 1);
 	forecast_launch(&run.forecast, 1, 9);
-	assert_true(fabs(forecast_left(&run.forecast, &nothing) - before) < 1e-9);
+	assert_true(fabs(left_of(&run.forecast, &nothing) - before) < 1e-9);
 	forecast_release(&run.forecast);
 }
 
@@ -347,9 +384,9 @@ static void a_budget_ends_it(void **state)
 	run.forecast.budget = 60;
 	assert_true(forecast_range(&run.forecast).high == 60);
 	struct forecast_now now = {.part = FORECAST_NOTHING, .whole = 45};
-	assert_true(forecast_left(&run.forecast, &now) == 15);
+	assert_true(left_of(&run.forecast, &now) == 15);
 	now.whole = 70;
-	assert_true(forecast_left(&run.forecast, &now) == 0);
+	assert_true(left_of(&run.forecast, &now) == 0);
 	forecast_release(&run.forecast);
 }
 
@@ -361,7 +398,7 @@ static void long_steps_make_long_windows(void **state)
 	forecast_init(&f, &effort_table[1], 1, false);
 	forecast_add(&f, &(struct forecast_cell){.step = 2, .steps = 30, .warm_up_steps = 10});
 	/* The first one, ten, and thirty. */
-	assert_true(fabs(forecast_left(&f, &nothing) - 82) < 1e-9);
+	assert_true(fabs(left_of(&f, &nothing) - 82) < 1e-9);
 	/* A framework whose steps take three times as long as was said. */
 	struct process_record record;
 	process_record_init(&record);
@@ -372,7 +409,7 @@ static void long_steps_make_long_windows(void **state)
 	forecast_add(&f, &(struct forecast_cell){.step = 1, .steps = 30, .warm_up_steps = 10});
 	forecast_process(&f, 0, &record, 246);
 	forecast_end(&f, 0);
-	assert_true(fabs(forecast_left(&f, &nothing) - (6 + 3 * 41)) < 1e-6);
+	assert_true(fabs(left_of(&f, &nothing) - (6 + 3 * 41)) < 1e-6);
 	forecast_release(&f);
 }
 
@@ -385,14 +422,14 @@ static void a_gates_own_steps_take_time(void **state)
 	forecast_init(&f, &effort_table[1], 1, true);
 	struct forecast_cell cell = {.start = 4, .step = 2, .gate_steps = 6, .gate = true};
 	forecast_add(&f, &cell);
-	assert_true(fabs(forecast_left(&f, &nothing) - (4 + 12)) < 1e-9);
+	assert_true(fabs(left_of(&f, &nothing) - (4 + 12)) < 1e-9);
 	assert_true(fabs(forecast_range(&f).high - 1.5 * 16) < 1e-9);
 	/* What it took beside them is what the next one takes, whatever its network. */
 	forecast_gate(&f, 0, 21);
 	forecast_end(&f, 0);
 	cell.step = 0.001;
 	forecast_add(&f, &cell);
-	assert_true(fabs(forecast_left(&f, &nothing) - (9 + 0.006)) < 1e-9);
+	assert_true(fabs(left_of(&f, &nothing) - (9 + 0.006)) < 1e-9);
 	forecast_release(&f);
 }
 
@@ -425,25 +462,25 @@ static void a_window_to_come_is_not_forgotten(void **state)
 	f.repeat = 2;
 	end_one(&f, "", 23);
 	struct forecast_now now = {.part = FORECAST_PROCESS, .passed = 3};
-	assert_true(fabs(forecast_left(&f, &now) - 20) < 1e-9);
+	assert_true(fabs(left_of(&f, &now) - 20) < 1e-9);
 	now.passed = 60;
-	assert_true(fabs(forecast_left(&f, &now) - 12) < 1e-9);
+	assert_true(fabs(left_of(&f, &now) - 12) < 1e-9);
 	/* A warm-up that was 10 s, and is longer now, ends between here and its cap of 30 s. */
 	now.warmed = 2;
-	assert_true(fabs(forecast_left(&f, &now) - 20) < 1e-9);
+	assert_true(fabs(left_of(&f, &now) - 20) < 1e-9);
 	now.warmed = 25;
-	assert_true(fabs(forecast_left(&f, &now) - (sqrt(25 * 30) - 25 + 12)) < 1e-9);
+	assert_true(fabs(left_of(&f, &now) - (sqrt(25 * 30) - 25 + 12)) < 1e-9);
 	now.warmed = 40;
-	assert_true(fabs(forecast_left(&f, &now) - 12) < 1e-9);
+	assert_true(fabs(left_of(&f, &now) - 12) < 1e-9);
 	now = (struct forecast_now){
 		.part = FORECAST_PROCESS, .passed = 64, .measures = true, .measured = 4};
-	assert_true(fabs(forecast_left(&f, &now) - 8) < 1e-9);
+	assert_true(fabs(left_of(&f, &now) - 8) < 1e-9);
 	now.measured = 11.5;
-	assert_true(fabs(forecast_left(&f, &now) - 0.5) < 1e-9);
+	assert_true(fabs(left_of(&f, &now) - 0.5) < 1e-9);
 	/* It has ended, and nobody said so yet: nothing is left. */
 	end_one(&f, "", 70);
 	now.measures = false;
-	assert_true(forecast_left(&f, &now) == 0);
+	assert_true(left_of(&f, &now) == 0);
 	forecast_release(&f);
 }
 
@@ -541,29 +578,29 @@ static void ten_thousand_cells_are_not_looked_at_each_time(void **state)
 	many(&asked, MANY);
 	many(&fresh, MANY);
 	struct forecast_now now = {.part = FORECAST_PROCESS, .passed = 5};
-	forecast_left(&asked, &now);
+	left_of(&asked, &now);
 	for (size_t i = 0; i < 60; i++) {
 		now.cell = i * 37 % MANY;
 		goes_on(&asked, now.cell);
 		goes_on(&fresh, now.cell);
 		size_t before = asked.looks;
-		forecast_left(&asked, &now);
+		left_of(&asked, &now);
 		forecast_processes(&asked);
 		assert_in_range(asked.looks - before, 1, LOOKS_MAX);
 	}
 	for (size_t i = 0; i < MANY / FORECAST_LOOKS + 1; i++)
-		forecast_left(&asked, &now);
-	assert_near(forecast_left(&asked, &now), forecast_left(&fresh, &now));
+		left_of(&asked, &now);
+	assert_near(left_of(&asked, &now), left_of(&fresh, &now));
 	assert_near(forecast_processes(&asked), forecast_processes(&fresh));
 	/* When nothing was learned, at the one that runs only. */
 	size_t before = asked.looks;
-	forecast_left(&asked, &now);
+	left_of(&asked, &now);
 	forecast_processes(&asked);
 	assert_int_equal(asked.looks - before, 1);
 	/* A cell that has ended is so at once, wherever it stands. */
-	double left = forecast_left(&asked, &now), processes = forecast_processes(&asked);
+	double left = left_of(&asked, &now), processes = forecast_processes(&asked);
 	forecast_end(&asked, MANY / 2 + 1);
-	assert_true(forecast_left(&asked, &now) < left - 5 * 20);
+	assert_true(left_of(&asked, &now) < left - 5 * 20);
 	assert_true(forecast_processes(&asked) <= processes - 5);
 	forecast_release(&asked);
 	forecast_release(&fresh);
@@ -579,7 +616,7 @@ static void cells_that_ended_before_are_not_all(void **state)
 	for (size_t i = 0; i < ENDED; i++)
 		forecast_end(&f, FORECAST_LOOKS + i);
 	many(&rest, FORECAST_LOOKS);
-	assert_near(forecast_left(&f, &nothing), forecast_left(&rest, &nothing));
+	assert_near(left_of(&f, &nothing), left_of(&rest, &nothing));
 	forecast_release(&f);
 	forecast_release(&rest);
 }
