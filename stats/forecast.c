@@ -14,6 +14,8 @@
 #define PRIOR_WEIGHT 4
 /* A reference that has come this far tells how long it will take. */
 #define TELLING_FRACTION 0.1
+/* What nobody has seen of warm-up weighs as much as so many of those that were seen. */
+#define WARM_UP_DOUBT 2
 /* Between these parts of the draws the end of a run lies nearly always. */
 #define LEFT_LOW 0.03
 #define LEFT_HIGH (1 - LEFT_LOW)
@@ -235,9 +237,21 @@ static void look_at(struct forecast *f, size_t i)
 	f->looks++;
 }
 
+/* Of how many cells nobody knows how long they warm up: the effort decides it, and no earlier run
+ * has told. */
+static double unknown_warm_ups(const struct forecast *f)
+{
+	double unknown = 0;
+	for (size_t i = 0; i < f->count; i++)
+		unknown += f->cells[i].warm_up_steps < 0 && f->cells[i].warm_up <= 0;
+	return f->effort->test_steadiness && f->count > 0 ? unknown / (double)f->count : 0;
+}
+
 /* What was learned of one cell may change all; they are looked at by turns. */
 static void look_at_due(struct forecast *f)
 {
+	if (!f->asked)
+		f->unknown_warm_ups = unknown_warm_ups(f);
 	for (size_t i = 0; f->due > 0 && (!f->asked || i < FORECAST_LOOKS); i++) {
 		f->next = f->next < f->count ? f->next : 0;
 		look_at(f, f->next++);
@@ -446,6 +460,17 @@ static void add_running(const struct forecast *f, const struct forecast_now *now
 	}
 }
 
+/* By how many seconds the warm-ups to come may differ from what is expected of them; `part`, 0 to
+ * 1, from the shortest to the longest. The first few may all have been short. */
+static double warm_up_doubt(const struct forecast *f, double part)
+{
+	double high = seconds_of(f->effort->warm_up_cap_ns);
+	double low = fmin(high, seconds_of(STEADY_MIN_NS));
+	double expected = mean_or(&f->warm_up, sqrt(low * high));
+	double doubt = low * pow(high / low, part) - expected;
+	return f->unknown_warm_ups * doubt * WARM_UP_DOUBT / (f->warm_up.count + WARM_UP_DOUBT);
+}
+
 /* Seconds until the end, in each of the draws. */
 static void draw_left(struct forecast *f, const struct forecast_now *now,
 		      double draws[STOPPING_DRAWS])
@@ -461,8 +486,12 @@ static void draw_left(struct forecast *f, const struct forecast_now *now,
 		add_running(f, now, draws);
 	double known = sums->references * reference_scale(f) + sums->gates - done_of(f, now);
 	double most = f->budget > 0 ? fmax(f->budget - now->whole, 0) : INFINITY;
-	for (int d = 0; d < STOPPING_DRAWS; d++)
+	for (int d = 0; d < STOPPING_DRAWS; d++) {
+		double doubt =
+			f->unknown_warm_ups > 0 ? warm_up_doubt(f, (d + 0.5) / STOPPING_DRAWS) : 0;
+		draws[d] += (double)sums->more[d] * doubt;
 		draws[d] = fmin(fmax(known + draws[d], 0), most);
+	}
 }
 
 struct forecast_time forecast_left(struct forecast *f, const struct forecast_now *now)

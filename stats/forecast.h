@@ -89,6 +89,7 @@ struct forecast {
 	size_t group_count;
 	double reference_said, reference_took; /* of references that have ended */
 	struct forecast_mean warm_up;
+	double unknown_warm_ups;	/* share of cells, of which nothing is known of it before */
 	struct forecast_mean disturbed; /* 1 for each process that was, 0 for the others */
 	struct forecast_mean step;	/* of all groups */
 	struct forecast_told told;	/* of all cells */

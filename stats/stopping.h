@@ -32,8 +32,8 @@ struct stopping_known {
 };
 
 /*
- * Writes STOPPING_DRAWS numbers of processes that will count in the end, each above n unless the rule
- * ends the cell there. The same `seed` gives the same numbers. The variance is drawn from its
+ * Writes STOPPING_DRAWS numbers of processes that will count in the end, each above n unless the
+ * rule ends the cell there. The same `seed` gives the same numbers. The variance is drawn from its
  * posterior, a scaled inverse chi squared (Gelman et al., Bayesian Data Analysis, 3.2).
  */
 void stopping_draw(const struct stopping_rule *rule, const struct stopping_known *known,

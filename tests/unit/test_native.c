@@ -319,6 +319,29 @@ static void reports_what_it_did(void **state)
 	run("lenet", 4, check_reports);
 }
 
+/* Where the library has nothing but reference code for a layer in the layouts that it would choose,
+ * others are taken, whatever the processor: `native_avx2` is this test where the library may use no
+ * more than that. */
+static enum prony_status check_no_reference_code(struct exercise *e, struct error *err)
+{
+	enum prony_status status;
+
+	e->recipe.stage = STAGE_TRAIN;
+	status = exercise_open(e, err);
+	if (status == PRONY_OK && strstr(e->built.notes, "ref"))
+		return error_set(err, PRONY_MISMATCH, "%s", e->built.notes);
+	return status == PRONY_OK ? exercise_trainer(e, err) : status;
+}
+
+static void nothing_is_reference_code(void **state)
+{
+	(void)state;
+	run_everywhere("lenet", check_no_reference_code);
+	run("cnn", 4, check_no_reference_code);
+	run("alexnet-cifar", 4, check_no_reference_code);
+	run("googlenet-cifar", 4, check_no_reference_code);
+}
+
 /* Masks: other ones in each step, and right on average. */
 static enum prony_status check_dropout(struct exercise *e, struct error *err)
 {
@@ -478,7 +501,8 @@ static void refuses_what_it_cannot(void **state)
 	graph_release(&graph);
 }
 
-int main(void)
+/* An argument chooses tests by their name. */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forward_agrees),
@@ -489,6 +513,7 @@ int main(void)
 		cmocka_unit_test(steps_reorder_no_weights_in_vain),
 		cmocka_unit_test(each_thread_takes_its_rows_through_all_steps),
 		cmocka_unit_test(reports_what_it_did),
+		cmocka_unit_test(nothing_is_reference_code),
 		cmocka_unit_test(dropout_draws_new_masks),
 		cmocka_unit_test(passes_the_gate_in_bf16),
 		cmocka_unit_test(weights_are_read_back_in_fp32),
@@ -496,5 +521,7 @@ int main(void)
 	};
 
 	library = exercise_library("PRONY_NATIVE_LIBRARY", "native/*/data/lib/libdnnl.so.3*");
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
