@@ -114,8 +114,8 @@ struct forecast_now {
 };
 
 /* Until the end of the run: as likely more than `middle` as less, and nearly always between `low`
- * and `high`, by how many processes cells may still want. Where their number is fixed all three are
- * one. */
+ * and `high`, by how many processes cells may still want, and how long these may warm up. Where
+ * both are fixed all three are one. */
 struct forecast_time {
 	double low, middle, high;
 };
