@@ -164,25 +164,36 @@ static struct forecast_told told_by(const struct forecast_cell *cell)
 
 /* What is thought of the spread of a cell's processes: what earlier runs had, or what is usual, and
  * those of the other cells of this run. */
-static double believed_spread(const struct forecast *f, const struct forecast_cell *cell)
+static void believe(const struct forecast *f, const struct forecast_cell *cell,
+		    struct stopping_known *out)
 {
-	double prior = cell->earlier_spread > 0 ? cell->earlier_spread : usual_spread(f);
 	struct forecast_told own = told_by(cell);
-	return sqrt((PRIOR_WEIGHT * prior * prior + fmax(f->told.squares - own.squares, 0)) /
-		    (PRIOR_WEIGHT + f->told.weight - own.weight));
+	bool seen = cell->earlier_spread > 0;
+	double prior = seen ? cell->earlier_spread : usual_spread(f);
+	out->prior = sqrt((PRIOR_WEIGHT * prior * prior + fmax(f->told.squares - own.squares, 0)) /
+			  (PRIOR_WEIGHT + f->told.weight - own.weight));
+	out->weight = PRIOR_WEIGHT;
+	out->shared = !seen && !(f->told.weight > 0);
 }
 
-/* Draws how many processes of an open cell may count in the end. Each cell has a seed of its own:
- * what is foretold moves when something was learned, never by itself. */
+/* How many of the processes to come will not count, because other programs disturb them: as many as
+ * so far. */
+static double lost_share(const struct forecast *f)
+{
+	return f->disturbed.sum / (f->disturbed.count + 1);
+}
+
+/* Draws how many processes an open cell may have in the end, beside those that do not count so far.
+ * Each cell has a seed of its own: what is foretold moves when something was learned, never by
+ * itself. */
 static void draw_counts(struct forecast *f, size_t i)
 {
 	struct forecast_cell *cell = &f->cells[i];
 	if (cell->drawn == f->learned || cell->ended || forecast_is_fixed(f))
 		return;
-	struct stopping_known known = {.n = (int)cell->n,
-				       .spread = cell->spread,
-				       .prior = believed_spread(f, cell),
-				       .weight = PRIOR_WEIGHT};
+	struct stopping_known known = {
+		.n = (int)cell->n, .spread = cell->spread, .lost = lost_share(f)};
+	believe(f, cell, &known);
 	stopping_draw(&f->rule, &known, i, cell->counts);
 	cell->drawn = f->learned;
 }

@@ -46,7 +46,8 @@ struct forecast_cell {
 	size_t good;   /* those that ended ok, stored ones included */
 	size_t n;      /* of them, those that count */
 	double spread; /* standard deviation of the logarithms of their means; NaN when n < 2 */
-	int counts[STOPPING_DRAWS]; /* how many may count in the end, equally likely */
+	int counts[STOPPING_DRAWS]; /* processes in the end, equally likely; without those that
+				     * ended and do not count */
 	unsigned drawn;		    /* the counts, from what was learned until then */
 	struct forecast_share share;
 };

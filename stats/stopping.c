@@ -34,18 +34,21 @@ static bool has_stopped(const struct stopping_rule *rule, int n, double squares)
 }
 
 /* Welford's recurrence goes on from the processes that there are, whose mean is 0 here. */
-static int one_draw(const struct stopping_rule *rule, int n, double squares, double sigma,
-		    struct random *random)
+static int one_draw(const struct stopping_rule *rule, const struct stopping_known *known,
+		    double squares, double sigma, struct random *random)
 {
+	int n = known->n, lost = 0;
 	double centre = n > 0 ? sigma / sqrt(n) * random_normal(random) : 0, mean = 0;
 
 	while (!has_stopped(rule, n, squares)) {
+		while (known->lost > 0 && random_uniform(random) < known->lost)
+			lost++;
 		double value = centre + sigma * random_normal(random), off = value - mean;
 		n++;
 		mean += off / n;
 		squares += off * (value - mean);
 	}
-	return n;
+	return n + lost;
 }
 
 void stopping_draw(const struct stopping_rule *rule, const struct stopping_known *known,
@@ -54,11 +57,12 @@ void stopping_draw(const struct stopping_rule *rule, const struct stopping_known
 	int freedom = known->n > 1 ? known->n - 1 : 0;
 	double squares = freedom > 0 ? freedom * known->spread * known->spread : 0;
 	double believed = known->weight * known->prior * known->prior + squares;
-	struct random random;
+	struct random spreads, processes;
 
-	random_init(&random, seed);
+	random_init(&spreads, known->shared ? 0 : 2 * seed + 1);
+	random_init(&processes, 2 * seed + 2);
 	for (int i = 0; i < STOPPING_DRAWS; i++) {
-		double sigma = sqrt(believed / chi_squared(&random, known->weight + freedom));
-		counts[i] = one_draw(rule, known->n, squares, sigma, &random);
+		double sigma = sqrt(believed / chi_squared(&spreads, known->weight + freedom));
+		counts[i] = one_draw(rule, known, squares, sigma, &processes);
 	}
 }
