@@ -9,8 +9,9 @@
 #include "base/memory.h"
 #include "report/format.h"
 
-/* More names than these are counted instead. */
-enum { NAMES_MAX = 4, PROCESSES_MAX = 1000 };
+/* More names than these are counted instead. Of more processes no number is said: of spreads that
+ * other programs made it would be theirs, so of fewer there. */
+enum { NAMES_MAX = 4, PROCESSES_MAX = 1000, DISTURBED_PROCESSES_MAX = 40 };
 
 /* The native executor as it is used when nothing is said: the floor of the comparison. */
 static size_t find_floor(const struct summary_row *rows, size_t count)
@@ -179,7 +180,8 @@ static void add_cost(const struct remedy *remedy, struct strbuf *out)
 {
 	const double minute_ns = 60e9;
 	double minutes = ceil((double)remedy->needed * remedy->process_ns / minute_ns);
-	bool known = !remedy->unknown && remedy->needed <= PROCESSES_MAX;
+	size_t most = remedy->disturbed ? DISTURBED_PROCESSES_MAX : PROCESSES_MAX;
+	bool known = !remedy->unknown && remedy->needed <= most;
 	strbuf_puts(out, ": the intervals of their ratios do not tell");
 	if (remedy->disturbed)
 		strbuf_puts(out, " on a machine that did other things; measure again when it does "

@@ -777,6 +777,14 @@ static void test_undecided(void **state)
 			       "on a machine that did other things; measure again when it does "
 			       "not: 3 processes of each would then, as ratios and spreads are now "
 			       "(--repeat 3, about 3 min)"));
+	/* Hundreds would be the number of somebody else's spreads. */
+	for (size_t i = 0; i < summary.count; i++)
+		if (summary.rows[i].processes_to_rank > 0)
+			summary.rows[i].processes_to_rank = 350;
+	strbuf_clear(&text);
+	assert_true(summary_undecided(&summary, 1, &text));
+	assert_non_null(strstr(strbuf_text(&text), "measure again when it does not"));
+	assert_null(strstr(strbuf_text(&text), "--repeat"));
 	summary_release(&summary);
 	mxnet->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < mxnet->process_count; i++)
