@@ -17,7 +17,7 @@
 /* What nobody has seen of warm-up weighs as much as so many of those that were seen. */
 #define WARM_UP_DOUBT 2
 /* Between these parts of the draws the end of a run lies nearly always. */
-#define LEFT_LOW 0.03
+#define LEFT_LOW 0.045
 #define LEFT_HIGH (1 - LEFT_LOW)
 
 void forecast_init(struct forecast *f, const struct effort_row *effort, int repeat, bool gate_only)
