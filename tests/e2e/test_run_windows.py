@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest, timed  # noqa: E402
 
 FAKE = ("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1")
 
@@ -29,16 +29,18 @@ class WindowTest(ProgramTest):
         cell, = json.loads(text)["cells"]
         return cell
 
+    @timed
     def test_a_cold_first_step_does_not_size_the_window(self):
         """Without a warm-up nobody knows a step's time but by the first one."""
-        self.prony(*FAKE, "-f", "fake+step-us=5000+cold-ms=1500", "--quick", "--warm-up", "0", "--repeat", "1",
+        self.prony(*FAKE, "-f", "fake+step-us=1000+cold-ms=1500", "--quick", "--warm-up", "0", "--repeat", "1",
                    "--store", self.store, expect=0)
         (window, steps, block), = self.rows("select window_ns, steps, block_steps from process")
         # Of 0.4 s; a twentieth and the cold step's guess would be 0.05 s.
         self.assertGreater(window, 0.35e9)
-        # 80 on a quiet machine, 29 to be expected beside six busy loops; the cold step alone would fill it in one.
+        # 400 on a quiet machine; the cold step alone would fill it in one. Steps so much shorter than the scheduler's
+        # turns are as many as the worker has of the processor, however many other programs wait for theirs.
         self.assertGreater(steps, 10)
-        self.assertLessEqual(steps * 5e6, window)
+        self.assertLessEqual(steps * 1e6, window)
         self.assertEqual(steps % block, 0)
 
     def test_all_that_is_known_is_in_each_json(self):
