@@ -51,7 +51,9 @@ enum cell_status {
 	 * otherwise. */                                                                           \
 	X(EQUAL_MAXIMA, "equal-maxima", 9)                                                         \
 	/* The gate allowed for rounding as much as there is to see. */                            \
-	X(COARSE_GATE, "coarse-gate", 10)
+	X(COARSE_GATE, "coarse-gate", 10)                                                          \
+	/* Beside its steps it computed nothing for seconds. */                                    \
+	X(WAITS, "waits", 11)
 
 enum cell_flag {
 #define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),
@@ -79,7 +81,7 @@ void cell_defaults(struct cell *cell);
 const char *cell_status_name(enum cell_status status);
 bool cell_status_parse(const char *word, enum cell_status *out);
 /* All of them and a terminator. */
-#define CELL_FLAGS_BYTES 128
+#define CELL_FLAGS_BYTES 160
 /* "screening,discovered"; "" for none. */
 void cell_flags_text(unsigned flags, char *out, size_t out_bytes);
 unsigned cell_flags_parse(const char *text);

@@ -27,6 +27,10 @@ struct client_spec {
 	int64_t memory_limit_bytes;
 	int64_t timeout_ns; /* of each request that has no longer one of its own */
 	const volatile int *stop;
+	/* How long between two instants of the monotonic clock the worker was seen to compute
+	 * nothing, wherever it could; NULL: it cannot be seen. */
+	int64_t (*rested_ns)(void *context, int64_t from_ns, int64_t to_ns);
+	void *rested_context;
 	bool no_shared_memory; /* offer none: files of the bundle serve */
 	bool profile;	       /* hello announces that a profile will be asked for */
 };
@@ -59,9 +63,12 @@ struct client_window {
 	const struct step_record *records;
 	size_t count;
 	int64_t wait_ns, copy_ns; /* of batches that arrived meanwhile; 0 where they are resident */
+	int64_t rested_ns; /* that it waited beside its steps, computing nothing; 0 where that was
+			      short */
 };
 
-/* The run verb, with every claim checked: count, order, and lying within the request's own bracket.
+/* The run verb, with every claim checked: count, order, and lying within the request's own bracket,
+ * all of it but what the worker takes to ask, to answer and to rest (spec->rested_ns).
  * PRONY_INVALID says which claim fails. */
 enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
 			     int64_t every, int64_t slot, int64_t timeout_ns,

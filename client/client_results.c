@@ -48,8 +48,18 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 	return status;
 }
 
-static enum prony_status check_records(const struct step_record *records, int64_t count,
-				       int64_t sent_ns, int64_t received_ns, struct error *err)
+/* Of time that no step explains: what it computes nothing in hides no work. Some loops of
+ * frameworks wait for a thread of their own before they return (docs/frameworks-python.md). */
+static int64_t rested_ns(const struct client *client, int64_t from_ns, int64_t to_ns)
+{
+	const struct client_spec *spec = client->spec;
+	return spec->rested_ns ? spec->rested_ns(spec->rested_context, from_ns, to_ns) : 0;
+}
+
+static enum prony_status check_records(const struct client *client,
+				       const struct step_record *records, int64_t count,
+				       int64_t sent_ns, int64_t received_ns, int64_t *rested,
+				       struct error *err)
 {
 	int64_t last = sent_ns;
 	for (int64_t i = 0; i < count; i++) {
@@ -69,7 +79,11 @@ static enum prony_status check_records(const struct step_record *records, int64_
 		return error_set(err, PRONY_INVALID, "it claims %lld ns more time than passed",
 				 (long long)(last - received_ns));
 	int64_t bracket = received_ns - sent_ns, claimed = last - records[0].begin_ns;
-	if (bracket - claimed > UNEXPLAINED_NS + bracket / 10)
+	int64_t unexplained = bracket - claimed, most = UNEXPLAINED_NS + bracket / 10;
+	*rested = unexplained > most ? rested_ns(client, sent_ns, records[0].begin_ns) +
+					       rested_ns(client, last, received_ns)
+				     : 0;
+	if (unexplained - *rested > most)
 		return error_set(err, PRONY_INVALID,
 				 "it claims %.3f s for a request that took %.3f s",
 				 (double)claimed * 1e-9, (double)bracket * 1e-9);
@@ -86,9 +100,10 @@ static int64_t expected_records(int64_t steps, enum sync_mode sync, int64_t ever
 /* The records behind a reply to run, once every claim of the reply has been checked. */
 static enum prony_status take_window(struct client *client, const json_t *reply, int64_t steps,
 				     int64_t wanted, int64_t sent_ns, int64_t received_ns,
-				     const struct step_record **out, struct error *err)
+				     struct client_window *out, struct error *err)
 {
 	const struct step_record *records = NULL;
+	int64_t rested = 0;
 	int64_t said_steps = json_int_or(reply, "steps", -1);
 	int64_t said_records = json_int_or(reply, "records", -1);
 	if (said_steps != steps || said_records != wanted)
@@ -98,13 +113,15 @@ static enum prony_status take_window(struct client *client, const json_t *reply,
 				 (long long)said_records);
 	enum prony_status status = fetch_records(client, wanted, &records, err);
 	if (status == PRONY_OK)
-		status = check_records(records, wanted, sent_ns, received_ns, err);
+		status = check_records(client, records, wanted, sent_ns, received_ns, &rested, err);
 	if (status == PRONY_OK &&
 	    (json_int_or(reply, "begin_at_ns", -1) != records[0].begin_ns ||
 	     json_int_or(reply, "end_at_ns", -1) != records[wanted - 1].end_ns))
 		status = error_set(err, PRONY_INVALID,
 				   "reply and records disagree about begin or end");
-	*out = records;
+	if (status == PRONY_OK)
+		*out = (struct client_window){
+			.records = records, .count = (size_t)wanted, .rested_ns = rested};
 	return status;
 }
 
@@ -135,13 +152,10 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 				    sync_mode_name(sync), "every", (json_int_t)every, "slot",
 				    (json_int_t)slot);
 	json_t *reply = NULL;
-	const struct step_record *records = NULL;
 	enum prony_status status = client_request(client, VERB_RUN, members, timeout_ns, &reply,
 						  &sent, &received, err);
 	if (status == PRONY_OK)
-		status = take_window(client, reply, steps, wanted, sent, received, &records, err);
-	if (status == PRONY_OK)
-		*out = (struct client_window){.records = records, .count = (size_t)wanted};
+		status = take_window(client, reply, steps, wanted, sent, received, out, err);
 	if (status == PRONY_OK && client->spec->input_times)
 		status = take_input_times(reply, out, err);
 	json_decref(reply);

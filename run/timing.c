@@ -78,6 +78,8 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 		streaming_run(t->loader, t->client, &request, window, &t->loaded, err);
 	if (status != PRONY_OK)
 		return status;
+	if (window->rested_ns > 0)
+		*t->flags |= CELL_FLAG_WAITS;
 	t->steps_done += steps;
 	t->last_batch = last_batch(t, &request);
 	t->step_ns = (double)steps_took(t, window) / (double)steps;
@@ -443,6 +445,20 @@ static void keep_facts(struct process_record *record, const struct session_facts
 	snprintf(record->precision, sizeof record->precision, "%s", facts->precision);
 }
 
+static int64_t worker_rested_ns(void *context, int64_t from_ns, int64_t to_ns)
+{
+	return sampling_rested_ns(context, from_ns, to_ns);
+}
+
+/* What a worker has another device compute cannot be seen on its processors. */
+static void watch_rest(const struct timing *t, struct client_spec *spec)
+{
+	if (strncmp(t->drive->cell->cell.device, "cpu", 3) != 0)
+		return;
+	spec->rested_ns = worker_rested_ns;
+	spec->rested_context = t->sampling;
+}
+
 static enum prony_status timed_process(struct timing *t, struct client_spec *spec, json_t **details,
 				       struct error *why)
 {
@@ -455,6 +471,8 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 	if (status == PRONY_OK)
 		status = sampling_start(PROCESS_HERE, client_guard(t->client), drive->cpus,
 					drive->cpu_count, &t->sampling, why);
+	if (status == PRONY_OK)
+		watch_rest(t, spec);
 	if (status == PRONY_OK)
 		status = session_prepare(drive, t->client, t->recipe, drive->folder, &facts, why);
 	if (facts.details) {
@@ -494,6 +512,7 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	enum prony_status status = timed_process(&t, &spec, details, &why);
 	/* While its processes can still be read. */
 	sampling_stop(t.sampling, record);
+	spec.rested_ns = NULL;
 	sampling_figures(record);
 	loss_series_keep(&t.losses, record);
 	if (disturbance_seen(record))

@@ -6,8 +6,8 @@
 
 /*
  * Runs one replicate of a cell. The record is filled in any case, its status and error telling how
- * the process ended; the caller initialises and releases it. *flags gets not-steady, few-steps and
- * disturbed. The return value is an error only when the harness itself failed or the user
+ * the process ended; the caller initialises and releases it. *flags gets not-steady, few-steps,
+ * disturbed and waits. The return value is an error only when the harness itself failed or the user
  * interrupted (then the record is not to be stored). *details (new reference, may become NULL) is
  * what the framework said of itself.
  */

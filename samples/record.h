@@ -51,7 +51,7 @@
 	X(mxcsr, INT, "", "MXCSR of the stepping thread (bits 15 FTZ, 6 DAZ)")                     \
 	X(threads, INT, "", "compute threads that took effect")                                    \
 	X(precision, TEXT16, "", "precision that took effect")                                     \
-	X(flags, TEXT128, "", "flags of the process: not-steady, few-steps, disturbed")            \
+	X(flags, TEXT128, "", "flags of the process: not-steady, few-steps, disturbed, waits")     \
 	X(error, TEXT1024, "", "why it did not end ok")                                            \
 	X(window_begin_ns, INT, "ns", "begin of the measured window on the monotonic clock")       \
 	X(memory_mean_run, REAL, "bytes", "mean resident memory of the worker's tree, whole run")  \

@@ -27,6 +27,10 @@ enum { COSTS_MAX = 64 };
 /* How often it is looked whether a value has moved. */
 #define STEPS_POLL_NS INT64_C(100000)
 
+/* What takes less of a core computes nothing: a few wake-ups, a tick of the clock by which it is
+ * seen. */
+#define RESTS_BELOW 0.05
+
 /* A step is known to lie between two looks. Where more than this part of the time between two steps
  * lies between them, one may have been several, and the time found wrong by so much. */
 #define STEPS_UNSURE_MAX (1.0 / 3)
@@ -337,6 +341,32 @@ void sampling_mark(struct sampling *s, bool in_window)
 	s->cpu_ns += thread_cpu_ns() - before;
 	pthread_cond_signal(&s->changed);
 	pthread_mutex_unlock(&s->mutex);
+}
+
+static int64_t rested_between(const struct series *series, int64_t from_ns, int64_t to_ns)
+{
+	int64_t rested = 0;
+
+	for (size_t i = 1; i < series->count; i++) {
+		int64_t begin = series->times_ns[i - 1], end = series->times_ns[i];
+		double used = series->values[i] - series->values[i - 1];
+		if (begin >= from_ns && end <= to_ns && used >= 0 &&
+		    used < RESTS_BELOW * (double)(end - begin))
+			rested += end - begin;
+	}
+	return rested;
+}
+
+int64_t sampling_rested_ns(struct sampling *s, int64_t from_ns, int64_t to_ns)
+{
+	int64_t rested = 0;
+
+	pthread_mutex_lock(&s->mutex);
+	for (size_t i = 0; i < sensor_count; i++)
+		if (s->tracks[i].open && s->tracks[i].sensor == &sensor_worker_cpu)
+			rested = rested_between(&s->tracks[i].series, from_ns, to_ns);
+	pthread_mutex_unlock(&s->mutex);
+	return rested;
 }
 
 void sampling_stop(struct sampling *s, struct process_record *record)

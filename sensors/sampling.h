@@ -24,6 +24,11 @@ void sampling_prony_too(struct sampling *sampling);
  * rest. */
 void sampling_mark(struct sampling *sampling, bool in_window);
 
+/* How long between two instants the worker's processes were seen to compute nothing: between
+ * samples of their clocks in which these took less than a twentieth of a core. 0 where nothing is
+ * seen. */
+int64_t sampling_rested_ns(struct sampling *sampling, int64_t from_ns, int64_t to_ns);
+
 /* Ends the thread and gives what was seen to the record: a series for each sensor, absent ones with
  * their reason, one ("sampling") of the CPU time that each of them took, sampling_cpu_ns,
  * sampling_missed and energy_update_ns. Frees it; NULL is fine. */

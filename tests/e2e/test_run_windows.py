@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import counted  # noqa: E402
 from prony_program import ProgramTest, timed  # noqa: E402
 
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workers", "mlp.py")
 FAKE = ("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1")
 
 
@@ -42,6 +43,36 @@ class WindowTest(ProgramTest):
         self.assertGreater(steps, 10)
         self.assertLessEqual(steps * 1e6, window)
         self.assertEqual(steps % block, 0)
+
+    def after_its_steps(self, what):
+        """(status, flags, reason) of a cell whose worker, in timed processes, does something for 4 s after a request's steps."""
+        end = '    with open(os.path.join(folder, "records.bin"), "wb") as file:'
+        with open(WORKER, encoding="utf-8") as stream:
+            before, after = stream.read().split(end)
+        mine = os.path.join(self.folder, "mine.py")
+        with open(mine, "w", encoding="utf-8") as stream:
+            stream.write(f'{before}    until = now() + 4e9 * (recipe["slots"] > 3)\n    while now() < until:\n        {what}\n{end}{after}')
+        self.prony("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1", "--steps", "3",
+                   "--warm-up", "0", "--repeat", "1", "--worker", f"mine={sys.executable} {mine} mine", "-f", "mine",
+                   "--store", self.store)
+        cell, = self.rows("select status, flags, reason from cell")
+        return cell
+
+    @timed
+    def test_a_worker_may_rest_after_its_steps(self):
+        """As tf.data does, whose iterators may end only when the thread that tunes them wakes up."""
+        status, flags, reason = self.after_its_steps("time.sleep(0.5)")
+        self.assertEqual((status, reason), ("ok", ""))
+        self.assertIn("waits", flags.split(","))
+        (window, flags), = self.rows("select window_ns, flags from process")
+        self.assertLess(window, 1e9)
+        self.assertIn("waits", flags.split(","))
+
+    def test_a_worker_may_not_work_after_its_steps(self):
+        """What it computes then it may have left out of them."""
+        status, _, reason = self.after_its_steps("pass")
+        self.assertEqual(status, "invalid", reason)
+        self.assertRegex(reason, r"it claims \d+\.\d+ s for a request that took [4-9]")
 
     def test_all_that_is_known_is_in_each_json(self):
         """Windows of more than twenty blocks: what is split, and diagnosed, of a cell's processes."""

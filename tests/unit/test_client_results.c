@@ -241,6 +241,54 @@ static void impossible_steps_are_not(void **state)
 	}
 }
 
+struct seen {
+	int64_t longest_ns, rested_ns;
+};
+
+static int64_t all_but(void *context, int64_t from_ns, int64_t to_ns)
+{
+	struct seen *seen = context;
+
+	assert_true(to_ns >= from_ns);
+	if (to_ns - from_ns > seen->longest_ns)
+		seen->longest_ns = to_ns - from_ns;
+	/* All of it, or as much as it is told. */
+	return seen->rested_ns < to_ns - from_ns ? seen->rested_ns : to_ns - from_ns;
+}
+
+/* One that sleeps after its steps, by what is seen of that. */
+static void rest(int64_t rested_ns, bool shared, enum prony_status status)
+{
+	struct seen seen = {.rested_ns = rested_ns};
+	struct peer peer;
+	struct client_window window = {.count = 0};
+
+	peer_init_self(&peer, "lazy");
+	peer.spec.no_shared_memory = !shared;
+	peer.spec.rested_ns = all_but;
+	peer.spec.rested_context = &seen;
+	peer_start(&peer);
+	peer_hello(&peer, PRONY_OK, NULL);
+	peer_error(&peer, client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
+		   status,
+		   status == PRONY_OK ? NULL : "it claims 0.000 s for a request that took ");
+	/* Asked of what no step explains. */
+	assert_in_range(seen.longest_ns, 3500000000, 60 * SECOND_NS);
+	if (status == PRONY_OK)
+		assert_in_range(window.rested_ns, 3500000000, seen.longest_ns + 3500000000);
+	assert_true(peer_end(&peer).clean);
+}
+
+static void what_it_rests_hides_no_work(void **state)
+{
+	(void)state;
+	rest(INT64_MAX, true, PRONY_OK);
+	rest(INT64_MAX, false, PRONY_OK);
+	/* Seconds of it were seen, and too little of it. */
+	rest(100000000, true, PRONY_INVALID);
+	rest(0, true, PRONY_INVALID);
+}
+
 static void files_of_records_are_whole(void **state)
 {
 	(void)state;
@@ -343,6 +391,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_believed_when_they_can_be_true),
 		cmocka_unit_test(impossible_steps_are_not),
+		cmocka_unit_test(what_it_rests_hides_no_work),
 		cmocka_unit_test(files_of_records_are_whole),
 		cmocka_unit_test(records_stay_as_they_were_checked),
 		cmocka_unit_test(more_records_than_room),

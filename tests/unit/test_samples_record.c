@@ -37,13 +37,13 @@ static void statuses_and_flags_come_back(void **state)
 	assert_false(cell_status_parse("fine", &kept) || cell_status_parse(NULL, &kept));
 	assert_int_equal(kept, CELL_OK);
 	assert_string_equal(cell_status_name(CELL_STATUS_COUNT), "?");
-	for (unsigned flags = 0; flags < 2048; flags++) {
+	for (unsigned flags = 0; flags < 4096; flags++) {
 		cell_flags_text(flags, text, sizeof text);
 		assert_int_equal(cell_flags_parse(text), flags);
 	}
 	assert_string_equal(text,
 			    "not-steady,not-converged,screening,few-steps,discovered,disturbed,"
-			    "gate-only,agreement,fed-by-script,equal-maxima,coarse-gate");
+			    "gate-only,agreement,fed-by-script,equal-maxima,coarse-gate,waits");
 	cell_flags_text(63, small, sizeof small); /* whole words only */
 	assert_string_equal(small, "not-steady");
 	assert_int_equal(cell_flags_parse("unknown,screening,,screenin"), CELL_FLAG_SCREENING);

@@ -499,6 +499,37 @@ static void a_thread_samples_them_all(void **state)
 	process_record_release(&record);
 }
 
+/* The worker's clock stands still, but for two jumps of 0.3 s at the third and fourth mark. */
+static void rest_is_what_the_workers_clock_stands_still(void **state)
+{
+	static const int ticks[] = {60, 60, 90, 120};
+	struct sampling *sampling = NULL;
+	struct process_record record;
+	struct error err = ERROR_INIT;
+	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int64_t times[4];
+
+	sensor_machine(*state);
+	process_record_init(&record);
+	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	for (int i = 0; i < 4; i++) {
+		sensor_process(*state, WORKER, GUARD, ticks[i], 0, 10);
+		sampling_mark(sampling, false);
+		times[i] = clock_monotonic_ns();
+		clock_sleep_until_ns(times[i] + 700000000);
+	}
+	int64_t end = clock_monotonic_ns();
+	int64_t still = sampling_rested_ns(sampling, times[0], times[1]);
+	int64_t all = sampling_rested_ns(sampling, times[0], end);
+	assert_int_equal(sampling_rested_ns(sampling, times[1] + 1, times[1] + 2), 0);
+	sampling_stop(sampling, &record);
+	close(root_fd);
+	/* Four times a second, and not where it jumped. */
+	assert_in_range(still, 1, times[1] - times[0]);
+	assert_true(all > still && all < end - times[0]);
+	process_record_release(&record);
+}
+
 /* A data loader's process, born after processes were last looked for: what it had worked before the
  * window is not of the window.
  */
@@ -587,6 +618,7 @@ int main(void)
 		machine_test(cells_have_processors_of_their_own),
 		machine_test(what_says_of_siblings_may_be_garbage),
 		machine_test(a_thread_samples_them_all),
+		machine_test(rest_is_what_the_workers_clock_stands_still),
 		machine_test(the_tree_is_looked_at_before_a_window),
 		machine_test(nothing_is_sampled_of_an_empty_machine),
 		cmocka_unit_test(the_table_is_whole),
