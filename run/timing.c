@@ -512,7 +512,7 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	enum prony_status status = timed_process(&t, &spec, details, &why);
 	/* While its processes can still be read. */
 	sampling_stop(t.sampling, record);
-	spec.rested_ns = NULL;
+	spec.rested_ns = NULL; /* which asked it */
 	sampling_figures(record);
 	loss_series_keep(&t.losses, record);
 	if (disturbance_seen(record))
