@@ -184,8 +184,11 @@ static void screen(const struct spec *spec, const struct spec_word *const point[
 		cell->learning_rate *= (double)cell->batch / (double)whole;
 }
 
-/* Steps that follow from others: those of epochs, whose first is the first step and the warm-up;
- * and a screening's batch, which the steps of its epochs follow. */
+/*
+ * Steps that follow from others: those of epochs, whose first is the first step and the warm-up;
+ * and a screening's batch, which the steps of its epochs follow. Of epochs a screening keeps those
+ * that the framework's own loop runs: one by one, their steps say no more than the effort's window.
+ */
 static void derive(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		   struct plan_cell *cell)
 {
@@ -193,7 +196,7 @@ static void derive(const struct expansion *e, const struct spec_word *const poin
 
 	screen(spec, point, &cell->cell);
 	cell->loss_every = spec->loss_every;
-	if (spec->samples <= 0)
+	if (spec->samples <= 0 || (spec_screens(spec) && cell->cell.loop == LOOP_STEP))
 		return;
 	cell->epoch_steps = (spec->samples + cell->cell.batch - 1) / cell->cell.batch;
 	if (cell->steps <= 0)

@@ -114,11 +114,16 @@ void spec_screen(struct spec *spec)
 	spec->batch_divisor = SCREENING_DIVISOR;
 }
 
+bool spec_screens(const struct spec *spec)
+{
+	return spec->batch_divisor > 1;
+}
+
 int64_t spec_screened_batch(const struct spec *spec, int64_t batch)
 {
 	int64_t least = batch < 2 ? batch : 2, part = batch / spec->batch_divisor;
 
-	return spec->batch_divisor == 1 ? batch : part > least ? part : least;
+	return !spec_screens(spec) ? batch : part > least ? part : least;
 }
 
 void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count)
@@ -194,8 +199,11 @@ static void canonical_origin(struct strbuf *out, const struct spec *spec)
 	if (spec->samples > 0)
 		strbuf_printf(out, "samples=%lld\nepochs=%lld\n", (long long)spec->samples,
 			      (long long)spec->epochs);
-	if (spec->batch_divisor > 1)
+	if (spec_screens(spec))
 		strbuf_printf(out, "batch-divisor=%lld\n", (long long)spec->batch_divisor);
+	/* Until 25 November 2026 a screening had the epochs of every loop. */
+	if (spec_screens(spec) && spec->samples > 0)
+		strbuf_puts(out, "epochs-of=fit\n");
 	for (size_t i = 0; i < instead->count; i++)
 		strbuf_printf(out, "%s%s%s",
 			      i ? "," : "precisions-instead=", instead->words[i].text,

@@ -175,14 +175,21 @@ class FormTest(ProgramTest):
             self.assertIn("energy_psys_joules: " + reason, cell["processes"][0]["null_reasons"])
 
     def test_keras(self):
-        """Epochs: the first is the first step and the warm-up."""
-        self.prony("run", "keras", "-f", "fake", "-n", "mlp", "-D", "cpu", "-s", "train", "--loop", "step", "--quick",
-                   "--store", self.store, expect=0)
-        run = StoredRun(self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout)
-        (cell,) = run.cells
-        self.assertEqual((cell["batch"], cell["optimiser"]), (16, "rmsprop"))
-        self.assertEqual([(p["steps"], p["warm_up_steps"], p["blocks"]) for p in cell["processes"]], [(8, 7, 1)] * 3)
-        self.assertEqual(self.check_cells(run), 1)
+        """Epochs: the first is the first step and the warm-up. Screened, steps one by one fill quick effort's window."""
+        for options, batch in ((), 128), (("--quick",), 16):
+            self.prony("run", "keras", "-f", "fake", "-n", "mlp", "-D", "cpu", "-s", "train", "--loop", "step", *options,
+                       "--store", self.store, expect=0)
+            run = StoredRun(self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout)
+            (cell,) = run.cells
+            self.assertEqual((cell["batch"], cell["optimiser"]), (batch, "rmsprop"))
+            if options:
+                self.assertEqual(len(cell["processes"]), 3)
+                for p in cell["processes"]:
+                    self.assertGreater(p["steps"], 8)
+                    self.assertGreater(p["blocks"], 1)
+            else:
+                self.assertEqual([(p["steps"], p["warm_up_steps"], p["blocks"]) for p in cell["processes"]], [(24, 7, 3)])
+            self.assertEqual(self.check_cells(run), 1)
 
     def check_cells(self, run):
         """Step, interval's centre and items a second of the table of cells, from the stored intervals; how many."""

@@ -412,6 +412,42 @@ static void epochs_are_steps(void **state)
 	fixture_release(&f);
 }
 
+/* A screening keeps the epochs that the framework's own loop runs, and what is typed. */
+static void a_screening_has_epochs_in_loop_fit(void **state)
+{
+	static const struct {
+		int64_t typed, steps[2], warm_up[2]; /* in loop fit and step */
+	} rows[] = {{0, {32, 0}, {31, -1}}, {5, {5, 5}, {31, -1}}};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct fixture f;
+
+		fixture_init(&f);
+		suite(&f, "frameworks: keras3:tensorflow\n"
+			  "networks: cnn\n"
+			  "datasets: synthetic\n"
+			  "loops: [fit, step]\n"
+			  "batch: 32\n"
+			  "samples: 1000\n"
+			  "epochs: 4\n");
+		spec_screen(&f.spec);
+		if (rows[i].typed > 0)
+			spec_fix_steps(&f.spec, rows[i].typed);
+		expand_ok(&f);
+		for (size_t k = 0; k < 2; k++) {
+			const struct plan_cell *cell = &f.plan.cells[k];
+
+			assert_int_equal(cell->cell.loop, k == 0 ? LOOP_FIT : LOOP_STEP);
+			assert_int_equal(cell->cell.batch, 4);
+			assert_int_equal(cell->steps, rows[i].steps[k]);
+			assert_int_equal(cell->warm_up_steps, rows[i].warm_up[k]);
+			assert_int_equal(cell->epoch_steps, k == 0 ? 32 : 0);
+		}
+		fixture_release(&f);
+	}
+}
+
 static void all_reasons_come_at_once(void **state)
 {
 	struct fixture f;
@@ -810,6 +846,7 @@ int main(void)
 		cmocka_unit_test(a_second_precision_is_said),
 		cmocka_unit_test(another_reads_for_the_same_library),
 		cmocka_unit_test(epochs_are_steps),
+		cmocka_unit_test(a_screening_has_epochs_in_loop_fit),
 		cmocka_unit_test(samples_stand_in_and_say_so),
 		cmocka_unit_test(data_that_is_not_here_is_synthetic_and_says_so),
 		cmocka_unit_test(all_data_that_is_not_here_is_said),

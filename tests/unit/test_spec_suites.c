@@ -171,6 +171,9 @@ static void a_screening_is_small(void **state)
 	assert_int_equal(spec.samples, 128);
 	assert_int_equal(spec.epochs, 2);
 	assert_int_equal(spec.steps, 0);
+	char *text = spec_canonical(&spec);
+	assert_non_null(strstr(text, "samples=128\nepochs=2\nbatch-divisor=8\nepochs-of=fit\n"));
+	free(text);
 	spec_release(&spec);
 }
 
