@@ -2,6 +2,7 @@
 """How much narrower quick effort's intervals are than those of three long processes that take as long, on this machine.
 
     splits.py --prony BUILD/prony [--pairs 10] [--minutes 8] [--frameworks native,mxnet] [--stages train]
+    splits.py --prony BUILD/prony --old OLD/build/prony --repeat 15 [...]
 
 Pairs of runs in turn, which of the two goes first too: `--before 3x2.0` (processes x seconds of window, after
 `--warm-up 0.5` seconds), as a suite whose steps a pilot has found, and `prony run --quick` as it is. Of both it takes what
@@ -10,7 +11,8 @@ mean over pairs with its 95 % interval; median; root mean square), wall time of 
 which shows what a shorter warm-up leaves in it. Of few processes the deviation mostly comes out too small, so that the
 geometric mean and the median lie above what Student's t alone says; beside them stands what each would be if processes
 lay as far apart in both (drawn, fixed seed). Ten pairs of native and MXNet take five minutes for a stage; `--stages
-train,forward --minutes 12` twice that. Gates run once, in the pilot. Needs a machine that does nothing else; says how many
+train,forward --minutes 12` twice that. Gates run once, in the pilot. With `--old` what was before is another program's own
+quick effort, and `--repeat` as many processes now as take as long; `--suite` is a file that both can read. Needs a machine that does nothing else; says how many
 processes were disturbed. Standard library only.
 """
 import argparse
@@ -29,14 +31,15 @@ import pool
 
 DRAWS = 20000
 Half = collections.namedtuple("Half", "step ratio center")
+Side = collections.namedtuple("Side", "program store words")
 
 
 def fail(message):
     sys.exit("splits.py: " + message)
 
 
-def prony(options, store, *words):
-    command = [options.prony] + list(words) + ["--store", store]
+def prony(side, *words):
+    command = [side.program] + list(words) + ["--store", side.store]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     # 1: a cell is unsupported, or disturbed cells have no rank.
     if done.returncode not in (0, 1):
@@ -44,11 +47,11 @@ def prony(options, store, *words):
     return done.stdout
 
 
-def measured(options, store):
+def measured(side):
     """Of the newest run: {(framework, stage): cell of `prony show --format json`}, processes, disturbed ones."""
     cells = {(cell["framework"], cell["stage"]): cell
-             for cell in json.loads(prony(options, store, "show", "--format", "json"))["cells"] if cell["status"] == "ok"}
-    with sqlite3.connect(store) as connection:
+             for cell in json.loads(prony(side, "show", "--format", "json"))["cells"] if cell["status"] == "ok"}
+    with sqlite3.connect(side.store) as connection:
         counts = connection.execute(
             "SELECT COUNT(*), COALESCE(SUM(flags LIKE '%disturbed%'), 0) FROM process WHERE cell IN "
             "(SELECT id FROM cell WHERE run = (SELECT MAX(id) FROM run))").fetchone()
@@ -113,18 +116,22 @@ def row(what, pairs, of):
         now[1] / before[1], now[2] / before[2]))
 
 
-def evaluate(options, pairs, walls, now_processes):
+def most_processes(cells):
+    return max(cell["step"]["processes"] for cell in cells.values())
+
+
+def evaluate(name, pairs, walls, processes):
+    """processes: of before and now."""
     keys = sorted(set.intersection(*(set(side) for pair in pairs for side in pair)),
                   key=lambda key: (key[1], key[0] != "native", key[0]))
-    name = "%d x %.1f s" % (options.processes, options.window)
     print("\n%d pairs: %s, and --quick (%d processes)\n\n| half width of | %s, median | now, median | now / before: geometric "
           "mean (95 %%) | median | root mean square |\n| --- | ---: | ---: | ---: | ---: | ---: |" % (
-              len(pairs), name, now_processes, name))
+              len(pairs), name, processes[1], name))
     for key in keys:
         of_cell = [(a[key], b[key]) for a, b in pairs]
         row("%s %s, step" % key, of_cell, lambda half: half.step)
         row("%s %s, ratio to native" % key, of_cell, lambda half: half.ratio)
-    print("| if processes lie as far apart in both | | | %.3f | %.3f | %.3f |" % expected(options.processes, now_processes))
+    print("| if processes lie as far apart in both | | | %.3f | %.3f | %.3f |" % expected(*processes))
     # Cells of one run share its minutes: a pair is one case.
     for what, of in ("step", lambda half: half.step), ("ratio to native", lambda half: half.ratio):
         logs = []
@@ -141,33 +148,46 @@ def evaluate(options, pairs, walls, now_processes):
             key + (between([b[key].center - a[key].center for a, b in pairs]),)))
 
 
-def compare(options, folder, store):
-    path = os.path.join(folder, "before.yaml")
-    now = ["run", "-f", options.frameworks, "-n", options.network, "-b", str(options.batch), "-s", options.stages, "--quick"]
-    prony(options, store, *now, "--repeat", "3")
-    cells, _ = measured(options, store)
-    if not cells:
+def sides(options, folder):
+    """What was before and what is now; gates and the pilot are behind them. A name of the first."""
+    store = options.store or os.path.join(folder, "store.db")
+    cells = [options.suite] if options.suite else [
+        "-f", options.frameworks, "-n", options.network, "-b", str(options.batch), "-s", options.stages]
+    quick = ["run"] + cells + ["--quick"]
+    now = Side(options.prony, store, quick + (["--repeat", str(options.repeat)] if options.repeat else []))
+    prony(now, *quick, "--repeat", "3")
+    found, _ = measured(now)
+    if not found:
         fail("no cell ended ok")
-    suite(options, cells, path)
-    commands, end = (["run", path], now), time.monotonic() + options.minutes * 60
-    pairs, walls, now_processes, disturbed, processes = [], [], 0, 0, 0
+    if options.old:
+        before = Side(options.old, store + ".old", quick)
+        prony(before, *quick)
+        return before, now, "another program's quick effort"
+    path = os.path.join(folder, "before.yaml")
+    suite(options, found, path)
+    return Side(options.prony, store, ["run", path]), now, "%d x %.1f s" % (options.processes, options.window)
+
+
+def compare(options, folder):
+    before, now, name = sides(options, folder)
+    both, end = (before, now), time.monotonic() + options.minutes * 60
+    pairs, walls, most, disturbed, processes = [], [], [0, 0], 0, 0
     for pair in range(options.pairs):
         found, took = [None, None], [0.0, 0.0]
-        for side in (0, 1) if pair % 2 == 0 else (1, 0):
+        for i in (0, 1) if pair % 2 == 0 else (1, 0):
             begin = time.monotonic()
-            prony(options, store, *commands[side])
-            took[side] = time.monotonic() - begin
-            cells, (ran, some) = measured(options, store)
-            found[side] = halves(cells)
+            prony(both[i], *both[i].words)
+            took[i] = time.monotonic() - begin
+            cells, (ran, some) = measured(both[i])
+            found[i] = halves(cells)
             processes, disturbed = processes + ran, disturbed + some
-            if side == 1:
-                now_processes = max(cell["step"]["processes"] for cell in cells.values())
+            most[i] = most_processes(cells)
         pairs.append(found)
         walls.append(took)
         print("pair %d of %d: %.1f s, %.1f s" % (pair + 1, options.pairs, *took), file=sys.stderr)
         if time.monotonic() + sum(took) > end:
             break
-    evaluate(options, pairs, walls, now_processes)
+    evaluate(name, pairs, walls, most)
     print("%d of %d processes were disturbed" % (disturbed, processes))
 
 
@@ -183,6 +203,9 @@ def main():
     parser.add_argument("--store", help="keeps the runs there")
     parser.add_argument("--before", default="3x2.0", metavar="NxSECONDS")
     parser.add_argument("--warm-up", type=float, default=0.5, help="seconds, of the split before")
+    parser.add_argument("--suite", metavar="FILE", help="its cells instead of those above")
+    parser.add_argument("--old", metavar="PRONY", help="its quick effort is what was before")
+    parser.add_argument("--repeat", type=int, help="processes of now")
     options = parser.parse_args()
     try:
         processes, window = options.before.split("x")
@@ -192,7 +215,7 @@ def main():
     if options.processes < 2 or options.pairs < 1:
         fail("two processes and one pair are the least")
     with tempfile.TemporaryDirectory(prefix="prony-splits-") as folder:
-        compare(options, folder, options.store or os.path.join(folder, "store.db"))
+        compare(options, folder)
 
 
 if __name__ == "__main__":
