@@ -91,6 +91,7 @@ void run_forecast_plan(struct job *job, struct forecast *out)
 					  .gate_steps = updates,
 					  .steps = cell->steps,
 					  .warm_up_steps = cell->warm_up_steps,
+					  .longest = (double)cell->epoch_ns * 1e-9,
 					  .group = group,
 					  .gate = !cell->ungated,
 				  });

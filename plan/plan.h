@@ -33,6 +33,7 @@ struct plan_cell {
 	struct target target;
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */
 	int64_t epoch_steps; /* of a block of the window, which is an epoch; 0 = by the protocol */
+	int64_t epoch_ns;    /* one that would take longer has fewer steps; 0 = all of them */
 	int64_t loss_every;  /* the loss is read after the first and each so many steps; 0 = not so
 			      */
 	const char *origin;  /* where its framework comes from: "installed" */

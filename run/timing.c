@@ -289,6 +289,27 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 	return status;
 }
 
+static enum prony_status warm_by_steps(struct timing *t, int64_t steps, struct error *err)
+{
+	struct client_window window;
+	t->record->warm_up_steps += steps;
+	return run_steps(t, steps, SYNC_END, 1, &window, err);
+}
+
+/* The rest of an epoch after its first step. Whether it has to be a shorter one, only a step that
+ * is not the first can tell. */
+static enum prony_status warm_by_epoch(struct timing *t, int64_t steps, struct error *err)
+{
+	const struct plan_cell *cell = t->drive->cell;
+	const struct run_limits *limits = &t->drive->settings->limits;
+	int64_t few = limits->few_steps - 1;
+	if (cell->epoch_ns <= 0 || steps <= few)
+		return warm_by_steps(t, steps, err);
+	enum prony_status status = warm_by_steps(t, few, err);
+	int64_t left = window_epoch(cell, limits, t->step_ns) - 1 - few;
+	return status == PRONY_OK && left > 0 ? warm_by_steps(t, left, err) : status;
+}
+
 static enum prony_status warm_up(struct timing *t, struct error *err)
 {
 	int64_t fixed = t->drive->cell->warm_up_steps, start = clock_monotonic_ns();
@@ -296,9 +317,7 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 	drive_event(t->drive, EVENT_STAGE, RUN_STAGE_WARM_UP, NULL);
 	t->record->warm_up_steps = 0;
 	if (fixed > 0) {
-		struct client_window window;
-		status = run_steps(t, fixed, SYNC_END, 1, &window, err);
-		t->record->warm_up_steps = fixed;
+		status = warm_by_epoch(t, fixed, err);
 	} else if (fixed < 0) {
 		struct warm_up warm = {.blocks = calloc(BLOCKS_MAX, sizeof *warm.blocks),
 				       .block_steps = calloc(BLOCKS_MAX, sizeof *warm.block_steps)};

@@ -2,6 +2,18 @@
 
 #include <math.h>
 
+int64_t window_epoch(const struct plan_cell *cell, const struct run_limits *limits, double step_ns)
+{
+	int64_t steps = cell->epoch_steps;
+
+	if (cell->epoch_ns <= 0 || (double)steps * step_ns <= (double)cell->epoch_ns)
+		return steps;
+	int64_t fitting = (int64_t)((double)cell->epoch_ns / step_ns);
+	if (fitting < limits->few_steps)
+		fitting = limits->few_steps;
+	return fitting < steps ? fitting : steps;
+}
+
 /* How many steps fill the window. */
 static int64_t steps_of(const struct plan_cell *cell, const struct run_limits *limits,
 			double step_ns, bool *few)
@@ -9,6 +21,8 @@ static int64_t steps_of(const struct plan_cell *cell, const struct run_limits *l
 	int64_t steps = cell->steps;
 
 	*few = false;
+	if (steps > 0 && cell->epoch_ns > 0)
+		return steps / cell->epoch_steps * window_epoch(cell, limits, step_ns);
 	if (steps > 0)
 		return steps;
 	steps = at_least_one(ceil((double)limits->window_ns / step_ns));
@@ -41,7 +55,7 @@ struct window_size window_size(const struct plan_cell *cell, const struct run_li
 	default:
 		size.every = at_least_one(ceil((double)limits->window_block_ns / step_ns));
 		if (cell->epoch_steps > 0)
-			size.every = cell->epoch_steps;
+			size.every = window_epoch(cell, limits, step_ns);
 		if (size.every > size.steps)
 			size.every = size.steps;
 		/* Whole blocks only, so that all of them weigh the same. */

@@ -14,6 +14,10 @@ struct window_size {
 	bool few;	      /* fewer than the effort's least, because a step is that long */
 };
 
+/* Steps of an epoch of a cell that has such: of one that would take too long, as many as do not,
+ * but the least that a window has. */
+int64_t window_epoch(const struct plan_cell *cell, const struct run_limits *limits, double step_ns);
+
 /* What a cell's window will have when a step takes step_ns. */
 struct window_size window_size(const struct plan_cell *cell, const struct run_limits *limits,
 			       double step_ns);

@@ -102,8 +102,8 @@ void spec_fix_steps(struct spec *spec, int64_t steps);
 void spec_fix_warm_up(struct spec *spec, int64_t steps);
 
 /* Cuts a published suite down to what only screens, in 3 processes: smaller batches, 3 steps after
- * 1, or 2 epochs of 128 samples in a framework's own loop and the effort's window where the steps
- * are ours. What the command line fixes comes after it. */
+ * 1, or 2 epochs of 128 samples (plan/expand.c cuts long ones) in a framework's own loop and the
+ * effort's window where the steps are ours. What the command line fixes comes after it. */
 void spec_screen(struct spec *spec);
 bool spec_screens(const struct spec *spec);
 /* A batch of a screening: max(min(2, b), b / divisor). */

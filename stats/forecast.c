@@ -91,11 +91,20 @@ static double gate_of(const struct forecast *f, const struct forecast_cell *cell
 	return start + cell->gate_steps * step_of(f, cell);
 }
 
+/* Of fixed steps, that are fewer where they would take too long. */
+static double fixed_of(const struct forecast_cell *cell, int64_t steps, double step)
+{
+	double whole = (double)steps * step;
+	if (cell->longest <= 0 || whole <= cell->longest)
+		return whole;
+	return fmin(whole, fmax(cell->longest, FEW_STEPS * step));
+}
+
 static double window_of(const struct forecast *f, const struct forecast_cell *cell, double step)
 {
 	const struct effort_row *effort = f->effort;
 	if (cell->steps > 0)
-		return (double)cell->steps * step;
+		return fixed_of(cell, cell->steps, step);
 	double least = (double)effort->min_steps * step, most = seconds_of(WINDOW_MAX_NS);
 	double window = fmax(seconds_of(effort->window_ns), least);
 	return window > most ? fmax(most, FEW_STEPS * step) : window;
@@ -105,7 +114,7 @@ static double window_of(const struct forecast *f, const struct forecast_cell *ce
 static void warm_up_of(const struct forecast *f, const struct forecast_cell *cell, double step,
 		       double *low, double *high)
 {
-	*low = *high = (double)cell->warm_up_steps * step;
+	*low = *high = fixed_of(cell, cell->warm_up_steps, step);
 	if (cell->warm_up_steps >= 0)
 		return;
 	*high = seconds_of(f->effort->warm_up_cap_ns);

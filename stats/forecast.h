@@ -35,10 +35,11 @@ struct forecast_cell {
 	double warm_up;	       /* as it was in earlier runs; 0: there were none */
 	double earlier_spread; /* likewise of its processes, as `spread` below */
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1: by the effort */
-	size_t group; /* cells of one framework start alike, and are mistaken alike */
-	bool gate;    /* is still to be run, or may be */
-	bool ended;   /* nothing is left to do */
-	int tried;    /* processes that have ended */
+	double longest; /* of either, where they are an epoch that may be cut; 0: they stay whole */
+	size_t group;	/* cells of one framework start alike, and are mistaken alike */
+	bool gate;	/* is still to be run, or may be */
+	bool ended;	/* nothing is left to do */
+	int tried;	/* processes that have ended */
 
 	double told;   /* length of a step, from a process that is about to measure; 0: none yet */
 	double passed; /* in processes of this run */

@@ -212,6 +212,8 @@ def main():
         options.processes, options.window = int(processes), float(window)
     except ValueError:
         fail("--before %s: processes x seconds are needed, as in 3x2.0" % options.before)
+    if options.suite and not options.old:
+        fail("--suite needs --old: the split before has the cells of --frameworks, --network, --batch and --stages")
     if options.processes < 2 or options.pairs < 1:
         fail("two processes and one pair are the least")
     with tempfile.TemporaryDirectory(prefix="prony-splits-") as folder:

@@ -452,6 +452,25 @@ static void long_steps_make_long_windows(void **state)
 	forecast_release(&f);
 }
 
+static void long_epochs_are_cut(void **state)
+{
+	static const struct {
+		double step, longest, left;
+	} epochs[] = {{0.5, 30, 32}, {2, 0, 128}, {2, 30, 62}, {13, 30, 13 + 2 * 39}};
+	struct forecast_now nothing = {.part = FORECAST_NOTHING};
+	(void)state;
+	for (size_t i = 0; i < sizeof epochs / sizeof *epochs; i++) {
+		struct forecast f;
+		forecast_init(&f, &effort_table[0], 1, false);
+		forecast_add(&f, &(struct forecast_cell){.step = epochs[i].step,
+							 .steps = 32,
+							 .warm_up_steps = 31,
+							 .longest = epochs[i].longest});
+		assert_true(fabs(left_of(&f, &nothing) - epochs[i].left) < 1e-9);
+		forecast_release(&f);
+	}
+}
+
 /* The gate of a large network takes minutes, that of a small one no longer than its start. */
 static void a_gates_own_steps_take_time(void **state)
 {
@@ -678,6 +697,7 @@ int main(void)
 		cmocka_unit_test(a_cold_start_is_half_believed),
 		cmocka_unit_test(a_budget_ends_it),
 		cmocka_unit_test(long_steps_make_long_windows),
+		cmocka_unit_test(long_epochs_are_cut),
 		cmocka_unit_test(ten_thousand_cells_are_not_looked_at_each_time),
 		cmocka_unit_test(cells_that_ended_before_are_not_all),
 		cmocka_unit_test(a_gates_own_steps_take_time),

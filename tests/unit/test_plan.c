@@ -443,6 +443,8 @@ static void a_screening_has_epochs_in_loop_fit(void **state)
 			assert_int_equal(cell->steps, rows[i].steps[k]);
 			assert_int_equal(cell->warm_up_steps, rows[i].warm_up[k]);
 			assert_int_equal(cell->epoch_steps, k == 0 ? 32 : 0);
+			/* What is typed is not cut. */
+			assert_int_equal(cell->epoch_ns > 0, k == 0 && rows[i].typed == 0);
 		}
 		fixture_release(&f);
 	}

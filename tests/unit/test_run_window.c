@@ -32,26 +32,35 @@ static const struct {
 	int64_t steps, every;
 	bool few;
 	int64_t coming_ns;
+	int64_t epoch_ns;
 } rows[] = {
 	/* The effort's; whole blocks, and steps that do not go into it. */
-	{SYNC_BLOCKS, 0, 0, 10 * MS, 1000, 10, false, 10 * SECOND},
-	{SYNC_BLOCKS, 0, 0, 90 * MS, 112, 2, false, 10080 * MS},
-	{SYNC_BLOCKS, 0, 0, 3 * MS, 3366, 34, false, 10098 * MS},
-	{SYNC_END, 0, 0, 3 * MS, 3334, 3334, false, 10002 * MS},
+	{SYNC_BLOCKS, 0, 0, 10 * MS, 1000, 10, false, 10 * SECOND, 0},
+	{SYNC_BLOCKS, 0, 0, 90 * MS, 112, 2, false, 10080 * MS, 0},
+	{SYNC_BLOCKS, 0, 0, 3 * MS, 3366, 34, false, 10098 * MS, 0},
+	{SYNC_END, 0, 0, 3 * MS, 3334, 3334, false, 10002 * MS, 0},
 	/* Its least number of steps, and the longest window. */
-	{SYNC_BLOCKS, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND},
-	{SYNC_STEP, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND},
-	{SYNC_BLOCKS, 0, 0, 7 * SECOND, 17, 1, true, 119 * SECOND},
-	{SYNC_BLOCKS, 0, 0, 90 * SECOND, 3, 1, true, 270 * SECOND},
+	{SYNC_BLOCKS, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND, 0},
+	{SYNC_STEP, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND, 0},
+	{SYNC_BLOCKS, 0, 0, 7 * SECOND, 17, 1, true, 119 * SECOND, 0},
+	{SYNC_BLOCKS, 0, 0, 90 * SECOND, 3, 1, true, 270 * SECOND, 0},
 	/* No more records than there may be. */
-	{SYNC_STEP, 0, 0, 1000, RECORDS_MAX, 1, false, 10 * SECOND},
-	{SYNC_STEP, 0, 0, 9900, 1010102, 1, false, 9900 * INT64_C(1010102)},
+	{SYNC_STEP, 0, 0, 1000, RECORDS_MAX, 1, false, 10 * SECOND, 0},
+	{SYNC_STEP, 0, 0, 9900, 1010102, 1, false, 9900 * INT64_C(1010102), 0},
 	/* Fixed steps: as many, also where that is longer than any window; never less than the
 	 * effort's. */
-	{SYNC_BLOCKS, 5000, 0, 10 * MS, 5000, 10, false, 50 * SECOND},
-	{SYNC_BLOCKS, 100, 0, 2 * SECOND, 100, 1, false, 200 * SECOND},
-	{SYNC_BLOCKS, 20, 0, 10 * MS, 20, 10, false, 10 * SECOND},
-	{SYNC_BLOCKS, 3000, 1000, 10 * MS, 3000, 1000, false, 30 * SECOND},
+	{SYNC_BLOCKS, 5000, 0, 10 * MS, 5000, 10, false, 50 * SECOND, 0},
+	{SYNC_BLOCKS, 100, 0, 2 * SECOND, 100, 1, false, 200 * SECOND, 0},
+	{SYNC_BLOCKS, 20, 0, 10 * MS, 20, 10, false, 10 * SECOND, 0},
+	{SYNC_BLOCKS, 3000, 1000, 10 * MS, 3000, 1000, false, 30 * SECOND, 0},
+	/* Epochs that may be cut: not where they are short, else to what they may take, but to
+	 * three steps at least, or all where they have fewer. */
+	{SYNC_BLOCKS, 32, 32, 900 * MS, 32, 32, false, 28800 * MS, 30 * SECOND},
+	{SYNC_BLOCKS, 32, 32, 2 * SECOND, 15, 15, false, 30 * SECOND, 30 * SECOND},
+	{SYNC_BLOCKS, 64, 32, 2 * SECOND, 30, 15, false, 60 * SECOND, 30 * SECOND},
+	{SYNC_END, 32, 32, 2 * SECOND, 15, 15, false, 30 * SECOND, 30 * SECOND},
+	{SYNC_BLOCKS, 32, 32, 13 * SECOND, 3, 3, false, 39 * SECOND, 30 * SECOND},
+	{SYNC_BLOCKS, 2, 2, 40 * SECOND, 2, 2, false, 80 * SECOND, 30 * SECOND},
 };
 
 static void the_coming_window_is_the_one_that_is_measured(void **state)
@@ -60,7 +69,8 @@ static void the_coming_window_is_the_one_that_is_measured(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		const struct plan_cell cell = {.cell.sync = rows[i].sync,
 					       .steps = rows[i].fixed,
-					       .epoch_steps = rows[i].epoch_steps};
+					       .epoch_steps = rows[i].epoch_steps,
+					       .epoch_ns = rows[i].epoch_ns};
 		struct window_size size = window_size(&cell, &limits, (double)rows[i].step_ns);
 		int64_t coming_ns = window_coming_ns(&cell, &limits, (double)rows[i].step_ns);
 		if (size.steps != rows[i].steps || size.every != rows[i].every ||
@@ -76,6 +86,7 @@ struct trial {
 	struct plan plan;
 	struct run_cell cell;
 	bool done;
+	int64_t steps, warm_up_steps;
 	int64_t told_ns, window_ns; /* to the steadiness test; that was measured */
 	char status[64];
 };
@@ -109,6 +120,8 @@ static enum prony_status keep_process(void *context, size_t cell,
 	(void)cell, (void)err;
 	trial->done = true;
 	trial->window_ns = record->window_ns;
+	trial->steps = record->steps;
+	trial->warm_up_steps = record->warm_up_steps;
 	snprintf(trial->status, sizeof trial->status, "%.60s", record->status);
 	return PRONY_OK;
 }
@@ -120,7 +133,8 @@ static enum prony_status keep_end(void *context, size_t cell, enum cell_status s
 	return PRONY_OK;
 }
 
-static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps)
+/* epoch_ns: with it `steps` are an epoch, which has another in front of it. */
+static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int64_t epoch_ns)
 {
 	static const int cpus[] = {0};
 	const char *self = getenv("PRONY");
@@ -144,6 +158,11 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps)
 	assert_int_equal(plan_expand(&spec, &planned, &trial->plan, &err), PRONY_OK);
 	assert_int_equal(trial->plan.count, 1);
 	trial->plan.cells[0].steps = steps;
+	if (epoch_ns > 0) {
+		trial->plan.cells[0].epoch_steps = steps;
+		trial->plan.cells[0].warm_up_steps = steps - 1;
+		trial->plan.cells[0].epoch_ns = epoch_ns;
+	}
 	const struct run_settings settings = {.limits = {.warm_up_cap_ns = 60 * SECOND,
 							 .window_ns = 20 * MS,
 							 .min_steps = min_steps,
@@ -183,7 +202,7 @@ static void the_steadiness_test_is_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(windows); i++) {
-		run_trial(&trial, windows[i].fixed, windows[i].least);
+		run_trial(&trial, windows[i].fixed, windows[i].least, 0);
 		if (i > 0)
 			assert_true(trial.window_ns > 150 * MS);
 		if (trial.told_ns < trial.window_ns / 5 || trial.told_ns > 5 * trial.window_ns)
@@ -192,11 +211,28 @@ static void the_steadiness_test_is_told(void **state)
 	}
 }
 
+/* The first step of the first epoch is not counted as warm-up. */
+static void long_epochs_are_cut(void **state)
+{
+	static const struct {
+		int64_t epoch, epoch_ns, steps, warm_up;
+	} epochs[] = {{32, 60 * SECOND, 32, 31}, {32, 1, 3, 2}, {3, 1, 3, 2}, {2, 1, 2, 1}};
+	struct trial trial;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(epochs); i++) {
+		run_trial(&trial, epochs[i].epoch, 3, epochs[i].epoch_ns);
+		assert_int_equal(trial.steps, epochs[i].steps);
+		assert_int_equal(trial.warm_up_steps, epochs[i].warm_up);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_coming_window_is_the_one_that_is_measured),
 		cmocka_unit_test(the_steadiness_test_is_told),
+		cmocka_unit_test(long_epochs_are_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
