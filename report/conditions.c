@@ -23,7 +23,7 @@ struct taken {
 	struct strbuf names;
 };
 
-/* Which of a cell's it were: "2, 5 of 7". */
+/* Which of a cell's it were, numbered as in exports (replicate): "#2, #5 of 7". */
 static const char *name_processes(const struct stored_cell *cell, const bool *disturbed,
 				  size_t count, struct arena *arena)
 {
@@ -35,7 +35,7 @@ static const char *name_processes(const struct stored_cell *cell, const bool *di
 	strbuf_init(&text, 0);
 	for (size_t i = 0; i < cell->process_count; i++)
 		if (disturbed[i])
-			strbuf_printf(&text, "%s%lld", named++ ? ", " : "",
+			strbuf_printf(&text, "%s#%lld", named++ ? ", " : "",
 				      (long long)cell->processes[i].replicate);
 	strbuf_printf(&text, " of %zu", cell->process_count);
 	const char *kept = arena_strdup(arena, strbuf_text(&text));

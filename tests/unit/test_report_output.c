@@ -318,10 +318,11 @@ static void test_broken_floor(void **state)
 	strbuf_clear(&text);
 	assert_false(summary_floor_broken(&summary, 1, &text));
 	assert_true(summary_disturbance(&summary, &text));
-	assert_non_null(strstr(strbuf_text(&text),
-			       "busy while 1 of 6 cells was measured, in 3 of 30 processes "
-			       "(processes native, forward: 1, 2, 3 of 5): other programs took up "
-			       "to 51 % of their cores; a cell is ranked"));
+	assert_non_null(
+		strstr(strbuf_text(&text),
+		       "busy while 1 of 6 cells was measured, in 3 of 30 processes "
+		       "(processes native, forward: #1, #2, #3 of 5): other programs took up "
+		       "to 51 % of their cores; a cell is ranked"));
 	strbuf_clear(&text);
 	summary_render(&summary, false, 0, &text);
 	assert_non_null(strstr(strbuf_text(&text), "\nthe machine was busy while 1 of 6 cells"));
