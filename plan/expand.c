@@ -184,7 +184,8 @@ static void screen(const struct spec *spec, const struct spec_word *const point[
 		cell->learning_rate *= (double)cell->batch / (double)whole;
 }
 
-/* CNTK takes seven minutes for 128 samples of ResNet-50 on two cores (docs/measured). */
+/* CNTK takes seven minutes for 128 samples of ResNet-50 on two cores without AVX-512
+ * (docs/results). */
 #define SCREENING_EPOCH_NS INT64_C(30000000000)
 
 /*

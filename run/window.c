@@ -2,16 +2,22 @@
 
 #include <math.h>
 
-int64_t window_epoch(const struct plan_cell *cell, const struct run_limits *limits, double step_ns)
+/* As many of the steps as take no longer than that, but few_steps at least. */
+static int64_t cut(int64_t steps, int64_t longest_ns, const struct run_limits *limits,
+		   double step_ns)
 {
-	int64_t steps = cell->epoch_steps;
-
-	if (cell->epoch_ns <= 0 || (double)steps * step_ns <= (double)cell->epoch_ns)
+	if ((double)steps * step_ns <= (double)longest_ns)
 		return steps;
-	int64_t fitting = (int64_t)((double)cell->epoch_ns / step_ns);
+	int64_t fitting = (int64_t)((double)longest_ns / step_ns);
 	if (fitting < limits->few_steps)
 		fitting = limits->few_steps;
 	return fitting < steps ? fitting : steps;
+}
+
+int64_t window_epoch(const struct plan_cell *cell, const struct run_limits *limits, double step_ns)
+{
+	return cell->epoch_ns <= 0 ? cell->epoch_steps
+				   : cut(cell->epoch_steps, cell->epoch_ns, limits, step_ns);
 }
 
 /* How many steps fill the window. */
@@ -28,12 +34,8 @@ static int64_t steps_of(const struct plan_cell *cell, const struct run_limits *l
 	steps = at_least_one(ceil((double)limits->window_ns / step_ns));
 	if (steps < limits->min_steps)
 		steps = limits->min_steps;
-	if ((double)steps * step_ns > (double)limits->window_max_ns) {
-		steps = at_least_one((double)limits->window_max_ns / step_ns);
-		if (steps < limits->few_steps)
-			steps = limits->few_steps;
-		*few = steps < limits->min_steps;
-	}
+	steps = cut(steps, limits->window_max_ns, limits, step_ns);
+	*few = steps < limits->min_steps;
 	return steps;
 }
 

@@ -201,7 +201,7 @@ static void canonical_origin(struct strbuf *out, const struct spec *spec)
 			      (long long)spec->epochs);
 	if (spec_screens(spec))
 		strbuf_printf(out, "batch-divisor=%lld\n", (long long)spec->batch_divisor);
-	/* Until 25 November 2026 a screening had the epochs of every loop. */
+	/* A run that was begun with whole epochs in every loop is none to go on with. */
 	if (spec_screens(spec) && spec->samples > 0)
 		strbuf_puts(out, "epochs-of=fit\n");
 	for (size_t i = 0; i < instead->count; i++)

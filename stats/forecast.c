@@ -91,13 +91,16 @@ static double gate_of(const struct forecast *f, const struct forecast_cell *cell
 	return start + cell->gate_steps * step_of(f, cell);
 }
 
-/* Of fixed steps, that are fewer where they would take too long. */
+/* Of steps that are fewer where they would take longer than that. */
+static double cut(double whole, double longest, double step)
+{
+	return whole > longest ? fmin(whole, fmax(longest, FEW_STEPS * step)) : whole;
+}
+
 static double fixed_of(const struct forecast_cell *cell, int64_t steps, double step)
 {
 	double whole = (double)steps * step;
-	if (cell->longest <= 0 || whole <= cell->longest)
-		return whole;
-	return fmin(whole, fmax(cell->longest, FEW_STEPS * step));
+	return cell->longest > 0 ? cut(whole, cell->longest, step) : whole;
 }
 
 static double window_of(const struct forecast *f, const struct forecast_cell *cell, double step)
@@ -105,9 +108,8 @@ static double window_of(const struct forecast *f, const struct forecast_cell *ce
 	const struct effort_row *effort = f->effort;
 	if (cell->steps > 0)
 		return fixed_of(cell, cell->steps, step);
-	double least = (double)effort->min_steps * step, most = seconds_of(WINDOW_MAX_NS);
-	double window = fmax(seconds_of(effort->window_ns), least);
-	return window > most ? fmax(most, FEW_STEPS * step) : window;
+	double least = (double)effort->min_steps * step;
+	return cut(fmax(seconds_of(effort->window_ns), least), seconds_of(WINDOW_MAX_NS), step);
 }
 
 /* Its shortest and its longest. */
