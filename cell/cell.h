@@ -101,6 +101,9 @@ enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, 
  */
 enum prony_status device_parse(const char *spelling, int *threads, struct error *err);
 
+/* Whether a spelling that device_parse takes means the processor: cpu, cpu:N. */
+bool device_is_cpu(const char *spelling);
+
 /* Canonical key, "framework=native network=lenet dataset=... ... dropout=on" and then what is not
  * at its default of the rows that came later (cell/axes.h); and its hash. */
 void cell_key(const struct cell *cell, char key[CELL_KEY_BYTES]);

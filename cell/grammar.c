@@ -181,6 +181,11 @@ static enum prony_status parse_other_device(const char *spelling, struct error *
 	return PRONY_OK;
 }
 
+bool device_is_cpu(const char *spelling)
+{
+	return strncmp(spelling, "cpu", 3) == 0;
+}
+
 enum prony_status device_parse(const char *spelling, int *threads, struct error *err)
 {
 	enum prony_status status = PRONY_OK;

@@ -105,12 +105,33 @@ struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision
 	};
 }
 
-enum precision parity_precision_shown(const struct graph *graph, double logits_error)
+/* Over how many elements the widest mean of a forward pass goes, 1 where there is none. */
+static double widest_mean(const struct graph *graph)
+{
+	int64_t widest = 1;
+
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op != OP_AVERAGE_POOL && node->op != OP_GLOBAL_AVERAGE_POOL &&
+		    node->op != OP_REDUCE_MEAN)
+			continue;
+		int64_t terms = rounding_terms(graph, node, 0);
+		if (terms > widest)
+			widest = terms;
+	}
+	return (double)widest;
+}
+
+enum precision parity_precision_shown(const struct graph *graph, enum precision asked,
+				      double logits_error)
 {
 	static const enum precision candidates[] = {PRECISION_FP32, PRECISION_TF32, PRECISION_BF16};
 	/* The largest of many entries is off by about 3.5 deviations of 0.41
 	 * (accumulation_rounding). */
 	const double largest = 3.5 * 0.41;
+	/* Errors in front of a mean are averaged by it, as far as they are independent. */
+	const double averaged = sqrt(widest_mean(graph));
 	struct accumulation forward = accumulate(graph, false);
 	enum precision shown = PRECISION_FP32;
 	double nearest = INFINITY;
@@ -118,10 +139,12 @@ enum precision parity_precision_shown(const struct graph *graph, double logits_e
 	for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
 		double usual = largest * accumulation_rounding(&forward, candidates[i]);
 		/* Exact logits are nearest to the finest. */
-		double distance = fabs(log(fmax(logits_error, usual * 1e-6) / usual));
-		if (distance < nearest) {
+		double ratio = fmax(logits_error, usual * 1e-6) / usual;
+		double distance = fmax(fmax(log(ratio), -log(ratio * averaged)), 0);
+		bool as_asked = precisions[candidates[i]].operand == precisions[asked].operand;
+		if (distance < nearest || (distance == nearest && as_asked)) {
 			nearest = distance;
-			shown = candidates[i];
+			shown = as_asked ? asked : candidates[i];
 		}
 	}
 	return shown;

@@ -19,10 +19,12 @@ struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision
 
 /*
  * The precision whose rounding is nearest to how far the logits of a forward pass were off
- * (relative to their root mean square), on a scale of ratios: fp32, tf32 (which fp16 cannot be told
- * from: both round operands to 11 bits) or bf16. Evidence of what the arithmetic was, whatever was
- * asked for.
+ * (relative to their root mean square), on a scale of ratios: fp32, tf32 or bf16, and `asked` where
+ * that rounds alike (fp16 and tf32, both to 11 bits) or as likely. What a precision usually does is
+ * a range where the network takes means (of n elements: down to 1 / sqrt(n) of the whole). Evidence
+ * of what the arithmetic was.
  */
-enum precision parity_precision_shown(const struct graph *graph, double logits_error);
+enum precision parity_precision_shown(const struct graph *graph, enum precision asked,
+				      double logits_error);
 
 #endif

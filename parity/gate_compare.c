@@ -291,7 +291,7 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);
 }
 
-/* Of the forward pass before any update. fp16 and tf32 look alike: the one that was asked for. */
+/* Of the forward pass before any update. */
 static const char *precision_shown(const struct gate_verdict *verdict, const struct graph *graph,
 				   enum precision asked)
 {
@@ -301,10 +301,7 @@ static const char *precision_shown(const struct gate_verdict *verdict, const str
 			continue;
 		if (!isfinite(check->value))
 			return NULL;
-		enum precision shown = parity_precision_shown(graph, check->value);
-		if (shown == PRECISION_TF32 && asked == PRECISION_FP16)
-			shown = PRECISION_FP16;
-		return precision_name(shown);
+		return precision_name(parity_precision_shown(graph, asked, check->value));
 	}
 	return NULL;
 }

@@ -100,7 +100,7 @@ static void judge_backend(const struct expansion *e, const struct plan_cell *cel
 static void judge_device(const struct expansion *e, const struct plan_cell *cell,
 			 const struct framework *framework, struct strbuf *reasons)
 {
-	bool cpu = strncmp(cell->cell.device, "cpu", 3) == 0;
+	bool cpu = device_is_cpu(cell->cell.device);
 	bool cuda = strncmp(cell->cell.device, "cuda:", 5) == 0;
 	unsigned can = framework->devices;
 

@@ -66,7 +66,7 @@ void costs_fill(const json_t *environment, struct arena *arena, bool shown, stru
 	costs->board_joules_per_step = median_over(arena, cell, board_per_step);
 	costs->watts = median_over(arena, cell, watts);
 	double cores = median_over(arena, cell, threads);
-	if (isnan(cores) || strncmp(cell->cell.device, "cpu", 3) != 0)
+	if (isnan(cores) || !device_is_cpu(cell->cell.device))
 		return;
 	costs->peak_flops = machine_peak_flops(environment, precision_name(cell->cell.precision),
 					       (int64_t)cores);

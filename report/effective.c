@@ -35,9 +35,12 @@ static struct used find_used(const struct stored_cell *cell)
 	return most;
 }
 
-/* Samples of threads are few: processor time has to say so, too. */
+/* Samples of threads are few: processor time has to say so, too. What issues work to another device
+ * needs one thread, whatever the libraries' pools have. */
 static bool says_cores(const struct summary_row *row, const char *before, struct strbuf *out)
 {
+	if (!device_is_cpu(row->cell->cell.device))
+		return false;
 	struct used used = find_used(row->cell);
 	bool fewer = used.processors < used.threads && used.cores <= used.processors + CORES_FEWER;
 	bool more = used.processors > used.threads || used.cores > used.threads + CORES_MORE;

@@ -55,11 +55,6 @@ struct study {
 	size_t known, theirs; /* values; rows that were published */
 };
 
-static bool is_cpu(const char *device)
-{
-	return strncmp(device, "cpu", 3) == 0;
-}
-
 static bool is_of_case(const struct study *s, const struct cell *cell)
 {
 	return !strcmp(s->cell->network, cell->network) && s->cell->stage == cell->stage &&
@@ -98,7 +93,7 @@ static const struct summary_row *find_on_cpu(const struct study *s, size_t run,
 	for (size_t c = 0; c < s->page->comparison_count; c++) {
 		const struct cell *cell = s->page->comparisons[c];
 		const struct summary_row *row = html_find(s->page, run, c, framework);
-		if (row && row->step.n > 0 && is_cpu(cell->device) && is_of_case(s, cell))
+		if (row && row->step.n > 0 && device_is_cpu(cell->device) && is_of_case(s, cell))
 			return row;
 	}
 	return NULL;
@@ -113,9 +108,9 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 		return row->items_per_second;
 	case METRIC_MEMORY:
 		/* Sensors of GPUs would have fields of their own: there are none. */
-		return is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
+		return device_is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
 	case METRIC_POWER:
-		return is_cpu(cell->device) ? html_median(row->cell, "power_mean_run") : NAN;
+		return device_is_cpu(cell->device) ? html_median(row->cell, "power_mean_run") : NAN;
 	default:
 		cpu = find_on_cpu(s, run, cell->framework);
 		return cpu ? row->items_per_second / cpu->items_per_second : NAN;
@@ -149,7 +144,7 @@ static const char *not_measured(const struct study *s, const struct summary_row 
 {
 	struct strbuf text;
 	bool known = false;
-	if (!is_cpu(rows[0].cell->cell.device) &&
+	if (!device_is_cpu(rows[0].cell->cell.device) &&
 	    (s->metric == METRIC_MEMORY || s->metric == METRIC_POWER))
 		return ": not measured, no sensor reads GPUs";
 	strbuf_init(&text, 0);
@@ -168,7 +163,7 @@ static void add_our_device(struct study *s, size_t run, size_t comparison)
 	size_t count, known = 0;
 	const struct summary_row *rows = html_rows(s->page, run, comparison, &count);
 	const struct cell *cell = s->page->comparisons[comparison];
-	if (count == 0 || (s->metric == METRIC_SPEED_UP && is_cpu(cell->device)))
+	if (count == 0 || (s->metric == METRIC_SPEED_UP && device_is_cpu(cell->device)))
 		return;
 	for (size_t i = 0; i < count; i++)
 		known += rows[i].step.n > 0 && isfinite(our_value(s, run, &rows[i]));
@@ -196,7 +191,7 @@ static double published_on_cpu(const struct study *s, const struct published_row
 	const struct published *published = &s->page->published;
 	for (size_t i = 0; i < published->count; i++) {
 		const struct published_row *row = &published->rows[i];
-		if (is_published(s, row) && is_cpu(row->device) &&
+		if (is_published(s, row) && device_is_cpu(row->device) &&
 		    !strcmp(row->framework, of->framework))
 			return row->value;
 	}
@@ -228,11 +223,11 @@ static void add_published_device(struct study *s, size_t first)
 		if (is_published(s, &published->rows[i]) &&
 		    !strcmp(published->rows[i].device, row->device))
 			return;
-	if (s->metric == METRIC_SPEED_UP && is_cpu(row->device))
+	if (s->metric == METRIC_SPEED_UP && device_is_cpu(row->device))
 		return;
 	add_heading(s, arena_printf(&s->figures->arena, "%s, %s, batch %lld%s", row->year,
 				    row->hardware, (long long)row->batch,
-				    s->metric == METRIC_POWER && is_cpu(row->device)
+				    s->metric == METRIC_POWER && device_is_cpu(row->device)
 					    ? ": its GPU, idle"
 					    : ""));
 	for (size_t i = first; i < published->count; i++)

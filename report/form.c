@@ -125,11 +125,6 @@ static void thesis_row(const char *metric, const struct cell *cell, double value
 	strbuf_putc(out, '\n');
 }
 
-static bool is_cpu(const struct cell *cell)
-{
-	return strncmp(cell->device, "cpu", 3) == 0;
-}
-
 /* Why there is no power, as the first cell has it whose processes say so. */
 static void no_power(const struct stored_run *run, struct strbuf *out)
 {
@@ -162,7 +157,7 @@ static void form_thesis(const struct stored_run *run, struct strbuf *out)
 			   &run->cells[i].cell, form_total_speed(&run->cells[i]), out);
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const struct stored_cell *cell = &run->cells[i];
-		bool cpu = is_cpu(&cell->cell);
+		bool cpu = device_is_cpu(cell->cell.device);
 
 		thesis_row(cpu ? "memory_mib" : "gpu_memory_mib", &cell->cell,
 			   cpu ? mean_over(cell, process_memory) : NAN, out);

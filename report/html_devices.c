@@ -82,7 +82,7 @@ static bool price_of(const struct machine *machine, const struct device_table *t
 {
 	const char *list = strchr(cell->device, ':');
 	*price = (struct device_row){.hourly = 0, .retail = 0};
-	if (!strncmp(cell->device, "cpu", 3))
+	if (device_is_cpu(cell->device))
 		return price_cores(machine, table,
 				   list ? strtoll(list + 1, NULL, 10) : machine->usable, price,
 				   name);

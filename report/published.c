@@ -230,11 +230,6 @@ bool published_matches(const struct published_row *row, const char *suite, const
 	       !strcmp(row->network, cell->network) && !strcmp(row->stage, stage_name(cell->stage));
 }
 
-static bool on_cpu(const char *device)
-{
-	return strncmp(device, "cpu", 3) == 0;
-}
-
 /* A speed of that cell, or that one was not available. */
 static bool is_speed(const struct published_row *row)
 {
@@ -281,7 +276,7 @@ static size_t add_rows(struct table *table, const struct published *published, c
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < published->count; i++) {
 			const struct published_row *row = &published->rows[i];
-			bool like = on_cpu(row->device) == on_cpu(cell->device);
+			bool like = device_is_cpu(row->device) == device_is_cpu(cell->device);
 
 			if (!published_matches(row, suite, cell) || !is_speed(row))
 				continue;

@@ -472,7 +472,7 @@ static int64_t worker_rested_ns(void *context, int64_t from_ns, int64_t to_ns)
 /* What a worker has another device compute cannot be seen on its processors. */
 static void watch_rest(const struct timing *t, struct client_spec *spec)
 {
-	if (strncmp(t->drive->cell->cell.device, "cpu", 3) != 0)
+	if (!device_is_cpu(t->drive->cell->cell.device))
 		return;
 	spec->rested_ns = worker_rested_ns;
 	spec->rested_context = t->sampling;

@@ -207,6 +207,12 @@ static void what_took_effect_is_said(void **state)
 	assert_string_equal(strbuf_text(&text),
 			    "mxnet, asked for 2 threads, never ran on more than 1 processor at "
 			    "once; pytorch, asked for fp32, computes as bf16 does by its logits");
+	/* On a GPU the processor only issues the work. */
+	snprintf(cell->cell.device, sizeof cell->cell.device, "cuda:0");
+	strbuf_clear(&text);
+	assert_true(summary_effective(&summary, FORWARD, &text));
+	assert_null(strstr(strbuf_text(&text), "mxnet"));
+	snprintf(cell->cell.device, sizeof cell->cell.device, "cpu");
 	/* Beside other programs it had to. */
 	for (size_t i = 0; i < cell->process_count; i++)
 		snprintf(cell->processes[i].flags, sizeof cell->processes[i].flags, "disturbed");
