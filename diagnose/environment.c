@@ -70,6 +70,9 @@ static const char *const settings[] = {
 	"PYTHONOPTIMIZE",
 	"TBB_",
 };
+/* Read where somebody compiles an extension, by nothing that runs; images of PyTorch come with it.
+ */
+static const char *const of_builds[] = {"TORCH_CUDA_ARCH_LIST", "TORCH_EXTENSIONS_DIR"};
 static const char *const paths[] = {"LD_LIBRARY_PATH", "PYTHONPATH", "PRONY_"};
 static const char *const secrets[] = {"TOKEN",	    "SECRET", "PASSWORD", "PASSWD",
 				      "CREDENTIAL", "_KEY",   "APIKEY"};
@@ -106,7 +109,8 @@ static json_t *collect(const char *const *list, size_t count)
 		if (!equals)
 			continue;
 		char *name = memory_printf("%.*s", (int)(equals - *row), *row);
-		if (listed(name, list, count) && !may_be_secret(name)) {
+		if (listed(name, list, count) && !may_be_secret(name) &&
+		    !listed(name, of_builds, COUNT(of_builds))) {
 			size_t length = strnlen(equals + 1, VALUE_LIMIT_BYTES);
 			json_t *value = json_stringn(equals + 1, length);
 

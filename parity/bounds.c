@@ -142,7 +142,7 @@ enum precision parity_precision_shown(const struct graph *graph, enum precision 
 		double ratio = fmax(logits_error, usual * 1e-6) / usual;
 		double distance = fmax(fmax(log(ratio), -log(ratio * averaged)), 0);
 		bool as_asked = precisions[candidates[i]].operand == precisions[asked].operand;
-		if (distance < nearest || (distance == nearest && as_asked)) {
+		if (distance < nearest || (distance == 0 && as_asked)) {
 			nearest = distance;
 			shown = as_asked ? asked : candidates[i];
 		}

@@ -368,9 +368,10 @@ class Adapter(adapters.Adapter):
         place.reshape(tensor.shape).copy_(value.detach())
 
     def status_of(self, error):
-        # torch.OutOfMemoryError of the GPU is a RuntimeError; the CPU's has no type of its own.
+        # torch.OutOfMemoryError of the GPU is a RuntimeError; the CPU's has no type of its own, nor has
+        # what NVIDIA's libraries could not get for themselves (CUBLAS_STATUS_ALLOC_FAILED).
         if isinstance(error, RuntimeError) and any(
                 text in str(error) for text in ("out of memory", "can't allocate memory",
-                                                "not enough memory")):
+                                                "not enough memory", "_STATUS_ALLOC_FAILED")):
             return "out-of-memory"
         return None

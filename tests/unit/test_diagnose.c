@@ -225,6 +225,8 @@ static void only_listed_variables(void **state)
 	setenv("OMP_NUM_THREADS", "2", 1);
 	setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
 	setenv("TORCH_API_TOKEN", "hush", 1);
+	/* Of builds; nothing that runs reads it. */
+	setenv("TORCH_CUDA_ARCH_LIST", "9.0a", 1);
 	setenv("CUDA_SECRET_KEY", "hush", 1);
 	setenv("TF_VAR_password", "hush", 1);
 	setenv("MY_DIARY", "hush", 1);
@@ -239,6 +241,8 @@ static void only_listed_variables(void **state)
 			    "(not UTF-8)");
 	assert_string_equal(json_string_value(json_object_get(paths, "PRONY_DATA")), "/data");
 	assert_null(strstr(text, "hush"));
+	assert_null(json_object_get(settings, "TORCH_CUDA_ARCH_LIST"));
+	unsetenv("TORCH_CUDA_ARCH_LIST");
 	assert_null(strstr(more, "hush"));
 	free(text);
 	free(more);
