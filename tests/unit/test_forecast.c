@@ -590,8 +590,8 @@ static void earlier_runs_tell_the_spread(void **state)
 	}
 }
 
-/* A sanitizer's large allocations cost a minute with ten thousand cells, and nothing is counted then
- * that a thousand do not show. */
+/* A sanitizer's large allocations cost a minute with ten thousand cells, and nothing is counted
+ * then that a thousand do not show. */
 #ifdef __SANITIZE_ADDRESS__
 enum { MANY = 1000 };
 #else
