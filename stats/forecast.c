@@ -5,20 +5,37 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "stats/steady.h"
+#include "stats/variates.h"
 
 #define NS_PER_SECOND 1e9
 /* What was not seen yet may be so many times shorter or longer. */
 #define DOUBT 1.5
-/* What is thought of a spread weighs as much as so many processes. */
-#define PRIOR_WEIGHT 4
+/* What is thought of a spread weighs as much as so many processes: by what is usual, by what
+ * earlier runs of the cell had, and at most by what the others of this run have. */
+#define USUAL_WEIGHT 2
+#define EARLIER_WEIGHT 4
+#define OTHERS_WEIGHT 4
+/* Two processes may lie at one place: no cell is so quiet. */
+#define SPREAD_LEAST 1e-4
+/* Before any process was disturbed it is as if so many had not been. */
+#define UNDISTURBED_BEFORE 10
+/* What earlier runs had of warm-ups, in all cells together, weighs as much as so many of this one.
+ */
+#define EARLIER_WARM_UPS 2
+/* The mean of all warm-ups weighs against those of a cell as much as so many of these. */
+#define OTHERS_WARM_UPS 2
 /* A reference that has come this far tells how long it will take. */
 #define TELLING_FRACTION 0.1
-/* What nobody has seen of warm-up weighs as much as so many of those that were seen. */
-#define WARM_UP_DOUBT 2
 /* Between these parts of the draws the end of a run lies nearly always. */
-#define LEFT_LOW 0.045
+#define LEFT_LOW 0.01
 #define LEFT_HIGH (1 - LEFT_LOW)
+
+static double seconds_of(int64_t ns)
+{
+	return (double)ns / NS_PER_SECOND;
+}
 
 void forecast_init(struct forecast *f, const struct effort_row *effort, int repeat, bool gate_only)
 {
@@ -26,6 +43,9 @@ void forecast_init(struct forecast *f, const struct effort_row *effort, int repe
 		.effort = effort, .learned = 1, .repeat = repeat, .gate_only = gate_only};
 	if (!forecast_is_fixed(f))
 		stopping_rule_init(&f->rule, effort);
+	if (effort->test_steadiness)
+		warm_ups_init(&f->warm_ups, seconds_of(STEADY_MIN_NS),
+			      seconds_of(effort->warm_up_cap_ns));
 }
 
 void forecast_release(struct forecast *f)
@@ -60,11 +80,6 @@ static void learn(struct forecast_mean *mean, double value)
 static double mean_or(const struct forecast_mean *mean, double otherwise)
 {
 	return mean->count > 0 ? mean->sum / mean->count : otherwise;
-}
-
-static double seconds_of(int64_t ns)
-{
-	return (double)ns / NS_PER_SECOND;
 }
 
 static double start_of(const struct forecast *f, const struct forecast_cell *cell)
@@ -125,23 +140,44 @@ static void warm_up_of(const struct forecast *f, const struct forecast_cell *cel
 	*high = fmax(*high, step);
 }
 
+static bool warm_up_is_open(const struct forecast *f, const struct forecast_cell *cell)
+{
+	return f->effort->test_steadiness && cell->warm_up_steps < 0;
+}
+
+/* Before one was seen: as in earlier runs. */
+static double usual_warm_up(const struct forecast *f, const struct forecast_cell *cell)
+{
+	double low, high;
+	warm_up_of(f, cell, step_of(f, cell), &low, &high);
+	return cell->warm_up > 0 ? fmin(fmax(cell->warm_up, low), high) : sqrt(low * high);
+}
+
+static double expected_warm_up(const struct forecast *f, const struct forecast_cell *cell)
+{
+	bool open = warm_up_is_open(f, cell);
+	double usual = usual_warm_up(f, cell);
+	double expected = open ? mean_or(&f->warm_up, usual) : usual;
+	double weight = open ? OTHERS_WARM_UPS : 0;
+	return cell->seen > 0 ? (cell->warmed + weight * expected) / (cell->seen + weight)
+			      : expected;
+}
+
 /* One that has lasted so long already ends between now and its longest. */
 static double warm_up_after(const struct forecast *f, const struct forecast_cell *cell,
 			    double warmed)
 {
 	double low, high;
 	warm_up_of(f, cell, step_of(f, cell), &low, &high);
-	double usual = cell->warm_up > 0 ? fmin(fmax(cell->warm_up, low), high) : sqrt(low * high);
-	double warm_up = cell->warm_up_steps < 0 ? mean_or(&f->warm_up, usual) : low;
-	return warmed < high ? fmax(warm_up, sqrt(warmed * high)) : warmed;
+	return warmed < high ? fmax(expected_warm_up(f, cell), sqrt(warmed * high)) : warmed;
 }
 
 static double process_of(const struct forecast *f, const struct forecast_cell *cell)
 {
 	double step = step_of(f, cell);
 	if (cell->seen > 0)
-		return cell->passed / cell->seen;
-	return start_of(f, cell) + step + warm_up_after(f, cell, 0) + window_of(f, cell, step);
+		return cell->passed / cell->seen + expected_warm_up(f, cell);
+	return start_of(f, cell) + step + expected_warm_up(f, cell) + window_of(f, cell, step);
 }
 
 static double reference_scale(const struct forecast *f)
@@ -169,29 +205,40 @@ static double usual_spread(const struct forecast *f)
 static struct forecast_told told_by(const struct forecast_cell *cell)
 {
 	double freedom = cell->n >= 2 && isfinite(cell->spread) ? (double)(cell->n - 1) : 0;
-	return (struct forecast_told){freedom > 0 ? cell->spread * cell->spread * freedom : 0,
-				      freedom};
+	return (struct forecast_told){
+		freedom > 0 ? freedom * log(fmax(cell->spread, SPREAD_LEAST)) : 0, freedom};
 }
 
 /* What is thought of the spread of a cell's processes: what earlier runs had, or what is usual, and
- * those of the other cells of this run. */
+ * those of the other cells of this run. Of logarithms, for one framework's may be ten times
+ * another's. */
 static void believe(const struct forecast *f, const struct forecast_cell *cell,
 		    struct stopping_known *out)
 {
 	struct forecast_told own = told_by(cell);
 	bool seen = cell->earlier_spread > 0;
 	double prior = seen ? cell->earlier_spread : usual_spread(f);
-	out->prior = sqrt((PRIOR_WEIGHT * prior * prior + fmax(f->told.squares - own.squares, 0)) /
-			  (PRIOR_WEIGHT + f->told.weight - own.weight));
-	out->weight = PRIOR_WEIGHT;
-	out->shared = !seen && !(f->told.weight > 0);
+	double others = f->told.weight - own.weight;
+	double part = others > OTHERS_WEIGHT ? OTHERS_WEIGHT / others : 1;
+	out->weight = seen ? EARLIER_WEIGHT : USUAL_WEIGHT;
+	out->prior = exp((out->weight * log(prior) + part * (f->told.logs - own.logs)) /
+			 (out->weight + part * others));
+	out->shared = !seen;
 }
 
-/* How many of the processes to come will not count, because other programs disturb them: as many as
- * so far. */
-static double lost_share(const struct forecast *f)
+/* What holds in all cells, and is known better by each process that has ended. */
+static void draw_machine(struct forecast *f)
 {
-	return f->disturbed.sum / (f->disturbed.count + 1);
+	struct random random;
+	if (f->drawn == f->learned)
+		return;
+	f->drawn = f->learned;
+	random_init_named(&random, 0, "disturbed");
+	double disturbed = f->disturbed.sum, others = f->disturbed.count - disturbed;
+	for (int d = 0; d < STOPPING_DRAWS; d++)
+		f->lost[d] = share_variate(&random, disturbed, others + UNDISTURBED_BEFORE);
+	if (f->effort->test_steadiness)
+		warm_ups_draw(&f->warm_ups, f->warm_up_draws, STOPPING_DRAWS);
 }
 
 /* Draws how many processes an open cell may have in the end, beside those that do not count so far.
@@ -202,8 +249,8 @@ static void draw_counts(struct forecast *f, size_t i)
 	struct forecast_cell *cell = &f->cells[i];
 	if (cell->drawn == f->learned || cell->ended || forecast_is_fixed(f))
 		return;
-	struct stopping_known known = {
-		.n = (int)cell->n, .spread = cell->spread, .lost = lost_share(f)};
+	draw_machine(f);
+	struct stopping_known known = {.n = (int)cell->n, .spread = cell->spread, .lost = f->lost};
 	believe(f, cell, &known);
 	stopping_draw(&f->rule, &known, i, cell->counts);
 	cell->drawn = f->learned;
@@ -259,21 +306,32 @@ static void look_at(struct forecast *f, size_t i)
 	f->looks++;
 }
 
-/* Of how many cells nobody knows how long they warm up: the effort decides it, and no earlier run
- * has told. */
-static double unknown_warm_ups(const struct forecast *f)
+/* What the plan and earlier runs say of warm-ups. */
+static void know_warm_ups(struct forecast *f)
 {
-	double unknown = 0;
+	double sum = 0, known = 0, open = 0, pending = 0;
 	for (size_t i = 0; i < f->count; i++)
-		unknown += f->cells[i].warm_up_steps < 0 && f->cells[i].warm_up <= 0;
-	return f->effort->test_steadiness && f->count > 0 ? unknown / (double)f->count : 0;
+		known += !f->cells[i].ended && warm_up_is_open(f, &f->cells[i]) &&
+			 f->cells[i].warm_up > 0;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct forecast_cell *cell = &f->cells[i];
+		pending += !cell->ended;
+		if (cell->ended || !warm_up_is_open(f, cell))
+			continue;
+		sum += usual_warm_up(f, cell);
+		open++;
+		if (cell->warm_up > 0)
+			warm_ups_learn(&f->warm_ups, cell->warm_up, EARLIER_WARM_UPS / known);
+	}
+	f->usual_warm_up = open > 0 ? sum / open : 0;
+	f->open_warm_ups = open > 0 ? open / pending : 0;
 }
 
 /* What was learned of one cell may change all; they are looked at by turns. */
 static void look_at_due(struct forecast *f)
 {
 	if (!f->asked)
-		f->unknown_warm_ups = unknown_warm_ups(f);
+		know_warm_ups(f);
 	for (size_t i = 0; f->due > 0 && (!f->asked || i < FORECAST_LOOKS); i++) {
 		f->next = f->next < f->count ? f->next : 0;
 		look_at(f, f->next++);
@@ -344,12 +402,15 @@ void forecast_process(struct forecast *f, size_t cell, const struct process_reco
 	    record->window_ns == RECORD_NONE)
 		return;
 	of->good++;
-	of->passed += seconds;
-	of->seen++;
 	double warm_up = seconds_of(record->warm_up_ns), window = seconds_of(record->window_ns);
+	of->passed += seconds - warm_up;
+	of->warmed += warm_up;
+	of->seen++;
 	learn(&group->start, fmax(seconds - warm_up - window, 0));
-	if (of->warm_up_steps < 0)
+	if (warm_up_is_open(f, of)) {
 		learn(&f->warm_up, warm_up);
+		warm_ups_learn(&f->warm_ups, warm_up, 1);
+	}
 	forecast_step(f, cell, record->step_mean_ns / NS_PER_SECOND);
 }
 
@@ -367,7 +428,7 @@ void forecast_estimate(struct forecast *f, size_t cell, const struct estimate *e
 	f->cells[cell].n = estimate->n;
 	f->cells[cell].spread = estimate->n >= 2 ? estimate->cv_between : NAN;
 	after = told_by(&f->cells[cell]);
-	f->told.squares += after.squares - before.squares;
+	f->told.logs += after.logs - before.logs;
 	f->told.weight += after.weight - before.weight;
 	f->learned++;
 	f->due = f->count;
@@ -482,20 +543,34 @@ static void add_running(const struct forecast *f, const struct forecast_now *now
 	}
 }
 
-/* By how many seconds the warm-ups to come may differ from what is expected of them; `part`, 0 to
- * 1, from the shortest to the longest. The first few may all have been short. */
-static double warm_up_doubt(const struct forecast *f, double part)
+/* By how much the warm-up of the process that runs may differ from what is expected, in a draw. */
+static double running_doubt(const struct forecast *f, const struct forecast_now *now, int d)
 {
-	double high = seconds_of(f->effort->warm_up_cap_ns);
-	double low = fmin(high, seconds_of(STEADY_MIN_NS));
-	double expected = mean_or(&f->warm_up, sqrt(low * high));
-	double doubt = low * pow(high / low, part) - expected;
-	return f->unknown_warm_ups * doubt * WARM_UP_DOUBT / (f->warm_up.count + WARM_UP_DOUBT);
+	const struct forecast_cell *cell = &f->cells[now->cell];
+	if (now->measures || cell->share.more[d] <= 0)
+		return 0;
+	return warm_ups_end(&f->warm_ups, &f->warm_up_draws[d], now->warmed) -
+	       warm_up_after(f, cell, now->warmed);
 }
 
-/* Seconds until the end, in each of the draws. */
+/* Likewise of those to come, and of all of them together. */
+static double warm_up_doubt(const struct forecast *f, const struct forecast_now *now, int d)
+{
+	const struct warm_up_draw *draw = &f->warm_up_draws[d];
+	bool running = now->part == FORECAST_PROCESS && now->cell < f->count &&
+		       warm_up_is_open(f, &f->cells[now->cell]);
+	double more = (double)f->sums.more[d] * f->open_warm_ups;
+	double doubt = running ? running_doubt(f, now, d) : 0;
+	if (running && f->cells[now->cell].share.more[d] > 0)
+		more = fmax(more - 1, 0);
+	return doubt + warm_ups_together(&f->warm_ups, draw, more) -
+	       more * mean_or(&f->warm_up, f->usual_warm_up);
+}
+
+/* Seconds until the end in each of the draws: with warm-ups as long as is expected, and as long as
+ * they may be. */
 static void draw_left(struct forecast *f, const struct forecast_now *now,
-		      double draws[STOPPING_DRAWS])
+		      double expected[STOPPING_DRAWS], double doubted[STOPPING_DRAWS])
 {
 	const struct forecast_sums *sums = &f->sums;
 
@@ -503,27 +578,28 @@ static void draw_left(struct forecast *f, const struct forecast_now *now,
 	/* The one that runs is never out of date. */
 	if (now->cell < f->count)
 		look_at(f, now->cell);
-	memcpy(draws, sums->seconds, sizeof sums->seconds);
+	draw_machine(f);
+	memcpy(expected, sums->seconds, sizeof sums->seconds);
 	if (now->part == FORECAST_PROCESS && now->cell < f->count)
-		add_running(f, now, draws);
+		add_running(f, now, expected);
 	double known = sums->references * reference_scale(f) + sums->gates - done_of(f, now);
 	double most = f->budget > 0 ? fmax(f->budget - now->whole, 0) : INFINITY;
 	for (int d = 0; d < STOPPING_DRAWS; d++) {
-		double doubt =
-			f->unknown_warm_ups > 0 ? warm_up_doubt(f, (d + 0.5) / STOPPING_DRAWS) : 0;
-		draws[d] += (double)sums->more[d] * doubt;
-		draws[d] = fmin(fmax(known + draws[d], 0), most);
+		double doubt = f->open_warm_ups > 0 ? warm_up_doubt(f, now, d) : 0;
+		doubted[d] = fmin(fmax(known + expected[d] + doubt, 0), most);
+		expected[d] = fmin(fmax(known + expected[d], 0), most);
 	}
 }
 
 struct forecast_time forecast_left(struct forecast *f, const struct forecast_now *now)
 {
-	double draws[STOPPING_DRAWS];
+	double expected[STOPPING_DRAWS], doubted[STOPPING_DRAWS];
 
-	draw_left(f, now, draws);
+	draw_left(f, now, expected, doubted);
+	double middle = median_of(expected, STOPPING_DRAWS);
 	return (struct forecast_time){
-		.low = percentile_of(draws, STOPPING_DRAWS, LEFT_LOW),
-		.middle = median_of(draws, STOPPING_DRAWS),
-		.high = percentile_of(draws, STOPPING_DRAWS, LEFT_HIGH),
+		.low = fmin(percentile_of(doubted, STOPPING_DRAWS, LEFT_LOW), middle),
+		.middle = middle,
+		.high = fmax(percentile_of(doubted, STOPPING_DRAWS, LEFT_HIGH), middle),
 	};
 }

@@ -12,6 +12,7 @@
 #include "samples/record.h"
 #include "stats/effort.h"
 #include "stats/stopping.h"
+#include "stats/warm_ups.h"
 
 /* Cells that one question looks at anew. So many and fewer are always up to date; of more, each is
  * so again after count / FORECAST_LOOKS questions. */
@@ -42,7 +43,8 @@ struct forecast_cell {
 	int tried;	/* processes that have ended */
 
 	double told;   /* length of a step, from a process that is about to measure; 0: none yet */
-	double passed; /* in processes of this run */
+	double passed; /* in processes of this run, beside their warm-ups */
+	double warmed; /* in these */
 	int seen;      /* how many these were */
 	size_t good;   /* those that ended ok, stored ones included */
 	size_t n;      /* of them, those that count */
@@ -67,9 +69,10 @@ struct forecast_group {
 	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
 };
 
-/* Degrees of freedom, and sum of squares: what cells' processes tell of a spread. */
+/* Degrees of freedom, and the logarithm of a spread times these: what cells' processes tell of
+ * those of other cells. */
 struct forecast_told {
-	double squares, weight;
+	double logs, weight;
 };
 
 /* Over all cells, of their shares. */
@@ -91,7 +94,12 @@ struct forecast {
 	size_t group_count;
 	double reference_said, reference_took; /* of references that have ended */
 	struct forecast_mean warm_up;
-	double unknown_warm_ups;	/* share of cells, of which nothing is known of it before */
+	double open_warm_ups;	  /* share of the cells that warm up until they are steady */
+	double usual_warm_up;	  /* in the mean of these, before one was seen; seconds */
+	struct warm_ups warm_ups; /* of these */
+	struct warm_up_draw warm_up_draws[STOPPING_DRAWS];
+	double lost[STOPPING_DRAWS];	/* share of the processes to come that will not count */
+	unsigned drawn;			/* both, from what was learned until then */
 	struct forecast_mean disturbed; /* 1 for each process that was, 0 for the others */
 	struct forecast_mean step;	/* of all groups */
 	struct forecast_told told;	/* of all cells */
@@ -116,8 +124,8 @@ struct forecast_now {
 };
 
 /* Until the end of the run: as likely more than `middle` as less, and nearly always between `low`
- * and `high`, by how many processes cells may still want, and how long these may warm up. Where
- * both are fixed all three are one. */
+ * and `high`, by how many processes cells may still want, how many of these other programs may
+ * disturb, and how long they may warm up. Where all that is fixed all three are one. */
 struct forecast_time {
 	double low, middle, high;
 };

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/random.h"
+#include "stats/variates.h"
 
 void stopping_rule_init(struct stopping_rule *rule, const struct effort_row *effort)
 {
@@ -17,17 +18,6 @@ void stopping_rule_init(struct stopping_rule *rule, const struct effort_row *eff
 			log1p(effort->stop_half_width) * sqrt(n) / student_t_quantile(0.975, n - 1);
 }
 
-static double chi_squared(struct random *random, int freedom)
-{
-	double sum = 0;
-
-	for (int i = 0; i < freedom; i++) {
-		double normal = random_normal(random);
-		sum += normal * normal;
-	}
-	return sum;
-}
-
 static bool has_stopped(const struct stopping_rule *rule, int n, double squares)
 {
 	return n >= rule->cap || (n >= rule->start && sqrt(squares / (n - 1)) <= rule->narrow[n]);
@@ -35,13 +25,13 @@ static bool has_stopped(const struct stopping_rule *rule, int n, double squares)
 
 /* Welford's recurrence goes on from the processes that there are, whose mean is 0 here. */
 static int one_draw(const struct stopping_rule *rule, const struct stopping_known *known,
-		    double squares, double sigma, struct random *random)
+		    double squares, double sigma, double lost_share, struct random *random)
 {
 	int n = known->n, lost = 0;
 	double centre = n > 0 ? sigma / sqrt(n) * random_normal(random) : 0, mean = 0;
 
 	while (!has_stopped(rule, n, squares)) {
-		while (known->lost > 0 && random_uniform(random) < known->lost)
+		while (lost_share > 0 && random_uniform(random) < lost_share)
 			lost++;
 		double value = centre + sigma * random_normal(random), off = value - mean;
 		n++;
@@ -62,7 +52,9 @@ void stopping_draw(const struct stopping_rule *rule, const struct stopping_known
 	random_init(&spreads, known->shared ? 0 : 2 * seed + 1);
 	random_init(&processes, 2 * seed + 2);
 	for (int i = 0; i < STOPPING_DRAWS; i++) {
-		double sigma = sqrt(believed / chi_squared(&spreads, known->weight + freedom));
-		counts[i] = one_draw(rule, known, squares, sigma, &processes);
+		double chi_squared = chi_squared_variate(&spreads, known->weight + freedom);
+		double sigma = sqrt(believed / chi_squared);
+		double lost = known->lost ? known->lost[i] : 0;
+		counts[i] = one_draw(rule, known, squares, sigma, lost, &processes);
 	}
 }

@@ -26,20 +26,20 @@ void stopping_rule_init(struct stopping_rule *rule, const struct effort_row *eff
 
 /* What is known of a cell: `n` processes count and have the standard deviation
  * `spread` (of logarithms; any value where n < 2). Of it was thought `prior`, as if from `weight`
- * degrees of freedom (> 0). A process to come does not count with the probability `lost` (below 1)
- * and is made up for. */
+ * degrees of freedom (> 0). In each draw a process to come does not count with a probability of
+ * `lost` (STOPPING_DRAWS of them, below 1; NULL: all count) and is made up for. */
 struct stopping_known {
 	int n;
 	double spread, prior;
 	int weight;
-	double lost;
-	bool shared; /* no cell has told: the spread is the machine's, one in all cells */
+	const double *lost;
+	bool shared; /* most of the spread is the machine's: drawn alike in all cells */
 };
 
 /*
  * Writes STOPPING_DRAWS numbers of processes in the end: those that count, each above n unless the
  * rule ends the cell there, and those to come that will not. The same `seed` gives the same
- * numbers, and of cells that share a spread the same spreads in the same places. The variance is
+ * numbers, and of cells that share one a wide spread is in the same places. The variance is
  * drawn from its posterior, a scaled inverse chi squared (Gelman et al., Bayesian Data
  * Analysis, 3.2).
  */
