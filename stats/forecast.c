@@ -201,12 +201,19 @@ static double usual_spread(const struct forecast *f)
 	return calm * pow(busy / calm, mean_or(&f->disturbed, 0));
 }
 
-/* What a cell's processes tell of a spread. */
+/* What a cell's processes tell of a spread. The logarithm of a variance from so many degrees of
+ * freedom lies digamma(freedom / 2) - log(freedom / 2) off in the mean, with the variance
+ * trigamma(freedom / 2) (Bartlett and Kendall, JRSS Suppl. 8, 1946): two processes that happen to
+ * lie close tell little. Both by their recurrence and the first terms of their series. */
 static struct forecast_told told_by(const struct forecast_cell *cell)
 {
-	double freedom = cell->n >= 2 && isfinite(cell->spread) ? (double)(cell->n - 1) : 0;
-	return (struct forecast_told){
-		freedom > 0 ? freedom * log(fmax(cell->spread, SPREAD_LEAST)) : 0, freedom};
+	if (cell->n < 2 || !isfinite(cell->spread))
+		return (struct forecast_told){0, 0};
+	double x = (double)(cell->n - 1) / 2, y = x + 1;
+	double digamma = log(y) - 1 / (2 * y) - 1 / (12 * y * y) - 1 / x;
+	double trigamma = 1 / (x * x) + 1 / y + 1 / (2 * y * y) + 1 / (6 * y * y * y);
+	double log_of = log(fmax(cell->spread, SPREAD_LEAST)) - (digamma - log(x)) / 2;
+	return (struct forecast_told){log_of * 2 / trigamma, 2 / trigamma};
 }
 
 /* What is thought of the spread of a cell's processes: what earlier runs had, or what is usual, and

@@ -69,8 +69,8 @@ struct forecast_group {
 	struct forecast_mean step;  /* logarithm of how much longer steps take than was said */
 };
 
-/* Degrees of freedom, and the logarithm of a spread times these: what cells' processes tell of
- * those of other cells. */
+/* What cells' processes tell of the spread of other cells': its logarithm times a weight, which
+ * many degrees of freedom have nearly in full, and few hardly. */
 struct forecast_told {
 	double logs, weight;
 };
