@@ -35,6 +35,9 @@ static json_t *cell_to_json(const struct plan_cell *planned)
 	json_object_set_new(object, "warm_up_steps",
 			    planned->warm_up_steps >= 0 ? json_integer(planned->warm_up_steps)
 							: json_null());
+	/* Both are an epoch's then, and fewer where it would last longer. */
+	json_object_set_new(object, "epoch_max_ns",
+			    planned->epoch_ns > 0 ? json_integer(planned->epoch_ns) : json_null());
 	json_object_set_new(object, "command",
 			    planned->worker_argv ? words_to_json(planned->worker_argv)
 						 : json_null());

@@ -44,7 +44,10 @@ void forecast_init(struct forecast *f, const struct effort_row *effort, int repe
 	if (!forecast_is_fixed(f))
 		stopping_rule_init(&f->rule, effort);
 	if (effort->test_steadiness)
-		warm_ups_init(&f->warm_ups, seconds_of(STEADY_MIN_NS),
+		warm_ups_init(&f->warm_ups,
+			      seconds_of(STEADY_MIN_NS < effort->warm_up_cap_ns
+						 ? STEADY_MIN_NS
+						 : effort->warm_up_cap_ns),
 			      seconds_of(effort->warm_up_cap_ns));
 }
 

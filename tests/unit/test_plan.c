@@ -445,6 +445,14 @@ static void a_screening_has_epochs_in_loop_fit(void **state)
 			assert_int_equal(cell->epoch_steps, k == 0 ? 32 : 0);
 			/* What is typed is not cut. */
 			assert_int_equal(cell->epoch_ns > 0, k == 0 && rows[i].typed == 0);
+			json_t *plan = plan_to_json(&f.plan);
+			const json_t *longest =
+				json_object_get(json_array_get(plan, k), "epoch_max_ns");
+			if (cell->epoch_ns > 0)
+				assert_int_equal(json_integer_value(longest), cell->epoch_ns);
+			else
+				assert_true(json_is_null(longest));
+			json_decref(plan);
 		}
 		fixture_release(&f);
 	}
