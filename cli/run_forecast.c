@@ -130,6 +130,10 @@ void run_forecast_resume(const struct job *job, struct forecast *f)
 			forecast_end(f, i);
 		if (cell->gate_done)
 			forecast_no_gate(f, i);
+		size_t disturbed = 0;
+		for (size_t k = 0; k < cell->mean_count; k++)
+			disturbed += cell->disturbances[k] == DISTURBANCE_SEEN;
+		forecast_disturbed(f, disturbed, cell->mean_count - disturbed);
 		f->cells[i].tried = cell->tried;
 		f->cells[i].good = cell->mean_count;
 		counted_estimate(cell, &estimate);

@@ -143,24 +143,24 @@ static void warm_up_of(const struct forecast *f, const struct forecast_cell *cel
 	*high = fmax(*high, step);
 }
 
+/* Whether steadiness decides how long processes warm up: with steps longer than the cap there is
+ * nothing to decide. */
 static bool warm_up_is_open(const struct forecast *f, const struct forecast_cell *cell)
 {
-	return f->effort->test_steadiness && cell->warm_up_steps < 0;
+	return f->effort->test_steadiness && cell->warm_up_steps < 0 &&
+	       step_of(f, cell) < seconds_of(f->effort->warm_up_cap_ns);
 }
 
-/* Before one was seen: as in earlier runs. */
-static double usual_warm_up(const struct forecast *f, const struct forecast_cell *cell)
+/* Of a cell's own processes and of all: before one was seen, as in earlier runs. */
+static double expected_warm_up(const struct forecast *f, const struct forecast_cell *cell)
 {
 	double low, high;
 	warm_up_of(f, cell, step_of(f, cell), &low, &high);
-	return cell->warm_up > 0 ? fmin(fmax(cell->warm_up, low), high) : sqrt(low * high);
-}
-
-static double expected_warm_up(const struct forecast *f, const struct forecast_cell *cell)
-{
 	bool open = warm_up_is_open(f, cell);
-	double usual = usual_warm_up(f, cell);
-	double expected = open ? mean_or(&f->warm_up, usual) : usual;
+	double expected = cell->warm_up > 0 ? cell->warm_up : sqrt(low * high);
+	if (open)
+		expected = mean_or(&f->warm_up, expected);
+	expected = fmin(fmax(expected, low), high);
 	double weight = open ? OTHERS_WARM_UPS : 0;
 	return cell->seen > 0 ? (cell->warmed + weight * expected) / (cell->seen + weight)
 			      : expected;
@@ -292,7 +292,9 @@ static void count_share(struct forecast_sums *sums, const struct forecast_share 
 	sums->tried += sign * share->tried;
 	for (int d = 0; d < STOPPING_DRAWS; d++) {
 		sums->seconds[d] += sign * share->more[d] * share->each;
+		sums->warm_ups[d] += sign * share->more[d] * share->warm_up;
 		sums->more[d] += sign * share->more[d];
+		sums->open[d] += share->warm_up > 0 ? sign * share->more[d] : 0;
 	}
 }
 
@@ -306,6 +308,7 @@ static void look_at(struct forecast *f, size_t i)
 		share.gate = cell->gate ? gate_of(f, cell) : 0;
 		share.references = cell->reference + cell->loss;
 		share.each = isfinite(each) ? each : 0; /* it could never be taken out again */
+		share.warm_up = warm_up_is_open(f, cell) ? expected_warm_up(f, cell) : 0;
 		for (int d = 0; d < STOPPING_DRAWS; d++)
 			share.more[d] = processes_of(f, cell, d) - cell->tried;
 	}
@@ -319,22 +322,21 @@ static void look_at(struct forecast *f, size_t i)
 /* What the plan and earlier runs say of warm-ups. */
 static void know_warm_ups(struct forecast *f)
 {
-	double sum = 0, known = 0, open = 0, pending = 0;
-	for (size_t i = 0; i < f->count; i++)
-		known += !f->cells[i].ended && warm_up_is_open(f, &f->cells[i]) &&
-			 f->cells[i].warm_up > 0;
+	double sum = 0, open = 0, known = 0;
 	for (size_t i = 0; i < f->count; i++) {
 		const struct forecast_cell *cell = &f->cells[i];
-		pending += !cell->ended;
 		if (cell->ended || !warm_up_is_open(f, cell))
 			continue;
-		sum += usual_warm_up(f, cell);
+		sum += expected_warm_up(f, cell);
 		open++;
-		if (cell->warm_up > 0)
-			warm_ups_learn(&f->warm_ups, cell->warm_up, EARLIER_WARM_UPS / known);
+		known += cell->warm_up > 0;
 	}
 	f->usual_warm_up = open > 0 ? sum / open : 0;
-	f->open_warm_ups = open > 0 ? open / pending : 0;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct forecast_cell *cell = &f->cells[i];
+		if (!cell->ended && warm_up_is_open(f, cell) && cell->warm_up > 0)
+			warm_ups_learn(&f->warm_ups, cell->warm_up, EARLIER_WARM_UPS / known);
+	}
 }
 
 /* What was learned of one cell may change all; they are looked at by turns. */
@@ -354,6 +356,14 @@ void forecast_no_gate(struct forecast *f, size_t cell)
 {
 	f->cells[cell].gate = false;
 	f->cells[cell].reference = 0;
+	f->due = f->count;
+}
+
+void forecast_disturbed(struct forecast *f, size_t disturbed, size_t others)
+{
+	f->disturbed.sum += (double)disturbed;
+	f->disturbed.count += (int)(disturbed + others);
+	f->learned++;
 	f->due = f->count;
 }
 
@@ -533,48 +543,63 @@ static double rest_of_process(const struct forecast *f, const struct forecast_no
 		return fmax(end - now->measured, 0);
 	if (now->warmed > 0)
 		return warm_up_after(f, cell, now->warmed) - now->warmed + end;
-	return fmax(process_of(f, cell) - now->passed, end);
+	return fmax(process_of(f, cell) - now->passed, expected_warm_up(f, cell) + end);
 }
 
-/* `draws`: with what the process that runs has behind it. */
-static void add_running(const struct forecast *f, const struct forecast_now *now,
-			double draws[STOPPING_DRAWS])
-{
-	const struct forecast_cell *cell = &f->cells[now->cell];
-	double rest = rest_of_process(f, now), each = cell->share.each;
+/* The process that runs: seconds to its end, and what one to come of its cell takes, which it may
+ * tell already; of either what its warm-up is expected to be. */
+struct running {
+	bool is, open; /* open: its warm-up may still end sooner or later */
+	double rest, warm_up;
+	double each, each_warm_up;
+};
 
+static struct running running_of(const struct forecast *f, const struct forecast_now *now)
+{
+	if (now->part != FORECAST_PROCESS || now->cell >= f->count)
+		return (struct running){.is = false};
+	const struct forecast_cell *cell = &f->cells[now->cell];
+	struct running r = {.is = true,
+			    .open = cell->share.warm_up > 0 && !now->measures,
+			    .rest = rest_of_process(f, now),
+			    .warm_up = warm_up_after(f, cell, now->warmed),
+			    .each = cell->share.each,
+			    .each_warm_up = cell->share.warm_up};
 	/* The first one tells already while it goes on. */
-	if (cell->seen == 0)
-		each = fmax(each, now->passed + rest);
-	for (int d = 0; d < STOPPING_DRAWS; d++) {
-		int more = cell->share.more[d];
-		if (more > 0)
-			draws[d] += rest + (more - 1) * each - more * cell->share.each;
+	if (cell->seen == 0 && now->passed + r.rest > r.each) {
+		double longer = now->passed + r.rest - r.each;
+		r.each += longer;
+		/* In its window nobody says any more how long it has warmed up. */
+		double most = now->measures ? seconds_of(f->effort->warm_up_cap_ns) : r.warm_up;
+		if (r.each_warm_up > 0)
+			r.each_warm_up += fmin(longer, fmax(most - r.each_warm_up, 0));
 	}
+	return r;
 }
 
-/* By how much the warm-up of the process that runs may differ from what is expected, in a draw. */
-static double running_doubt(const struct forecast *f, const struct forecast_now *now, int d)
+/* Seconds until the end in one of the draws, of processes: with warm-ups as long as is expected;
+ * `doubt`: by how much they may be longer or shorter. */
+static double processes_left(const struct forecast *f, const struct forecast_now *now,
+			     const struct running *r, int d, double *doubt)
 {
-	const struct forecast_cell *cell = &f->cells[now->cell];
-	if (now->measures || cell->share.more[d] <= 0)
-		return 0;
-	return warm_ups_end(&f->warm_ups, &f->warm_up_draws[d], now->warmed) -
-	       warm_up_after(f, cell, now->warmed);
-}
-
-/* Likewise of those to come, and of all of them together. */
-static double warm_up_doubt(const struct forecast *f, const struct forecast_now *now, int d)
-{
+	const struct forecast_share *share = r->is ? &f->cells[now->cell].share : NULL;
 	const struct warm_up_draw *draw = &f->warm_up_draws[d];
-	bool running = now->part == FORECAST_PROCESS && now->cell < f->count &&
-		       warm_up_is_open(f, &f->cells[now->cell]);
-	double more = (double)f->sums.more[d] * f->open_warm_ups;
-	double doubt = running ? running_doubt(f, now, d) : 0;
-	if (running && f->cells[now->cell].share.more[d] > 0)
-		more = fmax(more - 1, 0);
-	return doubt + warm_ups_together(&f->warm_ups, draw, more) -
-	       more * mean_or(&f->warm_up, f->usual_warm_up);
+	double seconds = f->sums.seconds[d], warm_ups = f->sums.warm_ups[d];
+	double open = (double)f->sums.open[d];
+	*doubt = 0;
+	if (r->is && share->more[d] > 0) {
+		int later = share->more[d] - 1;
+		seconds += r->rest + later * r->each - share->more[d] * share->each;
+		warm_ups += later * r->each_warm_up - share->more[d] * share->warm_up;
+		open -= share->warm_up > 0;
+		if (r->open)
+			*doubt = warm_ups_end(&f->warm_ups, draw, now->warmed) - r->warm_up;
+	}
+	if (open > 0)
+		*doubt += warm_ups_together(&f->warm_ups, draw, open, warm_ups,
+					    mean_or(&f->warm_up, f->usual_warm_up)) -
+			  warm_ups;
+	return seconds;
 }
 
 /* Seconds until the end in each of the draws: with warm-ups as long as is expected, and as long as
@@ -582,22 +607,18 @@ static double warm_up_doubt(const struct forecast *f, const struct forecast_now 
 static void draw_left(struct forecast *f, const struct forecast_now *now,
 		      double expected[STOPPING_DRAWS], double doubted[STOPPING_DRAWS])
 {
-	const struct forecast_sums *sums = &f->sums;
-
 	look_at_due(f);
 	/* The one that runs is never out of date. */
 	if (now->cell < f->count)
 		look_at(f, now->cell);
 	draw_machine(f);
-	memcpy(expected, sums->seconds, sizeof sums->seconds);
-	if (now->part == FORECAST_PROCESS && now->cell < f->count)
-		add_running(f, now, expected);
-	double known = sums->references * reference_scale(f) + sums->gates - done_of(f, now);
+	struct running running = running_of(f, now);
+	double known = f->sums.references * reference_scale(f) + f->sums.gates - done_of(f, now);
 	double most = f->budget > 0 ? fmax(f->budget - now->whole, 0) : INFINITY;
 	for (int d = 0; d < STOPPING_DRAWS; d++) {
-		double doubt = f->open_warm_ups > 0 ? warm_up_doubt(f, now, d) : 0;
-		doubted[d] = fmin(fmax(known + expected[d] + doubt, 0), most);
-		expected[d] = fmin(fmax(known + expected[d], 0), most);
+		double doubt, left = known + processes_left(f, now, &running, d, &doubt);
+		doubted[d] = fmin(fmax(left + doubt, 0), most);
+		expected[d] = fmin(fmax(left, 0), most);
 	}
 }
 

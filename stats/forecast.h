@@ -22,6 +22,7 @@ enum { FORECAST_LOOKS = 256 };
 struct forecast_share {
 	bool in;
 	double gate, references, each; /* each: of its processes to come */
+	double warm_up;		       /* of that, where it is open; else 0 */
 	int more[STOPPING_DRAWS];      /* processes to come */
 	int tried;
 };
@@ -78,7 +79,9 @@ struct forecast_told {
 /* Over all cells, of their shares. */
 struct forecast_sums {
 	double gates, references, seconds[STOPPING_DRAWS];
-	int64_t more[STOPPING_DRAWS], tried;
+	double warm_ups[STOPPING_DRAWS];
+	int64_t more[STOPPING_DRAWS], open[STOPPING_DRAWS]; /* open: of those whose warm-up is */
+	int64_t tried;
 };
 
 struct forecast {
@@ -94,7 +97,6 @@ struct forecast {
 	size_t group_count;
 	double reference_said, reference_took; /* of references that have ended */
 	struct forecast_mean warm_up;
-	double open_warm_ups;	  /* share of the cells that warm up until they are steady */
 	double usual_warm_up;	  /* in the mean of these, before one was seen; seconds */
 	struct warm_ups warm_ups; /* of these */
 	struct warm_up_draw warm_up_draws[STOPPING_DRAWS];
@@ -123,9 +125,10 @@ struct forecast_now {
 	double measured;
 };
 
-/* Until the end of the run: as likely more than `middle` as less, and nearly always between `low`
- * and `high`, by how many processes cells may still want, how many of these other programs may
- * disturb, and how long they may warm up. Where all that is fixed all three are one. */
+/* Until the end of the run: `middle` where processes warm up as long as is expected, by how many of
+ * them as likely more as less; and nearly always between `low` and `high`, by how many processes
+ * cells may still want, how many of these other programs may disturb, and how long they may warm
+ * up. Where all that is fixed all three are one. */
 struct forecast_time {
 	double low, middle, high;
 };
@@ -144,6 +147,8 @@ void forecast_add(struct forecast *f, const struct forecast_cell *cell);
 
 /* The gate of a cell needs no process: it was kept, or there is none. */
 void forecast_no_gate(struct forecast *f, size_t cell);
+/* Of stored processes so many were disturbed, and so many were not. */
+void forecast_disturbed(struct forecast *f, size_t disturbed, size_t others);
 /* A reference took so long; `loss`: that of the first loss. */
 void forecast_reference(struct forecast *f, size_t cell, bool loss, double seconds);
 /* A gate came to its first step after so long. */

@@ -49,9 +49,13 @@ void stopping_draw(const struct stopping_rule *rule, const struct stopping_known
 	double believed = known->weight * known->prior * known->prior + squares;
 	struct random spreads, processes;
 
-	random_init(&spreads, known->shared ? 0 : 2 * seed + 1);
-	random_init(&processes, 2 * seed + 2);
+	random_init_named(&processes, seed, "processes");
 	for (int i = 0; i < STOPPING_DRAWS; i++) {
+		/* One stream a draw, for cells of which more is known take more of it. */
+		random_init_named(&spreads,
+				  known->shared ? (uint64_t)i
+						: UINT64_MAX - seed * STOPPING_DRAWS - (uint64_t)i,
+				  "spreads");
 		double chi_squared = chi_squared_variate(&spreads, known->weight + freedom);
 		double sigma = sqrt(believed / chi_squared);
 		double lost = known->lost ? known->lost[i] : 0;

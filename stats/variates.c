@@ -7,10 +7,11 @@
 double chi_squared_variate(struct random *random, double freedom)
 {
 	double sum = 0, part = 2 / (9 * freedom);
+	long whole = lround(freedom);
 
 	if (freedom > EXACT_FREEDOM)
 		return freedom * pow(fmax(1 - part + sqrt(part) * random_normal(random), 0), 3);
-	for (int i = 0; i < (int)freedom; i++) {
+	for (long i = 0; i < whole; i++) {
 		double normal = random_normal(random);
 		sum += normal * normal;
 	}

@@ -20,19 +20,24 @@ void warm_ups_init(struct warm_ups *w, double low, double high);
 void warm_ups_learn(struct warm_ups *w, double seconds, double weight);
 
 /* What may be true of the warm-ups to come, drawn from its posterior: the share that comes to the
- * cap (Beta, Jeffreys' prior) and the place and spread of the others' logarithms (normal). */
+ * cap (Beta, Jeffreys' prior), and where the others' logarithms lie and how far apart (normal and
+ * scaled inverse chi squared; Gelman et al., Bayesian Data Analysis, 3.3). */
 struct warm_up_draw {
-	double capped;	  /* share, 0 to 1 */
-	double mean;	  /* of all, seconds */
+	double capped;	       /* share, 0 to 1 */
+	double centre, spread; /* mean and standard deviation of the others' logarithms */
+	double mean;	       /* of all, seconds */
 	double deviation; /* of one from that, seconds; either sign: the sum of n lies sqrt(n) of it
 			     off */
-	double place;	  /* 0 to 1, of the one that runs */
+	double place; /* 0 to 1, of the one that runs: of those that may still come, how long it is
+		       */
 };
 /* Writes `count` draws; the same ones for the same warm-ups. */
 void warm_ups_draw(const struct warm_ups *w, struct warm_up_draw *draws, int count);
 
-/* So many processes together (n >= 0, which may be the mean of several numbers), seconds. */
-double warm_ups_together(const struct warm_ups *w, const struct warm_up_draw *draw, double n);
+/* So many processes together (n >= 0), seconds: of them so many are expected, where `each` is
+ * expected of any process. So what is known of their cells is kept. */
+double warm_ups_together(const struct warm_ups *w, const struct warm_up_draw *draw, double n,
+			 double expected, double each);
 
 /* When one ends that has lasted so long: seconds from its beginning. */
 double warm_ups_end(const struct warm_ups *w, const struct warm_up_draw *draw, double lasted);

@@ -153,8 +153,9 @@ enum prony_status store_count_processes(struct store *store, const char *which, 
 struct store_times {
 	int64_t processes; /* 0: there are none */
 	double start_ns;   /* of a process beside warm-up and window */
-	double warm_up_ns, step_ns;
-	double spread; /* 0: no run has two */
+	double step_ns;
+	double warm_up_ns; /* of runs of the effort; 0: there are none */
+	double spread;	   /* likewise; 0: no run has two */
 };
 enum prony_status store_times(struct store *store, const char *hash, const char *host,
 			      const char *effort, struct store_times *out, struct error *err);

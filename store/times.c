@@ -10,8 +10,9 @@
 
 /* Sums over rows; the squares are those of one run at a time. */
 struct sums {
-	int64_t rows, run, of_run;
-	double start, warm_up, step;
+	int64_t rows, of_effort, run, of_run;
+	double start, step;
+	double warm_up;		  /* of the effort: others go on for shorter, or longer */
 	double logs, log_squares; /* of the steps of one run */
 	double squares;		  /* about the mean of each run */
 	int64_t freedom;
@@ -32,7 +33,6 @@ static void take_row(sqlite3_stmt *row, const char *effort, struct sums *s)
 	double step = sqlite3_column_double(row, 2), off = log(step);
 	s->rows++;
 	s->start += sqlite3_column_double(row, 0);
-	s->warm_up += sqlite3_column_double(row, 1);
 	s->step += step;
 	if (s->run != sqlite3_column_int64(row, 3))
 		end_run(s);
@@ -40,6 +40,8 @@ static void take_row(sqlite3_stmt *row, const char *effort, struct sums *s)
 	const char *found = (const char *)sqlite3_column_text(row, 4);
 	if (!found || strcmp(found, effort))
 		return;
+	s->of_effort++;
+	s->warm_up += sqlite3_column_double(row, 1);
 	s->of_run++;
 	s->logs += off;
 	s->log_squares += off * off;
@@ -70,10 +72,11 @@ enum prony_status store_times(struct store *store, const char *hash, const char 
 		return status;
 	end_run(&sums);
 	double n = (double)sums.rows;
-	*out = (struct store_times){.processes = sums.rows,
-				    .start_ns = sums.start / n,
-				    .warm_up_ns = sums.warm_up / n,
-				    .step_ns = sums.step / n};
+	*out = (struct store_times){
+		.processes = sums.rows,
+		.start_ns = sums.start / n,
+		.warm_up_ns = sums.of_effort > 0 ? sums.warm_up / (double)sums.of_effort : 0,
+		.step_ns = sums.step / n};
 	if (sums.freedom > 0)
 		out->spread = sqrt(fmax(sums.squares, 0) / (double)sums.freedom);
 	return PRONY_OK;

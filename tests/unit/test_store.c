@@ -412,7 +412,8 @@ static void earlier_times_are_known(void **state)
 	/* Of 4 and 6. */
 	assert_true(fabs(times.spread - log(1.5) / sqrt(2)) < 1e-12);
 	check(store_times(f->store, hash, "here", "default", &times, &err), &err);
-	assert_true(times.processes == 2 && times.spread == 0);
+	assert_true(times.processes == 2 && times.spread == 0 && times.warm_up_ns == 0);
+	assert_true(times.start_ns == 150 && times.step_ns == 5);
 	check(store_times(f->store, hash, "another", "quick", &times, &err), &err);
 	assert_int_equal(times.processes, 0);
 }
