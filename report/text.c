@@ -1,5 +1,6 @@
 #include "report/text.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -220,6 +221,13 @@ json_t *text_json_or_null(const char *text)
 	return text && *text ? text_json(text) : json_null();
 }
 
+/* Between letters, or digits: no sign and no part of an option. */
+static bool is_hyphen(const char *text, size_t at)
+{
+	return text[at] == '-' && at > 0 && isalnum((unsigned char)text[at - 1]) &&
+	       isalnum((unsigned char)text[at + 1]);
+}
+
 size_t text_take_line(const char **rest, size_t columns, const char **line)
 {
 	*line = *rest;
@@ -228,6 +236,10 @@ size_t text_take_line(const char **rest, size_t columns, const char **line)
 		size_t at = bytes;
 		while (at > 0 && (*rest)[at] != ' ')
 			at--;
+		/* A word that has no room as a whole breaks behind a hyphen within it. */
+		if (at == 0)
+			for (at = bytes; at > 0 && !is_hyphen(*rest, at - 1);)
+				at--;
 		if (at > 0)
 			bytes = end = at;
 	}

@@ -33,8 +33,8 @@ size_t text_columns(const char *text);
  * that is not empty, so that callers make progress. */
 size_t text_fit(const char *text, size_t columns);
 
-/* Takes the next line of at most `columns` off *rest, broken where words end if they do: returns
- * its bytes from *line. */
+/* Takes the next line of at most `columns` off *rest, broken where words end if they do, else
+ * behind a hyphen: returns its bytes from *line. */
 size_t text_take_line(const char **rest, size_t columns, const char **line);
 
 /* The text, as text_line makes it, in lines of at most `width` columns, each behind `indent` spaces

@@ -61,6 +61,36 @@ static void test_columns(void **state)
 	assert_int_equal(text_fit("", 4), 0);
 }
 
+static void check_lines(const char *text, size_t columns, const char *wanted)
+{
+	struct strbuf out;
+	strbuf_init(&out, 0);
+	while (*text) {
+		const char *line;
+		size_t bytes = text_take_line(&text, columns, &line);
+		strbuf_add(&out, line, bytes);
+		strbuf_putc(&out, '|');
+	}
+	assert_string_equal(strbuf_text(&out), wanted);
+	strbuf_release(&out);
+}
+
+static void test_lines_break_where_words_end(void **state)
+{
+	(void)state;
+	check_lines("two words", 9, "two words|");
+	check_lines("two words", 5, "two|words|");
+	/* A comma never stands alone. */
+	check_lines("(not-steady, not-converged, busy)", 13, "(not-steady,|not-|converged,|busy)|");
+	check_lines("not-converged)", 13, "not-|converged)|");
+	check_lines("resnet50-cifar-10", 10, "resnet50-|cifar-10|");
+	check_lines("unbroken", 4, "unbr|oken|");
+	check_lines("--repeat", 5, "--rep|eat|");
+	check_lines("-12345", 4, "-123|45|");
+	check_lines("-", 1, "-|");
+	check_lines("", 4, "");
+}
+
 static void check_csv(const char *text, const char *wanted)
 {
 	struct strbuf out;
@@ -267,6 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_line_is_harmless),
 		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_lines_break_where_words_end),
 		cmocka_unit_test(test_escapes),
 		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_digits_follow_interval),
