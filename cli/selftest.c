@@ -148,8 +148,8 @@ static void judge_arms(const struct arms *arms, struct verdicts *out)
 {
 	noise_of(arms->means_ns[ARM_A], arms->means_ns[ARM_SAME], arms->rounds, &out->noise);
 	for (int arm = ARM_SAME; arm < ARM_COUNT; arm++)
-		contrast_paired(arms->means_ns[ARM_A], arms->means_ns[arm], arms->rounds,
-				&out->found[arm]);
+		contrast_trimmed(arms->means_ns[ARM_A], arms->means_ns[arm], arms->rounds,
+				 &out->found[arm]);
 	judge_draws(arms, out);
 }
 

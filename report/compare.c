@@ -72,9 +72,10 @@ static const char *doubt(struct compare *compare, const struct compare_row *row,
 				    compare->hypotheses, row->p_adjusted);
 	return arena_printf(
 		&compare->arena,
-		"the interval lies outside, but where it is wide, or of fewer than "
-		"%zu processes, that of %g %% has to (%s%.2g)",
-		strictness->few, 100 * (1 - CONTRAST_DISCOVERIES_STRICT),
+		"the interval lies outside, but where it is wide that of %g %% has to, of fewer "
+		"than %zu processes that of %g %% (%s%.2g)",
+		100 * (1 - CONTRAST_DISCOVERIES_STRICT), strictness->few,
+		100 * (1 - CONTRAST_DISCOVERIES_FEW),
 		compare->hypotheses > 1 ? "Benjamini-Hochberg " : "p = ", row->p_adjusted);
 }
 

@@ -9,7 +9,8 @@
 #define COVERAGE_P 0.975 /* two-sided 95 % */
 #define POWER_P 0.8	 /* of a comparison with as many processes as are named */
 #define NARROW_MAX 0.10
-#define FEW 5 /* processes; stats/effort.h, default */
+#define FEW 5	     /* processes; stats/effort.h, default */
+#define TRIMMED_OF 8 /* one at each end of so many */
 
 const char *verdict_word(enum verdict verdict)
 {
@@ -78,8 +79,44 @@ void contrast_paired(const double *a, const double *b, size_t n, struct contrast
 		out->spread = sqrt(variance);
 		out->error = out->spread / sqrt((double)n);
 		out->df = (double)(n - 1);
-		out->df_each = 1;
 	}
+	complete(out);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+void contrast_trimmed(const double *a, const double *b, size_t n, struct contrast *out)
+{
+	size_t cut = n / TRIMMED_OF, kept = n - 2 * cut;
+
+	contrast_paired(a, b, n, out);
+	if (cut == 0)
+		return;
+	double *sorted = memory_alloc(n * sizeof *sorted), sum = 0, mean = 0, squares = 0;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = log(b[i]) - log(a[i]);
+	qsort(sorted, n, sizeof *sorted, compare_doubles);
+	for (size_t i = cut; i < n - cut; i++)
+		sum += sorted[i];
+	/* The spread is that of the winsorised: what is cut counts as the next that is kept. */
+	for (size_t i = 0; i < cut; i++) {
+		sorted[i] = sorted[cut];
+		sorted[n - 1 - i] = sorted[n - 1 - cut];
+	}
+	for (size_t i = 0; i < n; i++)
+		mean += sorted[i] / (double)n;
+	for (size_t i = 0; i < n; i++)
+		squares += (sorted[i] - mean) * (sorted[i] - mean);
+	free(sorted);
+	out->difference = sum / (double)kept;
+	out->error = sqrt(squares / (double)(kept * (kept - 1)));
+	out->spread = out->error * sqrt((double)n);
+	out->df = (double)(kept - 1);
 	complete(out);
 }
 
@@ -128,6 +165,13 @@ void contrast_mean(const struct contrast *contrasts, size_t count, struct contra
 	complete(out);
 }
 
+double contrast_df(const struct contrast *contrast, size_t n)
+{
+	if (contrast->paired)
+		return (double)(n - 2 * (n / TRIMMED_OF) - 1);
+	return contrast->df_each * (double)(n - 1);
+}
+
 enum verdict contrast_verdict(const struct contrast *contrast, double threshold)
 {
 	/* B at 1.01 and B at 1 / 1.01 of A are equally far from it. */
@@ -167,9 +211,10 @@ struct strictness verdict_strictness(double threshold)
 
 static double discoveries(double half_width, size_t processes, const struct strictness *strictness)
 {
-	return half_width <= strictness->narrow && processes >= strictness->few
-		       ? CONTRAST_DISCOVERIES
-		       : CONTRAST_DISCOVERIES_STRICT;
+	if (processes < strictness->few)
+		return CONTRAST_DISCOVERIES_FEW;
+	return half_width <= strictness->narrow ? CONTRAST_DISCOVERIES
+						: CONTRAST_DISCOVERIES_STRICT;
 }
 
 double contrast_discoveries(const struct contrast *contrast, const struct strictness *strictness)
@@ -198,8 +243,7 @@ enum verdict contrast_claim(const struct contrast *contrast, double threshold)
 static bool resolves(const struct contrast *contrast, double threshold,
 		     const struct strictness *strictness, size_t n)
 {
-	double df = contrast->df_each * (double)(n - 1);
-	double error = contrast->spread / sqrt((double)n);
+	double df = contrast_df(contrast, n), error = contrast->spread / sqrt((double)n);
 	double t = student_t_quantile(COVERAGE_P, df);
 	double away = fabs(contrast->difference), limit = log1p(threshold);
 
@@ -216,7 +260,10 @@ static bool resolves(const struct contrast *contrast, double threshold,
 size_t contrast_needed(const struct contrast *contrast, double threshold,
 		       const struct strictness *strictness)
 {
-	size_t low = 2, high = CONTRAST_NEEDED_MAX;
+	/* A spread without the rounds that were cut tells nothing of fewer, of which none would be.
+	 */
+	size_t low = contrast->paired && contrast->na >= TRIMMED_OF ? TRIMMED_OF : 2;
+	size_t high = CONTRAST_NEEDED_MAX;
 
 	if (isnan(contrast->spread) || isnan(contrast->difference))
 		return 0;
@@ -238,8 +285,8 @@ double contrast_finds(double spread, size_t n, double threshold, double share)
 {
 	double df = (double)(n - 1), error = spread / sqrt((double)n);
 	double t = student_t_quantile(COVERAGE_P, df);
-	double strict = student_t_quantile(1 - CONTRAST_DISCOVERIES_STRICT / 2, df);
 	struct strictness strictness = verdict_strictness(threshold);
+	double strict = student_t_quantile(1 - discoveries(INFINITY, n, &strictness) / 2, df);
 	/* Where the spread comes out as no more than so much of the true one, 95 % are enough. */
 	double narrow = n < strictness.few ? 0 : log1p(strictness.narrow) / (t * error);
 	double low = 0, high = 4 * strict + 10;

@@ -32,18 +32,28 @@ struct contrast {
 	double error;	   /* its standard error; NaN with less than two processes of either */
 	double df;	   /* degrees of freedom of it (Welch's where not paired) */
 	double spread;	   /* standard error times the square root of n, with n processes of each */
-	double df_each;	   /* degrees of freedom / (n - 1), with n of each */
+	double df_each;	   /* degrees of freedom / (n - 1), with n of each; not of paired ones */
 	double ratio, low, high; /* B / A, and its 95 % t interval */
 };
 
 /* a[i] and b[i] of the same round; n positive finite process means of each. */
 void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out);
+/*
+ * The same by the trimmed mean, without the lowest and the highest eighth of the ratios (none of
+ * fewer than eight); its error is that of the winsorised (Tukey and McLaughlin 1963, Sankhya A 25;
+ * Yuen 1974, Biometrika 61). Where a machine changes its speed between the two processes of a few
+ * rounds, these are as far off as its speeds are apart, and say nothing of the contenders.
+ */
+void contrast_trimmed(const double *a, const double *b, size_t n, struct contrast *out);
 /* Welch 1947, on logarithms: sets that ran at different times. */
 void contrast_welch(const double *a, size_t na, const double *b, size_t nb, struct contrast *out);
 
 /* The geometric mean of independent ratios, as a contrast; those without an interval are left out.
  * na and nb: how many were taken. Degrees of freedom after Satterthwaite 1946. */
 void contrast_mean(const struct contrast *contrasts, size_t count, struct contrast *out);
+
+/* Degrees of freedom with n processes of each, or n rounds, were variances as they were found. */
+double contrast_df(const struct contrast *contrast, size_t n);
 
 /* threshold 0.01: what is not off by more than 1 % either way is the same. */
 enum verdict contrast_verdict(const struct contrast *contrast, double threshold);
@@ -56,10 +66,12 @@ double contrast_p(const struct contrast *contrast, double threshold);
 double contrast_half_width(const struct contrast *contrast);
 
 /*
- * When a claim of FASTER or SLOWER needs 99 % instead of 95 %: half the interval is more than
- * `narrow` of the ratio (0.01 = 1 %), so that what does not matter no longer keeps chance away, or
- * there are less than `few` processes, whose spread often comes out far too small. Of the same
- * twice one pair in fifty would be called so (docs/measured/2026-11-23-verdicts.md).
+ * When a claim of FASTER or SLOWER needs more than 95 %. 99 % where half the interval is more than
+ * `narrow` of the ratio (0.01 = 1 %), so that what does not matter no longer keeps chance away: of
+ * the same twice one pair in fifty would be called so (docs/measured/2026-11-23-verdicts.md). 99.9
+ * % where there are fewer than `few` processes: in one case of a hundred three lie ten times as
+ * close as they should, and the interval of 99 % is no wider than that
+ * (docs/measured/2026-11-27-rounds.md).
  */
 struct strictness {
 	double narrow;
@@ -72,6 +84,7 @@ struct strictness verdict_strictness(double threshold);
 /* False discovery rate within which a difference is claimed. */
 #define CONTRAST_DISCOVERIES 0.05
 #define CONTRAST_DISCOVERIES_STRICT 0.01
+#define CONTRAST_DISCOVERIES_FEW 0.001
 double contrast_discoveries(const struct contrast *contrast, const struct strictness *strictness);
 
 /* contrast_verdict of one comparison alone; FASTER and SLOWER only as strict as a verdict is. */

@@ -26,6 +26,9 @@
 /* How far beyond its expectation a split into two is; that of blocks, which are correlated. */
 #define SPLIT_Z 3.5
 #define SPLIT_Z_BLOCKS 6
+/* Levels within a window are those of processes where they are so far apart, as a part of these:
+ * what changes while a process runs it does not keep from its start. */
+#define SAME_LEVELS_MIN 0.5
 
 static const struct {
 	const char *word, *before, *after;
@@ -267,6 +270,14 @@ static void diagnose_windows(const struct diagnosed_process *processes, size_t c
 			values[DIAGNOSIS_SPREAD_WITHIN] = spread;
 		if (correlation > CORRELATION_MAX)
 			values[DIAGNOSIS_CORRELATED] = correlation;
+		double apart = SAME_LEVELS_MIN * values[DIAGNOSIS_TWO_SPEEDS];
+		size_t same = 0;
+		for (size_t i = 0; i < level_count; i++)
+			same += levels[i] >= apart;
+		if (same > 0) {
+			values[DIAGNOSIS_CHANGING_SPEED] = values[DIAGNOSIS_TWO_SPEEDS];
+			values[DIAGNOSIS_TWO_SPEEDS] = NAN;
+		}
 		values[DIAGNOSIS_BLOCKS_TWO_SPEEDS] = of_half(levels, level_count, windows);
 		/* Up in one and down in the next cancel: no longer warm-up mends that. */
 		if (fabs(shift) > SHIFT_MIN)

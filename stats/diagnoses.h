@@ -16,8 +16,12 @@
 	X(FIRST_SLOWEST, "first-slowest", "first process ", " % above the others", 100,            \
 	  "files or clocks were cold: measure again, or use more processes")                       \
 	X(TWO_SPEEDS, "two-speeds", "processes at two speeds, ", " % apart", 100,                  \
-	  "each keeps its own (threads, memory, code chosen at start), and the step is that of a " \
-	  "mixture: use more processes")                                                           \
+	  "each keeps its own (threads, memory, code chosen at start; or a machine that changes "  \
+	  "its speed), and the step is that of a mixture: use more processes")                     \
+	X(CHANGING_SPEED, "changing-speed", "the speed changes by ",                               \
+	  " %, also while processes run", 100,                                                     \
+	  "not what a process keeps from its start: clocks, other guests of the host, or "         \
+	  "phases of its own; only ratios of the same rounds hold")                                \
 	X(PAGE_FAULTS, "page-faults", "", " thousand page faults a step", 1e-3,                    \
 	  "memory goes back to the system and comes again page by page: an allocator that keeps "  \
 	  "it, such as glibc's with MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_")            \

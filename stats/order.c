@@ -69,7 +69,7 @@ enum order order_of(const struct contrast *contrast, const struct margins *margi
 /* With so many of each, were the spread to stay as it is. */
 static bool narrow_with(const struct contrast *contrast, size_t n)
 {
-	double t = student_t_quantile(COVERAGE_P, contrast->df_each * (double)(n - 1));
+	double t = student_t_quantile(COVERAGE_P, contrast_df(contrast, n));
 
 	return t * contrast->spread / sqrt((double)n) <= log1p(ORDER_WIDTH_MAX);
 }

@@ -41,7 +41,7 @@ void contrast_of_rounds(const struct round_means *a, const struct round_means *b
 	if (rounds_rise(a) && rounds_rise(b))
 		found = match(a, b, of_a, of_b);
 	if (found >= ROUNDS_PAIRED_MIN && 2 * found >= smaller)
-		contrast_paired(of_a, of_b, found, out);
+		contrast_trimmed(of_a, of_b, found, out);
 	else
 		contrast_welch(a->means, a->count, b->means, b->count, out);
 	free(of_a);

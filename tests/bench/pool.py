@@ -34,8 +34,9 @@ DELTA = 0.01
 BLOCK_S = 0.1
 # stats/noise.h: pairs of a comparison, and in how many of these a slowdown of twice the floor is found.
 FLOOR_PAIRS, FLOOR_FOUND = 5, 0.9
-# stats/contrast.c: a claim needs 99 % where the interval is wider than twice the threshold, or of fewer processes.
-NARROW_MAX, FEW = 0.10, 5
+# stats/contrast.c: a claim needs 99 % where the interval is wider than twice the threshold, 99.9 % of fewer processes; one
+# round of so many is cut at each end.
+NARROW_MAX, FEW, TRIMMED_OF = 0.10, 5, 8
 # Default effort: processes at least, at most, until both half widths are so small (stats/effort.c).
 EFFORT_MIN, EFFORT_MAX, EFFORT_HALF_WIDTH = 5, 12, 0.02
 # What more processes than these would decide is not tried; random draws for rates of what few disjoint trials show.
@@ -75,18 +76,38 @@ def interval(logs, known={}):
     return mean, known[n - 1] * spread / math.sqrt(n)
 
 
-def is_strict(half_width, processes, delta):
-    return half_width > math.log1p(min(2 * delta, NARROW_MAX)) or processes < FEW
+def trimmed(logs):
+    """(mean, standard error, degrees of freedom) of rounds, as contrast_trimmed of stats/contrast.c has them."""
+    n, ordered = len(logs), sorted(logs)
+    cut = n // TRIMMED_OF
+    kept = ordered[cut:n - cut]
+    winsorised = [kept[0]] * cut + kept + [kept[-1]] * cut
+    center = sum(winsorised) / n
+    squares = sum((x - center) ** 2 for x in winsorised)
+    return sum(kept) / len(kept), math.sqrt(squares / (len(kept) * (len(kept) - 1))), len(kept) - 1
+
+
+def interval_of_rounds(logs):
+    """As interval(), of log ratios round by round."""
+    mean, error, df = trimmed(logs)
+    return mean, student_t_known(0.975, df) * error
+
+
+def claim_p(half_width, processes, delta):
+    """The quantile that a claim of FASTER or SLOWER needs (contrast_discoveries there)."""
+    if processes < FEW:
+        return 0.9995
+    return 0.995 if half_width > math.log1p(min(2 * delta, NARROW_MAX)) else 0.975
 
 
 def verdict(logs):
     """As `prony compare --force` has it of one cell (contrast_claim of stats/contrast.c)."""
-    mean, width = interval(logs)
+    mean, error, df = trimmed(logs)
+    width = student_t_known(0.975, df) * error
     limit = math.log1p(DELTA)
     if -limit <= mean - width and mean + width <= limit:
         return "SAME"
-    if is_strict(width, len(logs), DELTA):
-        width *= student_t_known(0.995, len(logs) - 1) / student_t_known(0.975, len(logs) - 1)
+    width = student_t_known(claim_p(width, len(logs), DELTA), df) * error
     if mean - width > limit:
         return "SLOWER"
     return "FASTER" if mean + width < -limit else "INCONCLUSIVE"
@@ -103,8 +124,7 @@ def slowdown_found(spread, delta):
         total = 0.0
         for i in range(1, parts + 1):
             part = 6.0 * i / parts
-            strict = is_strict(student_t_known(0.975, df) * part * error, FLOOR_PAIRS, delta)
-            t = student_t_known(0.995 if strict else 0.975, df)
+            t = student_t_known(claim_p(student_t_known(0.975, df) * part * error, FLOOR_PAIRS, delta), df)
             density = math.exp(scale + (df - 1) * math.log(part) - df * part * part / 2)
             total += (2 + 2 * (i % 2)) * density * 0.5 * math.erfc((t * part - away) / math.sqrt(2))
         return total * 6.0 / parts / 3
@@ -204,9 +224,9 @@ def needed(mean, spread):
     pairs with which a verdict comes in 80 of 100 comparisons; infinite for more than NEEDED_MAX."""
     distance = abs(mean) - math.log1p(DELTA)
     for n in range(2, NEEDED_MAX + 1):
-        error = spread / math.sqrt(n)
-        strict = is_strict(student_t_known(0.975, n - 1) * error, n, DELTA)
-        if (student_t_known(0.995 if strict else 0.975, n - 1) + student_t_known(0.8, n - 1)) * error <= distance:
+        error, df = spread / math.sqrt(n), n - 1 - 2 * (n // TRIMMED_OF)
+        p = claim_p(student_t_known(0.975, df) * error, n, DELTA)
+        if (student_t_known(p, df) + student_t_known(0.8, df)) * error <= distance:
             return n
     return math.inf
 
@@ -234,9 +254,9 @@ def evaluate_verdicts(rounds, statistic):
         if len(trials) < 3:
             continue
         found = {arm: [log_ratios(trial, arm, statistic) for trial in trials] for arm in ARMS if arm != "A"}
-        holds = sum(abs(m) <= w for m, w in map(interval, found["A again"]))
+        holds = sum(abs(m) <= w for m, w in map(interval_of_rounds, found["A again"]))
         says = {arm: [verdict(logs) for logs in found[arm]] for arm in found}
-        floor = percentile([abs(interval(logs)[0]) for logs in found["A again"]], 0.95)
+        floor = percentile([abs(interval_of_rounds(logs)[0]) for logs in found["A again"]], 0.95)
         share = lambda arm, *words: "%.0f %%" % (100 * sum(w in words for w in says[arm]) / len(trials))  # noqa: E731
         print("| %d | %d | %.0f %% | %.1f %% | %s | %s | %s | %s |" % (
             size, len(trials), 100 * holds / len(trials), 100 * math.expm1(floor),
@@ -255,7 +275,7 @@ def evaluate_default(rounds):
     every = [b - a for rows in pairs for a, b in rows]
     three = [trial for rows in pairs for trial in trials_of([b - a for a, b in rows], 3)]
     print("\n%d disjoint trials of three rounds of the same: the interval holds 1 in %d; SLOWER or FASTER, wrongly, %d" % (
-        len(three), sum(abs(m) <= w for m, w in map(interval, three)),
+        len(three), sum(abs(m) <= w for m, w in map(interval_of_rounds, three)),
         sum(verdict(trial) in ("SLOWER", "FASTER") for trial in three)))
     spread = math.sqrt(sum(x * x for x in every) / len(every))
     apart = max(DELTA, math.expm1(student_t(0.975, len(every)) * spread / math.sqrt(FLOOR_PAIRS)))
@@ -267,12 +287,12 @@ def evaluate_default(rounds):
     print("default effort (%d to %d rounds, median %d), %d disjoint trials of the same: the interval holds 1 in %s; "
           "SLOWER or FASTER, wrongly, %s" % (
               sizes[0], sizes[-1], sizes[len(sizes) // 2], len(same),
-              share_of([abs(m) <= w for m, w in map(interval, same)], True), share_of(says, "SLOWER", "FASTER")))
+              share_of([abs(m) <= w for m, w in map(interval_of_rounds, same)], True), share_of(says, "SLOWER", "FASTER")))
     print("%d pairs of the same lie apart by less than %.1f %% in 95 of 100 cases; floor: %.1f %%; twice that is SLOWER in %s, "
           "FASTER in %s" % (FLOOR_PAIRS, 100 * apart, 100 * floor, share_of(slower, "SLOWER"), share_of(slower, "FASTER")))
     print("+2 %% at default effort: SLOWER %s, FASTER %s, SAME %s, INCONCLUSIVE %s" % tuple(
         share_of(two, word) for word in ("SLOWER", "FASTER", "SAME", "INCONCLUSIVE")))
-    n = needed(math.log1p(0.02), spread)
+    n = needed(math.log1p(0.02), trimmed(every)[1] * math.sqrt(len(every)))
     print("2 %% needs %s pairs at this spread" % ("more than %d" % NEEDED_MAX if n == math.inf else "%d" % n))
     if n < math.inf:
         chance = random.Random(1)
@@ -293,7 +313,7 @@ def evaluate_splits(rounds):
         blocks = max(1, round(seconds / BLOCK_S))
         trials = trials_of(rounds, processes)
         own = [interval([math.log(typical(r["A"]["blocks"][:blocks])) for r in trial])[1] for trial in trials]
-        pairs = [interval(log_ratios(trial, "A again", typical, blocks)) for trial in trials]
+        pairs = [interval_of_rounds(log_ratios(trial, "A again", typical, blocks)) for trial in trials]
         print("| %d x %.1f s | %.1f | %.1f %% | %.1f %% | %.0f %% |" % (
             processes, seconds, processes * (fixed_s + seconds), 100 * math.expm1(percentile(own, 0.5)),
             100 * math.expm1(percentile([w for _, w in pairs], 0.5)),

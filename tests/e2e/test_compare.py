@@ -293,7 +293,7 @@ class GateTest(ProgramTest):
     """Runs of the fake, whose step lasts 2 ms; the baseline's figures are made other ones."""
 
     WORDS = ("-f", "fake+step-us=2000", "-n", "mlp", "-d", "synthetic", "-s", "train", "-b", "4",
-             "--warm-up", "2", "--steps", "20", "--repeat", "3")
+             "--warm-up", "2", "--steps", "20", "--repeat", "5")
 
     def gate(self, *words, expect=None):
         return self.prony("run", *self.WORDS, *words, "--store", self.store, expect=expect)
@@ -327,7 +327,7 @@ class GateTest(ProgramTest):
         self.gate("--name", "main", expect=0)
         base = sqlite3.connect(self.store)
         base.executescript("PRAGMA foreign_keys = ON; UPDATE run SET finished_wall_ns = NULL; UPDATE cell SET status = 'pending';"
-                           "DELETE FROM process WHERE replicate = 2")
+                           "DELETE FROM process WHERE replicate = 4")
         base.close()
         for word in ("main", "latest"):
             done = self.gate("--resume", "--baseline", word, expect=65)

@@ -65,6 +65,46 @@ static void rounds_are_paired(void **state)
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_FASTER);
 }
 
+/* One round of ten in which the machine changed its speed: what it says is cut, and the spread is
+ * that of the others. */
+static void a_round_at_another_speed_is_trimmed(void **state)
+{
+	static const double a[] = {1012, 987, 1033, 1001, 995, 1005, 998, 1020, 1011, 990};
+	static const double b[] = {1049, 1020, 1075, 1038, 1337, 1044, 1030, 1055, 1049, 1021};
+	struct contrast c, plain;
+
+	(void)state;
+	contrast_trimmed(a, b, COUNT(a), &c);
+	assert_true(c.paired);
+	assert_int_equal(c.na, COUNT(a));
+	assert_int_equal(c.nb, COUNT(a));
+	near(c.ratio, 1.03629497984483114, 1e-14);
+	near(c.low, 1.03322823758758495, 1e-12);
+	near(c.high, 1.0393708245517881, 1e-12);
+	near(c.error, 0.00125335803235789942, 1e-15);
+	near(c.spread, 0.00396346610591798204, 1e-15);
+	near(c.df, 7, 0);
+	near(contrast_df(&c, COUNT(a)), 7, 0);
+	near(contrast_df(&c, 7), 6, 0);
+	near(contrast_df(&c, 16), 11, 0);
+	/* It tells nothing of numbers of which no round would be cut. */
+	assert_int_equal(contrast_needed(&c, 0.01, &verdicts), 8);
+	contrast_trimmed(b, a, COUNT(a), &c);
+	near(c.ratio, 1 / 1.03629497984483114, 1e-14);
+	contrast_paired(a, b, COUNT(a), &plain);
+	near(plain.ratio, 1.0630571, 1e-7);
+	assert_true(plain.error > 20 * c.error);
+	/* Of fewer than eight nothing is cut. */
+	for (size_t n = 0; n < 8; n++) {
+		contrast_trimmed(a, b, n, &c);
+		contrast_paired(a, b, n, &plain);
+		if (n > 0)
+			near(c.ratio, plain.ratio, 0);
+		if (n > 1)
+			near(c.error, plain.error, 0);
+	}
+}
+
 static void sets_of_different_runs_are_welch(void **state)
 {
 	struct contrast c;
@@ -106,13 +146,13 @@ static void what_has_no_spread_or_no_interval(void **state)
 static void the_number_named_decides(void **state)
 {
 	enum { TRIALS = 2000, MANY = 64 };
-	struct contrast c = {.difference = 0.03, .spread = 0.02, .df_each = 1};
+	struct contrast c = {.paired = true, .na = 5, .difference = 0.03, .spread = 0.02};
 	struct random random;
 	int decided = 0;
 
 	(void)state;
 	size_t n = contrast_needed(&c, 0.01, &verdicts);
-	assert_int_equal(n, 10);
+	assert_int_equal(n, 11);
 	c = (struct contrast){.difference = 0, .spread = 0.02, .df_each = 2};
 	size_t same = contrast_needed(&c, 0.01, &verdicts);
 	assert_int_equal(same, 44);
@@ -125,7 +165,7 @@ static void the_number_named_decides(void **state)
 			a[i] = 1;
 			b[i] = exp(0.03 + 0.02 * random_normal(&random));
 		}
-		contrast_paired(a, b, n, &c);
+		contrast_trimmed(a, b, n, &c);
 		decided += contrast_claim(&c, 0.01) == VERDICT_SLOWER;
 	}
 	/* 0.8 within four standard errors, and no less than was promised by much. */
@@ -173,7 +213,8 @@ static void verdicts_are_rarely_wrong(void **state)
 	assert_in_range(found, TRIALS * 90 / 100, TRIALS);
 }
 
-/* Of a wide interval, or of few processes, a claim needs 99 %; and so many processes are named. */
+/* Of a wide interval a claim needs 99 %, of few processes 99.9 %; and so many processes are named.
+ */
 static void claims_are_strict_where_chance_makes_them(void **state)
 {
 	const struct strictness lax = {1, 0};
@@ -194,13 +235,20 @@ static void claims_are_strict_where_chance_makes_them(void **state)
 	three.high = exp(0.0229 + 0.0086);
 	assert_int_equal(contrast_verdict(&three, 0.01), VERDICT_SLOWER);
 	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_INCONCLUSIVE);
-	three.difference = 0.05;
+	near(contrast_discoveries(&three, &verdicts), 0.001, 0);
+	near(contrast_discoveries(&three, &lax), 0.05, 0);
+	three.difference = 0.05; /* p = 0.0025 */
 	three.low = exp(0.05 - 0.0086);
 	three.high = exp(0.05 + 0.0086);
+	assert_int_equal(contrast_verdict(&three, 0.01), VERDICT_SLOWER);
+	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_INCONCLUSIVE);
+	three.difference = 0.08; /* p = 0.0008 */
+	three.low = exp(0.08 - 0.0086);
+	three.high = exp(0.08 + 0.0086);
 	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_SLOWER);
-	three.difference = -0.05;
-	three.low = exp(-0.05 - 0.0086);
-	three.high = exp(-0.05 + 0.0086);
+	three.difference = -0.08;
+	three.low = exp(-0.08 - 0.0086);
+	three.high = exp(-0.08 + 0.0086);
 	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_FASTER);
 	near(verdict_strictness(0.2).narrow, 0.10, 0);
 	five.difference = 0.08; /* decided while it is wide */
@@ -250,6 +298,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tails_are_exact),
 		cmocka_unit_test(rounds_are_paired),
+		cmocka_unit_test(a_round_at_another_speed_is_trimmed),
 		cmocka_unit_test(sets_of_different_runs_are_welch),
 		cmocka_unit_test(what_has_no_spread_or_no_interval),
 		cmocka_unit_test(the_number_named_decides),

@@ -230,6 +230,54 @@ static void what_took_effect_is_said(void **state)
 	strbuf_release(&text);
 }
 
+/* Eleven processes of so many ms, but `slow` that takes 37 % longer; `wobble` tells cells apart. */
+static void measure_in_rounds(struct stored_run *run, struct stored_cell *cell, double step_ms,
+			      double wobble, int slow)
+{
+	enum { ROUNDS = 11 };
+	struct process_record *first = cell->processes;
+	struct process_record *records = arena_array(&run->arena, ROUNDS, sizeof *records);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		double off = 1 + wobble * ((i * 7 % ROUNDS) - ROUNDS / 2) / ROUNDS;
+		if (i < (int)cell->process_count)
+			records[i] = first[i];
+		else
+			process_record_init(&records[i]);
+		records[i].replicate = records[i].round = i;
+		snprintf(records[i].status, sizeof records[i].status, "ok");
+		records[i].step_mean_ns = step_ms * 1e6 * off * (i == slow ? 1.37 : 1);
+		records[i].steps = 1000;
+		records[i].window_ns = (int64_t)(records[i].step_mean_ns * 1000);
+	}
+	cell->processes = records;
+	cell->process_count = ROUNDS;
+}
+
+/* The machine was slow in one round, while the faster one ran: its step is the longer one, and it
+ * is the first all the same, in its rank and in the table. */
+static void rows_stand_by_rank(void **state)
+{
+	struct stored_run *run = *state;
+	struct summary summary;
+
+	measure_in_rounds(run, &run->cells[NATIVE], 1.00, 0.002, 4);
+	measure_in_rounds(run, &run->cells[PYTORCH], 1.02, 0.003, -1);
+	summary_init(&summary, run);
+	const struct summary_row *native = find(&summary, &run->cells[NATIVE]);
+	const struct summary_row *pytorch = find(&summary, &run->cells[PYTORCH]);
+	assert_true(native->step.center > 1.005 * pytorch->step.center);
+	assert_true(pytorch->floor_low > 1 && fabs(pytorch->floor_ratio - 1.02) < 0.003);
+	assert_int_equal(native->rank, 1);
+	assert_int_equal(pytorch->rank, 2);
+	assert_true(native < pytorch);
+	assert_ptr_equal(native, &summary.rows[summary.first[FORWARD]]);
+	/* The others stand by their steps as before, those that cannot be compared last. */
+	for (size_t i = summary.first[FORWARD] + 1; i < summary.first[FORWARD + 1]; i++)
+		assert_true(!summary.rows[i].comparable || summary.rows[i - 1].comparable);
+	summary_release(&summary);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -238,6 +286,7 @@ int main(void)
 		TEST(percentiles_stand_under_the_table),
 		TEST(undisturbed_steps_have_a_ratio),
 		TEST(what_took_effect_is_said),
+		TEST(rows_stand_by_rank),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

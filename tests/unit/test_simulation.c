@@ -293,6 +293,67 @@ static void bursts_are_reported(void **state)
 	between("coverage of 5 processes under drift", (double)drifts / TRIALS, 0.99, 1);
 }
 
+/* Intervals of the ratio of two equal contenders by the rounds of quick effort. */
+struct rounds_told {
+	double covered, wrong; /* holds 1; a verdict */
+	double half_width;     /* root mean square, of logarithms */
+};
+
+/* Processes lie 2 % apart; in a share of the rounds the machine changes its speed between both. */
+static void tell_rounds(uint64_t seed, double changed,
+			void (*contrast_by)(const double *, const double *, size_t,
+					    struct contrast *),
+			struct rounds_told *out)
+{
+	enum { TRIALS = 8000 };
+	const double speeds = log(1.37); /* apart: docs/measured/2026-11-27-rounds.md */
+	const size_t n = (size_t)effort_table[0].processes_start;
+	struct random random;
+	double squares = 0;
+	int covered = 0, wrong = 0;
+
+	random_init(&random, seed);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double a[PROCESSES_MAX], b[PROCESSES_MAX];
+		struct contrast contrast;
+		for (size_t i = 0; i < n; i++) {
+			bool changes = random_uniform(&random) < changed;
+			double moved = changes ? (random_uniform(&random) < 0.5 ? 1 : -1) : 0;
+			a[i] = exp(0.014 * random_normal(&random));
+			b[i] = exp(0.014 * random_normal(&random) + moved * speeds);
+		}
+		contrast_by(a, b, n, &contrast);
+		covered += contrast.low <= 1 && contrast.high >= 1;
+		enum verdict verdict = contrast_claim(&contrast, NOISE_MIN);
+		wrong += verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
+		double half_width = log(contrast.high / contrast.low) / 2;
+		squares += half_width * half_width / TRIALS;
+	}
+	*out = (struct rounds_told){(double)covered / TRIALS, (double)wrong / TRIALS,
+				    sqrt(squares)};
+}
+
+/* A machine of two speeds, as one was found: intervals by trimmed rounds are two thirds as wide
+ * there, hold 1 as often as they say, and lose a fifteenth on a machine of one speed. */
+static void rounds_withstand_two_speeds(void **state)
+{
+	struct rounds_told plain, trimmed;
+
+	(void)state;
+	tell_rounds(31, 0.065, contrast_paired, &plain);
+	tell_rounds(31, 0.065, contrast_trimmed, &trimmed);
+	between("two speeds: the interval of trimmed rounds holds 1", trimmed.covered, 0.945, 0.97);
+	between("a wrong verdict", trimmed.wrong, 0, 0.003);
+	between("its half width over that of all rounds", trimmed.half_width / plain.half_width,
+		0.3, 0.7);
+	tell_rounds(32, 0, contrast_paired, &plain);
+	tell_rounds(32, 0, contrast_trimmed, &trimmed);
+	between("one speed: the interval of trimmed rounds holds 1", trimmed.covered, 0.94, 0.96);
+	between("a wrong verdict", trimmed.wrong, 0, 0.003);
+	between("its half width over that of all rounds", trimmed.half_width / plain.half_width, 1,
+		1.07);
+}
+
 /* Ranks of a quick table: equal contenders, and one that takes five times as long. */
 static void quick_ranks_hold(void **state)
 {
@@ -462,6 +523,7 @@ struct fault {
 	double later_half, alternating; /* of blocks: the later half, each second run of four */
 	double wander;			/* standard deviation of blocks, AR(1) of 0.9 */
 	double page_faults;		/* a step of each second process */
+	double changing;		/* as every_other, but in one of them it ends before it */
 };
 
 /* DIAGNOSED processes of blocks of eight steps each, 10 ms a step. */
@@ -485,6 +547,8 @@ static void diagnose_made_up(struct random *random, const struct fault *fault,
 			double sum = 0;
 			for (int k = 0; k < STEPS_OF_BLOCK; k++)
 				sum += steps[b * STEPS_OF_BLOCK + k] / STEPS_OF_BLOCK;
+			if (i % 2 && (i > 1 || 6 * b < 5 * BLOCKS))
+				sum *= 1 + fault->changing;
 			sum *= (1 + (2 * b >= BLOCKS ? fault->later_half : 0)) *
 			       (1 + (b / 4 % 2 ? fault->alternating : 0)) *
 			       exp(fault->wander * state);
@@ -530,6 +594,7 @@ static void faults_are_diagnosed(void **state)
 	} rows[] = {
 		{{.first = 0.1}, DIAGNOSIS_FIRST_SLOWEST},
 		{{.every_other = 0.21}, DIAGNOSIS_TWO_SPEEDS},
+		{{.changing = 0.37}, DIAGNOSIS_CHANGING_SPEED},
 		{{.page_faults = 1000}, DIAGNOSIS_PAGE_FAULTS},
 		{{.rise = 0.08}, DIAGNOSIS_TREND},
 		{{.every_other = 0.06}, DIAGNOSIS_SPREAD_BETWEEN},
@@ -555,6 +620,11 @@ static void faults_are_diagnosed(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		how_often(21 + i, &rows[i].fault, 250, rates);
 		between(diagnosis_word(rows[i].id), rates[rows[i].id], 0.9, 1);
+		/* What processes keep does not change while they run, and the other way round. */
+		if (rows[i].id == DIAGNOSIS_TWO_SPEEDS)
+			between("changing-speed", rates[DIAGNOSIS_CHANGING_SPEED], 0, 0.01);
+		if (rows[i].id == DIAGNOSIS_CHANGING_SPEED)
+			between("two-speeds", rates[DIAGNOSIS_TWO_SPEEDS], 0, 0.01);
 	}
 }
 
@@ -566,6 +636,7 @@ int main(void)
 		cmocka_unit_test(intervals_cover_with_the_stop_rule),
 		cmocka_unit_test(peeking_early_misleads),
 		cmocka_unit_test(bursts_are_reported),
+		cmocka_unit_test(rounds_withstand_two_speeds),
 		cmocka_unit_test(quick_ranks_hold),
 		cmocka_unit_test(many_short_ones_are_a_third_as_wide),
 		cmocka_unit_test(twice_the_floor_is_found),
