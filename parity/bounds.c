@@ -32,6 +32,11 @@ static const struct {
  */
 #define SAFETY 8.0
 
+bool parity_rounds_operands(enum precision precision)
+{
+	return precisions[precision].operand > 0;
+}
+
 void accumulation_add(struct accumulation *to, int64_t macs, const struct shape *result)
 {
 	int64_t elements = shape_elements(result);

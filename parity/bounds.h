@@ -2,6 +2,8 @@
 #ifndef PRONY_PARITY_BOUNDS_H
 #define PRONY_PARITY_BOUNDS_H
 
+#include <stdbool.h>
+
 #include "cell/vocabulary.h"
 #include "graph/graph.h"
 
@@ -16,6 +18,9 @@ struct parity_bounds {
 /* Bounds for a precision, from its unit roundoff and the graph's depth of accumulation. They must
  * reject tf32 passed off as fp32 and learning rate x 1.01, and accept every correct framework. */
 struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision precision);
+
+/* Whether what is multiplied is rounded before: in every precision but fp32. */
+bool parity_rounds_operands(enum precision precision);
 
 /*
  * The precision whose rounding is nearest to how far the logits of a forward pass were off

@@ -40,15 +40,17 @@ int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe);
 
 /*
  * Whether gate_settle_rate is to find the rate: `chosen` says that somebody chose one for the
- * network, which counts but for RMSprop.
+ * network, which counts but for RMSprop and where operands are rounded (tf32, fp16, bf16) and the
+ * network does not normalise by the batch: there it lowers no bound.
  */
-bool gate_rate_is_open(const struct recipe *gate, bool chosen);
+bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, bool chosen);
 
 /*
  * Lowers gate->learning_rate: by tens, until the first update lowers the loss of its own batch by
- * what the gradient promises, within a half (RMSprop: 0.05; 0.002 where the batch
- * normalises). Where updates overshoot, later batches show how the network amplifies rounding and
- * nothing else. Does nothing unless the stage trains.
+ * what the gradient promises, within a half (0.05 where operands are rounded and the batch does not
+ * normalise; RMSprop: 0.05; 0.002 where the batch normalises). Where updates overshoot, later
+ * batches show how the network amplifies rounding and nothing else. Does nothing unless the stage
+ * trains.
  */
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, const struct tensor *x,

@@ -5,15 +5,17 @@
 #include "parity/kernels_internal.h"
 
 /*
- * The loss must fall by what its gradient says times 1 -/+ this. RMSprop turns the small difference
- * of two updated networks into updates of full size, so they must be less far apart, and where
- * batch normalisation amplifies that difference, still less.
+ * The loss must fall by what its gradient says times 1 -/+ this. Where operands are rounded, what
+ * an overshooting update makes of that rounding grows from update to update. RMSprop turns the
+ * small difference of two updated networks into updates of full size, so they must be less far
+ * apart, and where batch normalisation amplifies that difference, still less.
  */
 #define BENT 0.5
+#define BENT_ROUNDED 0.05
 #define BENT_RMSPROP 0.05
 #define BENT_RMSPROP_NORMALISED 0.002
 #define RATE_STEP 10.0
-#define RATES 5 /* from 1e-3 to 1e-7, where float32 weights hardly take a step any more */
+#define RATES 5 /* 1e-3 to 1e-7, where float32 weights hardly take a step any more */
 
 /* One step with the highest rate: first updates of every optimiser are in proportion to it. */
 struct first_update {
@@ -71,18 +73,24 @@ static enum prony_status loss_after(struct first_update *first, const struct rec
 	return status;
 }
 
-static double bent_at_most(const struct recipe *gate, const struct graph *graph)
+/* Networks that normalise by the batch amplify rounding whatever the rate is. */
+static bool overshoots_rounded(const struct recipe *gate, const struct graph *graph)
 {
-	if (gate->optimiser != OPTIMISER_RMSPROP)
-		return BENT;
-	return gate_normalises_by_batch(graph) ? BENT_RMSPROP_NORMALISED : BENT_RMSPROP;
+	return parity_rounds_operands(gate->precision) && !gate_normalises_by_batch(graph);
 }
 
-bool gate_rate_is_open(const struct recipe *gate, bool chosen)
+static double bent_at_most(const struct recipe *gate, const struct graph *graph)
+{
+	if (gate->optimiser == OPTIMISER_RMSPROP)
+		return gate_normalises_by_batch(graph) ? BENT_RMSPROP_NORMALISED : BENT_RMSPROP;
+	return overshoots_rounded(gate, graph) ? BENT_ROUNDED : BENT;
+}
+
+bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, bool chosen)
 {
 	if (gate->stage != STAGE_TRAIN)
 		return false;
-	return !chosen || gate->optimiser == OPTIMISER_RMSPROP;
+	return !chosen || gate->optimiser == OPTIMISER_RMSPROP || overshoots_rounded(gate, graph);
 }
 
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,

@@ -52,7 +52,7 @@ int64_t gate_cost(const struct graph *graph, const struct recipe *gate, bool cho
 		runs = 2 * (gate_measures_rounding(gate, graph) ? AMPLIFIED_RUNS : GATE_RUNS);
 	if (gate_measures_rounding(gate, graph))
 		passes += MEASURE_PASSES;
-	if (gate_rate_is_open(gate, chosen))
+	if (gate_rate_is_open(gate, graph, chosen))
 		passes += SETTLE_PASSES;
 	return plus(times(GATE_UPDATES * runs, reference_cost(graph, gate->stage)),
 		    times(passes, pass));
@@ -115,7 +115,7 @@ int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, 
 	runs = plus(plus(step, answers), training ? 0 : parameters);
 	if (gate_measures_rounding(gate, graph))
 		measuring = times(plus(pass, parameters), 2);
-	if (gate_rate_is_open(gate, chosen))
+	if (gate_rate_is_open(gate, graph, chosen))
 		settling = plus(step, parameters); /* what the first update changed */
 	runs = runs > measuring ? runs : measuring;
 	return runs > settling ? runs : settling;

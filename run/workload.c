@@ -247,8 +247,7 @@ static enum prony_status compute_gate(struct workload *work, const struct plan_c
 {
 	enum prony_status status = PRONY_OK;
 	expect(watch, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file));
-	/* The zoo's networks have a rate that was chosen for them. */
-	if (gate_rate_is_open(&work->gate_recipe, !cell->network->file))
+	if (gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
 		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
 					  &work->gate_inputs.tensors[0],
 					  &work->gate_labels.tensors[0], watch, err);

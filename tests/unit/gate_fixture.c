@@ -101,7 +101,7 @@ void fixture_init_of(struct fixture *f, const struct network *network, enum prec
 		      &err);
 		draw_batch(&random, pictures, x, y);
 	}
-	if (gate_rate_is_open(&f->recipe, true))
+	if (gate_rate_is_open(&f->recipe, &f->forward, true))
 		check(gate_settle_rate(&f->recipe, &f->forward, &f->weights, &f->inputs.tensors[0],
 				       &f->labels.tensors[0], NULL, &err),
 		      &err);

@@ -117,21 +117,57 @@ static void a_network_of_the_zoo_keeps_the_rate_that_was_chosen(void **state)
 	assert_true(rate_of_gate(&cell, NULL) == default_rate(&cell));
 }
 
+static struct graph graph_of(const char *network)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+
+	check(zoo_build(zoo_find(network, NULL), 8, &graph, &err), &err);
+	return graph;
+}
+
 /* RMSprop makes steps of full size of small differences: its rate is settled, whoever chose it. */
 static void rmsprop_opens_the_rate_of_the_zoo(void **state)
 {
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP);
 	struct recipe gate = {.stage = STAGE_TRAIN, .optimiser = OPTIMISER_RMSPROP};
+	struct graph graph = graph_of("lenet");
 	double settled, rate = rate_of_gate(&cell, &settled);
 
 	(void)state;
 	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
-	assert_true(gate_rate_is_open(&gate, true));
+	assert_true(gate_rate_is_open(&gate, &graph, true));
 	gate.optimiser = OPTIMISER_MOMENTUM;
-	assert_false(gate_rate_is_open(&gate, true));
-	assert_true(gate_rate_is_open(&gate, false));
+	assert_false(gate_rate_is_open(&gate, &graph, true));
+	assert_true(gate_rate_is_open(&gate, &graph, false));
 	gate.stage = STAGE_FORWARD;
-	assert_false(gate_rate_is_open(&gate, false));
+	assert_false(gate_rate_is_open(&gate, &graph, false));
+	graph_release(&graph);
+}
+
+/* What is rounded before it is multiplied is amplified by an update that overshoots. */
+static void reduced_precision_opens_the_rate_of_the_zoo(void **state)
+{
+	static const enum precision reduced[] = {PRECISION_TF32, PRECISION_FP16, PRECISION_BF16};
+	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_MOMENTUM);
+	struct graph plain = graph_of("lenet"), normalising = graph_of("resnet50-cifar");
+	double settled;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof reduced / sizeof reduced[0]; i++) {
+		struct recipe gate = {.stage = STAGE_TRAIN, .optimiser = OPTIMISER_SGD};
+
+		gate.precision = reduced[i];
+		assert_true(gate_rate_is_open(&gate, &plain, true));
+		assert_false(gate_rate_is_open(&gate, &normalising, true));
+		gate.stage = STAGE_FORWARD_BACKWARD;
+		assert_false(gate_rate_is_open(&gate, &plain, true));
+	}
+	cell.recipe.precision = PRECISION_BF16;
+	double rate = rate_of_gate(&cell, &settled);
+	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
+	graph_release(&plain);
+	graph_release(&normalising);
 }
 
 struct heard {
@@ -222,6 +258,7 @@ int main(void)
 		cmocka_unit_test(a_users_own_model_gets_a_rate_that_it_stands),
 		cmocka_unit_test(a_network_of_the_zoo_keeps_the_rate_that_was_chosen),
 		cmocka_unit_test(rmsprop_opens_the_rate_of_the_zoo),
+		cmocka_unit_test(reduced_precision_opens_the_rate_of_the_zoo),
 		cmocka_unit_test(who_waits_hears_how_far_it_is),
 		cmocka_unit_test(settling_can_be_interrupted),
 		cmocka_unit_test(who_runs_the_steps_makes_no_other_work),
