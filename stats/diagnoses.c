@@ -146,6 +146,34 @@ static double trend(const struct diagnosed_process *processes, const double *log
 	return found ? expm1(rise) : NAN;
 }
 
+/* Pooled t of the processes from `at` on against those before. */
+static double t_between(const double *logs, size_t n, size_t at, double *apart)
+{
+	struct moments before = moments_of(logs, at), after = moments_of(logs + at, n - at);
+	double squares = (before.squares + after.squares) / (double)(n - 2);
+
+	*apart = after.mean - before.mean;
+	return *apart / sqrt(squares * (1 / (double)at + 1 / (double)(n - at)));
+}
+
+/* One level before some process and another from it on, two processes of each at least: the cut
+ * with the largest t (Hawkins, "Testing a Sequence of Observations for a Shift in Location", JASA
+ * 72, 1977), at a level that Bonferroni makes of the number of cuts. */
+static double level_change(const double *logs, size_t n)
+{
+	double largest = 0, change = NAN, cuts = (double)(n - 3);
+
+	for (size_t at = 2; at + 2 <= n; at++) {
+		double apart, t = fabs(t_between(logs, n, at, &apart));
+		if (t > largest && fabs(apart) > MEANS_APART_MIN) {
+			largest = t;
+			change = apart;
+		}
+	}
+	bool found = largest > student_t_quantile(1 - LEVEL / cuts / 2, (double)(n - 2));
+	return found ? expm1(change) : NAN;
+}
+
 /* The median of those in which they are worth a part of the step; two processes at least. */
 static double page_faults(const struct diagnosed_process *processes, size_t n)
 {
@@ -178,6 +206,7 @@ static void diagnose_processes(const struct diagnosed_process *processes, size_t
 			values[DIAGNOSIS_FIRST_SLOWEST] = first_slowest(logs, n);
 		values[DIAGNOSIS_TWO_SPEEDS] = two_speeds(logs, n, 2, SPLIT_Z);
 		values[DIAGNOSIS_TREND] = trend(processes, logs, n);
+		values[DIAGNOSIS_LEVEL_CHANGE] = level_change(logs, n);
 		if (spread > SPREAD_BETWEEN_MAX)
 			values[DIAGNOSIS_SPREAD_BETWEEN] = spread;
 	}

@@ -27,6 +27,8 @@
 	  "it, such as glibc's with MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_")            \
 	X(TREND, "trend", "processes change by ", " % over the rounds", 100,                       \
 	  "heat, clocks or other work: only ratios of the same rounds hold")                       \
+	X(LEVEL_CHANGE, "level-change", "processes change by ", " % once and stay there", 100,     \
+	  "clocks, or other guests of the host: only ratios of the same rounds hold")              \
 	X(BLOCKS_TWO_SPEEDS, "blocks-two-speeds", "blocks at two speeds, ", " % apart", 100,       \
 	  "work that comes and goes, or clocks: prony log shows what the sensors saw")             \
 	X(SHIFT, "shift", "the step changes by ", " % within windows", 100,                        \

@@ -4,7 +4,7 @@
     tests/bench/launches.py [--prony build/prony] [--launches 10] [--network resnet50] [--batch 2] [--no-selftest]
 
 Prints the coefficient of variation over the launches' steps (standard deviation of their logarithms), and each
-diagnostic that was raised: what doctor warns of before, flags of processes and of the cell, pauses. Then
+diagnostic that was raised: what doctor warns of before, flags of processes and of the cell, what the spread shows, pauses. Then
 `prony selftest`. Held to: where nothing was raised at most 1 %; the sensors at most 0.5 % of a core. Ends with 1 where
 one of them is missed, with 0 also where diagnostics were raised. Takes about three minutes and the whole machine: end
 other work first. Standard library only.
@@ -44,6 +44,8 @@ def raised(cell):
     for flag in cell["flags"]:
         if flag not in flags:
             yield "%s: the cell" % flag
+    for found in cell["diagnoses"]:
+        yield "%s: %s" % (found["what"], found["text"])
     gap = (cell["undisturbed"] or {}).get("gap")
     if gap is not None and gap >= 0.05:
         yield "pauses: the typical step is %.1f %% above the undisturbed one" % (100 * gap)

@@ -523,6 +523,7 @@ struct fault {
 	double later_half, alternating; /* of blocks: the later half, each second run of four */
 	double wander;			/* standard deviation of blocks, AR(1) of 0.9 */
 	double page_faults;		/* a step of each second process */
+	double moved;			/* processes from the fifth on */
 	double changing;		/* as every_other, but in one of them it ends before it */
 };
 
@@ -540,6 +541,7 @@ static void diagnose_made_up(struct random *random, const struct fault *fault,
 		double level = step_ns * exp(fault->apart * random_normal(random)) *
 			       (1 + fault->rise * i / (DIAGNOSED - 1)) *
 			       (1 + (i == 0 ? fault->first : 0)) *
+			       (1 + (i >= 4 ? fault->moved : 0)) *
 			       (1 + (i % 2 ? fault->every_other : 0));
 		double mean = 0, state = random_normal(random);
 		process_mean(random, level, steps);
@@ -597,6 +599,7 @@ static void faults_are_diagnosed(void **state)
 		{{.changing = 0.37}, DIAGNOSIS_CHANGING_SPEED},
 		{{.page_faults = 1000}, DIAGNOSIS_PAGE_FAULTS},
 		{{.rise = 0.08}, DIAGNOSIS_TREND},
+		{{.moved = 0.06}, DIAGNOSIS_LEVEL_CHANGE},
 		{{.every_other = 0.06}, DIAGNOSIS_SPREAD_BETWEEN},
 		{{.wander = 0.08}, DIAGNOSIS_SPREAD_WITHIN},
 		{{.alternating = 0.3}, DIAGNOSIS_BLOCKS_TWO_SPEEDS},
@@ -617,6 +620,7 @@ static void faults_are_diagnosed(void **state)
 	between("5 % apart, first-slowest", rates[DIAGNOSIS_FIRST_SLOWEST], 0, 0.011);
 	between("5 % apart, two-speeds", rates[DIAGNOSIS_TWO_SPEEDS], 0, 0.011);
 	between("5 % apart, trend", rates[DIAGNOSIS_TREND], 0, 0.011);
+	between("5 % apart, level-change", rates[DIAGNOSIS_LEVEL_CHANGE], 0, 0.011);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		how_often(21 + i, &rows[i].fault, 250, rates);
 		between(diagnosis_word(rows[i].id), rates[rows[i].id], 0.9, 1);
