@@ -124,8 +124,10 @@ static double two_speeds(const double *logs, size_t n, size_t least, double z)
 	return found ? expm1(apart) : NAN;
 }
 
-/* A straight line through the processes by when they ran (t, two-sided): its whole rise. */
-static double trend(const struct diagnosed_process *processes, const double *logs, size_t n)
+/* A straight line through the processes by when they ran (t, two-sided): its whole rise. *t: how
+ * sure. */
+static double trend(const struct diagnosed_process *processes, const double *logs, size_t n,
+		    double *t)
 {
 	struct moments all = moments_of(logs, n);
 	double xx = 0, xy = 0, middle = 0, df = (double)(n - 2);
@@ -140,8 +142,8 @@ static double trend(const struct diagnosed_process *processes, const double *log
 	double slope = xy / xx, residual = fmax(all.squares - slope * xy, 0);
 	double rise = slope * (processes[n - 1].number - processes[0].number),
 	       error = sqrt(residual / df / xx);
-	bool found = fabs(rise) > MEANS_APART_MIN &&
-		     fabs(slope) > student_t_quantile(1 - LEVEL / 2, df) * error;
+	*t = fabs(slope) / error;
+	bool found = fabs(rise) > MEANS_APART_MIN && *t > student_t_quantile(1 - LEVEL / 2, df);
 
 	return found ? expm1(rise) : NAN;
 }
@@ -158,19 +160,21 @@ static double t_between(const double *logs, size_t n, size_t at, double *apart)
 
 /* One level before some process and another from it on, two processes of each at least: the cut
  * with the largest t (Hawkins, "Testing a Sequence of Observations for a Shift in Location", JASA
- * 72, 1977), at a level that Bonferroni makes of the number of cuts. */
-static double level_change(const double *logs, size_t n)
+ * 72, 1977), at a level that Bonferroni makes of the number of cuts. *largest: that t. */
+static double level_change(const double *logs, size_t n, double *largest)
 {
-	double largest = 0, change = NAN, cuts = (double)(n - 3);
+	double change = NAN, cuts = (double)(n - 3);
+
+	*largest = 0;
 
 	for (size_t at = 2; at + 2 <= n; at++) {
 		double apart, t = fabs(t_between(logs, n, at, &apart));
-		if (t > largest && fabs(apart) > MEANS_APART_MIN) {
-			largest = t;
+		if (t > *largest && fabs(apart) > MEANS_APART_MIN) {
+			*largest = t;
 			change = apart;
 		}
 	}
-	bool found = largest > student_t_quantile(1 - LEVEL / cuts / 2, (double)(n - 2));
+	bool found = *largest > student_t_quantile(1 - LEVEL / cuts / 2, (double)(n - 2));
 	return found ? expm1(change) : NAN;
 }
 
@@ -205,8 +209,16 @@ static void diagnose_processes(const struct diagnosed_process *processes, size_t
 		if (processes[0].number <= 1)
 			values[DIAGNOSIS_FIRST_SLOWEST] = first_slowest(logs, n);
 		values[DIAGNOSIS_TWO_SPEEDS] = two_speeds(logs, n, 2, SPLIT_Z);
-		values[DIAGNOSIS_TREND] = trend(processes, logs, n);
-		values[DIAGNOSIS_LEVEL_CHANGE] = level_change(logs, n);
+		double t_line, t_cut;
+		values[DIAGNOSIS_TREND] = trend(processes, logs, n, &t_line);
+		values[DIAGNOSIS_LEVEL_CHANGE] = level_change(logs, n, &t_cut);
+		/* Of two that say the same in other words the surer one; and what changes once with
+		 * time is no speed that each process has of its own. */
+		if (!isnan(values[DIAGNOSIS_LEVEL_CHANGE])) {
+			bool line = !isnan(values[DIAGNOSIS_TREND]) && t_line > t_cut;
+			values[line ? DIAGNOSIS_LEVEL_CHANGE : DIAGNOSIS_TREND] = NAN;
+			values[DIAGNOSIS_TWO_SPEEDS] = NAN;
+		}
 		if (spread > SPREAD_BETWEEN_MAX)
 			values[DIAGNOSIS_SPREAD_BETWEEN] = spread;
 	}
