@@ -15,7 +15,7 @@
 #define BENT_RMSPROP 0.05
 #define BENT_RMSPROP_NORMALISED 0.002
 #define RATE_STEP 10.0
-#define RATES 5 /* 1e-3 to 1e-7, where float32 weights hardly take a step any more */
+#define RATES 5 /* down to 1e-7, with which float32 weights hardly take a step any more */
 
 /* One step with the highest rate: first updates of every optimiser are in proportion to it. */
 struct first_update {

@@ -72,10 +72,9 @@ static const char *doubt(struct compare *compare, const struct compare_row *row,
 				    compare->hypotheses, row->p_adjusted);
 	return arena_printf(
 		&compare->arena,
-		"the interval lies outside, but where it is wide that of %g %% has to, of fewer "
-		"than %zu processes that of %g %% (%s%.2g)",
-		100 * (1 - CONTRAST_DISCOVERIES_STRICT), strictness->few,
-		100 * (1 - CONTRAST_DISCOVERIES_FEW),
+		"the interval of 95 %% lies outside, but that of %g %% has to where %s (%s%.2g)",
+		100 * (1 - most),
+		most == CONTRAST_DISCOVERIES_FEW ? "processes are so few" : "it is so wide",
 		compare->hypotheses > 1 ? "Benjamini-Hochberg " : "p = ", row->p_adjusted);
 }
 

@@ -28,14 +28,6 @@ static double step_ns(const struct process_record *process, size_t i)
 	return (double)(interval->end_ns - interval->begin_ns) / steps_of(process, i);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x, y;
-	memcpy(&x, a, sizeof x);
-	memcpy(&y, b, sizeof y);
-	return (x > y) - (x < y);
-}
-
 /* All step times of a cell, sorted; the caller frees. */
 static double *pool_steps(const struct stored_cell *cell, size_t *count)
 {
@@ -52,7 +44,7 @@ static double *pool_steps(const struct stored_cell *cell, size_t *count)
 				steps[(*count)++] = step;
 		}
 	}
-	qsort(steps, *count, sizeof *steps, compare_doubles);
+	sort_reals(steps, *count);
 	return steps;
 }
 

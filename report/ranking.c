@@ -47,6 +47,30 @@ static void hold_undisturbed(const struct replicates *self, const struct replica
 	row->undisturbed_order = order_of(&row->floor_undisturbed, &none);
 }
 
+/* The last place that is possible, of the row of which it is the least. */
+static int least_high(const struct summary_row *rows, size_t count)
+{
+	int least = rows[0].rank_high;
+	for (size_t i = 1; i < count; i++)
+		least = rows[i].rank_high < least ? rows[i].rank_high : least;
+	return least;
+}
+
+/* No row stands behind one that is known to be slower: the order goes by ratios of the same rounds,
+ * which may be otherwise than steps over all processes. */
+static void put_by_rank(struct summary_row *rows, size_t count)
+{
+	for (size_t to = 0; to < count; to++) {
+		int most = least_high(rows + to, count - to);
+		size_t from = to;
+		while (rows[from].rank_low > most)
+			from++;
+		struct summary_row row = rows[from];
+		memmove(rows + to + 1, rows + to, (from - to) * sizeof *rows);
+		rows[to] = row;
+	}
+}
+
 void ranking_fill(struct summary_row *rows, const struct replicates *replicates, size_t count)
 {
 	size_t comparable = 0;
@@ -74,6 +98,7 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 		hold_undisturbed(&replicates[i], &replicates[floor], row);
 		row->disturbed |= contenders[floor].loss > 0;
 	}
+	put_by_rank(rows, comparable);
 	free(contenders);
 	free(places);
 }

@@ -1,6 +1,5 @@
 #include "report/summary.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,8 +186,8 @@ struct sorted {
 	size_t place; /* as they came */
 };
 
-/* Comparable rows by step time, then the others; equal ones as they came. Of two that are close
- * ranks may say otherwise: put_by_rank(). */
+/* Comparable rows by step time, then the others; equal ones as they came. Ranks
+ * may put them otherwise. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;
@@ -198,32 +197,6 @@ static int compare_rows(const void *a, const void *b)
 	if (comparable && x->row.step.center != y->row.step.center)
 		return x->row.step.center < y->row.step.center ? -1 : 1;
 	return (x->place > y->place) - (x->place < y->place);
-}
-
-/* The lowest rank that is possible of the rows. */
-static int first_of_last(const struct summary_row *rows, size_t count)
-{
-	int first = INT_MAX;
-	for (size_t i = 0; i < count; i++) {
-		int last = rows[i].rank > 0 ? rows[i].rank : rows[i].rank_high;
-		first = last < first ? last : first;
-	}
-	return first;
-}
-
-/* No row stands behind one that is known to be slower: the order goes by ratios of the same rounds,
- * which may be otherwise than steps over all processes. */
-static void put_by_rank(struct summary_row *rows, size_t count)
-{
-	for (size_t to = 0; to < count; to++) {
-		int most = first_of_last(rows + to, count - to);
-		size_t from = to;
-		while ((rows[from].rank > 0 ? rows[from].rank : rows[from].rank_low) > most)
-			from++;
-		struct summary_row row = rows[from];
-		memmove(rows + to + 1, rows + to, (from - to) * sizeof *rows);
-		rows[to] = row;
-	}
 }
 
 /* Adds the rows of a comparison, those of the run's cells of these numbers. */
@@ -246,10 +219,6 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 		summary->rows[summary->count++] = rows[i].row;
 	}
 	ranking_fill(first, replicates, count);
-	size_t comparable = 0;
-	while (comparable < count && first[comparable].comparable)
-		comparable++;
-	put_by_rank(first, comparable);
 	free(replicates);
 	free(rows);
 }

@@ -83,24 +83,19 @@ void contrast_paired(const double *a, const double *b, size_t n, struct contrast
 	complete(out);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 void contrast_trimmed(const double *a, const double *b, size_t n, struct contrast *out)
 {
 	size_t cut = n / TRIMMED_OF, kept = n - 2 * cut;
 
-	contrast_paired(a, b, n, out);
-	if (cut == 0)
+	if (cut == 0) {
+		contrast_paired(a, b, n, out);
 		return;
+	}
+	*out = unknown(true, n, n);
 	double *sorted = memory_alloc(n * sizeof *sorted), sum = 0, mean = 0, squares = 0;
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = log(b[i]) - log(a[i]);
-	qsort(sorted, n, sizeof *sorted, compare_doubles);
+	sort_reals(sorted, n);
 	for (size_t i = cut; i < n - cut; i++)
 		sum += sorted[i];
 	/* The spread is that of the winsorised: what is cut counts as the next that is kept. */

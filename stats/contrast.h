@@ -52,7 +52,8 @@ void contrast_welch(const double *a, size_t na, const double *b, size_t nb, stru
  * na and nb: how many were taken. Degrees of freedom after Satterthwaite 1946. */
 void contrast_mean(const struct contrast *contrasts, size_t count, struct contrast *out);
 
-/* Degrees of freedom with n processes of each, or n rounds, were variances as they were found. */
+/* Degrees of freedom with n processes of each, or n rounds (trimmed), were variances as they were
+ * found. */
 double contrast_df(const struct contrast *contrast, size_t n);
 
 /* threshold 0.01: what is not off by more than 1 % either way is the same. */

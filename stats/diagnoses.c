@@ -57,13 +57,6 @@ void diagnosis_figure(enum diagnosis_id id, double value, struct strbuf *out)
 	strbuf_puts(out, rows[id].after);
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 struct moments {
 	double mean, squares; /* sum of squared distances from the mean */
 };
@@ -104,7 +97,7 @@ static double two_speeds(const double *logs, size_t n, size_t least, double z)
 
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = logs[i] - all.mean;
-	qsort(sorted, n, sizeof *sorted, compare_reals);
+	sort_reals(sorted, n);
 	/* About the common mean the sums of both parts are opposite, and the squares between them
 	 * are what the parts lack. */
 	for (size_t at = 1; at + least <= n; at++) {
@@ -166,7 +159,6 @@ static double level_change(const double *logs, size_t n, double *largest)
 	double change = NAN, cuts = (double)(n - 3);
 
 	*largest = 0;
-
 	for (size_t at = 2; at + 2 <= n; at++) {
 		double apart, t = fabs(t_between(logs, n, at, &apart));
 		if (t > *largest && fabs(apart) > MEANS_APART_MIN) {

@@ -18,13 +18,18 @@ static int compare_reals(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+void sort_reals(double *x, size_t n)
+{
+	qsort(x, n, sizeof *x, compare_reals);
+}
+
 /* Caller frees; n > 0. */
 static double *sorted_copy(const double *x, size_t n)
 {
 	double *copy = memory_alloc(n * sizeof *copy);
 
 	memcpy(copy, x, n * sizeof *copy);
-	qsort(copy, n, sizeof *copy, compare_reals);
+	sort_reals(copy, n);
 	return copy;
 }
 

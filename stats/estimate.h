@@ -39,6 +39,7 @@ double student_t_upper(double t, double df);
  */
 double student_t_upper_shifted(double t, double df, double shift, double from, double to);
 
+void sort_reals(double *x, size_t n); /* rising; without NaN */
 /* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7).
  */
 double median_of(const double *x, size_t n);
