@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "adapters/native/onednn.h"
+#include "adapters/native/cpu/onednn.h"
 #include "base/clock.h"
 #include "base/loader.h"
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "adapters/native/kernels/loops.h"
-#include "adapters/native/onednn.h"
+#include "adapters/native/cpu/kernels/loops.h"
+#include "adapters/native/cpu/onednn.h"
 #include "base/arena.h"
 #include "base/error.h"
 

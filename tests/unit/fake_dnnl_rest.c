@@ -1,5 +1,5 @@
 /* The other functions of fake_dnnl.c: they say success (0). Weak, for it has some of its own. */
-#include "adapters/native/onednn.h"
+#include "adapters/native/cpu/onednn.h"
 
 #define X(name)                                                                                    \
 	__attribute__((weak)) int rest_##name(void) __asm__("dnnl_" #name);                        \

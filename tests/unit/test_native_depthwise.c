@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/native/kernels/depthwise.h"
+#include "adapters/native/cpu/kernels/depthwise.h"
 #include "base/memory.h"
 #include "base/random.h"
 

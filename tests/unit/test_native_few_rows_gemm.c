@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adapters/native/kernels/few_rows_gemm.h"
+#include "adapters/native/cpu/kernels/few_rows_gemm.h"
 #include "base/memory.h"
 #include "base/random.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "adapters/native/onednn.h"
+#include "adapters/native/cpu/onednn.h"
 #include "adapters/native/program.h"
 #include "base/files.h"
 #include "base/loader.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "adapters/bf16.h"
-#include "adapters/native/kernels/broadcast_reduce.h"
-#include "adapters/native/kernels/loops.h"
+#include "adapters/native/cpu/kernels/broadcast_reduce.h"
+#include "adapters/native/cpu/kernels/loops.h"
 #include "adapters/native/program.h"
 #include "base/random.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "adapters/bf16.h"
-#include "adapters/native/kernels/lrn.h"
+#include "adapters/native/cpu/kernels/lrn.h"
 #include "base/memory.h"
 #include "base/random.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "adapters/native/kernels/winograd.h"
+#include "adapters/native/cpu/kernels/winograd.h"
 #include "adapters/native/native.h"
 #include "exercise_networks.h"
 #include "framework_exercise.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "adapters/bf16.h"
-#include "adapters/native/kernels/max_pool.h"
+#include "adapters/native/cpu/kernels/max_pool.h"
 #include "base/memory.h"
 #include "base/random.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adapters/native/kernels/winograd.h"
+#include "adapters/native/cpu/kernels/winograd.h"
 #include "base/memory.h"
 #include "base/random.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "adapters/bf16.h"
-#include "adapters/native/kernels/broadcast_reduce.h"
+#include "adapters/native/cpu/kernels/broadcast_reduce.h"
 #include "adapters/native/lower/lower_internal.h"
 
 /* What moves data without computing: parts of arrays are views that the library reorders from or

@@ -1,9 +1,9 @@
-#include "adapters/native/kernels/depthwise.h"
+#include "adapters/native/cpu/kernels/depthwise.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "adapters/native/kernels/depthwise_loops.h"
+#include "adapters/native/cpu/kernels/depthwise_loops.h"
 
 /*
  * A unit is as many channels as a vector has lanes; at the end of channels last the last unit

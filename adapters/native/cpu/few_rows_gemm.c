@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/few_rows_gemm.h"
+#include "adapters/native/cpu/kernels/few_rows_gemm.h"
 #include "adapters/native/lower/lower_internal.h"
 
 /*

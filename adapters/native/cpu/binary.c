@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/broadcast_reduce.h"
+#include "adapters/native/cpu/kernels/broadcast_reduce.h"
 #include "adapters/native/lower/lower_internal.h"
 
 /* Operators with two operands, ONNX's broadcasting, and means. */

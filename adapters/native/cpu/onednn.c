@@ -1,9 +1,9 @@
-#include "adapters/native/onednn.h"
+#include "adapters/native/cpu/onednn.h"
 
 #include <stdint.h>
 #include <stdio.h>
 
-#include "adapters/native/onednn_sycl.h"
+#include "adapters/native/cpu/onednn_sycl.h"
 #include "base/loader.h"
 
 /* Looks for the OpenMP run-time among the dependencies of libdnnl (dlsym searches those too); a

@@ -3,8 +3,8 @@
  * gradients, dropout, the loss. Plain C that both compilers vectorise, built for several
  * instruction sets and picked once when the session opens.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_LOOPS_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_LOOPS_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_LOOPS_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_LOOPS_H
 
 #include <stddef.h>
 #include <stdint.h>

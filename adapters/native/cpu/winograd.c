@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/winograd.h"
+#include "adapters/native/cpu/kernels/winograd.h"
 #include "adapters/native/lower/lower_internal.h"
 
 /*

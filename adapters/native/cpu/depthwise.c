@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "adapters/native/kernels/depthwise.h"
+#include "adapters/native/cpu/kernels/depthwise.h"
 #include "adapters/native/lower/lower_internal.h"
 
 /*

@@ -1,8 +1,8 @@
 /*
  * What our own loops are compiled for, several times over, and which of it this processor has.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_INSTRUCTION_SET_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_INSTRUCTION_SET_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
 
 /* Narrowest first; whoever has one has those before it. */
 enum instruction_set {

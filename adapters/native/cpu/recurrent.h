@@ -1,6 +1,6 @@
 /* Recurrent layers: what one is, and the library's primitives for it. */
-#ifndef PRONY_ADAPTERS_NATIVE_LOWER_RECURRENT_H
-#define PRONY_ADAPTERS_NATIVE_LOWER_RECURRENT_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_RECURRENT_H
+#define PRONY_ADAPTERS_NATIVE_CPU_RECURRENT_H
 
 #include "adapters/native/lower/lower_internal.h"
 

@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/lrn.h"
+#include "adapters/native/cpu/kernels/lrn.h"
 
 #include <math.h>
 #ifdef __x86_64__

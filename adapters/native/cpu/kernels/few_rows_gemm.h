@@ -4,14 +4,14 @@
  * stretch of them, and what is needed next is asked for ahead. Needs no library and starts no
  * threads: work is counted in items, and the caller shares the items among its threads.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_FEW_ROWS_GEMM_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_FEW_ROWS_GEMM_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_FEW_ROWS_GEMM_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_FEW_ROWS_GEMM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "adapters/native/kernels/instruction_set.h"
+#include "adapters/native/cpu/kernels/instruction_set.h"
 
 #define FEW_ROWS_ROWS_MAX 12
 

@@ -1,6 +1,6 @@
 /* The innermost loops of depthwise.c, one set for each instruction set and width of its vectors. */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_DEPTHWISE_LOOPS_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_DEPTHWISE_LOOPS_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_LOOPS_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_LOOPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "adapters/native/lower/recurrent.h"
+#include "adapters/native/cpu/recurrent.h"
 
 void recurrent_layouts_release(const struct lowering *l, struct recurrent_layouts *s)
 {

@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/winograd.h"
+#include "adapters/native/cpu/kernels/winograd.h"
 
 #include <string.h>
 
@@ -43,7 +43,7 @@ struct winograd_loops {
 #define LANES 8
 #define ROWS 6
 #define ROWS_FEW 4
-#include "adapters/native/kernels/winograd_body.h"
+#include "adapters/native/cpu/kernels/winograd_body.h"
 #undef NAME
 #undef TARGET
 #undef LANES
@@ -55,7 +55,7 @@ struct winograd_loops {
 #define LANES 16
 #define ROWS 12
 #define ROWS_FEW 8
-#include "adapters/native/kernels/winograd_body.h"
+#include "adapters/native/cpu/kernels/winograd_body.h"
 #endif
 
 const struct winograd_loops *winograd_pick(enum instruction_set set)

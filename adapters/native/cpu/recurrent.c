@@ -1,4 +1,4 @@
-#include "adapters/native/lower/recurrent.h"
+#include "adapters/native/cpu/recurrent.h"
 
 #include <string.h>
 

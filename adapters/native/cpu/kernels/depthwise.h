@@ -3,14 +3,14 @@
  * the weights, for what the library has slow code for. Needs no library and starts no threads: work
  * is counted in items, and the caller shares the items among its threads.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_DEPTHWISE_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_DEPTHWISE_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "adapters/native/kernels/instruction_set.h"
+#include "adapters/native/cpu/kernels/instruction_set.h"
 
 #define DEPTHWISE_SIDE_MAX 11 /* of a window */
 

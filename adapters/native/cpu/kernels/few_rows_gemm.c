@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/few_rows_gemm.h"
+#include "adapters/native/cpu/kernels/few_rows_gemm.h"
 
 #define BLOCK_MAX 32
 #define VECTORS 2	 /* of a block: the weights of an element are whole cache lines */

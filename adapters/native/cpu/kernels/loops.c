@@ -1,10 +1,10 @@
-#include "adapters/native/kernels/loops.h"
+#include "adapters/native/cpu/kernels/loops.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "adapters/bf16.h"
-#include "adapters/native/kernels/instruction_set.h"
+#include "adapters/native/cpu/kernels/instruction_set.h"
 
 BODY void relu_body(float *y, const float *x, size_t n)
 {

@@ -2,8 +2,8 @@
  * Loops over arrays of any strides, for what broadcasts or reduces: oneDNN has these too, but only
  * with one of two operands repeated and, when reducing, on reference code.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_BROADCAST_REDUCE_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_BROADCAST_REDUCE_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_BROADCAST_REDUCE_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_BROADCAST_REDUCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,10 +3,10 @@
  * 2024 have no other: a CPU engine is then a SYCL device, found through OpenCL; a primitive is a
  * task of a queue, which a thread of its own takes from there; and its loops are TBB's.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_ONEDNN_SYCL_H
-#define PRONY_ADAPTERS_NATIVE_ONEDNN_SYCL_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_SYCL_H
+#define PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_SYCL_H
 
-#include "adapters/native/onednn.h"
+#include "adapters/native/cpu/onednn.h"
 
 /*
  * Opens libdnnl. Where the loader does not find what it needs, takes that from the same folder, or

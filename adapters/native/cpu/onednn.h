@@ -1,6 +1,6 @@
 /* oneDNN 3 through dlopen: its functions, its engine, and the thread pool that it runs on. */
-#ifndef PRONY_ADAPTERS_NATIVE_ONEDNN_H
-#define PRONY_ADAPTERS_NATIVE_ONEDNN_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_H
+#define PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_H
 
 #include <oneapi/dnnl/dnnl.h>
 #include <sched.h>

@@ -3,14 +3,14 @@
  * position: y = x * s^-beta, s = bias + scale * (sum of x^2 over a window of channels). Needs no
  * library and starts no threads: the caller shares the positions among its threads.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_LRN_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_LRN_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_LRN_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_LRN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "adapters/native/kernels/instruction_set.h"
+#include "adapters/native/cpu/kernels/instruction_set.h"
 
 struct lrn_loops;
 

@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/broadcast_reduce.h"
+#include "adapters/native/cpu/kernels/broadcast_reduce.h"
 
 #include "adapters/bf16.h"
 

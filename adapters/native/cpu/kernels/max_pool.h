@@ -3,14 +3,14 @@
  * point asks the windows over it whether they chose it. oneDNN 3 clears the gradient and adds each
  * window's to it, so that it goes through the caches twice. Calls no library.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_MAX_POOL_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_MAX_POOL_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_MAX_POOL_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_MAX_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "adapters/native/kernels/instruction_set.h"
+#include "adapters/native/cpu/kernels/instruction_set.h"
 
 /* The windows over a row or a column of the input: `count` from `first` on. The first of them has
  * it at `tap`, each further one a stride before. */

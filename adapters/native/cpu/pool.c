@@ -1,4 +1,4 @@
-#include "adapters/native/kernels/max_pool.h"
+#include "adapters/native/cpu/kernels/max_pool.h"
 #include "adapters/native/lower/lower_internal.h"
 
 struct geometry {

@@ -1,4 +1,4 @@
-#include "adapters/native/onednn_sycl.h"
+#include "adapters/native/cpu/onednn_sycl.h"
 
 #include <glob.h>
 #include <limits.h>

@@ -10,14 +10,14 @@
  * of winograd_lanes floats), whole ones. Needs no library and starts no threads: work is counted in
  * shares, and the caller has each of its threads take some.
  */
-#ifndef PRONY_ADAPTERS_NATIVE_KERNELS_WINOGRAD_H
-#define PRONY_ADAPTERS_NATIVE_KERNELS_WINOGRAD_H
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_WINOGRAD_H
+#define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_WINOGRAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "adapters/native/kernels/instruction_set.h"
+#include "adapters/native/cpu/kernels/instruction_set.h"
 
 struct winograd {
 	int64_t batch, channels, outputs; /* channels and outputs: multiples of winograd_lanes */

@@ -1,6 +1,6 @@
-#include "adapters/native/kernels/depthwise_loops.h"
+#include "adapters/native/cpu/kernels/depthwise_loops.h"
 
-#include "adapters/native/kernels/depthwise.h"
+#include "adapters/native/cpu/kernels/depthwise.h"
 
 const int depthwise_widths[DEPTHWISE_WIDTHS] = {7, 5, 3, 1};
 const int depthwise_rows[DEPTHWISE_WIDTHS] = {2, 2, 3, 1};
