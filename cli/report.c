@@ -10,7 +10,7 @@
 #include "cli/form.h"
 #include "cli/histories.h"
 #include "cli/results.h"
-#include "report/figures.h"
+#include "report/charts.h"
 #include "report/html.h"
 
 static const char *const report_forms[] = {"page", "origin", NULL};
@@ -18,7 +18,7 @@ static const char *const report_forms[] = {"page", "origin", NULL};
 #define PAGE_BYTES_MAX ((size_t)256 << 20)
 
 struct report_options {
-	const char *store, *output, *figures, *form;
+	const char *store, *output, *charts, *form;
 };
 
 const struct option report_option_rows[] = {
@@ -31,7 +31,7 @@ const struct option report_option_rows[] = {
 		 "standard output)"},
 	{.name = "figures",
 	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct report_options, figures),
+	 .offset = offsetof(struct report_options, charts),
 	 .metavar = "DIR",
 	 .help = "write every figure as SVG and CSV into this folder; no page without --output"},
 	{.name = "form",
@@ -85,17 +85,17 @@ static void release(struct report_runs *runs)
 	free(runs->runs);
 }
 
-static enum prony_status write_figure(const struct figure *figure, const char *folder, bool csv,
-				      struct error *err)
+static enum prony_status write_chart(const struct chart *chart, const char *folder, bool csv,
+				     struct error *err)
 {
 	struct strbuf text;
-	char *name = memory_printf("%s/%s.%s", folder, figure->name, csv ? "csv" : "svg");
+	char *name = memory_printf("%s/%s.%s", folder, chart->name, csv ? "csv" : "svg");
 	strbuf_init(&text, PAGE_BYTES_MAX);
 	if (csv) {
-		figure_csv(figure, &text);
+		chart_csv(chart, &text);
 	} else {
 		strbuf_puts(&text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-		figure_svg(figure, FIGURE_WIDE, &text);
+		chart_svg(chart, CHART_WIDE, &text);
 		strbuf_putc(&text, '\n');
 	}
 	enum prony_status status = file_write_atomic(name, strbuf_text(&text), text.length, err);
@@ -104,18 +104,18 @@ static enum prony_status write_figure(const struct figure *figure, const char *f
 	return status;
 }
 
-static enum prony_status write_figures(const struct report_runs *runs, const char *folder,
-				       struct error *err)
+static enum prony_status write_charts(const struct report_runs *runs, const char *folder,
+				      struct error *err)
 {
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	enum prony_status status = directory_make(folder, err);
-	figures_of_runs(runs->borrowed, runs->count, runs->histories.items, runs->histories.count,
-			&figures);
-	for (size_t i = 0; i < 2 * figures.count && status == PRONY_OK; i++)
-		status = write_figure(figures.items[i / 2], folder, i % 2 == 1, err);
+	charts_of_runs(runs->borrowed, runs->count, runs->histories.items, runs->histories.count,
+		       &charts);
+	for (size_t i = 0; i < 2 * charts.count && status == PRONY_OK; i++)
+		status = write_chart(charts.items[i / 2], folder, i % 2 == 1, err);
 	if (status == PRONY_OK)
-		cli_say("figures: %zu in %s, each as SVG and CSV\n", figures.count, folder);
-	figures_release(&figures);
+		cli_say("figures: %zu in %s, each as SVG and CSV\n", charts.count, folder);
+	charts_release(&charts);
 	return status;
 }
 
@@ -138,7 +138,7 @@ static enum prony_status report(const struct report_options *options, const char
 				size_t count, struct error *err)
 {
 	struct report_runs runs;
-	const char *output = options->output || options->figures ? options->output : "report.html";
+	const char *output = options->output || options->charts ? options->output : "report.html";
 	enum prony_status status = PRONY_OK;
 	if (output)
 		status = results_check_output(output, options->store, err);
@@ -147,8 +147,8 @@ static enum prony_status report(const struct report_options *options, const char
 	status = load(options, names, count, &runs, err);
 	if (status == PRONY_OK && output)
 		status = write_page(&runs, output, err);
-	if (status == PRONY_OK && options->figures)
-		status = write_figures(&runs, options->figures, err);
+	if (status == PRONY_OK && options->charts)
+		status = write_charts(&runs, options->charts, err);
 	release(&runs);
 	return status;
 }
@@ -179,7 +179,7 @@ static enum prony_status report_form(const struct report_options *options, const
 				     size_t count, struct error *err)
 {
 	struct strbuf text;
-	if (options->figures)
+	if (options->charts)
 		return error_set(err, PRONY_USAGE,
 				 "--form origin is text and has no figures; leave --figures out");
 	strbuf_init(&text, PAGE_BYTES_MAX);

@@ -5,30 +5,30 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "report/figures_internal.h"
+#include "report/charts_internal.h"
 #include "report/text.h"
 
 static void add_comparison_section(const struct html_page *page, size_t i, struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES];
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	summary_comparison_title(page->comparisons[i], title, sizeof title);
 	strbuf_printf(out, "<section id=\"comparison-%zu\"", i + 1);
 	html_attributes(page->comparisons[i], false, out);
 	strbuf_puts(out, "><h2>");
 	text_html(title, out);
 	strbuf_puts(out, "</h2>\n");
-	figures_steps(page, i, &figures);
-	figures_start_up(page, i, &figures);
-	figures_memory(page, i, &figures);
-	figures_power(page, i, &figures);
-	figures_input(page, i, &figures);
-	figures_published(page, i, &figures);
-	figures_distribution(page, i, &figures);
-	figures_drift(page, i, &figures);
-	figures_load(page, i, &figures);
-	html_figures(&figures, 0, out);
-	figures_release(&figures);
+	charts_steps(page, i, &charts);
+	charts_start_up(page, i, &charts);
+	charts_memory(page, i, &charts);
+	charts_power(page, i, &charts);
+	charts_input(page, i, &charts);
+	charts_published(page, i, &charts);
+	charts_distribution(page, i, &charts);
+	charts_drift(page, i, &charts);
+	charts_load(page, i, &charts);
+	html_charts(&charts, 0, out);
+	charts_release(&charts);
 	html_comparison_table(page, i, out);
 	strbuf_puts(out, "</section>\n");
 }
@@ -50,23 +50,23 @@ static void add_sweeps(const struct html_page *page, struct strbuf *out)
 	struct arena arena;
 	size_t count;
 	arena_init(&arena, 0);
-	const struct family *families = figures_families(page, &arena, &count);
+	const struct family *families = charts_families(page, &arena, &count);
 	for (size_t i = 0; i < count && i < HTML_SECTIONS_MAX; i++) {
-		struct figures figures = {.count = 0};
+		struct charts charts = {.count = 0};
 		char title[CELL_KEY_BYTES];
-		figures_curves(page, &families[i], &figures);
-		if (figures.count > 0) {
-			figures_family_title(page, &families[i], title, sizeof title);
+		charts_curves(page, &families[i], &charts);
+		if (charts.count > 0) {
+			charts_family_title(page, &families[i], title, sizeof title);
 			strbuf_printf(out, "<section id=\"sweep-%zu\"", i + 1);
 			family_attributes(page, &families[i], out);
 			strbuf_printf(out,
 				      "><h2>Over %s: ", families[i].cores ? "cores" : "batch size");
 			text_html(title, out);
 			strbuf_puts(out, "</h2>\n");
-			html_figures(&figures, 0, out);
+			html_charts(&charts, 0, out);
 			strbuf_puts(out, "</section>\n");
 		}
-		figures_release(&figures);
+		charts_release(&charts);
 	}
 	arena_release(&arena);
 }
@@ -74,27 +74,27 @@ static void add_sweeps(const struct html_page *page, struct strbuf *out)
 /* A study's own charts, where the suite repeats one that took several devices. */
 static void add_study(const struct html_page *page, struct strbuf *out)
 {
-	struct figures figures = {.count = 0};
-	figures_study(page, &figures);
-	if (figures.count > 0) {
+	struct charts charts = {.count = 0};
+	charts_study(page, &charts);
+	if (charts.count > 0) {
 		strbuf_puts(out, "<section id=\"study\"><h2>As the study had it: by device</h2>\n");
-		html_figures(&figures, 0, out);
+		html_charts(&charts, 0, out);
 		strbuf_puts(out, "</section>\n");
 	}
-	figures_release(&figures);
+	charts_release(&charts);
 }
 
 static void add_run_drift(const struct html_page *page, struct strbuf *out)
 {
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	for (size_t run = 0; run < page->count; run++)
-		figures_run_drift(page, run, &figures);
-	if (figures.count > 0) {
+		charts_run_drift(page, run, &charts);
+	if (charts.count > 0) {
 		strbuf_puts(out, "<section id=\"drift\"><h2>The machine over the run</h2>\n");
-		html_figures(&figures, 0, out);
+		html_charts(&charts, 0, out);
 		strbuf_puts(out, "</section>\n");
 	}
-	figures_release(&figures);
+	charts_release(&charts);
 }
 
 static void page_title(const struct html_page *page, struct strbuf *out)

@@ -26,12 +26,12 @@ void html_head(const struct html_page *page, const char *const *titles, size_t c
 {
 	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
 	for (size_t i = 0; i < count; i++) {
-		bool figures = *titles[i] == '>';
+		bool charts = *titles[i] == '>';
 		if (page->count == 1 && !strcmp(titles[i], "run"))
 			continue;
 		strbuf_puts(out,
-			    figures ? "<th scope=\"col\" class=\"figure\">" : "<th scope=\"col\">");
-		text_html(titles[i] + figures, out);
+			    charts ? "<th scope=\"col\" class=\"figure\">" : "<th scope=\"col\">");
+		text_html(titles[i] + charts, out);
 		strbuf_puts(out, "</th>");
 	}
 	strbuf_puts(out, "</tr></thead><tbody>\n");

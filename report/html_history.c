@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/figures_internal.h"
+#include "report/charts_internal.h"
 #include "report/text.h"
 
 /* Whether a history is of a cell of that comparison. */
@@ -14,38 +14,38 @@ static bool is_of(const struct history *history, const struct cell *comparison)
 }
 
 static void add_series(const struct html_page *page, const struct history *history,
-		       struct figures *figures, struct figure *figure)
+		       struct charts *charts, struct chart *chart)
 {
 	const char *name = history->cell->cell.framework;
-	struct figure_series *series =
-		figure_series(figures, figure, name, name, html_colour(page, name), history->count);
+	struct chart_series *series =
+		chart_series(charts, chart, name, name, html_colour(page, name), history->count);
 	for (size_t i = 0; i < history->count; i++) {
 		const struct history_point *point = &history->points[i];
 		series->points[series->count++] =
-			(struct figure_point){(double)point->run->meta.id, point->step.center,
-					      point->step.low, point->step.high};
+			(struct chart_point){(double)point->run->meta.id, point->step.center,
+					     point->step.low, point->step.high};
 	}
 }
 
-void figures_history(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_history(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 16];
 	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
 	snprintf(head, sizeof head, "History: %s", title);
-	struct figure *figure =
-		figures_add(figures, FIGURE_LINES, head, head,
-			    "Each point is a stored run of the same cell on the same machine, with "
-			    "its 95 % interval; numbers of runs stand below.",
-			    page->history_count);
-	figure->x = (struct figure_axis){
-		.title = "run", .column = "run", .measure = FIGURE_PLAIN, .ticks_at_values = true};
-	figure->y = (struct figure_axis){
-		.title = "time per step", .column = "step_ns", .measure = FIGURE_NS};
+	struct chart *chart =
+		charts_add(charts, CHART_LINES, head, head,
+			   "Each point is a stored run of the same cell on the same machine, with "
+			   "its 95 % interval; numbers of runs stand below.",
+			   page->history_count);
+	chart->x = (struct chart_axis){
+		.title = "run", .column = "run", .measure = CHART_PLAIN, .ticks_at_values = true};
+	chart->y = (struct chart_axis){
+		.title = "time per step", .column = "step_ns", .measure = CHART_NS};
 	for (size_t i = 0; i < page->history_count; i++)
 		if (is_of(&page->histories[i], page->comparisons[comparison]))
-			add_series(page, &page->histories[i], figures, figure);
-	if (figure->series_count == 0)
-		figures_drop(figures);
+			add_series(page, &page->histories[i], charts, chart);
+	if (chart->series_count == 0)
+		charts_drop(charts);
 }
 
 static void add_rows(const struct html_page *page, struct strbuf *out)
@@ -79,16 +79,16 @@ static void add_rows(const struct html_page *page, struct strbuf *out)
 void html_history(const struct html_page *page, struct strbuf *out)
 {
 	for (size_t c = 0; c < page->comparison_count && c < HTML_SECTIONS_MAX; c++) {
-		struct figures figures = {.count = 0};
-		figures_history(page, c, &figures);
-		if (figures.count > 0) {
+		struct charts charts = {.count = 0};
+		charts_history(page, c, &charts);
+		if (charts.count > 0) {
 			strbuf_puts(out, "<div");
 			html_attributes(page->comparisons[c], false, out);
 			strbuf_puts(out, ">");
-			html_figures(&figures, 0, out);
+			html_charts(&charts, 0, out);
 			strbuf_puts(out, "</div>\n");
 		}
-		figures_release(&figures);
+		charts_release(&charts);
 	}
 	add_rows(page, out);
 }

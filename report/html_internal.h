@@ -1,4 +1,4 @@
-/* The parts of the HTML page; only report/html*.c and figures*.c use this. */
+/* The parts of the HTML page; only report/html*.c and charts*.c use this. */
 #ifndef PRONY_REPORT_HTML_INTERNAL_H
 #define PRONY_REPORT_HTML_INTERNAL_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "report/figure.h"
+#include "report/chart.h"
 #include "report/history.h"
 #include "report/html.h"
 #include "report/names.h"
@@ -90,7 +90,7 @@ void html_foot(struct strbuf *out);
 void html_join_json(const json_t *value, struct strbuf *out);
 
 /* Figures, from the `first`-th on, side by side; nothing where there are none. */
-void html_figures(const struct figures *figures, size_t first, struct strbuf *out);
+void html_charts(const struct charts *charts, size_t first, struct strbuf *out);
 
 /* Sections of the page. */
 void html_words(const struct html_page *page, struct strbuf *out);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "report/figures.h"
+#include "report/charts.h"
 #include "report/published.h"
 #include "report_fixture.h"
 
@@ -177,22 +177,22 @@ static void a_run_has_them_beside_it(void **state)
 }
 
 /* The figure of that name; NULL when there is none. */
-static const struct figure *figure_of(const struct figures *figures, const char *name)
+static const struct chart *chart_of(const struct charts *charts, const char *name)
 {
-	for (size_t i = 0; i < figures->count; i++)
-		if (!strcmp(figures->items[i]->name, name))
-			return figures->items[i];
+	for (size_t i = 0; i < charts->count; i++)
+		if (!strcmp(charts->items[i]->name, name))
+			return charts->items[i];
 	return NULL;
 }
 
 /* The row of that label below that heading; NULL when there is none. */
-static const struct figure_row *row_of(const struct figure *figure, const char *heading,
-				       const char *label)
+static const struct chart_row *row_of(const struct chart *chart, const char *heading,
+				      const char *label)
 {
 	const char *now = "";
 
-	for (size_t i = 0; i < figure->row_count; i++) {
-		const struct figure_row *row = &figure->rows[i];
+	for (size_t i = 0; i < chart->row_count; i++) {
+		const struct chart_row *row = &chart->rows[i];
 
 		if (row->heading)
 			now = row->label;
@@ -205,7 +205,7 @@ static const struct figure_row *row_of(const struct figure *figure, const char *
 /* Speed, memory, power and speed-up of the study's LeNet, ours beside it, by device. */
 static void a_study_has_charts_by_device(void **state)
 {
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	struct stored_run run;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
@@ -216,14 +216,14 @@ static void a_study_has_charts_by_device(void **state)
 	report_fixture_init(&run, 0);
 	memcpy(run.meta.suite, "thesis", 7);
 	summary_init(&summary, &run);
-	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
-	const struct figure *speed = figure_of(&figures, "speed-by-device-lenet-mnist-sample");
-	const struct figure *memory = figure_of(&figures, "memory-by-device-lenet-mnist-sample");
-	const struct figure *power = figure_of(&figures, "power-by-device-lenet-mnist-sample");
-	const struct figure *up = figure_of(&figures, "speed-up-by-device-lenet-mnist-sample");
+	charts_of_runs(&borrowed, 1, NULL, 0, &charts);
+	const struct chart *speed = chart_of(&charts, "speed-by-device-lenet-mnist-sample");
+	const struct chart *memory = chart_of(&charts, "memory-by-device-lenet-mnist-sample");
+	const struct chart *power = chart_of(&charts, "power-by-device-lenet-mnist-sample");
+	const struct chart *up = chart_of(&charts, "speed-up-by-device-lenet-mnist-sample");
 
 	assert_true(speed && memory && power && up);
-	const struct figure_row *row = row_of(speed, "cpu, here, batch 64", "pytorch");
+	const struct chart_row *row = row_of(speed, "cpu, here, batch 64", "pytorch");
 	assert_true(row && isfinite(row->value) && row->low < row->value && !row->faint);
 	row = row_of(speed, "2018, Tesla K20m, batch 64", "caffe");
 	assert_true(row && row->value == 19807 && row->faint);
@@ -238,15 +238,15 @@ static void a_study_has_charts_by_device(void **state)
 	row = row_of(up, "2018, Tesla K20m, batch 64", "caffe");
 	assert_true(row && fabs(row->value - 19807.0 / 572) < 1e-9);
 	strbuf_init(&text, 0);
-	figure_csv(speed, &text);
+	chart_csv(speed, &text);
 	assert_non_null(
 		strstr(strbuf_text(&text), "\n\"2018, Tesla K20m, batch 64: caffe\",19807,"));
 	strbuf_clear(&text);
-	figure_svg(speed, FIGURE_WIDE, &text);
+	chart_svg(speed, CHART_WIDE, &text);
 	assert_null(strstr(strbuf_text(&text), "nan"));
 	assert_non_null(strstr(strbuf_text(&text), ">2018, Tesla K20m, batch 64<"));
 	strbuf_release(&text);
-	figures_release(&figures);
+	charts_release(&charts);
 	summary_release(&summary);
 	stored_run_release(&run);
 }
@@ -254,7 +254,7 @@ static void a_study_has_charts_by_device(void **state)
 /* Where no counter gave a power the study's chart says why, as the processes did. */
 static void power_that_is_not_there_has_its_reason(void **state)
 {
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	struct stored_run run;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
@@ -272,13 +272,13 @@ static void power_that_is_not_there_has_its_reason(void **state)
 				 "powercap; x: y");
 		}
 	summary_init(&summary, &run);
-	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
-	const struct figure *power = figure_of(&figures, "power-by-device-lenet-mnist-sample");
+	charts_of_runs(&borrowed, 1, NULL, 0, &charts);
+	const struct chart *power = chart_of(&charts, "power-by-device-lenet-mnist-sample");
 	const char *heading = "cpu, here, batch 64: not measured, no powercap";
 
 	assert_non_null(power);
 	assert_non_null(row_of(power, heading, heading));
-	figures_release(&figures);
+	charts_release(&charts);
 	summary_release(&summary);
 	stored_run_release(&run);
 }
@@ -286,11 +286,11 @@ static void power_that_is_not_there_has_its_reason(void **state)
 /* Of a suite without devices to compare: a figure of each comparison, below year and hardware. */
 static void others_have_them_below_their_hardware(void **state)
 {
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	struct stored_run run;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
-	const struct figure *figure = NULL;
+	const struct chart *chart = NULL;
 
 	(void)state;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
@@ -302,19 +302,19 @@ static void others_have_them_below_their_hardware(void **state)
 			memcpy(run.cells[i].cell.framework, "tensorflow", 11);
 	}
 	summary_init(&summary, &run);
-	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
-	for (size_t i = 0; i < figures.count && !figure; i++)
-		if (!strncmp(figures.items[i]->name, "published-alexnet", 17))
-			figure = figures.items[i];
-	assert_non_null(figure);
-	assert_true(figure->rows[0].heading);
-	assert_non_null(row_of(figure, "here", "native"));
-	const struct figure_row *row =
-		row_of(figure, "2018, GeForce GTX 1050 Ti; AMD FX-6300; CUDA 9.1, batch 16, fp16",
+	charts_of_runs(&borrowed, 1, NULL, 0, &charts);
+	for (size_t i = 0; i < charts.count && !chart; i++)
+		if (!strncmp(charts.items[i]->name, "published-alexnet", 17))
+			chart = charts.items[i];
+	assert_non_null(chart);
+	assert_true(chart->rows[0].heading);
+	assert_non_null(row_of(chart, "here", "native"));
+	const struct chart_row *row =
+		row_of(chart, "2018, GeForce GTX 1050 Ti; AMD FX-6300; CUDA 9.1, batch 16, fp16",
 		       "tensorflow");
 	assert_true(row && row->faint && row->value > 0);
-	assert_null(figure_of(&figures, "speed-by-device-alexnet-mnist-sample"));
-	figures_release(&figures);
+	assert_null(chart_of(&charts, "speed-by-device-alexnet-mnist-sample"));
+	charts_release(&charts);
 	summary_release(&summary);
 	stored_run_release(&run);
 }

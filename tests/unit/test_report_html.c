@@ -12,9 +12,9 @@
 
 #include "base/files.h"
 #include "frameworks/registry.h"
+#include "report/chart_internal.h"
+#include "report/charts.h"
 #include "report/colours.h"
-#include "report/figure_internal.h"
-#include "report/figures.h"
 #include "report/html.h"
 #include "report_fixture.h"
 
@@ -117,15 +117,15 @@ static void test_nothing_becomes_markup(void **state)
 }
 
 /* The summary of the fixture's first run, for what makes figures of it. */
-static void make_figures(struct figures *figures)
+static void make_charts(struct charts *charts)
 {
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
 	report_fixture_init(&stored, 0);
 	summary_init(&summary, &stored);
-	*figures = (struct figures){.count = 0};
-	figures_of_runs(&borrowed, 1, NULL, 0, figures);
+	*charts = (struct charts){.count = 0};
+	charts_of_runs(&borrowed, 1, NULL, 0, charts);
 	summary_release(&summary);
 	stored_run_release(&stored);
 }
@@ -136,7 +136,7 @@ static void test_without_processes(void **state)
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	size_t starts = 0, steps = 0, drifts = 0;
 	(void)state;
 	report_fixture_init(&stored, 0);
@@ -147,18 +147,18 @@ static void test_without_processes(void **state)
 		if (stored.cells[i].cell.stage == STAGE_FORWARD)
 			stored.cells[i].process_count = 0;
 	}
-	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
-	for (size_t i = 0; i < figures.count; i++) {
-		const struct figure *figure = figures.items[i];
-		starts += !strncmp(figure->name, "start-up-", 9);
-		steps += !strncmp(figure->name, "step-time-", 10);
-		if (strcmp(figure->name, "drift-over-the-run") != 0)
+	charts_of_runs(&borrowed, 1, NULL, 0, &charts);
+	for (size_t i = 0; i < charts.count; i++) {
+		const struct chart *chart = charts.items[i];
+		starts += !strncmp(chart->name, "start-up-", 9);
+		steps += !strncmp(chart->name, "step-time-", 10);
+		if (strcmp(chart->name, "drift-over-the-run") != 0)
 			continue;
 		drifts++;
-		assert_non_null(strstr(figure->caption, "of the first comparisons"));
+		assert_non_null(strstr(chart->caption, "of the first comparisons"));
 	}
 	assert_true(starts == 1 && steps == 2 && drifts == 1);
-	figures_release(&figures);
+	charts_release(&charts);
 	for (size_t i = 0; i < stored.cell_count; i++)
 		stored.cells[i].process_count = counts[i];
 	summary_release(&summary);
@@ -181,58 +181,57 @@ static void test_words(void **state)
 	strbuf_release(&page);
 }
 
-static void test_figures(void **state)
+static void test_charts(void **state)
 {
-	struct figures figures;
+	struct charts charts;
 	struct strbuf text;
 	(void)state;
-	make_figures(&figures);
-	assert_int_equal(figures.count, 11);
-	for (size_t i = 0; i < figures.count; i++)
+	make_charts(&charts);
+	assert_int_equal(charts.count, 11);
+	for (size_t i = 0; i < charts.count; i++)
 		for (size_t k = 0; k < i; k++)
-			assert_string_not_equal(figures.items[i]->name, figures.items[k]->name);
-	assert_string_equal(figures.items[0]->name,
+			assert_string_not_equal(charts.items[i]->name, charts.items[k]->name);
+	assert_string_equal(charts.items[0]->name,
 			    "step-time-lenet-mnist-sample-train-with-momentum-batch-64-cpu-fp32");
 	strbuf_init(&text, 0);
-	figure_csv(figures.items[0], &text);
+	chart_csv(charts.items[0], &text);
 	assert_int_equal(strncmp(text.text, "row,step_ns,low,high,process_0,", 31), 0);
 	assert_non_null(strstr(text.text, "\nnative,6203"));
 	assert_non_null(strstr(text.text, ",6162800,6200000,"));
-	const struct figure *power = figures.items[3];
+	const struct chart *power = charts.items[3];
 	assert_int_equal(strncmp(power->name, "power-lenet-mnist-sample-train", 30), 0);
 	assert_string_equal(power->rows[0].label, "native");
 	assert_true(power->rows[0].value == 40);
 	assert_string_equal(power->rows[0].text, "40 W");
 	strbuf_release(&text);
-	figures_release(&figures);
+	charts_release(&charts);
 }
 
 /* An interval that the axis does not hold ends in an arrow at the edge, inside the picture. */
 static void test_whiskers(void **state)
 {
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	struct strbuf text;
 	(void)state;
-	struct figure *figure = figures_add(&figures, FIGURE_BARS, "A b", "t", "c", 2);
-	figure->x = (struct figure_axis){.title = "x", .column = "x", .measure = FIGURE_NS};
+	struct chart *chart = charts_add(&charts, CHART_BARS, "A b", "t", "c", 2);
+	chart->x = (struct chart_axis){.title = "x", .column = "x", .measure = CHART_NS};
 	for (int i = 0; i < 2; i++) {
-		struct figure_row *row = figure_row(&figures, figure, "r", "r", "#000000");
+		struct chart_row *row = chart_row(&charts, chart, "r", "r", "#000000");
 		row->value = 1e6;
 		row->low = 0.9e6;
 		row->high = i ? 90e6 : 1.1e6;
 	}
-	for (int width = FIGURE_NARROW; width <= FIGURE_WIDE;
-	     width += FIGURE_WIDE - FIGURE_NARROW) {
+	for (int width = CHART_NARROW; width <= CHART_WIDE; width += CHART_WIDE - CHART_NARROW) {
 		strbuf_init(&text, 0);
-		figure_svg(figure, width, &text);
+		chart_svg(chart, width, &text);
 		assert_int_equal(count_of(text.text, "fw-beyond"), 1);
 		for (const char *at = text.text; (at = strstr(at, " x2=\"")); at++)
 			assert_true(strtod(at + 5, NULL) <= width);
 		strbuf_release(&text);
 	}
-	assert_string_equal(figure->name, "a-b");
-	assert_string_equal(figures_add(&figures, FIGURE_BARS, "A-B", "", "", 0)->name, "a-b-2");
-	figures_release(&figures);
+	assert_string_equal(chart->name, "a-b");
+	assert_string_equal(charts_add(&charts, CHART_BARS, "A-B", "", "", 0)->name, "a-b-2");
+	charts_release(&charts);
 }
 
 static double number_after(const char *text, const char *what)
@@ -247,53 +246,52 @@ static double number_after(const char *text, const char *what)
 static void test_bars_without_intervals(void **state)
 {
 	static const double dots[] = {0.5e6, 1.25e6};
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	struct strbuf text;
 	(void)state;
-	struct figure *figure = figures_add(&figures, FIGURE_BARS, "a", "t", "c", 2);
-	figure->x = (struct figure_axis){.title = "x", .column = "x", .measure = FIGURE_NS};
+	struct chart *chart = charts_add(&charts, CHART_BARS, "a", "t", "c", 2);
+	chart->x = (struct chart_axis){.title = "x", .column = "x", .measure = CHART_NS};
 	for (int i = 0; i < 2; i++) {
-		struct figure_row *row = figure_row(&figures, figure, "r", "r", "#000000");
+		struct chart_row *row = chart_row(&charts, chart, "r", "r", "#000000");
 		row->value = 1e6 / (i + 1);
 		row->text = "text";
 		assert_true(isnan(row->low) && isnan(row->high));
 	}
 	for (int with_dots = 0; with_dots < 2; with_dots++) {
-		figure->rows[0].cells = dots;
-		figure->rows[0].cell_count = with_dots ? 2 : 0;
+		chart->rows[0].cells = dots;
+		chart->rows[0].cell_count = with_dots ? 2 : 0;
 		strbuf_init(&text, 0);
-		figure_svg(figure, FIGURE_WIDE, &text);
+		chart_svg(chart, CHART_WIDE, &text);
 		const char *row = strstr(text.text, "class=\"row\""), *bar = strstr(row, "<rect ");
 		double left = number_after(bar, " x=\""), length = number_after(bar, " width=\"");
 		/* All that is right of it is the text's. */
-		double end = FIGURE_WIDE - figure_text_width("text") - 16;
+		double end = CHART_WIDE - chart_text_width("text") - 16;
 		double longest = with_dots ? length * 1.25 : length;
 		assert_true(fabs(left + longest - end) < 0.2);
 		const char *behind = strstr(bar, "<text");
 		assert_true(fabs(number_after(behind, " x=\"") - (left + longest + 8)) < 0.2);
 		strbuf_release(&text);
 	}
-	figures_release(&figures);
+	charts_release(&charts);
 }
 
 /* Numbers of runs spread over the axis, wherever they begin. */
 static void test_axis_of_runs(void **state)
 {
 	enum { POINTS = 6 };
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	struct strbuf text;
 	double first = INFINITY, last = 0;
 	(void)state;
-	struct figure *figure = figures_add(&figures, FIGURE_LINES, "a", "t", "c", 1);
-	figure->x = (struct figure_axis){
-		.title = "run", .column = "run", .measure = FIGURE_PLAIN, .ticks_at_values = true};
-	figure->y = (struct figure_axis){.title = "y", .column = "y", .measure = FIGURE_NS};
-	struct figure_series *series = figure_series(&figures, figure, "r", "r", "#000000", POINTS);
+	struct chart *chart = charts_add(&charts, CHART_LINES, "a", "t", "c", 1);
+	chart->x = (struct chart_axis){
+		.title = "run", .column = "run", .measure = CHART_PLAIN, .ticks_at_values = true};
+	chart->y = (struct chart_axis){.title = "y", .column = "y", .measure = CHART_NS};
+	struct chart_series *series = chart_series(&charts, chart, "r", "r", "#000000", POINTS);
 	for (int i = 0; i < POINTS; i++)
-		series->points[series->count++] =
-			(struct figure_point){950 + 10 * i, 1e6, NAN, NAN};
+		series->points[series->count++] = (struct chart_point){950 + 10 * i, 1e6, NAN, NAN};
 	strbuf_init(&text, 0);
-	figure_svg(figure, FIGURE_WIDE, &text);
+	chart_svg(chart, CHART_WIDE, &text);
 	const char *marks = strstr(text.text, "<polyline");
 	assert_non_null(marks);
 	marks = strstr(marks, "points=\"") + strlen("points=\"");
@@ -305,7 +303,7 @@ static void test_axis_of_runs(void **state)
 		strtod(end + 1, &end);
 		marks = end + strspn(end, " ");
 	}
-	assert_true(last - first > 0.8 * FIGURE_WIDE);
+	assert_true(last - first > 0.8 * CHART_WIDE);
 	/* Each has its label. */
 	for (int i = 0; i < POINTS; i++) {
 		char label[16];
@@ -313,7 +311,7 @@ static void test_axis_of_runs(void **state)
 		assert_non_null(strstr(text.text, label));
 	}
 	strbuf_release(&text);
-	figures_release(&figures);
+	charts_release(&charts);
 }
 
 /* Relative luminance of WCAG 2.2. */
@@ -411,9 +409,9 @@ static void check_split(double resident, double storage, const double expected[6
 {
 	struct stored_run stored;
 	struct summary summary;
-	struct figures figures = {.count = 0};
+	struct charts charts = {.count = 0};
 	const struct summary *borrowed = &summary;
-	const struct figure *input = NULL;
+	const struct chart *input = NULL;
 	report_fixture_init(&stored, 0);
 	for (size_t c = 0; c < stored.cell_count; c++) {
 		struct stored_cell *cell = &stored.cells[c];
@@ -437,11 +435,11 @@ static void check_split(double resident, double storage, const double expected[6
 		}
 	}
 	summary_init(&summary, &stored);
-	figures_of_runs(&borrowed, 1, NULL, 0, &figures);
-	for (size_t i = 0; i < figures.count; i++)
-		if (!strncmp(figures.items[i]->name, "input-", 6)) {
+	charts_of_runs(&borrowed, 1, NULL, 0, &charts);
+	for (size_t i = 0; i < charts.count; i++)
+		if (!strncmp(charts.items[i]->name, "input-", 6)) {
 			assert_null(input);
-			input = figures.items[i];
+			input = charts.items[i];
 		}
 	assert_non_null(input);
 	assert_int_equal(input->row_count, 1);
@@ -453,7 +451,7 @@ static void check_split(double resident, double storage, const double expected[6
 			fail_msg("%s: %g, not %g", input->parts[i].name, value, expected[i]);
 	}
 	assert_true(fabs(sum - input->rows[0].value / 1e6) < 1e-6);
-	figures_release(&figures);
+	charts_release(&charts);
 	summary_release(&summary);
 	stored_run_release(&stored);
 }
@@ -687,7 +685,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_becomes_markup),
 		cmocka_unit_test(test_without_processes),
 		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_charts),
 		cmocka_unit_test(test_whiskers),
 		cmocka_unit_test(test_bars_without_intervals),
 		cmocka_unit_test(test_axis_of_runs),

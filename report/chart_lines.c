@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/figure_internal.h"
+#include "report/chart_internal.h"
 #include "report/text.h"
 
 #define INK "#1b1f24"
@@ -20,19 +20,19 @@ struct plot {
 	bool marks; /* few enough points to mark each */
 };
 
-static void find_extents(const struct figure *figure, struct extent *x, struct extent *y)
+static void find_extents(const struct chart *chart, struct extent *x, struct extent *y)
 {
 	*x = *y = (struct extent){NAN, NAN};
-	for (size_t i = 0; i < figure->series_count; i++)
-		for (size_t k = 0; k < figure->series[i].count; k++) {
-			extent_add(x, figure->series[i].points[k].x);
-			extent_add(y, figure->series[i].points[k].y);
+	for (size_t i = 0; i < chart->series_count; i++)
+		for (size_t k = 0; k < chart->series[i].count; k++) {
+			extent_add(x, chart->series[i].points[k].x);
+			extent_add(y, chart->series[i].points[k].y);
 		}
-	extent_add(y, figure->reference);
+	extent_add(y, chart->reference);
 	struct extent values = *y;
-	for (size_t i = 0; i < figure->series_count; i++)
-		for (size_t k = 0; k < figure->series[i].count; k++) {
-			const struct figure_point *point = &figure->series[i].points[k];
+	for (size_t i = 0; i < chart->series_count; i++)
+		for (size_t k = 0; k < chart->series[i].count; k++) {
+			const struct chart_point *point = &chart->series[i].points[k];
 			struct extent stretched = values;
 			extent_stretch(&stretched, point->high);
 			extent_stretch(&stretched, point->low);
@@ -42,12 +42,12 @@ static void find_extents(const struct figure *figure, struct extent *x, struct e
 }
 
 /* The x of all points without repetition, in order, if there are few; the caller frees. */
-static size_t distinct_x(const struct figure *figure, double ticks[SCALE_TICKS_MAX])
+static size_t distinct_x(const struct chart *chart, double ticks[SCALE_TICKS_MAX])
 {
 	size_t count = 0;
-	for (size_t i = 0; i < figure->series_count; i++)
-		for (size_t k = 0; k < figure->series[i].count; k++) {
-			double x = figure->series[i].points[k].x;
+	for (size_t i = 0; i < chart->series_count; i++)
+		for (size_t k = 0; k < chart->series[i].count; k++) {
+			double x = chart->series[i].points[k].x;
 			size_t at = 0;
 			while (at < count && ticks[at] < x)
 				at++;
@@ -62,39 +62,39 @@ static size_t distinct_x(const struct figure *figure, double ticks[SCALE_TICKS_M
 	return count;
 }
 
-static size_t x_ticks(const struct figure *figure, const struct plot *plot, double *ticks)
+static size_t x_ticks(const struct chart *chart, const struct plot *plot, double *ticks)
 {
-	size_t count = figure->x.ticks_at_values ? distinct_x(figure, ticks) : 0;
+	size_t count = chart->x.ticks_at_values ? distinct_x(chart, ticks) : 0;
 	return count > 0 ? count : scale_ticks(&plot->x, plot->width < 480 ? 4 : 7, ticks);
 }
 
-static void lay_out(const struct figure *figure, int width, struct plot *plot)
+static void lay_out(const struct chart *chart, int width, struct plot *plot)
 {
 	struct extent x, y;
 	double ticks[SCALE_TICKS_MAX], widest = 0;
 	char label[SCALE_LABEL_BYTES];
 	size_t points = 0;
-	find_extents(figure, &x, &y);
+	find_extents(chart, &x, &y);
 	*plot = (struct plot){.width = width, .right = width - 12};
-	plot->top = legend_height(figure, width) + 26;
+	plot->top = legend_height(chart, width) + 26;
 	plot->bottom = plot->top + PLOT_HEIGHT;
-	scale_init(&plot->y, &figure->y, y.low, y.high, plot->bottom, plot->top);
+	scale_init(&plot->y, &chart->y, y.low, y.high, plot->bottom, plot->top);
 	size_t count = scale_ticks(&plot->y, 6, ticks);
 	for (size_t i = 0; i < count; i++) {
 		scale_label(&plot->y, ticks[i], label);
-		widest = fmax(widest, figure_text_width(label));
+		widest = fmax(widest, chart_text_width(label));
 	}
 	plot->left = widest + 8;
-	scale_init(&plot->x, &figure->x, x.low, x.high, plot->left, plot->right);
+	scale_init(&plot->x, &chart->x, x.low, x.high, plot->left, plot->right);
 	/* Numbers of runs and the like: nothing begins at zero. */
-	if (figure->x.ticks_at_values && !plot->x.logarithmic && x.low < x.high)
+	if (chart->x.ticks_at_values && !plot->x.logarithmic && x.low < x.high)
 		plot->x.low = x.low;
-	for (size_t i = 0; i < figure->series_count; i++)
-		points = figure->series[i].count > points ? figure->series[i].count : points;
+	for (size_t i = 0; i < chart->series_count; i++)
+		points = chart->series[i].count > points ? chart->series[i].count : points;
 	plot->marks = points <= MARKED_MAX;
 }
 
-static void draw_axes(const struct figure *figure, const struct plot *plot, struct strbuf *out)
+static void draw_axes(const struct chart *chart, const struct plot *plot, struct strbuf *out)
 {
 	double ticks[SCALE_TICKS_MAX], last = -1e9;
 	char label[SCALE_LABEL_BYTES], title[160];
@@ -106,35 +106,35 @@ static void draw_axes(const struct figure *figure, const struct plot *plot, stru
 		scale_label(&plot->y, ticks[i], label);
 		svg_text(out, plot->left - 5, y + 4, ANCHOR_END, true, 0, label);
 	}
-	count = x_ticks(figure, plot, ticks);
+	count = x_ticks(chart, plot, ticks);
 	for (size_t i = 0; i < count; i++) {
 		double x = scale_at(&plot->x, ticks[i]);
 		svg_line(out, "fg", GRID, x, plot->bottom, x, plot->bottom + 4);
 		scale_label(&plot->x, ticks[i], label);
-		if (x - last < figure_text_width(label) + 6)
+		if (x - last < chart_text_width(label) + 6)
 			continue;
 		svg_text(out, x, plot->bottom + 17, i + 1 == count ? ANCHOR_END : ANCHOR_MIDDLE,
 			 true, 0, label);
-		last = x + figure_text_width(label) / 2;
+		last = x + chart_text_width(label) / 2;
 	}
-	scale_title(&plot->y, &figure->y, title, sizeof title);
+	scale_title(&plot->y, &chart->y, title, sizeof title);
 	svg_text(out, 0, plot->top - 10, ANCHOR_START, true, plot->width, title);
-	scale_title(&plot->x, &figure->x, title, sizeof title);
+	scale_title(&plot->x, &chart->x, title, sizeof title);
 	svg_text(out, plot->right, plot->bottom + 35, ANCHOR_END, true, plot->width, title);
-	if (isfinite(figure->reference)) {
-		double y = scale_at(&plot->y, figure->reference);
+	if (isfinite(chart->reference)) {
+		double y = scale_at(&plot->y, chart->reference);
 		strbuf_printf(out,
 			      "<line class=\"fr\" stroke=\"" INK "\" stroke-dasharray=\"5 4\" "
 			      "x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
 			      plot->left, y, plot->right, y);
-		if (figure->reference_label)
+		if (chart->reference_label)
 			svg_text(out, plot->right, y - 4, ANCHOR_END, true, 0,
-				 figure->reference_label);
+				 chart->reference_label);
 	}
 	strbuf_puts(out, "</g>\n");
 }
 
-static void draw_whisker(const struct plot *plot, const struct figure_point *point,
+static void draw_whisker(const struct plot *plot, const struct chart_point *point,
 			 const char *colour, struct strbuf *out)
 {
 	if (!isfinite(point->low) || !isfinite(point->high))
@@ -152,10 +152,10 @@ static void draw_whisker(const struct plot *plot, const struct figure_point *poi
 		svg_line(out, "fc", colour, x - 3, low, x + 3, low);
 }
 
-static void draw_series(const struct figure *figure, const struct plot *plot, size_t i,
+static void draw_series(const struct chart *chart, const struct plot *plot, size_t i,
 			struct strbuf *out)
 {
-	const struct figure_series *series = &figure->series[i];
+	const struct chart_series *series = &chart->series[i];
 	strbuf_puts(out, "<g class=\"series\" data-framework=\"");
 	text_html(series->group, out);
 	strbuf_puts(out, "\">");
@@ -179,14 +179,14 @@ static void draw_series(const struct figure *figure, const struct plot *plot, si
 	strbuf_puts(out, "</g>\n");
 }
 
-void lines_svg(const struct figure *figure, int width, struct strbuf *out)
+void lines_svg(const struct chart *chart, int width, struct strbuf *out)
 {
 	struct plot plot;
-	lay_out(figure, width, &plot);
-	svg_begin(figure, width, plot.bottom + FOOT, out);
-	legend_draw(figure, width, out);
-	draw_axes(figure, &plot, out);
-	for (size_t i = 0; i < figure->series_count; i++)
-		draw_series(figure, &plot, i, out);
+	lay_out(chart, width, &plot);
+	svg_begin(chart, width, plot.bottom + FOOT, out);
+	legend_draw(chart, width, out);
+	draw_axes(chart, &plot, out);
+	for (size_t i = 0; i < chart->series_count; i++)
+		draw_series(chart, &plot, i, out);
 	strbuf_puts(out, "</svg>");
 }

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/figure_internal.h"
+#include "report/chart_internal.h"
 #include "report/text.h"
 
 #define INK "#1b1f24"
 #define GRID "#d8dde3"
-#define LABEL_SHARE 0.36 /* of a wide figure, for the rows' names */
+#define LABEL_SHARE 0.36 /* of a wide chart, for the rows' names */
 #define GAP 8.0
 
 enum { NARROW_BELOW = 480, AXIS_HEIGHT = 40, DENSE_FROM = 14 };
@@ -21,7 +21,7 @@ struct layout {
 };
 
 /* Where an interval begins or ends beyond the axis, its text says where. */
-static bool is_beyond(const struct layout *layout, const struct figure_row *row)
+static bool is_beyond(const struct layout *layout, const struct chart_row *row)
 {
 	return row->high > layout->scale.high * (1 + 1e-9);
 }
@@ -31,21 +31,21 @@ static void reach_out(struct extent *extent, double values, double value)
 {
 	/* Not fmin alone, which of a number and NaN (nothing is known) gives the number. */
 	if (isfinite(value))
-		extent_add(extent, fmin(value, values * FIGURE_REACH));
+		extent_add(extent, fmin(value, values * CHART_REACH));
 }
 
 /* The largest of what is drawn: values first, then what may go out beyond them. */
-static double largest(const struct figure *figure)
+static double largest(const struct chart *chart)
 {
 	struct extent extent = {NAN, NAN};
-	for (size_t i = 0; i < figure->row_count; i++)
-		extent_add(&extent, figure->rows[i].value);
-	if (figure->kind != FIGURE_BARS)
+	for (size_t i = 0; i < chart->row_count; i++)
+		extent_add(&extent, chart->rows[i].value);
+	if (chart->kind != CHART_BARS)
 		return extent.high;
-	extent_add(&extent, figure->reference);
+	extent_add(&extent, chart->reference);
 	double values = extent.high;
-	for (size_t i = 0; i < figure->row_count; i++) {
-		const struct figure_row *row = &figure->rows[i];
+	for (size_t i = 0; i < chart->row_count; i++) {
+		const struct chart_row *row = &chart->rows[i];
 		reach_out(&extent, values, row->high);
 		for (size_t k = 0; k < row->cell_count; k++)
 			reach_out(&extent, values, row->cells[k]);
@@ -53,19 +53,19 @@ static double largest(const struct figure *figure)
 	return extent.high;
 }
 
-static void lay_out(const struct figure *figure, int width, struct layout *layout)
+static void lay_out(const struct chart *chart, int width, struct layout *layout)
 {
 	double label = 0, text = 0;
 	*layout = (struct layout){.width = width, .above = width < NARROW_BELOW};
-	for (size_t i = 0; i < figure->row_count; i++) {
-		if (!figure->rows[i].heading)
-			label = fmax(label, figure_text_width(figure->rows[i].label));
-		text = fmax(text, figure_text_width(figure->rows[i].text));
+	for (size_t i = 0; i < chart->row_count; i++) {
+		if (!chart->rows[i].heading)
+			label = fmax(label, chart_text_width(chart->rows[i].label));
+		text = fmax(text, chart_text_width(chart->rows[i].text));
 	}
-	bool dense = figure->row_count > DENSE_FROM;
-	layout->pitch = figure->kind == FIGURE_HEAT ? 13 : dense ? 21 : 30;
-	layout->bar = figure->kind == FIGURE_HEAT ? 12 : dense ? 13 : 18;
-	if (figure->kind == FIGURE_HEAT)
+	bool dense = chart->row_count > DENSE_FROM;
+	layout->pitch = chart->kind == CHART_HEAT ? 13 : dense ? 21 : 30;
+	layout->bar = chart->kind == CHART_HEAT ? 12 : dense ? 13 : 18;
+	if (chart->kind == CHART_HEAT)
 		layout->above = false;
 	if (layout->above)
 		layout->pitch += 14;
@@ -73,16 +73,16 @@ static void lay_out(const struct figure *figure, int width, struct layout *layou
 	layout->left = layout->above ? 1 : layout->label + GAP;
 	/* Room for texts, and for the arrow of what is beyond. */
 	layout->right = width - (text > 0 ? text + 2 * GAP : GAP);
-	layout->top = legend_height(figure, width) + 6;
-	layout->bottom = layout->top + layout->pitch * (double)figure->row_count;
-	scale_init(&layout->scale, &figure->x, NAN,
-		   figure->kind == FIGURE_HEAT ? figure->heat_end : largest(figure), layout->left,
+	layout->top = legend_height(chart, width) + 6;
+	layout->bottom = layout->top + layout->pitch * (double)chart->row_count;
+	scale_init(&layout->scale, &chart->x, NAN,
+		   chart->kind == CHART_HEAT ? chart->heat_end : largest(chart), layout->left,
 		   layout->right);
 	layout->scale.logarithmic = false;
 	layout->scale.low = 0;
 }
 
-static void draw_grid(const struct figure *figure, const struct layout *layout, struct strbuf *out)
+static void draw_grid(const struct chart *chart, const struct layout *layout, struct strbuf *out)
 {
 	double ticks[SCALE_TICKS_MAX];
 	char label[SCALE_LABEL_BYTES], title[160];
@@ -93,8 +93,8 @@ static void draw_grid(const struct figure *figure, const struct layout *layout, 
 		double x = scale_at(&layout->scale, ticks[i]);
 		svg_line(out, "fg", GRID, x, layout->top, x, layout->bottom);
 	}
-	if (figure->kind == FIGURE_BARS && isfinite(figure->reference)) {
-		double x = scale_at(&layout->scale, figure->reference);
+	if (chart->kind == CHART_BARS && isfinite(chart->reference)) {
+		double x = scale_at(&layout->scale, chart->reference);
 		strbuf_printf(out,
 			      "<line class=\"fr\" stroke=\"" INK "\" stroke-dasharray=\"5 4\" "
 			      "x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
@@ -107,12 +107,12 @@ static void draw_grid(const struct figure *figure, const struct layout *layout, 
 		svg_text(out, scale_at(&layout->scale, ticks[i]), 15,
 			 i == 0 ? ANCHOR_START : ANCHOR_MIDDLE, true, 0, label);
 	}
-	scale_title(&layout->scale, &figure->x, title, sizeof title);
+	scale_title(&layout->scale, &chart->x, title, sizeof title);
 	svg_text(out, layout->left, 33, ANCHOR_START, true, layout->width - layout->left, title);
 	strbuf_puts(out, "</g>\n");
 }
 
-static void draw_interval(const struct layout *layout, const struct figure_row *row, double middle,
+static void draw_interval(const struct layout *layout, const struct chart_row *row, double middle,
 			  struct strbuf *out)
 {
 	double low = scale_at(&layout->scale, row->low), high = scale_at(&layout->scale, row->high);
@@ -126,7 +126,7 @@ static void draw_interval(const struct layout *layout, const struct figure_row *
 		svg_line(out, "fw", INK, high, middle - 4, high, middle + 4);
 }
 
-static void draw_dots(const struct layout *layout, const struct figure_row *row, double middle,
+static void draw_dots(const struct layout *layout, const struct chart_row *row, double middle,
 		      struct strbuf *out)
 {
 	enum { DOTS_MAX = 60 }; /* of more, every so many-th */
@@ -138,7 +138,7 @@ static void draw_dots(const struct layout *layout, const struct figure_row *row,
 			      scale_at(&layout->scale, row->cells[i]), middle);
 }
 
-static void draw_bar(const struct layout *layout, const struct figure_row *row, double middle,
+static void draw_bar(const struct layout *layout, const struct chart_row *row, double middle,
 		     struct strbuf *out)
 {
 	double end = scale_at(&layout->scale, row->value);
@@ -154,11 +154,11 @@ static void draw_bar(const struct layout *layout, const struct figure_row *row, 
 	draw_interval(layout, row, middle, out);
 }
 
-static void draw_stack(const struct figure *figure, const struct layout *layout,
-		       const struct figure_row *row, double middle, struct strbuf *out)
+static void draw_stack(const struct chart *chart, const struct layout *layout,
+		       const struct chart_row *row, double middle, struct strbuf *out)
 {
 	double sum = 0;
-	for (size_t i = 0; i < row->cell_count && i < figure->part_count; i++) {
+	for (size_t i = 0; i < row->cell_count && i < chart->part_count; i++) {
 		if (!(row->cells[i] > 0))
 			continue;
 		double from = scale_at(&layout->scale, sum);
@@ -166,7 +166,7 @@ static void draw_stack(const struct figure *figure, const struct layout *layout,
 		strbuf_printf(out,
 			      "<rect fill=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
 			      "height=\"%.1f\"/>",
-			      figure->parts[i].colour, from, middle - layout->bar / 2,
+			      chart->parts[i].colour, from, middle - layout->bar / 2,
 			      scale_at(&layout->scale, sum) - from, layout->bar);
 	}
 }
@@ -177,10 +177,10 @@ static double shade(double value)
 	return value > 0 ? round(fmin(value, 1) * 10) / 10 : 0;
 }
 
-static void draw_shades(const struct figure *figure, const struct layout *layout,
-			const struct figure_row *row, double middle, struct strbuf *out)
+static void draw_shades(const struct chart *chart, const struct layout *layout,
+			const struct chart_row *row, double middle, struct strbuf *out)
 {
-	double each = figure->heat_end / (double)row->cell_count;
+	double each = chart->heat_end / (double)row->cell_count;
 	for (size_t i = 0, next; i < row->cell_count; i = next) {
 		double value = shade(row->cells[i]);
 		for (next = i + 1; next < row->cell_count && shade(row->cells[next]) == value;)
@@ -198,7 +198,7 @@ static void draw_shades(const struct figure *figure, const struct layout *layout
 }
 
 /* Behind the bar, and behind its interval and dots where these reach further. */
-static void draw_text(const struct layout *layout, const struct figure_row *row, double middle,
+static void draw_text(const struct layout *layout, const struct chart_row *row, double middle,
 		      struct strbuf *out)
 {
 	double end =
@@ -210,10 +210,10 @@ static void draw_text(const struct layout *layout, const struct figure_row *row,
 			 0, row->text);
 }
 
-static void draw_row(const struct figure *figure, const struct layout *layout, size_t i,
+static void draw_row(const struct chart *chart, const struct layout *layout, size_t i,
 		     struct strbuf *out)
 {
-	const struct figure_row *row = &figure->rows[i];
+	const struct chart_row *row = &chart->rows[i];
 	double middle = layout->above ? layout->pitch - layout->bar / 2 - 3 : layout->pitch / 2;
 	strbuf_puts(out, "<g class=\"row\" data-framework=\"");
 	text_html(row->group, out);
@@ -231,28 +231,28 @@ static void draw_row(const struct figure *figure, const struct layout *layout, s
 	else
 		svg_text(out, layout->label, middle + 4, ANCHOR_END, false, layout->label,
 			 row->label);
-	if (figure->kind == FIGURE_HEAT)
-		draw_shades(figure, layout, row, middle, out);
-	else if (figure->kind == FIGURE_STACKS)
-		draw_stack(figure, layout, row, middle, out);
+	if (chart->kind == CHART_HEAT)
+		draw_shades(chart, layout, row, middle, out);
+	else if (chart->kind == CHART_STACKS)
+		draw_stack(chart, layout, row, middle, out);
 	else
 		draw_bar(layout, row, middle, out);
 	draw_text(layout, row, middle, out);
 	strbuf_puts(out, "</g>\n");
 }
 
-void bars_svg(const struct figure *figure, int width, struct strbuf *out)
+void bars_svg(const struct chart *chart, int width, struct strbuf *out)
 {
 	struct layout layout;
-	lay_out(figure, width, &layout);
-	svg_begin(figure, width, layout.bottom + AXIS_HEIGHT, out);
-	if (figure->part_count > 0)
-		legend_draw(figure, width, out);
+	lay_out(chart, width, &layout);
+	svg_begin(chart, width, layout.bottom + AXIS_HEIGHT, out);
+	if (chart->part_count > 0)
+		legend_draw(chart, width, out);
 	/* For a script that hides rows: what follows moves up. */
 	strbuf_printf(out, "<g class=\"rows\" data-top=\"%.1f\" data-pitch=\"%.1f\">", layout.top,
 		      layout.pitch);
-	draw_grid(figure, &layout, out);
-	for (size_t i = 0; i < figure->row_count; i++)
-		draw_row(figure, &layout, i, out);
+	draw_grid(chart, &layout, out);
+	for (size_t i = 0; i < chart->row_count; i++)
+		draw_row(chart, &layout, i, out);
 	strbuf_puts(out, "</g></svg>");
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/figures_internal.h"
+#include "report/charts_internal.h"
 
 enum { QUANTILES = 60, BINS = 48, LOAD_BINS = 80, LOAD_ROWS_MAX = 16, BLOCKS_MIN = 20 };
 
@@ -48,7 +48,7 @@ static double *pool_steps(const struct stored_cell *cell, size_t *count)
 	return steps;
 }
 
-static void add_distribution(struct figure_series *series, const struct stored_cell *cell)
+static void add_distribution(struct chart_series *series, const struct stored_cell *cell)
 {
 	size_t count;
 	double *steps = pool_steps(cell, &count);
@@ -56,13 +56,13 @@ static void add_distribution(struct figure_series *series, const struct stored_c
 		double share = (double)i / QUANTILES;
 		size_t at = (size_t)(share * (double)(count - 1) + 0.5);
 		series->points[series->count++] =
-			(struct figure_point){.x = steps[at], .y = share, .low = NAN, .high = NAN};
+			(struct chart_point){.x = steps[at], .y = share, .low = NAN, .high = NAN};
 	}
 	free(steps);
 }
 
 /* The mean of each stretch of the window, every process against its own mean. */
-static void add_drift(struct figure_series *series, const struct stored_cell *cell, double end_ns)
+static void add_drift(struct chart_series *series, const struct stored_cell *cell, double end_ns)
 {
 	double sums[BINS] = {0}, counts[BINS] = {0};
 	for (size_t p = 0; p < cell->process_count; p++) {
@@ -83,10 +83,10 @@ static void add_drift(struct figure_series *series, const struct stored_cell *ce
 	for (size_t bin = 0; bin < BINS; bin++)
 		if (counts[bin] > 0)
 			series->points[series->count++] =
-				(struct figure_point){.x = ((double)bin + 0.5) * end_ns / BINS,
-						      .y = sums[bin] / counts[bin],
-						      .low = NAN,
-						      .high = NAN};
+				(struct chart_point){.x = ((double)bin + 0.5) * end_ns / BINS,
+						     .y = sums[bin] / counts[bin],
+						     .low = NAN,
+						     .high = NAN};
 }
 
 static double longest_window(const struct html_page *page, size_t comparison)
@@ -105,20 +105,20 @@ static double longest_window(const struct html_page *page, size_t comparison)
 	return longest;
 }
 
-static struct figure *start(const struct html_page *page, size_t comparison, const char *what,
-			    const char *caption, enum figure_kind kind, size_t room,
-			    struct figures *figures)
+static struct chart *start(const struct html_page *page, size_t comparison, const char *what,
+			   const char *caption, enum chart_kind kind, size_t room,
+			   struct charts *charts)
 {
 	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 64], head[CELL_KEY_BYTES + 64];
 	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
 	snprintf(name, sizeof name, "%s %s", what, title);
 	snprintf(head, sizeof head, "%s: %s", what, title);
-	return figures_add(figures, kind, name, head, caption, room);
+	return charts_add(charts, kind, name, head, caption, room);
 }
 
-/* A series for every row that may show figures; drops the figure where none has points. */
+/* A series for every row that may show figures; drops the chart where none has points. */
 static void add_all(const struct html_page *page, size_t comparison, double end_ns,
-		    struct figures *figures, struct figure *figure)
+		    struct charts *charts, struct chart *chart)
 {
 	for (size_t run = 0; run < page->count; run++) {
 		size_t count;
@@ -129,56 +129,56 @@ static void add_all(const struct html_page *page, size_t comparison, double end_
 			if (rows[i].step.n == 0)
 				continue;
 			html_row_label(page, run, name, label, sizeof label);
-			struct figure_series *series =
-				figure_series(figures, figure, label, name, html_colour(page, name),
-					      QUANTILES + BINS);
+			struct chart_series *series =
+				chart_series(charts, chart, label, name, html_colour(page, name),
+					     QUANTILES + BINS);
 			series->dashed = run > 0;
 			if (end_ns > 0)
 				add_drift(series, rows[i].cell, end_ns);
 			else
 				add_distribution(series, rows[i].cell);
 			if (series->count == 0)
-				figure->series_count--;
+				chart->series_count--;
 		}
 	}
-	if (figure->series_count == 0)
-		figures_drop(figures);
+	if (chart->series_count == 0)
+		charts_drop(charts);
 }
 
-void figures_distribution(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_distribution(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct figure *figure =
+	struct chart *chart =
 		start(page, comparison, "Distribution of step times",
 		      "Share of the steps that took at most so long, all processes together; where "
 		      "blocks of steps were timed, a block's mean stands for its steps.",
-		      FIGURE_LINES, html_row_count(page, comparison), figures);
-	figure->x = (struct figure_axis){.title = "time per step",
-					 .column = "step_ns",
-					 .measure = FIGURE_NS,
-					 .logarithmic = true};
-	figure->y = (struct figure_axis){.title = "share of steps", .column = "share"};
-	figure->y.measure = FIGURE_PLAIN;
-	add_all(page, comparison, 0, figures, figure);
+		      CHART_LINES, html_row_count(page, comparison), charts);
+	chart->x = (struct chart_axis){.title = "time per step",
+				       .column = "step_ns",
+				       .measure = CHART_NS,
+				       .logarithmic = true};
+	chart->y = (struct chart_axis){.title = "share of steps", .column = "share"};
+	chart->y.measure = CHART_PLAIN;
+	add_all(page, comparison, 0, charts, chart);
 }
 
-void figures_drift(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_drift(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	double end_ns = longest_window(page, comparison);
 	if (!(end_ns > 0))
 		return;
-	struct figure *figure =
+	struct chart *chart =
 		start(page, comparison, "Drift within the window",
 		      "Mean step time of each stretch of the measured window over the mean of its "
 		      "process: a level line is a steady machine.",
-		      FIGURE_LINES, html_row_count(page, comparison), figures);
-	figure->x = (struct figure_axis){
-		.title = "time since the window began", .column = "time_ns", .measure = FIGURE_NS};
-	figure->y = (struct figure_axis){.title = "step time / mean of its process",
-					 .column = "ratio",
-					 .measure = FIGURE_PLAIN,
-					 .logarithmic = true};
-	figure->reference = 1;
-	add_all(page, comparison, end_ns, figures, figure);
+		      CHART_LINES, html_row_count(page, comparison), charts);
+	chart->x = (struct chart_axis){
+		.title = "time since the window began", .column = "time_ns", .measure = CHART_NS};
+	chart->y = (struct chart_axis){.title = "step time / mean of its process",
+				       .column = "ratio",
+				       .measure = CHART_PLAIN,
+				       .logarithmic = true};
+	chart->reference = 1;
+	add_all(page, comparison, end_ns, charts, chart);
 }
 
 /* The first process of a cell whose cores were watched. */
@@ -196,17 +196,17 @@ static const struct series *find_cores(const struct stored_cell *cell)
 
 /* Rows of a framework: a core each, or as many of them together as make few enough rows. */
 static void add_cores(const struct series *cores, const char *framework, const char *colour,
-		      double end_ns, struct figures *figures, struct figure *figure)
+		      double end_ns, struct charts *charts, struct chart *chart)
 {
 	size_t each = (cores->channel_count + LOAD_ROWS_MAX - 1) / LOAD_ROWS_MAX;
 	char label[CELL_WORD_BYTES + 2 * SERIES_WORD_BYTES + 4];
 	int64_t begin_ns = cores->times_ns[0];
 	for (size_t c = 0; c < cores->channel_count; c += each) {
 		size_t last = c + each < cores->channel_count ? c + each : cores->channel_count;
-		double *cells = arena_array(&figures->arena, LOAD_BINS, sizeof *cells);
+		double *cells = arena_array(&charts->arena, LOAD_BINS, sizeof *cells);
 		snprintf(label, sizeof label, each > 1 ? "%s %s-%s" : "%s %s", framework,
 			 cores->channels[c], cores->channels[last - 1]);
-		struct figure_row *row = figure_row(figures, figure, label, framework, colour);
+		struct chart_row *row = chart_row(charts, chart, label, framework, colour);
 		row->cells = cells;
 		row->cell_count = LOAD_BINS;
 		for (size_t bin = 0; bin < LOAD_BINS; bin++) {
@@ -220,7 +220,7 @@ static void add_cores(const struct series *cores, const char *framework, const c
 	}
 }
 
-void figures_load(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_load(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	double end_ns = 0;
 	size_t count, room = 0;
@@ -237,28 +237,27 @@ void figures_load(const struct html_page *page, size_t comparison, struct figure
 	}
 	if (!(end_ns > 0))
 		return;
-	struct figure *figure =
-		start(page, comparison, "Load of each core",
-		      "One process of each framework from its start to its end: the "
-		      "darker, the busier the core.",
-		      FIGURE_HEAT, room, figures);
-	figure->x = (struct figure_axis){.title = "time since the process started",
-					 .column = "time_ns",
-					 .measure = FIGURE_NS};
-	figure->y = (struct figure_axis){.title = "load", .column = "load"};
-	figure->heat_end = end_ns;
+	struct chart *chart = start(page, comparison, "Load of each core",
+				    "One process of each framework from its start to its end: the "
+				    "darker, the busier the core.",
+				    CHART_HEAT, room, charts);
+	chart->x = (struct chart_axis){.title = "time since the process started",
+				       .column = "time_ns",
+				       .measure = CHART_NS};
+	chart->y = (struct chart_axis){.title = "load", .column = "load"};
+	chart->heat_end = end_ns;
 	for (size_t i = 0; i < count; i++) {
 		const struct series *cores = find_cores(rows[i].cell);
 		if (cores && rows[i].step.n > 0)
 			add_cores(cores, rows[i].cell->cell.framework,
-				  html_colour(page, rows[i].cell->cell.framework), end_ns, figures,
-				  figure);
+				  html_colour(page, rows[i].cell->cell.framework), end_ns, charts,
+				  chart);
 	}
 }
 
 /* Points of a framework's processes over the run, at most so many. */
 static void add_processes(const struct summary *summary, const char *framework, int64_t begin_ns,
-			  size_t stride, struct figure_series *series)
+			  size_t stride, struct chart_series *series)
 {
 	size_t seen = 0;
 	for (size_t i = 0; i < summary->count; i++) {
@@ -271,7 +270,7 @@ static void add_processes(const struct summary *summary, const char *framework, 
 			    process->started_wall_ns == RECORD_NONE ||
 			    !(process->step_mean_ns > 0) || seen++ % stride != 0)
 				continue;
-			series->points[series->count++] = (struct figure_point){
+			series->points[series->count++] = (struct chart_point){
 				.x = (double)(process->started_wall_ns - begin_ns),
 				.y = process->step_mean_ns / row->step.center,
 				.low = NAN,
@@ -280,7 +279,7 @@ static void add_processes(const struct summary *summary, const char *framework, 
 	}
 }
 
-void figures_run_drift(const struct html_page *page, size_t run, struct figures *figures)
+void charts_run_drift(const struct html_page *page, size_t run, struct charts *charts)
 {
 	enum { POINTS_MAX = 400 };
 	const struct summary *summary = page->summaries[run];
@@ -302,32 +301,32 @@ void figures_run_drift(const struct html_page *page, size_t run, struct figures 
 		return;
 	snprintf(name, sizeof name, "Drift over the run%s%s", page->count > 1 ? ": " : "",
 		 page->count > 1 ? page->labels[run] : "");
-	struct figure *figure = figures_add(
-		figures, FIGURE_LINES, name, name,
+	struct chart *chart = charts_add(
+		charts, CHART_LINES, name, name,
 		some ? "Each process of the first comparisons where it ran, over its cell's "
 		       "figure: what changes for all of them at one time is the machine, not a "
 		       "framework. Those of the others are not here."
 		     : "Each process where it ran, over its cell's figure: what changes for all of "
 		       "them at one time is the machine, not a framework.",
 		page->framework_count);
-	figure->x = (struct figure_axis){
-		.title = "time since the first process", .column = "time_ns", .measure = FIGURE_NS};
-	figure->y = (struct figure_axis){.title = "step time / its cell's",
-					 .column = "ratio",
-					 .measure = FIGURE_PLAIN,
-					 .logarithmic = true};
-	figure->reference = 1;
+	chart->x = (struct chart_axis){
+		.title = "time since the first process", .column = "time_ns", .measure = CHART_NS};
+	chart->y = (struct chart_axis){.title = "step time / its cell's",
+				       .column = "ratio",
+				       .measure = CHART_PLAIN,
+				       .logarithmic = true};
+	chart->reference = 1;
 	for (size_t k = 0; k < page->framework_count; k++) {
-		struct figure_series *series =
-			figure_series(figures, figure, page->frameworks[k], page->frameworks[k],
-				      html_colour(page, page->frameworks[k]),
-				      POINTS_MAX + processes / (processes / POINTS_MAX + 1));
+		struct chart_series *series =
+			chart_series(charts, chart, page->frameworks[k], page->frameworks[k],
+				     html_colour(page, page->frameworks[k]),
+				     POINTS_MAX + processes / (processes / POINTS_MAX + 1));
 		series->joined = false;
 		add_processes(summary, page->frameworks[k], begin_ns, processes / POINTS_MAX + 1,
 			      series);
 		if (series->count == 0)
-			figure->series_count--;
+			chart->series_count--;
 	}
-	if (figure->series_count == 0)
-		figures_drop(figures);
+	if (chart->series_count == 0)
+		charts_drop(charts);
 }

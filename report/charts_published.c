@@ -3,43 +3,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/figures_internal.h"
+#include "report/charts_internal.h"
 #include "report/format.h"
 #include "report/published.h"
 
 enum { PUBLISHED_MAX = 60 };
 
 static void add_ours(const struct html_page *page, size_t run, const struct summary_row *row,
-		     struct figures *figures, struct figure *figure)
+		     struct charts *charts, struct chart *chart)
 {
 	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], text[FORMAT_BYTES];
 	const char *name = row->cell->cell.framework;
 	double work = row->items_per_second * row->step.center;
 	html_row_label(page, run, name, label, sizeof label);
-	struct figure_row *bar = figure_row(figures, figure, label, name, html_colour(page, name));
+	struct chart_row *bar = chart_row(charts, chart, label, name, html_colour(page, name));
 	bar->value = row->items_per_second;
 	bar->low = work / row->step.high;
 	bar->high = work / row->step.low;
 	format_rate(row->items_per_second, text, sizeof text);
-	bar->text = arena_strdup(&figures->arena, text);
+	bar->text = arena_strdup(&charts->arena, text);
 }
 
 static void add_published(const struct html_page *page, const struct published_row *row,
-			  struct figures *figures, struct figure *figure)
+			  struct charts *charts, struct chart *chart)
 {
 	char text[FORMAT_BYTES];
 	double rate = published_items_per_second(row);
-	struct figure_row *bar = figure_row(figures, figure, row->framework, row->framework,
-					    html_colour(page, row->framework));
+	struct chart_row *bar = chart_row(charts, chart, row->framework, row->framework,
+					  html_colour(page, row->framework));
 	bar->value = rate;
 	bar->faint = true;
 	format_rate(rate, text, sizeof text);
-	bar->text = arena_strdup(&figures->arena, text);
+	bar->text = arena_strdup(&charts->arena, text);
 }
 
-static void add_heading(const char *text, struct figures *figures, struct figure *figure)
+static void add_heading(const char *text, struct charts *charts, struct chart *chart)
 {
-	figure_row(figures, figure, text, "", "#000000")->heading = true;
+	chart_row(charts, chart, text, "", "#000000")->heading = true;
 }
 
 /* Whether a row of what was published is about a cell of the comparison. */
@@ -81,7 +81,7 @@ static void describe(const struct published_row *row, char *out, size_t out_byte
 
 /* Below a heading for each year, machine, batch and precision, as they come first. */
 static void add_theirs(const struct html_page *page, const struct published_row **rows,
-		       size_t count, struct figures *figures, struct figure *figure)
+		       size_t count, struct charts *charts, struct chart *chart)
 {
 	char heading[2 * CELL_WORD_BYTES], other[2 * CELL_WORD_BYTES];
 	for (size_t i = 0; i < count; i++) {
@@ -93,44 +93,44 @@ static void add_theirs(const struct html_page *page, const struct published_row 
 		}
 		if (seen)
 			continue;
-		add_heading(heading, figures, figure);
+		add_heading(heading, charts, chart);
 		for (size_t k = i; k < count; k++) {
 			describe(rows[k], other, sizeof other);
 			if (!strcmp(heading, other))
-				add_published(page, rows[k], figures, figure);
+				add_published(page, rows[k], charts, chart);
 		}
 	}
 }
 
-void figures_published(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_published(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	const struct published_row *theirs[PUBLISHED_MAX];
 	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 32], head[CELL_KEY_BYTES + 32];
 	size_t count = find_published(page, comparison, PUBLISHED_MAX, theirs), ours = 0;
 	/* A study's own charts have them. */
-	if (count == 0 || figures_is_study(page))
+	if (count == 0 || charts_is_study(page))
 		return;
 	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
 	snprintf(name, sizeof name, "Published %s", title);
 	snprintf(head, sizeof head, "Beside what was published: %s", title);
-	struct figure *figure = figures_add(
-		figures, FIGURE_BARS, name, head,
+	struct chart *chart = charts_add(
+		charts, CHART_BARS, name, head,
 		"Solid: measured here, with 95 % intervals. Faint: published, of other machines "
 		"and versions, so no rank.",
 		html_row_count(page, comparison) + 1 + 2 * PUBLISHED_MAX);
-	figure->x = (struct figure_axis){.title = "items a second, more is better",
-					 .column = "items_per_second",
-					 .measure = FIGURE_PER_SECOND};
-	add_heading("here", figures, figure);
+	chart->x = (struct chart_axis){.title = "items a second, more is better",
+				       .column = "items_per_second",
+				       .measure = CHART_PER_SECOND};
+	add_heading("here", charts, chart);
 	for (size_t run = 0; run < page->count; run++) {
 		size_t rows_count;
 		const struct summary_row *rows = html_rows(page, run, comparison, &rows_count);
 		for (size_t i = 0; i < rows_count; i++)
 			if (rows[i].comparable && ++ours)
-				add_ours(page, run, &rows[i], figures, figure);
+				add_ours(page, run, &rows[i], charts, chart);
 	}
 	if (ours == 0)
-		figures_drop(figures);
+		charts_drop(charts);
 	else
-		add_theirs(page, theirs, count, figures, figure);
+		add_theirs(page, theirs, count, charts, chart);
 }

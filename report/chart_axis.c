@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/figure_internal.h"
+#include "report/chart_internal.h"
 
 struct unit {
 	double size;
@@ -17,12 +17,12 @@ static const struct unit rates[] = {{1e6, "million/s"}, {1, "1/s"}, {0, NULL}};
 static const struct unit plain[] = {{1, ""}, {0, NULL}};
 
 /* The unit in which the largest value reads well. */
-static void choose_unit(struct scale *scale, enum figure_measure measure)
+static void choose_unit(struct scale *scale, enum chart_measure measure)
 {
-	static const struct unit *const units[] = {[FIGURE_NS] = times,
-						   [FIGURE_BYTES] = sizes,
-						   [FIGURE_PER_SECOND] = rates,
-						   [FIGURE_PLAIN] = plain};
+	static const struct unit *const units[] = {[CHART_NS] = times,
+						   [CHART_BYTES] = sizes,
+						   [CHART_PER_SECOND] = rates,
+						   [CHART_PLAIN] = plain};
 	const struct unit *unit = units[measure];
 	while (unit[1].name && scale->high < unit->size)
 		unit++;
@@ -43,11 +43,11 @@ void extent_add(struct extent *extent, double value)
 void extent_stretch(struct extent *extent, double value)
 {
 	if (isfinite(value) && value > 0)
-		extent_add(extent, fmax(fmin(value, extent->high * FIGURE_REACH),
-					extent->low / FIGURE_REACH));
+		extent_add(extent, fmax(fmin(value, extent->high * CHART_REACH),
+					extent->low / CHART_REACH));
 }
 
-void scale_init(struct scale *scale, const struct figure_axis *axis, double low, double high,
+void scale_init(struct scale *scale, const struct chart_axis *axis, double low, double high,
 		double from, double to)
 {
 	*scale = (struct scale){.high = high > 0 && isfinite(high) ? high : 1,
@@ -136,7 +136,7 @@ void scale_label(const struct scale *scale, double tick, char out[SCALE_LABEL_BY
 		snprintf(out, SCALE_LABEL_BYTES, "%.3g", value);
 }
 
-void scale_title(const struct scale *scale, const struct figure_axis *axis, char *out,
+void scale_title(const struct scale *scale, const struct chart_axis *axis, char *out,
 		 size_t out_bytes)
 {
 	if (*scale->unit_name)

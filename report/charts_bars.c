@@ -1,11 +1,11 @@
-/* Figures of one comparison whose rows are frameworks: step time, start-up, memory, power. */
+/* Charts of one comparison whose rows are frameworks: step time, start-up, memory, power. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/figures_internal.h"
+#include "report/charts_internal.h"
 #include "report/format.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -14,7 +14,7 @@
  * other accounts for, so that the bar's end is the start-up. */
 static const struct {
 	const char *field;
-	struct figure_part part;
+	struct chart_part part;
 } phases[] = {
 	{"spawn_ns", {"start process", "#808690"}}, {"import_ns", {"load framework", "#1f7fc4"}},
 	{"open_ns", {"open device", "#0f8f8f"}},    {"build_ns", {"build and compile", "#b57600"}},
@@ -53,11 +53,11 @@ static size_t *order_frameworks(const struct html_page *page, size_t comparison)
 
 /* Called for the rows of a comparison that have figures, the fastest framework first, each one's
  * runs side by side. */
-typedef void visit_row(struct figures *figures, struct figure *figure, const char *label,
+typedef void visit_row(struct charts *charts, struct chart *chart, const char *label,
 		       const char *colour, const struct summary_row *row);
 
-static struct figure *draw_rows(const struct html_page *page, size_t comparison,
-				struct figures *figures, struct figure *figure, visit_row *visit)
+static struct chart *draw_rows(const struct html_page *page, size_t comparison,
+			       struct charts *charts, struct chart *chart, visit_row *visit)
 {
 	size_t *order = order_frameworks(page, comparison);
 	for (size_t i = 0; i < page->framework_count; i++) {
@@ -67,24 +67,24 @@ static struct figure *draw_rows(const struct html_page *page, size_t comparison,
 			const struct summary_row *row = html_find(page, run, comparison, name);
 			html_row_label(page, run, name, label, sizeof label);
 			if (row && row->step.n > 0)
-				visit(figures, figure, label, html_colour(page, name), row);
+				visit(charts, chart, label, html_colour(page, name), row);
 		}
 	}
 	free(order);
-	if (figure->row_count > 0)
-		return figure;
-	figures_drop(figures);
+	if (chart->row_count > 0)
+		return chart;
+	charts_drop(charts);
 	return NULL;
 }
 
-static struct figure *start(const struct html_page *page, size_t comparison, const char *what,
-			    const char *caption, enum figure_kind kind, struct figures *figures)
+static struct chart *start(const struct html_page *page, size_t comparison, const char *what,
+			   const char *caption, enum chart_kind kind, struct charts *charts)
 {
 	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 32], head[CELL_KEY_BYTES + 32];
 	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
 	snprintf(name, sizeof name, "%s %s", what, title);
 	snprintf(head, sizeof head, "%s: %s", what, title);
-	return figures_add(figures, kind, name, head, caption, page->framework_count * page->count);
+	return charts_add(charts, kind, name, head, caption, page->framework_count * page->count);
 }
 
 /* Step means of the ok processes; the arena has them. */
@@ -101,41 +101,39 @@ static const double *step_means(struct arena *arena, const struct stored_cell *c
 	return means;
 }
 
-static void add_step_row(struct figures *figures, struct figure *figure, const char *label,
+static void add_step_row(struct charts *charts, struct chart *chart, const char *label,
 			 const char *colour, const struct summary_row *row)
 {
 	char step[FORMAT_BYTES], percent[FORMAT_BYTES];
-	struct figure_row *bar =
-		figure_row(figures, figure, label, row->cell->cell.framework, colour);
+	struct chart_row *bar = chart_row(charts, chart, label, row->cell->cell.framework, colour);
 	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
 	format_percent(row->step.half_width, percent, sizeof percent);
 	bar->value = row->step.center;
 	bar->low = row->step.low;
 	bar->high = row->step.high;
-	bar->cells = step_means(&figures->arena, row->cell, &bar->cell_count);
+	bar->cells = step_means(&charts->arena, row->cell, &bar->cell_count);
 	bar->text = isfinite(row->step.half_width)
-			    ? arena_printf(&figures->arena, "%s \xC2\xB1%s%s", step, percent,
+			    ? arena_printf(&charts->arena, "%s \xC2\xB1%s%s", step, percent,
 					   row->comparable ? "" : ", not ranked")
-			    : arena_printf(&figures->arena, "%s%s", step,
+			    : arena_printf(&charts->arena, "%s%s", step,
 					   row->comparable ? "" : ", not ranked");
 }
 
-void figures_steps(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct figure *figure = start(
+	struct chart *chart = start(
 		page, comparison, "Step time",
 		"Bars are the geometric mean of process means, whiskers its 95 % interval (an "
 		"arrow: it goes on), dots the processes, the dashed line native.",
-		FIGURE_BARS, figures);
-	figure->x = (struct figure_axis){.title = "time per step, less is better",
-					 .column = "step_ns",
-					 .measure = FIGURE_NS};
-	figure = draw_rows(page, comparison, figures, figure, add_step_row);
-	if (!figure || page->count > 1)
+		CHART_BARS, charts);
+	chart->x = (struct chart_axis){
+		.title = "time per step, less is better", .column = "step_ns", .measure = CHART_NS};
+	chart = draw_rows(page, comparison, charts, chart, add_step_row);
+	if (!chart || page->count > 1)
 		return;
 	const struct summary_row *floor = html_find(page, 0, comparison, "native");
 	if (floor && floor->comparable)
-		figure->reference = floor->step.center;
+		chart->reference = floor->step.center;
 }
 
 /* A phase's median; what no phase accounts for is the last one. */
@@ -151,11 +149,11 @@ static double phase_ns(const struct summary_row *row, size_t phase)
 	return rest > 0 ? rest : NAN;
 }
 
-static void add_start_row(struct figures *figures, struct figure *figure, const char *label,
+static void add_start_row(struct charts *charts, struct chart *chart, const char *label,
 			  const char *colour, const struct summary_row *row)
 {
 	char text[FORMAT_BYTES];
-	double *parts = arena_array(&figures->arena, COUNT(phases), sizeof *parts), sum = 0;
+	double *parts = arena_array(&charts->arena, COUNT(phases), sizeof *parts), sum = 0;
 	/* Of large runs few cells keep their processes: its whole would be called the rest. */
 	if (row->cell->process_count == 0)
 		return;
@@ -165,39 +163,37 @@ static void add_start_row(struct figures *figures, struct figure *figure, const 
 	}
 	if (!(sum > 0))
 		return;
-	struct figure_row *bar =
-		figure_row(figures, figure, label, row->cell->cell.framework, colour);
+	struct chart_row *bar = chart_row(charts, chart, label, row->cell->cell.framework, colour);
 	format_duration_within(sum, NAN, text, sizeof text);
 	bar->value = sum;
 	bar->cells = parts;
 	bar->cell_count = COUNT(phases);
-	bar->text = arena_strdup(&figures->arena, text);
+	bar->text = arena_strdup(&charts->arena, text);
 }
 
-void figures_start_up(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_start_up(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct figure *figure = start(page, comparison, "Start-up",
-				      "Median time of each phase until the first step is done.",
-				      FIGURE_STACKS, figures);
-	figure->x = (struct figure_axis){.title = "time until the first step is done",
-					 .column = "sum_ns",
-					 .measure = FIGURE_NS};
-	figure->parts = arena_array(&figures->arena, COUNT(phases), sizeof *figure->parts);
-	figure->part_count = COUNT(phases);
+	struct chart *chart = start(page, comparison, "Start-up",
+				    "Median time of each phase until the first step is done.",
+				    CHART_STACKS, charts);
+	chart->x = (struct chart_axis){.title = "time until the first step is done",
+				       .column = "sum_ns",
+				       .measure = CHART_NS};
+	chart->parts = arena_array(&charts->arena, COUNT(phases), sizeof *chart->parts);
+	chart->part_count = COUNT(phases);
 	for (size_t i = 0; i < COUNT(phases); i++)
-		figure->parts[i] = phases[i].part;
-	draw_rows(page, comparison, figures, figure, add_start_row);
+		chart->parts[i] = phases[i].part;
+	draw_rows(page, comparison, charts, chart, add_start_row);
 }
 
 /* A bar of a median over processes, and these as dots. */
-static struct figure_row *add_median(struct figures *figures, struct figure *figure,
-				     const char *label, const char *colour,
-				     const struct summary_row *row, double median,
-				     double (*of)(const struct process_record *process))
+static struct chart_row *add_median(struct charts *charts, struct chart *chart, const char *label,
+				    const char *colour, const struct summary_row *row,
+				    double median,
+				    double (*of)(const struct process_record *process))
 {
-	struct figure_row *bar =
-		figure_row(figures, figure, label, row->cell->cell.framework, colour);
-	double *dots = arena_array(&figures->arena, row->cell->process_count + 1, sizeof *dots);
+	struct chart_row *bar = chart_row(charts, chart, label, row->cell->cell.framework, colour);
+	double *dots = arena_array(&charts->arena, row->cell->process_count + 1, sizeof *dots);
 	for (size_t i = 0; i < row->cell->process_count; i++) {
 		const struct process_record *process = &row->cell->processes[i];
 		if (!strcmp(process->status, "ok") && isfinite(of(process)))
@@ -213,15 +209,15 @@ static double peak_of(const struct process_record *process)
 	return process->rss_peak_bytes == RECORD_NONE ? NAN : (double)process->rss_peak_bytes;
 }
 
-static void add_memory_row(struct figures *figures, struct figure *figure, const char *label,
+static void add_memory_row(struct charts *charts, struct chart *chart, const char *label,
 			   const char *colour, const struct summary_row *row)
 {
 	char text[FORMAT_BYTES];
 	if (!isfinite(row->rss_peak_bytes))
 		return;
 	format_bytes(row->rss_peak_bytes, text, sizeof text);
-	add_median(figures, figure, label, colour, row, row->rss_peak_bytes, peak_of)->text =
-		arena_strdup(&figures->arena, text);
+	add_median(charts, chart, label, colour, row, row->rss_peak_bytes, peak_of)->text =
+		arena_strdup(&charts->arena, text);
 }
 
 static double power_of(const struct process_record *process)
@@ -229,36 +225,36 @@ static double power_of(const struct process_record *process)
 	return process->power_mean_window;
 }
 
-static void add_power_row(struct figures *figures, struct figure *figure, const char *label,
+static void add_power_row(struct charts *charts, struct chart *chart, const char *label,
 			  const char *colour, const struct summary_row *row)
 {
 	double watts = row->costs.watts;
 	if (isfinite(watts))
-		add_median(figures, figure, label, colour, row, watts, power_of)->text =
-			arena_printf(&figures->arena, "%.3g W", watts);
+		add_median(charts, chart, label, colour, row, watts, power_of)->text =
+			arena_printf(&charts->arena, "%.3g W", watts);
 }
 
-void figures_memory(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct figure *figure =
+	struct chart *chart =
 		start(page, comparison, "Memory",
 		      "Largest resident set of the worker's process tree: bars are medians over "
 		      "processes, dots the processes.",
-		      FIGURE_BARS, figures);
-	figure->x = (struct figure_axis){.title = "memory, less is better",
-					 .column = "rss_peak_bytes",
-					 .measure = FIGURE_BYTES};
-	draw_rows(page, comparison, figures, figure, add_memory_row);
+		      CHART_BARS, charts);
+	chart->x = (struct chart_axis){.title = "memory, less is better",
+				       .column = "rss_peak_bytes",
+				       .measure = CHART_BYTES};
+	draw_rows(page, comparison, charts, chart, add_memory_row);
 }
 
-void figures_power(const struct html_page *page, size_t comparison, struct figures *figures)
+void charts_power(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct figure *figure = start(
+	struct chart *chart = start(
 		page, comparison, "Power",
 		"Mean power of all processor packages in the window, by their counters "
 		"(whatever ran on them): bars are medians over processes, dots the processes.",
-		FIGURE_BARS, figures);
-	figure->x = (struct figure_axis){
-		.title = "power (W), less is better", .column = "watts", .measure = FIGURE_PLAIN};
-	draw_rows(page, comparison, figures, figure, add_power_row);
+		CHART_BARS, charts);
+	chart->x = (struct chart_axis){
+		.title = "power (W), less is better", .column = "watts", .measure = CHART_PLAIN};
+	draw_rows(page, comparison, charts, chart, add_power_row);
 }

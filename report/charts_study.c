@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/charts_internal.h"
 #include "report/costs.h"
-#include "report/figures_internal.h"
 #include "report/format.h"
 #include "report/published.h"
 
@@ -14,44 +14,44 @@ enum metric { METRIC_SPEED, METRIC_MEMORY, METRIC_POWER, METRIC_SPEED_UP, METRIC
 
 static const struct {
 	const char *name, *published, *caption;
-	struct figure_axis x;
+	struct chart_axis x;
 } metrics[METRIC_COUNT] = {
 	[METRIC_SPEED] = {"Speed by device",
 			  "images_per_second",
 			  "Images a second. Solid: here, with 95 % intervals. Faint: published.",
 			  {.title = "images a second, more is better",
 			   .column = "images_per_second",
-			   .measure = FIGURE_PER_SECOND}},
+			   .measure = CHART_PER_SECOND}},
 	[METRIC_MEMORY] = {"Memory by device",
 			   "gpu_memory_mib",
 			   "Published: memory of the GPUs. On a CPU here: largest resident set of "
 			   "the worker's process tree, which is not that.",
 			   {.title = "memory, less is better",
 			    .column = "bytes",
-			    .measure = FIGURE_BYTES}},
+			    .measure = CHART_BYTES}},
 	[METRIC_POWER] = {"Power by device",
 			  "gpu_power_w",
 			  "Published: power of the GPUs, on a CPU of those that idle beside it. "
 			  "Here: of the processor packages, where there are counters.",
 			  {.title = "power (W), less is better",
 			   .column = "watts",
-			   .measure = FIGURE_PLAIN}},
+			   .measure = CHART_PLAIN}},
 	[METRIC_SPEED_UP] = {"Speed-up by device",
 			     "images_per_second",
 			     "Images a second over those of the same framework on the CPU.",
 			     {.title = "times as fast as on the CPU",
 			      .column = "speed_up",
-			      .measure = FIGURE_PLAIN}},
+			      .measure = CHART_PLAIN}},
 };
 
-/* A case: what its figures are made of. */
+/* A case: what its charts are made of. */
 struct study {
 	const struct html_page *page;
 	const struct cell *cell; /* one of the case's */
 	const char *suite;
 	enum metric metric;
-	struct figures *figures;
-	struct figure *figure;
+	struct charts *charts;
+	struct chart *chart;
 	size_t known, theirs; /* values; rows that were published */
 };
 
@@ -63,7 +63,7 @@ static bool is_of_case(const struct study *s, const struct cell *cell)
 
 static void add_heading(struct study *s, const char *text)
 {
-	figure_row(s->figures, s->figure, text, "", "#000000")->heading = true;
+	chart_row(s->charts, s->chart, text, "", "#000000")->heading = true;
 }
 
 static const char *value_text(struct study *s, double value)
@@ -83,7 +83,7 @@ static const char *value_text(struct study *s, double value)
 		format_ratio(value, text, sizeof text);
 		break;
 	}
-	return arena_strdup(&s->figures->arena, text);
+	return arena_strdup(&s->charts->arena, text);
 }
 
 /* The same framework's row on the CPU; NULL when there is none with figures. */
@@ -120,8 +120,8 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 static void add_our_row(struct study *s, size_t run, const struct summary_row *row)
 {
 	const char *name = row->cell->cell.framework;
-	struct figure_row *bar =
-		figure_row(s->figures, s->figure, name, name, html_colour(s->page, name));
+	struct chart_row *bar =
+		chart_row(s->charts, s->chart, name, name, html_colour(s->page, name));
 	double value = row->step.n > 0 ? our_value(s, run, row) : NAN;
 	if (!isfinite(value)) {
 		bar->text = row->cell->status == CELL_OK ? "not measured"
@@ -130,7 +130,7 @@ static void add_our_row(struct study *s, size_t run, const struct summary_row *r
 	}
 	bar->value = value;
 	bar->text = row->comparable ? value_text(s, value)
-				    : arena_printf(&s->figures->arena, "%s, not ranked",
+				    : arena_printf(&s->charts->arena, "%s, not ranked",
 						   value_text(s, value));
 	if (s->metric == METRIC_SPEED) {
 		bar->low = value * row->step.center / row->step.high;
@@ -152,7 +152,7 @@ static const char *not_measured(const struct study *s, const struct summary_row 
 	for (size_t i = 0; i < count && s->metric == METRIC_POWER && !known; i++)
 		known = costs_power_reason(rows[i].cell, &text);
 	const char *said =
-		known ? arena_strdup(&s->figures->arena, strbuf_text(&text)) : ": not measured";
+		known ? arena_strdup(&s->charts->arena, strbuf_text(&text)) : ": not measured";
 	strbuf_release(&text);
 	return said;
 }
@@ -167,7 +167,7 @@ static void add_our_device(struct study *s, size_t run, size_t comparison)
 		return;
 	for (size_t i = 0; i < count; i++)
 		known += rows[i].step.n > 0 && isfinite(our_value(s, run, &rows[i]));
-	add_heading(s, arena_printf(&s->figures->arena, "%s, %s, batch %lld%s", cell->device,
+	add_heading(s, arena_printf(&s->charts->arena, "%s, %s, batch %lld%s", cell->device,
 				    s->page->count > 1 ? s->page->labels[run] : "here",
 				    (long long)cell->batch,
 				    known == 0			 ? not_measured(s, rows, count)
@@ -205,8 +205,8 @@ static void add_published_row(struct study *s, const struct published_row *row)
 		value *= 0x1p20;
 	if (s->metric == METRIC_SPEED_UP)
 		value /= published_on_cpu(s, row);
-	struct figure_row *bar = figure_row(s->figures, s->figure, row->framework, row->framework,
-					    html_colour(s->page, row->framework));
+	struct chart_row *bar = chart_row(s->charts, s->chart, row->framework, row->framework,
+					  html_colour(s->page, row->framework));
 	bar->faint = true;
 	bar->text = isfinite(value) ? value_text(s, value) : "not available";
 	bar->value = value;
@@ -225,7 +225,7 @@ static void add_published_device(struct study *s, size_t first)
 			return;
 	if (s->metric == METRIC_SPEED_UP && device_is_cpu(row->device))
 		return;
-	add_heading(s, arena_printf(&s->figures->arena, "%s, %s, batch %lld%s", row->year,
+	add_heading(s, arena_printf(&s->charts->arena, "%s, %s, batch %lld%s", row->year,
 				    row->hardware, (long long)row->batch,
 				    s->metric == METRIC_POWER && device_is_cpu(row->device)
 					    ? ": its GPU, idle"
@@ -236,7 +236,7 @@ static void add_published_device(struct study *s, size_t first)
 			add_published_row(s, &published->rows[i]);
 }
 
-/* Rows and headings that a figure may get. */
+/* Rows and headings that a chart may get. */
 static size_t room_of(const struct html_page *page)
 {
 	size_t room = 2 * page->published.count;
@@ -245,7 +245,7 @@ static size_t room_of(const struct html_page *page)
 	return room;
 }
 
-static void add_figure(struct study *s)
+static void add_chart(struct study *s)
 {
 	const struct html_page *page = s->page;
 	struct strbuf name, caption;
@@ -259,9 +259,9 @@ static void add_figure(struct study *s)
 			strbuf_puts(&caption, " Ours are of a sample of the work (quick).");
 			break;
 		}
-	s->figure = figures_add(s->figures, FIGURE_BARS, strbuf_text(&name), strbuf_text(&name),
-				strbuf_text(&caption), room_of(page));
-	s->figure->x = metrics[s->metric].x;
+	s->chart = charts_add(s->charts, CHART_BARS, strbuf_text(&name), strbuf_text(&name),
+			      strbuf_text(&caption), room_of(page));
+	s->chart->x = metrics[s->metric].x;
 	s->known = s->theirs = 0;
 	for (size_t c = 0; c < page->comparison_count; c++)
 		for (size_t run = 0; run < page->count && is_of_case(s, page->comparisons[c]);
@@ -271,12 +271,12 @@ static void add_figure(struct study *s)
 		if (is_published(s, &page->published.rows[i]))
 			add_published_device(s, i);
 	if (s->known == 0 || s->theirs == 0)
-		figures_drop(s->figures);
+		charts_drop(s->charts);
 	strbuf_release(&name);
 	strbuf_release(&caption);
 }
 
-bool figures_is_study(const struct html_page *page)
+bool charts_is_study(const struct html_page *page)
 {
 	const struct published *published = &page->published;
 	const char *suite = page->count > 0 ? page->summaries[0]->run->meta.suite : "";
@@ -287,10 +287,10 @@ bool figures_is_study(const struct html_page *page)
 	return false;
 }
 
-void figures_study(const struct html_page *page, struct figures *figures)
+void charts_study(const struct html_page *page, struct charts *charts)
 {
-	struct study s = {.page = page, .figures = figures};
-	if (!figures_is_study(page))
+	struct study s = {.page = page, .charts = charts};
+	if (!charts_is_study(page))
 		return;
 	s.suite = page->summaries[0]->run->meta.suite;
 	for (size_t c = 0; c < page->comparison_count; c++) {
@@ -300,7 +300,7 @@ void figures_study(const struct html_page *page, struct figures *figures)
 			seen |= is_of_case(&s, page->comparisons[before]);
 		for (int metric = 0; metric < METRIC_COUNT && !seen; metric++) {
 			s.metric = (enum metric)metric;
-			add_figure(&s);
+			add_chart(&s);
 		}
 	}
 }

@@ -1,9 +1,9 @@
-/* What every figure is drawn with: text, lines, marks, legends. */
+/* What every chart is drawn with: text, lines, marks, legends. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "report/figure_internal.h"
+#include "report/chart_internal.h"
 #include "report/text.h"
 
 /* Nobody's text is measured here, so that a page looks the same wherever it was made: about what
@@ -14,12 +14,12 @@
 #define ELLIPSIS "\xE2\x80\xA6"
 enum { LEGEND_LINE = 18, LEGEND_MARK = 16, LEGEND_GAP = 14 };
 
-double figure_text_width(const char *text)
+double chart_text_width(const char *text)
 {
 	return COLUMN_PIXELS * (double)text_columns(text);
 }
 
-void svg_text(struct strbuf *out, double x, double y, enum figure_anchor anchor, bool dim,
+void svg_text(struct strbuf *out, double x, double y, enum chart_anchor anchor, bool dim,
 	      double room, const char *text)
 {
 	static const char *const anchors[] = {"start", "middle", "end"};
@@ -27,7 +27,7 @@ void svg_text(struct strbuf *out, double x, double y, enum figure_anchor anchor,
 	strbuf_printf(out,
 		      "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\" text-anchor=\"%s\">",
 		      dim ? "fd" : "ft", x, y, dim ? DIM : INK, anchors[anchor]);
-	if (room > 0 && figure_text_width(text) > room) {
+	if (room > 0 && chart_text_width(text) > room) {
 		size_t columns = room > 2 * COLUMN_PIXELS ? (size_t)(room / COLUMN_PIXELS) - 1 : 1;
 		snprintf(part, sizeof part, "%.*s", (int)text_fit(text, columns), text);
 		text_html(part, out);
@@ -93,11 +93,11 @@ void svg_mark(struct strbuf *out, size_t n, double x, double y, const char *colo
 	strbuf_puts(out, "\"/>");
 }
 
-void svg_begin(const struct figure *figure, int width, double height, struct strbuf *out)
+void svg_begin(const struct chart *chart, int width, double height, struct strbuf *out)
 {
 	struct strbuf words;
 	strbuf_init(&words, 0);
-	figure_describe(figure, &words);
+	chart_describe(chart, &words);
 	strbuf_printf(out,
 		      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" "
 		      "width=\"%d\" height=\"%.0f\" font-family=\"system-ui, 'DejaVu Sans', "
@@ -105,59 +105,59 @@ void svg_begin(const struct figure *figure, int width, double height, struct str
 		      width, height, width, height);
 	text_html(strbuf_text(&words), out);
 	strbuf_puts(out, "\"><title>");
-	text_html(figure->title, out);
+	text_html(chart->title, out);
 	strbuf_puts(out, "</title>\n");
 	strbuf_release(&words);
 }
 
-static size_t legend_count(const struct figure *figure)
+static size_t legend_count(const struct chart *chart)
 {
-	return figure->kind == FIGURE_LINES ? figure->series_count : figure->part_count;
+	return chart->kind == CHART_LINES ? chart->series_count : chart->part_count;
 }
 
-static const char *legend_label(const struct figure *figure, size_t i)
+static const char *legend_label(const struct chart *chart, size_t i)
 {
-	return figure->kind == FIGURE_LINES ? figure->series[i].label : figure->parts[i].name;
+	return chart->kind == CHART_LINES ? chart->series[i].label : chart->parts[i].name;
 }
 
 /* Where the next entry stands; false where it begins a new line. */
 static bool legend_fits(const char *label, int width, double *x)
 {
-	double wide = LEGEND_MARK + figure_text_width(label) + LEGEND_GAP;
+	double wide = LEGEND_MARK + chart_text_width(label) + LEGEND_GAP;
 	bool fits = *x == 0 || *x + wide - LEGEND_GAP <= width;
 	*x = (fits ? *x : 0) + wide;
 	return fits;
 }
 
-double legend_height(const struct figure *figure, int width)
+double legend_height(const struct chart *chart, int width)
 {
-	size_t lines = legend_count(figure) > 0;
+	size_t lines = legend_count(chart) > 0;
 	double x = 0;
-	for (size_t i = 0; i < legend_count(figure); i++)
-		lines += !legend_fits(legend_label(figure, i), width, &x);
+	for (size_t i = 0; i < legend_count(chart); i++)
+		lines += !legend_fits(legend_label(chart, i), width, &x);
 	return LEGEND_LINE * (double)lines;
 }
 
-void legend_draw(const struct figure *figure, int width, struct strbuf *out)
+void legend_draw(const struct chart *chart, int width, struct strbuf *out)
 {
 	double x = 0, y = 12;
 	strbuf_puts(out, "<g class=\"legend\">");
-	for (size_t i = 0; i < legend_count(figure); i++) {
-		const char *label = legend_label(figure, i);
+	for (size_t i = 0; i < legend_count(chart); i++) {
+		const char *label = legend_label(chart, i);
 		if (!legend_fits(label, width, &x))
 			y += LEGEND_LINE;
-		double at = x - LEGEND_GAP - LEGEND_MARK - figure_text_width(label);
-		if (figure->kind == FIGURE_LINES) {
+		double at = x - LEGEND_GAP - LEGEND_MARK - chart_text_width(label);
+		if (chart->kind == CHART_LINES) {
 			strbuf_puts(out, "<g data-framework=\"");
-			text_html(figure->series[i].group, out);
+			text_html(chart->series[i].group, out);
 			strbuf_puts(out, "\">");
-			svg_mark(out, figure->series[i].mark, at + 5, y - 4,
-				 figure->series[i].colour);
+			svg_mark(out, chart->series[i].mark, at + 5, y - 4,
+				 chart->series[i].colour);
 		} else {
 			strbuf_printf(out,
 				      "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" "
 				      "fill=\"%s\"/>",
-				      at, y - 9, figure->parts[i].colour);
+				      at, y - 9, chart->parts[i].colour);
 		}
 		svg_text(out, at + LEGEND_MARK, y, ANCHOR_START, false, width - at - LEGEND_MARK,
 			 label);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/figures_internal.h"
+#include "report/charts_internal.h"
 
 /* The cores that a device word names, "cpu:4"; NaN when it names no number. */
 static double cores_of(const struct cell *cell)
@@ -110,7 +110,7 @@ static size_t gather(const struct html_page *page, struct arena *arena, bool cor
 	return count;
 }
 
-struct family *figures_families(const struct html_page *page, struct arena *arena, size_t *count)
+struct family *charts_families(const struct html_page *page, struct arena *arena, size_t *count)
 {
 	struct family *families =
 		arena_array(arena, 2 * page->comparison_count + 1, sizeof *families);
@@ -119,8 +119,8 @@ struct family *figures_families(const struct html_page *page, struct arena *aren
 	return families;
 }
 
-void figures_family_title(const struct html_page *page, const struct family *family, char *out,
-			  size_t out_bytes)
+void charts_family_title(const struct html_page *page, const struct family *family, char *out,
+			 size_t out_bytes)
 {
 	const struct cell *cell = page->comparisons[family->comparisons[0]];
 	size_t used = 0;
@@ -139,9 +139,9 @@ void figures_family_title(const struct html_page *page, const struct family *fam
 }
 
 /* What a curve shows of a row; false where it has none. */
-typedef bool read_point(const struct summary_row *row, struct figure_point *point);
+typedef bool read_point(const struct summary_row *row, struct chart_point *point);
 
-static bool read_step(const struct summary_row *row, struct figure_point *point)
+static bool read_step(const struct summary_row *row, struct chart_point *point)
 {
 	point->y = row->step.center;
 	point->low = row->step.low;
@@ -149,7 +149,7 @@ static bool read_step(const struct summary_row *row, struct figure_point *point)
 	return true;
 }
 
-static bool read_items(const struct summary_row *row, struct figure_point *point)
+static bool read_items(const struct summary_row *row, struct chart_point *point)
 {
 	double work = row->items_per_second * row->step.center;
 	point->y = row->items_per_second;
@@ -158,7 +158,7 @@ static bool read_items(const struct summary_row *row, struct figure_point *point
 	return true;
 }
 
-static bool read_overhead(const struct summary_row *row, struct figure_point *point)
+static bool read_overhead(const struct summary_row *row, struct chart_point *point)
 {
 	point->y = row->floor_ratio;
 	point->low = row->floor_low;
@@ -166,7 +166,7 @@ static bool read_overhead(const struct summary_row *row, struct figure_point *po
 	return isfinite(row->floor_ratio) && strcmp(row->cell->cell.framework, "native") != 0;
 }
 
-static bool read_latency(const struct summary_row *row, struct figure_point *point)
+static bool read_latency(const struct summary_row *row, struct chart_point *point)
 {
 	read_items(row, point);
 	point->x = row->step.center;
@@ -175,29 +175,29 @@ static bool read_latency(const struct summary_row *row, struct figure_point *poi
 
 /* A curve of a framework in a run, of the comparisons in which it is comparable. */
 static void add_curve(const struct html_page *page, size_t run, const char *framework,
-		      const struct family *family, read_point *read, struct figures *figures,
-		      struct figure *figure)
+		      const struct family *family, read_point *read, struct charts *charts,
+		      struct chart *chart)
 {
 	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
 	html_row_label(page, run, framework, label, sizeof label);
-	struct figure_series *series = figure_series(figures, figure, label, framework,
-						     html_colour(page, framework), family->count);
+	struct chart_series *series = chart_series(charts, chart, label, framework,
+						   html_colour(page, framework), family->count);
 	series->dashed = run > 0;
 	for (size_t i = 0; i < family->count; i++) {
 		const struct summary_row *row =
 			html_find(page, run, family->comparisons[i], framework);
-		struct figure_point point = {.x = family->values[i]};
+		struct chart_point point = {.x = family->values[i]};
 		if (row && row->comparable && read(row, &point))
 			series->points[series->count++] = point;
 	}
 	if (series->count == 0)
-		figure->series_count--;
+		chart->series_count--;
 }
 
 struct curve {
 	const char *what, *caption;
 	read_point *read;
-	struct figure_axis y;
+	struct chart_axis y;
 	bool latency;
 };
 
@@ -207,7 +207,7 @@ static const struct curve curves[] = {
 	 read_step,
 	 {.title = "time per step, less is better",
 	  .column = "step_ns",
-	  .measure = FIGURE_NS,
+	  .measure = CHART_NS,
 	  .logarithmic = true},
 	 false},
 	{"Items a second",
@@ -215,7 +215,7 @@ static const struct curve curves[] = {
 	 read_items,
 	 {.title = "items a second, more is better",
 	  .column = "items_per_second",
-	  .measure = FIGURE_PER_SECOND,
+	  .measure = CHART_PER_SECOND,
 	  .logarithmic = true},
 	 false},
 	{"Overhead over the floor",
@@ -223,7 +223,7 @@ static const struct curve curves[] = {
 	 read_overhead,
 	 {.title = "step time / native's, 1 = the floor",
 	  .column = "floor_ratio",
-	  .measure = FIGURE_PLAIN,
+	  .measure = CHART_PLAIN,
 	  .logarithmic = true},
 	 false},
 	{"Throughput against latency",
@@ -231,55 +231,54 @@ static const struct curve curves[] = {
 	 read_latency,
 	 {.title = "items a second, more is better",
 	  .column = "items_per_second",
-	  .measure = FIGURE_PER_SECOND,
+	  .measure = CHART_PER_SECOND,
 	  .logarithmic = true},
 	 true},
 };
 
-static void add_figure(const struct html_page *page, const struct family *family,
-		       const struct curve *curve, struct figures *figures)
+static void add_chart(const struct html_page *page, const struct family *family,
+		      const struct curve *curve, struct charts *charts)
 {
-	static const struct figure_axis batch = {.title = "batch size",
-						 .column = "batch",
-						 .measure = FIGURE_PLAIN,
-						 .logarithmic = true,
-						 .ticks_at_values = true},
-					cores = {.title = "cores",
-						 .column = "cores",
-						 .measure = FIGURE_PLAIN,
-						 .ticks_at_values = true},
-					latency = {.title = "time per step",
-						   .column = "step_ns",
-						   .measure = FIGURE_NS,
-						   .logarithmic = true};
+	static const struct chart_axis batch = {.title = "batch size",
+						.column = "batch",
+						.measure = CHART_PLAIN,
+						.logarithmic = true,
+						.ticks_at_values = true},
+				       cores = {.title = "cores",
+						.column = "cores",
+						.measure = CHART_PLAIN,
+						.ticks_at_values = true},
+				       latency = {.title = "time per step",
+						  .column = "step_ns",
+						  .measure = CHART_NS,
+						  .logarithmic = true};
 	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 64], name[CELL_KEY_BYTES + 64];
 	const char *over = family->cores ? "cores" : "batch size";
-	figures_family_title(page, family, title, sizeof title);
+	charts_family_title(page, family, title, sizeof title);
 	snprintf(head, sizeof head, "%s%s%s: %s", curve->what, curve->latency ? "" : " over ",
 		 curve->latency ? "" : over, title);
 	snprintf(name, sizeof name, "%s %s %s", curve->what, over, title);
-	struct figure *figure = figures_add(figures, FIGURE_LINES, name, head, curve->caption,
-					    page->framework_count * page->count);
-	figure->x = curve->latency ? latency : family->cores ? cores : batch;
-	figure->y = curve->y;
+	struct chart *chart = charts_add(charts, CHART_LINES, name, head, curve->caption,
+					 page->framework_count * page->count);
+	chart->x = curve->latency ? latency : family->cores ? cores : batch;
+	chart->y = curve->y;
 	if (curve->read == read_overhead) {
-		figure->reference = 1;
-		figure->reference_label = "native";
+		chart->reference = 1;
+		chart->reference_label = "native";
 	}
 	for (size_t k = 0; k < page->framework_count; k++)
 		for (size_t run = 0; run < page->count; run++)
-			add_curve(page, run, page->frameworks[k], family, curve->read, figures,
-				  figure);
+			add_curve(page, run, page->frameworks[k], family, curve->read, charts,
+				  chart);
 	size_t longest = 0;
-	for (size_t i = 0; i < figure->series_count; i++)
-		longest = figure->series[i].count > longest ? figure->series[i].count : longest;
+	for (size_t i = 0; i < chart->series_count; i++)
+		longest = chart->series[i].count > longest ? chart->series[i].count : longest;
 	if (longest < 2)
-		figures_drop(figures);
+		charts_drop(charts);
 }
 
-void figures_curves(const struct html_page *page, const struct family *family,
-		    struct figures *figures)
+void charts_curves(const struct html_page *page, const struct family *family, struct charts *charts)
 {
 	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-		add_figure(page, family, &curves[i], figures);
+		add_chart(page, family, &curves[i], charts);
 }

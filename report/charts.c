@@ -1,0 +1,32 @@
+/* All charts of a report, in the order of the page. */
+#include "report/charts.h"
+
+#include "report/charts_internal.h"
+
+void charts_of_runs(const struct summary *const *summaries, size_t count,
+		    const struct history *histories, size_t history_count, struct charts *charts)
+{
+	struct html_page page;
+	size_t families;
+	html_page_init(&page, summaries, count, histories, history_count);
+	const struct family *family = charts_families(&page, &page.arena, &families);
+	for (size_t i = 0; i < families; i++)
+		charts_curves(&page, &family[i], charts);
+	for (size_t i = 0; i < page.comparison_count; i++) {
+		charts_steps(&page, i, charts);
+		charts_start_up(&page, i, charts);
+		charts_memory(&page, i, charts);
+		charts_power(&page, i, charts);
+		charts_input(&page, i, charts);
+		charts_published(&page, i, charts);
+		charts_distribution(&page, i, charts);
+		charts_drift(&page, i, charts);
+		charts_load(&page, i, charts);
+	}
+	charts_study(&page, charts);
+	for (size_t run = 0; run < count; run++)
+		charts_run_drift(&page, run, charts);
+	for (size_t i = 0; i < page.comparison_count; i++)
+		charts_history(&page, i, charts);
+	html_page_release(&page);
+}

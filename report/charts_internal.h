@@ -1,0 +1,52 @@
+/* What makes charts of results, piece by piece; only report/charts*.c and html*.c use this. */
+#ifndef PRONY_REPORT_CHARTS_INTERNAL_H
+#define PRONY_REPORT_CHARTS_INTERNAL_H
+
+#include "report/chart.h"
+#include "report/html_internal.h"
+
+/* Charts of one comparison of the page; each adds none when there is nothing to show. */
+void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts);
+void charts_start_up(const struct html_page *page, size_t comparison, struct charts *charts);
+void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts);
+/* Where counters gave it. */
+void charts_power(const struct html_page *page, size_t comparison, struct charts *charts);
+/* Where batches arrive. */
+void charts_input(const struct html_page *page, size_t comparison, struct charts *charts);
+/* Beside what others published for the same suite. */
+void charts_published(const struct html_page *page, size_t comparison, struct charts *charts);
+/* These need intervals, or what sensors saw. */
+void charts_distribution(const struct html_page *page, size_t comparison, struct charts *charts);
+void charts_drift(const struct html_page *page, size_t comparison, struct charts *charts);
+void charts_load(const struct html_page *page, size_t comparison, struct charts *charts);
+
+/* Whether the runs' suite repeats a study that took several devices: its memory was published, too.
+ */
+bool charts_is_study(const struct html_page *page);
+/* Then its charts: speed, memory, power and speed-up of each of its cases, by device. */
+void charts_study(const struct html_page *page, struct charts *charts);
+
+/* Over the whole of a run: what each process took, against its cell's figure. */
+void charts_run_drift(const struct html_page *page, size_t run, struct charts *charts);
+
+/* The step of a comparison's cells through earlier runs. */
+void charts_history(const struct html_page *page, size_t comparison, struct charts *charts);
+
+/* Comparisons that differ in one axis only, a number: batch, or cores of the device. */
+struct family {
+	size_t *comparisons; /* of the page, in order of that number */
+	double *values;	     /* the number of each */
+	size_t count;
+	bool cores; /* else batch */
+};
+
+/* Those with two or more of them; in the page's arena. */
+struct family *charts_families(const struct html_page *page, struct arena *arena, size_t *count);
+/* "lenet, mnist-sample, train with momentum, cpu, fp32": what its comparisons have in common. */
+void charts_family_title(const struct html_page *page, const struct family *family, char *out,
+			 size_t out_bytes);
+/* Step, items a second and overhead over the number, and throughput against latency. */
+void charts_curves(const struct html_page *page, const struct family *family,
+		   struct charts *charts);
+
+#endif
