@@ -29,7 +29,7 @@ char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...) PRONY_PRINTF(2, 3);
 
-/* NULL and PRONY_NOMEM in err when count * element_bytes overflows or is not to be had. */
+/* NULL, with PRONY_NOMEM in err, when count * element_bytes overflows or memory runs out. */
 void *arena_try_array(struct arena *arena, size_t count, size_t element_bytes, struct error *err);
 
 #endif

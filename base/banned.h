@@ -2,7 +2,7 @@
 #ifndef PRONY_BASE_BANNED_H
 #define PRONY_BASE_BANNED_H
 
-/* Their declarations must have been seen before the names are taken away. */
+/* The C library must declare them before the names are banned. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

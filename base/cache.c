@@ -27,7 +27,7 @@ void cache_close(struct cache *cache)
 	cache->folder = NULL;
 }
 
-/* What a whole entry begins with; 0 bytes fill it up. */
+/* Writes the header of an entry and pads it with 0 bytes. */
 static void make_head(const char *key, const char *payload, size_t length,
 		      char head[CACHE_HEAD_BYTES])
 {
@@ -40,7 +40,7 @@ static void make_head(const char *key, const char *payload, size_t length,
 	free(text);
 }
 
-/* A file that another user put there proves nothing to us. */
+/* Do not trust a file that another user put there. */
 static bool is_ours(const char *path)
 {
 	struct stat about;
@@ -97,7 +97,7 @@ static int by_use(const void *a, const void *b)
 	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Files of the folder, also those that an interrupted write left there. */
+/* Lists the files of the folder, including leftovers of interrupted writes. */
 static struct found *list(const char *folder, size_t *count)
 {
 	errno = 0;
@@ -148,7 +148,7 @@ enum prony_status cache_write(const struct cache *cache, const char key[DIGEST_H
 	enum prony_status status = directory_make(cache->folder, err);
 	if (status != PRONY_OK)
 		return status;
-	/* First, so that it also holds while the new one is written. */
+	/* Make room first, so that the limit also holds while the new entry is written. */
 	keep_within(cache, cache->limit_bytes - (int64_t)file_bytes);
 	make_head(key, file + CACHE_HEAD_BYTES, file_bytes - CACHE_HEAD_BYTES, file);
 	char *path = path_join(cache->folder, key);

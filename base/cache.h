@@ -1,8 +1,8 @@
 /*
- * A folder of things that were expensive and can be computed again. An entry is whole or not there,
- * found by a key that says all that it depends on, and goes when the folder grows beyond its limit.
- * Nobody fails for want of it: callers compute what is PRONY_MISSING, and may ignore a write that
- * failed.
+ * A cache folder for results that are expensive but can be computed again. Each entry is found by a
+ * key that covers everything it depends on. An entry is either whole or absent. When the folder
+ * grows past its limit, the entries that were not used for longest are deleted. A cache failure is
+ * never fatal: a caller computes what is PRONY_MISSING and may ignore a failed write.
  */
 #ifndef PRONY_BASE_CACHE_H
 #define PRONY_BASE_CACHE_H
@@ -13,11 +13,14 @@
 #include "base/digest.h"
 #include "base/error.h"
 
-/* What stands before the payload in memory and in the file: data after it stays aligned. */
+/*
+ * Bytes of the header before the payload, in memory and in the file. The size keeps the payload
+ * aligned.
+ */
 #define CACHE_HEAD_BYTES 192
 
 struct cache {
-	char *folder; /* NULL: keeps and finds nothing */
+	char *folder; /* NULL: a disabled cache that stores nothing and finds nothing */
 	int64_t limit_bytes;
 };
 
@@ -27,21 +30,24 @@ struct cache_entry {
 	size_t length;
 };
 
-/* $XDG_CACHE_HOME/prony/NAME; nothing is made there yet. cache_close it. */
+/*
+ * Uses the folder $XDG_CACHE_HOME/prony/NAME. It is created by the first write. Close with
+ * cache_close.
+ */
 void cache_open(const char *name, int64_t limit_bytes, struct cache *out);
 void cache_close(struct cache *cache);
 
 /*
- * PRONY_MISSING where there is none: also one of another user, one that is damaged, and one that
- * was stored under another key. An entry that is found counts as new for what goes first.
+ * Reads an entry. Returns PRONY_MISSING when there is none, when it belongs to another user, is
+ * damaged, or was stored under another key. Reading an entry marks it as recently used.
  */
 enum prony_status cache_read(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
 			     struct cache_entry *out, struct error *err);
 
 /*
- * Stores an entry: `file` is CACHE_HEAD_BYTES that are written here and then the payload. Then the
- * entries that were not used for longest go until all together are within the limit. One larger
- * than half of the limit is not kept; that is no error.
+ * Stores an entry. `file` holds CACHE_HEAD_BYTES (filled in here) followed by the payload.
+ * Afterwards the entries that were not used for longest are deleted until the folder is within its
+ * limit. An entry larger than half the limit is not stored; that is not an error.
  */
 enum prony_status cache_write(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
 			      char *file, size_t file_bytes, struct error *err);

@@ -67,7 +67,7 @@ void digest_add_tree(struct digest *digest, const char *path)
 		else if (file->fts_info != FTS_D && file->fts_info != FTS_DP)
 			add_file(digest, file);
 	}
-	/* An end of the walk is 0 there. */
+	/* fts_read returns 0 at the end of the walk. */
 	if (tree)
 		memory_check(errno);
 	if (tree)

@@ -9,17 +9,17 @@
 
 #define DIGEST_HEX_BYTES 65 /* 64 hexadecimal digits and the terminator */
 
-/* Of what comes in pieces. Pieces are told apart: "ab", "c" is not "a", "bc". */
+/* A digest over several pieces. The boundaries count: "ab", "c" differs from "a", "bc". */
 struct digest {
 	SHA256_CTX context;
 };
 
 void digest_begin(struct digest *digest);
 void digest_add(struct digest *digest, const void *bytes, size_t length);
-void digest_add_text(struct digest *digest, const char *text); /* NULL is not "" */
+void digest_add_text(struct digest *digest, const char *text); /* NULL differs from "" */
 /*
- * A file as what it is without being read: real path, size and time of its last change. A folder:
- * so for all files in it, but for Python's caches. What is not there differs from what is.
+ * Adds a file without reading it: its real path, size and modification time. For a folder, adds all
+ * files below it except Python's caches. A path that does not exist gives a digest of its own.
  */
 void digest_add_tree(struct digest *digest, const char *path);
 void digest_end(struct digest *digest, char hex[DIGEST_HEX_BYTES]);

@@ -41,8 +41,8 @@ static size_t utf8_length(const unsigned char *s)
 }
 
 /*
- * One printable line. Malformed UTF-8 goes too (a cut at the buffer's end makes some), because
- * jansson refuses it when the message becomes part of a record.
+ * Turns the text into one printable line. Also replaces malformed UTF-8 (truncation can cause it),
+ * because jansson refuses it when the message becomes part of a record.
  */
 static void make_printable(char *text)
 {
@@ -92,7 +92,7 @@ void error_prefix(struct error *err, const char *format, ...)
 	vsnprintf(context, sizeof(context), format, arguments);
 	va_end(arguments);
 
-	/* The cause matters more than its context: only the end of a very long text is lost. */
+	/* The cause matters more than its context, so truncation removes only the end. */
 	size_t room = sizeof(err->text) - 1;
 	size_t prefix = strlen(context);
 	if (prefix > room / 2)

@@ -38,7 +38,7 @@ void error_prefix(struct error *err, const char *format, ...) PRONY_PRINTF(2, 3)
 enum prony_status error_errno(struct error *err, enum prony_status code, int errnum,
 			      const char *format, ...) PRONY_PRINTF(4, 5);
 
-/* Forgets the error, for a fallback that was foreseen. */
+/* Forgets the error. Use it before an expected fallback. */
 void error_clear(struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Writing files whole, and what stands at an output's name that is none. */
+/* Writes files atomically, and checks whether an output path can be written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +25,7 @@ static bool write_all(int fd, const char *bytes, size_t length)
 	return true;
 }
 
-/* The folder in which a name stands; caller frees. */
+/* The folder that contains the file; the caller frees it. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -34,7 +34,10 @@ static char *folder_of(const char *path)
 		     : memory_strdup(".");
 }
 
-/* The rename itself reaches the disk with the directory. Some file systems cannot: no error. */
+/*
+ * Sync the folder too, so that the rename reaches the disk. Some file systems cannot do that;
+ * ignore the error.
+ */
 static void sync_folder(const char *path)
 {
 	char *folder = folder_of(path);
@@ -59,7 +62,7 @@ static void writer_free(struct file_writer *writer)
 	free(writer);
 }
 
-/* The first failure's errno is still there. */
+/* errno still holds the first failure. */
 static enum prony_status writer_fail(struct file_writer *writer, struct error *err)
 {
 	enum prony_status status =
@@ -72,8 +75,10 @@ static enum prony_status writer_fail(struct file_writer *writer, struct error *e
 	return status;
 }
 
-/* A temporary neighbour, with the rights of what has the name. What a link leads to, a device, a
- * pipe: they stay what they are. */
+/*
+ * Creates a temporary file beside the target, with the target's permissions. A link's target, a
+ * device or a pipe is opened directly.
+ */
 enum prony_status file_writer_open(const char *path, struct file_writer **out, struct error *err)
 {
 	static atomic_uint serial;
@@ -92,7 +97,7 @@ enum prony_status file_writer_open(const char *path, struct file_writer **out, s
 	if (writer->fd < 0)
 		return writer_fail(writer, err);
 	if (there && writer->temporary) {
-		/* Only root may give a file back to its owner. */
+		/* Only root can restore the owner. */
 		if (fchown(writer->fd, old.st_uid, old.st_gid) != 0)
 			errno = 0;
 		if (fchmod(writer->fd, old.st_mode & 0777) != 0)
@@ -154,7 +159,7 @@ enum prony_status file_write_atomic(const char *path, const void *bytes, size_t 
 	return status == PRONY_OK ? file_writer_finish(writer, err) : status;
 }
 
-/* Whether a new name can be put into the folder of `path`. */
+/* Checks whether a new file can be created in the folder of `path`. */
 static enum prony_status check_folder(const char *path, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -173,7 +178,7 @@ static enum prony_status check_folder(const char *path, struct error *err)
 	return status;
 }
 
-/* Where a link leads that leads to nothing yet: what it names can be made there. */
+/* Checks a dangling link: its target can be created. */
 static enum prony_status check_link(const char *path, struct error *err)
 {
 	char target[PATH_MAX];
@@ -206,7 +211,7 @@ enum prony_status file_check_output(const char *path, struct error *err)
 			return error_errno(err, PRONY_IO, errno, "cannot write %s", path);
 		return check_folder(path, err);
 	}
-	/* Links that lead in a circle are another error of stat's. */
+	/* stat reports a different error for a loop of links. */
 	if (S_ISLNK(info.st_mode) && stat(path, &target) != 0 && errno == ENOENT)
 		return check_link(path, err);
 	if (S_ISLNK(info.st_mode) && stat(path, &target) == 0 && S_ISDIR(target.st_mode))

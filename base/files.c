@@ -16,7 +16,7 @@
 #define READ_FIRST_BYTES ((size_t)16 * 1024)
 #define SELF_MAX_BYTES ((size_t)64 * 1024)
 
-/* A name that somebody typed wrong is bad input; a device that fails is not. */
+/* A mistyped name is bad input; a failing device is an I/O error. */
 static enum prony_status read_status(int errnum)
 {
 	switch (errnum) {
@@ -48,13 +48,16 @@ static bool grow(char **text, size_t *capacity, size_t length, size_t limit_byte
 	return true;
 }
 
-/* Reads to the end from `fd`; /proc and pipes give no size beforehand, so none is trusted. */
+/* Reads `fd` to its end. Does not rely on a size, because /proc and pipes report none. */
 static enum prony_status read_all(int fd, const char *path, size_t expected, size_t limit_bytes,
 				  char **out, size_t *length, struct error *err)
 {
 	size_t capacity = (expected > READ_FIRST_BYTES ? expected : READ_FIRST_BYTES) + 2;
 	size_t used = 0;
-	/* Who reads a small file takes one that cannot be read for one that is not there. */
+	/*
+	 * A caller that reads a small file treats an unreadable file as absent. Do not let lack of
+	 * memory look like that.
+	 */
 	char *text = capacity <= MEMORY_SMALL_BYTES ? memory_alloc(capacity) : malloc(capacity);
 
 	if (!text)
@@ -95,7 +98,7 @@ enum prony_status file_read(const char *path, size_t limit_bytes, char **out, si
 	struct stat info;
 	enum prony_status status;
 	size_t bounded = limit_bytes < SIZE_MAX / 4 ? limit_bytes : SIZE_MAX / 4;
-	/* A pipe that nobody writes to would let us wait for ever. */
+	/* O_NONBLOCK: opening a pipe without a writer would block for ever. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &info) != 0) {
@@ -177,11 +180,14 @@ enum prony_status directory_make(const char *path, struct error *err)
 			continue;
 		char kept = *c;
 		*c = '\0';
-		/* Not only EEXIST: a read-only or forbidden parent may hold what we need. */
-		/* Not for everybody to write, whatever umask says: what lies there is run. */
+		/*
+		 * Check for more than EEXIST: the folder may exist below a parent that is read-only
+		 * or forbidden.
+		 */
+		/* Never world-writable, whatever the umask: files in there are executed. */
 		if (mkdir(partial, 0775) != 0) {
 			int errnum = errno;
-			/* "File exists" would not say that it is the wrong kind of file. */
+			/* "File exists" alone would not say that it is the wrong kind of file. */
 			if (!file_is_directory(partial))
 				status = error_errno(err, PRONY_IO,
 						     errnum == EEXIST ? ENOTDIR : errnum,
@@ -329,8 +335,10 @@ char *path_self(void)
 			break;
 		}
 		if ((size_t)length < capacity) {
-			/* The kernel's word for a program that was replaced, as a build or an
-			 * update does while a run goes on: what now lies there is meant. */
+			/*
+			 * The kernel appends this when the program file was replaced, for example
+			 * by a build during a run. Use the file that is there now.
+			 */
 			const char gone[] = " (deleted)";
 			const size_t tail = sizeof gone - 1;
 

@@ -8,20 +8,27 @@
 
 #include "base/error.h"
 
-/* Reads a whole file of at most limit_bytes; *out is terminated by a 0 that *length does not count;
- * the caller frees *out. PRONY_BAD_INPUT when it is not there, may not be read, is a directory or
- * too large; PRONY_IO when reading fails. */
+/*
+ * Reads a whole file of at most limit_bytes. *out ends with a 0 byte that *length does not count;
+ * the caller frees *out. PRONY_BAD_INPUT when the file does not exist, cannot be opened, is a
+ * directory or is too large; PRONY_IO when reading fails.
+ */
 enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
 			    struct error *err);
 
-/* Writes to a temporary neighbour, syncs, renames: the file is whole or not there, and keeps its
- * rights. Only a regular file is replaced so; a link is followed, a device or a pipe written to. */
+/*
+ * Writes to a temporary file in the same folder, syncs it and renames it, so that the file is
+ * either whole or absent. An existing file keeps its permissions. Only a regular file is replaced
+ * this way: a symbolic link is followed; a device or a pipe is written to directly.
+ */
 enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
 				    struct error *err);
 
-/* The same in pieces: nothing stands under the name before it is finished. A piece or the end that
- * fails leaves nothing behind, and the writer is released by then; so it is by file_writer_abandon,
- * which takes NULL too. */
+/*
+ * file_write_atomic in pieces. The name appears only after file_writer_finish. If a piece or the
+ * finish fails, the temporary file is removed and the writer is freed. file_writer_abandon does the
+ * same and accepts NULL.
+ */
 struct file_writer;
 enum prony_status file_writer_open(const char *path, struct file_writer **out, struct error *err);
 enum prony_status file_writer_add(struct file_writer *writer, const void *bytes, size_t length,
@@ -29,34 +36,36 @@ enum prony_status file_writer_add(struct file_writer *writer, const void *bytes,
 enum prony_status file_writer_finish(struct file_writer *writer, struct error *err);
 void file_writer_abandon(struct file_writer *writer);
 
-/* Whether file_write_atomic may be expected to work, so that nothing is computed in vain; PRONY_IO
- * with the reason. Writes nothing and waits for no reader of a pipe. */
+/*
+ * Checks beforehand whether file_write_atomic can work, so that no result is computed in vain.
+ * PRONY_IO with the reason. Writes nothing and does not block on a pipe.
+ */
 enum prony_status file_check_output(const char *path, struct error *err);
 
-/* Whether two names are of one file. */
+/* Whether two names refer to the same file. */
 bool file_is_same(const char *a, const char *b);
 
-/* What a file is until somebody writes to it or puts another one in its place. */
+/* Identifies a version of a file: it changes when the file is written or replaced. */
 struct file_stamp {
 	int64_t device, inode, bytes, changed_ns;
 };
 
-/* All zero when it is not there. */
+/* All zero when the file does not exist. */
 struct file_stamp file_stamp(const char *path);
 bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b);
 
-/* Its size; 0 when it is not there. */
+/* The size of the file; 0 when it does not exist. */
 int64_t file_bytes(const char *path);
 
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
-/* A regular file, or a link to one, that is not empty. */
+/* Whether the path is a non-empty regular file or a link to one. */
 bool file_has_bytes(const char *path);
 
 /* mkdir -p. */
 enum prony_status directory_make(const char *path, struct error *err);
 
-/* rm -rf, never following links; a path that is not there is fine. */
+/* rm -rf. Never follows links. A path that does not exist is fine. */
 enum prony_status directory_remove(const char *path, struct error *err);
 
 /* A new private directory below $TMPDIR or /tmp; caller frees *out. */
@@ -75,9 +84,8 @@ char *path_config_home(void);
 char *path_cache_home(void);
 
 /*
- * The folder that holds what is installed beside the program (suites/, python/, locks/): from
- * $PRONY_SHARE, else found from the executable's own place (build tree or PREFIX/share/prony);
- * NULL when there is none. Caller frees.
+ * The folder of shared files (suites/, python/, locks/): $PRONY_SHARE, or else found relative to
+ * the executable (build tree, or PREFIX/share/prony). NULL when there is none. The caller frees it.
  */
 char *path_share(void);
 

@@ -14,9 +14,9 @@ struct place {
 };
 
 /*
- * jansson says of a value that it had no memory for what it says of one that is not there: a member
- * would be missing, a list empty, a digest that of another text. Before main, so that no caller can
- * come first.
+ * When memory runs out, jansson behaves as if a value were absent: a member would be missing, a
+ * list empty, a digest wrong. So install allocation functions that end the process. A constructor
+ * runs before any other caller.
  */
 __attribute__((constructor)) static void take_over_memory(void)
 {
@@ -24,8 +24,8 @@ __attribute__((constructor)) static void take_over_memory(void)
 }
 
 /*
- * Where nesting first passes JSON_MAX_DEPTH. jansson's own limit (2048) is fixed when it is built,
- * and what reads the result recurses too. Malformed text is left for jansson to describe.
+ * Finds where nesting first exceeds JSON_MAX_DEPTH. jansson's own limit (2048) is fixed at build
+ * time, and code that reads the result recurses too. Malformed text is left for jansson to report.
  */
 static bool too_deep(const char *text, size_t length, struct place *where)
 {
@@ -131,7 +131,7 @@ enum prony_status json_get_string(const json_t *object, const char *key, const c
 
 	if (!json_is_string(value))
 		return wrong_type(object, key, "a string", err);
-	/* C code would see the text end at a NUL and take the rest for absent. */
+	/* C code would see the text end at a NUL byte and miss the rest. */
 	if (strlen(json_string_value(value)) != json_string_length(value))
 		return error_set(err, PRONY_BAD_INPUT, "the key '%s' holds a NUL character", key);
 	*out = json_string_value(value);

@@ -10,8 +10,8 @@
 #define LOADER_NAMES (sizeof(((struct loader_symbol *)0)->names) / sizeof(const char *))
 
 /*
- * What was cut off is mapped all the same, and the loader ends the process with SIGBUS when it
- * touches it. True for what is no ELF file of 64 bits: the loader says so itself.
+ * A truncated library is mapped all the same, and the loader then dies of SIGBUS. Returns true for
+ * anything that is not a 64-bit ELF file: the loader reports that itself.
  */
 static bool is_whole(const char *path)
 {
@@ -79,7 +79,7 @@ enum prony_status loader_resolve(void *handle, const char *path,
 				 const struct loader_symbol *symbols, size_t count,
 				 struct error *err)
 {
-	/* Look first, store later: on failure no slot has changed. */
+	/* Resolve all first, store afterwards: on failure no slot has changed. */
 	for (size_t i = 0; i < count; i++) {
 		if (!symbols[i].optional && !find(handle, &symbols[i]))
 			return error_set(err, PRONY_MISSING,
@@ -89,7 +89,7 @@ enum prony_status loader_resolve(void *handle, const char *path,
 	}
 	for (size_t i = 0; i < count; i++) {
 		void *address = find(handle, &symbols[i]);
-		/* The object behind the slot is a function pointer: copied, not aliased. */
+		/* The slot is a function pointer: copy its bytes instead of aliasing it. */
 		memcpy(symbols[i].slot, &address, sizeof(address));
 	}
 	return PRONY_OK;

@@ -27,12 +27,13 @@ struct loader_symbol {
 	}
 
 /*
- * dlopen(path, RTLD_NOW | RTLD_LOCAL): frameworks must not see each other's symbols, and deep
- * binding breaks libstdc++. The handle is never closed: libraries with threads do not survive it.
- * PRONY_MISSING with the loader's own text when it cannot be opened or lacks a function.
+ * dlopen(path, RTLD_NOW | RTLD_LOCAL). Frameworks must not see each other's symbols, and deep
+ * binding breaks libstdc++. The handle is never closed, because libraries with threads crash when
+ * unloaded. PRONY_MISSING, with the loader's own message, when the library cannot be opened or
+ * lacks a function.
  */
 enum prony_status loader_open(const char *path, void **handle, struct error *err);
-/* The same for one whose symbols a later library takes without naming it. */
+/* Opens a library with RTLD_GLOBAL, for a later library that uses its symbols without naming it. */
 enum prony_status loader_open_global(const char *path, struct error *err);
 enum prony_status loader_resolve(void *handle, const char *path,
 				 const struct loader_symbol *symbols, size_t count,

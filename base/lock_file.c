@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Between looking and making, the file may come and go. */
+/* Another process may remove the file between the check and its creation. */
 enum { TRIES = 100 };
 
-/* A pipe without a writer would be waited for, a link would lead to somebody's file. */
+/* Do not wait for a pipe's writer, and do not follow a link to somebody's file. */
 #define FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
-/* Without O_CREAT first: with fs.protected_regular that may not be said of another user's file. */
+/* Try without O_CREAT first: fs.protected_regular forbids O_CREAT on another user's file. */
 static int open_or_make(const char *path, mode_t mode)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -20,7 +20,7 @@ static int open_or_make(const char *path, mode_t mode)
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
 		fd = open(path, FLAGS | O_CREAT | O_EXCL, mode);
-		/* umask takes from it; what we made just now is ours to give. */
+		/* The umask removed bits; the file is ours, so set the mode explicitly. */
 		if (fd >= 0)
 			fchmod(fd, mode);
 		if (fd >= 0 || errno != EEXIST)

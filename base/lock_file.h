@@ -1,5 +1,4 @@
-/* Files that are locked (flock): opened so that nothing that somebody put in their place does harm.
- */
+/* Lock files (flock), opened safely even when another user controls the folder. */
 #ifndef PRONY_BASE_LOCK_FILE_H
 #define PRONY_BASE_LOCK_FILE_H
 
@@ -9,15 +8,18 @@
 #include "base/error.h"
 
 /*
- * Opens the file for flock, and makes it with exactly this mode where it is not there; the mode of
- * one that is there stays. Read-only, which is enough to lock, so that a file of another user
- * serves as well. Only a regular file with one name will do: PRONY_BAD_INPUT for a pipe, a link, a
- * device, a folder, PRONY_IO where it cannot be opened. *fd: the caller closes it, which ends the
- * lock.
+ * Opens the file for flock. Creates it with exactly this mode if it does not exist; an existing
+ * file keeps its mode. It is opened read-only, which is enough to lock, so a file of another user
+ * works too. Only a regular file with one hard link is accepted: PRONY_BAD_INPUT for a pipe, a
+ * link, a device or a folder; PRONY_IO when it cannot be opened. The caller closes *fd, which
+ * releases the lock.
  */
 enum prony_status lock_file_open(const char *path, mode_t mode, int *fd, struct error *err);
 
-/* Whether an open lock is still the file of that name: who removed it let others lock a new one. */
+/*
+ * Whether the locked descriptor is still the file of that name. If somebody removed it, others can
+ * lock a new file of the same name.
+ */
 bool lock_file_stands(const char *path, int fd);
 
 #endif

@@ -8,7 +8,10 @@
 
 #include "base/error.h"
 
-/* Says on stderr that memory (or a limit, named by `what`) is exhausted and ends with code 70. */
+/*
+ * Prints to stderr that memory (or the limit that `what` names) is exhausted and exits with code
+ * 70.
+ */
 _Noreturn void memory_exhausted(const char *what);
 
 /* Never NULL, also for 0 bytes; the caller frees. The memory is not zeroed. */
@@ -18,20 +21,24 @@ char *memory_strdup(const char *text);
 char *memory_printf(const char *format, ...) PRONY_PRINTF(1, 2);
 
 /*
- * After a call of the C library that failed with this errno: ends the process where it was for lack
- * of memory, because "not there" would be a wrong answer then. Returns for everything else.
+ * Call it after a C library function failed with this errno. Ends the process if the cause was lack
+ * of memory, because "not found" would then be a wrong answer. Returns otherwise.
  */
 void memory_check(int errnum);
 
-/* What is larger than this may be refused for its size; a machine that has not even so much gives
- * no right answers any more: then functions that could return PRONY_NOMEM end the process. */
+/*
+ * Allocations above this size may fail with PRONY_NOMEM. If even a smaller one fails, the machine
+ * cannot go on, and the process ends.
+ */
 #define MEMORY_SMALL_BYTES ((size_t)1 << 20)
 
-/* glob(3), which calls a folder that it had no memory to read empty. The paths that match; released
- * with globfree in any case. */
+/*
+ * glob(3) with a check: plain glob reports a folder as empty when memory runs out. Returns the
+ * number of matching paths. Always free *out with globfree.
+ */
 size_t memory_glob(const char *pattern, int flags, glob_t *out);
 
-/* The memory of this machine in bytes, whoever has it; INT64_MAX where it is not known. */
+/* Physical memory of this machine in bytes; INT64_MAX when it is unknown. */
 int64_t memory_physical_bytes(void);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define NEAREST_MAX_DISTANCE 3
 #define NEAREST_MAX_LENGTH 63
-#define PART_MIN_LENGTH 4 /* fewer letters begin too much */
+#define PART_MIN_LENGTH 4 /* with fewer letters too many words would match */
 
 static bool same_letter(char a, char b)
 {
@@ -15,8 +15,8 @@ static bool same_letter(char a, char b)
 }
 
 /*
- * Letters to add, leave out, change or exchange with the next one (Damerau's four kinds of error),
- * without regard to case; both lengths <= NEAREST_MAX_LENGTH.
+ * Edit distance with insertions, deletions, substitutions and transpositions (Damerau), ignoring
+ * case. Both lengths are at most NEAREST_MAX_LENGTH.
  */
 static size_t edit_distance(const char *a, const char *b)
 {
@@ -46,7 +46,9 @@ static size_t edit_distance(const char *a, const char *b)
 	return rows[i % 3][columns];
 }
 
-/* The first word of which the typed one is the beginning or, where there is none, the end. */
+/*
+ * The first word that begins with the typed one or, if there is none, the first that ends with it.
+ */
 static const char *longer_word(const char *word, size_t length, const char *const *words,
 			       size_t count)
 {

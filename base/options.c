@@ -100,7 +100,7 @@ static bool has_range(const struct option *option)
 	       (option->min != 0 || option->max != 0);
 }
 
-/* MiB in the unit that a size ends in, none being MiB; 0: no unit that is known. */
+/* Number of MiB in a unit suffix; no suffix means MiB; 0 for an unknown unit. */
 static long long unit_mib(const char *unit)
 {
 	if (!*unit || !strcmp(unit, "M") || !strcmp(unit, "MiB"))
@@ -215,8 +215,8 @@ static enum prony_status accept(struct parse *parse, const struct option *option
 }
 
 /*
- * The value of an option that takes one: `attached`, or the next argument. Something that looks
- * like a long option is taken for a forgotten value, not for the value.
+ * The value of an option: `attached`, or the next argument. An argument that looks like a long
+ * option is not used as a value; the value is reported as missing.
  */
 static enum prony_status take_value(const struct parse *parse, const struct option *option,
 				    const char *attached, int *at, const char **out,
@@ -333,7 +333,7 @@ enum prony_status options_parse(const struct command_syntax *syntax, int argc, c
 	return PRONY_OK;
 }
 
-/* One paragraph filled to HELP_WIDTH from `column` on; later lines start at `indent`. */
+/* Wraps a paragraph at HELP_WIDTH, starting at `column`; later lines are indented by `indent`. */
 static void fill(struct strbuf *out, const char *text, size_t length, size_t indent, size_t column)
 {
 	size_t at = 0;
@@ -364,7 +364,7 @@ static void fill(struct strbuf *out, const char *text, size_t length, size_t ind
 	strbuf_putc(out, '\n');
 }
 
-/* Length of the paragraph at `text`, up to an empty line or the end; *next is behind it. */
+/* Length of the paragraph at `text`, up to an empty line or the end; *next points behind it. */
 static size_t paragraph(const char *text, const char **next)
 {
 	const char *end = strstr(text, "\n\n");
@@ -376,7 +376,7 @@ static size_t paragraph(const char *text, const char **next)
 	return length;
 }
 
-/* The sentence of an option with what its kind adds: the choices, the range, the default. */
+/* The help sentence of an option with its choices, range or default. */
 static void full_help(const struct option *option, struct strbuf *out)
 {
 	strbuf_puts(out, option->help ? option->help : "");
@@ -433,7 +433,7 @@ void options_help(const struct command_syntax *syntax, struct strbuf *out)
 		size_t length = paragraph(text, &next);
 
 		strbuf_putc(out, '\n');
-		if (*text == ' ') { /* an example: as it stands */
+		if (*text == ' ') { /* an example: printed verbatim */
 			strbuf_add(out, text, length);
 			strbuf_putc(out, '\n');
 		} else {
@@ -448,7 +448,10 @@ void options_help(const struct command_syntax *syntax, struct strbuf *out)
 	help_row(find_letter(syntax, 'h') ? &help_long : &help, out);
 }
 
-/* Text for roff: no escape, hyphen or request is taken from it (man(7), groff_char(7)). */
+/*
+ * Escapes text for roff, so that no character is read as a request or an escape (man(7),
+ * groff_char(7)).
+ */
 static void roff_text(struct strbuf *out, const char *text, size_t length)
 {
 	bool line_start = true;

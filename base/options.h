@@ -1,4 +1,4 @@
-/* One row per option yields parser, --help and manual page. */
+/* Option tables: one row per option yields the parser, --help and the manual page. */
 #ifndef PRONY_BASE_OPTIONS_H
 #define PRONY_BASE_OPTIONS_H
 
@@ -31,8 +31,7 @@ struct option {
 	const char *metavar;
 	const char *help;	    /* one sentence, no full stop */
 	const char *const *choices; /* OPTION_CHOICE: NULL-terminated, the default first */
-	const char *const *initial; /* OPTION_LIST: the word when nothing is said; NULL, or "": none
-				     * that the help names */
+	const char *const *initial; /* OPTION_LIST: the default that help shows; NULL or "": none */
 	long long min, max;	    /* OPTION_INT, OPTION_MIB; both 0: any */
 	bool hidden;
 };

@@ -22,7 +22,10 @@ int64_t parallel_next(struct parallel_items *items)
 	return item < items->count ? item : -1;
 }
 
-/* A mask for more cores than cpu_set_t has is refused by the kernel: one thread then. */
+/*
+ * The kernel refuses the call when there are more cores than cpu_set_t has bits; then use one
+ * thread.
+ */
 int parallel_cores(void)
 {
 	cpu_set_t allowed;
@@ -39,7 +42,7 @@ static void *run_thread(void *argument)
 	return NULL;
 }
 
-/* Signals stay with the thread that waits for them: the helpers block all. */
+/* Helper threads block all signals, so that the main thread receives them. */
 static int start_helpers(struct job *job, pthread_t *helpers, int wanted)
 {
 	sigset_t all, before;

@@ -1,8 +1,8 @@
 /*
- * A loop whose items are shared out between threads that live only as long as it does. No pool: the
- * orchestrator forks workers and measures between two of these loops, and must then have no thread
- * but its own; starting one costs 20 us, an item is milliseconds of work. No OpenMP: its threads
- * spin on after a loop, and Clang would need a run-time library of its own.
+ * A parallel loop with threads that live only as long as the loop. There is no thread pool: the
+ * orchestrator forks workers and measures between two loops and must then be single-threaded.
+ * Starting a thread costs 20 us; an item is milliseconds of work. OpenMP is not used because its
+ * threads keep spinning after a loop, and Clang would need a run-time library for it.
  */
 #ifndef PRONY_BASE_PARALLEL_H
 #define PRONY_BASE_PARALLEL_H
@@ -15,17 +15,17 @@ struct parallel_items {
 	int64_t count;
 };
 
-/* The next item that nobody has taken, or -1. */
+/* The next item that no thread has taken yet, or -1. */
 int64_t parallel_next(struct parallel_items *items);
 
-/* One for each core that this process may use, 1 to 256. */
+/* The number of cores that this process may use, 1 to 256. */
 int parallel_cores(void);
 
 /*
- * Calls work(context, items) on up to `threads` threads, the caller's among them, and returns when
- * all are through; each takes items until there are none. What an item writes must not depend on
- * who takes it, nor on the order: results are then the same whatever the number of threads. Where
- * the system gives fewer threads, those that there are do all the work.
+ * Calls work(context, items) on up to `threads` threads, including the caller's, and returns when
+ * all have finished. Each thread takes items until none are left. The result of an item must not
+ * depend on the thread or on the order; then the results are the same for any number of threads. If
+ * the system starts fewer threads, the running ones do all the work.
  */
 void parallel_run(int64_t count, int threads,
 		  void (*work)(void *context, struct parallel_items *items), void *context);

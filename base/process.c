@@ -16,15 +16,15 @@
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* The number is that of every architecture (new calls share one table since 2019). */
+/* This number is the same on every architecture (new system calls share one table since 2019). */
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-/* Linux's default for fs.nr_open, when neither close_range nor /proc is to be had. */
+/* Linux's default for fs.nr_open, used when neither close_range nor /proc is available. */
 #define MOST_DESCRIPTORS 1048576
 #define RANGE_CLOEXEC (1U << 2)
 
-/* Everything the child needs, made before the fork: afterwards it may not allocate. */
+/* Everything the child needs, prepared before the fork, because the child must not allocate. */
 struct launch {
 	char *program;
 	const char **argv, **environment;
@@ -34,7 +34,7 @@ struct launch {
 	int report; /* the write end of the close-on-exec pipe */
 };
 
-/* What the child says through that pipe when it fails before its program runs. */
+/* What the child writes to that pipe when it fails before its program runs. */
 enum launch_stage { LAUNCH_FDS, LAUNCH_DIRECTORY, LAUNCH_EXEC };
 struct launch_failure {
 	enum launch_stage stage;
@@ -72,7 +72,7 @@ char *process_find(const char *program)
 	}
 }
 
-/* The path to execute: a relative one is ours, not relative to spec->directory. */
+/* The path to execute. A relative path is relative to our directory, not to spec->directory. */
 static char *locate(const struct process_spec *spec)
 {
 	const char *wanted = spec->argv[0];
@@ -95,7 +95,7 @@ static bool same_name(const char *row, const char *other)
 	return length == strcspn(other, "=") && strncmp(row, other, length) == 0;
 }
 
-/* True when a row of `changes` (or one after `row` itself) speaks of the same variable. */
+/* Whether a row of `changes` (or one after `row` itself) sets the same variable. */
 static bool replaced(const char *row, const char *const *changes)
 {
 	for (size_t i = 0; changes && changes[i]; i++)
@@ -164,7 +164,10 @@ static bool mark_listed_cloexec(void)
 	return got == 0;
 }
 
-/* Marks instead of closing: the report pipe must live until the exec. Async-signal-safe. */
+/*
+ * Marks descriptors close-on-exec instead of closing them: the report pipe must live until the
+ * exec. Async-signal-safe.
+ */
 static void mark_all_cloexec(void)
 {
 	if (syscall(SYS_close_range, 3U, ~0U, RANGE_CLOEXEC) == 0 || mark_listed_cloexec())
@@ -185,10 +188,10 @@ static _Noreturn void child_fail(const struct launch *launch, enum launch_stage 
 }
 
 /*
- * All to their defaults. The C library refuses to touch the two signals that its threads use, and a
- * parent that had them ignored (a container's first process may) would hand that on: cancelling a
- * thread or changing the user would hang in the child. The kernel takes them: all zeros are the
- * default action on every architecture.
+ * Resets all signals to their defaults. The C library refuses to change the two signals that its
+ * threads use. If a parent ignored them (init of a container may), the child would inherit that,
+ * and cancelling a thread or changing the user would hang. So call the kernel directly: all zeros
+ * mean the default action on every architecture.
  */
 static void reset_signals(void)
 {
@@ -196,7 +199,7 @@ static void reset_signals(void)
 	struct sigaction normal = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
-	/* Dispositions first: unblocking could otherwise run one of the parent's handlers here. */
+	/* Reset the handlers before unblocking, or a handler of the parent could run here. */
 	for (int number = 1; number < NSIG; number++)
 		if (sigaction(number, &normal, NULL) != 0)
 			syscall(SYS_rt_sigaction, number, zeros, NULL, (size_t)(NSIG / 8));
@@ -212,10 +215,13 @@ static _Noreturn void child_main(const struct launch *launch)
 	if (spec->new_group)
 		setpgid(0, 0);
 	reset_signals();
-	/* What a child makes is run or believed later, a package that pip unpacks first of all. */
+	/*
+	 * Files that a child creates are executed or trusted later (packages that pip unpacks), so
+	 * never make them world-writable.
+	 */
 	umask(umask(0) | S_IWOTH);
 
-	/* Out of the way first: one row's source may be another row's target. */
+	/* Move the sources out of the way first: a source may be the target of another row. */
 	for (size_t i = 0; i < spec->fd_count; i++) {
 		launch->moved[i] = fcntl(spec->fds[i].parent, F_DUPFD_CLOEXEC, launch->above);
 		if (launch->moved[i] < 0)
@@ -231,8 +237,7 @@ static _Noreturn void child_main(const struct launch *launch)
 	child_fail(launch, LAUNCH_EXEC);
 }
 
-/* Who was started with SIGCHLD ignored never learns how a child ended: the kernel reaps it
- * (wait(2)). */
+/* With SIGCHLD ignored the kernel reaps children itself and exit codes are lost (wait(2)). */
 static void keep_ends_of_children(void)
 {
 	struct sigaction action;
@@ -256,7 +261,8 @@ static pid_t fork_child(const struct launch *launch)
 		child_main(launch);
 	int errnum = errno;
 	if (pid > 0 && launch->spec->new_group)
-		setpgid(pid, pid); /* both sides do it, so that neither sees it undone */
+		setpgid(pid, pid); /* parent and child both call it, so that it is done whichever
+				      runs first */
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = errnum;
 	return pid;
@@ -284,7 +290,7 @@ static enum prony_status launch_status(const struct launch *launch,
 			   failure->errnum, "cannot start %s", launch->program);
 }
 
-/* Forks and waits until the program runs (the pipe closes) or the child says why it does not. */
+/* Forks and waits until the program runs (the pipe closes) or the child reports a failure. */
 static enum prony_status launch_child(const struct launch *launch, int report, pid_t *out,
 				      struct error *err)
 {

@@ -1,4 +1,4 @@
-/* Child processes: start, wait, capture. Every child is reaped by whoever started it. */
+/* Child processes: start, wait, capture. Whoever starts a child reaps it. */
 #ifndef PRONY_BASE_PROCESS_H
 #define PRONY_BASE_PROCESS_H
 
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* A descriptor that the child gets as number `child`. */
+/* A file descriptor that the child receives as number `child`. */
 struct process_fd {
 	int parent, child;
 };
@@ -21,14 +21,16 @@ struct process_spec {
 	const char *directory;		/* working directory; NULL = ours */
 	const struct process_fd *fds;	/* all other descriptors above 2 are closed in the child */
 	size_t fd_count;
-	bool new_group;		  /* the child leads a process group of its own */
-	const volatile int *stop; /* process_run: kills it once this is not 0; may be NULL */
+	bool new_group; /* the child leads a process group of its own */
+	const volatile int
+		*stop; /* process_run kills the child when this becomes non-zero; may be NULL */
 };
 
 /*
- * fork and exec. A failed exec is an error here, not an exit code 127 (close-on-exec pipe, as libuv
- * does it): PRONY_MISSING when the program is not there, PRONY_IO otherwise. The child has no
- * signal blocked or ignored. Where SIGCHLD was ignored, it no longer is: ends could not be known.
+ * fork and exec. A failed exec is reported as an error here, not as exit code 127, through a
+ * close-on-exec pipe as in libuv: PRONY_MISSING when the program does not exist, PRONY_IO
+ * otherwise. The child starts with no signal blocked or ignored. If SIGCHLD was ignored in this
+ * process, it is reset, because exit codes would be lost.
  */
 enum prony_status process_start(const struct process_spec *spec, pid_t *pid, struct error *err);
 
@@ -43,19 +45,18 @@ enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end
 			       struct error *err);
 
 /*
- * Runs a program to its end with stdin from /dev/null and keeps what it printed (stdout and stderr
- * together, at most limit_bytes, the tail if longer) in *output (caller frees; may be NULL).
- * On timeout the child's process group is killed and PRONY_TIMEOUT returned; likewise, with
- * PRONY_INTERRUPTED, when spec->stop is set. A non-zero exit code is not an error here: look at
- * *end.
+ * Runs a program to its end with stdin from /dev/null. Keeps its stdout and stderr together in
+ * *output (the last limit_bytes; the caller frees it; may be NULL). On timeout, kills the child's
+ * process group and returns PRONY_TIMEOUT; likewise PRONY_INTERRUPTED when spec->stop is set. A
+ * non-zero exit code is not an error: check *end.
  */
 enum prony_status process_run(const struct process_spec *spec, int64_t timeout_ns,
 			      size_t limit_bytes, char **output, struct process_end *end,
 			      struct error *err);
 
 /*
- * Processes whose parent ended come to us from now on (prctl(2), PR_SET_CHILD_SUBREAPER) instead of
- * to the first process of the machine; *before notes those that have come already.
+ * From now on this process adopts orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER) instead
+ * of init. *before records the children that exist already.
  */
 enum { PROCESS_ORPHANS_MAX = 256 };
 struct process_orphans {
@@ -64,8 +65,10 @@ struct process_orphans {
 };
 void process_adopt_orphans(struct process_orphans *before);
 
-/* Kills and reaps those that have come since, and all below them, for 20 s at most; how many. What
- * process_start started is none. */
+/*
+ * Kills and reaps the orphans that arrived since `before` and everything below them, for at most 20
+ * s. Returns their number. Children started by process_start are not counted.
+ */
 int process_end_orphans(const struct process_orphans *before);
 
 /* Finds a program on PATH; caller frees; NULL when there is none. */

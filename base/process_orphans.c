@@ -1,4 +1,4 @@
-/* Children that are not ours by birth: whoever started them is gone. */
+/* Adopted children: descendants whose own parent has ended. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #define END_WAIT_NS INT64_C(20000000000)
 #define NAP_NS INT64_C(1000000)
 
-/* Those that process_start started and nobody has reaped yet. */
+/* The children that process_start started and that are not reaped yet. */
 static struct {
 	pthread_mutex_t mutex;
 	pid_t *pids;
@@ -83,7 +83,7 @@ int process_end_orphans(const struct process_orphans *before)
 	int64_t deadline_ns = clock_monotonic_ns() + END_WAIT_NS;
 	int ended = 0;
 
-	/* Those below one that was killed come to us when it is gone: until a look finds none. */
+	/* Killing a process makes its children come to us, so repeat until none are left. */
 	for (bool found = true; found && clock_monotonic_ns() < deadline_ns;) {
 		pid_t pids[PROCESS_ORPHANS_MAX];
 		int count = list_orphans(pids);

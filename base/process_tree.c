@@ -12,10 +12,10 @@
 
 _Static_assert(PROCESS_HERE == AT_FDCWD, "openat takes it as no folder at all");
 
-/* A descriptor of root + path. */
+/* Opens root + path. */
 static int open_below(int root_fd, const char *path, int flags)
 {
-	/* Below a folder the path must not be absolute. */
+	/* A path relative to a folder must not be absolute. */
 	return openat(root_fd, path + (root_fd != PROCESS_HERE), flags | O_RDONLY | O_CLOEXEC);
 }
 
@@ -41,7 +41,9 @@ ssize_t process_read_file(int root_fd, const char *path, char *buffer, size_t by
 	return (ssize_t)used;
 }
 
-/* The fields of a stat file behind the command name, which may itself hold spaces and brackets. */
+/*
+ * The fields of a stat file after the command name, which may itself contain spaces and brackets.
+ */
 static const char *read_stat(int root_fd, const char *path, char *buffer, size_t bytes)
 {
 	if (process_read_file(root_fd, path, buffer, bytes) <= 0)
@@ -57,7 +59,7 @@ static const char *stat_fields(int root_fd, pid_t pid, char *buffer, size_t byte
 	return read_stat(root_fd, path, buffer, bytes);
 }
 
-/* The field that stands so many later; NULL when there are not so many. */
+/* Skips `count` fields; NULL when there are fewer. */
 static const char *skip_fields(const char *fields, int count)
 {
 	for (int skip = 0; fields && skip < count; skip++)
@@ -66,7 +68,7 @@ static const char *skip_fields(const char *fields, int count)
 	return fields;
 }
 
-/* What the process' own clock says; -1 when it cannot be read. */
+/* CPU time from the process's own clock; -1 when it cannot be read. */
 static int64_t exact_cpu_ns(pid_t pid)
 {
 	clockid_t clock;
@@ -85,7 +87,7 @@ static pid_t parent_of(int root_fd, pid_t pid)
 	return (pid_t)strtol(fields + 1, NULL, 10);
 }
 
-/* A folder whose entries are numbers, read without opendir, which allocates. */
+/* Reads a folder whose entries are numbers, without opendir, which allocates. */
 struct numbers {
 	int fd;
 	ssize_t filled, at;
@@ -99,7 +101,7 @@ static bool numbers_open(struct numbers *numbers, int root_fd, const char *path)
 	return numbers->fd >= 0;
 }
 
-/* The next entry that is a number; false at the end, where it closes the folder. */
+/* The next numeric entry; false at the end, when it also closes the folder. */
 static bool numbers_next(struct numbers *numbers, pid_t *out)
 {
 	for (;;) {
@@ -150,7 +152,10 @@ static int add_children(const char *list, pid_t *out, int capacity)
 	return count;
 }
 
-/* Children are listed per thread that made them. False when the kernel has no such files. */
+/*
+ * The kernel lists children by the thread that created them. False when the kernel has no such
+ * files.
+ */
 static bool children_by_files(int root_fd, pid_t parent, pid_t *out, int capacity, int *count)
 {
 	char path[96], buffer[8192];
@@ -215,8 +220,10 @@ int64_t process_tree_rss_bytes(int root_fd, pid_t root)
 	return sum;
 }
 
-/* `count` numbers of proc(5)'s stat from one field on, 10 to 17 of them, which are in pairs: own,
- * and of the children waited for. The state, field 3, comes first here. */
+/*
+ * Reads `count` numbers of proc(5)'s stat file, starting at `field` (10 to 17). They come in pairs:
+ * the process's own, then that of its reaped children. The first field here is the state, field 3.
+ */
 static bool stat_numbers(int root_fd, pid_t pid, int field, int count, int64_t *out)
 {
 	char buffer[1024], *end;
@@ -266,7 +273,9 @@ int64_t process_page_faults(int root_fd, pid_t pid, int64_t *reaped)
 
 bool process_threads_add(int root_fd, pid_t pid, struct process_threads *threads)
 {
-	/* Field 39 of proc(5), where it ran last, seen from the state, field 3. */
+	/*
+	 * Field 39 of proc(5), the processor that it last ran on, counted from the state, field 3.
+	 */
 	enum { TO_PROCESSOR = 36 };
 	char path[96], buffer[1024];
 	struct numbers tasks;
@@ -299,7 +308,7 @@ int process_threads_processors(const struct process_threads *threads)
 	return count;
 }
 
-/* The number behind a word; -1 when it is not there. */
+/* The number after a word; -1 when the word is not found. */
 static int64_t number_behind(const char *text, const char *word)
 {
 	const char *found = strstr(text, word);
@@ -332,7 +341,7 @@ bool process_switches_add(int root_fd, pid_t pid, struct process_switches *switc
 
 int64_t process_oom_kills(int root_fd)
 {
-	/* On some 200 lines; it is the last but a few. */
+	/* The file has about 200 lines, and this one is near the end. */
 	char buffer[16384];
 	if (process_read_file(root_fd, "/proc/vmstat", buffer, sizeof buffer) <= 0)
 		return -1;

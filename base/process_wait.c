@@ -1,4 +1,4 @@
-/* Waiting for children, with a time limit, and keeping what they print. */
+/* Waits for children with a time limit and captures their output. */
 #include "base/process.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@
 
 #define NS_PER_SECOND INT64_C(1000000000)
 
-/* Without pidfd_open (Linux before 5.3) an end is noticed within this time. */
+/* Without pidfd_open (Linux before 5.3) a process's end is noticed within this time. */
 #define WAIT_SLICE_NS INT64_C(5000000)
 #define STOP_LOOK_NS INT64_C(100000000)
 #define DEFAULT_LIMIT_BYTES ((size_t)64 * 1024 * 1024)
 
-/* The number is that of every architecture (new calls share one table since 2019). */
+/* This number is the same on every architecture (new system calls share one table since 2019). */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -63,8 +63,8 @@ static bool is_past(int64_t deadline_ns)
 }
 
 /*
- * Sleeps until one of the two descriptors (either may be -1) is ready or the deadline has come.
- * Without a pidfd the sleep is a slice, after which the caller looks at the child itself.
+ * Sleeps until one of the two descriptors (either may be -1) is ready or the deadline passes.
+ * Without a pidfd, sleeps for one slice, and the caller polls the child.
  */
 static void wait_ready(int pidfd, struct pollfd *pipe_end, int64_t deadline_ns)
 {
@@ -85,7 +85,7 @@ static void wait_ready(int pidfd, struct pollfd *pipe_end, int64_t deadline_ns)
 
 static int open_pidfd(pid_t pid)
 {
-	return (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+	return (int)syscall(SYS_pidfd_open, pid, 0); /* pidfds are close-on-exec by default */
 }
 
 enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end *end,
@@ -118,7 +118,7 @@ enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end
 	return PRONY_OK;
 }
 
-/* The last limit_bytes of a stream; the buffer holds up to twice as many between moves. */
+/* Keeps the last limit_bytes of a stream; the buffer holds up to twice as much between moves. */
 struct tail {
 	char *bytes;
 	size_t length, capacity, limit_bytes;
@@ -146,7 +146,10 @@ static void tail_add(struct tail *tail, const char *bytes, size_t length)
 	tail->length += length;
 }
 
-/* The text, terminated; NULs that a program printed would hide what follows them. */
+/*
+ * The kept text, 0-terminated. NUL bytes in the output are replaced, because they would hide the
+ * rest.
+ */
 static char *tail_take(struct tail *tail)
 {
 	tail_trim(tail);
@@ -162,8 +165,8 @@ static char *tail_take(struct tail *tail)
 }
 
 /*
- * Reads what is there; false at the end of the stream. At most 1 MiB, the most a pipe can hold, so
- * that a program that never stops printing cannot keep us from its deadline.
+ * Reads what is available; false at the end of the stream. Reads at most 1 MiB, the most that a
+ * pipe can hold, so that a program that prints without end cannot delay the deadline.
  */
 static bool drain(int fd, struct tail *tail)
 {
@@ -183,7 +186,9 @@ static bool drain(int fd, struct tail *tail)
 	return true;
 }
 
-/* A signal that came just before the wait would not end it: the wish to stop is looked at again. */
+/*
+ * A signal just before the wait would not interrupt it, so check the stop flag again after a slice.
+ */
 static int64_t next_look(int64_t deadline_ns)
 {
 	int64_t look = clock_monotonic_ns() + STOP_LOOK_NS;
@@ -192,8 +197,9 @@ static int64_t next_look(int64_t deadline_ns)
 }
 
 /*
- * Collects output until the child has ended. Not until the stream ends: a daemon that the child
- * left behind may hold it open. True with *ended set, false at the deadline or when stopped.
+ * Collects output until the child ends. Does not wait for the end of the stream, because a daemon
+ * left behind by the child may keep it open. True with *ended set; false at the deadline or when
+ * stopped.
  */
 static bool collect(pid_t pid, int fd, int64_t deadline_ns, const volatile int *stop,
 		    struct tail *tail, int *ended)
@@ -235,7 +241,7 @@ static struct process_fd *standard_fds(const struct process_spec *spec, int null
 	return fds;
 }
 
-/* Starts the child with the pipe as its output; the write end is closed here in any case. */
+/* Starts the child with the pipe as its output. Closes the write end in any case. */
 static enum prony_status start_captured(const struct process_spec *spec, int output_fd, pid_t *pid,
 					struct error *err)
 {
@@ -258,7 +264,7 @@ static enum prony_status start_captured(const struct process_spec *spec, int out
 	return status;
 }
 
-/* The last line that says something, for the message of a timeout. */
+/* The last non-empty line, for the message of a timeout. */
 static const char *last_line(char *text)
 {
 	size_t length = strlen(text);
@@ -295,7 +301,8 @@ enum prony_status process_run(const struct process_spec *spec, int64_t timeout_n
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return error_errno(err, PRONY_IO, errno, "cannot make a pipe");
-	fcntl(ends[0], F_SETFL, O_NONBLOCK); /* only our end: the flag is the open file's */
+	fcntl(ends[0], F_SETFL,
+	      O_NONBLOCK); /* affects only our end: the flag belongs to the open file description */
 	enum prony_status status = start_captured(spec, ends[1], &pid, err);
 	if (status != PRONY_OK)
 		goto out;

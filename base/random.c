@@ -4,8 +4,8 @@
 #include <math.h>
 
 /*
- * The same bits everywhere: no fused multiply-add. GCC contracts nothing under -std=c11; Clang does
- * unless told.
+ * Forbid fused multiply-add, so that all machines give the same bits. GCC does not contract under
+ * -std=c11; Clang does unless told otherwise.
  */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
@@ -63,8 +63,9 @@ double random_uniform(struct random *random)
 }
 
 /*
- * Natural logarithm of x in (0, 1), to some 1e-16, from operations that IEEE 754 rounds exactly:
- * libm's log() may differ in the last bit between machines with and without fused multiply-add.
+ * Natural logarithm of x in (0, 1), accurate to about 1e-16, using only operations that IEEE 754
+ * rounds exactly. libm's log() may differ in the last bit between machines with and without fused
+ * multiply-add.
  */
 static double portable_log(double x)
 {
@@ -86,7 +87,9 @@ static double portable_log(double x)
 
 double random_normal(struct random *random)
 {
-	/* Marsaglia and Bray 1964. The second number of the pair is dropped: the state stays small.
+	/*
+	 * Marsaglia and Bray 1964. The second number of the pair is discarded to keep the state
+	 * small.
 	 */
 	double x, y, square;
 
@@ -101,7 +104,7 @@ double random_normal(struct random *random)
 uint64_t random_below(struct random *random, uint64_t bound)
 {
 	assert(bound > 0);
-	/* The lowest 2^64 mod bound values would make small results likelier. */
+	/* Reject the lowest 2^64 mod bound values; they would make small results more likely. */
 	uint64_t rejected = (0 - bound) % bound;
 	uint64_t value;
 

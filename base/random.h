@@ -12,7 +12,10 @@ struct random {
 
 void random_init(struct random *random, uint64_t seed);
 
-/* A stream of its own for each name ("weights/conv1.weight"), so that adding one moves no other. */
+/*
+ * A separate stream for each name ("weights/conv1.weight"), so that adding a tensor changes no
+ * other.
+ */
 void random_init_named(struct random *random, uint64_t seed, const char *name);
 
 uint64_t random_next(struct random *random);

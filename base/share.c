@@ -1,4 +1,4 @@
-/* Where the files are that come with the program: suites, locks, descriptors, Python. */
+/* Finds the files that are installed with the program: suites, locks, descriptors, Python. */
 #include "base/files.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static bool holds_suites(const char *folder)
 	return found;
 }
 
-/* Whether two paths are one folder. */
+/* Whether two paths name the same folder. */
 static bool same_folder(const char *a, const char *b)
 {
 	struct stat first, second;
@@ -29,9 +29,9 @@ static bool same_folder(const char *a, const char *b)
 }
 
 /*
- * The source folder of a Meson build tree, from Meson's own description of the tree
- * (https://mesonbuild.com/IDE-integration.html), so that no path is compiled into the program. The
- * description of a tree that was copied is that of another one, whose files may be of another day.
+ * The source folder of a Meson build tree, read from Meson's own description
+ * (https://mesonbuild.com/IDE-integration.html), so that no path is compiled into the program. A
+ * copied build tree still describes the original one, so that case is refused.
  */
 static char *source_of_build(const char *folder)
 {
@@ -52,7 +52,7 @@ static char *source_of_build(const char *folder)
 	return found;
 }
 
-/* What `folder`, one of those above the executable, says about the place of the shared files. */
+/* The shared folder, if `folder` (a parent of the executable) leads to it; NULL otherwise. */
 static char *share_below(const char *folder)
 {
 	char *found = path_join(folder, "share/prony");
@@ -63,7 +63,7 @@ static char *share_below(const char *folder)
 	found = source_of_build(folder);
 	if (found)
 		return found;
-	/* A build tree inside a source tree that was moved or copied after it was configured. */
+	/* A build tree inside a source tree that was moved or copied after configuration. */
 	char *project = path_join(folder, "meson.build");
 	if (file_exists(project) && holds_suites(folder))
 		found = memory_strdup(folder);

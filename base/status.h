@@ -3,9 +3,9 @@
 #define PRONY_BASE_STATUS_H
 
 /*
- * X(code, text, exit code). Exit codes follow docs/semantics of the command line: 64 usage, 65 bad
- * suite, model or data, 70 internal, 74 storage, 130 interrupted. A worker that fails, fails its
- * cell (exit 1), never the program.
+ * X(code, text, exit code). Exit codes follow docs/semantics.md: 64 usage, 65 bad suite, model or
+ * data, 70 internal, 74 storage, 130 interrupted. A failing worker makes its cell fail (exit code
+ * 1), not the program.
  */
 #define PRONY_STATUSES(X)                                                                          \
 	X(OK, "ok", 0)                                                                             \

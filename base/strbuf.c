@@ -32,7 +32,7 @@ void strbuf_clear(struct strbuf *buf)
 		buf->text[0] = '\0';
 }
 
-/* Returns how many of `more` bytes fit below the limit, having made room for them. */
+/* Makes room and returns how many of `more` bytes fit below the limit. */
 static size_t make_room(struct strbuf *buf, size_t more)
 {
 	if (buf->limit_bytes == 0) /* an all-zero struct works too */
@@ -96,7 +96,7 @@ void strbuf_printf(struct strbuf *buf, const char *format, ...)
 
 void strbuf_two_digits(struct strbuf *buf, double value)
 {
-	/* From there on %g would write 1e+02. */
+	/* %g would switch to exponents (1e+02) from here on. */
 	strbuf_printf(buf, value >= 99.5 || value <= -99.5 ? "%.0f" : "%.2g", value);
 }
 

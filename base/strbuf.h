@@ -1,4 +1,4 @@
-/* A growing string with a maximum. */
+/* A growing string with a maximum length. */
 #ifndef PRONY_BASE_STRBUF_H
 #define PRONY_BASE_STRBUF_H
 
@@ -23,11 +23,11 @@ void strbuf_puts(struct strbuf *buf, const char *text);
 void strbuf_putc(struct strbuf *buf, char c);
 void strbuf_printf(struct strbuf *buf, const char *format, ...) PRONY_PRINTF(2, 3);
 void strbuf_vprintf(struct strbuf *buf, const char *format, va_list arguments) PRONY_PRINTF(2, 0);
-/* Two significant digits, never an exponent from 0.0001 on: 0.13, 1.3, 134567. */
+/* Two significant digits, without an exponent for values from 0.0001 up: 0.13, 1.3, 134567. */
 void strbuf_two_digits(struct strbuf *buf, double value);
 /* The text ("" when empty), borrowed until the next change. */
 const char *strbuf_text(const struct strbuf *buf);
-/* The caller takes the text and frees it; the buffer is empty again. Never NULL. */
+/* Hands the text over to the caller, who frees it; the buffer is then empty. Never NULL. */
 char *strbuf_take(struct strbuf *buf);
 
 #endif

@@ -9,18 +9,21 @@
 #include "base/nearest.h"
 #include "base/strbuf.h"
 
-/* Bounds for hostile files. libyaml compares each anchor with all others, which is quadratic. */
+/*
+ * Bounds for hostile files. libyaml compares each anchor with all others, which takes quadratic
+ * time.
+ */
 #define BYTES_MAX ((size_t)64 * 1024)
 #define KEYS_MAX 64
 #define DEPTH_MAX 16
-#define KNOWN_BYTES 600 /* of the list of known keys in a message */
+#define KNOWN_BYTES 600 /* bytes of the list of known keys in a message */
 
 static int line_of(const yaml_mark_t *mark)
 {
 	return (int)mark->line + 1;
 }
 
-/* libyaml gives no line where the bytes are no text, only an offset. */
+/* For invalid bytes libyaml reports an offset instead of a line. */
 static int line_at(const char *text, size_t length, size_t offset)
 {
 	int line = 1;
@@ -35,7 +38,7 @@ static enum prony_status syntax_error(const struct yaml_file *file, const yaml_p
 {
 	const char *problem = parser->problem ? parser->problem : "not YAML";
 
-	/* libyaml forgets to say why where it had no memory for the document itself. */
+	/* libyaml sets no error message when it had no memory for the document itself. */
 	if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
 		return error_set(err, PRONY_NOMEM, "%s: no memory to read it", file->path);
 	if (parser->error == YAML_READER_ERROR)
@@ -128,14 +131,14 @@ static bool has_default_tag(const yaml_node_t *node)
 	return tag && strcmp(tag, expected) == 0;
 }
 
-/* Which of two equal keys counts is a matter of libraries' taste: neither does. */
+/* Libraries disagree on which of two equal keys counts, so refuse both. */
 static enum prony_status check_keys(struct yaml_file *file, const yaml_node_t *mapping,
 				    struct error *err)
 {
 	const yaml_node_pair_t *first = mapping->data.mapping.pairs.start;
 	const yaml_node_pair_t *end = mapping->data.mapping.pairs.top;
 
-	/* Comparing each with all others is quadratic. */
+	/* Comparing each key with all others takes quadratic time. */
 	if (end - first > KEYS_MAX)
 		return yaml_file_wrong(
 			file, mapping, err,
@@ -185,7 +188,7 @@ static enum prony_status check_nodes(struct yaml_file *file, struct error *err)
 {
 	enum prony_status status = check_root(file, err);
 
-	/* All nodes in a row: nesting and aliases cost nothing here. */
+	/* Iterate over the flat list of nodes, so that nesting and aliases cost nothing. */
 	for (int i = 1; status == PRONY_OK && yaml_file_node(file, i); i++) {
 		const yaml_node_t *node = yaml_file_node(file, i);
 
@@ -195,7 +198,7 @@ static enum prony_status check_nodes(struct yaml_file *file, struct error *err)
 				node->tag ? (const char *)node->tag : "", file->kind->noun);
 		else if (node->type == YAML_SCALAR_NODE &&
 			 strlen(yaml_text(node)) != node->data.scalar.length)
-			/* C code would see the word end there and take the rest for absent. */
+			/* C code would see the word end at the NUL byte and miss the rest. */
 			status = yaml_file_wrong(
 				file, node, err,
 				"\"%.60s\" goes on behind a NUL character (\\0); remove it",
@@ -212,8 +215,7 @@ static void begin(yaml_parser_t *parser, const char *text, size_t length)
 	yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
 }
 
-/* libyaml's time grows with the square of the depth of brackets: deep files are not read to the
- * end. */
+/* libyaml's time grows with the square of the nesting depth, so stop before parsing deep files. */
 static enum prony_status check_depth(const struct yaml_file *file, const char *text, size_t length,
 				     struct error *err)
 {

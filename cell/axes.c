@@ -12,8 +12,8 @@
 #include "base/strbuf.h"
 #include "cell/cell.h"
 
-#define KNOWN_BYTES 600 /* of the list of known words in a message */
-#define REAL_DIGITS 17	/* that tell any two doubles apart */
+#define KNOWN_BYTES 600 /* bytes of the list of known words in a message */
+#define REAL_DIGITS 17	/* enough to tell any two doubles apart */
 
 #define VOCABULARY_FRAMEWORK_TYPE(enumeration) NULL
 #define VOCABULARY_TEXT(enumeration) NULL
@@ -155,7 +155,7 @@ json_t *axis_to_json(const struct axis *axis, const void *value)
 		break;
 	}
 	axis_text(axis, value, text);
-	/* A text may have been cut in the middle of a character of several bytes. */
+	/* The text may have been truncated in the middle of a UTF-8 character. */
 	json_t *string = json_string(text);
 	return string ? string : json_string_nocheck(text);
 }
@@ -227,7 +227,7 @@ static enum prony_status unknown_word(const struct axis *axis, const char *text,
 enum prony_status axis_canonical(const struct axis *axis, const char *text,
 				 char out[CELL_WORD_BYTES], struct error *err)
 {
-	/* As large as any type's value. */
+	/* Large enough for a value of any type. */
 	union {
 		char text[CELL_WORD_BYTES];
 		int word;

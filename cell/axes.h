@@ -1,7 +1,7 @@
 /*
- * The axes of a cell and the settings that it carries, in one table. A row is all there is to say
- * of one: its key in suites, its option, its word in the cell's key, its column in the store and in
- * CSV, its member in JSON and in the recipe, its place in reports. Others read the table.
+ * The table of a cell's axes and settings. One row says everything about an axis: its key in
+ * suites, its option, its word in the cell's key, its column in the store and in CSV, its member in
+ * JSON and in the recipe, its place in reports. All other code reads this table.
  */
 #ifndef PRONY_CELL_AXES_H
 #define PRONY_CELL_AXES_H
@@ -18,45 +18,49 @@ struct cell;
 
 #define CELL_WORD_BYTES 64
 
-/* What a value is. In C: char[CELL_WORD_BYTES], the enumeration of a vocabulary, int64_t, double,
- * bool ("on" and "off"); a framework is a text with a grammar of its own. */
+/*
+ * Type of a value. In C: char[CELL_WORD_BYTES], the enumeration of a vocabulary, int64_t, double,
+ * bool ("on" and "off"). A framework is a text with a grammar of its own.
+ */
 enum axis_type { AXIS_FRAMEWORK_TYPE, AXIS_TEXT, AXIS_WORD, AXIS_INT, AXIS_REAL, AXIS_SWITCH };
 
 /*
- * Keys and specs are stored, and found again by their text. What stands in those of the first
- * stores stands there for ever; what came later is left out while it has its default, so that
- * nothing that is stored gets another key. A default never changes.
+ * Keys and specs are stored and looked up by their text. Axes of the first stores always appear in
+ * that text. Axes that were added later are left out while they have their default, so that stored
+ * keys stay valid. A default never changes.
  */
 enum axis_texts { AXIS_LATER, AXIS_IN_SPEC, AXIS_IN_KEY_AND_SPEC };
 
 struct axis {
-	const char *name; /* the member: word of the key, column of the store and of CSV, JSON */
+	const char *name; /* the member name: word of the key, column of the store and of CSV, JSON
+			     member */
 	enum axis_type type;
 	const struct vocabulary *vocabulary; /* AXIS_WORD */
 	size_t offset;			     /* in struct cell */
 
-	const char *plural; /* key of a suite for a list of words; in a rule: the cells it means */
-	const char *singular;	     /* what messages call it */
-	bool settable;		     /* its singular is a key too: one value; an override sets it */
+	const char
+		*plural; /* key of a suite for a list of words; in a rule: the cells it selects */
+	const char *singular; /* how messages name it */
+	bool settable;	      /* the singular is a key too: a single value that an override sets */
 	const char *option, *help;   /* of `prony run` */
 	char letter;		     /* of the option, or 0 */
-	const char *initial;	     /* when nothing is said; "" = the network's own */
-	const char *needs, *example; /* of a number, for messages */
+	const char *initial;	     /* the default; "" = the network's own */
+	const char *needs, *example; /* for messages about a number */
 	double min, max;
 	enum axis_texts texts;
-	bool (*applies)(const struct cell *cell); /* NULL: means something in every cell */
-	int order; /* place in the nesting of a plan, outermost first, and in a report's title */
-	const char *title; /* what stands before it there; NULL: not in titles */
-	bool quiet;	   /* not in titles while it has its default */
+	bool (*applies)(const struct cell *cell); /* NULL: it applies to every cell */
+	int order; /* position in the nesting of a plan (outermost first) and in a report's title */
+	const char *title; /* prefix in titles; NULL: not shown in titles */
+	bool quiet;	   /* hidden in titles while it has its default */
 };
 
 bool axis_applies_when_training(const struct cell *cell);
 bool axis_applies_with_momentum(const struct cell *cell);
 
 /*
- * X(id, member, type, enumeration, recipe, the other members of struct axis). Recipe: SAME, a
- * worker is told it under the same name; OWN, it is told in a way of its own, or does not concern
- * it. Order is that of keys, columns, options.
+ * X(id, member, type, enumeration, recipe, the other members of struct axis). Recipe: SAME =
+ * workers receive it under the same name; OWN = they receive it in another way or do not need it.
+ * The order is that of keys, columns and options.
  */
 #define CELL_AXES(X)                                                                               \
 	X(FRAMEWORK, framework, FRAMEWORK_TYPE, none, OWN, "frameworks", 'f',                      \
@@ -128,7 +132,7 @@ enum axis_id {
 		AXIS_COUNT
 };
 
-/* The member of a row in a struct: of every row, or of those that a recipe shares. */
+/* The struct member of a row: of every row, or only of those in the recipe. */
 #define AXIS_MEMBER(id, member, type, enumeration, ...) AXIS_MEMBER_##type(member, enumeration)
 #define AXIS_MEMBER_FRAMEWORK_TYPE(member, enumeration) char member[CELL_WORD_BYTES];
 #define AXIS_MEMBER_TEXT(member, enumeration) char member[CELL_WORD_BYTES];
@@ -143,39 +147,44 @@ enum axis_id {
 
 extern const struct axis axes[AXIS_COUNT];
 
-/* The row that is the n-th of the order column. */
+/* The row with position n in the order column. */
 enum axis_id axis_in_order(int n);
 
 /*
- * A value by itself; `value` points to one of the axis' type. Parsing: false leaves it untouched;
- * numbers are decimal and within their bounds, switches on, off, true, false. A real number is
- * written with the fewest digits that read back as the same one.
+ * Parses and prints a single value; `value` points to the axis's type. Parsing returns false and
+ * leaves the value untouched on bad input. Numbers are decimal and within their bounds; switches
+ * are on, off, true, false. A real number is printed with the fewest digits that read back as the
+ * same number.
  */
 bool axis_parse(const struct axis *axis, const char *text, void *value);
 void axis_text(const struct axis *axis, const void *value, char out[CELL_WORD_BYTES]);
 json_t *axis_to_json(const struct axis *axis, const void *value); /* new reference */
-/* PRONY_BAD_INPUT names the member. Numbers are not held to the axis' bounds but to what a number
- * of its type can mean: at least 1 where it is whole, else finite and at least 0. */
+/*
+ * PRONY_BAD_INPUT names the member. Numbers are not checked against the axis's bounds, only against
+ * what the type can mean: an integer is at least 1, a real is finite and at least 0.
+ */
 enum prony_status axis_from_json(const struct axis *axis, const json_t *object, void *value,
 				 struct error *err);
 
-/* A word that was typed, made canonical (for the framework, a text: as it is). What is wrong says
- * what the axis needs, or its words and the nearest of them; PRONY_USAGE. */
+/*
+ * Makes a typed word canonical (a framework's text is left as it is). PRONY_USAGE says what the
+ * axis expects, or lists its words with the nearest one.
+ */
 enum prony_status axis_canonical(const struct axis *axis, const char *text,
 				 char out[CELL_WORD_BYTES], struct error *err);
 
-/* A value in its cell. */
+/* A pointer to the axis's value in a cell. */
 static inline const void *axis_value(const struct axis *axis, const struct cell *cell)
 {
 	return (const char *)cell + axis->offset;
 }
-/* The framework's parts follow from its text. */
+/* Sets the axis's value from text. For a framework also sets the parts of its name. */
 bool axis_set(const struct axis *axis, const char *text, struct cell *cell);
 bool axis_applies(const struct axis *axis, const struct cell *cell);
 bool axis_is_default(const struct axis *axis, const struct cell *cell);
 bool axis_equal(const struct axis *axis, const struct cell *a, const struct cell *b);
 
-/* Every row as a member of the object; null where it means nothing. */
+/* Writes every axis as a member of the object; null when it does not apply. */
 void cell_axes_to_json(const struct cell *cell, json_t *object);
 
 #endif

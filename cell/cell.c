@@ -20,7 +20,7 @@ bool cell_not_installed(const struct cell *cell, const char *reason)
 
 	for (const char *at = reason; at && (at = strstr(at, CELL_INSTALL));) {
 		at += strlen(CELL_INSTALL);
-		/* Its own name to the end, not one that begins with it; in quotes at times. */
+		/* Match the whole name, which may be in quotes, not just a prefix. */
 		if (!strncmp(at, cell->framework, length) && strchr(";'`", at[length]))
 			return true;
 	}

@@ -1,4 +1,4 @@
-/* A cell: one combination of the axes, what it is called and how it ended. */
+/* A cell: one combination of the axes, its name and its outcome. */
 #ifndef PRONY_CELL_CELL_H
 #define PRONY_CELL_CELL_H
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cell/axes.h"
 
-/* Of the longest words there can be. */
+/* Long enough for the longest words. */
 #define CELL_KEY_BYTES 640
 #define CELL_HASH_BYTES 17 /* 16 hexadecimal digits and the terminator */
 
@@ -40,19 +40,21 @@ enum cell_status {
 	X(SCREENING, "screening", 2)                                                               \
 	X(FEW_STEPS, "few-steps", 3)                                                               \
 	X(DISCOVERED, "discovered", 4)                                                             \
-	/* The machine did other things meanwhile. */                                              \
+	/* Other programs used the machine. */                                                     \
 	X(DISTURBED, "disturbed", 5)                                                               \
 	X(GATE_ONLY, "gate-only", 6)                                                               \
-	/* The only proof: other engines do the same. */                                           \
+	/* The only proof: the engines agree with each other. */                                   \
 	X(AGREEMENT, "agreement", 7)                                                               \
-	/* Input native: a script of the worker's loads. */                                        \
+	/* Input native: the worker's own script loads the data. */                                \
 	X(FED_BY_SCRIPT, "fed-by-script", 8)                                                       \
-	/* Proven on pixels none of which are equal: of several equal maxima its max-pools choose  \
-	 * otherwise. */                                                                           \
+	/*                                                                                         \
+	 * Proven on random pixels only:                                                           \
+	 * its max-pools treat equal maxima differently.                                           \
+	 */                                                                                        \
 	X(EQUAL_MAXIMA, "equal-maxima", 9)                                                         \
-	/* The gate allowed for rounding as much as there is to see. */                            \
+	/* The gate's tolerance was as large as the signal itself. */                              \
 	X(COARSE_GATE, "coarse-gate", 10)                                                          \
-	/* Beside its steps it computed nothing for seconds. */                                    \
+	/* The process was idle for seconds beside its steps. */                                   \
 	X(WAITS, "waits", 11)
 
 enum cell_flag {
@@ -62,17 +64,21 @@ enum cell_flag {
 };
 
 struct cell {
-	/* The parts of framework, which is canonical (options sorted); options: "nhwc,xla" */
+	/* The parts of `framework`, which is canonical (options sorted); options: "nhwc,xla" */
 	char name[CELL_WORD_BYTES], environment[CELL_WORD_BYTES], backend[CELL_WORD_BYTES];
 	char options[CELL_WORD_BYTES];
 	CELL_AXES(AXIS_MEMBER)
 };
 
-/* The remedy of a framework that is not here ends its reason, followed by its spelling. Reasons are
- * stored: this text finds those of all runs, and never changes. */
+/*
+ * A missing framework's reason ends with this text and the framework's spelling. Reasons are stored
+ * and found by this text, so it must never change.
+ */
 #define CELL_INSTALL "prony framework install "
-/* Whether a missing cell's reason says that its framework is not here, rather than a device, data
- * or a part that it lacks. */
+/*
+ * Whether the reason of a missing cell is that its framework is not installed, rather than a
+ * missing device, data set or component.
+ */
 bool cell_not_installed(const struct cell *cell, const char *reason);
 
 /* Every axis at its default; no framework, no data set. */
@@ -80,18 +86,22 @@ void cell_defaults(struct cell *cell);
 
 const char *cell_status_name(enum cell_status status);
 bool cell_status_parse(const char *word, enum cell_status *out);
-/* All of them and a terminator. */
+/* Room for all flags and a terminator. */
 #define CELL_FLAGS_BYTES 160
 /* "screening,discovered"; "" for none. */
 void cell_flags_text(unsigned flags, char *out, size_t out_bytes);
 unsigned cell_flags_parse(const char *text);
 
-/* The cell status that a function's outcome means: PRONY_PROTOCOL -> crashed (a worker that broke
- * the protocol), PRONY_INTERNAL -> invalid, ... */
+/*
+ * The cell status for a function's outcome: PRONY_PROTOCOL -> crashed (a worker broke the
+ * protocol), PRONY_INTERNAL -> invalid, ...
+ */
 enum cell_status cell_status_from(enum prony_status status);
 
-/* Splits and checks a framework spelling into name, environment, backend, options and writes the
- * canonical spelling; PRONY_USAGE explains the grammar. Does not ask whether it exists. */
+/*
+ * Splits and checks a framework spelling: name, environment, backend, options. Writes the canonical
+ * spelling. PRONY_USAGE explains the grammar. Does not check whether the framework exists.
+ */
 enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, struct error *err);
 
 /*

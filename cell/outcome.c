@@ -1,4 +1,4 @@
-/* How a cell ended: statuses and flags as words. */
+/* Statuses and flags of cells as words. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ void cell_flags_text(unsigned flags, char *out, size_t out_bytes)
 		if (!(flags & flag_rows[i].flag))
 			continue;
 		size_t length = strlen(flag_rows[i].name) + (used > 0);
-		/* A word that was cut would be another word. */
+		/* A truncated word would be a different word. */
 		if (length >= out_bytes - used)
 			return;
 		snprintf(out + used, out_bytes - used, "%s%s", used ? "," : "", flag_rows[i].name);
@@ -75,7 +75,7 @@ enum cell_status cell_status_from(enum prony_status status)
 	switch (status) {
 	case PRONY_OK:
 		return CELL_OK;
-	case PRONY_INTERRUPTED: /* says nothing about the cell: it can still be run */
+	case PRONY_INTERRUPTED: /* not a result of the cell: it can still be run */
 		return CELL_PENDING;
 	case PRONY_UNSUPPORTED:
 		return CELL_UNSUPPORTED;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Other spellings of a word, whichever vocabulary it stands in. */
+/* Aliases of words in any vocabulary. */
 static const struct {
 	const char *alias, *word;
 } aliases[] = {{"eval", "forward"}, {"infer", "forward"}};

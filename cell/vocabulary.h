@@ -1,4 +1,4 @@
-/* The words of the axes that have a fixed set of them (docs/semantics.md, "Words"). */
+/* The fixed words of the axes (docs/semantics.md, "Words"). */
 #ifndef PRONY_CELL_VOCABULARY_H
 #define PRONY_CELL_VOCABULARY_H
 
@@ -11,13 +11,16 @@
 	X(STAGE_FORWARD_BACKWARD,                                                                  \
 	  "forward-backward")	/* training mode, loss, fresh gradients of all parameters */       \
 	X(STAGE_TRAIN, "train") /* forward-backward and the optimiser's update */                  \
-	X(STAGE_LOAD, "load")	/* produce batches and nothing else */
+	X(STAGE_LOAD, "load")	/* load batches only */
 
 #define PRECISIONS(X)                                                                              \
 	X(PRECISION_FP32, "fp32")                                                                  \
 	X(PRECISION_TF32, "tf32") X(PRECISION_FP16, "fp16") X(PRECISION_BF16, "bf16")
 
-/* When the harness waits for issued work inside a window; modes are never compared. */
+/*
+ * When the harness waits for issued work inside a window. Results of different modes are never
+ * compared.
+ */
 #define SYNC_MODES(X)                                                                              \
 	X(SYNC_END, "end")	 /* once, at the end of the window: throughput */                  \
 	X(SYNC_STEP, "step")	 /* each step: latency */                                          \
@@ -29,15 +32,16 @@
 
 /* How batches reach the step. */
 #define INPUT_MODES(X)                                                                             \
-	X(INPUT_RESIDENT, "resident")	/* a few of the data set, in memory before */              \
-	X(INPUT_STREAM, "stream")	/* read and decoded by prony while the network runs */     \
-	X(INPUT_NATIVE, "native")	/* by the framework's own loader */                        \
-	X(INPUT_SYNTHETIC, "synthetic") /* as resident, random values whatever the data set */
+	X(INPUT_RESIDENT, "resident") /* a few batches of the data set, in memory beforehand */    \
+	X(INPUT_STREAM, "stream")     /* read and decoded by prony while the network runs */       \
+	X(INPUT_NATIVE, "native")     /* by the framework's own loader */                          \
+	X(INPUT_SYNTHETIC,                                                                         \
+	  "synthetic") /* like resident, with random values whatever the data set */
 
-/* Who runs the steps: the harness, one by one, or the framework's own loop over epochs. */
+/* Who runs the steps: the harness one by one, or the framework's own loop over epochs. */
 #define LOOPS(X) X(LOOP_STEP, "step") X(LOOP_FIT, "fit")
 
-/* How a run is printed besides our own tables: as the benchmark that its suite repeats printed. */
+/* Additional output formats: each prints a run like the benchmark that its suite repeats. */
 #define FORMS(X)                                                                                   \
 	X(FORM_OURS, "ours")                                                                       \
 	X(FORM_ALEXNET, "alexnet")     /* layers, every tenth step, mean and deviation */          \
@@ -69,8 +73,9 @@ struct vocabulary {
 };
 
 /*
- * For each enumeration its vocabulary; its canonical word, never NULL ("?" outside the table); and
- * its value from a word or an alias (eval, infer: forward), where false leaves *out untouched.
+ * For each enumeration: its vocabulary; the canonical word of a value, never NULL ("?" outside the
+ * table); the value of a word or an alias (eval, infer: forward). Parsing returns false and leaves
+ * *out untouched for an unknown word.
  */
 #define X(name, words, prefix)                                                                     \
 	extern const struct vocabulary name##_vocabulary;                                          \
@@ -79,7 +84,7 @@ struct vocabulary {
 VOCABULARIES(X)
 #undef X
 
-/* The same without the type: -1 for a word that is not in it. */
+/* The same without the type; -1 for an unknown word. */
 const char *vocabulary_word(const struct vocabulary *vocabulary, int value);
 int vocabulary_find(const struct vocabulary *vocabulary, const char *word);
 

@@ -1,40 +1,44 @@
-/* What the machine may do to a process that spoils its figures: one table of causes. */
+/* The table of causes outside a process that distort its figures. */
 #ifndef PRONY_SAMPLES_DISTURBANCE_H
 #define PRONY_SAMPLES_DISTURBANCE_H
 
 #include "samples/record.h"
 
 struct disturbance_cause {
-	const char *word; /* in tables: "busy"; some causes share one */
-	size_t offset;	  /* of a real in the record */
+	const char *word; /* shown in tables: "busy"; some causes share one */
+	size_t offset;	  /* of a real number in the record */
 	double limit;	  /* above it the process is disturbed (docs/sensors.md) */
-	bool others;	  /* other programs, or the host, do it: never the contender itself */
-	/* "TEXT 12 UNIT": the real times the scale between them. */
+	bool others;	  /* caused by other programs or the host, never by the contender itself */
+	/* Shown as "TEXT 12 UNIT": the number times the scale. */
 	const char *text, *unit;
 	double scale;
 	const char *remedy;
 };
 
-/* Those that are one word follow each other. */
+/* Rows with the same word are adjacent. */
 extern const struct disturbance_cause disturbance_causes[];
 extern const size_t disturbance_cause_count;
 
-/* The figure of a cause; NaN: not known. */
+/* The figure of a cause; NaN: unknown. */
 double disturbance_figure(const struct process_record *record,
 			  const struct disturbance_cause *cause);
 
-/* The causes that are above their limits, a bit of each by its place in the table; 0: none. Figures
- * of windows below 200 ms are not known, so of these it is 0. */
+/*
+ * The causes above their limits, one bit each by position in the table; 0: none. Windows shorter
+ * than 200 ms have no such figures, so the result is 0.
+ */
 unsigned disturbance_seen(const struct process_record *record);
 
-/* Whether others had a part in such causes: what a contender may bring about itself by using the
- * machine (heat, swapping, a quota) is said, but excuses nothing. */
+/*
+ * Whether other programs or the host contributed to these causes. A contender may cause heat,
+ * swapping or a used-up quota itself: that is reported but is no excuse.
+ */
 bool disturbance_by_others(unsigned seen);
 
-/* Share of the worker's time that others took; NaN where nobody knows. */
+/* Share of the worker's time that other programs took; NaN when unknown. */
 double disturbance_taken(const struct process_record *record);
 
-/* "busy+quota": the words of such causes, "" where there are none. */
+/* The words of these causes, "busy+quota"; "" when there are none. */
 void disturbance_words(unsigned seen, char *out, size_t out_bytes);
 
 #endif

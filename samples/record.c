@@ -178,7 +178,7 @@ enum prony_status process_record_summarise(struct process_record *record, struct
 			   (double)in_block;
 		sum += means[i];
 	}
-	/* Two passes: the difference of two large sums would lose the small spread. */
+	/* Use two passes: the difference of two large sums would lose a small spread. */
 	for (size_t i = 0; i < n; i++)
 		squares += (means[i] - sum / (double)n) * (means[i] - sum / (double)n);
 	qsort(means, n, sizeof *means, compare_reals);
@@ -188,7 +188,7 @@ enum prony_status process_record_summarise(struct process_record *record, struct
 	record->window_ns = record->intervals[n - 1].end_ns - record->intervals[0].begin_ns;
 	record->step_mean_ns = (double)record->window_ns / (double)steps;
 	record->step_median_ns = quantile(means, n, 0.5);
-	/* Of a block the mean is known, which says nothing of its slowest step. */
+	/* For a block only the mean is known, which says nothing about its slowest step. */
 	record->step_p90_ns = record->block_steps == 1 ? quantile(means, n, 0.9) : NAN;
 	record->step_p99_ns = record->block_steps == 1 ? quantile(means, n, 0.99) : NAN;
 	record->step_min_ns = means[0];

@@ -1,4 +1,4 @@
-/* What one worker process delivered: the independent replicate, and the table of its fields. */
+/* The result of one worker process (the independent replicate) and the table of its fields. */
 #ifndef PRONY_SAMPLES_RECORD_H
 #define PRONY_SAMPLES_RECORD_H
 
@@ -109,8 +109,10 @@ struct process_record {
 #define X(member, type, unit, doc) FIELD_##type(member)
 	PROCESS_FIELDS(X)
 #undef X
-	/* Owned: raw intervals of the window, the process' log (stdout and stderr together), and
-	 * what the sensors saw, absent ones included with their reasons. */
+	/*
+	 * Owned: raw intervals of the window, the log of the process (stdout and stderr together),
+	 * and the sensor series; absent sensors are included with their reasons.
+	 */
 	struct step_record *intervals;
 	size_t interval_count;
 	char *log;
@@ -134,25 +136,27 @@ extern const size_t process_field_count;
 void process_record_init(struct process_record *record);
 void process_record_release(struct process_record *record);
 
-/* What is known of other programs, or the host, taking from a process: its flag, or nothing where
- * its window was too short to tell. */
+/*
+ * Whether other programs or the host disturbed this process: its flag, or unknown when its window
+ * was too short to tell.
+ */
 enum disturbance { DISTURBANCE_NONE, DISTURBANCE_UNKNOWN, DISTURBANCE_SEEN };
 enum disturbance process_disturbance(const struct process_record *record);
 
 /*
- * What a step takes while nothing comes between: a low quantile over blocks of the window, each of
- * at least so long (or one step), because single steps differ for reasons of their own. Of fewer
- * blocks it would say little (docs/measurement.md).
+ * The step time when nothing interrupts: a low quantile over blocks of the window. A block lasts at
+ * least this long (or one step), because single steps vary for reasons of their own. With few
+ * blocks the quantile says little (docs/measurement.md).
  */
 #define RECORD_BLOCK_NS INT64_C(100000000)
 #define RECORD_BLOCKS_MIN 20
 #define RECORD_UNDISTURBED_P 0.1
 
 /*
- * Means of the window in blocks of about RECORD_BLOCK_NS, ns per step, in order of time: intervals
- * joined, equally many each. What is left at the end belongs to none, nor does a last interval with
- * fewer steps than the others. NULL and 0 where there would be less than RECORD_BLOCKS_MIN, or
- * there is no memory; the caller frees.
+ * Means of the window in blocks of about RECORD_BLOCK_NS, in ns per step, in order of time. Each
+ * block joins equally many intervals. A remainder at the end is dropped, and so is a last interval
+ * with fewer steps. NULL and 0 when there would be fewer than RECORD_BLOCKS_MIN blocks or memory
+ * runs out. The caller frees the result.
  */
 double *process_record_blocks(const struct process_record *record, size_t *count);
 

@@ -31,9 +31,9 @@ const char *series_shown_unit(const struct series *series)
 	return series->kind == SERIES_GAUGE ? series->unit : series->rate_unit;
 }
 
-/* What adjacent valid samples say together. */
+/* Summary of adjacent valid samples. */
 struct tally {
-	double sum, length_ns; /* of value x time, or of what was counted */
+	double sum, length_ns; /* sum of value x time, or of counts */
 	double minimum, maximum;
 };
 
@@ -45,7 +45,7 @@ static void widen(struct tally *tally, double value)
 		tally->maximum = value;
 }
 
-/* The part of an interval (t, v) to (u, w) between the ends. */
+/* The part of the interval (t, v) to (u, w) that lies between the ends. */
 static void add_interval(struct tally *tally, enum series_kind kind, int64_t t, double v, int64_t u,
 			 double w, int64_t begin_ns, int64_t end_ns)
 {
@@ -80,7 +80,7 @@ struct series_range series_over(const struct series *series, size_t channel, int
 	for (size_t i = 0; i < series->count; i++) {
 		int64_t now_ns = series->times_ns[i];
 		double now = series->values[i * series->channel_count + channel];
-		/* A counter goes on while nobody looks; what a gauge did then is not known. */
+		/* A counter continues between samples; a gauge is unknown there. */
 		if (isnan(now)) {
 			if (series->kind == SERIES_GAUGE)
 				last = NAN;
@@ -102,7 +102,7 @@ struct series_range series_over(const struct series *series, size_t channel, int
 		range.mean = tally.sum / tally.length_ns;
 	else if (inside > 0)
 		range.mean = plain / (double)inside;
-	/* Between two samples that lie outside. */
+	/* The range lies between two samples. */
 	if (isnan(range.minimum))
 		range.minimum = range.maximum = range.mean;
 	if (series->kind == SERIES_BALANCE)

@@ -1,5 +1,4 @@
-/* What a sensor saw while a process ran: a time series, and what it says about a stretch of time.
- */
+/* A time series from one sensor during a process, and statistics over a stretch of it. */
 #ifndef PRONY_SAMPLES_SERIES_H
 #define PRONY_SAMPLES_SERIES_H
 
@@ -10,13 +9,16 @@
 #define SERIES_WORD_BYTES 24
 #define SERIES_REASON_BYTES 160
 
-/* Sensor and channel of the losses that were read between the steps of a window, each at the time
- * at which its step ended. */
+/*
+ * Sensor and channel of the losses read between the steps of a window, each at the end of its step.
+ */
 #define SERIES_LOSS "loss"
 
-/* What a value is. A counter only rises: where it falls it was set back, and that interval says
- * nothing. A balance is a difference of counters that are not read at one instant, so it may fall a
- * little and rise again. Of both, the rate (value per ns) is what is told. */
+/*
+ * Kinds of values. A counter only rises; where it falls it was reset, and that interval is ignored.
+ * A balance is a difference of counters that are not read at the same instant, so it may fall
+ * slightly and rise again. For both, the rate (value per ns) is reported.
+ */
 #define SERIES_KINDS(X)                                                                            \
 	X(GAUGE, "gauge")                                                                          \
 	X(COUNTER, "counter")                                                                      \
@@ -35,8 +37,10 @@ struct series {
 	char unit[SERIES_WORD_BYTES];	   /* of a value: "bytes", "ns" */
 	char rate_unit[SERIES_WORD_BYTES]; /* of a value per ns: "cores"; "" for a gauge */
 	char absent[SERIES_REASON_BYTES];  /* why there are no samples; "" when there may be */
-	/* Owned. values: [count][channel_count]; NaN = not read then, which is never 0. Times are
-	 * of the monotonic clock and rise. */
+	/*
+	 * Owned. values: [count][channel_count]; NaN = not read at that time, which is never 0.
+	 * Times are of the monotonic clock and increase.
+	 */
 	char (*channels)[SERIES_WORD_BYTES];
 	int64_t *times_ns;
 	double *values;
@@ -44,31 +48,31 @@ struct series {
 };
 
 struct series_range {
-	double mean, minimum, maximum; /* NaN: nothing is known */
+	double mean, minimum, maximum; /* NaN: unknown */
 };
 
 const char *series_kind_name(enum series_kind kind);
 bool series_kind_parse(const char *word, enum series_kind *out);
 
-/* Of a gauge its unit, else that of its rate. */
+/* The unit of a gauge; of a counter or balance the unit of its rate. */
 const char *series_shown_unit(const struct series *series);
 
 /*
- * A channel between two instants: of a gauge the time-weighted mean (trapezoids, linear between
- * samples, cut at the ends), of a counter or balance the mean rate, the ends interpolated; minimum
- * and maximum over the samples (gauge) or intervals (rates) that lie in it or touch it. Where the
- * samples do not reach, only what they cover counts.
+ * Statistics of a channel between two instants. A gauge has the time-weighted mean (trapezoids,
+ * linear between samples, cut at the ends); a counter or balance has the mean rate with
+ * interpolated ends. Minimum and maximum are over the samples (gauge) or intervals (rates) inside
+ * the range or touching it. Time without samples is not counted.
  */
 struct series_range series_over(const struct series *series, size_t channel, int64_t begin_ns,
 				int64_t end_ns);
 
-/* The series of a sensor among several; NULL = none. */
+/* The series of a sensor in an array; NULL if it is not there. */
 const struct series *series_find(const struct series *series, size_t count, const char *sensor);
 
-/* Drops every second sample, to have room for more. */
+/* Drops every second sample to make room. */
 void series_thin_out(struct series *series);
 
-/* Frees what it owns, not itself. */
+/* Frees the contents, not the struct. */
 void series_release(struct series *series);
 
 #endif

@@ -1,4 +1,4 @@
-/* Words of the axes: lists, and numbers with their ranges. */
+/* Words of the axes: lists and numeric ranges. */
 #include "spec/spec.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 void spec_list_add(struct spec *spec, struct spec_list *list, const char *text, const char *origin)
 {
-	/* Doubles at powers of two; what is left behind stays in the arena. */
+	/* Doubles the capacity at powers of two; the old array stays in the arena. */
 	if ((list->count & (list->count - 1)) == 0) {
 		size_t capacity = list->count == 0 ? 1 : list->count * 2;
 		struct spec_word *words = arena_array(&spec->arena, capacity, sizeof(*words));
@@ -37,7 +37,7 @@ enum prony_status origin_status(const char *origin)
 	return origin_is_option(origin) ? PRONY_USAGE : PRONY_BAD_INPUT;
 }
 
-/* Digits only: strtoll alone would take signs and leading spaces. Moves *text past them. */
+/* Accepts digits only: strtoll would also accept signs and leading spaces. Advances *text. */
 static bool take_number(const char **text, int64_t *out)
 {
 	size_t digits = strspn(*text, "0123456789");
@@ -54,7 +54,7 @@ struct range {
 	bool multiply;
 };
 
-/* A message for what is wrong; NULL when the text is a number, a list item or a range. */
+/* Returns an error message; NULL when the text is a number, a list item or a range. */
 static const char *parse_range(const char *text, struct range *range)
 {
 	const char *at = text;
@@ -117,7 +117,7 @@ enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const
 	return PRONY_OK;
 }
 
-/* A word of an axis that has numbers or switches; other words are made sure of by plan/. */
+/* Adds a word of an axis of numbers or switches; plan/ checks other words. */
 static enum prony_status add_word(struct spec *spec, const struct axis *axis, const char *word,
 				  const char *origin, struct spec_list *list, struct error *err)
 {

@@ -6,8 +6,10 @@
 #include "spec/spec_internal.h"
 
 #define DEFAULT_SEED 1
-/* docs/semantics.md, "Published suites": a hundredth of the work, and each process still has steps
- * that are neither the first nor alone. */
+/*
+ * docs/semantics.md, "Published suites": a hundredth of the work, and each process still has steps
+ * other than the first and a single one.
+ */
 #define SCREENING_STEPS 3
 #define SCREENING_WARM_UP 1
 #define SCREENING_PROCESSES 3
@@ -134,7 +136,7 @@ void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count)
 			arena_strdup(&spec->arena, texts[spec->shape_count]);
 }
 
-/* Real numbers with all their digits, as in the specs of the first stores. */
+/* Prints real numbers with all digits, as the specs of the first stores have them. */
 static void canonical_word(struct strbuf *out, enum axis_id id, const char *word)
 {
 	double number;
@@ -185,7 +187,10 @@ static void canonical_rule(struct strbuf *out, const char *kind, const struct sp
 	strbuf_putc(out, '\n');
 }
 
-/* What came with the published suites. A report finds the form there (report/form.h). */
+/*
+ * Fields that came with the published suites. A report finds the output format there
+ * (report/form.h).
+ */
 static void canonical_origin(struct strbuf *out, const struct spec *spec)
 {
 	const struct spec_list *instead = &spec->precisions_instead;
@@ -201,7 +206,7 @@ static void canonical_origin(struct strbuf *out, const struct spec *spec)
 			      (long long)spec->epochs);
 	if (spec_screens(spec))
 		strbuf_printf(out, "batch-divisor=%lld\n", (long long)spec->batch_divisor);
-	/* A run that was begun with whole epochs in every loop is none to go on with. */
+	/* A run that was started with whole epochs in every loop cannot be resumed as this one. */
 	if (spec_screens(spec) && spec->samples > 0)
 		strbuf_puts(out, "epochs-of=fit\n");
 	for (size_t i = 0; i < instead->count; i++)
@@ -227,7 +232,7 @@ char *spec_canonical(const struct spec *spec)
 		if (axes[id].settable && id != AXIS_BATCH)
 			canonical_list(&out, (enum axis_id)id, axes[id].singular, &spec->axes[id]);
 	strbuf_printf(&out, "seed=%llu\n", (unsigned long long)spec->seed);
-	/* Not where it is not asked for: what is stored has the texts that it had before. */
+	/* Written only when it is asked for, so that stored specs keep their text. */
 	if (spec->gate_only)
 		strbuf_puts(&out, "gate-only\n");
 	canonical_origin(&out, spec);

@@ -1,4 +1,7 @@
-/* What the user asked for, as one struct: command line over suite file over defaults. */
+/*
+ * What the user asked for, as one struct: the command line overrides the suite file, which
+ * overrides the defaults.
+ */
 #ifndef PRONY_SPEC_SPEC_H
 #define PRONY_SPEC_SPEC_H
 
@@ -24,7 +27,9 @@ struct spec_list {
 	size_t count;
 };
 
-/* `exclude` and `override` rows of a suite: cells whose axes match every given list. */
+/*
+ * `exclude` and `override` rules of a suite: they apply to cells whose axes match every given list.
+ */
 struct spec_rule {
 	struct spec_list axes[AXIS_COUNT];
 	/* Overrides. */
@@ -34,40 +39,44 @@ struct spec_rule {
 
 struct spec {
 	struct arena arena;
-	const char *suite; /* "quickstart"; "" when put together on the command line */
+	const char *suite; /* "quickstart"; "" when the spec comes from the command line */
 	const char *summary;
 	struct spec_list axes[AXIS_COUNT];
 	struct spec_rule *excludes, *overrides;
 	size_t exclude_count, override_count;
 	enum effort effort;
-	int64_t steps;	       /* fixed steps of the window; 0 = by time */
+	int64_t steps;	       /* fixed number of steps in the window; 0 = by time */
 	int64_t warm_up_steps; /* fixed warm-up; -1 = by steadiness */
 	int repeat;	       /* fixed number of processes; 0 = by effort */
-	int quick_repeat;      /* the same of a suite's with effort quick; 0 = by effort */
+	int quick_repeat;      /* the same for a suite with effort quick; 0 = by effort */
 	const char *statistic; /* "geometric" (t interval on log means), "mean" */
 	uint64_t seed;
-	const char *origin; /* the benchmark that is repeated, with its year; "": a suite of ours */
-	enum form form;	    /* how that printed */
-	int64_t loss_every; /* the loss is read after the first and each so many steps; 0 = not so
-			     */
-	int64_t samples;    /* of an epoch, where steps are not fixed; 0 = no epochs */
-	int64_t epochs;	    /* given with samples; the first one is warm-up */
-	struct spec_list precisions_instead; /* of one that a framework lacks, the best first */
-	int64_t batch_divisor; /* of batches that are not the command line's; 1 but in a screening
-				*/
+	const char *
+		origin; /* the benchmark that the suite repeats, with its year; "": our own suite */
+	enum form form; /* the output format of that benchmark */
+	int64_t loss_every; /* reads the loss after the first step and then every so many; 0 = not
+			       within the window */
+	int64_t samples;    /* samples per epoch, when steps are not fixed; 0 = no epochs */
+	int64_t epochs;	    /* used with samples; the first epoch is warm-up */
+	struct spec_list precisions_instead; /* replacements for a precision that a framework lacks,
+						best first */
+	int64_t batch_divisor; /* divides batches that are not from the command line; 1 except in a
+				  screening run */
 	bool gate_only;	       /* parity without timing */
-	const char **shapes;   /* "NAME=1x3x48x320": of inputs that ONNX files leave open */
+	const char **shapes;   /* "NAME=1x3x48x320": shapes for inputs that ONNX files leave open */
 	size_t shape_count;
-	bool cells_explicit; /* frameworks and networks are named one by one on the command line,
-				not "all" or by a suite */
+	bool cells_explicit; /* the command line names frameworks and networks one by one, not "all"
+				and not by a suite */
 };
 
 /* Empty lists, default effort, seed 1. */
 void spec_init(struct spec *spec);
 void spec_release(struct spec *spec);
 
-/* Puts the defaults of cell/axes.h into axes that are still empty; that of data sets stays empty,
- * the network's own. */
+/*
+ * Fills empty axes with the defaults of cell/axes.h. The data set stays empty, which means the
+ * network's own.
+ */
 void spec_complete(struct spec *spec);
 
 /*
@@ -96,28 +105,40 @@ enum prony_status spec_set_axis(struct spec *spec, enum axis_id axis, const char
 enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const char *origin,
 				      struct spec_list *out, struct error *err);
 
-/* Steps of the window and of the warm-up as the command line has them: over the suite's own and
- * over its overrides. */
+/*
+ * Sets the steps of the window or the warm-up from the command line; overrides the suite and its
+ * override rules.
+ */
 void spec_fix_steps(struct spec *spec, int64_t steps);
 void spec_fix_warm_up(struct spec *spec, int64_t steps);
 
-/* Cuts a published suite down to what only screens, in 3 processes: smaller batches, 3 steps after
- * 1, or 2 epochs of 128 samples (plan/expand.c cuts long ones) in a framework's own loop and the
- * effort's window where the steps are ours. What the command line fixes comes after it. */
+/*
+ * Reduces a published suite to a screening run of 3 processes: smaller batches and 3 steps after 1
+ * warm-up step. In a framework's own loop: 2 epochs of 128 samples (plan/expand.c cuts long ones).
+ * Where steps are not fixed, the effort's window applies. Call it before the command line's own
+ * steps are set.
+ */
 void spec_screen(struct spec *spec);
 bool spec_screens(const struct spec *spec);
-/* A batch of a screening: max(min(2, b), b / divisor). */
+/* The batch of a screening run: max(min(2, b), b / divisor). */
 int64_t spec_screened_batch(const struct spec *spec, int64_t batch);
 
-/* Shapes as the command line has them; what they are of is known only with the files. */
+/*
+ * Sets input shapes from the command line. Which inputs they name is known only when the files are
+ * read.
+ */
 void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count);
 
-/* Words of the command line have an option as their origin: what is wrong with them is PRONY_USAGE,
- * with words of a suite PRONY_BAD_INPUT. */
+/*
+ * Whether the word came from an option of the command line. Errors in such words are PRONY_USAGE;
+ * errors in a suite's words are PRONY_BAD_INPUT.
+ */
 bool origin_is_option(const char *origin);
 enum prony_status origin_status(const char *origin);
 
-/* Canonical text of everything that decides what runs: equal texts = the same run, for --resume. */
+/*
+ * Canonical text of everything that decides what runs: equal texts mean the same run for --resume.
+ */
 char *spec_canonical(const struct spec *spec); /* caller frees */
 
 #endif

@@ -1,4 +1,4 @@
-/* Private to spec/: a suite file on its way into a spec. */
+/* Private to spec/: the state of reading a suite file. */
 #ifndef PRONY_SPEC_SUITE_FILE_INTERNAL_H
 #define PRONY_SPEC_SUITE_FILE_INTERNAL_H
 
@@ -6,7 +6,8 @@
 #include "spec/spec.h"
 
 /* Bounds for hostile files. */
-#define SUITE_WORDS_MAX ((size_t)1 << 15) /* aliases may repeat a list without a byte of text */
+#define SUITE_WORDS_MAX                                                                            \
+	((size_t)1 << 15) /* aliases can repeat a list without taking space in the file */
 #define SUITE_RULES_MAX ((size_t)256)
 #define SUITE_WORD_BYTES_MAX ((size_t)200)
 

@@ -1,4 +1,4 @@
-/* Where suites are: built-in ones by name, others by path. */
+/* Finds suites: built-in ones by name, others by path. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The grammar of suite files: docs/suites.md. */
+/* Parses suite files; docs/suites.md has the grammar. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ enum value_kind {
 	VALUE_UINT64
 };
 
-/* A key with one value: where it goes, its bounds, what to write. */
+/* A key with a single value: its target, its bounds, what to write in a message. */
 struct suite_key {
 	const char *name, *needs, *example;
 	enum value_kind kind;
@@ -38,7 +38,7 @@ struct suite_key {
 #define SPEC(member) offsetof(struct spec, member)
 #define RULE(member) offsetof(struct spec_rule, member)
 
-/* Rows that a suite and an override both have; they differ in where the value goes. */
+/* Rows shared by suites and overrides; only the target differs. */
 #define STEPS_ROW(where)                                                                           \
 	{                                                                                          \
 		.name = "steps", .needs = "a whole number from 1 to 1000000000", .example = "100", \
@@ -119,13 +119,13 @@ static const char *const statistics[] = {"geometric", "mean"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The places where keys stand; each has its own known ones. */
+/* Contexts of keys; each has its own list of known keys. */
 #define INSTEAD "precisions-instead"
 enum place { PLACE_SUITE, PLACE_EXCLUDE, PLACE_OVERRIDE };
 static const char *const place_keys[] = {
 	[PLACE_SUITE] = NULL, [PLACE_EXCLUDE] = "exclude", [PLACE_OVERRIDE] = "override"};
 
-/* The axis whose list a key gives, or, where `one`, a single value; AXIS_COUNT for other keys. */
+/* The axis that a key sets: a list, or with `one` a single value. AXIS_COUNT for other keys. */
 static enum axis_id find_axis(const char *key, bool one)
 {
 	int id = 0;
@@ -172,7 +172,7 @@ static const char *example_of(enum axis_id axis)
 	return axes[axis].type == AXIS_INT ? "16, 32" : "one, another";
 }
 
-/* One scalar of an axis: words or ranges with commas between them. */
+/* Adds a scalar of an axis: comma-separated words or ranges. */
 static enum prony_status add_words(struct suite_file *file, const yaml_node_t *node,
 				   enum axis_id axis, const char *key, struct spec_list *out,
 				   struct error *err)
@@ -232,7 +232,7 @@ static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *v
 	return status;
 }
 
-/* One value of an axis, which no comma or range may make several. */
+/* Reads a single value of an axis; commas and ranges are not allowed. */
 static enum prony_status read_one(struct suite_file *file, const yaml_node_t *node,
 				  enum axis_id axis, struct spec_list *out, struct error *err)
 {
@@ -263,7 +263,7 @@ static bool parse_number(const char *text, double *out)
 	return end != text && *end == '\0' && isfinite(*out);
 }
 
-/* Stores the value; false when it is not what the row needs. Quotes make a number a text. */
+/* Stores the value; false when it does not fit the row. A quoted number is a text. */
 static bool take_value(struct suite_file *file, const struct suite_key *row,
 		       const yaml_node_t *node, void *target)
 {
@@ -356,7 +356,7 @@ static enum prony_status read_rule_key(struct suite_file *file, const yaml_node_
 	return status;
 }
 
-/* A rule that says nothing would exclude everything, or change nothing. */
+/* An empty rule would exclude everything or change nothing, so refuse it. */
 static enum prony_status check_rule(const struct suite_file *file, const yaml_node_t *node,
 				    enum place place, const struct spec_rule *rule,
 				    struct error *err)
@@ -466,7 +466,7 @@ static enum prony_status check_epochs(const struct suite_file *file, const yaml_
 			       file->spec->samples > 0 ? "epochs" : "samples");
 }
 
-/* A suite is called like its file. */
+/* The suite's name is the file name without its extension. */
 static const char *suite_name(const char *path, struct arena *arena)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -498,7 +498,7 @@ enum prony_status spec_read_file(struct spec *spec, const char *path, struct err
 		draft.cells_explicit = false;
 		*spec = draft;
 	} else {
-		/* What was read stays in the arena unused. */
+		/* What was read so far stays in the arena unused. */
 		spec->arena = draft.arena;
 	}
 	return status;
