@@ -1,4 +1,4 @@
-/* What several sensors have alike: the names of their channels, and where they read. */
+/* Helpers that several sensors share: channel names and probing. */
 #include <stdio.h>
 
 #include "sensors/sensor.h"

@@ -1,4 +1,4 @@
-/* Time that each processor was busy with anything. */
+/* Busy time of each processor. */
 #include <math.h>
 #include <stdio.h>
 

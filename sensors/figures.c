@@ -1,4 +1,4 @@
-/* The fields of a process that come from what the sensors saw. */
+/* Computes the process fields that come from sensors. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -6,16 +6,19 @@
 #include "sensors/figures_internal.h"
 #include "sensors/sampling.h"
 
-/* FIGURE_SEEN: the largest of the samples within, where FIGURE_MAX goes on between those around. */
+/*
+ * FIGURE_SEEN is the largest sample inside the window; FIGURE_MAX also interpolates between the
+ * samples around it.
+ */
 enum figure { FIGURE_MEAN, FIGURE_MIN, FIGURE_MAX, FIGURE_SEEN };
 enum across { ACROSS_SUM, ACROSS_MEAN, ACROSS_MIN, ACROSS_MAX }; /* channels */
 
-/* What is counted in ticks of 10 ms says nothing of windows below this. */
+/* Counters in ticks of 10 ms are too coarse for windows shorter than this. */
 #define TICKS_WINDOW_NS INT64_C(200000000)
-/* The clocks of processes are exact, but the window is asked for and answered in part of them. */
+/* Process clocks are exact, but part of the window goes into requesting and answering it. */
 #define CLOCK_WINDOW_NS INT64_C(10000000)
 #define TICK_NS 1e7
-/* With fewer samples of the clock in a window nobody knows what it was before and after. */
+/* With fewer clock samples in a window a drop cannot be judged. */
 enum { DROP_SAMPLES_MIN = 3 };
 
 struct row {
@@ -24,11 +27,11 @@ struct row {
 	enum figure figure;
 	enum across across;
 	bool whole_run;
-	int64_t window_min_ns; /* shorter ones leave it null */
+	int64_t window_min_ns; /* for shorter windows the field is null */
 	const char *field;
-	size_t offset;	     /* of a real in the record */
-	const char *without; /* why there may be no such channel */
-	bool per_step;	     /* of what is per second: of a step of the window */
+	size_t offset;	     /* of a real number in the record */
+	const char *without; /* why the channel may not exist */
+	bool per_step;	     /* divide a rate per second into a value per step of the window */
 };
 
 #define FIELD(member) .field = #member, .offset = offsetof(struct process_record, member)
@@ -49,7 +52,10 @@ static const struct row rows[] = {
 	{"frequency", NULL, FIGURE_MEAN, ACROSS_MEAN, false, 0, FIELD(frequency_mean_hz)},
 	{"frequency", NULL, FIGURE_MIN, ACROSS_MIN, false, 0, FIELD(frequency_min_hz)},
 	{"temperature", NULL, FIGURE_MAX, ACROSS_MAX, false, 0, FIELD(temperature_max)},
-	/* A package that is too hot slows down each of its cores, which may be so themselves. */
+	/*
+	 * An overheated package slows all of its cores, and a core can overheat by itself; take the
+	 * larger.
+	 */
 	{"thermal", NULL, FIGURE_MEAN, ACROSS_MAX, false, TICKS_WINDOW_NS, FIELD(thermal_share)},
 	{"quota", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(quota_share)},
 	{"pressure", "cpu", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(pressure_cpu)},
@@ -87,12 +93,12 @@ static double largest_seen(const struct series *series, size_t channel, int64_t 
 	for (size_t i = 0; i < series->count; i++) {
 		double value = series->values[i * series->channel_count + channel];
 		if (series->times_ns[i] >= begin_ns && series->times_ns[i] <= end_ns)
-			largest = fmax(largest, value); /* of a number and NaN: the number */
+			largest = fmax(largest, value); /* fmin of a number and NaN is the number */
 	}
 	return largest;
 }
 
-/* Over the channels that say something: a processor that is off is none that idles. */
+/* Combines the channels that have a value: a processor that is off is not an idle one. */
 static double combine(const struct series *series, const struct row *row, int64_t begin_ns,
 		      int64_t end_ns)
 {
@@ -109,7 +115,7 @@ static double combine(const struct series *series, const struct row *row, int64_
 		if (isnan(value))
 			continue;
 		sum += value;
-		least = fmin(least, value); /* of a number and NaN: the number */
+		least = fmin(least, value); /* fmax of a number and NaN is the number */
 		most = fmax(most, value);
 		known++;
 	}
@@ -121,7 +127,7 @@ static double combine(const struct series *series, const struct row *row, int64_
 					    : sum;
 }
 
-/* Whether all that a sensor of times saw are whole ticks: it had no better clock. */
+/* Whether all values of a time sensor are whole ticks, so that it had no better clock. */
 static bool counts_ticks(const struct series *series)
 {
 	for (size_t i = 0; i < series->count * series->channel_count; i++)
@@ -170,8 +176,10 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 	}
 }
 
-/* Highest clock of the worker's processors at one sample: one that idles runs slowly, and says
- * nothing. */
+/*
+ * The highest clock of the worker's processors in one sample. An idle processor runs slowly and
+ * says nothing.
+ */
 static double clock_at(const struct series *series, size_t sample)
 {
 	double highest = NAN;
@@ -181,8 +189,10 @@ static double clock_at(const struct series *series, size_t sample)
 	return highest;
 }
 
-/* By how much the mean over the samples of the window lies below the highest of them. Those at its
- * edges, where the worker waits, are none. */
+/*
+ * How far the mean over the window's samples lies below the highest of them. The samples at its
+ * edges are left out, because the worker waits there.
+ */
 static void fill_drop(struct process_record *record, struct figure_notes *notes)
 {
 	const struct series *series =

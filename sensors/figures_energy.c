@@ -1,4 +1,4 @@
-/* Energy and power of a process from counters of energy. */
+/* Energy and power of a process from energy counters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,14 +6,16 @@
 #include "sensors/figures_internal.h"
 #include "sensors/sensor.h"
 
-/* Both ends of a window may be off by one step of the counter, which in a hundred of them is 2 %. A
- * counter of which no two were seen is taken for one that moves every millisecond. */
+/*
+ * Each end of a window may be off by one counter step; with a hundred steps in the window that is 2
+ * %. When no two steps were seen, assume one step a millisecond.
+ */
 #define WINDOW_STEPS 100
 #define STEP_NS INT64_C(1000000)
 
 #define NJ_PER_J 1e9
 
-/* The counter at an instant, between the samples around it; NaN where they do not reach. */
+/* The counter at an instant, interpolated between samples; NaN outside them. */
 static double counter_at(const struct series *series, size_t channel, int64_t at_ns)
 {
 	double last = NAN;
@@ -35,7 +37,7 @@ static double counter_at(const struct series *series, size_t channel, int64_t at
 	return NAN;
 }
 
-/* Whether the counter was set back in an interval that touches the stretch. */
+/* Whether the counter was reset in an interval that touches this stretch of time. */
 static bool was_set_back(const struct series *series, size_t channel, int64_t begin_ns,
 			 int64_t end_ns)
 {
@@ -55,7 +57,7 @@ static bool was_set_back(const struct series *series, size_t channel, int64_t be
 	return false;
 }
 
-/* Joules of all channels whose names begin so; NaN, and why, where one of them does not say. */
+/* Joules of all channels with this prefix; NaN, with the reason, when one of them has no value. */
 static double joules(const struct series *series, const char *channels, int64_t begin_ns,
 		     int64_t end_ns, const char **why)
 {
@@ -81,7 +83,7 @@ static double joules(const struct series *series, const char *channels, int64_t 
 	return *why ? NAN : sum;
 }
 
-/* Mean watts of the packages over all samples; NaN where one of them says nothing. */
+/* Mean watts of the packages over all samples; NaN when one of them has no value. */
 static double mean_watts(const struct series *series)
 {
 	double sum = 0;

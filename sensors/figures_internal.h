@@ -1,4 +1,4 @@
-/* Private to sensors/: the figures of a process, and why those that are null are. */
+/* Private to sensors/: figures of a process, with reasons for those that are null. */
 #ifndef PRONY_SENSORS_FIGURES_INTERNAL_H
 #define PRONY_SENSORS_FIGURES_INTERNAL_H
 
@@ -7,7 +7,7 @@
 
 enum { FIGURE_NOTES_MAX = 32 };
 
-/* Which fields are null, each with its reason. */
+/* The null fields, each with its reason. */
 struct figure_notes {
 	struct {
 		const char *field;
@@ -19,7 +19,7 @@ struct figure_notes {
 void figure_note(struct figure_notes *notes, const char *field, const char *format, ...)
 	PRONY_PRINTF(3, 4);
 
-/* "a, b: why; c: why", in the order in which they came, fields of one reason together. */
+/* Writes "a, b: why; c: why" in the order of arrival, fields with the same reason together. */
 void figure_notes_write(const struct figure_notes *notes, char *out, size_t out_bytes);
 
 /* Energy and power of a measured window, and power of the whole run (docs/sensors.md). */

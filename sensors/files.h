@@ -1,4 +1,4 @@
-/* The small files that sensors read again and again. Nothing here allocates. */
+/* Reads the small files that sensors poll. Nothing here allocates. */
 #ifndef PRONY_SENSORS_FILES_H
 #define PRONY_SENSORS_FILES_H
 
@@ -6,14 +6,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* An open file from its begin into a terminated buffer; the length, or -1 (of descriptor -1, too).
+/*
+ * Reads an open file from its beginning into a 0-terminated buffer. Returns the length, or -1 (also
+ * for descriptor -1).
  */
 ssize_t file_reread(int fd, char *buffer, size_t bytes);
 
-/* The whole number with which an open file begins; -1: none, or below 0. */
+/* The integer at the beginning of an open file; -1 when there is none or it is negative. */
 int64_t file_number(int fd);
 
-/* The number of the line "KEY 123" or "KEY: 123" of a text; -1: there is none, or below 0. */
+/*
+ * The number in the line "KEY 123" or "KEY: 123" of a text; -1 when there is none or it is
+ * negative.
+ */
 int64_t text_number(const char *text, const char *key);
 
 #endif

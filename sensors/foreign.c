@@ -1,14 +1,16 @@
-/* Busy time of processors that neither the worker's processes nor prony used. */
+/* Busy time of processors not caused by the worker or prony. */
 #include <math.h>
 #include <stdio.h>
 
 #include "sensors/sensor.h"
 
-/* Two hardware threads of a core that are both busy get about half of it each. */
+/* When both hardware threads of a core are busy, each gets about half of the core. */
 #define BESIDE_WEIGHT 0.5
 
-/* Own time and that of children that have ended; 0 for a process that is gone: whoever waited for
- * it has its time now. */
+/*
+ * Time of the process and its ended children. 0 for a process that has ended: its parent has its
+ * time now.
+ */
 static int64_t used_ns(const struct watched *watched, pid_t pid)
 {
 	int64_t reaped = 0, own = process_cpu_ns(watched->root_fd, pid, &reaped);
@@ -44,11 +46,12 @@ static void name_channels(const struct watched *watched, struct sensor_handle *h
 }
 
 /*
- * Per processor, so that its rate is a share of their time: those that the worker is bound to, and
- * all others. What the worker used it used on its own ones; prony is bound to none, and its little
- * is divided among all, unless it loads the worker's batches, on the same ones. A balance: the
- * kernel counts processors in ticks and processes as they are, and a new process is known a second
- * after it began.
+ * Values are per processor, so that the rate is a share of their time, in two channels: the
+ * processors that the worker is bound to, and all others. The worker's time is subtracted on its
+ * own processors. prony is not bound, and its little time is divided among all processors, unless
+ * it loads the worker's batches, which happens on the worker's. This is a balance: the kernel
+ * counts processors in ticks but processes exactly, and a new process is noticed up to a second
+ * late.
  */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {

@@ -1,4 +1,4 @@
-/* The clocks of the processors that the worker is bound to, as their frequency driver says them. */
+/* Clock frequencies of the worker's processors, as their frequency driver reports them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "sensors/files.h"
 #include "sensors/sensor.h"
 
-/* Once a second, and of no others: some drivers interrupt the processor to read it. */
+/* Once a second and only for these processors: some drivers interrupt a processor to read it. */
 #define PERIOD_NS 1000000000
 
-/* A channel: a processor and its file, -1 while it cannot be opened. */
+/* A channel: a processor and its file; -1 while the file cannot be opened. */
 struct clock {
 	int cpu, fd;
 };
@@ -60,7 +60,7 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 		values[i] = khz > 0 ? (double)khz * 1e3 : NAN;
 		if (khz > 0)
 			continue;
-		/* Its processor may be off; when it comes back the file is another one. */
+		/* The processor may be offline; when it returns its file is a new one. */
 		if (clocks[i].fd >= 0)
 			close(clocks[i].fd);
 		clocks[i].fd = open_cpu(watched, clocks[i].cpu);

@@ -20,7 +20,10 @@ static bool lists_word(const char *list, size_t length, const char *word)
 	return false;
 }
 
-/* Lines are "ID:CONTROLLERS:PATH"; version 2 has no controllers (NULL). The path or NULL. */
+/*
+ * Lines are "ID:CONTROLLERS:PATH"; cgroup version 2 has no controllers (NULL). Returns the path or
+ * NULL.
+ */
 static const char *match_line(const char *line, const char *controller)
 {
 	const char *list = strchr(line, ':');
@@ -34,7 +37,7 @@ static const char *match_line(const char *line, const char *controller)
 	return path + 1;
 }
 
-/* The folders below one mount; `text` is /proc/self/cgroup. */
+/* Adds the folders below one mount; `text` is the content of /proc/self/cgroup. */
 static size_t add_folders(const char *text, const char *mount, const char *controller,
 			  bool version_2, struct group_folder *out, size_t capacity)
 {
@@ -67,7 +70,7 @@ static size_t add_folders(const char *text, const char *mount, const char *contr
 size_t group_folders(int root_fd, const char *controller, struct group_folder *out, size_t capacity)
 {
 	char text[8192], version_1[64];
-	/* Version 2 alone, version 2 beside version 1, and version 1. */
+	/* cgroup version 2 alone, version 2 beside version 1, and version 1. */
 	const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", version_1};
 	size_t count = 0;
 
@@ -80,7 +83,10 @@ size_t group_folders(int root_fd, const char *controller, struct group_folder *o
 	return count;
 }
 
-/* The number at the begin of a file of the group, and what stands behind it; false: none. */
+/*
+ * Reads the number at the beginning of a file of the group, and the text after it; false if there
+ * is none.
+ */
 static bool read_number(int root_fd, const struct group_folder *group, const char *name,
 			long long *out, long long *second)
 {

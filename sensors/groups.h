@@ -1,4 +1,4 @@
-/* Where prony stands among the control groups (cgroups(7)), and with it its workers. */
+/* Finds the control groups of prony and its workers (cgroups(7)). */
 #ifndef PRONY_SENSORS_GROUPS_H
 #define PRONY_SENSORS_GROUPS_H
 
@@ -13,15 +13,15 @@ struct group_folder {
 };
 
 /*
- * The folders of the groups of this process that the controller ("cpu", "memory") may have files
- * in: those of version 2, then those of version 1, each from its own group up to the top. In a
- * container the path may be the host's and the mount its own: then some are not there. Returns how
- * many.
+ * Finds the folders of this process's groups in which the controller ("cpu", "memory") may have
+ * files: version 2 first, then version 1, each from its own group up to the root. In a container
+ * the path may be the host's while the mount is its own, so some folders may not exist. Returns
+ * their number.
  */
 size_t group_folders(int root_fd, const char *controller, struct group_folder *out,
 		     size_t capacity);
 
-/* Processors' worth of time that the quota of this group grants; 0 = unlimited or unknown. */
+/* The CPU quota of this group in processors; 0 = unlimited or unknown. */
 double group_cpu_quota(int root_fd, const struct group_folder *group);
 
 #endif

@@ -1,4 +1,4 @@
-/* The load average: processes that run or wait to, as the kernel smooths them over a minute. */
+/* The load average: running and waiting processes, smoothed over a minute by the kernel. */
 #include <math.h>
 #include <stdio.h>
 

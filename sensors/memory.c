@@ -1,4 +1,4 @@
-/* Resident memory of the worker's tree: shared pages count in each process that has them. */
+/* Resident memory of the worker's process tree; shared pages count once per process. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 	(void)handle;
 	for (int i = 0; i < watched->below_count; i++) {
 		int64_t bytes = process_rss_bytes(watched->root_fd, watched->below[i]);
-		if (bytes > 0) /* one that has ended but was not waited for has none */
+		if (bytes > 0) /* a zombie process has no memory */
 			sum = (isnan(sum) ? 0 : sum) + (double)bytes;
 	}
 	values[0] = sum;

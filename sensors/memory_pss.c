@@ -1,4 +1,7 @@
-/* Memory of the worker's tree with pages that several processes share divided between them. */
+/*
+ * Memory of the worker's process tree, with shared pages divided among the processes that share
+ * them.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,11 +9,13 @@
 
 #include "sensors/sensor.h"
 
-/* Reading it walks the page tables and holds the process' address space meanwhile (proc(5)): never
- * in a window, and once a second outside. */
+/*
+ * Reading it walks the page tables and locks the address space meanwhile (proc(5)), so never do it
+ * in a window, and only once a second outside.
+ */
 #define PERIOD_NS 1000000000
 
-/* The line "Pss:   123 kB" of /proc/PID/smaps_rollup; NaN without it, or without the right. */
+/* The line "Pss:   123 kB" of /proc/PID/smaps_rollup; NaN when it is absent or not permitted. */
 static double pss_bytes(int root_fd, pid_t pid)
 {
 	char path[64], buffer[2048];

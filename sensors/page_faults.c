@@ -1,8 +1,10 @@
-/* Page faults of the worker's tree: a framework that gives its memory back to the system after each
- * step gets it again page by page, each a trap and 4 KiB of zeros. */
+/*
+ * Page faults of the worker's process tree. A framework that returns memory to the system after
+ * each step gets it back page by page, each page costing a trap and 4 KiB of zeroing.
+ */
 #include "sensors/sensor.h"
 
-/* So that a value per ns is faults per second. */
+/* Makes a value per ns into faults per second. */
 #define NANO_PER_FAULT 1e9
 
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)

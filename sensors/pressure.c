@@ -1,5 +1,7 @@
-/* Time in which something waited for a processor, for memory or for a disk: the kernel's pressure
- * stall information (Documentation/accounting/psi.rst of Linux). */
+/*
+ * Time in which a task waited for a processor, memory or a disk: the kernel's pressure stall
+ * information (Documentation/accounting/psi.rst of Linux).
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 enum { RESOURCES = 3 };
 static const char *const resources[RESOURCES] = {"cpu", "memory", "io"};
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", in us. NaN where the kernel counts none. */
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", in us. NaN when the kernel does not count. */
 static double total_ns(int fd)
 {
 	char text[256], *end;
@@ -27,7 +29,7 @@ static double total_ns(int fd)
 	return end == digits || us < 0 ? NAN : (double)us * 1e3;
 }
 
-/* That of the control group nearest to prony and its workers that has one, else of the machine. */
+/* Opens the file of the nearest control group that has one, otherwise the machine's. */
 static int open_nearest(const struct watched *watched, const char *resource)
 {
 	struct group_folder *groups = memory_alloc(GROUP_FOLDERS_MAX * sizeof *groups);

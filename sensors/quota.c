@@ -1,5 +1,7 @@
-/* Time in which a control group kept the worker from its processors because its quota was used up
- * (cpu.stat of cgroups, versions 1 and 2). */
+/*
+ * Time in which a control group throttled the worker because its CPU quota was used up (cpu.stat of
+ * cgroups, versions 1 and 2).
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +12,17 @@
 #include "sensors/groups.h"
 #include "sensors/sensor.h"
 
-/* The groups that have a quota, and what they say. */
+/* The groups that have a quota, and their counters. */
 struct throttles {
 	size_t count;
-	int processors; /* of the worker */
+	int processors; /* processors of the worker */
 	struct {
 		int fd;
 		bool version_2;
 	} rows[GROUP_FOLDERS_MAX];
 };
 
-/* Summed over the processors that waited. Version 2 says us, version 1 ns. */
+/* Summed over the throttled processors. Version 2 counts us, version 1 ns. */
 static double throttled_ns(int fd, bool version_2)
 {
 	char text[512];
@@ -31,7 +33,9 @@ static double throttled_ns(int fd, bool version_2)
 	return value < 0 ? NAN : (double)value * (version_2 ? 1e3 : 1);
 }
 
-/* A group counts what its own quota did, not what those above it did: all that have one. */
+/*
+ * A group counts only its own throttling, not that of its parents, so read all groups with a quota.
+ */
 static void find_throttles(const struct watched *watched, struct throttles *out)
 {
 	struct group_folder *groups = memory_alloc(GROUP_FOLDERS_MAX * sizeof *groups);
@@ -80,7 +84,7 @@ static void open_all(const struct watched *watched, struct sensor_handle *handle
 	handle->state = throttles;
 }
 
-/* Per processor, so that its rate is a share of their time. */
+/* Per processor, so that the rate is a share of their time. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	const struct throttles *throttles = handle->state;

@@ -1,6 +1,6 @@
 /*
- * Energy counters of the processor packages, of the memory beside them and of the whole board:
- * Intel's Running Average Power Limit, AMD's likewise, as the kernel's powercap shows them
+ * Energy counters of processor packages, memory and the whole board: Intel's Running Average Power
+ * Limit and AMD's equivalent, through the kernel's powercap
  * (Documentation/power/powercap/powercap.rst of Linux).
  */
 #include <fcntl.h>
@@ -19,20 +19,19 @@
 
 enum { TOP_ZONES_MAX = 64, CHILD_ZONES_MAX = 8, ZONES_MAX = 64 };
 
-/* No package draws so much. A counter that fell, or rose, by more was set back, or went round more
- * than once while nobody looked. */
+/* No package draws this much. A counter that jumps by more was reset or wrapped around unseen. */
 #define POWER_MAX_W 5000.0
-/* Counters move in steps, about one in a millisecond, with what was used since. */
+/* Counters are updated about once a millisecond. */
 #define UPDATES_S 0.02
 
 struct zone {
 	char channel[SERIES_WORD_BYTES]; /* "package-0", "dram-0", "psys" */
 	char path[96];			 /* its folder */
-	int fd;				 /* of energy_uj; -1: not there now */
+	int fd;				 /* open energy_uj; -1: not available now */
 	bool known;
 	int64_t last_uj, last_ns;
-	double range_uj; /* at which it begins anew; 0: not said */
-	double added_uj; /* to what is read, for the times that it went round */
+	double range_uj; /* the value at which it wraps to 0; 0: unknown */
+	double added_uj; /* added to each reading for earlier wraps */
 };
 
 struct zones {
@@ -57,8 +56,10 @@ static int open_counter(int root_fd, const struct zone *zone)
 	return process_open_file(root_fd, path);
 }
 
-/* A zone that is there already under the same name is the same counter seen through another
- * register (intel-rapl and intel-rapl-mmio): counted once. */
+/*
+ * A zone with a name that exists already is the same counter read through another register
+ * (intel-rapl and intel-rapl-mmio); count it once.
+ */
 static void add_zone(int root_fd, struct zones *zones, const char *channel, const char *path)
 {
 	char text[32], *end;
@@ -77,7 +78,9 @@ static void add_zone(int root_fd, struct zones *zones, const char *channel, cons
 	}
 }
 
-/* The memory's zone below a package. What else is there, core and uncore, is part of the package.
+/*
+ * Adds the memory zone of a package. The other zones below it, core and uncore, are part of the
+ * package.
  */
 static void add_memory(int root_fd, struct zones *zones, const char *package, const char *path)
 {
@@ -114,7 +117,7 @@ static bool is_package(const struct zone *zone)
 	return !strncmp(zone->channel, "package", strlen("package"));
 }
 
-/* A sum without one of the packages would be too small: all of them, or none. */
+/* A sum that misses a package would be too small, so require all packages. */
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
 	struct zones *zones = memory_alloc(sizeof *zones);
@@ -155,8 +158,10 @@ static void open_all(const struct watched *watched, struct sensor_handle *handle
 	handle->state = zones;
 }
 
-/* The counter as if it had never gone round, in nJ. Where it was set back, what is told falls,
- * which makes that interval say nothing (samples/series.h). */
+/*
+ * The counter without wraps, in nJ. When it was reset, the returned value falls, which invalidates
+ * that interval (samples/series.h).
+ */
 static double unwrapped_nj(struct zone *zone, int64_t uj, int64_t now_ns)
 {
 	double before = (double)zone->last_uj + zone->added_uj;
@@ -190,7 +195,7 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 			values[i] = unwrapped_nj(zone, uj, watched->now_ns);
 			continue;
 		}
-		/* Its driver may come back with another file. */
+		/* When its driver returns, the file is a new one. */
 		values[i] = NAN;
 		if (zone->fd >= 0)
 			close(zone->fd);

@@ -14,38 +14,42 @@
 #include "base/memory.h"
 #include "sensors/sensor.h"
 
-/* Of one series. When they are full, every second one is dropped and the rest come half as often:
- * seventeen minutes at 4 Hz. */
+/*
+ * Samples per series. When a series is full, every second sample is dropped and the rate is halved:
+ * seventeen minutes at 4 Hz.
+ */
 enum { SAMPLES_MAX = 4096 };
 
-/* Of costs: more than two windows have only profiles. */
+/* Entries of the costs series: only profiles have more than two windows. */
 enum { COSTS_MAX = 64 };
 
-/* A sensor takes at most this part of a processor's time, and comes less often where it would. */
+/* A sensor may take at most 1 / COST_FACTOR of a processor; otherwise it is sampled less often. */
 #define COST_FACTOR 400
 
-/* How often it is looked whether a value has moved. */
+/* Polling interval while waiting for a value to change. */
 #define STEPS_POLL_NS INT64_C(100000)
 
-/* What takes less of a core computes nothing: a few wake-ups, a tick of the clock by which it is
- * seen. */
+/* Below this share of a core a process computes nothing: it only wakes up at times. */
 #define RESTS_BELOW 0.05
 
-/* A step is known to lie between two looks. Where more than this part of the time between two steps
- * lies between them, one may have been several, and the time found wrong by so much. */
+/*
+ * A counter step lies between two polls. If the polls are further apart than this part of the step
+ * interval, several steps may have happened, and the interval is unreliable.
+ */
 #define STEPS_UNSURE_MAX (1.0 / 3)
 
-/* Of a window. */
+/* Edge of a window. */
 enum edge { EDGE_NONE, EDGE_BEGIN, EDGE_END };
 
-/* A sensor and what it saw. */
+/* A sensor with its samples. */
 struct track {
 	const struct sensor *sensor;
 	struct sensor_handle handle;
 	struct series series;
 	int64_t period_ns, due_ns;
-	int64_t cpu_ns;	 /* that its samples took */
-	int64_t step_ns; /* the shortest time between two steps that was seen; RECORD_NONE: none */
+	int64_t cpu_ns;	 /* CPU time of its samples */
+	int64_t step_ns; /* the shortest interval seen between two counter steps; RECORD_NONE: none
+			  */
 	bool open;
 };
 
@@ -53,13 +57,15 @@ struct sampling {
 	struct watched watched;
 	struct track *tracks; /* sensor_count */
 	pthread_t thread;
-	pthread_mutex_t mutex; /* over all of this */
+	pthread_mutex_t mutex; /* protects all of this */
 	pthread_cond_t changed;
 	bool stop, in_window;
-	int64_t cpu_ns;	     /* of the thread once it has ended, and of marks */
-	int64_t look_cpu_ns; /* for what several sensors need (sensors/watched.h) */
-	struct series costs; /* of looking and of each open sensor, at marks and both ends */
-	int64_t missed;	     /* samples that came late by a period or more */
+	int64_t cpu_ns;	     /* CPU time of the ended thread and of the marks */
+	int64_t look_cpu_ns; /* CPU time of the readings that several sensors share
+				(sensors/watched.h) */
+	struct series costs; /* CPU time of the shared readings and of each open sensor, at marks
+				and at both ends */
+	int64_t missed;	     /* samples that were a period or more late */
 };
 
 static int64_t thread_cpu_ns(void)
@@ -85,7 +91,7 @@ static void take(struct watched *watched, struct track *track)
 	track->sensor->sample(watched, &track->handle,
 			      &series->values[series->count * series->channel_count]);
 	series->times_ns[series->count++] = now_ns;
-	/* Of a large process some take milliseconds. */
+	/* For a large process tree some sensors take milliseconds. */
 	int64_t cost = thread_cpu_ns() - before, rest = cost * COST_FACTOR;
 	track->cpu_ns += cost;
 	track->due_ns = now_ns + (rest > track->period_ns ? rest : track->period_ns);
@@ -100,17 +106,17 @@ static bool moved(const struct series *series)
 }
 
 /*
- * After a sample of a sensor whose values move in steps: in its place two at the instants at which
- * the first channel did, so that what it says there is exact, and the time between them is that
- * between its steps. A look that came late says when it moved no better than when it was looked
- * before: there may have been several steps, or the one long ago, and the next two are waited for.
- * Where none are seen, the last instant at which it moved stays alone, or the sample does.
+ * For a sensor whose counters move in steps: replaces the sample by two samples at the instants at
+ * which the first channel changed, so that the values there are exact and the time between them is
+ * the interval between steps. A poll that came late cannot say when the counter changed: there may
+ * have been several steps, or one long ago. Then wait for the next two steps. When no step is seen,
+ * keep the last change, or the plain sample.
  */
 static void take_steps(struct watched *watched, struct track *track)
 {
 	struct series *series = &track->series;
 	int64_t looked_ns = series->times_ns[series->count - 1];
-	int64_t first_ns = 0, first_unsure_ns = 0; /* of the step before; 0: none yet */
+	int64_t first_ns = 0, first_unsure_ns = 0; /* instant of the previous step; 0: none yet */
 	int64_t until = clock_monotonic_ns() + SENSOR_STEPS_NS;
 
 	while (clock_monotonic_ns() < until) {
@@ -118,7 +124,7 @@ static void take_steps(struct watched *watched, struct track *track)
 		take(watched, track);
 		size_t last = series->count - 1, width = series->channel_count;
 		int64_t now_ns = series->times_ns[last];
-		/* To after the reading: that may be kept waiting, too. */
+		/* Measure until after the reading, because the reading itself may be delayed. */
 		int64_t unsure_ns = clock_monotonic_ns() - looked_ns;
 		looked_ns = now_ns;
 		if (last == 0 || !moved(series)) {
@@ -140,25 +146,27 @@ static void take_steps(struct watched *watched, struct track *track)
 	}
 }
 
-/* Those that are due, or all; the mutex is held. Backwards at the end of a window: the sensors that
- * come last in the table are those nearest to it at both ends. */
+/*
+ * Samples the sensors that are due, or all. The mutex is held. At the end of a window the order is
+ * reversed, so that the sensors last in the table are nearest to the window at both ends.
+ */
 static void sample(struct sampling *s, bool all, enum edge edge)
 {
 	bool nobody = s->watched.below_count == 0;
-	/* A process first seen in the window would bring what it had counted before. */
+	/* A process first noticed inside the window would add what it had counted before. */
 	if (edge == EDGE_BEGIN)
 		s->watched.tree_due_ns = 0;
 	int64_t before = thread_cpu_ns(), now = watched_look(&s->watched);
 
 	s->look_cpu_ns += thread_cpu_ns() - before;
-	/* The beginning of the worker. */
+	/* The worker has just appeared. */
 	all = all || (nobody && s->watched.below_count > 0);
 	for (size_t i = 0; i < sensor_count; i++) {
 		struct track *track = &s->tracks[edge == EDGE_END ? sensor_count - 1 - i : i];
 		bool rests = s->in_window && track->sensor->outside_windows;
 		if (!track->open || rests || (!all && track->due_ns > now))
 			continue;
-		/* One that rested was not meant to come. */
+		/* A paused sensor is not late. */
 		if (track->due_ns > 0 && !track->sensor->outside_windows)
 			s->missed += now - track->due_ns >= track->period_ns;
 		take(&s->watched, track);
@@ -197,8 +205,10 @@ static void note_costs(struct sampling *s)
 			*values++ = (double)s->tracks[i].cpu_ns;
 }
 
-/* When the thread must wake up, for a worker that is not there yet too; sensors that rest wait for
- * the next mark. */
+/*
+ * The next wake-up of the thread, also before the worker exists. Paused sensors wait for the next
+ * mark.
+ */
 static int64_t next_due(const struct sampling *s)
 {
 	int64_t next = s->watched.below_count == 0 && s->watched.guard > 0 ? s->watched.tree_due_ns
@@ -258,7 +268,7 @@ static void open_track(const struct watched *watched, struct track *track)
 	track->period_ns = sensor->period_ns;
 }
 
-/* Signals are for the thread that decides. */
+/* Signals go to the main thread. */
 static int start_thread(struct sampling *s)
 {
 	sigset_t all, before;
@@ -329,7 +339,7 @@ void sampling_mark(struct sampling *s, bool in_window)
 	int64_t before = thread_cpu_ns();
 
 	pthread_mutex_lock(&s->mutex);
-	/* What the marks themselves cost lies outside the window. */
+	/* The cost of the marks themselves lies outside the window. */
 	if (in_window)
 		s->in_window = true;
 	else
@@ -384,7 +394,7 @@ void sampling_stop(struct sampling *s, struct process_record *record)
 	record->series_count = sensor_count + 1;
 	record->series = memory_alloc(record->series_count * sizeof *record->series);
 	for (size_t i = 0; i < sensor_count; i++) {
-		/* The counters of energy are the only ones that move in steps. */
+		/* Only energy counters move in steps. */
 		if (s->tracks[i].sensor->in_steps)
 			record->energy_update_ns = s->tracks[i].step_ns;
 		record->series[i] = s->tracks[i].series;

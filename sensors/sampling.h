@@ -1,4 +1,4 @@
-/* One thread that samples all sensors while a worker runs. */
+/* The thread that samples all sensors while a worker runs. */
 #ifndef PRONY_SENSORS_SAMPLING_H
 #define PRONY_SENSORS_SAMPLING_H
 
@@ -10,32 +10,41 @@
 
 struct sampling;
 
-/* Probes and opens every sensor for the processes below `guard`, which are bound to `cpus` (none:
- * to no ones in particular), on the machine below root_fd (base/process_tree.h), and starts the
- * thread. It sleeps between samples, allocates nothing then, and takes no signals. */
+/*
+ * Probes and opens every sensor for the processes below `guard`, which are bound to `cpus` (count
+ * 0: not bound), on the machine below root_fd (base/process_tree.h), and starts the thread. The
+ * thread sleeps between samples, does not allocate while sampling, and blocks all signals.
+ */
 enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
 				 struct sampling **out, struct error *err);
 
-/* From now on prony works on the worker's processors too, as it does while it loads batches. */
+/* From now on prony uses the worker's processors too, because it loads batches for it. */
 void sampling_prony_too(struct sampling *sampling);
 
-/* Samples every sensor now, in the caller's thread: at the edges of a window, so that what counters
- * say of it is exact. From a mark with in_window until one without, sensors that would disturb
- * rest. */
+/*
+ * Samples every sensor now, in the caller's thread. Call it at the edges of a window, so that
+ * counters are exact for it. Between a mark with in_window and one without, sensors that would
+ * disturb the measurement are paused.
+ */
 void sampling_mark(struct sampling *sampling, bool in_window);
 
-/* How long between two instants the worker's processes were seen to compute nothing: between
- * samples of their clocks in which these took less than a twentieth of a core. 0 where nothing is
- * seen. */
+/*
+ * How long the worker's processes were seen idle between two instants: the time between samples in
+ * which they used less than a twentieth of a core. 0 when unknown.
+ */
 int64_t sampling_rested_ns(struct sampling *sampling, int64_t from_ns, int64_t to_ns);
 
-/* Ends the thread and gives what was seen to the record: a series for each sensor, absent ones with
- * their reason, one ("sampling") of the CPU time that each of them took, sampling_cpu_ns,
- * sampling_missed and energy_update_ns. Frees it; NULL is fine. */
+/*
+ * Stops the thread and moves the results into the record: a series per sensor, absent sensors with
+ * their reason, a series "sampling" with the CPU time of each sensor, sampling_cpu_ns,
+ * sampling_missed and energy_update_ns. Frees `sampling`; NULL is fine.
+ */
 void sampling_stop(struct sampling *sampling, struct process_record *record);
 
-/* Fills the fields of the record that its series, energy_update_ns and its window (may be none yet)
- * give. */
+/*
+ * Computes the fields of the record that follow from its series, energy_update_ns and its window
+ * (which may not exist yet).
+ */
 void sampling_figures(struct process_record *record);
 
 #endif

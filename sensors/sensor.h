@@ -1,4 +1,4 @@
-/* Sensors: one table, one file per measuring source. */
+/* The interface of a sensor: one table, one file per source. */
 #ifndef PRONY_SENSORS_SENSOR_H
 #define PRONY_SENSORS_SENSOR_H
 
@@ -11,38 +11,40 @@
 
 enum { SENSOR_CHANNELS_MAX = CPUS_MAX };
 
-/* A sensor in use. */
+/* An open sensor. */
 struct sensor_handle {
 	size_t channel_count;
 	char (*channels)[SERIES_WORD_BYTES]; /* room for SENSOR_CHANNELS_MAX */
-	void *state;			     /* the sensor's own, made by open */
+	void *state;			     /* private state made by open */
 };
 
 /*
- * `probe` says whether it is here, else why not. `open` names its channels (words without spaces)
- * and makes its state; probe was true. `sample` writes a value per channel from what `watched` has
- * just looked at, and from its own files: NaN where nothing can be read, never 0; it allocates
- * nothing. `close` frees the state; NULL where there is none.
+ * `probe` says whether the sensor exists here, or why not. `open` is called when probe was true; it
+ * names the channels (words without spaces) and creates the state. `sample` writes one value per
+ * channel, from the shared readings in `watched` and its own files: NaN when a value cannot be
+ * read, never 0. It does not allocate. `close` frees the state; NULL if there is none.
  */
 struct sensor {
 	const char *name;      /* "memory" */
-	const char *unit;      /* of a value: "bytes", "ns" */
-	const char *rate_unit; /* of a value per ns; "" for a gauge */
+	const char *unit;      /* unit of a value: "bytes", "ns" */
+	const char *rate_unit; /* unit of a value per ns; "" for a gauge */
 	enum series_kind kind;
-	int64_t period_ns;    /* between two samples */
-	bool outside_windows; /* taking a sample would disturb what is measured */
-	bool in_steps;	      /* values move in steps: at marks it is sampled where they do */
+	int64_t period_ns;    /* time between two samples */
+	bool outside_windows; /* sampling would disturb the measurement */
+	bool in_steps;	      /* the counter moves in steps; at marks, wait for a step */
 	bool (*probe)(const struct watched *watched, char reason[SERIES_REASON_BYTES]);
 	void (*open)(const struct watched *watched, struct sensor_handle *handle);
 	void (*sample)(const struct watched *watched, struct sensor_handle *handle, double *values);
 	void (*close)(struct sensor_handle *handle);
 };
 
-/* For how long, at a mark, the steps of such a sensor are waited for. */
+/* The longest wait, at a mark, for the steps of such a sensor. */
 #define SENSOR_STEPS_NS INT64_C(20000000)
 
-/* A row is sensor_NAME of sensors/NAME.c. The last ones are sampled nearest to the window at both
- * of its ends: those whose exact count between them matters. */
+/*
+ * A row is sensor_NAME in sensors/NAME.c. The last rows are sampled nearest to the window at both
+ * ends: put sensors there whose exact count matters.
+ */
 #define SENSORS(X)                                                                                 \
 	X(memory)                                                                                  \
 	X(cpu)                                                                                     \
@@ -70,14 +72,14 @@ SENSORS(X)
 extern const struct sensor *const sensors[];
 extern const size_t sensor_count;
 
-/* For `open`: one more channel. */
+/* Adds a channel; for `open`. */
 void sensor_add_channel(struct sensor_handle *handle, const char *name);
 
-/* For `probe` and `open` of what is counted of the worker's whole tree, from /proc/PID/stat. */
+/* `probe` and `open` for counters over the worker's whole tree from /proc/PID/stat. */
 bool sensor_probe_stat(const struct watched *watched, char reason[SERIES_REASON_BYTES]);
 void sensor_add_tree(const struct watched *watched, struct sensor_handle *handle);
 
-/* For `open`: a channel per processor, "cpu0"... */
+/* Adds a channel per processor, "cpu0"...; for `open`. */
 void sensor_add_cpus(const struct watched *watched, struct sensor_handle *handle);
 
 #endif

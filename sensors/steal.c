@@ -1,4 +1,4 @@
-/* Time that the host of a virtual machine gave to others while this one wanted to run. */
+/* Time in which the host of a virtual machine ran others while this machine wanted to run. */
 #include <math.h>
 #include <stdio.h>
 
@@ -22,8 +22,7 @@ static void name_channels(const struct watched *watched, struct sensor_handle *h
 	sensor_add_channel(handle, "cores");
 }
 
-/* Of the processors that the worker is bound to, per processor: its rate is a share of their time.
- */
+/* Per processor of the worker, so that the rate is a share of their time. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	struct cpu_time own;

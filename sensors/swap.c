@@ -1,4 +1,4 @@
-/* Pages that the whole machine read from its swap space and wrote to it (proc(5), /proc/vmstat). */
+/* Pages that the machine read from and wrote to swap (proc(5), /proc/vmstat). */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 
 const struct sensor sensor_swap = {
 	.name = "swap",
-	.unit = "nB", /* 1e-9 bytes, so that their rate is in bytes a second */
+	.unit = "nB", /* in 1e-9 bytes, so that the rate is in bytes a second */
 	.rate_unit = "B/s",
 	.kind = SERIES_COUNTER,
 	.period_ns = 1000000000,

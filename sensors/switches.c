@@ -1,11 +1,10 @@
-/* Context switches of all threads of the worker's tree: those that waited, and those that were
- * taken off their processor for others. */
+/* Context switches of all threads in the worker's tree, voluntary and involuntary. */
 #include <math.h>
 #include <stdio.h>
 
 #include "sensors/sensor.h"
 
-/* Each thread has a file. */
+/* Reading takes one file per thread, so do it once a second. */
 #define PERIOD_NS 1000000000
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
@@ -25,7 +24,7 @@ static void name_channels(const struct watched *watched, struct sensor_handle *h
 	sensor_add_channel(handle, "involuntary");
 }
 
-/* A thread that ends takes what it counted with it: then the sum falls, or rises too little. */
+/* When a thread ends, its count is lost, so the sum may fall. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	struct process_switches switches = {0};
@@ -40,7 +39,7 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 
 const struct sensor sensor_switches = {
 	.name = "switches",
-	.unit = "1e-9", /* so that their rate is a number per second */
+	.unit = "1e-9", /* makes the rate a number per second */
 	.rate_unit = "/s",
 	.kind = SERIES_COUNTER,
 	.period_ns = PERIOD_NS,

@@ -16,11 +16,13 @@ struct thermometers {
 	size_t count;
 };
 
-/* Drivers whose first input is that of the whole package; and, where there is none of them, zones
- * of the kernel's thermal control (Arm). */
+/*
+ * Drivers whose first input is the package temperature. Without them, thermal zones of the kernel
+ * (Arm).
+ */
 static const struct source {
 	const char *folder, *name, *input;
-	const char *const names[5]; /* begin so */
+	const char *const names[5]; /* name prefix */
 } sources[] = {
 	{"/sys/class/hwmon/hwmon",
 	 "name",

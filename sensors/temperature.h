@@ -1,4 +1,4 @@
-/* Where this machine shows the temperature of its processors. */
+/* Finds the processor temperature files of this machine. */
 #ifndef PRONY_SENSORS_TEMPERATURE_H
 #define PRONY_SENSORS_TEMPERATURE_H
 
@@ -6,8 +6,10 @@
 
 enum { THERMOMETERS_MAX = 64, THERMOMETER_BYTES = 96 };
 
-/* The files of the processor packages' temperatures in 1/1000 of a degree Celsius,
- * "/sys/class/..."; whether they can be read is not tried. Returns how many. */
+/*
+ * Finds the files with package temperatures in 1/1000 degree Celsius, "/sys/class/...". Does not
+ * check whether they are readable. Returns their number.
+ */
 size_t temperature_files(int root_fd, char (*out)[THERMOMETER_BYTES], size_t capacity);
 
 #endif

@@ -1,5 +1,7 @@
-/* Time in which the worker's processors were slowed down because they, or their package, were too
- * hot (thermal_throttle of x86; Documentation/ABI/testing/sysfs-devices-system-cpu of Linux). */
+/*
+ * Time in which the worker's processors were throttled because they or their package were too hot
+ * (thermal_throttle of x86; Documentation/ABI/testing/sysfs-devices-system-cpu of Linux).
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 enum { CAUSES = 2 };
 static const char *const causes[CAUSES] = {"core", "package"};
 
-/* Of each of the worker's processors a file for each cause; -1: there is none. */
+/* One file per processor of the worker and cause; -1 when it does not exist. */
 struct counters {
 	int count;
 	int (*fds)[CAUSES];
@@ -59,7 +61,7 @@ static void open_all(const struct watched *watched, struct sensor_handle *handle
 	handle->state = counters;
 }
 
-/* Per processor, so that its rate is a share of their time; NaN where one of them does not say. */
+/* Per processor, so that the rate is a share of their time; NaN when one of them has no value. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	const struct counters *counters = handle->state;

@@ -1,10 +1,10 @@
-/* Threads of the worker's tree: how many there are, and on how many processors they run. */
+/* Number of threads in the worker's tree and of processors that they run on. */
 #include <math.h>
 #include <stdio.h>
 
 #include "sensors/sensor.h"
 
-/* Each thread has a file. */
+/* Reading takes one file per thread, so do it twice a second. */
 #define PERIOD_NS 500000000
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
@@ -34,7 +34,7 @@ static void sample(const struct watched *watched, struct sensor_handle *handle, 
 		process_threads_add(watched->root_fd, watched->below[i], &threads);
 	int processors = process_threads_processors(&threads);
 	values[0] = threads.alive > 0 ? (double)threads.alive : NAN;
-	/* All wait: nothing is said of where they run. */
+	/* All threads wait: their processors are unknown. */
 	values[1] = processors > 0 ? (double)processors : NAN;
 }
 

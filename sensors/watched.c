@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 
-/* New processes are looked for once a second, and on a machine where that takes long (every process
- * of it must be read where the kernel has no children files) so that it costs at most 1 / 400. */
+/*
+ * Look for new processes once a second. Where that is slow (without children files every process
+ * must be read), look so seldom that it costs at most 1 / 400.
+ */
 #define TREE_PERIOD_NS INT64_C(1000000000)
 #define TREE_COST_FACTOR 400
 #define NOBODY_PERIOD_NS INT64_C(10000000)
@@ -17,7 +19,7 @@
 /* "cpu0 1 2 3..." */
 static bool parse_line(const char *line, struct cpu_time *out)
 {
-	/* user nice system idle iowait irq softirq steal; guest time is part of user. */
+	/* Fields: user nice system idle iowait irq softirq steal. Guest time is part of user. */
 	enum { IDLE = 3, WAIT = 4, STEAL = 7, FIELDS = 8 };
 	long hertz = sysconf(_SC_CLK_TCK);
 	int64_t tick = INT64_C(1000000000) / (hertz > 0 ? hertz : 100), fields[FIELDS] = {0},
@@ -48,7 +50,7 @@ static bool parse_line(const char *line, struct cpu_time *out)
 
 bool cpu_times_read(int root_fd, struct cpu_times *out)
 {
-	/* The lines of the processors come first. */
+	/* The processor lines come first in the file. */
 	char buffer[CPUS_MAX * 128];
 
 	memset(out, 0, sizeof *out);
@@ -99,7 +101,7 @@ void watched_init(struct watched *watched, int root_fd, pid_t self, pid_t guard)
 	watched->guard = guard;
 }
 
-/* "0,4" or "0-1": the hardware threads of a processor's core. */
+/* Marks the hardware threads of a processor's core; the file reads "0,4" or "0-1". */
 static void mark_siblings(struct watched *watched, int cpu)
 {
 	char path[96], buffer[256], *end;
@@ -181,7 +183,7 @@ static void look_for_processes(struct watched *watched)
 						   PROCESS_TREE_MAX);
 	int64_t end = clock_monotonic_ns(), rest = (end - begin) * TREE_COST_FACTOR;
 	watched->tree_due_ns = end + (rest > TREE_PERIOD_NS ? rest : TREE_PERIOD_NS);
-	/* The worker itself is there any moment. */
+	/* The worker will appear at any moment. */
 	if (watched->below_count == 0)
 		watched->tree_due_ns = end + NOBODY_PERIOD_NS;
 }
@@ -196,7 +198,9 @@ double watched_tree_sum(const struct watched *watched,
 	sum = reaped;
 	for (int i = 0; i < watched->below_count; i++) {
 		int64_t own = count(watched->root_fd, watched->below[i], &reaped);
-		/* The worker itself is gone; a child that is has its own with who waited for it. */
+		/*
+		 * The worker itself has ended. The time of an ended child is counted by its parent.
+		 */
 		if (own < 0 && i == 0)
 			return NAN;
 		sum += own < 0 ? 0 : own + reaped;

@@ -1,5 +1,7 @@
-/* What is watched: a machine below a root folder, and the processes of one worker on it. What
- * several sensors need is read once for all of them. */
+/*
+ * The machine and the processes of one worker that the sensors observe. Readings that several
+ * sensors need are taken once for all of them.
+ */
 #ifndef PRONY_SENSORS_WATCHED_H
 #define PRONY_SENSORS_WATCHED_H
 
@@ -11,69 +13,73 @@
 
 enum { CPUS_MAX = 1024 };
 
-/* Time of a processor, or of all together, since boot (proc(5), /proc/stat). */
+/* Time of one processor, or of all together, since boot (proc(5), /proc/stat). */
 struct cpu_time {
 	bool known;
-	int64_t busy_ns, steal_ns, total_ns; /* busy: neither idle, waiting for disks, nor stolen */
+	int64_t busy_ns, steal_ns, total_ns; /* busy: not idle, not waiting for disks, not stolen */
 };
 
 struct cpu_times {
-	struct cpu_time all, cpus[CPUS_MAX]; /* not known: switched off */
-	int count, online;		     /* processors that are numbered; that are on */
+	struct cpu_time all, cpus[CPUS_MAX]; /* false: unknown, because it is switched off */
+	int count, online; /* number of processors; number of those that are online */
 };
 
-/* Reads /proc/stat below a root (base/process_tree.h). False where it says nothing; then nothing in
- * *out is known. */
+/*
+ * Reads /proc/stat below a root (base/process_tree.h). False when it cannot be read; then *out
+ * holds nothing.
+ */
 bool cpu_times_read(int root_fd, struct cpu_times *out);
 
-/* The load averages of 1, 5 and 15 minutes from /proc/loadavg. */
+/* Reads the load averages of 1, 5 and 15 minutes from /proc/loadavg. */
 bool load_averages_read(int root_fd, double out[3]);
 
-/* Processors that the worker is bound to. */
+/* The processors that the worker is bound to. */
 struct watched_cores {
-	int count;	       /* 0: all that are on */
-	bool prony_too;	       /* prony works on them as well: it loads the worker's batches */
-	bool own[CPUS_MAX];    /* bound to it */
-	bool beside[CPUS_MAX]; /* another hardware thread of a core that it is bound to */
+	int count;	       /* 0: all online processors */
+	bool prony_too;	       /* prony uses them as well, to load the worker's batches */
+	bool own[CPUS_MAX];    /* the worker is bound to it */
+	bool beside[CPUS_MAX]; /* a sibling hardware thread of a core that it is bound to */
 };
 
 struct watched {
 	int root_fd;	/* a folder, or PROCESS_HERE */
-	int64_t now_ns; /* the instant of the last look on the monotonic clock */
+	int64_t now_ns; /* monotonic time of the last reading */
 	pid_t self;	/* prony */
-	pid_t guard;	/* the worker and its children are the processes below it; 0 = nobody */
+	pid_t guard;	/* parent of the worker; the worker's tree is below it; 0 = none */
 	struct watched_cores cores;
 	struct cpu_times times;
-	pid_t below[PROCESS_TREE_MAX]; /* the guard, parents before their children */
+	pid_t below[PROCESS_TREE_MAX]; /* descendants of the guard, parents before children */
 	int below_count;
-	int64_t tree_due_ns; /* when to look for new processes again */
+	int64_t tree_due_ns; /* when to look for new processes next */
 };
 
 void watched_init(struct watched *watched, int root_fd, pid_t self, pid_t guard);
 
-/* What follows is bound to these processors (none: to no ones in particular). */
+/* From now on the worker is bound to these processors (count 0: not bound). */
 void watched_bind(struct watched *watched, const int *cpus, int count);
 
-/* Is the worker bound to the processor, or to none in particular? */
+/* Whether the worker is bound to this processor, or not bound at all. */
 bool watched_owns(const struct watched *watched, int cpu);
 
 /*
- * Time of the processors that the worker is bound to, summed, and how many they are; *beside_ns:
- * busy time of the other hardware threads of their cores. False while one of them says nothing.
+ * Sums the times of the worker's processors and returns their number; *beside_ns: busy time of the
+ * sibling hardware threads. False when one of them has no value.
  */
 bool watched_own_time(const struct watched *watched, struct cpu_time *out, int *count,
 		      int64_t *beside_ns);
 
 /*
- * What a function of base/process_tree.h counts of one process (own, and *reaped of its children
- * that were waited for), summed over the worker's tree with those that have ended: the guard waits
- * for those whose parent did not. NAN once the worker is gone.
+ * Sums a counter of base/process_tree.h over the worker's tree: each process's own value plus that
+ * of its reaped children. The guard reaps orphans, so nothing is lost. NAN once the worker has
+ * ended.
  */
 double watched_tree_sum(const struct watched *watched,
 			int64_t (*count)(int root_fd, pid_t pid, int64_t *reaped));
 
-/* Looks at times, and, when it is due, at which processes there are. The instant of the look on the
- * monotonic clock. */
+/*
+ * Reads the processor times and, when due, the list of processes. Returns the monotonic time of the
+ * reading.
+ */
 int64_t watched_look(struct watched *watched);
 
 #endif

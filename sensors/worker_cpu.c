@@ -1,4 +1,4 @@
-/* CPU time of the worker's tree, by the processes' own clocks where they can be read. */
+/* CPU time of the worker's tree, from the processes' own clocks when they can be read. */
 #include "sensors/sensor.h"
 
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)

@@ -1,4 +1,4 @@
-/* The connection of a store to its file. */
+/* Opens the SQLite connection of a store. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
@@ -10,13 +10,13 @@
 
 #define BUSY_TIMEOUT_MS 10000
 
-/* "file:PATH?QUERY" with what means something in a URI escaped; caller frees. */
+/* "file:PATH?QUERY" with special characters of a URI escaped; the caller frees it. */
 static char *make_uri(const char *path, const char *query)
 {
 	struct strbuf uri;
 
 	strbuf_init(&uri, 0);
-	/* "./" keeps a file named ":memory:" a file. */
+	/* "./" makes ":memory:" a file name. */
 	strbuf_puts(&uri, path[0] == '/' ? "file:" : "file:./");
 	for (const char *c = path; *c; c++) {
 		if (strchr("%?#", *c))
@@ -28,7 +28,7 @@ static char *make_uri(const char *path, const char *query)
 	return strbuf_take(&uri);
 }
 
-/* Far more than a statement of ours takes for all that can stand in a byte of a file. */
+/* Far more steps than any of our statements needs for one byte of file. */
 #define STEPS_PER_BYTE 64
 #define STEPS_LEAST 40000000
 #define STEPS_COUNTED 65536
@@ -55,7 +55,9 @@ enum prony_status store_connect(struct store *store, const char *query, int flag
 	free(store->uri);
 	store->uri = make_uri(store->path, query);
 	store->db = NULL;
-	/* One thread has it: a lock around each column that is read would cost more than reading.
+	/*
+	 * A single thread uses the connection; SQLite's own locking of each column read would cost
+	 * more than the read.
 	 */
 	flags |= SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
 	if (sqlite3_open_v2(store->uri, &store->db, flags, NULL) != SQLITE_OK) {
@@ -71,8 +73,8 @@ enum prony_status store_connect(struct store *store, const char *query, int flag
 }
 
 /*
- * The write-ahead log lets `show` and `report` read while a run writes, but its index is memory
- * that processes share, which network file systems cannot do between hosts (sqlite.org/wal.html).
+ * With the write-ahead log, `show` and `report` can read while a run writes. But its index is
+ * shared memory, which does not work between hosts on a network file system (sqlite.org/wal.html).
  */
 static bool on_network(const char *path)
 {
@@ -96,7 +98,10 @@ enum prony_status store_set_up(struct store *store, struct error *err)
 {
 	const char *sql = on_network(store->path) ? "PRAGMA journal_mode = DELETE"
 						  : "PRAGMA journal_mode = WAL";
-	/* Fails while another connection is there, which then has chosen; either mode is safe. */
+	/*
+	 * This fails while another connection is open, which has then chosen the mode; both modes
+	 * are safe.
+	 */
 	sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 	return sql_run(store,
 		       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"

@@ -1,4 +1,4 @@
-/* Deleting runs, and giving their space back. */
+/* Deletes runs and returns their space to the file system. */
 #include "base/files.h"
 #include "store/sql_internal.h"
 
@@ -13,7 +13,7 @@ enum prony_status store_delete_runs(struct store *store, const int64_t *runs, si
 		return status;
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		int changes = 0;
-		/* What belongs to it goes with it: ON DELETE CASCADE. */
+		/* ON DELETE CASCADE removes everything that belongs to the run. */
 		status = sql_change(store, "DELETE FROM run WHERE id = ?1", doing, &changes, err,
 				    "n", runs[i]);
 		if (status == PRONY_OK && changes != 1)
@@ -28,7 +28,7 @@ enum prony_status store_compact(struct store *store, int64_t *bytes, struct erro
 	static const char what[] = "write it anew without what was deleted";
 	int64_t before = 0;
 
-	/* What the log holds counts as the file's. */
+	/* Count the log's content as part of the file. */
 	sqlite3_exec(store->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
 	before = file_bytes(store->path);
 	enum prony_status status = sql_run(store, "VACUUM", what, err);

@@ -1,4 +1,4 @@
-/* Runs by name, number or the beginning of their uid, and what stands in their row. */
+/* Finds runs by name, number or prefix of their uid, and reads their row. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,9 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 
-/* Digits of a uid that must be given: fewer are a slip of the hand, and of decimal ones a number.
+/*
+ * Minimum number of digits of a uid. Fewer are a typing mistake; decimal digits could be a run
+ * number.
  */
 enum { UID_DIGITS = 4, UID_DIGITS_DECIMAL = 8 };
 
@@ -29,7 +31,7 @@ static void read_meta(sqlite3_stmt *statement, struct run_meta *meta)
 	sql_copy(statement, 10, meta->host, sizeof meta->host);
 }
 
-/* The run `back` runs before the newest. */
+/* The run that is `back` runs before the newest. */
 static enum prony_status newest_run(struct store *store, int64_t back, int64_t *run,
 				    struct error *err)
 {
@@ -47,7 +49,7 @@ static enum prony_status newest_run(struct store *store, int64_t back, int64_t *
 			 store->path);
 }
 
-/* Is it "latest" or "latest~3"? */
+/* Whether the word is "latest" or "latest~3". */
 static bool is_latest(const char *which, int64_t *back)
 {
 	static const char word[] = "latest";
@@ -65,14 +67,14 @@ static bool is_latest(const char *which, int64_t *back)
 	return true;
 }
 
-/* What a word may mean, in order of what is meant when it may mean several. */
+/* Meanings of a word, in order of priority when several match. */
 enum { BY_NAME, BY_NUMBER, BY_UID, KIND_COUNT };
 
 struct candidates {
-	int64_t id[KIND_COUNT]; /* of the last one found by it */
+	int64_t id[KIND_COUNT]; /* the last match of each kind */
 	int counts[KIND_COUNT];
 	struct strbuf list; /* "run 3 (a1b2...), run 7 (...)" */
-	int count;	    /* different runs */
+	int count;	    /* number of different runs */
 };
 
 static enum prony_status find_candidates(struct store *store, const char *which,
@@ -112,7 +114,7 @@ static enum prony_status find_candidates(struct store *store, const char *which,
 	return status;
 }
 
-/* Whether so few decimal digits are a number, that of a run which is not there, and no uid. */
+/* Whether so few decimal digits are a run number (of a run that does not exist), not a uid. */
 static bool is_number(const char *which)
 {
 	size_t length = strlen(which);
@@ -140,7 +142,7 @@ static enum prony_status choose(struct store *store, const char *which, bool onl
 		store->path, which, UID_DIGITS);
 }
 
-/* The one place that says which run a word means; `only`: no other may be meant. */
+/* Resolves a word to a run; with `only`, an ambiguous word is an error. */
 static enum prony_status resolve(struct store *store, const char *which, bool only, int64_t *run,
 				 struct error *err)
 {
@@ -183,7 +185,7 @@ enum prony_status load_meta(struct store *store, int64_t id, struct arena *arena
 	return status == PRONY_OK ? names_load(store, id, arena, meta, err) : status;
 }
 
-/* How much belongs to a run. */
+/* Counts the cells and processes of a run. */
 static enum prony_status count_parts(struct store *store, struct run_extent *run, struct error *err)
 {
 	int64_t id = run->meta.id;
@@ -222,7 +224,7 @@ enum prony_status store_find_run(struct store *store, const char *which, struct 
 	return status;
 }
 
-/* The numbers of the runs that bear a tag (NULL: all), the newest first; in the arena. */
+/* The numbers of the runs with a tag (NULL: all), newest first; in the arena. */
 static enum prony_status list_ids(struct store *store, const char *tag, struct arena *arena,
 				  int64_t **out, size_t *count, struct error *err)
 {
@@ -262,7 +264,7 @@ enum prony_status store_list_runs(struct store *store, const char *tag, struct a
 {
 	int64_t *ids = NULL;
 	size_t many = 0;
-	/* One snapshot: another prony may be writing. */
+	/* Read within one transaction, because another prony may be writing. */
 	enum prony_status status = sql_run(store, "BEGIN", "list runs", err);
 
 	if (status != PRONY_OK)

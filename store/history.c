@@ -1,4 +1,4 @@
-/* A cell through the runs: which cells there are, and what each run has of one. */
+/* History of a cell: which cells exist, and each run's result of one. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -14,7 +14,7 @@ enum prony_status store_list_cells(struct store *store, struct arena *arena, str
 	int64_t many = 0;
 	bool row = true;
 	size_t used = 0;
-	/* A key follows from its hash. */
+	/* The key is determined by its hash. */
 	enum prony_status status =
 		sql_int(store, "SELECT count(DISTINCT hash) FROM cell", doing, 0, &many, err, "");
 
@@ -44,7 +44,7 @@ enum prony_status store_list_cells(struct store *store, struct arena *arena, str
 	return status;
 }
 
-/* The last runs that have a cell, the oldest first. */
+/* The last runs that contain a cell, oldest first. */
 static enum prony_status list_runs(struct store *store, const char *hash, int64_t until,
 				   size_t most, int64_t *runs, size_t *count, struct error *err)
 {
@@ -79,7 +79,7 @@ enum prony_status store_load_history(struct store *store, const char *hash, int6
 	int64_t *ids = memory_alloc((most + 1) * sizeof *ids);
 	struct stored_run *runs = memory_alloc((most + 1) * sizeof *runs);
 	size_t many = 0, loaded = 0;
-	/* One snapshot: another prony may be writing. */
+	/* Read within one transaction, because another prony may be writing. */
 	enum prony_status status = sql_run(store, "BEGIN", doing, err);
 
 	if (status == PRONY_OK) {

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-/* A member of informational.measured; NULL without. */
+/* A member of informational.measured; NULL if absent. */
 static const json_t *measured(const json_t *environment, const char *part)
 {
 	const json_t *informational = json_object_get(environment, "informational");
@@ -96,5 +96,5 @@ double machine_peak_flops(const json_t *environment, const char *precision, int6
 	loop = ceiling(environment, name, cores);
 	snprintf(name, sizeof name, "matrix_%.8s", precision);
 	product = ceiling(environment, name, cores);
-	return fmax(loop, product); /* of a number and NaN: the number */
+	return fmax(loop, product); /* fmax of a number and NaN is the number */
 }

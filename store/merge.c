@@ -10,7 +10,7 @@
 #define RUN_COLUMNS                                                                                \
 	"uid, suite, version, effort, seed, started_wall_ns, finished_wall_ns, statistic, spec,"   \
 	" command, environment, environment_hash, host"
-/* Beside the axes. */
+/* Columns of `cell` besides the axes. */
 #define CELL_COLUMNS                                                                               \
 	"hash, key, name, environment, backend, options, status, flags, reason, details, gate,"    \
 	" evidence, gate_log"
@@ -36,7 +36,9 @@ static char *cell_copy(const struct store *other)
 	return strbuf_take(&sql);
 }
 
-/* The processes of old cells become those of the new cells of the same hash; caller frees. */
+/*
+ * SQL that attaches the copied processes to the new cells with the same hash; the caller frees it.
+ */
 static char *process_copy(const struct store *other)
 {
 	struct strbuf sql;
@@ -56,7 +58,7 @@ static char *process_copy(const struct store *other)
 	return strbuf_take(&sql);
 }
 
-/* A table beside process, joined to the copies by cell and replicate. */
+/* Copies a table beside `process`, joined to the copies by cell and replicate. */
 #define COPY_BESIDE(table, columns)                                                                \
 	"INSERT INTO main." table " (process, " columns ") SELECT mine.id, " columns               \
 	" FROM other." table " AS t JOIN other.process AS p ON p.id = t.process"                   \
@@ -65,13 +67,13 @@ static char *process_copy(const struct store *other)
 	" JOIN main.process AS mine ON mine.cell = new.id AND mine.replicate = p.replicate"        \
 	" WHERE old.run = ?1 ORDER BY t.rowid"
 
-/* How runs are copied. */
+/* The statements that copy runs. */
 struct copy {
-	char *cells, *processes; /* statements; ?1 the run there, ?2 the run here */
+	char *cells, *processes; /* ?1 = the run there, ?2 = the run here */
 	bool has_series, has_names;
 };
 
-/* A name that is another run's here comes as a tag. */
+/* If another run here has the same name, the name becomes a tag. */
 static enum prony_status copy_names(struct store *store, int64_t old, int64_t new,
 				    struct error *err)
 {
@@ -119,7 +121,7 @@ static enum prony_status copy_rows(struct store *store, const struct copy *copy,
 	return status;
 }
 
-/* Whether the last statement failed because of what was to be copied. */
+/* Whether the last statement failed because of the copied data. */
 static bool breaks_a_rule(const struct store *store)
 {
 	int code = sqlite3_extended_errcode(store->db);
@@ -127,7 +129,7 @@ static bool breaks_a_rule(const struct store *store)
 	return (code & 0xff) == SQLITE_CONSTRAINT && code != SQLITE_CONSTRAINT_TRIGGER;
 }
 
-/* A copy is looked at where it lies: what is in the other store may be another thing next time. */
+/* Validate the copy, not the original, because the other store may change meanwhile. */
 static enum prony_status copy_run(struct store *store, const struct copy *copy, int64_t old,
 				  struct error *err)
 {
@@ -144,7 +146,7 @@ static enum prony_status copy_run(struct store *store, const struct copy *copy, 
 	return sql_end(store, status, doing, err);
 }
 
-/* Pages that two others point to would be read again and again, and indices may lie. */
+/* A damaged file may refer to a page twice, or have wrong indices, so check it first. */
 static enum prony_status check_pages(struct store *store, const char *path, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
@@ -161,8 +163,9 @@ static enum prony_status check_pages(struct store *store, const char *path, stru
 	return status;
 }
 
-/* The runs that are not here, asked for once, the oldest first, so that ids follow time; the caller
- * frees. */
+/*
+ * Lists the runs that are not here yet, oldest first, so that ids follow time. The caller frees it.
+ */
 static enum prony_status list_runs(struct store *store, int64_t **out, size_t *count,
 				   struct error *err)
 {
@@ -192,7 +195,7 @@ static enum prony_status list_runs(struct store *store, int64_t **out, size_t *c
 	return status;
 }
 
-/* A run that is refused keeps the others from nothing. */
+/* A refused run does not stop the others. */
 static enum prony_status copy_runs(struct store *store, const struct copy *copy, const char *path,
 				   int *imported, struct error *err)
 {
@@ -227,7 +230,7 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 {
 	struct store *other = NULL;
 	int count = 0;
-	/* Checked by the rules for every store, then attached to this one. */
+	/* Open it as a store first, which applies all checks, then attach it to this one. */
 	enum prony_status status = store_open(other_path, true, &other, err);
 
 	if (status != PRONY_OK)

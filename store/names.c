@@ -1,4 +1,4 @@
-/* What people call runs: a name that is one run's, and tags. */
+/* Names of runs (unique) and tags. */
 #include <ctype.h>
 #include <string.h>
 
@@ -6,10 +6,12 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 
-enum { UID_DIGITS = 4 }; /* as many of a uid are enough to name a run */
+enum { UID_DIGITS = 4 }; /* this many digits of a uid identify a run */
 
-/* Letters and digits, and what file names, versions and branches have besides. Colons and tildes
- * are for the grammar of commands. */
+/*
+ * Allowed are letters, digits and the characters of file names, versions and branches. Colon and
+ * tilde belong to the grammar of commands.
+ */
 static bool has_odd_character(const char *word)
 {
 	for (; *word; word++)

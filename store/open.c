@@ -14,7 +14,9 @@ static enum prony_status open_to_write(struct store *store, struct error *err)
 	if (status == PRONY_OK)
 		status = store_connect(store, "?mode=rwc",
 				       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
-	/* SQLite opens what it may not write for reading, and says so at the first result only. */
+	/*
+	 * SQLite silently opens a write-protected file read-only and reports that only on a write.
+	 */
 	if (status == PRONY_OK && sqlite3_db_readonly(store->db, "main") == 1)
 		return error_set(err, PRONY_STORE,
 				 "%s: it may not be written; give it write permission, or name "
@@ -29,7 +31,7 @@ static enum prony_status open_to_write(struct store *store, struct error *err)
 	return status;
 }
 
-/* Whether what was committed last may still stand in the write-ahead log beside the file. */
+/* Whether recently committed data may still be in the write-ahead log beside the file. */
 static bool log_is_left(const char *path)
 {
 	struct stat there;
@@ -50,7 +52,9 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 				 "%s: there is no such store; `prony run` makes one, --store FILE "
 				 "names another",
 				 store->path);
-	/* To write, because the last one to close tidies up the log; falls back where it may not.
+	/*
+	 * Open for writing, because the last connection to close cleans up the log. Fall back to
+	 * read-only without permission.
 	 */
 	enum prony_status status = store_connect(store, "?mode=rw", SQLITE_OPEN_READWRITE, &first);
 	if (status == PRONY_OK)
@@ -60,7 +64,9 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 		bool unwritable = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
 		if (!unwritable || log_is_left(store->path))
 			return error_set(err, status, "%s", first.text);
-		/* A folder that may not be written cannot get the log's index: nobody else writes.
+		/*
+		 * In a write-protected folder the log's index cannot be created; then nobody else
+		 * writes either.
 		 */
 		status = store_connect(store, "?mode=ro&immutable=1", SQLITE_OPEN_READONLY, err);
 		if (status == PRONY_OK)

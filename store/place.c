@@ -1,7 +1,7 @@
 /*
- * The place of an open store. Its file may be removed, or another put there, while a run writes to
- * it: what is stored from then on goes where nobody will ever look. All of it still lies behind the
- * open file, and is written beside.
+ * Detects that the file of an open store was removed or replaced while a run writes to it. New
+ * results would then be lost. Everything is still reachable through the open file, so it is saved
+ * under another name.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@ bool store_has_moved(const struct store *store)
 {
 	int moved = 0;
 
-	/* A file system that cannot tell says that it is not so. */
+	/* File systems that cannot tell report "not moved". */
 	return sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) ==
 		       SQLITE_OK &&
 	       moved;
 }
 
-/* A name beside `path` that is not taken: caller frees. */
+/* An unused file name beside `path`; the caller frees it. */
 static char *free_name(const char *path)
 {
 	char *name = memory_printf("%s.rescued", path);
@@ -35,7 +35,7 @@ static char *free_name(const char *path)
 	return name;
 }
 
-/* Its content as it is now into the file `name`, and from then on the store is there. */
+/* Writes the current content to the file `name`, which then becomes the store. */
 static enum prony_status move_to(struct store *store, const char *name, struct error *err)
 {
 	struct store there = {.path = memory_strdup(name)};
@@ -54,7 +54,7 @@ static enum prony_status move_to(struct store *store, const char *name, struct e
 		free(there.uri);
 		return status;
 	}
-	/* SQLite leaves files alone that now lie at the place of one that it closes. */
+	/* SQLite does not touch a file that has taken the place of the closed one. */
 	sqlite3_close(store->db);
 	free(store->uri);
 	store->lost_path = store->path;
@@ -72,7 +72,7 @@ enum prony_status store_rescue(struct store *store, struct error *err)
 	enum prony_status status = move_to(store, name, &why);
 
 	free(name);
-	/* Its folder may be gone for good, or its disk. */
+	/* The folder or its disk may be gone. */
 	if (status != PRONY_OK &&
 	    directory_make_temporary("prony-rescued-", &folder, &none) == PRONY_OK) {
 		name = path_join(folder, "prony.db");

@@ -9,7 +9,7 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 
-/* JSON of a column; *out stays NULL for a NULL. */
+/* Reads a JSON column; *out stays NULL for SQL NULL. */
 static enum prony_status read_json(const struct store *store, sqlite3_stmt *statement, int column,
 				   json_t **out, struct error *err)
 {
@@ -24,11 +24,14 @@ static enum prony_status read_json(const struct store *store, sqlite3_stmt *stat
 			 why.text);
 }
 
-/* What a cell is and how it ended; the axes follow. */
+/* Columns before the axes: identity and outcome of a cell. */
 #define CELL_COLUMNS "id, key, hash, status, flags, reason, gate, details"
 enum { CELL_GATE = 6, CELL_DETAILS, CELL_EVIDENCE, CELL_GATE_LOG, CELL_FIRST_AXIS };
 
-/* The axis whose word is unknown, or NULL. Columns that an older store lacks hold the default. */
+/*
+ * Reads the axes. Returns the first axis with an unknown word, or NULL. Axes without a column in an
+ * older store get their default.
+ */
 static const char *read_axes(sqlite3_stmt *statement, struct cell *cell)
 {
 	cell_defaults(cell);
@@ -88,11 +91,13 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 	return status;
 }
 
-/* Caller frees. ?1: a run, or for `single` a cell. */
+/* The caller frees it. ?1: a run, or with `single` a cell. */
 static char *cell_query(const struct store *store, unsigned parts, bool single)
 {
-	/* SQLite takes the figures away in a tenth of the time that it takes to parse them here;
-	 * what is damaged is said where it is parsed. */
+	/*
+	 * SQLite removes the figures ten times faster than parsing them here would be. Damaged JSON
+	 * is reported by the parser.
+	 */
 	bool can =
 		sqlite3_libversion_number() >= 3038000 && !sqlite3_compileoption_used("OMIT_JSON");
 	const char *evidence =
@@ -107,8 +112,7 @@ static char *cell_query(const struct store *store, unsigned parts, bool single)
 		      parts & STORE_LOGS ? "gate_log" : "NULL");
 	for (int id = 0; id < AXIS_COUNT; id++)
 		strbuf_printf(&sql, ", %s", store->axis_columns[id] ? axes[id].name : "NULL");
-	/* By number: sorting what the index of runs finds, evidence and all, would go over a disk.
-	 */
+	/* Sort by number: sorting whole rows with their evidence would spill to disk. */
 	strbuf_puts(&sql, single ? " FROM cell WHERE id = ?1"
 				 : " FROM cell WHERE id IN (SELECT id FROM cell WHERE run = ?1"
 				   " AND hash = ifnull(?2, hash)) ORDER BY id");
@@ -137,7 +141,7 @@ static enum prony_status load_cells(struct store *store, const char *hash, unsig
 		status = sql_step(store, statement, "read cells", &row, err);
 		if (status != PRONY_OK || !row)
 			break;
-		/* Counted first, so that a half-read one is released too. */
+		/* Count it first, so that it is released even when reading fails half-way. */
 		struct stored_cell *cell = &run->cells[run->cell_count++];
 		status = read_cell(store, statement, parts, &run->arena, cell, err);
 	}
@@ -145,8 +149,10 @@ static enum prony_status load_cells(struct store *store, const char *hash, unsig
 	return status;
 }
 
-/* The fields of an initialised record from the columns that follow `first`; NULL leaves what "not
- * measured" is. */
+/*
+ * Reads the fields of an initialised record from the columns after `first`; NULL leaves "not
+ * measured".
+ */
 static void read_fields(sqlite3_stmt *statement, int first, struct process_record *record)
 {
 	for (size_t i = 0; i < process_field_count; i++) {
@@ -196,7 +202,7 @@ static enum prony_status read_intervals(const struct store *store, sqlite3_stmt 
 	return PRONY_OK;
 }
 
-/* Caller frees. Columns: log, intervals (NULL when not wanted), id, the fields. */
+/* The caller frees it. Columns: log, intervals (NULL when not wanted), id, the fields. */
 static char *process_query(const struct store *store, unsigned parts)
 {
 	struct strbuf sql;
@@ -209,16 +215,16 @@ static char *process_query(const struct store *store, unsigned parts)
 		parts & STORE_INTERVALS
 			? "(SELECT intervals FROM process_intervals WHERE process = process.id)"
 			: "NULL");
-	/* An older store that may not be written lacks the newest columns. */
+	/* A write-protected older store lacks the newest columns. */
 	for (size_t i = 0; i < process_field_count; i++)
 		strbuf_printf(&sql, ", %s", store->columns[i] ? process_fields[i].name : "NULL");
 	strbuf_puts(&sql, " FROM process WHERE cell = ?1 ORDER BY replicate");
 	return strbuf_take(&sql);
 }
 
-/* What is asked for each cell: prepared once, because there may be thousands. */
+/* Queries for each cell, prepared once because there may be thousands of cells. */
 struct cell_queries {
-	sqlite3_stmt *count, *rows; /* ?1: the cell */
+	sqlite3_stmt *count, *rows; /* ?1 = the cell */
 	bool with_series;
 };
 
@@ -237,7 +243,7 @@ static enum prony_status prepare_queries(struct store *store, unsigned parts,
 	return status;
 }
 
-/* Starts a query again, for this cell. */
+/* Restarts a query for this cell. */
 static enum prony_status ask(struct store *store, sqlite3_stmt *statement, int64_t cell, bool *row,
 			     struct error *err)
 {
@@ -264,7 +270,7 @@ static enum prony_status read_process(struct store *store, const struct cell_que
 	return status;
 }
 
-/* How many processes a cell has. */
+/* The number of processes of a cell. */
 static enum prony_status count_processes(struct store *store, const struct cell_queries *queries,
 					 int64_t cell, size_t *count, struct error *err)
 {
@@ -276,7 +282,7 @@ static enum prony_status count_processes(struct store *store, const struct cell_
 	return status;
 }
 
-/* Those of a cell into `records`, which has room for `count`. */
+/* Loads the processes of a cell into `records`, which has room for `count`. */
 static enum prony_status load_processes(struct store *store, const struct cell_queries *queries,
 					struct process_record *records, size_t count,
 					struct stored_cell *cell, struct error *err)
@@ -286,7 +292,7 @@ static enum prony_status load_processes(struct store *store, const struct cell_q
 
 	cell->processes = count > 0 ? records : NULL;
 	while (status == PRONY_OK && row && cell->process_count < count) {
-		/* Counted first, so that a half-read one is released too. */
+		/* Count it first, so that it is released even when reading fails half-way. */
 		struct process_record *record = &cell->processes[cell->process_count++];
 		status = read_process(store, queries, record, err);
 		if (status == PRONY_OK)
@@ -329,7 +335,7 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 				 struct stored_run *out, struct error *err)
 {
 	int64_t id = 0;
-	/* One snapshot: another prony may be writing this very run. */
+	/* Read within one transaction, because another prony may be writing this run. */
 	enum prony_status status = sql_run(store, "BEGIN", "read it", err);
 
 	if (status != PRONY_OK)
@@ -343,12 +349,12 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 
 struct store_reader {
 	struct store *store;
-	struct arena arena; /* of meta's texts */
+	struct arena arena; /* owns the texts of `meta` */
 	struct run_meta meta;
 	unsigned parts;
 	sqlite3_stmt *cell;
 	struct cell_queries queries;
-	struct process_record *records; /* of the run that was read last */
+	struct process_record *records; /* the run that was read last */
 	size_t capacity;
 };
 
@@ -405,7 +411,7 @@ enum prony_status store_reader_cells(struct store_reader *reader,
 	bool row = true;
 
 	strbuf_init(&sql, 0);
-	/* The axes stand where read_axes looks for them. */
+	/* The axes come first, where read_axes expects them. */
 	strbuf_puts(&sql, "SELECT id");
 	for (int column = 1; column < CELL_FIRST_AXIS; column++)
 		strbuf_puts(&sql, ", NULL");
@@ -434,8 +440,10 @@ enum prony_status store_reader_cells(struct store_reader *reader,
 	return status;
 }
 
-/* Room for the processes of these cells, used again and again: asking the system for it anew each
- * time takes as long as reading. */
+/*
+ * Reuses one array for the processes of these cells; allocating it anew each time takes as long as
+ * reading.
+ */
 static enum prony_status make_room(struct store_reader *reader, const int64_t *cells, size_t count,
 				   struct error *err)
 {
@@ -472,7 +480,7 @@ enum prony_status store_reader_load(struct store_reader *reader, const int64_t *
 		status = ask(reader->store, reader->cell, cells[i], &row, err);
 		if (status != PRONY_OK || !row)
 			break;
-		/* Counted first, so that a half-read one is released too. */
+		/* Count it first, so that it is released even when reading fails half-way. */
 		struct stored_cell *cell = &run.cells[run.cell_count++];
 		status = read_cell(reader->store, reader->cell, reader->parts, &run.arena, cell,
 				   err);

@@ -1,4 +1,4 @@
-/* The tables of a store: how they are made, brought up to date, and told from what is none. */
+/* Creates, migrates and checks the tables of a store. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,14 +6,14 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 
-#define APPLICATION_ID 0x70726f6e /* "pron", tells a store from other SQLite files */
+#define APPLICATION_ID 0x70726f6e /* "pron", distinguishes a store from other SQLite files */
 
 /*
- * Schema n is made by migrations[0..n-1]; a migration that was released never changes. The columns
- * of `process` come from PROCESS_FIELDS, those of axes that came later from cell/axes.h; they are
- * added when they are missing, as are the tables of the sensors' series and of the runs' names:
- * what is new in them makes no older store unreadable. Logs, intervals and series have tables of
- * their own: SQLite would have to walk through them to reach a column that was added later.
+ * Schema n is made by migrations[0..n-1]; a released migration never changes. The columns of
+ * `process` come from PROCESS_FIELDS and those of later axes from cell/axes.h. Missing columns are
+ * added, and so are the tables of sensor series and of run names: adding them keeps older stores
+ * readable. Logs, intervals and series have their own tables, because SQLite would otherwise have
+ * to read past them to reach a later column.
  */
 static const char *const migrations[STORE_SCHEMA] = {
 	"CREATE TABLE run ("
@@ -48,7 +48,7 @@ static const char series_table[] =
 	" kind TEXT NOT NULL, unit TEXT NOT NULL, rate_unit TEXT NOT NULL, absent TEXT NOT NULL,"
 	" channels TEXT NOT NULL, samples BLOB NOT NULL, UNIQUE (process, sensor))";
 
-/* A name is one run's, a run has at most one; tags as many as one likes. */
+/* A name belongs to one run, and a run has at most one name. Tags are unlimited. */
 static const char names_tables[] =
 	"CREATE TABLE IF NOT EXISTS run_name ("
 	" name TEXT NOT NULL UNIQUE,"
@@ -57,8 +57,10 @@ static const char names_tables[] =
 	" run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE, tag TEXT NOT NULL,"
 	" UNIQUE (run, tag))";
 
-/* How the text begins that made each of our tables. Rows are found by their number: that column has
- * to be the row's own. */
+/*
+ * How the SQL text of each of our tables begins. Rows are found by their number, so that column
+ * must be the rowid.
+ */
 static const struct {
 	const char *name, *head;
 } tables[] = {
@@ -83,10 +85,10 @@ static int find_table(const char *name)
 }
 
 /*
- * Whether the text that made a table or an index holds a list of names, types and constraints and
- * nothing that would be computed: a parenthesis within the list of columns stands after UNIQUE only
- * (else after CHECK, DEFAULT, or AS, which makes a column of an expression), and nothing follows
- * the list. LIKE alone, in a CHECK, can take longer than anybody lives.
+ * Whether the SQL text of a table or index contains only names, types and constraints and nothing
+ * that would be evaluated. In the list of columns a parenthesis may only follow UNIQUE (not CHECK,
+ * DEFAULT, or AS for a computed column), and nothing follows the list. A hostile CHECK with LIKE
+ * alone could run practically for ever.
  */
 static bool is_plain(const char *sql)
 {
@@ -105,7 +107,7 @@ static bool is_plain(const char *sql)
 			at++;
 			continue;
 		}
-		if (*at == '\'') { /* a default; '' within it reads as two of them */
+		if (*at == '\'') { /* a default value; '' inside it reads as two strings */
 			at = strchr(at + 1, '\'');
 			if (!at)
 				return false;
@@ -125,8 +127,10 @@ static bool is_plain(const char *sql)
 	return false;
 }
 
-/* What is wrong with an object that bears the name of one of our tables or belongs to one; NULL
- * when nothing is. Virtual tables have no page of their own. */
+/*
+ * What is wrong with an object that has the name of one of our tables or belongs to one; NULL when
+ * it is fine. Virtual tables have no root page.
+ */
 static const char *object_fault(int table, const char *type, int64_t root_page, const char *sql)
 {
 	if (!strcmp(type, "index"))
@@ -139,8 +143,8 @@ static const char *object_fault(int table, const char *type, int64_t root_page, 
 }
 
 /*
- * Everything with one of our names has to be a table with rows of its own: a view, a trigger or a
- * column that is computed may show other rows at each look, or go on for ever.
+ * Every object with one of our names must be a plain table: a view, a trigger or a computed column
+ * could return different rows each time or never end.
  */
 static enum prony_status check_tables(struct store *store, struct error *err)
 {
@@ -199,7 +203,7 @@ enum prony_status schema_version(struct store *store, int64_t *version, struct e
 				 "%s: it was written by a newer prony (schema %lld, this one knows "
 				 "%d); update prony, or name another store with --store FILE",
 				 store->path, (long long)found, STORE_SCHEMA);
-	/* Tables and version come in one transaction. */
+	/* Tables and version are written in one transaction. */
 	if (status == PRONY_OK && count > 0 && found < 1)
 		return error_set(err, PRONY_STORE,
 				 "%s: no prony writes schema %lld; it was changed by something "
@@ -212,7 +216,7 @@ enum prony_status schema_version(struct store *store, int64_t *version, struct e
 	return status;
 }
 
-/* The tables that came later: an older store that may not be written lacks them. */
+/* Finds the tables that were added later; a write-protected older store lacks them. */
 static enum prony_status find_tables(struct store *store, struct error *err)
 {
 	int64_t series = 0, names = 0;
@@ -230,7 +234,7 @@ static enum prony_status find_tables(struct store *store, struct error *err)
 	return status;
 }
 
-/* A column that a table of ours gives: its name, its type, and whether the store has it. */
+/* A column of our tables: name, type, and whether the store has it. */
 struct column {
 	const char *table, *name, *type;
 	bool *present;
@@ -298,7 +302,7 @@ enum prony_status schema_migrate(struct store *store, struct error *err)
 
 	if (status != PRONY_OK)
 		return status;
-	/* Asked again under the lock: another prony may have been quicker. */
+	/* Check again under the lock: another prony may have migrated meanwhile. */
 	status = schema_version(store, &version, err);
 	for (int64_t i = version; i < STORE_SCHEMA && status == PRONY_OK; i++)
 		status = sql_run(store, migrations[i], "make its tables", err);

@@ -1,4 +1,4 @@
-/* What the sensors saw, one row per sensor of a process. */
+/* Stores sensor series, one row per sensor of a process. */
 #include <endian.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,10 @@
 static const char doing_write[] = "store what sensors saw";
 static const char doing_read[] = "read what sensors saw";
 
-/* Per sample: its time, then a value per channel, each little-endian in 64 bits; caller frees. */
+/*
+ * Packs the samples: time, then a value per channel, each 64 bits little-endian. The caller frees
+ * it.
+ */
 static uint64_t *pack(const struct series *series, size_t *bytes)
 {
 	size_t width = 1 + series->channel_count, words = series->count * width;
@@ -69,7 +72,7 @@ enum prony_status series_insert(struct store *store, int64_t process,
 	return status;
 }
 
-/* Words with one space between them. */
+/* Splits words separated by single spaces. */
 static bool unpack_channels(const char *text, struct series *series)
 {
 	size_t words = *text ? 1 : 0;
@@ -144,7 +147,7 @@ enum prony_status series_load(struct store *store, int64_t process, struct proce
 			break;
 		record->series = memory_realloc(record->series, (record->series_count + 1) *
 									sizeof *record->series);
-		/* Counted first, so that a half-read one is released too. */
+		/* Count it first, so that it is released even when reading fails half-way. */
 		struct series *series = &record->series[record->series_count++];
 		*series = (struct series){.count = 0};
 		if (!read_one(statement, series))

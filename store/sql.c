@@ -157,7 +157,9 @@ const char *sql_text(sqlite3_stmt *statement, int column)
 {
 	const unsigned char *text = sqlite3_column_text(statement, column);
 
-	/* What SQLite had no memory to give looks like what is not there. */
+	/*
+	 * SQLite also returns NULL when memory runs out; do not confuse that with an absent value.
+	 */
 	if (!text && sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM)
 		memory_exhausted("host memory");
 	return text ? (const char *)text : "";

@@ -1,4 +1,4 @@
-/* Private to store/: an open database and short ways to run statements on it. */
+/* Private to store/: an open database and helpers that run statements on it. */
 #ifndef PRONY_STORE_SQL_INTERNAL_H
 #define PRONY_STORE_SQL_INTERNAL_H
 
@@ -14,21 +14,21 @@
 
 struct store {
 	sqlite3 *db;
-	char *path;		       /* as the user knows it */
-	char *lost_path;	       /* where it was when it was removed or replaced; or NULL */
-	char *uri;		       /* as SQLite was asked to open it */
-	bool *columns;		       /* per row of PROCESS_FIELDS: the table `process` has it */
-	bool axis_columns[AXIS_COUNT]; /* likewise of the table `cell` */
-	bool has_series;	       /* the table `process_series` is there */
-	bool has_names;		       /* the tables `run_name` and `run_tag` are there */
-	int depth;		       /* of transactions within one */
-	int64_t steps, steps_max;      /* of SQLite's machine: in this statement, and at most */
+	char *path;	 /* path as the user gave it */
+	char *lost_path; /* previous path, if the file was removed or replaced; or NULL */
+	char *uri;	 /* the URI passed to SQLite */
+	bool *columns;	 /* per row of PROCESS_FIELDS: whether the table `process` has the column */
+	bool axis_columns[AXIS_COUNT]; /* the same for the table `cell` */
+	bool has_series;	       /* whether the table `process_series` exists */
+	bool has_names;		       /* whether the tables `run_name` and `run_tag` exist */
+	int depth;		       /* nesting depth of transactions */
+	int64_t steps, steps_max; /* virtual machine steps of this statement, and their limit */
 };
 
-/* The error of the statement that just failed: what was being done, the file, the remedy. */
+/* Sets the error of the failed statement: what was being done, the file, the remedy. */
 enum prony_status sql_fail(const struct store *store, struct error *err, const char *doing);
 
-/* Statements without parameters and results. */
+/* Runs statements without parameters and results. */
 enum prony_status sql_run(struct store *store, const char *sql, const char *doing,
 			  struct error *err);
 
@@ -40,7 +40,10 @@ enum prony_status sql_run(struct store *store, const char *sql, const char *doin
 enum prony_status sql_prepare(struct store *store, const char *sql, const char *doing,
 			      sqlite3_stmt **out, struct error *err, const char *types, ...);
 
-/* As sql_prepare, run to its end; *changes (may be NULL) = rows it changed. */
+/*
+ * Like sql_prepare, and runs the statement to its end; *changes (may be NULL) = number of changed
+ * rows.
+ */
 enum prony_status sql_change(struct store *store, const char *sql, const char *doing, int *changes,
 			     struct error *err, const char *types, ...);
 
@@ -54,41 +57,42 @@ enum prony_status sql_int(struct store *store, const char *sql, const char *doin
 			  ...);
 
 /*
- * A transaction takes the write lock at once, so that it cannot fail half-way for want of it. One
- * within another is a part of it. A store that is no longer at its place is written beside first,
- * and takes the transaction there: sql_end then says so, after all that was written.
+ * Takes the write lock at once, so that a transaction cannot fail half-way for lack of it. A nested
+ * transaction is part of the outer one. If the store's file was moved, the content is first saved
+ * under another name and the transaction goes there; sql_end reports that after writing.
  */
 enum prony_status sql_begin(struct store *store, const char *doing, struct error *err);
 /* Commits when `status` is PRONY_OK, else rolls back; returns the outcome of both. */
 enum prony_status sql_end(struct store *store, enum prony_status status, const char *doing,
 			  struct error *err);
 
-/* Opens store->path, instead of what was open; flags as of sqlite3_open_v2. */
+/* Opens store->path and closes the previous connection; flags as in sqlite3_open_v2. */
 enum prony_status store_connect(struct store *store, const char *query, int flags,
 				struct error *err);
-/* Bounds the steps of each statement from now on by what a sound file of `bytes` more can take. */
+/* Limits the steps of each further statement to what a valid file of `bytes` more can need. */
 void store_limit_steps(struct store *store, int64_t bytes);
-/* Journal, safety, foreign keys of a connection that writes. */
+/* Sets journal mode, synchronous mode and foreign keys of a writing connection. */
 enum prony_status store_set_up(struct store *store, struct error *err);
 /* Makes the folder of a store. */
 enum prony_status store_make_folder(const char *path, struct error *err);
 
-/* Whether the file of the store's name is another one now, or none. */
+/* Whether the file with the store's name is gone or is now another file. */
 bool store_has_moved(const struct store *store);
-/* Writes what the store holds beside its old place, or below TMPDIR: the store then is there. */
+/* Saves the content of the store beside its old path, or below TMPDIR, and continues there. */
 enum prony_status store_rescue(struct store *store, struct error *err);
-/* The error of a store that had to be rescued. */
+/* The error for a store that had to be saved elsewhere. */
 enum prony_status store_say_lost(const struct store *store, struct error *err);
 
 /*
- * Schema of an open file; *version 0: nothing is in it yet. PRONY_STORE for a file that is no
- * store, one of a newer prony, and one in which a name of ours is anything but the table that we
- * make.
+ * The schema of an open file; *version 0: empty. PRONY_STORE when the file is not a store, belongs
+ * to a newer prony, or contains an object with one of our names that is not our table.
  */
 enum prony_status schema_version(struct store *store, int64_t *version, struct error *err);
-/* Makes or brings up to date the tables, all or nothing; so it finds out whether it can write. */
+/*
+ * Creates or migrates the tables in one transaction; this also shows whether the store is writable.
+ */
 enum prony_status schema_migrate(struct store *store, struct error *err);
-/* Which columns there are, and which of the tables that came later. */
+/* Finds out which columns and which later tables exist. */
 enum prony_status schema_find(struct store *store, struct error *err);
 
 /* Columns of process_series besides `process`. */
@@ -98,24 +102,26 @@ enum prony_status series_insert(struct store *store, int64_t process,
 enum prony_status series_load(struct store *store, int64_t process, struct process_record *record,
 			      struct error *err);
 
-/* The run that `which` names, as store_load_run finds it. */
+/* Finds the run that `which` names, with the rules of store_load_run. */
 enum prony_status find_run(struct store *store, const char *which, int64_t *run, struct error *err);
-/* The row of a run; its long texts into the arena. */
+/* Reads the row of a run; its long texts go into the arena. */
 enum prony_status load_meta(struct store *store, int64_t id, struct arena *arena,
 			    struct run_meta *meta, struct error *err);
-/* A run by its id, within a transaction of the caller's; `hash`: that cell of it alone, or NULL. */
+/* Loads a run by id within the caller's transaction; `hash`: only that cell, or NULL. */
 enum prony_status load_run(struct store *store, int64_t id, const char *hash, unsigned parts,
 			   struct stored_run *out, struct error *err);
 
-/* Gives a new run its name, in the caller's transaction. */
+/* Stores the name of a new run in the caller's transaction. */
 enum prony_status names_insert(struct store *store, int64_t run, const char *name,
 			       struct error *err);
-/* Name and tags of a run; the tags in the arena. */
+/* Loads name and tags of a run; the tags are in the arena. */
 enum prony_status names_load(struct store *store, int64_t run, struct arena *arena,
 			     struct run_meta *meta, struct error *err);
 
-/* Whether a run that was copied from another store, in this transaction, holds only what prony
- * writes; PRONY_BAD_INPUT names the column that does not. */
+/*
+ * Checks that a run copied from another store in this transaction holds only values that prony
+ * writes; PRONY_BAD_INPUT names the first bad column.
+ */
 enum prony_status validate_run(struct store *store, int64_t id, struct error *err);
 
 /* Columns of the current row. */

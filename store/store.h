@@ -14,51 +14,57 @@
 struct store;
 
 /*
- * Opens (and makes, with its folder) a store. NULL path: DATA/prony.db. WAL (a rollback journal on
- * network file systems), synchronous FULL, busy timeout 10 s. PRONY_STORE names file and remedy for
- * one that cannot be written, is no SQLite file, or was written by a newer prony; an older schema
- * is migrated in a transaction. read_only needs no right to write; PRONY_BAD_INPUT when nothing is
- * there.
+ * Opens a store and creates it, with its folder, if needed. NULL path: DATA/prony.db. Uses WAL (a
+ * rollback journal on network file systems), synchronous FULL and a busy timeout of 10 s.
+ * PRONY_STORE names file and remedy for a file that cannot be written, is not SQLite, or belongs to
+ * a newer prony. An older schema is migrated in a transaction. read_only needs no write permission;
+ * PRONY_BAD_INPUT when there is no file.
  */
 enum prony_status store_open(const char *path, bool read_only, struct store **out,
 			     struct error *err);
 void store_close(struct store *store);
 
-/* The file of a store: `path`, or the default's for NULL; caller frees. */
+/* The file of a store: `path`, or the default path for NULL; the caller frees it. */
 char *store_file(const char *path);
 
-#define RUN_WORD_BYTES 64 /* of a name or a tag, with its end */
+#define RUN_WORD_BYTES 64 /* of a name or a tag, with terminator */
 
 struct run_meta {
 	int64_t id;
-	char uid[33];		   /* random; the same in every store it is imported into */
-	char name[RUN_WORD_BYTES]; /* one run's only; "" = none */
-	const char *tags;	   /* in alphabetical order, with commas; "" = none; NULL as "" */
+	char uid[33];		   /* random; stays the same when the run is imported elsewhere */
+	char name[RUN_WORD_BYTES]; /* unique; "" = none */
+	const char *tags;	   /* alphabetical, comma-separated; "" or NULL = none */
 	char suite[64];
-	char version[32]; /* of prony */
+	char version[32]; /* version of prony */
 	char effort[16];
 	int64_t seed;
-	int64_t started_wall_ns, finished_wall_ns; /* finished RECORD_NONE while unfinished */
+	int64_t started_wall_ns,
+		finished_wall_ns; /* finished is RECORD_NONE while the run is unfinished */
 	char statistic[16];
-	const char *spec;	 /* canonical text */
+	const char *spec;	 /* canonical text of the spec */
 	const char *command;	 /* command line */
 	const char *environment; /* JSON text of the machine record */
 	char environment_hash[17];
 	char host[64];
 };
 
-/* What is written between the two is one transaction; `status`: the outcome so far, not PRONY_OK
- * takes all of it back. */
+/*
+ * Everything written between the two is one transaction. A `status` other than PRONY_OK rolls it
+ * back.
+ */
 enum prony_status store_batch_begin(struct store *store, struct error *err);
 enum prony_status store_batch_end(struct store *store, enum prony_status status, struct error *err);
 
-/* Inserts a run with its name and sets meta->id and uid. PRONY_USAGE for a name that another run
- * has. */
+/*
+ * Inserts a run with its name and sets meta->id and uid. PRONY_USAGE when another run has the name.
+ */
 enum prony_status store_run_begin(struct store *store, struct run_meta *meta, struct error *err);
 enum prony_status store_run_finish(struct store *store, int64_t run, int64_t wall_ns,
 				   struct error *err);
 
-/* The newest unfinished run with this canonical spec and environment hash; PRONY_MISSING if none.
+/*
+ * The newest unfinished run with this canonical spec and environment hash; PRONY_MISSING if there
+ * is none.
  */
 enum prony_status store_run_unfinished(struct store *store, const char *spec,
 				       const char *environment_hash, int64_t *run,
@@ -71,17 +77,21 @@ enum prony_status store_cell(struct store *store, int64_t run, const struct cell
 enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell_status status,
 				    unsigned flags, const char *reason, struct error *err);
 
-/* Where the framework came from and what it is, from its first hello: later ones change nothing.
- * `details` JSON: version, libraries, origin, settings, instruction_set, notes. */
+/*
+ * Stores origin and identity of the framework from its first hello; later calls change nothing.
+ * `details` is JSON: version, libraries, origin, settings, instruction_set, notes.
+ */
 enum prony_status store_cell_framework(struct store *store, int64_t cell, const json_t *details,
 				       struct error *err);
 
-/* Stores the gate's verdict and its log; evidence is the JSON of gate_compare or of its failure. */
+/* Stores the gate's verdict and log; `evidence` is the JSON of gate_compare or of its failure. */
 enum prony_status store_gate(struct store *store, int64_t cell, enum cell_status verdict,
 			     const json_t *evidence, const char *log, struct error *err);
 
-/* One transaction: the record, its intervals, its log, its series. A replicate that is already
- * there is PRONY_STORE: nothing is stored twice. */
+/*
+ * Stores the record, its intervals, log and series in one transaction. PRONY_STORE when the
+ * replicate exists already: nothing is stored twice.
+ */
 enum prony_status store_process(struct store *store, int64_t cell,
 				const struct process_record *record, struct error *err);
 
@@ -92,7 +102,7 @@ struct stored_cell {
 	enum cell_status status;
 	unsigned flags;
 	const char *reason;
-	json_t *framework; /* details; NULL before the first hello */
+	json_t *framework; /* details JSON; NULL before the first hello */
 	json_t *evidence;  /* of the gate; NULL when it did not run */
 	enum cell_status gate;
 	const char *gate_log;
@@ -107,28 +117,27 @@ struct stored_run {
 	size_t cell_count;
 };
 
-/* What is large and loaded only when wanted. */
+/* Large parts that are loaded only on request. */
 enum store_part {
 	STORE_INTERVALS = 1,
 	STORE_LOGS = 2,
 	STORE_SERIES = 4,
-	STORE_CHECKS = 8, /* of the gate's evidence: each of its figures */
+	STORE_CHECKS = 8, /* with the individual figures of the gate's evidence */
 	STORE_ALL = 15
 };
 
 /*
- * `which` names a run, in every command: "" or "latest" the newest, "latest~2" the second before
- * it; a name; a number; else at least four digits with which a uid begins, eight where they are
- * decimal and could be a number. PRONY_BAD_INPUT when there is none, or several. `parts`: those of
- * enum store_part, or 0.
+ * Loads a run. `which` names it, in every command: "" or "latest" = the newest, "latest~2" = two
+ * before it; a name; a number; or a prefix of a uid of at least four digits (eight if they are all
+ * decimal). PRONY_BAD_INPUT when no run or several match. `parts`: bits of enum store_part, or 0.
  */
 enum prony_status store_load_run(struct store *store, const char *which, unsigned parts,
 				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
 
 /*
- * A run read in pieces, for one that nobody wants to hold: one snapshot until the reader is closed
- * (NULL is fine). Opening takes what store_load_run takes.
+ * Reads a run piece by piece, for callers that do not want it all in memory. It sees one snapshot
+ * until it is closed (NULL is fine). Opening takes the arguments of store_load_run.
  */
 struct store_reader;
 enum prony_status store_reader_open(struct store *store, const char *which, unsigned parts,
@@ -139,12 +148,14 @@ enum prony_status store_reader_cells(struct store_reader *reader,
 				     void (*visit)(void *context, int64_t id,
 						   const struct cell *cell),
 				     void *context, struct error *err);
-/* These cells, as a run that has no others; stored_run_release releases it. Its processes and texts
- * are good until the next call. */
+/*
+ * Loads these cells as a run that has no others; free it with stored_run_release. Its processes and
+ * texts are valid until the next call.
+ */
 enum prony_status store_reader_load(struct store_reader *reader, const int64_t *cells, size_t count,
 				    struct stored_run *out, struct error *err);
 
-/* How many processes the run has that `which` names, as store_load_run finds it. */
+/* The number of processes in the run that `which` names. */
 enum prony_status store_count_processes(struct store *store, const char *which, int64_t *count,
 					struct error *err);
 
@@ -160,72 +171,77 @@ struct store_times {
 enum prony_status store_times(struct store *store, const char *hash, const char *host,
 			      const char *effort, struct store_times *out, struct error *err);
 
-/* A run, and how much belongs to it. */
+/* A run with the number of its cells and processes. */
 struct run_extent {
-	struct run_meta meta; /* spec, command, environment, tags NULL, but in a list */
+	struct run_meta meta; /* spec, command, environment and tags are NULL, except in a list */
 	int64_t cells, ok, processes;
 };
 
 /*
- * The run that is to be changed or deleted: as store_load_run finds it, but never the newest for
- * want of a word, and PRONY_BAD_INPUT also when the word may mean several, be it one by its id and
- * another by its uid. Reads its row only: what belongs to it may be damaged.
+ * Finds the run to change or delete, like store_load_run but stricter: no default to the newest,
+ * and PRONY_BAD_INPUT when the word could mean several runs, for example one by number and another
+ * by uid. Reads only its row, because the rest may be damaged.
  */
 enum prony_status store_find_run(struct store *store, const char *which, struct run_extent *out,
 				 struct error *err);
 
-/* The runs that bear `tag` (NULL: all), the newest first; the list and its texts in the arena. */
+/* Lists the runs with `tag` (NULL: all), newest first; list and texts are in the arena. */
 enum prony_status store_list_runs(struct store *store, const char *tag, struct arena *arena,
 				  struct run_extent **out, size_t *count, struct error *err);
 
 /*
- * Whether a word can be a name: a letter, then letters, digits and ". _ + -", at most 63, no word
- * that could be taken for a uid or for "latest"; or a tag, which may also begin with a digit.
- * PRONY_USAGE says what is wrong.
+ * Checks a name: a letter, then letters, digits and ". _ + -", at most 63 characters, and not a
+ * word that could be a uid or "latest". A tag may also begin with a digit. PRONY_USAGE says what is
+ * wrong.
  */
 enum prony_status run_name_check(const char *name, struct error *err);
 enum prony_status run_tag_check(const char *tag, struct error *err);
 
-/* Gives a run a name; "" takes its name away. Where another run has it: `take` takes it from that
- * one, else PRONY_USAGE. */
+/*
+ * Names a run; "" removes the name. If another run has the name: with `take` it loses it, otherwise
+ * PRONY_USAGE.
+ */
 enum prony_status store_run_name(struct store *store, int64_t run, const char *name, bool take,
 				 struct error *err);
 enum prony_status store_run_tag(struct store *store, int64_t run, const char *tag,
 				struct error *err);
-/* PRONY_BAD_INPUT when it does not bear it. */
+/* PRONY_BAD_INPUT when the run does not have the tag. */
 enum prony_status store_run_untag(struct store *store, int64_t run, const char *tag,
 				  struct error *err);
 
-/* A cell that some runs have. */
+/* A cell that occurs in some runs. */
 struct cell_name {
 	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES];
 	int64_t runs;
 };
 
-/* The cells of all runs, each once, that of the newest run first; the list in the arena. */
+/* Lists the distinct cells of all runs, those of the newest run first; in the arena. */
 enum prony_status store_list_cells(struct store *store, struct arena *arena, struct cell_name **out,
 				   size_t *count, struct error *err);
 
-/* The last `most` runs that have a cell, up to the run `until` (its id; 0: the newest of all), the
- * oldest first, each with that cell alone and its figures. The caller releases each run, then frees
- * *out. */
+/*
+ * Loads the last `most` runs that contain a cell, up to the run `until` (its id; 0: the newest),
+ * oldest first, each with only that cell and its figures. The caller releases each run, then frees
+ * *out.
+ */
 enum prony_status store_load_history(struct store *store, const char *hash, int64_t until,
 				     size_t most, struct stored_run **out, size_t *count,
 				     struct error *err);
 
-/* Deletes runs with all that belongs to them, all or none. */
+/* Deletes runs with everything that belongs to them; all or none. */
 enum prony_status store_delete_runs(struct store *store, const int64_t *runs, size_t count,
 				    struct error *err);
 
-/* Gives the space of what was deleted back to the file system: writes the file anew. *bytes: how
- * much smaller it is. */
+/*
+ * Returns the space of deleted data to the file system by rewriting the file. *bytes: how much
+ * smaller it became.
+ */
 enum prony_status store_compact(struct store *store, int64_t *bytes, struct error *err);
 
 /*
- * Copies every run of another store that is not here yet (by uid), one transaction a run. A run in
- * which a column holds what prony never writes is left out; if there are such, PRONY_BAD_INPUT
- * names the first, after the others were copied. *imported is set whenever the other store could be
- * read.
+ * Copies every run of another store that is not here yet (by uid), one transaction per run. A run
+ * with a value that prony never writes is skipped; after the others were copied, PRONY_BAD_INPUT
+ * names the first such run. *imported is set whenever the other store could be read.
  */
 enum prony_status store_import(struct store *store, const char *other_path, int *imported,
 			       struct error *err);

@@ -1,4 +1,4 @@
-/* Transactions, and whether the store is still at its place. */
+/* Transactions, and the check that the store's file is still in place. */
 #include "store/sql_internal.h"
 #include "store/store.h"
 
@@ -24,7 +24,7 @@ enum prony_status sql_end(struct store *store, enum prony_status status, const c
 		return status;
 	if (status == PRONY_OK)
 		status = sql_run(store, "COMMIT", doing, err);
-	/* A full disk may have rolled back already; a second time does no harm. */
+	/* A full disk may have caused a rollback already; doing it twice is harmless. */
 	if (status != PRONY_OK) {
 		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 		return status;

@@ -1,7 +1,7 @@
 /*
- * Whether a run that came from another store holds only what prony itself writes. Every column has
- * a rule: what it is, and within which bounds. What no column says alone is looked at in the run as
- * every command will read it: words, JSON, keys that follow from the axes, intervals in order.
+ * Checks that a run from another store contains only values that prony itself writes. Every column
+ * has a rule: its type and bounds. What a single column cannot show is checked by loading the run
+ * like any command does: words, JSON, keys that follow from the axes, intervals in order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,17 @@
 #include "store/sql_internal.h"
 
 #define TEXT_BYTES_MAX (INT64_C(64) << 20)
-/* 1 January 2200: a later start would be the newest run for good. Sums of two others fit. */
+/*
+ * 1 January 2200: a later start would stay the newest run for ever. Sums of two such times still
+ * fit.
+ */
 #define LATEST_WALL_NS INT64_C(7258118400000000000)
 #define NUMBER_MAX (INT64_C(1) << 61)
 
-/* What a column may hold; low and high are bytes of a text or blob, else the least and greatest
- * value. */
+/*
+ * Rule of a column; low and high are lengths in bytes for a text or blob, otherwise the least and
+ * greatest value.
+ */
 enum rule_type { RULE_TEXT, RULE_BLOB, RULE_INT, RULE_REAL };
 
 struct rule {
@@ -47,7 +52,7 @@ static const struct rule run_rules[] = {
 	TEXT("suite", BYTES_OF(run_meta, suite)),
 	TEXT("version", BYTES_OF(run_meta, version)),
 	TEXT("effort", BYTES_OF(run_meta, effort)),
-	/* The seeds of a user go to 2^64. */
+	/* Users' seeds go up to 2^64. */
 	{"seed", RULE_INT, false, INT64_MIN, INT64_MAX},
 	{"started_wall_ns", RULE_INT, false, 0, LATEST_WALL_NS},
 	{"finished_wall_ns", RULE_INT, true, 0, LATEST_WALL_NS},
@@ -59,7 +64,7 @@ static const struct rule run_rules[] = {
 	TEXT("host", BYTES_OF(run_meta, host)),
 };
 
-/* Beside the axes. */
+/* Columns besides the axes. */
 static const struct rule cell_rules[] = {
 	HEX("hash", CELL_HASH_BYTES - 1),
 	TEXT("key", CELL_KEY_BYTES),
@@ -95,10 +100,10 @@ static const struct rule series_rules[] = {
 static const struct rule name_rules[] = {TEXT("name", RUN_WORD_BYTES)};
 static const struct rule tag_rules[] = {TEXT("tag", RUN_WORD_BYTES)};
 
-/* The bounds of numbers that are real are looked at where they are read. */
+/* The bounds of real numbers are checked when they are read. */
 static struct rule axis_rule(const struct axis *axis)
 {
-	/* A store made before this was an axis. */
+	/* The column may be missing in a store that is older than this axis. */
 	bool later = axis->texts != AXIS_IN_KEY_AND_SPEC;
 
 	switch (axis->type) {
@@ -139,7 +144,7 @@ static enum prony_status wrong(const char *column, const char *table, struct err
 			 table);
 }
 
-/* The number of the first rule that a row breaks, from 1. */
+/* SQL for the number (from 1) of the first rule that a row breaks. */
 static void add_rule(const struct rule *rule, int number, struct strbuf *sql)
 {
 	const char *c = rule->column;
@@ -158,7 +163,7 @@ static void add_rule(const struct rule *rule, int number, struct strbuf *sql)
 			strbuf_printf(sql, " OR instr(CAST(%s AS BLOB), x'00') > 0", c);
 		break;
 	case RULE_INT:
-		/* -9223372036854775808 is no literal of SQL. */
+		/* -9223372036854775808 is not a valid SQL literal. */
 		strbuf_printf(sql, "typeof(%s) <> 'integer' OR %s > %lld OR %s < %lld - 1", c, c,
 			      (long long)rule->high, c, (long long)rule->low + 1);
 		break;
@@ -170,7 +175,7 @@ static void add_rule(const struct rule *rule, int number, struct strbuf *sql)
 	strbuf_printf(sql, ") THEN %d", number);
 }
 
-/* A table, the rules of its columns, and which of its rows belong to run ?1. */
+/* A table, the rules of its columns, and the condition for rows of run ?1. */
 struct rules {
 	const char *table, *where;
 	const struct rule *rows;
@@ -247,7 +252,7 @@ static bool flags_are_known(const char *text)
 	return !strcmp(known, text);
 }
 
-/* Counts are null where a framework cannot count. */
+/* Counts are null for frameworks that cannot count. */
 static bool count_is_sound(const json_t *evidence, const char *key)
 {
 	const json_t *count = json_object_get(evidence, key);
@@ -256,7 +261,10 @@ static bool count_is_sound(const json_t *evidence, const char *key)
 	       (json_is_integer(count) && json_integer_value(count) >= 0);
 }
 
-/* The first axis that the rules for what is typed refuse (words, bounds, grammar), or NULL. */
+/*
+ * The first axis with a value that would be refused on the command line (words, bounds, grammar),
+ * or NULL.
+ */
 static const char *bad_axis(const struct cell *cell)
 {
 	for (int id = 0; id < AXIS_COUNT; id++) {
@@ -279,7 +287,7 @@ static enum prony_status check_cell(const struct stored_cell *cell, struct error
 		return wrong(axis, "cell", err);
 	cell_key(&cell->cell, key);
 	cell_hash(&cell->cell, hash);
-	/* An axis that this prony does not know is in the key and not in the cell. */
+	/* An axis unknown to this prony is in the key but not in the cell. */
 	if (strcmp(key, cell->key) != 0)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "a `key` in its table `cell` is not that of its columns; it may "
@@ -313,7 +321,10 @@ static enum prony_status check_process(const struct process_record *record, stru
 	return PRONY_OK;
 }
 
-/* A framework's parts follow from its text. The column that does not, or NULL. */
+/*
+ * The parts of a framework follow from its text. Returns the first column that does not match, or
+ * NULL.
+ */
 static const char *bad_part(sqlite3_stmt *row, int first)
 {
 	struct cell cell;
@@ -333,7 +344,7 @@ static const char *bad_part(sqlite3_stmt *row, int first)
 	return NULL;
 }
 
-/* What the loader throws away: the words of flags that it does not know, a framework's parts. */
+/* Checks what the loader ignores: unknown flag words, and the parts of the framework. */
 static enum prony_status check_words(struct store *store, int64_t run, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
@@ -357,7 +368,7 @@ static enum prony_status check_words(struct store *store, int64_t run, struct er
 	return status;
 }
 
-/* Names and tags are words that prony would have taken. */
+/* Names and tags must be words that prony would accept. */
 static enum prony_status check_names(const struct run_meta *meta, struct error *err)
 {
 	char tag[RUN_WORD_BYTES];
@@ -411,11 +422,11 @@ enum prony_status validate_run(struct store *store, int64_t id, struct error *er
 	if (status == PRONY_OK)
 		status = check_words(store, id, err);
 	if (status == PRONY_OK) {
-		/* Words and JSON that the loader refuses are the other store's fault as well. */
+		/* Words and JSON that the loader refuses are also faults of the other store. */
 		struct error why = ERROR_INIT;
 		status = load_run(store, id, NULL, STORE_ALL, &run, &why);
 		if (status != PRONY_OK) {
-			/* Without the name of this store. */
+			/* Remove this store's name from the message. */
 			size_t length = strlen(store->path);
 			bool named = !strncmp(why.text, store->path, length) &&
 				     !strncmp(why.text + length, ": ", 2);

@@ -19,7 +19,7 @@ static enum prony_status make_uid(char uid[33], struct error *err)
 {
 	unsigned char bytes[16];
 
-	/* This few bytes come whole (getrandom(2)). */
+	/* getrandom(2) returns this few bytes at once. */
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
 		return error_errno(err, PRONY_INTERNAL, errno, "no random number for a run");
 	for (size_t i = 0; i < sizeof bytes; i++)
@@ -57,7 +57,7 @@ enum prony_status store_run_begin(struct store *store, struct run_meta *meta, st
 	return PRONY_OK;
 }
 
-/* The end of a transaction that changed one row: an id that is not there was deleted meanwhile. */
+/* Ends a transaction that changed one row. If the id is gone, the run was deleted meanwhile. */
 static enum prony_status end_one(struct store *store, enum prony_status status, int changes,
 				 const char *what, int64_t id, const char *doing, struct error *err)
 {
@@ -126,7 +126,7 @@ static int bind_axis(sqlite3_stmt *statement, int index, const struct axis *axis
 	return sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
 }
 
-/* The axes follow the parameters of the others. */
+/* The axes follow the other parameters. */
 enum { CELL_FIXED = 7 };
 
 static enum prony_status insert_cell(struct store *store, int64_t run, const struct cell *cell,
@@ -246,7 +246,7 @@ enum prony_status store_gate(struct store *store, int64_t cell, enum cell_status
 	return status;
 }
 
-/* The fields of a record as parameters ?2, ?3...; ?1 is the cell. */
+/* Binds the fields of a record to ?2, ?3...; ?1 is the cell. */
 static int bind_record(sqlite3_stmt *statement, const struct process_record *record)
 {
 	int code = SQLITE_OK;
@@ -264,7 +264,7 @@ static int bind_record(sqlite3_stmt *statement, const struct process_record *rec
 			break;
 		case FIELD_TYPE_REAL:
 			memcpy(&real, member, sizeof real);
-			code = sqlite3_bind_double(statement, index, real); /* NaN is NULL */
+			code = sqlite3_bind_double(statement, index, real); /* NaN becomes NULL */
 			break;
 		case FIELD_TYPE_TEXT:
 			if (*member)
