@@ -69,10 +69,10 @@ double contrast_half_width(const struct contrast *contrast);
 /*
  * When a claim of FASTER or SLOWER needs more than 95 %. 99 % where half the interval is more than
  * `narrow` of the ratio (0.01 = 1 %), so that what does not matter no longer keeps chance away: of
- * the same twice one pair in fifty would be called so (docs/measured/2026-11-23-verdicts.md). 99.9
+ * the same twice one pair in fifty would be called so (docs/measured/statistics.md). 99.9
  * % where there are fewer than `few` processes: in one case of a hundred three lie ten times as
  * close as they should, and the interval of 99 % is no wider than that
- * (docs/measured/2026-11-27-rounds.md).
+ * (docs/measured/statistics.md).
  */
 struct strictness {
 	double narrow;

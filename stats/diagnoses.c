@@ -20,7 +20,7 @@
 #define SHIFT_MIN 0.01
 #define STEP_MIN_NS 1e6
 /* What a page fault takes at least, a trap and 4 KiB of zeros, and the share of a step from which
- * they matter. Some 2 us on a virtual machine (docs/measured/2026-11-23-page-faults.md). */
+ * they matter. Some 2 us on a virtual machine (docs/measured/statistics.md). */
 #define FAULT_NS 500
 #define FAULTS_SHARE_MIN 0.02
 /* How far beyond its expectation a split into two is; that of blocks, which are correlated. */

@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
-"""Runs the published suites, screened (--quick), and writes what they gave into docs/results/DATE-MACHINE.
+"""Runs the published suites, screened (--quick), and writes the results into docs/results/MACHINE.
 
     suites.py [--build BUILD] [--data DIR] [--time 90m] [--suites LIST] [--device cpu] [--work DIR] [--out DIR]
               [--more OPTIONS] [--render]
 
-One command, unattended, on a machine that does nothing else: suites in order of their value, each until it is done or the time is
-over. What was stored stays: the same command goes on where it was killed, or where its time was over, and writes into the same folder.
---render runs nothing and writes the pages of what is stored. Per suite: cells.csv (opens in a spreadsheet), origin.txt (as the benchmark
-printed that the suite repeats), figures as SVG, README.md (machine, versions, table, what was not ok and why, the plan's estimate beside
-the time it took), and page.html where that is below 1 MiB. Standard library only.
+Runs unattended on a machine that does nothing else: the suites in order of their value, until they are done or the time is over. The
+same command goes on where it was killed or where its time was over. --render runs nothing and writes the results of what is stored:
+README.md (machine, versions, step times, failures with their reasons) and cells.csv. Standard library only.
 """
 import argparse
 import collections
-import datetime
+import csv
+import io
 import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,9 +25,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 # In order of value: what is first is done when the time is over.
 SUITES = ["thesis", "alexnet", "vgg", "cnn", "precision", "inference", "keras"]
-# Of each comparison's figures those that say what was measured; the page has all of them.
-FIGURES = ("step-time-", "published-", "memory-", "power-", "speed-", "items-", "throughput-")
-PAGE_BYTES_MAX = 1 << 20
+# What a table of steps may vary by.
+AXES = ("network", "stage", "batch", "precision", "input", "sync", "loop")
+COLUMNS = ("suite", "framework", "version", "network", "dataset", "precision", "batch", "stage", "input", "sync", "loop",
+           "optimiser", "status", "flags", "processes", "rank_low", "rank_high", "step_center_ns", "step_low_ns", "step_high_ns",
+           "floor_ratio", "floor_low", "floor_high", "to_first_step_ns", "rss_peak_bytes", "reason")
+INTRODUCTION = """Each suite ran with `prony run SUITE --quick`: a sample of its work, for screening. Tables show the step time with half of its 95 %
+interval. `cells.csv` has the intervals, the ratios to native, start-up, memory and the reasons of failures."""
 LEAST_SECONDS = 60  # a suite is not begun with less
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -133,146 +135,104 @@ def machine_of(environment):
 
 
 def cleaned(text):
-    """Without the places of this machine."""
+    """Without the paths of this machine."""
     return text.replace(TOP + "/", "").replace(os.path.expanduser("~"), "~")
 
 
-def write(folder, name, text):
-    with open(os.path.join(folder, name), "w", newline="") as out:
-        out.write(cleaned(text))
-
-
-def failures(cells):
-    """Rows (framework, networks, status, reason) of what was not ok; cells that share all but the network are one row."""
-    rows = collections.OrderedDict()
-    for cell in cells:
-        if cell["status"] == "ok":
-            continue
-        reason = " ".join((cell["reason"] or "").split())[:300]
-        rows.setdefault((cell["framework"], cell["status"], reason), []).append(
-            "%s %s b%s %s" % (cell["network"], cell["stage"], cell["batch"], cell["precision"]))
-    for (framework, status, reason), of in rows.items():
-        yield framework, ", ".join(of), status, reason.replace("|", "/")
-
-
-def versions(cells):
-    found = collections.OrderedDict()
-    for cell in cells:
-        if (cell.get("details") or {}).get("version"):
-            found[cell["framework"]] = cell["details"]["version"]
-    return found
-
-
-def counts(cells):
-    counted = collections.Counter(cell["status"] for cell in cells)
+def counts(rows):
+    counted = collections.Counter(row["status"] for row in rows)
     return ", ".join("%d %s" % (counted[status], status)
                      for status in sorted(counted, key=lambda status: (status != "ok", status)))
 
 
-def render_figures(results, run, folder):
-    """Copies the figures that are kept; returns their names."""
-    whole = os.path.join(TOP, results.work, "figures")
-    shutil.rmtree(whole, ignore_errors=True)
-    if results.output("report", run, "--figures", os.path.relpath(whole, TOP)) is None:
-        return []
-    names = sorted(name for name in os.listdir(whole)
-                   if name.endswith(".svg") and name.startswith(FIGURES))
-    for name in names:
-        shutil.copy(os.path.join(whole, name), os.path.join(folder, name))
-    shutil.rmtree(whole, ignore_errors=True)
-    return names
+def step_of(row):
+    """A cell of a table: "1.62 ms ±8.9 %", or the status where there is no figure."""
+    if not row.get("step_center_ns"):
+        return row["status"]
+    center, high = (float(row["step_%s_ns" % name] or "nan") for name in ("center", "high"))
+    unit, scale = next((unit, scale) for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1)) if center >= scale)
+    half = (high / center - 1) * 100  # as the table of a run has it
+    return "%s %s%s%s" % ("%.3g" % (center / scale) if center / scale < 100 else "%.0f" % (center / scale), unit,
+                          " ±%.2g %%" % half if half < 10 else " ±%.0f %%" % half if half == half else "",
+                          "" if row["status"] == "ok" else ", " + row["status"])
 
 
-def render_page(results, run, folder):
-    """The page, where it is small enough to keep; returns whether."""
-    path = os.path.join(TOP, results.work, "page.html")
-    if results.output("report", run, "-o", os.path.relpath(path, TOP)) is None:
-        return False
-    with open(path, encoding="utf-8") as source:
-        text = source.read()
-    os.remove(path)
-    if len(text.encode()) >= PAGE_BYTES_MAX:
-        return False
-    write(folder, "page.html", text)
-    return True
+def step_table(rows):
+    """Lines of a Markdown table of step times: frameworks against cases, the longer of the two downwards."""
+    frameworks = list(dict.fromkeys(row["framework"] for row in rows))
+    varying = [axis for axis in AXES if len({row[axis] for row in rows}) > 1]
+    cases = list(dict.fromkeys(tuple(row[axis] for axis in varying) for row in rows))
+    found = {(row["framework"], tuple(row[axis] for axis in varying)): step_of(row) for row in rows}
+    def case_name(case):
+        return " ".join("b" + word if axis == "batch" else word for axis, word in zip(varying, case)) or rows[0]["network"]
+    down_is_framework = len(frameworks) > len(cases)
+    down, across = (frameworks, cases) if down_is_framework else (cases, frameworks)
+    titles = [case_name(case) for case in across] if down_is_framework else across
+    lines = ["| | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(across)]
+    for left in down:
+        values = [found.get((left, top) if down_is_framework else (top, left), "") for top in across]
+        lines.append("| %s | %s |" % (left if down_is_framework else case_name(left), " | ".join(values)))
+    return lines
 
 
-def render_suite(results, suite, known, top):
-    """Writes the folder of one suite; returns its row of the index."""
-    document = results.exported(known)
-    run, cells = document["run"], document["cells"]
-    folder = os.path.join(top, suite)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    write(folder, "cells.csv", results.output("export", known["run"], "--layout", "cells") or "")
-    files = ["[cells.csv](cells.csv)"]
-    origin = results.output("report", known["run"], "--form", "origin") if run_has_form(run) else None
-    if origin:
-        write(folder, "origin.txt", origin)
-        files.append("[origin.txt](origin.txt) (as its origin printed it)")
-    if render_page(results, known["run"], folder):
-        files.append("[page.html](page.html)")
-    names = render_figures(results, known["run"], folder)
-    lines = ["# %s, screened" % suite, "",
-             "`%s`, %s, on %s, prony %s: %s." % (known["command"], run["started"], machine_of(run["environment"])[0],
-                                                 run["version"], counts(cells)), "",
-             "The plan said: %s. It took %.1f min%s." % (known["estimate"] or "nothing", known["seconds"] / 60, {
-                 "cut": ", and was cut by its time: cells without figures are pending",
-                 "done": ""}.get(known["end"], ", and ended early (%s)" % known["end"])),
-             "%s: for screening. Files: %s." % (
-                 "A sample of the work (batches of an eighth, three processes of three steps)" if origin
-                 else "Effort quick", ", ".join(files)), "",
-             "Versions: %s." % ", ".join("%s %s" % pair for pair in versions(cells).items()), ""]
-    rows = list(failures(cells))
-    if rows:
-        lines += ["## Not ok, and why", "", "| framework | cells | status | in its own words |", "| --- | --- | --- | --- |"]
-        lines += ["| %s |" % " | ".join(row) for row in rows] + [""]
-    lines += ["## Tables", "", demoted(results.output("export", known["run"], "--format", "md") or ""), ""]
-    if names:
-        lines += ["## Figures", ""] + ["- [%s](%s)" % (name[:-4].replace("-", " "), name) for name in names] + [""]
-    write(folder, "README.md", "\n".join(lines))
-    return "| [%s](%s/README.md) | %s | %s | %.1f min |" % (suite, suite, counts(cells), known["estimate"],
-                                                           known["seconds"] / 60)
+def failures(rows):
+    """Lines of a table of what was not ok and why; cells that share all but the network are one row."""
+    found = collections.OrderedDict()
+    for row in rows:
+        if row["status"] != "ok":
+            reason = " ".join(row["reason"].split())[:200].replace("|", "/")
+            found.setdefault((row["framework"], row["status"], reason), []).append(
+                "%s %s b%s %s" % (row["network"], row["stage"], row["batch"], row["precision"]))
+    if found:
+        yield from ("", "| framework | cells | status | reason |", "| --- | --- | --- | --- |")
+    for (framework, status, reason), cells in found.items():
+        yield "| %s | %s | %s | %s |" % (framework, ", ".join(cells), status, reason)
 
 
-def run_has_form(run):
-    return any(line.startswith("form=") and line != "form=ours" for line in (run["spec"] or "").splitlines())
+def suite_section(suite, rows, heading, notes):
+    """Lines of one suite in the README of a machine."""
+    same = ", ".join("%s %s" % (axis, rows[0][axis]) for axis in AXES if len({row[axis] for row in rows}) == 1)
+    versions = collections.OrderedDict((row["framework"], row["version"]) for row in rows if row["version"])
+    return ["## " + heading, "", "%s: %s. In all of them: %s." % (suite, counts(rows), same or "nothing"), *notes,
+            "Versions: %s." % ", ".join("%s %s" % pair for pair in versions.items()), "",
+            *step_table(rows), *failures(rows), ""]
 
 
-def demoted(markdown):
-    """With headings below those of the page around it."""
-    return re.sub(r"^#", "###", markdown, flags=re.M)
-
-
-def rows_by_hand(top):
-    """Rows of the table in the folder's README that are of no suite of ours: what was put there by hand stays."""
-    path = os.path.join(top, "README.md")
-    if not os.path.exists(path):
-        return []
-    with open(path) as source:
-        rows = [line.rstrip("\n") for line in source if line.startswith("| [")]
-    return [row for row in rows if re.search(r"\((.*?)/", row).group(1) not in SUITES]
+def write_cells(path, rows):
+    """One CSV of all suites: the columns that say what was measured, and how long it took."""
+    with open(path, "w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: "%.5g" % float(row[name]) if re.fullmatch(r"\d+\.\d+(e[+-]?\d+)?", row.get(name) or "")
+                             else cleaned(row.get(name) or "") for name in COLUMNS})
 
 
 def render(results):
+    """Writes README.md and cells.csv of this machine."""
     done = [(suite, results.state["suites"][suite]) for suite in SUITES
             if results.state["suites"].get(suite, {}).get("run")]
     if not done:
         sys.exit("suites.py: nothing is stored yet")
-    environment = results.exported(done[0][1])["run"]["environment"]
-    words, slug = machine_of(environment)
-    results.state.setdefault("folder", "%s-%s" % (datetime.date.today().isoformat(), slug))
-    results.save()
-    top = results.options.out or os.path.join(TOP, "docs", "results", results.state["folder"])
+    words, slug = machine_of(results.exported(done[0][1])["run"]["environment"])
+    top = results.options.out or os.path.join(TOP, "docs", "results", slug)
     os.makedirs(top, exist_ok=True)
-    rows = [render_suite(results, suite, known, top) for suite, known in done] + rows_by_hand(top)
+    everything, sections = [], []
+    for suite, known in done:
+        text = results.output("export", known["run"], "--layout", "cells") or ""
+        rows = [dict(row, suite=suite) for row in csv.DictReader(io.StringIO(text))]
+        everything += rows
+        started = results.exported(known)["run"]["started"]
+        notes = ["Plan: %s. It took %.1f min%s." % (known["estimate"] or "none", known["seconds"] / 60, {
+            "cut": ", when its time was over: cells without figures are pending",
+            "done": ""}.get(known["end"], ", and ended early (%s)" % known["end"]))]
+        sections += suite_section("`%s`, %s" % (known["command"], started[:10]), rows, suite, notes)
     missing = [suite for suite in SUITES if suite not in dict(done)]
-    write(top, "README.md", "\n".join([
-        "# The published suites on %s" % words, "",
-        "%s, prony run SUITE --quick -D %s: a sample of each suite's work, for screening, by `tests/bench/suites.py`." % (
-            results.state["folder"][:10], results.options.device), "",
-        "| suite | cells | the plan said | it took |", "| --- | --- | --- | --- |"] + rows + [""]
-        + (["Not run, for want of time: %s." % ", ".join(missing), ""] if missing else [])))
+    with open(os.path.join(top, "README.md"), "w", encoding="utf-8") as out:
+        out.write(cleaned("\n".join([
+            "# The published suites on %s" % words, "", INTRODUCTION, "",
+            *(["Not run: %s." % ", ".join(missing), ""] if missing else []), *sections])))
+    write_cells(os.path.join(top, "cells.csv"), everything)
     print("results: %s" % os.path.relpath(top, os.getcwd()))
 
 
@@ -304,7 +264,7 @@ def main():
     parser.add_argument("--suites", type=suites_of, default=SUITES)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--work", help="store, logs and state (default: BUILD/suites-results)")
-    parser.add_argument("--out", help="folder of the results (default: docs/results/DATE-MACHINE)")
+    parser.add_argument("--out", help="folder of the results (default: docs/results/MACHINE)")
     parser.add_argument("--more", default="", help="further options of prony run, as in --more '-n lenet'")
     parser.add_argument("--render", action="store_true")
     options = parser.parse_args()

@@ -39,7 +39,7 @@ def documents():
 
 def pages():
     """Paths of all pages, dated ones too."""
-    return [path for pattern in ("*.md", "docs/*.md", "docs/measured/*.md", "docs/results/**/*.md", "*/*/README.md")
+    return [path for pattern in ("*.md", "docs/*.md", "docs/measured/*.md", "docs/results/*/*.md", "*/*/README.md")
             for path in sorted(glob.glob(os.path.join(SOURCE, pattern), recursive=True))
             if not os.path.relpath(path, SOURCE).startswith("build")]
 

@@ -306,7 +306,7 @@ static void tell_rounds(uint64_t seed, double changed,
 			struct rounds_told *out)
 {
 	enum { TRIALS = 8000 };
-	const double speeds = log(1.37); /* apart: docs/measured/2026-11-27-rounds.md */
+	const double speeds = log(1.37); /* apart: docs/measured/statistics.md */
 	const size_t n = (size_t)effort_table[0].processes_start;
 	struct random random;
 	double squares = 0;
