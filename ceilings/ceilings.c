@@ -15,10 +15,10 @@
 #define SECOND_NS 1e9
 enum { TIMES_MIN = 3 };
 
-/* Arrays of at least four times the last cache each (McCalpin's rule for STREAM), within reason. */
+/* Each array is at least four times the last cache (McCalpin's rule for STREAM), within limits. */
 #define TRIAD_BYTES_MIN ((size_t)64 << 20)
 #define TRIAD_BYTES_MAX ((size_t)256 << 20)
-/* Of the machine's memory that all three take at most. */
+/* All three arrays take at most 1 / TRIAD_MEMORY_PART of the machine's memory. */
 #define TRIAD_MEMORY_PART 8
 
 static enum prony_status measure_fma(const struct ceilings_settings *s, enum fma_type type,
@@ -54,9 +54,10 @@ static enum prony_status measure_fma(const struct ceilings_settings *s, enum fma
 
 struct triad {
 	double *a, *b, *c;
-	size_t count; /* of each array */
+	size_t count; /* elements of each array */
 	int threads;
-	bool filled; /* else a pass fills them: pages lie near who touches them first */
+	bool filled; /* false: the pass fills the arrays, so that each page is near the thread that
+			uses it */
 };
 
 static void run_triad(void *data, size_t first, size_t end)

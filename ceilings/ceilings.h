@@ -1,6 +1,7 @@
 /*
- * What this machine can do at best, measured: the ceilings that a cell's FLOP/s are a share of.
- * Measuring loads oneDNN and fills processors and memory for seconds: in a process of its own only.
+ * Measures the peak performance of this machine, which the share of a cell's FLOP/s refers to.
+ * Measuring loads oneDNN and uses all processors and much memory for seconds, so do it only in a
+ * separate process.
  */
 #ifndef PRONY_CEILINGS_CEILINGS_H
 #define PRONY_CEILINGS_CEILINGS_H
@@ -10,14 +11,16 @@
 
 #include "base/error.h"
 
-/* One core and all of them: FLOP/s, or bytes/s. */
+/* One core and all cores: FLOP/s, or bytes/s. */
 struct ceiling {
 	double one, all;  /* NaN: not measured */
 	char how[64];	  /* "avx512f", "oneDNN 3.12.0, 1536 x 1536" */
-	char absent[160]; /* why not; "" where it was */
+	char absent[160]; /* why it was not measured; "" when it was */
 };
 
-/* No loop of fp16: its sums are exact to 2048 only, so that it could not prove what it did. */
+/*
+ * There is no fp16 loop: fp16 sums are exact only to 2048, so the loop could not prove what it did.
+ */
 #define CEILINGS(X)                                                                                \
 	X(fma_fp32, "multiply-add loop, fp32", "FLOP/s")                                           \
 	X(fma_bf16, "multiply-add loop, bf16", "FLOP/s")                                           \
@@ -33,15 +36,15 @@ struct ceilings {
 };
 
 struct ceilings_settings {
-	const char *library; /* libdnnl.so.3; NULL: no matrix products, `no_library` says why */
+	const char *library; /* libdnnl.so.3; NULL: no matrix products, and `no_library` says why */
 	const char *no_library;
-	const int *cpus; /* one logical processor of each core */
+	const int *cpus; /* one logical processor per core */
 	int cpu_count;
-	int64_t each_ns;    /* about how long each figure is tried */
-	size_t array_bytes; /* of each array in memory; 0: beyond the caches */
+	int64_t each_ns;    /* approximate time for each figure */
+	size_t array_bytes; /* of each array; 0: larger than the caches */
 };
 
-/* Each ceiling is a figure or a reason. PRONY_INTERNAL where threads cannot be had. */
+/* Each ceiling gets a figure or a reason. PRONY_INTERNAL when threads cannot be started. */
 enum prony_status ceilings_measure(const struct ceilings_settings *settings, struct ceilings *out,
 				   struct error *err);
 

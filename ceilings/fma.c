@@ -8,10 +8,9 @@
 #endif
 
 /*
- * Twelve chains, which is more than latency times ports of any processor so far (Intel 4 x 2,
- * Haswell 5 x 2) and fits into sixteen registers. Each chain counts: x = x * one + one, with a
- * `one` that the compiler cannot know, from different starts. As long as counts stay below 2^24
- * they are exact in fp32.
+ * Twelve chains: more than latency times ports of any processor so far (Intel 4 x 2, Haswell 5 x
+ * 2), and they fit into sixteen registers. Each chain counts: x = x * one + one, from different
+ * starts, with a `one` unknown to the compiler. Counts are exact in fp32 below 2^24.
  */
 #define CHAINS 12
 #define LANES_MAX 16
@@ -52,7 +51,7 @@ __attribute__((target("avx2,fma"))) static void run_avx2(float one, float *lanes
 #undef X
 }
 
-/* Two products of bf16 are added to each lane of fp32. */
+/* Two bf16 products are added to each fp32 lane. */
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) static void run_bf16(float one, float *lanes)
 {
 	uint32_t bits;
@@ -74,7 +73,7 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) static void run_bf16(floa
 }
 #endif
 
-/* What every processor has: four lanes, multiplied and added as the compiler sees fit. */
+/* For any processor: four lanes; the compiler chooses the instructions. */
 static void run_portable(float one, float *lanes)
 {
 	float unit __attribute__((vector_size(16))) = {one, one, one, one};

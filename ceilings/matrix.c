@@ -11,8 +11,10 @@
 
 enum { OPERANDS = 3, CALLS_MIN = 3, CALL_PART = 4 };
 
-/* A product C = A B whose factors hold nothing but ones, so that every element of C is their
- * length: its time counts only where that is so. */
+/*
+ * A product C = A B of matrices filled with ones, so that every element of C must equal their
+ * length; only then does its time count.
+ */
 struct product {
 	const struct onednn *dnn;
 	dnnl_primitive_t primitive;
@@ -107,7 +109,7 @@ static enum prony_status execute(struct product *p, struct error *err)
 	return status;
 }
 
-/* Raises *best, in FLOP/s. */
+/* Raises *best, in FLOP/s, if the product is faster. */
 static enum prony_status time_product(struct product *p, int64_t limit_ns, double *best,
 				      struct error *err)
 {
@@ -131,7 +133,7 @@ static enum prony_status time_product(struct product *p, int64_t limit_ns, doubl
 	return status;
 }
 
-/* The best of several sizes on so many threads. */
+/* The best rate over several sizes with so many threads. */
 static enum prony_status best_rate(const struct ceilings_settings *s, struct onednn *dnn,
 				   dnnl_data_type_t type, int threads, double *best, int64_t *size,
 				   struct error *err)
@@ -154,7 +156,7 @@ static enum prony_status best_rate(const struct ceilings_settings *s, struct one
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == PRONY_OK; i++) {
 		struct product product = {.dnn = dnn, .n = sizes[i]};
 		double before = *best, flops = 2.0 * (double)(sizes[i] * sizes[i] * sizes[i]);
-		/* A call that takes longer than all of this may is left out. */
+		/* Skip a size whose single call would take too long. */
 		if (*best > 0 && flops / *best * 1e9 > CALL_PART * (double)s->each_ns)
 			break;
 		status = make(&product, found.call, type, err);
@@ -168,8 +170,7 @@ static enum prony_status best_rate(const struct ceilings_settings *s, struct one
 	return status;
 }
 
-/* AVX512-FP16, which what has AMX-FP16 has, too: the library names what it found on the processor.
- */
+/* AVX512-FP16, which every processor with AMX-FP16 has too. The library reports what it found. */
 static bool has_fp16(const struct onednn *dnn)
 {
 	unsigned isa = (unsigned)dnn->get_effective_cpu_isa();
@@ -220,7 +221,7 @@ void matrix_measure(const struct ceilings_settings *s, struct ceilings *out)
 		error_set(&why, PRONY_MISSING, "%s", s->no_library ? s->no_library : "no oneDNN");
 	else
 		onednn_load(&dnn, s->library, &why);
-	/* The library's threads go to those that this process may use. */
+	/* Let the library's threads use the allowed processors. */
 	CPU_ZERO(&cpus);
 	for (int i = 0; i < s->cpu_count; i++)
 		CPU_SET((size_t)s->cpus[i], &cpus);

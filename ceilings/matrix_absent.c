@@ -1,4 +1,4 @@
-/* In place of matrix.c where prony was built without oneDNN's headers. */
+/* Replaces matrix.c when prony is built without oneDNN's headers. */
 #include <stdio.h>
 
 #include "ceilings/matrix.h"

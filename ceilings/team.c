@@ -26,7 +26,7 @@ static void bind_to(int cpu)
 
 	CPU_ZERO(&one);
 	CPU_SET((size_t)cpu, &one);
-	/* A failure leaves the thread where it may already run. */
+	/* If it fails, the thread stays where it is. */
 	(void)sched_setaffinity(0, sizeof(one), &one);
 }
 
@@ -76,8 +76,10 @@ enum prony_status team_best(const struct team_work *work, int64_t limit_ns, doub
 	for (int i = 1; i < work->count; i++) {
 		members[i] = (struct member){.team = team, .number = (size_t)i};
 		int code = pthread_create(&members[i].thread, NULL, run_member, &members[i]);
-		/* Those that have started wait for the others until the process ends, and keep what
-		 * they wait at. */
+		/*
+		 * The started threads would wait for the missing ones for ever, so their barrier
+		 * must not be destroyed.
+		 */
 		if (code)
 			return error_errno(err, PRONY_INTERNAL, code, "cannot start %d threads",
 					   work->count);

@@ -1,4 +1,4 @@
-/* Private to ceilings/: threads that do the same at once, each on a processor of its own. */
+/* Private to ceilings/: threads that work at the same time, each on its own processor. */
 #ifndef PRONY_CEILINGS_TEAM_H
 #define PRONY_CEILINGS_TEAM_H
 
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* piece(data, i, i + 1) is what thread i does. */
+/* Thread i runs piece(data, i, i + 1). */
 struct team_work {
 	const int *cpus; /* the processor of each thread */
 	int count;
@@ -16,8 +16,10 @@ struct team_work {
 	int times_min; /* at least once */
 };
 
-/* The shortest time in ns in which all threads did their piece, of times_min times and as many as
- * fit into limit_ns. The caller is the first of the threads and keeps its processors. */
+/*
+ * The shortest time in ns in which all threads finished their piece, of at least times_min attempts
+ * and as many as fit into limit_ns. The caller is the first thread; its affinity is restored.
+ */
 enum prony_status team_best(const struct team_work *work, int64_t limit_ns, double *best_ns,
 			    struct error *err);
 

@@ -1,11 +1,11 @@
-/* What the control groups above this process grant it (cgroups(7)). */
+/* Limits that the control groups above this process impose (cgroups(7)). */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "diagnose/sources.h"
 #include "sensors/groups.h"
 
-/* Version 1 has no word for "unlimited": it says about 2^63. */
+/* cgroup version 1 expresses "unlimited" as a number near 2^63. */
 #define UNLIMITED_BYTES ((int64_t)1 << 60)
 
 static double smaller_limit(double a, double b)

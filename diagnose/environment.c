@@ -7,8 +7,10 @@
 
 enum { VALUE_LIMIT_BYTES = 1024 };
 
-/* Prefixes end in '_', whole names do not. Sources: the manuals of OpenMP, oneDNN, MKL, OpenBLAS,
- * CUDA, cuDNN, NCCL, glibc, jemalloc and each framework's page on environment variables. */
+/*
+ * Prefixes end in '_'; other entries are whole names. Sources: the manuals of OpenMP, oneDNN, MKL,
+ * OpenBLAS, CUDA, cuDNN, NCCL, glibc, jemalloc and each framework's page on environment variables.
+ */
 static const char *const settings[] = {
 	"OMP_",
 	"GOMP_",
@@ -70,8 +72,7 @@ static const char *const settings[] = {
 	"PYTHONOPTIMIZE",
 	"TBB_",
 };
-/* Read where somebody compiles an extension, by nothing that runs; images of PyTorch come with it.
- */
+/* Used only when compiling an extension, not at run time; PyTorch's container images set them. */
 static const char *const of_builds[] = {"TORCH_CUDA_ARCH_LIST", "TORCH_EXTENSIONS_DIR"};
 static const char *const paths[] = {"LD_LIBRARY_PATH", "PYTHONPATH", "PRONY_"};
 static const char *const secrets[] = {"TOKEN",	    "SECRET", "PASSWORD", "PASSWD",
@@ -134,7 +135,7 @@ json_t *environment_paths(void)
 
 bool instruction_flag_matters(const char *flag)
 {
-	/* Names as in the kernel's cpufeatures.h and hwcap.c; a prefix stands for its family. */
+	/* Names as in the kernel's cpufeatures.h and hwcap.c; a prefix covers its family. */
 	static const char *const prefixes[] = {"sse4", "avx", "amx", "sve"};
 	static const char *const names[] = {"sse2",	 "ssse3",    "fma",  "fma4",  "f16c",
 					    "bmi2",	 "vaes",     "gfni", "asimd", "asimdhp",

@@ -1,4 +1,4 @@
-/* The doctor's checks: what on this machine will spoil a measurement, and the remedy. */
+/* The checks of `prony doctor`: what on this machine spoils a measurement, and the remedy. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,16 +11,16 @@
 #include "diagnose/sources.h"
 #include "diagnose/topology.h"
 
-/* Processor times come in ticks of 10 ms: of up to two nobody knows when they were. */
+/* Processor times come in ticks of 10 ms, so up to two ticks say nothing. */
 #define TICKS_UNSURE_NS INT64_C(20000000)
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 enum { POLICIES_MAX = 4096 };
 
-/* What every check may look at. */
+/* Everything that the checks read. */
 struct examination {
 	const char *root;
-	char *cpuinfo, *flags; /* owned; flags "" when unknown */
+	char *cpuinfo, *flags; /* owned; flags is "" when unknown */
 	struct topology topology;
 	bool has_topology;
 	struct cpu_time before, after; /* of all processors */
@@ -42,8 +42,7 @@ static void found(struct finding *finding, enum finding_level level, const char 
 	va_end(arguments);
 }
 
-/* A part of the time of all processors that passed while they were watched; 0 where it is too small
- * to tell. */
+/* A share of all processors' time during the observation; 0 when it is too small to tell. */
 static double share_percent(const struct examination *seen, int64_t part_ns)
 {
 	int64_t passed = seen->after.total_ns - seen->before.total_ns;
@@ -67,7 +66,7 @@ static bool has_flag(const struct examination *seen, const char *flag)
 	return false;
 }
 
-/* A processor with another governor than the rest is found too. */
+/* Also finds a single processor whose governor differs from the others. */
 static void check_governor(const struct examination *seen, struct finding *finding)
 {
 	static const char folder[] = "/sys/devices/system/cpu/cpufreq";
@@ -107,7 +106,7 @@ static void check_boost(const struct examination *seen, struct finding *finding)
 	static const char other[] = "/sys/devices/system/cpu/cpufreq/boost";
 	int64_t value;
 
-	/* The one says 1 for off, the other for on. */
+	/* One file says 1 for off, the other says 1 for on. */
 	bool is_intel = source_int(seen->root, intel, &value);
 	if (!is_intel && !source_int(seen->root, other, &value)) {
 		found(finding, FINDING_NOTE, "", "absent: no switch for it in /sys");
@@ -138,8 +137,10 @@ static void check_load(const struct examination *seen, struct finding *finding)
 		found(finding, FINDING_NOTE, "", "absent: /proc/loadavg cannot be read");
 		return;
 	}
-	/* Five per cent is the bound for foreign work in docs/sensors.md. A load that is left
-	 * from work that has ended is only told. */
+	/*
+	 * docs/sensors.md allows five per cent of foreign work. A load left over from work that has
+	 * ended is only reported.
+	 */
 	bool high = load > 0.25 * threads;
 	enum finding_level level = busy > 5 || (busy < 0 && high) ? FINDING_WARNING
 				   : high			  ? FINDING_NOTE
@@ -296,7 +297,7 @@ static void check_clock(const struct examination *seen, struct finding *finding)
 {
 	static const char path[] =
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
-	/* Read without a call of the kernel; all others cost about a microsecond. */
+	/* These clocks are read without a system call; all others cost about a microsecond. */
 	static const char *const fast[] = {"tsc", "kvm-clock", "arch_sys_counter",
 					   "hyperv_clocksource_tsc_page", "timebase"};
 	char *name = source_text(seen->root, path, NULL);
@@ -363,7 +364,7 @@ static void check_gpu(const struct examination *seen, struct finding *finding)
 static const struct {
 	const char *name;
 	void (*check)(const struct examination *seen, struct finding *finding);
-	bool spoils; /* what it warns of spoils numbers, and not what is known of them */
+	bool spoils; /* whether the warning means wrong figures, not just missing ones */
 } checks[] = {
 	{"governor", check_governor, true},
 	{"boost", check_boost, false},
@@ -386,8 +387,10 @@ static void examine(const char *root, int64_t watch_ns, struct examination *seen
 	*seen = (struct examination){.root = root};
 	source_cpu_time(root, &seen->before);
 	seen->after = seen->before;
-	/* First, so that what follows is not taken for the work of others. A recorded machine
-	 * stands still. */
+	/*
+	 * Observe first, so that the checks themselves are not mistaken for foreign work. A
+	 * recorded machine does not change.
+	 */
 	if (seen->before.known && !*root) {
 		clock_sleep_until_ns(clock_monotonic_ns() + watch_ns);
 		source_cpu_time(root, &seen->after);

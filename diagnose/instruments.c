@@ -1,4 +1,4 @@
-/* Which sensors of power and temperature this machine has, and why the others are absent. */
+/* Which power and temperature sensors this machine has, and why others are absent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static bool is_virtual(const char *root)
 	return is;
 }
 
-/* The first folder named prefix* whose file `name` holds a text that begins with one of `words`. */
+/* The first folder prefix* whose file `name` begins with one of `words`. */
 static bool find_named(const char *root, const char *folder, const char *prefix, const char *name,
 		       const char *const *words, char *out, size_t out_bytes)
 {
@@ -43,7 +43,7 @@ static bool find_named(const char *root, const char *folder, const char *prefix,
 	return found;
 }
 
-/* Running Average Power Limit; AMD's counters appear under the same name. */
+/* Running Average Power Limit; AMD's counters have the same name. */
 static void find_energy(const char *root, struct instrument *instrument)
 {
 	static const char *const package[] = {"package", NULL};

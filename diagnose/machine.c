@@ -16,14 +16,14 @@
 
 enum { ENTRIES_MAX = 128 };
 
-/* The record while it is made. */
+/* The record under construction. */
 struct record {
 	const char *root;
 	json_t *must, *should, *informational, *absent; /* borrowed from `whole` */
 	json_t *whole;
 };
 
-/* Takes the value; NULL becomes null with its reason. */
+/* Takes ownership of the value; NULL becomes null with its reason. */
 static void put(struct record *record, json_t *section, const char *key, json_t *value,
 		const char *reason)
 {
@@ -32,7 +32,7 @@ static void put(struct record *record, json_t *section, const char *key, json_t 
 	json_object_set_new(section, key, value ? value : json_null());
 }
 
-/* Takes the text. A text that is no UTF-8 cannot stand in JSON. */
+/* Takes ownership of the text. JSON cannot hold text that is not UTF-8. */
 static void put_text(struct record *record, json_t *section, const char *key, char *text,
 		     const char *reason)
 {
@@ -47,7 +47,7 @@ static void put_bytes(struct record *record, json_t *section, const char *key, i
 	put(record, section, key, bytes >= 0 ? json_integer(bytes) : NULL, reason);
 }
 
-/* A file whose whole text is the value; why it may be missing. */
+/* A file whose whole content is the value, and why it may be missing. */
 struct file_row {
 	const char *key, *path, *reason;
 	bool number;
@@ -68,7 +68,7 @@ static void put_files(struct record *record, json_t *section, const struct file_
 			continue;
 		}
 		char *text = source_text(record->root, row->path, &err);
-		/* What is there but cannot be read says so itself. */
+		/* A file that exists but cannot be read gets that as its reason. */
 		bool there = !text && source_exists(record->root, row->path);
 		put_text(record, section, row->key, text, there ? err.text : row->reason);
 	}
@@ -93,7 +93,7 @@ static json_t *instruction_set(const char *cpuinfo)
 	return list;
 }
 
-/* Arm's /proc/cpuinfo has numbers in place of a name. */
+/* Arm's /proc/cpuinfo has numbers instead of a model name. */
 static char *model_of(const char *cpuinfo)
 {
 	char *model = cpuinfo ? source_field(cpuinfo, "model name") : NULL;
@@ -176,7 +176,10 @@ static void put_memory(struct record *record)
 	int64_t total = source_meminfo_bytes(record->root, "MemTotal");
 	int64_t limit = source_memory_limit(record->root);
 
-	/* Kernels reserve a little more or less: whole GiB tell machines apart, bytes do not. */
+	/*
+	 * Kernels reserve slightly different amounts, so whole GiB identify a machine and bytes do
+	 * not.
+	 */
 	put(record, record->must, "memory_gib",
 	    total > 0 ? json_integer((json_int_t)llround((double)total / (1024.0 * 1024 * 1024)))
 		      : NULL,
@@ -203,7 +206,7 @@ int machine_gpus(const char *root)
 	return (int)count;
 }
 
-/* GPUs by the files of NVIDIA's driver; what only its library knows, the sampler records. */
+/* GPUs from the files of NVIDIA's driver. The sampler records what only its library knows. */
 static void put_gpus(struct record *record)
 {
 	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * ENTRIES_MAX);
@@ -345,7 +348,7 @@ static void put_sensors(struct record *record)
 	json_object_set_new(record->informational, "sensors", object);
 }
 
-/* A member of the record, borrowed. */
+/* Adds a section to the record; borrowed. */
 static json_t *add_section(json_t *whole, const char *name)
 {
 	json_object_set_new(whole, name, json_object());
@@ -398,7 +401,7 @@ int machine_cores(int *cpus, int capacity)
 	} else if (capacity > 0) {
 		cpus[0] = 0;
 	}
-	/* A part of a core would be throttled in every period. */
+	/* With part of a core the worker would be throttled in every period. */
 	if (quota > 0 && quota < cores)
 		cores = (int)quota;
 	return cores > 0 ? cores : 1;

@@ -12,7 +12,7 @@
 
 enum { KEY_DIGITS = 16, FILE_BYTES_MAX = 1 << 20 };
 
-/* The file of a machine; caller frees. */
+/* The file of a machine; the caller frees it. */
 static char *file_of(const json_t *record)
 {
 	char hex[DIGEST_HEX_BYTES];
@@ -29,7 +29,7 @@ static char *file_of(const json_t *record)
 	return path;
 }
 
-/* What is kept in a file; NULL when there is none that can be read. New reference. */
+/* The content of a file; NULL when there is none or it cannot be read. New reference. */
 static json_t *read_file(const char *path)
 {
 	struct error ignored = ERROR_INIT;

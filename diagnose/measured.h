@@ -1,4 +1,4 @@
-/* What was measured of this machine once and holds until it is measured again. */
+/* Stored measurements of this machine, valid until they are repeated. */
 #ifndef PRONY_DIAGNOSE_MEASURED_H
 #define PRONY_DIAGNOSE_MEASURED_H
 
@@ -7,18 +7,20 @@
 #include "base/error.h"
 
 /*
- * Keeps one part ("ceilings", "noise"; borrowed) for the machine that a record is of, in
- * DATA/machines/KEY.json beside the others, with the time and the surroundings
- * (store/machine_figures.h); KEY is a digest of must_match.
+ * Stores one part ("ceilings", "noise"; borrowed) for the machine of a record in
+ * DATA/machines/KEY.json, with the time and the surroundings (store/machine_figures.h). KEY is a
+ * digest of must_match.
  */
 enum prony_status measured_keep(const json_t *record, const char *part, json_t *value,
 				struct error *err);
 
-/* Puts what is kept for its machine into the record, as informational.measured; nothing where
- * nothing is kept, or cannot be read. store/machine_figures.h reads it there. */
+/*
+ * Copies the stored parts of the record's machine into the record, as informational.measured. Does
+ * nothing when there are none or they cannot be read. store/machine_figures.h reads them there.
+ */
 void measured_add(json_t *record);
 
-/* A part that stands there; NULL where it was never measured. Borrowed from the record. */
+/* A part in the record; NULL when it was never measured. Borrowed. */
 const json_t *measured_part(const json_t *record, const char *part);
 
 #endif

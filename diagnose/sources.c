@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-/* /proc/cpuinfo of a machine with a thousand processors is about 2 MiB. */
+/* With a thousand processors /proc/cpuinfo is about 2 MiB. */
 #define TEXT_LIMIT_BYTES ((size_t)16 * 1024 * 1024)
 
 static void trim(char *text)
@@ -116,7 +116,7 @@ int64_t source_meminfo_bytes(const char *root, const char *key)
 
 static int compare_names(const void *a, const void *b)
 {
-	/* As people count: package 2 before package 10. */
+	/* Natural order: package 2 before package 10. */
 	return strverscmp(a, b);
 }
 

@@ -1,4 +1,4 @@
-/* Reads what the kernel says under a root, so that a recorded machine can be read like this one. */
+/* Reads kernel files under a root, so that a recorded machine can be read like this one. */
 #ifndef PRONY_DIAGNOSE_SOURCES_H
 #define PRONY_DIAGNOSE_SOURCES_H
 
@@ -11,44 +11,52 @@
 
 #define SOURCE_NAME_BYTES 64
 
-/* The file root + path without blanks at its ends; caller frees; NULL with the reason in err. */
+/*
+ * The content of root + path without surrounding blanks; the caller frees it; NULL with the reason
+ * in err.
+ */
 char *source_text(const char *root, const char *path, struct error *err);
 
-/* Whether root + path is there, of whatever kind. */
+/* Whether root + path exists, of any kind. */
 bool source_exists(const char *root, const char *path);
 
 /* Whether this process may read root + path. */
 bool source_readable(const char *root, const char *path);
 
-/* A file that holds one whole number; false when it is not there or holds something else. */
+/* Reads a file with a single integer; false when it does not exist or holds something else. */
 bool source_int(const char *root, const char *path, int64_t *out);
 
-/* The value of the first line "key : value" or "key=value" of a text; caller frees, NULL = none. */
+/*
+ * The value of the first line "key : value" or "key=value" in a text; the caller frees it; NULL if
+ * there is none.
+ */
 char *source_field(const char *text, const char *key);
 
-/* The value of a line "key:  123 kB" of /proc/meminfo in bytes; -1 when it is not there. */
+/* The value of a line "key:  123 kB" of /proc/meminfo in bytes; -1 when there is none. */
 int64_t source_meminfo_bytes(const char *root, const char *key);
 
-/* Names in a folder that begin with `prefix`, sorted; how many were written. */
+/* Names in a folder that begin with `prefix`, sorted. Returns how many were written. */
 size_t source_entries(const char *root, const char *folder, const char *prefix,
 		      char (*names)[SOURCE_NAME_BYTES], size_t capacity);
 
-/* The root for what takes a folder's descriptor (base/process_tree.h); -1: it cannot be opened. */
+/* Opens the root for functions that take its descriptor (base/process_tree.h); -1 on failure. */
 int source_open_root(const char *root);
 void source_close_root(int root_fd);
 
-/* Processors' worth of time that the control groups above this process grant, versions 1 and 2;
- * 0 = unlimited or unknown. */
+/*
+ * The CPU quota of the control groups above this process (versions 1 and 2) in processors; 0 =
+ * unlimited or unknown.
+ */
 double source_cpu_quota(const char *root);
 
-/* The least memory limit of the control groups above this process in bytes; -1 = none. */
+/* The lowest memory limit of the control groups above this process in bytes; -1 = none. */
 int64_t source_memory_limit(const char *root);
 
-/* Time of all processors since boot, and the load averages, as the sensors read them. */
+/* Total processor time since boot, and the load averages, read by the sensors' code. */
 bool source_cpu_time(const char *root, struct cpu_time *out);
 bool source_load_averages(const char *root, double out[3]);
 
-/* Where measurements of power and temperature come from. */
+/* A source of power or temperature readings. */
 struct instrument {
 	const char *name; /* "cpu-energy" */
 	bool present, readable;

@@ -17,17 +17,21 @@ static bool leave_out(hwloc_topology_t topology, const char *component)
 					     component) == 0;
 }
 
-/* hwloc takes its root, and whether it prints, from the environment only, which is that of a
- * process of its own here. */
+/*
+ * hwloc reads its root and its verbosity only from the environment. That is safe here, because this
+ * is a separate process.
+ */
 static bool discover(hwloc_topology_t topology, const char *root)
 {
-	/* hwloc's other sources ask the processor and the C library, which are not the recorded
-	 * machine's. */
+	/*
+	 * hwloc's other sources query the processor and the C library of this machine, not the
+	 * recorded one.
+	 */
 	if (*root && (setenv("HWLOC_FSROOT", root, 1) != 0 || !leave_out(topology, "x86") ||
 		      !leave_out(topology, "no_os")))
 		return false;
 	setenv("HWLOC_HIDE_ERRORS", "2", 0);
-	/* The record describes the machine; what this process may use of it is told apart below. */
+	/* The record describes the whole machine; the usable part is computed below. */
 	return hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) == 0 &&
 	       hwloc_topology_load(topology) == 0;
 }
@@ -60,7 +64,7 @@ static int64_t cache_bytes(hwloc_topology_t topology, hwloc_obj_type_t type)
 	return cache ? (int64_t)cache->attr->cache.size : 0;
 }
 
-/* The logical CPUs that this process may run on. */
+/* Finds the logical CPUs that this process may use. */
 static void find_allowed(hwloc_topology_t topology, const char *root, hwloc_bitmap_t allowed)
 {
 	hwloc_bitmap_t bound = hwloc_bitmap_alloc();
@@ -82,7 +86,7 @@ static void find_allowed(hwloc_topology_t topology, const char *root, hwloc_bitm
 	hwloc_bitmap_free(bound);
 }
 
-/* Where a machine does not say which threads share a core, each thread stands for one. */
+/* If a machine does not say which threads share a core, count each thread as a core. */
 static void count_usable(hwloc_topology_t topology, hwloc_const_bitmap_t allowed,
 			 struct topology *out, int *cpus, int capacity)
 {
@@ -161,7 +165,7 @@ static size_t read_all(int fd, void *bytes, size_t length)
 	return used;
 }
 
-/* What the child sends: this, then its list of CPUs. */
+/* The child sends this, followed by its list of CPUs. */
 struct answer {
 	bool known;
 	struct topology topology;
@@ -172,7 +176,7 @@ static int *answer_once(const char *root, int capacity, struct answer *answer)
 	size_t bytes = (size_t)capacity * sizeof(int);
 	int *cpus = memset(memory_alloc(bytes), 0, bytes);
 
-	/* Padding is compared too. */
+	/* Padding bytes are compared too. */
 	memset(answer, 0, sizeof(*answer));
 	errno = 0;
 	answer->known = ask_hwloc(root, &answer->topology, cpus, capacity);
@@ -181,8 +185,10 @@ static int *answer_once(const char *root, int capacity, struct answer *answer)
 	return cpus;
 }
 
-/* Where it does not crash, hwloc leaves out what it had no memory for and says nothing: an answer
- * is one that it gives twice. */
+/*
+ * When memory runs out hwloc crashes or silently leaves things out. So ask twice and accept only
+ * equal answers.
+ */
 static _Noreturn void answer_and_end(const char *root, int capacity, int fd)
 {
 	size_t bytes = (size_t)capacity * sizeof(int);
@@ -215,7 +221,7 @@ bool topology_read(const char *root, struct topology *out, int *cpus, int capaci
 	close(ends[0]);
 	while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR)
 		;
-	/* A machine whose cores are unknown is another machine than it was. */
+	/* A machine with unknown cores would look like a different machine, so do not continue. */
 	if (child > 0 && (!whole || ended != 0))
 		memory_exhausted("libhwloc, which reads the machine's topology, crashed or "
 				 "contradicted itself; memory may be");

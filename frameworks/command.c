@@ -1,4 +1,4 @@
-/* How the worker of a framework that was found is started. */
+/* Builds the command line and environment of a framework's worker. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define ARGUMENTS_MAX 9
 
-/* Libraries read these when they are loaded, before an adapter can say anything. */
+/* Libraries read these variables while loading, before an adapter can set anything. */
 static const char *const thread_variables[] = {"OMP_NUM_THREADS", "MKL_NUM_THREADS",
 					       "OPENBLAS_NUM_THREADS"};
 #define THREAD_VARIABLES (sizeof(thread_variables) / sizeof(thread_variables[0]))
@@ -59,7 +59,7 @@ static size_t add_variables(const struct word_list *variables,
 	return count;
 }
 
-/* Threads, then the framework's own variables, then those of the options: later rows win. */
+/* Order: threads, the framework's own variables, those of the options. Later rows win. */
 static const char *const *environment_rows(const struct framework_place *place, const char *options,
 					   int threads, const char *const values[PLACEHOLDER_COUNT],
 					   struct arena *arena)
@@ -73,7 +73,7 @@ static const char *const *environment_rows(const struct framework_place *place, 
 	for (size_t i = 0; threads > 0 && i < THREAD_VARIABLES; i++)
 		rows[count++] = arena_printf(arena, "%s=%d", thread_variables[i], threads);
 	count = add_variables(&framework->variables, values, arena, rows, count);
-	/* Each word of a cell's options stands there once. */
+	/* The words of a cell's options are unique. */
 	for (const char *name = options ? options : ""; *name;) {
 		size_t length = strcspn(name, ",");
 		const struct framework_option *option = framework_option(framework, name, length);

@@ -15,14 +15,14 @@ static const struct yaml_kind descriptor_kind = {
 	.remedy = "make it readable, or move it away",
 };
 
-/* Where keys stand; each place has its own known ones, and a struct that they fill. */
+/* Contexts of keys; each has its own known keys and its own struct. */
 enum place { PLACE_ROOT, PLACE_WORKER, PLACE_BACKEND, PLACE_OPTION, PLACE_REPAIR };
 static const char *const place_names[] = {
 	[PLACE_ROOT] = NULL,	    [PLACE_WORKER] = "worker",	[PLACE_BACKEND] = "backends",
 	[PLACE_OPTION] = "options", [PLACE_REPAIR] = "repairs",
 };
 
-/* Kept for after the rest: what backends and options add to depends on nothing's order. */
+/* Saved until the rest was read, so that backends and options can refer to it in any order. */
 static enum prony_status remember(struct reader *reader, const struct key *key,
 				  const yaml_node_t *value, void *target, struct error *err)
 {
@@ -173,7 +173,7 @@ static enum prony_status need_mapping(struct reader *reader, const yaml_node_t *
 			       key, yaml_file_describe(&reader->yaml, node), example);
 }
 
-/* Of which kind a step is, its own key tells; what belongs to another kind is a mistake. */
+/* The key of a step determines its kind; keys of another kind are an error. */
 static enum prony_status check_repair(struct reader *reader, const yaml_node_t *node,
 				      struct framework_repair *repair, struct error *err)
 {
@@ -212,7 +212,7 @@ static enum prony_status check_repair(struct reader *reader, const yaml_node_t *
 	return PRONY_OK;
 }
 
-/* Added to those that the row has already: a backend's to its framework's. */
+/* A backend's steps are added to those of its framework. */
 static enum prony_status read_repairs(struct reader *reader, const struct key *key,
 				      const yaml_node_t *value, void *target, struct error *err)
 {
@@ -245,7 +245,7 @@ static enum prony_status read_repairs(struct reader *reader, const struct key *k
 	return status;
 }
 
-/* A name as it can stand in a framework's spelling: as a backend, or as an option. */
+/* Checks a name that is part of a framework's spelling: a backend or an option. */
 static enum prony_status check_name(struct reader *reader, const yaml_node_t *node, char sign,
 				    struct error *err)
 {
@@ -296,7 +296,7 @@ static enum prony_status read_options(struct reader *reader, struct framework *r
 			status = yaml_file_wrong(&reader->yaml, name, err,
 						 "%s: has no help; add help: what it changes",
 						 option->name);
-		/* Either it sets variables, or the worker is told of it. */
+		/* An option sets variables, or the worker receives its word. */
 		if (!option->word)
 			option->word = option->variables.count || option->native_input.count
 					       ? ""
@@ -353,7 +353,7 @@ static enum prony_status read_worker(struct reader *reader, struct framework *ro
 	return PRONY_OK;
 }
 
-/* A framework is called like its file, so that two of a name are two files. */
+/* A framework is named after its file, so names are unique within a folder. */
 static enum prony_status check_framework(struct reader *reader, const struct framework *row,
 					 struct error *err)
 {

@@ -31,7 +31,7 @@ enum prony_status read_text(struct reader *reader, const struct key *key, const 
 	return PRONY_OK;
 }
 
-/* Several lines, or none. */
+/* A text of zero or more lines. */
 enum prony_status read_lines(struct reader *reader, const struct key *key, const yaml_node_t *value,
 			     void *target, struct error *err)
 {
@@ -54,7 +54,7 @@ enum prony_status read_flag(struct reader *reader, const struct key *key, const 
 	return PRONY_OK;
 }
 
-/* A word, or a list of words; each of them with its node to `take`. */
+/* Reads a word or a list of words; passes each with its node to `take`. */
 static enum prony_status
 each_word(struct reader *reader, const struct key *key, const yaml_node_t *value,
 	  enum prony_status (*take)(struct reader *reader, const struct key *key,
@@ -85,7 +85,7 @@ static enum prony_status add_word(struct reader *reader, const yaml_node_t *at, 
 	if (list->count == DESCRIPTOR_WORDS_MAX)
 		return yaml_file_wrong(&reader->yaml, at, err, "more than %zu words; shorten it",
 				       DESCRIPTOR_WORDS_MAX);
-	/* Doubles at powers of two; a list that another row has as well stays as it is. */
+	/* Doubles the capacity at powers of two; a list shared with another row is not changed. */
 	if ((list->count & (list->count - 1)) == 0) {
 		const char **words = arena_array(reader->yaml.arena,
 						 list->count ? 2 * list->count : 1, sizeof(*words));
@@ -115,7 +115,7 @@ enum prony_status read_words(struct reader *reader, const struct key *key, const
 	return each_word(reader, key, value, take_word, list, err);
 }
 
-/* A brace that begins a word is meant as a placeholder; others, as in JSON, are kept. */
+/* A brace at the beginning of a word must be a placeholder; other braces, as in JSON, are kept. */
 static enum prony_status check_placeholders(struct reader *reader, const yaml_node_t *node,
 					    struct error *err)
 {
@@ -153,7 +153,7 @@ enum prony_status read_command(struct reader *reader, const struct key *key,
 {
 	struct framework *row = target;
 
-	/* One string would be taken for a shell's. */
+	/* A plain string would look like a shell command. */
 	if (value->type != YAML_SEQUENCE_NODE)
 		return reader_needs(reader, key, value, err);
 	row->kind = FRAMEWORK_COMMAND;
@@ -170,7 +170,7 @@ static bool is_variable(const char *name)
 	return *name != '\0';
 }
 
-/* Added to those that the row has already: a backend's to its framework's. */
+/* A backend's variables are added to those of its framework. */
 enum prony_status read_variables(struct reader *reader, const struct key *key,
 				 const yaml_node_t *value, void *target, struct error *err)
 {
@@ -307,18 +307,18 @@ enum prony_status read_adapter(struct reader *reader, const struct key *key,
 {
 	struct framework *row = target;
 
-	/* An adapter says its own name, and results are kept by name. */
+	/* Results are stored under the adapter's own name. */
 	if (reader->of_user)
 		return yaml_file_wrong(
 			&reader->yaml, value, err,
 			"adapter: is for the frameworks of prony itself, under their "
 			"own names; write command: for a worker of yours, or python: "
 			"for an adapter in Python");
-	row->kind = FRAMEWORK_BUILTIN; /* until a library is named */
+	row->kind = FRAMEWORK_BUILTIN; /* changed when a library is named */
 	return read_text(reader, key, value, target, err);
 }
 
-/* A name of python/adapters, or the path of a file; relative to the descriptor. */
+/* A module name in python/adapters, or a file path relative to the descriptor. */
 enum prony_status read_python(struct reader *reader, const struct key *key,
 			      const yaml_node_t *value, void *target, struct error *err)
 {

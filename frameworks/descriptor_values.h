@@ -1,4 +1,4 @@
-/* Private to the reader of descriptors: what values of keys may be, and how each is read. */
+/* Private to the descriptor reader: types of values and their readers. */
 #ifndef PRONY_FRAMEWORKS_DESCRIPTOR_VALUES_H
 #define PRONY_FRAMEWORKS_DESCRIPTOR_VALUES_H
 
@@ -10,26 +10,26 @@
 struct reader {
 	struct yaml_file yaml;
 	bool of_user;
-	const yaml_node_t *worker, *options, *backends; /* where they stand; NULL when not */
+	const yaml_node_t *worker, *options, *backends; /* position in the file; NULL when absent */
 };
 
 struct key {
 	const char *name;
-	unsigned places; /* where it stands: a bit set of the grammar's places */
+	unsigned places; /* contexts where the key is allowed, a bit set */
 	enum prony_status (*read)(struct reader *reader, const struct key *key,
 				  const yaml_node_t *value, void *target, struct error *err);
-	size_t offset; /* of the member in the place's struct */
+	size_t offset; /* of the member in the context's struct */
 	const char *needs, *example;
-	bool of_tree; /* not in a user's file */
+	bool of_tree; /* refused in a user's file */
 };
 
 /* "KEY: needs ... and has ...; write ...". */
 enum prony_status reader_needs(struct reader *reader, const struct key *key,
 			       const yaml_node_t *value, struct error *err);
-/* The text of a scalar that says something; NULL for others. */
+/* The text of a non-empty scalar; NULL for other nodes. */
 const char *reader_word(const yaml_node_t *value);
 
-/* Each reads the value of a key into the struct at `target`, where struct key says. */
+/* Each reads the value of a key into the struct at `target`, as described by struct key. */
 #define VALUE_READER(function)                                                                     \
 	enum prony_status function(struct reader *reader, const struct key *key,                   \
 				   const yaml_node_t *value, void *target, struct error *err)

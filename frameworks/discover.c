@@ -1,4 +1,4 @@
-/* What a Python interpreter can import, asked without importing it. */
+/* Finds out which modules a Python interpreter can import, without importing them. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,9 +14,9 @@
 #define ANSWER_MARK "prony-answer:"
 
 /*
- * The empty entry of sys.path is our working directory, where a folder may happen to have the
- * module's name; a namespace package (no origin) is such a folder elsewhere. Python 2.7 and up, so
- * that an old one answers instead of failing.
+ * Ignores the empty entry of sys.path, our working directory, where a folder may happen to have the
+ * module's name, and namespace packages (no origin), which are such folders elsewhere. Runs on
+ * Python 2.7 and later, so that an old interpreter answers instead of failing.
  */
 static const char question[] =
 	"import sys, os, json\n"
@@ -39,7 +39,7 @@ static const char question[] =
 	"' + json.dumps({'found': found, 'version': version, 'executable': sys.executable,\n"
 	"      'path': [p for p in sys.path if os.path.isdir(p)]}))\n";
 
-/* Nanoseconds since 1970, 0 when it is not there. */
+/* Modification time in ns since 1970; 0 when the file does not exist. */
 static int64_t modified_ns(const char *path)
 {
 	struct stat info;
@@ -53,7 +53,7 @@ static bool is_script(const char *path)
 {
 	char *text = NULL;
 	size_t length = 0;
-	/* An interpreter larger than this is none of our business to read: it is no script. */
+	/* A larger interpreter is a binary, not a script; do not read it. */
 	bool script = file_read(path, ANSWER_BYTES_MAX, &text, &length, NULL) == PRONY_OK &&
 		      length >= 2 && memcmp(text, "#!", 2) == 0;
 
@@ -76,7 +76,9 @@ static const char *cache_path(const char *interpreter, const struct framework *f
 	return path;
 }
 
-/* The answer still holds when the interpreter and the folders that it looks into are unchanged. */
+/*
+ * A cached answer is valid while the interpreter and the folders of its module path are unchanged.
+ */
 static bool still_true(const char *interpreter, const json_t *document)
 {
 	json_t *folders;
@@ -104,7 +106,7 @@ static void take_answer(const json_t *document, const char *interpreter, struct 
 	answer->version = arena_strdup(arena, json_string_or(document, "version", ""));
 }
 
-/* Keeping an answer is a convenience: failure to write it is not worth a word. */
+/* Caching is optional: ignore a failed write. */
 static void keep_answer(const char *cache, const char *interpreter, json_t *document)
 {
 	json_t *folders = json_object(), *path = json_object_get(document, "path"), *folder;
@@ -128,7 +130,7 @@ static void keep_answer(const char *cache, const char *interpreter, json_t *docu
 	free(text);
 }
 
-/* New reference; NULL when the program is no Python or does not answer in time. */
+/* New reference; NULL when the program is not Python or does not answer in time. */
 static json_t *run_question(const char *interpreter, const struct framework *framework,
 			    struct arena *arena)
 {

@@ -1,4 +1,4 @@
-/* The folders of environments: what they are called, and what an installation says of itself. */
+/* Folders of environments: their names and their manifests. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ const char *words_joined(const struct word_list *list, struct arena *arena)
 	return text;
 }
 
-/* Python refuses a virtual environment whose path has a colon. */
+/* Python refuses a virtual environment whose path contains a colon. */
 const char *framework_environment_name(const struct framework *framework, const char *environment,
 				       struct arena *arena)
 {
@@ -83,7 +83,7 @@ const char *framework_variable(const char *spelling, const char *suffix, struct 
 	return variable;
 }
 
-/* {path: bytes} of a manifest; what is none is passed over. */
+/* Reads {path: bytes} of a manifest; skips invalid entries. */
 static void read_files(json_t *all, struct arena *arena, struct manifest *out)
 {
 	out->files = arena_array(arena, json_object_size(all), sizeof(*out->files));

@@ -1,6 +1,6 @@
 #include "frameworks/identity.h"
 
-/* The descriptor as it stands on the disk, and what was found for it. */
+/* Adds the descriptor file's bytes and what was found on the machine. */
 static void add_description(const struct framework_place *place, struct digest *digest)
 {
 	const struct framework *framework = place->framework;

@@ -1,4 +1,4 @@
-/* What decides what a framework computes, as far as it can be seen before it is started. */
+/* A digest of everything that determines what a framework computes, without starting it. */
 #ifndef PRONY_FRAMEWORKS_IDENTITY_H
 #define PRONY_FRAMEWORKS_IDENTITY_H
 
@@ -8,9 +8,9 @@
 #include "frameworks/registry.h"
 
 /*
- * Adds to the digest what describes the framework here (its descriptor's bytes, environment,
- * version) and every file that was installed for it. False where the files are not ours to list:
- * named by the user, discovered on the machine, started by a command or descriptor of the user's.
+ * Adds to the digest the framework's descriptor, environment and version, and every installed file.
+ * False when prony did not install the files: named by the user, discovered on the machine, or
+ * started by the user's own command or descriptor.
  */
 bool framework_identity(const struct framework_place *place, struct digest *digest);
 

@@ -1,4 +1,4 @@
-/* Installs a framework into a folder of its own: whole and tried, or not at all. */
+/* Installs a framework into its own folder: complete and tested, or not at all. */
 #include "frameworks/install_internal.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 #define LOCK_POLL_NS INT64_C(200000000)
 #define VENV_ENTRY "bin/python"
 
-/* "FOLDER/../.NAME.suffix": beside the folder, so on the same file system. */
+/* "FOLDER/../.NAME.suffix": in the parent folder, so on the same file system. */
 static const char *beside(const char *folder, const char *suffix, struct arena *arena)
 {
 	const char *slash = strrchr(folder, '/');
@@ -78,7 +78,7 @@ out:
 	return status;
 }
 
-/* The rule of Debian's policy for the packages of libraries: libgomp.so.1 is in libgomp1. */
+/* Debian's policy for names of library packages: libgomp.so.1 is in libgomp1. */
 static const char *debian_package(const char *soname, struct arena *arena)
 {
 	const char *version = strstr(soname, ".so.");
@@ -91,7 +91,7 @@ static enum prony_status check_needs(struct install *install, struct error *err)
 {
 	for (size_t i = 0; i < install->lock.needs.count; i++) {
 		const char *soname = install->lock.needs.words[i];
-		/* Stays mapped: libgomp leaves memory behind when it is unloaded. */
+		/* Keep it mapped: libgomp leaks memory when it is unloaded. */
 		void *handle = dlopen(soname, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
 		if (!handle)
 			return error_set(
@@ -104,7 +104,7 @@ static enum prony_status check_needs(struct install *install, struct error *err)
 	return PRONY_OK;
 }
 
-/* Wheels, pip's own copies of them, and what becomes of them lie on the disk at the same time. */
+/* Wheels, pip's copies of them and the unpacked files exist at the same time. */
 int64_t install_disk_mb(const struct install *install)
 {
 	return 2 * install->lock.download_mb + install->lock.disk_mb;
@@ -127,7 +127,7 @@ static enum prony_status check_disk(const struct install *install, struct error 
 			 install->spelling, wanted_mb, free_mb, install->folder);
 }
 
-/* A folder that somebody filled by hand is theirs; an empty one is nobody's and goes away here. */
+/* Never replace a folder that the user filled; remove an empty one. */
 enum prony_status install_may_replace(const struct install *install, struct error *err)
 {
 	char *manifest = path_join(install->folder, MANIFEST_NAME);
@@ -155,14 +155,14 @@ static bool installed_already(const struct install *install, struct manifest *ma
 	entry = arena_printf(arena, "%s/%s", install->folder, manifest->entry);
 	if (!file_has_bytes(entry) || install->lock.kind != LOCK_VENV)
 		return file_has_bytes(entry);
-	/* Something may have been deleted out of its environment: then it is made again. */
+	/* If files of the environment were deleted, install it again. */
 	python_ask(entry, install->framework, arena, &answer);
 	return answer.found && !framework_packages_fault(install->folder, arena);
 }
 
 /*
- * The lock of one Python version after the other, into install->lock, until `wanted` takes one;
- * *locks counts those that there are.
+ * Tries the locks of the Python versions in turn, in install->lock, until `wanted` accepts one;
+ * *locks counts the existing locks.
  */
 static enum prony_status each_version(struct install *install,
 				      bool (*wanted)(struct install *install,
@@ -202,7 +202,7 @@ static bool has_python(struct install *install, struct strbuf *looked)
 	return install->python != NULL;
 }
 
-/* "3.12, 3.11": those that have a lock for what is asked for. */
+/* "3.12, 3.11": the versions that have a lock. */
 static const char *locked_versions(struct install *install)
 {
 	const struct word_list *versions = &install->framework->pythons;
@@ -216,7 +216,7 @@ static const char *locked_versions(struct install *install)
 	return text;
 }
 
-/* What is installed already, else the first version whose interpreter is here. */
+/* Chooses the installed version, otherwise the first one whose interpreter is available. */
 static enum prony_status choose_python(struct install *install, struct error *err)
 {
 	size_t locks;
@@ -273,7 +273,7 @@ static enum prony_status no_lock(struct install *install, struct error *err)
 	return PRONY_MISSING;
 }
 
-/* A lock for another framework would put the wrong thing into this one's folder. */
+/* A lock for another framework would install the wrong thing. */
 static enum prony_status check_lock(const struct install *install, struct error *err)
 {
 	const struct framework *framework = install->framework;
@@ -358,7 +358,9 @@ static enum prony_status make_environment(struct install *install, struct error 
 
 enum prony_status install_put_in_place(const struct install *install, struct error *err)
 {
-	/* Data before names: a folder that is there after a power failure has to be whole. */
+	/*
+	 * Sync data before the rename: after a power failure the folder must be complete or absent.
+	 */
 	int fd = open(install->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
 		syncfs(fd);
@@ -367,7 +369,7 @@ enum prony_status install_put_in_place(const struct install *install, struct err
 	if (rename(install->tree, install->folder) == 0 ||
 	    renameat2(AT_FDCWD, install->tree, AT_FDCWD, install->folder, RENAME_EXCHANGE) == 0)
 		return PRONY_OK;
-	/* File systems that cannot exchange. */
+	/* For file systems without an atomic exchange. */
 	const char *old = arena_printf((struct arena *)&install->arena, "%s/old", install->staging);
 	if ((rename(install->folder, old) != 0 && errno != ENOENT) ||
 	    rename(install->tree, install->folder) != 0)
@@ -393,7 +395,7 @@ static enum prony_status fill(struct install *install, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	status = install_repair(install, err);
-	/* Before a worker has been there, which may leave something of its own. */
+	/* List the files before a worker runs, which may leave files of its own. */
 	if (status == PRONY_OK)
 		status = install_list_files(install, &manifest, err);
 	if (status != PRONY_OK)
@@ -420,7 +422,7 @@ static enum prony_status install_locked(struct install *install, struct error *e
 	struct manifest manifest;
 	enum prony_status status = PRONY_OK;
 
-	/* Somebody else may have done it while we waited. */
+	/* Another process may have installed it while we waited for the lock. */
 	if (installed_already(install, &manifest)) {
 		install_say(install, "%s is installed already: %s", manifest.version,
 			    install->folder);
@@ -429,7 +431,7 @@ static enum prony_status install_locked(struct install *install, struct error *e
 	status = install_may_replace(install, err);
 	if (status != PRONY_OK)
 		return status;
-	/* Staging that is there was left by one that was killed: the lock says that it is gone. */
+	/* Old staging folders are from a killed installation: the lock proves that it ended. */
 	const char *const folders[] = {install->staging, install->tree, install->wheels,
 				       install->temporary};
 	status = directory_remove(install->staging, err);
@@ -468,7 +470,7 @@ enum prony_status install_begin(struct install *install, const struct framework 
 	return PRONY_OK;
 }
 
-/* Otherwise somebody wonders why what was installed is not what runs. */
+/* Tell the user that another installation takes precedence over this one. */
 static void mention_named(struct install *install)
 {
 	const struct framework *framework = install->framework;

@@ -1,4 +1,4 @@
-/* The programs that an installation runs: pip and venv, followed line by line. */
+/* Runs the programs of an installation (pip and venv) and reads their output line by line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 #define POLL_MS 200
 #define GRACE_NS INT64_C(5000000000)
 
-/* What a child printed, as lines. */
+/* The output of a child, as lines. */
 struct follow {
 	const struct install *install;
 	void (*line)(const struct install *install, const char *text);
@@ -25,7 +25,7 @@ struct follow {
 	size_t length;
 };
 
-/* The end of the output says what went wrong, so the beginning goes when there is too much. */
+/* The end of the output has the error, so drop the beginning when there is too much. */
 static void keep(struct strbuf *output, const char *text)
 {
 	if (output->length + strlen(text) + 1 > OUTPUT_BYTES_MAX) {
@@ -55,7 +55,7 @@ static void follow_bytes(struct follow *follow, const char *bytes, size_t count)
 	}
 }
 
-/* Reads until the end of the output, which comes when the last process that has it open ends. */
+/* Reads to the end of the output, when the last process that holds it open has ended. */
 static enum prony_status follow_output(struct follow *follow, int fd, int64_t deadline_ns,
 				       struct error *err)
 {
@@ -81,7 +81,7 @@ static enum prony_status follow_output(struct follow *follow, int fd, int64_t de
 	return PRONY_OK;
 }
 
-/* Politely first: pip removes its temporary files then. */
+/* Send SIGTERM first, so that pip can remove its temporary files. */
 static void end_group(pid_t pid, struct process_end *end)
 {
 	kill(-pid, SIGTERM);
@@ -95,8 +95,7 @@ static void end_group(pid_t pid, struct process_end *end)
 static enum prony_status start(const struct install *install, const char *const *argv, int *output,
 			       pid_t *pid, struct error *err)
 {
-	/* Whatever the user set for pip's daily use must not decide where this goes or what it
-	 * means. */
+	/* The user's own pip settings must not change target or meaning. */
 	const char *const environment[] = {
 		arena_printf((struct arena *)&install->arena, "TMPDIR=%s", install->temporary),
 		"PIP_REQUIRE_VIRTUALENV=false",
@@ -122,7 +121,7 @@ static enum prony_status start(const struct install *install, const char *const 
 		status = error_errno(err, PRONY_IO, errno, "cannot start %s", argv[0]);
 		goto out;
 	}
-	/* The child keeps the lock too: should we be killed, nobody else touches its folder. */
+	/* The child inherits the lock, so that nobody touches its folder even if we are killed. */
 	const struct process_fd fds[] = {
 		{null_fd, 0}, {ends[1], 1}, {ends[1], 2}, {install->lock_fd, 3}};
 	const struct process_spec spec = {.argv = argv,

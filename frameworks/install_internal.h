@@ -1,4 +1,4 @@
-/* What the files of an installation share. */
+/* Private to frameworks/: the state and the steps of an installation. */
 #ifndef PRONY_FRAMEWORKS_INSTALL_INTERNAL_H
 #define PRONY_FRAMEWORKS_INSTALL_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #include "frameworks/folders_internal.h"
 #include "frameworks/lock.h"
 
-/* One installation on its way. Strings in the arena. */
+/* An installation in progress. Strings are in the arena. */
 struct install {
 	const struct framework *framework;
 	const char *environment; /* "" or ENV */
@@ -17,100 +17,115 @@ struct install {
 	const struct install_sink *sink;
 	struct arena arena;
 	struct lock lock;
-	const char *python; /* venv: the interpreter that makes it; unpack: one that has pip */
-	const char *folder; /* where it ends up */
-	/* Everything until then: tree/ is renamed to `folder`, wheels/ and tmp/ are thrown away. */
+	const char *
+		python; /* venv: the interpreter that creates it; unpack: an interpreter with pip */
+	const char *folder; /* final folder */
+	/*
+	 * Working folders: tree/ is renamed to `folder` at the end; wheels/ and tmp/ are deleted.
+	 */
 	const char *staging, *tree, *wheels, *temporary;
-	int lock_fd; /* -1 when not taken */
+	int lock_fd; /* -1 when not locked */
 };
 
-/* Fills in the paths and names of an installation; then arena_release. PRONY_USAGE for a wrong name
- * of an environment, PRONY_BAD_INPUT for a descriptor that is broken: then there is nothing to
- * release. */
+/*
+ * Fills in paths and names; end with arena_release. PRONY_USAGE for an invalid environment name,
+ * PRONY_BAD_INPUT for a broken descriptor; then there is nothing to release.
+ */
 enum prony_status install_begin(struct install *install, const struct framework *framework,
 				const char *environment, const struct install_sink *sink,
 				struct error *err);
 
 /*
- * Chooses the lock and the interpreter. *needed: whether there is something to install; else it has
- * been said why not. PRONY_MISSING for an interpreter, a lock or a library of the system.
+ * Chooses the lock and the interpreter. *needed: whether anything must be installed; if not, the
+ * reason was reported. PRONY_MISSING when an interpreter, a lock or a system library is missing.
  */
 enum prony_status install_prepare(struct install *install, bool *needed, struct error *err);
 
-/* Installs what was prepared, when no other one does it any more. */
+/* Installs what was prepared, after waiting for other installations of it. */
 enum prony_status install_carry_out(struct install *install, struct error *err);
 
-/* How much of the disk it takes at most while that goes on. */
+/* The most disk space that the installation takes while it runs. */
 int64_t install_disk_mb(const struct install *install);
 
-/* After install_begin, whatever came of it. */
+/* Call it after install_begin, whatever the outcome. */
 void install_end(struct install *install, enum prony_status status);
 
-/* PRONY_MISSING when the folder is there and not ours; an empty one goes away. */
+/* PRONY_MISSING when the folder exists and prony did not make it. An empty folder is removed. */
 enum prony_status install_may_replace(const struct install *install, struct error *err);
 
-/* The tree takes the folder's place at once; what was there ends up in staging. */
+/* Atomically replaces the folder by the tree; the old content ends up in staging. */
 enum prony_status install_put_in_place(const struct install *install, struct error *err);
 
-/* One line of progress: "NAME: text". */
+/* Reports a line of progress: "NAME: text". */
 void install_say(const struct install *install, const char *format, ...) PRONY_PRINTF(2, 3);
 bool install_stopped(const struct install *install);
 
 /*
- * Runs a program below the installation's lock, stdin empty, and follows what it prints: `line`
- * gets every line (may be NULL), *output the last 64 KiB (initialised by the caller). The program's
- * whole process group ends when the user stops the installation or `limit_ns` is over.
- * PRONY_BAD_INPUT when it does not exit with 0, with how it ended as the text.
+ * Runs a program while holding the installation's lock, with empty stdin. `line` (may be NULL)
+ * receives every line of output, *output (initialised by the caller) the last 64 KiB. The program's
+ * process group is ended when the user stops the installation or limit_ns has passed.
+ * PRONY_BAD_INPUT, with how it ended, when its exit code is not 0.
  */
 enum prony_status install_child(const struct install *install, const char *const *argv,
 				int64_t limit_ns,
 				void (*line)(const struct install *install, const char *text),
 				struct strbuf *output, struct error *err);
 
-/* An interpreter with pip, where needed in a throw-away environment of its own below staging. */
+/* Finds an interpreter with pip; if needed makes a temporary environment below staging. */
 enum prony_status install_find_pip(struct install *install, struct error *err);
 
-/* An interpreter of `version` that can make environments, or NULL; *looked says where it was
- * looked. */
+/*
+ * An interpreter of `version` that can create environments, or NULL; *looked says where it was
+ * searched.
+ */
 const char *install_find_python(struct install *install, const char *version,
 				struct strbuf *looked);
 
-/* Where the lock asks for another pip than the environment came with: an old Python's own cannot
- * read today's wheels, and today's does not run there. */
+/*
+ * Installs the pip version that the lock asks for: the pip of an old Python cannot read today's
+ * wheels, and today's pip does not run on it.
+ */
 enum prony_status install_own_pip(struct install *install, struct error *err);
 
-/* Of a failure whose text says that the disk is full (ours, venv's, pip's): with the remedy. */
+/* Adds the remedy when the text of a failure (ours, venv's or pip's) says that the disk is full. */
 enum prony_status install_explain_full(const struct install *install, enum prony_status status,
 				       struct error *err);
 
-/* pip download into install->wheels, or pip install into the environment install->python belongs
- * to. */
+/*
+ * Runs pip download into install->wheels, or pip install into the environment of install->python.
+ */
 enum prony_status install_pip(struct install *install, const char *subcommand, struct error *err);
 
-/* Does what the descriptor says is to be repaired in `tree`, saying why. */
+/* Applies the descriptor's repairs to `tree` and reports the reason of each. */
 enum prony_status install_repair(struct install *install, struct error *err);
 
-/* Where in `tree` a repair is made, in the arena; its folder may be a pattern, which has to mean
- * one folder (PRONY_BAD_INPUT). */
+/*
+ * The path in `tree` of a repair, in the arena. Its folder may be a pattern, which must match
+ * exactly one folder (PRONY_BAD_INPUT).
+ */
 enum prony_status install_repair_path(struct install *install,
 				      const struct framework_repair *repair, const char **out,
 				      struct error *err);
 
-/* Fills in the manifest's files, in the arena, as they lie in `tree` now: all of a library's, and
- * of an environment those that were repaired. */
+/*
+ * Fills in the manifest's files from `tree`, in the arena: all files of a library, or the repaired
+ * files of an environment.
+ */
 enum prony_status install_list_files(struct install *install, struct manifest *manifest,
 				     struct error *err);
 
-/* Starts a worker on what lies in `tree` and lets it load the framework. *says (in the arena): its
- * version and those of its libraries. */
+/*
+ * Starts a worker from `tree` that loads the framework. *says (in the arena): its version and those
+ * of its libraries.
+ */
 enum prony_status install_try(struct install *install, const char *entry, const char **says,
 			      struct error *err);
 
-/* The lock of a framework's folder; ends when *fd and every copy of it in a child is closed. */
+/* Locks a framework's folder. The lock is held until *fd and its copies in children are closed. */
 enum prony_status install_lock(const char *folder, const struct install_sink *sink,
 			       const char *spelling, int *fd, struct error *err);
 
-/* Staging folder of an installation; below the same folder, so that it can be renamed. */
+/* The staging folder of an installation, on the same file system, so that it can be renamed. */
 const char *install_staging(const char *folder, struct arena *arena);
 
 #endif

@@ -1,4 +1,4 @@
-/* Several installations side by side, as many as the disk has room for. */
+/* Installs several frameworks in parallel, as many as the disk has room for. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -17,28 +17,28 @@
 
 enum state { STATE_WAITING, STATE_RUNNING, STATE_ENDED };
 
-/* One of them. */
+/* One installation of several. */
 struct piece {
 	struct install install;
 	enum state state;
 	bool begun;   /* `install` is filled in */
-	bool told;    /* that it waits for the disk */
-	bool counted; /* no other one before it makes the same environment */
-	int64_t mb;   /* what it takes at most while it is installed */
+	bool told;    /* the user was told that it waits for disk space */
+	bool counted; /* no earlier one creates the same environment */
+	int64_t mb;   /* the most disk space it takes while installing */
 };
 
 struct many {
 	struct install_item *items;
-	struct piece *pieces; /* one for each item */
+	struct piece *pieces; /* one per item */
 	size_t count, wanted, ended;
-	const struct install_sink *sink; /* the user's */
-	struct install_sink own;	 /* that of the installations */
-	pthread_mutex_t lines;		 /* a line of one at a time */
-	pthread_mutex_t mutex;		 /* over states and counts */
+	const struct install_sink *sink; /* the caller's sink */
+	struct install_sink own;	 /* the sink passed to the installations */
+	pthread_mutex_t lines;		 /* serialises output lines */
+	pthread_mutex_t mutex;		 /* protects states and counts */
 	pthread_cond_t changed;
 };
 
-/* Installations run in several threads; the user's sink hears of them one after the other. */
+/* Several threads install; the caller's sink receives one line at a time. */
 static void pass_line(void *context, const char *text)
 {
 	struct many *many = context;
@@ -59,7 +59,7 @@ static bool same_folder(const struct piece *a, const struct piece *b)
 	return strcmp(a->install.folder, b->install.folder) == 0;
 }
 
-/* -1 where it cannot be asked. */
+/* -1 when it is unknown. */
 static int64_t free_mb(const struct piece *piece)
 {
 	const char *folder = piece->install.folder;
@@ -71,8 +71,7 @@ static int64_t free_mb(const struct piece *piece)
 	return known ? (int64_t)((double)info.f_bavail * (double)info.f_frsize / 1e6) : -1;
 }
 
-/* What those that run may still write is taken for written: free room that is one's own for sure.
- */
+/* Assume that running installations will use all their space, and require room beyond that. */
 static bool has_room(const struct many *many, const struct piece *piece)
 {
 	int64_t room = free_mb(piece);
@@ -112,8 +111,10 @@ static void tell_of_room(struct many *many, struct piece *piece)
 	piece->told = true;
 }
 
-/* The next one that may begin, with the mutex held; NULL when there is none left. One alone begins
- * in any case: what it takes is checked again, and said, where it is installed. */
+/*
+ * The next installation that may start, with the mutex held; NULL when none is left. If nothing
+ * else runs, one may always start: its size is checked again, with a message, when it installs.
+ */
 static struct piece *pick(struct many *many)
 {
 	while (!stopped(many) && in_state(many, STATE_WAITING) > 0) {
@@ -153,13 +154,13 @@ static void tell_of_end(struct many *many, const struct piece *piece, enum prony
 	pass_line(many, line);
 }
 
-/* A thread's share: one after the other. */
+/* The loop of a thread. */
 static void work(void *context, struct parallel_items *items)
 {
 	struct many *many = context;
 	struct piece *piece;
 
-	(void)items; /* pick() gives them out: not every one may begin at any time */
+	(void)items; /* pick() chooses the item, because not every one may start at any time */
 	pthread_mutex_lock(&many->mutex);
 	while ((piece = pick(many)) != NULL) {
 		struct install_item *item = &many->items[piece - many->pieces];
@@ -176,7 +177,7 @@ static void work(void *context, struct parallel_items *items)
 	pthread_mutex_unlock(&many->mutex);
 }
 
-/* What is there already, and what cannot be, ends here. */
+/* Finishes items that are installed already or cannot be installed. */
 static void prepare(struct many *many, size_t i)
 {
 	struct install_item *item = &many->items[i];
@@ -199,7 +200,7 @@ static void prepare(struct many *many, size_t i)
 			piece->counted = false;
 }
 
-/* What is to come, before any of it does: that takes minutes to hours. */
+/* Report sizes before starting, because the whole takes minutes to hours. */
 static void tell_sizes(struct many *many, size_t jobs)
 {
 	int64_t download = 0, disk = 0, room = -1;
@@ -269,7 +270,7 @@ enum prony_status framework_install_many(struct install_item *items, size_t coun
 		prepare(&many, i);
 	if (many.wanted > 1)
 		tell_sizes(&many, jobs);
-	/* Not started for what is there already: a thread costs more than to see that. */
+	/* Start no threads when everything is installed already. */
 	if (many.wanted > 0)
 		parallel_run((int64_t)many.wanted, (int)jobs, work, &many);
 	for (size_t i = 0; i < count; i++) {

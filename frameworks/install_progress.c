@@ -1,4 +1,4 @@
-/* What an installation tells its user, and hears from him. */
+/* Reports the progress of an installation and checks whether the user stopped it. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Which Python makes an environment, and pip. */
+/* Finds a Python interpreter for an environment, and pip. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +9,14 @@
 
 #define ASK_LIMIT_NS INT64_C(30000000000)
 #define VENV_LIMIT_NS INT64_C(300000000000)
-/* The registry may have to look for each of thirty files; three GB at 1 MB/s take 50 minutes. */
+/*
+ * The registry may have to look for each of thirty files, and three GB at 1 MB/s take 50 minutes.
+ */
 #define PIP_LIMIT_NS INT64_C(7200000000000)
 #define ANSWER_BYTES_MAX ((size_t)4096)
 #define PIP_WORDS_MAX (LOCK_WORDS_MAX + 24)
 
-/* True when the interpreter runs `question` and exits with 0; *answer gets what it printed. */
+/* True when the interpreter runs `question` with exit code 0; *answer receives its output. */
 static bool ask(const char *python, const char *question, char **answer)
 {
 	const char *const argv[] = {python, "-c", question, NULL};
@@ -34,7 +36,7 @@ static bool ask(const char *python, const char *question, char **answer)
 	return good;
 }
 
-/* Its version must be the lock's: compiled packages of another one cannot be imported. */
+/* The version must be the lock's: compiled packages of another one cannot be imported. */
 static bool fits(const char *python, const char *version, const char **why)
 {
 	char *answer = NULL;
@@ -76,7 +78,7 @@ static bool take_program(struct install *install, const char *program, const cha
 	return good;
 }
 
-/* Versions that pyenv keeps are not on PATH until they are chosen. */
+/* pyenv's versions are not on PATH until they are selected. */
 static bool take_pyenv(struct install *install, const char *version, struct strbuf *looked,
 		       const char **found)
 {
@@ -106,7 +108,7 @@ const char *install_find_python(struct install *install, const char *version, st
 	const char *found = NULL;
 
 	if (named && *named) {
-		/* A wrong name is not silently passed over. */
+		/* Do not silently ignore a wrong name from the user. */
 		take_program(install, named, version, looked, &found);
 		return found;
 	}
@@ -120,7 +122,7 @@ const char *install_find_python(struct install *install, const char *version, st
 	return NULL;
 }
 
-/* Debian's python3 has no pip of its own, but its venv brings one. */
+/* Debian's python3 has no pip, but its venv module provides one. */
 static enum prony_status make_pip(struct install *install, const char *python, struct error *err)
 {
 	const char *folder = arena_printf(&install->arena, "%s/pip", install->staging);
@@ -165,13 +167,13 @@ enum prony_status install_find_pip(struct install *install, struct error *err)
 		install->spelling, candidates[0]);
 }
 
-/* What a person wants to see while three GB arrive. */
+/* Shows the lines of pip that matter during a download of three GB. */
 static void show_pip_line(const struct install *install, const char *text)
 {
 	text += strspn(text, " ");
 	if (strncmp(text, "Downloading ", 12) == 0 && strchr(text, '(')) {
 		const char *name = text + 12;
-		/* A registry's own address in front of the file says nothing. */
+		/* Drop the registry's address before the file name. */
 		for (const char *c = name; *c && *c != ' '; c++)
 			if (*c == '/')
 				name = c + 1;
@@ -190,7 +192,7 @@ static bool holds_any(const char *text, const char *const *needles)
 	return false;
 }
 
-/* The last line of pip's that says ERROR; it goes on to the end of that line. */
+/* From the last line of pip that says ERROR to its end. */
 static const char *last_words(const char *output, struct arena *arena)
 {
 	const char *found = NULL;
@@ -280,7 +282,7 @@ static enum prony_status run_pip(struct install *install, const char *subcommand
 	argv[count++] = "-r";
 	argv[count++] = requirements;
 	strbuf_init(&output, 0);
-	/* Judged on an error of its own: the text of a failed pip is in its output. */
+	/* Keep a separate error: the message of a failed pip is in its output. */
 	struct error failure = ERROR_INIT;
 	enum prony_status status =
 		install_child(install, argv, PIP_LIMIT_NS, show_pip_line, &output, &failure);

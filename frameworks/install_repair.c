@@ -1,4 +1,4 @@
-/* Steps after an installation that a descriptor asks for, each with its reason. */
+/* Repair steps after an installation, from the descriptor, each with its reason. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ enum prony_status install_repair_path(struct install *install,
 	return status;
 }
 
-/* Enough for a loader: functions that do nothing, in a library of the file's name. */
+/* Builds a stub library: functions that do nothing, enough for the loader. */
 static enum prony_status make_stub(struct install *install, const struct framework_repair *repair,
 				   const char *path, struct error *err)
 {

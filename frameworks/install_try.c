@@ -1,4 +1,4 @@
-/* The proof that an installation works: a worker loads it and says hello. */
+/* Tests an installation: a worker loads it and answers hello. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define SAYS_BYTES_MAX 400
 #define PRINTED_BYTES_MAX 400
 
-/* The last line that the worker printed says more than how it ended. */
+/* The worker's last output line explains more than its exit code. */
 static const char *last_printed(char *log, struct arena *arena)
 {
 	size_t length = log ? strlen(log) : 0;

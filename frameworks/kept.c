@@ -1,7 +1,6 @@
 /*
- * The files that an installation consists of beside pip's own packages: what was taken out of
- * wheels and what was repaired. Their paths and sizes are written into its manifest, by which it is
- * told later whether it is whole.
+ * Lists the files of an installation besides pip's own packages: those extracted from wheels and
+ * those repaired. Their paths and sizes go into the manifest, so that damage can be detected later.
  */
 #include <errno.h>
 #include <fts.h>
@@ -11,7 +10,7 @@
 #include "base/memory.h"
 #include "frameworks/install_internal.h"
 
-/* Of a link its own size: what it points to is another file, and perhaps not ours. */
+/* Of a link take its own size: its target is another file, perhaps not ours. */
 static enum prony_status add(struct install *install, const char *path, struct manifest *manifest,
 			     size_t *room, struct error *err)
 {
@@ -60,7 +59,7 @@ enum prony_status install_list_files(struct install *install, struct manifest *m
 	enum prony_status status = PRONY_OK;
 	size_t room = 0;
 
-	/* What a virtual environment has beside, pip lists (packages.c). */
+	/* pip lists the other files of a virtual environment (packages.c). */
 	if (install->lock.kind != LOCK_VENV)
 		return add_all(install, manifest, &room, err);
 	for (size_t i = 0; i < framework->repair_count && status == PRONY_OK; i++) {

@@ -1,4 +1,4 @@
-/* Where a framework is on this machine: named by the user, installed by us, or discovered. */
+/* Finds a framework on this machine: named by the user, installed by prony, or discovered. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define CANDIDATES_MAX 4
 
-/* A path that means the same when the worker is started in another folder. */
+/* Makes a path absolute, because the worker starts in another folder. */
 static const char *absolute(const char *path, struct arena *arena)
 {
 	char *real = strchr(path, '/') ? realpath(path, NULL) : NULL;
@@ -39,8 +39,10 @@ static void locate_named_library(const char *variable, const char *value, struct
 	place->library = absolute(value, arena);
 }
 
-/* The path of an interpreter is kept as it is: what a link in a virtual environment points to is
- * the interpreter without that environment. */
+/*
+ * Do not resolve the link of an interpreter: the link in a virtual environment leads to the
+ * interpreter without that environment.
+ */
 static void locate_named_python(const char *variable, const char *value, struct arena *arena,
 				struct framework_place *place)
 {
@@ -69,7 +71,7 @@ static void locate_named_python(const char *variable, const char *value, struct 
 	free(program);
 }
 
-/* True when the user named one, right or wrong: a wrong one is not silently passed over. */
+/* True when the user named one, even a wrong one: do not silently ignore it. */
 static bool locate_named(const char *variable, struct arena *arena, struct framework_place *place)
 {
 	const char *value = getenv(variable);
@@ -83,7 +85,7 @@ static bool locate_named(const char *variable, struct arena *arena, struct frame
 	return true;
 }
 
-/* The folder may have been filled by hand: then the pattern tells what to load. */
+/* The user may have filled the folder by hand; then the pattern finds the library. */
 const char *framework_library_in(const char *folder, const struct framework *framework,
 				 struct arena *arena)
 {
@@ -123,7 +125,7 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 	}
 	if (!entry)
 		return false;
-	/* What others made may change without us: it is the user's word that counts. */
+	/* An environment made by others may change without us; it counts as named by the user. */
 	place->origin = others ? ORIGIN_NAMED : ORIGIN_INSTALLED;
 	place->version = manifest.version;
 	place->folder = others ? "" : folder;
@@ -144,7 +146,7 @@ static void add_candidate(const char *path, const char **candidates, size_t *cou
 		candidates[(*count)++] = arena_strdup(arena, path);
 }
 
-/* The interpreters that a user means by "my Python", most specific first. */
+/* Candidates for the user's own Python, most specific first. */
 static size_t list_candidates(const char **candidates, struct arena *arena)
 {
 	static const char *const active[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
@@ -167,7 +169,7 @@ static size_t list_candidates(const char **candidates, struct arena *arena)
 	return count;
 }
 
-/* True when found; otherwise *looked says where it was looked for. */
+/* True when found; otherwise *looked says where it was searched. */
 static bool discover(struct arena *arena, struct framework_place *place, const char **looked)
 {
 	const char *candidates[CANDIDATES_MAX];
@@ -259,7 +261,7 @@ enum prony_status framework_locate(const struct framework *framework, const char
 	const char *folder = framework_folder(framework, environment, arena);
 	if (locate_named(variable, arena, place) || locate_installed(folder, arena, place))
 		return PRONY_OK;
-	/* NAME@ENV asks for one environment; any interpreter that happens to be there is not it. */
+	/* NAME@ENV asks for a specific environment; do not use any other interpreter for it. */
 	if (!library && !*place->environment && discover(arena, place, &looked)) {
 		place->reason = NULL;
 		return PRONY_OK;
@@ -283,7 +285,7 @@ const char *framework_fault(const struct framework_place *place, struct arena *a
 		return NULL;
 	if (place->origin == ORIGIN_NONE)
 		return place->reason;
-	/* What a variable names goes before it, and is asked whenever it is looked for. */
+	/* A path named by a variable takes precedence and is checked every time. */
 	bool ours = place->origin == ORIGIN_INSTALLED || *manifest.entry == '/';
 	const char *fault = place->origin == ORIGIN_INSTALLED
 				    ? framework_files_fault(folder, &manifest, arena)

@@ -9,7 +9,7 @@
 #define LOCK_BYTES_MAX ((size_t)1024 * 1024)
 #define MEGABYTES_MAX 1000000
 
-/* Where a line of the lock is, for messages. */
+/* Position of a line in the lock, for messages. */
 struct place {
 	const char *path;
 	int line;
@@ -96,7 +96,7 @@ static enum prony_status set_key(const struct place *at, const char *key, const 
 	return PRONY_OK;
 }
 
-/* The lines "# key: value" before the first requirement. */
+/* Reads the lines "# key: value" before the first requirement. */
 static enum prony_status read_header(const char *text, const char *path, struct arena *arena,
 				     struct lock *lock, struct error *err)
 {
@@ -123,7 +123,7 @@ static enum prony_status read_header(const char *text, const char *path, struct 
 	return status;
 }
 
-/* "21.3.1 SHA256": both become part of a requirement. */
+/* Checks "21.3.1 SHA256"; both become part of a requirement. */
 static bool is_pip(const char *text)
 {
 	size_t version = strspn(text, "0123456789.");
@@ -194,7 +194,7 @@ const char *lock_stem(const struct framework *framework, const char *environment
 			    environment && *environment ? "@" : "", environment ? environment : "");
 }
 
-/* "0.10" is a version of 0.10.2, not of 0.101. */
+/* Whether "0.10" means the version of the lock: 0.10.2 matches, 0.101 does not. */
 static bool lock_is_of_version(const char *path, const char *version, struct arena *arena)
 {
 	size_t length = strlen(version);
@@ -213,7 +213,7 @@ const char *lock_find(const struct framework *framework, const char *environment
 			     python ? "-" : "", python ? python : "");
 	char *home = path_data_home();
 	char *share = path_share();
-	/* Installed, the locks lie in SHARE/locks; in the source tree below frameworks/. */
+	/* Installed locks are in SHARE/locks; in the source tree below frameworks/. */
 	const char *const candidates[] = {
 		arena_printf(arena, "%s/locks/%s", home, file),
 		share ? arena_printf(arena, "%s/locks/%s", share, file) : NULL,

@@ -1,4 +1,6 @@
-/* Lock files: what to download, by hash, and what to do with it (frameworks/locks/README.md). */
+/*
+ * Reads lock files: what to download, by hash, and how to install it (frameworks/locks/README.md).
+ */
 #ifndef PRONY_FRAMEWORKS_LOCK_H
 #define PRONY_FRAMEWORKS_LOCK_H
 
@@ -19,12 +21,12 @@ struct lock_words {
 
 /* Strings in the arena. */
 struct lock {
-	const char *path, *name; /* name: of the file */
+	const char *path, *name; /* name: the file's name */
 	char sha256[DIGEST_HEX_BYTES];
 	enum lock_kind kind;
 	const char *framework, *version;
-	const char *python; /* "3.12"; "" for unpack */
-	const char *pip; /* "VERSION SHA256" of the pip to install with; "" = the environment's */
+	const char *python;  /* "3.12"; "" for unpack */
+	const char *pip;     /* "VERSION SHA256" of the pip to use; "" = the environment's own */
 	const char *library; /* "" for venv */
 	int64_t download_mb, disk_mb;
 	struct lock_words pip_arguments, keep, needs;
@@ -35,15 +37,14 @@ enum prony_status lock_read(const char *path, struct arena *arena, struct lock *
 			    struct error *err);
 
 /*
- * The path of STEM[-PYTHON].txt: DATA/locks, where a user may put one of his own, goes before the
- * locks that came with prony. For an environment without a lock of its own it is the framework's
- * usual one where the environment is called like its version, or the beginning of that ("0.10").
- * NULL when there is none; `python` may be NULL.
+ * Finds STEM[-PYTHON].txt: first in DATA/locks, where users can put their own, then among prony's
+ * own locks. An environment without its own lock uses the framework's default lock if its name is
+ * that lock's version or a prefix of it ("0.10"). NULL when there is none; `python` may be NULL.
  */
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena);
 
-/* NAME[@ENV][=BACKEND], or what the descriptor calls it, with @ENV. */
+/* NAME[@ENV][=BACKEND], or the name in the descriptor with @ENV. */
 const char *lock_stem(const struct framework *framework, const char *environment,
 		      struct arena *arena);
 

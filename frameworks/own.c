@@ -1,5 +1,4 @@
-/* An environment that somebody else made: what is put into prony's folder is a manifest that points
- * to it. */
+/* Adopts an environment that the user made: prony's folder gets a manifest that points to it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,8 +7,10 @@
 #include "base/memory.h"
 #include "frameworks/install_internal.h"
 
-/* With all links of its folder resolved, but not its own: what a link in a virtual environment
- * leads to is the interpreter without that environment. NULL when the folder is not there. */
+/*
+ * Resolves the links of the folder but not the last one: the link in a virtual environment leads to
+ * the interpreter without that environment. NULL when the folder does not exist.
+ */
 static const char *whole_path(const char *path, struct arena *arena)
 {
 	const char *slash = strrchr(path, '/');
@@ -71,7 +72,7 @@ static enum prony_status own_library(const struct install *install, const char *
 			 install->framework->library_pattern);
 }
 
-/* In staging, as everything that is installed: whole and tried, or not at all. */
+/* Builds it in staging like any installation: complete and tested, or not at all. */
 static enum prony_status take_over(struct install *install, const char *entry, struct error *err)
 {
 	const char *says = "";

@@ -1,7 +1,7 @@
 /*
- * Whether the packages of an environment are whole: each file that pip wrote down is there, with
- * the size that it wrote down. Formats: PyPA, "Recording installed projects" (RECORD: path, hash,
- * size), and setuptools' installed-files.txt, which has names alone, for what no wheel was made of.
+ * Checks that the packages of an environment are intact: each file in pip's lists exists with its
+ * recorded size. Formats: PyPA, "Recording installed projects" (RECORD: path, hash, size), and
+ * setuptools' installed-files.txt (names only) for packages without a wheel.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -13,17 +13,17 @@
 #include "base/memory.h"
 #include "frameworks/folders_internal.h"
 
-/* The longest, torch's with CUDA, has 2 MiB. */
+/* The longest list, torch with CUDA, has 2 MiB. */
 #define LIST_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define SIZE_UNKNOWN (-1)
 
-/* pip itself rewrites what a package says of itself, and Python what it compiled. */
+/* pip rewrites package metadata and Python rewrites compiled files, so these may differ. */
 static bool may_change(const char *path)
 {
 	return strstr(path, ".dist-info/") || strstr(path, "__pycache__/");
 }
 
-/* Takes the quotes off a field of CSV (RFC 4180), in place. */
+/* Removes the quotes of a CSV field (RFC 4180), in place. */
 static char *unquoted(char *field)
 {
 	char *to = field;
@@ -39,7 +39,7 @@ static char *unquoted(char *field)
 	return field;
 }
 
-/* Splits a line of RECORD, in place: the path, and the size, SIZE_UNKNOWN where it has none. */
+/* Splits a line of RECORD in place into path and size (SIZE_UNKNOWN if there is none). */
 static char *take_record(char *line, int64_t *size)
 {
 	char *last = strrchr(line, ',');
@@ -56,7 +56,7 @@ static char *take_record(char *line, int64_t *size)
 	return unquoted(line);
 }
 
-/* What is wrong with one file below site-packages, in the arena; NULL when nothing is. */
+/* What is wrong with a file below site-packages, in the arena; NULL when it is intact. */
 static const char *file_fault(const char *site, const char *path, int64_t size, struct arena *arena)
 {
 	char whole[PATH_MAX];
@@ -72,14 +72,16 @@ static const char *file_fault(const char *site, const char *path, int64_t size, 
 			    (long long)size);
 }
 
-/* The path below site-packages in a line of one of pip's lists, in place, and its size, where it
- * has one; NULL for what may change. */
+/*
+ * Parses a line of one of pip's lists in place: the path below site-packages and the size, if there
+ * is one. NULL for files that may change.
+ */
 static char *take_path(char *line, bool record, int64_t *size)
 {
 	char *path = record ? take_record(line, size) : line;
 
 	if (!record) {
-		/* Its names begin in the package's own folder. */
+		/* Names are relative to the package's own folder. */
 		if (strncmp(path, "../", 3) != 0)
 			return NULL;
 		path += 3;
@@ -87,7 +89,7 @@ static char *take_path(char *line, bool record, int64_t *size)
 	return may_change(path) ? NULL : path;
 }
 
-/* What is wrong with the first bad one of the files that a list names; NULL when nothing is. */
+/* What is wrong with the first damaged file of a list; NULL when all are intact. */
 static const char *list_fault(const char *list, const char *site, bool record, struct arena *arena)
 {
 	char *text = NULL, *rest = NULL;
@@ -107,7 +109,7 @@ static const char *list_fault(const char *list, const char *site, bool record, s
 	return fault;
 }
 
-/* Of one package: list is .../site-packages/NAME.dist-info/RECORD. */
+/* Checks one package: list is .../site-packages/NAME.dist-info/RECORD. */
 static const char *package_fault(const char *list, struct arena *arena)
 {
 	const char *info = arena_strndup(arena, list, (size_t)(strrchr(list, '/') - list));

@@ -1,4 +1,4 @@
-/* What commands and variables may hold in braces. */
+/* Placeholders in braces in commands and variables. */
 #include <string.h>
 
 #include "base/strbuf.h"

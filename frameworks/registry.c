@@ -15,12 +15,12 @@
 #include "cell/cell.h"
 #include "frameworks/descriptor.h"
 
-#define EVERY_FRAMEWORK "all" /* in lists: no framework may be called so */
+#define EVERY_FRAMEWORK "all" /* used in lists, so no framework may have this name */
 #define FILES_MAX 256
 #define SUFFIX ".yaml"
 #define NEAREST_MAX 512
 
-/* A file that somebody without root's rights wrote says what root would run. */
+/* As root, ignore a file of another user, because it decides what root would run. */
 static bool is_foreign(const char *path)
 {
 	struct stat info;
@@ -75,7 +75,7 @@ static enum prony_status add_file(struct registry *registry, const char *path, b
 	return status;
 }
 
-/* A row for a framework whose descriptor is of no use, where its file's name can be one's. */
+/* Adds a row for a framework with a broken descriptor, if its file name is a valid name. */
 static void add_broken(struct registry *registry, const char *path, const char *why)
 {
 	const char *file = strrchr(path, '/') + 1;
@@ -95,7 +95,7 @@ static void add_broken(struct registry *registry, const char *path, const char *
 		add_rows(registry, &row, 1);
 }
 
-/* One of the user's must not keep the others from working. */
+/* A broken user file must not affect the others. */
 static enum prony_status add_own_file(struct registry *registry, const char *path,
 				      struct error *err)
 {
@@ -134,7 +134,7 @@ static int is_descriptor(const struct dirent *entry)
 	       strcmp(entry->d_name + length - end, SUFFIX) == 0;
 }
 
-/* Its files by name; a folder that is not there has none. */
+/* Adds the files of a folder sorted by name; a missing folder is empty. */
 static enum prony_status add_folder(struct registry *registry, const char *folder, bool of_user,
 				    struct error *err)
 {
@@ -159,7 +159,7 @@ static enum prony_status add_folder(struct registry *registry, const char *folde
 	return status;
 }
 
-/* Installed, the descriptors lie in SHARE; in the source tree below frameworks/. */
+/* Installed descriptors are in SHARE; in the source tree below frameworks/. */
 static enum prony_status add_tree(struct registry *registry, struct error *err)
 {
 	static const char *const places[] = {"descriptors", "frameworks/descriptors"};
@@ -186,7 +186,7 @@ static int rank(const struct framework *row)
 	return row->of_user ? 3 : row->harness_only ? 2 : row->floor ? 0 : 1;
 }
 
-/* Moves only what has to be moved: files come by name, backends in their file's order. */
+/* A stable sort: files come sorted by name, backends in the order of their file. */
 static void sort_rows(struct registry *registry)
 {
 	for (size_t i = 1; i < registry->count; i++) {
@@ -223,7 +223,7 @@ void registry_release(struct registry *registry)
 	*registry = (struct registry){.count = 0};
 }
 
-/* The next word of a command line; NULL at its end, with *wrong set when a quote is left open. */
+/* The next word of a command line; NULL at its end, with *wrong set when a quote is not closed. */
 static const char *next_word(const char **text, struct arena *arena, bool *wrong)
 {
 	const char *at = *text + strspn(*text, " \t\n");
@@ -359,7 +359,7 @@ const char *framework_option_words(const struct framework *framework, const char
 	for (const char *name = options; *name;) {
 		size_t length = strcspn(name, ",");
 		const struct framework_option *option = framework_option(framework, name, length);
-		/* One that it does not have stays, so that its worker is the one to refuse it. */
+		/* Keep an unknown option, so that the worker refuses it. */
 		const char *word = option ? option->word : arena_strndup(arena, name, length);
 
 		if (*word)

@@ -19,7 +19,7 @@ static enum prony_status remove_folder(const char *folder, const char *spelling,
 		return error_set(err, PRONY_MISSING,
 				 "%s: the folder %s was not made by prony; remove it yourself",
 				 spelling, folder);
-	/* Under another name first: half a framework must not be found by anybody. */
+	/* Rename it first, so that nobody finds half a framework. */
 	enum prony_status status = directory_remove(away, err);
 	if (status == PRONY_OK && rename(folder, away) != 0)
 		status = error_errno(err, PRONY_IO, errno, "cannot rename %s to %s", folder, away);

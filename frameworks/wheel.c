@@ -85,7 +85,7 @@ out:
 	return status;
 }
 
-/* The end record is the last thing but a comment of unknown length. */
+/* The end record is at the end of the file, followed only by a comment of unknown length. */
 static const unsigned char *find_end(const struct archive *archive)
 {
 	size_t first = archive->size > END_BYTES + COMMENT_BYTES_MAX
@@ -98,7 +98,7 @@ static const unsigned char *find_end(const struct archive *archive)
 	return NULL;
 }
 
-/* Relative, without "..", so that it stays below the folder it is unpacked in. */
+/* Whether the path is relative and without "..", so that it stays below the target folder. */
 static bool name_is_safe(const char *name)
 {
 	if (name[0] == '/' || strchr(name, '\\'))
@@ -113,7 +113,7 @@ static bool name_is_safe(const char *name)
 	return name[0] != '\0';
 }
 
-/* Reads the entry of the central directory at *at and moves on to the next. */
+/* Reads the entry of the central directory at *at and advances to the next. */
 static enum prony_status next_entry(const struct archive *archive, size_t *at, struct entry *out,
 				    struct error *err)
 {
@@ -144,7 +144,7 @@ static enum prony_status next_entry(const struct archive *archive, size_t *at, s
 	return PRONY_OK;
 }
 
-/* Where the packed bytes of an entry lie; NULL when it is outside or of a kind we do not read. */
+/* The compressed bytes of an entry; NULL when they are out of range or of an unsupported kind. */
 static const unsigned char *entry_data(const struct archive *archive, const struct entry *entry,
 				       const char **why)
 {
@@ -185,7 +185,7 @@ static bool write_all(int fd, const unsigned char *bytes, size_t length)
 	return true;
 }
 
-/* False with errno of the write, or 0 when the data is bad. Never writes more than entry->bytes. */
+/* False with errno from writing, or 0 when the data is bad. Never writes more than entry->bytes. */
 static bool inflate_to(int fd, const unsigned char *data, const struct entry *entry, uint32_t *crc)
 {
 	unsigned char *chunk = memory_alloc(CHUNK_BYTES);
@@ -275,7 +275,7 @@ static bool wanted(const char *name, const char *const *patterns, size_t count)
 	return false;
 }
 
-/* The whole directory is read once before the first file is written. */
+/* The whole directory is checked before the first file is written. */
 static enum prony_status walk(const struct archive *archive, const char *const *patterns,
 			      size_t pattern_count, const char *folder, size_t *extracted,
 			      struct error *err)

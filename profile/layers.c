@@ -1,4 +1,4 @@
-/* From what a framework says ran to the layers of the network. */
+/* Assigns what a framework ran to the layers of the network. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) != 0;
 }
 
-/* Whether `word` stands in `text` with nothing that continues it on either side. */
+/* Whether `word` occurs in `text` as a whole word. */
 static bool holds_word(const char *text, const char *word)
 {
 	size_t length = strlen(word);
@@ -22,8 +22,10 @@ static bool holds_word(const char *text, const char *word)
 	return false;
 }
 
-/* Frameworks separate names with characters of their own: those of the network that are neither
- * letters nor digits count as one. */
+/*
+ * Frameworks separate names with different characters, so all characters other than letters and
+ * digits count as the same one.
+ */
 static void plain_name(const char *name, char *out, size_t bytes)
 {
 	size_t i = 0;
@@ -49,7 +51,7 @@ int profile_find_node(const struct graph *graph, const char *name)
 	return found;
 }
 
-/* The layer of each name that was met, so that each is looked for once. */
+/* The layer of each name seen, so that each is looked up once. */
 struct known {
 	const char *name;
 	int node;
@@ -60,7 +62,7 @@ static int compare_known(const void *a, const void *b)
 	return strcmp(((const struct known *)a)->name, ((const struct known *)b)->name);
 }
 
-/* The place of a node by name, -1. */
+/* The index of a node by name; -1 if there is none. */
 static int node_named(const struct graph *graph, const char *name)
 {
 	for (int i = 0; i < graph->forward_count; i++)
@@ -120,10 +122,9 @@ static int compare_layers(const void *a, const void *b)
 	return x != y ? (x < y) - (x > y) : strcmp(left->name, right->name);
 }
 
-/* Names that were met, and the rows that they have: of each node, of each other name, the update's.
- */
+/* The names seen and their rows: one per node, one per other name, one for the update. */
 struct naming {
-	const struct graph *graph; /* NULL for a file as it is */
+	const struct graph *graph; /* NULL for a model file run unchanged */
 	struct known *known;
 	size_t count, nodes;
 	struct profile_layer **rows; /* nodes + count + 1 */
@@ -148,7 +149,7 @@ static struct profile_layer *layer_of(struct profile *profile, const struct prof
 						   .named = update || found->node >= 0 || !graph};
 		if (update || found->node < 0)
 			return rows[at];
-		/* The graph may be gone when the profile is read. */
+		/* Copy the name: the graph may be released before the profile. */
 		rows[at]->name = arena_strdup(&profile->arena, graph->nodes[found->node].name);
 		rows[at]->kind = operator_name(graph->nodes[found->node].op);
 	}
@@ -162,7 +163,7 @@ static int compare_spans(const void *a, const void *b)
 	return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
 }
 
-/* The time in which at least one span ran; their sum where nobody says when. */
+/* The time in which at least one span ran; without begin times, the sum of the spans. */
 static double covered(struct profile *profile)
 {
 	const struct profile_span **order =

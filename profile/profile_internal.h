@@ -1,20 +1,19 @@
-/* Private to profile/: what its sources share. */
+/* Private to profile/: declarations shared by its sources. */
 #ifndef PRONY_PROFILE_PROFILE_INTERNAL_H
 #define PRONY_PROFILE_PROFILE_INTERNAL_H
 
 #include "profile/profile.h"
 
-/* What stands between the nodes' names in a span's name that is several. */
+/* Separates the node names in the name of a fused span. */
 #define PROFILE_FUSED " + "
 
 /*
- * The forward node of the network that a name of the framework's belongs to: the longest one with
- * which it begins, or which stands in it between characters that are no letters or digits. -1:
- * none.
+ * The forward node that a framework's name belongs to: the longest node name that it begins with or
+ * contains as a whole word. -1: none.
  */
 int profile_find_node(const struct graph *graph, const char *name);
 
-/* Fills layers and their sums from the spans; `graph` is NULL for a file as it is. */
+/* Computes layers and their sums from the spans; `graph` is NULL for a model file run unchanged. */
 void profile_sum_layers(struct profile *profile, const struct graph *graph);
 
 #endif

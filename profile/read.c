@@ -12,7 +12,7 @@ static enum prony_status wrong(struct error *err, const char *list, size_t at, c
 			 at, what);
 }
 
-/* The file as an object; whatever keeps it from being read is the worker's fault. */
+/* Opens the file as a JSON object; any failure is the worker's fault. */
 static enum prony_status open_file(const char *path, json_t **out, struct error *err)
 {
 	struct error why = ERROR_INIT;
@@ -38,7 +38,9 @@ static enum prony_status need_array(const json_t *file, const char *key, const j
 	return error_set(err, PRONY_PROTOCOL, "its profile has no array \"%s\"", key);
 }
 
-/* A text that is not too long, in the arena; `otherwise` where there is none. False: it is no text.
+/*
+ * Reads a text of limited length into the arena; `otherwise` when it is absent. False when it is
+ * not a text.
  */
 static bool text_of(struct arena *arena, const json_t *object, const char *key,
 		    const char *otherwise, const char **out)
@@ -49,7 +51,7 @@ static bool text_of(struct arena *arena, const json_t *object, const char *key,
 	return text || !value;
 }
 
-/* A whole number from 0 to `most`. */
+/* Reads an integer from 0 to `most`. */
 static bool count_of(const json_t *object, const char *key, int64_t most, int64_t *out)
 {
 	const json_t *value = json_object_get(object, key);
@@ -57,7 +59,7 @@ static bool count_of(const json_t *object, const char *key, int64_t most, int64_
 	return *out >= 0 && *out <= most;
 }
 
-/* The steps' own instants: as many as were asked for, in order, within the bracket. */
+/* Reads the instants of the steps: as many as requested, in order, within the bracket. */
 static enum prony_status read_steps(const json_t *file, const struct profile_bracket *bracket,
 				    double *mean_ns, struct error *err)
 {
@@ -82,14 +84,14 @@ static enum prony_status read_steps(const json_t *file, const struct profile_bra
 		last = end;
 		sum += end - begin;
 	}
-	/* Shares are of it. */
+	/* Shares are divided by it. */
 	if (sum == 0)
 		return error_set(err, PRONY_PROTOCOL, "its profile has steps that took no time");
 	*mean_ns = (double)sum / (double)bracket->steps;
 	return PRONY_OK;
 }
 
-/* The words of an event. */
+/* Reads the words of an event. */
 static enum prony_status read_words(struct arena *arena, const json_t *event, size_t at,
 				    struct profile_span *span, struct error *err)
 {
@@ -214,7 +216,9 @@ static enum prony_status read_stack(struct arena *arena, const json_t *json, siz
 	return PRONY_OK;
 }
 
-/* Into the profile only when all of it is good: it may hold those of an earlier request. */
+/*
+ * Store into the profile only when everything is valid: it may hold results of an earlier request.
+ */
 static enum prony_status read_functions(struct profile *profile, const json_t *functions,
 					const json_t *stacks, int64_t most, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* One worker process, driven through its phases and then through steps that are looked at. */
+/* Drives one worker process through its phases and then through profiled steps. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +17,13 @@
 
 #define RECORDS_MAX 4096
 #define WARM_NS INT64_C(300000000)
-#define PLAIN_NS INT64_C(500000000) /* before, and again after the layers */
+#define PLAIN_NS INT64_C(500000000) /* before, and again after profiling layers */
 #define LAYERS_NS INT64_C(1000000000)
 #define LINES_NS INT64_C(300000000) /* without the tracer */
 #define CORES_NS INT64_C(200000000)
 #define EVENTS_WANTED 50000
 
-/* State of one profiled process. */
+/* The state of a profiling process. */
 struct taking {
 	struct profile *profile;
 	const struct profile_settings *settings;
@@ -32,7 +32,7 @@ struct taking {
 	struct sampling *sampling;
 	struct process_record record; /* for its series only */
 	int64_t steps_done, plain_steps, plain_ns, plain_from_ns, plain_to_ns;
-	double step_ns; /* best knowledge of how long one takes */
+	double step_ns; /* best estimate of a step's duration */
 	unsigned profiles;
 };
 
@@ -72,7 +72,7 @@ static void add_phase(struct profile *profile, int phase, int64_t begin_ns, int6
 	row->steps += steps;
 }
 
-/* Steps with nothing looked at; they count as a phase. */
+/* Runs steps without profiling; they count as a phase. */
 static enum prony_status run_steps(struct taking *t, int phase, int64_t steps, struct error *err)
 {
 	struct client_window window;
@@ -142,8 +142,10 @@ ask_profile(struct taking *t, enum protocol_profile what, int64_t steps,
 	return status;
 }
 
-/* One step first, of which only its number of events is kept: what a profiler does once, and how
- * many steps there is room for. */
+/*
+ * Profile one step first and keep only its number of events: it covers one-time work of the
+ * profiler and shows how many steps fit.
+ */
 static enum prony_status take_layers(struct taking *t, struct error *err)
 {
 	struct profile *profile = t->profile;
@@ -170,7 +172,7 @@ static enum prony_status take_lines(struct taking *t, struct error *err)
 	enum prony_status status = ask_profile(t, PROFILE_LINES, 1, profile_read_lines, err);
 	int64_t steps = t->settings->steps > 0 ? t->settings->steps
 					       : clamp((double)LINES_NS / t->step_ns, 3, 100);
-	/* What of one step was seen is no profile, should the others not come. */
+	/* A single step is not a profile, in case the others fail. */
 	t->profile->phases[PROFILE_PHASE_LINES].ns = -1;
 	t->profile->has_lines = false;
 	return status == PRONY_OK ? ask_profile(t, PROFILE_LINES, steps, profile_read_lines, err)
@@ -194,7 +196,7 @@ static enum prony_status read_back(struct taking *t, struct error *err)
 	return status;
 }
 
-/* Phases that the session has timed lie one after the other from the start of the process. */
+/* The phases timed by the session follow each other from the start of the process. */
 static void keep_facts(struct taking *t, const struct session_facts *facts)
 {
 	const int64_t took[] = {facts->spawn_ns, facts->import_ns, facts->open_ns, facts->build_ns,
@@ -239,12 +241,12 @@ static enum prony_status drive_worker(struct taking *t, struct client_spec *spec
 	return status == PRONY_OK ? read_back(t, err) : status;
 }
 
-/* The share of each processor in the steps that nobody looked at. */
+/* The share of each processor during steps without profiling. */
 static void keep_cores(struct taking *t)
 {
 	struct profile *profile = t->profile;
 	const struct series *cpu = series_find(t->record.series, t->record.series_count, "cpu");
-	/* The kernel counts in hundredths of a second: of less it would say 0 or 1. */
+	/* The kernel counts in hundredths of a second, so shorter stretches would give 0 or 1. */
 	if (!cpu || t->plain_to_ns - t->plain_from_ns < CORES_NS)
 		return;
 	profile->cores = arena_array(&profile->arena, cpu->channel_count, sizeof *profile->cores);

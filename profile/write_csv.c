@@ -5,7 +5,7 @@
 #include "profile/write.h"
 #include "report/text.h"
 
-/* What frameworks say is one line, and no command to a terminal. */
+/* Makes a framework's text a single line without terminal control characters. */
 static void add_text(const char *text, struct strbuf *out)
 {
 	char *clean = text_line(text);

@@ -1,4 +1,4 @@
-/* Chrome's trace events, and folded stacks. */
+/* Writes Chrome trace events and folded stacks. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static void add_span(const struct profile_span *span, int pid, int64_t begin_ns,
 static void add_spans(const struct profile *profile, int pid, int64_t origin_ns, bool *first,
 		      struct strbuf *out)
 {
-	/* Of which nobody says when they ran: one after the other. */
+	/* Events without begin times are placed one after the other. */
 	int64_t place = profile->phases[PROFILE_PHASE_LAYERS].begin_ns;
 	int threads = 0;
 	bool unplaced = false;
@@ -138,7 +138,7 @@ static int compare_folds(const void *a, const void *b)
 	return order ? order : strcmp(left->name, right->name);
 }
 
-/* A frame of a stack: what separates frames and counts becomes something else. */
+/* Writes a frame of a stack; characters that separate frames and counts are replaced. */
 static void add_frame(const char *text, struct strbuf *out)
 {
 	char *line = text_line(text);
