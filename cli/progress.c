@@ -21,23 +21,18 @@
 #define REFERENCE_LINE_NS (10 * SECOND_NS)
 /* Where no terminal is, so long nothing may have been said. */
 #define QUIET_NS (60 * SECOND_NS)
-/* The time left is shown anew when it is longer than it was by this, and so many seconds. */
-#define NEWS_FACTOR 1.1
-#define NEWS_SECONDS 2
-/* Up to so many times shorter and longer, it is shown as one figure. */
-#define ONE_FIGURE 1.5
 
 static double seconds_since(int64_t then_ns, int64_t now_ns)
 {
 	return (double)(now_ns - then_ns) * 1e-9;
 }
 
-void progress_init(struct progress *progress, const struct plan *plan, struct forecast *forecast)
+void progress_init(struct progress *progress, const struct plan *plan, struct time_left *left)
 {
 	const char *term = getenv("TERM");
-	*progress = (struct progress){.plan = plan, .forecast = forecast, .left = {NAN, NAN, NAN}};
+	*progress = (struct progress){.plan = plan, .left = left};
 	progress->live = isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
-	progress->started_ns = progress->said_ns = progress->since_ns = clock_monotonic_ns();
+	progress->started_ns = progress->said_ns = clock_monotonic_ns();
 	pthread_mutex_init(&progress->lock, NULL);
 }
 
@@ -74,85 +69,21 @@ static void estimate_text(const struct estimate *estimate, char *out, size_t byt
 		snprintf(out, bytes, "  %s", step);
 }
 
-/* What is going on, as the forecast wants to know it. */
-static struct forecast_now current_part(const struct progress *p, int64_t now)
-{
-	struct forecast_now part = {.cell = p->cell, .whole = seconds_since(p->started_ns, now)};
-	if (!p->stage[0])
-		return part;
-	if (p->reference_since_ns) {
-		part.part = FORECAST_REFERENCE;
-		part.passed = seconds_since(p->reference_since_ns, now);
-		part.fraction = p->fraction;
-		return part;
-	}
-	part.part = p->in_gate ? FORECAST_GATE : FORECAST_PROCESS;
-	part.passed = seconds_since(p->since_ns + p->reference_ns, now);
-	part.measures = !p->in_gate && p->measures_since_ns > 0;
-	part.measured = part.measures ? seconds_since(p->measures_since_ns, now) : 0;
-	if (!p->in_gate && !strcmp(p->stage, RUN_STAGE_WARM_UP))
-		part.warmed = seconds_since(p->stage_ns, now);
-	return part;
-}
-
-/* What was shown goes down with the clock and is kept to, unless it is no longer true. */
-static double kept_or_new(double shown, double passed, double now)
-{
-	double due = shown - passed;
-	return due > 0 && now > due && now <= due * NEWS_FACTOR + NEWS_SECONDS ? due : now;
-}
-
-/* How long it still takes. */
-static struct forecast_time time_left(struct progress *p, int64_t now)
-{
-	struct forecast_now part = current_part(p, now);
-	struct forecast_time left = forecast_left(p->forecast, &part);
-	double passed = seconds_since(p->left_ns, now);
-	p->left.low = kept_or_new(p->left.low, passed, left.low);
-	p->left.middle = kept_or_new(p->left.middle, passed, left.middle);
-	p->left.high = kept_or_new(p->left.high, passed, left.high);
-	p->left_ns = now;
-	return p->left;
-}
-
-/* One figure where it is one, "about 3:10 left"; else between which: "2:10 to 5:30 left". */
-static void left_text(const struct forecast_time *left, char *out, size_t bytes)
-{
-	char low[24], middle[24], high[24];
-	clock_text(left->low, low, sizeof low);
-	clock_text(left->middle, middle, sizeof middle);
-	clock_text(left->high, high, sizeof high);
-	if (left->low >= left->middle / ONE_FIGURE - NEWS_SECONDS &&
-	    left->high <= left->middle * ONE_FIGURE + NEWS_SECONDS)
-		snprintf(out, bytes, "about %s left", middle);
-	else
-		snprintf(out, bytes, "%s to %s left", low, high);
-}
-
-/* "[7/~31]"; where the number is open it is what the run looks like. */
-static void count_text(const struct progress *p, char *out, size_t bytes)
-{
-	struct forecast *f = p->forecast;
-	double all = f->gate_only ? (double)p->plan->count : forecast_processes(f);
-	snprintf(out, bytes, "[%d/%s%.0f]", p->done, forecast_is_fixed(f) ? "" : "~", all);
-}
-
-/* What changes stands first: a narrow terminal cuts the rest off. */
+/* What changes stands first: a narrow terminal cuts off the rest. */
 static void live_text(struct progress *p)
 {
 	static const char beats[][3] = {"| ", "/ ", "- ", "\\ "};
 	const char *beat = p->live ? beats[p->beat % (sizeof beats / sizeof *beats)] : "";
 	int64_t now = clock_monotonic_ns();
-	char passed[24], left[64], count[40], stage[120], title[200];
+	char passed[24], left[80], count[60], stage[120], title[200];
 	clock_text(seconds_since(p->started_ns, now), passed, sizeof passed);
-	struct forecast_time until = time_left(p, now);
-	left_text(&until, left, sizeof left);
-	count_text(p, count, sizeof count);
+	time_left_text(p->left, now, left, sizeof left);
+	time_left_count(p->left, count, sizeof count);
 	if (!p->stage[0]) {
-		snprintf(p->line, sizeof p->line, "%s%s %s starting", beat, passed, count);
+		snprintf(p->line, sizeof p->line, "%s%s  starting", beat, passed);
 		return;
 	}
-	if (p->reference_since_ns)
+	if (p->reference)
 		snprintf(stage, sizeof stage, "reference, %.0f %%", 100 * p->fraction);
 	else if (p->in_gate)
 		snprintf(stage, sizeof stage, "parity: %s, %.0f s", p->stage,
@@ -161,8 +92,9 @@ static void live_text(struct progress *p)
 		snprintf(stage, sizeof stage, "round %d: %s, %.0f s", p->round + 1, p->stage,
 			 floor(seconds_since(p->stage_ns, now)));
 	progress_cell_title(&p->plan->cells[p->cell], title, sizeof title);
-	snprintf(p->line, sizeof p->line, "%s%s %s %s  %s  %.110s%s", beat, passed, count, left,
-		 stage, title, p->figure_cell == p->cell ? p->figure : "");
+	snprintf(p->line, sizeof p->line, "%s%s  %s left (%s %s)  %s  %.110s%s", beat, passed, left,
+		 count, p->left->gate_only ? "gates" : "processes", stage, title,
+		 p->figure_cell == p->cell ? p->figure : "");
 }
 
 static void show(struct progress *p)
@@ -220,7 +152,7 @@ void progress_start(struct progress *progress)
 {
 	pthread_condattr_t monotonic;
 	sigset_t all, before;
-	progress->started_ns = progress->since_ns = clock_monotonic_ns();
+	progress->started_ns = clock_monotonic_ns();
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&progress->ended, &monotonic);
@@ -249,31 +181,19 @@ void progress_end(struct progress *progress)
 	progress->line[0] = '\0';
 }
 
-/* The reference of a large network takes a while: a line every ten seconds where nothing lives. */
-static void hear_reference(struct progress *p, const struct run_event *event, int64_t now)
+/* The reference of a large network takes long: without a terminal, a line every ten seconds. */
+static void on_reference(struct progress *p, const struct run_event *event, int64_t now)
 {
 	char title[200], line[300];
 	p->fraction = event->fraction;
-	if (!p->reference_since_ns) {
-		p->reference_since_ns = now;
-		p->reference_ns = 0;
+	if (!p->reference) {
+		p->reference = true;
 		p->said_ns = now;
 	} else if (!p->live && now - p->said_ns >= REFERENCE_LINE_NS) {
 		progress_cell_title(&p->plan->cells[event->cell], title, sizeof title);
 		snprintf(line, sizeof line, "%s: reference, %.0f %%", title, 100 * event->fraction);
 		say(p, line);
 	}
-}
-
-/* Any other event: the reference, if it computed, has ended. */
-static void end_reference(struct progress *p, int64_t now)
-{
-	if (!p->reference_since_ns)
-		return;
-	p->reference_ns = now - p->reference_since_ns;
-	forecast_reference(p->forecast, p->cell, !p->forecast->cells[p->cell].gate,
-			   (double)p->reference_ns * 1e-9);
-	p->reference_since_ns = 0;
 }
 
 static void say_of_cell(struct progress *p, size_t cell, const char *text)
@@ -287,17 +207,17 @@ static void say_of_cell(struct progress *p, size_t cell, const char *text)
 static void say_process(struct progress *p, const struct run_event *event, const char *figure)
 {
 	const struct process_record *record = event->record;
-	char title[200], count[40], line[700];
+	char title[200], count[60], line[700];
 	bool good = strcmp(record->status, "ok") == 0;
 	if (good && p->live)
 		return;
 	progress_cell_title(&p->plan->cells[event->cell], title, sizeof title);
-	count_text(p, count, sizeof count);
+	time_left_count(p->left, count, sizeof count);
 	if (good)
-		snprintf(line, sizeof line, "%s %s  round %d%s", count, title, event->round + 1,
+		snprintf(line, sizeof line, "[%s] %s  round %d%s", count, title, event->round + 1,
 			 figure);
 	else
-		snprintf(line, sizeof line, "%s %s: %s: %.300s", count, title, record->status,
+		snprintf(line, sizeof line, "[%s] %s: %s: %.300s", count, title, record->status,
 			 record->error);
 	say(p, line);
 }
@@ -319,37 +239,6 @@ static void say_cell_end(struct progress *p, const struct run_event *event,
 	}
 }
 
-/* What ends a part: it is told to the forecast, and the next one begins. */
-static void end_part(struct progress *p, const struct run_event *event,
-		     const struct estimate *estimate, int64_t now)
-{
-	double seconds = seconds_since(p->since_ns + p->reference_ns, now);
-	switch (event->kind) {
-	case EVENT_GATE_KEPT:
-		forecast_no_gate(p->forecast, event->cell);
-		break;
-	case EVENT_GATE_END:
-		forecast_gate(p->forecast, event->cell, seconds);
-		break;
-	case EVENT_PROCESS_END:
-		p->done++;
-		if (p->measures_since_ns)
-			forecast_tail(p->forecast, event->cell, event->record,
-				      seconds_since(p->measures_since_ns, now));
-		forecast_process(p->forecast, event->cell, event->record, seconds);
-		forecast_estimate(p->forecast, event->cell, estimate);
-		break;
-	case EVENT_CELL_END:
-		p->done += p->forecast->gate_only;
-		forecast_end(p->forecast, event->cell);
-		return;
-	default:
-		return;
-	}
-	p->since_ns = now;
-	p->reference_ns = p->measures_since_ns = 0;
-}
-
 static void note_stage(struct progress *p, const struct run_event *event, const char *stage,
 		       int64_t now)
 {
@@ -357,21 +246,19 @@ static void note_stage(struct progress *p, const struct run_event *event, const 
 	p->round = event->round;
 	snprintf(p->stage, sizeof p->stage, "%s", stage);
 	p->stage_ns = now;
-	/* Only a process that is about to measure says how long its steps are. */
-	p->measures_since_ns = event->kind == EVENT_STAGE && event->step_ns > 0 ? now : 0;
 }
 
-static void hear(struct progress *p, const struct run_event *event, const struct estimate *estimate,
-		 int64_t now)
+static void show_event(struct progress *p, const struct run_event *event,
+		       const struct estimate *estimate, int64_t now)
 {
 	char text[160];
 	switch (event->kind) {
 	case EVENT_REFERENCE:
-		hear_reference(p, event, now);
+		on_reference(p, event, now);
 		break;
 	case EVENT_PREPARE:
 		note_stage(p, event, "preparing", now);
-		p->in_gate = p->forecast->cells[event->cell].gate;
+		p->in_gate = p->left->cells[event->cell].gate;
 		break;
 	case EVENT_GATE_START:
 		if (!p->live) {
@@ -381,7 +268,6 @@ static void hear(struct progress *p, const struct run_event *event, const struct
 			say(p, line);
 		}
 		note_stage(p, event, "starting", now);
-		p->launch_ns = now;
 		p->in_gate = true;
 		break;
 	case EVENT_GATE_KEPT:
@@ -404,9 +290,6 @@ static void hear(struct progress *p, const struct run_event *event, const struct
 		break;
 	case EVENT_STAGE:
 		note_stage(p, event, event->text, now);
-		forecast_step(p->forecast, event->cell, event->step_ns * 1e-9);
-		if (event->built)
-			forecast_launch(p->forecast, event->cell, seconds_since(p->launch_ns, now));
 		break;
 	case EVENT_PROCESS_END:
 		say_process(p, event, p->figure);
@@ -420,16 +303,15 @@ static void hear(struct progress *p, const struct run_event *event, const struct
 }
 
 void progress_event(struct progress *progress, const struct run_event *event,
-		    const struct estimate *estimate)
+		    const struct run_cell *cell, const struct estimate *estimate)
 {
 	int64_t now = clock_monotonic_ns();
 	pthread_mutex_lock(&progress->lock);
-	if (event->kind != EVENT_REFERENCE)
-		end_reference(progress, now);
-	end_part(progress, event, estimate, now);
+	time_left_event(progress->left, event, cell, now);
+	progress->reference &= event->kind == EVENT_REFERENCE;
 	estimate_text(estimate, progress->figure, sizeof progress->figure);
 	progress->figure_cell = event->cell;
-	hear(progress, event, estimate, now);
+	show_event(progress, event, estimate, now);
 	if (progress->live)
 		show(progress);
 	pthread_mutex_unlock(&progress->lock);

@@ -12,13 +12,12 @@
 #include "plan/plan.h"
 #include "run/run.h"
 #include "stats/estimate.h"
-#include "stats/forecast.h"
+#include "study/time_left.h"
 
 struct progress {
 	const struct plan *plan;
-	struct forecast *forecast;
+	struct time_left *left;
 	bool live; /* standard error, where it goes, is a terminal: rewrite one line */
-	int done;  /* processes, or cells where nothing is timed */
 
 	/* Shared with the thread that ticks, as is everything below. */
 	pthread_mutex_t lock;
@@ -33,27 +32,20 @@ struct progress {
 	size_t cell, figure_cell; /* the figure is of that one */
 	int round;
 	char stage[64], figure[80];
-	int64_t stage_ns, launch_ns; /* launch: of a gate's process */
-	int64_t measures_since_ns;   /* of a process; 0: it does not yet */
-	unsigned beat;		     /* turns a sign at each tick */
-	/* What the forecast is told: the end of what was before, and how long the reference took
-	 * since.
-	 */
-	int64_t since_ns, reference_ns, reference_since_ns;
-	double fraction;
-	/* Time left as it was shown last: it goes down, and up only for a reason. */
-	struct forecast_time left;
-	int64_t left_ns;
+	int64_t stage_ns;
+	unsigned beat;	 /* turns a sign at each tick */
+	bool reference;	 /* is computed */
+	double fraction; /* of it that is done */
 };
 
-void progress_init(struct progress *progress, const struct plan *plan, struct forecast *forecast);
+void progress_init(struct progress *progress, const struct plan *plan, struct time_left *left);
 
 /* From here on it ticks. */
 void progress_start(struct progress *progress);
 
-/* Shows an event; `estimate` of the cell so far. */
+/* Shows an event about `cell`; `estimate`: of the cell so far. */
 void progress_event(struct progress *progress, const struct run_event *event,
-		    const struct estimate *estimate);
+		    const struct run_cell *cell, const struct estimate *estimate);
 
 /* A line for the user between events. */
 void progress_say(struct progress *progress, const char *text);

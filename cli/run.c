@@ -18,7 +18,6 @@
 #include "cli/results.h"
 #include "cli/run_baseline.h"
 #include "cli/run_downloads.h"
-#include "cli/run_forecast.h"
 #include "cli/run_job.h"
 #include "cli/run_plan.h"
 #include "diagnose/machine.h"
@@ -242,10 +241,15 @@ static bool something_runs(const struct plan *plan)
 	return false;
 }
 
-static void say_forecast(struct job *job)
+/* "4 cells, default effort: 20 to 48 processes, about 17 min" */
+static void say_time(struct job *job)
 {
-	char line[200];
-	run_forecast_text(job, &job->forecast, line, sizeof line);
+	char time[140], effort[40] = "", line[240];
+	size_t count = job->chosen.plan.count;
+	if (!job->left.gate_only)
+		snprintf(effort, sizeof effort, ", %s effort", job->effort->name);
+	time_left_plan_text(&job->left, time, sizeof time);
+	snprintf(line, sizeof line, "%zu cell%s%s: %s", count, count == 1 ? "" : "s", effort, time);
 	progress_say(&job->progress, line);
 }
 
@@ -261,11 +265,7 @@ static void say_lacks(struct job *job)
 
 static int dry_run(struct job *job)
 {
-	struct error none = ERROR_INIT;
-	/* Where no store can be read, nothing is known of earlier runs. */
-	if (store_open(job->options->store, true, &job->store, &none) == PRONY_OK)
-		run_forecast_history(job, job->store, &job->forecast);
-	say_forecast(job);
+	say_time(job);
 	if (!strcmp(job->options->format, "json")) {
 		json_t *json = plan_to_json(&job->chosen.plan);
 		cli_print_json(json);
@@ -293,8 +293,10 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	if (status != PRONY_OK)
 		return status;
 	job->effort = &effort_table[job->chosen.spec.effort];
-	run_forecast_plan(job, &job->forecast);
-	progress_init(&job->progress, &job->chosen.plan, &job->forecast);
+	time_left_init(&job->left, &job->chosen.plan, job->effort, job->chosen.spec.repeat,
+		       job->chosen.spec.gate_only, job->chosen.cpu_count,
+		       (double)job->budget.length_ns * 1e-9);
+	progress_init(&job->progress, &job->chosen.plan, &job->left);
 	for (size_t i = 0; i < job->chosen.plan.note_count; i++)
 		progress_say(&job->progress, job->chosen.plan.notes[i]);
 	return PRONY_OK;
@@ -366,11 +368,8 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (status == PRONY_OK)
 		status = job_register_cells(job, err);
 	if (status == PRONY_OK) {
-		for (size_t i = 0; i < job->chosen.plan.count; i++)
-			job->progress.done += job->cells[i].tried;
-		run_forecast_history(job, job->store, &job->forecast);
-		run_forecast_resume(job, &job->forecast);
-		say_forecast(job);
+		time_left_begin(&job->left, job->cells, clock_monotonic_ns());
+		say_time(job);
 		say_lacks(job);
 		say_findings(job);
 		status = execute(job, err);
@@ -391,7 +390,7 @@ static void job_release(struct job *job)
 	json_decref(job->machine);
 	store_close(job->store);
 	release_machine(job);
-	forecast_release(&job->forecast);
+	time_left_release(&job->left);
 	budget_release(&job->budget);
 	chosen_release(&job->chosen);
 }

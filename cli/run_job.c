@@ -97,7 +97,7 @@ static void on_event(void *context, const struct run_event *event)
 	if (event->kind == EVENT_PROCESS_END)
 		budget_spend(&job->budget, event->cell, event->record->total_ns);
 	counted_estimate(cell, &so_far);
-	progress_event(&job->progress, event, &so_far);
+	progress_event(&job->progress, event, cell, &so_far);
 }
 
 void job_callbacks(struct job *job, struct run_callbacks *out)

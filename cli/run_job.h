@@ -21,7 +21,7 @@ struct job {
 	struct run_cell *cells; /* one for each of the plan */
 	const struct effort_row *effort;
 	struct budget budget;
-	struct forecast forecast;
+	struct time_left left;
 	struct progress progress;
 	json_t *machine;
 	struct stored_run baseline; /* what --baseline names */

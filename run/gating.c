@@ -27,10 +27,7 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 {
 	enum stage stage = drive->work->gate_recipe.stage;
 	enum prony_status status = PRONY_OK;
-	struct run_event event = {
-		.kind = EVENT_STAGE, .cell = drive->index, .text = "steps", .built = true};
-	if (drive->callbacks->event)
-		drive->callbacks->event(drive->callbacks->context, &event);
+	drive_event(drive, EVENT_STAGE, "steps", NULL);
 	for (int i = 0; i < GATE_UPDATES && status == PRONY_OK; i++) {
 		struct client_window window;
 		struct tensor_set *logits = arena_alloc(arena, sizeof *logits);

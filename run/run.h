@@ -67,17 +67,15 @@ enum run_event_kind {
 	EVENT_CELL_END
 };
 
-/* The stage that has no end of its own: listeners may ask for it. */
-#define RUN_STAGE_WARM_UP "warm-up"
+/* The stage of a timed process whose length is known: listeners may ask for it. */
+#define RUN_STAGE_MEASURING "measuring"
 
 struct run_event {
 	enum run_event_kind kind;
 	size_t cell; /* index in the plan */
 	int round;
 	const char *text;
-	double fraction; /* EVENT_REFERENCE: done, below 1 */
-	double step_ns;	 /* EVENT_STAGE: of a step, where it is known; else 0 */
-	bool built;	 /* EVENT_STAGE: steps of a network that is built follow */
+	double fraction;		     /* EVENT_REFERENCE: done, below 1 */
 	const struct process_record *record; /* EVENT_PROCESS_END */
 };
 

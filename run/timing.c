@@ -314,7 +314,7 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 {
 	int64_t fixed = t->drive->cell->warm_up_steps, start = clock_monotonic_ns();
 	enum prony_status status = PRONY_OK;
-	drive_event(t->drive, EVENT_STAGE, RUN_STAGE_WARM_UP, NULL);
+	drive_event(t->drive, EVENT_STAGE, "warm-up", NULL);
 	t->record->warm_up_steps = 0;
 	if (fixed > 0) {
 		status = warm_by_epoch(t, fixed, err);
@@ -329,18 +329,6 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 	}
 	t->record->warm_up_ns = clock_monotonic_ns() - start;
 	return status;
-}
-
-static void say_measuring(const struct timing *t)
-{
-	const struct drive *drive = t->drive;
-	struct run_event event = {.kind = EVENT_STAGE,
-				  .cell = drive->index,
-				  .round = drive->round,
-				  .text = "measuring",
-				  .step_ns = t->step_ns};
-	if (drive->callbacks->event)
-		drive->callbacks->event(drive->callbacks->context, &event);
 }
 
 /* Adds what was measured to the intervals of the record. */
@@ -413,7 +401,7 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	int64_t steps = size.steps, every = size.every;
 	if (size.few)
 		*t->flags |= CELL_FLAG_FEW_STEPS;
-	say_measuring(t);
+	drive_event(t->drive, EVENT_STAGE, RUN_STAGE_MEASURING, NULL);
 	sampling_mark(t->sampling, true);
 	enum prony_status status = run_window(t, steps, every, err);
 	for (int64_t left; status == PRONY_OK && (left = steps_left(t, every)) > 0; steps += left)

@@ -173,35 +173,6 @@ static enum prony_status build_gate(struct workload *work, const struct plan_cel
 	return status;
 }
 
-enum prony_status workload_costs(const struct plan_cell *cell, int64_t reference_bytes,
-				 struct workload_costs *out, struct error *err)
-{
-	struct workload work = {.reference_bytes = reference_bytes > 0
-							   ? reference_bytes
-							   : memory_physical_bytes() / 2};
-	struct graph graph = {0};
-	*out = (struct workload_costs){0};
-	/* Of a file as it is nobody knows them. */
-	if (network_is_as_it_is(cell->network))
-		return PRONY_OK;
-	gate_recipe(&cell->recipe, network_gate_rate(cell->network, cell->recipe.optimiser),
-		    &work.gate_recipe);
-	enum prony_status status = build_gate(&work, cell, err);
-	if (status == PRONY_OK) {
-		out->gate = gate_cost(&work.gate_graph, &work.gate_recipe, !cell->network->file);
-		out->gate_steps =
-			GATE_UPDATES * (double)reference_cost(&work.gate_graph, cell->recipe.stage);
-		status = network_build(cell->network, cell->recipe.batch, &graph, err);
-	}
-	if (status == PRONY_OK) {
-		out->loss = gate_loss_cost(&graph, &cell->recipe);
-		out->step = reference_cost(&graph, cell->recipe.stage);
-	}
-	graph_release(&graph);
-	graph_release(&work.gate_graph);
-	return status;
-}
-
 static struct answers_case gate_case(const struct workload *work, const struct plan_cell *cell)
 {
 	return (struct answers_case){.graph = &work->gate_graph,

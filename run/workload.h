@@ -67,16 +67,6 @@ void workload_drop_gate(struct workload *work);
 enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
 				     struct reference_watch *watch, struct error *err);
 
-/* Multiply-accumulates of a cell's work, before any of it is made; 0 where nobody knows them. */
-struct workload_costs {
-	int64_t gate, loss; /* of the reference, for the gate and for the first loss */
-	int64_t step;	    /* of one step of the framework */
-	double gate_steps;  /* of all its steps in the gate */
-};
-/* `reference_bytes` as in struct run_settings. */
-enum prony_status workload_costs(const struct plan_cell *cell, int64_t reference_bytes,
-				 struct workload_costs *out, struct error *err);
-
 /* Writes the bundle of the gate or of the timed process into a new folder. */
 enum prony_status workload_write_bundle(const struct workload *work, const struct plan_cell *cell,
 					bool gate, const char *folder, struct error *err);

@@ -159,18 +159,6 @@ enum prony_status store_reader_load(struct store_reader *reader, const int64_t *
 enum prony_status store_count_processes(struct store *store, const char *which, int64_t *count,
 					struct error *err);
 
-/* Over the newest good processes of a cell on a host: means, and within runs of that effort the
- * standard deviation of their steps' logarithms. */
-struct store_times {
-	int64_t processes; /* 0: there are none */
-	double start_ns;   /* of a process beside warm-up and window */
-	double step_ns;
-	double warm_up_ns; /* of runs of the effort; 0: there are none */
-	double spread;	   /* likewise; 0: no run has two */
-};
-enum prony_status store_times(struct store *store, const char *hash, const char *host,
-			      const char *effort, struct store_times *out, struct error *err);
-
 /* A run with the number of its cells and processes. */
 struct run_extent {
 	struct run_meta meta; /* spec, command, environment and tags are NULL, except in a list */

@@ -381,43 +381,6 @@ static void damage_is_said(void **state)
 	}
 }
 
-/* Means over the good processes of a cell on one host. */
-static void earlier_times_are_known(void **state)
-{
-	struct store_folder *f = *state;
-	struct error err = ERROR_INIT;
-	struct store_times times;
-	struct cell cell = fixture_cell("native", 1);
-	char hash[CELL_HASH_BYTES];
-	static const char *const statuses[] = {"ok", "ok", "crashed"};
-
-	cell_hash(&cell, hash);
-	check(store_times(f->store, hash, "here", "quick", &times, &err), &err);
-	assert_int_equal(times.processes, 0);
-	int64_t id = fixture_cell_of(f->store, "native", 1);
-	for (int i = 0; i < 3; i++) {
-		struct process_record record;
-		fixture_record(&record, i);
-		snprintf(record.status, sizeof record.status, "%s", statuses[i]);
-		record.warm_up_ns = 10;
-		record.window_ns = 20;
-		record.total_ns = 130 + 100 * i;
-		record.step_mean_ns = 4 + 2 * i;
-		check(store_process(f->store, id, &record, &err), &err);
-		process_record_release(&record);
-	}
-	check(store_times(f->store, hash, "here", "quick", &times, &err), &err);
-	assert_int_equal(times.processes, 2);
-	assert_true(times.start_ns == 150 && times.warm_up_ns == 10 && times.step_ns == 5);
-	/* Of 4 and 6. */
-	assert_true(fabs(times.spread - log(1.5) / sqrt(2)) < 1e-12);
-	check(store_times(f->store, hash, "here", "default", &times, &err), &err);
-	assert_true(times.processes == 2 && times.spread == 0 && times.warm_up_ns == 0);
-	assert_true(times.start_ns == 150 && times.step_ns == 5);
-	check(store_times(f->store, hash, "another", "quick", &times, &err), &err);
-	assert_int_equal(times.processes, 0);
-}
-
 /* docs/store.md names every table and column. */
 static void the_schema_is_documented(void **state)
 {
@@ -470,7 +433,6 @@ int main(void)
 		store_test(a_full_disk_is_said_and_loses_nothing),
 		store_test(missing_columns_are_added),
 		store_test(damage_is_said),
-		store_test(earlier_times_are_known),
 		store_test(the_schema_is_documented),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
