@@ -19,7 +19,7 @@ static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
 		strbuf_printf(out, "%s%" PRId64, i > 0 ? "x" : "", dims[i]);
 }
 
-/* Copies the dimensions that are not 1; returns how many, and their product in *product. */
+/* Copies the dimensions other than 1. Returns their number, with their product in *product. */
 static int squeeze(const int64_t *dims, int rank, int64_t *out, int64_t *product)
 {
 	int count = 0;
@@ -33,13 +33,16 @@ static int squeeze(const int64_t *dims, int rank, int64_t *out, int64_t *product
 	return count;
 }
 
-/* Pictures become as large as the network wants them. */
+/* Pictures are resized to what the network takes. */
 static bool has_any_size(const struct dataset *dataset)
 {
 	return dataset->rank == 3 && dataset->dims[1] == 0;
 }
 
-/* Same bytes in the same order: equal but for ones (1x28x28 and 28x28), or flat (784, 784x1). */
+/*
+ * Whether both shapes have the same bytes in the same order: equal apart from ones (1x28x28 and
+ * 28x28), or flat (784, 784x1).
+ */
 static bool shapes_fit(const struct dataset *dataset, const struct batch_request *request)
 {
 	int64_t have[4], want[4], have_product, want_product;
@@ -95,13 +98,13 @@ struct batch_stream {
 	size_t elements;	 /* of a sample */
 	int64_t at;		 /* number of the next batch */
 	struct samples *samples; /* NULL for synthetic */
-	size_t *order;		 /* of the samples in `epoch`; training only */
+	size_t *order;		 /* sample order in `epoch`; training only */
 	int64_t epoch;		 /* -1: none yet */
-	void *raw;		 /* a sample as the file has it; NULL for records */
-	uint8_t *held;		 /* all samples as the files have them; NULL: read when needed */
+	void *raw;		 /* a sample as stored in the file; NULL for records */
+	uint8_t *held;		 /* all samples as stored in the files; NULL: read when needed */
 	int64_t *held_labels;
 	_Atomic int64_t storage_ns, decode_ns;
-	float (*scaled)[256]; /* by channel: what each byte becomes */
+	float (*scaled)[256]; /* per channel: the value of each byte */
 };
 
 static enum prony_status measure_request(const struct batch_request *request, size_t *elements,
@@ -120,7 +123,7 @@ static enum prony_status measure_request(const struct batch_request *request, si
 			return error_set(err, PRONY_BAD_INPUT,
 					 "dimension %d of a sample is %" PRId64 ": no such batch",
 					 i, request->dims[i]);
-	/* Room for a hundred years of batches beyond the first. */
+	/* Leave room for a hundred years of further batches. */
 	if (__builtin_mul_overflow(product, request->batch, &values) ||
 	    values > INT64_MAX / (int64_t)sizeof(float) ||
 	    request->first > (INT64_MAX >> 1) / request->batch)
@@ -132,7 +135,7 @@ static enum prony_status measure_request(const struct batch_request *request, si
 	return PRONY_OK;
 }
 
-/* A stream for each batch, so that batch 7 is the same whether or not 0 to 6 were asked for. */
+/* Each batch has its own random stream, so that batch 7 does not depend on batches 0 to 6. */
 static void fill_synthetic(struct batch_stream *stream, int count, float *const *xs,
 			   int64_t *const *ys)
 {
@@ -151,7 +154,7 @@ static void fill_synthetic(struct batch_stream *stream, int count, float *const 
 		for (size_t i = 0; i < values; i++) {
 			float value = (float)random_normal(&random);
 
-			/* Zeros would let sparse shortcuts and denormals into the measurement. */
+			/* Zeros would allow sparse shortcuts and denormals. */
 			while (value == 0.0f)
 				value = (float)random_normal(&random);
 			*x++ = value;
@@ -217,7 +220,7 @@ void batch_stream_close(struct batch_stream *stream)
 	free(stream);
 }
 
-/* The order of the first epoch is that of versions that knew only one. */
+/* The first epoch keeps the order of earlier versions, which had only one. */
 static void make_order(struct batch_stream *stream, int64_t epoch)
 {
 	size_t count = (size_t)samples_count(stream->samples);
@@ -235,7 +238,7 @@ static void make_order(struct batch_stream *stream, int64_t epoch)
 	stream->epoch = epoch;
 }
 
-/* The sample that stands at `row` of batch `number`. */
+/* The sample at `row` of batch `number`. */
 static int64_t sample_at(struct batch_stream *stream, int64_t number, int64_t row)
 {
 	int64_t count = samples_count(stream->samples), batch = stream->request.batch;
@@ -253,7 +256,7 @@ static int64_t sample_at(struct batch_stream *stream, int64_t number, int64_t ro
 
 struct pick {
 	int64_t sample;
-	size_t place; /* in the batches */
+	size_t place; /* position in the batches */
 };
 
 static int compare_picks(const void *left, const void *right)
@@ -265,7 +268,7 @@ static int compare_picks(const void *left, const void *right)
 	return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* The samples that the batches need, in the order of the files. */
+/* Lists the samples that the batches need, in file order. */
 static struct pick *make_picks(struct batch_stream *stream, int count)
 {
 	int64_t batch = stream->request.batch;
@@ -281,7 +284,7 @@ static struct pick *make_picks(struct batch_stream *stream, int count)
 	return picks;
 }
 
-/* Scales a raw sample, channel by channel. */
+/* Scales a raw sample by channel. */
 static void convert(const struct batch_stream *stream, const void *raw, float *x)
 {
 	int channels = channels_of(stream->dataset);
@@ -297,7 +300,7 @@ static void convert(const struct batch_stream *stream, const void *raw, float *x
 				*x++ = (float)scale(stream->dataset, channel, (double)*floats++);
 }
 
-/* Batches being filled by all cores. */
+/* Batches that all cores fill together. */
 struct filling {
 	struct batch_stream *stream;
 	const struct pick *picks;
@@ -324,7 +327,7 @@ static size_t raw_bytes(const struct batch_stream *stream)
 	return stream->elements * data_element_bytes(samples_element(stream->samples));
 }
 
-/* Each place of each batch has a part of its picture of its own. */
+/* Each position of each batch gets its own random crop. */
 static uint64_t draw_of(const struct batch_stream *stream, size_t place)
 {
 	struct random random;
@@ -336,7 +339,7 @@ static uint64_t draw_of(const struct batch_stream *stream, size_t place)
 	return random_next(&random);
 }
 
-/* A sample that is held: its values are only scaled. */
+/* A sample in memory only needs scaling. */
 static enum prony_status fill_held(void *context, int64_t item, struct data_record *record,
 				   struct error *err)
 {
@@ -383,7 +386,7 @@ static enum prony_status fill_picture(void *context, int64_t item, struct data_r
 	return status;
 }
 
-/* One by one, in the order of the files. */
+/* Reads samples one by one, in file order. */
 static enum prony_status fill_in_order(struct filling *filling, size_t total, struct error *err)
 {
 	struct batch_stream *stream = filling->stream;

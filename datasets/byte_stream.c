@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 
-/* Deflate cannot pack more than 1,032 bytes into one (zlib's technical page). */
+/* Deflate compresses at most 1,032 bytes into one (zlib's technical page). */
 #define DEFLATE_RATIO 1032
 
 enum { GZIP_WINDOW = 16 + MAX_WBITS, BUFFER_BYTES = 1 << 16 };
@@ -23,8 +23,10 @@ struct byte_stream {
 	int fd;
 	int64_t size; /* of the file */
 	bool gzip, ended;
-	/* Of a compressed file: where the decompressed data goes on, and what of the file was taken
-	 * into `packed`. */
+	/*
+	 * For a compressed file: the position in the decompressed data, and how much of the file
+	 * was read into `packed`.
+	 */
 	int64_t position, taken;
 	z_stream inflate;
 	uint8_t *packed;
@@ -35,7 +37,7 @@ static enum prony_status cannot_read(const struct byte_stream *stream, struct er
 	return error_errno(err, PRONY_IO, errno, "%s: cannot be read", stream->path);
 }
 
-/* Reads up to `bytes` from `offset` of the file itself; less only at its end, -1 with errno. */
+/* Reads up to `bytes` at `offset` of the file itself; less only at its end; -1 with errno. */
 static ssize_t read_file(const struct byte_stream *stream, int64_t offset, void *out, size_t bytes)
 {
 	size_t got = 0;
@@ -60,7 +62,7 @@ static enum prony_status open_file(struct byte_stream *stream, struct error *err
 	struct stat info;
 	uint8_t head[2];
 
-	/* Without O_NONBLOCK a pipe of that name would hang us. */
+	/* O_NONBLOCK: opening a pipe would block. */
 	stream->fd = open(stream->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (stream->fd < 0 || fstat(stream->fd, &info) != 0)
 		return error_errno(err, PRONY_BAD_INPUT, errno, "cannot open %s", stream->path);
@@ -118,13 +120,13 @@ static void begin_again(struct byte_stream *stream)
 	stream->ended = false;
 }
 
-/* Where in the file the next compressed byte is. */
+/* File offset of the next compressed byte. */
 static int64_t packed_at(const struct byte_stream *stream)
 {
 	return stream->taken - stream->inflate.avail_in;
 }
 
-/* Has at least `wanted` compressed bytes at hand, fewer only at the end of the file. */
+/* Makes at least `wanted` compressed bytes available, fewer only at the end of the file. */
 static enum prony_status refill(struct byte_stream *stream, size_t wanted, struct error *err)
 {
 	z_stream *z = &stream->inflate;
@@ -143,7 +145,7 @@ static enum prony_status refill(struct byte_stream *stream, size_t wanted, struc
 	return PRONY_OK;
 }
 
-/* A gzip file may hold several members one after the other (RFC 1952, section 2.2). */
+/* A gzip file may consist of several members (RFC 1952, section 2.2). */
 static enum prony_status next_member(struct byte_stream *stream, struct error *err)
 {
 	const z_stream *z = &stream->inflate;
@@ -161,7 +163,7 @@ static enum prony_status inflate_failed(const struct byte_stream *stream, int re
 {
 	if (result == Z_MEM_ERROR)
 		return error_set(err, PRONY_NOMEM, "%s: no memory to decompress", stream->path);
-	/* No progress is possible: the compressed data stops in the middle. */
+	/* The compressed data is truncated. */
 	if (result == Z_BUF_ERROR)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: truncated: the compressed data ends at byte %" PRId64
@@ -202,7 +204,7 @@ static enum prony_status inflate_some(struct byte_stream *stream, uint8_t *out, 
 	return PRONY_OK;
 }
 
-/* Decompresses and forgets until `position` or the end of the data. */
+/* Decompresses and discards data up to `position` or the end. */
 static enum prony_status skip_to(struct byte_stream *stream, int64_t position, struct error *err)
 {
 	uint8_t scratch[BUFFER_BYTES];
@@ -246,7 +248,7 @@ enum prony_status byte_stream_read(struct byte_stream *stream, int64_t offset, v
 			 stream->gzip ? stream->position : stream->size);
 }
 
-/* The length of the data, or some length beyond `most`. */
+/* The length of the data, or any length above `most`. */
 static enum prony_status measure(struct byte_stream *stream, int64_t most, int64_t *length,
 				 struct error *err)
 {

@@ -1,4 +1,4 @@
-/* The bytes of a file, decompressed where it is gzip (RFC 1952), without holding it in memory. */
+/* Reads a file, decompressed if it is gzip (RFC 1952), without holding it in memory. */
 #ifndef PRONY_DATASETS_BYTE_STREAM_H
 #define PRONY_DATASETS_BYTE_STREAM_H
 
@@ -7,34 +7,36 @@
 
 #include "base/error.h"
 
-/* The end of every message about a file that is broken. */
+/* The end of every message about a broken file. */
 #define DATA_REMEDY                                                                                \
 	"replace it by a fresh copy (prony data fetch), or see what is broken (prony data verify)"
 
 struct byte_stream;
 
-/* PRONY_BAD_INPUT when the file is not there, may not be read or is no file. */
+/* PRONY_BAD_INPUT when the file does not exist, cannot be opened or is not a regular file. */
 enum prony_status byte_stream_open(const char *path, struct byte_stream **out, struct error *err);
 void byte_stream_close(struct byte_stream *stream);
 const char *byte_stream_path(const struct byte_stream *stream);
 
 /*
- * Reads `bytes` bytes from `offset` of the decompressed data. A compressed file is read forward:
- * ascending offsets cost one pass, an earlier one begins again. Where the data ends before:
- * PRONY_BAD_INPUT, "truncated: `what` need ...".
+ * Reads `bytes` bytes at `offset` of the decompressed data. A compressed file is read forward:
+ * ascending offsets cost one pass; an earlier offset starts again. PRONY_BAD_INPUT, "truncated:
+ * `what` need ...", when the data ends earlier.
  */
 enum prony_status byte_stream_read(struct byte_stream *stream, int64_t offset, void *out,
 				   size_t bytes, const char *what, struct error *err);
 
 /*
- * Checks that the decompressed data ends at offset `length`: truncated and trailing bytes are
- * PRONY_BAD_INPUT. A compressed file is read through, so that its check sums are checked too; what
- * a file of its size can never hold is refused at once.
+ * Checks that the decompressed data ends exactly at `length`: truncated and trailing bytes are
+ * PRONY_BAD_INPUT. A compressed file is read to its end, which also checks its checksums. A length
+ * that a file of this size cannot hold is refused at once.
  */
 enum prony_status byte_stream_expect(struct byte_stream *stream, int64_t length, struct error *err);
 
-/* The length of the decompressed data; reads a compressed file through, and refuses it where it is
- * broken. */
+/*
+ * The length of the decompressed data. Reads a compressed file to its end and refuses it when it is
+ * broken.
+ */
 enum prony_status byte_stream_length(struct byte_stream *stream, int64_t *length,
 				     struct error *err);
 

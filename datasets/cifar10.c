@@ -1,5 +1,7 @@
-/* CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of a label and
- * 32 x 32 pixels of red, then of green, then of blue. */
+/*
+ * Reads CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of a label
+ * and 32 x 32 pixels, all red, then all green, then all blue.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@ struct cifar10_source {
 	int64_t classes;
 };
 
-/* There is no magic number; the name is all that a file says of itself. */
+/* The format has no magic number, so only the name identifies a file. */
 static bool recognises(const char *path, const uint8_t *head, size_t length)
 {
 	size_t name = strlen(path);

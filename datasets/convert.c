@@ -18,7 +18,7 @@
 #include "datasets/records.h"
 #include "datasets/writer.h"
 
-/* After so many samples all is brought to the disk and noted. */
+/* After this many samples everything is synced to disk and the journal is updated. */
 enum { CHUNK = 256 };
 
 #define JOURNAL_LIMIT_BYTES ((size_t)256 << 20)
@@ -26,11 +26,11 @@ enum { CHUNK = 256 };
 struct conversion {
 	const struct convert_request *request;
 	struct convert_result result;
-	char *identity; /* lines that say of what and how */
+	char *identity; /* lines that describe source and format */
 	struct byte_buffer state;
 	struct data_sink *sink;
 	int64_t position; /* of the next sample */
-	int lock;	  /* the folder */
+	int lock;	  /* lock on the folder */
 	struct data_record records[CHUNK];
 	struct error errors[CHUNK];
 };
@@ -70,7 +70,7 @@ static enum prony_status other_conversion(const struct conversion *c, const char
 			 c->request->folder, what);
 }
 
-/* Takes up what an earlier call noted. */
+/* Resumes from the journal of an earlier call. */
 static enum prony_status read_journal(struct conversion *c, const char *path, struct error *err)
 {
 	size_t identity = strlen(c->identity), length;
@@ -99,7 +99,7 @@ static enum prony_status read_journal(struct conversion *c, const char *path, st
 	return status;
 }
 
-/* What a kill left of files that are written whole or not at all. */
+/* Temporary files left behind by a killed conversion. */
 static bool is_torn(const char *name)
 {
 	static const char *const whole[] = {CONVERT_JOURNAL ".", CONVERT_WHOLE ".", WRITER_SUMS ".",
@@ -124,7 +124,7 @@ static void remove_torn(const char *folder)
 		closedir(stream);
 }
 
-/* Two conversions at once would write into each other's files. */
+/* Two conversions at the same time would write into the same files. */
 static enum prony_status lock_folder(struct conversion *c, struct error *err)
 {
 	const char *folder = c->request->folder;
@@ -145,7 +145,7 @@ static bool is_empty(const char *folder)
 	bool empty = true;
 
 	while (stream && empty && (entry = readdir(stream)))
-		/* A kill while the first journal was written leaves that. */
+		/* A conversion killed while writing its first journal leaves this file. */
 		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 			(strncmp(entry->d_name, CONVERT_JOURNAL, strlen(CONVERT_JOURNAL)) == 0 &&
 			 is_torn(entry->d_name));
@@ -154,7 +154,7 @@ static bool is_empty(const char *folder)
 	return empty;
 }
 
-/* Whether the folder holds this conversion, and all of it. */
+/* Whether the folder holds this conversion, completely. */
 static enum prony_status check_whole(struct conversion *c, const char *path, struct error *err)
 {
 	size_t identity = strlen(c->identity), length;
@@ -171,7 +171,7 @@ static enum prony_status check_whole(struct conversion *c, const char *path, str
 				   : other_conversion(c, "a conversion of something else", err);
 }
 
-/* What is in the folder already: nothing, a part of this conversion, or all of it. */
+/* Checks the folder's content: nothing, part of this conversion, or all of it. */
 static enum prony_status look_at_folder(struct conversion *c, struct error *err)
 {
 	const char *folder = c->request->folder;
@@ -191,7 +191,7 @@ static enum prony_status look_at_folder(struct conversion *c, struct error *err)
 		status = is_empty(folder) ? write_journal(c, err)
 					  : other_conversion(c, "files already", err);
 	}
-	/* Only in a folder that is this conversion's. */
+	/* Only in a folder that belongs to this conversion. */
 	if (status == PRONY_OK)
 		remove_torn(folder);
 	free(whole);
@@ -218,7 +218,7 @@ static void to_png(struct data_record *record)
 	record->encoded = true;
 }
 
-/* A picture as the pixels that the view shows. */
+/* Decodes a picture to the pixels of the view. */
 static enum prony_status to_pixels(struct data_record *record, const struct image_view *view,
 				   int height, int width, struct error *err)
 {
@@ -226,7 +226,7 @@ static enum prony_status to_pixels(struct data_record *record, const struct imag
 	uint8_t *planes = memory_alloc(length);
 
 	if (!record->encoded && record->dims[0] == 1) {
-		/* Grey: the same in each channel. */
+		/* A grey picture has the same values in each channel. */
 		data_record_reserve(record, IMAGE_CHANNELS * plane);
 		for (size_t i = 1; i < IMAGE_CHANNELS; i++)
 			memcpy(record->bytes + i * plane, record->bytes, plane);
@@ -248,7 +248,7 @@ static enum prony_status to_pixels(struct data_record *record, const struct imag
 	return status;
 }
 
-/* A picture that stays as it is must be whole. */
+/* A picture that is copied unchanged must be intact. */
 static enum prony_status check_picture(const struct data_record *record, struct error *err)
 {
 	struct image image = {0};
@@ -302,11 +302,11 @@ static enum prony_status prepare_one(void *context, int64_t item, struct data_re
 	if (status == PRONY_OK)
 		status = prepare(request, record, err);
 	c->errors[item] = *err;
-	/* What is broken is left out; what cannot be read at all ends the conversion. */
+	/* A broken sample is skipped; a read error ends the conversion. */
 	return status == PRONY_BAD_INPUT ? PRONY_OK : status;
 }
 
-/* Files of pixels are read one sample after the other. */
+/* Pixel files are read one sample after the other. */
 static enum prony_status read_pixels(struct conversion *c, int64_t count, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -357,7 +357,7 @@ static enum prony_status convert_chunk(struct conversion *c, int64_t count, stru
 	return status;
 }
 
-/* What the folder holds is written last: with it the conversion is whole. */
+/* The description of the folder is written last; it marks the conversion as complete. */
 static enum prony_status end(struct conversion *c, struct error *err)
 {
 	const char *folder = c->request->folder;

@@ -12,10 +12,10 @@
 #include "datasets/places.h"
 #include "datasets/writer.h"
 
-/* A few lines. */
+/* The file has only a few lines. */
 #define LIMIT_BYTES ((size_t)1 << 16)
 
-/* "source: SOURCE, N samples", then format, size and what was written, a line each. */
+/* Parses "source: SOURCE, N samples", then format, size and list of files, one per line. */
 static bool parse_note(char *text, struct conversion_note *note)
 {
 	static const char head[] = "source: ";
@@ -61,7 +61,7 @@ enum prony_status conversion_note_read(const char *folder, struct conversion_not
 	return status;
 }
 
-/* Whether the conversion in the folder is of this part, in this format. */
+/* Whether the folder holds a conversion of this part in this format. */
 static enum prony_status check_note(const char *folder, const struct dataset *dataset,
 				    const char *part, struct converted *out, struct error *err)
 {

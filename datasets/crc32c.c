@@ -22,7 +22,7 @@ static void make_tables(void)
 				tables[slice - 1][i] >> 8 ^ tables[0][tables[slice - 1][i] & 0xff];
 }
 
-/* Eight bytes at a time (Kounavis and Berry 2005). */
+/* Processes eight bytes at a time (Kounavis and Berry 2005). */
 uint32_t crc32c(const void *bytes, size_t length)
 {
 	const uint8_t *at = bytes;

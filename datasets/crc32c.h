@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli; RFC 3720, appendix B.4), as TFRecord files mask it. */
+/* CRC-32C (Castagnoli; RFC 3720, appendix B.4), with the masking of TFRecord files. */
 #ifndef PRONY_DATASETS_CRC32C_H
 #define PRONY_DATASETS_CRC32C_H
 

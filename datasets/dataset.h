@@ -1,4 +1,4 @@
-/* Data sets: where they are, whether they are whole, and batches out of them. */
+/* Data sets: their location, their integrity, and batches from them. */
 #ifndef PRONY_DATASETS_DATASET_H
 #define PRONY_DATASETS_DATASET_H
 
@@ -13,26 +13,28 @@ enum { DATASET_FILES_MAX = 9, DATASET_CHANNELS_MAX = 4 };
 
 /* Which samples a file holds. */
 enum dataset_part {
-	PART_BOTH, /* those to train with, then those to evaluate with */
+	PART_BOTH, /* training samples, followed by evaluation samples */
 	PART_TRAIN,
 	PART_EVALUATION,
-	PART_NAMES, /* none: the names of the classes, one in a line */
+	PART_NAMES, /* no samples: the class names, one per line */
 };
 
 struct dataset_file {
 	enum dataset_part part;
 	const char *name;   /* below the data set's folder */
-	const char *sha256; /* hexadecimal; NULL = the file is read through instead */
-	int64_t bytes;	    /* 0 = not known */
-	const char *url;    /* for `data fetch`; NULL = in the archive, or nowhere */
-	/* A folder of pictures: sha256 and bytes are those of all files in it (path and content);
-	 * as_published is the tar file that may stand in its place, tar_bytes its size. */
+	const char *sha256; /* hexadecimal; NULL = verify by reading the file */
+	int64_t bytes;	    /* 0 = unknown */
+	const char *url;    /* for `data fetch`; NULL = in the archive, or not available */
+	/*
+	 * For a folder of pictures, sha256 and bytes cover all files in it (path and content).
+	 * as_published is the tar file that may replace it, tar_bytes its size.
+	 */
 	bool is_folder;
 	const char *as_published;
 	int64_t tar_bytes;
 };
 
-/* Files that are published together, as one tar.gz with a folder in it. */
+/* Files published together as a tar.gz with one folder. */
 struct dataset_archive {
 	struct dataset_file file; /* name NULL = none */
 	const char *folder;
@@ -92,75 +94,81 @@ const char *dataset_part(bool training);
 /* Whether its files, or an archive of them, can be downloaded. */
 bool dataset_is_published(const struct dataset *dataset);
 
-/* The end of a message about files that are not there or not whole. */
+/* The end of a message about missing or damaged files. */
 const char *dataset_remedy(const struct dataset *dataset);
 
 /*
- * The names of the classes, as many as there are, in the arena; NULL where the data set has no file
- * of them. PRONY_BAD_INPUT with file and line where the file is broken.
+ * The class names in the arena; NULL when the data set has no file of names. PRONY_BAD_INPUT with
+ * file and line when the file is broken.
  */
 enum prony_status dataset_class_names(const struct dataset *dataset, const char *folder,
 				      struct arena *arena, const char ***names, struct error *err);
 
 /*
- * Downloads (curl or wget), checks, renames into place in `folder` (NULL: DATA/data/NAME). Files
- * that are whole stay. PRONY_MISSING without a downloader, PRONY_IO without network,
- * PRONY_BAD_INPUT when what came is not the published file or there is nothing to fetch.
+ * Downloads (curl or wget), verifies and moves the files into `folder` (NULL: DATA/data/NAME).
+ * Intact files are kept. PRONY_MISSING without a downloader, PRONY_IO without network,
+ * PRONY_BAD_INPUT when the download is not the published file or there is nothing to fetch.
  */
 enum prony_status dataset_fetch(const struct dataset *dataset, const char *folder,
 				void (*line)(void *context, const char *text), void *context,
 				struct error *err);
 
 struct batch_request {
-	int64_t batch; /* samples in a batch */
+	int64_t batch; /* samples per batch */
 	int rank;      /* of one sample as the network takes it; may flatten 1x28x28 to 784 */
 	int64_t dims[4];
 	int64_t classes;
-	bool training; /* else evaluation samples */
-	uint64_t seed; /* order of training samples; contents of synthetic ones */
-	int64_t first; /* skip so many batches: the gate takes others than the timed process */
+	bool training; /* otherwise evaluation samples */
+	uint64_t seed; /* order of training samples; content of synthetic ones */
+	int64_t first; /* skip this many batches: the gate and the timed process use different ones
+			*/
 };
 
-/* Whether its samples are what the request's shape and classes ask for (its other members are not
- * looked at); PRONY_BAD_INPUT says both. A synthetic one always fits. */
+/*
+ * Checks that the samples have the request's shape and classes (other members are ignored);
+ * PRONY_BAD_INPUT names both. Synthetic data always fits.
+ */
 enum prony_status dataset_check_fit(const struct dataset *dataset,
 				    const struct batch_request *request, struct error *err);
 
 /*
- * A stream of batches that never ends. Training samples come in a seeded random order, another one
- * in each epoch, and a batch may reach into the next epoch. Evaluation samples come in file order;
- * a last batch that would not be full is dropped, then the first comes again (a batch larger than
- * the set repeats its samples). Synthetic: normal values, uniform classes. Batch n is the same
- * whether or not those before it were taken.
+ * An endless stream of batches. Training samples come in seeded random order, a new order each
+ * epoch, and a batch may continue into the next epoch. Evaluation samples come in file order; an
+ * incomplete last batch is dropped, then the first comes again (a batch larger than the set repeats
+ * samples). Synthetic data: normal values, uniform classes. Batch n does not depend on whether
+ * earlier batches were read.
  */
 struct batch_stream;
 
-/* `dataset` and `folder` must live as long as the stream. PRONY_BAD_INPUT when the data set does
- * not fit the network (says both shapes) or a file is broken (says file, offset, remedy). */
+/*
+ * `dataset` and `folder` must outlive the stream. PRONY_BAD_INPUT when the data set does not fit
+ * the network (names both shapes) or a file is broken (names file, offset, remedy).
+ */
 enum prony_status batch_stream_open(const struct dataset *dataset, const char *folder,
 				    const struct batch_request *request, struct batch_stream **out,
 				    struct error *err);
 
-/* The next `count` batches: x gets count * batch * elements floats, y count * batch classes. All
- * are read in one pass over the files, so that several at a time cost less than one by one. */
+/*
+ * Reads the next `count` batches: x receives count * batch * elements floats, y count * batch
+ * classes. They are read in one pass over the files, which is cheaper than one by one.
+ */
 enum prony_status batch_stream_next(struct batch_stream *stream, int count, float *x, int64_t *y,
 				    struct error *err);
 
-/* The same with memory of its own for each batch: x[i], y[i]. */
+/* The same with separate memory for each batch: x[i], y[i]. */
 enum prony_status batch_stream_fill(struct batch_stream *stream, int count, float *const *x,
 				    int64_t *const *y, struct error *err);
 
 /*
- * Reads all samples into memory once, as the file has them, where they are plain values (no
- * pictures) that take at most so much; batches are then picked out of it, by all cores. Else does
- * nothing.
+ * Reads all samples into memory, as stored, if they are plain values (not pictures) and take at
+ * most this many bytes. Batches are then filled from memory by all cores. Otherwise does nothing.
  */
 enum prony_status batch_stream_hold(struct batch_stream *stream, int64_t limit_bytes,
 				    struct error *err);
 
 size_t batch_stream_elements(const struct batch_stream *stream); /* of a sample */
 
-/* What reading and decoding (with resizing and scaling) took so far, summed over the threads. */
+/* Time spent reading and decoding (with resizing and scaling), summed over threads. */
 struct batch_times {
 	int64_t storage_ns, decode_ns;
 };

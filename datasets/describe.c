@@ -10,7 +10,7 @@ static bool holds(const struct dataset_file *file, bool training)
 	       (file->part == PART_BOTH || file->part == (training ? PART_TRAIN : PART_EVALUATION));
 }
 
-/* An array of shards, each an array of the paths of its files. */
+/* An array of shards, each an array of its files' paths. */
 static json_t *shards_of(const struct dataset *dataset, const char *folder, bool training)
 {
 	int step = data_format_find(dataset->format)->shard_files;
@@ -41,7 +41,7 @@ static json_t *numbers(const double *values, int count)
 	return array;
 }
 
-/* Of a sample as it is stored. */
+/* The shape of a stored sample. */
 static json_t *shape_of(const struct dataset *dataset, int size)
 {
 	json_t *shape = json_array();

@@ -1,4 +1,4 @@
-/* A data set as a framework's own loader has to know it. */
+/* Describes a data set for a framework's own loader. */
 #ifndef PRONY_DATASETS_DESCRIBE_H
 #define PRONY_DATASETS_DESCRIBE_H
 
@@ -7,10 +7,10 @@
 #include "datasets/converted.h"
 
 /*
- * New reference. The member `data` of case.json (docs/case-bundle.md): name, format, the files
- * of each shard, which of their samples count (first, count), shape (0: whatever the network
- * takes), classes, scale, mean and deviation by channel, whether they are to train with. Where
- * `converted` has a format, the files are those in its folder, of that part alone.
+ * The member `data` of case.json (docs/case-bundle.md): name, format, files of each shard, which
+ * samples count (first, count), shape (0: whatever the network takes), classes, scale, mean and
+ * deviation by channel, and whether it is for training. If `converted` has a format, the files are
+ * those of its folder. New reference.
  */
 json_t *dataset_to_json(const struct dataset *dataset, const char *folder, bool training,
 			const struct converted *converted);

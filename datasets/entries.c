@@ -55,7 +55,7 @@ enum prony_status file_source_read(const struct file_source *source, int64_t at,
 {
 	const struct file_entry *entry = &source->entries[at];
 
-	/* The index saw to it that it lies in the file. */
+	/* The index has checked that it lies inside the file. */
 	*bytes = memory_alloc((size_t)entry->length);
 	enum prony_status status = plain_file_read(&source->file, entry->offset, *bytes,
 						   (size_t)entry->length, "a record's bytes", err);

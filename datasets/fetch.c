@@ -14,7 +14,7 @@
 
 enum { OUTPUT_LIMIT_BYTES = 4096 };
 
-/* The last line that the downloader printed: its reason. */
+/* The downloader's last output line, which gives its reason. */
 static const char *last_line(char *output)
 {
 	size_t length = strlen(output);
@@ -96,7 +96,7 @@ static enum prony_status download(const struct dataset_file *file, const char *f
 	return status;
 }
 
-/* Checked under its temporary name: what has the right name is whole. */
+/* Verifies the file under a temporary name, so that a file with the final name is always intact. */
 static enum prony_status fetch_file(const struct dataset *dataset, const struct dataset_file *file,
 				    const char *folder, struct error *err)
 {
@@ -123,7 +123,7 @@ static enum prony_status fetch_file(const struct dataset *dataset, const struct 
 	return status;
 }
 
-/* Takes the data set's files out of the archive into `folder`. */
+/* Extracts the data set's files from the archive into `folder`. */
 static enum prony_status unpack(const struct dataset *dataset, const char *archive,
 				const char *folder, struct error *err)
 {
@@ -150,7 +150,7 @@ static enum prony_status unpack(const struct dataset *dataset, const char *archi
 	return status;
 }
 
-/* Moves each file that is whole to where it belongs. */
+/* Moves each intact file to its final path. */
 static enum prony_status take_files(const struct dataset *dataset, const char *from, const char *to,
 				    struct error *err)
 {

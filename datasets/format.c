@@ -11,7 +11,8 @@ extern const struct data_format cifar10_format, idx_format, images_format, lmdb_
 
 static const struct data_format *const data_formats[] = {
 	&idx_format,	  &cifar10_format, &lmdb_format,   &recordio_format,
-	&tfrecord_format, &png_format,	   &images_format, /* any folder, therefore last */
+	&tfrecord_format, &png_format,	   &images_format, /* accepts any folder, so it must be last
+							    */
 };
 
 static const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);
@@ -55,7 +56,7 @@ static enum prony_status unknown_format(const char *path, const uint8_t *head, s
 	return PRONY_BAD_INPUT;
 }
 
-/* Up to DATA_HEAD_BYTES of a file, decompressed; none of a folder. */
+/* The first bytes of a file, decompressed, up to DATA_HEAD_BYTES; none for a folder. */
 static enum prony_status read_head(const char *path, uint8_t *head, size_t *length,
 				   struct error *err)
 {
@@ -68,7 +69,9 @@ static enum prony_status read_head(const char *path, uint8_t *head, size_t *leng
 
 	if (status != PRONY_OK)
 		return status;
-	/* A byte at a time, because a file may be shorter; what is broken the format itself says.
+	/*
+	 * Read byte by byte, because the file may be shorter; the format itself reports a broken
+	 * file.
 	 */
 	status = byte_stream_read(stream, 0, head, 1, "the first bytes", err);
 	while (status == PRONY_OK && ++*length < DATA_HEAD_BYTES)

@@ -65,7 +65,7 @@ static enum prony_status read_dims(struct idx *idx, struct error *err)
 
 		memcpy(&dim, raw + DIM_BYTES * i, sizeof(dim));
 		idx->dims[i] = be32toh(dim);
-		/* A file has no more than 2^48 bytes; so nothing computed from it overflows. */
+		/* With this bound on the file size nothing computed from it overflows. */
 		if (idx->dims[i] == 0 || bytes > (INT64_C(1) << 48) / idx->dims[i])
 			return error_set(err, PRONY_BAD_INPUT,
 					 "%s: dimension %d at offset %d is %" PRId64
@@ -119,7 +119,7 @@ enum prony_status idx_read_row(const struct idx *idx, int64_t at, void *out, str
 	return status;
 }
 
-/* The row of the table: images and their labels, in a file each. */
+/* The format's row: images and labels in two files. */
 
 struct idx_source {
 	struct data_source base;
@@ -130,7 +130,7 @@ struct idx_source {
 static bool recognises(const char *path, const uint8_t *head, size_t length)
 {
 	(void)path;
-	/* Element types of the format are 0x08 to 0x0e; without them any file of zeros would do. */
+	/* Check the element type (0x08 to 0x0e) too; otherwise any file of zeros would match. */
 	return length >= 4 && head[0] == 0 && head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0e &&
 	       head[3] <= IDX_MAX_RANK;
 }

@@ -1,4 +1,4 @@
-/* IDX files, plain or gzip (http://yann.lecun.com/exdb/mnist): magic, dimensions, values. */
+/* Reads IDX files, plain or gzip (http://yann.lecun.com/exdb/mnist): magic, dimensions, values. */
 #ifndef PRONY_DATASETS_IDX_H
 #define PRONY_DATASETS_IDX_H
 
@@ -6,7 +6,7 @@
 
 #define IDX_MAX_RANK 4
 
-/* The element types that are read; the numbers are those of the format. */
+/* Supported element types, with the numbers of the format. */
 enum idx_type { IDX_U8 = 0x08, IDX_I32 = 0x0c, IDX_F32 = 0x0d };
 
 struct idx {
@@ -14,15 +14,17 @@ struct idx {
 	enum idx_type type;
 	int rank;
 	int64_t dims[IDX_MAX_RANK];
-	int64_t row; /* values below one index of the first dimension */
+	int64_t row; /* number of values per index of the first dimension */
 };
 
-/* Reads the head and checks that the file is as long as it says. PRONY_BAD_INPUT with file, offset
- * and remedy where it is broken. */
+/*
+ * Reads the header and checks that the file has the length it states. PRONY_BAD_INPUT with file,
+ * offset and remedy when it is broken.
+ */
 enum prony_status idx_open(const char *path, struct idx *out, struct error *err);
 void idx_close(struct idx *idx);
 
-/* The values below index `at` of the first dimension, in this machine's byte order. */
+/* Reads the values at index `at` of the first dimension, in this machine's byte order. */
 enum prony_status idx_read_row(const struct idx *idx, int64_t at, void *out, struct error *err);
 
 size_t idx_value_bytes(enum idx_type type);

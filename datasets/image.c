@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "datasets/image_internal.h"
 
-/* Pixels beside a part that its edges are made of: chroma is interpolated between neighbours. */
+/* Extra pixels around a part: chroma at its edges is interpolated from neighbours. */
 enum { JPEG_MARGIN = 4 };
 
 enum image_kind image_kind_of(const uint8_t *bytes, size_t length)
@@ -66,7 +66,7 @@ enum prony_status image_decode_whole(const char *name, const uint8_t *bytes, siz
 	}
 }
 
-/* The smallest size to decode at that still has a pixel for each of the sample's. */
+/* The smallest scale that still has at least one pixel per output pixel. */
 static int choose_eighths(const struct image_box *box)
 {
 	double least = box->x.step < box->y.step ? box->x.step : box->y.step;
@@ -84,7 +84,7 @@ static int larger(int a, int b)
 	return a > b ? a : b;
 }
 
-/* The pixels of a picture of `side` that `outputs` samples look at, and the span in them alone. */
+/* The pixels of a picture of `side` that `outputs` samples use, and the span within them. */
 static void cut_span(struct image_span *span, int outputs, int side, int eighths, int *from,
 		     int *to)
 {
@@ -92,7 +92,7 @@ static void cut_span(struct image_span *span, int outputs, int side, int eighths
 
 	span->start *= scale;
 	span->step *= scale;
-	/* A part's edge within a pixel takes the whole of it. */
+	/* An edge inside a pixel includes the whole pixel. */
 	span->low = span->low * eighths / 8;
 	span->high = smaller((span->high * eighths + 7) / 8, side);
 	reach = span->step > 1 ? span->step : 1;
@@ -130,7 +130,7 @@ static enum prony_status decode_jpeg(const char *name, const uint8_t *bytes, siz
 	return status;
 }
 
-/* Planes out of what is interleaved. */
+/* Converts interleaved pixels to planes. */
 static void spread(const uint8_t *pixels, size_t count, uint8_t *planes)
 {
 	for (int channel = 0; channel < IMAGE_CHANNELS; channel++)

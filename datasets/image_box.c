@@ -1,30 +1,32 @@
-/* Which part of a picture becomes a sample. */
+/* Chooses the part of a picture that becomes a sample. */
 #include <math.h>
 
 #include "base/random.h"
 #include "datasets/image.h"
 
-/* The side of which the centre is taken, for a sample's side. */
+/* The side from which the centre of a sample's side is cropped. */
 static int64_t side_before_cut(int side)
 {
 	return (side * INT64_C(16) + 7) / 14;
 }
 
-/* All of a side through `step`, and of that the middle. */
+/* Resizes a side by `step` and takes the middle. */
 static void centre_span(int side, int resized, int outputs, struct image_span *span)
 {
 	double step = (double)side / resized;
 
 	*span = (struct image_span){
-		/* Whole pixels of the resized picture, as whoever resizes first and then cuts has
-		 * it; a half goes to the even one. */
+		/*
+		 * In whole pixels of the resized picture, as in libraries that resize first and
+		 * then crop; halves round to even.
+		 */
 		.start = rint((resized - outputs) / 2.0) * step,
 		.step = step,
 		.high = side,
 	};
 }
 
-/* The shorter side becomes 8 / 7 of the sample's, the other one follows and is rounded down. */
+/* The shorter side becomes 8 / 7 of the sample's; the other keeps the ratio, rounded down. */
 static void centre_box(const struct image_view *view, int height, int width, struct image_box *box)
 {
 	int64_t side_x = side_before_cut(view->width), side_y = side_before_cut(view->height);
@@ -47,7 +49,7 @@ static void part_span(int from, int length, int outputs, struct image_span *span
 	};
 }
 
-/* After ten parts that do not fit: the largest in the middle whose shape is allowed. */
+/* After ten parts that do not fit: the largest central part with an allowed aspect ratio. */
 static void fall_back(int height, int width, int *part_height, int *part_width)
 {
 	double shape = (double)width / height;

@@ -1,4 +1,4 @@
-/* A folder of pictures as a whole: its size, and a digest of all that is in it. */
+/* The total size and the digest of a folder of pictures. */
 #include <errno.h>
 #include <fts.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@ static int by_name(const FTSENT **left, const FTSENT **right)
 	return strcmp((*left)->fts_name, (*right)->fts_name);
 }
 
-/* Calls for every file below, in the order of the names, until it is told to stop. */
+/* Calls the function for every file below, sorted by name, until it returns an error. */
 static enum prony_status each_file(const char *path,
 				   enum prony_status (*visit)(void *context, const char *file,
 							      const char *below, int64_t bytes,

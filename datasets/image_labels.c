@@ -1,7 +1,7 @@
 /*
- * The file of labels of pictures that lie together: a line for each, "NAME LABEL", or the label
- * alone, in the order of the names. A label is a number from 0, or the name of a class, such as
- * n01440764; classes are then numbered in the order of their names.
+ * Reads the label file of pictures in one folder: one line per picture, "NAME LABEL", or only the
+ * label in the order of the names. A label is a number from 0 or a class name such as n01440764;
+ * classes are then numbered in the order of their names.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,14 +15,16 @@
 
 #define LABELS_LIMIT_BYTES ((size_t)256 << 20)
 
-/* Names beside the folder or tar file, after labels.txt in the folder and PATH.txt; those under
- * which the labels of ImageNet's validation pictures are published. */
+/*
+ * File names beside the folder or tar file under which ImageNet's validation labels are published;
+ * tried after labels.txt in the folder and PATH.txt.
+ */
 static const char *const published[] = {
 	"val.txt",
 	"imagenet_2012_validation_synset_labels.txt",
 };
 
-/* The file's path in the list's arena, or NULL. */
+/* The path of the file if it exists, in the list's arena, or NULL. */
 static const char *take_if_there(struct image_list *list, char *path)
 {
 	const char *found = file_exists(path) ? arena_strdup(&list->arena, path) : NULL;
@@ -42,7 +44,7 @@ static char *folder_of(const char *path)
 	return length > 0 ? memory_printf("%.*s", (int)length, path) : memory_strdup("./");
 }
 
-/* A path less the slashes at its end and the end ".tar". */
+/* The path without trailing slashes and without ".tar". */
 static char *stem_of(const char *path)
 {
 	size_t length = strlen(path);
@@ -68,9 +70,9 @@ static const char *find_labels(struct image_list *list)
 	return found;
 }
 
-/* What a line of the file says. */
+/* A line of the file. */
 struct label_line {
-	const char *name; /* NULL: it stands for itself */
+	const char *name; /* NULL: the line has no name */
 	char *label;
 	int64_t line;
 };
@@ -91,7 +93,7 @@ static enum prony_status wrong(const struct label_file *file, int64_t line, cons
 			 file->path, line, what, word);
 }
 
-/* Splits "NAME LABEL" at the last space or tabulator. */
+/* Splits "NAME LABEL" at the last space or tab. */
 static void split(char *line, struct label_line *out)
 {
 	char *last = line + strlen(line);
@@ -144,7 +146,7 @@ static int compare_words(const void *left, const void *right)
 	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* Puts lines with names into the order of the entries, and sees to it that each has its own. */
+/* Sorts named lines into the order of the entries and checks that each entry has exactly one. */
 static enum prony_status match(const struct image_list *list, struct label_file *file,
 			       struct error *err)
 {

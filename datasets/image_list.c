@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "datasets/image_list_internal.h"
 
-/* No picture is larger; ImageNet's largest has 15 MB. */
+/* No picture file is larger; the largest of ImageNet has 15 MB. */
 #define FILE_BYTES_MAX (INT64_C(1) << 28)
 
 static bool is_tar_name(const char *name)
@@ -25,7 +25,7 @@ static bool is_tar_name(const char *name)
 	return length > 4 && strcasecmp(name + length - 4, ".tar") == 0;
 }
 
-/* Names in a folder but for hidden ones; released with free, entry by entry. */
+/* Lists names in a folder except hidden ones; free each entry and the array. */
 static enum prony_status scan(const char *path, struct dirent ***names, int *count,
 			      struct error *err)
 {
@@ -36,7 +36,7 @@ static enum prony_status scan(const char *path, struct dirent ***names, int *cou
 			   : error_errno(err, PRONY_BAD_INPUT, errno, "cannot open %s", path);
 }
 
-/* The file of labels of a folder lies in it. */
+/* The label file of a folder lies inside it. */
 static bool is_picture_file(const char *name)
 {
 	return strcmp(name, "labels.txt") != 0;
@@ -54,7 +54,7 @@ static enum prony_status add_member(struct image_list *list, const char *path,
 	enum prony_status status = PRONY_OK;
 	struct image_entry entry = {.class_name = class_name, .offset = -1};
 
-	/* A million files: only what is none is looked at. */
+	/* There may be a million files, so call stat only when the entry is not a regular file. */
 	if (member->d_type != DT_REG && file_is_directory(whole)) {
 		*folders = true;
 		status = class_name
@@ -75,7 +75,7 @@ static enum prony_status add_member(struct image_list *list, const char *path,
 	return status;
 }
 
-/* The pictures of a folder, and of those in it. */
+/* Adds the pictures of a folder and its subfolders. */
 static enum prony_status add_below(struct image_list *list, const char *path,
 				   const char *class_name, bool *folders, struct error *err)
 {
@@ -102,7 +102,7 @@ static int compare_entries(const void *left, const void *right)
 	return classes != 0 ? classes : strcmp(a->name, b->name);
 }
 
-/* Classes are numbered in the order of their names; the entries are in it already. */
+/* Numbers classes in the order of their names; the entries are already sorted. */
 static enum prony_status label_by_class(struct image_list *list, int64_t classes, struct error *err)
 {
 	list->classes = memory_alloc((list->count + 1) * sizeof(*list->classes));
@@ -224,7 +224,7 @@ static enum prony_status read_file(const char *name, uint8_t **bytes, size_t *ca
 				   size_t *length, struct error *err)
 {
 	struct stat info;
-	/* Without O_NONBLOCK a pipe of that name would hang us. */
+	/* O_NONBLOCK: opening a pipe would block. */
 	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	enum prony_status status;
 

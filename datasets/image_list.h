@@ -1,7 +1,7 @@
 /*
- * Pictures and their classes, in whatever they lie in: a folder for each class, one folder and a
- * file of labels, or the tar files in which ImageNet is published, read where they are. The order
- * is that of the names, by class first, so that a batch is the same out of all of them.
+ * Lists pictures and their classes from any source: one folder per class, one folder with a label
+ * file, or ImageNet's published tar files, read in place. The order is by class name, then file
+ * name, so that a batch is the same from every source.
  */
 #ifndef PRONY_DATASETS_IMAGE_LIST_H
 #define PRONY_DATASETS_IMAGE_LIST_H
@@ -13,10 +13,10 @@
 #include "base/error.h"
 
 struct image_entry {
-	const char *name;	/* below the list's path: "n01440764/n01440764_10026.JPEG" */
-	const char *class_name; /* NULL: the file of labels says */
-	int64_t offset, length; /* in the tar file; offset -1: a file of its own */
-	int32_t tar;		/* which of the list's */
+	const char *name;	/* path below the list's path: "n01440764/n01440764_10026.JPEG" */
+	const char *class_name; /* NULL: the label file has it */
+	int64_t offset, length; /* position in the tar file; offset -1: a separate file */
+	int32_t tar;		/* index of the tar file in the list */
 	int32_t label;
 };
 
@@ -27,7 +27,7 @@ struct image_list {
 	struct arena arena;
 	struct image_entry *entries;
 	size_t count, capacity;
-	const char **classes; /* their names in order; NULL where labels are numbers */
+	const char **classes; /* class names in order; NULL when labels are numbers */
 	size_t class_count;
 	const char *labels_path; /* NULL: the folders are the classes */
 	int tars[IMAGE_TARS_MAX];
@@ -36,26 +36,28 @@ struct image_list {
 };
 
 /*
- * Lists what is below `path`: of tar files only the heads are read. Labels are 0 to classes - 1.
- * PRONY_BAD_INPUT with file, offset or line, and remedy where something is broken, no picture is
- * there or a label is no class.
+ * Lists the pictures below `path`; of tar files only the headers are read. Labels are 0 to classes
+ * - 1. PRONY_BAD_INPUT with file, offset or line, and remedy, when something is broken, no picture
+ * is found or a label is out of range.
  */
 enum prony_status image_list_open(const char *path, int64_t classes, struct image_list **out,
 				  struct error *err);
 void image_list_close(struct image_list *list);
 
-/* Reads the file of an entry; *bytes (malloc) grows to *capacity. Several threads may. */
+/* Reads the file of an entry; *bytes (malloc) grows to *capacity. Several threads may call it. */
 enum prony_status image_list_read(const struct image_list *list, size_t at, uint8_t **bytes,
 				  size_t *capacity, size_t *length, struct error *err);
 
-/* The size of all files in a folder, and the SHA-256 (DIGEST_HEX_BYTES) of their paths and contents
- * in the order of the paths. */
+/*
+ * The total size of all files in a folder, and the SHA-256 (DIGEST_HEX_BYTES) of their paths and
+ * contents in path order.
+ */
 enum prony_status image_folder_digest(const char *path, int64_t *bytes, char hex[],
 				      struct error *err);
-/* The size alone, or something larger than the limit. */
+/* The total size only; stops above the limit. */
 int64_t image_folder_bytes(const char *path, int64_t limit_bytes);
 
-/* What an entry is called in messages: "FOLDER/NAME", "TAR: NAME"; caller frees. */
+/* The name of an entry in messages: "FOLDER/NAME", "TAR: NAME"; the caller frees it. */
 char *image_list_name(const struct image_list *list, size_t at);
 
 #endif

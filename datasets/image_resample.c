@@ -1,4 +1,4 @@
-/* Resizing with a triangle as wide as the larger pixels. */
+/* Resizes with a triangle filter as wide as the larger pixels. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { TAP_BITS = 14, TAP_ONE = 1 << TAP_BITS, TAP_HALF = TAP_ONE / 2 };
 
-/* Weights that add up to one, as whole numbers that do so too. */
+/* Rounds weights that sum to one to integers that sum to one as well. */
 static void round_taps(const double *weights, int count, double sum, int16_t *taps)
 {
 	int left = TAP_ONE, heaviest = 0;
@@ -40,7 +40,7 @@ void image_taps_make(const struct image_span *span, int outputs, struct image_ta
 		int from = (int)fmax(floor(middle - reach), span->low);
 		int to = (int)fmin(ceil(middle + reach), span->high);
 
-		/* Beyond the edge the last pixel goes on. */
+		/* Repeat the last pixel beyond the edge. */
 		if (from > span->high - 1)
 			from = span->high - 1;
 		if (to <= from)
@@ -68,7 +68,7 @@ void image_taps_release(struct image_taps *taps)
 	*taps = (struct image_taps){0};
 }
 
-/* One row of the sample's height and the picture's width. */
+/* Computes a row with the sample's vertical and the picture's horizontal resolution. */
 static void mix_rows(const struct image *image, const struct image_taps *taps, int at,
 		     int32_t *sums, uint8_t *line)
 {

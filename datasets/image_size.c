@@ -1,4 +1,4 @@
-/* What the decoders of pictures share: which are too large, and giving one back. */
+/* Size limits of pictures and releasing an image, shared by the decoders. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Pictures in folders and tar files: a sample is a JPEG or PNG file of whatever size. */
+/* The format of picture folders and tar files: each sample is a JPEG or PNG file of any size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

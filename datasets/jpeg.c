@@ -1,5 +1,7 @@
-/* JPEG (ISO/IEC 10918-1) through libjpeg-turbo: baseline, extended and progressive; grey, YCbCr,
- * RGB, CMYK and YCCK as RGB. Only what a part needs is decoded. */
+/*
+ * Decodes JPEG (ISO/IEC 10918-1) with libjpeg-turbo: baseline, extended and progressive; grey,
+ * YCbCr, RGB, CMYK and YCCK, all to RGB. Decodes only the needed part.
+ */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +14,13 @@
 #include "base/memory.h"
 #include "datasets/image_internal.h"
 
-/* The library ends by a jump; a warning is remembered. */
+/* The library reports errors by longjmp; warnings are remembered. */
 struct jpeg_reader {
 	struct jpeg_decompress_struct info;
 	struct jpeg_error_mgr errors;
 	jmp_buf end;
 	char text[JMSG_LENGTH_MAX];
-	int warning; /* message code of the first that means lost pixels; 0 = none */
+	int warning; /* message code of the first warning that means lost pixels; 0 = none */
 	uint8_t *row;
 	struct image image;
 };
@@ -36,13 +38,13 @@ static void note(j_common_ptr common, int level)
 	struct jpeg_reader *reader = common->client_data;
 	int code = common->err->msg_code;
 
-	/* Bytes between two markers lose nothing; cameras write them. */
+	/* Extra bytes between two markers lose no pixels; some cameras write them. */
 	if (level >= 0 || reader->warning != 0 || code == JWRN_EXTRANEOUS_DATA ||
 	    code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM)
 		return;
 	reader->warning = code;
 	common->err->format_message(common, reader->text);
-	/* Its pixels would be thrown away: a few bytes may claim to be a large picture. */
+	/* The pixels would be discarded anyway: a few bytes may claim to be a large picture. */
 	longjmp(reader->end, 1);
 }
 
@@ -110,7 +112,7 @@ int jpeg_scaled(int side, int eighths)
 	return (side * eighths + 7) / 8;
 }
 
-/* Four inks as red, green and blue; Adobe's files, which all of them are, hold them inverted. */
+/* Converts CMYK to RGB; Adobe's files, as all of these are, hold inverted values. */
 static void mix_inks(const uint8_t *inks, int width, uint8_t *pixels)
 {
 	for (int x = 0; x < width; x++, inks += 4)
@@ -126,7 +128,8 @@ static void choose_output(struct jpeg_reader *reader, const struct jpeg_part *pa
 	info->out_color_space = inks ? JCS_CMYK : JCS_RGB;
 	info->scale_num = (unsigned)part->eighths;
 	info->scale_denom = 8;
-	info->dct_method = JDCT_ISLOW; /* the exact one: the same bytes from every build */
+	info->dct_method =
+		JDCT_ISLOW; /* the exact DCT, which gives the same bytes in every build */
 }
 
 static void read_rows(struct jpeg_reader *reader, const struct jpeg_part *part)
@@ -153,7 +156,7 @@ static void read_rows(struct jpeg_reader *reader, const struct jpeg_part *part)
 		else
 			memcpy(out, reader->row + skipped * components, wanted * IMAGE_CHANNELS);
 	}
-	/* Only whoever reads to the last row learns whether the file has its end. */
+	/* Truncation is detected only after reading the last row. */
 	if (info->output_scanline == info->output_height)
 		jpeg_finish_decompress(info);
 }

@@ -1,5 +1,7 @@
-/* LMDB files (OpenLDAP's liblmdb 0.9, lmdb.h and mdb.c of it) of Caffe's Datum messages. Read by
- * ourselves: liblmdb trusts what it maps, and dies of a file that is damaged. */
+/*
+ * Reads LMDB files (OpenLDAP's liblmdb 0.9; see its lmdb.h and mdb.c) of Caffe's Datum messages.
+ * This is our own reader, because liblmdb trusts the mapped file and crashes on a damaged one.
+ */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,20 +22,20 @@ enum {
 	KEY_MAX = 511,
 };
 
-/* Kinds of pages. */
+/* Page types. */
 enum { BRANCH = 1, LEAF = 2, OVERFLOW = 4, META = 8 };
 
-/* Of a node: its data lie in pages of their own; in a database of its own or several. */
+/* Node flags: data in overflow pages; a sub-database or duplicates. */
 enum { BIG = 1, OTHER = 6 };
 
-/* Places in a meta page behind its head. */
+/* Offsets in a meta page after its header. */
 enum { AT_MAGIC = 0, AT_VERSION = 4, AT_PAGE_BYTES = 24, AT_MAIN = 72, AT_ROOT = 40, AT_TXN = 128 };
 #define MAGIC 0xbeefc0deu
 
 struct walk {
 	struct file_source *source;
 	size_t page_bytes;
-	int64_t pages, seen; /* more pages than there are: a circle */
+	int64_t pages, seen; /* more pages visited than exist: a cycle */
 };
 
 static uint16_t u16_at(const uint8_t *bytes)
@@ -78,7 +80,7 @@ static enum prony_status broken(const struct walk *walk, int64_t page, const cha
 	return plain_file_broken(&walk->source->file, page * (int64_t)walk->page_bytes, what, err);
 }
 
-/* The root of the newest state: that of the meta page with the higher transaction. */
+/* The root of the newest state: the meta page with the higher transaction number. */
 static enum prony_status read_metas(struct walk *walk, uint64_t *root, struct error *err)
 {
 	uint64_t newest = 0;
@@ -108,7 +110,7 @@ static enum prony_status read_metas(struct walk *walk, uint64_t *root, struct er
 	return PRONY_OK;
 }
 
-/* Adds the entry of a leaf's node, which lies within its page. */
+/* Adds the entry of a leaf node, which lies within its page. */
 static enum prony_status add_leaf(struct walk *walk, int64_t page, const uint8_t *bytes,
 				  size_t offset, struct error *err)
 {

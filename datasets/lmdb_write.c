@@ -1,5 +1,7 @@
-/* LMDB databases of Caffe's Datum messages, written with liblmdb: keys NNNNNNNN_NAME, ascending, as
- * Caffe's convert_imageset makes them. */
+/*
+ * Writes LMDB databases of Caffe's Datum messages with liblmdb: ascending keys NNNNNNNN_NAME, as
+ * Caffe's convert_imageset makes them.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <lmdb.h>
@@ -13,7 +15,7 @@
 #include "datasets/datum.h"
 #include "datasets/writer.h"
 
-/* Of addresses, not of disk: what a database may grow to. */
+/* Address space, not disk: the largest size of a database. */
 #define MAP_BYTES ((size_t)1 << 40)
 
 #define DATA_FILE "data.mdb"
@@ -23,13 +25,13 @@ struct lmdb_sink {
 	MDB_env *environment;
 	MDB_txn *transaction; /* NULL between commits */
 	MDB_dbi database;
-	int64_t there; /* entries that an earlier conversion committed */
+	int64_t there; /* entries committed by an earlier conversion */
 	struct byte_buffer datum;
 };
 
 static enum prony_status failed(const struct lmdb_sink *sink, int code, struct error *err)
 {
-	/* LMDB says "Input/output error" of a write that was cut short. */
+	/* LMDB reports "Input/output error" for a short write. */
 	return error_set(err, code == ENOMEM ? PRONY_NOMEM : PRONY_IO, "%s/" DATA_FILE ": %s%s",
 			 sink->base.folder, mdb_strerror(code),
 			 code == EIO ? " (the disk is full, or a limit of ulimit -f is reached)"
@@ -52,7 +54,7 @@ static int open_environment(struct lmdb_sink *sink)
 
 	if (code == 0)
 		code = mdb_env_set_mapsize(sink->environment, MAP_BYTES);
-	/* Nobody else has it open: no lock file is left behind. */
+	/* Nobody else has it open, so remove the lock file. */
 	if (code == 0)
 		code = mdb_env_open(sink->environment, sink->base.folder, MDB_NOLOCK | MDB_NOTLS,
 				    0664);
@@ -60,9 +62,9 @@ static int open_environment(struct lmdb_sink *sink)
 }
 
 /*
- * Each commit is made by an environment of its own: one that goes on would put pages that it had in
- * memory, with what was in them, where a new one has zeros, and a conversion that was killed would
- * end with other bytes.
+ * Open a new environment for each commit: an environment that continues reuses pages in memory with
+ * their old content where a new one has zeros, and then a resumed conversion would end with
+ * different bytes.
  */
 static int begin(struct lmdb_sink *sink)
 {
@@ -83,7 +85,10 @@ static void close_sink(struct data_sink *base)
 	free(sink);
 }
 
-/* Samples that a state says are on the disk: "lmdb N\n". */
+/*
+ * The number of samples on disk according to a state: "lmdb N
+ * ".
+ */
 static int64_t noted_samples(const struct byte_buffer *state)
 {
 	char text[64] = "";
@@ -103,7 +108,7 @@ static enum prony_status open_sink(struct data_sink **out, const char *folder,
 	*sink = (struct lmdb_sink){.base = {.folder = memory_strdup(folder)}};
 	int code = open_environment(sink);
 	if (code == MDB_INVALID && !state) {
-		/* Killed while its first pages were written. */
+		/* The conversion was killed while its first pages were written. */
 		char *path = path_join(folder, DATA_FILE);
 
 		close_environment(sink);
@@ -132,7 +137,7 @@ static enum prony_status open_sink(struct data_sink **out, const char *folder,
 	return status;
 }
 
-/* What was committed before it could be noted is there already, byte for byte. */
+/* Entries committed before the journal recorded them exist already, with the same bytes. */
 static enum prony_status put(struct data_sink *base, const struct data_record *record,
 			     struct error *err)
 {

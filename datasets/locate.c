@@ -1,4 +1,4 @@
-/* Where a data set's files are. */
+/* Finds the files of a data set. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ char *dataset_file_path(const struct dataset_file *file, const char *folder)
 	return path;
 }
 
-/* All files are there. */
+/* Whether all files exist. */
 static bool holds_all_files(const struct dataset *dataset, const char *folder)
 {
 	bool all = true;
@@ -41,8 +41,10 @@ static bool holds_all_files(const struct dataset *dataset, const char *folder)
 	return all;
 }
 
-/* Of files that are there: all are as large as they should be. *odd says which is not, caller
- * frees. */
+/*
+ * Whether all existing files have their right size. *odd names one that does not; the caller frees
+ * it.
+ */
 static bool has_right_sizes(const struct dataset *dataset, const char *folder, char **odd)
 {
 	for (const struct dataset_file *file = dataset->files; file->name; file++) {
@@ -66,7 +68,7 @@ static bool has_right_sizes(const struct dataset *dataset, const char *folder, c
 	return true;
 }
 
-/* The data set that this one is a sample of, or NULL. */
+/* The full data set of which this one is a sample, or NULL. */
 static const struct dataset *whole_of(const struct dataset *dataset)
 {
 	for (size_t i = 0; i < dataset_count; i++)
@@ -76,8 +78,8 @@ static const struct dataset *whole_of(const struct dataset *dataset)
 }
 
 /*
- * The data set's folder below `place`, caller frees; NULL when it is not there. *odd (caller
- * frees): which file keeps a folder from being it.
+ * The data set's folder below `place`; the caller frees it; NULL when there is none. *odd (the
+ * caller frees it): the file that does not match.
  */
 static char *find_below(const struct dataset *dataset, const char *place, char **odd)
 {
@@ -91,7 +93,7 @@ static char *find_below(const struct dataset *dataset, const char *place, char *
 	if (folder && holds_all_files(dataset, folder)) {
 		if (has_right_sizes(dataset, folder, &why))
 			return folder;
-		/* The whole has files of the same names. */
+		/* The full data set has files with the same names. */
 		if (!*odd && !holds_all_files(whole, folder)) {
 			*odd = why;
 			why = NULL;

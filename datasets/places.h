@@ -1,4 +1,4 @@
-/* Private to datasets/: the folders that may hold data sets. */
+/* Private to datasets/: folders in which data sets are searched. */
 #ifndef PRONY_DATASETS_PLACES_H
 #define PRONY_DATASETS_PLACES_H
 
@@ -6,7 +6,7 @@
 
 enum { PLACES_MAX = 4 };
 
-/* In the order of search; caller frees each. data_option (--data) may be NULL. */
+/* In search order; the caller frees each. data_option (--data) may be NULL. */
 size_t data_places(const char *data_option, char *places[PLACES_MAX]);
 
 #endif

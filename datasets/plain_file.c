@@ -14,7 +14,7 @@
 enum prony_status plain_file_open(const char *path, struct plain_file *out, struct error *err)
 {
 	struct stat info;
-	/* Without O_NONBLOCK a pipe of that name would hang us. */
+	/* O_NONBLOCK: opening a pipe would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)

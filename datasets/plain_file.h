@@ -1,4 +1,4 @@
-/* A file that is read in places, by several threads at once. */
+/* A file that several threads read at given offsets. */
 #ifndef PRONY_DATASETS_PLAIN_FILE_H
 #define PRONY_DATASETS_PLAIN_FILE_H
 
@@ -13,7 +13,7 @@ struct plain_file {
 	int64_t bytes;
 };
 
-/* PRONY_BAD_INPUT when it is not there or no regular file. */
+/* PRONY_BAD_INPUT when it does not exist or is not a regular file. */
 enum prony_status plain_file_open(const char *path, struct plain_file *out, struct error *err);
 void plain_file_close(struct plain_file *file);
 

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-/* Samples for each core in what is decoded at once: the last ones of a batch leave cores idle. */
+/* Samples per core that are decoded at once: at the end of a batch some cores are idle. */
 enum { SAMPLES_PER_CORE = 4 };
 
 struct prefetch {
@@ -22,16 +22,16 @@ struct prefetch {
 	int64_t batch; /* samples */
 	struct prefetch_ring ring;
 	int64_t *labels; /* of the last 2 * slots batches */
-	float **x;	 /* slots of them: where the next batches go */
+	float **x;	 /* one per slot: where the next batches go */
 	int64_t **y;
 	int wake_fd;
 	pthread_t thread;
 	bool started;
-	pthread_mutex_t mutex; /* over all that follows */
+	pthread_mutex_t mutex; /* protects everything below */
 	pthread_cond_t changed;
 	bool go, stop, resting;
 	int64_t filled, freed;
-	struct error err; /* why it gave up */
+	struct error err; /* the reason why it stopped */
 };
 
 enum prony_status prefetch_open(const struct dataset *dataset, const char *folder,
@@ -58,7 +58,10 @@ enum prony_status prefetch_open(const struct dataset *dataset, const char *folde
 	return status;
 }
 
-/* The mutex is held. The end of the pipe tells the ring's user that no more will come. */
+/*
+ * Stops with an error; the mutex is held. Closing the pipe tells the user of the ring that no more
+ * batches come.
+ */
 static void give_up(struct prefetch *prefetch, const struct error *why)
 {
 	if (prefetch->err.code == PRONY_OK)
@@ -68,7 +71,7 @@ static void give_up(struct prefetch *prefetch, const struct error *why)
 	prefetch->ring.ready_fd = -1;
 }
 
-/* Takes in what came back. The mutex is held. */
+/* Counts the returned slots. The mutex is held. */
 static void count_freed(struct prefetch *prefetch)
 {
 	struct error why = ERROR_INIT;
@@ -85,7 +88,7 @@ static void count_freed(struct prefetch *prefetch)
 	give_up(prefetch, &why);
 }
 
-/* How many slots to fill at once: as many as keep the cores busy, and one at the least. */
+/* How many slots to fill at once: enough to keep the cores busy, at least one. */
 static int slots_at_once(const struct prefetch *prefetch)
 {
 	int64_t free_slots = prefetch->ring.slots - (prefetch->filled - prefetch->freed);
@@ -118,7 +121,7 @@ static void hand_over(struct prefetch *prefetch, int count)
 		       (size_t)prefetch->batch * sizeof(*prefetch->labels));
 	}
 	prefetch->filled += count;
-	/* A user that is gone is the client's to tell. */
+	/* If the reader has gone, the client reports it. */
 	for (int left = count; left > 0 && prefetch->ring.ready_fd >= 0;) {
 		size_t part = (size_t)left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
 		ssize_t written = write(prefetch->ring.ready_fd, bytes, part);
@@ -129,7 +132,7 @@ static void hand_over(struct prefetch *prefetch, int count)
 	}
 }
 
-/* Waits, without the mutex, until a slot came back or the parent wants something. */
+/* Waits, without the mutex, until a slot is returned or the parent wakes us. */
 static void wait_for_slots(struct prefetch *prefetch)
 {
 	struct pollfd fds[2] = {{.fd = prefetch->ring.free_fd, .events = POLLIN},
@@ -140,7 +143,7 @@ static void wait_for_slots(struct prefetch *prefetch)
 	poll(fds, 2, -1);
 	if (fds[1].revents && read(prefetch->wake_fd, &woken, sizeof(woken)) < 0)
 		(void)woken;
-	/* The user's end was closed: nothing will come back. */
+	/* The reader closed its end: no slot will be returned. */
 	bool gone = (fds[0].revents & (POLLHUP | POLLERR)) && !(fds[0].revents & POLLIN);
 	pthread_mutex_lock(&prefetch->mutex);
 	if (gone) {
@@ -193,7 +196,7 @@ static void *run(void *context)
 	return NULL;
 }
 
-/* Signals are for the thread that decides; those that it starts inherit its processors. */
+/* Block signals, which the main thread handles. Threads started here inherit its processors. */
 static int start_thread(struct prefetch *prefetch, const int *cpus, int cpu_count)
 {
 	pthread_attr_t attributes;
@@ -233,7 +236,7 @@ enum prony_status prefetch_start(struct prefetch *prefetch, const struct prefetc
 	return PRONY_OK;
 }
 
-/* The mutex is held; a thread that waits for slots looks up. */
+/* Wakes the thread that waits for slots. The mutex is held. */
 static void wake(struct prefetch *prefetch)
 {
 	const uint64_t one = 1;

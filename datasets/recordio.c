@@ -22,7 +22,7 @@ static bool recognises(const char *path, const uint8_t *head, size_t length)
 	return le32toh(magic) == RECORDIO_MAGIC;
 }
 
-/* The flag and length of the part at an offset. */
+/* Reads flag and length of the part at an offset. */
 static enum prony_status read_head(const struct file_source *source, int64_t offset, uint32_t *flag,
 				   int64_t *length, struct error *err)
 {
@@ -48,7 +48,7 @@ static int64_t padded(int64_t length)
 	return (length + 3) / 4 * 4;
 }
 
-/* An entry is all parts of a record, heads included. */
+/* An entry covers all parts of a record with their headers. */
 static enum prony_status index_file(struct file_source *source, struct error *err)
 {
 	struct file_entry entry = {0};
@@ -87,7 +87,7 @@ static enum prony_status open_source(const struct data_shard *shard, struct data
 	return file_source_open(shard, index_file, out, err);
 }
 
-/* The parts put together, with the magic numbers that were left out between them. */
+/* Joins the parts and restores the magic numbers that were left out between them. */
 static size_t join(uint8_t *bytes, int64_t length)
 {
 	const uint32_t magic = htole32(RECORDIO_MAGIC);

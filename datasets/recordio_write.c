@@ -1,4 +1,6 @@
-/* MXNet's RecordIO with its index, as im2rec.py makes them: IRHeader and a picture in each record.
+/*
+ * Writes MXNet's RecordIO with its index, as im2rec.py does: an IRHeader and a picture in each
+ * record.
  */
 #include <endian.h>
 #include <inttypes.h>
@@ -52,7 +54,7 @@ static enum prony_status open_sink(struct data_sink **out, const char *folder,
 	return status;
 }
 
-/* A part of a record, with its head before and zeros up to a multiple of four after it. */
+/* Writes a part of a record with its header, padded with zeros to a multiple of four. */
 static enum prony_status write_part(struct recordio_sink *sink, uint32_t flag, const uint8_t *bytes,
 				    size_t length, struct error *err)
 {
@@ -68,8 +70,10 @@ static enum prony_status write_part(struct recordio_sink *sink, uint32_t flag, c
 	return status;
 }
 
-/* A record is cut where it has the magic number itself at a multiple of four, which is left out
- * (dmlc-core, src/recordio.cc). */
+/*
+ * A record is split where its data contains the magic number at a multiple of four; that number is
+ * left out (dmlc-core, src/recordio.cc).
+ */
 static enum prony_status write_record(struct recordio_sink *sink, struct error *err)
 {
 	const uint8_t *bytes = sink->record.bytes;
@@ -105,7 +109,7 @@ static enum prony_status put(struct data_sink *base, const struct data_record *r
 			      sink->records.bytes);
 	memcpy(&label_bits, &label, sizeof(label));
 	sink->record.length = 0;
-	byte_buffer_u32(&sink->record, 0); /* flag: one label, here */
+	byte_buffer_u32(&sink->record, 0); /* flag 0: a single label, here */
 	byte_buffer_u32(&sink->record, label_bits);
 	byte_buffer_u64(&sink->record, (uint64_t)base->written);
 	byte_buffer_u64(&sink->record, 0);

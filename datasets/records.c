@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-/* Of which all are read before the broken ones are told. */
+/* Records of a chunk are all read before broken ones are reported. */
 enum { CHUNK = 1024 };
 
 enum prony_status record_decode(const struct data_record *record, const struct image_view *view,
@@ -31,8 +31,8 @@ struct each {
 	enum prony_status (*work)(void *context, int64_t item, struct data_record *record,
 				  struct error *err);
 	void *context;
-	pthread_mutex_t lock; /* of what follows */
-	int64_t first;	      /* that failed; -1: none */
+	pthread_mutex_t lock; /* protects what follows */
+	int64_t first;	      /* the first that failed; -1: none */
 	struct error err;
 };
 
@@ -76,7 +76,7 @@ enum prony_status records_each(int64_t count,
 	return error_set(err, each.err.code, "%s", each.err.text);
 }
 
-/* A chunk of what is verified. */
+/* A chunk of records being verified. */
 struct checked {
 	const struct data_format *format;
 	struct data_source *source;
@@ -113,7 +113,7 @@ static void tell(struct data_findings *findings, const struct checked *chunk, in
 	}
 }
 
-/* The first error may be of a sample in the middle; all are looked at. */
+/* Check all samples, even after the first error. */
 static enum prony_status check_all(const struct data_format *format, struct data_source *source,
 				   struct data_findings *findings, int64_t *bytes,
 				   struct error *err)

@@ -18,10 +18,12 @@ struct samples {
 	struct data_source *sources[DATASET_FILES_MAX]; /* one for each shard */
 	int source_count;
 	int64_t shard_samples; /* in each */
-	int64_t offset, count; /* those of the kind asked for, among all in the shards */
+	int64_t offset, count; /* the samples of the requested kind among all in the shards */
 };
 
-/* A shape less the ones: 1x28x28 and 28x28 are the same bytes. A question mark: any. */
+/*
+ * Writes a shape without ones, because 1x28x28 and 28x28 have the same bytes. "?" means any size.
+ */
 static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
 {
 	const char *times = "";
@@ -83,7 +85,7 @@ static enum prony_status open_shard(struct samples *samples, const char *folder,
 	return status;
 }
 
-/* Not the end of the files, nor the names of classes, which come last. */
+/* False for the end of the list and for class names, which come last. */
 static bool holds_samples(const struct dataset_file *file)
 {
 	return file->name && file->part != PART_NAMES;

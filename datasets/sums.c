@@ -1,4 +1,4 @@
-/* SHA256SUMS, as sha256sum writes and checks it. */
+/* Reads and writes SHA256SUMS, as sha256sum does. */
 #include <stdlib.h>
 #include <string.h>
 

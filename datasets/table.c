@@ -1,4 +1,4 @@
-/* The data sets, and how their samples are scaled. */
+/* The table of data sets, with the scaling of their samples. */
 #include <string.h>
 
 #include "base/nearest.h"
@@ -14,7 +14,7 @@
 	.name = "t10k-labels-idx1-ubyte.gz", .bytes = 4542,                                        \
 	.sha256 = "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
 
-/* Of the 50,000 training images, by channel. */
+/* Mean and deviation of the 50,000 training images, by channel. */
 #define CIFAR10_VALUES                                                                             \
 	.format = "cifar10", .rank = 3, .dims = {3, 32, 32}, .classes = 10, .scale = 255,          \
 	.mean = {0.4914, 0.4822, 0.4465}, .deviation = {0.2470, 0.2435, 0.2616}
@@ -25,8 +25,7 @@
 #define CIFAR10_TEST .part = PART_EVALUATION, .name = "test_batch.bin"
 #define CIFAR10_NAMES .part = PART_NAMES, .name = "batches.meta.txt"
 
-/* Of ILSVRC 2012. Mean and deviation of the training pictures, as torchvision's models take them.
- */
+/* ILSVRC 2012. Mean and deviation of the training pictures, as torchvision's models use them. */
 #define IMAGENET_VALUES                                                                            \
 	.format = "images", .rank = 3, .dims = {3, 0, 0}, .classes = 1000, .scale = 255,           \
 	.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}

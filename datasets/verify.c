@@ -1,4 +1,4 @@
-/* Whether a data set's files are whole. */
+/* Checks that a data set's files are intact. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define NAMES_LIMIT_BYTES ((size_t)4 << 20)
 
-/* One name in each line; empty lines at the end do not count. */
+/* One name per line; empty lines at the end are ignored. */
 static enum prony_status read_names(const struct dataset *dataset, const char *path,
 				    struct arena *arena, const char ***out, struct error *err)
 {
@@ -81,7 +81,7 @@ static enum prony_status read_through(const struct dataset *dataset,
 	return status;
 }
 
-/* A folder, or the tar file in its place: every picture is decoded. */
+/* A folder, or the tar file that replaces it: decodes every picture. */
 static enum prony_status verify_pictures(const struct dataset *dataset,
 					 const struct dataset_file *file, const char *path,
 					 struct data_findings *findings, struct error *err)

@@ -1,4 +1,4 @@
-/* Whether a folder that `prony data convert` has written is whole. */
+/* Checks that a folder written by `prony data convert` is intact. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 
 #define REMEDY "remove the folder and convert again"
 
-/* What is known of the folder while its lines are gone through. */
+/* State while the lines of SHA256SUMS are checked. */
 struct look {
 	const char *folder;
-	const struct data_format *format; /* that conversion.txt names */
+	const struct data_format *format; /* named by conversion.txt */
 	struct data_findings *findings;
-	bool read; /* a file of records was read through */
+	bool read; /* a record file was read to its end */
 	int64_t files, changed, bytes;
 };
 
@@ -43,7 +43,7 @@ static void tell(const struct data_findings *findings, const char *text)
 		findings->broken(findings->context, text);
 }
 
-/* A file, or the folder, that holds records is read through, into the same findings. */
+/* Reads all records of a file or folder and adds to the same findings. */
 static void read_if_records(struct look *look, const char *path)
 {
 	const struct data_format *format;
@@ -57,7 +57,7 @@ static void read_if_records(struct look *look, const char *path)
 	look->read = true;
 	if (data_format_verify(look->format, path, 0, &found, &bytes, &err) != PRONY_OK &&
 	    found.count == 0) {
-		tell(look->findings, err.text); /* broken as a file, not in one sample */
+		tell(look->findings, err.text); /* the file itself is broken, not a single sample */
 		found.count++;
 	}
 	look->findings->samples += found.samples;
@@ -65,7 +65,7 @@ static void read_if_records(struct look *look, const char *path)
 	look->bytes += bytes;
 }
 
-/* A file whose digest is `sum`; records in a file of their own are read through. */
+/* Checks a file against its digest and reads its records, if it has any. */
 static void look_at(struct look *look, const char *name, const char *sum)
 {
 	char *path = path_join(look->folder, name), hex[DIGEST_HEX_BYTES];
@@ -78,14 +78,19 @@ static void look_at(struct look *look, const char *name, const char *sum)
 		tell(look->findings, err.text);
 		look->changed++;
 	}
-	/* What a damaged file can still be recognised by, it is read by: which record is broken is
-	 * more than that one is. */
+	/*
+	 * Read even a damaged file's records, if its format can be recognised: the broken record
+	 * says more than the digest.
+	 */
 	if (!strchr(name, '/'))
 		read_if_records(look, path);
 	free(path);
 }
 
-/* "DIGEST  NAME\n", NAME below the folder. */
+/*
+ * Parses "DIGEST  NAME
+ * ", NAME below the folder.
+ */
 static bool split_line(char *line, char **sum, char **name)
 {
 	size_t digits = strspn(line, "0123456789abcdef");
@@ -145,7 +150,7 @@ enum prony_status dataset_verify_converted(const char *folder, struct data_findi
 	status = go_through_sums(&look, err);
 	if (status != PRONY_OK)
 		return status;
-	if (!look.read) /* a format whose shard is the folder */
+	if (!look.read) /* a format whose shard is the whole folder */
 		read_if_records(&look, folder);
 	*bytes = look.bytes;
 	if (look.changed == 0 && !look.read)
