@@ -10,7 +10,14 @@
 #include "base/memory.h"
 #include "graph/edit_internal.h"
 #include "graph/operator_rows_internal.h"
+#include "graph/rebatch.h"
 #include "onnx/import_internal.h"
+
+/*
+ * A file that leaves its batch open is imported with this many samples: not 1, with which the
+ * batch cannot be told from other dimensions of 1, and a number that files have no constant of.
+ */
+#define OPEN_BATCH 13
 
 /*
  * What computed constants may take beside what the file itself holds. A file may have all its
@@ -88,7 +95,7 @@ static enum prony_status read_constant(struct importer *im, const struct file_no
 	struct constant c = {.type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, .initializer = -1};
 
 	if (strcmp(name, "value") == 0 && a->t != NULL)
-		return onnx_tensor_read(a->t, node->name, NULL, &im->numbers, out, err);
+		return onnx_tensor_read(a->t, node->name, NULL, im->numbers, out, err);
 	c.is_float = strncmp(name, "value_float", 11) == 0;
 	if (strcmp(name, "value_float") == 0 && a->has_f) {
 		c.floats = &a->f;
@@ -176,7 +183,7 @@ static void fold_node(struct importer *im, const struct file_node *node)
 		.input_count = node->input_count,
 		.output_count = node->output_count,
 		.outputs = arena_array(&im->arena, node->output_count + 1, sizeof(struct constant)),
-		.arena = &im->numbers,
+		.arena = im->numbers,
 		.err = &why,
 	};
 
@@ -248,30 +255,6 @@ static void translate(struct importer *im, const struct file_node *node)
 		im->refusals[im->refusal_count++] = (struct refusal){.node = node};
 }
 
-/*
- * What is computed must grow with the batch, or a constant of the file holds the old one somewhere.
- */
-static void check_batch(struct importer *im, const struct file_node *node, size_t i)
-{
-	struct slot *slot = &im->slots[node->outputs[i]];
-	const struct shape *before = &im->file_shapes[node->outputs[i]];
-	const struct shape *now = import_shape(im, slot->value);
-	char before_text[128], now_text[128];
-
-	/* Both are bounded by what a tensor may have, and the batches by GRAPH_MAX_DIM. */
-	if (before->rank == now->rank &&
-	    saturating_multiply(shape_elements(before), im->batch) ==
-		    saturating_multiply(shape_elements(now), im->file_batch))
-		return;
-	shape_text(before, before_text, sizeof(before_text));
-	shape_text(now, now_text, sizeof(now_text));
-	import_refuse(im, node,
-		      "the file fixes batch %lld, and its result does not follow batch %lld: %s "
-		      "becomes %s",
-		      (long long)im->file_batch, (long long)im->batch, before_text, now_text);
-	*slot = (struct slot){.kind = SLOT_LOST, .from_data = true};
-}
-
 static void take_node(struct importer *im, size_t index)
 {
 	const struct file_node *node = &im->model->nodes[index];
@@ -287,8 +270,6 @@ static void take_node(struct importer *im, size_t index)
 			slot->kind = SLOT_LOST;
 			slot->from_data = depends_on_data(im, node);
 		}
-		if (slot->kind == SLOT_VALUE && im->file_shapes != NULL)
-			check_batch(im, node, i);
 	}
 }
 
@@ -324,7 +305,7 @@ static size_t numbers_room(void)
 }
 
 static void importer_init(struct importer *im, const struct onnx_model *model, int64_t batch,
-			  struct graph *graph)
+			  struct graph *graph, struct arena *numbers)
 {
 	size_t count = (size_t)model->definition_count;
 
@@ -332,9 +313,10 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 		.model = model,
 		.batch = batch,
 		.builder = {.graph = graph, .error = ERROR_INIT},
+		.numbers = numbers,
 	};
 	arena_init(&im->arena, 0);
-	arena_init(&im->numbers, numbers_room() + 2 * (size_t)model->weight_bytes);
+	arena_init(numbers, numbers_room() + 2 * (size_t)model->weight_bytes);
 	graph_init(graph, graph_name(im));
 	im->slots = arena_array(&im->arena, count + 1, sizeof(*im->slots));
 	im->done = arena_array(&im->arena, model->node_count + 1, sizeof(*im->done));
@@ -342,12 +324,6 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 	im->refusals = arena_array(&im->arena, 2 * (count + model->node_count) + 16,
 				   sizeof(*im->refusals));
 	im->uses = arena_array(&im->arena, model->graph->n_initializer + 1, sizeof(*im->uses));
-}
-
-static void importer_release(struct importer *im)
-{
-	arena_release(&im->arena);
-	arena_release(&im->numbers);
 }
 
 /* One pass; the output's slot and the refusals say how it went. */
@@ -423,130 +399,101 @@ static enum prony_status finish(struct importer *im, struct error *err)
 	return status;
 }
 
-static enum prony_status check_samples(const struct onnx_model *model, const struct graph *graph,
-				       struct error *err)
+/* The numbers of the graph's parameters and states, in graph order; they stay where they are. */
+static void list_weights(const struct importer *im, struct arena *arena, struct tensor_set *out)
 {
-	struct error why = ERROR_INIT;
+	const struct graph *graph = im->builder.graph;
 
-	if (onnx_samples_apart(graph, &why) != PRONY_OK)
-		return error_set(err, PRONY_UNSUPPORTED, "%s: %s", model->path, why.text);
-	return PRONY_OK;
-}
-
-/* The shapes of everything with the file's own batch. */
-static enum prony_status find_file_shapes(const struct onnx_model *model, struct shape *shapes,
-					  struct error *err)
-{
-	struct importer im;
-	struct graph graph;
-	enum prony_status status;
-
-	importer_init(&im, model, model->facts.batch, &graph);
-	run_pass(&im);
-	for (int i = 0; i < model->definition_count; i++) {
-		if (im.slots[i].kind == SLOT_VALUE)
-			shapes[i] = *import_shape(&im, im.slots[i].value);
-	}
-	status = finish(&im, err);
-	if (status == PRONY_OK)
-		status = check_samples(model, &graph, err);
-	importer_release(&im);
-	graph_release(&graph);
-	return status;
-}
-
-/* Builds; `im` has the numbers of the weights then, and is to be released with the graph. */
-static enum prony_status build(const struct onnx_model *model, int64_t batch, struct importer *im,
-			       struct graph *graph, struct arena *arena, struct error *err)
-{
-	int64_t fixed = model->facts.batch;
-	struct shape *shapes = NULL;
-	enum prony_status status = PRONY_OK;
-
-	if (fixed > 0 && fixed != batch) {
-		shapes = arena_array(arena, (size_t)model->definition_count + 1, sizeof(*shapes));
-		status = find_file_shapes(model, shapes, err);
-	}
-	if (status != PRONY_OK)
-		return status;
-	importer_init(im, model, batch, graph);
-	im->file_shapes = shapes;
-	im->file_batch = fixed;
-	run_pass(im);
-	status = finish(im, err);
-	if (status == PRONY_OK && shapes != NULL)
-		status = check_samples(model, graph, err);
-	if (status != PRONY_OK) {
-		importer_release(im);
-		graph_release(graph);
-	}
-	return status;
-}
-
-enum prony_status onnx_model_build(const struct onnx_model *model, int64_t batch, struct graph *out,
-				   struct onnx_notes *notes, struct error *err)
-{
-	struct importer im;
-	struct graph graph;
-	struct arena arena;
-	enum prony_status status;
-
-	arena_init(&arena, 0);
-	status = build(model, batch, &im, &graph, &arena, err);
-	if (status == PRONY_OK) {
-		im.notes.outputs_left_out = (int)model->graph->n_output - 1;
-		if (notes != NULL)
-			*notes = im.notes;
-		*out = graph;
-		importer_release(&im);
-	}
-	arena_release(&arena);
-	return status;
-}
-
-static enum prony_status copy_weights(const struct importer *im, const struct graph *built,
-				      const struct graph *graph, struct arena *arena,
-				      struct tensor_set *out, struct error *err)
-{
-	struct tensor_set set = {.count = 0};
-
-	set.tensors = arena_array(arena, (size_t)built->value_count + 1, sizeof(*set.tensors));
-	for (int i = 0; i < built->value_count; i++) {
-		const struct value *value = &built->values[i];
-		struct tensor *tensor = &set.tensors[set.count];
-		enum prony_status status;
+	*out = (struct tensor_set){.tensors = arena_array(arena, (size_t)graph->value_count + 1,
+							  sizeof(struct tensor))};
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
 
 		if (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE)
 			continue;
-		if (i >= graph->value_count || strcmp(graph->values[i].name, value->name) != 0 ||
-		    !shape_equal(&graph->values[i].shape, &value->shape))
-			return error_set(err, PRONY_INTERNAL, "%s: weights of another graph",
-					 im->model->path);
-		status = tensor_new(arena, value->name, DTYPE_F32, &value->shape, tensor, err);
-		if (status != PRONY_OK)
-			return status;
-		memcpy(tensor->data, im->weights[i].floats, (size_t)tensor_bytes(tensor));
-		set.count++;
+		out->tensors[out->count++] =
+			(struct tensor){.name = value->name,
+					.dtype = DTYPE_F32,
+					.shape = value->shape,
+					.data = (void *)(uintptr_t)im->weights[i].floats};
 	}
-	*out = set;
-	return PRONY_OK;
 }
 
-enum prony_status onnx_model_weights(const struct onnx_model *model, const struct graph *graph,
-				     struct arena *arena, struct tensor_set *out, struct error *err)
+static enum prony_status import_with(struct onnx_model *model, int64_t batch, struct error *err)
 {
 	struct importer im;
-	struct graph built;
-	struct arena scratch;
+	struct graph graph;
+	struct arena numbers;
 	enum prony_status status;
 
-	arena_init(&scratch, 0);
-	status = build(model, graph_batch(graph), &im, &built, &scratch, err);
+	importer_init(&im, model, batch, &graph, &numbers);
+	run_pass(&im);
+	status = finish(&im, err);
 	if (status == PRONY_OK) {
-		status = copy_weights(&im, &built, graph, arena, out, err);
-		importer_release(&im);
-		graph_release(&built);
+		list_weights(&im, &model->arena, &model->weights);
+		model->notes = im.notes;
+		model->notes.outputs_left_out = (int)model->graph->n_output - 1;
+		model->network = graph;
+		model->numbers = numbers;
+	} else {
+		graph_release(&graph);
+		arena_release(&numbers);
 	}
-	arena_release(&scratch);
+	arena_release(&im.arena);
 	return status;
+}
+
+enum prony_status onnx_model_import(struct onnx_model *model, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct graph one;
+	enum prony_status status;
+
+	if (model->facts.batch > 0)
+		return import_with(model, model->facts.batch, err);
+	status = import_with(model, OPEN_BATCH, &why);
+	if (status == PRONY_OK) {
+		status = onnx_model_graph(model, 1, &one, err);
+		if (status == PRONY_OK)
+			graph_release(&one);
+		return status;
+	}
+	if (status != PRONY_UNSUPPORTED && status != PRONY_BAD_INPUT)
+		return error_set(err, status, "%s", why.text);
+	/* A constant of the file fixes the batch that its input leaves open. */
+	status = import_with(model, 1, err);
+	if (status == PRONY_OK)
+		model->facts.batch = 1;
+	return status;
+}
+
+enum prony_status onnx_model_graph(const struct onnx_model *model, int64_t batch, struct graph *out,
+				   struct error *err)
+{
+	const struct graph *network = &model->network;
+	struct error why = ERROR_INIT;
+	enum prony_status status = PRONY_OK;
+
+	if (batch == graph_batch(network)) {
+		graph_copy_forward(network, out);
+		return PRONY_OK;
+	}
+	if (model->facts.batch > 0 && (status = graph_samples_apart(network, &why)) != PRONY_OK)
+		return error_set(err, status,
+				 "%s: %s: the file fixes its batch, and with batch %lld it would "
+				 "be another network",
+				 model->path, why.text, (long long)batch);
+	status = graph_rebatch(network, batch, out, &why);
+	return status == PRONY_OK ? status
+				  : error_set(err, status, "%s: %s", model->path, why.text);
+}
+
+const struct onnx_notes *onnx_model_notes(const struct onnx_model *model)
+{
+	return &model->notes;
+}
+
+const struct tensor_set *onnx_model_weights(const struct onnx_model *model)
+{
+	return &model->weights;
 }

@@ -50,21 +50,24 @@ void onnx_model_free(struct onnx_model *model);
 const struct onnx_facts *onnx_model_facts(const struct onnx_model *model);
 
 /*
- * The graph for `batch` samples, with the loss behind its output; forward only. Where the file
- * fixes another batch, it is replaced, in the constants of Reshape too. PRONY_UNSUPPORTED names
- * everything that cannot be translated, with its nodes. Initialises *out.
+ * Translates the file into a graph with the loss behind its output, and weights; once, before what
+ * follows. PRONY_UNSUPPORTED names everything that cannot be translated, with its nodes.
  *
  * Each use of an initializer is a parameter of its own. Constants that are not trained are states.
- * A Softmax or LogSoftmax that computes the output is left out: the loss contains it. `notes` may
- * be NULL.
+ * A Softmax or LogSoftmax that computes the output is left out: the loss contains it.
  */
-enum prony_status onnx_model_build(const struct onnx_model *model, int64_t batch, struct graph *out,
-				   struct onnx_notes *notes, struct error *err);
+enum prony_status onnx_model_import(struct onnx_model *model, struct error *err);
 
-/* The file's weights, F32, in `arena`, as graph_initial_weights has them: the parameters and states
- * of a graph that onnx_model_build made, in graph order. */
-enum prony_status onnx_model_weights(const struct onnx_model *model, const struct graph *graph,
-				     struct arena *arena, struct tensor_set *out,
-				     struct error *err);
+/*
+ * The graph for `batch` samples, forward only; graph_release it. PRONY_UNSUPPORTED names the node
+ * that allows no other batch than the file's.
+ */
+enum prony_status onnx_model_graph(const struct onnx_model *model, int64_t batch, struct graph *out,
+				   struct error *err);
+
+/* The weights of those graphs, F32, in graph order: every batch has the same. They belong to the
+ * model, go with it and are not to be written. */
+const struct tensor_set *onnx_model_weights(const struct onnx_model *model);
+const struct onnx_notes *onnx_model_notes(const struct onnx_model *model);
 
 #endif

@@ -247,6 +247,8 @@ void onnx_model_free(struct onnx_model *model)
 		return;
 	if (model->proto != NULL)
 		onnx__model_proto__free_unpacked(model->proto, NULL);
+	graph_release(&model->network);
+	arena_release(&model->numbers);
 	arena_release(&model->arena);
 	free(model);
 }

@@ -47,6 +47,11 @@ struct onnx_model {
 	struct constant *initializers; /* those with users */
 	int input, output;	       /* definitions */
 	int64_t weight_bytes;
+	/* What onnx_model_import made. */
+	struct graph network;
+	struct tensor_set weights; /* their numbers are in proto, arena or numbers */
+	struct onnx_notes notes;
+	struct arena numbers; /* constants that were computed */
 };
 
 /* upgrade.c: attributes that have become inputs since the file's opset are made inputs. */
@@ -73,14 +78,11 @@ struct slot {
 struct importer {
 	const struct onnx_model *model;
 	struct builder builder;
-	struct arena arena;   /* bookkeeping of the pass */
-	struct arena numbers; /* constants that are computed; its limit bounds them */
-	struct slot *slots;   /* one for each definition */
-	bool *done;	      /* nodes that another one took in */
+	struct arena arena;    /* bookkeeping of the pass */
+	struct arena *numbers; /* constants that are computed; its limit bounds them */
+	struct slot *slots;    /* one for each definition */
+	bool *done;	       /* nodes that another one took in */
 	int64_t batch;
-	/* With a replaced batch: the file's own, and the shapes that definitions have with it. */
-	int64_t file_batch;
-	const struct shape *file_shapes;
 	struct refusal *refusals;
 	int refusal_count;
 	/* For each value of the graph that is a parameter or state: its numbers. */
@@ -144,12 +146,5 @@ void import_set(struct importer *im, const struct file_node *node, size_t i, int
 /* Appends a Reshape or Flatten when the shape differs; returns the value. */
 int import_reshaped(struct importer *im, const struct file_node *node, int value,
 		    const struct shape *shape);
-
-/*
- * import_samples.c: PRONY_UNSUPPORTED names the first forward node whose result for one sample
- * depends on others; batch normalisation's own statistics are no such dependence. With a batch of 1
- * there is nothing to see.
- */
-enum prony_status onnx_samples_apart(const struct graph *graph, struct error *err);
 
 #endif

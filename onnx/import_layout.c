@@ -4,43 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "graph/operator_rows_internal.h"
-
-static int64_t product(const struct shape *shape, int end)
-{
-	int64_t n = 1;
-
-	for (int i = 0; i < end; i++)
-		n *= shape->dims[i];
-	return n;
-}
-
-/*
- * The file fixes its batch, and this Reshape's constant may carry it. With the file's own batch the
- * input was `in` and the output `out`; now the input is `now`. The batch is one factor of one
- * dimension, and a reshape moves no element: what lies before that dimension is as large before as
- * behind, so the output's dimension is the one with an equal product before it. False when there is
- * none.
- */
-static bool follow_batch(const struct importer *im, const struct shape *in, const struct shape *out,
-			 const struct shape *now, struct shape *result)
-{
-	int axis = 0;
-
-	while (axis < in->rank && in->dims[axis] == now->dims[axis])
-		axis++;
-	*result = *out;
-	if (axis == in->rank)
-		return true;
-	for (int i = 0; i < out->rank; i++) {
-		if (product(out, i) != product(in, axis) || out->dims[i] % im->file_batch != 0)
-			continue;
-		result->dims[i] = saturating_multiply(out->dims[i] / im->file_batch, im->batch);
-		return shape_elements(result) == shape_elements(now);
-	}
-	return false;
-}
-
 void import_reshape(struct importer *im, const struct file_node *node)
 {
 	const struct constant *argument = NULL;
@@ -52,13 +15,6 @@ void import_reshape(struct importer *im, const struct file_node *node)
 		return;
 	if (import_has(node, 1) && !import_need_constant(im, node, 1, &argument))
 		return;
-	if (im->file_shapes != NULL && strcmp(node->proto->op_type, "Reshape") == 0 &&
-	    node->output_count > 0 && node->outputs[0] != NAME_OMITTED &&
-	    follow_batch(im, &im->file_shapes[node->inputs[0]], &im->file_shapes[node->outputs[0]],
-			 import_shape(im, x), &shape)) {
-		import_set(im, node, 0, import_reshaped(im, node, x, &shape));
-		return;
-	}
 	if (onnx_reshaped(node->proto, import_shape(im, x), argument, &shape, &why) != PRONY_OK)
 		import_refuse(im, node, "%s", why.text);
 	else

@@ -75,6 +75,24 @@ static void draw(const struct graph *graph, struct tensor_set *weights, uint64_t
 	}
 }
 
+/* The model's own are not to be written. */
+static enum prony_status copy_weights(const struct tensor_set *from, struct arena *arena,
+				      struct tensor_set *to, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	to->tensors = arena_array(arena, from->count + 1, sizeof(*to->tensors));
+	for (to->count = 0; to->count < from->count && status == PRONY_OK; to->count++) {
+		const struct tensor *tensor = &from->tensors[to->count];
+		struct tensor *copy = &to->tensors[to->count];
+
+		status = tensor_new(arena, tensor->name, tensor->dtype, &tensor->shape, copy, err);
+		if (status == PRONY_OK)
+			memcpy(copy->data, tensor->data, (size_t)tensor_bytes(tensor));
+	}
+	return status;
+}
+
 static enum prony_status prepare(struct job *job, const char *path, uint64_t seed,
 				 struct error *err)
 {
@@ -83,9 +101,11 @@ static enum prony_status prepare(struct job *job, const char *path, uint64_t see
 
 	arena_init(&e->arena, 0);
 	if (status == PRONY_OK)
-		status = onnx_model_build(job->model, 1, &e->graph, NULL, err);
+		status = onnx_model_import(job->model, err);
 	if (status == PRONY_OK)
-		status = onnx_model_weights(job->model, &e->graph, &e->arena, &e->weights, err);
+		status = onnx_model_graph(job->model, 1, &e->graph, err);
+	if (status == PRONY_OK)
+		status = copy_weights(onnx_model_weights(job->model), &e->arena, &e->weights, err);
 	if (status != PRONY_OK)
 		return status;
 	if (seed > 0)

@@ -55,22 +55,24 @@ static char *make_remark(const struct network_file *file, const struct onnx_note
 	return memory_printf("%s%s%s%s", file->name, shared, softmax, outputs);
 }
 
-/* Input, classes and cost, from a graph of one sample; a refusal becomes the reason. */
+/* Imports the file, and finds input, classes and cost of one sample; a refusal becomes the reason.
+ */
 static enum prony_status describe(struct network_file *file, struct error *err)
 {
 	const struct onnx_facts *facts = onnx_model_facts(file->model);
+	const struct onnx_notes *notes = onnx_model_notes(file->model);
 	struct network *network = &file->network;
-	int64_t batch = facts->batch > 0 ? facts->batch : 1;
 	struct error why = ERROR_INIT;
-	struct onnx_notes notes = {0};
 	struct graph graph;
 	enum prony_status status;
 
 	network->input_rank = facts->sample.rank;
 	for (int i = 0; i < facts->sample.rank; i++)
 		network->input_dims[i] = facts->sample.dims[i];
-	status = onnx_model_build(file->model, batch, &graph, &notes, &why);
-	file->file_parameters = notes.file_parameters;
+	status = onnx_model_import(file->model, &why);
+	if (status == PRONY_OK)
+		status = onnx_model_graph(file->model, facts->batch > 0 ? facts->batch : 1, &graph,
+					  &why);
 	if (status == PRONY_UNSUPPORTED) {
 		file->reason = memory_strdup(why.text);
 		return PRONY_OK;
@@ -79,8 +81,9 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 		return error_set(err, status, "%s", why.text);
 	network->classes = graph_classes(&graph);
 	network->parameters = graph_parameter_count(&graph);
-	network->macs = graph_macs(&graph) / batch;
-	file->remark = make_remark(file, &notes);
+	network->macs = graph_macs(&graph) / graph_batch(&graph);
+	file->file_parameters = notes->file_parameters;
+	file->remark = make_remark(file, notes);
 	graph_release(&graph);
 	return PRONY_OK;
 }
@@ -231,7 +234,7 @@ enum prony_status network_build(const struct network *network, int64_t batch, st
 		return zoo_build(network, batch, out, err);
 	if (file->reason != NULL)
 		return error_set(err, PRONY_UNSUPPORTED, "%s", file->reason);
-	return onnx_model_build(file->model, batch, out, NULL, err);
+	return onnx_model_graph(file->model, batch, out, err);
 }
 
 enum prony_status network_weights(const struct network *network, const struct graph *graph,
@@ -240,5 +243,6 @@ enum prony_status network_weights(const struct network *network, const struct gr
 {
 	if (network->file == NULL)
 		return graph_initial_weights(graph, seed, arena, out, err);
-	return onnx_model_weights(network->file->model, graph, arena, out, err);
+	*out = *onnx_model_weights(network->file->model);
+	return PRONY_OK;
 }

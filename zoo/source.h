@@ -63,8 +63,8 @@ enum prony_status network_model_bytes(const struct network *network, struct mode
 enum prony_status network_build(const struct network *network, int64_t batch, struct graph *out,
 				struct error *err);
 
-/* The weights of a graph that network_build made, F32, in graph order, in `arena`: the file's own,
- * or filled from the seed. */
+/* The weights of a graph that network_build made, F32, in graph order: the file's own, which belong
+ * to the file and are not to be written, or filled from the seed, in `arena`. */
 enum prony_status network_weights(const struct network *network, const struct graph *graph,
 				  uint64_t seed, struct arena *arena, struct tensor_set *out,
 				  struct error *err);

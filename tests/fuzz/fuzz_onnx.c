@@ -4,40 +4,29 @@
 #include <string.h>
 
 #include "graph/graph_json.h"
+#include "graph/rebatch.h"
 #include "onnx/import.h"
 
-/* Weights are copied, and are as many as the file has bytes for, unless Expand made more. */
-#define WEIGHT_MAX_BYTES (INT64_C(16) << 20)
-
-static int64_t weight_bytes(const struct graph *graph)
+/* The weights fit it, and it survives being written, read and differentiated. */
+static void exercise(const struct onnx_model *model, const struct graph *graph)
 {
-	int64_t bytes = 0;
-
-	for (int i = 0; i < graph->value_count; i++) {
-		enum value_kind kind = graph->values[i].kind;
-
-		if (kind == VALUE_PARAMETER || kind == VALUE_STATE)
-			bytes += 4 * shape_elements(&graph->values[i].shape);
-	}
-	return bytes;
-}
-
-/* Its weights are there, and it survives being written, read and differentiated. */
-static void exercise(const struct onnx_model *model, struct graph *graph)
-{
+	const struct tensor_set *weights = onnx_model_weights(model);
 	struct error err = ERROR_INIT;
-	struct tensor_set weights;
-	struct arena arena;
 	struct graph copy;
+	size_t count = 0;
 	json_t *json;
 
 	if (graph_check(graph, &err) != PRONY_OK)
 		abort();
-	arena_init(&arena, 0);
-	if (weight_bytes(graph) < WEIGHT_MAX_BYTES &&
-	    onnx_model_weights(model, graph, &arena, &weights, &err) != PRONY_OK)
-		abort();
-	arena_release(&arena);
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+
+		if (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE)
+			continue;
+		if (count == weights->count ||
+		    !shape_equal(&value->shape, &weights->tensors[count++].shape))
+			abort();
+	}
 	json = graph_to_json(graph);
 	if (json == NULL || graph_from_json(json, &copy, &err) != PRONY_OK)
 		abort();
@@ -49,26 +38,52 @@ static void exercise(const struct onnx_model *model, struct graph *graph)
 	json_decref(json);
 }
 
+/* A batch that was changed can be changed back; samples that were apart still are. */
+static void change_back(const struct graph *graph, bool apart)
+{
+	struct error err = ERROR_INIT;
+	struct graph two, back;
+
+	if (graph_rebatch(graph, 2, &two, &err) != PRONY_OK)
+		return;
+	if (apart && graph_samples_apart(&two, &err) != PRONY_OK)
+		abort();
+	if (apart &&
+	    (graph_rebatch(&two, graph_batch(graph), &back, &err) != PRONY_OK ||
+	     !shape_equal(&back.values[back.logits].shape, &graph->values[graph->logits].shape)))
+		abort();
+	if (apart)
+		graph_release(&back);
+	graph_release(&two);
+}
+
 /* The file's own batch, and others that its constants must follow. */
-static void build(const struct onnx_model *model)
+static void build(struct onnx_model *model)
 {
 	const int64_t batches[] = {onnx_model_facts(model)->batch, 1, 6, INT32_MAX};
+	struct error err = ERROR_INIT;
 
+	if (onnx_model_import(model, &err) != PRONY_OK) {
+		if (err.code == PRONY_OK || err.text[0] == '\0')
+			abort();
+		return;
+	}
 	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++) {
-		struct error err = ERROR_INIT;
-		struct onnx_notes notes;
 		struct graph graph;
 
 		if (batches[i] == 0)
 			continue;
-		if (onnx_model_build(model, batches[i], &graph, &notes, &err) != PRONY_OK) {
+		if (onnx_model_graph(model, batches[i], &graph, &err) != PRONY_OK) {
 			if (err.code == PRONY_OK || err.text[0] == '\0')
 				abort();
+			error_clear(&err);
 			continue;
 		}
-		if (notes.file_parameters > graph_parameter_count(&graph))
+		if (onnx_model_notes(model)->file_parameters > graph_parameter_count(&graph))
 			abort();
 		exercise(model, &graph);
+		change_back(&graph, graph_samples_apart(&graph, &err) == PRONY_OK);
+		error_clear(&err);
 		graph_release(&graph);
 	}
 }

@@ -30,22 +30,25 @@ static int fail(const struct error *err)
 static enum prony_status prepare(struct workload *work, const char *path, int64_t batch, bool train,
 				 struct error *err)
 {
-	struct onnx_notes notes;
+	const struct onnx_notes *notes;
 	enum prony_status status = onnx_model_open(path, &work->model, err);
 
 	if (status == PRONY_OK)
-		status = onnx_model_build(work->model, batch, &work->graph, &notes, err);
+		status = onnx_model_import(work->model, err);
+	if (status == PRONY_OK)
+		status = onnx_model_graph(work->model, batch, &work->graph, err);
 	if (status != PRONY_OK)
 		return status;
-	status = onnx_model_weights(work->model, &work->graph, &work->arena, &work->weights, err);
-	if (status == PRONY_OK && train)
+	notes = onnx_model_notes(work->model);
+	if (train)
 		status = graph_add_backward(&work->graph, err);
 	if (status == PRONY_OK)
-		status = reference_init(&work->reference, &work->graph, &work->weights, err);
+		status = reference_init(&work->reference, &work->graph,
+					onnx_model_weights(work->model), err);
 	if (status == PRONY_OK)
 		printf("nodes %d parameters %lld file %lld shared %d macs %lld\n",
 		       work->graph.forward_count, (long long)graph_parameter_count(&work->graph),
-		       (long long)notes.file_parameters, notes.shared_initializers,
+		       (long long)notes->file_parameters, notes->shared_initializers,
 		       (long long)graph_macs(&work->graph));
 	return status;
 }

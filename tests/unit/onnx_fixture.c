@@ -234,7 +234,11 @@ enum prony_status fixture_build(struct onnx_fixture *f, int64_t batch, struct gr
 	enum prony_status status = fixture_parse(f, &model, err);
 
 	if (status == PRONY_OK)
-		status = onnx_model_build(model, batch, graph, notes, err);
+		status = onnx_model_import(model, err);
+	if (status == PRONY_OK)
+		status = onnx_model_graph(model, batch, graph, err);
+	if (status == PRONY_OK && notes)
+		*notes = *onnx_model_notes(model);
 	onnx_model_free(model);
 	return status;
 }
@@ -259,17 +263,16 @@ const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *cou
 	struct onnx_model *model = NULL;
 	struct reference reference;
 	struct recipe recipe;
-	struct tensor_set weights;
 	struct graph graph;
 	double *copy;
 
 	if (fixture_parse(f, &model, &err) != PRONY_OK ||
-	    onnx_model_build(model, batch, &graph, NULL, &err) != PRONY_OK ||
-	    onnx_model_weights(model, &graph, &f->arena, &weights, &err) != PRONY_OK)
+	    onnx_model_import(model, &err) != PRONY_OK ||
+	    onnx_model_graph(model, batch, &graph, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	recipe_defaults(&recipe);
 	recipe.stage = STAGE_FORWARD;
-	if (reference_init(&reference, &graph, &weights, &err) != PRONY_OK)
+	if (reference_init(&reference, &graph, onnx_model_weights(model), &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	feed(&reference, &graph, &f->arena);
 	if (reference_step(&reference, &recipe, false, &err) != PRONY_OK)

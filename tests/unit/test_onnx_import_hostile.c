@@ -357,30 +357,25 @@ static void external_data_is_read_beside_the_model(void **state)
 	struct outside o;
 	struct error err = ERROR_INIT;
 	struct onnx_model *model;
-	struct tensor_set weights;
-	struct arena arena;
-	struct graph graph;
+	const struct tensor_set *weights;
 	char digest[65];
 
 	(void)state;
 	outside_init(&o);
-	arena_init(&arena, 0);
 	if (outside_open(&o, "weights.bin", "8", "48", &model, &err) != PRONY_OK ||
-	    onnx_model_build(model, 1, &graph, NULL, &err) != PRONY_OK ||
-	    onnx_model_weights(model, &graph, &arena, &weights, &err) != PRONY_OK)
+	    onnx_model_import(model, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_int_equal(weights.count, 1);
+	weights = onnx_model_weights(model);
+	assert_int_equal(weights->count, 1);
 	for (int i = 0; i < 12; i++)
-		assert_float_equal(((float *)weights.tensors[0].data)[i], i + 2, 0);
+		assert_float_equal(((const float *)weights->tensors[0].data)[i], i + 2, 0);
 	memcpy(digest, onnx_model_facts(model)->digest, sizeof(digest));
-	graph_release(&graph);
 	onnx_model_free(model);
 	/* Other weights make it another model, though the file is the same. */
 	write_file(o.weights, "0123456789012345678901234567890123456789012345678901234567890", 60);
 	assert_int_equal(outside_open(&o, "weights.bin", "8", "48", &model, &err), PRONY_OK);
 	assert_string_not_equal(digest, onnx_model_facts(model)->digest);
 	onnx_model_free(model);
-	arena_release(&arena);
 	outside_release(&o);
 }
 

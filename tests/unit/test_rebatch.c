@@ -1,0 +1,121 @@
+/* A graph whose batch is changed is the graph that is built for that batch. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "graph/rebatch.h"
+#include "tests/unit/onnx_fixture.h"
+#include "zoo/zoo.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Fails unless `graph` for `batch` samples is `expected`; releases neither. */
+static void expect_graph(const struct graph *graph, int64_t batch, const struct graph *expected)
+{
+	struct error err = ERROR_INIT;
+	char found[65], wanted[65];
+	struct graph other;
+
+	if (graph_rebatch(graph, batch, &other, &err) != PRONY_OK ||
+	    graph_check(&other, &err) != PRONY_OK ||
+	    graph_digest(&other, found, &err) != PRONY_OK ||
+	    graph_digest(expected, wanted, &err) != PRONY_OK)
+		fail_msg("%s: %s", graph->name, err.text);
+	if (strcmp(found, wanted) != 0)
+		fail_msg("%s: batch %lld is another graph when it is built", graph->name,
+			 (long long)batch);
+	graph_release(&other);
+}
+
+static void every_network_of_the_zoo(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < zoo_network_count; i++) {
+		struct error err = ERROR_INIT;
+		struct graph one, six;
+
+		assert_int_equal(zoo_build(zoo_networks[i], 1, &one, &err), PRONY_OK);
+		assert_int_equal(zoo_build(zoo_networks[i], 6, &six, &err), PRONY_OK);
+		expect_graph(&one, 6, &six);
+		expect_graph(&six, 1, &one);
+		graph_release(&one);
+		graph_release(&six);
+	}
+}
+
+/* The batch goes through a Concat, a Flatten, reshapes that name it, a transpose and a Split. */
+static void build_file(int64_t in_file, int64_t batch, struct graph *out)
+{
+	struct error err = ERROR_INIT;
+	struct onnx_fixture f;
+
+	fixture_init(&f, 17);
+	fixture_input(&f, "x", DIMS(in_file, 4, 3, 3));
+	fixture_node(&f, "Concat", "x,x", "twice");
+	fixture_int(&f, "axis", 1);
+	fixture_ints(&f, "groups", 5, (const int64_t[]){in_file, 2, 4, 3, 3});
+	fixture_node(&f, "Reshape", "twice,groups", "grouped");
+	fixture_node(&f, "Transpose", "grouped", "turned");
+	fixture_list(&f, "perm", DIMS(2, 1, 0, 3, 4));
+	fixture_ints(&f, "rows", 3, (const int64_t[]){4, 2 * in_file, 9});
+	fixture_node(&f, "Reshape", "turned,rows", "rowed");
+	fixture_node(&f, "Split", "rowed", "first,second");
+	fixture_int(&f, "axis", 1);
+	fixture_node(&f, "Transpose", "second", "back");
+	fixture_list(&f, "perm", DIMS(1, 0, 2));
+	fixture_node(&f, "Flatten", "back", "flat");
+	fixture_floats(&f, "w", DIMS(36, 5));
+	fixture_node(&f, "Gemm", "flat,w", "y");
+	fixture_output(&f, "y");
+	if (fixture_build(&f, batch, out, NULL, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	fixture_release(&f);
+}
+
+static void a_file_that_fixes_its_batch(void **state)
+{
+	static const int64_t batches[] = {2, 3, 8};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(batches); i++) {
+		struct graph expected, changed;
+		struct error err = ERROR_INIT;
+		char found[65], wanted[65];
+
+		build_file(batches[i], batches[i], &expected);
+		build_file(5, batches[i], &changed);
+		assert_int_equal(graph_samples_apart(&changed, &err), PRONY_OK);
+		assert_int_equal(graph_digest(&expected, wanted, &err), PRONY_OK);
+		assert_int_equal(graph_digest(&changed, found, &err), PRONY_OK);
+		assert_string_equal(found, wanted);
+		graph_release(&expected);
+		graph_release(&changed);
+	}
+}
+
+static void a_batch_that_is_too_large_is_refused(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph, out;
+
+	(void)state;
+	assert_int_equal(zoo_build(zoo_networks[0], 1, &graph, &err), PRONY_OK);
+	assert_int_equal(graph_rebatch(&graph, INT64_MAX / 2, &out, &err), PRONY_BAD_INPUT);
+	assert_int_equal(graph_rebatch(&graph, 0, &out, &err), PRONY_BAD_INPUT);
+	graph_release(&graph);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_network_of_the_zoo),
+		cmocka_unit_test(a_file_that_fixes_its_batch),
+		cmocka_unit_test(a_batch_that_is_too_large_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
