@@ -1,5 +1,4 @@
-/* What the spread of cells shows besides its size, under the table of their comparison, and how
- * their time would be split best. */
+/* Diagnoses of cells as lines under a table and as JSON, and how their time would be split best. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,8 @@
 #include "report/summary.h"
 #include "report/summary_internal.h"
 
-enum { NAMED_MAX = 4 };
+/* A line has at most so many characters; who does not fit is counted. */
+enum { LINE_MAX_CHARACTERS = 100 };
 
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		      struct summary_row *row)
@@ -27,14 +27,14 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		process->page_faults = record->page_faults_step;
 		process->blocks = blocks[count] =
 			process_record_blocks(record, &process->block_count);
-		/* A clock too coarse for them, or a store that somebody wrote. */
+		/* The clock was too coarse for blocks, or the store was edited. */
 		for (size_t k = 0; k < process->block_count; k++)
 			if (!(process->blocks[k] > 0))
 				process->block_count = 0;
 		count++;
 		window_ns += (double)record->window_ns;
-		/* What is not known is RECORD_NONE: then one of the means is negative, and no
-		 * split is proposed. */
+		/* An unknown time is RECORD_NONE: then one of the means is negative, and no split
+		 * is proposed. */
 		cost_ns += (double)record->total_ns - (double)record->window_ns;
 	}
 	components_of(processes, count, window_ns / (double)count / second_ns,
@@ -44,39 +44,39 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		free(blocks[i]);
 }
 
-/* Adds who shows it, each with its figure. */
-static size_t name_rows(const struct summary *summary, size_t comparison, int id,
-			struct strbuf *out)
+/* "Two speeds: xla 40 % apart, mxnet 25 % apart and 2 more. The step is a mixture: ..." */
+bool summary_diagnosis(const struct summary *summary, size_t comparison, enum diagnosis_id id,
+		       struct strbuf *out)
 {
-	size_t named = 0;
+	const size_t room = LINE_MAX_CHARACTERS - strlen(" and 99 more. ");
+	const size_t fixed = strlen(diagnosis_title(id)) + strlen(diagnosis_remedy(id));
+	size_t named = 0, left_out = 0;
+	struct strbuf names, item;
 
+	strbuf_init(&names, 0);
+	strbuf_init(&item, 0);
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		if (isnan(row->diagnoses.values[id]) || named++ >= NAMED_MAX)
+		if (isnan(row->diagnoses.values[id]))
 			continue;
-		strbuf_printf(out, "%s%s: ",
-			      named > 1		? ", "
-			      : out->length > 0 ? "; "
-						: "",
-			      row->cell->cell.framework);
-		diagnosis_figure((enum diagnosis_id)id, row->diagnoses.values[id], out);
-	}
-	if (named > NAMED_MAX)
-		strbuf_printf(out, " and %zu others", named - NAMED_MAX);
-	return named;
-}
-
-bool summary_diagnoses(const struct summary *summary, size_t comparison, struct strbuf *out)
-{
-	int count = summary->full ? DIAGNOSIS_COUNT : DIAGNOSIS_SAID_ALREADY;
-	bool any = false;
-
-	for (int id = 0; id < count; id++)
-		if (name_rows(summary, comparison, id, out) > 0) {
-			strbuf_printf(out, " (%s)", diagnosis_remedy((enum diagnosis_id)id));
-			any = true;
+		strbuf_clear(&item);
+		strbuf_printf(&item, "%s %s ", named > 0 ? "," : ":", row->cell->cell.framework);
+		diagnosis_value(id, row->diagnoses.values[id], &item);
+		if (named > 0 && fixed + names.length + item.length > room) {
+			left_out++;
+			continue;
 		}
-	return any;
+		strbuf_puts(&names, strbuf_text(&item));
+		named++;
+	}
+	if (left_out > 0)
+		strbuf_printf(&names, " and %zu more", left_out);
+	if (named > 0)
+		strbuf_printf(out, "%s%s. %s", diagnosis_title(id), strbuf_text(&names),
+			      diagnosis_remedy(id));
+	strbuf_release(&names);
+	strbuf_release(&item);
+	return named > 0;
 }
 
 bool summary_splits(const struct summary *summary, size_t comparison, struct strbuf *out)
@@ -122,18 +122,19 @@ json_t *summary_diagnoses_to_json(const struct summary_row *row)
 
 	for (int i = 0; i < DIAGNOSIS_COUNT; i++) {
 		enum diagnosis_id id = (enum diagnosis_id)i;
-		struct strbuf figure;
+		struct strbuf text;
 		if (isnan(row->diagnoses.values[id]))
 			continue;
 		json_t *object = json_object();
-		strbuf_init(&figure, 0);
-		diagnosis_figure(id, row->diagnoses.values[id], &figure);
+		strbuf_init(&text, 0);
+		strbuf_printf(&text, "%s: ", diagnosis_title(id));
+		diagnosis_value(id, row->diagnoses.values[id], &text);
 		json_object_set_new(object, "what", json_string(diagnosis_word(id)));
 		json_object_set_new(object, "value", json_real(row->diagnoses.values[id]));
-		json_object_set_new(object, "text", json_string(strbuf_text(&figure)));
+		json_object_set_new(object, "text", json_string(strbuf_text(&text)));
 		json_object_set_new(object, "remedy", json_string(diagnosis_remedy(id)));
 		json_array_append_new(array, object);
-		strbuf_release(&figure);
+		strbuf_release(&text);
 	}
 	return array;
 }

@@ -153,9 +153,10 @@ bool summary_effective(const struct summary *summary, size_t comparison, struct 
  * nothing, when all have them. */
 bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* Adds what the spread of cells shows besides its size, by what it is: who shows it, what it means
- * and what helps, without a line feed; false when nothing was found. */
-bool summary_diagnoses(const struct summary *summary, size_t comparison, struct strbuf *out);
+/* Adds which cells of a comparison have a diagnosis, what it means and what helps, in at most 100
+ * characters without a line feed; false where no cell has it. */
+bool summary_diagnosis(const struct summary *summary, size_t comparison, enum diagnosis_id id,
+		       struct strbuf *out);
 
 /* Adds how each contender's time would be split best between processes and windows, where the text
  * is full and that is known; no line feed. */
