@@ -1,4 +1,4 @@
-/* `prony ceilings`: the child that measures what this machine can do at best; and its parent. */
+/* `prony ceilings`: measures the peak performance of this machine in a child process. */
 #include "cli/ceilings.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ const struct option ceilings_option_rows[] = {
 	{.name = NULL},
 };
 
-/* "0,2" as numbers; how many, 0 where it is no such list. */
+/* Parses "0,2" into numbers. Returns their count, 0 when it is not such a list. */
 static int parse_cpus(const char *text, int *out)
 {
 	int count = 0;
@@ -105,7 +105,9 @@ int command_ceilings(const struct cli_command *command, int argc, char **argv)
 	return 0;
 }
 
-/* Where the library of the floor is; NULL, and why, where it is not. In the registry's arena. */
+/*
+ * The path of native's library, in the registry's arena; NULL with the reason when there is none.
+ */
 static const char *find_library(struct registry *registry, const char **why, struct error *err)
 {
 	for (size_t i = 0; i < registry->count; i++) {
@@ -122,7 +124,7 @@ static const char *find_library(struct registry *registry, const char **why, str
 	return NULL;
 }
 
-/* The last line of what the child printed. */
+/* Parses the last line that the child printed. */
 static enum prony_status read_answer(const char *output, const struct process_end *end,
 				     json_t **out, struct error *err)
 {
@@ -179,8 +181,10 @@ enum prony_status ceilings_run(const char *self, const int *cpus, int cpu_count,
 	return status;
 }
 
-/* A ceiling is the best that was ever seen: what the machine was busy with hides it, and nothing
- * raises it. Puts what is kept over what is lower. */
+/*
+ * A ceiling is the best value ever seen: a busy machine lowers a measurement, nothing raises it. So
+ * a stored value replaces a lower one.
+ */
 static void keep_best(json_t *found, const json_t *kept)
 {
 	static const char *const members[] = {"one", "all"};

@@ -6,10 +6,10 @@
 
 enum { HASH_WORD_MIN = 4 };
 
-/* Otherwise `prony log native` would tell of every framework that loads its own batches. */
+/* Otherwise `prony log native` would match every framework that loads its own batches. */
 static const char hidden[] = "input=native";
 
-/* Is `word` one of the words of the key, whole or after its "="? */
+/* Whether `word` is a word of the key, whole or after its "=". */
 static bool key_has(const char *key, const char *word)
 {
 	size_t length = strlen(word);

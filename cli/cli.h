@@ -1,5 +1,6 @@
-/* The commands of the program: one table, one file per command. The only place that prints or
- * exits. */
+/*
+ * The commands of the program: one table, one file per command. Only this folder prints or exits.
+ */
 #ifndef PRONY_CLI_CLI_H
 #define PRONY_CLI_CLI_H
 
@@ -15,41 +16,40 @@ struct cli_command {
 	struct command_syntax syntax;
 	/* argv[0] is the command's name. Returns the exit code. */
 	int (*run)(const struct cli_command *command, int argc, char **argv);
-	bool hidden; /* of use to the program itself only: worker, guard */
+	bool hidden; /* internal: worker, guard */
 };
 
 /* Ends with a row whose run is NULL. */
 extern const struct cli_command cli_commands[];
 /*
- * The ways to print; no other file of the program does. What a terminal would obey instead of show
- * becomes U+FFFD (report/text.h), whatever the text and wherever it goes.
+ * The only functions of the program that print. Characters that a terminal would interpret become
+ * U+FFFD (report/text.h), whatever the text and the target.
  */
 void cli_out(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard output */
-/* Hands on what was printed; errno of the first write to standard output that failed, 0 where all
- * arrived. */
+/* Flushes standard output. Returns the errno of the first failed write, 0 if all succeeded. */
 int cli_finish_output(void);
 void cli_say(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard error */
-/* What was laid out for a terminal, in whose colours the sequences of report/text.h stay. */
+/* Prints text that was laid out for a terminal; the colour sequences of report/text.h are kept. */
 void cli_page(const char *text);
-/* Standard output gets the bytes as they are, unless it is a terminal. */
+/* Writes bytes unchanged to standard output, unless it is a terminal. */
 enum prony_status cli_bytes(const char *text, size_t length, struct error *err);
-/* Writes over the last line on standard error, a terminal; "" takes it away. */
+/* Replaces the last line on standard error, which must be a terminal; "" removes it. */
 void cli_live_line(const char *text);
 
-/* Prints "prony: text" with the remedy that the text holds; returns the exit code of its status. */
+/* Prints "prony: text"; the text includes the remedy. Returns the exit code of its status. */
 int cli_fail(const struct error *err);
 
 /*
- * Parses a command's options; prints help or the error. Returns true when the command should go on;
- * otherwise *exit_code is what to end with. `positional` has room for argc.
+ * Parses a command's options; prints help or the error. Returns true when the command should
+ * continue; otherwise *exit_code is the exit code. `positional` has room for argc.
  */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
 	       const char **positional, size_t *positional_count, int *exit_code);
-/* Likewise, for commands that take no words. */
+/* The same for commands without positional arguments. */
 bool cli_parse_options(const struct cli_command *command, int argc, char **argv, void *target,
 		       int *exit_code);
 
-/* The row that every command with a table has: "--format table|json". */
+/* The option of every command with a table: "--format table|json". */
 extern const char *const cli_table_formats[]; /* table, json, NULL */
 #define CLI_OPTION_FORMAT(type)                                                                    \
 	{                                                                                          \
@@ -70,7 +70,7 @@ extern const char *const cli_table_formats[]; /* table, json, NULL */
 		.help = "store of results (default: prony/prony.db in the data folder)"            \
 	}
 
-/* Whether standard output is a terminal that takes colour (NO_COLOR respected), and its width. */
+/* Whether standard output is a terminal with colour (NO_COLOR is respected), and its width. */
 bool cli_colour(void);
 int cli_width(void);
 
@@ -78,10 +78,10 @@ int cli_width(void);
 void cli_print_table(const struct table *table, const char *format);
 /* Indented JSON; the caller frees. */
 char *cli_json_text(const json_t *json);
-/* Prints it with a newline. */
+/* Prints JSON and a newline. */
 void cli_print_json(const json_t *json);
 
-/* One runner per command file. */
+/* One function per command. */
 int command_run(const struct cli_command *command, int argc, char **argv);
 int command_list(const struct cli_command *command, int argc, char **argv);
 int command_show(const struct cli_command *command, int argc, char **argv);
@@ -104,16 +104,18 @@ int command_version(const struct cli_command *command, int argc, char **argv);
 int command_completion(const struct cli_command *command, int argc, char **argv);
 int command_worker_check(const struct cli_command *command, int argc, char **argv);
 int command_worker(const struct cli_command *command, int argc, char **argv);
-/* The commands of `rows`, a line each, by cli_out or cli_say; the one of a name, NULL if there is
- * none; says that there is none, with the nearest, and returns the exit code. */
+/*
+ * The list of commands, printed with cli_out or cli_say; the command of a name, NULL if there is
+ * none; the message for an unknown command, with the nearest name, and its exit code.
+ */
 void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...));
 const struct cli_command *help_find(const struct cli_command *rows, const char *word);
 int help_unknown(const struct cli_command *rows, const char *word);
-/* `prony help`, and what scripts of shells ask for. */
+/* `prony help` and the output for shell completion. */
 int help_print(const struct cli_command *command, const struct cli_command *rows, int argc,
 	       char **argv);
 int completion_print(const struct cli_command *rows, int argc, char **argv);
-/* `prony manual`, whose page is about `rows`. */
+/* `prony manual`: the manual page about `rows`. */
 int manual_print(const struct cli_command *command, const struct cli_command *rows, int argc,
 		 char **argv);
 int command_guard(const struct cli_command *command, int argc, char **argv);

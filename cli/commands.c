@@ -1,10 +1,10 @@
-/* The one table of commands. */
+/* The table of commands. */
 #include "cli/commands.h"
 
 #include "cli/cli.h"
 #include "cli/run_options.h"
 
-/* Of commands that take runs. */
+/* Arguments of commands that take runs. */
 #define RUN_WORDS                                                                                  \
 	"RUN is a name, a number, `latest`, `latest~1` for the one before, or at least four "      \
 	"digits with which a uid begins."

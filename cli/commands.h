@@ -1,4 +1,4 @@
-/* Option tables of the commands, each defined beside its command. */
+/* Option tables of the commands; each is defined beside its command. */
 #ifndef PRONY_CLI_COMMANDS_H
 #define PRONY_CLI_COMMANDS_H
 

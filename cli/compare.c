@@ -1,4 +1,4 @@
-/* `prony compare`: two runs, or two frameworks of one, against each other. */
+/* `prony compare`: compares two runs, or two frameworks of one run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,12 +43,12 @@ const struct option compare_option_rows[] = {
 	{.name = NULL},
 };
 
-/* A side as it was typed: RUN, or RUN:FRAMEWORK. */
+/* A side as typed: RUN, or RUN:FRAMEWORK. */
 struct side {
-	char *word;	       /* of the run; owned */
-	const char *framework; /* NULL: all; in the text that was typed */
+	char *word;	       /* name of the run; owned */
+	const char *framework; /* NULL: all; points into the typed text */
 	struct stored_run run;
-	struct cell spelled; /* the framework's canonical spelling */
+	struct cell spelled; /* canonical spelling of the framework */
 	bool loaded;
 };
 
@@ -59,7 +59,7 @@ static void side_split(const char *text, struct side *side)
 	side->framework = colon ? colon + 1 : NULL;
 }
 
-/* The names of the run's frameworks, each once, borrowed; the caller frees. */
+/* The distinct names of the run's frameworks, borrowed; the caller frees the array. */
 static const char **frameworks_of(const struct stored_run *run, size_t *count)
 {
 	const char **names = memory_alloc((run->cell_count + 1) * sizeof *names);
@@ -74,7 +74,7 @@ static const char **frameworks_of(const struct stored_run *run, size_t *count)
 	return names;
 }
 
-/* The run has the framework; its message says which ones it has. */
+/* Checks that the run has the framework; the message lists those it has. */
 static enum prony_status check_framework(struct side *side, struct error *err)
 {
 	size_t count = 0;

@@ -1,7 +1,7 @@
 /*
- * `prony completion SHELL`: scripts that ask `prony complete WORD...` which words may stand in
- * place of the last one. That answers from the tables that the parser reads: "word<TAB>what it is"
- * a line, and :files or :folders where the shell knows more.
+ * `prony completion SHELL`: prints scripts that call `prony complete WORD...` for the candidates of
+ * the last word. The answers come from the parser's own tables: one "word<TAB>description" per
+ * line, and :files or :folders when the shell should complete paths.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static const struct {
 
 const struct option completion_option_rows[] = {{.name = NULL}};
 
-/* The word to complete: `before` stands as it is, candidates begin with `begun`. */
+/* The word to complete: `before` is kept, candidates begin with `begun`. */
 struct word {
 	const char *begun;
 	int before_bytes;
@@ -151,7 +151,7 @@ static void offer_commands(const struct cli_command *rows, const struct word *wo
 			offer(word, row->syntax.name, row->syntax.summary);
 }
 
-/* Words of an axis, of which the last in a list is begun. */
+/* Offers words of an axis; only the last word of a list is incomplete. */
 static void offer_axis(const struct axis *axis, const struct word *word)
 {
 	struct word last = *word;
@@ -207,7 +207,7 @@ static void offer_options(const struct command_syntax *syntax, const struct word
 	offer(word, "--help", "show what the command does");
 }
 
-/* What a word in capitals of a command's arguments stands for. */
+/* Offers candidates for a placeholder in capitals in a command's arguments. */
 static void offer_kind(const struct command_syntax *syntax, const char *kind, size_t length,
 		       const struct word *word)
 {
@@ -226,7 +226,10 @@ static void offer_kind(const struct command_syntax *syntax, const char *kind, si
 	}
 }
 
-/* From "list | verify [NAME|FILE...]": small words stand first, capitals for what follows them. */
+/*
+ * Parses "list | verify [NAME|FILE...]": lower-case words come first, placeholders in capitals
+ * follow.
+ */
 static void offer_arguments(const struct command_syntax *syntax, size_t place,
 			    const struct word *word)
 {
@@ -244,7 +247,7 @@ static void offer_arguments(const struct command_syntax *syntax, size_t place,
 		bool suffix = c > text && c[-1] == '.'; /* of FILE.yaml */
 		if (islower((unsigned char)*c) && !suffix && (place == 0 || strstr(text, " ...]")))
 			offer(word, token, NULL);
-		/* What several actions take is offered once. */
+		/* Offer arguments that several actions share only once. */
 		else if (isupper((unsigned char)*c) && (place > 0 || !small) &&
 			 (!(first = strstr(text, token)) || first == c))
 			offer_kind(syntax, c, length, word);

@@ -1,4 +1,4 @@
-/* `prony data`: which data sets are here, whether they are whole, getting and converting them. */
+/* `prony data`: lists, verifies, fetches and converts data sets. */
 #include "cli/data.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ const struct option data_option_rows[] = {
 	{.name = NULL},
 };
 
-/* How many, and their names where the data set is here and has some. */
+/* The number of classes, and their names if the data set is here and has names. */
 static void classes_cell(struct table *table, const struct dataset *dataset, const char *folder,
 			 struct error *err)
 {
@@ -114,7 +114,7 @@ static const struct table_column verify_columns[] = {
 	{"bytes", "bytes", TABLE_RIGHT},
 };
 
-/* The table of what was looked at. */
+/* The table of verified files. */
 struct listing {
 	struct table *table;
 	size_t rows;
@@ -139,7 +139,7 @@ static void say_broken(void *context, const char *text)
 	cli_say("prony: %s\n", text);
 }
 
-/* What was told sample by sample is summed up instead of repeated. */
+/* Summarises errors that were printed per sample, instead of repeating them. */
 static int fail_verified(const char *path, const struct data_findings *findings, struct error *err)
 {
 	struct error sum = ERROR_INIT;
@@ -151,7 +151,7 @@ static int fail_verified(const char *path, const struct data_findings *findings,
 	return cli_fail(&sum);
 }
 
-/* One message for each file that is broken; the exit code is that of the first. */
+/* One message per broken file; returns the exit code of the first. */
 static int verify_dataset(const struct dataset *dataset, const char *folder,
 			  struct listing *listing)
 {
@@ -176,7 +176,7 @@ static int verify_dataset(const struct dataset *dataset, const char *folder,
 	return exit_code;
 }
 
-/* A folder of `data convert`, by the digests that stand in it. */
+/* Verifies a folder of `data convert` against its checksum file. */
 static int verify_converted(const char *path, struct listing *listing)
 {
 	struct data_findings findings = {.broken = say_broken};
@@ -188,7 +188,7 @@ static int verify_converted(const char *path, struct listing *listing)
 	return status == PRONY_OK ? 0 : cli_fail(&err);
 }
 
-/* DIR/train and DIR/evaluation; false where none of them is there. */
+/* Verifies DIR/train and DIR/evaluation; false when neither exists. */
 static bool verify_parts(const char *path, struct listing *listing, int *exit_code)
 {
 	struct error err = ERROR_INIT;
@@ -220,7 +220,7 @@ static bool verify_parts(const char *path, struct listing *listing, int *exit_co
 	return any;
 }
 
-/* Any file of a format, by what it says of itself: nobody published a digest of it. */
+/* Verifies any file of a known format by its structure, because there is no published digest. */
 static int verify_path(const char *path, struct listing *listing)
 {
 	const struct data_format *format;
@@ -261,7 +261,7 @@ static int verify_named(const char *name, const struct data_request *request,
 	return exit_code;
 }
 
-/* Without names: all that are here. */
+/* Verifies all data sets that are here, when none is named. */
 static int verify_found(const struct data_request *request, struct listing *listing)
 {
 	int exit_code = 0;

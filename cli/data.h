@@ -1,4 +1,4 @@
-/* What the actions of `prony data` share. */
+/* Declarations shared by the actions of `prony data`. */
 #ifndef PRONY_CLI_DATA_H
 #define PRONY_CLI_DATA_H
 
@@ -9,21 +9,21 @@
 
 struct data_options {
 	const char *data, *format;
-	const char *to, *output; /* of convert */
+	const char *to, *output; /* for convert */
 	long long size;
 };
 
-/* What an action works on. */
+/* The arguments of an action. */
 struct data_request {
 	const struct data_options *options;
 	const char **names;
 	size_t count;
 };
 
-/* NULL, and a message with the nearest name. */
+/* NULL, with a message that suggests the nearest name. */
 const struct dataset *data_find(const char *name, struct error *err);
 
-/* `prony data convert`; the exit code. */
+/* `prony data convert`; returns the exit code. */
 int data_convert_action(const struct data_request *request);
 
 #endif

@@ -1,4 +1,4 @@
-/* `prony data convert`: data sets in the formats that frameworks read themselves. */
+/* `prony data convert`: converts data sets to the formats that frameworks read themselves. */
 #include "cli/data.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "datasets/convert.h"
 
-/* Shows how far it is: one live line on a terminal, a line for each tenth elsewhere. */
+/* Shows progress: one live line on a terminal, otherwise a line per tenth. */
 struct watch {
 	const char *folder;
 	bool live;
@@ -56,7 +56,7 @@ static void show_result(const struct convert_request *request, const struct conv
 	cli_out("\n");
 }
 
-/* The exit code; that of samples that are broken and were left out becomes *left_out instead. */
+/* Returns the exit code. Skipped broken samples set *left_out instead. */
 static int convert(struct convert_request *request, int *left_out)
 {
 	struct watch watch = {.folder = request->folder, .live = isatty(STDERR_FILENO) == 1};
@@ -81,7 +81,7 @@ static int convert(struct convert_request *request, int *left_out)
 	return 0;
 }
 
-/* The real path of what there is of a path already; "" when nothing is known of it. */
+/* The real path of the existing part of a path; "" if nothing of it exists. */
 static void real_beginning(const char *path, char out[PATH_MAX])
 {
 	char *part = memory_strdup(path), *slash;
@@ -99,7 +99,7 @@ static void real_beginning(const char *path, char out[PATH_MAX])
 	free(part);
 }
 
-/* What is written into a data set's own folder would be part of it from then on. */
+/* Output inside a data set's own folder would become part of the data set. */
 static enum prony_status check_apart(const char *source, const char *output, struct error *err)
 {
 	char from[PATH_MAX], to[PATH_MAX];
@@ -114,7 +114,7 @@ static enum prony_status check_apart(const char *source, const char *output, str
 			 output, source);
 }
 
-/* Both kinds of a data set, each in a folder of its own. */
+/* Converts both parts of a data set, each into its own folder. */
 static int convert_dataset(const struct dataset *dataset, const struct data_request *request,
 			   struct convert_request *wanted)
 {
@@ -131,7 +131,7 @@ static int convert_dataset(const struct dataset *dataset, const struct data_requ
 	}
 	if (check_apart(folder, request->options->output, &err) != PRONY_OK)
 		exit_code = cli_fail(&err);
-	/* What was left out of one part keeps nobody from the other. */
+	/* Skipped samples in one part do not stop the other. */
 	int left_out = 0;
 	for (int i = 0; i < 2 && exit_code == 0; i++) {
 		const char *part = dataset_part(i == 0);
@@ -173,7 +173,7 @@ static int convert_path(const char *path, const struct data_request *request,
 	return exit_code ? exit_code : left_out;
 }
 
-/* The format of --to; the message lists them. */
+/* Finds the format of --to; the message lists all formats. */
 static const struct data_format *find_written(const char *word, struct error *err)
 {
 	const struct data_format *format;

@@ -1,4 +1,4 @@
-/* Data sets by name. */
+/* Finds data sets by name. */
 #include "cli/data.h"
 
 const struct dataset *data_find(const char *name, struct error *err)

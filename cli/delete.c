@@ -1,4 +1,4 @@
-/* `prony delete`: runs out of the store, for good. */
+/* `prony delete`: deletes runs from the store permanently. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ const struct option delete_option_rows[] = {
 	{.name = NULL},
 };
 
-/* The runs that the words mean, each once. */
+/* Resolves the words to runs, without repetitions. */
 static enum prony_status find_all(struct store *store, const char **words, size_t count,
 				  struct run_extent *runs, size_t *found, struct error *err)
 {
@@ -44,7 +44,7 @@ static enum prony_status find_all(struct store *store, const char **words, size_
 	return PRONY_OK;
 }
 
-/* Only "y" and "yes" are a yes, and nobody there is a mistake of the caller's. */
+/* Only "y" and "yes" confirm. Without a terminal the question is a usage error. */
 static enum prony_status ask(size_t count, bool *yes, struct error *err)
 {
 	char *line = NULL;
@@ -62,7 +62,7 @@ static enum prony_status ask(size_t count, bool *yes, struct error *err)
 	return PRONY_OK;
 }
 
-/* What was deleted is gone, whether or not the file can be made smaller now. */
+/* The runs are deleted even if the file cannot be made smaller now. */
 static void give_space_back(struct store *store)
 {
 	struct error why = ERROR_INIT;

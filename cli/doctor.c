@@ -1,4 +1,4 @@
-/* `prony doctor`: what on this machine will spoil a measurement, and the remedy. */
+/* `prony doctor`: reports what on this machine spoils a measurement, and the remedy. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,9 +22,9 @@ struct doctor_options {
 	bool record, measure;
 };
 
-/* How long the processors are watched. */
+/* How long the processors are observed. */
 #define WATCH_NS INT64_C(500000000)
-/* Nothing is known better after longer: the best of many tries is taken. */
+/* Longer would not improve the result: the best of many attempts counts. */
 #define EACH_NS INT64_C(200000000)
 
 const struct option doctor_option_rows[] = {
@@ -48,7 +48,7 @@ static const char *level_name(enum finding_level level)
 	return names[level];
 }
 
-/* --measure: the ceilings, anew. */
+/* --measure: measures the ceilings again. */
 static int measure(const struct doctor_options *options)
 {
 	struct error err = ERROR_INIT;
@@ -71,7 +71,7 @@ static int measure(const struct doctor_options *options)
 	return code;
 }
 
-/* What was measured earlier on this machine, or how to. */
+/* Prints earlier measurements of this machine, or how to make them. */
 static void print_measured(void)
 {
 	json_t *record = machine_record("");
@@ -140,8 +140,10 @@ static void print_text(const struct finding *findings, size_t count)
 		cli_out("\nNothing found that will spoil a measurement.\n");
 }
 
-/* Whether what is installed of a framework is whole; a fault is a finding. Counts what is
- * installed. */
+/*
+ * Checks whether an installed framework is intact; a fault is a finding. Returns the number of
+ * installations.
+ */
 static size_t check_framework(const struct framework *framework, const char *environment,
 			      size_t *installed, struct finding *out)
 {
@@ -167,7 +169,7 @@ static size_t check_framework(const struct framework *framework, const char *env
 	return count;
 }
 
-/* Environments that prony installed, of which something was deleted since. */
+/* Finds environments installed by prony with missing files. */
 static size_t framework_findings(struct finding *out, size_t capacity)
 {
 	struct registry registry;

@@ -10,7 +10,9 @@
 
 #include "cli/cli.h"
 
-/* Where prony looks for what it runs: its own files, libraries, interpreters, their modules. */
+/*
+ * Variables that decide where prony finds its own files, libraries, interpreters and their modules.
+ */
 static const char *const deciding[] = {
 	"PRONY_SHARE",	  "PRONY_*LIBRARY",  "PRONY_*PYTHON*", "VIRTUAL_ENV",	"CONDA_PREFIX",
 	"PYENV_ROOT",	  "PYTHONPATH",	     "PYTHONHOME",     "XDG_DATA_HOME", "XDG_CONFIG_HOME",

@@ -1,11 +1,11 @@
-/* What the environment decides, said where that may be somebody else's decision. */
+/* Warns about environment variables when prony runs under sudo. */
 #ifndef PRONY_CLI_ENVIRONMENT_H
 #define PRONY_CLI_ENVIRONMENT_H
 
 /*
- * Started by sudo: names on stderr the variables that decide which programs and libraries prony
- * starts and loads with root's rights, where they stand in the environment that the user handed on
- * (sudo -E, or a sudoers file that keeps them). They count: who may run prony as root may say so.
+ * Under sudo, prints to stderr the variables from the user's environment (sudo -E, or a sudoers
+ * file that keeps them) that decide which programs and libraries prony runs as root. They are used:
+ * whoever may run prony as root may set them.
  */
 void environment_say_sudo(void);
 

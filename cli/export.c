@@ -1,4 +1,4 @@
-/* `prony export`: a stored run for other programs. */
+/* `prony export`: writes a stored run for other programs. */
 #include <string.h>
 
 #include "base/files.h"
@@ -46,8 +46,10 @@ const struct option export_option_rows[] = {
 	{.name = NULL},
 };
 
-/* One row per format and layout; layout NULL: the format has none. A run is read whole for `write`,
- * to a depth; `stream` reads it in pieces, of which it wants these parts. */
+/*
+ * One row per format and layout; layout NULL: the format has none. For `write` a run is loaded
+ * whole to a depth; `stream` reads it in pieces with these parts.
+ */
 static const struct {
 	const char *format, *layout;
 	enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
@@ -79,11 +81,12 @@ static enum prony_status write_piece(void *context, const char *text, size_t len
 	return status;
 }
 
-/* The row of the format and layout that were asked for. */
+/* Finds the row of the requested format and layout. */
 static enum prony_status find_writer(const struct export_options *options, size_t *out,
 				     struct error *err)
 {
-	bool ms = !strcmp(options->format, "ms"); /* a spelling of csv in that layout */
+	bool ms = !strcmp(options->format,
+			  "ms"); /* "ms" is another spelling of csv with that layout */
 	const char *format = ms ? "csv" : options->format;
 	const char *layout = options->layout ? options->layout : ms ? "ms" : "long";
 	size_t row = 0;
@@ -102,7 +105,7 @@ static enum prony_status find_writer(const struct export_options *options, size_
 	return PRONY_OK;
 }
 
-/* What is to be written, and in which of the rows above. */
+/* What to write, and with which row. */
 struct job {
 	const struct export_options *options;
 	const char *const *which;
@@ -115,7 +118,7 @@ static enum prony_status put(const struct job *job, const char *text, struct err
 	return job->sink.write(job->sink.context, text, strlen(text), err);
 }
 
-/* Of several runs each format is still one file: one header in CSV, a list in JSON. */
+/* Several runs still give one file: one header in CSV, a list in JSON. */
 static enum prony_status put_joined(const struct job *job, size_t run, const char *text,
 				    struct error *err)
 {
@@ -152,8 +155,10 @@ static enum prony_status put_whole(const struct job *job, size_t run, struct err
 	return status;
 }
 
-/* A run goes out before the next one is read, and in the formats that stream each comparison before
- * the next: there may be a million processes. */
+/*
+ * Writes each run before reading the next, and streaming formats write each comparison before the
+ * next: there may be a million processes.
+ */
 static enum prony_status put_runs(const struct job *job, struct error *err)
 {
 	struct store *store = NULL;
@@ -209,7 +214,7 @@ static enum prony_status export_runs(const struct export_options *options, const
 	return status == PRONY_OK ? write_out(&job, err) : status;
 }
 
-/* Every run of the store, the oldest first, by its number. */
+/* Exports every run of the store, oldest first. */
 static enum prony_status export_all(const struct export_options *options, struct error *err)
 {
 	struct store *store = NULL;

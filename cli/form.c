@@ -4,13 +4,13 @@
 
 #include "zoo/zoo.h"
 
-/* Windows over images, which TensorFlow's tutorial prints; its ReLU is part of the convolution. */
+/* TensorFlow's tutorial prints convolutions and pools; its ReLU is part of the convolution. */
 static bool is_shown(enum op op)
 {
 	return op == OP_CONV || op == OP_MAX_POOL || op == OP_AVERAGE_POOL;
 }
 
-/* As TensorFlow has shapes, channels last. */
+/* Prints shapes as TensorFlow has them, channels last. */
 static void write_layers(void *context, const struct cell *cell, struct strbuf *out)
 {
 	const struct network *network = zoo_find(cell->network, NULL);

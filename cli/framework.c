@@ -1,4 +1,4 @@
-/* `prony framework`: private environments of frameworks. */
+/* `prony framework`: installs, removes and lists environments of frameworks. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 
 #define NAMES_MAX 64
 #define JOBS_MAX 16
-/* What installs waits for the registry half of the time, and for the disk the rest. */
+/* An installation waits for the registry half of the time and for the disk the other half. */
 #define JOBS_USUAL 4
 
 struct framework_options {
 	const char *format, *own;
-	long long jobs; /* 0: one for each core, JOBS_USUAL at most */
+	long long jobs; /* 0: one per core, at most JOBS_USUAL */
 };
 
 const struct option framework_option_rows[] = {
@@ -48,7 +48,7 @@ static void on_signal(int number)
 	stop = 1;
 }
 
-/* Progress goes to standard error, so that output stays what was asked for. */
+/* Progress goes to standard error, so that standard output has only the result. */
 static void print_line(void *context, const char *text)
 {
 	(void)context;
@@ -68,7 +68,7 @@ static enum prony_status remove_one(struct registry *registry, const char *word,
 	return status;
 }
 
-/* An installation cleans up when it is interrupted. */
+/* An interrupted installation cleans up. */
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
@@ -77,11 +77,11 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	/* A worker that is tried may end while it is asked. */
+	/* A worker under test may end while we write to it. */
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Goes on after a failure: one that cannot be removed must not keep the rest. */
+/* Continues after a failure, so that one framework does not block the others. */
 static int remove_all(struct registry *registry, const char *const *words, size_t count)
 {
 	int exit_code = 0;
@@ -132,7 +132,7 @@ static int install_all(struct registry *registry, const char *const *words, size
 	}
 	catch_signals();
 	status = framework_install_many(items, count, (size_t)jobs, &sink);
-	/* What went wrong stands at the end, where it is seen; that it was stopped, once. */
+	/* Repeat failures at the end, where users see them; report an interruption once. */
 	for (size_t i = 0; i < count; i++) {
 		bool interrupted = items[i].error.code == PRONY_INTERRUPTED;
 		if (items[i].error.code != PRONY_OK && !(interrupted && told))
@@ -148,7 +148,7 @@ static bool can_be_installed(const struct framework *row)
 	return row->kind == FRAMEWORK_LIBRARY || row->kind == FRAMEWORK_PYTHON;
 }
 
-/* "all" stands for what can be installed. */
+/* "all" means every framework that can be installed. */
 static size_t expand_all(struct registry *registry, const char *const *words, size_t count,
 			 const char **out)
 {
@@ -168,7 +168,7 @@ static size_t expand_all(struct registry *registry, const char *const *words, si
 	return used;
 }
 
-/* A mistyped name is said before the first of the others is downloaded. */
+/* Report a mistyped name before the first download. */
 static enum prony_status check_words(struct registry *registry, const char *const *words,
 				     size_t count, struct error *err)
 {

@@ -16,7 +16,7 @@ enum prony_status cli_registry(struct registry *registry, struct error *err)
 	return status;
 }
 
-/* All names, or all backends of one. */
+/* Lists all names, or all backends of one. */
 static void known_names(const struct registry *registry, const char *name, struct strbuf *out)
 {
 	for (size_t i = 0; i < registry->count; i++) {

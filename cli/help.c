@@ -1,4 +1,4 @@
-/* `prony help [COMMAND]`, `prony version`: what options of the same name print. */
+/* `prony help [COMMAND]` and `prony version`: the same output as the options of that name. */
 #include <string.h>
 
 #include "base/nearest.h"
@@ -22,7 +22,7 @@ const struct cli_command *help_find(const struct cli_command *rows, const char *
 	return NULL;
 }
 
-/* The command that takes the word as its first one: install, fetch, verify. */
+/* The command whose first word this is: install, fetch, verify. */
 static const char *command_with(const struct cli_command *rows, const char *word)
 {
 	size_t length = strlen(word);

@@ -5,10 +5,10 @@
 
 #include "base/memory.h"
 
-/* Cells of more processes are those of a run of which nobody looks at one of them. */
+/* In larger runs nobody looks at a single cell's history. */
 enum { CELLS_MAX = 64, RUNS_MAX = 50, PROCESSES_MAX = 1000 };
 
-/* Whether the runs have that cell, with a figure. */
+/* Whether one of the runs has a figure for that cell. */
 static bool is_shown(const struct summary *const *summaries, size_t count, const char *hash)
 {
 	for (size_t run = 0; run < count; run++)
@@ -22,7 +22,7 @@ static bool is_shown(const struct summary *const *summaries, size_t count, const
 	return false;
 }
 
-/* The id of the newest of the runs that have that cell. */
+/* The id of the newest run with that cell. */
 static int64_t newest_shown(const struct summary *const *summaries, size_t count, const char *hash)
 {
 	const struct run_meta *newest = NULL;
@@ -43,7 +43,7 @@ static void release_runs(struct stored_run *runs, size_t count)
 	free(runs);
 }
 
-/* Kept where there is something before the newest run that is shown. */
+/* Keeps the history if it reaches back before the newest shown run. */
 static void keep(struct histories *histories, struct history *history, struct stored_run *runs,
 		 size_t count)
 {

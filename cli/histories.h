@@ -1,4 +1,4 @@
-/* What a page needs to know of earlier runs. */
+/* Histories of cells for a page. */
 #ifndef PRONY_CLI_HISTORIES_H
 #define PRONY_CLI_HISTORIES_H
 
@@ -14,9 +14,9 @@ struct histories {
 };
 
 /*
- * The histories, up to the newest of these runs, of those of their cells that have a figure and
- * that earlier runs of the store have, too; of the first 200 such cells, each over its last 100
- * runs. histories_release after success.
+ * Loads the histories, up to the newest of these runs, of cells that have a figure here and exist
+ * in earlier runs of the store: the first 200 such cells, each over its last 100 runs. After
+ * success call histories_release.
  */
 enum prony_status histories_load(struct store *store, const struct summary *const *summaries,
 				 size_t count, struct histories *out, struct error *err);

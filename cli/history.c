@@ -1,4 +1,4 @@
-/* `prony history`: cells through the stored runs, and where they changed. */
+/* `prony history`: shows cells over the stored runs, and where they changed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cli/results.h"
 #include "report/history.h"
 
-enum { RUNS = 100, RUNS_MAX = 400 }; /* a test of changes takes the square of it */
+enum { RUNS = 100, RUNS_MAX = 400 }; /* the test for changes takes quadratic time */
 
 struct history_options {
 	const char *store, *format, *threshold;

@@ -1,4 +1,4 @@
-/* `prony list`: what exists, what is here, and why the rest is not. */
+/* `prony list`: lists what exists and what is available here, with reasons for the rest. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,10 +37,11 @@ const struct option list_option_rows[] = {
 	{.name = NULL},
 };
 
-/* What can be listed: rows as JSON objects, of which a terminal shows the columns. */
+/* A topic: its rows are JSON objects, of which a terminal shows the columns. */
 struct topic {
 	const char *name;
-	json_t *(*rows)(const struct list_options *options, struct error *err); /* NULL: err */
+	json_t *(*rows)(const struct list_options *options,
+			struct error *err); /* NULL: error in err */
 	const struct table_column *columns; /* ends with title NULL */
 };
 
@@ -121,7 +122,9 @@ static json_t *dataset_rows(const struct list_options *options, struct error *er
 	return rows;
 }
 
-/* The text after "key :" or "key:" in a file of such lines; caller frees, NULL without it. */
+/*
+ * The value of "key : value" in a file of such lines; the caller frees it; NULL if there is none.
+ */
 static char *value_in_file(const char *path, const char *key)
 {
 	char *text = NULL, *value = NULL;
@@ -151,7 +154,7 @@ static json_t *cpu_row(void)
 	return row;
 }
 
-/* What NVIDIA's driver says; which frameworks can use a GPU is theirs to say. */
+/* Devices that NVIDIA's driver reports. Which frameworks can use a GPU is not known here. */
 static json_t *device_rows(const struct list_options *options, struct error *err)
 {
 	json_t *rows = json_array();
@@ -269,7 +272,7 @@ static const struct topic topics[] = {
 	{"runs", run_rows_wanted, run_columns},
 };
 
-/* Pages of their own: not unless asked for. */
+/* These topics fill pages, so they are shown only on request. */
 enum { TOPICS_WHEN_ASKED = 2 };
 
 #define TOPIC_COUNT (sizeof(topics) / sizeof(topics[0]))
@@ -278,7 +281,7 @@ static const struct topic *find_topic(const char *word, struct error *err)
 {
 	const char *names[TOPIC_COUNT];
 	for (size_t i = 0; i < TOPIC_COUNT; i++) {
-		/* The singular is as good. */
+		/* Accept the singular too. */
 		size_t length = strlen(topics[i].name);
 		if (!strcmp(word, topics[i].name) ||
 		    (strlen(word) == length - 1 && !strncmp(word, topics[i].name, length - 1)))
@@ -294,7 +297,7 @@ static const struct topic *find_topic(const char *word, struct error *err)
 	return NULL;
 }
 
-/* One topic is an array, several are an object of arrays. */
+/* One topic is an array; several are an object of arrays. */
 static int print_topics(const struct topic *const *chosen, size_t count,
 			const struct list_options *options)
 {
@@ -305,7 +308,7 @@ static int print_topics(const struct topic *const *chosen, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		json_t *rows = chosen[i]->rows(options, &err);
 		if (!rows) {
-			/* What else was asked for is shown. */
+			/* Continue with the other topics. */
 			exit_code = cli_fail(&err);
 			continue;
 		}

@@ -1,4 +1,4 @@
-/* The list of frameworks: one row a backend, and one for each environment that was installed. */
+/* `prony list frameworks`: one row per backend and per installed environment. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ const struct table_column framework_columns[] = {
 	{"WHERE", "where", TABLE_LEFT},		{.title = NULL},
 };
 
-/* An array of the words whose bits are set. */
+/* An array of the words of the set bits. */
 static json_t *words_of(unsigned bits, int count, const char *(*word)(int))
 {
 	json_t *array = json_array();
@@ -77,7 +77,7 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 					       : place.program;
 	const char *status = ready ? "ready" : framework->broken ? "broken" : "missing";
 	bool ours = place.origin == ORIGIN_INSTALLED;
-	/* People want the folder, programs what is started or loaded. */
+	/* The table shows the folder; JSON has the program or library too. */
 	const struct {
 		const char *key;
 		json_t *value;

@@ -11,7 +11,7 @@ json_t *listing_text(const char *text)
 	return text && *text ? json_string(text) : json_null();
 }
 
-/* "a, b" of an array of texts. */
+/* Joins an array of texts to "a, b". */
 static char *join(const json_t *array)
 {
 	struct strbuf text;

@@ -1,4 +1,4 @@
-/* `prony log`: what the processes of a cell printed, and what the sensors saw of them. */
+/* `prony log`: the output of a cell's processes, and their sensor readings. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,13 +53,13 @@ static void add_log(const char *log, struct strbuf *out)
 		strbuf_puts(out, "(nothing)\n");
 		return;
 	}
-	/* As it came: a terminal gets it harmless (cli_bytes). */
+	/* Unchanged: cli_bytes makes it safe for a terminal. */
 	strbuf_puts(out, log);
 	if (log[strlen(log) - 1] != '\n')
 		strbuf_putc(out, '\n');
 }
 
-/* One line, harmless. Only the logs themselves are given as they came. */
+/* Adds a single safe line. Only the logs themselves are printed unchanged. */
 PRONY_PRINTF(2, 3) static void add_words(struct strbuf *out, const char *format, ...)
 {
 	struct strbuf words;
@@ -81,7 +81,7 @@ static void add_reason(const char *reason, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-/* Every figure of the gate beside its bound. */
+/* Every figure of the gate with its bound. */
 static void add_evidence(const json_t *evidence, struct strbuf *out)
 {
 	const json_t *check, *checks = json_object_get(evidence, "checks");
@@ -158,7 +158,7 @@ static json_t *cell_json(const struct stored_cell *cell, long long process)
 	return object;
 }
 
-/* Which cells there are to ask for. */
+/* Lists the cells that can be named. */
 static void print_cells(const struct stored_run *run, const char *format)
 {
 	static const struct table_column columns[] = {

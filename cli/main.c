@@ -1,4 +1,4 @@
-/* prony: one row per command, in the order in which help shows them. */
+/* The main function: dispatches to the commands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,8 +10,10 @@
 #include "cli/cli.h"
 #include "cli/environment.h"
 
-/* A stream that the caller closed leaves its number to the next file: what we print would end in
- * that. */
+/*
+ * If the caller closed a standard stream, the next opened file would get its number and receive our
+ * output.
+ */
 static bool open_standard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -26,8 +28,10 @@ static bool reader_is_gone(int errnum)
 	return errnum == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR));
 }
 
-/* Output that did not arrive is a failure, but for a reader who has seen enough. What ends with a
- * code of its own (a verdict, cells that failed) keeps it. */
+/*
+ * Output that could not be written is a failure, except when the reader has closed the pipe. A
+ * command's own exit code (a verdict, failed cells) is kept.
+ */
 static int finish_output(int code)
 {
 	int errnum = cli_finish_output();
@@ -45,7 +49,7 @@ static int dispatch(int argc, char **argv)
 		help_overview(cli_commands, cli_say);
 		return prony_status_exit(PRONY_USAGE);
 	}
-	/* The options that programs have are commands too. */
+	/* Options such as --help and --version work as commands too. */
 	const char *word = argv[1];
 	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
 		help_overview(cli_commands, cli_out);
@@ -62,7 +66,9 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	/* Past `ulimit -f` a write then fails and is told; the signal would end us without a word.
+	/*
+	 * With SIGXFSZ ignored, a write beyond `ulimit -f` fails with an error that can be
+	 * reported; the signal would kill us silently.
 	 */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!open_standard_streams())

@@ -1,4 +1,4 @@
-/* `prony manual`: prony(1) as roff, from the same tables as the parser and --help. */
+/* `prony manual`: prints prony(1) as roff from the tables of the parser and of --help. */
 #include <stdio.h>
 
 #include "base/strbuf.h"

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "diagnose/sources.h"
 
-/* ulimit -v, which workers inherit. */
+/* ulimit -v; workers inherit it. */
 static int64_t address_space_bytes(void)
 {
 	struct rlimit limit;
@@ -16,7 +16,7 @@ static int64_t address_space_bytes(void)
 	return (int64_t)limit.rlim_cur;
 }
 
-/* Those that are not known are negative. */
+/* The lowest of the known limits; unknown ones are negative. */
 static struct memory_limit least(const struct memory_limit *rooms, size_t count)
 {
 	struct memory_limit least = {0};

@@ -1,4 +1,4 @@
-/* `prony network`: what a network consists of and costs; its ONNX file. */
+/* `prony network`: shows the layers and cost of a network; writes its ONNX file or picture. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static int64_t node_macs(const struct graph *graph, const struct node *node)
 	return row->macs ? row->macs(graph, node) : 0;
 }
 
-/* Elements of the trained parameters that the node reads. */
+/* Number of trained parameters that the node reads. */
 static int64_t node_parameters(const struct graph *graph, const struct node *node)
 {
 	int64_t count = 0;
@@ -74,7 +74,7 @@ static json_t *shape_json(const struct shape *shape)
 	return dims;
 }
 
-/* "kernel_shape 5x5, strides 2x2": attributes that differ from what ONNX assumes. */
+/* "kernel_shape 5x5, strides 2x2": attributes that differ from ONNX's defaults. */
 static void attributes_text(const struct node *node, struct strbuf *out)
 {
 	struct attributes otherwise;
@@ -141,10 +141,10 @@ static struct table *layers_table(const struct graph *graph)
 	return table;
 }
 
-/* Bytes in fp32: about how many, and how many at the least. */
+/* Memory in fp32 in bytes: an estimate and a lower bound. */
 struct memory {
 	int64_t forward, train, forward_least;
-	int64_t train_least; /* with SGD and momentum; -1: the network cannot be trained */
+	int64_t train_least; /* with SGD and momentum; -1: it cannot be trained */
 };
 
 /* Appends the backward pass to the graph. */
@@ -193,7 +193,7 @@ static void print_text(const struct network *network, const struct graph *graph,
 	char input[128];
 	struct strbuf text;
 	shape_text(&graph->values[graph->input].shape, input, sizeof input);
-	/* Of a file, the name is its path: a line feed would forge a line. */
+	/* The name of a file is its path; a line feed in it would forge a line. */
 	char *name = text_line(network->name), *summary = text_line(network->summary);
 	cli_out("%s: %s\n", name, summary);
 	free(name);
@@ -289,7 +289,7 @@ static enum prony_status show_network(const struct network *network,
 	return status;
 }
 
-/* *file gets what is to be freed with network_file_free, if the word is a path. */
+/* If the word is a path, `file` must be released with network_file_free. */
 static enum prony_status find_network(const char **words, size_t count, const struct network **out,
 				      struct network_file **file, struct error *err)
 {
@@ -336,7 +336,9 @@ int command_network(const struct cli_command *command, int argc, char **argv)
 		if (status == PRONY_OK)
 			status = show_network(network, &options, &err);
 		exit_code = status == PRONY_OK ? 0 : cli_fail(&err);
-		/* A cell would be `unsupported`; here the file is all that was asked about. */
+		/*
+		 * In a run such a cell is `unsupported`; here the user asked only about this file.
+		 */
 		if (status == PRONY_UNSUPPORTED)
 			exit_code = prony_status_exit(PRONY_BAD_INPUT);
 	}

@@ -1,6 +1,6 @@
 /*
- * What every command shares: errors, options, tables, JSON. No other file prints: what frameworks,
- * files and other people's stores say passes here on its way to a terminal, which would obey it.
+ * Output functions of all commands: errors, options, tables, JSON. No other file prints, because
+ * text from frameworks, files and other people's stores must be made safe for a terminal first.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 const char *const cli_table_formats[] = {"table", "json", NULL};
 
-/* Why the first write to standard output failed that did: a later one may succeed. */
+/* errno of the first failed write to standard output; a later write may succeed. */
 static int output_errnum;
 
 static void put(const char *text, FILE *to)
@@ -43,7 +43,7 @@ static void print_to(FILE *to, const char *format, va_list arguments)
 {
 	char *text = NULL;
 	if (vasprintf(&text, format, arguments) < 0)
-		return; /* without memory a message is lost, and the exit code tells */
+		return; /* without memory the message is lost, but the exit code remains */
 	char *harmless = text_block(text);
 	put(harmless, to);
 	free(harmless);
@@ -61,7 +61,10 @@ void cli_out(const char *format, ...)
 void cli_say(const char *format, ...)
 {
 	va_list arguments;
-	/* Both may go to one file: nothing said belongs into the middle of a table. */
+	/*
+	 * Both streams may go to one file: flush first, so that messages do not end up inside a
+	 * table.
+	 */
 	cli_finish_output();
 	va_start(arguments, format);
 	print_to(stderr, format, arguments);
@@ -77,7 +80,7 @@ void cli_page(const char *text)
 
 enum prony_status cli_bytes(const char *text, size_t length, struct error *err)
 {
-	/* Files and pipes get the bytes as they were. */
+	/* Files and pipes get the bytes unchanged. */
 	char *harmless = isatty(STDOUT_FILENO) ? text_block(text) : NULL;
 	if (harmless) {
 		text = harmless;
@@ -95,7 +98,7 @@ enum prony_status cli_bytes(const char *text, size_t length, struct error *err)
 void cli_live_line(const char *text)
 {
 	char *line = text_line(text);
-	/* One that wraps could not be taken back. */
+	/* A line that wraps could not be erased again. */
 	struct winsize size;
 	bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
 	size_t bytes = text_fit(line, (known ? size.ws_col : (size_t)cli_width()) - 1);

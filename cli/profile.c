@@ -1,4 +1,4 @@
-/* `prony profile`: where the step of one cell goes, in each framework that is named. */
+/* `prony profile`: shows where the step time of one cell goes, for each named framework. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ enum { DEFAULT_TOP = 15 };
 #define OUTPUT_BYTES_MAX ((size_t)1 << 30)
 
 struct profile_options {
-	struct run_options run; /* first: RUN_OPTION_AXIS counts on it */
+	struct run_options run; /* must be first: RUN_OPTION_AXIS relies on it */
 	long long steps, top;
 	const char *format, *output;
 };
@@ -68,12 +68,12 @@ static void on_signal(int number)
 	stop_wanted = 1;
 }
 
-/* Everything of one `prony profile`. */
+/* The state of `prony profile`. */
 struct profiling {
 	const struct profile_options *options;
 	struct chosen chosen;
-	struct profile *profiles; /* one for each cell of the plan */
-	size_t count;		  /* of them so far */
+	struct profile *profiles; /* one per cell of the plan */
+	size_t count;		  /* number of profiles so far */
 };
 
 static void key_without_framework(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
@@ -83,7 +83,7 @@ static void key_without_framework(const struct plan_cell *cell, char key[CELL_KE
 	cell_key(&anonymous, key);
 }
 
-/* A profile is of one cell: what the frameworks have in common. */
+/* A profile is about one cell: all frameworks must share its axes. */
 static enum prony_status check_one(const struct plan *plan, struct error *err)
 {
 	char first[CELL_KEY_BYTES], other[CELL_KEY_BYTES];
@@ -103,7 +103,7 @@ static enum prony_status check_one(const struct plan *plan, struct error *err)
 	return PRONY_OK;
 }
 
-/* Without any word the default of `prony run` would be profiled in every framework that is here. */
+/* Without any word, the default of `prony run` would be profiled in every framework. */
 static bool names_cell(const struct run_options *run, size_t words)
 {
 	return words > 0 || run->axes[AXIS_FRAMEWORK].count || run->axes[AXIS_NETWORK].count ||
@@ -186,7 +186,7 @@ static enum prony_status show(const struct profiling *p, struct error *err)
 	return status;
 }
 
-/* Profiles that were done before an interruption are kept; it stays one (status, err). */
+/* Shows the profiles finished before an interruption; status and err still report it. */
 static enum prony_status show_taken(const struct profiling *p, enum prony_status status,
 				    struct error *err)
 {
@@ -200,7 +200,7 @@ static enum prony_status show_taken(const struct profiling *p, enum prony_status
 	return error_set(err, why.code, "%s", why.text);
 }
 
-/* 1 when one that was asked for by name has none, or none has. */
+/* 1 when a framework asked for by name has no profile, or none has one. */
 static int outcome(const struct profiling *p)
 {
 	size_t good = 0;

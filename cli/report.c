@@ -1,4 +1,4 @@
-/* `prony report`: one self-contained page for one or several runs, and their figures as files. */
+/* `prony report`: writes one self-contained page about runs, or their figures as files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ const struct option report_option_rows[] = {
 	{.name = NULL},
 };
 
-/* The runs of a command line, loaded. */
+/* The loaded runs of a command line. */
 struct report_runs {
 	struct stored_run *runs;
 	struct summary *summaries;
@@ -174,7 +174,7 @@ static enum prony_status write_forms(const struct report_options *options, const
 	return status;
 }
 
-/* Each run as its origin printed it. */
+/* Prints each run in the format of its origin. */
 static enum prony_status report_form(const struct report_options *options, const char **names,
 				     size_t count, struct error *err)
 {

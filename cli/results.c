@@ -10,7 +10,7 @@
 #include "report/published.h"
 #include "report/stream.h"
 
-/* Of runs with more processes the steps are not looked at: it would take minutes. */
+/* For runs with more processes the steps are not loaded: it would take minutes. */
 enum { SHOWN_MAX = 3000 };
 
 const char **results_words(int argc)
@@ -82,7 +82,7 @@ enum prony_status results_load_for_page(struct store *store, const char *which,
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err)
 {
 	struct store *reader = NULL;
-	/* Reading says what is there, and makes nothing. */
+	/* Open read-only, so that no store is created. */
 	enum prony_status status = store_open(store, true, &reader, err);
 	store_close(reader);
 	return status == PRONY_OK ? store_open(store, false, out, err) : status;

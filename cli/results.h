@@ -1,4 +1,4 @@
-/* What the commands that read results share: opening the store, writing what they made. */
+/* Code shared by commands that read results: opens the store, loads runs, writes output. */
 #ifndef PRONY_CLI_RESULTS_H
 #define PRONY_CLI_RESULTS_H
 
@@ -10,44 +10,47 @@
 /* How much of a run to load. */
 enum results_depth {
 	RESULTS_FIGURES,   /* cells and processes */
-	RESULTS_WINDOWS,   /* and, unless there are very many, their intervals */
-	RESULTS_EVIDENCE,  /* and every figure of the gates */
-	RESULTS_SERIES,	   /* that, and what sensors saw */
-	RESULTS_STEPS,	   /* cells and processes with their intervals, and what sensors saw */
-	RESULTS_LOGS,	   /* and their logs */
-	RESULTS_EVERYTHING /* and their intervals */
+	RESULTS_WINDOWS,   /* plus their intervals, unless there are very many */
+	RESULTS_EVIDENCE,  /* plus every figure of the gates */
+	RESULTS_SERIES,	   /* plus sensor series */
+	RESULTS_STEPS,	   /* cells and processes with intervals and sensor series */
+	RESULTS_LOGS,	   /* plus their logs */
+	RESULTS_EVERYTHING /* plus their intervals */
 };
 
-/* Room for the positional words of a command line; results_words_free frees it. */
+/* Room for the positional words of a command line; free it with results_words_free. */
 const char **results_words(int argc);
 void results_words_free(const char **words);
 
-/* Loads a run as store_load_run does, as much of it as is said. */
+/* Loads a run like store_load_run, to the given depth. */
 enum prony_status results_load(struct store *store, const char *which, enum results_depth depth,
 			       struct stored_run *out, struct error *err);
 
-/* Likewise of a store that it opens (NULL: the default one). */
+/* The same; opens the store first (NULL: the default one). */
 enum prony_status results_load_run(const char *store, const char *which, enum results_depth depth,
 				   struct stored_run *out, struct error *err);
 
 /*
- * A run and its summary for a page or figures: with intervals and what sensors saw, unless it has
- * so many processes that nobody looks at one of them; then only the first comparisons have
- * processes (report/stream.h).
+ * Loads a run and its summary for a page or figures, with intervals and sensor series. For very
+ * large runs only the first comparisons have processes (report/stream.h).
  */
 enum prony_status results_load_for_page(struct store *store, const char *which,
 					struct stored_run *run, struct summary *summary,
 					struct error *err);
 
-/* Opens a store to change it; PRONY_BAD_INPUT where there is none, which is not made. */
+/* Opens an existing store for writing; PRONY_BAD_INPUT when there is none. */
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err);
 
-/* Whether `path` (NULL and "-": standard output) can be written, and is not the store itself. Asked
- * before anything is read or measured. */
+/*
+ * Checks before reading or measuring that `path` (NULL and "-": standard output) can be written and
+ * is not the store itself.
+ */
 enum prony_status results_check_output(const char *path, const char *store, struct error *err);
 
-/* Adds the published figures of the run's suite, where there are any; a broken file of them is said
- * and spoils nothing. */
+/*
+ * Adds the published figures of the run's suite, if there are any. A broken file of them is
+ * reported and otherwise ignored.
+ */
 void results_published(const struct summary *summary, struct strbuf *out);
 
 /* Writes text to a file, or to standard output for NULL and "-". */

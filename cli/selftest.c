@@ -1,4 +1,7 @@
-/* `prony selftest`: what prony can tell apart on this machine, what it costs, and the ceilings. */
+/*
+ * `prony selftest`: the smallest difference that prony can detect on this machine, its own cost,
+ * and the ceilings.
+ */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,8 +31,10 @@
 #define MILLISECOND_NS INT64_C(1000000)
 
 enum { DRAWS = 2000, CLOCK_READS = 200000 };
-/* Above it other programs are measured, not the machine: with such a threshold everything would be
- * the same. It is said, and not kept. */
+/*
+ * Above this limit other programs dominate: with such a threshold every comparison would be SAME.
+ * The result is reported but not stored.
+ */
 #define APART_MAX 0.1
 
 struct selftest_options {
@@ -62,11 +67,11 @@ static void on_signal(int number)
 	stop_wanted = 1;
 }
 
-/* Cost of a reading of the clock, and the smallest step that it makes. */
+/* The cost of reading the clock, and its resolution. */
 struct clock_figures {
 	double read_ns;
 	int64_t step_ns;
-	bool process_clocks; /* those of other processes can be read, to the nanosecond */
+	bool process_clocks; /* clocks of other processes are readable, with ns resolution */
 };
 
 static void measure_clock(struct clock_figures *out)
@@ -81,24 +86,24 @@ static void measure_clock(struct clock_figures *out)
 	}
 	out->read_ns = (double)(last - begin) / CLOCK_READS;
 	out->step_ns = step;
-	/* The first process of the machine is somebody else's, and may be read all the same. */
+	/* Process 1 belongs to another user, and its clock may still be readable. */
 	struct timespec time;
 	clockid_t clock;
 	out->process_clocks =
 		clock_getcpuclockid(getppid(), &clock) == 0 && clock_gettime(clock, &time) == 0;
 }
 
-/* What arms show together. */
+/* Results over all arms. */
 struct verdicts {
 	struct noise noise;
-	double covered; /* share of intervals of NOISE_PAIRS pairs of A/A that hold 1 */
-	double wrong;	/* share of them that say FASTER or SLOWER, beyond what noise is */
-	struct contrast found[ARM_COUNT]; /* each arm against A, all rounds */
-	double detected[ARM_COUNT]; /* share of draws of NOISE_PAIRS pairs whose interval is above 1
+	double covered; /* share of A/A intervals over NOISE_PAIRS pairs that contain 1 */
+	double wrong;	/* share of those that report FASTER or SLOWER beyond the noise */
+	struct contrast found[ARM_COUNT]; /* each arm against A, over all rounds */
+	double detected[ARM_COUNT]; /* share of draws of NOISE_PAIRS pairs with an interval above 1
 				     */
 };
 
-/* NOISE_PAIRS different rounds. */
+/* Draws NOISE_PAIRS distinct rounds. */
 static void draw(struct random *random, const struct arms *arms, int arm, double *a, double *b)
 {
 	size_t order[ARM_ROUNDS_MAX];
@@ -116,7 +121,7 @@ static void judge_draws(const struct arms *arms, struct verdicts *out)
 {
 	struct random random;
 
-	/* Draws of all rounds would be one draw. */
+	/* With so few rounds every draw would be the same. */
 	if (arms->rounds <= NOISE_PAIRS) {
 		out->covered = out->wrong = NAN;
 		for (int arm = ARM_SAME; arm < ARM_COUNT; arm++)
@@ -267,7 +272,7 @@ static void print_text(const struct clock_figures *clock, const struct observer 
 	ceilings_print(ceilings);
 }
 
-/* How the seconds are shared out. */
+/* How the time is divided. */
 struct budget {
 	int64_t ceilings_each_ns, observer_ns, arms_ns;
 };
@@ -295,7 +300,7 @@ static int run_selftest(const struct selftest_options *options)
 	const json_t *ceilings = NULL;
 	int code = 0, lock = -1;
 
-	/* Once for all: its own load is what it measures. */
+	/* Take the lock for the whole test. */
 	enum prony_status status = machine_lock(&stop_wanted, &lock, &err);
 	if (status == PRONY_OK) {
 		measure_clock(&clock);

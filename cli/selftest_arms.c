@@ -1,4 +1,6 @@
-/* The framework fake through all that `prony run` does, twice the same and slower by known parts.
+/*
+ * Runs the framework fake through everything that `prony run` does: two identical arms and arms
+ * slowed down by known amounts.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,26 +23,26 @@
 #define TRIAL_WINDOW_MAX_NS (200 * MILLISECOND_NS)
 #define TRIAL_WINDOW_MIN_NS (20 * MILLISECOND_NS)
 #define TIMEOUT_NS (60000 * MILLISECOND_NS)
-/* Rounds until how long a step is is known; that an answer is. */
+/* ROUNDS_KNOWN: rounds after which the step time is known. */
 enum { CPUS_MAX_HERE = 1024, ROUNDS_KNOWN = 3, WORD_BYTES = 32 };
 
 const double arm_slowdowns[ARM_COUNT] = {0, 0, 0.01, 0.02, 0.05};
 
-/* One run: so many frameworks, rounds until a deadline. */
+/* A run of several arms in rounds until a deadline. */
 struct trial {
 	char words[ARM_COUNT][WORD_BYTES]; /* "fake+delay-us=12" */
 	int count;
 	int64_t deadline_ns, window_ns;
-	size_t rounds_min, allowed; /* rounds that may begin */
+	size_t rounds_min, allowed; /* number of rounds that may start */
 	double (*means_ns)[ARM_ROUNDS_MAX];
 	size_t done[ARM_COUNT];
-	int arm_of[ARM_COUNT]; /* of each cell of the plan */
+	int arm_of[ARM_COUNT]; /* one per cell of the plan */
 	struct plan plan;
 	struct run_cell cells[ARM_COUNT];
-	char failure[256]; /* why a cell ended that should not have */
+	char failure[256]; /* why a cell failed unexpectedly */
 };
 
-/* All arms of a round that has begun; another one while there is time. */
+/* Finishes a started round in all arms; starts another one while there is time. */
 static bool wants_more(void *context, size_t cell, unsigned *flags)
 {
 	struct trial *t = context;
@@ -86,7 +88,7 @@ static enum prony_status keep_end(void *context, size_t cell, enum cell_status s
 	return PRONY_OK;
 }
 
-/* A small network on data that is always there. */
+/* Uses a small network and a data set that is always available. */
 static enum prony_status make_spec(const struct trial *t, struct spec *spec, struct error *err)
 {
 	static const struct {
@@ -175,7 +177,9 @@ static enum prony_status run_trial(struct trial *t, const volatile int *stop, st
 	return status;
 }
 
-/* Rounds in which every process ended well, in order; and what was added, of A's mean step. */
+/*
+ * Keeps rounds in which every process succeeded, and the amounts added relative to A's mean step.
+ */
 static void keep_whole_rounds(const struct trial *t, struct arms *out)
 {
 	double logs = 0;
@@ -194,7 +198,7 @@ static void keep_whole_rounds(const struct trial *t, struct arms *out)
 		out->injected[arm] /= exp(logs / (double)out->rounds);
 }
 
-/* The shortest step of some processes: what a delay is a part of. */
+/* The shortest step of some processes, to which the delays are relative. */
 static enum prony_status known_step(double (*means_ns)[ARM_ROUNDS_MAX], int64_t window_ns,
 				    const volatile int *stop, double *step_ns, struct error *err)
 {
@@ -208,7 +212,8 @@ static enum prony_status known_step(double (*means_ns)[ARM_ROUNDS_MAX], int64_t 
 	enum prony_status status = run_trial(t, stop, err);
 	*step_ns = INFINITY;
 	for (size_t i = 0; i < t->done[ARM_A]; i++)
-		*step_ns = fmin(*step_ns, means_ns[ARM_A][i]); /* of a number and NaN: the number */
+		*step_ns = fmin(*step_ns,
+				means_ns[ARM_A][i]); /* fmin of a number and NaN is the number */
 	if (status == PRONY_OK && !isfinite(*step_ns))
 		status = error_set(err, PRONY_CRASHED, "no process of the self-test ended well");
 	free(t);
@@ -220,8 +225,10 @@ enum prony_status arms_measure(int64_t limit_ns, const volatile int *stop, struc
 {
 	double(*means_ns)[ARM_ROUNDS_MAX] = memory_alloc(sizeof out->means_ns);
 	int64_t deadline_ns = clock_monotonic_ns() + limit_ns;
-	/* A process takes about twice its window and a fixed part; many are worth more than long
-	 * ones. */
+	/*
+	 * A process takes about twice its window plus a fixed time; many processes are better than
+	 * long ones.
+	 */
 	int64_t window_ns = limit_ns / 40;
 	window_ns = window_ns > TRIAL_WINDOW_MAX_NS ? TRIAL_WINDOW_MAX_NS : window_ns;
 	window_ns = window_ns < TRIAL_WINDOW_MIN_NS ? TRIAL_WINDOW_MIN_NS : window_ns;

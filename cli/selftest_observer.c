@@ -1,4 +1,6 @@
-/* What the sensors cost: their processor time, and how much slower all cores are with them. */
+/*
+ * Measures the cost of the sensors: their CPU time, and how much they slow down work on all cores.
+ */
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,12 +18,12 @@
 #include "sensors/sampling.h"
 #include "stats/contrast.h"
 
-/* Every sensor has its turn within one, where there is time. */
+/* Long enough that every sensor is sampled once, if there is time. */
 #define BLOCK_MAX_NS INT64_C(1000000000)
 #define BLOCK_MIN_NS INT64_C(50000000)
 enum { PAIRS_MIN = 2, PAIRS_MAX = 64, ROUNDS_OF_WORK = 1000 };
 
-/* A thread that works, and says how often. */
+/* A thread that works and counts pieces of work. */
 struct worker {
 	pthread_t thread;
 	_Alignas(64) atomic_ulong done;
@@ -52,7 +54,7 @@ static unsigned long done_by(struct worker *workers, int count)
 	return sum;
 }
 
-/* Nanoseconds of all workers for one piece of work, in one block. */
+/* Nanoseconds per piece of work over all workers in one block. */
 static enum prony_status block(struct worker *workers, int count, int64_t length_ns, bool watched,
 			       int64_t *cpu_ns, double *ns_each, struct error *err)
 {
@@ -93,7 +95,7 @@ static enum prony_status start_cost(struct observer *out, struct error *err)
 	return PRONY_OK;
 }
 
-/* With and without sensors in turn: on off, off on, ... */
+/* Alternates blocks with and without sensors: on off, off on, ... */
 static enum prony_status run_blocks(struct worker *workers, int count, int64_t limit_ns,
 				    struct observer *out, struct error *err)
 {
@@ -132,7 +134,7 @@ enum prony_status observer_measure(int cores, int64_t limit_ns, struct observer 
 				   struct error *err)
 {
 	atomic_bool stop = false;
-	/* Somebody to be watched. */
+	/* A child process for the sensors to observe. */
 	pid_t child = fork();
 	int started = 0, code = 0;
 

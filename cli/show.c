@@ -1,4 +1,4 @@
-/* `prony show`: the table of a stored run. */
+/* `prony show`: prints the table of a stored run. */
 #include <string.h>
 
 #include "cli/cli.h"

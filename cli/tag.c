@@ -1,4 +1,4 @@
-/* `prony tag`: what runs are called. */
+/* `prony tag`: names and tags runs. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -27,7 +27,7 @@ const struct option tag_option_rows[] = {
 	{.name = NULL},
 };
 
-/* All or nothing: one transaction. */
+/* One transaction: all changes or none. */
 static enum prony_status change(struct store *store, const struct tag_options *options, int64_t run,
 				const char **tags, size_t count, struct error *err)
 {
@@ -58,7 +58,7 @@ static enum prony_status tag_run(const struct tag_options *options, const char *
 	return status;
 }
 
-/* The run as it is called now. */
+/* Prints the run with its current name and tags. */
 static void print_run(const struct tag_options *options, int64_t run, struct error *err)
 {
 	json_t *rows = run_rows(options->store, NULL, err), *chosen = json_array(), *row;

@@ -1,4 +1,4 @@
-/* `prony worker` and `prony guard`: the program as its own child processes. */
+/* `prony worker` and `prony guard`: the program as its own child process. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -43,7 +43,10 @@ int command_worker(const struct cli_command *command, int argc, char **argv)
 		if (err.code)
 			exit_code = cli_fail(&err);
 	}
-	/* Destructors of some frameworks crash or hang; everything has been delivered by now. */
+	/*
+	 * Skip destructors: those of some frameworks crash or hang, and everything has been
+	 * delivered.
+	 */
 	fflush(NULL);
 	_exit(exit_code);
 }

@@ -1,4 +1,4 @@
-/* `prony worker-check`: does a worker keep the protocol, and does it compute what it says? */
+/* `prony worker-check`: checks whether a worker follows the protocol and computes correctly. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void on_signal(int number)
 }
 
 struct printer {
-	json_t *rows; /* NULL: text, line by line as it comes */
+	json_t *rows; /* NULL: text output, line by line */
 	int passed, skipped;
 };
 
@@ -104,13 +104,12 @@ static void print_result(void *context, const char *check, enum check_outcome ou
 		check_figure_text(&figures[i], text);
 		cli_out("        %-4s %s\n", figures[i].passed ? "ok" : "off", text);
 	}
-	cli_finish_output(); /* a worker may take its time over the next one */
+	cli_finish_output(); /* flush, because the worker may take long over the next check */
 }
 
 /*
- * What follows the first word that is no option of ours belongs to the worker, whatever it looks
- * like:
- * "--" is put before it. All our options but help take a value. NULL without memory; caller frees.
+ * Everything after the first word that is not our option belongs to the worker: put "--" before it.
+ * All our options except help take a value. NULL without memory; the caller frees it.
  */
 static char **guard_command(int *argc, char **argv)
 {
@@ -134,7 +133,7 @@ static char **guard_command(int *argc, char **argv)
 	return out;
 }
 
-/* The zoo's networks by name. */
+/* Finds zoo networks by name. */
 static enum prony_status find_networks(const struct option_list *words, const struct network **out,
 				       size_t *count, struct error *err)
 {
@@ -218,7 +217,9 @@ int command_worker_check(const struct cli_command *command, int argc, char **arg
 	int exit_code = 0;
 	size_t count = 0;
 	char **guarded = guard_command(&argc, argv);
-	/* One more than cli_parse fills: the worker's command line ends with NULL. */
+	/*
+	 * One more than cli_parse fills in, because the worker's command line must end with NULL.
+	 */
 	const char **words = calloc((size_t)argc + 1, sizeof *words);
 	if (!guarded || !words)
 		exit_code = cli_fail(
