@@ -1,9 +1,9 @@
-"""Batches that arrive while the network runs: the worker's end of the ring (docs/worker-protocol.md,
-"The ring of batches")."""
+"""The worker's end of the ring of batches, which arrive while the network runs
+(docs/worker-protocol.md, "The ring of batches")."""
 import os
 
 from errors import WorkerError
-from safetensors_io import Tensor, elements
+from safetensors_io import DTYPE_BYTES, Tensor, elements
 
 ALIGNMENT = 4096
 
@@ -14,8 +14,8 @@ def pages(size):
 
 
 class Ring(object):
-    """inputs and labels are lists of Tensor over the memory of the slots (labels: None where the case
-    has none); waited and copied are nanoseconds since begin()."""
+    """batches is a list, one entry for each slot, of (inputs, labels): lists of Tensor over the memory of
+    the slot. waited and copied are nanoseconds since begin()."""
 
     def __init__(self, request):
         """`request` is the member `ring` of hello; the descriptors are ours from now on."""
@@ -29,33 +29,30 @@ class Ring(object):
 
     def lay_out(self, case, room, region):
         """Lays the case's slots over `region` (offset, bytes) of the memory `room`."""
-        x, y = case.batch(0)
-        # Labels have their place also where the network has none.
-        labels = pages(4 * elements(x.shape))
-        stride = labels + pages(8 * case.recipe["batch"])
+        inputs, labels = case.batch(0)
+        sizes = [DTYPE_BYTES[like.dtype] * elements(like.shape) for like in inputs + labels]
+        # A slot has room for one label per sample also where the network has no labels.
+        stride = sum(map(pages, sizes)) + (0 if labels else pages(8 * case.recipe["batch"]))
         if stride * case.slots > region[1]:
             raise WorkerError("invalid", "the ring has %d bytes, %d slots of %d need more"
                               % (region[1], case.slots, stride))
         view = memoryview(room)
-        self.inputs, self.labels = [], []
+        self.batches = []
         for slot in range(case.slots):
-            place = region[0] + slot * stride
-            self.inputs.append(self._over(x, view, place))
-            self.labels.append(y and self._over(y, view, place + labels))
-
-    @staticmethod
-    def _over(like, view, place):
-        size = elements(like.shape) * (8 if like.dtype == "I64" else 4)
-        return Tensor(like.name, like.dtype, like.shape, view[place:place + size])
+            offset, tensors = region[0] + slot * stride, []
+            for like, size in zip(inputs + labels, sizes):
+                tensors.append(Tensor(like.name, like.dtype, like.shape, view[offset:offset + size]))
+                offset += pages(size)
+            self.batches.append((tensors[:len(inputs)], tensors[len(inputs):]))
 
     def begin(self):
         self.waited = self.copied = 0
 
     def stepping(self, feed, step, now):
-        """A step that waits for the batch of its slot, feeds it, steps, and gives the slot back: a
-        framework has copied it when feed returns, or is done with it when step returns. step None: it
-        only waits."""
-        ready, free, inputs, labels = self.ready, self.free, self.inputs, self.labels
+        """Returns a step that waits for the batch of its slot, feeds it, steps, and frees the slot. A
+        framework has copied the batch when feed returns, or no longer needs it when step returns. Without
+        a step (None) it only waits."""
+        ready, free, batches = self.ready, self.free, self.batches
         read, write = os.read, os.write
 
         def stream(slot):
@@ -65,7 +62,7 @@ class Ring(object):
             taken = now()
             self.waited += taken - begin
             if step:
-                feed(slot, inputs[slot], labels[slot])
+                feed(slot, *batches[slot])
                 self.copied += now() - taken
                 step(slot)
             write(free, b"\0")

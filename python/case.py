@@ -1,4 +1,4 @@
-"""The case bundle (docs/case-bundle.md): what one process has to do."""
+"""Reads a case bundle (docs/case-bundle.md): the work of one process."""
 import json
 import os
 
@@ -6,14 +6,15 @@ import safetensors_io
 from errors import WorkerError
 
 SCHEMA = 2
+IGNORED = -1  # a label that adds nothing to the loss
 FILES = {"weights": "weights.safetensors", "input": "input.safetensors",
          "records": "records.bin", "read": "read.safetensors", "profile": "profile.json"}
 
 
 class Case(object):
-    """recipe and graph are the dicts of case.json; values maps a value's name to its dict, and
-    parameters and states are lists of names in graph order. device, backend and options are those
-    of the Target that hello named."""
+    """recipe and graph are the dicts of case.json; values maps a value's name to its dict;
+    parameters, states, inputs and labels are lists of names in graph order. device, backend and
+    options are those of the Target that hello named."""
 
     def __init__(self, folder, target):
         self.folder = folder
@@ -33,6 +34,10 @@ class Case(object):
             if type(self.slots) is not int or self.slots < 1:
                 raise ValueError("slots must be at least 1, not %r" % (self.slots,))
             self.stage = self.recipe["stage"]
+            self.inputs = self._listed("input")
+            self.labels = self._listed("label")
+            for name in self.inputs + self.labels:
+                self.values[name]
         except KeyError as error:
             raise WorkerError("invalid", "%s: %s is missing" % (path, error))
         except (OSError, ValueError, TypeError) as error:
@@ -42,6 +47,15 @@ class Case(object):
         self.data = document.get("data")  # for the framework's own loader, or None
         self._files = document.get("files", {})
         self._maps = {}
+
+    def _listed(self, role):
+        """Names of the graph's inputs or labels; a graph with one of them may name it alone."""
+        names = self.graph.get(role + "s")
+        if names is None:
+            names = [self.graph[role]] if self.graph.get(role) else []
+        if not isinstance(names, list) or role == "input" and not names:
+            raise ValueError("the graph's %ss are %r" % (role, names))
+        return names
 
     def _of_kind(self, kind):
         return [v["name"] for v in self.graph["values"] if v["kind"] == kind]
@@ -72,15 +86,42 @@ class Case(object):
         """Shape (list of int) of a value."""
         return self.values[name]["shape"]
 
+    def dtype(self, name):
+        """Element type of a value: a key of safetensors_io.DTYPE_BYTES."""
+        return self.values[name]["dtype"]
+
     def weight(self, name):
         """Tensor with the initial value of a parameter or state."""
         return self._tensor("weights", name, name, "F32")
 
     def batch(self, number):
-        """(input Tensor F32, label Tensor I64 or None) of batch `number`."""
-        label = self.graph.get("label")
-        return (self._tensor("input", "input.%d" % number, self.graph["input"], "F32"),
-                self._tensor("input", "label.%d" % number, label, "I64") if label else None)
+        """(inputs, labels) of batch `number`: lists of Tensor in the order of `inputs` and `labels`."""
+        batch = tuple(
+            [self._tensor("input", "%s.%d" % (role, number) + (".%d" % i if len(names) > 1 else ""), name,
+                          self.dtype(name)) for i, name in enumerate(names)]
+            for role, names in (("input", self.inputs), ("label", self.labels)))
+        for node in self.nodes:
+            if node["op"] == "SoftmaxCrossEntropyLoss" and node["inputs"][1] in self.labels:
+                self._check_labels(batch[1][self.labels.index(node["inputs"][1])],
+                                   self.shape(node["inputs"][0])[-1])
+        return batch
+
+    @staticmethod
+    def _check_labels(tensor, classes):
+        """WorkerError for a label that is neither a class nor ignored, and where all are ignored."""
+        labels = tensor.data.cast("q")
+        if len(labels) and (min(labels) < IGNORED or not 0 <= max(labels) < classes):
+            raise WorkerError("invalid", "tensor %s has labels from %d to %d; classes are 0 to %d, %d is "
+                              "ignored, and at least one label must be a class"
+                              % (tensor.name, min(labels), max(labels), classes - 1, IGNORED))
+
+    def ignores_labels(self):
+        """Whether the loss has to leave out labels of -1. Where the labels are one per sample and the bundle
+        has none of -1, a framework's plain mean over the batch is the loss."""
+        if any(len(self.shape(name)) != 1 for name in self.labels):
+            return True
+        return any(IGNORED in tensor.data.cast("q") for name, tensor in self._map("input").items()
+                   if name.startswith("label.") and tensor.dtype == "I64")
 
     def nodes_for(self, wanted):
         """The nodes (in order) that the values named in the list `wanted` depend on."""

@@ -25,6 +25,23 @@ def problems(case, operators, refusals):
     return reasons
 
 
+def single_problems(case):
+    """List of str: why a case is not one float input with one label per sample, for the adapters of
+    frameworks that take nothing else."""
+    reasons = ["%d inputs" % len(case.inputs)] if len(case.inputs) > 1 else []
+    reasons += ["input %s of type %s" % (name, case.dtype(name))
+                for name in case.inputs if case.dtype(name) != "F32"]
+    if case.stage != "forward" and case.labels and case.ignores_labels():
+        reasons.append("a loss that ignores labels, or has several per sample")
+    return reasons
+
+
+def gather_problem(case, node):
+    """Why a Gather does not look up rows of a table, or None."""
+    axis = node["attributes"].get("axis", 0)
+    return "axis %d" % axis if axis else None
+
+
 def wanted(case):
     """List of str: the values that a step computes: [logits], or [loss, logits] where it trains."""
     graph = case.graph

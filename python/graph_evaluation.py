@@ -99,6 +99,14 @@ class Operation(object):
             return reshape(value, layout.shape(self.shape))
         return transpose(reshape(value, self.shape), layout.order(4))
 
+    def gathered(self, take, transpose):
+        """The result of a Gather: take(table, indices) of the framework, on values in the graph's order."""
+        layout = self.layout
+        table, indices = (transpose(value, layout.back(4)) if layout.last and self.rank(i) == 4 else value
+                          for i, value in enumerate(self.inputs))
+        result = take(table, indices)
+        return transpose(result, layout.order(4)) if layout.last and len(self.shape) == 4 else result
+
     def operand(self, place, reshape, transpose):
         """An input of a broadcasting operator, so that it fits the result in our order."""
         shape, rank = self.case.shape(self.names[place]), len(self.shape)
@@ -112,7 +120,7 @@ class Operation(object):
 
 
 class Evaluation(object):
-    """values: {name: value} of input, label, parameters and states in our order, which grows; updates:
+    """values: {name: value} of inputs, labels, parameters and states in our order, which grows; updates:
     {name of a state: its new value}, filled by rows that have any."""
 
     def __init__(self, case, layout, operators, values, **context):

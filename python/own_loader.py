@@ -37,7 +37,7 @@ class Data(object):
         self.shape, self.training = given["shape"], given["training"]
         self.scale, self.mean, self.deviation = given["scale"], given["mean"], given["deviation"]
         # As the network takes a batch of them.
-        self.batch_shape = case.shape(case.graph["input"])
+        self.batch_shape = case.shape(case.inputs[0])
         self.batch, self.seed = case.recipe["batch"], case.recipe["seed"]
         self.threads = case.recipe["threads"]
         # Stored as large as the network takes it, or flat: nothing is cut out or resized.

@@ -1,4 +1,4 @@
-"""safetensors images, read and laid out with the standard library alone.
+"""Reads and lays out safetensors images with the standard library alone.
 
 An image is 8 bytes of header length (little-endian), a JSON header, the data
 (https://huggingface.co/docs/safetensors). Frameworks get and give the data as buffers.
@@ -7,7 +7,8 @@ import json
 import mmap
 import struct
 
-DTYPE_BYTES = {"F32": 4, "F64": 8, "BF16": 2, "F16": 2, "I32": 4, "I64": 8, "U8": 1}
+DTYPE_BYTES = {"F32": 4, "F64": 8, "BF16": 2, "F16": 2, "I32": 4, "I64": 8, "U8": 1,
+               "BOOL": 1}
 HEADER_BYTES_MAX = 16 << 20
 ALIGNMENT = 64
 

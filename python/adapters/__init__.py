@@ -48,8 +48,10 @@ class Adapter(object):
         reply: parameters, macs, notes. Leaves weights, state and random numbers as loaded."""
         raise NotImplementedError
 
-    def feed(self, slot, x, y):
-        """Makes a batch resident in `slot`: x Tensor F32, y Tensor I64 or None."""
+    def feed(self, slot, inputs, labels):
+        """Makes a batch resident in `slot`. inputs and labels are lists of Tensor in the order of
+        case.inputs and case.labels; labels (I64) is empty where the network has none, and a label of -1
+        is ignored by the loss."""
         raise NotImplementedError
 
     def loader_problems(self, case):

@@ -115,10 +115,10 @@ class Adapter(NumpyAdapter):
         self.step = step
         self.blobs = [self.made.loss, self.made.tops[self.case.graph["logits"]]]
 
-    def batch(self, x, y):
-        x = self.made.arranged(array(x))
-        labels = numpy.zeros(len(x), numpy.float32) if y is None else array(y).astype(numpy.float32)
-        return numpy.array(x, order="C"), labels
+    def batch(self, inputs, labels):
+        x = self.made.arranged(array(inputs[0]))
+        y = array(labels[0]).astype(numpy.float32) if labels else numpy.zeros(len(x), numpy.float32)
+        return numpy.array(x, order="C"), y
 
     def loader_problems(self, case):
         return caffe_data.problems(own_loader.Data(case))

@@ -120,10 +120,9 @@ class Adapter(NumpyAdapter):
 
     def give(self, x, y):
         """Copies a batch to the net's input."""
-        graph = self.case.graph
-        workspace.FeedBlob(graph["input"], x)
+        workspace.FeedBlob(self.case.inputs[0], x)
         if y is not None:
-            workspace.FeedBlob(graph["label"], y)
+            workspace.FeedBlob(self.case.labels[0], y)
 
     def make_step(self, net):
         batches, give, run = self.batches, self.give, workspace.RunNet
@@ -133,9 +132,9 @@ class Adapter(NumpyAdapter):
             run(net)
         self.step = step
 
-    def batch(self, x, y):
-        x = numpy.array(self.builder.arranged(array(x)), order="C")
-        return x, None if self.case.stage == "forward" else array(y).astype(numpy.int32)
+    def batch(self, inputs, labels):
+        x = numpy.array(self.builder.arranged(array(inputs[0])), order="C")
+        return x, None if self.case.stage == "forward" else array(labels[0]).astype(numpy.int32)
 
     def read(self, what, tensors):
         if what in ("logits", "loss"):

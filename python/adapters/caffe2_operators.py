@@ -19,7 +19,7 @@ class Builder(object):
         self.case, self.model, self.net = case, model, model.net
         self.training = case.stage != "forward"
         self.nodes = case.nodes_for([case.graph["logits"]])
-        readers = [node["op"] for node in self.nodes if case.graph["input"] in node["inputs"]]
+        readers = [node["op"] for node in self.nodes if case.inputs[0] in node["inputs"]]
         self.sequences = all(op in RECURRENT for op in readers)
         self.blobs, self.layouts, self.constants = {}, {}, {}
 
@@ -38,7 +38,7 @@ class Builder(object):
         """Appends the loss; its blob."""
         graph = self.case.graph
         name = graph["loss"]
-        return self.net.SoftmaxWithLoss([graph["logits"], graph["label"]],
+        return self.net.SoftmaxWithLoss([graph["logits"], self.case.labels[0]],
                                         [name + ".probabilities", name])[1]
 
     def macs(self, node):
@@ -161,7 +161,7 @@ def _recurrent(b, inputs, out, node):
     more = {} if lstm else {"activation": "relu"}
     layer = rnn_cell.LSTM if lstm else rnn_cell.BasicRNN
     x = inputs[0]
-    if x != b.case.graph["input"] or not b.sequences:
+    if x != b.case.inputs[0] or not b.sequences:
         x = b.net.Transpose([x], name + ".time", axes=[1, 0, 2])
     last = layer(b.model, x, None, tuple(states) if lstm else states, width, size, name,
                  outputs_with_grads=(1,), forward_only=not b.training, **more)[1]

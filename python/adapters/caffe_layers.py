@@ -22,13 +22,12 @@ class Net(object):
         self.training = case.stage != "forward"
         self.places, self.scales, self.loss, self.fixed = {}, {}, None, []
         self.states, self.statistics = {}, []
-        graph = case.graph
         self.sequences = any(node["op"] == "LSTM" for node in case.nodes)
-        self.input("data", self.arranged_shape(case.shape(graph["input"])))
-        self.tops = {graph["input"]: "data"}
+        self.input("data", self.arranged_shape(case.shape(case.inputs[0])))
+        self.tops = {case.inputs[0]: "data"}
         if self.training:
             self.input("label", [case.recipe["batch"]])
-            self.tops[graph.get("label")] = "label"
+            self.tops.update((name, "label") for name in case.labels)
         nodes = case.nodes_for(graph_analysis.wanted(case))
         self.overwritable = set()
         for node in nodes:
@@ -283,7 +282,7 @@ def _lstm(net, node, a):
 
 
 def _lstm_problem(case, node):
-    if node["inputs"][0] != case.graph["input"]:
+    if node["inputs"][0] != case.inputs[0]:
         return "of other than the input"
     return graph_analysis.recurrent_problem(case, node)
 

@@ -1,4 +1,5 @@
-"""Chainer: functions called one by one, its own optimisers; see docs/frameworks-discontinued.md, "chainer"."""
+"""The adapter of Chainer: functions called one by one, its own optimisers (docs/frameworks-discontinued.md,
+"chainer")."""
 import os
 import warnings
 
@@ -15,7 +16,7 @@ from adapters.numpy_adapter import NumpyAdapter  # noqa: E402
 
 class Adapter(NumpyAdapter):
     name, version = "chainer", chainer.__version__
-    operators, refusals = OPERATORS, REFUSALS
+    operators, refusals, several = OPERATORS, REFUSALS, True
 
     def open(self, case):
         chainer.config.train = case.stage != "forward"
@@ -43,7 +44,7 @@ class Adapter(NumpyAdapter):
     def count(self, program):
         """Multiply-accumulates of a pass over batch 0, which leaves no trace."""
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            return program.count(self.given(*self.batch(*self.case.batch(0))))
+            return program.count(self.given(*self.case.batch(0)))
 
     def optimiser(self):
         recipe = self.case.recipe
@@ -76,8 +77,8 @@ class Adapter(NumpyAdapter):
             results[:] = loss.array, logits.array
         self.step = forward if self.case.stage == "forward" else train
 
-    def feed(self, slot, x, y):
-        self.ready[slot] = self.given(*self.batch(x, y))
+    def feed(self, slot, inputs, labels):
+        self.ready[slot] = self.given(inputs, labels)
 
     def read(self, what, tensors):
         if self.case.stage == "forward" and what == "logits":

@@ -110,6 +110,12 @@ def _rnn(case, node):
     return call
 
 
+def _gather_problem(case, node):
+    if len(case.shape(node["inputs"][0])) != 2:
+        return "a table of another rank than 2"
+    return graph_analysis.gather_problem(case, node)
+
+
 def _two(function):
     """A row for a function of two operands, which Chainer does not broadcast."""
     def call(a, b):
@@ -117,6 +123,11 @@ def _two(function):
         return function(a if a.shape == shape else F.broadcast_to(a, shape),
                         b if b.shape == shape else F.broadcast_to(b, shape))
     return plain(call)
+
+
+def _cross_entropy(case, node):
+    """Mean over the labels that are not -1: Chainer ignores those and counts the others."""
+    return lambda logits, labels: F.softmax_cross_entropy(logits, labels.ravel())
 
 
 OPERATORS = {
@@ -145,6 +156,7 @@ OPERATORS = {
     "Slice": sliced,
     "ReduceMean": lambda case, node: lambda x: F.mean(
         x, tuple(node["attributes"]["axes"]), keepdims=bool(node["attributes"]["keepdims"])),
+    "Gather": plain(lambda table, indices: F.embed_id(indices, table)),
     "Dropout": dropped(F.dropout),
     "Add": _two(lambda a, b: a + b),
     "Sub": _two(lambda a, b: a - b),
@@ -152,7 +164,7 @@ OPERATORS = {
     "Div": _two(lambda a, b: a / b),
     "LSTM": _lstm,
     "RNN": _rnn,
-    "SoftmaxCrossEntropyLoss": plain(F.softmax_cross_entropy),
+    "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": plain(lambda x: F.sum(x * x) * 0.5),
 }
 
@@ -161,5 +173,6 @@ REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": graph_analysis.statistics_problem,
+    "Gather": _gather_problem,
     "LRN": graph_analysis.even_size_problem,
 }

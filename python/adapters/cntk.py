@@ -38,10 +38,10 @@ class Adapter(NumpyAdapter):
             value = self.weight(name)
             self.values[name] = cntk.parameter(value.shape, init=value, name=name)
         self.states = {name: cntk.constant(self.weight(name), name=name) for name in case.states}
-        self.x = self.make_input(case.shape(graph["input"]))
+        self.x = self.make_input(case.shape(case.inputs[0]))
         self.y = cntk.input_variable(case.shape(graph["logits"])[1:])
         made, macs = dict(self.values, **self.states), 0
-        made[graph["input"]] = self.x
+        made[case.inputs[0]] = self.x
         for node in case.nodes_for([graph["logits"]]):
             t = Translation(case, node, [made[name] if name else None for name in node["inputs"]])
             made[node["outputs"][0]] = OPERATORS[node["op"]](t)
@@ -61,7 +61,7 @@ class Adapter(NumpyAdapter):
                 self.layouts[name] = lambda w: (gates(w) if gates else w).T
 
     def make_input(self, shape):
-        readers = [node["op"] for node in self.case.nodes if self.case.graph["input"] in node["inputs"]]
+        readers = [node["op"] for node in self.case.nodes if self.case.inputs[0] in node["inputs"]]
         if all(op in ("LSTM", "RNN") for op in readers):
             return cntk.sequence.input_variable(shape[2:])
         return cntk.input_variable(shape[1:])
@@ -106,11 +106,11 @@ class Adapter(NumpyAdapter):
         return cntk.momentum_sgd(trained, rate, cntk.momentum_schedule(recipe["momentum"]),
                                  unit_gain=False, l2_regularization_weight=decay)
 
-    def batch(self, x, y):
-        given = {self.x: array(x).copy()}
+    def batch(self, inputs, labels):
+        given = {self.x: array(inputs[0]).copy()}
         if self.case.stage != "forward":
             classes = self.y.shape[0]
-            given[self.y] = numpy.eye(classes, dtype=numpy.float32)[array(y)]
+            given[self.y] = numpy.eye(classes, dtype=numpy.float32)[array(labels[0])]
         return given
 
     def loader_problems(self, case):

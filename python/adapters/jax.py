@@ -1,4 +1,4 @@
-"""JAX, the whole step under jax.jit, as a careful user runs it: see docs/frameworks-python.md, "jax"."""
+"""The adapter of JAX: the whole step under jax.jit (docs/frameworks-python.md, "jax")."""
 import os
 
 import adapters
@@ -13,8 +13,8 @@ import jaxlib
 import graph_analysis
 import graph_evaluation
 from adapters import jax_trace, traced_layers
-from adapters.jax_operators import OPERATORS
-from adapters.numpy_tensors import array, fill
+from adapters.jax_operators import OPERATORS, REFUSALS
+from adapters.numpy_tensors import array, batch_arrays, fill
 from adapters.xla_threads import pool_threads
 from errors import WorkerError
 from safetensors_io import elements
@@ -83,7 +83,7 @@ class Adapter(adapters.Adapter):
         return (adapters.unsupported(
             case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"], precision=known)
-            + graph_analysis.problems(case, OPERATORS, {})
+            + graph_analysis.problems(case, OPERATORS, REFUSALS)
             + graph_evaluation.order_problems(case))
 
     def open(self, case):
@@ -128,12 +128,11 @@ class Adapter(adapters.Adapter):
                  "key": jax.random.key(case.recipe["seed"])}
         if case.stage == "train" and case.recipe["optimiser"] != "sgd":
             state["slots"] = jax.tree.map(jnp.zeros_like, parameters)
-        x, y = (None if part is None else jax.ShapeDtypeStruct(part.shape, part.dtype)
-                for part in self._batch(*case.batch(0)))
-        program = jax.make_jaxpr(self._forward)(parameters, state["states"], state["key"], x, y).jaxpr
+        batch = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in self._batch(*case.batch(0))]
+        program = jax.make_jaxpr(self._forward)(parameters, state["states"], state["key"], batch).jaxpr
         macs = macs_of(program)
         self._check_precision(program)
-        self._make_step(state, x, y)
+        self._make_step(state, batch)
         notes = ["jax.jit of the whole step"]
         if graph_analysis.normalised(case):
             notes.append("running variance divided by n")
@@ -154,16 +153,15 @@ class Adapter(adapters.Adapter):
         low = self.low is not None and self.forward_only and name not in self.wide
         return value.astype(self.low) if low else value
 
-    def _forward(self, parameters, states, key, x, y):
-        """([loss or None, logits], new states) of a batch."""
+    def _forward(self, parameters, states, key, batch):
+        """([loss or None, logits], new states) of a batch, a list of inputs and labels."""
         def product(name, value):
-            return value if self.low is None or name in self.wide else value.astype(self.low)
-        graph = self.case.graph
+            if self.low is None or name in self.wide or not jnp.issubdtype(value.dtype, jnp.floating):
+                return value
+            return value.astype(self.low)
+        given = dict(zip(self.case.inputs + self.case.labels, batch))
         values = {name: product(name, value)
-                  for group in (parameters, states) for name, value in group.items()}
-        values[graph["input"]] = product(graph["input"], x)
-        if y is not None:
-            values[graph["label"]] = y
+                  for group in (parameters, states, given) for name, value in group.items()}
         run = graph_evaluation.Evaluation(
             self.case, self.layout, traced_layers.scoped(self.case, OPERATORS, jax.named_scope), values, key=key)
         results = run.compute(graph_analysis.wanted(self.case))
@@ -184,14 +182,14 @@ class Adapter(adapters.Adapter):
             gradients = jax.tree.map(lambda g, s: g / (jnp.sqrt(s) + epsilon), gradients, slots)
         return jax.tree.map(lambda w, g: w - rate * g, parameters, gradients), slots
 
-    def _train(self, state, gradients, x, y):
+    def _train(self, state, gradients, batch):
         """(new state, gradients, [loss, logits]); the gradients of the step before are only the
         memory for those of this one."""
         key, drawn = jax.random.split(state["key"]) if graph_analysis.drops(self.case) else (
             state["key"], None)
 
         def loss(parameters):
-            results, states = self._forward(parameters, state["states"], drawn, x, y)
+            results, states = self._forward(parameters, state["states"], drawn, batch)
             return results[0], (results, states)
         gradients, (results, states) = jax.grad(loss, has_aux=True)(state["parameters"])
         state = dict(state, states=states, key=key)
@@ -202,38 +200,34 @@ class Adapter(adapters.Adapter):
                 state["slots"] = slots
         return state, gradients, results
 
-    def _make_step(self, state, x, y):
+    def _make_step(self, state, batch):
         """Compiles the step and sets step, sync and kept: [state, gradients, [loss, logits]]."""
         self.kept = kept = [state, None, [None, None]]
         batches = self.batches
         if self.forward_only:
             # What never changes is an argument too: constants would be folded for minutes.
-            run = jax.jit(lambda state, x: self._forward(
-                state["parameters"], state["states"], None, x, None)[0][1])
-            forward = run.lower(state, x).compile()
+            run = jax.jit(lambda state, batch: self._forward(
+                state["parameters"], state["states"], None, batch)[0][1])
+            forward = run.lower(state, batch).compile()
 
             def step(slot):
-                kept[2][1] = forward(state, batches[slot][0])
+                kept[2][1] = forward(state, batches[slot])
         else:
             kept[1] = jax.tree.map(jnp.zeros_like, state["parameters"])
             train = jax.jit(self._train, donate_argnums=(0, 1), keep_unused=True).lower(
-                state, kept[1], x, y).compile()
+                state, kept[1], batch).compile()
 
             def step(slot):
-                kept[0], kept[1], kept[2] = train(kept[0], kept[1], *batches[slot])
+                kept[0], kept[1], kept[2] = train(kept[0], kept[1], batches[slot])
         self.step = step
         self.sync = lambda: jax.block_until_ready(kept[2])
 
-    def _batch(self, x, y):
-        """Input and label as arrays of NumPy in our layout."""
-        return (array(x, self.layout.order(len(x.shape))),
-                None if y is None else array(y).astype("int32"))
+    def _batch(self, inputs, labels):
+        """List of the arrays that a step takes: the inputs and, where it trains, the labels."""
+        return batch_arrays(inputs, [] if self.forward_only else labels, self.layout)
 
-    def feed(self, slot, x, y):
-        if elements(x.shape) == 0:
-            raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
-        self.batches[slot] = tuple(None if part is None else jnp.array(part)
-                                   for part in self._batch(x, y))
+    def feed(self, slot, inputs, labels):
+        self.batches[slot] = [jnp.array(part) for part in self._batch(inputs, labels)]
 
     def read(self, what, tensors):
         state, gradients, results = self.kept

@@ -1,6 +1,6 @@
-"""One row for each operator: the calls of jax that compute it, on values in the adapter's layout.
+"""The calls of jax that compute each operator, on values in the adapter's layout.
 
-OPERATORS is the one table. A row gets a graph_evaluation.Operation; its run's context has `low` (dtype
+OPERATORS has a row for each operator. A row gets a graph_evaluation.Operation; its run's context has `low` (dtype
 that products are computed in, or None) and `key` (random numbers; None where nothing drops).
 """
 import jax
@@ -9,6 +9,7 @@ import numpy
 from jax import lax
 
 import graph_analysis
+from case import IGNORED
 from graph_evaluation import SPLIT
 
 LARGEST = 3.4028234e38  # Clip's bounds where it has none
@@ -166,8 +167,18 @@ def _lstm_cell(sums, state):
 
 
 def _cross_entropy(t):
-    logits = jax.nn.log_softmax(t.input(0).astype(jnp.float32))
-    return -jnp.mean(jnp.take_along_axis(logits, t.input(1)[:, None], axis=1))
+    """Mean over the labels that are not ignored."""
+    logits, labels = jax.nn.log_softmax(t.input(0).astype(jnp.float32)), t.input(1)
+    if not t.case.ignores_labels():
+        return -jnp.mean(jnp.take_along_axis(logits, labels[:, None], axis=1))
+    labels = labels.reshape(-1)
+    valid = labels != IGNORED
+    right = jnp.take_along_axis(logits, jnp.where(valid, labels, 0)[:, None], axis=1)[:, 0]
+    return -jnp.sum(jnp.where(valid, right, 0.0)) / jnp.sum(valid)
+
+
+def _gather(t):
+    return t.gathered(lambda table, indices: jnp.take(table, indices, axis=0), jnp.transpose)
 
 
 def _half_squares(t):
@@ -216,6 +227,7 @@ OPERATORS = {
     SPLIT: lambda t, sizes, axis: lax.split(t.input(0), sizes, axis),
     "Pad": _pad,
     "ReduceMean": _reduce_mean,
+    "Gather": _gather,
     "Dropout": _dropout,
     "Add": _broadcast(jnp.add),
     "Sub": _broadcast(jnp.subtract),
@@ -226,3 +238,6 @@ OPERATORS = {
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": _half_squares,
 }
+
+# (case, node) -> why this node cannot be translated, or None.
+REFUSALS = {"Gather": graph_analysis.gather_problem}

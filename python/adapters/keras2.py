@@ -115,14 +115,14 @@ class Adapter(NumpyAdapter):
         self.last[0] = keras_epochs.fit(self.model, self.batches, blocks, slot, marks)
         self.results[:] = marks.last["loss"], marks.last["logits"]
 
-    def batch(self, x, y):
-        x = array(x)
+    def batch(self, inputs, labels):
+        x = array(inputs[0])
         if x.ndim == 4 and backends.channels_last(backend):
             x = x.transpose(0, 2, 3, 1)
         x = numpy.array(x, order="C")
-        if y is None:
+        if not labels:
             return x, None
-        return x, numpy.eye(self.classes, dtype=numpy.float32)[array(y)]
+        return x, numpy.eye(self.classes, dtype=numpy.float32)[array(labels[0])]
 
     def read(self, what, tensors):
         if backend == "mxnet" and self.case.stage == "train" and what in ("logits", "loss"):

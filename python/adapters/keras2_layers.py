@@ -136,7 +136,7 @@ class Builder(object):
         self.training = case.stage != "forward"
         decay = case.recipe["weight_decay"] if case.stage == "train" else 0
         self.decay = regularizers.l2(decay / 2) if decay else None
-        shape = case.shape(case.graph["input"])
+        shape = case.shape(case.inputs[0])
         self.input = layers.Input(shape=self.turned(shape)[1:])
         self.axis = -1 if channels_last else 1
 
@@ -149,7 +149,7 @@ class Builder(object):
     def logits(self):
         """Keras' tensor of the logits."""
         case = self.case
-        made = {case.graph["input"]: self.input}
+        made = {case.inputs[0]: self.input}
         for node in case.nodes_for([case.graph["logits"]]):
             value = OPERATORS[node["op"]](self, node, [made.get(name) for name in node["inputs"]])
             expected = self.turned(case.shape(node["outputs"][0]))[1:]

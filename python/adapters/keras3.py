@@ -1,5 +1,5 @@
-"""Keras 3 on TensorFlow, JAX or PyTorch, through train_on_batch and predict_on_batch: see
-docs/frameworks-python.md, "keras3"."""
+"""The adapter of Keras 3 on TensorFlow, JAX or PyTorch, through train_on_batch and predict_on_batch
+(docs/frameworks-python.md, "keras3")."""
 import os
 import types
 
@@ -20,11 +20,13 @@ import graph_analysis
 import graph_evaluation
 from adapters import keras3_profile, keras_epochs
 from adapters.keras3_layers import OPERATORS, REFUSALS, shared_parameters
-from adapters.numpy_tensors import array, fill
+from adapters.numpy_tensors import array, batch_arrays, fill
+from case import IGNORED
 from errors import WorkerError
 from safetensors_io import elements
 
 SPEED_VARIABLES = ("KERAS_", "TF_", "XLA_", "JAX_", "NPROC", "OMP_", "MKL_", "TORCH")
+TYPES = {"F32": "float32", "F16": "float32", "I64": "int32", "I32": "int32", "BOOL": "bool"}
 POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16"}
 
 
@@ -99,6 +101,18 @@ class HalfSquares(keras.losses.Loss):
         return 0.5 * keras.ops.sum(keras.ops.square(y_pred))
 
 
+class ValidCrossentropy(keras.losses.Loss):
+    """Mean of the cross entropy over the labels that are not ignored."""
+
+    def __init__(self):
+        super().__init__(reduction="sum")
+
+    def call(self, y_true, y_pred):
+        valid = keras.ops.cast(y_true != IGNORED, y_pred.dtype)
+        losses = keras.ops.sparse_categorical_crossentropy(keras.ops.maximum(y_true, 0), y_pred, from_logits=True)
+        return keras.ops.sum(losses * valid) / keras.ops.sum(valid)
+
+
 class Adapter(adapters.Adapter):
     options = ("channels_first", "eager", "fit")
     backends = BACKENDS
@@ -135,6 +149,8 @@ class Adapter(adapters.Adapter):
         reasons = adapters.unsupported(
             case, input=["resident", "stream"], stage=["forward", "train"], precision=sorted(POLICIES),
             optimiser=["sgd", "momentum", "rmsprop"])
+        if "fit" in case.options:
+            reasons += ["option fit with " + reason for reason in graph_analysis.single_problems(case)]
         if "channels_first" in case.options and case.backend == "tensorflow":
             reasons.append("option channels_first with tensorflow, which has no such convolution on a CPU")
         return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS) + shared_parameters(case)
@@ -193,24 +209,27 @@ class Adapter(adapters.Adapter):
         """The functional model; sets kept, {name: (variable, there, back)}, and macs."""
         case, graph = self.case, self.case.graph
         self.kept = {}
-        shape = self.layout.shape(case.shape(graph["input"]))
-        x = keras.Input(shape=shape[1:], batch_size=shape[0], dtype="float32")
+        inputs = [self._input(name) for name in case.inputs]
         values = {name: None for name in case.parameters}
         values.update((name, array(case.weight(name), self.layout.order(len(case.shape(name)))))
                       for name in case.states)
-        values[graph["input"]] = x
-        self.scopes = keras3_profile.Scopes(case, x)
+        values.update(zip(case.inputs, inputs))
+        self.scopes = keras3_profile.Scopes(case, inputs[0])
         run = graph_evaluation.Evaluation(
             case, self.layout, self.scopes.noting(OPERATORS), values, kept=self.kept, regularizer=self._regularizer,
             data_format=keras.backend.image_data_format(), flattened={})
         logits = run.compute([graph["logits"]])[0]
         self.macs = run.macs
         if keras.backend.backend() == "torch" and case.recipe["precision"] == "fp32":
-            model = Remembering(x, logits)
+            model = Remembering(inputs, logits)
             model.remembered = self.last = types.SimpleNamespace(kept=None)
             return model
         self.last = Kept(dtype="float32")
-        return keras.Model(x, self.last(logits))
+        return keras.Model(inputs, self.last(logits))
+
+    def _input(self, name):
+        shape = self.layout.shape(self.case.shape(name))
+        return keras.Input(shape=shape[1:], batch_size=shape[0], dtype=TYPES[self.case.dtype(name)])
 
     def _check_precision(self, model):
         """WorkerError where a layer with weights does not compute in what the recipe's precision says."""
@@ -237,12 +256,14 @@ class Adapter(adapters.Adapter):
         node = [node for node in self.case.nodes if self.case.graph.get("loss") in node["outputs"]]
         if node and node[0]["op"] == "HalfSumOfSquares":
             return HalfSquares()
+        if self.case.ignores_labels():
+            return ValidCrossentropy()
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def _make_step(self, model):
-        self.model = model
         """Sets step; results holds what the last step returned, the loss or the logits, and its
         slot."""
+        self.model = model
         self.results = results = [None, None]
         batches = self.batches
         if self.forward_only:
@@ -264,13 +285,14 @@ class Adapter(adapters.Adapter):
             self.results[1] = keras_epochs.fit(self.model, self.batches, blocks, slot,
                                                keras_epochs.Marks(mark))
 
-    def feed(self, slot, x, y):
-        if elements(x.shape) == 0:
-            raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
-        # fit and predict are given arrays and place them themselves.
-        place = numpy.asarray if "fit" in self.case.options else keras.ops.convert_to_tensor
-        label = numpy.zeros(x.shape[0], "int32") if y is None else array(y).astype("int32")
-        self.batches[slot] = (place(array(x, self.layout.order(len(x.shape))).copy()), place(label))
+    def feed(self, slot, inputs, labels):
+        # fit and predict are given arrays and convert them themselves.
+        convert = numpy.asarray if "fit" in self.case.options else keras.ops.convert_to_tensor
+        arrays = batch_arrays(inputs, labels, self.layout)
+        # One row of logits is one label.
+        label = arrays[-1].reshape(-1) if labels else numpy.zeros(inputs[0].shape[0], "int32")
+        given = [convert(value.copy()) for value in arrays[:len(inputs)]]
+        self.batches[slot] = (given[0] if len(given) == 1 else given, convert(label))
         self.labels[slot] = label
 
     def read(self, what, tensors):
@@ -299,8 +321,9 @@ class Adapter(adapters.Adapter):
         if isinstance(self.loss, HalfSquares):
             return 0.5 * numpy.square(logits).sum()
         logits -= logits.max(axis=1, keepdims=True)
-        right = numpy.take_along_axis(logits, self.labels[self.results[1]][:, None], axis=1)
-        return (numpy.log(numpy.exp(logits).sum(axis=1)) - right[:, 0]).mean()
+        labels = self.labels[self.results[1]]
+        right = numpy.take_along_axis(logits, numpy.maximum(labels, 0)[:, None], axis=1)
+        return (numpy.log(numpy.exp(logits).sum(axis=1)) - right[:, 0])[labels != IGNORED].mean()
 
     def status_of(self, error):
         text = str(error)

@@ -1,5 +1,4 @@
-"""One row for each operator: the layer of Keras 3, or where there is none the function of keras.ops,
-that a user would take.
+"""The layer of Keras 3 that computes each operator, or the function of keras.ops where there is no layer.
 
 A row gets a graph_evaluation.Operation on symbolic tensors. Its run's context has `data_format`,
 `regularizer` (function that makes one, or returns None) and `flattened`, {name of a value: channels, rows and
@@ -212,6 +211,26 @@ def _mean(t, axes, kept):
     return ops.transpose(value, t.layout.order(len(t.shape)))
 
 
+def _gather(t):
+    """A layer for a table of its own, as one writes it; else the function."""
+    if _gather_is_layer(t.case, t.names[0]):
+        layer = layers.Embedding(t.input_shape[0], t.input_shape[1], **_regularizers(t, "embeddings"))
+        result = layer(t.input(1))
+        keep(t, 0, layer.embeddings)
+        return result
+    return t.gathered(lambda table, indices: ops.take(table, indices, axis=0), ops.transpose)
+
+
+def _gather_is_layer(case, table):
+    return case.values[table]["kind"] == "parameter" and len(case.shape(table)) == 2
+
+
+def _gather_problem(case, node):
+    if case.values[node["inputs"][0]]["kind"] == "parameter" and not _gather_is_layer(case, node["inputs"][0]):
+        return "a table of another rank than 2"
+    return graph_analysis.gather_problem(case, node)
+
+
 def _dropout(t):
     return layers.Dropout(t.attributes["ratio"])(t.input(0)) if t.drops else t.input(0)
 
@@ -302,6 +321,7 @@ OPERATORS = {
         t.input(0), [sum(sizes[:i]) for i in range(1, len(sizes))], axis),
     "Pad": lambda t: ops.pad(t.input(0), t.pads(), constant_values=t.attributes["value"]),
     "ReduceMean": lambda t: _mean(t, t.attributes["axes"], t.attributes["keepdims"]),
+    "Gather": _gather,
     "Dropout": _dropout,
     "Add": _broadcast(ops.add),
     "Sub": _broadcast(ops.subtract),
@@ -320,6 +340,7 @@ REFUSALS = {
     "MaxPool": _dilated,
     "Gemm": _gemm_problem,
     "BatchNormalization": _batch_norm_problem,
+    "Gather": _gather_problem,
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,
     "Add": _operand_problem,

@@ -24,7 +24,7 @@ class Adapter(adapters.Adapter):
         self.case = case
         return {"parameters": None, "macs": None}
 
-    def feed(self, slot, x, y):
+    def feed(self, slot, inputs, labels):
         pass
 
     def step(self, slot):

@@ -1,4 +1,4 @@
-"""What the adapters share whose frameworks take and give numpy arrays: which cases they refuse, where
+"""The base of adapters whose frameworks take and give arrays of NumPy: which cases they refuse, where
 parameters and batches come from, how results go back. A derived class fills in its tables.
 """
 import os
@@ -7,9 +7,11 @@ import numpy
 
 import adapters
 import graph_analysis
-from adapters.numpy_tensors import array, fill
+import graph_evaluation
+from adapters.numpy_tensors import array, batch_arrays, fill
 from errors import WorkerError
 
+LAYOUT = graph_evaluation.Layout(last=False)  # values stay in the graph's order
 SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "OPENBLAS_")
 
 
@@ -60,6 +62,7 @@ class NumpyAdapter(adapters.Adapter):
     stages = ("forward", "forward-backward", "train")
     optimisers = ("sgd", "momentum", "rmsprop")
     inputs = ("resident", "stream")  # and "native" of those with a loader
+    several = False  # whether it takes several inputs, integers among them, and labels that are ignored
     name = version = None
     layouts = {}
 
@@ -76,6 +79,8 @@ class NumpyAdapter(adapters.Adapter):
                                        stage=self.stages)
         if case.stage == "train":
             reasons += adapters.unsupported(case, optimiser=self.optimisers)
+        if not self.several:
+            reasons += graph_analysis.single_problems(case)
         return reasons + graph_analysis.problems(case, self.operators, self.refusals)
 
     def gradient_of_equals(self):
@@ -103,22 +108,18 @@ class NumpyAdapter(adapters.Adapter):
         value = array(self.case.weight(name))
         return numpy.array(self.layouts[name](value) if name in self.layouts else value, order="C")
 
-    def batch(self, x, y):
-        """(input, labels or None) as the framework takes them, in memory of their own."""
-        return array(x).copy(), None if y is None else array(y).astype(numpy.int32)
+    def batch(self, inputs, labels):
+        """List of inputs and labels as the framework takes them, in memory of their own."""
+        return [value.copy() for value in batch_arrays(inputs, labels, LAYOUT)]
 
-    def feed(self, slot, x, y):
-        self.batches[slot] = self.batch(x, y)
+    def feed(self, slot, inputs, labels):
+        self.batches[slot] = self.batch(inputs, labels)
 
-    def given(self, x, y):
-        """dict of what nothing computes, where parameters and states are in `values`: those and a batch,
-        under the names of the graph."""
-        graph = self.case.graph
-        values = dict(self.values)
-        values[graph["input"]] = x
-        if graph.get("label"):
-            values[graph["label"]] = y
-        return values
+    def given(self, inputs, labels):
+        """dict of a batch, the parameters and the states by their names in the graph, where `values` has the
+        latter two."""
+        names = self.case.inputs + self.case.labels
+        return dict(self.values, **dict(zip(names, self.batch(inputs, labels))))
 
     def parameter(self, name):
         """The framework's array of a parameter or state."""

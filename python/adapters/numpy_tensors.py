@@ -1,7 +1,11 @@
-"""Tensors of a case as NumPy's arrays, for frameworks that bring NumPy along."""
+"""Converts tensors of a case to arrays of NumPy and back."""
 import numpy
 
-DTYPES = {"F32": numpy.float32, "I64": numpy.int64}
+from errors import WorkerError
+from safetensors_io import elements
+
+DTYPES = {"F32": numpy.float32, "F16": numpy.float16, "I64": numpy.int64, "I32": numpy.int32, "BOOL": numpy.bool_}
+TAKEN = {"I64": numpy.int32, "F16": numpy.float32}  # the types that a batch is converted to
 
 
 def array(tensor, order=None):
@@ -11,6 +15,18 @@ def array(tensor, order=None):
     if order is None or list(order) == sorted(order):
         return value
     return numpy.ascontiguousarray(value.transpose(order))
+
+
+def batch_arrays(inputs, labels, layout):
+    """List of the arrays of a batch as most frameworks take them: inputs (lists of Tensor) in our layout, a
+    graph_evaluation.Layout, integers as int32, floats as float32."""
+    found = []
+    for tensor in inputs + labels:
+        if elements(tensor.shape) == 0:
+            raise WorkerError("unsupported", "tensor %s has no elements" % tensor.name)
+        value = array(tensor, layout.order(len(tensor.shape)) if tensor in inputs else None)
+        found.append(value.astype(TAKEN[tensor.dtype]) if tensor.dtype in TAKEN else value)
+    return found
 
 
 def fill(tensor, value, order=None):

@@ -1,4 +1,4 @@
-"""PaddlePaddle, dynamic graph, its own layers and optimisers; see docs/frameworks-python.md, "paddle"."""
+"""The adapter of PaddlePaddle: dynamic graph, its own layers and optimisers (docs/frameworks-python.md, "paddle")."""
 import os
 
 import paddle
@@ -12,7 +12,7 @@ from adapters.paddle_operators import OPERATORS, REFUSALS, plain_linear, recurre
 
 class Adapter(NumpyAdapter):
     name, version = "paddle", paddle.__version__
-    operators, refusals = OPERATORS, REFUSALS
+    operators, refusals, several = OPERATORS, REFUSALS, True
 
     def open(self, case):
         paddle.set_device("cpu")
@@ -65,14 +65,14 @@ class Adapter(NumpyAdapter):
         """Multiply-accumulates of a pass over batch 0, which leaves no trace."""
         kept = {name: self.values[name].numpy().copy() for name in self.case.states}
         with paddle.no_grad():
-            macs = program.count(self.given(*self.batch(*self.case.batch(0))))
+            macs = program.count(self.given(*self.case.batch(0)))
         for name, value in kept.items():
             self.values[name].set_value(value)
         paddle.seed(self.case.recipe["seed"])
         return macs
 
-    def batch(self, x, y):
-        return paddle.to_tensor(array(x)), None if y is None else paddle.to_tensor(array(y))
+    def batch(self, inputs, labels):
+        return [paddle.to_tensor(array(tensor)) for tensor in inputs + labels]
 
     def optimiser(self):
         recipe = self.case.recipe
@@ -103,8 +103,8 @@ class Adapter(NumpyAdapter):
                 update()
         self.step = forward if self.case.stage == "forward" else train
 
-    def feed(self, slot, x, y):
-        self.ready[slot] = self.given(*self.batch(x, y))
+    def feed(self, slot, inputs, labels):
+        self.ready[slot] = self.given(inputs, labels)
 
     def parameter(self, name):
         return self.values[name].numpy()

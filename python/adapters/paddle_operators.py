@@ -4,6 +4,7 @@ import paddle
 import paddle.nn.functional as F
 
 import graph_analysis
+from case import IGNORED
 from adapters.eager_program import dropped, identity, plain, reshaped, sliced, tuned
 
 
@@ -85,6 +86,25 @@ def recurrent_layer(op, weight, recurrent, bias):
     return layer, call
 
 
+def _gather_problem(case, node):
+    if len(case.shape(node["inputs"][0])) != 2:
+        return "a table of another rank than 2"
+    return graph_analysis.gather_problem(case, node)
+
+
+def _cross_entropy(case, node):
+    """Mean over the labels that are not ignored. Paddle's own mean divides by their number when they are -100
+    only: here it is the sum, divided by the number."""
+    if not case.ignores_labels():
+        return F.cross_entropy
+
+    def call(logits, labels):
+        labels = paddle.flatten(labels)
+        total = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
+        return total / paddle.sum(paddle.cast(labels != IGNORED, "float32"))
+    return call
+
+
 def _half_squares(x):
     return paddle.sum(x * x) * 0.5
 
@@ -117,6 +137,7 @@ OPERATORS = {
     "Concat": lambda case, node: lambda *xs: paddle.concat(xs, node["attributes"]["axis"]),
     "Slice": sliced,
     "ReduceMean": tuned(paddle.mean, "axes", "keepdims"),
+    "Gather": plain(lambda table, indices: F.embedding(indices, table)),
     "Dropout": dropped(F.dropout),
     "Add": plain(paddle.add),
     "Sub": plain(paddle.subtract),
@@ -124,17 +145,16 @@ OPERATORS = {
     "Div": plain(paddle.divide),
     "LSTM": None,  # the adapter's: its weights are the layer's own
     "RNN": None,
-    "SoftmaxCrossEntropyLoss": plain(F.cross_entropy),
+    "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": plain(_half_squares),
 }
-
-
 
 # (case, node) -> why this node cannot be translated, or None.
 REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": graph_analysis.statistics_problem,
+    "Gather": _gather_problem,
     "LRN": graph_analysis.even_size_problem,
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,

@@ -1,4 +1,4 @@
-"""PyTorch, eager or compiled, as a careful user runs it: see docs/frameworks-python.md, "pytorch"."""
+"""The adapter of PyTorch, eager or compiled (docs/frameworks-python.md, "pytorch")."""
 import functools
 import inspect
 import os
@@ -196,7 +196,7 @@ class Adapter(adapters.Adapter):
         self.parameters = {
             name: torch.nn.Parameter(self._weight(name), requires_grad=not self.forward_only)
             for name in case.parameters}
-        self.states = {name: self._place(case.weight(name), self.weight_dtype)
+        self.states = {name: self._copied(case.weight(name), self.weight_dtype)
                        for name in case.states}
         builder = pytorch_graph.Builder(case, self.parameters, self.states,
                                         self.low if self.forward_only else None)
@@ -228,18 +228,17 @@ class Adapter(adapters.Adapter):
         torch.manual_seed(self.case.recipe["seed"])
         return macs
 
-    def _place(self, source, dtype):
-        """A tensor of our own with the data of a Tensor, on the device and in the layout."""
-        kind = torch.long if source.dtype == "I64" else torch.float32
+    def _copied(self, source, dtype=None):
+        """A copy of a Tensor as a torch tensor on the device, in the layout, of another dtype if one is given."""
         if elements(source.shape) == 0:
             raise WorkerError("unsupported", "tensor %s has no elements" % source.name)
-        host = torch.frombuffer(source.data, dtype=kind).reshape(source.shape)
+        host = torch.frombuffer(source.data, dtype=pytorch_graph.TYPES[source.dtype]).reshape(source.shape)
         layout = self.format if len(source.shape) == 4 else torch.contiguous_format
-        return host.to(self.device, dtype, memory_format=layout, copy=True)
+        return host.to(self.device, dtype or host.dtype, memory_format=layout, copy=True)
 
     def _weight(self, name):
-        """A parameter's tensor of our own; the gates of an LSTM in torch's order."""
-        value = self._place(self.case.weight(name), self.weight_dtype)
+        """A copy of a parameter as a torch tensor; the gates of an LSTM in torch's order."""
+        value = self._copied(self.case.weight(name), self.weight_dtype)
         return recurrent.to_torch(value) if name in self.gated else value
 
     def _make_optimiser(self):
@@ -261,7 +260,7 @@ class Adapter(adapters.Adapter):
         self.scaler = None
         if self.forward_only:
             def step(slot):
-                results[1] = module(batches[slot][0])
+                results[1] = module(*batches[slot])
             self.step = step
             return
         optimiser = self._make_optimiser()
@@ -269,9 +268,8 @@ class Adapter(adapters.Adapter):
         update = optimiser.step if updates else None
         if self.low is None:
             def step(slot):
-                x, y = batches[slot]
                 clear(set_to_none=True)
-                loss, results[1] = module(x, y)
+                loss, results[1] = module(*batches[slot])
                 loss.backward()
                 if update:
                     update()
@@ -292,10 +290,9 @@ class Adapter(adapters.Adapter):
         self.scaler = scaler
 
         def step(slot):
-            x, y = batches[slot]
             clear(set_to_none=True)
             with torch.autocast(kind, dtype=dtype):
-                loss, results[1] = module(x, y)
+                loss, results[1] = module(*batches[slot])
             scaler.scale(loss).backward()
             if update:
                 scaler.step(optimiser)
@@ -317,9 +314,9 @@ class Adapter(adapters.Adapter):
             parameter.grad = None
         torch.manual_seed(self.case.recipe["seed"])
 
-    def feed(self, slot, x, y):
-        self.batches[slot] = (self._place(x, torch.float32),
-                              None if y is None else self._place(y, torch.long))
+    def feed(self, slot, inputs, labels):
+        batch = [self._copied(part) for part in inputs + labels]
+        self.batches[slot] = batch[:len(inputs)] if self.forward_only else batch
 
     def loader_problems(self, case):
         return pytorch_data.problems(own_loader.Data(case))
@@ -330,7 +327,8 @@ class Adapter(adapters.Adapter):
     def take(self, slot, batch):
         x, y = batch
         layout = self.format if x.dim() == 4 else torch.contiguous_format
-        self.batches[slot] = (x.to(self.device, memory_format=layout), y.to(self.device))
+        x = x.to(self.device, memory_format=layout)
+        self.batches[slot] = (x,) if self.forward_only else (x, y.to(self.device))
 
     def read(self, what, tensors):
         for tensor in tensors:

@@ -1,7 +1,7 @@
-"""The bundle's graph as a torch.fx.GraphModule: generated Python without interpretation, which
-releases each activation after its last use as hand-written code does.
+"""Translates a bundle's graph to a torch.fx.GraphModule. That is generated Python, which releases each
+activation after its last use as hand-written code does.
 
-The rows, one for each operator, are in pytorch_operators.py.
+pytorch_operators.py has a row for each operator.
 """
 import operator
 
@@ -13,6 +13,8 @@ import adapters.pytorch_recurrent as recurrent
 import graph_analysis
 from adapters.pytorch_operators import OPERATORS, REFUSALS, Translation
 from errors import WorkerError
+
+TYPES = {"F32": torch.float32, "F16": torch.float16, "I64": torch.long, "I32": torch.int32, "BOOL": torch.bool}
 
 # Multiply-accumulates, without bias, of one call: (result, arguments of the call) -> int.
 MACS = {
@@ -90,14 +92,15 @@ class Builder(object):
             self.case, node, self.dropout, inplace))
 
     def module(self):
-        """The GraphModule: (x) -> logits for the stage forward, else (x, y) -> (loss, logits)."""
-        graph = self.case.graph
-        wanted = graph_analysis.wanted(self.case)
-        x = self.fx.placeholder("x")
-        self.made[graph["input"]] = x if self.dtype is None else self._call(
-            torch.Tensor.to, x, self.dtype)
-        if not self.forward_only:
-            self.made[graph["label"]] = self.fx.placeholder("y")
+        """The GraphModule: (inputs) -> logits for the stage forward, else (inputs, labels) -> (loss, logits)."""
+        case = self.case
+        wanted = graph_analysis.wanted(case)
+        for i, name in enumerate(case.inputs):
+            x = self.fx.placeholder("x%d" % i)
+            dtype = {"F32": self.dtype, "F16": self.dtype or torch.float32}.get(case.dtype(name))
+            self.made[name] = x if dtype is None else self._call(torch.Tensor.to, x, dtype)
+        for i, name in enumerate([] if self.forward_only else case.labels):
+            self.made[name] = self.fx.placeholder("y%d" % i)
         self.nodes = nodes = self.case.nodes_for(wanted)
         self.splits, self.pieces = graph_analysis.splits(self.case, nodes), {}
         for node in nodes:
@@ -155,9 +158,8 @@ def count(module, builder, device):
     case = builder.case
     batch = case.recipe["batch"]
     samples = min(batch, 2) if graph_analysis.batch_stays_first(case, builder.nodes) else batch
-    inputs = [torch.zeros([samples] + case.shape(case.graph["input"])[1:], device=device)]
-    if not builder.forward_only:
-        inputs.append(torch.zeros(samples, dtype=torch.long, device=device))
+    inputs = [torch.zeros([samples] + case.shape(name)[1:], dtype=TYPES[case.dtype(name)], device=device)
+              for name in case.inputs + ([] if builder.forward_only else case.labels)]
     counter = Counter(module, builder, samples)
     with torch.no_grad():
         counter.run(*inputs)

@@ -1,7 +1,6 @@
-"""One row for each operator: the calls of torch that compute it, and what torch cannot do of it.
+"""The calls of torch that compute each operator, and what torch cannot do of it.
 
-OPERATORS is the one table: an operator that is added is a row there, and in REFUSALS where some of
-its attributes have no translation.
+OPERATORS has a row for each operator. REFUSALS has one where some attributes have no translation.
 """
 import functools
 import operator
@@ -10,8 +9,9 @@ import torch
 import torch.nn.functional as F
 
 import adapters.pytorch_recurrent as recurrent
+from case import IGNORED
 from graph_analysis import (
-    even, free_shape, lone_value_per_channel, recurrent_problem, window_reach, within_half)
+    even, free_shape, gather_problem, lone_value_per_channel, recurrent_problem, window_reach, within_half)
 
 LARGEST = 3.4028234e38  # Clip's bounds where it has none
 
@@ -31,7 +31,7 @@ class Translation(object):
         self.dropout = dropout
         self.inplace = inplace
         self.training = case.stage != "forward"
-        self.case = case
+        self.case, self.node = case, node
         self.shape = case.shape(node["outputs"][0])
         self.input_shape = case.shape(node["inputs"][0])
 
@@ -180,6 +180,23 @@ def _pad(t):
     return t.call(F.pad, t.input(0), flat, value=t.attributes["value"])
 
 
+def _gather(t):
+    """Rows of a table. F.embedding, as one writes it, knows tables of rank 2."""
+    table, indices = t.input(0), t.input(1)
+    if len(t.input_shape) == 2:
+        return t.call(F.embedding, indices, table)
+    rows = t.call(torch.index_select, table, 0, t.call(torch.flatten, indices))
+    return t.call(torch.reshape, rows, t.shape)
+
+
+def _cross_entropy(t):
+    """Mean over the labels that are not -1: torch counts them."""
+    labels = t.input(1)
+    if len(t.case.shape(t.node["inputs"][1])) != 1:
+        labels = t.call(torch.flatten, labels)
+    return t.call(F.cross_entropy, t.input(0), labels, ignore_index=IGNORED)
+
+
 def _dropout(t):
     return t.call(F.dropout, t.input(0), t.attributes["ratio"], True) if t.dropout else t.input(0)
 
@@ -223,6 +240,7 @@ OPERATORS = {
     "Pad": _pad,
     "ReduceMean": lambda t: t.call(torch.mean, t.input(0), t.attributes["axes"],
                                    bool(t.attributes["keepdims"])),
+    "Gather": _gather,
     "Dropout": _dropout,
     "Add": _plain(torch.add, 2),
     "Sub": _plain(torch.sub, 2),
@@ -230,7 +248,7 @@ OPERATORS = {
     "Div": _plain(torch.div, 2),
     "LSTM": lambda t: recurrent.layer(t, torch.nn.LSTM),
     "RNN": lambda t: recurrent.layer(t, functools.partial(torch.nn.RNN, nonlinearity="relu")),
-    "SoftmaxCrossEntropyLoss": lambda t: t.call(F.cross_entropy, t.input(0), t.input(1)),
+    "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": _half_squares,
 }
 
@@ -238,6 +256,7 @@ OPERATORS = {
 REFUSALS = {
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,
+    "Gather": gather_problem,
     "LRN": _lrn_problem,
     "LSTM": recurrent_problem,
     "RNN": recurrent_problem,

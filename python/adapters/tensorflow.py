@@ -1,5 +1,5 @@
-"""TensorFlow 2 through its Python interface, tf.function or eager: see docs/frameworks-python.md,
-"tensorflow-python"."""
+"""The adapter of TensorFlow 2 through its Python interface, by tf.function or eager
+(docs/frameworks-python.md, "tensorflow-python")."""
 import contextlib
 import os
 
@@ -13,7 +13,7 @@ import graph_analysis
 import graph_evaluation
 import own_loader
 from adapters import tensorflow_data, traced_layers
-from adapters.numpy_tensors import array, fill
+from adapters.numpy_tensors import array, batch_arrays, fill
 from adapters.tensorflow_operators import OPERATORS, REFUSALS
 from errors import WorkerError
 from safetensors_io import elements
@@ -105,8 +105,7 @@ class Adapter(adapters.Adapter):
         self.trained = [self.variables[name] for name in case.parameters]
         self.slots = [tf.Variable(tf.zeros_like(value), trainable=False) for value in self.trained
                       ] if case.stage == "train" and case.recipe["optimiser"] != "sgd" else []
-        specs = [None if part is None else tf.TensorSpec(part.shape, part.dtype)
-                 for part in self._batch(*case.batch(0))]
+        specs = [tf.TensorSpec(part.shape, part.dtype) for part in self._batch(*case.batch(0))]
         self._make_step(specs)
         notes = ["eager" if self.eager else "tf.function of the whole step"]
         if graph_analysis.normalised(case):
@@ -120,16 +119,15 @@ class Adapter(adapters.Adapter):
         return tf.Variable(tf.cast(value, self.low) if low else value,
                            trainable=trained and not self.forward_only)
 
-    def _forward(self, x, y):
-        """([loss or None, logits], {state: new value}) of a batch."""
+    def _forward(self, *batch):
+        """([loss or None, logits], {state: new value}) of a batch: inputs and, where it trains, labels."""
         def product(name, value):
             value = tf.convert_to_tensor(value)
-            return value if self.low is None or name in self.wide else tf.cast(value, self.low)
-        graph = self.case.graph
-        values = {name: product(name, value) for name, value in self.variables.items()}
-        values[graph["input"]] = product(graph["input"], x)
-        if y is not None:
-            values[graph["label"]] = y
+            return (value if self.low is None or name in self.wide or not value.dtype.is_floating
+                    else tf.cast(value, self.low))
+        given = dict(zip(self.case.inputs + self.case.labels, batch))
+        values = {name: product(name, value)
+                  for group in (self.variables, given) for name, value in group.items()}
         # Scopes cost what is traced nothing.
         rows = OPERATORS if self.eager else traced_layers.scoped(self.case, OPERATORS, tf.name_scope)
         run = graph_evaluation.Evaluation(self.case, LAYOUT, rows, values)
@@ -138,11 +136,12 @@ class Adapter(adapters.Adapter):
         logits = tf.cast(results[-1], tf.float32)
         return [None if self.forward_only else results[0], logits], run.updates
 
-    def _train(self, x, y):
+    def _train(self, *batch):
         """(loss, logits, list of gradients), updates done."""
         with tf.GradientTape() as tape:
-            (loss, logits), updates = self._forward(x, y)
-        gradients = tape.gradient(loss, self.trained)
+            (loss, logits), updates = self._forward(*batch)
+        # That of a table is slices, which become dense here.
+        gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, self.trained)]
         for name, value in updates.items():
             self.variables[name].assign(value)
         if self.case.stage == "train":
@@ -171,16 +170,14 @@ class Adapter(adapters.Adapter):
         """Sets step, and kept: [loss or None, logits, list of gradients]. Traces now."""
         self.kept = kept = [None, None, None]
         batches = self.batches
-        forward = tf.function(lambda x: self._forward(x, None)[0][1], jit_compile=self.xla or None)
-        train = tf.function(self._train, jit_compile=self.xla or None)
-        traced = (forward.get_concrete_function(specs[0]) if self.forward_only
-                  else train.get_concrete_function(*specs))
-        self._check_precision(traced.graph)
-        if self.eager:
-            forward, train = (lambda x: self._forward(x, None)[0][1]), self._train
+        forward, train = (lambda *batch: self._forward(*batch)[0][1]), self._train
+        compiled = tf.function(forward if self.forward_only else train, jit_compile=self.xla or None)
+        self._check_precision(compiled.get_concrete_function(*specs).graph)
+        if not self.eager:
+            forward = train = compiled
         if self.forward_only:
             def step(slot):
-                kept[1] = forward(batches[slot][0])
+                kept[1] = forward(*batches[slot])
         else:
             def step(slot):
                 kept[:] = train(*batches[slot])
@@ -195,16 +192,12 @@ class Adapter(adapters.Adapter):
             raise WorkerError("unsupported", "precision %s: the graph multiplies %s" % (
                 self.case.recipe["precision"], ", ".join(sorted(kind.name for kind in others))))
 
-    def _batch(self, x, y):
-        """Input and label as arrays of NumPy in our layout."""
-        return (array(x, LAYOUT.order(len(x.shape))),
-                None if y is None else array(y).astype("int32"))
+    def _batch(self, inputs, labels):
+        """List of the arrays that a step takes: the inputs and, where it trains, the labels."""
+        return batch_arrays(inputs, [] if self.forward_only else labels, LAYOUT)
 
-    def feed(self, slot, x, y):
-        if elements(x.shape) == 0:
-            raise WorkerError("unsupported", "tensor %s has no elements" % x.name)
-        self.batches[slot] = tuple(None if part is None else tf.identity(tf.constant(part))
-                                   for part in self._batch(x, y))
+    def feed(self, slot, inputs, labels):
+        self.batches[slot] = [tf.identity(tf.constant(part)) for part in self._batch(inputs, labels)]
 
     def loader_problems(self, case):
         return own_loader.Data(case).problems()
@@ -213,7 +206,7 @@ class Adapter(adapters.Adapter):
         return tensorflow_data.loader(own_loader.Data(case))
 
     def take(self, slot, batch):
-        self.batches[slot] = batch
+        self.batches[slot] = batch[:1] if self.forward_only else batch
 
     def read(self, what, tensors):
         for tensor in tensors:

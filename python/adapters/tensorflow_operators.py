@@ -1,11 +1,12 @@
-"""One row for each operator: the calls of TensorFlow that compute it, on values as N x H x W x C.
+"""The calls of TensorFlow that compute each operator, on values as N x H x W x C.
 
-OPERATORS is the one table, REFUSALS what TensorFlow cannot do of it on a CPU. A row gets a
+OPERATORS has a row for each operator, REFUSALS has what TensorFlow cannot do of it on a CPU. A row gets a
 graph_evaluation.Operation and adds the multiply-accumulates of its calls to run.macs.
 """
 import tensorflow as tf
 
 import graph_analysis
+from case import IGNORED
 from graph_evaluation import SPLIT
 from safetensors_io import elements
 
@@ -215,8 +216,14 @@ def _lstm_cell(sums, state):
 
 
 def _cross_entropy(t):
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
-        t.input(1), tf.cast(t.input(0), tf.float32)))
+    """Mean over the labels that are not ignored. TensorFlow's function takes no label of -1."""
+    logits, labels = tf.cast(t.input(0), tf.float32), t.input(1)
+    if not t.case.ignores_labels():
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+    labels = tf.reshape(labels, [-1])
+    valid = tf.cast(labels != IGNORED, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(labels, 0), logits)
+    return tf.reduce_sum(losses * valid) / tf.reduce_sum(valid)
 
 
 def _plain(function):
@@ -258,6 +265,7 @@ OPERATORS = {
     SPLIT: lambda t, sizes, axis: tf.split(t.input(0), sizes, axis),
     "Pad": lambda t: tf.pad(t.input(0), t.pads(), constant_values=t.attributes["value"]),
     "ReduceMean": _reduce_mean,
+    "Gather": lambda t: t.gathered(tf.gather, tf.transpose),
     "Dropout": _dropout,
     "Add": _broadcast(tf.add),
     "Sub": _broadcast(tf.subtract),
@@ -274,5 +282,6 @@ REFUSALS = {
     "Conv": _conv_problem,
     "MaxPool": _max_pool_problem,
     "BatchNormalization": _batch_norm_problem,
+    "Gather": graph_analysis.gather_problem,
     "LRN": _lrn_problem,
 }

@@ -49,7 +49,7 @@ class Adapter(NumpyAdapter):
                 self.layouts.update((name, _gates) for name in node["inputs"][1:])
         self.shared = {name: theano.shared(self.weight(name), name, borrow=True)
                        for name in case.parameters + case.states}
-        x = T.TensorType("float32", (False,) * len(case.shape(case.graph["input"])))("x")
+        x = T.TensorType("float32", (False,) * len(case.shape(case.inputs[0])))("x")
         y = T.ivector("y")
         wanted = graph_analysis.wanted(case)
         macs, made = self.translate(x, y, case.nodes_for(wanted))
@@ -65,9 +65,9 @@ class Adapter(NumpyAdapter):
         """(multiply-accumulates, {value: Theano's variable}); updates has those of running statistics."""
         case = self.case
         made = dict(self.shared)
-        made[case.graph["input"]] = x
-        if case.graph.get("label"):
-            made[case.graph["label"]] = y
+        made[case.inputs[0]] = x
+        if case.labels:
+            made[case.labels[0]] = y
         self.updates, macs = [], 0
         random = T.shared_randomstreams.RandomStreams(case.recipe["seed"])
         for node in nodes:

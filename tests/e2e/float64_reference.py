@@ -44,8 +44,8 @@ class Reference(object):
         self.momenta = {name: [0.0] * len(data) for name, data in bundle.weights.items()}
 
     def step(self, batch):
-        x, y = self.batches[batch]
-        values = dict(self.weights, x=x, y=y, **self.states)
+        values = dict(self.weights, **self.states)
+        values.update(self.batches[batch])
         tape = []
         for node in self.graph["nodes"]:
             forward = getattr(self, "_" + node["op"].lower())
@@ -263,6 +263,12 @@ class Reference(object):
         y, backward = self._linear(joined, count(shape), terms)
         return y, lambda dy: [backward(dy)[0][a:b] for a, b in spans]
 
+    def _gather(self, node, inputs):
+        table, rows = inputs
+        width = count(self.shapes[node["inputs"][0]][1:])
+        return self._linear(table, len(rows) * width, [
+            (i * width + k, row * width + k, 1.0) for i, row in enumerate(rows) for k in range(width)])
+
     def _reducemean(self, node, inputs):
         shape, axes = self.shapes[node["inputs"][0]], node["attributes"]["axes"]
         kept = [1 if axis in axes else n for axis, n in enumerate(shape)]
@@ -468,9 +474,12 @@ class Reference(object):
 
     def _softmaxcrossentropyloss(self, node, inputs):
         logits, labels = inputs
-        n, classes = self.shapes[node["inputs"][0]]
-        loss, gradient = 0.0, []
+        classes = self.shapes[node["inputs"][0]][1]
+        loss, gradient, n = 0.0, [], sum(label != -1 for label in labels)
         for s, label in enumerate(labels):
+            if label == -1:
+                gradient += [0.0] * classes
+                continue
             row = logits[s * classes:(s + 1) * classes]
             peak = max(row)
             total = sum(math.exp(v - peak) for v in row)

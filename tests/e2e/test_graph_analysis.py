@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""python/graph_analysis.py on graphs whose answers are written down here, under every Python from 3.6
-to 3.13 that is found.
+"""Tests python/graph_analysis.py and python/case.py on small graphs, under every Python from 3.6 to 3.13
+that is found.
 """
+import json
 import os
 import subprocess
 import sys
@@ -13,19 +14,25 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "python")]
 
 import adapters  # noqa: E402
+import batch_ring  # noqa: E402
 import counted  # noqa: E402
 import graph_analysis  # noqa: E402
 from case import Case  # noqa: E402
-from worker_driver import Bundle, Network, arranged, normalised, sequences, small  # noqa: E402
+from errors import WorkerError  # noqa: E402
+from worker_driver import Bundle, Network, arranged, normalised, sequences, small, tagger  # noqa: E402
+
+TARGET = adapters.Target("cpu", "", [], 0, 1)
 
 
-class AnalysisTest(unittest.TestCase):
+class CaseMaker(unittest.TestCase):
     def case(self, graph, **recipe):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         bundle = Bundle(folder.name, graph, **recipe)
-        return Case(bundle.folder, adapters.Target("cpu", "", [], 0, 1))
+        return Case(bundle.folder, TARGET)
 
+
+class AnalysisTest(CaseMaker):
     def node(self, case, name):
         return next(node for node in case.nodes if node["name"] == name)
 
@@ -121,6 +128,66 @@ class AnalysisTest(unittest.TestCase):
         self.assertTrue(graph_analysis.lone_value_per_channel(case, self.node(case, "b1")))
 
 
+class CaseTest(CaseMaker):
+    """Inputs and labels of a bundle, and their places in the ring."""
+
+    def test_one_input(self):
+        """A graph of earlier bundles names its only input and label alone."""
+        case = self.case(small(4))
+        path = os.path.join(case.folder, "case.json")
+        with open(path) as source:
+            document = json.load(source)
+        del document["graph"]["inputs"], document["graph"]["labels"]
+        with open(path, "w") as out:
+            json.dump(document, out)
+        case = Case(case.folder, TARGET)
+        self.assertEqual((case.inputs, case.labels), (["x"], ["y"]))
+        (x,), (y,) = case.batch(0)
+        self.assertEqual((x.dtype, x.shape, y.dtype, y.shape), ("F32", [4, 2, 9, 8], "I64", [4]))
+        self.assertFalse(case.ignores_labels())
+        self.assertEqual(graph_analysis.single_problems(case), [])
+
+    def test_several_inputs(self):
+        case = self.case(tagger(4))
+        (tokens, features), (labels,) = case.batch(1)
+        self.assertEqual((tokens.name, tokens.dtype, tokens.shape), ("input.1.0", "I64", [4, 6]))
+        self.assertEqual((features.name, features.dtype, features.shape), ("input.1.1", "F32", [4, 6, 3]))
+        self.assertEqual((labels.name, labels.shape), ("label.1", [4, 6]))
+        self.assertTrue(case.ignores_labels())
+        self.assertEqual(graph_analysis.single_problems(case), [
+            "2 inputs", "input x of type I64", "a loss that ignores labels, or has several per sample"])
+
+    def test_ring_of_several(self):
+        case = self.case(tagger(4))
+        ends = os.pipe()
+        for end in ends:
+            self.addCleanup(os.close, end)
+        ring = batch_ring.Ring({"ready_fd": ends[0], "free_fd": ends[1]})
+        room = bytearray(16 + case.slots * 3 * 4096)
+        for place in range(case.slots * 3):
+            room[16 + place * 4096] = place
+        ring.lay_out(case, room, (16, len(room) - 16))
+        self.assertEqual([[part.data[0] for part in inputs + labels] for inputs, labels in ring.batches],
+                         [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(case.slots)])
+        self.assertEqual([len(part.data) for part in ring.batches[0][0]], [4 * 6 * 8, 4 * 6 * 3 * 4])
+        self.assertRaisesRegex(WorkerError, "need more", ring.lay_out, case, room, (16, len(room) - 17))
+
+    def test_labels(self):
+        for labels, why in (([0, 1, 2, -2], "from -2 to 2"), ([0, 5, 1, 2], "from 0 to 5"),
+                            ([-1, -1, -1, -1], "from -1 to -1")):
+            with tempfile.TemporaryDirectory() as folder:
+                bundle = Bundle(folder, small(4))
+                bundle.batches[0]["y"] = labels
+                bundle.write()
+                case = Case(folder, TARGET)
+                self.assertRaisesRegex(WorkerError, why, case.batch, 0)
+                bundle.batches[0]["y"] = [4, -1, 0, 1]
+                bundle.write()
+                case = Case(folder, TARGET)
+                self.assertTrue(case.ignores_labels())
+                case.batch(0)
+
+
 class PythonsTest(unittest.TestCase):
     def test_every_python(self):
         """The tests above under each of them."""
@@ -128,7 +195,7 @@ class PythonsTest(unittest.TestCase):
         self.assertTrue(PYTHONS, "no Python 3.6 to 3.13 found")
         for version, path in sorted(PYTHONS.items()):
             with self.subTest(python=version):
-                done = subprocess.run([path, os.path.abspath(__file__), "AnalysisTest"],
+                done = subprocess.run([path, os.path.abspath(__file__), "AnalysisTest", "CaseTest"],
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 self.assertEqual(done.returncode, 0, done.stdout.decode())
 

@@ -109,7 +109,7 @@ class WorkerTest(unittest.TestCase):
             bundle = Bundle(folder.name, graph, slots=SLOTS if stream else 7,
                             input="stream" if stream else "resident")
             if not stream:
-                bundle.batches = [([float(n)] * (BATCH * WIDTH), [n % 5] * BATCH) for n in range(7)]
+                bundle.batches = [{"x": [float(n)] * (BATCH * WIDTH), "y": [n % 5] * BATCH} for n in range(7)]
                 bundle.write()
             driver.prepare(bundle)
             if stream:

@@ -123,10 +123,10 @@ def finished(self):
     """When a run has ended, so has the backward pass of its last step: the running mean has seen each batch."""
     driver, bundle, _ = self.start(slow_behind(8), learning_rate=1e-6, threads=1)
     expected, plane = bundle.states["b1.mean"], 16 * 16
-    for slot, (x, _) in enumerate(bundle.batches):
+    for slot, batch in enumerate(bundle.batches):
         driver.run(1, slot=slot)
         for channel in range(16):
-            values = [sum(x[i * plane:(i + 1) * plane]) for i in range(channel, 8 * 16, 16)]
+            values = [sum(batch["x"][i * plane:(i + 1) * plane]) for i in range(channel, 8 * 16, 16)]
             expected[channel] = 0.9 * expected[channel] + 0.1 * sum(values) / (8 * plane)
     found = driver.read("state")["b1.mean"][1]
     self.assertLess(distance(found, expected), 1e-5)

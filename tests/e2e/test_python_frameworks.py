@@ -20,7 +20,7 @@ import counted  # noqa: E402
 from float64_reference import Reference  # noqa: E402
 from python_environments import Environment  # noqa: E402
 from worker_driver import (  # noqa: E402
-    Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small)
+    Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small, tagger)
 
 WORKER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "python", "worker.py")
 def rescaled(batch):
@@ -96,7 +96,7 @@ def aliased(batch):
 UP_PADS = "AveragePool up: padding"
 EVEN, UP, APART = "LRN even: an even size", "AveragePool up: ceil_mode", "MaxPool apart: dilations"
 GRAPHS = {"common": common, "small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences,
-          "aliased": aliased}
+          "aliased": aliased, "tagger": tagger}
 # {graph of recurrent layers: multiply-accumulates of 4 samples}
 RECURRENT = {sequences: 4 * (6 * 4 * 8 + 4 * (20 * 11 + 3 * 9) + 8 * 5), memory: 4 * (4 * 20 * 11 + 5 * 3)}
 
@@ -120,26 +120,26 @@ class Framework(object):
 
 # Keras 2 on Theano compiles for minutes: test_keras2.py has what is its own, and Theano's row the rest.
 KERAS2 = {"small": "Gemm f1: another product than x w + b", "normalised": "operator Clip",
-          "arranged": "operator Slice", "sequences": "Reshape rows: to other than batch x features"}
+          "arranged": "operator Slice", "sequences": "Reshape rows: to other than batch x features", "tagger": "2 inputs"}
 FRAMEWORKS = [
     Framework("caffe", "caffe", unbiased=True,
               refused={"small": "Conv c1: uneven padding", "normalised": "AveragePool a1: padding that does not count",
-                       "arranged": "operator Slice", "sequences": "operator RNN"},
+                       "arranged": "operator Slice", "sequences": "operator RNN", "tagger": "2 inputs"},
               peculiar=[EVEN, UP_PADS + " that Caffe counts otherwise", APART], gradients=["forward-backward"]),
     Framework("caffe2", "caffe2", unbiased=True, inside=True, gradients=["forward-backward"],
               refused={"small": "Gemm f1: another", "normalised": "AveragePool a1: ceil_mode",
-                       "arranged": "Slice every: a step"}, peculiar=[EVEN, UP, APART]),
+                       "arranged": "Slice every: a step", "tagger": "2 inputs"}, peculiar=[EVEN, UP, APART]),
     Framework("chainer", "chainer", unbiased=True, gradients=["forward-backward"],
               refused={"normalised": "AveragePool a1: padding that does not count", "arranged": "operator Pad"},
               peculiar=[EVEN, UP, APART]),
     Framework("cntk", "cntk", unbiased=True, inside=None, gradients=["forward-backward"],
               refused={"small": "Gemm f1: another product than x w + b", "normalised": "AveragePool a1: padding",
-                       "arranged": "operator Slice"}, peculiar=[EVEN, UP_PADS, APART]),
+                       "arranged": "operator Slice", "tagger": "2 inputs"}, peculiar=[EVEN, UP_PADS, APART]),
     Framework("paddle", "paddle", inside=True,
               refused={"normalised": "AveragePool a1: ceil_mode", "arranged": "operator Pad"},
               peculiar=[EVEN, UP, APART]),
     Framework("theano", "theano", unbiased=True, gradients=["forward-backward"],
-              refused={"normalised": "AveragePool a3: padding that is uneven", "arranged": "operator Softmax"},
+              refused={"normalised": "AveragePool a3: padding that is uneven", "arranged": "operator Softmax", "tagger": "2 inputs"},
               peculiar=[UP, APART]),
     Framework("keras2", "keras2", "tensorflow", unbiased=True, refused=KERAS2),
     Framework("keras2", "keras2", "cntk", refused=KERAS2),

@@ -25,7 +25,7 @@ sys.path.insert(0, HERE)
 import counted  # noqa: E402
 from float64_reference import Reference  # noqa: E402
 from worker_driver import (  # noqa: E402
-    Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small)
+    Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small, tagger)
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 WORKER = os.path.join(ROOT, "python", "worker.py")
@@ -377,7 +377,7 @@ class PytorchTest(WorkerTest):
 
     def test_operators(self):
         """Every operator, in the three stages; statistics run in the training stages only."""
-        for graph in (normalised, arranged, sequences):
+        for graph in (normalised, arranged, sequences, tagger):
             for options in ([], ["channels_last"]):
                 self.gate(graph=graph(4), options=options)
                 self.gate(graph=graph(4), options=options, stage="forward-backward")

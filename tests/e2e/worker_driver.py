@@ -118,12 +118,15 @@ class Network(object):
         self.node(op, name, [source] + [
             "%s.%s" % (name, suffix) for suffix in ("weight", "recurrent", "bias")], [n, hidden])
 
-    def graph(self):
+    def graph(self, labels=None):
+        """The graph with a loss on the last value; labels: their shape where it is not one per sample."""
         logits = self.last
-        self.value("y", "label", [self.shape[0]], "I64")
+        self.value("y", "label", labels or [self.shape[0]], "I64")
         self.node("SoftmaxCrossEntropyLoss", "loss", [logits, "y"], [])
-        return {"name": self.name, "schema": 1, "input": "x", "label": "y", "logits": logits,
-                "loss": "loss", "values": self.values, "nodes": self.nodes}
+        inputs = [value["name"] for value in self.values if value["kind"] == "input"]
+        graph = {"name": self.name, "schema": 1, "inputs": inputs, "labels": ["y"], "label": "y",
+                 "logits": logits, "loss": "loss", "values": self.values, "nodes": self.nodes}
+        return dict(graph, input="x") if inputs == ["x"] else graph
 
 
 def lenet(batch):
@@ -237,6 +240,21 @@ def sequences(batch):
     return net.graph()
 
 
+def tagger(batch):
+    """Two inputs, one of them integers that an embedding looks up, and a loss per token that ignores labels."""
+    net = Network("tagger", [batch, 6])
+    net.values[0]["dtype"] = "I64"
+    net.value("features", "input", [batch, 6, 3])
+    net.value("table", "parameter", [9, 4])
+    net.node("Gather", "embedded", ["table", "x"], [batch, 6, 4], axis=0)
+    net.node("Concat", "cat", ["embedded", "features"], [batch, 6, 7], axis=2)
+    net.unary("Reshape", "rows", [batch * 6, 7], shape=[batch * 6, 7])
+    net.linear("f1", 8)
+    net.unary("Tanh", "tanh")
+    net.linear("f2", 5)
+    return net.graph(labels=[batch, 6])
+
+
 def count(shape):
     product = 1
     for dimension in shape:
@@ -275,13 +293,17 @@ RECIPE = {"threads": 1,
           "rho": 0.9, "epsilon": 1e-7, "dropout": False, "seed": 7}
 
 
+CODES = {"F32": "f", "I64": "q"}
+
+
 class Bundle(object):
     """A bundle in a folder, with weights and batches (lists of float) to compute with."""
 
     def __init__(self, folder, graph, **recipe):
         rng = random.Random(1)
         self.folder, self.graph = folder, graph
-        shapes = {value["name"]: value["shape"] for value in graph["values"]}
+        self.shapes = shapes = {value["name"]: value["shape"] for value in graph["values"]}
+        self.dtypes = {value["name"]: value["dtype"] for value in graph["values"]}
         self.target = dict(TARGET, **{key: recipe.pop(key) for key in TARGET if key in recipe})
         self.recipe = dict(RECIPE, batch=shapes["x"][0], **recipe)
         self.weights, self.states, self.batches = {}, {}, []
@@ -297,12 +319,20 @@ class Bundle(object):
                 scale = (2.0 / max(1, count(value["shape"][1:]))) ** 0.5
                 self.weights[value["name"]] = self.f32(
                     [rng.gauss(0, scale) for _ in range(count(value["shape"]))])
-        classes = shapes[graph["logits"]][-1]
         for _ in range(self.recipe["slots"]):
-            x = self.f32([rng.random() for _ in range(count(shapes["x"]))])
-            self.batches.append((x, [rng.randrange(classes) for _ in range(shapes["x"][0])]))
-        self.shapes = shapes
+            self.batches.append({name: self.draw(rng, name) for name in graph["inputs"] + graph["labels"]})
         self.write()
+
+    def draw(self, rng, name):
+        """Values (list) of an input or of labels: of several labels per sample every fifth is ignored."""
+        shape, graph = self.shapes[name], self.graph
+        if name in graph["labels"]:
+            found = [rng.randrange(self.shapes[graph["logits"]][-1]) for _ in range(count(shape))]
+            return found if len(shape) == 1 else [-1 if i % 5 == 3 else v for i, v in enumerate(found)]
+        if self.dtypes[name] == "I64":
+            table = next(node["inputs"][0] for node in graph["nodes"] if name in node["inputs"][1:])
+            return [rng.randrange(self.shapes[table][0]) for _ in range(count(shape))]
+        return self.f32([rng.random() for _ in range(count(shape))])
 
     @staticmethod
     def f32(values):
@@ -317,9 +347,10 @@ class Bundle(object):
             [(name, "F32", self.shapes[name], f32(data))
              for group in (self.weights, self.states) for name, data in group.items()]))
         put("input.safetensors", safetensors(
-            [("input.%d" % i, "F32", self.shapes["x"], f32(x)) for i, (x, _) in enumerate(self.batches)]
-            + [("label.%d" % i, "I64", [len(y)], array.array("q", y).tobytes())
-               for i, (_, y) in enumerate(self.batches)]))
+            [("%s.%d" % (role, i) + (".%d" % k if len(names) > 1 else ""), self.dtypes[name], self.shapes[name],
+              array.array(CODES[self.dtypes[name]], batch[name]).tobytes())
+             for role, names in (("input", self.graph["inputs"]), ("label", self.graph["labels"]))
+             for i, batch in enumerate(self.batches) for k, name in enumerate(names)]))
         put("case.json", json.dumps({
             "schema": 2, "recipe": self.recipe, "graph": self.graph, "cell": None,
             "files": {"weights": "weights.safetensors", "input": "input.safetensors"},

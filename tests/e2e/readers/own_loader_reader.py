@@ -40,7 +40,7 @@ def loaded(case):
 
 
 def stored(case):
-    values, labels = case.batch(0)
+    (values,), (labels,) = case.batch(0)
     return values.data.cast("B").cast("f").tolist(), flat(labels.data.cast("B").cast("q").tolist())
 
 
