@@ -103,6 +103,14 @@ size_t safetensors_image_bytes(const struct tensor_set *set)
 	return LENGTH_BYTES + header_bytes + data_bytes;
 }
 
+static enum prony_status refuse_set(const struct tensor_set *set, struct error *err)
+{
+	return error_set(err, PRONY_BAD_INPUT,
+			 "%zu tensors cannot be written as safetensors: a size overflows, or a "
+			 "name stands twice or is not UTF-8",
+			 set->count);
+}
+
 /* Writes the header; *data is what follows it. */
 static enum prony_status write_header(const struct tensor_set *set, unsigned char *image,
 				      size_t bytes, unsigned char **data, struct error *err)
@@ -111,10 +119,7 @@ static enum prony_status write_header(const struct tensor_set *set, unsigned cha
 	char *header = header_text(set, &header_bytes, &data_bytes);
 
 	if (!header)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu tensors cannot be written as safetensors: a size overflows, "
-				 "or a name stands twice or is not UTF-8",
-				 set->count);
+		return refuse_set(set, err);
 	if (bytes < LENGTH_BYTES + header_bytes + data_bytes) {
 		free(header);
 		return error_set(err, PRONY_INTERNAL,
@@ -160,18 +165,29 @@ enum prony_status safetensors_write_image(const struct tensor_set *set, void *im
 enum prony_status safetensors_write_file(const struct tensor_set *set, const char *path,
 					 struct error *err)
 {
-	size_t bytes = safetensors_image_bytes(set);
-	void *image = malloc(bytes > 0 ? bytes : 1);
+	unsigned char length[LENGTH_BYTES];
+	size_t header_bytes, data_bytes;
+	char *header = header_text(set, &header_bytes, &data_bytes);
+	struct file_writer *writer = NULL;
 	enum prony_status status;
 
-	if (!image)
-		return error_set(err, PRONY_NOMEM, "%s: no memory for %zu bytes", path, bytes);
-	status = safetensors_write_image(set, image, bytes, err);
-	if (status == PRONY_OK)
-		status = file_write_atomic(path, image, bytes, err);
-	else
+	if (!header) {
+		status = refuse_set(set, err);
 		error_prefix(err, "%s", path);
-	free(image);
+		return status;
+	}
+	store_little_endian(length, header_bytes);
+	status = file_writer_open(path, &writer, err);
+	if (status == PRONY_OK)
+		status = file_writer_add(writer, length, sizeof(length), err);
+	if (status == PRONY_OK)
+		status = file_writer_add(writer, header, header_bytes, err);
+	for (size_t i = 0; status == PRONY_OK && i < set->count; i++)
+		status = file_writer_add(writer, set->tensors[i].data,
+					 (size_t)tensor_bytes(&set->tensors[i]), err);
+	if (status == PRONY_OK)
+		status = file_writer_finish(writer, err);
+	free(header);
 	return status;
 }
 

@@ -25,7 +25,7 @@ enum prony_status safetensors_lay_out(struct tensor_set *set, void *image, size_
 enum prony_status safetensors_write_image(const struct tensor_set *set, void *image, size_t bytes,
 					  struct error *err);
 
-/* Writes a file, atomically. */
+/* Writes a file, atomically, straight from where the tensors lie. */
 enum prony_status safetensors_write_file(const struct tensor_set *set, const char *path,
 					 struct error *err);
 

@@ -20,7 +20,8 @@ static enum prony_status read_state(struct client *client, struct arena *arena,
 	return status;
 }
 
-/* Everything that the gate looks at, step by step. */
+/* Reads what the gate compares, step by step. Gradients and weights are valid until the next read.
+ */
 static enum prony_status observe(const struct drive *drive, struct client *client,
 				 struct arena *arena, struct gate_observed *observed,
 				 struct error *err)
@@ -40,17 +41,18 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 		if (status == PRONY_OK && stage != STAGE_FORWARD)
 			status = session_read_loss(client, &observed->loss[i], err);
 	}
-	struct tensor_set *last = arena_alloc(arena, sizeof *last);
-	if (status == PRONY_OK && stage == STAGE_FORWARD_BACKWARD) {
-		status = session_read_kept(client, "gradients", arena, last, err);
-		observed->gradients = last;
-	} else if (status == PRONY_OK && stage == STAGE_TRAIN) {
-		status = session_read_kept(client, "weights", arena, last, err);
-		observed->weights = last;
-	}
 	if (status == PRONY_OK && stage == STAGE_TRAIN &&
 	    drive->work->gate.expected[0].state.count > 0)
 		status = read_state(client, arena, &observed->state, err);
+	/* The largest read comes last and is compared where it lies, in shared memory. */
+	struct tensor_set *last = arena_alloc(arena, sizeof *last);
+	if (status == PRONY_OK && stage == STAGE_FORWARD_BACKWARD) {
+		status = client_read(client, "gradients", arena, last, err);
+		observed->gradients = last;
+	} else if (status == PRONY_OK && stage == STAGE_TRAIN) {
+		status = client_read(client, "weights", arena, last, err);
+		observed->weights = last;
+	}
 	return status;
 }
 
