@@ -8,6 +8,8 @@
 #include "base/memory.h"
 
 #define THREADS_MAX 256
+/* Below this, starting a thread costs more than it saves. */
+#define MULTIPLICATIONS_PER_THREAD (INT64_C(1) << 20)
 
 struct job {
 	void (*work)(void *context, struct parallel_items *items);
@@ -32,6 +34,16 @@ int parallel_cores(void)
 	int cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 
 	return cores < THREADS_MAX ? cores : THREADS_MAX;
+}
+
+int parallel_threads(int64_t multiplications)
+{
+	int64_t threads = multiplications / MULTIPLICATIONS_PER_THREAD;
+
+	if (threads < 2)
+		return 1;
+	int64_t cores = parallel_cores();
+	return (int)(threads < cores ? threads : cores);
 }
 
 static void *run_thread(void *argument)

@@ -21,6 +21,9 @@ int64_t parallel_next(struct parallel_items *items);
 /* The number of cores that this process may use, 1 to 256. */
 int parallel_cores(void);
 
+/* How many threads are worth starting for so many multiplications: at most one per allowed core. */
+int parallel_threads(int64_t multiplications);
+
 /*
  * Calls work(context, items) on up to `threads` threads, including the caller's, and returns when
  * all have finished. Each thread takes items until none are left. The result of an item must not

@@ -42,15 +42,11 @@ static bool flows(const struct graph *graph, int value)
 				       graph->values[value].kind == VALUE_INPUT);
 }
 
+/* Convolutions alone have groups. */
 static bool is_depthwise(const struct graph *graph, const struct node *node)
 {
-	return node->op == OP_CONV && node->attributes.group > 1 &&
+	return node->attributes.group > 1 &&
 	       node->attributes.group == graph->values[node->inputs[0]].shape.dims[1];
-}
-
-static bool only_follows(enum op op)
-{
-	return operator_row(op)->elementwise || op == OP_BATCH_NORM || op == OP_DROPOUT;
 }
 
 /* The box that a node is drawn into, or -1: a new one. */
@@ -66,10 +62,10 @@ static int box_before(const struct maker *m, const struct node *node)
 	    letters(m->picture->boxes[box].lines[1]) > OPERATORS_LETTERS)
 		return -1;
 	/* A separable convolution is two. */
-	if (is_depthwise(m->graph, tail) && node->op == OP_CONV && node->attributes.group == 1 &&
+	if (is_depthwise(m->graph, tail) && node->attributes.group == 1 &&
 	    node->attributes.kernel[0] == 1 && node->attributes.kernel[1] == 1)
 		return box;
-	return only_follows(node->op) ? box : -1;
+	return operator_row(node->op)->joins_box ? box : -1;
 }
 
 static enum picture_colour colour_of(const struct node *node, int joined)
@@ -80,25 +76,18 @@ static enum picture_colour colour_of(const struct node *node, int joined)
 		return COLOUR_WEIGHTS;
 	if (joined > 1)
 		return COLOUR_JOIN;
-	switch (node->op) {
-	case OP_MAX_POOL:
-	case OP_AVERAGE_POOL:
-	case OP_GLOBAL_AVERAGE_POOL:
-	case OP_REDUCE_MEAN:
-		return COLOUR_POOL;
-	default:
-		return COLOUR_OTHER;
-	}
+	return operator_row(node->op)->is_reduction ? COLOUR_POOL : COLOUR_OTHER;
 }
 
 /* "Conv 7x7 /2", "MaxPool 3x3 /2", "BatchNorm". */
 static const char *operator_text(struct maker *m, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
-	const char *name = node->op == OP_BATCH_NORM ? "BatchNorm" : operator_name(node->op);
+	const char *short_name = operator_row(node->op)->short_name;
+	const char *name = short_name ? short_name : operator_name(node->op);
 	char stride[48] = "", group[48] = "";
 
-	if (node->op != OP_CONV && node->op != OP_MAX_POOL && node->op != OP_AVERAGE_POOL)
+	if (a->kernel[0] == 0) /* no window slides */
 		return name;
 	if (a->strides[0] != a->strides[1])
 		snprintf(stride, sizeof(stride), " /%" PRId64 "x%" PRId64, a->strides[0],
@@ -107,7 +96,7 @@ static const char *operator_text(struct maker *m, const struct node *node)
 		snprintf(stride, sizeof(stride), " /%" PRId64, a->strides[0]);
 	if (is_depthwise(m->graph, node))
 		snprintf(group, sizeof(group), " depthwise");
-	else if (node->op == OP_CONV && a->group > 1)
+	else if (a->group > 1)
 		snprintf(group, sizeof(group), " in %" PRId64 " groups", a->group);
 	return arena_printf(&m->picture->arena, "%s %" PRId64 "x%" PRId64 "%s%s", name,
 			    a->kernel[0], a->kernel[1], stride, group);
@@ -122,7 +111,7 @@ const char *picture_number(struct arena *arena, int64_t number)
 }
 
 /* The end of a long name tells more than its start. */
-static const char *short_name(struct arena *arena, const char *name)
+static const char *shortened(struct arena *arena, const char *name)
 {
 	int drop = letters(name) - NAME_LETTERS;
 
@@ -176,7 +165,7 @@ static void add_node(struct maker *m, int index)
 			joined++;
 		}
 		picture->boxes[at] = (struct picture_box){
-			.lines = {short_name(&picture->arena, node->name), operator_text(m, node)},
+			.lines = {shortened(&picture->arena, node->name), operator_text(m, node)},
 			.colour = colour_of(node, joined),
 			.tail = index};
 	}

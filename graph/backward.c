@@ -1,3 +1,4 @@
+/* The backward pass: what rows append to a graph, and the walk over its forward nodes. */
 #include "graph/backward_internal.h"
 
 #include <assert.h>
@@ -142,4 +143,102 @@ enum prony_status backward_contribute(struct graph *graph, int target, int gradi
 	if (status == PRONY_OK)
 		graph->values[target].gradient = sum.outputs[0];
 	return status;
+}
+
+/* Marks parameters, and what is computed from them, as wanting a gradient. */
+static void mark_wanted(struct graph *graph)
+{
+	for (int i = 0; i < graph->value_count; i++)
+		graph->values[i].gradient =
+			graph->values[i].kind == VALUE_PARAMETER ? GRADIENT_WANTED : VALUE_NONE;
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		/* Only output 0 is differentiable: others are Dropout's mask, statistics. */
+		for (int k = 0; k < node->input_count; k++) {
+			if (backward_wants(graph, node, k))
+				graph->values[node->outputs[0]].gradient = GRADIENT_WANTED;
+		}
+	}
+}
+
+/* dy and what the row says that the one gradient node reads. */
+static enum prony_status append_one(struct graph *graph, const struct node *node, struct error *err)
+{
+	const struct operator_row *row = operator_row(node->op);
+	int inputs[NODE_MAX_INPUTS] = {backward_gradient(graph, node)}, count = 1;
+
+	if (!backward_wants(graph, node, 0))
+		return PRONY_OK;
+	for (const char *c = row->gradient_reads; c && *c; c++)
+		inputs[count++] = *c == 'x' ? node->inputs[0] : node->outputs[0];
+	return backward_node(graph, node, row->gradient, inputs, count, 0, 1, err);
+}
+
+/* The row's function, or its one gradient node. */
+static enum prony_status append_gradients(struct graph *graph, const struct node *node,
+					  struct error *err)
+{
+	const struct operator_row *row = operator_row(node->op);
+
+	if (row->backward)
+		return row->backward(graph, node, err);
+	if (operator_row(row->gradient)->is_gradient)
+		return append_one(graph, node, err);
+	return node_error(node, err, "it cannot be differentiated");
+}
+
+static enum prony_status append_all(struct graph *graph, struct error *err)
+{
+	for (int i = graph->forward_count - 1; i >= 0; i--) {
+		/* A copy: appending moves the nodes. */
+		struct node node = graph->nodes[i];
+		enum prony_status status;
+
+		/* Nodes that the loss does not depend on have got no gradient. */
+		if (!operator_row(node.op)->is_loss && graph->values[node.outputs[0]].gradient < 0)
+			continue;
+		status = append_gradients(graph, &node, err);
+		if (status != PRONY_OK)
+			return status;
+	}
+	return PRONY_OK;
+}
+
+/* No mark may be left; a parameter without a gradient is an error. */
+static enum prony_status sweep_marks(struct graph *graph, struct error *err)
+{
+	for (int i = 0; i < graph->value_count; i++) {
+		if (graph->values[i].gradient != GRADIENT_WANTED)
+			continue;
+		graph->values[i].gradient = VALUE_NONE;
+		if (graph->values[i].kind == VALUE_PARAMETER)
+			error_set(err, PRONY_BAD_INPUT,
+				  "parameter '%s' has no influence on the loss",
+				  graph->values[i].name);
+	}
+	return err->code;
+}
+
+enum prony_status graph_add_backward(struct graph *graph, struct error *err)
+{
+	struct error local = ERROR_INIT;
+	int value_count = graph->value_count, node_count = graph->node_count;
+
+	if (graph->loss == VALUE_NONE)
+		return error_set(err, PRONY_BAD_INPUT, "network '%s' has no loss to differentiate",
+				 graph->name);
+	if (graph->node_count > graph->forward_count)
+		return error_set(err, PRONY_BAD_INPUT, "network '%s' has a backward pass already",
+				 graph->name);
+	mark_wanted(graph);
+	append_all(graph, &local);
+	sweep_marks(graph, &local);
+	if (local.code == PRONY_OK)
+		return PRONY_OK;
+	graph->value_count = value_count;
+	graph->node_count = node_count;
+	for (int i = 0; i < value_count; i++)
+		graph->values[i].gradient = VALUE_NONE;
+	return error_set(err, local.code, "%s", local.text);
 }

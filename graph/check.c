@@ -281,13 +281,14 @@ static enum prony_status check_states(const struct graph *graph, struct arena *s
 	}
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
+		int first = operator_row(node->op)->statistics;
 
-		for (int k = 3; node->op == OP_BATCH_NORM && k < 5; k++) {
+		for (int k = first; first > 0 && k < node->input_count; k++) {
 			if (uses[node->inputs[k]] > 1)
 				return node_error(node, err, "its statistic '%s' has other users",
 						  graph->values[node->inputs[k]].name);
 		}
-		for (int k = 1; node->op == OP_BATCH_NORM && k < node->output_count; k++) {
+		for (int k = 1; first > 0 && k < node->output_count; k++) {
 			if (node->outputs[k] != VALUE_NONE && uses[node->outputs[k]] > 0)
 				return node_error(node, err,
 						  "its output '%s' is used, which has no gradient",

@@ -51,24 +51,12 @@ static int64_t node_bytes(const struct graph *graph, const struct node *node, bo
 	return bytes;
 }
 
-/*
- * What training keeps of every step inside a recurrent node: h or c and h, and its gates unless
- * they are computed again.
- */
-static int64_t recurrent_bytes(const struct graph *graph, const struct node *node, bool gates)
+/* What training keeps inside a node. */
+static int64_t kept_inside(const struct graph *graph, const struct node *node, bool all)
 {
-	const struct shape *x, *w, *h;
-	int64_t numbers;
+	const struct operator_row *row = operator_row(node->op);
 
-	if (node->op != OP_LSTM && node->op != OP_RNN)
-		return 0;
-	x = node_input_shape(graph, node, 0);
-	w = node_input_shape(graph, node, 1);
-	h = node_output_shape(graph, node, 0);
-	numbers =
-		saturating_add(gates ? w->dims[0] : 0, (node->op == OP_LSTM ? 2 : 1) * h->dims[1]);
-	numbers = saturating_multiply(saturating_multiply(x->dims[0], x->dims[1]), numbers);
-	return saturating_multiply(numbers, (int64_t)dtype_bytes(DTYPE_F32));
+	return row->kept_bytes ? row->kept_bytes(graph, node, all) : 0;
 }
 
 /* All activations, and the gradients around the node where they are largest. */
@@ -80,7 +68,7 @@ static int64_t training_activations(const struct graph *graph)
 		int64_t around = node_bytes(graph, &graph->nodes[i], true);
 
 		kept = saturating_add(kept, node_bytes(graph, &graph->nodes[i], false));
-		kept = saturating_add(kept, recurrent_bytes(graph, &graph->nodes[i], true));
+		kept = saturating_add(kept, kept_inside(graph, &graph->nodes[i], true));
 		if (around > peak)
 			peak = around;
 	}
@@ -150,12 +138,6 @@ static int64_t kept_bytes(const struct graph *graph, int index, int64_t element_
 	return saturating_multiply(shape_elements(&value->shape), element_bytes);
 }
 
-/* Pools may keep positions and Dropout bits instead of what their gradients read here. */
-static bool needs_inputs(enum op op)
-{
-	return op != OP_MAX_POOL_GRAD && op != OP_DROPOUT_GRAD;
-}
-
 /* What the backward pass reads of the forward pass: it lives when the one ends. */
 static int64_t read_backwards(const struct graph *graph, int64_t element_bytes)
 {
@@ -164,13 +146,13 @@ static int64_t read_backwards(const struct graph *graph, int64_t element_bytes)
 	bool *counted;
 
 	for (int i = 0; i < graph->forward_count; i++)
-		bytes = saturating_add(bytes, recurrent_bytes(graph, &graph->nodes[i], false));
+		bytes = saturating_add(bytes, kept_inside(graph, &graph->nodes[i], false));
 	arena_init(&arena, 0);
 	counted = arena_array(&arena, (size_t)graph->value_count + 1, sizeof(*counted));
 	for (int i = graph->forward_count; i < graph->node_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		for (int k = 0; k < node->input_count && needs_inputs(node->op); k++) {
+		for (int k = 0; k < node->input_count && !operator_row(node->op)->keeps_less; k++) {
 			int input = node->inputs[k];
 
 			if (input == VALUE_NONE || counted[input] ||

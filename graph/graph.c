@@ -166,7 +166,7 @@ int64_t graph_batch(const struct graph *graph)
 bool graph_has_dropout(const struct graph *graph)
 {
 	for (int i = 0; i < graph->forward_count; i++) {
-		if (graph->nodes[i].op == OP_DROPOUT)
+		if (operator_row(graph->nodes[i].op)->is_random)
 			return true;
 	}
 	return false;
@@ -176,11 +176,10 @@ int graph_state_statistic(const struct graph *graph, int state, double *momentum
 {
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
+		int first = operator_row(node->op)->statistics;
 
-		if (node->op != OP_BATCH_NORM)
-			continue;
-		for (int k = 0; k < 2; k++) {
-			if (node->inputs[3 + k] != state || node->output_count <= 1 + k)
+		for (int k = 0; first > 0 && first + k < node->input_count; k++) {
+			if (node->inputs[first + k] != state || node->output_count <= 1 + k)
 				continue;
 			*momentum = node->attributes.momentum;
 			return node->outputs[1 + k];

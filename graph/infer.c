@@ -1,3 +1,4 @@
+/* Shapes of what slides windows, and of gradients. */
 #include "graph/operator_rows_internal.h"
 
 #include "graph/edit_internal.h"
@@ -59,8 +60,14 @@ enum prony_status node_window(const struct graph *graph, const struct node *node
 	return PRONY_OK;
 }
 
-static enum prony_status infer_gradient(struct graph *graph, const struct node *node, int first,
-					struct error *err)
+int node_target(const struct node *node, int i)
+{
+	int first = operator_row(node->op)->first_target;
+
+	return first == TARGET_AXIS ? (int)node->attributes.axis : first + i;
+}
+
+enum prony_status infer_gradient(struct graph *graph, struct node *node, struct error *err)
 {
 	const struct node *forward = &graph->nodes[node->differentiates];
 
@@ -70,25 +77,15 @@ static enum prony_status infer_gradient(struct graph *graph, const struct node *
 
 		if (node->outputs[i] == VALUE_NONE)
 			continue;
-		if (!node_has_input(forward, first + i))
+		if (node_target(node, i) < 0 || !node_has_input(forward, node_target(node, i)))
 			return node_error(node, err, "'%s' has no input %d to differentiate",
-					  forward->name, first + i);
-		shape = *node_input_shape(graph, forward, first + i);
+					  forward->name, node_target(node, i));
+		shape = *node_input_shape(graph, forward, node_target(node, i));
 		status = node_set_output(graph, node, i, DTYPE_F32, &shape, err);
 		if (status != PRONY_OK)
 			return status;
 	}
 	return PRONY_OK;
-}
-
-enum prony_status infer_grad_input(struct graph *graph, struct node *node, struct error *err)
-{
-	return infer_gradient(graph, node, 0, err);
-}
-
-enum prony_status infer_grad_weight(struct graph *graph, struct node *node, struct error *err)
-{
-	return infer_gradient(graph, node, 1, err);
 }
 
 int64_t saturating_multiply(int64_t a, int64_t b)

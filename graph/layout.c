@@ -1,6 +1,9 @@
+/* Where values lie when channels are last. */
 #include "graph/layout.h"
 
 #include <string.h>
+
+#include "graph/operator_rows_internal.h"
 
 /* Axis i of what lies so is this one in the graph. */
 static const int last_axes[] = {0, 2, 3, 1}, kernel_axes[] = {2, 3, 1, 0};
@@ -26,7 +29,7 @@ static bool flattens_images(const struct graph *graph, const struct node *node)
 {
 	const struct shape *x, *y;
 
-	if (node->op != OP_FLATTEN && node->op != OP_RESHAPE)
+	if (operator_row(node->op)->layout != LAYOUT_RESHAPES)
 		return false;
 	x = &graph->values[node->inputs[0]].shape;
 	y = &graph->values[node->outputs[0]].shape;
@@ -34,16 +37,11 @@ static bool flattens_images(const struct graph *graph, const struct node *node)
 	       x->dims[2] * x->dims[3] > 1;
 }
 
-/* Whether each element of the result is one of the input at the same place. */
-static bool keeps_places(const struct node *node)
-{
-	return operator_row(node->op)->elementwise != NULL || node->op == OP_DROPOUT;
-}
-
 /* A product with a parameter that nobody else reads, whose order is ours to choose. */
 static bool multiplies(const struct graph *graph, const struct node *node, int value)
 {
-	return node->op == OP_GEMM && node->inputs[0] == value && !node->attributes.trans_a &&
+	return operator_row(node->op)->layout == LAYOUT_MULTIPLIES && node->inputs[0] == value &&
+	       !node->attributes.trans_a &&
 	       graph->values[node->inputs[1]].kind == VALUE_PARAMETER &&
 	       only_reader(graph, node->inputs[1]) >= 0 && node->inputs[1] != value;
 }
@@ -70,7 +68,7 @@ static bool mark_flat(const struct graph *graph, int first, int64_t *channels)
 				channels[node->inputs[1]] = count;
 				continue;
 			}
-			if (!keeps_places(node))
+			if (operator_row(node->op)->layout != LAYOUT_SAME_PLACES)
 				return false;
 			for (int j = 0; j < node->output_count; j++)
 				if (node->outputs[j] >= 0)
@@ -108,29 +106,30 @@ static bool is_kernel(const struct graph *graph, int value)
 		for (int k = 0; k < graph->nodes[i].input_count; k++) {
 			if (graph->nodes[i].inputs[k] != value)
 				continue;
-			if (graph->nodes[i].op != OP_CONV || k != 1)
+			if (operator_row(graph->nodes[i].op)->layout != LAYOUT_CONVOLVES || k != 1)
 				return false;
 			read = true;
 		}
 	return read;
 }
 
-/* Gradients lie as what they are the gradient of. */
+/* Gradients lie as what they are the gradient of, sums of them as their terms. */
 static void follow(const struct graph *graph, const struct node *node, struct layouts *out)
 {
-	const struct node *forward =
-		node->differentiates >= 0 ? &graph->nodes[node->differentiates] : NULL;
-	int from = node->inputs[0];
+	const struct operator_row *row = operator_row(node->op);
 
-	if (node->op == OP_GEMM_GRAD_INPUT)
-		from = forward->inputs[0];
-	else if (node->op == OP_GEMM_GRAD_WEIGHT || node->op == OP_CONV_GRAD_WEIGHT)
-		from = forward->inputs[1];
-	else if (node->op != OP_RELU_GRAD && node->op != OP_ELEMENTWISE_GRAD &&
-		 node->op != OP_DROPOUT_GRAD && node->op != OP_ADD && node->op != OP_NEG)
-		return;
-	out->values[node->outputs[0]] = out->values[from];
-	out->channels[node->outputs[0]] = out->channels[from];
+	for (int i = 0; i < node->output_count; i++) {
+		int from = node->inputs[0];
+
+		if (row->is_gradient)
+			from = graph->nodes[node->differentiates].inputs[node_target(node, i)];
+		else if (row->layout != LAYOUT_SAME_PLACES && node->op != OP_ADD)
+			return;
+		if (node->outputs[i] == VALUE_NONE)
+			continue;
+		out->values[node->outputs[i]] = out->values[from];
+		out->channels[node->outputs[i]] = out->channels[from];
+	}
 }
 
 void graph_layouts(const struct graph *graph, bool last, struct arena *arena, struct layouts *out)
@@ -155,8 +154,8 @@ void graph_layouts(const struct graph *graph, bool last, struct arena *arena, st
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		if (node->op == OP_GEMM && !node->attributes.trans_b &&
-		    out->channels[node->inputs[1]])
+		if (operator_row(node->op)->layout == LAYOUT_MULTIPLIES &&
+		    !node->attributes.trans_b && out->channels[node->inputs[1]])
 			out->values[node->inputs[1]] = LAYOUT_LAST_FLAT_ROWS;
 	}
 	for (int i = graph->forward_count; i < graph->node_count; i++)

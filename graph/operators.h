@@ -14,6 +14,9 @@
 
 struct graph;
 struct node;
+struct kernel_call;
+struct samples;
+struct samples_place;
 
 /*
  * X(enumerator, name). Inputs and outputs, in order (layout NCHW, weights OIHW):
@@ -64,7 +67,7 @@ struct node;
  * backward pass also uses forward operators: Add for sums, Slice for Concat, Transpose, Mul, Div,
  * Neg.
  */
-/* Functions of each element by itself; one of these lines, a row in elementwise.c. */
+/* Functions of each element by itself; one of these lines, a row in operators/elementwise.c. */
 #define PRONY_ELEMENTWISE(X)                                                                       \
 	X(RELU, "Relu")                                                                            \
 	X(TANH, "Tanh")                                                                            \
@@ -186,6 +189,7 @@ struct attribute_row {
 	double otherwise; /* the value that ONNX assumes when it is absent */
 	int input;	  /* in ONNX it is a constant, this input; 0 = an attribute there, too */
 	const char *const *words; /* of ATTRIBUTE_WORD; NULL ends them */
+	int input_since; /* the opset with which the attribute became an input; 0: always one */
 };
 
 /* A step of a decomposition: a function of one element or two of x (step 0) and earlier steps. */
@@ -222,13 +226,39 @@ struct elementwise {
 	bool positive;
 };
 
+/* How the elements of output 0 follow those of input 0, for who lays channels last (layout.h). */
+enum operator_layout {
+	LAYOUT_OTHER,
+	LAYOUT_SAME_PLACES, /* each of the element at the same place */
+	LAYOUT_RESHAPES,    /* the same elements in the same order */
+	LAYOUT_MULTIPLIES,  /* a matrix product with input 1 */
+	LAYOUT_CONVOLVES,   /* a convolution with input 1 */
+};
+
+/* What becomes of a node in an ONNX file. */
+enum onnx_export {
+	ONNX_EXPORT_NODE,      /* one of the same name and attributes */
+	ONNX_EXPORT_NOTHING,   /* output 0 is input 0 in evaluation */
+	ONNX_EXPORT_RECURRENT, /* time first, gates of one direction */
+};
+
+#define TARGET_AXIS (-1)
+
+/* All that is known of an operator; graph/operators/ has a file for each. */
 struct operator_row {
 	int min_inputs, max_inputs, max_outputs;
 	const struct attribute_row *attributes;
-	bool is_gradient; /* does not appear in a forward graph */
-	bool is_loss;	  /* output 0 is the scalar objective; its backward row starts the pass */
-	int opset;	  /* ONNX's first with the operator, where that is above 17 */
-	bool leaves_out;  /* gradient rows: any output that nobody wants is VALUE_NONE */
+	bool is_gradient;  /* does not appear in a forward graph */
+	int first_target;  /* gradient rows: output i belongs to the forward node's input
+			      first_target + i; TARGET_AXIS: to the one that `axis` says */
+	bool leaves_out;   /* gradient rows: any output that nobody wants is VALUE_NONE */
+	bool is_loss;	   /* output 0 is the scalar objective; its backward row starts the pass */
+	bool sums_batch;   /* loss rows: the sum over the samples, not their mean */
+	bool is_random;	   /* what it gives in training is drawn anew in each step */
+	bool is_reduction; /* each result is made of many elements of one channel: pools, means */
+	/* Inputs from this one on are states that follow the outputs from 1 on: statistics of the
+	 * batch, on which every result depends in training. 0: there are none. */
+	int statistics;
 
 	/* Functions of each element; NULL: something else. */
 	const struct elementwise *elementwise;
@@ -240,12 +270,64 @@ struct operator_row {
 
 	/* Multiply-accumulates of convolutions and matrix products, without bias; NULL = 0. */
 	int64_t (*macs)(const struct graph *graph, const struct node *node);
+
+	/*
+	 * The gradient of input 0 is one node of this operator, which reads dy and what
+	 * `gradient_reads` says: x is input 0, y output 0. Or `backward` appends the nodes for all
+	 * inputs that want a gradient (backward_internal.h). With neither it has no gradient.
+	 */
+	enum op gradient;
+	const char *gradient_reads;
+	enum prony_status (*backward)(struct graph *graph, const struct node *node,
+				      struct error *err);
+
+	/* Computes the outputs in float64: everybody is held to it. */
+	void (*compute)(const struct kernel_call *call);
+	/* How many terms are added up for an element of an output; 1 for what is computed of one
+	 * element of each input, 0 for what is only moved, or rounds by itself (kernel_watch).
+	 * NULL: macs for each element, without macs 1. */
+	int64_t (*terms)(const struct graph *graph, const struct node *node, int output);
+	/* Its kernel decides by comparing elements of the input before this one; 0: of none. */
+	int compares;
+
+	/*
+	 * Where the samples of the batch lie in output 0 (samples.h), given where they lie in input
+	 * 0, of which functions of two elements may have none. NULL, or nowhere: a result depends
+	 * on several samples, or it is not known to be without them.
+	 */
+	struct samples_place (*samples)(const struct samples *samples, const struct node *node,
+					const struct samples_place *x);
+	/* Changes what attributes say of the batch, whose samples lie there in input 0 and output
+	 * 0; NULL: they say nothing of it. */
+	void (*rebatch)(const struct samples *samples, const struct samples_place *x,
+			const struct samples_place *y, int64_t batch, struct attributes *a);
+
+	enum operator_layout layout;
+	/* Bytes that training keeps inside a node: what no one can do without, or all. NULL: 0. */
+	int64_t (*kept_bytes)(const struct graph *graph, const struct node *node, bool all);
+	bool keeps_less; /* gradient rows: positions or bits can stand for what it reads */
+
+	/*
+	 * In ONNX files. `onnx_inputs`: what each input is, a letter each: x is computed, p a
+	 * trained weight, s a state, e either; then nodes are translated by name, attributes by
+	 * their rows. NULL: onnx/ has a function for it, or no file holds it.
+	 */
+	const char *onnx_inputs;
+	enum onnx_export onnx_export;
+	const char *training_outputs; /* what a file leaves out of them: "mask" */
+	int opset;		      /* the first with the operator, where that is above 17 */
+
+	/* In pictures: it joins the box of what computes its input; its name there, if shorter. */
+	bool joins_box;
+	const char *short_name;
 };
 
 /* ONNX's name, or ours of a gradient. */
 const char *operator_name(enum op op);
 /* The row of an operator. */
 const struct operator_row *operator_row(enum op op);
+/* How many terms are added up for an element of an output (struct operator_row, `terms`). */
+int64_t operator_terms(const struct graph *graph, const struct node *node, int output);
 /* OP_COUNT when there is none of that name. */
 enum op operator_from_name(const char *name);
 /* What ONNX assumes for every attribute of the operator. */

@@ -1,3 +1,4 @@
+/* Writes a graph for evaluation, with its weights, as an ONNX file. */
 #include "onnx/onnx.h"
 
 #include <stdlib.h>
@@ -43,11 +44,6 @@ static bool is_needed(const struct exporter *e, const struct node *node, int fir
 	return false;
 }
 
-static bool is_recurrent(const struct node *node)
-{
-	return node->op == OP_LSTM || node->op == OP_RNN;
-}
-
 /* Backwards from the logits; along the way, what is left out gets the value that replaces it. */
 static void find_needed(struct exporter *e)
 {
@@ -60,17 +56,18 @@ static void find_needed(struct exporter *e)
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		if (node->op == OP_DROPOUT)
+		if (operator_row(node->op)->onnx_export == ONNX_EXPORT_NOTHING)
 			e->alias[node->outputs[0]] = e->alias[node->inputs[0]];
 	}
 	e->needed[e->alias[graph->logits]] = true;
 	for (int i = graph->forward_count - 1; i >= 0; i--) {
 		const struct node *node = &graph->nodes[i];
+		/* Recurrent nodes write their weights themselves. */
+		bool recurrent = operator_row(node->op)->onnx_export == ONNX_EXPORT_RECURRENT;
 
 		if (!is_needed(e, node, 0))
 			continue;
-		/* Recurrent nodes write their weights themselves. */
-		for (int k = 0; k < (is_recurrent(node) ? 1 : node->input_count); k++) {
+		for (int k = 0; k < (recurrent ? 1 : node->input_count); k++) {
 			if (node->inputs[k] != VALUE_NONE)
 				e->needed[e->alias[node->inputs[k]]] = true;
 		}
@@ -243,13 +240,9 @@ static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *no
 }
 
 /* The constant input that an attribute of ours is, or 0: an attribute there, too. */
-static int constant_place(const struct exporter *e, const struct node *node,
-			  const struct attribute_row *row)
+static int constant_place(const struct exporter *e, const struct attribute_row *row)
 {
-	/* From opset 18 on. */
-	if (node->op == OP_REDUCE_MEAN && e->opset >= 18 && row->kind == ATTRIBUTE_INTS)
-		return 1;
-	return row->input;
+	return e->opset >= row->input_since ? row->input : 0;
 }
 
 static enum prony_status add_node(struct exporter *e, const struct node *node)
@@ -263,14 +256,9 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 		return error_set(e->err, PRONY_UNSUPPORTED,
 				 "network '%s': ONNX files hold no %s (node '%s')", e->graph->name,
 				 operator_name(node->op), node->name);
-	if (node->op == OP_BATCH_NORM && outputs_in_use(e, node) > 1)
-		return error_set(e->err, PRONY_UNSUPPORTED,
-				 "network '%s': the statistics of '%s' are used, which an ONNX "
-				 "file for evaluation leaves out",
-				 e->graph->name, node->name);
 	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
-		if (constant_place(e, node, row) >= input_count)
-			input_count = constant_place(e, node, row) + 1;
+		if (constant_place(e, row) >= input_count)
+			input_count = constant_place(e, row) + 1;
 		count++;
 	}
 	out = new_node(e, node->name, operator_name(node->op), input_count,
@@ -281,8 +269,8 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 		out->output[i] = name_of(e, node->outputs[i]);
 	out->attribute = arena_array(&e->arena, count, sizeof(*out->attribute));
 	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
-		if (constant_place(e, node, row) > 0)
-			out->input[constant_place(e, node, row)] = constant_input(e, node, row);
+		if (constant_place(e, row) > 0)
+			out->input[constant_place(e, row)] = constant_input(e, node, row);
 		else
 			out->attribute[out->n_attribute++] =
 				new_attribute(e, row, &node->attributes);
@@ -414,7 +402,7 @@ static enum prony_status add_any_node(struct exporter *e, const struct node *nod
 {
 	struct node *copy;
 
-	if (is_recurrent(node))
+	if (operator_row(node->op)->onnx_export == ONNX_EXPORT_RECURRENT)
 		return add_recurrent(e, node);
 	if (!node->attributes.ceil_mode)
 		return add_node(e, node);
@@ -438,13 +426,14 @@ static enum prony_status add_nodes(struct exporter *e)
 		sizeof(*e->out->initializer));
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
+		const struct operator_row *row = operator_row(node->op);
 
-		if (node->op == OP_DROPOUT && is_needed(e, node, 1))
+		if (row->training_outputs && is_needed(e, node, 1))
 			return error_set(e->err, PRONY_UNSUPPORTED,
-					 "network '%s': the mask of dropout '%s' is used, which "
-					 "an ONNX file for evaluation leaves out",
-					 graph->name, node->name);
-		if (node->op == OP_DROPOUT || !is_needed(e, node, 0))
+					 "network '%s': the %s of '%s' is used, which an ONNX "
+					 "file for evaluation leaves out",
+					 graph->name, row->training_outputs, node->name);
+		if (row->onnx_export == ONNX_EXPORT_NOTHING || !is_needed(e, node, 0))
 			continue;
 		if (add_any_node(e, node) != PRONY_OK)
 			return e->err->code;

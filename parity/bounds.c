@@ -51,7 +51,7 @@ void accumulation_add_other(struct accumulation *to, const struct graph *graph,
 			    const struct node *node)
 {
 	if (node->outputs[0] != VALUE_NONE)
-		to->depth += (double)rounding_terms(graph, node, 0);
+		to->depth += (double)operator_terms(graph, node, 0);
 }
 
 double accumulation_rounding(const struct accumulation *sum, enum precision precision)
@@ -118,10 +118,9 @@ static double widest_mean(const struct graph *graph)
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		if (node->op != OP_AVERAGE_POOL && node->op != OP_GLOBAL_AVERAGE_POOL &&
-		    node->op != OP_REDUCE_MEAN)
+		if (!operator_row(node->op)->is_reduction)
 			continue;
-		int64_t terms = rounding_terms(graph, node, 0);
+		int64_t terms = operator_terms(graph, node, 0);
 		if (terms > widest)
 			widest = terms;
 	}

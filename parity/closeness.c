@@ -22,14 +22,10 @@ double reference_closeness(const struct reference *ref, const struct recipe *rec
 
 double reference_measured_closeness(const struct node *node, const struct kinks *kinks)
 {
-	int compared = VALUE_NONE;
+	int input = operator_row(node->op)->compares - 1;
 
-	if (node->op == OP_RELU)
-		compared = node->inputs[0];
-	else if (node->op == OP_MAX_POOL_GRAD || node->op == OP_ELEMENTWISE_GRAD)
-		compared = node->inputs[1];
-	return kinks->deviation && compared != VALUE_NONE
-		       ? CLOSE_MEASURED * kinks->deviation[compared]
+	return kinks->deviation && input >= 0
+		       ? CLOSE_MEASURED * kinks->deviation[node->inputs[input]]
 		       : 0;
 }
 

@@ -1,34 +1,12 @@
 #include <math.h>
 
+#include "graph/rebatch.h"
 #include "parity/gate.h"
+#include "parity/gate_internal.h"
 #include "parity/kernels_internal.h"
 
 #define DROPOUT_MASKS 32
 #define DROPOUT_DEVIATIONS 5.0
-
-/* Whether what one sample gives depends on the others of its batch. */
-static bool mixes_samples(const struct node *node, enum stage stage)
-{
-	const struct attributes *a = &node->attributes;
-
-	switch (node->op) {
-	case OP_BATCH_NORM:
-		return stage != STAGE_FORWARD;
-	case OP_CONCAT:
-	case OP_SLICE:
-	case OP_SOFTMAX:
-		return a->axis == 0;
-	case OP_TRANSPOSE:
-		return a->ints.count > 0 && a->ints.items[0] != 0;
-	case OP_REDUCE_MEAN:
-		for (int i = 0; i < a->ints.count; i++)
-			if (a->ints.items[i] == 0)
-				return true;
-		return false;
-	default:
-		return false;
-	}
-}
 
 int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t reference_bytes)
 {
@@ -41,9 +19,9 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
 		return 0;
 	if (bytes + weights <= reference_bytes)
 		return 1;
-	for (int i = 0; i < graph->forward_count; i++)
-		if (mixes_samples(&graph->nodes[i], stage))
-			return 0;
+	if ((stage != STAGE_FORWARD && gate_normalises_by_batch(graph)) ||
+	    graph_samples_apart(graph, NULL) != PRONY_OK)
+		return 0;
 	for (int64_t parts = 2; parts <= batch; parts++)
 		if (batch % parts == 0 &&
 		    2 * weights + (bytes - weights) / parts <= reference_bytes)
@@ -116,7 +94,7 @@ int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe)
 		const struct node *node = &graph->nodes[i];
 		const struct operator_row *row = operator_row(node->op);
 
-		again = again || node->op == OP_DROPOUT;
+		again = again || row->is_random;
 		if (row->macs)
 			cost += row->macs(graph, node) * (masks && again ? 1 + DROPOUT_MASKS : 1);
 	}
@@ -147,9 +125,10 @@ enum prony_status gate_expected_loss(const struct graph *graph, const struct rec
 		status = add_part(&ref, &pictures, y ? &labels : NULL, &losses, err);
 	}
 	if (status == PRONY_OK) {
-		bool adds = graph->nodes[graph->forward_count - 1].op == OP_HALF_SQUARES;
+		const struct node *last = &graph->nodes[graph->forward_count - 1];
 
-		conclude(&losses, adds ? 1 : (double)parts, mean, deviation);
+		conclude(&losses, operator_row(last->op)->sums_batch ? 1 : (double)parts, mean,
+			 deviation);
 	}
 	reference_release(&ref);
 	return status;

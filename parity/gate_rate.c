@@ -138,7 +138,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 bool gate_normalises_by_batch(const struct graph *graph)
 {
 	for (int i = 0; i < graph->forward_count; i++)
-		if (graph->nodes[i].op == OP_BATCH_NORM)
+		if (operator_row(graph->nodes[i].op)->statistics)
 			return true;
 	return false;
 }

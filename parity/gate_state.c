@@ -99,12 +99,13 @@ static void check_one(struct gate_verdict *verdict, const struct statistic *s, d
 /* Both lie on the same graph: a normalisation with statistics that training keeps. */
 static bool keeps_statistics(const struct graph *graph, const struct node *node)
 {
+	int first = operator_row(node->op)->statistics;
 	double momentum;
 
-	if (node->op != OP_BATCH_NORM)
+	if (first == 0)
 		return false;
-	for (int i = 0; i < 2; i++)
-		if (graph_state_statistic(graph, node->inputs[3 + i], &momentum) == VALUE_NONE)
+	for (int i = first; i < node->input_count; i++)
+		if (graph_state_statistic(graph, node->inputs[i], &momentum) == VALUE_NONE)
 			return false;
 	return true;
 }

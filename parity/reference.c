@@ -61,7 +61,7 @@ static int first_dropout(const struct graph *graph)
 {
 	int first = 0;
 
-	while (first < graph->forward_count && graph->nodes[first].op != OP_DROPOUT)
+	while (first < graph->forward_count && !operator_row(graph->nodes[first].op)->is_random)
 		first++;
 	return first;
 }
@@ -322,7 +322,9 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 				   .dropout = training && recipe->dropout,
 				   .seed = recipe->seed,
 				   .step = ref->step,
-				   .kinks = kinks};
+				   .watch = kinks ? &kinks_watch : NULL,
+				   .kinks = kinks,
+				   .rounds = kinks && kinks->rounding > 0};
 
 	for (int i = first; i < end && status == PRONY_OK; i++) {
 		call.node = &ref->graph->nodes[i];
@@ -342,7 +344,7 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 		status = need_outputs(ref, call.node, err);
 		if (status == PRONY_OK && (ref->has_labels || !reads_label(ref->graph, call.node)))
 			kernel_of(call.node->op)(&call);
-		if (status == PRONY_OK && rounding_wanted(&call))
+		if (status == PRONY_OK && call.rounds)
 			rounding_add(&call);
 		if (status == PRONY_OK && ref->frees)
 			free_used(ref, i);

@@ -30,11 +30,6 @@ static double draw(const struct kernel_call *call, int output, int64_t i)
 	return ((double)(x >> 11) * 0x1p-53 - 0.5) * sqrt(12);
 }
 
-bool rounding_wanted(const struct kernel_call *call)
-{
-	return call->kinks && call->kinks->rounding > 0;
-}
-
 /* Of a number whose rounding has that deviation, in units of u (bounds.c). */
 static double rounding_of(const struct kernel_call *call, int output, int64_t i, double deviation)
 {
@@ -96,8 +91,7 @@ static int64_t channel_axis(const struct kernel_call *call, int output)
 {
 	int value = call->node->outputs[output];
 	const struct shape *shape = &call->graph->values[value].shape;
-	bool weights =
-		call->node->op == OP_CONV_GRAD_WEIGHT || call->node->op == OP_GEMM_GRAD_WEIGHT;
+	bool weights = operator_row(call->node->op)->first_target == 1;
 
 	return shape->rank < 2 || weights ? 0 : 1;
 }
@@ -109,7 +103,7 @@ void rounding_add(const struct kernel_call *call)
 
 		if (!kernel_output(call, output) || kernel_output_count(call, output) == 0)
 			continue;
-		terms = rounding_terms(call->graph, call->node, output);
+		terms = operator_terms(call->graph, call->node, output);
 		if (terms == 1 && output == 0) {
 			kernel_each(call, kernel_output_count(call, 0), round_elements);
 		} else if (terms > 1) {

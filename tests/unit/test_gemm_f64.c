@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "parity/gemm_f64_internal.h"
+#include "graph/gemm_f64.h"
 #include "parity/kernels_internal.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

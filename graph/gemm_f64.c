@@ -1,11 +1,10 @@
-#include "parity/gemm_f64_internal.h"
+#include "graph/gemm_f64.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "parity/worth_internal.h"
 
 /*
  * A tile of the result: rows x lanes(b) elements over one block of depth. Vectors of the compiler

@@ -1,10 +1,100 @@
-#include "parity/kernels_conv_internal.h"
+/* Convolution: Conv and its gradients. */
+#include "graph/operators/conv_direct_internal.h"
+#include "graph/operators/operator.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "parity/gemm_f64_internal.h"
+#include "graph/gemm_f64.h"
+
+static const struct attribute_row conv_attributes[] = {
+	{ATTRIBUTE("kernel_shape", INTS2, kernel, 0)}, {ATTRIBUTE("strides", INTS2, strides, 1)},
+	{ATTRIBUTE("dilations", INTS2, dilations, 1)}, {ATTRIBUTE("pads", INTS4, pads, 0)},
+	{ATTRIBUTE("group", INT, group, 1)},	       {.name = NULL},
+};
+
+/* Channels, groups and kernel of the weights (O x I/group x H x W) agree with x and attributes. */
+static enum prony_status check_weights(const struct graph *graph, struct node *node,
+				       struct error *err)
+{
+	const struct shape *x = node_input_shape(graph, node, 0);
+	const struct shape *w = node_input_shape(graph, node, 1);
+	struct attributes *a = &node->attributes;
+
+	if (a->group < 1 || x->dims[1] % a->group != 0 || w->dims[0] % a->group != 0)
+		return node_error(node, err, "group %lld does not divide %lld and %lld channels",
+				  (long long)a->group, (long long)x->dims[1],
+				  (long long)w->dims[0]);
+	if (w->dims[1] != x->dims[1] / a->group)
+		return node_error(node, err, "the weights take %lld channels, the input gives %lld",
+				  (long long)w->dims[1], (long long)(x->dims[1] / a->group));
+	for (int i = 0; i < 2; i++) {
+		if (a->kernel[i] == 0) /* ONNX: left out means that the weights say it */
+			a->kernel[i] = w->dims[2 + i];
+		if (a->kernel[i] != w->dims[2 + i])
+			return node_error(node, err, "kernel_shape has %lld, the weights have %lld",
+					  (long long)a->kernel[i], (long long)w->dims[2 + i]);
+	}
+	if (node_has_input(node, 2) && node_input_shape(graph, node, 2)->dims[0] != w->dims[0])
+		return node_error(node, err,
+				  "the bias has %lld elements, the weights %lld channels",
+				  (long long)node_input_shape(graph, node, 2)->dims[0],
+				  (long long)w->dims[0]);
+	return PRONY_OK;
+}
+
+static enum prony_status conv_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	struct shape y = {.rank = 4};
+	enum prony_status status = node_need_rank(graph, node, 0, 4, err);
+
+	if (status == PRONY_OK)
+		status = node_need_rank(graph, node, 1, 4, err);
+	if (status == PRONY_OK && node_has_input(node, 2))
+		status = node_need_rank(graph, node, 2, 1, err);
+	if (status == PRONY_OK)
+		status = check_weights(graph, node, err);
+	if (status == PRONY_OK)
+		status = node_window(graph, node, 0, &y.dims[2], err);
+	if (status != PRONY_OK)
+		return status;
+	y.dims[0] = node_input_shape(graph, node, 0)->dims[0];
+	y.dims[1] = node_input_shape(graph, node, 1)->dims[0];
+	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
+}
+
+static int64_t conv_macs(const struct graph *graph, const struct node *node)
+{
+	const struct shape *w = node_input_shape(graph, node, 1);
+	int64_t macs = shape_elements(node_output_shape(graph, node, 0));
+
+	for (int i = 1; i < 4; i++)
+		macs = saturating_multiply(macs, w->dims[i]);
+	return macs;
+}
+
+/* Each of the two gradients of a convolution costs what the convolution does. */
+static int64_t conv_grad_macs(const struct graph *graph, const struct node *node)
+{
+	return conv_macs(graph, &graph->nodes[node->differentiates]);
+}
+
+static enum prony_status conv_backward(struct graph *graph, const struct node *node,
+				       struct error *err)
+{
+	int dy = backward_gradient(graph, node);
+	enum prony_status status = PRONY_OK;
+
+	if (backward_wants(graph, node, 1) || backward_wants(graph, node, 2))
+		status = backward_node(graph, node, OP_CONV_GRAD_WEIGHT,
+				       (const int[]){node->inputs[0], dy}, 2, 1,
+				       backward_wants(graph, node, 2) ? 2 : 1, err);
+	if (status == PRONY_OK && backward_wants(graph, node, 0))
+		status = backward_node(graph, node, OP_CONV_GRAD_INPUT,
+				       (const int[]){dy, node->inputs[1]}, 2, 0, 1, err);
+	return status;
+}
 
 /*
  * Each convolution is a matrix product with one factor whose elements are gathered from windows of
@@ -300,7 +390,7 @@ static void group_forward(const struct conv *conv, const struct conv_data *data,
 	windows_release(&w);
 }
 
-void kernel_conv(const struct kernel_call *call)
+static void conv_compute(const struct kernel_call *call)
 {
 	struct conv conv = {.attributes = &call->node->attributes,
 			    .x = kernel_input_shape(call, 0),
@@ -359,7 +449,7 @@ static void group_grad_input(const struct conv *conv, const struct conv_data *da
 	windows_release(&w);
 }
 
-void kernel_conv_grad_input(const struct kernel_call *call)
+static void conv_grad_input_compute(const struct kernel_call *call)
 {
 	struct conv conv = {.attributes = &call->node->attributes,
 			    .x = kernel_output_shape(call, 0),
@@ -421,7 +511,7 @@ static void group_grad_weight(const struct conv *conv, const struct conv_data *d
 	windows_release(&w);
 }
 
-void kernel_conv_grad_weight(const struct kernel_call *call)
+static void conv_grad_weight_compute(const struct kernel_call *call)
 {
 	struct conv conv = {.attributes = &call->node->attributes,
 			    .x = kernel_input_shape(call, 0),
@@ -445,3 +535,23 @@ void kernel_conv_grad_weight(const struct kernel_call *call)
 		for (int64_t j = 0; j < plane; j++)
 			db[i % outputs] += data.y[i * plane + j];
 }
+
+const struct operator_row row_CONV = {
+	ARITY(2, 3, 1),		  .attributes = conv_attributes, .infer = conv_infer,
+	.macs = conv_macs,	  .backward = conv_backward,	 .compute = conv_compute,
+	.samples = samples_first, .layout = LAYOUT_CONVOLVES,
+};
+
+const struct operator_row row_CONV_GRAD_INPUT = {
+	GRADIENT(2, 1, conv_attributes),
+	.macs = conv_grad_macs,
+	.compute = conv_grad_input_compute,
+};
+
+const struct operator_row row_CONV_GRAD_WEIGHT = {
+	GRADIENT(2, 2, conv_attributes),
+	.first_target = 1,
+	.macs = conv_grad_macs,
+	.compute = conv_grad_weight_compute,
+	.terms = terms_of_weight_gradient,
+};

@@ -1,12 +1,14 @@
-#include "parity/kernels_internal.h"
+/* What the float64 kernels of the operators share, and how they round. */
+#include "graph/kernel.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "parity/worth_internal.h"
+#include "graph/operators/operator.h"
 
 double *kernel_input(const struct kernel_call *call, int i)
 {
@@ -177,78 +179,47 @@ double kernel_rms(const double *x, int64_t count)
 	return count > 0 ? sqrt(sum / (double)count) : 0;
 }
 
-bool kernel_turns(struct kinks *kinks)
+int64_t terms_none(const struct graph *graph, const struct node *node, int output)
 {
-	int64_t number = kinks->count++;
-
-	return number < kinks->decided ? kinks->decisions[number] : kinks->turn_all;
+	(void)graph;
+	(void)node;
+	(void)output;
+	return 0;
 }
 
-/* Beyond so many, one more or less makes no difference. */
-#define KINKS_KEPT (INT64_C(1) << 22)
-
-static void keep_kink(struct kink_list *list, const struct kink *kink)
+int64_t terms_shared(const struct graph *graph, const struct node *node, int output)
 {
-	if (list->count >= KINKS_KEPT)
-		return;
-	if (list->count == list->capacity) {
-		list->capacity = list->capacity ? 2 * list->capacity : 256;
-		list->items =
-			memory_realloc(list->items, (size_t)list->capacity * sizeof(*list->items));
-	}
-	list->items[list->count++] = *kink;
+	return shape_elements(node_input_shape(graph, node, 0)) /
+	       shape_elements(node_output_shape(graph, node, output));
 }
 
-void kink_list_release(struct kink_list *list)
+int64_t terms_of_weight_gradient(const struct graph *graph, const struct node *node, int output)
 {
-	free(list->items);
-	*list = (struct kink_list){0};
+	int64_t elements = shape_elements(node_output_shape(graph, node, output));
+
+	if (output == 1)
+		return shape_elements(node_input_shape(graph, node, 1)) / elements;
+	return (int64_t)((double)operator_row(node->op)->macs(graph, node) / (double)elements);
 }
 
-static int compare_kinks(const struct kink *a, const struct kink *b)
+int64_t operator_terms(const struct graph *graph, const struct node *node, int output)
 {
-	if (a->step != b->step)
-		return a->step < b->step ? -1 : 1;
-	if (a->node != b->node)
-		return a->node < b->node ? -1 : 1;
-	return (a->place > b->place) - (a->place < b->place);
+	const struct operator_row *row = operator_row(node->op);
+
+	if (row->terms)
+		return row->terms(graph, node, output);
+	return row->macs ? (int64_t)((double)row->macs(graph, node) /
+				     (double)shape_elements(node_output_shape(graph, node, output)))
+			 : 1;
 }
 
-/* Steps, nodes and places were all met in ascending order. */
-static const struct kink *find_kink(const struct kink_list *list, const struct kink *wanted)
+static void copy(const struct kernel_call *call, int64_t first, int64_t end)
 {
-	int64_t first = 0, end = list->count;
-
-	while (first < end) {
-		int64_t middle = first + (end - first) / 2;
-		int order = compare_kinks(&list->items[middle], wanted);
-
-		if (order == 0)
-			return &list->items[middle];
-		if (order < 0)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return NULL;
+	memcpy(kernel_output(call, 0) + first, kernel_input(call, 0) + first,
+	       (size_t)(end - first) * sizeof(double));
 }
 
-int64_t kernel_decides(const struct kernel_call *call, int64_t place, int64_t decision,
-		       int64_t other)
+void compute_copy(const struct kernel_call *call)
 {
-	struct kinks *kinks = call->kinks;
-	struct kink kink = {.step = call->step,
-			    .place = place,
-			    .node = (int)(call->node - call->graph->nodes),
-			    .decision = decision};
-
-	if (kinks->turned) {
-		const struct kink *found = find_kink(kinks->turned, &kink);
-
-		kinks->count++;
-		return found && found->decision == decision ? other : decision;
-	}
-	if (kinks->kept)
-		keep_kink(kinks->kept, &kink);
-	return kernel_turns(kinks) ? other : decision;
+	kernel_each(call, kernel_output_count(call, 0), copy);
 }

@@ -1,7 +1,6 @@
-#include "parity/kernels_conv_internal.h"
+#include "graph/operators/conv_direct_internal.h"
 
 #include "base/parallel.h"
-#include "parity/worth_internal.h"
 
 /* What one element of the kernel sees: planes of x and y, and the outputs it takes part in. */
 struct tap {

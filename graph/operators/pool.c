@@ -1,10 +1,74 @@
-#include "parity/kernels_internal.h"
+/* MaxPool, AveragePool and their gradients. */
+#include "graph/operators/operator.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+
+static const struct attribute_row max_pool_attributes[] = {
+	{ATTRIBUTE("kernel_shape", INTS2, kernel, 0)}, {ATTRIBUTE("strides", INTS2, strides, 1)},
+	{ATTRIBUTE("dilations", INTS2, dilations, 1)}, {ATTRIBUTE("pads", INTS4, pads, 0)},
+	{ATTRIBUTE("ceil_mode", BOOL, ceil_mode, 0)},  {.name = NULL},
+};
+
+static const struct attribute_row average_pool_attributes[] = {
+	{ATTRIBUTE("kernel_shape", INTS2, kernel, 0)},
+	{ATTRIBUTE("strides", INTS2, strides, 1)},
+	{ATTRIBUTE("pads", INTS4, pads, 0)},
+	{ATTRIBUTE("ceil_mode", BOOL, ceil_mode, 0)},
+	{ATTRIBUTE("count_include_pad", BOOL, count_include_pad, 0)},
+	{.name = NULL},
+};
+
+/*
+ * Every window must hold an element of the input, or its maximum is that of nothing. Padding
+ * smaller than the kernel, as ONNX Runtime asks too, and taps no further apart than the input is
+ * large, ensure it.
+ */
+static enum prony_status check_padding(const struct graph *graph, const struct node *node,
+				       struct error *err)
+{
+	const struct shape *x = node_input_shape(graph, node, 0);
+	const struct attributes *a = &node->attributes;
+
+	for (int i = 0; i < 2; i++) {
+		if (a->pads[i] >= a->kernel[i] || a->pads[i + 2] >= a->kernel[i])
+			return node_error(node, err,
+					  "padding must be smaller than the kernel (%lld)",
+					  (long long)a->kernel[i]);
+		if (a->kernel[i] > 1 && a->dilations[i] > x->dims[2 + i])
+			return node_error(node, err,
+					  "dilation %lld is larger than the input (%lld)",
+					  (long long)a->dilations[i], (long long)x->dims[2 + i]);
+	}
+	return PRONY_OK;
+}
+
+static enum prony_status max_pool_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	struct shape y = {.rank = 4};
+	enum prony_status status = node_need_rank(graph, node, 0, 4, err);
+
+	if (status == PRONY_OK)
+		status = node_window(graph, node, 0, &y.dims[2], err);
+	if (status == PRONY_OK)
+		status = check_padding(graph, node, err);
+	if (status != PRONY_OK)
+		return status;
+	y.dims[0] = node_input_shape(graph, node, 0)->dims[0];
+	y.dims[1] = node_input_shape(graph, node, 0)->dims[1];
+	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
+}
+
+static enum prony_status average_pool_infer(struct graph *graph, struct node *node,
+					    struct error *err)
+{
+	/* ONNX has no dilations here before opset 19. */
+	node->attributes.dilations[0] = node->attributes.dilations[1] = 1;
+	return max_pool_infer(graph, node, err);
+}
 
 /* One window of the pooling: its elements on a plane of the input, padding left out. */
 struct pool_window {
@@ -112,7 +176,7 @@ static void max_pool_plane(void *context, int64_t p)
 	}
 }
 
-void kernel_max_pool(const struct kernel_call *call)
+static void max_pool_compute(const struct kernel_call *call)
 {
 	const struct shape *y = kernel_output_shape(call, 0);
 	struct kernel_call shared = *call;
@@ -138,13 +202,13 @@ static int64_t route(const struct pool_gradient *g, const struct pool_window *wi
 	int64_t runner_up;
 	int64_t best = window_maximum(window, plane, &runner_up);
 
-	if (!g->call->kinks || runner_up < 0)
+	if (!g->call->watch || runner_up < 0)
 		return best;
 	double difference = plane[best] - plane[runner_up];
 	if (!(difference < g->close))
 		return best;
 	if (g->deciding)
-		return kernel_decides(g->call, place, best, runner_up);
+		return g->call->watch->decide(g->call, place, best, runner_up);
 	g->noted[p] = true;
 	return best;
 }
@@ -166,13 +230,13 @@ static void max_pool_grad_plane(void *context, int64_t p)
 	}
 }
 
-void kernel_max_pool_grad(const struct kernel_call *call)
+static void max_pool_grad_compute(const struct kernel_call *call)
 {
 	const struct shape *x = kernel_input_shape(call, 1);
 	int64_t planes = planes_of(x);
 	struct pool_gradient g = {.call = call, .noted = memory_alloc((size_t)planes)};
 
-	if (call->kinks)
+	if (call->watch)
 		g.close = call->close * kernel_rms(kernel_input(call, 1), shape_elements(x));
 	memset(g.noted, 0, (size_t)planes);
 	kernel_parts(planes, window_elements(call, kernel_input_shape(call, 0)),
@@ -232,7 +296,7 @@ static void average_plane(void *context, int64_t p)
 		kernel_output(call, 0) + p * plane_of(y), false);
 }
 
-void kernel_average_pool(const struct kernel_call *call)
+static void average_pool_compute(const struct kernel_call *call)
 {
 	const struct shape *x = kernel_input_shape(call, 0);
 	struct kernel_call shared = *call;
@@ -251,7 +315,7 @@ static void average_grad_plane(void *context, int64_t p)
 	average(&call->node->attributes, x, y, dx, kernel_input(call, 0) + p * plane_of(y), true);
 }
 
-void kernel_average_pool_grad(const struct kernel_call *call)
+static void average_pool_grad_compute(const struct kernel_call *call)
 {
 	const struct shape *x = kernel_output_shape(call, 0);
 	struct kernel_call shared = *call;
@@ -259,3 +323,45 @@ void kernel_average_pool_grad(const struct kernel_call *call)
 	kernel_parts(planes_of(x), window_elements(call, kernel_input_shape(call, 0)),
 		     average_grad_plane, &shared);
 }
+
+static int64_t average_pool_terms(const struct graph *graph, const struct node *node, int output)
+{
+	(void)graph;
+	(void)output;
+	return node->attributes.kernel[0] * node->attributes.kernel[1];
+}
+
+const struct operator_row row_MAX_POOL = {
+	ARITY(1, 1, 1),
+	.attributes = max_pool_attributes,
+	.is_reduction = true,
+	.infer = max_pool_infer,
+	.gradient = OP_MAX_POOL_GRAD,
+	.gradient_reads = "xy",
+	.compute = max_pool_compute,
+	.terms = terms_none,
+	.samples = samples_of_planes,
+};
+
+const struct operator_row row_MAX_POOL_GRAD = {
+	GRADIENT(3, 1, max_pool_attributes),
+	.compute = max_pool_grad_compute,
+	.compares = 2,
+	.keeps_less = true,
+};
+
+const struct operator_row row_AVERAGE_POOL = {
+	ARITY(1, 1, 1),
+	.attributes = average_pool_attributes,
+	.is_reduction = true,
+	.infer = average_pool_infer,
+	.gradient = OP_AVERAGE_POOL_GRAD,
+	.compute = average_pool_compute,
+	.terms = average_pool_terms,
+	.samples = samples_of_planes,
+};
+
+const struct operator_row row_AVERAGE_POOL_GRAD = {
+	GRADIENT(1, 1, average_pool_attributes),
+	.compute = average_pool_grad_compute,
+};

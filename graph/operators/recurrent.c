@@ -1,10 +1,90 @@
-#include "parity/kernels_internal.h"
+/* LSTM, RNN and their gradients. */
+#include "graph/operators/operator.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+
+/* x: batch x time x features; w: gates*H x features; r: gates*H x H; b: gates*H -> batch x H */
+static enum prony_status recurrent_infer(struct graph *graph, struct node *node, int64_t gates,
+					 struct error *err)
+{
+	static const int ranks[] = {3, 2, 2, 1};
+	const struct shape *x = node_input_shape(graph, node, 0);
+	const struct shape *r = node_input_shape(graph, node, 2);
+	struct shape y = {.rank = 2};
+	int64_t rows;
+
+	for (int i = 0; i < 4; i++) {
+		enum prony_status status = node_need_rank(graph, node, i, ranks[i], err);
+
+		if (status != PRONY_OK)
+			return status;
+	}
+	y.dims[0] = x->dims[0];
+	y.dims[1] = r->dims[1];
+	rows = saturating_multiply(gates, r->dims[1]);
+	if (r->dims[0] != rows || node_input_shape(graph, node, 1)->dims[0] != rows ||
+	    node_input_shape(graph, node, 3)->dims[0] != rows)
+		return node_error(node, err, "w, r and b must have %lld rows for %lld hidden units",
+				  (long long)rows, (long long)r->dims[1]);
+	if (node_input_shape(graph, node, 1)->dims[1] != x->dims[2])
+		return node_error(node, err, "w takes %lld features, the input has %lld",
+				  (long long)node_input_shape(graph, node, 1)->dims[1],
+				  (long long)x->dims[2]);
+	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
+}
+
+static enum prony_status lstm_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	return recurrent_infer(graph, node, 4, err);
+}
+
+static enum prony_status rnn_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	return recurrent_infer(graph, node, 1, err);
+}
+
+static int64_t recurrent_macs(const struct graph *graph, const struct node *node)
+{
+	const struct shape *x = node_input_shape(graph, node, 0);
+	int64_t steps = saturating_multiply(x->dims[0], x->dims[1]);
+
+	return saturating_multiply(
+		steps, saturating_add(shape_elements(node_input_shape(graph, node, 1)),
+				      shape_elements(node_input_shape(graph, node, 2))));
+}
+
+/* Twice the forward pass; less where nobody wants the gradient of x. */
+static int64_t recurrent_grad_macs(const struct graph *graph, const struct node *node)
+{
+	const struct node *forward = &graph->nodes[node->differentiates];
+
+	return saturating_multiply(2, recurrent_macs(graph, forward));
+}
+
+static enum prony_status recurrent_backward(struct graph *graph, const struct node *node,
+					    enum op op, struct error *err)
+{
+	const int inputs[] = {backward_gradient(graph, node), node->inputs[0], node->inputs[1],
+			      node->inputs[2], node->inputs[3]};
+
+	return backward_node(graph, node, op, inputs, 5, 0, 4, err);
+}
+
+static enum prony_status lstm_backward(struct graph *graph, const struct node *node,
+				       struct error *err)
+{
+	return recurrent_backward(graph, node, OP_LSTM_GRAD, err);
+}
+
+static enum prony_status rnn_backward(struct graph *graph, const struct node *node,
+				      struct error *err)
+{
+	return recurrent_backward(graph, node, OP_RNN_GRAD, err);
+}
 
 /*
  * Both recurrent layers: sums of each step a = b + w x + r h, a cell that makes the next h of them,
@@ -17,8 +97,7 @@ struct recurrent {
 	double *states; /* steps+1 x batch x hidden: h; 0 at first */
 	double *cells;	/* the same, for LSTM: c */
 	double *dw, *dr, *db, *dx;
-	struct kinks *kinks; /* backward: see kernels.h; NULL: not asked for */
-	double close;	     /* what is too close to zero, relative to the RMS of a step's sums */
+	const struct kernel_call *call;
 };
 
 /* Four partial sums, so that the compiler may use vectors. */
@@ -47,6 +126,7 @@ static struct recurrent recurrent_init(const struct kernel_call *call, int first
 {
 	const struct shape *x = kernel_input_shape(call, first);
 	struct recurrent l = {
+		.call = call,
 		.batch = x->dims[0],
 		.steps = x->dims[1],
 		.features = x->dims[2],
@@ -132,15 +212,15 @@ static void lstm_cell_grad(double *a, const double *c_before, const double *c, c
 	}
 }
 
-/* As kernel_relu has it; `close` is 0 where nobody asks. */
+/* As ReLU has it (elementwise.c); `close` is 0 where nothing watches. */
 static void relu_cell_grad(double *a, const double *dh, int64_t hidden, double close,
-			   struct kinks *kinks)
+			   const struct kernel_call *call)
 {
 	for (int64_t k = 0; k < hidden; k++) {
 		bool passes = a[k] > 0;
 
 		if (a[k] != 0 && fabs(a[k]) < close)
-			passes ^= kernel_turns(kinks);
+			passes ^= call->watch->turn(call);
 		a[k] = passes ? dh[k] : 0;
 	}
 }
@@ -177,8 +257,8 @@ static void backward(struct recurrent *l, double *dh)
 	for (int64_t t = l->steps - 1; t >= 0; t--) {
 		double close = 0;
 
-		if (l->kinks)
-			close = l->close *
+		if (l->call->watch)
+			close = l->call->close *
 				kernel_rms(l->sums + t * l->batch * width, l->batch * width);
 		for (int64_t n = 0; n < l->batch; n++) {
 			int64_t row = n * l->hidden, at = t * plane + row;
@@ -188,7 +268,7 @@ static void backward(struct recurrent *l, double *dh)
 				lstm_cell_grad(a, l->cells + at, l->cells + at + plane, dh + row,
 					       dc + row, l->hidden);
 			else
-				relu_cell_grad(a, dh + row, l->hidden, close, l->kinks);
+				relu_cell_grad(a, dh + row, l->hidden, close, l->call);
 			spread(l, a, n, t, l->states + at, dh + row);
 		}
 	}
@@ -219,8 +299,6 @@ static void run_backward(const struct kernel_call *call, int64_t gates)
 	l.dw = kernel_output(call, 1);
 	l.dr = kernel_output(call, 2);
 	l.db = kernel_output(call, 3);
-	l.kinks = call->kinks;
-	l.close = call->close;
 	memcpy(dh, kernel_input(call, 0), bytes);
 	forward(&l);
 	backward(&l, dh);
@@ -228,22 +306,68 @@ static void run_backward(const struct kernel_call *call, int64_t gates)
 	recurrent_release(&l);
 }
 
-void kernel_lstm(const struct kernel_call *call)
+static void lstm_compute(const struct kernel_call *call)
 {
 	run_forward(call, 4);
 }
 
-void kernel_lstm_grad(const struct kernel_call *call)
+static void lstm_grad_compute(const struct kernel_call *call)
 {
 	run_backward(call, 4);
 }
 
-void kernel_rnn(const struct kernel_call *call)
+static void rnn_compute(const struct kernel_call *call)
 {
 	run_forward(call, 1);
 }
 
-void kernel_rnn_grad(const struct kernel_call *call)
+static void rnn_grad_compute(const struct kernel_call *call)
 {
 	run_backward(call, 1);
 }
+
+/* Of every step h, of an LSTM c, and its gates unless they are computed again. */
+static int64_t recurrent_kept(const struct graph *graph, const struct node *node, bool all)
+{
+	const struct shape *x = node_input_shape(graph, node, 0);
+	const struct shape *w = node_input_shape(graph, node, 1);
+	const struct shape *h = node_output_shape(graph, node, 0);
+	int64_t numbers =
+		saturating_add(all ? w->dims[0] : 0, (node->op == OP_LSTM ? 2 : 1) * h->dims[1]);
+
+	numbers = saturating_multiply(saturating_multiply(x->dims[0], x->dims[1]), numbers);
+	return saturating_multiply(numbers, (int64_t)dtype_bytes(DTYPE_F32));
+}
+
+#define RECURRENT                                                                                  \
+	ARITY(4, 4, 1), .attributes = no_attributes, .macs = recurrent_macs,                       \
+			.samples = samples_first, .kept_bytes = recurrent_kept,                    \
+			.onnx_export = ONNX_EXPORT_RECURRENT
+
+const struct operator_row row_LSTM = {
+	RECURRENT,
+	.infer = lstm_infer,
+	.backward = lstm_backward,
+	.compute = lstm_compute,
+};
+
+const struct operator_row row_LSTM_GRAD = {
+	GRADIENT(5, 4, no_attributes),
+	.leaves_out = true,
+	.macs = recurrent_grad_macs,
+	.compute = lstm_grad_compute,
+};
+
+const struct operator_row row_RNN = {
+	RECURRENT,
+	.infer = rnn_infer,
+	.backward = rnn_backward,
+	.compute = rnn_compute,
+};
+
+const struct operator_row row_RNN_GRAD = {
+	GRADIENT(5, 4, no_attributes),
+	.leaves_out = true,
+	.macs = recurrent_grad_macs,
+	.compute = rnn_grad_compute,
+};

@@ -1,5 +1,5 @@
 /*
- * Private to parity/: the reference's matrix product in float64. Blocked and packed as Goto and van
+ * The matrix product in float64 of the reference answers. Blocked and packed as Goto and van
  * de Geijn have it (Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008): a
  * tile of the result is kept in registers while panels of both factors, copied so that they are
  * read in sequence, run past it.
@@ -12,8 +12,8 @@
  * same bits whatever the number of threads and whatever else is computed with it. Between
  * instruction sets it differs by rounding.
  */
-#ifndef PRONY_PARITY_GEMM_F64_INTERNAL_H
-#define PRONY_PARITY_GEMM_F64_INTERNAL_H
+#ifndef PRONY_GRAPH_GEMM_F64_H
+#define PRONY_GRAPH_GEMM_F64_H
 
 #include <stdbool.h>
 #include <stdint.h>

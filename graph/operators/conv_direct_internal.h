@@ -1,8 +1,8 @@
-/* Private to parity/: what the two ways to compute a convolution share. */
-#ifndef PRONY_PARITY_KERNELS_CONV_INTERNAL_H
-#define PRONY_PARITY_KERNELS_CONV_INTERNAL_H
+/* Convolutions whose groups are too small for a matrix product. */
+#ifndef PRONY_GRAPH_OPERATORS_CONV_DIRECT_INTERNAL_H
+#define PRONY_GRAPH_OPERATORS_CONV_DIRECT_INTERNAL_H
 
-#include "parity/kernels_internal.h"
+#include "graph/kernel.h"
 
 /*
  * The forward convolution and both gradients visit the same products y[n,o,h,w] ~ k[o,c,r,s] *
