@@ -64,10 +64,10 @@ bool axis_applies_with_momentum(const struct cell *cell);
  */
 #define CELL_AXES(X)                                                                               \
 	X(FRAMEWORK, framework, FRAMEWORK_TYPE, none, OWN, "frameworks", 'f',                      \
-	  "frameworks, NAME[@ENV][:BACKEND][+OPTION...], or all", .plural = "frameworks",          \
+	  "frameworks: NAME[@ENV][:BACKEND][+OPTION...], or all", .plural = "frameworks",          \
 	  .singular = "framework", .initial = "all", .texts = AXIS_IN_KEY_AND_SPEC, .order = 99)   \
 	X(NETWORK, network, TEXT, none, OWN, "networks", 'n',                                      \
-	  "networks, ONNX files (FILE.onnx), or all of the zoo", .plural = "networks",             \
+	  "networks: a name, FILE.onnx, or all built-in networks", .plural = "networks",           \
 	  .singular = "network", .initial = "lenet", .texts = AXIS_IN_KEY_AND_SPEC, .order = 1,    \
 	  .title = "")                                                                             \
 	X(DATASET, dataset, TEXT, none, OWN, "datasets", 'd', "data sets", .plural = "datasets",   \
@@ -89,7 +89,7 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	  .singular = "stage", .initial = "train", .texts = AXIS_IN_KEY_AND_SPEC, .order = 3,      \
 	  .title = ", ")                                                                           \
 	X(INPUT, input, WORD, input_mode, SAME, "input", 0,                                        \
-	  "how batches arrive: resident, synthetic, stream, native", .plural = "inputs",           \
+	  "source of batches: resident, synthetic, stream, native", .plural = "inputs",            \
 	  .singular = "input", .initial = "resident", .texts = AXIS_IN_KEY_AND_SPEC, .order = 9,   \
 	  .title = ", input ", .quiet = true)                                                      \
 	X(SYNC, sync, WORD, sync_mode, OWN, "sync", 0,                                             \
@@ -100,27 +100,25 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	  "optimisers of train: sgd, momentum, rmsprop", .plural = "optimisers",                   \
 	  .singular = "optimiser", .initial = "momentum", .texts = AXIS_IN_KEY_AND_SPEC,           \
 	  .applies = axis_applies_when_training, .order = 4, .title = " with ")                    \
-	X(DROPOUT, dropout, SWITCH, none, SAME, "dropout", 0,                                      \
-	  "whether dropout layers work: on, off", .plural = "dropouts", .singular = "dropout",     \
-	  .settable = true, .initial = "on", .needs = "true or false (on or off)",                 \
-	  .example = "false", .texts = AXIS_IN_KEY_AND_SPEC, .order = 8, .title = ", dropout ",    \
-	  .quiet = true)                                                                           \
-	X(LEARNING_RATE, learning_rate, REAL, none, SAME, "learning-rate", 0,                      \
-	  "learning rates of train", .plural = "learning-rates", .singular = "learning-rate",      \
-	  .settable = true, .initial = "0.001", .min = 1e-12, .max = 1000,                         \
-	  .needs = "a number from 1e-12 to 1000", .example = "0.01", .texts = AXIS_IN_SPEC,        \
-	  .applies = axis_applies_when_training, .order = 11, .title = ", learning rate ",         \
-	  .quiet = true)                                                                           \
+	X(DROPOUT, dropout, SWITCH, none, SAME, "dropout", 0, "dropout layers: on, off",           \
+	  .plural = "dropouts", .singular = "dropout", .settable = true, .initial = "on",          \
+	  .needs = "true or false (on or off)", .example = "false", .texts = AXIS_IN_KEY_AND_SPEC, \
+	  .order = 8, .title = ", dropout ", .quiet = true)                                        \
+	X(LEARNING_RATE, learning_rate, REAL, none, SAME, "learning-rate", 0, "learning rates",    \
+	  .plural = "learning-rates", .singular = "learning-rate", .settable = true,               \
+	  .initial = "0.001", .min = 1e-12, .max = 1000, .needs = "a number from 1e-12 to 1000",   \
+	  .example = "0.01", .texts = AXIS_IN_SPEC, .applies = axis_applies_when_training,         \
+	  .order = 11, .title = ", learning rate ", .quiet = true)                                 \
 	X(MOMENTUM, momentum, REAL, none, SAME, "momentum", 0,                                     \
-	  "momenta of the optimiser momentum", .plural = "momenta", .singular = "momentum",        \
+	  "momenta, for the optimiser momentum", .plural = "momenta", .singular = "momentum",      \
 	  .settable = true, .initial = "0.9", .max = 1, .needs = "a number from 0 to 1",           \
 	  .example = "0.9", .texts = AXIS_IN_SPEC, .applies = axis_applies_with_momentum,          \
 	  .order = 12, .title = ", momentum ", .quiet = true)                                      \
-	X(WEIGHT_DECAY, weight_decay, REAL, none, SAME, "weight-decay", 0,                         \
-	  "weight decays of train", .plural = "weight-decays", .singular = "weight-decay",         \
-	  .settable = true, .initial = "0", .max = 1, .needs = "a number from 0 to 1",             \
-	  .example = "0.0005", .texts = AXIS_IN_SPEC, .applies = axis_applies_when_training,       \
-	  .order = 13, .title = ", weight decay ", .quiet = true)                                  \
+	X(WEIGHT_DECAY, weight_decay, REAL, none, SAME, "weight-decay", 0, "weight decays",        \
+	  .plural = "weight-decays", .singular = "weight-decay", .settable = true, .initial = "0", \
+	  .max = 1, .needs = "a number from 0 to 1", .example = "0.0005", .texts = AXIS_IN_SPEC,   \
+	  .applies = axis_applies_when_training, .order = 13, .title = ", weight decay ",          \
+	  .quiet = true)                                                                           \
 	X(LOOP, loop, WORD, loop_mode, OWN, "loop", 0,                                             \
 	  "who runs the steps: step (prony), fit (the framework's epochs)", .plural = "loops",     \
 	  .singular = "loop", .initial = "step", .order = 14, .title = ", loop ", .quiet = true)

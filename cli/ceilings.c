@@ -44,14 +44,14 @@ const struct option ceilings_option_rows[] = {
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct ceilings_options, cpus),
 	 .metavar = "N,N",
-	 .help = "a logical processor of each core"},
+	 .help = "one logical processor per core"},
 	{.name = "each",
 	 .kind = OPTION_INT,
 	 .offset = offsetof(struct ceilings_options, each_ms),
 	 .min = 1,
 	 .max = EACH_MS_MAX,
 	 .metavar = "MS",
-	 .help = "how long each figure is tried"},
+	 .help = "time for each figure"},
 	{.name = NULL},
 };
 

@@ -54,7 +54,7 @@ extern const char *const cli_table_formats[]; /* table, json, NULL */
 #define CLI_OPTION_FORMAT(type)                                                                    \
 	{                                                                                          \
 		.name = "format", .kind = OPTION_CHOICE, .offset = offsetof(type, format),         \
-		.choices = cli_table_formats, .metavar = "FORMAT", .help = "how to print"          \
+		.choices = cli_table_formats, .metavar = "FORMAT", .help = "output format"         \
 	}
 #define CLI_OPTION_DATA(type)                                                                      \
 	{                                                                                          \

@@ -23,7 +23,7 @@ const struct option delete_option_rows[] = {
 	 .letter = 'y',
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct delete_options, yes),
-	 .help = "do not ask"},
+	 .help = "do not ask for confirmation"},
 	CLI_OPTION_STORE(struct delete_options),
 	{.name = NULL},
 };

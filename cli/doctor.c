@@ -31,12 +31,12 @@ const struct option doctor_option_rows[] = {
 	{.name = "record",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct doctor_options, record),
-	 .help = "print what every result keeps of this machine, as JSON, and stop"},
+	 .help = "print the machine record that is stored with every result, as JSON, and stop"},
 	{.name = "measure",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct doctor_options, measure),
-	 .help = "measure what processors and memory can do at best (some seconds), and keep it "
-		 "for later runs"},
+	 .help = "measure the peak of processors and memory (some seconds) and store it for later "
+		 "runs"},
 	CLI_OPTION_FORMAT(struct doctor_options),
 	{.name = NULL},
 };

@@ -23,25 +23,25 @@ const struct option export_option_rows[] = {
 	 .offset = offsetof(struct export_options, format),
 	 .choices = formats,
 	 .metavar = "FORMAT",
-	 .help = "jsonl is complete, with intervals, logs and series; latex has "
-		 "tables of booktabs"},
+	 .help = "output format; jsonl is complete, with intervals, logs and series; latex uses "
+		 "booktabs"},
 	{.name = "layout",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct export_options, layout),
 	 .choices = layouts,
 	 .metavar = "LAYOUT",
-	 .help = "of csv: a row per process, a row per cell, a column per framework, or a row per "
+	 .help = "rows of CSV: one per process, one per cell, a column per framework, or one per "
 		 "ok cell in ms"},
 	{.name = "all",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct export_options, all),
-	 .help = "every run of the store, the oldest first"},
+	 .help = "export every run of the store, oldest first"},
 	{.name = "output",
 	 .letter = 'o',
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct export_options, output),
 	 .metavar = "FILE",
-	 .help = "where to write it (default: standard output)"},
+	 .help = "output file (default: standard output)"},
 	CLI_OPTION_STORE(struct export_options),
 	{.name = NULL},
 };

@@ -26,16 +26,16 @@ const struct option framework_option_rows[] = {
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct framework_options, own),
 	 .metavar = "PATH",
-	 .help = "with install NAME: take this environment of yours (an interpreter, a library, or "
-		 "its folder) instead of installing one"},
+	 .help = "with install NAME: use your own environment (an interpreter, a library, or its "
+		 "folder) instead of installing one"},
 	{.name = "jobs",
 	 .kind = OPTION_INT,
 	 .offset = offsetof(struct framework_options, jobs),
 	 .min = 1,
 	 .max = JOBS_MAX,
 	 .metavar = "N",
-	 .help = "with install: how many at a time, where the disk has room for them (default: one "
-		 "for each core, at most 4)"},
+	 .help = "with install: number of parallel installations, if the disk has room (default: "
+		 "one per core, at most 4)"},
 	CLI_OPTION_FORMAT(struct framework_options),
 	{.name = NULL},
 };

@@ -31,7 +31,7 @@ const struct option list_option_rows[] = {
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct list_options, tag),
 	 .metavar = "TAG",
-	 .help = "with runs: only those that bear this tag"},
+	 .help = "with runs: only runs with this tag"},
 	CLI_OPTION_STORE(struct list_options),
 	CLI_OPTION_FORMAT(struct list_options),
 	{.name = NULL},

@@ -49,13 +49,13 @@ const struct option profile_option_rows[] = {
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct profile_options, output),
 	 .metavar = "FILE",
-	 .help = "write there instead of to standard output"},
+	 .help = "output file (default: standard output)"},
 	{.name = "format",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct profile_options, format),
 	 .choices = formats,
 	 .metavar = "FORMAT",
-	 .help = "how to print: chrome is a trace for Perfetto, folded are stacks for a flame "
+	 .help = "output format; chrome is a trace for Perfetto, folded are stacks for a flame "
 		 "graph"},
 	{.name = NULL},
 };

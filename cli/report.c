@@ -27,19 +27,20 @@ const struct option report_option_rows[] = {
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct report_options, output),
 	 .metavar = "FILE",
-	 .help = "where to write it (default: report.html, standard output for --form origin; - = "
+	 .help = "output file (default: report.html, standard output for --form origin; - = "
 		 "standard output)"},
 	{.name = "figures",
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct report_options, charts),
 	 .metavar = "DIR",
-	 .help = "write every figure as SVG and CSV into this folder; no page without --output"},
+	 .help = "write every chart as SVG and CSV into this folder; the page is written only with "
+		 "--output"},
 	{.name = "form",
 	 .kind = OPTION_CHOICE,
 	 .offset = offsetof(struct report_options, form),
 	 .choices = report_forms,
 	 .metavar = "FORM",
-	 .help = "one page, or what the benchmark printed that the run's suite repeats"},
+	 .help = "the page, or the output format of the benchmark that the suite repeats"},
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };

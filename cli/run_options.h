@@ -51,14 +51,14 @@ extern const struct option run_option_rows[];
 	 .min = 1,                                                                                 \
 	 .max = 86400,                                                                             \
 	 .metavar = "SECONDS",                                                                     \
-	 .help = "patience with one request (default: 300)"},                                      \
+	 .help = "time limit of a request (default: 300)"},                                        \
 		{.name = "memory-limit",                                                           \
 		 .kind = OPTION_MIB,                                                               \
 		 .offset = offsetof(struct run_options, memory_limit),                             \
 		 .min = 16,                                                                        \
 		 .max = 1 << 30,                                                                   \
-		 .help = "resident memory of a worker's processes, as in 1536 or 2GiB (default: "  \
-			 "90 % of what is available)"},
+		 .help = "limit of a worker's resident memory, such as 1536 or 2GiB (default: "    \
+			 "90 % of the available memory)"},
 /* Defaults: nothing given. */
 void run_options_init(struct run_options *options);
 

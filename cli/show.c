@@ -15,7 +15,8 @@ const struct option show_option_rows[] = {
 	{.name = "full",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct show_options, full),
-	 .help = "of a sweep too, a table for each of its values; how time would be split best"},
+	 .help = "show a table for each value of a sweep, and the best split of time between "
+		 "processes"},
 	CLI_OPTION_STORE(struct show_options),
 	CLI_OPTION_FORMAT(struct show_options),
 	{.name = NULL},
